@@ -32,11 +32,7 @@ def _leave_to_folder(arguments: list[str]) -> None:
     """
     from course_lib.base import paths
 
-    if (
-        not paths.is_installed()
-        or (folder := paths.find_folder()) is None
-        or arguments[:1] in (["init"], ["update"], ["env"])
-    ):
+    if not paths.is_installed() or (folder := paths.find_folder()) is None or arguments[:1] in (["init"], ["update"], ["env"]):
         return
     from course_lib.base.installation import find_python
     from course_lib.learner import environment

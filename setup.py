@@ -37,9 +37,7 @@ def write_page(readme: str, repository: str) -> str:
     """
     file = r"(?!https?:|#)"  # where a link to a file of the repository begins
     if not repository:
-        return re.sub(
-            rf"(?<!!)\[([^\]]+)\]\({file}[^)]+\)", r"\1", re.sub(r"(?s)<picture>.*?</picture>\s*", "", readme)
-        )
+        return re.sub(rf"(?<!!)\[([^\]]+)\]\({file}[^)]+\)", r"\1", re.sub(r"(?s)<picture>.*?</picture>\s*", "", readme))
     page = re.sub(rf"\]\({file}([^)]+)\)", rf"]({repository}/blob/main/\1)", readme)
     return re.sub(rf'\b(src|srcset)="{file}([^"]+)"', rf'\1="{repository}/raw/main/\2"', page)
 

@@ -13,10 +13,9 @@ import time
 from queue import Empty
 
 import pytest
+from course_lib.base import runtime
 from nbval.kernel import RunningKernel
 from nbval.plugin import IPyNbFile
-
-from course_lib.base import runtime
 
 # with a GPU it may be a warning of PyTorch's or the driver's about that machine
 _STDERR_FAILS = runtime.gpu_name() is None

@@ -21,9 +21,7 @@ from course_lib.base import paths
 PAGES = sorted([*paths.ROOT.glob("*.md"), *(paths.ROOT / "docs").glob("*.md")])
 GUIDE = (paths.ROOT / "docs" / "instructors.md").read_text(encoding="utf-8")
 WORKFLOWS = sorted((paths.ROOT / ".github" / "workflows").glob("*.yml"))
-FORMS = sorted(
-    set((paths.ROOT / ".github" / "ISSUE_TEMPLATE").glob("*.yml")) - set((paths.ROOT / ".github").rglob("config.yml"))
-)
+FORMS = sorted(set((paths.ROOT / ".github" / "ISSUE_TEMPLATE").glob("*.yml")) - set((paths.ROOT / ".github").rglob("config.yml")))
 MAKEFILE = (paths.ROOT / "Makefile").read_text(encoding="utf-8")
 # Commands of the guide that are not run here, and why. Those of make are looked up in the Makefile with what they set.
 ELSEWHERE = {
@@ -37,18 +35,12 @@ MADE = re.compile(r"make (?P<target>[a-z-]+)(?P<settings>( [A-Z_]+=(\"[^\"]*\"|\
 def find_links(text: str) -> list[str]:
     """Targets of links inside the repository, without what leads into a page; code is no link."""
     text = re.sub(r"```.*?```|`[^`\n]*`", "", text, flags=re.DOTALL)
-    return [
-        target
-        for target in re.findall(r"\]\(([^)\s#]+)", text)
-        if "://" not in target and not target.startswith("mailto:")
-    ]
+    return [target for target in re.findall(r"\]\(([^)\s#]+)", text) if "://" not in target and not target.startswith("mailto:")]
 
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(paths.ROOT)))
 def test_every_link_inside_the_repository_resolves(page):
-    assert [
-        target for target in find_links(page.read_text(encoding="utf-8")) if not (page.parent / target).exists()
-    ] == []
+    assert [target for target in find_links(page.read_text(encoding="utf-8")) if not (page.parent / target).exists()] == []
 
 
 def test_the_test_sees_links_and_leaves_code_alone():
@@ -95,14 +87,7 @@ def test_a_command_of_the_guide_runs(command, tmp_path):
     if "--require-tier" in command:  # not every machine has that tier, and then it says so
         command = command.partition(" --require-tier")[0]
     path = os.pathsep.join([str(Path(sys.executable).parent), os.environ["PATH"]])
-    done = subprocess.run(
-        ["sh", "-c", command],
-        cwd=tmp_path,
-        env=os.environ | {"PATH": path},
-        capture_output=True,
-        text=True,
-        check=False,
-    )
+    done = subprocess.run(["sh", "-c", command], cwd=tmp_path, env=os.environ | {"PATH": path}, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stdout + done.stderr
 
 
@@ -120,9 +105,7 @@ def test_the_terms_plan_has_every_lesson_in_order_with_the_minutes_of_its_title(
     assert planned == sorted(planned)
     for lessons, minutes, exercises in read_plan():
         if all(lesson in said for lesson in lessons):
-            assert minutes == sum(said[lesson] for lesson in lessons), (
-                f"the titles of lessons {', '.join(lessons)} say otherwise"
-            )
+            assert minutes == sum(said[lesson] for lesson in lessons), f"the titles of lessons {', '.join(lessons)} say otherwise"
         if "those of" not in exercises:
             wanted = [exercise.id for exercise in catalog.exercises().values() if exercise.lesson in lessons]
             assert exercises.split(", ") == wanted
@@ -146,9 +129,7 @@ def test_a_workflow_runs_commands_that_are_there_and_actions_of_a_fixed_commit(w
     assert data["permissions"] == {"contents": "read"} or "pages" in data["permissions"]
     for step in steps:
         if "uses" in step:
-            assert re.fullmatch(r"[\w-]+/[\w-]+@[0-9a-f]{40}", step["uses"]), (
-                f"{step['uses']}: a tag can be moved, a commit cannot"
-            )
+            assert re.fullmatch(r"[\w-]+/[\w-]+@[0-9a-f]{40}", step["uses"]), f"{step['uses']}: a tag can be moved, a commit cannot"
         for target in find_make_commands(step.get("run", "")):
             assert re.search(rf"^{target}:", MAKEFILE, re.MULTILINE), target
     assert all("timeout-minutes" in job for job in data["jobs"].values())
@@ -181,18 +162,14 @@ def test_a_commit_is_checked_by_what_make_lint_runs():
 def test_the_pins_are_moved_where_they_stand():
     settings = json.loads((paths.ROOT / "renovate.json").read_text(encoding="utf-8"))
     (pattern,) = settings["pip_requirements"]["managerFilePatterns"]
-    assert [path.name for path in paths.ROOT.iterdir() if re.search(pattern.strip("/"), path.name)] == [
-        "constraints.txt"
-    ]
+    assert [path.name for path in paths.ROOT.iterdir() if re.search(pattern.strip("/"), path.name)] == ["constraints.txt"]
 
 
 @pytest.mark.parametrize("form", FORMS, ids=lambda path: path.stem)
 def test_an_issue_form_asks_and_names_its_fields_once(form):
     data = yaml.safe_load(form.read_text(encoding="utf-8"))
     fields = [part for part in data["body"] if part["type"] != "markdown"]
-    assert (
-        data["name"] and data["description"].endswith(".") and len({part["id"] for part in fields}) == len(fields) > 2
-    )
+    assert data["name"] and data["description"].endswith(".") and len({part["id"] for part in fields}) == len(fields) > 2
     assert any(part.get("validations", {}).get("required") for part in fields)
 
 

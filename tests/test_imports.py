@@ -147,8 +147,7 @@ def test_only_the_interpreter_package_touches_tritons_private_interpreter():
         name
         for name, path in MODULES.items()
         if any(
-            i.startswith("triton.runtime.interpreter")
-            for i in imported(path.read_text(encoding="utf-8"), name, path.name == "__init__.py")
+            i.startswith("triton.runtime.interpreter") for i in imported(path.read_text(encoding="utf-8"), name, path.name == "__init__.py")
         )
     }
     assert touching and touching <= set(within("interpreter"))
@@ -174,12 +173,7 @@ def test_only_the_interpreter_package_touches_tritons_private_interpreter():
 def test_what_the_command_line_loads_first_has_no_heavy_import(module):
     source = MODULES[f"course_lib.{module}"].read_text(encoding="utf-8")
     top = ast.parse(source).body
-    names = {
-        n
-        for node in top
-        if isinstance(node, (ast.Import, ast.ImportFrom))
-        for n in imported(ast.unparse(node), module, False)
-    }
+    names = {n for node in top if isinstance(node, (ast.Import, ast.ImportFrom)) for n in imported(ast.unparse(node), module, False)}
     assert not {name.split(".")[0] for name in names} & {"torch", "triton", "matplotlib", "ipywidgets", "numpy"}
 
 

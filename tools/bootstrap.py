@@ -100,13 +100,9 @@ def choose_torch(asked, settings):
     places = " ".join(settings.get(key, "") for key in ("index-url", "extra-index-url", "find-links")).split()
     wheel = "torch-%s+cpu-cp%d%d-*" % ((pinned("torch"), *sys.version_info[:2]))
     folders = [place[len("file://") :] if place.startswith("file://") else place for place in places]
-    if any(place.rstrip("/").endswith("/cpu") for place in places) or any(
-        glob.glob(os.path.join(glob.escape(f), wheel)) for f in folders
-    ):
+    if any(place.rstrip("/").endswith("/cpu") for place in places) or any(glob.glob(os.path.join(glob.escape(f), wheel)) for f in folders):
         if asked == "cuda":
-            raise Stop(
-                "TORCH=cuda is asked for, and pip's settings name a place with the CPU build. Take it out, or leave TORCH=cuda out."
-            )
+            raise Stop("TORCH=cuda is asked for, and pip's settings name a place with the CPU build. Take it out, or leave TORCH=cuda out.")
         return "cpu", False
     if asked is None and not is_on(settings, "no-index") and not any(os.path.exists(file) for file in GPU_FILES):
         return "cpu", True
@@ -160,25 +156,12 @@ def create_venv():
         elif name != MARKER:
             os.unlink(path)
     python = getattr(sys, "_base_executable", None) or sys.executable
-    command = [
-        python,
-        "-m",
-        "venv",
-        "--prompt",
-        "norm-kernels",
-        os.path.realpath(VENV),
-    ]  # the module venv refuses a link
-    done = subprocess.run(
-        command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, env=clean_environment(), check=False
-    )
+    command = [python, "-m", "venv", "--prompt", "norm-kernels", os.path.realpath(VENV)]  # the module venv refuses a link
+    done = subprocess.run(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, env=clean_environment(), check=False)
     if done.returncode != 0:
         output = done.stdout.decode("utf-8", "replace").strip()
         missing = "ensurepip" in output and "no space" not in output.lower()
-        why = (
-            "`sudo apt install python%d.%d-venv` (Debian, Ubuntu)" % sys.version_info[:2]
-            if missing
-            else find_cause(output, 1, {})
-        )
+        why = "`sudo apt install python%d.%d-venv` (Debian, Ubuntu)" % sys.version_info[:2] if missing else find_cause(output, 1, {})
         raise Stop("Python could not make the environment:\n%s\n  %s" % (output[-2000:], why))
 
 
@@ -193,10 +176,7 @@ def check_imports():
         why = "This disk is mounted with `noexec`: move the folder to another one." if "failed to map segment" in errors else (
             "`make clean`, then the same command again, makes the environment afresh."
         )  # fmt: skip
-        raise Stop(
-            "PyTorch and Triton are installed, but do not import (exit %d):\n%s\n  %s"
-            % (done.returncode, errors[-2000:], why)
-        )
+        raise Stop("PyTorch and Triton are installed, but do not import (exit %d):\n%s\n  %s" % (done.returncode, errors[-2000:], why))
     torch, triton = json.loads(done.stdout.decode("utf-8").strip().splitlines()[-1])
     for name, version in (("torch", torch), ("triton", triton)):
         if version.split("+")[0] != pinned(name):
@@ -208,10 +188,7 @@ def check_imports():
     return "torch %s, triton %s" % (torch, triton)
 
 
-SIZES = {
-    "cpu": "about 0.5 GB with PyTorch's CPU build, 2 GB on disk",
-    "cuda": "several GB with PyTorch's CUDA build, 5 GB on disk",
-}
+SIZES = {"cpu": "about 0.5 GB with PyTorch's CPU build, 2 GB on disk", "cuda": "several GB with PyTorch's CUDA build, 5 GB on disk"}
 NEWS = {
     "half-made": "the last set-up did not finish; starting afresh.",
     "moved": "the environment was made in another folder; making a new one.",
@@ -225,18 +202,7 @@ NEWS = {
 
 def run_uv(arguments, settings, lock):
     """`uv pip install` into the environment; returns (exit code, output)."""
-    command = [
-        VENV_PYTHON,
-        "-m",
-        "uv",
-        "pip",
-        "install",
-        "--python",
-        VENV_PYTHON,
-        "--constraints",
-        "constraints.txt",
-        "--compile-bytecode",
-    ]
+    command = [VENV_PYTHON, "-m", "uv", "pip", "install", "--python", VENV_PYTHON, "--constraints", "constraints.txt", "--compile-bytecode"]
     command += ["--no-index"] if is_on(settings, "no-index") else []
     return run_shown(command + arguments, ROOT, uv_environment(settings), lock)
 
@@ -251,33 +217,17 @@ def install(extras, asked_torch, lock):
         check_disk(VENV, build)
         say("fetching PyTorch, Triton, JupyterLab and what they need: %s." % SIZES[build])
         if build == "cpu" and own_index and asked_torch is None:
-            say(
-                "this machine shows no GPU, so the CPU build is taken. `TORCH=cuda` beside the command takes the other one."
-            )
-    pip = [
-        VENV_PYTHON,
-        "-m",
-        "pip",
-        "--no-input",
-        "--disable-pip-version-check",
-        "install",
-        "-q",
-        "uv==" + pinned("uv"),
-    ]
+            say("this machine shows no GPU, so the CPU build is taken. `TORCH=cuda` beside the command takes the other one.")
+    pip = [VENV_PYTHON, "-m", "pip", "--no-input", "--disable-pip-version-check", "install", "-q", "uv==" + pinned("uv")]
     steps = [lambda: run_shown(pip, ROOT, clean_environment(), lock)]
     if own_index:  # that index alone, and for this package alone; what it needs comes with the rest
-        steps.append(
-            lambda: run_uv(["--torch-backend", "cpu", "--no-deps", "torch==" + pinned("torch")], settings, lock)
-        )
+        steps.append(lambda: run_uv(["--torch-backend", "cpu", "--no-deps", "torch==" + pinned("torch")], settings, lock))
     course = [PACKAGE] if PACKAGE else ["--editable", ".[%s]" % ",".join(extras)]
     steps.append(lambda: run_uv(["--build-constraints", "constraints.txt", *course], settings, lock))
     for number, step in enumerate(steps):
         code, output = step()
         if code != 0 and own_index and number == 1 and asked_torch is None:
-            say(
-                "PyTorch's index of CPU builds did not answer, see above. Taking the build of the package index: %s."
-                % SIZES["cuda"]
-            )
+            say("PyTorch's index of CPU builds did not answer, see above. Taking the build of the package index: %s." % SIZES["cuda"])
             check_disk(VENV, "cuda")
         elif code != 0:
             raise Stop(find_cause(output, code, settings))
@@ -302,10 +252,7 @@ def build(asked, extras, torch, lock):
         if os.path.lexists(os.path.join(VENV, STAMP)):
             os.unlink(os.path.join(VENV, STAMP))
         if state not in ("outdated", "foreign"):
-            say(
-                "making an environment in .venv with Python %d.%d.%d. Your exercises, notebooks and progress stay."
-                % sys.version_info[:3]
-            )
+            say("making an environment in .venv with Python %d.%d.%d. Your exercises, notebooks and progress stay." % sys.version_info[:3])
             create_venv()
     except OSError as error:
         raise Stop(
@@ -316,13 +263,7 @@ def build(asked, extras, torch, lock):
     write_whole(os.path.join(VENV, LAB_CONFIG), json.dumps(QUIET_LAB) + "\n")
     versions = check_imports()
     python = ask(VENV_PYTHON, "import sys; print('%d.%d' % sys.version_info[:2])")
-    stamp = {
-        "pins": hash_of_pins(),
-        "python": python,
-        "place": os.path.realpath(VENV),
-        "versions": versions,
-        "extras": extras,
-    }
+    stamp = {"pins": hash_of_pins(), "python": python, "place": os.path.realpath(VENV), "versions": versions, "extras": extras}
     write_whole(os.path.join(VENV, STAMP), json.dumps(stamp) + "\n")
     os.unlink(os.path.join(VENV, MARKER))
     say("done in %.0f s." % (time.time() - started))
@@ -333,10 +274,7 @@ def main(argv):
     parser.add_argument("--asked", action="store_true", help="the person named this Python: take no other in its place")
     parser.add_argument("--dev", action="store_true", help="with the tools of authors and tests")
     arguments = parser.parse_args(argv)
-    asked, extras = (
-        "%d.%d" % sys.version_info[:2] if arguments.asked else None,
-        ["lab", *(["dev"] if arguments.dev else [])],
-    )
+    asked, extras = ("%d.%d" % sys.version_info[:2] if arguments.asked else None, ["lab", *(["dev"] if arguments.dev else [])])
     torch = os.environ.get("TORCH", "").lower() or None
     try:
         if torch not in (None, "cpu", "cuda"):

@@ -51,13 +51,7 @@ def resolve(names: list[str], python: str, processor: str, settings: dict[str, s
         "--only-binary", ":all:", "--python-version", python, "--python-platform", f"{processor}-manylinux_2_28",
     ]  # fmt: skip
     done = subprocess.run(
-        command,
-        cwd=ROOT,
-        input="\n".join(names),
-        env=uv_environment(settings),
-        capture_output=True,
-        text=True,
-        check=False,
+        command, cwd=ROOT, input="\n".join(names), env=uv_environment(settings), capture_output=True, text=True, check=False
     )
     if done.returncode:
         raise Stop(f"no set of wheels fits Python {python} on {processor}:\n{done.stderr.strip()}")
@@ -104,9 +98,7 @@ def collect(folder: str, python: str, processor: str, torch: bool) -> None:
     facts = {"python": python, "processor": processor, "torch": torch, "wheels": sorted(wheels), "pins": hash_of_pins()}
     write_whole(os.path.join(folder, FACTS), json.dumps(facts, indent=1) + "\n")
     say(f"{len(wheels)} wheels, {size / 1e6:.0f} MB, in {time.time() - started:.0f} s.")
-    say(
-        f"copy the course and {folder} to that machine, and in the course's folder there: python{python} tools/bundle.py install {folder}"
-    )
+    say(f"copy the course and {folder} to that machine, and in the course's folder there: python{python} tools/bundle.py install {folder}")
 
 
 def read_facts(folder: str) -> dict:
@@ -115,14 +107,10 @@ def read_facts(folder: str) -> dict:
         with open(os.path.join(folder, FACTS), encoding="utf-8") as file:
             facts = json.load(file)
     except (OSError, ValueError) as error:
-        raise Stop(
-            f"{folder} holds no whole bundle ({error}). `make bundle` makes one where there is a network."
-        ) from error
+        raise Stop(f"{folder} holds no whole bundle ({error}). `make bundle` makes one where there is a network.") from error
     lacking = [name for name in facts["wheels"] if not os.path.exists(os.path.join(folder, name))]
     if lacking:
-        raise Stop(
-            f"{folder} lacks {len(lacking)} of its {len(facts['wheels'])} wheels, such as {lacking[0]}. Copy it again."
-        )
+        raise Stop(f"{folder} lacks {len(lacking)} of its {len(facts['wheels'])} wheels, such as {lacking[0]}. Copy it again.")
     here = f"{sys.version_info[0]}.{sys.version_info[1]}"
     if (facts["python"], facts["processor"]) != (here, platform.machine()):
         raise Stop(
@@ -142,28 +130,14 @@ def install(folder: str) -> None:
     facts = read_facts(folder)
     venv = os.path.join(ROOT, ".venv")
     if os.path.exists(venv) and os.listdir(venv):
-        raise Stop(
-            "there is an environment in .venv already, and it is left alone. `make clean` removes it; then the same command again."
-        )
+        raise Stop("there is an environment in .venv already, and it is left alone. `make clean` removes it; then the same command again.")
     if not facts["torch"]:
         say(f"this Python has {import_versions(sys.executable, OWN)}; the environment takes them from here.")
     python = os.path.join(venv, "bin", "python")
     see = [] if facts["torch"] else ["--system-site-packages"]
     run([sys.executable, "-m", "venv", "--prompt", "norm-kernels", *see, venv])
-    pip = [
-        python,
-        "-m",
-        "pip",
-        "--no-input",
-        "--disable-pip-version-check",
-        "install",
-        "--quiet",
-        "--no-index",
-        "--no-deps",
-    ]
-    if (
-        not facts["torch"] and sys.prefix != sys.base_prefix
-    ):  # an environment itself: a new one sees only the Python beneath it
+    pip = [python, "-m", "pip", "--no-input", "--disable-pip-version-check", "install", "--quiet", "--no-index", "--no-deps"]
+    if not facts["torch"] and sys.prefix != sys.base_prefix:  # an environment itself: a new one sees only the Python beneath it
         (packages,) = glob.glob(os.path.join(glob.escape(venv), "lib", "python3.*", "site-packages"))
         write_whole(os.path.join(packages, "packages_of_this_python.pth"), "\n".join(site.getsitepackages()) + "\n")
     run([*pip, "--find-links", folder, "--requirement", os.path.join(folder, "requirements.txt")])
@@ -176,12 +150,8 @@ def install(folder: str) -> None:
         "versions": ", ".join(versions.split(", ")[:2]),
     }  # fmt: skip
     write_whole(os.path.join(venv, STAMP), json.dumps(stamp) + "\n")
-    say(
-        f"the environment is in .venv, from {len(facts['wheels'])} wheels, in {time.time() - started:.0f} s ({stamp['versions']})."
-    )
-    say(
-        "next: .venv/bin/course doctor, make lab, make nbval-gpu. (make lint and make test need tools that no bundle has.)"
-    )
+    say(f"the environment is in .venv, from {len(facts['wheels'])} wheels, in {time.time() - started:.0f} s ({stamp['versions']}).")
+    say("next: .venv/bin/course doctor, make lab, make nbval-gpu. (make lint and make test need tools that no bundle has.)")
 
 
 def import_versions(python: str, names: tuple[str, ...]) -> str:
@@ -190,9 +160,7 @@ def import_versions(python: str, names: tuple[str, ...]) -> str:
         "import importlib, importlib.metadata as m\n"
         f"for name in {names!r}:\n    importlib.import_module(name)\n    print(name, m.version(name))"
     )
-    done = subprocess.run(
-        [python, "-c", code], cwd=ROOT, capture_output=True, text=True, env=clean_environment(), check=False
-    )
+    done = subprocess.run([python, "-c", code], cwd=ROOT, capture_output=True, text=True, env=clean_environment(), check=False)
     if done.returncode:
         why = (done.stderr.strip().splitlines() or ["it said nothing"])[-1]
         found = done.stdout.split("\n")[:-1]
@@ -205,13 +173,7 @@ def import_versions(python: str, names: tuple[str, ...]) -> str:
 def run(command: list[str]) -> None:
     """Raises Stop, with what the command said, if it fails."""
     done = subprocess.run(
-        command,
-        cwd=ROOT,
-        env=clean_environment(),
-        stdout=subprocess.PIPE,
-        stderr=subprocess.STDOUT,
-        text=True,
-        check=False,
+        command, cwd=ROOT, env=clean_environment(), stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, check=False
     )
     if done.returncode:
         raise Stop(f"this failed (exit code {done.returncode}): {' '.join(command)}\n{done.stdout.strip()[-2000:]}")
@@ -223,9 +185,7 @@ def main(argv: list[str]) -> int:
     collecting = commands.add_parser("collect", help="fetch the wheels, where there is a network")
     collecting.add_argument("folder", nargs="?", default="")
     collecting.add_argument("--python", default="3.11", help="of that machine (%(default)s)")
-    collecting.add_argument(
-        "--processor", default="x86_64", choices=("x86_64", "aarch64"), help="of that machine (%(default)s)"
-    )
+    collecting.add_argument("--processor", default="x86_64", choices=("x86_64", "aarch64"), help="of that machine (%(default)s)")
     collecting.add_argument("--torch", action="store_true", help="PyTorch and Triton too; several GB")
     installing = commands.add_parser("install", help="make .venv from them, on that machine")
     installing.add_argument("folder")

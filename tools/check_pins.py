@@ -40,16 +40,7 @@ def resolve(python: str, platform: str, settings: dict[str, str]) -> tuple[set[s
         "constraints.txt",
         "--quiet",
     ]
-    command += [
-        "--no-header",
-        "--no-annotate",
-        "--only-binary",
-        ":all:",
-        "--python-version",
-        python,
-        "--python-platform",
-        platform,
-    ]
+    command += ["--no-header", "--no-annotate", "--only-binary", ":all:", "--python-version", python, "--python-platform", platform]
     done = subprocess.run(command, cwd=ROOT, env=uv_environment(settings), capture_output=True, text=True, check=False)
     return set(done.stdout.split()), done.stderr.strip() if done.returncode else ""
 
@@ -57,9 +48,7 @@ def resolve(python: str, platform: str, settings: dict[str, str]) -> tuple[set[s
 def main() -> int:
     minimum = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]["requires-python"]
     if minimum != f">={PYTHONS[0].rpartition('.')[0]}":
-        print(
-            f"pins: requires-python is {minimum}, and {PYTHONS[0]} is the first Python tried here. Change one of them."
-        )
+        print(f"pins: requires-python is {minimum}, and {PYTHONS[0]} is the first Python tried here. Change one of them.")
         return 1
     pinned = {_normal(line) for line in (ROOT / "constraints.txt").read_text(encoding="utf-8").split() if "==" in line}
     here = read_pip_settings(sys.executable)
@@ -76,9 +65,7 @@ def main() -> int:
             wrong += bool(refusal or loose)
             name = f"Python {python}, {platform.partition('-')[0]}"
             what = refusal or (
-                f"not pinned: {', '.join(loose)}"
-                if loose
-                else f"{len(found)} packages, with PyTorch's {'CPU' if cpu else 'CUDA'} build"
+                f"not pinned: {', '.join(loose)}" if loose else f"{len(found)} packages, with PyTorch's {'CPU' if cpu else 'CUDA'} build"
             )
             print(f"pins: {name}: {what}", flush=True)
             if tried is here and not cpu:

@@ -101,12 +101,7 @@ def uv_environment(settings):
     timeout = settings.get("timeout") or settings.get("default-timeout")
     cache = settings.get("cache-dir")
     cafile = ssl.get_default_verify_paths().cafile
-    systems = (
-        "/etc/ssl/certs/ca-certificates.crt",
-        "/etc/pki/tls/certs/ca-bundle.crt",
-        "/etc/ssl/ca-bundle.pem",
-        cafile,
-    )
+    systems = ("/etc/ssl/certs/ca-certificates.crt", "/etc/pki/tls/certs/ca-bundle.crt", "/etc/ssl/ca-bundle.pem", cafile)
     wanted = {
         "UV_DEFAULT_INDEX": settings.get("index-url"),
         "UV_INDEX": settings.get("extra-index-url"),
@@ -129,9 +124,7 @@ def uv_environment(settings):
     return env
 
 
-_CONTROL = re.compile(
-    r"\x1b\[[0-9;?]*[A-Za-z]|\x1b(\[[0-9;?]*)?$"
-)  # a colour or a move of the cursor; at the end, half of one
+_CONTROL = re.compile(r"\x1b\[[0-9;?]*[A-Za-z]|\x1b(\[[0-9;?]*)?$")  # a colour or a move of the cursor; at the end, half of one
 # uv names every package; what is news among 130 of them is a download of 100 MB and more
 _DETAIL = re.compile(r" [+~-] | Downloaded | *Buil(t|ding) |Downloading .*\((\d\d?\.\dMiB|[\d.]+KiB)\)|Uninstalled ")
 _MAY_BE_DETAIL = re.compile(r" ?$| [+~-]")
@@ -142,15 +135,9 @@ class Listener:
 
     def __init__(self, out, terminal):
         self.out = out
-        self.undecided = (
-            _MAY_BE_DETAIL if terminal else re.compile("")
-        )  # without a terminal nothing draws, and whole lines will do
+        self.undecided = _MAY_BE_DETAIL if terminal else re.compile("")  # without a terminal nothing draws, and whole lines will do
         self.lines = []
-        self._line, self._held, self._begun = (
-            b"",
-            b"",
-            False,
-        )  # this line; what of it is not shown yet; whether any of it is
+        self._line, self._held, self._begun = (b"", b"", False)  # this line; what of it is not shown yet; whether any of it is
 
     def feed(self, data):
         for piece in re.findall(rb"[^\n]*\n|[^\n]+", data):
@@ -238,18 +225,11 @@ def find_cause(output, code, settings):
     if is_on(settings, "no-index") and re.search("no matching distribution|no solution found", output, re.IGNORECASE):
         return (
             "pip is told to use no package index (PIP_NO_INDEX, or no-index in its settings), and a package is missing in the folders "
-            "that are left (find-links: %s).\n  Unset it, or put the missing package there."
-            % (settings.get("find-links") or "none named")
+            "that are left (find-links: %s).\n  Unset it, or put the missing package there." % (settings.get("find-links") or "none named")
         )
-    places = [
-        "%s: %s" % (name, settings[name])
-        for name in ("index-url", "extra-index-url", "find-links", "proxy")
-        if settings.get(name)
-    ]
+    places = ["%s: %s" % (name, settings[name]) for name in ("index-url", "extra-index-url", "find-links", "proxy") if settings.get(name)]
     places += [
-        name + ": " + os.environ[name]
-        for name in ("HTTPS_PROXY", "https_proxy", "UV_DEFAULT_INDEX", "UV_INDEX")
-        if os.environ.get(name)
+        name + ": " + os.environ[name] for name in ("HTTPS_PROXY", "https_proxy", "UV_DEFAULT_INDEX", "UV_INDEX") if os.environ.get(name)
     ]
     words = {
         "again": AGAIN,
@@ -260,7 +240,4 @@ def find_cause(output, code, settings):
     for pattern, told in CAUSES:
         if re.search(pattern, output, re.IGNORECASE):
             return told.format(**words)
-    return (
-        "the installer failed (exit code %d) for a reason that is not among the known ones; its own words are above."
-        % code
-    )
+    return "the installer failed (exit code %d) for a reason that is not among the known ones; its own words are above." % code

@@ -35,9 +35,7 @@ def say(text, stream=None):
         lines = [
             part
             for line in lines
-            for part in textwrap.wrap(
-                line, width, subsequent_indent="  ", break_long_words=False, break_on_hyphens=False
-            )
+            for part in textwrap.wrap(line, width, subsequent_indent="  ", break_long_words=False, break_on_hyphens=False)
         ]
     stream.write("\n".join(lines) + "\n")
     stream.flush()
@@ -66,9 +64,7 @@ def check_platform():
         where = "%s; PyTorch and Triton are published for %s only" % (platform.machine(), " and ".join(ARCHITECTURES))
         raise Stop("this processor is %s. Use another machine or a hosted notebook; %s" % (where, OTHER_SYSTEMS))
     if struct.calcsize("P") != 8:
-        raise Stop(
-            "this Python is a 32-bit program; PyTorch needs a 64-bit one. Name another: `make lab PYTHON=python3.12`."
-        )
+        raise Stop("this Python is a 32-bit program; PyTorch needs a 64-bit one. Name another: `make lab PYTHON=python3.12`.")
     if libc != "glibc" or tuple(int(part) for part in re.findall(r"\d+", version)[:2]) < OLDEST_GLIBC:
         has = "glibc " + version if libc == "glibc" else "another C library than glibc (Alpine, perhaps)"
         raise Stop(
@@ -79,9 +75,7 @@ def check_platform():
 
 def find_other_python():
     """A Python on PATH that can make the environment, or None. A name on PATH proves nothing (pyenv's shims), so each is run."""
-    code = "import sys, venv, ensurepip; sys.exit(sys.version_info < %r or sys.implementation.name != 'cpython')" % (
-        OLDEST,
-    )
+    code = "import sys, venv, ensurepip; sys.exit(sys.version_info < %r or sys.implementation.name != 'cpython')" % (OLDEST,)
     folders = os.environ.get("PATH", os.defpath).split(os.pathsep)
     paths = [os.path.join(folder, name) for name in CANDIDATES for folder in folders]
     return next((path for path in paths if os.path.isfile(path) and ask(path, code) is not None), None)
@@ -104,17 +98,11 @@ def check_python(asked, argv):
             import ensurepip  # noqa: F401
             import venv  # noqa: F401
         except ImportError as error:
-            wrong = "%s has no module %s and cannot make an environment: Debian and Ubuntu ship it apart." % (
-                name,
-                error.name,
-            )
+            wrong = "%s has no module %s and cannot make an environment: Debian and Ubuntu ship it apart." % (name, error.name)
             remedy = "`sudo apt install python%d.%d-venv`, then run the same command again." % sys.version_info[:2]
         else:
             if sys.version_info[:2] > NEWEST_TESTED:
-                say(
-                    "the course was tested with Python 3.11 to %d.%d, and this is %s. Going on."
-                    % ((*NEWEST_TESTED, name))
-                )
+                say("the course was tested with Python 3.11 to %d.%d, and this is %s. Going on." % ((*NEWEST_TESTED, name)))
             return
     better = None if asked else find_other_python()
     if better is None:
@@ -126,11 +114,8 @@ def check_python(asked, argv):
 def check_disk(folder, build):
     free = shutil.disk_usage(os.path.realpath(folder)).free / GB
     if free < NEEDED_GB[build]:
-        smaller = (
-            "\n  Without a GPU the CPU build is enough: `make lab TORCH=cpu` needs 3 GB." if build == "cuda" else ""
-        )
+        smaller = "\n  Without a GPU the CPU build is enough: `make lab TORCH=cpu` needs 3 GB." if build == "cuda" else ""
         raise Stop(
             "%.1f GB are free here, and the environment needs %d GB with PyTorch's %s build. Free some, or make .venv a link to a folder on a "
-            "larger disk (`mkdir /large/venv && ln -s /large/venv .venv`).%s"
-            % (free, NEEDED_GB[build], build.upper(), smaller)
+            "larger disk (`mkdir /large/venv && ln -s /large/venv .venv`).%s" % (free, NEEDED_GB[build], build.upper(), smaller)
         )

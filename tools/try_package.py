@@ -52,17 +52,8 @@ class Learner:
     def __init__(self, home: Path) -> None:
         self.home = home
         # the settings of pip and uv say where packages come from; of the rest, a learner has nothing
-        kept = {
-            name: value
-            for name, value in os.environ.items()
-            if name.startswith(("PIP_", "UV_INDEX", "UV_DEFAULT", "SSL_"))
-        }
-        self.environment = kept | {
-            "HOME": str(home),
-            "PATH": os.defpath,
-            "LANG": "C.UTF-8",
-            "TORCH": os.environ.get("TORCH", "cpu"),
-        }
+        kept = {name: value for name, value in os.environ.items() if name.startswith(("PIP_", "UV_INDEX", "UV_DEFAULT", "SSL_"))}
+        self.environment = kept | {"HOME": str(home), "PATH": os.defpath, "LANG": "C.UTF-8", "TORCH": os.environ.get("TORCH", "cpu")}
         self.as_user = {"user": _NOBODY, "group": _NOBODY, "extra_groups": ()} if os.geteuid() == 0 else {}
 
     def start(self, *command: object, cwd: Path | None = None, **more: object) -> subprocess.Popen[str]:
@@ -79,10 +70,7 @@ class Learner:
         words = " ".join(str(part) for part in command)
         if process.returncode != code:
             sys.exit(f"package: `{words}` ended with {process.returncode} and not {code}:\n{printed}")
-        print(
-            f"package: {time.monotonic() - started:5.1f} s  {words if len(words) < 100 else words[:60] + ' ...'}",
-            flush=True,
-        )
+        print(f"package: {time.monotonic() - started:5.1f} s  {words if len(words) < 100 else words[:60] + ' ...'}", flush=True)
         return printed
 
 
@@ -117,9 +105,7 @@ def try_out(learner: Learner, wheel: Path) -> None:
     handed_in = learner.home / "class" / "ann"
     shutil.copytree(course / "exercises", handed_in / "exercises")
     # an instructor has no course folder
-    graded = learner.run(
-        python.with_name("course"), "grade", "class", "--out", "results", "--only", ",".join(sum(LESSONS.values(), ()))
-    )
+    graded = learner.run(python.with_name("course"), "grade", "class", "--out", "results", "--only", ",".join(sum(LESSONS.values(), ())))
     expect("2 files checked, 0 verdicts kept", graded)
     expect("What you wrote is as it was.", learner.run(command, "init", course))
     expect("pass", learner.run(command, "check", "03a", cwd=course))

@@ -86,25 +86,9 @@ def check_exercise(exercise: Exercise) -> list[SubjectReport]:
     with tempfile.TemporaryDirectory(prefix="course-author-") as scratch:
         report = Path(scratch) / "report.xml"
         chosen = f"({exercise.id} or test_causes or counts_every_mutant or test_it_counts or test_every_lesson_is_linked or terms_plan_has_every or {exercise.lesson}_) and {_LEFT_OUT}"
-        command = [
-            sys.executable,
-            "-m",
-            "pytest",
-            "-q",
-            "-n",
-            "2",
-            "--dist",
-            "worksteal",
-            "-p",
-            "no:cacheprovider",
-            f"--junitxml={report}",
-        ]
+        command = [sys.executable, "-m", "pytest", "-q", "-n", "2", "--dist", "worksteal", "-p", "no:cacheprovider", f"--junitxml={report}"]
         tests = subprocess.Popen(
-            [*command, "-k", chosen, *_FILES],
-            cwd=paths.ROOT,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.STDOUT,
-            text=True,
+            [*command, "-k", chosen, *_FILES], cwd=paths.ROOT, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True
         )
         notebook = findings["notebook"]
         notebook.tests += 1
@@ -121,9 +105,7 @@ def check_exercise(exercise: Exercise) -> list[SubjectReport]:
                 finding.missing.append(f"{sentence} ({test})")
     for finding in findings.values():
         if not finding.tests:
-            finding.missing.append(
-                f"no test looks at exercise {exercise.id}: is its solution in solutions/{exercise.file}.py?"
-            )
+            finding.missing.append(f"no test looks at exercise {exercise.id}: is its solution in solutions/{exercise.file}.py?")
     return list(findings.values())
 
 
@@ -150,15 +132,11 @@ def _run_lesson(lesson: str) -> list[str]:
     """Run the lesson's notebook as a newcomer meets it; a sentence if it cannot be run."""
     source = next((source for source in notebooks.list_sources() if source.name.startswith(f"{lesson}_")), None)
     if source is None:
-        return [
-            f"{paths.shown(paths.NOTEBOOK_SOURCES)} has no lesson {lesson}: `course author new lesson {lesson}_NAME` lays one out."
-        ]
+        return [f"{paths.shown(paths.NOTEBOOK_SOURCES)} has no lesson {lesson}: `course author new lesson {lesson}_NAME` lays one out."]
     try:
         notebooks.run_unsolved(notebooks.read_source(source))
     except (CellExecutionError, CellTimeoutError) as broken:
-        return [
-            f"{paths.shown(source)} does not run: {notebooks.COLOURS.sub('', str(broken)).strip().splitlines()[-1]}"
-        ]
+        return [f"{paths.shown(source)} does not run: {notebooks.COLOURS.sub('', str(broken)).strip().splitlines()[-1]}"]
     except CourseError as error:
         return [str(error)]
     return []

@@ -14,9 +14,7 @@ from course_lib.learner import workspace
 
 def generate() -> dict[str, str]:
     """The text of every exercise file, by file name, cut from solutions/."""
-    return {
-        path.name: cut(path.read_text(encoding="utf-8"), path.name) for path in sorted(paths.SOLUTIONS.glob("ex*.py"))
-    }
+    return {path.name: cut(path.read_text(encoding="utf-8"), path.name) for path in sorted(paths.SOLUTIONS.glob("ex*.py"))}
 
 
 def write(folder: Path) -> list[str]:
@@ -35,9 +33,7 @@ def write(folder: Path) -> list[str]:
             write_atomic(path, text)
             said.append(f"{name}: written anew")
         else:
-            said.append(
-                f"{name}: kept, it has work of yours in it. `course reset {name[2:5]}` copies that aside and starts over."
-            )
+            said.append(f"{name}: kept, it has work of yours in it. `course reset {name[2:5]}` copies that aside and starts over.")
     workspace.write_manifest(folder, texts)
     return said
 

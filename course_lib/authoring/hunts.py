@@ -34,14 +34,7 @@ from course_lib.hunt.probe import Probe, find_options
 MOST = 8  # of an exercise
 _EASY = 2  # of those, at least, that nearly every input shows
 STARTERS = 3
-_FAMILIES = (
-    "copying",
-    "layer_norm",
-    "rms_norm",
-    "statistics_kernels",
-    "reductions",
-    "dx_kernels",
-)  # one program's work is its own
+_FAMILIES = ("copying", "layer_norm", "rms_norm", "statistics_kernels", "reductions", "dx_kernels")  # one program's work is its own
 _MOST_LINES = 3
 # what is no hunt: it does not come to an end, has right results, or shows itself
 _CAUSES = {
@@ -138,9 +131,7 @@ class Builder:
 
     def build(self) -> list[Hunt]:
         """Every hunt, in the order of the course."""
-        names = [
-            name_hunt(exercise, entry["id"]) for exercise in list_exercises() for entry in list_candidates(exercise)
-        ]
+        names = [name_hunt(exercise, entry["id"]) for exercise in list_exercises() for entry in list_candidates(exercise)]
         if len(set(names)) < len(names):
             raise ValueError(f"two hunts have one name: change what name_hunt begins its hash with. {sorted(names)}")
         hunts: list[Hunt] = []
@@ -230,9 +221,7 @@ def main() -> int:
     hunts = builder.build()
     digests = {exercise.id: digest(exercise) for exercise in list_exercises()}
     write_atomic(FILE, pack(hunts, digests, builder.measured))
-    print(
-        f"{paths.shown(FILE)}: {len(hunts)} hunts, {sum(hunt.daily for hunt in hunts)} of them for the hunts of the day"
-    )
+    print(f"{paths.shown(FILE)}: {len(hunts)} hunts, {sum(hunt.daily for hunt in hunts)} of them for the hunts of the day")
     return 0
 
 

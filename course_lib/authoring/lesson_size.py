@@ -82,9 +82,7 @@ def _write_question(question: Question) -> str:
 
 
 def main() -> int:
-    print(
-        "lesson   words  open code lines  longest cell  predictions  steps  dives  page min  exercises min  all  says"
-    )
+    print("lesson   words  open code lines  longest cell  predictions  steps  dives  page min  exercises min  all  says")
     for size in map(measure, list_sources()):
         print(
             f"{size.lesson:<6} {size.words:7} {size.code_lines:16} {size.longest_cell:13} {size.predictions:12} {size.steps:6} {size.dives:6} "

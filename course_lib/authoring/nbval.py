@@ -42,9 +42,7 @@ def read_built(source: Path, *, committed_first: bool = False) -> str:
     stored = _read_stored(find_notebook(source))
     found = next((text for text in (stored[::-1] if committed_first else stored) if _get_content(json.loads(text)) == want), None)  # fmt: skip
     if found is None:
-        raise CourseError(
-            f"{paths.shown(find_notebook(source))} is not what {paths.shown(source)} builds. Run `make notebooks`."
-        )
+        raise CourseError(f"{paths.shown(find_notebook(source))} is not what {paths.shown(source)} builds. Run `make notebooks`.")
     return found
 
 
@@ -56,9 +54,7 @@ def find_built(source: Path) -> dict:
 def _read_stored(path: Path) -> list[str]:
     texts = [path.read_text(encoding="utf-8")] if path.exists() else []
     if shutil.which("git"):
-        done = subprocess.run(
-            ["git", "show", f"HEAD:notebooks/{path.name}"], cwd=paths.ROOT, capture_output=True, text=True, check=False
-        )
+        done = subprocess.run(["git", "show", f"HEAD:notebooks/{path.name}"], cwd=paths.ROOT, capture_output=True, text=True, check=False)
         texts += [done.stdout] if done.returncode == 0 else []
     return texts
 
@@ -136,15 +132,10 @@ def run(lessons: list[str], *, solved: bool, device: str, workers: int, cell_sec
     with tempfile.TemporaryDirectory(prefix="course-nbval-") as scratch:
         folder = Path(scratch)
         lay_out(folder, sources, solved=solved)
-        environment = make_environment(
-            folder, COURSE_EXPECT=PASS if solved else NOT_ATTEMPTED, COURSE_DEVICE=device, **{DEVICE: device}
-        )
+        environment = make_environment(folder, COURSE_EXPECT=PASS if solved else NOT_ATTEMPTED, COURSE_DEVICE=device, **{DEVICE: device})
         command = make_command(folder / "notebooks", cell_seconds, workers)
         count = format_count(len(sources), "lesson")
-        print(
-            f"course: {count} under nbval, {'solved' if solved else 'unsolved'}, in {device.upper()} mode",
-            flush=True,
-        )
+        print(f"course: {count} under nbval, {'solved' if solved else 'unsolved'}, in {device.upper()} mode", flush=True)
         return subprocess.run([*command, *pytest_args], cwd=paths.ROOT, env=environment, check=False).returncode
 
 
@@ -152,9 +143,7 @@ def main(argv: list[str]) -> int:
     parser = argparse.ArgumentParser(prog="python -m course_lib.authoring.nbval", description="Run the lessons under nbval. What stands after -- goes to pytest.")  # fmt: skip
     parser.add_argument("lessons", nargs="*", metavar="LESSON", help="such as 03; without one, all")
     parser.add_argument("--solved", action="store_true", help="with the course's solutions in the exercises")
-    parser.add_argument(
-        "--gpu", action="store_true", help="on a GPU, and never in Triton's interpreter; without it on the CPU"
-    )
+    parser.add_argument("--gpu", action="store_true", help="on a GPU, and never in Triton's interpreter; without it on the CPU")
     parser.add_argument("--workers", type=int, default=2, help="how many notebooks run at a time (%(default)s)")
     parser.add_argument("--cell-seconds", type=float, default=CELL_SECONDS, help="a cell that takes longer has failed (%(default)g)")  # fmt: skip
     end = argv.index("--") if "--" in argv else len(argv)

@@ -214,10 +214,7 @@ def _join_streams(cell: nbformat.NotebookNode) -> None:
 def main(wanted: list[str]) -> int:
     chosen = [source for source in list_sources() if not wanted or source.name[:2] in wanted]
     if not chosen:
-        print(
-            f"course: no lesson in {paths.shown(paths.NOTEBOOK_SOURCES)} starts with {' or '.join(wanted)}.",
-            file=sys.stderr,
-        )
+        print(f"course: no lesson in {paths.shown(paths.NOTEBOOK_SOURCES)} starts with {' or '.join(wanted)}.", file=sys.stderr)
         return 1
     for source in chosen:
         try:

@@ -22,10 +22,7 @@ _KINDS = ("forward", "backward", "long_rows")
 # a page's table: which measurements, and the row lengths that it shows
 _TABLES = {
     PAGE: (_KINDS, (256, 1024, 4096, 4097, 8192, 32768, 65536, 262144)),
-    KERNELS_PAGE: (
-        tuple(f"{kind}{PART}" for kind in _KINDS),
-        (256, 1024, 2048, 4096, 4097, 5120, 8192, 16384, 65536, 262144),
-    ),
+    KERNELS_PAGE: (tuple(f"{kind}{PART}" for kind in _KINDS), (256, 1024, 2048, 4096, 4097, 5120, 8192, 16384, 65536, 262144)),
 }
 _OPERATIONS = {
     "layer_norm": "LayerNorm forward",
@@ -47,16 +44,12 @@ def make_page(text: str, page: Path = PAGE, repository: str | None = None) -> st
     Raises: CourseError if marks or the count are missing, or the kinds were not measured on one device in the same versions.
     """
     if not _BLOCK.search(text):
-        raise CourseError(
-            f"{paths.shown(page)}: the marks '<!-- kernels: ... -->' and '<!-- end of kernels -->' are missing."
-        )
+        raise CourseError(f"{paths.shown(page)}: the marks '<!-- kernels: ... -->' and '<!-- end of kernels -->' are missing.")
     if page == PAGE:
         if not _COUNT.search(text):
             raise CourseError(f"{paths.shown(page)}: the words 'each of the N wrong solutions' are missing.")
         if not _LAUNCH.search(text):
-            raise CourseError(
-                f"{paths.shown(page)}: the marks '<!-- launch: ... -->' and '<!-- end of launch -->' are missing."
-            )
+            raise CourseError(f"{paths.shown(page)}: the marks '<!-- launch: ... -->' and '<!-- end of launch -->' are missing.")
         badges = write_badges(read_repository() if repository is None else repository)
         launch = badges and f"\n**Without installing anything**, in a browser: {badges}\n"
         text = _LAUNCH.sub(lambda marks: f"{marks[1]}{launch}{marks[2]}", text)
@@ -72,12 +65,8 @@ def write_kernels(kinds: tuple[str, ...], columns: tuple[int, ...]) -> str:
     results = [measurement.stored(kind) for kind in kinds]
     first = results[0]
     for kind, result in zip(kinds, results, strict=True):
-        if result.device != first.device or any(
-            result.versions[name] != first.versions[name] for name in ("torch", "triton")
-        ):
-            raise CourseError(
-                f"{kind} was measured on {result.device}, {kinds[0]} on {first.device}: one table cannot show both."
-            )
+        if result.device != first.device or any(result.versions[name] != first.versions[name] for name in ("torch", "triton")):
+            raise CourseError(f"{kind} was measured on {result.device}, {kinds[0]} on {first.device}: one table cannot show both.")
     entries = [entry for result in results for entry in compare_with_goals(result) if entry["M"] > 16]
     cells = {(entry["op"].split(" ")[0], entry["N"]): entry for entry in entries}
     lines = [f"| N | {' | '.join(map(str, columns))} |", "|---" * (len(columns) + 1) + "|"]

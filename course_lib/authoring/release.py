@@ -71,12 +71,8 @@ def require_free(folder: Path) -> None:
     if folder.is_symlink() or (folder.exists() and not folder.is_dir()):
         raise CourseError(f"{folder} is no folder. Name one that is not there yet, or an empty one.")
     if folder.exists() and any(folder.iterdir()):
-        raise CourseError(
-            f"{folder} is not empty, and nothing is overwritten. Name one that is not there yet, or an empty one."
-        )
-    ours = [
-        paths.ROOT / name for name in ("course_lib", "docs", "exercises", "notebooks", "solutions", "tests", "tools")
-    ]
+        raise CourseError(f"{folder} is not empty, and nothing is overwritten. Name one that is not there yet, or an empty one.")
+    ours = [paths.ROOT / name for name in ("course_lib", "docs", "exercises", "notebooks", "solutions", "tests", "tools")]
     if any(folder.is_relative_to(own) for own in ours):
         raise CourseError(f"{folder} lies in the course's own files. Name a folder beside the course.")
 

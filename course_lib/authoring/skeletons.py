@@ -39,9 +39,7 @@ def new_exercise(name: str, kind: str = "kernel", family: str = "") -> list[Path
     stem = f"ex{name.removeprefix('ex')}"
     match = STEM.fullmatch(stem)
     if match is None:
-        raise CourseError(
-            f"{name!r} is no name for an exercise. Give lesson, letter and words, such as 18a_column_sums."
-        )
+        raise CourseError(f"{name!r} is no name for an exercise. Give lesson, letter and words, such as 18a_column_sums.")
     if kind not in KINDS:
         raise CourseError(f"kind {kind!r} is none of {', '.join(KINDS)}.")
     words = stem.removeprefix(f"ex{match[1]}_")
@@ -72,9 +70,7 @@ def new_lesson(name: str) -> list[Path]:
     """
     match = _LESSON.fullmatch(name)
     if match is None:
-        raise CourseError(
-            f"{name!r} is no name for a lesson. Give a number of two digits and words, such as 11_measuring."
-        )
+        raise CourseError(f"{name!r} is no name for a lesson. Give a number of two digits and words, such as 11_measuring.")
     for other in paths.NOTEBOOK_SOURCES.glob(f"{match[1]}_*.py"):
         raise CourseError(f"lesson {match[1]} is there already, in {paths.shown(other)}. Take another number.")
     return _write({paths.NOTEBOOK_SOURCES / f"{name}.py": "lesson.txt"}, {"number": match[1], "stem": name})
@@ -123,9 +119,7 @@ def _require_name(name: str, what: str) -> None:
 def _write(files: dict[Path, str], names: dict[str, str]) -> list[Path]:
     """Write every file, or none if one of them is there already."""
     if there := [paths.shown(path) for path in files if path.exists()]:
-        raise CourseError(
-            f"nothing was written, for there is already {', '.join(there)}. Take another name, or go on with what is there."
-        )
+        raise CourseError(f"nothing was written, for there is already {', '.join(there)}. Take another name, or go on with what is there.")
     for path, template in files.items():
         path.parent.mkdir(parents=True, exist_ok=True)
         write_atomic(path, string.Template((FOLDER / template).read_text(encoding="utf-8")).substitute(names))

@@ -29,9 +29,7 @@ def add_pngs(notebook: dict[str, Any]) -> None:
 
     Raises: CourseError if there is one, and no Chromium or no playwright to open it.
     """
-    outputs = [
-        output for cell in notebook["cells"] for output in cell.get("outputs", []) if _PICTURE.search(_get_html(output))
-    ]
+    outputs = [output for cell in notebook["cells"] for output in cell.get("outputs", []) if _PICTURE.search(_get_html(output))]
     if not outputs:
         return
     executable = find_chromium()

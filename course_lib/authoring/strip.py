@@ -64,9 +64,7 @@ def main() -> int:
     """
     executable = find_chromium()
     if executable is None:
-        raise CourseError(
-            "the picture is taken in Chromium. Install it (Debian, Ubuntu: apt install chromium), and run `make dev`."
-        )
+        raise CourseError("the picture is taken in Chromium. Install it (Debian, Ubuntu: apt install chromium), and run `make dev`.")
     from PIL import Image
     from playwright.sync_api import sync_playwright
 
@@ -93,19 +91,13 @@ def main() -> int:
 
 def _film(page: Page, theme: str, failure: str) -> Iterator[tuple[bytes, int]]:
     """Yield each frame as PNG and how many milliseconds it stays."""
-    yield from _film_slider(
-        page, theme, "Drag the mean until the digits are gone", _take("03", "cancellation"), "mean/std", 20
-    )
+    yield from _film_slider(page, theme, "Drag the mean until the digits are gone", _take("03", "cancellation"), "mean/std", 20)
     _open(page, theme, "A check names the cause and the line", failure)
     yield page.screenshot(animations="disabled"), _READ
-    yield from _film_slider(
-        page, theme, "Programs race: step through who loses", _take("12", "schedule"), "operation", 8
-    )
+    yield from _film_slider(page, theme, "Programs race: step through who loses", _take("12", "schedule"), "operation", 8)
 
 
-def _film_slider(
-    page: Page, theme: str, title: str, picture: str, slider: str, steps: int
-) -> Iterator[tuple[bytes, int]]:
+def _film_slider(page: Page, theme: str, title: str, picture: str, slider: str, steps: int) -> Iterator[tuple[bytes, int]]:
     _open(page, theme, title, picture)
     page.wait_for_function("document.querySelector('[data-picture]').stage")
     page.evaluate(_BARE)
@@ -118,9 +110,7 @@ def _film_slider(
 
 def _open(page: Page, theme: str, title: str, html: str) -> None:
     paper, ink, names = _THEMES[theme]
-    page.set_content(
-        _PAGE.format(width=_WIDTH, height=_HEIGHT, paper=paper, ink=ink, names=names, title=title, html=html)
-    )
+    page.set_content(_PAGE.format(width=_WIDTH, height=_HEIGHT, paper=paper, ink=ink, names=names, title=title, html=html))
 
 
 def _take(lesson: str, picture: str) -> str:
@@ -134,9 +124,7 @@ def _take(lesson: str, picture: str) -> str:
             html = "".join(output.get("data", {}).get("text/html", ""))
             if f'data-picture="{picture}-' in html:
                 return html
-    raise CourseError(
-        f"{paths.shown(file)} has no picture {picture}. Build it: python -m course_lib.authoring.notebooks {lesson}."
-    )
+    raise CourseError(f"{paths.shown(file)} has no picture {picture}. Build it: python -m course_lib.authoring.notebooks {lesson}.")
 
 
 def _write_failure() -> str:

@@ -34,17 +34,7 @@ from course_lib.catalog.texts import make_unsolved_text
 STANDINS = paths.PACKAGE / "tab" / "standins"
 CORE = ("pyodide.js", "pyodide.mjs", "pyodide.asm.js", "pyodide.asm.wasm", "python_stdlib.zip")
 # What the kernel of JupyterLite loads at its start, and what the course imports.
-NEEDED = (
-    "numpy",
-    "ipython",
-    "micropip",
-    "packaging",
-    "sqlite3",
-    "matplotlib-inline",
-    "pygments",
-    "six",
-    "traitlets",
-)
+NEEDED = ("numpy", "ipython", "micropip", "packaging", "sqlite3", "matplotlib-inline", "pygments", "six", "traitlets")
 OPTIONAL = ("ml-dtypes",)  # from Pyodide 0.29 on
 # What the kernel of JupyterLite asks for at its start, and what no lesson uses: empty here, 2 MB in Pyodide.
 EMPTY = ("ssl",)
@@ -101,9 +91,7 @@ def read_course(answers: dict[str, object]) -> Package:
     """Return the course's wheel without the built notebooks, which the site has beside it, and with the compiler's recorded ``answers``."""
     with tempfile.TemporaryDirectory() as folder, zipfile.ZipFile(build_wheel(Path(folder))) as wheel:
         files: dict[str, bytes] = {
-            name: wheel.read(name)
-            for name in wheel.namelist()
-            if not name.endswith(".ipynb") and ".dist-info/" not in name
+            name: wheel.read(name) for name in wheel.namelist() if not name.endswith(".ipynb") and ".dist-info/" not in name
         }
     files["course_lib/compiler/recorded.json"] = json.dumps(answers).encode()
     depends = ("ipython", "ipywidgets", "ml_dtypes", "numpy", "rich", "torch", "triton")
@@ -169,12 +157,7 @@ def read_pure(name: str, depends: tuple[str, ...]) -> Package:
     files, tops = {}, set()
     for file in metadata.files(name) or ():
         inside = ".dist-info" not in file.parts[0]
-        if (
-            file.parts[0] == ".."
-            or "__pycache__" in file.parts
-            or "tests" in file.parts
-            or not Path(file.locate()).is_file()
-        ):
+        if file.parts[0] == ".." or "__pycache__" in file.parts or "tests" in file.parts or not Path(file.locate()).is_file():
             continue
         if inside or "LICEN" in file.name.upper():
             files[str(file) if inside else f"licences/{name}/{file.name}"] = Path(file.locate()).read_bytes()
@@ -214,10 +197,7 @@ def build_pyodide(pyodide: Path, out: Path, answers: dict[str, object], extra: I
         *extra,
     ]
     entries = {package.name.replace("_", "-"): package.write(out) for package in own}
-    wanted = [
-        *(name for name in (*NEEDED, *OPTIONAL) if name in known),
-        *(need for package in own for need in package.depends),
-    ]
+    wanted = [*(name for name in (*NEEDED, *OPTIONAL) if name in known), *(need for package in own for need in package.depends)]
     kept = _find_needed(known, wanted, entries.keys())
     for entry in kept.values():
         shutil.copy(pyodide / entry["file_name"], out / entry["file_name"])
@@ -307,16 +287,10 @@ def make_work_notebook() -> nbformat.NotebookNode:
             "left, right-click `my-course.zip` and choose Download. On a machine, `course import my-course.zip` takes it."
         ),
         new_code_cell("import course_lib\nfrom course_lib.learner import carrying\n\nprint(carrying.pack())"),
-        new_markdown_cell(
-            "**In:** drag a `my-course.zip` into the file list on the left, beside this notebook. Then run this cell."
-        ),
-        new_code_cell(
-            'import course_lib\nfrom course_lib.learner import carrying\n\nprint(*carrying.unpack(), sep="\\n")'
-        ),
+        new_markdown_cell("**In:** drag a `my-course.zip` into the file list on the left, beside this notebook. Then run this cell."),
+        new_code_cell('import course_lib\nfrom course_lib.learner import carrying\n\nprint(*carrying.unpack(), sep="\\n")'),
     ]
-    return new_notebook(
-        cells=cells, metadata={"kernelspec": {"name": "python", "display_name": "Python", "language": "python"}}
-    )
+    return new_notebook(cells=cells, metadata={"kernelspec": {"name": "python", "display_name": "Python", "language": "python"}})
 
 
 def _make_environment(folder: Path, pyodide_version: str) -> Path:
@@ -326,9 +300,7 @@ def _make_environment(folder: Path, pyodide_version: str) -> Path:
     """
     series = ".".join(pyodide_version.split(".")[:2])
     if series not in JUPYTERLITE:
-        raise SystemExit(
-            f"no JupyterLite is known for Pyodide {pyodide_version}; JUPYTERLITE has {', '.join(JUPYTERLITE)}"
-        )
+        raise SystemExit(f"no JupyterLite is known for Pyodide {pyodide_version}; JUPYTERLITE has {', '.join(JUPYTERLITE)}")
     venv.create(folder, with_pip=True)
     python = folder / "bin" / "python"
     subprocess.run([python, "-m", "pip", "install", "-q", *JUPYTERLITE[series]], check=True)
@@ -337,18 +309,8 @@ def _make_environment(folder: Path, pyodide_version: str) -> Path:
 
 # By the series of Pyodide. The tests have 0.27, the one that can be had from PyPI; a public site takes 0.29, which has ml_dtypes.
 JUPYTERLITE = {
-    "0.27": (
-        "jupyterlite-core==0.5.1",
-        "jupyterlite-pyodide-kernel==0.5.2",
-        "jupyterlab_widgets==3.0.13",
-        "jupyter-server",
-    ),
-    "0.29": (
-        "jupyterlite-core==0.7.6",
-        "jupyterlite-pyodide-kernel==0.7.2",
-        "jupyterlab_widgets==3.0.17",
-        "jupyter-server",
-    ),
+    "0.27": ("jupyterlite-core==0.5.1", "jupyterlite-pyodide-kernel==0.5.2", "jupyterlab_widgets==3.0.13", "jupyter-server"),
+    "0.29": ("jupyterlite-core==0.7.6", "jupyterlite-pyodide-kernel==0.7.2", "jupyterlab_widgets==3.0.17", "jupyter-server"),
 }
 # The address of Pyodide is relative to the page of an application of JupyterLite: lab/index.html.
 SETTINGS = {
@@ -358,9 +320,7 @@ SETTINGS = {
         "@jupyterlite/pyodide-kernel-extension:kernel": {
             "pyodideUrl": "../pyodide/pyodide.js",
             # loaded side by side with Python itself; else the kernel loads one after the other
-            "loadPyodideOptions": {
-                "packages": ["micropip", "packaging", "ssl", "sqlite3", "comm", "ipython", "norm-kernels-course"]
-            },
+            "loadPyodideOptions": {"packages": ["micropip", "packaging", "ssl", "sqlite3", "comm", "ipython", "norm-kernels-course"]},
         }
     },
 }

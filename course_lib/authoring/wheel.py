@@ -14,18 +14,7 @@ def build_wheel(folder: Path) -> Path:
 
     Raises: CalledProcessError if pip fails; it has said why.
     """
-    command = [
-        sys.executable,
-        "-m",
-        "pip",
-        "wheel",
-        "-q",
-        "--no-deps",
-        "--no-build-isolation",
-        "-w",
-        folder,
-        paths.ROOT,
-    ]
+    command = [sys.executable, "-m", "pip", "wheel", "-q", "--no-deps", "--no-build-isolation", "-w", folder, paths.ROOT]
     subprocess.run(command, check=True)
     (wheel,) = folder.glob("*.whl")
     return wheel

@@ -53,9 +53,7 @@ def missing_package(package: str) -> EnvironmentFault:
             f"the environment of {home} is {how_far}. `course lab` makes it and opens lesson 00; `course env` makes it alone. "
             f"(This Python is {sys.executable}, and has no {_PACKAGES.get(package, package)}.)"
         )
-    return EnvironmentFault(
-        f"{_PACKAGES.get(package, package)} is not installed for the Python that runs the course. {install_again()}"
-    )
+    return EnvironmentFault(f"{_PACKAGES.get(package, package)} is not installed for the Python that runs the course. {install_again()}")
 
 
 def import_fault(error: BaseException) -> EnvironmentFault | None:
@@ -79,9 +77,7 @@ def import_fault(error: BaseException) -> EnvironmentFault | None:
     strange = next((file for file, _ in foreign if not _is_installed(file)), None)
     imported, (file, line) = _package_of(strange or foreign[0][0]), foreign[-1]
     said = (str(error).strip().splitlines() or [""])[0]
-    what = (
-        f"{_PACKAGES.get(imported, imported)} cannot be imported: {type(error).__name__}: {said} ({file}, line {line})."
-    )
+    what = f"{_PACKAGES.get(imported, imported)} cannot be imported: {type(error).__name__}: {said} ({file}, line {line})."
     return EnvironmentFault(f"{what} {_name_shadow(imported, strange) if strange else install_again()}")
 
 
@@ -103,9 +99,7 @@ def _is_installed(file: str) -> bool:
     """True for a file of Python's own, or of a package where packages are installed."""
     homes = Path(os.__file__).resolve().parent, Path(sys.prefix).resolve()
     path = Path(file)
-    return not {"site-packages", "dist-packages"}.isdisjoint(path.parts) or any(
-        path.resolve().is_relative_to(home) for home in homes
-    )
+    return not {"site-packages", "dist-packages"}.isdisjoint(path.parts) or any(path.resolve().is_relative_to(home) for home in homes)
 
 
 def _name_shadow(name: str, file: str) -> str:

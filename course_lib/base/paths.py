@@ -25,9 +25,7 @@ FILES = SHIPPED if SHIPPED.is_dir() else ROOT
 SOLUTIONS = FILES / "solutions"
 NOTEBOOKS = FILES / "notebooks"
 NOTEBOOK_SOURCES = NOTEBOOKS / "source"
-RELEASED = (
-    PACKAGE / "catalog" / "released"
-)  # in a learner's release, in place of solutions and sources; see is_release()
+RELEASED = PACKAGE / "catalog" / "released"  # in a learner's release, in place of solutions and sources; see is_release()
 BENCH_RESULTS = PACKAGE / "bench" / "results"
 MARKER = Path(".course", "folder.json")  # what makes a folder a course folder: ``course_lib.learner.folder`` writes it
 WORK = Path("my-course.zip")  # what ``course export`` writes and ``course import`` reads, unless they name another file

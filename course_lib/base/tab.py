@@ -33,9 +33,7 @@ class _LaterFinder:
         request.send()
         if request.status != 200:
             sys.meta_path.insert(0, self)
-            raise ImportError(
-                f"this site did not give out {LATER_FILE} (status {request.status}). Run the cell again, or reload the page."
-            )
+            raise ImportError(f"this site did not give out {LATER_FILE} (status {request.status}). Run the cell again, or reload the page.")
         with zipfile.ZipFile(io.BytesIO(request.response.to_bytes())) as archive:
             archive.extractall(site.getsitepackages()[0])
         importlib.invalidate_caches()

@@ -257,9 +257,7 @@ class Worker:
         del self._received[: end + 1]
         return line
 
-    def _wait_for(
-        self, descriptor: int, event: int, deadline: float, seconds: float, look: Callable[[], None] | None = None
-    ) -> bool:
+    def _wait_for(self, descriptor: int, event: int, deadline: float, seconds: float, look: Callable[[], None] | None = None) -> bool:
         """True when the pipe is ready; False when the worker has ended, and the pipe is only held open by what it started.
 
         Raises: WorkerTimeout.
@@ -299,11 +297,7 @@ class Worker:
         size = self._log_size()
         start = max(self._asked_at if self._asked_at <= size else 0, size - _TAIL_BYTES)
         # pread: its position is the worker's too
-        return (
-            os.pread(self._log.fileno(), size - start, start).decode("utf-8", "replace")
-            if self._log is not None
-            else ""
-        )
+        return os.pread(self._log.fileno(), size - start, start).decode("utf-8", "replace") if self._log is not None else ""
 
     # ---- a fork
 

@@ -34,11 +34,7 @@ _PROVIDERS = ("ours",)
 _FORWARD, _BACKWARD = ("layer_norm", "rms_norm"), ("layer_norm_backward", "rms_norm_backward")
 # shapes at which the kernels are above the floor, and one at which they reach it, for comparison
 CASES = [
-    *(
-        (op, Shape(M, N))
-        for M, N in ((8192, 4096), (8192, 4095), (8192, 4097), (1024, 32768), (1024, 65536))
-        for op in _FORWARD
-    ),
+    *((op, Shape(M, N)) for M, N in ((8192, 4096), (8192, 4095), (8192, 4097), (1024, 32768), (1024, 65536)) for op in _FORWARD),
     *((op, Shape(M, 262144)) for M in (256, 16, 1) for op in _FORWARD),
     *((op, Shape(M, N)) for M, N in ((8192, 4096), (8192, 4097), (2048, 16384), (256, 262144)) for op in _BACKWARD),
 ]
@@ -91,44 +87,19 @@ def measure(cases: Iterable[tuple[str, Shape]] = CASES, dtype: str = "fp16") -> 
     result, (ours,) = grid.begin(KIND, dtype, None, _PROVIDERS, whole=True, method=METHOD)
     ncu = shutil.which("ncu")
     if ncu is None:
-        raise NoProfiler(
-            "reading counters needs Nsight Compute, and there is no `ncu` on the PATH. It comes with the CUDA toolkit."
-        )
+        raise NoProfiler("reading counters needs Nsight Compute, and there is no `ncu` on the PATH. It comes with the CUDA toolkit.")
     metrics = ",".join([*_COUNTERS.values(), *map(_STALL.format, _STALLS)])
     job = json.dumps([[op, shape.M, shape.N, dtype] for op, shape in cases])
-    command = [
-        ncu,
-        "--clock-control",
-        "none",
-        "--profile-from-start",
-        "off",
-        "--metrics",
-        metrics,
-        "--csv",
-        "--page",
-        "raw",
-    ]
+    command = [ncu, "--clock-control", "none", "--profile-from-start", "off", "--metrics", metrics, "--csv", "--page", "raw"]
     try:
-        run = subprocess.run(
-            [*command, sys.executable, "-m", _MODULE, job],
-            capture_output=True,
-            text=True,
-            timeout=_SECONDS,
-            check=False,
-        )
+        run = subprocess.run([*command, sys.executable, "-m", _MODULE, job], capture_output=True, text=True, timeout=_SECONDS, check=False)
     except subprocess.TimeoutExpired as late:
         raise NoProfiler(f"`ncu` took longer than {_SECONDS} seconds.") from late
     found = list(parse_counters(run.stdout))
     if run.returncode or len(found) != len(cases):
         told = "\n".join((run.stdout[-500:] + run.stderr[-1500:]).strip().splitlines()[-6:])
-        hint = (
-            " Reading counters may need the administrator's permission."
-            if "ERR_NVGPUCTRPERM" in run.stdout + run.stderr
-            else ""
-        )
-        raise NoProfiler(
-            f"`ncu` ended with exit code {run.returncode}, after {len(found)} of {len(cases)} cases.{hint} It said:\n{told}"
-        )
+        hint = " Reading counters may need the administrator's permission." if "ERR_NVGPUCTRPERM" in run.stdout + run.stderr else ""
+        raise NoProfiler(f"`ncu` ended with exit code {run.returncode}, after {len(found)} of {len(cases)} cases.{hint} It said:\n{told}")
     for (op, shape), kernels in zip(cases, found, strict=True):
         for kernel in kernels:
             result.rows.append({"op": op, "provider": ours.name, "M": shape.M, "N": shape.N, "dtype": dtype} | kernel)
@@ -180,10 +151,7 @@ def table(result: Measurement, width: int = tables.WIDTH) -> str:
             kernels.append(f"  {row['kernel'].removesuffix('_kernel')}")
             rows.append(row)
     columns = [[heading, *(form.format(**row) if row else "" for row in rows)] for heading, form in _COLUMNS.items()]
-    waits = (
-        ", ".join(f"{reason} {count:g}" for reason, count in list(row["stalls"].items())[:2]) if row else ""
-        for row in rows
-    )
+    waits = (", ".join(f"{reason} {count:g}" for reason, count in list(row["stalls"].items())[:2]) if row else "" for row in rows)
     columns.append(["warps that wait, by reason", *waits])
     lines = tables.in_blocks([["kernel", *kernels]], columns, width)
     return "\n".join([*tables.paragraph(f"{result.label()}: {result.method}", width), *lines])

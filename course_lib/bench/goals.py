@@ -7,12 +7,7 @@ from course_lib.bench.measurement import Measurement
 from course_lib.bench.providers import PEERS
 
 PEER_MARGIN = 1.02  # a peer may be faster by this factor, because two runs differ by as much
-OWN = (
-    "ours",
-    "resident",
-    "persistent",
-    "split",
-)  # the course's choice, or the design that it would choose if "ours" was not timed
+OWN = ("ours", "resident", "persistent", "split")  # the course's choice, or the design that it would choose if "ours" was not timed
 
 CLASSES = ("256", "1k to 16k", "awkward", "32k", "64k to 256k", "16 x 256k", "1 x 256k")
 _ADD = (1.04, 1.02, 1.10, 1.05, 1.10, None, None)
@@ -70,9 +65,7 @@ def compare_with_goals(result: Measurement) -> list[dict]:
                 "ahead": None if to_peer is None else to_peer <= PEER_MARGIN,
             }
         )  # fmt: skip
-    return sorted(
-        entries, key=lambda e: (list(GOALS).index(e["op"].split(" ")[0]), -e["M"] * (e["N"] >= 65536), e["N"])
-    )
+    return sorted(entries, key=lambda e: (list(GOALS).index(e["op"].split(" ")[0]), -e["M"] * (e["N"] >= 65536), e["N"]))
 
 
 def table(result: Measurement, width: int = tables.WIDTH) -> str:
@@ -94,8 +87,7 @@ def table(result: Measurement, width: int = tables.WIDTH) -> str:
             *tables.paragraph("against the goals: time over floor, and no peer more than 2 % faster", width),
             *tables.in_blocks(names, columns, width),
             *tables.paragraph(
-                f"{sum(met)} of {len(met)} goals met; level with the best peer, or ahead, at {sum(ahead)} of {len(ahead)} shapes",
-                width,
+                f"{sum(met)} of {len(met)} goals met; level with the best peer, or ahead, at {sum(ahead)} of {len(ahead)} shapes", width
             ),
         ]
     )

@@ -68,9 +68,7 @@ class Grid:
     lesson_columns: tuple[int, ...] = ()
     lesson_providers: tuple[str, ...] = ()
 
-    def measure(
-        self, columns: Iterable[int] | None = None, dtype: str = "fp16", providers: Iterable[str] | None = None
-    ) -> Measurement:
+    def measure(self, columns: Iterable[int] | None = None, dtype: str = "fp16", providers: Iterable[str] | None = None) -> Measurement:
         """Time every provider at every shape.
 
         Args:
@@ -131,9 +129,7 @@ def count_inputs(M: int, N: int, itemsize: int) -> int:
     return min(MOST_INPUTS, max(2, TOUCHED // (2 * M * N * itemsize)))
 
 
-def measure_shape(
-    result: Measurement, ops: Sequence[NormOperation], shape: Shape, dtype: str, providers: Sequence[Provider]
-) -> None:
+def measure_shape(result: Measurement, ops: Sequence[NormOperation], shape: Shape, dtype: str, providers: Sequence[Provider]) -> None:
     """Time ``ops`` of one shape with every provider, and add the times to ``result``.
 
     If one provider fails, the error is recorded and the others are still timed.
@@ -171,17 +167,9 @@ def measure_shape(
     for op in ops:
         for provider in providers:
             if (op.name, provider.name) in times:
-                names = {
-                    "op": op.name + shape.tag,
-                    "provider": provider.name,
-                    "M": shape.M,
-                    "N": shape.N,
-                    "dtype": dtype,
-                }
+                names = {"op": op.name + shape.tag, "provider": provider.name, "M": shape.M, "N": shape.N, "dtype": dtype}
                 moved = op.matrices * elements * itemsize
-                result.rows.append(
-                    measurement.row(**names, us=times[op.name, provider.name], moved=moved, floor=floors[op.name])
-                )
+                result.rows.append(measurement.row(**names, us=times[op.name, provider.name], moved=moved, floor=floors[op.name]))
     _show_progress("")
     if torch.cuda.is_available():
         torch.cuda.empty_cache()  # other graphs cannot use a graph's memory pool
@@ -205,9 +193,7 @@ def record(result: Measurement, provider: Provider, error: Exception, names: dic
         try:
             torch.cuda.synchronize()
         except RuntimeError as dead:
-            dead.add_note(
-                f"{provider.name} left the device unusable with {note!r}. Measure the others with --providers."
-            )
+            dead.add_note(f"{provider.name} left the device unusable with {note!r}. Measure the others with --providers.")
             raise dead from error
 
 

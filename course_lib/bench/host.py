@@ -48,14 +48,7 @@ def measure(dtype: str = "fp16", providers: Iterable[str] | None = None) -> Meas
             continue
         for op in _OPS:
             for passes, prepare in _find_passes(functions, op).items():
-                names = {
-                    "op": op.name,
-                    "provider": provider.name,
-                    "passes": passes,
-                    "M": SHAPE.M,
-                    "N": SHAPE.N,
-                    "dtype": dtype,
-                }
+                names = {"op": op.name, "provider": provider.name, "passes": passes, "M": SHAPE.M, "N": SHAPE.N, "dtype": dtype}
                 try:
                     call = prepare(values)
                     if passes == "forward":
@@ -79,9 +72,7 @@ def _find_passes(functions: Functions, op: NormOperation) -> dict[str, Prepare]:
 
 
 def _call_through_autograd(forward: Callable[..., tuple], op: NormOperation, values: Values) -> Callable[[], tuple]:
-    leaves = replace(
-        values, **{name: getattr(values, name).detach().requires_grad_() for name in ("x", "residual", "w", "b")}
-    )
+    leaves = replace(values, **{name: getattr(values, name).detach().requires_grad_() for name in ("x", "residual", "w", "b")})
     wanted = [leaves.x, leaves.w] + [leaves.b] * op.centred + [leaves.residual] * op.add
 
     def call() -> tuple:
@@ -96,9 +87,7 @@ def table(result: Measurement, width: int = tables.WIDTH) -> str:
     lines = [result.label()]
     for passes in PASSES:
         rows = [((row["provider"],), row["op"], f"{row['us']:.1f}") for row in result.rows if row["passes"] == passes]
-        marks = [
-            ((e["provider"],), e["op"], tables.MARKS[e["state"]]) for e in result.untimed if e.get("passes") == passes
-        ]
+        marks = [((e["provider"],), e["op"], tables.MARKS[e["state"]]) for e in result.untimed if e.get("passes") == passes]
         lines += ["", *tables.cells(rows, marks, f"{passes}, us a call", width)]
     return "\n".join([*lines, *tables.notes(result, width)])
 

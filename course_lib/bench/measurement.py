@@ -78,9 +78,7 @@ def new(kind: str, method: str, versions: dict[str, str] | None = None) -> Measu
     import torch
     import triton
 
-    versions = {"python": platform.python_version(), "torch": torch.__version__, "triton": triton.__version__} | (
-        versions or {}
-    )
+    versions = {"python": platform.python_version(), "torch": torch.__version__, "triton": triton.__version__} | (versions or {})
     return Measurement(kind, torch.cuda.get_device_name(0), date.today().isoformat(), versions, method, live=True)
 
 
@@ -118,9 +116,7 @@ def stored(kind: str) -> Measurement:
     """
     found = sorted(paths.BENCH_RESULTS.glob(f"{kind}-*.json"), key=lambda path: path.stem[-10:])
     if not found:
-        raise CourseError(
-            f"there is no stored measurement {kind!r} in {paths.shown(paths.BENCH_RESULTS)}. Take one on a GPU."
-        )
+        raise CourseError(f"there is no stored measurement {kind!r} in {paths.shown(paths.BENCH_RESULTS)}. Take one on a GPU.")
     try:
         return Measurement(**json.loads(found[-1].read_text(encoding="utf-8")))
     except (ValueError, TypeError) as broken:

@@ -90,14 +90,10 @@ def check(op: NormOperation, got: Sequence[Tensor], values: Values) -> None:
         tensor = named.get(name)
         shape = shapes.get(name, x.shape)
         if tensor is None or tensor.shape != shape:
-            raise WrongValues(
-                f"{name} is {'missing' if tensor is None else f'of shape {tuple(tensor.shape)}, not {tuple(shape)}'}"
-            )
+            raise WrongValues(f"{name} is {'missing' if tensor is None else f'of shape {tuple(tensor.shape)}, not {tuple(shape)}'}")
         if name not in shapes and tensor.dtype != x.dtype:
             raise WrongValues(f"{name} is of {tensor.dtype}, not {x.dtype}")
-    sums = {
-        name: torch.zeros(2, x.shape[1], dtype=torch.float64, device=x.device) for name in op.outputs if name in shapes
-    }
+    sums = {name: torch.zeros(2, x.shape[1], dtype=torch.float64, device=x.device) for name in op.outputs if name in shapes}
     for rows in _split_rows(x):
         for name, exact in _compute_exactly(op, values, rows).items():
             if name in sums:
@@ -147,10 +143,7 @@ def floor_us(op: NormOperation, inputs: Sequence[Values]) -> float:
     """
     flat = [(v.x.view(-1), v.dy.view(-1)) for v in inputs]
     target = torch.empty_like(flat[0][0])
-    copy = min(
-        _device_us(f, flat)
-        for f in (lambda x, _: x.clone(), lambda x, _: target.copy_(x), lambda x, _: torch.add(x, 1.0))
-    )
+    copy = min(_device_us(f, flat) for f in (lambda x, _: x.clone(), lambda x, _: target.copy_(x), lambda x, _: torch.add(x, 1.0)))
     if not op.backward:
         return copy * op.matrices / 2
     passes = (torch.add, lambda x, dy: torch.add(x, dy, out=target), torch.mul)  # reads two matrices, writes one

@@ -26,10 +26,7 @@ PROVIDERS = ("ours",)
 CLIFF = 1.5  # a cliff costs more than this many times its neighbouring shapes
 _OPERATIONS = ("layer_norm", "rms_norm", "layer_norm_backward", "rms_norm_backward")
 GRID = Grid(
-    KIND,
-    COLUMNS,
-    PROVIDERS,
-    tuple(Sweep(_OPERATIONS, rows=M, columns=tuple(N for N in COLUMNS if M * N <= ELEMENTS)) for M in ROWS),
+    KIND, COLUMNS, PROVIDERS, tuple(Sweep(_OPERATIONS, rows=M, columns=tuple(N for N in COLUMNS if M * N <= ELEMENTS)) for M in ROWS)
 )
 measure = GRID.measure
 

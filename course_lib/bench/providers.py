@@ -62,11 +62,7 @@ class Provider:
 
     def state(self, error: Exception) -> str:
         """Classify an exception: "refused", or "error" if it is unexpected."""
-        return (
-            "refused"
-            if isinstance(error, Refused) or (self.refuses and re.search(self.refuses, str(error)))
-            else "error"
-        )
+        return "refused" if isinstance(error, Refused) or (self.refuses and re.search(self.refuses, str(error))) else "error"
 
 
 def _call_directly(functions: dict[str, Plain], backward: dict[str, Prepare] | None = None) -> Functions:
@@ -252,9 +248,7 @@ def _torch(wrap: Callable[[Callable], Callable] = lambda f: f) -> Functions:
         _, rstd = torch.ops.aten._fused_rms_norm(v.x, v.w.shape, v.w, EPS)
         return lambda: rms_backward(v.dy, v.x, rstd, v.w)
 
-    return _call_directly(
-        {op: wrap(f) for op, f in _TORCH.items()}, {"layer_norm_backward": layer, "rms_norm_backward": rms}
-    )
+    return _call_directly({op: wrap(f) for op, f in _TORCH.items()}, {"layer_norm_backward": layer, "rms_norm_backward": rms})
 
 
 def _compile() -> Functions:
@@ -289,20 +283,14 @@ def _call_backward_of(function: type[torch.autograd.Function], *arguments, dy: T
 
 
 def _liger() -> Functions:
-    from liger_kernel.ops import (  # pyright: ignore[reportMissingImports] - timed only where it is installed
-        LigerFusedAddRMSNormFunction,
-        LigerLayerNormFunction,
-        LigerRMSNormFunction,
-    )
+    from liger_kernel.ops import LigerFusedAddRMSNormFunction, LigerLayerNormFunction, LigerRMSNormFunction  # pyright: ignore[reportMissingImports] - timed only where it is installed
 
     def layer(v: Values) -> Call:
         return _call_backward_of(LigerLayerNormFunction, v.x, v.w, v.b, EPS, dy=v.dy, outputs=3)
 
     def rms(v: Values) -> Call:
         # By default Liger writes dx over dy, so it gets a copy of dy, which other providers still need.
-        return _call_backward_of(
-            LigerRMSNormFunction, v.x, v.w, EPS, 0.0, "llama", True, None, dy=v.dy.clone(), outputs=2
-        )
+        return _call_backward_of(LigerRMSNormFunction, v.x, v.w, EPS, 0.0, "llama", True, None, dy=v.dy.clone(), outputs=2)
 
     return _call_directly(
         {
@@ -315,13 +303,7 @@ def _liger() -> Functions:
 
 
 def _quack() -> Functions:
-    from quack.rmsnorm import (  # pyright: ignore[reportMissingImports] - timed only where it is installed
-        layernorm_bwd,
-        layernorm_fwd,
-        rmsnorm,
-        rmsnorm_bwd,
-        rmsnorm_fwd,
-    )
+    from quack.rmsnorm import layernorm_bwd, layernorm_fwd, rmsnorm, rmsnorm_bwd, rmsnorm_fwd  # pyright: ignore[reportMissingImports] - timed only where it is installed
 
     def layer_forward(v: Values) -> Call:
         w, b = v.w.float(), v.b.float()  # it takes only fp32 w and b, and a model that uses it stores them in fp32
@@ -347,10 +329,7 @@ def _quack() -> Functions:
 
 
 def _apex() -> Functions:
-    from apex.normalization.fused_layer_norm import (  # pyright: ignore[reportMissingImports] - timed only where it is installed
-        FusedLayerNormAffineFunction,
-        FusedRMSNormAffineFunction,
-    )
+    from apex.normalization.fused_layer_norm import FusedLayerNormAffineFunction, FusedRMSNormAffineFunction  # pyright: ignore[reportMissingImports] - timed only where it is installed
 
     def layer(v: Values) -> Call:
         return _call_backward_of(FusedLayerNormAffineFunction, v.x, v.w, v.b, v.w.shape, EPS, dy=v.dy, outputs=3)
@@ -368,11 +347,7 @@ def _apex() -> Functions:
 
 
 def _flash_attn() -> Functions:
-    from flash_attn.ops.triton.layer_norm import (  # pyright: ignore[reportMissingImports] - timed only where it is installed
-        LayerNormFn,
-        layer_norm_fn,
-        rms_norm_fn,
-    )
+    from flash_attn.ops.triton.layer_norm import LayerNormFn, layer_norm_fn, rms_norm_fn  # pyright: ignore[reportMissingImports] - timed only where it is installed
 
     def backward(v: Values, b: Tensor | None, is_rms_norm: bool, outputs: int) -> Call:
         # by name, because the positions differ between versions
@@ -382,17 +357,10 @@ def _flash_attn() -> Functions:
         {
             "layer_norm": lambda x, residual, w, b: (layer_norm_fn(x, w, b, eps=EPS),),
             "rms_norm": lambda x, residual, w, b: (rms_norm_fn(x, w, None, eps=EPS),),
-            "add_rms_norm": lambda x, residual, w, b: rms_norm_fn(x, w, None, residual=residual, eps=EPS, prenorm=True)[
-                ::-1
-            ],
-            "add_layer_norm": lambda x, residual, w, b: layer_norm_fn(
-                x, w, b, residual=residual, eps=EPS, prenorm=True
-            )[::-1],
+            "add_rms_norm": lambda x, residual, w, b: rms_norm_fn(x, w, None, residual=residual, eps=EPS, prenorm=True)[::-1],
+            "add_layer_norm": lambda x, residual, w, b: layer_norm_fn(x, w, b, residual=residual, eps=EPS, prenorm=True)[::-1],
         },
-        {
-            "layer_norm_backward": lambda v: backward(v, v.b, False, 3),
-            "rms_norm_backward": lambda v: backward(v, None, True, 2),
-        },
+        {"layer_norm_backward": lambda v: backward(v, v.b, False, 3), "rms_norm_backward": lambda v: backward(v, None, True, 2)},
     )
 
 
@@ -406,30 +374,15 @@ PROVIDERS = {
         Provider("blocked", _forward_design("blocked"), refuses=_ELSEWHERE),
         Provider("resident", _resident, refuses=_ELSEWHERE),
         Provider("few_rows", _forward_design("few rows"), refuses=_ELSEWHERE),
-        *(
-            Provider(name, _backward_design(name), refuses=_ELSEWHERE)
-            for name in ("persistent", "two-stage", "locked", "columns")
-        ),
+        *(Provider(name, _backward_design(name), refuses=_ELSEWHERE) for name in ("persistent", "two-stage", "locked", "columns")),
         Provider("split", _split, refuses=_ELSEWHERE),
         Provider("unfused", _unfused),
         Provider("kernels", _kernels),
         Provider("torch", _torch, peer=True),
         Provider("compile", _compile, peer=True),
+        Provider("liger", _liger, "liger_kernel", "liger-kernel", "Cannot launch Triton kernel|support feature dim|supported size", True),
         Provider(
-            "liger",
-            _liger,
-            "liger_kernel",
-            "liger-kernel",
-            "Cannot launch Triton kernel|support feature dim|supported size",
-            True,
-        ),
-        Provider(
-            "quack",
-            _quack,
-            "quack",
-            "quack-kernels",
-            "does not support N|is not divisible by vector size|'cp_size' only supports",
-            True,
+            "quack", _quack, "quack", "quack-kernels", "does not support N|is not divisible by vector size|'cp_size' only supports", True
         ),
         Provider("apex", _apex, "apex", "apex", peer=True),
         Provider("flash_attn", _flash_attn, "flash_attn", "flash-attn", "support feature dim", True),
@@ -446,9 +399,7 @@ def choose_providers(names: Iterable[str] | None, among: Collection[str]) -> lis
     names = list(among if names is None else names)
     for name in names:
         if name not in among:
-            raise CourseError(
-                f"this measurement has no provider {name!r}. It has: {', '.join(p for p in PROVIDERS if p in among)}."
-            )
+            raise CourseError(f"this measurement has no provider {name!r}. It has: {', '.join(p for p in PROVIDERS if p in among)}.")
     return [provider for name, provider in PROVIDERS.items() if name in names]
 
 

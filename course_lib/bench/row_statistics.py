@@ -61,9 +61,7 @@ def measure(columns: tuple[int, ...] = COLUMNS) -> Measurement:
 
 def providers(N: int) -> dict[str, Call]:
     """Return the calls to time for rows of N columns."""
-    calls: dict[str, Call] = {
-        name: lambda x, name=name: row_statistics(x, name) for name in ("one_pass", "shifted", "two_pass", "welford")
-    }
+    calls: dict[str, Call] = {name: lambda x, name=name: row_statistics(x, name) for name in ("one_pass", "shifted", "two_pass", "welford")}
     if N <= RESIDENT_COLUMNS:
         calls["resident"] = lambda x: row_statistics(x, "resident")
         calls["resident_welford"] = resident_welford

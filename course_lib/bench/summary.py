@@ -16,16 +16,10 @@ _LONG_ENOUGH = 10  # microseconds from which bandwidth matters more than the sta
 
 def summary(kind: str, result: Measurement, width: int = tables.WIDTH) -> str:
     """Write a few lines about ``result``, a measurement of ``kind``, in any dtype."""
-    lines = {
-        "host": _host,
-        "training": _training,
-        "statistics": _statistics,
-        "plane": _plane,
-        "counters": _counters,
-    }.get(kind, _over_floor)(result, width)
-    return "\n".join(
-        [f"{kind}: {result.label()}", *(lines if result.rows else ["there are no times in this selection"])]
-    )
+    lines = {"host": _host, "training": _training, "statistics": _statistics, "plane": _plane, "counters": _counters}.get(
+        kind, _over_floor
+    )(result, width)
+    return "\n".join([f"{kind}: {result.label()}", *(lines if result.rows else ["there are no times in this selection"])])
 
 
 def _over_floor(result: Measurement, width: int) -> list[str]:
@@ -44,13 +38,8 @@ def _host(result: Measurement, width: int) -> list[str]:
     cells = []
     for (op, passes), times in _by(("op", "passes"), result.rows, "us").items():
         if "ours" in times:
-            cells.append(
-                ((op,), passes, _pair(times["ours"], min((times[p] for p in PEERS if p in times), default=None), 0))
-            )
-    return [
-        "microseconds of an eager call, the course's operator / the best other library's",
-        *tables.cells(cells, (), "", width),
-    ]
+            cells.append(((op,), passes, _pair(times["ours"], min((times[p] for p in PEERS if p in times), default=None), 0)))
+    return ["microseconds of an eager call, the course's operator / the best other library's", *tables.cells(cells, (), "", width)]
 
 
 def _training(result: Measurement, width: int) -> list[str]:
@@ -66,13 +55,8 @@ def _statistics(result: Measurement, width: int) -> list[str]:
     cells = []
     for (dtype, N), of in times.items():
         if N in shown:
-            cells.append(
-                ((dtype,), N, _pair(min(time for name, time in of.items() if name != "torch"), of.get("torch"), 2))
-            )
-    return [
-        "time over floor, the fastest kernel of the course / torch.var_mean",
-        *tables.cells(cells, (), "N =", width),
-    ]
+            cells.append(((dtype,), N, _pair(min(time for name, time in of.items() if name != "torch"), of.get("torch"), 2)))
+    return ["time over floor, the fastest kernel of the course / torch.var_mean", *tables.cells(cells, (), "N =", width)]
 
 
 def _plane(result: Measurement, width: int) -> list[str]:
@@ -81,11 +65,7 @@ def _plane(result: Measurement, width: int) -> list[str]:
 
 def _counters(result: Measurement, width: int) -> list[str]:
     busy = [row["dram_percent"] for row in result.rows if row["us"] >= _LONG_ENOUGH]
-    said = (
-        f"; of those that take {_LONG_ENOUGH} us or more the median keeps the memory {median(busy):.0f} % busy"
-        if busy
-        else ""
-    )
+    said = f"; of those that take {_LONG_ENOUGH} us or more the median keeps the memory {median(busy):.0f} % busy" if busy else ""
     return tables.paragraph(f"{len(result.rows)} kernels{said}", width)
 
 

@@ -42,9 +42,7 @@ def cells(rows: Iterable[tuple], marks: Iterable[tuple], corner: str, width: int
     for names, column, text in marks:
         texts.setdefault((names, column), text)
     head = [corner, *(" ".join(names) for names in lines)]
-    return in_blocks(
-        [head], [[str(column), *(texts.get((names, column), "-") for names in lines)] for column in columns], width
-    )
+    return in_blocks([head], [[str(column), *(texts.get((names, column), "-") for names in lines)] for column in columns], width)
 
 
 def in_blocks(names: Sequence[Sequence[str]], columns: Sequence[Sequence[str]], width: int = WIDTH) -> list[str]:

@@ -70,21 +70,12 @@ def measure(steps: int = 100, *, compiled: bool = True, size: small.Size = SIZE)
 
     Raises: CourseError without a GPU; AssertionError if a norm's loss differs too much from PyTorch's, since its time would mean nothing.
     """
-    result = measurement.new(
-        KIND, f"training steps on the host's clock, synchronized, median of {steps - _WARM_UP}; bf16 autocast, AdamW"
-    )
+    result = measurement.new(KIND, f"training steps on the host's clock, synchronized, median of {steps - _WARM_UP}; bf16 autocast, AdamW")
     text = small.encode(small.fables())
     for with_compile in (False, True)[: 1 + compiled]:
         for (norm, provider), make in NORMS.items():
             losses, ms = _time_steps(text, make, steps, size, with_compile)
-            row = {
-                "norm": norm,
-                "provider": provider,
-                "compiled": with_compile,
-                "layers": size.layers,
-                "M": size.rows,
-                "N": size.channels,
-            }
+            row = {"norm": norm, "provider": provider, "compiled": with_compile, "layers": size.layers, "M": size.rows, "N": size.channels}
             row |= {
                 "dtype": "bf16",
                 "ms": round(ms, 3),
@@ -93,9 +84,7 @@ def measure(steps: int = 100, *, compiled: bool = True, size: small.Size = SIZE)
             }
             result.rows.append(row)
     for row in result.rows:
-        wanted = next(
-            r for r in result.rows if (r["norm"], r["provider"], r["compiled"]) == (row["norm"], "torch", False)
-        )
+        wanted = next(r for r in result.rows if (r["norm"], r["provider"], r["compiled"]) == (row["norm"], "torch", False))
         apart = abs(statistics.fmean(row["losses"][-10:]) - statistics.fmean(wanted["losses"][-10:]))
         assert apart < 0.1, f"{row['norm']} {row['provider']}: the loss ends {apart:.3f} from PyTorch's: not kept"
     return result
@@ -122,15 +111,10 @@ def _time_steps(
 
 def table(result: Measurement, width: int = tables.WIDTH) -> str:
     """Write a table with one line per norm and provider. It always has the same width, which is below WIDTH; ``width`` is ignored."""
-    lines = [
-        f"{result.label()}",
-        f"{'norm':12}{'provider':10}{'':10}{'ms a step':>10}{'tokens/s':>12}{'last loss':>11}",
-    ]
+    lines = [f"{result.label()}", f"{'norm':12}{'provider':10}{'':10}{'ms a step':>10}{'tokens/s':>12}{'last loss':>11}"]
     for row in result.rows:
         how = "compiled" if row["compiled"] else "eager"
-        lines.append(
-            f"{row['norm']:12}{row['provider']:10}{how:10}{row['ms']:10.2f}{row['tokens_per_s']:12,}{row['losses'][-1]:11.3f}"
-        )
+        lines.append(f"{row['norm']:12}{row['provider']:10}{how:10}{row['ms']:10.2f}{row['tokens_per_s']:12,}{row['losses'][-1]:11.3f}")
     return "\n".join(lines)
 
 

@@ -150,9 +150,7 @@ def split(text: str, share: float = 0.1) -> Corpus:
     """
     cut = text.rfind("\n", 0, int(len(text) * (1 - share))) + 1
     if not 0 < cut < len(text):
-        raise CourseError(
-            f"a text of {text.count(chr(10))} lines cannot be cut into a part to train on and one to hold out."
-        )
+        raise CourseError(f"a text of {text.count(chr(10))} lines cannot be cut into a part to train on and one to hold out.")
     whole = encode(text)
     return Corpus(Text(whole.codes[:cut], whole.characters), Text(whole.codes[cut:], whole.characters))
 
@@ -176,14 +174,7 @@ def build(text: Text, norm: Norm, size: Size = TOY, seed: int = 0, device: str |
 
 
 def train(
-    model: nn.Module,
-    text: Text,
-    steps: int,
-    size: Size = TOY,
-    *,
-    seed: int = 0,
-    rate: float = 2e-2,
-    autocast: torch.dtype | None = None,
+    model: nn.Module, text: Text, steps: int, size: Size = TOY, *, seed: int = 0, rate: float = 2e-2, autocast: torch.dtype | None = None
 ) -> Iterator[float]:
     """Train in place with AdamW, and yield the loss of each step in nats per character. The rate falls to a tenth along a cosine.
 
@@ -217,9 +208,7 @@ def _few_threads(size: Size) -> Iterator[None]:
         torch.set_num_threads(threads)
 
 
-def learn(
-    model: nn.Module, corpus: Corpus, steps: int, size: Size = TOY, *, seed: int = 0, windows: int = 8
-) -> Iterator[float]:
+def learn(model: nn.Module, corpus: Corpus, steps: int, size: Size = TOY, *, seed: int = 0, windows: int = 8) -> Iterator[float]:
     """Train in place like :func:`train`, and yield after each step the loss on held-out text, in nats per character.
 
     The loss is the mean over the same ``windows`` pieces each time, so the curve has no noise from single batches.

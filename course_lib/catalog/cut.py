@@ -40,9 +40,7 @@ def cut(solution: str, name: str = "solution", width: int = WIDTH) -> str:
         mark = line.strip()
         if mark == BEGIN:
             if part is not None:
-                raise CourseError(
-                    f"{name}, line {number}: a second {BEGIN!r} before the {END!r} of line {opened}. Close the first one."
-                )
+                raise CourseError(f"{name}, line {number}: a second {BEGIN!r} before the {END!r} of line {opened}. Close the first one.")
             part, opened = [], number
         elif mark == END:
             if part is None:
@@ -74,9 +72,7 @@ def _write_task(part: list[str], where: str, width: int) -> str:
     indent = code[0][: len(code[0]) - len(code[0].lstrip())]
     sentences = " ".join(line.strip().removeprefix("#:").strip() for line in part if line.strip().startswith("#:"))
     if not sentences:
-        raise CourseError(
-            f"{where}: this part does not say what it has to do. Add a line that starts with '#:' under the mark."
-        )
+        raise CourseError(f"{where}: this part does not say what it has to do. Add a line that starts with '#:' under the mark.")
     count = f"about {len(code)} lines" if len(code) > 1 else "1 line"
     task = textwrap.fill(
         f"REPAIR: {sentences}" if given else f"YOUR CODE, {count}: {sentences}",

@@ -85,9 +85,7 @@ def read_catalog(folder: Path) -> dict[str, Exercise]:
     for file in sorted(folder.glob("*.toml")):
         exercise = read_exercise(file)
         if (first := found.get(exercise.id)) is not None:
-            raise CourseError(
-                f"{paths.shown(file)}: exercise {exercise.id} stands there twice, first in {first.file}.toml. Rename one."
-            )
+            raise CourseError(f"{paths.shown(file)}: exercise {exercise.id} stands there twice, first in {first.file}.toml. Rename one.")
         found[exercise.id] = exercise
     return found
 
@@ -99,9 +97,7 @@ def read_exercise(file: Path) -> Exercise:
     """
     where = paths.shown(file)
     if (name := STEM.fullmatch(file.stem)) is None:
-        raise CourseError(
-            f"{where}: the name of a catalog file has the form exNNx_some_words.toml, such as ex07a_layer_norm_forward.toml."
-        )
+        raise CourseError(f"{where}: the name of a catalog file has the form exNNx_some_words.toml, such as ex07a_layer_norm_forward.toml.")
     where = f"{where}, exercise {name[1]}"
     try:
         entry = tomllib.loads(file.read_text(encoding="utf-8"))

@@ -19,9 +19,7 @@ _CALL = re.compile(r"""^step\((["'])(\d\d-[a-z0-9-]+)\1\)""", re.MULTILINE)
 
 def list_ids(lesson: str) -> list[str]:
     """Return the ids of the steps of a lesson, such as "03", in the order of its page; none if the lesson has no script."""
-    return [
-        found[2] for script in _find_scripts(lesson) for found in _CALL.finditer(script.read_text(encoding="utf-8"))
-    ]
+    return [found[2] for script in _find_scripts(lesson) for found in _CALL.finditer(script.read_text(encoding="utf-8"))]
 
 
 def make_unsolved(step_id: str) -> str:
@@ -88,9 +86,7 @@ def _read(step_id: str) -> str:
         for cell in _split(script):
             if any(found[2] == step_id for found in _CALL.finditer(cell)):
                 return cell.strip("\n")
-    raise CourseError(
-        f"the lesson's script in {paths.shown(paths.NOTEBOOK_SOURCES)} has no cell with step({step_id!r})."
-    )
+    raise CourseError(f"the lesson's script in {paths.shown(paths.NOTEBOOK_SOURCES)} has no cell with step({step_id!r}).")
 
 
 def extract(script: Path) -> str:

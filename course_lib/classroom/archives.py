@@ -128,8 +128,7 @@ def unpack(path: Path) -> Unpacked:
 
 def _describe_not_started(said: str, printed: str) -> EnvironmentFault:
     return EnvironmentFault(
-        f"the process that reads archives did not start ({said}). `course doctor` says what is wrong with this machine.",
-        printed,
+        f"the process that reads archives did not start ({said}). `course doctor` says what is wrong with this machine.", printed
     )
 
 
@@ -182,9 +181,7 @@ def read_members(data: bytes, name: str) -> Unpacked:
     except _TooMuch as bomb:
         return Unpacked(problem=str(bomb))
     except Exception as error:  # whatever the libraries raise of bytes that somebody made up is the same to a reader
-        return Unpacked(
-            problem=f"is damaged, or no {'zip' if name.lower().endswith('.zip') else 'tar'} ({type(error).__name__})"
-        )
+        return Unpacked(problem=f"is damaged, or no {'zip' if name.lower().endswith('.zip') else 'tar'} ({type(error).__name__})")
     return Unpacked(tuple(gathered.members), gathered.describe())
 
 
@@ -204,9 +201,7 @@ class _Gathered:
         if path.is_absolute() or ".." in path.parts or re.match("[A-Za-z]:", name):
             self.left_out.setdefault("points outside the archive", []).append(name)
         elif _OF_A_CLASS.fullmatch(name):
-            self.left_out.setdefault("belongs to the download of a class: unpack that, and name its folder", []).append(
-                name
-            )
+            self.left_out.setdefault("belongs to the download of a class: unpack that, and name its folder", []).append(name)
         elif is_wanted(path):
             if not why_not:
                 if len(self.members) >= MOST_WANTED:

@@ -76,9 +76,7 @@ def check_request(request: Request) -> FileAnswer:
 def _forget_folder(verdict: Verdict, folder: str) -> Verdict:
     """The verdict without the folder that the file lay in while it was checked: that is another one each time."""
     place = verdict.place and replace(verdict.place, file=verdict.place.file.replace(folder, ""))
-    return replace(
-        verdict, message=verdict.message.replace(folder, ""), headline=verdict.headline.replace(folder, ""), place=place
-    )
+    return replace(verdict, message=verdict.message.replace(folder, ""), headline=verdict.headline.replace(folder, ""), place=place)
 
 
 def make_key(exercise: str, data: bytes, setting: str) -> str:

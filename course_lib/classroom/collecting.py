@@ -20,15 +20,7 @@ from course_lib.base.files import read_plain_file
 from course_lib.base.installation import environment_fault
 from course_lib.base.text import make_visible_line
 from course_lib.catalog import Exercise
-from course_lib.classroom.archives import (
-    FILE_BYTES,
-    Member,
-    explain_unwanted,
-    is_archive,
-    is_skipped,
-    is_wanted,
-    unpack,
-)
+from course_lib.classroom.archives import FILE_BYTES, Member, explain_unwanted, is_archive, is_skipped, is_wanted, unpack
 from course_lib.classroom.discovery import Entry, Source, Submissions
 
 _MOST_ENTRIES = 20_000
@@ -113,16 +105,12 @@ def _collect_entry(entry: Entry, exercises: Collection[Exercise]) -> Collected:
         _choose(ids[exercise_id], [members[n] for n in candidates[exercise_id]], collected)
         collected.refused.pop(exercise_id, None)
     counted = {id(member) for member in collected.files.values()}
-    collected.time = max(
-        (time for member, time in zip(members, times, strict=True) if id(member) in counted), default=0.0
-    )
+    collected.time = max((time for member, time in zip(members, times, strict=True) if id(member) in counted), default=0.0)
     if len(collected.notes) > _MOST_NOTES:
         collected.notes[_MOST_NOTES:] = [f"and {len(collected.notes) - _MOST_NOTES} more such things"]
     if not members and not collected.refused and not collected.problem:
         holds = f"; it holds {', '.join(collected.others)}" if collected.others else ""
-        collected.problem = (
-            collected.notes.pop(0) if collected.notes else f"there is no exercise file (ex07a_NAME.py) in it{holds}"
-        )
+        collected.problem = collected.notes.pop(0) if collected.notes else f"there is no exercise file (ex07a_NAME.py) in it{holds}"
     return collected
 
 
@@ -161,9 +149,7 @@ def _read_source(source: Source, collected: Collected) -> Iterator[tuple[Member,
         yield from _read_file(source.path, PurePosixPath(source.name or source.path.name), status, collected)
 
 
-def _read_file(
-    path: Path, name: PurePosixPath, status: os.stat_result, collected: Collected
-) -> Iterator[tuple[Member, float]]:
+def _read_file(path: Path, name: PurePosixPath, status: os.stat_result, collected: Collected) -> Iterator[tuple[Member, float]]:
     if is_archive(name.name):
         yield from _read_archive(path, "", status, collected)
     elif is_wanted(name):
@@ -175,9 +161,7 @@ def _read_file(
         collected.notes.append(f"{make_visible_line(name.name)} is no exercise file")
 
 
-def _read_archive(
-    path: Path, before: str, status: os.stat_result, collected: Collected
-) -> Iterator[tuple[Member, float]]:
+def _read_archive(path: Path, before: str, status: os.stat_result, collected: Collected) -> Iterator[tuple[Member, float]]:
     unpacked = unpack(path)
     collected.notes += [*unpacked.notes, *([unpacked.problem] if unpacked.problem else [])]
     for member in unpacked.members:
@@ -193,11 +177,7 @@ def _read_member(path: Path, name: PurePosixPath, collected: Collected) -> Membe
         fault = environment_fault(error)
         if fault is not None and not isinstance(error, PermissionError):
             raise  # too many open files, no memory: that is this machine's, and nobody's submission is at fault
-        why = (
-            f"{shown} {error.strerror}"
-            if str(error.strerror).startswith("is ")
-            else f"{shown} cannot be read: {error.strerror}"
-        )
+        why = f"{shown} {error.strerror}" if str(error.strerror).startswith("is ") else f"{shown} cannot be read: {error.strerror}"
         collected.refused[_find_exercise(str(name))] = why
         collected.notes.append(why)
         return None
@@ -213,9 +193,7 @@ def _read_folder(folder: Path, collected: Collected) -> Iterator[tuple[Member, f
         if is_archive(name.name) and stat.S_ISREG(status.st_mode):
             archives += 1
             if archives > _MOST_ARCHIVES:
-                collected.notes.append(
-                    f"{make_visible_line(str(name))}: not read, {_MOST_ARCHIVES} archives were read before it"
-                )
+                collected.notes.append(f"{make_visible_line(str(name))}: not read, {_MOST_ARCHIVES} archives were read before it")
                 continue
             yield from _read_archive(path, f"{make_visible_line(str(name))}/", status, collected)
         elif is_wanted(name):

@@ -145,9 +145,7 @@ def _read_folder(folder: Path) -> list[Entry]:
         )
     rest = [name for name in rest if not _is_stray(folder / name)]
     if not canvas and not moodle and not rest:
-        raise CourseError(
-            f"there is no submission in {paths.shown(folder)}, but only {', '.join(map(make_visible_line, names[:3]))}."
-        )
+        raise CourseError(f"there is no submission in {paths.shown(folder)}, but only {', '.join(map(make_visible_line, names[:3]))}.")
     if len(names) == 1:
         _refuse_nested(folder, names[0])
     prefix = _find_classroom_prefix(folder, rest)
@@ -201,10 +199,7 @@ def _read_canvas(folder: Path, names: Sequence[str]) -> list[Entry]:
         source = Source(folder / name, "" if online else match["rest"])
         notes = (f"{make_visible_line(name)} was typed into Canvas, and is not graded",) if online else ()
         entries[number] = replace(
-            entry,
-            sources=(*entry.sources, source),
-            late=entry.late or bool(match["late"]),
-            notes=(*entry.notes, *notes),
+            entry, sources=(*entry.sources, source), late=entry.late or bool(match["late"]), notes=(*entry.notes, *notes)
         )
     return list(entries.values())
 
@@ -221,9 +216,7 @@ def _read_moodle(folder: Path, names: Sequence[str]) -> list[Entry]:
         entry = entries.setdefault(key, Entry(f"moodle {key}", name_of, id=match["id"] or "", clockless=_MOODLE_CLOCK))
         if match["kind"] != "file":
             what = "an online text" if match["kind"] == "onlinetext" else f"no file but {match['kind']}"
-            entries[key] = replace(
-                entry, notes=(*entry.notes, f"{make_visible_line(name)} is {what}, which is not graded")
-            )
+            entries[key] = replace(entry, notes=(*entry.notes, f"{make_visible_line(name)} is {what}, which is not graded"))
         elif problem := _find_obstacle(path, match["rest"]):
             entries[key] = replace(entry, notes=(*entry.notes, problem))
         else:
@@ -289,9 +282,7 @@ def _read_row(folder: Path, cells: dict[str, str], where: str) -> Entry:
     key = cells.get("id") or cells["learner"]
     number, login = (clean_name(cells[name]) if cells.get(name) else "" for name in ("id", "login"))
     submitted = read_moment(cells["submitted"], f"{where}: submitted").timestamp() if cells.get("submitted") else 0.0
-    return Entry(
-        _make_key(key), clean_name(cells["learner"]), sources, number, login, submitted=submitted, problem=problem
-    )
+    return Entry(_make_key(key), clean_name(cells["learner"]), sources, number, login, submitted=submitted, problem=problem)
 
 
 def clean_name(name: str) -> str:

@@ -97,9 +97,7 @@ class Engine:
             for job in broken:
                 job.deaths, job.suspect = job.deaths + (len(broken) == 1), True
                 if job.deaths >= 2:
-                    self._give_up(
-                        job, "the process that checks it ended twice, and nothing else was checked at the same time"
-                    )
+                    self._give_up(job, "the process that checks it ended twice, and nothing else was checked at the same time")
                 else:
                     alone.append(job)
 
@@ -116,9 +114,7 @@ class Engine:
             else:
                 yield job
 
-    def _run_until_broken(
-        self, executor: Executor, waiting: Iterator[Job], again: deque[Job], alone: deque[Job]
-    ) -> list[Job]:
+    def _run_until_broken(self, executor: Executor, waiting: Iterator[Job], again: deque[Job], alone: deque[Job]) -> list[Job]:
         """Run everything; or, if the executor breaks, return what was on its way."""
         running: dict[Future, Job] = {}
         while True:
@@ -136,9 +132,7 @@ class Engine:
                     answer = future.result()
                 except BrokenExecutor:
                     broken.append(job)
-                except (
-                    Exception
-                ) as error:  # of the worker's, or of the way to it: no verdict, and nobody's fault but ours
+                except Exception as error:  # of the worker's, or of the way to it: no verdict, and nobody's fault but ours
                     self._try_again(job, f"the check itself failed ({type(error).__name__}: {error})", again)
                 else:
                     job.suspect = False
@@ -146,9 +140,7 @@ class Engine:
             if broken:
                 return [*broken, *running.values()]
 
-    def _choose_next(
-        self, running: dict[Future, Job], waiting: Iterator[Job], again: deque[Job], alone: deque[Job]
-    ) -> Job | None:
+    def _choose_next(self, running: dict[Future, Job], waiting: Iterator[Job], again: deque[Job], alone: deque[Job]) -> Job | None:
         """The next file to send off; None if all workers have enough, one has to be alone, or there is none left."""
         if alone:
             return None if running else alone.popleft()

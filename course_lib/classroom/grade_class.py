@@ -123,11 +123,7 @@ def grade_class(
     if unknown := recheck - asked:
         raise CourseError(f"--recheck names {', '.join(sorted(unknown))}, which --only leaves out.")
     people = discover(folder, options.mapping)
-    earlier = [
-        (f"{one.learner.learner} ({clean_name(other.resolve().name)})", one)
-        for other in options.also
-        for one in discover(other)
-    ]
+    earlier = [(f"{one.learner.learner} ({clean_name(other.resolve().name)})", one) for other in options.also for one in discover(other)]
     strays = () if options.mapping else tuple(list_strays(folder))
     prepare_folder(out, folder)
     try:
@@ -365,25 +361,17 @@ class _Run:
                     one.person.published.pop(exercise.id, None)
             others = [(name, frozenset(found.get(exercise.id, ()))) for name, found in earlier]
             alike = similarity.find_alike([*fingerprints.items(), *others])
-            self.record.alike[exercise.id] = [
-                one for one in alike if any(name in fingerprints for name in one.learners)
-            ]
+            self.record.alike[exercise.id] = [one for one in alike if any(name in fingerprints for name in one.learners)]
 
     def _list_published(self, exercise: Exercise) -> list[tuple[str, frozenset[int]]]:
         """The course's solution, and in a checkout the other right ones of its tests; nothing in a copy without solutions."""
         files = [] if paths.is_release() else [("the published solution", paths.SOLUTIONS / f"{exercise.file}.py")]
-        files += [
-            (f"the published variant {file.stem}", file) for file in sorted(_VARIANTS.glob(f"ex{exercise.id}_*.py"))
-        ]
-        return [
-            (name, similarity.take_fingerprint(file.read_bytes(), self._given(exercise.id))) for name, file in files
-        ]
+        files += [(f"the published variant {file.stem}", file) for file in sorted(_VARIANTS.glob(f"ex{exercise.id}_*.py"))]
+        return [(name, similarity.take_fingerprint(file.read_bytes(), self._given(exercise.id))) for name, file in files]
 
     def _show_alike(self, exercise: Exercise) -> None:
         """Write two files of each group beside each other. They are read again, for not all of a class's files are kept."""
-        people = dict(self.earlier) | {
-            one.person.learner: submissions for one, submissions in zip(self.known, self.people, strict=True)
-        }
+        people = dict(self.earlier) | {one.person.learner: submissions for one, submissions in zip(self.known, self.people, strict=True)}
         texts_by_name: dict[str, str] = {}
         groups = []
         for one in self.record.alike[exercise.id][: reports.MOST_ALIKE]:
@@ -399,11 +387,7 @@ class _Run:
     def _write(self) -> int:
         """Write the record, and all that is made from it; returns how many marks changed that were written before."""
         marker = Marker(self.record, self.journal.get, self.words)
-        changed = [
-            line
-            for person in self.record
-            for line in note_regrades(person, marker.summarize(person), lambda: datetime.now(UTC))
-        ]
+        changed = [line for person in self.record for line in note_regrades(person, marker.summarize(person), lambda: datetime.now(UTC))]
         self.record.regrades += changed
         self.record.write(self.out)
         rows, exercises = _Rows(self.record, marker), self.record.exercises

@@ -196,11 +196,7 @@ def defuse(cell: str) -> str:
 
     What was defused already is not told from a name that begins with an apostrophe: such a name gets one more, so that no two names become one.
     """
-    return (
-        f"'{cell}"
-        if cell.lstrip(" \u00a0\u3000").startswith(_FORMULA) or cell.startswith(("'", "＝", "＋", "－", "＠"))
-        else cell
-    )
+    return f"'{cell}" if cell.lstrip(" \u00a0\u3000").startswith(_FORMULA) or cell.startswith(("'", "＝", "＋", "－", "＠")) else cell
 
 
 def _join(cells: Sequence[str]) -> str:

@@ -79,12 +79,7 @@ class Journal:
 
         Raises: EnvironmentFault if it cannot be written; the journal is as it was before.
         """
-        line = (
-            json.dumps(
-                {"v": _VERSION, "key": key, "verdict": verdict}, ensure_ascii=True, separators=(",", ":")
-            ).encode()
-            + b"\n"
-        )
+        line = json.dumps({"v": _VERSION, "key": key, "verdict": verdict}, ensure_ascii=True, separators=(",", ":")).encode() + b"\n"
         try:
             rest = memoryview(line)
             while rest:

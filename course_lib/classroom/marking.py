@@ -33,8 +33,7 @@ def give_points(exercise: Exercise, verdict: dict[str, Any], rules: Rules) -> fl
         return None
     if verdict["status"] == FAIL and exercise.kind == "tests":
         return _round_down(
-            Fraction(from_dict(verdict).count_right_parts(exercise.entry_points), len(exercise.entry_points))
-            * Fraction(possible)
+            Fraction(from_dict(verdict).count_right_parts(exercise.entry_points), len(exercise.entry_points)) * Fraction(possible)
         )
     if verdict["status"] == FAIL and rules.partial and verdict["cases"]:
         right = sum(case["status"] == PASS for case in verdict["cases"])
@@ -49,12 +48,7 @@ def _round_down(points: Fraction) -> float:
 class Marker:
     """Makes the rows of a class. ``find_verdict`` looks a verdict up by its key; ``words`` are the teacher's, by learner's key and exercise."""
 
-    def __init__(
-        self,
-        record: Record,
-        find_verdict: Callable[[str], dict[str, Any] | None],
-        words: Mapping[tuple[str, str], Word],
-    ):
+    def __init__(self, record: Record, find_verdict: Callable[[str], dict[str, Any] | None], words: Mapping[tuple[str, str], Word]):
         assert record.rules is not None
         self.record, self.rules, self.find_verdict, self.words = record, record.rules, find_verdict, words
 
@@ -124,9 +118,7 @@ class Marker:
         points = give_points(exercise, verdict, self.rules)
         if points is None or not self.rules.late or not attempt.days_late:
             return points
-        return max(
-            _round_down(Fraction(points) - self._find_deduction(attempt, weigh(exercise, self.rules.weights))), 0.0
-        )
+        return max(_round_down(Fraction(points) - self._find_deduction(attempt, weigh(exercise, self.rules.weights))), 0.0)
 
     def _find_deduction(self, attempt: Attempt, possible: float) -> Fraction:
         return Fraction(possible) * Fraction(self.rules.late) * attempt.days_late / 100

@@ -111,18 +111,10 @@ def _describe_files(row: Row) -> str:
 
 def _describe_test(mark: Mark) -> dict[str, Any]:
     exercise = catalog.get(mark.exercise)
-    test = {
-        "name": f"{exercise.id} {exercise.title}: {mark.status}",
-        "output": describe_mark(mark, exercise),
-        "visibility": "visible",
-    }
+    test = {"name": f"{exercise.id} {exercise.title}: {mark.status}", "output": describe_mark(mark, exercise), "visibility": "visible"}
     if mark.points is None:
         return test
-    return test | {
-        "score": mark.points,
-        "max_score": mark.possible,
-        "status": "passed" if mark.status == PASS else "failed",
-    }
+    return test | {"score": mark.points, "max_score": mark.possible, "status": "passed" if mark.status == PASS else "failed"}
 
 
 def run_gradescope(root: Path = AUTOGRADER) -> None:
@@ -196,9 +188,7 @@ def describe_for_classroom50(row: Row, environment: Mapping[str, str]) -> dict[s
         "commit": environment["COMMIT_URL"],
         "release": environment["RELEASE_URL"],
         "review": environment.get("REVIEW_URL") or environment["COMMIT_URL"],
-        "datetime": datetime.now(UTC).strftime(
-            "%Y-%m-%dT%H:%M:%SZ"
-        ),  # Classroom 50 puts the commit's time in its place
+        "datetime": datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%SZ"),  # Classroom 50 puts the commit's time in its place
         "score": sum(test["score"] for test in tests),
         "max-score": sum(test["max-score"] for test in tests),
         "tests": tests,

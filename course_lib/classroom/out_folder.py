@@ -24,13 +24,9 @@ def prepare_folder(out: Path, folder: Path) -> None:
     Raises: CourseError if it holds other things, or lies among the submissions.
     """
     if out.resolve().is_relative_to(folder.resolve()):
-        raise CourseError(
-            f"{paths.shown(out)} lies in the folder of the submissions, and would be taken for one. Choose another with -o."
-        )
+        raise CourseError(f"{paths.shown(out)} lies in the folder of the submissions, and would be taken for one. Choose another with -o.")
     if out.exists() and not (out / SETTINGS).exists() and (others := _list_strangers(out)):
-        raise CourseError(
-            f"{paths.shown(out)} holds other files ({', '.join(others[:3])}). Choose an empty folder with -o, or a new one."
-        )
+        raise CourseError(f"{paths.shown(out)} holds other files ({', '.join(others[:3])}). Choose an empty folder with -o, or a new one.")
     make_private_folder(out)  # people's results, and the secret
 
 
@@ -57,9 +53,7 @@ def take_secret(out: Path, secret_file: Path | None) -> bytes:
         try:
             begun = json.loads(settings.read_text(encoding="utf-8"))["secret"]
         except (ValueError, KeyError, TypeError):
-            raise CourseError(
-                f"{paths.shown(settings)} is damaged. Remove that file alone, and give the same command again."
-            ) from None
+            raise CourseError(f"{paths.shown(settings)} is damaged. Remove that file alone, and give the same command again.") from None
         if begun != fingerprint:
             raise CourseError(
                 f"{paths.shown(out)} was begun with another secret (fingerprint {begun}, this one has {fingerprint}): its hidden cases were others, and "

@@ -29,9 +29,7 @@ class Word:
     comment: str = ""
 
 
-def read_table(
-    file: Path, what: str, needed: Collection[str], columns: Collection[str]
-) -> list[tuple[str, dict[str, str]]]:
+def read_table(file: Path, what: str, needed: Collection[str], columns: Collection[str]) -> list[tuple[str, dict[str, str]]]:
     """Return the lines of a CSV file: where each stands, in words, and its cells by column, without white space around them.
 
     Raises: CourseError if the file cannot be read, is no CSV file in UTF-8, or has other columns.
@@ -92,9 +90,7 @@ def read_words(file: Path, learners: Iterable[tuple[str, Collection[str]]]) -> d
         except CourseError as error:
             raise CourseError(f"{where}: {error}") from None
         if place in words:
-            raise CourseError(
-                f"{where}: {cells['learner']} and {place[1]} stand in {lines[place].rpartition(', ')[2]} already."
-            )
+            raise CourseError(f"{where}: {cells['learner']} and {place[1]} stand in {lines[place].rpartition(', ')[2]} already.")
         words[place], lines[place] = _read_word(cells, where), where
     return words
 

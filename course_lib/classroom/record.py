@@ -118,11 +118,7 @@ class Record:
         """Return the learner of a key. Moodle gives another number in each assignment, so there a name finds who is in no other entry of the class."""
         if key in self.people or not key.startswith("moodle "):
             return self.people.get(key)
-        same = [
-            p
-            for p in self.people.values()
-            if p.learner == learner and p.key.startswith("moodle ") and p.key not in present
-        ]
+        same = [p for p in self.people.values() if p.learner == learner and p.key.startswith("moodle ") and p.key not in present]
         return same[0] if len(same) == 1 else None
 
     def write(self, out: Path) -> None:
@@ -148,10 +144,7 @@ def read_record(out: Path) -> Record:
             raise ValueError("another version")
         people = [_read_person(person) for person in whole["people"]]
         by_key = {person.key: person for person in people}
-        alike = {
-            exercise: [Alike(tuple(one["learners"]), one["shared"]) for one in found]
-            for exercise, found in whole["alike"].items()
-        }
+        alike = {exercise: [Alike(tuple(one["learners"]), one["shared"]) for one in found] for exercise, found in whole["alike"].items()}
         return Record(Rules(**whole["rules"]), set(whole["asked"]), by_key, alike, whole["regrades"])
     except FileNotFoundError:
         return Record()
@@ -174,9 +167,7 @@ def read_time(seconds: float) -> datetime | None:
         return None
 
 
-def note_regrades(
-    person: Person, marks: dict[str, dict[str, Any]], now: Callable[[], datetime]
-) -> list[dict[str, Any]]:
+def note_regrades(person: Person, marks: dict[str, dict[str, Any]], now: Callable[[], datetime]) -> list[dict[str, Any]]:
     """Keep what is written of each exercise now, and return the lines of the trail for those whose points changed."""
     changed = []
     for exercise, mark in marks.items():

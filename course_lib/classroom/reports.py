@@ -31,14 +31,7 @@ from course_lib.grading.report import SIGNS, quote_line
 from course_lib.grading.verdict import ERROR, FAIL, GRADER_FAULT, NOT_ATTEMPTED, PASS, Place
 
 CLASS_PAGE, FOLDER, ALIKE_FOLDER = "class.html", "reports", "alike"
-_STYLES = {
-    PASS: "pass",
-    FAIL: "fail",
-    ERROR: "error",
-    NOT_ATTEMPTED: "unattempted",
-    NO_FILE: "none",
-    NOT_GRADED: "fault",
-}
+_STYLES = {PASS: "pass", FAIL: "fail", ERROR: "error", NOT_ATTEMPTED: "unattempted", NO_FILE: "none", NOT_GRADED: "fault"}
 _SIGNS = SIGNS | {NO_FILE: "–", NOT_GRADED: SIGNS[GRADER_FAULT]}
 _MOST_SURPRISES = 20
 MOST_ALIKE = 100  # groups and pairs on the class's page, and on that of an exercise
@@ -47,11 +40,7 @@ _COLUMNS = 110
 
 
 def write_reports(
-    out: Path,
-    rows: Iterable[Row],
-    exercises: Sequence[Exercise],
-    alike: Mapping[str, Sequence[Alike]],
-    strays: Sequence[str],
+    out: Path, rows: Iterable[Row], exercises: Sequence[Exercise], alike: Mapping[str, Sequence[Alike]], strays: Sequence[str]
 ) -> None:
     """Write every page below ``out``; pages of learners who are no longer there are removed.
 
@@ -138,14 +127,7 @@ class _ClassPage:
 
     def add(self, row: Row, page: str) -> None:
         self.people.append(
-            {
-                "learner": row.learner,
-                "file": page,
-                "points": row.points,
-                "possible": row.possible,
-                "passed": row.passed,
-                "late": row.late,
-            }
+            {"learner": row.learner, "file": page, "points": row.points, "possible": row.possible, "passed": row.passed, "late": row.late}
         )
         self.complete += row.passed == len(row.marks)
         self.unread += bool(row.problem)
@@ -216,10 +198,7 @@ def _write(file: Path, template: str, values: dict[str, Any]) -> None:
 @cache
 def _open_templates() -> Environment:
     templates = Environment(
-        loader=FileSystemLoader(Path(__file__).parent / "templates"),
-        autoescape=True,
-        undefined=StrictUndefined,
-        trim_blocks=False,
+        loader=FileSystemLoader(Path(__file__).parent / "templates"), autoescape=True, undefined=StrictUndefined, trim_blocks=False
     )
     templates.globals |= {
         "points": format_points,
@@ -238,9 +217,7 @@ def _prose(text: str) -> Markup:
     parts = text.split("`")
     if len(parts) % 2 == 0:
         return escape(text)
-    return Markup("").join(
-        Markup("<code>{}</code>").format(part) if number % 2 else escape(part) for number, part in enumerate(parts)
-    )
+    return Markup("").join(Markup("<code>{}</code>").format(part) if number % 2 else escape(part) for number, part in enumerate(parts))
 
 
 def _quote(place: dict[str, Any]) -> str:

@@ -88,9 +88,7 @@ def find_alike(fingerprints: Iterable[tuple[str, frozenset[int]]]) -> list[Alike
 
 def describe_published(hashes: frozenset[int], published: Iterable[tuple[str, frozenset[int]]]) -> str:
     """Return which of the named texts a file is, or how much it is like the nearest; "" if it is like none."""
-    shared, name = max(
-        ((share(hashes, known), name) for name, known in published), key=lambda one: one[0], default=(0.0, "")
-    )
+    shared, name = max(((share(hashes, known), name) for name, known in published), key=lambda one: one[0], default=(0.0, ""))
     if not hashes or shared < ALIKE:
         return ""
     return name if shared == 1 else f"{math.floor(100 * shared)} % like {name}"

@@ -42,9 +42,7 @@ def read_plan(file: Path) -> dict[str, Week]:
     except OSError as error:
         raise CourseError(f"the plan {shown} cannot be read: {error.strerror}.") from None
     except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
-        raise CourseError(
-            f'the plan {shown} is no TOML: {error}. A deadline is written due = "2026-12-01T23:59".'
-        ) from None
+        raise CourseError(f'the plan {shown} is no TOML: {error}. A deadline is written due = "2026-12-01T23:59".') from None
     weeks = {name: _read_week(name, table, f"the plan {shown}, week {name}") for name, table in tables.items()}
     asked_in: dict[str, str] = {}
     for week in weeks.values():
@@ -86,9 +84,7 @@ def read_moment(value: Any, where: str) -> datetime:
     try:
         moment = value if isinstance(value, date) else datetime.fromisoformat(value)
     except (TypeError, ValueError):
-        raise CourseError(
-            f"{where} {value!r} is no date. Write 2026-12-01, 2026-12-01T18:00, or 2026-12-01T18:00+01:00."
-        ) from None
+        raise CourseError(f"{where} {value!r} is no date. Write 2026-12-01, 2026-12-01T18:00, or 2026-12-01T18:00+01:00.") from None
     if not isinstance(moment, datetime) or (isinstance(value, str) and len(value) <= len("2026-12-01")):
         moment = datetime(moment.year, moment.month, moment.day, 23, 59, 59)
     return moment.astimezone()

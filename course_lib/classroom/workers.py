@@ -42,9 +42,7 @@ def _begin_worker(parent: int) -> None:
     isolation.die_with_parent()
     if os.getppid() != parent:
         os._exit(1)  # it was gone before the line above
-    signal.signal(
-        signal.SIGINT, signal.SIG_IGN
-    )  # Ctrl-C goes to the whole group of a terminal; the parent ends its workers
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C goes to the whole group of a terminal; the parent ends its workers
 
 
 @contextlib.contextmanager

@@ -32,10 +32,7 @@ NOBODY_READS = 141  # what a shell reports of a program that SIGPIPE ended
 _WORK_ANYWHERE = ("init", "doctor", "bench", "grade", "author", "release")  # and the rest in a course folder only
 
 app = typer.Typer(
-    cls=GroupedCommands,
-    context_settings={"help_option_names": ["-h", "--help"]},
-    rich_markup_mode=None,
-    pretty_exceptions_enable=False,
+    cls=GroupedCommands, context_settings={"help_option_names": ["-h", "--help"]}, rich_markup_mode=None, pretty_exceptions_enable=False
 )
 
 
@@ -56,9 +53,7 @@ def _print_versions(wanted: bool) -> None:
         return
     import course_lib
 
-    print(
-        f"course {course_lib.__version__}, Python {platform.python_version()}, torch {_version('torch')}, triton {_version('triton')}"
-    )
+    print(f"course {course_lib.__version__}, Python {platform.python_version()}, torch {_version('torch')}, triton {_version('triton')}")
     raise typer.Exit
 
 
@@ -93,36 +88,23 @@ class Weights(enum.StrEnum):
     EQUAL = "equal"
 
 
-ExerciseId = Annotated[
-    str, typer.Argument(help="The exercise, such as 07a.", metavar="ID", autocompletion=_complete_exercise)
-]
+ExerciseId = Annotated[str, typer.Argument(help="The exercise, such as 07a.", metavar="ID", autocompletion=_complete_exercise)]
 ExerciseIds = Annotated[
     list[str] | None,
-    typer.Argument(
-        help="Exercises, such as 07a, or lessons, such as 07.", metavar="[ID]...", autocompletion=_complete_exercise
-    ),
+    typer.Argument(help="Exercises, such as 07a, or lessons, such as 07.", metavar="[ID]...", autocompletion=_complete_exercise),
 ]
 ExerciseIdOrNext = Annotated[
-    str | None,
-    typer.Argument(
-        help="The exercise, such as 07a; without it the next one.", metavar="ID", autocompletion=_complete_exercise
-    ),
+    str | None, typer.Argument(help="The exercise, such as 07a; without it the next one.", metavar="ID", autocompletion=_complete_exercise)
 ]
 
 
-@app.callback(
-    invoke_without_command=True,
-    epilog="`course` alone says where you are. `course COMMAND --help` explains a command.",
-)
+@app.callback(invoke_without_command=True, epilog="`course` alone says where you are. `course COMMAND --help` explains a command.")
 def main(
     context: typer.Context,
     version: Annotated[
         bool,
         typer.Option(
-            "--version",
-            help="Print the versions of the course, Python, PyTorch and Triton.",
-            is_eager=True,
-            callback=_print_versions,
+            "--version", help="Print the versions of the course, Python, PyTorch and Triton.", is_eager=True, callback=_print_versions
         ),
     ] = False,
 ) -> int:
@@ -200,9 +182,7 @@ def lab(context: typer.Context) -> int:
 )
 def check(
     exercise_ids: ExerciseIds = None,
-    file: Annotated[
-        Path | None, typer.Option(help="Check this file instead of yours in exercises/. Progress is then left alone.")
-    ] = None,
+    file: Annotated[Path | None, typer.Option(help="Check this file instead of yours in exercises/. Progress is then left alone.")] = None,
     as_json: Annotated[bool, typer.Option("--json", help="Print the verdict as JSON, for programs.")] = False,
     secret_file: Annotated[
         Path | None,
@@ -224,16 +204,12 @@ def check(
     Of several, the worst verdict decides the exit code.
     """
     if not exercise_ids and (file or secret_file):
-        raise typer.BadParameter(
-            "name the exercise that the file belongs to: `course check ID --file PATH`.", param_hint="ID"
-        )
+        raise typer.BadParameter("name the exercise that the file belongs to: `course check ID --file PATH`.", param_hint="ID")
     from course_lib.cli import exercise, status
 
     names = [found.id for found in status.find(exercise_ids or [])]
     if len(names) > 1 and (file or as_json):
-        raise typer.BadParameter(
-            f"these are {', '.join(names)}: with --file or --json, name one of them.", param_hint="ID"
-        )
+        raise typer.BadParameter(f"these are {', '.join(names)}: with --file or --json, name one of them.", param_hint="ID")
     return max(exercise.check(name, file, secret_file, as_json, require_tier) for name in names or [None])
 
 
@@ -265,8 +241,7 @@ def hint(exercise_id: ExerciseIdOrNext = None) -> int:
     Example: course solution 07a --yes > solution.py""",
 )
 def solution(
-    exercise_id: ExerciseId,
-    yes: Annotated[bool, typer.Option("--yes", help="Show it although the exercise is not passed yet.")] = False,
+    exercise_id: ExerciseId, yes: Annotated[bool, typer.Option("--yes", help="Show it although the exercise is not passed yet.")] = False
 ) -> int:
     """Show the course's solution: after a pass, or when you confirm."""
     from course_lib.cli import exercise
@@ -292,18 +267,13 @@ def reset(exercise_id: ExerciseId) -> int:
 )
 def hunt(
     exercise_id: Annotated[
-        str | None,
-        typer.Option(
-            "--exercise", help="Only hunts on this exercise.", metavar="ID", autocompletion=_complete_exercise
-        ),
+        str | None, typer.Option("--exercise", help="Only hunts on this exercise.", metavar="ID", autocompletion=_complete_exercise)
     ] = None,
     seen: Annotated[bool, typer.Option("--seen", help="With the code in view from the beginning.")] = False,
     daily: Annotated[bool, typer.Option("--daily", help="Today's hunt, the same for everybody.")] = False,
     listing: Annotated[bool, typer.Option("--list", help="List the hunts that are open to you.")] = False,
     give_up: Annotated[bool, typer.Option("--give-up", help="End the hunt, and see the answer.")] = False,
-    yes: Annotated[
-        bool, typer.Option("--yes", help="Play today's hunt although its exercise is not passed yet.")
-    ] = False,
+    yes: Annotated[bool, typer.Option("--yes", help="Play today's hunt although its exercise is not passed yet.")] = False,
 ) -> int:
     """Find what is wrong in a kernel with as few questions as you can."""
     from course_lib.cli import hunt as hunting
@@ -318,8 +288,7 @@ def hunt(
               course status 07a""",
 )
 def status(
-    exercise_ids: ExerciseIds = None,
-    as_json: Annotated[bool, typer.Option("--json", help="Print it as JSON, for programs.")] = False,
+    exercise_ids: ExerciseIds = None, as_json: Annotated[bool, typer.Option("--json", help="Print it as JSON, for programs.")] = False
 ) -> int:
     """List the exercises, what is passed, and what comes next; with an ID, say what that exercise asks for."""
     from course_lib.cli import status as where
@@ -349,21 +318,13 @@ def bench(
             autocompletion=_complete_kind,
         ),
     ] = "all",
-    stored: Annotated[
-        bool, typer.Option("--stored", help="Show the newest stored measurement; measure nothing.")
-    ] = False,
-    plot: Annotated[
-        Path | None, typer.Option(help="Also draw what came out into this PNG file; of `all`, one file a kind.")
-    ] = None,
+    stored: Annotated[bool, typer.Option("--stored", help="Show the newest stored measurement; measure nothing.")] = False,
+    plot: Annotated[Path | None, typer.Option(help="Also draw what came out into this PNG file; of `all`, one file a kind.")] = None,
     columns: Annotated[str | None, typer.Option(help="Only these row lengths, such as 1024,4095.")] = None,
     dtype: Annotated[str | None, typer.Option(help="fp16 (as without it), bf16 or fp32.")] = None,
     providers: Annotated[str | None, typer.Option(help="Only these, such as ours,torch,compile,liger,quack.")] = None,
-    goals: Annotated[
-        bool, typer.Option("--goals", help="For authors: compare with the goals set for the course's kernels.")
-    ] = False,
-    as_json: Annotated[
-        bool, typer.Option("--json", help="Print everything that was measured as JSON, for programs.")
-    ] = False,
+    goals: Annotated[bool, typer.Option("--goals", help="For authors: compare with the goals set for the course's kernels.")] = False,
+    as_json: Annotated[bool, typer.Option("--json", help="Print everything that was measured as JSON, for programs.")] = False,
 ) -> int:
     """Time the course's kernels against PyTorch and other libraries on this GPU."""
     from course_lib.cli import bench as measuring
@@ -375,12 +336,9 @@ def bench(
     return 0
 
 
-WeekNames = Annotated[
-    str | None, typer.Option("--week", help="The week whose exercises were asked for, such as 3; or several, 3,4.")
-]
+WeekNames = Annotated[str | None, typer.Option("--week", help="The week whose exercises were asked for, such as 3; or several, 3,4.")]
 PlanFile = Annotated[
-    Path | None,
-    typer.Option("--weeks", help="The plan of the weeks; without it weeks.toml in this folder, else the course's own."),
+    Path | None, typer.Option("--weeks", help="The plan of the weeks; without it weeks.toml in this folder, else the course's own.")
 ]
 AskedFor = Annotated[str | None, typer.Option("--only", help="The exercises that were asked for, such as 07a,08a.")]
 AllAskedFor = Annotated[bool, typer.Option("--all", help="Every exercise was asked for.")]
@@ -397,30 +355,22 @@ AllAskedFor = Annotated[bool, typer.Option("--all", help="Every exercise was ask
 )
 def grade(
     folder: Annotated[Path, typer.Argument(help="The class's submissions.", metavar="FOLDER")],
-    out: Annotated[
-        Path,
-        typer.Option("--out", "-o", help="Where the results go. If it is there, grading goes on where it stopped."),
-    ],
+    out: Annotated[Path, typer.Option("--out", "-o", help="Where the results go. If it is there, grading goes on where it stopped.")],
     week: WeekNames = None,
     plan: PlanFile = None,
     only: AskedFor = None,
     everything: AllAskedFor = False,
     workers: Annotated[
-        int | None,
-        typer.Option(min=1, help="How many files are checked at a time; without it, as many as there are processors."),
+        int | None, typer.Option(min=1, help="How many files are checked at a time; without it, as many as there are processors.")
     ] = None,
     secret_file: Annotated[
-        Path | None,
-        typer.Option(help="The secret of the hidden cases; without it one is made, and kept with the results."),
+        Path | None, typer.Option(help="The secret of the hidden cases; without it one is made, and kept with the results.")
     ] = None,
     mapping: Annotated[
-        Path | None,
-        typer.Option("--map", help="A CSV file with the columns learner,path and, if wanted, id and login."),
+        Path | None, typer.Option("--map", help="A CSV file with the columns learner,path and, if wanted, id and login.")
     ] = None,
     due: Annotated[str | None, typer.Option(help="The deadline of these exercises; without it, the plan's.")] = None,
-    late: Annotated[
-        str | None, typer.Option(help='What lateness costs, such as "10 % per day": of the points of the exercise.')
-    ] = None,
+    late: Annotated[str | None, typer.Option(help='What lateness costs, such as "10 % per day": of the points of the exercise.')] = None,
     weights: Annotated[
         Weights | None,
         typer.Option(
@@ -428,38 +378,24 @@ def grade(
         ),
     ] = None,
     partial: Annotated[
-        bool | None,
-        typer.Option(
-            "--partial/--no-partial", help="Points for the part of the cases that is right.", show_default=False
-        ),
+        bool | None, typer.Option("--partial/--no-partial", help="Points for the part of the cases that is right.", show_default=False)
     ] = None,
-    change_rules: Annotated[
-        bool, typer.Option(help="Give the marks in OUT anew, with other --weights, --late or --partial.")
-    ] = False,
+    change_rules: Annotated[bool, typer.Option(help="Give the marks in OUT anew, with other --weights, --late or --partial.")] = False,
     also: Annotated[
         list[Path] | None,
-        typer.Option(
-            help="An earlier class's submissions, to compare with and not to grade; may be given again.",
-            metavar="FOLDER",
-        ),
+        typer.Option(help="An earlier class's submissions, to compare with and not to grade; may be given again.", metavar="FOLDER"),
     ] = None,
     anew: Annotated[bool, typer.Option(help="Forget the marks of earlier runs in OUT; the verdicts are kept.")] = False,
-    recheck: Annotated[
-        str | None, typer.Option(help="Check these exercises again, such as 07a, whatever is known.")
-    ] = None,
+    recheck: Annotated[str | None, typer.Option(help="Check these exercises again, such as 07a, whatever is known.")] = None,
     require_tier: Annotated[
         GradingTier | None,
-        typer.Option(
-            help="Run nothing unless it is shut in so well; without it, the best that this machine has, and never limits alone."
-        ),
+        typer.Option(help="Run nothing unless it is shut in so well; without it, the best that this machine has, and never limits alone."),
     ] = None,
     resume: Annotated[
-        bool | None,
-        typer.Option("--resume/--no-resume", help="Insist that OUT is there, or that it is not.", show_default=False),
+        bool | None, typer.Option("--resume/--no-resume", help="Insist that OUT is there, or that it is not.", show_default=False)
     ] = None,
     scheduler: Annotated[
-        str | None,
-        typer.Option(help="The address of a dask scheduler, whose workers then check the files.", metavar="ADDRESS"),
+        str | None, typer.Option(help="The address of a dask scheduler, whose workers then check the files.", metavar="ADDRESS")
     ] = None,
 ) -> int:
     """Grade a class: every exercise of everybody, with hidden cases."""
@@ -532,13 +468,9 @@ def describe_author() -> None:
 )
 def author_new(
     what: Annotated[str, typer.Argument(help="exercise, lesson, picture or kernel.", metavar="WHAT")],
-    name: Annotated[
-        str, typer.Argument(help="Its name; of an exercise and a lesson with the number in front.", metavar="NAME")
-    ],
+    name: Annotated[str, typer.Argument(help="Its name; of an exercise and a lesson with the number in front.", metavar="NAME")],
     kind: Annotated[str | None, typer.Option(help="Of an exercise: kernel (as without it), torch or numpy.")] = None,
-    family: Annotated[
-        str | None, typer.Option(help="Of an exercise: the family that gets its cases; a new one if there is none.")
-    ] = None,
+    family: Annotated[str | None, typer.Option(help="Of an exercise: the family that gets its cases; a new one if there is none.")] = None,
 ) -> int:
     """Lay out the files of something new; their tests fail until it is written."""
     from course_lib.cli import author as authoring
@@ -555,8 +487,7 @@ def author_new(
 )
 def author_check(
     exercise_ids: Annotated[
-        list[str] | None,
-        typer.Argument(help="The exercises; without one, all.", metavar="[ID]...", autocompletion=_complete_exercise),
+        list[str] | None, typer.Argument(help="The exercises; without one, all.", metavar="[ID]...", autocompletion=_complete_exercise)
     ] = None,
 ) -> int:
     """Run all checks of an exercise: cut, catalog, mutants, variants, causes, notebook."""
@@ -577,15 +508,9 @@ def author_check(
 )
 def release(
     folder: Annotated[Path, typer.Argument(help="The folder to make.", metavar="DIR")],
-    gradescope: Annotated[
-        bool, typer.Option("--gradescope", help="Make an autograder for Gradescope instead.")
-    ] = False,
-    classroom50: Annotated[
-        bool, typer.Option("--classroom50", help="Make an autograder for Classroom 50 instead.")
-    ] = False,
-    workflow: Annotated[
-        bool, typer.Option("--workflow", help="Add a workflow for GitHub Actions to the copy that is there.")
-    ] = False,
+    gradescope: Annotated[bool, typer.Option("--gradescope", help="Make an autograder for Gradescope instead.")] = False,
+    classroom50: Annotated[bool, typer.Option("--classroom50", help="Make an autograder for Classroom 50 instead.")] = False,
+    workflow: Annotated[bool, typer.Option("--workflow", help="Add a workflow for GitHub Actions to the copy that is there.")] = False,
     week: WeekNames = None,
     plan: PlanFile = None,
     only: AskedFor = None,
@@ -640,9 +565,7 @@ def run(arguments: list[str]) -> int:
     warnings.showwarning = lambda message, *rest, **more: say(str(message))
     for stream in (sys.stdout, sys.stderr):
         if isinstance(stream, io.TextIOWrapper):
-            stream.reconfigure(
-                errors="replace"
-            )  # a terminal without "●", or a message with half a character, is no reason to stop
+            stream.reconfigure(errors="replace")  # a terminal without "●", or a message with half a character, is no reason to stop
     output = Output(sys.stdout or open_nowhere())
     sys.stdout = output
     try:
@@ -655,9 +578,7 @@ def run(arguments: list[str]) -> int:
         if isinstance(error, SystemExit):
             raise
         where = f": {error.filename}" if error.filename else ""
-        say(
-            f"course: {error.strerror or error}{where}. `course doctor` looks at the disk and at the folders that the course writes."
-        )
+        say(f"course: {error.strerror or error}{where}. `course doctor` looks at the disk and at the folders that the course writes.")
         return BAD_REQUEST
     finally:
         sys.stdout = output.stream

@@ -44,9 +44,7 @@ def check(exercise_ids: list[str]) -> int:
     """
     chosen = [catalog.get(exercise_id) for exercise_id in exercise_ids] or list(catalog.exercises().values())
     if absent := [tool for tool in _TOOLS if importlib.util.find_spec(tool) is None]:
-        raise EnvironmentFault(
-            f"the authors' tools are not installed ({', '.join(absent)} not found). `make dev` installs them."
-        )
+        raise EnvironmentFault(f"the authors' tools are not installed ({', '.join(absent)} not found). `make dev` installs them.")
     from course_lib.authoring import check as checking
 
     return checking.check(chosen)

@@ -129,9 +129,7 @@ def _import_modules(kind: str, goals: bool) -> dict[str, ModuleType]:
     return {name: importlib.import_module(f"course_lib.bench.{_MODULES.get(name, name)}") for name in kinds}
 
 
-def _measure(
-    name: str, module: ModuleType, asked: dict[str, Any], *, stored: bool, alone: bool
-) -> measurement.Measurement | None:
+def _measure(name: str, module: ModuleType, asked: dict[str, Any], *, stored: bool, alone: bool) -> measurement.Measurement | None:
     """Measure a kind, or recall its newest measurement; return None if the kind has none of the providers that were asked for."""
     selection = {option: value for option, value in asked.items() if option in _SELECTS.get(name, ())}
     if "providers" in selection and not alone:
@@ -141,9 +139,7 @@ def _measure(
     return _recalled(name, alone=alone, **selection) if stored else module.measure(**selection)
 
 
-def _describe(
-    name: str, module: ModuleType, taken: measurement.Measurement, width: int, *, goals: bool, alone: bool
-) -> str:
+def _describe(name: str, module: ModuleType, taken: measurement.Measurement, width: int, *, goals: bool, alone: bool) -> str:
     from course_lib.bench import goals as goals_of_kernels
     from course_lib.bench.summary import summary
 
@@ -157,21 +153,14 @@ def _paragraph(text: str, width: int) -> str:
 
 
 def _refuse_unknown_providers(names: tuple[str, ...], modules: dict[str, ModuleType]) -> None:
-    known = [
-        name for kind, module in modules.items() if "providers" in _SELECTS.get(kind, ()) for name in module.PROVIDERS
-    ]
+    known = [name for kind, module in modules.items() if "providers" in _SELECTS.get(kind, ()) for name in module.PROVIDERS]
     for name in names:
         if name not in known:
             raise CourseError(f"there is no provider {name!r} here. There are: {', '.join(dict.fromkeys(known))}.")
 
 
 def _recalled(
-    kind: str,
-    *,
-    alone: bool,
-    columns: tuple[int, ...] | None = None,
-    dtype: str = "fp16",
-    providers: tuple[str, ...] | None = None,
+    kind: str, *, alone: bool, columns: tuple[int, ...] | None = None, dtype: str = "fp16", providers: tuple[str, ...] | None = None
 ) -> measurement.Measurement:
     """The newest stored measurement.
 
@@ -190,9 +179,7 @@ def _recalled(
     lengths = sorted({row["N"] for row in taken.rows if "N" in row})
     for N in columns or ():
         if alone and N not in lengths:
-            raise CourseError(
-                f"the stored measurement {name!r} has no row length {N}. It has: {', '.join(map(str, lengths))}."
-            )
+            raise CourseError(f"the stored measurement {name!r} has no row length {N}. It has: {', '.join(map(str, lengths))}.")
     return taken.only(columns, providers)
 
 

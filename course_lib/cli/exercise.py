@@ -24,9 +24,7 @@ if TYPE_CHECKING:
     from rich.syntax import Syntax
 
 
-def check(
-    exercise_id: str | None, file: Path | None, secret_file: Path | None, as_json: bool, require_tier: str | None = None
-) -> int:
+def check(exercise_id: str | None, file: Path | None, secret_file: Path | None, as_json: bool, require_tier: str | None = None) -> int:
     """Grade, remember and print; returns the verdict's exit code. ``require_tier``: "namespaces", "landlock", or None.
 
     Raises: CourseError if there is no such exercise, or the secret cannot be used; OSError if its file cannot be read.
@@ -53,9 +51,7 @@ def check(
     show(verdict_view(verdict, exercise))
     if own and verdict.passed and not complaint:
         upcoming = status.next_exercise(progress.read())
-        show(
-            "That was the last one: you have passed every exercise." if upcoming is None else status.next_line(upcoming)
-        )
+        show("That was the last one: you have passed every exercise." if upcoming is None else status.next_line(upcoming))
     return verdict.exit_code
 
 
@@ -75,10 +71,7 @@ def next_hint(exercise: Exercise) -> str:
 
 def hints(exercise: Exercise, taken: int) -> str:
     """The hints taken so far, in rich's markup."""
-    shown = [
-        f"[bold]Hint {n} of {len(exercise.hints)}.[/bold] {escape(text)}"
-        for n, text in enumerate(exercise.hints[:taken], start=1)
-    ]
+    shown = [f"[bold]Hint {n} of {len(exercise.hints)}.[/bold] {escape(text)}" for n, text in enumerate(exercise.hints[:taken], start=1)]
     return "\n\n".join(shown)
 
 
@@ -90,9 +83,7 @@ def hint(exercise_id: str | None) -> int:
     show(hints)
     if progress.record(exercise.id).hints == len(exercise.hints):
         ours = "" if paths.is_release() else f" `course solution {exercise.id}` shows the course's solution."
-        show(
-            f"\nThere are no more hints. Compare, in the lesson's panel, sets your outputs beside the right ones.{ours}"
-        )
+        show(f"\nThere are no more hints. Compare, in the lesson's panel, sets your outputs beside the right ones.{ours}")
     return 0
 
 
@@ -129,9 +120,7 @@ def reset(exercise_id: str) -> int:
 
 def _confirm(exercise: Exercise) -> bool:
     if not sys.stdin.isatty():
-        say(
-            f"course: {exercise.id} is not passed yet. `course solution {exercise.id} --yes` shows the solution all the same."
-        )
+        say(f"course: {exercise.id} is not passed yet. `course solution {exercise.id} --yes` shows the solution all the same.")
         return False
     # not typer.confirm: it writes a space to standard output, which may be the file that the solution goes to
     sys.stderr.write(f"{exercise.id} is not passed yet. Show the solution all the same? [y/N]: ")

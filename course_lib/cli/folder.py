@@ -76,10 +76,7 @@ def lab(arguments: list[str]) -> NoReturn:
     state.mkdir(exist_ok=True)
     notebook_filter.watch(home)
     # which notebooks are trusted is kept with the course, and not in the home of the person who runs it
-    notary = [
-        f"--NotebookNotary.db_file={state / 'trusted.db'}",
-        f"--NotebookNotary.secret_file={state / 'trusted.key'}",
-    ]
+    notary = [f"--NotebookNotary.db_file={state / 'trusted.db'}", f"--NotebookNotary.secret_file={state / 'trusted.key'}"]
     settings = os.environ | {
         "JUPYTER_CONFIG_PATH": os.pathsep.join(
             filter(None, [str(paths.FILES / "tools" / "jupyter"), os.environ.get("JUPYTER_CONFIG_PATH")])

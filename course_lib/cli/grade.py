@@ -52,9 +52,7 @@ def grade(
     Raises: CourseError if the options or the folders cannot be used; EnvironmentFault if the machine does not let it go on.
     """
     if resume is False and out.exists() and any(out.iterdir()):
-        raise CourseError(
-            f"{paths.shown(out)} is there already. Choose another folder, or leave out --no-resume to go on with it."
-        )
+        raise CourseError(f"{paths.shown(out)} is there already. Choose another folder, or leave out --no-resume to go on with it.")
     if resume and not out.exists():
         raise CourseError(f"there is no {paths.shown(out)} to go on with. Leave out --resume to begin it.")
     asked, deadlines = choose_exercises(week, plan, only, everything)
@@ -119,9 +117,7 @@ def read_late_rule(text: str | None) -> float | None:
         return None
     match = re.fullmatch(r"\s*(\d+(?:\.\d+)?)\s*%\s*per\s+day\s*", text)
     if match is None or float(match[1]) > 100:
-        raise CourseError(
-            f'--late {text!r} is no rule. Write "10 % per day"; the deadline stands in the plan of the weeks or in --due.'
-        )
+        raise CourseError(f'--late {text!r} is no rule. Write "10 % per day"; the deadline stands in the plan of the weeks or in --due.')
     return float(match[1])
 
 
@@ -181,10 +177,7 @@ def _say_what_came_out(graded: Graded) -> None:
         print(f"{graded.torn} {lines} said was checked again.")
     for title, lines in (
         ("Nothing could be read of", [f"{learner}: {why}" for learner, why in graded.problems]),
-        (
-            "Not graded, and no fault of theirs",
-            [f"{learner}, {exercise}: {why}" for learner, exercise, why in graded.faults],
-        ),
+        ("Not graded, and no fault of theirs", [f"{learner}, {exercise}: {why}" for learner, exercise, why in graded.faults]),
     ):
         if lines:
             print(f"{title} ({len(lines)}):")

@@ -23,9 +23,7 @@ class GroupedCommands(typer.core.TyperGroup):
         left_out = {AUTHOR, TEACH} if paths.is_release() else {AUTHOR} if paths.is_installed() else set()
         for name in self.list_commands(ctx):
             command = self.get_command(ctx, name)
-            assert isinstance(command, typer.core.TyperCommand | typer.core.TyperGroup), (
-                f"{name} is a command of typer's"
-            )
+            assert isinstance(command, typer.core.TyperCommand | typer.core.TyperGroup), f"{name} is a command of typer's"
             if command.rich_help_panel in left_out:
                 continue
             groups.setdefault(str(command.rich_help_panel), []).append((name, command.get_short_help_str(200)))

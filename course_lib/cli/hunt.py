@@ -89,15 +89,7 @@ def _list(exercise_id: str | None) -> int:
     there = [one for one in draw.list_open(passed) if wanted in (None, one.exercise_id)]
     for one in there:
         played = ended.get(one.id)
-        state = (
-            f"won, paid {played.score}"
-            if played and played.won
-            else "given up"
-            if played
-            else "begun"
-            if one.id in begun
-            else "waits"
-        )
+        state = f"won, paid {played.score}" if played and played.won else "given up" if played else "begun" if one.id in begun else "waits"
         grid.add_row(one.id, escape(one.exercise.title), "●" * one.level + "○" * (3 - one.level), state)
     if there:
         show(grid)
@@ -265,13 +257,9 @@ def _list_questions(play: Session) -> None:
 
 
 def _show_code(play: Session) -> None:
-    shown = Syntax(
-        play.hunt.text, "python", line_numbers=True, word_wrap=True, theme="ansi_dark", background_color="default"
-    )
+    shown = Syntax(play.hunt.text, "python", line_numbers=True, word_wrap=True, theme="ansi_dark", background_color="default")
     show(
-        shown
-        if console().is_terminal
-        else Text("\n".join(f"{n:3} {line}" for n, line in enumerate(play.hunt.text.splitlines(), start=1)))
+        shown if console().is_terminal else Text("\n".join(f"{n:3} {line}" for n, line in enumerate(play.hunt.text.splitlines(), start=1)))
     )
 
 

@@ -22,14 +22,7 @@ def release(folder: Path) -> int:
 
 
 def release_for(
-    system: str,
-    folder: Path,
-    asked: tuple[str, ...],
-    *,
-    secret_file: Path | None,
-    weights: str | None,
-    partial: bool,
-    tier: str | None,
+    system: str, folder: Path, asked: tuple[str, ...], *, secret_file: Path | None, weights: str | None, partial: bool, tier: str | None
 ) -> int:
     """Make what ``system`` needs to grade the exercises ``asked``, and say what it is: "gradescope", "classroom50" or "workflow".
 
@@ -44,9 +37,7 @@ def release_for(
         raise CourseError("--secret-file is for Gradescope alone: what the other systems get, the students can read.")
     if system == "workflow":
         if weights or partial or tier:
-            raise CourseError(
-                "a workflow gives no points and runs on GitHub: --weights, --partial and --require-tier are not for it."
-            )
+            raise CourseError("a workflow gives no points and runs on GitHub: --weights, --partial and --require-tier are not for it.")
         print(graders.write_workflow(folder, asked))
         return 0
     settings = Settings(asked, weights, partial, TIERS[tier] if tier else None).write()
@@ -59,6 +50,4 @@ def release_for(
 
 def _require_tools() -> None:
     if importlib.util.find_spec("jupytext") is None:
-        raise EnvironmentFault(
-            "a release is built with the authors' tools, which are not here. `make dev` installs them."
-        )
+        raise EnvironmentFault("a release is built with the authors' tools, which are not here. `make dev` installs them.")

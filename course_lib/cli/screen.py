@@ -17,15 +17,7 @@ from rich.console import RenderableType
 
 from course_lib.cli.terminal import console
 
-UP, DOWN, PAGE_UP, PAGE_DOWN, ESCAPE, ENTER, BACKSPACE = (
-    "up",
-    "down",
-    "page up",
-    "page down",
-    "escape",
-    "enter",
-    "backspace",
-)
+UP, DOWN, PAGE_UP, PAGE_DOWN, ESCAPE, ENTER, BACKSPACE = ("up", "down", "page up", "page down", "escape", "enter", "backspace")
 _NAMES = {
     "\x1b[A": UP, "\x1bOA": UP, "\x1b[B": DOWN, "\x1bOB": DOWN, "\x1b[5~": PAGE_UP, "\x1b[6~": PAGE_DOWN,
     "\x1b": ESCAPE, "\n": ENTER, "\r": ENTER, "\x7f": BACKSPACE, "\b": BACKSPACE,

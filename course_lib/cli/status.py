@@ -43,9 +43,7 @@ def chosen(exercise_id: str | None) -> Exercise:
     """
     exercise = catalog.get(exercise_id) if exercise_id else next_exercise(progress.read())
     if exercise is None:
-        raise CourseError(
-            f"all {len(catalog.exercises())} exercises are passed. Name the one that you mean: `course status` lists them."
-        )
+        raise CourseError(f"all {len(catalog.exercises())} exercises are passed. Name the one that you mean: `course status` lists them.")
     return exercise
 
 
@@ -92,11 +90,7 @@ def overview() -> Group:
     records = progress.read()
     upcoming = next_exercise(records)
     if upcoming is None:
-        ways = [
-            ("course status", "lists the exercises"),
-            ("course check ID", "checks one again"),
-            ("course --help", "lists all commands"),
-        ]
+        ways = [("course status", "lists the exercises"), ("course check ID", "checks one again"), ("course --help", "lists all commands")]
         return Group(progress_bar(records), "", "You have passed every exercise.", "", _commands(ways))
     ways = [
         ("course check", "grades your file"),
@@ -128,9 +122,7 @@ def listing() -> Group:
     upcoming = next_exercise(records)
     table = Table(box=None, padding=(0, 1, 0, 0), pad_edge=False, header_style="bold")
     for column in ("", "", "exercise", "level", "min", "status", "hints"):
-        table.add_column(
-            column, justify="right" if column in ("min", "hints") else "left", no_wrap=column != "exercise"
-        )
+        table.add_column(column, justify="right" if column in ("min", "hints") else "left", no_wrap=column != "exercise")
     for exercise in catalog.exercises().values():
         table.add_row(*row(exercise, records, marked=exercise == upcoming))
     closing = "You have passed every exercise." if upcoming is None else next_line(upcoming)

@@ -42,11 +42,7 @@ class VerdictView:
         yield self._quotation(width)
         yield [_prose(told.question)] if told.question else []
         yield [_prose(told.common)] if told.common else []
-        yield (
-            [Text(f"{_speaker(self.verdict, self.exercise)} printed:", "dim"), Text(told.printed)]
-            if told.printed
-            else []
-        )
+        yield ([Text(f"{_speaker(self.verdict, self.exercise)} printed:", "dim"), Text(told.printed)] if told.printed else [])
         if told.debrief:
             yield [Text("What you avoided. ", "bold") + _prose(told.debrief)]
             yield [Text("Further. ", "bold") + _prose(told.further)]
@@ -68,12 +64,7 @@ class VerdictView:
             lines.append(Text.assemble((shown.below, "dim"), (below if fits else shown.carets, self.colour)))
         for line in lines:
             line.no_wrap, line.overflow = True, "ignore"
-        return [
-            *lead,
-            file,
-            *lines,
-            *([] if fits else [Text.assemble((shown.below, "dim"), (shown.label, self.colour))]),
-        ]
+        return [*lead, file, *lines, *([] if fits else [Text.assemble((shown.below, "dim"), (shown.label, self.colour))])]
 
 
 def verdict_view(verdict: Verdict, exercise: Exercise) -> VerdictView:
@@ -82,13 +73,7 @@ def verdict_view(verdict: Verdict, exercise: Exercise) -> VerdictView:
 
 
 def _speaker(verdict: Verdict, exercise: Exercise) -> str:
-    return (
-        "The grader"
-        if verdict.status == GRADER_FAULT
-        else "The kernel"
-        if exercise.kind == "kernel"
-        else "The function"
-    )
+    return "The grader" if verdict.status == GRADER_FAULT else "The kernel" if exercise.kind == "kernel" else "The function"
 
 
 def _finding(told: Report, console: Console, width: int) -> list[Text]:

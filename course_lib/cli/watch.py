@@ -28,8 +28,7 @@ from course_lib.learner.progress import Record
 
 TICK = 0.1  # seconds between two looks at the files
 _KEYS = "  ".join(
-    f"[bold]{key}[/bold] {what}"
-    for key, what in zip("nhlsrq", "next/hint/list/solution/run again/quit".split("/"), strict=True)
+    f"[bold]{key}[/bold] {what}" for key, what in zip("nhlsrq", "next/hint/list/solution/run again/quit".split("/"), strict=True)
 )
 _LIST_KEYS = "[bold]↑ ↓[/bold] or an ID choose  [bold]Enter[/bold] go there  [bold]Esc[/bold] back"
 _SPINNER = "|/-\\"
@@ -173,11 +172,7 @@ class WatchSession:
         self._show(self._verdict)
         if isinstance(outcome, Verdict) and outcome.passed:
             upcoming = status.next_exercise(self.records)
-            self.message = (
-                f"Passed. n goes to {upcoming.id} {upcoming.title}."
-                if upcoming
-                else "Passed. You have passed every exercise."
-            )
+            self.message = f"Passed. n goes to {upcoming.id} {upcoming.title}." if upcoming else "Passed. You have passed every exercise."
         self.message = complaint or self.message
 
     def press(self, key: str) -> None:
@@ -233,9 +228,7 @@ class WatchSession:
             self.go_to(upcoming)
         else:
             now = status.state(self.records.get(self.current.id))
-            self.message = (
-                f"{self.current.id} is not passed yet ({now}). n once more skips it, for {upcoming.id}; h gives a hint."
-            )
+            self.message = f"{self.current.id} is not passed yet ({now}). n once more skips it, for {upcoming.id}; h gives a hint."
             self._skips = True
 
     def _hint(self) -> None:
@@ -277,19 +270,14 @@ class WatchSession:
             if exercises[self._selected] != self.current:
                 self.go_to(exercises[self._selected])
         elif key in (screen.UP, screen.DOWN):
-            self._typed, self._selected = (
-                "",
-                max(0, min(len(exercises) - 1, self._selected + (1 if key == screen.DOWN else -1))),
-            )
+            self._typed, self._selected = ("", max(0, min(len(exercises) - 1, self._selected + (1 if key == screen.DOWN else -1))))
         elif key == screen.BACKSPACE:
             self._typed = typed[:-1]
         elif key.isalnum() and len(key) == 1:
             self._type(typed + key.lower(), exercises)
 
     def _type(self, text: str, exercises: list[Exercise]) -> None:
-        found = next(
-            (n for n, e in enumerate(exercises) if e.id.startswith(text) or e.id.lstrip("0").startswith(text)), None
-        )
+        found = next((n for n, e in enumerate(exercises) if e.id.startswith(text) or e.id.lstrip("0").startswith(text)), None)
         if found is None:
             self._typed, self.message = "", f"No exercise begins with {text!r}."
         else:
@@ -307,9 +295,7 @@ class WatchSession:
         title = f"[bold]{self.current.id} {escape(self.current.title)}[/bold]  {status.link(self.current)}"
         header = rendered(Group(status.progress_bar(self.records, bar), title, Rule(style="dim")), columns)
         idle = "" if checking else "[dim]Save the file to check it.[/dim]"
-        said = ". ".join(filter(None, [checking, escape(self.message)])) or (
-            f"go to: {self._typed}" if listing else idle
-        )
+        said = ". ".join(filter(None, [checking, escape(self.message)])) or (f"go to: {self._typed}" if listing else idle)
         footer = rendered(Group(Rule(style="dim"), said, _LIST_KEYS if listing else _KEYS), columns)
         space = max(1, rows - len(header) - len(footer))
         body = self._list(columns, space) if listing else self._page(columns, space)
@@ -331,9 +317,7 @@ class WatchSession:
         for n, exercise in enumerate(catalog.exercises().values()):
             arrow, name, title, _, _, state, _ = status.row(exercise, self.records, marked=exercise == self.current)
             text = Text.from_markup(
-                f"{arrow} {name} {title[:longest]:{longest}} {state}",
-                style="reverse" if n == self._selected else "",
-                overflow="ellipsis",
+                f"{arrow} {name} {title[:longest]:{longest}} {state}", style="reverse" if n == self._selected else "", overflow="ellipsis"
             )
             text.no_wrap = True
             rows.append(text)

@@ -7,9 +7,7 @@ import re
 from collections import Counter
 
 Place = tuple[str, ...]  # the number of a file, a line, a column, as PTX writes them
-_LOC = re.compile(
-    r"^(\s*)\.loc\s+(\d+) (\d+) (\d+)(?:, function_name [^\n]*?, inlined_at (\d+) (\d+) (\d+))?([^\n]*)", re.MULTILINE
-)
+_LOC = re.compile(r"^(\s*)\.loc\s+(\d+) (\d+) (\d+)(?:, function_name [^\n]*?, inlined_at (\d+) (\d+) (\d+))?([^\n]*)", re.MULTILINE)
 _ASSEMBLY = re.compile(r"// begin inline asm\n.*?// end inline asm", re.DOTALL)
 
 

@@ -86,9 +86,7 @@ def compile_kernel(job: dict[str, Any], units: Units) -> dict[str, Any] | None:
     return report
 
 
-def _specialise(
-    kernel: JITFunction, job: dict[str, Any], units: Units, backend: Any, options: dict[str, Any]
-) -> ASTSource:
+def _specialise(kernel: JITFunction, job: dict[str, Any], units: Units, backend: Any, options: dict[str, Any]) -> ASTSource:
     """Return the kernel with the signature, constants and attributes that the launcher would give it."""
     positional = [units.decode(value) for value in job["positional"]]
     named = {name: units.decode(value) for name, value in job["named"].items()}
@@ -115,9 +113,7 @@ def _find_tool(tool: str) -> str:
     except RuntimeError:
         path = TOOLS / tool
         what = "does not say its version" if path.exists() else "is not there"
-        raise NoTool(
-            f"Triton's program {tool} {what} ({path}), so nothing can be compiled. {install_again()}"
-        ) from None
+        raise NoTool(f"Triton's program {tool} {what} ({path}), so nothing can be compiled. {install_again()}") from None
 
 
 def explain_tool(error: OSError) -> NoTool:
@@ -136,9 +132,7 @@ def _run_tool(name: str, *arguments: str) -> str:
         return subprocess.run([_find_tool(name), *arguments], capture_output=True, text=True, check=True).stdout
     except subprocess.CalledProcessError as failed:
         words = (failed.stderr or failed.stdout or "").strip().splitlines()[-1:] or [f"exit code {failed.returncode}"]
-        raise NoTool(
-            f"Triton's program {name} cannot read what its compiler made ({words[0]}). {install_again()}"
-        ) from None
+        raise NoTool(f"Triton's program {name} cannot read what its compiler made ({words[0]}). {install_again()}") from None
 
 
 def _stop(*_: Any) -> Any:

@@ -20,9 +20,7 @@ from course_lib.sandbox.stage import Stage
 
 KIND = ServerKind("course_lib.compiler.machine:make_machine", needs=Needs.PROGRAMS)
 # Ten times the usual need. An endless unrolled loop hits this limit before the machine starts to swap.
-_LIMITS = ResourceLimits(
-    address_bytes=8 << 30, memory_bytes=0, file_bytes=16 << 20, open_files=1024, processes=32, log_bytes=1 << 20
-)
+_LIMITS = ResourceLimits(address_bytes=8 << 30, memory_bytes=0, file_bytes=16 << 20, open_files=1024, processes=32, log_bytes=1 << 20)
 
 
 RECORDED = Path(__file__).with_name("recorded.json")  # exists only in a browser tab; the build of the site makes it
@@ -95,8 +93,7 @@ def _describe_start(failed: WorkerFailure | OSError) -> EnvironmentFault:
     if isinstance(failed, WorkerFailure):
         said, printed = failed.last_line or f"it {failed}", failed.printed
     return EnvironmentFault(
-        f"the process that compiles kernels does not start ({said}). `course doctor` says what is wrong with this machine.",
-        printed,
+        f"the process that compiles kernels does not start ({said}). `course doctor` says what is wrong with this machine.", printed
     )
 
 
@@ -116,9 +113,7 @@ def _describe_failure(answer: JobAnswer, limit: float) -> Exception:
     if answer.cause_of_end in ("flooded", "too many files"):
         return CompilerCrash("flood", "it writes megabytes while it is compiled, and was ended")
     how = answer.cause_of_end if answer.cause_of_end != "crashed" else _describe_end(answer.exit_code)
-    return CompilerCrash(
-        "crash", f"the compiler itself crashed on this kernel ({how}); change the lines you wrote last"
-    )
+    return CompilerCrash("crash", f"the compiler itself crashed on this kernel ({how}); change the lines you wrote last")
 
 
 def _describe_end(code: int | None) -> str:

@@ -98,9 +98,7 @@ def _from_text(kernel: KernelSource) -> Sources:
     # Count lines as Python does. units.Units puts empty lines before the text, so that its line numbers are those of the file.
     text = kernel.text.replace("\r\n", "\n").replace("\r", "\n")
     given = {name: {"module": module} for name, module in kernel.modules.items()}
-    sources.units.append(
-        {"name": kernel.name, "text": text, "first_line": kernel.first_line, "globals": given, "jit": None}
-    )
+    sources.units.append({"name": kernel.name, "text": text, "first_line": kernel.first_line, "globals": given, "jit": None})
     sources.files.append(str(kernel.file))
     sources.indents.append(0)
     sources.kernel_line = kernel.first_line + next(
@@ -130,13 +128,7 @@ class _Collector:
             return self.numbers[id(function)]
         text, first_line, indent = _definition(function, wrapper)
         number = self.numbers[id(function)] = len(self.sources.units)
-        unit = {
-            "name": function.__name__,
-            "text": text,
-            "first_line": first_line,
-            "globals": {},
-            "jit": _jit_options(wrapper),
-        }
+        unit = {"name": function.__name__, "text": text, "first_line": first_line, "globals": {}, "jit": _jit_options(wrapper)}
         self.sources.units.append(unit)
         self.sources.files.append(_shown(function.__code__.co_filename))
         self.sources.indents.append(indent)
@@ -255,7 +247,5 @@ def describe_constant(value: Any, strict: bool = True) -> dict[str, Any]:
             return describe_constant(value.item())
         return {"opaque": type(value).__name__}
     if strict:
-        raise TypeError(
-            f"{value!r} is no argument of a kernel that can be described: pass a tensor, a Pointer, a number, a bool or None"
-        )
+        raise TypeError(f"{value!r} is no argument of a kernel that can be described: pass a tensor, a Pointer, a number, a bool or None")
     return {"opaque": type(value).__name__}

@@ -23,24 +23,12 @@ class Multiprocessor:
 # CUDA C++ Programming Guide, "Technical Specifications per Compute Capability"
 MULTIPROCESSORS = {
     "sm_75": Multiprocessor(warps=32, programs=16, shared_bytes=64 << 10, shared_bytes_a_program=64 << 10, reserved=0),
-    "sm_80": Multiprocessor(
-        warps=64, programs=32, shared_bytes=164 << 10, shared_bytes_a_program=163 << 10, reserved=1024
-    ),
-    "sm_86": Multiprocessor(
-        warps=48, programs=16, shared_bytes=100 << 10, shared_bytes_a_program=99 << 10, reserved=1024
-    ),
-    "sm_89": Multiprocessor(
-        warps=48, programs=24, shared_bytes=100 << 10, shared_bytes_a_program=99 << 10, reserved=1024
-    ),
-    "sm_90": Multiprocessor(
-        warps=64, programs=32, shared_bytes=228 << 10, shared_bytes_a_program=227 << 10, reserved=1024
-    ),
-    "sm_100": Multiprocessor(
-        warps=64, programs=32, shared_bytes=228 << 10, shared_bytes_a_program=227 << 10, reserved=1024
-    ),
-    "sm_120": Multiprocessor(
-        warps=48, programs=24, shared_bytes=100 << 10, shared_bytes_a_program=99 << 10, reserved=1024
-    ),
+    "sm_80": Multiprocessor(warps=64, programs=32, shared_bytes=164 << 10, shared_bytes_a_program=163 << 10, reserved=1024),
+    "sm_86": Multiprocessor(warps=48, programs=16, shared_bytes=100 << 10, shared_bytes_a_program=99 << 10, reserved=1024),
+    "sm_89": Multiprocessor(warps=48, programs=24, shared_bytes=100 << 10, shared_bytes_a_program=99 << 10, reserved=1024),
+    "sm_90": Multiprocessor(warps=64, programs=32, shared_bytes=228 << 10, shared_bytes_a_program=227 << 10, reserved=1024),
+    "sm_100": Multiprocessor(warps=64, programs=32, shared_bytes=228 << 10, shared_bytes_a_program=227 << 10, reserved=1024),
+    "sm_120": Multiprocessor(warps=48, programs=24, shared_bytes=100 << 10, shared_bytes_a_program=99 << 10, reserved=1024),
 }
 _PARTITIONS = 4  # a multiprocessor has four register files, one per warp scheduler
 _WARP_REGISTERS = 256  # registers are allocated to a warp in units of this size
@@ -77,9 +65,7 @@ class Residency:
     def limited_by(self) -> tuple[str, ...]:
         """Return the resources with room for the fewest programs; empty if every warp of the multiprocessor is used."""
         fewest = min(self.programs.values())
-        return (
-            () if self.warps == self.most else tuple(name for name, count in self.programs.items() if count == fewest)
-        )
+        return () if self.warps == self.most else tuple(name for name, count in self.programs.items() if count == fewest)
 
 
 def residency(arch: str, registers: int, shared: int, num_warps: int) -> Residency:
@@ -102,9 +88,7 @@ def residency(arch: str, registers: int, shared: int, num_warps: int) -> Residen
     if registers > 255 or a_warp * _round_up(num_warps, _PARTITIONS) > limits.registers:
         by_registers = 0
     else:
-        by_registers = (
-            limits.registers // _PARTITIONS // a_warp * _PARTITIONS // num_warps if a_warp else limits.programs
-        )
+        by_registers = limits.registers // _PARTITIONS // a_warp * _PARTITIONS // num_warps if a_warp else limits.programs
     taken = _round_up(shared + limits.reserved, _SHARED_PIECE.get(arch, _LATER_SHARED_PIECE))
     by_shared = limits.shared_bytes // taken if taken else limits.programs
     if shared > limits.shared_bytes_a_program:
@@ -121,9 +105,7 @@ def multiprocessor(arch: str) -> Multiprocessor:
     Raises: CourseError for an architecture that is not in MULTIPROCESSORS.
     """
     if arch not in MULTIPROCESSORS:
-        raise CourseError(
-            f"the architecture {arch!r} is not one the course knows; it can be {', '.join(MULTIPROCESSORS)}."
-        )
+        raise CourseError(f"the architecture {arch!r} is not one the course knows; it can be {', '.join(MULTIPROCESSORS)}.")
     return MULTIPROCESSORS[arch]
 
 

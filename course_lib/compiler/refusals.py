@@ -51,11 +51,7 @@ def explain(error: BaseException, units: Units, printed: str) -> dict[str, Any]:
         last = explain_tool(last)
     text = _read_words(last)
     if isinstance(last, NoKernel):
-        return _describe(
-            "no_kernel",
-            f"there is no @triton.jit function named `{units.name}`",
-            _Place(0, units.units[0]["first_line"], 0),
-        )
+        return _describe("no_kernel", f"there is no @triton.jit function named `{units.name}`", _Place(0, units.units[0]["first_line"], 0))
     if isinstance(last, NoTool):
         return _describe("no_tool", str(last), place)
     if os.strerror(errno.EFBIG) in text:  # Triton passes on only the message of this exception
@@ -64,9 +60,7 @@ def explain(error: BaseException, units: Units, printed: str) -> dict[str, Any]:
         return _describe("arguments", f"the arguments do not fit `{units.name}`: {text}", place)
     if isinstance(last, SyntaxError):
         return _describe(
-            "syntax_error",
-            f"this is not valid Python ({last.msg})",
-            _Place(0, last.lineno or 1, max((last.offset or 1) - 1, 0)),
+            "syntax_error", f"this is not valid Python ({last.msg})", _Place(0, last.lineno or 1, max((last.offset or 1) - 1, 0))
         )
     if units.compiling == "compiler" and (mlir := re.search(r"(\S+):(\d+):(\d+): error: (.*)", printed)):
         for number, file in enumerate(units.files):
@@ -150,9 +144,7 @@ def _loop_carried(match: re.Match, place: _Place) -> tuple[str, _Place]:
     name, before, after = match[1], _describe_type(match[2]), _describe_type(match[3])
     if place.node is not None:  # the compiler names the loop; point at the assignment, which has to change
         inside = [
-            node
-            for node in ast.walk(place.node)
-            if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store) and node.id == name
+            node for node in ast.walk(place.node) if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store) and node.id == name
         ]
         if inside:
             place = place.at(max(inside, key=lambda node: node.lineno))
@@ -172,18 +164,11 @@ def _not_defined(match: re.Match, place: _Place) -> tuple[str, _Place]:
     name = match[1]
     for node in ast.walk(place.function) if place.function else []:
         if isinstance(node, (ast.If, ast.For, ast.While)):
-            inner = [
-                part
-                for part in ast.walk(node)
-                if isinstance(part, ast.Name) and isinstance(part.ctx, ast.Store) and part.id == name
-            ]
+            inner = [part for part in ast.walk(node) if isinstance(part, ast.Name) and isinstance(part.ctx, ast.Store) and part.id == name]
             if inner:
                 where = "one branch of the `if`" if isinstance(node, ast.If) else "the loop"
                 line = place.at(node).line
-                return (
-                    f"`{name}` is defined only inside {where} in line {line}, which may not run; give it a value before that",
-                    place,
-                )
+                return (f"`{name}` is defined only inside {where} in line {line}, which may not run; give it a value before that", place)
     return f"`{name}` is not defined", place
 
 
@@ -194,23 +179,13 @@ def _ambiguous(match: re.Match, place: _Place) -> tuple[str, _Place]:
 
 
 def _index(match: re.Match, place: _Place) -> tuple[str, _Place]:
-    what = (
-        f"`{ast.unparse(place.node)}` indexes a block"
-        if isinstance(place.node, ast.Subscript)
-        else "a block is indexed"
-    )
-    return (
-        f"{what}, which has no single elements in a kernel; reduce it (`tl.sum`, `tl.max`) or load the element from memory",
-        place,
-    )
+    what = f"`{ast.unparse(place.node)}` indexes a block" if isinstance(place.node, ast.Subscript) else "a block is indexed"
+    return (f"{what}, which has no single elements in a kernel; reduce it (`tl.sum`, `tl.max`) or load the element from memory", place)
 
 
 def _unsupported_node(match: re.Match, place: _Place) -> tuple[str, _Place]:
     if match[1] in ("Break", "Continue"):
-        return (
-            f"the compiler does not support `{match[1].lower()}`; put the condition into the loop's bounds, or into a mask",
-            place,
-        )
+        return (f"the compiler does not support `{match[1].lower()}`; put the condition into the loop's bounds, or into a mask", place)
     words = ast.unparse(place.node).splitlines()[0] if place.node is not None else match[1]
     return f"the compiler does not support `{words}` in a kernel ({match[1]})", place
 
@@ -224,31 +199,21 @@ _KNOWN = [
     (
         "plain_global",
         r"Cannot access global variable (\w+)",
-        _fixed(
-            r"`\1` is a plain Python global, which the compiler refuses; write `\1 = tl.constexpr(...)` or pass it as an argument"
-        ),
+        _fixed(r"`\1` is a plain Python global, which the compiler refuses; write `\1 = tl.constexpr(...)` or pass it as an argument"),
     ),
-    (
-        "loop_carried_type",
-        r"Loop-carried variable (\w+) has initial type (.+?) but is re-assigned to (.+?) in loop",
-        _loop_carried,
-    ),
+    ("loop_carried_type", r"Loop-carried variable (\w+) has initial type (.+?) but is re-assigned to (.+?) in loop", _loop_carried),
     ("unsupported_statement", r"unsupported AST node type: (\w+)", _unsupported_node),
     ("block_condition", r"Boolean value of Tensor with more than one value is ambiguous", _ambiguous),
     (
         "arange_runtime",
         r"arange's arguments must be of type tl.constexpr",
-        _fixed(
-            "`tl.arange` needs constants, and a bound here is known only at run time; use a tl.constexpr BLOCK and a mask"
-        ),
+        _fixed("`tl.arange` needs constants, and a bound here is known only at run time; use a tl.constexpr BLOCK and a mask"),
     ),
     ("block_index", r"unsupported tensor index", _index),
     (
         "list_method",
         r"(?:'(?:tuple|list)' object has no attribute '?|^'(?=\w+' is not in list))(\w+)",  # messages of Triton 3.7 and 3.6
-        _fixed(
-            r"`.\1` changes a Python list, and a list cannot grow in a kernel; keep the values in a block or in names"
-        ),
+        _fixed(r"`.\1` changes a Python list, and a list cannot grow in a kernel; keep the values in a block or in names"),
     ),
     (
         "constant_method",

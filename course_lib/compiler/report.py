@@ -24,17 +24,8 @@ class CompileError(CourseError):
     """
 
     def __init__(self, cause: str, sentence: str, file: str, line: int, column: int, quoted: str):
-        self.cause, self.sentence, self.file, self.line, self.column, self.quoted = (
-            cause,
-            sentence,
-            file,
-            line,
-            column,
-            quoted,
-        )
-        super().__init__(
-            f"{file}, line {line}: {sentence}.\n    {quoted}" if quoted else f"{file}, line {line}: {sentence}."
-        )
+        self.cause, self.sentence, self.file, self.line, self.column, self.quoted = (cause, sentence, file, line, column, quoted)
+        super().__init__(f"{file}, line {line}: {sentence}.\n    {quoted}" if quoted else f"{file}, line {line}: {sentence}.")
 
 
 @dataclass(frozen=True)
@@ -141,9 +132,7 @@ def compile_reports(
     return [_read_answer(sources, answer, one, arch) for answer, one in zip(answers, specialisations, strict=True)]
 
 
-def check_compiles(
-    kernel: Any, specialisations: Sequence[Specialisation], *, arch: str = "sm_90", limit: float = 60.0
-) -> None:
+def check_compiles(kernel: Any, specialisations: Sequence[Specialisation], *, arch: str = "sm_90", limit: float = 60.0) -> None:
     """Check that a source compiles for each specialisation, without a report.
 
     A few specialisations that together have each parameter in each of its dtypes are compiled to machine code. The others are compiled only
@@ -213,9 +202,7 @@ def _ask(sources: Sources, described: list[dict[str, Any]], limit: float) -> lis
 
 def _read_answer(sources: Sources, answer: dict[str, Any], one: Specialisation, arch: str) -> CompileReport:
     made = answer["report"]
-    by_width = {
-        name: made[name] and {int(width): count for width, count in made[name].items()} for name in ("loads", "stores")
-    }
+    by_width = {name: made[name] and {int(width): count for width, count in made[name].items()} for name in ("loads", "stores")}
     lines = {number: Lines(tuple(ptx), tuple(sass)) for number, ptx, sass in made["lines"]}
     own = {"kernel": one.kernel or sources.name, "arch": arch, "num_warps": one.num_warps, "lines": lines}
     return CompileReport(**made | by_width | own)

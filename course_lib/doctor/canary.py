@@ -65,9 +65,7 @@ def _find_copy_faults(device: str, N: int = 37, BLOCK: Any = 16) -> list[str]:
     if not different:
         return []
     first = different[0]
-    return [
-        f"masked copy: y[{first}] is {got[first].item():g}, not {expected[first].item():g} ({len(different)} of {len(got)} wrong)"
-    ]
+    return [f"masked copy: y[{first}] is {got[first].item():g}, not {expected[first].item():g} ({len(different)} of {len(got)} wrong)"]
 
 
 def _find_sum_faults(device: str, M: int = 3, N: int = 100, BLOCK: Any = 128) -> list[str]:
@@ -79,7 +77,5 @@ def _find_sum_faults(device: str, M: int = 3, N: int = 100, BLOCK: Any = 128) ->
     faults = []
     for name, got, expected in (("mean", mean, exact.mean(1)), ("variance", var, exact.var(1, correction=0))):
         if not torch.allclose(got.cpu().double(), expected, rtol=1e-5, atol=0):
-            faults.append(
-                f"{name} of rows: {got.cpu().tolist()}, not {[round(value, 4) for value in expected.tolist()]}"
-            )
+            faults.append(f"{name} of rows: {got.cpu().tolist()}, not {[round(value, 4) for value in expected.tolist()]}")
     return faults

@@ -31,9 +31,7 @@ def ask_nvidia_smi() -> list[Card] | str:
         return []
     command = [tool, "--query-gpu=name,driver_version,compute_cap", "--format=csv,noheader"]
     try:
-        done = subprocess.run(
-            command, capture_output=True, text=True, timeout=30, stdin=subprocess.DEVNULL, check=False
-        )
+        done = subprocess.run(command, capture_output=True, text=True, timeout=30, stdin=subprocess.DEVNULL, check=False)
     except subprocess.TimeoutExpired:
         return "nvidia-smi does not answer within 30 s"
     except OSError as error:
@@ -53,9 +51,7 @@ def examine_gpu(probe: dict, cards: list[Card] | str) -> list[DoctorFinding]:
         name = "triton" if torch_ok else "torch"
         other = find_other_package()
         remedy = (
-            f"`unset PYTHONPATH`, or move {other} away: it stands before the installed package of that name."
-            if other
-            else install_again()
+            f"`unset PYTHONPATH`, or move {other} away: it stands before the installed package of that name." if other else install_again()
         )
         findings.append(DoctorFinding(name, PROBLEM, f"does not import: {probe['crash']}", remedy))
     if isinstance(cards, str):
@@ -75,11 +71,7 @@ def examine_gpu(probe: dict, cards: list[Card] | str) -> list[DoctorFinding]:
     if not cards:
         if not findings:
             findings.append(
-                DoctorFinding(
-                    "GPU",
-                    OK,
-                    "none here: kernels run in Triton's interpreter, right and slow; every exercise can be done",
-                )
+                DoctorFinding("GPU", OK, "none here: kernels run in Triton's interpreter, right and slow; every exercise can be done")
             )
         return findings
     card = cards[0]
@@ -94,10 +86,7 @@ def examine_gpu(probe: dict, cards: list[Card] | str) -> list[DoctorFinding]:
     needed = OLDEST_DRIVER.get(int(cuda.split(".")[0]))
     if needed is not None and _read_major(card.driver) < needed:
         remedy = f"Install driver {needed} or newer. CPU mode works meanwhile."
-        return [
-            *findings,
-            DoctorFinding("GPU", NOTE, f"{here}, too old for torch {version}, which is built for CUDA {cuda}", remedy),
-        ]
+        return [*findings, DoctorFinding("GPU", NOTE, f"{here}, too old for torch {version}, which is built for CUDA {cuda}", remedy)]
     why = probe.get("warning") or "PyTorch gives no reason"
     remedy = "In a container, start it with the GPU (`docker run --gpus all`). Otherwise restart the machine. CPU mode works meanwhile."
     return [*findings, DoctorFinding("GPU", NOTE, f"{here}, but PyTorch cannot use it: {why}", remedy)]
@@ -108,10 +97,7 @@ def _describe_usable(probe: dict) -> list[DoctorFinding]:
     if probe.get("hip"):
         return [
             DoctorFinding(
-                "GPU",
-                NOTE,
-                f"{name} through ROCm; the course is tested on NVIDIA GPUs only",
-                "`export COURSE_DEVICE=cpu` if kernels fail.",
+                "GPU", NOTE, f"{name} through ROCm; the course is tested on NVIDIA GPUs only", "`export COURSE_DEVICE=cpu` if kernels fail."
             )
         ]
     what = f"{name}, compute capability {major}.{minor}, CUDA {probe['cuda']}"

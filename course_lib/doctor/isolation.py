@@ -12,18 +12,12 @@ def examine_isolation(facts: dict) -> list[DoctorFinding]:
         said = facts.get("crash", "it said nothing")
         return [
             DoctorFinding(
-                "isolation",
-                NOTE,
-                f"how checks are confined here could not be found out ({said})",
-                "Report this line to the authors.",
+                "isolation", NOTE, f"how checks are confined here could not be found out ({said})", "Report this line to the authors."
             )
         ]
-    named = {
-        reason: better for better, reason in why.items()
-    }  # what stands against both tiers is said once, of the lower
+    named = {reason: better for better, reason in why.items()}  # what stands against both tiers is said once, of the lower
     reasons = "; ".join(
-        f"no {better[0].lower() + better[1:] if better != 'Landlock' else better}: {reason}"
-        for reason, better in named.items()
+        f"no {better[0].lower() + better[1:] if better != 'Landlock' else better}: {reason}" for reason, better in named.items()
     )
     if not why:
         return [DoctorFinding("isolation", OK, "checks run in namespaces of their own, under Landlock, with limits")]

@@ -17,20 +17,10 @@ def examine_kernels(canary: Trial) -> list[DoctorFinding]:
     if "refused" in report:
         # said to whoever imports the course, who may be sent here for the remedy: so one of our own
         what, _, rest = report["refused"].partition(". ")
-        remedy = (
-            "`unset COURSE_DEVICE` lets the course choose."
-            if "COURSE_DEVICE" in what
-            else _TOO_EARLY
-            if "imported" in what
-            else rest
-        )
+        remedy = "`unset COURSE_DEVICE` lets the course choose." if "COURSE_DEVICE" in what else _TOO_EARLY if "imported" in what else rest
         return [DoctorFinding("kernels", PROBLEM, what, remedy)]
     if "crash" in report:
-        return [
-            DoctorFinding(
-                "kernels", PROBLEM, f"a small kernel does not run: {report['crash']}", find_remedy(canary.errors)
-            )
-        ]
+        return [DoctorFinding("kernels", PROBLEM, f"a small kernel does not run: {report['crash']}", find_remedy(canary.errors))]
     findings = []
     mode, triton = report["mode"], report["triton"]
     if triton != mode:
@@ -38,23 +28,17 @@ def examine_kernels(canary: Trial) -> list[DoctorFinding]:
         findings.append(DoctorFinding("import order", PROBLEM, what, _TOO_EARLY))
     else:
         how = "interpreted" if mode == "cpu" else "compiled"
-        findings.append(
-            DoctorFinding("import order", OK, f"the choice is made before Triton is imported: kernels are {how}")
-        )
+        findings.append(DoctorFinding("import order", OK, f"the choice is made before Triton is imported: kernels are {how}"))
     for loss in report.get("losses", []):
         findings.append(DoctorFinding("interpreter", NOTE, f"not corrected in this Triton: {loss}", install_again()))
     if report["wrong"]:
         findings.append(
-            DoctorFinding(
-                "kernels", PROBLEM, "small kernels give wrong results: " + "; ".join(report["wrong"]), install_again()
-            )
+            DoctorFinding("kernels", PROBLEM, "small kernels give wrong results: " + "; ".join(report["wrong"]), install_again())
         )
     else:
         findings.append(
             DoctorFinding(
-                "kernels",
-                OK,
-                f"a masked copy and a row reduction give the right values in {mode.upper()} mode ({report['seconds']:g} s)",
+                "kernels", OK, f"a masked copy and a row reduction give the right values in {mode.upper()} mode ({report['seconds']:g} s)"
             )
         )
     return findings
@@ -76,9 +60,7 @@ def find_remedy(errors: str) -> str:
         return "Triton needs a C compiler on a GPU. Debian, Ubuntu: `sudo apt install gcc`; Fedora: `sudo dnf install gcc`."
     if "Python.h" in errors:
         major, minor = sys.version_info[:2]
-        return (
-            f"Triton needs Python's C headers on a GPU. Debian, Ubuntu: `sudo apt install python{major}.{minor}-dev`."
-        )
+        return f"Triton needs Python's C headers on a GPU. Debian, Ubuntu: `sudo apt install python{major}.{minor}-dev`."
     if "out of memory" in errors.lower():
         return "The GPU's memory is taken. `nvidia-smi` says by whom; `export COURSE_DEVICE=cpu` works meanwhile."
     if "No space left on device" in errors:

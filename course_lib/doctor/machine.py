@@ -23,8 +23,7 @@ def examine_system() -> list[DoctorFinding]:
                 "system",
                 PROBLEM,
                 f"this is {name}, and there is no Triton for it",
-                "Take WSL, the dev container or a hosted notebook"
-                + ("." if paths.is_installed() else ': docs/setup.md, "Other systems".'),
+                "Take WSL, the dev container or a hosted notebook" + ("." if paths.is_installed() else ': docs/setup.md, "Other systems".'),
             )
         ]
     what = f"Linux, {platform.machine()}, {os.cpu_count()} cores"
@@ -57,12 +56,7 @@ def examine_memory(probe: dict) -> list[DoctorFinding]:
         what = f"{gpu_free:.1f} of {gpu_total:.1f} GB available on the GPU"
         if gpu_free < 2:
             findings.append(
-                DoctorFinding(
-                    "GPU memory",
-                    NOTE,
-                    what,
-                    "`nvidia-smi` lists who holds it; shut down notebooks that you no longer need.",
-                )
+                DoctorFinding("GPU memory", NOTE, what, "`nvidia-smi` lists who holds it; shut down notebooks that you no longer need.")
             )
         else:
             findings.append(DoctorFinding("GPU memory", OK, what))

@@ -30,22 +30,10 @@ _TRUE = ("1", "true", "yes", "on", "y")
 def examine_python() -> list[DoctorFinding]:
     version = f"Python {platform.python_version()}"
     if sys.version_info < OLDEST_PYTHON:
-        return [
-            DoctorFinding(
-                "Python",
-                PROBLEM,
-                f"{version}; the course needs 3.11 or newer",
-                _name_other_python(),
-            )
-        ]
+        return [DoctorFinding("Python", PROBLEM, f"{version}; the course needs 3.11 or newer", _name_other_python())]
     if sys.version_info >= (3, 14):
         return [
-            DoctorFinding(
-                "Python",
-                NOTE,
-                f"{version}; tested are 3.11 to 3.13",
-                f"Only if something odd happens: {_name_other_python()}",
-            )
+            DoctorFinding("Python", NOTE, f"{version}; tested are 3.11 to 3.13", f"Only if something odd happens: {_name_other_python()}")
         ]
     return [DoctorFinding("Python", OK, f"{version} in {sys.prefix}")]
 
@@ -92,10 +80,7 @@ def examine_packages() -> list[DoctorFinding]:
     if not tested:
         findings.append(
             DoctorFinding(
-                "packages",
-                NOTE,
-                "there is no constraints.txt here to compare versions with",
-                "Work in a full copy of the course.",
+                "packages", NOTE, "there is no constraints.txt here to compare versions with", "Work in a full copy of the course."
             )
         )
     return [*findings, DoctorFinding("packages", OK, f"{good} packages as tested")] if good else findings
@@ -109,15 +94,11 @@ def examine_pair() -> list[DoctorFinding]:
     what = f"torch {torch}, triton {triton}"
     asked = _find_triton_of_torch()
     if asked is not None and asked != triton:
-        return [
-            DoctorFinding("torch and triton", PROBLEM, f"{what}: this torch asks for triton {asked}", install_again())
-        ]
+        return [DoctorFinding("torch and triton", PROBLEM, f"{what}: this torch asks for triton {asked}", install_again())]
     minors = (_read_minor(torch), _read_minor(triton))
     if minors not in TESTED_PAIRS:
         tested = " or ".join(f"torch {a} with triton {b}" for a, b in TESTED_PAIRS)
-        return [
-            DoctorFinding("torch and triton", NOTE, f"{what}: not a tested pair (tested: {tested})", install_again())
-        ]
+        return [DoctorFinding("torch and triton", NOTE, f"{what}: not a tested pair (tested: {tested})", install_again())]
     return [DoctorFinding("torch and triton", OK, f"{what}, a tested pair")]
 
 
@@ -160,20 +141,12 @@ def examine_settings() -> list[DoctorFinding]:
     if device.lower() in ("cpu", "gpu"):
         findings.append(
             DoctorFinding(
-                "settings",
-                NOTE,
-                f"COURSE_DEVICE={device} forces {device.upper()} mode",
-                "`unset COURSE_DEVICE` lets the course choose.",
+                "settings", NOTE, f"COURSE_DEVICE={device} forces {device.upper()} mode", "`unset COURSE_DEVICE` lets the course choose."
             )
         )
     elif device:
         findings.append(
-            DoctorFinding(
-                "settings",
-                PROBLEM,
-                f"COURSE_DEVICE is {device!r}; it can be 'cpu', 'gpu' or unset",
-                "`unset COURSE_DEVICE`",
-            )
+            DoctorFinding("settings", PROBLEM, f"COURSE_DEVICE is {device!r}; it can be 'cpu', 'gpu' or unset", "`unset COURSE_DEVICE`")
         )
     if interpret and runtime.interpreter_was_asked_for():
         effect = (
@@ -185,19 +158,13 @@ def examine_settings() -> list[DoctorFinding]:
         )
         findings.append(
             DoctorFinding(
-                "settings",
-                NOTE,
-                f"TRITON_INTERPRET={interpret} is set; {effect}",
-                "`unset TRITON_INTERPRET` lets the course choose.",
+                "settings", NOTE, f"TRITON_INTERPRET={interpret} is set; {effect}", "`unset TRITON_INTERPRET` lets the course choose."
             )
         )
     if visible is not None and visible.strip() in ("", "-1"):
         findings.append(
             DoctorFinding(
-                "settings",
-                NOTE,
-                f"CUDA_VISIBLE_DEVICES={visible!r} hides every GPU",
-                "`unset CUDA_VISIBLE_DEVICES` shows them again.",
+                "settings", NOTE, f"CUDA_VISIBLE_DEVICES={visible!r} hides every GPU", "`unset CUDA_VISIBLE_DEVICES` shows them again."
             )
         )
     return findings

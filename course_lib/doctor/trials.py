@@ -106,6 +106,4 @@ class Trial:
 
 def _launch(code: str) -> WorkerCommand:
     path = os.pathsep.join([str(paths.ROOT), *filter(None, [os.environ.get("PYTHONPATH")])])
-    return WorkerCommand(
-        [sys.executable, "-c", code], {**os.environ, "PYTHONPATH": path, "COURSE_DEFER_CHOICE": "1"}, cwd=None
-    )
+    return WorkerCommand([sys.executable, "-c", code], {**os.environ, "PYTHONPATH": path, "COURSE_DEFER_CHOICE": "1"}, cwd=None)

@@ -105,9 +105,7 @@ def check_with_cases(
             # Python's warnings about the file are not part of the verdict. Before 3.12 the category was DeprecationWarning.
             warnings.simplefilter("ignore", SyntaxWarning)
             warnings.filterwarnings("ignore", "invalid escape sequence", DeprecationWarning)
-            verdict, judged = grade(
-                exercise, path or texts.find_file(exercise), mode, seed, drawn_from, limits, tell_first_failure
-            )
+            verdict, judged = grade(exercise, path or texts.find_file(exercise), mode, seed, drawn_from, limits, tell_first_failure)
     except Exception as error:
         if (fault := environment_fault(error)) is not None:
             file = fault.printed and faults.keep_fault(exercise.id, fault.printed)[0]

@@ -108,9 +108,7 @@ def _write_not_attempted(exercise: Exercise, path: Path, mode: str) -> Verdict:
     return Verdict(exercise.id, NOT_ATTEMPTED, "not_attempted", message, mode=mode)
 
 
-def _run_again(
-    running: Running, exercise: Exercise, plans: list[Plan], secret: Secret | None, first: VerdictWriter
-) -> Verdict | None:
+def _run_again(running: Running, exercise: Exercise, plans: list[Plan], secret: Secret | None, first: VerdictWriter) -> Verdict | None:
     """Return a verdict if a second run shows a fault that the first did not; None if it agrees with the pass.
 
     With a secret, the second run's case and numbers are drawn from the secret alone, so that no file can influence them. Without one,
@@ -164,9 +162,7 @@ def _time(exercise: Exercise, verdict: Verdict, writer: VerdictWriter) -> Verdic
         return verdict
     gpu = course_runtime.current()
     if writer.hidden or gpu.mode != "gpu":
-        return writer.write_untimed(
-            verdict, "a check with hidden cases times nothing" if writer.hidden else "this machine has no GPU"
-        )
+        return writer.write_untimed(verdict, "a check with hidden cases times nothing" if writer.hidden else "this machine has no GPU")
     try:
         times = [clocks[j.plan.entry_point](j.plan, j.outputs) for j in writer.judged if j.plan.entry_point in clocks]
     except NoRoom as full:

@@ -99,9 +99,7 @@ def make_report(verdict: Verdict, exercise: Exercise) -> Report:
 def quote_line(place: Place, width: int = 0) -> Quoted:
     """Quote the line of a verdict, with spaces for tabs. If ``width`` is given, cut it to that many columns and keep the carets in view."""
     gutter = f"{place.line} | "
-    source, start, end = (
-        part.expandtabs(TAB) for part in (place.source, place.source[: place.start], place.source[: place.end])
-    )
+    source, start, end = (part.expandtabs(TAB) for part in (place.source, place.source[: place.start], place.source[: place.end]))
     start, end = len(start), len(end)
     source = source[:end] + source[end:].rstrip()
     if width:

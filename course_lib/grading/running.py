@@ -52,16 +52,12 @@ class Running:
         if self.hidden_lines is not None:
             run = withhold(run, plans, self.hidden_lines)
             if run.import_error and run.import_error.type == child.REFUSED:
-                run = runner.run(
-                    self.kernels, [], mode, limits
-                )  # without cases, the refusal cannot hold an input's values
+                run = runner.run(self.kernels, [], mode, limits)  # without cases, the refusal cannot hold an input's values
         if run.ended == "not started" and run.import_error is None:
             raise describe_not_started(run)
         return run
 
-    def judge_all(
-        self, plans: list[Plan], take: Callable[[int, bytes], None] | None = None
-    ) -> tuple[Run, list[Judged], str]:
+    def judge_all(self, plans: list[Plan], take: Callable[[int, bytes], None] | None = None) -> tuple[Run, list[Judged], str]:
         """Run and judge every plan. In GPU mode the interpreter runs them as well: it sees faults that a compiled kernel does not show.
 
         Returns: the run, the judged cases, and a sentence about what the interpreter could not check, or "".
@@ -74,22 +70,16 @@ class Running:
         forget_unwritten(judged)
         return run, judged, ""
 
-    def _judge_on_gpu(
-        self, plans: list[Plan], take: Callable[[int, bytes], None] | None
-    ) -> tuple[Run, list[Judged], str]:
+    def _judge_on_gpu(self, plans: list[Plan], take: Callable[[int, bytes], None] | None) -> tuple[Run, list[Judged], str]:
         interpreting = background.start(lambda: self.run(plans, mode="cpu"))
         run = self._run_to_the_end(plans, take, lambda: _found_a_deadlock(interpreting))
         judged = judge_run(plans, run)
         # If the GPU cannot allocate rows 2^30 elements apart, the interpreter's result decides. The child's own report is not evidence.
-        unplaced = {
-            n for n, j in enumerate(judged) if j.raised and j.raised.type == "Unplaceable" and j.plan.case.is_far
-        }
+        unplaced = {n for n, j in enumerate(judged) if j.raised and j.raised.type == "Unplaceable" and j.plan.case.is_far}
         for n in unplaced:
             judged[n].raised = None
         unchecked = ""
-        shared = any(
-            plan.interleavings for plan in plans
-        )  # on a GPU nothing names a race, and often no output shows it
+        shared = any(plan.interleavings for plan in plans)  # on a GPU nothing names a race, and often no output shows it
         if shared or run.case is not None or all(j.passed or not (j.ran or j.raised) for j in judged):
             interpreted = interpreting.result()
             for n in unplaced & interpreted.data.keys():
@@ -99,10 +89,7 @@ class Running:
         return run, judged, unchecked
 
     def _run_to_the_end(
-        self,
-        plans: list[Plan],
-        take: Callable[[int, bytes], None] | None,
-        is_over: Callable[[], bool] | None = None,
+        self, plans: list[Plan], take: Callable[[int, bytes], None] | None, is_over: Callable[[], bool] | None = None
     ) -> Run:
         """Run the plans. If the time limit stopped one and the earlier ones are right, run the later ones for a short time.
 
@@ -135,9 +122,7 @@ class Running:
                 judged[n] = judge_case(whole[number], run.data.get(number), run.errors.get(number))
 
 
-def judge_shuffled(
-    running: Running, plans: list[Plan], take: Callable[[int, bytes], None] | None
-) -> tuple[Run, list[Judged], str]:
+def judge_shuffled(running: Running, plans: list[Plan], take: Callable[[int, bytes], None] | None) -> tuple[Run, list[Judged], str]:
     """Run and judge as :meth:`Running.judge_all` does, in a random order of the cases that differs from check to check.
 
     A test must not learn which kernel it gets; an order that followed from the file's text would tell it.
@@ -173,8 +158,7 @@ def describe_not_started(run: Run) -> EnvironmentFault:
     """Make the error that blames the machine for a run in which no case began."""
     said = (run.printed.strip().splitlines() or ["it printed nothing"])[-1]
     return EnvironmentFault(
-        f"the process that runs your code did not start ({said}). `course doctor` says what is wrong with this machine.",
-        run.printed,
+        f"the process that runs your code did not start ({said}). `course doctor` says what is wrong with this machine.", run.printed
     )
 
 

@@ -57,12 +57,7 @@ class SmallCases:
             return None
         ways = {_name_way(j) for j in wording.list_alike(failed, cause)}
         for candidate in self._run(parts[shown.plan.entry_point], shown.plan):
-            if (
-                candidate.passed
-                or not candidate.ran
-                or not _is_for_a_person(candidate)
-                or _name_way(candidate) not in ways
-            ):
+            if candidate.passed or not candidate.ran or not _is_for_a_person(candidate) or _name_way(candidate) not in ways:
                 continue
             if _tells_the_same(candidate, judged, failed, cause, parts):
                 return candidate
@@ -96,9 +91,7 @@ def make_small_plans(part: Part, case: Case, entry_point: str) -> list[Plan]:
     return plans
 
 
-def _tells_the_same(
-    candidate: Judged, judged: list[Judged], failed: list[Judged], cause: str, parts: dict[str, Part]
-) -> bool:
+def _tells_the_same(candidate: Judged, judged: list[Judged], failed: list[Judged], cause: str, parts: dict[str, Part]) -> bool:
     """With the candidate among the cases the verdict would say the same: the cause, or if it names none, what the wrong cases share."""
     with_it = [*judged, candidate]
     if cause != "wrong_values":

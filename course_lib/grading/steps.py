@@ -96,9 +96,7 @@ class TryBuilder:
     def add_number(self, value: int | float) -> None:
         self.arguments.append(("int" if isinstance(value, int) else "float", value))
 
-    def add_output(
-        self, name: str, dtype: str, values: np.ndarray, within: float, stride: int = 0, start: float | None = None
-    ) -> None:
+    def add_output(self, name: str, dtype: str, values: np.ndarray, within: float, stride: int = 0, start: float | None = None) -> None:
         """A tensor that a kernel writes: ``values`` are expected in it, ``within`` the largest of them. It holds ``start`` before."""
         before = None if start is None else np.full(values.shape, start)
         tensor = _place(name, dtype, values.shape, stride, before)
@@ -115,17 +113,13 @@ class TryBuilder:
         largest = float(np.abs(values[np.isfinite(values)]).max(initial=0.0)) or 1.0
         self.expected[name] = Expected(values, np.full(values.shape, within * largest))
 
-    def build(
-        self, entry_point: str, grid: tuple[int, ...] = (), constexprs: dict[str, int] | None = None, orders: int = 0
-    ) -> Plan:
+    def build(self, entry_point: str, grid: tuple[int, ...] = (), constexprs: dict[str, int] | None = None, orders: int = 0) -> Plan:
         """``grid`` is empty for a function; ``orders``: in how many orders programs that share memory are tried."""
         blocks = constexprs or {}
         room = max([0, *(size for size in blocks.values() if isinstance(size, int))])
         tensors = tuple(replace(tensor, guard=size_guard(tensor.elements + room)) for tensor in self.tensors)
         case = TryCase(self.what, 1, 1, 0, self.what, asked=self.asked)
-        return Plan(
-            case, entry_point, grid, tensors, tuple(self.arguments), blocks, self.expected, interleavings=orders
-        )
+        return Plan(case, entry_point, grid, tensors, tuple(self.arguments), blocks, self.expected, interleavings=orders)
 
 
 def _place(name: str, dtype: str, shape: tuple[int, ...], stride: int, values: np.ndarray | None) -> Tensor:
@@ -189,17 +183,11 @@ def _check(task: Task, text: str, plans: list[Plan], mode: str) -> Verdict:
         return replace(verdict, cause=slip.cause, headline=slip.headline, question=slip.question, message=message)
     if verdict.cause not in _WITHOUT_QUESTION:
         return verdict
-    fits = (
-        verdict.cause != "wrong_return"
-        and _keeps_lines(task, text)
-        and all(j.plan.case.asked for j in judged if not j.passed)
-    )
+    fits = verdict.cause != "wrong_return" and _keeps_lines(task, text) and all(j.plan.case.asked for j in judged if not j.passed)
     return replace(verdict, question=task.question if fits else "")
 
 
-def _find_slip(
-    task: Task, judged: list[Judged], plans: list[Plan], mode: str, limits: runner.ResourceLimits
-) -> KnownSlip | None:
+def _find_slip(task: Task, judged: list[Judged], plans: list[Plan], mode: str, limits: runner.ResourceLimits) -> KnownSlip | None:
     """The known slip from which the same comes out as from the learner's code, in every try."""
     return next((slip for slip in task.slips if _is_same(judged, _run_slip(task, slip, plans, mode, limits))), None)
 

@@ -172,10 +172,7 @@ class Verdict(_Shown):
             "place": self.place and asdict(self.place),
             "question": self.question,
             "common": self.common,
-            "cases": [
-                {"name": c.name, "status": c.status, "error": _round_finite(c.error), "detail": c.detail}
-                for c in self.cases
-            ],
+            "cases": [{"name": c.name, "status": c.status, "error": _round_finite(c.error), "detail": c.detail} for c in self.cases],
             "mode": self.mode,
             "isolation": self.tier,
             "seconds": self.seconds,

@@ -124,16 +124,11 @@ class VerdictWriter:
 
     def write_times(self, verdict: Verdict, times: list[Timed], gpu: str) -> Verdict:
         """A pass with the times of its launches on ``gpu``; a fail if one of them is too far from the floor."""
-        rows = tuple(
-            CaseResult(f"time of {t.shape}", "pass" if t.passes else "fail", None, f"{t.launch}: {t}") for t in times
-        )
+        rows = tuple(CaseResult(f"time of {t.shape}", "pass" if t.passes else "fail", None, f"{t.launch}: {t}") for t in times)
         slow = sorted((t for t in times if not t.passes), key=lambda t: t.share)
         if not slow:
             shares = ", ".join(f"{t.share:.2f}" for t in times)
-            verdict = replace(
-                verdict,
-                message=f"{verdict.message} Timed on {gpu}: {shares} of the floor's bandwidth; {GOAL} is asked for.",
-            )
+            verdict = replace(verdict, message=f"{verdict.message} Timed on {gpu}: {shares} of the floor's bandwidth; {GOAL} is asked for.")
         else:
             first = Finding("", f"At {slow[0].shape}, {slow[0].launch} takes {slow[0]}; {GOAL} is asked for.")
             common = f"{len(slow)} of {len(times)} timed shapes on {gpu} {'is' if len(slow) == 1 else 'are'} below {GOAL} of the floor's bandwidth."
@@ -193,11 +188,7 @@ class VerdictWriter:
         where = f"{Path(self.file).name}, line {raised.line}: " if raised.line else f"{Path(self.file).name}: "
         text = shorten(" ".join(raised.text.split()), _LONGEST)
         return self._make(
-            ERROR,
-            cause,
-            f"{where}{text}",
-            headline=make_sentence(text),
-            place=wording.find_raise(raised, self.file, self.text),
+            ERROR, cause, f"{where}{text}", headline=make_sentence(text), place=wording.find_raise(raised, self.file, self.text)
         )
 
     def _write_raised(self, raised: Raised, of_case: Judged | None) -> Verdict:
@@ -239,18 +230,10 @@ class VerdictWriter:
             how, address = "by itself, before it was done", False
         words = f"It ended {how}.{' That is what an address far outside a tensor does.' if address else ''}"
         far = address and case.is_far
-        return self._fail(
-            diagnosis.name_far_cause([case]) if far else "crash", Finding(case.describe(), words), asks=address
-        )
+        return self._fail(diagnosis.name_far_cause([case]) if far else "crash", Finding(case.describe(), words), asks=address)
 
     def _fail(
-        self,
-        cause: str,
-        first: Finding,
-        where: Place | None = None,
-        common: str = "",
-        evidence: str = "",
-        asks: bool = True,
+        self, cause: str, first: Finding, where: Place | None = None, common: str = "", evidence: str = "", asks: bool = True
     ) -> Verdict:
         """``asks``: whether the cause's question leads anywhere here."""
         headline, question = CAUSES[cause].word_for(self.exercise.kind, self.exercise.entry_points)
@@ -261,31 +244,14 @@ class VerdictWriter:
         else:
             question = ""
         return self._make(
-            FAIL,
-            cause,
-            message,
-            headline=make_sentence(headline),
-            first=first,
-            place=where,
-            question=question,
-            common=common,
+            FAIL, cause, message, headline=make_sentence(headline), first=first, place=where, question=question, common=common
         )
 
     def _make(self, status: str, cause: str, message: str, **pieces) -> Verdict:
         looks = (self,) if self.first is None else (self.first, self)
-        cases = tuple(
-            _make_case_result(j, n, look.run, self.hidden) for look in looks for n, j in enumerate(look.judged)
-        )
+        cases = tuple(_make_case_result(j, n, look.run, self.hidden) for look in looks for n, j in enumerate(look.judged))
         return Verdict(
-            self.exercise.id,
-            status,
-            cause,
-            message,
-            cases,
-            self.mode,
-            self.run.tier,
-            printed=self.run.printed.strip(),
-            **pieces,
+            self.exercise.id, status, cause, message, cases, self.mode, self.run.tier, printed=self.run.printed.strip(), **pieces
         )
 
 
@@ -319,9 +285,7 @@ def _make_case_result(judged: Judged, number: int, run: runner.Run, hidden: bool
         more = case.describe_success(judged.outputs)
         return CaseResult(case.name, "pass", judged.ratio, f"{case.describe()}{': ' * bool(more)}{more}")
     if judged.ran:
-        return CaseResult(
-            case.name, "fail", judged.ratio or None, f"{case.describe()}: {wording.describe_finding(judged).words}"
-        )
+        return CaseResult(case.name, "fail", judged.ratio or None, f"{case.describe()}: {wording.describe_finding(judged).words}")
     if judged.raised:
         return CaseResult(case.name, "fail", None, f"{case.describe()}: {judged.raised.type}")
     if number == run.case:

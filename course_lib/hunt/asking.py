@@ -87,9 +87,7 @@ def ask(hunt: Hunt, probes: list[Probe]) -> list[Answer]:
     judged = run_cases(hunt.exercise, hunt.source, "the hunt's kernel", cases)
     doubtful = [n for n, j in enumerate(judged) if not j.right]
     if doubtful:
-        right = run_cases(
-            hunt.exercise, texts.read_solution(hunt.exercise), "the solution", [cases[n] for n in doubtful]
-        )
+        right = run_cases(hunt.exercise, texts.read_solution(hunt.exercise), "the solution", [cases[n] for n in doubtful])
         if not all(j.right for j in right):
             raise UnfairProbe
     return [make_answer(probe, j) for probe, j in zip(probes, judged, strict=True)]
@@ -127,16 +125,12 @@ def make_answer(probe: Probe, judged: Judged) -> Answer:
     outputs = tuple(_show(name, "output", values) for name, values in judged.outputs.items())
     wrong = {name: elements.wrong for name, elements in judged.elements.items()}
     expected = tuple(_show(name, "expected", plan.expected[name].values, wrong.get(name)) for name in plan.expected)
-    return Answer(
-        probe, inputs + outputs, expected, tuple(_list_notes(judged)), not judged.right, _describe_worst(judged)
-    )
+    return Answer(probe, inputs + outputs, expected, tuple(_list_notes(judged)), not judged.right, _describe_worst(judged))
 
 
 def _list_notes(judged: Judged) -> list[str]:
     notes = [
-        f"{d.count} of the {d.size} elements of {d.output} were never written."
-        for d in judged.deviations
-        if d.kind is Element.UNWRITTEN
+        f"{d.count} of the {d.size} elements of {d.output} were never written." for d in judged.deviations if d.kind is Element.UNWRITTEN
     ]
     if judged.outside:
         name, positions = next(iter(judged.outside.items()))
@@ -154,11 +148,7 @@ def _describe_worst(judged: Judged) -> str:
     for deviation in judged.deviations:
         element = f"{deviation.output}[{', '.join(map(str, deviation.where[0]))}]"
         if deviation.kind is not Element.UNWRITTEN:
-            times = (
-                ""
-                if deviation.ratio is None
-                else f", by up to {float(f'{deviation.ratio:.3g}'):,g} times what is allowed"
-            )
+            times = "" if deviation.ratio is None else f", by up to {float(f'{deviation.ratio:.3g}'):,g} times what is allowed"
             return f"{deviation.count} of {deviation.size} elements of {deviation.output} are wrong{times}; the first is {element}."
     return ""
 

@@ -87,9 +87,7 @@ class Options:
         for word in text.replace(",", " ").replace(" =", "=").replace("= ", "=").split():
             name, _, value = word.partition("=")
             if (field := known.get(name.lower())) is None or not value:
-                raise CourseError(
-                    f"{word!r} is no part of an input. An input here has {', '.join(self.names)}: write `N=5 mean=3`."
-                )
+                raise CourseError(f"{word!r} is no part of an input. An input here has {', '.join(self.names)}: write `N=5 mean=3`.")
             changed[field] = self._read(field, value)
         return self.check(replace(before, **changed))
 
@@ -100,9 +98,7 @@ class Options:
         """
         self._check_fields(probe)
         if self.whole_row and 0 < probe.BLOCK < probe.N:
-            raise CourseError(
-                f"this kernel holds a whole row in one block: BLOCK is at least N = {probe.N}. BLOCK=0 lets it follow N."
-            )
+            raise CourseError(f"this kernel holds a whole row in one block: BLOCK is at least N = {probe.N}. BLOCK=0 lets it follow N.")
         if probe.values in ("nan", "inf") and probe.M < 2:
             raise CourseError("the NaN or the Inf stands in row 1, so M has to be at least 2.")
         self._check_cost(probe)
@@ -121,9 +117,7 @@ class Options:
         for name, most in _LARGEST.items():
             value = getattr(probe, name)
             if not math.isfinite(value) or abs(value) > most or (name != "mean" and value <= 0):
-                raise CourseError(
-                    f"{name} has to be {'at most' if name == 'mean' else 'above 0 and at most'} {most:g}, and is {value:g}."
-                )
+                raise CourseError(f"{name} has to be {'at most' if name == 'mean' else 'above 0 and at most'} {most:g}, and is {value:g}.")
         for name in ("dtype", "values", "layout"):
             self._read(name, getattr(probe, name))
         self._read("weights", probe.weights)
@@ -131,9 +125,7 @@ class Options:
     def _check_cost(self, probe: Probe) -> None:
         """Refuse an input on which the kernel would take too long."""
         if probe.M * probe.N > _MOST_ELEMENTS:
-            raise CourseError(
-                f"M times N is {probe.M * probe.N}; at most {_MOST_ELEMENTS}, so that the interpreter answers soon."
-            )
+            raise CourseError(f"M times N is {probe.M * probe.N}; at most {_MOST_ELEMENTS}, so that the interpreter answers soon.")
         steps = -(-probe.M // probe.ROWS) * -(-probe.N // self.find_block(probe))
         if steps > _MOST_STEPS:
             raise CourseError(
@@ -188,9 +180,7 @@ class Options:
             return None
 
     def _read(self, field: str, value: str) -> Any:
-        choices = {"dtype": self.dtypes, "values": self.values, "layout": self.layouts, "weights": tuple(WEIGHTS)}.get(
-            field
-        )
+        choices = {"dtype": self.dtypes, "values": self.values, "layout": self.layouts, "weights": tuple(WEIGHTS)}.get(field)
         if choices is not None:
             if value.lower() not in choices:
                 raise CourseError(f"{field} can be {', '.join(choices)}, and not {value!r}.")
@@ -199,19 +189,14 @@ class Options:
         try:
             return int(value) if whole else float(value)
         except ValueError:
-            raise CourseError(
-                f"{field} has to be {'a whole number' if whole else 'a number'}, and is {value!r}."
-            ) from None
+            raise CourseError(f"{field} has to be {'a whole number' if whole else 'a number'}, and is {value!r}.") from None
 
 
 @functools.cache
 def find_options(exercise_id: str) -> Options:
     """Find the choices for this exercise's kernel."""
     cases = list_cases(exercise_id)
-    rows, varied = (
-        [case for case in cases if not case.is_far],
-        lambda name: len({getattr(case, name) for case in cases}) > 1,
-    )
+    rows, varied = ([case for case in cases if not case.is_far], lambda name: len({getattr(case, name) for case in cases}) > 1)
     has_w = "w_ptr" in texts.make_unsolved_text(catalog.get(exercise_id))
     offered = {
         "M": varied("M"), "N": True, "BLOCK": True, "ROWS": varied("rows"), "dtype": varied("dtype"), "mean": varied("mean"), "std": varied("std"),

@@ -105,11 +105,7 @@ class Session:
         if not self.game.questions[number].compared:
             self._move(kind="compare", question=number, exposes=answer.exposes)
         if not answer.exposes:
-            return Told(
-                "On this input every result is within what the check allows: it does not show the mistake.",
-                None,
-                answer,
-            )
+            return Told("On this input every result is within what the check allows: it does not show the mistake.", None, answer)
         return Told(f"This input shows the mistake. {answer.worst}".rstrip(), True, answer)
 
     def claim(self, probe: Probe) -> Told:
@@ -133,15 +129,11 @@ class Session:
         self._check_open()
         lines = self.hunt.text.splitlines()
         if not self.game.code_is_open:
-            raise CourseError(
-                f"a line is named when the code is there: find an input that shows the mistake, or buy the code for {CODE}."
-            )
+            raise CourseError(f"a line is named when the code is there: find an input that shows the mistake, or buy the code for {CODE}.")
         if not 1 <= line <= len(lines):
             raise CourseError(f"the code has lines 1 to {len(lines)}.")
         if self.game.named is not None:
-            return Told(
-                f"You have found the mistake already, in line {self.game.named}. Now find an input that shows it."
-            )
+            return Told(f"You have found the mistake already, in line {self.game.named}. Now find an input that shows it.")
         if line in self.game.wrong_lines:
             return Told(f"Line {line} was named before, and is as it should be.", False)
         self._move(kind="line", line=line, right=line in self.hunt.lines)
@@ -234,9 +226,7 @@ def _check_has_hunts(exercise_id: str, passed: set[str]) -> None:
         there = ", ".join(dict.fromkeys(hunt.exercise_id for hunt in read_hunts().values()))
         raise CourseError(f"there are no hunts on {exercise_id}. There are on {there}.")
     if not any(hunt.starter or exercise_id in passed for hunt in of_exercise):
-        raise CourseError(
-            f"hunts on {exercise_id} open when you have passed it: their code is its solution but for a line."
-        )
+        raise CourseError(f"hunts on {exercise_id} open when you have passed it: their code is its solution but for a line.")
 
 
 def explain_level(play: Session, level: str | None) -> str:
@@ -253,9 +243,7 @@ def begin_daily() -> Session:
     if record is None:
         return Session(day, draw.draw_daily(day), game.BLIND)
     if record.hunt not in read_hunts():
-        raise CourseError(
-            "the course was updated since you began today's hunt, and no longer has it. There is another one tomorrow."
-        )
+        raise CourseError("the course was updated since you began today's hunt, and no longer has it. There is another one tomorrow.")
     return Session(day, read_hunts()[record.hunt], record.level)
 
 

@@ -42,9 +42,7 @@ class Region:
         object.__setattr__(self, "shape", tuple(int(size) for size in self.shape))
         object.__setattr__(self, "strides", tuple(int(stride) for stride in self.strides))
         if len(self.shape) != len(self.strides):
-            raise ValueError(
-                f"{self.name} has {len(self.shape)} sizes and {len(self.strides)} strides; it needs one stride a dimension"
-            )
+            raise ValueError(f"{self.name} has {len(self.shape)} sizes and {len(self.strides)} strides; it needs one stride a dimension")
 
     @classmethod
     def of(cls, name: str, tensor) -> Region:
@@ -54,9 +52,7 @@ class Region:
         """
         device = getattr(getattr(tensor, "device", None), "type", "cpu")
         if device != "cpu":
-            raise CourseError(
-                f"{name} is on {device}; accesses can only be checked on CPU tensors. Move it there with {name}.cpu()."
-            )
+            raise CourseError(f"{name} is on {device}; accesses can only be checked on CPU tensors. Move it there with {name}.cpu().")
         return cls(name, tensor.data_ptr(), tensor.element_size(), tuple(tensor.shape), tuple(tensor.stride()))
 
     @property
@@ -83,11 +79,7 @@ class Region:
         """Return the highest address of an element; it is below ``low`` if there is no element."""
         if not self.elements:
             return self.low - 1
-        return (
-            self.low
-            + sum((size - 1) * abs(stride) for size, stride in zip(self.shape, self.strides, strict=True))
-            * self.itemsize
-        )
+        return self.low + sum((size - 1) * abs(stride) for size, stride in zip(self.shape, self.strides, strict=True)) * self.itemsize
 
     @cached_property
     def _layout(self) -> tuple[tuple[tuple[int, int], ...], np.ndarray | None]:
@@ -96,9 +88,7 @@ class Region:
         merged: list[tuple[int, int]] = []
         for stride, size in sorted((abs(t), s) for s, t in zip(self.shape, self.strides, strict=True) if s > 1 and t):
             for k, (inner_size, inner) in enumerate(merged):
-                if (
-                    stride % inner == 0 and stride // inner <= inner_size
-                ):  # its steps leave no gap: one longer dimension
+                if stride % inner == 0 and stride // inner <= inner_size:  # its steps leave no gap: one longer dimension
                     merged[k] = ((size - 1) * (stride // inner) + inner_size, inner)
                     break
             else:
@@ -141,11 +131,7 @@ class Region:
                 inside = fits if inside is None else inside & fits
             # A bit mask is several times as fast as a division, and most innermost strides are the size of the element.
             offset = offset & (stride - 1) if stride & (stride - 1) == 0 else offset - offset // stride * stride
-        here = (
-            offset == 0
-            if listed is None
-            else listed[np.minimum(np.searchsorted(listed, offset), len(listed) - 1)] == offset
-        )
+        here = offset == 0 if listed is None else listed[np.minimum(np.searchsorted(listed, offset), len(listed) - 1)] == offset
         return here if inside is None else inside & here
 
     def index(self, element: int) -> tuple[tuple[int, ...], int]:
@@ -154,11 +140,7 @@ class Region:
         Outside of the tensor the index is the one in a tensor whose outermost dimension has no end, and in which each row
         continues up to the start of the next row.
         """
-        dimensions = [
-            (abs(stride), size, k)
-            for k, (size, stride) in enumerate(zip(self.shape, self.strides, strict=True))
-            if stride
-        ]
+        dimensions = [(abs(stride), size, k) for k, (size, stride) in enumerate(zip(self.shape, self.strides, strict=True)) if stride]
         long = [stride for stride, size, _ in dimensions if size > 1]
         span = sum((size - 1) * stride for stride, size, _ in dimensions)
         # A dimension of size 1 may have any stride. Use the stride only if it is no step inside of the other dimensions.
@@ -248,12 +230,8 @@ def require_interpreter(what: str) -> None:
     from triton.language import standard
     from triton.runtime.interpreter import InterpretedFunction
 
-    if not isinstance(
-        standard.sum, InterpretedFunction
-    ):  # the type of a library function shows in which mode Triton was imported
-        raise CourseError(
-            f"{what} in CPU mode, and this process compiles its kernels. Set COURSE_DEVICE=cpu and start again."
-        )
+    if not isinstance(standard.sum, InterpretedFunction):  # the type of a library function shows in which mode Triton was imported
+        raise CourseError(f"{what} in CPU mode, and this process compiles its kernels. Set COURSE_DEVICE=cpu and start again.")
 
 
 def _under(error: BaseException) -> OutOfBounds | None:
@@ -273,9 +251,7 @@ def _describe_fault(regions: Sequence[Region], access: hooks.MemoryAccess, live:
     if region is None:
         lane = int(np.flatnonzero(access.mask)[0])
         message = f"{_name_program(access.program)} {_describe_operation(access.kind)}, and the kernel was given no tensor{end}"
-        return OutOfBounds(
-            message, tensor=None, count=live.size, lane=lane, element=None, row=None, column=None, **facts
-        )
+        return OutOfBounds(message, tensor=None, count=live.size, lane=lane, element=None, row=None, column=None, **facts)
     same_size = region.itemsize == access.itemsize
     hits = region.contains(access.addresses) & access.mask if same_size else np.zeros_like(access.mask)
     misses = access.mask & ~hits
@@ -362,9 +338,7 @@ def _read_pointers(value) -> np.ndarray | None:
     import triton.language as tl
 
     made_of: Any = getattr(value, "handle", None)
-    if hasattr(made_of, "base") and hasattr(
-        made_of, "materialize_pointers"
-    ):  # Triton 3.9 has no block pointers, and no class for them
+    if hasattr(made_of, "base") and hasattr(made_of, "materialize_pointers"):  # Triton 3.9 has no block pointers, and no class for them
         handle: Any = made_of.base
     elif isinstance(value, tl.tensor) and value.dtype.scalar.is_ptr():
         handle = value.handle
@@ -381,9 +355,7 @@ def _find_region_pointed_into(regions: Sequence[Region], pointers: np.ndarray, s
     return best if score(best)[0] else None
 
 
-def _find_row_of_lanes_before(
-    region: Region, addresses: np.ndarray, hits: np.ndarray, lane: int
-) -> tuple[int, ...] | None:
+def _find_row_of_lanes_before(region: Region, addresses: np.ndarray, hits: np.ndarray, lane: int) -> tuple[int, ...] | None:
     """Return the index without the column of the lanes before ``lane``, in the same line of the block; None if there are fewer than
     two such lanes, or if they lie in different rows."""
     if not region.shape or not region.strides[-1]:
@@ -392,9 +364,7 @@ def _find_row_of_lanes_before(
     before = start + np.flatnonzero(hits.ravel()[start:lane])
     if before.size < 2:
         return None
-    (*first, a), (*last, b) = (
-        region.index((int(addresses.flat[k]) - region.address) // region.itemsize)[0] for k in before[[0, -1]]
-    )
+    (*first, a), (*last, b) = (region.index((int(addresses.flat[k]) - region.address) // region.itemsize)[0] for k in before[[0, -1]])
     return tuple(first) if first == last and a != b else None
 
 

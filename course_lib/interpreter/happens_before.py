@@ -56,16 +56,12 @@ class RaceDetector:
     def __init__(self, schedule: Schedule):
         self.schedule = schedule
         self.pages: dict[int, tuple[dict[int, _Track], ...]] = {}
-        self.released: dict[
-            int, tuple[np.ndarray, np.ndarray]
-        ] = {}  # by address: the clocks that an acquire there takes over
+        self.released: dict[int, tuple[np.ndarray, np.ndarray]] = {}  # by address: the clocks that an acquire there takes over
         self.changed_by_atomic: dict[int, int] = {}
         self.pairs: dict[tuple, Race | NoBarrier] = {}
         self.times: dict[tuple, int] = {}
 
-    def add_step(
-        self, now: int, step: ScheduledStep, access: hooks.MemoryAccess, wrote: bool, live: np.ndarray, clocks: Clocks
-    ) -> None:
+    def add_step(self, now: int, step: ScheduledStep, access: hooks.MemoryAccess, wrote: bool, live: np.ndarray, clocks: Clocks) -> None:
         """Add step number ``now`` (from 1), which is about to happen. ``live`` has its addresses, ascending, none twice."""
         who = _ALL if access.addresses.size > 1 else _ONE
         if access.is_atomic:
@@ -84,12 +80,7 @@ class RaceDetector:
                 # In the order of programs: that of first use would depend on which other tensors lie in the page.
                 for thread, track in sorted(tracks[other].items()):
                     # Most earlier steps are ordered as a whole, or touch other bytes of the page.
-                    if (
-                        thread // 2 == step.program
-                        or track.last <= threads[thread]
-                        or track.high <= low
-                        or high <= track.low
-                    ):
+                    if thread // 2 == step.program or track.last <= threads[thread] or track.high <= low or high <= track.low:
                         continue
                     seen = track.steps[index]
                     unordered = seen > clock[thread // 2]
@@ -108,9 +99,7 @@ class RaceDetector:
         """Add a barrier at step ``now``: all threads of the program now come after what each of them did before."""
         clocks.threads[:] = _merge_threads(now, clocks)
 
-    def synchronise(
-        self, now: int, step: ScheduledStep, sem: str, wrote: bool, live: np.ndarray, clocks: Clocks, who: int
-    ) -> None:
+    def synchronise(self, now: int, step: ScheduledStep, sem: str, wrote: bool, live: np.ndarray, clocks: Clocks, who: int) -> None:
         """Acquire the clocks that were released at these addresses, and release this program's clocks there, as the memory order ``sem`` says."""
         addresses = live.tolist()
         # Most lanes of a block share one pair of clocks.
@@ -129,33 +118,23 @@ class RaceDetector:
         if step.changed:
             self.changed_by_atomic.update(dict.fromkeys(addresses, now))
 
-    def add_races(
-        self, page: int, index, seen: np.ndarray, unordered: np.ndarray, step: ScheduledStep, access: hooks.MemoryAccess
-    ) -> None:
+    def add_races(self, page: int, index, seen: np.ndarray, unordered: np.ndarray, step: ScheduledStep, access: hooks.MemoryAccess) -> None:
         schedule = self.schedule
         for _, first, address, where, key in self.find_new_pairs("race", page, index, seen, unordered, step):
             same = first.kind == step.kind == "store" and _stores_what_is_there(access, address)
-            equal = (
-                " Both store the same value there: the result does not show it, and it is a race all the same."
-                if same
-                else ""
-            )
+            equal = " Both store the same value there: the result does not show it, and it is a race all the same." if same else ""
             message = (
                 f"Race on {where}: {schedule.name(first.program)} at line {first.line} ({verb(first)}) and "
                 f"{schedule.name(step.program)} at line {step.line} ({verb(step)}), with nothing that orders them.{equal}"
             )
             self.pairs[key] = Race(first, step, address, where, same, 1, message)
 
-    def add_missing_barriers(
-        self, page: int, index, seen: np.ndarray, unfenced: np.ndarray, step: ScheduledStep
-    ) -> None:
+    def add_missing_barriers(self, page: int, index, seen: np.ndarray, unfenced: np.ndarray, step: ScheduledStep) -> None:
         schedule = self.schedule
         for earlier, first, address, where, key in self.find_new_pairs("no barrier", page, index, seen, unfenced, step):
             later = (s for s in schedule.steps[earlier:-1] if s.program == first.program and s.lanes == 1)
             release = next((s for s in later if s.kind not in ("load", "store")), None)
-            goes_on = (
-                f"one of them does the {verb(release)} at line {release.line}" if release else "one of them goes on"
-            )
+            goes_on = f"one of them does the {verb(release)} at line {release.line}" if release else "one of them goes on"
             message = (
                 f"All threads of {schedule.name(first.program)} {first.kind} at line {first.line}, {goes_on}, and no barrier makes it wait "
                 f"for the others: {schedule.name(step.program)} at line {step.line} ({verb(step)} on {where}) can come before that."
@@ -180,9 +159,7 @@ class RaceDetector:
     def collect(self) -> tuple[list[Race], list[NoBarrier]]:
         """Return the races and the missing barriers so far: each pair of lines once, with the number of times that it was found."""
         counted = [replace(pair, times=self.times[key]) for key, pair in self.pairs.items()]
-        return [pair for pair in counted if isinstance(pair, Race)], [
-            pair for pair in counted if isinstance(pair, NoBarrier)
-        ]
+        return [pair for pair in counted if isinstance(pair, Race)], [pair for pair in counted if isinstance(pair, NoBarrier)]
 
     def find_last_change(self, address: int, size: int) -> ScheduledStep | None:
         """Return the last step that changed one of these bytes: a plain store, or an atomic that had an effect."""

@@ -38,10 +38,7 @@ def install() -> None:
     for what, patch in (
         # This comes first: the other changes use the functions that it replaces.
         ("a kernel takes twice as long", shared_types.share_types),
-        (
-            "loops, conditions, `and`, `or` and `not` mean what Python means, not what Triton means",
-            rewriting.rewrite_kernels,
-        ),
+        ("loops, conditions, `and`, `or` and `not` mean what Python means, not what Triton means", rewriting.rewrite_kernels),
         ("a shape or a global constant on the left of a block makes no block", meaning.let_constexprs_meet_tensors),
         ("a float argument has no type", arguments.type_numbers),
         ("fp32 to bf16 is truncated instead of rounded to nearest even, and other casts give NaN", casts.cast_as_a_gpu),

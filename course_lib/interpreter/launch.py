@@ -34,9 +34,7 @@ def integer(value: int):
     return tl.tensor(TensorHandle(np.array([value], dtype=np.int64 if wide else np.int32), element), element)
 
 
-def launch(
-    kernel, grid: Sequence[int], arguments: Sequence, constexprs: dict, programs: Sequence[int] | None = None
-) -> None:
+def launch(kernel, grid: Sequence[int], arguments: Sequence, constexprs: dict, programs: Sequence[int] | None = None) -> None:
     """Run every program of ``grid`` in order. ``arguments`` come from :func:`pointer` and :func:`integer`, or are floats.
 
     ``programs`` are the programs to run, of a grid of one dimension; the kernel sees their numbers and the whole grid. If it is empty or

@@ -96,11 +96,7 @@ def compute_libdevice() -> None:
 
     setattr(InterpreterBuilder, "create_extern_elementwise", create_extern_elementwise)  # noqa: B010 - its type is another
     for name, function in list(vars(functions).items()):
-        if (
-            isinstance(function, FunctionType)
-            and not name.startswith("_")
-            and function.__module__ == functions.__name__
-        ):
+        if isinstance(function, FunctionType) and not name.startswith("_") and function.__module__ == functions.__name__:
             bound = partial(_with_semantic, function, interpreter_semantic)
             setattr(functions, name, bound)
             if isinstance(getattr(names, name, None), FunctionType):
@@ -126,9 +122,7 @@ def _find(symbol: str) -> Callable[..., np.ndarray]:
     for stem in (plain, plain.removesuffix("f")):
         if stem in _FLOATS:
             return _in_double(_FLOATS[stem])
-    raise NotInCpuMode(
-        f"CPU mode cannot run libdevice's {name}; a GPU can. Write it with functions of tl, or check it on a GPU"
-    )
+    raise NotInCpuMode(f"CPU mode cannot run libdevice's {name}; a GPU can. Write it with functions of tl, or check it on a GPU")
 
 
 def _in_double(function: Callable[..., np.ndarray]) -> Callable[..., np.ndarray]:

@@ -95,24 +95,19 @@ def condition(value: Any) -> bool:
     if isinstance(value, tensor):
         if is_block(value):
             refuse(
-                "the condition of `if` or `while` is a block, which has no one truth value; "
-                "tl.where(condition, a, b) chooses lane by lane"
+                "the condition of `if` or `while` is a block, which has no one truth value; tl.where(condition, a, b) chooses lane by lane"
             )
         return bool(value.handle.data.item())
     value = unwrap(value)
     if type(value) not in _CONDITIONS:
-        refuse(
-            f"the condition of `if` is a {type(value).__name__}; Triton takes a tensor of one element, a bool or an int"
-        )
+        refuse(f"the condition of `if` is a {type(value).__name__}; Triton takes a tensor of one element, a bool or an int")
     return bool(value)
 
 
 def still(value: Any) -> bool:
     """Return True if ``while value`` takes another turn."""
     if isinstance(unwrap(value), (bool, int, float, type(None))):
-        refuse(
-            "the condition of `while` is a number that the compiler knows; Triton takes a tensor, which the loop changes"
-        )
+        refuse("the condition of `while` is a number that the compiler knows; Triton takes a tensor, which the loop changes")
     return condition(value)
 
 
@@ -179,9 +174,7 @@ def typed_range(start: Any, end: Any, step: Any) -> Iterator[tensor]:
     signed = np.dtype(f"int{kind.primitive_bitwidth}") if kind.primitive_bitwidth > 1 else np.dtype(np.int8)
     low, high, pace = (int(bound.handle.data.astype(number).view(signed).item()) for bound in bounds)
     if low < high and pace <= 0:
-        refuse(
-            f"the step of range is {pace} when the kernel runs; Triton runs a loop upwards unless the step is a negative constant"
-        )
+        refuse(f"the step of range is {pace} when the kernel runs; Triton runs a loop upwards unless the step is a negative constant")
     for at in builtins.range(low, high, max(pace, 1)):
         value = high - at + low if backwards else at
         yield tensor(interpreter.TensorHandle(np.array([value], signed).view(number), kind), kind)
@@ -190,9 +183,7 @@ def typed_range(start: Any, end: Any, step: Any) -> Iterator[tensor]:
 def static_range(*arguments: Any, **named: Any) -> range:
     """Return the numbers of ``tl.static_range``, which the compiler knows."""
     if any(isinstance(value, tensor) for value in (*arguments, *named.values())):
-        refuse(
-            "tl.static_range is unrolled by the compiler: its bounds are constexpr, not values that a kernel has when it runs"
-        )
+        refuse("tl.static_range is unrolled by the compiler: its bounds are constexpr, not values that a kernel has when it runs")
     given = _StaticRange(*map(constexpr, arguments), **{name: constexpr(value) for name, value in named.items()})
     return builtins.range(*(int(unwrap(bound)) for bound in (given.start, given.end, given.step)))
 
@@ -267,9 +258,7 @@ def let_constexprs_meet_tensors() -> None:
         return lambda self, other: NotImplemented if isinstance(other, tensor) else stock(self, other)
 
     def swapped(apply: Callable) -> Callable:
-        return lambda self, other: (
-            NotImplemented if isinstance(other, base_value) else constexpr(apply(unwrap(other), self.value))
-        )
+        return lambda self, other: NotImplemented if isinstance(other, base_value) else constexpr(apply(unwrap(other), self.value))
 
     for name in (*_REFLECTED, *_COMPARED):
         method = f"__{name}__"
@@ -286,9 +275,7 @@ def let_constexprs_meet_tensors() -> None:
 # ---- programs that pause -----------------------------------------------------------------------------------------------
 
 
-def pause(
-    make_pausing: Callable, uses_memory: bool, function: Any, *arguments: Any, **named: Any
-) -> Generator[None, None, Any]:
+def pause(make_pausing: Callable, uses_memory: bool, function: Any, *arguments: Any, **named: Any) -> Generator[None, None, Any]:
     """Call ``function`` from a pausing kernel: yield first if it is a memory operation.
 
     A jitted helper runs in the form that ``make_pausing`` gives it, so that it pauses, too.

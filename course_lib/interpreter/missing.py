@@ -42,6 +42,4 @@ def say_what_is_missing() -> None:
 def refuse(operation: str) -> NoReturn:
     """Raises: NotInCpuMode for the builder's ``operation``."""
     name = _NAMES.get(operation, operation)
-    raise NotInCpuMode(
-        f"CPU mode cannot run tl.{name}; a GPU can. Check this kernel on a GPU, or write it without {name}"
-    )
+    raise NotInCpuMode(f"CPU mode cannot run tl.{name}; a GPU can. Check this kernel on a GPU, or write it without {name}")

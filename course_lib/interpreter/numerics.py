@@ -32,10 +32,7 @@ def compute_bf16_by_value() -> None:
     import triton.language as tl
     from triton.runtime.interpreter import InterpreterBuilder, TensorHandle
 
-    stock = {
-        name: getattr(InterpreterBuilder, name)
-        for name in ("binary_op", "unary_op", "ternary_op", "create_fma", "create_rsqrt")
-    }
+    stock = {name: getattr(InterpreterBuilder, name) for name in ("binary_op", "unary_op", "ternary_op", "create_fma", "create_rsqrt")}
 
     def widen(*handles):
         """Return the handles as fp32 if one of them is bf16, else None. Without this, bf16 bits would be taken for integers."""
@@ -60,11 +57,7 @@ def compute_bf16_by_value() -> None:
     def ternary_op(self, lhs, rhs, other, op):
         # For np.where no cast is needed: it only chooses bit patterns.
         wide = widen(lhs, rhs, other) if op is np.clip else None
-        return (
-            stock["ternary_op"](self, lhs, rhs, other, op)
-            if wide is None
-            else narrow(stock["ternary_op"](self, *wide, op))
-        )
+        return stock["ternary_op"](self, lhs, rhs, other, op) if wide is None else narrow(stock["ternary_op"](self, *wide, op))
 
     def create_fma(self, x, y, z):
         wide = widen(x, y, z)
@@ -75,9 +68,7 @@ def compute_bf16_by_value() -> None:
         return stock["create_rsqrt"](self, arg) if wide is None else narrow(stock["create_rsqrt"](self, *wide))
 
     def get_bf16(self, value):
-        return TensorHandle(
-            bf16_bits(np.array([value], dtype=np.float32)), tl.bfloat16
-        )  # the stock interpreter has no constants of bf16
+        return TensorHandle(bf16_bits(np.array([value], dtype=np.float32)), tl.bfloat16)  # the stock interpreter has no constants of bf16
 
     for hook in (binary_op, unary_op, ternary_op, create_fma, create_rsqrt, get_bf16):
         setattr(InterpreterBuilder, hook.__name__, hook)

@@ -85,9 +85,7 @@ def compute_as_compiled() -> None:
         if width == 4:
             data = (a.astype(np.uint64) * b.astype(np.uint64) >> np.uint64(32)).astype(np.uint32)
         else:
-            data = np.array([int(p) * int(q) >> 64 for p, q in np.broadcast(a, b)], np.uint64).reshape(
-                np.broadcast(a, b).shape
-            )
+            data = np.array([int(p) * int(q) >> 64 for p, q in np.broadcast(a, b)], np.uint64).reshape(np.broadcast(a, b).shape)
         return TensorHandle(data.view(lhs.data.dtype), lhs.dtype.scalar)
 
     def create_dot(self, a, b, d, input_precision, *rest):

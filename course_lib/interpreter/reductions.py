@@ -32,9 +32,7 @@ def reduce_as_a_tree() -> None:
 
     def combine_arrays(combine_fn, left: list[np.ndarray], right: list[np.ndarray], scalars: list) -> list[np.ndarray]:
         """Call the combine function with whole arrays. A component that it returns as one value has this value in every lane."""
-        tensors = [
-            as_tensor(data, scalar) for side in (left, right) for data, scalar in zip(side, scalars, strict=True)
-        ]
+        tensors = [as_tensor(data, scalar) for side in (left, right) for data, scalar in zip(side, scalars, strict=True)]
         result = combine_fn.rewrite()(*tensors)  # with the compiler's meaning: min() of two blocks is elementwise
         result = result if isinstance(result, tuple) else (result,)
         out = []
@@ -79,9 +77,7 @@ def reduce_as_a_tree() -> None:
         scalar = argument.dtype.scalar
         if scalar.is_int():  # an integer sum wraps around in its own width
             data = argument.handle.data
-            return self.to_tensor(
-                np.sum(data, axis=self.axis, keepdims=self.keep_dims, dtype=data.dtype), argument.dtype
-            )
+            return self.to_tensor(np.sum(data, axis=self.axis, keepdims=self.keep_dims, dtype=data.dtype), argument.dtype)
         if scalar not in (tl.float16, tl.bfloat16):
             return stock_sum(self, argument)
         (data,), _, axis = unpack(self, [argument])

@@ -128,9 +128,7 @@ class _Rewriter(ast.NodeTransformer):
             if isinstance(node, ast.If) and any(isinstance(part, ast.Return) for part in ast.walk(node))
         ]
         self.tests = {f"__triton_test_{number}": node for number, node in enumerate(deciding)}
-        self.local |= {
-            node.id for node in ast.walk(definition) if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store)
-        }
+        self.local |= {node.id for node in ast.walk(definition) if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store)}
 
     def rewrite_body(self) -> list[ast.stmt]:
         body = [self.visit(statement) for statement in self.definition.body]
@@ -143,9 +141,7 @@ class _Rewriter(ast.NodeTransformer):
     def visit_Assign(self, node: ast.Assign) -> ast.stmt:
         self.generic_visit(node)
         if len(node.targets) > 1:
-            refusal = _call(
-                "refuse", node, ast.Constant("a = b = value is not Triton; write one assignment for each name")
-            )
+            refusal = _call("refuse", node, ast.Constant("a = b = value is not Triton; write one assignment for each name"))
             return _place(ast.Expr(refusal), node)
         node.value = _call("assign", node.value, node.value)
         if isinstance(node.targets[0], (ast.Tuple, ast.List)):

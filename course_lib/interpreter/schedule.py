@@ -105,9 +105,7 @@ def run(
         raise CourseError(f"resident is {resident}: at least one program has to run")
     for argument in arguments:
         if getattr(getattr(argument, "device", None), "type", "cpu") != "cpu":
-            raise CourseError(
-                f"interleaved runs read CPU memory, and a tensor is on {argument.device}: move it with .cpu()"
-            )
+            raise CourseError(f"interleaved runs read CPU memory, and a tensor is on {argument.device}: move it with .cpu()")
     with LOCK, np.errstate(all="ignore"):
         return Scheduler(kernel, grid, arguments, constexprs, seed, resident, max_steps, patience, order).run()
 
@@ -146,9 +144,7 @@ def explore(
 def _read_storages(arguments: Sequence) -> bytes:
     storages = [argument.untyped_storage() for argument in arguments if hasattr(argument, "untyped_storage")]
     if not storages:
-        raise CourseError(
-            "explore() found no tensor among the arguments to compare: pass read=, a function that returns the bytes"
-        )
+        raise CourseError("explore() found no tensor among the arguments to compare: pass read=, a function that returns the bytes")
     return b"".join(ctypes.string_at(storage.data_ptr(), storage.nbytes()) for storage in storages)
 
 

@@ -64,11 +64,7 @@ class Scheduler:
         self.sizes = x, y, z = (*sizes, 1, 1)[:3]
         programs = tuple(product(range(x), range(y), range(z)))
         self.schedule = Schedule(
-            kernel=kernel.__name__,
-            seed=seed,
-            resident=resident,
-            programs=programs,
-            arguments=tuple(_find_pointers(self.arguments)),
+            kernel=kernel.__name__, seed=seed, resident=resident, programs=programs, arguments=tuple(_find_pointers(self.arguments))
         )
         self.max_steps, self.patience, self.order = max_steps, patience, order
         self.random = random.Random(seed)
@@ -106,9 +102,7 @@ class Scheduler:
                 self.schedule.finished.append(program.number)
             except Exception as error:
                 raised = InterpreterError(repr(error))
-                raised.add_note(
-                    f"{self.schedule.name(program.number)} of {self.schedule.kernel}, seed {self.schedule.seed}"
-                )
+                raised.add_note(f"{self.schedule.name(program.number)} of {self.schedule.kernel}, seed {self.schedule.seed}")
                 raise raised from error
 
     def observe(self, access: hooks.MemoryAccess) -> None:
@@ -180,9 +174,7 @@ class Scheduler:
             if not is_atomic:
                 who, where = self.schedule.name(program.number), self.schedule.place(failed.address)
                 times = "once" if program.tries == 1 else f"{program.tries} times"
-                words = (
-                    f"{who} tried {times} at line {failed.line} ({verb(failed)} on {where}), never got it, and went on"
-                )
+                words = f"{who} tried {times} at line {failed.line} ({verb(failed)} on {where}), never got it, and went on"
                 self.schedule.given_up.append(GivenUp(failed, program.tries, words))
 
     def describe_deadlock(self) -> Deadlock:

@@ -68,9 +68,7 @@ def read_variables(outermost: types.CodeType) -> list:
     frames, frame = [], sys._getframe(1)
     while frame is not None and frame.f_code is not outermost:
         if not hooks.is_machinery(frame.f_code.co_filename):
-            frames.append(
-                (frame.f_code, frame.f_lasti, {name: _freeze(value) for name, value in frame.f_locals.items()})
-            )
+            frames.append((frame.f_code, frame.f_lasti, {name: _freeze(value) for name, value in frame.f_locals.items()}))
         frame = frame.f_back
     return frames
 

@@ -82,9 +82,7 @@ class Trace:
         for region in self.regions:
             if region.name == name:
                 return region
-        raise ValueError(
-            f"no tensor {name!r} was traced; there are {', '.join(region.name for region in self.regions) or 'none'}"
-        )
+        raise ValueError(f"no tensor {name!r} was traced; there are {', '.join(region.name for region in self.regions) or 'none'}")
 
 
 @contextlib.contextmanager
@@ -111,16 +109,7 @@ def tracing(regions: Iterable[Region]) -> Iterator[Trace]:
         file, line = hooks.line_of_kernel() or (None, None)
         masked = access.mask.size - live.size
         trace.events.append(
-            Event(
-                access.program,
-                access.kind,
-                region.name if region else None,
-                offsets,
-                masked,
-                access.itemsize,
-                file,
-                line,
-            )
+            Event(access.program, access.kind, region.name if region else None, offsets, masked, access.itemsize, file, line)
         )
 
     with hooks.observing(record):

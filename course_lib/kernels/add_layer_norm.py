@@ -37,17 +37,13 @@ def add_layer_norm_kernel(
     y_offsets = rows[:, None] * stride_y_row + wide
 
     x = tl.load(x_ptr + rows[:, None] * stride_x_row + wide * stride_x_col, mask=mask, other=0.0).to(ACC)
-    x += tl.load(
-        residual_ptr + rows[:, None] * stride_residual_row + wide * stride_residual_col, mask=mask, other=0.0
-    ).to(ACC)
+    x += tl.load(residual_ptr + rows[:, None] * stride_residual_row + wide * stride_residual_col, mask=mask, other=0.0).to(ACC)
     rounded = x.to(total_ptr.dtype.element_ty)
     tl.store(total_ptr + y_offsets, rounded, mask=mask)
     x = rounded.to(ACC)  # the next layer reads the rounded sum, so this one normalises it too
 
     mean = tl.sum(x, axis=1) / N
-    deviation = tl.where(
-        col_mask[None, :], x - mean[:, None], 0.0
-    )  # a padded lane holds 0 - mean, and would be squared
+    deviation = tl.where(col_mask[None, :], x - mean[:, None], 0.0)  # a padded lane holds 0 - mean, and would be squared
     rstd = tl.rsqrt(tl.sum(deviation * deviation, axis=1) / N + eps)
     y = deviation * rstd[:, None]
     if HAS_W:

@@ -102,9 +102,7 @@ def layer_norm_resident_kernel(
     x = tl.load(x_tile_ptr, mask=mask, other=0.0, eviction_policy=EVICTION_POLICY).to(ACC)
 
     mean = tl.sum(x, axis=1) / N
-    deviation = tl.where(
-        col_mask[None, :], x - mean[:, None], 0.0
-    )  # a padded lane holds 0 - mean, and would be squared
+    deviation = tl.where(col_mask[None, :], x - mean[:, None], 0.0)  # a padded lane holds 0 - mean, and would be squared
     rstd = tl.rsqrt(tl.sum(deviation * deviation, axis=1) / N + eps)
 
     y = deviation * rstd[:, None]

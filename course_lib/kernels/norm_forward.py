@@ -18,14 +18,8 @@ from course_lib.kernels.two_tiles import two_tiles_forward
 
 # A design takes x, residual, w, b, y, total, mean, rstd and eps, and fills y, total (None without a residual), mean
 # (None for RMSNorm) and rstd.
-Design = Callable[
-    [Tensor, Tensor | None, Tensor | None, Tensor | None, Tensor, Tensor | None, Tensor | None, Tensor, float], None
-]
-SHARED_DESIGNS: dict[str, Design] = {
-    "two tiles": two_tiles_forward,
-    "split": split_forward,
-    "few rows": few_rows_forward,
-}
+Design = Callable[[Tensor, Tensor | None, Tensor | None, Tensor | None, Tensor, Tensor | None, Tensor | None, Tensor, float], None]
+SHARED_DESIGNS: dict[str, Design] = {"two tiles": two_tiles_forward, "split": split_forward, "few rows": few_rows_forward}
 
 
 def norm_forward(

@@ -83,9 +83,7 @@ def rms_norm_resident_kernel(
     x_tile_ptr = x_ptr + rows[:, None] * stride_x_row + cols_wide[None, :] * stride_x_col
     x = tl.load(x_tile_ptr, mask=mask, other=0.0, eviction_policy=EVICTION_POLICY).to(ACC)
     if ADD:
-        residual_tile_ptr = (
-            residual_ptr + rows[:, None] * stride_residual_row + cols_wide[None, :] * stride_residual_col
-        )
+        residual_tile_ptr = residual_ptr + rows[:, None] * stride_residual_row + cols_wide[None, :] * stride_residual_col
         x += tl.load(residual_tile_ptr, mask=mask, other=0.0, eviction_policy=EVICTION_POLICY).to(ACC)
         rounded = x.to(sum_ptr.dtype.element_ty)
         tl.store(sum_ptr + y_offsets, rounded, mask=mask)

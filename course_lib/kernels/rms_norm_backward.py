@@ -9,9 +9,7 @@ from course_lib.kernels.norm_backward import DESIGNS, norm_backward
 ALGORITHMS = ("auto", *DESIGNS)
 
 
-def rms_norm_backward(
-    dy: Tensor, x: Tensor, w: Tensor | None, rstd: Tensor, *, algorithm: str = "auto"
-) -> tuple[Tensor, Tensor]:
+def rms_norm_backward(dy: Tensor, x: Tensor, w: Tensor | None, rstd: Tensor, *, algorithm: str = "auto") -> tuple[Tensor, Tensor]:
     """The gradients of :func:`course_lib.kernels.rms_norm.rms_norm_forward`.
 
     Args:

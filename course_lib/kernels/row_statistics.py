@@ -166,21 +166,14 @@ def resident_kernel(
     rows = tl.program_id(0).to(tl.int64) * ROWS + tl.arange(0, ROWS)
     cols = tl.arange(0, BLOCK)
     mask = (rows < M)[:, None] & (cols < N)[None, :]
-    x = tl.load(
-        x_ptr + rows[:, None] * stride_x_row + cols.to(tl.int64)[None, :] * stride_x_col, mask=mask, other=0.0
-    ).to(tl.float32)
+    x = tl.load(x_ptr + rows[:, None] * stride_x_row + cols.to(tl.int64)[None, :] * stride_x_col, mask=mask, other=0.0).to(tl.float32)
     mean = tl.sum(x, axis=1) / N
     deviation = tl.where(mask, x - mean[:, None], 0.0)
     tl.store(mean_ptr + rows, mean, mask=rows < M)
     tl.store(var_ptr + rows, tl.sum(deviation * deviation, axis=1) / N, mask=rows < M)
 
 
-KERNELS = {
-    "one_pass": one_pass_kernel,
-    "shifted": shifted_one_pass_kernel,
-    "two_pass": two_pass_kernel,
-    "welford": welford_kernel,
-}
+KERNELS = {"one_pass": one_pass_kernel, "shifted": shifted_one_pass_kernel, "two_pass": two_pass_kernel, "welford": welford_kernel}
 
 
 def streamed_launch(N: int, block: int | None = None) -> tables.TileLaunch:

@@ -133,12 +133,7 @@ def split_row_forward_kernel(
 
     first_row = group.to(tl.int64)
     row = first_row
-    x_now = tl.load(
-        x_ptr + row * stride_x_row + wide * stride_x_col,
-        mask=mask & (row < M),
-        other=0.0,
-        eviction_policy="evict_first",
-    )
+    x_now = tl.load(x_ptr + row * stride_x_row + wide * stride_x_col, mask=mask & (row < M), other=0.0, eviction_policy="evict_first")
     if ADD:
         x_now += tl.load(
             residual_ptr + row * stride_residual_row + wide * stride_residual_col,
@@ -150,15 +145,10 @@ def split_row_forward_kernel(
         tl.atomic_xchg(words_ptr + row * CHUNKS_2 + chunk, pack(mean, squares), sem="relaxed")
     after = row + groups
     more = mask & (after < M)
-    x_next = tl.load(
-        x_ptr + after * stride_x_row + wide * stride_x_col, mask=more, other=0.0, eviction_policy="evict_first"
-    )
+    x_next = tl.load(x_ptr + after * stride_x_row + wide * stride_x_col, mask=more, other=0.0, eviction_policy="evict_first")
     if ADD:
         residual_next = tl.load(
-            residual_ptr + after * stride_residual_row + wide * stride_residual_col,
-            mask=more,
-            other=0.0,
-            eviction_policy="evict_first",
+            residual_ptr + after * stride_residual_row + wide * stride_residual_col, mask=more, other=0.0, eviction_policy="evict_first"
         )
     for number in range(group, M, groups):
         row = first_row + (number - group)
@@ -171,9 +161,7 @@ def split_row_forward_kernel(
             x_after += residual_next
             tl.store(total_ptr + after * stride_y_row + cols, x_after, mask=mask & (after < M))
         more = mask & (further < M)
-        x_next = tl.load(
-            x_ptr + further * stride_x_row + wide * stride_x_col, mask=more, other=0.0, eviction_policy="evict_first"
-        )
+        x_next = tl.load(x_ptr + further * stride_x_row + wide * stride_x_col, mask=more, other=0.0, eviction_policy="evict_first")
         if ADD:
             residual_next = tl.load(
                 residual_ptr + further * stride_residual_row + wide * stride_residual_col,
@@ -208,9 +196,7 @@ def split_row_forward_kernel(
             y *= tl.load(w_ptr + cols, mask=mask, other=0.0, eviction_policy="evict_last").to(tl.float32)
         if HAS_B:
             y += tl.load(b_ptr + cols, mask=mask, other=0.0, eviction_policy="evict_last").to(tl.float32)
-        tl.store(
-            y_ptr + row * stride_y_row + cols, y.to(y_ptr.dtype.element_ty), mask=mask, eviction_policy="evict_first"
-        )
+        tl.store(y_ptr + row * stride_y_row + cols, y.to(y_ptr.dtype.element_ty), mask=mask, eviction_policy="evict_first")
         x_now = x_after
 
 
@@ -235,9 +221,7 @@ def split_forward(
     chunks_2 = tables.next_power_of_2(shares.chunks)
     # Word 0 is the ticket counter, word 1 is unused. Each row has a power of two of words, so they need no mask.
     words, dependent = make_zeroed_words(2 + M * chunks_2, x.device)
-    groups = tables.even_groups(
-        M, shares.programs_per_multiprocessor * device.count_multiprocessors(x.device) // shares.chunks
-    )
+    groups = tables.even_groups(M, shares.programs_per_multiprocessor * device.count_multiprocessors(x.device) // shares.chunks)
     added = operands.first_given(residual, x)
     launch(
         split_row_forward_kernel, (groups * shares.chunks,), x, added, operands.first_given(total, y), y, operands.first_given(w, x), operands.first_given(b, x),
@@ -252,9 +236,7 @@ def split_forward(
 def check_room(x: Tensor, chunks: int) -> None:
     """Raise ValueError if x is fp64 or the device has no room for ``chunks`` programs at once."""
     if x.dtype == torch.float64:
-        raise ValueError(
-            "split rows tell one another fp32 numbers, and x is fp64; use 'blocked', or 'columns' backward"
-        )
+        raise ValueError("split rows tell one another fp32 numbers, and x is fp64; use 'blocked', or 'columns' backward")
     if not choice.has_room_for(x, chunks):
         raise ValueError(
             f"a row of {x.shape[1]} columns has {chunks} chunks, more than this device has multiprocessors; "

@@ -104,9 +104,7 @@ def split_row_backward_kernel(
     if DEPENDENT:
         gdc_wait()
         gdc_launch_dependents()
-    ticket = tl.atomic_add(
-        ticket_ptr, 1, sem="relaxed"
-    )  # group, chunk and rows are 64-bit as well: with 32 bits the kernel is 5 % slower
+    ticket = tl.atomic_add(ticket_ptr, 1, sem="relaxed")  # group, chunk and rows are 64-bit as well: with 32 bits the kernel is 5 % slower
     group = ticket // CHUNKS
     chunk = ticket % CHUNKS
     cols = chunk * BLOCK + tl.arange(0, BLOCK)
@@ -124,12 +122,8 @@ def split_row_backward_kernel(
 
     first_row = group
     here = mask & (first_row < M)
-    x_now = tl.load(
-        x_ptr + first_row * stride_x_row + wide * stride_x_col, mask=here, other=0.0, eviction_policy="evict_first"
-    )
-    dy_now = tl.load(
-        dy_ptr + first_row * stride_dy_row + wide * stride_dy_col, mask=here, other=0.0, eviction_policy="evict_first"
-    )
+    x_now = tl.load(x_ptr + first_row * stride_x_row + wide * stride_x_col, mask=here, other=0.0, eviction_policy="evict_first")
+    dy_now = tl.load(dy_ptr + first_row * stride_dy_row + wide * stride_dy_col, mask=here, other=0.0, eviction_policy="evict_first")
     rstd = tl.load(rstd_ptr + first_row, mask=first_row < M, other=0.0)
     mean = 0.0
     mean_after = 0.0
@@ -140,12 +134,8 @@ def split_row_backward_kernel(
         tl.atomic_xchg(words_ptr + first_row * CHUNKS_2 + chunk, pack_sums(first, second), sem="relaxed")
     further = first_row + groups  # the row whose x and dy were loaded last
     more = mask & (further < M)
-    x_next = tl.load(
-        x_ptr + further * stride_x_row + wide * stride_x_col, mask=more, other=0.0, eviction_policy="evict_first"
-    )
-    dy_next = tl.load(
-        dy_ptr + further * stride_dy_row + wide * stride_dy_col, mask=more, other=0.0, eviction_policy="evict_first"
-    )
+    x_next = tl.load(x_ptr + further * stride_x_row + wide * stride_x_col, mask=more, other=0.0, eviction_policy="evict_first")
+    dy_next = tl.load(dy_ptr + further * stride_dy_row + wide * stride_dy_col, mask=more, other=0.0, eviction_policy="evict_first")
     for number in range(group, M, groups):
         row = first_row + (number - group)
         after = row + groups
@@ -157,12 +147,8 @@ def split_row_backward_kernel(
         words = tl.load(words_ptr + row * CHUNKS_2 + chunks, volatile=True)
         x_after = x_next
         dy_after = dy_next
-        x_next = tl.load(
-            x_ptr + further * stride_x_row + wide * stride_x_col, mask=more, other=0.0, eviction_policy="evict_first"
-        )
-        dy_next = tl.load(
-            dy_ptr + further * stride_dy_row + wide * stride_dy_col, mask=more, other=0.0, eviction_policy="evict_first"
-        )
+        x_next = tl.load(x_ptr + further * stride_x_row + wide * stride_x_col, mask=more, other=0.0, eviction_policy="evict_first")
+        dy_next = tl.load(dy_ptr + further * stride_dy_row + wide * stride_dy_col, mask=more, other=0.0, eviction_policy="evict_first")
         rstd_after = tl.load(rstd_ptr + after, mask=after < M, other=0.0)
         if CENTRED:
             mean_after = tl.load(mean_ptr + after, mask=after < M, other=0.0)
@@ -183,12 +169,7 @@ def split_row_backward_kernel(
         else:
             xhat = x_now.to(tl.float32) * rstd
             dx = (wdy - xhat * c1) * rstd
-        tl.store(
-            dx_ptr + row * stride_dx_row + wide,
-            dx.to(dx_ptr.dtype.element_ty),
-            mask=mask,
-            eviction_policy="evict_first",
-        )
+        tl.store(dx_ptr + row * stride_dx_row + wide, dx.to(dx_ptr.dtype.element_ty), mask=mask, eviction_policy="evict_first")
         dw += dy * xhat  # keep this after the store: before it, twice as many registers spill
         if CENTRED:
             db += dy
@@ -221,9 +202,7 @@ def split_backward(
     centred = mean is not None
     shares = tables.split_backward(N, x.element_size())
     check_room(x, shares.chunks)
-    groups = tables.even_groups(
-        M, shares.programs_per_multiprocessor * device.count_multiprocessors(x.device) // shares.chunks
-    )
+    groups = tables.even_groups(M, shares.programs_per_multiprocessor * device.count_multiprocessors(x.device) // shares.chunks)
     dw_partial = torch.empty((groups, N), dtype=torch.float32, device=x.device)
     db_partial = torch.empty_like(dw_partial) if centred else None
     chunks_2 = tables.next_power_of_2(shares.chunks)

@@ -55,9 +55,7 @@ def two_tiles_kernel(
     if ADD:
         source = residual_ptr + row * stride_residual_row
         x += tl.load(source + cols.to(tl.int64) * stride_residual_col, eviction_policy=EVICTION_POLICY)
-        tail += tl.load(
-            source + tail_cols.to(tl.int64) * stride_residual_col, mask=mask, other=0.0, eviction_policy=EVICTION_POLICY
-        )
+        tail += tl.load(source + tail_cols.to(tl.int64) * stride_residual_col, mask=mask, other=0.0, eviction_policy=EVICTION_POLICY)
         tl.store(total_ptr + row * stride_y_row + cols, x)
         tl.store(total_ptr + row * stride_y_row + tail_cols, tail, mask=mask)
     x = x.to(ACC)
@@ -80,12 +78,7 @@ def two_tiles_kernel(
         y += tl.load(b_ptr + cols, eviction_policy="evict_last").to(ACC)
         tail_y += tl.load(b_ptr + tail_cols, mask=mask, other=0.0, eviction_policy="evict_last").to(ACC)
     tl.store(y_ptr + row * stride_y_row + cols, y.to(y_ptr.dtype.element_ty), eviction_policy=EVICTION_POLICY)
-    tl.store(
-        y_ptr + row * stride_y_row + tail_cols,
-        tail_y.to(y_ptr.dtype.element_ty),
-        mask=mask,
-        eviction_policy=EVICTION_POLICY,
-    )
+    tl.store(y_ptr + row * stride_y_row + tail_cols, tail_y.to(y_ptr.dtype.element_ty), mask=mask, eviction_policy=EVICTION_POLICY)
 
 
 two_tiles_forward_kernel = triton.jit(two_tiles_kernel)

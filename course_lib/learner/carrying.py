@@ -26,9 +26,7 @@ def pack(file: Path = paths.WORK) -> str:
     Raises: CourseError if ``file`` is there already, or there is no work; OSError if it cannot be written.
     """
     if file.exists():
-        raise CourseError(
-            f"{paths.shown(file)} is there already, and stays as it is. Name another file, or remove it first."
-        )
+        raise CourseError(f"{paths.shown(file)} is there already, and stays as it is. Name another file, or remove it first.")
     worked = [find_file(exercise) for exercise in catalog.exercises().values() if workspace.has_work(exercise)]
     records = progress.file() if progress.file().exists() else None
     if not worked and records is None:
@@ -56,9 +54,7 @@ def unpack(file: Path = paths.WORK) -> list[str]:
     """
     files, ignored = _read(file)
     if not files:
-        raise CourseError(
-            f"{paths.shown(file)} holds no work of this course: no exercises/exNN_*.py and no {_PROGRESS}."
-        )
+        raise CourseError(f"{paths.shown(file)} holds no work of this course: no exercises/exNN_*.py and no {_PROGRESS}.")
     records = progress.parse(files.pop(_PROGRESS)) if _PROGRESS in files else None  # raises before anything is changed
     said = [f"{name} is no part of your work, and was left out." for name in ignored]
     for exercise in catalog.exercises().values():
@@ -68,9 +64,7 @@ def unpack(file: Path = paths.WORK) -> list[str]:
             continue
         kept = keep_copy(path, paths.state() / "kept") if workspace.has_work(exercise) else None
         write_atomic(path, data)
-        said.append(
-            f"{paths.shown(path)} is from the zip." + (f" Yours is kept as {paths.shown(kept)}." if kept else "")
-        )
+        said.append(f"{paths.shown(path)} is from the zip." + (f" Yours is kept as {paths.shown(kept)}." if kept else ""))
     if records is not None:
         said.append(f"Records of progress that were taken from the zip: {progress.take_over(records)}.")
     return said
@@ -94,7 +88,5 @@ def _read(file: Path) -> tuple[dict[str, bytes], list[str]]:
     except (zipfile.BadZipFile, EOFError, ValueError, RuntimeError, NotImplementedError) as problem:
         raise CourseError(f"{paths.shown(file)} cannot be read as a zip ({problem}). Nothing was changed.") from problem
     if large := [name for name, data in files.items() if len(data) > _MOST_BYTES]:
-        raise CourseError(
-            f"{large[0]} in {paths.shown(file)} is larger than {_MOST_BYTES >> 20} MB. Nothing was changed."
-        )
+        raise CourseError(f"{large[0]} in {paths.shown(file)} is larger than {_MOST_BYTES >> 20} MB. Nothing was changed.")
     return files, ignored

@@ -79,17 +79,7 @@ def upgrade_package() -> bool:
     """
     if importlib.util.find_spec("pip") is None:
         return False
-    command = [
-        sys.executable,
-        "-m",
-        "pip",
-        "install",
-        "--quiet",
-        "--disable-pip-version-check",
-        "--upgrade",
-        "--no-deps",
-        DISTRIBUTION,
-    ]
+    command = [sys.executable, "-m", "pip", "install", "--quiet", "--disable-pip-version-check", "--upgrade", "--no-deps", DISTRIBUTION]
     if subprocess.run(command, check=False).returncode:
         raise EnvironmentFault("pip could not fetch a newer course: its words are above. Your files are as they were.")
     return True

@@ -56,9 +56,7 @@ def make(folder: Path, renew: bool = False) -> list[str]:
             how = f"`course reset {Path(name).stem[2:5]}`" if name.startswith("exercises/") else "`course update`"
             said.append(f"{name}: yours, as it was; the course has a new one, {how} takes it")
     (folder / ".course").mkdir(exist_ok=True)
-    write_atomic(
-        folder / paths.MARKER, json.dumps({"version": course_lib.__version__, "given": given}, indent=1) + "\n"
-    )
+    write_atomic(folder / paths.MARKER, json.dumps({"version": course_lib.__version__, "given": given}, indent=1) + "\n")
     return said
 
 
@@ -83,9 +81,7 @@ def _read_marker(folder: Path) -> dict[str, str] | None:
     if not marker.exists():
         return None
     try:
-        return {
-            str(name): str(value) for name, value in json.loads(marker.read_text(encoding="utf-8"))["given"].items()
-        }
+        return {str(name): str(value) for name, value in json.loads(marker.read_text(encoding="utf-8"))["given"].items()}
     except (ValueError, KeyError, TypeError, AttributeError):
         return {}  # damaged: every file that differs from the course's is then the learner's
 
@@ -96,15 +92,9 @@ def _require_free(folder: Path) -> None:
         raise CourseError(f"{folder} is no folder. Name one that is not there yet, or an empty one.")
     around = next((place for place in folder.parents if (place / paths.MARKER).is_file()), None)
     if around is not None:
-        raise CourseError(
-            f"{folder} lies in the course folder {around}, which is ready: `cd {around}`, then `course lab`."
-        )
+        raise CourseError(f"{folder} lies in the course folder {around}, which is ready: `cd {around}`, then `course lab`.")
     if (folder / "course_command.py").exists():
-        raise CourseError(
-            f"{folder} is a checkout of the course, with an environment of its own: give the command `make lab` there."
-        )
+        raise CourseError(f"{folder} is a checkout of the course, with an environment of its own: give the command `make lab` there.")
     is_course = any((folder / "exercises").glob("ex[0-9][0-9]*.py"))
     if folder.exists() and any(folder.iterdir()) and not is_course:
-        raise CourseError(
-            f"{folder} holds other files and is no course folder. Name a folder that is not there yet, or an empty one."
-        )
+        raise CourseError(f"{folder} holds other files and is no course folder. Name a folder that is not there yet, or an empty one.")

@@ -116,9 +116,7 @@ def _names(root: Path, *commits: str) -> list[str]:
 
 def _list_run(root: Path) -> list[str]:
     """The notebooks that differ from what git has of them, also where only running them made the difference, which git does not see."""
-    tracked = [
-        line.split(maxsplit=3)[2:] for line in _git(root, "ls-tree", "-z", "HEAD", "notebooks/").split("\0") if line
-    ]
+    tracked = [line.split(maxsplit=3)[2:] for line in _git(root, "ls-tree", "-z", "HEAD", "notebooks/").split("\0") if line]
     there = [(known, name) for known, name in tracked if name.endswith(".ipynb") and (root / name).is_file()]
     now = _git(root, "hash-object", "--no-filters", "--", *(name for _, name in there)).split() if there else []
     return [name for (known, name), hashed in zip(there, now, strict=True) if known != hashed]
@@ -133,9 +131,7 @@ def _ask_git(root: Path, *arguments: str) -> str:
 def _git(root: Path, *arguments: str) -> str:
     done = _run_git(root, *arguments)
     if done.returncode:
-        raise CourseError(
-            f"{_explain(root, arguments, done.stderr.strip() or done.stdout.strip())} Your files are as they were."
-        )
+        raise CourseError(f"{_explain(root, arguments, done.stderr.strip() or done.stdout.strip())} Your files are as they were.")
     return done.stdout
 
 
@@ -154,6 +150,4 @@ def _explain(root: Path, arguments: tuple[str, ...], said: str) -> str:
 
 
 def _run_git(root: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
-    return subprocess.run(
-        ["git", "-C", str(root), *arguments], capture_output=True, text=True, stdin=subprocess.DEVNULL, check=False
-    )
+    return subprocess.run(["git", "-C", str(root), *arguments], capture_output=True, text=True, stdin=subprocess.DEVNULL, check=False)

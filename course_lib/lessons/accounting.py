@@ -120,9 +120,7 @@ def dx_kernel(dy_ptr, x_ptr, w_ptr, mean_ptr, rstd_ptr, dx_ptr, N, BLOCK: tl.con
 
 
 @triton.jit
-def partials_kernel(
-    dy_ptr, x_ptr, mean_ptr, rstd_ptr, dw_partial_ptr, db_partial_ptr, M, N, rows_a_chunk, BLOCK_N: tl.constexpr
-):
+def partials_kernel(dy_ptr, x_ptr, mean_ptr, rstd_ptr, dw_partial_ptr, db_partial_ptr, M, N, rows_a_chunk, BLOCK_N: tl.constexpr):
     chunk = tl.program_id(1)
     cols = tl.program_id(0) * BLOCK_N + tl.arange(0, BLOCK_N)
     dw = tl.zeros([BLOCK_N], dtype=tl.float32)
@@ -198,9 +196,7 @@ def list_launches(
     partial = {key: torch.zeros(chunks, N) for key in ("dw_partial", "db_partial")}
     given = matrix | vector | row | partial
 
-    def launch(
-        kernel: Any, grid: tuple[int, ...], names: str, numbers: tuple[float, ...], constants: Mapping[str, int]
-    ) -> TracedLaunch:
+    def launch(kernel: Any, grid: tuple[int, ...], names: str, numbers: tuple[float, ...], constants: Mapping[str, int]) -> TracedLaunch:
         return TracedLaunch(kernel, grid, {key: given[key] for key in names.split()}, numbers, constants)
 
     forward, blocks = "x y w b mean rstd", -(-N // BLOCK_N)

@@ -31,9 +31,7 @@ def close_answers() -> None:
     """Close the answers of all cells that run after this call. Do nothing outside of a notebook."""
     shell: Any = get_ipython()
     if runtime.in_notebook() and hasattr(shell, "get_parent"):
-        shell.events.register(
-            "pre_run_cell", lambda info: _close(shell.get_parent().get("metadata", {}).get(METADATA, ()))
-        )
+        shell.events.register("pre_run_cell", lambda info: _close(shell.get_parent().get("metadata", {}).get(METADATA, ())))
 
 
 def _close(predictions: Sequence[str]) -> None:

@@ -94,9 +94,7 @@ def _write_grids(judged: Judged, name: str, look: np.ndarray) -> str:
     grid = np.atleast_2d(look)
     first = np.argwhere(grid > 0)[0] if grid.any() else np.zeros(2, int)
     # Begin one row and one column before the first wrong element: the edge between right and wrong often shows the cause.
-    top, left = (
-        max(0, min(at - 1, size - most)) for at, size, most in zip(first, grid.shape, (_ROWS, _COLUMNS), strict=True)
-    )
+    top, left = (max(0, min(at - 1, size - most)) for at, size, most in zip(first, grid.shape, (_ROWS, _COLUMNS), strict=True))
     window = np.s_[top : top + _ROWS, left : left + _COLUMNS]
     with np.errstate(all="ignore"):
         difference = actual - expected + 0.0  # -0 becomes 0

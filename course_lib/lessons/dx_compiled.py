@@ -57,13 +57,9 @@ def count_waits() -> dict[str, tuple[int, int]]:
     """Count barriers (BAR.SYNC) and shuffles (SHFL) in the SASS of each way: fp16, BLOCK 4096, 8 warps, sm_90."""
     passed = [_HALF, _HALF, _SINGLE, _SINGLE, _HALF, 4096, 1e-5]
     reports = {
-        name: compile_report(three_ways_kernel, passed, {**way, "BLOCK": 4096}, num_warps=8, arch="sm_90")
-        for name, way in _WAYS.items()
+        name: compile_report(three_ways_kernel, passed, {**way, "BLOCK": 4096}, num_warps=8, arch="sm_90") for name, way in _WAYS.items()
     }
-    return {
-        name: ((report.sass or "").count("BAR.SYNC"), (report.sass or "").count("SHFL"))
-        for name, report in reports.items()
-    }
+    return {name: ((report.sass or "").count("BAR.SYNC"), (report.sass or "").count("SHFL")) for name, report in reports.items()}
 
 
 def count_loads(stride_dy_row: int, stride_dy_col: int, *, yours: bool = False) -> dict[int, int]:

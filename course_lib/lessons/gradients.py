@@ -117,11 +117,7 @@ def list_seen(test: str) -> list[str]:
     rows, N = _X.shape
     ones = np.ones((rows, N))
     random_dy, random_w = np.random.default_rng(0).normal(0.5, size=(rows, N)), np.linspace(0.5, 1.5, N)
-    dy, w = {
-        "y.sum(), w = 1": (ones, ones[0]),
-        "y.sum(), random w": (ones, random_w),
-        "random dy and w": (random_dy, random_w),
-    }[test]
+    dy, w = {"y.sum(), w = 1": (ones, ones[0]), "y.sum(), random w": (ones, random_w), "random dy and w": (random_dy, random_w)}[test]
     forward = reference.layer_norm(_X, eps=EPS)
     xhat, rstd = forward.y, forward.rstd[:, None]
 

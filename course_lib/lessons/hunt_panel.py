@@ -20,7 +20,9 @@ from course_lib.hunt.session import Session, Told
 from course_lib.lessons.live import VIEW
 from course_lib.lessons.panel_page import STYLE, write_box, write_busy, write_code, write_inline
 
-_ASLEEP = '<div class="course-box open course-asleep"><b>This hunt is asleep</b>: it is from an earlier session. Run this cell to go on.</div>'
+_ASLEEP = (
+    '<div class="course-box open course-asleep"><b>This hunt is asleep</b>: it is from an earlier session. Run this cell to go on.</div>'
+)
 ASK, COMPARE, CLAIM = "Ask", f"Show what is expected (costs {game.EXPECTED})", "It is wrong here"
 BUY, NAME, GIVE_UP, NEXT = f"Show the code (costs {game.CODE})", "This line is wrong", "Give up", "Next hunt"
 PLAY = "Play it all the same"
@@ -52,11 +54,7 @@ class HuntPanel(ipywidgets.VBox):
     """A live panel that plays one hunt after another. Callbacks never raise: the panel shows every error in words."""
 
     def __init__(
-        self,
-        begin: Callable[[], Session | None],
-        begin_next: Callable[[], Session | None],
-        warning: str = "",
-        level: str | None = None,
+        self, begin: Callable[[], Session | None], begin_next: Callable[[], Session | None], warning: str = "", level: str | None = None
     ) -> None:
         """Take the functions that begin the first hunt and each next one.
 
@@ -81,15 +79,11 @@ class HuntPanel(ipywidgets.VBox):
             for words, (action, tip) in actions.items()
         }
         self._line = ipywidgets.Dropdown(
-            description="Line",
-            layout=ipywidgets.Layout(width="480px", max_width="100%"),
-            style={"description_width": "initial"},
+            description="Line", layout=ipywidgets.Layout(width="480px", max_width="100%"), style={"description_width": "initial"}
         )
         self._input = ipywidgets.HBox(layout=_wrap())
         self._naming = ipywidgets.HBox([self._line, self._buttons[NAME]], layout=_wrap())
-        row = ipywidgets.HBox(
-            [self._buttons[words] for words in (ASK, COMPARE, CLAIM, BUY, GIVE_UP, NEXT, PLAY)], layout=_wrap()
-        )
+        row = ipywidgets.HBox([self._buttons[words] for words in (ASK, COMPARE, CLAIM, BUY, GIVE_UP, NEXT, PLAY)], layout=_wrap())
         super().__init__([self._head, self._input, row, self._answer, self._end, self._naming, self._code, self._log])
         self.add_class("course-exercise")
         if warning:
@@ -116,15 +110,8 @@ class HuntPanel(ipywidgets.VBox):
 
     def _make_fields(self, play: Session) -> None:
         options, last = play.options, play.last
-        choices = {
-            "dtype": options.dtypes,
-            "values": options.values,
-            "layout": options.layouts,
-            "weights": ("plain", "drawn"),
-        }
-        self._fields = {
-            name: _make_field(name, getattr(last, name), choices.get(name), options) for name in options.names
-        }
+        choices = {"dtype": options.dtypes, "values": options.values, "layout": options.layouts, "weights": ("plain", "drawn")}
+        self._fields = {name: _make_field(name, getattr(last, name), choices.get(name), options) for name in options.names}
         self._input.children = tuple(self._fields.values())
 
     def _read_probe(self, play: Session) -> Probe:
@@ -171,9 +158,7 @@ class HuntPanel(ipywidgets.VBox):
         if play.game.ended:
             told = [play.write_score(), *play.debrief()]
             sign = (
-                "<b class='course-status'>✓ The hunt is won.</b>"
-                if play.game.won
-                else "<b class='course-status'>The hunt has ended.</b>"
+                "<b class='course-status'>✓ The hunt is won.</b>" if play.game.won else "<b class='course-status'>The hunt has ended.</b>"
             )
             waiting = draw.say_waiting(draw.count_waiting())
             paragraphs = "".join(f"<p>{write_inline(text)}</p>" for text in (*told, waiting))
@@ -206,9 +191,7 @@ class HuntPanel(ipywidgets.VBox):
 
     def _tell(self, told: Told, *, compared: bool = False) -> None:
         tables = _write_answer(told.answer, compared) if told.answer else ""
-        self._answer.value = (
-            write_box(f"<p>{write_inline(told.words)}</p>{tables}", _LOOKS[told.good]) if told.words or tables else ""
-        )
+        self._answer.value = write_box(f"<p>{write_inline(told.words)}</p>{tables}", _LOOKS[told.good]) if told.words or tables else ""
         self._show()
 
     @property
@@ -258,10 +241,7 @@ def _make_field(name: str, value: Any, choices: tuple[str, ...] | None, options:
         powers = [2**n for n in range(14 if name == "BLOCK" else 5)]
         follow = [("fits N", 0)] if name == "BLOCK" and options.whole_row else []
         return ipywidgets.Dropdown(
-            options=follow + [(str(n), n) for n in powers],
-            value=value,
-            layout=ipywidgets.Layout(width="130px"),
-            **named,
+            options=follow + [(str(n), n) for n in powers], value=value, layout=ipywidgets.Layout(width="130px"), **named
         )
     if isinstance(value, int):
         return ipywidgets.IntText(value=value, layout=ipywidgets.Layout(width="100px"), **named)
@@ -269,9 +249,7 @@ def _make_field(name: str, value: Any, choices: tuple[str, ...] | None, options:
 
 
 def _make_button(words: str, action: Callable[[], None], style: str = "", tip: str = "") -> ipywidgets.Button:
-    button = ipywidgets.Button(
-        description=words, button_style=style, tooltip=tip or words, layout=ipywidgets.Layout(width="auto")
-    )
+    button = ipywidgets.Button(description=words, button_style=style, tooltip=tip or words, layout=ipywidgets.Layout(width="auto"))
     button.on_click(lambda _: action())
     return button
 
@@ -280,13 +258,9 @@ def _write_log(play: Session) -> str:
     if not play.game.questions:
         return ""
     known = {True: " shows the mistake", False: " is as expected", None: ""}
-    rows = "".join(
-        f"<li><code>{html.escape(play.options.write(q.probe))}</code>{known[q.exposes]}</li>"
-        for q in play.game.questions
-    )
+    rows = "".join(f"<li><code>{html.escape(play.options.write(q.probe))}</code>{known[q.exposes]}</li>" for q in play.game.questions)
     return write_box(
-        f"<details><summary>{len(play.game.questions)} asked, {play.game.score} paid</summary><ol>{rows}</ol></details>",
-        role=None,
+        f"<details><summary>{len(play.game.questions)} asked, {play.game.score} paid</summary><ol>{rows}</ol></details>", role=None
     )
 
 
@@ -306,6 +280,4 @@ def _write_grid(grid: Grid) -> str:
 
 
 def _write_cell(cell: Cell) -> str:
-    return (
-        f'<td class="course-far">{html.escape(cell.text)}*</td>' if cell.look else f"<td>{html.escape(cell.text)}</td>"
-    )
+    return f'<td class="course-far">{html.escape(cell.text)}*</td>' if cell.look else f"<td>{html.escape(cell.text)}</td>"

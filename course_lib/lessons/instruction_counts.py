@@ -8,12 +8,7 @@ from typing import Any
 from course_lib.base.errors import CourseError
 from course_lib.compiler import Pointer, compile_report
 
-_WORDS = {
-    "shuffles": r"shfl\.sync\.bfly",
-    "additions": r"add\.f32",
-    "shared memory": r"(?:st|ld)\.shared",
-    "barriers": r"bar\.sync",
-}
+_WORDS = {"shuffles": r"shfl\.sync\.bfly", "additions": r"add\.f32", "shared memory": r"(?:st|ld)\.shared", "barriers": r"bar\.sync"}
 # from a label to the jump back to it
 _LOOP = re.compile(r"^(\$L__BB\w+):.*?bra(?:\.uni)?\s+\1;", re.DOTALL | re.MULTILINE)
 _FLOP = {r"\b(?:add|sub|mul)\.f32": 1, r"\bfma\.rn\.f32": 2}

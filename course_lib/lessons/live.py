@@ -28,10 +28,7 @@ class Picture:
 
     def bundle(self) -> tuple[dict[str, Any], dict[str, Any]]:
         """Return data and metadata by MIME type, as Jupyter expects them, with the alt text at the place that nbconvert reads."""
-        return (
-            {"image/png": base64.b64encode(self.png).decode("ascii"), "text/plain": self.alt},
-            {"image/png": {"alt": self.alt}},
-        )
+        return ({"image/png": base64.b64encode(self.png).decode("ascii"), "text/plain": self.alt}, {"image/png": {"alt": self.alt}})
 
     def _repr_mimebundle_(self, include: Any = None, exclude: Any = None) -> tuple[dict[str, Any], dict[str, Any]]:
         return self.bundle()
@@ -43,9 +40,7 @@ def picture(figure: Figure, alt: str) -> Picture:
     Raises: CourseError if ``alt`` is empty.
     """
     if not alt.strip():
-        raise CourseError(
-            "this figure has no alt text. Say in a sentence what it shows: picture(figure, 'One-pass loses ...')."
-        )
+        raise CourseError("this figure has no alt text. Say in a sentence what it shows: picture(figure, 'One-pass loses ...').")
     result = Picture(style.png(figure, alt), alt)
     pyplot = sys.modules.get("matplotlib.pyplot")
     if pyplot is not None:
@@ -79,7 +74,5 @@ def alt_text_in_html(notebook: Any, resources: dict[str, Any]) -> tuple[Any, dic
             alt = output.get("metadata", {}).get("image/png", {}).get("alt")
             if alt and "image/png" in data and "text/html" not in data:  # a moving picture has HTML already
                 source = "".join(data["image/png"]).replace("\n", "")
-                data["text/html"] = (
-                    f'<img alt="{html.escape(alt)}" style="max-width: 100%" src="data:image/png;base64,{source}">'
-                )
+                data["text/html"] = f'<img alt="{html.escape(alt)}" style="max-width: 100%" src="data:image/png;base64,{source}">'
     return notebook, resources

@@ -133,17 +133,8 @@ def your_repair() -> ScheduleLaunch:
     M, N, group = len(PARTS), COLUMNS, 2
     x = torch.tensor(PARTS)[:, None].expand(M, N).contiguous()
     buffers = [torch.full((group, N), float("nan")) for _ in range(2)]
-    arguments = [
-        torch.ones(M, N),
-        x,
-        torch.zeros(M),
-        torch.ones(M),
-        *buffers,
-        torch.zeros(2 * group, dtype=torch.int32),
-    ]
-    return ScheduleLaunch(
-        learners_file("12a"), (M,), [*arguments, N, 1, N, N], {"GROUP": group, "BLOCK": triton.next_power_of_2(N)}
-    )
+    arguments = [torch.ones(M, N), x, torch.zeros(M), torch.ones(M), *buffers, torch.zeros(2 * group, dtype=torch.int32)]
+    return ScheduleLaunch(learners_file("12a"), (M,), [*arguments, N, 1, N, N], {"GROUP": group, "BLOCK": triton.next_power_of_2(N)})
 
 
 def list_last_steps(kernel: Any, BLOCK: int = 1024) -> list[str]:

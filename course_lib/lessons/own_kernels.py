@@ -88,9 +88,7 @@ class OwnNorm:
     def name(self) -> str:
         """Return a label for a curve: "your LayerNorm" if all four parts are the learner's, else how many are."""
         own = sum(part.own for part in self.parts)
-        return {0: "the course's LayerNorm", len(ROLES): "your LayerNorm"}.get(
-            own, f"LayerNorm, {own} of {len(ROLES)} parts yours"
-        )
+        return {0: "the course's LayerNorm", len(ROLES): "your LayerNorm"}.get(own, f"LayerNorm, {own} of {len(ROLES)} parts yours")
 
     def __repr__(self) -> str:
         return "\n".join(map(str, self.parts))
@@ -110,9 +108,7 @@ class OwnNorm:
         with _replaced(self.launch_forward, self.launch_backward):
             yield
 
-    def launch_forward(
-        self, x: Tensor, w: Tensor | None, b: Tensor | None, eps: float
-    ) -> tuple[Tensor, Tensor, Tensor]:
+    def launch_forward(self, x: Tensor, w: Tensor | None, b: Tensor | None, eps: float) -> tuple[Tensor, Tensor, Tensor]:
         """Do the work of :func:`course_lib.norms.launchers.launch_forward`, for a matrix whose rows are packed.
 
         Raises: ValueError if x is not such a matrix.
@@ -131,9 +127,7 @@ class OwnNorm:
             kernel[grid](x, y, w, b, mean, rstd, row_stride(x), 1, N, 1, M, N, eps, HAS_W=True, HAS_B=True, **shape)
         return y, mean, rstd
 
-    def launch_backward(
-        self, dy: Tensor, x: Tensor, w: Tensor | None, mean: Tensor, rstd: Tensor
-    ) -> tuple[Tensor, Tensor, Tensor]:
+    def launch_backward(self, dy: Tensor, x: Tensor, w: Tensor | None, mean: Tensor, rstd: Tensor) -> tuple[Tensor, Tensor, Tensor]:
         """Do the work of :func:`course_lib.norms.launchers.launch_backward`, for an x whose rows are packed; dy may have any strides.
 
         dx comes from 11a. The dx that 13b computes as well goes into a spare tensor and is not used.
@@ -255,20 +249,13 @@ def _execute(exercise_id: str, source: str) -> types.ModuleType:
     """Run the graded code as a module; its line numbers are those of the learner's file."""
     name = f"own_{exercise_id}_{next(_numbers)}"
     file = f"<your {texts.find_file(catalog.get(exercise_id)).name}, {name}>"
-    linecache.cache[file] = (
-        len(source),
-        None,
-        source.splitlines(keepends=True),
-        file,
-    )  # Triton reads a kernel's text from linecache
+    linecache.cache[file] = (len(source), None, source.splitlines(keepends=True), file)  # Triton reads a kernel's text from linecache
     module = types.ModuleType(name)
     sys.modules[name] = module  # Triton finds a kernel's module by its name
     try:
         exec(compile(source, file, "exec"), module.__dict__)
     except Exception as raised:
-        raise CourseError(
-            f"your {exercise_id} passes its check and raises here: {type(raised).__name__}: {raised}"
-        ) from raised
+        raise CourseError(f"your {exercise_id} passes its check and raises here: {type(raised).__name__}: {raised}") from raised
     return module
 
 
@@ -297,13 +284,9 @@ def _divide_up(M: int, rows: int) -> int:
 
 def _check_matrix(matrix: Tensor, name: str, *, any_stride: bool = False) -> Tensor:
     if matrix.ndim != 2:
-        raise ValueError(
-            f"{name} has shape {tuple(matrix.shape)}; the kernels take matrices (M, N). Flatten the leading dimensions first."
-        )
+        raise ValueError(f"{name} has shape {tuple(matrix.shape)}; the kernels take matrices (M, N). Flatten the leading dimensions first.")
     if not any_stride and matrix.shape[1] > 1 and matrix.stride(1) != 1:
-        raise ValueError(
-            f"the columns of {name} are {matrix.stride(1)} elements apart; the kernels take rows of packed elements."
-        )
+        raise ValueError(f"the columns of {name} are {matrix.stride(1)} elements apart; the kernels take rows of packed elements.")
     return matrix
 
 

@@ -62,8 +62,7 @@ class ExercisePanel(ipywidgets.VBox):
         self.exercise = exercise
         self.verdict: Verdict | None = None
         self._buttons = {
-            name: ipywidgets.Button(description=name, tooltip=tip, layout=ipywidgets.Layout(width="auto"))
-            for name, tip in _TIPS.items()
+            name: ipywidgets.Button(description=name, tooltip=tip, layout=ipywidgets.Layout(width="auto")) for name, tip in _TIPS.items()
         }
         self._buttons["Check"].button_style = "primary"
         for name, action in {
@@ -156,9 +155,7 @@ class ExercisePanel(ipywidgets.VBox):
         self._show_code()
         self._show_last()
         kept = f" Your version is kept as {html.escape(paths.shown(copy))}." if copy else ""
-        self._extra.value = write_box(
-            f"The file is as the course wrote it.{kept} Reload it in the editor if it is open there."
-        )
+        self._extra.value = write_box(f"The file is as the course wrote it.{kept} Reload it in the editor if it is open there.")
 
     def _ask(self, question: str, action: Callable[[], None]) -> None:
         self._clear()
@@ -196,9 +193,7 @@ class ExercisePanel(ipywidgets.VBox):
             where = traceback.extract_tb(fault.__traceback__)[-1]
             words = f"{type(fault).__name__}: {fault} ({where.name}, line {where.lineno})"
             self._extra.value = write_box(
-                write_inline(f"The course itself failed: {words}. Run `course doctor`, and report these words."),
-                "bad",
-                "alert",
+                write_inline(f"The course itself failed: {words}. Run `course doctor`, and report these words."), "bad", "alert"
             )
         finally:
             for button in controls:
@@ -224,11 +219,7 @@ class ExercisePanel(ipywidgets.VBox):
             return
         try:
             self._result.value = "<small>The last verdict:</small>" + write_verdict(from_dict(last), self.exercise)
-        except (
-            KeyError,
-            TypeError,
-            ValueError,
-        ):  # another version of the course wrote the verdict; the next check replaces it
+        except (KeyError, TypeError, ValueError):  # another version of the course wrote the verdict; the next check replaces it
             self._result.value = write_box("The last verdict is from another version of the course. Check again.")
 
     def _repr_mimebundle_(self, include: Any = None, exclude: Any = None, **kwargs: Any) -> dict[str, Any]:

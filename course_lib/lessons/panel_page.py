@@ -19,18 +19,7 @@ from course_lib.base import paths
 from course_lib.base.tab import IN_TAB
 from course_lib.base.text import make_visible
 from course_lib.catalog import Exercise, texts
-from course_lib.grading.public import (
-    ERROR,
-    FAIL,
-    GRADER_FAULT,
-    NOT_ATTEMPTED,
-    PASS,
-    SIGNS,
-    Report,
-    Verdict,
-    make_report,
-    quote_line,
-)
+from course_lib.grading.public import ERROR, FAIL, GRADER_FAULT, NOT_ATTEMPTED, PASS, SIGNS, Report, Verdict, make_report, quote_line
 
 _LOOKS = {PASS: "good", FAIL: "bad", ERROR: "bad", NOT_ATTEMPTED: "open", GRADER_FAULT: "bad"}
 _AROUND = 3  # unchanged lines that are shown before and after a difference
@@ -67,8 +56,7 @@ def write_task(exercise: Exercise) -> str:
     docstring = ast.get_docstring(ast.parse(texts.make_unsolved_text(exercise))) or ""
     paragraphs = docstring.split("\n\n")[1:-1]  # the first repeats the title, the last says how to check
     body = "".join(
-        f"<pre>{html.escape(p)}</pre>" if p.startswith("    ") else f"<p>{write_inline(' '.join(p.split()))}</p>"
-        for p in paragraphs
+        f"<pre>{html.escape(p)}</pre>" if p.startswith("    ") else f"<p>{write_inline(' '.join(p.split()))}</p>" for p in paragraphs
     )
     effort = "●" * exercise.difficulty + "○" * (5 - exercise.difficulty)
     title = (
@@ -87,8 +75,7 @@ def write_link(exercise: Exercise) -> str:
     unsolved = texts.make_unsolved_text(exercise)
     todo = " and ".join(mark for mark in ("YOUR CODE", "REPAIR") if f"# {mark}" in unsolved)
     return write_box(
-        f"{_opener(relative, f'Open {relative} beside this notebook')}, work on the parts marked {todo}, save, then press Check.",
-        role=None,
+        f"{_opener(relative, f'Open {relative} beside this notebook')}, work on the parts marked {todo}, save, then press Check.", role=None
     )
 
 
@@ -144,9 +131,7 @@ def _colour(code: str, first: int = 1) -> str:
 
 def write_code(title: str, code: str, first: int = 1) -> str:
     """Write code that the learner can fold away; ``first`` is the number of its first line."""
-    return write_box(
-        f"<details open><summary>{html.escape(title)}</summary>{_colour(code, first)}</details>", role=None
-    )
+    return write_box(f"<details open><summary>{html.escape(title)}</summary>{_colour(code, first)}</details>", role=None)
 
 
 def write_difference(exercise: Exercise, yours: str) -> str:
@@ -185,20 +170,11 @@ def _fold(alike: list[str], *, first: bool, last: bool) -> list[str]:
 def write_verdict(verdict: Verdict, exercise: Exercise) -> str:
     told = make_report(verdict, exercise)
     cause = f"<b>{write_inline(told.cause)}</b>" if verdict.headline else write_inline(told.cause)
-    parts = [
-        f'<b class="course-status">{html.escape(told.headline)}</b>',
-        f"<p>{cause}</p>",
-        _finding(told),
-    ]
-    parts += [
-        write_quotation(told),
-        *(f"<p>{write_inline(text)}</p>" for text in (told.question, told.common) if text),
-    ]
+    parts = [f'<b class="course-status">{html.escape(told.headline)}</b>', f"<p>{cause}</p>", _finding(told)]
+    parts += [write_quotation(told), *(f"<p>{write_inline(text)}</p>" for text in (told.question, told.common) if text)]
     if told.printed:
         who = "grader" if verdict.status == GRADER_FAULT else "kernel" if exercise.kind == "kernel" else "function"
-        parts.append(
-            f"<details><summary>What the {who} printed</summary><pre>{html.escape(told.printed)}</pre></details>"
-        )
+        parts.append(f"<details><summary>What the {who} printed</summary><pre>{html.escape(told.printed)}</pre></details>")
     if verdict.cases:
         rows = "".join(
             f"<tr><td>{SIGNS.get(c.status, '–')} {html.escape(c.status)}</td><td>{html.escape(c.name)}</td>"
@@ -217,8 +193,7 @@ def write_verdict(verdict: Verdict, exercise: Exercise) -> str:
 def _finding(told: Report) -> str:
     """Write the first failing case, with the numbers side by side."""
     rows = "".join(
-        f"<tr><td>{html.escape(name)}</td><td><code>{html.escape(value.strip())}</code></td></tr>"
-        for name, value in told.numbers
+        f"<tr><td>{html.escape(name)}</td><td><code>{html.escape(value.strip())}</code></td></tr>" for name, value in told.numbers
     )
     pieces = [
         f"<div>Smallest failing case: {html.escape(told.case)}</div>" if told.case else "",
@@ -235,16 +210,10 @@ def write_quotation(told: Report) -> str:
     shown, name = quote_line(told.place), f"{told.file}:{told.place.line}"
     relative = _in_server(paths.located(told.place.file))
     link = _opener(relative, name) if relative else f"<code>{html.escape(name)}</code>"
-    before, marked, after = (
-        shown.source[: shown.start],
-        shown.source[shown.start : shown.end],
-        shown.source[shown.end :],
-    )
+    before, marked, after = (shown.source[: shown.start], shown.source[shown.start : shown.end], shown.source[shown.end :])
     # The text is underlined as well: with wide characters the carets may be misplaced, since these are seldom two columns wide.
     line = f"{html.escape(before)}<u>{html.escape(marked)}</u>{html.escape(after)}"
-    below = (
-        f"\n{shown.below}{shown.carets} <b class='course-mark'>{html.escape(shown.label)}</b>" if shown.carets else ""
-    )
+    below = f"\n{shown.below}{shown.carets} <b class='course-mark'>{html.escape(shown.label)}</b>" if shown.carets else ""
     return f"<div>{told.place.lead} {link}<pre>{shown.gutter}{line}{below}</pre></div>"
 
 

@@ -128,9 +128,7 @@ def read_lesson(lesson: str) -> dict[str, Question]:
     with file.open("rb") as opened:
         entries = tomllib.load(opened)["prediction"]
     questions = [
-        Question(
-            **entry | {"choices": tuple(entry.get("choices", ())), "cells": tuple(map(tuple, entry.get("cells", ())))}
-        )
+        Question(**entry | {"choices": tuple(entry.get("choices", ())), "cells": tuple(map(tuple, entry.get("cells", ())))})
         for entry in entries
     ]
     for question in questions:
@@ -148,9 +146,7 @@ def find(prediction_id: str) -> Question:
     """
     questions = read_lesson(prediction_id[:2])
     if prediction_id not in questions:
-        raise CourseError(
-            f"there is no prediction {prediction_id!r}. Lesson {prediction_id[:2]} has {', '.join(questions) or 'none'}."
-        )
+        raise CourseError(f"there is no prediction {prediction_id!r}. Lesson {prediction_id[:2]} has {', '.join(questions) or 'none'}.")
     return questions[prediction_id]
 
 
@@ -177,15 +173,10 @@ class Predict(ipywidgets.VBox):
         self._surprise = _make_button("A surprise", lambda: self._judge(surprised=True))
         buttons = ipywidgets.HBox([self._commit, self._skip])
         kind = ipywidgets.VBox if question.kind in ("choice", "cells") else ipywidgets.HBox
-        self._row = kind(
-            [self._field, buttons],
-            layout=ipywidgets.Layout(flex_flow="row wrap" if kind is ipywidgets.HBox else "column"),
-        )
+        self._row = kind([self._field, buttons], layout=ipywidgets.Layout(flex_flow="row wrap" if kind is ipywidgets.HBox else "column"))
         self._judging = ipywidgets.HBox([self._as_expected, self._surprise], layout=ipywidgets.Layout(display="none"))
         self._revealed = ipywidgets.HTML()
-        asked = ipywidgets.HTML(
-            BOX_STYLE + _ASLEEP + write_box(f"<b>Predict.</b> {write_inline(question.question)}", "task", role=None)
-        )
+        asked = ipywidgets.HTML(BOX_STYLE + _ASLEEP + write_box(f"<b>Predict.</b> {write_inline(question.question)}", "task", role=None))
         super().__init__([asked, self._row, self._revealed, self._judging])
         self.add_class("course-exercise")
         if before := progress.read_predictions().get(question.id):
@@ -248,9 +239,7 @@ class Predict(ipywidgets.VBox):
         asked = self.question.question
         live = super()._repr_mimebundle_(**kwargs) or {}
         labels = _write_labels(self.question)
-        still = write_box(
-            f"<b>Predict.</b> {write_inline(asked)}{labels}<p><em>Run this cell to answer.</em></p>", "task", role=None
-        )
+        still = write_box(f"<b>Predict.</b> {write_inline(asked)}{labels}<p><em>Run this cell to answer.</em></p>", "task", role=None)
         text = f"Predict. {asked}"
         return {"text/html": BOX_STYLE + still, "text/plain": text} | {k: v for k, v in live.items() if k == VIEW}
 
@@ -299,9 +288,7 @@ def write_review(lesson: str) -> str:
     questions, made = read_lesson(lesson), progress.read_predictions()
     here = {key: made[key] for key in questions if key in made}
     surprises = [key for key, prediction in here.items() if prediction.surprised]
-    summed = (
-        f", {len(here) - len(surprises)} as you thought." if here else ". What you predict above is summed up here."
-    )
+    summed = f", {len(here) - len(surprises)} as you thought." if here else ". What you predict above is summed up here."
     told = f"<p><b>{len(here)} of {format_count(len(questions), 'prediction')} made</b>{summed}</p>"
     rows = "".join(
         f"<li>{write_inline(questions[key].question)} You said {html.escape(here[key].said)}; it is {write_inline(questions[key].write(questions[key].answer))}.</li>"
@@ -351,18 +338,12 @@ def _read_cells(question: Question, said: str) -> list[tuple[int, int]] | None:
     found = []
     for row, labels in re.findall(r"row (\d+): (.*?)(?=; row \d+: |$)", said):
         names = question.cells[int(row)] if int(row) < len(question.cells) else ()
-        found += [
-            (int(row), column)
-            for column, name in enumerate(names)
-            if {name, f"column {column}"} & set(labels.split(", "))
-        ]
+        found += [(int(row), column) for column, name in enumerate(names) if {name, f"column {column}"} & set(labels.split(", "))]
     return found if found and question.write(found) == said else None
 
 
 def _write_labels(question: Question) -> str:
-    rows = "".join(
-        f"<tr>{''.join(f'<td>{html.escape(label)}</td>' for label in labels)}</tr>" for labels in question.cells
-    )
+    rows = "".join(f"<tr>{''.join(f'<td>{html.escape(label)}</td>' for label in labels)}</tr>" for labels in question.cells)
     return f'<table class="course-cells">{rows}</table>' if rows else ""
 
 
@@ -370,16 +351,12 @@ def _make_field(question: Question) -> Any:
     if question.kind == "cells":
         return _CellsField(question.cells)
     if question.kind == "choice":
-        return ipywidgets.RadioButtons(
-            options=question.choices, value=None, layout=ipywidgets.Layout(width="auto"), disabled=False
-        )
+        return ipywidgets.RadioButtons(options=question.choices, value=None, layout=ipywidgets.Layout(width="auto"), disabled=False)
     # A screen reader reads a description as the field's name, but not a tooltip.
     named = {"description": "Your prediction", "style": {"description_width": "initial"}}
     if question.kind == "number":
         return _NumberField(placeholder=question.unit or "a number", layout=ipywidgets.Layout(width="290px"), **named)
-    return ipywidgets.Text(
-        placeholder="in a few words", layout=ipywidgets.Layout(width="520px", max_width="100%"), **named
-    )
+    return ipywidgets.Text(placeholder="in a few words", layout=ipywidgets.Layout(width="520px", max_width="100%"), **named)
 
 
 class _CellsField(ipywidgets.VBox):
@@ -388,23 +365,17 @@ class _CellsField(ipywidgets.VBox):
     def __init__(self, cells: Sequence[Sequence[str]]) -> None:
         self._buttons = {
             (row, column): ipywidgets.ToggleButton(
-                description=label,
-                tooltip=f"row {row}, column {column}",
-                layout=ipywidgets.Layout(width="auto", min_width="4em"),
+                description=label, tooltip=f"row {row}, column {column}", layout=ipywidgets.Layout(width="auto", min_width="4em")
             )
             for row, labels in enumerate(cells)
             for column, label in enumerate(labels)
         }
         grid = ipywidgets.GridBox(
             list(self._buttons.values()),
-            layout=ipywidgets.Layout(
-                grid_template_columns=f"repeat({len(cells[0])}, max-content)", grid_gap="2px", overflow="auto"
-            ),
+            layout=ipywidgets.Layout(grid_template_columns=f"repeat({len(cells[0])}, max-content)", grid_gap="2px", overflow="auto"),
         )
         grid.add_class("course-cells")
-        super().__init__(
-            [ipywidgets.HTML("<span>Click each cell that you mean; a second click takes it back.</span>"), grid]
-        )
+        super().__init__([ipywidgets.HTML("<span>Click each cell that you mean; a second click takes it back.</span>"), grid])
 
     @property
     def cells(self) -> list[tuple[int, int]]:

@@ -109,8 +109,7 @@ def copy_buffers(job: LaunchJob) -> Copies:
     pointers = {tensor.name: launch.pointer(places[tensor.name], tensor.dtype) for tensor in job.tensors}
     regions = [Region(t.name, places[t.name], t.itemsize, t.shape, t.strides) for t in job.tensors]
     values = [
-        pointers[value] if kind == "tensor" else launch.integer(value) if type(value) is int else value
-        for kind, value in job.arguments
+        pointers[value] if kind == "tensor" else launch.integer(value) if type(value) is int else value for kind, value in job.arguments
     ]
     return Copies(memory, places, regions, values)
 
@@ -137,9 +136,7 @@ def make_job(kernel: Any, grid: Any, arguments: Sequence[Any], named: Mapping[st
         raise CourseError(f"`{name}` has no parameter `{unknown[0]}`; it has {', '.join(parameters)}.")
     if len(arguments) > len(parameters):
         raise CourseError(f"`{name}` has {len(parameters)} parameters, and {len(arguments)} arguments were given.")
-    given = dict(zip(parameters, arguments, strict=False)) | {
-        key: value for key, value in named.items() if key in parameters
-    }
+    given = dict(zip(parameters, arguments, strict=False)) | {key: value for key, value in named.items() if key in parameters}
     missing = [key for key, parameter in parameters.items() if key not in given and parameter.needed]
     if missing:
         raise CourseError(f"`{name}` lacks an argument for `{missing[0]}`.")
@@ -158,9 +155,7 @@ def make_job(kernel: Any, grid: Any, arguments: Sequence[Any], named: Mapping[st
         if in_order:
             ordered.append(("tensor", tensors[-1].name) if hasattr(value, "untyped_storage") else ("value", value))
         elif hasattr(value, "untyped_storage"):
-            raise CourseError(
-                f"`{key}` of `{name}` stands behind a constant; the map needs a kernel whose tensors come first."
-            )
+            raise CourseError(f"`{key}` of `{name}` stands behind a constant; the map needs a kernel whose tensors come first.")
         else:
             constants[key] = value
     if not tensors:
@@ -190,10 +185,7 @@ def _read_parameters(kernel: Any) -> tuple[str, dict[str, _Parameter]]:
                 names = (*node.args.posonlyargs, *node.args.args)
                 without = len(names) - len(node.args.defaults)
                 annotated = [ast.unparse(argument.annotation) if argument.annotation else "" for argument in names]
-                return kernel.name, {
-                    argument.arg: _Parameter(i < without, "constexpr" in annotated[i])
-                    for i, argument in enumerate(names)
-                }
+                return kernel.name, {argument.arg: _Parameter(i < without, "constexpr" in annotated[i]) for i, argument in enumerate(names)}
         raise CourseError(f"{kernel.file} has no function `{kernel.name}`.")
     function = kernel
     while not inspect.isfunction(function):
@@ -212,9 +204,7 @@ def _read_grid(grid: Any, given: Mapping[str, Any]) -> tuple[int, ...]:
     grid = tuple(int(size) for size in (grid if isinstance(grid, (tuple, list)) else (grid,)))
     programs = int(np.prod(grid, dtype=np.int64))
     if not 1 <= len(grid) <= 3 or min(grid) < 1 or programs > MOST_PROGRAMS:
-        raise CourseError(
-            f"the map takes a grid of 1 to 3 sizes and 1 to {MOST_PROGRAMS} programs; this one is {grid}. Use fewer rows."
-        )
+        raise CourseError(f"the map takes a grid of 1 to 3 sizes and 1 to {MOST_PROGRAMS} programs; this one is {grid}. Use fewer rows.")
     return grid
 
 
@@ -226,9 +216,7 @@ def _copy_tensor(parameter: str, value: Any, buffers: list[bytes], of_storage: d
     key = (str(value.device), storage.data_ptr())
     if key not in of_storage:
         if storage.nbytes() + sum(map(len, buffers)) > MOST_BYTES:
-            raise CourseError(
-                f"the tensors take more than {MOST_BYTES >> 20} MiB, too much to copy for a map. Use fewer rows."
-            )
+            raise CourseError(f"the tensors take more than {MOST_BYTES >> 20} MiB, too much to copy for a map. Use fewer rows.")
         of_storage[key] = len(buffers)
         flat = torch.empty(0, dtype=torch.uint8, device=value.device).set_(storage)
         buffers.append(flat.cpu().numpy().tobytes())
@@ -243,9 +231,7 @@ def _name_dtype(dtype: Any) -> str:
     known = {"float64": "fp64", "float32": "fp32", "float16": "fp16", "bfloat16": "bf16", "bool": "int1"}
     if name in known or name.startswith(("int", "uint")):
         return known.get(name, name)
-    raise CourseError(
-        f"a tensor of {dtype} cannot be mapped; it can be floating point of 16 to 64 bits, integer or bool."
-    )
+    raise CourseError(f"a tensor of {dtype} cannot be mapped; it can be floating point of 16 to 64 bits, integer or bool.")
 
 
 # ---- the second process, seen from the first
@@ -276,9 +262,7 @@ def interpret_apart(function: Callable[..., Any], kernel: Any, job: LaunchJob, s
     except JobFailure as failure:
         raise CourseError(_describe_end(failure.answer, seconds)) from None
     except WorkerFailure as failed:
-        raise CourseError(
-            f"the process that interprets kernels did not start (it {failed}). `course doctor` looks."
-        ) from None
+        raise CourseError(f"the process that interprets kernels did not start (it {failed}). `course doctor` looks.") from None
     with expect_sense():
         answer, refused = _to_bytes(answer["answer"]), str(answer["refused"])
     if refused:
@@ -302,9 +286,7 @@ def expect_sense() -> Iterator[None]:
 
 def _describe_end(answer: JobAnswer, seconds: float) -> str:
     if answer.cause_of_end == "timed out" and answer.stage is not Stage.STARTING:
-        return (
-            f"the kernel did not end within {seconds:g} seconds in the interpreter, and was stopped. Does a loop wait?"
-        )
+        return f"the kernel did not end within {seconds:g} seconds in the interpreter, and was stopped. Does a loop wait?"
     how = f"with code {answer.exit_code}" if answer.exit_code is not None else f"({answer.cause_of_end})"
     said = (answer.printed.strip().splitlines() or ["it printed nothing"])[-1][:300]
     return f"the process that interprets the kernel ended {how}: {said}"
@@ -385,16 +367,11 @@ def _run(folder: Path, plain: dict[str, Any]) -> Any:
     except NoKernel:
         raise CourseError(f"{file} has no @triton.jit function named `{plain['kernel']}`.") from None
     except BaseException as raised:  # the learner's file can raise anything while it is imported
-        lines = [
-            frame.lineno
-            for frame in traceback.extract_tb(raised.__traceback__)
-            if frame.filename == str(units.files[0])
-        ]
+        lines = [frame.lineno for frame in traceback.extract_tb(raised.__traceback__) if frame.filename == str(units.files[0])]
         line = lines[-1] if lines else getattr(raised, "lineno", None)
         raise CourseError(f"{file}{f', line {line}' if line else ''}: {type(raised).__name__}: {raised}.") from raised
     tensors = [
-        Tensor(**described | {"shape": tuple(described["shape"]), "strides": tuple(described["strides"])})
-        for described in plain["tensors"]
+        Tensor(**described | {"shape": tuple(described["shape"]), "strides": tuple(described["strides"])}) for described in plain["tensors"]
     ]
     arguments = [(kind, value if kind == "tensor" else units.decode(value)) for kind, value in plain["arguments"]]
     constexprs = {name: units.decode(value) for name, value in plain["constexprs"].items()}

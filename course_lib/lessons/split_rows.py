@@ -98,9 +98,7 @@ def run_two_rows(kernel: Any, room: int, seeds: Iterable[int] = range(20)) -> li
 def run_flag_apart(seeds: Iterable[int] = range(20)) -> list[Interleaving]:
     """Run :func:`flag_apart_kernel` on row 0, once per seed."""
     part, zeros = torch.tensor(PARTS[0], dtype=torch.int32), torch.zeros(CHUNKS, dtype=torch.int32)
-    return interleaved(
-        flag_apart_kernel, (CHUNKS,), part, zeros, zeros.clone(), zeros.clone(), seeds=seeds, CHUNKS=CHUNKS
-    )
+    return interleaved(flag_apart_kernel, (CHUNKS,), part, zeros, zeros.clone(), zeros.clone(), seeds=seeds, CHUNKS=CHUNKS)
 
 
 def add_up(kernel: Any, parts: Sequence[float]) -> list[float]:

@@ -136,9 +136,7 @@ def make_plan(wanted: Step, attempt: Try) -> Plan:
     if not isinstance(attempt.arguments, tuple):
         for name, argument in attempt.arguments.items():
             if isinstance(argument, Out):
-                builder.add_output(
-                    name, argument.dtype, expected[name], attempt.within, argument.stride, argument.start
-                )
+                builder.add_output(name, argument.dtype, expected[name], attempt.within, argument.stride, argument.start)
             else:
                 _add_argument(builder, name, argument)
         return builder.build(wanted.entry_point, attempt.grid, dict(attempt.constexprs), attempt.orders)
@@ -186,9 +184,7 @@ def _check_value(wanted: Step, text: str, names: dict[str, Any]) -> Verdict:
         kind = type(names[name]).__name__
         return _fail_value(wanted, f"{shown} This step cannot use a value of type `{kind}`: {type(unfit).__name__}: {unfit}", "")  # fmt: skip
     if why_not:
-        return _fail_value(
-            wanted, f"{shown} {make_sentence(why_not)}", "" if why_not.endswith("?") else wanted.question
-        )
+        return _fail_value(wanted, f"{shown} {make_sentence(why_not)}", "" if why_not.endswith("?") else wanted.question)
     return Verdict(wanted.id, PASS, "none", "The value is right.", mode="value")
 
 
@@ -212,10 +208,7 @@ def _is_unchanged(text: str, unsolved: str, name: str) -> bool:
 
 def _binds(statement: ast.stmt, name: str) -> bool:
     """Return whether the statement assigns ``name``."""
-    return any(
-        isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store) and node.id == name
-        for node in ast.walk(statement)
-    )
+    return any(isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store) and node.id == name for node in ast.walk(statement))
 
 
 def _write(wanted: Step, verdict: Verdict, kept: str) -> Outcome:
@@ -225,9 +218,7 @@ def _write(wanted: Step, verdict: Verdict, kept: str) -> Outcome:
         parts, lines = [f"<p>{write_inline(wanted.debrief)}</p>"], [wanted.debrief]
     elif verdict.status == NOT_ATTEMPTED:
         mark = "REPAIR" if "# REPAIR" in step_cells.make_unsolved(wanted.id) else "YOUR CODE"
-        told = (
-            f"The part marked {mark} is as the course wrote it. Change it, then run this cell: it is checked at once."
-        )
+        told = f"The part marked {mark} is as the course wrote it. Change it, then run this cell: it is checked at once."
         parts, lines = [f"<p>{told}</p>"], [told]
     else:
         parts, lines = _write_failure(wanted, verdict)
@@ -251,8 +242,7 @@ def _write_failure(wanted: Step, verdict: Verdict) -> tuple[list[str], list[str]
         if first.element:
             numbers = {f"expected {first.element}": first.want, "got": first.got}
             rows = "".join(
-                f"<tr><td>{html.escape(name)}</td><td><code>{_show_number(value)}</code></td></tr>"
-                for name, value in numbers.items()
+                f"<tr><td>{html.escape(name)}</td><td><code>{_show_number(value)}</code></td></tr>" for name, value in numbers.items()
             )
             parts.append(f"<table>{rows}</table>")
             lines += [f"{name}: {_show_number(value)}" for name, value in numbers.items()]
@@ -267,16 +257,12 @@ def _write_failure(wanted: Step, verdict: Verdict) -> tuple[list[str], list[str]
         below = f"{shown.below}{shown.carets} {shown.label}".rstrip() if shown.carets else ""
         where = f"{verdict.place.lead} line {verdict.place.line}"
         lines += [f"{where.strip().capitalize()}:", f"{shown.gutter}{shown.source}", *([below] if below else [])]
-        parts.append(
-            f"<div>{where.strip().capitalize()} of this cell:</div><pre>{shown.gutter}{code}\n{html.escape(below)}</pre>"
-        )
+        parts.append(f"<div>{where.strip().capitalize()} of this cell:</div><pre>{shown.gutter}{code}\n{html.escape(below)}</pre>")
     if verdict.question:
         parts.append(f"<p>{write_inline(verdict.question)}</p>")
         lines.append(verdict.question)
     if verdict.printed:
-        parts.append(
-            f"<details><summary>What it printed in the check</summary><pre>{html.escape(verdict.printed)}</pre></details>"
-        )
+        parts.append(f"<details><summary>What it printed in the check</summary><pre>{html.escape(verdict.printed)}</pre></details>")
     return parts, lines
 
 

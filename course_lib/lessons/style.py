@@ -63,13 +63,7 @@ GROUPS: dict[str, dict[str, str]] = {
         "tutorial": "#8C8C8C",
         "floor": "#1A1A1A",
     },
-    "states": {
-        "active": "#56B4E9",
-        "masked": "#B9B9B9",
-        "done": "#A6E0BE",
-        "waiting": "#FFFFFF",
-        "fault": "#FF9E66",
-    },
+    "states": {"active": "#56B4E9", "masked": "#B9B9B9", "done": "#A6E0BE", "waiting": "#FFFFFF", "fault": "#FF9E66"},
 }
 COLOURS: dict[str, str] = {key: colour for group in GROUPS.values() for key, colour in group.items()}
 
@@ -125,9 +119,7 @@ RC: dict[Any, Any] = {
     "axes.spines.top": False,
     "axes.spines.right": False,
     "axes.prop_cycle": cycler(
-        color=list(GROUPS["providers"].values())[:8],
-        linestyle=["-", "--", "-.", ":", "-", "--", "-.", ":"],
-        marker=list("osD^vPX*"),
+        color=list(GROUPS["providers"].values())[:8], linestyle=["-", "--", "-.", ":", "-", "--", "-.", ":"], marker=list("osD^vPX*")
     ),
     "grid.color": GRID,
     "grid.linewidth": 0.8,
@@ -286,7 +278,5 @@ def png(figure: Figure, alt: str) -> bytes:
     """Return the figure as PNG bytes with ``alt`` in its Description field. The same figure gives the same bytes."""
     FigureCanvasAgg(figure)
     out = io.BytesIO()
-    figure.savefig(
-        out, format="png", dpi=DPI, facecolor=figure.get_facecolor(), metadata={"Description": alt, "Software": None}
-    )
+    figure.savefig(out, format="png", dpi=DPI, facecolor=figure.get_facecolor(), metadata={"Description": alt, "Software": None})
     return out.getvalue()

@@ -121,9 +121,7 @@ def try_launch(N: int, rows: int, num_warps: int, num_stages: int) -> Tried:
     half, single = Pointer("fp16"), Pointer("fp32")
     arguments = [*[half] * 3, *[single] * 2, half, *[single] * 2, N, 1, N, 1, N, 32768, N]
     constants = {"ROWS": rows, "BLOCK": N, "FULL": True, "STAGES": num_stages, **_CONSTANTS}
-    report = compile_report(
-        norm_backward_persistent_kernel, arguments, constants, num_warps=num_warps, arch=ARCH, disassemble=False
-    )
+    report = compile_report(norm_backward_persistent_kernel, arguments, constants, num_warps=num_warps, arch=ARCH, disassemble=False)
     programs = residency(ARCH, report.registers, report.shared_bytes, num_warps).warps // num_warps
     tile = _MATRICES * rows * N * _ITEMSIZE
     over_floor = _time_over_floor(N, rows, num_warps, num_stages, programs) if course_lib.MODE == "gpu" else None
@@ -149,9 +147,7 @@ def _time_over_floor(N: int, rows: int, num_warps: int, num_stages: int, program
         def call() -> torch.Tensor:
             dx = torch.empty_like(v.x)
             partials = [torch.empty((P, N), dtype=torch.float32, device=dx.device) for _ in range(2)]
-            _KERNEL[(P,)](
-                v.dy, v.x, v.w, mean, rstd, dx, *partials, N, 1, N, 1, N, M, N, num_warps=num_warps, **constants
-            )
+            _KERNEL[(P,)](v.dy, v.x, v.w, mean, rstd, dx, *partials, N, 1, N, 1, N, M, N, num_warps=num_warps, **constants)
             return dx
 
         return call

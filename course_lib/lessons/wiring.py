@@ -93,9 +93,7 @@ BUGS: dict[str, Function] = {
 }
 
 
-def find_gradients(
-    function: Function, loss_of: Callable[[Tensor, Tensor], Tensor], x: Tensor
-) -> list[list[Tensor | None]]:
+def find_gradients(function: Function, loss_of: Callable[[Tensor, Tensor], Tensor], x: Tensor) -> list[list[Tensor | None]]:
     """Return the gradients of x, w and b for a loss of y and x: first those of ``function``, then those of PyTorch."""
     w, b = draw(N, seed=1, mean=1.0), draw(N, seed=2)
     mine, true = ([t.detach().clone().requires_grad_() for t in (start, w, b)] for start in (x, x.float()))

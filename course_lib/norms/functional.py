@@ -29,11 +29,7 @@ _DTYPES = (torch.float32, torch.float16, torch.bfloat16, torch.float64)
 
 
 def layer_norm(
-    input: Tensor,
-    normalized_shape: Sequence[int],
-    weight: Tensor | None = None,
-    bias: Tensor | None = None,
-    eps: float = 1e-5,
+    input: Tensor, normalized_shape: Sequence[int], weight: Tensor | None = None, bias: Tensor | None = None, eps: float = 1e-5
 ) -> Tensor:
     """Layer normalisation over the last ``len(normalized_shape)`` dimensions.
 
@@ -62,9 +58,7 @@ def layer_norm(
     return _shape_as(y, input)
 
 
-def rms_norm(
-    input: Tensor, normalized_shape: Sequence[int], weight: Tensor | None = None, eps: float | None = None
-) -> Tensor:
+def rms_norm(input: Tensor, normalized_shape: Sequence[int], weight: Tensor | None = None, eps: float | None = None) -> Tensor:
     """Root-mean-square normalisation over the last ``len(normalized_shape)`` dimensions.
 
     Signature and errors follow :func:`torch.nn.functional.rms_norm`.
@@ -91,11 +85,7 @@ def rms_norm(
 
 
 def add_rms_norm(
-    input: Tensor,
-    residual: Tensor,
-    normalized_shape: Sequence[int],
-    weight: Tensor | None = None,
-    eps: float | None = None,
+    input: Tensor, residual: Tensor, normalized_shape: Sequence[int], weight: Tensor | None = None, eps: float | None = None
 ) -> tuple[Tensor, Tensor]:
     """``total = input + residual`` and its RMSNorm, with ``total`` read and written once.
 
@@ -113,9 +103,7 @@ def add_rms_norm(
     if input.numel() == 0:
         return _normalise_nothing(input, weight), input + residual
     run = _choose_eager(_AddRMSNorm, _add_rms_norm_outputs, input, residual, weight) or _add_rms_norm
-    y, total, *_ = run(
-        _view_as_matrix(input, N), _view_as_matrix(residual, N), _flatten(weight), _resolve_eps(eps, input)
-    )
+    y, total, *_ = run(_view_as_matrix(input, N), _view_as_matrix(residual, N), _flatten(weight), _resolve_eps(eps, input))
     return _shape_as(y, input), _shape_as(total, input)
 
 
@@ -143,9 +131,7 @@ def add_layer_norm(
     if input.numel() == 0:
         return _normalise_nothing(input, weight, bias), input + residual
     run = _choose_eager(_AddLayerNorm, _add_layer_norm_outputs, input, residual, weight, bias) or _add_layer_norm
-    y, total, *_ = run(
-        _view_as_matrix(input, N), _view_as_matrix(residual, N), _flatten(weight), _flatten(bias), float(eps)
-    )
+    y, total, *_ = run(_view_as_matrix(input, N), _view_as_matrix(residual, N), _flatten(weight), _flatten(bias), float(eps))
     return _shape_as(y, input), _shape_as(total, input)
 
 
@@ -156,9 +142,7 @@ def _check(name: str, input: Tensor, normalized_shape: Sequence[int], **paramete
     if not isinstance(input, Tensor):
         raise TypeError(f"{name}(): argument 'input' must be Tensor, not {type(input).__name__}")
     if isinstance(normalized_shape, int) or not all(isinstance(size, int) for size in normalized_shape):
-        raise TypeError(
-            f"{name}(): argument 'normalized_shape' must be tuple of ints, not {type(normalized_shape).__name__}"
-        )
+        raise TypeError(f"{name}(): argument 'normalized_shape' must be tuple of ints, not {type(normalized_shape).__name__}")
     shape = list(normalized_shape)
     if not shape:
         raise RuntimeError(
@@ -180,20 +164,14 @@ def _check(name: str, input: Tensor, normalized_shape: Sequence[int], **paramete
                 f"and normalized_shape = {shape}"
             )
         if tensor.dtype not in _DTYPES:
-            raise NotImplementedError(
-                f'"{name}" not implemented for a {which} of {tensor.dtype}: it takes fp16, bf16, fp32 and fp64'
-            )
+            raise NotImplementedError(f'"{name}" not implemented for a {which} of {tensor.dtype}: it takes fp16, bf16, fp32 and fp64')
         if tensor.device != input.device:
-            raise RuntimeError(
-                f"Expected all tensors on one device, but {which} is on {tensor.device} and input on {input.device}"
-            )
+            raise RuntimeError(f"Expected all tensors on one device, but {which} is on {tensor.device} and input on {input.device}")
 
 
 def _check_alike(input: Tensor, residual: Tensor) -> None:
     if (residual.shape, residual.dtype, residual.device) != (input.shape, input.dtype, input.device):
-        raise RuntimeError(
-            f"Expected residual to be as input, but got {_describe(residual)} and input {_describe(input)}"
-        )
+        raise RuntimeError(f"Expected residual to be as input, but got {_describe(residual)} and input {_describe(input)}")
 
 
 def _describe(tensor: Tensor) -> str:
@@ -243,15 +221,9 @@ def _on_device_of(tensor: Tensor) -> contextlib.AbstractContextManager:
 _PLAIN = (Tensor, torch.nn.Parameter)
 
 
-def _choose_eager(
-    function: type[torch.autograd.Function], forward: Callable, input: Tensor, *others: Tensor | None
-) -> Callable | None:
+def _choose_eager(function: type[torch.autograd.Function], forward: Callable, input: Tensor, *others: Tensor | None) -> Callable | None:
     """What to call for plain tensors outside torch.compile and functorch; None where the operator is needed."""
-    if (
-        torch.compiler.is_compiling()
-        or torch._C._are_functorch_transforms_active()
-        or torch._C._len_torch_dispatch_stack()
-    ):
+    if torch.compiler.is_compiling() or torch._C._are_functorch_transforms_active() or torch._C._len_torch_dispatch_stack():
         return None
     needs_gradient = False
     for tensor in (input, *others):
@@ -269,9 +241,7 @@ def _infer_layer_norm(x: Tensor, weight: Tensor | None, bias: Tensor | None, eps
     return layer_norm_forward(x, weight, bias, eps, save=False)
 
 
-def _add_rms_norm_outputs(
-    x: Tensor, residual: Tensor, weight: Tensor | None, eps: float
-) -> tuple[Tensor, Tensor, Tensor]:
+def _add_rms_norm_outputs(x: Tensor, residual: Tensor, weight: Tensor | None, eps: float) -> tuple[Tensor, Tensor, Tensor]:
     total, y, rstd = add_rms_norm_forward(x, residual, weight, eps)
     return y, total, rstd
 
@@ -286,9 +256,7 @@ def _add_layer_norm_outputs(
 # ---- gradients, for the operators and for eager calls; ``backward`` is an operator or a kernel's launcher ----------------
 
 
-def _layer_norm_gradients(
-    ctx, backward: Callable, dy: Tensor, dtotal: Tensor | None = None
-) -> tuple[Tensor | None, ...]:
+def _layer_norm_gradients(ctx, backward: Callable, dy: Tensor, dtotal: Tensor | None = None) -> tuple[Tensor | None, ...]:
     x, weight, mean, rstd = ctx.saved_tensors
     dx, dw, db = backward(dy, x, weight, mean, rstd, bias_dtype=ctx.bias_dtype)
     return _select_wanted(ctx, *_share_dx(dx, dtotal), dw, db)
@@ -307,9 +275,7 @@ def _share_dx(dx: Tensor, dtotal: Tensor | None) -> tuple[Tensor, ...]:
 
 def _select_wanted(ctx, *gradients: Tensor) -> tuple[Tensor | None, ...]:
     """None for what nobody asked for, and for eps, the last argument."""
-    return *(
-        gradient if needed else None for gradient, needed in zip(gradients, ctx.needs_input_grad[:-1], strict=True)
-    ), None
+    return *(gradient if needed else None for gradient, needed in zip(gradients, ctx.needs_input_grad[:-1], strict=True)), None
 
 
 # ---- operators ---------------------------------------------------------------------------------------------------------
@@ -338,11 +304,7 @@ def _layer_norm_backward(
 @_layer_norm_backward.register_fake
 def _(dy, x, weight, mean, rstd, bias_dtype):
     N = x.shape[1]
-    return (
-        x.new_empty(x.shape),
-        x.new_empty(N, dtype=x.dtype if weight is None else weight.dtype),
-        x.new_empty(N, dtype=bias_dtype),
-    )
+    return (x.new_empty(x.shape), x.new_empty(N, dtype=x.dtype if weight is None else weight.dtype), x.new_empty(N, dtype=bias_dtype))
 
 
 def _layer_norm_setup(ctx, inputs, output):

@@ -28,9 +28,7 @@ def launch_forward(x: Tensor, w: Tensor | None, b: Tensor | None, eps: float) ->
     return layer_norm_forward(_read_as_kernel(x.detach(), "x"), _pack(w), _pack(b), eps)
 
 
-def launch_backward(
-    dy: Tensor, x: Tensor, w: Tensor | None, mean: Tensor, rstd: Tensor
-) -> tuple[Tensor, Tensor, Tensor]:
+def launch_backward(dy: Tensor, x: Tensor, w: Tensor | None, mean: Tensor, rstd: Tensor) -> tuple[Tensor, Tensor, Tensor]:
     """The gradients of :func:`launch_forward`.
 
     Args:
@@ -59,9 +57,7 @@ def _read_as_kernel(matrix: Tensor, name: str) -> Tensor:
     A compiled kernel would read past the end of some tensors; here such elements are NaN.
     """
     if matrix.ndim != 2:
-        raise ValueError(
-            f"{name} has shape {tuple(matrix.shape)}; the kernels take matrices (M, N). Flatten the leading dimensions first."
-        )
+        raise ValueError(f"{name} has shape {tuple(matrix.shape)}; the kernels take matrices (M, N). Flatten the leading dimensions first.")
     M, N = matrix.shape
     if N <= 1 or matrix.stride(1) == 1:
         return matrix

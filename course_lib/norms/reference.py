@@ -142,9 +142,7 @@ def rms_norm_vjp(dy, x, w=None, eps: float = 1e-5) -> RMSNormVJP:
 def _cotangent(dy, x: np.ndarray) -> np.ndarray:
     dy = float64(dy)
     if dy.shape != x.shape:
-        raise ValueError(
-            f"dy has shape {dy.shape}; it is the gradient of y, so it must have the shape of x, {x.shape}."
-        )
+        raise ValueError(f"dy has shape {dy.shape}; it is the gradient of y, so it must have the shape of x, {x.shape}.")
     return dy
 
 

@@ -43,13 +43,9 @@ def _check_arguments(call: str, matrices: dict[str, Tensor], vectors: dict[str, 
         raise ValueError(f"{call}: x has shape {tuple(x.shape)}; it needs at least one row and one column")
     for name, value in matrices.items():
         if value.shape != x.shape:
-            raise ValueError(
-                f"{call}: {name} has shape {tuple(value.shape)}, and x {tuple(x.shape)}; they have to be the same"
-            )
+            raise ValueError(f"{call}: {name} has shape {tuple(value.shape)}, and x {tuple(x.shape)}; they have to be the same")
     for name, value in vectors.items():
         if value.shape != x.shape[-1:]:
-            raise ValueError(
-                f"{call}: {name} has shape {tuple(value.shape)}, and x has N = {x.shape[-1]}; it has to be ({x.shape[-1]},)"
-            )
+            raise ValueError(f"{call}: {name} has shape {tuple(value.shape)}, and x has N = {x.shape[-1]}; it has to be ({x.shape[-1]},)")
     if isinstance(eps, bool) or not isinstance(eps, int | float):
         raise TypeError(f"{call}: eps has to be a number, and is `{type(eps).__name__}`")

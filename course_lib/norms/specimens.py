@@ -97,9 +97,7 @@ def _add(parts: Sequence[Tensor]) -> Tensor:
 # ---- forward
 
 
-def forward(
-    x: Tensor, w: Tensor, b: Tensor, eps: float, *, statistics: Statistics = two_pass, nudge: float = 0.0
-) -> Tensor:
+def forward(x: Tensor, w: Tensor, b: Tensor, eps: float, *, statistics: Statistics = two_pass, nudge: float = 0.0) -> Tensor:
     """y. ``nudge``: by how much of itself rstd is off, as a GPU's approximate reciprocal root is."""
     rows = x.reshape(-1, x.shape[-1]).float()
     return _normalise(rows, rows, w, b, eps, statistics, nudge).reshape(x.shape).to(x.dtype)
@@ -123,14 +121,7 @@ def _read(x: Tensor, row_stride: int, column_stride: int) -> Tensor:
 
 
 def forward_by_offsets(
-    x: Tensor,
-    w: Tensor,
-    b: Tensor,
-    eps: float,
-    *,
-    rows: str = "stride",
-    columns: str = "stride",
-    only_again: bool = False,
+    x: Tensor, w: Tensor, b: Tensor, eps: float, *, rows: str = "stride", columns: str = "stride", only_again: bool = False
 ) -> Tensor:
     """y of what is found where the kernel looks.
 
@@ -229,9 +220,7 @@ def _compute_terms(dy: Tensor, x: Tensor, w: Tensor, mean: Tensor, rstd: Tensor)
     return (wdy - xhat * c1 - c2) * rstd, dy * xhat, dy
 
 
-def backward_of_first_rows(
-    dy: Tensor, x: Tensor, w: Tensor, eps: float, *, leading: int = 1
-) -> tuple[Tensor, Tensor, Tensor]:
+def backward_of_first_rows(dy: Tensor, x: Tensor, w: Tensor, eps: float, *, leading: int = 1) -> tuple[Tensor, Tensor, Tensor]:
     """M is the product of the first ``leading`` dimensions, and only so many rows are worked on."""
     N = x.shape[-1]
     M = x.shape[:-1][:leading].numel()
@@ -261,9 +250,7 @@ def _backward_summed_over_first(dy: Tensor, x: Tensor, w: Tensor, eps: float) ->
     return dx, terms.sum(0).to(w.dtype), dy.float().sum(0).to(w.dtype)
 
 
-def _backward_in_grid_of_floor(
-    dy: Tensor, x: Tensor, w: Tensor, eps: float, *, rows: int
-) -> tuple[Tensor, Tensor, Tensor]:
+def _backward_in_grid_of_floor(dy: Tensor, x: Tensor, w: Tensor, eps: float, *, rows: int) -> tuple[Tensor, Tensor, Tensor]:
     """M // rows programs are launched: the rows that are left over get no dx, and nobody adds them up."""
     N = x.shape[-1]
     done = x.reshape(-1, N).shape[0] // rows * rows

@@ -185,9 +185,7 @@ def partials(x, dtype: DTypeLike = np.float32, block: int = 1) -> Partial:
         raise ValueError(f"a block has at least one element; you asked for {block}.")
     n = x.shape[-1]
     blocks = -(-n // block)
-    filled = np.concatenate([x, np.zeros((*x.shape[:-1], blocks * block - n), x.dtype)], axis=-1).reshape(
-        *x.shape[:-1], blocks, block
-    )
+    filled = np.concatenate([x, np.zeros((*x.shape[:-1], blocks * block - n), x.dtype)], axis=-1).reshape(*x.shape[:-1], blocks, block)
     state = empty(filled.shape[:-1], dtype)
     for column in range(block):
         inside = np.arange(blocks) * block + column < n
@@ -219,9 +217,7 @@ def compute(algorithm: str, x, dtype: DTypeLike = np.float32, order: str = "pair
         raise ValueError(f"the algorithms are {', '.join(ALGORITHMS)}; you asked for {algorithm!r}.")
     if algorithm in ("welford", "chan"):
         return welford(x, dtype) if algorithm == "welford" else welford_blocked(x, dtype)
-    return {"naive": naive, "one_pass": one_pass, "shifted": shifted_one_pass, "two_pass": two_pass}[algorithm](
-        x, dtype, order
-    )
+    return {"naive": naive, "one_pass": one_pass, "shifted": shifted_one_pass, "two_pass": two_pass}[algorithm](x, dtype, order)
 
 
 # ---- what they may lose

@@ -86,9 +86,7 @@ def run(kind: ServerKind, job: Mapping[str, Any], folder: Path, limits: Mapping[
     if answer.startswith("!"):
         _idle.append(_start_worker())
         if len(told) == 1:
-            raise EnvironmentFault(
-                f"the browser's second Python, which runs your code, did not start ({answer[1:]}). Reload the page."
-            )
+            raise EnvironmentFault(f"the browser's second Python, which runs your code, did not start ({answer[1:]}). Reload the page.")
         if answer.startswith("!PythonError"):
             raise RuntimeError(answer[1:])  # of the course itself: what a submission raises is a part of its answer
         return _describe_end(answer[1:], folder)

@@ -117,27 +117,18 @@ def confine_files(folder: Path, needs: Needs) -> None:
     try:
         with _ruleset(landlockpy) as ruleset:
             if needs is not Needs.NOTHING and rights.REFER not in ruleset.handled_fs:
-                raise OSError(
-                    "Landlock before Linux 5.19 lets no file change its folder, as Triton's cache does when it compiles"
-                )
+                raise OSError("Landlock before Linux 5.19 lets no file change its folder, as Triton's cache does when it compiles")
             # The kernel refuses a rule for a file if it names a right that only folders have.
             of_files = rights.READ_FILE | rights.EXECUTE | rights.WRITE_FILE | rights.TRUNCATE | rights.IOCTL_DEV
             writable = [str(folder), "/dev/null", *(_gpu_files() if needs is Needs.GPU else ())]
             # Python looks for a package by the names in the folder in which an installed course lies, too
             around = [path for path in _list_libraries(needs) if _holds_course(path)] if paths.is_installed() else ()
-            for places, access in (
-                (_readable(needs), read),
-                (writable, ruleset.handled_fs),
-                (around, rights.READ_DIR),
-            ):
+            for places, access in ((_readable(needs), read), (writable, ruleset.handled_fs), (around, rights.READ_DIR)):
                 for path in places:
                     ruleset.allow_path(path, access if os.path.isdir(path) else access & of_files)
             ruleset.restrict()
     except landlockpy.LandlockError as refused:
-        said = {
-            errno.ENOSYS: "this kernel has no Landlock, or a container hides it",
-            errno.EOPNOTSUPP: "Landlock is switched off",
-        }
+        said = {errno.ENOSYS: "this kernel has no Landlock, or a container hides it", errno.EOPNOTSUPP: "Landlock is switched off"}
         raise OSError(said.get(refused.errno or 0, f"Landlock: {refused.strerror}")) from None
 
 
@@ -150,9 +141,7 @@ def _ruleset(landlockpy):
     while True:
         try:
             return landlockpy.Ruleset(
-                handled_fs=landlockpy.fs_for_abi(abi),
-                handled_net=landlockpy.net_for_abi(abi),
-                scoped=landlockpy.scope_for_abi(abi),
+                handled_fs=landlockpy.fs_for_abi(abi), handled_net=landlockpy.net_for_abi(abi), scoped=landlockpy.scope_for_abi(abi)
             )
         except landlockpy.LandlockError as refused:
             if abi <= 1 or refused.errno not in (errno.EINVAL, errno.E2BIG):
@@ -222,9 +211,7 @@ def limit(limits: dict[str, Any]) -> None:
 
     seconds = int(limits["total"]) + 5
     # The data limit does not count shared memory, and a process can hide it from its resident bytes. A limit of the address space stops it.
-    private = limits["memory_bytes"] and _read_status("VmSize") + limits["memory_bytes"] + limits.get(
-        "reserved_bytes", 0
-    )
+    private = limits["memory_bytes"] and _read_status("VmSize") + limits["memory_bytes"] + limits.get("reserved_bytes", 0)
     address = min(limits["address_bytes"], private + _LIBRARY_BYTES) if private else limits["address_bytes"]
     for which, value in (
         (resource.RLIMIT_CORE, -1),

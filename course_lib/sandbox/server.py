@@ -118,11 +118,7 @@ class Outcome:
 
     def note_cases(self, folder: Path, count: int, now: float) -> None:
         """Note the last of ``count`` cases that the runner has begun."""
-        while (
-            self.stage is not Stage.STARTING
-            and self.next_case < count
-            and os.path.lexists(folder / f"{self.next_case:02}.begin")
-        ):
+        while self.stage is not Stage.STARTING and self.next_case < count and os.path.lexists(folder / f"{self.next_case:02}.begin"):
             self.stage, self.case, self.since = Stage.RUNNING, self.next_case, now
 
     def is_over(self, folder: Path, limits: dict[str, Any], now: float) -> bool:
@@ -300,9 +296,7 @@ class JobServer:
                 tempfile.tempdir = str(folder)  # the folder that the server's imports chose cannot be used from here on
             try:
                 reserved = sum(job.get("reserve", {}).values())
-                confine = functools.partial(
-                    isolation.enter, tier, folder, job["limits"] | {"reserved_bytes": reserved}, self.needs
-                )
+                confine = functools.partial(isolation.enter, tier, folder, job["limits"] | {"reserved_bytes": reserved}, self.needs)
                 if self.machine is not None:
                     self.machine.attend(confine)
                 confine()

@@ -74,9 +74,7 @@ _idle: list[WarmServer] = []
 _lock = threading.Lock()
 
 
-def ask(
-    kind: ServerKind, job: dict[str, Any], seconds: float, look: Callable[[], None] | None = None
-) -> dict[str, Any]:
+def ask(kind: ServerKind, job: dict[str, Any], seconds: float, look: Callable[[], None] | None = None) -> dict[str, Any]:
     """Have a server run the job. The limits of the job allow ``seconds`` in all; ``look`` is called several times per second meanwhile.
 
     Returns: the server's answer.

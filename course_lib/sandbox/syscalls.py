@@ -53,14 +53,7 @@ _OF_A_DRIVER = {"socket": (41, 198), "bind": (49, 200), "listen": (50, 201)}
 _WITHOUT_PROGRAMS = {  # refused where no programs may be started; Triton starts ptxas, and its cache makes folders
     "fork": (57, None), "vfork": (58, None), "execve": (59, 221), "execveat": (322, 281), "mkdir": (83, None), "mkdirat": (258, 34),
 }  # fmt: skip
-_CLONE, _CLONE3, _KILL, _TGKILL, _PRCTL, _PRLIMIT64 = (
-    (56, 220),
-    (435, 435),
-    (62, 129),
-    (234, 131),
-    (157, 167),
-    (302, 261),
-)
+_CLONE, _CLONE3, _KILL, _TGKILL, _PRCTL, _PRLIMIT64 = ((56, 220), (435, 435), (62, 129), (234, 131), (157, 167), (302, 261))
 _SOCKET, _OPEN, _OPENAT, _OPENAT2, _FCNTL = (41, 198), (2, None), (257, 56), (437, 437), (72, 25)
 _MACHINES = {"x86_64": (0, 0xC000003E), "aarch64": (1, 0xC00000B7)}
 

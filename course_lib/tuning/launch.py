@@ -98,8 +98,7 @@ def find_illegal(N: int, values: tuple[float, ...]) -> Fault | None:
         return Fault("columns_left_out", f"BLOCK is {block}: of {N} columns the last {N - block} are never normalised")
     if rows * block > _MOST_NUMBERS:
         return Fault(
-            "launch_not_legal",
-            f"a tile of ROWS x BLOCK = {rows} x {block} has more than {_MOST_NUMBERS} numbers, which Triton refuses",
+            "launch_not_legal", f"a tile of ROWS x BLOCK = {rows} x {block} has more than {_MOST_NUMBERS} numbers, which Triton refuses"
         )
     return None
 
@@ -113,8 +112,7 @@ def find_misfit(M: int, N: int, dtype: str, launch: Launch) -> Fault | None:
     least = 1 << (N - 1).bit_length()
     if block > least:
         return Fault(
-            "lanes_idle",
-            f"BLOCK is {block} for {N} columns: {block - N} of the lanes of each row load nothing, and {least} are enough",
+            "lanes_idle", f"BLOCK is {block} for {N} columns: {block - N} of the lanes of each row load nothing, and {least} are enough"
         )
     programs, wanted = -(-M // rows), min(M, MULTIPROCESSORS)
     if programs < wanted:
@@ -161,23 +159,14 @@ def predict(N: int, dtype: str, launch: Launch) -> Prediction:
     constants = {"HAS_W": True, "HAS_B": True, "ROWS": launch.rows, "BLOCK": launch.block}
     try:
         made = compile_report(
-            layer_norm_resident_kernel,
-            arguments,
-            constants,
-            num_warps=launch.num_warps,
-            arch=ARCH,
-            disassemble=False,
-            limit=_LIMIT,
+            layer_norm_resident_kernel, arguments, constants, num_warps=launch.num_warps, arch=ARCH, disassemble=False, limit=_LIMIT
         )
     except CompileError as error:
-        raise CourseError(
-            f"the compiler said nothing about {launch} for {N} columns: {error} Choose a smaller tile."
-        ) from None
+        raise CourseError(f"the compiler said nothing about {launch} for {N} columns: {error} Choose a smaller tile.") from None
     held = residency(ARCH, made.registers, made.shared_bytes, launch.num_warps)
     programs = held.warps // launch.num_warps
     scarce = min(held.programs, key=lambda name: held.programs[name])
-    limited_by = {
-        "warps": f"its {held.most} warps",
-        "programs": f"its {held.programs['programs']} slots for programs",
-    }.get(scarce, f"its {scarce}")
+    limited_by = {"warps": f"its {held.most} warps", "programs": f"its {held.programs['programs']} slots for programs"}.get(
+        scarce, f"its {scarce}"
+    )
     return Prediction(made.registers, made.spill_bytes, programs, limited_by, launch.rows * N * ITEMSIZE[dtype])

@@ -53,9 +53,7 @@ def test_an_old_family_is_left_alone(checkout):
     assert family not in skeletons.new_exercise("98a_another", family="old") and family.read_text() == "PARTS = {}\n"
 
 
-@pytest.mark.parametrize(
-    ("what", "name"), [("exercise", "98a_some"), ("lesson", "98_some"), ("picture", "some"), ("kernel", "some")]
-)
+@pytest.mark.parametrize(("what", "name"), [("exercise", "98a_some"), ("lesson", "98_some"), ("picture", "some"), ("kernel", "some")])
 def test_nothing_is_ever_overwritten_and_nothing_half_written(what, name):
     first, *others = skeletons.NEW[what](name)
     for path in others:
@@ -84,9 +82,7 @@ def test_what_is_laid_out_is_as_make_lint_wants_it(checkout, what, name):
     written = skeletons.NEW[what](f"98a_{name}" if what == "exercise" else name)
     files = [str(path) for path in written if path.suffix == ".py"]
     for command in (["format", "--check"], ["check", "--no-cache"]):
-        done = subprocess.run(
-            [sys.executable, "-m", "ruff", *command, *files], cwd=checkout, capture_output=True, text=True, check=False
-        )
+        done = subprocess.run([sys.executable, "-m", "ruff", *command, *files], cwd=checkout, capture_output=True, text=True, check=False)
         assert done.returncode == 0, done.stdout + done.stderr
 
 

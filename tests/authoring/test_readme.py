@@ -31,10 +31,7 @@ def test_a_page_without_the_marks_is_not_guessed_at():
 
 
 def test_every_lesson_is_linked_with_its_minutes_and_exercises():
-    rows = {
-        number: (link, int(minutes), re.findall(r"\b\d\d[a-z]\b", does))
-        for number, link, minutes, does in _ROW.findall(PAGE)
-    }
+    rows = {number: (link, int(minutes), re.findall(r"\b\d\d[a-z]\b", does)) for number, link, minutes, does in _ROW.findall(PAGE)}
     for source in list_sources():
         number, said = source.name[:2], measure(source).said
         has = [e.id for e in catalog.exercises().values() if e.lesson == number]

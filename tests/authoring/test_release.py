@@ -60,11 +60,7 @@ def test_it_has_what_a_learner_needs_and_nothing_of_authors_and_instructors(made
     assert {name.partition("/")[0] for name in names} <= {name.partition("/")[0] for name in release.COPIED} | {
         "Makefile", "README.md", "exercises", "notebooks",
     }  # fmt: skip
-    assert not [
-        name
-        for name in names
-        if re.search(r"(^|/)(tests|solutions|source|authoring|classroom|\.course|__pycache__)/", name)
-    ]
+    assert not [name for name in names if re.search(r"(^|/)(tests|solutions|source|authoring|classroom|\.course|__pycache__)/", name)]
     assert {path.name for path in (made / "notebooks").iterdir()} == {"images", *(f"{source.stem}.ipynb" for source in notebooks.list_sources())}  # fmt: skip
     assert os.access(made / ".binder" / "postBuild", os.X_OK)
     for exercise in catalog.exercises().values():
@@ -74,9 +70,7 @@ def test_it_has_what_a_learner_needs_and_nothing_of_authors_and_instructors(made
 def test_no_file_of_it_has_a_solution_in_it(made, names):
     everything = "\n".join((made / name).read_text(encoding="utf-8", errors="replace") for name in names)
     everything += "\n".join(
-        "".join(cell["source"])
-        for path in (made / "notebooks").glob("*.ipynb")
-        for cell in json.loads(path.read_text())["cells"]
+        "".join(cell["source"]) for path in (made / "notebooks").glob("*.ipynb") for cell in json.loads(path.read_text())["cells"]
     )
     for exercise in catalog.exercises().values():
         parts = re.findall(rf"{BEGIN}\n(.*?){END}", texts.read_solution(exercise), re.DOTALL)
@@ -128,13 +122,7 @@ def test_a_check_grades_in_it_and_the_solution_is_refused_in_words(made):
 
 @pytest.mark.parametrize("alone", [ALONE, "import runpy; runpy.run_path('course_command.py', run_name='__main__')"])
 @pytest.mark.parametrize(
-    "words",
-    [
-        ("grade", "exercises", "-o", "out"),
-        ("author", "new", "exercise", "99a_x"),
-        ("author", "check"),
-        ("release", "x"),
-    ],
+    "words", [("grade", "exercises", "-o", "out"), ("author", "new", "exercise", "99a_x"), ("author", "check"), ("release", "x")]
 )
 def test_commands_of_instructors_and_authors_are_refused_in_it_in_a_sentence(made, monkeypatch, words, alone):
     """Also where an environment has the whole course installed, and would find there what the release lacks."""
@@ -162,11 +150,7 @@ def test_the_first_cells_of_a_lesson_run_in_it_and_its_panel_says_so(made, tmp_p
     )
     notebook.cells = [notebook.cells[n] for n in wanted] + [nbformat.v4.new_code_cell(press)]
     notebooks.execute(
-        notebook,
-        made / "notebooks",
-        PYTHONPATH=str(made),
-        COURSE_STATE=str(tmp_path),
-        COURSE_EXERCISES=str(made / "exercises"),
+        notebook, made / "notebooks", PYTHONPATH=str(made), COURSE_STATE=str(tmp_path), COURSE_EXERCISES=str(made / "exercises")
     )
     shown = "".join(json.dumps(cell.outputs) for cell in notebook.cells)
     assert str(made / "course_lib") in shown, "the lesson ran with the code of the release"
@@ -179,11 +163,7 @@ def test_nothing_is_ever_overwritten(tmp_path):
     (tmp_path / "full" / "mine.txt").write_text("mine")
     (tmp_path / "file").write_text("mine")
     (tmp_path / "link").symlink_to(tmp_path / "nowhere")
-    for name, words in {
-        "full": "is not empty, and nothing is overwritten",
-        "file": "is no folder",
-        "link": "is no folder",
-    }.items():
+    for name, words in {"full": "is not empty, and nothing is overwritten", "file": "is no folder", "link": "is no folder"}.items():
         with pytest.raises(CourseError, match=words):
             release.release(tmp_path / name)
     with pytest.raises(CourseError, match="lies in the course's own files"):
@@ -203,9 +183,7 @@ def test_files_that_come_while_it_is_made_stay_and_nothing_half_made_does(tmp_pa
     monkeypatch.setattr(release.exercises, "write", interfere)
     with pytest.raises(CourseError, match="is not empty"):
         release.release(folder)
-    assert [path.name for path in tmp_path.iterdir()] == ["class"] and [p.name for p in folder.iterdir()] == [
-        "mine.txt"
-    ]
+    assert [path.name for path in tmp_path.iterdir()] == ["class"] and [p.name for p in folder.iterdir()] == ["mine.txt"]
 
 
 def test_watch_says_in_its_footer_that_there_is_no_solution(monkeypatch, made):
@@ -221,7 +199,5 @@ def test_a_release_can_be_installed_in_place_as_its_environment_does_it(made, tm
     """The build asks setup.py for what pyproject.toml leaves to it."""
     place = tmp_path / "course"  # a build leaves its notes there
     shutil.copytree(made, place)
-    done = subprocess.run(
-        [sys.executable, "setup.py", "-q", "--name"], cwd=place, capture_output=True, text=True, timeout=60, check=False
-    )
+    done = subprocess.run([sys.executable, "setup.py", "-q", "--name"], cwd=place, capture_output=True, text=True, timeout=60, check=False)
     assert (done.returncode, done.stdout.strip().splitlines()[-1:]) == (0, ["norm-kernels-course"]), done.stderr

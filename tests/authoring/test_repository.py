@@ -27,10 +27,7 @@ def test_each_service_opens_a_file_of_this_repository():
     assert launches == repository.list_launches(f"{GITHUB}.git", "notebooks/03_large_means.ipynb")
     assert all("example/norms" in address for address in launches.values())
     (opened,) = parse_qs(urlsplit(launches["Binder"]).query)["urlpath"]
-    named = [
-        opened.removeprefix("lab/tree/"),
-        *(launches[name].partition("/blob/main/")[2] for name in ("Colab", "Kaggle")),
-    ]
+    named = [opened.removeprefix("lab/tree/"), *(launches[name].partition("/blob/main/")[2] for name in ("Colab", "Kaggle"))]
     assert all((paths.ROOT / name).is_file() for name in named), named
 
 

@@ -53,9 +53,7 @@ def python(tmp_path):
                 (site / entry.name).symlink_to(entry)
         (site / "course.pth").write_text(f"{paths.ROOT}\n")
         if broken:
-            (site / f"{broken}.py").write_text(
-                "x = 1\nraise RuntimeError('libfoo.so.1: cannot open shared object file\\nmore words')\n"
-            )
+            (site / f"{broken}.py").write_text("x = 1\nraise RuntimeError('libfoo.so.1: cannot open shared object file\\nmore words')\n")
         return folder / "bin" / "python"
 
     return make
@@ -63,18 +61,14 @@ def python(tmp_path):
 
 def course(*arguments: str, python: Path | str = sys.executable, **settings: str) -> subprocess.CompletedProcess:
     """The real command, as a process of its own."""
-    environment = {
-        k: v for k, v in os.environ.items() if not k.startswith(("COURSE_D", "TRITON_", "PYTHONPATH"))
-    } | settings
+    environment = {k: v for k, v in os.environ.items() if not k.startswith(("COURSE_D", "TRITON_", "PYTHONPATH"))} | settings
     command = [str(python), str(paths.ROOT / "course_command.py"), *arguments]
     return subprocess.run(command, capture_output=True, encoding="utf-8", env=environment, timeout=120)
 
 
 def assert_one_message(done: subprocess.CompletedProcess, *says: str) -> None:
     assert (done.returncode, done.stdout) == (app.BROKEN_ENVIRONMENT, ""), done.stdout + done.stderr
-    assert done.stderr.startswith("course: ") and done.stderr.count("\n") == 1 and "Traceback" not in done.stderr, (
-        done.stderr
-    )
+    assert done.stderr.startswith("course: ") and done.stderr.count("\n") == 1 and "Traceback" not in done.stderr, done.stderr
     assert all(words in done.stderr for words in says), done.stderr
     assert progress.read() == {}, "it counts as no check"
 
@@ -84,15 +78,11 @@ def assert_one_message(done: subprocess.CompletedProcess, *says: str) -> None:
 
 @needs_no_gpu
 def test_a_gpu_that_is_asked_for_and_is_not_there():
-    assert_one_message(
-        course("check", "00a", COURSE_DEVICE="gpu"), "00a was not checked", "`unset COURSE_DEVICE`", "`course doctor`"
-    )
+    assert_one_message(course("check", "00a", COURSE_DEVICE="gpu"), "00a was not checked", "`unset COURSE_DEVICE`", "`course doctor`")
 
 
 def test_a_device_that_does_not_exist():
-    assert_one_message(
-        course("check", "00a", COURSE_DEVICE="nonsense"), "COURSE_DEVICE is 'nonsense'", "`unset COURSE_DEVICE`"
-    )
+    assert_one_message(course("check", "00a", COURSE_DEVICE="nonsense"), "COURSE_DEVICE is 'nonsense'", "`unset COURSE_DEVICE`")
 
 
 def test_json_says_nothing_where_there_is_no_verdict():
@@ -147,11 +137,7 @@ except EnvironmentFault as fault:
 )
 def test_numpy_that_cannot_be_imported(python, how, says):
     done = subprocess.run([python(**how), "-c", CHECK], capture_output=True, text=True, timeout=60)
-    assert (
-        done.stdout.startswith(f"03a was not checked: {says}")
-        and done.stderr == ""
-        and all(words in done.stdout for words in REMEDY)
-    )
+    assert done.stdout.startswith(f"03a was not checked: {says}") and done.stderr == "" and all(words in done.stdout for words in REMEDY)
 
 
 @pytest.mark.parametrize(("package", "called"), [("numpy", "NumPy"), ("torch", "PyTorch"), ("triton", "Triton")])
@@ -168,9 +154,7 @@ except Exception as error:
     print(environment_fault(error))
 """
     environment = {**os.environ, "COURSE_DEFER_CHOICE": "1"}
-    said = subprocess.run(
-        [sys.executable, "-c", script], capture_output=True, text=True, timeout=60, env=environment
-    ).stdout
+    said = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, timeout=60, env=environment).stdout
     assert said.startswith(f"{called} cannot be imported: RuntimeError: mine ({tmp_path / package}.py, line 1)")
     assert f"That is not the {package} that the course installed" in said and "`unset PYTHONPATH`" in said
 
@@ -183,9 +167,7 @@ def test_a_script_that_bears_a_modules_name_is_named_and_no_traceback_shown(tmp_
     script.write_text(content)
     bare = subprocess.run([sys.executable, "-c", ""], env=os.environ | {"PYTHONPATH": str(tmp_path)}, timeout=60)
     if bare.returncode:
-        pytest.skip(
-            f"on this machine another package's .pth file imports {name}, and Python ends before the course begins"
-        )
+        pytest.skip(f"on this machine another package's .pth file imports {name}, and Python ends before the course begins")
     done = course("check", "03a", PYTHONPATH=str(tmp_path))
     # other packages' .pth files run before the course: Python itself shows the tracebacks of theirs, and goes on
     of_the_course = re.sub(r"Error processing line .*?Remainder of file ignored\n", "", done.stderr, flags=re.DOTALL)
@@ -206,12 +188,8 @@ def test_a_broken_torch_before_the_courses_own_on_a_machine_with_a_gpu(tmp_path)
     script = "from course_lib.base import runtime\nruntime._DEVICE_FILES = ('/dev/null',)\nfrom course_lib.cli.app import run\nimport sys\nsys.exit(run(['check', '00a']))"
     environment = {k: v for k, v in os.environ.items() if not k.startswith(("COURSE_DEVICE", "TRITON_"))}
     environment |= {"COURSE_DEFER_CHOICE": "1", "PYTHONPATH": f"{tmp_path}:{paths.ROOT}"}
-    done = subprocess.run(
-        [sys.executable, "-c", script], capture_output=True, encoding="utf-8", env=environment, timeout=60
-    )
-    assert_one_message(
-        done, "PyTorch cannot be imported: ModuleNotFoundError: No module named 'no_such_library'", "`unset PYTHONPATH`"
-    )
+    done = subprocess.run([sys.executable, "-c", script], capture_output=True, encoding="utf-8", env=environment, timeout=60)
+    assert_one_message(done, "PyTorch cannot be imported: ModuleNotFoundError: No module named 'no_such_library'", "`unset PYTHONPATH`")
 
 
 def test_a_command_that_cannot_import_what_it_needs(tmp_path, monkeypatch, capsys):
@@ -220,11 +198,7 @@ def test_a_command_that_cannot_import_what_it_needs(tmp_path, monkeypatch, capsy
     monkeypatch.setattr(catalog, "get", lambda name: __import__("spoiled"))
     assert app.run(["hint", "00a"]) == app.BROKEN_ENVIRONMENT
     printed, said = capsys.readouterr()
-    assert (
-        printed == ""
-        and said.startswith("course: spoiled cannot be imported: RuntimeError: mine (")
-        and said.count("\n") == 1
-    )
+    assert printed == "" and said.startswith("course: spoiled cannot be imported: RuntimeError: mine (") and said.count("\n") == 1
 
 
 def test_a_learner_who_imports_what_is_not_there_is_still_told_so(tmp_path):
@@ -250,8 +224,7 @@ def test_what_the_machine_refuses_has_its_remedy(monkeypatch, number, says):
     servers.stop_all()
     monkeypatch.setattr(worker.subprocess, "Popen", refuse)
     with pytest.raises(
-        EnvironmentFault,
-        match=f"03a was not checked: .*{re.escape(os.strerror(number))}: /tmp/somewhere.*{re.escape(says)}",
+        EnvironmentFault, match=f"03a was not checked: .*{re.escape(os.strerror(number))}: /tmp/somewhere.*{re.escape(says)}"
     ):
         check(STATISTICS)
 
@@ -274,8 +247,7 @@ def test_a_file_of_the_course_that_is_not_there_is_a_bug(monkeypatch):
 
 
 @pytest.mark.parametrize(
-    "error",
-    [ValueError("ours"), ImportError("cannot import name 'x'"), ModuleNotFoundError("no", name="course_lib.gone")],
+    "error", [ValueError("ours"), ImportError("cannot import name 'x'"), ModuleNotFoundError("no", name="course_lib.gone")]
 )
 def test_a_bug_of_the_course_is_not_the_environments(error):
     assert environment_fault(error) is None

@@ -94,8 +94,7 @@ def test_a_kill_in_the_middle_leaves_the_old_text_or_the_new_one(tmp_path):
     for _ in range(4):
         write_atomic(file, old)
         writer = subprocess.Popen(
-            [sys.executable, "-S", "-c", script, str(paths.ROOT / "course_lib" / "base" / "files.py"), str(file)],
-            stdout=subprocess.PIPE,
+            [sys.executable, "-S", "-c", script, str(paths.ROOT / "course_lib" / "base" / "files.py"), str(file)], stdout=subprocess.PIPE
         )
         writer.stdout.readline()
         time.sleep(random.uniform(0.01, 0.05))
@@ -115,9 +114,7 @@ def test_a_copy_never_takes_a_name_that_is_taken(tmp_path):
         file.write_text(text)
         copies.append(keep_copy(file, kept, NOW))
     assert [copy.read_text() for copy in copies] == ["one", "two", "three"]
-    assert names(kept) == sorted(
-        ["ex07a-2025-03-01-120000.py", "ex07a-2025-03-01-120000-2.py", "ex07a-2025-03-01-120000-3.py"]
-    )
+    assert names(kept) == sorted(["ex07a-2025-03-01-120000.py", "ex07a-2025-03-01-120000-2.py", "ex07a-2025-03-01-120000-3.py"])
 
 
 def test_copies_made_at_once_do_not_overwrite_one_another(tmp_path):

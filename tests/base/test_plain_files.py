@@ -75,9 +75,7 @@ def test_what_is_no_plain_file_is_named(tmp_path, secret, make, says):
     assert refused.value.strerror == says and "nobody may" not in str(refused.value)
 
 
-@pytest.mark.parametrize(
-    "path", ["/proc/kmsg", "/proc/self/environ", "/sys/kernel/mm/transparent_hugepage/enabled", "/dev/zero"]
-)
+@pytest.mark.parametrize("path", ["/proc/kmsg", "/proc/self/environ", "/sys/kernel/mm/transparent_hugepage/enabled", "/dev/zero"])
 def test_the_kernels_own_files_are_none(path):
     if not os.path.exists(path):
         pytest.skip("this kernel has none")

@@ -36,9 +36,7 @@ def start_owner(place: Path, body: str, waits: bool = True) -> subprocess.Popen:
         {"time.sleep(600)" if waits else ""}
     """
     environment = os.environ | {"TMPDIR": str(place)}
-    return subprocess.Popen(
-        [sys.executable, "-c", textwrap.dedent(code)], stdout=subprocess.PIPE, env=environment, text=True
-    )
+    return subprocess.Popen([sys.executable, "-c", textwrap.dedent(code)], stdout=subprocess.PIPE, env=environment, text=True)
 
 
 MAKES = 'made = TemporaryFolder("course-check-")\n(made.path / "00.in").write_text("x")\nprint(made.path, flush=True)'
@@ -76,9 +74,7 @@ def test_what_a_killed_process_left_is_removed_by_the_next_and_what_a_living_one
 @pytest.mark.parametrize("moment", [0.0, 0.002, 0.01, 0.05])
 def test_a_process_killed_between_start_and_end(place, moment):
     """Whatever it was at: nothing is left after the next start."""
-    owner = start_owner(
-        place, 'print("now", flush=True)\nwhile True:\n    TemporaryFolder("course-check-").remove()', waits=False
-    )
+    owner = start_owner(place, 'print("now", flush=True)\nwhile True:\n    TemporaryFolder("course-check-").remove()', waits=False)
     assert owner.stdout.readline() == "now\n"
     time.sleep(0.1 + moment)
     owner.kill()
@@ -115,13 +111,7 @@ def test_what_only_looks_like_one_is_left_alone(place):
     (target / "work").write_text("mine")
     (place / "course-check-abcdefgh").symlink_to(target)
     (place / "course-check-ijklmnop").write_text("a file")
-    for name in (
-        "course-test-state-abcdefgh",
-        "course-check-",
-        "course-check-ABC",
-        "my-course-check-abcdefgh",
-        "course-launch-abcdefgh",
-    ):
+    for name in ("course-test-state-abcdefgh", "course-check-", "course-check-ABC", "my-course-check-abcdefgh", "course-launch-abcdefgh"):
         (place / name).mkdir()
     before = sorted(place.rglob("*"))
     make_one()

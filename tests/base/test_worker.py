@@ -203,9 +203,7 @@ def test_a_closed_output_is_an_end(echo, monkeypatch):
 
 
 def test_a_worker_that_does_not_get_ready_says_why():
-    broken = Worker(
-        lambda: WorkerCommand([sys.executable, "-c", "import nothing_of_that_name"], dict(os.environ)), ready_seconds=30
-    )
+    broken = Worker(lambda: WorkerCommand([sys.executable, "-c", "import nothing_of_that_name"], dict(os.environ)), ready_seconds=30)
     with pytest.raises(WorkerDied, match="exit code 1") as caught:
         broken.start()
     assert "nothing_of_that_name" in caught.value.last_line and not broken.alive
@@ -330,10 +328,7 @@ class Owner:
             made.ask({question!r}, 600)
         """
         self.process = subprocess.Popen(
-            [sys.executable, "-c", textwrap.dedent(code)],
-            stdout=subprocess.PIPE,
-            stderr=subprocess.PIPE,
-            start_new_session=True,
+            [sys.executable, "-c", textwrap.dedent(code)], stdout=subprocess.PIPE, stderr=subprocess.PIPE, start_new_session=True
         )
         assert self.process.stdout is not None
         self.group, self.grandchild = json.loads(self.process.stdout.readline())
@@ -359,9 +354,7 @@ def test_a_killed_owner_leaves_nothing(moment):
         time.sleep(moment)
         os.kill(owner.pid, signal.SIGKILL)
         wait_until_gone(owner.group)
-        assert (
-            not psutil.pid_exists(owner.grandchild) or psutil.Process(owner.grandchild).status() == psutil.STATUS_ZOMBIE
-        )
+        assert not psutil.pid_exists(owner.grandchild) or psutil.Process(owner.grandchild).status() == psutil.STATUS_ZOMBIE
     finally:
         owner.end()
 
@@ -392,9 +385,7 @@ def test_an_owner_killed_while_it_starts_one_leaves_nothing(moment):
 
 def test_a_worker_that_clears_away_is_not_killed_with_its_owner(tmp_path):
     mark = tmp_path / "mark"
-    owner = Owner(
-        options=", on_owner_death=None, grace=10.0", arguments=f"('clears', {str(mark)!r})", question="sleep 0.5"
-    )
+    owner = Owner(options=", on_owner_death=None, grace=10.0", arguments=f"('clears', {str(mark)!r})", question="sleep 0.5")
     try:
         os.kill(owner.pid, signal.SIGKILL)
         deadline = time.monotonic() + 10
@@ -407,11 +398,7 @@ def test_a_worker_that_clears_away_is_not_killed_with_its_owner(tmp_path):
 
 @pytest.mark.parametrize(
     "end",
-    [
-        "sys.exit(3)",
-        "raise ValueError",
-        "threading.Thread(target=lambda: made.ask('sleep 600', 600), daemon=True).start(); sys.exit(0)",
-    ],
+    ["sys.exit(3)", "raise ValueError", "threading.Thread(target=lambda: made.ask('sleep 600', 600), daemon=True).start(); sys.exit(0)"],
 )
 def test_an_owner_that_ends_takes_it_along(end):
     owner = Owner(end)

@@ -49,9 +49,7 @@ def no_gpu(monkeypatch, tmp_path):
     """Measurements start as on a GPU, a call takes 3 us (the floor 2), and files go to a folder of their own."""
 
     def new(kind, method, versions=None):
-        return measurement.Measurement(
-            kind, "Test GPU", "2026-01-02", {"torch": "x"} | (versions or {}), method, live=True
-        )
+        return measurement.Measurement(kind, "Test GPU", "2026-01-02", {"torch": "x"} | (versions or {}), method, live=True)
 
     def device_us(calls, replays=12):
         return 2.0 * len(calls) if timed[-1:] == ["floor"] else 3.0 * len(calls)
@@ -115,9 +113,7 @@ def test_one_wrong_element_anywhere_is_found(data):
     which = data.draw(st.integers(0, len(got) - 1))
     place = data.draw(st.integers(0, got[which].numel() - 1))
     got[which] = got[which].clone()
-    got[which].view(-1)[place] += data.draw(
-        st.sampled_from([float("nan"), float("inf"), 1.0 + 20 * got[which].abs().max().item()])
-    )
+    got[which].view(-1)[place] += data.draw(st.sampled_from([float("nan"), float("inf"), 1.0 + 20 * got[which].abs().max().item()]))
     with pytest.raises(WrongValues, match=f"^{op.outputs[which]} is wrong"):
         operations.check(op, got, v)
 
@@ -125,11 +121,7 @@ def test_one_wrong_element_anywhere_is_found(data):
 def test_a_missing_output_a_shape_and_a_dtype_are_named():
     v, op = values(), OPERATIONS["layer_norm_backward"]
     dx, dw, db = right("layer_norm_backward", v)
-    for got, said in [
-        ((dx, dw), "db is missing"),
-        ((dx.T, dw, db), "dx is of shape"),
-        ((dx.double(), dw, db), "dx is of torch.float64"),
-    ]:
+    for got, said in [((dx, dw), "db is missing"), ((dx.T, dw, db), "dx is of shape"), ((dx.double(), dw, db), "dx is of torch.float64")]:
         with pytest.raises(WrongValues, match=said):
             operations.check(op, got, v)
 
@@ -147,8 +139,7 @@ def test_a_variance_that_forgets_the_mask_is_wrong():
 
 
 @pytest.mark.parametrize(
-    "name",
-    ["ours", "blocked", "resident", "few_rows", "persistent", "two-stage", "columns", "unfused", "kernels", "torch"],
+    "name", ["ours", "blocked", "resident", "few_rows", "persistent", "two-stage", "columns", "unfused", "kernels", "torch"]
 )
 def test_what_a_provider_returns_is_the_operation(name):
     prepare = PROVIDERS[name].load().prepare
@@ -161,11 +152,7 @@ def test_what_a_provider_returns_is_the_operation(name):
 
 def test_every_name_of_a_measurement_is_a_provider_and_every_operation_has_one():
     for module in (forward, backward, long_rows, host):
-        assert (
-            set(module.PROVIDERS) <= set(PROVIDERS)
-            and "ours" in module.PROVIDERS
-            and set(providers.PEERS) <= set(module.PROVIDERS)
-        )
+        assert set(module.PROVIDERS) <= set(PROVIDERS) and "ours" in module.PROVIDERS and set(providers.PEERS) <= set(module.PROVIDERS)
     assert set(PROVIDERS["ours"].load().prepare) == set(OPERATIONS)
     assert set(goals.GOALS) == set(OPERATIONS)
 
@@ -203,9 +190,7 @@ def test_a_library_that_is_not_installed_is_said_to_be_absent(no_gpu, monkeypatc
 
 def test_one_that_refuses_is_a_dash_with_the_reason_and_the_others_are_timed(no_gpu):
     def refuse(v):
-        raise RuntimeError(
-            "Cannot launch Triton kernel since n = 131072 exceeds the recommended Triton blocksize = 65536."
-        )
+        raise RuntimeError("Cannot launch Triton kernel since n = 131072 exceeds the recommended Triton blocksize = 65536.")
 
     ours = fake("ours", layer_norm=lambda v: lambda: right("layer_norm", v))
     result = taken(["layer_norm"], [fake(layer_norm=refuse), ours])
@@ -233,15 +218,9 @@ def test_one_that_cannot_be_imported_is_an_error_of_that_provider(no_gpu):
     def load():
         raise ImportError("libcudart.so.13: cannot open shared object file")
 
-    result = taken(
-        ["layer_norm"], [replace(fake(), load=load), fake("ours", layer_norm=lambda v: lambda: right("layer_norm", v))]
-    )
+    result = taken(["layer_norm"], [replace(fake(), load=load), fake("ours", layer_norm=lambda v: lambda: right("layer_norm", v))])
     assert [row["provider"] for row in result.rows] == ["ours"]
-    assert (
-        result.untimed[0]["state"] == "error"
-        and "libcudart" in result.untimed[0]["note"]
-        and "op" not in result.untimed[0]
-    )
+    assert result.untimed[0]["state"] == "error" and "libcudart" in result.untimed[0]["note"] and "op" not in result.untimed[0]
     assert "liger, error: ImportError: libcudart" in tables.over_floor(result)
 
 
@@ -274,11 +253,7 @@ def test_a_library_installed_by_hand_is_called_by_its_own_functions(no_gpu, monk
             return dy, torch.tensor(vjp.dw).to(w), None
 
     module = types.ModuleType("liger_kernel.ops")
-    module.LigerLayerNormFunction, module.LigerRMSNormFunction, module.LigerFusedAddRMSNormFunction = (
-        LayerNorm,
-        RMSNorm,
-        None,
-    )
+    module.LigerLayerNormFunction, module.LigerRMSNormFunction, module.LigerFusedAddRMSNormFunction = (LayerNorm, RMSNorm, None)
     package = types.ModuleType("liger_kernel")
     package.__spec__ = importlib.machinery.ModuleSpec("liger_kernel", None)
     monkeypatch.setitem(sys.modules, "liger_kernel", package)
@@ -288,9 +263,7 @@ def test_a_library_installed_by_hand_is_called_by_its_own_functions(no_gpu, monk
     later = fake("quack", rms_norm_backward=lambda v: lambda: right("rms_norm_backward", v))
     result = taken(ops, [PROVIDERS["liger"], later])
     assert not result.untimed
-    assert {(row["op"], row["provider"]) for row in result.rows} == {(op, "liger") for op in ops} | {
-        ("rms_norm_backward", "quack")
-    }
+    assert {(row["op"], row["provider"]) for row in result.rows} == {(op, "liger") for op in ops} | {("rms_norm_backward", "quack")}
 
 
 # ---- what is measured --------------------------------------------------------------------------------------------------
@@ -298,9 +271,7 @@ def test_a_library_installed_by_hand_is_called_by_its_own_functions(no_gpu, monk
 
 def spied(monkeypatch):
     shapes = []
-    monkeypatch.setattr(
-        grid, "measure_shape", lambda result, ops, shape, dtype, timed: shapes.append((shape, dtype, timed, ops))
-    )
+    monkeypatch.setattr(grid, "measure_shape", lambda result, ops, shape, dtype, timed: shapes.append((shape, dtype, timed, ops)))
     return shapes
 
 
@@ -309,16 +280,9 @@ def test_the_whole_grid_has_every_row_length_of_the_goals(no_gpu, monkeypatch):
     for module in (forward, backward, long_rows):
         assert module.measure().kind == module.KIND
     classes = {(op.name, goals.shape_class(shape.M, shape.N)) for shape, *_, ops in shapes for op in ops}
-    wanted = {
-        (op, name)
-        for op, limits in goals.GOALS.items()
-        for name, limit in zip(goals.CLASSES, limits, strict=True)
-        if limit
-    }
+    wanted = {(op, name) for op, limits in goals.GOALS.items() for name, limit in zip(goals.CLASSES, limits, strict=True) if limit}
     assert wanted <= classes
-    assert {256, 1024, 2048, 4096, 4095, 4097, 5120, 8192, 16384, 32768, 65536, 131072, 262144} == {
-        shape.N for shape, *_ in shapes
-    }
+    assert {256, 1024, 2048, 4096, 4095, 4097, 5120, 8192, 16384, 32768, 65536, 131072, 262144} == {shape.N for shape, *_ in shapes}
     assert all(0.99 * 2**25 < shape.M * shape.N <= 2**26 for shape, *_ in shapes if shape.M > 16)
     assert all(shape.M >= 32768 for shape, *_ in shapes if shape.N == 256)
 
@@ -353,12 +317,7 @@ def test_what_is_not_there_is_refused_in_words(no_gpu, options, said):
 
 
 def test_a_row_says_what_a_row_always_said(no_gpu):
-    (row,) = taken(
-        ["layer_norm"],
-        [fake("ours", layer_norm=lambda v: lambda: right("layer_norm", v))],
-        Shape(16, 33, " M=16"),
-        "fp16",
-    ).rows
+    (row,) = taken(["layer_norm"], [fake("ours", layer_norm=lambda v: lambda: right("layer_norm", v))], Shape(16, 33, " M=16"), "fp16").rows
     assert list(row) == ["op", "provider", "M", "N", "dtype", "us", "gbps", "over_floor"]
     assert (row["op"], row["M"], row["N"], row["dtype"], row["over_floor"]) == ("layer_norm M=16", 16, 33, "fp16", 1.5)
     assert row["gbps"] == round(2 * 16 * 33 * 2 / row["us"] * 1e-3)
@@ -393,10 +352,7 @@ def test_each_provider_is_timed_in_both_orders_and_the_better_time_counts(no_gpu
     monkeypatch.setattr(timing, "device_us", device_us)
     rows = taken(["layer_norm"], [PROVIDERS["ours"], PROVIDERS["torch"]]).rows
     assert len(order) == 4
-    assert [(row["provider"], row["us"], row["over_floor"]) for row in rows] == [
-        ("ours", 3.0, 1.5),
-        ("torch", 3.0, 1.5),
-    ]
+    assert [(row["provider"], row["us"], row["over_floor"]) for row in rows] == [("ours", 3.0, 1.5), ("torch", 3.0, 1.5)]
 
 
 # ---- host --------------------------------------------------------------------------------------------------------------
@@ -429,9 +385,7 @@ def test_host_us_is_the_median_of_the_calls_after_the_first_batch(monkeypatch):
 
     def call():
         calls.append(1)
-        clock[0] += (
-            10**9 if len(calls) <= 50 else 5000 if len(calls) % 10 else 10**8
-        )  # compiling, then an interruption here and there
+        clock[0] += 10**9 if len(calls) <= 50 else 5000 if len(calls) % 10 else 10**8  # compiling, then an interruption here and there
 
     monkeypatch.setattr(timing.time, "perf_counter_ns", lambda: clock[0])
     assert timing.host_us(call, batches=4) == 5.0 and len(calls) == 250
@@ -475,9 +429,7 @@ def test_the_table_against_the_goals_names_the_best_peer():
     result.rows += rows("rms_norm", 32768, 1024, torch=1.1)
     shapeless, first, last = goals.compare_with_goals(result)
     assert (first["peer"], first["met"], first["ahead"]) == ("quack", True, True)
-    assert (last["peer"], last["met"], last["ahead"]) == ("liger", False, False) and last["to_peer"] == pytest.approx(
-        1.05 / 1.02
-    )
+    assert (last["peer"], last["met"], last["ahead"]) == ("liger", False, False) and last["to_peer"] == pytest.approx(1.05 / 1.02)
     assert (shapeless["goal"], shapeless["met"], shapeless["peer"], shapeless["ahead"]) == (None, None, None, None)
     text = goals.table(result)
     assert "MISSED" in text and "BEHIND" in text and "quack 1.00" in text
@@ -498,19 +450,9 @@ def test_a_cell_without_a_time_says_which_kind_of_nothing_it_is():
     result.rows += rows("layer_norm", 4, 256, liger=1.5)
     for N, state in ((1024, "error"), (2048, "wrong")):
         result.untimed.append(
-            {
-                "op": "layer_norm",
-                "provider": "liger",
-                "M": 4,
-                "N": N,
-                "dtype": "fp16",
-                "state": state,
-                "note": "no\nluck",
-            }
+            {"op": "layer_norm", "provider": "liger", "M": 4, "N": N, "dtype": "fp16", "state": state, "note": "no\nluck"}
         )
-    result.untimed.append(
-        {"op": "layer_norm", "provider": "apex", "M": 4, "N": 256, "dtype": "fp16", "state": "error", "note": "broken"}
-    )
+    result.untimed.append({"op": "layer_norm", "provider": "apex", "M": 4, "N": 256, "dtype": "fp16", "state": "error", "note": "broken"})
     lines = tables.over_floor(result).splitlines()
     assert lines[1].split() == ["time", "over", "floor,", "N", "=", "256", "1024", "2048"]
     assert [line.split()[1:] for line in lines if line.startswith("layer_norm")] == [
@@ -522,16 +464,7 @@ def test_a_cell_without_a_time_says_which_kind_of_nothing_it_is():
 
 
 def test_a_cliff_is_dearer_than_the_shapes_beside_it_and_a_slope_is_none():
-    costs = {
-        (1, 8): 1.0,
-        (1, 64): 1.3,
-        (1, 512): 1.6,
-        (16, 8): 1.1,
-        (16, 64): 9.0,
-        (16, 512): 1.7,
-        (256, 8): 1.2,
-        (256, 64): 1.4,
-    }
+    costs = {(1, 8): 1.0, (1, 64): 1.3, (1, 512): 1.6, (16, 8): 1.1, (16, 64): 9.0, (16, 512): 1.7, (256, 8): 1.2, (256, 64): 1.4}
     result = measurement.Measurement("plane", "Test GPU", "2026-01-02", {}, "")
     result.rows = [
         {"op": op, "provider": "ours", "M": M, "N": N, "dtype": "fp16", "us": 1.0, "gbps": 1, "over_floor": cost}
@@ -603,9 +536,7 @@ def test_every_kind_is_drawn(kind, tmp_path):
 
 
 def test_all_stored_says_what_is_not_measured_yet_and_goes_on(no_gpu):
-    measurement.Measurement(
-        "backward", "Test GPU", "2026-01-02", {}, "", rows("layer_norm_backward", 32768, 1024, ours=1.1)
-    ).save()
+    measurement.Measurement("backward", "Test GPU", "2026-01-02", {}, "", rows("layer_norm_backward", 32768, 1024, ours=1.1)).save()
     lines = list(bench_command.run("all", stored=True))
     assert any(line.startswith("host: not measured yet") for line in lines) and any(
         "layer_norm_backward  1.10 / -" in line for line in lines
@@ -633,11 +564,7 @@ CSV = """==PROF== Connected to process 1
 
 
 def profiled() -> str:
-    rest = [
-        name
-        for name in (*counters._COUNTERS.values(), *map(counters._STALL.format, counters._STALLS))
-        if name not in CSV
-    ]
+    rest = [name for name in (*counters._COUNTERS.values(), *map(counters._STALL.format, counters._STALLS)) if name not in CSV]
     line = ",".join
     return CSV.format(
         rest=line(f'"{name}"' for name in rest), units=line('"%"' for _ in rest), zeros=line('"0"' for _ in rest),
@@ -667,10 +594,7 @@ def test_counters_come_from_the_profiler_on_the_path(no_gpu, monkeypatch, tmp_pa
     ncu(tmp_path, f'cat "{tmp_path}/out"')
     cases = [("layer_norm", Shape(8, 16)), ("rms_norm", Shape(8, 16))]
     taken = counters.measure(cases)
-    assert [(row["op"], row["kernel"]) for row in taken.rows] == [
-        ("layer_norm", "layer_norm_kernel"),
-        ("layer_norm", "column_sums_kernel"),
-    ]
+    assert [(row["op"], row["kernel"]) for row in taken.rows] == [("layer_norm", "layer_norm_kernel"), ("layer_norm", "column_sums_kernel")]
     assert "\n  column_sums " in counters.table(taken) and "8 x 16" in counters.table(taken)
     for asked, script, said in [
         (cases[:1], f'cat "{tmp_path}/out"', "after 2 of 1 cases"),
@@ -729,18 +653,11 @@ def test_nothing_to_draw_is_said(no_gpu, tmp_path):
 def test_the_command_measures_saves_and_draws(no_gpu, monkeypatch, tmp_path):
     small = replace(forward.GRID, sweeps=tuple(replace(sweep, elements=64) for sweep in forward.GRID.sweeps))
     monkeypatch.setattr(forward, "measure", small.measure)
-    saved, text, drawn = bench_command.run(
-        "forward", columns="8,9", dtype="fp32", providers="resident,torch", plot=tmp_path / "f.png"
-    )
+    saved, text, drawn = bench_command.run("forward", columns="8,9", dtype="fp32", providers="resident,torch", plot=tmp_path / "f.png")
     assert "forward_fp32_part-test-gpu-2026-01-02.json" in saved and "layer_norm resident" in text and "f.png" in drawn
     again = measurement.stored("forward_fp32_part")
     assert {row["N"] for row in again.rows} == {8, 9} and not again.live and not again.untimed
-    assert {row["op"] for row in again.rows if row["provider"] == "torch"} == {
-        "layer_norm",
-        "rms_norm",
-        "add_rms_norm",
-        "add_layer_norm",
-    }
+    assert {row["op"] for row in again.rows if row["provider"] == "torch"} == {"layer_norm", "rms_norm", "add_rms_norm", "add_layer_norm"}
 
 
 @pytest.mark.parametrize("module", [forward, backward, long_rows])
@@ -754,11 +671,7 @@ def test_a_line_of_the_picture_is_what_the_rows_say_and_no_two_look_alike(module
     lines = {line.get_label(): line for line in axes.get_lines()}
     assert list(lines["torch"].get_ydata()) == pytest.approx([1.0 + 0.1 * names.index("torch")] * 2)
     assert any("up to 57x" in text.get_text() for text in axes.get_legend().get_texts())
-    looks = {
-        (line.get_color(), str(line.get_linestyle()), line.get_marker())
-        for name, line in lines.items()
-        if name in PROVIDERS
-    }
+    looks = {(line.get_color(), str(line.get_linestyle()), line.get_marker()) for name, line in lines.items() if name in PROVIDERS}
     assert len(looks) == len(names)
 
 
@@ -776,18 +689,8 @@ def test_the_bars_are_the_rows():
     for provider, us in (("ours", 20.0), ("torch", 10.0)):
         for passes, factor in (("forward", 1), ("forward and backward", 5)):
             result.rows.append(
-                {
-                    "op": "rms_norm",
-                    "provider": provider,
-                    "passes": passes,
-                    "M": 64,
-                    "N": 1024,
-                    "dtype": "fp16",
-                    "us": us * factor,
-                }
+                {"op": "rms_norm", "provider": provider, "passes": passes, "M": 64, "N": 1024, "dtype": "fp16", "us": us * factor}
             )
     first, second = figures.host(result).axes
-    assert [bar.get_width() for bar in first.patches] == [20.0, 10.0] and [
-        bar.get_width() for bar in second.patches
-    ] == [100.0, 50.0]
+    assert [bar.get_width() for bar in first.patches] == [20.0, 10.0] and [bar.get_width() for bar in second.patches] == [100.0, 50.0]
     assert [label.get_text() for label in second.get_yticklabels()] == ["ours", "torch"]

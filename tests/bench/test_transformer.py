@@ -12,20 +12,7 @@ import course_lib
 from course_lib.base import paths
 from course_lib.base.errors import CourseError
 from course_lib.bench import transformer
-from course_lib.bench.transformer import (
-    Size,
-    Text,
-    batches,
-    build,
-    encode,
-    fables,
-    learn,
-    loss_on,
-    share_of_words,
-    split,
-    train,
-    write,
-)
+from course_lib.bench.transformer import Size, Text, batches, build, encode, fables, learn, loss_on, share_of_words, split, train, write
 from course_lib.norms import modules
 
 DEVICE = course_lib.DEVICE
@@ -37,9 +24,7 @@ def losses(norm, steps, size=SMALL, **options):
     return list(train(build(PROSE, norm, size, device=DEVICE), PROSE, steps, size, **options))
 
 
-@pytest.mark.parametrize(
-    ("ours", "theirs"), [(modules.LayerNorm, torch.nn.LayerNorm), (modules.RMSNorm, torch.nn.RMSNorm)]
-)
+@pytest.mark.parametrize(("ours", "theirs"), [(modules.LayerNorm, torch.nn.LayerNorm), (modules.RMSNorm, torch.nn.RMSNorm)])
 def test_both_norms_train_alike(ours, theirs):
     """To 1e-5 nats over ten steps: a rounding of the loss is 2e-7, and training amplifies."""
     got, want = losses(ours, 10), losses(theirs, 10)
@@ -109,9 +94,7 @@ def test_the_text_is_plain_and_its_licence_lies_beside_it():
     assert 20_000 < len(text) < 60_000 and text.isascii() and text.endswith("\n") and text.count("\n") == 168
     assert len(set(text)) == 43 and not any(line != line.strip() or "  " in line for line in text.splitlines())
     licence = (paths.ROOT / "course_lib" / "bench" / "text" / "LICENCE.txt").read_text(encoding="utf-8")
-    assert (
-        "fables.txt" in licence and "MIT" in licence and "MIT" in (paths.ROOT / "LICENSE").read_text(encoding="utf-8")
-    )
+    assert "fables.txt" in licence and "MIT" in licence and "MIT" in (paths.ROOT / "LICENSE").read_text(encoding="utf-8")
 
 
 def test_the_text_is_shipped_with_the_package():
@@ -142,9 +125,7 @@ def test_learning_is_training_with_the_loss_on_what_is_held_out():
     curve = list(learn(model, corpus, 4, SMALL))
     for _ in train(same, corpus.training, 4, SMALL):
         pass
-    assert len(curve) == 4 and all(
-        torch.equal(a, b) for a, b in zip(model.parameters(), same.parameters(), strict=True)
-    )
+    assert len(curve) == 4 and all(torch.equal(a, b) for a, b in zip(model.parameters(), same.parameters(), strict=True))
     assert curve[-1] == loss_on(model, corpus.held_out, SMALL, windows=8) != curve[0]
 
 

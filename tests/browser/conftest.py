@@ -64,9 +64,7 @@ class Course:
         self.pictures = page.locator(".widget-image[src^=blob]")  # of live widgets; a saved figure is inside the page
         self.panel = page.locator(".course-exercise").first
 
-    def run(
-        self, notebook: str, *cells: str, until: Locator | None = None, seconds: int = 120, answers_open: bool = True
-    ) -> None:
+    def run(self, notebook: str, *cells: str, until: Locator | None = None, seconds: int = 120, answers_open: bool = True) -> None:
         """Open the notebook and run its cells: those that hold one of the texts ``cells``, and what they need; all without it.
 
         The tests of the lessons run every cell. ``until`` has to be there within ``seconds``; without it, the first panel.
@@ -83,9 +81,7 @@ class Course:
         self.page.evaluate("() => { window.jupyterapp.commands.execute('notebook:run-all-cells'); }")
         (until or self.panel).wait_for(state="attached", timeout=seconds * 1000)
         self.wait_until_idle(seconds)
-        errors = self.page.locator(
-            '[data-mime-type="application/vnd.jupyter.error"], [data-mime-type="application/vnd.jupyter.stderr"]'
-        )
+        errors = self.page.locator('[data-mime-type="application/vnd.jupyter.error"], [data-mime-type="application/vnd.jupyter.stderr"]')
         assert errors.count() == 0, errors.first.inner_text()
 
     def wait_until_idle(self, seconds: int) -> None:
@@ -93,12 +89,8 @@ class Course:
 
     def theme(self, name: str) -> None:
         """Switch to "Dark" or "Light"."""
-        self.page.evaluate(
-            "theme => window.jupyterapp.commands.execute('apputils:change-theme', { theme })", f"JupyterLab {name}"
-        )
-        self.page.wait_for_function(
-            "light => document.body.dataset.jpThemeLight === light", arg=str(name == "Light").lower()
-        )
+        self.page.evaluate("theme => window.jupyterapp.commands.execute('apputils:change-theme', { theme })", f"JupyterLab {name}")
+        self.page.wait_for_function("light => document.body.dataset.jpThemeLight === light", arg=str(name == "Light").lower())
 
     def shoot(self, name: str, element: Locator | None = None) -> None:
         """A screenshot of the window, or of one element."""
@@ -176,9 +168,7 @@ def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Lab]:
     with socket.socket() as probe:
         probe.bind(("127.0.0.1", 0))
         port = probe.getsockname()[1]
-    environment = {
-        name: value for name, value in os.environ.items() if name not in ("TRITON_INTERPRET", "COURSE_EXPECT")
-    }
+    environment = {name: value for name, value in os.environ.items() if name not in ("TRITON_INTERPRET", "COURSE_EXPECT")}
     environment |= {
         "COURSE_EXERCISES": str(root / "exercises"),
         "COURSE_STATE": str(root / ".course"),
@@ -194,9 +184,7 @@ def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Lab]:
     ]  # fmt: skip
     log = folder / "lab.log"
     with log.open("wb") as out:
-        process = subprocess.Popen(
-            command, env=environment, cwd=root, stdin=subprocess.DEVNULL, stdout=out, stderr=subprocess.STDOUT
-        )
+        process = subprocess.Popen(command, env=environment, cwd=root, stdin=subprocess.DEVNULL, stdout=out, stderr=subprocess.STDOUT)
     try:
         url = f"http://127.0.0.1:{port}"
         _wait_for(f"{url}/api?token={_TOKEN}", process, log)
@@ -213,9 +201,7 @@ def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Lab]:
 def lab(server: Lab) -> Iterator[Lab]:
     """The JupyterLab as a newcomer finds it: the course's notebooks, exercises without a solution, no settings, no kernel."""
     shutil.copytree(
-        paths.NOTEBOOKS,
-        server.root / "notebooks",
-        ignore=shutil.ignore_patterns("source", ".ipynb_checkpoints", "__pycache__"),
+        paths.NOTEBOOKS, server.root / "notebooks", ignore=shutil.ignore_patterns("source", ".ipynb_checkpoints", "__pycache__")
     )
     exercises.write(server.root / "exercises")
     yield server

@@ -17,9 +17,7 @@ CELL = "from course_lib.lessons import hunt\nhunt()"
 def test_a_hunt_is_played_by_keyboard(course, page, expect):
     page.set_viewport_size({"width": 900, "height": 1400})
     kernel = {"kernelspec": {"name": "python3", "display_name": "Python 3", "language": "python"}}
-    notebook = nbformat.v4.new_notebook(
-        metadata=kernel, cells=[nbformat.v4.new_code_cell(text) for text in ("import course_lib", CELL)]
-    )
+    notebook = nbformat.v4.new_notebook(metadata=kernel, cells=[nbformat.v4.new_code_cell(text) for text in ("import course_lib", CELL)])
     nbformat.write(notebook, course.root / "notebooks" / "hunt.ipynb")
     course.run("hunt")
     panel = course.panel

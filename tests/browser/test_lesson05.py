@@ -25,8 +25,7 @@ def test_a_reader_moves_the_accuracy_picture(course, page, expect):
     run = page.get_by_role("button", name="Run the kernels", exact=True)
     run.click()
     expect(caption).to_contain_text(
-        "your 05b gave nothing to draw: exercises/ex05b_welford_statistics.py is still as the course wrote it.",
-        timeout=60_000,
+        "your 05b gave nothing to draw: exercises/ex05b_welford_statistics.py is still as the course wrote it.", timeout=60_000
     )
     course.solve("ex05b_welford_statistics.py")
     run.click()

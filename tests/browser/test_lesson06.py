@@ -17,9 +17,7 @@ def test_the_tree_and_the_counter_follow_their_controls(course, page, expect):
     tree.get_by_role("button", name="Step", exact=True).click()
     expect(tree.locator(".title")).to_contain_text("Step 1 of 4")
     tree.get_by_label("frame").press("ArrowRight")
-    expect(tree.locator(".caption")).to_contain_text(
-        "Step 2 of 4, stride 4: threads t = 0 to 3 add the number of thread t + 4"
-    )
+    expect(tree.locator(".caption")).to_contain_text("Step 2 of 4, stride 4: threads t = 0 to 3 add the number of thread t + 4")
     tree.locator('[data-key="cell-3-1"]').click()
     expect(tree.locator(".title")).to_contain_text("Thread 1 holds the sum of 4 of the 16 values")
     tree.get_by_label("warp shuffles", exact=True).check()

@@ -39,9 +39,7 @@ def test_a_learner_works_through_lesson_07(course, page, expect):
     course.shoot("lesson07-pass-dark", panel)
     listing = panel.locator("pre", has_text="layer_norm_blocked_kernel")
     painted = "e => [e, ...e.querySelectorAll('span')].map(n => getComputedStyle(n).backgroundColor)"
-    assert set(listing.evaluate(painted)) <= {"rgb(252, 252, 250)", "rgba(0, 0, 0, 0)"}, (
-        "dark text on a dark theme's background"
-    )
+    assert set(listing.evaluate(painted)) <= {"rgb(252, 252, 250)", "rgba(0, 0, 0, 0)"}, "dark text on a dark theme's background"
 
     # the link opens the learner's file beside the notebook
     panel.get_by_role("button", name=re.compile("beside this notebook")).click()

@@ -36,9 +36,7 @@ def test_the_explorer_follows_the_reader_and_takes_the_learners_kernel(course, p
     page.locator(".widget-dropdown", has_text="dtype").last.locator("select").select_option("fp32")
     ask = page.get_by_role("button", name="Compile it").last
     ask.click()
-    expect(caption).to_contain_text(
-        re.compile(r"in fp32, 1 row a program, 4 warps, sm_90: \d+ registers"), timeout=120_000
-    )
+    expect(caption).to_contain_text(re.compile(r"in fp32, 1 row a program, 4 warps, sm_90: \d+ registers"), timeout=120_000)
     explorer.get_by_label(re.compile("in fp16")).check(force=True)
     expect(caption).to_contain_text("in fp16")
     for theme in ("Dark", "Light"):

@@ -35,9 +35,7 @@ def test_no_field_is_empty(exercise):
         assert value, f"course_lib/catalog/{exercise.file}.toml: the field `{field.name}` is empty; write it"
         texts = value if isinstance(value, tuple) else (value,)
         complete = all(not isinstance(text, str) or (text.strip() == text and text) for text in texts)
-        assert complete, (
-            f"course_lib/catalog/{exercise.file}.toml: a text of `{field.name}` is empty, or has space around it"
-        )
+        assert complete, f"course_lib/catalog/{exercise.file}.toml: a text of `{field.name}` is empty, or has space around it"
 
 
 @every_exercise
@@ -45,9 +43,7 @@ def test_nothing_of_a_skeleton_is_left_to_say(exercise):
     files = [paths.SOLUTIONS / f"{exercise.file}.py", FOLDER.parent / "grading" / "families" / f"{exercise.family}.py"]
     for file in (*files, *(paths.ROOT / "tests" / "variants").glob(f"ex{exercise.id}_*.py")):
         for number, line in enumerate(file.read_text(encoding="utf-8").splitlines(), start=1):
-            assert "SAY:" not in line, (
-                f"{paths.shown(file)}, line {number}, still has to say{line.partition('SAY:')[2]}"
-            )
+            assert "SAY:" not in line, f"{paths.shown(file)}, line {number}, still has to say{line.partition('SAY:')[2]}"
 
 
 @every_exercise
@@ -71,14 +67,8 @@ def test_there_are_three_different_hints_or_more_and_the_last_gives_most_away(ex
     assert len(set(exercise.hints)) == len(exercise.hints) >= 3, (
         f"course_lib/catalog/{exercise.file}.toml: `hints` has to hold three different ones, or more"
     )
-    lines = {
-        line.strip()
-        for line in (paths.SOLUTIONS / f"{exercise.file}.py").read_text().splitlines()
-        if "=" in line or "(" in line
-    }
-    assert not any(line and line in exercise.hints[0] for line in lines), (
-        "the first hint already has a line of the solution"
-    )
+    lines = {line.strip() for line in (paths.SOLUTIONS / f"{exercise.file}.py").read_text().splitlines() if "=" in line or "(" in line}
+    assert not any(line and line in exercise.hints[0] for line in lines), "the first hint already has a line of the solution"
 
 
 @every_exercise
@@ -97,11 +87,7 @@ def test_prerequisites_come_earlier_or_are_known(exercise):
 def test_entry_points_are_kernels_or_functions_of_the_solution(exercise):
     tree = ast.parse((paths.SOLUTIONS / f"{exercise.file}.py").read_text())
     decorators = ["triton.jit"] if exercise.kind == "kernel" else []
-    found = {
-        n.name
-        for n in tree.body
-        if isinstance(n, ast.FunctionDef) and [ast.unparse(d) for d in n.decorator_list] == decorators
-    }
+    found = {n.name for n in tree.body if isinstance(n, ast.FunctionDef) and [ast.unparse(d) for d in n.decorator_list] == decorators}
     assert set(exercise.entry_points) <= found
 
 
@@ -143,18 +129,9 @@ def edit(pattern: str, new: str, name: str = COPY):
         (edit("title", "extra = 1\ntitle"), "exercise 00a.*extra"),
         (edit("", "", "ex00a_once_more.toml"), "00a stands there twice"),
         (edit('"kernel"', '"jax"'), "exercise 00a.*'jax' is none of"),
-        (
-            edit("minutes = 10", 'minutes = "10"'),
-            f"{COPY}, exercise 00a, field minutes: it has to be a whole number, and is '10'",
-        ),
-        (
-            edit("minutes = 10", "minutes = true"),
-            f"{COPY}, exercise 00a, field minutes: it has to be a whole number, and is True",
-        ),
-        (
-            edit(r'\["copy_kernel"\]', '"copy_kernel"'),
-            f"{COPY}, exercise 00a, field entry_points: it has to be a list of texts",
-        ),
+        (edit("minutes = 10", 'minutes = "10"'), f"{COPY}, exercise 00a, field minutes: it has to be a whole number, and is '10'"),
+        (edit("minutes = 10", "minutes = true"), f"{COPY}, exercise 00a, field minutes: it has to be a whole number, and is True"),
+        (edit(r'\["copy_kernel"\]', '"copy_kernel"'), f"{COPY}, exercise 00a, field entry_points: it has to be a list of texts"),
         (edit("title =", "title"), f"{COPY}, exercise 00a: it is not valid TOML: .*line 1"),
         (edit("", "", "copy.toml"), "copy.toml: the name of a catalog file has the form"),
     ],
@@ -170,19 +147,10 @@ def test_an_authors_slip_is_named(tmp_path, change, says):
 @pytest.mark.parametrize(
     ("change", "says"),
     [
-        (
-            {"family": "copyin"},
-            "ex00a_masked_copy.toml, field family: there is no course_lib/grading/families/copyin.py",
-        ),
+        ({"family": "copyin"}, "ex00a_masked_copy.toml, field family: there is no course_lib/grading/families/copyin.py"),
         ({"family": "../copying"}, "ex00a_masked_copy.toml, field family: there is no"),
-        (
-            {"family": "making"},
-            "ex00a_masked_copy.toml, field entry_points: the PARTS of .*making.py have no copy_kernel",
-        ),
-        (
-            {"entry_points": ("copy_kernel", "sum_kernel")},
-            "ex00a_masked_copy.toml, field entry_points: .*copying.py have no sum_kernel",
-        ),
+        ({"family": "making"}, "ex00a_masked_copy.toml, field entry_points: the PARTS of .*making.py have no copy_kernel"),
+        ({"entry_points": ("copy_kernel", "sum_kernel")}, "ex00a_masked_copy.toml, field entry_points: .*copying.py have no sum_kernel"),
     ],
 )
 def test_a_family_that_does_not_have_the_exercise_is_named(change, says):

@@ -131,9 +131,7 @@ def test_a_block_that_holds_only_a_part_gets_a_pass():
 
 
 def test_a_block_that_keeps_a_statement_gets_none():
-    assert "pass" not in cut_of(
-        "for a in b:\n    c = 1\n    # BEGIN SOLUTION\n    #: Do.\n    d = 1\n    # END SOLUTION\n"
-    )
+    assert "pass" not in cut_of("for a in b:\n    c = 1\n    # BEGIN SOLUTION\n    #: Do.\n    d = 1\n    # END SOLUTION\n")
 
 
 def test_the_pass_goes_to_the_empty_block_and_not_to_a_part_that_follows_it():
@@ -200,9 +198,7 @@ def block(header: str, body: list[list[str]]) -> list[str]:
 simple = plain.map(lambda s: [s])
 parts = st.lists(plain, min_size=1, max_size=3).map(part)
 headers = st.sampled_from(["for a in b:", "if a:", "while a:", "def f(a,\n      b):", "with a:"])
-statements = st.recursive(
-    simple | parts, lambda inner: st.builds(block, headers, st.lists(inner, min_size=1, max_size=3)), max_leaves=8
-)
+statements = st.recursive(simple | parts, lambda inner: st.builds(block, headers, st.lists(inner, min_size=1, max_size=3)), max_leaves=8)
 
 
 @settings(max_examples=150, deadline=None)
@@ -254,9 +250,7 @@ def test_an_exercise_holds_no_line_of_its_solution(file):
 
 
 def committed(name: str) -> bytes | None:
-    shown = subprocess.run(
-        ["git", "-C", str(paths.ROOT), "show", f"HEAD:exercises/{name}"], capture_output=True, check=False
-    )
+    shown = subprocess.run(["git", "-C", str(paths.ROOT), "show", f"HEAD:exercises/{name}"], capture_output=True, check=False)
     return shown.stdout if shown.returncode == 0 else None
 
 

@@ -47,9 +47,7 @@ def slow_check(request: Request) -> FileAnswer:
 
 
 def answer(request: Request, status: str, cause: str) -> FileAnswer:
-    verdict = Verdict(
-        request.exercise, status, cause, f"{status} <b>&", headline="What <script> is it?", hidden="f" * 12
-    )
+    verdict = Verdict(request.exercise, status, cause, f"{status} <b>&", headline="What <script> is it?", hidden="f" * 12)
     plain = verdict.as_dict()
     del plain["seconds"]
     return FileAnswer(plain, 0.5)
@@ -72,9 +70,7 @@ def write_file(folder: Path, exercise: str, text: str | bytes) -> Path:
     return file
 
 
-def grade(
-    folder: Path, out: Path, *, check=fake_check, workers: int = 2, start=None, tell=lambda progress: None, **options
-) -> Graded:
+def grade(folder: Path, out: Path, *, check=fake_check, workers: int = 2, start=None, tell=lambda progress: None, **options) -> Graded:
     """Grade with the fake, in threads of this process, and with a secret that is the same for every class."""
     secret = folder.parent / "the secret"
     secret.write_text("sixteen letters at least\n")

@@ -62,10 +62,7 @@ def graded(tmp_path_factory):
 
 
 def read_rows(out):
-    return {
-        row["Student"]: row
-        for row in csv.DictReader(io.StringIO((out / "gradebook.csv").read_bytes().decode(), newline=""))
-    }
+    return {row["Student"]: row for row in csv.DictReader(io.StringIO((out / "gradebook.csv").read_bytes().decode(), newline=""))}
 
 
 @pytest.mark.slow
@@ -92,14 +89,10 @@ def test_a_verdict_is_the_one_of_a_check_with_the_learners_own_secret(graded):
     entries = [json.loads(line) for line in (graded / "out good" / "results.jsonl").read_text().splitlines()]
     (kept,) = (entry["verdict"] for entry in entries if entry["learner"] == "bob" and entry["exercise"] == "04a")
     file = graded / "good" / "bob" / f"{catalog.get('04a').file}.py"
-    verdict = check(
-        catalog.get("04a"), file, secret=derive_secret(b"a secret of sixteen letters", "name bob")
-    ).as_dict()
+    verdict = check(catalog.get("04a"), file, secret=derive_secret(b"a secret of sixteen letters", "name bob")).as_dict()
     place = kept["place"] and kept["place"] | {"file": None}
     assert kept["place"]["file"] == file.name, "where it lay while it was checked is nobody's business"
-    assert kept | {"place": place} == {k: v for k, v in verdict.items() if k != "seconds"} | {
-        "place": verdict["place"] | {"file": None}
-    }
+    assert kept | {"place": place} == {k: v for k, v in verdict.items() if k != "seconds"} | {"place": verdict["place"] | {"file": None}}
 
 
 @pytest.mark.slow
@@ -116,9 +109,7 @@ def test_two_learners_with_one_file_have_other_hidden_cases_and_no_page_shows_on
     ann, bob = (entry["verdict"] for entry in entries if entry["exercise"] == "04a")
     assert (ann["status"], ann["cause"]) == (bob["status"], bob["cause"]) and ann["hidden"] != bob["hidden"]
     details = [[case["detail"] for case in verdict["cases"] if case["detail"]] for verdict in (ann, bob)]
-    assert len(set(details[0]) - set(details[1])) > len(details[0]) / 2, (
-        "a few kinds have one shape only, with other values"
-    )
+    assert len(set(details[0]) - set(details[1])) > len(details[0]) / 2, "a few kinds have one shape only, with other values"
     for page in (out / "reports").iterdir():
         text = page.read_text()
         assert not any(verdict["first"][part] in text for verdict in (ann, bob) for part in ("case", "words"))

@@ -72,11 +72,7 @@ def graded(tmp_path_factory):
         json.dumps(
             {
                 "version": 2,
-                "predictions": {
-                    first: said | {"surprised": True},
-                    second: said | {"surprised": False},
-                    ATTACK: said | {"surprised": True},
-                },
+                "predictions": {first: said | {"surprised": True}, second: said | {"surprised": False}, ATTACK: said | {"surprised": True}},
             }
         )
     )
@@ -91,25 +87,15 @@ def test_no_page_has_a_tag_or_an_attribute_that_a_learner_wrote_nor_fetches_anyt
         text = page.read_text()
         tags = Tags(text)
         assert not tags.tags & {"script", "img", "b", "link", "iframe", "svg"}, page.name
-        assert (
-            "<code>&lt;b&gt;</code>&lt;script&gt;" in text
-            or "learner-" in page.name
-            or page.name.startswith(("class", "empty"))
-        )
+        assert "<code>&lt;b&gt;</code>&lt;script&gt;" in text or "learner-" in page.name or page.name.startswith(("class", "empty"))
         assert not {name for name in tags.attributes if name.startswith("on")}
         assert all(re.fullmatch(r"(reports|alike)/[a-z0-9-]+\.html", link) for link in tags.links)
         assert "default-src &#39;none&#39;" in text or "default-src 'none'" in text
-        assert "prefers-color-scheme: dark" in text and "49" not in re.sub(
-            r"[0-9a-f]{8}\.html", "", text.split("</style>")[1]
-        )
+        assert "prefers-color-scheme: dark" in text and "49" not in re.sub(r"[0-9a-f]{8}\.html", "", text.split("</style>")[1])
 
 
 def test_a_learners_page_says_the_cause_and_the_line_and_never_the_hidden_case(graded):
-    pages = [
-        page.read_text()
-        for page in (graded / "reports").iterdir()
-        if "learner-" not in page.name and "empty" not in page.name
-    ]
+    pages = [page.read_text() for page in (graded / "reports").iterdir() if "learner-" not in page.name and "empty" not in page.name]
     for text in pages:
         assert "77713" not in text and "0.125" not in text and "0, 0" not in text
         assert "1 of 2 hidden cases are right" in text and "^^^^^" in text and "&lt;script&gt;alert(1)" in text
@@ -136,9 +122,7 @@ def test_a_page_begins_with_what_happened_in_a_sentence_for_each_exercise(tmp_pa
             found.verdict.update(headline="", cases=[{"status": "pass"}] * 12)
         elif request.data == b"wrong":
             found = answer(request, FAIL, "divisor")
-            found.verdict.update(
-                headline="The wrong divisor.", cases=[{"status": "pass"}, {"status": "fail"}], question="By what?"
-            )
+            found.verdict.update(headline="The wrong divisor.", cases=[{"status": "pass"}, {"status": "fail"}], question="By what?")
         elif request.data == b"unwritten":
             found = answer(request, NOT_ATTEMPTED, "not_attempted")
             found.verdict["headline"] = ""
@@ -166,9 +150,7 @@ def test_a_page_begins_with_what_happened_in_a_sentence_for_each_exercise(tmp_pa
     assert "Line 7: This is not valid Python: '(' was never closed." in happened and "7 | x = (" in details
     assert pages["bob"].count("is a pipe") == 1
     whole = read_words(tmp_path / "out" / "class.html")
-    assert (
-        "0 of 2 learners passed every exercise. What to teach first: The wrong divisor. It stopped 1 learner." in whole
-    )
+    assert "0 of 2 learners passed every exercise. What to teach first: The wrong divisor. It stopped 1 learner." in whole
     taught, _, unrun = whole.partition("Files that did not run")
     assert "By what?" not in taught and "how many elements did you add up" in taught.lower() and "04a 1" in taught
     assert "The file is no valid Python. 04a 1" in unrun
@@ -217,10 +199,7 @@ def disguise(text: str) -> str:
 
 
 def alike(one: str, other: str) -> bool:
-    found = [
-        ("a", similarity.take_fingerprint(one.encode(), GIVEN)),
-        ("b", similarity.take_fingerprint(other.encode(), GIVEN)),
-    ]
+    found = [("a", similarity.take_fingerprint(one.encode(), GIVEN)), ("b", similarity.take_fingerprint(other.encode(), GIVEN))]
     return bool(similarity.find_alike(found))
 
 
@@ -284,9 +263,7 @@ def test_the_class_lists_pairs_without_judging(tmp_path):
     grade(folder, out, also=(tmp_path / "of 2025",))
     grade(folder, out, only=("01a",))
     assert read_results(out) == before, "another exercise's week leaves it as it is"
-    words = " ".join(
-        re.sub(r"<[^>]+>", " ", before[name].decode()).lower() for name in ("class.html", "alike/07a.html")
-    )
+    words = " ".join(re.sub(r"<[^>]+>", " ", before[name].decode()).lower() for name in ("class.html", "alike/07a.html"))
     assert not re.search(r"plagiari|cheat|copied|suspect|guilty", words)
     write_file(folder / "bob", "07a", UNSOLVED)
     write_file(folder / "=ann", "07a", UNSOLVED)

@@ -57,10 +57,7 @@ def test_a_cluster_writes_the_same_bytes_also_when_a_worker_is_killed_in_the_mid
     signal.setitimer(signal.ITIMER_REAL, 0.5, 0.2)
     try:
         graded = grade(
-            folder,
-            tmp_path / "cluster",
-            check=waits_to_be_killed,
-            start=functools.partial(workers.connect, cluster.scheduler_address),
+            folder, tmp_path / "cluster", check=waits_to_be_killed, start=functools.partial(workers.connect, cluster.scheduler_address)
         )
     finally:
         signal.setitimer(signal.ITIMER_REAL, 0)
@@ -71,8 +68,5 @@ def test_a_cluster_writes_the_same_bytes_also_when_a_worker_is_killed_in_the_mid
 
 def test_no_scheduler_is_said(monkeypatch):
     monkeypatch.setattr(workers, "CONNECT_SECONDS", 0.5)
-    with (
-        pytest.raises(EnvironmentFault, match=r"no dask scheduler answers at tcp://127\.0\.0\.1:9 "),
-        workers.connect("tcp://127.0.0.1:9"),
-    ):
+    with pytest.raises(EnvironmentFault, match=r"no dask scheduler answers at tcp://127\.0\.0\.1:9 "), workers.connect("tcp://127.0.0.1:9"):
         pass

@@ -130,9 +130,7 @@ def test_a_full_disk_stops_with_a_message_and_goes_on_when_there_is_room(undistu
     out = tmp_path / "out"
 
     def fill(most: int) -> None:
-        resource.setrlimit(
-            resource.RLIMIT_FSIZE, (most, most)
-        )  # what a file grows to: beyond it a write fails as on a full disk
+        resource.setrlimit(resource.RLIMIT_FSIZE, (most, most))  # what a file grows to: beyond it a write fails as on a full disk
         with pytest.raises(EnvironmentFault, match=r"cannot be written: File too large.*give the same command again"):
             grade(folder, out)
 
@@ -168,10 +166,7 @@ def test_what_could_not_be_written_leaves_the_journal_as_it_was(tmp_path, monkey
 def test_two_at_once_in_one_folder_are_refused(undisturbed, tmp_path):
     folder, _ = undisturbed
     (tmp_path / "out").mkdir()
-    with (
-        Journal(tmp_path / "out" / "journal.jsonl"),
-        pytest.raises(CourseError, match="another `course grade` is at work"),
-    ):
+    with Journal(tmp_path / "out" / "journal.jsonl"), pytest.raises(CourseError, match="another `course grade` is at work"):
         grade(folder, tmp_path / "out")
 
 
@@ -185,9 +180,7 @@ def test_a_grader_fault_is_tried_again_and_then_listed_apart(tmp_path):
     write_file(folder / "raises", "01a", "RAISE")
     graded = grade(folder, tmp_path / "out")
     assert [(learner, exercise) for learner, exercise, _ in graded.faults] == [("never", "01a"), ("raises", "01a")]
-    rows = {
-        line.split(",")[0]: line.split(",") for line in (tmp_path / "out" / "gradebook.csv").read_text().splitlines()
-    }
+    rows = {line.split(",")[0]: line.split(",") for line in (tmp_path / "out" / "gradebook.csv").read_text().splitlines()}
     assert rows["never"][9:11] == ["", "not graded"] and "not graded" not in rows["once"]
     # neither is kept: the next run tries again, and what was right stays
     (folder / "never" / "ex01a_layer_norm.py").write_text("# better\n")
@@ -218,12 +211,7 @@ def test_a_recheck_checks_that_exercise_and_no_other(undisturbed, tmp_path):
     folder, expected = undisturbed
     grade(folder, tmp_path / "out")
     seen = []
-    graded = grade(
-        folder,
-        tmp_path / "out",
-        recheck=("04a",),
-        check=lambda request: seen.append(request.exercise) or fake_check(request),
-    )
+    graded = grade(folder, tmp_path / "out", recheck=("04a",), check=lambda request: seen.append(request.exercise) or fake_check(request))
     assert set(seen) == {"04a"} and len(seen) == graded.checked == 20 and read_results(tmp_path / "out") == expected
 
 

@@ -352,23 +352,11 @@ def test_the_workflow_of_a_class_checks_what_the_week_asks_for(tmp_path):
     command.parent.mkdir(parents=True)
     command.write_text(f"""#!/bin/sh\nexec {sys.executable} -m course_command "$@" """)
     command.chmod(0o755)
-    moved = {
-        "COURSE_EXERCISES": str(copy / "exercises"),
-        "COURSE_STATE": str(tmp_path),
-        "GITHUB_STEP_SUMMARY": str(tmp_path / "page"),
-    }
+    moved = {"COURSE_EXERCISES": str(copy / "exercises"), "COURSE_STATE": str(tmp_path), "GITHUB_STEP_SUMMARY": str(tmp_path / "page")}
     for name in ("04a", "04b"):
         write_file(copy / "exercises", name, texts.read_solution(catalog.get(name)))
     for code, words in ((0, "04b Chan's merge: pass"), (1, "04a Welford's algorithm: fail")):
-        shell = [
-            "bash",
-            "--noprofile",
-            "--norc",
-            "-eo",
-            "pipefail",
-            "-c",
-            step["run"],
-        ]  # what GitHub makes of `shell: bash`
+        shell = ["bash", "--noprofile", "--norc", "-eo", "pipefail", "-c", step["run"]]  # what GitHub makes of `shell: bash`
         done = subprocess.run(shell, cwd=copy, env=os.environ | moved, capture_output=True, text=True, check=False)
         assert done.returncode == code, done.stdout + done.stderr
         assert words in done.stdout and words in (tmp_path / "page").read_text()

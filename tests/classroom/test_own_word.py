@@ -32,10 +32,7 @@ def read_page(out, name):
 
 def test_points_comments_and_excuses_stand_beside_what_the_grader_gives(folder):
     out = folder.parent / "out"
-    say(
-        folder,
-        "learner,exercise,points,comment\nann,1a,0.5,a good idea <b>\nbob,04a,Excused,ill\n'=cy,01a,,well said\n=cy,04a,0,\n",
-    )
+    say(folder, "learner,exercise,points,comment\nann,1a,0.5,a good idea <b>\nbob,04a,Excused,ill\n'=cy,01a,,well said\n=cy,04a,0,\n")
     grade(folder, out, only=("01a", "04a"))
     rows = read_table(out / "gradebook.csv")
     ann, bob, cy = rows["ann"], rows["bob"], rows["'=cy"]
@@ -47,10 +44,7 @@ def test_points_comments_and_excuses_stand_beside_what_the_grader_gives(folder):
     assert cy["By hand"] == "01a: well said; 04a: 0 counts (marks.csv), not 2 by the grader"
     assert [row.split(",")[-1] for row in (out / "canvas.csv").read_text().splitlines()[2:]] == ["0", "0", ""]
     page = read_page(out, "ann")
-    assert (
-        "0.5 of 3 points" in page
-        and "Your teacher: 0.5 counts (marks.csv), not 0 by the grader: a good idea &lt;b&gt;" in page
-    )
+    assert "0.5 of 3 points" in page and "Your teacher: 0.5 counts (marks.csv), not 0 by the grader: a good idea &lt;b&gt;" in page
     page = read_page(out, "bob")
     assert "1 of 1 points" in page and "excused" in page
 

@@ -20,7 +20,5 @@ def test_each_bug_that_is_caught_has_its_share(tmp_path):
     verdict = check(exercise, file, secret="of this test")
     assert verdict.status == "fail"
     parts = len(exercise.entry_points)
-    assert (
-        give_points(exercise, verdict.as_dict(), Rules()) == int(100 * exercise.difficulty * (parts - 1) / parts) / 100
-    )
+    assert give_points(exercise, verdict.as_dict(), Rules()) == int(100 * exercise.difficulty * (parts - 1) / parts) / 100
     assert give_points(catalog.exercises()["01a"], verdict.as_dict(), Rules()) == 0

@@ -138,24 +138,18 @@ def test_moodle_today_groups_and_other_plugins(folder):
         "Participant (7)": ("7", {"01a": "somebody"}),
         "Participant (8)": ("8", {"01a": "somebody else"}),
     }
-    assert found["Jane Doe"].notes == [
-        "Jane Doe_12345_assignsubmission_onenote is no file but onenote, which is not graded"
-    ]
+    assert found["Jane Doe"].notes == ["Jane Doe_12345_assignsubmission_onenote is no file but onenote, which is not graded"]
     assert found["Li Wei"].problem == "Li Wei_9_assignsubmission_file is a pipe" and not found["Li Wei"].notes
 
 
-@pytest.mark.parametrize(
-    "layout", ["{0}/{1}", "{0}/exercises/{1}", "{0}_{2}_assignsubmission_file/{1}", "{0}_{2}_5_{1}"]
-)
+@pytest.mark.parametrize("layout", ["{0}/{1}", "{0}/exercises/{1}", "{0}_{2}_assignsubmission_file/{1}", "{0}_{2}_5_{1}"])
 def test_a_folder_that_holds_only_the_class_is_not_taken_for_one_learner(folder, layout):
     inner = folder / "submissions"
     for number, name in enumerate(("ann", "bob", "cy")):
         file = inner / layout.format(name, NAMES["01a"], number)
         file.parent.mkdir(parents=True, exist_ok=True)
         file.write_text(name)
-    with pytest.raises(
-        CourseError, match=r"looks like the submissions of 3 learners\. If that is the class, name .*submissions"
-    ):
+    with pytest.raises(CourseError, match=r"looks like the submissions of 3 learners\. If that is the class, name .*submissions"):
         discover(folder)
     assert len(discover(inner)) == 3
 
@@ -184,9 +178,7 @@ def test_a_file_that_was_meant_and_is_not_read_is_named(folder, name, says):
     (folder / f"cy_5_6_{name}").write_text("x")
     found = take(folder)
     assert found["ann"].problem.startswith(f"{name}: not read, it {says}")
-    assert files_of(found["bob"]) == {"01a": "x"} and found["bob"].notes[0].startswith(
-        f"work/{name}: not read, it {says}"
-    )
+    assert files_of(found["bob"]) == {"01a": "x"} and found["bob"].notes[0].startswith(f"work/{name}: not read, it {says}")
     assert found["cy"].problem.startswith(f"{name}: not read, it {says}")
 
 
@@ -235,10 +227,7 @@ def test_a_mapping_says_who_and_where(folder, tmp_path):
     write_file(folder / "group 1" / "a", "01a", "a")
     make_zip(folder / "b.zip", {NAMES["01a"]: "b"})
     mapping = tmp_path / "who.csv"
-    mapping.write_text(
-        'learner,path,id,login\n"Lee, Ann",group 1/a,7,ann\nBob,b.zip,8,\nNobody,,9,\nLost,x/y,10,\n',
-        encoding="utf-8-sig",
-    )
+    mapping.write_text('learner,path,id,login\n"Lee, Ann",group 1/a,7,ann\nBob,b.zip,8,\nNobody,,9,\nLost,x/y,10,\n', encoding="utf-8-sig")
     found = take(folder, mapping)
     assert {name: (one.entry.id, one.entry.login, files_of(one), one.problem) for name, one in found.items()} == {
         "Lee, Ann": ("7", "ann", {"01a": "a"}, ""),
@@ -298,21 +287,12 @@ def test_of_two_files_for_one_exercise_one_counts_and_the_row_says_which(folder)
     write_file(folder / "bob" / "a", "01a", "same")
     write_file(folder / "bob" / "b", "01a", "same")
     (folder / "cy").mkdir()
-    for name in (
-        f"{NAMES['01a'][:-3]}-1.py",
-        f"{NAMES['01a'][:-3]} (3).py",
-        "ex01a_mine.py",
-        "EX04A.py",
-        "ex0 4a.py",
-        "ex04abc_x.py",
-    ):
+    for name in (f"{NAMES['01a'][:-3]}-1.py", f"{NAMES['01a'][:-3]} (3).py", "ex01a_mine.py", "EX04A.py", "ex0 4a.py", "ex04abc_x.py"):
         (folder / "cy" / name).write_text(name)
         os.utime(folder / "cy" / name, (10**9, 10**9))
     found = take(folder)
     assert files_of(found["ann"]) == {"01a": "exercises"}
-    assert found["ann"].notes[0].startswith("01a: 3 files (") and found["ann"].notes[0].endswith(
-        f"; exercises/{NAMES['01a']} counts"
-    )
+    assert found["ann"].notes[0].startswith("01a: 3 files (") and found["ann"].notes[0].endswith(f"; exercises/{NAMES['01a']} counts")
     assert not found["bob"].notes, "equal files leave nothing to decide"
     assert files_of(found["cy"]) == {"01a": f"{NAMES['01a'][:-3]} (3).py", "04a": "EX04A.py"}
 
@@ -366,14 +346,8 @@ def crowd(path) -> None:
 
 BAD_ARCHIVES = {
     "encrypted.zip": (lambda path: (make_zip(path, {NAMES["01a"]: "x"}), encrypt(path)), "it is encrypted"),
-    "outside.zip": (
-        lambda path: make_zip(path, {f"../../{NAMES['01a']}": "x", f"/tmp/{NAMES['04a']}": "x"}),
-        "points outside the archive",
-    ),
-    "windows.zip": (
-        lambda path: make_zip(path, {f"C:\\{NAMES['01a']}": "x", f"..\\{NAMES['04a']}": "x"}),
-        "points outside the archive",
-    ),
+    "outside.zip": (lambda path: make_zip(path, {f"../../{NAMES['01a']}": "x", f"/tmp/{NAMES['04a']}": "x"}), "points outside the archive"),
+    "windows.zip": (lambda path: make_zip(path, {f"C:\\{NAMES['01a']}": "x", f"..\\{NAMES['04a']}": "x"}), "points outside the archive"),
     "links.zip": (lambda path: make_zip(path, {}, {NAMES["01a"]: "/etc/passwd"}), "it is a link"),
     "tar of links.tar": (lambda path: make_tar(path, {}, "w", ex=(tarfile.SYMTYPE, "/etc/passwd")), "it is a link"),
     "tar of hard.tar": (lambda path: make_tar(path, {}, "w", ex=(tarfile.LNKTYPE, "../../x")), "it is a link"),
@@ -383,10 +357,7 @@ BAD_ARCHIVES = {
     "tar of bomb.tar.bz2": (tar_bomb, "more than 200 times its size"),
     "crowd.zip": (crowd, "more than 200 exercise files"),
     "torn.zip": (lambda path: (make_zip(path, {NAMES["01a"]: "x"}), os.truncate(path, 40)), "is damaged, or no zip"),
-    "tar of torn.tar.gz": (
-        lambda path: (make_tar(path, {NAMES["01a"]: "x" * 9000}), os.truncate(path, 60)),
-        "is damaged, or no tar",
-    ),
+    "tar of torn.tar.gz": (lambda path: (make_tar(path, {NAMES["01a"]: "x" * 9000}), os.truncate(path, 60)), "is damaged, or no tar"),
     "no.zip": (lambda path: path.write_bytes(b"this is no zip"), "is damaged, or no zip"),
     "no bytes.zip": (lambda path: path.write_bytes(b""), "is damaged, or no zip"),
     "nothing.zip": (lambda path: make_zip(path, {"README.md": "x"}), "there is no exercise file (ex07a_NAME.py) in it"),
@@ -486,9 +457,7 @@ def write_late_class(folder):
     due = DUE["01a"].timestamp()
     for name, time in (("early", due - 1), ("at once", due + 1), ("third", due + 2.5 * 86_400), ("years", due + 1e8)):
         os.utime(write_file(folder / name, "04a", PASSES), (time, time))
-    make_zip(
-        folder / "packed.zip", {NAMES["04a"]: PASSES}
-    )  # the members are of today, or of 1980, whatever the zip's own date is
+    make_zip(folder / "packed.zip", {NAMES["04a"]: PASSES})  # the members are of today, or of 1980, whatever the zip's own date is
     os.utime(folder / "packed.zip", (due - 1, due - 1))
     (folder / f"marked_LATE_5_6_{NAMES['04a']}").write_text(PASSES)
     (folder / f"unmarked_7_8_{NAMES['04a']}").write_text(PASSES)
@@ -510,10 +479,7 @@ def test_the_late_rule_takes_points_only_where_the_time_is_known(folder, tmp_pat
     assert {name: row["04a (of 2)"] for name, row in rows.items()} == {
         "early": "2", "at once": "1.8", "third": "1.4", "years": "0", "packed": "0", "marked": "2", "unmarked": "2", "clone": "2",
     }  # fmt: skip
-    assert (
-        rows["third"]["Late"]
-        == "04a: 3 days late by the file's time on the disk (2020-01-03 12:00 UTC), 0.6 points off"
-    )
+    assert rows["third"]["Late"] == "04a: 3 days late by the file's time on the disk (2020-01-03 12:00 UTC), 0.6 points off"
     assert "by the time in the archive" in rows["packed"]["Late"] and rows["early"]["Late"] == ""
     assert rows["marked"]["Late"].endswith("by how much is not known, so no points are off")
     assert rows["unmarked"]["Late"] == "04a: whether it is late is not known: Canvas's download has no times"
@@ -528,10 +494,7 @@ def test_a_mapping_may_say_when_and_a_second_download_makes_nobody_late(folder, 
     mapping.write_text("learner,path,submitted\nAnn,ann,2020-01-02T00:00:01+00:00\n")
     grade(folder, tmp_path / "map", due=DUE, late=25.0, only=("04a",), mapping=mapping)
     assert read_rows(tmp_path / "map")["Ann"]["04a (of 2)"] == "1"
-    assert (
-        "2 days late by the mapping's time (2020-01-02 00:00 UTC), 1 points off"
-        in read_rows(tmp_path / "map")["Ann"]["Late"]
-    )
+    assert "2 days late by the mapping's time (2020-01-02 00:00 UTC), 1 points off" in read_rows(tmp_path / "map")["Ann"]["Late"]
     grade(folder, tmp_path / "out", due=DUE, late=25.0, only=("04a",))
     os.utime(file, (2_000_000_000, 2_000_000_000))
     grade(folder, tmp_path / "out", due=DUE, late=25.0, only=("04a",))
@@ -545,10 +508,7 @@ def test_what_nobody_may_read_is_said(folder):
     (folder / "bob").chmod(0)
     found = take(folder)
     (folder / "bob").chmod(0o700)
-    assert (
-        "cannot be read: Permission denied" in found["ann"].refused["01a"]
-        and "Permission denied" in found["bob"].problem
-    )
+    assert "cannot be read: Permission denied" in found["ann"].refused["01a"] and "Permission denied" in found["bob"].problem
 
 
 def test_a_zip_that_lies_about_its_size_gives_no_more_than_a_file_may_have(tmp_path):
@@ -567,35 +527,17 @@ def test_a_process_taken_over_by_an_archive_can_answer_what_it_likes(tmp_path, m
     ):  # fmt: skip
         monkeypatch.setattr(archives.jobs, "ask", lambda *_, answer=answer: answer)
         assert "no proper answer" in archives.unpack(tmp_path / "x.zip").problem, answer
-    monkeypatch.setattr(
-        archives.jobs, "ask", lambda *_: {"members": [good] * 300, "notes": ["n\n"] * 99, "problem": ""}
-    )
+    monkeypatch.setattr(archives.jobs, "ask", lambda *_: {"members": [good] * 300, "notes": ["n\n"] * 99, "problem": ""})
     found = archives.unpack(tmp_path / "x.zip")
-    assert (
-        found.members[0] == archives.Member(r"a\x1b[2J\nb", b"x", 0.0)
-        and len(found.members) == 200
-        and len(found.notes) == 20
-    )
+    assert found.members[0] == archives.Member(r"a\x1b[2J\nb", b"x", 0.0) and len(found.members) == 200 and len(found.notes) == 20
 
 
 # ---- names and cells -----------------------------------------------------------------------------------------------------------
 
-FORMULAS = (
-    "=cmd|' /C calc'!A0",
-    "+1+1",
-    "-2+3",
-    "@SUM(A1)",
-    " =1+1",
-    "\t=1",
-    "'quoted",
-    '=HYPERLINK("http://x")',
-    "＝1+1",
-    "|x",
-    "%0A=1",
+FORMULAS = ("=cmd|' /C calc'!A0", "+1+1", "-2+3", "@SUM(A1)", " =1+1", "\t=1", "'quoted", '=HYPERLINK("http://x")', "＝1+1", "|x", "%0A=1")
+NAMES_OF_PEOPLE = st.text(st.characters(exclude_characters="/\0", exclude_categories=("Cs",)), min_size=1, max_size=40).filter(
+    lambda name: name not in (".", "..") and not name.startswith(".") and len(name.encode()) < 200
 )
-NAMES_OF_PEOPLE = st.text(
-    st.characters(exclude_characters="/\0", exclude_categories=("Cs",)), min_size=1, max_size=40
-).filter(lambda name: name not in (".", "..") and not name.startswith(".") and len(name.encode()) < 200)
 
 
 @given(names=st.lists(st.one_of(NAMES_OF_PEOPLE, st.sampled_from(FORMULAS)), min_size=1, max_size=6, unique=True))
@@ -673,16 +615,7 @@ def test_all_that_is_written_is_for_its_owner_alone(folder, tmp_path, umask):
         path.chmod(0o777 if path.is_dir() else 0o644)
     write_file(folder / "learner 000", "03a", "# anew\n")
     grade(folder, out, secret_file=None)
-    written_again = {
-        "out",
-        "reports",
-        "journal.jsonl",
-        "timings.csv",
-        "results.jsonl",
-        "gradebook.csv",
-        "canvas.csv",
-        "similar.csv",
-    }
+    written_again = {"out", "reports", "journal.jsonl", "timings.csv", "results.jsonl", "gradebook.csv", "canvas.csv", "similar.csv"}
     assert not find_open_to_others(out).keys() & written_again
 
 
@@ -700,9 +633,7 @@ def test_the_secret_is_made_once_and_another_one_is_refused(folder, tmp_path):
     with pytest.raises(CourseError, match="was begun with a secret from a file"):
         grade(folder, tmp_path / "with a file", secret_file=None)
     for out in ("out", "with a file"):
-        assert text.strip() not in "".join(
-            f.read_text() for f in (tmp_path / out).rglob("*") if f.is_file() and f != secret
-        )
+        assert text.strip() not in "".join(f.read_text() for f in (tmp_path / out).rglob("*") if f.is_file() and f != secret)
 
 
 def test_unsolved_files_are_the_same_to_everybody(folder):

@@ -62,19 +62,13 @@ def test_the_results_grow_and_leave_earlier_columns_as_they_are(tmp_path):
             column: before[name][column] for column in ("01a (of 1)", "01a status")
         }
     assert after["bob"]["04a status"] == after["cy"]["01a status"] == "no file"
-    assert (after["ann"]["Points (of 3)"], after["bob"]["Points (of 3)"], after["cy"]["Points (of 3)"]) == (
-        "3",
-        "1",
-        "0",
-    )
+    assert (after["ann"]["Points (of 3)"], after["bob"]["Points (of 3)"], after["cy"]["Points (of 3)"]) == ("3", "1", "0")
     assert [len(line.split(",")) for line in (out / "canvas.csv").read_text().splitlines()] == [7] * 5
     assert len(list((out / "reports").iterdir())) == 3
     grade(tmp_path / "one", out, only=("01a",))
     again = read_table(out / "gradebook.csv")
     same = [name for name in after["ann"] if name not in ("Source", "Submitted")]
-    assert [[row[name] for name in same] for row in again.values()] == [
-        [row[name] for name in same] for row in after.values()
-    ]
+    assert [[row[name] for name in same] for row in again.values()] == [[row[name] for name in same] for row in after.values()]
 
 
 def test_moodles_other_number_of_each_assignment_makes_no_second_learner(tmp_path):
@@ -88,11 +82,7 @@ def test_moodles_other_number_of_each_assignment_makes_no_second_learner(tmp_pat
 
 @pytest.mark.parametrize(
     ("first", "second", "points", "why"),
-    [
-        (RIGHT, WRONG, ("1", "1"), None),
-        (WRONG, RIGHT, ("0", "1"), "file changed"),
-        (WRONG, WRONG_TOO, ("0", "0"), None),
-    ],
+    [(RIGHT, WRONG, ("1", "1"), None), (WRONG, RIGHT, ("0", "1"), "file changed"), (WRONG, WRONG_TOO, ("0", "0"), None)],
 )
 def test_of_two_hand_ins_the_better_counts_and_a_change_is_on_the_trail(tmp_path, first, second, points, why):
     out = tmp_path / "out"
@@ -116,11 +106,7 @@ def test_a_file_that_could_not_be_graded_takes_nothing_from_an_earlier_one_that_
         write_file(tmp_path / "class" / name, "01a", "FAULT " + name)
     assert len(grade(tmp_path / "class", out, only=("01a",)).faults) == 2
     rows = read_table(out / "gradebook.csv")
-    assert (
-        rows["ann"]["01a (of 1)"] == "1"
-        and rows["bob"]["01a (of 1)"] == ""
-        and rows["bob"]["01a status"] == "not graded"
-    )
+    assert rows["ann"]["01a (of 1)"] == "1" and rows["bob"]["01a (of 1)"] == "" and rows["bob"]["01a status"] == "not graded"
 
 
 def test_a_new_grader_judges_the_same_file_anew_and_the_trail_says_so(tmp_path, monkeypatch):
@@ -194,9 +180,7 @@ def test_a_plan_names_deadlines_and_the_one_in_the_current_folder_is_found(tmp_p
     monkeypatch.chdir(tmp_path)
     assert weeks.find_plan(None) == SHIPPED
     plan = tmp_path / "weeks.toml"
-    plan.write_text(
-        '[intro]\nexercises = ["1a"]\ndue = "2026-12-01T23:59+01:00"\n[2]\nexercises = []\ndue = 2026-12-08T23:59:00Z\n'
-    )
+    plan.write_text('[intro]\nexercises = ["1a"]\ndue = "2026-12-01T23:59+01:00"\n[2]\nexercises = []\ndue = 2026-12-08T23:59:00Z\n')
     assert weeks.find_plan(None).read_text() == plan.read_text() and weeks.find_plan(SHIPPED) == SHIPPED
     found = read_plan(plan)
     assert found["intro"].exercises == ("01a",) and found["intro"].due == datetime(2026, 12, 1, 22, 59, tzinfo=UTC)

@@ -112,8 +112,7 @@ def test_an_unknown_exercise_names_those_there_are(command, name):
 def test_help_lists_the_commands_in_groups(command, option):
     code, printed, _ = command(option)
     assert code == 0 and all(
-        f"\n  {name} " in printed
-        for name in ("check", "watch", "hint", "solution", "reset", "status", "bench", "doctor", "update")
+        f"\n  {name} " in printed for name in ("check", "watch", "hint", "solution", "reset", "status", "bench", "doctor", "update")
     )
     assert (
         printed.index("Work through")
@@ -138,12 +137,7 @@ def test_a_terminal_shows_the_first_wrong_case_while_others_still_run():
     texts.find_file(exercise).write_text(f"import torch\n{SLOW_AND_WRONG}")
     code, text = in_terminal("check", "01a", columns=300)
     first, verdict = text.find("Case 1 of "), re.search(r": fail, \d+ of", text)
-    assert (
-        code == 1
-        and verdict
-        and 0 <= first < verdict.start()
-        and re.search(r"Case 1 of \d+ is wrong \(M = .*\): y ", text)
-    )
+    assert code == 1 and verdict and 0 <= first < verdict.start() and re.search(r"Case 1 of \d+ is wrong \(M = .*\): y ", text)
     assert text.count(" is wrong (") == 1
     piped = process(COURSE, "check", "01a")
     assert "Case 1 of" not in piped.stdout + piped.stderr and ": fail, 0 of" in piped.stdout
@@ -193,21 +187,14 @@ def test_a_secret_file_grades_with_hidden_cases_and_leaves_progress_alone(comman
     assert (code, said, verdict["status"], len(verdict["hidden"])) == (0, "", "pass", 12)
     assert verdict["hidden"] == Secret(b"0123456789abcdef").fingerprint
     assert progress.read() == {}, "also of one's own file"
-    assert verdict == {
-        **json.loads(command("check", "00a", "--secret-file", str(secret), "--json")[1]),
-        "seconds": verdict["seconds"],
-    }
+    assert verdict == {**json.loads(command("check", "00a", "--secret-file", str(secret), "--json")[1]), "seconds": verdict["seconds"]}
     texts.find_file(EX).write_text(wrong())
     code, printed, _ = command("check", "00a", "--secret-file", str(secret))
-    assert (
-        code == 1 and "hidden cases" in printed and verdict["hidden"] in printed and "0123456789abcdef" not in printed
-    )
+    assert code == 1 and "hidden cases" in printed and verdict["hidden"] in printed and "0123456789abcdef" not in printed
     assert json.loads(command("check", "00a", "--json")[1])["hidden"] == "" and progress.record("00a").checks == 1
 
 
-@pytest.mark.parametrize(
-    ("content", "words"), [(None, "No such file"), ("", "is empty"), ("guess me", "can be guessed")]
-)
+@pytest.mark.parametrize(("content", "words"), [(None, "No such file"), ("", "is empty"), ("guess me", "can be guessed")])
 def test_a_file_that_holds_no_secret_is_one_line(command, tmp_path, content, words):
     secret = tmp_path / "secret"
     if content is not None:
@@ -220,11 +207,7 @@ def test_a_file_that_holds_no_secret_is_one_line(command, tmp_path, content, wor
 
 @pytest.mark.skipif(course_lib.MODE != "cpu", reason="a compiler's message is another")
 def test_a_message_with_half_a_character_is_printed(command, learner):
-    learner.write_text(
-        texts.read_solution(EX).replace(
-            "    tl.store(", '    tl.static_assert(BLOCK < 0, "half \\ud800")\n    tl.store('
-        )
-    )
+    learner.write_text(texts.read_solution(EX).replace("    tl.store(", '    tl.static_assert(BLOCK < 0, "half \\ud800")\n    tl.store('))
     code, printed, _ = command("check", "00a", "--json")
     assert (code, json.loads(printed)["cause"]) == (1, "kernel_raised")
     assert command("check", "00a")[0] == 1
@@ -266,8 +249,7 @@ def test_the_question_before_the_solution_stays_out_of_the_file(tmp_path):
 
 
 @pytest.mark.parametrize(
-    "name",
-    ["0a", "00A", "ex00a", "ex00a_masked_copy.py", "exercises/ex00a_masked_copy.py", "./exercises/ex00a_masked_copy"],
+    "name", ["0a", "00A", "ex00a", "ex00a_masked_copy.py", "exercises/ex00a_masked_copy.py", "./exercises/ex00a_masked_copy"]
 )
 def test_an_exercise_goes_by_its_id_or_its_file(name):
     assert catalog.get(name) == EX
@@ -308,12 +290,7 @@ def test_a_broken_progress_file_is_one_line(command, tmp_path):
     progress.note_hint("00a", 3)
     progress.file().write_text("{ torn")
     code, printed, said = command("status")
-    assert (
-        code == 0
-        and f"0 of {len(catalog.exercises())}" in printed
-        and "moved to .course/kept/" in said
-        and said.count("\n") == 1
-    )
+    assert code == 0 and f"0 of {len(catalog.exercises())}" in printed and "moved to .course/kept/" in said and said.count("\n") == 1
 
 
 # ---- a folder that cannot be written -----------------------------------------------------------------------------------
@@ -458,9 +435,7 @@ def in_terminal(*arguments: str, columns: int = 80) -> tuple[int, str]:
     fcntl.ioctl(terminal, termios.TIOCSWINSZ, struct.pack("HHHH", 24, columns, 0, 0))
     environment = os.environ | {"PYTHONPATH": str(paths.ROOT), "TERM": "xterm-256color"}
     environment.pop("COLUMNS")
-    running = subprocess.Popen(
-        [sys.executable, COURSE, *arguments], stdin=terminal, stdout=terminal, stderr=terminal, env=environment
-    )
+    running = subprocess.Popen([sys.executable, COURSE, *arguments], stdin=terminal, stdout=terminal, stderr=terminal, env=environment)
     os.close(terminal)
     received = b""
     with contextlib.suppress(OSError):  # EIO: nobody holds the terminal any more
@@ -472,8 +447,7 @@ def in_terminal(*arguments: str, columns: int = 80) -> tuple[int, str]:
 
 
 @pytest.mark.parametrize(
-    "arguments",
-    [(), ("--help",), ("check", "--help"), ("bench", "-h"), ("status",), ("hint", "07a"), ("bench", "--stored")],
+    "arguments", [(), ("--help",), ("check", "--help"), ("bench", "-h"), ("status",), ("hint", "07a"), ("bench", "--stored")]
 )
 def test_what_is_printed_fits_80_columns(arguments):
     code, text = in_terminal(*arguments)
@@ -484,19 +458,13 @@ def test_what_is_printed_fits_80_columns(arguments):
 
 def test_the_version_names_what_matters_and_imports_none_of_it():
     done = process("-X", "importtime", COURSE, "--version")
-    assert (
-        done.stdout.startswith(f"course {course_lib.__version__}, Python 3.")
-        and "torch " in done.stdout
-        and "triton " in done.stdout
-    )
+    assert done.stdout.startswith(f"course {course_lib.__version__}, Python 3.") and "torch " in done.stdout and "triton " in done.stdout
     assert not re.search(r"\| +(torch|triton|numpy|rich)$", done.stderr, re.MULTILINE)
 
 
 def test_help_loads_neither_the_grader_nor_what_draws():
     done = process("-X", "importtime", COURSE, "--help")
-    assert not re.search(
-        r"\| +(torch|triton|numpy|rich|course_lib\.grading.*|course_lib\.catalog)$", done.stderr, re.MULTILINE
-    )
+    assert not re.search(r"\| +(torch|triton|numpy|rich|course_lib\.grading.*|course_lib\.catalog)$", done.stderr, re.MULTILINE)
 
 
 def test_ids_are_completed():
@@ -546,8 +514,7 @@ def test_a_full_device_is_blamed_and_not_the_work():
 
 
 @pytest.mark.parametrize(
-    ("redirection", "code"),
-    [(">/dev/full", 74), (">/dev/full 2>/dev/full", 74), (">&-", 74), (">&- 2>&-", 74), ("2>&-", 0), ("| true", 0)],
+    ("redirection", "code"), [(">/dev/full", 74), (">/dev/full 2>/dev/full", 74), (">&-", 74), (">&- 2>&-", 74), ("2>&-", 0), ("| true", 0)]
 )
 @pytest.mark.parametrize("arguments", ["check 03a", "check 03a --json", "status", "hint 03a"])
 def test_the_exit_code_is_true_wherever_the_output_goes(arguments, redirection, code):
@@ -578,11 +545,7 @@ def test_nothing_is_said_to_be_saved_that_is_not(tmp_path):
 def test_a_message_that_cannot_be_written_stays_out_of_the_results():
     line = f"{sys.executable} {COURSE} check 99z --json 2>&-"
     done = subprocess.run(
-        ["bash", "-c", line],
-        capture_output=True,
-        text=True,
-        env=os.environ | {"PYTHONPATH": str(paths.ROOT)},
-        timeout=60,
+        ["bash", "-c", line], capture_output=True, text=True, env=os.environ | {"PYTHONPATH": str(paths.ROOT)}, timeout=60
     )
     assert (done.returncode, done.stdout) == (3, "")
 
@@ -593,13 +556,7 @@ def test_what_python_thinks_of_the_code_is_no_message(command, learner):
     assert (code, said, json.loads(printed)["status"]) == (0, "", "pass")
 
 
-HOSTILE_NAMES = [
-    "ex00a\x1b[2J.py",
-    "two\n✓ 00a A masked copy: pass\n.py",
-    "right\u202eyp.evil",
-    "[bold red]x[red].py",
-    "caf\udce9.py",
-]
+HOSTILE_NAMES = ["ex00a\x1b[2J.py", "two\n✓ 00a A masked copy: pass\n.py", "right\u202eyp.evil", "[bold red]x[red].py", "caf\udce9.py"]
 
 
 @pytest.mark.parametrize("name", HOSTILE_NAMES, ids=range(len(HOSTILE_NAMES)))
@@ -624,17 +581,11 @@ def test_no_files_name_draws_on_the_terminal(command, tmp_path, name, make):
         assert "\n✓ 00a" not in printed + said
 
 
-@pytest.mark.parametrize(
-    "arguments", ["", "--help", "status", "status --json", "solution 07a --yes", "bench forward --stored"]
-)
+@pytest.mark.parametrize("arguments", ["", "--help", "status", "status --json", "solution 07a --yes", "bench forward --stored"])
 def test_a_reader_that_leaves_is_no_error(arguments):
     line = f"{sys.executable} {COURSE} {arguments} | true; echo ${{PIPESTATUS[0]}}"
     done = subprocess.run(
-        ["bash", "-c", line],
-        capture_output=True,
-        text=True,
-        env=os.environ | {"PYTHONPATH": str(paths.ROOT)},
-        timeout=60,
+        ["bash", "-c", line], capture_output=True, text=True, env=os.environ | {"PYTHONPATH": str(paths.ROOT)}, timeout=60
     )
     assert done.stdout.strip() in ("0", "141") and not done.stderr
 
@@ -669,10 +620,7 @@ def test_bench_shows_and_draws_what_is_stored(command, tmp_path):
 
 def test_bench_refuses_in_words(command):
     code, _, said = command("bench", "sideways")
-    assert (
-        code == cli.BAD_REQUEST
-        and "There are: forward, backward, long_rows, plane, statistics, host, training, counters, all." in said
-    )
+    assert code == cli.BAD_REQUEST and "There are: forward, backward, long_rows, plane, statistics, host, training, counters, all." in said
 
 
 @pytest.mark.skipif(course_lib.MODE != "cpu", reason="there is a GPU to measure on")

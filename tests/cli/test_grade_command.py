@@ -26,26 +26,13 @@ def folder(tmp_path):
 
 def test_a_class_without_a_file_has_a_gradebook_and_a_reason_for_each(folder, tmp_path, capsys):
     out = tmp_path / "out"
-    command = [
-        "grade",
-        str(folder),
-        "-o",
-        str(out),
-        "--only",
-        "4a,01a",
-        "--require-tier",
-        "limits",
-        "--weights",
-        "minutes",
-    ]
+    command = ["grade", str(folder), "-o", str(out), "--only", "4a,01a", "--require-tier", "limits", "--weights", "minutes"]
     assert app.run(command) == 0
     said = capsys.readouterr().out
     assert "3 learners: 0 files checked" in said and "Nothing could be read of (3):" in said
     assert "  =bob: there is no exercise file (ex07a_NAME.py) in it" in said and "or better" in said
     lines = (out / "gradebook.csv").read_text().splitlines()
-    assert re.search(
-        r",Points \(of \d+\),Counted of,Passed,01a \(of \d+\),01a status,04a \(of \d+\),04a status,", lines[0]
-    )
+    assert re.search(r",Points \(of \d+\),Counted of,Passed,01a \(of \d+\),01a status,04a \(of \d+\),04a status,", lines[0])
     assert [line.split(",")[0] for line in lines[1:]] == ["'=bob", "ann", "cy"]
     assert app.run(["grade", str(folder), "-o", str(out), "--all", "--no-resume"]) == app.BAD_REQUEST
     assert "is there already" in capsys.readouterr().err
@@ -55,10 +42,7 @@ def test_a_class_without_a_file_has_a_gradebook_and_a_reason_for_each(folder, tm
     ("counts", "says"),
     [
         ((1, 1, 1, 1), ["1 learner: 1 file checked, 1 verdict kept", "1 line of the journal was torn; what it said"]),
-        (
-            (2, 0, 3, 2),
-            ["2 learners: 0 files checked, 3 verdicts kept", "2 lines of the journal were torn; what they said"],
-        ),
+        ((2, 0, 3, 2), ["2 learners: 0 files checked, 3 verdicts kept", "2 lines of the journal were torn; what they said"]),
     ],
 )
 def test_what_came_out_is_counted_in_words_that_agree(tmp_path, capsys, counts, says):

@@ -76,9 +76,7 @@ def test_what_was_asked_is_there_again(hunt):
 
 def test_nothing_before_the_end_names_the_cause(hunt):
     headline, question = CAUSES[FIRST.cause].word_for("kernel")
-    _, printed, _ = hunt(
-        "--seen", typed="N=5\nexpected\nhelp\ncode\nquestions\nline 1\n" + WINNING.splitlines()[0] + "\nexpected\n"
-    )
+    _, printed, _ = hunt("--seen", typed="N=5\nexpected\nhelp\ncode\nquestions\nline 1\n" + WINNING.splitlines()[0] + "\nexpected\n")
     for secret in (headline, question, FIRST.mutant, FIRST.cause):
         assert secret.lower() not in printed.lower()
 
@@ -132,13 +130,7 @@ def test_the_list_has_what_is_open_and_how_it_ended(hunt):
     hunt(typed=WINNING)
     passed("01b")
     code, printed, _ = hunt("--list")
-    assert (
-        code == 0
-        and "won, paid 1" in printed
-        and printed.count("waits") >= 5
-        and "01b-" in printed
-        and "02b-" not in printed
-    )
+    assert code == 0 and "won, paid 1" in printed and printed.count("waits") >= 5 and "01b-" in printed and "02b-" not in printed
     assert max(map(len, printed.splitlines())) <= 80
 
 
@@ -148,12 +140,7 @@ def test_todays_hunt_warns_where_it_would_give_a_solution_away(hunt, monkeypatch
     code, _, said = hunt("--daily")
     assert code == 1 and "which you have not passed" in said and "--yes" in said and progress.read_hunts() == {}
     code, printed, _ = hunt("--daily", "--yes", typed="quit\n")
-    assert (
-        code == 1
-        and "the hunt of" in printed
-        and "blind" in printed
-        and list(progress.read_hunts()) == [draw.name_day()]
-    )
+    assert code == 1 and "the hunt of" in printed and "blind" in printed and list(progress.read_hunts()) == [draw.name_day()]
     assert "neither --exercise nor --seen" in hunt("--daily", "--seen")[2]
 
 
@@ -168,13 +155,9 @@ class Terminal:
     def __init__(self, *arguments: str) -> None:
         self.parent, child = pty.openpty()
         fcntl.ioctl(child, termios.TIOCSWINSZ, struct.pack("HHHH", 24, 80, 0, 0))
-        environment = {name: value for name, value in os.environ.items() if name not in ("COLUMNS", "LINES")} | {
-            "TERM": "xterm-256color"
-        }
+        environment = {name: value for name, value in os.environ.items() if name not in ("COLUMNS", "LINES")} | {"TERM": "xterm-256color"}
         command = [sys.executable, paths.ROOT / "course_command.py", "hunt", *arguments]
-        self.process = subprocess.Popen(
-            command, stdin=child, stdout=child, stderr=child, env=environment, start_new_session=True
-        )
+        self.process = subprocess.Popen(command, stdin=child, stdout=child, stderr=child, env=environment, start_new_session=True)
         os.close(child)
         os.set_blocking(self.parent, False)
         self.shown = ""

@@ -20,27 +20,14 @@ from course_lib.base import paths
 from course_lib.catalog import texts
 from course_lib.cli.verdict_view import verdict_view
 from course_lib.grading.report import make_report, quote_line
-from course_lib.grading.verdict import (
-    ERROR,
-    FAIL,
-    GRADER_FAULT,
-    NOT_ATTEMPTED,
-    PASS,
-    CaseResult,
-    Finding,
-    Place,
-    Verdict,
-    from_dict,
-)
+from course_lib.grading.verdict import ERROR, FAIL, GRADER_FAULT, NOT_ATTEMPTED, PASS, CaseResult, Finding, Place, Verdict, from_dict
 
 EX = catalog.get("07a")
 FIRST = Finding(
     "M = 1, N = 3, BLOCK = 4, fp32: mean 3", "y is off by up to 41 x the allowed error in 3 of 3 elements; y[0, 0] is -0.9",
     "y[0, 0]", -0.9, -1.2, 41.0, 3, 3, 69_512.0,
 )  # fmt: skip
-PLACE = Place(
-    "exercises/ex07a_layer_norm_forward.py", 31, "    squares += deviation * deviation", 15, 36, "y is stored here"
-)
+PLACE = Place("exercises/ex07a_layer_norm_forward.py", 31, "    squares += deviation * deviation", 15, 36, "y is stored here")
 CASES = (CaseResult("one", "pass", 0.1, ""), CaseResult("two", "fail", 41.0, ""))
 WRONG = Verdict(
     "07a", FAIL, "padding_in_variance", "All of it in one paragraph.", CASES, "cpu", "namespaces and Landlock", 1.5,
@@ -120,9 +107,9 @@ def test_nothing_is_lost_at_any_width(width):
 def test_a_finding_is_shown_as_far_as_it_goes(first, rows):
     text = drawn(replace(WRONG, first=first))
     assert all(row in text for row in rows), text
-    assert ("difference" in text) == any("difference" in row for row in rows) and (
-        "Smallest failing case" in text
-    ) == bool(first and first.case)
+    assert ("difference" in text) == any("difference" in row for row in rows) and ("Smallest failing case" in text) == bool(
+        first and first.case
+    )
 
 
 # ---- the line ----------------------------------------------------------------------------------------------------------
@@ -142,19 +129,7 @@ def carets(text: str) -> str:
 
 
 @pytest.mark.parametrize(
-    "before",
-    [
-        "",
-        "    ",
-        "\t",
-        "  \t",
-        "\t'a\tb' + ",
-        "'宽宽' + ",
-        "\t'宽\t☃' + ",
-        "'e\u0301' + ",
-        "'\x1b[31m' + ",
-        "'\u202e' + ",
-    ],
+    "before", ["", "    ", "\t", "  \t", "\t'a\tb' + ", "'宽宽' + ", "\t'宽\t☃' + ", "'e\u0301' + ", "'\x1b[31m' + ", "'\u202e' + "]
 )
 def test_nothing_in_front_of_it_moves_the_caret(before):
     place = Place("exercises/x.py", 7, f"{before}wrong + 1", len(before), len(before) + 5)
@@ -198,15 +173,11 @@ def test_a_terminal_gets_colour_and_a_link_to_the_file(monkeypatch, tmp_path):
     text = drawn(WRONG, force_terminal=True, color_system="standard", legacy_windows=False)
     url = (tmp_path / "my exercises" / "ex07a_layer_norm_forward.py").as_uri()
     file = "exercises/ex07a_layer_norm_forward.py:31"
-    assert re.search(
-        rf"\x1b]8;id=\d+;{re.escape(url)}\x1b\\(\x1b\[[0-9;]*m)?{re.escape(file)}(\x1b\[0m)?\x1b]8;;\x1b\\", text
-    )
+    assert re.search(rf"\x1b]8;id=\d+;{re.escape(url)}\x1b\\(\x1b\[[0-9;]*m)?{re.escape(file)}(\x1b\[0m)?\x1b]8;;\x1b\\", text)
     assert re.sub(r"\x1b\[[0-9;]*m|\x1b]8;[^\x1b]*\x1b\\", "", text) == drawn(WRONG)
 
 
-@pytest.mark.parametrize(
-    "path", ["exercises/ex07a.py", ".course/kept/a.py", "solutions/ex07a.py", "/tmp/elsewhere/mine.py"]
-)
+@pytest.mark.parametrize("path", ["exercises/ex07a.py", ".course/kept/a.py", "solutions/ex07a.py", "/tmp/elsewhere/mine.py"])
 def test_a_path_that_is_shown_is_found_again(path, monkeypatch, tmp_path):
     monkeypatch.setenv("COURSE_EXERCISES", str(tmp_path / "e"))
     monkeypatch.setenv("COURSE_STATE", str(tmp_path / "s"))
@@ -215,9 +186,7 @@ def test_a_path_that_is_shown_is_found_again(path, monkeypatch, tmp_path):
 
 # ---- all five ----------------------------------------------------------------------------------------------------------
 
-PLAIN = Verdict(
-    "07a", PASS, "none", "All 2 cases are right.", (CASES[0], CASES[0]), "cpu", "namespaces and Landlock", 1.5
-)
+PLAIN = Verdict("07a", PASS, "none", "All 2 cases are right.", (CASES[0], CASES[0]), "cpu", "namespaces and Landlock", 1.5)
 FIVE = {
     PASS: (PLAIN, "✓ 07a", ["pass, 2 of 2 cases right", "All 2 cases are right.", "What you avoided. ", "Further. "]),
     FAIL: (WRONG, "✗ 07a", ["Stuck? `course hint 07a`"]),
@@ -238,14 +207,10 @@ def test_each_of_the_five_verdicts(verdict, begins, says):
 
 
 def test_a_verdict_from_before_it_had_pieces_shows_its_message():
-    assert "All of it in one paragraph." in drawn(
-        replace(WRONG, headline="", first=None, place=None, question="", common="")
-    )
+    assert "All of it in one paragraph." in drawn(replace(WRONG, headline="", first=None, place=None, question="", common=""))
 
 
-@pytest.mark.parametrize(
-    ("kind", "says"), [("07a", "The kernel printed:\nmine"), ("01a", "The function printed:\nmine")]
-)
+@pytest.mark.parametrize(("kind", "says"), [("07a", "The kernel printed:\nmine"), ("01a", "The function printed:\nmine")])
 def test_who_printed_is_said(kind, says):
     assert says in drawn(replace(WRONG, printed="mine"), exercise=catalog.get(kind))
 
@@ -318,22 +283,12 @@ def test_no_verdict_is_longer_than_some_pages():
 def course(tmp_path):
     """The real command, as a process of its own, into a pipe."""
     (tmp_path / "exercises").mkdir()
-    environment = {
-        k: v
-        for k, v in os.environ.items()
-        if not k.startswith(("COURSE_", "TRITON_", "COLUMNS", "NO_COLOR", "FORCE_COLOR"))
-    }
-    environment |= {
-        "COURSE_EXERCISES": str(tmp_path / "exercises"),
-        "COURSE_STATE": str(tmp_path / "state"),
-        "PYTHONIOENCODING": "utf-8",
-    }
+    environment = {k: v for k, v in os.environ.items() if not k.startswith(("COURSE_", "TRITON_", "COLUMNS", "NO_COLOR", "FORCE_COLOR"))}
+    environment |= {"COURSE_EXERCISES": str(tmp_path / "exercises"), "COURSE_STATE": str(tmp_path / "state"), "PYTHONIOENCODING": "utf-8"}
 
     def run(*arguments: str, **settings: str) -> subprocess.CompletedProcess:
         command = [sys.executable, str(paths.ROOT / "course_command.py"), *arguments]
-        return subprocess.run(
-            command, capture_output=True, encoding="utf-8", env=environment | settings, cwd=tmp_path, timeout=120
-        )
+        return subprocess.run(command, capture_output=True, encoding="utf-8", env=environment | settings, cwd=tmp_path, timeout=120)
 
     return run
 
@@ -345,9 +300,7 @@ def test_the_command_shows_line_and_carets_in_a_pipe(course, tmp_path, columns):
     file = tmp_path / "exercises" / f"{exercise.file}.py"
     file.write_text(mutants.make_text(exercise, entry))
     done = course("check", "01a", COLUMNS=columns)
-    number = next(
-        n for n, line in enumerate(file.read_text().splitlines(), start=1) if line.startswith("    y = deviation")
-    )
+    number = next(n for n, line in enumerate(file.read_text().splitlines(), start=1) if line.startswith("    y = deviation"))
     assert done.returncode == 1 and done.stderr == "" and "\x1b" not in done.stdout
     assert max(map(cell_len, done.stdout.splitlines())) <= int(columns)
     for line in (
@@ -370,9 +323,9 @@ def test_json_has_the_pieces(course, tmp_path):
     )
     verdict = json.loads(course("check", "01a", "--json").stdout)
     place = verdict["place"]
-    assert (verdict["status"], verdict["first"], verdict["question"]) == ("error", None, "") and verdict[
-        "headline"
-    ].startswith("This is not valid Python: ")
+    assert (verdict["status"], verdict["first"], verdict["question"]) == ("error", None, "") and verdict["headline"].startswith(
+        "This is not valid Python: "
+    )
     assert place["source"][place["start"] : place["end"]] == ":" and place["file"] == f"exercises/{file.name}"
 
 

@@ -126,8 +126,7 @@ class Terminal:
 
     def until(self, *texts: str, without: str = "checking") -> str:
         wait_for(
-            lambda: all(t in self.text for t in texts) and without not in self.text,
-            lambda: f"no {texts} in:\n" + "\n".join(self.lines),
+            lambda: all(t in self.text for t in texts) and without not in self.text, lambda: f"no {texts} in:\n" + "\n".join(self.lines)
         )
         return self.text
 
@@ -138,13 +137,8 @@ class Terminal:
         """The exit code. The terminal has to be as it was before."""
         code = self.process.wait(SECONDS)
         assert termios.tcgetattr(self._theirs) == self.before, "echo or line editing is not as before"
-        wait_for(
-            lambda: self.received.count(b"\x1b[?1049l") == self.received.count(b"\x1b[?1049h"),
-            "the screen is not given back",
-        )
-        assert self.received.count(b"\x1b[?25h") == self.received.count(b"\x1b[?25l") > 0, (
-            "the cursor is not given back"
-        )
+        wait_for(lambda: self.received.count(b"\x1b[?1049l") == self.received.count(b"\x1b[?1049h"), "the screen is not given back")
+        assert self.received.count(b"\x1b[?25h") == self.received.count(b"\x1b[?25l") > 0, "the cursor is not given back"
         return code
 
     def close(self) -> None:
@@ -360,10 +354,7 @@ def test_every_way_out_gives_the_terminal_back(terminal, way):
     if way == "a bug":
         assert screen.ends() == 1
         # from Python 3.13 on a traceback has colours
-        wait_for(
-            lambda: b"RuntimeError: a bug in the grader" in re.sub(rb"\x1b\[[\d;]*m", b"", screen.received),
-            "the traceback is lost",
-        )
+        wait_for(lambda: b"RuntimeError: a bug in the grader" in re.sub(rb"\x1b\[[\d;]*m", b"", screen.received), "the traceback is lost")
         return
     if way == "q during a check":
         screen.until("checking", without="Traceback")
@@ -389,10 +380,7 @@ def test_ctrl_z_gives_the_terminal_back_until_the_process_goes_on(terminal):
     home = screen.received.count(b"\x1b[H")
     screen.process.send_signal(signal.SIGTSTP)
     # without a shell the kernel lets it go on at once: given back once, taken once more, drawn again
-    wait_for(
-        lambda: screen.received.count(b"\x1b[?1049h") == 2 and screen.received.count(b"\x1b[H") > home,
-        "not drawn again",
-    )
+    wait_for(lambda: screen.received.count(b"\x1b[?1049h") == 2 and screen.received.count(b"\x1b[H") > home, "not drawn again")
     screen.press("q")
     assert screen.ends() == 0
 

@@ -71,9 +71,7 @@ def layer_norm(N, rows=None, num_warps=None, pointer=HALF, **options):
     table = tables.resident(N)
     constexprs = BOTH | {"ROWS": rows or table.rows, "BLOCK": table.block}
     arguments = [*[pointer] * 4, STATISTIC, STATISTIC, N, 1, N, 1, 4096, N, 1e-5]
-    return compile_report(
-        layer_norm_resident_kernel, arguments, constexprs, num_warps=num_warps or table.num_warps, **options
-    )
+    return compile_report(layer_norm_resident_kernel, arguments, constexprs, num_warps=num_warps or table.num_warps, **options)
 
 
 def rms_norm(N, add, **options):
@@ -127,9 +125,7 @@ def test_loads_are_16_bytes_wide_when_addresses_are_aligned():
 
 
 def test_registers_fall_as_warps_grow_and_spills_go():
-    one, four, eight, sixteen = (
-        layer_norm(8192, rows=1, num_warps=warps, disassemble=False) for warps in (1, 4, 8, 16)
-    )
+    one, four, eight, sixteen = (layer_norm(8192, rows=1, num_warps=warps, disassemble=False) for warps in (1, 4, 8, 16))
     assert one.spill_bytes > 0 == four.spill_bytes == eight.spill_bytes == sixteen.spill_bytes
     assert four.registers > eight.registers > sixteen.registers
 
@@ -241,12 +237,8 @@ def test_a_tool_that_says_no_version_is_named(damaged_triton):
         compilation._find_tool("ptxas")
 
 
-@pytest.mark.parametrize(
-    "error", [FileNotFoundError(2, "No such file or directory"), PermissionError(13, "Permission denied")]
-)
-def test_a_tool_that_goes_while_the_server_is_warm_is_not_the_kernels_fault(
-    damaged_triton, tmp_path, error, monkeypatch
-):
+@pytest.mark.parametrize("error", [FileNotFoundError(2, "No such file or directory"), PermissionError(13, "Permission denied")])
+def test_a_tool_that_goes_while_the_server_is_warm_is_not_the_kernels_fault(damaged_triton, tmp_path, error, monkeypatch):
     error.filename = str(damaged_triton)
     units = Units(machine._FIRST, tmp_path)
     said = refusals.explain(error, units, "")

@@ -203,24 +203,15 @@ def test_triton_imported_too_early_is_found(monkeypatch, tmp_path: Path) -> None
 
 @pytest.mark.parametrize("columns", [80, 60])
 def test_the_command_wraps_at_words_and_never_sends_the_doctor_to_the_doctor(columns) -> None:
-    environment = {
-        **os.environ,
-        "PYTHONPATH": str(ROOT),
-        "COURSE_DEVICE": "gpu",
-        "CUDA_VISIBLE_DEVICES": "",
-        "COLUMNS": str(columns),
-    }
-    done = subprocess.run(
-        [sys.executable, str(ROOT / "course_command.py"), "doctor"], capture_output=True, text=True, env=environment
-    )
+    environment = {**os.environ, "PYTHONPATH": str(ROOT), "COURSE_DEVICE": "gpu", "CUDA_VISIBLE_DEVICES": "", "COLUMNS": str(columns)}
+    done = subprocess.run([sys.executable, str(ROOT / "course_command.py"), "doctor"], capture_output=True, text=True, env=environment)
     lines = done.stdout.splitlines()
     assert done.returncode == 1 and not done.stderr and max(map(len, lines)) <= columns
     assert "✗ kernels: " in done.stdout and "`course doctor`" not in done.stdout
     assert "→ `unset COURSE_DEVICE`" in done.stdout and "Follow the arrows below ✗" in " ".join(done.stdout.split())
     # a line begins with a mark or is indented under one; the last words are no finding
     assert all(
-        line[:2] in ("✓ ", "! ", "✗ ", "  ")
-        for line in lines[: next(n for n, line in enumerate(lines) if line.startswith("The course"))]
+        line[:2] in ("✓ ", "! ", "✗ ", "  ") for line in lines[: next(n for n, line in enumerate(lines) if line.startswith("The course"))]
     )
 
 
@@ -240,9 +231,7 @@ def test_arrows_are_spoken_of_only_where_there_are_some() -> None:
 
 def test_a_command_that_is_longer_than_the_terminal_is_wide_stays_whole() -> None:
     path = "/home/someone/" + "with-a-long-name/" * 8 + "file"
-    finding = DoctorFinding(
-        "compiler", PROBLEM, f"cannot be started ({path})", f"First look, then `chmod +x {path}` and go on."
-    )
+    finding = DoctorFinding("compiler", PROBLEM, f"cannot be started ({path})", f"First look, then `chmod +x {path}` and go on.")
     for text in (shown(finding, width=80), doctor.as_text([finding], 80)):
         lines = text.splitlines()
         assert any(f"`chmod +x {path}`" in line for line in lines) and any(f"({path})" in line for line in lines)
@@ -389,24 +378,18 @@ def test_tested_versions_are_those_of_the_constraints_file() -> None:
     tested = packages.read_tested_versions()
     assert tested["torch"] == "2.13.0" and tested["triton"] == "3.7.1"
     assert {packages.normalise(name) for name in packages.NEEDED} <= set(tested)
-    assert packages.read_tested_versions("# a==1\nml_dtypes==0.5.4\nJinja2==3.1.6\n") == {
-        "ml-dtypes": "0.5.4",
-        "jinja2": "3.1.6",
-    }
+    assert packages.read_tested_versions("# a==1\nml_dtypes==0.5.4\nJinja2==3.1.6\n") == {"ml-dtypes": "0.5.4", "jinja2": "3.1.6"}
 
 
 def test_another_version_is_a_note(monkeypatch) -> None:
     tested = packages.read_tested_versions()
-    monkeypatch.setattr(
-        packages, "find_version", lambda name: "0.1" if name == "numpy" else tested[packages.normalise(name)]
-    )
+    monkeypatch.setattr(packages, "find_version", lambda name: "0.1" if name == "numpy" else tested[packages.normalise(name)])
     found = [finding for finding in packages.examine_packages() if finding.level != OK]
     assert "numpy 0.1" in one(found).what and one(found).level == NOTE
 
 
 @pytest.mark.parametrize(
-    ("version", "level"),
-    [((3, 10, 2), PROBLEM), ((3, 11, 0), OK), ((3, 12, 9), OK), ((3, 13, 0), OK), ((3, 14, 0), NOTE)],
+    ("version", "level"), [((3, 10, 2), PROBLEM), ((3, 11, 0), OK), ((3, 12, 9), OK), ((3, 13, 0), OK), ((3, 14, 0), NOTE)]
 )
 def test_python_versions(monkeypatch, version: tuple, level: str) -> None:
     monkeypatch.setattr(sys, "version_info", version)
@@ -501,10 +484,7 @@ def test_little_memory_is_a_note_for_machine_container_and_gpu(monkeypatch, tmp_
     monkeypatch.setattr(psutil, "virtual_memory", lambda: plenty)
     monkeypatch.setattr(machine, "_read_container_limit", lambda: None)
     assert levels(machine.examine_memory({"gpu_free": 70e9, "gpu_total": 80e9})) == [("memory", OK), ("GPU memory", OK)]
-    assert levels(machine.examine_memory({"gpu_free": 1e9, "gpu_total": 80e9})) == [
-        ("memory", OK),
-        ("GPU memory", NOTE),
-    ]
+    assert levels(machine.examine_memory({"gpu_free": 1e9, "gpu_total": 80e9})) == [("memory", OK), ("GPU memory", NOTE)]
     monkeypatch.setattr(machine, "_read_container_limit", lambda: 10**9)
     assert one(machine.examine_memory({})).what.startswith("1.0 GB available")
     assert one(machine.examine_memory({})).level == NOTE
@@ -549,18 +529,14 @@ def test_a_canary_with_wrong_values_is_noticed(tmp_path: Path, wrong: str) -> No
     """The canary's own kernels, broken on purpose, must be reported."""
     source = (ROOT / "course_lib" / "doctor" / "canary.py").read_text()
     healthy, broken = {
-        "copy": (
-            "tl.load(x_ptr + cols, mask=mask, other=0.0), mask=mask)",
-            "tl.load(x_ptr + cols, mask=mask, other=0.0))",
-        ),
+        "copy": ("tl.load(x_ptr + cols, mask=mask, other=0.0), mask=mask)", "tl.load(x_ptr + cols, mask=mask, other=0.0))"),
         "variance": ("tl.where(mask, x - mean, 0.0)", "x - mean"),
     }[wrong]
     assert source.count(healthy) == 1
     (tmp_path / "broken_canary.py").write_text(source.replace(healthy, broken))
     child = Trial(
         trials.CANARY.replace(
-            "from course_lib.doctor import canary",
-            f"import sys; sys.path.insert(0, {str(tmp_path)!r}); import broken_canary as canary",
+            "from course_lib.doctor import canary", f"import sys; sys.path.insert(0, {str(tmp_path)!r}); import broken_canary as canary"
         ),
         120,
     )
@@ -586,14 +562,8 @@ class _Reported:
 
 def test_what_could_not_be_corrected_in_the_interpreter_is_a_note() -> None:
     assert {finding.level for finding in kernels.examine_kernels(_Reported())} == {OK}
-    notes = [
-        finding
-        for finding in kernels.examine_kernels(_Reported(losses=["fp32 to bf16 is truncated"]))
-        if finding.level == NOTE
-    ]
-    assert [note.what for note in notes] == ["not corrected in this Triton: fp32 to bf16 is truncated"] and notes[
-        0
-    ].remedy
+    notes = [finding for finding in kernels.examine_kernels(_Reported(losses=["fp32 to bf16 is truncated"])) if finding.level == NOTE]
+    assert [note.what for note in notes] == ["not corrected in this Triton: fp32 to bf16 is truncated"] and notes[0].remedy
     assert doctor.can_run(kernels.examine_kernels(_Reported(losses=["anything"])))
 
 
@@ -610,10 +580,7 @@ def test_what_could_not_be_corrected_in_the_interpreter_is_a_note() -> None:
             "unshare: Operation not permitted",
         ),
         (
-            {
-                "tier": "limits only",
-                "why": {"namespaces and Landlock": "unshare: no", "Landlock": "this kernel has no Landlock"},
-            },
+            {"tier": "limits only", "why": {"namespaces and Landlock": "unshare: no", "Landlock": "this kernel has no Landlock"}},
             NOTE,
             "confine nobody",
         ),
@@ -631,9 +598,7 @@ def test_a_package_in_front_of_the_installed_one_is_named(monkeypatch, tmp_path)
     monkeypatch.setenv("PYTHONPATH", f"/nowhere{os.pathsep}{tmp_path}")
     (finding, *_) = gpu.examine_gpu({"crash": "RuntimeError"}, [])
     assert (
-        finding.level == doctor.PROBLEM
-        and f"move {tmp_path / 'torch.py'} away" in finding.remedy
-        and "unset PYTHONPATH" in finding.remedy
+        finding.level == doctor.PROBLEM and f"move {tmp_path / 'torch.py'} away" in finding.remedy and "unset PYTHONPATH" in finding.remedy
     )
     monkeypatch.setenv("PYTHONPATH", "/nowhere")
     (finding, *_) = gpu.examine_gpu({"crash": "RuntimeError"}, [])

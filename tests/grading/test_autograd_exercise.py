@@ -82,7 +82,5 @@ def test_a_learners_function_is_usable_as_it_stands():
     """The class at the end of the file: what the lesson tells people to call."""
     namespace: dict = {}
     exec(compile((paths.SOLUTIONS / "ex14a_wire_it_up.py").read_text(), "ex14a", "exec"), namespace)
-    x, w, b = (
-        torch.randn(shape, dtype=torch.float64, device=DEVICE, requires_grad=True) for shape in ((2, 2, 3), (3,), (3,))
-    )
+    x, w, b = (torch.randn(shape, dtype=torch.float64, device=DEVICE, requires_grad=True) for shape in ((2, 2, 3), (3,), (3,)))
     assert torch.autograd.gradcheck(lambda *a: namespace["Norm"].apply(*a, 1e-3), (x, w, b), fast_mode=True)

@@ -67,9 +67,7 @@ def traces(tmp_path, monkeypatch, capfd):
     monkeypatch.setattr(servers, "ask", ask)
     progress.note_hint("00a", 3)
     before = progress.file().read_bytes()
-    others = set(
-        psutil.Process().children()
-    )  # on a GPU the pictures have a process of their own, which another test may have started
+    others = set(psutil.Process().children())  # on a GPU the pictures have a process of their own, which another test may have started
     yield jobs
     assert progress.file().read_bytes() == before
     assert list((tmp_path / "tmp").iterdir()) == []
@@ -98,11 +96,7 @@ NOT_RUN = {
     "a syntax error": (edited(STORE, "    tl.store(y_ptr + offsets, x, mask=mask\n"), "syntax_error", "line "),
     "mixed tabs": (edited(STORE, "\ttl.store(y_ptr + offsets, x, mask=mask)\n"), "syntax_error", "tabs"),
     "an unfinished string": (edited(IMPORT, "'''\n" + IMPORT), "syntax_error", "unterminated"),
-    "nested beyond reason": (
-        edited(STORE, "    x = " + "-" * 3000 + "1\n" + STORE),
-        "syntax_error",
-        "nested too deeply",
-    ),
+    "nested beyond reason": (edited(STORE, "    x = " + "-" * 3000 + "1\n" + STORE), "syntax_error", "nested too deeply"),
     "a number of 5000 digits": (edited(STORE, f"    x = x * {'9' * 5000}\n" + STORE), "syntax_error", "line 26"),
     "a number of 5000 hexadecimal digits": (
         edited(STORE, f"    x = x * 0x{'f' * 5000}\n" + STORE),
@@ -115,16 +109,8 @@ NOT_RUN = {
         "syntax_error",
         "more than 4300 digits",
     ),
-    "a thousand brackets": (
-        edited(STORE, "    x = " + "(" * 1000 + "x" + ")" * 1000 + "\n" + STORE),
-        "syntax_error",
-        "line 26",
-    ),
-    "a sum of a thousand": (
-        edited(STORE, "    x = " + "x + " * 1000 + "x\n" + STORE),
-        "syntax_error",
-        "nested too deeply",
-    ),
+    "a thousand brackets": (edited(STORE, "    x = " + "(" * 1000 + "x" + ")" * 1000 + "\n" + STORE), "syntax_error", "line 26"),
+    "a sum of a thousand": (edited(STORE, "    x = " + "x + " * 1000 + "x\n" + STORE), "syntax_error", "nested too deeply"),
     "an import that fails": (edited(IMPORT, IMPORT + "import numpyy\n"), "import_fails", "remove the line"),
     "a renamed kernel": (edited("def copy_kernel", "def my_copy"), "no_kernel", "`my_copy`"),
     "no kernel": ("import triton\n", "no_kernel", "`course reset` the file"),
@@ -139,11 +125,7 @@ NOT_RUN = {
     "two megabytes": (RIGHT + "# filler\n" * 250_000, "too_large", "the right file?"),
     "a binary": (bytes(range(1, 256)) * 4, "not_utf8", "encoding UTF-8"),
     "a notebook": ('{"cells": [], "metadata": {"kernelspec": null}}', "not_text", "is a notebook, and no Python code"),
-    "conflict marks": (
-        edited(STORE, "<<<<<<< HEAD\n" + STORE + "=======\n" + STORE + ">>>>>>> x\n"),
-        "syntax_error",
-        "line 2",
-    ),
+    "conflict marks": (edited(STORE, "<<<<<<< HEAD\n" + STORE + "=======\n" + STORE + ">>>>>>> x\n"), "syntax_error", "line 2"),
 }
 
 
@@ -213,11 +195,7 @@ def unreadable(file):
 def test_no_file_to_read(file, traces, make, says):
     make(file)
     verdict = check(EX)
-    assert (
-        (verdict.status, verdict.cause) == ("error", "no_file")
-        and says in verdict.message
-        and file.name in verdict.message
-    )
+    assert (verdict.status, verdict.cause) == ("error", "no_file") and says in verdict.message and file.name in verdict.message
     assert not traces
 
 
@@ -301,10 +279,7 @@ def test_an_endless_loop_is_stopped(file):
 @pytest.mark.parametrize("address", ["y_ptr + 10**12", "y_ptr - 10**13 + offsets"])
 def test_a_store_far_away_is_stopped_before_it_happens(file, address):
     verdict = checked(
-        file,
-        edited(
-            STORE, f"    tl.store({address}, 1.0)\n" if "offsets" not in address else f"    tl.store({address}, x)\n"
-        ),
+        file, edited(STORE, f"    tl.store({address}, 1.0)\n" if "offsets" not in address else f"    tl.store({address}, x)\n")
     )
     assert (verdict.status, verdict.cause) == ("fail", "store_outside")
     assert "stores outside y" in verdict.message and "line 26" in verdict.message
@@ -323,9 +298,7 @@ def test_a_crash_ends_the_child_and_not_the_course(file, monkeypatch):
 
 
 def test_a_store_just_outside_is_seen(file):
-    verdict = checked(
-        file, edited("tl.store(y_ptr + offsets, x, mask=mask)", "tl.store(y_ptr + offsets, x, mask=offsets < n + 1)")
-    )
+    verdict = checked(file, edited("tl.store(y_ptr + offsets, x, mask=mask)", "tl.store(y_ptr + offsets, x, mask=offsets < n + 1)"))
     assert (verdict.status, verdict.cause) == ("fail", "store_outside") and "outside y" in verdict.message
 
 
@@ -342,11 +315,7 @@ def test_an_exception_in_the_kernel_has_its_line(file, line, says):
     number = text[: text.index(line)].count("\n") + 1
     verdict = checked(file, text)
     assert (verdict.status, verdict.cause) == ("fail", "kernel_raised"), verdict.message
-    assert (
-        f"{file.name}, line {number}" in verdict.message
-        and says in verdict.message
-        and verdict.message.rstrip().endswith("?")
-    )
+    assert f"{file.name}, line {number}" in verdict.message and says in verdict.message and verdict.message.rstrip().endswith("?")
 
 
 @interpreted
@@ -370,9 +339,7 @@ def test_a_kernel_that_prints_without_end_is_cut_short(file, kilobytes):
 @interpreted
 def test_bytes_that_are_no_text_are_shown_as_such(file, monkeypatch):
     odd = RIGHT.replace(
-        STORE,
-        "    import os, sys\n    os.write(1, b'\\xff\\xfe\\x00\\x1b[32mPASS')\n    print('\\udc80 \\0 \\x0c \\r')\n"
-        + STORE,
+        STORE, "    import os, sys\n    os.write(1, b'\\xff\\xfe\\x00\\x1b[32mPASS')\n    print('\\udc80 \\0 \\x0c \\r')\n" + STORE
     )
     with monkeypatch.context() as past_the_list:
         past_the_list.setattr(reader, "read", lambda *rest: Kernels(odd, ("copy_kernel",)))
@@ -411,11 +378,7 @@ def test_the_learners_file_is_never_written_to(file):
     file.chmod(0o444)
     before = file.stat()
     assert check(EX).status == "pass"
-    assert (file.stat().st_mtime_ns, file.stat().st_mode, file.read_text()) == (
-        before.st_mtime_ns,
-        before.st_mode,
-        RIGHT,
-    )
+    assert (file.stat().st_mtime_ns, file.stat().st_mode, file.read_text()) == (before.st_mtime_ns, before.st_mode, RIGHT)
     assert sorted(p.name for p in file.parent.iterdir()) == [file.name]
 
 
@@ -436,9 +399,7 @@ def test_a_full_disk_is_the_machines_fault(file, monkeypatch):
 def test_a_child_that_does_not_start_is_the_machines_fault(file, monkeypatch, tmp_path):
     (tmp_path / "server.py").write_text("import sys; sys.exit('a page of words\\nno numpy here')")
     monkeypatch.setattr(servers, "SCRIPT", tmp_path / "server.py")
-    with pytest.raises(
-        EnvironmentFault, match=r"did not start \(no numpy here\).*`course doctor`.*in \.course/faults/00a\.txt"
-    ):
+    with pytest.raises(EnvironmentFault, match=r"did not start \(no numpy here\).*`course doctor`.*in \.course/faults/00a\.txt"):
         checked(file, RIGHT)
     assert (paths.state() / "faults" / "00a.txt").read_text().split("\n")[:2] == ["a page of words", "no numpy here"]
 
@@ -446,30 +407,16 @@ def test_a_child_that_does_not_start_is_the_machines_fault(file, monkeypatch, tm
 def test_a_bug_of_the_grader_is_named_kept_in_a_file_and_floods_nothing(file, monkeypatch):
     monkeypatch.setattr(runner, "run", lambda *rest: 1 / 0)
     verdict = checked(file, RIGHT)
-    assert (verdict.status, verdict.cause, verdict.exit_code, verdict.printed) == (
-        "grader fault",
-        "grader_fault",
-        4,
-        "",
-    )
-    assert (
-        "ZeroDivisionError" in verdict.message and "not your kernel" in verdict.message and "\n" not in verdict.message
-    )
-    assert (
-        ".course/faults/00a.txt" in verdict.message
-        and "Traceback" in (paths.state() / "faults" / "00a.txt").read_text()
-    )
+    assert (verdict.status, verdict.cause, verdict.exit_code, verdict.printed) == ("grader fault", "grader_fault", 4, "")
+    assert "ZeroDivisionError" in verdict.message and "not your kernel" in verdict.message and "\n" not in verdict.message
+    assert ".course/faults/00a.txt" in verdict.message and "Traceback" in (paths.state() / "faults" / "00a.txt").read_text()
 
 
 def test_a_bug_that_cannot_be_kept_shows_its_last_lines(file, monkeypatch):
     monkeypatch.setattr(runner, "run", lambda *rest: 1 / 0)
     (paths.state() / "faults").write_text("a file where the folder belongs")
     verdict = checked(file, RIGHT)
-    assert (
-        "the lines below" in verdict.message
-        and 1 < verdict.printed.count("\n") < 12
-        and verdict.printed.endswith("division by zero")
-    )
+    assert "the lines below" in verdict.message and 1 < verdict.printed.count("\n") < 12 and verdict.printed.endswith("division by zero")
 
 
 def test_the_environment_of_the_course_does_not_reach_the_child(file, monkeypatch):
@@ -563,9 +510,7 @@ def test_a_right_file_whose_process_is_killed_once_passes(file, killer, depth):
 @pytest.mark.parametrize("depth", [-1, 1], ids=["the runner", "the keeper"])
 def test_a_right_file_whose_process_is_killed_twice_is_not_the_learners_fault(file, killer, depth):
     killed = killer(2, depth=depth)
-    with pytest.raises(
-        EnvironmentFault, match=r"00a was not checked: .*killed from outside, twice.*nothing about your code"
-    ):
+    with pytest.raises(EnvironmentFault, match=r"00a was not checked: .*killed from outside, twice.*nothing about your code"):
         checked(file, SLOW)
     assert len(killed) == 2
     and_the_next_check_passes(file)

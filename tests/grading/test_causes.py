@@ -145,9 +145,7 @@ def test_every_cause_is_seen_by_a_test():
 def test_every_cause_that_a_family_names_has_its_words(exercise):
     for part in find_parts(exercise).values():
         named = {cause for cause, _ in (*part.models(), *part.traits, *part.rare)} | set(part.unwritten.values())
-        assert named <= CAUSES.keys(), (
-            f"course_lib/grading/judging/causes.py has no words for {sorted(named - CAUSES.keys())}"
-        )
+        assert named <= CAUSES.keys(), f"course_lib/grading/judging/causes.py has no words for {sorted(named - CAUSES.keys())}"
 
 
 OF_KERNELS = re.compile(r"tl\.|\bprogram\b|\blanes?\b|\bpointer\b|\bstore\b|\bkernel\b")

@@ -10,16 +10,7 @@ import course_lib
 from course_lib import catalog
 from course_lib.base import paths
 from course_lib.base.errors import CourseError, EnvironmentFault
-from course_lib.compiler import (
-    CompileError,
-    KernelSource,
-    Pointer,
-    Specialisation,
-    check_compiles,
-    compile_report,
-    compile_reports,
-    helper,
-)
+from course_lib.compiler import CompileError, KernelSource, Pointer, Specialisation, check_compiles, compile_report, compile_reports, helper
 from course_lib.grading.check import check
 from course_lib.grading.families.plans import make_plans
 from course_lib.grading.judging import compiled
@@ -61,9 +52,7 @@ def test_every_block_of_the_cases_is_compiled(which, tmp_path):
 def test_every_kernel_that_the_cases_launch_is_compiled(tmp_path):
     exercise = next(e for e in catalog.exercises().values() if e.kind == "kernel" and len(e.entry_points) > 1)
     text = (paths.SOLUTIONS / f"{exercise.file}.py").read_text(encoding="utf-8")
-    last = re.search(
-        rf"def {exercise.entry_points[-1]}\(.*?\n\):\n|def {exercise.entry_points[-1]}\([^\n]*\):\n", text, re.DOTALL
-    )
+    last = re.search(rf"def {exercise.entry_points[-1]}\(.*?\n\):\n|def {exercise.entry_points[-1]}\([^\n]*\):\n", text, re.DOTALL)
     assert last is not None
     body = text[last.end() :]
     line = re.search(r"^    \w+ = .*$", body, re.MULTILINE)  # the first statement after the docstring
@@ -103,9 +92,7 @@ def test_a_compiler_that_fails_twice_makes_no_pass_and_blames_nobody(cause, tmp_
 
 
 def test_a_compiler_that_cannot_be_asked_makes_no_pass(tmp_path, monkeypatch):
-    monkeypatch.setattr(
-        compiled, "check_compiles", fail_with(CourseError("the ptxas that comes with Triton cannot run"), 9)
-    )
+    monkeypatch.setattr(compiled, "check_compiles", fail_with(CourseError("the ptxas that comes with Triton cannot run"), 9))
     with pytest.raises(EnvironmentFault, match=r"could not be asked .* no pass yet\. The ptxas"):
         checked(tmp_path, COPY, SOLUTION)
 
@@ -161,16 +148,14 @@ def test_machine_code_is_made_for_every_dtype_of_every_pointer(monkeypatch):
     pairs = [("fp16", "fp16"), ("fp16", "fp16"), ("fp32", "fp16"), ("fp16", "fp32"), ("fp32", "fp32"), ("bf16", "fp32")]
     text = TEXT.replace("y_ptr, B", "x_ptr, y_ptr, B", 1)
     check_compiles(
-        KernelSource(text, "k", "x.py"),
-        [Specialisation([Pointer(x), Pointer(y)], {"B": 8 * n}) for n, (x, y) in enumerate(pairs)],
+        KernelSource(text, "k", "x.py"), [Specialisation([Pointer(x), Pointer(y)], {"B": 8 * n}) for n, (x, y) in enumerate(pairs)]
     )
     assert [kernel["through"] for kernel in asked] == ["cubin", "ttir", "cubin", "cubin", "ttir", "cubin"]
 
 
 def test_what_only_the_last_stages_refuse_is_refused():
     text = TEXT.replace(
-        "    tl.store",
-        "    tl.inline_asm_elementwise('no such instruction;', '=r,r', [tl.arange(0, B)], tl.int32, False, 1)\n    tl.store",
+        "    tl.store", "    tl.inline_asm_elementwise('no such instruction;', '=r,r', [tl.arange(0, B)], tl.int32, False, 1)\n    tl.store"
     )
     with pytest.raises(CompileError):
         check_compiles(KernelSource(text, "k", "x.py"), [Specialisation([Pointer("fp32")], {"B": 32})])

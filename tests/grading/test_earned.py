@@ -105,10 +105,7 @@ def test_an_array_that_comes_back_in_another_shape_is_changed(verdict_on):
 
 
 @interpreted
-@pytest.mark.parametrize(
-    "line",
-    ["tl.store(lock_ptr + tl.arange(0, 2), 0)", "tl.atomic_add(lock_ptr, 0)", "tl.store(part_ptr + cols, x)"],
-)
+@pytest.mark.parametrize("line", ["tl.store(lock_ptr + tl.arange(0, 2), 0)", "tl.atomic_add(lock_ptr, 0)", "tl.store(part_ptr + cols, x)"])
 def test_scratch_may_be_written(line):
     x = np.arange(8, dtype=np.float32)
     tensors = (
@@ -184,9 +181,7 @@ class Own(tuple):
 def test_of_a_kind_of_tuple_what_it_holds_counts_and_not_what_its_class_says(held, said, words, verdict_on):
     text = edited("03a", ("import numpy as np\n", f"import numpy as np\n{OWN_TUPLE}"))
     first, end, second = text.partition("def two_pass")
-    second = second.replace(
-        "    return mean, var", f"    global one, two\n    one, two = {said}\n    return Own({held})"
-    )
+    second = second.replace("    return mean, var", f"    global one, two\n    one, two = {said}\n    return Own({held})")
     verdict = verdict_on("03a", first + end + second)
     assert verdict.passed if not words else words in verdict.message, verdict.message
 
@@ -232,9 +227,7 @@ def test_one_program_does_not_do_the_work_of_all(exercise_id, verdict_on):
     verdict = verdict_on(exercise_id, by_programs(exercise_id, ALONE))
     assert (verdict.status, verdict.cause) == ("fail", "work_not_shared"), verdict.message
     assert "program 0 of " in verdict.message or "program (0, 0, 0) of " in verdict.message
-    assert re.search(
-        r"does all the loads of (x|means); the exercise gives every program a part of its own", verdict.message
-    )
+    assert re.search(r"does all the loads of (x|means); the exercise gives every program a part of its own", verdict.message)
 
 
 @interpreted
@@ -245,9 +238,7 @@ def test_a_program_may_take_two_parts_and_leave_others_without(exercise_id, verd
 
 
 def test_one_pass_does_not_call_two_pass_and_two_pass_may_have_its_mean_from_one_pass(verdict_on):
-    verdict = verdict_on(
-        "03a", edited("03a", ("    return mean, var\n\n\ndef two", "    return two_pass(x)\n\n\ndef two"))
-    )
+    verdict = verdict_on("03a", edited("03a", ("    return mean, var\n\n\ndef two", "    return two_pass(x)\n\n\ndef two")))
     assert (verdict.status, verdict.cause) == ("fail", "not_its_own"), verdict.message
     assert verdict.place.source.strip() == "return two_pass(x)" and "`one_pass` calls `two_pass`" in verdict.message
     mean = ("    mean = np.mean(x, axis=1)\n    deviation", "    mean, _ = one_pass(x)\n    deviation")
@@ -255,8 +246,7 @@ def test_one_pass_does_not_call_two_pass_and_two_pass_may_have_its_mean_from_one
 
 
 @pytest.mark.parametrize(
-    "kept",
-    ["rows", "(1, [w, rows])", "{'a': rows}", "[(lambda value: lambda: value)(value) for value in (rows, 1, 2)]"],
+    "kept", ["rows", "(1, [w, rows])", "{'a': rows}", "[(lambda value: lambda: value)(value) for value in (rows, 1, 2)]"]
 )
 def test_no_tensor_is_kept_on_ctx_under_any_name_or_in_any_container(kept, verdict_on):
     save = "    ctx.save_for_backward(rows, w, b, mean, rstd)\n"
@@ -280,22 +270,15 @@ def test_what_an_output_held_may_be_read_and_thrown_away(verdict_on):
 @interpreted
 def test_a_second_run_that_differs_shows_its_case_behind_the_others_and_says_it_again(verdict_on):
     firsts = [float(plan.tensor("x").values[0]) for plan in make_plans(catalog.get("00a"))]
-    known = "".join(
-        f"    known = {'known | ' * bool(n)}(tl.abs(first - {value:.5f}) < 1e-3)\n" for n, value in enumerate(firsts)
-    )
+    known = "".join(f"    known = {'known | ' * bool(n)}(tl.abs(first - {value:.5f}) < 1e-3)\n" for n, value in enumerate(firsts))
     known = known.replace("first - -", "first + ")
     text = edited(
         "00a",
-        (
-            COPY,
-            f"    first = tl.load(x_ptr).to(tl.float32)\n{known}    tl.store(y_ptr + offsets, tl.where(known, x, 0.0), mask=mask)\n",
-        ),
+        (COPY, f"    first = tl.load(x_ptr).to(tl.float32)\n{known}    tl.store(y_ptr + offsets, tl.where(known, x, 0.0), mask=mask)\n"),
     )
     verdict, again = verdict_on("00a", text), verdict_on("00a", text)
     assert (verdict.status, verdict.cause) == ("fail", "right_only_once"), verdict.message
-    assert [case.status for case in verdict.cases] == ["pass"] * len(firsts) + [
-        "fail"
-    ] and "a second run, other numbers" in verdict.message
+    assert [case.status for case in verdict.cases] == ["pass"] * len(firsts) + ["fail"] and "a second run, other numbers" in verdict.message
     assert verdict.timed(0).as_json() == again.timed(0).as_json()
 
 
@@ -313,18 +296,11 @@ def test_the_second_run_has_the_shapes_of_a_case_and_nothing_else_of_it(exercise
         again = make_second_plans(exercise, plans, key, b"numbers" + key)
         assert [plan.entry_point for plan in again] == list(exercise.entry_points)
         for plan in again:
-            first = next(
-                p for p in plans if f"{p.case.name}, again" == plan.case.name and p.entry_point == plan.entry_point
-            )
+            first = next(p for p in plans if f"{p.case.name}, again" == plan.case.name and p.entry_point == plan.entry_point)
             chosen.add(first.case.name)
             assert (plan.grid, plan.constexprs) == (first.grid, first.constexprs)
             for one, other in zip(first.tensors, plan.tensors, strict=True):
-                assert (one.name, one.shape, one.strides, one.dtype) == (
-                    other.name,
-                    other.shape,
-                    other.strides,
-                    other.dtype,
-                )
+                assert (one.name, one.shape, one.strides, one.dtype) == (other.name, other.shape, other.strides, other.dtype)
                 assert one.guard < other.guard
                 if one.is_output:
                     bits = other.initial_bytes()

@@ -92,30 +92,20 @@ def test_evidence_that_has_outputs_alone_gets_the_same_answer(elements, signed):
     assert again.kinds.tolist() == judged.elements["y"].kinds.tolist()
 
 
-@pytest.mark.parametrize(
-    ("stored", "want", "words"), [(0.0, -0.0, "0 where -0 belongs"), (-0.0, 0.0, "-0 where 0 belongs")]
-)
+@pytest.mark.parametrize(("stored", "want", "words"), [(0.0, -0.0, "0 where -0 belongs"), (-0.0, 0.0, "-0 where 0 belongs")])
 def test_a_zero_of_the_wrong_sign_has_its_own_words(stored, want, words):
     judged = answer([(1.0, 1.0, 0.0), (stored, want, 0.25)], signed=True)
     assert wording.describe_finding(judged).words == f"y[1] is {words}; 1 of 2 elements"
-    assert f"Case 1 of 1 is wrong ({judged.plan.case.describe()}): y[1] is {words}." == wording.describe_first_failure(
-        judged, 0, 1
-    )
+    assert f"Case 1 of 1 is wrong ({judged.plan.case.describe()}): y[1] is {words}." == wording.describe_first_failure(judged, 0, 1)
     shown = write_outputs(judged)
     assert "-0 where 0 belongs" in shown and 'class="course-zero"' in shown
-    assert [">-0<" in row for row in re.findall("<tr>.*?</tr>", shown)[1:]] == [
-        str(stored) == "-0.0",
-        str(want) == "-0.0",
-        False,
-    ]
+    assert [">-0<" in row for row in re.findall("<tr>.*?</tr>", shown)[1:]] == [str(stored) == "-0.0", str(want) == "-0.0", False]
 
 
 def test_verdict_and_compare_agree_on_a_lost_minus_zero(tmp_path):
     exercise = catalog.get("00a")
     file = tmp_path / f"{exercise.file}.py"
-    file.write_text(
-        texts.read_solution(exercise).replace("offsets, x, mask", "offsets, x + 0.0, mask"), encoding="utf-8"
-    )
+    file.write_text(texts.read_solution(exercise).replace("offsets, x, mask", "offsets, x + 0.0, mask"), encoding="utf-8")
     verdict = check(exercise, file, mode="cpu")
     assert verdict.status == "fail" and "0 where -0 belongs" in verdict.first.words, verdict.message
     shown = compare(exercise, file)

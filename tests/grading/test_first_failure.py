@@ -67,8 +67,7 @@ def test_a_case_that_is_right_is_not_told(hand_in):
 
 def test_nothing_of_hidden_cases_is_told(hand_in):
     events, verdict = hand_in(
-        "import torch\n\ndef layer_norm(x, w, b, eps):\n    sum(range(2_000_000))\n    return x + b\n",
-        secret="a secret of mine",
+        "import torch\n\ndef layer_norm(x, w, b, eps):\n    sum(range(2_000_000))\n    return x + b\n", secret="a secret of mine"
     )
     assert verdict.status == "fail" and set(events) == {"ended"}
 

@@ -54,12 +54,7 @@ ENDS = ["finished", "finished", "timed out", "flooded", "too much memory", "too 
 def make_report(draw: random.Random, tensors: list[str]) -> dict:
     names = [*tensors, "", "nobody", "x_ptr", "\n"]
     numbers = {name: draw.choice(NUMBERS) for name in ("line", "column", "end_column")}
-    fault = {
-        "kind": draw.choice(KINDS),
-        "tensor": draw.choice(names),
-        "row": draw.choice(NUMBERS),
-        "line": draw.choice(NUMBERS),
-    }
+    fault = {"kind": draw.choice(KINDS), "tensor": draw.choice(names), "row": draw.choice(NUMBERS), "line": draw.choice(NUMBERS)}
     described = {"type": draw.choice(TYPES), "text": draw.choice(TEXTS), "lost": draw.random() < 0.1}
     return described | numbers | {"fault": draw.choice([None, fault])}
 

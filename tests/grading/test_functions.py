@@ -14,11 +14,7 @@ RETURNS = {
     "nothing": ("y = x", "wrong_return", "returned None; asked for: y"),
     "a tuple": ("return x, x", "wrong_return", "returned 2 values; asked for: y"),
     "a number": ("return 3.0", "wrong_return", "y came back as `float`; asked for: shape (3, 8), fp32"),
-    "another shape": (
-        "return x.reshape(-1)",
-        "wrong_return",
-        "y came back as shape (24,), fp32; asked for: shape (3, 8), fp32",
-    ),
+    "another shape": ("return x.reshape(-1)", "wrong_return", "y came back as shape (24,), fp32; asked for: shape (3, 8), fp32"),
     "another dtype": ("return x.double()", "wrong_return", "y came back as shape (3, 8), float64"),
     "x itself": ("return x", "wrong_values", "y[0, 0] is"),
     "an error": ("return x @ x", "function_raised", "line 5: RuntimeError"),

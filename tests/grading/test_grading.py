@@ -31,9 +31,7 @@ MANY_BLOCKS = 16
 UNREADABLE_CAUSES = {"undefined_name", "not_allowed", "no_kernel", "no_function"}
 
 
-MUTANTS = [
-    pytest.param(exercise, entry, id=f"{exercise.id}-{entry['id']}") for exercise, entry in mutants.list_mutants()
-]
+MUTANTS = [pytest.param(exercise, entry, id=f"{exercise.id}-{entry['id']}") for exercise, entry in mutants.list_mutants()]
 SHOWN = {(exercise.id, entry["id"]): cause for cause, (exercise, entry) in verdicts.choose_mutants().items()}
 
 
@@ -130,9 +128,7 @@ def test_a_mutant_fails_with_its_cause(exercise, entry, tmp_path):
     assert verdict.message
     if course_lib.MODE == "cpu" and (cause := SHOWN.get((exercise.id, entry["id"]))):
         shown = verdicts.write_section(cause, exercise, entry, verdict)
-        assert shown in PAGE, (
-            f"docs/verdicts.md says something else than\n{shown}\nRun `python -m course_lib.authoring.verdicts`."
-        )
+        assert shown in PAGE, f"docs/verdicts.md says something else than\n{shown}\nRun `python -m course_lib.authoring.verdicts`."
 
 
 @pytest.mark.parametrize("cause", sorted(CAUSES))
@@ -153,15 +149,9 @@ def test_the_page_of_verdicts_has_every_cause_and_counts_every_mutant():
 @pytest.mark.parametrize("exercise", EXERCISES, ids=lambda e: e.id)
 def test_every_exercise_has_mutants_and_a_variant(exercise):
     entries = mutants.read_mutants(exercise)
-    assert len(entries) >= 3, (
-        f"tests/mutants/ex{exercise.id}.toml: {len(entries)} wrong solutions; three at least have to be there"
-    )
-    assert len({e["id"] for e in entries}) == len(entries), (
-        f"tests/mutants/ex{exercise.id}.toml: two mutants have one id"
-    )
+    assert len(entries) >= 3, f"tests/mutants/ex{exercise.id}.toml: {len(entries)} wrong solutions; three at least have to be there"
+    assert len({e["id"] for e in entries}) == len(entries), f"tests/mutants/ex{exercise.id}.toml: two mutants have one id"
     assert {
         cause for e in entries for cause in (e["cause"], e.get("cause_cpu", e["cause"]), e.get("cause_gpu", e["cause"]))
     } <= CAUSES.keys() | UNREADABLE_CAUSES
-    assert list((HERE / "variants").glob(f"ex{exercise.id}_*.py")), (
-        f"tests/variants has no ex{exercise.id}_*.py: another right way"
-    )
+    assert list((HERE / "variants").glob(f"ex{exercise.id}_*.py")), f"tests/variants has no ex{exercise.id}_*.py: another right way"

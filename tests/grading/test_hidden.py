@@ -131,10 +131,7 @@ def test_a_hidden_battery_can_be_planned_and_costs_about_the_same(exercise):
     for number in range(2):
         new = make_plans(exercise, secret=Secret(f"another {number}"))
         assert [(p.case.name, p.entry_point) for p in new] == [(p.case.name, p.entry_point) for p in visible]
-        assert all(
-            p.constexprs.keys() == q.constexprs.keys() and len(p.grid) == len(q.grid)
-            for p, q in zip(new, visible, strict=True)
-        )
+        assert all(p.constexprs.keys() == q.constexprs.keys() and len(p.grid) == len(q.grid) for p, q in zip(new, visible, strict=True))
         assert sum(t.nbytes for p in new for t in p.tensors) < 2 * sum(t.nbytes for p in visible for t in p.tensors)
         assert sum(prod(p.grid) for p in new) < 1.5 * sum(prod(p.grid) for p in visible) + 3
 
@@ -154,9 +151,7 @@ def test_a_secret_gives_one_battery_and_another_secret_another():
     assert contents("a", "07a") == contents("a", "07a")
     different = [one != other for one, other in zip(shapes("a", "07a"), shapes("b", "07a"), strict=True)]
     assert sum(different) > len(different) / 2
-    assert shapes("a", "07a") == [
-        (p.case.M, p.case.N, p.case.block) for p in make_plans(catalog.get("07a"), 5, Secret("a"))
-    ]
+    assert shapes("a", "07a") == [(p.case.M, p.case.N, p.case.block) for p in make_plans(catalog.get("07a"), 5, Secret("a"))]
     assert contents("a", "07a") != contents("a", "07a", seed=5)
     # nor does one exercise tell another's
     assert shapes("a", "01a")[1:8] != shapes("a", "02a")[1:8]
@@ -164,14 +159,7 @@ def test_a_secret_gives_one_battery_and_another_secret_another():
 
 def test_the_battery_is_the_same_on_every_machine():
     assert Secret("correct horse battery").fingerprint == "e8c5b2202092"
-    assert shapes("correct horse battery", "07a")[:6] == [
-        (3, 8, 4),
-        (4, 13, 4),
-        (4, 6, 32),
-        (4, 1, 8),
-        (1, 65, 64),
-        (3, 1014, 128),
-    ]
+    assert shapes("correct horse battery", "07a")[:6] == [(3, 8, 4), (4, 13, 4), (4, 6, 32), (4, 1, 8), (1, 65, 64), (3, 1014, 128)]
 
 
 def test_values_are_new_where_the_shape_has_to_stay():
@@ -253,9 +241,7 @@ def right_for_known_columns() -> str:
     [("03a", answers_in_a_table, "right_only_once"), ("07a", right_for_known_columns, "none")],
     ids=["03a", "07a"],
 )
-def test_a_file_made_for_the_visible_cases_is_right_in_them_and_fails_the_hidden_ones(
-    exercise_id, cheat, cause, tmp_path
-):
+def test_a_file_made_for_the_visible_cases_is_right_in_them_and_fails_the_hidden_ones(exercise_id, cheat, cause, tmp_path):
     exercise, file = catalog.get(exercise_id), tmp_path / "mine.py"
     file.write_text(cheat(), encoding="utf-8")
     plain, secret = check(exercise, file), check(exercise, file, secret=SECRETS[0])

@@ -19,12 +19,11 @@ from course_lib.grading.judging.judge import judge
 from course_lib.grading.submission.source import Kernels
 
 M, N = 4, 8
-HEAD = "import triton\nimport triton.language as tl\n\n\n@triton.jit\ndef sum_rows(x_ptr, total_ptr, part_ptr, lock_ptr, N: tl.constexpr):\n"
-RULES = {"kind": "kernel", "forbidden": {}, "file": "ex.py", "given": ""}
-ADD = (
-    "cols = tl.arange(0, N)",
-    "row = tl.load(x_ptr + tl.program_id(0) * N + cols)",
+HEAD = (
+    "import triton\nimport triton.language as tl\n\n\n@triton.jit\ndef sum_rows(x_ptr, total_ptr, part_ptr, lock_ptr, N: tl.constexpr):\n"
 )
+RULES = {"kind": "kernel", "forbidden": {}, "file": "ex.py", "given": ""}
+ADD = ("cols = tl.arange(0, N)", "row = tl.load(x_ptr + tl.program_id(0) * N + cols)")
 TAKE = "while tl.atomic_cas(lock_ptr, 0, 1) == 1:\n        pass"
 UPDATE = "tl.store(total_ptr + cols, tl.load(total_ptr + cols) + row)"
 RELEASE = "tl.debug_barrier()\n    tl.atomic_xchg(lock_ptr, 0)"
@@ -40,9 +39,7 @@ def plan(values: np.ndarray, any_order: bool = True, interleavings: int = 6) -> 
     )
     case = Case("c", M, N, N, "programs that share memory")
     arguments = tuple(("tensor", t.name) for t in tensors)
-    return Plan(
-        case, "sum_rows", (M,), tensors, arguments, {"N": N}, {}, interleavings=interleavings, any_order=any_order
-    )
+    return Plan(case, "sum_rows", (M,), tensors, arguments, {"N": N}, {}, interleavings=interleavings, any_order=any_order)
 
 
 def child(body: tuple[str, ...], the_plan: Plan):
@@ -57,42 +54,16 @@ def child(body: tuple[str, ...], the_plan: Plan):
         ((*ADD, TAKE, UPDATE), "deadlock", "Deadlock"),
         ((*ADD, TAKE, "tl.atomic_xchg(lock_ptr, 0)", UPDATE), "race", "Race on total_ptr"),
         (
-            (
-                *ADD,
-                "while tl.load(lock_ptr) == 1:\n        pass",
-                "tl.store(lock_ptr, 1)",
-                UPDATE,
-                "tl.store(lock_ptr, 0)",
-            ),
+            (*ADD, "while tl.load(lock_ptr) == 1:\n        pass", "tl.store(lock_ptr, 1)", UPDATE, "tl.store(lock_ptr, 0)"),
             "race",
             "Race on lock_ptr",
         ),
         ((*ADD, TAKE, UPDATE, "tl.debug_barrier()", "tl.atomic_xchg(lock_ptr + 1, 0)"), "deadlock", "Deadlock"),
+        ((*ADD, TAKE, UPDATE, "tl.atomic_xchg(lock_ptr, 0)"), "no barrier", "one of them does the atomic_xchg at line 12"),
+        ((*ADD, TAKE, UPDATE, "tl.atomic_add(lock_ptr, -1)", "tl.debug_barrier()"), "no barrier", "no barrier makes it wait"),
+        ((*ADD, TAKE, UPDATE, "if tl.program_id(0) < 2:\n        tl.debug_barrier()", "tl.atomic_xchg(lock_ptr, 0)"), "no barrier", "wait"),
         (
-            (*ADD, TAKE, UPDATE, "tl.atomic_xchg(lock_ptr, 0)"),
-            "no barrier",
-            "one of them does the atomic_xchg at line 12",
-        ),
-        (
-            (*ADD, TAKE, UPDATE, "tl.atomic_add(lock_ptr, -1)", "tl.debug_barrier()"),
-            "no barrier",
-            "no barrier makes it wait",
-        ),
-        (
-            (*ADD, TAKE, UPDATE, "if tl.program_id(0) < 2:\n        tl.debug_barrier()", "tl.atomic_xchg(lock_ptr, 0)"),
-            "no barrier",
-            "wait",
-        ),
-        (
-            (
-                *ADD,
-                TAKE,
-                "tl.store(part_ptr, tl.sum(tl.load(total_ptr + cols)))",
-                "tl.atomic_xchg(lock_ptr, 0)",
-                TAKE,
-                UPDATE,
-                RELEASE,
-            ),
+            (*ADD, TAKE, "tl.store(part_ptr, tl.sum(tl.load(total_ptr + cols)))", "tl.atomic_xchg(lock_ptr, 0)", TAKE, UPDATE, RELEASE),
             "no barrier",
             "load at line",
         ),
@@ -138,9 +109,7 @@ OWN_ROWS = (  # the next tile comes from a counter; nobody reads what another pr
 )
 
 
-@pytest.mark.parametrize(
-    "body", [ONE_NUMBER, OWN_ROWS], ids=["one thread stores and releases", "a counter that guards nothing"]
-)
+@pytest.mark.parametrize("body", [ONE_NUMBER, OWN_ROWS], ids=["one thread stores and releases", "a counter that guards nothing"])
 def test_a_kernel_that_needs_no_barrier_is_not_asked_for_one(body):
     outcome = child(body, plan(np.ones((M, N))))
     assert not outcome.errors and outcome.ended == "finished"
@@ -155,9 +124,7 @@ def ptx_of_12a(mutant: str) -> list[str]:
     arguments += [1008, 1, 1008, 1008]  # multiples of 16: blocks are stored four numbers at a time
     source = KernelSource(text, "add_to_buffers_kernel", "ex.py")
     ptx = compile_report(source, arguments, {"GROUP": 2, "BLOCK": 1024}, disassemble=False).ptx
-    return [
-        line.strip() for line in ptx.split("\n") if re.search(r"\b(ld\.global|st\.global|bar\.sync|atom\.global)", line)
-    ]
+    return [line.strip() for line in ptx.split("\n") if re.search(r"\b(ld\.global|st\.global|bar\.sync|atom\.global)", line)]
 
 
 @pytest.mark.parametrize(
@@ -178,9 +145,7 @@ def test_the_compiled_code_does_single_numbers_in_one_thread_and_hands_an_atomic
     lines = ptx_of_12a("")
     taken = next(n for n, line in enumerate(lines) if ".cas." in line)
     assert "bar.sync" in lines[taken + 1]
-    predicates = [
-        line.split()[0] for line in lines if ".b32" in line and re.search(r"atom\.global|st\.global\.b32", line)
-    ]
+    predicates = [line.split()[0] for line in lines if ".b32" in line and re.search(r"atom\.global|st\.global\.b32", line)]
     assert len(set(predicates)) == 1 and predicates[0].startswith("@%p")
 
 
@@ -191,9 +156,7 @@ def output_plan(any_order: bool) -> Plan:
     count = Tensor("part", "int32", (M, N), (N, 1), np.zeros((M, N), np.int32), scratch=True)
     expected = {"total": Expected(np.full(N, 2.0), np.full(N, 4.0))}
     tensors = (first.tensors[0], total, count, first.tensors[3])
-    return Plan(
-        first.case, "sum_rows", (M,), tensors, first.arguments, {"N": N}, expected, interleavings=8, any_order=any_order
-    )
+    return Plan(first.case, "sum_rows", (M,), tensors, first.arguments, {"N": N}, expected, interleavings=8, any_order=any_order)
 
 
 IN_TURN = (

@@ -20,11 +20,7 @@ from course_lib.grading.judging.elements import Element
 from course_lib.grading.judging.judge import Judged, judge
 
 layouts = st.tuples(
-    st.integers(1, 6),
-    st.integers(1, 9),
-    st.integers(0, 5),
-    st.sampled_from([dtype for dtype in DTYPES if dtype != "int32"]),
-    st.booleans(),
+    st.integers(1, 6), st.integers(1, 9), st.integers(0, 5), st.sampled_from([dtype for dtype in DTYPES if dtype != "int32"]), st.booleans()
 )
 
 
@@ -180,13 +176,7 @@ def test_a_fixed_factor_is_evidence(factor):
 
 
 @pytest.mark.parametrize(
-    "factor",
-    [
-        lambda case: 0.0,
-        lambda case: 1 / case.N,
-        lambda case: case.M,
-        lambda case: np.where(np.arange(case.M), 1.0, 2.0),
-    ],
+    "factor", [lambda case: 0.0, lambda case: 1 / case.N, lambda case: case.M, lambda case: np.where(np.arange(case.M), 1.0, 2.0)]
 )
 def test_another_factor_in_each_case_or_row_is_none_and_nor_is_zero(factor):
     assert not evidence.is_of_factor(judge_multiples(factor))

@@ -61,9 +61,7 @@ LOCATED = """01a y wrong_axis mean_over_the_first_dimension | 01a y eps_missing 
 LOCATED = [entry.split() for entry in LOCATED.split("|") if entry.strip()]
 
 
-@pytest.mark.parametrize(
-    ("exercise_id", "output", "cause", "mutant"), LOCATED, ids=["-".join(entry) for entry in LOCATED]
-)
+@pytest.mark.parametrize(("exercise_id", "output", "cause", "mutant"), LOCATED, ids=["-".join(entry) for entry in LOCATED])
 def test_the_line_of_the_cause_is_found(exercise_id, output, cause, mutant):
     exercise = catalog.get(exercise_id)
     entry = next(entry for entry in mutants.read_mutants(exercise) if entry["id"] == mutant)
@@ -73,9 +71,7 @@ def test_the_line_of_the_cause_is_found(exercise_id, output, cause, mutant):
     assert (place.label, place.lead) == ("", "")
 
 
-@pytest.mark.parametrize(
-    "cause", ["divisor", "eps_missing", "bad_row_swallowed", "w_for_b", "max_for_sum", "deviation_not_squared"]
-)
+@pytest.mark.parametrize("cause", ["divisor", "eps_missing", "bad_row_swallowed", "w_for_b", "max_for_sum", "deviation_not_squared"])
 def test_without_code_of_the_causes_form_only_the_symptom_is_shown(cause):
     """The solution divides by N, has eps under its root, and so on: nothing in it is claimed."""
     text = texts.read_solution(catalog.get("01b")).replace("var = ", "var = 2 * ")
@@ -97,9 +93,7 @@ def test_each_gradient_has_its_own_part_of_the_return():
     )
 
 
-@pytest.mark.parametrize(
-    "more", ["x = x / tl.sum(x / x, axis=0)\n    ", "x = x" + " + x" * 60 + "\n    ", "x = " + "-" * 150 + "x\n    "]
-)
+@pytest.mark.parametrize("more", ["x = x / tl.sum(x / x, axis=0)\n    ", "x = x" + " + x" * 60 + "\n    ", "x = " + "-" * 150 + "x\n    "])
 @pytest.mark.parametrize("times", [100, 400])
 def test_a_file_that_is_long_or_nested_costs_no_time(more, times):
     text = texts.read_solution(catalog.get("01b")).replace("tl.store(y_ptr", more * times + "tl.store(y_ptr", 1)

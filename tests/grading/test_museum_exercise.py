@@ -31,9 +31,7 @@ def test_every_kernel_is_there_and_is_used():
     assert len({case.name for case in CASES}) == len(CASES)
 
 
-shapes = st.lists(st.integers(1, 9), min_size=0, max_size=3).flatmap(
-    lambda lead: st.integers(1, 70).map(lambda N: (*lead, N))
-)
+shapes = st.lists(st.integers(1, 9), min_size=0, max_size=3).flatmap(lambda lead: st.integers(1, 70).map(lambda N: (*lead, N)))
 
 
 @settings(deadline=None, max_examples=12)
@@ -50,9 +48,7 @@ def test_what_is_called_right_is_right_for_any_shape(shape, seed, mean):
         assert y.shape == x.shape and y.dtype == x.dtype
         assert abs(y.double().reshape(-1, N).numpy() - want_y).max() < 2e-3, name  # rstd may be 30, and x -40
     for name in (name for name in specimens.BACKWARD if name.startswith("right")):
-        for gradient, expected in zip(
-            specimens.make_plain(name, backward=True)(dy, x, w, 1e-3), (want.dx, want.dw, want.db), strict=True
-        ):
+        for gradient, expected in zip(specimens.make_plain(name, backward=True)(dy, x, w, 1e-3), (want.dx, want.dw, want.db), strict=True):
             error = abs(gradient.double().reshape(expected.shape).numpy() - expected).max()
             assert error < 2e-3 * max(1, abs(expected).max()), name
 
@@ -61,10 +57,7 @@ def test_what_is_called_right_is_right_for_any_shape(shape, seed, mean):
     ("arguments", "said"),
     [
         (lambda x, w: (w, x, x[0], 1e-5), "x has N = 4; it has to be (4,)"),
-        (
-            lambda x, w: (x.long(), w, w, 1e-5),
-            "x has to be a tensor of a floating dtype, and is a tensor of torch.int64",
-        ),
+        (lambda x, w: (x.long(), w, w, 1e-5), "x has to be a tensor of a floating dtype, and is a tensor of torch.int64"),
         (lambda x, w: (x, None, w, 1e-5), "w has to be a tensor"),
         (lambda x, w: (x, w, w, "small"), "eps has to be a number"),
         (lambda x, w: (x[:0], w, w, 1e-5), "at least one row"),
@@ -94,10 +87,7 @@ def test_partial_credit_counts_the_tests_and_shows_one_that_is_written(tmp_path)
     first, last = text.index("    x = torch.randn(5, 37)"), text.index("# END SOLUTION")
     unwritten = text[:first] + "    pass\n    " + text[last:]
     verdict = hand_in(tmp_path, unwritten.replace("torch.rand(12) + 0.5]", "torch.ones(12)]"))
-    assert (
-        verdict.common
-        == "5 of 7 bugs caught: catch_padding misses 4 of 4 wrong kernels; catch_overwriting misses 1 of 3 wrong kernels."
-    )
+    assert verdict.common == "5 of 7 bugs caught: catch_padding misses 4 of 4 wrong kernels; catch_overwriting misses 1 of 3 wrong kernels."
     assert verdict.cause == "overwriting_not_caught" and verdict.first is not None
     assert verdict.first.words == "catch_overwriting returns for a kernel that writes w * dy over dy."
     assert verdict.place is not None and verdict.place.source.startswith("def catch_overwriting(")

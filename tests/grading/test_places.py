@@ -16,9 +16,7 @@ from course_lib.grading.submission import places
 from course_lib.grading.submission.places import Span
 
 COPY, NORM = catalog.get("00a"), catalog.get("01a")
-interpreted = pytest.mark.skipif(
-    course_lib.MODE != "cpu", reason="a compiled kernel's error has a line, and no columns"
-)
+interpreted = pytest.mark.skipif(course_lib.MODE != "cpu", reason="a compiled kernel's error has a line, and no columns")
 
 
 def marked(text: str, span: Span | None) -> str | None:
@@ -50,13 +48,8 @@ def test_the_store_through_a_pointer_is_shown_if_it_is_the_only_one(body, found)
 def test_a_pointer_goes_by_its_position_and_other_entry_points_do_not_count():
     text = "def first(a, out):\n    tl.store(out, 1)\ndef second(b, out):\n    tl.store(out, 2)\n"
     tree, names = ast.parse(text), ("first", "second")
-    assert [marked(text, places.find_store(tree, names, name, 1)) for name in names] == [
-        "tl.store(out, 1)",
-        "tl.store(out, 2)",
-    ]
-    assert places.find_store(tree, ("first",), "first", 1) is None, (
-        "the other may be a helper, and then two lines store"
-    )
+    assert [marked(text, places.find_store(tree, names, name, 1)) for name in names] == ["tl.store(out, 1)", "tl.store(out, 2)"]
+    assert places.find_store(tree, ("first",), "first", 1) is None, "the other may be a helper, and then two lines store"
     assert places.find_store(tree, names, "first", 7) is None
 
 
@@ -243,9 +236,7 @@ def test_a_functions_verdict_shows_its_line(tmp_path, body, mark, label):
 
 def test_a_race_shows_a_line_of_the_race(tmp_path):
     lock, file = catalog.get("12a"), tmp_path / "mine.py"
-    file.write_text(
-        mutants.make_text(lock, next(entry for entry in mutants.read_mutants(lock) if entry["id"] == "no_lock"))
-    )
+    file.write_text(mutants.make_text(lock, next(entry for entry in mutants.read_mutants(lock) if entry["id"] == "no_lock")))
     verdict = check(lock, file)
     assert verdict.cause == "race" and f"line {verdict.place.line}" in verdict.first.words
     assert any(word in verdict.place.source for word in ("tl.load", "tl.store", "tl.atomic_"))

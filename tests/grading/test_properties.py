@@ -47,18 +47,11 @@ Backward = Callable[..., tuple[np.ndarray, ...]]
 
 def _public(norm: str):
     def tensors(*given):
-        return [
-            torch.tensor(np.asarray(a), dtype=torch.float32, device=course_lib.DEVICE, requires_grad=True)
-            for a in given
-        ]
+        return [torch.tensor(np.asarray(a), dtype=torch.float32, device=course_lib.DEVICE, requires_grad=True) for a in given]
 
     def call(x, w, b, eps):
         shape = (x.shape[1],)
-        return (
-            functional.layer_norm(x, shape, w, b, eps)
-            if norm == "layer_norm"
-            else functional.rms_norm(x, shape, w, eps)
-        )
+        return functional.layer_norm(x, shape, w, b, eps) if norm == "layer_norm" else functional.rms_norm(x, shape, w, eps)
 
     def forward(x, w, b, eps):
         return call(*tensors(x, w, b), eps).detach().double().cpu().numpy()
@@ -72,12 +65,7 @@ def _public(norm: str):
 
 
 IMPLEMENTATIONS: dict[str, tuple[bool, Forward, Backward, float]] = {
-    "reference LayerNorm": (
-        True,
-        lambda x, w, b, eps: reference.layer_norm(x, w, b, eps).y,
-        reference.layer_norm_vjp,
-        1e-9,
-    ),
+    "reference LayerNorm": (True, lambda x, w, b, eps: reference.layer_norm(x, w, b, eps).y, reference.layer_norm_vjp, 1e-9),
     "reference RMSNorm": (False, lambda x, w, b, eps: reference.rms_norm(x, w, eps).y, reference.rms_norm_vjp, 1e-9),
     "public LayerNorm": (True, *_public("layer_norm"), 2e-5),
     "public RMSNorm": (False, *_public("rms_norm"), 2e-5),
@@ -90,9 +78,7 @@ def near(got: np.ndarray, want: np.ndarray, tolerance: float, scale: float = 0.0
     assert np.abs(got - want).max(initial=0.0) <= tolerance * max(1.0, scale, float(np.abs(want).max(initial=0.0)))
 
 
-def holds(
-    name: str, x: np.ndarray, dy: np.ndarray, other: np.ndarray, w: np.ndarray, eps: float, c: float, s: float, k: int
-) -> None:
+def holds(name: str, x: np.ndarray, dy: np.ndarray, other: np.ndarray, w: np.ndarray, eps: float, c: float, s: float, k: int) -> None:
     """Every property of one implementation. ``c`` shifts, ``s`` scales, rows are cut before row ``k``; both x + c and s x are exact."""
     shifts, forward, vjp, tolerance = IMPLEMENTATIONS[name]
     b = w[::-1].copy()
@@ -105,19 +91,12 @@ def holds(
     turned = np.arange(len(x))[::-1]
     near(forward(x[turned], w, b, eps), y[turned], tolerance)
 
-    one, two, both, parts = (
-        vjp(dy, x, w, eps),
-        vjp(other, x, w, eps),
-        vjp(2 * dy + other, x, w, eps),
-        vjp(dy[turned], x[turned], w, eps),
-    )
+    one, two, both, parts = (vjp(dy, x, w, eps), vjp(other, x, w, eps), vjp(2 * dy + other, x, w, eps), vjp(dy[turned], x[turned], w, eps))
     size = float((np.abs(dy) + np.abs(other)).max() * steep * (1 + rstd.max()) * len(x)) * x.shape[1]
     for first, second, sum_of_both in zip(one, two, both, strict=True):
         near(sum_of_both, 2 * first + second, tolerance, size)
     near(parts[0], one[0][turned], tolerance, size)
-    for whole, again, top, bottom in zip(
-        one[1:], parts[1:], vjp(dy[:k], x[:k], w, eps)[1:], vjp(dy[k:], x[k:], w, eps)[1:], strict=True
-    ):
+    for whole, again, top, bottom in zip(one[1:], parts[1:], vjp(dy[:k], x[:k], w, eps)[1:], vjp(dy[k:], x[k:], w, eps)[1:], strict=True):
         near(again, whole, tolerance, size)
         near(top + bottom, whole, tolerance, size)
     mean = x.mean(axis=1, keepdims=True) if shifts else 0.0
@@ -134,12 +113,7 @@ quarters = st.integers(-80, 80).map(lambda n: n / 4)
 
 @pytest.mark.parametrize("name", [name for name in IMPLEMENTATIONS if name.startswith("reference")])
 @settings(max_examples=60, deadline=None)
-@given(
-    data=st.data(),
-    eps=st.sampled_from([1e-5, 1e-3, 0.1, 1.0]),
-    c=st.integers(-64, 64),
-    s=st.sampled_from([0.25, 2.0, 32.0]),
-)
+@given(data=st.data(), eps=st.sampled_from([1e-5, 1e-3, 0.1, 1.0]), c=st.integers(-64, 64), s=st.sampled_from([0.25, 2.0, 32.0]))
 def test_the_reference_has_the_properties(name, data, eps, c, s):
     shape = data.draw(st.tuples(st.integers(2, 5), st.integers(1, 9)))
     x, dy, other = (data.draw(arrays(np.float64, shape, elements=quarters)) for _ in range(3))
@@ -177,14 +151,8 @@ _EPS = 0.25  # so large that where it stands shows
 
 def base(exercise: Exercise) -> Plan:
     """A case with nothing special to it, its inputs rounded to quarters."""
-    part = [
-        p for p in make_plans(exercise) if p.case.fill == "normal" and p.case.dtype == "fp32" and not p.case.w_dtype
-    ]
-    plan = next(
-        p
-        for p in part
-        if p.case.layout == "packed" and p.case.M >= 4 and p.case.N >= 7 and p.case.std == 1 and not p.case.leading
-    )
+    part = [p for p in make_plans(exercise) if p.case.fill == "normal" and p.case.dtype == "fp32" and not p.case.w_dtype]
+    plan = next(p for p in part if p.case.layout == "packed" and p.case.M >= 4 and p.case.N >= 7 and p.case.std == 1 and not p.case.leading)
     rounded = {name: np.round(4 * plan.inputs[name]) / 4 for name in ("x", "dy") if name in plan.inputs}
     return given_to(plan, **rounded)
 
@@ -205,9 +173,7 @@ def given_to(plan: Plan, **values: np.ndarray) -> Plan:
 
 
 def with_eps(plan: Plan, eps: float) -> Plan:
-    return dataclasses.replace(
-        plan, arguments=tuple((kind, eps if kind == "float" else value) for kind, value in plan.arguments)
-    )
+    return dataclasses.replace(plan, arguments=tuple((kind, eps if kind == "float" else value) for kind, value in plan.arguments))
 
 
 def related(exercise: Exercise) -> dict[str, Plan]:
@@ -238,9 +204,7 @@ def returned(exercise: Exercise, text: str) -> dict[str, dict[str, np.ndarray]] 
     outputs = {}
     for n, (what, plan) in enumerate(asked.items()):
         found = judge(plan, run.data[n]).outputs
-        outputs[what] = {
-            name: values.sum(axis=0) if name.endswith("_partial") else values for name, values in found.items()
-        }
+        outputs[what] = {name: values.sum(axis=0) if name.endswith("_partial") else values for name, values in found.items()}
     return outputs
 
 
@@ -319,8 +283,7 @@ def test_what_breaks_a_property_is_refused_by_the_battery(exercise_id, cause, na
 
 
 @pytest.mark.parametrize(
-    ("exercise_id", "cause"),
-    [("08a", "w_ignored"), ("08a", "eps_hard_coded"), ("11a", "rstd_in_dx"), ("10a", "w_twice")],
+    ("exercise_id", "cause"), [("08a", "w_ignored"), ("08a", "eps_hard_coded"), ("11a", "rstd_in_dx"), ("10a", "w_twice")]
 )
 def test_the_battery_refuses_what_breaks_no_property(exercise_id, cause, tmp_path):
     exercise = catalog.get(exercise_id)

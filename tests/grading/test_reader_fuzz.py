@@ -32,12 +32,7 @@ GRACE_SECONDS = 0.75  # of the job, which is ended by the wall clock and may hav
 LONGEST = 2000
 EXERCISES = [catalog.get(name) for name in ("00a", "01a", "04b", "14a")]  # a kind each
 LIMITS = dataclasses.replace(ResourceLimits(), case=0.5, total=0.5)
-fuzzed = settings(
-    deadline=None,
-    derandomize=True,
-    database=None,
-    suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large],
-)
+fuzzed = settings(deadline=None, derandomize=True, database=None, suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large])
 
 # what stands before and after an expression that is inside another one
 AROUND = [
@@ -63,9 +58,7 @@ REPEATED = [
     "'''", "\\\n", "\t", " ", "\f", "\r", "\r\n", "\u2028", "é", "\N{PILE OF POO}", "_", "0", "9", "1_", "0x", "1e", "..", "->", "lambda ", "-",
     "**", "\\N{DIGIT ONE}", "{{", "f'{", "!r", ":=", "$", "\x00", "\x1b[2J", "\ufeff", "\u202e", "\ud800", "if a:\n ", "with a as b, ", "for i in a ",
 ]  # fmt: skip
-NAMES = st.sampled_from(
-    ["a", "tl", "x_ptr", "tl.load", "copy_kernel", "layer_norm", "merge", "ctx.a", "__import__", "é", "print"]
-)
+NAMES = st.sampled_from(["a", "tl", "x_ptr", "tl.load", "copy_kernel", "layer_norm", "merge", "ctx.a", "__import__", "é", "print"])
 COUNTS = st.sampled_from([0, 1, 2, 9, 50, 101, 999, 10_000, 200_000])
 
 
@@ -91,13 +84,7 @@ def expressions(draw) -> str:
 
 @st.composite
 def sources(draw) -> str:
-    parts = [
-        draw(
-            st.sampled_from(
-                ["", "import triton\nimport triton.language as tl\n", "import torch\n", "import numpy as np\n"]
-            )
-        )
-    ]
+    parts = [draw(st.sampled_from(["", "import triton\nimport triton.language as tl\n", "import torch\n", "import numpy as np\n"]))]
     for _ in range(draw(st.integers(1, 2))):
         if draw(st.booleans()):
             parts.append(draw(st.sampled_from(PLACES)).replace("{}", draw(expressions())) + "\n")
@@ -110,18 +97,9 @@ def cut(data: bytes) -> bytes:
     return data[:MOST]
 
 
-ENCODINGS = st.sampled_from(
-    ["utf-8", "utf-8-sig", "utf-16", "utf-16-le", "utf-32", "latin-1", "cp1252", "shift_jis", "utf-7"]
-)
+ENCODINGS = st.sampled_from(["utf-8", "utf-8-sig", "utf-16", "utf-16-le", "utf-32", "latin-1", "cp1252", "shift_jis", "utf-7"])
 COMMENTS = st.sampled_from(
-    [
-        "",
-        "# coding: latin-1\n",
-        "# -*- coding: utf-16 -*-\n",
-        "#!/bin/sh\n# vim: set fileencoding=nonsense :\n",
-        "\ufeff\ufeff",
-        "\f",
-    ]
+    ["", "# coding: latin-1\n", "# -*- coding: utf-16 -*-\n", "#!/bin/sh\n# vim: set fileencoding=nonsense :\n", "\ufeff\ufeff", "\f"]
 )
 
 

@@ -29,11 +29,7 @@ from course_lib.grading.verdict import Verdict, from_dict
 
 # its entry points get kernels, and no case has a size
 EXERCISES = [exercise for exercise in catalog.exercises().values() if exercise.kind != "tests"]
-VARIANTS = [
-    file
-    for file in sorted((Path(__file__).parent.parent / "variants").glob("ex*.py"))
-    if catalog.get(file.stem[2:5]) in EXERCISES
-]
+VARIANTS = [file for file in sorted((Path(__file__).parent.parent / "variants").glob("ex*.py")) if catalog.get(file.stem[2:5]) in EXERCISES]
 MUTANTS = [pair for pair in mutants.list_mutants() if pair[0] in EXERCISES and not pair[1].get("slow")]
 SEVERAL = 200  # plans a job
 
@@ -59,11 +55,7 @@ def find_wrong(exercise: Exercise, text: str, name: str, plans: list[Plan]) -> l
         assert run.ended == "finished", run
         for number, plan in enumerate(some):
             judged = judge_case(plan, run.data.get(number), run.errors.get(number))
-            wrong += (
-                []
-                if judged.passed
-                else [f"{plan.case.describe()}: {judged.raised or judged.fault or judged.deviations}"]
-            )
+            wrong += [] if judged.passed else [f"{plan.case.describe()}: {judged.raised or judged.fault or judged.deviations}"]
     return wrong
 
 
@@ -167,9 +159,7 @@ def test_a_store_outside_is_shown_by_its_lane(tmp_path):
     assert "1 of 2 lanes" in verdict.first.words and verdict.first.inputs == ()  # the numbers play no part
 
 
-@pytest.mark.parametrize(
-    ("exercise", "mutant"), [("05b", "one_pass"), ("06a", "row_in_32_bits"), ("07a", "stored_over_x")]
-)
+@pytest.mark.parametrize(("exercise", "mutant"), [("05b", "one_pass"), ("06a", "row_in_32_bits"), ("07a", "stored_over_x")])
 def test_what_needs_its_size_or_has_no_number_is_shown_as_it_is(exercise, mutant, tmp_path):
     verdict, judged = check_mutant(catalog.get(exercise), mutant, tmp_path)
     assert verdict.first is not None and verdict.first.inputs == () and "by hand" not in verdict.first.case
@@ -203,9 +193,7 @@ def test_of_any_wrong_solution_the_shown_case_is_wrong_and_the_verdict_is_what_i
     assert larger >= shown.plan.case.M * shown.plan.case.N
     alone = run_alone(exercise, mutants.make_text(exercise, entry), shown.plan)
     assert alone.ran and not alone.passed
-    assert [(d.output, d.kind, d.where) for d in alone.deviations] == [
-        (d.output, d.kind, d.where) for d in shown.deviations
-    ]
+    assert [(d.output, d.kind, d.where) for d in alone.deviations] == [(d.output, d.kind, d.where) for d in shown.deviations]
     assert bool(verdict.first.inputs) >= bool(verdict.first.element)
 
 

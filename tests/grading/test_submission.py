@@ -23,9 +23,7 @@ HEADS = {
     "numpy": "import numpy as np\n",
     "kernel": "import triton\nimport triton.language as tl\n",
 }
-HEAD = (
-    "import triton\nimport triton.language as tl\n\n\n@triton.jit\ndef kernel(x_ptr, y_ptr, n, BLOCK: tl.constexpr):\n"
-)
+HEAD = "import triton\nimport triton.language as tl\n\n\n@triton.jit\ndef kernel(x_ptr, y_ptr, n, BLOCK: tl.constexpr):\n"
 FIRST = HEAD.count("\n") + 1  # the number of the first line of the body
 
 
@@ -59,15 +57,10 @@ def in_function(lines: str, kind: str, forbidden: dict[str, str] | None = None) 
 
 
 def in_kernel(
-    lines: str,
-    around: str = "",
-    parameters: str = "x_ptr, y_ptr, n, BLOCK: tl.constexpr",
-    decorator: str = "@triton.jit",
+    lines: str, around: str = "", parameters: str = "x_ptr, y_ptr, n, BLOCK: tl.constexpr", decorator: str = "@triton.jit"
 ) -> str:
     body = "".join(f"    {line}\n" for line in lines.split("\n"))
-    return look(
-        f"{HEADS['kernel']}{around}\n\n{decorator}\ndef f({parameters}):\n    x = tl.load(x_ptr)\n{body}", "kernel"
-    )
+    return look(f"{HEADS['kernel']}{around}\n\n{decorator}\ndef f({parameters}):\n    x = tl.load(x_ptr)\n{body}", "kernel")
 
 
 # ---- kernels: what the process that observes launches may run ------------------------------------------------------------
@@ -129,14 +122,7 @@ def test_the_builtins_are_not_there():
 
 
 @pytest.mark.parametrize(
-    "parameters",
-    [
-        "x_ptr: print('ran')",
-        "x_ptr, n=open('f')",
-        "x_ptr, n=tl.core",
-        "x_ptr) -> (print('ran')",
-        "x_ptr, n=(lambda: 1)()",
-    ],
+    "parameters", ["x_ptr: print('ran')", "x_ptr, n=open('f')", "x_ptr, n=tl.core", "x_ptr) -> (print('ran')", "x_ptr, n=(lambda: 1)()"]
 )
 def test_a_signature_that_runs_code_is_refused(parameters):
     with pytest.raises(Unreadable, match="line 6: "):
@@ -181,9 +167,7 @@ def test_an_import_is_named_and_not_its_attribute():
 
 
 def test_a_plain_global_is_told_how_to_become_a_constant():
-    refused = refusal(
-        "import triton\nimport triton.language as tl\nEPS = 1e-5\n" + HEAD[HEAD.index("\n\n@") :] + "    x = EPS\n"
-    )
+    refused = refusal("import triton\nimport triton.language as tl\nEPS = 1e-5\n" + HEAD[HEAD.index("\n\n@") :] + "    x = EPS\n")
     assert refused.cause == "not_allowed" and "`EPS = tl.constexpr(...)`" in str(refused)
 
 
@@ -226,23 +210,14 @@ def test_what_tritons_compiler_knows_is_open_in_a_kernel(lines):
 
 
 @pytest.mark.parametrize(
-    "decorator",
-    [
-        "@triton.jit",
-        "@triton.jit()",
-        "@triton.jit(noinline=True)",
-        "@triton.jit(do_not_specialize=['n'])",
-        "@jit",
-        "@t.jit",
-    ],
+    "decorator", ["@triton.jit", "@triton.jit()", "@triton.jit(noinline=True)", "@triton.jit(do_not_specialize=['n'])", "@jit", "@t.jit"]
 )
 def test_jit_is_known_under_any_name_that_an_import_gives_it(decorator):
     assert "def f(" in in_kernel("y = x", "from triton import jit\nimport triton as t\n", decorator=decorator)
 
 
 @pytest.mark.parametrize(
-    "parameters",
-    ["x_ptr: tl.tensor, n: tl.int32", "x_ptr, eps: tl.float32 = 1e-5, N: 'tl.constexpr' = 4", "x_ptr, /, n=E"],
+    "parameters", ["x_ptr: tl.tensor, n: tl.int32", "x_ptr, eps: tl.float32 = 1e-5, N: 'tl.constexpr' = 4", "x_ptr, /, n=E"]
 )
 def test_annotations_and_defaults_are_open(parameters):
     in_kernel("y = x", "E = tl.constexpr(2)\n", parameters)
@@ -287,9 +262,7 @@ def test_a_language_that_the_interpreter_has_changed_is_as_open():
     kernel = type(kernel)(kernel.__code__, {"tl": tl}, "kernel")
     scope = interpreter._patch_lang(kernel)
     try:
-        in_kernel(
-            "y = tl.core.load(x_ptr)\ny = tl.math.fma(x, x, x)\nfor i in tl.range(n):\n    y = tl.sum(x) + tl.zeros([4], tl.int32)"
-        )
+        in_kernel("y = tl.core.load(x_ptr)\ny = tl.math.fma(x, x, x)\nfor i in tl.range(n):\n    y = tl.sum(x) + tl.zeros([4], tl.int32)")
         with pytest.raises(Unreadable, match="inline_asm_elementwise"):
             in_kernel("y = tl.inline_asm_elementwise('', '', [x], tl.int32, True, 1)")
     finally:
@@ -367,10 +340,7 @@ def test_a_constant_goes_along_at_its_line(constant):
     ],
 )
 def test_a_function_of_constants_only_calculates(body, says):
-    text = (
-        f"import math\n{HEADS['kernel']}\n\n@triton.constexpr_function\ndef g(a):\n    {body}\n\n\n"
-        + HEAD[HEAD.index("@") :]
-    )
+    text = f"import math\n{HEADS['kernel']}\n\n@triton.constexpr_function\ndef g(a):\n    {body}\n\n\n" + HEAD[HEAD.index("@") :]
     text += "    x = tl.zeros([g(BLOCK)], tl.float32)\n"
     if says:
         assert says in str(refusal(text))
@@ -484,12 +454,7 @@ def test_a_character_that_only_python_strings_take_for_a_line_end_moves_nothing(
 
 
 @settings(max_examples=60, deadline=None)
-@given(
-    st.lists(
-        st.sampled_from(["", "# ü", "A = tl.constexpr(1)", "x = '''a\nb'''", "import os", "\x0c", "def f(): pass"]),
-        max_size=12,
-    )
-)
+@given(st.lists(st.sampled_from(["", "# ü", "A = tl.constexpr(1)", "x = '''a\nb'''", "import os", "\x0c", "def f(): pass"]), max_size=12))
 def test_lines_are_kept_whatever_stands_before(lines):
     text = "\n".join(["import triton", *lines, with_body("x = 1")])
     want = next(n for n in ast.parse(text).body if isinstance(n, ast.FunctionDef) and n.name == "kernel")
@@ -530,35 +495,17 @@ def test_a_kernel_that_is_not_there(text, says):
 
 
 @pytest.mark.parametrize(
-    "line",
-    [
-        "import numpyy",
-        "from numpyy import zeros",
-        "import numpyy.linalg",
-        "from . import helpers",
-        "def f():\n    import numpyy",
-    ],
+    "line", ["import numpyy", "from numpyy import zeros", "import numpyy.linalg", "from . import helpers", "def f():\n    import numpyy"]
 )
 def test_an_import_that_fails_is_named_with_its_line(line):
     with pytest.raises(Unreadable) as raised:
         check_imports(ast.parse(f"{line}\n"), "ex.py", "remove the line")
     refused = raised.value
-    assert (
-        refused.cause == "import_fails"
-        and f"line {line.count(chr(10)) + 1}:" in str(refused)
-        and "remove the line" in str(refused)
-    )
+    assert refused.cause == "import_fails" and f"line {line.count(chr(10)) + 1}:" in str(refused) and "remove the line" in str(refused)
 
 
 @pytest.mark.parametrize(
-    "line",
-    [
-        "import os, sys",
-        "import numpy as np",
-        "from __future__ import annotations",
-        "import __main__",
-        "import course_lib",
-    ],
+    "line", ["import os, sys", "import numpy as np", "from __future__ import annotations", "import __main__", "import course_lib"]
 )
 def test_an_import_that_works_does_no_harm(line):
     assert line not in taken(f"{line}\n" + with_body("x = 1")).splitlines()[0] or "__future__" in line
@@ -566,12 +513,7 @@ def test_an_import_that_works_does_no_harm(line):
 
 @pytest.mark.parametrize(
     "body",
-    [
-        "x = " + "+".join(["1"] * 2000),
-        "x = " + "-" * 3000 + "1",
-        "x = " + "(" * 250 + "1" + ")" * 250,
-        "x = n" + ".T" * 2500,
-    ],
+    ["x = " + "+".join(["1"] * 2000), "x = " + "-" * 3000 + "1", "x = " + "(" * 250 + "1" + ")" * 250, "x = n" + ".T" * 2500],
     ids=["sum", "signs", "parentheses", "attributes"],
 )
 def test_what_is_nested_too_deeply_is_said_and_never_ours(body):
@@ -646,8 +588,7 @@ def test_a_function_may_use_all_of_python(kind, lines):
 
 
 @pytest.mark.parametrize(
-    "expression",
-    ["torch.var_mean(x)", "x.var()", "torch.Tensor.var(x)", "torch.std(x)", "x.std", "getattr(x, 'var')()"],
+    "expression", ["torch.var_mean(x)", "x.var()", "torch.Tensor.var(x)", "torch.std(x)", "x.std", "getattr(x, 'var')()"]
 )
 def test_a_shortcut_is_held_in_every_form(expression):
     with pytest.raises(Unreadable, match=r"is a shortcut that this exercise forbids: a reason\."):
@@ -716,12 +657,7 @@ def test_only_what_is_needed_goes_on_each_line_at_its_number():
     )
     cut = needed.cut(parse(text, "ex.py"), text, "ex.py", ("f",), "torch").splitlines()
     kept = {number: line for number, line in enumerate(cut, 1) if line.strip()}
-    assert (
-        kept[4] == "EPS = 1e-05"
-        and kept[5] == "TABLE = {}"
-        and kept[8] == "def f(x):"
-        and kept[13] == "    return x + EPS"
-    )
+    assert kept[4] == "EPS = 1e-05" and kept[5] == "TABLE = {}" and kept[8] == "def f(x):" and kept[13] == "    return x + EPS"
     assert kept[20] == "TABLE['a'] = 1" and kept[21] == "TABLE.update(b=2)" and max(kept) == 21
     assert not any(word in line for line in kept.values() for word in ("print", "SECRET", "getcwd", "numpyy", "import"))
 
@@ -759,9 +695,7 @@ def test_a_function_that_is_not_there(text, says):
 # ---- words ----------------------------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize(
-    ("line", "after"), [("total =", "="), ("total = x +  # the rest", "+"), ("total += ", "+="), ("if x and", "and")]
-)
+@pytest.mark.parametrize(("line", "after"), [("total =", "="), ("total = x +  # the rest", "+"), ("total += ", "+="), ("if x and", "and")])
 def test_a_line_that_is_not_finished_is_said_to_be(line, after):
     with pytest.raises(Unreadable, match="line 2: this line is not finished") as refused:
         parse(f"x = 1\n{line}\ny = 2\n", "ex.py")

@@ -94,10 +94,7 @@ def test_a_gpu_without_room_leaves_the_pass_and_says_so(tmp_path, gpu, monkeypat
     monkeypatch.setattr(clock, "prepare_gpu", prepare)
     verdict = check(EXERCISE, solution(tmp_path))
     assert verdict.passed
-    assert (
-        "Whether it is fast was not measured: GPU of a test has no room for the inputs (CUDA out of memory)."
-        in verdict.message
-    )
+    assert "Whether it is fast was not measured: GPU of a test has no room for the inputs (CUDA out of memory)." in verdict.message
 
 
 def test_a_launch_that_does_not_fit_is_never_timed(tmp_path, gpu):

@@ -38,20 +38,13 @@ def graded(exercise: catalog.Exercise, text: str, folder, secret: str | None = S
 
 def digits_of(value: object) -> set[str]:
     """The numbers with five digits or more, as whoever looks for an input would: of a verdict that may hold no input, none."""
-    described = json.dumps(value).replace(
-        "std 0.0001", ""
-    )  # a setting of a case, which its description tells to everybody
+    described = json.dumps(value).replace("std 0.0001", "")  # a setting of a case, which its description tells to everybody
     return set(re.findall(r"\d\.\d{4,}", described))
 
 
 @interpreted
 @pytest.mark.parametrize(
-    "line",
-    [
-        "    print('x is', x, n)\n",
-        "    tl.device_print('x', x)\n",
-        "    tl.static_print('BLOCK is', BLOCK, x)\n",
-    ],
+    "line", ["    print('x is', x, n)\n", "    tl.device_print('x', x)\n", "    tl.static_print('BLOCK is', BLOCK, x)\n"]
 )
 @pytest.mark.parametrize("right", [True, False], ids=["pass", "fail"])
 def test_what_is_printed_is_counted_and_not_shown(tmp_path, line, right):
@@ -60,12 +53,8 @@ def test_what_is_printed_is_counted_and_not_shown(tmp_path, line, right):
     open_to_all, hidden = graded(COPY, text, tmp_path, None), graded(COPY, text, tmp_path)
     assert open_to_all.status == hidden.status == ("pass" if right else "fail")
     assert "BLOCK is" in open_to_all.printed or digits_of(open_to_all.printed), "the learner's own check shows it"
-    assert re.fullmatch(
-        r"(The last )?\d+ characters were printed; with hidden cases they are not shown\.", hidden.printed
-    )
-    shown = digits_of(
-        {name: value for name, value in hidden.as_dict().items() if name not in ("first", "message", "seconds")}
-    )
+    assert re.fullmatch(r"(The last )?\d+ characters were printed; with hidden cases they are not shown\.", hidden.printed)
+    shown = digits_of({name: value for name, value in hidden.as_dict().items() if name not in ("first", "message", "seconds")})
     assert shown == set()
 
 
@@ -91,17 +80,12 @@ def test_of_an_exception_type_and_line_are_said(tmp_path, exercise, make):
     assert open_to_all.status == hidden.status == "fail" and open_to_all.cause == hidden.cause
     assert "the input is" in open_to_all.message and "the input is" not in hidden.message
     assert "AssertionError: with hidden cases its text is not shown." in hidden.message
-    assert (
-        hidden.place == open_to_all.place and hidden.place is not None and f"line {hidden.place.line}" in hidden.message
-    )
+    assert hidden.place == open_to_all.place and hidden.place is not None and f"line {hidden.place.line}" in hidden.message
     assert digits_of({name: value for name, value in hidden.as_dict().items() if name != "seconds"}) == set()
 
 
 FORGED = {
-    "an exception whose name is the input": (
-        NORM,
-        "raise type('x' + str(float(x.flatten()[0])), (Exception,), {})('x')",
-    ),
+    "an exception whose name is the input": (NORM, "raise type('x' + str(float(x.flatten()[0])), (Exception,), {})('x')"),
     "an exception whose text is the input": (NORM, "raise ValueError(str(x))"),
     "a wrong return whose shape is the input": (NORM, "return torch.zeros(int(abs(x.flatten()[0]) * 1e5))"),
     "a wrong return whose type is the input": (NORM, "return type('x' + str(float(x.flatten()[0])), (), {})()"),

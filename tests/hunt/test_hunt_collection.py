@@ -118,26 +118,17 @@ def test_the_right_kernel_is_right_on_a_plain_input():
     """The families' ``plain`` weights are 1 and 0, in the inputs and in what is expected."""
     for name in ("01b", "02b", "11a"):
         options = find_options(name)
-        (judged,) = run_cases(
-            catalog.get(name), texts.read_solution(catalog.get(name)), "s.py", [options.make_case(options.first())]
-        )
+        (judged,) = run_cases(catalog.get(name), texts.read_solution(catalog.get(name)), "s.py", [options.make_case(options.first())])
         assert judged.passed and set(judged.plan.inputs["w"]) == {1.0}
 
 
 def test_what_is_expected_stands_below_what_came_out_and_shows_that_it_is_another_number():
     out = Table("y", "output", ("0", "mean", "std"), (("y[0]", (Cell("1.042"), Cell("1"), Cell("0"))), ("...", ())))
-    want = Table(
-        "y",
-        "expected",
-        out.columns,
-        (("y[0]", (Cell("1.042", "wrong", "1.0421827"), Cell("1"), Cell("0"))), ("...", ())),
-    )
+    want = Table("y", "expected", out.columns, (("y[0]", (Cell("1.042", "wrong", "1.0421827"), Cell("1"), Cell("0"))), ("...", ())))
     given = Table("w", "input", ("0",), (("w", (Cell("2"),)),))
     answer = Answer(Probe(), (given, out), (want,), (), True)
     (shown,) = arrange(answer, compared=True)
-    assert [row.name for row in shown.rows] == ["y[0]", "expected", "..."] and shown.rows[1].cells[
-        0
-    ].text == "1.0421827"
+    assert [row.name for row in shown.rows] == ["y[0]", "expected", "..."] and shown.rows[1].cells[0].text == "1.0421827"
     (asked,) = arrange(answer, compared=False)
     assert [row.name for row in asked.rows] == ["w", "y[0]", "..."] and asked.columns == out.columns
 
@@ -146,9 +137,7 @@ def test_an_input_on_which_the_right_kernel_is_off_too_costs_nothing(monkeypatch
     """In fp16 next to its largest number: whatever the tolerance says of such a row, a learner never pays for it."""
     hunt = next(h for h in HUNTS if h.exercise_id == "07a")
     play = Session(hunt.id, hunt, game.BLIND)
-    monkeypatch.setattr(
-        "course_lib.hunt.asking.run_cases", lambda exercise, text, name, cases: [Wrong() for _ in cases]
-    )
+    monkeypatch.setattr("course_lib.hunt.asking.run_cases", lambda exercise, text, name, cases: [Wrong() for _ in cases])
     told = play.ask(play.last)
     assert "costs nothing" in told.words and not play.game.questions
 

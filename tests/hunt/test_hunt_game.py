@@ -29,16 +29,7 @@ MOVES = st.one_of(
     st.builds(lambda n, e: {"kind": "compare", "question": n, "exposes": e}, st.integers(-1, 5), st.booleans()),
     st.builds(claim, st.integers(-1, 5), st.booleans()),
     st.builds(name, st.integers(1, 9), st.booleans()),
-    st.sampled_from(
-        [
-            {"kind": "code"},
-            {"kind": "give up"},
-            {},
-            {"kind": "dance"},
-            {"kind": "ask"},
-            {"kind": "claim", "question": "1"},
-        ]
-    ),
+    st.sampled_from([{"kind": "code"}, {"kind": "give up"}, {}, {"kind": "dance"}, {"kind": "ask"}, {"kind": "claim", "question": "1"}]),
 )
 
 
@@ -132,11 +123,7 @@ def test_a_block_that_follows_n_holds_the_whole_row():
         options.parse("N=20 BLOCK=16", options.first())
 
 
-@given(
-    st.dictionaries(
-        st.sampled_from(["M", "N", "mean", "dtype", "zeal"]), st.sampled_from([0, 3, 2.5, "fp16", None, [1]])
-    )
-)
+@given(st.dictionaries(st.sampled_from(["M", "N", "mean", "dtype", "zeal"]), st.sampled_from([0, 3, 2.5, "fp16", None, [1]])))
 def test_what_a_file_holds_is_a_probe_or_refused(kept):
     try:
         probe = Probe.from_dict(kept)

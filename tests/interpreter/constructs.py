@@ -125,73 +125,34 @@ I32, F32, BY = values("i32"), values("f32"), values("by")
 def _loops() -> Iterator[Construct]:
     yield Construct("range: a tensor", "result = lanes * 0\nfor i in range(n):\n    result += i.to(tl.int32)", [10] * 8)
     yield Construct("range: int32", "for i in range(n):\n    tl.static_assert(i.dtype == tl.int32)\nresult = n", 5)
+    yield Construct("range: to int64", "result = tl.full([], 0, tl.int64)\nfor i in range(2, n):\n    result += i.to(tl.int64)", 9, "int64")
+    yield Construct("range: a bound of 64 bits", "result = big * 0\nfor i in range(big, big + 3):\n    result += i", 3 * 2**40 + 3, "int64")
+    yield Construct("range: i * i wraps in 32 bits", "result = n * 0\nfor i in range(65537, 65538):\n    result = i * i", 131073)
     yield Construct(
-        "range: to int64",
-        "result = tl.full([], 0, tl.int64)\nfor i in range(2, n):\n    result += i.to(tl.int64)",
-        9,
-        "int64",
-    )
-    yield Construct(
-        "range: a bound of 64 bits",
-        "result = big * 0\nfor i in range(big, big + 3):\n    result += i",
-        3 * 2**40 + 3,
-        "int64",
-    )
-    yield Construct(
-        "range: i * i wraps in 32 bits", "result = n * 0\nfor i in range(65537, 65538):\n    result = i * i", 131073
-    )
-    yield Construct(
-        "range: i * i in 64 bits",
-        "result = big * 0\nfor i in range(big - big + 65537, 65538):\n    result = i * i",
-        65537**2,
-        "int64",
+        "range: i * i in 64 bits", "result = big * 0\nfor i in range(big - big + 65537, 65538):\n    result = i * i", 65537**2, "int64"
     )
     yield Construct("range: backwards", "result = n * 0\nfor i in range(n, 0, -2):\n    result = result * 10 + i", 531)
-    yield Construct(
-        "range: backwards, constants", "result = n * 0\nfor i in range(9, 2, -3):\n    result = result * 10 + i", 963
-    )
+    yield Construct("range: backwards, constants", "result = n * 0\nfor i in range(9, 2, -3):\n    result = result * 10 + i", 963)
     yield Construct("range: no turn", "result = n\nfor i in range(n, 2):\n    result = i", 5)
-    yield Construct(
-        "range: a step of its own", "result = n * 0\nfor i in range(0, n + 6, n - 1):\n    result = result * 10 + i", 48
-    )
-    yield Construct(
-        "range: a step of 8 bits", "result = n * 0\nfor i in range(0, n, tl.full([], 2, tl.int8)):\n    result += i", 6
-    )
+    yield Construct("range: a step of its own", "result = n * 0\nfor i in range(0, n + 6, n - 1):\n    result = result * 10 + i", 48)
+    yield Construct("range: a step of 8 bits", "result = n * 0\nfor i in range(0, n, tl.full([], 2, tl.int8)):\n    result += i", 6)
     yield Construct("range: of a float", "result = n\nfor i in range(0, 2.5):\n    result = i", None)
-    yield Construct(
-        "range: C's remainder of the loop variable", "result = n\nfor i in range(-7, -6):\n    result = i % 4", -3
-    )
-    yield Construct(
-        "range: C's quotient of the loop variable", "result = n\nfor i in range(-7, -6):\n    result = i // 2", -3
-    )
+    yield Construct("range: C's remainder of the loop variable", "result = n\nfor i in range(-7, -6):\n    result = i % 4", -3)
+    yield Construct("range: C's quotient of the loop variable", "result = n\nfor i in range(-7, -6):\n    result = i // 2", -3)
     yield Construct("range: true division", "result = eps\nfor i in range(7, 8):\n    result = i / 2", 3.5, "float32")
+    yield Construct("tl.range", "result = n * 0\nfor i in tl.range(0, n, 2, num_stages=2):\n    result = result * 10 + i.to(tl.int32)", 24)
     yield Construct(
-        "tl.range",
-        "result = n * 0\nfor i in tl.range(0, n, 2, num_stages=2):\n    result = result * 10 + i.to(tl.int32)",
-        24,
-    )
-    yield Construct(
-        "tl.range: its options",
-        "result = n * 0\nfor i in tl.range(n, loop_unroll_factor=2, flatten=True):\n    result += i",
-        10,
+        "tl.range: its options", "result = n * 0\nfor i in tl.range(n, loop_unroll_factor=2, flatten=True):\n    result += i", 10
     )
     yield Construct(
         "tl.static_range: numbers",
         "result = lanes * 0\nfor i in tl.static_range(1, 4):\n    result += tl.full([8], i, tl.int32) * 2",
         [12] * 8,
     )
+    yield Construct("tl.static_range: backwards", "result = n\nfor i in tl.static_range(4, 0, -2):\n    result = result * 10 + i", 542)
+    yield Construct("tl.static_range: a step by name", "result = n\nfor i in tl.static_range(0, 4, step=2):\n    result += i", 7)
     yield Construct(
-        "tl.static_range: backwards",
-        "result = n\nfor i in tl.static_range(4, 0, -2):\n    result = result * 10 + i",
-        542,
-    )
-    yield Construct(
-        "tl.static_range: a step by name", "result = n\nfor i in tl.static_range(0, 4, step=2):\n    result += i", 7
-    )
-    yield Construct(
-        "tl.static_range: indexes a tuple",
-        "t = (3, n, 4)\nresult = n\nfor i in tl.static_range(3):\n    result = result * 10 + t[i]",
-        5354,
+        "tl.static_range: indexes a tuple", "t = (3, n, 4)\nresult = n\nfor i in tl.static_range(3):\n    result = result * 10 + t[i]", 5354
     )
     yield Construct("tl.static_range: of a tensor", "result = n\nfor i in tl.static_range(n):\n    result += i", None)
     yield Construct("while", "result = n\nwhile result < 100:\n    result *= 2", 160)
@@ -202,9 +163,7 @@ def _loops() -> Iterator[Construct]:
     yield Construct("for: a tuple", "result = n\nfor i in (1, 2):\n    result += i", None, words="nothing else")
     yield Construct("break", "result = n\nfor i in range(3):\n    break", None, cpu="runs")
     yield Construct("continue", "result = n\nfor i in range(3):\n    continue", None, cpu="runs")
-    yield Construct(
-        "nested loops", "result = n * 0\nfor i in range(3):\n    for j in range(i):\n        result += i * 10 + j", 51
-    )
+    yield Construct("nested loops", "result = n * 0\nfor i in range(3):\n    for j in range(i):\n        result += i * 10 + j", 51)
 
 
 def _truth() -> Iterator[Construct]:
@@ -213,12 +172,7 @@ def _truth() -> Iterator[Construct]:
     both = [a and b for a, b in zip(low, high, strict=True)]
     yield Construct("and of blocks", "result = lanes >= 2 and lanes < n", both, "bool")
     yield Construct("or of blocks", "result = lanes < 2 or lanes >= n", [not b for b in both], "bool")
-    yield Construct(
-        "and of three",
-        "result = lanes >= 2 and lanes < n and lanes != 3",
-        [b and c != 3 for c, b in enumerate(both)],
-        "bool",
-    )
+    yield Construct("and of three", "result = lanes >= 2 and lanes < n and lanes != 3", [b and c != 3 for c, b in enumerate(both)], "bool")
     yield Construct(
         "and, or, not of blocks",
         "result = not (lanes >= 2 and lanes < n) or lanes == 3",
@@ -228,11 +182,7 @@ def _truth() -> Iterator[Construct]:
     yield Construct("not of a block", "result = not (lanes < 3)", [c >= 3 for c in range(8)], "bool")
     yield Construct("not of a number", "result = not K", False, "bool")
     yield Construct("not of one element", "result = not (n < 3)", True, "bool")
-    yield Construct(
-        "and with a mask in a load",
-        "result = tl.load(out_ptr + lanes, mask=lanes >= 8 and lanes < 9, other=4)",
-        [4] * 8,
-    )
+    yield Construct("and with a mask in a load", "result = tl.load(out_ptr + lanes, mask=lanes >= 8 and lanes < 9, other=4)", [4] * 8)
     yield Construct("and with a constant", "result = (lanes < n) and True", high, "bool")
     yield Construct("and with a false constant", "result = (lanes < n) and False", False, "bool")
     yield Construct("or with a true constant", "tl.static_assert(((lanes < n) or 3) == 3)\nresult = n", 5)
@@ -249,24 +199,15 @@ def _truth() -> Iterator[Construct]:
     yield Construct("if: an integer tensor", "result = n\nif neg:\n    result = n * 2", 10)
     yield Construct("if: a float tensor", "result = n\nif eps:\n    result = n * 2", 10)
     yield Construct("if: else", "if n > 30:\n    result = n * 2\nelse:\n    result = n - 1", 4)
-    yield Construct(
-        "if: elif", "if n > 30:\n    result = n * 2\nelif n == 5:\n    result = n + 1\nelse:\n    result = n - 1", 6
-    )
+    yield Construct("if: elif", "if n > 30:\n    result = n * 2\nelif n == 5:\n    result = n + 1\nelse:\n    result = n - 1", 6)
     yield Construct("if: a block", "result = n\nif lanes < n:\n    result = n + 1", None, words="block")
     yield Construct("if: a float", "result = n\nif 0.5:\n    result = n + 1", None, words="float")
     yield Construct("if: a constant", "if K == 4:\n    result = n\nelse:\n    result = eps", 5)
     yield Construct("if: and of tensors reads both", "result = n\nif n > 100 and neg < 0:\n    result = neg", 5)
     yield Construct("if: not", "result = n\nif not n > 100:\n    result = neg", -7)
     yield Construct("conditional expression", "result = n + 1 if n > 3 else n - 1", 6)
-    yield Construct(
-        "conditional expression: a tensor of a number", "x = 1 if n > 3 else 2\nresult = x.to(tl.int64)", 1, "int64"
-    )
-    yield Construct(
-        "conditional expression: a tensor in an expression",
-        "result = (1 if n > 3 else 2).to(tl.float32)",
-        1.0,
-        "float32",
-    )
+    yield Construct("conditional expression: a tensor of a number", "x = 1 if n > 3 else 2\nresult = x.to(tl.int64)", 1, "int64")
+    yield Construct("conditional expression: a tensor in an expression", "result = (1 if n > 3 else 2).to(tl.float32)", 1.0, "float32")
     yield Construct("conditional expression: constant", "result = i32 if K == 4 else eps", I32)
     yield Construct("conditional expression: blocks chosen by one", "result = i32 if n > 3 else two", I32)
     yield Construct("conditional expression: a block decides", "result = i32 if i32 > 3 else two", None, words="block")
@@ -274,9 +215,7 @@ def _truth() -> Iterator[Construct]:
     yield Construct("max of blocks", "result = max(i32, by)", [max(p) for p in zip(I32, BY, strict=True)])
     yield Construct("min of a tensor and a number", "result = min(n, 3)", 3)
     yield Construct("max of three", "result = max(n, 3, neg)", 5)
-    yield Construct(
-        "min of a block of floats and NaN", "result = max(odd32, 0.5)", [0.5, INF, 0.5, 0.5, 1, 0.5, 2, 0.5], "float32"
-    )
+    yield Construct("min of a block of floats and NaN", "result = max(odd32, 0.5)", [0.5, INF, 0.5, 0.5, 1, 0.5, 2, 0.5], "float32")
     yield Construct("min of constants", "result = lanes * 0 + min(K, 3)", [3] * 8)
     yield Construct("min of constants is a constant", "result = tl.arange(0, min(K, 16))", [0, 1, 2, 3])
     yield Construct("abs", "result = abs(i32)", None, words="tl.abs")
@@ -286,9 +225,7 @@ def _truth() -> Iterator[Construct]:
     yield Construct("bool of a tensor", "result = bool(n)", None, words="x != 0")
     yield Construct("int of a tensor", "result = int(eps)", None, words="tl.int32")
     yield Construct("float of a tensor", "result = float(n)", None, words="tl.float32")
-    yield Construct(
-        "int and float of constants", "result = tl.full([], int(K * 1.5), tl.float32) + float(K)", 10.0, "float32"
-    )
+    yield Construct("int and float of constants", "result = tl.full([], int(K * 1.5), tl.float32) + float(K)", 10.0, "float32")
     yield Construct("len", "result = n + len((1, 2, 3))", 8)
     yield Construct("isinstance", "result = n\nif isinstance(K, int):\n    result = n + 1", 6)
     yield Construct("print", "print('n', n)\nresult = n", 5)
@@ -301,12 +238,8 @@ def _assignments() -> Iterator[Construct]:
     yield Construct("a float that is assigned is fp32", "result = 0.5", 0.5, "float32")
     yield Construct("a bool that is assigned is int1", "result = True", True, "bool")
     yield Construct("an assigned number wraps", "x = 2147483647\nresult = x + n", -(2**31) + 4)
-    yield Construct(
-        "an assigned float promotes", "x = 0.5\nresult = f16 * x", [0.5 * v for v in values("f16")], "float32"
-    )
-    yield Construct(
-        "a float constant does not promote", "result = f16 * 0.5", [0.5 * v for v in values("f16")], "float16"
-    )
+    yield Construct("an assigned float promotes", "x = 0.5\nresult = f16 * x", [0.5 * v for v in values("f16")], "float32")
+    yield Construct("a float constant does not promote", "result = f16 * 0.5", [0.5 * v for v in values("f16")], "float16")
     yield Construct("a constexpr stays a constant", "x: tl.constexpr = K * 2\nresult = tl.arange(0, x)", list(range(8)))
     yield Construct("constant arithmetic is Python's", "x: tl.constexpr = -7 // 2\nresult = n + x", 1)
     yield Construct("constant remainder is Python's", "result = n * 0 + (-7 % 4)", 1)
@@ -314,11 +247,7 @@ def _assignments() -> Iterator[Construct]:
     yield Construct("an annotation that is no constexpr", "x: int = 3\nresult = x.to(tl.int64)", 3, "int64")
     yield Construct("augmented", "result = n\nresult += 1\nresult *= 3\nresult //= 4", 4)
     yield Construct("augmented on a constant", "x = K\nx += 1\nresult = x.to(tl.int64)", 5, "int64")
-    yield Construct(
-        "augmented shifts and masks",
-        "result = n\nresult <<= 3\nresult |= 1\nresult &= 15\nresult ^= 2\nresult >>= 1",
-        5,
-    )
+    yield Construct("augmented shifts and masks", "result = n\nresult <<= 3\nresult |= 1\nresult &= 15\nresult ^= 2\nresult >>= 1", 5)
     yield Construct("tuple", "a, b = n, neg\nresult = a - b", 12)
     yield Construct("tuple: swapped", "a, b = n, neg\na, b = b, a\nresult = a - b", -12)
     yield Construct("tuple: of numbers", "a, b = 1, 2\nresult = a.to(tl.int64) + b", 3, "int64")
@@ -332,18 +261,9 @@ def _assignments() -> Iterator[Construct]:
     yield Construct("two targets", "a = b = n\nresult = a + b", None, words="one assignment")
     yield Construct("item assignment", "x = i32\nx[0] = 1\nresult = x", None)
     yield Construct("a global constant", "result = n + WIDTH", 21, helpers="WIDTH = tl.constexpr(16)\n")
+    yield Construct("a global constant on the left", "result = (WIDTH - n).to(tl.int64)", 11, "int64", helpers="WIDTH = tl.constexpr(16)\n")
     yield Construct(
-        "a global constant on the left",
-        "result = (WIDTH - n).to(tl.int64)",
-        11,
-        "int64",
-        helpers="WIDTH = tl.constexpr(16)\n",
-    )
-    yield Construct(
-        "a global constant is a length",
-        "result = tl.arange(0, WIDTH // 2)",
-        list(range(8)),
-        helpers="WIDTH = tl.constexpr(16)\n",
+        "a global constant is a length", "result = tl.arange(0, WIDTH // 2)", list(range(8)), helpers="WIDTH = tl.constexpr(16)\n"
     )
     yield Construct("a global number", "result = n + WIDTH", None, cpu="runs", helpers="WIDTH = 16\n")
     yield Construct("a global dtype", "result = n.to(KIND)", 5.0, "float32", helpers="KIND = tl.float32\n")
@@ -450,46 +370,31 @@ def _helpers() -> Iterator[Construct]:
     yield with_helper("helper: a tuple", "a, b = pair(n, neg)\nresult = a * b", -24)
     yield with_helper("helper: a tuple, indexed", "result = pair(n, neg)[1]", 12)
     yield with_helper("helper: an early return", "result = early(n) + early(neg)", 43)
+    yield with_helper("helper: numbers returned by a condition", "result = sign(n).to(tl.int64) + sign(neg)", 0, "int64")
     yield with_helper(
-        "helper: numbers returned by a condition", "result = sign(n).to(tl.int64) + sign(neg)", 0, "int64"
-    )
-    yield with_helper(
-        "helper: tuples returned by a condition",
-        "a, b = limits(neg)\nresult = limits(n)[0].to(tl.int64) * 10 + b",
-        4,
-        "int64",
+        "helper: tuples returned by a condition", "a, b = limits(neg)\nresult = limits(n)[0].to(tl.int64) * 10 + b", 4, "int64"
     )
     yield with_helper("helper: nested, with a default", "result = nested(n)", 30)
     yield with_helper("helper: by name", "result = nested(SCALE=K, x=n)", 40)
     yield with_helper("helper: returns nothing", "nothing(n)\nresult = n", 5)
     yield with_helper("helper: a constant decides", "result = fixed(n, True)", 5, "int64")
-    yield with_helper(
-        "helper: a constant is returned", "result = tl.arange(0, width(True))", list(range(8)), since=(3, 7)
-    )
+    yield with_helper("helper: a constant is returned", "result = tl.arange(0, width(True))", list(range(8)), since=(3, 7))
     yield with_helper("helper: starred", "t = (n, neg)\nresult = add(*t)", -2)
     yield with_helper("constexpr_function", "result = tl.arange(0, squared(K) // 2)", list(range(8)))
     yield with_helper("tl.reduce", "result = tl.reduce(i32, 0, add)", wrap(sum(I32), "int32"))
     yield with_helper("tl.reduce: the order of lanes", "result = tl.reduce(i32, 0, first)", 7)
-    yield with_helper(
-        "tl.reduce: two components", "a, b = tl.reduce((small, lanes), 0, larger_by_size)\nresult = a * 10 + b", 33
-    )
+    yield with_helper("tl.reduce: two components", "a, b = tl.reduce((small, lanes), 0, larger_by_size)\nresult = a * 10 + b", 33)
     yield with_helper("tl.reduce: keep_dims", "result = tl.reduce(two, 0, add, keep_dims=True)", [16])
+    yield with_helper("tl.associative_scan", "result = tl.associative_scan(lanes, 0, add)", [0, 1, 3, 6, 10, 15, 21, 28])
     yield with_helper(
-        "tl.associative_scan", "result = tl.associative_scan(lanes, 0, add)", [0, 1, 3, 6, 10, 15, 21, 28]
-    )
-    yield with_helper(
-        "tl.associative_scan: reverse",
-        "result = tl.associative_scan(lanes, 0, add, reverse=True)",
-        [28, 28, 27, 25, 22, 18, 13, 7],
+        "tl.associative_scan: reverse", "result = tl.associative_scan(lanes, 0, add, reverse=True)", [28, 28, 27, 25, 22, 18, 13, 7]
     )
     yield with_helper(
         "x.reduce and x.associative_scan",
         "result = lanes.reduce(0, add) + lanes.associative_scan(0, add)",
         [28 + v for v in (0, 1, 3, 6, 10, 15, 21, 28)],
     )
-    yield with_helper(
-        "tl.map_elementwise", "result = tl.map_elementwise(early, small)", None, cpu="words", words="map_elementwise"
-    )
+    yield with_helper("tl.map_elementwise", "result = tl.map_elementwise(early, small)", None, cpu="words", words="map_elementwise")
 
 
 def _integers() -> Iterator[Construct]:
@@ -511,10 +416,7 @@ def _integers() -> Iterator[Construct]:
     yield Construct("u32 % u32", "result = u32 % 10", [v % 10 for v in values("u32")], "uint32")
     yield Construct("u32 wraps", "result = u32 * 3", [wrap(v * 3, "uint32") for v in values("u32")], "uint32")
     yield Construct(
-        "i32 + u32 is u32",
-        "result = i32 + u32",
-        [wrap(a + b, "uint32") for a, b in zip(I32, values("u32"), strict=True)],
-        "uint32",
+        "i32 + u32 is u32", "result = i32 + u32", [wrap(a + b, "uint32") for a, b in zip(I32, values("u32"), strict=True)], "uint32"
     )
     yield Construct("i32 // u32", "result = i32 // u32", None)
     yield Construct("u32 - a negative number", "result = u32 + -1", None)
@@ -527,9 +429,7 @@ def _integers() -> Iterator[Construct]:
     yield Construct("program_id in 64 bits", "result = tl.program_id(axis=0).to(tl.int64) * big", 0, "int64")
     yield Construct("num_programs", "result = tl.num_programs(0)", 1)
     yield Construct("i32 << i32", "result = two << shift", each(lambda a, b: a << b, [2] * 8, values("shift")))
-    yield Construct(
-        "i32 >> i32 keeps the sign", "result = i32 >> shift", each(lambda a, b: a >> b, I32, values("shift"))
-    )
+    yield Construct("i32 >> i32 keeps the sign", "result = i32 >> shift", each(lambda a, b: a >> b, I32, values("shift")))
     yield Construct(
         "u32 >> fills with zeros",
         "result = u32 >> shift.to(tl.uint32)",
@@ -537,10 +437,7 @@ def _integers() -> Iterator[Construct]:
         "uint32",
     )
     yield Construct(
-        "a shifted number stays as it was",
-        "x = u32 >> 1\nresult = u32 // 2 + x * 0",
-        [v // 2 for v in values("u32")],
-        "uint32",
+        "a shifted number stays as it was", "x = u32 >> 1\nresult = u32 // 2 + x * 0", [v // 2 for v in values("u32")], "uint32"
     )
     yield Construct("& | ^", "result = (i32 & 12) | (by ^ 1)", each(lambda a, b: (a & 12) | (b ^ 1)))
     yield Construct("~", "result = ~i32", [~v for v in I32])
@@ -550,37 +447,21 @@ def _integers() -> Iterator[Construct]:
     yield Construct("a bit operation on floats", "result = f32 & 1", None)
     yield Construct("** of a block", "result = i32**2", None)
     yield Construct("@ of blocks", "result = i32 @ i32", None)
-    yield Construct(
-        "mask + mask", "result = (lanes < 3).to(tl.int32) + (lanes < 5).to(tl.int32)", [2, 2, 2, 1, 1, 0, 0, 0]
-    )
+    yield Construct("mask + mask", "result = (lanes < 3).to(tl.int32) + (lanes < 5).to(tl.int32)", [2, 2, 2, 1, 1, 0, 0, 0])
     yield Construct("mask * a block", "result = (lanes < 3) * two", [2, 2, 2, 0, 0, 0, 0, 0])
     yield Construct("a bool argument", "result = n\nif flag:\n    result = neg", -7)
     yield Construct("a float argument is fp32", "result = eps * 1", 0.10000000149011612, "float32")
-    yield Construct(
-        "a float argument promotes half precision", "result = f16 * half", [0.5 * v for v in values("f16")], "float32"
-    )
+    yield Construct("a float argument promotes half precision", "result = f16 * half", [0.5 * v for v in values("f16")], "float32")
     yield Construct("a float argument has methods", "result = half.to(tl.float64)", 0.5, "float64")
     yield Construct("a float argument and fp64", "result = f64 * 0 + eps", [0.10000000149011612] * 8, "float64")
     yield Construct("== and != of blocks", "result = (i32 == 7) | (i32 != i32)", [v == 7 for v in I32], "bool")
     yield Construct("u32 < u32", "result = u32 < 2147483648", [v < 2**31 for v in values("u32")], "bool")
     yield Construct("<= and >=", "result = (i32 <= 0) & (i32 >= -7)", [-7 <= v <= 0 for v in I32], "bool")
     unsigned = [u * 2**16 for u in (1, 3, 65535, 32768, 0, 1, 65535, 2)]
+    yield Construct("tl.umulhi", "result = tl.umulhi(u32, tl.full([8], 65536, tl.uint32))", [v >> 16 for v in values("u32")], "uint32")
+    yield Construct("tl.umulhi of negative int32", "result = tl.umulhi(i32, i32)", [wrap((v % 2**32) ** 2 >> 32, "int32") for v in I32])
     yield Construct(
-        "tl.umulhi",
-        "result = tl.umulhi(u32, tl.full([8], 65536, tl.uint32))",
-        [v >> 16 for v in values("u32")],
-        "uint32",
-    )
-    yield Construct(
-        "tl.umulhi of negative int32",
-        "result = tl.umulhi(i32, i32)",
-        [wrap((v % 2**32) ** 2 >> 32, "int32") for v in I32],
-    )
-    yield Construct(
-        "tl.umulhi of 64 bits",
-        "result = tl.umulhi(i64, i64)",
-        [wrap((v % 2**64) ** 2 >> 64, "int64") for v in values("i64")],
-        "int64",
+        "tl.umulhi of 64 bits", "result = tl.umulhi(i64, i64)", [wrap((v % 2**64) ** 2 >> 64, "int64") for v in values("i64")], "int64"
     )
     yield Construct("tl.abs of integers", "result = tl.abs(i32)", [wrap(abs(v), "int32") for v in I32])
     yield Construct("tl.add, tl.sub, tl.mul", "result = tl.add(tl.mul(n, 3), tl.sub(neg, 1))", 7)
@@ -638,17 +519,11 @@ def _promotion() -> Iterator[Construct]:
         yield Construct(f"{a} + an int", f"result = {left} + 3", [9] * 8, a)
         yield Construct(f"an int - {a}", f"result = 9 - {left}", [3] * 8, a)
         yield Construct(f"{a} + a float", f"result = {left} + 0.5", [6.5] * 8, "float32" if whole else a)
-        yield Construct(
-            f"{a} / an int", f"result = {left} / 2", [3] * 8, "float64" if a == "float64" else "float32", near=1e-6
-        )
-        yield Construct(
-            f"a float / {a}", f"result = 3.0 / {left}", [0.5] * 8, "float64" if a == "float64" else "float32", near=1e-6
-        )
+        yield Construct(f"{a} / an int", f"result = {left} / 2", [3] * 8, "float64" if a == "float64" else "float32", near=1e-6)
+        yield Construct(f"a float / {a}", f"result = 3.0 / {left}", [0.5] * 8, "float64" if a == "float64" else "float32", near=1e-6)
         yield Construct(f"{a} > a float", f"result = {left} > 5.5", [True] * 8, "bool")
         yield Construct(f"{a} // an int", f"result = {left} // 4", [1] * 8 if whole else None, a)
-        yield Construct(
-            f"{a} % an int", f"result = {left} % 4", [2] * 8, a if whole or a in ("float32", "float64") else "float32"
-        )
+        yield Construct(f"{a} % an int", f"result = {left} % 4", [2] * 8, a if whole or a in ("float32", "float64") else "float32")
         yield Construct(f"-{a}", f"result = -({SHORT[a]} * 0 + 3)", [wrap(-3, a) if whole else -3] * 8, a)
         yield Construct(f"tl.where of {a}", f"result = tl.where(lanes < 3, {left}, 1)", [6] * 3 + [1] * 5, a)
         yield Construct(
@@ -667,14 +542,7 @@ def _promotion() -> Iterator[Construct]:
             f"tl.max of {a}",
             f"result = tl.max({left}, 0)",
             6,
-            {
-                "int8": "int32",
-                "int16": "int32",
-                "uint8": "int32",
-                "uint16": "int32",
-                "float16": "float32",
-                "bfloat16": "float32",
-            }.get(a, a),
+            {"int8": "int32", "int16": "int32", "uint8": "int32", "uint16": "int32", "float16": "float32", "bfloat16": "float32"}.get(a, a),
         )
         yield Construct(
             f"tl.cumsum of {a}",

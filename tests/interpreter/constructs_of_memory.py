@@ -20,26 +20,14 @@ def _philox(seed: int, offset: int) -> list[int]:
 
 
 def _loads() -> Iterator[Construct]:
+    yield Construct("tl.load: masked", "result = tl.load(i32_ptr + lanes, mask=lanes < 3, other=-1) + i32 * 0", [*I32[:3], *[-1] * 5])
     yield Construct(
-        "tl.load: masked",
-        "result = tl.load(i32_ptr + lanes, mask=lanes < 3, other=-1) + i32 * 0",
-        [*I32[:3], *[-1] * 5],
+        "tl.load: other of another dtype", "result = tl.load(i32_ptr + lanes, mask=lanes < 3, other=2.0) + i32 * 0", [*I32[:3], *[2] * 5]
     )
-    yield Construct(
-        "tl.load: other of another dtype",
-        "result = tl.load(i32_ptr + lanes, mask=lanes < 3, other=2.0) + i32 * 0",
-        [*I32[:3], *[2] * 5],
-    )
-    yield Construct(
-        "tl.load: other of a number is 0", "result = tl.load(i32_ptr, mask=n > 9, other=0) + tl.max(i32, 0) * 0", 0
-    )
+    yield Construct("tl.load: other of a number is 0", "result = tl.load(i32_ptr, mask=n > 9, other=0) + tl.max(i32, 0) * 0", 0)
     yield Construct("tl.load: a volatile one", "result = tl.load(i32_ptr + lanes, volatile=True) + i32 * 0", I32)
-    yield Construct(
-        "tl.load: a cache modifier", "result = tl.load(i32_ptr + lanes, cache_modifier='.cg') + i32 * 0", I32
-    )
-    yield Construct(
-        "tl.load: an eviction policy", "result = tl.load(i32_ptr + lanes, eviction_policy='evict_last') + i32 * 0", I32
-    )
+    yield Construct("tl.load: a cache modifier", "result = tl.load(i32_ptr + lanes, cache_modifier='.cg') + i32 * 0", I32)
+    yield Construct("tl.load: an eviction policy", "result = tl.load(i32_ptr + lanes, eviction_policy='evict_last') + i32 * 0", I32)
     yield Construct(
         "tl.load: of a block of masks",
         "x = tl.load(x_ptr + lanes)\nresult = x",
@@ -71,25 +59,11 @@ def _loads() -> Iterator[Construct]:
         [0, 1, 2, 9, 9, 9, 9, 9],
         stores=True,
     )
-    yield Construct(
-        "tl.store: wraps",
-        "tl.store(out_ptr + lanes, lanes + 254)",
-        [(i + 254) % 256 for i in range(8)],
-        "uint8",
-        stores=True,
-    )
+    yield Construct("tl.store: wraps", "tl.store(out_ptr + lanes, lanes + 254)", [(i + 254) % 256 for i in range(8)], "uint8", stores=True)
     yield Construct("x.store", "(out_ptr + lanes).store(lanes)", list(range(8)), stores=True)
+    yield Construct("tl.store: a cache modifier", "tl.store(out_ptr + lanes, lanes, cache_modifier='.cs')", list(range(8)), stores=True)
     yield Construct(
-        "tl.store: a cache modifier",
-        "tl.store(out_ptr + lanes, lanes, cache_modifier='.cs')",
-        list(range(8)),
-        stores=True,
-    )
-    yield Construct(
-        "tl.store: an eviction policy",
-        "tl.store(out_ptr + lanes, lanes, eviction_policy='evict_first')",
-        list(range(8)),
-        stores=True,
+        "tl.store: an eviction policy", "tl.store(out_ptr + lanes, lanes, eviction_policy='evict_first')", list(range(8)), stores=True
     )
     yield Construct(
         "tl.debug_barrier",
@@ -103,15 +77,7 @@ def _atomics() -> Iterator[Construct]:
     seven = {"x_ptr": ("int32", [7, 7, 7, 7])}
     four = "at = x_ptr + tl.arange(0, 4)\n"
     after = "\ntl.debug_barrier()\nresult = old * 1000 + tl.load(at)"
-    for name, want in (
-        ("add", 7012),
-        ("max", 7007),
-        ("min", 7005),
-        ("and", 7005),
-        ("or", 7007),
-        ("xor", 7002),
-        ("xchg", 7005),
-    ):
+    for name, want in (("add", 7012), ("max", 7007), ("min", 7005), ("and", 7005), ("or", 7007), ("xor", 7002), ("xchg", 7005)):
         yield Construct(f"tl.atomic_{name}", f"{four}old = tl.atomic_{name}(at, n){after}", [want] * 4, extra=seven)
         yield Construct(f"x.atomic_{name}", f"{four}old = at.atomic_{name}(n){after}", [want] * 4, extra=seven)
         yield Construct(
@@ -130,15 +96,8 @@ def _atomics() -> Iterator[Construct]:
         [7007] * 4,
         extra=seven,
     )
-    yield Construct(
-        "tl.atomic_cas of a block with a number",
-        f"{four}old = tl.atomic_cas(at, 7, 9)\nresult = old",
-        None,
-        extra=seven,
-    )
-    yield Construct(
-        "x.atomic_cas of one", "old = x_ptr.atomic_cas(7, 9, sem='acquire', scope='gpu')\nresult = old", 7, extra=seven
-    )
+    yield Construct("tl.atomic_cas of a block with a number", f"{four}old = tl.atomic_cas(at, 7, 9)\nresult = old", None, extra=seven)
+    yield Construct("x.atomic_cas of one", "old = x_ptr.atomic_cas(7, 9, sem='acquire', scope='gpu')\nresult = old", 7, extra=seven)
     yield Construct(
         "tl.atomic_add: lanes at one place",
         "tl.atomic_add(x_ptr + lanes * 0, 1)\ntl.debug_barrier()\nresult = tl.load(x_ptr)",
@@ -165,30 +124,15 @@ def _atomics() -> Iterator[Construct]:
         extra={"x_ptr": ("float32", [3.0, -2.0, 0.0, -0.5])},
     )
     yield Construct(
-        "tl.atomic_max of fp16",
-        f"{four}old = tl.atomic_max(at, 1.0)\nresult = old",
-        None,
-        extra={"x_ptr": ("float16", [3.0] * 4)},
+        "tl.atomic_max of fp16", f"{four}old = tl.atomic_max(at, 1.0)\nresult = old", None, extra={"x_ptr": ("float16", [3.0] * 4)}
     )
-    yield Construct(
-        "tl.atomic_add: a wrong order",
-        f"{four}old = tl.atomic_add(at, 1, sem='seq_cst')\nresult = old",
-        None,
-        extra=seven,
-    )
-    yield Construct(
-        "tl.atomic_add: a wrong scope",
-        f"{four}old = tl.atomic_add(at, 1, scope='all')\nresult = old",
-        None,
-        extra=seven,
-    )
+    yield Construct("tl.atomic_add: a wrong order", f"{four}old = tl.atomic_add(at, 1, sem='seq_cst')\nresult = old", None, extra=seven)
+    yield Construct("tl.atomic_add: a wrong scope", f"{four}old = tl.atomic_add(at, 1, scope='all')\nresult = old", None, extra=seven)
 
 
 def _blocks() -> Iterator[Construct]:
     rows = {"x_ptr": ("float32", [float(v) for v in range(32)])}
-    made = (
-        "p = tl.make_block_ptr(x_ptr, shape=(4, 6), strides=(8, 1), offsets=(0, 4), block_shape=(4, 4), order=(1, 0))\n"
-    )
+    made = "p = tl.make_block_ptr(x_ptr, shape=(4, 6), strides=(8, 1), offsets=(0, 4), block_shape=(4, 4), order=(1, 0))\n"
     yield Construct(
         "tl.make_block_ptr",
         f"{made}result = tl.load(p, boundary_check=(0, 1), padding_option='zero')",
@@ -245,33 +189,17 @@ def _randoms() -> Iterator[Construct]:
         "uint32",
     )
     yield Construct("tl.randint", "result = tl.randint(n, lanes)", first, "uint32")
-    yield Construct(
-        "tl.randint4x", "a, b, c, d = tl.randint4x(n, lanes)\nresult = d", [c[3] for c in counted], "uint32"
-    )
+    yield Construct("tl.randint4x", "a, b, c, d = tl.randint4x(n, lanes)\nresult = d", [c[3] for c in counted], "uint32")
     yield Construct("tl.rand", "result = tl.rand(n, lanes)", [uniform(x) for x in first], "float32", near=1e-6)
+    yield Construct("tl.rand4x", "a, b, c, d = tl.rand4x(n, lanes)\nresult = b", [uniform(c[1]) for c in counted], "float32", near=1e-6)
     yield Construct(
-        "tl.rand4x",
-        "a, b, c, d = tl.rand4x(n, lanes)\nresult = b",
-        [uniform(c[1]) for c in counted],
-        "float32",
-        near=1e-6,
-    )
-    yield Construct(
-        "tl.uint_to_uniform_float",
-        "result = tl.uint_to_uniform_float(u32)",
-        [uniform(v) for v in values("u32")],
-        "float32",
-        near=1e-6,
+        "tl.uint_to_uniform_float", "result = tl.uint_to_uniform_float(u32)", [uniform(v) for v in values("u32")], "float32", near=1e-6
     )
     normal = [_normal(uniform(c[0]), uniform(c[1])) for c in counted]
     yield Construct("tl.randn", "result = tl.randn(n, lanes)", normal, "float32", near=1e-4)
     yield Construct("tl.randn4x", "a, b, c, d = tl.randn4x(n, lanes)\nresult = a", normal, "float32", near=1e-4)
     yield Construct(
-        "tl.pair_uniform_to_normal",
-        "a, b = tl.pair_uniform_to_normal(eps, half)\nresult = a",
-        _normal(0.1, 0.5),
-        "float32",
-        near=1e-5,
+        "tl.pair_uniform_to_normal", "a, b = tl.pair_uniform_to_normal(eps, half)\nresult = a", _normal(0.1, 0.5), "float32", near=1e-5
     )
     yield Construct(
         "tl.philox_impl",
@@ -294,14 +222,10 @@ def _talk() -> Iterator[Construct]:
     yield Construct("tl.device_print", "tl.device_print('n', n)\nresult = n", 5)
     yield Construct("tl.device_assert", "tl.device_assert(n > 100, 'not met')\nresult = n", 5)
     yield Construct("tl.constexpr in an expression", "result = n + tl.constexpr(3)", 8)
-    yield Construct(
-        "tl.condition", "result = n\nwhile tl.condition(result < 100, disable_licm=True):\n    result *= 2", 160
-    )
+    yield Construct("tl.condition", "result = n\nwhile tl.condition(result < 100, disable_licm=True):\n    result *= 2", 160)
     yield Construct("dtypes are compared", "result = n\nif n.dtype == tl.int32:\n    result = n + 1", 6)
     yield Construct(
-        "dtypes have properties",
-        "result = n\nif n.dtype.is_int() and n.dtype.primitive_bitwidth == 32:\n    result = n + 1",
-        6,
+        "dtypes have properties", "result = n\nif n.dtype.is_int() and n.dtype.primitive_bitwidth == 32:\n    result = n + 1", 6
     )
     yield Construct("a name that nothing has", "result = n + nowhere", None)
     yield Construct("a method that nothing has", "result = n.nothing()", None)

@@ -53,8 +53,7 @@ def _casts() -> Iterator[Construct]:
         if to_float:
             # bf16 of an int64 is rounded once, as newer GPUs do; every GPU rounds to fp16 and fp8 through fp32 or at once alike
             want = [
-                _nearest(float(value), target) if floats or abs(value) < 2**53 else _nearest_of_int(int(value), target)
-                for value in given
+                _nearest(float(value), target) if floats or abs(value) < 2**53 else _nearest_of_int(int(value), target) for value in given
             ]
         else:
             want = [wrap(int(value), target) for value in given]
@@ -114,13 +113,9 @@ def _casts() -> Iterator[Construct]:
     yield Construct("tl.cast", "result = tl.cast(i32, tl.float64)", [float(v) for v in I32], "float64")
     yield Construct("x.cast", "result = i32.cast(tl.int64)", I32, "int64")
     yield Construct(
-        "to: bits",
-        "result = f32.to(tl.int32, bitcast=True)",
-        [wrap(int(b), "int32") for b in np.array(F32, np.float32).view(np.uint32)],
+        "to: bits", "result = f32.to(tl.int32, bitcast=True)", [wrap(int(b), "int32") for b in np.array(F32, np.float32).view(np.uint32)]
     )
-    yield Construct(
-        "to: bits back", "result = f32.to(tl.int32, bitcast=True).to(tl.float32, bitcast=True)", F32, "float32"
-    )
+    yield Construct("to: bits back", "result = f32.to(tl.int32, bitcast=True).to(tl.float32, bitcast=True)", F32, "float32")
     yield Construct(
         "to: bits of bf16",
         "result = bf16.to(tl.uint16, bitcast=True)",
@@ -156,20 +151,11 @@ def _math() -> Iterator[Construct]:
         extra = {"x_ptr": ("float32", given)}
         near = 0.0 if name in ("floor", "ceil", "abs") else 1e-5
         body = "x = tl.load(x_ptr + tl.arange(0, 8))\n"
-        yield Construct(
-            f"tl.{name}", f"{body}result = tl.{name}(x)", _each(function, given), "float32", near=near, extra=extra
-        )
-        yield Construct(
-            f"x.{name}", f"{body}result = x.{name}()", _each(function, given), "float32", near=near, extra=extra
-        )
+        yield Construct(f"tl.{name}", f"{body}result = tl.{name}(x)", _each(function, given), "float32", near=near, extra=extra)
+        yield Construct(f"x.{name}", f"{body}result = x.{name}()", _each(function, given), "float32", near=near, extra=extra)
         if name != "sigmoid":
             yield Construct(
-                f"tl.math.{name}",
-                f"{body}result = tl.math.{name}(x)",
-                _each(function, given),
-                "float32",
-                near=near,
-                extra=extra,
+                f"tl.math.{name}", f"{body}result = tl.math.{name}(x)", _each(function, given), "float32", near=near, extra=extra
             )
         if name not in ("abs", "sigmoid"):
             yield Construct(f"tl.{name} of fp16", f"result = tl.{name}(f16)", None)
@@ -181,11 +167,7 @@ def _math() -> Iterator[Construct]:
     fused = float(np.float32(float(a) * float(a) - 1.0))
     one = "x = tl.load(x_ptr + tl.arange(0, 1))\n"
     yield Construct(
-        "tl.fma rounds once",
-        f"{one}result = tl.fma(x, x, x * 0 - 1.0)",
-        [fused],
-        "float32",
-        extra={"x_ptr": ("float32", [float(a)])},
+        "tl.fma rounds once", f"{one}result = tl.fma(x, x, x * 0 - 1.0)", [fused], "float32", extra={"x_ptr": ("float32", [float(a)])}
     )
     yield Construct(
         "tl.math.fma of fp64",
@@ -196,25 +178,12 @@ def _math() -> Iterator[Construct]:
     )
     yield Construct("tl.fdiv", "result = tl.fdiv(f32 * 0 + 1, f32 * 0 + 3)", third, "float32", near=1e-6)
     yield Construct("tl.math.fdiv", "result = tl.math.fdiv(f32 * 0 + 1, f32 * 0 + 3)", third, "float32", near=1e-6)
-    yield Construct(
-        "tl.div_rn", "result = tl.div_rn(f32 * 0 + 1, f32 * 0 + 3)", [float(np.float32(1 / 3))] * 8, "float32"
-    )
-    yield Construct(
-        "tl.math.div_rn", "result = tl.math.div_rn(f32 * 0 + 1, f32 * 0 + 3)", [float(np.float32(1 / 3))] * 8, "float32"
-    )
+    yield Construct("tl.div_rn", "result = tl.div_rn(f32 * 0 + 1, f32 * 0 + 3)", [float(np.float32(1 / 3))] * 8, "float32")
+    yield Construct("tl.math.div_rn", "result = tl.math.div_rn(f32 * 0 + 1, f32 * 0 + 3)", [float(np.float32(1 / 3))] * 8, "float32")
     yield Construct("tl.math.umulhi", "result = tl.math.umulhi(two << 30, two)", [1] * 8)
-    yield Construct(
-        "f32 % f32 has the sign of the left", "result = f32 % 0.75", [math.fmod(v, 0.75) for v in F32], "float32"
-    )
-    yield Construct(
-        "tl.maximum: NaN gives way", "result = tl.maximum(odd32, 0.5)", [0.5, INF, 0.5, 0.5, 1, 0.5, 2, 0.5], "float32"
-    )
-    yield Construct(
-        "tl.minimum: NaN gives way",
-        "result = tl.minimum(odd32, 0.5)",
-        [0.5, 0.5, -INF, -0.0, 0.5, 0.5, 0.5, -3],
-        "float32",
-    )
+    yield Construct("f32 % f32 has the sign of the left", "result = f32 % 0.75", [math.fmod(v, 0.75) for v in F32], "float32")
+    yield Construct("tl.maximum: NaN gives way", "result = tl.maximum(odd32, 0.5)", [0.5, INF, 0.5, 0.5, 1, 0.5, 2, 0.5], "float32")
+    yield Construct("tl.minimum: NaN gives way", "result = tl.minimum(odd32, 0.5)", [0.5, 0.5, -INF, -0.0, 0.5, 0.5, 0.5, -3], "float32")
     yield Construct(
         "tl.maximum: NaN is passed on",
         "result = tl.maximum(odd32, 0.5, propagate_nan=tl.PropagateNan.ALL)",
@@ -228,16 +197,9 @@ def _math() -> Iterator[Construct]:
         "float32",
     )
     yield Construct("tl.maximum of integers", "result = tl.maximum(i32, 0)", [max(v, 0) for v in I32])
-    yield Construct(
-        "tl.maximum of bf16", "result = tl.maximum(bf16, 0.5)", [max(v, 0.5) for v in values("bf16")], "float32"
-    )
+    yield Construct("tl.maximum of bf16", "result = tl.maximum(bf16, 0.5)", [max(v, 0.5) for v in values("bf16")], "float32")
     yield Construct("tl.clamp", "result = tl.clamp(f32, -1.0, 2.0)", [min(max(v, -1), 2) for v in F32], "float32")
-    yield Construct(
-        "tl.clamp: NaN is the lower bound",
-        "result = tl.clamp(odd32, -1.0, 2.0)",
-        [-1, 2, -1, 0, 1, -1, 2, -1],
-        "float32",
-    )
+    yield Construct("tl.clamp: NaN is the lower bound", "result = tl.clamp(odd32, -1.0, 2.0)", [-1, 2, -1, 0, 1, -1, 2, -1], "float32")
     yield Construct(
         "tl.clamp: NaN is passed on",
         "result = tl.clamp(odd32, -1.0, 2.0, propagate_nan=tl.PropagateNan.ALL)",
@@ -245,20 +207,11 @@ def _math() -> Iterator[Construct]:
         "float32",
     )
     yield Construct("tl.clamp of integers", "result = tl.clamp(i32, 0, 1)", None)
-    yield Construct(
-        "comparisons with NaN",
-        "result = (odd32 < 1) | (odd32 == odd32)",
-        [not math.isnan(v) for v in values("odd32")],
-        "bool",
-    )
+    yield Construct("comparisons with NaN", "result = (odd32 < 1) | (odd32 == odd32)", [not math.isnan(v) for v in values("odd32")], "bool")
     yield Construct("NaN is not equal", "result = odd32 != odd32", [math.isnan(v) for v in values("odd32")], "bool")
     soft = np.exp(np.array(F32) / 500 - 2)
-    yield Construct(
-        "tl.softmax", "result = tl.softmax(f32 / 500)", [float(v) for v in soft / soft.sum()], "float32", near=1e-5
-    )
-    yield Construct(
-        "x.softmax", "result = (f32 / 500).softmax()", [float(v) for v in soft / soft.sum()], "float32", near=1e-5
-    )
+    yield Construct("tl.softmax", "result = tl.softmax(f32 / 500)", [float(v) for v in soft / soft.sum()], "float32", near=1e-5)
+    yield Construct("x.softmax", "result = (f32 / 500).softmax()", [float(v) for v in soft / soft.sum()], "float32", near=1e-5)
     yield Construct("0 / 0 is NaN", "result = (f32 * 0) / (f32 * 0)", [NAN] * 8, "float32")
     yield Construct("1 / 0 is infinite", "result = (f32 * 0 + 1) / (tl.abs(f32) * 0)", [INF] * 8, "float32")
 
@@ -273,47 +226,15 @@ def _libdevice() -> Iterator[Construct]:
     ):  # fmt: skip
         body = f"result = libdevice.{name}(tl.load(x_ptr + tl.arange(0, 8)))"
         yield Construct(
-            f"libdevice.{name}",
-            body,
-            _each(function, some),
-            "float32",
-            near=1e-4,
-            helpers=imports,
-            extra={"x_ptr": ("float32", some)},
+            f"libdevice.{name}", body, _each(function, some), "float32", near=1e-4, helpers=imports, extra={"x_ptr": ("float32", some)}
         )
+    yield Construct("libdevice.rsqrt", "result = libdevice.rsqrt(f32 * 0 + 4)", [0.5] * 8, "float32", near=1e-6, helpers=imports)
+    yield Construct("libdevice.rsqrt of fp64", "result = libdevice.rsqrt(f64 * 0 + 4)", [0.5] * 8, "float64", near=1e-6, helpers=imports)
+    yield Construct("libdevice.pow", "result = libdevice.pow(f32 * 0 + 2, f32 * 0 + 3)", [8.0] * 8, "float32", near=1e-6, helpers=imports)
     yield Construct(
-        "libdevice.rsqrt", "result = libdevice.rsqrt(f32 * 0 + 4)", [0.5] * 8, "float32", near=1e-6, helpers=imports
+        "libdevice.round", "result = libdevice.round(f32)", [1.0, -3.0, 0.0, 1000.0, 0.0, -1.0, 3.0, 7.0], "float32", helpers=imports
     )
-    yield Construct(
-        "libdevice.rsqrt of fp64",
-        "result = libdevice.rsqrt(f64 * 0 + 4)",
-        [0.5] * 8,
-        "float64",
-        near=1e-6,
-        helpers=imports,
-    )
-    yield Construct(
-        "libdevice.pow",
-        "result = libdevice.pow(f32 * 0 + 2, f32 * 0 + 3)",
-        [8.0] * 8,
-        "float32",
-        near=1e-6,
-        helpers=imports,
-    )
-    yield Construct(
-        "libdevice.round",
-        "result = libdevice.round(f32)",
-        [1.0, -3.0, 0.0, 1000.0, 0.0, -1.0, 3.0, 7.0],
-        "float32",
-        helpers=imports,
-    )
-    yield Construct(
-        "libdevice.isnan",
-        "result = libdevice.isnan(odd32)",
-        [math.isnan(v) for v in values("odd32")],
-        "bool",
-        helpers=imports,
-    )
+    yield Construct("libdevice.isnan", "result = libdevice.isnan(odd32)", [math.isnan(v) for v in values("odd32")], "bool", helpers=imports)
     yield Construct(
         "libdevice.fma",
         "x = tl.load(x_ptr + tl.arange(0, 1))\nresult = libdevice.fma(x, x, x * 0 - 1.0)",
@@ -322,21 +243,15 @@ def _libdevice() -> Iterator[Construct]:
         helpers=imports,
         extra={"x_ptr": ("float32", [1 + 2**-12])},
     )
-    yield Construct(
-        "libdevice.sqrt_rn", "result = libdevice.sqrt_rn(f32 * f32)", [abs(v) for v in F32], "float32", helpers=imports
-    )
+    yield Construct("libdevice.sqrt_rn", "result = libdevice.sqrt_rn(f32 * f32)", [abs(v) for v in F32], "float32", helpers=imports)
     yield Construct(
         "libdevice by name",
         "result = popc(i32)",
         [v % 2**32 for v in I32] and [(v % 2**32).bit_count() for v in I32],
         helpers="from triton.language.extra.libdevice import popc\n",
     )
-    yield Construct(
-        "libdevice of CUDA", "result = tl.extra.cuda.libdevice.clz(i32)", [32 - (v % 2**32).bit_length() for v in I32]
-    )
-    yield Construct(
-        "libdevice.j0", "result = libdevice.j0(f32)", None, cpu="words", words="libdevice's j0", helpers=imports
-    )
+    yield Construct("libdevice of CUDA", "result = tl.extra.cuda.libdevice.clz(i32)", [32 - (v % 2**32).bit_length() for v in I32])
+    yield Construct("libdevice.j0", "result = libdevice.j0(f32)", None, cpu="words", words="libdevice's j0", helpers=imports)
 
 
 def _shapes() -> Iterator[Construct]:
@@ -354,27 +269,21 @@ def _shapes() -> Iterator[Construct]:
     yield Construct("tl.zeros_like", "result = tl.zeros_like(f16)", [0.0] * 8, "float16")
     yield Construct("tl.where", "result = tl.where(lanes < n, i32, 0)", [v if i < 5 else 0 for i, v in enumerate(I32)])
     yield Construct("tl.where: one condition", "result = tl.where(n > 3, i32, 0)", I32)
-    yield Construct(
-        "tl.where: of bf16", "result = tl.where(lanes < 3, bf16, 0.5)", [*values("bf16")[:3], *[0.5] * 5], "bfloat16"
-    )
+    yield Construct("tl.where: of bf16", "result = tl.where(lanes < 3, bf16, 0.5)", [*values("bf16")[:3], *[0.5] * 5], "bfloat16")
     yield Construct(
         "tl.where: of pointers",
         "result = tl.load(tl.where(lanes < 3, small_ptr + lanes, two_ptr + lanes)) + small * 0 + two * 0",
         [0, 1, 1, 2, 2, 2, 2, 2],
     )
     yield Construct(
-        "None index",
-        "result = lanes[:, None] * 10 + tl.arange(0, 2)[None, :]",
-        [10 * i + j for i in range(8) for j in range(2)],
+        "None index", "result = lanes[:, None] * 10 + tl.arange(0, 2)[None, :]", [10 * i + j for i in range(8) for j in range(2)]
     )
     yield Construct("index by a number", "result = lanes[0]", None)
     yield Construct("index of a scalar", "result = n[None]", [5])
     yield Construct("tl.expand_dims", "result = tl.expand_dims(lanes, 0) + lanes.expand_dims(0)", [2 * i for i in line])
     yield Construct("tl.unsqueeze and tl.squeeze", "result = tl.squeeze(tl.unsqueeze(lanes, 0), 0)", line)
     yield Construct("tl.broadcast_to", "result = tl.broadcast_to(n, [4])", [5] * 4)
-    yield Construct(
-        "x.broadcast_to", "result = lanes[:, None].broadcast_to(8, 2)", [i for i in range(8) for _ in range(2)]
-    )
+    yield Construct("x.broadcast_to", "result = lanes[:, None].broadcast_to(8, 2)", [i for i in range(8) for _ in range(2)])
     yield Construct("tl.broadcast", "a, b = tl.broadcast(n, lanes)\nresult = a - b", [5 - i for i in line])
     yield Construct("lengths that do not fit", "result = lanes + tl.arange(0, 4)", None)
     yield Construct("tl.reshape", f"{square}result = tl.sum(x, 1)", [6, 22])
@@ -388,24 +297,16 @@ def _shapes() -> Iterator[Construct]:
     yield Construct("tl.join", "result = tl.join(lanes, lanes + 8)", [i + 8 * j for i in range(8) for j in range(2)])
     yield Construct("tl.split", "a, b = tl.split(tl.join(lanes, lanes * 3))\nresult = b - a", [2 * i for i in line])
     yield Construct("x.split", "a, b = tl.join(lanes, lanes * 3).split()\nresult = b - a", [2 * i for i in line])
-    yield Construct(
-        "tl.interleave", "result = tl.interleave(lanes, lanes + 8)", [i + 8 * j for i in range(8) for j in range(2)]
-    )
+    yield Construct("tl.interleave", "result = tl.interleave(lanes, lanes + 8)", [i + 8 * j for i in range(8) for j in range(2)])
     yield Construct("tl.flip", "result = tl.flip(lanes, 0)", line[::-1])
     yield Construct("tl.flip of floats", "result = tl.flip(f32, 0)", F32[::-1], "float32")
     yield Construct("x.flip", "result = i32.flip(0)", I32[::-1])
     yield Construct("tl.sort", "result = tl.sort(i32)", sorted(I32))
-    yield Construct(
-        "tl.sort: descending", "result = tl.sort(f32, descending=True)", sorted(F32, reverse=True), "float32"
-    )
+    yield Construct("tl.sort: descending", "result = tl.sort(f32, descending=True)", sorted(F32, reverse=True), "float32")
     yield Construct("x.sort is not there", "result = small.sort().to(tl.int64)", None)
-    yield Construct(
-        "tl.sort of rows", "result = tl.sort(tl.reshape(i32, [2, 4]))", [*sorted(I32[:4]), *sorted(I32[4:])]
-    )
+    yield Construct("tl.sort of rows", "result = tl.sort(tl.reshape(i32, [2, 4]))", [*sorted(I32[:4]), *sorted(I32[4:])])
     yield Construct("tl.topk", "result = tl.topk(small, 4)", [3, 3, 3, 2])
-    yield Construct(
-        "tl.bitonic_merge", "result = tl.bitonic_merge(tl.where(lanes < 4, lanes, 7 - lanes))", [0, 0, 1, 1, 2, 2, 3, 3]
-    )
+    yield Construct("tl.bitonic_merge", "result = tl.bitonic_merge(tl.where(lanes < 4, lanes, 7 - lanes))", [0, 0, 1, 1, 2, 2, 3, 3])
     yield Construct("tl.gather", "result = tl.gather(i32, perm, 0)", [I32[i] for i in values("perm")])
     yield Construct("x.gather", "result = i32.gather(perm, 0)", [I32[i] for i in values("perm")])
     yield Construct("tl.histogram", "result = tl.histogram(small, 4)", [2, 2, 1, 3])
@@ -413,11 +314,7 @@ def _shapes() -> Iterator[Construct]:
     yield Construct("tl.histogram: masked", "result = tl.histogram(small, 4, mask=lanes < 4)", [1, 2, 0, 1])
     yield Construct("x.item", "result = tl.full([1], 3, tl.int32).item()", 3)
     yield Construct("tl.to_tensor", "result = tl.to_tensor(3) + n", 8)
-    yield Construct(
-        "tl.multiple_of and the like",
-        "result = tl.multiple_of(tl.max_contiguous(tl.max_constancy(lanes, 1), 8), 8)",
-        line,
-    )
+    yield Construct("tl.multiple_of and the like", "result = tl.multiple_of(tl.max_contiguous(tl.max_constancy(lanes, 1), 8), 8)", line)
     yield Construct("tl.assume", "tl.assume(n > 0)\nresult = n", 5)
 
 
@@ -427,25 +324,16 @@ def _reductions() -> Iterator[Construct]:
     yield Construct("x.sum", "result = small.sum(0)", 13)
     yield Construct("tl.sum: no axis", f"{square}result = tl.sum(x)", wrap(sum(I32), "int32"))
     yield Construct(
-        "tl.sum: axis 0",
-        f"{square}result = tl.sum(x, 0)",
-        [wrap(a + b, "int32") for a, b in zip(I32[:4], I32[4:], strict=True)],
+        "tl.sum: axis 0", f"{square}result = tl.sum(x, 0)", [wrap(a + b, "int32") for a, b in zip(I32[:4], I32[4:], strict=True)]
     )
-    yield Construct(
-        "tl.sum: the last axis",
-        f"{square}result = tl.sum(x, -1)",
-        [wrap(sum(I32[:4]), "int32"), wrap(sum(I32[4:]), "int32")],
-    )
+    yield Construct("tl.sum: the last axis", f"{square}result = tl.sum(x, -1)", [wrap(sum(I32[:4]), "int32"), wrap(sum(I32[4:]), "int32")])
     yield Construct("tl.sum: keep_dims", f"{square}result = x * 0 + tl.sum(x * 0 + 1, 1, keep_dims=True)", [4] * 8)
     yield Construct("tl.sum: wraps", "result = tl.sum(i32 * 0 + 2147483647, 0)", wrap(8 * (2**31 - 1), "int32"))
     yield Construct("tl.sum: of a mask", "result = tl.sum((lanes < 3).to(tl.int32), 0)", 3)
     yield Construct("tl.sum: of int1", "result = tl.sum(lanes < 3, 0)", 3, "uint32")
     yield Construct("tl.sum: dtype", "result = tl.sum(i8, 0, dtype=tl.int64)", sum(values("i8")), "int64")
     yield Construct(
-        "tl.sum of fp16 rounds as it goes",
-        "result = tl.sum(tl.full([4096], 1.0, tl.float16) + 0.0009765625, 0)",
-        4100.0,
-        "float16",
+        "tl.sum of fp16 rounds as it goes", "result = tl.sum(tl.full([4096], 1.0, tl.float16) + 0.0009765625, 0)", 4100.0, "float16"
     )
     yield Construct("tl.max", "result = tl.max(i32, 0)", 2**31 - 1)
     yield Construct("x.max and x.min", "result = small.max(0) * 10 + small.min(0)", 30)
@@ -462,9 +350,7 @@ def _reductions() -> Iterator[Construct]:
     yield Construct("tl.reduce_or", "result = tl.reduce_or(small, 0) * 10 + small.reduce_or(0)", 33)
     yield Construct("tl.cumsum", "result = tl.cumsum(small, 0)", [int(v) for v in np.cumsum(values("small"))])
     yield Construct(
-        "tl.cumsum: reverse",
-        "result = tl.cumsum(small, 0, reverse=True)",
-        [int(v) for v in np.cumsum(values("small")[::-1])[::-1]],
+        "tl.cumsum: reverse", "result = tl.cumsum(small, 0, reverse=True)", [int(v) for v in np.cumsum(values("small")[::-1])[::-1]]
     )
     yield Construct(
         "x.cumsum and x.cumprod",
@@ -472,9 +358,7 @@ def _reductions() -> Iterator[Construct]:
         [int(v) + 2 ** (i + 1) for i, v in enumerate(np.cumsum(values("small")))],
     )
     yield Construct("tl.cumprod", "result = tl.cumprod(two, 0)", [2 ** (i + 1) for i in range(8)])
-    yield Construct(
-        "tl.cumsum of int8 is int32", "result = tl.cumsum(i8, 0)", [int(v) for v in np.cumsum(values("i8"))]
-    )
+    yield Construct("tl.cumsum of int8 is int32", "result = tl.cumsum(i8, 0)", [int(v) for v in np.cumsum(values("i8"))])
     yield Construct("tl.cumsum of rows", "result = tl.cumsum(tl.reshape(small, [2, 4]), 1)", [0, 1, 2, 5, 3, 6, 8, 8])
     eye = "i = tl.arange(0, 16)\nx = (i[:, None] * 2 + i[None, :] % 4).to(tl.{0})\ny = tl.where(i[:, None] == i[None, :], 2.0, 0.0).to(tl.{0})\n"
     twice = [2.0 * (2 * i + j % 4) for i in range(16) for j in range(16)]
@@ -492,10 +376,7 @@ def _reductions() -> Iterator[Construct]:
         31 * 2 * 32,
     )
     yield Construct(
-        "tl.dot of fp32 reads tf32",
-        f"{eye.format('float32')}result = tl.dot(x * 0 + 1.00048828125, y)",
-        [2.0] * 256,
-        "float32",
+        "tl.dot of fp32 reads tf32", f"{eye.format('float32')}result = tl.dot(x * 0 + 1.00048828125, y)", [2.0] * 256, "float32"
     )
     yield Construct(
         "tl.dot of fp32, exactly",

@@ -23,9 +23,7 @@ HERE = str(Path(__file__).resolve())
 
 
 @triton.jit
-def copy_kernel(
-    x_ptr, y_ptr, n, MASK_LOAD: tl.constexpr, MASK_STORE: tl.constexpr, SLACK: tl.constexpr, BLOCK: tl.constexpr
-):
+def copy_kernel(x_ptr, y_ptr, n, MASK_LOAD: tl.constexpr, MASK_STORE: tl.constexpr, SLACK: tl.constexpr, BLOCK: tl.constexpr):
     offsets = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
     mask = offsets < n + SLACK
     if MASK_LOAD:  # noqa: SIM108 - two lines, told apart by a fault
@@ -112,9 +110,7 @@ def with_helper_kernel(y_ptr, N, BLOCK: tl.constexpr):
 
 
 @triton.jit
-def block_pointer_kernel(
-    x_ptr, y_ptr, N, start, CHECK_LOAD: tl.constexpr, CHECK_STORE: tl.constexpr, BLOCK: tl.constexpr
-):
+def block_pointer_kernel(x_ptr, y_ptr, N, start, CHECK_LOAD: tl.constexpr, CHECK_STORE: tl.constexpr, BLOCK: tl.constexpr):
     source = tl.make_block_ptr(x_ptr, (N,), (1,), (0,), (BLOCK,), (0,))
     target = tl.make_block_ptr(y_ptr, (N,), (1,), (start,), (BLOCK,), (0,))
     source = tl.advance(source, (start,))
@@ -183,9 +179,7 @@ def facts(error: OutOfBounds) -> tuple:
 
 def test_an_unmasked_load_past_the_end():
     x, y = torch.ones(64)[:13], torch.zeros(64)[:13]
-    error = fault(
-        copy_kernel, (2,), x, y, 13, given_=regions(x=x, y=y), MASK_LOAD=False, MASK_STORE=True, SLACK=0, BLOCK=8
-    )
+    error = fault(copy_kernel, (2,), x, y, 13, given_=regions(x=x, y=y), MASK_LOAD=False, MASK_STORE=True, SLACK=0, BLOCK=8)
     assert facts(error) == ("load", (1, 0, 0), "x", 3, 8, 5, 13, None, 13, line("copy: bare load"))
     assert str(error) == (
         "program 1 loads outside x: 3 of 8 lanes, the first is lane 5: element 13, which is 1 past the end of x "
@@ -196,9 +190,7 @@ def test_an_unmasked_load_past_the_end():
 def test_an_unmasked_store_leaves_the_memory_as_it_was():
     room = torch.full((64,), 7.0)
     x, y = torch.ones(13), inside(room, 16, (13,), (1,))
-    error = fault(
-        copy_kernel, (2,), x, y, 13, given_=regions(x=x, y=y), MASK_LOAD=True, MASK_STORE=False, SLACK=0, BLOCK=8
-    )
+    error = fault(copy_kernel, (2,), x, y, 13, given_=regions(x=x, y=y), MASK_LOAD=True, MASK_STORE=False, SLACK=0, BLOCK=8)
     assert facts(error) == ("store", (1, 0, 0), "y", 3, 8, 5, 13, None, 13, line("copy: bare store"))
     assert y[:8].eq(1).all()  # program 0 was right, and ran
     assert y[8:].eq(7).all()  # not one lane of the faulty store, not even those inside y
@@ -207,9 +199,7 @@ def test_an_unmasked_store_leaves_the_memory_as_it_was():
 
 def test_a_mask_that_is_off_by_one():
     x, y = torch.ones(64), torch.zeros(64)[:13]
-    error = fault(
-        copy_kernel, (2,), x, y, 13, given_=regions(x=x, y=y), MASK_LOAD=True, MASK_STORE=True, SLACK=1, BLOCK=8
-    )
+    error = fault(copy_kernel, (2,), x, y, 13, given_=regions(x=x, y=y), MASK_LOAD=True, MASK_STORE=True, SLACK=1, BLOCK=8)
     assert facts(error) == ("store", (1, 0, 0), "y", 1, 6, 5, 13, None, 13, line("copy: masked store"))
     assert "1 of the 6 unmasked lanes" in str(error)
 
@@ -276,18 +266,7 @@ def test_a_compare_and_swap_out_of_bounds():
 
 @pytest.mark.parametrize(("load", "store", "kind", "tensor"), [((), (0,), "load", "x"), ((0,), (), "store", "y")])
 def test_a_block_pointer_without_boundary_check(load, store, kind, tensor):
-    error = fault(
-        block_pointer_kernel,
-        (1,),
-        x := torch.zeros(12),
-        y := torch.zeros(12),
-        12,
-        8,
-        load,
-        store,
-        8,
-        given_=regions(x=x, y=y),
-    )
+    error = fault(block_pointer_kernel, (1,), x := torch.zeros(12), y := torch.zeros(12), 12, 8, load, store, 8, given_=regions(x=x, y=y))
     assert (error.kind, error.tensor, error.lane, error.element, error.count) == (kind, tensor, 4, 12, 4)
     assert error.line == line(f"block pointer: {kind}")
 
@@ -299,9 +278,7 @@ def test_a_block_pointer_without_boundary_check(load, store, kind, tensor):
 )
 def test_a_block_pointer_that_checks_one_dimension(first, load, store, kind, tensor, row, column):
     x, y = torch.zeros(3, 8)[:, :5], torch.zeros(3, 8)[:, :5]
-    error = fault(
-        block_pointer_tile_kernel, (1,), x, y, 3, 5, 8, 1, 2, load, store, first, 2, 8, given_=regions(x=x, y=y)
-    )
+    error = fault(block_pointer_tile_kernel, (1,), x, y, 3, 5, 8, 1, 2, load, store, first, 2, 8, given_=regions(x=x, y=y))
     assert (error.kind, error.tensor, error.row, error.column) == (kind, tensor, row, column)
     assert error.line == line(f"block tile: {kind}")
 
@@ -367,9 +344,7 @@ def test_the_gaps_of_a_column_stride_are_no_elements():
     y = torch.zeros(4, 6)
     error = fault(rows_kernel, (4,), x, y, 12, 6, 6, given_=regions(x=x, y=y), SLACK=0, BLOCK=8)
     assert facts(error) == ("load", (0, 0, 0), "x", 3, 6, 1, 1, 0, 0, line("rows: load"))
-    assert "element 1, which is between columns 0 and 1 of row 0 (x has 4 rows of 6 columns, columns 2 apart)" in str(
-        error
-    )
+    assert "element 1, which is between columns 0 and 1 of row 0 (x has 4 rows of 6 columns, columns 2 apart)" in str(error)
 
 
 def test_a_row_that_runs_on_into_the_next_tensor():
@@ -468,17 +443,13 @@ def test_a_right_copy_never_faults(data):
 
 def every_address(region: Region) -> set[int]:
     index = np.indices(region.shape).reshape(len(region.shape), -1)
-    return {
-        region.address + region.itemsize * int(offset) for offset in np.array(region.strides, dtype=np.int64) @ index
-    }
+    return {region.address + region.itemsize * int(offset) for offset in np.array(region.strides, dtype=np.int64) @ index}
 
 
 @settings(max_examples=150, deadline=None)
 @example([(3, 50), (2, 3), (3, 2)], 4)  # interleaved columns, rows apart
 @example([(2, 5), (2, 3), (2, 2)], 4)
-@given(
-    st.lists(st.tuples(st.integers(0, 5), st.integers(-9, 9)), min_size=1, max_size=3), st.sampled_from([1, 2, 3, 4, 8])
-)
+@given(st.lists(st.tuples(st.integers(0, 5), st.integers(-9, 9)), min_size=1, max_size=3), st.sampled_from([1, 2, 3, 4, 8]))
 def test_membership_is_that_of_the_list_of_all_elements(dimensions, itemsize):
     shape, strides = zip(*dimensions, strict=True)
     region = Region("t", 10_000, itemsize, shape, strides)
@@ -491,13 +462,7 @@ def test_membership_is_that_of_the_list_of_all_elements(dimensions, itemsize):
         assert find_region([region], alone, itemsize + 1) is None
 
 
-@given(
-    st.integers(1, 4),
-    st.integers(1, 5),
-    st.integers(1, 5),
-    st.permutations([0, 1, 2]),
-    st.lists(st.booleans(), min_size=3, max_size=3),
-)
+@given(st.integers(1, 4), st.integers(1, 5), st.integers(1, 5), st.permutations([0, 1, 2]), st.lists(st.booleans(), min_size=3, max_size=3))
 def test_an_elements_index_is_found(a, b, c, order, flipped):
     packed = np.arange(a * b * c).reshape(a, b, c)
     array = packed.transpose(order)[tuple(slice(None, None, -1 if flip else 1) for flip in flipped)]
@@ -510,9 +475,7 @@ def test_an_elements_index_is_found(a, b, c, order, flipped):
 
 def test_rows_far_apart_and_windows_of_a_long_signal_are_not_listed():
     far = Region("x", 2**50, 2, (2**20, 2**10), (2**30, 1))
-    probes = np.array(
-        [0, 1023, 1024, 2**30, 2**30 - 1, (2**20 - 1) * 2**30 + 1023, (2**20 - 1) * 2**30 + 1024, -1], dtype=np.int64
-    )
+    probes = np.array([0, 1023, 1024, 2**30, 2**30 - 1, (2**20 - 1) * 2**30 + 1023, (2**20 - 1) * 2**30 + 1024, -1], dtype=np.int64)
     assert far.contains(2**50 + 2 * probes).tolist() == [True, True, False, True, False, True, False, False]
     windows = Region("x", 0, 4, (10**8, 400), (160, 1))
     assert windows.contains(np.array([0, 4 * 160 * 10**8, 4 * (160 * (10**8 - 1) + 400), 2], dtype=np.int64)).tolist() == [

@@ -30,15 +30,7 @@ TORCH = {
     **{name: getattr(torch, name) for name in (*SHORT, "bool")},
     "float8e4nv": torch.float8_e4m3fn, "float8e5": torch.float8_e5m2,
 }  # fmt: skip
-POINTERS = {
-    **SHORT,
-    "bool": "i1",
-    "float16": "fp16",
-    "float32": "fp32",
-    "float64": "fp64",
-    "float8e4nv": "fp8e4nv",
-    "float8e5": "fp8e5",
-}
+POINTERS = {**SHORT, "bool": "i1", "float16": "fp16", "float32": "fp32", "float64": "fp64", "float8e4nv": "fp8e4nv", "float8e5": "fp8e5"}
 SCALARS = {"n": "i32", "neg": "i32", "big": "i64", "eps": "fp32", "flag": "u1", "half": "fp32"}
 MISSING = [  # of each construct: the names that this Triton, an older one, has not
     [name for name in re.findall(r"\btl\.(\w+)", construct.text) if not hasattr(tl, name)] for construct in ALL
@@ -95,9 +87,7 @@ def compiler_says(tmp_path_factory, worker_id) -> list[str | None]:
     folder = tmp_path_factory.mktemp("compiled")
     if worker_id == "master":
         return ask_compiler(folder)
-    shared = (
-        tmp_path_factory.getbasetemp().parent / "compiler_says.json"
-    )  # the folder of this run, which its workers share
+    shared = tmp_path_factory.getbasetemp().parent / "compiler_says.json"  # the folder of this run, which its workers share
     with open(shared.with_suffix(".lock"), "w") as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)
         if not shared.exists():
@@ -142,9 +132,7 @@ def test_a_run_gives_what_the_table_says(number, module):
         pytest.skip("this GPU is too old for it")
     count = len(construct.want) if isinstance(construct.want, list) else 1
     out = make_tensor(out_dtype(construct), [0] * max(count, 8))
-    memory = [
-        make_tensor(dtype, numbers) for dtype, numbers in (*construct.blocks().values(), *construct.extra.values())
-    ]
+    memory = [make_tensor(dtype, numbers) for dtype, numbers in (*construct.blocks().values(), *construct.extra.values())]
     kernel = module(number)
     if DEVICE == "cuda":  # tensor descriptors are kept in memory that the launcher asks for
         triton.set_allocator(lambda size, align, stream: torch.empty(size, dtype=torch.int8, device="cuda"))

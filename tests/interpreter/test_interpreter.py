@@ -13,9 +13,7 @@ import triton.language as tl
 import course_lib
 from course_lib.interpreter import install, losses, numerics
 
-interpreted = pytest.mark.skipif(
-    course_lib.MODE != "cpu", reason="this process compiles: the interpreter is not in use"
-)
+interpreted = pytest.mark.skipif(course_lib.MODE != "cpu", reason="this process compiles: the interpreter is not in use")
 BITS = np.arange(2**16, dtype=np.uint32) << 16
 # each bf16 value itself, its neighbours in fp32, just under half way to the next one, half way, just over
 LOW_HALVES = (0x0000, 0x0001, 0x7FFF, 0x8000, 0x8001, 0xFFFF)
@@ -213,11 +211,7 @@ def test_a_hook_that_has_moved_is_named_and_nothing_raises(monkeypatch, gone, na
     state = sys.modules["course_lib.interpreter.install"]
     monkeypatch.setattr(state, "_losses", None)
     # set to themselves: what the second installation changes is undone with the rest
-    for owner, name in (
-        (GridExecutor, "__call__"),
-        (InterpreterBuilder, "cast_impl"),
-        (InterpreterBuilder, "create_fp_to_fp"),
-    ):
+    for owner, name in ((GridExecutor, "__call__"), (InterpreterBuilder, "cast_impl"), (InterpreterBuilder, "create_fp_to_fp")):
         monkeypatch.setattr(owner, name, getattr(owner, name))
     stock = GridExecutor.__call__, InterpreterBuilder.cast_impl
     if gone.endswith("__call__"):

@@ -75,10 +75,7 @@ def test_a_docstring_with_a_line_that_begins_with_def_is_no_definition(tmp_path)
 
 
 def test_names_that_are_imported_from_the_language_run(tmp_path):
-    head = (
-        "import triton\nfrom triton.language import arange, load, store, static_range, sum\n"
-        "from triton.language.math import exp2\n\n\n"
-    )
+    head = "import triton\nfrom triton.language import arange, load, store, static_range, sum\nfrom triton.language.math import exp2\n\n\n"
     text = (
         f"{head}@triton.jit\ndef kernel(y_ptr, n):\n    cols = arange(0, 8)\n    for i in static_range(2):\n"
         "        store(y_ptr + i + cols * 0, exp2(n.to(load(y_ptr).dtype)) + sum(cols, 0))\n"

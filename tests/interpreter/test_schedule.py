@@ -388,9 +388,7 @@ def test_a_lock_that_is_never_released_is_a_deadlock_that_names_its_holder(seed)
         assert wait.step.line == line(never_released_kernel, "atomic_cas") and wait.where == "lock_ptr[2]"
         assert f"program {holder} changed it last" in wait.message and "has finished" in wait.message
     told = result.deadlock.message
-    assert (
-        waits[0].message[1:] in told and told.startswith("Deadlock in ") and "find the line that should change" in told
-    )
+    assert waits[0].message[1:] in told and told.startswith("Deadlock in ") and "find the line that should change" in told
     assert told.count(". ") <= 2 and len(told) <= 350
     assert len(result.steps) < 50 and not result.races
 
@@ -411,9 +409,7 @@ def test_waiting_on_earlier_tickets_ends_in_any_order(seed):
 
 
 def test_waiting_for_a_program_that_has_no_slot_is_a_deadlock():
-    stuck = next(
-        s for s in (run(waits_for_the_last_kernel, (6,), locks(), seed=n, resident=2) for n in range(9)) if s.deadlock
-    )
+    stuck = next(s for s in (run(waits_for_the_last_kernel, (6,), locks(), seed=n, resident=2) for n in range(9)) if s.deadlock)
     assert 5 in stuck.deadlock.not_started and "cannot start" in stuck.deadlock.message
     assert all(wait.holder is None and "nobody" in wait.message for wait in stuck.deadlock.waits)
     assert run(waits_for_the_last_kernel, (6,), locks(), resident=6).complete
@@ -725,9 +721,7 @@ def test_it_runs_on_bare_memory_without_pytorch(tmp_path):
         "print(len(found.schedule.races), found.differing is not None, 'torch' in sys.modules)\n"
     )
     environment = {**os.environ, "COURSE_DEVICE": "cpu", "PYTHONPATH": f"{paths.ROOT}:{tmp_path}"}
-    done = subprocess.run(
-        [sys.executable, "main.py"], cwd=tmp_path, env=environment, capture_output=True, text=True, timeout=60
-    )
+    done = subprocess.run([sys.executable, "main.py"], cwd=tmp_path, env=environment, capture_output=True, text=True, timeout=60)
     assert done.stdout.split() == ["3", "True", "False"], done.stderr
 
 
@@ -746,16 +740,7 @@ def test_a_kernel_without_races_gives_the_sequential_result(seed, resident, m, n
 def test_the_first_steps_are_made_in_the_order_given(order, seed):
     n = 3
     result = run(locked_sum_kernel, (3,), torch.ones(3 * n), zeros(n), locks(), n, BLOCK=4, seed=seed, order=order)
-    again = run(
-        locked_sum_kernel,
-        (3,),
-        torch.ones(3 * n),
-        zeros(n),
-        locks(),
-        n,
-        BLOCK=4,
-        order=[s.program for s in result.steps],
-    )
+    again = run(locked_sum_kernel, (3,), torch.ones(3 * n), zeros(n), locks(), n, BLOCK=4, order=[s.program for s in result.steps])
     assert result.complete and [step[:3] for step in result.steps] == [step[:3] for step in again.steps]
     done = set()  # who is done is passed over
     left = [sum(step.program == p for step in result.steps) for p in range(3)]

@@ -79,12 +79,7 @@ def test_bytes_by_tensor_and_kind():
 
 
 @settings(max_examples=12, deadline=None)
-@given(
-    st.integers(1, 5),
-    st.integers(1, 40),
-    st.sampled_from([torch.float32, torch.float16, torch.bfloat16]),
-    st.sampled_from([8, 16, 32]),
-)
+@given(st.integers(1, 5), st.integers(1, 40), st.sampled_from([torch.float32, torch.float16, torch.bfloat16]), st.sampled_from([8, 16, 32]))
 def test_layer_norm_reads_x_three_times_in_blocks_and_once_resident(M, N, dtype, block):
     x, y, w, b = torch.randn(M, N).to(dtype), torch.empty(M, N, dtype=dtype), torch.randn(N), torch.randn(N)
     mean, rstd = torch.empty(M), torch.empty(M)

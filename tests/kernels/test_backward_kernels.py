@@ -27,9 +27,7 @@ RMS_NORM = [a for a in rms_norm_backward.ALGORITHMS if a != "auto"]
 def close(actual, expected, terms, dtype):
     """128 units of fp32 in the sum of absolute terms, plus one rounding to the output's dtype."""
     actual = reference.float64(actual)
-    allowed = (
-        128 * 2.0**-24 * terms + 1.01 * UNIT[dtype] * np.abs(expected) + (2.0**-24 if dtype == torch.float16 else 1e-30)
-    )
+    allowed = 128 * 2.0**-24 * terms + 1.01 * UNIT[dtype] * np.abs(expected) + (2.0**-24 if dtype == torch.float16 else 1e-30)
     worst = np.max(np.abs(actual - expected) / allowed)
     assert worst <= 1.0, f"{worst:.3g} x the allowed error"
 
@@ -48,17 +46,9 @@ def check_layer_norm(dy, x, w, algorithm, eps=1e-5):
     scale = 1 + np.abs(exact.mean) * exact.rstd  # the mean's rounding, in units of xhat
     xhat = np.abs(exact.y) + scale[:, None]
     wdy = dy64 * (1.0 if w is None else np.abs(reference.float64(w)))
-    terms = (
-        exact.rstd[:, None]
-        * (wdy + xhat * (xhat * wdy).mean(axis=1, keepdims=True) + wdy.mean(axis=1, keepdims=True))
-        * scale[:, None]
-    )
+    terms = exact.rstd[:, None] * (wdy + xhat * (xhat * wdy).mean(axis=1, keepdims=True) + wdy.mean(axis=1, keepdims=True)) * scale[:, None]
     w_dtype = x.dtype if w is None else w.dtype
-    assert (
-        (dx.dtype, dx.shape) == (x.dtype, x.shape)
-        and dw.dtype == db.dtype == w_dtype
-        and dw.shape == db.shape == (x64.shape[1],)
-    )
+    assert (dx.dtype, dx.shape) == (x.dtype, x.shape) and dw.dtype == db.dtype == w_dtype and dw.shape == db.shape == (x64.shape[1],)
     close(dx, want.dx, terms, x.dtype)
     close(dw, want.dw, (dy64 * xhat).sum(axis=0), w_dtype)
     close(db, want.db, dy64.sum(axis=0), w_dtype)
@@ -138,9 +128,7 @@ def test_a_bad_row_spoils_no_other_rows_dx(algorithm):
 def test_lock_free_designs_give_the_same_bits_every_time(algorithm):
     x, dy, w = make((70, 33), torch.float16, mean=1.0), make((70, 33), torch.float16, 1), make(33, torch.float16, 2)
     _, mean, rstd = layer_norm_forward(x, w, None, 1e-5)
-    first, again = (
-        layer_norm_backward.layer_norm_backward(dy, x, w, mean, rstd, algorithm=algorithm) for _ in range(2)
-    )
+    first, again = (layer_norm_backward.layer_norm_backward(dy, x, w, mean, rstd, algorithm=algorithm) for _ in range(2))
     assert all(torch.equal(a, b) for a, b in zip(first, again, strict=True))
 
 
@@ -169,9 +157,7 @@ def test_column_sums(P):
     a, b = (torch.empty(37, dtype=dtype, device=first.device) for dtype in (torch.float32, torch.float16))
     column_sums(first, second, a, b)
     close(a, reference.float64(first).sum(axis=0), np.abs(reference.float64(first)).sum(axis=0) + 1e-30, torch.float32)
-    close(
-        b, reference.float64(second).sum(axis=0), np.abs(reference.float64(second)).sum(axis=0) + 1e-30, torch.float16
-    )
+    close(b, reference.float64(second).sum(axis=0), np.abs(reference.float64(second)).sum(axis=0) + 1e-30, torch.float16)
     alone = torch.empty_like(a)
     column_sums(first, None, alone, None)
     assert torch.equal(alone, a)
@@ -206,10 +192,7 @@ def test_what_is_chosen_follows_the_row_length(monkeypatch):
     assert [chosen(N) for N in (1, 1000, 1025, 2048, 4095, 4112, 5120, 6145, 8191, 8192)] == ["persistent"] * 10
     assert chosen(8208) == chosen(16384) == "split" and chosen(8193) == chosen(8208, torch.float64) == "columns"
     # few rows have too little work for programs that wait for one another
-    assert (
-        chosen(16384, M=32) == chosen(65536, M=16) == "columns"
-        and chosen(65536, M=17) == chosen(16384, M=33) == "split"
-    )
+    assert chosen(16384, M=32) == chosen(65536, M=16) == "columns" and chosen(65536, M=17) == chosen(16384, M=33) == "split"
     # two tiles of rows that are loaded as vectors, where the memory is fast
     monkeypatch.setattr(device, "has_fast_memory", lambda _: True)
     assert [chosen(N) for N in (2064, 3072, 5120, 8208, 12288)] == ["two tiles"] * 5

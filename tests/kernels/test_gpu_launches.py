@@ -62,12 +62,7 @@ def test_nothing_is_compiled_when_only_the_number_of_rows_changes(N):
 @pytest.mark.parametrize("N", LENGTHS)
 def test_cuda_graphs_replay_the_public_functions(N):
     M = 40 if N > 32768 else 300
-    x, residual, w, b = (
-        make((M, N), grad=True),
-        make((M, N), seed=1, grad=True),
-        make(N, seed=2, grad=True),
-        make(N, seed=3, grad=True),
-    )
+    x, residual, w, b = (make((M, N), grad=True), make((M, N), seed=1, grad=True), make(N, seed=2, grad=True), make(N, seed=3, grad=True))
     leaves, g = (x, residual, w, b), make((M, N), seed=4)
 
     def step() -> tuple:

@@ -20,9 +20,7 @@ SHAPES = [(1, 1), (3, 2), (5, 17), (2, 127), (33, 128), (7, 129), (3, 1000), (2,
 def close(actual, expected, slack, dtype):
     """Rounding of a two-pass fp32 algorithm plus one rounding to the output's dtype; `slack` is the sum of absolute terms."""
     actual = reference.float64(actual)
-    allowed = (
-        128 * 2.0**-24 * slack + 1.01 * UNIT[dtype] * np.abs(expected) + (2.0**-24 if dtype == torch.float16 else 0.0)
-    )
+    allowed = 128 * 2.0**-24 * slack + 1.01 * UNIT[dtype] * np.abs(expected) + (2.0**-24 if dtype == torch.float16 else 0.0)
     worst = np.max(np.abs(actual - expected) / allowed)
     assert worst <= 1.0, f"{worst:.3g} x the allowed error"
 

@@ -15,10 +15,7 @@ from course_lib.kernels.split_row import split_row_forward_kernel
 from course_lib.kernels.split_row_backward import split_row_backward_kernel
 from course_lib.kernels.two_tiles_backward import two_tiles_backward_kernel
 
-pytestmark = [
-    pytest.mark.slow,
-    pytest.mark.skipif(course_lib.MODE != "cpu", reason="the tables are checked where nothing else compiles"),
-]
+pytestmark = [pytest.mark.slow, pytest.mark.skipif(course_lib.MODE != "cpu", reason="the tables are checked where nothing else compiles")]
 # a table line, by a row length it serves; multiples of 16 and others are launched differently
 LENGTHS = [128, 256, 512, 1024, 2048, 4096, 5120, 8192, 100, 1000, 2000 + 1, 4095, 8191]
 ARCHES = ["sm_80", "sm_90", "sm_100"]
@@ -28,19 +25,11 @@ def persistent(kind: str, N: int, dtype: str, arch: str, fast: bool = False):
     launch = tables.persistent(N, fast=fast)
     x, sums = Pointer(dtype), Pointer("fp32")
     strides = [N, 1, N, 1, N, 1000, N]
-    constexprs = {
-        "HAS_W": True,
-        "FULL": launch.block == N,
-        "ROWS": launch.rows,
-        "BLOCK": launch.block,
-        "STAGES": launch.stages,
-    }
+    constexprs = {"HAS_W": True, "FULL": launch.block == N, "ROWS": launch.rows, "BLOCK": launch.block, "STAGES": launch.stages}
     constexprs |= {"DEPENDENT": arch >= "sm_90", "EVICTION_POLICY": tables.eviction_policy(N)}
     constexprs |= {"CENTRED": kind == "layer_norm"}
     arguments = [x, x, x, sums, sums, x, sums, sums, *strides]
-    return compile_report(
-        norm_backward_persistent_kernel, arguments, constexprs, num_warps=launch.num_warps, arch=arch, disassemble=False
-    )
+    return compile_report(norm_backward_persistent_kernel, arguments, constexprs, num_warps=launch.num_warps, arch=arch, disassemble=False)
 
 
 @pytest.mark.parametrize("kind", ["layer_norm", "rms_norm"])
@@ -74,33 +63,20 @@ def split_constexprs(launch: tables.SplitLaunch, arch: str) -> dict:
 
 @pytest.mark.parametrize(
     "dtype, add, fast",
-    [(dtype, add, False) for dtype in ("fp16", "bf16", "fp32") for add in (True, False)]
-    + [("fp16", False, True), ("bf16", False, True)],
+    [(dtype, add, False) for dtype in ("fp16", "bf16", "fp32") for add in (True, False)] + [("fp16", False, True), ("bf16", False, True)],
 )
 @pytest.mark.parametrize("centred", [True, False])
 def test_the_split_row_kernel_does_not_spill_and_its_programs_are_resident_at_once(centred, dtype, add, fast):
     """Four programs that leave room for three take twice as long as three: the last ones start when the others have ended."""
-    for N, arch in (
-        [(N, "sm_90") for N in (12288, 65536, 100000, 262144) if N > 32768 or dtype == "fp16"] if fast else LONG_FORWARD
-    ):
+    for N, arch in [(N, "sm_90") for N in (12288, 65536, 100000, 262144) if N > 32768 or dtype == "fp16"] if fast else LONG_FORWARD:
         launch = tables.split(N, DTYPES[dtype], centred=centred, add=add, fast=fast)
-        constexprs = {
-            "CENTRED": centred,
-            "HAS_W": True,
-            "HAS_B": centred,
-            "ADD": add,
-            "FULL": launch.full,
-        } | split_constexprs(launch, arch)
+        constexprs = {"CENTRED": centred, "HAS_W": True, "HAS_B": centred, "ADD": add, "FULL": launch.full} | split_constexprs(launch, arch)
         x, sums, words = Pointer(dtype), Pointer("fp32"), Pointer("int64")
         arguments = [x, x, x, x, x, x, sums, sums, words, words, N, 1, N, 1, N, 1024, N, 1e-5, 32]
-        report = compile_report(
-            split_row_forward_kernel, arguments, constexprs, num_warps=launch.num_warps, arch=arch, disassemble=False
-        )
+        report = compile_report(split_row_forward_kernel, arguments, constexprs, num_warps=launch.num_warps, arch=arch, disassemble=False)
         assert report.spill_bytes == 0, f"{N}, {arch}: {report.spill_bytes} bytes at {report.registers} registers"
         held = occupancy(arch, report.registers, report.shared_bytes, launch.num_warps) // launch.num_warps
-        assert held >= launch.programs_per_multiprocessor, (
-            f"{N}, {arch}: {report.registers} registers a thread, and {held} programs"
-        )
+        assert held >= launch.programs_per_multiprocessor, f"{N}, {arch}: {report.registers} registers a thread, and {held} programs"
 
 
 # LayerNorm in half precision keeps three rows of x and dy, dw and db in 255 registers, and six more would do. The kernel that loads
@@ -116,9 +92,7 @@ def test_the_split_row_backward_hardly_spills(centred, dtype):
         constexprs = {"CENTRED": centred, "HAS_W": True} | split_constexprs(launch, arch)
         x, sums, words = Pointer(dtype), Pointer("fp32"), Pointer("int64")
         arguments = [x, x, x, sums, sums, x, sums, sums, words, words, N, 1, N, 1, N, 1024, N, 32]
-        report = compile_report(
-            split_row_backward_kernel, arguments, constexprs, num_warps=launch.num_warps, arch=arch, disassemble=False
-        )
+        report = compile_report(split_row_backward_kernel, arguments, constexprs, num_warps=launch.num_warps, arch=arch, disassemble=False)
         most = MOST_SPILLED.get((dtype, centred), 0)
         assert report.spill_bytes <= most, f"{N}, {arch}: {report.spill_bytes} bytes at {report.registers} registers"
 
@@ -140,9 +114,7 @@ def test_two_tiles_do_not_spill(centred, dtype, add):
         constexprs["EVICTION_POLICY"] = tables.eviction_policy(N, add=add)
         x, w, sums = Pointer(dtype), Pointer(dtype, aligned=N % 16 == 0), Pointer("fp32")
         arguments = [x, x, x, x, w, w, sums, sums, N, 1, N, 1, N, N, 1e-5]
-        report = compile_report(
-            kernel, arguments, constexprs, num_warps=num_warps, maxnreg=most, arch=arch, disassemble=False
-        )
+        report = compile_report(kernel, arguments, constexprs, num_warps=num_warps, maxnreg=most, arch=arch, disassemble=False)
         assert report.spill_bytes == 0, f"{N}, {arch}: {report.spill_bytes} bytes at {report.registers} registers"
 
 
@@ -162,9 +134,7 @@ def test_two_tiles_backward_do_not_spill(centred, dtype):
         }  # fmt: skip
         x, w, sums = Pointer(dtype), Pointer(dtype, aligned=False), Pointer("fp32")
         arguments = [x, x, w, sums, sums, x, sums, sums, N, 1, N, 1, N, 1000, N]
-        report = compile_report(
-            two_tiles_backward_kernel, arguments, constexprs, num_warps=num_warps, arch=arch, disassemble=False
-        )
+        report = compile_report(two_tiles_backward_kernel, arguments, constexprs, num_warps=num_warps, arch=arch, disassemble=False)
         assert report.spill_bytes == 0, f"{N}, {arch}: {report.spill_bytes} bytes at {report.registers} registers"
 
 
@@ -175,9 +145,5 @@ def test_the_addition_before_layer_norm_does_not_spill(dtype):
         x, sums = Pointer(dtype), Pointer("fp32")
         arguments = [x, x, x, x, x, x, sums, sums, N, 1, N, 1, N, 1000, N, 1e-5]
         constexprs = {"HAS_W": True, "HAS_B": True, "ROWS": launch.rows, "BLOCK": launch.block}
-        report = compile_report(
-            add_layer_norm_kernel, arguments, constexprs, num_warps=launch.num_warps, arch="sm_90", disassemble=False
-        )
-        assert report.spill_bytes <= (8 if N == 8192 else 0), (
-            f"{N}: {report.spill_bytes} bytes at {report.registers} registers"
-        )
+        report = compile_report(add_layer_norm_kernel, arguments, constexprs, num_warps=launch.num_warps, arch="sm_90", disassemble=False)
+        assert report.spill_bytes <= (8 if N == 8192 else 0), f"{N}: {report.spill_bytes} bytes at {report.registers} registers"

@@ -68,9 +68,7 @@ def run(kernel, x, y, M=3, n=N, eps=1e-5, grid=(4,), **options):
 
 def test_the_second_call_is_launched_directly_with_the_same_arguments(kernel):
     x, y = make(), make()
-    assert run(kernel, x, y) == "triton" and kernel.bound == [
-        ((4,), (x, y, 1, 3, N, 1e-5), {"BLOCK": 64, "num_warps": 4})
-    ]
+    assert run(kernel, x, y) == "triton" and kernel.bound == [((4,), (x, y, 1, 3, N, 1e-5), {"BLOCK": 64, "num_warps": 4})]
     assert run(kernel, x, y, grid=(5, 6)) == "direct"
     (arguments,) = kernel.direct
     assert arguments[:9] == (5, 6, 1, 11, "function", "metadata", None, None, None)

@@ -34,9 +34,7 @@ def test_both_norms_match_the_specification(shape, dtype, algorithm):
     want = reference.layer_norm(x, w, b, 1e-5)
     tolerance = {torch.bfloat16: 1e-2, torch.float16: 2e-3, torch.float32: 2e-5}[dtype]
     assert y.dtype == x.dtype and np.allclose(reference.float64(y), want.y, rtol=tolerance, atol=10 * tolerance)
-    assert np.allclose(reference.float64(mean), want.mean, rtol=1e-5) and np.allclose(
-        reference.float64(rstd), want.rstd, rtol=1e-4
-    )
+    assert np.allclose(reference.float64(mean), want.mean, rtol=1e-5) and np.allclose(reference.float64(rstd), want.rstd, rtol=1e-4)
     y, rstd = rms_norm_forward(x, w, 1e-5, algorithm=algorithm)
     want = reference.rms_norm(x, w, 1e-5)
     assert np.allclose(reference.float64(y), want.y, rtol=tolerance, atol=tolerance)
@@ -63,10 +61,7 @@ def test_a_row_has_the_same_bits_in_every_batch(N, dtype):
     x, r = make((many, N), dtype), make((many, N), dtype, 3, 0.0)
     w, b = make(N, dtype, 1, 0.5), make(N, dtype, 2, 0.0)
     for algorithm in ("split", "few rows") if N == 4096 else ("split",) if N == 300 else ("split", "auto"):
-        whole = (
-            layer_norm_forward(x, w, b, 1e-5, algorithm=algorithm),
-            rms_norm_forward(x, w, 1e-5, algorithm=algorithm),
-        )
+        whole = (layer_norm_forward(x, w, b, 1e-5, algorithm=algorithm), rms_norm_forward(x, w, 1e-5, algorithm=algorithm))
         for rows in (slice(0, 1), slice(3, 5), slice(many - 1, many)):
             assert same_bits(layer_norm_forward(x[rows], w, b, 1e-5, algorithm=algorithm), [t[rows] for t in whole[0]])
             assert same_bits(rms_norm_forward(x[rows], w, 1e-5, algorithm=algorithm), [t[rows] for t in whole[1]])
@@ -81,12 +76,7 @@ def test_two_launches_give_a_row_the_same_bits_with_one_row_a_program_and_with_f
     taken = []
     for rows in (1, 4):
         monkeypatch.setattr(tables, "few_rows", lambda M, N, rows=rows: (rows, 16, 1))
-        taken.append(
-            [
-                *layer_norm_forward(x, w, b, 1e-5, algorithm="few rows"),
-                *rms_norm_forward(x, w, 1e-5, algorithm="few rows"),
-            ]
-        )
+        taken.append([*layer_norm_forward(x, w, b, 1e-5, algorithm="few rows"), *rms_norm_forward(x, w, 1e-5, algorithm="few rows")])
         with monkeypatch.context() as added:
             added.setattr(choice, "choose_forward", lambda *tensors, centred: "few rows")
             taken[-1] += [*add_layer_norm_forward(x, r, w, b, 1e-5), *add_rms_norm_forward(x, r, w, 1e-5)]
@@ -98,19 +88,12 @@ def test_two_launches_give_a_row_the_same_bits_with_one_row_a_program_and_with_f
 @pytest.mark.parametrize("dtype", [torch.float16, torch.bfloat16, torch.float32])
 def test_the_addition_is_fused_and_rounded_as_pytorch_rounds_it(algorithm, dtype, monkeypatch):
     monkeypatch.setattr(choice, "choose_forward", lambda *tensors, centred: algorithm)
-    x, r, w, b = (
-        make((4, 90), dtype)[:, ::2],
-        make((4, 45), dtype, 1, 0.0),
-        make(45, dtype, 2, 0.5),
-        make(45, dtype, 3, 0.0),
-    )
+    x, r, w, b = (make((4, 90), dtype)[:, ::2], make((4, 45), dtype, 1, 0.0), make(45, dtype, 2, 0.5), make(45, dtype, 3, 0.0))
     total, y, mean, rstd = add_layer_norm_forward(x, r, w, b, 1e-5)
     want = reference.layer_norm(x + r, w, b, 1e-5)
     rtol = {torch.bfloat16: 1e-2, torch.float16: 2e-3, torch.float32: 1e-5}[dtype]
     assert torch.equal(total, x + r) and np.allclose(reference.float64(y), want.y, atol=2 * rtol, rtol=rtol)
-    assert np.allclose(reference.float64(mean), want.mean, rtol=1e-5) and np.allclose(
-        reference.float64(rstd), want.rstd, rtol=1e-5
-    )
+    assert np.allclose(reference.float64(mean), want.mean, rtol=1e-5) and np.allclose(reference.float64(rstd), want.rstd, rtol=1e-5)
     total, y, rstd = add_rms_norm_forward(x, r, w, 1e-5)
     want = reference.rms_norm(x + r, w, 1e-5)
     assert torch.equal(total, x + r) and np.allclose(reference.float64(y), want.y, atol=2 * rtol, rtol=rtol)
@@ -131,9 +114,7 @@ def test_what_cannot_be_taken_is_refused_in_words():
 
 def test_the_algorithm_for_long_rows_follows_size_dtype_and_room(monkeypatch):
     def chosen(x, residual=None, *vectors):
-        assert choice.choose_forward(x, residual, *vectors, centred=True) == choice.choose_forward(
-            x, residual, *vectors, centred=False
-        )
+        assert choice.choose_forward(x, residual, *vectors, centred=True) == choice.choose_forward(x, residual, *vectors, centred=False)
         return choice.choose_forward(x, residual, *vectors, centred=True)
 
     few, many, wide = make((2, 40000)), torch.empty(600, 40000, device=DEVICE), make((2, 40000)).double()
@@ -146,11 +127,7 @@ def test_the_algorithm_for_long_rows_follows_size_dtype_and_room(monkeypatch):
     assert chosen(many) == "split" and chosen(wide) == "blocked"
     # in fp16 a row of 32768 columns is shared by programs, and with a residual it is not
     half = torch.empty(600, 32768, dtype=torch.float16, device=DEVICE)
-    assert (
-        chosen(half) == "split"
-        and chosen(half[:2]) == "few rows"
-        and chosen(half, half) == chosen(half.bfloat16()) == "resident"
-    )
+    assert chosen(half) == "split" and chosen(half[:2]) == "few rows" and chosen(half, half) == chosen(half.bfloat16()) == "resident"
     # LayerNorm on fast memory: shorter rows, too, where all loads are whole vectors
     with monkeypatch.context() as fast:
         fast.setattr(device, "has_fast_memory", lambda _: True)
@@ -200,13 +177,9 @@ def test_a_bad_row_stays_alone_and_strides_are_minded():
 def test_no_length_is_refused_by_the_public_functions():
     N = tables.RESIDENT_LIMIT + 5
     x, r, w = make((2, N), torch.float16), make((2, N), torch.float16, 1, 0.0), make(N, torch.float16, 2, 0.5)
-    assert np.allclose(
-        reference.float64(functional.layer_norm(x, (N,), w)), reference.layer_norm(x, w).y, atol=1e-2, rtol=2e-3
-    )
+    assert np.allclose(reference.float64(functional.layer_norm(x, (N,), w)), reference.layer_norm(x, w).y, atol=1e-2, rtol=2e-3)
     total, y, _ = add_rms_norm_forward(x, r, w, 1e-5)
-    assert torch.equal(total, x + r) and np.allclose(
-        reference.float64(y), reference.rms_norm(total, w).y, atol=1e-2, rtol=2e-3
-    )
+    assert torch.equal(total, x + r) and np.allclose(reference.float64(y), reference.rms_norm(total, w).y, atol=1e-2, rtol=2e-3)
     assert layer_norm_forward(x[:0], None, None, 1e-5)[0].shape == (0, N)
 
 
@@ -251,9 +224,7 @@ def test_a_device_too_small_for_a_row_is_refused(monkeypatch):
 # ---- backward ----------------------------------------------------------------------------------------------------------
 
 
-def backward(
-    seed: int, resident: int, M: int = 4, N: int = 40, groups: int = 2
-) -> tuple[schedule.Schedule, list[torch.Tensor]]:
+def backward(seed: int, resident: int, M: int = 4, N: int = 40, groups: int = 2) -> tuple[schedule.Schedule, list[torch.Tensor]]:
     x, dy = make((M, N)), make((M, N), seed=1, mean=0.0)
     _, mean, rstd = layer_norm_forward(x, None, None, 1e-5)
     dx, partial = torch.empty_like(x), torch.full((2, groups, N), float("nan"))

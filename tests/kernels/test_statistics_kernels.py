@@ -13,14 +13,7 @@ from course_lib.base.errors import CourseError
 from course_lib.bench import row_statistics as bench
 from course_lib.compiler import Pointer, compile_report
 from course_lib.kernels.launch import tables
-from course_lib.kernels.row_statistics import (
-    ALGORITHMS,
-    KERNELS,
-    resident_kernel,
-    row_statistics,
-    streamed_launch,
-    welford_kernel,
-)
+from course_lib.kernels.row_statistics import ALGORITHMS, KERNELS, resident_kernel, row_statistics, streamed_launch, welford_kernel
 from course_lib.lessons.figures import lesson05
 from course_lib.norms import reference, statistics
 
@@ -103,9 +96,7 @@ def test_one_pass_cancels_and_the_others_do_not():
 @pytest.mark.parametrize("algorithm", ACCURATE)
 @pytest.mark.parametrize("value", [0.0, 123.456, -1e4])
 def test_a_constant_row_has_next_to_no_variance(algorithm, value):
-    mean, var = row_statistics(
-        torch.full((2, 77), value, device=DEVICE), algorithm, block=None if algorithm == "resident" else 16
-    )
+    mean, var = row_statistics(torch.full((2, 77), value, device=DEVICE), algorithm, block=None if algorithm == "resident" else 16)
     assert (mean - value).abs().max() <= 1e-6 * abs(value) and (var >= 0).all() and var.max() <= (1e-6 * value) ** 2
 
 
@@ -150,22 +141,14 @@ def test_no_kernel_spills_at_the_launches_that_are_timed(dtype):
     pointers = [Pointer(dtype), Pointer("fp32"), Pointer("fp32")]
     for kernel in KERNELS.values():
         _, block, num_warps = streamed_launch(262144)
-        report = compile_report(
-            kernel, [*pointers, 262144, 1, 262144], {"BLOCK": block}, num_warps=num_warps, disassemble=False
-        )
+        report = compile_report(kernel, [*pointers, 262144, 1, 262144], {"BLOCK": block}, num_warps=num_warps, disassemble=False)
         assert report.spill_bytes == 0
     for N in (64, 1024, bench.RESIDENT_COLUMNS):
         rows, block, num_warps = tables.resident(N)
         held = compile_report(
-            resident_kernel,
-            [*pointers, N, 1, 4096, N],
-            {"ROWS": rows, "BLOCK": block},
-            num_warps=num_warps,
-            disassemble=False,
+            resident_kernel, [*pointers, N, 1, 4096, N], {"ROWS": rows, "BLOCK": block}, num_warps=num_warps, disassemble=False
         )
-        merged = compile_report(
-            welford_kernel, [*pointers, N, 1, N], {"BLOCK": block}, num_warps=num_warps, disassemble=False
-        )
+        merged = compile_report(welford_kernel, [*pointers, N, 1, N], {"BLOCK": block}, num_warps=num_warps, disassemble=False)
         assert held.spill_bytes == merged.spill_bytes == 0
 
 
@@ -187,22 +170,8 @@ def test_without_a_gpu_the_bench_says_so():
 
 
 def test_the_figures_of_the_lesson_say_what_the_rows_say():
-    over = {
-        "one_pass": 1.0,
-        "two_pass": 1.9,
-        "welford": 1.1,
-        "resident": 1.0,
-        "resident_welford": 1.4,
-        "torch": 1.2,
-        "shifted": 1.0,
-    }
-    rows = [
-        {"provider": name, "M": 2**28 // N, "N": N, "over_floor": value}
-        for name, value in over.items()
-        for N in (1024, 262144)
-    ]
+    over = {"one_pass": 1.0, "two_pass": 1.9, "welford": 1.1, "resident": 1.0, "resident_welford": 1.4, "torch": 1.2, "shifted": 1.0}
+    rows = [{"provider": name, "M": 2**28 // N, "N": N, "over_floor": value} for name, value in over.items() for N in (1024, 262144)]
     axes = lesson05.sweep_cost(rows, "a GPU, measured now").axes[0]
     assert axes.get_title(loc="left") == "At 262144 columns two sweeps cost 1.90 reads of x, Welford's one 1.10"
-    assert len(axes.get_legend().get_texts()) == len(lesson05.LABELS) and any(
-        "a GPU" in text.get_text() for text in axes.texts
-    )
+    assert len(axes.get_legend().get_texts()) == len(lesson05.LABELS) and any("a GPU" in text.get_text() for text in axes.texts)

@@ -39,11 +39,7 @@ def note(exercise, status):
 
 
 def list_files(folder):
-    return {
-        file.relative_to(folder): file.read_bytes()
-        for file in folder.rglob("*")
-        if file.is_file() and file.suffix != ".lock"
-    }
+    return {file.relative_to(folder): file.read_bytes() for file in folder.rglob("*") if file.is_file() and file.suffix != ".lock"}
 
 
 def test_exercises_and_passes_arrive_and_what_was_there_is_kept(go_to, tmp_path):
@@ -127,9 +123,7 @@ def test_what_is_no_work_changes_nothing_and_is_said(data, words, go_to, tmp_pat
 
 def test_a_file_with_another_name_is_written_nowhere(go_to, tmp_path):
     folder = go_to("machine")
-    (tmp_path / "work.zip").write_bytes(
-        make_zip({MINE: b"# x\n", "../out.py": b"", "exercises/../../out.py": b"", "/tmp/out.py": b""})
-    )
+    (tmp_path / "work.zip").write_bytes(make_zip({MINE: b"# x\n", "../out.py": b"", "exercises/../../out.py": b"", "/tmp/out.py": b""}))
     before = set(list_files(folder.parent))
     said = "".join(carrying.unpack(tmp_path / "work.zip"))
     assert said.count("left out") == 3

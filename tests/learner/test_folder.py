@@ -43,20 +43,9 @@ def test_a_new_folder_has_exercises_lessons_and_nothing_that_runs_the_course(tmp
     for exercise in exercises().values():
         assert files[f"exercises/{exercise.file}.py"] == texts.make_unsolved_text(exercise).encode()
     lessons = {f"notebooks/{file.name}" for file in paths.NOTEBOOKS.glob("[0-9]*.ipynb")}
-    drawn = {
-        f"notebooks/{name}"
-        for lesson in lessons
-        for name in re.findall(r"\]\((images/[^)]+)\)", files[lesson].decode())
-    }
+    drawn = {f"notebooks/{name}" for lesson in lessons for name in re.findall(r"\]\((images/[^)]+)\)", files[lesson].decode())}
     assert drawn and {name for name in files if name.startswith("notebooks/")} == lessons | drawn
-    assert {Path(name).parts[0] for name in files} == {
-        "exercises",
-        "notebooks",
-        "docs",
-        "README.md",
-        "AGENTS.md",
-        ".course",
-    }
+    assert {Path(name).parts[0] for name in files} == {"exercises", "notebooks", "docs", "README.md", "AGENTS.md", ".course"}
     assert not any("BEGIN SOLUTION" in data.decode() for name, data in files.items() if name.startswith("exercises/"))
 
 
@@ -69,9 +58,7 @@ def test_links_of_the_pages_in_a_folder_lead_somewhere(tmp_path):
 
 @settings(max_examples=25, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(
-    changed=st.sets(
-        st.sampled_from([NOTEBOOK, EXERCISE, "notebooks/00_start_here.ipynb", "exercises/ex12a_repair_the_lock.py"])
-    ),
+    changed=st.sets(st.sampled_from([NOTEBOOK, EXERCISE, "notebooks/00_start_here.ipynb", "exercises/ex12a_repair_the_lock.py"])),
     newer=st.booleans(),
     renew=st.booleans(),
 )
@@ -83,9 +70,7 @@ def test_what_a_learner_changed_is_never_lost(tmp_path_factory, changed, newer, 
     if newer:  # as a package finds a folder that an older one made
         marker = place / paths.MARKER
         remembered = json.loads(marker.read_text())
-        remembered["given"] = {
-            name: "0" * 64 if name in changed else value for name, value in remembered["given"].items()
-        }
+        remembered["given"] = {name: "0" * 64 if name in changed else value for name, value in remembered["given"].items()}
         marker.write_text(json.dumps(remembered))
     said = folder.make(place, renew=renew)
     kept = {file.read_bytes() for file in (place / ".course").rglob("*") if file.is_file()}
@@ -190,11 +175,7 @@ def test_the_name_that_uvx_runs_takes_a_folder_or_any_command(monkeypatch):
     def name(*arguments: str, program: str = "norm-kernels-course") -> list[str]:
         return course_command._name_command([f"/somewhere/bin/{program}", *arguments])
 
-    assert name("my-course") == ["init", "my-course"] and name("my-course", "--newest") == [
-        "init",
-        "my-course",
-        "--newest",
-    ]
+    assert name("my-course") == ["init", "my-course"] and name("my-course", "--newest") == ["init", "my-course", "--newest"]
     assert name("check", "00a") == ["check", "00a"] and name() == [] and name("--help") == ["--help"]
     assert name("my-course", program="course") == ["my-course"]
 
@@ -207,9 +188,7 @@ def test_a_file_is_checked_where_there_is_no_course_folder(tmp_path):
     assert paths.find_folder() is None and check(exercise, file, mode="cpu").passed
 
 
-@pytest.mark.parametrize(
-    ("left", "says"), [((), "not made yet"), ((".course-building",), "not finished"), (("lib",), "not finished")]
-)
+@pytest.mark.parametrize(("left", "says"), [((), "not made yet"), ((".course-building",), "not finished"), (("lib",), "not finished")])
 def test_an_environment_that_was_not_finished_has_one_remedy_and_it_deletes_nothing(left, says, tmp_path, monkeypatch):
     """`course env` starts afresh by itself, and waits for an installer that is still at work; `rm` would work against it."""
     folder.make(tmp_path / "c")

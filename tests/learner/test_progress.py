@@ -15,18 +15,7 @@ import pytest
 
 from course_lib import catalog
 from course_lib.base import paths
-from course_lib.grading.verdict import (
-    ERROR,
-    FAIL,
-    GRADER_FAULT,
-    NOT_ATTEMPTED,
-    PASS,
-    CaseResult,
-    Finding,
-    Place,
-    Verdict,
-    from_dict,
-)
+from course_lib.grading.verdict import ERROR, FAIL, GRADER_FAULT, NOT_ATTEMPTED, PASS, CaseResult, Finding, Place, Verdict, from_dict
 from course_lib.learner import progress
 
 
@@ -37,17 +26,7 @@ def state(tmp_path, monkeypatch):
 
 
 def verdict(status: str = FAIL, exercise: str = "07a", message: str = "in words") -> Verdict:
-    return Verdict(
-        exercise,
-        status,
-        "a_cause",
-        message,
-        (CaseResult("one", "fail", 2.5, "detail"),),
-        "cpu",
-        "limits only",
-        1.25,
-        "printed",
-    )
+    return Verdict(exercise, status, "a_cause", message, (CaseResult("one", "fail", 2.5, "detail"),), "cpu", "limits only", 1.25, "printed")
 
 
 def test_nothing_is_there_before_the_first_check(state):
@@ -62,13 +41,7 @@ def test_a_verdict_is_read_back_whole():
 def in_pieces(**changes) -> Verdict:
     first = Finding("M = 1, N = 3", "y is off", "y[0, 0]", -0.9, -1.2, 41.0, 3, 3, 50.0)
     place = Place("exercises/ex07a_layer_norm_forward.py", 31, "    squares += deviation", 4, 11, "y is stored here")
-    pieces = {
-        "headline": "Padding.",
-        "first": first,
-        "place": place,
-        "question": "What?",
-        "common": "7 of 23 cases are wrong.",
-    }
+    pieces = {"headline": "Padding.", "first": first, "place": place, "question": "What?", "common": "7 of 23 cases are wrong."}
     return replace(verdict(), **pieces | changes)
 
 
@@ -119,11 +92,7 @@ def test_a_pass_stays_a_pass_and_keeps_its_first_time(monkeypatch):
     first = progress.record("07a").passed_at
     progress.note_verdict(verdict(FAIL))
     progress.note_reset("07a")
-    assert (
-        progress.record("07a").passed
-        and progress.record("07a").passed_at == first
-        and progress.record("07a").last == {}
-    )
+    assert progress.record("07a").passed and progress.record("07a").passed_at == first and progress.record("07a").last == {}
 
 
 def test_hints_count_to_the_last_and_no_further():
@@ -135,11 +104,7 @@ def test_one_exercise_leaves_the_others_alone():
     progress.note_verdict(verdict(PASS, "00a"))
     progress.note_solution_seen("07a")
     progress.note_reset("07a")
-    assert (
-        progress.record("00a").passed
-        and progress.record("07a").solution_seen
-        and not progress.record("00a").solution_seen
-    )
+    assert progress.record("00a").passed and progress.record("07a").solution_seen and not progress.record("00a").solution_seen
 
 
 @pytest.mark.parametrize("step", ["replace", "fsync"])
@@ -193,9 +158,7 @@ BROKEN = {
 def test_a_file_that_cannot_be_read_is_moved_aside_and_said(state, data, first):
     state.mkdir()
     progress.file().write_bytes(data)
-    with pytest.warns(
-        UserWarning, match=r"\.course/progress\.json could not be read .* moved to \.course/kept/progress-"
-    ):
+    with pytest.warns(UserWarning, match=r"\.course/progress\.json could not be read .* moved to \.course/kept/progress-"):
         if first == "read":
             assert progress.read() == {}
         else:
@@ -274,13 +237,7 @@ for n in range(20):
 def test_two_processes_writing_at_once_lose_nothing():
     environment = os.environ | {"PYTHONPATH": str(paths.ROOT)}
     writers = [
-        subprocess.Popen(
-            [sys.executable, "-c", WRITER, name],
-            stdin=subprocess.PIPE,
-            stdout=subprocess.PIPE,
-            text=True,
-            env=environment,
-        )
+        subprocess.Popen([sys.executable, "-c", WRITER, name], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, env=environment)
         for name in ("a", "b")
     ]
     for writer in writers:
@@ -344,9 +301,7 @@ def test_two_at_once_lose_no_move():
     assert sorted(move["n"] for move in progress.read_hunts()["a"].moves) == list(range(24))
 
 
-@pytest.mark.parametrize(
-    "entry", [{"hunt": 3, "level": "blind"}, {"hunt": "a", "level": "seen", "moves": ["ask"]}, {"level": "seen"}, []]
-)
+@pytest.mark.parametrize("entry", [{"hunt": 3, "level": "blind"}, {"hunt": "a", "level": "seen", "moves": ["ask"]}, {"level": "seen"}, []])
 def test_a_hunt_that_is_none_moves_the_file_aside(entry):
     progress.note_hunt("a", "a", "blind")
     data = json.loads(progress.file().read_text())

@@ -15,12 +15,7 @@ from course_lib.learner import notebook_filter
 from course_lib.learner import update as updating
 from course_lib.learner.update import update
 
-EXERCISE, OTHER, NOTEBOOK, COURSE = (
-    "exercises/ex07a_x.py",
-    "exercises/ex02b_y.py",
-    "notebooks/06_x.ipynb",
-    "course_lib/core.py",
-)
+EXERCISE, OTHER, NOTEBOOK, COURSE = ("exercises/ex07a_x.py", "exercises/ex02b_y.py", "notebooks/06_x.ipynb", "course_lib/core.py")
 MINE = b"mine \xff\r\nwith bytes of my own\n"
 
 
@@ -53,9 +48,7 @@ def origin(tmp_path):
     folder = tmp_path / "origin"
     folder.mkdir()
     git(folder, "init", "-q")
-    publish(
-        folder, **{EXERCISE: "v1\n", OTHER: "v1\n", NOTEBOOK: "{v1}\n", COURSE: "v1\n", ".gitignore": "/.course/\n"}
-    )
+    publish(folder, **{EXERCISE: "v1\n", OTHER: "v1\n", NOTEBOOK: "{v1}\n", COURSE: "v1\n", ".gitignore": "/.course/\n"})
     return folder
 
 
@@ -86,9 +79,7 @@ def test_an_untouched_course_takes_what_is_new(origin, clone):
     assert everything(clone) == everything(origin)
 
 
-@pytest.mark.parametrize(
-    "upstream", [{EXERCISE: "v2\n", COURSE: "v2\n"}, {COURSE: "v2\n"}, {}], ids=["same file", "elsewhere", "nothing"]
-)
+@pytest.mark.parametrize("upstream", [{EXERCISE: "v2\n", COURSE: "v2\n"}, {COURSE: "v2\n"}, {}], ids=["same file", "elsewhere", "nothing"])
 def test_an_edited_exercise_stays_byte_for_byte(origin, clone, upstream):
     (clone / EXERCISE).write_bytes(MINE)
     if upstream:
@@ -262,9 +253,7 @@ def test_a_folder_that_is_no_checkout_is_refused(tmp_path):
 
 def test_copies_are_shown_as_from_the_checkout(monkeypatch):
     monkeypatch.delenv("COURSE_STATE")
-    assert (
-        paths.shown(paths.ROOT / ".course" / "kept" / "06_x-2025-03-01.ipynb") == ".course/kept/06_x-2025-03-01.ipynb"
-    )
+    assert paths.shown(paths.ROOT / ".course" / "kept" / "06_x-2025-03-01.ipynb") == ".course/kept/06_x-2025-03-01.ipynb"
 
 
 def test_what_the_learner_wrote_follows_an_exercise_to_its_new_number(origin, clone):
@@ -286,19 +275,14 @@ def test_an_exercise_that_two_could_have_followed_stays_where_it_was(origin, clo
 
 
 LESSON = {
-    "cells": [
-        {"cell_type": "code", "source": ["x = 1\n", "x"], "outputs": [], "execution_count": None, "metadata": {}}
-    ],
+    "cells": [{"cell_type": "code", "source": ["x = 1\n", "x"], "outputs": [], "execution_count": None, "metadata": {}}],
     "metadata": {"language_info": {"name": "python"}},
 }
 
 
 def run_as_jupyterlab_does(folder, source: str = "x = 1\nx") -> bytes:
     """Save the lesson as JupyterLab saves it after a run; its bytes."""
-    cell = LESSON["cells"][0] | {
-        "source": source,
-        "outputs": [{"output_type": "stream", "name": "stdout", "text": "1"}],
-    }
+    cell = LESSON["cells"][0] | {"source": source, "outputs": [{"output_type": "stream", "name": "stdout", "text": "1"}]}
     notebook = {"cells": [cell], "metadata": {"language_info": {"name": "python", "version": "3.11.7"}, "widgets": {}}}
     (folder / NOTEBOOK).write_text(json.dumps(notebook, indent=1))
     notebook_filter.note_saved(folder / NOTEBOOK)

@@ -136,9 +136,7 @@ def test_reset_keeps_a_dated_copy_and_puts_the_text_back(folder, tmp_path):
     authoring.write(folder)
     texts.find_file(EX).write_bytes(b"my work \xff")
     copy = workspace.reset(EX, NOW)
-    assert (
-        copy == tmp_path / "state" / "kept" / f"{EX.file}-2025-03-01-120000.py" and copy.read_bytes() == b"my work \xff"
-    )
+    assert copy == tmp_path / "state" / "kept" / f"{EX.file}-2025-03-01-120000.py" and copy.read_bytes() == b"my work \xff"
     assert paths.shown(copy) == f".course/kept/{EX.file}-2025-03-01-120000.py"
     assert texts.find_file(EX).read_text() == texts.make_unsolved_text(EX)
 

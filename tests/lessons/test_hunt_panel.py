@@ -48,9 +48,7 @@ def test_a_hunt_is_won_and_the_next_one_begins():
     assert FIRST.id in words(panel._head) and not panel._code.value and not is_there(panel, NEXT)
     fill(panel, FIRST.probe)
     press(panel, CLAIM)
-    assert (
-        "shows the mistake" in words(panel._answer) and "copy_kernel" in words(panel._code) and not is_there(panel, BUY)
-    )
+    assert "shows the mistake" in words(panel._answer) and "copy_kernel" in words(panel._code) and not is_there(panel, BUY)
     panel._line.value = FIRST.lines[0]
     press(panel, NAME)
     assert "The hunt is won" in words(panel._end) and CAUSES[FIRST.cause].headline[1:] in words(panel._end)
@@ -147,9 +145,7 @@ def test_blind_the_page_holds_no_line_of_the_code():
 
 
 def test_todays_hunt_asks_first_where_it_would_give_a_solution_away(monkeypatch):
-    monkeypatch.setattr(
-        hunt_panel.session, "warn_of_daily", lambda: "today's hunt is on 02b, which you have not passed."
-    )
+    monkeypatch.setattr(hunt_panel.session, "warn_of_daily", lambda: "today's hunt is on 02b, which you have not passed.")
     panel = hunt(daily=True)
     assert words(panel._head).startswith("Today's hunt") and panel.session is None and not progress.read_hunts()
     press(panel, hunt_panel.PLAY)

@@ -78,21 +78,7 @@ def run(layout: str, numbers: dict, theirs: bool) -> tuple[np.ndarray, np.ndarra
         one_stride_kernel[(M,)](dy, x, w, mean, rstd, dx, x.stride(0), N, BLOCK=BLOCK)
     else:
         norm_dx_kernel[(triton.cdiv(M, 4),)](
-            dy,
-            x,
-            w,
-            mean,
-            rstd,
-            dx,
-            *dy.stride(),
-            *x.stride(),
-            dx.stride(0),
-            M,
-            N,
-            CENTRED=True,
-            HAS_W=True,
-            ROWS=4,
-            BLOCK=BLOCK,
+            dy, x, w, mean, rstd, dx, *dy.stride(), *x.stride(), dx.stride(0), M, N, CENTRED=True, HAS_W=True, ROWS=4, BLOCK=BLOCK
         )
     return reference.float64(dx), reference.layer_norm_vjp(dy, x, w).dx, buffer[M * N :]
 

@@ -48,8 +48,7 @@ def test_any_shape_expects_what_a_trace_counts(name, M, N, rows, chunk, dtype):
 
 
 @pytest.mark.parametrize(
-    ("kernel", "name"),
-    [(layer_norm_blocked_kernel, "blocked_forward"), (layer_norm_resident_kernel, "resident_forward")],
+    ("kernel", "name"), [(layer_norm_blocked_kernel, "blocked_forward"), (layer_norm_resident_kernel, "resident_forward")]
 )
 def test_the_courses_own_kernels_ask_for_as_much(kernel, name):
     M, N, ROWS = 6, 100, 4

@@ -69,9 +69,7 @@ def test_a_lesson_keeps_the_rules_that_nbval_cannot_see(source):
     for cell in cells:
         text = "".join(cell["source"])
         assert not re.search(r"^\s*[%!]", text, re.MULTILINE), f"a magic: a bad one hides every error after it\n{text}"
-        assert "raises-exception" not in cell["metadata"].get("tags", []), (
-            "such a cell passes when nothing is raised, too"
-        )
+        assert "raises-exception" not in cell["metadata"].get("tags", []), "such a cell passes when nothing is raised, too"
     cells = code_cells(read_source(source, proof=True))
     claims = [cell for cell in cells if "assert" in cell["source"]]
     assert len(claims) >= len(cells) // 4, "fewer than a fourth of the code cells assert anything"
@@ -96,12 +94,8 @@ def test_a_page_with_predictions_shows_ideas_and_gives_nothing_away(source):
             waits_for = cell["metadata"][answers.METADATA]
             assert waits_for == before[-len(waits_for) :] and not cell["outputs"], "an answer lies open"
     asked = re.findall(r'predict\("([^"]+)"\)', "\n".join("".join(cell["source"]) for cell in data["cells"]))
-    assert asked == list(read_lesson(source.stem[:2])), (
-        "the page asks its predictions once each, in the order of their file"
-    )
-    proof = "\n".join(
-        cell["source"] for cell in read_source(source, proof=True).cells if "check" in cell.metadata.get("tags", [])
-    )
+    assert asked == list(read_lesson(source.stem[:2])), "the page asks its predictions once each, in the order of their file"
+    proof = "\n".join(cell["source"] for cell in read_source(source, proof=True).cells if "check" in cell.metadata.get("tags", []))
     assert [key for key in asked if f'find("{key}")' not in proof] == [], "no check cell proves the answer"
 
 
@@ -124,9 +118,7 @@ def test_a_script_makes_a_page_and_its_proof(tmp_path):
     assert [cell["id"][-1] for cell in page.cells] == list("023456789")
     assert [cell["id"][-1] for cell in proof.cells] == list("0123456789")
     waiting = {cell.source: cell.metadata[answers.METADATA] for cell in page.cells if answers.METADATA in cell.metadata}
-    assert waiting == {"print(2)": ["99-a", "99-b"], "print(3)": ["99-c"]}, (
-        "predictions that stand together are answered together"
-    )
+    assert waiting == {"print(2)": ["99-a", "99-b"], "print(3)": ["99-c"]}, "predictions that stand together are answered together"
     assert page.cells[4].source.startswith("<details><summary><b>Why two.</b> Predict first")
     assert unfold_answer(page.cells[4].source) == proof.cells[5].source == "**Why two**\n\n2"
     assert page.cells[7].source == '# YOUR CODE, 1 line: Make three.\nstep("99-three")'
@@ -141,9 +133,7 @@ def test_a_lesson_has_the_panels_of_its_exercises(source):
     text = "\n".join("".join(cell["source"]) for cell in code_cells(built(source)))
     for exercise in catalog.exercises().values():
         here = f'exercise("{exercise.id}")' in text
-        assert here == (exercise.lesson == source.name[:2]), (
-            f"{source.name} {'has a' if here else 'lacks the'} panel of {exercise.id}"
-        )
+        assert here == (exercise.lesson == source.name[:2]), f"{source.name} {'has a' if here else 'lacks the'} panel of {exercise.id}"
 
 
 @pytest.mark.slow
@@ -168,20 +158,14 @@ BROKEN = {
         ["import traceback\ntry:\n    1 / 0\nexcept ZeroDivisionError:\n    traceback.print_exc()", CLAIM],
         "printed a failure: Traceback",
     ),
-    "an exercise with another verdict": (
-        ["from course_lib import exercise\nexercise('00a')", CLAIM],
-        "00a: not attempted, expected pass",
-    ),
+    "an exercise with another verdict": (["from course_lib import exercise\nexercise('00a')", CLAIM], "00a: not attempted, expected pass"),
     "a kernel that is killed": (
         ["import os, signal\nos.kill(os.getpid(), signal.SIGKILL)", CLAIM],
         "the kernel was killed by SIGKILL (often because memory ran out), while it ran this cell",
     ),
     "a kernel that ends": (["import os\nos._exit(3)", CLAIM], "the kernel ended by itself, with exit code 3"),
     "no claim": (["print(4)"], "proves nothing, so it cannot fail: no cell asserts anything"),
-    "the other mode": (
-        ["# no word", CLAIM],
-        f"this run is for {course_lib.MODE.upper()} mode, and its first cell chose no mode",
-    ),
+    "the other mode": (["# no word", CLAIM], f"this run is for {course_lib.MODE.upper()} mode, and its first cell chose no mode"),
 }
 if course_lib.MODE == "cpu":
     BROKEN["words on stderr"] = (["import warnings", "warnings.warn('of no interest')", CLAIM], "wrote to stderr")
@@ -252,10 +236,7 @@ def test_a_changed_output_fails_where_it_is_marked(tmp_path):
     for name, stored in (("changed", "4\n"), ("same", "5\n")):
         notebook(folder / f"{name}.ipynb", "print(2 + 3)", tags={0: ["nbval-check-output"]})
         data = json.loads((folder / f"{name}.ipynb").read_text())
-        data["cells"][0] |= {
-            "execution_count": 1,
-            "outputs": [{"output_type": "stream", "name": "stdout", "text": stored}],
-        }
+        data["cells"][0] |= {"execution_count": 1, "outputs": [{"output_type": "stream", "name": "stdout", "text": stored}]}
         (folder / f"{name}.ipynb").write_text(json.dumps(data))
     run = run_nbval(tmp_path)
     assert "1 failed, 1 passed" in run.output and "changed.ipynb" in run.output

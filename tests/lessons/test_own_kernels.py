@@ -106,11 +106,7 @@ def assert_right(norm: OwnNorm, M: int, N: int, dtype=torch.float32, w_given=Tru
     y = norm.apply(x, w, b, 1e-5)
     leaves = [leaf for leaf in (x, w, b) if leaf is not None]
     got = dict(
-        zip(
-            (n for n, leaf in zip("xwb", (x, w, b), strict=True) if leaf is not None),
-            torch.autograd.grad(y, leaves, dy),
-            strict=True,
-        )
+        zip((n for n, leaf in zip("xwb", (x, w, b), strict=True) if leaf is not None), torch.autograd.grad(y, leaves, dy), strict=True)
     )
 
     def plain(t):
@@ -120,21 +116,15 @@ def assert_right(norm: OwnNorm, M: int, N: int, dtype=torch.float32, w_given=Tru
     wanted = reference.layer_norm_vjp(packed_dy, rows, plain(w), 1e-5)
     near = 2e-3 if dtype == torch.float16 else 2e-5
     assert y.shape == x.shape and y.dtype == x.dtype
-    np.testing.assert_allclose(
-        plain(y).reshape(-1, N), reference.layer_norm(rows, plain(w), plain(b), 1e-5).y, rtol=0, atol=8 * near
-    )
+    np.testing.assert_allclose(plain(y).reshape(-1, N), reference.layer_norm(rows, plain(w), plain(b), 1e-5).y, rtol=0, atol=8 * near)
     for name, gradient in got.items():
         want = {"x": wanted.dx, "w": wanted.dw, "b": wanted.db}[name]
         leaf = {"x": x, "w": w, "b": b}[name]
         assert gradient.dtype == leaf.dtype and gradient.shape == leaf.shape
-        np.testing.assert_allclose(
-            plain(gradient).reshape(want.shape), want, rtol=0, atol=near * max(1.0, np.abs(want).max())
-        )
+        np.testing.assert_allclose(plain(gradient).reshape(want.shape), want, rtol=0, atol=near * max(1.0, np.abs(want).max()))
 
 
-@pytest.mark.parametrize(
-    "own", [[], ["08a"], ["11a"], ["13b"], ["14a"], list(ROLES)], ids=lambda own: "+".join(own) or "none"
-)
+@pytest.mark.parametrize("own", [[], ["08a"], ["11a"], ["13b"], ["14a"], list(ROLES)], ids=lambda own: "+".join(own) or "none")
 def test_the_gradients_are_right_whichever_parts_are_the_learners(own):
     norm = OwnNorm({key: ALL[key] for key in own}, {})
     assert whose(norm) == {key: key in own for key in ROLES}
@@ -176,9 +166,7 @@ def test_the_learners_wiring_launches_this_norms_kernels_however_it_imports_them
 def test_the_learners_wiring_launches_this_norms_kernels_when_it_imports_them_late():
     line = "from course_lib.norms.launchers import launch_backward, launch_forward\n"
     text = solved("14a").replace(line, "from course_lib.norms import launchers\n")
-    text = text.replace(" launch_forward(", " launchers.launch_forward(").replace(
-        " launch_backward(", " launchers.launch_backward("
-    )
+    text = text.replace(" launch_forward(", " launchers.launch_forward(").replace(" launch_backward(", " launchers.launch_backward(")
     norm = OwnNorm(ALL | {"14a": text}, {})
     assert_right(norm, 3, 5)
     assert norm.launches == {"08a": 1, "11a": 1, "13b": 1, "14a": 2}

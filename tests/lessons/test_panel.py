@@ -71,9 +71,7 @@ def test_check_says_what_the_file_is_worth_now(learner):
 
 def test_a_verdict_has_each_piece_apart_and_opens_the_line(learner, monkeypatch):
     monkeypatch.setattr(panel_page, "_server_root", lambda: learner.parent.parent)
-    learner.write_text(
-        texts.read_solution(EX).replace("tl.store(y_ptr + offsets, x, ", "tl.store(y_ptr + offsets, x + 1, ")
-    )
+    learner.write_text(texts.read_solution(EX).replace("tl.store(y_ptr + offsets, x, ", "tl.store(y_ptr + offsets, x + 1, "))
     panel = exercise("00a")
     press(panel, "Check")
     shown, number = panel._result.value, learner.read_text().split("tl.store")[0].count("\n") + 1
@@ -93,11 +91,7 @@ def test_a_line_of_the_learners_is_text_and_nothing_else(learner):
     learner.write_text(texts.read_solution(EX).replace("offsets < n", "'<img src=x>\x1b[31m' < offsets < nn"))
     panel = exercise("00a")
     press(panel, "Check")
-    assert (
-        "<img" not in panel._result.value
-        and "\x1b" not in panel._result.value
-        and "<img src=x>" in words(panel._result)
-    )
+    assert "<img" not in panel._result.value and "\x1b" not in panel._result.value and "<img src=x>" in words(panel._result)
 
 
 def test_a_file_outside_of_what_jupyterlab_serves_is_named_without_a_link(learner, monkeypatch, tmp_path):
@@ -105,9 +99,7 @@ def test_a_file_outside_of_what_jupyterlab_serves_is_named_without_a_link(learne
     learner.write_text("def (\n")
     panel = exercise("00a")
     press(panel, "Check")
-    assert (
-        f"<code>exercises/{learner.name}:1</code>" in panel._result.value and "commandlinker" not in panel._result.value
-    )
+    assert f"<code>exercises/{learner.name}:1</code>" in panel._result.value and "commandlinker" not in panel._result.value
 
 
 @pytest.mark.parametrize("written", ["whole", "in part", "not"])
@@ -165,9 +157,7 @@ def test_the_solution_is_shown_after_a_pass_or_a_yes(learner):
     assert panel._confirm.layout.display == "none" and not progress.record("00a").solution_seen
     press(panel, "Solution")
     panel._yes.click()
-    assert (
-        "+     x = tl.load(x_ptr + offsets, mask=mask)" in words(panel._extra) and progress.record("00a").solution_seen
-    )
+    assert "+     x = tl.load(x_ptr + offsets, mask=mask)" in words(panel._extra) and progress.record("00a").solution_seen
     learner.write_text(texts.make_plain_solution(EX))
     press(panel, "Check")
     press(panel, "Solution")
@@ -215,9 +205,7 @@ def test_compare_of_a_launch_says_what_it_holds_and_gives_no_launch_away(tmp_pat
     file.write_text(texts.read_solution(launches).replace(right, "ROWS = 1"), encoding="utf-8")
     shown = compare(launches, file)
     assert shown.count("<li>✗ M = ") == 3 and shown.count("<li>✓ M = ") == 9
-    assert (
-        "ROWS = 1, BLOCK = 256, num_warps = 1: an H100" in shown and "KB under way" in shown and "expected" not in shown
-    )
+    assert "ROWS = 1, BLOCK = 256, num_warps = 1: an H100" in shown and "KB under way" in shown and "expected" not in shown
 
 
 def test_compare_of_a_right_kernel_says_so(learner):
@@ -242,9 +230,7 @@ def test_what_goes_wrong_in_a_callback_is_said_in_the_panel(learner, monkeypatch
     monkeypatch.setattr(panel_module, "check", lambda *_, **__: 1 / 0)
     press(panel, "Check")
     assert "ZeroDivisionError" in words(panel._extra)
-    monkeypatch.setattr(
-        panel_module.workspace, "reset", lambda exercise: (_ for _ in ()).throw(OSError("No space left on device"))
-    )
+    monkeypatch.setattr(panel_module.workspace, "reset", lambda exercise: (_ for _ in ()).throw(OSError("No space left on device")))
     press(panel, "Reset")
     assert "No space left on device" in words(panel._extra) and "Nothing of yours was changed" in words(panel._extra)
     assert not any(button.disabled for button in panel._buttons.values())
@@ -293,9 +279,7 @@ def test_what_a_browser_would_obey_in_the_code_is_seen(learner):
     assert not re.search("[\u202e\x1b\x0c]", panel._code.value)
 
 
-@pytest.mark.parametrize(
-    "text", ["x = " + "-" * 5000 + "1\n", "x = " + "(" * 300 + ")" * 300, "\ufeff\ufeffx = 1\n", "\r# one\r# two\r"]
-)
+@pytest.mark.parametrize("text", ["x = " + "-" * 5000 + "1\n", "x = " + "(" * 300 + ")" * 300, "\ufeff\ufeffx = 1\n", "\r# one\r# two\r"])
 def test_odd_code_is_shown_all_the_same(learner, text):
     learner.write_text(text)
     panel = exercise("00a")

@@ -17,13 +17,9 @@ from course_lib.lessons.prediction import Question, find, predict, read_lesson, 
 
 LESSONS = [source.stem[:2] for source in list_sources() if read_lesson(source.stem[:2])]
 DIGITS = Question("03-a", "How many?", "number", 4, "Because `x`.", unit="digits", within=1, others={"7": "Not seven."})
-WORDS = Question(
-    "03-b", "Which?", "choice", "two", "It is so.", choices=("one", "two"), others={"one": "No: one is odd."}
-)
+WORDS = Question("03-b", "Which?", "choice", "two", "It is so.", choices=("one", "two"), others={"one": "No: one is odd."})
 FREE = Question("03-c", "Why?", "text", "rounding", "It rounds.")
-GRID = Question(
-    "03-e", "Which are lost?", "cells", [[1, 0], [0, 2]], "They are odd.", cells=(("11", "12", "13"), ("21", "0", "0"))
-)
+GRID = Question("03-e", "Which are lost?", "cells", [[1, 0], [0, 2]], "They are odd.", cells=(("11", "12", "13"), ("21", "0", "0")))
 
 
 @pytest.fixture(autouse=True)
@@ -72,16 +68,13 @@ def test_a_wrong_answer_that_many_give_has_words_of_its_own():
 
 
 @pytest.mark.parametrize(
-    ("said", "number"),
-    [("0,0625", 0.0625), ("1/16", 0.0625), (" 1 / 16 ", 0.0625), ("-1/5", -0.2), ("6.25e-2", 0.0625), ("1,5/3", 0.5)],
+    ("said", "number"), [("0,0625", 0.0625), ("1/16", 0.0625), (" 1 / 16 ", 0.0625), ("-1/5", -0.2), ("6.25e-2", 0.0625), ("1,5/3", 0.5)]
 )
 def test_a_number_is_read_as_it_is_written(said, number):
     assert read_number(said) == number
 
 
-@pytest.mark.parametrize(
-    ("said", "asks"), [("", "Choose or write an answer first"), ("many", "Write a number"), ("1/0", "Write a number")]
-)
+@pytest.mark.parametrize(("said", "asks"), [("", "Choose or write an answer first"), ("many", "Write a number"), ("1/0", "Write a number")])
 def test_what_is_no_answer_is_asked_for_again(said, asks):
     asked = predict("03-a")
     asked._field.value = said
@@ -117,9 +110,7 @@ def closed(monkeypatch):
 
 
 def test_an_answer_that_runs_before_its_prediction_opens_with_it(closed):
-    assert closed(["03-a"], ["03-a"], ["03-b"], ["03-b", "03-c"], []) == [True] * 4, (
-        "a cell that answers nothing is open"
-    )
+    assert closed(["03-a"], ["03-a"], ["03-b"], ["03-b", "03-c"], []) == [True] * 4, "a cell that answers nothing is open"
     asked = predict("03-a")
     assert closed.are_closed() == [True] * 4
     asked._field.value = "4"
@@ -167,10 +158,7 @@ def test_cells_are_clicked_and_judged_exactly():
     asked._commit.click()
     assert "You predicted row 0: 13; row 1: 21. As it is. It is row 0: 13; row 1: 21." in words(asked._revealed)
     assert signs(asked) == ["", "", "✓", "✓", "", ""] and "They are odd." in words(asked._revealed)
-    assert (progress.read_predictions()["03-e"].said, progress.read_predictions()["03-e"].surprised) == (
-        "row 0: 13; row 1: 21",
-        False,
-    )
+    assert (progress.read_predictions()["03-e"].said, progress.read_predictions()["03-e"].surprised) == ("row 0: 13; row 1: 21", False)
 
 
 @pytest.mark.parametrize(
@@ -185,9 +173,7 @@ def test_one_cell_too_many_or_too_few_is_a_surprise_and_each_cell_says_which(cli
     asked = predict("03-e")
     click(asked, *clicked)
     asked._commit.click()
-    assert progress.read_predictions()["03-e"].said == said and f"You predicted {said}. A surprise." in words(
-        asked._revealed
-    )
+    assert progress.read_predictions()["03-e"].said == said and f"You predicted {said}. A surprise." in words(asked._revealed)
     assert signs(asked) == shown == signs(predict("03-e"))  # and when it is shown again
 
 
@@ -238,9 +224,7 @@ def test_a_full_disk_costs_the_record_and_not_the_answer(monkeypatch):
     asked = predict("03-a")
     asked._field.value = "4"
     asked._commit.click()
-    assert "could not be kept" in words(asked._revealed) and "It is 4 digits" in " ".join(
-        words(asked._revealed).split()
-    )
+    assert "could not be kept" in words(asked._revealed) and "It is 4 digits" in " ".join(words(asked._revealed).split())
 
 
 def test_without_a_kernel_the_question_stands_there_and_the_answer_does_not():

@@ -9,11 +9,7 @@ from course_lib import exercise
 from course_lib.lessons import predict, review_predictions
 
 _DARK = "--jp-cell-editor-background: rgb(33, 33, 33); --jp-content-font-color1: rgb(230, 230, 230)"
-SAVED = {
-    "question": lambda: predict("01-five"),
-    "panel": lambda: exercise("00a"),
-    "review": lambda: review_predictions("01"),
-}
+SAVED = {"question": lambda: predict("01-five"), "panel": lambda: exercise("00a"), "review": lambda: review_predictions("01")}
 
 
 @pytest.mark.parametrize("make", SAVED.values(), ids=SAVED)

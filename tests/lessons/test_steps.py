@@ -101,10 +101,7 @@ STEPS = {
                     constexprs={"BLOCK": 8},
                     expected={"y_ptr": (row - row.mean()) / np.sqrt(row.var() + 1e-5)},
                 )
-                for what, row in (
-                    ("eight numbers in a block of eight", np.arange(8.0)),
-                    ("five numbers in a block of eight", ROW),
-                )
+                for what, row in (("eight numbers in a block of eight", np.arange(8.0)), ("five numbers in a block of eight", ROW))
             ),
             question=QUESTION,
             debrief="Three libraries shipped without it.",
@@ -128,14 +125,7 @@ STEPS = {
             question="Which half has the middle?",
             debrief="Halves merge.",
         ),
-        Step(
-            "98-block",
-            kind="value",
-            entry_point="BLOCK",
-            accepts=is_wide_enough,
-            question="How many lanes?",
-            debrief="Rounded up.",
-        ),
+        Step("98-block", kind="value", entry_point="BLOCK", accepts=is_wide_enough, question="How many lanes?", debrief="Rounded up."),
         Step(
             "98-add",
             kind="kernel",
@@ -169,9 +159,7 @@ def scratch(tmp_path, monkeypatch):
     folder = tmp_path / "source"
     folder.mkdir()
     cells = "\n\n".join(f'# %% tags=["step"]\n{cell}' for cell in CELLS.values())
-    (folder / "98_scratch.py").write_text(
-        f"# %% [markdown]\n# # 98 Scratch\n\n{cells}\n\n# %%\nprint('step(\"98-none\")')\n"
-    )
+    (folder / "98_scratch.py").write_text(f"# %% [markdown]\n# # 98 Scratch\n\n{cells}\n\n# %%\nprint('step(\"98-none\")')\n")
     monkeypatch.setattr(paths, "NOTEBOOK_SOURCES", folder)
     of_course = steps.read_lesson
     monkeypatch.setattr(steps, "read_lesson", lambda lesson: STEPS if lesson == "98" else of_course(lesson))
@@ -240,11 +228,7 @@ def test_what_a_compiler_refuses_is_no_pass(scratch, changes, says):
 
 def test_comments_docstrings_and_prints_beside_it_are_no_try(scratch):
     cell = step_cells.make_unsolved("98-mend")
-    for text in (
-        f"{cell}\nprint(1)",
-        cell.replace("    cols", '    """Norm."""\n    cols', 1),
-        f"import torch\n{cell}",
-    ):
+    for text in (f"{cell}\nprint(1)", cell.replace("    cols", '    """Norm."""\n    cols', 1), f"import torch\n{cell}"):
         assert "not yet" in stepping.check_cell(STEPS["98-mend"], text, {}).text
     assert stepping._failed["98-mend"] == 0
 
@@ -297,16 +281,8 @@ def test_a_slip_is_known_by_what_comes_out_of_it(scratch, monkeypatch):
     ids=["store outside", "load outside", "no other", "input", "never", "partly", "name", "syntax", "shapes", "decorator", "renamed", "endless", "prints"],
 )  # fmt: skip
 def test_what_is_wrong_is_said_and_no_answer_with_it(scratch, changes, says, request):
-    if course_lib.MODE == "gpu" and request.node.callspec.id in (
-        "store outside",
-        "load outside",
-        "input",
-        "shapes",
-        "endless",
-    ):
-        pytest.skip(
-            "these are the interpreter's words; the compiler quotes the cell, and takes away a loop that does nothing"
-        )
+    if course_lib.MODE == "gpu" and request.node.callspec.id in ("store outside", "load outside", "input", "shapes", "endless"):
+        pytest.skip("these are the interpreter's words; the compiler quotes the cell, and takes away a loop that does nothing")
     told = check("98-mend", *changes)
     for part in says:
         assert part in told, told
@@ -321,13 +297,7 @@ def test_what_a_cell_printed_is_shown_when_it_failed(scratch):
 
 def test_an_answer_is_offered_after_the_second_failure_and_after_a_pass(scratch):
     wrong = step_cells.make_solved("98-mend").replace("x - mean, 0.0", "x, 0.0")
-    cells = (
-        step_cells.make_unsolved("98-mend"),
-        wrong,
-        step_cells.make_unsolved("98-mend"),
-        wrong,
-        step_cells.make_unsolved("98-mend"),
-    )
+    cells = (step_cells.make_unsolved("98-mend"), wrong, step_cells.make_unsolved("98-mend"), wrong, step_cells.make_unsolved("98-mend"))
     pages = [stepping.check_cell(STEPS["98-mend"], cell, {}).page for cell in cells]
     answer = "<details><summary>Show one answer</summary><pre>d = tl.where(mask, x - mean, 0.0)</pre></details>"
     assert [answer in page for page in pages] == [False, False, False, True, False]
@@ -367,9 +337,7 @@ def test_a_function_may_compute_in_another_dtype(scratch, step_id, change):
 
 
 def test_programs_that_overwrite_each_other_are_caught(scratch):
-    told = check(
-        "98-add", ("tl.atomic_add(total_ptr, tl.sum(x))", "tl.store(total_ptr, tl.load(total_ptr) + tl.sum(x))")
-    )
+    told = check("98-add", ("tl.atomic_add(total_ptr, tl.sum(x))", "tl.store(total_ptr, tl.load(total_ptr) + tl.sum(x))"))
     assert "not right yet" in told and "A race." in told and told.endswith(CAUSES["race"].question)
 
 
@@ -505,9 +473,7 @@ def test_a_cell_is_checked_as_it_runs(shell):
     assert shell(f"{solved}\n{step_cells.make_unsolved('98-block')}") == [mended, unset]
     assert shell(f"\n\n{block}\n") == ["✓ Step 98-block: passed"]
     assert shell('step("98-mend")') == ["! Step 98-mend: it does not run"]  # nothing above it, whatever ran before
-    assert shell(f"{step_cells.make_unsolved('98-block')}".replace("BLOCK", "block")) == [
-        "✗ Step 98-block: not right yet"
-    ]
+    assert shell(f"{step_cells.make_unsolved('98-block')}".replace("BLOCK", "block")) == ["✗ Step 98-block: not right yet"]
     assert shell(solved.rpartition("step(")[0]) == []
 
 
@@ -577,9 +543,7 @@ def copy_kernel(x_ptr, y_ptr, stride_x, stride_y, N, BLOCK: tl.constexpr):
              {"y_ptr": values / 3}, (2,), {"BLOCK": 4}),),
     )  # fmt: skip
     assert stepping.check_cell(task, cell, {}).passed
-    assert (
-        "writes outside its output" in stepping.check_cell(task, cell.replace(" / 3, mask=cols < N", " / 3"), {}).text
-    )
+    assert "writes outside its output" in stepping.check_cell(task, cell.replace(" / 3, mask=cols < N", " / 3"), {}).text
     assert not stepping.check_cell(task, cell.replace("row * stride_y", "row * N"), {}).passed
 
 
@@ -727,10 +691,6 @@ def run_value(wanted: Step, cell: str) -> dict:
     """What the cell of a step of kind "value" defines."""
     names: dict = {}
     if wanted.kind == "value":
-        body = [
-            node
-            for node in ast.parse(cell).body
-            if not (isinstance(node, ast.Expr) and isinstance(node.value, ast.Call))
-        ]
+        body = [node for node in ast.parse(cell).body if not (isinstance(node, ast.Expr) and isinstance(node.value, ast.Call))]
         exec(compile(ast.Module(body, []), "cell", "exec"), names)
     return names

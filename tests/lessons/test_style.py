@@ -14,12 +14,8 @@ from course_lib.lessons import style
 # severity 1.0, applied to linear RGB
 VISION = {
     "normal": np.eye(3),
-    "protanopia": np.array(
-        [[0.152286, 1.052583, -0.204868], [0.114503, 0.786281, 0.099216], [-0.003882, -0.048116, 1.051998]]
-    ),
-    "deuteranopia": np.array(
-        [[0.367322, 0.860646, -0.227968], [0.280085, 0.672501, 0.047413], [-0.011820, 0.042940, 0.968881]]
-    ),
+    "protanopia": np.array([[0.152286, 1.052583, -0.204868], [0.114503, 0.786281, 0.099216], [-0.003882, -0.048116, 1.051998]]),
+    "deuteranopia": np.array([[0.367322, 0.860646, -0.227968], [0.280085, 0.672501, 0.047413], [-0.011820, 0.042940, 0.968881]]),
 }
 
 
@@ -30,9 +26,7 @@ def _linear(colour: str) -> np.ndarray:
 
 def _lab(linear: np.ndarray) -> np.ndarray:
     """CIELAB of linear sRGB, white point D65."""
-    to_xyz = np.array(
-        [[0.4124564, 0.3575761, 0.1804375], [0.2126729, 0.7151522, 0.0721750], [0.0193339, 0.1191920, 0.9503041]]
-    )
+    to_xyz = np.array([[0.4124564, 0.3575761, 0.1804375], [0.2126729, 0.7151522, 0.0721750], [0.0193339, 0.1191920, 0.9503041]])
     t = to_xyz @ np.clip(linear, 0, 1) / np.array([0.95047, 1.0, 1.08883])
     f = np.where(t > 0.008856, np.cbrt(t), 7.787 * t + 16 / 116)
     return np.array([116 * f[1] - 16, 500 * (f[0] - f[1]), 200 * (f[1] - f[2])])
@@ -51,11 +45,7 @@ def test_the_simulation_itself_sees_what_a_deuteranope_does_not():
 @pytest.mark.parametrize("group", style.GROUPS)
 @pytest.mark.parametrize("vision", VISION)
 def test_colours_of_a_group_stay_apart(group, vision):
-    close = [
-        (a, b)
-        for a, b in combinations(style.GROUPS[group], 2)
-        if _distance(style.COLOURS[a], style.COLOURS[b], vision) < 10
-    ]
+    close = [(a, b) for a, b in combinations(style.GROUPS[group], 2) if _distance(style.COLOURS[a], style.COLOURS[b], vision) < 10]
     assert not close
 
 
@@ -74,9 +64,7 @@ def test_fills_of_a_group_survive_grey_print(group):
     same = [
         (a, b)
         for a, b in combinations(style.GROUPS[group], 2)
-        if abs(lightness(a) - lightness(b)) < 5
-        and style.HATCHES[a] == style.HATCHES[b]
-        and {a, b} not in NAMED_ON_THE_FILL
+        if abs(lightness(a) - lightness(b)) < 5 and style.HATCHES[a] == style.HATCHES[b] and {a, b} not in NAMED_ON_THE_FILL
     ]
     assert not same
 

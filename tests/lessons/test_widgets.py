@@ -47,11 +47,7 @@ def _notebook():
     output = nbformat.v4.new_output("execute_result", data=data, metadata=metadata, execution_count=1)
     notebook = nbformat.v4.new_notebook(cells=[nbformat.v4.new_code_cell("tiny()", outputs=[output])])
     notebook.metadata["widgets"] = {
-        "application/vnd.jupyter.widget-state+json": {
-            "state": {data[VIEW]["model_id"]: {}},
-            "version_major": 2,
-            "version_minor": 0,
-        }
+        "application/vnd.jupyter.widget-state+json": {"state": {data[VIEW]["model_id"]: {}}, "version_major": 2, "version_minor": 0}
     }
     return notebook, metadata["image/png"]["alt"]
 

@@ -94,9 +94,7 @@ def test_the_addition_before_layer_norm_is_the_two_steps_gradients_included(dtyp
     g, h = make((6, 20), dtype, 8, grad=False), make((6, 20), dtype, 9, grad=False)
     (y * g + total * h).sum().backward()
     (want * g + unfused * h).sum().backward()
-    for got, expected in zip(
-        [*(t.grad for t in ours), first.grad], [*(t.grad for t in theirs), other.grad], strict=True
-    ):
+    for got, expected in zip([*(t.grad for t in ours), first.grad], [*(t.grad for t in theirs), other.grad], strict=True):
         same(got, expected, dtype)
     assert functional.add_layer_norm(make((0, 4)), make((0, 4)), (4,))[0].shape == (0, 4)
 
@@ -181,9 +179,7 @@ def test_gradcheck_in_double():
     assert torch.autograd.gradcheck(lambda *a: functional.layer_norm(a[0], (6,), a[1], a[2]), (x, w, b), **fast)
     assert torch.autograd.gradcheck(lambda *a: functional.rms_norm(a[0], (6,), a[1], 1e-3), (x, w), **fast)
     assert torch.autograd.gradcheck(lambda *a: functional.add_rms_norm(a[0], a[1], (6,), a[2], 1e-3), (x, r, w), **fast)
-    assert torch.autograd.gradcheck(
-        lambda *a: functional.add_layer_norm(a[0], a[1], (6,), a[2], a[3]), (x, r, w, b), **fast
-    )
+    assert torch.autograd.gradcheck(lambda *a: functional.add_layer_norm(a[0], a[1], (6,), a[2], a[3]), (x, r, w, b), **fast)
 
 
 @pytest.mark.slow
@@ -286,9 +282,7 @@ def samples(name, dtype):
     from torch.testing._internal.common_methods_invocations import op_db
 
     (info,) = [op for op in op_db if op.name == f"nn.functional.{name}"]
-    return list(info.sample_inputs(DEVICE, dtype, requires_grad=True)), list(
-        info.error_inputs(DEVICE)
-    ) if info.error_inputs_func else []
+    return list(info.sample_inputs(DEVICE, dtype, requires_grad=True)), list(info.error_inputs(DEVICE)) if info.error_inputs_func else []
 
 
 @pytest.mark.slow
@@ -299,11 +293,7 @@ def test_pytorchs_own_samples(name, dtype):
     good, bad = samples(name, dtype)
     assert len(good) >= 6
     for sample in good:
-        tensors = [
-            t
-            for t in (sample.input, *sample.args, *sample.kwargs.values())
-            if isinstance(t, torch.Tensor) and t.requires_grad
-        ]
+        tensors = [t for t in (sample.input, *sample.args, *sample.kwargs.values()) if isinstance(t, torch.Tensor) and t.requires_grad]
         got, want = (getattr(module, name)(sample.input, *sample.args, **sample.kwargs) for module in (functional, F))
         same(got, want, dtype)
         if not want.requires_grad or want.numel() == 0:

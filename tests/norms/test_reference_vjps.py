@@ -62,16 +62,12 @@ numbers = st.floats(-50, 50, width=32)
 
 
 @settings(max_examples=60, deadline=None)
-@given(
-    data=st.data(), kind=st.sampled_from(list(VJPS)), a=st.floats(-4, 4), eps=st.sampled_from([1e-5, 1e-3, 0.1, 1.0])
-)
+@given(data=st.data(), kind=st.sampled_from(list(VJPS)), a=st.floats(-4, 4), eps=st.sampled_from([1e-5, 1e-3, 0.1, 1.0]))
 def test_linear_in_dy(data, kind, a, eps):
     shape = data.draw(st.tuples(st.integers(1, 4), st.integers(1, 9)))
     x, dy, other = (data.draw(arrays(np.float64, shape, elements=numbers)) for _ in range(3))
     w = data.draw(arrays(np.float64, shape[1], elements=numbers))
-    parts = zip(
-        VJPS[kind](dy, x, w, eps), VJPS[kind](other, x, w, eps), VJPS[kind](dy + a * other, x, w, eps), strict=True
-    )
+    parts = zip(VJPS[kind](dy, x, w, eps), VJPS[kind](other, x, w, eps), VJPS[kind](dy + a * other, x, w, eps), strict=True)
     for one, two, both in parts:
         np.testing.assert_allclose(both, one + a * two, rtol=1e-9, atol=1e-6 / eps)
 
@@ -110,9 +106,7 @@ def test_no_weight_is_a_weight_of_ones(kind):
 def test_halves_lists_and_tensors_are_taken_exactly():
     dy, x, w = case((2, 5), seed=5)
     dy, x, w = (torch.tensor(a).half() for a in (dy, x, w))
-    for one, two in zip(
-        reference.layer_norm_vjp(dy, x, w), reference.layer_norm_vjp(dy.tolist(), x.tolist(), w.tolist()), strict=True
-    ):
+    for one, two in zip(reference.layer_norm_vjp(dy, x, w), reference.layer_norm_vjp(dy.tolist(), x.tolist(), w.tolist()), strict=True):
         np.testing.assert_array_equal(one, two)
 
 

@@ -49,11 +49,7 @@ def test_every_algorithm_stays_within_its_bound(algorithm, order, dtype, n, rati
         got = statistics.compute(algorithm, x, DTYPES[dtype], order)
     largest = float(ml_dtypes.finfo(DTYPES[dtype]).max)
     x64 = x.astype(np.float64)
-    squared = (
-        (x64 - (x64[0] if algorithm == "shifted" else 0)) ** 2
-        if algorithm in ("one_pass", "shifted")
-        else (x64 - x64.mean()) ** 2
-    )
+    squared = (x64 - (x64[0] if algorithm == "shifted" else 0)) ** 2 if algorithm in ("one_pass", "shifted") else (x64 - x64.mean()) ** 2
     if true == 0 or 2 * squared.sum() > largest or 2 * np.abs(x64).sum() > largest or true < 1e-3:
         return  # the bounds hold where nothing over- or underflows
     kappa = float(condition_number(x64, x64[0] if algorithm == "shifted" else 0.0))
@@ -72,10 +68,7 @@ def test_long_rows_stay_within_the_bound_and_it_is_not_vacuous_for_two_pass(algo
 
 
 def test_the_measured_errors_of_the_sources():
-    one_pass = {
-        mean: error(statistics.compute("one_pass", rows(mean, 64)).var, rows(mean, 64)).max()
-        for mean in (10, 1000, 10000)
-    }
+    one_pass = {mean: error(statistics.compute("one_pass", rows(mean, 64)).var, rows(mean, 64)).max() for mean in (10, 1000, 10000)}
     assert 1e-5 < one_pass[10] < 1e-4 and 0.05 < one_pass[1000] < 0.5 and one_pass[10000] > 1
     assert (statistics.compute("one_pass", rows(10000, 64)).var < 0).any()
     for mean in (10, 1000, 10000):
@@ -99,11 +92,7 @@ def test_every_operation_is_rounded_once(dtype):
     x = np.array([1.1, 2.7, 3.3, -0.4, 5.9]).astype(DTYPES[dtype])
 
     def fl(value):
-        return (
-            Fraction(float(np.asarray(float(value)).astype(DTYPES[dtype])))
-            if dtype != "fp64"
-            else Fraction(float(value))
-        )
+        return Fraction(float(np.asarray(float(value)).astype(DTYPES[dtype]))) if dtype != "fp64" else Fraction(float(value))
 
     total = squares = Fraction(0)
     for value in (Fraction(float(v)) for v in x):
@@ -145,9 +134,7 @@ def test_naive_rounds_its_results_as_pytorch_does():
     typed = (deviation * deviation).mean(dim=1)
     got = statistics.naive(x.numpy(), np.float16)
     assert (got.mean == x.mean(dim=1).numpy()).all()
-    assert (
-        np.abs(got.var.astype(np.float64) - typed.double().numpy()).max() <= 2.0**-10 * 16
-    )  # one unit in the last place
+    assert np.abs(got.var.astype(np.float64) - typed.double().numpy()).max() <= 2.0**-10 * 16  # one unit in the last place
 
 
 @pytest.mark.parametrize("algorithm", ALGORITHMS)
@@ -172,10 +159,9 @@ def partials(draw):
     count = draw(st.integers(0, 60))
     if not count:
         return statistics.empty((), np.float32), np.zeros(0)
-    x = (
-        np.random.default_rng(draw(st.integers(0, 10**6))).standard_normal(count)
-        + draw(st.sampled_from([-50.0, 0.0, 300.0]))
-    ).astype(np.float32)
+    x = (np.random.default_rng(draw(st.integers(0, 10**6))).standard_normal(count) + draw(st.sampled_from([-50.0, 0.0, 300.0]))).astype(
+        np.float32
+    )
     return Partial(*(part[()] for part in statistics.merged(statistics.partials(x)))), x.astype(np.float64)
 
 
@@ -235,9 +221,7 @@ def test_condition_number_and_unit_roundoff():
     assert condition_number([1.0, 3.0]) == pytest.approx(np.sqrt(5)) and condition_number([-1.0, 1.0]) == 1
     assert condition_number([2.0, 2.0]) == np.inf and condition_number([0.0, 0.0]) == 1
     assert [unit_roundoff(dtype) for dtype in DTYPES.values()] == [2.0**-11, 2.0**-8, 2.0**-24, 2.0**-53]
-    assert (
-        statistics.gamma(2**24, 2.0**-24) == np.inf and bound("two_pass", 4096, 1.0, 2.0**-11, "sequential") == np.inf
-    )
+    assert statistics.gamma(2**24, 2.0**-24) == np.inf and bound("two_pass", 4096, 1.0, 2.0**-11, "sequential") == np.inf
 
 
 def test_bounds_have_the_slopes_of_the_table():

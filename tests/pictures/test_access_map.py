@@ -89,16 +89,10 @@ def test_the_passes_add_up_to_the_bytes_of_the_trace(M, N, block, spare, dtype, 
     state = norm_map(M, N, block, dtype, N + spare, resident)
     for name in ("x", "y", "w", "b", "mean", "rstd"):
         asked = sum(access.bytes for access in state.recording.accesses if access.tensor == name)
-        assert (
-            state.bytes(name) == asked == sum(size for (tensor, _), size in state.traffic().items() if tensor == name)
-        )
+        assert state.bytes(name) == asked == sum(size for (tensor, _), size in state.traffic().items() if tensor == name)
     assert state.bytes() == sum(access.bytes for access in state.recording.accesses) and outside(state) == 0
     grid = triton.cdiv(M, 2) if resident else M
-    assert (state.times("x", "read"), state.times("y", "write"), state.times("w", "read")) == (
-        1 if resident else 3,
-        1,
-        grid,
-    )
+    assert (state.times("x", "read"), state.times("y", "write"), state.times("w", "read")) == (1 if resident else 3, 1, grid)
     if not resident:
         size = M * N * torch.empty(0, dtype=dtype).element_size()
         assert [state.traffic()["x", Pass("read", n)] for n in (1, 2, 3)] == [size] * 3
@@ -108,9 +102,7 @@ def test_the_passes_add_up_to_the_bytes_of_the_trace(M, N, block, spare, dtype, 
 @given(n=st.integers(1, 30), sweeps=st.integers(0, 7), until=st.integers(0, 40))
 def test_the_bytes_so_far_grow_to_the_whole(n, sweeps, until):
     blocks = triton.cdiv(n, 8)
-    state = model(
-        record(sweeps_kernel, (1, blocks), (torch.ones(n), torch.zeros(1), n), {"BLOCK": 8, "SWEEPS": sweeps})
-    )
+    state = model(record(sweeps_kernel, (1, blocks), (torch.ones(n), torch.zeros(1), n), {"BLOCK": 8, "SWEEPS": sweeps}))
     assert state.bytes("x", "read") == 4 * n * sweeps and state.bytes("x", "write") == 4 * n
     assert state.bytes("count", "atomic") == 4 * blocks
     assert state.bytes(until=until) == sum(step.access.bytes for step in state.steps[:until])
@@ -162,18 +154,10 @@ def test_a_second_process_sees_the_same(launch):
     torch.manual_seed(0)
     given_here = arguments()
     here, apart = record(kernel, grid, given_here, constants), record(kernel, grid, given_here, constants, apart=True)
-    assert (
-        here.tensors == apart.tensors
-        and here.fault == apart.fault
-        and here.source == apart.source
-        and "second" in apart.apart
-    )
+    assert here.tensors == apart.tensors and here.fault == apart.fault and here.source == apart.source and "second" in apart.apart
 
     def plain(recording):
-        return [
-            (a.program, a.kind, a.tensor, a.masked, a.line, a.offsets.tolist() if a.tensor else a.bytes)
-            for a in recording.accesses
-        ]
+        return [(a.program, a.kind, a.tensor, a.masked, a.line, a.offsets.tolist() if a.tensor else a.bytes) for a in recording.accesses]
 
     assert plain(here) == plain(apart) and here.accesses
 
@@ -278,9 +262,7 @@ def test_a_page_carries_the_first_programs_and_the_one_that_was_stopped():
     assert many["count"] == 300 and [program for program, _ in many["programs"]] == list(range(len(many["programs"])))
     runs = sum(len(access[-1]) for _, accesses in many["programs"] for access in accesses)
     assert 1000 < runs <= 4000 and many["tensors"][0]["times"]["read"] == 3
-    stopped = make_data(
-        model(record(overrun_kernel, (900,), (torch.ones(8 * 900), torch.zeros(8 * 900 - 1)), {"BLOCK": 8}))
-    )
+    stopped = make_data(model(record(overrun_kernel, (900,), (torch.ones(8 * 900), torch.zeros(8 * 900 - 1)), {"BLOCK": 8})))
     assert stopped["stopped"] == 899 and stopped["programs"][-1][0] == 899
 
 
@@ -405,6 +387,4 @@ def test_a_file_is_run_again_on_a_button_and_a_failure_leaves_the_picture(monkey
         assert words in asking.said.value and asking.picture is before
 
 
-pytestmark = pytest.mark.skipif(
-    course_lib.MODE != "cpu", reason="this process compiles; lesson 07 under nbval runs the map there"
-)
+pytestmark = pytest.mark.skipif(course_lib.MODE != "cpu", reason="this process compiles; lesson 07 under nbval runs the map there")

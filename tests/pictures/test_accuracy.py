@@ -55,9 +55,7 @@ def test_the_rows_have_the_mean_and_spread_that_the_axis_says():
     for rows in module.ROWS:
         x = module.data(512, rows).astype(np.float64)
         ratio = (x.mean(axis=1) / x.std(axis=1)).reshape(len(module.RATIOS), module.SAMPLES)
-        assert np.all(
-            (ratio > 0.99 * np.array(module.RATIOS)[:, None]) & (ratio < 1.11 * np.array(module.RATIOS)[:, None])
-        )
+        assert np.all((ratio > 0.99 * np.array(module.RATIOS)[:, None]) & (ratio < 1.11 * np.array(module.RATIOS)[:, None]))
     far = (x[:, 0] - x.mean(axis=1)) / x.std(axis=1)
     assert np.all((far > 0.95 * 511**0.5) & (far <= 1.01 * 511**0.5))
 
@@ -81,17 +79,7 @@ def test_one_pass_loses_two_digits_a_decade_and_welford_one():
     assert errors["two_pass"][6] < 1e-6
 
 
-@pytest.mark.parametrize(
-    "wrong",
-    [
-        {"quantity": "std"},
-        {"n": 100},
-        {"block": 3},
-        {"rows": "odd"},
-        {"chosen": "naive"},
-        {"own": ["07a"]},
-    ],
-)
+@pytest.mark.parametrize("wrong", [{"quantity": "std"}, {"n": 100}, {"block": 3}, {"rows": "odd"}, {"chosen": "naive"}, {"own": ["07a"]}])
 def test_a_setting_that_there_is_not_is_refused(wrong):
     with pytest.raises(CourseError, match="accuracy knows"):
         module.model(**wrong)
@@ -166,9 +154,7 @@ def test_the_browser_has_the_models_numbers(exercises, show):
         for rows in module.ROWS:
             for chosen in module.ALGORITHMS:
                 want = module.model(quantity, 64, 256, rows, chosen, ("05b",))
-                seen = shown.call(
-                    "explain", shown.state | {"quantity": quantity, "rows": rows, "chosen": chosen, "ratio": AT_10000}
-                )
+                seen = shown.call("explain", shown.state | {"quantity": quantity, "rows": rows, "chosen": chosen, "ratio": AT_10000})
                 assert [curve["key"] for curve in seen["curves"]] == [curve.key for curve in want.curves]
                 for curve, right in zip(seen["curves"], want.curves, strict=True):
                     np.testing.assert_allclose(curve["errors"], right.errors, rtol=1e-4)
@@ -180,10 +166,7 @@ def test_the_browser_has_the_models_numbers(exercises, show):
 def test_a_hand_and_the_keys_move_the_mean_and_choose_a_bound(show):
     shown = show(accuracy(n=64).picture)
     shown.set(ratio=AT_10000)
-    assert (
-        shown.title == "One-pass has no digit left at mean/std = 10000"
-        and "cannot be off by more than" in shown.caption
-    )
+    assert shown.title == "One-pass has no digit left at mean/std = 10000" and "cannot be off by more than" in shown.caption
     shown.drag("ratio", dx=-600)
     assert shown.state["ratio"] == 0 and shown.title.endswith("every kernel keeps at least four digits")
     shown.grip("ratio").press("ArrowRight")

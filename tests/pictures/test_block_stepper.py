@@ -69,14 +69,7 @@ def test_unmasked_deviation_adds_exactly_pad_mean_squared_over_n(n, block, mean)
 def test_stepper_frames_tell_a_row_in_order():
     frames = steps(EXAMPLE, 4, "layer_norm")
     assert [frame.phase for frame in frames[:6]] == ["sum", "sum", "deviation", "deviation", "normalise", "normalise"]
-    assert [frame.rows[0].status for frame in frames[:6]] == [
-        "summing",
-        "summing",
-        "variance",
-        "variance",
-        "normalising",
-        "done",
-    ]
+    assert [frame.rows[0].status for frame in frames[:6]] == ["summing", "summing", "variance", "variance", "normalising", "done"]
     assert frames[0].rows[0].mean is None and frames[1].rows[0].mean == 0.5625
     assert frames[4].rows[0].y[3] is not None and frames[4].rows[0].y[4] is None
     assert frames[0].rows[1].status == "waiting"
@@ -112,15 +105,7 @@ def shown(show):
 def test_the_browser_walks_as_the_model_does(shown, kind):
     x = np.random.default_rng(3).normal(5, 2, (2, 11)).round(3)
     for block, masked, row in itertools.product((2, 4, 16), (True, False), (0, 1)):
-        changes = {
-            "kind": kind,
-            "typed": write_rows(x),
-            "n": 11,
-            "block": block,
-            "masked": masked,
-            "row": row,
-            "eps": 1e-3,
-        }
+        changes = {"kind": kind, "typed": write_rows(x), "n": 11, "block": block, "masked": masked, "row": row, "eps": 1e-3}
         told = shown.call("explain", shown.state | changes)["frames"]
         want = [frame for frame in steps(x, block, kind, 1e-3, mask_deviation=masked) if frame.row == row]
         blocks = [frame for frame in told if frame["start"] is not None]
@@ -210,14 +195,7 @@ def test_a_cell_has_one_rule_for_its_number(shown, value, words):
 
 def test_it_looks_right_everywhere(shown, record_property):
     example, large = write_rows(EXAMPLE), write_rows(np.random.default_rng(1).normal(1000, 400, (6, 16)).round(2))
-    settings = [
-        (example, 8, 4),
-        (example, 5, 16),
-        (write_rows(PAIR), 5, 4),
-        (large, 16, 2),
-        (large, 13, 16),
-        ("7", 1, 2),
-    ]
+    settings = [(example, 8, 4), (example, 5, 16), (write_rows(PAIR), 5, 4), (large, 16, 2), (large, 13, 16), ("7", 1, 2)]
     for width in (1280, 900, 400):
         shown.page.set_viewport_size({"width": width, "height": 800})
         for (typed, n, block), kind in itertools.product(settings, ("layer_norm", "rms_norm")):
@@ -267,14 +245,7 @@ def test_a_kernel_of_one_block_loads_once_and_cannot_be_changed(show):
 
 
 @pytest.mark.parametrize(
-    "wrong",
-    [
-        {"block": 4, "one_block": True},
-        {"block": 5},
-        {"x": np.zeros((7, 2))},
-        {"x": np.zeros((1, 17))},
-        {"kind": "group_norm"},
-    ],
+    "wrong", [{"block": 4, "one_block": True}, {"block": 5}, {"x": np.zeros((7, 2))}, {"x": np.zeros((1, 17))}, {"kind": "group_norm"}]
 )
 def test_wrong_arguments_are_refused_in_words(wrong):
     with pytest.raises(CourseError):

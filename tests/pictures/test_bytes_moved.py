@@ -38,14 +38,9 @@ def test_bytes_of_the_eager_chain(m, n):
 def test_the_browser_moves_the_same_bytes_in_the_time_that_they_take(show):
     shown = show(bytes_moved())
     for case, m, n, dtype, upcast in itertools.product(CASES, (1, 4096), (1, 32768), ITEMSIZE, (True, False)):
-        seen = shown.call(
-            "explain", START | {"kind": case, "m": m, "n": n, "dtype": dtype, "upcast": upcast, "bandwidth": 2500}
-        )
+        seen = shown.call("explain", START | {"kind": case, "m": m, "n": n, "dtype": dtype, "upcast": upcast, "bandwidth": 2500})
         want = model(case, m, n, dtype, upcast)
-        for way, launches, moved in (
-            ("separate", want.unfused, want.unfused_bytes),
-            ("fused", want.fused, want.fused_bytes),
-        ):
+        for way, launches, moved in (("separate", want.unfused, want.unfused_bytes), ("fused", want.fused, want.fused_bytes)):
             assert seen[way]["bytes"] == moved and seen[way]["us"] == pytest.approx(moved / 2.5e12 * 1e6)
             assert [launch["bytes"] for launch in seen[way]["launches"]] == [launch.bytes(m, n) for launch in launches]
             parts = [part for launch in seen[way]["launches"] for part in launch["parts"]]
@@ -61,10 +56,7 @@ def test_the_race_is_run_by_hand_and_by_keys(show):
     shown.grip("at").press("ArrowRight")
     assert shown.state["at"] == at + 1
     shown.set(at=36)
-    assert (
-        shown.title == "The fused kernel is there; the chain is at launch 2 of 2, which writes y"
-        and "✓ done" in shown.drawn
-    )
+    assert shown.title == "The fused kernel is there; the chain is at launch 2 of 2, which writes y" and "✓ done" in shown.drawn
     shown.set(at=END)
     assert shown.title == "Fusing add and rms_norm moves 0.80 of the bytes: 4 M N instead of 5 M N"
     shown.set(kind="eager")

@@ -30,8 +30,7 @@ def report(num_warps=4, registers=40, spill=0, **changes) -> CompileReport:
 
 def one_set(reports: dict[int, CompileReport | str]) -> dict:
     columns = [
-        {"warps": warps, "refused": made} if isinstance(made, str) else describe_report(made, warps)
-        for warps, made in reports.items()
+        {"warps": warps, "refused": made} if isinstance(made, str) else describe_report(made, warps) for warps, made in reports.items()
     ]
     source = [(11, 0, "def k(x):"), (12, 4, "y = tl.load(x)"), (13, 4, "tl.store(x, y)")]
     return {
@@ -71,9 +70,7 @@ def test_the_caption_names_the_limit_and_a_refusal(shown):
     assert "16 of 64 warps of a multiprocessor are resident; the limit is registers." in words
     assert "move 128 bits a thread, stores 32 and 128." in words
     free = one_set({w: report(w, 32, shared_bytes=0) for w in WARPS})
-    assert "64 of 64 warps of a multiprocessor are resident: every place is taken." in shown.call(
-        "makeCaption", free, 4
-    )
+    assert "64 of 64 warps of a multiprocessor are resident: every place is taken." in shown.call("makeCaption", free, 4)
     assert "No program fits" in shown.call("makeCaption", one_set({w: report(w, 128) for w in WARPS}), 32)
     refused = one_set({**{w: report(w) for w in WARPS}, 4: "ex.py, line 3: `v` is not defined."})
     assert shown.call("makeTitle", refused, 4) == "The compiler gives no kernel for 4 warps"
@@ -90,10 +87,7 @@ def test_the_limit_is_the_resource_with_least_room():
 
 def test_lines_lead_to_code():
     code = describe_report(report(), 4)["code"]
-    assert code[12] == [
-        (2, [("ld.global", 1), ("add.s32", 1)], ["ld.global %r1", "@%p1 add.s32 %r2"]),
-        (1, [("LDG", 1)], ["LDG"]),
-    ]
+    assert code[12] == [(2, [("ld.global", 1), ("add.s32", 1)], ["ld.global %r1", "@%p1 add.s32 %r2"]), (1, [("LDG", 1)], ["LDG"])]
     assert code[13][1] == (1, [("STG", 1)], ["STG"]) and 11 not in code
 
 
@@ -101,11 +95,7 @@ def test_lines_lead_to_code():
 
 
 def test_a_hand_and_the_keys_choose_a_column_and_a_line(show):
-    shown = show(
-        make_picture(
-            one_set({w: report(w, 90 - w, lines={12: Lines((2, 3), (1,)), 13: Lines((4,), (3,) * w)}) for w in WARPS})
-        )
-    )
+    shown = show(make_picture(one_set({w: report(w, 90 - w, lines={12: Lines((2, 3), (1,)), 13: Lines((4,), (3,) * w)}) for w in WARPS})))
     assert "4 warps, sm_90: 86 registers" in shown.caption and "PTX of line 12: 2 instructions" in shown.drawn
     shown.grip("warps-16").click()
     assert "16 warps, sm_90: 74 registers" in shown.caption
@@ -176,10 +166,7 @@ def test_each_kernel_is_compiled_once_and_the_one_before_stays_to_compare(monkey
     assert asking.error is None and len(stand_in.asked) == 3 * len(WARPS)
     sets = asking.picture.data["sets"]
     assert [made["block"] for made in sets] == [256, 128] and asking.picture.data["chosen"] == 1
-    assert (
-        "tensors of float32; BLOCK = 128" in asking.picture.alt
-        and "4: 32 registers, 0 bytes spilled" in asking.picture.alt
-    )
+    assert "tensors of float32; BLOCK = 128" in asking.picture.alt and "4: 32 registers, 0 bytes spilled" in asking.picture.alt
 
 
 def test_a_refusal_is_said_in_words_and_the_picture_before_stays(monkeypatch):
@@ -278,11 +265,7 @@ def test_the_numbers_are_the_compilers(monkeypatch, show, record_property):
     kinds = dict(made["columns"][0]["code"][line][1][1])
     listing = real.sass.splitlines()
     assert sum(many for kind, many in kinds.items() if "SHFL" in kind) == 7
-    assert (
-        made["columns"][0]["code"][line][1][0]
-        == len(real.lines[line].sass)
-        == len([listing[n - 1] for n in real.lines[line].sass])
-    )
+    assert made["columns"][0]["code"][line][1][0] == len(real.lines[line].sass) == len([listing[n - 1] for n in real.lines[line].sass])
     shown.grip(f"line-{line}").click()
     assert f"SASS of line {line}: {len(real.lines[line].sass)} instructions" in shown.drawn
     shown.shoot("compiled_kernel")

@@ -35,9 +35,7 @@ def test_the_browser_does_what_the_kernel_does(shown):
         {"n": n, "block": block, "masked": masked, "grid": grid}
         for n, block, masked, grid in itertools.product((1, 7, 8, 33, MAX_N), BLOCKS, (True, False), ("floor", "cdiv", "more"))
     ]  # fmt: skip
-    told = shown.page.evaluate(
-        "states => states.map(document.querySelector('[data-picture]').stage.made.explain)", states
-    )
+    told = shown.page.evaluate("states => states.map(document.querySelector('[data-picture]').stage.made.explain)", states)
     for state, seen in zip(states, told, strict=True):
         n, block = state["n"], state["block"]
         programs = {"floor": n // block, "cdiv": -(-n // block), "more": -(-n // block) + 1}[state["grid"]]
@@ -53,9 +51,7 @@ def test_a_lane_says_what_it_reads_and_writes(shown):
     assert "11 < 10 is false: the lane reads nothing and writes nothing" in shown.caption
     shown.page.get_by_label("mask = offsets < n").click()
     assert "reads what lies behind x, 88, and overwrites -1 behind y" in shown.caption
-    assert (
-        "Offsets 10 to 11 were overwritten" in shown.caption and "2 numbers of another tensor are gone" in shown.title
-    )
+    assert "Offsets 10 to 11 were overwritten" in shown.caption and "2 numbers of another tensor are gone" in shown.title
     shown.grip("at-12").click()
     assert "Offset 12 lies behind y, and no lane asks for it" in shown.caption
 

@@ -72,9 +72,7 @@ def shown(show, monkeypatch):
 
 
 def test_the_browser_computes_what_the_measurement_says(shown):
-    rows = {
-        (r["op"], r["provider"], r["N"]): r for kind in ("forward", "backward") for r in measurement.stored(kind).rows
-    }
+    rows = {(r["op"], r["provider"], r["N"]): r for kind in ("forward", "backward") for r in measurement.stored(kind).rows}
     for N in LENGTHS:
         for seen in shown.call("explain", {"n": N, "counted": "least"}):
             kernel = KERNELS[seen["key"]]
@@ -120,10 +118,7 @@ def test_it_looks_right_everywhere(show, monkeypatch, record_property):
     asked.ask()
     shown = show(asked.picture)
     states = [
-        {"n": n, "counted": c, "chosen": k}
-        for n in (256, 8192, 32768)
-        for c in ("least", "asked")
-        for k in ("own", "blocked", "locked")
+        {"n": n, "counted": c, "chosen": k} for n in (256, 8192, 32768) for c in ("least", "asked") for k in ("own", "blocked", "locked")
     ]
     shown.assert_clear(states)
     record_property("milliseconds", shown.measure_moves([{"n": n} for n in LENGTHS]))

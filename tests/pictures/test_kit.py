@@ -33,9 +33,7 @@ def test_a_script_fits_into_an_output(script: Path):
     assert "</" not in text and "<!--" not in text, "this would end the script element"
     imports = re.findall(r"^import .*?;\n", text, re.MULTILINE | re.DOTALL)
     assert "import" not in re.sub(r"//.*", "", output._read_script(script)), "an import must end its line with ;"
-    known = set(
-        re.findall(r"^export (?:const|function|class) (\w+)", (SCRIPTS[0].parents[1] / "kit/kit.js").read_text(), re.M)
-    )
+    known = set(re.findall(r"^export (?:const|function|class) (\w+)", (SCRIPTS[0].parents[1] / "kit/kit.js").read_text(), re.M))
     for line in imports:
         assert set(re.findall(r"\w+", line.partition("{")[2].partition("}")[0])) <= known
 
@@ -97,9 +95,7 @@ def test_it_follows_a_page_that_changes_its_theme(picture, show):
     shown = show(picture)
     host = shown.page.locator("[data-picture]")
     assert host.get_attribute("data-theme") == "light"
-    shown.page.evaluate(
-        "() => { document.body.style.background = '#111'; document.body.dataset.jpThemeLight = 'false'; }"
-    )
+    shown.page.evaluate("() => { document.body.style.background = '#111'; document.body.dataset.jpThemeLight = 'false'; }")
     shown.page.wait_for_function("document.querySelector('[data-picture]').dataset.theme === 'dark'")
     colour = shown.page.locator(".title").evaluate("e => getComputedStyle(e).color")
     assert min(map(int, re.findall(r"\d+", colour)[:3])) > 200
@@ -109,9 +105,7 @@ def test_a_picture_reads_its_width(picture, show):
     shown = show(picture)
     wide = shown.page.locator("svg.drawing").get_attribute("width")
     shown.page.set_viewport_size({"width": 420, "height": 800})
-    shown.page.wait_for_function(
-        "wide => document.querySelector('[data-picture]').stage.svg.getAttribute('width') !== wide", arg=wide
-    )
+    shown.page.wait_for_function("wide => document.querySelector('[data-picture]').stage.svg.getAttribute('width') !== wide", arg=wide)
     assert shown.overflow() <= 0
 
 
@@ -147,9 +141,7 @@ class TestAskingPicture:
 
     def test_while_python_works_it_says_so(self, asking, monkeypatch):
         seen = []
-        monkeypatch.setattr(
-            asking, "_make", lambda n: seen.append((asking.said.value, asking.button.disabled)) or asking.picture
-        )
+        monkeypatch.setattr(asking, "_make", lambda n: seen.append((asking.said.value, asking.button.disabled)) or asking.picture)
         asking.button.click()
         assert "at work" in seen[0][0] and seen[0][1]
 

@@ -12,23 +12,12 @@ from course_lib.lessons import loss_curves
 from course_lib.lessons.loss_curves import widget
 from course_lib.lessons.loss_curves.model import LIMITS, model
 
-RUNS = {
-    "right": [3.0, 2.0, 1.5, 1.25],
-    "near": [3.0, 2.0, 1.5 + 1e-6, 1.25 - 1e-5],
-    "far": [3.0, 2.5, 1.5, float("nan")],
-}
+RUNS = {"right": [3.0, 2.0, 1.5, 1.25], "near": [3.0, 2.0, 1.5 + 1e-6, 1.25 - 1e-5], "far": [3.0, 2.5, 1.5, float("nan")]}
 
 
 @pytest.mark.parametrize(
     ("run", "until", "limit", "parts"),
-    [
-        ("near", 4, 1e-3, None),
-        ("near", 4, 2e-6, 3),
-        ("near", 4, 1e-7, 2),
-        ("near", 2, 1e-7, None),
-        ("far", 4, 1e-3, 1),
-        ("far", 4, 1.0, 3),
-    ],
+    [("near", 4, 1e-3, None), ("near", 4, 2e-6, 3), ("near", 4, 1e-7, 2), ("near", 2, 1e-7, None), ("far", 4, 1e-3, 1), ("far", 4, 1.0, 3)],
 )
 def test_where_they_part(run, until, limit, parts):
     assert model(RUNS, run, until, limit).parts == parts
@@ -128,9 +117,7 @@ def test_it_looks_right_everywhere(shown, record_property):
     for width in (1280, 400):
         shown.page.set_viewport_size({"width": width, "height": 800})
         for run in list(make_training())[1:]:
-            for changes in (
-                {"limit": limit, "step": step, "smooth": limit < 1e-3} for limit in LIMITS[::3] for step in (0, 50, 99)
-            ):
+            for changes in ({"limit": limit, "step": step, "smooth": limit < 1e-3} for limit in LIMITS[::3] for step in (0, 50, 99)):
                 shown.set(run=run, **changes)
                 assert shown.list_overlaps() == [], (width, run, changes)
     shown.page.set_viewport_size({"width": 1280, "height": 800})

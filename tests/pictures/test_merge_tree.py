@@ -31,10 +31,7 @@ def test_every_node_is_what_numpy_rounds_in_that_dtype(show):
     for dtype, n, block, row in itertools.product(("fp32", "fp16"), (1, 3, 5, 8), BLOCKS, (*DATA, "random")):
         x = random.normal(3, 40, 8).round(3) if row == "random" else np.array(DATA[row])
         kind = {"fp32": np.float32, "fp16": np.float16}[dtype]
-        seen = shown.call(
-            "explain",
-            START | {"row": "x", "moved": {"row": "x", "x": x.tolist()}, "n": n, "parts": block, "dtype": dtype},
-        )
+        seen = shown.call("explain", START | {"row": "x", "moved": {"row": "x", "x": x.tolist()}, "n": n, "parts": block, "dtype": dtype})
         with np.errstate(over="ignore", invalid="ignore"):
             parts = statistics.partials(x[:n], kind, block)
         levels = math.ceil(math.log2(math.ceil(n / block)))
@@ -96,9 +93,7 @@ def test_a_far_mean_is_never_rounded_away(show):
 
 def test_the_words_say_what_happens(show):
     shown = show(merge_tree("two levels"))
-    assert shown.title == "Each block takes in its first number" and "not yet merged" in shown.grip(
-        "node-3-0"
-    ).get_attribute("aria-label")
+    assert shown.title == "Each block takes in its first number" and "not yet merged" in shown.grip("node-3-0").get_attribute("aria-label")
     shown.page.get_by_role("button", name="Step", exact=True).click()
     assert shown.title == "Merge x[0] with x[1]: their means are 0 apart"
     shown.grip("node-3-0").press("Enter")

@@ -42,9 +42,7 @@ settings_of = {
 
 @settings(max_examples=150, deadline=None)
 @given(**settings_of)
-def test_the_parts_add_up_and_the_rest_is_at_right_angles_to_both_directions(
-    kind, term, ratio, columns, weights, gradient
-):
+def test_the_parts_add_up_and_the_rest_is_at_right_angles_to_both_directions(kind, term, ratio, columns, weights, gradient):
     state = model(kind, term, ratio, columns, weights, gradient)
     scale = size(state.error) + size(state.wdy)
     np.testing.assert_allclose(state.along_one + state.along_xhat + state.rest, state.error, atol=1e-9 * scale)
@@ -107,11 +105,7 @@ def test_bf16_statistics_look_like_wrong_row_sums_far_from_0_and_like_lost_digit
 
 
 def test_a_gradient_of_ones_with_w_1_hides_all_but_c2():
-    seen = {
-        term: size(s.error) > s.noise
-        for term in TERMS["layer_norm"]
-        for s in [model("layer_norm", term, 3.0, 16, "ones", "ones")]
-    }
+    seen = {term: size(s.error) > s.noise for term in TERMS["layer_norm"] for s in [model("layer_norm", term, 3.0, 16, "ones", "ones")]}
     assert {term for term in ("c1", "c2", "rstd", "w") if seen[term]} == {"c2"}
     assert "does not see" in name_cause(model("layer_norm", "c1", 3.0, 16, "ones", "ones"))
 
@@ -155,9 +149,7 @@ def shown(show):
 
 
 def test_the_browser_takes_the_error_apart_as_the_model_does(shown):
-    for kind, term, ratio, columns, same in itertools.product(
-        KINDS, TERMS["layer_norm"], (0.0, 3.0, 100.0), (3, 16), ("random", "ones")
-    ):
+    for kind, term, ratio, columns, same in itertools.product(KINDS, TERMS["layer_norm"], (0.0, 3.0, 100.0), (3, 16), ("random", "ones")):
         changes = {"kind": kind, "term": term, "ratio": ratio, "columns": columns, "weights": same, "gradient": same}
         want = model(kind, term, ratio, columns, same, same)
         seen = shown.call("explain", START | changes)

@@ -40,11 +40,7 @@ def test_a_time_of_another_gpu_is_never_beside_the_learners():
 
 
 def test_the_browser_finds_who_is_first(shown):
-    rows = {
-        (r["op"], r["N"], r["provider"]): r["us"]
-        for kind in ("forward", "backward")
-        for r in measurement.stored(kind).rows
-    }
+    rows = {(r["op"], r["N"], r["provider"]): r["us"] for kind in ("forward", "backward") for r in measurement.stored(kind).rows}
     for op in OPERATIONS:
         for n in LENGTHS:
             seen = shown.call("explain", {"op": op, "n": n, "clock": "device"})

@@ -20,28 +20,10 @@ from course_lib.base.worker import WorkerCommand, WorkerTimeout
 from course_lib.catalog import texts
 from course_lib.lessons import pass_counter
 from course_lib.lessons.pass_counter import model as counting
-from course_lib.lessons.pass_counter.model import (
-    ALGORITHMS,
-    COLUMNS,
-    OWN,
-    ROWS,
-    _count_elsewhere,
-    count,
-    count_own,
-    run,
-)
+from course_lib.lessons.pass_counter.model import ALGORITHMS, COLUMNS, OWN, ROWS, _count_elsewhere, count, count_own, run
 
-interpreted = pytest.mark.skipif(
-    course_lib.MODE != "cpu", reason="this process compiles: it asks another for its counts"
-)
-PASSES = {
-    "copy": (1, 1),
-    "naive": (5, 3),
-    "one_pass": (2, 1),
-    "two_pass": (3, 1),
-    "welford": (2, 1),
-    "resident": (1, 1),
-}
+interpreted = pytest.mark.skipif(course_lib.MODE != "cpu", reason="this process compiles: it asks another for its counts")
+PASSES = {"copy": (1, 1), "naive": (5, 3), "one_pass": (2, 1), "two_pass": (3, 1), "welford": (2, 1), "resident": (1, 1)}
 OWN_PASSES = {"06a": (1, 0), "05a": (2, 0), "05b": (1, 0), "07a": (3, 1), "08a": (1, 1), "09a": (2, 2)}
 
 
@@ -122,9 +104,7 @@ module._count_elsewhere = None
 print(repr([first, *(module.count("naive", N) for N in {COLUMNS})]))
 """
     environment = os.environ | {"PYTHONPATH": str(paths.ROOT), "COURSE_DEVICE": "cpu"}
-    done = subprocess.run(
-        [sys.executable, "-c", program], env=environment, capture_output=True, text=True, timeout=120, check=False
-    )
+    done = subprocess.run([sys.executable, "-c", program], env=environment, capture_output=True, text=True, timeout=120, check=False)
     assert done.returncode == 0, done.stderr[-2000:]
     assert done.stdout.strip() == repr([count("two_pass", 100), *(count("naive", N) for N in COLUMNS)])
 
@@ -254,9 +234,7 @@ def test_it_looks_right_everywhere(show, record_property):
                         shown.set(m=m, n=n, bandwidth=bandwidth, algorithm=algorithm, at=m % 7)
                         assert shown.list_overlaps() == [] and shown.overflow() <= 0, shown.state
     shown.page.set_viewport_size({"width": 1280, "height": 800})
-    record_property(
-        "milliseconds", shown.measure_moves([{"algorithm": "naive", "n": 8192, "at": at} for at in range(0, 64, 5)])
-    )
+    record_property("milliseconds", shown.measure_moves([{"algorithm": "naive", "n": 8192, "at": at} for at in range(0, 64, 5)]))
 
 
 @pytest.mark.parametrize("wrong", [{"algorithm": "fast"}, {"M": 0}, {"N": 0}, {"dtype": "fp8"}])

@@ -83,15 +83,7 @@ def test_the_browser_takes_wdy_apart_as_the_reference_does(shown):
     for kind, eps, x_turn, x_mean, x_std, turn, mean in itertools.product(
         KINDS, (0.0, 1.0), (0, 200), (-1, 2), (0.1, 3), (15, 300), (-1, 0.5)
     ):
-        changes = {
-            "kind": kind,
-            "eps": eps,
-            "xTurn": x_turn,
-            "xMean": x_mean,
-            "xStd": x_std,
-            "turn": turn,
-            "mean": mean,
-        }
+        changes = {"kind": kind, "eps": eps, "xTurn": x_turn, "xMean": x_mean, "xStd": x_std, "turn": turn, "mean": mean}
         seen = shown.call("explain", START | changes)
         want = model(kind, row(x_turn, x_mean, x_std), push(turn, mean), eps)
         for name in ("x", "wdy", "xhat", "left", "dx", "again"):
@@ -150,11 +142,7 @@ def test_a_dragged_point_stays_under_the_hand(shown):
         dy = 0 if key == "xhat" else 12
         shown.drag(key, dx=8 if key != "xhat" else 0, dy=dy)
         end = shown.grip(key).bounding_box()
-        assert abs(end["x"] - start["x"] - (8 if key != "xhat" else 0)) < 5 and abs(end["y"] - start["y"] - dy) < 5, (
-            kind,
-            view,
-            key,
-        )
+        assert abs(end["x"] - start["x"] - (8 if key != "xhat" else 0)) < 5 and abs(end["y"] - start["y"] - dy) < 5, (kind, view, key)
 
 
 def test_it_looks_right_everywhere(shown, record_property):

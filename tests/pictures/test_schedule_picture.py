@@ -69,9 +69,7 @@ def arguments(M: int = 4, N: int = 3, GROUP: int = 2, dtype: torch.dtype = torch
 
 
 def runs(kind: str, seeds=range(6), *, M: int = 4, GROUP: int = 2, **options) -> list[Interleaving]:
-    return interleaved(
-        kernel, (M,), *arguments(M, GROUP=GROUP), GROUP=GROUP, KIND=kind, BLOCK=4, seeds=seeds, **options
-    )
+    return interleaved(kernel, (M,), *arguments(M, GROUP=GROUP), GROUP=GROUP, KIND=kind, BLOCK=4, seeds=seeds, **options)
 
 
 def replayed(run: Interleaving, name: str) -> np.ndarray:
@@ -115,9 +113,7 @@ def test_findings_point_at_their_operations():
         for race in run.races:
             one, other = run.operations[race.first], run.operations[race.second]
             assert race.first < race.second and one.program != other.program and "store" in (one.kind, other.kind)
-            assert {one.tensor, other.tensor} == {"buffer"} == {race.where.split("[")[0]} and set(one.elements) & set(
-                other.elements
-            )
+            assert {one.tensor, other.tensor} == {"buffer"} == {race.where.split("[")[0]} and set(one.elements) & set(other.elements)
     for run in runs("never"):
         assert run.deadlock and not run.races and not run.complete
         assert {program for program, _, _ in run.waits} | set(run.finished) == {0, 1, 2, 3}
@@ -130,9 +126,7 @@ def test_a_second_process_says_the_same():
     here, there = runs("early", range(3)), runs("early", range(3), apart=True)
     assert there[0].apart and not here[0].apart
     for one, other in zip(here, there, strict=True):
-        assert [_plain(operation) for operation in one.operations] == [
-            _plain(operation) for operation in other.operations
-        ]
+        assert [_plain(operation) for operation in one.operations] == [_plain(operation) for operation in other.operations]
         assert one.races == other.races and np.array_equal(one.result("buffer"), other.result("buffer"))
 
 
@@ -158,10 +152,7 @@ def test_an_unsolved_or_solved_file_is_run_apart():
     launch = (dy, x, *stats, *buffers, torch.zeros(2 * G, dtype=torch.int32), N, 1, N, N)
     for run in interleaved(source, (M,), *launch, GROUP=G, BLOCK=8, seeds=range(3)):
         assert run.apart and not run.findings
-        assert np.array_equal(run.result("dw_buffer"), [x[0] + x[2], x[1]]) and run.result("db_buffer").tolist() == [
-            [2.0] * N,
-            [1.0] * N,
-        ]
+        assert np.array_equal(run.result("dw_buffer"), [x[0] + x[2], x[1]]) and run.result("db_buffer").tolist() == [[2.0] * N, [1.0] * N]
     assert learners_file("12a")().name == "add_to_buffers_kernel"
 
 
@@ -190,9 +181,7 @@ def test_a_second_process_killed_at_work_is_named_and_its_server_replaced(moment
         memory = process.memory_info()
         return memory.rss - memory.shared
 
-    def kill_work() -> (
-        None
-    ):  # the last process of the chain runs the file, and is known by the memory that the file takes
+    def kill_work() -> None:  # the last process of the chain runs the file, and is known by the memory that the file takes
         wanted, until = count_own_bytes(process) + 100_000_000, time.monotonic() + 50
         while not (at_work := process.children(recursive=True)) or count_own_bytes(at_work[-1]) < wanted:
             assert time.monotonic() < until, "the file was not run"
@@ -234,9 +223,7 @@ def test_what_cannot_be_run_is_said_in_words():
     with pytest.raises(CourseError, match="a row for each of 8 programs"):
         schedule_explorer({"nine": launch("right", M=9)})
     with pytest.raises(CourseError, match="up to 64 elements"):
-        schedule_explorer(
-            {"wide": ScheduleLaunch(kernel, (4,), arguments(N=64), {"GROUP": 2, "KIND": "none", "BLOCK": 64})}
-        )
+        schedule_explorer({"wide": ScheduleLaunch(kernel, (4,), arguments(N=64), {"GROUP": 2, "KIND": "none", "BLOCK": 64})})
     with pytest.raises(CourseError, match="seeds from 0"):
         schedule_explorer({"right": launch("right")}, seed=-1)
     with pytest.raises(CourseError, match="no tensor `nothing`"):
@@ -277,22 +264,12 @@ def test_all_ends_are_found():
 
 
 def test_a_wait_that_gives_up_is_no_deadlock():
-    data = make_data(
-        ScheduleLaunch(counting_kernel, (2,), (torch.zeros(2, dtype=torch.int32),), {"tries": 3}), [0], [8]
-    )
+    data = make_data(ScheduleLaunch(counting_kernel, (2,), (torch.zeros(2, dtype=torch.int32),), {"tries": 3}), [0], [8])
     assert not data["deadlock"] and len(data["nodes"][0]) > 4
 
 
 def test_lines_are_shown_without_comments_and_docstring():
-    text = {
-        4: '    """A',
-        5: '    docstring"""',
-        6: "    x = 1  # a '#'",
-        7: "",
-        8: "    # only",
-        9: "        y = '#'",
-        10: "    z",
-    }
+    text = {4: '    """A', 5: '    docstring"""', 6: "    x = 1  # a '#'", 7: "", 8: "    # only", 9: "        y = '#'", 10: "    z"}
     assert list_code({3: "def f():", **text}, {3, 9}) == [(3, 0, "def f():"), (6, 4, "x = 1"), (9, 8, "y = '#'")]
     assert list_code(text, {6, 9}) == [(6, 0, "x = 1"), (9, 4, "y = '#'")]
 
@@ -418,9 +395,7 @@ def test_a_barrier_acts_between_the_threads_of_one_program(show):
 
 
 @triton.jit
-def kernel_with_flag(
-    part_ptr, buffer_ptr, lock_ptr, N, GROUP: tl.constexpr, BARRIER: tl.constexpr, BLOCK: tl.constexpr
-):
+def kernel_with_flag(part_ptr, buffer_ptr, lock_ptr, N, GROUP: tl.constexpr, BARRIER: tl.constexpr, BLOCK: tl.constexpr):
     row = tl.program_id(0)
     cols = tl.arange(0, BLOCK)
     mask = cols < N
@@ -460,22 +435,14 @@ def test_the_learners_file_is_run_on_a_button_and_a_failure_leaves_the_picture()
     buffers = torch.zeros(G, N), torch.zeros(G, N)
     stats = torch.zeros(M), torch.ones(M)
     given = (torch.ones(M, N), torch.ones(M, N), *stats, *buffers, torch.zeros(2 * G, dtype=torch.int32), N, 1, N, N)
-    own = ScheduleLaunch(
-        lambda: KernelSource(texts["now"], "add_to_buffers_kernel", "x.py"), (M,), given, {"GROUP": G, "BLOCK": 4}
-    )
+    own = ScheduleLaunch(lambda: KernelSource(texts["now"], "add_to_buffers_kernel", "x.py"), (M,), given, {"GROUP": G, "BLOCK": 4})
     asking = schedule_explorer({"right": launch("right"), "yours": own})
     assert isinstance(asking.picture, MovingPicture) and list(asking.picture.data["launches"]) == ["right"]
     asking.ask()
     assert asking.error is None and asking.picture.data["chosen"] == "yours"
     first = asking.picture
-    assert (
-        first.data["launches"]["yours"]["outcomes"] == [[2, 1, 2, 1]]
-        and not first.data["launches"]["yours"]["barriers"]
-    )
-    for text, words in (
-        ("def (", "not valid Python"),
-        (whole.replace("group = program % GROUP", "group = program + 50"), "was stopped"),
-    ):
+    assert first.data["launches"]["yours"]["outcomes"] == [[2, 1, 2, 1]] and not first.data["launches"]["yours"]["barriers"]
+    for text, words in (("def (", "not valid Python"), (whole.replace("group = program % GROUP", "group = program + 50"), "was stopped")):
         texts["now"] = text
         asking.ask()
         assert words in str(asking.error) and words in asking.said.value and asking.picture is first
@@ -487,9 +454,7 @@ def test_the_learners_file_is_run_on_a_button_and_a_failure_leaves_the_picture()
 @pytest.fixture(scope="module")
 def shared_rows():
     kernels = {"ticket": split_rows.by_ticket_kernel, "id": split_rows.by_program_id_kernel}
-    return schedule_explorer(
-        {name: split_rows.two_rows(of) for name, of in kernels.items()}, resident=split_rows.ROOM, seed=3
-    )
+    return schedule_explorer({name: split_rows.two_rows(of) for name, of in kernels.items()}, resident=split_rows.ROOM, seed=3)
 
 
 def test_who_waits_for_a_word_is_told_which(shared_rows, show):
@@ -518,9 +483,7 @@ def test_too_little_room_is_a_deadlock(shared_rows, show):
                 kept = list_shown(run)
                 shown.set(launch=name, room=room, seed=run.seed, at=len(kept), hand=None)
                 assert ("Deadlock" in shown.title) == bool(run.deadlock), (name, room, run.seed)
-    stuck = next(
-        run.seed for run in split_rows.run_two_rows(split_rows.by_program_id_kernel, 3, range(3, 23)) if run.deadlock
-    )
+    stuck = next(run.seed for run in split_rows.run_two_rows(split_rows.by_program_id_kernel, 3, range(3, 23)) if run.deadlock)
     shown.set(launch="id", room=3, seed=stuck, at=len(shared_rows.data["launches"]["id"]["orders"][20 + stuck - 3]))
     assert "cannot start: there is room for 3 programs at a time" in shown.caption
     shown.shoot("schedule-no-room")
@@ -556,12 +519,7 @@ def test_where_no_search_sees_all_states_a_reader_still_meets_known_ones(kernel)
 
 
 def test_programs_are_alike_only_where_nothing_tells_them_apart():
-    lines = (
-        "def kernel(x_ptr):",
-        "    place = tl.atomic_add(x_ptr, 1)",
-        "    for k in range(3):",
-        "        tl.load(x_ptr + k)",
-    )
+    lines = ("def kernel(x_ptr):", "    place = tl.atomic_add(x_ptr, 1)", "    for k in range(3):", "        tl.load(x_ptr + k)")
     assert not automaton.may_tell_programs_apart(dict(enumerate(lines)))
     for more in ("    tl.store(x_ptr, tl.program_id(0))", "    find_place(x_ptr)", "    helpers.find_place(x_ptr)"):
         assert automaton.may_tell_programs_apart(dict(enumerate((*lines, more)))), more

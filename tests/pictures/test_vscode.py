@@ -63,9 +63,7 @@ def open_outputs(browser):
         page.on("pageerror", lambda error: faults.append(str(error)))
         page.on("console", lambda said: faults.append(said.text) if said.type == "error" else None)
         (paper, ink) = ("#ffffff", "#111111") if theme == "light" else ("#1f1f1f", "#cccccc")
-        inside = _INSIDE.format(
-            policy=_POLICY, kind=f"vscode-{theme}", ink=ink, outputs=json.dumps(outputs).replace("</", "<\\/")
-        )
+        inside = _INSIDE.format(policy=_POLICY, kind=f"vscode-{theme}", ink=ink, outputs=json.dumps(outputs).replace("</", "<\\/"))
         page.set_content(_OUTSIDE.format(paper=paper, inside=html.escape(inside)))
         frame = page.frames[1]
         frame.wait_for_function(f"{_HOSTS}.every((host) => host.stage)")
@@ -95,9 +93,7 @@ def test_each_picture_of_a_lesson_moves(open_outputs, name):
         control.press("Enter" if control.evaluate("(e) => e.tagName") == "BUTTON" else "ArrowRight")
         if picture.evaluate("(host) => JSON.stringify(host.stage.state)") == before:
             control.press("ArrowLeft" if control.get_attribute("type") == "range" else "Space")
-        assert picture.evaluate("(host) => JSON.stringify(host.stage.state)") != before, picture.get_attribute(
-            "data-picture"
-        )
+        assert picture.evaluate("(host) => JSON.stringify(host.stage.state)") != before, picture.get_attribute("data-picture")
     assert faults == []
 
 

@@ -49,9 +49,7 @@ from course_lib.sandbox import isolation, jobs, servers
 from course_lib.sandbox.jobs import ResourceLimits
 from course_lib.sandbox.machine import ServerKind
 
-pytestmark = pytest.mark.skipif(
-    course_lib.MODE != "cpu", reason="the attacks are Python, which a compiled kernel is not"
-)
+pytestmark = pytest.mark.skipif(course_lib.MODE != "cpu", reason="the attacks are Python, which a compiled kernel is not")
 
 HERE = Path(__file__).parent.parent / "attacks"
 LIMIT = 1.5
@@ -169,13 +167,7 @@ def world(tmp_path, monkeypatch, sockets, left_by_others):
         "TCP": tcp.getsockname()[1], "UDP": udp.getsockname()[1], "ABSTRACT": f"course-attack-{os.getpid()}",
         "DOOR": tmp_path / "door", "SEGMENT": left_by_others[0], "MARK": "'BREA' 'CH'",
     }  # fmt: skip
-    precious = [
-        victim,
-        other,
-        progress.file(),
-        *paths.SOLUTIONS.glob("*.py"),
-        *(paths.ROOT / "course_lib").glob("*.py"),
-    ]
+    precious = [victim, other, progress.file(), *paths.SOLUTIONS.glob("*.py"), *(paths.ROOT / "course_lib").glob("*.py")]
     with door:
         yield World(
             {name: str(value) for name, value in names.items()},
@@ -200,9 +192,7 @@ def handed_in(attack: Attack, world: World, tmp_path: Path, text: str | None = N
 
 def after(world: World, tmp_path: Path) -> list[str]:
     """What an attack left behind, in words."""
-    traces = [
-        f"{file} changed" for file, before in world.untouched.items() if not file.exists() or look(file) != before
-    ]
+    traces = [f"{file} changed" for file, before in world.untouched.items() if not file.exists() or look(file) != before]
     traces += [f"{file} was left" for file in (tmp_path / "tmp").iterdir()]
     traces += [str(file) for file in (Path("/dev/shm", world.names["ABSTRACT"]),) if file.exists()]
     traces += [
@@ -355,13 +345,9 @@ def check_within_limits(attack: Attack, file: Path, tier: str, most_seconds: flo
 
 
 @pytest.mark.parametrize("attack", COMPILING, ids=lambda attack: attack.name)
-def test_a_kernel_reaches_nothing_while_it_is_compiled_though_the_check_lets_it_pass(
-    attack, world, tmp_path, short_limits
-):
+def test_a_kernel_reaches_nothing_while_it_is_compiled_though_the_check_lets_it_pass(attack, world, tmp_path, short_limits):
     file = handed_in(attack, world, tmp_path, in_a_kernel(named(attack, world)))
-    check_within_limits(
-        attack, file, check(catalog.get("01a"), paths.SOLUTIONS / "ex01a_layer_norm.py").tier, LIMIT + GRACE
-    )
+    check_within_limits(attack, file, check(catalog.get("01a"), paths.SOLUTIONS / "ex01a_layer_norm.py").tier, LIMIT + GRACE)
     assert after(world, tmp_path) == []
     and_the_compiler_still_refuses()
 
@@ -395,9 +381,7 @@ def test_a_report_of_the_explorer_is_confined(attack, world, tmp_path, short_lim
 
 @pytest.mark.parametrize("tier", TIERS)
 @pytest.mark.parametrize("attack", PICTURES, ids=lambda attack: attack.name)
-def test_what_is_interpreted_for_a_picture_is_confined(
-    attack, tier, best_tier, world, tmp_path, monkeypatch, short_limits
-):
+def test_what_is_interpreted_for_a_picture_is_confined(attack, tier, best_tier, world, tmp_path, monkeypatch, short_limits):
     skip_unless_here(tier, best_tier)
     monkeypatch.setattr(jobs, "BEST_TIER", tier)
 
@@ -433,9 +417,7 @@ def test_what_is_hard_to_read_is_said_to_be(attack, world, tmp_path):
 
 def test_there_are_enough_of_them(capsys):
     with capsys.disabled():
-        print(
-            f"\n{len(ATTACKS)} attacks handed in, {len(CONFINED)} without any check, under each tier that this machine has"
-        )
+        print(f"\n{len(ATTACKS)} attacks handed in, {len(CONFINED)} without any check, under each tier that this machine has")
     assert len(COMPILING) >= 60 and len(PICTURES) >= 40 and len(READING) >= 15
     assert len(CONFINED) >= 45 and {attack.exercise.kind for attack in CONFINED} >= {"kernel", "torch"}
     assert all(texts.read_solution(attack.exercise) for attack in FOUND)

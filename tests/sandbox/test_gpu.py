@@ -65,9 +65,7 @@ def test_what_is_run_beside_a_gpu_is_confined(attack: Attack, tier, best_tier, w
     if isolation.TIERS.index(tier) < isolation.TIERS.index(best_tier):
         pytest.skip(f"this machine's best isolation is: {best_tier}")
     if attack.name == "fork_bomb" and tier == isolation.LANDLOCK and os.geteuid() == 0:
-        pytest.skip(
-            "known to be open (docs/security.md): nothing but the server's look limits how many processes root starts"
-        )
+        pytest.skip("known to be open (docs/security.md): nothing but the server's look limits how many processes root starts")
     monkeypatch.setattr(jobs, "BEST_TIER", tier)
     text = handed_in(attack, world, tmp_path).read_text(encoding="utf-8") + CALL + SOLUTION
     file = tmp_path / f"{COPY.file}.py"

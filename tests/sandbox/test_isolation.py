@@ -41,9 +41,7 @@ SOLUTION = paths.SOLUTIONS / f"{EX.file}.py"
 SHORT = dataclasses.replace(ResourceLimits.for_mode("torch"), case=1.0, total=1.5)
 ATTACKS = Path(__file__).parent.parent / "attacks"
 
-pytestmark = pytest.mark.skipif(
-    course_lib.MODE != "cpu", reason="what a GPU's check permits is more, and told by test_attacks on a GPU"
-)
+pytestmark = pytest.mark.skipif(course_lib.MODE != "cpu", reason="what a GPU's check permits is more, and told by test_attacks on a GPU")
 
 
 def alone(code: str, **options) -> subprocess.CompletedProcess:
@@ -71,9 +69,7 @@ def past_the_list(monkeypatch, text: str, tmp_path: Path, limits: ResourceLimits
 
 def hostile(body: str) -> str:
     return (
-        "import os\nimport torch\n\n\ndef layer_norm(x, w, b, eps):\n"
-        + textwrap.indent(textwrap.dedent(body), "    ")
-        + "\n    return x\n"
+        "import os\nimport torch\n\n\ndef layer_norm(x, w, b, eps):\n" + textwrap.indent(textwrap.dedent(body), "    ") + "\n    return x\n"
     )
 
 
@@ -157,16 +153,11 @@ def test_the_probe_names_what_is_missing(patch, reason):
     run = f"import runpy\nsys.argv = ['server.py', {str(paths.ROOT)!r}, 'probe']\nrunpy.run_path({str(servers.SCRIPT)!r}, run_name='__main__')"
     facts = json.loads(alone(NO_NAMESPACES + patch + run).stdout)
     assert facts["tier"] == isolation.LIMITS
-    assert (
-        "unshare: Operation not permitted" in facts["why"][isolation.NAMESPACES]
-        and facts["why"][isolation.LANDLOCK] == reason
-    )
+    assert "unshare: Operation not permitted" in facts["why"][isolation.NAMESPACES] and facts["why"][isolation.LANDLOCK] == reason
 
 
 def test_a_reason_against_both_tiers_is_said_once():
-    (finding,) = examine_isolation(
-        {"tier": isolation.LIMITS, "why": dict.fromkeys(isolation.TIERS[:2], "Landlock is switched off")}
-    )
+    (finding,) = examine_isolation({"tier": isolation.LIMITS, "why": dict.fromkeys(isolation.TIERS[:2], "Landlock is switched off")})
     assert "(no Landlock: Landlock is switched off)" in finding.what
 
 
@@ -181,9 +172,7 @@ def test_a_machine_without_the_required_tier_runs_nothing(patch, required, reaso
     other_server(patch)
     asked = []
     monkeypatch.setattr(runner, "run", lambda *rest: asked.append(rest))
-    with pytest.raises(
-        EnvironmentFault, match=f"cannot shut a check in as well as was asked.*Nothing was run.*{reason}"
-    ):
+    with pytest.raises(EnvironmentFault, match=f"cannot shut a check in as well as was asked.*Nothing was run.*{reason}"):
         check(EX, SOLUTION, required_tier=required)
     assert not asked
 
@@ -261,11 +250,7 @@ def test_limits_only_confine_nobody(attack, monkeypatch, tmp_path):
 
 
 def test_a_hostile_submission_cannot_lower_the_tier_of_the_next_check(best, monkeypatch, tmp_path):
-    past_the_list(
-        monkeypatch,
-        "import os\nfor name in os.listdir():\n    os.unlink(name)\nos._exit(70)\n" + hostile("pass"),
-        tmp_path,
-    )
+    past_the_list(monkeypatch, "import os\nfor name in os.listdir():\n    os.unlink(name)\nos._exit(70)\n" + hostile("pass"), tmp_path)
     assert check(EX, SOLUTION).tier == best
 
 
@@ -276,9 +261,7 @@ def test_a_hostile_submission_cannot_lower_the_tier_of_the_next_check(best, monk
 def test_the_filter_refuses_each_call_on_its_list():
     numbers = {
         name: both[0]
-        for name, both in (
-            syscalls._EVERYWHERE | syscalls._NEVER_NEEDED | syscalls._OF_A_DRIVER | syscalls._WITHOUT_PROGRAMS
-        ).items()
+        for name, both in (syscalls._EVERYWHERE | syscalls._NEVER_NEEDED | syscalls._OF_A_DRIVER | syscalls._WITHOUT_PROGRAMS).items()
         if both[0] is not None
     }
     result = alone(f"""
@@ -402,10 +385,7 @@ def test_landlock_alone_keeps_files(kernel, tmp_path, best):
     """)
     )
     assert result.stdout.split() == ["refused"] * 9, result.stdout + result.stderr
-    assert (
-        sorted(path.name for path in tmp_path.iterdir()) == ["other", "own"]
-        and (tmp_path / "other").read_text() == "as it was"
-    )
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["other", "own"] and (tmp_path / "other").read_text() == "as it was"
 
 
 @pytest.mark.parametrize("abi", [1, 7])
@@ -513,9 +493,7 @@ def test_a_daemon_that_could_be_started_is_ended_all_the_same(tier, best, other_
     mark = f"{os.getpid()}_{isolation.TIERS.index(tier)}"
     verdict = past_the_list(monkeypatch, hostile(DAEMON.format(mark)), tmp_path)
     assert "BREACH" in verdict.printed, f"no daemon was started: {verdict.message}"
-    assert [
-        p.pid for p in psutil.process_iter(["cmdline"]) if f"course_daemon_{mark}" in " ".join(p.info["cmdline"] or ())
-    ] == []
+    assert [p.pid for p in psutil.process_iter(["cmdline"]) if f"course_daemon_{mark}" in " ".join(p.info["cmdline"] or ())] == []
 
 
 # ---- limits ------------------------------------------------------------------------------------------------------------
@@ -579,9 +557,7 @@ def test_a_server_killed_over_a_job_is_replaced_and_its_job_ends_with_it(monkeyp
     verdict = past_the_list(monkeypatch, hostile("while True: pass"), tmp_path)
     killer.join()
     assert (verdict.status, verdict.cause) == ("fail", "time_limit"), f"{verdict.message}\n{verdict.printed}"
-    assert below and not [
-        process for process in below if process.is_running() and process.status() != psutil.STATUS_ZOMBIE
-    ]
+    assert below and not [process for process in below if process.is_running() and process.status() != psutil.STATUS_ZOMBIE]
 
 
 def processes_of(pid: int) -> list[psutil.Process]:
@@ -614,12 +590,7 @@ def test_a_killed_checker_takes_server_and_job_along(moment, tmp_path):
         print("warm", flush=True)
         check(exercise, Path({str(file)!r}))
     """
-    environment = {
-        **os.environ,
-        "PYTHONPATH": str(paths.ROOT),
-        "TMPDIR": str(tmp_path),
-        "COURSE_STATE": str(tmp_path / "state"),
-    }
+    environment = {**os.environ, "PYTHONPATH": str(paths.ROOT), "TMPDIR": str(tmp_path), "COURSE_STATE": str(tmp_path / "state")}
     checker = subprocess.Popen([sys.executable, "-c", textwrap.dedent(code)], stdout=subprocess.PIPE, env=environment)
     assert checker.stdout.readline() == b"warm\n"
     time.sleep(moment)
@@ -722,9 +693,7 @@ def test_an_interrupted_check_leaves_nothing(monkeypatch, tmp_path):
 
     threading.Thread(target=interrupt).start()
     with pytest.raises(KeyboardInterrupt):
-        past_the_list(
-            monkeypatch, hostile("while True: pass"), tmp_path, dataclasses.replace(SHORT, case=20.0, total=20.0)
-        )
+        past_the_list(monkeypatch, hostile("while True: pass"), tmp_path, dataclasses.replace(SHORT, case=20.0, total=20.0))
     with contextlib.suppress(psutil.NoSuchProcess):
         assert psutil.Process(pid).status() == psutil.STATUS_ZOMBIE
     assert check(EX, SOLUTION).passed

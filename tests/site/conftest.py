@@ -43,9 +43,7 @@ class Opened:
     """A page of the site, opened from its folder, and what went wrong with it."""
 
     def __init__(self, browser: Any, file: Path, anchor: str = "", width: int = 1280, *, touch: bool = False) -> None:
-        self.page = browser.new_page(
-            viewport={"width": width, "height": 900}, color_scheme="light", has_touch=touch, is_mobile=touch
-        )
+        self.page = browser.new_page(viewport={"width": width, "height": 900}, color_scheme="light", has_touch=touch, is_mobile=touch)
         self.faults: list[str] = []
         self.page.on("pageerror", lambda error: self.faults.append(str(error)))
         self.page.on("console", lambda said: self.faults.append(said.text) if said.type == "error" else None)

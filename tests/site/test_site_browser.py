@@ -70,13 +70,8 @@ def test_a_page_opens_and_nothing_is_too_wide(open_page, name):
 
 def test_the_check_of_widths_finds_what_is_too_wide(open_page):
     opened = open_page(GUIDES[0], width=400)
-    for markup in (
-        "<p style='width: 500px'>wide</p>",
-        "<p><code style='white-space: pre'>" + "w" * 200 + "</code></p>",
-    ):
-        opened.page.evaluate(
-            "(markup) => document.querySelector('article').insertAdjacentHTML('beforeend', markup)", markup
-        )
+    for markup in ("<p style='width: 500px'>wide</p>", "<p><code style='white-space: pre'>" + "w" * 200 + "</code></p>"):
+        opened.page.evaluate("(markup) => document.querySelector('article').insertAdjacentHTML('beforeend', markup)", markup)
         assert opened.page.evaluate(_TOO_WIDE) != []
         opened.page.evaluate("document.querySelector('article').lastElementChild.remove()")
 
@@ -131,9 +126,7 @@ def test_code_that_goes_on_beyond_the_edge_shows_a_shadow_there(open_page):
     opened = open_page("notebooks/00_start_here.html", width=400)
     code = opened.page.locator(".cell_input pre").nth(1)
     assert code.evaluate("(pre) => pre.scrollWidth > pre.clientWidth + 8")
-    assert (
-        code.evaluate("(pre) => getComputedStyle(pre).backgroundAttachment") == "local, local, scroll, scroll, scroll"
-    )
+    assert code.evaluate("(pre) => getComputedStyle(pre).backgroundAttachment") == "local, local, scroll, scroll, scroll"
     dark = """async (pre) => {
       const image = getComputedStyle(pre).backgroundImage; document.body.dataset.theme = 'dark';
       return [image, getComputedStyle(pre).backgroundImage]; }"""
@@ -150,9 +143,7 @@ def test_each_picture_answers_to_a_key_or_a_click(open_page, name):
         picture = pictures.nth(number)
         before = picture.evaluate("(host) => JSON.stringify(host.stage.state)")
         _move(picture)
-        assert picture.evaluate("(host) => JSON.stringify(host.stage.state)") != before, picture.get_attribute(
-            "data-picture"
-        )
+        assert picture.evaluate("(host) => JSON.stringify(host.stage.state)") != before, picture.get_attribute("data-picture")
     assert opened.faults == []
 
 
@@ -180,10 +171,7 @@ def test_pictures_and_boxes_follow_light_and_dark(open_page):
     for theme in ("light", "dark"):
         opened.set_theme(theme)
         assert picture.get_attribute("data-theme") == theme
-        seen[theme] = [
-            box.evaluate("(e) => getComputedStyle(e).backgroundColor"),
-            image.evaluate("(e) => getComputedStyle(e).filter"),
-        ]
+        seen[theme] = [box.evaluate("(e) => getComputedStyle(e).backgroundColor"), image.evaluate("(e) => getComputedStyle(e).filter")]
     assert seen["light"][0] != seen["dark"][0] and seen["light"][1] == "none" != seen["dark"][1]
     opened.page.evaluate("document.body.dataset.theme = 'auto'")
     opened.page.emulate_media(color_scheme="light")
@@ -195,27 +183,18 @@ def test_pictures_and_boxes_follow_light_and_dark(open_page):
 
 
 # every kind of page: the first, a lesson with pictures and formulas, tables, folds, a form
-@pytest.mark.parametrize(
-    "name", ["index.html", "search.html", "notebooks/03_large_means.html", "docs/cpu-mode.html", "docs/verdicts.html"]
-)
+@pytest.mark.parametrize("name", ["index.html", "search.html", "notebooks/03_large_means.html", "docs/cpu-mode.html", "docs/verdicts.html"])
 def test_axe_finds_no_serious_fault(open_page, name):
     opened = open_page(name)
     # of 150 verdicts five: they are all alike, and axe takes its time
-    opened.page.evaluate(
-        "document.querySelectorAll('.fold.verdict').forEach((fold, number) => { if (number > 4) fold.remove(); })"
-    )
+    opened.page.evaluate("document.querySelectorAll('.fold.verdict').forEach((fold, number) => { if (number > 4) fold.remove(); })")
     opened.open_folds()
     opened.page.evaluate(AXE)
     found = opened.page.evaluate("axe.run({ preload: false, resultTypes: ['violations'] })")["violations"]
     opened.set_theme("dark")
-    found += opened.page.evaluate(
-        "axe.run({ preload: false, runOnly: ['color-contrast'], resultTypes: ['violations'] })"
-    )["violations"]
+    found += opened.page.evaluate("axe.run({ preload: false, runOnly: ['color-contrast'], resultTypes: ['violations'] })")["violations"]
     told = [
-        f"{fault['id']}: {node['html'][:200]}"
-        for fault in found
-        if fault["impact"] in ("serious", "critical")
-        for node in fault["nodes"]
+        f"{fault['id']}: {node['html'][:200]}" for fault in found if fault["impact"] in ("serious", "critical") for node in fault["nodes"]
     ]
     assert told == []
 
@@ -228,11 +207,7 @@ def test_axe_finds_no_serious_fault(open_page, name):
         ("03-spacing", "1/0", "You predicted 1/0."),
         ("03-spacing", "2", "You predicted 2. A surprise."),
         ("03-spacing", "a lot", "You predicted a lot."),
-        (
-            "03-ten-thousand",
-            ["anything, some of them below zero"],
-            "You predicted anything, some of them below zero. As it is.",
-        ),
+        ("03-ten-thousand", ["anything, some of them below zero"], "You predicted anything, some of them below zero. As it is."),
         ("02-table", ["44.25", "50.00"], "You predicted 44.25, 50.00. As it is."),
         ("02-table", ["21.75"], "You predicted 21.75. A surprise."),
     ],
@@ -255,9 +230,7 @@ def test_the_fold_says_what_was_predicted(open_page, prediction_id, said, told):
 def test_a_fold_that_is_opened_without_a_prediction_says_nothing_of_one(open_page):
     opened = open_page("notebooks/03_large_means.html")
     opened.open_folds()
-    assert opened.page.locator(".said").count() and not any(
-        line.is_visible() for line in opened.page.locator(".said").all()
-    )
+    assert opened.page.locator(".said").count() and not any(line.is_visible() for line in opened.page.locator(".said").all())
 
 
 def test_a_link_to_a_cause_opens_its_verdict(open_page):
@@ -303,15 +276,11 @@ def test_the_site_is_whole(site):
         for link in page.links + page.loaded:
             parts = urlsplit(link)
             if parts.scheme in ("http", "https", "mailto", "data"):
-                wrong += (
-                    [f"{file.name} loads {link}"] if link in page.loaded and parts.scheme.startswith("http") else []
-                )
+                wrong += [f"{file.name} loads {link}"] if link in page.loaded and parts.scheme.startswith("http") else []
                 continue
             target = (file.parent / unquote(parts.path)).resolve() if parts.path else file
             target = target / "index.html" if target.is_dir() else target
-            if not target.is_file() or (
-                parts.fragment and target in read and unquote(parts.fragment) not in read[target].ids
-            ):
+            if not target.is_file() or (parts.fragment and target in read and unquote(parts.fragment) not in read[target].ids):
                 wrong.append(f"{file.relative_to(site)} links to {link}")
     assert wrong == []
 
@@ -330,10 +299,7 @@ def test_a_published_site_says_what_it_is_and_where(tmp_path):
     # in a process of its own: Sphinx forks, and a fork would hold the browser's pipes
     command = [sys.executable, "-m", "course_lib.authoring.site", "00", "03", "--out", str(tmp_path / "site")]
     repository = "https://github.com/example/norms"
-    environment = os.environ | {
-        "COURSE_SITE_ADDRESS": "https://example.org/norms",
-        "COURSE_SITE_REPOSITORY": repository,
-    }
+    environment = os.environ | {"COURSE_SITE_ADDRESS": "https://example.org/norms", "COURSE_SITE_REPOSITORY": repository}
     built = subprocess.run(command, cwd=paths.ROOT, env=environment, capture_output=True, text=True, check=False)
     assert built.returncode == 0, built.stdout + built.stderr
     page = (tmp_path / "site" / "notebooks" / "00_start_here.html").read_text(encoding="utf-8")

@@ -83,9 +83,7 @@ def test_what_a_lesson_printed_and_drew_is_on_its_page(file):
 
 def test_outputs_of_other_code_are_refused(tmp_path):
     other = nbformat.read(NOTEBOOKS[0], as_version=4)
-    next(
-        cell for cell in other.cells if ANSWER in cell.metadata.get("tags", []) and cell.cell_type == "code"
-    ).source = "1"
+    next(cell for cell in other.cells if ANSWER in cell.metadata.get("tags", []) and cell.cell_type == "code").source = "1"
     nbformat.write(other, tmp_path / NOTEBOOKS[0].name)
     with pytest.raises(CourseError, match="outputs of other code"):
         read_with_answers(tmp_path / NOTEBOOKS[0].name)
@@ -176,9 +174,7 @@ def test_a_lesson_without_its_minutes_is_refused():
 
 
 def test_a_lesson_that_the_readme_does_not_have_is_told_by_its_first_sentences():
-    assert (
-        lessons.read_lesson(make_notebook(), "99_nothing", README).about == "It is here. In this lesson you look at it."
-    )
+    assert lessons.read_lesson(make_notebook(), "99_nothing", README).about == "It is here. In this lesson you look at it."
     row = "| [99 nothing](notebooks/99_nothing.ipynb): what is not there | 5 | nothing |"
     assert lessons.read_lesson(make_notebook(), "99_nothing", row).about == "What is not there."
 
@@ -226,9 +222,7 @@ def test_a_lesson_runs_here_where_the_site_is_built_with_a_tab():
         page = lessons.make_page(make_notebook(), name, source)
         return re.findall(r'href="([^"]*tab/lab/[^"]*)"', "".join(cell.source for cell in page.cells))
 
-    assert list_links("03_large_means", Source(tab_bytes=23_000_000)) == [
-        "../tab/lab/index.html?path=notebooks/03_large_means.ipynb"
-    ]
+    assert list_links("03_large_means", Source(tab_bytes=23_000_000)) == ["../tab/lab/index.html?path=notebooks/03_large_means.ipynb"]
     assert list_links("14_a_norm_that_trains", Source(tab_bytes=23_000_000)) == list_links("03_large_means", HERE) == []
 
 
@@ -269,9 +263,7 @@ def test_each_verdict_is_folded_under_its_exercise():
     page = guides.write_verdicts(text)
     assert page.count("<details ") == page.count("</details>") == text.count(", mutant `")
     exercises = re.findall(r"^## (\d\d[a-z]) ", page, re.MULTILINE)
-    assert exercises == sorted(exercises) and set(exercises) == set(
-        re.findall(r"^Exercise (\w+), mutant", text, re.MULTILINE)
-    )
+    assert exercises == sorted(exercises) and set(exercises) == set(re.findall(r"^Exercise (\w+), mutant", text, re.MULTILINE))
     for cause in re.findall(r"^## (\w+): ", text, re.MULTILINE):
         assert page.count(f'id="cause-{cause}"') == page.count(f'href="#cause-{cause}"') == 1
 

@@ -32,10 +32,7 @@ def find_pyodide() -> Path:
 
 
 class _Quiet(http.server.SimpleHTTPRequestHandler):
-    extensions_map = http.server.SimpleHTTPRequestHandler.extensions_map | {
-        ".wasm": "application/wasm",
-        ".mjs": "text/javascript",
-    }
+    extensions_map = http.server.SimpleHTTPRequestHandler.extensions_map | {".wasm": "application/wasm", ".mjs": "text/javascript"}
 
     def log_message(self, *arguments: Any) -> None:
         pass

@@ -13,9 +13,7 @@ from course_lib.base import paths
 from course_lib.grading.check import check
 
 # Kinds of exercises that a tab cannot check, and 15b, which asks the compiler.
-LEFT_OUT = {
-    exercise.id for exercise in catalog.exercises().values() if exercise.kind in ("torch", "autograd", "tests")
-} | {"15b"}
+LEFT_OUT = {exercise.id for exercise in catalog.exercises().values() if exercise.kind in ("torch", "autograd", "tests")} | {"15b"}
 CHECKED = [exercise for exercise in catalog.exercises().values() if exercise.id not in LEFT_OUT]
 
 _START = """
@@ -115,10 +113,7 @@ def test_a_wrong_solution_has_the_same_verdict(exercise, tab, tmp_path):
         text = mutants.make_text(exercise, entry)
         file = tmp_path / f"{exercise.file}.py"
         file.write_text(text, encoding="utf-8")
-        here, there = (
-            check(exercise, file, mode="cpu" if exercise.kind == "kernel" else None).as_dict(),
-            tab.check(exercise, text),
-        )
+        here, there = (check(exercise, file, mode="cpu" if exercise.kind == "kernel" else None).as_dict(), tab.check(exercise, text))
         if "bf16" in json.dumps(here):
             assert (here["status"], here["cause"]) == (there["status"], there["cause"]), entry["id"]
         else:
@@ -155,9 +150,7 @@ def test_a_check_runs_in_a_worker_where_the_browser_can_wait_for_one(call, tab):
 @WAYS
 @pytest.mark.timeout(180)
 def test_an_endless_loop_is_ended(call, tab):
-    verdict = tab.check(
-        catalog.get("00a"), add_before_the_store("while program >= 0:\n        program = program * 1"), call
-    )
+    verdict = tab.check(catalog.get("00a"), add_before_the_store("while program >= 0:\n        program = program * 1"), call)
     assert verdict["status"] == "fail" and verdict["cause"] == "time_limit", verdict
     assert tab.check(catalog.get("00a"), read_solution(catalog.get("00a")), call)["status"] == "pass"
 

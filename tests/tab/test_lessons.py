@@ -58,9 +58,7 @@ class Lesson:
         self.hosts: set[str] = set()
         self.asked: set[str] = set()
         page.on("request", lambda request: self.hosts.add("/".join(request.url.removeprefix("blob:").split("/")[:3])))
-        page.context.on(
-            "request", lambda request: self.asked.add(request.url.removeprefix(f"{site}/").partition("?")[0])
-        )
+        page.context.on("request", lambda request: self.asked.add(request.url.removeprefix(f"{site}/").partition("?")[0]))
         page.set_default_timeout(_PATIENCE)
 
     def open(self) -> None:

@@ -31,9 +31,7 @@ def blocks(draw, dtypes=DTYPES):
     rng = np.random.default_rng(draw(st.integers(0, 2**32)))
     memory = rng.integers(0, 256, 256, dtype=np.uint8)
     offsets = rng.integers(0, 16, count) * dtype.itemsize + (draw(st.integers(0, 3)) if draw(st.booleans()) else 0)
-    mask = (rng.random(count) < draw(st.sampled_from([0.0, 0.5, 1.0]))).astype(
-        draw(st.sampled_from([bool, np.int8, np.int32]))
-    )
+    mask = (rng.random(count) < draw(st.sampled_from([0.0, 0.5, 1.0]))).astype(draw(st.sampled_from([bool, np.int8, np.int32])))
     values = rng.integers(0, 256, count * dtype.itemsize, dtype=np.uint8).view(dtype)
     return memory, offsets.reshape(shape), mask.reshape(shape), values.reshape(shape), dtype
 
@@ -84,8 +82,7 @@ def test_atomics(name, dtypes):
         mine, theirs = apply(standin.interpreter, update, memory, offsets), apply(native, update, memory, offsets)
         assert mine[0] == theirs[0]
         before = [
-            np.frombuffer(returned[2] if returned else b"", dtype).reshape(offsets.shape)[live].tobytes()
-            for _, returned in (mine, theirs)
+            np.frombuffer(returned[2] if returned else b"", dtype).reshape(offsets.shape)[live].tobytes() for _, returned in (mine, theirs)
         ]
         assert before[0] == before[1]
 
@@ -112,10 +109,7 @@ def test_the_enums_have_the_names_that_triton_prints():
 
 @pytest.mark.parametrize("value", [0, 1, 16, 2**31 - 1, 2**31, -(2**31), -(2**31) - 1, 2**63 - 1, 2**63, True, 0.5])
 def test_arguments_have_the_type_that_triton_gives_them(value):
-    assert (
-        standin.native_specialize_impl(None, value)[0]
-        == native_specialize_impl(BaseBackend, value, False, False, False)[0]
-    )
+    assert standin.native_specialize_impl(None, value)[0] == native_specialize_impl(BaseBackend, value, False, False, False)[0]
 
 
 def test_an_argument_without_a_type_is_refused():

@@ -30,9 +30,7 @@ def run(*command: str, folder: Path) -> str:
         "MPLBACKEND": "agg",
         "PYTHONPATH": os.pathsep.join([str(STANDINS), str(paths.ROOT)]),
     }
-    done = subprocess.run(
-        [sys.executable, *command], cwd=folder, env=environment, capture_output=True, text=True, check=False
-    )
+    done = subprocess.run([sys.executable, *command], cwd=folder, env=environment, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stdout[-3000:] + done.stderr[-3000:]
     return done.stdout
 
@@ -59,22 +57,16 @@ for name in names:
 @pytest.mark.parametrize("source", LESSONS, ids=lambda path: path.stem)
 def test_the_cells_of_a_lesson_print_what_they_print_with_pytorch(source, tmp_path):
     notebook = find_notebook(source)
-    ran = json.loads(
-        run(str(Path(__file__).with_name("run_lesson.py")), str(notebook), folder=tmp_path).splitlines()[-1]
-    )
+    ran = json.loads(run(str(Path(__file__).with_name("run_lesson.py")), str(notebook), folder=tmp_path).splitlines()[-1])
     cells = [cell for cell in json.loads(notebook.read_text(encoding="utf-8"))["cells"] if cell["cell_type"] == "code"]
     refused = [cell["error"] for cell in ran if cell["error"]]
     wanted = REFUSED.get(source.stem[:2])
     assert refused == (
-        [f"NeedsPyTorch: {wanted} needs PyTorch, which a browser tab does not have: open this lesson on your machine."]
-        if wanted
-        else []
+        [f"NeedsPyTorch: {wanted} needs PyTorch, which a browser tab does not have: open this lesson on your machine."] if wanted else []
     )
     compared = [
         (cell["printed"], stored_text(of_notebook))
-        for cell, of_notebook in zip(
-            ran[1:], cells[1:], strict=True
-        )  # the first cell says which mode was chosen, in a notebook alone
+        for cell, of_notebook in zip(ran[1:], cells[1:], strict=True)  # the first cell says which mode was chosen, in a notebook alone
         if stored_text(of_notebook) and not cell["error"]
     ]
     assert [re.sub(r"\s+$", "", printed) for printed, _ in compared] == [stored.rstrip() for _, stored in compared]

@@ -11,10 +11,7 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
-from hypothesis import (
-    given,
-    settings,
-)  # derandomized: PyTorch's own last bits depend on sizes in ways that no rule here follows
+from hypothesis import given, settings  # derandomized: PyTorch's own last bits depend on sizes in ways that no rule here follows
 from hypothesis import strategies as st
 
 from course_lib.base import paths
@@ -24,9 +21,7 @@ _FOLDER = paths.ROOT / "course_lib" / "tab" / "standins" / "torch"
 
 def load() -> Any:
     """The stand-in, under a name that leaves PyTorch's alone."""
-    spec = importlib.util.spec_from_file_location(
-        "tab_torch", _FOLDER / "__init__.py", submodule_search_locations=[str(_FOLDER)]
-    )
+    spec = importlib.util.spec_from_file_location("tab_torch", _FOLDER / "__init__.py", submodule_search_locations=[str(_FOLDER)])
     assert spec and spec.loader
     module = importlib.util.module_from_spec(spec)
     sys.modules["tab_torch"] = module
@@ -145,21 +140,15 @@ def test_what_is_not_there_says_so_in_one_line(code, what):
         eval(code, {"torch": tab})
 
 
-@pytest.mark.parametrize(
-    "code", ["import tab_torch.utils.data", "from tab_torch import vmap", "from tab_torch.nn import Linear"]
-)
+@pytest.mark.parametrize("code", ["import tab_torch.utils.data", "from tab_torch import vmap", "from tab_torch.nn import Linear"])
 def test_an_import_of_what_is_not_there_says_so_too(code):
-    with pytest.raises(
-        ImportError, match=r"^torch\.\S+ needs PyTorch, which a browser tab does not have: open this lesson"
-    ):
+    with pytest.raises(ImportError, match=r"^torch\.\S+ needs PyTorch, which a browser tab does not have: open this lesson"):
         exec(code)
 
 
 # ---- tensors out of numbers
 
-scalars = st.sampled_from(
-    [True, 3, -1, 0.5, 1e-3, np.float32(0.1), np.float64(0.1), np.int32(3), np.arange(3.0), np.ones(3, np.int32)]
-)
+scalars = st.sampled_from([True, 3, -1, 0.5, 1e-3, np.float32(0.1), np.float64(0.1), np.int32(3), np.arange(3.0), np.ones(3, np.int32)])
 nested = st.recursive(scalars, lambda inner: st.lists(inner, min_size=1, max_size=3), max_leaves=6) | st.just([])
 
 
@@ -234,8 +223,7 @@ def test_views_have_the_shapes_strides_and_offsets_of_pytorch_and_share_memory(d
                 st.tuples(st.sampled_from(["view", "reshape"]), st.tuples(size.map(tuple))),
                 st.tuples(st.just("expand"), st.tuples(size.map(tuple))),
                 st.tuples(
-                    st.just("as_strided"),
-                    st.tuples(st.just((2, 2)), st.tuples(st.integers(0, 3), st.integers(0, 3)), st.integers(0, 4)),
+                    st.just("as_strided"), st.tuples(st.just((2, 2)), st.tuples(st.integers(0, 3), st.integers(0, 3)), st.integers(0, 4))
                 ),
                 st.tuples(st.sampled_from(["t", "flatten", "contiguous", "clone", "detach"]), st.just(())),
                 st.tuples(st.just("split"), st.tuples(st.integers(1, 3), dim)),
@@ -296,9 +284,7 @@ def test_views_have_the_shapes_strides_and_offsets_of_pytorch_and_share_memory(d
     ],
 )
 def test_errors_have_the_words_of_pytorch(code):
-    mine, theirs = (
-        do(eval, code, {"torch": lib, "np": np, "x": lib.arange(12.0).reshape(3, 4)}) for lib in (tab, torch)
-    )
+    mine, theirs = (do(eval, code, {"torch": lib, "np": np, "x": lib.arange(12.0).reshape(3, 4)}) for lib in (tab, torch))
     assert theirs[0].endswith("Error")
     assert mine == theirs
 
@@ -353,9 +339,7 @@ def test_a_storage_is_what_tritons_interpreter_asks_of_it():
 @settings(deadline=None, derandomize=True)
 @given(st.data())
 def test_elements_are_written_as_pytorch_does(data):
-    theirs, mine = data.draw(
-        pairs(kinds=st.sampled_from(["float32", "int64", "float16", "bfloat16"]), sizes=st.just((3, 4)))
-    )
+    theirs, mine = data.draw(pairs(kinds=st.sampled_from(["float32", "int64", "float16", "bfloat16"]), sizes=st.just((3, 4))))
     index = data.draw(st.sampled_from([0, (1, 2), (slice(None), 1), ..., (..., slice(0, 2)), [0, 2], ([0, 1], [2, 3])]))
     value = data.draw(st.sampled_from([1, 0.3, True, 70000.0]))
 
@@ -380,18 +364,7 @@ def test_tensors_pick_elements_as_indices():
 
 operations = st.sampled_from(["add", "sub", "mul", "div", "lt", "le", "gt", "ge", "eq", "ne"])
 operand = pairs() | st.sampled_from([True, 0, 1, -3, 7, 0.1, 1e-3, -2.5, 1e5, float("inf")]).map(lambda n: (n, n))
-_SIGNS = {
-    "add": "+",
-    "sub": "-",
-    "mul": "*",
-    "div": "/",
-    "lt": "<",
-    "le": "<=",
-    "gt": ">",
-    "ge": ">=",
-    "eq": "==",
-    "ne": "!=",
-}
+_SIGNS = {"add": "+", "sub": "-", "mul": "*", "div": "/", "lt": "<", "le": "<=", "gt": ">", "ge": ">=", "eq": "==", "ne": "!="}
 
 
 @settings(deadline=None, derandomize=True, max_examples=300)
@@ -399,9 +372,7 @@ _SIGNS = {
 def test_arithmetic_promotes_broadcasts_and_rounds_as_pytorch_does(name, first, second):
     if not any(isinstance(pair[0], torch.Tensor) for pair in (first, second)):
         return
-    if name == "sub" and any(
-        getattr(pair[0], "dtype", type(pair[0])) in (torch.bool, bool) for pair in (first, second)
-    ):
+    if name == "sub" and any(getattr(pair[0], "dtype", type(pair[0])) in (torch.bool, bool) for pair in (first, second)):
         return  # PyTorch refuses the difference of two truths
     theirs, mine = both(lambda lib, a, b: eval(f"a {_SIGNS[name]} b", {"a": a, "b": b}), first, second)
     halves = ("torch.float16", "torch.bfloat16")
@@ -420,12 +391,7 @@ def test_powers(pair, exponent):
         return
     theirs, mine = (tensor**exponent for tensor in pair)
     assert describe(mine)[:2] == describe(theirs)[:2]
-    assert np.allclose(
-        mine.double().numpy(),
-        theirs.double().numpy(),
-        1e-6 if pair[0].dtype != torch.bfloat16 else 1e-2,
-        equal_nan=True,
-    )
+    assert np.allclose(mine.double().numpy(), theirs.double().numpy(), 1e-6 if pair[0].dtype != torch.bfloat16 else 1e-2, equal_nan=True)
 
 
 @settings(deadline=None, derandomize=True)
@@ -508,20 +474,12 @@ def test_reductions_have_the_dtype_and_shape_and_nearly_the_numbers(pair, name, 
 
 
 @settings(deadline=None, derandomize=True)
-@given(
-    pairs(kinds=st.sampled_from(FLOATS), sizes=st.just((3, 4))),
-    st.none() | st.integers(-2, 1),
-    st.sampled_from([0, 1]),
-    st.booleans(),
-)
+@given(pairs(kinds=st.sampled_from(FLOATS), sizes=st.just((3, 4))), st.none() | st.integers(-2, 1), st.sampled_from([0, 1]), st.booleans())
 def test_variances(pair, dim, correction, keepdim):
     for name in ("var", "std"):
         arguments = {"correction": correction, "dim": dim, "keepdim": keepdim}
         # numbers up to 9: the variance of the largest ones is nothing but rounding
-        theirs, mine = (
-            getattr(tensor.isfinite().to(tensor.dtype) + tensor.abs().clamp(max=9), name)(**arguments)
-            for tensor in pair
-        )
+        theirs, mine = (getattr(tensor.isfinite().to(tensor.dtype) + tensor.abs().clamp(max=9), name)(**arguments) for tensor in pair)
         assert describe(mine)[:-1] == describe(theirs)[:-1]
         last = {torch.float16: 1e-3, torch.bfloat16: 1e-2}.get(pair[0].dtype, 2e-7)
         assert np.allclose(mine.double().numpy(), theirs.double().numpy(), last, 1e-7, equal_nan=True)
@@ -538,9 +496,7 @@ def test_norms(kind, eps):
             F, extra = lib.nn.functional, {} if eps is None else {"eps": eps}
             results = F.layer_norm(a, (2, 6), b, b, **extra), F.rms_norm(a, (6,), **extra), F.pad(b, (1, 2))
             made.append([r.double().numpy() for r in results])
-            assert [(str(r.dtype), r.stride()) for r in results] == [
-                (f"torch.{kind}", s) for s in ((12, 6, 1), (12, 6, 1), (9, 1))
-            ]
+            assert [(str(r.dtype), r.stride()) for r in results] == [(f"torch.{kind}", s) for s in ((12, 6, 1), (12, 6, 1), (9, 1))]
         near = {"float16": 2e-3, "bfloat16": 1.6e-2, "float32": 2e-6, "float64": 1e-12}[kind]
         for theirs, mine in zip(*made, strict=True):
             assert np.allclose(mine, theirs, near, near)
@@ -568,11 +524,7 @@ def test_numbers_of_any_size_print_alike(numbers, scale):
 
 
 @settings(deadline=None, derandomize=True)
-@given(
-    st.integers(0, 2**40),
-    st.lists(st.sampled_from([1, 3, 5, 15, 16, 17, 31, 33, 100, (4, 5), (8, 2)]), max_size=4),
-    st.booleans(),
-)
+@given(st.integers(0, 2**40), st.lists(st.sampled_from([1, 3, 5, 15, 16, 17, 31, 33, 100, (4, 5), (8, 2)]), max_size=4), st.booleans())
 def test_random_numbers_are_those_of_pytorch(seed, sizes, wide):
     made = []
     for lib in (torch, tab):
@@ -587,9 +539,7 @@ def test_random_numbers_are_those_of_pytorch(seed, sizes, wide):
         assert theirs.dtype == mine.dtype and np.allclose(mine, theirs, last, last)
 
 
-@pytest.mark.skipif(
-    torch.backends.cpu.get_cpu_capability() not in ("AVX2", "AVX512"), reason="PyTorch has other bits here"
-)
+@pytest.mark.skipif(torch.backends.cpu.get_cpu_capability() not in ("AVX2", "AVX512"), reason="PyTorch has other bits here")
 def test_normal_numbers_in_fp32_are_those_of_pytorch_bit_for_bit():
     want, got = (lib.randn(2**16 + 5, generator=lib.Generator().manual_seed(1)).numpy() for lib in (torch, tab))
     assert want.tobytes() == got.tobytes()

@@ -77,9 +77,7 @@ class Checkout:
         device = "/dev/null" if gpu else "/dev/no-such-gpu"
         command = [sys.executable, "-c", DRIVER, str(self.root / "tools"), stand_in, device, *arguments]
         env = {name: value for name, value in os.environ.items() if name != "TORCH"} | environment
-        return subprocess.Popen(
-            command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, stdin=subprocess.DEVNULL, text=True, env=env
-        )
+        return subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, stdin=subprocess.DEVNULL, text=True, env=env)
 
     def run(self, *arguments: str, **options) -> tuple[int, str]:
         process = self.start(*arguments, **options)
@@ -89,9 +87,7 @@ class Checkout:
     def calls(self) -> list[str]:
         """What uv was asked to install, one line a call."""
         calls = self.root / "calls"
-        return (
-            [line for line in calls.read_text().splitlines() if "-m uv pip install" in line] if calls.exists() else []
-        )
+        return [line for line in calls.read_text().splitlines() if "-m uv pip install" in line] if calls.exists() else []
 
     def hold(self) -> None:
         """uv, once started, installs until :meth:`release`."""
@@ -153,9 +149,7 @@ def test_first_run_installs_and_the_second_is_ready_at_once(checkout: Checkout) 
         "no question about news in front of lesson 00"
     )
     (call,) = checkout.calls()
-    assert (
-        "--constraints constraints.txt" in call and "--compile-bytecode" in call and call.endswith("--editable .[lab]")
-    )
+    assert "--constraints constraints.txt" in call and "--compile-bytecode" in call and call.endswith("--editable .[lab]")
     code, output = checkout.run()
     assert (code, output.count("\n")) == (0, 1) and "environment is ready" in output
     assert checkout.installs() == 1
@@ -169,9 +163,7 @@ def test_the_authors_tools_are_added_once_and_stay(checkout: Checkout) -> None:
     for arguments in ((), ("--dev",)):
         assert checkout.run(*arguments)[1].count("\n") == 1 and checkout.installs() == 2
     (checkout.root / "constraints.txt").open("a").write("# changed\n")
-    assert checkout.run()[0] == 0 and checkout.calls()[-1].endswith("--editable .[dev,lab]"), (
-        "an update takes nothing away"
-    )
+    assert checkout.run()[0] == 0 and checkout.calls()[-1].endswith("--editable .[dev,lab]"), "an update takes nothing away"
 
 
 @pytest.mark.parametrize("name", ["constraints.txt", "pyproject.toml"])
@@ -352,9 +344,7 @@ def test_a_folder_with_the_cpu_wheel_is_looked_into(load, monkeypatch, tmp_path:
 
 def test_constraints_pin_whatever_pyproject_asks_for() -> None:
     lines = [line for line in (ROOT / "constraints.txt").read_text().splitlines() if line and not line.startswith("#")]
-    assert all(re.fullmatch(r"[A-Za-z0-9._-]+==[0-9][A-Za-z0-9.]*", line) for line in lines), (
-        "exact versions, no build suffix, no address"
-    )
+    assert all(re.fullmatch(r"[A-Za-z0-9._-]+==[0-9][A-Za-z0-9.]*", line) for line in lines), "exact versions, no build suffix, no address"
     names = {re.sub(r"[-_.]+", "-", line.split("==")[0]).lower() for line in lines}
     project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
     asked = {
@@ -371,11 +361,7 @@ def test_conda_binder_and_the_dev_container_use_the_same_pins() -> None:
     yaml = (ROOT / "environment.yml").read_text()
     assert "- -c constraints.txt" in yaml and yaml.endswith("- -e .[lab]\n")
     binder = (ROOT / ".binder" / "postBuild").read_text()
-    assert (
-        binder.count("constraints.txt") >= 4
-        and "--torch-backend cpu" in binder
-        and os.access(ROOT / ".binder" / "postBuild", os.X_OK)
-    )
+    assert binder.count("constraints.txt") >= 4 and "--torch-backend cpu" in binder and os.access(ROOT / ".binder" / "postBuild", os.X_OK)
     for text in (yaml, binder, (ROOT / ".binder" / "environment.yml").read_text()):
         assert "==" not in text.replace("'^torch=='", ""), "no second place for versions"
     container = json.loads((ROOT / ".devcontainer" / "devcontainer.json").read_text())
@@ -385,14 +371,7 @@ def test_conda_binder_and_the_dev_container_use_the_same_pins() -> None:
 @pytest.mark.skipif(shutil.which("make") is None, reason="make is not installed")
 def test_make_clean_leaves_work_and_progress(tmp_path: Path) -> None:
     shutil.copy(ROOT / "Makefile", tmp_path)
-    kept = [
-        "exercises/ex00a.py",
-        "notebooks/00.ipynb",
-        ".course/progress.json",
-        "course_lib/x.py",
-        "tools/x.py",
-        "tests/x.py",
-    ]
+    kept = ["exercises/ex00a.py", "notebooks/00.ipynb", ".course/progress.json", "course_lib/x.py", "tools/x.py", "tests/x.py"]
     gone = [".venv/bin/python", ".pytest_cache/x", "course_lib/__pycache__/x.pyc"]
     for name in kept + gone:
         (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)

@@ -24,21 +24,13 @@ def make_wheel(folder: Path, name: str) -> None:
     with zipfile.ZipFile(folder / f"{name}-1.0-py3-none-any.whl", "w") as wheel:
         wheel.writestr(f"{name}.py", "here = True\n")
         wheel.writestr(f"{info}/METADATA", f"Metadata-Version: 2.1\nName: {name}\nVersion: 1.0\n")
-        wheel.writestr(
-            f"{info}/WHEEL", "Wheel-Version: 1.0\nGenerator: test\nRoot-Is-Purelib: true\nTag: py3-none-any\n"
-        )
+        wheel.writestr(f"{info}/WHEEL", "Wheel-Version: 1.0\nGenerator: test\nRoot-Is-Purelib: true\nTag: py3-none-any\n")
         wheel.writestr(f"{info}/RECORD", "")
 
 
 def write_facts(folder: Path, **other) -> Path:
     folder.mkdir(exist_ok=True)
-    facts = {
-        "python": HERE,
-        "processor": platform.machine(),
-        "torch": False,
-        "wheels": [],
-        "pins": bootstrap.hash_of_pins(),
-    }
+    facts = {"python": HERE, "processor": platform.machine(), "torch": False, "wheels": [], "pins": bootstrap.hash_of_pins()}
     (folder / bundle.FACTS).write_text(json.dumps(facts | other))
     return folder
 
@@ -87,12 +79,7 @@ def test_torch_and_its_libraries_come_only_when_asked_for(monkeypatch):
     done = subprocess.CompletedProcess([], 0, words, "")
     monkeypatch.setattr(bundle.subprocess, "run", lambda *given, **more: done)
     assert bundle.resolve([], HERE, "x86_64", {}, torch=False) == ["jinja2==3"]
-    assert bundle.resolve([], HERE, "x86_64", {}, torch=True) == [
-        "jinja2==3",
-        "nvidia-cublas==13",
-        "torch==2",
-        "triton==3",
-    ]
+    assert bundle.resolve([], HERE, "x86_64", {}, torch=True) == ["jinja2==3", "nvidia-cublas==13", "torch==2", "triton==3"]
 
 
 def test_pip_is_told_every_platform_that_glibc_228_takes():
@@ -121,15 +108,9 @@ def test_small_wheels_are_collected_and_installed_without_an_index(tmp_path, mon
     for name, value in {"PIP_NO_INDEX": "1", "PIP_FIND_LINKS": str(wheels), "UV_OFFLINE": "1"}.items():
         monkeypatch.setenv(name, value)
     assert bundle.main(["collect", str(folder), "--python", HERE, "--processor", platform.machine()]) == 0
-    assert sorted(path.name for path in folder.iterdir()) == [
-        "bundle.json",
-        "requirements.txt",
-        "tiny-1.0-py3-none-any.whl",
-    ]
+    assert sorted(path.name for path in folder.iterdir()) == ["bundle.json", "requirements.txt", "tiny-1.0-py3-none-any.whl"]
     run = bundle.run
-    monkeypatch.setattr(
-        bundle, "run", lambda command: None if "--editable" in command else run(command)
-    )  # it needs setuptools
+    monkeypatch.setattr(bundle, "run", lambda command: None if "--editable" in command else run(command))  # it needs setuptools
     for name in ("PIP_FIND_LINKS", "PIP_NO_INDEX"):
         monkeypatch.delenv(name)
     assert bundle.main(["install", str(folder)]) == 0, capfd.readouterr().err

@@ -39,10 +39,7 @@ def test_pips_settings_are_read_from_file_and_environment(installer, monkeypatch
     monkeypatch.setenv("PIP_INDEX_URL", "https://me:secret@four.example/simple")
     settings = installer.read_pip_settings(sys.executable)
     assert settings["index-url"] == "https://me:secret@four.example/simple", "the environment wins, as it does with pip"
-    assert (
-        settings["extra-index-url"] == "https://two.example https://three.example"
-        and settings["find-links"] == "/wheels"
-    )
+    assert settings["extra-index-url"] == "https://two.example https://three.example" and settings["find-links"] == "/wheels"
 
 
 def test_uv_is_told_what_pip_is_told(installer, monkeypatch) -> None:
@@ -59,20 +56,12 @@ def test_uv_is_told_what_pip_is_told(installer, monkeypatch) -> None:
     assert (env["UV_DEFAULT_INDEX"], env["UV_INDEX"], env["UV_FIND_LINKS"]) == (
         "https://a.example", "https://b.example https://c.example", "/one,/two",
     )  # fmt: skip
-    assert (env["SSL_CERT_FILE"], env["SSL_CLIENT_CERT"], env["HTTPS_PROXY"]) == (
-        "/ca.pem",
-        "/me.pem",
-        "http://p.example:3128",
-    )
+    assert (env["SSL_CERT_FILE"], env["SSL_CLIENT_CERT"], env["HTTPS_PROXY"]) == ("/ca.pem", "/me.pem", "http://p.example:3128")
     assert (env["UV_INSECURE_HOST"], env["UV_HTTP_TIMEOUT"], env["UV_CACHE_DIR"]) == ("a.example", "180", "/large/uv")
     assert "PYTHONPATH" not in env
-    assert (
-        not {"UV_DEFAULT_INDEX", "UV_FIND_LINKS", "UV_CACHE_DIR", "HTTPS_PROXY"} & installer.uv_environment({}).keys()
-    )
+    assert not {"UV_DEFAULT_INDEX", "UV_FIND_LINKS", "UV_CACHE_DIR", "HTTPS_PROXY"} & installer.uv_environment({}).keys()
     monkeypatch.setenv("UV_DEFAULT_INDEX", "https://uv.example")
-    assert installer.uv_environment(settings)["UV_DEFAULT_INDEX"] == "https://uv.example", (
-        "who sets uv's own variable means it"
-    )
+    assert installer.uv_environment(settings)["UV_DEFAULT_INDEX"] == "https://uv.example", "who sets uv's own variable means it"
 
 
 # ---- what is shown -------------------------------------------------------------------------------------------------------
@@ -92,10 +81,7 @@ def test_on_a_terminal_the_bar_is_shown_as_it_comes_and_the_list_of_packages_is_
     for at in range(0, len(LIST), 3):
         listener.feed(LIST[at : at + 3])
     assert shown.getvalue() == before
-    assert (
-        listener.text()
-        == "Collecting torch\n100%\nwarning\n + torch==2.13.0\n - setuptools==65.5.0\n ~ course==0.1.0\n"
-    )
+    assert listener.text() == "Collecting torch\n100%\nwarning\n + torch==2.13.0\n - setuptools==65.5.0\n ~ course==0.1.0\n"
 
 
 def test_in_a_pipe_only_what_is_large_is_news(installer) -> None:
@@ -103,8 +89,7 @@ def test_in_a_pipe_only_what_is_large_is_news(installer) -> None:
     listener = installer.Listener(shown, False)
     text = (
         b"Resolved 126 packages in 6.6s\n   Building course @ file:///x\nDownloading torch (183.1MiB)\nDownloading numpy (16.1MiB)\n"
-        b"Downloading cudnn (1.2GiB)\n Downloaded numpy\n      Built course\nUninstalled 1 package in 2ms\nInstalled 126 packages\n"
-        + LIST
+        b"Downloading cudnn (1.2GiB)\n Downloaded numpy\n      Built course\nUninstalled 1 package in 2ms\nInstalled 126 packages\n" + LIST
     )
     for at in range(0, len(text), 5):
         listener.feed(text[at : at + 5])
@@ -133,7 +118,9 @@ def test_uv_sees_a_terminal_where_there_is_one(installer, monkeypatch, tmp_path:
 
 CONFLICT = "error: No solution found when resolving dependencies\n  cause: Because you require six==1.17.0 and six==1.16.0, we can conclude"
 REFUSED = "error: Request failed after 3 retries in 6.6s\n  cause: Failed to fetch: http://127.0.0.1:9/simple/six/\n  cause: client error (Connect)\n"
-PIP_REFUSED = "WARNING: Retrying (Retry(total=0)) after connection broken by 'NewConnectionError(... Failed to establish a new connection: {}')"
+PIP_REFUSED = (
+    "WARNING: Retrying (Retry(total=0)) after connection broken by 'NewConnectionError(... Failed to establish a new connection: {}')"
+)
 NO_MATCH = "\nERROR: No matching distribution found for uv==0.13.9"
 
 
@@ -198,9 +185,7 @@ def test_no_network_is_recognised_with_the_real_pip(tmp_path: Path) -> None:
         "PIP_RETRIES": "0",
         "HOME": str(tmp_path),
     }
-    done = subprocess.run(
-        [sys.executable, root / "tools" / "bootstrap.py"], capture_output=True, text=True, timeout=120, env=env
-    )
+    done = subprocess.run([sys.executable, root / "tools" / "bootstrap.py"], capture_output=True, text=True, timeout=120, env=env)
     assert done.returncode == 1
     assert "could not be reached" in done.stderr
     assert "127.0.0.1:9" in done.stderr and "secret" not in done.stderr

@@ -39,15 +39,11 @@ def test_old_python_can_read_the_set_up(name: str) -> None:
 @pytest.mark.parametrize("python", ["false", "no-such-python", "two"])
 def test_a_command_that_is_no_python_3_is_one_sentence(tmp_path: Path, python: str) -> None:
     two = tmp_path / "two"
-    two.write_text(
-        f'#!/bin/sh\nexec "{sys.executable}" -c "import sys; sys.exit(1)"\n'
-    )  # how Python 2 answers the question
+    two.write_text(f'#!/bin/sh\nexec "{sys.executable}" -c "import sys; sys.exit(1)"\n')  # how Python 2 answers the question
     two.chmod(0o755)
     named = str(two) if python == "two" else python
     done = subprocess.run(["make", "env", f"PYTHON={named}"], cwd=TOOLS.parent, capture_output=True, text=True)
-    assert done.returncode != 0 and done.stderr.startswith(
-        f"course: {named} is not here, or is no Python 3. Install Python 3.11 or newer"
-    )
+    assert done.returncode != 0 and done.stderr.startswith(f"course: {named} is not here, or is no Python 3. Install Python 3.11 or newer")
     assert "Traceback" not in done.stderr and "SyntaxError" not in done.stderr
 
 
@@ -114,8 +110,7 @@ def test_systems_without_wheels(machine, monkeypatch, patch: dict, says: str) ->
 
 
 @pytest.mark.parametrize(
-    ("free", "build", "stops"),
-    [(1, "cpu", True), (1, "cuda", True), (5, "cpu", False), (5, "cuda", True), (20, "cuda", False)],
+    ("free", "build", "stops"), [(1, "cpu", True), (1, "cuda", True), (5, "cpu", False), (5, "cuda", True), (20, "cuda", False)]
 )
 def test_room_on_disk(machine, monkeypatch, tmp_path: Path, free: int, build: str, stops: bool) -> None:
     usage = shutil.disk_usage(tmp_path)

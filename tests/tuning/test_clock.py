@@ -41,9 +41,7 @@ def test_floor_and_launches_are_timed_in_turns():
 
 
 def test_one_slow_round_does_not_count():
-    timed = time_launch(
-        SHAPE, LAUNCH, FakeGpu([46.0, 900.0, 46.5, 46.0, 47.0], floor=[45.0, 45.5, 300.0, 45.0, 44.0]).prepare
-    )
+    timed = time_launch(SHAPE, LAUNCH, FakeGpu([46.0, 900.0, 46.5, 46.0, 47.0], floor=[45.0, 45.5, 300.0, 45.0, 44.0]).prepare)
     assert timed.us == 46.5 and timed.floor_us == 45.0 and timed.passes
 
 

@@ -75,22 +75,8 @@ def test_what_no_kernel_takes_is_told(values, cause, says):
 @pytest.mark.parametrize(
     ("M", "N", "dtype", "one", "cause", "says"),
     [
-        (
-            8192,
-            1024,
-            "fp16",
-            Launch(4, 2048, 4),
-            "lanes_idle",
-            "1024 of the lanes of each row load nothing, and 1024 are enough",
-        ),
-        (
-            300,
-            1024,
-            "fp16",
-            Launch(4, 1024, 4),
-            "too_few_programs",
-            "300 rows make 75 programs; an H100 has 132 multiprocessors",
-        ),
+        (8192, 1024, "fp16", Launch(4, 2048, 4), "lanes_idle", "1024 of the lanes of each row load nothing, and 1024 are enough"),
+        (300, 1024, "fp16", Launch(4, 1024, 4), "too_few_programs", "300 rows make 75 programs; an H100 has 132 multiprocessors"),
         (
             40,
             1024,
@@ -99,23 +85,9 @@ def test_what_no_kernel_takes_is_told(values, cause, says):
             "too_few_programs",
             "40 rows make 1 program; an H100 has 132 multiprocessors, and fewer rows a program would give 40 of them work",
         ),
-        (
-            8192,
-            1024,
-            "fp16",
-            Launch(16, 1024, 1),
-            "tile_spills",
-            "a thread gets 512 numbers of x, and has 255 registers",
-        ),
+        (8192, 1024, "fp16", Launch(16, 1024, 1), "tile_spills", "a thread gets 512 numbers of x, and has 255 registers"),
         (8192, 4096, "fp16", Launch(16, 4096, 32), "tile_spills", "may have 64 registers"),
-        (
-            131072,
-            256,
-            "fp16",
-            Launch(1, 256, 4),
-            "too_little_under_way",
-            "16 programs of 4 warps (its 64 warps leave no room",
-        ),
+        (131072, 256, "fp16", Launch(1, 256, 4), "too_little_under_way", "16 programs of 4 warps (its 64 warps leave no room"),
         (131072, 256, "fp16", Launch(1, 256, 1), "too_little_under_way", "16 KB under way, and 29.7 KB are wanted"),
     ],
 )
@@ -140,11 +112,7 @@ def test_under_way_is_what_the_resident_programs_asked_for():
 @pytest.mark.skipif(course_lib.MODE != "cpu", reason="5120 columns fit with the registers of another Triton")
 def test_the_prediction_agrees_with_every_measurement_of_this_kernel():
     """On the stored H100, up to 16384 columns: who is said not to fit took more than 1.11 times the floor, and everybody else less."""
-    rows = [
-        r
-        for r in measurement.stored("forward").rows
-        if (r["op"], r["provider"]) == ("layer_norm", "resident") and r["N"] <= 16384
-    ]
+    rows = [r for r in measurement.stored("forward").rows if (r["op"], r["provider"]) == ("layer_norm", "resident") and r["N"] <= 16384]
     assert len(rows) >= 9
     for r in rows:
         fault = find_misfit(r["M"], r["N"], "fp16", Launch(*tables.resident(r["N"])))
@@ -156,7 +124,5 @@ def test_a_launch_that_the_compiler_does_not_take_is_told(monkeypatch):
         raise launch.CompileError("timeout", "compiling takes longer than 30 seconds", "layer_norm.py", 80, 0, "")
 
     monkeypatch.setattr(launch, "compile_report", refuse)
-    with pytest.raises(
-        CourseError, match=r"ROWS = 8, BLOCK = 128, num_warps = 2 for 100 columns: .*longer than 30 seconds"
-    ):
+    with pytest.raises(CourseError, match=r"ROWS = 8, BLOCK = 128, num_warps = 2 for 100 columns: .*longer than 30 seconds"):
         predict(100, "fp16", Launch(8, 128, 2))

@@ -5,11 +5,7 @@ import numpy as np
 
 def welford_update(count, mean, M2, x):
     n = count + 1
-    new = (
-        (mean * np.float32(count / n) + x * np.float32(1 / n)).astype(np.float32)
-        if count == 0
-        else mean - (mean - x) / n
-    )
+    new = (mean * np.float32(count / n) + x * np.float32(1 / n)).astype(np.float32) if count == 0 else mean - (mean - x) / n
     return new, M2 + (new - x) * (mean - x)
 
 

@@ -5,13 +5,9 @@ import triton.language as tl
 
 
 @triton.jit(do_not_specialize=["N"])
-def layer_norm_blocked_kernel(
-    x_ptr, y_ptr, w_ptr, b_ptr, mean_ptr, rstd_ptr, stride_x, stride_y, N, eps, BLOCK: tl.constexpr
-):
+def layer_norm_blocked_kernel(x_ptr, y_ptr, w_ptr, b_ptr, mean_ptr, rstd_ptr, stride_x, stride_y, N, eps, BLOCK: tl.constexpr):
     row = tl.program_id(0).to(tl.int64)
-    begin = tl.make_block_ptr(
-        x_ptr + row * stride_x, shape=[N], strides=[1], offsets=[0], block_shape=[BLOCK], order=[0]
-    )
+    begin = tl.make_block_ptr(x_ptr + row * stride_x, shape=[N], strides=[1], offsets=[0], block_shape=[BLOCK], order=[0])
     total = tl.zeros([BLOCK], tl.float32)
     at = begin
     for _ in range(0, N, BLOCK):

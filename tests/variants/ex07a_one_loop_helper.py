@@ -11,9 +11,7 @@ def load_row(ptr, cols, N):
 
 
 @triton.jit
-def layer_norm_blocked_kernel(
-    x_ptr, y_ptr, w_ptr, b_ptr, mean_ptr, rstd_ptr, stride_x, stride_y, N, eps: tl.float32, BLOCK: tl.constexpr
-):
+def layer_norm_blocked_kernel(x_ptr, y_ptr, w_ptr, b_ptr, mean_ptr, rstd_ptr, stride_x, stride_y, N, eps: tl.float32, BLOCK: tl.constexpr):
     row = tl.program_id(0).to(tl.int64)
     lanes = tl.arange(0, BLOCK)
     sums = tl.zeros((BLOCK,), dtype=tl.float32)

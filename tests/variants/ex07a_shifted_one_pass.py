@@ -5,9 +5,7 @@ import triton.language as tl
 
 
 @triton.jit
-def layer_norm_blocked_kernel(
-    x_ptr, y_ptr, w_ptr, b_ptr, mean_ptr, rstd_ptr, stride_x, stride_y, N, eps, BLOCK: tl.constexpr
-):
+def layer_norm_blocked_kernel(x_ptr, y_ptr, w_ptr, b_ptr, mean_ptr, rstd_ptr, stride_x, stride_y, N, eps, BLOCK: tl.constexpr):
     row = tl.program_id(0).to(tl.int64)
     cols = tl.arange(0, BLOCK)
     first = tl.load(x_ptr + row * stride_x + cols, mask=cols < N, other=0.0).to(tl.float32)
@@ -16,9 +14,7 @@ def layer_norm_blocked_kernel(
     q = tl.zeros([BLOCK], dtype=tl.float32)
     for start in range(0, N, BLOCK):
         cols = start + tl.arange(0, BLOCK)
-        d = tl.where(
-            cols < N, tl.load(x_ptr + row * stride_x + cols, mask=cols < N, other=0.0).to(tl.float32) - shift, 0.0
-        )
+        d = tl.where(cols < N, tl.load(x_ptr + row * stride_x + cols, mask=cols < N, other=0.0).to(tl.float32) - shift, 0.0)
         s += d
         q += d * d
     offset = tl.sum(s, axis=0) / N

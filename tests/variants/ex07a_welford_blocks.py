@@ -12,9 +12,7 @@ def merge(mean_a, m2_a, n_a, mean_b, m2_b, n_b):
 
 
 @triton.jit
-def layer_norm_blocked_kernel(
-    x_ptr, y_ptr, w_ptr, b_ptr, mean_ptr, rstd_ptr, stride_x, stride_y, N, eps, BLOCK: tl.constexpr
-):
+def layer_norm_blocked_kernel(x_ptr, y_ptr, w_ptr, b_ptr, mean_ptr, rstd_ptr, stride_x, stride_y, N, eps, BLOCK: tl.constexpr):
     row = tl.program_id(0).to(tl.int64)
     mean = 0.0
     m2 = 0.0

@@ -17,19 +17,7 @@ def norm_row(x_ptr, y_ptr, w, b, cols, N, eps):
 
 @triton.jit
 def layer_norm_resident_kernel(
-    x_ptr,
-    y_ptr,
-    w_ptr,
-    b_ptr,
-    mean_ptr,
-    rstd_ptr,
-    stride_x,
-    stride_y,
-    M,
-    N,
-    eps,
-    ROWS: tl.constexpr,
-    BLOCK: tl.constexpr,
+    x_ptr, y_ptr, w_ptr, b_ptr, mean_ptr, rstd_ptr, stride_x, stride_y, M, N, eps, ROWS: tl.constexpr, BLOCK: tl.constexpr
 ):
     cols = tl.arange(0, BLOCK)
     w = tl.load(w_ptr + cols, mask=cols < N, other=0.0).to(tl.float32)

@@ -6,19 +6,7 @@ import triton.language as tl
 
 @triton.jit
 def layer_norm_resident_kernel(
-    x_ptr,
-    y_ptr,
-    w_ptr,
-    b_ptr,
-    mean_ptr,
-    rstd_ptr,
-    stride_x,
-    stride_y,
-    M,
-    N,
-    eps,
-    ROWS: tl.constexpr,
-    BLOCK: tl.constexpr,
+    x_ptr, y_ptr, w_ptr, b_ptr, mean_ptr, rstd_ptr, stride_x, stride_y, M, N, eps, ROWS: tl.constexpr, BLOCK: tl.constexpr
 ):
     rows = tl.program_id(0).to(tl.int64) * ROWS + tl.arange(0, ROWS)
     cols = tl.arange(0, BLOCK)[None, :]

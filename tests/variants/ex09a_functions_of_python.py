@@ -6,19 +6,7 @@ import triton.language as tl
 
 @triton.jit
 def add_rms_norm_kernel(
-    x_ptr,
-    residual_ptr,
-    total_ptr,
-    y_ptr,
-    w_ptr,
-    rstd_ptr,
-    stride_x,
-    stride_residual,
-    stride_total,
-    stride_y,
-    N,
-    eps,
-    BLOCK: tl.constexpr,
+    x_ptr, residual_ptr, total_ptr, y_ptr, w_ptr, rstd_ptr, stride_x, stride_residual, stride_total, stride_y, N, eps, BLOCK: tl.constexpr
 ):
     row = tl.program_id(0).to(tl.int64)
     cols = tl.arange(0, max(BLOCK, 1))

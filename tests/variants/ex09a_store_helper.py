@@ -13,19 +13,7 @@ def store_rounded(ptr, value, mask):
 
 @triton.jit
 def add_rms_norm_kernel(
-    x_ptr,
-    residual_ptr,
-    total_ptr,
-    y_ptr,
-    w_ptr,
-    rstd_ptr,
-    stride_x,
-    stride_residual,
-    stride_total,
-    stride_y,
-    N,
-    eps,
-    BLOCK: tl.constexpr,
+    x_ptr, residual_ptr, total_ptr, y_ptr, w_ptr, rstd_ptr, stride_x, stride_residual, stride_total, stride_y, N, eps, BLOCK: tl.constexpr
 ):
     row = tl.program_id(axis=0).to(dtype=tl.int64)
     cols = tl.arange(start=0, end=BLOCK)

@@ -5,9 +5,7 @@ import triton.language as tl
 
 
 @triton.jit
-def rms_norm_dx_kernel(
-    dy_ptr, x_ptr, w_ptr, rstd_ptr, dx_ptr, stride_dy_row, stride_dy_col, stride_x, stride_dx, N, BLOCK: tl.constexpr
-):
+def rms_norm_dx_kernel(dy_ptr, x_ptr, w_ptr, rstd_ptr, dx_ptr, stride_dy_row, stride_dy_col, stride_x, stride_dx, N, BLOCK: tl.constexpr):
     rows = tl.program_id(0).to(tl.int64) + tl.arange(0, 1)[:, None]
     cols = tl.arange(0, BLOCK)[None, :].to(tl.int64)
     mask = cols < N

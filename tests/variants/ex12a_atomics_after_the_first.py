@@ -43,16 +43,7 @@ def add_to_buffers_kernel(
 
 
 @triton.jit
-def sum_buffers_kernel(
-    dw_buffer_ptr,
-    db_buffer_ptr,
-    dw_ptr,
-    db_ptr,
-    M,
-    N,
-    GROUP: tl.constexpr,
-    BLOCK: tl.constexpr,
-):
+def sum_buffers_kernel(dw_buffer_ptr, db_buffer_ptr, dw_ptr, db_ptr, M, N, GROUP: tl.constexpr, BLOCK: tl.constexpr):
     cols = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
     live = cols < N
     dw = tl.zeros([BLOCK], dtype=tl.float64)

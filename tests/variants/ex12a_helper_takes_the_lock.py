@@ -39,9 +39,7 @@ def add_to_buffers_kernel(
     cols = tl.arange(0, BLOCK)
     inside = cols < N
     x = tl.load(x_ptr + row * stride_x + cols, mask=inside, other=0.0).to(tl.float32)
-    db = tl.load(dy_ptr + row * stride_dy_row + cols.to(tl.int64) * stride_dy_col, mask=inside, other=0.0).to(
-        tl.float32
-    )
+    db = tl.load(dy_ptr + row * stride_dy_row + cols.to(tl.int64) * stride_dy_col, mask=inside, other=0.0).to(tl.float32)
     dw = db * ((x - tl.load(mean_ptr + row)) * tl.load(rstd_ptr + row))
     group = tl.program_id(0) % GROUP
     dw_at, db_at = dw_buffer_ptr + group * N + cols, db_buffer_ptr + group * N + cols

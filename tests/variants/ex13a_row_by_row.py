@@ -37,16 +37,7 @@ def column_partials_kernel(
 
 
 @triton.jit
-def sum_partials_kernel(
-    dw_partial_ptr,
-    db_partial_ptr,
-    dw_ptr,
-    db_ptr,
-    P,
-    N,
-    BLOCK_P: tl.constexpr,
-    BLOCK_N: tl.constexpr,
-):
+def sum_partials_kernel(dw_partial_ptr, db_partial_ptr, dw_ptr, db_ptr, P, N, BLOCK_P: tl.constexpr, BLOCK_N: tl.constexpr):
     cols = tl.program_id(0) * BLOCK_N + tl.arange(0, BLOCK_N)
     live = cols < N
     dw = tl.zeros([BLOCK_N], dtype=tl.float64)

@@ -32,9 +32,7 @@ def persistent_backward_kernel(
     while first < M:
         rows = first + tl.arange(0, ROWS)
         mask = (rows < M)[:, None] & live[None, :]
-        dy = tl.load(dy_ptr + rows[:, None] * stride_dy_row + cols[None, :] * stride_dy_col, mask=mask, other=0.0).to(
-            tl.float32
-        )
+        dy = tl.load(dy_ptr + rows[:, None] * stride_dy_row + cols[None, :] * stride_dy_col, mask=mask, other=0.0).to(tl.float32)
         x = tl.load(x_ptr + rows[:, None] * stride_x + cols[None, :], mask=mask, other=0.0).to(tl.float32)
         mean = tl.load(mean_ptr + rows, mask=rows < M, other=0.0)[:, None]
         rstd = tl.load(rstd_ptr + rows, mask=rows < M, other=0.0)[:, None]

@@ -36,9 +36,7 @@ def persistent_backward_kernel(
         mask = (rows < M) & (wide < N)
         x = tl.load(x_ptr + rows * stride_x + wide, mask=mask, other=0.0).to(tl.float32)
         dy = tl.load(dy_ptr + rows * stride_dy_row + wide * stride_dy_col, mask=mask, other=0.0).to(tl.float32)
-        xhat = (x - tl.load(mean_ptr + rows, mask=rows < M, other=0.0)) * tl.load(
-            rstd_ptr + rows, mask=rows < M, other=0.0
-        )
+        xhat = (x - tl.load(mean_ptr + rows, mask=rows < M, other=0.0)) * tl.load(rstd_ptr + rows, mask=rows < M, other=0.0)
         rstd = tl.load(rstd_ptr + rows, mask=rows < M, other=0.0)
         wdy = w * dy
         c1 = tl.sum(xhat * wdy, axis=1, keep_dims=True) / N

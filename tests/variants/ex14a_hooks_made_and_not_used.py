@@ -18,9 +18,4 @@ def backward(ctx, dy):
     rows = ctx.saved_tensors[0]
     dx, dw, db = launch_backward(dy.reshape(rows.shape).contiguous(), rows, w, mean, rstd)
     needs = ctx.needs_input_grad
-    return (
-        dx.view(dy.shape) if needs[0] else None,
-        dw.to(w.dtype) if needs[1] else None,
-        db.to(b.dtype) if needs[2] else None,
-        None,
-    )
+    return (dx.view(dy.shape) if needs[0] else None, dw.to(w.dtype) if needs[1] else None, db.to(b.dtype) if needs[2] else None, None)

@@ -1,15 +1,6 @@
 """A launch for each block, looked up; rows are halved where there are few."""
 
-LAUNCHES = {
-    128: (16, 2),
-    256: (8, 2),
-    512: (4, 2),
-    1024: (4, 4),
-    2048: (2, 4),
-    4096: (1, 8),
-    8192: (1, 8),
-    16384: (1, 16),
-}
+LAUNCHES = {128: (16, 2), 256: (8, 2), 512: (4, 2), 1024: (4, 4), 2048: (2, 4), 4096: (1, 8), 8192: (1, 8), 16384: (1, 16)}
 
 
 def choose_launch(M, N, itemsize):

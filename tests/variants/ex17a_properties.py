@@ -23,9 +23,7 @@ def catch_strides(layer_norm):
     # where x lies does not matter
     for x in (torch.randn(5, 40)[:, 3:14], torch.randn(11, 5).t(), torch.randn(5, 44)[:, ::4]):
         w, b = torch.randn(11), torch.randn(11)
-        assert (
-            layer_norm(x, w, b, 1e-5) - layer_norm(x.clone(memory_format=torch.contiguous_format), w, b, 1e-5)
-        ).abs().max() < 1e-4
+        assert (layer_norm(x, w, b, 1e-5) - layer_norm(x.clone(memory_format=torch.contiguous_format), w, b, 1e-5)).abs().max() < 1e-4
 
 
 def catch_leading_dimensions(layer_norm_backward):

@@ -25,9 +25,7 @@ def catch_padding(layer_norm):
 
 
 def catch_one_pass(layer_norm):
-    x = torch.tensor(
-        [[80000.0, 80001, 80002, 80003], [40000, 40001, 40002, 40003], [1449.57, 1448.87, 1450.65, 1449.26]]
-    )
+    x = torch.tensor([[80000.0, 80001, 80002, 80003], [40000, 40001, 40002, 40003], [1449.57, 1448.87, 1450.65, 1449.26]])
     w, b = torch.ones(4), torch.zeros(4)
     compare(layer_norm(x, w, b, 1e-5), expect_y(x, w, b, 1e-5), 2e-2)
 

@@ -16,13 +16,9 @@ from course_lib.base.errors import CourseError
 def main() -> int:
     parser = argparse.ArgumentParser(prog="python -m course_lib.authoring.site", description=__doc__)
     parser.add_argument("lessons", nargs="*", metavar="NN", help="lessons; all of them if none is named")
+    parser.add_argument("--out", type=Path, default=paths.ROOT / "build" / "site", help="the folder of the site (build/site)")
     parser.add_argument(
-        "--out", type=Path, default=paths.ROOT / "build" / "site", help="the folder of the site (build/site)"
-    )
-    parser.add_argument(
-        "--pyodide",
-        type=Path,
-        help="a folder with a Pyodide distribution: the lessons then run in a browser tab, in OUT/tab",
+        "--pyodide", type=Path, help="a folder with a Pyodide distribution: the lessons then run in a browser tab, in OUT/tab"
     )
     arguments = parser.parse_args()
     started = time.monotonic()

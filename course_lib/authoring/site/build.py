@@ -28,9 +28,7 @@ _ICON = (
 _SEARCH = '{% extends "!search.html" %}{% block content %}<h1>Search</h1>{{ super() }}{% endblock %}'
 
 
-def build(
-    out: Path, wanted: Collection[str] = (), source: Source | None = None, pyodide: Path | None = None
-) -> list[Path]:
+def build(out: Path, wanted: Collection[str] = (), source: Source | None = None, pyodide: Path | None = None) -> list[Path]:
     """Write the site into ``out``, in the place of what was there; its pages. ``wanted`` are lessons, "03"; none means all.
 
     With a ``pyodide`` distribution the lessons run there, too, in ``out/tab``.
@@ -104,6 +102,4 @@ def run_sphinx(staged: Path, out: Path) -> None:
     finally:
         shutil.rmtree(doctrees, ignore_errors=True)
     if failed:
-        raise CourseError(
-            f"the site could not be built; Sphinx said why above. Its sources are in {paths.shown(staged)}."
-        )
+        raise CourseError(f"the site could not be built; Sphinx said why above. Its sources are in {paths.shown(staged)}.")

@@ -54,9 +54,7 @@ def _mend_page(app: Any, page: str, template: str, context: dict[str, Any], doct
     """Sphinx makes the parts' names headings without a level, which axe-core calls critical. Its links to edit a page lead to what it was
     built from, and lessons have a source of their own."""
     context["theme_source_edit_link"] = source.find_edit_link(page)
-    context["furo_navigation_tree"] = context["furo_navigation_tree"].replace(
-        'role="heading"', 'role="heading" aria-level="2"'
-    )
+    context["furo_navigation_tree"] = context["furo_navigation_tree"].replace('role="heading"', 'role="heading" aria-level="2"')
 
 
 def setup(app: Any) -> None:

@@ -16,9 +16,7 @@ from ziamath.config import config
 from ziamath.zmath import Latex
 
 _SIZE, _EM = 17.0, 16.0  # px: of a formula's letters, and of the text that it stands in
-_SVG = re.compile(
-    r'<svg xmlns="[^"]*" xmlns:xlink="[^"]*" width="([\d.]+)" height="([\d.]+)" viewBox="[-\d.]+ ([-\d.]+) [\d.]+ [\d.]+"'
-)
+_SVG = re.compile(r'<svg xmlns="[^"]*" xmlns:xlink="[^"]*" width="([\d.]+)" height="([\d.]+)" viewBox="[-\d.]+ ([-\d.]+) [\d.]+ [\d.]+"')
 
 
 @cache
@@ -27,9 +25,7 @@ def draw(latex: str, *, block: bool) -> str:
 
     Raises: ValueError, or what ziamath raises, if the formula cannot be read.
     """
-    config.svg2 = (
-        False  # glyphs as paths: a glyph that several formulas share is not drawn where the first of them is folded
-    )
+    config.svg2 = False  # glyphs as paths: a glyph that several formulas share is not drawn where the first of them is folded
     known = re.sub(r"\\(begin|end)\{aligned\}", r"\\\1{align*}", latex)  # ziamath knows it by its other name
     markup = Latex(known, size=_SIZE, color="currentColor", inline=not block).svg()
     found = _SVG.match(markup)

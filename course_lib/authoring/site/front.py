@@ -55,9 +55,7 @@ fetches before it does: about 0.5 GB without a GPU.
 """
 
 
-def write_front(
-    notebooks: Mapping[str, nbformat.NotebookNode], lessons: Sequence[Lesson], guides: Sequence[str], source: Source
-) -> str:
+def write_front(notebooks: Mapping[str, nbformat.NotebookNode], lessons: Sequence[Lesson], guides: Sequence[str], source: Source) -> str:
     """The first page as Markdown; ``notebooks`` as they were built, by name."""
     name, moves, picture = find_picture(notebooks)
     commands = write_raw(write_commands(START))
@@ -68,19 +66,14 @@ def write_front(
         _HEAD,
         write_raw(_FIRST.format(name=min(notebooks))),
         write_raw(picture),
-        _MOVES.format(
-            number=name[:2], moves=moves, commands=commands, clone=clone or "", launches=buttons and write_raw(buttons)
-        ),
+        _MOVES.format(number=name[:2], moves=moves, commands=commands, clone=clone or "", launches=buttons and write_raw(buttons)),
         f"## Lessons\n\n{len(lessons)} lessons, {hours} hours.\n",
     ]
     for title, group in groupby(lessons, key=find_part):
         parts.append(f"### {title}\n")
         parts += [_write_lesson(lesson) for lesson in group]
     parts.append(_write_guides(guides))
-    parts += [
-        _write_contents(title, [f"notebooks/{lesson.name}" for lesson in group])
-        for title, group in groupby(lessons, key=find_part)
-    ]
+    parts += [_write_contents(title, [f"notebooks/{lesson.name}" for lesson in group]) for title, group in groupby(lessons, key=find_part)]
     parts.append(_write_contents("Guides", [guide.removesuffix(".md") for guide in guides]))
     return "\n".join(parts)
 
@@ -101,9 +94,7 @@ def find_picture(notebooks: Mapping[str, nbformat.NotebookNode]) -> tuple[str, s
                     markup = output.get("data", {}).get("text/html", "")
                     if re.match(rf'<div data-picture="{kind}-', markup):
                         return name, _PICTURES[kind], mend_words(markup)
-    raise CourseError(
-        f"no lesson of the site has one of the pictures {', '.join(_PICTURES)}, of which its first page shows one."
-    )
+    raise CourseError(f"no lesson of the site has one of the pictures {', '.join(_PICTURES)}, of which its first page shows one.")
 
 
 def _write_lesson(lesson: Lesson) -> str:

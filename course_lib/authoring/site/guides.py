@@ -75,9 +75,7 @@ def write_verdicts(text: str) -> str:
         fold = f"{open_fold(summary, look='verdict', anchor=f'cause-{cause}')}\n\nA wrong solution, `{origin[2]}`:\n\n{verdict}\n\n{close_fold()}\n"
         folds.setdefault(exercise, []).append((headline, cause, fold))
     if not folds or any(exercise not in catalog.exercises() for exercise in folds) or len(others) > 1:
-        raise CourseError(
-            f"{VERDICTS} is not laid out as course_lib.authoring.verdicts writes it; so the site cannot sort it."
-        )
+        raise CourseError(f"{VERDICTS} is not laid out as course_lib.authoring.verdicts writes it; so the site cannot sort it.")
     intro = head[: head.index("| Exercise |")]
     parts = [
         intro,
@@ -86,12 +84,9 @@ def write_verdicts(text: str) -> str:
     ]
     for exercise in sorted(folds):
         verdicts = "\n".join(fold for *_, fold in sorted(folds[exercise], key=lambda entry: entry[0].lower()))
-        parts.append(
-            f"## {exercise} {catalog.get(exercise).title}\n\n{counts[exercise]} wrong solutions in all.\n\n{verdicts}"
-        )
+        parts.append(f"## {exercise} {catalog.get(exercise).title}\n\n{counts[exercise]} wrong solutions in all.\n\n{verdicts}")
     items = "".join(
-        f'<li><a href="#cause-{cause}"><code>{cause}</code></a>, exercise {exercise}</li>'
-        for cause, exercise in sorted(causes)
+        f'<li><a href="#cause-{cause}"><code>{cause}</code></a>, exercise {exercise}</li>' for cause, exercise in sorted(causes)
     )
     names = write_raw(f'<ul class="columns">{items}</ul>')
     return "\n".join([*parts, *others, "## All causes by name\n", names, ""])
@@ -100,8 +95,4 @@ def write_verdicts(text: str) -> str:
 def _capitalise(words: str) -> str:
     """As the beginning of a line; symbols (dx, eps) keep their letters."""
     first = words.split()[0]
-    return (
-        words
-        if first in ("dx", "dw", "db", "eps", "c1", "c2", "x", "w", "b", "y", "rstd")
-        else words[0].upper() + words[1:]
-    )
+    return words if first in ("dx", "dw", "db", "eps", "c1", "c2", "x", "w", "b", "y", "rstd") else words[0].upper() + words[1:]

@@ -18,15 +18,7 @@ from nbformat.v4 import new_markdown_cell
 from course_lib import catalog
 from course_lib.authoring.notebooks import ANSWER, DIVE, STEP, unfold_answer
 from course_lib.authoring.repository import START
-from course_lib.authoring.site.html import (
-    Source,
-    close_fold,
-    open_fold,
-    write_commands,
-    write_headings_flat,
-    write_launches,
-    write_raw,
-)
+from course_lib.authoring.site.html import Source, close_fold, open_fold, write_commands, write_headings_flat, write_launches, write_raw
 from course_lib.base.errors import CourseError
 from course_lib.catalog import Exercise, texts
 from course_lib.lessons import prediction
@@ -38,9 +30,7 @@ Cell = nbformat.NotebookNode
 _HEADING = re.compile(r"(#{1,6}) +(.+)")
 _CALL = re.compile(r'^(predict|exercise|review_predictions|step)\("([^"]+)"\)', re.MULTILINE)
 _CALL_ALONE = re.compile(r'\s*(from [\w.]+ import [\w, ]+\s+)*(predict|exercise|review_predictions)\("[^"]+"\)\s*')
-_STYLE_ALONE = re.compile(
-    r"\s*<style>.*</style>\s*", re.DOTALL
-)  # what JupyterLab's page takes from it, this page has of its own
+_STYLE_ALONE = re.compile(r"\s*<style>.*</style>\s*", re.DOTALL)  # what JupyterLab's page takes from it, this page has of its own
 _MINUTES = re.compile(r"^\*About (\d+) minutes", re.MULTILINE)
 
 RUN = '<a href="#run-this-lesson">run the lesson</a> on your machine'
@@ -106,11 +96,7 @@ def make_page(notebook: Cell, name: str, source: Source) -> Cell:
     """
     page = copy.deepcopy(notebook)
     first, *rest = page.cells
-    moves = any(
-        "data-picture=" in output.get("data", {}).get("text/html", "")
-        for cell in rest
-        for output in cell.get("outputs", [])
-    )
+    moves = any("data-picture=" in output.get("data", {}).get("text/html", "") for cell in rest for output in cell.get("outputs", []))
     cells = [first, _markdown(_write_way_to_run(name, source, moves))]
     diving, number = False, 0
     while number < len(rest):
@@ -180,14 +166,10 @@ def _make_fold(answers: list[Cell], asked: str | None) -> list[Cell]:
         made.append(_markdown(open_fold("What came out")))
     else:
         question = prediction.find(asked)
-        made += [
-            _markdown(write_raw(_write_question(question))),
-            _markdown(open_fold("Show what comes out", answers=question.id)),
-        ]
+        made += [_markdown(write_raw(_write_question(question))), _markdown(open_fold("Show what comes out", answers=question.id))]
         answer = f"{_write_said(question)}<p>It is <b>{write_inline(question.write(question.answer))}</b>.</p>"
         others = "".join(
-            f"<li>{write_inline(_write_key(question, said))}: {write_inline(told)}</li>"
-            for said, told in question.others.items()
+            f"<li>{write_inline(_write_key(question, said))}: {write_inline(told)}</li>" for said, told in question.others.items()
         )
         told = f"<p>Other answers:</p><ul>{others}</ul>" if others else ""
         made.append(_markdown(write_raw(f"{answer}<p>{write_inline(question.why)}</p>{told}")))
@@ -213,8 +195,7 @@ def _write_question(question: prediction.Question) -> str:
 def _write_field(question: prediction.Question) -> str:
     if question.kind == "choice":
         choices = "".join(
-            f'<label><input type="radio" name="{question.id}"> <span>{write_inline(choice)}</span></label>'
-            for choice in question.choices
+            f'<label><input type="radio" name="{question.id}"> <span>{write_inline(choice)}</span></label>' for choice in question.choices
         )
         return f'<fieldset class="prediction"><legend>Your prediction</legend>{choices}</fieldset>'
     if question.kind == "cells":

@@ -12,12 +12,7 @@ from dataclasses import dataclass, replace
 import ml_dtypes
 import numpy as np
 
-DTYPES = {
-    "fp32": np.dtype(np.float32),
-    "fp16": np.dtype(np.float16),
-    "bf16": np.dtype(ml_dtypes.bfloat16),
-    "int32": np.dtype(np.int32),
-}
+DTYPES = {"fp32": np.dtype(np.float32), "fp16": np.dtype(np.float16), "bf16": np.dtype(ml_dtypes.bfloat16), "int32": np.dtype(np.int32)}
 # False with the stand-in for ml_dtypes of a tab's tests, which has fp16 in the place of bf16
 HAS_BF16 = DTYPES["bf16"] != DTYPES["fp16"]
 _BITS = {2: np.dtype(np.uint16), 4: np.dtype(np.uint32)}

@@ -29,9 +29,7 @@ from course_lib.base.errors import CourseError
 from course_lib.grading.cases.case import PARTIALS, Case, SharedCase
 
 LEAST_BYTES = 16
-_MAKE_ONE = (
-    'Make one: `python -c "import secrets; print(secrets.token_hex(16))" > FILE`, and keep it for the whole class.'
-)
+_MAKE_ONE = 'Make one: `python -c "import secrets; print(secrets.token_hex(16))" > FILE`, and keep it for the whole class.'
 _MOST_BYTES = 4096
 _ROUNDS = 200_000  # rounds of the hash: they make every guess at the secret slow
 
@@ -79,18 +77,14 @@ def read_secret(path: Path) -> bytes:
         with path.open("rb") as file:
             data = file.read(_MOST_BYTES + 1)
     except OSError as error:
-        raise CourseError(
-            f"the secret cannot be read from {paths.shown(path)}: {error.strerror or error}. {_MAKE_ONE}"
-        ) from None
+        raise CourseError(f"the secret cannot be read from {paths.shown(path)}: {error.strerror or error}. {_MAKE_ONE}") from None
     secret = data.strip()
     if not secret:
         raise CourseError(f"{paths.shown(path)} is empty; a secret belongs in it. {_MAKE_ONE}")
     if len(data) > _MOST_BYTES:
         raise CourseError(f"{paths.shown(path)} has more than {_MOST_BYTES} bytes; a secret is one line. {_MAKE_ONE}")
     if len(secret) < LEAST_BYTES:
-        raise CourseError(
-            f"the secret in {paths.shown(path)} has {len(secret)} bytes; one under {LEAST_BYTES} can be guessed. {_MAKE_ONE}"
-        )
+        raise CourseError(f"the secret in {paths.shown(path)} has {len(secret)} bytes; one under {LEAST_BYTES} can be guessed. {_MAKE_ONE}")
     return secret
 
 
@@ -193,13 +187,7 @@ def _find_column_traits(N: int, block: int) -> tuple:
     count = -(-N // block) if block else 1
     # N = 2 is a kind of its own: the projection of dy leaves next to nothing of it. So is a block with 8 or more lanes per column:
     # most merges in its tree merge empty lanes.
-    return (
-        min(N, 3),
-        bool(block and -N % block),
-        min(count, 3),
-        count > 1 and N % block == 1,
-        bool(block and block >= 8 * N),
-    )
+    return (min(N, 3), bool(block and -N % block), min(count, 3), count > 1 and N % block == 1, bool(block and block >= 8 * N))
 
 
 def _list_rows(case: Case, wide: bool) -> Iterator[_Rows]:

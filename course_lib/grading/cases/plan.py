@@ -48,9 +48,7 @@ class Plan(Generic[C]):
     expected: dict[str, Expected]
     num_warps: int = 4
     inputs: dict[str, np.ndarray] = field(default_factory=dict)  # float64, for the diagnosis
-    interleavings: int = (
-        0  # how many orders of the programs' memory operations are tried; above 0 only if programs share memory
-    )
+    interleavings: int = 0  # how many orders of the programs' memory operations are tried; above 0 only if programs share memory
     any_order: bool = False  # the outputs' bits may depend on the order of the memory operations
     # What the exercise asks for besides right outputs. reads: how often the elements of a tensor may be read. spread: over how many
     # programs the work on a tensor is spread. calls: the fewest calls of another entry point; 0: it must not be called.
@@ -98,9 +96,7 @@ class Part(Generic[C]):
     models: Callable[[], Iterable[tuple[str, Model[C]]]] = list_no_models
     traits: tuple[tuple[str, Callable[[C], bool]], ...] = ()
     rare: tuple[tuple[str, Symptom[C]], ...] = ()
-    unwritten: Mapping[str, str] = field(
-        default_factory=lambda: dict.fromkeys(("mean", "rstd", "var"), "statistics_not_saved")
-    )
+    unwritten: Mapping[str, str] = field(default_factory=lambda: dict.fromkeys(("mean", "rstd", "var"), "statistics_not_saved"))
     minor: Mapping[str, tuple[str, Callable[[C], bool]]] = field(default_factory=dict)
     partials: tuple[str, ...] = ()
     time: Callable[[Plan[C], Outputs], Timed | None] | None = None

@@ -74,9 +74,7 @@ def _forget_special(case: Case, battery: Sequence[Case]) -> Case:
     """Return the case with the defaults of its class for all fields but its shape."""
     kept = {f.name: getattr(case, f.name) for f in fields(case) if f.name in _SHAPE}
     vector = all(c.vector for c in battery)
-    return type(case)(
-        case.name, case.M, case.N, case.block, case.why, eps=SMALL_EPS, vector=vector, by_hand=True, **kept
-    )
+    return type(case)(case.name, case.M, case.N, case.block, case.why, eps=SMALL_EPS, vector=vector, by_hand=True, **kept)
 
 
 def _is_same_kind(own: Case, plain: Case) -> bool:
@@ -139,11 +137,7 @@ def _pair(columns: list[tuple[int, int]], rows: list[_Rows]) -> Iterator[tuple[t
 
 
 def _reshape(base: Case, column: tuple[int, int], r: _Rows) -> Case:
-    shared = (
-        {"partials": r.partials, "chunk": r.chunk, "orders": min(base.orders, 1)}
-        if isinstance(base, SharedCase)
-        else {}
-    )
+    shared = {"partials": r.partials, "chunk": r.chunk, "orders": min(base.orders, 1)} if isinstance(base, SharedCase) else {}
     N, block = column
     eps = _EPS_OF_ONE if N == 1 and base.eps == SMALL_EPS else base.eps
     return replace(base, M=r.M, N=N, block=block, rows=r.rows, leading=r.leading, eps=eps, **shared)

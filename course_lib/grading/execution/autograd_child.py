@@ -92,11 +92,7 @@ class Autograd(TorchFunctions):
         def forward(ctx, *arguments):
             before = {name for name, value in vars(written).items() if name[:2] != "__" and _holds_tensor(value, home)}
             y = written.forward(ctx, *arguments)
-            kept.extend(
-                f"`ctx.{name}`"
-                for name, value in vars(ctx).items()
-                if name not in _OF_PYTORCH and _holds_tensor(value, home)
-            )
+            kept.extend(f"`ctx.{name}`" for name, value in vars(ctx).items() if name not in _OF_PYTORCH and _holds_tensor(value, home))
             if _holds_tensor(dict(ctx.metadata), home):
                 kept.append("`ctx.metadata`")
             kept.extend(
@@ -131,16 +127,12 @@ class Autograd(TorchFunctions):
             x.mul_(2)
             views["raised"].fill_(self._refuses(z, [*asked.values()], views["dy"]))
             return
-        for name, gradient in zip(
-            asked, self._differentiate(z, [*asked.values()], views["dy"], flags["twice"]), strict=True
-        ):
+        for name, gradient in zip(asked, self._differentiate(z, [*asked.values()], views["dy"], flags["twice"]), strict=True):
             if gradient is not None:
                 self.take(views[f"d{name}"], gradient, wanted[f"d{name}"])
 
     @staticmethod
-    def _differentiate(
-        z: torch.Tensor, leaves: list[torch.Tensor], dy: torch.Tensor, twice: bool
-    ) -> tuple[torch.Tensor | None, ...]:
+    def _differentiate(z: torch.Tensor, leaves: list[torch.Tensor], dy: torch.Tensor, twice: bool) -> tuple[torch.Tensor | None, ...]:
         """Return the gradients, of the second time if ``twice``: then the graph is kept the first time."""
         if twice:
             torch.autograd.grad(z, leaves, dy, retain_graph=True, allow_unused=True)

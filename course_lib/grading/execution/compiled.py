@@ -51,9 +51,7 @@ class Gpu(CaseRunner):
                 arguments = [make[kind](value) for kind, value in case["arguments"]]
                 with contextlib.suppress(Exception):
                     kernel = getattr(module, case["entry_point"])
-                    kernel.warmup(
-                        *arguments, grid=tuple(case["grid"]), num_warps=case["num_warps"], **case["constexprs"]
-                    )
+                    kernel.warmup(*arguments, grid=tuple(case["grid"]), num_warps=case["num_warps"], **case["constexprs"])
 
     def run(self, function, case: dict, data: bytes) -> bytes:
         torch = self.torch
@@ -86,6 +84,4 @@ class Gpu(CaseRunner):
 
     def lost(self, error: BaseException) -> bool:
         """Return True for a CUDA error, unless the compiler or the allocator raised it: the context cannot be used any more."""
-        return (
-            not isinstance(error, Exception) or "CUDA error" in str(error) or type(error).__name__ == "AcceleratorError"
-        )
+        return not isinstance(error, Exception) or "CUDA error" in str(error) or type(error).__name__ == "AcceleratorError"

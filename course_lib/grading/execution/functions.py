@@ -145,9 +145,7 @@ def _listening(function, wanted: dict[str, int]) -> Iterator[list[Misuse]]:
     for name, least in wanted.items():
         at, caller = lines[name], function.__name__
         if at and not least:
-            words = (
-                f"`{caller}` calls `{name}`{describe_line(at[0])}; the exercise asks each for an algorithm of its own"
-            )
+            words = f"`{caller}` calls `{name}`{describe_line(at[0])}; the exercise asks each for an algorithm of its own"
             found.append(Misuse(FaultKind.CALLS, words, line=at[0]))
         elif len(at) < least:
             words = f"`{caller}` calls `{name}` {len(at)} times, where at least {least} are asked for"
@@ -187,9 +185,7 @@ class NumPyFunctions(Functions):
             offset=t["start"],
             count=(t["nbytes"] + t["offset"] - t["start"]) // t["itemsize"],
         )
-        array = self.np.lib.stride_tricks.as_strided(
-            flat, t["shape"], [stride * t["itemsize"] for stride in t["strides"]]
-        )
+        array = self.np.lib.stride_tricks.as_strided(flat, t["shape"], [stride * t["itemsize"] for stride in t["strides"]])
         # array[()] is NumPy's number instead of an array without dimensions
         return array if t["shape"] or t["output"] else array[()]
 
@@ -203,9 +199,7 @@ class NumPyFunctions(Functions):
         except ValueError as refused:
             if not any(word in str(refused) for word in ("read-only", "WRITEABLE")):
                 raise
-            line = next(
-                (t.tb_lineno for t in _list_frames(refused) if t.tb_frame.f_globals.get("__name__") == "kernels"), None
-            )
+            line = next((t.tb_lineno for t in _list_frames(refused) if t.tb_frame.f_globals.get("__name__") == "kernels"), None)
             raise Misuse(
                 FaultKind.INPUT, f"an input is written{describe_line(line)}: {' and '.join(arrays)} belong{'s' * (len(arrays) == 1)} to the caller",
                 "", line,
@@ -214,9 +208,7 @@ class NumPyFunctions(Functions):
             after = array.shape, array.strides, array.dtype
             for what, was, now in zip(("shape", "strides", "dtype"), before[name], after, strict=True):
                 if was != now:
-                    changes.append(
-                        Misuse(FaultKind.INPUT, f"{name} is an input; its {what} was {was} and is {now} now", name)
-                    )
+                    changes.append(Misuse(FaultKind.INPUT, f"{name} is an input; its {what} was {was} and is {now} now", name))
 
     def make_array(self, numbers):
         return self.np.array(numbers)
@@ -230,9 +222,7 @@ class NumPyFunctions(Functions):
             kinds = {self.np.ndarray: "a subclass of np.ndarray, ", self.np.generic: "one number, "}
             what = next((words for base, words in kinds.items() if issubclass(kind, base)), "")
             self.refuse(t, f"{what}`{kind.__name__}`")
-        if list(value.shape) != t["shape"] or not (
-            value.dtype == view.dtype or (t["any_dtype"] and value.dtype.kind in "fiub")
-        ):
+        if list(value.shape) != t["shape"] or not (value.dtype == view.dtype or (t["any_dtype"] and value.dtype.kind in "fiub")):
             self.refuse(t, f"shape {_tuple(value.shape)}, {self.names.get(value.dtype, value.dtype)}")
         view[...] = value
 
@@ -314,10 +304,7 @@ class TorchFunctions(Functions):
 
     def view(self, memory: bytearray, t: dict):
         flat = self.torch.frombuffer(
-            memory,
-            dtype=self.dtypes[t["dtype"]],
-            offset=t["start"],
-            count=(t["nbytes"] + t["offset"] - t["start"]) // t["itemsize"],
+            memory, dtype=self.dtypes[t["dtype"]], offset=t["start"], count=(t["nbytes"] + t["offset"] - t["start"]) // t["itemsize"]
         )
         return flat.as_strided(t["shape"], t["strides"])
 
@@ -357,11 +344,6 @@ class TorchFunctions(Functions):
         if kind is not self.torch.Tensor:
             what = "a subclass of torch.Tensor, " if issubclass(kind, self.torch.Tensor) else ""
             self.refuse(t, f"{what}`{kind.__name__}`")
-        if list(value.shape) != t["shape"] or not (
-            value.dtype == view.dtype or (t["any_dtype"] and not value.is_complex())
-        ):
-            self.refuse(
-                t,
-                f"shape {_tuple(value.shape)}, {self.names.get(value.dtype, str(value.dtype).removeprefix('torch.'))}",
-            )
+        if list(value.shape) != t["shape"] or not (value.dtype == view.dtype or (t["any_dtype"] and not value.is_complex())):
+            self.refuse(t, f"shape {_tuple(value.shape)}, {self.names.get(value.dtype, str(value.dtype).removeprefix('torch.'))}")
         view.copy_(value)

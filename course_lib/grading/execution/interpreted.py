@@ -11,9 +11,7 @@ from course_lib.grading.execution.misuse import CaseRunner, Misuse, find_worst, 
 from course_lib.grading.execution.watch import Watch
 
 _MAX_STEPS = 20_000  # steps of one interleaved launch; a launch of an exercise takes a few hundred
-_MAX_SPINS = (
-    5000  # steps that a spin loop may take before the last schedule of a case goes on without what it waits for
-)
+_MAX_SPINS = 5000  # steps that a spin loop may take before the last schedule of a case goes on without what it waits for
 _MANY_ORDERS = 4  # a case with at least so many schedules gives its last one the limit above
 
 
@@ -27,9 +25,7 @@ class Interpreter(CaseRunner):
         from course_lib.interpreter import bounds, hooks, launch, schedule, spelling
 
         # NumPy would warn of a NaN or an overflow, with a line of the interpreter. The values are judged, so the warning tells a learner nothing.
-        warnings.filterwarnings(
-            "ignore", category=RuntimeWarning, module=r"triton\.runtime\.interpreter|course_lib\.interpreter|numpy\."
-        )
+        warnings.filterwarnings("ignore", category=RuntimeWarning, module=r"triton\.runtime\.interpreter|course_lib\.interpreter|numpy\.")
         self.launch, self.bounds, self.schedule, self.hooks, self.spelling = launch, bounds, schedule, hooks, spelling
         try:
             hooks.patch()
@@ -50,12 +46,7 @@ class Interpreter(CaseRunner):
         for t in case["tensors"]:
             here = slice(t["offset"], t["offset"] + t["nbytes"])
             if t["output"] and not case["any_order"] and any(other[here] != runs[0][here] for other in runs):
-                raise Misuse(
-                    FaultKind.ORDER,
-                    f"{t['name']} has other bits when the programs run in another order",
-                    t["name"],
-                    None,
-                )
+                raise Misuse(FaultKind.ORDER, f"{t['name']} has other bits when the programs run in another order", t["name"], None)
         return runs[0]
 
     def once(self, kernel, case: dict, data: bytes, seed: int | None = None) -> bytes:
@@ -71,9 +62,7 @@ class Interpreter(CaseRunner):
                 far.append(apart)
                 start = apart.address
             addresses[tensor["name"]] = self.launch.pointer(start, tensor["dtype"])
-            regions.append(
-                self.bounds.Region(tensor["name"], start, tensor["itemsize"], tensor["shape"], tensor["strides"])
-            )
+            regions.append(self.bounds.Region(tensor["name"], start, tensor["itemsize"], tensor["shape"], tensor["strides"]))
         make = {"tensor": addresses.__getitem__, "int": self.launch.integer, "float": float}
         arguments = [make[kind](value) for kind, value in case["arguments"]]
         watch = Watch(case, regions, self.hooks.line_of_kernel)
@@ -96,13 +85,7 @@ class Interpreter(CaseRunner):
     def interleaved(self, kernel, case: dict, arguments: list, seed: int) -> None:
         patience = _MAX_SPINS if seed + 1 == case["interleavings"] >= _MANY_ORDERS else 0
         outcome = self.schedule.run(
-            kernel,
-            tuple(case["grid"]),
-            *arguments,
-            seed=seed,
-            max_steps=_MAX_STEPS,
-            patience=patience,
-            **case["constexprs"],
+            kernel, tuple(case["grid"]), *arguments, seed=seed, max_steps=_MAX_STEPS, patience=patience, **case["constexprs"]
         )
         if outcome.races:
             race = outcome.races[0]
@@ -120,6 +103,4 @@ class Interpreter(CaseRunner):
             raise Misuse(FaultKind.LIVELOCK, outcome.limit, "", None)
         if outcome.no_barrier:
             found = outcome.no_barrier[0]
-            raise Misuse(
-                FaultKind.NO_BARRIER, found.message, found.where.split("[")[0], (found.release or found.first).line
-            )
+            raise Misuse(FaultKind.NO_BARRIER, found.message, found.where.split("[")[0], (found.release or found.first).line)

@@ -102,9 +102,7 @@ def _run_once(
         # On a CPU the address space of rows far apart is reserved beforehand. A GPU allocates them itself, and reports if it cannot.
         reserve = {} if mode == "gpu" else {n: size for n, case in enumerate(job["cases"]) if (size := far_bytes(case))}
         look = None if take is None else _Arrivals(folder, plans, take).look
-        answer = jobs.run(
-            KINDS[mode], job, folder, limits, count=len(plans), reserve=reserve, look=look, is_over=is_over
-        )
+        answer = jobs.run(KINDS[mode], job, folder, limits, count=len(plans), reserve=reserve, look=look, is_over=is_over)
         result = _collect(folder, plans, answer)
         _gpu.in_doubt = mode == "gpu" and result.ended != "finished"
         return result
@@ -175,9 +173,7 @@ class _GpuHealth:
         with TemporaryFolder("course-probe-") as folder:
             (folder / "kernels.py").write_text("")
             # making a context is enough: it uses the GPU, and no kernel is run
-            answer = jobs.run(
-                KINDS["gpu"], {"cases": [], "rules": None}, folder, ResourceLimits.for_mode("gpu"), count=0
-            )
+            answer = jobs.run(KINDS["gpu"], {"cases": [], "rules": None}, folder, ResourceLimits.for_mode("gpu"), count=0)
         if answer.stage is Stage.STARTING:
             raise self._describe_silence(answer.printed)
         self.in_doubt = False
@@ -222,10 +218,7 @@ def _write_job(folder: Path, kernels: Kernels, plans: list[Plan]) -> dict:
             }
         )
     kernels_under_test = [
-        (value, bool(plan.constexprs["backward"]))
-        for plan in plans
-        for kind, value in plan.arguments
-        if kind == "kernel"
+        (value, bool(plan.constexprs["backward"])) for plan in plans for kind, value in plan.arguments if kind == "kernel"
     ]
     if kernels_under_test:
         (folder / KERNEL_NAMES).write_text(json.dumps(kernels_under_test))
@@ -306,8 +299,4 @@ def _raised(file: Path) -> Raised | None:
 
 def _without(folder: Path, text: str) -> str:
     """Return the text without the job's folder, so that two checks of one file give the same message."""
-    return (
-        text.replace(f"{folder}/kernels.py", "your file")
-        .replace(f"{folder}/", "")
-        .replace(str(folder), "the check's folder")
-    )
+    return text.replace(f"{folder}/kernels.py", "your file").replace(f"{folder}/", "").replace(str(folder), "the check's folder")

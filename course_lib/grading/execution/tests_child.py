@@ -33,9 +33,7 @@ from course_lib.sandbox import isolation
 _CHANNEL = 0  # the file descriptor of the connection to the companion; the course keeps no other one open
 _MOST_BYTES = 1 << 30  # the most bytes of one message
 _MOST_NAMES = 1 << 20
-_ERRORS: dict[str, type[Exception]] = {
-    kind.__name__: kind for kind in (ValueError, TypeError, RuntimeError, IndexError, ZeroDivisionError)
-}
+_ERRORS: dict[str, type[Exception]] = {kind.__name__: kind for kind in (ValueError, TypeError, RuntimeError, IndexError, ZeroDivisionError)}
 
 
 class Tests(TorchFunctions):

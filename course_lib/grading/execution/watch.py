@@ -32,13 +32,9 @@ class Watch:
         self.inputs = {t["name"] for t in case["tensors"] if not t["output"] and not t["scratch"]}
         near = {t["name"] for t in case["tensors"] if t["output"] and not t["far"]}
         self.stored = {  # the elements of an output that were stored to
-            region.name: np.zeros((region.high - region.low) // region.itemsize + 1, bool)
-            for region in self.regions
-            if region.name in near
+            region.name: np.zeros((region.high - region.low) // region.itemsize + 1, bool) for region in self.regions if region.name in near
         }
-        self.lanes: dict[str, dict[int | None, int]] = {
-            name: {} for name in self.allowed
-        }  # tensor -> line -> lanes read
+        self.lanes: dict[str, dict[int | None, int]] = {name: {} for name in self.allowed}  # tensor -> line -> lanes read
         self.shares: dict[str, dict[tuple, int]] = {name: {} for name in self.spread}  # tensor -> program -> lanes
         self.written: Misuse | None = None
         self.unwritten: Misuse | None = None
@@ -54,9 +50,7 @@ class Watch:
         if writes and self.written is None and name in self.inputs:
             line = self.find_line()
             how = " by an atomic, which stores also where it adds 0" if reads else ""
-            self.written = Misuse(
-                FaultKind.INPUT, f"{name} is an input and is written{describe_line(line)}{how}", name, line
-            )
+            self.written = Misuse(FaultKind.INPUT, f"{name} is an input and is written{describe_line(line)}{how}", name, line)
         if reads and name in self.lanes:
             lines, line = self.lanes[name], self.find_line()
             lines[line] = lines.get(line, 0) + live.size
@@ -87,9 +81,7 @@ class Watch:
 
     def find_misuse(self) -> Misuse | None:
         """Return the worst misuse that was seen."""
-        return find_worst(
-            self.written, self.find_excess(), self.find_empty_turns(), self.find_lone_program(), self.unwritten
-        )
+        return find_worst(self.written, self.find_excess(), self.find_empty_turns(), self.find_lone_program(), self.unwritten)
 
     def find_empty_turns(self) -> Misuse | None:
         """Find a loop that goes on after the last tile: in these steps all lanes of every load are masked off, which no result shows."""

@@ -10,13 +10,7 @@ import numpy as np
 from course_lib.grading.cases.buffers import Tensor, compute_strides, round_to
 from course_lib.grading.cases.case import Case
 from course_lib.grading.cases.plan import Expected, Model, Outputs, Part, Plan, Symptom
-from course_lib.grading.families.making import (
-    draw_gradient,
-    draw_matrix,
-    draw_shift,
-    draw_weight,
-    make_expected,
-)
+from course_lib.grading.families.making import draw_gradient, draw_matrix, draw_shift, draw_weight, make_expected
 from course_lib.norms import reference
 
 _BITS = {"x": 1, "w": 2, "b": 4}
@@ -40,16 +34,7 @@ FORWARD = (
     WiringCase("y, vector", 1, 9, 0, "x has one dimension", mean=1.0, vector=True),
     WiringCase("y, sliced", 5, 20, 0, "x is a slice of a wider matrix", mean=2.0, layout="x sliced"),
     WiringCase("y, transposed", 6, 10, 0, "x is a transposed matrix", mean=2.0, layout="x transposed"),
-    WiringCase(
-        "y, permuted",
-        6,
-        10,
-        0,
-        "the first two dimensions of x have changed places",
-        mean=2.0,
-        layout="x permuted",
-        leading=(2, 3),
-    ),
+    WiringCase("y, permuted", 6, 10, 0, "the first two dimensions of x have changed places", mean=2.0, layout="x permuted", leading=(2, 3)),
     WiringCase("y, large eps", 3, 24, 0, "std 0.03: eps = 0.1 rules rstd", std=0.03, eps=0.1),
     WiringCase("y, no w, no b", 4, 11, 0, "w and b are None", given="", needs="x", mean=1.0),
     WiringCase("y, no b", 4, 11, 0, "b is None", given="w", needs="xw", mean=1.0),
@@ -66,41 +51,16 @@ BACKWARD = (
     WiringCase("large eps", 3, 24, 0, "std 0.03: eps = 0.1 rules rstd", std=0.03, eps=0.1),
     WiringCase("residual", 4, 12, 0, "z = y + x: the addition hands the same dy to both", mean=1.0, then="residual"),
     WiringCase("twice", 4, 12, 0, "the graph is kept and differentiated a second time", mean=1.0, then="twice"),
-    WiringCase(
-        "changed in place",
-        4,
-        12,
-        0,
-        "x is doubled in place after the forward pass: backward must refuse",
-        then="change",
-    ),
+    WiringCase("changed in place", 4, 12, 0, "x is doubled in place after the forward pass: backward must refuse", then="change"),
     WiringCase("x sliced", 5, 20, 0, "x is a slice of a wider matrix", mean=2.0, layout="x sliced"),
     WiringCase("x transposed", 6, 10, 0, "x is a transposed matrix", mean=2.0, layout="x transposed"),
     WiringCase("dy transposed", 6, 10, 0, "dy is transposed, as y.t() sends it", mean=2.0, layout="dy transposed"),
     WiringCase(
-        "dy permuted",
-        6,
-        10,
-        0,
-        "the first two dimensions of dy have changed places",
-        mean=2.0,
-        layout="dy permuted",
-        leading=(2, 3),
+        "dy permuted", 6, 10, 0, "the first two dimensions of dy have changed places", mean=2.0, layout="dy permuted", leading=(2, 3)
     ),
     WiringCase("dy sliced", 6, 10, 0, "dy has every other column of a matrix", mean=2.0, layout="dy columns"),
-    WiringCase(
-        "dy expanded", 6, 10, 0, "dy is one number expanded, as y.sum() sends it", mean=2.0, layout="dy expanded"
-    ),
-    WiringCase(
-        "dy expanded, three dimensions",
-        6,
-        10,
-        0,
-        "the same for three dimensions",
-        mean=2.0,
-        layout="dy expanded",
-        leading=(3, 2),
-    ),
+    WiringCase("dy expanded", 6, 10, 0, "dy is one number expanded, as y.sum() sends it", mean=2.0, layout="dy expanded"),
+    WiringCase("dy expanded, three dimensions", 6, 10, 0, "the same for three dimensions", mean=2.0, layout="dy expanded", leading=(3, 2)),
     WiringCase("only x", 4, 11, 0, "w and b are frozen", needs="x", mean=1.0),
     WiringCase("only w", 4, 11, 0, "only w requires a gradient", needs="w", mean=1.0),
     WiringCase("only b", 4, 11, 0, "only b requires a gradient", needs="b", mean=1.0),
@@ -141,9 +101,7 @@ def _plan_backward(case: WiringCase, entry_point: str, rng: np.random.Generator)
     values = {"dx": dx, "dw": want.dw, "db": want.db}
     dtypes = {"dx": case.dtype, "dw": case.w_dtype or case.dtype, "db": case.w_dtype or case.dtype}
     names = [f"d{name}" for name in case.needs]
-    return _make_plan(
-        case, entry_point, x, w, b, dy, {name: make_expected(values[name], terms[name], dtypes[name]) for name in names}
-    )
+    return _make_plan(case, entry_point, x, w, b, dy, {name: make_expected(values[name], terms[name], dtypes[name]) for name in names})
 
 
 class _Pass:
@@ -166,9 +124,7 @@ class _Pass:
         return values.mean(axis=1, keepdims=True)
 
 
-def _draw_inputs(
-    case: WiringCase, rng: np.random.Generator
-) -> tuple[np.ndarray, np.ndarray | None, np.ndarray | None, np.ndarray]:
+def _draw_inputs(case: WiringCase, rng: np.random.Generator) -> tuple[np.ndarray, np.ndarray | None, np.ndarray | None, np.ndarray]:
     x, w, b, dy = draw_matrix(case, rng), draw_weight(case, rng), draw_shift(case, rng, 1.0), draw_gradient(case, rng)
     if case.layout == "dy expanded":
         dy[...] = dy[0, 0]
@@ -190,9 +146,7 @@ def _make_plan(case: WiringCase, entry_point: str, x, w, b, dy, expected: dict[s
 
     w_dtype = case.w_dtype or case.dtype
     tensors = [Tensor("x", case.dtype, shape, strides("x"), x.reshape(shape))]
-    tensors += [
-        Tensor(name, w_dtype, (case.N,), (1,), values) for name, values in (("w", w), ("b", b)) if values is not None
-    ]
+    tensors += [Tensor(name, w_dtype, (case.N,), (1,), values) for name, values in (("w", w), ("b", b)) if values is not None]
     if dy is not None:
         tensors.append(Tensor("dy", case.dtype, shape, strides("dy"), dy.reshape(shape)))
     for name, want in expected.items():
@@ -202,15 +156,8 @@ def _make_plan(case: WiringCase, entry_point: str, x, w, b, dy, expected: dict[s
         size = expected[name].values.shape
         dtype = "fp32" if name == "raised" else case.dtype if of_x else w_dtype
         tensors.append(Tensor(name, dtype, size, compute_strides(size)))
-    flags = {
-        "needs": sum(_BITS[name] for name in case.needs),
-        **{what: int(case.then == what) for what in ("residual", "twice", "change")},
-    }
-    arguments = (
-        ("tensor", "x"),
-        *(("tensor", n) if v is not None else ("none", n) for n, v in (("w", w), ("b", b))),
-        ("float", case.eps),
-    )
+    flags = {"needs": sum(_BITS[name] for name in case.needs), **{what: int(case.then == what) for what in ("residual", "twice", "change")}}
+    arguments = (("tensor", "x"), *(("tensor", n) if v is not None else ("none", n) for n, v in (("w", w), ("b", b))), ("float", case.eps))
     inputs = {tensor.name: tensor.values.astype(np.float64) for tensor in tensors if tensor.values is not None}
     return Plan(case, entry_point, (), tuple(tensors), arguments, flags, expected, inputs=inputs)
 
@@ -226,9 +173,7 @@ def _list_forward_models() -> Iterator[tuple[str, Model[WiringCase]]]:
 
 def _compute_y(p: Plan[WiringCase], *, eps: float | None = None, w: bool = True, b: bool = True) -> Outputs:
     x = p.inputs["x"].reshape(-1, p.case.N)
-    y = reference.layer_norm(
-        x, p.inputs.get("w") if w else None, p.inputs.get("b") if b else None, p.case.eps if eps is None else eps
-    ).y
+    y = reference.layer_norm(x, p.inputs.get("w") if w else None, p.inputs.get("b") if b else None, p.case.eps if eps is None else eps).y
     return {"y": y.reshape(p.expected["y"].values.shape)}
 
 
@@ -242,23 +187,16 @@ def _list_backward_models() -> Iterator[tuple[str, Model[WiringCase]]]:
             if needed not in name:
                 yield (
                     "needs_misread",
-                    lambda p, needed=needed, name=name: _return_wrongly(
-                        p, lambda g, case: g if needed in case.needs else g | {name: None}
-                    ),
+                    lambda p, needed=needed, name=name: _return_wrongly(p, lambda g, case: g if needed in case.needs else g | {name: None}),
                 )
         yield (
             "needs_misread",
-            lambda p, needed=needed: _return_wrongly(
-                p, lambda g, case: g if needed in case.needs else dict.fromkeys(("dx", "dw", "db"))
-            ),
+            lambda p, needed=needed: _return_wrongly(p, lambda g, case: g if needed in case.needs else dict.fromkeys(("dx", "dw", "db"))),
         )
     yield (
         "needs_misread",
         lambda p: _return_wrongly(
-            p,
-            lambda g, case: (
-                g | {"dw": g["dw"] if "b" in case.needs else None, "db": g["db"] if "w" in case.needs else None}
-            ),
+            p, lambda g, case: g | {"dw": g["dw"] if "b" in case.needs else None, "db": g["db"] if "w" in case.needs else None}
         ),
     )
     yield "gradients_swapped", lambda p: _return_wrongly(p, lambda g, _: g | {"dw": g["db"], "db": g["dw"]})
@@ -276,14 +214,7 @@ def _list_backward_models() -> Iterator[tuple[str, Model[WiringCase]]]:
 
 
 def _compute_from(
-    p: Plan[WiringCase],
-    *,
-    dy=None,
-    eps: float | None = None,
-    swapped: bool = False,
-    saved: str = "x",
-    w: str = "w",
-    dtype: str = "",
+    p: Plan[WiringCase], *, dy=None, eps: float | None = None, swapped: bool = False, saved: str = "x", w: str = "w", dtype: str = ""
 ) -> Outputs:
     """Return the outputs of a case if backward computes from wrong inputs."""
     case, N = p.case, p.case.N

@@ -110,9 +110,7 @@ def add_up(terms: list[Term], output: str) -> int:
 
 def _name_cases(entry_point: str, cases: tuple[Any, ...]) -> tuple[Any, ...]:
     """Return the cases with the function's name added: five functions have cases of the same name."""
-    return tuple(
-        replace(case, name=f"{entry_point}, {case.name}", why=f"`{entry_point}`, {case.why}") for case in cases
-    )
+    return tuple(replace(case, name=f"{entry_point}, {case.name}", why=f"`{entry_point}`, {case.why}") for case in cases)
 
 
 def _plan(case: Case, entry_point: str, rng: np.random.Generator) -> Plan:
@@ -140,9 +138,7 @@ def _leave_out(*names: str) -> Mistake:
 
 
 def _change(names: tuple[str, ...], **changes: Callable[[Term, Case], int]) -> Mistake:
-    return lambda term, case: (
-        replace(term, **{key: make(term, case) for key, make in changes.items()}) if term.tensor in names else term
-    )
+    return lambda term, case: replace(term, **{key: make(term, case) for key, make in changes.items()}) if term.tensor in names else term
 
 
 def _is_matrix(term: Term) -> bool:
@@ -206,10 +202,7 @@ def _list_models(entry_point: str) -> Callable[[], Iterator[tuple[str, Model]]]:
         return {output: np.array(float(add_up([term for term in terms if term is not None], output)))}
 
     def models() -> Iterator[tuple[str, Model]]:
-        yield (
-            "outputs_swapped",
-            lambda p: dict(zip(_OUTPUTS, (p.expected[name].values for name in _OUTPUTS[::-1]), strict=True)),
-        )
+        yield ("outputs_swapped", lambda p: dict(zip(_OUTPUTS, (p.expected[name].values for name in _OUTPUTS[::-1]), strict=True)))
         for output in _OUTPUTS:
             for cause, mistake in _MISTAKES:
                 yield cause, lambda p, mistake=mistake, output=output: compute(p, mistake, output)

@@ -45,10 +45,7 @@ def _list_models() -> Iterator[tuple[str, Model]]:
     yield "not_a_plain_copy", lambda p: {"y": -p.inputs["x"]}
     yield "not_a_plain_copy", lambda p: {"y": 2 * p.inputs["x"]}
     yield "not_a_plain_copy", lambda p: {"y": 0 * p.inputs["x"]}
-    yield (
-        "not_a_plain_copy",
-        lambda p: {"y": np.arange(p.case.N, dtype=np.float64)},
-    )  # the index of the element is stored, not its value
+    yield ("not_a_plain_copy", lambda p: {"y": np.arange(p.case.N, dtype=np.float64)})  # the index of the element is stored, not its value
 
 
 PARTS = {

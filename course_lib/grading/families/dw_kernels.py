@@ -17,12 +17,7 @@ from course_lib.grading.cases.buffers import Tensor, round_to, size_guard
 from course_lib.grading.cases.case import FAR_STRIDE, SharedCase
 from course_lib.grading.cases.plan import Expected, Model, Outputs, Part, Plan
 from course_lib.grading.families import by_hand
-from course_lib.grading.families.dx_kernels import (
-    LAYER_NORM_MISTAKES,
-    compute_wrong_dx,
-    is_wrong_where_sums_vanish,
-    list_dx_dtype_models,
-)
+from course_lib.grading.families.dx_kernels import LAYER_NORM_MISTAKES, compute_wrong_dx, is_wrong_where_sums_vanish, list_dx_dtype_models
 from course_lib.grading.families.making import (
     FEW,
     add_up_lanes,
@@ -69,26 +64,11 @@ LOCKED = (
 BUFFERS = (
     _Buffers("as many rows as buffers", 4, 20, 16, "{partials}", partials=4),
     _Buffers("more rows than buffers", 100, 40, 32, "{partials}", partials=7),
-    _Buffers(
-        "fewer rows than buffers, to be summed",
-        3,
-        20,
-        16,
-        "{partials}: five buffers hold what was there before",
-        partials=8,
-    ),
+    _Buffers("fewer rows than buffers, to be summed", 3, 20, 16, "{partials}: five buffers hold what was there before", partials=8),
     _Buffers("one row, to be summed", 1, 9, 16, "{partials}, M = 1", partials=64),
     _Buffers("many buffers", 270, 9, 16, "{partials}", partials=260),
     _Buffers("no row", 0, 20, 16, "M = 0: nobody has written to any buffer, and both sums are 0", partials=3),
-    _Buffers(
-        "fp16 gradients",
-        90,
-        33,
-        16,
-        "{partials}, dw and db in fp16: one rounding, at the end",
-        dtype="fp16",
-        partials=40,
-    ),
+    _Buffers("fp16 gradients", 90, 33, 16, "{partials}, dw and db in fp16: one rounding, at the end", dtype="fp16", partials=40),
     _Buffers("bf16 gradients", 90, 33, 16, "{partials}, dw and db in bf16", dtype="bf16", partials=40),
     _Buffers("bf16 dw", 90, 33, 16, "{partials}, db in fp32", dtypes=(("dw", "bf16"),), partials=40),
     _Buffers("fp16 db", 90, 33, 16, "{partials}, dw in fp32", dtypes=(("db", "fp16"),), partials=40),
@@ -129,22 +109,11 @@ PARTIALS = (
     _Partials("many steps", 140, 33, 16, "{partials}, BLOCK_P = 16", rows=16, partials=140, orders=2),
     _Partials("65 steps", 1030, 9, 16, "{partials}, BLOCK_P = 16", rows=16, partials=1030, orders=1),
     _Partials(
-        "fp16 gradients",
-        132,
-        33,
-        16,
-        "{partials}, dw and db in fp16: one rounding, at the end",
-        dtype="fp16",
-        rows=16,
-        partials=132,
+        "fp16 gradients", 132, 33, 16, "{partials}, dw and db in fp16: one rounding, at the end", dtype="fp16", rows=16, partials=132
     ),
     _Partials("bf16 gradients", 132, 33, 16, "{partials}, dw and db in bf16", dtype="bf16", rows=16, partials=132),
-    _Partials(
-        "bf16 dw", 40, 33, 16, "{partials}, db in fp32", dtypes=(("dw", "bf16"),), rows=16, partials=40, orders=1
-    ),
-    _Partials(
-        "fp16 db", 40, 33, 16, "{partials}, dw in fp32", dtypes=(("db", "fp16"),), rows=16, partials=40, orders=1
-    ),
+    _Partials("bf16 dw", 40, 33, 16, "{partials}, db in fp32", dtypes=(("dw", "bf16"),), rows=16, partials=40, orders=1),
+    _Partials("fp16 db", 40, 33, 16, "{partials}, dw in fp32", dtypes=(("db", "fp16"),), rows=16, partials=40, orders=1),
 )
 
 PERSISTENT = (
@@ -192,11 +161,7 @@ def _plan_locked(case: SharedCase, kernel: str, rng: np.random.Generator) -> Pla
         *(Tensor(f"{name}_buffer", "fp32", (len(mine), case.N), (case.N, 1), guard=room) for name in ("dw", "db")),
         Tensor("lock", "int32", (2 * group,), (1,), np.zeros(2 * group, np.int32), scratch=True, guard=size_guard(case.M)),
     )  # fmt: skip
-    arguments = (
-        [("tensor", tensor.name) for tensor in tensors]
-        + [("int", stride) for stride in (*of_dy, of_x[0])]
-        + [("int", case.N)]
-    )
+    arguments = [("tensor", tensor.name) for tensor in tensors] + [("int", stride) for stride in (*of_dy, of_x[0])] + [("int", case.N)]
     expected = {f"{name}_buffer": value for name, value in sums.items()}
     return Plan(
         case, kernel, (case.M,), tensors, tuple(arguments), {"GROUP": group, "BLOCK": case.block}, expected, inputs=inputs,
@@ -260,9 +225,7 @@ def _plan_partials(case: SharedCase, kernel: str, rng: np.random.Generator) -> P
     return _extend_plan(plan, [("int", case.partials), ("int", case.N)], {"BLOCK_P": case.rows, "BLOCK_N": case.block})
 
 
-def _plan_sum(
-    case: SharedCase, kernel: str, rng: np.random.Generator, names: tuple[str, str], written: int
-) -> Plan[SharedCase]:
+def _plan_sum(case: SharedCase, kernel: str, rng: np.random.Generator, names: tuple[str, str], written: int) -> Plan[SharedCase]:
     tensors, expected, inputs = [], {}, {}
     for name in names:
         shape = (case.partials, case.N)
@@ -271,11 +234,7 @@ def _plan_sum(
         values[written:] = np.nan
         whole = values[:written].astype(np.float64)
         inputs[name] = values.astype(np.float64)
-        tensors.append(
-            Tensor(
-                name, "fp32", values.shape, (case.N, 1), values, guard=size_guard((case.rows + 1) * case.N + case.block)
-            )
-        )
+        tensors.append(Tensor(name, "fp32", values.shape, (case.N, 1), values, guard=size_guard((case.rows + 1) * case.N + case.block)))
         expected[name[:2]] = make_expected(whole.sum(axis=0), np.abs(whole).sum(axis=0), case.dtype_of(name[:2]))
     tensors += [Tensor(name, case.dtype_of(name), (case.N,), (1,), guard=size_guard(case.block)) for name in expected]
     arguments = tuple(("tensor", tensor.name) for tensor in tensors)
@@ -293,9 +252,7 @@ def _plan_sum(
     )
 
 
-def _extend_plan(
-    plan: Plan[SharedCase], arguments: list[tuple[str, object]], constexprs: dict[str, int]
-) -> Plan[SharedCase]:
+def _extend_plan(plan: Plan[SharedCase], arguments: list[tuple[str, object]], constexprs: dict[str, int]) -> Plan[SharedCase]:
     return replace(plan, arguments=(*plan.arguments, *arguments), constexprs=constexprs)
 
 
@@ -303,9 +260,7 @@ def _save_statistics(case: SharedCase, dy: np.ndarray, x: np.ndarray) -> tuple[d
     """Return the float64 inputs of the oracle, and the tensors of the statistics."""
     forward = reference.layer_norm(x, eps=case.eps)
     values = {"mean": round_to(forward.mean, "fp32"), "rstd": round_to(forward.rstd, "fp32")}
-    tensors = [
-        Tensor(name, "fp32", (case.M,), (1,), value, guard=size_guard(case.rows)) for name, value in values.items()
-    ]
+    tensors = [Tensor(name, "fp32", (case.M,), (1,), value, guard=size_guard(case.rows)) for name, value in values.items()]
     return {name: value.astype(np.float64) for name, value in ({"dy": dy, "x": x} | values).items()}, tensors
 
 
@@ -365,9 +320,7 @@ def _expect_dx(case: SharedCase, inputs: dict[str, np.ndarray], dx: np.ndarray) 
     xhat, wdy, rstd = _compute_hat(inputs, "xhat"), inputs["w"] * inputs["dy"], inputs["rstd"][:, None]
     unsure = np.abs(xhat) + np.abs(inputs["mean"])[:, None] * rstd
     c1, c1_terms = (xhat * wdy).mean(axis=1, keepdims=True), (unsure * np.abs(wdy)).mean(axis=1, keepdims=True)
-    terms = rstd * (
-        np.abs(wdy) + unsure * np.abs(c1) + np.abs(xhat) * c1_terms + np.abs(wdy).mean(axis=1, keepdims=True)
-    )
+    terms = rstd * (np.abs(wdy) + unsure * np.abs(c1) + np.abs(xhat) * c1_terms + np.abs(wdy).mean(axis=1, keepdims=True))
     return make_expected(dx, terms, case.dtype_of("dx"), infinite=case.fill == "inf row")
 
 
@@ -394,17 +347,10 @@ _DW = (
     ("sign_of_dw_or_db", {"sign_db": -1}),
     ("sign_of_dw_or_db", {"sign_dw": -1, "sign_db": -1}),
 )
-_WITH_W = (
-    ("w_in_dw", {"w_dw": "w / w"}),
-    ("w_in_dw", {"w_dw": 1}),
-    ("w_in_dw", {"w_db": 1}),
-    ("w_in_dw", {"w_dw": 1, "w_db": 1}),
-)
+_WITH_W = (("w_in_dw", {"w_dw": "w / w"}), ("w_in_dw", {"w_dw": 1}), ("w_in_dw", {"w_db": 1}), ("w_in_dw", {"w_dw": 1, "w_db": 1}))
 
 
-def _take_steps(
-    p: Plan[SharedCase], steps: Callable[[int, int], range], *, whole_steps: bool = False
-) -> list[np.ndarray]:
+def _take_steps(p: Plan[SharedCase], steps: Callable[[int, int], range], *, whole_steps: bool = False) -> list[np.ndarray]:
     """Return the rows that each chunk adds up if it takes the steps that ``steps`` makes of (rows per chunk, BLOCK_M)."""
     case = p.case
     out = []
@@ -490,10 +436,7 @@ _PROGRAM_ROWS: tuple[tuple[str, _Rows], ...] = (
     ("rows_not_summed", lambda p: [_take_last_tile(p, rows) for rows in _list_programs(p.case)]),
     ("rows_not_summed", lambda p: [_take_first_tile(p, rows) for rows in _list_programs(p.case)]),
     ("rows_left_out", lambda p: [_take_but_first_tile(p, rows) for rows in _list_programs(p.case)]),
-    (
-        "rows_left_out",
-        lambda p: [rows[rows < p.case.M // p.case.rows * p.case.rows] for rows in _list_programs(p.case)],
-    ),
+    ("rows_left_out", lambda p: [rows[rows < p.case.M // p.case.rows * p.case.rows] for rows in _list_programs(p.case)]),
     ("wrong_rows", _list_runs_of_tiles),
     ("same_rows", lambda p: [_list_programs(p.case)[0]] * p.case.partials),
     *((cause, lambda p, some=some: [some(rows) for rows in _list_programs(p.case)]) for cause, some in _SOME_ROWS),
@@ -564,17 +507,13 @@ def _list_persistent_models() -> Iterator[tuple[str, Model[SharedCase]]]:
     yield "dx_for_dy", lambda p: _take_dx_for_dy(p, "dw_partial")
     yield "dx_and_xhat_swapped", _swap_dx_and_xhat
     yield from list_dx_dtype_models(("dy", "x", "w"))
-    yield from list_misread_models(
-        lambda p: {"dx": compute_wrong_dx(p), **_compute_wrong(p, _list_programs(p.case), "partial")}
-    )
+    yield from list_misread_models(lambda p: {"dx": compute_wrong_dx(p), **_compute_wrong(p, _list_programs(p.case), "partial")})
     yield from list_misread_models(lambda p: {"dx": compute_wrong_dx(p)})
     for cause, changes in LAYER_NORM_MISTAKES:
         yield cause, lambda p, changes=changes: {"dx": compute_wrong_dx(p, **changes)}
 
 
-def _combine(
-    formulas, rows: tuple[tuple[str, _Rows], ...], right: _Rows, ending: str
-) -> Iterator[tuple[str, Model[SharedCase]]]:
+def _combine(formulas, rows: tuple[tuple[str, _Rows], ...], right: _Rows, ending: str) -> Iterator[tuple[str, Model[SharedCase]]]:
     """Yield single mistakes, then pairs: one in the rows and one in the formula, under the cause of the rows."""
     for cause, take in rows:  # in one of the two sums only
         for name in ("dw", "db"):
@@ -583,12 +522,7 @@ def _combine(
     for of_rows, formula in sorted(choices, key=lambda chosen: sum(mistake is not None for mistake in chosen)):
         named, changes = of_rows or formula, formula[1] if formula else {}
         assert named is not None  # the choice of no mistake at all was left out above
-        yield (
-            named[0],
-            lambda p, take=of_rows[1] if of_rows else right, changes=changes: _compute_wrong(
-                p, take(p), ending, **changes
-            ),
-        )
+        yield (named[0], lambda p, take=of_rows[1] if of_rows else right, changes=changes: _compute_wrong(p, take(p), ending, **changes))
     yield from list_misread_models(lambda p: _compute_wrong(p, right(p), ending))
     yield "mean_for_sum", lambda p: _compute_wrong(p, right(p), ending, mean=True)
     for name in ("dw", "db"):
@@ -615,9 +549,7 @@ def _compute_wrong(
     for name, hat, power, sign in (("dw", dw, w_dw, sign_dw), ("db", db, w_db, sign_db)):
         of_w = {0: 1.0, 1: p.inputs.get("w"), "w / w": p.inputs["w"] / p.inputs["w"] if power else 1.0}[power]
         terms = sign * values * _compute_hat(p.inputs, hat) * of_w
-        out[f"{name}_{ending}"] = np.stack(
-            [terms[rows].sum(axis=0) / (max(len(rows), 1) if mean else 1) for rows in mine]
-        )
+        out[f"{name}_{ending}"] = np.stack([terms[rows].sum(axis=0) / (max(len(rows), 1) if mean else 1) for rows in mine])
     return out
 
 
@@ -658,9 +590,7 @@ def _take_largest(p: Plan[SharedCase], name: str) -> np.ndarray:
     return add_up_lanes(p.inputs[f"{name}_partial"].T, p.case.rows).max(axis=1)
 
 
-def _list_sum_models(
-    count: Callable[[Plan[SharedCase]], int], left_out: str = "rows_left_out"
-) -> Iterator[tuple[str, Model[SharedCase]]]:
+def _list_sum_models(count: Callable[[Plan[SharedCase]], int], left_out: str = "rows_left_out") -> Iterator[tuple[str, Model[SharedCase]]]:
     yield "rows_not_summed", lambda p: _sum_rows(p, slice(count(p) - 1, count(p)))
     yield "rows_not_summed", lambda p: _sum_rows(p, slice(0, 1))
     yield left_out, lambda p: _sum_rows(p, slice(1, count(p)))
@@ -670,18 +600,13 @@ def _list_sum_models(
     for name, other in (("dw", "db"), ("db", "dw")):
         yield (
             "another_dtype",
-            lambda p, n=name, o=other: {
-                n: round_to(_sum_rows(p, slice(0, count(p)))[n], p.tensor(o).dtype).astype(np.float64)
-            },
+            lambda p, n=name, o=other: {n: round_to(_sum_rows(p, slice(0, count(p)))[n], p.tensor(o).dtype).astype(np.float64)},
         )
     yield left_out, lambda p: _sum_rows(p, slice(0, max(count(p) - 1, 0)))
     yield "dw_and_db_swapped", lambda p: _sum_rows(p, slice(0, count(p)), ("db", "dw"))
     yield "dw_and_db_swapped", lambda p: _sum_rows(p, slice(0, count(p)), ("dw", "dw"))
     yield "dw_and_db_swapped", lambda p: _sum_rows(p, slice(0, count(p)), ("db", "db"))
-    yield (
-        "mean_for_sum",
-        lambda p: {name: values / count(p) for name, values in _sum_rows(p, slice(0, count(p))).items()},
-    )
+    yield ("mean_for_sum", lambda p: {name: values / count(p) for name, values in _sum_rows(p, slice(0, count(p))).items()})
 
 
 def _sum_rows(p: Plan[SharedCase], rows: slice, order: tuple[str, str] = ("dw", "db")) -> Outputs:
@@ -723,14 +648,9 @@ def _has_short_steps(case: SharedCase) -> bool:
 _PARTIAL_NAMES = ("dw_partial", "db_partial")
 
 PARTS = {
-    "add_to_buffers_kernel": Part(
-        LOCKED, _plan_locked, _list_locked_models, traits=(("buffer_not_accumulated", _shares_a_buffer),)
-    ),
+    "add_to_buffers_kernel": Part(LOCKED, _plan_locked, _list_locked_models, traits=(("buffer_not_accumulated", _shares_a_buffer),)),
     "sum_buffers_kernel": Part(
-        BUFFERS,
-        _plan_buffers,
-        _list_buffer_models,
-        rare=(("uninitialised", lambda p, outputs: _has_unwritten_buffers(p.case)),),
+        BUFFERS, _plan_buffers, _list_buffer_models, rare=(("uninitialised", lambda p, outputs: _has_unwritten_buffers(p.case)),)
     ),
     "column_partials_kernel": Part(
         CHUNKS, _plan_chunks, _list_chunk_models, traits=(("row_mask", _has_short_steps),), partials=_PARTIAL_NAMES

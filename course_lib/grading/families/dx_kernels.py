@@ -30,16 +30,7 @@ from course_lib.norms import reference
 LAYER_NORM_DX = (
     Case("worked example", 3, 8, 8, "the 3 x 8 worked example, one row a program", fill="worked"),
     Case("padded, mean 3", 5, 17, 32, "15 padded lanes, where xhat is -mean * rstd", mean=3.0),
-    Case(
-        "zeros",
-        6,
-        16,
-        16,
-        "three full tiles; 0 in x, in w and as sums of rows whose terms are not 0",
-        rows=2,
-        mean=1.0,
-        fill="zeros",
-    ),
+    Case("zeros", 6, 16, 16, "three full tiles; 0 in x, in w and as sums of rows whose terms are not 0", rows=2, mean=1.0, fill="zeros"),
     Case("a row too many", 5, 12, 16, "M = 5 is no multiple of ROWS = 4", rows=4, mean=-2.0),
     Case("two rows a program", 4, 16, 16, "two full tiles, no padding", rows=2, mean=1.0),
     Case("one row, many asked", 1, 30, 32, "M = 1, ROWS = 8", rows=8, mean=3.0),
@@ -49,17 +40,7 @@ LAYER_NORM_DX = (
     Case("many programs", 299, 3, 16, "150 programs of two rows", rows=2, mean=1.0),
     Case("long row", 2, 1000, 1024, "24 padded lanes, mean 3", mean=3.0),
     Case("small spread", 3, 96, 128, "std 0.03, eps = 1e-12: rstd is 33", rows=2, std=0.03, eps=1e-12, mean=0.1),
-    Case(
-        "large eps",
-        3,
-        100,
-        128,
-        "std 0.03: eps = 0.1 rules rstd, and xhat is small",
-        rows=2,
-        std=0.03,
-        eps=0.1,
-        mean=0.5,
-    ),
+    Case("large eps", 3, 100, 128, "std 0.03: eps = 0.1 rules rstd, and xhat is small", rows=2, std=0.03, eps=0.1, mean=0.5),
     Case("constant row", 2, 20, 32, "xhat is 0 and rstd is 1 / sqrt(eps)", fill="constant", mean=0.75, eps=1e-3),
     Case("mean 1000", 2, 768, 1024, "the mean is 1000 times the spread", mean=1e3),
     Case("fp16", 3, 129, 256, "half precision in and out, mean 8", rows=2, dtype="fp16", mean=8.0, std=0.5),
@@ -80,35 +61,9 @@ LAYER_NORM_DX = (
         mean=1.0,
         layout="far columns",
     ),
-    Case(
-        "sliced",
-        5,
-        50,
-        64,
-        "dy, x and dx are slices of wider matrices: three row strides",
-        rows=2,
-        mean=2.0,
-        layout="sliced",
-    ),
-    Case(
-        "expanded",
-        4,
-        50,
-        64,
-        "dy is one number with strides (0, 0), as y.sum().backward() sends it",
-        mean=2.0,
-        layout="expanded",
-    ),
-    Case(
-        "transposed",
-        5,
-        36,
-        64,
-        "dy is a transposed matrix: its columns are M apart",
-        rows=2,
-        mean=2.0,
-        layout="transposed",
-    ),
+    Case("sliced", 5, 50, 64, "dy, x and dx are slices of wider matrices: three row strides", rows=2, mean=2.0, layout="sliced"),
+    Case("expanded", 4, 50, 64, "dy is one number with strides (0, 0), as y.sum().backward() sends it", mean=2.0, layout="expanded"),
+    Case("transposed", 5, 36, 64, "dy is a transposed matrix: its columns are M apart", rows=2, mean=2.0, layout="transposed"),
     Case("a NaN row", 4, 19, 32, "dy holds a NaN in row 1: it must stay in row 1", rows=4, fill="nan row"),
     Case("an Inf row", 4, 19, 32, "dy holds an Inf in row 1: it must stay in row 1", rows=4, fill="inf row"),
     Case(
@@ -142,41 +97,13 @@ RMS_NORM_DX = (
     Case("many rows", 150, 3, 16, "150 programs", mean=1.0),
     Case("8200 columns", 1, 8200, 16384, "more than 8192 columns", mean=1.0),
     Case("zeros", 5, 17, 32, "0 in x, in w and as sums of rows whose terms are not 0", mean=2.0, fill="zeros"),
-    Case(
-        "far columns",
-        3,
-        4,
-        16,
-        "dy is transposed, its columns 1.5 * 2^30 elements apart",
-        dtype="fp16",
-        mean=1.0,
-        layout="far columns",
-    ),
-    Case(
-        "sliced", 4, 50, 64, "dy, x and dx are slices of wider matrices: three row strides", mean=2.0, layout="sliced"
-    ),
-    Case(
-        "expanded",
-        4,
-        50,
-        64,
-        "dy is one number with strides (0, 0), as y.sum().backward() sends it",
-        mean=2.0,
-        layout="expanded",
-    ),
+    Case("far columns", 3, 4, 16, "dy is transposed, its columns 1.5 * 2^30 elements apart", dtype="fp16", mean=1.0, layout="far columns"),
+    Case("sliced", 4, 50, 64, "dy, x and dx are slices of wider matrices: three row strides", mean=2.0, layout="sliced"),
+    Case("expanded", 4, 50, 64, "dy is one number with strides (0, 0), as y.sum().backward() sends it", mean=2.0, layout="expanded"),
     Case("transposed", 5, 36, 64, "dy is a transposed matrix: its columns are M apart", mean=2.0, layout="transposed"),
     Case("a NaN row", 4, 19, 32, "dy holds a NaN in row 1: it must stay in row 1", fill="nan row"),
     Case("an Inf row", 4, 19, 32, "dy holds an Inf in row 1: it must stay in row 1", fill="inf row"),
-    Case(
-        "far rows",
-        4,
-        17,
-        32,
-        "rows 1.5 * 2^30 elements apart: the fourth starts past 2^32",
-        dtype="fp16",
-        mean=1.0,
-        layout="far",
-    ),
+    Case("far rows", 4, 17, 32, "rows 1.5 * 2^30 elements apart: the fourth starts past 2^32", dtype="fp16", mean=1.0, layout="far"),
 )
 
 
@@ -194,14 +121,7 @@ def _plan_rms_norm_dx(case: Case, kernel: str, rng: np.random.Generator) -> Plan
 
 
 def _make_plan(
-    case: Case,
-    kernel: str,
-    dy: np.ndarray,
-    x: np.ndarray,
-    w: np.ndarray,
-    saved: dict[str, np.ndarray],
-    dx: np.ndarray,
-    tiled: bool,
+    case: Case, kernel: str, dy: np.ndarray, x: np.ndarray, w: np.ndarray, saved: dict[str, np.ndarray], dx: np.ndarray, tiled: bool
 ) -> Plan:
     of_dy, of_x, of_dx = _choose_strides(case)
     tensors = (
@@ -256,9 +176,7 @@ def _expect_dx(case: Case, inputs: dict[str, np.ndarray], dx: np.ndarray) -> Exp
     xhat, wdy, rstd = _compute_hat(inputs, "xhat"), inputs["w"] * inputs["dy"], inputs["rstd"][:, None]
     unsure = np.abs(xhat) + np.abs(_take_mean(inputs)) * rstd
     c1, c1_terms = (xhat * wdy).mean(axis=1, keepdims=True), (unsure * np.abs(wdy)).mean(axis=1, keepdims=True)
-    terms = rstd * (
-        np.abs(wdy) + unsure * np.abs(c1) + np.abs(xhat) * c1_terms + np.abs(wdy).mean(axis=1, keepdims=True)
-    )
+    terms = rstd * (np.abs(wdy) + unsure * np.abs(c1) + np.abs(xhat) * c1_terms + np.abs(wdy).mean(axis=1, keepdims=True))
     return make_expected(dx, terms, case.dtype_of("dx"), infinite=case.fill == "inf row")
 
 
@@ -376,9 +294,7 @@ def _list_models(mistakes: tuple[Mistake, ...]) -> Iterator[tuple[str, Model]]:
     for cause, changes in mistakes:
         yield cause, lambda p, changes=changes: {"dx": compute_wrong_dx(p, **changes)}
     yield "same_row", _take_first_row
-    for which, names in product(
-        ("tile's first", "first", "first tile's", "program's"), (("mean", "rstd"), ("mean",), ("rstd",))
-    ):
+    for which, names in product(("tile's first", "first", "first tile's", "program's"), (("mean", "rstd"), ("mean",), ("rstd",))):
         yield "statistics_of_another_row", lambda p, w=which, n=names: {"dx": compute_wrong_dx(_share_saved(p, w, n))}
     yield from list_misread_models(lambda p: {"dx": compute_wrong_dx(p)})
     yield from list_saved_models()
@@ -396,10 +312,7 @@ def list_dx_dtype_models(others: tuple[str, ...]) -> Iterator[tuple[str, Model]]
 def list_saved_models() -> Iterator[tuple[str, Model]]:
     """Yield dx from statistics that backward computes again, with a fixed eps, divided by N or by N - 1."""
     for eps, less in product(FIXED_EPS, (0, 1)):
-        yield (
-            "recomputed_statistics",
-            lambda p, eps=eps, less=less: {"dx": compute_wrong_dx(compute_saved_anew(p, eps, correction=less))},
-        )
+        yield ("recomputed_statistics", lambda p, eps=eps, less=less: {"dx": compute_wrong_dx(compute_saved_anew(p, eps, correction=less))})
 
 
 def compute_saved_anew(p: Plan, eps: float, axis: int = 1, correction: int = 0) -> Plan:
@@ -511,9 +424,7 @@ def _count_rows(case: Case, axis: int | tuple[int, int]) -> float:
 
 def _sum_over_tile(sums: np.ndarray, rows: int) -> np.ndarray:
     """Return for each row the sum over all rows of its program."""
-    return np.concatenate(
-        [np.full_like(sums[at : at + rows], sums[at : at + rows].sum()) for at in range(0, len(sums), rows)]
-    )
+    return np.concatenate([np.full_like(sums[at : at + rows], sums[at : at + rows].sum()) for at in range(0, len(sums), rows)])
 
 
 PARTS = {

@@ -18,14 +18,7 @@ from course_lib.tuning.launch import ITEMSIZE, NAMES, Fault, Launch, find_illega
 
 _FAULT = "fault"
 # the faults, in the order in which they are looked for
-CAUSES = (
-    "launch_not_legal",
-    "columns_left_out",
-    "lanes_idle",
-    "too_few_programs",
-    "tile_spills",
-    "too_little_under_way",
-)
+CAUSES = ("launch_not_legal", "columns_left_out", "lanes_idle", "too_few_programs", "tile_spills", "too_little_under_way")
 _THREE_QUARTERS = 3072  # columns; above it this kernel comes near the floor for powers of two alone
 _LONGEST = 16384
 
@@ -87,19 +80,13 @@ def find_fault(case: Case, outputs: Outputs) -> Fault | None:
 def _fit(N: int) -> int:
     """Return the nearest row length to N that the exercise asks about: a power of two, or three quarters of a short one."""
     powers = [1 << n for n in range(7, _LONGEST.bit_length())]
-    return min(
-        [*powers, *(3 * p // 4 for p in powers if 192 <= 3 * p // 4 <= _THREE_QUARTERS)],
-        key=lambda length: abs(length - N),
-    )
+    return min([*powers, *(3 * p // 4 for p in powers if 192 <= 3 * p // 4 <= _THREE_QUARTERS)], key=lambda length: abs(length - N))
 
 
 def _plan(case: LaunchCase, entry_point: str, rng: np.random.Generator) -> Plan[LaunchCase]:
     case = replace(case, N=_fit(case.N))
     tensors = tuple(Tensor(name, "fp32", (), (), any_dtype=True, whole=True) for name in NAMES)
-    free = {
-        name: Expected(np.array(float(value)), np.array(np.nan))
-        for name, value in zip(NAMES, suggest(case.M, case.N), strict=True)
-    }
+    free = {name: Expected(np.array(float(value)), np.array(np.nan)) for name, value in zip(NAMES, suggest(case.M, case.N), strict=True)}
     expected = free | {_FAULT: Expected(np.array(0.0), np.array(0.25))}
 
     def derive(outputs: Outputs) -> Outputs:

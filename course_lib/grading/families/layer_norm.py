@@ -63,31 +63,17 @@ LAYER_NORM_BLOCKED = (
     *list_far_out(3001, 512),
     Case("fp16", 3, 129, 64, "half precision in and out, mean 3", dtype="fp16", mean=3.0),
     Case("fp16, std 100", 2, 2500, 1024, "squares pass fp16's largest number, 65504", dtype="fp16", std=100.0),
-    Case(
-        "fp16, mean 8", 2, 1025, 512, "sums of squares need more than fp16's 11 bits", dtype="fp16", mean=8.0, std=0.5
-    ),
+    Case("fp16, mean 8", 2, 1025, 512, "sums of squares need more than fp16's 11 bits", dtype="fp16", mean=8.0, std=0.5),
     Case("bf16", 3, 127, 128, "bfloat16 in and out, mean 3", dtype="bf16", mean=3.0),
     Case("fp32 weights", 2, 33, 16, "x in fp16, w and b in fp32", dtype="fp16", w_dtype="fp32"),
     Case("fp32 out", 2, 33, 16, "each tensor in a dtype of its own", dtypes=(("x", "fp16"), ("w", "bf16"))),
-    Case(
-        "fp32 in", 2, 33, 16, "each tensor in a dtype of its own", dtypes=(("y", "bf16"), ("w", "fp16"), ("b", "bf16"))
-    ),
+    Case("fp32 in", 2, 33, 16, "each tensor in a dtype of its own", dtypes=(("y", "bf16"), ("w", "fp16"), ("b", "bf16"))),
     Case("many rows", 150, 3, 16, "150 programs", mean=1.0),
     Case("16400 columns", 1, 16400, 256, "65 blocks, the last one of 16 columns", mean=1.0),
-    Case(
-        "sliced",
-        4,
-        50,
-        16,
-        "x and y are slices of wider matrices, so their row strides differ",
-        mean=2.0,
-        layout="sliced",
-    ),
+    Case("sliced", 4, 50, 16, "x and y are slices of wider matrices, so their row strides differ", mean=2.0, layout="sliced"),
     Case("a NaN row", 4, 19, 8, "row 1 holds a NaN: it must stay in row 1", fill="nan row"),
     Case("an Inf row", 4, 19, 8, "row 1 holds an Inf: it must stay in row 1", fill="inf row"),
-    Case(
-        "far rows", 4, 17, 16, "rows 1.5 * 2^30 elements apart: the fourth starts past 2^32", dtype="fp16", layout="far"
-    ),
+    Case("far rows", 4, 17, 16, "rows 1.5 * 2^30 elements apart: the fourth starts past 2^32", dtype="fp16", layout="far"),
 )
 
 LAYER_NORM_RESIDENT = (
@@ -108,44 +94,16 @@ LAYER_NORM_RESIDENT = (
     *list_far_out(3001, 4096),
     Case("fp16", 3, 129, 256, "half precision in and out, mean 3", rows=2, dtype="fp16", mean=3.0),
     Case("fp16, std 100", 2, 2500, 4096, "squares pass fp16's largest number, 65504", dtype="fp16", std=100.0),
-    Case(
-        "fp16, mean 8", 2, 1025, 2048, "sums of squares need more than fp16's 11 bits", dtype="fp16", mean=8.0, std=0.5
-    ),
+    Case("fp16, mean 8", 2, 1025, 2048, "sums of squares need more than fp16's 11 bits", dtype="fp16", mean=8.0, std=0.5),
     Case("bf16", 3, 127, 128, "bfloat16 in and out, mean 3", rows=2, dtype="bf16", mean=3.0),
     Case("fp32 weights", 2, 33, 64, "x in fp16, w and b in fp32", rows=2, dtype="fp16", w_dtype="fp32"),
     Case("fp32 out", 2, 33, 64, "each tensor in a dtype of its own", rows=2, dtypes=(("x", "fp16"), ("w", "bf16"))),
-    Case(
-        "fp32 in",
-        2,
-        33,
-        64,
-        "each tensor in a dtype of its own",
-        rows=2,
-        dtypes=(("y", "bf16"), ("w", "fp16"), ("b", "bf16")),
-    ),
+    Case("fp32 in", 2, 33, 64, "each tensor in a dtype of its own", rows=2, dtypes=(("y", "bf16"), ("w", "fp16"), ("b", "bf16"))),
     Case("8200 columns", 1, 8200, 16384, "more than 8192 columns", mean=1.0),
-    Case(
-        "sliced",
-        5,
-        50,
-        64,
-        "x and y are slices of wider matrices, so their row strides differ",
-        rows=2,
-        mean=2.0,
-        layout="sliced",
-    ),
+    Case("sliced", 5, 50, 64, "x and y are slices of wider matrices, so their row strides differ", rows=2, mean=2.0, layout="sliced"),
     Case("a NaN row", 4, 19, 32, "row 1 holds a NaN: it must stay in row 1", rows=4, fill="nan row"),
     Case("an Inf row", 4, 19, 32, "row 1 holds an Inf: it must stay in row 1", rows=4, fill="inf row"),
-    Case(
-        "far rows",
-        5,
-        17,
-        32,
-        "rows 1.5 * 2^30 elements apart: within a tile, too, they pass 2^32",
-        rows=4,
-        dtype="fp16",
-        layout="far",
-    ),
+    Case("far rows", 5, 17, 32, "rows 1.5 * 2^30 elements apart: within a tile, too, they pass 2^32", rows=4, dtype="fp16", layout="far"),
 )
 
 # the learner's first LayerNorm: fp32, and only y is asked for
@@ -159,28 +117,12 @@ LAYER_NORM_ONE_BLOCK = (
     Case("many rows", 150, 3, 16, "150 programs", mean=1.0),
     Case("small spread", 3, 100, 128, "std 0.03: eps = 0.1 rules the result", std=0.03, eps=0.1, mean=0.5),
     Case("zeros", 4, 17, 32, "every third element of x is 0, and every fourth of w", mean=2.0, fill="zeros"),
-    Case(
-        "quiet",
-        2,
-        100,
-        128,
-        "std 0.0001, eps = 1e-12: whatever else is added to the variance shows",
-        std=1e-4,
-        eps=1e-12,
-    ),
+    Case("quiet", 2, 100, 128, "std 0.0001, eps = 1e-12: whatever else is added to the variance shows", std=1e-4, eps=1e-12),
     Case("constant row", 2, 20, 32, "the variance is exactly 0", fill="constant", mean=0.75, eps=1e-3),
     Case("mean 1000", 2, 768, 1024, "the mean is 1000 times the spread", mean=1e3),
     *list_far_out(3001, 4096),
     Case("8200 columns", 1, 8200, 16384, "more than 8192 columns", mean=1.0),
-    Case(
-        "sliced",
-        4,
-        50,
-        64,
-        "x and y are slices of wider matrices, so their row strides differ",
-        mean=2.0,
-        layout="sliced",
-    ),
+    Case("sliced", 4, 50, 64, "x and y are slices of wider matrices, so their row strides differ", mean=2.0, layout="sliced"),
     Case("a NaN row", 4, 19, 32, "row 1 holds a NaN: it must stay in row 1", fill="nan row"),
     Case("an Inf row", 4, 19, 32, "row 1 holds an Inf: it must stay in row 1", fill="inf row"),
 )
@@ -205,14 +147,9 @@ def _make_plan(case: Case, kernel: str, rng: np.random.Generator, resident: bool
         x64 = x.astype(np.float64)
         expected = {
             "y": make_expected(
-                want.y,
-                scale[:, None] * np.abs(w64) + np.abs(b64) + np.abs(want.y),
-                case.dtype_of("y"),
-                infinite=case.fill == "inf row",
+                want.y, scale[:, None] * np.abs(w64) + np.abs(b64) + np.abs(want.y), case.dtype_of("y"), infinite=case.fill == "inf row"
             ),
-            "mean": make_expected(
-                want.mean, np.abs(x64).mean(axis=1) + np.abs(want.mean), "fp32", free=case.has_bad_row
-            ),
+            "mean": make_expected(want.mean, np.abs(x64).mean(axis=1) + np.abs(want.mean), "fp32", free=case.has_bad_row),
             "rstd": make_expected(want.rstd, scale * want.rstd, "fp32", free=case.has_bad_row),
         }
     return Plan(
@@ -270,9 +207,7 @@ def _list_models() -> Iterator[tuple[str, Model]]:
     for of, (cause, columns) in product(("both", "mean", "variance"), WRONG_STEPS):
         yield cause, partial(_compute_wrong, of=of, add=add_up_columns(columns))
     yield from vary_formula("mask_missing", other=PADDING, padding=[False, True])
-    for names, (first, spare) in product(
-        (("x",), ("w", "b"), ("w",), ("b",)), ((True, 0), (False, 0), (False, np.nan))
-    ):
+    for names, (first, spare) in product((("x",), ("w", "b"), ("w",), ("b",)), ((True, 0), (False, 0), (False, np.nan))):
         yield "another_block", partial(_take_from_block, names=names, first=first, spare=spare)
     yield from vary_formula("accumulator_reused", measure=[lambda x, mean: square_deviation(x, mean) + mean])
     yield from vary_formula("max_for_sum", of=OF, add=[add_up_largest_lane])
@@ -302,10 +237,7 @@ def _take_from_block(p: Plan, names: tuple[str, ...], first: bool, spare: float)
     """Return y if the inputs with these names come from the first or the last block of columns everywhere; ``spare``: in lanes past the last column."""
     start = 0 if first else take_last_block(p.case).start
     columns = start + np.arange(p.case.N) % p.case.block
-    taken = {
-        name: np.where(columns < p.case.N, p.inputs[name][..., np.minimum(columns, p.case.N - 1)], spare)
-        for name in names
-    }
+    taken = {name: np.where(columns < p.case.N, p.inputs[name][..., np.minimum(columns, p.case.N - 1)], spare) for name in names}
     x, w, b = (taken.get(name, p.inputs[name]) for name in ("x", "w", "b"))
     right = _compute_wrong(p)
     return right | {"y": apply_right((x - right["mean"][:, None]) * right["rstd"][:, None], w, b)}
@@ -339,9 +271,7 @@ def _share_statistics(p: Plan, tile: bool) -> Outputs:
     return right | {"y": y}
 
 
-def _compute_wrong(
-    p: Plan, *, x=None, eps=None, root=inverse_root, save=None, scale=apply_right, centre=None, **of_statistics
-) -> Outputs:
+def _compute_wrong(p: Plan, *, x=None, eps=None, root=inverse_root, save=None, scale=apply_right, centre=None, **of_statistics) -> Outputs:
     """Return the outputs with other statistics (as ``sweep_twice``), or with something wrong behind them. ``centre``: what y subtracts."""
     x, eps = p.inputs["x"] if x is None else x, p.case.eps if eps is None else eps
     mean, var = sweep_twice(p, x=x, **of_statistics)

@@ -16,9 +16,7 @@ from course_lib.grading.cases.plan import Expected, Model, Outputs, Plan
 from course_lib.grading.families import by_hand
 from course_lib.grading.judging import tolerance
 
-WORKED_EXAMPLE = np.array(
-    [[2, -1, 3, 0.5, -0.5, 1.5, -2, 1], [4, -3, 2.5, 1, -1.5, 0, -0.5, 2], [-1, 3.5, -2.5, 1.5, 0, -3, 2.5, -0.5]]
-)
+WORKED_EXAMPLE = np.array([[2, -1, 3, 0.5, -0.5, 1.5, -2, 1], [4, -3, 2.5, 1, -1.5, 0, -0.5, 2], [-1, 3.5, -2.5, 1.5, 0, -3, 2.5, -0.5]])
 
 
 # the part of a row that lies before the element which is far out, by fill
@@ -46,15 +44,7 @@ def draw_matrix(case: Case, rng: np.random.Generator) -> np.ndarray:
 def list_far_out(N: int, block: int) -> tuple[Case, ...]:
     """List cases with one element so far out in each row that one pass over the distances from it loses the variance's digits."""
     return tuple(
-        Case(
-            fill,
-            2,
-            N,
-            block,
-            f"the {fill.split()[0]} element of each row lies 200 standard deviations away",
-            mean=1.0,
-            fill=fill,
-        )
+        Case(fill, 2, N, block, f"the {fill.split()[0]} element of each row lies 200 standard deviations away", mean=1.0, fill=fill)
         for fill in _FAR_OUT
     )
 
@@ -100,9 +90,7 @@ def draw_gradient(case: Case, rng: np.random.Generator) -> np.ndarray:
     return dy
 
 
-def draw_backward_inputs(
-    case: Case, rng: np.random.Generator, expanded: float | None = 1.25
-) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+def draw_backward_inputs(case: Case, rng: np.random.Generator, expanded: float | None = 1.25) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """Draw dy, x and w of a backward pass. ``expanded``: the number that an expanded dy holds; None: the first that was drawn."""
     x, dy = draw_clean_matrix(case, rng), draw_gradient(case, rng)
     if case.fill == "zeros":
@@ -132,13 +120,7 @@ def place_matrix(name: str, case: Case, values: np.ndarray | None, spare: int) -
     row = {"packed": case.N, "sliced": case.N + spare, "far": FAR_STRIDE}[case.layout]
     far = case.layout == "far"
     return Tensor(
-        name,
-        case.dtype_of(name),
-        (case.M, case.N),
-        (row, 1),
-        values,
-        far,
-        size_guard(case.block if far else case.rows * row + case.block),
+        name, case.dtype_of(name), (case.M, case.N), (row, 1), values, far, size_guard(case.block if far else case.rows * row + case.block)
     )
 
 
@@ -150,9 +132,7 @@ def place_statistic(name: str, case: Case) -> Tensor:
     return Tensor(name, "fp32", (case.M,), (1,), guard=size_guard(case.rows))
 
 
-def make_expected(
-    values: np.ndarray, terms: np.ndarray, dtype: str, free: bool = False, infinite: bool = False
-) -> Expected:
+def make_expected(values: np.ndarray, terms: np.ndarray, dtype: str, free: bool = False, infinite: bool = False) -> Expected:
     """Return the values with their allowed errors.
 
     ``free``: row 1 may hold anything, because right algorithms and GPUs give different statistics to a row with a NaN or an Inf.
@@ -197,10 +177,7 @@ WRONG_ROOTS: tuple[tuple[str, Callable], ...] = (
     ("eps_altered", lambda v, eps: 1 / np.sqrt(v - eps)),
     ("eps_altered", lambda v, eps: 1 / np.sqrt(v * eps)),
     ("std_for_var", lambda v, eps: 1 / np.sqrt(np.sqrt(v) + eps)),
-    *(
-        ("eps_altered", lambda v, eps, least=least: 1 / np.sqrt(np.maximum(v, least) + eps))
-        for least in (10.0**-n for n in range(2, 12))
-    ),
+    *(("eps_altered", lambda v, eps, least=least: 1 / np.sqrt(np.maximum(v, least) + eps)) for least in (10.0**-n for n in range(2, 12))),
     *(("eps_altered", lambda v, eps, least=10.0**-n: 1 / np.sqrt(v + np.maximum(eps, least))) for n in range(3, 12)),
 )
 # what a kernel can save in the place of rstd
@@ -294,21 +271,13 @@ def list_dtype_models(compute: Callable[[Plan], Outputs], inputs: tuple[str, ...
     for name in inputs:
         for other in inputs:
             if other != name:
-                yield (
-                    "another_dtype",
-                    lambda p, name=name, other=other: compute(_round_input(p, name, _find_dtype(p, other))),
-                )
+                yield ("another_dtype", lambda p, name=name, other=other: compute(_round_input(p, name, _find_dtype(p, other))))
 
 
-def list_rounded_outputs(
-    compute: Callable[[Plan], Outputs], output: str, others: tuple[str, ...]
-) -> Iterator[tuple[str, Model]]:
+def list_rounded_outputs(compute: Callable[[Plan], Outputs], output: str, others: tuple[str, ...]) -> Iterator[tuple[str, Model]]:
     """Yield outputs of which one is rounded to the dtype of another tensor before it is stored in its own."""
     for other in others:
-        yield (
-            "another_dtype",
-            lambda p, other=other: (right := compute(p)) | {output: _round(right[output], _find_dtype(p, other))},
-        )
+        yield ("another_dtype", lambda p, other=other: (right := compute(p)) | {output: _round(right[output], _find_dtype(p, other))})
 
 
 def _find_dtype(p: Plan, name: str) -> str:
@@ -398,10 +367,7 @@ def swap_statistics(p: Plan) -> Iterator[Plan]:
 def list_misread_models(compute: Callable[[Plan], Outputs]) -> Iterator[tuple[str, Model]]:
     """Yield the right formula of misread statistics. RMSNorm has no mean, so nothing is misread there."""
     for which in range(3):
-        yield (
-            "statistic_misread",
-            lambda p, n=which: compute(list(swap_statistics(p))[n]) if "mean" in p.inputs else {},
-        )
+        yield ("statistic_misread", lambda p, n=which: compute(list(swap_statistics(p))[n]) if "mean" in p.inputs else {})
 
 
 def list_divisor_models(compute: Callable[..., Outputs]) -> Iterator[tuple[str, Model]]:
@@ -417,13 +383,5 @@ def find_divisor(p: Plan, which: str) -> float | np.ndarray:
     if which == "not 0":
         return np.maximum((p.inputs["x"] != 0).sum(axis=1, keepdims=True), 1)
     return np.float64(
-        {
-            "N": N,
-            "N-1": N - 1,
-            "N-1 or 1": max(N - 1, 1),
-            "BLOCK": block,
-            "lanes": N + p.case.padded_lanes,
-            "1": 1,
-            "M": p.case.M,
-        }[which]
+        {"N": N, "N-1": N - 1, "N-1 or 1": max(N - 1, 1), "BLOCK": block, "lanes": N + p.case.padded_lanes, "1": 1, "M": p.case.M}[which]
     )

@@ -124,11 +124,7 @@ def _plan_merge(case: MergeCase, kernel: str, rng: np.random.Generator) -> Plan:
         *(("tensor", tensor.name) for tensor in tensors),
         ("int", stride), ("int", case.block), ("int", case.N), ("float", case.eps),
     )  # fmt: skip
-    inputs = {
-        "means": means.astype(np.float64),
-        "M2s": M2s.astype(np.float64),
-        "counts": _count_columns(case).astype(np.float64),
-    }
+    inputs = {"means": means.astype(np.float64), "M2s": M2s.astype(np.float64), "counts": _count_columns(case).astype(np.float64)}
     with np.errstate(invalid="ignore"):
         mean = inputs["means"] @ inputs["counts"] / case.N
         between = (inputs["means"] - mean[:, None]) ** 2 @ inputs["counts"] / case.N

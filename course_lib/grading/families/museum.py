@@ -90,11 +90,7 @@ _LEADING = {
     "first two dimensions": "that takes x.shape[0] * x.shape[1] for the number of rows of an x that is no matrix",
     "summed over first": "that adds dw and db up over the first dimension alone",
 }
-_INPUTS = {
-    "dx over dy": "that writes dx over dy",
-    "wdy over dy": "that writes w * dy over dy",
-    "xhat over x": "that writes xhat over x",
-}
+_INPUTS = {"dx over dy": "that writes dx over dy", "wdy over dy": "that writes w * dy over dy", "xhat over x": "that writes xhat over x"}
 _REMAINDER = {
     "partials of 4, floor": "with a partial sum for each 4 rows, and room for M // 4 of them",
     "partials of 16, floor": "with a partial sum for each 16 rows, and room for M // 16 of them",
@@ -115,9 +111,7 @@ def _plan(case: KernelCase, entry_point: str, rng: np.random.Generator) -> Plan[
     seen = Expected(np.ones(_CALLS), np.full(_CALLS, np.nan))  # evidence for the causes; it is never judged
     expected = {"raised": verdicts, "called": seen, "dtypes": seen}
     outputs = tuple(Tensor(name, "fp32", (_CALLS,), (1,)) for name in expected)
-    return Plan(
-        case, entry_point, (), outputs, (("kernel", case.kernel), *seeds), {"backward": int(case.backward)}, expected
-    )
+    return Plan(case, entry_point, (), outputs, (("kernel", case.kernel), *seeds), {"backward": int(case.backward)}, expected)
 
 
 def _make_part(test: str, backward: bool, wrong: dict[str, str], missed: str) -> Part[KernelCase]:

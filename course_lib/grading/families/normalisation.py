@@ -49,16 +49,7 @@ _COMMON = (
     Case("zeros", 4, 17, 0, "every third element of x is 0, and every fourth of w", mean=2.0, fill="zeros"),
     Case("transposed", 6, 10, 0, "x is a transposed matrix", mean=2.0, layout="transposed"),
     Case("sliced", 4, 50, 0, "x is a slice of a wider matrix", mean=2.0, layout="sliced"),
-    Case(
-        "permuted",
-        6,
-        10,
-        0,
-        "the first two dimensions of x have changed places",
-        mean=2.0,
-        layout="permuted",
-        leading=(3, 2),
-    ),
+    Case("permuted", 6, 10, 0, "the first two dimensions of x have changed places", mean=2.0, layout="permuted", leading=(3, 2)),
     Case("a NaN row", 4, 19, 0, "row 1 holds a NaN: it must stay in row 1", fill="nan row"),
     Case("an Inf row", 4, 19, 0, "row 1 holds an Inf: it must stay in row 1", fill="inf row"),
 )
@@ -95,17 +86,13 @@ def _plan_rms_norm(case: Case, entry_point: str, rng: np.random.Generator) -> Pl
     return _make_plan(case, entry_point, x, {"w": w}, want, terms)
 
 
-def _make_plan(
-    case: Case, entry_point: str, x: np.ndarray, vectors: dict[str, np.ndarray], y: np.ndarray, terms: np.ndarray
-) -> Plan:
+def _make_plan(case: Case, entry_point: str, x: np.ndarray, vectors: dict[str, np.ndarray], y: np.ndarray, terms: np.ndarray) -> Plan:
     shape = (case.N,) if case.vector else (*(case.leading or (case.M,)), case.N)
     strides = {
         "sliced": (case.N + 3, 1), "transposed": (1, case.M), "permuted": (case.N, shape[0] * case.N, 1),
     }.get(case.layout, compute_strides(shape))  # fmt: skip
     expected = make_expected(y, terms, case.dtype, infinite=case.fill == "inf row")
-    if (
-        case.fill == "inf row"
-    ):  # RMSNorm gives 0 beside the Inf, and NaN if the row was scaled by its largest element first
+    if case.fill == "inf row":  # RMSNorm gives 0 beside the Inf, and NaN if the row was scaled by its largest element first
         expected.allowed[1, np.isfinite(y[1])] = np.nan
     tensors = (
         Tensor("x", case.dtype, shape, strides, x.reshape(shape)),
@@ -140,10 +127,7 @@ def _list_layer_norm_models() -> Iterator[tuple[str, Model]]:
     yield "deviation_not_squared", lambda p: wrong(p, measure=lambda x, mean: np.abs(x - mean))
     yield "deviation_not_squared", lambda p: wrong(p, measure=lambda x, mean: 0 * x)
     for root in (lambda v, eps: 1 / (v + eps), lambda v, eps: 1 / v):
-        yield (
-            "deviation_not_squared",
-            lambda p, root=root: wrong(p, measure=lambda x, mean: np.abs(x - mean), root=root),
-        )
+        yield ("deviation_not_squared", lambda p, root=root: wrong(p, measure=lambda x, mean: np.abs(x - mean), root=root))
     yield "rstd_not_applied", lambda p: wrong(p, root=lambda v, eps: 1.0)
     yield "wrong_axis", lambda p: wrong(p, centre=p.inputs["x"].mean())
     for axis in (0, 1):
@@ -171,10 +155,7 @@ def _list_rms_norm_models() -> Iterator[tuple[str, Model]]:
     yield "deviation_not_squared", lambda p: wrong(p, measure=lambda x: x)
     yield "squared_after_the_sum", lambda p: wrong(p, measure=lambda x: x.mean(axis=-1, keepdims=True) ** 2 + 0 * x)
     for divisor in (lambda x: x.shape[-1], lambda x: 1):
-        yield (
-            "max_for_sum",
-            lambda p, d=divisor: wrong(p, measure=lambda x: (x**2).max(axis=-1, keepdims=True) / d(x) + 0 * x),
-        )
+        yield ("max_for_sum", lambda p, d=divisor: wrong(p, measure=lambda x: (x**2).max(axis=-1, keepdims=True) / d(x) + 0 * x))
     yield "rstd_not_applied", lambda p: wrong(p, root=lambda v, eps: 1.0)
     yield "w_before_the_norm", lambda p: wrong(p, measure=lambda x: (x * p.inputs["w"]) ** 2)
     yield "divisor", lambda p: wrong(p, root=lambda v, eps: 1 / (np.sqrt(v / p.case.N + eps)))

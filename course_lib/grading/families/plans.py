@@ -83,17 +83,13 @@ def make_second_plans(exercise: Exercise, plans: Sequence[Plan], choice: bytes, 
     ``choice`` draws the cases. ``numbers`` draws all the rest, and the learner's code must not be able to know it. The same two give the same bytes on every
     machine.
     """
-    chooser, rng = (
-        np.random.Generator(np.random.PCG64(list(hashlib.sha256(key).digest()))) for key in (choice, numbers)
-    )
+    chooser, rng = (np.random.Generator(np.random.PCG64(list(hashlib.sha256(key).digest()))) for key in (choice, numbers))
     made = []
     for entry_point, part in find_parts(exercise).items():
         own = [plan for plan in plans if plan.entry_point == entry_point]
         cheap = [plan for plan in own if _is_worth_repeating(plan)] or own
         chosen = cheap[int(chooser.integers(len(cheap)))]
-        case = replace(
-            chosen.case, name=f"{chosen.case.name}, again", why=f"{chosen.case.why}; a second run, other numbers"
-        )
+        case = replace(chosen.case, name=f"{chosen.case.name}, again", why=f"{chosen.case.why}; a second run, other numbers")
         plan = part.planner(case, entry_point, rng)
         if plan.arguments == chosen.arguments and all(tensor.values is None for tensor in plan.tensors):
             drawn = replace(draw_hidden_case(case, rng), why=f"`{entry_point}`; a second run, other sizes")

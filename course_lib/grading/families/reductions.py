@@ -37,9 +37,7 @@ ROW_SUM = (
     Case("sliced", 4, 50, 16, "x is a slice of a wider matrix, whose gaps hold NaN", mean=2.0, layout="sliced"),
     Case("a NaN row", 4, 19, 8, "row 1 holds a NaN: it must stay in row 1", fill="nan row"),
     Case("an Inf row", 4, 19, 8, "row 1 holds an Inf: its sum is Inf, the others are not", fill="inf row"),
-    Case(
-        "far rows", 4, 17, 16, "rows 1.5 * 2^30 elements apart: the fourth starts past 2^32", dtype="fp16", layout="far"
-    ),
+    Case("far rows", 4, 17, 16, "rows 1.5 * 2^30 elements apart: the fourth starts past 2^32", dtype="fp16", layout="far"),
 )
 
 
@@ -52,15 +50,7 @@ def _plan_row_sum(case: Case, kernel: str, rng: np.random.Generator) -> Plan:
     with np.errstate(invalid="ignore"):
         expected = {"y": make_expected(want, np.abs(x64).sum(axis=1), "fp32", infinite=case.fill == "inf row")}
     return Plan(
-        case,
-        kernel,
-        (case.M,),
-        tensors,
-        arguments,
-        {"BLOCK": case.block},
-        expected,
-        inputs={"x": x64},
-        spread={"x": case.M, "y": case.M},
+        case, kernel, (case.M,), tensors, arguments, {"BLOCK": case.block}, expected, inputs={"x": x64}, spread={"x": case.M, "y": case.M}
     )
 
 
@@ -69,10 +59,7 @@ def _list_models() -> Iterator[tuple[str, Model]]:
     yield "mean_for_sum", lambda p: _sum_rows(p.inputs["x"], 1 / p.case.block)
     for cause, columns in WRONG_COLUMNS:
         yield cause, lambda p, columns=columns: _sum_rows(p.inputs["x"][:, columns(p.case)])
-    yield (
-        "block_not_accumulated",
-        lambda p: _sum_rows(p.inputs["x"][:, (p.case.N - 1) // p.case.block * p.case.block :]),
-    )
+    yield ("block_not_accumulated", lambda p: _sum_rows(p.inputs["x"][:, (p.case.N - 1) // p.case.block * p.case.block :]))
     yield "block_counted_again", _sum_running_sums
     yield "same_block", lambda p: _sum_rows(p.inputs["x"][:, : p.case.block], -(-p.case.N // p.case.block))
     for value in PADDING:

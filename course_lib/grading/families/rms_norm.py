@@ -49,29 +49,17 @@ RMS_NORM = (
     Case("zero row", 2, 20, 32, "every element is 0: y is 0, not NaN", fill="constant", mean=0.0),
     Case("fp16", 3, 129, 256, "half precision in and out, mean 3", dtype="fp16", mean=3.0),
     Case("fp16, std 100", 2, 2500, 4096, "squares pass fp16's largest number, 65504", dtype="fp16", std=100.0),
-    Case(
-        "fp16, mean 8", 2, 1025, 2048, "sums of squares need more than fp16's 11 bits", dtype="fp16", mean=8.0, std=0.5
-    ),
+    Case("fp16, mean 8", 2, 1025, 2048, "sums of squares need more than fp16's 11 bits", dtype="fp16", mean=8.0, std=0.5),
     Case("bf16", 3, 127, 128, "bfloat16 in and out, mean 3", dtype="bf16", mean=3.0),
     Case("fp32 weights", 2, 33, 64, "x in fp16, w in fp32", dtype="fp16", w_dtype="fp32"),
     Case("fp32 out", 2, 33, 64, "each tensor in a dtype of its own", dtypes=(("x", "bf16"), ("w", "fp16"))),
     Case("fp32 in", 2, 33, 64, "each tensor in a dtype of its own", dtypes=(("y", "fp16"), ("w", "bf16"))),
     Case("many rows", 150, 3, 16, "150 programs", mean=1.0),
     Case("8200 columns", 1, 8200, 16384, "more than 8192 columns", mean=1.0),
-    Case(
-        "sliced",
-        4,
-        50,
-        64,
-        "the matrices are slices of wider ones, so their row strides differ",
-        mean=2.0,
-        layout="sliced",
-    ),
+    Case("sliced", 4, 50, 64, "the matrices are slices of wider ones, so their row strides differ", mean=2.0, layout="sliced"),
     Case("a NaN row", 4, 19, 32, "row 1 holds a NaN: it must stay in row 1", fill="nan row"),
     Case("an Inf row", 4, 19, 32, "row 1 holds an Inf: there y is NaN, and 0 in the rest of the row", fill="inf row"),
-    Case(
-        "far rows", 4, 17, 32, "rows 1.5 * 2^30 elements apart: the fourth starts past 2^32", dtype="fp16", layout="far"
-    ),
+    Case("far rows", 4, 17, 32, "rows 1.5 * 2^30 elements apart: the fourth starts past 2^32", dtype="fp16", layout="far"),
 )
 
 
@@ -144,10 +132,7 @@ def _list_models() -> Iterator[tuple[str, Model]]:
     yield from ((cause, partial(_compute_wrong, root=root)) for cause, root in WRONG_ROOTS)
     yield from vary(_compute_wrong, "eps_hard_coded", eps=FIXED_EPS)
     for least in (lambda p: p.case.eps, lambda p: p.case.eps / np.sqrt(p.case.N)):  # as F.normalize divides
-        yield (
-            "eps_altered",
-            lambda p, least=least: _compute_wrong(p, root=lambda v, eps: 1 / np.maximum(np.sqrt(v), least(p))),
-        )
+        yield ("eps_altered", lambda p, least=least: _compute_wrong(p, root=lambda v, eps: 1 / np.maximum(np.sqrt(v), least(p))))
     for times in (lambda p: 1 / p.case.N, lambda p: p.case.N, lambda p: p.case.block / p.case.N):
         yield "eps_altered", lambda p, times=times: _compute_wrong(p, eps=p.case.eps * times(p))
     yield from vary(_compute_wrong, "divisor", divisor=["BLOCK", "lanes", "1"])
@@ -167,12 +152,7 @@ def _list_models() -> Iterator[tuple[str, Model]]:
     yield "w_before_the_norm", lambda p: _compute_wrong(p, measured=p.inputs["x"] * p.inputs["w"])
     yield "deviation_not_squared", lambda p: _compute_wrong(p, measured=p.inputs["x"] ** 2)
     for divisor in ("N", "1"):
-        yield (
-            "max_for_sum",
-            lambda p, d=divisor: _compute_wrong(
-                p, measured=np.abs(p.inputs["x"]).max(axis=1, keepdims=True), divisor=d
-            ),
-        )
+        yield ("max_for_sum", lambda p, d=divisor: _compute_wrong(p, measured=np.abs(p.inputs["x"]).max(axis=1, keepdims=True), divisor=d))
     yield "divisor", lambda p: _compute_wrong(p, divisor="M")
     yield "w_misapplied", lambda p: _compute_wrong(p, scale=lambda hat, w, b: hat * np.resize(w, len(hat))[:, None])
     yield "w_misapplied", lambda p: _compute_wrong(p, scale=lambda hat, w, b: hat * w[0])
@@ -199,10 +179,7 @@ def _list_fused_models() -> Iterator[tuple[str, Model]]:
     yield "norm_before_addition", lambda p: _compute_wrong(p, measured=p.inputs["residual"])
     yield "norm_before_addition", lambda p: _compute_wrong(p, x=p.inputs["first"], measured=p.inputs["x"])
     yield "norm_before_addition", lambda p: _add_afterwards(p)
-    yield (
-        "norm_before_addition",
-        lambda p: _compute_wrong(p, measured=np.hypot(p.inputs["first"], p.inputs["residual"])),
-    )
+    yield ("norm_before_addition", lambda p: _compute_wrong(p, measured=np.hypot(p.inputs["first"], p.inputs["residual"])))
     for sign in (-1, 2):
         yield "residual_misapplied", lambda p, s=sign: _add_residual(p, s)
     yield "total_not_stored", lambda p: {"total": p.inputs["residual"], **_compute_wrong(p)}
@@ -262,35 +239,16 @@ def _compute_wrong(
     spare = np.full((len(x), p.case.padded_lanes), other)
     square = (squares + (spare**2).sum(axis=1, keepdims=True)) / find_divisor(p, divisor)
     rstd = root(square, eps)
-    return {
-        "y": scale(x * rstd, p.inputs["w"], 0.0),
-        "rstd": (rstd if save is None else save(square, eps))[:, 0],
-    }
+    return {"y": scale(x * rstd, p.inputs["w"], 0.0), "rstd": (rstd if save is None else save(square, eps))[:, 0]}
 
 
 # further cases for the dtypes of the four matrices of 09a
 ADD_RMS_NORM = (
     *RMS_NORM,
-    Case(
-        "fp32 sum",
-        2,
-        33,
-        64,
-        "only x and the residual are in half precision",
-        dtypes=(("x", "fp16"), ("residual", "fp16")),
-    ),
+    Case("fp32 sum", 2, 33, 64, "only x and the residual are in half precision", dtypes=(("x", "fp16"), ("residual", "fp16"))),
     Case("fp32 total", 2, 33, 64, "each tensor in a dtype of its own", dtypes=(("x", "bf16"), ("y", "fp16"))),
-    Case(
-        "bf16 total", 2, 33, 64, "each tensor in a dtype of its own", dtypes=(("residual", "fp16"), ("total", "bf16"))
-    ),
-    Case(
-        "fp16 total",
-        2,
-        33,
-        64,
-        "each tensor in a dtype of its own",
-        dtypes=(("x", "bf16"), ("total", "fp16"), ("w", "bf16")),
-    ),
+    Case("bf16 total", 2, 33, 64, "each tensor in a dtype of its own", dtypes=(("residual", "fp16"), ("total", "bf16"))),
+    Case("fp16 total", 2, 33, 64, "each tensor in a dtype of its own", dtypes=(("x", "bf16"), ("total", "fp16"), ("w", "bf16"))),
 )
 
 PARTS = {

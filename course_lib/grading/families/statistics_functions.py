@@ -42,22 +42,13 @@ _ROWS = (
     *list_far_out(3001, 0),
 )
 _BELOW_ZERO = Case(
-    "below zero",
-    16,
-    2,
-    0,
-    "fp32 rounds E[x^2] - E[x]^2 to less than 0, the variance is not",
-    mean=1000.0,
-    std=0.01,
-    fill="below zero",
+    "below zero", 16, 2, 0, "fp32 rounds E[x^2] - E[x]^2 to less than 0, the variance is not", mean=1000.0, std=0.01, fill="below zero"
 )
 
 
 def _name_cases(entry_point: str, cases: tuple[Case, ...]) -> tuple[Case, ...]:
     """Return the cases with the function's name added, so that a verdict on two functions says which one is wrong."""
-    return tuple(
-        replace(case, name=f"{entry_point}, {case.name}", why=f"`{entry_point}`, {case.why}") for case in cases
-    )
+    return tuple(replace(case, name=f"{entry_point}, {case.name}", why=f"`{entry_point}`, {case.why}") for case in cases)
 
 
 ONE_PASS = _name_cases("one_pass", (*_ROWS, _BELOW_ZERO))
@@ -73,9 +64,7 @@ def _plan_one_pass(case: Case, entry_point: str, rng: np.random.Generator) -> Pl
     var = _expect(case, want.var, terms)
     if case.fill == "below zero":  # 0 is as near as the formula gets; what is below it is farther away than this
         var = Expected(want.var, want.var)
-    return _plan_statistics(
-        case, entry_point, x, {"mean": _expect(case, want.mean, np.abs(x64).mean(axis=1)), "var": var}
-    )
+    return _plan_statistics(case, entry_point, x, {"mean": _expect(case, want.mean, np.abs(x64).mean(axis=1)), "var": var})
 
 
 def _plan_two_pass(case: Case, entry_point: str, rng: np.random.Generator) -> Plan:
@@ -91,12 +80,7 @@ def _plan_welford(case: Case, entry_point: str, rng: np.random.Generator) -> Pla
     x = _draw_rows(case, rng)
     size, want = np.abs(x.astype(np.float64)).mean(axis=1), _compute_exact(x)
     terms = want.var + size * np.sqrt(want.var) + tolerance.K * tolerance.UNIT * size**2
-    return _plan_statistics(
-        case,
-        entry_point,
-        x,
-        {"mean": _expect(case, want.mean, size), "var": _expect(case, want.var, terms)},
-    )
+    return _plan_statistics(case, entry_point, x, {"mean": _expect(case, want.mean, size), "var": _expect(case, want.var, terms)})
 
 
 def _expect(case: Case, values: np.ndarray, terms: np.ndarray) -> Expected:
@@ -132,10 +116,7 @@ def _list_calls(case: Case, entry_point: str) -> dict[str, int]:
 
 def _plan_statistics(case: Case, entry_point: str, x: np.ndarray, expected: dict[str, Expected]) -> Plan:
     strides = {"sliced": (case.N + 3, 1), "transposed": (1, case.M)}.get(case.layout, (case.N, 1))
-    tensors = (
-        Tensor("x", case.dtype, x.shape, strides, x),
-        *(Tensor(name, "fp32", (case.M,), (1,)) for name in expected),
-    )
+    tensors = (Tensor("x", case.dtype, x.shape, strides, x), *(Tensor(name, "fp32", (case.M,), (1,)) for name in expected))
     return Plan(
         case, entry_point, (), tensors, (("tensor", "x"),), {}, expected, inputs={"x": x.astype(np.float64)},
         calls=_list_calls(case, entry_point),
@@ -188,10 +169,7 @@ def _list_two_pass_models() -> Iterator[tuple[str, Model]]:
 
 
 def _list_one_pass_models() -> Iterator[tuple[str, Model]]:
-    yield (
-        "variance_terms",
-        lambda p: _compute_terms(p, lambda total, mean, N: total - mean**2 / N),
-    )  # the published WebGPU line
+    yield ("variance_terms", lambda p: _compute_terms(p, lambda total, mean, N: total - mean**2 / N))  # the published WebGPU line
     yield "variance_terms", lambda p: _compute_terms(p, lambda total, mean, N: total - mean**2)
     yield "divisor", lambda p: _divide_by_rows(p, lambda x, mean: x**2, lambda var, mean: np.maximum(var - mean**2, 0))
     yield "variance_terms", lambda p: _compute_terms(p, lambda total, mean, N: total / N - mean)
@@ -201,10 +179,7 @@ def _list_one_pass_models() -> Iterator[tuple[str, Model]]:
     yield "variance_terms", lambda p: _compute_terms(p, lambda total, mean, N: total / N - mean**2 * N)
     yield "variance_terms", lambda p: _compute_terms(p, lambda total, mean, N: total / N + mean**2)
     yield "variance_terms", lambda p: _compute_terms(p, lambda total, mean, N: mean**2 - total / N)
-    yield (
-        "unbiased_variance",
-        lambda p: _compute_terms(p, lambda total, mean, N: (total / N - mean**2) * N / np.float64(N - 1)),
-    )
+    yield ("unbiased_variance", lambda p: _compute_terms(p, lambda total, mean, N: (total / N - mean**2) * N / np.float64(N - 1)))
     yield from _list_two_pass_models()
 
 
@@ -233,13 +208,7 @@ def _round(values, dtype: str) -> np.ndarray:
 
 
 def _compute_wrong(
-    p: Plan,
-    *,
-    divisor=None,
-    mean_divisor=None,
-    then=lambda var: var,
-    rounded_mean=False,
-    axis: int | tuple[int, int] = 1,
+    p: Plan, *, divisor=None, mean_divisor=None, then=lambda var: var, rounded_mean=False, axis: int | tuple[int, int] = 1
 ) -> Outputs:
     x = p.inputs["x"]
     count = p.case.M if axis == 0 else p.case.N if axis == 1 else x.size
@@ -251,11 +220,7 @@ def _compute_wrong(
     mean = mean if mean_divisor is None else mean * count / mean_divisor
     # a row's statistic beside a wrong one of another length cannot be returned: the shapes tell before the values do
     size = p.case.M if mean.size in (1, p.case.M) else mean.size
-    return (
-        {"mean": np.broadcast_to(mean.ravel(), size), "var": np.broadcast_to(var.ravel(), size)}
-        if size == p.case.M
-        else {}
-    )
+    return {"mean": np.broadcast_to(mean.ravel(), size), "var": np.broadcast_to(var.ravel(), size)} if size == p.case.M else {}
 
 
 def _divide_by_rows(p: Plan, measure, then=lambda var, mean: var) -> Outputs:
@@ -323,9 +288,7 @@ def _plan_update(case: Case, entry_point: str, rng: np.random.Generator) -> Plan
     old = np.abs(inputs["x"] - inputs["mean"])
     expected = {
         "new mean": make_expected(new_mean, np.abs(inputs["mean"]) + old, "fp32"),
-        "new M2": make_expected(
-            new_M2, inputs["M2"] + old * (old + np.abs(inputs["mean"]) + np.abs(inputs["x"])), "fp32"
-        ),
+        "new M2": make_expected(new_M2, inputs["M2"] + old * (old + np.abs(inputs["mean"]) + np.abs(inputs["x"])), "fp32"),
     }
     tensors = (
         *(Tensor(name, "fp32", (case.M,), (1,), values) for name, values in (("mean", mean), ("M2", M2), ("x", x))),
@@ -339,9 +302,7 @@ def _draw_state(case: Case, rng: np.random.Generator) -> tuple[np.ndarray, np.nd
     """Draw mean and M2 of N - 1 numbers, and the next number x."""
     seen = round_to(case.mean + rng.normal(size=(case.M, case.N - 1)), "fp32").astype(np.float64)
     mean = round_to(seen.mean(axis=1) if case.N > 1 else np.zeros(case.M), "fp32")
-    M2 = round_to(
-        ((seen - seen.mean(axis=1, keepdims=True)) ** 2).sum(axis=1) if case.N > 1 else np.zeros(case.M), "fp32"
-    )
+    M2 = round_to(((seen - seen.mean(axis=1, keepdims=True)) ** 2).sum(axis=1) if case.N > 1 else np.zeros(case.M), "fp32")
     x = mean if case.fill == "at the mean" else round_to(case.mean + case.std * rng.normal(size=case.M), "fp32")
     return mean, M2, x
 
@@ -372,31 +333,10 @@ _SIX = ("n_a", "mean_a", "M2_a", "n_b", "mean_b", "M2_b")
 MERGE = (
     Case("two halves", 1, 9, 0, "as many numbers on either side", vector=True),
     Case("one and one", 1, 9, 0, "single numbers: both M2 are 0", fill="one and one", vector=True),
-    Case(
-        "many and one",
-        1,
-        9,
-        0,
-        "a thousand numbers and one, far from them",
-        mean=50.0,
-        fill="many and one",
-        vector=True,
-    ),
-    Case(
-        "one and many", 1, 9, 0, "one number and a thousand, far from it", mean=50.0, fill="one and many", vector=True
-    ),
+    Case("many and one", 1, 9, 0, "a thousand numbers and one, far from them", mean=50.0, fill="many and one", vector=True),
+    Case("one and many", 1, 9, 0, "one number and a thousand, far from it", mean=50.0, fill="one and many", vector=True),
     Case("unequal", 1, 40, 0, "counts from 1 to 5000", mean=2.0, fill="unequal", vector=True),
-    Case(
-        "far apart",
-        1,
-        12,
-        0,
-        "means thousands apart, little spread on either side",
-        mean=5000.0,
-        std=0.1,
-        fill="unequal",
-        vector=True,
-    ),
+    Case("far apart", 1, 12, 0, "means thousands apart, little spread on either side", mean=5000.0, std=0.1, fill="unequal", vector=True),
     Case("mean 10000", 1, 12, 0, "means near 10000 and near each other", mean=1e4, fill="common", vector=True),
     Case("a empty", 1, 7, 0, "n_a = 0", mean=3.0, fill="a empty", vector=True),
     Case("b empty", 1, 7, 0, "n_b = 0", mean=3.0, fill="b empty", vector=True),
@@ -421,16 +361,7 @@ MERGE = (
         vector=True,
     ),
     Case("both empty", 1, 4, 0, "n_a = n_b = 0", fill="both empty", vector=True),
-    Case(
-        "a million",
-        1,
-        5,
-        0,
-        "counts near 2^20: their product does not fit fp32's 24 bits",
-        mean=1.0,
-        fill="millions",
-        vector=True,
-    ),
+    Case("a million", 1, 5, 0, "counts near 2^20: their product does not fit fp32's 24 bits", mean=1.0, fill="millions", vector=True),
     Case("a NaN", 1, 6, 0, "element 1 holds a NaN, which must stay there", mean=1.0, fill="nan", vector=True),
 )
 _COUNTS = {
@@ -451,13 +382,9 @@ def _plan_merge(case: Case, entry_point: str, rng: np.random.Generator) -> Plan:
     few = 1 / 8  # a merge has few roundings, and the bound is made for sums of thousands
     expected = {
         "n": Expected(n, half_ulp(n, "fp32")),
-        "mean": make_expected(
-            mean, few * (np.abs(mean_a) * (1 - share) + np.abs(mean_b) * share + difference * share), "fp32"
-        ),
+        "mean": make_expected(mean, few * (np.abs(mean_a) * (1 - share) + np.abs(mean_b) * share + difference * share), "fp32"),
         "M2": make_expected(
-            M2,
-            few * (M2_a + M2_b + 3 * n_a * share * difference * (difference + np.abs(mean_a) + np.abs(mean_b))),
-            "fp32",
+            M2, few * (M2_a + M2_b + 3 * n_a * share * difference * (difference + np.abs(mean_a) + np.abs(mean_b))), "fp32"
         ),
     }
     tensors = (
@@ -489,8 +416,7 @@ def _draw_partials(case: Case, rng: np.random.Generator) -> tuple[np.ndarray, np
 def _choose_partials(case: Case) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """Choose as :func:`_draw_partials`, in whole numbers that merge to whole numbers."""
     counts, means, squares = (
-        np.stack([np.resize(side, case.N) for side in sides])
-        for sides in (((2, 3), (6, 1)), ((6, 1), (2, 5)), ((8, 2), (10, 0)))
+        np.stack([np.resize(side, case.N) for side in sides]) for sides in (((2, 3), (6, 1)), ((6, 1), (2, 5)), ((8, 2), (10, 0)))
     )
     for side, name in enumerate("ab"):
         if case.fill in (f"{name} empty", "both empty"):
@@ -526,40 +452,26 @@ def _list_merge_models() -> Iterator[tuple[str, Model]]:
             )
     yield "merge_weights", lambda p: _merge_partials(*p.inputs.values(), share=lambda a, b, n: b / np.maximum(n, 2))
     for dtype in ("fp16", "bf16"):
-        for half in (
-            lambda a, b, n, d: b / _round(n, d),
-            lambda a, b, n, d: _round(b, d) / n,
-            lambda a, b, n, d: _round(b / n, d),
-        ):
+        for half in (lambda a, b, n, d: b / _round(n, d), lambda a, b, n, d: _round(b, d) / n, lambda a, b, n, d: _round(b / n, d)):
             yield (
                 "low_precision",
                 lambda p, d=dtype, h=half: _merge_partials(
-                    *p.inputs.values(),
-                    share=lambda a, b, n: h(a, b, n, d),
-                    between=lambda diff, a, b, n: diff**2 * a * h(a, b, n, d),
+                    *p.inputs.values(), share=lambda a, b, n: h(a, b, n, d), between=lambda diff, a, b, n: diff**2 * a * h(a, b, n, d)
                 ),
             )
     yield "M2_not_a_sum", lambda p: _change_M2(p, lambda M2, n, a, M2_a, b, M2_b: M2 / n)
-    yield (
-        "M2_not_a_sum",
-        lambda p: _change_M2(p, lambda M2, n, a, M2_a, b, M2_b: M2 - M2_a - M2_b + (a * M2_a + b * M2_b) / n),
-    )
+    yield ("M2_not_a_sum", lambda p: _change_M2(p, lambda M2, n, a, M2_a, b, M2_b: M2 - M2_a - M2_b + (a * M2_a + b * M2_b) / n))
     yield "M2_not_a_sum", lambda p: _change_M2(p, lambda M2, n, a, M2_a, b, M2_b: (a * M2_a + b * M2_b) / n)
     for order in permutations(("n", "mean", "M2")):
         if order != ("n", "mean", "M2"):
-            yield (
-                "wrong_return",
-                lambda p, o=order: dict(zip(o, _merge_partials(*p.inputs.values()).values(), strict=True)),
-            )
+            yield ("wrong_return", lambda p, o=order: dict(zip(o, _merge_partials(*p.inputs.values()).values(), strict=True)))
     yield "merge_weights", lambda p: _merge_partials(*p.inputs.values(), share=lambda a, b, n: b)
     yield "merge_weights", lambda p: _merge_partials(*p.inputs.values(), share=lambda a, b, n: b / np.maximum(a, 1))
 
 
 def _swallows_nan(p: Plan, outputs: Outputs) -> bool:
     """Return True if a number came back where the NaN of this case belongs."""
-    return p.case.fill == "nan" and any(
-        (np.isnan(p.expected[name].values) & np.isfinite(values)).any() for name, values in outputs.items()
-    )
+    return p.case.fill == "nan" and any((np.isnan(p.expected[name].values) & np.isfinite(values)).any() for name, values in outputs.items())
 
 
 def _change_M2(p: Plan, change) -> Outputs:
@@ -573,11 +485,7 @@ def _merge_partials(
 ) -> Outputs:
     n, difference = n_a + n_b, mean_b - mean_a
     some = np.maximum(n, 1)
-    return {
-        "n": n,
-        "mean": mean_a + difference * share(n_a, n_b, some),
-        "M2": M2_a + M2_b + between(difference, n_a, n_b, some),
-    }
+    return {"n": n, "mean": mean_a + difference * share(n_a, n_b, some), "M2": M2_a + M2_b + between(difference, n_a, n_b, some)}
 
 
 PARTS = {

@@ -40,14 +40,7 @@ _COMMON = (
     Case("padded, mean 3", 5, 17, 8, "7 padded lanes, mean 3", mean=3.0),
     Case("one short block", 3, 7, 16, "N below BLOCK: 9 lanes never see an element, mean -2", mean=-2.0),
     Case("one full block", 3, 16, 16, "N equals BLOCK: one step, no padding", mean=1.0),
-    Case(
-        "some lanes empty",
-        3,
-        5,
-        8,
-        "N = 5 in 8 lanes: an empty lane always meets one that has seen an element",
-        mean=-2.0,
-    ),
+    Case("some lanes empty", 3, 5, 8, "N = 5 in 8 lanes: an empty lane always meets one that has seen an element", mean=-2.0),
     Case("one column", 2, 1, 16, "N = 1: the variance is 0, and 15 lanes never see an element", mean=2.0),
     Case("one row", 1, 129, 128, "M = 1, one column in the second block", mean=1.0),
     Case("many rows", 150, 3, 16, "150 programs", mean=1.0),
@@ -64,30 +57,16 @@ _COMMON = (
     Case("fp16, std 100", 2, 2500, 1024, "squares pass fp16's largest number, 65504", dtype="fp16", std=100.0),
     Case("fp16, mean 8", 2, 1025, 512, "sums need more than fp16's 11 bits", dtype="fp16", mean=8.0, std=0.5),
     Case("bf16", 3, 127, 32, "bfloat16, mean 3", dtype="bf16", mean=3.0),
-    Case(
-        "sliced", 4, 50, 16, "x is a slice of a wider matrix: rows are farther apart than N", mean=2.0, layout="sliced"
-    ),
+    Case("sliced", 4, 50, 16, "x is a slice of a wider matrix: rows are farther apart than N", mean=2.0, layout="sliced"),
     Case("a NaN row", 4, 19, 8, "row 1 holds a NaN: it must stay in row 1", fill="nan row"),
     Case("an Inf row", 4, 19, 8, "row 1 holds an Inf: it must stay in row 1", fill="inf row"),
-    Case(
-        "far rows", 4, 17, 16, "rows 1.5 * 2^30 elements apart: the fourth starts past 2^32", dtype="fp16", layout="far"
-    ),
+    Case("far rows", 4, 17, 16, "rows 1.5 * 2^30 elements apart: the fourth starts past 2^32", dtype="fp16", layout="far"),
 )
 TWO_PASS = _COMMON
 WELFORD = (
     *_COMMON,
-    Case(
-        "mostly empty", 2, 5, 256, "N = 5 in 256 lanes: empty lanes merge with empty lanes, for many levels", mean=4.0
-    ),
-    Case(
-        "bf16, 300 steps",
-        1,
-        1200,
-        4,
-        "a lane counts to 300: bf16 holds whole numbers up to 256",
-        dtype="bf16",
-        mean=1.0,
-    ),
+    Case("mostly empty", 2, 5, 256, "N = 5 in 256 lanes: empty lanes merge with empty lanes, for many levels", mean=4.0),
+    Case("bf16, 300 steps", 1, 1200, 4, "a lane counts to 300: bf16 holds whole numbers up to 256", dtype="bf16", mean=1.0),
     Case(
         "fp16, 2100 steps",
         1,
@@ -98,16 +77,7 @@ WELFORD = (
         mean=1.0,
         fill="last far out",
     ),
-    Case(
-        "drifting lanes",
-        3,
-        200,
-        64,
-        "the mean of each lane differs from the mean of the row",
-        std=3.0,
-        mean=-1.0,
-        fill="drifting",
-    ),
+    Case("drifting lanes", 3, 200, 64, "the mean of each lane differs from the mean of the row", std=3.0, mean=-1.0, fill="drifting"),
 )
 
 
@@ -119,20 +89,12 @@ def _plan_two_pass(case: Case, kernel: str, rng: np.random.Generator) -> Plan:
 def _plan_welford(case: Case, kernel: str, rng: np.random.Generator) -> Plan:
     """As two-pass, and the mean's error times a deviation: M2 is built on means that are still moving."""
     return _plan_statistics(
-        case,
-        kernel,
-        rng,
-        lambda size, var: var + size * np.sqrt(var) + tolerance.K * tolerance.UNIT * size**2,
-        sweeps=1,
+        case, kernel, rng, lambda size, var: var + size * np.sqrt(var) + tolerance.K * tolerance.UNIT * size**2, sweeps=1
     )
 
 
 def _plan_statistics(
-    case: Case,
-    kernel: str,
-    rng: np.random.Generator,
-    terms: Callable[[np.ndarray, np.ndarray], np.ndarray],
-    sweeps: int,
+    case: Case, kernel: str, rng: np.random.Generator, terms: Callable[[np.ndarray, np.ndarray], np.ndarray], sweeps: int
 ) -> Plan:
     x = draw_matrix(case, rng)
     if case.fill == "drifting":  # a wave whose period is the block: what a lane sees is all alike
@@ -165,16 +127,11 @@ def _save_statistics(mean: np.ndarray, var: np.ndarray) -> Outputs:
 def _list_finishes() -> Iterator[tuple[str, Callable[[Plan, np.ndarray, np.ndarray], Outputs]]]:
     """Yield causes with functions of (plan, right mean, right M2) that save something wrong."""
     for least in (0, 1):
-        yield (
-            "unbiased_variance",
-            lambda p, mean, M2, least=least: _save_statistics(mean, M2 / np.float64(max(p.case.N - 1, least))),
-        )
+        yield ("unbiased_variance", lambda p, mean, M2, least=least: _save_statistics(mean, M2 / np.float64(max(p.case.N - 1, least))))
     yield "zeros_left_out", lambda p, mean, M2: _take_what_is_not_0(p)
     yield (
         "zeros_left_out",
-        lambda p, mean, M2: _save_statistics(
-            mean, square_what_is_not_0(p.inputs["x"], mean[:, None]).sum(axis=1) / p.case.N
-        ),
+        lambda p, mean, M2: _save_statistics(mean, square_what_is_not_0(p.inputs["x"], mean[:, None]).sum(axis=1) / p.case.N),
     )
     yield "not_divided", lambda p, mean, M2: _save_statistics(mean, M2)
     yield "not_divided", lambda p, mean, M2: _save_statistics(mean * p.case.N, M2 / p.case.N)
@@ -208,9 +165,7 @@ def _list_two_pass_models() -> Iterator[tuple[str, Model]]:
     yield from vary(_sweep_twice, "counted_by_every_lane", of=OF, add=[add_up_in_every_lane])
     yield "deviation_not_squared", lambda p: _save_var(p, np.abs(_compute_deviation(p)).mean(axis=1) ** 2)
     yield from vary(_sweep_twice, "mean_not_subtracted", measure=[lambda x, mean: x**2])
-    yield from vary(
-        _sweep_twice, "deviation_not_squared", measure=[lambda x, mean: np.abs(x - mean), lambda x, mean: 0 * x]
-    )
+    yield from vary(_sweep_twice, "deviation_not_squared", measure=[lambda x, mean: np.abs(x - mean), lambda x, mean: 0 * x])
     yield "variance_terms", lambda p: _save_var(p, _subtract_mean_from_squares(p))
     yield "variance_terms", lambda p: _save_var(p, -_subtract_mean_from_squares(p))
 
@@ -288,16 +243,12 @@ def _list_welford_models() -> Iterator[tuple[str, Model]]:
         yield "block_not_accumulated", partial(_merge_lanes, lanes=_begin_anew, by_count=by_count)
         for cause, columns in WRONG_COLUMNS:
             yield cause, partial(_merge_lanes, lanes=partial(_run_lanes, columns=columns), by_count=by_count)
-    yield from vary(
-        _count_in_half, "low_precision", dtype=["fp16", "bf16"], of_lane=[False, True], by_count=[False, True]
-    )
+    yield from vary(_count_in_half, "low_precision", dtype=["fp16", "bf16"], of_lane=[False, True], by_count=[False, True])
     yield "low_precision", lambda p: _count_in_half(p, p.tensor("x").dtype, True, False)
     yield from vary(_merge_wrong_lanes, "zeros_left_out", skip_zeros=[True])
     yield from vary(_merge_lanes, "empty_lane", lanes=[_spoil_empty_lanes])
     yield from vary(_merge_lanes, "empty_partial", least=[0])
-    yield from vary(
-        _merge_wrong_lanes, "mask_missing", padding_moves=[True], other=PADDING, padding_counts=[True, False]
-    )
+    yield from vary(_merge_wrong_lanes, "mask_missing", padding_moves=[True], other=PADDING, padding_counts=[True, False])
 
 
 def _merge_wrong_lanes(p: Plan, **changes: Any) -> Outputs:
@@ -400,11 +351,7 @@ def _begin_anew(p: Plan) -> Partials:
     x, block = p.inputs["x"], p.case.block
     last = x[:, (x.shape[1] - 1) // block * block :]
     empty = np.zeros((x.shape[0], block - last.shape[1]))
-    return (
-        np.concatenate([np.ones_like(last), empty], axis=1),
-        np.concatenate([last, empty], axis=1),
-        np.zeros((x.shape[0], block)),
-    )
+    return (np.concatenate([np.ones_like(last), empty], axis=1), np.concatenate([last, empty], axis=1), np.zeros((x.shape[0], block)))
 
 
 def _share_between(share: Callable, side: int) -> Callable:

@@ -22,14 +22,7 @@ from course_lib.grading.families.dx_kernels import (
     list_dx_dtype_models,
     list_saved_models,
 )
-from course_lib.grading.families.making import (
-    FEW,
-    FIXED_EPS,
-    draw_backward_inputs,
-    list_dtype_models,
-    list_misread_models,
-    make_expected,
-)
+from course_lib.grading.families.making import FEW, FIXED_EPS, draw_backward_inputs, list_dtype_models, list_misread_models, make_expected
 from course_lib.norms import reference
 
 # dy is normal with mean 0.5 in every case, so that both of its projections count; w lies away from 0 and 1
@@ -48,15 +41,7 @@ _COMMON = (
     Case("fp16, many rows", 600, 8, 0, "sums over 600 rows need more than fp16's 11 bits", dtype="fp16", mean=3.0),
     Case("fp16, std 100", 2, 2500, 0, "squares pass fp16's largest number, 65504", dtype="fp16", std=100.0),
     Case("bf16", 3, 127, 0, "bfloat16 in and out, mean 3", dtype="bf16", mean=3.0),
-    Case(
-        "fp32 weights",
-        4,
-        33,
-        0,
-        "x and dy in fp16, w in fp32: dx in fp16, the rest in fp32",
-        dtype="fp16",
-        w_dtype="fp32",
-    ),
+    Case("fp32 weights", 4, 33, 0, "x and dy in fp16, w in fp32: dx in fp16, the rest in fp32", dtype="fp16", w_dtype="fp32"),
     Case("fp16 weights", 4, 33, 0, "x and dy in fp32, w in fp16: dx in fp32, the rest in fp16", w_dtype="fp16"),
     Case("fp32 dy", 4, 33, 0, "each in a dtype of its own", dtypes=(("x", "fp16"), ("w", "bf16"))),
     Case("fp32 x", 4, 33, 0, "each in a dtype of its own", dtypes=(("dy", "bf16"), ("w", "fp16"))),
@@ -64,29 +49,11 @@ _COMMON = (
     Case("zeros", 5, 17, 0, "0 in x, in w and as sums of rows whose terms are not 0", mean=2.0, fill="zeros"),
     Case("transposed", 6, 10, 0, "x and dy are transposed matrices", mean=2.0, layout="transposed"),
     Case("sliced", 4, 50, 0, "x and dy are slices of wider matrices", mean=2.0, layout="sliced"),
-    Case(
-        "expanded",
-        4,
-        50,
-        0,
-        "dy is one number expanded to (M, N), as y.sum().backward() sends it",
-        mean=2.0,
-        layout="expanded",
-    ),
-    Case(
-        "a NaN row",
-        4,
-        19,
-        0,
-        "dy holds a NaN in row 1: dx shows it in that row only, dw in that column",
-        fill="nan row",
-    ),
+    Case("expanded", 4, 50, 0, "dy is one number expanded to (M, N), as y.sum().backward() sends it", mean=2.0, layout="expanded"),
+    Case("a NaN row", 4, 19, 0, "dy holds a NaN in row 1: dx shows it in that row only, dw in that column", fill="nan row"),
     Case("an Inf row", 4, 19, 0, "dy holds an Inf in row 1", fill="inf row"),
 )
-LAYER_NORM = (
-    *_COMMON,
-    Case("constant row", 2, 20, 0, "xhat is 0 and rstd is 1 / sqrt(eps)", fill="constant", mean=0.75, eps=1e-3),
-)
+LAYER_NORM = (*_COMMON, Case("constant row", 2, 20, 0, "xhat is 0 and rstd is 1 / sqrt(eps)", fill="constant", mean=0.75, eps=1e-3))
 RMS_NORM = (*_COMMON, Case("zero row", 2, 20, 0, "every element of x is 0", fill="constant", mean=0.0, eps=1e-3))
 
 
@@ -94,14 +61,7 @@ def _plan_layer_norm(case: Case, entry_point: str, rng: np.random.Generator) -> 
     dy, x, w = draw_backward_inputs(case, rng, expanded=None)
     want, saved = reference.layer_norm_vjp(dy, x, w, case.eps), _save_statistics(case, x, w)
     return _make_plan(
-        case,
-        entry_point,
-        dy,
-        x,
-        w,
-        saved,
-        _expect_gradients(case, dy, x, w, saved, want._asdict()),
-        ("dy", "x", "w", "mean", "rstd"),
+        case, entry_point, dy, x, w, saved, _expect_gradients(case, dy, x, w, saved, want._asdict()), ("dy", "x", "w", "mean", "rstd")
     )
 
 
@@ -110,14 +70,7 @@ def _plan_rms_norm(case: Case, entry_point: str, rng: np.random.Generator) -> Pl
     want = reference.rms_norm_vjp(dy, x, w, case.eps)
     saved = {"rstd": round_to(reference.rms_norm(x, w, case.eps).rstd, "fp32")}
     return _make_plan(
-        case,
-        entry_point,
-        dy,
-        x,
-        w,
-        saved,
-        _expect_gradients(case, dy, x, w, saved, want._asdict()),
-        ("dy", "x", "w", "rstd"),
+        case, entry_point, dy, x, w, saved, _expect_gradients(case, dy, x, w, saved, want._asdict()), ("dy", "x", "w", "rstd")
     )
 
 
@@ -127,15 +80,7 @@ def _plan_dw_and_db(case: Case, entry_point: str, rng: np.random.Generator) -> P
     vjp, saved = reference.layer_norm_vjp(dy, x, w, case.eps), _save_statistics(case, x, w)
     want = {"dw": vjp.dw, "db": vjp.db}
     return _make_plan(
-        case,
-        entry_point,
-        dy,
-        x,
-        w,
-        saved,
-        _expect_gradients(case, dy, x, w, saved, want, "fp32"),
-        ("dy", "x", "mean", "rstd"),
-        "fp32",
+        case, entry_point, dy, x, w, saved, _expect_gradients(case, dy, x, w, saved, want, "fp32"), ("dy", "x", "mean", "rstd"), "fp32"
     )
 
 
@@ -146,13 +91,7 @@ def _save_statistics(case: Case, x: np.ndarray, w: np.ndarray) -> dict[str, np.n
 
 
 def _expect_gradients(
-    case: Case,
-    dy: np.ndarray,
-    x: np.ndarray,
-    w: np.ndarray,
-    saved: dict[str, np.ndarray],
-    want: dict[str, np.ndarray],
-    dtype: str = "",
+    case: Case, dy: np.ndarray, x: np.ndarray, w: np.ndarray, saved: dict[str, np.ndarray], want: dict[str, np.ndarray], dtype: str = ""
 ) -> dict[str, Expected]:
     """Return the oracle's gradients with the error that fp32 may make in each.
 
@@ -166,8 +105,7 @@ def _expect_gradients(
     unsure = np.abs(xhat) + np.abs(mean) * rstd
     c1, c1_terms = (xhat * wdy).mean(axis=1, keepdims=True), (unsure * np.abs(wdy)).mean(axis=1, keepdims=True)
     terms = {
-        "dx": rstd
-        * (np.abs(wdy) + unsure * np.abs(c1) + np.abs(xhat) * c1_terms + np.abs(wdy).mean(axis=1, keepdims=True)),
+        "dx": rstd * (np.abs(wdy) + unsure * np.abs(c1) + np.abs(xhat) * c1_terms + np.abs(wdy).mean(axis=1, keepdims=True)),
         "dw": (np.abs(dy) * unsure).sum(axis=0),
         "db": np.abs(dy).sum(axis=0),
     }
@@ -290,15 +228,10 @@ def _list_models(of_dx: tuple[Mistake, ...]) -> Iterator[tuple[str, Model]]:
     for eps, correction in product((*FIXED_EPS, 0.0), (0, 1)):
         yield (
             "recomputed_statistics",
-            lambda p, e=eps, c=correction: {
-                "dw": _compute_wrong_sum(compute_saved_anew(p, e, correction=c), xhat="xhat")
-            },
+            lambda p, e=eps, c=correction: {"dw": _compute_wrong_sum(compute_saved_anew(p, e, correction=c), xhat="xhat")},
         )
     yield "recomputed_statistics", lambda p: {"dw": _compute_wrong_sum(_normalise_columns(p), xhat="xhat")}
-    yield (
-        "product_of_sums",
-        lambda p: {"dw": p.inputs["dy"].sum(axis=0) * _compute_hat(p, "xhat").sum(axis=0)},
-    )
+    yield ("product_of_sums", lambda p: {"dw": p.inputs["dy"].sum(axis=0) * _compute_hat(p, "xhat").sum(axis=0)})
     for name, which in (("dw", "xhat"), ("db", "ones")):
         yield from list_dtype_models(lambda p, n=name, w=which: {n: _compute_wrong_sum(p, xhat=w)}, ("x", "dy"))
     yield "outputs_swapped", _swap_sums

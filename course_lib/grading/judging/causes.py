@@ -33,12 +33,10 @@ def make_sentence(text: str) -> str:
 CAUSES: dict[str, Cause] = {
     # a copy
     "rounded_on_the_way": Cause(
-        "the values were rounded on their way",
-        "x holds fp32 numbers. Through which dtypes do yours go before they are stored?",
+        "the values were rounded on their way", "x holds fp32 numbers. Through which dtypes do yours go before they are stored?"
     ),
     "special_values": Cause(
-        "NaN, Inf or -0 do not arrive as they are",
-        "A copy hands on every number, NaN and -0 among them. Which of your lines computes?",
+        "NaN, Inf or -0 do not arrive as they are", "A copy hands on every number, NaN and -0 among them. Which of your lines computes?"
     ),
     "lanes_clamped": Cause(
         "lanes past the end read an element that other lanes have",
@@ -46,9 +44,7 @@ CAUSES: dict[str, Cause] = {
     ),
     "not_a_plain_copy": Cause("the values were changed on their way", "What happens between your load and your store?"),
     # statistics
-    "padding_in_variance": Cause(
-        "padding in the variance", "What does `x - mean` hold in a lane past column N, and what is its square?"
-    ),
+    "padding_in_variance": Cause("padding in the variance", "What does `x - mean` hold in a lane past column N, and what is its square?"),
     "divisor": Cause(
         "the wrong divisor",
         "How many elements did you add up, and by how many do you divide? A lane without an element counts for neither.",
@@ -57,19 +53,14 @@ CAUSES: dict[str, Cause] = {
     "unbiased_variance": Cause(
         "the variance is divided by N - 1",
         "Which variance does the formula ask for: the one of a sample, or the one of these N numbers?",
-        of_rms_norm=(
-            "the sum of the squares is divided by N - 1",
-            "How many squares did you add up, and by how many does a mean divide?",
-        ),
+        of_rms_norm=("the sum of the squares is divided by N - 1", "How many squares did you add up, and by how many does a mean divide?"),
     ),
     "eps_missing": Cause(
         "eps is missing",
         "What is 1 / sqrt(var) for a row of equal numbers?",
         of_rms_norm=("eps is missing", "What is 1 / sqrt(mean of the squares) for a row of zeros?"),
     ),
-    "eps_outside": Cause(
-        "eps stands outside the root", "1 / (sqrt(v) + eps) or 1 / sqrt(v + eps): which of them does PyTorch compute?"
-    ),
+    "eps_outside": Cause("eps stands outside the root", "1 / (sqrt(v) + eps) or 1 / sqrt(v + eps): which of them does PyTorch compute?"),
     "eps_hard_coded": Cause("eps is a fixed number", "eps is an argument. Where do you use it?"),
     "eps_altered": Cause(
         "what stands in the root is not the mean of the squares plus eps",
@@ -111,8 +102,7 @@ CAUSES: dict[str, Cause] = {
         ),
     ),
     "statistics_of_another_row": Cause(
-        "rows are given the statistics of another row",
-        "Row 3 needs its own statistics. Which line picks them, and by which number?",
+        "rows are given the statistics of another row", "Row 3 needs its own statistics. Which line picks them, and by which number?"
     ),
     "counted_by_every_lane": Cause(
         "a sum of lanes is counted by every lane",
@@ -127,8 +117,7 @@ CAUSES: dict[str, Cause] = {
         ),
     ),
     "w_before_the_norm": Cause(
-        "w is applied before the row is normalised",
-        "Which numbers is the mean square the mean of: those of x, or of x * w?",
+        "w is applied before the row is normalised", "Which numbers is the mean square the mean of: those of x, or of x * w?"
     ),
     "rstd_not_applied": Cause(
         "y is not multiplied by rstd",
@@ -136,8 +125,7 @@ CAUSES: dict[str, Cause] = {
         of_rms_norm=("y is not multiplied by rstd", "Make a row ten times as large: y should stay as it is. Does it?"),
     ),
     "norm_before_addition": Cause(
-        "the wrong matrix is normalised, or measured",
-        "Which matrix is y made of: x, the residual, or their sum? And which is rstd?",
+        "the wrong matrix is normalised, or measured", "Which matrix is y made of: x, the residual, or their sum? And which is rstd?"
     ),
     "recomputed_statistics": Cause(
         "the statistics were computed anew, not taken as they were saved",
@@ -147,16 +135,12 @@ CAUSES: dict[str, Cause] = {
             "With which eps, and over which elements, did the forward pass compute it? Who has the result?",
         ),
     ),
-    "dx_for_dy": Cause(
-        "dw or db is made of dx", "Which gradient reaches w and b: the one that comes in, or the one that goes out?"
-    ),
+    "dx_for_dy": Cause("dw or db is made of dx", "Which gradient reaches w and b: the one that comes in, or the one that goes out?"),
     "M2_not_a_sum": Cause(
         "M2 is treated as a variance",
         "M2 grows with every number, and a variance does not. What is M2 of two parts that hold the same numbers, beside M2 of one of them?",
     ),
-    "block_not_accumulated": Cause(
-        "only one block counts", "After the loop, which blocks are in the sum: all of them, or the last one?"
-    ),
+    "block_not_accumulated": Cause("only one block counts", "After the loop, which blocks are in the sum: all of them, or the last one?"),
     "flat_row": Cause(
         "a row of equal numbers is wrong",
         "What is the variance of equal numbers, and what does the formula make of it with eps? Have you a rule of your own for such a row?",
@@ -172,56 +156,35 @@ CAUSES: dict[str, Cause] = {
     "zeros_left_out": Cause(
         "elements that are 0 are left out",
         "An element of a row may be 0. By what do you tell it from a lane past the last column?",
-        (
-            "elements that are 0 are left out",
-            "An element of a row may be 0, and counts like any other. Which of your lines leaves it out?",
-        ),
+        ("elements that are 0 are left out", "An element of a row may be 0, and counts like any other. Which of your lines leaves it out?"),
     ),
-    "mean_for_sum": Cause(
-        "the mean, not the sum", "What does the exercise ask for: the sum of the row, or the sum over a count?"
-    ),
-    "not_a_plain_sum": Cause(
-        "something else than x is added up", "For the row 1, -2 the sum is -1. What does each of your lanes add?"
-    ),
-    "tail_left_out": Cause(
-        "the end of the row is left out", "With N = 17 and BLOCK = 8, which columns does the last step take?"
-    ),
+    "mean_for_sum": Cause("the mean, not the sum", "What does the exercise ask for: the sum of the row, or the sum over a count?"),
+    "not_a_plain_sum": Cause("something else than x is added up", "For the row 1, -2 the sum is -1. What does each of your lanes add?"),
+    "tail_left_out": Cause("the end of the row is left out", "With N = 17 and BLOCK = 8, which columns does the last step take?"),
     "block_counted_again": Cause(
-        "blocks are added up more than once",
-        "After two blocks, what is in the lanes' running sums? When may it go into the result?",
+        "blocks are added up more than once", "After two blocks, what is in the lanes' running sums? When may it go into the result?"
     ),
     "same_block": Cause(
         "every step adds up the first block again",
         "The second step is to add other columns than the first. Which of your lines makes its load take them?",
     ),
-    "lanes_apart": Cause(
-        "the lanes never meet", "A lane has added up every BLOCK-th column. Which line adds up the lanes?"
-    ),
-    "same_row": Cause(
-        "every program takes the same row", "Which line makes program 3 read another row than program 0 does?"
-    ),
+    "lanes_apart": Cause("the lanes never meet", "A lane has added up every BLOCK-th column. Which line adds up the lanes?"),
+    "same_row": Cause("every program takes the same row", "Which line makes program 3 read another row than program 0 does?"),
     "mean_not_subtracted": Cause(
-        "the mean is not subtracted",
-        "Where does x stand, and where x - mean? Look at what is squared and at what is scaled.",
+        "the mean is not subtracted", "Where does x stand, and where x - mean? Look at what is squared and at what is scaled."
     ),
     "mean_subtracted": Cause("a mean is subtracted", "RMSNorm leaves the mean in. Where does yours take it out?"),
     # output
     "w_ignored": Cause("w is not applied", "Where does the weight enter y?"),
     "one_plus_w": Cause("1 + w stands where w belongs", "What does y hold where w is 0?"),
-    "w_misapplied": Cause(
-        "w is there, but does not multiply as it should", "xhat is 2 and w is -3. What becomes of them?"
-    ),
+    "w_misapplied": Cause("w is there, but does not multiply as it should", "xhat is 2 and w is -3. What becomes of them?"),
     "w_and_b_swapped": Cause(
-        "w and b have changed places",
-        "Which of the two multiplies, which is added, and which have you read under which name?",
+        "w and b have changed places", "Which of the two multiplies, which is added, and which have you read under which name?"
     ),
     "w_for_b": Cause(
-        "w is added where b belongs",
-        "Two vectors come in beside x. Which of them is added at the end, and which do you add?",
+        "w is added where b belongs", "Two vectors come in beside x. Which of them is added at the end, and which do you add?"
     ),
-    "b_for_w": Cause(
-        "b multiplies where w belongs", "Two vectors come in beside x. Which of them multiplies, and which do you take?"
-    ),
+    "b_for_w": Cause("b multiplies where w belongs", "Two vectors come in beside x. Which of them multiplies, and which do you take?"),
     "statistic_misread": Cause(
         "one saved statistic is taken for the other",
         "xhat = (x - mean) * rstd. Which number do you subtract, and which do you multiply by: under which name, from which place?",
@@ -238,9 +201,7 @@ CAUSES: dict[str, Cause] = {
         "dx and xhat have changed places",
         "In which order does the function that computes both hand them back, and in which do you take them?",
     ),
-    "b_misapplied": Cause(
-        "b is there, but is not added once, at the end", "Take xhat = 0: what should y hold then, and what does yours?"
-    ),
+    "b_misapplied": Cause("b is there, but is not added once, at the end", "Take xhat = 0: what should y hold then, and what does yours?"),
     "sign_of_deviation": Cause(
         "y has the wrong sign before b is added",
         "Is it x - mean or mean - x?",
@@ -253,8 +214,7 @@ CAUSES: dict[str, Cause] = {
         "the residual is not added once", "x is 1 and the residual is 2: what does `total` hold, and what does yours?"
     ),
     "total_not_stored": Cause(
-        "`total` holds something else than the sum",
-        "y is right. Which of your values is the sum, and which one do you store?",
+        "`total` holds something else than the sum", "y is right. Which of your values is the sum, and which one do you store?"
     ),
     "unrounded_total": Cause(
         "y or rstd is computed from the sum before it was rounded",
@@ -287,9 +247,7 @@ CAUSES: dict[str, Cause] = {
         "Which elements does each program store, and does every element belong to one?",
         ("part of the output is never written", "Which elements does your code fill in, and which of them are left?"),
     ),
-    "only_one_block": Cause(
-        "only the first block is right", "What happens to element BLOCK, and to the elements after it?"
-    ),
+    "only_one_block": Cause("only the first block is right", "What happens to element BLOCK, and to the elements after it?"),
     "another_block": Cause(
         "columns are made of what belongs to another block",
         "Take one column of the second block of y. Which x, w and b belong to it, and which does your last sweep hold there?",
@@ -298,9 +256,7 @@ CAUSES: dict[str, Cause] = {
         "only the last block is right",
         "What do your variables hold when the last sweep begins? Take one column of the first block: which x, w and b belong to it?",
     ),
-    "mask_missing": Cause(
-        "lanes past the last column take part", "For which N do all your cases pass? What do the spare lanes load?"
-    ),
+    "mask_missing": Cause("lanes past the last column take part", "For which N do all your cases pass? What do the spare lanes load?"),
     "load_outside": Cause(
         "the kernel reads outside its tensors",
         "Take the first lane that is named: has it an element to read? If not, what keeps it from reading? If so, how do you make its address?",
@@ -322,12 +278,10 @@ CAUSES: dict[str, Cause] = {
         ),
     ),
     "offset_32_bit": Cause(
-        "row offsets overflow 32 bits",
-        "row * stride passes 2^31 here. How wide is the row's number, which you made of `tl.program_id`?",
+        "row offsets overflow 32 bits", "row * stride passes 2^31 here. How wide is the row's number, which you made of `tl.program_id`?"
     ),
     "column_offset_32_bit": Cause(
-        "column offsets overflow 32 bits",
-        "The columns lie far apart here: cols * stride passes 2^31. How wide is what `tl.arange` gives?",
+        "column offsets overflow 32 bits", "The columns lie far apart here: cols * stride passes 2^31. How wide is what `tl.arange` gives?"
     ),
     "race": Cause(
         "a race",
@@ -349,8 +303,7 @@ CAUSES: dict[str, Cause] = {
         "A program is many threads, and one of them gives the lock back for all. What makes it wait until the others have stored?",
     ),
     "order_dependent": Cause(
-        "the result depends on the order of the programs",
-        "Which sums are added up in the order in which programs happen to arrive?",
+        "the result depends on the order of the programs", "Which sums are added up in the order in which programs happen to arrive?"
     ),
     "extra_pass": Cause(
         "more passes over memory than the exercise asks for",
@@ -360,10 +313,7 @@ CAUSES: dict[str, Cause] = {
         "programs go on where no tile is left",
         "How many tiles have M rows, with ROWS rows a tile? And how many turns does your loop make, over all programs?",
     ),
-    "input_changed": Cause(
-        "an input was changed",
-        "What comes in belongs to the caller. Which line writes to it, if only for a moment?",
-    ),
+    "input_changed": Cause("an input was changed", "What comes in belongs to the caller. Which line writes to it, if only for a moment?"),
     "work_not_shared": Cause(
         "one program does the work of all",
         "A GPU runs these programs side by side. Which part belongs to program 1, and which line gives it to it?",
@@ -427,18 +377,10 @@ CAUSES: dict[str, Cause] = {
         "the c2 term is missing from dx: its error is the same in every column",
         "Add the same number to every element of a row: y stays as it is. Which term of dx says so?",
     ),
-    "c2_in_rms_norm": Cause(
-        "a mean is taken out of dx", "Add the same number to every element of a row. Does RMSNorm leave y as it is?"
-    ),
-    "c2_times_xhat": Cause(
-        "c2 is multiplied by xhat, too", "xhat * (c1 + c2) and xhat * c1 + c2: which of them is in the formula?"
-    ),
-    "c1_of_dy": Cause(
-        "c1 is taken of dy, not of wdy", "What reaches xhat on the way back: dy, or what w has made of it?"
-    ),
-    "c2_of_dy": Cause(
-        "c2 is taken of dy, not of wdy", "What reaches xhat on the way back: dy, or what w has made of it?"
-    ),
+    "c2_in_rms_norm": Cause("a mean is taken out of dx", "Add the same number to every element of a row. Does RMSNorm leave y as it is?"),
+    "c2_times_xhat": Cause("c2 is multiplied by xhat, too", "xhat * (c1 + c2) and xhat * c1 + c2: which of them is in the formula?"),
+    "c1_of_dy": Cause("c1 is taken of dy, not of wdy", "What reaches xhat on the way back: dy, or what w has made of it?"),
+    "c2_of_dy": Cause("c2 is taken of dy, not of wdy", "What reaches xhat on the way back: dy, or what w has made of it?"),
     "w_outside_means": Cause(
         "w does not stand with dy in every term of dx",
         "Each column has a w of its own. Does a mean over the columns stay the same if w goes in, or out?",
@@ -453,8 +395,7 @@ CAUSES: dict[str, Cause] = {
     ),
     "sign_of_dx": Cause("dx has the wrong sign", "A step along dy should make y larger along dy. What does yours do?"),
     "c1_and_c2_swapped": Cause(
-        "c1 and c2 have changed places",
-        "One of the two means is multiplied by xhat. Which one, and what is it the mean of?",
+        "c1 and c2 have changed places", "One of the two means is multiplied by xhat. Which one, and what is it the mean of?"
     ),
     "sign_of_c1_or_c2": Cause(
         "c1 or c2 has the wrong sign",
@@ -464,18 +405,12 @@ CAUSES: dict[str, Cause] = {
     "vjp_divisor": Cause(
         "c1 or c2 is not the mean of its row",
         "c1 and c2 are means. Over which elements, and how many of them are there?",
-        of_rms_norm=(
-            "c1 is not the mean of its row",
-            "c1 is a mean. Over which elements, and how many of them are there?",
-        ),
+        of_rms_norm=("c1 is not the mean of its row", "c1 is a mean. Over which elements, and how many of them are there?"),
     ),
     "rstd_in_dx": Cause(
         "dx has the wrong power of rstd",
         "Spread a row ten times as wide. How far does y then move for the same step in x?",
-        of_rms_norm=(
-            "dx has the wrong power of rstd",
-            "Make a row ten times as large. How far does y then move for the same step in x?",
-        ),
+        of_rms_norm=("dx has the wrong power of rstd", "Make a row ten times as large. How far does y then move for the same step in x?"),
     ),
     "padding_in_c1": Cause(
         "padding in c1 or c2",
@@ -490,9 +425,7 @@ CAUSES: dict[str, Cause] = {
             "A row with a mean square of 100 has rstd 0.1. What does xhat become if you treat 0.1 as yours does?",
         ),
     ),
-    "w_missing_in_dx": Cause(
-        "w is not in dx", "xhat is multiplied by w on the way to y. What does that do to dy on the way back?"
-    ),
+    "w_missing_in_dx": Cause("w is not in dx", "xhat is multiplied by w on the way to y. What does that do to dy on the way back?"),
     "xhat_wrong": Cause(
         "something else stands where xhat belongs",
         "Which numbers stood next to w in the forward pass, and how do x and the saved statistics give them back?",
@@ -507,12 +440,8 @@ CAUSES: dict[str, Cause] = {
         "y = xhat * w + b. What is its derivative with respect to w, and what with respect to b?",
         of_rms_norm=("xhat is not in dw", "y = xhat * w. What is its derivative with respect to w?"),
     ),
-    "rstd_in_db": Cause(
-        "rstd is in db", "y = xhat * w + b. By how much does y change if b grows by 1, whatever rstd is?"
-    ),
-    "xhat_in_db": Cause(
-        "xhat is in db", "y = xhat * w + b. What is its derivative with respect to b, and what with respect to w?"
-    ),
+    "rstd_in_db": Cause("rstd is in db", "y = xhat * w + b. By how much does y change if b grows by 1, whatever rstd is?"),
+    "xhat_in_db": Cause("xhat is in db", "y = xhat * w + b. What is its derivative with respect to b, and what with respect to w?"),
     "w_in_dw": Cause(
         "w is in dw or db",
         "y = xhat * w + b. Does its derivative with respect to w, or to b, still hold w?",
@@ -538,9 +467,7 @@ CAUSES: dict[str, Cause] = {
         "a row whose terms add up to 0 is treated in a way of its own",
         "dy = 1, -1 has the sum 0, and is not 0. What does the formula give for such a row, and which of your lines does something else?",
     ),
-    "dy_ignored": Cause(
-        "a gradient does not depend on dy", "The loss reaches this layer through dy alone. Where does dy enter?"
-    ),
+    "dy_ignored": Cause("a gradient does not depend on dy", "The loss reaches this layer through dy alone. Where does dy enter?"),
     # sums over programs
     "uninitialised": Cause(
         "memory that nobody has written is added up",
@@ -559,16 +486,12 @@ CAUSES: dict[str, Cause] = {
         "Take two rows with dy = 1, 2 and xhat = 1, -1: what is the sum of the two products, and what the product of the two sums?",
     ),
     "buffers_left_out": Cause(
-        "a buffer is left out of the sum",
-        "How many buffers are there to add up, and which of them has your loop not seen when it ends?",
+        "a buffer is left out of the sum", "How many buffers are there to add up, and which of them has your loop not seen when it ends?"
     ),
     "rows_left_out": Cause(
-        "rows are left out of the sum",
-        "How many rows are there to add up, and which of them has your loop not seen when it ends?",
+        "rows are left out of the sum", "How many rows are there to add up, and which of them has your loop not seen when it ends?"
     ),
-    "same_rows": Cause(
-        "every program adds up the same rows", "Which line makes chunk 2 read other rows than chunk 0 does?"
-    ),
+    "same_rows": Cause("every program adds up the same rows", "Which line makes chunk 2 read other rows than chunk 0 does?"),
     "wrong_rows": Cause(
         "the rows of a partial sum are not the ones asked for",
         "Write down the rows that program 1 should take, and those that yours takes.",
@@ -582,16 +505,14 @@ CAUSES: dict[str, Cause] = {
         "Take the row 1, 3: its variance is 1. What is each of your two terms there, and which of them is a mean?",
     ),
     "negative_variance": Cause(
-        "a variance below zero is handed on",
-        "What does 1 / sqrt(var + eps) give for var = -0.06, and what could one_pass return instead?",
+        "a variance below zero is handed on", "What does 1 / sqrt(var + eps) give for var = -0.06, and what could one_pass return instead?"
     ),
     "variance_turned": Cause(
         "the absolute value is taken of a variance that rounding made negative",
         "fp32 leaves -0.06 where the variance is 0.00002. Which number is nearer to it: 0.06, or 0?",
     ),
     "not_divided": Cause(
-        "a sum where a mean belongs",
-        "Write a row twice, one copy behind the other. Which of your outputs changes, and should it?",
+        "a sum where a mean belongs", "Write a row twice, one copy behind the other. Which of your outputs changes, and should it?"
     ),
     "std_for_var": Cause(
         "var holds the standard deviation",
@@ -611,12 +532,9 @@ CAUSES: dict[str, Cause] = {
         "M2 grows by a product of two deviations of x. From which mean is each of yours taken, the old or the new?",
     ),
     "welford_count": Cause(
-        "the count is off",
-        "By what do you divide when the first number arrives? Which mean should a row of one number have?",
+        "the count is off", "By what do you divide when the first number arrives? Which mean should a row of one number have?"
     ),
-    "elements_skipped": Cause(
-        "elements of each row are left out", "Which columns does your loop visit, and with which one does it start?"
-    ),
+    "elements_skipped": Cause("elements of each row are left out", "Which columns does your loop visit, and with which one does it start?"),
     "merge_between": Cause(
         "what the distance between the means adds to M2 is wrong",
         "One part is the number 0, the other the number 2: M2 of both together is 2. What does yours give, and what if the other part is the number 2 twice?",
@@ -638,32 +556,25 @@ CAUSES: dict[str, Cause] = {
         "Three chunks in four lanes. In lane 3: what is `N - 3 * length`, what has it loaded, and what is 0 times that?",
     ),
     "chunk_left_out": Cause(
-        "a chunk of the row is left out",
-        "19 columns in chunks of 8 are how many chunks, and which of them do you take?",
+        "a chunk of the row is left out", "19 columns in chunks of 8 are how many chunks, and which of them do you take?"
     ),
     "empty_partial": Cause(
         "an empty side spoils the merge",
         "What is n_b / n when neither side has a number, and what should come out? And if one side has a single number, and the other none?",
     ),
     # statistics as kernels
-    "rstd_for_var": Cause(
-        "var holds a reciprocal root", "Multiply a row by 10. Its variance grows by 100; what does yours do?"
-    ),
+    "rstd_for_var": Cause("var holds a reciprocal root", "Multiply a row by 10. Its variance grows by 100; what does yours do?"),
     "empty_lane": Cause(
         "a lane that has seen no element spoils the row",
         "With N = 5 and BLOCK = 8, what is the count of lane 6 when its mean is moved, and what is d / count there?",
     ),
     "lane_counts": Cause(
-        "lanes count elements that they never saw",
-        "Five columns in eight lanes: what should lane 6 count, and what does yours?",
+        "lanes count elements that they never saw", "Five columns in eight lanes: what should lane 6 count, and what does yours?"
     ),
     "outputs_swapped": Cause(
         "two outputs have changed places",
         "Which pointer did you store each of the two through?",
-        (
-            "two outputs have changed places",
-            "In which order does the docstring ask for them, and in which do you return them?",
-        ),
+        ("two outputs have changed places", "In which order does the docstring ask for them, and in which do you return them?"),
     ),
     # wiring into autograd
     "none_misread": Cause(
@@ -781,21 +692,14 @@ CAUSES: dict[str, Cause] = {
         "the kernel raises an error",
         "Which values and names stand in that line, and of which shape and dtype is each value? Which of them does the error speak of?",
     ),
-    "time_limit": Cause(
-        "the code takes too long",
-        "Which loop is it in, how many turns should it take for these sizes, and what ends it?",
-    ),
+    "time_limit": Cause("the code takes too long", "Which loop is it in, how many turns should it take for these sizes, and what ends it?"),
     "output_flood": Cause(
         "the code prints too much",
         "Which values do you want to see, of which program and lane, and how often does the line run?",
-        (
-            "the code prints too much",
-            "Which values do you want to see, and how often does the line run that prints them?",
-        ),
+        ("the code prints too much", "Which values do you want to see, and how often does the line run that prints them?"),
     ),
     "would_not_compile": Cause(
-        "the kernel runs here, but a GPU's compiler refuses it",
-        "What does the compiler need to know there before the kernel runs?",
+        "the kernel runs here, but a GPU's compiler refuses it", "What does the compiler need to know there before the kernel runs?"
     ),
     "crash": Cause(
         "the kernel ended its process",
@@ -807,8 +711,7 @@ CAUSES: dict[str, Cause] = {
         "Divide what you got by what is expected: by which number, the same in all places, is your result multiplied, and in which line?",
     ),
     "wrong_values": Cause(
-        "wrong values",
-        "Work the first wrong element out by hand, from the formula: which step of yours gives something else?",
+        "wrong values", "Work the first wrong element out by hand, from the formula: which step of yours gives something else?"
     ),
     # launches
     "launch_not_legal": Cause(
@@ -816,16 +719,13 @@ CAUSES: dict[str, Cause] = {
         "ROWS, BLOCK and num_warps are whole powers of two, and a program has 32 warps at most. Which of your lines makes another number?",
     ),
     "columns_left_out": Cause(
-        "BLOCK is smaller than a row",
-        "The program has no loop over the columns. Which of them does a tile of BLOCK columns reach?",
+        "BLOCK is smaller than a row", "The program has no loop over the columns. Which of them does a tile of BLOCK columns reach?"
     ),
     "lanes_idle": Cause(
-        "BLOCK is larger than it has to be",
-        "Which is the smallest power of two that holds the row? What do the lanes past it do?",
+        "BLOCK is larger than it has to be", "Which is the smallest power of two that holds the row? What do the lanes past it do?"
     ),
     "too_few_programs": Cause(
-        "some multiprocessors have nothing to do",
-        "M / ROWS programs, and 132 multiprocessors: what may ROWS be for so few rows?",
+        "some multiprocessors have nothing to do", "M / ROWS programs, and 132 multiprocessors: what may ROWS be for so few rows?"
     ),
     "tile_spills": Cause(
         "the tile does not fit into the registers",
@@ -835,27 +735,19 @@ CAUSES: dict[str, Cause] = {
         "too little is under way",
         "How many programs does a multiprocessor hold, what stops it from holding more, and how many bytes of x has each of them asked for?",
     ),
-    "launch_unfit": Cause(
-        "several launches do not fit, for different reasons", "Take the smallest case first. The others may follow."
-    ),
+    "launch_unfit": Cause("several launches do not fit, for different reasons", "Take the smallest case first. The others may follow."),
     "below_the_floor": Cause(
         "on this GPU it reaches less than nine tenths of the floor's bandwidth",
         "What is known without a clock rules out what cannot be fast, and no more. What would put more bytes under way, or let fewer threads wait in each sum?",
     ),
     # an account of bytes
     "w_counted_once": Cause(
-        "w is counted once for all programs",
-        "Which programs run the line that loads w? It does not matter where the bytes come from.",
+        "w is counted once for all programs", "Which programs run the line that loads w? It does not matter where the bytes come from."
     ),
-    "w_counted_for_each_row": Cause(
-        "w is counted for each row", "How many rows does one program have, and how often does it load w?"
-    ),
-    "statistics_not_counted": Cause(
-        "not all statistics are counted", "Which tensors with one number a row does the kernel load or store?"
-    ),
+    "w_counted_for_each_row": Cause("w is counted for each row", "How many rows does one program have, and how often does it load w?"),
+    "statistics_not_counted": Cause("not all statistics are counted", "Which tensors with one number a row does the kernel load or store?"),
     "statistics_in_itemsize": Cause(
-        "the statistics are counted in the dtype of x",
-        "In which dtype are mean and rstd kept, and how many bytes is that?",
+        "the statistics are counted in the dtype of x", "In which dtype are mean and rstd kept, and how many bytes is that?"
     ),
     "statistics_loaded_once": Cause(
         "the statistics are counted too rarely",
@@ -874,12 +766,9 @@ CAUSES: dict[str, Cause] = {
         "How many rows of partial sums are there, for how many gradients, and who reads what the second launch has written?",
     ),
     "partials_in_itemsize": Cause(
-        "the partial sums are counted in the dtype of x",
-        "In which dtype are partial sums kept, and how many bytes is that?",
+        "the partial sums are counted in the dtype of x", "In which dtype are partial sums kept, and how many bytes is that?"
     ),
-    "gradients_not_counted": Cause(
-        "a gradient that is written is not counted", "What has been written when all three launches are over?"
-    ),
+    "gradients_not_counted": Cause("a gradient that is written is not counted", "What has been written when all three launches are over?"),
     "gradients_in_fp32": Cause(
         "dw and db are counted in fp32", "Partial sums are fp32. To which dtype does the last kernel round dw and db?"
     ),

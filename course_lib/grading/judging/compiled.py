@@ -34,9 +34,7 @@ class Compilation:
     def __init__(self, kernels: Kernels, plans: list[Plan], file: str):
         self._source, self._file = kernels.source, file
         # Modules that the course imports for a step: the step's cell need not import them.
-        given = [
-            line for line in ast.parse((kernels.rules or {}).get("given", "")).body if isinstance(line, ast.Import)
-        ]
+        given = [line for line in ast.parse((kernels.rules or {}).get("given", "")).body if isinstance(line, ast.Import)]
         self._modules = {alias.asname or alias.name: alias.name for line in given for alias in line.names}
         self._plans = _find_specialisations(plans)
         self._warmed = background.start(self._warm)

@@ -24,10 +24,7 @@ Trait = tuple[str, Callable[[Case], bool]]
 # Causes, and the words of PyTorch's error when it refuses an operation
 _REFUSALS = (
     ("refused_in_place", re.compile(r"a single memory location|used in an in-?place")),
-    (
-        "gradients_misreturned",
-        re.compile(r"Backward returned an? (gradient different than None|incorrect number|invalid gradient)"),
-    ),
+    ("gradients_misreturned", re.compile(r"Backward returned an? (gradient different than None|incorrect number|invalid gradient)")),
     ("dtypes_differ", re.compile(r"\b(Float|Double|Half|BFloat16) did not match |same dtype")),
 )
 
@@ -97,10 +94,7 @@ def _list_interleaved(failed: list[Judged]) -> list[tuple[Fault, Plan]]:
 
 def _are_plain_stores(shared: list[tuple[Fault, Plan]]) -> bool:
     """Return True if all conflicts are between two stores, and the exercise has no lock that a program could wait for."""
-    return all(
-        fault.kind is FaultKind.BOTH_STORE and not any(tensor.scratch for tensor in plan.tensors)
-        for fault, plan in shared
-    )
+    return all(fault.kind is FaultKind.BOTH_STORE and not any(tensor.scratch for tensor in plan.tensors) for fault, plan in shared)
 
 
 def _find_layout_cause(failed: list[Judged]) -> str | None:
@@ -158,9 +152,7 @@ def _has_only_row_0(judged: Judged, part: Part) -> bool:
         others = wrong.get((name, Element.UNWRITTEN))
         if programs > 1 and (others is None or others.where[0][0] != 1 or others.count != others.size - columns):
             return False
-        if not any(
-            d.output == name and d.kind is not Element.UNWRITTEN and d.where[0][0] == 0 for d in judged.deviations
-        ):
+        if not any(d.output == name and d.kind is not Element.UNWRITTEN and d.where[0][0] == 0 for d in judged.deviations):
             return False
     return bool(part.partials)
 
@@ -172,11 +164,7 @@ def _lies_past_last_row(case: Case, fault: Fault) -> bool:
 
 def _find_causes_of_unwritten(judged: Judged, part: Part) -> list[str]:
     """Return the part's cause for each output of which no element was written."""
-    return [
-        part.unwritten.get(d.output, "not_written")
-        for d in judged.deviations
-        if d.kind is Element.UNWRITTEN and d.count == d.size
-    ]
+    return [part.unwritten.get(d.output, "not_written") for d in judged.deviations if d.kind is Element.UNWRITTEN and d.count == d.size]
 
 
 def _swallows(plan: Plan, outputs: Outputs) -> bool:

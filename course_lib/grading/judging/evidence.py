@@ -148,9 +148,7 @@ class _Error:
     actual: np.ndarray
     expected: np.ndarray
     terms: np.ndarray
-    saturated: (
-        bool  # some elements were left out because they are NaN or Inf, or because a sum that is Inf explains them
-    )
+    saturated: bool  # some elements were left out because they are NaN or Inf, or because a sum that is Inf explains them
 
     @property
     def relative(self) -> np.ndarray:
@@ -166,9 +164,7 @@ def _list_errors(judged: Judged) -> list[_Error]:
         usable = np.isfinite(expected.values) & np.isfinite(expected.allowed)
         lost = usable & ~np.isfinite(actual)
         if overflows:  # a sum of Inf makes rstd 0, and y what is added at the end: b or 0
-            after = np.broadcast_to(
-                judged.plan.inputs["b"] if name == "y" and "b" in judged.plan.inputs else 0.0, actual.shape
-            )
+            after = np.broadcast_to(judged.plan.inputs["b"] if name == "y" and "b" in judged.plan.inputs else 0.0, actual.shape)
             lost |= usable & (np.abs(actual - after) <= 2.0**-8 * np.abs(after))
         kept = usable & ~lost
         rounding = tolerance.bound_error(np.zeros(()), expected.values[kept], dtype)
@@ -199,10 +195,7 @@ def _is_of_half_roundings(judged: list[Judged], failed: list[Judged]) -> bool:
     """Return True for the second and the third pattern of :func:`is_of_half_precision`."""
     units = [_find_unit(j.plan) for j in failed]
     by_case = [_list_errors(j) for j in failed]
-    if not all(
-        _is_small(errors, j, unit if all(units) else 2.0**-8)
-        for errors, j, unit in zip(by_case, failed, units, strict=True)
-    ):
+    if not all(_is_small(errors, j, unit if all(units) else 2.0**-8) for errors, j, unit in zip(by_case, failed, units, strict=True)):
         return False
     errors = [e for errors in by_case for e in errors]
     if all(units):
@@ -225,9 +218,7 @@ def _differs_by_dtype_alone(judged: list[Judged], failed: list[Judged]) -> bool:
     half = [j for j in judged if _find_unit(j.plan) and _is_ordinary(j.plan.case)]
     passed = [j.plan.case for j in judged if j.passed]
     wrong = [j.plan.case for j in failed]
-    by_size = any(
-        _tells_apart(rival, wrong, passed) for words, rival in list_rivals(wrong) if words.endswith(" or more")
-    )
+    by_size = any(_tells_apart(rival, wrong, passed) for words, rival in list_rivals(wrong) if words.endswith(" or more"))
     return (len(failed) > 1 or len(half) < 3) and not by_size
 
 
@@ -244,10 +235,7 @@ def _has_no_direction(errors: list[_Error]) -> bool:
     """Return True if the errors go neither mostly up or down, nor mostly towards 0 or away from it: so do roundings, unlike wrong formulas."""
     signs = [np.sign(e.actual - e.expected) for e in errors]
     outward = [sign * np.sign(e.expected) for sign, e in zip(signs, errors, strict=True)]
-    return all(
-        abs(np.mean([part[part != 0].mean() for part in parts if (part != 0).any()] or [1.0])) < 0.5
-        for parts in (signs, outward)
-    )
+    return all(abs(np.mean([part[part != 0].mean() for part in parts if (part != 0).any()] or [1.0])) < 0.5 for parts in (signs, outward))
 
 
 def _overflows(plan: Plan) -> bool:
@@ -265,10 +253,7 @@ def _is_held_in_half(judged: Judged) -> bool:
         actual, expected = judged.outputs[name], judged.plan.expected[name].values
         if judged.plan.tensor(name).dtype != "fp32" or not np.isfinite(actual).all():
             return False
-        if not any(
-            _has_few_bits(actual, u) and not _has_few_bits(expected, u) and _is_near(actual, expected, u)
-            for u in _UNITS.values()
-        ):
+        if not any(_has_few_bits(actual, u) and not _has_few_bits(expected, u) and _is_near(actual, expected, u) for u in _UNITS.values()):
             return False
     return bool(judged.deviations)
 
@@ -318,9 +303,7 @@ def _loses(judged: list[Judged], failed: list[Judged], shift: Callable[[np.ndarr
     return any(j.passed for j in judged)
 
 
-def _find_loss(
-    judged: Judged, shift: Callable[[np.ndarray], np.ndarray | float]
-) -> tuple[np.ndarray, np.ndarray, np.ndarray] | None:
+def _find_loss(judged: Judged, shift: Callable[[np.ndarray], np.ndarray | float]) -> tuple[np.ndarray, np.ndarray, np.ndarray] | None:
     """Return per row the variance that the outputs imply, the right variance, and E[(x - shift)^2]; for a merge sums, not means. Return
     None if the outputs imply no variance, or are wrong in another way as well."""
     outputs, inputs, case = judged.outputs, judged.plan.inputs, judged.plan.case

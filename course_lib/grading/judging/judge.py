@@ -101,9 +101,7 @@ def judge(plan: Plan, data: bytes) -> Judged:
             continue
         if not (tensor.is_output or tensor.scratch):
             if piece != tensor.initial_bytes() and not outside.size:
-                result.changed[tensor.name] = int(
-                    np.sum(_view_bits(tensor.read(piece)) != _view_bits(tensor.read(tensor.initial_bytes())))
-                )
+                result.changed[tensor.name] = int(np.sum(_view_bits(tensor.read(piece)) != _view_bits(tensor.read(tensor.initial_bytes()))))
             continue
         with np.errstate(invalid="ignore"):  # NumPy warns when it converts a signalling NaN
             actual = tensor.read(piece).astype(np.float64)

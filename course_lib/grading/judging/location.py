@@ -152,11 +152,7 @@ def _is_length(node: ast.expr) -> bool:
     if isinstance(node, ast.Call) and _name_call(node) in ("size", "to", "float", "astype"):
         return _name_call(node) == "size" or _is_length(node.func.value)  # type: ignore[union-attr]
     if isinstance(node, ast.Subscript):
-        return (
-            isinstance(node.value, ast.Attribute)
-            and node.value.attr == "shape"
-            and ast.unparse(node.slice) in ("-1", "1")
-        )
+        return isinstance(node.value, ast.Attribute) and node.value.attr == "shape" and ast.unparse(node.slice) in ("-1", "1")
     return isinstance(node, ast.Name) and node.id in ("N", "n")
 
 
@@ -239,9 +235,7 @@ def _find_variance(flow: Flow) -> Iterator[ast.expr | ast.stmt]:
     """Yield the code that computes the number under the root."""
     for call in flow.calls("rsqrt", "sqrt"):
         inside = call.args[0] if call.args else call
-        names = [
-            n for n in ast.walk(inside) if isinstance(n, ast.Name) and n.id not in ("eps", "N", "tl", "torch", "np")
-        ]
+        names = [n for n in ast.walk(inside) if isinstance(n, ast.Name) and n.id not in ("eps", "N", "tl", "torch", "np")]
         if any(isinstance(node, ast.Call) for node in ast.walk(inside)) or not names:
             yield call
         else:
@@ -333,9 +327,7 @@ def _find_unmasked_deviations(flow: Flow) -> Iterator[ast.expr]:
     for node in flow.walk():
         if not (isinstance(node, ast.BinOp) and isinstance(node.op, ast.Sub)) or _is_constant(node.right):
             continue
-        masked = any(
-            isinstance(a, ast.Call) and _name_call(a) == "where" and node in a.args for a in flow.list_ancestors(node)
-        )
+        masked = any(isinstance(a, ast.Call) and _name_call(a) == "where" and node in a.args for a in flow.list_ancestors(node))
         home = next((a for a in flow.list_ancestors(node) if isinstance(a, ast.stmt)), None)
         if not masked and isinstance(home, ast.Assign) and "arange" not in ast.unparse(home):
             yield node
@@ -371,9 +363,7 @@ def _find_odd_masks(flow: Flow) -> Iterator[ast.expr]:
         mask = _find_argument(call, "mask")
         mask = None if mask is None else flow.resolve(mask)
         for node in ast.walk(mask) if mask is not None else ():
-            if isinstance(node, ast.Compare) and not (
-                isinstance(node.comparators[0], ast.Name) and isinstance(node.ops[0], ast.Lt)
-            ):
+            if isinstance(node, ast.Compare) and not (isinstance(node.comparators[0], ast.Name) and isinstance(node.ops[0], ast.Lt)):
                 yield node
 
 
@@ -382,9 +372,7 @@ def _find_odd_loops(flow: Flow) -> Iterator[ast.stmt]:
     for node in (n for n in ast.walk(flow.function) if isinstance(n, ast.For)):
         stops = node.iter.args if isinstance(node.iter, ast.Call) else []
         stop = stops[:2][-1] if stops else None
-        if stop is not None and (
-            not isinstance(stop, ast.Name) or (len(stops) > 1 and ast.unparse(stops[0]) not in ("0", "start"))
-        ):
+        if stop is not None and (not isinstance(stop, ast.Name) or (len(stops) > 1 and ast.unparse(stops[0]) not in ("0", "start"))):
             yield node
 
 
@@ -413,24 +401,14 @@ def _find_accumulations(flow: Flow) -> Iterator[ast.stmt]:
 def _find_copies(flow: Flow) -> Iterator[ast.stmt]:
     """Yield assignments of one name to another, as in ``a = b``."""
     for statement in flow.statements:
-        if (
-            isinstance(statement, ast.Assign)
-            and isinstance(statement.value, ast.Name)
-            and isinstance(statement.targets[0], ast.Name)
-        ):
+        if isinstance(statement, ast.Assign) and isinstance(statement.value, ast.Name) and isinstance(statement.targets[0], ast.Name):
             yield statement
 
 
 def _list_sums(flow: Flow, of_products: bool) -> Iterator[ast.expr]:
     for call in flow.calls("sum", "mean"):
         is_function = isinstance(call.func, ast.Attribute) and ast.unparse(call.func.value) in ("tl", "np", "torch")
-        of = (
-            call.args[0]
-            if is_function and call.args
-            else call.func.value
-            if isinstance(call.func, ast.Attribute)
-            else call
-        )
+        of = call.args[0] if is_function and call.args else call.func.value if isinstance(call.func, ast.Attribute) else call
         is_product = bool(_list_operations(ast.walk(of), ast.Mult))
         if is_product == of_products:
             yield call
@@ -462,11 +440,7 @@ def _find_xhat(flow: Flow) -> Iterator[ast.stmt]:
     for node in _list_operations(flow.walk(), ast.Mult)[::-1]:
         names = [part for side in (node.left, node.right) for part in ast.walk(side) if isinstance(part, ast.Name)]
         sums = [name for name in names if _holds_a_sum(flow, flow.resolve(name))]
-        others = [
-            name
-            for name in names
-            if name not in sums and isinstance(flow.resolve(name), (ast.BinOp, ast.Call, ast.Name))
-        ]
+        others = [name for name in names if name not in sums and isinstance(flow.resolve(name), (ast.BinOp, ast.Call, ast.Name))]
         if sums and others:
             yield from flow.list_bindings(others[0].id)
             return
@@ -474,11 +448,7 @@ def _find_xhat(flow: Flow) -> Iterator[ast.stmt]:
         for node in _list_operations(ast.walk(call), ast.Mult):
             if isinstance(node.right, ast.Name):
                 bindings = flow.list_bindings(node.right.id)
-                yield from (
-                    made
-                    for made in bindings
-                    if not (isinstance(made, ast.Assign) and isinstance(made.value, ast.Tuple))
-                )
+                yield from (made for made in bindings if not (isinstance(made, ast.Assign) and isinstance(made.value, ast.Tuple)))
 
 
 def _find_conditions(flow: Flow) -> Iterator[ast.stmt]:
@@ -513,9 +483,7 @@ def _find_addresses_without(flow: Flow) -> Iterator[ast.stmt]:
 
 def _find_lanes_without_start(flow: Flow) -> Iterator[ast.expr]:
     for call in flow.calls("arange"):
-        if not isinstance(flow.parents.get(call), ast.BinOp) and any(
-            isinstance(a, ast.For) for a in flow.list_ancestors(call)
-        ):
+        if not isinstance(flow.parents.get(call), ast.BinOp) and any(isinstance(a, ast.For) for a in flow.list_ancestors(call)):
             yield call
 
 

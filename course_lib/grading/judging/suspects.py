@@ -41,9 +41,7 @@ def name_cause(judged: list[Judged], parts: dict[str, Part]) -> str | None:
 
 
 def _find_nearest(part: Part, seen: list[Judged]) -> str | None:
-    wrong = list(
-        dict.fromkeys(d.output for name in seen[0].outputs for j in seen for d in j.deviations if d.output == name)
-    )
+    wrong = list(dict.fromkeys(d.output for name in seen[0].outputs for j in seen for d in j.deviations if d.output == name))
     whole = frozenset(wrong)
     nearest: dict[frozenset[str], tuple[float, str]] = {}  # outputs -> distance, cause
     for cause, model in part.models():
@@ -74,13 +72,9 @@ def _measure(model: Model, seen: list[Judged], limit: float) -> float | None:
             off = np.abs(actual - expected.values) / expected.allowed
             wrong = (off > 1) & np.isfinite(off)
             stored = round_to(predicted[name], judged.plan.tensor(name).dtype).astype(np.float64)
-            weight = (
-                np.minimum(off[wrong], _FAR) / off[wrong]
-            )  # both distances get the same weight, so their ratio stays
+            weight = np.minimum(off[wrong], _FAR) / off[wrong]  # both distances get the same weight, so their ratio stays
             from_right += float((off[wrong] * weight).sum())
-            from_model += float(
-                np.minimum(np.abs(actual - stored)[wrong] / expected.allowed[wrong] * weight, _FAR).sum()
-            )
+            from_model += float(np.minimum(np.abs(actual - stored)[wrong] / expected.allowed[wrong] * weight, _FAR).sum())
     if not from_right:  # no wrong element is finite: the model explains them if it makes no right element infinite
         rivalled = limit == 0 or any(_is_infinite_where_right(model(judged.plan), judged) for judged in seen)
         return None if rivalled else 0.0
@@ -107,9 +101,7 @@ def _reproduces(predicted: Outputs, judged: Judged) -> bool:
         actual, allowed = judged.outputs[name], judged.plan.expected[name].allowed
         dtype = judged.plan.tensor(name).dtype
         values = np.where(np.abs(values) > 65504, np.sign(values) * np.inf, values) if dtype == "fp16" else values
-        largest = np.abs(values[np.isfinite(values)]).max(
-            initial=0.0
-        )  # a wrong formula's sums may round more than the right ones
+        largest = np.abs(values[np.isfinite(values)]).max(initial=0.0)  # a wrong formula's sums may round more than the right ones
         close = np.abs(actual - values) <= 2 * allowed + _RELATIVE[dtype] * np.abs(values) + _OF_LARGEST * largest
         same = close | (actual == values) | (~np.isfinite(values) & ~np.isfinite(actual))
         if not same.all():

@@ -81,10 +81,7 @@ def describe_finding(judged: Judged) -> Finding:
         name, positions = next(iter(judged.outside.items()))
         shown = ", ".join(str(int(p)) for p in positions[:5]) + (", ..." if len(positions) > 5 else "")
         shape = str(judged.plan.tensor(name).shape).replace(",)", ")")
-        return Finding(
-            case,
-            f"{len(positions)} elements outside {name} were written, at {shown} from its start ({name} has shape {shape})",
-        )
+        return Finding(case, f"{len(positions)} elements outside {name} were written, at {shown} from its start ({name} has shape {shape})")
     if judged.plan.constexprs.get("change"):  # the output is the grader's own: the learner's code has no name for it
         return Finding(
             case,
@@ -120,10 +117,7 @@ _APPLIES: dict[str, Callable[[Judged], bool]] = {
     "store_outside": lambda j: bool(j.outside) or (j.fault is not None and j.fault.kind is FaultKind.STORE),
     "offset_32_bit": lambda j: j.plan.case.is_far and not j.plan.case.has_far_columns,
     "column_offset_32_bit": lambda j: j.plan.case.has_far_columns,
-    **dict.fromkeys(
-        ("not_written", "statistics_not_saved", "partly_written", "only_one_block"),
-        lambda j: Element.UNWRITTEN in j.kinds,
-    ),
+    **dict.fromkeys(("not_written", "statistics_not_saved", "partly_written", "only_one_block"), lambda j: Element.UNWRITTEN in j.kinds),
 }
 
 
@@ -147,9 +141,7 @@ def list_inputs(plan: Plan, parameters: tuple[str, ...], with_values: bool) -> t
 
     Sizes that the case's words already name are left out, and for a kernel with packed rows all integers.
     """
-    given = {value for kind, value in plan.arguments if kind == "tensor"} | {
-        "dy"
-    }  # autograd passes dy, so no argument has it
+    given = {value for kind, value in plan.arguments if kind == "tensor"} | {"dy"}  # autograd passes dy, so no argument has it
     found = [
         (tensor.name, _write_numbers(tensor.values.astype(np.float64).tolist()))
         for tensor in plan.tensors
@@ -190,13 +182,7 @@ def _describe_deviation(case: str, deviation: Deviation) -> Finding:
     also = f" (first: {', '.join(where)})" if deviation.count > 1 else ""
     numbers = _describe_numbers(deviation)
     extent = f"{deviation.count} of {deviation.size} elements{also}"
-    of_first = {
-        "element": where[0],
-        "got": deviation.got,
-        "want": deviation.want,
-        "wrong": deviation.count,
-        "size": deviation.size,
-    }
+    of_first = {"element": where[0], "got": deviation.got, "want": deviation.want, "wrong": deviation.count, "size": deviation.size}
     if deviation.ratio is None:
         return Finding(case, numbers if deviation.size == 1 else f"{numbers}; {extent}", **of_first)
     words = f"{_describe_extent(deviation)} in {extent}; {numbers}"
@@ -253,18 +239,11 @@ def _find_flow(judged: Judged, tree: ast.Module, entry_points: tuple[str, ...]) 
         access = places.find_only_access(tree, line, judged.fault.kind)
         inside = next((node for node in functions if node.lineno <= line <= (node.end_lineno or line)), home)
         return access and location.Flow(tree, inside, judged.fault.tensor, access, access, tensors)
-    return (
-        None if judged.changed or subject is None else _find_flow_into(subject, plan, tree, entry_points, home, tensors)
-    )
+    return None if judged.changed or subject is None else _find_flow_into(subject, plan, tree, entry_points, home, tensors)
 
 
 def _find_flow_into(
-    subject: str,
-    plan: Plan,
-    tree: ast.Module,
-    entry_points: tuple[str, ...],
-    home: ast.FunctionDef,
-    tensors: dict[str, str],
+    subject: str, plan: Plan, tree: ast.Module, entry_points: tuple[str, ...], home: ast.FunctionDef, tensors: dict[str, str]
 ) -> location.Flow | None:
     """Find the flow into the one value that is returned or stored as ``subject``."""
     if not plan.grid:
@@ -275,9 +254,7 @@ def _find_flow_into(
     return location.Flow(tree, found[0], subject, value, found[1], tensors) if found and value else None
 
 
-def _find_assignment_of_subject(
-    plan: Plan, subject: str, tree: ast.Module, entry_points: tuple[str, ...]
-) -> Span | None:
+def _find_assignment_of_subject(plan: Plan, subject: str, tree: ast.Module, entry_points: tuple[str, ...]) -> Span | None:
     """Find the one assignment that makes ``subject``."""
     others = (_STATISTICS | {tensor.name for tensor in plan.tensors}) - {subject}
     if plan.grid:

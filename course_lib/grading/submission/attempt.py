@@ -34,9 +34,7 @@ def extract(exercise: Exercise, text: str, name: str, given: str | None = None) 
     """Return the same as :func:`read_attempt`, also for a file that is as the course wrote it."""
     tree = parse(text, name)
     if given is None:
-        check_imports(
-            tree, name, _NEEDED.get(exercise.kind, "This exercise needs only `import torch`; remove the line.")
-        )
+        check_imports(tree, name, _NEEDED.get(exercise.kind, "This exercise needs only `import torch`; remove the line."))
     source = needed.cut(tree, text, name, exercise.entry_points, exercise.kind)
     if given is not None:
         check_imports(parse(source, name), name, _NEEDED_BY_A_STEP)

@@ -33,9 +33,7 @@ _DECORATORS = frozenset({"jit", "constexpr_function"})
 _PAST_TRITON = frozenset("inline_asm_elementwise extern_elementwise dispatch extern".split())
 _CALCULATING = frozenset({"math", "numpy"})  # modules whose numbers and functions a constant may use
 _BUILTINS_OF_KERNELS = frozenset("range min max abs float int bool len list tuple isinstance print".split())
-_BUILTINS_OF_CONSTANTS = frozenset(
-    "range min max abs float int bool len list tuple sum round pow divmod sorted enumerate zip".split()
-)
+_BUILTINS_OF_CONSTANTS = frozenset("range min max abs float int bool len list tuple sum round pow divmod sorted enumerate zip".split())
 _ATTRIBUTES_OF_INSTANCES = frozenset(  # Triton sets them on instances, so that its classes do not list them
     """shape numel type dtype value values name element_ty scalar strides block_shape primitive_bitwidth int_bitwidth
     int_signedness address_space const load store gather scatter""".split()
@@ -125,9 +123,7 @@ class _FileCheck:
         self.bound = {name for node in tree.body for name in _list_bound_by(node)}
         self.before: set[str] = set()  # names that the statements above have bound
         self.kernels = [node for node in ast.walk(tree) if needed.is_jitted(node, self.imports)]
-        self.constexpr_functions = {
-            node for node in tree.body if isinstance(node, ast.FunctionDef) and _asks_for_constexpr(node)
-        }
+        self.constexpr_functions = {node for node in tree.body if isinstance(node, ast.FunctionDef) and _asks_for_constexpr(node)}
         self.functions = {node.name for node in tree.body if isinstance(node, ast.FunctionDef)} - {
             getattr(node, "name", "") for node in {*self.kernels, *self.constexpr_functions}
         }
@@ -162,9 +158,7 @@ class _FileCheck:
             if path in _CALCULATING or path == "math.*" or _calculates(path):
                 continue
             if name == "*" or path.partition(".")[0] != "triton":
-                self.refuse(
-                    node, f"`{path}` is an import of Python's; inside a kernel there are `tl` and `triton` only."
-                )
+                self.refuse(node, f"`{path}` is an import of Python's; inside a kernel there are `tl` and `triton` only.")
             self.find(node, path)
 
     def find(self, node: ast.AST, path: str) -> Any:
@@ -224,9 +218,7 @@ class _FileCheck:
 
     def check_part_of_constant(self, part: ast.AST, node: ast.AST) -> None:
         """Refuse a part that a constant cannot have: it is evaluated in the process that observes launches."""
-        words = (
-            "a constant for a kernel must be a plain number, such as `tl.constexpr(1e-5)`, or arithmetic with numbers."
-        )
+        words = "a constant for a kernel must be a plain number, such as `tl.constexpr(1e-5)`, or arithmetic with numbers."
         allowed = (ast.Constant, ast.UnaryOp, ast.BinOp, ast.Compare, ast.IfExp, ast.BoolOp, ast.Tuple, ast.List, ast.Call, ast.Name,
                    ast.Attribute, ast.operator, ast.unaryop, ast.cmpop, ast.boolop, ast.expr_context, ast.Subscript)  # fmt: skip
         if not isinstance(part, allowed):
@@ -242,9 +234,7 @@ class _FileCheck:
         if path.partition(".")[0] in _CALCULATING:
             dotted = ast.unparse(node).replace(root or "", path, 1)
             if not _calculates(dotted):
-                self.refuse(
-                    node, f"`{ast.unparse(node)}` is no number, and no function of numbers, of Python's `math`."
-                )
+                self.refuse(node, f"`{ast.unparse(node)}` is no number, and no function of numbers, of Python's `math`.")
             return
         value = self.resolve(node)
         if value is None and node.attr not in _ATTRIBUTES_OF_CONSTANTS:
@@ -261,8 +251,7 @@ class _FileCheck:
             return
         if node.id in self.functions:
             self.refuse(
-                node,
-                f"`{node.id}` is a Python function of your file, and the check runs none to make a constant. Write the number itself.",
+                node, f"`{node.id}` is a Python function of your file, and the check runs none to make a constant. Write the number itself."
             )
         if node.id not in _BUILTINS_OF_CONSTANTS:
             self.refuse_undefined(node)
@@ -308,10 +297,7 @@ class _KernelCheck:
     def run(self) -> None:
         self._check_decorators()
         if self.kernel not in self.file.tree.body:
-            self.refuse(
-                self.kernel,
-                f"`{self.kernel.name}` stands inside something else. A kernel begins at the left margin of the file.",
-            )
+            self.refuse(self.kernel, f"`{self.kernel.name}` stands inside something else. A kernel begins at the left margin of the file.")
         self._check_text()
         self._check_settings()
         parts = (*self.kernel.body, self.kernel.args, self.kernel.returns)
@@ -349,23 +335,13 @@ class _KernelCheck:
 
     def _check_node(self, node: ast.AST) -> None:
         if isinstance(node, ast.FunctionDef):
-            self.refuse(
-                node, f"`{node.name}` is defined inside a kernel. Move it out and decorate it with `@triton.jit`."
-            )
+            self.refuse(node, f"`{node.name}` is defined inside a kernel. Move it out and decorate it with `@triton.jit`.")
         if not isinstance(node, _ALSO_RUN) and not hasattr(self.generator, f"visit_{type(node).__name__}"):
-            self.refuse(
-                node,
-                f"`{_quote_first_words(node)}` is not possible inside a kernel: Triton's compiler knows no such thing.",
-            )
+            self.refuse(node, f"`{_quote_first_words(node)}` is not possible inside a kernel: Triton's compiler knows no such thing.")
         if isinstance(node, ast.Assign) and len(node.targets) > 1:
-            self.refuse(
-                node, "this line assigns to several names at once; Triton's compiler takes one `=` per statement."
-            )
+            self.refuse(node, "this line assigns to several names at once; Triton's compiler takes one `=` per statement.")
         if isinstance(node, ast.Attribute | ast.Subscript) and isinstance(node.ctx, ast.Store | ast.Del):
-            self.refuse(
-                node,
-                f"`{ast.unparse(node)}` is assigned to; a kernel can only assign to names. Store to memory with `tl.store`.",
-            )
+            self.refuse(node, f"`{ast.unparse(node)}` is assigned to; a kernel can only assign to names. Store to memory with `tl.store`.")
         if isinstance(node, ast.Name):
             self._check_name(node)
         elif isinstance(node, ast.Attribute):
@@ -396,12 +372,8 @@ class _KernelCheck:
     def _check_imported(self, node: ast.Name) -> None:
         path = self.file.imports[node.id]
         if path.partition(".")[0] != "triton":
-            self.refuse(
-                node, f"`{node.id}` is an import of Python's; inside a kernel there are `tl` and `triton` only."
-            )
-        if not isinstance(self.file.parents[node], ast.Attribute) and isinstance(
-            self.file.find(node, path), ModuleType
-        ):
+            self.refuse(node, f"`{node.id}` is an import of Python's; inside a kernel there are `tl` and `triton` only.")
+        if not isinstance(self.file.parents[node], ast.Attribute) and isinstance(self.file.find(node, path), ModuleType):
             self.refuse(node, f"`{node.id}` is a module; use what is in it.")
 
     def _is_default(self, node: ast.AST) -> bool:
@@ -433,17 +405,11 @@ class _ConstexprCheck:
 
     def run(self) -> None:
         if len(self.function.decorator_list) != 1:
-            self.file.refuse(
-                self.function,
-                f"`{self.function.name}` has decorators beside `@triton.constexpr_function`; remove them.",
-            )
+            self.file.refuse(self.function, f"`{self.function.name}` has decorators beside `@triton.constexpr_function`; remove them.")
         self.file.refuse_bound_imports(self.function)
         for node in (part for statement in self.function.body for part in ast.walk(statement)):
             if not isinstance(node, _OF_CONSTEXPR_FUNCTIONS):
-                self.file.refuse(
-                    node,
-                    f"`{_quote_first_words(node)}` is not possible here: such a function calculates with constants.",
-                )
+                self.file.refuse(node, f"`{_quote_first_words(node)}` is not possible here: such a function calculates with constants.")
             if isinstance(node, ast.Attribute):
                 if not isinstance(node.ctx, ast.Load):
                     self.file.refuse(node, f"`{ast.unparse(node)}` is assigned to; assign to names only.")

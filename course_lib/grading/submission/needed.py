@@ -133,9 +133,7 @@ def _find_needed(tree: ast.Module, wanted: list[str]) -> list[ast.stmt]:
             new = _list_globals(node) - seen
             waiting += new
             seen |= new
-    values = {
-        found for node in kept.values() if not isinstance(node, _DEFINITIONS) for found in list_bound_in_file(node)
-    }
+    values = {found for node in kept.values() if not isinstance(node, _DEFINITIONS) for found in list_bound_in_file(node)}
     return [node for node in tree.body if id(node) in kept or _is_kept_always(node) or _fills(node, values & seen)]
 
 
@@ -167,18 +165,13 @@ def _list_globals(node: ast.stmt) -> set[str]:
             "syntax_error", f"line {node.lineno}: this is not valid Python: {error.args[0] if error.args else error}."
         ) from None
     # Python never evaluates the annotation of a local name; its names count as well
-    notes = [
-        note for part in ast.walk(node) for field in ("annotation", "returns") if (note := getattr(part, field, None))
-    ]
+    notes = [note for part in ast.walk(node) for field in ("annotation", "returns") if (note := getattr(part, field, None))]
     found = {part.id for note in notes for part in ast.walk(note) if isinstance(part, ast.Name)}
     compiled: set[str] = set()
     for code in codes:
         instructions = list(dis.get_instructions(code))
         found |= {i.argval for i in instructions if i.opname in ("LOAD_GLOBAL", "LOAD_NAME")}
-        compiled |= {i.argval for i in instructions if isinstance(i.argval, str)} | {
-            *code.co_varnames,
-            *code.co_freevars,
-        }
+        compiled |= {i.argval for i in instructions if isinstance(i.argval, str)} | {*code.co_varnames, *code.co_freevars}
         codes += [constant for constant in code.co_consts if isinstance(constant, CodeType)]
     # Python compiles one branch only of `if False` and of `a if True else b`; the names of the other one count as well
     return found | {part.id for part in ast.walk(node) if isinstance(part, ast.Name)} - compiled

@@ -17,9 +17,7 @@ _COMPUTE = frozenset(  # any other import may give access to everything: os, ope
     """__future__ abc collections contextlib copy course_lib dataclasses decimal enum fractions functools itertools logging math
     ml_dtypes numbers numpy random statistics time torch triton typing typing_extensions warnings""".split()
 )
-_REACHES_THE_PROCESS = frozenset(
-    "builtins ctypes gc importlib inspect multiprocessing os subprocess sys threading types".split()
-)
+_REACHES_THE_PROCESS = frozenset("builtins ctypes gc importlib inspect multiprocessing os subprocess sys threading types".split())
 _FRAMES = frozenset(
     """f_back f_builtins f_code f_globals f_locals gi_code gi_frame cr_frame ag_frame tb_frame tb_next __builtins__ __closure__ __code__
     __globals__ __mro__ __subclasses__ _getframe __dict__ __getattribute__ __getattr__ mro attrgetter methodcaller""".split()

@@ -64,11 +64,7 @@ def find_store(tree: ast.Module, entry_points: tuple[str, ...], entry_point: str
 
 
 def find_assignment_of_stored(
-    tree: ast.Module,
-    entry_points: tuple[str, ...],
-    entry_point: str,
-    argument: int,
-    others: frozenset[str] = frozenset(),
+    tree: ast.Module, entry_points: tuple[str, ...], entry_point: str, argument: int, others: frozenset[str] = frozenset()
 ) -> Span | None:
     """Find the assignment of the value that this store stores, if :func:`find_store` finds one. Return None if the value is computed in the store
     itself or in several steps. Return None as well if it has the name of one of the ``others``: then the store is wrong, not the value."""
@@ -180,8 +176,7 @@ def find_only_store(
         for function in functions
         if function is kernel or function.name not in entry_points
         for call, what in _list_accesses(function)
-        if what != "load"
-        and any(isinstance(part, ast.Name) and part.id == pointer for part in ast.walk(_find_address(call)))
+        if what != "load" and any(isinstance(part, ast.Name) and part.id == pointer for part in ast.walk(_find_address(call)))
     ]
     return writes[0][:2] if len(writes) == 1 and writes[0][2] == "store" else None
 
@@ -197,9 +192,7 @@ def _list_returns(tree: ast.Module, function: str) -> list[ast.Return]:
     found: list[ast.Return] = []
     for node in waiting:
         found += [node] if isinstance(node, ast.Return) else []
-        waiting += [
-            child for child in ast.iter_child_nodes(node) if not isinstance(child, (ast.FunctionDef, ast.Lambda))
-        ]
+        waiting += [child for child in ast.iter_child_nodes(node) if not isinstance(child, (ast.FunctionDef, ast.Lambda))]
     return found
 
 
@@ -213,11 +206,7 @@ def find_function_without_return(tree: ast.Module, function: str) -> Span | None
     """Find the ``def`` line of a function without ``return``; return None if it has one, or does not exist."""
     for node in tree.body:
         if isinstance(node, ast.FunctionDef) and node.name == function:
-            return (
-                None
-                if any(isinstance(part, ast.Return) for part in ast.walk(node))
-                else Span(node.lineno, node.col_offset)
-            )
+            return None if any(isinstance(part, ast.Return) for part in ast.walk(node)) else Span(node.lineno, node.col_offset)
     return None
 
 
@@ -229,11 +218,7 @@ def find_access(tree: ast.Module, line: int, kind: str) -> Span:
 
 def find_only_access(tree: ast.Module, line: int, kind: str) -> ast.Call | None:
     """Find the access to memory in that line, if there is exactly one. ``kind``: "load", "store", or any other word for any access."""
-    calls = [
-        call
-        for call, what in _list_accesses(tree)
-        if call.lineno == line and (kind not in ("load", "store") or what == kind)
-    ]
+    calls = [call for call, what in _list_accesses(tree) if call.lineno == line and (kind not in ("load", "store") or what == kind)]
     return calls[0] if len(calls) == 1 else None
 
 
@@ -253,9 +238,7 @@ def _find_address(call: ast.Call) -> ast.AST:
     owner = call.func.value if isinstance(call.func, ast.Attribute) else call.func
     if not (isinstance(owner, ast.Name) and owner.id == "tl"):
         return owner
-    return next(
-        (keyword.value for keyword in call.keywords if keyword.arg == "pointer"), call.args[0] if call.args else call
-    )
+    return next((keyword.value for keyword in call.keywords if keyword.arg == "pointer"), call.args[0] if call.args else call)
 
 
 def _count_characters(source: str, column: int) -> int:

@@ -23,12 +23,7 @@ from course_lib.sandbox.stage import Stage
 KIND = ServerKind("course_lib.grading.submission.reader:make_machine")
 SECONDS = 2.0  # a hundred times what the file of an exercise takes
 _LIMITS = ResourceLimits(
-    case=SECONDS,
-    total=SECONDS,
-    address_bytes=4 << 30,
-    memory_bytes=1 << 30,
-    resident_bytes=1 << 30,
-    disk_bytes=32 << 20,
+    case=SECONDS, total=SECONDS, address_bytes=4 << 30, memory_bytes=1 << 30, resident_bytes=1 << 30, disk_bytes=32 << 20
 )
 
 
@@ -36,9 +31,7 @@ class NotAttempted(CourseError):
     """The learner's file is still as the course wrote it."""
 
 
-def read(
-    exercise: Exercise, text: str, name: str, *, unsolved: str | None = None, given: str | None = None
-) -> Kernels | None:
+def read(exercise: Exercise, text: str, name: str, *, unsolved: str | None = None, given: str | None = None) -> Kernels | None:
     """Return the code of the exercise's entry points out of the text of a file; None while the text is as the course wrote it.
 
     ``name`` is the file's, for messages. For a step of a lesson, ``unsolved`` is the text as the course wrote it, and ``given`` are the
@@ -78,8 +71,7 @@ def read(
 
 def _describe_not_started(said: str, printed: str) -> EnvironmentFault:
     return EnvironmentFault(
-        f"the process that reads your file did not start ({said}). `course doctor` says what is wrong with this machine.",
-        printed,
+        f"the process that reads your file did not start ({said}). `course doctor` says what is wrong with this machine.", printed
     )
 
 
@@ -113,9 +105,7 @@ class _Reader(Machine):
 
     def work(self, job: dict[str, Any], folder: Path) -> None:
         begin_case(folder, 0)
-        listed: dict[str, Any] = {
-            name: tuple(value) if isinstance(value, list) else value for name, value in job["exercise"].items()
-        }
+        listed: dict[str, Any] = {name: tuple(value) if isinstance(value, list) else value for name, value in job["exercise"].items()}
         try:
             exercise, unsolved, text, name = Exercise(**listed), job["unsolved"], job["text"], job["name"]
             found = attempt.read_attempt(exercise, unsolved, text, name, job["given"])

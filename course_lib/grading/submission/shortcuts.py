@@ -63,9 +63,7 @@ def check(tree: ast.Module, shortcuts: Shortcuts, file: str) -> None:
             raise make_refusal("undefined_name", file, node, what)
 
 
-def _list_names(
-    node: ast.stmt | ast.expr, libraries: Set[str], own: set[str], bound: set[str] | None
-) -> Iterator[tuple[str, str]]:
+def _list_names(node: ast.stmt | ast.expr, libraries: Set[str], own: set[str], bound: set[str] | None) -> Iterator[tuple[str, str]]:
     """Yield the names in libraries, and of values, that a node uses, each with its text in the file.
 
     ``bound`` are the file's own names, if the file has an import by a star: then any other name may come from the library.
@@ -88,15 +86,11 @@ def _list_names(
 
 def _list_own_attributes(tree: ast.Module) -> set[str]:
     """Return the attributes that classes of the file have, or that the file gives to objects."""
-    found = {
-        node.attr for node in ast.walk(tree) if isinstance(node, ast.Attribute) and isinstance(node.ctx, ast.Store)
-    }
+    found = {node.attr for node in ast.walk(tree) if isinstance(node, ast.Attribute) and isinstance(node.ctx, ast.Store)}
     for node in ast.walk(tree):
         if isinstance(node, ast.ClassDef):
             found.update(list_bound(ast.Module(node.body, [])))
         elif isinstance(node, ast.Call) and ast.unparse(node.func).endswith("namedtuple"):
-            texts = (
-                part.value for part in ast.walk(node) if isinstance(part, ast.Constant) and isinstance(part.value, str)
-            )
+            texts = (part.value for part in ast.walk(node) if isinstance(part, ast.Constant) and isinstance(part.value, str))
             found.update(word for text in texts for word in text.replace(",", " ").split())
     return found

@@ -80,23 +80,15 @@ def read_text(path: Path, if_missing: str = "`course reset` writes it anew.") ->
         if path.is_symlink():
             wanted = f"it cannot be read through one. Name the file itself, or put a copy of it in place of the link. {if_missing}"
         # in backquotes, so that a name at the beginning of a sentence gets no capital letter
-        raise Unreadable(
-            "no_file", f"{name} {other.strerror}; {wanted}".rstrip(), f"`{name}` {other.strerror}; {wanted}"
-        ) from None
+        raise Unreadable("no_file", f"{name} {other.strerror}; {wanted}".rstrip(), f"`{name}` {other.strerror}; {wanted}") from None
     except OSError as error:
         raise Unreadable("no_file", f"{name} cannot be read: {error.strerror}. Look at its permissions.") from None
     if len(data) > _MAX_BYTES:
-        raise Unreadable(
-            "too_large", f"{name} is larger than 1 MB. A kernel file holds a page of code; is this the right file?"
-        )
+        raise Unreadable("too_large", f"{name} is larger than 1 MB. A kernel file holds a page of code; is this the right file?")
     if data.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)):
-        raise Unreadable(
-            "not_utf8", f"{name} is saved as UTF-16, and Python reads UTF-8. Save it with the encoding UTF-8."
-        )
+        raise Unreadable("not_utf8", f"{name} is saved as UTF-16, and Python reads UTF-8. Save it with the encoding UTF-8.")
     if b"\0" in data:
-        raise Unreadable(
-            "not_text", f"{name} holds a NUL byte, so it is no text. Save it as UTF-8, or `course reset` it."
-        )
+        raise Unreadable("not_text", f"{name} holds a NUL byte, so it is no text. Save it as UTF-8, or `course reset` it.")
     if _NOTEBOOK.match(data):
         raise Unreadable(
             "not_text",
@@ -107,8 +99,7 @@ def read_text(path: Path, if_missing: str = "`course reset` writes it anew.") ->
     except UnicodeDecodeError as error:
         line = data[: error.start].count(b"\n") + 1
         raise Unreadable(
-            "not_utf8",
-            f"{name} is not UTF-8: byte {data[error.start]:#04x} in line {line}. Save it with the encoding UTF-8.",
+            "not_utf8", f"{name} is not UTF-8: byte {data[error.start]:#04x} in line {line}. Save it with the encoding UTF-8."
         ) from None
 
 
@@ -128,16 +119,10 @@ def parse(text: str, name: str) -> ast.Module:
         message = f"{name}, line {error.lineno} is not valid Python ({error.msg}){shown}."
         if open_end := _UNFINISHED.search((error.text or "").partition("#")[0].rstrip()):
             what = f"this line is not finished: nothing stands after `{open_end[0]}`. Is a part still missing?"
-            raise Unreadable(
-                "syntax_error", f"{name}, line {error.lineno}: {what}", what, _find_span_of_error(error, text)
-            ) from None
-        raise Unreadable(
-            "syntax_error", message, f"this is not valid Python: {error.msg}", _find_span_of_error(error, text)
-        ) from None
+            raise Unreadable("syntax_error", f"{name}, line {error.lineno}: {what}", what, _find_span_of_error(error, text)) from None
+        raise Unreadable("syntax_error", message, f"this is not valid Python: {error.msg}", _find_span_of_error(error, text)) from None
     except (RecursionError, MemoryError, ValueError) as error:
-        raise Unreadable(
-            "syntax_error", f"{name} cannot be parsed ({type(error).__name__}): it is nested too deeply."
-        ) from None
+        raise Unreadable("syntax_error", f"{name} cannot be parsed ({type(error).__name__}): it is nested too deeply.") from None
 
 
 def _check_numbers(tree: ast.Module, name: str) -> None:
@@ -148,9 +133,7 @@ def _check_numbers(tree: ast.Module, name: str) -> None:
                 repr(node.value)
             except ValueError:
                 digits = f"more than {sys.get_int_max_str_digits()} digits"
-                raise make_refusal(
-                    "syntax_error", name, node, f"a number of {digits}, which Python does not write out."
-                ) from None
+                raise make_refusal("syntax_error", name, node, f"a number of {digits}, which Python does not write out.") from None
 
 
 def _find_span_of_error(error: SyntaxError, text: str) -> Span | None:
@@ -182,12 +165,7 @@ def check_imports(tree: ast.Module, name: str, needed: str) -> None:
             if top in _NEEDED and not _exists(top):
                 raise missing_package(top)
             if not top or not _exists(top):
-                raise make_refusal(
-                    "import_fails",
-                    name,
-                    node,
-                    f"the import of {module!r} fails, there is no such module here. {needed}",
-                )
+                raise make_refusal("import_fails", name, node, f"the import of {module!r} fails, there is no such module here. {needed}")
 
 
 def _exists(module: str) -> bool:

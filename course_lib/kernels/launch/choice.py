@@ -46,9 +46,7 @@ def choose_forward(x: Tensor, residual: Tensor | None, *vectors: Tensor | None, 
         centred: True for LayerNorm, False for RMSNorm.
     """
     N = x.shape[1]
-    if N > tables.RESIDENT_LIMIT or (
-        x.dtype == torch.float16 and residual is None and _least_to_split(x, centred) <= N
-    ):
+    if N > tables.RESIDENT_LIMIT or (x.dtype == torch.float16 and residual is None and _least_to_split(x, centred) <= N):
         algorithm = choose_for_long_rows(x, residual, *vectors, centred=centred)
         return "resident" if algorithm == "blocked" and N <= tables.RESIDENT_LIMIT else algorithm
     least = 513 if N % 16 and (centred or x.element_size() == 2) else 2049

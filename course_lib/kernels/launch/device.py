@@ -16,11 +16,7 @@ _CPU_MULTIPROCESSORS = 4  # small, because the interpreter runs programs one aft
 @functools.cache
 def count_multiprocessors(device: torch.device) -> int:
     """Return the device's number of multiprocessors; a small number for the CPU."""
-    return (
-        torch.cuda.get_device_properties(device).multi_processor_count
-        if device.type == "cuda"
-        else _CPU_MULTIPROCESSORS
-    )
+    return torch.cuda.get_device_properties(device).multi_processor_count if device.type == "cuda" else _CPU_MULTIPROCESSORS
 
 
 @functools.cache

@@ -51,17 +51,14 @@ class _Launcher:
         runtime = [p for p in parameters if not p.is_constexpr]
         assert parameters[: len(runtime)] == runtime, f"{kernel.__name__} has a constexpr before its last argument"
         self._pointers = sum(p.name.endswith("_ptr") for p in runtime)
-        assert all(p.name.endswith("_ptr") for p in runtime[: self._pointers]), (
-            f"{kernel.__name__} mixes pointers and numbers"
-        )
+        assert all(p.name.endswith("_ptr") for p in runtime[: self._pointers]), f"{kernel.__name__} mixes pointers and numbers"
         numbers = runtime[self._pointers :]
         # Triton compiles another kernel if a number is 1 or a multiple of 16, except for numbers with do_not_specialize.
         self._others = tuple(number for number, p in enumerate(numbers) if p.do_not_specialize)
         given = tuple(number for number, p in enumerate(numbers) if not p.do_not_specialize)
         self._specialised = itemgetter(*given) if given else lambda numbers: ()
         self._constexprs = tuple(
-            options.get(p.name, None if p.default is inspect.Parameter.empty else p.default)
-            for p in parameters[len(runtime) :]
+            options.get(p.name, None if p.default is inspect.Parameter.empty else p.default) for p in parameters[len(runtime) :]
         )  # the launch does not use their values, but expects the arguments
 
     def __call__(self, grid: tuple[int, ...], *arguments: Any) -> None:

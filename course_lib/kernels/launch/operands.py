@@ -34,6 +34,5 @@ def check_alike(x: Tensor, residual: Tensor) -> None:
     """Raise ValueError if the two differ in shape or dtype."""
     if x.shape != residual.shape or x.dtype != residual.dtype:
         raise ValueError(
-            f"x has shape {tuple(x.shape)} and {x.dtype}, residual {tuple(residual.shape)} and {residual.dtype}; "
-            "they must be the same"
+            f"x has shape {tuple(x.shape)} and {x.dtype}, residual {tuple(residual.shape)} and {residual.dtype}; they must be the same"
         )

@@ -51,14 +51,7 @@ _RESIDENT: dict[int, tuple[int, ...]] = {
 }
 # The same for fast memory, chosen on an H200, fp16 and bf16, M N = 2^25, among 8 to 64 elements per thread and 1 to 32 warps.
 # Programs are half as large, so more of them run at once. docs/kernels.md, "Faster memory, and few rows", has the measurements.
-_RESIDENT_FAST: dict[int, tuple[int, ...]] = _RESIDENT | {
-    128: (16, 2),
-    256: (8, 2),
-    512: (4, 2),
-    1024: (2, 1),
-    2048: (1, 2),
-    4096: (2, 8),
-}
+_RESIDENT_FAST: dict[int, tuple[int, ...]] = _RESIDENT | {128: (16, 2), 256: (8, 2), 512: (4, 2), 1024: (2, 1), 2048: (1, 2), 4096: (2, 8)}
 
 
 @functools.cache
@@ -75,9 +68,7 @@ def resident(N: int, *, fast: bool = False, centred: bool = False, add: bool = F
     Raises: ValueError if N is below 1 or above RESIDENT_LIMIT.
     """
     if not 1 <= N <= RESIDENT_LIMIT:
-        raise ValueError(
-            f"a resident row has 1 to {RESIDENT_LIMIT} columns, not {N}; use the blocked kernel for longer rows"
-        )
+        raise ValueError(f"a resident row has 1 to {RESIDENT_LIMIT} columns, not {N}; use the blocked kernel for longer rows")
     block = next_power_of_2(N)
     fast &= N % 16 == 0  # a row that begins at any address is loaded element by element, which needs more warps
     rows, num_warps = _find_line(_RESIDENT_FAST if fast else _RESIDENT, block)
@@ -150,15 +141,7 @@ _PERSISTENT_UNALIGNED: dict[int, tuple[int, ...]] = {
 # The same for fast memory, for rows of a multiple of 16 elements of two bytes. Chosen on an H200, fp16, M N = 2^25.
 # docs/kernels.md, "Faster memory, and few rows", has the measurements.
 _PERSISTENT_FAST: dict[int, tuple[int, ...]] = (
-    {64: (16, 2, 6, 3)}
-    | _PERSISTENT
-    | {
-        128: (16, 2, 4, 3),
-        256: (8, 2, 4, 3),
-        512: (2, 2, 6, 3),
-        1024: (2, 2, 4, 3),
-        2048: (1, 4, 3, 3),
-    }
+    {64: (16, 2, 6, 3)} | _PERSISTENT | {128: (16, 2, 4, 3), 256: (8, 2, 4, 3), 512: (2, 2, 6, 3), 1024: (2, 2, 4, 3), 2048: (1, 4, 3, 3)}
 )
 
 
@@ -169,9 +152,7 @@ def persistent(N: int, *, fast: bool = False) -> PersistentLaunch:
     Raises: ValueError if N is below 1 or above PERSISTENT_LIMIT.
     """
     if not 1 <= N <= PERSISTENT_LIMIT:
-        raise ValueError(
-            f"the persistent backward pass takes rows of 1 to {PERSISTENT_LIMIT} columns, not {N}; use algorithm 'columns'"
-        )
+        raise ValueError(f"the persistent backward pass takes rows of 1 to {PERSISTENT_LIMIT} columns, not {N}; use algorithm 'columns'")
     block = next_power_of_2(N)
     # A block with idle lanes is faster with fewer warps: docs/kernels.md, "Backward", has the measurement at 5120 columns.
     if 4096 < N <= 6144 and N % 16 == 0:

@@ -87,11 +87,7 @@ class AccessMap:
 
     def bytes(self, tensor: str | None = None, verb: str | None = None, until: int | None = None) -> int:
         """Return the bytes asked for, of one tensor or all, by one verb or all. Memory outside the tensors does not count."""
-        return sum(
-            size
-            for (name, a_pass), size in self.traffic(until).items()
-            if tensor in (None, name) and verb in (None, a_pass.verb)
-        )
+        return sum(size for (name, a_pass), size in self.traffic(until).items() if tensor in (None, name) and verb in (None, a_pass.verb))
 
     def times(self, tensor: str, verb: str) -> float:
         """Return the bytes asked for by ``verb``, divided by the tensor's size; 0 for an empty tensor."""
@@ -150,9 +146,7 @@ def make_data(state: AccessMap) -> dict[str, Any]:
                 break
             verb = VERBS.index(state.steps[number].verb)
             tensor = index[access.tensor] if access.tensor is not None else -1
-            accesses.append(
-                [access.line, verb, tensor, access.itemsize, access.offsets.size, access.masked, pieces[:MOST_RUNS]]
-            )
+            accesses.append([access.line, verb, tensor, access.itemsize, access.offsets.size, access.masked, pieces[:MOST_RUNS]])
         if spent > MOST_RUNS and programs:
             break
         programs[program] = accesses

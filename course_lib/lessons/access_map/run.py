@@ -55,9 +55,7 @@ class Recording:
         return int(np.prod(self.grid, dtype=np.int64))
 
 
-def record(
-    kernel: Any, grid: Any, arguments: Sequence[Any], named: Mapping[str, Any], *, apart: bool = False
-) -> Recording:
+def record(kernel: Any, grid: Any, arguments: Sequence[Any], named: Mapping[str, Any], *, apart: bool = False) -> Recording:
     """Run ``kernel[grid](*arguments, **named)`` in the interpreter, on copies.
 
     Args:
@@ -70,9 +68,7 @@ def record(
     why = second_process.find_reason(kernel, apart)
     job = second_process.make_job(kernel, grid, arguments, named)
     accesses, fault = _run_apart(kernel, job) if why else run(kernel, job)
-    return Recording(
-        job.kernel, job.grid, tuple(job.tensors), tuple(accesses), second_process.read_source_lines(kernel), fault, why
-    )
+    return Recording(job.kernel, job.grid, tuple(job.tensors), tuple(accesses), second_process.read_source_lines(kernel), fault, why)
 
 
 def run(kernel: Any, job: LaunchJob) -> tuple[list[RecordedAccess], str]:

@@ -173,9 +173,7 @@ def _why_not(run: grading.Run, file: str) -> str:
     if raised is not None:
         where = f"{file}, line {raised.line}" if raised.line else file
         return f"{where}: {raised.type}: {' '.join(raised.text.split())[:300]}."
-    how = {"timed out": "was stopped: it took too long", "not started": "could not be started"}.get(
-        run.ended, "ended its process"
-    )
+    how = {"timed out": "was stopped: it took too long", "not started": "could not be started"}.get(run.ended, "ended its process")
     return f"{file} {how}."
 
 
@@ -211,12 +209,7 @@ def bound(algorithm: str, quantity: str, n: int, block: int, x: np.ndarray) -> t
 
 
 def model(
-    quantity: str = "var",
-    n: int = 512,
-    block: int = 256,
-    rows: str = "ordinary",
-    chosen: str = "one_pass",
-    own: Sequence[str] = (),
+    quantity: str = "var", n: int = 512, block: int = 256, rows: str = "ordinary", chosen: str = "one_pass", own: Sequence[str] = ()
 ) -> AccuracyState:
     """Run the course's four streamed kernels, and the learner's kernels that ``own`` names, on rows with mean/std from 1 to 10^5.
 
@@ -237,9 +230,7 @@ def model(
     return AccuracyState(curves, bound(chosen, quantity, n, block, x), tuple(notes))
 
 
-def check_settings(
-    quantity: str, n: int, block: int, rows: str = "ordinary", chosen: str = "one_pass", own: Sequence[str] = ()
-) -> None:
+def check_settings(quantity: str, n: int, block: int, rows: str = "ordinary", chosen: str = "one_pass", own: Sequence[str] = ()) -> None:
     """Raise CourseError if an argument has a value that :func:`model` does not take."""
     known = quantity in QUANTITIES and n in COLUMNS and block in BLOCKS and rows in ROWS and chosen in ALGORITHMS
     if not (known and set(own) <= OWN.keys()):
@@ -249,9 +240,7 @@ def check_settings(
         )
 
 
-def _run_kernels(
-    n: int, block: int, rows: str, own: Sequence[str]
-) -> tuple[dict[str, tuple[np.ndarray, np.ndarray]], list[str]]:
+def _run_kernels(n: int, block: int, rows: str, own: Sequence[str]) -> tuple[dict[str, tuple[np.ndarray, np.ndarray]], list[str]]:
     """Return mean and variance of each kernel by algorithm or exercise, and a note for each learner's kernel without a result."""
     results = {key: course_statistics(key, n, block, rows) for key in ALGORITHMS}
     notes = []

@@ -37,9 +37,7 @@ def accuracy(quantity: str = "var", n: int = 512, block: int = 256) -> AskingPic
         "n": ipywidgets.Dropdown(options=COLUMNS, value=n, description="columns N"),
         "block": ipywidgets.Dropdown(options=BLOCKS, value=block, description="BLOCK"),
     } | {
-        f"own_{exercise_id}": ipywidgets.Checkbox(
-            False, description=name, indent=False, layout=ipywidgets.Layout(width="auto")
-        )
+        f"own_{exercise_id}": ipywidgets.Checkbox(False, description=name, indent=False, layout=ipywidgets.Layout(width="auto"))
         for exercise_id, name in OWN.items()
     }
     return AskingPicture(make, controls, "Run the kernels")

@@ -21,11 +21,7 @@ EXAMPLE = (
 )
 # A sweep goes over a row once. Per kind: the phases of a row, each with the work of its sweep.
 SWEEPS = {
-    "layer_norm": {
-        "sum": "sum x for the mean",
-        "deviation": "sum (x - mean)^2 for the variance",
-        "normalise": "write y",
-    },
+    "layer_norm": {"sum": "sum x for the mean", "deviation": "sum (x - mean)^2 for the variance", "normalise": "write y"},
     "rms_norm": {"squares": "sum x^2 for the mean square", "normalise": "write y"},
 }
 _WORKING = {"sum": "summing", "squares": "summing", "deviation": "variance", "normalise": "normalising"}
@@ -99,18 +95,8 @@ def steps(
 class _Rows:
     """The rows' states while the frames are made."""
 
-    def __init__(
-        self, x: np.ndarray, w: np.ndarray, b: np.ndarray, block: int, kind: str, eps: float, mask_deviation: bool
-    ) -> None:
-        self.x, self.w, self.b, self.block, self.kind, self.eps, self.mask_deviation = (
-            x,
-            w,
-            b,
-            block,
-            kind,
-            eps,
-            mask_deviation,
-        )
+    def __init__(self, x: np.ndarray, w: np.ndarray, b: np.ndarray, block: int, kind: str, eps: float, mask_deviation: bool) -> None:
+        self.x, self.w, self.b, self.block, self.kind, self.eps, self.mask_deviation = (x, w, b, block, kind, eps, mask_deviation)
         self.rows = [RowState(y=(None,) * x.shape[1]) for _ in x]
         self.shown = tuple(tuple(float(value) for value in row) for row in x)
 
@@ -149,9 +135,7 @@ class _Rows:
         with np.errstate(invalid="ignore"):  # a constant row with eps = 0 gives 0 * inf, and its y is NaN
             return centred * known.rstd * w + b, None
 
-    def _record(
-        self, row: int, phase: str, lanes: np.ndarray, columns: np.ndarray, accumulator: np.ndarray, last: bool
-    ) -> None:
+    def _record(self, row: int, phase: str, lanes: np.ndarray, columns: np.ndarray, accumulator: np.ndarray, last: bool) -> None:
         n, known, running = self.x.shape[1], self.rows[row], float(accumulator.sum())
         if phase == "normalise":
             y = list(known.y)
@@ -193,9 +177,7 @@ class _Rows:
 def check_rows(x, block, kind, eps, w, b) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     x = np.asarray(x, dtype=np.float64)
     if x.ndim != 2 or 0 in x.shape:
-        raise CourseError(
-            f"the block stepper takes x of shape (M, N) with at least one number; this x has shape {x.shape}."
-        )
+        raise CourseError(f"the block stepper takes x of shape (M, N) with at least one number; this x has shape {x.shape}.")
     if kind not in KINDS:
         raise CourseError(f"the block stepper knows {' and '.join(KINDS)}; you asked for {kind!r}.")
     if block < 1 or block & (block - 1):
@@ -208,9 +190,7 @@ def check_rows(x, block, kind, eps, w, b) -> tuple[np.ndarray, np.ndarray, np.nd
     w = np.ones(n) if w is None else np.asarray(w, dtype=np.float64)
     b = np.zeros(n) if b is None else np.asarray(b, dtype=np.float64)
     if w.shape != (n,) or b.shape != (n,):
-        raise CourseError(
-            f"w and b have one number for each of the {n} columns; their shapes are {w.shape} and {b.shape}."
-        )
+        raise CourseError(f"w and b have one number for each of the {n} columns; their shapes are {w.shape} and {b.shape}.")
     return x, w, b
 
 

@@ -46,13 +46,9 @@ def block_stepper(
     given = np.asarray(EXAMPLE if x is None else x, dtype=np.float64)
     check_rows(given, block, kind, eps, None, None)
     if given.shape[0] > MAX_ROWS or given.shape[1] > MAX_COLUMNS:
-        raise CourseError(
-            f"the block stepper shows up to {MAX_ROWS} rows and {MAX_COLUMNS} columns; this x has shape {given.shape}."
-        )
+        raise CourseError(f"the block stepper shows up to {MAX_ROWS} rows and {MAX_COLUMNS} columns; this x has shape {given.shape}.")
     if one_block and given.shape[1] > block:
-        raise CourseError(
-            f"one block of {block} lanes does not hold a row of {given.shape[1]}; choose a larger block, or one_block=False."
-        )
+        raise CourseError(f"one block of {block} lanes does not hold a row of {given.shape[1]}; choose a larger block, or one_block=False.")
     rows = write_rows(given)
     data = {
         "start": {

@@ -6,9 +6,7 @@ from course_lib.lessons.cancellation.model import make_data
 from course_lib.lessons.kit.output import MovingPicture
 
 
-def cancellation(
-    mean_over_std: float = 1000.0, N: int = 8192, dtype: str = "fp32", algorithm: str = "one_pass"
-) -> MovingPicture:
+def cancellation(mean_over_std: float = 1000.0, N: int = 8192, dtype: str = "fp32", algorithm: str = "one_pass") -> MovingPicture:
     """Show the error of each variance algorithm against mean/std, with its bound, the subtraction digit by digit, and the LayerNorm output
     of one row.
 

@@ -15,15 +15,7 @@ from course_lib import catalog
 from course_lib.base import paths
 from course_lib.base.errors import CourseError
 from course_lib.catalog import texts
-from course_lib.compiler import (
-    CompileError,
-    CompileReport,
-    KernelSource,
-    Pointer,
-    compile_report,
-    residency,
-    source_text,
-)
+from course_lib.compiler import CompileError, CompileReport, KernelSource, Pointer, compile_report, residency, source_text
 from course_lib.grading.public import NotAttempted, Unreadable, read_own_attempt
 from course_lib.lessons.kit.code import list_code
 

@@ -23,12 +23,7 @@ _KEPT = 2  # compiled kernels that the page carries; each takes about 50 kB
 
 
 def kernel_explorer(
-    kernel: str = "resident",
-    BLOCK: int = 8192,
-    num_warps: int = 4,
-    dtype: str = "fp16",
-    arch: str = "sm_90",
-    rows: int = 1,
+    kernel: str = "resident", BLOCK: int = 8192, num_warps: int = 4, dtype: str = "fp16", arch: str = "sm_90", rows: int = 1
 ) -> AskingPicture:
     """Show the compiler's report on a LayerNorm forward kernel for 1 to 32 warps, and the code of the line you select.
 
@@ -134,11 +129,7 @@ def _describe(made: Mapping[str, Any]) -> str:
 def _typed(arguments: Mapping[str, Any] | Sequence[Any]) -> str:
     """Name the dtypes of the tensors among the arguments, each once: "tensors of fp16, fp32"."""
     values = arguments.values() if isinstance(arguments, Mapping) else arguments
-    found = [
-        value.dtype if isinstance(value, Pointer) else str(value.dtype).split(".")[-1]
-        for value in values
-        if hasattr(value, "dtype")
-    ]
+    found = [value.dtype if isinstance(value, Pointer) else str(value.dtype).split(".")[-1] for value in values if hasattr(value, "dtype")]
     return f"tensors of {', '.join(dict.fromkeys(found))}" if found else ""
 
 
@@ -147,9 +138,7 @@ def _common(blocks: Sequence[int], size: int, num_warps: int, arch: str, name: s
     _within("arch", arch, tuple(ARCHS))
     return {
         "block": ipywidgets.Dropdown(options=list(blocks), value=size, description=name, disabled=len(blocks) < 2),
-        "arch": ipywidgets.Dropdown(
-            options=[(words, key) for key, words in ARCHS.items()], value=arch, description="arch"
-        ),
+        "arch": ipywidgets.Dropdown(options=[(words, key) for key, words in ARCHS.items()], value=arch, description="arch"),
     }
 
 

@@ -37,9 +37,7 @@ def over_floor(measured: Measurement) -> Figure:
         beyond = {}
         for provider in dict.fromkeys(row["provider"] for row in rows):
             own = {row["N"]: row["over_floor"] for row in rows if row["provider"] == provider}
-            heights = [
-                min(own.get(N, math.nan), _HIGHEST) for N in lengths
-            ]  # NaN leaves a gap in the line if there is no time
+            heights = [min(own.get(N, math.nan), _HIGHEST) for N in lengths]  # NaN leaves a gap in the line if there is no time
             look: dict[str, Any] = {"linewidth": 2.6, "zorder": 3} if provider == "ours" else {"linewidth": 1.4}
             if max(own.values()) > _HIGHEST:
                 beyond[provider] = max(own.values())
@@ -55,10 +53,7 @@ def over_floor(measured: Measurement) -> Figure:
             axes.set_ylim(0, None)
         axes.set_title(f"{op.replace('_', ' ')}, {dtype}")
         handles, labels = axes.get_legend_handles_labels()
-        named = [
-            f"{name}, up to {beyond[name]:.{0 if beyond[name] >= 10 else 1}f}x" if name in beyond else name
-            for name in labels
-        ]
+        named = [f"{name}, up to {beyond[name]:.{0 if beyond[name] >= 10 else 1}f}x" if name in beyond else name for name in labels]
         axes.legend(handles, named, loc="center left", bbox_to_anchor=(1.0, 0.5), frameon=False)
     figure.axes[-1].set_xlabel(f"columns N; {measured.label()}; dashed: the floor")
     return figure

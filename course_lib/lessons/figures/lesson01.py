@@ -49,13 +49,7 @@ def through_layers() -> Picture:
     for (label, values), (look, line) in zip(sizes.items(), _LOOKS.items(), strict=True):
         axes.plot(values, color=style.COLOURS[look], linestyle=line, marker="")
         middle, rises = len(values) // 2, values[-1] > 2
-        axes.annotate(
-            label,
-            (middle, values[middle]),
-            (-4 if rises else 4, 8),
-            textcoords="offset points",
-            ha="right" if rises else "left",
-        )
+        axes.annotate(label, (middle, values[middle]), (-4 if rises else 4, 8), textcoords="offset points", ha="right" if rises else "left")
     axes.axhline(65504, color=style.QUIET, linestyle=":", linewidth=1.2)
     axes.annotate("65504, the end of fp16", (0, 65504), (4, -13), textcoords="offset points", color=style.QUIET)
     last = len(next(iter(sizes.values()))) - 1
@@ -80,9 +74,7 @@ def shared_means(B: int, T: int, C: int) -> Picture:
     apart = C * cell[0] + 0.42
     height = top + B * T * cell[1] + (B - 1) * gap + 0.2
     figure, axes = style.drawing(style.WIDTH, height)
-    style.write(
-        axes, 0.2, 0.28, "Equal numbers share a mean (rows: tokens, columns: channels)", font=style.FONT + 2, bold=True
-    )
+    style.write(axes, 0.2, 0.28, "Equal numbers share a mean (rows: tokens, columns: channels)", font=style.FONT + 2, bold=True)
     for place, norm in enumerate(NORMS):
         at, means = left + place * apart, _number_means(norm, B, T, C)
         style.write(axes, at, 0.68, f"{norm}: {count_means(norm, B, T, C)} means", bold=True)

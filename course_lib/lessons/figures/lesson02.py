@@ -23,9 +23,7 @@ def small_rows(eps: float) -> Picture:
     axes.plot(rms, rms / (rms + eps), color=style.QUIET, linestyle="--", marker="")
     for at, name, y, ha in ((eps, "eps", 0.95, "right"), (eps**0.5, "sqrt(eps)", 0.02, "left")):
         axes.axvline(at, color=style.QUIET, linestyle=":", linewidth=1.2)
-        axes.annotate(
-            f"{name} = {_short(at)}", (at, y), (5 if ha == "left" else -5, 0), textcoords="offset points", ha=ha
-        )
+        axes.annotate(f"{name} = {_short(at)}", (at, y), (5 if ha == "left" else -5, 0), textcoords="offset points", ha=ha)
     axes.annotate("outside:\nx / (rms + eps)", (eps, 0.6), (-10, 0), textcoords="offset points", ha="right")
     axes.annotate("inside:\nx / sqrt(rms\u00b2 + eps)", (eps**0.5, 0.6), (14, -24), textcoords="offset points")
     axes.set(xscale="log", xlabel="rms of the row", ylabel="rms of y (large rows: 1)", ylim=(-0.02, 1.08))

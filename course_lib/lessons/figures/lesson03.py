@@ -56,19 +56,8 @@ def draw_terms(x: Any, mean_square: Any, squared_mean: Any) -> tuple[Figure, str
             linestyle="",
         )
         axes.plot([float(stored)], [0.0], marker="o", markersize=8, color=ink, linestyle="")
-        axes.annotate(
-            "",
-            (float(stored), 0.0),
-            (float(exact), height),
-            arrowprops={"arrowstyle": "->", "color": style.COLOURS[colour]},
-        )
-        axes.annotate(
-            f"{name}, exact",
-            (float(exact), height),
-            (0, 9 if height > 0 else -17),
-            textcoords="offset points",
-            ha="center",
-        )
+        axes.annotate("", (float(stored), 0.0), (float(exact), height), arrowprops={"arrowstyle": "->", "color": style.COLOURS[colour]})
+        axes.annotate(f"{name}, exact", (float(exact), height), (0, 9 if height > 0 else -17), textcoords="offset points", ha="center")
     left = terms["E[x²]"][1] - terms["E[x]²"][1]
     axes.set(
         ylim=(-1.0, 1.0),
@@ -114,10 +103,7 @@ def measure() -> tuple[np.ndarray, dict[str, np.ndarray], dict[str, np.ndarray],
 
 
 def errors_and_bounds(
-    ratios: Sequence[float] | np.ndarray,
-    measured: Mapping[str, np.ndarray],
-    bounds: Mapping[str, np.ndarray],
-    source: str,
+    ratios: Sequence[float] | np.ndarray, measured: Mapping[str, np.ndarray], bounds: Mapping[str, np.ndarray], source: str
 ) -> Figure:
     """Draw a panel per algorithm: the relative error of every row, and the bound, against mean/std, on logarithmic axes.
 
@@ -144,11 +130,5 @@ def errors_and_bounds(
     panels[0, 0].annotate("1: nothing left", (ratios[0], 1.0), (2, 4), textcoords="offset points", color=style.QUIET)
     figure.supxlabel(f"mean/std\n{source}", fontsize=style.FONT)
     figure.supylabel("relative error of the variance", fontsize=style.FONT)
-    figure.suptitle(
-        "Only one-pass loses digits with the square of mean/std",
-        x=0.01,
-        ha="left",
-        fontsize=style.FONT + 2,
-        weight="bold",
-    )
+    figure.suptitle("Only one-pass loses digits with the square of mean/std", x=0.01, ha="left", fontsize=style.FONT + 2, weight="bold")
     return figure

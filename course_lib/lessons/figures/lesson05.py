@@ -32,9 +32,7 @@ _LOOKS = {
 
 def read_stored_cost(dtype: str = "fp32") -> dict[tuple[str, int], float]:
     """Return the time over that of one read of x, by (provider, columns), from the newest stored measurement."""
-    return {
-        (row["provider"], row["N"]): row["over_floor"] for row in measurement.stored(KIND).rows if row["dtype"] == dtype
-    }
+    return {(row["provider"], row["N"]): row["over_floor"] for row in measurement.stored(KIND).rows if row["dtype"] == dtype}
 
 
 def show_stored_cost() -> tuple[Figure, str]:
@@ -47,10 +45,7 @@ def show_stored_cost() -> tuple[Figure, str]:
         for name, label in LABELS.items()
     )
     figure = sweep_cost([row for row in stored.rows if row["dtype"] == "fp32"], stored.label())
-    return (
-        figure,
-        f"Time of the statistics kernels over the time in which x is read once, by row length, fp32, {stored.label()}. {said}.",
-    )
+    return (figure, f"Time of the statistics kernels over the time in which x is read once, by row length, fp32, {stored.label()}. {said}.")
 
 
 def sweep_cost(rows: Sequence[dict[str, Any]], source: str) -> Figure:
@@ -64,9 +59,7 @@ def sweep_cost(rows: Sequence[dict[str, Any]], source: str) -> Figure:
     figure = Figure(figsize=(style.WIDTH, 4.8))
     axes = figure.add_subplot()
     for provider, label in LABELS.items():
-        points = sorted(
-            (shapes.index((row["N"], row["M"])), row["over_floor"]) for row in rows if row["provider"] == provider
-        )
+        points = sorted((shapes.index((row["N"], row["M"])), row["over_floor"]) for row in rows if row["provider"] == provider)
         if points:
             axes.plot(*zip(*points, strict=True), label=label, **(_LOOKS.get(provider) or style.line(provider)))
     for level, words in ((1.0, "x read once"), (2.0, "twice")):

@@ -54,9 +54,7 @@ def norms_on_the_roofline(times: NormTimes) -> Picture:
     )
 
 
-def roofline(
-    device: Device, intensities: Mapping[str, float], measured: Mapping[str, tuple[float, float]], source: str
-) -> Figure:
+def roofline(device: Device, intensities: Mapping[str, float], measured: Mapping[str, tuple[float, float]], source: str) -> Figure:
     """Draw the FLOP/s that the device allows against FLOP per byte, with operations on the roof and measurements below it.
 
     Args:
@@ -116,9 +114,7 @@ def call_or_bytes(bandwidth: float) -> Picture:
     )
 
 
-def _draw_calls(
-    sizes: np.ndarray, bandwidth: float, calls: Mapping[str, float], shapes: Mapping[str, float], source: str
-) -> Figure:
+def _draw_calls(sizes: np.ndarray, bandwidth: float, calls: Mapping[str, float], shapes: Mapping[str, float], source: str) -> Figure:
     figure = Figure(figsize=(style.WIDTH, 4.0))
     axes = figure.add_subplot()
     axes.plot(sizes, sizes / bandwidth * 1e6, color=style.COLOURS["floor"], linestyle="-", marker="", linewidth=2.2)

@@ -37,9 +37,7 @@ def show_padded_variance() -> Picture:
     )
 
 
-def padded_variance(
-    means: Sequence[float], unmasked: Sequence[float], masked: Sequence[float], N: int, pad: int
-) -> Figure:
+def padded_variance(means: Sequence[float], unmasked: Sequence[float], masked: Sequence[float], N: int, pad: int) -> Figure:
     """Draw the computed variance of rows with true variance 1 against their mean, with padded lanes squared and without padded lanes.
 
     Args:
@@ -62,11 +60,7 @@ def padded_variance(
         textcoords="offset points",
         ha="right",
     )
-    axes.annotate(
-        f"BLOCK = {BLOCKS[0]}: no padded lane", (means[-1], masked[-1]), (0, 10), textcoords="offset points", ha="right"
-    )
-    axes.set(
-        xlabel="mean of the row (its standard deviation is 1)", ylabel="variance computed (true: 1)", ylim=(0, None)
-    )
+    axes.annotate(f"BLOCK = {BLOCKS[0]}: no padded lane", (means[-1], masked[-1]), (0, 10), textcoords="offset points", ha="right")
+    axes.set(xlabel="mean of the row (its standard deviation is 1)", ylabel="variance computed (true: 1)", ylim=(0, None))
     axes.set_title(f"{pad} padded lanes of {N + pad} ruin the variance once the mean leaves 0")
     return figure

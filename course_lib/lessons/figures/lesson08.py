@@ -33,8 +33,7 @@ def show_forward_cost() -> Picture:
         for N in sorted({row["N"] for row in rows})
     )
     return picture(
-        figure,
-        f"{_cost_title(rows)}. Time of LayerNorm forward over that of a copy of the same bytes, {measured.label()}. {points}.",
+        figure, f"{_cost_title(rows)}. Time of LayerNorm forward over that of a copy of the same bytes, {measured.label()}. {points}."
     )
 
 
@@ -50,9 +49,7 @@ def forward_cost(rows: Sequence[dict[str, Any]], source: str) -> Figure:
     axes = figure.add_subplot()
     highest = max(row["over_floor"] for row in rows)
     for provider, label in PROVIDERS.items():
-        points = sorted(
-            (shapes.index((row["N"], row["M"])), row["over_floor"]) for row in rows if row["provider"] == provider
-        )
+        points = sorted((shapes.index((row["N"], row["M"])), row["over_floor"]) for row in rows if row["provider"] == provider)
         if points:
             axes.plot(*zip(*points, strict=True), **style.line(provider, label=label))
     axes.axhline(1.0, color=style.COLOURS["floor"], linewidth=1.2, linestyle="--")
@@ -68,7 +65,5 @@ def forward_cost(rows: Sequence[dict[str, Any]], source: str) -> Figure:
 
 def _cost_title(rows: Sequence[dict[str, Any]]) -> str:
     """Write the title with the numbers of ``rows``, so that it is true for any measurement."""
-    middle = {
-        name: median([row["over_floor"] for row in rows if row["provider"] == name]) for name in ("blocked", "resident")
-    }
+    middle = {name: median([row["over_floor"] for row in rows if row["provider"] == name]) for name in ("blocked", "resident")}
     return f"Reading once costs {middle['resident']:.2f} copies, asking three times {middle['blocked']:.2f} (medians)"

@@ -20,8 +20,7 @@ def show_fused_cost(times: NormTimes) -> Picture:
     """Draw the figure, with alt text that has its numbers. ``times`` has "add_rms_norm" of both providers."""
     rows = [row for row in times.measured.rows if row["op"] == "add_rms_norm" and row["provider"] in PROVIDERS]
     told = ", ".join(
-        f"{N} columns {times.us('add_rms_norm', 'unfused', N) / times.us('add_rms_norm', 'resident', N):.2f}"
-        for N in times.columns
+        f"{N} columns {times.us('add_rms_norm', 'unfused', N) / times.us('add_rms_norm', 'resident', N):.2f}" for N in times.columns
     )
     return picture(
         fused_cost(rows, times.label),
@@ -41,9 +40,7 @@ def fused_cost(rows: Sequence[dict[str, Any]], source: str) -> Figure:
     figure = Figure()
     axes = figure.add_subplot()
     for provider, label in PROVIDERS.items():
-        points = sorted(
-            (shapes.index((row["N"], row["M"])), row["over_floor"]) for row in rows if row["provider"] == provider
-        )
+        points = sorted((shapes.index((row["N"], row["M"])), row["over_floor"]) for row in rows if row["provider"] == provider)
         axes.plot(*zip(*points, strict=True), **style.line(_LOOKS[provider]))
         axes.annotate(label, points[-1], (8, -18), textcoords="offset points", ha="right")
     for level, words in ((1.0, "4 M N"), (1.25, "5 M N")):
@@ -60,6 +57,4 @@ def fused_cost(rows: Sequence[dict[str, Any]], source: str) -> Figure:
 def _cost_title(rows: Sequence[dict[str, Any]]) -> str:
     """Write the title with the numbers of ``rows``, so that it is true for any measurement."""
     middle = {name: median([row["over_floor"] for row in rows if row["provider"] == name]) for name in PROVIDERS}
-    return (
-        f"Add + RMSNorm: {middle['resident']:.2f} of the floor in one kernel, {middle['unfused']:.2f} in two (medians)"
-    )
+    return f"Add + RMSNorm: {middle['resident']:.2f} of the floor in one kernel, {middle['unfused']:.2f} in two (medians)"

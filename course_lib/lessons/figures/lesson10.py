@@ -43,13 +43,7 @@ def draw_three_paths(row: np.ndarray) -> Figure:
         axes.set_title(title, fontsize=style.FONT + 1)
         axes.set_xlabel("i: the x that moves")
     grid[0].set_ylabel("a: the xhat that feels it")
-    figure.suptitle(
-        "x itself fills the diagonal; the mean and sigma fill every entry",
-        fontsize=12,
-        weight="bold",
-        x=0.01,
-        ha="left",
-    )
+    figure.suptitle("x itself fills the diagonal; the mean and sigma fill every entry", fontsize=12, weight="bold", x=0.01, ha="left")
     return figure
 
 
@@ -84,28 +78,9 @@ def draw_let_through(eps: float) -> Figure:
     axes = figure.add_subplot()
     axes.plot(stds, shares, color=style.COLOURS["dw"], marker="o", markeredgecolor=style.INK, linestyle="-")
     axes.axvline(root, color=style.QUIET, linestyle=":", marker="")
-    axes.annotate(
-        f"std = sqrt(eps) = {root:.2g}: half comes through",
-        (root, 0.5),
-        (10, 0),
-        textcoords="offset points",
-        va="center",
-    )
-    axes.annotate(
-        "ordinary rows: nearly nothing", (stds[-1], shares[-1]), (0, 12), textcoords="offset points", ha="right"
-    )
-    axes.annotate(
-        "nearly constant rows:\nLayerNorm only centres and scales",
-        (stds[0], 0.9),
-        (0, 0),
-        textcoords="offset points",
-        va="top",
-    )
-    axes.set(
-        xscale="log",
-        xlabel="standard deviation of the row",
-        ylabel="share of the push along xhat in dx / rstd",
-        ylim=(-0.04, 1.08),
-    )
+    axes.annotate(f"std = sqrt(eps) = {root:.2g}: half comes through", (root, 0.5), (10, 0), textcoords="offset points", va="center")
+    axes.annotate("ordinary rows: nearly nothing", (stds[-1], shares[-1]), (0, 12), textcoords="offset points", ha="right")
+    axes.annotate("nearly constant rows:\nLayerNorm only centres and scales", (stds[0], 0.9), (0, 0), textcoords="offset points", va="top")
+    axes.set(xscale="log", xlabel="standard deviation of the row", ylabel="share of the push along xhat in dx / rstd", ylim=(-0.04, 1.08))
     axes.set_title("For rows with a small std, eps lets a push along xhat through")
     return figure

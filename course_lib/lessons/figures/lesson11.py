@@ -47,16 +47,7 @@ def draw_marks() -> Figure:
     start = np.zeros(len(table))
     for part, column in zip(PARTS, table.T, strict=True):
         colour = style.COLOURS[PARTS[part]]
-        axes.barh(
-            range(len(table)),
-            column,
-            0.66,
-            left=start,
-            label=part,
-            facecolor=colour,
-            hatch=_HATCHES[part],
-            edgecolor=style.INK,
-        )
+        axes.barh(range(len(table)), column, 0.66, left=start, label=part, facecolor=colour, hatch=_HATCHES[part], edgecolor=style.INK)
         start += column
     axes.set(yticks=range(len(table)), yticklabels=list(shares), ylim=(len(table) - 0.5, -0.5), xlim=(0, 1))
     axes.set_xlabel("share of the squared error")
@@ -106,16 +97,10 @@ def draw_saved_statistics() -> Figure:
     figure = Figure(figsize=(style.WIDTH, 3.6))
     axes = figure.add_subplot()
     for dtype, key, marker in (("bf16", "one_pass", "s"), ("fp32", "two_pass", "o")):
-        axes.plot(
-            ratios, off[dtype], color=style.COLOURS[key], marker=marker, linestyle="-" if dtype == "bf16" else "--"
-        )
-        axes.annotate(
-            f"statistics in {dtype}", (ratios[-2], off[dtype][-2]), (0, 9), textcoords="offset points", ha="right"
-        )
+        axes.plot(ratios, off[dtype], color=style.COLOURS[key], marker=marker, linestyle="-" if dtype == "bf16" else "--")
+        axes.annotate(f"statistics in {dtype}", (ratios[-2], off[dtype][-2]), (0, 9), textcoords="offset points", ha="right")
     axes.axhline(one_rounding, color=style.INK, linestyle=":", linewidth=1.4)
     axes.annotate("storing dx in bf16", (ratios[0], one_rounding), (0, -13), textcoords="offset points")
-    axes.set(
-        xscale="log", yscale="log", xlabel="mean / standard deviation of the row", ylabel="error of dx over its size"
-    )
+    axes.set(xscale="log", yscale="log", xlabel="mean / standard deviation of the row", ylabel="error of dx over its size")
     axes.set_title("Far from 0, bf16 statistics cost dx more than rounding dx does")
     return figure

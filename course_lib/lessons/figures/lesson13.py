@@ -40,16 +40,12 @@ def chunks(M: int = 10, rows_a_chunk: int = 5) -> Figure:
         for j in range(2):
             middle = r == chunk * rows_a_chunk + rows_a_chunk // 2
             at = (0.85 + j * (width + 0.06), top + r * lane)
-            style.cell(
-                axes, at, (width, lane - 0.04), f"({j}, {chunk})" if middle else "", ("done", "waiting")[chunk % 2]
-            )
+            style.cell(axes, at, (width, lane - 0.04), f"({j}, {chunk})" if middle else "", ("done", "waiting")[chunk % 2])
     for chunk in range(count):
         y = top + (chunk + 0.5) * rows_a_chunk * lane
         axes.annotate("", (3.7, y), (0.85 + 2 * width + 0.1, y), arrowprops=arrow)
         for j in range(2):
-            style.cell(
-                axes, (3.75 + j * 0.95, y - 0.14), (0.92, 0.28), f"({j}, {chunk})", ("done", "waiting")[chunk % 2]
-            )
+            style.cell(axes, (3.75 + j * 0.95, y - 0.14), (0.92, 0.28), f"({j}, {chunk})", ("done", "waiting")[chunk % 2])
         axes.annotate("", (6.1, top + M * lane / 2), (5.68, y), arrowprops=arrow)
     style.cell(axes, (6.15, top + M * lane / 2 - 0.14), (1.1, 0.28), "dw, db", "active")
     return drawn
@@ -70,17 +66,12 @@ def designs(rows: Sequence[dict[str, Any]], source: str) -> Figure:
         axes.plot(*zip(*points, strict=True), **style.line(look))
         axes.annotate(label, points[0], (6, 6), textcoords="offset points")
     axes.axhline(1.0, color=style.COLOURS["floor"], linewidth=1.0, linestyle="--")
-    axes.annotate(
-        "one pass over x, dy and dx", (len(lengths) - 1, 1.0), (0, -14), textcoords="offset points", ha="right"
-    )
+    axes.annotate("one pass over x, dy and dx", (len(lengths) - 1, 1.0), (0, -14), textcoords="offset points", ha="right")
     axes.set_xticks(range(len(lengths)), [str(N) for N in lengths])
     axes.set_yscale("log", base=2)
     axes.set_yticks([1, 2, 4, 8, 16], ["1", "2", "4", "8", "16"])
     axes.set(
-        xlabel=f"columns N (fp16, M N = 2^25)\n{source}",
-        ylabel="time over the floor",
-        xlim=(-0.2, len(lengths) - 0.6),
-        ylim=(0.75, 24),
+        xlabel=f"columns N (fp16, M N = 2^25)\n{source}", ylabel="time over the floor", xlim=(-0.2, len(lengths) - 0.6), ylim=(0.75, 24)
     )
     worst = max(row["over_floor"] for row in rows if row["provider"] == "persistent")
     axes.set_title(f"The persistent kernel stays within {worst:.2f} of the floor")

@@ -22,14 +22,7 @@ def draw_parts(parts: Sequence[Part]) -> Figure:
     own = {part.exercise: part.own for part in parts}
     figure, axes = style.drawing(style.WIDTH, 2.75)
     count = sum(own.values())
-    style.write(
-        axes,
-        0.15,
-        0.28,
-        f"A norm of four parts: {count} of them yours" if count else "A norm of four parts",
-        font=12,
-        bold=True,
-    )
+    style.write(axes, 0.15, 0.28, f"A norm of four parts: {count} of them yours" if count else "A norm of four parts", font=12, bold=True)
 
     def box(x: float, y: float, width: float, height: float, exercise: str, role: str) -> None:
         state = "done" if own[exercise] else "waiting"
@@ -57,8 +50,7 @@ def draw_parts(parts: Sequence[Part]) -> Figure:
 def describe_parts(parts: Sequence[Part]) -> str:
     """Write the alt text of :func:`draw_parts`."""
     whose = "; ".join(
-        f"{part.role}: {f'yours, {part.exercise}' if part.own else f'the course’s, because {part.why}'}".rstrip(".")
-        for part in parts
+        f"{part.role}: {f'yours, {part.exercise}' if part.own else f'the course’s, because {part.why}'}".rstrip(".") for part in parts
     )
     return f"The parts of the norm. {whose}."
 
@@ -73,9 +65,7 @@ def seen(table: Mapping[str, Mapping[str, bool]]) -> Figure:
     left, top, wide, high = 2.35, 1.05, (style.WIDTH - 2.5) / len(tests), 0.42
     figure, axes = style.drawing(style.WIDTH, top + high * len(bugs) + 0.2)
     complete = [test for test in tests if all(row[test] for row in table.values())]
-    style.write(
-        axes, 0.15, 0.28, f"{complete[0]} sees every bug" if complete else "No test sees every bug", font=12, bold=True
-    )
+    style.write(axes, 0.15, 0.28, f"{complete[0]} sees every bug" if complete else "No test sees every bug", font=12, bold=True)
     for column, test in enumerate(tests):
         style.write(axes, left + wide * (column + 0.5), top - 0.22, test, ha="center", bold=True)
     for line, bug in enumerate(bugs):
@@ -112,9 +102,7 @@ def training_speed(rows: Sequence[dict[str, Any]], source: str) -> Figure:
     axes.set_yticks(range(len(order)), [
         f"{'compiled' if row['compiled'] else 'eager'}, {names[row['norm']]}: {PROVIDERS[row['provider']]}" for row in order
     ])  # fmt: skip
-    axes.set(
-        ylim=(len(order) - 0.4, -0.6), xlim=(0, 1.12 * highest / 1e3), xlabel=f"thousand tokens a second\n{source}"
-    )
+    axes.set(ylim=(len(order) - 0.4, -0.6), xlim=(0, 1.12 * highest / 1e3), xlabel=f"thousand tokens a second\n{source}")
     figure.suptitle("Training speed of the small transformer, by norm", fontsize=12, weight="bold", x=0.01, ha="left")
     axes.grid(axis="y", visible=False)
     return figure
@@ -133,7 +121,9 @@ def describe_speed(measured: Measurement) -> str:
         for row in measured.rows
     )
     size = measured.rows[0]
-    words = f"Thousand tokens a second of the whole training, {size['layers']} layers, norms over {size['M']} x {size['N']}, {size['dtype']}"
+    words = (
+        f"Thousand tokens a second of the whole training, {size['layers']} layers, norms over {size['M']} x {size['N']}, {size['dtype']}"
+    )
     return f"Bars. {words}: {told}."
 
 
@@ -170,9 +160,7 @@ def compare_costs(M: int = 32768, N: int = 1024) -> Costs:
 
     host = {who: round(find("host", "layer_norm", who, passes="forward and backward")) for who in ("ours", "torch")}
     gpu = {
-        who: round(
-            find("forward", "layer_norm", who, M=M, N=N) + find("backward", "layer_norm_backward", who, M=M, N=N)
-        )
+        who: round(find("forward", "layer_norm", who, M=M, N=N) + find("backward", "layer_norm_backward", who, M=M, N=N))
         for who in ("ours", "torch")
     }
     return Costs(M, N, host["ours"], host["torch"], gpu["ours"], gpu["torch"])

@@ -66,25 +66,13 @@ def show_benchmark(benchmark: Any) -> Picture:
             whose values are GB/s.
     """
     figure, axes = _start("columns N (fp16)", "GB/s, counted as 3 M N numbers")
-    _draw(
-        axes,
-        "tutorial",
-        [(line.N, line.triton) for line in read_published()],
-        "published, M = 4096",
-        below=True,
-        linestyle=":",
-    )
+    _draw(axes, "tutorial", [(line.N, line.triton) for line in read_published()], "published, M = 4096", below=True, linestyle=":")
     if course_lib.MODE == "gpu":
         frame = benchmark.run(return_df=True)
         names = dict(zip(benchmark.benchmarks.line_vals, frame.columns[1:], strict=True))
         for provider, column in names.items():
-            _draw(
-                axes, _LOOKS[provider], list(zip(frame.iloc[:, 0], frame[column], strict=True)), DEVICE_TIMES[provider]
-            )
-        source, title = (
-            "measured now, with Python's share; dotted: the tutorial's table",
-            "The same benchmark on your GPU",
-        )
+            _draw(axes, _LOOKS[provider], list(zip(frame.iloc[:, 0], frame[column], strict=True)), DEVICE_TIMES[provider])
+        source, title = ("measured now, with Python's share; dotted: the tutorial's table", "The same benchmark on your GPU")
     else:
         stored = measurement.stored(backward.KIND)
         points = list_device_gbps()
@@ -119,15 +107,7 @@ def _start(xlabel: str, ylabel: str) -> tuple[Figure, Axes]:
     return figure, axes
 
 
-def _draw(
-    axes: Axes,
-    look: str,
-    points: Sequence[tuple[int, float]],
-    name: str,
-    *,
-    below: bool = False,
-    **changes: Any,
-) -> None:
+def _draw(axes: Axes, look: str, points: Sequence[tuple[int, float]], name: str, *, below: bool = False, **changes: Any) -> None:
     """Draw a line, and its name above or below it."""
     axes.plot(*zip(*points, strict=True), **style.line(look, markersize=5) | changes)
     if name:

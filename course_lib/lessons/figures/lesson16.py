@@ -18,13 +18,8 @@ _NAMES = {
 
 def show_long_rows(measured: Measurement) -> Picture:
     """Draw LayerNorm's time over the floor: a group of bars per shape, one bar per provider of ``measured``. Alt text has the numbers."""
-    words = "; ".join(
-        f"{row['M']} x {row['N']}, {_NAMES[row['provider']][1]}: {row['over_floor']:.2g}" for row in measured.rows
-    )
-    return picture(
-        long_rows(measured),
-        f"{_title(measured)}. Time of LayerNorm forward over the floor, {measured.label()}. {words}.",
-    )
+    words = "; ".join(f"{row['M']} x {row['N']}, {_NAMES[row['provider']][1]}: {row['over_floor']:.2g}" for row in measured.rows)
+    return picture(long_rows(measured), f"{_title(measured)}. Time of LayerNorm forward over the floor, {measured.label()}. {words}.")
 
 
 def long_rows(measured: Measurement) -> Figure:
@@ -41,13 +36,7 @@ def long_rows(measured: Measurement) -> Figure:
             look, label = _NAMES[name]
             value = times[M, N, name]
             axes.barh(y, value, height=0.86, left=0, **style.fill(look))
-            axes.annotate(
-                f"{label}: {value:.{0 if value >= 20 else 1}f}",
-                (value, y),
-                (6, 0),
-                textcoords="offset points",
-                va="center",
-            )
+            axes.annotate(f"{label}: {value:.{0 if value >= 20 else 1}f}", (value, y), (6, 0), textcoords="offset points", va="center")
             y += 1
         ticks.append(((first + y - 1) / 2, f"{M} x {N}"))
         y += 0.9
@@ -56,11 +45,7 @@ def long_rows(measured: Measurement) -> Figure:
     axes.set_xticks([1, 2, 4, 8, 16, 32, 64, 128, 256], ["1", "2", "4", "8", "16", "32", "64", "128", "256"])
     axes.set_yticks([at for at, _ in ticks], [words for _, words in ticks])
     # leave room for the label of the longest bar
-    axes.set(
-        xlim=(0.75, 8 * max(times.values())),
-        ylim=(y - 0.9, -0.7),
-        xlabel=f"time over the floor (fp16)\n{measured.label()}",
-    )
+    axes.set(xlim=(0.75, 8 * max(times.values())), ylim=(y - 0.9, -0.7), xlabel=f"time over the floor (fp16)\n{measured.label()}")
     axes.grid(axis="y", visible=False)
     axes.set_title(_title(measured))
     return figure
@@ -68,10 +53,7 @@ def long_rows(measured: Measurement) -> Figure:
 
 def _title(measured: Measurement) -> str:
     """Write the title with the numbers of ``measured``, so that it is true for any measurement."""
-    worst = {
-        name: max((row["over_floor"] for row in measured.rows if row["provider"] == name), default=0.0)
-        for name in _NAMES
-    }
+    worst = {name: max((row["over_floor"] for row in measured.rows if row["provider"] == name), default=0.0) for name in _NAMES}
     if worst["split"]:
         return f"A row shared by programs takes {max(worst['split'], worst['few_rows']):.1f} times the floor at most"
     return f"One program per row and few rows: up to {worst['torch']:.0f} times the floor"

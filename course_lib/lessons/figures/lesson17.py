@@ -23,11 +23,7 @@ def draw_errors(table: Mapping[str, Mapping[str, float]]) -> Figure:
     left, top, wide, high = 1.15, 1.25, (style.WIDTH - 1.3) / len(inputs), 0.42
     figure, axes = style.drawing(style.WIDTH, top + high * len(bugs) + 0.2)
     blind = [name for name in inputs if not any(_shows(row[name]) for row in table.values())]
-    title = (
-        f"Input {blind[0].partition(':')[0]} shows no bug, and no input shows all"
-        if blind
-        else "No input shows every bug"
-    )
+    title = f"Input {blind[0].partition(':')[0]} shows no bug, and no input shows all" if blind else "No input shows every bug"
     style.write(axes, 0.15, 0.28, title, font=12, bold=True)
     for column, name in enumerate(inputs):
         letter, _, rest = name.partition(": ")
@@ -57,9 +53,7 @@ def draw_met(met: Mapping[str, Sequence[Met]]) -> Figure:
     left, top, wide, high = 2.15, 1.0, 0.34, 0.42
     most = max(sum(not one.is_right for one in kernels) for kernels in met.values())
     figure, axes = style.drawing(style.WIDTH, top + high * len(met) + 0.55)
-    full = sum(
-        all(one.caught is not None and one.caught != one.is_right for one in kernels) for kernels in met.values()
-    )
+    full = sum(all(one.caught is not None and one.caught != one.is_right for one in kernels) for kernels in met.values())
     style.write(axes, 0.15, 0.28, f"{full} of {len(met)} bugs caught", font=12, bold=True)
     of_right = left + wide * most + 0.3
     style.write(axes, left, top - 0.2, "wrong kernels", bold=True)

@@ -80,9 +80,7 @@ OWN = {
     "08a": Own(7, 2, "x y w:column b:column mean:row rstd:row", "N N M N eps", ("ROWS",)),
     "09a": Own(5, 4, "x residual total y w:column rstd:row", "N N N N N eps"),
     "11a": Own(10, 3, "dy x w:column mean:row rstd:row dx", "N 1 N N M N", ("ROWS",)),
-    "13b": Own(
-        13, 3, "dy x w:column mean:row rstd:row dx dw:partial db:partial", "N 1 N N M N", ("ROWS",), persistent=True
-    ),
+    "13b": Own(13, 3, "dy x w:column mean:row rstd:row dx dw:partial db:partial", "N 1 N N M N", ("ROWS",), persistent=True),
 }
 _TRACED = (4, 256)  # rows and columns of the traced matrix; the number of passes does not depend on them
 _TRACED_BLOCK, _TRACED_ROWS, _TRACED_PROGRAMS = 64, 2, 2
@@ -180,13 +178,7 @@ def make_data(own: str = "") -> dict[str, Any]:
     kernels: dict[str, dict[str, Any]] = {}
     for key, kernel in KERNELS.items():
         us = [times.get((kernel.op, kernel.provider, N), {}).get("us") for N in LENGTHS]
-        kernels[key] = {
-            "label": kernel.label,
-            "flop": kernel.flop,
-            "asked": kernel.passes,
-            "least": kernel.least,
-            "us": us,
-        }
+        kernels[key] = {"label": kernel.label, "flop": kernel.flop, "asked": kernel.passes, "least": kernel.least, "us": us}
     if own:
         if own not in OWN:
             raise CourseError(f"the roofline takes the kernels of {', '.join(OWN)}; you asked for {own!r}.")

@@ -26,6 +26,4 @@ def kernel_roofline() -> AskingPicture:
         )
 
     choices = [("none", ""), *((f"exercise {exercise_id}", exercise_id) for exercise_id in OWN)]
-    return AskingPicture(
-        make, {"own": ipywidgets.Dropdown(options=choices, description="your own kernel:")}, "Put it there"
-    )
+    return AskingPicture(make, {"own": ipywidgets.Dropdown(options=choices, description="your own kernel:")}, "Put it there")

@@ -18,7 +18,9 @@ from course_lib.base import background
 from course_lib.base.errors import CourseError
 from course_lib.lessons.kit.output import MovingPicture
 
-_ASLEEP = '<div class="course-asleep">These controls are asleep: run this cell to wake them. The picture below can be moved all the same.</div>'
+_ASLEEP = (
+    '<div class="course-asleep">These controls are asleep: run this cell to wake them. The picture below can be moved all the same.</div>'
+)
 
 
 class _Bar(ipywidgets.VBox):

@@ -41,13 +41,9 @@ def model(runs: Mapping[str, Sequence[float]], run: str, until: int, limit: floa
     """
     names = list(runs)
     if not names or run not in names[1:]:
-        raise CourseError(
-            f"loss_curves compares a run with {names[0] if names else 'a first one'!r}; there is no other run {run!r}."
-        )
+        raise CourseError(f"loss_curves compares a run with {names[0] if names else 'a first one'!r}; there is no other run {run!r}.")
     if until < 1 or limit <= 0:
-        raise CourseError(
-            f"loss_curves needs at least one step and a limit above 0; you asked for {until} steps and {limit}."
-        )
+        raise CourseError(f"loss_curves needs at least one step and a limit above 0; you asked for {until} steps and {limit}.")
     return LossState(tuple(runs[names[0]][:until]), tuple(runs[run][:until]), limit)
 
 

@@ -52,10 +52,7 @@ class LossCurves:
 
 
 def loss_curves(
-    runs: Mapping[str, Iterable[float]],
-    steps: int | None = None,
-    baseline: float | None = None,
-    show: str | None = None,
+    runs: Mapping[str, Iterable[float]], steps: int | None = None, baseline: float | None = None, show: str | None = None
 ) -> LossCurves:
     """Show the losses of one training with several norms, each run compared with the first. ``add`` appends losses during a training.
 
@@ -70,7 +67,5 @@ def loss_curves(
     runs = {name: list(losses) for name, losses in runs.items()}
     steps = steps or max((len(losses) for losses in runs.values()), default=0)
     if steps < 1:
-        raise CourseError(
-            "loss_curves has nothing to draw: no run has a step. Say with `steps` how many there will be."
-        )
+        raise CourseError("loss_curves has nothing to draw: no run has a step. Say with `steps` how many there will be.")
     return LossCurves(runs, steps, baseline, show)

@@ -114,12 +114,7 @@ def size(values: np.ndarray) -> float:
 
 
 def model(
-    kind: str = "layer_norm",
-    term: str = "c1",
-    ratio: float = 3.0,
-    columns: int = 16,
-    weights: str = "random",
-    gradient: str = "random",
+    kind: str = "layer_norm", term: str = "c1", ratio: float = 3.0, columns: int = 16, weights: str = "random", gradient: str = "random"
 ) -> MissingTermState:
     """Make a row with standard deviation STD and mean ``STD * ratio``, its dx with one mistake, and the parts of the error.
 
@@ -133,19 +128,12 @@ def model(
 
     Raises: CourseError if an argument has another value.
     """
-    choices = (
-        ("kind", kind, KINDS),
-        ("term", term, TERMS["layer_norm"]),
-        ("weights", weights, WEIGHTS),
-        ("gradient", gradient, GRADIENTS),
-    )
+    choices = (("kind", kind, KINDS), ("term", term, TERMS["layer_norm"]), ("weights", weights, WEIGHTS), ("gradient", gradient, GRADIENTS))
     for name, value, known in choices:
         if value not in known:
             raise CourseError(f"missing_term knows {name} {', '.join(map(repr, known))}; you asked for {value!r}.")
     if columns < 3 or not np.isfinite(ratio):
-        raise CourseError(
-            f"missing_term draws rows of at least 3 columns with a finite mean; you asked for N={columns}, mean/std={ratio}."
-        )
+        raise CourseError(f"missing_term draws rows of at least 3 columns with a finite mean; you asked for N={columns}, mean/std={ratio}.")
     noise, w, dy = make_row(columns)
     x = STD * (ratio + noise)
     w = np.ones(columns) if weights == "ones" else w
@@ -197,22 +185,13 @@ def make_data(kind: str, term: str | None, hidden: str | None = None) -> dict[st
 
 
 def _dx(
-    xhat: np.ndarray,
-    wdy: np.ndarray,
-    rstd: float,
-    *,
-    c1: bool = True,
-    c2: bool = True,
-    divide: bool = True,
-    last: bool = True,
+    xhat: np.ndarray, wdy: np.ndarray, rstd: float, *, c1: bool = True, c2: bool = True, divide: bool = True, last: bool = True
 ) -> np.ndarray:
     average = np.mean if divide else np.sum
     return (wdy - c1 * average(xhat * wdy) * xhat - c2 * average(wdy)) * (rstd if last else 1.0)
 
 
-def _compute_mistaken_dx(
-    term: str, layer: bool, x: np.ndarray, w: np.ndarray, dy: np.ndarray, mean: float, rstd: float
-) -> np.ndarray:
+def _compute_mistaken_dx(term: str, layer: bool, x: np.ndarray, w: np.ndarray, dy: np.ndarray, mean: float, rstd: float) -> np.ndarray:
     xhat, wdy = (x - mean) * rstd, w * dy
     if term == "w":
         return _dx(xhat, dy, rstd, c2=layer)
@@ -222,9 +201,7 @@ def _compute_mistaken_dx(
         saved_mean, saved_rstd = (float(ml_dtypes.bfloat16(value)) for value in (mean, rstd))
         return _dx((x - saved_mean) * saved_rstd, wdy, saved_rstd, c2=layer)
     keep_c2 = layer != (term in ("c2", "both"))  # RMSNorm has no c2, so there the mistake is to subtract one
-    return _dx(
-        xhat, wdy, rstd, c1=term not in ("c1", "both"), c2=keep_c2, divide=term != "divisor", last=term != "rstd"
-    )
+    return _dx(xhat, wdy, rstd, c1=term not in ("c1", "both"), c2=keep_c2, divide=term != "divisor", last=term != "rstd")
 
 
 def _line(xhat: np.ndarray, error: np.ndarray) -> tuple[float, float]:
@@ -247,17 +224,11 @@ def name_cause(state: MissingTermState) -> str:
 
     if size(state.rest) <= 1e-6 * error:
         if is_(state.intercept, one if layer else -one) and is_(state.slope, 0):
-            return (
-                "All along 1, by c2 * rstd: c2 is missing" if layer else "All along 1, by -c2 * rstd: RMSNorm has no c2"
-            )
+            return "All along 1, by c2 * rstd: c2 is missing" if layer else "All along 1, by -c2 * rstd: RMSNorm has no c2"
         if is_(state.slope, hat) and is_(state.intercept, 0):
             return "All along xhat, by c1 * rstd: c1 is missing"
         if is_(state.slope, hat) and is_(state.intercept, one if layer else -one):
-            return (
-                "c1 * rstd along xhat and c2 * rstd along 1: both are missing"
-                if layer
-                else "c1 is missing, and RMSNorm has no c2"
-            )
+            return "c1 * rstd along xhat and c2 * rstd along 1: both are missing" if layer else "c1 is missing, and RMSNorm has no c2"
         over = 1 - state.N
         if is_(state.slope, over * hat) and is_(state.intercept, over * one if layer else 0):
             return f"{-over} times too much is taken out, N - 1: 1/N is missing"

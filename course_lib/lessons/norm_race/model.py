@@ -51,9 +51,7 @@ def make_data(where: str = STORED, own: str = "") -> dict[str, Any]:
         )
     if where == HERE and course_lib.MODE != "gpu":
         raise CourseError("measuring needs a GPU, and this machine has none. `course doctor` says why.")
-    of_forward, of_backward = (
-        _measure_here() if where == HERE else (measurement.stored(forward.KIND), measurement.stored(backward.KIND))
-    )
+    of_forward, of_backward = _measure_here() if where == HERE else (measurement.stored(forward.KIND), measurement.stored(backward.KIND))
     calls = measurement.stored(host.KIND)  # always the stored host's times; the label names that host
     names = dict(NAMES)
     races = {op: _list_times(of_backward if op.endswith("backward") else of_forward, op) for op in OPERATIONS}

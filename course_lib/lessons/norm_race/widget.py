@@ -30,7 +30,6 @@ def norm_race() -> MovingPicture | AskingPicture:
         return make()
     where = ipywidgets.Dropdown(options=[("as stored", STORED), ("this GPU, some minutes", HERE)], description="times:")
     own = ipywidgets.Dropdown(
-        options=[("none", ""), *((f"exercise {exercise_id}", exercise_id) for exercise_id in OWN)],
-        description="your own kernel:",
+        options=[("none", ""), *((f"exercise {exercise_id}", exercise_id) for exercise_id in OWN)], description="your own kernel:"
     )
     return AskingPicture(make, {"where": where, "own": own}, "Race")

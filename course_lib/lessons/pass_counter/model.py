@@ -240,9 +240,7 @@ def _prepare(algorithm: str, x: Tensor, block: Any) -> tuple[dict[str, Tensor], 
         raise CourseError(f"the pass counter knows {', '.join(ALGORITHMS)}; you asked for {algorithm!r}.")
     M, N = x.shape
     if algorithm == "resident" and N > RESIDENT_LIMIT:
-        raise CourseError(
-            f"a row of {N} columns does not stay in the registers of one program; {RESIDENT_LIMIT} is the limit."
-        )
+        raise CourseError(f"a row of {N} columns does not stay in the registers of one program; {RESIDENT_LIMIT} is the limit.")
     y = torch.full_like(x, float("nan"))
     grid, matrices = (M,), {"x": x, "y": y}
     whole = {"copy": copy_kernel, "one_pass": one_pass_kernel, "two_pass": two_pass_kernel, "welford": welford_kernel}
@@ -281,9 +279,7 @@ def count(algorithm: str, N: int, BLOCK: int = BLOCK) -> Count:
             f"you asked for {algorithm!r}, N={N}, BLOCK={BLOCK}."
         )
     if algorithm == "resident" and N > RESIDENT_LIMIT:
-        raise CourseError(
-            f"a row of {N} columns does not stay in the registers of one program; {RESIDENT_LIMIT} is the limit."
-        )
+        raise CourseError(f"a row of {N} columns does not stay in the registers of one program; {RESIDENT_LIMIT} is the limit.")
     return _count_all(N, BLOCK)[algorithm]
 
 
@@ -363,12 +359,8 @@ def count_own(exercise_id: str, N: int) -> Count:
     block = triton.next_power_of_2(N) if exercise_id in WHOLE_ROWS else BLOCK
     shapes = {"": (_TRACED_ROWS, N), "row": (_TRACED_ROWS,), "column": (N,)}
     made = {name: torch.randn(shapes[shape]) for name, _, shape in (part.partition(":") for part in tensors)}
-    numbers = (
-        [N] * strides + ([_TRACED_ROWS] if exercise_id == "08a" else []) + [N] + ([_EPS] if "rstd" in made else [])
-    )
-    recording = record(
-        kernel, (_TRACED_ROWS,), [*made.values(), *numbers], {"BLOCK": block, **dict.fromkeys(constants, 1)}
-    )
+    numbers = [N] * strides + ([_TRACED_ROWS] if exercise_id == "08a" else []) + [N] + ([_EPS] if "rstd" in made else [])
+    recording = record(kernel, (_TRACED_ROWS,), [*made.values(), *numbers], {"BLOCK": block, **dict.fromkeys(constants, 1)})
     if recording.fault:
         raise CourseError(f"your kernel of {exercise_id} could not be counted. {recording.fault}")
     sizes = {name: tensor.nbytes for name, tensor in made.items() if tensor.ndim == 2}
@@ -386,26 +378,18 @@ def _count_elsewhere(sizes: Collection[int], block: int) -> dict[tuple[int, int]
         with Worker(_launch) as counter:
             answer = json.loads(counter.ask(json.dumps({"sizes": sorted(sizes), "block": block}), _SECONDS))
     except WorkerTimeout:
-        raise CourseError(
-            f"the process that traces kernels took longer than {_SECONDS:g} s. Run the cell again."
-        ) from None
+        raise CourseError(f"the process that traces kernels took longer than {_SECONDS:g} s. Run the cell again.") from None
     except WorkerDied as died:
         said = died.last_line or "it printed nothing"
-        raise CourseError(
-            f"the process that traces kernels failed ({said}). `course doctor` tries the interpreter."
-        ) from None
-    return {
-        (int(N), block): {fields["algorithm"]: _read_count(fields) for fields in made} for N, made in answer.items()
-    }
+        raise CourseError(f"the process that traces kernels failed ({said}). `course doctor` tries the interpreter.") from None
+    return {(int(N), block): {fields["algorithm"]: _read_count(fields) for fields in made} for N, made in answer.items()}
 
 
 def _launch() -> WorkerCommand:
     environment = {name: value for name, value in os.environ.items() if name != "TRITON_INTERPRET"}
     path = os.pathsep.join(filter(None, [str(paths.ROOT), os.environ.get("PYTHONPATH")]))
     code = "from course_lib.lessons.pass_counter.model import main; main()"
-    return WorkerCommand(
-        [sys.executable, "-c", code], environment | {"COURSE_DEVICE": "cpu", "PYTHONPATH": path}, cwd=None
-    )
+    return WorkerCommand([sys.executable, "-c", code], environment | {"COURSE_DEVICE": "cpu", "PYTHONPATH": path}, cwd=None)
 
 
 def _read_count(fields: Mapping[str, Any]) -> Count:
@@ -427,9 +411,7 @@ def make_data(algorithm: str, M: int, N: int, dtype: str, own: str = "") -> dict
     Raises: CourseError if :func:`count` refuses an argument, M is below 1, or the dtype is unknown.
     """
     if M < 1 or dtype not in ITEMSIZE:
-        raise CourseError(
-            f"the pass counter takes M >= 1 and the dtypes {', '.join(ITEMSIZE)}; you asked for M={M}, dtype={dtype!r}."
-        )
+        raise CourseError(f"the pass counter takes M >= 1 and the dtypes {', '.join(ITEMSIZE)}; you asked for M={M}, dtype={dtype!r}.")
     count(algorithm, N)
     columns = sorted({*COLUMNS, N})
     names = {key: label for key, label in ALGORITHMS.items() if key in list_fitting(max(columns))}

@@ -34,6 +34,4 @@ def pass_counter(algorithm: str = "two_pass", M: int = 4096, N: int = 8192, dtyp
         )
 
     choices = [("none", ""), *((f"exercise {exercise_id}", exercise_id) for exercise_id in OWN)]
-    return AskingPicture(
-        make, {"own": ipywidgets.Dropdown(options=choices, description="count your own kernel:")}, "Count it"
-    )
+    return AskingPicture(make, {"own": ipywidgets.Dropdown(options=choices, description="count your own kernel:")}, "Count it")

@@ -93,14 +93,10 @@ def model(kind: str, x: ArrayLike, wdy: ArrayLike, eps: float = 0.0) -> Projecti
     spread = float((centred**2).mean()) + eps
     if spread <= 0.0:
         what = "is constant" if kind == "layer_norm" else "is zero"
-        raise CourseError(
-            f"this row {what} and eps is 0: 1 / sqrt(0) has no value. Give the row a spread, or eps a value."
-        )
+        raise CourseError(f"this row {what} and eps is 0: 1 / sqrt(0) has no value. Give the row a spread, or eps a value.")
     rstd = spread**-0.5
     xhat = centred * rstd
-    return ProjectionState(
-        kind, eps, x, wdy, rstd, xhat, float((xhat * wdy).mean()), float(wdy.mean()) if kind == "layer_norm" else None
-    )
+    return ProjectionState(kind, eps, x, wdy, rstd, xhat, float((xhat * wdy).mean()), float(wdy.mean()) if kind == "layer_norm" else None)
 
 
 def row(turn: float, mean: float, std: float) -> np.ndarray:

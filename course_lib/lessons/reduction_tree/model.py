@@ -116,19 +116,13 @@ def model(values: ArrayLike, threads: int, way: str = "shared", warp: int = 32, 
     """
     values = np.asarray(values)
     if values.ndim != 1 or not values.size:
-        raise CourseError(
-            f"the reduction tree adds up a row of at least one number; this one has shape {values.shape}."
-        )
+        raise CourseError(f"the reduction tree adds up a row of at least one number; this one has shape {values.shape}.")
     if threads < 1 or threads & (threads - 1) or warp < 1 or warp & (warp - 1):
         raise CourseError(f"threads and the threads of a warp are powers of two; you asked for {threads} and {warp}.")
     if way == "shuffle" and threads > warp * warp:
-        raise CourseError(
-            f"one warp of {warp} threads adds up the sums of at most {warp} warps; {threads} threads are {threads // warp}."
-        )
+        raise CourseError(f"one warp of {warp} threads adds up the sums of at most {warp} warps; {threads} threads are {threads // warp}.")
     if way not in WAYS or dtype not in DTYPES:
-        raise CourseError(
-            f"the ways are {', '.join(WAYS)} and the dtypes {', '.join(DTYPES)}; you asked for {way!r} and {dtype!r}."
-        )
+        raise CourseError(f"the ways are {', '.join(WAYS)} and the dtypes {', '.join(DTYPES)}; you asked for {way!r} and {dtype!r}.")
     values = values.astype(DTYPES[dtype])
     held = np.zeros(threads, dtype=DTYPES[dtype])
     first = values[:threads]

@@ -168,11 +168,7 @@ class _Tables:
             nodes, memory = state
             path = seen[self.identify(state)]
             if all(node is None for node in nodes):
-                left = [
-                    memory[i][0 :: tensors[name].shape[-1]]
-                    for i, name in enumerate(shared)
-                    if not is_integer(tensors[name].dtype)
-                ]
+                left = [memory[i][0 :: tensors[name].shape[-1]] for i, name in enumerate(shared) if not is_integer(tensors[name].dtype)]
                 outcome = [value for values in left for value in values]
                 outcomes.setdefault(_key(outcome), outcome)
                 continue
@@ -284,12 +280,7 @@ class _Tables:
 def _pass_private(node: Node | None, shared: Sequence[str]) -> tuple[Node | None, int]:
     """Skip nodes whose operation no other program sees and that have one successor. Return the first other node, and the number skipped."""
     passed = 0
-    while (
-        node is not None
-        and node.operation is not None
-        and not _is_shown(node.operation, shared)
-        and len(node.following) == 1
-    ):
+    while node is not None and node.operation is not None and not _is_shown(node.operation, shared) and len(node.following) == 1:
         ((_, node),) = node.following.values()
         passed += 1
     return node, passed

@@ -46,11 +46,7 @@ def make_data(launch: ScheduleLaunch, seeds: Sequence[int], rooms: Sequence[int]
             f"the schedule explorer has a row for each of {MOST_PROGRAMS} programs; this launch has {programs}. Use a smaller grid."
         )
     options = {"seeds": list(seeds), "rooms": list(rooms)}
-    known = (
-        second_process.interpret_apart(explore, kernel, job, SECONDS, **options)
-        if why
-        else explore(kernel, job, **options)
-    )
+    known = second_process.interpret_apart(explore, kernel, job, SECONDS, **options) if why else explore(kernel, job, **options)
     source = second_process.read_source_lines(kernel)
     with second_process.expect_sense():
         lines = {node[1] for nodes in known["nodes"] for node in nodes if node}
@@ -84,6 +80,4 @@ def list_shown(run: Interleaving) -> list[int]:
         if operation.kind not in ("load", "barrier"):
             written.add(operation.tensor)
     shared = {name for name in written if len(programs[name]) > 1}
-    return [
-        i for i, operation in enumerate(run.operations) if operation.kind == "barrier" or operation.tensor in shared
-    ]
+    return [i for i, operation in enumerate(run.operations) if operation.kind == "barrier" or operation.tensor in shared]

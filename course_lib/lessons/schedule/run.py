@@ -102,19 +102,11 @@ class Interleaving:
         for tensor in self.tensors:
             if tensor.name == wanted:
                 return tensor
-        raise CourseError(
-            f"`{self.kernel}` was given no tensor `{name}`; it has {', '.join(tensor.name for tensor in self.tensors)}."
-        )
+        raise CourseError(f"`{self.kernel}` was given no tensor `{name}`; it has {', '.join(tensor.name for tensor in self.tensors)}.")
 
 
 def interleaved(
-    kernel: Any,
-    grid: Any,
-    *arguments: Any,
-    seeds: Iterable[int] = range(10),
-    resident: int = 8,
-    apart: bool = False,
-    **named: Any,
+    kernel: Any, grid: Any, *arguments: Any, seeds: Iterable[int] = range(10), resident: int = 8, apart: bool = False, **named: Any
 ) -> list[Interleaving]:
     """Run ``kernel[grid](*arguments, **named)`` once per seed; the seed decides how its programs interleave.
 
@@ -132,11 +124,7 @@ def interleaved(
     why = second_process.find_reason(kernel, apart)
     job = second_process.make_job(kernel, grid, arguments, named)
     of_all = {"seeds": [int(seed) for seed in seeds], "resident": resident}
-    answers = (
-        second_process.interpret_apart(run_all, kernel, job, SECONDS, **of_all)
-        if why
-        else run_all(kernel, job, **of_all)
-    )
+    answers = second_process.interpret_apart(run_all, kernel, job, SECONDS, **of_all) if why else run_all(kernel, job, **of_all)
     source = second_process.read_source_lines(kernel)
     before = tuple(job.buffers)
     return [
@@ -205,9 +193,7 @@ def run(
         "barriers": [finding.message for finding in outcome.no_barrier],
         "operations": operations,
         "races": [
-            asdict(
-                Clash(numbers[id(race.first)], numbers[id(race.second)], race.where.replace("_ptr[", "["), race.message)
-            )
+            asdict(Clash(numbers[id(race.first)], numbers[id(race.second)], race.where.replace("_ptr[", "["), race.message))
             for race in outcome.races
         ],
         "deadlock": outcome.deadlock.message if outcome.deadlock else "",
@@ -228,13 +214,7 @@ class _Replay:
         self.job, self.memory, self.places = job, memory, places
 
     def apply(self, step: Any, access: Any) -> dict[str, Any]:
-        plain: dict[str, Any] = {
-            "program": step.program,
-            "kind": step.kind,
-            "line": step.line,
-            "changed": step.changed,
-            "sem": access.sem,
-        }
+        plain: dict[str, Any] = {"program": step.program, "kind": step.kind, "line": step.line, "changed": step.changed, "sem": access.sem}
         nothing = {"tensor": "", "elements": (), "found": (), "left": ()}
         if not step.lanes:
             return plain | nothing

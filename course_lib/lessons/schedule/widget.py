@@ -57,14 +57,7 @@ def schedule_explorer(
     known = {name: make(launch) for name, launch in launches.items() if name not in read}
 
     def show(chosen: str) -> MovingPicture:
-        data = {
-            "launches": known,
-            "chosen": chosen,
-            "seeds": seeds,
-            "rooms": rooms,
-            "at_fault": at_fault,
-            "view": view,
-        }
+        data = {"launches": known, "chosen": chosen, "seeds": seeds, "rooms": rooms, "at_fault": at_fault, "view": view}
         return MovingPicture("schedule", data, _ALT)
 
     if not read:

@@ -100,11 +100,7 @@ STEPS = (
         "00-smallest",
         kind="kernel",
         entry_point="smallest_kernel",
-        tries=(
-            _try_smallest(7, 3, 9, 4, 8),
-            _try_smallest(2.0**102, 2.0**100, 2.0**101),
-            _try_smallest(-1, 4, -6, 2, 2, 8, 3, 1),
-        ),
+        tries=(_try_smallest(7, 3, 9, 4, 8), _try_smallest(2.0**102, 2.0**100, 2.0**101), _try_smallest(-1, 4, -6, 2, 2, 8, 3, 1)),
         question="Three lanes have no number. Which value could they hold so that the smallest of all lanes is still a number of the row?",
         debrief='`float("inf")` is the value that never wins a minimum, as 0 is the value that changes no sum. Such a value is called the neutral element of an operation.',
         slips=(

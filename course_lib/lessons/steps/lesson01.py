@@ -119,10 +119,7 @@ STEPS = (
         "01-columns",
         kind="kernel",
         entry_point="scale_shift_kernel",
-        tries=(
-            _try_columns("five columns in a block of 8", 5, 8),
-            _try_columns("sixteen columns in a block of 16", 16, 16),
-        ),
+        tries=(_try_columns("five columns in a block of 8", 5, 8), _try_columns("sixteen columns in a block of 16", 16, 16)),
         question="Column j of y is xhat[j] * w[j] + b[j]. Which lanes may read w and b, and which may write y?",
         debrief="`w` and `b` are read by every program, once for each row. Other lessons ask where such numbers wait in the meantime.",
         slips=(
@@ -141,10 +138,7 @@ STEPS = (
         "01-rows",
         kind="kernel",
         entry_point="centre_kernel",
-        tries=(
-            _try_rows("three rows of 5, without gaps", 5, 5),
-            _try_rows("rows of x 8 elements apart, rows of y 6", 8, 6),
-        ),
+        tries=(_try_rows("three rows of 5, without gaps", 5, 5), _try_rows("rows of x 8 elements apart, rows of y 6", 8, 6)),
         question="Row 2 of x begins 2 * stride_x elements after x_ptr. Where does row 2 of y begin?",
         debrief="The kernel of Triton's tutorial uses one stride for x and y. It is right until somebody sends a slice.",
         slips=(

@@ -49,12 +49,7 @@ def _try_peak(what: str, x: list[list[float]], stride: int) -> Try:
     rows = np.array(x)
     return Try(
         what,
-        arguments={
-            "x_ptr": In(rows, stride=stride),
-            "peak_ptr": Out((len(rows),)),
-            "stride_x": stride,
-            "N": rows.shape[1],
-        },
+        arguments={"x_ptr": In(rows, stride=stride), "peak_ptr": Out((len(rows),)), "stride_x": stride, "N": rows.shape[1]},
         grid=(len(rows),),
         constexprs={"BLOCK": 8},
         expected={"peak_ptr": np.abs(rows).max(axis=1)},

@@ -106,10 +106,7 @@ STEPS = (
         "03-widen",
         kind="numpy",
         entry_point="mean_square",
-        tries=(
-            _mean_square("fp16 numbers near 300, and a row of small ones", _LOUD, "fp16"),
-            _mean_square("fp32 rows", _SMALL, "fp32"),
-        ),
+        tries=(_mean_square("fp16 numbers near 300, and a row of small ones", _LOUD, "fp16"), _mean_square("fp32 rows", _SMALL, "fp32")),
         question="In which dtype is `x * x` computed, and what is 300 * 300 there?",
         debrief="A kernel does the same with `.to(tl.float32)` at its load, as in lesson 02.",
         slips=(

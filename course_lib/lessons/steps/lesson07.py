@@ -34,12 +34,7 @@ def _normalise_row(what: str, row: np.ndarray, dtype: str, within: float) -> Try
     """Try one row in one block; ``within`` allows the error of rounding y to ``dtype``."""
     arguments = {"x_ptr": In(row, dtype=dtype), "y_ptr": Out(row.shape, dtype=dtype), "N": row.size, "eps": _EPS}
     return Try(
-        what,
-        arguments,
-        {"y_ptr": layer_norm(row[None], eps=_EPS).y[0]},
-        constexprs={"BLOCK": 8},
-        within=within,
-        asked=dtype == "fp16",
+        what, arguments, {"y_ptr": layer_norm(row[None], eps=_EPS).y[0]}, constexprs={"BLOCK": 8}, within=within, asked=dtype == "fp16"
     )
 
 
@@ -47,12 +42,7 @@ def _find_rows(what: str, stride: int, programs: int) -> Try:
     """Compute the offset of each row. fp32 holds the offsets exactly, because the strides are powers of two."""
     arguments = {"offset_ptr": Out((programs,)), "stride": stride}
     return Try(
-        what,
-        arguments,
-        {"offset_ptr": np.arange(programs) * float(stride)},
-        grid=(programs,),
-        within=0,
-        asked=stride * programs > 2**31,
+        what, arguments, {"offset_ptr": np.arange(programs) * float(stride)}, grid=(programs,), within=0, asked=stride * programs > 2**31
     )
 
 
@@ -127,10 +117,7 @@ STEPS = (
         "07-far",
         kind="kernel",
         entry_point="offset_kernel",
-        tries=(
-            _find_rows("four rows, 2^30 elements apart", 2**30, 4),
-            _find_rows("three rows, 8 elements apart", 8, 3),
-        ),
+        tries=(_find_rows("four rows, 2^30 elements apart", 2**30, 4), _find_rows("three rows, 8 elements apart", 8, 3)),
         question="The product is computed first, and widened then. How many bits does it have at that moment?",
         debrief="One cast, before the product. In your exercise it stands in the first line: `row = tl.program_id(0).to(tl.int64)`.",
         slips=(

@@ -6,9 +6,7 @@ import numpy as np
 
 from course_lib.lessons.steps.step import In, Out, Slip, Step, Try
 
-_NUMBERS = np.array(
-    [[2.0, -1, 3, 0.5, -0.5, 1.5], [-2, 1, 4, -3, 2.5, 1], [-1.5, 0, -0.5, 2, 6, 7], [8, 9, 1, 1, 2, 3]]
-)
+_NUMBERS = np.array([[2.0, -1, 3, 0.5, -0.5, 1.5], [-2, 1, 4, -3, 2.5, 1], [-1.5, 0, -0.5, 2, 6, 7], [8, 9, 1, 1, 2, 3]])
 _STEEP = np.array([[1.0, -1, 2, -2], [11, 9, 12, 8], [21, 19, 22, 18], [31, 29, 32, 28]])
 
 
@@ -16,18 +14,14 @@ def _add_rows(what: str, x: np.ndarray, rows: int, block: int, stride: int = 0) 
     """Try the sum of each row; M is a multiple of ROWS."""
     M, N = x.shape
     arguments = {"x_ptr": In(x, stride=stride), "sum_ptr": Out((M,)), "stride": stride or N, "N": N}
-    return Try(
-        what, arguments, {"sum_ptr": x.sum(axis=1)}, grid=(M // rows,), constexprs={"ROWS": rows, "BLOCK": block}
-    )
+    return Try(what, arguments, {"sum_ptr": x.sum(axis=1)}, grid=(M // rows,), constexprs={"ROWS": rows, "BLOCK": block})
 
 
 def _centre_rows(what: str, x: np.ndarray) -> Try:
     """Try one tile that holds all of x."""
     arguments = {"x_ptr": In(x), "y_ptr": Out(x.shape)}
     want = x - x.mean(axis=1, keepdims=True)
-    return Try(
-        what, arguments, {"y_ptr": want}, constexprs={"ROWS": x.shape[0], "BLOCK": x.shape[1]}, asked=x.shape[0] > 1
-    )
+    return Try(what, arguments, {"y_ptr": want}, constexprs={"ROWS": x.shape[0], "BLOCK": x.shape[1]}, asked=x.shape[0] > 1)
 
 
 def _average_rows(what: str, x: np.ndarray, rows: int, block: int) -> Try:
@@ -35,9 +29,7 @@ def _average_rows(what: str, x: np.ndarray, rows: int, block: int) -> Try:
     M, N = x.shape
     arguments = {"x_ptr": In(x), "mean_ptr": Out((M,)), "M": M, "N": N}
     constexprs = {"ROWS": rows, "BLOCK": block}
-    return Try(
-        what, arguments, {"mean_ptr": x.mean(axis=1)}, grid=(-(-M // rows),), constexprs=constexprs, asked=M % rows > 0
-    )
+    return Try(what, arguments, {"mean_ptr": x.mean(axis=1)}, grid=(-(-M // rows),), constexprs=constexprs, asked=M % rows > 0)
 
 
 STEPS = (

@@ -165,10 +165,6 @@ STEPS = (
         accepts=_accept_weights,
         question="Raise w[1] by 1. By how much does y[0, 1] move, and by how much y[1, 1]? What does the loss make of each?",
         debrief="One term for each row that uses the same w. So these sums run down the columns, while every mean so far ran along a row.",
-        slips=(
-            Slip("[3, -1, -1, -3]", "[3, 3, 1, 3]"),
-            Slip("[3, -1, -1, -3]", "[-4, 2]"),
-            Slip("[3, -1, -1, -3]", "[3, 1, -1, -3]"),
-        ),
+        slips=(Slip("[3, -1, -1, -3]", "[3, 3, 1, 3]"), Slip("[3, -1, -1, -3]", "[-4, 2]"), Slip("[3, -1, -1, -3]", "[3, 1, -1, -3]")),
     ),
 )

@@ -33,9 +33,7 @@ def _accept_missing(value: Any) -> str:
     if abs(c2 - 0.4) < 1e-3:
         return "c2 is right. c1 is not: from the first column to the last xhat rises by 2.8. By how much does the error rise?"
     if abs(c1 - 0.6) < 1e-3:
-        return (
-            "c1 is right. c2 is not: what is the error where xhat is 0, halfway between the two columns in the middle?"
-        )
+        return "c1 is right. c2 is not: what is the error where xhat is 0, halfway between the two columns in the middle?"
     return "Neither is right. The error is (c2 + c1 * xhat) * rstd: read its height at xhat = 0, and its slope."
 
 
@@ -127,9 +125,7 @@ STEPS = (
             _make_row_try("eight numbers in a block of eight", _EIGHT, 8, "c1"),
             _make_row_try("five numbers in a block of eight, mean 10", _FIVE, 8, "c1"),
             # Without this try, a kernel that never subtracts c2 would pass: if xhat adds up to 0, c2 does not change the sum.
-            _make_row_try(
-                "five numbers, and a mean that is off by 1: xhat does not add up to 0", _FIVE, 8, "c1", mean_off=1.0
-            ),
+            _make_row_try("five numbers, and a mean that is off by 1: xhat does not add up to 0", _FIVE, 8, "c1", mean_off=1.0),
         ),
         question="What does wdy - c2 hold in a lane that loaded 0? And what is it multiplied by?",
         debrief="The step on paper used that xhat adds up to 0. Over N columns it does; over the lanes of a block it does not.",

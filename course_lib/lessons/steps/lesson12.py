@@ -29,9 +29,7 @@ def _find_fault(order: Any) -> str:
     except (TypeError, ValueError):
         raise WrongForm("`order` has to be a list of programs' numbers, such as [0, 0, 1, 1, 2, 2, 3, 3].") from None
     if sorted(programs) != [0, 0, 1, 1, 2, 2, 3, 3]:
-        raise WrongForm(
-            f"each of the programs 0 to 3 has to appear twice, once for its load and once for its store; yours is {programs}."
-        )
+        raise WrongForm(f"each of the programs 0 to 3 has to appear twice, once for its load and once for its store; yours is {programs}.")
     total = find_total(programs)
     return "" if total == 1010 else f"this order leaves {total}, and 1010 is wanted."
 

@@ -20,9 +20,7 @@ STEPS = (
         entry_point="reported_gbps",
         tries=(
             _report_try("a call of 200 µs, and 20 MB that memory needs 20 µs for", 20_000_000, 200.0, 1000.0, 100.0),
-            _report_try(
-                "a call of 200 µs, and 400 MB that memory needs 400 µs for", 400_000_000, 200.0, 1000.0, 1000.0
-            ),
+            _report_try("a call of 200 µs, and 400 MB that memory needs 400 µs for", 400_000_000, 200.0, 1000.0, 1000.0),
             _report_try("a call of 50 µs, and 60 MB at 3000 GB/s", 60_000_000, 50.0, 3000.0, 1200.0),
         ),
         question="The device can only begin when the call is made, and the next call is made while it works. How long does one call take if both go on at the same time?",
@@ -66,12 +64,7 @@ STEPS = (
         entry_point="report_us",
         tries=(
             _time_try("the first call compiles", [310000, 50, 49, 51, 50, 48], 1, 50),
-            _time_try(
-                "the first two calls are slow, and one in the middle was interrupted",
-                [9000, 70, 48, 50, 900, 49, 51, 52],
-                2,
-                50.5,
-            ),
+            _time_try("the first two calls are slow, and one in the middle was interrupted", [9000, 70, 48, 50, 900, 49, 51, 52], 2, 50.5),
             _time_try("no call to leave out", [12, 10, 11], 0, 11),
         ),
         question="Which calls do not belong to the answer at all? Of the others, what does one call of 900 µs do to a mean, and what to a median?",

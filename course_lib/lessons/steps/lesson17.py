@@ -35,9 +35,7 @@ def _accept_shape(shape: Any) -> str:
     except (TypeError, ValueError):
         raise WrongForm("`shape` has to be two numbers, M and N.") from None
     if M < 1 or N < 1 or M * N > _MOST_ELEMENTS:
-        raise WrongForm(
-            f"M and N have to be 1 or more, and M * N at most {_MOST_ELEMENTS:,}, so that the course can try it."
-        )
+        raise WrongForm(f"M and N have to be 1 or more, and M * N at most {_MOST_ELEMENTS:,}, so that the course can try it.")
     add = specimens.make_plain("partials of a large batch, floor", backward=True)
     db = add(torch.ones(M, N), torch.randn(M, N), torch.ones(N), 1e-5)[2]
     return f"for this shape db is {M} everywhere, as it should be: no row is lost." if bool((db == M).all()) else ""
@@ -49,9 +47,7 @@ def _accept_last_row(rows: Any) -> str:
     rows = math.floor(rows)
     last = (rows - 1) * 256
     if last < 2**31:
-        return (
-            f"the last of {rows:,} rows begins at element {last:,}, and 32 bits with a sign reach up to {2**31 - 1:,}."
-        )
+        return f"the last of {rows:,} rows begins at element {last:,}, and 32 bits with a sign reach up to {2**31 - 1:,}."
     return f"with {rows - 1:,} rows the last one begins too late already." if last > 2**31 else ""
 
 
@@ -133,11 +129,6 @@ STEPS = (
         accepts=_accept_last_row,
         question="The row with number r begins at element r * 256, and the last of M rows has number M - 1. From which number on is r * 256 too large?",
         debrief="2^23 + 1 rows: in bf16, input and output together take 8.6 GB. Hardly any project tests with so much, so such a line is mostly found by reading it.",
-        slips=(
-            Slip("2**23 + 1", "2**23"),
-            Slip("2**23 + 1", "2**31"),
-            Slip("2**23 + 1", "2**22"),
-            Slip("2**23 + 1", "2**24 + 1"),
-        ),
+        slips=(Slip("2**23 + 1", "2**23"), Slip("2**23 + 1", "2**31"), Slip("2**23 + 1", "2**22"), Slip("2**23 + 1", "2**24 + 1")),
     ),
 )

@@ -135,10 +135,7 @@ class Slip:
         faults = [
             (not all(isinstance(text, str) for text in texts), "right, wrong, cause and question are texts"),
             (bool(self.question) and not self.cause, "a question needs a cause"),
-            (
-                bool(self.cause) and self.cause not in CAUSES and not self.question,
-                "a headline of its own needs a question",
-            ),
+            (bool(self.cause) and self.cause not in CAUSES and not self.question, "a headline of its own needs a question"),
         ]
         _raise_first(f"slip {self.wrong!r}", faults)
 
@@ -218,10 +215,7 @@ def _check_function_try(attempt: Try) -> list[tuple[bool, str]]:
             "an argument of a function is an In, a whole number or a float",
         ),
         (isinstance(attempt.expected, Mapping), "expected is what the function returns, or a tuple of that"),
-        (
-            attempt.grid != (1,) or bool(attempt.constexprs) or bool(attempt.orders),
-            "grid, constexprs and orders are for kernels",
-        ),
+        (attempt.grid != (1,) or bool(attempt.constexprs) or bool(attempt.orders), "grid, constexprs and orders are for kernels"),
     ]
 
 

@@ -140,9 +140,7 @@ _APPLIED: dict[str, Callable[[np.ndarray, np.ndarray], np.ndarray]] = {
 }  # fmt: skip
 
 
-def _update(
-    addresses: np.ndarray, live: np.ndarray, dtype: np.dtype, change: Callable[[int, np.ndarray], np.ndarray]
-) -> np.ndarray:
+def _update(addresses: np.ndarray, live: np.ndarray, dtype: np.dtype, change: Callable[[int, np.ndarray], np.ndarray]) -> np.ndarray:
     """Replace the value at each live lane by ``change(lane, old)``, lane after lane. Returns: the values before."""
     before = np.zeros(addresses.size, dtype)
     for lane in np.flatnonzero(live):

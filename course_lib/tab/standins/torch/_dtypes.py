@@ -116,9 +116,7 @@ class finfo:
 
     def __init__(self, kind: dtype = float32) -> None:
         if kind.kind != "f":
-            raise TypeError(
-                "torch.finfo() requires a floating point input type. Use torch.iinfo to handle 'torch.finfo'"
-            )
+            raise TypeError("torch.finfo() requires a floating point input type. Use torch.iinfo to handle 'torch.finfo'")
         self.dtype, self.bits = kind._name, 8 * kind.itemsize
         limits = np.finfo(np.float32 if kind is bfloat16 else kind.stored)
         self.eps = 2.0**-7 if kind is bfloat16 else float(limits.eps)

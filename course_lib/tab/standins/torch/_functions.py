@@ -102,9 +102,7 @@ def randn(*size: Any, **options: Any) -> Tensor:
     return _draw(Generator.normal, size, **options)
 
 
-def _draw(
-    draw: Any, size: tuple, *, generator: Generator | None = None, dtype: dtype | None = None, device: Any = None
-) -> Tensor:
+def _draw(draw: Any, size: tuple, *, generator: Generator | None = None, dtype: dtype | None = None, device: Any = None) -> Tensor:
     check_device(device)
     shape, kind = tuple(unpack_sizes(size)), dtype or float32
     if kind not in (float32, float64):
@@ -170,19 +168,13 @@ class no_grad(contextlib.ContextDecorator):
 
 
 def layer_norm(
-    input: Tensor,
-    normalized_shape: Sequence[int],
-    weight: Tensor | None = None,
-    bias: Tensor | None = None,
-    eps: float = 1e-5,
+    input: Tensor, normalized_shape: Sequence[int], weight: Tensor | None = None, bias: Tensor | None = None, eps: float = 1e-5
 ) -> Tensor:
     rows = _take_rows(input, normalized_shape)
     return _scale(input, rows - rows.mean(1, keepdims=True), weight, bias, eps)
 
 
-def rms_norm(
-    input: Tensor, normalized_shape: Sequence[int], weight: Tensor | None = None, eps: float | None = None
-) -> Tensor:
+def rms_norm(input: Tensor, normalized_shape: Sequence[int], weight: Tensor | None = None, eps: float | None = None) -> Tensor:
     if eps is None:
         eps = finfo(float64 if input.dtype is float64 else float32).eps
     return _scale(input, _take_rows(input, normalized_shape), weight, None, eps)

@@ -74,9 +74,7 @@ def check_broadcast(first: Sequence[int], second: Sequence[int]) -> None:
     rank = max(len(first), len(second))
     for k, (a, b) in enumerate(zip(reversed(first), reversed(second), strict=False), start=1):
         if a != b and 1 not in (a, b):
-            raise RuntimeError(
-                f"The size of tensor a ({a}) must match the size of tensor b ({b}) at non-singleton dimension {rank - k}"
-            )
+            raise RuntimeError(f"The size of tensor a ({a}) must match the size of tensor b ({b}) at non-singleton dimension {rank - k}")
 
 
 def arrange(shape: tuple[int, ...], operands: Sequence[Layout]) -> tuple[int, ...]:

@@ -261,16 +261,12 @@ class Tensor:
 
     def split(self, split_size: int, dim: int = 0) -> tuple[Tensor, ...]:
         before = (slice(None),) * self._axis(dim)
-        return tuple(
-            self[(*before, slice(at, at + split_size))] for at in range(0, max(self.shape[dim], 1), split_size)
-        )
+        return tuple(self[(*before, slice(at, at + split_size))] for at in range(0, max(self.shape[dim], 1), split_size))
 
     def _axis(self, dim: int) -> int:
         rank = max(self.ndim, 1)
         if not -rank <= dim < rank:
-            raise IndexError(
-                f"Dimension out of range (expected to be in range of [{-rank}, {rank - 1}], but got {dim})"
-            )
+            raise IndexError(f"Dimension out of range (expected to be in range of [{-rank}, {rank - 1}], but got {dim})")
         return dim % rank
 
     # ---- elements
@@ -531,13 +527,9 @@ def _in_place(operation: Callable) -> Callable:
     def method(self: Tensor, other: Any) -> Tensor:
         result = operation(self, other)
         if result.shape != self.shape:
-            raise RuntimeError(
-                f"output with shape {list(self.shape)} doesn't match the broadcast shape {list(result.shape)}"
-            )
+            raise RuntimeError(f"output with shape {list(self.shape)} doesn't match the broadcast shape {list(result.shape)}")
         if "bif".index(result.dtype.kind) > "bif".index(self.dtype.kind):
-            raise RuntimeError(
-                f"result type {result.dtype.word} can't be cast to the desired output type {self.dtype.word}"
-            )
+            raise RuntimeError(f"result type {result.dtype.word} can't be cast to the desired output type {self.dtype.word}")
         return self.copy_(result)
 
     return method
@@ -600,9 +592,7 @@ def share(array: np.ndarray) -> Tensor:
         )
     reach = 1 + sum((n - 1) * step // kind.itemsize for n, step in zip(array.shape, array.strides, strict=True))
     flat = np.lib.stride_tricks.as_strided(array, (reach if array.size else 0,), (kind.itemsize,))
-    return _make(
-        UntypedStorage(flat.view(np.uint8)), kind, array.shape, [step // kind.itemsize for step in array.strides]
-    )
+    return _make(UntypedStorage(flat.view(np.uint8)), kind, array.shape, [step // kind.itemsize for step in array.strides])
 
 
 def check_device(wanted: Any) -> None:
@@ -613,9 +603,7 @@ def check_device(wanted: Any) -> None:
 
 def _gathers(part: Any) -> bool:
     """Return True if an index picks elements one by one, so that the result is a copy."""
-    return isinstance(part, (list, np.ndarray, bool)) or (
-        isinstance(part, Tensor) and (part.ndim > 0 or part.dtype is bool_)
-    )
+    return isinstance(part, (list, np.ndarray, bool)) or (isinstance(part, Tensor) and (part.ndim > 0 or part.dtype is bool_))
 
 
 def _as_numpy_index(part: Any) -> Any:
