@@ -56,9 +56,7 @@ def make_notebook() -> nbformat.NotebookNode:
     notebook.cells[-1].source = re.sub(r"\[(lesson \d\d)\]\([^)]*\)", r"\1", notebook.cells[-1].source)
     # such a page has no folder in which the picture could lie
     notebook.cells[0].source = re.sub(r"!\[[^\]]*\]\([^)]*\)\n\n", "", notebook.cells[0].source)
-    notebook.cells = [
-        new_code_cell(SET_UP, id="set-up"), new_markdown_cell(_ABOUT, id="about-the-machine"), *notebook.cells,
-    ]  # fmt: skip
+    notebook.cells = [new_code_cell(SET_UP, id="set-up"), new_markdown_cell(_ABOUT, id="about-the-machine"), *notebook.cells]
     return notebook
 
 

@@ -40,7 +40,7 @@ def read_built(source: Path, *, committed_first: bool = False) -> str:
     """
     want = _get_content(read_source(source))
     stored = _read_stored(find_notebook(source))
-    found = next((text for text in (stored[::-1] if committed_first else stored) if _get_content(json.loads(text)) == want), None)  # fmt: skip
+    found = next((text for text in (stored[::-1] if committed_first else stored) if _get_content(json.loads(text)) == want), None)
     if found is None:
         raise CourseError(f"{paths.shown(find_notebook(source))} is not what {paths.shown(source)} builds. Run `make notebooks`.")
     return found
@@ -93,7 +93,7 @@ def make_environment(folder: Path, **more: str) -> dict[str, str]:
         "COURSE_STATE": str(folder / "state"),
         "PYTHONPATH": os.pathsep.join(filter(None, [str(paths.ROOT), os.environ.get("PYTHONPATH")])),
         **more,
-    }  # fmt: skip
+    }
 
 
 def make_command(notebooks: Path, cell_seconds: float = CELL_SECONDS, workers: int = 0) -> list[str]:
@@ -120,7 +120,7 @@ def require_device(device: str) -> None:
         )
 
 
-def run(lessons: list[str], *, solved: bool, device: str, workers: int, cell_seconds: float, pytest_args: list[str]) -> int:  # fmt: skip
+def run(lessons: list[str], *, solved: bool, device: str, workers: int, cell_seconds: float, pytest_args: list[str]) -> int:
     """Run the lessons called ("03", or all if none is named) and show what pytest says; returns its exit code.
 
     Raises: CourseError if there is no such lesson, or a notebook is not what its script builds; EnvironmentFault without a GPU.
@@ -140,12 +140,14 @@ def run(lessons: list[str], *, solved: bool, device: str, workers: int, cell_sec
 
 
 def main(argv: list[str]) -> int:
-    parser = argparse.ArgumentParser(prog="python -m course_lib.authoring.nbval", description="Run the lessons under nbval. What stands after -- goes to pytest.")  # fmt: skip
+    parser = argparse.ArgumentParser(
+        prog="python -m course_lib.authoring.nbval", description="Run the lessons under nbval. What stands after -- goes to pytest."
+    )
     parser.add_argument("lessons", nargs="*", metavar="LESSON", help="such as 03; without one, all")
     parser.add_argument("--solved", action="store_true", help="with the course's solutions in the exercises")
     parser.add_argument("--gpu", action="store_true", help="on a GPU, and never in Triton's interpreter; without it on the CPU")
     parser.add_argument("--workers", type=int, default=2, help="how many notebooks run at a time (%(default)s)")
-    parser.add_argument("--cell-seconds", type=float, default=CELL_SECONDS, help="a cell that takes longer has failed (%(default)g)")  # fmt: skip
+    parser.add_argument("--cell-seconds", type=float, default=CELL_SECONDS, help="a cell that takes longer has failed (%(default)g)")
     end = argv.index("--") if "--" in argv else len(argv)
     arguments = parser.parse_args(argv[:end])
     try:

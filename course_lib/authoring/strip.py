@@ -82,7 +82,7 @@ def main() -> int:
             durations = [milliseconds for _, milliseconds in frames]
             first.save(
                 FOLDER / f"course-{theme}.webp", save_all=True, append_images=rest, duration=durations, loop=0, quality=_QUALITY, method=6
-            )  # fmt: skip
+            )
             frames[still][0].save(FOLDER / f"course-{theme}.png", optimize=True)
             print(f"{paths.shown(FOLDER)}/course-{theme}.webp: {sum(durations) / 1000:.1f} s, {len(frames)} frames")
         browser.close()

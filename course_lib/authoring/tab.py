@@ -256,8 +256,10 @@ def build_site(pyodide: Path, out: Path, answers: dict[str, object], extra: Iter
         python = _make_environment(work / "environment", version)
         subprocess.run(
             [python, "-m", "jupyter", "lite", "build", "--lite-dir", work, "--contents", "files", "--output-dir", out.resolve()],
-            cwd=work, check=True, stdout=subprocess.DEVNULL,
-        )  # fmt: skip
+            cwd=work,
+            check=True,
+            stdout=subprocess.DEVNULL,
+        )
     build_pyodide(pyodide, out / "pyodide", answers, extra)
     _list_first_files(out)
 

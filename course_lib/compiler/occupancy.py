@@ -93,9 +93,7 @@ def residency(arch: str, registers: int, shared: int, num_warps: int) -> Residen
     by_shared = limits.shared_bytes // taken if taken else limits.programs
     if shared > limits.shared_bytes_a_program:
         by_shared = 0
-    programs = {
-        "warps": limits.warps // num_warps, "programs": limits.programs, "registers": by_registers, "shared memory": by_shared,
-    }  # fmt: skip
+    programs = {"warps": limits.warps // num_warps, "programs": limits.programs, "registers": by_registers, "shared memory": by_shared}
     return Residency(num_warps, limits.warps, programs)
 
 

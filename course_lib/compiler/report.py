@@ -178,8 +178,9 @@ def _describe(sources: Sources, one: Specialisation, arch: str) -> dict[str, Any
         "positional": [describe_argument(value) for value in positional],
         "named": {name: describe_argument(value) for name, value in named.items()}
         | {name: describe_constant(value) for name, value in one.constexprs.items()},
-        "num_warps": one.num_warps, "arch": int(arch.removeprefix("sm_")),
-    }  # fmt: skip
+        "num_warps": one.num_warps,
+        "arch": int(arch.removeprefix("sm_")),
+    }
 
 
 def _ask(sources: Sources, described: list[dict[str, Any]], limit: float) -> list[dict[str, Any]]:

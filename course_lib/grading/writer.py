@@ -151,10 +151,12 @@ class VerdictWriter:
         smallest = f"{first.case}: {given}{first.words}" if first.case else first.words
         evidence = f"{wording.count_wrong(seen, failed)}; the smallest: {smallest.rstrip('.')}."
         return self._fail(
-            cause, first,
+            cause,
+            first,
             wording.find_place(shown, cause, self.file, self.text, self.exercise.entry_points),
-            wording.count_wrong(seen, failed, "is " if len(failed) == 1 else "are ") + ".", evidence,
-        )  # fmt: skip
+            wording.count_wrong(seen, failed, "is " if len(failed) == 1 else "are ") + ".",
+            evidence,
+        )
 
     def _write_wrong_tests(self, failed: list[Judged], seen: list[Judged]) -> Verdict:
         """What is wrong with the first of the tests that fail, of those that are written if there are any: they call their kernel."""
@@ -192,10 +194,7 @@ class VerdictWriter:
         )
 
     def _write_raised(self, raised: Raised, of_case: Judged | None) -> Verdict:
-        if self.exercise.kind == "kernel":
-            cause = "kernel_raised"
-        else:
-            cause = diagnosis.find_refusal(raised) or "function_raised"
+        cause = "kernel_raised" if self.exercise.kind == "kernel" else diagnosis.find_refusal(raised) or "function_raised"
         headline, question = CAUSES[cause].word_for(self.exercise.kind, self.exercise.entry_points)
         text = shorten(" ".join(raised.text.split()), _LONGEST)
         first = Finding(of_case.plan.case.describe() if of_case else "", f"{raised.type}: {text.rstrip('.')}.")

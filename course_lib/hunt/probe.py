@@ -13,7 +13,7 @@ from course_lib.catalog import texts
 from course_lib.grading.public import Case, list_cases
 
 # the word that a learner types, and its name in a Case of the grader
-VALUES = {"normal": "normal", "constant": "constant", "nan": "nan row", "inf": "inf row", "zeros": "zeros", "special": "special"}  # fmt: skip
+VALUES = {"normal": "normal", "constant": "constant", "nan": "nan row", "inf": "inf row", "zeros": "zeros", "special": "special"}
 WEIGHTS = {"plain": True, "drawn": False}
 _LAYOUTS = ("packed", "sliced", "transposed", "expanded")
 _MOST = {"M": 300, "N": 8192, "BLOCK": 8192, "ROWS": 16}

@@ -32,7 +32,7 @@ def install() -> None:
         shared_types,
         timing,
         undefined,
-    )  # fmt: skip
+    )
 
     _losses = []
     for what, patch in (

@@ -91,9 +91,11 @@ def rewrite(function: FunctionType, pausing: bool = False) -> Callable:
     if pausing:
         definition.body = [_Pauser().visit(statement) for statement in definition.body]
     factory = ast.FunctionDef(
-        name="factory", args=ast.arguments([], [ast.arg(name) for name in outer], None, [], [], None, []),
-        body=[definition, ast.Return(ast.Name(definition.name, ast.Load()))], decorator_list=[],
-    )  # fmt: skip
+        name="factory",
+        args=ast.arguments([], [ast.arg(name) for name in outer], None, [], [], None, []),
+        body=[definition, ast.Return(ast.Name(definition.name, ast.Load()))],
+        decorator_list=[],
+    )
     setattr(factory, "type_params", [])  # noqa: B010 - Python 3.12 and newer need it; 3.11 does not have it
     module = ast.Module([ast.copy_location(factory, definition)], [])
     ast.fix_missing_locations(module)

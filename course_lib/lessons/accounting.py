@@ -202,22 +202,18 @@ def list_launches(
     forward, blocks = "x y w b mean rstd", -(-N // BLOCK_N)
     made = {
         "blocked_forward": lambda: [launch(blocked_kernel, (M,), forward, (N, _EPS), {"BLOCK": BLOCK})],
-        "resident_forward": lambda: [
-            launch(resident_kernel, (-(-M // ROWS),), forward, (M, N, _EPS), {"ROWS": ROWS, **whole})
-        ],
+        "resident_forward": lambda: [launch(resident_kernel, (-(-M // ROWS),), forward, (M, N, _EPS), {"ROWS": ROWS, **whole})],
         "add_then_rms_norm": lambda: [
             launch(add_kernel, (M,), "x residual total", (N,), whole),
             launch(rms_norm_kernel, (M,), "total y w rstd", (N, _EPS), whole),
         ],
-        "add_rms_norm": lambda: [
-            launch(add_rms_norm_kernel, (M,), "x residual total y w rstd", (N, _EPS), whole),
-        ],
+        "add_rms_norm": lambda: [launch(add_rms_norm_kernel, (M,), "x residual total y w rstd", (N, _EPS), whole)],
         "two_stage_backward": lambda: [
             launch(dx_kernel, (M,), "dy x w mean rstd dx", (N,), whole),
             launch(partials_kernel, (blocks, chunks), "dy x mean rstd dw_partial db_partial", (M, N, rows_a_chunk), {"BLOCK_N": BLOCK_N}),
             launch(finish_kernel, (blocks,), "dw_partial db_partial dw db", (chunks, N), {"BLOCK_N": BLOCK_N}),
         ],
-    }  # fmt: skip
+    }
     return made[name]()
 
 

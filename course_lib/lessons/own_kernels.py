@@ -161,7 +161,7 @@ class OwnNorm:
         else:
             kernel[(programs,)](
                 *given, spare, *partials, *matrices, 1, N, M, N, CENTRED=True, HAS_W=True, FULL=block == N, STAGES=launch.stages, **shape
-            )  # fmt: skip
+            )
         dw, db = (partial.sum(dim=0) for partial in partials)  # one row per program, so only a few rows
         return dx, dw, db
 

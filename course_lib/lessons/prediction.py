@@ -223,12 +223,14 @@ class Predict(ipywidgets.VBox):
         as_written = {question.write(float(key)) if question.kind == "number" else key: key for key in question.others}
         own = question.others[as_written[said]] if said in as_written else ""
         told = [
-            f"{before} <b>{html.escape(said)}</b>.{'' if surprised is None else ' A surprise.' if surprised else ' As it is.'}" if said else "",
+            f"{before} <b>{html.escape(said)}</b>.{'' if surprised is None else ' A surprise.' if surprised else ' As it is.'}"
+            if said
+            else "",
             f"It is <b>{write_inline(question.write(question.answer))}</b>.",
             write_inline(own),
             _write_cells(question, said) if question.cells else "",
             write_inline(question.why),
-        ]  # fmt: skip
+        ]
         self._revealed.value = write_box(
             "".join(part if part.startswith("<table") else f"<p>{part}</p>" for part in told if part) + more, look
         )

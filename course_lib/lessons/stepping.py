@@ -159,9 +159,7 @@ def _add_argument(builder: TryBuilder, name: str, argument: Any) -> None:
 def _check_code(wanted: Step, text: str) -> Verdict:
     solved, given = step_cells.make_solved(wanted.id), step_cells.list_given(wanted.id)
     # A slip without a cause is left out: the run itself shows what is wrong, such as an address outside of a tensor or a deadlock.
-    slips = tuple(
-        KnownSlip(solved.replace(slip.right, slip.wrong), *slip.word_for(wanted.kind)) for slip in wanted.slips if slip.cause
-    )  # fmt: skip
+    slips = tuple(KnownSlip(solved.replace(slip.right, slip.wrong), *slip.word_for(wanted.kind)) for slip in wanted.slips if slip.cause)
     unsolved, question = step_cells.make_unsolved(wanted.id), make_visible_line(wanted.question)
     task = Task(wanted.id, wanted.kind, wanted.entry_point, unsolved, given, question, slips)
     return check_step(task, text, [make_plan(wanted, attempt) for attempt in wanted.tries], course_lib.MODE)
@@ -182,7 +180,7 @@ def _check_value(wanted: Step, text: str, names: dict[str, Any]) -> Verdict:
         return _fail_value(wanted, f"{shown} {make_sentence(str(unfit))}", "")
     except Exception as unfit:  # `accepts` expects a number, and the value may be a text, a list or a tensor
         kind = type(names[name]).__name__
-        return _fail_value(wanted, f"{shown} This step cannot use a value of type `{kind}`: {type(unfit).__name__}: {unfit}", "")  # fmt: skip
+        return _fail_value(wanted, f"{shown} This step cannot use a value of type `{kind}`: {type(unfit).__name__}: {unfit}", "")
     if why_not:
         return _fail_value(wanted, f"{shown} {make_sentence(why_not)}", "" if why_not.endswith("?") else wanted.question)
     return Verdict(wanted.id, PASS, "none", "The value is right.", mode="value")

@@ -91,7 +91,7 @@ def test_its_makefile_has_the_learners_commands_alone(made):
     text = (made / "Makefile").read_text()
     targets = re.findall(r"^([a-z-]+):", text, re.MULTILINE)
     assert targets == ["help", "env", "lab", "doctor", "update", "clean"]
-    assert re.search(r"^\.PHONY: (.*)$", text, re.MULTILINE)[1].split() == ["help", "lab", "env", "doctor", "update", "clean"]  # fmt: skip
+    assert re.search(r"^\.PHONY: (.*)$", text, re.MULTILINE)[1].split() == ["help", "lab", "env", "doctor", "update", "clean"]
     listed = subprocess.run(["make", "-C", made], capture_output=True, text=True, check=True).stdout
     assert "author" not in listed and "nbval" not in listed and "TEST_ARGS" not in listed
 

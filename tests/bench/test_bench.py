@@ -567,9 +567,11 @@ def profiled() -> str:
     rest = [name for name in (*counters._COUNTERS.values(), *map(counters._STALL.format, counters._STALLS)) if name not in CSV]
     line = ",".join
     return CSV.format(
-        rest=line(f'"{name}"' for name in rest), units=line('"%"' for _ in rest), zeros=line('"0"' for _ in rest),
+        rest=line(f'"{name}"' for name in rest),
+        units=line('"%"' for _ in rest),
+        zeros=line('"0"' for _ in rest),
         ones=line(f'"{k}.25"' for k in range(len(rest))),
-    )  # fmt: skip
+    )
 
 
 def test_counters_are_read_call_by_call_in_one_unit():

@@ -309,7 +309,7 @@ def test_classroom50s_autograder_installs_grades_and_writes_a_result(tmp_path, b
     write_file(checkout / "exercises", "04a", texts.read_solution(catalog.get("04a")).replace(*WRONG))
     done = subprocess.run(
         [sys.executable, made / "autograder.py"], cwd=checkout, env=os.environ | ENVIRONMENT, capture_output=True, text=True, check=False
-    )  # fmt: skip
+    )
     assert done.returncode == 0, done.stderr
     result = read_result(checkout)
     assert [test["passed"] for test in result["tests"]] == [True, False] and result["owner"] == "jdoe"

@@ -269,7 +269,7 @@ def test_no_verdict_is_longer_than_some_pages():
     place = Place(long, 3, long, 4_000, 4_004, long)
     verdict = Verdict(
         "07a", "fail", "a_cause", long, cases, "cpu", "limits only", 1.0, long, "", long, Finding(long, long), place, long, long
-    )  # fmt: skip
+    )
     assert len(verdict.as_json()) < 64_000 and len(drawn(verdict)) < 32_000
     assert verdict.place is not None and len(verdict.place.source) <= 500
     assert verdict.place.start < verdict.place.end <= len(verdict.place.source)

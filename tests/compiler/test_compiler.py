@@ -266,7 +266,9 @@ REFUSED = {  # body -> (cause, line of the body, words)
     "    tl.store(y + c, tl.load(x + c) * np.float32(2))": ("foreign_value", 1, "numpy.float32"),
     "    l = []\n    l.append(tl.load(x + c))\n    tl.store(y + c, l[0])": ("list_method", 2, "`.append`"),
     "    acc = 0\n    for i in range(N):\n        acc = acc + tl.load(x + c)\n    tl.store(y + c, acc)": (
-        "loop_carried_type", 3, "loop-carried variable `acc` changes its type from int32 to a block of 8 fp32 in the loop",
+        "loop_carried_type",
+        3,
+        "loop-carried variable `acc` changes its type from int32 to a block of 8 fp32 in the loop",
     ),
     "    acc = 0\n    for i in range(N):\n        acc += 0.5\n    tl.store(y + c, acc)": ("loop_carried_type", 3, "from int32 to fp32"),
     "    for i in range(N):\n        if i == 2:\n            break\n        tl.store(y + c, i)": ("unsupported_statement", 3, "`break`"),
@@ -282,7 +284,7 @@ REFUSED = {  # body -> (cause, line of the body, words)
     "    tl.store(y + c, tl.arange(0, 3))": ("other", 1, "power of 2"),
     "    tl.static_assert(B == 4, 'four')": ("other", 1, "four"),
     "    tl.store(y + c, tl.sum(x))": ("other", 1, ""),
-}  # fmt: skip
+}
 
 
 @pytest.mark.parametrize("body", REFUSED)

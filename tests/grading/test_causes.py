@@ -113,7 +113,7 @@ BUGS = {
     "read more often than asked": """05a/a_third_sweep 05b/two_sweeps 05b/block_loaded_twice 07a/x_loaded_again_for_y
         08a/tile_loaded_again 02b/row_loaded_again 09a/total_read_back 09a/residual_loaded_twice 13b/x_loaded_again
         13b/dy_loaded_again""",
-}  # fmt: skip
+}
 
 # each way to be right that must pass, and variants that go it
 RIGHT = {

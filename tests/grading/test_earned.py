@@ -140,7 +140,7 @@ RETURNED = {
     "a matrix": ("03a", "np.matrix(mean), var", "mean came back as a subclass of np.ndarray, `matrix`"),
     "a number": ("03a", "mean, var[0]", "var came back as one number, `float32`"),
     "an array of no dimension": ("03a", "mean, np.array(var[0])", "var came back as shape (), fp32"),
-}  # fmt: skip
+}
 
 
 @pytest.mark.parametrize(("exercise_id", "value", "words"), RETURNED.values(), ids=RETURNED.keys())

@@ -120,9 +120,7 @@ def test_rows_have_whole_statistics(N, row):
 
 @pytest.mark.parametrize("N", [1, 2, 3, 4, 5, 6, 9])
 def test_rows_and_weights_differ_from_one_another(N):
-    x, w, b, dy = (
-        by_hand.choose_rows(2, N), by_hand.choose_weights(N), by_hand.choose_shifts(N), by_hand.choose_gradient(2, N)
-    )  # fmt: skip
+    x, w, b, dy = (by_hand.choose_rows(2, N), by_hand.choose_weights(N), by_hand.choose_shifts(N), by_hand.choose_gradient(2, N))
     assert len(set(w)) == len(set(b)) == N and not {0, 1, -1} & set(w) and (x[0] != x[1]).any()
     assert N == 1 or (len({*dy[0]}) > 1 and len({*x[0]}) > 1)
     assert (dy[0] != dy[1]).all() and (dy > 0).all()

@@ -576,7 +576,7 @@ OPEN = {
         "import torch\ny = torch.ones(3).numpy()",
         "y = np.lib.stride_tricks.as_strided(x, (9,), (1,))",
     ],
-}  # fmt: skip
+}
 
 
 @pytest.mark.parametrize(("kind", "lines"), [(kind, lines) for kind in OPEN for lines in OPEN[kind]])

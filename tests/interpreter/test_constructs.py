@@ -26,10 +26,7 @@ from course_lib.base.files import write_atomic
 
 ALL = constructs()
 DEVICE = "cuda" if course_lib.MODE == "gpu" else "cpu"
-TORCH = {
-    **{name: getattr(torch, name) for name in (*SHORT, "bool")},
-    "float8e4nv": torch.float8_e4m3fn, "float8e5": torch.float8_e5m2,
-}  # fmt: skip
+TORCH = {**{name: getattr(torch, name) for name in (*SHORT, "bool")}, "float8e4nv": torch.float8_e4m3fn, "float8e5": torch.float8_e5m2}
 POINTERS = {**SHORT, "bool": "i1", "float16": "fp16", "float32": "fp32", "float64": "fp64", "float8e4nv": "fp8e4nv", "float8e5": "fp8e5"}
 SCALARS = {"n": "i32", "neg": "i32", "big": "i64", "eps": "fp32", "flag": "u1", "half": "fp32"}
 MISSING = [  # of each construct: the names that this Triton, an older one, has not

@@ -30,11 +30,13 @@ class Kernel:
     def __init__(self, *names: str):
         self.params = [
             SimpleNamespace(
-                name=name, is_constexpr=name.isupper() and len(name) > 1, do_not_specialize=name == "M",
+                name=name,
+                is_constexpr=name.isupper() and len(name) > 1,
+                do_not_specialize=name == "M",
                 default=7 if name == "STAGES" else inspect.Parameter.empty,
             )
             for name in names
-        ]  # fmt: skip
+        ]
         self.pre_run_hooks: list = []
         self.bound: list = []
         self.direct: list = []

@@ -263,9 +263,7 @@ def test_a_file_of_the_first_curriculum_is_read_under_the_numbers_of_this_one(st
     old = {"02a": GOOD, "07a": GOOD | {"checks": 7}, "10a": GOOD | {"checks": 10}, "00a": GOOD}
     progress.file().write_text(json.dumps({"version": 1, "exercises": old}))
     found = progress.read()
-    assert {name: entry.checks for name, entry in found.items()} == {
-        "10a": GOOD["checks"], "02b": 7, "14a": 10, "00a": GOOD["checks"],
-    }  # fmt: skip
+    assert {name: entry.checks for name, entry in found.items()} == {"10a": GOOD["checks"], "02b": 7, "14a": 10, "00a": GOOD["checks"]}
     assert all(entry.passed == bool(GOOD["passed_at"]) and not entry.last for entry in found.values())
     progress.note_hint("02b", 3)  # written anew, in this version
     assert json.loads(progress.file().read_text())["version"] == 2 and progress.read()["02b"].checks == 7

@@ -168,7 +168,7 @@ def test_cells_are_clicked_and_judged_exactly():
         ([(0, 0), (0, 2), (1, 0)], "row 0: 11, 13; row 1: 21", ["✗", "", "✓", "✓", "", ""]),
         ([(1, 2)], "row 1: column 2", ["", "", "○", "○", "", "✗"]),
     ],
-)  # fmt: skip
+)
 def test_one_cell_too_many_or_too_few_is_a_surprise_and_each_cell_says_which(clicked, said, shown):
     asked = predict("03-e")
     click(asked, *clicked)

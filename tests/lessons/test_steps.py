@@ -331,7 +331,7 @@ def test_a_function_that_is_wrong_is_told_so(scratch, step_id, change, says):
         ("98-centre", ("return (x - x.mean()) * w", "c = x - x.mean()\n    return torch.mul(c, w)")),
         ("98-halves", ("x[:middle].sum(), x[middle:].sum()", "[float(x[:middle].sum()), x[middle:].astype(np.float64).sum()]")),
     ],
-)  # fmt: skip
+)
 def test_a_function_may_compute_in_another_dtype(scratch, step_id, change):
     assert "passed" in check(step_id, change)
 
@@ -352,7 +352,7 @@ def test_programs_that_overwrite_each_other_are_caught(scratch):
         ("block = 16", {"BLOCK": 13, "block": 16}, "This cell gives `BLOCK` no value."),
         ("BLOCK = 13", {"BLOCK": 13}, "○ Step 98-block: not yet\nThe part marked REPAIR"),
     ],
-)  # fmt: skip
+)
 def test_a_value_is_judged_by_its_own_words(scratch, cell, names, says):
     assert says in stepping.check_cell(STEPS["98-block"], f'{cell}\n\nstep("98-block")', names).text
 
@@ -523,7 +523,7 @@ def test_what_else_stands_in_a_cell_does_no_harm(shell, cell):
         (lambda: Try("", (1,), 1.0), "has to say in words"),
         (lambda: Try("t", (1,), 1.0, grid=2), "a tuple of one to three numbers"),
     ],
-)  # fmt: skip
+)
 def test_an_authors_mistake_is_named(make, says):
     with pytest.raises(CourseError, match=re.escape(says)):
         make()

@@ -34,7 +34,7 @@ def test_the_browser_does_what_the_kernel_does(shown):
     states = [
         {"n": n, "block": block, "masked": masked, "grid": grid}
         for n, block, masked, grid in itertools.product((1, 7, 8, 33, MAX_N), BLOCKS, (True, False), ("floor", "cdiv", "more"))
-    ]  # fmt: skip
+    ]
     told = shown.page.evaluate("states => states.map(document.querySelector('[data-picture]').stage.made.explain)", states)
     for state, seen in zip(states, told, strict=True):
         n, block = state["n"], state["block"]
@@ -68,7 +68,7 @@ def test_a_lane_says_what_it_reads_and_writes(shown):
         ({"grid": "more"}, "One program more than needed", "4 programs"),
         ({"n": 11, "masked": False}, "1 number of another tensor is gone", "Offset 11 was overwritten"),
     ],
-)  # fmt: skip
+)
 def test_the_words_follow_the_launch(shown, changes, title, caption):
     shown.set(**START | changes)
     assert title in shown.title and caption in shown.caption
@@ -89,7 +89,7 @@ def test_it_looks_right_everywhere(shown, record_property):
     states = [
         {"n": n, "block": block, "masked": masked, "grid": grid, "at": at}
         for n, block, masked, grid, at in itertools.product((1, 16, 33), (2, 16), (True, False), ("floor", "more"), (0, 40))
-    ]  # fmt: skip
+    ]
     shown.assert_clear(states)
     record_property("milliseconds", shown.measure_moves([{"n": n} for n in range(1, MAX_N, 3)]))
     shown.set(**START | {"masked": False, "at": 11})

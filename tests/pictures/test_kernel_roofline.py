@@ -14,9 +14,7 @@ from course_lib.lessons.access_map.run import record
 from course_lib.lessons.kernel_roofline import model
 from course_lib.lessons.kernel_roofline.model import ELEMENTS, KERNELS, LENGTHS, OWN, make_data
 
-SOLUTIONS = {
-    "06a": 1, "07a": 4, "08a": 2, "09a": 4, "11a": 3, "13b": 3,
-}  # fmt: skip
+SOLUTIONS = {"06a": 1, "07a": 4, "08a": 2, "09a": 4, "11a": 3, "13b": 3}
 
 
 def solve(monkeypatch):
@@ -51,7 +49,7 @@ def test_a_kernel_that_does_not_pass_is_refused_in_words():
         (layer_norm_resident_kernel, "resident", "08a", {"HAS_W": True, "HAS_B": True}),
         (norm_backward_persistent_kernel, "persistent", "13b", {"CENTRED": True, "HAS_W": True, "FULL": False, "STAGES": 1}),
     ],
-)  # fmt: skip
+)
 def test_the_courses_passes_are_those_of_a_trace(kernel, key, exercise, constants):
     M, N = 4, 256
     launch = model.make_launch(exercise, M, N, model.tables.TileLaunch(2, N, 4), 2)

@@ -195,7 +195,7 @@ def test_it_looks_right_everywhere(shown, record_property):
     states = [
         {"kind": kind, "term": term, "hidden": hidden, "columns": columns, "ratio": ratio}
         for kind, term, hidden, columns, ratio in itertools.product(KINDS, TERMS["layer_norm"], (None, "c1", "divisor"), (3, 32), (3, 1000))
-    ]  # fmt: skip
+    ]
     shown.assert_clear(states)
     record_property("milliseconds", shown.measure_moves([START | {"term": term} for term in TERMS["layer_norm"]]))
     shown.set(**START | {"hidden": "c1", "term": "both"})

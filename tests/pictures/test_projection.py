@@ -102,7 +102,7 @@ def test_the_browser_takes_wdy_apart_as_the_reference_does(shown):
         ({"eps": 1.0}, "With eps = 1, 50 % of the push along xhat comes through", ["the matrix is no projector"]),
         ({"kind": "rms_norm"}, "only its part along xhat is gone", ["changes the mean of the row", "there is no c2"]),
     ],
-)  # fmt: skip
+)
 def test_the_words_say_what_is_shown(shown, changes, title, words):
     shown.set(**START | changes)
     assert title in shown.title
@@ -149,7 +149,7 @@ def test_it_looks_right_everywhere(shown, record_property):
     states = [
         {"kind": kind, "eps": eps, "view": view, "turn": turn, "mean": mean, "where": True}
         for kind, eps, view, turn, mean in itertools.product(KINDS, (0, 1.0), (0, 105, 285), (0, 15, 60, 200), (-1, 0, 0.75))
-    ]  # fmt: skip
+    ]
 
     def look():
         assert {"wdy", "left", "xhat"} <= set(shown.page.locator("svg.drawing text").all_text_contents())

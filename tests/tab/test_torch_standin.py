@@ -45,9 +45,7 @@ def describe(value: Any) -> Any:
     if isinstance(value, (torch.Tensor, tab.Tensor)):
         value = value.detach()
         strides = value.stride() if value.numel() else "any"
-        return (
-            str(value.dtype), tuple(value.shape), strides, value.storage_offset(), value.is_contiguous(), repr(value.tolist()),
-        )  # fmt: skip
+        return (str(value.dtype), tuple(value.shape), strides, value.storage_offset(), value.is_contiguous(), repr(value.tolist()))
     if isinstance(value, (tuple, list)) and not isinstance(value, (torch.Size, tab.Size)):
         return [describe(part) for part in value]
     return repr(value).replace("tab_torch", "torch")

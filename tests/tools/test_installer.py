@@ -54,8 +54,10 @@ def test_uv_is_told_what_pip_is_told(installer, monkeypatch) -> None:
     }  # fmt: skip
     env = installer.uv_environment(settings)
     assert (env["UV_DEFAULT_INDEX"], env["UV_INDEX"], env["UV_FIND_LINKS"]) == (
-        "https://a.example", "https://b.example https://c.example", "/one,/two",
-    )  # fmt: skip
+        "https://a.example",
+        "https://b.example https://c.example",
+        "/one,/two",
+    )
     assert (env["SSL_CERT_FILE"], env["SSL_CLIENT_CERT"], env["HTTPS_PROXY"]) == ("/ca.pem", "/me.pem", "http://p.example:3128")
     assert (env["UV_INSECURE_HOST"], env["UV_HTTP_TIMEOUT"], env["UV_CACHE_DIR"]) == ("a.example", "180", "/large/uv")
     assert "PYTHONPATH" not in env

@@ -13,9 +13,7 @@ copyright = "the course authors, MIT licence"
 version = release = __version__
 language = "en"
 
-extensions = [
-    "myst_nb", "course_lib.authoring.site.formulas", "sphinx_copybutton", "sphinxext.opengraph",
-]  # fmt: skip
+extensions = ["myst_nb", "course_lib.authoring.site.formulas", "sphinx_copybutton", "sphinxext.opengraph"]
 source = Source.read()
 html_baseurl = ogp_site_url = source.address  # canonical links
 notfound_urls_prefix = urlsplit(source.address).path or "/"

@@ -257,8 +257,10 @@ def _mend_output(output: Cell, cell: Cell) -> None:
     if STEP in _get_tags(cell) and (step := _find_call(cell, "step")):
         mark = "REPAIR" if "# REPAIR" in cell.source else "YOUR CODE"
         data["text/html"] = write_box(
-            f"<b>Step {step}.</b> You change the part marked {mark}, run the cell, and it is checked at once. For that, {RUN}.", "open", role=None
-        )  # fmt: skip
+            f"<b>Step {step}.</b> You change the part marked {mark}, run the cell, and it is checked at once. For that, {RUN}.",
+            "open",
+            role=None,
+        )
     elif _find_call(cell, "review_predictions"):
         data["text/html"] = write_box(_REVIEW, role=None)
     data["text/html"] = mend_words(data["text/html"])

@@ -26,7 +26,7 @@ _BY_HAND = "made to be worked out by hand"
 # The fields that a case keeps when all that is special about it is dropped
 _SHAPE = ("rows", "block_name", "rows_name", "partials", "partials_name", "chunk", "orders")
 # The fills that a small case can have, too
-_KEPT_FILLS = {"normal", "nan row", "inf row", "zeros", "constant", "flat", "special", "a empty", "b empty", "both empty"}  # fmt: skip
+_KEPT_FILLS = {"normal", "nan row", "inf row", "zeros", "constant", "flat", "special", "a empty", "b empty", "both empty"}
 _FEW_COLUMNS = ((2, 2), (2, 4), (3, 4), (4, 4), (5, 8), (1, 2))  # N and BLOCK, if one block holds a row
 _SEVERAL_BLOCKS = (*_FEW_COLUMNS, (3, 2), (4, 2), (5, 4), (5, 2), (6, 2))
 

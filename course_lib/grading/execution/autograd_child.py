@@ -96,9 +96,10 @@ class Autograd(TorchFunctions):
             if _holds_tensor(dict(ctx.metadata), home):
                 kept.append("`ctx.metadata`")
             kept.extend(
-                f"`{name}`" for name, value in vars(written).items()
+                f"`{name}`"
+                for name, value in vars(written).items()
                 if name[:2] != "__" and name not in before and _holds_tensor(value, home)
-            )  # fmt: skip
+            )
             return y
 
         halves = {"forward": staticmethod(forward), "backward": staticmethod(written.backward)}

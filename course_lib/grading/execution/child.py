@@ -150,10 +150,8 @@ def _describe_refused(refused: Unreadable, in_case: bool = False) -> bytes:
     line, column, end_column = refused.span or (None, None, None)
     fault = None if in_case else {"kind": refused.cause, "tensor": "", "row": None, "line": line}
     return json.dumps(
-        {
-            "type": REFUSED, "text": refused.what, "fault": fault, "lost": False, "line": line, "column": column, "end_column": end_column,
-        }
-    ).encode()  # fmt: skip
+        {"type": REFUSED, "text": refused.what, "fault": fault, "lost": False, "line": line, "column": column, "end_column": end_column}
+    ).encode()
 
 
 def _line_of(function: str, offset: int, file: str) -> int | None:

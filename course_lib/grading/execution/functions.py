@@ -201,9 +201,11 @@ class NumPyFunctions(Functions):
                 raise
             line = next((t.tb_lineno for t in _list_frames(refused) if t.tb_frame.f_globals.get("__name__") == "kernels"), None)
             raise Misuse(
-                FaultKind.INPUT, f"an input is written{describe_line(line)}: {' and '.join(arrays)} belong{'s' * (len(arrays) == 1)} to the caller",
-                "", line,
-            ) from None  # fmt: skip
+                FaultKind.INPUT,
+                f"an input is written{describe_line(line)}: {' and '.join(arrays)} belong{'s' * (len(arrays) == 1)} to the caller",
+                "",
+                line,
+            ) from None
         for name, array in arrays.items():
             after = array.shape, array.strides, array.dtype
             for what, was, now in zip(("shape", "strides", "dtype"), before[name], after, strict=True):

@@ -89,12 +89,11 @@ def _plan_backward(case: WiringCase, entry_point: str, rng: np.random.Generator)
     want = reference.layer_norm_vjp(dy, x, w, case.eps)
     p = _Pass(x, w, dy, case.eps)
     terms = {
-        "dx": p.rstd * (
-            np.abs(p.wdy) + p.unsure * np.abs(p.c1) + np.abs(p.xhat) * p.mean_of(p.unsure * np.abs(p.wdy)) + p.mean_of(np.abs(p.wdy))
-        ),
+        "dx": p.rstd
+        * (np.abs(p.wdy) + p.unsure * np.abs(p.c1) + np.abs(p.xhat) * p.mean_of(p.unsure * np.abs(p.wdy)) + p.mean_of(np.abs(p.wdy))),
         "dw": (np.abs(p.dy) * p.unsure).sum(axis=0),
         "db": np.abs(p.dy).sum(axis=0),
-    }  # fmt: skip
+    }
     dx = want.dx
     if case.then == "residual":
         dx, terms["dx"] = dx + p.dy, terms["dx"] + np.abs(p.dy) + np.abs(dx)

@@ -157,10 +157,12 @@ def _plan_locked(case: SharedCase, kernel: str, rng: np.random.Generator) -> Pla
     sums = _expect_sums(case, inputs, mine)
     room = size_guard((group + 1) * case.N + case.block)
     tensors = (
-        _place("dy", case, of_dy, dy), _place("x", case, of_x, x), *saved,
+        _place("dy", case, of_dy, dy),
+        _place("x", case, of_x, x),
+        *saved,
         *(Tensor(f"{name}_buffer", "fp32", (len(mine), case.N), (case.N, 1), guard=room) for name in ("dw", "db")),
         Tensor("lock", "int32", (2 * group,), (1,), np.zeros(2 * group, np.int32), scratch=True, guard=size_guard(case.M)),
-    )  # fmt: skip
+    )
     arguments = [("tensor", tensor.name) for tensor in tensors] + [("int", stride) for stride in (*of_dy, of_x[0])] + [("int", case.N)]
     expected = {f"{name}_buffer": value for name, value in sums.items()}
     return Plan(
@@ -176,9 +178,11 @@ def _plan_chunks(case: SharedCase, kernel: str, rng: np.random.Generator) -> Pla
     sums = _expect_sums(case, inputs, _list_chunks(case))
     room = size_guard((case.partials + 1) * case.N + case.block)
     tensors = (
-        _place("dy", case, of_dy, dy), _place("x", case, of_x, x), *saved,
+        _place("dy", case, of_dy, dy),
+        _place("x", case, of_x, x),
+        *saved,
         *(Tensor(f"{name}_partial", "fp32", (case.partials, case.N), (case.N, 1), guard=room) for name in ("dw", "db")),
-    )  # fmt: skip
+    )
     arguments = [("tensor", tensor.name) for tensor in tensors] + [("int", stride) for stride in (*of_dy, of_x[0])]
     arguments += [("int", case.M), ("int", case.N), ("int", case.chunk)]
     grid = (-(-case.N // case.block), case.partials)
@@ -405,7 +409,7 @@ _CHUNK_ROWS: tuple[tuple[str, _Rows], ...] = (
     ("rows_counted_twice", lambda p: [_repeat_rows(rows, p.case.rows) for rows in _list_chunks(p.case)]),
     *((cause, lambda p, some=some: [some(rows) for rows in _list_chunks(p.case)]) for cause, some in _SOME_ROWS),
     *(("sum_of_zero", lambda p, of=of: _skip_vanishing(p, _list_chunks(p.case), of)) for of in ("ones", "xhat")),
-)  # fmt: skip
+)
 
 
 def _clip(p: Plan[SharedCase], first: int, count: int) -> np.ndarray:

@@ -125,10 +125,12 @@ def _make_plan(
 ) -> Plan:
     of_dy, of_x, of_dx = _choose_strides(case)
     tensors = (
-        _place("dy", case, of_dy, dy), _place("x", case, of_x, x), place_vector("w", case, case.dtype_of("w"), w),
+        _place("dy", case, of_dy, dy),
+        _place("x", case, of_x, x),
+        place_vector("w", case, case.dtype_of("w"), w),
         *(Tensor(name, "fp32", (case.M,), (1,), values, guard=size_guard(case.rows)) for name, values in saved.items()),
         _place("dx", case, of_dx, None),
-    )  # fmt: skip
+    )
     arguments = [("tensor", tensor.name) for tensor in tensors]
     arguments += [("int", stride) for stride in (*of_dy, of_x[0], of_dx[0])]
     arguments += [("int", case.M)] * tiled + [("int", case.N)]
@@ -329,9 +331,7 @@ def _share_saved(p: Plan, which: str, names: tuple[str, ...]) -> Plan:
     """Return the plan with saved statistics of other rows: of the first row of the tile or of the matrix, of the same row in the first tile, or of
     the row with the program's number."""
     row, height = np.arange(p.case.M), p.case.rows
-    rows = {
-        "tile's first": row // height * height, "first": 0 * row, "first tile's": row % height, "program's": row // height,
-    }[which]  # fmt: skip
+    rows = {"tile's first": row // height * height, "first": 0 * row, "first tile's": row % height, "program's": row // height}[which]
     return replace(p, inputs=p.inputs | {name: p.inputs[name][rows] for name in names if name in p.inputs})
 
 

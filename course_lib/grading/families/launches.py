@@ -57,7 +57,7 @@ _BATTERY = (
     LaunchCase("short rows in fp32", 174762, 192, 0, "numbers of 4 bytes, three quarters of a short block"),
     LaunchCase("few rows", 300, 1024, 0, "about two rows for each multiprocessor", dtype="fp16"),
     LaunchCase("fewer rows than multiprocessors", 40, 512, 0, "not even one row for each", dtype="fp16"),
-)  # fmt: skip
+)
 
 
 def _write(outputs: Outputs) -> str:

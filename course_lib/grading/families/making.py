@@ -74,10 +74,7 @@ def draw_weight(case: Case, rng: np.random.Generator) -> np.ndarray:
 
 def draw_shift(case: Case, rng: np.random.Generator, mean: float = 0.0) -> np.ndarray:
     """Draw b of the case, rounded to its dtype."""
-    if case.plain:
-        b = np.zeros(case.N)
-    else:
-        b = by_hand.choose_shifts(case.N) if case.by_hand else rng.normal(mean, size=case.N)
+    b = np.zeros(case.N) if case.plain else by_hand.choose_shifts(case.N) if case.by_hand else rng.normal(mean, size=case.N)
     return round_to(b, case.dtype_of("b"))
 
 

@@ -76,7 +76,7 @@ MERGE = (
     MergeCase("mean 10000", 3, 250, 16, "the mean is 10000 times the spread", mean=1e4),
     MergeCase("a NaN row", 4, 20, 8, "a chunk of row 1 holds a NaN: it must stay in row 1", fill="nan row"),
     MergeCase("an Inf row", 4, 20, 8, "a chunk of row 1 holds an Inf: it must stay in row 1", fill="inf row"),
-)  # fmt: skip
+)
 
 
 def _count_columns(case: MergeCase) -> np.ndarray:

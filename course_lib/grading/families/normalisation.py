@@ -88,9 +88,9 @@ def _plan_rms_norm(case: Case, entry_point: str, rng: np.random.Generator) -> Pl
 
 def _make_plan(case: Case, entry_point: str, x: np.ndarray, vectors: dict[str, np.ndarray], y: np.ndarray, terms: np.ndarray) -> Plan:
     shape = (case.N,) if case.vector else (*(case.leading or (case.M,)), case.N)
-    strides = {
-        "sliced": (case.N + 3, 1), "transposed": (1, case.M), "permuted": (case.N, shape[0] * case.N, 1),
-    }.get(case.layout, compute_strides(shape))  # fmt: skip
+    strides = {"sliced": (case.N + 3, 1), "transposed": (1, case.M), "permuted": (case.N, shape[0] * case.N, 1)}.get(
+        case.layout, compute_strides(shape)
+    )
     expected = make_expected(y, terms, case.dtype, infinite=case.fill == "inf row")
     if case.fill == "inf row":  # RMSNorm gives 0 beside the Inf, and NaN if the row was scaled by its largest element first
         expected.allowed[1, np.isfinite(y[1])] = np.nan

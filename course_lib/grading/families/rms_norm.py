@@ -67,9 +67,11 @@ def _plan_rms_norm(case: Case, kernel: str, rng: np.random.Generator) -> Plan:
     w_dtype = case.dtype_of("w")
     x, w = draw_matrix(case, rng), draw_weight(case, rng)
     tensors = (
-        place_matrix("x", case, x, spare=3), place_matrix("y", case, None, spare=9),
-        place_vector("w", case, w_dtype, w), place_statistic("rstd", case),
-    )  # fmt: skip
+        place_matrix("x", case, x, spare=3),
+        place_matrix("y", case, None, spare=9),
+        place_vector("w", case, w_dtype, w),
+        place_statistic("rstd", case),
+    )
     arguments = [("tensor", name) for name in ("x", "y", "w", "rstd")]
     arguments += [("int", tensors[0].strides[0]), ("int", tensors[1].strides[0]), ("int", case.N), ("float", case.eps)]
     return Plan(

@@ -494,10 +494,12 @@ PARTS = {
     "welford_update": Part(UPDATE, _plan_update, _list_update_models),
     "welford": Part(WELFORD, _plan_welford, _list_welford_models),
     "merge": Part(
-        MERGE, _plan_merge, _list_merge_models,
+        MERGE,
+        _plan_merge,
+        _list_merge_models,
         rare=(
             ("empty_partial", lambda p, outputs: p.case.fill.endswith("empty")),
             ("bad_row_swallowed", lambda p, outputs: _swallows_nan(p, outputs)),
         ),
     ),
-}  # fmt: skip
+}

@@ -234,7 +234,7 @@ def _list_welford_models() -> Iterator[tuple[str, Model]]:
         yield from vary(_merge_lanes, "merge_weights", share=[share], between=between)
     yield from vary(
         _merge_lanes, "merge_weights", lanes=[_count_equally, _count_one_each], between=[_add_between, _add_nothing], by_count=[False, True]
-    )  # fmt: skip
+    )
     yield "merge_weights", lambda p: _average_lane_means(p, p.case.block)
     yield "merge_weights", lambda p: _average_lane_means(p, min(p.case.block, p.case.N))
     yield from vary(_merge_wrong_lanes, "welford_product", which=["old", "new", "old, shared"])

@@ -363,9 +363,10 @@ class _KernelCheck:
             )
         elif name in self.file.functions:
             self.refuse(
-                node, f"`{name}` is a Python function of your file, which a kernel cannot call. Put `@triton.jit` on the line above it.",
+                node,
+                f"`{name}` is a Python function of your file, which a kernel cannot call. Put `@triton.jit` on the line above it.",
                 "undefined_name",
-            )  # fmt: skip
+            )
         elif name not in self.file.bound and name not in _BUILTINS_OF_KERNELS:
             self.file.refuse_undefined(node)
 
@@ -423,9 +424,10 @@ def _list_attributes_of_kernels() -> frozenset[str]:
     import triton.language as tl
 
     classes = [
-        kind for name in dir(tl.core) if isinstance(kind := getattr(tl.core, name), type)
-        and issubclass(kind, tl.core.base_value | tl.core.base_type | tl.core.dtype)
-    ]  # fmt: skip
+        kind
+        for name in dir(tl.core)
+        if isinstance(kind := getattr(tl.core, name), type) and issubclass(kind, tl.core.base_value | tl.core.base_type | tl.core.dtype)
+    ]
     public = {name for kind in classes for name in dir(kind) if not name.startswith("_")}
     # the members of its enumerations: tl.PropagateNan.ALL
     public |= {member for name in dir(tl) for member in getattr(getattr(tl, name), "__members__", ())}

@@ -107,10 +107,12 @@ def _has_methods(node: ast.ClassDef, name: str, wanted: tuple[str, ...]) -> bool
         arguments = [*method.args.posonlyargs, *method.args.args]
         if not method.decorator_list and arguments and arguments[0].arg == "self":
             raise make_refusal(
-                "no_function", name, method,
+                "no_function",
+                name,
+                method,
                 f"`{method.name}` is a method of `{node.name}`, and takes self. The course calls a function of the file: "
                 f"move `{method.name}` out of the class, and leave self out.",
-            )  # fmt: skip
+            )
     return True
 
 

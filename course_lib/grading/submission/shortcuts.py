@@ -24,9 +24,7 @@ _GRADIENTS = frozenset(
     native_layer_norm_backward""".split()
 )
 # a forbidden name stands for a computation; these other names run the same one
-_SAME = {
-    "var": _SPREAD, "std": _SPREAD, "layer_norm": _NORMS, "rms_norm": _NORMS, "grad": _GRADIENTS, "backward": _GRADIENTS,
-}  # fmt: skip
+_SAME = {"var": _SPREAD, "std": _SPREAD, "layer_norm": _NORMS, "rms_norm": _NORMS, "grad": _GRADIENTS, "backward": _GRADIENTS}
 
 
 class Shortcuts:

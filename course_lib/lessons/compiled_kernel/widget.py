@@ -116,10 +116,11 @@ def _make(subjects: Sequence[Subject], controls: Mapping[str, Any], num_warps: i
 
 def _describe(made: Mapping[str, Any]) -> str:
     columns = "; ".join(
-        f"{column['warps']}: refused" if "refused" in column
+        f"{column['warps']}: refused"
+        if "refused" in column
         else f"{column['warps']}: {column['registers']} registers, {column['spill']} bytes spilled"
         for column in made["columns"]
-    )  # fmt: skip
+    )
     return (
         f"{made['kernel']}, {made['words']}, {made['arch']}. For 1 to 32 warps a bar of registers a thread, a hatched bar of spilled bytes: "
         f"{columns}. Beside it the kernel's lines, with the PTX and SASS that each became."

@@ -17,7 +17,4 @@ def make_data(n: int, block: int) -> dict[str, Any]:
     """
     if not 1 <= n <= MAX_N or block not in BLOCKS:
         raise CourseError(f"copy_map shows n from 1 to {MAX_N} and block from {BLOCKS}; you asked for n={n}, block={block}.")
-    return {
-        "start": {"n": n, "block": block, "masked": True, "grid": "cdiv", "at": min(6, n - 1)},
-        "blocks": BLOCKS, "maxN": MAX_N,
-    }  # fmt: skip
+    return {"start": {"n": n, "block": block, "masked": True, "grid": "cdiv", "at": min(6, n - 1)}, "blocks": BLOCKS, "maxN": MAX_N}

@@ -68,21 +68,18 @@ def roofline(device: Device, intensities: Mapping[str, float], measured: Mapping
     roof = np.minimum(device.peak, grid * device.bandwidth) / 1e12
     axes.plot(grid, roof, color=style.COLOURS["floor"], linewidth=2.2, marker="")
     axes.axvline(device.ridge, color=style.QUIET, linestyle=":", linewidth=1.2)
-    axes.annotate(
-        f"ridge: {device.ridge:.0f} FLOP per byte", (device.ridge, 0.4), (6, 0), textcoords="offset points", color=style.QUIET
-    )  # fmt: skip
+    axes.annotate(f"ridge: {device.ridge:.0f} FLOP per byte", (device.ridge, 0.4), (6, 0), textcoords="offset points", color=style.QUIET)
     for name, intensity in intensities.items():
         height = min(device.peak, intensity * device.bandwidth) / 1e12
         axes.plot([intensity], [height], linestyle="", marker="o", color=style.COLOURS["two_pass"], markersize=8)
         under = intensity > device.ridge
         axes.annotate(
             name, (intensity, height), (0, -18) if under else (-8, 4), textcoords="offset points", ha="center" if under else "right"
-        )  # fmt: skip
+        )
     for name, (intensity, speed) in measured.items():
         axes.plot(
-            [intensity], [speed / 1e12],
-            linestyle="", marker="D", color=style.COLOURS["fault"], markeredgecolor=style.INK, markersize=8,
-        )  # fmt: skip
+            [intensity], [speed / 1e12], linestyle="", marker="D", color=style.COLOURS["fault"], markeredgecolor=style.INK, markersize=8
+        )
         axes.annotate(name, (intensity, speed / 1e12), (9, -11), textcoords="offset points")
     words = f"roof: data sheet of the {device.name}\ndiamonds: {source}"
     axes.text(1.0, 0.02, words, transform=axes.transAxes, ha="right", color=style.QUIET)
@@ -100,11 +97,9 @@ def call_or_bytes(bandwidth: float) -> Picture:
     """
     host = measurement.stored("host")
     calls = {
-        label: next(
-            row["us"] for row in host.rows if (row["op"], row["passes"], row["provider"]) == ("layer_norm", "forward", provider)
-        )
+        label: next(row["us"] for row in host.rows if (row["op"], row["passes"], row["provider"]) == ("layer_norm", "forward", provider))
         for provider, label in (("torch", "a call of PyTorch's LayerNorm"), ("kernels", "a call of the course's kernel"))
-    }  # fmt: skip
+    }
     shapes = {"16 x 4096": 2 * 16 * 4096 * _FP16, "4096 x 8192": 2 * 4096 * 8192 * _FP16}
     told = ", ".join(f"{label} {us:.0f} µs" for label, us in calls.items())
     return picture(

@@ -99,9 +99,10 @@ def training_speed(rows: Sequence[dict[str, Any]], source: str) -> Figure:
         axes.barh(line, speed / 1e3, 0.7, **style.fill(_LOOKS[row["provider"]]))
         axes.annotate(f"{speed / 1e3:,.0f}", (speed / 1e3, line), (4, 0), textcoords="offset points", va="center")
     names = {"layer_norm": "LayerNorm", "rms_norm": "RMSNorm"}
-    axes.set_yticks(range(len(order)), [
-        f"{'compiled' if row['compiled'] else 'eager'}, {names[row['norm']]}: {PROVIDERS[row['provider']]}" for row in order
-    ])  # fmt: skip
+    axes.set_yticks(
+        range(len(order)),
+        [f"{'compiled' if row['compiled'] else 'eager'}, {names[row['norm']]}: {PROVIDERS[row['provider']]}" for row in order],
+    )
     axes.set(ylim=(len(order) - 0.4, -0.6), xlim=(0, 1.12 * highest / 1e3), xlabel=f"thousand tokens a second\n{source}")
     figure.suptitle("Training speed of the small transformer, by norm", fontsize=12, weight="bold", x=0.01, ha="left")
     axes.grid(axis="y", visible=False)

@@ -186,9 +186,7 @@ def make_data(own: str = "") -> dict[str, Any]:
         kernel = getattr(module, own_kernels.name_kernel(own))
         us = [time_own(own, kernel, N) if course_lib.MODE == "gpu" else None for N in LENGTHS]
         mine = OWN[own]
-        kernels["own"] = {
-            "label": f"yours, {own}", "flop": mine.flop, "asked": count_passes(own, kernel), "least": mine.least, "us": us,
-        }  # fmt: skip
+        kernels["own"] = {"label": f"yours, {own}", "flop": mine.flop, "asked": count_passes(own, kernel), "least": mine.least, "us": us}
     floors = [times["layer_norm", "resident", N] for N in LENGTHS]
     copies = [2 * ELEMENTS * ITEMSIZE / (row["us"] / row["over_floor"]) / 1e3 for row in floors]
     return {

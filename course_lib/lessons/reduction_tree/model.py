@@ -200,9 +200,11 @@ def make_data(n: int, threads: int, way: str, warp: int) -> dict[str, Any]:
             f"you asked for n={n}, threads={threads}, warp={warp}, way={way!r}."
         )
     return {
-        "start": {
-            "n": n, "threads": threads, "way": way, "warp": warp, "row": "counting", "dtype": "fp32", "done": 0, "picked": None,
-        },
+        "start": {"n": n, "threads": threads, "way": way, "warp": warp, "row": "counting", "dtype": "fp32", "done": 0, "picked": None},
         "rows": {kind: values_of(kind, MOST_VALUES).tolist() for kind in DATA},
-        "names": DATA, "ways": WAYS, "threads": THREADS, "warps": WARPS, "dtypes": tuple(DTYPES),
-    }  # fmt: skip
+        "names": DATA,
+        "ways": WAYS,
+        "threads": THREADS,
+        "warps": WARPS,
+        "dtypes": tuple(DTYPES),
+    }

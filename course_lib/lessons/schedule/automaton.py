@@ -272,9 +272,7 @@ class _Tables:
             after = skip(after)
             left = None if _key(done["left"]) == _key(done["found"]) else done["left"]
             following.append([done["found"], left, -1 if after is None else numbers[id(after)], int(done["changed"])])
-        return [
-            operation["kind"], operation["line"], operation["tensor"], operation["elements"], operation["sem"], following,
-        ]  # fmt: skip
+        return [operation["kind"], operation["line"], operation["tensor"], operation["elements"], operation["sem"], following]
 
 
 def _pass_private(node: Node | None, shared: Sequence[str]) -> tuple[Node | None, int]:

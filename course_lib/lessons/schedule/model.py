@@ -55,14 +55,16 @@ def make_data(launch: ScheduleLaunch, seeds: Sequence[int], rooms: Sequence[int]
         "kernel": job.kernel,
         "tensors": [
             {
-                "name": tensor.name, "integers": is_integer(tensor.dtype), "columns": tensor.shape[-1],
+                "name": tensor.name,
+                "integers": is_integer(tensor.dtype),
+                "columns": tensor.shape[-1],
                 "values": read_tensor(tensor, job.buffers).ravel().tolist(),
             }
             for tensor in tensors
         ],
         "source": list_code(source, lines | _find_beginning(source, min(lines, default=0))),
         "barriers": known["barriers"][:1],
-    }  # fmt: skip
+    }
 
 
 def _find_beginning(source: Mapping[int, str], first: int) -> set[int]:

@@ -177,7 +177,7 @@ def run(
         with LOCK, hooks.observing(keep), hooks.observing(watch), checked(copies.regions):
             outcome = schedule.run(
                 kernel, job.grid, *copies.values, seed=seed, resident=resident, max_steps=most_steps, order=order, **job.constexprs
-            )  # fmt: skip
+            )
     except CourseError:
         raise
     except Exception as raised:

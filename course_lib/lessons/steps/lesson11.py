@@ -47,13 +47,11 @@ def _make_row_try(what: str, row: tuple[np.ndarray, np.ndarray], block: int, of:
     c1 = np.mean((x - mean) * rstd * (dy - dy.mean()))
     return Try(
         what,
-        arguments={
-            "dy_ptr": In(dy), "x_ptr": In(x), f"{of}_ptr": Out((size,)), "mean": mean, "rstd": rstd, "N": len(x),
-        },
+        arguments={"dy_ptr": In(dy), "x_ptr": In(x), f"{of}_ptr": Out((size,)), "mean": mean, "rstd": rstd, "N": len(x)},
         constexprs={"BLOCK": block},
         expected={f"{of}_ptr": dx if of == "dx" else np.array([c1])},
         asked=of == "dx" or (len(x) < block and not mean_off),
-    )  # fmt: skip
+    )
 
 
 def _make_strided_try(what: str, dy: In, strides: tuple[int, int], x_stride: int, seen: np.ndarray) -> Try:

@@ -100,7 +100,7 @@ class Try:
             ),
             (not self.within >= 0, "`within` is 0 or more"),
             (self.orders < 0, "`orders` is 0 or more"),
-        ]  # fmt: skip
+        ]
         _raise_first(f"try {self.what!r}", faults)
 
     @property
@@ -228,7 +228,7 @@ def _check_layout(what: str, shape: tuple[int, ...], dtype: str, stride: int) ->
         (dtype not in DTYPES, f"dtype is one of {', '.join(DTYPES)}"),
         (any(type(size) is not int or size < 1 for size in shape), "every size of the shape is a number above 0"),
         (bool(stride) and (len(shape) != 2 or stride < shape[-1]), "a stride is for matrices, and at least their columns"),
-    ]  # fmt: skip
+    ]
     _raise_first(f"{what} of shape {shape}", faults)
 
 

@@ -164,9 +164,11 @@ def _atomic_cas(addresses: np.ndarray, expected: np.ndarray, values: np.ndarray,
     given = np.broadcast_to(values, addresses.shape).ravel()
     live = np.ones(addresses.shape, bool)
     return _update(
-        addresses, live, values.dtype,
+        addresses,
+        live,
+        values.dtype,
         lambda lane, old: given[lane : lane + 1] if old.tobytes() == wanted[lane : lane + 1].tobytes() else old,
-    )  # fmt: skip
+    )
 
 
 vars(interpreter).update(load=_load, store=_store, atomic_rmw=_atomic_rmw, atomic_cas=_atomic_cas)
