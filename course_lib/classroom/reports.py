@@ -122,13 +122,17 @@ class _ClassPage:
         self.surprised: Counter[str] = Counter()
         self.with_progress = 0
         self.people: list[dict[str, Any]] = []
+        self.not_begun: list[dict[str, Any]] = []
         self.problems: list[tuple[str, list[str]]] = []
         self.faults: list[tuple[str, str, str]] = []
 
     def add(self, row: Row, page: str) -> None:
-        self.people.append(
-            {"learner": row.learner, "file": page, "points": row.points, "possible": row.possible, "passed": row.passed, "late": row.late}
-        )
+        person = {
+            "learner": row.learner, "file": page, "points": row.points, "possible": row.possible, "passed": row.passed, "late": row.late,
+        }  # fmt: skip
+        self.people.append(person)
+        if not row.problem and all(mark.status in (NO_FILE, NOT_ATTEMPTED) for mark in row.marks):
+            self.not_begun.append(person)
         self.complete += row.passed == len(row.marks)
         self.unread += bool(row.problem)
         if said := [text for text in (row.problem, *row.by_hand, *row.published, *row.oddities, *row.notes) if text]:
@@ -156,6 +160,7 @@ class _ClassPage:
         return {
             "statuses": self.statuses,
             "people": self.people,
+            "not_begun": self.not_begun,
             "problems": self.problems,
             "faults": self.faults,
             "with_progress": self.with_progress,

@@ -143,7 +143,8 @@ def test_a_page_begins_with_what_happened_in_a_sentence_for_each_exercise(tmp_pa
     happened, _, details = pages["ann"].partition("Where to look")
     assert happened.index("points") < happened.index("What happened") < happened.index("All 12 hidden cases are right.")
     assert "The wrong divisor. 1 of 2 hidden cases are right." in happened
-    assert "There is no file ex07a_layer_norm_forward.py in what you handed in." in happened
+    assert "07a" not in happened.partition("There is no file of yours")[0]  # what was done comes first
+    assert "There is no file of yours for 07a (ex07a_layer_norm_forward.py): 0 of 3 points." in happened
     assert "By what?" in details and "By what?" not in happened and "wrong divisor" not in details
     happened, _, details = pages["bob"].partition("Where to look")
     assert "The file is still as the course wrote it." in happened
@@ -154,6 +155,24 @@ def test_a_page_begins_with_what_happened_in_a_sentence_for_each_exercise(tmp_pa
     taught, _, unrun = whole.partition("Files that did not run")
     assert "By what?" not in taught and "how many elements did you add up" in taught.lower() and "04a 1" in taught
     assert "The file is no valid Python. 04a 1" in unrun
+
+
+def test_missing_files_are_one_sentence_below_what_was_done(tmp_path):
+    for name in ("01a", "04a"):
+        write_file(tmp_path / "class" / "ann", name, "right")
+    (tmp_path / "class" / "zoe").mkdir()
+    write_file(tmp_path / "class" / "zoe", "06a", "unwritten")
+    out = tmp_path / "out"
+
+    def check(request):
+        return answer(request, *((NOT_ATTEMPTED, "not_attempted") if request.data == b"unwritten" else (PASS, "none")))
+
+    grade(tmp_path / "class", out, check=check, only=("01a", "04a", "06a", "07a"))
+    ann, zoe = (read_words(next((out / "reports").glob(f"{name}-*"))) for name in ("ann", "zoe"))
+    files = {name: f"{catalog.get(name).file}.py" for name in ("01a", "04a", "06a", "07a")}
+    assert f"There is no file of yours for 06a ({files['06a']}) and 07a ({files['07a']}): 0 of 5 points." in re.sub(r" ([,)])", r"\1", ann)
+    assert ann.index("04a") < ann.index("There is no file") and ann.count("There is no file") == zoe.count("There is no file") == 1
+    assert "1 has not begun; every file is missing or as the course wrote it: zoe." in re.sub(r" \.", ".", read_words(out / "class.html"))
 
 
 def test_the_class_page_counts_causes_and_surprises(graded):
