@@ -1,0 +1,61 @@
+"""``make quick``: the tests of the rooms that a change touches, a few cases of each. ``make test`` runs all of them."""
+
+from __future__ import annotations
+
+import argparse
+import subprocess
+import sys
+from collections.abc import Iterable
+
+from course_lib.base import paths
+from course_lib.base.errors import CourseError
+
+OF_EACH = 3  # cases per test function: the first, the last and one between
+_ALWAYS = ("tests/test_architecture.py", "tests/test_imports.py", "tests/test_documents.py")
+# tests beside those that have the room's own name
+_FURTHER = {"solutions": ("grading",), "exercises": ("catalog",), "notebooks": ("authoring", "lessons"), "tools": ("tools",)}
+
+
+def list_changed(since: str) -> list[str]:
+    """Return the files that differ from ``since``, from the course's folder on, committed or not.
+
+    Raises: CourseError if git does not know ``since``, or the folder is not a git checkout.
+    """
+    found: list[str] = []
+    for command in (("diff", "--name-only", "--merge-base", since), ("ls-files", "--others", "--exclude-standard")):
+        answer = subprocess.run(("git", *command), cwd=paths.ROOT, text=True, capture_output=True)
+        if answer.returncode:
+            raise CourseError(f"git cannot compare this folder with {since}: {answer.stderr.strip().splitlines()[0]}. SINCE=COMMIT names another commit.")
+        found += answer.stdout.splitlines()
+    return sorted(set(found))
+
+
+def choose_tests(changed: Iterable[str]) -> list[str]:
+    """Return the folders and files of tests for the changed files; an empty list for none."""
+    chosen: set[str] = set()
+    for file in changed:
+        top, _, rest = file.partition("/")
+        room = rest.partition("/")[0] if top in ("course_lib", "tests") else ""
+        chosen |= {f"tests/{name}" for name in (room, *_FURTHER.get(top, ()))}
+    there = sorted(name for name in chosen - {"tests/"} if (paths.ROOT / name).exists())
+    return [*dict.fromkeys((*_ALWAYS, *there))] if changed else []
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--since", default="main", help="the commit or branch to compare with (default: main)")
+    parser.add_argument("pytest", nargs="*", help="goes to pytest, after --")
+    said = parser.parse_args()
+    try:
+        chosen = choose_tests(list_changed(said.since))
+    except CourseError as error:
+        sys.exit(f"course: {error}")
+    if not chosen:
+        print(f"course: nothing differs from {said.since}. SINCE=COMMIT names another commit.")
+        return 0
+    print(f"course: at most {OF_EACH} cases of each test in {', '.join(chosen)}", flush=True)
+    return subprocess.run((sys.executable, "-m", "pytest", f"--of-each={OF_EACH}", *chosen, *said.pytest), cwd=paths.ROOT).returncode
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,65 @@
+"""`make quick`: which tests a change asks for, and how many cases of each."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+
+import pytest
+
+from course_lib.authoring import quick
+from course_lib.base import paths
+from course_lib.base.errors import CourseError
+
+
+@pytest.mark.parametrize(
+    ("changed", "asked"),
+    [
+        (["course_lib/classroom/reports.py"], {"tests/classroom"}),
+        (["course_lib/__init__.py", "tests/gone.py", "course_lib/norms/torch_norms.py"], {"tests/norms"}),
+        (["tests/test_types.py", "tests/hunt/test_hunt_session.py"], {"tests/test_types.py", "tests/hunt"}),
+        (["solutions/ex07a_layer_norm_forward.py"], {"tests/grading"}),
+        (["notebooks/source/03_large_means.py"], {"tests/authoring", "tests/lessons"}),
+        (["README.md"], set()),
+    ],
+)
+def test_a_change_asks_for_the_tests_of_its_room(changed, asked):
+    assert set(quick.choose_tests(changed)) == asked | set(quick._ALWAYS)
+
+
+def test_no_change_asks_for_nothing():
+    assert quick.choose_tests([]) == []
+
+
+@pytest.mark.parametrize("room", sorted(folder.name for folder in paths.PACKAGE.iterdir() if (folder / "__init__.py").exists()))
+def test_each_room_has_tests_of_its_own(room):
+    assert f"tests/{room}" in quick.choose_tests([f"course_lib/{room}/made_up.py"])
+
+
+def test_an_unknown_commit_is_named():
+    if not (paths.ROOT / ".git").exists():
+        pytest.skip("this folder is not a git checkout")
+    with pytest.raises(CourseError, match=r"no-such-commit.*SINCE"):
+        quick.list_changed("no-such-commit")
+
+
+@pytest.mark.parametrize(("most", "kept"), [(1, [0]), (2, [0, 9]), (3, [0, 4, 9]), (99, list(range(10)))])
+def test_of_each_spreads_the_cases(most, kept, tmp_path):
+    tmp_path.joinpath("conftest.py").write_text((paths.ROOT / "tests" / "conftest.py").read_text())
+    file = tmp_path / "test_many.py"
+    file.write_text("import pytest\n@pytest.mark.parametrize('n', range(10))\ndef test_many(n): print(f'<{n}>')\ndef test_one(): pass\n")
+    command = (
+        sys.executable,
+        "-m",
+        "pytest",
+        "-q",
+        "-s",
+        "-p",
+        "no:cacheprovider",
+        f"--rootdir={tmp_path}",
+        f"--of-each={most}",
+        str(file),
+    )
+    run = subprocess.run(command, text=True, capture_output=True, cwd=tmp_path, timeout=120)
+    assert [n for n in range(10) if f"<{n}>" in run.stdout] == kept, run.stdout + run.stderr
+    assert f"{len(kept) + 1} passed" in run.stdout
