@@ -25,7 +25,9 @@ def list_changed(since: str) -> list[str]:
     for command in (("diff", "--name-only", "--merge-base", since), ("ls-files", "--others", "--exclude-standard")):
         answer = subprocess.run(("git", *command), cwd=paths.ROOT, text=True, capture_output=True)
         if answer.returncode:
-            raise CourseError(f"git cannot compare this folder with {since}: {answer.stderr.strip().splitlines()[0]}. SINCE=COMMIT names another commit.")
+            raise CourseError(
+                f"git cannot compare this folder with {since}: {answer.stderr.strip().splitlines()[0]}. SINCE=COMMIT names another commit."
+            )
         found += answer.stdout.splitlines()
     return sorted(set(found))
 
