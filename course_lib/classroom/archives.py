@@ -22,7 +22,6 @@ from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
 from typing import IO, Any
 
-from course_lib.base.errors import EnvironmentFault
 from course_lib.base.files import read_plain_file
 from course_lib.base.text import make_visible_line, shorten
 from course_lib.base.worker import WorkerFailure
@@ -120,16 +119,10 @@ def unpack(path: Path) -> Unpacked:
         return _check_answer(jobs.ask(KIND, job, _LIMITS), name)
     except JobFailure as failure:
         if failure.answer.stage is Stage.STARTING:
-            raise _describe_not_started(failure.answer.ended, failure.answer.printed) from None
+            raise jobs.describe_not_started("reads archives", failure.answer) from None
         return Unpacked(problem=f"{name} takes more time or memory to unpack than a submission should")
     except WorkerFailure as failed:
-        raise _describe_not_started(failed.last_line or f"it {failed}", failed.printed) from None
-
-
-def _describe_not_started(said: str, printed: str) -> EnvironmentFault:
-    return EnvironmentFault(
-        f"the process that reads archives did not start ({said}). `course doctor` says what is wrong with this machine.", printed
-    )
+        raise jobs.describe_not_started("reads archives", failed) from None
 
 
 def _check_answer(answer: Any, name: str) -> Unpacked:

@@ -157,9 +157,7 @@ def find_best_tier() -> str:
     with TemporaryFolder("course-probe-") as folder:
         answer = jobs.run(archives.KIND, {"archive": "", "name": "probe"}, folder, jobs.ResourceLimits())
     if answer.tier not in isolation.TIERS:
-        raise EnvironmentFault(
-            f"a confined process did not start ({answer.cause_of_end}). `course doctor` says what is wrong with this machine."
-        )
+        raise jobs.describe_not_started("runs submissions", answer)
     return answer.tier
 
 

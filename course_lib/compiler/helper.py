@@ -18,6 +18,7 @@ from course_lib.sandbox.jobs import JobAnswer, JobFailure, ResourceLimits
 from course_lib.sandbox.machine import ServerKind
 from course_lib.sandbox.stage import Stage
 
+_DOES = "compiles kernels"
 KIND = ServerKind("course_lib.compiler.machine:make_machine", needs=Needs.PROGRAMS)
 # Ten times the usual need. An endless unrolled loop hits this limit before the machine starts to swap.
 _LIMITS = ResourceLimits(address_bytes=8 << 30, memory_bytes=0, file_bytes=16 << 20, open_files=1024, processes=32, log_bytes=1 << 20)
@@ -50,7 +51,7 @@ def ask(kernels: list[dict[str, Any]], limit: float) -> list[dict[str, Any]]:
     except JobFailure as failure:
         raise _describe_failure(failure.answer, limit) from None
     except (WorkerFailure, OSError) as failed:
-        raise _describe_start(failed) from None
+        raise jobs.describe_not_started(_DOES, failed) from None
     if not _are_answers(answers, kernels):
         raise CompilerCrash("crash", "the compiler gave no answer that makes sense; change the lines you wrote last")
     return answers
@@ -66,7 +67,7 @@ def warm() -> None:
     try:
         jobs.warm(KIND)
     except (WorkerFailure, OSError) as failed:
-        raise _describe_start(failed) from None
+        raise jobs.describe_not_started(_DOES, failed) from None
 
 
 def make_key(kernels: list[dict[str, Any]]) -> str:
@@ -88,22 +89,9 @@ def _recall(kernels: list[dict[str, Any]]) -> list[dict[str, Any]]:
     return answers
 
 
-def _describe_start(failed: WorkerFailure | OSError) -> EnvironmentFault:
-    said, printed = str(failed), ""
-    if isinstance(failed, WorkerFailure):
-        said, printed = failed.last_line or f"it {failed}", failed.printed
-    return EnvironmentFault(
-        f"the process that compiles kernels does not start ({said}). `course doctor` says what is wrong with this machine.", printed
-    )
-
-
 def _describe_failure(answer: JobAnswer, limit: float) -> Exception:
     if answer.stage is Stage.STARTING:
-        said = (answer.printed.strip().splitlines() or [answer.ended])[-1]
-        return EnvironmentFault(
-            f"the process that compiles kernels does not start ({said}). `course doctor` says what is wrong with this machine.",
-            answer.printed,
-        )
+        return jobs.describe_not_started(_DOES, answer)
     if answer.cause_of_end == "timed out":
         return CompilerCrash(
             "timeout",

@@ -16,6 +16,7 @@ from course_lib.grading.judging import wording
 from course_lib.grading.judging.judge import Judged, judge, judge_case
 from course_lib.grading.submission.source import Kernels
 from course_lib.grading.withheld import withhold
+from course_lib.sandbox import jobs
 
 _REST_SECONDS = 2.0  # time limit per case for the cases after one that was stopped
 
@@ -156,10 +157,7 @@ def forget_unwritten(judged: list[Judged]) -> None:
 
 def describe_not_started(run: Run) -> EnvironmentFault:
     """Make the error that blames the machine for a run in which no case began."""
-    said = (run.printed.strip().splitlines() or ["it printed nothing"])[-1]
-    return EnvironmentFault(
-        f"the process that runs your code did not start ({said}). `course doctor` says what is wrong with this machine.", run.printed
-    )
+    return jobs.describe_not_started("runs your code", run.printed)
 
 
 class FirstFailure:

@@ -10,7 +10,8 @@ import triton.language as tl
 
 from course_lib.compiler import Pointer, compile_report
 from course_lib.kernels.norm_backward import norm_dx_kernel
-from course_lib.lessons.compiled_kernel.model import learners_kernel
+from course_lib.lessons.compiled_kernel.model import learners_kernel, make_pointers
+from course_lib.lessons.own_launch import order_arguments
 
 _HALF, _SINGLE = Pointer("fp16"), Pointer("fp32")
 _WAYS = {
@@ -71,8 +72,8 @@ def count_loads(stride_dy_row: int, stride_dy_col: int, *, yours: bool = False) 
     tensors, M, N = [_HALF, _HALF, _HALF, _SINGLE, _SINGLE, _HALF], 4096, 8192
     shape: dict[str, Any] = {"ROWS": 1, "BLOCK": N}
     if yours:
-        passed = [*tensors, stride_dy_row, stride_dy_col, N, N, M, N]
-        report = compile_report(learners_kernel("11a"), passed, shape, num_warps=8, arch="sm_90")
+        given = make_pointers("11a", "fp16") | {"stride_dy_row": stride_dy_row, "stride_dy_col": stride_dy_col} | shape
+        report = compile_report(learners_kernel("11a"), *order_arguments("11a", M, N, given), num_warps=8, arch="sm_90")
     else:
         passed = [*tensors, stride_dy_row, stride_dy_col, N, 1, N, M, N]
         constants = {"CENTRED": True, "HAS_W": True} | shape

@@ -27,6 +27,7 @@ from course_lib.kernels.launch import device, tables
 from course_lib.kernels.launch.operands import row_stride, strides
 from course_lib.kernels.layer_norm import layer_norm_resident_kernel
 from course_lib.kernels.norm_backward import norm_backward_persistent_kernel, norm_dx_kernel
+from course_lib.lessons.own_launch import name_kernel, order_arguments
 from course_lib.norms import launchers
 
 ROLES = {"08a": "forward", "11a": "dx", "13b": "dw and db", "14a": "wiring"}
@@ -68,8 +69,7 @@ class OwnNorm:
         self.parts = tuple(Part(key, role, key in loaded, why.get(key, "")) for key, role in ROLES.items())
         self.launches = dict.fromkeys(ROLES, 0)  # number of runs of each part
         self._kernels = {
-            key: (getattr(loaded[key], catalog.get(key).entry_points[0]), True) if key in loaded else (kernel, False)
-            for key, kernel in _COURSE.items()
+            key: (getattr(loaded[key], name_kernel(key)), True) if key in loaded else (kernel, False) for key, kernel in _COURSE.items()
         }
         self._wiring = loaded.get("14a", _Wiring)
         halves = {"forward": staticmethod(self._forward), "backward": staticmethod(self._backward)}
@@ -122,7 +122,8 @@ class OwnNorm:
         rows, block, warps = _choose_tile(tables.resident(N), M)
         grid, shape = (_divide_up(M, rows),), {"ROWS": rows, "BLOCK": block, "num_warps": warps}
         if M and own:
-            kernel[grid](x, y, w, b, mean, rstd, row_stride(x), N, M, N, eps, **shape)
+            given = {"x": x, "y": y, "w": w, "b": b, "mean": mean, "rstd": rstd, "stride_x": row_stride(x), "eps": eps}
+            _launch_own("08a", kernel, grid, M, N, given | shape)
         elif M:
             kernel[grid](x, y, w, b, mean, rstd, row_stride(x), 1, N, 1, M, N, eps, HAS_W=True, HAS_B=True, **shape)
         return y, mean, rstd
@@ -145,8 +146,10 @@ class OwnNorm:
         kernel, own = self._count("11a")
         rows, block, warps = _choose_tile(tables.resident(N), M)
         grid, shape = (_divide_up(M, rows),), {"ROWS": rows, "BLOCK": block, "num_warps": warps}
+        named = {"dy": dy, "x": x, "w": w, "mean": mean, "rstd": rstd}
+        named |= {"stride_dy_row": matrices[0], "stride_dy_col": matrices[1], "stride_x": matrices[2]}
         if own:
-            kernel[grid](*given, dx, *matrices, N, M, N, **shape)
+            _launch_own("11a", kernel, grid, M, N, named | {"dx": dx} | shape)
         else:
             kernel[grid](*given, dx, *matrices, 1, N, M, N, CENTRED=True, HAS_W=True, **shape)
 
@@ -157,7 +160,8 @@ class OwnNorm:
         partials = [torch.empty((programs, N), dtype=torch.float32, device=x.device) for _ in range(2)]
         shape = {"ROWS": rows, "BLOCK": block, "num_warps": warps}
         if own:
-            kernel[(programs,)](*given, spare, *partials, *matrices, N, M, N, **shape)
+            sums = {"dx": spare, "dw_partial": partials[0], "db_partial": partials[1]}
+            _launch_own("13b", kernel, (programs,), M, N, named | sums | shape)
         else:
             kernel[(programs,)](
                 *given, spare, *partials, *matrices, 1, N, M, N, CENTRED=True, HAS_W=True, FULL=block == N, STAGES=launch.stages, **shape
@@ -213,9 +217,9 @@ def load_passing(exercise_id: str) -> types.ModuleType:
     return _execute(exercise_id, _read_passing(exercise_id))
 
 
-def name_kernel(exercise_id: str) -> str:
-    """Return the name of the exercise's kernel, which is the first of its entry points."""
-    return catalog.get(exercise_id).entry_points[0]
+def _launch_own(exercise_id: str, kernel: Any, grid: tuple[int, ...], M: int, N: int, given: Mapping[str, Any]) -> None:
+    arguments, constants = order_arguments(exercise_id, M, N, given)
+    kernel[grid](*arguments, **constants, num_warps=given["num_warps"])
 
 
 _checked: dict[tuple[str, str], str] = {}  # exercise and text -> its verdict's status

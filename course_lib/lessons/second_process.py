@@ -262,7 +262,7 @@ def interpret_apart(function: Callable[..., Any], kernel: Any, job: LaunchJob, s
     except JobFailure as failure:
         raise CourseError(_describe_end(failure.answer, seconds)) from None
     except WorkerFailure as failed:
-        raise CourseError(f"the process that interprets kernels did not start (it {failed}). `course doctor` looks.") from None
+        raise jobs.describe_not_started("interprets kernels", failed) from None
     with expect_sense():
         answer, refused = _to_bytes(answer["answer"]), str(answer["refused"])
     if refused:

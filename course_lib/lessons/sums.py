@@ -17,13 +17,15 @@ from course_lib.compiler import Pointer, compile_report
 from course_lib.kernels.launch import tables
 from course_lib.kernels.layer_norm_backward import layer_norm_backward
 from course_lib.kernels.norm_backward import norm_backward_persistent_kernel, norm_column_partials_kernel
-from course_lib.lessons.compiled_kernel.model import learners_kernel
+from course_lib.lessons.compiled_kernel.model import learners_kernel, make_pointers
+from course_lib.lessons.own_launch import order_arguments
 from course_lib.lessons.schedule.run import Interleaving, interleaved
 from course_lib.norms import reference
 
 ROWS, COLUMNS = 6, 16  # size of the matrices for the lesson's first dw
 M, N = 10, 40  # size of the matrices that are cut into chunks and tiles
 LENGTHS = (256, 1024, 4096, 8192)  # row lengths of the stored measurements that the lesson shows
+_ROWS = 32768  # of the matrix for which registers are counted
 
 
 def draw(rows: int, columns: int, seed: int = 0) -> tuple[torch.Tensor, torch.Tensor]:
@@ -95,21 +97,20 @@ def measure_designs() -> measurement.Measurement:
 
 def list_registers(columns: int) -> dict[str, tuple[int, int]]:
     """Return registers per thread and spilled bytes for an H100, in fp16: of the course's persistent kernel, and of 13b if it compiles."""
-    found = {"the course's": _count_registers(norm_backward_persistent_kernel, columns, own=False)}
+    settings = tables.persistent(columns)
+    tile = {"ROWS": settings.rows, "BLOCK": settings.block}
+    half, single = Pointer("fp16"), Pointer("fp32")
+    arguments = [*[half] * 3, *[single] * 2, half, *[single] * 2, columns, 1, columns, 1, columns, _ROWS, columns]
+    constants = {"CENTRED": True, "HAS_W": True, "FULL": True, "STAGES": settings.stages} | tile
+    found = {"the course's": _count_registers(norm_backward_persistent_kernel, arguments, constants, settings.num_warps)}
     with contextlib.suppress(CourseError):  # 13b is not written yet or does not compile; its panel says so
-        found["yours"] = _count_registers(learners_kernel("13b"), columns, own=True)
+        arguments, constants = order_arguments("13b", _ROWS, columns, make_pointers("13b", "fp16") | tile)
+        found["yours"] = _count_registers(learners_kernel("13b"), arguments, constants, settings.num_warps)
     return found
 
 
-def _count_registers(kernel: Any, columns: int, *, own: bool) -> tuple[int, int]:
-    settings = tables.persistent(columns)
-    half, single = Pointer("fp16"), Pointer("fp32")
-    strides = [columns, 1, columns, columns] if own else [columns, 1, columns, 1, columns]
-    constants = {"ROWS": settings.rows, "BLOCK": settings.block}
-    if not own:
-        constants |= {"CENTRED": True, "HAS_W": True, "FULL": True, "STAGES": settings.stages}
-    arguments = [*[half] * 3, *[single] * 2, half, *[single] * 2, *strides, 32768, columns]
-    report = compile_report(kernel, arguments, constants, num_warps=settings.num_warps, arch="sm_90", disassemble=False)
+def _count_registers(kernel: Any, arguments: list[Any], constants: dict[str, Any], num_warps: int) -> tuple[int, int]:
+    report = compile_report(kernel, arguments, constants, num_warps=num_warps, arch="sm_90", disassemble=False)
     return report.registers, report.spill_bytes
 
 

@@ -108,6 +108,29 @@ class JobFailure(Exception):
         self.answer = answer
 
 
+def describe_not_started(does: str, failed: JobAnswer | WorkerFailure | OSError | str) -> EnvironmentFault:
+    """Make the error that blames the machine for a process that did not start.
+
+    Args:
+        does: completes "the process that".
+        failed: how its start failed, or the text that it printed.
+    """
+    printed, otherwise = "", "it printed nothing"
+    match failed:
+        case JobAnswer():
+            printed, otherwise = failed.printed, failed.ended
+        case WorkerFailure():
+            printed, otherwise = failed.printed, f"it {failed}"
+        case OSError():
+            otherwise = str(failed)
+        case _:
+            printed = failed
+    said = (printed.strip().splitlines() or [otherwise])[-1].strip()
+    return EnvironmentFault(
+        f"the process that {does} did not start ({said}). `course doctor` says what is wrong with this machine.", printed
+    )
+
+
 def run(
     kind: ServerKind,
     job: Mapping[str, Any],

@@ -254,7 +254,7 @@ def test_a_compiler_that_cannot_start_says_why_in_its_first_line(damaged_triton,
     said = "course_lib.compiler.compilation.NoTool: whatever"
     failed = WorkerDied(1, f"Traceback (most recent call last):\n  File x\n{said}\n")
     monkeypatch.setattr(helper.jobs, "ask", lambda *rest, **named: (_ for _ in ()).throw(failed))
-    with pytest.raises(EnvironmentFault, match=f"does not start \\({said}\\)") as caught:
+    with pytest.raises(EnvironmentFault, match=f"did not start \\({said}\\)") as caught:
         report_of(GOOD)
     assert "Traceback" not in str(caught.value) and "Traceback" in caught.value.printed
 

@@ -56,7 +56,7 @@ def test_the_courses_passes_are_those_of_a_trace(kernel, key, exercise, constant
     tensors = list(launch.tensors.values())
     strides = {"blocked": (N, 1, N, 1, N), "resident": (N, 1, N, 1, M, N), "persistent": (N, 1, N, 1, N, M, N)}[key]
     numbers = (*strides, 1e-5) if key != "persistent" else strides
-    recording = record(kernel, launch.grid, [*tensors, *numbers], {**launch.options, **constants})
+    recording = record(kernel, launch.grid, [*tensors, *numbers], {**launch.constants, **constants})
     assert not recording.fault
     whole = {t.name for t, tensor in zip(recording.tensors, tensors, strict=True) if tensor.shape == (M, N)}
     moved = sum(access.bytes for access in recording.accesses if access.tensor in whole)

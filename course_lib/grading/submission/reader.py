@@ -45,12 +45,11 @@ def read(exercise: Exercise, text: str, name: str, *, unsolved: str | None = Non
     try:
         answer = jobs.ask(KIND, job, _LIMITS)
     except WorkerFailure as failed:
-        raise _describe_not_started(failed.last_line or f"it {failed}", failed.printed) from None
+        raise jobs.describe_not_started("reads your file", failed) from None
     except JobFailure as failure:
         answer = failure.answer
         if answer.stage is Stage.STARTING:
-            last = (answer.printed.strip().splitlines() or [answer.ended])[-1]
-            raise _describe_not_started(last, answer.printed) from None
+            raise jobs.describe_not_started("reads your file", answer) from None
         raise Unreadable(
             "too_complex",
             f"{name} cannot be read: it takes more than {SECONDS:g} s, or more memory than a file of an exercise should. "
@@ -67,12 +66,6 @@ def read(exercise: Exercise, text: str, name: str, *, unsolved: str | None = Non
         return None
     oddities = tuple(Oddity(**oddity) for oddity in found["oddities"])
     return Kernels(found["source"], tuple(found["names"]), found["rules"], oddities, found["rest"], found["rest_line"])
-
-
-def _describe_not_started(said: str, printed: str) -> EnvironmentFault:
-    return EnvironmentFault(
-        f"the process that reads your file did not start ({said}). `course doctor` says what is wrong with this machine.", printed
-    )
 
 
 def read_own_attempt(exercise: Exercise) -> tuple[str, Kernels]:

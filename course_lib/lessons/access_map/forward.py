@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import ipywidgets
 
 from course_lib.base.errors import CourseError
@@ -11,9 +9,9 @@ from course_lib.lessons.access_map.widget import access_map
 from course_lib.lessons.compiled_kernel.model import learners_kernel
 from course_lib.lessons.kit.asking import AskingPicture
 from course_lib.lessons.kit.output import MovingPicture
+from course_lib.lessons.own_launch import EPS, order_arguments
 
 KERNELS = ("blocked", "resident", "yours, 07a", "yours, 08a")
-_EPS = 1e-5
 
 
 def forward_map(*kernels: str, M: int = 4, N: int = 100, block: int = 64, rows: int = 2) -> AskingPicture:
@@ -40,17 +38,18 @@ def _trace(kernel: str, M: int, N: int, block: int, rows: int) -> MovingPicture:
     from course_lib.kernels.layer_norm import layer_norm_blocked_kernel, layer_norm_resident_kernel
 
     x = torch.randn(M, N, generator=torch.Generator().manual_seed(0)).half()
-    tensors = (x, torch.empty_like(x), torch.ones(N), torch.zeros(N), torch.empty(M), torch.empty(M))
+    y, w, b, mean, rstd = torch.empty_like(x), torch.ones(N), torch.zeros(N), torch.empty(M), torch.empty(M)
     whole = {"ROWS": rows, "BLOCK": triton.next_power_of_2(N)}
     both = {"HAS_W": True, "HAS_B": True}
     tiles = (triton.cdiv(M, rows),)
-    launches: dict[str, tuple[Any, Any, tuple[Any, ...], dict[str, Any]]] = {
-        "blocked": (lambda: layer_norm_blocked_kernel, (M,), (N, 1, N, 1, N, _EPS), both | {"BLOCK": block}),
-        "resident": (lambda: layer_norm_resident_kernel, tiles, (N, 1, N, 1, M, N, _EPS), both | whole),
-        "yours, 07a": (lambda: learners_kernel("07a"), (M,), (N, N, N, _EPS), {"BLOCK": block}),
-        "yours, 08a": (lambda: learners_kernel("08a"), tiles, (N, N, M, N, _EPS), whole),
-    }
-    read, grid, numbers, constants = launches[kernel]
-    traced = access_map(read(), grid, *tensors, *numbers, **constants)
+    if kernel.startswith("yours"):
+        exercise, grid, blocks = ("07a", (M,), {"BLOCK": block}) if kernel.endswith("07a") else ("08a", tiles, whole)
+        tensors = {"x": x, "y": y, "w": w, "b": b, "mean": mean, "rstd": rstd}
+        arguments, constants = order_arguments(exercise, M, N, tensors | blocks)
+        traced = access_map(learners_kernel(exercise), grid, *arguments, **constants)
+    elif kernel == "blocked":
+        traced = access_map(layer_norm_blocked_kernel, (M,), x, y, w, b, mean, rstd, N, 1, N, 1, N, EPS, **both, BLOCK=block)
+    else:
+        traced = access_map(layer_norm_resident_kernel, tiles, x, y, w, b, mean, rstd, N, 1, N, 1, M, N, EPS, **both, **whole)
     assert isinstance(traced, MovingPicture)
     return traced

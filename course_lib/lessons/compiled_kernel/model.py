@@ -18,6 +18,7 @@ from course_lib.catalog import texts
 from course_lib.compiler import CompileError, CompileReport, KernelSource, Pointer, compile_report, residency, source_text
 from course_lib.grading.public import NotAttempted, Unreadable, read_own_attempt
 from course_lib.lessons.kit.code import list_code
+from course_lib.lessons.own_launch import list_tensors, order_arguments
 
 WARPS = (1, 2, 4, 8, 16, 32)
 ARCHS = {"sm_80": "sm_80 (A100)", "sm_90": "sm_90 (H100)", "sm_100": "sm_100 (B200)", "sm_120": "sm_120 (RTX 50)"}
@@ -126,10 +127,10 @@ def family(rows: int = 1) -> list[Subject]:
         return [*_tensors(dtype), block, 1, block, 1, 4096, block, 1e-5], both | {"ROWS": rows, "BLOCK": block}
 
     def own_blocked(dtype: str, block: int) -> tuple[list[Any], dict[str, Any]]:
-        return [*_tensors(dtype), LONG_ROW, LONG_ROW, LONG_ROW, 1e-5], {"BLOCK": block}
+        return order_arguments("07a", 1, LONG_ROW, make_pointers("07a", dtype) | {"BLOCK": block})
 
     def own_resident(dtype: str, block: int) -> tuple[list[Any], dict[str, Any]]:
-        return [*_tensors(dtype), block, block, 4096, block, 1e-5], {"ROWS": rows, "BLOCK": block}
+        return order_arguments("08a", 4096, block, make_pointers("08a", dtype) | {"ROWS": rows, "BLOCK": block})
 
     def long(dtype: str, block: int) -> str:
         return f"rows of {LONG_ROW} columns in {dtype}, {block} columns a step"
@@ -143,6 +144,11 @@ def family(rows: int = 1) -> list[Subject]:
         Subject("yours, 07a", lambda: learners_kernel("07a"), own_blocked, long),
         Subject("yours, 08a", lambda: learners_kernel("08a"), own_resident, whole),
     ]
+
+
+def make_pointers(exercise_id: str, dtype: str) -> dict[str, Pointer]:
+    """Return the tensors of an exercise's kernel for the compiler: fp32 for rows and partial sums, ``dtype`` for the others."""
+    return {name: Pointer("fp32" if kind in ("row", "partial") else dtype) for name, kind in list_tensors(exercise_id).items()}
 
 
 def _tensors(dtype: str) -> list[Pointer]:

@@ -18,7 +18,7 @@ from course_lib.base.errors import CourseError
 from course_lib.bench import backward, forward, grid, timing
 from course_lib.bench.measurement import Measurement
 from course_lib.kernels.launch import device, tables
-from course_lib.lessons import own_kernels
+from course_lib.lessons import own_kernels, own_launch
 from course_lib.lessons.access_map.run import record
 from course_lib.lessons.figures.lesson06 import H100
 
@@ -59,28 +59,21 @@ KERNELS = {
 
 @dataclass(frozen=True)
 class Own:
-    """The arguments of a learner's kernel, in its order: ``tensors``, then ``numbers``, then ``constants``, all by name.
-
-    A tensor is a matrix of M x N, or with ``:row`` one number per row, with ``:column`` one per column, with ``:partial`` one row per
-    program. ``whole``: one block holds the whole row.
-    """
+    """A learner's kernel: ``flop`` per element, the ``least`` passes that it can make; ``whole``: one block holds the whole row."""
 
     flop: int
     least: int
-    tensors: str
-    numbers: str
-    constants: tuple[str, ...] = ()
     whole: bool = True
     persistent: bool = False
 
 
 OWN = {
-    "06a": Own(1, 1, "x sums:row", "N N", whole=False),
-    "07a": Own(7, 2, "x y w:column b:column mean:row rstd:row", "N N N eps", whole=False),
-    "08a": Own(7, 2, "x y w:column b:column mean:row rstd:row", "N N M N eps", ("ROWS",)),
-    "09a": Own(5, 4, "x residual total y w:column rstd:row", "N N N N N eps"),
-    "11a": Own(10, 3, "dy x w:column mean:row rstd:row dx", "N 1 N N M N", ("ROWS",)),
-    "13b": Own(13, 3, "dy x w:column mean:row rstd:row dx dw:partial db:partial", "N 1 N N M N", ("ROWS",), persistent=True),
+    "06a": Own(1, 1, whole=False),
+    "07a": Own(7, 2, whole=False),
+    "08a": Own(7, 2),
+    "09a": Own(5, 4),
+    "11a": Own(10, 3),
+    "13b": Own(13, 3, persistent=True),
 }
 _TRACED = (4, 256)  # rows and columns of the traced matrix; the number of passes does not depend on them
 _TRACED_BLOCK, _TRACED_ROWS, _TRACED_PROGRAMS = 64, 2, 2
@@ -88,12 +81,12 @@ _TRACED_BLOCK, _TRACED_ROWS, _TRACED_PROGRAMS = 64, 2, 2
 
 @dataclass(frozen=True)
 class LearnerLaunch:
-    """A learner's kernel on concrete tensors."""
+    """A learner's kernel on concrete tensors: ``arguments`` in its order, ``constants`` by name."""
 
     grid: tuple[int, ...]
     tensors: Mapping[str, torch.Tensor]
-    numbers: tuple[float, ...]
-    options: Mapping[str, int]
+    arguments: list[Any]
+    constants: dict[str, Any]
 
 
 def make_launch(exercise: str, M: int, N: int, tile: tables.TileLaunch, programs: int = 0) -> LearnerLaunch:
@@ -103,17 +96,13 @@ def make_launch(exercise: str, M: int, N: int, tile: tables.TileLaunch, programs
         programs: number of programs of a persistent kernel; others ignore it.
     """
     own = OWN[exercise]
-    rows = tile.rows if "ROWS" in own.constants else 1
+    rows = tile.rows if own_launch.has_constant(exercise, "ROWS") else 1
     count = programs if own.persistent else -(-M // rows)
-    shapes = {"": (M, N), "row": (M,), "column": (N,), "partial": (count, N)}
-    tensors = {}
-    for part in own.tensors.split():
-        name, _, shape = part.partition(":")
-        made = torch.rand(shapes[shape], device=course_lib.DEVICE)
-        tensors[name] = made.half() if shape in ("", "column") else made
-    values: dict[str, float] = {"M": M, "N": N, "1": 1, "eps": 1e-5}
-    options = {"BLOCK": tile.block} | ({"ROWS": rows} if "ROWS" in own.constants else {})
-    return LearnerLaunch((count,), tensors, tuple(values[name] for name in own.numbers.split()), options)
+    kinds = own_launch.list_tensors(exercise)
+    made = {name: torch.rand(s, device=course_lib.DEVICE) for name, s in own_launch.list_shapes(exercise, M, N, count).items()}
+    tensors = {name: tensor.half() if kinds[name] in ("matrix", "column") else tensor for name, tensor in made.items()}
+    arguments, constants = own_launch.order_arguments(exercise, M, N, tensors | {"ROWS": rows, "BLOCK": tile.block})
+    return LearnerLaunch((count,), tensors, arguments, constants)
 
 
 @cache
@@ -125,7 +114,7 @@ def count_passes(exercise: str, kernel: Any) -> float:
     M, N = _TRACED
     tile = tables.TileLaunch(_TRACED_ROWS, N if OWN[exercise].whole else _TRACED_BLOCK, 4)
     launch = make_launch(exercise, M, N, tile, _TRACED_PROGRAMS)
-    recording = record(kernel, launch.grid, [*launch.tensors.values(), *launch.numbers], launch.options)
+    recording = record(kernel, launch.grid, launch.arguments, launch.constants)
     if recording.fault:
         raise CourseError(f"your kernel of {exercise} could not be traced. {recording.fault}")
     matrices = {name for name, tensor in launch.tensors.items() if tensor.shape == (M, N)}
@@ -154,8 +143,7 @@ def time_own(exercise: str, kernel: Any, N: int) -> float | None:
     launches = [make_launch(exercise, M, N, tile, programs) for _ in range(count)]
 
     def call(launch: LearnerLaunch) -> Any:
-        arguments = (*launch.tensors.values(), *launch.numbers)
-        return lambda: kernel[launch.grid](*arguments, **launch.options, num_warps=tile.num_warps)
+        return lambda: kernel[launch.grid](*launch.arguments, **launch.constants, num_warps=tile.num_warps)
 
     return timing.device_us([call(launch) for launch in launches])
 
@@ -183,7 +171,7 @@ def make_data(own: str = "") -> dict[str, Any]:
         if own not in OWN:
             raise CourseError(f"the roofline takes the kernels of {', '.join(OWN)}; you asked for {own!r}.")
         module = own_kernels.load_passing(own)
-        kernel = getattr(module, own_kernels.name_kernel(own))
+        kernel = getattr(module, own_launch.name_kernel(own))
         us = [time_own(own, kernel, N) if course_lib.MODE == "gpu" else None for N in LENGTHS]
         mine = OWN[own]
         kernels["own"] = {"label": f"yours, {own}", "flop": mine.flop, "asked": count_passes(own, kernel), "least": mine.least, "us": us}

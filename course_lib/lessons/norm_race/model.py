@@ -14,7 +14,7 @@ import course_lib
 from course_lib.base.errors import CourseError
 from course_lib.bench import backward, forward, host, measurement
 from course_lib.bench.measurement import Measurement
-from course_lib.lessons import own_kernels
+from course_lib.lessons import own_kernels, own_launch
 from course_lib.lessons.kernel_roofline.model import LENGTHS, time_own
 
 NAMES = {
@@ -57,7 +57,7 @@ def make_data(where: str = STORED, own: str = "") -> dict[str, Any]:
     races = {op: _list_times(of_backward if op.endswith("backward") else of_forward, op) for op in OPERATIONS}
     if own:
         module = own_kernels.load_passing(own)
-        kernel = getattr(module, own_kernels.name_kernel(own))
+        kernel = getattr(module, own_launch.name_kernel(own))
         names["own"] = f"yours, {own}"
         races[OWN[own]]["own"] = [time_own(own, kernel, N) for N in LENGTHS]
     return {

@@ -27,6 +27,7 @@ from course_lib.interpreter.bounds import Region
 from course_lib.interpreter.trace import Trace, tracing
 from course_lib.lessons.access_map.run import record
 from course_lib.lessons.compiled_kernel.model import learners_kernel
+from course_lib.lessons.own_launch import list_shapes, order_arguments
 
 ALGORITHMS = {
     "copy": "copy",
@@ -41,15 +42,8 @@ ROWS = (1, 16, 256, 4096, 65536)
 COLUMNS = (100, 1024, 4096, 8192)
 BLOCK = 1024
 RESIDENT_LIMIT = 32768  # columns; a longer row does not fit the registers of one program
-OWN = {  # exercise: the tensors among its kernel's parameters, the number of strides, the constants
-    "06a": (("x", "y:row"), 1, ()),
-    "05a": (("x", "mean:row", "var:row"), 1, ()),
-    "05b": (("x", "mean:row", "var:row"), 1, ()),
-    "07a": (("x", "y", "w:column", "b:column", "mean:row", "rstd:row"), 2, ()),
-    "08a": (("x", "y", "w:column", "b:column", "mean:row", "rstd:row"), 2, ("ROWS",)),
-    "09a": (("x", "residual", "total", "y", "w:column", "rstd:row"), 4, ()),
-}
-WHOLE_ROWS = ("08a", "09a")  # keys of OWN whose kernels hold the whole row in one block
+OWN = ("06a", "05a", "05b", "07a", "08a", "09a")  # exercises whose kernels can be counted
+WHOLE_ROWS = ("08a", "09a")  # those whose kernels hold the whole row in one block
 LAUNCH_US = 10.0  # microseconds per launch, as lesson 06 assumes
 _TRACED_ROWS = 2  # enough, because every row causes the same accesses
 _EPS = 1e-5
@@ -350,17 +344,15 @@ def _gather(algorithm: str, N: int, sizes: Mapping[str, int], accesses: Iterable
 
 
 def count_own(exercise_id: str, N: int) -> Count:
-    """Count the passes of the learner's kernel of an exercise, a key of OWN, from the current file; w and b are left out.
+    """Count the passes of the learner's kernel of an exercise, one of OWN, from the current file; w and b are left out.
 
     Raises: CourseError if the file is missing, is unchanged, or its kernel fails.
     """
-    tensors, strides, constants = OWN[exercise_id]
     kernel = learners_kernel(exercise_id)
     block = triton.next_power_of_2(N) if exercise_id in WHOLE_ROWS else BLOCK
-    shapes = {"": (_TRACED_ROWS, N), "row": (_TRACED_ROWS,), "column": (N,)}
-    made = {name: torch.randn(shapes[shape]) for name, _, shape in (part.partition(":") for part in tensors)}
-    numbers = [N] * strides + ([_TRACED_ROWS] if exercise_id == "08a" else []) + [N] + ([_EPS] if "rstd" in made else [])
-    recording = record(kernel, (_TRACED_ROWS,), [*made.values(), *numbers], {"BLOCK": block, **dict.fromkeys(constants, 1)})
+    made = {name: torch.randn(shape) for name, shape in list_shapes(exercise_id, _TRACED_ROWS, N).items()}
+    arguments, constants = order_arguments(exercise_id, _TRACED_ROWS, N, made | {"ROWS": 1, "BLOCK": block})
+    recording = record(kernel, (_TRACED_ROWS,), arguments, constants)
     if recording.fault:
         raise CourseError(f"your kernel of {exercise_id} could not be counted. {recording.fault}")
     sizes = {name: tensor.nbytes for name, tensor in made.items() if tensor.ndim == 2}
