@@ -114,11 +114,15 @@ class Record:
     def __iter__(self) -> Iterator[Person]:
         return iter(sorted(self.people.values(), key=lambda person: (person.learner.casefold(), person.key)))
 
-    def find(self, key: str, learner: str, present: Sequence[str] = ()) -> Person | None:
-        """Return the learner of a key. Moodle gives another number in each assignment, so there a name finds who is in no other entry of the class."""
-        if key in self.people or not key.startswith("moodle "):
-            return self.people.get(key)
-        same = [p for p in self.people.values() if p.learner == learner and p.key.startswith("moodle ") and p.key not in present]
+    def find(self, key: str, learner: str, number: str = "", present: Sequence[str] = ()) -> Person | None:
+        """Return the learner of a key, or else whom another week knows by another key and who is in no other entry of the class.
+
+        Moodle gives another number in each assignment, so there a name finds the learner. Canvas gives a learner one ``number``, which a mapping may
+        have as the id, too.
+        """
+        if key in self.people:
+            return self.people[key]
+        same = [person for person in self.people.values() if person.key not in present and _is_same(person, key, learner, number)]
         return same[0] if len(same) == 1 else None
 
     def write(self, out: Path) -> None:
@@ -131,6 +135,12 @@ class Record:
             "regrades": self.regrades,
         }
         write_lines(out / RECORD, [json.dumps(whole, ensure_ascii=True, indent=1) + "\n"])
+
+
+def _is_same(person: Person, key: str, learner: str, number: str) -> bool:
+    """True for one learner under two keys. The first word of a key says which layout it is from."""
+    layouts = {person.key.split()[0], key.split()[0]}
+    return (layouts == {"moodle"} and person.learner == learner) or (layouts == {"canvas", "name"} and number != "" and person.id == number)
 
 
 def read_record(out: Path) -> Record:

@@ -11,6 +11,7 @@ from datetime import UTC, datetime
 import pytest
 from fake_grading import fake_check, grade, read_results, write_file
 
+from course_lib import catalog
 from course_lib.base import paths
 from course_lib.base.errors import CourseError
 from course_lib.classroom import weeks
@@ -76,6 +77,25 @@ def test_moodles_other_number_of_each_assignment_makes_no_second_learner(tmp_pat
         grade(tmp_path / folder, tmp_path / "out", only=(name,))
     (row,) = read_table(tmp_path / "out" / "gradebook.csv").values()
     assert row["Points (of 3)"] == "3"
+
+
+@pytest.mark.parametrize("order", [("canvas", "mapped", "canvas"), ("mapped", "canvas", "mapped")])
+def test_a_mapping_and_canvas_know_one_learner_by_one_number(tmp_path, order):
+    """Two learners of one name: the number tells them apart, in whichever layout a week comes."""
+    who = tmp_path / "who.csv"
+    who.write_text("learner,path,id\nJane Doe,one,12\nJane Doe,two,34\n")
+    for folder, number in (("one", "12"), ("two", "34")):
+        write_file(tmp_path / "mapped" / folder, "04a", RIGHT if number == "12" else WRONG)
+        (tmp_path / "canvas").mkdir(exist_ok=True)
+        (tmp_path / "canvas" / f"doejane_{number}_5_{catalog.get('01a').file}.py").write_text(RIGHT)
+    for layout in order:
+        grade(
+            tmp_path / layout, tmp_path / "out", only=("01a" if layout == "canvas" else "04a",), mapping=who if layout == "mapped" else None
+        )
+    assert {number: row["Points (of 3)"] for number, row in read_table(tmp_path / "out" / "gradebook.csv", "ID").items()} == {
+        "12": "3",
+        "34": "1",
+    }
 
 
 @pytest.mark.parametrize(
