@@ -339,7 +339,7 @@ class _Run:
         """Renew what the record says of the learner, but nothing of any exercise."""
         entry = collected.entry
         person = self.record.find(entry.key, entry.learner, entry.id, self.present) or Person(entry.key, entry.learner)
-        person.learner, person.id, person.login = entry.learner, entry.id, entry.login
+        person.learner, person.id, person.login = entry.learner, entry.id or person.id, entry.login or person.login
         person.source = " + ".join(clean_name(source.path.name) for source in entry.sources)
         person.problem, person.notes = collected.problem, list(collected.notes)
         if collected.progress is not None:

@@ -83,7 +83,7 @@ def test_moodles_other_number_of_each_assignment_makes_no_second_learner(tmp_pat
 def test_a_mapping_and_canvas_know_one_learner_by_one_number(tmp_path, order):
     """Two learners of one name: the number tells them apart, in whichever layout a week comes."""
     who = tmp_path / "who.csv"
-    who.write_text("learner,path,id\nJane Doe,one,12\nJane Doe,two,34\n")
+    who.write_text("learner,path,id,login\nJane Doe,one,12,jane\nJane Doe,two,34,doe\n")
     for folder, number in (("one", "12"), ("two", "34")):
         write_file(tmp_path / "mapped" / folder, "04a", RIGHT if number == "12" else WRONG)
         (tmp_path / "canvas").mkdir(exist_ok=True)
@@ -92,10 +92,8 @@ def test_a_mapping_and_canvas_know_one_learner_by_one_number(tmp_path, order):
         grade(
             tmp_path / layout, tmp_path / "out", only=("01a" if layout == "canvas" else "04a",), mapping=who if layout == "mapped" else None
         )
-    assert {number: row["Points (of 3)"] for number, row in read_table(tmp_path / "out" / "gradebook.csv", "ID").items()} == {
-        "12": "3",
-        "34": "1",
-    }
+    rows = read_table(tmp_path / "out" / "gradebook.csv", "ID")
+    assert {number: (row["Points (of 3)"], row["Login"]) for number, row in rows.items()} == {"12": ("3", "jane"), "34": ("1", "doe")}
 
 
 @pytest.mark.parametrize(
