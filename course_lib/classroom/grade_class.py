@@ -347,19 +347,15 @@ class _Run:
         return person
 
     def _add_to_record(self, faults: Mapping[str, str]) -> None:
+        published = {exercise.id: self._list_published(exercise) for exercise in self.exercises}
         for one in self.known:
             self.record.people[one.person.key] = one.person
             for name, attempt in one.attempts.items():
-                one.person.add(name, replace(attempt, fault=faults.get(attempt.key, "")))
+                words = similarity.describe_published(frozenset(one.fingerprints.get(name, ())), published[name])
+                one.person.add(name, replace(attempt, fault=faults.get(attempt.key, ""), published=words))
         earlier = [(name, self._take_fingerprints(collect(one, self.exercises))) for name, one in self.earlier]
         for exercise in self.exercises:
-            published = self._list_published(exercise)
             fingerprints = {one.person.learner: frozenset(one.fingerprints.get(exercise.id, ())) for one in self.known}
-            for one in self.known:
-                if words := similarity.describe_published(fingerprints[one.person.learner], published):
-                    one.person.published[exercise.id] = words
-                elif exercise.id in one.attempts:
-                    one.person.published.pop(exercise.id, None)
             others = [(name, frozenset(found.get(exercise.id, ()))) for name, found in earlier]
             alike = similarity.find_alike([*fingerprints.items(), *others])
             self.record.alike[exercise.id] = similarity.merge_alike(

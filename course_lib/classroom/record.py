@@ -44,7 +44,7 @@ class Attempt:
     """A file that a learner handed in for an exercise.
 
     ``file`` is the hash of its bytes, and ``key`` names its verdict in the journal; both are "" for a file that cannot be read, and then ``reason``
-    says why. ``fault``: why it could not be graded yet. ``time`` and ``due`` are in seconds since 1970, 0 if not known; ``clock`` says how the
+    says why. ``fault``: why it could not be graded yet. ``published``: in words, which published solution it is. ``time`` and ``due`` are in seconds since 1970, 0 if not known; ``clock`` says how the
     time is known, or why it is not. ``marked_late``: the system that it comes from calls it late. ``version``: of the grader.
     """
 
@@ -57,6 +57,7 @@ class Attempt:
     clock: str = ""
     due: float = 0.0
     marked_late: bool = False
+    published: str = ""
 
     @property
     def days_late(self) -> int:
@@ -66,8 +67,7 @@ class Attempt:
 
 @dataclass
 class Person:
-    """A learner, with every different file that was handed in for each exercise, and ``marks``: what was last written of each exercise.
-    ``published``: by exercise, in words, which published solution the newest file is."""
+    """A learner, with every different file that was handed in for each exercise, and ``marks``: what was last written of each exercise."""
 
     key: str
     learner: str
@@ -77,7 +77,6 @@ class Person:
     problem: str = ""
     notes: list[str] = field(default_factory=list)
     predictions: dict[str, bool] = field(default_factory=dict)
-    published: dict[str, str] = field(default_factory=dict)
     attempts: dict[str, list[Attempt]] = field(default_factory=dict)
     marks: dict[str, dict[str, Any]] = field(default_factory=dict)
 
@@ -166,6 +165,8 @@ def read_record(out: Path) -> Record:
 
 def _read_person(plain: dict[str, Any]) -> Person:
     attempts = {name: [Attempt(**attempt) for attempt in some] for name, some in plain["attempts"].items()}
+    for name, words in plain.pop("published", {}).items():  # a record of before 2026-11-26 says it of the newest file alone
+        attempts[name][-1] = replace(attempts[name][-1], published=words)
     return Person(**{**plain, "attempts": attempts})
 
 

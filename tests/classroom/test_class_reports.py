@@ -291,6 +291,15 @@ def test_a_run_with_some_of_the_class_keeps_what_is_alike_among_the_others(tmp_p
     assert (out / "similar.csv").read_text().splitlines()[1:] == ["07a,ann; bob,1.00"], "who is compared again counts as compared again"
 
 
+def test_a_published_solution_that_counts_is_named_whatever_comes_later(tmp_path):
+    out = tmp_path / "out"
+    for text in (f"# 5\n{SOLUTION}", "# 1"):
+        write_file(tmp_path / "class" / "ann", "07a", text)
+        grade(tmp_path / "class", out, only=("07a",))
+        (row,) = csv.DictReader((out / "gradebook.csv").read_text().splitlines())
+        assert (row["07a status"], row["Published"]) == (PASS, "07a is the published solution")
+
+
 @pytest.mark.parametrize("change", [lambda data: b"\xef\xbb\xbf" + data, lambda data: data.replace(b"\n", b"\r\n")])
 def test_how_an_editor_stores_a_text_makes_no_other_file_of_it(change):
     assert similarity.take_fingerprint(change(SOLUTION.encode()), GIVEN) == similarity.take_fingerprint(SOLUTION.encode(), GIVEN)
