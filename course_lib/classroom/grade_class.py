@@ -361,7 +361,8 @@ class _Run:
             self.record.alike[exercise.id] = similarity.merge_alike(
                 self.record.alike.get(exercise.id, ()),
                 (one for one in alike if any(name in fingerprints for name in one.learners)),
-                {*fingerprints, *(name for name, _ in others)},
+                {one.person.learner for one in self.known if exercise.id in one.attempts}
+                | {name for name, found in earlier if exercise.id in found},
             )
 
     def _list_published(self, exercise: Exercise) -> list[tuple[str, frozenset[int]]]:

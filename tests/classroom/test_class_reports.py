@@ -280,12 +280,13 @@ def test_a_run_with_some_of_the_class_keeps_what_is_alike_among_the_others(tmp_p
     texts = {"ann": SOLUTION, "bob": disguise(SOLUTION), "cy": SOLUTION}
     for name, text in texts.items():
         write_file(tmp_path / "class" / name, "07a", text)
+        write_file(tmp_path / "the next week" / name, "01a", "x = 1")
     for name in ("ann", "bob"):
         write_file(tmp_path / "some" / name, "07a", texts[name])
     out = tmp_path / "out"
-    for folder, learners in (("class", "ann; bob; cy"), ("some", "ann; bob; cy"), ("some", "ann; bob; cy")):
-        grade(tmp_path / folder, out, only=("07a",))
-        assert (out / "similar.csv").read_text().splitlines() == ["Exercise,Learners,Shared", f"07a,{learners},1.00"]
+    for folder in ("class", "some", "some", "the next week"):
+        grade(tmp_path / folder, out, only=("01a", "07a"))
+        assert (out / "similar.csv").read_text().splitlines() == ["Exercise,Learners,Shared", "07a,ann; bob; cy,1.00"], folder
     write_file(tmp_path / "class" / "cy", "07a", UNSOLVED)
     grade(tmp_path / "class", out, only=("07a",))
     assert (out / "similar.csv").read_text().splitlines()[1:] == ["07a,ann; bob,1.00"], "who is compared again counts as compared again"
