@@ -192,7 +192,7 @@ def main(argv: list[str]) -> int:
     arguments = parser.parse_args(argv)
     try:
         if sys.version_info < OLDEST:
-            oldest = ".".join(map(str, OLDEST))
+            oldest = ".".join(map(str, OLDEST[:3]))
             raise Stop(f"the course needs Python {oldest} or newer, and this is {platform.python_version()}.")
         if arguments.command == "collect":
             folder = arguments.folder or os.path.join("build", f"bundle-{arguments.python}-{arguments.processor}")

@@ -12,7 +12,8 @@ import subprocess
 import sys
 import textwrap
 
-OLDEST, NEWEST_TESTED = (3, 11), (3, 13)
+# As in sys.version_info: a release candidate is older than its release. Triton's compiler crashes with 3.11.0rc1, Ubuntu 22.04's python3.11.
+OLDEST, NEWEST_TESTED = (3, 11, 0, "final"), (3, 13)
 CANDIDATES = ("python3.13", "python3.12", "python3.11")
 ARCHITECTURES = ("x86_64", "aarch64")
 OLDEST_GLIBC = (2, 28)  # what the wheels of PyTorch and Triton are built for
@@ -83,12 +84,12 @@ def find_other_python():
 
 def check_python(asked, argv):
     """Return if this Python will do; else start again with one on PATH that will, unless the person named this one (``asked``). ``argv`` starts the set-up anew."""
-    name = "Python %d.%d.%d (%s)" % (sys.version_info[0], sys.version_info[1], sys.version_info[2], sys.executable)
+    name = "Python %s (%s)" % (platform.python_version(), sys.executable)
     if sys.version_info < OLDEST:
-        wrong = name + " is too old: the course needs 3.11 or newer."
+        wrong = name + " is too old: the course needs 3.11.0 or newer, and no release candidate of it."
         remedy = (
             "Install one (Debian, Ubuntu: `sudo apt install python3.12 python3.12-venv`, or python3.11; Fedora: `sudo dnf install python3.12`)"
-            ",\n  then name it: `make lab PYTHON=python3.12`."
+            ",\n  then name it: `make lab PYTHON=python3.12`. Ubuntu 22.04 has none: install uv\n  (https://docs.astral.sh/uv/), `uv python install 3.12`, then `make lab PYTHON=$(uv python find 3.12)`."
         )
     elif sys.implementation.name != "cpython":
         wrong = name + " is " + sys.implementation.name + ": PyTorch is published for CPython only."

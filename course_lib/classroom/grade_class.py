@@ -44,6 +44,7 @@ GRADEBOOK, CANVAS, RESULTS, SIMILAR, TIMINGS, REGRADES = (
 )
 _VARIANTS = paths.ROOT / "tests" / "slips" / "right"
 _MOST_LINES = 400  # of a file that is shown beside another
+_NOT_SHOWN = b"(This file was compared, and is not in the folders of the last run. A run with that folder shows it; --also names an earlier class's.)"
 
 
 @dataclass(frozen=True)
@@ -205,7 +206,7 @@ def _list_names(record: Record, people: Sequence[Submissions]) -> list[tuple[str
         *((person.key, (person.learner, person.id, person.login)) for person in record),
         *((one.learner.key, (one.learner.learner, one.learner.id, one.learner.login)) for one in people),
     ):
-        known = record.find(key, names[0], present)
+        known = record.find(key, *names[:2], present)
         named.setdefault(known.key if known else key, set()).update(
             cell for name in names if name for cell in (name, gradebook.defuse(name))
         )
@@ -335,8 +336,8 @@ class _Run:
     def _describe(self, collected: Collected) -> Person:
         """Renew what the record says of the learner, but nothing of any exercise."""
         entry = collected.entry
-        person = self.record.find(entry.key, entry.learner, self.present) or Person(entry.key, entry.learner)
-        person.learner, person.id, person.login = entry.learner, entry.id, entry.login
+        person = self.record.find(entry.key, entry.learner, entry.id, self.present) or Person(entry.key, entry.learner)
+        person.learner, person.id, person.login = entry.learner, entry.id or person.id, entry.login or person.login
         person.source = " + ".join(clean_name(source.path.name) for source in entry.sources)
         person.problem, person.notes = collected.problem, list(collected.notes)
         if collected.progress is not None:
@@ -344,22 +345,23 @@ class _Run:
         return person
 
     def _add_to_record(self, faults: Mapping[str, str]) -> None:
+        published = {exercise.id: self._list_published(exercise) for exercise in self.exercises}
         for one in self.known:
             self.record.people[one.person.key] = one.person
             for name, attempt in one.attempts.items():
-                one.person.add(name, replace(attempt, fault=faults.get(attempt.key, "")))
+                words = similarity.describe_published(frozenset(one.fingerprints.get(name, ())), published[name])
+                one.person.add(name, replace(attempt, fault=faults.get(attempt.key, ""), published=words))
         earlier = [(name, self._take_fingerprints(collect(one, self.exercises))) for name, one in self.earlier]
         for exercise in self.exercises:
-            published = self._list_published(exercise)
             fingerprints = {one.person.learner: frozenset(one.fingerprints.get(exercise.id, ())) for one in self.known}
-            for one in self.known:
-                if words := similarity.describe_published(fingerprints[one.person.learner], published):
-                    one.person.published[exercise.id] = words
-                elif exercise.id in one.attempts:
-                    one.person.published.pop(exercise.id, None)
             others = [(name, frozenset(found.get(exercise.id, ()))) for name, found in earlier]
             alike = similarity.find_alike([*fingerprints.items(), *others])
-            self.record.alike[exercise.id] = [one for one in alike if any(name in fingerprints for name in one.learners)]
+            self.record.alike[exercise.id] = similarity.merge_alike(
+                self.record.alike.get(exercise.id, ()),
+                (one for one in alike if any(name in fingerprints for name in one.learners)),
+                {one.person.learner for one in self.known if exercise.id in one.attempts}
+                | {name for name, found in earlier if exercise.id in found},
+            )
 
     def _list_published(self, exercise: Exercise) -> list[tuple[str, frozenset[int]]]:
         """The course's solution, and in a checkout the other right ones of its tests; nothing in a copy without solutions."""
@@ -368,15 +370,15 @@ class _Run:
         return [(name, similarity.take_fingerprint(file.read_bytes(), self._given(exercise.id))) for name, file in files]
 
     def _show_alike(self, exercise: Exercise) -> None:
-        """Write two files of each group beside each other. They are read again, for not all of a class's files are kept."""
+        """Write two files of each group beside each other. They are read again, for no file of a class is kept."""
         people = dict(self.earlier) | {one.person.learner: submissions for one, submissions in zip(self.known, self.people, strict=True)}
         texts_by_name: dict[str, str] = {}
         groups = []
         for one in self.record.alike[exercise.id][: reports.MOST_ALIKE]:
             for name in one.learners[:2]:
                 if name not in texts_by_name:
-                    member = collect(people[name], self.exercises).files.get(exercise.id)
-                    data = member.data if member else b"(the file has gone since it was compared)"
+                    member = collect(people[name], self.exercises).files.get(exercise.id) if name in people else None
+                    data = member.data if member else _NOT_SHOWN
                     lines = data.decode("utf-8", "replace").splitlines()[:_MOST_LINES]
                     texts_by_name[name] = "\n".join(make_visible_line(line.expandtabs()) for line in lines)
             groups.append((one, [(name, texts_by_name[name]) for name in one.learners[:2]]))

@@ -38,7 +38,7 @@ class Mark:
 
     ``status`` is a verdict's, "no file", or "not graded"; ``verdict`` as :meth:`Verdict.as_dict`, without seconds; ``reason`` says why
     there is none. ``graded`` are the points by the grader. ``by_hand`` is what the teacher gives before them: points, "excused", or "" for
-    nothing; ``comment`` is the teacher's. ``late``: in words, how late it is, or "".
+    nothing; ``comment`` is the teacher's. ``late``: in words, how late it is, or "". ``published``: in words, which published solution it is, or "".
     """
 
     exercise: str
@@ -51,6 +51,7 @@ class Mark:
     by_hand: str = ""
     comment: str = ""
     late: str = ""
+    published: str = ""
 
     @property
     def hand_words(self) -> str:
@@ -63,7 +64,7 @@ class Mark:
 @dataclass(frozen=True)
 class Row:
     """One learner; ``key`` tells them apart from everybody else. ``submitted``: the submission's time, or None if it is not known; ``late``: in
-    words, what is late, or ""; ``published``: in words, which files are published solutions."""
+    words, what is late, or ""."""
 
     key: str
     learner: str
@@ -76,7 +77,6 @@ class Row:
     notes: tuple[str, ...] = ()
     source: str = ""
     predictions: dict[str, bool] = field(default_factory=dict)
-    published: tuple[str, ...] = ()
 
     @property
     def points(self) -> float:
@@ -90,6 +90,11 @@ class Row:
     @property
     def by_hand(self) -> list[str]:
         return [f"{mark.exercise}: {mark.hand_words}" for mark in self.marks if mark.hand_words]
+
+    @property
+    def published(self) -> list[str]:
+        """In words, which of the files that count are published solutions."""
+        return [f"{mark.exercise} is {mark.published}" for mark in self.marks if mark.published]
 
     @property
     def oddities(self) -> list[str]:

@@ -58,11 +58,10 @@ class Marker:
         for mark in marks:
             if mark.late:
                 late.setdefault(mark.late, []).append(mark.exercise)
-        published = (f"{exercise} is {words}" for exercise, words in sorted(person.published.items()))
         return Row(
             person.key, person.learner, person.id, person.login, marks, read_time(person.submitted),
             "; ".join(f"{', '.join(names)}: {words}" for words, names in late.items()), person.problem, tuple(person.notes), person.source,
-            person.predictions, tuple(published),
+            person.predictions,
         )  # fmt: skip
 
     def summarize(self, person: Person) -> dict[str, dict[str, Any]]:
@@ -97,7 +96,8 @@ class Marker:
             points, by_hand = None, EXCUSED
         elif word.points is not None:
             points, by_hand = word.points, format_points(word.points)
-        return Mark(exercise.id, status, points, verdict, reason, possible, graded, by_hand, word.comment, late)
+        published = attempt.published if attempt else ""
+        return Mark(exercise.id, status, points, verdict, reason, possible, graded, by_hand, word.comment, late, published)
 
     def _choose(self, person: Person, exercise: Exercise) -> tuple[Attempt | None, dict[str, Any] | None]:
         """Of all files for an exercise the one with the most points, and of equals the later; with its verdict."""

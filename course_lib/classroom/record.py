@@ -44,7 +44,7 @@ class Attempt:
     """A file that a learner handed in for an exercise.
 
     ``file`` is the hash of its bytes, and ``key`` names its verdict in the journal; both are "" for a file that cannot be read, and then ``reason``
-    says why. ``fault``: why it could not be graded yet. ``time`` and ``due`` are in seconds since 1970, 0 if not known; ``clock`` says how the
+    says why. ``fault``: why it could not be graded yet. ``published``: in words, which published solution it is. ``time`` and ``due`` are in seconds since 1970, 0 if not known; ``clock`` says how the
     time is known, or why it is not. ``marked_late``: the system that it comes from calls it late. ``version``: of the grader.
     """
 
@@ -57,6 +57,7 @@ class Attempt:
     clock: str = ""
     due: float = 0.0
     marked_late: bool = False
+    published: str = ""
 
     @property
     def days_late(self) -> int:
@@ -66,8 +67,7 @@ class Attempt:
 
 @dataclass
 class Person:
-    """A learner, with every different file that was handed in for each exercise, and ``marks``: what was last written of each exercise.
-    ``published``: by exercise, in words, which published solution the newest file is."""
+    """A learner, with every different file that was handed in for each exercise, and ``marks``: what was last written of each exercise."""
 
     key: str
     learner: str
@@ -77,7 +77,6 @@ class Person:
     problem: str = ""
     notes: list[str] = field(default_factory=list)
     predictions: dict[str, bool] = field(default_factory=dict)
-    published: dict[str, str] = field(default_factory=dict)
     attempts: dict[str, list[Attempt]] = field(default_factory=dict)
     marks: dict[str, dict[str, Any]] = field(default_factory=dict)
 
@@ -114,11 +113,15 @@ class Record:
     def __iter__(self) -> Iterator[Person]:
         return iter(sorted(self.people.values(), key=lambda person: (person.learner.casefold(), person.key)))
 
-    def find(self, key: str, learner: str, present: Sequence[str] = ()) -> Person | None:
-        """Return the learner of a key. Moodle gives another number in each assignment, so there a name finds who is in no other entry of the class."""
-        if key in self.people or not key.startswith("moodle "):
-            return self.people.get(key)
-        same = [p for p in self.people.values() if p.learner == learner and p.key.startswith("moodle ") and p.key not in present]
+    def find(self, key: str, learner: str, number: str = "", present: Sequence[str] = ()) -> Person | None:
+        """Return the learner of a key, or else whom another week knows by another key and who is in no other entry of the class.
+
+        Moodle gives another number in each assignment, so there a name finds the learner. Canvas gives a learner one ``number``, which a mapping may
+        have as the id, too.
+        """
+        if key in self.people:
+            return self.people[key]
+        same = [person for person in self.people.values() if person.key not in present and _is_same(person, key, learner, number)]
         return same[0] if len(same) == 1 else None
 
     def write(self, out: Path) -> None:
@@ -131,6 +134,12 @@ class Record:
             "regrades": self.regrades,
         }
         write_lines(out / RECORD, [json.dumps(whole, ensure_ascii=True, indent=1) + "\n"])
+
+
+def _is_same(person: Person, key: str, learner: str, number: str) -> bool:
+    """True for one learner under two keys. The first word of a key says which layout it is from."""
+    layouts = {person.key.split()[0], key.split()[0]}
+    return (layouts == {"moodle"} and person.learner == learner) or (layouts == {"canvas", "name"} and number != "" and person.id == number)
 
 
 def read_record(out: Path) -> Record:
@@ -156,6 +165,8 @@ def read_record(out: Path) -> Record:
 
 def _read_person(plain: dict[str, Any]) -> Person:
     attempts = {name: [Attempt(**attempt) for attempt in some] for name, some in plain["attempts"].items()}
+    for name, words in plain.pop("published", {}).items():  # a record of before 2026-11-26 says it of the newest file alone
+        attempts[name][-1] = replace(attempts[name][-1], published=words)
     return Person(**{**plain, "attempts": attempts})
 
 

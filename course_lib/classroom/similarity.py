@@ -15,7 +15,7 @@ import math
 import re
 import zlib
 from collections import defaultdict
-from collections.abc import Iterable, Iterator
+from collections.abc import Collection, Iterable, Iterator
 from dataclasses import dataclass
 
 ALIKE = 0.9  # of the hashes of both together
@@ -83,6 +83,20 @@ def find_alike(fingerprints: Iterable[tuple[str, frozenset[int]]]) -> list[Alike
                 break  # and so are all that follow
             if (shared := share(small, large)) >= ALIKE:
                 found.append(Alike(tuple(sorted((min(same[small]), min(same[large])))), shared))
+    return _sort(found)
+
+
+def merge_alike(before: Iterable[Alike], found: Iterable[Alike], compared: Collection[str]) -> list[Alike]:
+    """Return what was found now and what an earlier comparison found; the most alike first.
+
+    A group of before stays if it names somebody who is not among ``compared``, the learners whose files were compared now. A group that was
+    found now and lies within such a group is left out.
+    """
+    kept = [one for one in before if not set(one.learners).issubset(compared)]
+    return _sort([*kept, *(one for one in found if not any(set(one.learners).issubset(old.learners) for old in kept))])
+
+
+def _sort(found: Iterable[Alike]) -> list[Alike]:
     return sorted(found, key=lambda one: (-one.shared, one.learners))
 
 
@@ -102,7 +116,7 @@ def share(one: frozenset[int], other: frozenset[int]) -> float:
 
 def _list_runs(data: bytes) -> list[int]:
     tokens = []
-    for match in _TOKEN.finditer(data.decode("utf-8", "replace")):
+    for match in _TOKEN.finditer(data.decode("utf-8-sig", "replace")):
         match match.lastgroup:
             case "blank":
                 continue

@@ -13,7 +13,7 @@ from course_lib.base import paths, runtime
 from course_lib.base.installation import install_again
 from course_lib.doctor.findings import NOTE, OK, PROBLEM, DoctorFinding
 
-OLDEST_PYTHON = (3, 11)
+OLDEST_PYTHON = (3, 11, 0, "final")  # a release candidate is older: Triton's compiler crashes with 3.11.0rc1
 # (torch, triton) as major.minor. The first is pinned; the second is tested too.
 TESTED_PAIRS = (("2.13", "3.7"), ("2.11", "3.6"))
 # What the lessons, the grader and the panels import; without one of them something a learner meets does not run.
@@ -30,7 +30,11 @@ _TRUE = ("1", "true", "yes", "on", "y")
 def examine_python() -> list[DoctorFinding]:
     version = f"Python {platform.python_version()}"
     if sys.version_info < OLDEST_PYTHON:
-        return [DoctorFinding("Python", PROBLEM, f"{version}; the course needs 3.11 or newer", _name_other_python())]
+        return [
+            DoctorFinding(
+                "Python", PROBLEM, f"{version}; the course needs 3.11.0 or newer, and no release candidate of it", _name_other_python()
+            )
+        ]
     if sys.version_info >= (3, 14):
         return [
             DoctorFinding("Python", NOTE, f"{version}; tested are 3.11 to 3.13", f"Only if something odd happens: {_name_other_python()}")

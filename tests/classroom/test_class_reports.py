@@ -284,10 +284,45 @@ def test_the_class_lists_pairs_without_judging(tmp_path):
     assert read_results(out) == before, "another exercise's week leaves it as it is"
     words = " ".join(re.sub(r"<[^>]+>", " ", before[name].decode()).lower() for name in ("class.html", "alike/07a.html"))
     assert not re.search(r"plagiari|cheat|copied|suspect|guilty", words)
+    grade(folder, out)
+    assert (out / "similar.csv").read_text().splitlines()[1].startswith("07a,'=ann; ann (of 2025); bob; dan (of 2025)"), (
+        "without --also, what an earlier class has in common stays"
+    )
+    assert (out / "alike" / "07a.html").read_text().count("--also names an earlier class") == 1
     write_file(folder / "bob", "07a", UNSOLVED)
     write_file(folder / "=ann", "07a", UNSOLVED)
-    grade(folder, out)
+    grade(folder, out, also=(tmp_path / "of 2025",))
     assert not (out / "alike" / "07a.html").exists()
+
+
+def test_a_run_with_some_of_the_class_keeps_what_is_alike_among_the_others(tmp_path):
+    texts = {"ann": SOLUTION, "bob": disguise(SOLUTION), "cy": SOLUTION}
+    for name, text in texts.items():
+        write_file(tmp_path / "class" / name, "07a", text)
+        write_file(tmp_path / "the next week" / name, "01a", "x = 1")
+    for name in ("ann", "bob"):
+        write_file(tmp_path / "some" / name, "07a", texts[name])
+    out = tmp_path / "out"
+    for folder in ("class", "some", "some", "the next week"):
+        grade(tmp_path / folder, out, only=("01a", "07a"))
+        assert (out / "similar.csv").read_text().splitlines() == ["Exercise,Learners,Shared", "07a,ann; bob; cy,1.00"], folder
+    write_file(tmp_path / "class" / "cy", "07a", UNSOLVED)
+    grade(tmp_path / "class", out, only=("07a",))
+    assert (out / "similar.csv").read_text().splitlines()[1:] == ["07a,ann; bob,1.00"], "who is compared again counts as compared again"
+
+
+def test_a_published_solution_that_counts_is_named_whatever_comes_later(tmp_path):
+    out = tmp_path / "out"
+    for text in (f"# 5\n{SOLUTION}", "# 1"):
+        write_file(tmp_path / "class" / "ann", "07a", text)
+        grade(tmp_path / "class", out, only=("07a",))
+        (row,) = csv.DictReader((out / "gradebook.csv").read_text().splitlines())
+        assert (row["07a status"], row["Published"]) == (PASS, "07a is the published solution")
+
+
+@pytest.mark.parametrize("change", [lambda data: b"\xef\xbb\xbf" + data, lambda data: data.replace(b"\n", b"\r\n")])
+def test_how_an_editor_stores_a_text_makes_no_other_file_of_it(change):
+    assert similarity.take_fingerprint(change(SOLUTION.encode()), GIVEN) == similarity.take_fingerprint(SOLUTION.encode(), GIVEN)
 
 
 def test_what_is_nearly_a_published_text_is_said_with_its_share():

@@ -11,6 +11,7 @@ from datetime import UTC, datetime
 import pytest
 from fake_grading import fake_check, grade, read_results, write_file
 
+from course_lib import catalog
 from course_lib.base import paths
 from course_lib.base.errors import CourseError
 from course_lib.classroom import weeks
@@ -76,6 +77,23 @@ def test_moodles_other_number_of_each_assignment_makes_no_second_learner(tmp_pat
         grade(tmp_path / folder, tmp_path / "out", only=(name,))
     (row,) = read_table(tmp_path / "out" / "gradebook.csv").values()
     assert row["Points (of 3)"] == "3"
+
+
+@pytest.mark.parametrize("order", [("canvas", "mapped", "canvas"), ("mapped", "canvas", "mapped")])
+def test_a_mapping_and_canvas_know_one_learner_by_one_number(tmp_path, order):
+    """Two learners of one name: the number tells them apart, in whichever layout a week comes."""
+    who = tmp_path / "who.csv"
+    who.write_text("learner,path,id,login\nJane Doe,one,12,jane\nJane Doe,two,34,doe\n")
+    for folder, number in (("one", "12"), ("two", "34")):
+        write_file(tmp_path / "mapped" / folder, "04a", RIGHT if number == "12" else WRONG)
+        (tmp_path / "canvas").mkdir(exist_ok=True)
+        (tmp_path / "canvas" / f"doejane_{number}_5_{catalog.get('01a').file}.py").write_text(RIGHT)
+    for layout in order:
+        grade(
+            tmp_path / layout, tmp_path / "out", only=("01a" if layout == "canvas" else "04a",), mapping=who if layout == "mapped" else None
+        )
+    rows = read_table(tmp_path / "out" / "gradebook.csv", "ID")
+    assert {number: (row["Points (of 3)"], row["Login"]) for number, row in rows.items()} == {"12": ("3", "jane"), "34": ("1", "doe")}
 
 
 @pytest.mark.parametrize(
@@ -193,3 +211,95 @@ def test_a_date_ends_with_its_day_and_a_time_has_a_zone():
     assert moment == datetime(2026, 12, 1, 16, tzinfo=UTC)
     with pytest.raises(CourseError):
         read_moment("01.12.2026", "--due")
+
+
+def read_expected(table):
+    """Return the lines of a table whose cells stand between "|", without its title."""
+    title, *lines = ([cell.strip() for cell in line.split("|")] for line in table.strip().splitlines())
+    return [dict(zip(title, line, strict=True)) for line in lines]
+
+
+def test_a_small_class_through_a_term_has_the_gradebook_that_a_hand_works_out(tmp_path, monkeypatch):
+    """Two weeks in two layouts, killed in the middle, with a late file, a word of the teacher's, files that come again, and a new grader."""
+    home, out, name = tmp_path, tmp_path / "out", {one: catalog.get(one).file for one in ("01a", "04a")}
+    first = {"ann_1": RIGHT, "bob_2": WRONG, "doe_3": RIGHT, "eve_5": WRONG, "fay_6": RIGHT_TOO, "gus_7": WRONG, "hal_8": WRONG_TOO}
+    again = {"eve_5": RIGHT, "fay_6": WRONG}
+    for folder, files in (("week 1", first), ("again", again)):
+        (home / folder).mkdir()
+        for number, (who, text) in enumerate(files.items()):
+            (home / folder / f"{who}_{number}_{name['01a']}.py").write_text(text)
+    (home / "week 1" / "doe_4_text.html").write_text("<p>my text")
+    second = {"1": RIGHT, "2": RIGHT, "3": WRONG, "4": RIGHT, "5": RIGHT_TOO, "7": WRONG, "8": WRONG}
+    for number, text in second.items():
+        write_file(home / "week 2" / number, "04a", text)
+    times = "ann,1,10T10 bob,2,12T00 doe,3,10T10 doe,4,10T10 eve,5,10T10 fay,6, gus,7,10T10 hal,8,10T10".split()
+    lines = [
+        f"{who},{number},{number if number in second else ''},{f'2026-11-{time}:00Z' if time else ''}"
+        for who, number, time in (one.split(",") for one in times)
+    ]
+    (home / "who.csv").write_text("\n".join(["learner,id,path,submitted", *lines]))
+    options = {
+        "week 1": {"only": ("01a",), "late": 10.0, "due": {"01a": datetime(2026, 11, 3, tzinfo=UTC)}},
+        "again": {"only": ("01a",)},
+        "week 2": {"only": ("04a",), "mapping": home / "who.csv", "due": {"04a": datetime(2026, 11, 10, 18, tzinfo=UTC)}},
+    }
+
+    def run(folder, **more):
+        graded = grade(home / folder, out, **options[folder], **more)
+        rows = csv.DictReader(io.StringIO((out / "gradebook.csv").read_bytes().decode(), newline=""))
+        return graded, [{"Name": row.pop("Student")} | row for row in rows]
+
+    checked = []
+
+    def die(request):
+        if len(checked) == 3:
+            raise KeyboardInterrupt
+        checked.append(request)
+        return fake_check(request)
+
+    with pytest.raises(KeyboardInterrupt):
+        run("week 1", check=die, workers=1)
+    graded, rows = run("week 1")
+    assert graded.kept == 3 and graded.checked == 4
+    expected = read_expected("""
+        Name    | ID | 01a (of 1) | 01a status | Points (of 1) | Counted of | Passed
+        ann     | 1  | 1          | pass       | 1             | 1          | 1
+        bob     | 2  | 0          | fail       | 0             | 1          | 0
+        doe (3) | 3  | 1          | pass       | 1             | 1          | 1
+        doe (4) | 4  | 0          | no file    | 0             | 1          | 0
+        eve     | 5  | 0          | fail       | 0             | 1          | 0
+        fay     | 6  | 1          | pass       | 1             | 1          | 1
+        gus     | 7  | 0          | fail       | 0             | 1          | 0
+        hal     | 8  | 0          | fail       | 0             | 1          | 0
+    """)
+    assert [{column: row[column] for column in expected[0]} for row in rows] == expected
+    run("again")
+    (out / "marks.csv").write_text("learner,exercise,points\ngus,01a,0.5\n7,04a,excused\n")
+    monkeypatch.setattr("course_lib.classroom.checking.grader_version", lambda: "the next")
+
+    def kinder(request):
+        found = fake_check(request)
+        if request.data == WRONG_TOO.encode():
+            found.verdict["status"] = "pass"
+        return found
+
+    run("week 2", check=kinder)
+    _, rows = run("week 1", check=kinder)
+    expected = read_expected("""
+        Name    | ID | 01a (of 1) | 01a status | 04a (of 2) | 04a status | Points (of 3) | Counted of | Passed
+        ann     | 1  | 1          | pass       | 2          | pass       | 3             | 3          | 2
+        bob     | 2  | 0          | fail       | 1.6        | pass       | 1.6           | 3          | 1
+        doe (3) | 3  | 1          | pass       | 0          | fail       | 1             | 3          | 1
+        doe (4) | 4  | 0          | no file    | 2          | pass       | 2             | 3          | 1
+        eve     | 5  | 1          | pass       | 2          | pass       | 3             | 3          | 2
+        fay     | 6  | 1          | pass       | 0          | no file    | 1             | 3          | 1
+        gus     | 7  | 0.5        | fail       |            | fail       | 0.5           | 1          | 0
+        hal     | 8  | 1          | pass       | 0          | fail       | 1             | 3          | 1
+    """)
+    assert [{column: row[column] for column in expected[0]} for row in rows] == expected
+    trail = csv.DictReader((out / "regrades.csv").read_text().splitlines())
+    assert [(line["learner"], line["exercise"], line["old"], line["new"], line["why"]) for line in trail] == [
+        ("eve", "01a", "0", "1", "file changed"),
+        ("gus", "01a", "0", "0.5", "marks.csv changed"),
+        ("hal", "01a", "0", "1", "grader version changed"),
+    ]

@@ -389,7 +389,15 @@ def test_another_version_is_a_note(monkeypatch) -> None:
 
 
 @pytest.mark.parametrize(
-    ("version", "level"), [((3, 10, 2), PROBLEM), ((3, 11, 0), OK), ((3, 12, 9), OK), ((3, 13, 0), OK), ((3, 14, 0), NOTE)]
+    ("version", "level"),
+    [
+        ((3, 10, 2, "final", 0), PROBLEM),
+        ((3, 11, 0, "candidate", 1), PROBLEM),
+        ((3, 11, 0, "final", 0), OK),
+        ((3, 12, 9, "final", 0), OK),
+        ((3, 13, 0, "final", 0), OK),
+        ((3, 14, 0, "final", 0), NOTE),
+    ],
 )
 def test_python_versions(monkeypatch, version: tuple, level: str) -> None:
     monkeypatch.setattr(sys, "version_info", version)

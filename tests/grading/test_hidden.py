@@ -202,6 +202,19 @@ def test_a_mutant_fails_the_hidden_cases_with_its_cause(exercise, entry, tmp_pat
     assert verdict.cause == expected, verdict.message
 
 
+@pytest.mark.parametrize("number", range(6))
+def test_whatever_a_file_subtracts_from_a_row_lies_far_out_in_a_hidden_case(number, tmp_path):
+    """Hidden rows are of even and of odd length: a file that subtracts the middle element must not pass for some learners."""
+    exercise = catalog.get("03a")
+    (entry,) = (one for one in mutants.read_mutants(exercise) if one["id"] == "two_pass_shifted_by_the_middle")
+    file = tmp_path / "mine.py"
+    for middle in ("x.shape[1] // 2", "(x.shape[1] - 1) // 2"):
+        text = mutants.make_text(exercise, entry)
+        assert "x.shape[1] // 2" in text
+        file.write_text(text.replace("x.shape[1] // 2", middle), encoding="utf-8")
+        assert check(exercise, file, secret=f"learner number {number}").status == "fail"
+
+
 def answers_in_a_table() -> str:
     """A file for exercise 03a that computes nothing: for each case of the visible battery it has the right numbers."""
     exercise = catalog.get("03a")

@@ -26,6 +26,12 @@ def machine(monkeypatch):
     return importlib.import_module("machine")
 
 
+def pretend(monkeypatch, version: tuple, text: str) -> None:
+    """Let this Python call itself another one."""
+    monkeypatch.setattr(sys, "version_info", version)
+    monkeypatch.setattr("platform.python_version", lambda: text)
+
+
 @pytest.mark.parametrize("name", FILES)
 def test_old_python_can_read_the_set_up(name: str) -> None:
     tree = ast.parse((TOOLS / name).read_text(), feature_version=(3, 6))
@@ -55,7 +61,7 @@ def test_old_python_hands_over_to_a_better_one(machine, monkeypatch, tmp_path: P
     for path in (better, tmp_path / "bad" / "python3.12"):
         path.chmod(0o755)
     monkeypatch.setenv("PATH", f"{tmp_path / 'bad'}:{tmp_path}")
-    monkeypatch.setattr(sys, "version_info", (3, 9, 18))
+    pretend(monkeypatch, (3, 9, 18, "final", 0), "3.9.18")
     started: list[list[str]] = []
 
     def execv(path: str, arguments: list[str]) -> None:
@@ -71,15 +77,19 @@ def test_old_python_hands_over_to_a_better_one(machine, monkeypatch, tmp_path: P
         machine.check_python(True, [])  # named by the person: no other in its place
 
 
-def test_old_python_alone_says_what_to_install(machine, monkeypatch, tmp_path: Path) -> None:
+@pytest.mark.parametrize(("version", "text"), [((3, 10, 0, "final", 0), "3.10.0"), ((3, 11, 0, "candidate", 1), "3.11.0rc1")])
+def test_old_python_alone_says_what_to_install(machine, monkeypatch, tmp_path: Path, version: tuple, text: str) -> None:
     monkeypatch.setenv("PATH", str(tmp_path))
-    monkeypatch.setattr(sys, "version_info", (3, 10, 0))
-    with pytest.raises(machine.Stop, match=r"3\.11 or newer(?s:.*)apt install(?s:.*)PYTHON=python3\.12"):
+    pretend(monkeypatch, version, text)
+    with pytest.raises(
+        machine.Stop,
+        match=rf"Python {re.escape(text)} .* is too old: .*3\.11\.0 or newer(?s:.*)apt install(?s:.*)PYTHON=python3\.12(?s:.*)uv python install",
+    ):
         machine.check_python(False, [])
 
 
 def test_newer_than_tested_is_a_word_and_no_refusal(machine, monkeypatch, capsys) -> None:
-    monkeypatch.setattr(sys, "version_info", (3, 15, 0))
+    pretend(monkeypatch, (3, 15, 0, "final", 0), "3.15.0")
     machine.check_python(False, [])
     assert "the course was tested with Python 3.11 to" in capsys.readouterr().out
 

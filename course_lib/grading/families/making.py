@@ -19,8 +19,13 @@ from course_lib.grading.judging import tolerance
 WORKED_EXAMPLE = np.array([[2, -1, 3, 0.5, -0.5, 1.5, -2, 1], [4, -3, 2.5, 1, -1.5, 0, -0.5, 2], [-1, 3.5, -2.5, 1.5, 0, -3, 2.5, -0.5]])
 
 
-# the part of a row that lies before the element which is far out, by fill
-_FAR_OUT = {"first far out": 0.0, "middle far out": 0.5, "last far out": 1.0}
+# The columns that are far out in a row of N, by fill. A row of even length has two in the middle: hidden cases draw even and odd N, and either of the
+# two may be the one that a wrong file subtracts.
+_FAR_OUT: dict[str, Callable[[int], slice]] = {
+    "first far out": lambda N: slice(1),
+    "middle far out": lambda N: slice((N - 1) // 2, N // 2 + 1),
+    "last far out": lambda N: slice(N - 1, N),
+}
 
 
 def draw_matrix(case: Case, rng: np.random.Generator) -> np.ndarray:
@@ -37,7 +42,7 @@ def draw_matrix(case: Case, rng: np.random.Generator) -> np.ndarray:
     if case.fill == "zeros":
         x[:, ::3] = 0
     if case.fill in _FAR_OUT:
-        x[:, int(_FAR_OUT[case.fill] * (case.N - 1))] += 200 * case.std
+        x[:, _FAR_OUT[case.fill](case.N)] += 200 * case.std
     return round_to(x, dtype)
 
 
