@@ -157,6 +157,19 @@ def test_a_chunk_has_a_lane_of_its_own_wherever_a_row_may_be_one_of_few(centred,
         assert tables.next_power_of_2(shares.chunks) <= lanes, (N, shares)
 
 
+@pytest.mark.parametrize("dtype", [torch.float16, torch.bfloat16, torch.float32])
+@pytest.mark.parametrize("centred, add, fast", list(itertools.product((True, False), repeat=3)))
+def test_the_chunks_hold_every_column_of_a_row_once(centred, add, fast, dtype):
+    """133120 is a multiple of 2048 and not of 4096: chunks of 4096 columns without a mask would leave half a chunk out."""
+    for N in [1, 17, 4095, 4096, 4097, 100003, *range(8192, 2**19 + 1, 2048), *range(5008, 2**19, 5008)]:
+        shares = tables.split(N, dtype, centred=centred, add=add, fast=fast and dtype.itemsize == 2)
+        assert (shares.chunks - 1) * shares.block < N <= shares.chunks * shares.block, (N, shares)
+        assert not shares.full or shares.chunks * shares.block == N, (N, shares)
+    for N in [1, 4096, 8208, 100003, 2**20]:
+        shares = tables.split_backward(N, dtype.itemsize)
+        assert (shares.chunks - 1) * shares.block < N <= shares.chunks * shares.block, (N, shares)
+
+
 def test_groups_share_the_rows_evenly():
     assert [tables.even_groups(*case) for case in [(1, 8), (1024, 33), (10, 4), (7, 7), (3, 0)]] == [1, 32, 4, 7, 1]
     for M in range(1, 60):

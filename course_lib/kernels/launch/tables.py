@@ -318,7 +318,7 @@ def split(N: int, dtype: torch.dtype, *, centred: bool, add: bool, fast: bool = 
         chunks = -(-N // block)
         programs, last = 3 if centred or N % block or chunks & (chunks - 1) else 4, 8192
         if 131072 < N <= 262144 and not (
-            fast and not add and N % 2048 == 0
+            fast and not add and N % (4096 if centred else 2048) == 0
         ):  # at 262144 columns 1.38 and 1.22; longer chunks spill and take 1.57 and 1.22
             return SplitLaunch(-(-N // 2048), 2048, 4, 5, not centred and N % 2048 == 0)
     elif unaligned:
@@ -332,7 +332,7 @@ def split(N: int, dtype: torch.dtype, *, centred: bool, add: bool, fast: bool = 
         # another order, and the bits would differ.
         if dtype == torch.float16 and N <= 131072:
             return SplitLaunch(-(-N // 2048), 2048, 2, 8, N % 2048 == 0)
-        if dtype == torch.bfloat16 and N > 131072 and N % 2048 == 0:
+        if dtype == torch.bfloat16 and N > 131072:
             return SplitLaunch(N // 4096, 4096, 4, 3, True) if centred else SplitLaunch(N // 2048, 2048, 4, 6, True)
     without_mask = not centred or (half and block == 4096 and (add or dtype == torch.float16))
     return SplitLaunch(-(-N // block), block, num_warps, programs, without_mask and N % block == 0)
