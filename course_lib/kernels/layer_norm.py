@@ -121,7 +121,7 @@ def _resident(
     mean: Tensor | None, rstd: Tensor, eps: float,
 ) -> None:  # fmt: skip
     M, N = x.shape
-    tile = tables.resident(N, fast=choice.is_fast(x), centred=True, add=residual is not None)
+    tile = tables.resident(N, tuned=choice.find_device_class(x), centred=True, add=residual is not None)
     grid = (-(-M // tile.rows),)
     weights = operands.first_given(w, x), operands.first_given(b, x)
     options = {

@@ -152,8 +152,7 @@ def norm_backward_persistent_kernel(
     """dx for tiles of rows, and per program one partial row of dw and, for LayerNorm, of db.
 
     Program p takes tiles p, p + P, p + 2 P, ... So its partial sums depend on P and the launch table, not on timing.
-    Keep the order of the loads: if both addresses are computed before both loads, RMSNorm at 1024 columns of fp16
-    takes 125 registers per thread instead of 106 (sm_90).
+    Keep the order of the loads: if both addresses are computed before both loads, a thread needs more registers.
     Bytes: reads x and dy, writes dx (3 M N), and 4 P N of partial sums for each of dw and db.
     """
     if DEPENDENT:
@@ -371,7 +370,7 @@ def _persistent(
 ) -> None:  # fmt: skip
     M, N = x.shape
     centred = mean is not None
-    tile = tables.persistent(N, fast=choice.is_fast(x))
+    tile = tables.persistent(N, tuned=choice.find_device_class(x))
     programs = min(-(-M // tile.rows), tile.programs_per_multiprocessor * device.count_multiprocessors(x.device))
     dw_partial, db_partial = make_partials(programs, x, centred=centred)
     launch(

@@ -102,7 +102,7 @@ def _resident(
     mean: None, rstd: Tensor, eps: float,
 ) -> None:  # fmt: skip
     M, N = x.shape
-    tile = tables.resident(N, fast=choice.is_fast(x))
+    tile = tables.resident(N, tuned=choice.find_device_class(x))
     added = operands.first_given(residual, x)
     launch(
         rms_norm_resident_kernel, (-(-M // tile.rows),), x, added, operands.first_given(total, y), y, operands.first_given(w, x), rstd,

@@ -125,8 +125,8 @@ def split_row_forward_kernel(
     mask = tl.full([BLOCK], True, dtype=tl.int1) if FULL else cols < N
     count = tl.minimum(N - chunk * BLOCK, BLOCK).to(tl.float32)  # elements of this chunk
     chunks = tl.arange(0, CHUNKS_2)[None, :] + tl.zeros([COPIES, 1], dtype=tl.int32)
-    # w stays in registers only for RMSNorm, where it takes 1.09 of the floor instead of 1.13 at 65536 columns. With
-    # LayerNorm's b as well, registers would spill.
+    # w stays in registers only for RMSNorm, which is faster that way (docs/kernels.md, "Launch tables"). With LayerNorm's b as
+    # well, registers would spill.
     KEEP_W: tl.constexpr = HAS_W and not CENTRED
     if KEEP_W:
         w = tl.load(w_ptr + cols, mask=mask, other=0.0, eviction_policy="evict_last")

@@ -27,7 +27,7 @@ from torch import Tensor
 from triton.language.extra.cuda import gdc_launch_dependents, gdc_wait
 
 from course_lib.kernels.column_sums import column_sums
-from course_lib.kernels.launch import device, operands, tables
+from course_lib.kernels.launch import choice, device, operands, tables
 from course_lib.kernels.launch.launcher import launch
 from course_lib.kernels.split_row import check_room
 from course_lib.kernels.zeroed_words import make_zeroed_words
@@ -104,15 +104,15 @@ def split_row_backward_kernel(
     if DEPENDENT:
         gdc_wait()
         gdc_launch_dependents()
-    ticket = tl.atomic_add(ticket_ptr, 1, sem="relaxed")  # group, chunk and rows are 64-bit as well: with 32 bits the kernel is 5 % slower
+    # Group, chunk and rows are 64-bit like the ticket: with 32 bits the kernel is slower (docs/kernels.md, "Launch tables").
+    ticket = tl.atomic_add(ticket_ptr, 1, sem="relaxed")
     group = ticket // CHUNKS
     chunk = ticket % CHUNKS
     cols = chunk * BLOCK + tl.arange(0, BLOCK)
     wide = cols.to(tl.int64)
     mask = cols < N
     chunks = tl.arange(0, CHUNKS_2)[None, :] + tl.zeros([COPIES, 1], dtype=tl.int32)
-    # w stays in registers only for RMSNorm. With LayerNorm's db as well, registers would spill: 1.38 of the floor
-    # instead of 1.25 at 32768 columns.
+    # w stays in registers only for RMSNorm. With LayerNorm's db as well, registers would spill (docs/kernels.md, "Launch tables").
     KEEP_W: tl.constexpr = HAS_W and not CENTRED
     w = 1.0
     if HAS_W:
@@ -200,7 +200,7 @@ def split_backward(
     """
     M, N = x.shape
     centred = mean is not None
-    shares = tables.split_backward(N, x.element_size())
+    shares = tables.split_backward(N, x.dtype, tuned=choice.find_device_class(x))
     check_room(x, shares.chunks)
     groups = tables.even_groups(M, shares.programs_per_multiprocessor * device.count_multiprocessors(x.device) // shares.chunks)
     dw_partial = torch.empty((groups, N), dtype=torch.float32, device=x.device)

@@ -106,7 +106,7 @@ def two_tiles_forward(
     Raises: ValueError if N is out of that range.
     """
     M, N = x.shape
-    block, tail, num_warps = tables.two_tiles(N, fast=choice.is_fast(x))
+    block, tail, num_warps = tables.two_tiles(N, tuned=choice.find_device_class(x))
     kernel, most_registers = choose_kernel(N, num_warps)
     added = operands.first_given(residual, x)
     launch(

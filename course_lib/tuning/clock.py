@@ -129,7 +129,7 @@ def prepare_gpu(shape: Shape, launch: Launch) -> Clocks:
     op, dtype = operations.OPERATIONS["layer_norm"], operations.DTYPES[shape.dtype]
     count = grid.count_inputs(shape.M, shape.N, dtype.itemsize)
     inputs = operations.make(shape.M, shape.N, dtype, course_lib.DEVICE, count, (op,))
-    own = Launch(*tables.resident(shape.N, fast=choice.is_fast(inputs[0].x), centred=True))
+    own = Launch(*tables.resident(shape.N, tuned=choice.find_device_class(inputs[0].x), centred=True))
     clocks = []
     for one in (launch, own):
         calls = [_make_call(values, one) for values in inputs]

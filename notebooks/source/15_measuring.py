@@ -448,7 +448,7 @@ assert tried[4].spill_bytes > 0 == tried[8].spill_bytes and tables.persistent(40
 
 # %% [markdown]
 # The second spills: 4 warps are 128 threads for 8192 numbers of `x`, of `dy`, of `dw` and of `db`. The course's tables
-# (`course_lib/kernels/launch/tables.py`) have (2, 8, 3) here. They were found by trying every setting that holds 4 to 32 numbers of a row per
+# (`course_lib/kernels/launch/device_classes.py`) have (2, 8, 3) here. They were found by trying every setting that holds 4 to 32 numbers of a row per
 # thread, on an H100. On your GPU another one may win.
 
 # %% [markdown] tags=["dive"]

@@ -356,10 +356,11 @@ assert all(
 # %% tags=["check"]
 import torch
 
-from course_lib.kernels.launch import choice, tables
+from course_lib.kernels.launch import tables
+from course_lib.kernels.launch.device_classes import H100
 
-assert choice.FEW_ROWS_BYTES == 4 * 2**20
-assert tables.split_backward(1000003, 2).chunks == 489 > 132
+assert H100.few_rows_bytes == 4 * 2**20
+assert tables.split_backward(1000003, torch.float16).chunks == 489 > 132
 assert tables.row_sums(1000003)[0] == 245
 assert tables.split(262144, torch.float16, centred=True, add=False).chunks == 64
 

@@ -13,6 +13,7 @@ from course_lib.interpreter import schedule
 from course_lib.kernels import layer_norm_backward, rms_norm_backward
 from course_lib.kernels.column_sums import column_sums
 from course_lib.kernels.launch import choice, device, tables
+from course_lib.kernels.launch.device_classes import H100, H200
 from course_lib.kernels.layer_norm import layer_norm_forward
 from course_lib.kernels.rms_norm import rms_norm_forward
 from course_lib.norms import reference
@@ -185,7 +186,7 @@ def test_what_is_chosen_follows_the_row_length(monkeypatch):
     def chosen(N, dtype=torch.float16, M=40, centred=False):
         return choice.choose_backward(torch.empty(M, 1, dtype=dtype, device=DEVICE).expand(M, N), centred=centred)
 
-    monkeypatch.setattr(device, "has_fast_memory", lambda _: False)
+    monkeypatch.setattr(device, "find_bandwidth", lambda _: H100.bandwidth)
 
     # idle lanes cost where every element has a load of its own, and a quarter of them or more have nothing to do
     assert [chosen(N) for N in (2049, 3001, 4097, 6001, 6144 - 1)] == ["two tiles"] * 5
@@ -194,7 +195,7 @@ def test_what_is_chosen_follows_the_row_length(monkeypatch):
     # few rows have too little work for programs that wait for one another
     assert chosen(16384, M=32) == chosen(65536, M=16) == "columns" and chosen(65536, M=17) == chosen(16384, M=33) == "split"
     # two tiles of rows that are loaded as vectors, where the memory is fast
-    monkeypatch.setattr(device, "has_fast_memory", lambda _: True)
+    monkeypatch.setattr(device, "find_bandwidth", lambda _: H200.bandwidth)
     assert [chosen(N) for N in (2064, 3072, 5120, 8208, 12288)] == ["two tiles"] * 5
     assert [chosen(N) for N in (2048, 3088, 4096, 6144, 8192)] == ["persistent"] * 5 and chosen(12304) == "split"
     assert chosen(3072, torch.float32) == "persistent" and chosen(12288, centred=True) == "split"

@@ -10,6 +10,7 @@ from course_lib.compiler import Pointer, compile_report, occupancy
 from course_lib.kernels import two_tiles
 from course_lib.kernels.add_layer_norm import add_layer_norm_kernel
 from course_lib.kernels.launch import tables
+from course_lib.kernels.launch.device_classes import H100, H200, DeviceClass
 from course_lib.kernels.norm_backward import norm_backward_persistent_kernel
 from course_lib.kernels.split_row import split_row_forward_kernel
 from course_lib.kernels.split_row_backward import split_row_backward_kernel
@@ -21,8 +22,8 @@ LENGTHS = [128, 256, 512, 1024, 2048, 4096, 5120, 8192, 100, 1000, 2000 + 1, 409
 ARCHES = ["sm_80", "sm_90", "sm_100"]
 
 
-def persistent(kind: str, N: int, dtype: str, arch: str, fast: bool = False):
-    launch = tables.persistent(N, fast=fast)
+def persistent(kind: str, N: int, dtype: str, arch: str, tuned: DeviceClass = H100):
+    launch = tables.persistent(N, tuned=tuned)
     x, sums = Pointer(dtype), Pointer("fp32")
     strides = [N, 1, N, 1, N, 1000, N]
     constexprs = {"HAS_W": True, "FULL": launch.block == N, "ROWS": launch.rows, "BLOCK": launch.block, "STAGES": launch.stages}
@@ -45,7 +46,7 @@ def test_the_persistent_backward_does_not_spill(N, dtype, kind):
 @pytest.mark.parametrize("dtype", ["fp16", "bf16"])
 def test_the_persistent_backward_for_fast_memory_does_not_spill(dtype, kind):
     for N in (64, 128, 256, 512, 640, 1024, 2048):
-        report = persistent(kind, N, dtype, "sm_90", fast=True)
+        report = persistent(kind, N, dtype, "sm_90", tuned=H200)
         assert report.spill_bytes == 0, f"{N}: {report.spill_bytes} bytes at {report.registers} registers"
 
 
@@ -69,7 +70,7 @@ def split_constexprs(launch: tables.SplitLaunch, arch: str) -> dict:
 def test_the_split_row_kernel_does_not_spill_and_its_programs_are_resident_at_once(centred, dtype, add, fast):
     """Four programs that leave room for three take twice as long as three: the last ones start when the others have ended."""
     for N, arch in [(N, "sm_90") for N in (12288, 65536, 100000, 262144) if N > 32768 or dtype == "fp16"] if fast else LONG_FORWARD:
-        launch = tables.split(N, DTYPES[dtype], centred=centred, add=add, fast=fast)
+        launch = tables.split(N, DTYPES[dtype], centred=centred, add=add, tuned=H200 if fast else H100)
         constexprs = {"CENTRED": centred, "HAS_W": True, "HAS_B": centred, "ADD": add, "FULL": launch.full} | split_constexprs(launch, arch)
         x, sums, words = Pointer(dtype), Pointer("fp32"), Pointer("int64")
         arguments = [x, x, x, x, x, x, sums, sums, words, words, N, 1, N, 1, N, 1024, N, 1e-5, 32]
@@ -88,7 +89,7 @@ MOST_SPILLED = {("fp16", True): 32}
 @pytest.mark.parametrize("centred", [True, False])
 def test_the_split_row_backward_hardly_spills(centred, dtype):
     for N, arch in [(16384, "sm_80"), *LONG]:
-        launch = tables.split_backward(N, DTYPES[dtype].itemsize)
+        launch = tables.split_backward(N, DTYPES[dtype])
         constexprs = {"CENTRED": centred, "HAS_W": True} | split_constexprs(launch, arch)
         x, sums, words = Pointer(dtype), Pointer("fp32"), Pointer("int64")
         arguments = [x, x, x, sums, sums, x, sums, sums, words, words, N, 1, N, 1, N, 1024, N, 32]

@@ -12,6 +12,7 @@ import course_lib
 from course_lib.interpreter import schedule
 from course_lib.kernels import split_row_backward
 from course_lib.kernels.launch import choice, device, tables
+from course_lib.kernels.launch.device_classes import H100, H200
 from course_lib.kernels.layer_norm import add_layer_norm_forward, layer_norm_forward
 from course_lib.kernels.rms_norm import add_rms_norm_forward, rms_norm_forward
 from course_lib.kernels.split_row import split_row_forward_kernel
@@ -57,7 +58,7 @@ def test_a_row_has_the_same_bits_in_every_batch(N, dtype):
     """By the split kernel alone, and by what is chosen: two algorithms where the rows are long, of which one is for few rows."""
     if course_lib.MODE == "cpu" and N > 4096:
         pytest.skip("the longest rows are for a GPU")
-    many = choice.FEW_ROWS_BYTES // (N * dtype.itemsize) + 2 if course_lib.MODE == "gpu" else 6
+    many = H100.few_rows_bytes // (N * dtype.itemsize) + 2 if course_lib.MODE == "gpu" else 6
     x, r = make((many, N), dtype), make((many, N), dtype, 3, 0.0)
     w, b = make(N, dtype, 1, 0.5), make(N, dtype, 2, 0.0)
     for algorithm in ("split", "few rows") if N == 4096 else ("split",) if N == 300 else ("split", "auto"):
@@ -130,7 +131,7 @@ def test_the_algorithm_for_long_rows_follows_size_dtype_and_room(monkeypatch):
     assert chosen(half) == "split" and chosen(half[:2]) == "few rows" and chosen(half, half) == chosen(half.bfloat16()) == "resident"
     # LayerNorm on fast memory: shorter rows, too, where all loads are whole vectors
     with monkeypatch.context() as fast:
-        fast.setattr(device, "has_fast_memory", lambda _: True)
+        fast.setattr(device, "find_bandwidth", lambda _: H200.bandwidth)
         long, odd = (torch.empty(600, N, dtype=torch.float16, device=DEVICE) for N in (12304, 12305))
         assert [choice.choose_forward(x, None, centred=True) for x in (long, odd)] == ["split", "two tiles"]
         assert chosen(odd, odd) == "two tiles"
@@ -149,12 +150,25 @@ def test_the_algorithm_for_long_rows_follows_size_dtype_and_room(monkeypatch):
 @pytest.mark.parametrize("centred, add, fast", list(itertools.product((True, False), repeat=3)))
 def test_a_chunk_has_a_lane_of_its_own_wherever_a_row_may_be_one_of_few(centred, add, fast, dtype):
     """A warp adds its lanes up in one order. A lane with two chunks adds those first, so with other warps the bits are others."""
-    for N in range(32768, choice.FEW_ROWS_BYTES // dtype.itemsize + 1, 1008):
-        shares = tables.split(N, dtype, centred=centred, add=add, fast=fast and dtype.itemsize == 2)
+    for N in range(32768, H100.few_rows_bytes // dtype.itemsize + 1, 1008):
+        shares = tables.split(N, dtype, centred=centred, add=add, tuned=H200 if fast and dtype.itemsize == 2 else H100)
         if shares.chunks > 128:
             continue  # a row that no GPU of today has room for: "few rows" or "blocked", which promise no equal bits
         lanes = 32 * min(shares.num_warps, tables.few_rows(1, N)[2])
         assert tables.next_power_of_2(shares.chunks) <= lanes, (N, shares)
+
+
+@pytest.mark.parametrize("dtype", [torch.float16, torch.bfloat16, torch.float32])
+@pytest.mark.parametrize("centred, add, fast", list(itertools.product((True, False), repeat=3)))
+def test_the_chunks_hold_every_column_of_a_row_once(centred, add, fast, dtype):
+    """133120 is a multiple of 2048 and not of 4096: chunks of 4096 columns without a mask would leave half a chunk out."""
+    for N in [1, 17, 4095, 4096, 4097, 100003, *range(8192, 2**19 + 1, 2048), *range(5008, 2**19, 5008)]:
+        shares = tables.split(N, dtype, centred=centred, add=add, tuned=H200 if fast and dtype.itemsize == 2 else H100)
+        assert (shares.chunks - 1) * shares.block < N <= shares.chunks * shares.block, (N, shares)
+        assert not shares.full or shares.chunks * shares.block == N, (N, shares)
+    for N in [1, 4096, 8208, 100003, 2**20]:
+        shares = tables.split_backward(N, dtype)
+        assert (shares.chunks - 1) * shares.block < N <= shares.chunks * shares.block, (N, shares)
 
 
 def test_groups_share_the_rows_evenly():

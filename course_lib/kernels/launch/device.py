@@ -20,19 +20,17 @@ def count_multiprocessors(device: torch.device) -> int:
 
 
 @functools.cache
-def has_fast_memory(device: torch.device) -> bool:
-    """Return whether the memory's bandwidth is more than 30 GB/s per multiprocessor, as on an H200 but not on an H100 or A100.
+def find_bandwidth(device: torch.device) -> float:
+    """Return the bandwidth of the device's memory in GB/s per multiprocessor; 0.0 for the CPU and for AMD's GPUs.
 
-    By Little's law a multiprocessor then needs more bytes in flight, and so more programs with fewer registers each. The launch
-    tables have extra lines for such a device. docs/kernels.md, "Faster memory, and few rows", has the numbers.
+    docs/kernels.md, "Faster memory, and few rows", explains why launches depend on it.
     """
     if device.type != "cuda" or torch.version.hip is not None:
-        return False
+        return 0.0
     driver: Any = triton.runtime.driver.active  # its base class does not declare utils
     found = driver.utils.get_device_properties(device.index)
     # two transfers per clock; the clock rate is in kHz, the width in bits
-    bandwidth = 2e3 * found["mem_clock_rate"] * found["mem_bus_width"] / 8
-    return bandwidth / count_multiprocessors(device) > 30e9
+    return 2e-6 * found["mem_clock_rate"] * found["mem_bus_width"] / 8 / count_multiprocessors(device)
 
 
 @functools.cache

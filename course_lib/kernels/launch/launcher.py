@@ -57,14 +57,13 @@ class _Launcher:
         self._others = tuple(number for number, p in enumerate(numbers) if p.do_not_specialize)
         given = tuple(number for number, p in enumerate(numbers) if not p.do_not_specialize)
         self._specialised = itemgetter(*given) if given else lambda numbers: ()
-        self._constexprs = tuple(
-            options.get(p.name, None if p.default is inspect.Parameter.empty else p.default) for p in parameters[len(runtime) :]
-        )  # the launch does not use their values, but expects the arguments
+        # The launch does not use the values of the constexprs, but expects the arguments.
+        defaults = {p.name: None if p.default is inspect.Parameter.empty else p.default for p in parameters[len(runtime) :]}
+        self._constexprs = tuple(options.get(name, default) for name, default in defaults.items())
 
     def __call__(self, grid: tuple[int, ...], *arguments: Any) -> None:
-        if (
-            not self._direct or self._kernel.pre_run_hooks or _is_watched()
-        ):  # an interpreted kernel is not _direct, and has no pre_run_hooks
+        # An interpreted kernel is not _direct, and has no pre_run_hooks.
+        if not self._direct or self._kernel.pre_run_hooks or _is_watched():
             self._kernel[grid](*arguments, **self._options)
             return
         tensors, numbers = arguments[: self._pointers], arguments[self._pointers :]
