@@ -40,7 +40,7 @@ class Elements:
 
 def judge_elements(actual: np.ndarray, expected: Expected, unwritten: np.ndarray | bool = False) -> Elements:
     """Judge ``actual`` element by element; ``unwritten`` is True for an element that was never stored."""
-    want, allowed = expected.values, expected.allowed
+    want, allowed, unwritten = expected.values, expected.allowed, np.asarray(unwritten)
     with np.errstate(invalid="ignore", divide="ignore", over="ignore"):
         off = np.abs(actual - want)
         ratio = off / allowed
@@ -51,7 +51,7 @@ def judge_elements(actual: np.ndarray, expected: Expected, unwritten: np.ndarray
     other_sign = np.signbit(actual) != np.signbit(want)
     # The first condition that holds decides.
     kinds = {
-        Element.UNWRITTEN: np.asarray(unwritten),
+        Element.UNWRITTEN: unwritten,
         Element.WRONG_ZERO: (actual == 0) & (want == 0) & other_sign & ~free & expected.signed,
         Element.RIGHT: are_same | free,
         Element.WRONG_KIND: ~are_numbers,
