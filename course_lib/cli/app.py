@@ -81,7 +81,7 @@ class GradingTier(enum.StrEnum):
 
 
 class Weights(enum.StrEnum):
-    """What an exercise's points are taken from."""
+    """The sources of an exercise's points."""
 
     DIFFICULTY = "difficulty"
     MINUTES = "minutes"
@@ -570,9 +570,9 @@ def run(arguments: list[str]) -> int:
     sys.stdout = output
     try:
         code = _dispatch(arguments)
-        output.flush()  # here, where an error can still be said
+        output.flush()  # flushed here, where an error can still be reported
         return code
-    except (OSError, SystemExit) as error:  # typer and rich leave by SystemExit when nobody reads on
+    except (OSError, SystemExit) as error:  # typer and rich raise SystemExit if the reader of a pipe has ended
         if output.error is not None:
             return _report_lost_output(output)
         if isinstance(error, SystemExit):
@@ -624,7 +624,7 @@ def _dispatch(arguments: list[str]) -> int:
 
 
 def _report_lost_output(output: Output) -> int:
-    """The exit code of a command whose output could not be written. That nobody reads on needs no word."""
+    """Return the exit code of a command whose output could not be written. If the reader of a pipe has ended, no message is needed."""
     output.discard()
     error = output.error
     assert error is not None, "called because a write failed"
