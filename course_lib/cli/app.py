@@ -27,7 +27,7 @@ OUTPUT_ERROR = 74  # sysexits' EX_IOERR; 3 would read as a fault of the file tha
 BAD_REQUEST = 3  # as for a file that cannot be read: there was nothing to judge
 BROKEN_ENVIRONMENT = 78  # sysexits' EX_CONFIG: the machine, the installation or a setting is at fault
 INTERRUPTED = 130
-NOBODY_READS = 141  # what a shell reports of a program that SIGPIPE ended
+NOBODY_READS = 141  # a shell's exit code for a program that SIGPIPE ended
 
 _WORK_ANYWHERE = ("init", "doctor", "bench", "grade", "author", "release")  # and the rest in a course folder only
 
@@ -58,7 +58,7 @@ def _print_versions(wanted: bool) -> None:
 
 
 def _version(package: str) -> str:
-    """Read from the package's metadata: importing PyTorch takes seconds."""
+    """Return the version from the package's metadata, because importing PyTorch takes seconds."""
     try:
         return importlib.metadata.version(package)
     except importlib.metadata.PackageNotFoundError:
@@ -73,7 +73,7 @@ class Tier(enum.StrEnum):
 
 
 class GradingTier(enum.StrEnum):
-    """The same, and that none is needed: grading a class asks for the best unless told otherwise."""
+    """The same tiers, and ``limits``, which asks for none. Without this option, grading a class asks for the best tier."""
 
     NAMESPACES = "namespaces"
     LANDLOCK = "landlock"
@@ -81,7 +81,7 @@ class GradingTier(enum.StrEnum):
 
 
 class Weights(enum.StrEnum):
-    """What an exercise's points are taken from."""
+    """The sources of an exercise's points."""
 
     DIFFICULTY = "difficulty"
     MINUTES = "minutes"
@@ -332,7 +332,7 @@ def bench(
     for text in measuring.run(
         kind, stored=stored, plot=plot, columns=columns, dtype=dtype, providers=providers, goals=goals, as_json=as_json
     ):
-        print(text, flush=True)  # plain: a table of numbers that other programs may read
+        print(text, flush=True)  # without markup, because other programs may read the numbers
     return 0
 
 
@@ -570,9 +570,9 @@ def run(arguments: list[str]) -> int:
     sys.stdout = output
     try:
         code = _dispatch(arguments)
-        output.flush()  # here, where an error can still be said
+        output.flush()  # flushed here, where an error can still be reported
         return code
-    except (OSError, SystemExit) as error:  # typer and rich leave by SystemExit when nobody reads on
+    except (OSError, SystemExit) as error:  # typer and rich raise SystemExit if the reader of a pipe has ended
         if output.error is not None:
             return _report_lost_output(output)
         if isinstance(error, SystemExit):
@@ -593,9 +593,9 @@ def _dispatch(arguments: list[str]) -> int:
     command = arguments[0] if arguments else ""
     try:
         if _needs_folder(command, arguments):
-            paths.folder()  # before anything is loaded: without a folder, that is what a person has to know
+            paths.folder()  # before any import, because a missing folder is the first thing to report
         code = app(arguments, prog_name="course", standalone_mode=False) or 0
-        if code == INTERRUPTED:  # what typer makes of Ctrl-C
+        if code == INTERRUPTED:  # typer's exit code after Ctrl-C
             say("course: stopped.")
         return code
     except typer.TyperException as usage:
@@ -615,7 +615,7 @@ def _dispatch(arguments: list[str]) -> int:
         return BAD_REQUEST
     except OSError:
         raise  # run() tells files from output
-    except (Exception, SystemExit) as error:  # a command loads what it needs when it runs, and that import can fail
+    except (Exception, SystemExit) as error:  # a command imports its modules when it runs, and that can fail
         fault = import_fault(error)
         if fault is None:
             raise
@@ -624,7 +624,7 @@ def _dispatch(arguments: list[str]) -> int:
 
 
 def _report_lost_output(output: Output) -> int:
-    """The exit code of a command whose output could not be written. That nobody reads on needs no word."""
+    """Return the exit code of a command whose output could not be written. If the reader of a pipe has ended, no message is needed."""
     output.discard()
     error = output.error
     assert error is not None, "called because a write failed"

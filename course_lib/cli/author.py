@@ -1,4 +1,4 @@
-"""What `course author` does: `new` lays out a skeleton, `check` says what is missing."""
+"""Run `course author`: `new` lays out a skeleton, `check` says what is missing."""
 
 from __future__ import annotations
 

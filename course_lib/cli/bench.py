@@ -1,4 +1,4 @@
-"""What ``course bench`` does: measure or recall, print a table or a summary, draw a picture."""
+"""Run ``course bench``: measure or recall, print a table or a summary, draw a picture."""
 
 from __future__ import annotations
 
@@ -162,7 +162,7 @@ def _refuse_unknown_providers(names: tuple[str, ...], modules: dict[str, ModuleT
 def _recalled(
     kind: str, *, alone: bool, columns: tuple[int, ...] | None = None, dtype: str = "fp16", providers: tuple[str, ...] | None = None
 ) -> measurement.Measurement:
-    """The newest stored measurement.
+    """Return the newest stored measurement.
 
     Args:
         alone: only this kind was asked for, so that a row length it lacks is a mistake.

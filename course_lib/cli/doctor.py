@@ -1,4 +1,4 @@
-"""How `course doctor` prints what it found."""
+"""Print the findings of `course doctor`."""
 
 from __future__ import annotations
 
@@ -12,9 +12,9 @@ _MARKS = {OK: "[green]✓[/]", NOTE: "[yellow]![/]", PROBLEM: "[red]✗[/]"}
 
 
 def show_findings(findings: list[DoctorFinding], console: Console) -> None:
-    """One paragraph a finding, its remedy behind an arrow beneath, and whether the course can run.
+    """Print one paragraph per finding, with its remedy after an arrow below, and whether the course can run.
 
-    Lines are not rich's to break or cut: a command or a path that is longer than the terminal is wide stays whole, to be copied.
+    rich must not wrap or cut the lines: a command or a path that is longer than the terminal is wide stays whole and can be copied.
     """
     for finding in findings:
         what, *more = wrap(f"{finding.name}: {finding.what}", console.width - 2)

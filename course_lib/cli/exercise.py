@@ -1,4 +1,4 @@
-"""What the commands about one exercise do: check, hint, solution, reset."""
+"""Run the commands about one exercise: check, hint, solution, reset."""
 
 from __future__ import annotations
 
@@ -38,11 +38,11 @@ def check(exercise_id: str | None, file: Path | None, secret_file: Path | None, 
         busy.update(f"checking {exercise.id}: the other cases still run ...")
         busy.console.print(Text(words))
 
-    # a line that is news for a person who waits; where nobody does, the verdict says it all
+    # This line is for a person at a terminal, who waits. Elsewhere the verdict is enough.
     waits = not as_json and busy.console.is_terminal
     with contextlib.nullcontext() if as_json else busy:
         verdict = _grade(exercise, file, secret_file, require_tier, tell if waits else None)
-        complaint = note(verdict) if own else ""  # before a word is written: that may fail
+        complaint = note(verdict) if own else ""  # before anything is printed, because this may fail
     if complaint:
         say(f"course: {complaint}")
     if as_json:
@@ -65,12 +65,12 @@ def note(verdict: Verdict) -> str:
 
 
 def next_hint(exercise: Exercise) -> str:
-    """One more hint than before, with those before it, in rich's markup."""
+    """Take one more hint, and return it with those taken before, in rich's markup."""
     return hints(exercise, progress.note_hint(exercise.id, len(exercise.hints)))
 
 
 def hints(exercise: Exercise, taken: int) -> str:
-    """The hints taken so far, in rich's markup."""
+    """Return the hints taken so far, in rich's markup."""
     shown = [f"[bold]Hint {n} of {len(exercise.hints)}.[/bold] {escape(text)}" for n, text in enumerate(exercise.hints[:taken], start=1)]
     return "\n\n".join(shown)
 
@@ -103,8 +103,8 @@ def solution(exercise_id: str, confirmed: bool) -> int:
 
 
 def highlighted(text: str) -> Syntax:
-    """Source code in colours, with numbered lines; a line too long for the terminal goes on in the next."""
-    from rich.syntax import Syntax  # brings a lexer, which only this needs
+    """Return source code in colours, with numbered lines; a line that is too long for the terminal is wrapped."""
+    from rich.syntax import Syntax  # imports a lexer that only this function needs
 
     return Syntax(text, "python", line_numbers=True, word_wrap=True, theme="ansi_dark")
 
@@ -135,12 +135,12 @@ def _grade(
     require_tier: str | None,
     tell_first_failure: Callable[[str], None] | None,
 ) -> Verdict:
-    # loaded here: the grader brings NumPy, which the other commands do not need
+    # imported here, because the grader imports NumPy, which the other commands do not need
     from course_lib.grading.cases.hidden import read_secret
     from course_lib.grading.check import check as grade
     from course_lib.sandbox.isolation import LANDLOCK, NAMESPACES
 
-    # from a file: what stands on a command line, every process of the machine can read, a submission's too
+    # The secret is read from a file, because every process of the machine, a submission too, can read a command line.
     tier = {None: None, "namespaces": NAMESPACES, "landlock": LANDLOCK}[require_tier]
     secret = read_secret(secret_file) if secret_file else None
     return grade(exercise, file, secret=secret, required_tier=tier, tell_first_failure=tell_first_failure)

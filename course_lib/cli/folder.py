@@ -1,4 +1,4 @@
-"""What the commands about the course folder do: init, env, lab, update."""
+"""Run the commands about the course folder: init, env, lab, update."""
 
 from __future__ import annotations
 
@@ -75,7 +75,7 @@ def lab(arguments: list[str]) -> NoReturn:
     state = paths.state()
     state.mkdir(exist_ok=True)
     notebook_filter.watch(home)
-    # which notebooks are trusted is kept with the course, and not in the home of the person who runs it
+    # JupyterLab keeps the list of trusted notebooks in the course folder, not in the home directory
     notary = [f"--NotebookNotary.db_file={state / 'trusted.db'}", f"--NotebookNotary.secret_file={state / 'trusted.key'}"]
     settings = os.environ | {
         "JUPYTER_CONFIG_PATH": os.pathsep.join(
@@ -87,7 +87,7 @@ def lab(arguments: list[str]) -> NoReturn:
     }
     lessons = map(str, sorted((home / "notebooks").glob("[0-9][0-9]_*.ipynb")))
     trust = [sys.executable, "-c", "from nbformat.sign import main; main()", *notary, *lessons]
-    subprocess.run(trust, stdout=subprocess.DEVNULL, env=settings, check=False)  # so that their pictures move at once
+    subprocess.run(trust, stdout=subprocess.DEVNULL, env=settings, check=False)  # pictures of trusted notebooks move without being run
     as_root = []
     if os.geteuid() == 0:
         say("course: you are root; JupyterLab is started with --allow-root.")
@@ -107,5 +107,5 @@ def bring_up_to_date() -> int:
         say(
             f"course: this is version {course_lib.__version__}, as {sys.executable} has it; `uvx {environment.DISTRIBUTION}@latest update` fetches the newest."
         )
-    # the new package, and not the one that this process has loaded, knows the new files
+    # This process has loaded the old package. Only the new one knows the new files.
     os.execv(sys.executable, [sys.executable, "-m", "course_command", "init", "--renew", str(home)])

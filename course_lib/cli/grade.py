@@ -1,4 +1,4 @@
-"""What ``course grade`` does: reads its options, shows how far it is, and says at the end what came out and where it lies."""
+"""Run ``course grade``: read its options, show the progress, and print at the end the results and where they lie."""
 
 from __future__ import annotations
 
@@ -72,7 +72,7 @@ def grade(
         start = functools.partial(workers.start_processes, width)
     try:
         with _show_progress() as tell:
-            # as many again on their way: a worker that is done finds the next one waiting
+            # twice as many as workers, so that the next request is ready when a worker has finished
             graded = grade_class(folder, out, options, start, 2 * width, tell=tell)
     except KeyboardInterrupt:
         say("course: every verdict so far is kept. The same command goes on where this one stopped.")
@@ -82,7 +82,7 @@ def grade(
 
 
 def split_list(names: str | None) -> tuple[str, ...]:
-    """The exercises of a list such as ``07a,08a``."""
+    """Return the exercises of a list such as ``07a,08a``."""
     return tuple(name.strip() for name in (names or "").split(",") if name.strip())
 
 
@@ -123,7 +123,7 @@ def read_late_rule(text: str | None) -> float | None:
 
 @contextlib.contextmanager
 def _show_progress() -> Iterator[Callable[[Progress], None]]:
-    """A bar with the time left in a terminal; a line now and then where output goes to a file."""
+    """Show the progress: in a terminal a bar with the time left, in a file a line now and then."""
     if not console().is_terminal:
         yield _tell_lines()
         return

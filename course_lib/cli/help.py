@@ -1,4 +1,4 @@
-"""How `course --help` looks: plain text with the commands in groups, which needs no library that draws.
+"""Format `course --help`: plain text with the commands in groups, which needs no library that draws.
 
 typer's own boxes take longer to load than all the rest of the command.
 """

@@ -156,8 +156,8 @@ def _close(play: Session) -> None:
 
 
 def _play(play: Session) -> None:
-    """Read and obey until the hunt ends, or nobody types any more."""
-    background.start(lambda: warm_steps("kernel", "cpu"))  # beside the learner, who reads first
+    """Read lines and obey them until the hunt or the input ends."""
+    background.start(lambda: warm_steps("kernel", "cpu"))  # in the background, while the learner reads
     for line in _read_lines():
         try:
             if _obey(play, line):
@@ -189,7 +189,7 @@ def _read_lines() -> Iterator[str]:
 
 
 def _obey(play: Session, line: str) -> bool:
-    """Do what one line says; True if the learner leaves."""
+    """Do what one line says; return True if the learner leaves."""
     word = line.lower()
     if word in ("quit", "exit", "q"):
         return True

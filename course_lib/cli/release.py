@@ -1,4 +1,4 @@
-"""What ``course release`` does."""
+"""Run ``course release``."""
 
 from __future__ import annotations
 

@@ -59,14 +59,14 @@ class Screen:
 
     @property
     def size(self) -> tuple[int, int]:
-        """Columns and rows, now."""
+        """Return the columns and rows of the terminal at this moment."""
         columns, rows = os.get_terminal_size(sys.stdout.fileno())
         if not (columns and rows):
             columns, rows = shutil.get_terminal_size()
         return columns, rows
 
     def read_key(self, seconds: float) -> str:
-        """The next key, waiting that long for one: a character, one of the names above, or "" if none was pressed.
+        """Return the next key, or wait that long for one: a character, one of the names above, or "" if none was pressed.
 
         Raises: EOFError if the terminal is gone.
         """
@@ -92,14 +92,14 @@ class Screen:
         self.taken += 1
 
     def _give_back(self) -> None:
-        with contextlib.suppress(OSError, termios.error):  # a terminal that was closed takes nothing back
+        with contextlib.suppress(OSError, termios.error):  # a closed terminal has no settings to restore
             self._write(_GIVE_BACK)
             termios.tcsetattr(self._keyboard, termios.TCSADRAIN, self._settings)
 
     def _pause(self, *_: object) -> None:
         self._give_back()
         ours = signal.signal(signal.SIGTSTP, signal.SIG_DFL)
-        os.kill(os.getpid(), signal.SIGTSTP)  # stands still here until SIGCONT
+        os.kill(os.getpid(), signal.SIGTSTP)  # the process stops here until SIGCONT
         signal.signal(signal.SIGTSTP, ours)
         self._take()
 
@@ -109,7 +109,7 @@ class Screen:
 
 
 def rendered(renderable: RenderableType, columns: int) -> list[str]:
-    """What rich draws of ``renderable`` in that width, line by line, with colours as this terminal has them."""
+    """Return the lines that rich draws of ``renderable`` in that width, with the colours of this terminal."""
     drawing = console()
     drawing.width = columns
     with drawing.capture() as captured:

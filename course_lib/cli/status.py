@@ -1,4 +1,4 @@
-"""Where the learner is: how much is passed, which exercise comes next, what it needs."""
+"""Print the state of the learner's work: how much is passed, which exercise comes next, what it needs."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ BAR_COLUMNS = 30
 
 
 def next_exercise(records: dict[str, Record], after: Exercise | None = None) -> Exercise | None:
-    """The exercise that comes next: the first one in the order of the course that is not passed; None if all are.
+    """Return the exercise that comes next: the first one in the order of the course that is not passed; None if all are.
 
     Args:
         records: what ``progress.read()`` returned.
@@ -37,7 +37,7 @@ def next_exercise(records: dict[str, Record], after: Exercise | None = None) -> 
 
 
 def chosen(exercise_id: str | None) -> Exercise:
-    """The exercise of that id, or the next one if no id was given.
+    """Return the exercise of that id, or the next one if no id was given.
 
     Raises: CourseError if there is no such exercise, or none was named and all are passed.
     """
@@ -60,19 +60,19 @@ def find(names: list[str]) -> list[Exercise]:
 
 
 def state(record: Record | None) -> str:
-    """The last verdict's status; a pass that was reset since is still a pass."""
+    """Return the last verdict's status; a pass that was reset since is still a pass."""
     record = record or Record()
     return PASS if record.passed else record.last.get("status", NOT_ATTEMPTED)
 
 
 def link(exercise: Exercise) -> str:
-    """The learner's file, in rich's markup, to click on in terminals that can."""
+    """Return the learner's file in rich's markup, as a link for terminals that have links."""
     file = texts.find_file(exercise)
     return f"[link={file.as_uri()}]{escape(paths.shown(file))}[/link]"
 
 
 def progress_bar(records: dict[str, Record], columns: int = BAR_COLUMNS) -> str:
-    """A bar, and beside it how many exercises are passed, in rich's markup."""
+    """Return a bar with the number of passed exercises beside it, in rich's markup."""
     passed, total = passed_of_all(records)
     full, empty = "█░" if "utf" in (sys.stdout.encoding or "").lower() else "#-"
     filled = columns * passed // total
@@ -80,13 +80,13 @@ def progress_bar(records: dict[str, Record], columns: int = BAR_COLUMNS) -> str:
 
 
 def passed_of_all(records: dict[str, Record]) -> tuple[int, int]:
-    """How many exercises are passed, and how many there are."""
+    """Return how many exercises are passed, and how many there are."""
     names = catalog.exercises()
     return sum(state(records.get(name)) == PASS for name in names), len(names)
 
 
 def overview() -> Group:
-    """What `course` alone prints: the bar, the next exercise and what it needs, and how to go on."""
+    """Return the text of `course` alone: the bar, the next exercise and what it needs, and how to go on."""
     records = progress.read()
     upcoming = next_exercise(records)
     if upcoming is None:
@@ -103,7 +103,7 @@ def overview() -> Group:
 
 
 def describe(exercises: list[Exercise]) -> Group:
-    """What `course status 07a` prints: what each exercise asks for, what it needs, and how it stands."""
+    """Return the text of `course status 07a`: for each exercise its task, what it needs, and its state."""
     records = progress.read()
     return Group(*(part for exercise in exercises for part in _describe(exercise, records)))
 
@@ -117,7 +117,7 @@ def _describe(exercise: Exercise, records: dict[str, Record], before: str = "") 
 
 
 def listing() -> Group:
-    """What `course status` prints: every exercise, its state, and which one comes next."""
+    """Return the table of `course status`: every exercise, its state, and which one comes next."""
     records = progress.read()
     upcoming = next_exercise(records)
     table = Table(box=None, padding=(0, 1, 0, 0), pad_edge=False, header_style="bold")
@@ -131,14 +131,14 @@ def listing() -> Group:
 
 
 def _tell_predictions() -> list[str]:
-    """How many predictions were made in the lessons, and how many were a surprise; nothing before the first."""
+    """Return a line with the number of predictions made in the lessons, and of surprises; nothing before the first."""
     made = progress.read_predictions()
     surprises = sum(prediction.surprised for prediction in made.values())
     return [f"Predictions made in the lessons: {len(made)}, surprises among them: {surprises}."] if made else []
 
 
 def _tell_steps() -> list[str]:
-    """How many steps were passed, by lesson; nothing before the first."""
+    """Return a line with the number of steps passed, by lesson; nothing before the first."""
     passed = progress.read_steps()
     lessons = sorted({step_id[:2] for step_id in passed})
     counts = [(lesson, ids, passed.keys() & ids) for lesson in lessons if (ids := set(step_cells.list_ids(lesson)))]
@@ -147,7 +147,7 @@ def _tell_steps() -> list[str]:
 
 
 def row(exercise: Exercise, records: dict[str, Record], *, marked: bool) -> tuple[str, ...]:
-    """The cells of an exercise in a list; ``marked`` puts an arrow in front."""
+    """Return the cells of an exercise in a list; ``marked`` puts an arrow in front."""
     now = state(records.get(exercise.id))
     level = "●" * exercise.difficulty + "○" * (5 - exercise.difficulty)
     hints = records.get(exercise.id, Record()).hints
@@ -163,12 +163,12 @@ def row(exercise: Exercise, records: dict[str, Record], *, marked: bool) -> tupl
 
 
 def next_line(exercise: Exercise) -> str:
-    """Which exercise comes next, and the command that takes it, in rich's markup."""
+    """Return a line with the exercise that comes next and its command, in rich's markup."""
     return f"Next: [bold]{exercise.id} {escape(exercise.title)}[/bold], about {exercise.minutes} minutes. `course check` takes it."
 
 
 def as_json(exercises: list[Exercise]) -> str:
-    """What `course status --json` prints: status and hints of each exercise, or of those named, by id."""
+    """Return the data of `course status --json`: status and hints of each exercise, or of those named, by id."""
     records = progress.read()
     return json.dumps(
         {
@@ -194,7 +194,7 @@ def _facts(exercise: Exercise, records: dict[str, Record]) -> Iterator[tuple[str
 
 
 def _need(text: str, records: dict[str, Record]) -> str:
-    """A prerequisite; one that is an exercise comes with its title and whether it is passed."""
+    """Return the text of a prerequisite; for an exercise, with its title and whether it is passed."""
     if text not in catalog.exercises():
         return escape(text)
     now = state(records.get(text))

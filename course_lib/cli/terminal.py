@@ -1,4 +1,4 @@
-"""What the command writes to: results on standard output, messages on standard error."""
+"""Write results on standard output, and messages on standard error."""
 
 from __future__ import annotations
 
@@ -16,8 +16,8 @@ if TYPE_CHECKING:
 
 
 def console() -> Console:
-    """Standard output as it is now: its width, its colours, and plain text of 80 columns where it is no terminal."""
-    from rich.console import Console  # loaded when something is drawn: `course --help` should not wait for it
+    """Return a console for standard output with its width and colours of this moment; for no terminal, plain text of 80 columns."""
+    from rich.console import Console  # imported only when something is drawn, because `course --help` should not wait for it
 
     return Console(highlight=False, emoji=False)
 
@@ -30,9 +30,9 @@ def show(*renderables: object) -> None:
 def say(message: str) -> None:
     """Print a message on standard error: wrapped at words in a terminal, in whole lines elsewhere.
 
-    Where nothing can be written there, nobody is left to be told, and the exit code says it all.
+    If standard error cannot be written, the message is dropped: the exit code remains.
     """
-    if sys.stderr is None:  # closed by whoever started the command
+    if sys.stderr is None:  # the command was started with standard error closed
         return
     lines = make_visible(message).expandtabs().splitlines()
     if sys.stderr.isatty():
@@ -43,12 +43,12 @@ def say(message: str) -> None:
 
 
 def open_nowhere() -> TextIO:
-    """What stands for a standard output that was closed: each attempt to write fails, as on a full device."""
+    """Return a stand-in for a standard output that was closed: each write to it fails, as on a full device."""
     return os.fdopen(os.open(os.devnull, os.O_RDONLY), "w")
 
 
 class Output:
-    """Standard output that remembers what kept it from being written: no error of a file is taken for one of the output."""
+    """Standard output that keeps the error of its last failed write, so that an error of a file is not taken for one of the output."""
 
     def __init__(self, stream: TextIO) -> None:
         self.stream = stream
@@ -66,7 +66,7 @@ class Output:
         return getattr(self.stream, name)
 
     def discard(self) -> None:
-        """Let go what cannot be written, so that the interpreter does not try once more when it ends."""
+        """Discard text that cannot be written, so that the interpreter does not try to write it once more when it ends."""
         nowhere = os.open(os.devnull, os.O_WRONLY)
         os.dup2(nowhere, self.stream.fileno())
         os.close(nowhere)

@@ -19,7 +19,7 @@ _INDENT = "  "
 
 
 class VerdictView:
-    """What ``course check`` and ``course watch`` print of a verdict. There is no box: a line can then be copied, and nothing
+    """The text of a verdict for ``course check`` and ``course watch``. There is no box: a line can then be copied, and nothing
     has to be cut to fit but the learner's own line of code."""
 
     def __init__(self, verdict: Verdict, exercise: Exercise):
@@ -50,7 +50,7 @@ class VerdictView:
             yield [_prose(f"Stuck? `course hint {self.exercise.id}`", "dim")]
 
     def _quotation(self, width: int) -> list[Text]:
-        """The file with the line's number, the line, and carets below it with the label, or below them where it does not fit."""
+        """Return the file with the line's number, the line, and carets below it with the label, or below them where it does not fit."""
         place = self.told.place
         if place is None:
             return []
@@ -68,7 +68,7 @@ class VerdictView:
 
 
 def verdict_view(verdict: Verdict, exercise: Exercise) -> VerdictView:
-    """The verdict for a rich console to print."""
+    """Return the verdict for a rich console to print."""
     return VerdictView(verdict, exercise)
 
 

@@ -59,7 +59,7 @@ class Saves:
         self._looked = 0.0
 
     def poll(self) -> list[Exercise]:
-        """The exercises saved since the last look, one each TICK. A file counts once two looks find it the same: editors write in pieces."""
+        """Return the exercises saved since the last look, one per TICK. A file counts once two looks find it the same, because editors write in pieces."""
         if time.monotonic() < self._looked + TICK:
             return []
         self._looked = time.monotonic()
@@ -77,7 +77,7 @@ class Saves:
 
 
 def _stamp(path: Path) -> tuple | None:
-    """Differs after every save, and after a change of permissions; None if there is no such file."""
+    """Return a value that differs after every save and every change of permissions; None if there is no such file."""
     try:
         facts = path.stat()
     except OSError:
@@ -89,10 +89,10 @@ class Checker:
     """One check at a time, in a thread, so that keys are answered meanwhile."""
 
     def __init__(self) -> None:
-        self.exercise: Exercise | None = None  # which is being checked
+        self.exercise: Exercise | None = None  # the exercise that is being checked
         self._started = 0.0
         self._outcome: list[Verdict | BaseException] = []
-        self._told: list[str] = []  # of the check at work: the first case that is wrong
+        self._told: list[str] = []  # the first wrong case of the running check
 
     @property
     def seconds(self) -> float:
@@ -100,16 +100,16 @@ class Checker:
 
     def start(self, exercise: Exercise) -> None:
         self.exercise, self._started, self._outcome, self._told = exercise, time.monotonic(), [], []
-        # a daemon: whoever quits does not wait for a verdict
+        # a daemon thread, so that quitting does not wait for a verdict
         threading.Thread(target=self._check, args=(exercise, self._outcome, self._told), daemon=True).start()
 
     @property
     def first_failure(self) -> str:
-        """A line on the first case that is wrong, while others still run; empty before there is one."""
+        """Return a line about the first wrong case while other cases still run; empty if no case is wrong yet."""
         return "".join(self._told)
 
     def finished(self) -> tuple[Exercise, Verdict | CourseError] | None:
-        """What a check brought that has ended since the last call: a verdict, or why there is none.
+        """Return the result of a check that has ended since the last call: a verdict, or why there is none.
 
         Raises: what the check raised, if that is not meant for people.
         """
@@ -124,7 +124,7 @@ class Checker:
     @staticmethod
     def _check(exercise: Exercise, outcome: list[Verdict | BaseException], told: list[str]) -> None:
         try:
-            from course_lib.grading.check import check  # brings NumPy: loaded while the screen is up
+            from course_lib.grading.check import check  # imports NumPy, so it is imported after the screen has appeared
 
             outcome.append(check(exercise, tell_first_failure=told.append))
         except BaseException as error:
@@ -132,12 +132,12 @@ class Checker:
 
 
 class WatchSession:
-    """What is on the screen, and what a key, a save or a verdict changes in it. It never goes to another exercise by itself."""
+    """The state of the screen, which keys, saves and verdicts change. Only a key moves it to another exercise."""
 
     def __init__(self, exercise: Exercise) -> None:
         self.records: dict[str, Record] = progress.read()
         self.ended = False
-        self.changes = 0  # grows with everything that may change the screen
+        self.changes = 0  # increases with every change that the screen may have to show
         self.message = ""
         self._skips = False  # the last key was an `n` that was refused: another one skips
         self._asks = False  # whether to show the solution
@@ -161,7 +161,7 @@ class WatchSession:
             self.message = f"You saved {exercise.id}, which is not the exercise watched here. Press l to go there."
 
     def take_verdict(self, exercise: Exercise, outcome: Verdict | CourseError) -> None:
-        """A check has ended. Its verdict is kept; it is shown if its exercise is still the one watched."""
+        """Keep the verdict of a check that has ended, and show it if its exercise is still the one watched."""
         self.changes += 1
         complaint = note(outcome) if isinstance(outcome, Verdict) else ""
         if not complaint:
@@ -232,7 +232,7 @@ class WatchSession:
             self._skips = True
 
     def _hint(self) -> None:
-        """The hints taken so far; the first one, and one more while they are shown, count."""
+        """Show the hints taken so far. The first hint counts, and so does each further one that is taken while they are shown."""
         taken, available = self.records.get(self.current.id, Record()).hints, len(self.current.hints)
         if not taken or self._hints_shown:
             self._show(next_hint(self.current))
@@ -289,7 +289,7 @@ class WatchSession:
     # ---- what it looks like
 
     def lines(self, columns: int, rows: int, checking: str) -> list[str]:
-        """The screen: header, body, and at the bottom the message and the keys. ``checking`` is the sign of a check at work."""
+        """Return the lines of the screen: header, body, and at the bottom the message and the keys. ``checking`` is the sign of a running check."""
         listing = self._typed is not None
         bar = max(10, min(status.BAR_COLUMNS, columns - 20))
         title = f"[bold]{self.current.id} {escape(self.current.title)}[/bold]  {status.link(self.current)}"
@@ -350,7 +350,7 @@ def _watch_on_screen(exercise: Exercise) -> None:
 
 
 def _sign(checker: Checker) -> str:
-    """What says that a check is at work, and for how long; empty while there is none."""
+    """Return the sign of a running check with its seconds; empty if no check runs."""
     if checker.exercise is None:
         return ""
     turn = _SPINNER[int(checker.seconds / TICK) % len(_SPINNER)]
@@ -368,7 +368,7 @@ def _watch_in_lines(exercises: list[Exercise]) -> None:
         for exercise in saves.poll():
             try:
                 verdict = check(exercise)
-            except CourseError as error:  # the next save may find the machine well again
+            except CourseError as error:  # at the next save the fault of the machine may be gone
                 say(f"course: {error}")
                 continue
             if complaint := note(verdict):

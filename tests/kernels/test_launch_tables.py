@@ -80,8 +80,8 @@ def test_the_split_row_kernel_does_not_spill_and_its_programs_are_resident_at_on
         assert held >= launch.programs_per_multiprocessor, f"{N}, {arch}: {report.registers} registers a thread, and {held} programs"
 
 
-# LayerNorm in half precision keeps three rows of x and dy, dw and db in 255 registers, and six more would do. The kernel that loads
-# mean and rstd a second time fits, and is slower: 1.32 of the floor at 32768 columns against 1.25, measured on an H100
+# LayerNorm in half precision keeps three rows of x and dy, dw and db in 255 registers, and six more would do. A kernel that loads mean
+# and rstd a second time fits, and is slower: docs/kernels.md, "Backward", has the measurement.
 MOST_SPILLED = {("fp16", True): 32}
 
 
