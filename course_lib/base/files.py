@@ -205,8 +205,7 @@ def _remove_abandoned(place: str) -> None:
 
 
 def _lock(folder: Path, exclusive: bool) -> int:
-    """Open ``folder`` and lock it; return the descriptor that holds the lock. Shared: wait for it. Exclusive: only if nothing else holds a
-    lock.
+    """Open ``folder`` and lock it; return the descriptor that holds the lock. An exclusive request fails if another lock exists.
 
     On a file system without locks a shared request returns the descriptor without a lock.
 

@@ -62,7 +62,7 @@ class Prediction:
 
 @dataclass(frozen=True)
 class StepRecord:
-    """A step of a lesson that was passed, and in which try."""
+    """The first pass of a lesson's step, and the number of tries that it took."""
 
     passed_at: str
     tries: int
