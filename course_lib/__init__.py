@@ -1,7 +1,7 @@
 """LayerNorm and RMSNorm, from the formula to Triton kernels at the memory limit.
 
-``import course_lib`` belongs into the first cell of a notebook: it chooses the GPU or the interpreter before Triton
-is imported, and says which in one line. What a lesson uses is loaded when it is first touched.
+The first cell of a notebook has to be ``import course_lib``: it chooses the GPU or the interpreter before Triton is imported, and prints
+the choice in one line. The parts that a lesson uses are loaded at their first use.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ __all__ = ["DEVICE", "MODE", "CourseError", "exercise"]
 
 
 def _choose() -> None:
-    """Fix the choice, patch the interpreter where it is the choice, and say so in a notebook."""
+    """Make the choice final, patch the interpreter if it is chosen, and in a notebook print the choice."""
     chosen = _runtime.current()
     globals().update(MODE=chosen.mode, DEVICE=chosen.device)
     if chosen.interpreted:
@@ -27,15 +27,15 @@ def _choose() -> None:
         install()
     if _runtime.in_notebook():
         print(chosen.line())
-        # PyTorch's advice about Python 3.13.0; nothing in a lesson depends on it, and a page that prints it fails under nbval
+        # PyTorch warns about Python 3.13.0. No lesson depends on it, and a page that prints the warning fails under nbval.
         warnings.filterwarnings("ignore", "Guards may run slower on Python 3.13.0", RuntimeWarning)
 
 
-# Triton asks this variable where a launch does not say `enable_fp_fusion`, and Triton 3.10 changes the default. A multiplication and an addition
-# become one instruction in everything that the course compiles: registers, times and last bits were measured so.
+# Triton reads this variable if a launch does not set `enable_fp_fusion`, and Triton 3.10 changes the default. With it, a multiplication and
+# an addition become one instruction in everything that the course compiles, as in all stored registers, times and last bits.
 os.environ.setdefault("TRITON_DEFAULT_FP_FUSION", "1")
 
-# The command line puts the choice off until something needs it: see course_command.py.
+# The command line postpones the choice until something needs it: see course_command.py.
 if os.environ.pop("COURSE_DEFER_CHOICE", None) != "1":
     _choose()
 

@@ -1,4 +1,4 @@
-"""What everything else stands on: errors a person can read, paths, files, the choice of GPU or interpreter, child processes.
+"""The foundation of all other rooms: errors that a person can read, paths, files, the choice of GPU or interpreter, child processes.
 
-Imports nothing else of the course, and nothing heavy.
+It imports nothing else of the course, and no large package.
 """

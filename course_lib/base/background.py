@@ -1,4 +1,4 @@
-"""A call that goes on beside its caller."""
+"""Calls that run beside their caller."""
 
 from __future__ import annotations
 
@@ -14,10 +14,10 @@ T = TypeVar("T")
 
 
 def start(work: Callable[[], T]) -> Future[T]:
-    """Call ``work`` in a thread of its own, in the caller's context. ``result()`` of what is returned waits, and raises what it raised.
+    """Call ``work`` in a new thread, in the caller's context; return a future.
 
-    Unlike an executor's thread this one holds up nobody: where the answer is not wanted any more, the program may end without it.
-    A browser tab has no threads: there the call is over when this function returns.
+    The future's ``result()`` waits for ``work``, then returns its result or raises its exception. The thread is a daemon, unlike an
+    executor's: the program may end before ``work`` does. A browser tab has no threads: there ``work`` runs before this function returns.
     """
     future: Future[T] = Future()
     context = contextvars.copy_context()
@@ -36,7 +36,10 @@ def start(work: Callable[[], T]) -> Future[T]:
 
 
 def call_soon(work: Callable[[], object]) -> None:
-    """Call ``work``, which answers a click. In a browser tab it is called after the click's own call has ended: only then may it wait."""
+    """Call ``work`` in answer to a click.
+
+    In a browser tab the call comes after the click's own handler has returned: only then may ``work`` wait for something.
+    """
     if IN_TAB:
         import asyncio
 

@@ -1,4 +1,4 @@
-"""The exceptions that people are meant to read."""
+"""The exceptions whose messages people read."""
 
 from __future__ import annotations
 
@@ -8,9 +8,10 @@ _MOST_CHARACTERS = 4000
 
 
 class CourseError(Exception):
-    """What happened, where, and what to do, in words. Shown without a traceback by the command line and the panels.
+    """An error whose message says what happened, where, and what to do.
 
-    Its text may quote a file's name or what a program printed: nothing in it is obeyed, and it is no longer than a page.
+    The command line and the panels show it without a traceback. The message may quote a file name or a program's output, so its
+    control characters are made visible, and it is cut to about a page.
     """
 
     def __str__(self) -> str:
@@ -18,10 +19,12 @@ class CourseError(Exception):
 
 
 class EnvironmentFault(CourseError):
-    """The machine, the installation or a setting does not let the course work: neither the learner's code nor the course
-    is wrong. The message names what was found, and the remedy.
+    """A machine, an installation or a setting that does not let the course work.
 
-    ``printed``: all that a process printed which did not start, for a report to the authors.
+    Neither the learner's code nor the course is wrong. The message names what was found, and the remedy.
+
+    Args:
+        printed: all output of a process that did not start, for a report to the authors.
     """
 
     def __init__(self, message: str, printed: str = ""):

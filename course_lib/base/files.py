@@ -1,4 +1,4 @@
-"""Reading files that others left, whatever they are; writing files so that a crash half-way leaves the old text or the new one."""
+"""Safe reading of files from other people, and safe writing: a crash during a write leaves the old text or the new one."""
 
 from __future__ import annotations
 
@@ -22,28 +22,29 @@ _KINDS = {
     stat.S_IFSOCK: "is a socket, no plain file",
 }
 _TEMPORARY = re.compile(r"course-(check|probe|job|compile)-[a-z0-9_]+")
-# as base/tab.py says it; this file is run alone, too, and imports nothing of the course
+# The same test as in base/tab.py: this file is also run alone, and imports nothing of the course.
 _IN_TAB = sys.platform == "emscripten"
-# what looks like a plain file there may wait for ever, or act when it is read; a browser has no such files
+# A file that looks plain there may block its reader for ever, or act when it is read. A browser has no such files.
 _OF_THE_KERNEL = () if _IN_TAB else ("/proc", "/sys")
 
 
 class NoPlainFile(OSError):
-    """Something else stands where a plain file belongs; ``strerror`` says what: "is a folder"."""
+    """Something other than a plain file at a path; ``strerror`` names it, as in "is a folder"."""
 
 
 def read_plain_file(path: Path, most: int) -> bytes:
-    """What a plain file holds, or its first ``most`` bytes; read once, so that what was looked at is what is used.
+    """Return a plain file's content, or its first ``most`` bytes.
 
-    A link is not followed, if only the last part of ``path`` is one: whoever hands in a link could have any file read that the reader
-    may read. Nothing that could wait, such as a pipe or a device, is opened for reading.
+    The file is read once, so that the bytes that are examined are the bytes that are used. If the last part of ``path`` is a link, it is
+    not followed: a learner's link could otherwise name any file that the grader may read. Nothing that could block, such as a pipe or a
+    device, is opened for reading.
 
-    Raises: NoPlainFile if something else stands there; another OSError if it cannot be read.
+    Raises: NoPlainFile if something else is there; another OSError if it cannot be read.
     """
     _require_plain(path, os.lstat(path))
     descriptor = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_NOCTTY)
     with open(descriptor, "rb") as file:
-        _require_plain(path, os.fstat(descriptor))  # it may be another one by now
+        _require_plain(path, os.fstat(descriptor))  # the file may have been replaced between lstat and open
         return file.read(most) or b""
 
 
@@ -87,7 +88,7 @@ def write_atomic(path: Path, data: bytes | str) -> None:
 
 
 def open_private(path: str | Path, flags: int) -> int:
-    """Open a file that its owner alone may read and write, whatever the umask is and the file's mode was; an ``opener`` for :func:`open`.
+    """Open a file that only its owner may read and write, whatever the umask or the file's earlier mode; an ``opener`` for :func:`open`.
 
     Raises: OSError if it cannot be opened, or its mode cannot be set.
     """
@@ -101,7 +102,7 @@ def open_private(path: str | Path, flags: int) -> int:
 
 
 def make_private_folder(path: Path) -> None:
-    """Make a folder that its owner alone may enter, or take the rights of all others from one that is there."""
+    """Make a folder that only its owner may enter; if it exists, take the rights away from everybody else."""
     path.mkdir(mode=0o700, parents=True, exist_ok=True)
     path.chmod(0o700)
 
@@ -120,13 +121,13 @@ def keep_copy(path: Path, folder: Path, now: datetime | None = None) -> Path:
     try:
         write_atomic(copy, data)
     except BaseException:
-        copy.unlink(missing_ok=True)  # the empty reservation would pass for a copy
+        copy.unlink(missing_ok=True)  # an empty reservation would look like a copy
         raise
     return copy
 
 
 def _reserved(path: Path) -> bool:
-    """Take the name ``path``, whatever other processes do at the same time; False if it is taken."""
+    """Create ``path`` as an empty file; return False if the name is taken. Safe against other processes that try the same name."""
     try:
         path.touch(exist_ok=False)
     except FileExistsError:
@@ -141,13 +142,13 @@ def _umask() -> int:
 
 
 class TemporaryFolder:
-    """A folder of this process's own among the system's temporary files, gone with :meth:`remove` or at the context's end.
+    """A temporary folder of this process, removed by :meth:`remove` or at the context's end.
 
-    While it lives, the folder itself is locked (shared flock), which ends with the process however that ends. The first folder that
-    a process makes removes those that others left behind when they were killed.
+    While the folder exists, the process holds a shared flock on it, which the kernel releases however the process ends. The first
+    folder that a process makes also removes the folders that killed processes left behind.
 
     Args:
-        prefix: "course-check-" and the like; only such are ever removed for others.
+        prefix: "course-check-" or a similar one; only folders with such a prefix are removed as abandoned.
 
     Raises: OSError if it cannot be made.
     """
@@ -156,14 +157,14 @@ class TemporaryFolder:
         _remove_abandoned(tempfile.gettempdir())
         while True:
             self.path = Path(tempfile.mkdtemp(prefix=prefix))
-            with contextlib.suppress(FileNotFoundError):  # taken for abandoned before it was locked
+            with contextlib.suppress(FileNotFoundError):  # another process removed the folder as abandoned before it was locked
                 self.lock = _lock(self.path, exclusive=False)
                 if os.path.samestat(os.fstat(self.lock), os.lstat(self.path)):
                     return
                 os.close(self.lock)
 
     def remove(self) -> None:
-        """Remove it with all that is in it, and let go of the lock."""
+        """Remove the folder with all that is in it, and release the lock."""
         remove_tree(self.path)
         os.close(self.lock)
 
@@ -175,7 +176,7 @@ class TemporaryFolder:
 
 
 def remove_tree(folder: Path) -> None:
-    """Remove a folder, also one that somebody took pains to keep: without permissions, or with a thousand levels."""
+    """Remove a folder, even if it resists: without permissions, or with a thousand levels."""
     try:
         shutil.rmtree(folder)
     except FileNotFoundError:
@@ -185,15 +186,15 @@ def remove_tree(folder: Path) -> None:
             subprocess.run(command, stdin=subprocess.DEVNULL, capture_output=True, check=False)
 
 
-@functools.cache  # once in a process, and place
+@functools.cache  # once per process and place
 def _remove_abandoned(place: str) -> None:
-    """Remove the temporary folders of this user's whose process has ended."""
+    """Remove this user's temporary folders whose process has ended."""
     names: list[str] = []
-    with contextlib.suppress(OSError), os.scandir(place) as entries:  # not everybody may list a shared folder
+    with contextlib.suppress(OSError), os.scandir(place) as entries:  # a shared folder may not be listable
         names = [entry.name for entry in entries if _TEMPORARY.fullmatch(entry.name)]
     for name in names:
         folder = Path(place, name)
-        with contextlib.suppress(OSError):  # it is in use, another user's, or was removed meanwhile: leave it
+        with contextlib.suppress(OSError):  # the folder is in use, is another user's, or was removed meanwhile: leave it
             lock = _lock(folder, exclusive=True)
             try:
                 found = os.fstat(lock)
@@ -204,9 +205,11 @@ def _remove_abandoned(place: str) -> None:
 
 
 def _lock(folder: Path, exclusive: bool) -> int:
-    """A descriptor that holds the folder's lock. Exclusive: only if nobody has it.
+    """Open ``folder`` and lock it; return the descriptor that holds the lock. An exclusive request fails if another lock exists.
 
-    Raises: OSError if ``folder`` is no folder or a link, or is locked; never on a file system without such locks where one is shared.
+    On a file system without locks a shared request returns the descriptor without a lock.
+
+    Raises: OSError if ``folder`` is no folder or is a link; for an exclusive request also if it is locked or cannot be locked.
     """
     descriptor = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW)
     try:
@@ -214,17 +217,17 @@ def _lock(folder: Path, exclusive: bool) -> int:
     except OSError:
         if exclusive:
             os.close(descriptor)
-            raise  # without locks nothing can be known to be abandoned
+            raise  # without locks no folder can be known to be abandoned
     return descriptor
 
 
 def lock_file(descriptor: int, exclusive: bool, wait: bool) -> None:
-    """Lock an open file or folder until it is closed. In a browser tab there is one process, and nothing to lock against.
+    """Lock an open file or folder until it is closed. A browser tab has only one process, so there the function does nothing.
 
     Raises: OSError if another process has the lock and ``wait`` is False, or if the file system has no locks.
     """
     if _IN_TAB:
         return
-    import fcntl  # not on every system on which `course doctor` says what is missing
+    import fcntl  # imported here: a system without fcntl still runs `course doctor`, which says what is missing
 
     fcntl.flock(descriptor, (fcntl.LOCK_EX if exclusive else fcntl.LOCK_SH) | (0 if wait else fcntl.LOCK_NB))

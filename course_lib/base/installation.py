@@ -1,4 +1,4 @@
-"""What an error says about the machine or the installation, with the remedy."""
+"""The translation of exceptions into faults of the machine or the installation, with remedies."""
 
 from __future__ import annotations
 
@@ -28,11 +28,11 @@ _REMEDIES = {
 
 
 def environment_fault(error: BaseException) -> EnvironmentFault | None:
-    """What ``error`` says about the machine or the installation, with the remedy; None if it says nothing about them.
+    """Return the fault of the machine or the installation that ``error`` shows, with its remedy; None if it shows none.
 
-    A full disk, too little memory or a missing permission is the machine's; an import that fails outside ``course_lib``, and a
-    file that stands before a module of Python's or the course's packages, are the installation's. Everything else may be a bug of
-    the course.
+    A full disk, too little memory and a missing permission are faults of the machine. Faults of the installation are an import that
+    fails outside ``course_lib``, and a file that shadows a module of Python or of the course's packages. Every other exception may be a
+    bug of the course.
     """
     if isinstance(error, EnvironmentFault):
         return error
@@ -45,7 +45,11 @@ def environment_fault(error: BaseException) -> EnvironmentFault | None:
 
 
 def missing_package(package: str) -> EnvironmentFault:
-    """A package that the course itself needs is not there; ``package`` as one imports it."""
+    """Return the fault for a package that the course needs and this Python lacks.
+
+    Args:
+        package: its import name.
+    """
     home = paths.find_folder()
     if paths.is_installed() and home is not None and find_python(home) is None:
         how_far = "not finished" if (home / ".venv").exists() else "not made yet"
@@ -57,7 +61,7 @@ def missing_package(package: str) -> EnvironmentFault:
 
 
 def import_fault(error: BaseException) -> EnvironmentFault | None:
-    """The fault, if ``error`` ended an import of something that is not the course's, or may come of a module in another's place."""
+    """Return the fault if ``error`` ended an import outside ``course_lib``, or if a loaded module shadows another; None otherwise."""
     if shadow := _find_shadow():
         name, file = shadow
         return EnvironmentFault(
@@ -82,10 +86,10 @@ def import_fault(error: BaseException) -> EnvironmentFault | None:
 
 
 def _find_shadow() -> tuple[str, str] | None:
-    """A module that was loaded in place of one of Python's or of a package, and its file; None if there is none.
+    """Return name and file of a module that shadows one of Python's or of a needed package; None if there is none.
 
-    The course's packages are folders, so a single file of such a name is somebody's script. A whole package from elsewhere is
-    another installation, which may be meant.
+    The needed packages are folders, so a single file of such a name is a person's script. A whole package from elsewhere is another
+    installation, which may be intended.
     """
     for name, module in list(sys.modules.items()):
         file = getattr(module, "__file__", None)
@@ -96,7 +100,7 @@ def _find_shadow() -> tuple[str, str] | None:
 
 
 def _is_installed(file: str) -> bool:
-    """True for a file of Python's own, or of a package where packages are installed."""
+    """Return True for a file of Python itself, or of a package in a folder for installed packages."""
     homes = Path(os.__file__).resolve().parent, Path(sys.prefix).resolve()
     path = Path(file)
     return not {"site-packages", "dist-packages"}.isdisjoint(path.parts) or any(path.resolve().is_relative_to(home) for home in homes)
@@ -116,12 +120,12 @@ def find_python(folder: Path) -> Path | None:
 
 
 def name_command(name: str) -> str:
-    """Return what a person types to make the environment (``env``) or to open the lessons (``lab``)."""
+    """Return the command that makes the environment (``env``) or opens the lessons (``lab``)."""
     return f"course {name}" if paths.is_installed() else f"make {name}"
 
 
 def install_again() -> str:
-    """Return the remedy for an environment that lacks a part, or has a damaged one."""
+    """Return the remedy for an environment that is incomplete or damaged."""
     home, this_python = paths.find_folder(), f"(This Python is {sys.executable}.)"
     if home is None:
         return (
@@ -129,7 +133,7 @@ def install_again() -> str:
             f"`pip install 'norm-kernels-course[lab]'`. {this_python}"
         )
     if paths.is_installed():
-        # an unfinished one `course env` replaces by itself, after an installer that is still at work in it
+        # `course env` replaces an unfinished environment by itself; if an installer still works in it, `course env` waits for it
         again = "`course env`" if find_python(home) is None else "`rm -r .venv`, then `course env`,"
         return f"{again} makes the environment of {home}; your exercises and progress stay. {this_python}"
     return (
@@ -143,7 +147,7 @@ def _is_ours(file: str) -> bool:
 
 
 def _package_of(file: str) -> str:
-    """``torch`` of ``.../site-packages/torch/_C/x.py`` and of ``/anywhere/torch.py``."""
+    """Return the name of a file's package: ``torch`` for ``.../site-packages/torch/_C/x.py`` and for ``/anywhere/torch.py``."""
     path = Path(file)
     if "site-packages" in path.parts:
         return path.parts[path.parts.index("site-packages") + 1].removesuffix(".py")

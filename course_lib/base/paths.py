@@ -1,10 +1,10 @@
-"""Where the course's own files and the learner's files lie. Everything that opens a file of the course asks here.
+"""The places of the course's own files and the learner's. Everything that opens a file of the course asks this module.
 
-In a checkout both are one folder. An installed package carries the course's files in ``course_lib/shipped``, and the learner's files are in
-a course folder, which ``course init`` makes.
+In a checkout both are in one folder. An installed package carries the course's files in ``course_lib/shipped``; the learner's files are
+in a course folder, which ``course init`` makes.
 
-Two environment variables move things, so that tests never touch a learner's work:
-``COURSE_EXERCISES`` the folder with the learner's files, ``COURSE_STATE`` the folder with progress and kept copies.
+Two environment variables move folders, so that tests never touch a learner's work:
+``COURSE_EXERCISES`` names the folder with the learner's files, ``COURSE_STATE`` the folder with progress and kept copies.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from course_lib.base.tab import FOLDER, IN_TAB
 from course_lib.base.text import make_visible_line
 
 PACKAGE = Path(__file__).resolve().parent.parent
-ROOT = PACKAGE.parent  # a checkout, or the folder in which packages are installed
+ROOT = PACKAGE.parent  # in a checkout its root folder, otherwise the folder in which packages are installed
 SHIPPED = PACKAGE / "shipped"  # only in an installed package: setup.py puts it there
 FILES = SHIPPED if SHIPPED.is_dir() else ROOT
 SOLUTIONS = FILES / "solutions"
@@ -27,22 +27,22 @@ NOTEBOOKS = FILES / "notebooks"
 NOTEBOOK_SOURCES = NOTEBOOKS / "source"
 RELEASED = PACKAGE / "catalog" / "released"  # in a learner's release, in place of solutions and sources; see is_release()
 BENCH_RESULTS = PACKAGE / "bench" / "results"
-MARKER = Path(".course", "folder.json")  # what makes a folder a course folder: ``course_lib.learner.folder`` writes it
-WORK = Path("my-course.zip")  # what ``course export`` writes and ``course import`` reads, unless they name another file
+MARKER = Path(".course", "folder.json")  # the file that makes a folder a course folder; ``course_lib.learner.folder`` writes it
+WORK = Path("my-course.zip")  # the archive that ``course export`` writes and ``course import`` reads, unless they name another file
 
 
 def is_release() -> bool:
-    """True in a copy that ``course release`` made: no solutions, no tests, nothing for authors and instructors."""
+    """Return True in a copy that ``course release`` made: it has no solutions, no tests, nothing for authors and instructors."""
     return RELEASED.is_dir()
 
 
 def is_installed() -> bool:
-    """True if the course is an installed package, and not a checkout or a release."""
+    """Return True if the course is an installed package, and not a checkout or a release."""
     return FILES is SHIPPED
 
 
 def name_program() -> str:
-    """Return what a person types for ``course`` where it is an installed package."""
+    """Return the command that a person types to run the course, usually ``course``."""
     if "UV" in os.environ:  # set by uvx, which leaves no command `course` in the shell
         return "uvx norm-kernels-course"
     return "course" if shutil.which("course") else str(Path(sys.executable).with_name("course"))
@@ -62,9 +62,9 @@ def find_folder() -> Path | None:
 
 
 def folder() -> Path:
-    """Return what :func:`find_folder` finds.
+    """Return the folder that :func:`find_folder` finds.
 
-    Raises: CourseError if there is none, and says how to make one.
+    Raises: CourseError if there is none; the message says how to make one.
     """
     if (found := find_folder()) is None:
         raise CourseError(
@@ -91,9 +91,9 @@ def state() -> Path:
 
 
 def shown(path: Path) -> str:
-    """Return ``path`` as a person in the course folder knows it: relative to that folder, wherever tests and builds put its parts.
+    """Return ``path`` as messages show it: relative to the course folder, even if tests or builds have moved ``exercises`` or ``.course``.
 
-    A link keeps its own name, and what a terminal would obey in a name is made visible.
+    A link keeps its own name. Control characters in a name are made visible.
     """
     path = Path(path)
     path = path.resolve() if path.name in ("", "..") else path.parent.resolve() / path.name

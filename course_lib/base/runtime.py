@@ -1,11 +1,11 @@
-"""Chooses between the GPU and Triton's interpreter, before Triton is imported.
+"""The choice between the GPU and Triton's interpreter, made before Triton is imported.
 
-Triton reads ``TRITON_INTERPRET`` while it is imported and while a kernel is decorated. Set later, half of it runs
-interpreted and half compiled, and the first launch fails far from the cause. So the choice is made here, once, by
-``import course_lib``, and a Triton that came first is an error that says what to do.
+Triton reads ``TRITON_INTERPRET`` while it is imported and while a kernel is decorated. If the variable is set later, half of Triton
+runs interpreted and half compiled, and the first launch fails far from the cause. So ``import course_lib`` makes the choice here,
+once; a Triton that was imported earlier in the other mode is an error, and its message says what to do.
 
-A GPU is looked for by its device file first: only where one exists is PyTorch imported and asked, so that the
-command line starts in a tenth of a second on a laptop.
+A GPU is first looked for by its device file. PyTorch is imported and asked only if such a file exists, so that the command line
+starts quickly on a laptop.
 """
 
 from __future__ import annotations
@@ -26,10 +26,10 @@ _DEVICE_FILES = ("/dev/nvidia0", "/dev/nvidiactl", "/dev/dxg", "/dev/kfd")
 
 @dataclass(frozen=True)
 class Runtime:
-    """The choice, and the reason for it in words."""
+    """The chosen mode and device, and the reason for the choice in words."""
 
     mode: str  # "gpu" or "cpu"
-    device: str  # what torch calls it: "cuda" or "cpu"
+    device: str  # PyTorch's name for it: "cuda" or "cpu"
     name: str  # the GPU's name, or the machine's processor
     why: str
 
@@ -38,21 +38,22 @@ class Runtime:
         return self.mode == "cpu"
 
     def line(self) -> str:
-        """One line for the first cell of a notebook."""
+        """Return one line for the first cell of a notebook."""
         if self.interpreted:
             return f"course: CPU mode ({self.why}). Kernels run in Triton's interpreter: right, and slow."
         return f"course: GPU mode, {self.name} ({self.why}). Kernels are compiled."
 
 
 _chosen: Runtime | None = None
-_set_here = False  # TRITON_INTERPRET is ours, not the person's
+_set_here = False  # True if this module set TRITON_INTERPRET
 
 
 def current() -> Runtime:
-    """The choice for this process; made on the first call.
+    """Return the choice for this process; the first call makes it.
 
-    Raises: CourseError if Triton was imported before the choice could take effect; EnvironmentFault if this system has no
-    Triton, if ``COURSE_DEVICE`` asks for what is not there, or if PyTorch is needed for the choice and cannot be imported.
+    Raises: CourseError if Triton was imported in the other mode before; EnvironmentFault if this system has no Triton, if
+    ``COURSE_DEVICE`` has an unknown value or asks for a GPU that is not there, or if PyTorch is needed for the choice and cannot be
+    imported.
     """
     global _chosen
     if _chosen is None:
@@ -109,9 +110,9 @@ def _apply(runtime: Runtime) -> None:
 
 
 def triton_imported_as() -> str | None:
-    """How Triton stands in this process: None if not imported, else "cpu" (interpreter) or "gpu" (compiler).
+    """Return the mode in which this process imported Triton: "cpu" (interpreter), "gpu" (compiler), or None if it did not.
 
-    The environment says what was asked for; only the standard library's own jitted functions say what was done.
+    The environment says only which mode was requested; the standard library's jitted functions show which one Triton took.
     """
     standard = sys.modules.get("triton.language.standard")
     if standard is None:
@@ -120,12 +121,12 @@ def triton_imported_as() -> str | None:
 
 
 def interpreter_was_asked_for() -> bool:
-    """True if TRITON_INTERPRET is set and it was not this module that set it."""
+    """Return True if TRITON_INTERPRET is set, and not by this module."""
     return "TRITON_INTERPRET" in os.environ and not _set_here
 
 
 def gpu_name() -> str | None:
-    """The name of the first GPU that PyTorch can use, or None. Imports PyTorch only where a device file exists.
+    """Return the name of the first GPU that PyTorch can use, or None. PyTorch is imported only if a device file exists.
 
     Raises: EnvironmentFault if that import fails.
     """
@@ -151,6 +152,6 @@ def _require_linux() -> None:
 
 
 def in_notebook() -> bool:
-    """True in a Jupyter kernel, False in a terminal, a script or a test."""
+    """Return True in a Jupyter kernel, False in a terminal, a script or a test."""
     shell = sys.modules.get("IPython") and sys.modules["IPython"].get_ipython()
     return shell is not None and hasattr(shell, "kernel")

@@ -1,4 +1,4 @@
-"""Whether the course runs in a browser tab: Python in WebAssembly, one process, no threads, 32-bit addresses."""
+"""The differences of a browser tab: Python in WebAssembly with one process, no threads and 32-bit addresses."""
 
 from __future__ import annotations
 
@@ -8,14 +8,15 @@ import sys
 from pathlib import Path
 
 IN_TAB = sys.platform == "emscripten"
-# where JupyterLite's kernel finds the files of the browser, and where a tab has its course folder
+# the folder in which JupyterLite's kernel shows the browser's files; in a tab it is the course folder
 FOLDER = Path("/drive")
-# the site's archive with Matplotlib and what it needs, beside Pyodide: a quarter of what a lesson loads, and no kernel needs it
+# Matplotlib and its dependencies are an archive of their own, beside Pyodide: they are a large part of the download, and no kernel needs
+# them.
 LATER, LATER_FILE = "matplotlib", "later.zip"
 
 
 class _LaterFinder:
-    """Fetches Matplotlib from the site when it is first imported. An import waits, so the request does, too."""
+    """Import hook that fetches Matplotlib from the site at its first import. The request blocks, because an import does."""
 
     def find_spec(self, fullname: str, path: object = None, target: object = None) -> None:
         if fullname != LATER:
@@ -40,7 +41,8 @@ class _LaterFinder:
 
 
 def prepare() -> None:
-    """Change in the process of a tab what JupyterLite's kernel has set in a way that the course cannot use, and let Matplotlib come later."""
-    os.umask(0o022)  # with the kernel's 0o777 a new file could not be read again
+    """Replace settings of JupyterLite's kernel that the course cannot use, and postpone the download of Matplotlib to its first import."""
+    os.umask(0o022)  # JupyterLite's umask is 0o777: a new file could not be read again
     sys.meta_path.insert(0, _LaterFinder())
-    logging.getLogger("matplotlib.font_manager").setLevel(logging.ERROR)  # it warns in a cell that it looks for fonts
+    # it would warn in a cell that it builds its font list
+    logging.getLogger("matplotlib.font_manager").setLevel(logging.ERROR)

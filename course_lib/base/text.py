@@ -1,7 +1,7 @@
-"""Text that others wrote, made fit to be shown: nothing in it is obeyed, and it has an end.
+"""Text from other people, made safe to show: control characters become visible, and long text is cut.
 
-A learner's file, what it prints, what it raises and what it is called all reach a terminal, a browser or another program. There an
-escape sequence clears the screen, an override turns the direction of writing, and a line end begins a line of its own.
+A learner's file, its name, its output and its exceptions all reach a terminal, a browser or another program. Unfiltered, an escape
+sequence could clear the screen, an override character reverse the writing direction, and a line break fake a line of its own.
 """
 
 from __future__ import annotations
@@ -9,14 +9,14 @@ from __future__ import annotations
 import re
 import unicodedata
 
-# control, format (which turns the direction of writing, or takes no room), half of a surrogate pair, line and paragraph separators
+# Unicode categories that are not seen: control, format (reverses the direction or has no width), surrogate, line and paragraph separator.
 _UNSEEN = ("Cc", "Cf", "Cs", "Zl", "Zp")
 _CUT = " ... "
-_UNBROKEN = re.compile(r"(?:`[^`]*`|\S)+")  # a word, or a command in backticks with what touches it
+_UNBROKEN = re.compile(r"(?:`[^`]*`|\S)+")  # a word, or a command in backticks together with the characters that touch it
 
 
 class _Visible(dict[int, int | str]):
-    """What ``str.translate`` puts in place of a character."""
+    """Table for ``str.translate`` that replaces characters that are not seen."""
 
     def __missing__(self, number: int) -> int | str:
         character = chr(number)
@@ -30,20 +30,20 @@ _LINE = _Visible(_ASCII)
 
 
 def make_visible(text: str) -> str:
-    r"""``text`` with each character that is obeyed and not seen written as Python writes it: ``\x1b``, ``\u202e``.
+    r"""Return ``text`` with each character that acts without being seen in Python's notation: ``\x1b``, ``\u202e``.
 
-    Line ends, CRLF among them, and tabs stay. What it returns comes back unchanged from a second call.
+    Line ends and tabs stay; CRLF becomes a plain line end. A second call changes nothing.
     """
     return text.replace("\r\n", "\n").translate(_TEXT)
 
 
 def make_visible_line(text: str) -> str:
-    r"""As :func:`make_visible` for what has to stay on its line, such as a file's name: line ends and tabs are ``\n`` and ``\t``."""
+    r"""Return ``text`` as :func:`make_visible` does, but on one line, as for a file name: line ends and tabs become ``\n`` and ``\t``."""
     return text.translate(_LINE)
 
 
 def shorten(text: str, most: int) -> str:
-    """``text``, or its beginning and its end, in at most ``most`` characters."""
+    """Return ``text`` if it has at most ``most`` characters; otherwise its beginning and its end, shortened to that length."""
     if len(text) <= most:
         return text
     kept = max(most - len(_CUT), 0)
@@ -51,9 +51,9 @@ def shorten(text: str, most: int) -> str:
 
 
 def wrap(text: str, width: int, first: str = "", rest: str = "") -> list[str]:
-    """``text`` in lines of at most ``width`` characters, the first after ``first``, the others after ``rest``.
+    """Return ``text`` in lines of at most ``width`` characters, with ``first`` before the first line and ``rest`` before the others.
 
-    What stands in backticks is there to be copied, and a path too: neither is broken or cut, so a line may be longer than ``width``.
+    A text in backticks and a path are meant to be copied, so they are never broken: a line with one may be longer than ``width``.
     """
     lines = [first]
     started = False

@@ -1,4 +1,4 @@
-"""Numbers and counts as every picture and command writes them."""
+"""Numbers and counts in the format of every picture and command."""
 
 from __future__ import annotations
 
@@ -6,19 +6,19 @@ import math
 
 
 def format_number(value: float | None, digits: int = 4) -> str:
-    """``value`` to ``digits`` significant digits; a dash where it is not known."""
+    """Return ``value`` with ``digits`` significant digits; a dash if it is None."""
     if value is None:
         return "-"
     return "NaN" if math.isnan(value) else "0" if value == 0 else f"{value:.{digits}g}"
 
 
 def format_count(many: float, noun: str, plural: str = "") -> str:
-    """ "1 warp", "2 warps", "1 launch", "2.5 launches"; ``plural`` where it is not the noun and an s."""
+    """Return a number with its noun: "1 warp", "2 warps", "2.5 launches". ``plural`` is needed if it is not the noun and an s or es."""
     ending = "es" if noun.endswith(("ch", "sh", "s", "x")) else "s"
     amount = f"{many:.0f}" if many == round(many) else format_number(many, 3)
     return f"{amount} {noun if many == 1 else plural or noun + ending}"
 
 
 def agree(many: int, one: str, more: str) -> str:
-    """The form of a word that goes with ``many``: agree(1, "lane lies", "lanes lie")."""
+    """Return the form of a word that agrees with ``many``: agree(1, "lane lies", "lanes lie") is "lane lies"."""
     return one if many == 1 else more

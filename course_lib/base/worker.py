@@ -1,9 +1,9 @@
-"""The one way to run and talk to a child process: a line to it, a line from it, a time limit, and nothing left behind.
+"""Child processes that answer questions: one line in, one line out, a time limit, and no process left behind.
 
-A worker is a child process in a process group of its own. Its stdin takes questions, one a line; its stdout gives answers,
-one a line; its stderr is a log. Whatever goes wrong (time limit, death, interrupt), the whole group is ended before the
-caller hears of it. It ends at exit, and when this process is killed: the kernel then sends a signal to the group, and the
-worker sees its input end.
+A worker is a child process in its own process group. It reads questions from stdin and writes answers to stdout, one per line; its
+stderr is a log. If anything goes wrong (time limit, death, interrupt), the whole group is killed before the caller sees the
+exception. A worker ends when this process exits. If this process is killed, the kernel sends a signal to the group, and the worker
+reads the end of its input.
 """
 
 from __future__ import annotations
@@ -25,14 +25,14 @@ from typing import IO, TextIO
 
 from course_lib.base.files import TemporaryFolder
 
-_LOOK_SECONDS = 0.1  # between two looks at a silent worker: has it ended, is its log too long?
-_LAST_SECONDS = 5.0  # an exit that has begun is over by then
-_LOG_BYTES = 16 << 20  # a longer log starts again from nothing
+_LOOK_SECONDS = 0.1  # interval at which a silent worker is examined: has it ended, is its log too long?
+_LAST_SECONDS = 5.0  # time for a worker to finish an exit that has begun
+_LOG_BYTES = 16 << 20  # a longer log is emptied
 _TAIL_BYTES = 64 << 10
 
 
 class WorkerFailure(Exception):
-    """A worker gave no answer, and has been ended. ``printed``: the end of what it printed since it was last asked."""
+    """A worker that gave no answer and was killed. ``printed``: the end of its log since the last question."""
 
     def __init__(self, what: str, printed: str):
         super().__init__(what)
@@ -40,7 +40,7 @@ class WorkerFailure(Exception):
 
     @property
     def last_line(self) -> str:
-        """The last line that it printed; "" if it printed none."""
+        """The last line of ``printed``; "" if it is empty."""
         return (self.printed.strip().splitlines() or [""])[-1].strip()
 
 
@@ -49,7 +49,7 @@ class WorkerTimeout(WorkerFailure):
 
 
 class WorkerDied(WorkerFailure):
-    """The worker ended by itself, or was killed. ``code``: negative for a signal; None if it only closed its stdout."""
+    """A worker that ended by itself or was killed. ``code`` is negative for a signal, and None if the worker only closed its stdout."""
 
     def __init__(self, code: int | None, printed: str):
         self.code = code
@@ -62,9 +62,9 @@ class WorkerDied(WorkerFailure):
 
 @dataclass(frozen=True)
 class WorkerCommand:
-    """How to start a worker: the command, the whole environment, and where: ``cwd`` None is where this process is.
+    """The command that starts a worker, with its whole environment and its current folder.
 
-    A worker with a folder of its own starts there.
+    ``cwd`` None means the current folder of this process. A worker with a temporary folder starts in that one.
     """
 
     command: Sequence[str]
@@ -73,18 +73,17 @@ class WorkerCommand:
 
 
 class Worker:
-    """A child process that answers questions: started by the first one, kept for the next, started again after it ended.
+    """A child process that answers questions. The first question starts it; it stays for the next, and is started again if it has ended.
 
-    Any thread may ask; questions wait for one another. A fork of the process that started it has no part in it, and starts
-    its own.
+    Any thread may ask; one question waits for the other. A fork of the process that started the worker lets go of it and starts its own.
 
     Args:
-        launch: called at each start, so that a worker sees the environment as it is then.
-        ready_seconds: the worker says a first line, kept as ``hello``, within this time of its start; None: it does not.
-        grace: at its end, seconds in which it may end by itself after its input closed; 0 ends it at once.
-        on_owner_death: what the kernel sends to the group when this process has ended, however it did. A worker that has
-            something to clear away takes a signal that it handles; None: it only sees its input end.
-        temporary_folder: the prefix of a folder that is the worker's cwd, is made at each start and removed at its end; "" for none.
+        launch: called at each start, so that a worker gets the environment of that moment.
+        ready_seconds: seconds from its start within which the worker must print a first line, kept as ``hello``; None: it prints none.
+        grace: seconds in which the worker may end by itself after its input was closed; 0 kills it at once.
+        on_owner_death: the signal that the kernel sends to the group when this process has ended, for whatever reason. A worker that has
+            to clean up is sent a signal that it handles. None: the worker only reads the end of its input.
+        temporary_folder: prefix of a folder that is made at each start as the worker's current folder and removed at its end; "" for none.
     """
 
     def __init__(
@@ -104,28 +103,28 @@ class Worker:
         self._lock = threading.RLock()
         self._received = bytearray()
         self._log: IO[bytes] | None = None
-        self._asked_at = 0  # where the log stood when the worker was last asked
+        self._asked_at = 0  # length of the log when the worker was last asked
         self._lifeline: int | None = None
 
     @property
     def pid(self) -> int | None:
-        """The process's id, which is its group's too; None if there is none."""
+        """The id of the process and of its group; None if there is no process."""
         return self.process.pid if self.process is not None else None
 
     @property
     def folder(self) -> Path | None:
-        """Its temporary folder, while it has one."""
+        """The worker's temporary folder; None while it has none."""
         return self._folder.path if self._folder is not None else None
 
     @property
     def alive(self) -> bool:
-        """True if it runs, and this process started it."""
+        """True if the worker runs, and this process started it."""
         return self.process is not None and _exit_code(self.process) is None
 
     def start(self) -> None:
-        """Start it, unless it is alive.
+        """Start the worker, unless it is alive.
 
-        Raises: WorkerFailure if it does not become ready; OSError if this machine starts no process.
+        Raises: WorkerFailure if it does not become ready; OSError if this machine cannot start a process.
         """
         with self._lock:
             if self.alive:
@@ -141,12 +140,15 @@ class Worker:
                 raise
 
     def ask(self, question: str, seconds: float, look: Callable[[], None] | None = None) -> bytes:
-        """Its answer to a question, both one line. ``look`` is called some times a second until the answer begins.
+        """Send a question of one line and return the answer of one line.
 
-        A worker that is not alive is started first. Its start counts, too, unless it says when it is ready.
+        A worker that is not alive is started first. Its start counts towards ``seconds``, unless it has ``ready_seconds``.
 
-        Raises: WorkerTimeout, WorkerDied, or whatever interrupts the wait: the worker has been ended then, so that no
-        later question reads the answer to this one. OSError if this machine starts no process.
+        Args:
+            look: called several times per second until the answer begins.
+
+        Raises: WorkerTimeout, WorkerDied, or the exception that interrupts the wait. In all three cases the worker has been killed, so that
+        no later question reads the answer to this one. OSError if this machine cannot start a process.
         """
         with self._lock:
             deadline = time.monotonic() + seconds
@@ -165,7 +167,7 @@ class Worker:
                 raise
 
     def read_line(self, seconds: float) -> bytes:
-        """The next line of a worker that speaks without being asked.
+        """Return the next line of a worker that writes without being asked.
 
         Raises: as :meth:`ask`.
         """
@@ -177,7 +179,7 @@ class Worker:
                 raise
 
     def end(self) -> None:
-        """End it with its whole process group, and remove its folder. Nothing happens if it does not run."""
+        """Kill the worker with its whole process group, and remove its folder. Do nothing if it does not run."""
         process = self.process
         if process is not None:
             stdin, stdout = _pipes(process)
@@ -186,7 +188,7 @@ class Worker:
                     stdin.close()
                     _wait(process, self._grace)
             finally:
-                # its first process is still there, if only as a zombie, so the number is nobody else's
+                # The group's first process still exists, at least as a zombie, so the kernel has not reused its id.
                 with contextlib.suppress(ProcessLookupError, PermissionError):
                     os.killpg(process.pid, signal.SIGKILL)
                 process.wait()
@@ -216,10 +218,10 @@ class Worker:
         self._asked_at = 0
         if self._prefix:
             self._folder = TemporaryFolder(self._prefix)
-        self._log = tempfile.TemporaryFile()  # noqa: SIM115 - closed by end(); without a name, so that nobody has to remove it
+        self._log = tempfile.TemporaryFile()  # noqa: SIM115 - closed by end(); it has no name, so it needs no removal
         _append_only(self._log.fileno())
         inherited, self._lifeline = os.pipe() if self._on_owner_death is not None else (None, None)
-        # it uses the folder for a moment longer than an owner that is killed
+        # The worker inherits the folder's lock: it uses the folder a moment longer than an owner that is killed.
         lock = () if self._folder is None else (self._folder.lock,)
         try:
             self.process = subprocess.Popen(
@@ -237,11 +239,11 @@ class Worker:
     # ---- a question and its answer
 
     def _send(self, data: bytes, deadline: float, seconds: float) -> None:
-        """Write ``data``. A worker that has ended is no error here: reading from it tells how it ended."""
+        """Write ``data``. If the worker has ended, return without an error: the read that follows reports how it ended."""
         stdin, rest = _pipes(self._started())[0].fileno(), memoryview(data)
         with contextlib.suppress(BrokenPipeError):
             while rest and self._wait_for(stdin, select.POLLOUT, deadline, seconds):
-                with contextlib.suppress(BlockingIOError):  # less room than a piece of the pipe
+                with contextlib.suppress(BlockingIOError):  # the pipe has less room than one write needs
                     rest = rest[os.write(stdin, rest) :]
 
     def _read_line(self, deadline: float, seconds: float, look: Callable[[], None] | None = None) -> bytes:
@@ -258,16 +260,16 @@ class Worker:
         return line
 
     def _wait_for(self, descriptor: int, event: int, deadline: float, seconds: float, look: Callable[[], None] | None = None) -> bool:
-        """True when the pipe is ready; False when the worker has ended, and the pipe is only held open by what it started.
+        """Wait until the pipe is ready and return True; return False if the worker has ended and only its children hold the pipe open.
 
         Raises: WorkerTimeout.
         """
         poll = select.poll()
         poll.register(descriptor, event)
         while True:
-            exited = not self.alive  # before the look at the pipe: what it wrote before its end counts
+            exited = not self.alive  # read before the poll: output from before its end counts
             left = deadline - time.monotonic()
-            if left <= 0 and not exited:  # also of a worker that never stops talking
+            if left <= 0 and not exited:  # also for a worker that writes without pause
                 raise WorkerTimeout(f"gave no answer within {seconds:g} s", self._log_tail())
             if poll.poll(0 if exited else 1000 * min(left, _LOOK_SECONDS)):
                 return True
@@ -296,18 +298,18 @@ class Worker:
     def _log_tail(self) -> str:
         size = self._log_size()
         start = max(self._asked_at if self._asked_at <= size else 0, size - _TAIL_BYTES)
-        # pread: its position is the worker's too
+        # pread, because the file position is shared with the worker
         return os.pread(self._log.fileno(), size - start, start).decode("utf-8", "replace") if self._log is not None else ""
 
     # ---- a fork
 
     def _forget(self) -> None:
-        """In a fork of the process that started it: let go of it, and leave it alone."""
-        self._lock = threading.RLock()  # a thread that held it is not here
+        """Let go of the worker, in a fork of the process that started it, without ending it."""
+        self._lock = threading.RLock()  # the thread that held the old lock does not exist in the fork
         if self.process is not None:
             for pipe in _pipes(self.process):
                 pipe.close()
-            self.process.returncode = 0  # not a child of this process, which is not to wait for it
+            self.process.returncode = 0  # it is not a child of this process, which must not wait for it
         if self._lifeline is not None:
             os.close(self._lifeline)
         if self._log is not None:
@@ -319,7 +321,7 @@ class Worker:
 
 
 def take_stdout() -> TextIO:
-    """In a worker: the file for its answers, one a line. Whatever it prints from now on goes to its log."""
+    """Return the file for a worker's answers, one per line; called in the worker. Everything printed afterwards goes to its log."""
     answers = os.fdopen(os.dup(1), "w", encoding="utf-8", buffering=1)
     os.dup2(2, 1)
     return answers
@@ -349,12 +351,14 @@ def _pipes(process: subprocess.Popen[bytes]) -> tuple[IO[bytes], IO[bytes]]:
 
 
 def _exit_code(process: subprocess.Popen[bytes]) -> int | None:
-    """Its exit code, negative for a signal, or None while it runs. It is not waited for, so that its number stays its group's."""
+    """Return the exit code, negative for a signal, or None while the process runs. The process is not reaped, so that its group's id stays
+    taken.
+    """
     if process.returncode is not None or sys.platform != "linux":
         return process.poll()
     try:
         ended = os.waitid(os.P_PID, process.pid, os.WEXITED | os.WNOHANG | os.WNOWAIT)
-    except ChildProcessError:  # something else in this process waited for it
+    except ChildProcessError:  # another part of this process has reaped it
         return process.poll()
     if ended is None:
         return None
@@ -362,7 +366,7 @@ def _exit_code(process: subprocess.Popen[bytes]) -> int | None:
 
 
 def _wait(process: subprocess.Popen[bytes], seconds: float) -> int | None:
-    """Its exit code, once it has ended; None if it runs on after that time."""
+    """Return the exit code as soon as the process has ended; None if it still runs after ``seconds``."""
     deadline = time.monotonic() + seconds
     while (code := _exit_code(process)) is None and time.monotonic() < deadline:
         time.sleep(0.002)
@@ -370,22 +374,22 @@ def _wait(process: subprocess.Popen[bytes], seconds: float) -> int | None:
 
 
 def _append_only(descriptor: int) -> None:
-    """Each write goes to the file's end, also after it was emptied."""
-    import fcntl  # not on every system on which `course doctor` says what is missing
+    """Make each write go to the end of the file, even after the file was emptied."""
+    import fcntl  # imported here: a system without fcntl still runs `course doctor`, which says what is missing
 
     fcntl.fcntl(descriptor, fcntl.F_SETFL, fcntl.fcntl(descriptor, fcntl.F_GETFL) | os.O_APPEND)
 
 
 def _signal_group_on_hangup(read_end: int, group: int, number: signal.Signals) -> None:
-    """Have the kernel send the signal to the group when the pipe's last write end closes: when this process has ended.
+    """Have the kernel send the signal to the group when the pipe's last write end closes, that is, when this process has ended.
 
-    PR_SET_PDEATHSIG would do it when the *thread* that started the worker ends, for the worker alone, and not below it.
+    PR_SET_PDEATHSIG would instead fire when the *thread* that started the worker ends, and would reach only the worker, not its children.
     """
     if sys.platform != "linux":
         return
     import fcntl
 
-    with contextlib.suppress(OSError):  # a machine that refuses: a worker then ends when it sees its input end
+    with contextlib.suppress(OSError):  # if the machine refuses, a worker ends when it reads the end of its input
         fcntl.fcntl(read_end, fcntl.F_SETOWN, -group)
         fcntl.fcntl(read_end, fcntl.F_SETSIG, number)
         fcntl.fcntl(read_end, fcntl.F_SETFL, fcntl.fcntl(read_end, fcntl.F_GETFL) | os.O_ASYNC)

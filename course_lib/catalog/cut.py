@@ -1,6 +1,6 @@
-"""Cut an exercise out of its solution.
+"""The cut that makes an exercise out of its solution.
 
-A solution marks what the learner writes::
+A solution marks the code that the learner writes::
 
     # BEGIN SOLUTION
     #: What this part has to do, in one or two sentences.
@@ -10,8 +10,8 @@ A solution marks what the learner writes::
 The exercise keeps all other lines, so that a learner only adds lines. In place of the code it has the sentences, with the number of
 lines of the solution: ``# YOUR CODE, about 3 lines: What this part has to do.``
 
-Where the learner repairs code, lines that start with ``#|`` hold the code that stands in the exercise, and the sentences begin
-with ``# REPAIR``.
+If the learner repairs code, lines that start with ``#|`` hold the faulty code that the exercise shows, and the sentences begin with
+``# REPAIR``.
 """
 
 from __future__ import annotations
@@ -25,13 +25,13 @@ from course_lib.base.errors import CourseError
 BEGIN = "# BEGIN SOLUTION"
 END = "# END SOLUTION"
 WIDTH = 118  # columns of a task in a file
-CELL_WIDTH = 84  # columns of a task in a cell: JupyterLab shows about 87 in a page of 900 pixels
+CELL_WIDTH = 84  # columns of a task in a cell, which a page of JupyterLab shows without a line break
 
 
 def cut(solution: str, name: str = "solution", width: int = WIDTH) -> str:
-    """Return the text of the exercise. The task of the learner is a comment of at most ``width`` columns.
+    """Return the text of the exercise. The learner's task is a comment of at most ``width`` columns.
 
-    Raises: CourseError, with the line, if the marks do not pair up, a part has no task sentence, no code, or nothing is cut.
+    Raises: CourseError, with the line, if the marks do not pair up, a part has no task sentence or no code, or nothing is cut.
     """
     out: list[str] = []
     part: list[str] | None = None
@@ -85,7 +85,7 @@ def _write_task(part: list[str], where: str, width: int) -> str:
 
 
 def _make_parseable(text: str, name: str) -> str:
-    """Add ``pass`` where cutting left a block without a statement."""
+    """Add ``pass`` to each block that the cut left without a statement."""
     lines = text.splitlines()
     for _ in range(len(lines)):
         try:

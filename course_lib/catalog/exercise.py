@@ -1,4 +1,4 @@
-"""Read the exercises of the course. The facts of each stand in a file of this folder, ``<stem>.toml``; its solution has the same stem.
+"""The exercises of the course, read from the catalog files of this folder: ``<stem>.toml``, with the stem of the solution.
 
 The stem says which exercise it is: ``ex07a_layer_norm_forward`` is exercise 07a of lesson 07.
 """
@@ -39,11 +39,11 @@ class Exercise:
             ``forward`` and ``backward`` of an autograd Function), or "tests" (functions that get a kernel and raise AssertionError
             if it is wrong).
         family: the module of ``course_lib.grading.families`` that has the cases of its entry points.
-        entry_points: the kernels that the course launches, or the functions that it calls, by name.
+        entry_points: the names of the kernels that the course launches, or of the functions that it calls.
         difficulty: 1 to 5.
-        prerequisites: exercises, lessons, or what a learner knows before the course.
+        prerequisites: exercises, lessons, or things that a learner knows before the course.
         hints: three or more, each more direct than the last.
-        stretch: what to try after a pass.
+        stretch: a suggestion for further work after a pass.
         debrief: the harm that the avoided bug did elsewhere; shown after a pass.
         forbidden: words that the code must not contain, each with the reason that the verdict gives.
     """
@@ -119,7 +119,7 @@ def read_exercise(file: Path) -> Exercise:
 
 
 def get(exercise_id: str) -> Exercise:
-    """Return the exercise with this id. "7a" and "07A" mean "07a", and so does the name of its file, with folders or without.
+    """Return the exercise with this id. "7a", "07A" and the name of the exercise file, with or without folders, all mean "07a".
 
     Raises: CourseError, with the ids that exist, if there is none.
     """

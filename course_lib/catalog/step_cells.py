@@ -1,4 +1,4 @@
-"""Read the cells of steps out of the lessons' scripts. There they are solved, with marks around the part that a learner writes.
+"""The cells of the lessons' steps, read from the lessons' scripts. There they are solved, with marks around the part that a learner writes.
 
 A learner's release has no scripts. It has only the cells of steps, because a step shows an answer after a pass or two failures.
 """
@@ -18,7 +18,7 @@ _CALL = re.compile(r"""^step\((["'])(\d\d-[a-z0-9-]+)\1\)""", re.MULTILINE)
 
 
 def list_ids(lesson: str) -> list[str]:
-    """Return the ids of the steps of a lesson, such as "03", in the order of its page; none if the lesson has no script."""
+    """Return the ids of the steps of a lesson, such as "03", in the order of its page; an empty list if the lesson has no script."""
     return [found[2] for script in _find_scripts(lesson) for found in _CALL.finditer(script.read_text(encoding="utf-8"))]
 
 
@@ -31,7 +31,7 @@ def make_unsolved(step_id: str) -> str:
 
 
 def cut_cell(solved: str, where: str) -> str:
-    """Cut a step's cell, as the course gives it to the learner, out of its solved form.
+    """Return a step's cell as the course gives it to the learner, cut out of its solved form.
 
     Raises: CourseError, with ``where``, if its marks do not pair up.
     """
@@ -47,7 +47,7 @@ def make_solved(step_id: str) -> str:
 
 
 def read_answer(step_id: str) -> str:
-    """Return the lines that the learner is asked for, as the course writes them.
+    """Return the course's version of the lines that the learner writes.
 
     Raises: CourseError if no script has the step.
     """
@@ -55,7 +55,7 @@ def read_answer(step_id: str) -> str:
 
 
 def list_given(step_id: str) -> tuple[str, ...]:
-    """Return the lines that the learner is not asked for.
+    """Return the lines that are given to the learner.
 
     Raises: CourseError if no script has the step.
     """
@@ -74,7 +74,7 @@ def _split_at_marks(step_id: str) -> list[list[str]]:
 
 
 def list_parameters(step_id: str, function: str) -> list[str]:
-    """Return the names of the parameters of a function or kernel of the solved cell; none if it has no such function."""
+    """Return the parameter names of a function or kernel in the solved cell; an empty list if it has no such function."""
     for node in ast.walk(ast.parse(make_solved(step_id))):
         if isinstance(node, ast.FunctionDef) and node.name == function:
             return [argument.arg for argument in (*node.args.posonlyargs, *node.args.args)]

@@ -16,12 +16,12 @@ def find_file(exercise: Exercise) -> Path:
 
 
 def is_learners_file(exercise: Exercise, path: Path) -> bool:
-    """Return True if ``path`` is the learner's file. A class may be graded where there is no course folder, and so no such file."""
+    """Return True if ``path`` is the learner's file. A class may be graded outside any course folder; then there is no such file."""
     return paths.find_folder() is not None and path == find_file(exercise)
 
 
 def require_solution(exercise: Exercise) -> None:
-    """Raises: CourseError if this copy of the course was made without solutions."""
+    """Raise CourseError if this copy of the course was made without solutions."""
     if paths.is_release():
         raise CourseError(
             f"the solution of {exercise.id} is not in this copy of the course: whoever made it for you left the solutions out. "
@@ -39,7 +39,7 @@ def read_solution(exercise: Exercise) -> str:
 
 
 def make_plain_solution(exercise: Exercise) -> str:
-    """Return the course's own solution without marks and task sentences, to be shown."""
+    """Return the course's own solution without marks and task sentences, for display."""
     return drop_marks(read_solution(exercise))
 
 

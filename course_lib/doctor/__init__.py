@@ -1,7 +1,7 @@
-"""`course doctor`: looks at machine and environment, and says what to do about what it finds.
+"""The examination behind `course doctor`: it looks at machine and environment, and says what to do about each problem.
 
-Whatever may crash, hang or be missing (PyTorch, Triton, the GPU's driver) is tried in processes of its own, so that a
-segmentation fault becomes a finding. Nothing of the course that needs PyTorch is imported here.
+Anything that may crash, hang or be missing (PyTorch, Triton, the GPU's driver) is tried in a separate process, so that a
+segmentation fault becomes a finding. This package imports nothing of the course that needs PyTorch.
 """
 
 from course_lib.doctor.examination import examine

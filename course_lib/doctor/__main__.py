@@ -1,4 +1,4 @@
-"""``python -m course_lib.doctor``: plain text, for an environment in which the ``course`` command cannot start."""
+"""``python -m course_lib.doctor``: the doctor in plain text, for an environment in which the ``course`` command cannot start."""
 
 import sys
 
@@ -8,7 +8,7 @@ from course_lib.base.errors import CourseError
 
 
 def main(arguments: list[str]) -> int:
-    """Plain text on stdout; ``--line`` prints the one line about the mode. Returns 0 if the course can run, else 1."""
+    """Print the findings as plain text; with ``--line``, print the one line about the mode. Return 0 if the course can run, else 1."""
     if arguments == ["--line"]:
         try:
             print(runtime.current().line())

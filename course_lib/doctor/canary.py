@@ -1,6 +1,6 @@
-"""Two small kernels whose results are checked: what `course doctor` runs to see that kernels work here at all.
+"""Two small kernels with checked results, by which `course doctor` sees whether kernels work on this machine.
 
-Import it only after the choice between GPU and interpreter has been made (``course_lib.MODE``).
+Import this module only after the choice between GPU and interpreter has been made (``course_lib.MODE``).
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from course_lib.base import runtime
 
 @triton.jit
 def copy_kernel(x_ptr, y_ptr, N, BLOCK: tl.constexpr):
-    """y = x for N numbers, BLOCK a program; the last program is part empty."""
+    """y = x for N numbers, BLOCK per program; the last program is partly empty."""
     cols = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
     mask = cols < N
     tl.store(y_ptr + cols, tl.load(x_ptr + cols, mask=mask, other=0.0), mask=mask)
@@ -26,7 +26,7 @@ def copy_kernel(x_ptr, y_ptr, N, BLOCK: tl.constexpr):
 
 @triton.jit
 def centred_sum_kernel(x_ptr, mean_ptr, var_ptr, stride_x, N, BLOCK: tl.constexpr):
-    """Mean and biased variance of one row of N numbers, N < BLOCK: wrong unless masks and reductions both work."""
+    """Mean and biased variance of one row of N numbers, N < BLOCK. The results are right only if masks and reductions both work."""
     row = tl.program_id(0).to(tl.int64)
     cols = tl.arange(0, BLOCK)
     mask = cols < N
@@ -40,8 +40,8 @@ def centred_sum_kernel(x_ptr, mean_ptr, var_ptr, stride_x, N, BLOCK: tl.constexp
 def run() -> dict[str, object]:
     """Launch both kernels in the chosen mode.
 
-    Returns: mode; triton, how Triton stands in this process ("gpu" or "cpu"); wrong, a list of sentences, empty when
-    every value is right; losses, what the course could not correct in this Triton's interpreter; seconds.
+    Returns: "mode"; "triton", the mode in which this process imported Triton ("gpu" or "cpu"); "wrong", a list of sentences, empty if
+    every value is right; "losses", the faults of this Triton's interpreter that the course could not correct; "seconds".
     """
     chosen = runtime.current()
     started = time.perf_counter()
@@ -57,7 +57,7 @@ def run() -> dict[str, object]:
 
 def _find_copy_faults(device: str, N: int = 37, BLOCK: Any = 16) -> list[str]:
     x = torch.arange(1, N + 1, dtype=torch.float32, device=device)
-    # the numbers behind the end show a store that the mask should have held back
+    # the elements after the end reveal a store that the mask should have prevented
     y = torch.full((N + BLOCK,), -1.0, device=device)
     copy_kernel[(triton.cdiv(N, BLOCK),)](x, y, N, BLOCK=BLOCK)
     got, expected = y.cpu(), torch.cat([x.cpu(), torch.full((BLOCK,), -1.0)])
@@ -69,7 +69,7 @@ def _find_copy_faults(device: str, N: int = 37, BLOCK: Any = 16) -> list[str]:
 
 
 def _find_sum_faults(device: str, M: int = 3, N: int = 100, BLOCK: Any = 128) -> list[str]:
-    # a mean far from 0: with it, padding that leaks into the variance is seen
+    # a mean far from 0 makes padding visible that leaks into the variance
     x = (torch.arange(M * N, dtype=torch.float32).reshape(M, N) * 7 % 11 + 3).to(device)
     mean, var = torch.full((M,), float("nan"), device=device), torch.full((M,), float("nan"), device=device)
     centred_sum_kernel[(M,)](x, mean, var, x.stride(0), N, BLOCK=BLOCK)

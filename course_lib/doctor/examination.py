@@ -1,4 +1,4 @@
-"""The whole examination: every check in the order in which to read it."""
+"""The whole examination: every check, in reading order."""
 
 from __future__ import annotations
 
@@ -15,9 +15,9 @@ Check = Callable[[], Iterable[DoctorFinding]]
 
 
 def examine() -> list[DoctorFinding]:
-    """Everything there is to find, in the order in which to read it. Never raises; takes as long as two imports of PyTorch.
+    """Return every finding, in reading order. Never raises; takes as long as two imports of PyTorch.
 
-    Where packages are missing, nothing that needs them is tried: it would only say so again.
+    If packages are missing, the checks that need them are left out: they would only repeat it.
     """
     complete = not packages.list_missing()
     before: list[tuple[str, Check]] = [
@@ -54,7 +54,7 @@ def examine() -> list[DoctorFinding]:
 
 
 def _collect(checks: Iterable[tuple[str, Check]]) -> list[DoctorFinding]:
-    """Run the checks and return what they find. A remedy that stands above already is not written again."""
+    """Run the checks and return their findings. A remedy that an earlier finding has already is not repeated."""
     findings: list[DoctorFinding] = []
     for name, check in checks:
         try:

@@ -1,4 +1,4 @@
-"""What the doctor says: one finding for each thing it looked at, and the findings as text."""
+"""The doctor's findings, one for each thing examined, and their text."""
 
 from __future__ import annotations
 
@@ -12,25 +12,25 @@ OK, NOTE, PROBLEM = "ok", "note", "problem"
 
 @dataclass(frozen=True)
 class DoctorFinding:
-    """One thing looked at. ``remedy`` is empty where there is nothing to do."""
+    """The result for one thing examined. ``remedy`` is empty if there is nothing to do."""
 
     name: str
-    level: str  # OK, NOTE: the course runs all the same, PROBLEM: it does not
+    level: str  # OK; NOTE: the course runs nevertheless; PROBLEM: it does not
     what: str
     remedy: str = ""
 
     def __post_init__(self) -> None:
-        for name, text in vars(self).items():  # a path or a package's words may hold what a terminal obeys
+        for name, text in vars(self).items():  # a path or a package's message may hold terminal control characters
             object.__setattr__(self, name, make_visible_line(text))
 
 
 def can_run(findings: Iterable[DoctorFinding]) -> bool:
-    """True when nothing found keeps the course from running."""
+    """Return True if no finding keeps the course from running."""
     return all(finding.level != PROBLEM for finding in findings)
 
 
 def as_text(findings: Iterable[DoctorFinding], width: int = 110) -> str:
-    """The findings as plain text, one paragraph each, the remedy beneath."""
+    """Return the findings as plain text, one paragraph each, with the remedy below."""
     marks = {OK: "ok     ", NOTE: "note   ", PROBLEM: "PROBLEM"}
     lines = []
     for finding in findings:

@@ -1,4 +1,4 @@
-"""The GPU: what the driver's own tool sees, and what PyTorch can use."""
+"""The GPU, as the driver's own tool sees it and as PyTorch can use it."""
 
 from __future__ import annotations
 
@@ -11,13 +11,13 @@ from course_lib.base.installation import install_again, name_command
 from course_lib.doctor.findings import NOTE, OK, PROBLEM, DoctorFinding
 from course_lib.doctor.packages import find_other_package
 
-# The oldest driver of each CUDA major version (NVIDIA, "CUDA Compatibility", minor version compatibility)
+# The oldest driver for each CUDA major version (NVIDIA, "CUDA Compatibility", minor version compatibility)
 OLDEST_DRIVER = {11: 450, 12: 525, 13: 580}
 
 
 @dataclass(frozen=True)
 class Card:
-    """A GPU as the driver's own tool names it."""
+    """A GPU as nvidia-smi describes it."""
 
     name: str
     driver: str
@@ -25,7 +25,7 @@ class Card:
 
 
 def ask_nvidia_smi() -> list[Card] | str:
-    """The machine's NVIDIA GPUs; empty where the driver's tool is missing or sees none; a sentence where it fails."""
+    """Return the machine's NVIDIA GPUs; an empty list if nvidia-smi is missing or sees none; a sentence if it fails."""
     tool = shutil.which("nvidia-smi")
     if tool is None:
         return []
@@ -44,7 +44,12 @@ def ask_nvidia_smi() -> list[Card] | str:
 
 
 def examine_gpu(probe: dict, cards: list[Card] | str) -> list[DoctorFinding]:
-    """What the driver sees against what PyTorch can use. ``probe`` is what the probe process printed about torch."""
+    """Compare the driver's GPUs with those that PyTorch can use.
+
+    Args:
+        probe: the probe process's report on torch.
+        cards: the result of :func:`ask_nvidia_smi`.
+    """
     torch_ok, version = "torch" in probe, probe.get("torch", "")
     findings = []
     if "crash" in probe:

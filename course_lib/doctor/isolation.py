@@ -1,4 +1,4 @@
-"""How well a check can shut in what it runs here."""
+"""The isolation of checks: how well this machine can confine the code that they run."""
 
 from __future__ import annotations
 
@@ -6,7 +6,11 @@ from course_lib.doctor.findings import NOTE, OK, DoctorFinding
 
 
 def examine_isolation(facts: dict) -> list[DoctorFinding]:
-    """How well a check can confine what it runs here. ``facts``: "tier", and "why" for each better tier the reason against it."""
+    """Report how well a check can confine the code that it runs here.
+
+    Args:
+        facts: "tier", the isolation that works here; "why", for each better tier the reason why it does not.
+    """
     tier, why = facts.get("tier"), facts.get("why", {})
     if tier is None:
         said = facts.get("crash", "it said nothing")
@@ -15,7 +19,8 @@ def examine_isolation(facts: dict) -> list[DoctorFinding]:
                 "isolation", NOTE, f"how checks are confined here could not be found out ({said})", "Report this line to the authors."
             )
         ]
-    named = {reason: better for better, reason in why.items()}  # what stands against both tiers is said once, of the lower
+    # a reason that rules out both better tiers is stated once, for the lower one
+    named = {reason: better for better, reason in why.items()}
     reasons = "; ".join(
         f"no {better[0].lower() + better[1:] if better != 'Landlock' else better}: {reason}" for reason, better in named.items()
     )

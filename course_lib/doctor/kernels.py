@@ -1,4 +1,4 @@
-"""Kernels with checked values: whether they run here at all, and the remedy if not."""
+"""Checks that small kernels run and compile here, with a remedy for each failure."""
 
 from __future__ import annotations
 
@@ -12,10 +12,10 @@ _TOO_EARLY = "Something imports Triton before the course: a sitecustomize.py, a 
 
 
 def examine_kernels(canary: Trial) -> list[DoctorFinding]:
-    """Kernels with checked values, launched in a process of their own in the mode that the course chooses."""
+    """Report on the kernels with checked values, which a separate process has launched in the mode that the course chooses."""
     report = canary.report()
     if "refused" in report:
-        # said to whoever imports the course, who may be sent here for the remedy: so one of our own
+        # This message is meant for a person who imports the course, and may send that person to the doctor: replace its remedy.
         what, _, rest = report["refused"].partition(". ")
         remedy = "`unset COURSE_DEVICE` lets the course choose." if "COURSE_DEVICE" in what else _TOO_EARLY if "imported" in what else rest
         return [DoctorFinding("kernels", PROBLEM, what, remedy)]
@@ -45,7 +45,7 @@ def examine_kernels(canary: Trial) -> list[DoctorFinding]:
 
 
 def examine_compiler(trial: Trial) -> list[DoctorFinding]:
-    """Whether Triton compiles a small kernel to a GPU's machine code. A check asks it in CPU mode too, before a kernel passes."""
+    """Report whether Triton compiles a small kernel to a GPU's machine code. In CPU mode, too, a kernel passes only if it compiles."""
     report = trial.report()
     if "compiled" in report:
         return [DoctorFinding("compiler", OK, "a small kernel becomes machine code, as a check of a kernel asks for")]

@@ -33,7 +33,7 @@ def examine_system() -> list[DoctorFinding]:
 
 
 def examine_memory(probe: dict) -> list[DoctorFinding]:
-    import psutil  # loaded here: the checks before this one run without it
+    import psutil  # imported here: the earlier checks run without psutil
 
     free = psutil.virtual_memory().available
     limit = _read_container_limit()
@@ -64,7 +64,7 @@ def examine_memory(probe: dict) -> list[DoctorFinding]:
 
 
 def _read_container_limit(root: Path = Path("/sys/fs/cgroup")) -> int | None:
-    """Bytes that this container may still take (cgroup v2), or None where there is no limit."""
+    """Return the bytes of memory that this container may still take (cgroup v2); None if there is no limit."""
     try:
         most, used = (root / "memory.max").read_text().strip(), (root / "memory.current").read_text().strip()
     except OSError:
@@ -83,7 +83,7 @@ def examine_disk() -> list[DoctorFinding]:
 
 
 def examine_folder(can_check: bool) -> list[DoctorFinding]:
-    """Whether this is a course folder. Where a Python can check without one (``can_check``), as to grade a class, none is needed."""
+    """Report a missing course folder. With ``can_check`` this Python can check without one, as to grade a class, so it is only a note."""
     try:
         paths.exercises()
     except CourseError as nowhere:
@@ -93,12 +93,12 @@ def examine_folder(can_check: bool) -> list[DoctorFinding]:
 
 
 def examine_files() -> list[DoctorFinding]:
-    """Whether the learner's files and progress can be written."""
+    """Report whether the learner's files and progress can be written."""
     findings = []
     try:
         folder = paths.exercises()
     except CourseError:
-        return []  # said by examine_folder()
+        return []  # examine_folder() reports this
     if not folder.is_dir():
         findings.append(
             DoctorFinding(
@@ -114,7 +114,7 @@ def examine_files() -> list[DoctorFinding]:
         findings.append(_examine_writable("your exercises", folder))
     state = paths.state()
     existing = state
-    while not existing.exists():  # made when the first verdict is kept
+    while not existing.exists():  # the folder is made with the first verdict
         existing = existing.parent
     findings.append(_examine_writable("your progress", existing, state))
     return findings
@@ -132,7 +132,7 @@ def _examine_writable(name: str, folder: Path, meant: Path | None = None) -> Doc
 
 def examine_chromium() -> list[DoctorFinding]:
     if paths.is_installed() or paths.is_release():
-        return []  # no tests are there
+        return []  # neither has tests
     for name in ("chromium", "chromium-browser", "google-chrome"):
         if shutil.which(name):
             return [DoctorFinding("Chromium", OK, "found: the browser test can run (authors only)")]

@@ -14,11 +14,11 @@ from course_lib.base.installation import install_again
 from course_lib.doctor.findings import NOTE, OK, PROBLEM, DoctorFinding
 
 OLDEST_PYTHON = (3, 11, 0, "final")  # a release candidate is older: Triton's compiler crashes with 3.11.0rc1
-# (torch, triton) as major.minor. The first is pinned; the second is tested too.
+# (torch, triton) as major.minor. The first pair is pinned; the second is tested as well.
 TESTED_PAIRS = (("2.13", "3.7"), ("2.11", "3.6"))
-# What the lessons, the grader and the panels import; without one of them something a learner meets does not run.
+# The packages that the lessons, the grader and the panels import. Without one of them a part that learners use does not run.
 NEEDED = ("torch", "triton", "numpy", "ml_dtypes", "matplotlib", "ipykernel", "ipywidgets", "psutil", "rich", "typer")
-# What a hosted notebook may lack: the lessons run without it, and this is what does not.
+# The packages that a hosted notebook may lack, each with the consequence. The lessons run without them.
 USEFUL = {
     "jupyterlab": "the lessons open in it; another notebook program will do",
     "landlockpy": "checks then run with resource limits only, which confine nobody",
@@ -54,7 +54,7 @@ def list_missing() -> list[str]:
 
 
 def read_tested_versions(text: str | None = None) -> dict[str, str]:
-    """The versions of constraints.txt, by normalised package name; empty where the course is not a checkout."""
+    """Return the versions in constraints.txt by normalised package name; empty if that file is absent."""
     if text is None:
         file = paths.FILES / "constraints.txt"
         text = file.read_text(encoding="utf-8") if file.exists() else ""
@@ -62,10 +62,10 @@ def read_tested_versions(text: str | None = None) -> dict[str, str]:
 
 
 def examine_packages() -> list[DoctorFinding]:
-    """Each package that the course imports against the tested set; torch and triton have a check of their own."""
+    """Compare each package that the course imports with the tested versions; torch and triton have a check of their own."""
     tested, findings = read_tested_versions(), []
     if missing := list_missing():
-        level = NOTE if paths.find_folder() is None else PROBLEM  # without a course folder, that is the problem
+        level = NOTE if paths.find_folder() is None else PROBLEM  # without a course folder the missing folder is the problem
         what = f"not installed: {', '.join([*missing, *(name for name in USEFUL if find_version(name) is None)])}"
         return [DoctorFinding("packages", level, what, install_again())]
     others, good = [], 0
@@ -91,10 +91,10 @@ def examine_packages() -> list[DoctorFinding]:
 
 
 def examine_pair() -> list[DoctorFinding]:
-    """PyTorch and Triton belong together: a CUDA build of torch names the one Triton that it works with."""
+    """Report whether torch and triton belong together: a CUDA build of torch requires one exact version of Triton."""
     torch, triton = find_version("torch"), find_version("triton")
     if torch is None or triton is None:
-        return []  # said by examine_packages()
+        return []  # examine_packages() reports this
     what = f"torch {torch}, triton {triton}"
     asked = _find_triton_of_torch()
     if asked is not None and asked != triton:
@@ -130,14 +130,14 @@ def normalise(name: str) -> str:
 
 
 def find_other_package() -> Path | None:
-    """A file or folder on PYTHONPATH that Python would import in place of a package of the course."""
+    """Return a file or folder on PYTHONPATH that Python would import in place of a package of the course; None if there is none."""
     folders = [Path(folder) for folder in os.environ.get("PYTHONPATH", "").split(os.pathsep) if folder]
     found = (folder / name for folder in folders for package in NEEDED for name in (f"{package}.py", package))
     return next((path for path in found if path.exists()), None)
 
 
 def examine_settings() -> list[DoctorFinding]:
-    """Environment variables that decide how the course runs. Unset is the normal case and needs no line."""
+    """Report the environment variables that decide how the course runs. An unset variable is the normal case and gets no line."""
     findings = []
     device = os.environ.get("COURSE_DEVICE", "").strip()
     interpret = os.environ.get("TRITON_INTERPRET", "").strip()

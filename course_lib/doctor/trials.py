@@ -1,4 +1,4 @@
-"""Things that may crash, hang or be missing (PyTorch, Triton, a GPU's driver), each tried in a process of its own."""
+"""Trials of what may crash, hang or be missing (PyTorch, Triton, a GPU's driver), each in a separate process."""
 
 from __future__ import annotations
 
@@ -60,28 +60,28 @@ runpy.run_path({str(paths.ROOT / "course_lib" / "sandbox" / "server.py")!r}, run
 
 
 class Trial:
-    """A script in a process of its own, started at once and waited for when its report is wanted."""
+    """A script in a separate process, which starts at once; ``report()`` waits for it."""
 
     def __init__(self, code: str, seconds: float) -> None:
         self.seconds = seconds
-        self.errors = ""  # the end of what it wrote to stderr, once it has ended
+        self.errors = ""  # the end of the script's stderr, set when it has ended
         self._facts: dict[str, Any] | None = None
         self._worker = Worker(lambda: _launch(code))
         self._worker.start()
 
     @property
     def pid(self) -> int | None:
-        """The script's process, which is its group's number too; None once it has ended."""
+        """The id of the script's process and of its group; None once it has ended."""
         return self._worker.pid
 
     def report(self) -> dict[str, Any]:
-        """What the script printed, one JSON object a line, merged. ``crash`` says in words how it ended, if not well."""
+        """Return the JSON objects that the script printed, one per line, merged. ``crash`` says in words how it failed, if it did."""
         if self._facts is None:
             self._facts = self._collect()
         return self._facts
 
     def stop(self) -> None:
-        """End it, and whatever it started."""
+        """Kill the script and every process that it started."""
         self._worker.end()
 
     def _collect(self) -> dict[str, Any]:

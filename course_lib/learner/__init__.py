@@ -1,1 +1,1 @@
-"""What belongs to the learner: the exercise files, the progress, and the update that leaves both alone."""
+"""The learner's own things: exercise files, progress, and an update that leaves both alone."""

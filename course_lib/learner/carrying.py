@@ -1,6 +1,6 @@
-"""Carry a learner's work from one course folder to another in a zip: the exercises that were changed, and the progress.
+"""The transfer of a learner's work to another course folder by a zip: the changed exercises and the progress.
 
-A browser tab, whose files the browser may delete, and a machine take the same zip.
+A browser tab and a machine read the same zip. A tab needs it as a copy, because the browser may delete the tab's files.
 """
 
 from __future__ import annotations
@@ -16,14 +16,14 @@ from course_lib.base.files import keep_copy, read_plain_file, write_atomic
 from course_lib.catalog.texts import find_file
 from course_lib.learner import progress, workspace
 
-_MOST_BYTES = 8 << 20  # of the zip, and of each file in it
+_MOST_BYTES = 8 << 20  # limit for the zip and for each file in it
 _PROGRESS = ".course/progress.json"
 
 
 def pack(file: Path = paths.WORK) -> str:
-    """Write the work of this course folder into ``file``, and return a sentence that says what it holds.
+    """Write the work of this course folder into ``file``; return a sentence that lists its content.
 
-    Raises: CourseError if ``file`` is there already, or there is no work; OSError if it cannot be written.
+    Raises: CourseError if ``file`` exists already or there is no work; OSError if it cannot be written.
     """
     if file.exists():
         raise CourseError(f"{paths.shown(file)} is there already, and stays as it is. Name another file, or remove it first.")
@@ -45,12 +45,13 @@ def pack(file: Path = paths.WORK) -> str:
 
 
 def unpack(file: Path = paths.WORK) -> list[str]:
-    """Take the work in ``file`` into this course folder, and return a line for each thing that was done.
+    """Copy the work in ``file`` into this course folder; return a line for each thing that was done.
 
-    An exercise that is here and differs is copied to ``.course/kept`` first. A record of progress that is here stays, except that a pass in the
-    zip is taken over.
+    An exercise file of this folder that differs from the zip's is first copied to ``.course/kept``. A progress record of this folder stays,
+    unless only the zip's has a pass.
 
-    Raises: CourseError if ``file`` is no such zip: nothing is changed then; OSError if it cannot be read, or something cannot be written.
+    Raises: CourseError if ``file`` is no such zip, and then nothing is changed; OSError if it cannot be read, or something cannot be
+    written.
     """
     files, ignored = _read(file)
     if not files:
@@ -71,7 +72,7 @@ def unpack(file: Path = paths.WORK) -> list[str]:
 
 
 def _read(file: Path) -> tuple[dict[str, bytes], list[str]]:
-    """Return the files of the zip that are a learner's work, by name, and the names of the others.
+    """Return the learner's files in the zip, by name, and the names of its other files.
 
     Raises: CourseError if it is no zip, or a file in it is too large.
     """

@@ -1,4 +1,4 @@
-"""The environment that runs a course folder: ``.venv`` inside it with the pinned versions, or the Python that has the course's packages already."""
+"""The environment of a course folder: its ``.venv`` with the pinned versions, or a Python that already has the course's packages."""
 
 from __future__ import annotations
 
@@ -20,12 +20,12 @@ _NEEDED = re.compile(r"""([A-Za-z0-9._-]+).*;\s*extra\s*==\s*['"]lab['"]""")
 
 
 def runs_here(folder: Path) -> bool:
-    """Return True if this Python is that of the folder's own environment."""
+    """Return True if this Python belongs to the folder's own environment."""
     return Path(sys.prefix).resolve() == (folder / ".venv").resolve()
 
 
 def list_missing() -> list[str]:
-    """List the packages that lessons and checks need and this Python lacks."""
+    """Return the packages that lessons and checks need and this Python lacks."""
     missing = []
     for text in importlib.metadata.requires(DISTRIBUTION) or []:
         if (needed := _NEEDED.match(text)) is None:
@@ -38,9 +38,9 @@ def list_missing() -> list[str]:
 
 
 def make_environment(folder: Path) -> Path:
-    """Make or update ``.venv`` in a course folder with the pinned versions, and return its Python. The set-up says what it fetches.
+    """Make or update ``.venv`` in a course folder with the pinned versions; return its Python. The set-up prints what it downloads.
 
-    Raises: EnvironmentFault if it fails; the set-up has said why.
+    Raises: EnvironmentFault if it fails; the set-up has printed the reason.
     """
     settings = {"COURSE_FOLDER": str(folder), "COURSE_PACKAGE": _name_package()}
     command = [sys.executable, str(paths.FILES / "tools" / "bootstrap.py")]
@@ -52,9 +52,9 @@ def make_environment(folder: Path) -> Path:
 
 
 def complete_this_environment() -> None:
-    """Install what this Python lacks in its newest version, and leave its PyTorch and Triton as they are.
+    """Install the newest version of each package that this Python lacks, but leave its PyTorch and Triton as they are.
 
-    Raises: EnvironmentFault if it fails; pip has said why.
+    Raises: EnvironmentFault if it fails; pip has printed the reason.
     """
     if not (missing := list_missing()):
         return
@@ -73,9 +73,9 @@ def complete_this_environment() -> None:
 
 
 def upgrade_package() -> bool:
-    """Install the newest version of the course itself in this Python; False if this Python has no pip, as one that `uvx` made.
+    """Install the newest version of the course in this Python. Return False if this Python has no pip, such as one that `uvx` made.
 
-    Raises: EnvironmentFault if it fails; pip has said why.
+    Raises: EnvironmentFault if it fails; pip has printed the reason.
     """
     if importlib.util.find_spec("pip") is None:
         return False
@@ -86,7 +86,7 @@ def upgrade_package() -> bool:
 
 
 def _name_package() -> str:
-    """Return what an installer must be told to install this very package: its version in the index, or the file or address it came from."""
+    """Return the requirement by which pip installs this same package: its version in the index, or the file or address that it came from."""
     package = importlib.metadata.distribution(DISTRIBUTION)
     origin = json.loads(package.read_text("direct_url.json") or "{}")
     if not origin:

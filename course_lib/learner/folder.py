@@ -1,6 +1,6 @@
-"""The course folder of a learner who has the course as an installed package: exercises, lessons, and nothing that runs the course.
+"""The course folder of a learner who installed the course as a package: exercises and lessons, but not the course's code.
 
-``.course/folder.json`` marks the folder. It remembers what the course wrote, so that a newer course replaces only what nobody changed.
+``.course/folder.json`` marks the folder and lists the files that the course wrote, so that a newer course replaces only unchanged ones.
 """
 
 from __future__ import annotations
@@ -18,14 +18,15 @@ from course_lib.base.errors import CourseError
 from course_lib.base.files import keep_copy, write_atomic
 from course_lib.catalog.texts import make_unsolved_text
 
-_ALSO = ("AGENTS.md", "docs/commands.md", "docs/cpu-mode.md", "docs/kernels.md", "docs/security.md")  # as in FILES
+# further files of the folder, by their names in FILES
+_ALSO = ("AGENTS.md", "docs/commands.md", "docs/cpu-mode.md", "docs/kernels.md", "docs/security.md")
 _README = Path(__file__).with_name("folder_readme.md")
 
 
 def make(folder: Path, renew: bool = False) -> list[str]:
-    """Make a course folder, or write what is missing in one, and return a line for each file of the learner that the course has a newer version of.
+    """Make a course folder, or add the missing files to one; return a line for each changed file of which the course has a newer version.
 
-    A file that the learner changed is left as it is. With ``renew`` a changed notebook makes room for a newer version: a copy is kept in
+    A file that the learner changed is left as it is. With ``renew``, a new version replaces a changed notebook, of which a copy is kept in
     ``.course/kept``.
 
     Raises: CourseError if ``folder`` holds something else, or lies in a course folder; OSError if it cannot be written.
@@ -45,7 +46,7 @@ def make(folder: Path, renew: bool = False) -> list[str]:
                 write_atomic(path, data)
             given[name] = now
         elif before == now or before is None:
-            given[name] = now  # the learner's work on the present version
+            given[name] = now  # the learner changed the version that is still current
         elif renew and path.suffix == ".ipynb":
             copy = keep_copy(path, folder / ".course" / "kept", datetime.now())
             write_atomic(path, data)
@@ -61,7 +62,7 @@ def make(folder: Path, renew: bool = False) -> list[str]:
 
 
 def _list_files() -> Iterator[tuple[str, bytes]]:
-    """List every file of a course folder: its name and what it holds."""
+    """Yield the name and the content of every file of a course folder."""
     for exercise in catalog.exercises().values():
         yield f"exercises/{exercise.file}.py", make_unsolved_text(exercise).encode()
     for file in sorted([*paths.NOTEBOOKS.glob("[0-9][0-9]_*.ipynb"), *paths.NOTEBOOKS.glob("images/*")]):
@@ -83,11 +84,11 @@ def _read_marker(folder: Path) -> dict[str, str] | None:
     try:
         return {str(name): str(value) for name, value in json.loads(marker.read_text(encoding="utf-8"))["given"].items()}
     except (ValueError, KeyError, TypeError, AttributeError):
-        return {}  # damaged: every file that differs from the course's is then the learner's
+        return {}  # the marker is damaged: treat every file that differs from the course's as the learner's
 
 
 def _require_free(folder: Path) -> None:
-    """Raises: CourseError unless ``folder`` is absent, empty, or a course folder whose ``.course`` was removed."""
+    """Raise CourseError unless ``folder`` is absent, empty, or a course folder whose ``.course`` was removed."""
     if folder.exists() and not folder.is_dir():
         raise CourseError(f"{folder} is no folder. Name one that is not there yet, or an empty one.")
     around = next((place for place in folder.parents if (place / paths.MARKER).is_file()), None)

@@ -1,10 +1,11 @@
-"""Has git see a notebook that was only opened and run as unchanged. Git and JupyterLab start this file as a program.
+"""A git filter: a notebook that was only opened and run looks unchanged to git. Git and JupyterLab start this file as a program.
 
-JupyterLab writes outputs, counts and the version of Python into each notebook that it saves. ``watch`` tells git to ask here what a notebook holds
-(the attribute ``filter=lesson`` in ``.gitattributes``): as long as no cell was changed, git is given the text that it has already. Git does not
-ask about a file whose size has changed, so ``tools/jupyter`` calls ``note_saved`` after each save.
+JupyterLab writes outputs, execution counts and the version of Python into each notebook that it saves. ``watch`` makes this file git's
+clean filter for notebooks (the attribute ``filter=lesson`` in ``.gitattributes``): while no cell is changed, the filter returns the text
+that git has already. Git does not run the filter on a file whose size has changed, so ``tools/jupyter`` calls ``note_saved`` after each
+save.
 
-It imports nothing of the course, so that ``git status`` stays fast.
+This file imports nothing of the course, so that ``git status`` stays fast.
 """
 
 from __future__ import annotations
@@ -22,29 +23,29 @@ def watch(root: Path) -> None:
     if not (root / ".git").exists() or shutil.which("git") is None:
         return
     python = shlex.quote(sys.executable)
-    # `make clean` removes this Python; then git sees each notebook as it is
+    # `make clean` removes this Python; afterwards `cat` gives git each notebook as it is
     command = f"if [ -x {python} ]; then {python} -I {shlex.quote(str(Path(__file__).resolve()))} %f; else cat; fi"
     subprocess.run(["git", "config", "filter.lesson.clean", command], cwd=root, check=False)
 
 
 def note_saved(file: Path) -> None:
-    """Have git look into ``file``, and note its new size if no cell of it was changed."""
+    """Make git compare ``file`` with its index; if no cell was changed, make git record the new size."""
     if subprocess.run(["git", "diff", "--quiet", "--", file.name], cwd=file.parent, check=False).returncode == 0:
         subprocess.run(["git", "add", "--update", "--", file.name], cwd=file.parent, check=False)
 
 
 def clean(name: str, text: bytes) -> bytes:
-    """Return what git has of the notebook ``name`` if ``text`` differs from it by a run alone, else ``text``."""
+    """Return git's own text of the notebook ``name`` if ``text`` differs from it only by a run; otherwise ``text``."""
     known = subprocess.run(["git", "cat-file", "blob", f":{name}"], capture_output=True, check=False)
     if known.returncode:
-        return text  # new to git
+        return text  # git does not have the file yet
     try:
         mine, theirs = json.loads(text), json.loads(known.stdout)
-        # the course builds notebooks without the version of Python: what the course built is never taken for a mere run
+        # The course builds notebooks without the version of Python, so a newly built notebook never counts as merely run.
         ran = "version" in mine["metadata"]["language_info"]
         return known.stdout if ran and _list_cells(mine) == _list_cells(theirs) else text
     except (ValueError, KeyError, TypeError):
-        return text  # no notebook, or a damaged one: git is to see it as it is
+        return text  # not a notebook, or a damaged one: git gets it as it is
 
 
 def _list_cells(notebook: dict) -> list[tuple[str, str]]:

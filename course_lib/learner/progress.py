@@ -1,8 +1,8 @@
-"""What a learner has done so far: one local, git-ignored file, ``.course/progress.json``.
+"""A learner's progress: one local, git-ignored file, ``.course/progress.json``.
 
-Every change is made under a lock (a notebook and ``course watch`` may both check at once) and written to a temporary
-file that is synced and renamed, so a crash half-way through leaves the last good state. A file that cannot be read any
-more is moved aside under a dated name and said, never deleted.
+A lock guards every change, because a notebook and ``course watch`` may check at the same time. The text goes to a temporary file, which
+is synced and renamed, so that a crash leaves the last good state. A file that cannot be read is moved aside under a dated name, with a
+warning, and never deleted.
 """
 
 from __future__ import annotations
@@ -22,20 +22,23 @@ from course_lib.base.text import shorten
 from course_lib.grading.verdict import EXIT_CODES, GRADER_FAULT, NOT_ATTEMPTED, PASS, Verdict, from_dict
 
 _VERSION = 2
-# files of version 1 know the exercises by the numbers of the first curriculum
+# files of version 1 number the exercises as the first curriculum did
 _RENUMBERED = {
     "01b": "02a", "02a": "10a", "02b": "10b", "02c": "10c", "03b": "04a", "03c": "04b", "04a": "06a", "06a": "07a", "06b": "08a",
     "07a": "02b", "07b": "09a", "08a": "11a", "08b": "11b", "09a": "12a", "09b": "13a", "09c": "13b", "10a": "14a",
 }  # fmt: skip
-_LAST_BYTES = 32 << 10  # of one verdict; an honest one takes up to 12
-_SAID = 200  # letters of a prediction
-_MOST_MOVES = 1000  # of a hunt; a person makes ten
+_LAST_BYTES = 32 << 10  # limit for one verdict; an ordinary one is shorter
+_SAID = 200  # limit for a prediction, in characters
+_MOST_MOVES = 1000  # limit for one hunt, far more than a person makes
 _UNREADABLE = (ValueError, KeyError, TypeError, AttributeError, RecursionError)  # UnicodeDecodeError is a ValueError
 
 
 @dataclass
 class Record:
-    """One exercise. ``checks`` counts verdicts on attempted files; ``last`` is the last verdict as ``--json`` prints it."""
+    """The progress in one exercise.
+
+    ``checks`` counts verdicts on attempted files; ``last`` is the last verdict in the format of ``--json``.
+    """
 
     checks: int = 0
     hints: int = 0
@@ -50,7 +53,7 @@ class Record:
 
 @dataclass(frozen=True)
 class Prediction:
-    """A learner's first answer to a question of a lesson, and whether what came out was a surprise."""
+    """A learner's first answer to a question of a lesson, and whether the right answer was a surprise."""
 
     said: str
     surprised: bool
@@ -59,7 +62,7 @@ class Prediction:
 
 @dataclass(frozen=True)
 class StepRecord:
-    """A step of a lesson that was passed, and in which try."""
+    """The first pass of a lesson's step, and the number of tries that it took."""
 
     passed_at: str
     tries: int
@@ -67,7 +70,7 @@ class StepRecord:
 
 @dataclass
 class HuntRecord:
-    """One play of a hunt. ``moves`` are plain data, in order; ``course_lib.hunt.game`` says what they come to."""
+    """One play of a hunt. ``moves`` are plain data, in order; ``course_lib.hunt.game`` interprets them."""
 
     hunt: str
     level: str
@@ -77,7 +80,7 @@ class HuntRecord:
 
 @dataclass
 class _Kept:
-    """All that the file holds."""
+    """The whole content of the file."""
 
     exercises: dict[str, Record] = field(default_factory=dict)
     predictions: dict[str, Prediction] = field(default_factory=dict)
@@ -90,22 +93,22 @@ def file() -> Path:
 
 
 def read() -> dict[str, Record]:
-    """Every exercise that has a record, by id. Never raises for what the file holds."""
+    """Return the record of every exercise that has one, by id. Never raises because of the file's content."""
     return _read().exercises
 
 
 def read_predictions() -> dict[str, Prediction]:
-    """Every prediction that was made, by id. Never raises for what the file holds."""
+    """Return every prediction, by id. Never raises because of the file's content."""
     return _read().predictions
 
 
 def read_steps() -> dict[str, StepRecord]:
-    """Every step that was passed, by id. Never raises for what the file holds."""
+    """Return every passed step, by id. Never raises because of the file's content."""
     return _read().steps
 
 
 def read_hunts() -> dict[str, HuntRecord]:
-    """Every hunt that was begun, by the name of its play: the hunt's, or the day's. Never raises for what the file holds."""
+    """Return every play that was begun, by its name: that of the hunt or of the day. Never raises because of the file's content."""
     return _read().hunts
 
 
@@ -113,18 +116,18 @@ def _read() -> _Kept:
     try:
         return _parse(file())
     except _UNREADABLE:
-        # under the lock: what could not be read may be gone by now, and a good file in its place
+        # read again under the lock: another process may have moved the unreadable file aside and written a good one
         with _locked() as path:
             return _parse_or_move_aside(path)
 
 
 def record(exercise_id: str) -> Record:
-    """The record of one exercise; an empty one if there is none yet."""
+    """Return the record of one exercise; an empty one if there is none yet."""
     return read().get(exercise_id, Record())
 
 
 def note_verdict(verdict: Verdict) -> None:
-    """Remember a verdict, and the time of the first pass. A grader fault says nothing about the file, and is not kept."""
+    """Save a verdict, and the time of the first pass. A grader fault says nothing about the file, and is not saved."""
     if verdict.status == GRADER_FAULT:
         return
     with _changing(verdict.exercise) as entry:
@@ -136,7 +139,7 @@ def note_verdict(verdict: Verdict) -> None:
 
 
 def note_hint(exercise_id: str, available: int) -> int:
-    """Count a hint; returns which one to show, from 1, never past the last."""
+    """Count a hint; return the number of the hint to show, from 1 and at most ``available``."""
     with _changing(exercise_id) as entry:
         entry.hints = min(entry.hints + 1, available)
         return entry.hints
@@ -148,27 +151,27 @@ def note_solution_seen(exercise_id: str) -> None:
 
 
 def note_reset(exercise_id: str) -> None:
-    """Forget the last verdict: it was about a text that is gone. A pass stays a pass."""
+    """Forget the last verdict, which was about a text that is gone. A pass stays a pass."""
     with _changing(exercise_id) as entry:
         entry.last = {}
 
 
 def note_prediction(prediction_id: str, said: str, *, surprised: bool) -> None:
-    """Remember what the learner predicted. The first answer stays: the others were made by somebody who had seen the right one."""
+    """Save a learner's prediction. Only the first one counts: later ones are made after the answer was shown."""
     with _changing_all() as kept:
         now = datetime.now().isoformat(timespec="seconds")
         kept.predictions.setdefault(prediction_id, Prediction(shorten(said, _SAID), surprised, now))
 
 
 def note_step(step_id: str, tries: int) -> None:
-    """Remember that a step was passed, in which try. The first pass stays."""
+    """Save that a step was passed, with the number of tries. The first pass stays."""
     with _changing_all() as kept:
         now = datetime.now().isoformat(timespec="seconds")
         kept.steps.setdefault(step_id, StepRecord(now, tries))
 
 
 def note_hunt(play: str, hunt: str, level: str, move: dict | None = None) -> HuntRecord:
-    """Begin a play, if there is none of this name, and add a move to it; returns it as it is then."""
+    """Begin the play of this name if there is none, and add ``move`` to it; return its record."""
     with _changing_all() as kept:
         now = datetime.now().isoformat(timespec="seconds")
         record = kept.hunts.setdefault(play, HuntRecord(hunt, level, now))
@@ -178,7 +181,7 @@ def note_hunt(play: str, hunt: str, level: str, move: dict | None = None) -> Hun
 
 
 def parse(data: bytes) -> _Kept:
-    """Return what a progress file of another course folder holds, for :func:`take_over`.
+    """Return the content of a progress file from another course folder, for :func:`take_over`.
 
     Raises: CourseError if ``data`` is no progress file that this version of the course reads.
     """
@@ -189,7 +192,7 @@ def parse(data: bytes) -> _Kept:
 
 
 def take_over(other: _Kept) -> int:
-    """Take the records of ``other`` that are missing here, and its passes; return how many. A record that is here stays otherwise."""
+    """Take the records of ``other`` that are missing here, and those that have a pass where the record here has none; return how many."""
     taken = 0
     with _changing_all() as kept:
         for name, part in vars(kept).items():
@@ -217,12 +220,12 @@ def _changing_all() -> Iterator[_Kept]:
 
 
 def _encode(data: dict) -> bytes:
-    """JSON in UTF-8. Half a surrogate pair, which an older file may hold, is written as JSON writes it."""
+    """Return JSON in UTF-8. A lone surrogate, which an older file may hold, is written as an escape sequence."""
     return json.dumps(data, indent=1, ensure_ascii=False).encode("utf-8", "backslashreplace")
 
 
 def _fit(last: dict) -> dict:
-    """The verdict with its longest texts cut, step by step, until it takes no more than ``_LAST_BYTES``."""
+    """Return the verdict, its longest texts shortened step by step until it takes at most ``_LAST_BYTES``."""
     for most in (200, 100, 20):
         if len(_encode(last)) <= _LAST_BYTES:
             break
@@ -255,7 +258,7 @@ def _parse_text(text: str) -> _Kept:
         raise ValueError(f"it was written by another version of the course ({data['version']})")
     return _Kept(
         {str(name): _record(entry) for name, entry in data["exercises"].items()},
-        # what was written before there were predictions, steps and hunts has none
+        # older files have no predictions, steps or hunts
         {str(name): _prediction(entry) for name, entry in data.get("predictions", {}).items()},
         {str(name): _step(entry) for name, entry in data.get("steps", {}).items()},
         {str(name): _hunt(entry) for name, entry in data.get("hunts", {}).items()},
@@ -263,7 +266,7 @@ def _parse_text(text: str) -> _Kept:
 
 
 def _prediction(entry: dict) -> Prediction:
-    """Raises: TypeError if ``entry`` is no prediction."""
+    """Return the prediction in ``entry``; raise TypeError if it is none."""
     parsed = Prediction(**entry)
     if not (isinstance(parsed.said, str) and isinstance(parsed.surprised, bool) and isinstance(parsed.made_at, str)):
         raise TypeError(f"{entry!r} is no prediction")
@@ -271,7 +274,7 @@ def _prediction(entry: dict) -> Prediction:
 
 
 def _step(entry: dict) -> StepRecord:
-    """Raises: TypeError if ``entry`` is no step."""
+    """Return the step in ``entry``; raise TypeError if it is none."""
     parsed = StepRecord(**entry)
     if not (isinstance(parsed.passed_at, str) and type(parsed.tries) is int):
         raise TypeError(f"{entry!r} is no step")
@@ -279,7 +282,9 @@ def _step(entry: dict) -> StepRecord:
 
 
 def _hunt(entry: dict) -> HuntRecord:
-    """Raises: TypeError if ``entry`` is no hunt. What its moves mean is not looked at: one that means nothing changes nothing."""
+    """Return the play in ``entry``; raise TypeError if it is none. The meaning of its moves is not checked: a meaningless one has no
+    effect.
+    """
     parsed = HuntRecord(**entry)
     texts = (parsed.hunt, parsed.level, parsed.started_at)
     if not all(isinstance(text, str) for text in texts) or not isinstance(parsed.moves, list):
@@ -290,7 +295,7 @@ def _hunt(entry: dict) -> HuntRecord:
 
 
 def _record(entry: dict) -> Record:
-    """Raises: TypeError, ValueError or KeyError if ``entry`` is no record, in its fields or in their types."""
+    """Return the record in ``entry``; raise TypeError, ValueError or KeyError if a field is unknown, missing or of a wrong type."""
     parsed = Record(**entry)
     for name, kind in (("checks", int), ("hints", int), ("solution_seen", bool), ("passed_at", str), ("last", dict)):
         if not isinstance(getattr(parsed, name), kind):

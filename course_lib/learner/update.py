@@ -1,8 +1,8 @@
-"""``course update``: a newer course, with everything a learner changed kept.
+"""``course update``: a newer course that keeps everything a learner changed.
 
-Git alone refuses to update over a changed file. So the learner's files are copied aside first (to ``.course/kept/``,
-synced), the tree is brought up to date, and exercises go back exactly as they were. A notebook that was only run again
-takes the new version; the learner's copy stays in ``.course/kept/``. A file of the course that was deleted comes back.
+Git alone refuses to update over a changed file. So the learner's files are first copied to ``.course/kept/`` and synced; then git updates
+the tree, and the exercises are put back exactly as they were. A notebook that was changed or run gets the new version, if there is one;
+the learner's copy stays in ``.course/kept/``. A file of the course that the learner deleted comes back.
 """
 
 from __future__ import annotations
@@ -20,10 +20,10 @@ _MINE = ("exercises", "notebooks")
 
 
 def update(root: Path = paths.ROOT) -> list[str]:
-    """Fetch and fast-forward; one line about each thing done.
+    """Fetch and fast-forward; return one line for each thing done.
 
-    Raises: CourseError if this is no git checkout, other files were changed, or git cannot fast-forward. The learner's
-    files are then as they were.
+    Raises: CourseError if this is no git checkout, other files were changed, or git cannot fast-forward. The learner's files are then as
+    they were.
     """
     if not (root / ".git").exists():
         raise CourseError(
@@ -43,12 +43,12 @@ def update(root: Path = paths.ROOT) -> list[str]:
     deleted = [name for name in changed if name not in mine]
     known = set(_git(root, "ls-tree", "-r", "-z", "--name-only", "HEAD").split("\0"))
     try:
-        # HEAD cannot restore a file that was only added to the index
+        # HEAD has no version of a file that was only added to the index
         if restored := [name for name in changed if name in known]:
             _git(root, "checkout", "HEAD", "--", *restored)
         _git(root, "pull", "--ff-only")
         moved = set(_names(root, before, "HEAD"))
-    except BaseException:  # Ctrl-C too
+    except BaseException:  # BaseException includes Ctrl-C
         _put_back(root, mine, deleted)
         raise
     said = [_give_back(root, name, data, name in moved, copies[name]) for name, data in mine.items()]
@@ -58,7 +58,7 @@ def update(root: Path = paths.ROOT) -> list[str]:
 
 
 def _give_back(root: Path, name: str, data: bytes, moved: bool, kept: Path) -> str:
-    """Write the learner's file to its place, unless the course has a new notebook of this name; say where it is."""
+    """Put the learner's file back, unless the course has a new notebook of this name; return a line that says where the file is."""
     renewed = moved and (root / name).exists()
     if (now_called := None if renewed else _find_renumbered(root / name)) is not None:
         write_atomic(now_called, data)
@@ -71,7 +71,7 @@ def _give_back(root: Path, name: str, data: bytes, moved: bool, kept: Path) -> s
 
 
 def _find_no_upstream(root: Path) -> str | None:
-    """Why this clone does not know where a newer course comes from, and what to do; None if it does."""
+    """Return a sentence that says why git does not know from where to update this clone, and what to do; None if git knows."""
     branch = _ask_git(root, "symbolic-ref", "--quiet", "--short", "HEAD")
     remotes = _git(root, "remote").split()
     if not branch:
@@ -94,7 +94,7 @@ def _find_no_upstream(root: Path) -> str | None:
 
 
 def _find_renumbered(path: Path) -> Path | None:
-    """The exercise that took the place of the one at ``path``: of the same name but for its number. None if that stays where it is."""
+    """Return the exercise file that replaces the one at ``path`` under a new number and the same title; None if the number did not change."""
     named = STEM.fullmatch(path.stem)
     if named is None or path.parent.name != "exercises" or path.exists():
         return None
@@ -110,12 +110,12 @@ def _put_back(root: Path, mine: dict[str, bytes], deleted: list[str]) -> None:
 
 
 def _names(root: Path, *commits: str) -> list[str]:
-    """The tracked files that differ. A file that git takes for renamed is two: one gone, one new."""
+    """Return the tracked files that differ. A renamed file counts as two: one deleted, one added."""
     return [name for name in _git(root, "diff", "--name-only", "--no-renames", "-z", *commits).split("\0") if name]
 
 
 def _list_run(root: Path) -> list[str]:
-    """The notebooks that differ from what git has of them, also where only running them made the difference, which git does not see."""
+    """Return the notebooks that differ from git's version, including those that were only run, which the filter hides from git."""
     tracked = [line.split(maxsplit=3)[2:] for line in _git(root, "ls-tree", "-z", "HEAD", "notebooks/").split("\0") if line]
     there = [(known, name) for known, name in tracked if name.endswith(".ipynb") and (root / name).is_file()]
     now = _git(root, "hash-object", "--no-filters", "--", *(name for _, name in there)).split() if there else []
@@ -123,7 +123,7 @@ def _list_run(root: Path) -> list[str]:
 
 
 def _ask_git(root: Path, *arguments: str) -> str:
-    """What git answers; "" where it has no answer."""
+    """Return git's output; "" if git fails."""
     done = _run_git(root, *arguments)
     return "" if done.returncode else done.stdout.strip()
 
@@ -136,7 +136,7 @@ def _git(root: Path, *arguments: str) -> str:
 
 
 def _explain(root: Path, arguments: tuple[str, ...], said: str) -> str:
-    """Why git failed, and what to do, without its advice for those who know it."""
+    """Return a message that says why git failed and what to do; git's own hints for experts are left out."""
     fatal = " ".join(line for line in said.splitlines() if line.startswith(("fatal:", "error:"))) or said
     if "fast-forward" in said or "divergent" in said:
         return (

@@ -1,7 +1,7 @@
-"""The learner's files: where they are, whether they were touched, and the only function that replaces one.
+"""The learner's files: whether they were changed, and the only function that replaces one.
 
-A file counts as untouched while it is byte for byte a text this course generated: the present one, or the one that
-``exercises/manifest.json`` remembers from before an author's change.
+A file counts as untouched while it is byte for byte a text that this course generated: the present one, or the earlier one whose hash is
+in ``exercises/manifest.json``.
 """
 
 from __future__ import annotations
@@ -21,13 +21,13 @@ MANIFEST = "manifest.json"
 
 
 def is_untouched(path: Path, generated: str, remembered: dict[str, str]) -> bool:
-    """True if ``path`` holds the generated text, or the generated text that the manifest remembers."""
+    """Return True if ``path`` holds the generated text, or a text whose hash is in the manifest."""
     data = path.read_bytes()
     return data == generated.encode() or hashlib.sha256(data).hexdigest() == remembered.get(path.name)
 
 
 def read_manifest(folder: Path) -> dict[str, str]:
-    """SHA-256 of each generated file, by name; empty where there is no manifest."""
+    """Return the SHA-256 of each generated file, by name; empty if there is no manifest."""
     path = folder / MANIFEST
     if not path.exists():
         return {}
@@ -43,21 +43,21 @@ def read_manifest(folder: Path) -> dict[str, str]:
 
 
 def write_manifest(folder: Path, texts: dict[str, str]) -> None:
-    """Remember ``texts``. Write the files first: a crash in between then leaves them recognised as generated."""
+    """Write the hashes of ``texts``. Write the files first: if a crash comes in between, they are still recognised as generated."""
     hashes = {name: hashlib.sha256(text.encode()).hexdigest() for name, text in sorted(texts.items())}
     write_atomic(folder / MANIFEST, json.dumps(hashes, indent=1) + "\n")
 
 
 def has_work(exercise: Exercise) -> bool:
-    """True if the learner's file is a plain file and differs from what the course wrote."""
+    """Return True if the learner's file is a plain file and differs from the text that the course wrote."""
     path = find_file(exercise)
     return path.is_file() and not path.is_symlink() and path.read_bytes() != make_unsolved_text(exercise).encode()
 
 
 def reset(exercise: Exercise, now: datetime | None = None) -> Path | None:
-    """Put the generated text back. A file that differs from it is copied first; returns the copy's path, or None.
+    """Put the generated text back. A file that differs from it is copied first; return the copy's path, or None.
 
-    A link, or whatever else is no plain file, is replaced; what it led to stays as it was.
+    A link or anything else that is no plain file is replaced; the target of a link stays as it was.
 
     Raises: OSError, with the learner's file as it was, if the copy or the new text cannot be written.
     """

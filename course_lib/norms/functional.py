@@ -1,13 +1,13 @@
 """The course's kernels behind PyTorch's signatures: layer_norm, rms_norm, and both with the residual added first.
 
-What :mod:`torch.nn.functional` takes, these take: any leading dimensions, a normalized shape of several dimensions, weight
-or bias None or of another dtype, any strides, empty batches, autocast, torch.compile and CUDA graphs. What it refuses,
-these refuse, in its words or clearer ones. Gradients of gradients are not there: the backward kernels have none.
+The functions take all that :mod:`torch.nn.functional` takes: any leading dimensions, a normalized shape of several dimensions, weight
+or bias None or of another dtype, any strides, empty batches, autocast, torch.compile and CUDA graphs. They refuse what it refuses,
+in its words or clearer ones. They have no second derivatives: the backward kernels have no gradients.
 
 Each function is a registered operator (``course::...``), so that torch.compile sees one node with known shapes and an
-autograd formula instead of a graph break. A call outside torch.compile goes round the operator, to the kernels or to an
-autograd function: PyTorch's machinery for operators written in Python takes 42 us of the host's time a call on the machine of
-``bench/results``, more than all the rest. The kernels need matrices; everything about shapes happens here.
+autograd formula instead of a graph break. A call outside torch.compile bypasses the operator, and goes to the kernels or to an
+autograd function: PyTorch's machinery for operators written in Python costs more host time per call than everything else together.
+The kernels need matrices; everything about shapes happens here.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ _DTYPES = (torch.float32, torch.float16, torch.bfloat16, torch.float64)
 def layer_norm(
     input: Tensor, normalized_shape: Sequence[int], weight: Tensor | None = None, bias: Tensor | None = None, eps: float = 1e-5
 ) -> Tensor:
-    """Layer normalisation over the last ``len(normalized_shape)`` dimensions.
+    """Apply layer normalisation over the last ``len(normalized_shape)`` dimensions.
 
     Signature and errors follow :func:`torch.nn.functional.layer_norm`.
 
@@ -87,13 +87,13 @@ def rms_norm(input: Tensor, normalized_shape: Sequence[int], weight: Tensor | No
 def add_rms_norm(
     input: Tensor, residual: Tensor, normalized_shape: Sequence[int], weight: Tensor | None = None, eps: float | None = None
 ) -> tuple[Tensor, Tensor]:
-    """``total = input + residual`` and its RMSNorm, with ``total`` read and written once.
+    """Compute ``total = input + residual`` and its RMSNorm, with ``total`` read and written once.
 
     Args:
-        input, residual: shape (..., *normalized_shape), of one dtype; the rest as :func:`rms_norm`.
+        input, residual: shape (..., *normalized_shape), of one dtype; the other arguments as in :func:`rms_norm`.
 
-    Returns: the norm and ``total``, each of input's shape and dtype. The norm is that of the rounded total; up to 8192
-    columns the bits are those of ``rms_norm(input + residual)``.
+    Returns: the norm and ``total``, each of input's shape and dtype. The norm is that of the rounded total; up to 8192 columns it equals
+    ``rms_norm(input + residual)`` bit by bit.
 
     Raises: as :func:`rms_norm`; RuntimeError if input and residual differ in shape, dtype or device.
     """
@@ -115,13 +115,13 @@ def add_layer_norm(
     bias: Tensor | None = None,
     eps: float = 1e-5,
 ) -> tuple[Tensor, Tensor]:
-    """``total = input + residual`` and its LayerNorm, with ``total`` read and written once.
+    """Compute ``total = input + residual`` and its LayerNorm, with ``total`` read and written once.
 
     Args:
-        input, residual: shape (..., *normalized_shape), of one dtype; the rest as :func:`layer_norm`.
+        input, residual: shape (..., *normalized_shape), of one dtype; the other arguments as in :func:`layer_norm`.
 
-    Returns: the norm and ``total``, each of input's shape and dtype, under autocast too: the residual stream keeps its
-    dtype. The norm is that of the rounded total; up to 8192 columns the bits are those of ``layer_norm(input + residual)``.
+    Returns: the norm and ``total``, each of input's shape and dtype, even under autocast: the residual stream keeps its dtype. The norm is
+    that of the rounded total; up to 8192 columns it equals ``layer_norm(input + residual)`` bit by bit.
 
     Raises: as :func:`layer_norm`; RuntimeError if input and residual differ in shape, dtype or device.
     """
@@ -179,19 +179,19 @@ def _describe(tensor: Tensor) -> str:
 
 
 def _cast_for_autocast(input: Tensor, *others: Tensor | None) -> tuple[Tensor, *tuple[Tensor | None, ...]]:
-    """On a GPU autocast runs layer_norm in fp32; rms_norm it leaves alone, and on a CPU both."""
+    """Cast the arguments of layer_norm to fp32 where autocast does: on a GPU. Autocast never changes rms_norm."""
     if input.device.type != "cuda" or input.dtype == torch.float64 or not torch.is_autocast_enabled("cuda"):
         return input, *others
     return input.float(), *(tensor if tensor is None else tensor.float() for tensor in others)
 
 
 def _view_as_matrix(tensor: Tensor, N: int) -> Tensor:
-    """(M, N), a view where the strides allow one."""
+    """Return the tensor as (M, N), as a view if the strides allow one."""
     return tensor if tensor.ndim == 2 and tensor.shape[1] == N else tensor.reshape(-1, N)
 
 
 def _shape_as(matrix: Tensor, input: Tensor) -> Tensor:
-    return matrix if matrix.shape == input.shape else matrix.view(input.shape)  # a view costs the host 2 us
+    return matrix if matrix.shape == input.shape else matrix.view(input.shape)  # a needless view would cost host time
 
 
 def _flatten(parameter: Tensor | None) -> Tensor | None:
@@ -203,7 +203,7 @@ def _resolve_eps(eps: float | None, input: Tensor) -> float:
 
 
 def _normalise_nothing(input: Tensor, *parameters: Tensor | None) -> Tensor:
-    """No rows or no columns: nothing to launch, and every gradient that is asked for is there and 0."""
+    """Return y for an input without rows or columns. Nothing is launched; every gradient that is required exists and is 0."""
     y = torch.empty_like(input, memory_format=torch.contiguous_format) if not input.requires_grad else input * 1
     for parameter in parameters:
         if parameter is not None and parameter.requires_grad:
@@ -212,7 +212,7 @@ def _normalise_nothing(input: Tensor, *parameters: Tensor | None) -> Tensor:
 
 
 def _on_device_of(tensor: Tensor) -> contextlib.AbstractContextManager:
-    """Triton launches on the current device, which need not be the tensor's."""
+    """Return a context in which the tensor's device is current: Triton launches on the current device, which may be another one."""
     if tensor.device.type == "cuda" and tensor.device.index != torch.cuda.current_device():
         return torch.cuda.device(tensor.device)
     return contextlib.nullcontext()
@@ -222,7 +222,7 @@ _PLAIN = (Tensor, torch.nn.Parameter)
 
 
 def _choose_eager(function: type[torch.autograd.Function], forward: Callable, input: Tensor, *others: Tensor | None) -> Callable | None:
-    """What to call for plain tensors outside torch.compile and functorch; None where the operator is needed."""
+    """Return the function to call for plain tensors outside torch.compile and functorch; None if the operator is needed."""
     if torch.compiler.is_compiling() or torch._C._are_functorch_transforms_active() or torch._C._len_torch_dispatch_stack():
         return None
     needs_gradient = False
@@ -237,7 +237,7 @@ def _choose_eager(function: type[torch.autograd.Function], forward: Callable, in
 
 
 def _infer_layer_norm(x: Tensor, weight: Tensor | None, bias: Tensor | None, eps: float) -> tuple[Tensor, ...]:
-    """Without a backward pass nobody reads the statistics."""
+    """Compute layer_norm without saving the statistics, which only a backward pass reads."""
     return layer_norm_forward(x, weight, bias, eps, save=False)
 
 
@@ -269,12 +269,15 @@ def _rms_norm_gradients(ctx, backward: Callable, dy: Tensor, dtotal: Tensor | No
 
 
 def _share_dx(dx: Tensor, dtotal: Tensor | None) -> tuple[Tensor, ...]:
-    """x's gradient; with a residual x's and the residual's, over both of total's uses: the norm, and the next layer's addition."""
+    """Return the gradient of x; with a residual return it twice, for x and for the residual.
+
+    With a residual it includes ``dtotal``, because total is used twice: by the norm, and by the next layer's addition.
+    """
     return (dx,) if dtotal is None else (dx + dtotal,) * 2
 
 
 def _select_wanted(ctx, *gradients: Tensor) -> tuple[Tensor | None, ...]:
-    """None for what nobody asked for, and for eps, the last argument."""
+    """Replace the gradients that are not needed by None, and append None for eps, the last argument."""
     return *(gradient if needed else None for gradient, needed in zip(gradients, ctx.needs_input_grad[:-1], strict=True)), None
 
 
@@ -411,8 +414,8 @@ _add_layer_norm.register_autograd(_add_layer_norm_vjp, setup_context=_add_layer_
 
 
 # ---- the same for eager calls ------------------------------------------------------------------------------------------
-# statistics stay on ctx and are no outputs: an output costs the host several microseconds. So does once_differentiable, which
-# refuses gradients of gradients: it is called where the backward pass is recorded, and nowhere else
+# The statistics stay on ctx instead of being outputs, because each output costs host time. once_differentiable, which refuses second
+# derivatives, costs host time as well: it is called only if the backward pass itself is recorded.
 
 
 class _LayerNormBackward(torch.autograd.Function):

@@ -1,7 +1,7 @@
-"""The course's forward and backward kernels as two functions on matrices: what exercise 14a wires into autograd.
+"""The course's forward and backward kernels as two functions on matrices, which exercise 14a wires into autograd.
 
-They are as narrow as launchers mostly are. A matrix may have any distance between its rows, but the elements of a row
-are taken to follow each other, whatever the tensor's last stride says. No gradient flows through them by itself.
+Like most launchers, they support only some strides: the rows of a matrix may lie at any distance, but the elements of a row are read
+as adjacent, whatever the tensor's last stride is. Autograd does not record them.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from course_lib.kernels.layer_norm_backward import layer_norm_backward
 
 
 def launch_forward(x: Tensor, w: Tensor | None, b: Tensor | None, eps: float) -> tuple[Tensor, Tensor, Tensor]:
-    """LayerNorm of every row of a matrix.
+    """Compute LayerNorm of every row of a matrix.
 
     Args:
         x: shape (M, N). Row r is the N elements from r * x.stride(0) on.
@@ -29,7 +29,7 @@ def launch_forward(x: Tensor, w: Tensor | None, b: Tensor | None, eps: float) ->
 
 
 def launch_backward(dy: Tensor, x: Tensor, w: Tensor | None, mean: Tensor, rstd: Tensor) -> tuple[Tensor, Tensor, Tensor]:
-    """The gradients of :func:`launch_forward`.
+    """Compute the gradients of :func:`launch_forward`.
 
     Args:
         dy, x: shape (M, N), rows as in launch_forward.
@@ -52,9 +52,9 @@ def _pack(vector: Tensor | None) -> Tensor | None:
 
 
 def _read_as_kernel(matrix: Tensor, name: str) -> Tensor:
-    """The elements at row * stride(0) + column: those of ``matrix`` only if its last stride is 1.
+    """Return the elements at row * stride(0) + column, as the kernel reads them. They equal ``matrix`` only if its last stride is 1.
 
-    A compiled kernel would read past the end of some tensors; here such elements are NaN.
+    For some tensors a compiled kernel would read past the end of memory; such elements are NaN here.
     """
     if matrix.ndim != 2:
         raise ValueError(f"{name} has shape {tuple(matrix.shape)}; the kernels take matrices (M, N). Flatten the leading dimensions first.")

@@ -1,7 +1,7 @@
 """LayerNorm and RMSNorm modules on the course's kernels: PyTorch's own modules with another forward.
 
 Constructor, parameters, initialisation, ``repr`` and ``state_dict`` are inherited, so weights load from
-:class:`torch.nn.LayerNorm` and :class:`torch.nn.RMSNorm` and back without a change.
+:class:`torch.nn.LayerNorm` and :class:`torch.nn.RMSNorm`, and back, without a change.
 """
 
 from __future__ import annotations
@@ -27,8 +27,8 @@ class RMSNorm(torch.nn.RMSNorm):
 
 
 class AddRMSNorm(RMSNorm):
-    """The residual addition and the RMSNorm behind it in one kernel: ``(norm, total) = module(x, residual)``."""
+    """The residual addition and the RMSNorm after it in one kernel: ``(norm, total) = module(x, residual)``."""
 
-    # a module of its own, that inherits the parameters of RMSNorm and not its call
+    # This module inherits the parameters of RMSNorm, but is called with other arguments.
     def forward(self, x: Tensor, residual: Tensor) -> tuple[Tensor, Tensor]:  # pyright: ignore[reportIncompatibleMethodOverride]
         return functional.add_rms_norm(x, residual, self.normalized_shape, self.weight, self.eps)

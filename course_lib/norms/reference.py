@@ -1,8 +1,8 @@
 """The specification: LayerNorm and RMSNorm in float64, plain and slow on purpose.
 
-Everything else in the course is judged against these functions, so they are written to be read, not to be fast: one
-line a formula, NumPy only, nothing imported from the course. Arrays may be NumPy arrays, nested lists or PyTorch
-tensors on any device; every element is taken exactly (fp16 and bf16 values are float64 values) and results are float64.
+Everything else in the course is judged against these functions, so they are written to be read, not to be fast: one line per formula,
+NumPy only, and no import from the course. Arrays may be NumPy arrays, nested lists or PyTorch tensors on any device. Every element
+is converted exactly (fp16 and bf16 values are float64 values), and results are float64.
 
 Symbols: M rows, N columns, ``var`` biased (divided by N), ``rstd = 1 / sqrt(var + eps)``, ``xhat = (x - mean) * rstd``.
 """
@@ -45,14 +45,14 @@ class RMSNormVJP(NamedTuple):
 
 
 def float64(array) -> np.ndarray:
-    """``array`` as float64, exactly. PyTorch tensors are recognised by what they can do, so PyTorch is not imported."""
+    """Return ``array`` as float64, exactly. A PyTorch tensor is recognised by its ``detach`` method, so PyTorch is not imported."""
     if hasattr(array, "detach"):
         array = array.detach().cpu().double().numpy()
     return np.asarray(array, dtype=np.float64)
 
 
 def layer_norm(x, w=None, b=None, eps: float = 1e-5) -> LayerNormResult:
-    """LayerNorm of every row: ``y = (x - mean) * rstd * w + b``.
+    """Compute LayerNorm of every row: ``y = (x - mean) * rstd * w + b``.
 
     Args:
         x: shape (M, N), N >= 1.
@@ -72,7 +72,7 @@ def layer_norm(x, w=None, b=None, eps: float = 1e-5) -> LayerNormResult:
 
 
 def rms_norm(x, w=None, eps: float = 1e-5) -> RMSNormResult:
-    """RMSNorm of every row: ``y = x * rstd * w`` with ``rstd = 1 / sqrt(mean(x^2) + eps)``.
+    """Compute RMSNorm of every row: ``y = x * rstd * w`` with ``rstd = 1 / sqrt(mean(x^2) + eps)``.
 
     Args:
         x: shape (M, N), N >= 1.
@@ -89,10 +89,10 @@ def rms_norm(x, w=None, eps: float = 1e-5) -> RMSNormResult:
 
 
 def layer_norm_vjp(dy, x, w=None, eps: float = 1e-5) -> LayerNormVJP:
-    """Gradients of LayerNorm: ``dx = (wdy - xhat * c1 - c2) * rstd``, ``dw = sum of dy * xhat``, ``db = sum of dy``.
+    """Compute the gradients of LayerNorm: ``dx = (wdy - xhat * c1 - c2) * rstd``, ``dw = sum of dy * xhat``, ``db = sum of dy``.
 
-    ``wdy = w * dy``, ``c1 = mean(xhat * wdy)`` and ``c2 = mean(wdy)``, both over the columns of a row; the sums run over
-    the rows. The statistics are computed anew from x, so the result rests on nothing that a forward pass has saved.
+    ``wdy = w * dy``; ``c1 = mean(xhat * wdy)`` and ``c2 = mean(wdy)`` are means over the columns of a row. The sums run over the rows.
+    The statistics are computed anew from x, so the result depends on nothing that a forward pass has saved.
 
     Args:
         dy: shape (M, N), the gradient of some loss with respect to y.
@@ -100,7 +100,7 @@ def layer_norm_vjp(dy, x, w=None, eps: float = 1e-5) -> LayerNormVJP:
         w: shape (N,), or None for all ones.
         eps: added to the variance inside the root.
 
-    Raises: ValueError as :func:`layer_norm`, and if dy has not the shape of x.
+    Raises: ValueError as :func:`layer_norm`, and if dy does not have the shape of x.
 
     Source: Ba, Kiros and Hinton 2016, "Layer Normalization"; lesson 10 derives the formula and sympy proves it.
     """
@@ -116,7 +116,7 @@ def layer_norm_vjp(dy, x, w=None, eps: float = 1e-5) -> LayerNormVJP:
 
 
 def rms_norm_vjp(dy, x, w=None, eps: float = 1e-5) -> RMSNormVJP:
-    """Gradients of RMSNorm: ``dx = (wdy - xhat * c1) * rstd`` and ``dw = sum over rows of dy * xhat``.
+    """Compute the gradients of RMSNorm: ``dx = (wdy - xhat * c1) * rstd`` and ``dw = sum over rows of dy * xhat``.
 
     ``xhat = x * rstd``, ``wdy = w * dy`` and ``c1 = mean(xhat * wdy)``. No mean was subtracted, so there is no c2.
 

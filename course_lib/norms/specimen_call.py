@@ -1,6 +1,6 @@
-"""How a test calls a LayerNorm: the same for every kernel, so that only what comes out can tell two of them apart.
+"""The call of a LayerNorm by a test. It is the same for every kernel, so that a test can tell two kernels apart only by their results.
 
-It stands apart from ``specimens``: the process that runs a learner's tests must not hold the kernels that are tested.
+It is separate from ``specimens``, because the process that runs a learner's tests must not hold the kernels that are tested.
 """
 
 from __future__ import annotations
@@ -13,11 +13,11 @@ from torch import Tensor
 
 
 def make_checked(run: Callable[..., Any], *, backward: bool) -> Callable[..., Any]:
-    """``run`` behind a check of what it is called with.
+    """Return a function that checks its arguments and then calls ``run``.
 
     It is called as ``(x, w, b, eps)`` and returns y, or with ``backward`` as ``(dy, x, w, eps)`` and returns dx, dw and db. x has shape
-    (..., N), w and b (N,), in any floating dtypes; y and dx have x's shape and dtype, dw and db those of w. It raises ValueError or
-    TypeError, with what is wrong, for arguments that no kernel takes. No gradient flows through it.
+    (..., N), w and b (N,), in any floating dtypes; y and dx have x's shape and dtype, dw and db those of w. For arguments that no kernel
+    accepts it raises ValueError or TypeError, with the reason. Autograd does not record it.
     """
 
     def layer_norm(x: Tensor, w: Tensor, b: Tensor, eps: float) -> Tensor:

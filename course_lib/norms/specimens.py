@@ -1,8 +1,8 @@
-"""LayerNorms to be tested: kernels with a bug that shipped somewhere, and right ones that differ in all that a kernel is free to choose.
+"""LayerNorms for tests: kernels with bugs that real programs had, and right ones that differ in everything a kernel may choose.
 
-Each does in PyTorch operations what a Triton kernel would do, with its blocks, its offsets and its roundings, so that it takes any shape
-in no time. Lesson 17 shows kernels with the same bugs, and proves that they give the same numbers. Exercise 17a tests them.
-Arithmetic is in fp32, as in a kernel. What a kernel reads outside of its tensor is 0 here: nobody can know what it is.
+Each does in PyTorch operations what a Triton kernel would do, with the same blocks, offsets and roundings, so that it takes any shape
+quickly. Lesson 17 shows kernels with the same bugs, and proves that they give the same numbers. Exercise 17a tests them.
+Arithmetic is in fp32, as in a kernel. An element that a kernel reads outside its tensor is 0 here: its true value is undefined.
 """
 
 from __future__ import annotations
@@ -17,12 +17,12 @@ from torch import Tensor
 
 from course_lib.norms.specimen_call import make_checked
 
-Statistics = Callable[[Tensor], tuple[Tensor, Tensor]]  # of x (M, N): mean and variance (M, 1)
-Rows = Callable[[Tensor], Tensor]  # (M, N) to (N,): the sum over the rows
+Statistics = Callable[[Tensor], tuple[Tensor, Tensor]]  # from x (M, N) to mean and variance (M, 1)
+Rows = Callable[[Tensor], Tensor]  # from terms (M, N) to their sum over the rows, (N,)
 
 
 def make_plain(name: str, *, backward: bool) -> Callable[..., Any]:
-    """The kernel called ``name`` as a function that is like every other: see :func:`course_lib.norms.specimen_call.make_checked`."""
+    """Return the kernel called ``name`` as a function with the common call of :func:`course_lib.norms.specimen_call.make_checked`."""
     return make_checked((BACKWARD if backward else FORWARD)[name], backward=backward)
 
 
@@ -46,7 +46,7 @@ def _in_double(x: Tensor) -> tuple[Tensor, Tensor]:
 
 
 def _merged(x: Tensor, block: int) -> tuple[Tensor, Tensor]:
-    """Welford's state of each block, merged as Chan does."""
+    """Compute a Welford state per block and merge the states as Chan does."""
     n, mean, M2 = 0, torch.zeros_like(x[:, :1]), torch.zeros_like(x[:, :1])
     for piece in x.split(block, dim=1):
         m = piece.shape[1]
@@ -59,16 +59,18 @@ def _merged(x: Tensor, block: int) -> tuple[Tensor, Tensor]:
 
 
 def _shifted(x: Tensor) -> tuple[Tensor, Tensor]:
-    """One pass over the distances from the mean of the row's first numbers."""
+    """Compute the statistics in one pass over the differences from the mean of the row's first numbers."""
     first = x[:, :32].mean(1, keepdim=True)
     mean, squares = (x - first).mean(1, keepdim=True), (x - first).square().mean(1, keepdim=True)
     return first + mean, (squares - mean.square()).clamp(min=0)
 
 
 def padded(x: Tensor, block: int = 0, divide_by_lanes: bool = False) -> tuple[Tensor, Tensor]:
-    """The spare lanes of the last block hold 0, and no mask keeps their distance from the mean out of the variance.
+    """Compute the statistics with a missing mask: the spare lanes hold 0, and their squared distance from the mean enters the variance.
 
-    ``block`` 0: one block, the smallest power of two that has room for the row. ``divide_by_lanes``: by all of them, instead of N.
+    Args:
+        block: columns per block; 0 takes one block, the smallest power of two that has room for the row.
+        divide_by_lanes: divide by the number of all lanes instead of N.
     """
     N = x.shape[1]
     lanes = -(-N // block) * block if block else 1 << (N - 1).bit_length()
@@ -79,7 +81,11 @@ def padded(x: Tensor, block: int = 0, divide_by_lanes: bool = False) -> tuple[Te
 
 
 def one_pass(x: Tensor, block: int = 0, clamp: bool = False, lost: float = 0.0) -> tuple[Tensor, Tensor]:
-    """The mean of the squares less the square of the mean, in fp32. ``lost``: by how much of itself the first one is too small."""
+    """Compute the variance as the mean of the squares minus the square of the mean, in fp32.
+
+    Args:
+        lost: relative amount by which the mean of the squares is too small.
+    """
     pieces = x.split(block or x.shape[1], dim=1)
     mean = _add([piece.sum(1, keepdim=True) for piece in pieces]) / x.shape[1]
     squares = _add([piece.square().sum(1, keepdim=True) for piece in pieces]) / x.shape[1]
@@ -98,7 +104,11 @@ def _add(parts: Sequence[Tensor]) -> Tensor:
 
 
 def forward(x: Tensor, w: Tensor, b: Tensor, eps: float, *, statistics: Statistics = two_pass, nudge: float = 0.0) -> Tensor:
-    """y. ``nudge``: by how much of itself rstd is off, as a GPU's approximate reciprocal root is."""
+    """Compute y.
+
+    Args:
+        nudge: relative error of rstd, such as that of a GPU's approximate reciprocal root.
+    """
     rows = x.reshape(-1, x.shape[-1]).float()
     return _normalise(rows, rows, w, b, eps, statistics, nudge).reshape(x.shape).to(x.dtype)
 
@@ -106,14 +116,14 @@ def forward(x: Tensor, w: Tensor, b: Tensor, eps: float, *, statistics: Statisti
 def _normalise(
     rows: Tensor, again: Tensor, w: Tensor, b: Tensor, eps: float, statistics: Statistics = two_pass, nudge: float = 0.0
 ) -> Tensor:
-    """``rows`` are what the statistics are of, ``again`` what is normalised: the second read."""
+    """Normalise ``again``, the kernel's second read of x, by the statistics of ``rows``, its first read."""
     mean, var = statistics(rows)
     rstd = (var + eps).rsqrt() * (1 + nudge)
     return (again - mean) * rstd * w.float() + b.float()
 
 
 def _read(x: Tensor, row_stride: int, column_stride: int) -> Tensor:
-    """The numbers (M, N) that a kernel finds with these strides in the memory of the matrix ``x``."""
+    """Return the numbers (M, N) that a kernel finds with these strides in the memory of the matrix ``x``."""
     room = int(x.untyped_storage().nbytes() // x.element_size() - x.storage_offset())
     memory = x.as_strided((room,), (1,))
     offsets = torch.arange(x.shape[0])[:, None] * row_stride + torch.arange(x.shape[1]) * column_stride
@@ -123,10 +133,12 @@ def _read(x: Tensor, row_stride: int, column_stride: int) -> Tensor:
 def forward_by_offsets(
     x: Tensor, w: Tensor, b: Tensor, eps: float, *, rows: str = "stride", columns: str = "stride", only_again: bool = False
 ) -> Tensor:
-    """y of what is found where the kernel looks.
+    """Compute y from the elements that a kernel with wrong offsets reads.
 
-    ``rows``: "N" takes N for the distance between rows; ``columns``: "1" takes the columns to lie one after the other;
-    ``only_again``: so in the second read alone.
+    Args:
+        rows: "N" takes N as the distance between rows.
+        columns: "1" takes the columns as adjacent.
+        only_again: use the wrong offsets only in the second read.
     """
     matrix = x.reshape(-1, x.shape[-1])
     N = x.shape[-1]
@@ -136,7 +148,7 @@ def forward_by_offsets(
 
 
 def _forward_written_with_strides_of_x(x: Tensor, w: Tensor, b: Tensor, eps: float) -> Tensor:
-    """y is a fresh matrix without gaps, and its rows are written as far apart as those of x."""
+    """Write the rows of y at the row stride of x, although y is a new matrix without gaps."""
     matrix = x.reshape(-1, x.shape[-1])
     M, N = matrix.shape
     y = torch.zeros(M * N)
@@ -148,12 +160,12 @@ def _forward_written_with_strides_of_x(x: Tensor, w: Tensor, b: Tensor, eps: flo
 
 
 def _forward_in_other_memory(x: Tensor, w: Tensor, b: Tensor, eps: float) -> Tensor:
-    """y column after column in memory."""
+    """Return y with its columns one after the other in memory."""
     return _turn(forward(x, w, b, eps))
 
 
 def _turn(matrix: Tensor) -> Tensor:
-    """The same numbers, the last dimension outermost in memory."""
+    """Return the same numbers in memory whose outermost dimension is the last one."""
     return matrix.movedim(-1, 0).contiguous().movedim(0, -1)
 
 
@@ -169,7 +181,7 @@ def _add_rows_in_partials(terms: Tensor, rows: int) -> Tensor:
 
 
 def lose_last_partial(terms: Tensor, rows: int) -> Tensor:
-    """A partial sum for each ``rows`` rows, in a buffer with M // rows of them. What the last program writes, nobody adds."""
+    """Add the rows in partial sums of ``rows`` rows. The buffer has room for M // rows of them, so an incomplete last one is lost."""
     return terms[: len(terms) // rows * rows].sum(0)
 
 
@@ -179,7 +191,7 @@ def _lose_last_of_a_large_batch(terms: Tensor) -> Tensor:
 
 
 def _lose_last_of_shares(terms: Tensor, programs: int) -> Tensor:
-    """Each of a fixed number of programs has M // programs rows."""
+    """Add the rows of a fixed number of programs, each with M // programs rows. The remaining rows are lost."""
     return terms[: len(terms) // programs * programs].sum(0)
 
 
@@ -187,7 +199,7 @@ _calls = count()
 
 
 def _add_rows_in_any_order(terms: Tensor) -> Tensor:
-    """One row after the other, as atomic additions come: in another order at each call."""
+    """Add one row after the other in an order that changes with each call, like atomic additions."""
     order = torch.randperm(len(terms), generator=torch.Generator().manual_seed(next(_calls)))
     return terms[order].sum(0)
 
@@ -196,9 +208,11 @@ def backward(
     dy: Tensor, x: Tensor, w: Tensor, eps: float, *, statistics: Statistics = two_pass, add: Rows = add_rows, mean_dtype: Any = None,
     rstd_dtype: Any = None, nudge: float = 0.0,
 ) -> tuple[Tensor, Tensor, Tensor]:  # fmt: skip
-    """dx, dw, db.
+    """Compute dx, dw and db.
 
-    ``mean_dtype`` and ``rstd_dtype``: what forward saves them in, "x" for the dtype of x; None: fp32. ``nudge`` as in :func:`forward`.
+    Args:
+        mean_dtype, rstd_dtype: the dtype in which forward saves them; "x" means that of x, None means fp32.
+        nudge: as in :func:`forward`.
     """
     N = x.shape[-1]
     rows, dys = x.reshape(-1, N).float(), dy.reshape(-1, N).float()
@@ -214,14 +228,14 @@ def _save(values: Tensor, dtype: Any, x: Tensor) -> Tensor:
 
 
 def _compute_terms(dy: Tensor, x: Tensor, w: Tensor, mean: Tensor, rstd: Tensor) -> tuple[Tensor, Tensor, Tensor]:
-    """dx, and what is added up over the rows to dw and to db."""
+    """Return dx, and the terms whose sums over the rows are dw and db."""
     xhat, wdy = (x - mean) * rstd, dy * w
     c1, c2 = (xhat * wdy).mean(1, keepdim=True), wdy.mean(1, keepdim=True)
     return (wdy - xhat * c1 - c2) * rstd, dy * xhat, dy
 
 
 def backward_of_first_rows(dy: Tensor, x: Tensor, w: Tensor, eps: float, *, leading: int = 1) -> tuple[Tensor, Tensor, Tensor]:
-    """M is the product of the first ``leading`` dimensions, and only so many rows are worked on."""
+    """Take the product of the first ``leading`` dimensions as M, and leave the other rows out."""
     N = x.shape[-1]
     M = x.shape[:-1][:leading].numel()
     rows, dys = x.reshape(-1, N)[:M], dy.reshape(-1, N)[:M]
@@ -231,7 +245,7 @@ def backward_of_first_rows(dy: Tensor, x: Tensor, w: Tensor, eps: float, *, lead
 
 
 def backward_of_long_rows(dy: Tensor, x: Tensor, w: Tensor, eps: float) -> tuple[Tensor, Tensor, Tensor]:
-    """M is x.shape[0], and all the rest is taken for one long row; of the sums over the rows the first N arrive."""
+    """Take x.shape[0] as M and the rest as one long row. dw and db are the first N of the sums over these rows."""
     N, M = x.shape[-1], x.shape[0] if x.ndim > 1 else 1
     rows, dys = x.reshape(M, -1), dy.reshape(M, -1)
     beyond = torch.nn.functional.pad(w, (0, rows.shape[1] - N))
@@ -240,7 +254,7 @@ def backward_of_long_rows(dy: Tensor, x: Tensor, w: Tensor, eps: float) -> tuple
 
 
 def _backward_summed_over_first(dy: Tensor, x: Tensor, w: Tensor, eps: float) -> tuple[Tensor, Tensor, Tensor]:
-    """dw and db are sums over the first dimension alone, and so have one too many where x has three."""
+    """Sum dw and db over the first dimension only. If x has three dimensions, they have one dimension too many."""
     dx, _, _ = backward(dy, x, w, eps)
     mean, var = two_pass(x.reshape(-1, x.shape[-1]).float())
     xhat = ((x.reshape(-1, x.shape[-1]).float() - mean) * (var + eps).rsqrt()).reshape(x.shape)
@@ -251,7 +265,7 @@ def _backward_summed_over_first(dy: Tensor, x: Tensor, w: Tensor, eps: float) ->
 
 
 def _backward_in_grid_of_floor(dy: Tensor, x: Tensor, w: Tensor, eps: float, *, rows: int) -> tuple[Tensor, Tensor, Tensor]:
-    """M // rows programs are launched: the rows that are left over get no dx, and nobody adds them up."""
+    """Launch M // rows programs. The remaining rows get no dx, and are missing in dw and db."""
     N = x.shape[-1]
     done = x.reshape(-1, N).shape[0] // rows * rows
     dx, dw, db = torch.zeros_like(x.reshape(-1, N)), torch.zeros_like(w), torch.zeros_like(w)
@@ -261,22 +275,22 @@ def _backward_in_grid_of_floor(dy: Tensor, x: Tensor, w: Tensor, eps: float, *, 
 
 
 def backward_over_dy(dy: Tensor, x: Tensor, w: Tensor, eps: float) -> tuple[Tensor, Tensor, Tensor]:
-    """dx is written where dy was. A dy that is not contiguous is copied first, and that copy is overwritten."""
+    """Write dx into the memory of dy. A dy that is not contiguous is copied first, and the copy is overwritten."""
     dx, dw, db = backward(dy, x, w, eps)
     room = dy.contiguous()
     return room.copy_(dx) if room.dtype == dx.dtype else dx, dw, db
 
 
 def _backward_with_wdy_in_place(dy: Tensor, x: Tensor, w: Tensor, eps: float) -> tuple[Tensor, Tensor, Tensor]:
-    """w * dy is kept where dy was."""
+    """Store w * dy in the memory of dy."""
     gradients = backward(dy, x, w, eps)
     if dy.is_contiguous():
-        dy.copy_(dy * w)  # and not mul_, which refuses a w of a wider dtype
+        dy.copy_(dy * w)  # not mul_, which refuses a w of a wider dtype
     return gradients
 
 
 def _backward_with_xhat_in_place(dy: Tensor, x: Tensor, w: Tensor, eps: float) -> tuple[Tensor, Tensor, Tensor]:
-    """xhat is kept where x was."""
+    """Store xhat in the memory of x."""
     gradients = backward(dy, x, w, eps)
     if x.is_contiguous():
         mean, var = two_pass(x.reshape(-1, x.shape[-1]).float())
@@ -289,10 +303,10 @@ def _backward_in_other_memory(dy: Tensor, x: Tensor, w: Tensor, eps: float) -> t
     return _turn(dx), dw, db
 
 
-_NUDGE = 2.0**-21  # of itself: rstd of a GPU's approximate reciprocal root
-# of a sum whose every addition is cut off: a mean of 400 standard deviations makes the variance negative
+_NUDGE = 2.0**-21  # relative error of rstd from a GPU's approximate reciprocal root
+# Relative loss of a sum of which every addition truncates. With it a mean of 400 standard deviations makes the variance negative.
 _LOST = 2.0**-17
-# what is called as (x, w, b, eps), and returns y
+# functions of (x, w, b, eps) that return y
 FORWARD: dict[str, Callable[..., Tensor]] = {
     "right": forward,
     "right in fp64": partial(forward, statistics=_in_double),
@@ -315,7 +329,7 @@ FORWARD: dict[str, Callable[..., Tensor]] = {
     "columns 1 apart again": partial(forward_by_offsets, columns="1", only_again=True),
     "y with strides of x": _forward_written_with_strides_of_x,
 }
-# what is called as (dy, x, w, eps), and returns dx, dw, db
+# functions of (dy, x, w, eps) that return dx, dw and db
 BACKWARD: dict[str, Callable[..., tuple[Tensor, Tensor, Tensor]]] = {
     "right": backward,
     "right in fp64": partial(backward, statistics=_in_double),

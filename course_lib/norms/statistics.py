@@ -1,12 +1,12 @@
-"""Mean and variance of rows by six algorithms, in any floating-point type, with bounds on what each may lose.
+"""Mean and variance of rows by six algorithms, in any floating-point type, with bounds on the error of each.
 
 Every function takes x of shape (..., N), rounds it to ``dtype`` and does **each operation in that dtype**: one addition,
 one rounding. NumPy's and ml_dtypes' element-wise operations do just that (fp16 and bf16 are computed in fp32 and rounded,
 which for + - * / gives the correctly rounded result). ``np.sum`` and ``np.mean`` do not: they choose an order and, for
-fp16, a wider accumulator. So every sum is written out here, in an order that has a name. NumPy on a CPU contracts
-nothing to a fused multiply-add; a GPU does, which changes the last bits and no conclusion.
+fp16, a wider accumulator. So every sum is written out here, in an order that has a name. NumPy on a CPU forms no fused
+multiply-adds; a GPU does, which changes the last bits but no conclusion.
 
-Counts are exact integers, and a division by a count rounds the count to ``dtype`` first.
+Counts are exact integers; before a division by a count, the count is rounded to ``dtype``.
 
 Symbols: N columns, ``var`` biased (divided by N), ``M2`` the sum of squared deviations from the mean, u the unit roundoff,
 ``kappa = sqrt(1 + mean^2 / var)`` the condition number.
@@ -27,19 +27,19 @@ ALGORITHMS = ("naive", "one_pass", "shifted", "two_pass", "welford", "chan")
 
 
 class Statistics(NamedTuple):
-    """``mean`` and ``var`` of each row, shape (...), in the dtype they were computed in."""
+    """``mean`` and ``var`` of each row, shape (...), in the dtype of the computation."""
 
     mean: np.ndarray
     var: np.ndarray
 
 
 class Partial(NamedTuple):
-    """What is known of some of the numbers: how many, their mean, their sum of squared deviations from it.
+    """The statistics of a part of the numbers: their count, their mean, and M2, the sum of their squared deviations from that mean.
 
-    Of no numbers at all it is (0, 0, 0).
+    The partial of no numbers is (0, 0, 0).
     """
 
-    count: np.ndarray  # pyright: ignore[reportIncompatibleMethodOverride] - nobody counts the entries of this tuple
+    count: np.ndarray  # pyright: ignore[reportIncompatibleMethodOverride] - it hides tuple.count, which no code calls here
     mean: np.ndarray
     M2: np.ndarray
 
@@ -48,11 +48,11 @@ class Partial(NamedTuple):
 
 
 def total(x: np.ndarray, order: str = "sequential") -> np.ndarray:
-    """The sum over the last axis in x's own dtype, every addition rounded.
+    """Return the sum over the last axis in x's own dtype, with every addition rounded.
 
-    "sequential" adds element after element: N - 1 additions, one on top of the other. "pairwise" adds neighbours, then
-    neighbours of those. "tree" adds the upper half to the lower half and repeats, as a GPU's lanes do. Both of the latter
-    put only ceil(log2 N) additions on top of one another.
+    "sequential" adds element after element, so the last of its N - 1 additions depends on all others. "pairwise" adds neighbours, then
+    neighbouring sums. "tree" adds the upper half to the lower half and repeats, as a GPU's lanes do. In the latter two an element passes
+    through only ceil(log2 N) additions.
 
     Raises: ValueError if the order is unknown.
     """
@@ -71,7 +71,7 @@ def total(x: np.ndarray, order: str = "sequential") -> np.ndarray:
 
 
 def depth(n: int, order: str = "sequential") -> int:
-    """How many additions lie on top of one another when n numbers are added up: that many roundings meet one element."""
+    """Return the most additions, and so roundings, that one element passes through when n numbers are added up."""
     return n - 1 if order == "sequential" else _levels(n)
 
 
@@ -79,10 +79,10 @@ def depth(n: int, order: str = "sequential") -> int:
 
 
 def naive(x, dtype: DTypeLike = np.float32, order: str = "pairwise") -> Statistics:
-    """Op by op, as one types it with tensors: mean, subtract, square, mean, each **result** stored in ``dtype``.
+    """Compute the statistics operation by operation, as with tensors: mean, subtract, square, mean, each **result** stored in ``dtype``.
 
-    The two means accumulate in fp32 if dtype is narrower, as PyTorch's do, and round once at the end. Four reads of a row
-    and two writes.
+    If dtype is narrower than fp32, the two means accumulate in fp32, as PyTorch's do, and round once at the end. A row is read four
+    times and written twice.
     """
     x = _rounded(x, dtype)
     wide = np.float32 if x.dtype.itemsize < 4 else x.dtype
@@ -94,7 +94,7 @@ def naive(x, dtype: DTypeLike = np.float32, order: str = "pairwise") -> Statisti
 
 
 def one_pass(x, dtype: DTypeLike = np.float32, order: str = "sequential") -> Statistics:
-    """``E[x^2] - E[x]^2``. One read. Not clamped: where the digits are gone, it returns a negative variance."""
+    """Compute ``E[x^2] - E[x]^2`` in one read. The variance is not clamped: when cancellation takes all digits, it may be negative."""
     x = _rounded(x, dtype)
     n = _number(x.shape[-1], x)
     mean = total(x, order) / n
@@ -102,9 +102,10 @@ def one_pass(x, dtype: DTypeLike = np.float32, order: str = "sequential") -> Sta
 
 
 def shifted_one_pass(x, dtype: DTypeLike = np.float32, order: str = "sequential", shift=None) -> Statistics:
-    """One pass over ``x - shift``; the variance does not change, the condition number does. One read.
+    """Compute the statistics in one pass over ``x - shift``, one read. The shift changes the condition number but not the variance.
 
-    ``shift`` is one number a row, shape (...); None takes the first element of the row.
+    Args:
+        shift: one number per row, shape (...); None takes the first element of the row.
     """
     x = _rounded(x, dtype)
     shift = x[..., 0] if shift is None else _rounded(shift, dtype)
@@ -113,7 +114,7 @@ def shifted_one_pass(x, dtype: DTypeLike = np.float32, order: str = "sequential"
 
 
 def two_pass(x, dtype: DTypeLike = np.float32, order: str = "sequential") -> Statistics:
-    """The mean, then the mean of ``(x - mean)^2``. Two reads."""
+    """Compute the mean, then the mean of ``(x - mean)^2``. Two reads."""
     x = _rounded(x, dtype)
     n = _number(x.shape[-1], x)
     mean = total(x, order) / n
@@ -122,7 +123,7 @@ def two_pass(x, dtype: DTypeLike = np.float32, order: str = "sequential") -> Sta
 
 
 def welford(x, dtype: DTypeLike = np.float32) -> Statistics:
-    """One element after the other, mean and M2 corrected by each. One read.
+    """Update mean and M2 with one element after the other. One read.
 
     Source: Welford 1962, "Note on a Method for Calculating Corrected Sums of Squares and Products".
     """
@@ -134,7 +135,7 @@ def welford(x, dtype: DTypeLike = np.float32) -> Statistics:
 
 
 def welford_blocked(x, dtype: DTypeLike = np.float32, block: int = 1) -> Statistics:
-    """Welford within blocks of ``block`` neighbours, all blocks at a time; then the blocks are merged pairwise. One read.
+    """Run Welford within blocks of ``block`` neighbours, on all blocks at the same time, then merge the blocks pairwise. One read.
 
     ``block=1`` is Chan's pairwise algorithm: every element is a partial of its own.
     """
@@ -145,14 +146,14 @@ def welford_blocked(x, dtype: DTypeLike = np.float32, block: int = 1) -> Statist
 
 
 def empty(shape: tuple[int, ...], dtype: DTypeLike = np.float32) -> Partial:
-    """Partials of no numbers."""
+    """Return partials of no numbers."""
     return Partial(np.zeros(shape, np.int64), np.zeros(shape, dtype), np.zeros(shape, dtype))
 
 
 def welford_update(state: Partial, x: np.ndarray) -> Partial:
-    """``state`` with one number more, x, of the same shape and dtype.
+    """Return ``state`` with one more number, x, of the same shape and dtype.
 
-    Of the two deviations one is from the old mean and one from the new: their product is exactly what M2 grows by.
+    One of the two deviations is from the old mean and one from the new mean: their product is exactly the growth of M2.
     """
     count = state.count + 1
     deviation = x - state.mean
@@ -161,10 +162,10 @@ def welford_update(state: Partial, x: np.ndarray) -> Partial:
 
 
 def merge(a: Partial, b: Partial) -> Partial:
-    """The partial of all numbers of ``a`` and of ``b``; either may be empty, or both.
+    """Return the partial of all numbers of ``a`` and of ``b``; either may be empty, or both.
 
-    ``n_a n_b / n`` is formed as ``n_a (n_b / n)`` and multiplied in before the difference is squared: no factor passes the
-    largest fp16 number unless the result does.
+    ``n_a n_b / n`` is computed as ``n_a (n_b / n)`` and multiplied in before the difference is squared: so no factor exceeds the largest
+    fp16 number unless the result does.
 
     Source: Chan, Golub and LeVeque 1979, "Updating Formulae and a Pairwise Algorithm for Computing Sample Variances".
     """
@@ -176,7 +177,7 @@ def merge(a: Partial, b: Partial) -> Partial:
 
 
 def partials(x, dtype: DTypeLike = np.float32, block: int = 1) -> Partial:
-    """One partial for each block of ``block`` neighbours, by Welford; arrays of shape (..., blocks). The last may be short.
+    """Return one partial per block of ``block`` neighbours, by Welford, as arrays of shape (..., blocks). The last block may be short.
 
     Raises: ValueError if block is below 1.
     """
@@ -195,7 +196,7 @@ def partials(x, dtype: DTypeLike = np.float32, block: int = 1) -> Partial:
 
 
 def merged(parts: Partial) -> Partial:
-    """All partials along the last axis merged into one, neighbours first. An odd one out meets an empty partner."""
+    """Merge all partials along the last axis into one, neighbours first. A partial without a neighbour is merged with an empty one."""
     levels = _levels(parts.mean.shape[-1])
     parts = Partial(*(_padded(array, levels) for array in parts))
     for _ in range(levels):
@@ -204,12 +205,12 @@ def merged(parts: Partial) -> Partial:
 
 
 def finished(state: Partial) -> Statistics:
-    """Mean and biased variance of a partial with at least one number."""
+    """Return mean and biased variance of a partial with at least one number."""
     return Statistics(state.mean, state.M2 / _number(state.count, state.M2))
 
 
 def compute(algorithm: str, x, dtype: DTypeLike = np.float32, order: str = "pairwise") -> Statistics:
-    """One of ALGORITHMS by name. "welford" goes element by element and "chan" merges pairwise, whatever the order.
+    """Run one of ALGORITHMS by name. "welford" goes element by element and "chan" merges pairwise, whatever ``order`` is.
 
     Raises: ValueError if the name is unknown.
     """
@@ -220,11 +221,11 @@ def compute(algorithm: str, x, dtype: DTypeLike = np.float32, order: str = "pair
     return {"naive": naive, "one_pass": one_pass, "shifted": shifted_one_pass, "two_pass": two_pass}[algorithm](x, dtype, order)
 
 
-# ---- what they may lose
+# ---- their errors
 
 
 def unit_roundoff(dtype) -> float:
-    """u: the largest relative error of one rounding. 2^-24 for fp32, 2^-11 for fp16, 2^-8 for bf16."""
+    """Return u, the largest relative error of one rounding: 2^-24 for fp32, 2^-11 for fp16, 2^-8 for bf16."""
     one = np.ones((), dtype)
     u = np.ones((), dtype)
     half = np.asarray(0.5).astype(dtype)
@@ -234,9 +235,9 @@ def unit_roundoff(dtype) -> float:
 
 
 def condition_number(x, shift: float | np.ndarray = 0.0) -> np.ndarray:
-    """``kappa = sqrt(1 + mean^2 / var)`` of each row of ``x - shift``, in float64; infinite for a constant row away from 0.
+    """Return ``kappa = sqrt(1 + mean^2 / var)`` of each row of ``x - shift``, in float64; infinite for a constant row away from 0.
 
-    A relative error of r in the elements can move the variance by about ``2 kappa r``. For |mean| much above std it is
+    A relative error of r in the elements can change the variance by about ``2 kappa r``. If |mean| is much larger than std, kappa is about
     |mean| / std.
     """
     x = np.asarray(x, dtype=np.float64) - np.asarray(shift, dtype=np.float64)[..., None]
@@ -247,30 +248,30 @@ def condition_number(x, shift: float | np.ndarray = 0.0) -> np.ndarray:
 
 
 def gamma(k: float, u: float) -> float:
-    """``k u / (1 - k u)``: what k roundings of one number may come to; infinite once k u reaches 1. Higham 2002, lemma 3.1."""
+    """Return ``k u / (1 - k u)``, a bound on the error of k roundings of one number; infinite once k u reaches 1. Higham 2002, lemma 3.1."""
     return k * u / (1.0 - k * u) if k * u < 1.0 else math.inf
 
 
 def bound(algorithm: str, n: int, kappa: float, u: float, order: str = "pairwise", block: int = 1) -> float:
-    """A bound on ``|computed var - var| / var``, for as long as nothing over- or underflows.
+    """Return a bound on ``|computed var - var| / var``, valid while nothing over- or underflows.
 
-    The leading terms are those of table 1 of Chan, Golub and LeVeque 1983, which leaves constants out and says N for a
-    sequential sum where a pairwise one has log2 N:
+    The leading terms are those of table 1 of Chan, Golub and LeVeque 1983, which leaves constants out and assumes sequential sums: it has N
+    where a pairwise sum has log2 N:
 
         one-pass    N kappa^2 u                    two-pass    N u + (N kappa u)^2
         shifted     as one-pass, kappa of x - shift
         Welford     N kappa u                      Chan        kappa u log2 N
 
-    Here constants stand in front of them, with k the roundings that meet one element. For two-pass and one-pass they are
-    derived in the lesson's manner: every rounding is a factor (1 + d), |d| <= u, and k of them a factor within
-    gamma(k, u). Two-pass so derived is Higham 2002, problem 1.10, with the second-order term kept. For Welford and
-    Chan 4 and 5 are chosen to cover the roundings that the table drops, and the square of the mean's error is added.
+    This function adds the constants. Let k be the number of roundings of one element. For two-pass and one-pass the constants are derived
+    as in the lesson: every rounding is a factor (1 + d), |d| <= u, and k of them are a factor within gamma(k, u) of 1. The bound for
+    two-pass is that of Higham 2002, problem 1.10, with the second-order term kept. For Welford and Chan the constants 4 and 5 are chosen
+    to cover the roundings that the table drops, and the square of the mean's error is added.
 
     Args:
         kappa: the condition number of the row; of ``x - shift`` for "shifted".
-        u: the unit roundoff of the dtype. "naive" takes it for the stored results, and 2^-24 at most for its sums.
+        u: the unit roundoff of the dtype. "naive" uses it for the stored results, and at most 2^-24 for its sums.
         order: of the sums in "naive", "one_pass", "shifted" and "two_pass".
-        block: of "chan".
+        block: the block size of "chan".
 
     Raises: ValueError if the algorithm is unknown.
     """
@@ -295,7 +296,7 @@ def bound(algorithm: str, n: int, kappa: float, u: float, order: str = "pairwise
 
 
 def _rounded(x, dtype) -> np.ndarray:
-    """x in ``dtype``, by way of float64 where NumPy cannot go straight."""
+    """Return x in ``dtype``, converted by way of float64 because NumPy cannot convert every pair of dtypes directly."""
     x = np.asarray(x)
     if x.ndim and x.shape[-1] == 0:
         raise ValueError(f"x has shape {x.shape}: a row without numbers has no mean.")
@@ -307,10 +308,10 @@ def _number(count, like: np.ndarray) -> np.ndarray:
 
 
 def _levels(n: int) -> int:
-    """ceil(log2 n): how often n numbers can be halved until one is left."""
+    """Return ceil(log2 n): the number of halvings from n numbers to one."""
     return (n - 1).bit_length()
 
 
 def _padded(x: np.ndarray, levels: int) -> np.ndarray:
-    """Zeros behind the last element, up to 2^levels."""
+    """Append zeros to the last axis, up to 2^levels elements."""
     return np.concatenate([x, np.zeros((*x.shape[:-1], 2**levels - x.shape[-1]), x.dtype)], axis=-1)

@@ -1,5 +1,5 @@
-"""Run jobs in confined processes, and bring back the bytes that they leave.
+"""Confined processes that run jobs, and the transfer of the files that the jobs leave.
 
-``jobs`` hands a job over. ``server`` is the process that forks a confined process for each job. ``machine`` does the work there.
+``jobs`` sends a job. ``server`` is the process that forks a confined process for each job. ``machine`` does the work there.
 ``isolation`` and ``syscalls`` confine the process. Nothing in this room depends on an exercise or a kernel.
 """

@@ -1,8 +1,8 @@
-"""Do a job in this process: the way of a browser tab, where no other process can be started.
+"""Jobs in this process, for a browser tab that can start no other.
 
-What the sandbox of an operating system keeps out, a browser keeps out of the whole tab: the files of the machine and other sites. What is
-left to do here are the limits of time and output. They hold for the lines of the submission: each line may raise :class:`Stopped`. A call
-that computes for minutes inside NumPy is not stopped: the reader reloads the page.
+The browser itself keeps the whole tab away from the machine's files and from other sites, as the sandbox of an operating system does
+elsewhere. This module adds the limits of time and output. They are checked between the lines of the submission: each line may raise
+:class:`Stopped`. A long call inside NumPy is not stopped: the reader has to reload the page.
 """
 
 from __future__ import annotations
@@ -23,21 +23,22 @@ from course_lib.sandbox.machine import Machine, ServerKind, Stopped
 from course_lib.sandbox.stage import Stage
 
 TIER = "browser tab"
-_LOOK_SECONDS = 0.05  # between two looks at the clock
+_LOOK_SECONDS = 0.05  # interval between two readings of the clock
 _LOG_TAIL = 64 << 10
-_TOOL = 3  # a number for sys.monitoring that neither debuggers nor profilers use
+_TOOL = 3  # a tool number for sys.monitoring that no debugger or profiler uses
 
 
 @functools.cache
 def make_machine(kind: ServerKind) -> Machine:
-    """Return the machine of this kind. It is made once, as a server makes it once."""
+    """Return the machine of this kind. It is made once, as in a server."""
     module, function = kind.make.split(":")
     return getattr(importlib.import_module(module), function)(kind.argument)
 
 
 def run(kind: ServerKind, job: Mapping[str, Any], folder: Path, limits: Mapping[str, Any]) -> dict[str, Any]:
-    """Do the job. The arguments are those of :func:`course_lib.sandbox.jobs.run`. No case is left out: those that a tab has no addresses for
-    are not planned.
+    """Do the job, with the arguments of :func:`course_lib.sandbox.jobs.run`.
+
+    No case is left out: the plan for a tab has no cases that need more address space than a tab has.
 
     Returns: the fields of an :class:`~course_lib.sandbox.jobs.JobAnswer`.
     """
@@ -52,7 +53,7 @@ def run(kind: ServerKind, job: Mapping[str, Any], folder: Path, limits: Mapping[
             ended = str(stopped)
     for name in set(sys.modules) - modules:
         if str(getattr(sys.modules[name], "__file__", "")).startswith(str(folder)):
-            del sys.modules[name]  # the submission, which the next job has again under the same name
+            del sys.modules[name]  # unload the submission: the next job imports its own under the same name
     return {
         "tier": TIER, "ended": ended, "stage": Stage.RUNNING if any(folder.glob("*.begin")) else Stage.IMPORTING,
         "exit_code": 0 if ended == "finished" else None, "printed": printed.read_tail(), "refusals": {}, "left_out": frozenset(),
@@ -60,7 +61,7 @@ def run(kind: ServerKind, job: Mapping[str, Any], folder: Path, limits: Mapping[
 
 
 class _Output(io.TextIOBase):
-    """Takes what a job prints. Raises Stopped once it is more than ``most`` characters."""
+    """The output of a job. It raises Stopped after more than ``most`` characters."""
 
     def __init__(self, most: int):
         self._most, self._count, self._tail = most, 0, ""
@@ -81,7 +82,7 @@ class _Output(io.TextIOBase):
 
 @contextlib.contextmanager
 def _stopping(folder: Path, limits: Mapping[str, Any]) -> Iterator[None]:
-    """Inside the block, lines of files in ``folder`` raise Stopped when the time of the case, or of all cases, is over."""
+    """Make lines of files in ``folder`` raise Stopped inside the block, when the time of the case or of all cases is over."""
     prefix = str(folder)
     started = looked = began = time.monotonic()
     cases = 0
@@ -99,7 +100,7 @@ def _stopping(folder: Path, limits: Mapping[str, Any]) -> Iterator[None]:
     def begin(code: CodeType, offset: int) -> Any:
         if code.co_filename.startswith(prefix):
             monitoring.set_local_events(_TOOL, code, monitoring.events.LINE)
-        return monitoring.DISABLE  # for this function: asked once
+        return monitoring.DISABLE  # one event per function is enough
 
     monitoring: Any = getattr(sys, "monitoring")  # noqa: B009 - Python 3.11 has none, but no Pyodide is that old
     monitoring.use_tool_id(_TOOL, "course")

@@ -1,8 +1,8 @@
-"""Do a job in a web worker: a second Python of the same browser tab, which can be ended and which the notebook's Python waits for.
+"""Jobs in a web worker: a second Python of the same browser tab, which the notebook's Python can wait for and end.
 
-The worker does the job as :mod:`course_lib.sandbox.in_process` does it, with the same limits. What that module cannot stop, an endless call
-inside NumPy or a recursion that ends Python itself, ends the worker here, and the next job gets a new one. Waiting needs a browser whose
-WebAssembly can be suspended (JavaScript Promise Integration: Chromium since 137); in others :func:`can_wait` is False.
+The worker does the job as :mod:`course_lib.sandbox.in_process` does it, with the same limits. An endless call inside NumPy, or a recursion
+that crashes Python itself, cannot be stopped by that module: here it costs the worker, and the next job gets a new one. Waiting needs a
+browser that can suspend WebAssembly (JavaScript Promise Integration: Chromium since 137); in others :func:`can_wait` is False.
 """
 
 from __future__ import annotations
@@ -18,10 +18,10 @@ from course_lib.sandbox import in_process, machine
 from course_lib.sandbox.machine import ServerKind
 from course_lib.sandbox.stage import Stage
 
-_START_SECONDS = 180.0  # until a new worker has loaded Python and the course
-_GRACE_SECONDS = 3.0  # beyond the limit of a case, at which the worker's own look at the clock stops a job
-# A message to the worker is [files, question]; one from it is [files, answer]. Files are {path: bytes}; the answer is "" when a job or a case begins, and "!" with words
-# when Python has ended.
+_START_SECONDS = 180.0  # time in which a new worker loads Python and the course
+_GRACE_SECONDS = 3.0  # time beyond a case's limit: the worker's own clock stops most jobs earlier
+# A message to the worker is [files, question]; a message from it is [files, answer]. Files are {path: bytes}. The answer is "" when a job
+# or a case begins, and "!" with a text when Python has ended.
 _WORKER = """
 importScripts(PYODIDE + "pyodide.js");
 const loaded = loadPyodide({indexURL: PYODIDE}).then(async (python) => {
@@ -36,7 +36,7 @@ onmessage = async ({data: [files, question]}) => {
     }
 };
 """
-# Resolves to the list of all [files, answer]. An answer that begins with "!" says how the worker ended.
+# Resolves to the list of all [files, answer]. If the last answer begins with "!", its text says how the worker ended.
 _ASK = """
 (worker, message, startSeconds, caseSeconds) => new Promise((resolve) => {
     const told = [];
@@ -57,13 +57,13 @@ _idle: list[Any] = []  # workers that have no job
 
 
 def can_wait() -> bool:
-    """Return whether this call of Python may wait for a worker. False in a callback that the browser calls at once."""
+    """Return True if this call of Python may wait for a worker. In a callback that the browser calls directly it may not."""
     js, ffi = importlib.import_module("js"), importlib.import_module("pyodide.ffi")
     return hasattr(js, "Worker") and ffi.can_run_sync()
 
 
 def warm(kind: ServerKind) -> None:
-    """Start a worker if none is idle, and let it make the machine of this kind. This call does not wait."""
+    """Start a worker if none is idle, and make it prepare the machine of this kind. This call does not wait."""
     if not _idle:
         _idle.append(_start_worker())
     _idle[0].postMessage(_to_js([{}, json.dumps({"kind": kind.to_json()})]))
@@ -88,7 +88,7 @@ def run(kind: ServerKind, job: Mapping[str, Any], folder: Path, limits: Mapping[
         if len(told) == 1:
             raise EnvironmentFault(f"the browser's second Python, which runs your code, did not start ({answer[1:]}). Reload the page.")
         if answer.startswith("!PythonError"):
-            raise RuntimeError(answer[1:])  # of the course itself: what a submission raises is a part of its answer
+            raise RuntimeError(answer[1:])  # an error of the course itself: an exception of a submission would be a part of the answer
         return _describe_end(answer[1:], folder)
     _idle.append(worker)
     plain = json.loads(answer)
@@ -96,7 +96,7 @@ def run(kind: ServerKind, job: Mapping[str, Any], folder: Path, limits: Mapping[
 
 
 def answer(files: Any, question: str, post: Any) -> None:
-    """Do, in the worker, the job of a message. ``post(files, answer)`` sends the files that are new, when a case begins and at the end."""
+    """Do the job of a message; called in the worker. ``post(files, answer)`` sends new files when a case begins and at the end."""
     plain = json.loads(question)
     kind = ServerKind.from_json(plain["kind"])
     if "job" not in plain:
@@ -112,14 +112,14 @@ def answer(files: Any, question: str, post: Any) -> None:
         sent.update(files)
         post(_to_js(files), answer)
 
-    send("")  # the time of the job counts from here
+    send("")  # the time limit of the job begins here
     machine.on_begin = lambda: send("")
     done = in_process.run(kind, plain["job"], folder, plain["limits"])
     send(json.dumps(done | {"left_out": sorted(done["left_out"])}))
 
 
 def _describe_end(words: str, folder: Path) -> dict[str, Any]:
-    """Return the answer of a job whose worker was ended, or ended itself."""
+    """Return the answer for a job whose worker was ended or crashed."""
     timed_out = words == "timed out"
     return {
         "tier": in_process.TIER, "ended": words if timed_out else "finished",

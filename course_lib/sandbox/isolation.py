@@ -1,14 +1,14 @@
-"""Confine the process that runs a learner's code: namespaces, Landlock, a system-call filter and resource limits.
+"""Confinement for the process that runs a learner's code: namespaces, Landlock, a system-call filter and resource limits.
 
-There are three tiers. Which one is used depends on what this machine permits, and every verdict names it:
+There are three tiers. The tier in use depends on what this machine permits, and every verdict names it:
 
-- "namespaces and Landlock": user, PID, network and IPC namespaces (no process outside can be signalled, there is no network, and
+- "namespaces and Landlock": user, PID, network and IPC namespaces (the process can signal no process outside and has no network, and
   all processes end with the first one); Landlock (the process may read libraries, write its own folder, and open nothing else);
   and the filter;
 - "Landlock": the same without namespaces;
 - "limits only": limits of CPU time, memory, file size, output and wall clock. They end a runaway; they stop no attack.
 
-Everything here acts on the calling process and cannot be undone. The callers are ``server.py`` and tests.
+Every function here that confines acts on the calling process and cannot be undone. The callers are ``server.py`` and tests.
 """
 
 from __future__ import annotations
@@ -38,8 +38,8 @@ class Needs(StrEnum):
     """The access that a job needs beyond memory, its own folder and the libraries."""
 
     NOTHING = "nothing"
-    PROGRAMS = "programs"  # to start other programs, as Triton starts ptxas
-    GPU = "gpu"  # to start other programs, and to open the device files of the driver
+    PROGRAMS = "programs"  # the start of other programs, as Triton starts ptxas
+    GPU = "gpu"  # the start of other programs, and access to the device files of the driver
 
 
 _CLONE_NEWNS, _MS_REC, _MS_PRIVATE = 0x00020000, 0x4000, 1 << 18
@@ -63,7 +63,7 @@ def die_with_parent() -> None:
 
 
 def adopt_orphans() -> None:
-    """Make this process the parent of every orphaned descendant, so that it can end them."""
+    """Make this process the parent of every orphaned descendant, so that it can end the orphans."""
     _call("prctl", _PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0)
 
 
@@ -72,9 +72,9 @@ def enter_namespaces(needs: Needs) -> None:
 
     With a GPU it also enters a new mount namespace, in which :func:`mount_own_proc` works.
 
-    User and group stay the same: the owner of each file is unchanged, and the process gains no privilege outside of the namespaces.
+    User and group stay the same: the owner of each file is unchanged, and the process gains no privilege outside the namespaces.
 
-    Raises: OSError where unprivileged namespaces are not permitted.
+    Raises: OSError if unprivileged namespaces are not permitted.
     """
     user, group = os.geteuid(), os.getegid()
     mounts = _CLONE_NEWNS if needs is Needs.GPU else 0
@@ -84,18 +84,18 @@ def enter_namespaces(needs: Needs) -> None:
 
 
 def mount_own_proc() -> None:
-    """Mount a /proc that shows the processes of this PID namespace. CUDA looks for its own process there, by its number in the namespace.
+    """Mount a /proc that shows the processes of this PID namespace. CUDA looks there for its own process, by its number in the namespace.
 
-    Raises: OSError where a container hides parts of /proc: the kernel then permits no mount of a whole one.
+    Raises: OSError if a container hides parts of /proc: the kernel then permits no complete mount.
     """
     _call("mount", b"none", b"/", None, ctypes.c_ulong(_MS_REC | _MS_PRIVATE), None)
     _call("mount", b"proc", b"/proc", b"proc", ctypes.c_ulong(0), None)
 
 
 def reserve(size: int) -> mmap.mmap:
-    """Reserve ``size`` bytes of address space. They take memory only where they are touched, and count against no data limit.
+    """Reserve ``size`` bytes of address space. Pages take memory only when they are touched, and no data limit counts them.
 
-    Raises: OSError if this machine has no room for it.
+    Raises: OSError if this machine has no room for them.
     """
     return mmap.mmap(-1, size, flags=mmap.MAP_SHARED | mmap.MAP_ANONYMOUS | _MAP_NORESERVE)
 
@@ -103,8 +103,9 @@ def reserve(size: int) -> mmap.mmap:
 def confine_files(folder: Path, needs: Needs) -> None:
     """Restrict this process by Landlock: it may read libraries and write ``folder``, but make no TCP connection and send no signal outside.
 
-    A kernel whose Landlock is older applies the rights that it knows (files since Linux 5.13, truncation 6.2, TCP 6.7,
-    ioctl on devices 6.10, signals and abstract sockets 6.12). On a CPU the system-call filter refuses what an older Landlock lacks.
+    A kernel with an older Landlock applies the rights that it knows (files since Linux 5.13, truncation 6.2, TCP 6.7, ioctl on devices
+    6.10,
+    signals and abstract sockets 6.12). On a CPU the system-call filter refuses what an older Landlock lacks.
 
     Raises: OSError if landlockpy is not installed, or the kernel has no Landlock or does not permit it.
     """
@@ -121,7 +122,7 @@ def confine_files(folder: Path, needs: Needs) -> None:
             # The kernel refuses a rule for a file if it names a right that only folders have.
             of_files = rights.READ_FILE | rights.EXECUTE | rights.WRITE_FILE | rights.TRUNCATE | rights.IOCTL_DEV
             writable = [str(folder), "/dev/null", *(_gpu_files() if needs is Needs.GPU else ())]
-            # Python looks for a package by the names in the folder in which an installed course lies, too
+            # To import a package, Python also lists the names in the folder that contains an installed course.
             around = [path for path in _list_libraries(needs) if _holds_course(path)] if paths.is_installed() else ()
             for places, access in ((_readable(needs), read), (writable, ruleset.handled_fs), (around, rights.READ_DIR)):
                 for path in places:
@@ -150,16 +151,16 @@ def _ruleset(landlockpy):
 
 
 def _readable(needs: Needs) -> list[str]:
-    """List what may be read: Python, its packages and the system's libraries, but not the course with its solutions and its oracle."""
+    """Return the readable paths: Python, its packages and the system's libraries, but not the course with its solutions and its oracle."""
     return sorted({os.path.realpath(part) for path in _list_libraries(needs) for part in _leave_out_course(path)})
 
 
 def _list_libraries(needs: Needs) -> list[str]:
-    """List the folders of Python, its packages and the system's libraries. The course may lie in one of them."""
+    """Return the folders of Python, its packages and the system's libraries. The course may lie in one of them."""
     prefixes = {sys.prefix, sys.base_prefix, sys.exec_prefix, sys.base_exec_prefix}
     wanted = {str(Path(prefix, lib)) for prefix in prefixes for lib in ("lib", "lib64")}
     wanted |= {*sysconfig.get_paths().values(), *site.getsitepackages()}
-    # An environment may use the PyTorch of another environment. The compiler's programs then lie in the Triton of the other one.
+    # An environment may use the PyTorch of another environment. Triton, with the compiler's programs, then lies in that environment.
     wanted |= {entry for entry in sys.path if Path(entry).name in ("site-packages", "dist-packages")}
     wanted |= {"/usr/lib", "/usr/lib64", "/usr/local/lib", "/lib", "/lib64", "/dev/urandom", "/dev/random", "/dev/zero"}
     wanted |= {
@@ -167,7 +168,7 @@ def _list_libraries(needs: Needs) -> list[str]:
         "/proc/meminfo",
         "/sys/devices/system/cpu",
     }  # NumPy and PyTorch read these to choose the code for this processor
-    # For the driver, and for the C compiler, with which Triton builds the launcher of each kernel.
+    # These are for the driver and for the C compiler, with which Triton builds the launcher of each kernel.
     if needs is Needs.GPU:
         wanted |= {
             "/usr", "/bin", "/opt", "/etc/ld.so.cache", "/etc/alternatives", "/sys", "/dev/full", "/proc/self", "/proc/driver",
@@ -178,29 +179,31 @@ def _list_libraries(needs: Needs) -> list[str]:
 
 
 def _holds_course(path: str) -> bool:
-    """Return True if the course lies in ``path``: in a checkout all of it, as solutions and tests are beside the package; else the package."""
+    """Return True if the course lies in ``path``. In a checkout solutions and tests lie beside the package, so there its root folder
+    counts.
+    """
     course = paths.PACKAGE if paths.is_installed() else paths.ROOT
     return course.is_relative_to(Path(path).resolve())
 
 
 def _leave_out_course(path: str) -> Iterator[str]:
-    """List ``path`` if the course does not lie in it. An installed course lies among other packages: then list the rest of ``path``."""
+    """Yield ``path`` if the course does not lie in it. An installed course lies among other packages: then yield the rest of ``path``."""
     if not _holds_course(path):
         yield path
     elif paths.is_installed() and Path(path).resolve() != paths.PACKAGE:
         for part in os.scandir(path):
-            if not (part.is_symlink() and _holds_course(part.path)):  # such a link may lead back to here
+            if not (part.is_symlink() and _holds_course(part.path)):  # a link to the course may lead back to here
                 yield from _leave_out_course(part.path)
 
 
 def _gpu_files() -> list[str]:
-    """List the files that CUDA writes to: the driver's devices, and those with the names of its own threads."""
+    """Return the files that CUDA writes to: the driver's devices, and those with the names of its own threads."""
     files = [*glob.glob("/dev/nvidia*"), "/dev/dxg", "/proc/self/task"]
     return [path for path in files if os.path.exists(path)]
 
 
 def drop_privileges() -> None:
-    """Drop every capability of this process. That matters where the grader runs as root, or is root in its own namespace."""
+    """Drop every capability of this process. It has some if the grader runs as root, or is root in its own namespace."""
     header = ctypes.create_string_buffer(struct.pack("Ii", _CAPABILITY_VERSION_3, 0))
     _call("capset", header, ctypes.create_string_buffer(24))
 
@@ -218,7 +221,7 @@ def limit(limits: dict[str, Any]) -> None:
         (resource.RLIMIT_CPU, seconds),
         (resource.RLIMIT_FSIZE, limits["file_bytes"]),
         (resource.RLIMIT_NOFILE, limits["open_files"]),
-        (resource.RLIMIT_AS, address),  # never on a GPU: CUDA reserves more than any machine has memory
+        (resource.RLIMIT_AS, address),  # not set on a GPU: CUDA reserves more address space than any machine has memory
         (resource.RLIMIT_DATA, limits["memory_bytes"] and limits["memory_bytes"] + _read_status("VmData")),
     ):
         if value:
@@ -256,7 +259,7 @@ def _read_status(name: str) -> int:
 
 
 def enter(tier: str, folder: Path, limits: dict[str, Any], needs: Needs) -> None:
-    """Confine this process as ``tier`` asks. The caller has called :func:`enter_namespaces` before the fork.
+    """Confine this process according to ``tier``. The caller has called :func:`enter_namespaces` before the fork.
 
     Raises: OSError if this machine does not permit it.
     """
@@ -265,7 +268,7 @@ def enter(tier: str, folder: Path, limits: dict[str, Any], needs: Needs) -> None
     programs = needs is not Needs.NOTHING
     if tier == LIMITS:
         try:
-            # This tier promises no filter. It is installed all the same, where the machine permits it.
+            # This tier promises no filter, but the filter is installed if the machine permits it.
             syscalls.refuse(programs, driver=needs is Needs.GPU, lenient=needs is Needs.GPU)
         except OSError:
             limit_processes(1024 if programs else 64)

@@ -1,6 +1,6 @@
-"""Hand a job to a server, and read what the job left in its folder.
+"""The sending of jobs to a server, and the reading of the files that a job left in its folder.
 
-The code that wrote the folder may be hostile: read its files with :func:`read_file` only, and trust nothing in them. An
+The code that wrote the folder may be hostile: read its files only with :func:`read_file`, and trust nothing in them. An
 :class:`JobAnswer` comes from the server, which runs no code of a submission, and can be trusted.
 """
 
@@ -25,7 +25,7 @@ from course_lib.sandbox import in_process, in_worker, isolation, servers
 from course_lib.sandbox.machine import ServerKind
 from course_lib.sandbox.stage import STOP, Stage
 
-BEST_TIER = isolation.NAMESPACES  # tests set a lower one, to prove what each tier stops
+BEST_TIER = isolation.NAMESPACES  # tests set a lower tier, to prove which attacks each tier stops
 _lowest_tier: contextvars.ContextVar[str] = contextvars.ContextVar("lowest_tier", default=isolation.LIMITS)
 _ANSWER_BYTES = 256 << 20
 _ANSWER_VALUES = 8_000_000  # JSON values in an answer; each takes about 50 bytes of memory in this process
@@ -36,8 +36,9 @@ class ResourceLimits:
     """The limits of one job, in seconds, bytes and counts. A byte limit of 0 is not set.
 
     ``start``: seconds until the process is ready to work; ``case``: seconds per case; ``total``: seconds for all cases together.
-    ``memory_bytes``: memory beyond that of the libraries; ``resident_bytes``: resident memory with the libraries; ``files`` and
-    ``disk_bytes``: what the job may leave in its folder; ``processes`` and ``threads``: how many the job may have at one time.
+    ``memory_bytes``: memory beyond that of the libraries; ``resident_bytes``: resident memory, libraries included; ``files`` and
+    ``disk_bytes``: number and size of the files that the job may leave in its folder; ``processes`` and ``threads``: how many the job
+    may have at one time.
     """
 
     start: float = 60.0
@@ -57,7 +58,7 @@ class ResourceLimits:
     @classmethod
     def for_mode(cls, mode: str) -> ResourceLimits:
         if mode in ("torch", "autograd", "tests"):
-            return cls(start=120.0)  # importing PyTorch takes several seconds, and longer on a busy machine
+            return cls(start=120.0)  # PyTorch takes several seconds to import, and longer on a busy machine
         if mode != "gpu":
             return cls()
         # On a GPU the first case starts the compiler's programs, and CUDA reserves more address space than any machine has memory.
@@ -69,12 +70,14 @@ class ResourceLimits:
 
 @dataclass(frozen=True)
 class JobAnswer:
-    """How a job ended, as the server saw it.
+    """The end of a job, as the server saw it.
 
-    ``ended`` is "finished", "timed out", "flooded" (it printed too much), "too much memory", "too many files", "too many
-    processes", "abandoned", or "died" (the server ended before the job did, twice). ``exit_code``: negative for a signal, None if the job was
-    stopped before it ended. ``refusals``: for each better tier, why this machine does not permit it. ``left_out``: the cases for
-    which this machine has no address space.
+    Args:
+        ended: "finished", "timed out", "flooded" (the job printed too much), "too much memory", "too many files", "too many processes",
+            "abandoned", or "died" (two servers in a row ended before the job did).
+        exit_code: negative for a signal; None if the job was stopped before it ended.
+        refusals: for each better tier, why this machine does not permit it.
+        left_out: the cases for which this machine has no address space.
     """
 
     tier: str
@@ -91,7 +94,7 @@ class JobAnswer:
 
     @property
     def cause_of_end(self) -> str:
-        """Return ``ended``. A job that ended by itself "timed out" at its CPU limit, was "killed" from outside, or "crashed"."""
+        """``ended``; for a job that ended by itself "timed out" at its CPU limit, "killed" from outside, or "crashed"."""
         if self.signal == signal.SIGXCPU:
             return "timed out"
         if self.ended != "finished":
@@ -101,7 +104,7 @@ class JobAnswer:
 
 
 class JobFailure(Exception):
-    """Raised if a job left no answer. ``answer`` says how the job ended."""
+    """The failure of a job that left no answer. ``answer`` says how the job ended."""
 
     def __init__(self, answer: JobAnswer):
         super().__init__(answer.cause_of_end)
@@ -109,7 +112,7 @@ class JobFailure(Exception):
 
 
 def describe_not_started(does: str, failed: JobAnswer | WorkerFailure | OSError | str) -> EnvironmentFault:
-    """Make the error that blames the machine for a process that did not start.
+    """Return an error that blames the machine for a process that did not start.
 
     Args:
         does: completes "the process that".
@@ -142,19 +145,20 @@ def run(
     look: Callable[[], None] | None = None,
     is_over: Callable[[], bool] | None = None,
 ) -> JobAnswer:
-    """Run one job in a process of its own. In a browser tab: in a worker (:mod:`in_worker`), or, where none can be waited for, in this process
-    (:mod:`in_process`).
+    """Run one job in a confined process.
+
+    A browser tab runs it in a worker (:mod:`in_worker`), or, if this call cannot wait for a worker, in this process (:mod:`in_process`).
 
     Args:
-        job: plain data, which the machine's ``work`` gets.
+        job: plain data for the machine's ``work``.
         folder: the folder of this job, in which it may write.
         count: the number of its cases; each may take ``limits.case`` seconds.
         reserve: bytes of address space that a case needs, by the number of the case.
         look: called several times per second, in this thread, while the job runs.
         is_over: called as often. When it returns True, the job is ended as "timed out": its answer is known or no longer needed.
 
-    Raises: OSError if the job cannot be written or no process started (disk full, no memory); EnvironmentFault if what the
-    process needs cannot be imported, or this machine does not permit the tier that :func:`require_tier` asks for.
+    Raises: OSError if the job cannot be written or no process started (disk full, no memory); EnvironmentFault if a module that the
+    process needs cannot be imported, or if this machine does not permit the tier that :func:`require_tier` requires.
     """
     if IN_TAB:
         way = in_worker if in_worker.can_wait() else in_process
@@ -175,7 +179,7 @@ def run(
     try:
         plain = servers.ask(kind, question, limits.start + limits.total, look_and_stop)
     except WorkerFailure as died:
-        # Two servers ended during this job, and the second one had been started for it. The files of begun cases show how far the job came.
+        # Two servers ended during this job, the second one started for it. The files of begun cases show how far the job came.
         stage = Stage.RUNNING if any(folder.glob("*.begin")) else Stage.STARTING
         return JobAnswer("none", "died", stage, None, died.printed, {}, frozenset())
     answer = JobAnswer(
@@ -206,13 +210,13 @@ def require_tier(tier: str) -> Iterator[None]:
 
 
 def ask(kind: ServerKind, job: Mapping[str, Any], limits: ResourceLimits, *, count: int = 1) -> Any:
-    """Run a job and return its answer, which is plain data. A submission may have taken over the process that made it: check its shape.
+    """Run a job and return its answer, which is plain data. Check its shape: a submission may have taken over the process that made it.
 
     ``count`` is the number of cases, as in :func:`run`.
 
     Raises: JobFailure if the job leaves no answer; WorkerFailure if its server does not start; otherwise as :func:`run`.
     """
-    # Before the folder is made: a start takes seconds, and if this process is killed meanwhile, no folder is left.
+    # Warm before the folder is made: a start takes seconds, and if this process is killed meanwhile, no folder is left behind.
     warm(kind)
     with TemporaryFolder("course-job-") as folder:
         answer = run(kind, job, folder, limits, count=count)
@@ -226,7 +230,7 @@ def ask(kind: ServerKind, job: Mapping[str, Any], limits: ResourceLimits, *, cou
 
 
 def warm(kind: ServerKind) -> None:
-    """Start what a job of this kind needs, so that the next one need not wait for it.
+    """Start the server or worker for jobs of this kind, so that the next job need not wait for it.
 
     Raises: EnvironmentFault or WorkerFailure if it does not start.
     """

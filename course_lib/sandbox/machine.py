@@ -1,4 +1,4 @@
-"""The base class of the machines that do a job inside a confined process, and the description of a server for such jobs."""
+"""The base class of the machines that do a job in a confined process, and the description of a server for such jobs."""
 
 from __future__ import annotations
 
@@ -15,17 +15,19 @@ _ANSWER = "answer.json"
 
 
 class Stopped(BaseException):
-    """Raised in a submission's code to end its job where no process can be killed; the words say how the job ended. No machine catches it."""
+    """The exception that ends a job where no process can be killed. Its text says how the job ended. No machine catches it."""
 
 
 class Machine(abc.ABC):
-    """Does jobs. A server makes it once, from the course's code alone; each job then uses it in a confined fork."""
+    """A kind of work. A server makes the machine once, from the course's code alone; each job then uses it in a confined fork."""
 
     def attend(self, confine: Callable[[], None]) -> None:  # noqa: B027 - most machines have nothing to do here
-        """Start what runs beside the job, in a process of its own. This process is not confined yet: ``confine`` confines its caller."""
+        """Start the helpers that run beside the job, each in its own process. This process is not confined yet: ``confine`` confines its
+        caller.
+        """
 
     def start(self) -> None:  # noqa: B027 - most machines have nothing to do here
-        """Do what must wait until the process is confined, such as opening a GPU. The job has not been read yet."""
+        """Do what needs a confined process but no job, such as opening a GPU. The job has not been read yet."""
 
     @abc.abstractmethod
     def work(self, job: dict[str, Any], folder: Path) -> None:
@@ -34,11 +36,11 @@ class Machine(abc.ABC):
 
 @dataclass(frozen=True)
 class ServerKind:
-    """One kind of server.
+    """A kind of server.
 
     Args:
         make: "module:function"; the function makes the machine from ``argument``.
-        device: "cpu" or "gpu", where the machine runs kernels; "" where it runs none.
+        device: "cpu" or "gpu" if the machine runs kernels, otherwise "".
         needs: the access that the sandbox has to leave open for this work.
     """
 
@@ -56,11 +58,11 @@ class ServerKind:
         return cls(**plain | {"needs": Needs(plain["needs"])})
 
 
-on_begin: Callable[[], None] | None = None  # is called when a case has begun; the worker of a browser tab sets it
+on_begin: Callable[[], None] | None = None  # called when a case has begun; the worker of a browser tab sets it
 
 
 def begin_case(folder: Path, number: int) -> None:
-    """Report that case ``number``, counted from 0, begins. The time limit of the case counts from here."""
+    """Report that case ``number``, counted from 0, begins. The time limit of the case begins here."""
     (folder / f"{number:02}.begin").touch()
     if on_begin is not None:
         on_begin()
@@ -74,5 +76,5 @@ def write_whole(file: Path, data: bytes) -> None:
 
 
 def write_answer(folder: Path, answer: Any) -> None:
-    """Write the answer, which is plain data, for :func:`course_lib.sandbox.jobs.ask`."""
+    """Write ``answer``, which is plain data, for :func:`course_lib.sandbox.jobs.ask`."""
     write_whole(folder / _ANSWER, json.dumps(answer).encode())

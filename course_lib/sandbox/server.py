@@ -1,13 +1,13 @@
-"""The server: imports once what a job needs, then forks for each job and confines each fork.
+"""The server: it imports once what the jobs need, then forks for each job and confines each fork.
 
 ``servers.py`` starts it as a script, ``python -P -s server.py ROOT KIND``; KIND is a ServerKind as JSON, or "probe". It reads one
-job per line from stdin and writes one answer per line to what was stdout; both are JSON. It ends when its stdin closes, when the
-process that started it ends, or after a quarter of an hour without a job. It never reads a submission itself. Its answer (tier,
+job per line from stdin and writes one answer per line to the original stdout; both are JSON. It ends when its stdin closes, when the
+process that started it ends, or after ``_IDLE_SECONDS`` without a job. It never reads a submission itself. Its answer (tier,
 exit code, how the job ended) can therefore be trusted; the files in the job's folder cannot.
 
 The chain of processes of a job: server -> keeper (enters namespaces) -> init (first process of the PID namespace) -> runner
 (is confined, does the job). When init ends, the kernel ends every other process of the namespace. Without namespaces the keeper
-starts the runner itself; processes that the runner leaves become children of the server, and the server ends them.
+starts the runner itself; processes that the runner leaves behind become children of the server, and the server ends them.
 """
 
 from __future__ import annotations
@@ -47,10 +47,10 @@ from course_lib.sandbox.stage import STOP, Stage
 
 _IDLE_SECONDS = 900.0
 _POLL_SECONDS = 0.01
-_LOOK_SECONDS = 0.05  # between two measurements of memory, processes and files
-_END_SECONDS = 5.0  # a killed process is gone within milliseconds, unless the kernel itself hangs
+_LOOK_SECONDS = 0.05  # interval between two measurements of memory, processes and files
+_END_SECONDS = 5.0  # a killed process disappears quickly, unless the kernel itself hangs
 _LOG_TAIL = 64 << 10
-# How often a chain is started that ends before it is ready: something killed it, which says nothing about the tier.
+# The number of starts for a chain that ends before it is ready. Its end says nothing about the tier: something killed it.
 _STARTS = 3
 _SHORT_OF = (errno.EAGAIN, errno.ENOMEM, errno.EMFILE, errno.ENFILE, errno.EINTR)
 # The reports of a runner before it reads the job. Later reports are ignored, because the submission could forge them.
@@ -81,8 +81,12 @@ def main(root: str, kind: str) -> None:
 
 @dataclass
 class Outcome:
-    """How one job ended, as the server saw it. ``ended`` is "finished", "timed out", "flooded", "too much memory", "too many files",
-    "too many processes" or "abandoned"; ``case`` is the number of the last case begun, None before the first."""
+    """The end of one job, as the server saw it.
+
+    Args:
+        ended: "finished", "timed out", "flooded", "too much memory", "too many files", "too many processes" or "abandoned".
+        case: the number of the last case that has begun; None before the first.
+    """
 
     ended: str = "finished"
     stage: Stage = Stage.STARTING
@@ -90,9 +94,9 @@ class Outcome:
     status: bytes = b""
     log: bytearray = field(default_factory=bytearray)
     logged: int = 0
-    # When the job began; from Stage.IMPORTING on, when that stage began
+    # time at which the job began; after Stage.STARTING, time at which Stage.IMPORTING began
     begin: float = field(default_factory=time.monotonic)
-    since: float = field(default_factory=time.monotonic)  # when the current stage or case began
+    since: float = field(default_factory=time.monotonic)  # time at which the current stage or case began
 
     @property
     def next_case(self) -> int:
@@ -104,7 +108,7 @@ class Outcome:
 
     @property
     def refused(self) -> bool:
-        """Return True if this machine does not permit the tier. That is the only reason to try a lower one."""
+        """True if this machine does not permit the tier. That is the only reason to try a lower one."""
         return _REFUSED in self.status
 
     @property
@@ -117,13 +121,13 @@ class Outcome:
             self.stage, self.begin, self.since = Stage.IMPORTING, now, now
 
     def note_cases(self, folder: Path, count: int, now: float) -> None:
-        """Note the last of ``count`` cases that the runner has begun."""
+        """Record the last of the ``count`` cases that the runner has begun."""
         while self.stage is not Stage.STARTING and self.next_case < count and os.path.lexists(folder / f"{self.next_case:02}.begin"):
             self.stage, self.case, self.since = Stage.RUNNING, self.next_case, now
 
     def is_over(self, folder: Path, limits: dict[str, Any], now: float) -> bool:
-        """Return True if the time of the stage, the case or the job is over, or the folder asks for the end."""
-        if self.stage is Stage.STARTING:  # an end by STOP would look as if this machine could start no chain
+        """Return True if the time of the stage, the case or the job is over, or if the job's folder has a STOP file."""
+        if self.stage is Stage.STARTING:  # if STOP ended this stage, it would look as if this machine could start no chain
             return now - self.since > limits["start"]
         return now - self.since > limits["case"] or now - self.begin > limits["total"] or os.path.lexists(folder / STOP)
 
@@ -137,7 +141,7 @@ class Outcome:
 
 
 class JobServer:
-    """Runs one job at a time, each in its own chain of processes.
+    """A server that runs one job at a time, each in its own chain of processes.
 
     With ``kind`` None it has no machine, and only tries the isolation.
     """
@@ -150,7 +154,7 @@ class JobServer:
         self.received = bytearray()
 
     def load(self) -> None:
-        """Make the machine: do all imports, and nothing that does not survive a fork."""
+        """Make the machine: do all imports, but nothing that does not survive a fork."""
         assert self.kind is not None
         if self.kind.device:
             os.environ["COURSE_DEVICE"] = self.kind.device
@@ -159,18 +163,18 @@ class JobServer:
         os.environ["TRITON_CACHE_DIR"] = "/nonexistent"  # each job sets its own folder
         self.machine = pkgutil.resolve_name(self.kind.make)(self.kind.argument)
         with contextlib.suppress(ImportError, OSError):
-            # The fork then has the package, and the C library that the package searches for.
+            # Every fork inherits the package, and the C library that the package looks for.
             importlib.import_module("landlockpy").supported()
         for module in list(sys.modules.values()):
             file = getattr(module, "__file__", None) or ""
             if file.startswith(str(paths.PACKAGE)) and file.endswith(".py"):
-                # Triton reads the source of a kernel at the first launch. The confined process can no longer read the course then.
+                # Triton reads the source of a kernel at the first launch. By then the confined process can no longer read the course.
                 linecache.getlines(file)
         gc.collect()
-        gc.freeze()  # else the garbage collector of a fork would write to every page, and so copy it
+        gc.freeze()  # otherwise a fork's garbage collector would write to every page, and so copy it
 
     def try_tiers(self) -> tuple[str, dict[str, str]]:
-        """Try the tiers, the best one first. Return the first that works, and for each better tier why it does not."""
+        """Try the tiers, the best one first. Return the first that works, and the reason against each better tier."""
         refusals: dict[str, str] = {}
         folder = Path("/dev/null")  # any path will do
         limits = dict.fromkeys(("file_bytes", "open_files", "address_bytes", "memory_bytes"), 0)
@@ -203,7 +207,7 @@ class JobServer:
         job["left_out"] = [int(number) for number, size in job["reserve"].items() if not _has_room_for(size)]
         tiers = isolation.TIERS[isolation.TIERS.index(job["best_tier"]) : isolation.TIERS.index(job["lowest_tier"]) + 1]
         tier, outcome, refusals = job["lowest_tier"], Outcome(), {}
-        for tier in tiers:  # each job begins with the best tier: an earlier refusal may have had a passing reason
+        for tier in tiers:  # each job begins with the best tier: the reason of an earlier refusal may have passed
             outcome = self.try_start(job, folder, tier)
             if not outcome.refused:
                 break
@@ -216,7 +220,9 @@ class JobServer:
         }  # fmt: skip
 
     def try_start(self, job: dict[str, Any], folder: Path, tier: str) -> Outcome:
-        """Run the job in one tier. If the chain ends before it is ready and the machine refused nothing, start it again in the same tier."""
+        """Run the job in one tier. If its chain of processes ends before it is ready, and the machine has refused nothing, start the chain
+        again.
+        """
         outcome = Outcome()
         for _ in range(_STARTS):
             outcome = self.watch(self.start(job, folder, tier), folder, job["count"], job["limits"])
@@ -293,7 +299,7 @@ class JobServer:
                 os.chdir(folder)
                 os.environ |= dict.fromkeys(("TMPDIR", "HOME", "XDG_CACHE_HOME"), str(folder))
                 os.environ["TRITON_CACHE_DIR"] = str(folder / "cache")
-                tempfile.tempdir = str(folder)  # the folder that the server's imports chose cannot be used from here on
+                tempfile.tempdir = str(folder)  # the fork inherited the server's temporary folder, which the confined process cannot use
             try:
                 reserved = sum(job.get("reserve", {}).values())
                 confine = functools.partial(isolation.enter, tier, folder, job["limits"] | {"reserved_bytes": reserved}, self.needs)
@@ -331,7 +337,7 @@ class JobServer:
     # the watch
 
     def watch(self, started: tuple[int, int, int], folder: Path, count: int, limits: dict[str, Any]) -> Outcome:
-        """Watch the chain until it ends or breaks a limit, then end all that is left of it."""
+        """Watch the chain until it ends or breaks a limit, then kill everything that is left of it."""
         keeper, log, status = started
         outcome = Outcome()
         looked = time.monotonic()
@@ -359,7 +365,7 @@ class JobServer:
                 pass
             os.close(log)
             os.close(status)
-        outcome.note_ready(time.monotonic())  # it may have ended before the next measurement
+        outcome.note_ready(time.monotonic())  # the runner may have become ready after the last look
         if outcome.is_flooded(limits):
             outcome.ended = "flooded"
         return outcome
@@ -387,7 +393,7 @@ class JobServer:
         return bool(data)
 
     def more_input(self) -> bool:
-        """Return False if the process that sent the job has ended: its answer is not needed any more."""
+        """Return False if the process that sent the job has ended: its answer is no longer needed."""
         data = os.read(0, 1 << 20)
         self.received += data
         return bool(data)
@@ -400,7 +406,9 @@ def _say_refused(error: Exception, status: int) -> None:
 
 
 def _has_room_for(size: int) -> bool:
-    """Return False if the machine does not have ``size`` bytes of address space. The server tries it itself: a runner's report could be forged."""
+    """Return False if the machine does not have ``size`` bytes of address space. The server tries it itself, as a runner could forge a
+    report.
+    """
     try:
         isolation.reserve(size).close()
     except OSError:
@@ -409,7 +417,7 @@ def _has_room_for(size: int) -> bool:
 
 
 def _find_passed_limit(keeper: int, folder: Path, limits: dict[str, Any]) -> str:
-    """Return the first exceeded limit, of those that no resource limit of the kernel enforces; "" if there is none."""
+    """Return the first exceeded limit among those that the kernel does not enforce; "" if there is none."""
     family = [keeper]
     for process in family:
         family += _find_children(process)
@@ -434,13 +442,13 @@ def _find_passed_limit(keeper: int, folder: Path, limits: dict[str, Any]) -> str
                         return "too many files"
         except (FileNotFoundError, NotADirectoryError):
             continue
-        except OSError:  # the folder may not be listed, or lies too deep: its size cannot be known
+        except OSError:  # the folder cannot be listed or lies too deep, so its size is unknown
             return "too many files"
     return "too many files" if size > limits["disk_bytes"] else ""
 
 
 def _find_nameless_files(process: int, folder: str) -> dict[int, int]:
-    """Return the sizes, by inode, of the open files of the process that were deleted from ``folder``. No walk through the folder finds them."""
+    """Return the sizes, by inode, of the process's open files that were deleted from ``folder``. No walk through the folder finds them."""
     found = {}
     with contextlib.suppress(OSError):  # the process has ended, or its descriptor was closed
         for line in Path(f"/proc/{process}/maps").read_text(errors="replace").splitlines():
@@ -491,7 +499,7 @@ def _find_children(process: int) -> list[int]:
 
 def _count_threads(process: int) -> int:
     try:
-        return os.stat(f"/proc/{process}/task").st_nlink - 2  # each thread has a folder
+        return os.stat(f"/proc/{process}/task").st_nlink - 2  # /proc has a folder per thread
     except OSError:
         return 0
 

@@ -1,7 +1,7 @@
-"""Start the servers of this process when a job comes, keep them warm, and replace them when the course's files change.
+"""The servers of this process: a job starts one, it stays warm, and it is replaced when the course's files change.
 
-A warm server only saves the time of the imports. A server that died, or that read an older state of the course's files, is
-replaced, which costs a cold start. All servers end with this process, also if it is killed.
+A warm server only saves the time of the imports. A server that has died, or that has read older files of the course, is replaced, which
+costs a cold start. All servers end with this process, even if it is killed.
 """
 
 from __future__ import annotations
@@ -22,8 +22,8 @@ from course_lib.sandbox.machine import ServerKind
 SCRIPT = Path(__file__).with_name("server.py")
 PACKAGE = paths.PACKAGE
 _START_SECONDS = 180.0  # enough to import PyTorch on a busy machine with a cold disk
-_END_SECONDS = 8.0  # a server that ends first ends its job and all processes that the job started
-# The server ends a job at its limit; if it has not done so after this time, the server itself is ended.
+_END_SECONDS = 8.0  # before it ends, a server ends its job and all processes that the job started
+# A server ends a job at its limit. If it has not done so after this additional time, the server itself is killed.
 _GRACE_SECONDS = 15.0
 _KEPT = (
     "PATH",
@@ -41,9 +41,9 @@ _KEPT = (
 
 
 class WarmServer(Worker):
-    """One server process that waits for a job.
+    """A server process that waits for a job.
 
-    Raises: EnvironmentFault if it cannot import what it needs, WorkerFailure if it does not start for another reason.
+    Raises: EnvironmentFault if it cannot import a module that it needs; WorkerFailure if it does not start for another reason.
     """
 
     def __init__(self, kind: ServerKind, key: tuple):
@@ -64,7 +64,7 @@ def _launch(kind: ServerKind) -> WorkerCommand:
     environment |= dict.fromkeys(("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"), "1")
     environment["PYTHONHASHSEED"] = "0"
     if kind.device != "gpu":
-        # Else PyTorch looks for a GPU that this process may not open, and warns.
+        # Otherwise PyTorch would look for a GPU that this process may not open, and warn.
         environment["CUDA_VISIBLE_DEVICES"] = ""
     # -P and not -I: -I would ignore the hash seed as well.
     return WorkerCommand([sys.executable, "-P", "-s", "-u", str(SCRIPT), str(paths.ROOT), kind.to_json()], environment)
@@ -75,11 +75,13 @@ _lock = threading.Lock()
 
 
 def ask(kind: ServerKind, job: dict[str, Any], seconds: float, look: Callable[[], None] | None = None) -> dict[str, Any]:
-    """Have a server run the job. The limits of the job allow ``seconds`` in all; ``look`` is called several times per second meanwhile.
+    """Have a server run the job, and return the server's answer.
 
-    Returns: the server's answer.
+    Args:
+        seconds: the total time that the job's limits allow.
+        look: called several times per second meanwhile.
 
-    Raises: EnvironmentFault or WorkerFailure if a server does not start, WorkerFailure if two servers in a row end during the job.
+    Raises: EnvironmentFault or WorkerFailure if a server does not start; WorkerFailure if two servers in a row end during the job.
     """
     question, limit = json.dumps(job), seconds + _GRACE_SECONDS
     server = _take(kind)
@@ -94,7 +96,7 @@ def ask(kind: ServerKind, job: dict[str, Any], seconds: float, look: Callable[[]
 
 
 def warm(kind: ServerKind) -> None:
-    """Start a server of this kind if none is waiting, so that the next check need not wait for one.
+    """Start a server of this kind if none is idle, so that the next check need not wait for one.
 
     Raises: EnvironmentFault or WorkerFailure if it does not start.
     """
@@ -104,7 +106,7 @@ def warm(kind: ServerKind) -> None:
 
 
 def stop_all() -> None:
-    """End every waiting server. The next job starts another."""
+    """End every idle server. The next job starts a new one."""
     with _lock:
         servers, _idle[:] = _idle[:], []
     for server in servers:
@@ -112,7 +114,7 @@ def stop_all() -> None:
 
 
 def _take(kind: ServerKind) -> WarmServer:
-    """Return a waiting server that has read the present files, else a new one. Outdated servers are ended."""
+    """Return an idle server that has read the present files, otherwise a new one. Outdated servers are ended."""
     key = _key(kind)
     with _lock:
         stale = [server for server in _idle if not server.alive or (server.key != key and server.key[0] == kind)]

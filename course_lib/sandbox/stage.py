@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from enum import StrEnum
 
-STOP = "stop"  # a file of this name in a job's folder ends the job, as if its time were over
+STOP = "stop"  # a file of this name in a job's folder ends the job as at its time limit
 
 
 class Stage(StrEnum):
-    """The stage of the process that runs a submission. The number of the running case is reported apart from it."""
+    """A stage of the process that runs a submission. The number of the running case is reported separately."""
 
     STARTING = "starting"  # the process is confined and imports libraries; it has not read the submission yet
     IMPORTING = "importing"  # the process imports the submission

@@ -1,8 +1,8 @@
-"""Install a system-call filter for the process that runs a learner's code. It refuses with EPERM what Landlock does not cover.
+"""The system-call filter for the process that runs a learner's code. It refuses with EPERM the calls that Landlock does not cover.
 
 Landlock controls access to the contents of files. It does not control UDP, new processes, the start of another program, the
-mode, owner and times of a file, and shared memory that stays after its process; in older kernels also not TCP, signals,
-abstract sockets, truncation and ioctl on devices. A check on the CPU needs none of these.
+mode, owner and times of a file, and shared memory that stays after its process. In older kernels it does not control TCP, signals,
+abstract sockets, truncation and ioctl on devices either. A check on the CPU needs none of these.
 The filter needs no root, and every kernel since 3.17 has it. It lists the refused calls and not the allowed ones, because the
 next release of NumPy or PyTorch may use other calls.
 """
@@ -15,7 +15,7 @@ import os
 import platform
 import struct
 
-# numbers on (x86_64, aarch64); None where the machine has no such call
+# call numbers on (x86_64, aarch64); None if the architecture has no such call
 _EVERYWHERE = {
     "ptrace": (101, 117), "process_vm_readv": (310, 270), "process_vm_writev": (311, 271), "process_madvise": (440, 440), "kcmp": (312, 272),
     "pidfd_open": (434, 434), "pidfd_getfd": (438, 438), "pidfd_send_signal": (424, 424), "rt_sigqueueinfo": (129, 138),
@@ -29,16 +29,16 @@ _EVERYWHERE = {
     "open_by_handle_at": (304, 265), "setpriority": (141, 140), "ioprio_set": (251, 30),
     "truncate": (76, 45),
     "shmget": (29, 194), "shmat": (30, 196), "semget": (64, 190), "msgget": (68, 186), "mq_open": (240, 180),
-    # these open memory or queues of another program by number or name; Landlock does not control them
+    # These open memory or queues of another program by number or name. Landlock does not control them.
     "shmctl": (31, 195), "semctl": (66, 191), "semop": (65, 193), "semtimedop": (220, 192), "msgctl": (71, 187), "msgsnd": (69, 189),
     "msgrcv": (70, 188), "mq_unlink": (241, 181),
     "syslog": (103, 116), "modify_ldt": (154, None), "io_setup": (206, 0),
 }  # fmt: skip
-# Neither by arithmetic, nor by Triton's compilers, nor by CUDA 13 on Linux (tests/sandbox/test_gpu.py).
+# Neither arithmetic, nor Triton's compilers, nor CUDA 13 on Linux needs these calls (tests/sandbox/test_gpu.py).
 _NEVER_NEEDED = {
     "socketpair": (53, 199),
     "connect": (42, 203), "accept": (43, 202), "accept4": (288, 242), "sendto": (44, 206), "sendmsg": (46, 211), "sendmmsg": (307, 269),
-    "memfd_create": (319, 279), "memfd_secret": (447, 447),  # they make memory that is counted for no process
+    "memfd_create": (319, 279), "memfd_secret": (447, 447),  # the kernel counts this memory for no process
     # They report the names of files that other processes make, in any folder.
     "inotify_init": (253, None), "inotify_init1": (294, 26),
     "chmod": (90, None), "fchmod": (91, 52), "fchmodat": (268, 53), "fchmodat2": (452, 452),
@@ -50,7 +50,7 @@ _NEVER_NEEDED = {
     "sched_setaffinity": (203, 122), "sched_setscheduler": (144, 119), "sched_setparam": (142, 118), "sched_setattr": (314, 274),
 }  # fmt: skip
 _OF_A_DRIVER = {"socket": (41, 198), "bind": (49, 200), "listen": (50, 201)}
-_WITHOUT_PROGRAMS = {  # refused where no programs may be started; Triton starts ptxas, and its cache makes folders
+_WITHOUT_PROGRAMS = {  # refused if no programs may be started; Triton starts ptxas, and its cache makes folders
     "fork": (57, None), "vfork": (58, None), "execve": (59, 221), "execveat": (322, 281), "mkdir": (83, None), "mkdirat": (258, 34),
 }  # fmt: skip
 _CLONE, _CLONE3, _KILL, _TGKILL, _PRCTL, _PRLIMIT64 = ((56, 220), (435, 435), (62, 129), (234, 131), (157, 167), (302, 261))
@@ -64,24 +64,24 @@ _NO_SUCH_CALL = 0x00050000 | errno.ENOSYS
 _CLONE_THREAD, _CLONE_NEW = 0x00010000, 0x7E020000  # the bits of all new namespaces that clone can make
 _PR_SET_PDEATHSIG, _PR_SET_DUMPABLE, _PR_SET_NO_NEW_PRIVS, _PR_SET_SECCOMP = 1, 4, 38, 22
 _LOCAL, _INTERNET = 1, (2, 10, 17, 40)  # AF_UNIX; AF_INET, AF_INET6, AF_PACKET, AF_VSOCK
-# Two ways to open a file are refused: for reading with O_TRUNC, and with both mode bits, which permits ioctl alone. Landlock before
-# ABI 3 lets both of them empty a file. It asks for no right in the second case, and before ABI 5 a device opened so accepts any ioctl.
+# Two ways to open a file are refused: for reading with O_TRUNC, and with both mode bits set, which permits only ioctl. Landlock before
+# ABI 3 lets both empty a file. In the second case it checks no right, and before ABI 5 a device opened like this accepts any ioctl.
 _OPENING_BITS = os.O_ACCMODE | os.O_TRUNC
 _OPENING_REFUSED = (os.O_RDONLY | os.O_TRUNC, os.O_ACCMODE, os.O_ACCMODE | os.O_TRUNC)
 _F_SETOWN, _F_SETOWN_EX = 8, 15  # they choose the process to which the kernel sends signals about a file
-_F_SETLEASE = 1024  # with a lease on a library, every process that opens it has to wait
+_F_SETLEASE = 1024  # while one process holds a lease on a library, every other process that opens it has to wait
 
 
 def refuse(programs: bool, driver: bool = False, lenient: bool = False) -> None:
-    """Install the filter for good, in this thread and in all that it starts.
+    """Install the filter permanently, for this thread and all threads and processes that it starts.
 
-    The filter permits new threads and no new processes; a process may send signals to itself only.
+    The filter permits new threads but no new processes; a process may send signals only to itself.
 
     Args:
-        programs: permit what a compiler needs, which starts other programs.
-        driver: permit what CUDA needs: at its start it makes a local socket, names it and listens on it. The socket can accept no
-            connection and make none.
-        lenient: permit what a driver of another kind may need as well; for a tier that promises nothing.
+        programs: permit the calls of a compiler, which starts other programs.
+        driver: permit the calls of CUDA, which at its start makes a local socket, names it and listens on it. The socket can neither
+            accept nor make a connection.
+        lenient: permit the calls that another kind of driver may need as well; for a tier that promises nothing.
 
     Raises: OSError if the kernel or this machine has no such filter.
     """
@@ -120,7 +120,7 @@ def _program(which: int, arch: int, programs: bool, driver: bool, lenient: bool)
     own, open_call = os.getpid(), _OPEN[which]
     parts = [step(_LOAD, _ARCH), step(_EQUAL, arch, 1, 0), step(_RETURN, _KILL_PROCESS), step(_LOAD, _NUMBER)]
     if which == 0:
-        # On x86-64 the same calls have second numbers from here on.
+        # On x86-64 a second set of numbers for the same calls begins here.
         parts += [step(_AT_LEAST, 0x40000000, 0, 1), step(_RETURN, _REFUSE)]
     parts += [
         when(_KILL[which], 0, _EQUAL, own, _ALLOW, _REFUSE),

@@ -1,1 +1,1 @@
-"""Launches of a norm kernel that somebody else chose: what the compiler says of them, and how near the floor they come on a GPU."""
+"""The judgement of a learner's launch of a norm kernel: what the compiler says about it, and how near it comes to the floor on a GPU."""

@@ -1,7 +1,7 @@
-"""Times launches on a GPU beside the floor: the fastest elementwise pass over the same bytes, measured in turns with the launch.
+"""The time of a launch on a GPU beside the floor: the fastest elementwise pass over the same bytes. The two are measured in turns.
 
-What is launched is the course's kernel, in the course's own process. Of somebody else's only three numbers get here, so nobody but the
-GPU has a say in a time.
+The launch runs the course's own kernel in the course's own process. A learner contributes only three numbers, so a learner's code cannot
+influence the measured time.
 """
 
 from __future__ import annotations
@@ -13,15 +13,15 @@ from typing import Any
 
 from course_lib.tuning.launch import Launch
 
-GOAL = 0.9  # of the bandwidth of the floor
-NEARLY = 0.87  # two runs of one launch differ by up to 0.03: who comes so near is timed again before it counts
+GOAL = 0.9  # share of the floor's bandwidth
+NEARLY = 0.87  # a share between this and the goal may be noise between runs: it is timed again
 ROUNDS = 5
 
 Clock = Callable[[], float]  # times one pass, in microseconds
 
 
 class NoRoom(Exception):
-    """The GPU's memory does not hold the inputs and outputs of a shape; ``str()`` says what PyTorch said of it."""
+    """The GPU's memory cannot hold the inputs and outputs of a shape; ``str()`` is PyTorch's message."""
 
 
 @dataclass(frozen=True)
@@ -38,7 +38,7 @@ class Shape:
 
 @dataclass(frozen=True)
 class Clocks:
-    """Of one shape: the floor, the launch that is tried, and the course's own launch of the same kernel on this GPU."""
+    """The clocks for one shape: the floor, the learner's launch, and the course's own launch of the same kernel on this GPU."""
 
     floor: Clock
     tried: Clock
@@ -65,7 +65,7 @@ class Timed:
 
     @property
     def share(self) -> float:
-        """Of the floor's bandwidth: 1 is the floor."""
+        """The launch's bandwidth divided by the floor's: 1 is as fast as the floor."""
         return self.floor_us / self.us
 
     @property
@@ -74,7 +74,7 @@ class Timed:
 
     @property
     def is_reachable(self) -> bool:
-        """Whether the course's own launch of this kernel comes so near on this GPU. Where it does not, nobody is asked to."""
+        """True if the course's own launch reaches the goal on this GPU. If it does not, a learner's launch need not either."""
         return self.own_share >= GOAL
 
     @property
@@ -91,12 +91,12 @@ class Timed:
 
 
 def time_launch(shape: Shape, launch: Launch, prepare: Callable[[Shape, Launch], Clocks] | None = None) -> Timed:
-    """Time one launch, the floor and the course's own launch in turns. One that falls a little short is timed for as many rounds again.
+    """Time a launch, the floor and the course's own launch in turns. A launch that falls a little short gets as many rounds again.
 
     Args:
         prepare: makes the three clocks; None takes those of this machine's GPU.
 
-    Raises: NoRoom; operations.WrongValues if the kernel's results are wrong; what the GPU raises.
+    Raises: NoRoom; operations.WrongValues if the kernel's results are wrong; any exception of the GPU.
     """
     import torch
 
@@ -109,7 +109,7 @@ def time_launch(shape: Shape, launch: Launch, prepare: Callable[[Shape, Launch],
                 timed.tried.append(clocks.tried())
                 timed.own.append(clocks.own())
                 if torch.cuda.is_available():
-                    torch.cuda.empty_cache()  # a graph's pool serves no other graph
+                    torch.cuda.empty_cache()  # one graph's memory pool cannot serve another graph
             if timed.passes or timed.share < NEARLY:
                 break
     except torch.OutOfMemoryError as full:
@@ -118,7 +118,7 @@ def time_launch(shape: Shape, launch: Launch, prepare: Callable[[Shape, Launch],
 
 
 def prepare_gpu(shape: Shape, launch: Launch) -> Clocks:
-    """The clocks of this machine's GPU: CUDA graphs over inputs that are together many times as large as its L2 cache.
+    """Return the clocks of this machine's GPU. They time CUDA graphs over inputs that together are many times the size of its L2 cache.
 
     Raises: operations.WrongValues if the results of either launch are wrong.
     """
@@ -144,7 +144,7 @@ def _make_call(values: Any, launch: Launch) -> Callable[[], Sequence[Any]]:
     from course_lib.bench.operations import EPS
     from course_lib.kernels.layer_norm import layer_norm_resident_kernel
 
-    kernel: Any = layer_norm_resident_kernel  # what a launch takes, no type checker knows
+    kernel: Any = layer_norm_resident_kernel  # Any: a type checker cannot know a Triton kernel's arguments
     x, w, b = values.x, values.w, values.b
     M, N = x.shape
 

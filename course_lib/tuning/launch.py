@@ -1,7 +1,7 @@
-"""What can be known of a launch without a clock: which of its numbers no kernel takes, and what it has under way on an H100.
+"""The checks of a launch that need no clock: which numbers no kernel accepts, and how many bytes the launch keeps under way on an H100.
 
-The kernel is the course's LayerNorm that holds its rows in registers (``course_lib/kernels/layer_norm.py``). Registers and spills are
-what the compiler says of it for this launch; the programs that a multiprocessor holds follow from them.
+The kernel is the course's LayerNorm that keeps its rows in registers (``course_lib/kernels/layer_norm.py``). The compiler reports its
+registers and spills for this launch; they determine how many programs a multiprocessor holds.
 """
 
 from __future__ import annotations
@@ -15,22 +15,21 @@ from course_lib.base import runtime
 from course_lib.base.errors import CourseError
 from course_lib.compiler import CompileError, Pointer, compile_report, residency
 
-# an H100 SXM: NVIDIA's data sheet, and what lesson 15 takes for a load from memory
+# an H100 SXM by NVIDIA's data sheet; LATENCY_NS is the time of a load from memory that lesson 15 assumes
 DEVICE, ARCH, MULTIPROCESSORS, BANDWIDTH, LATENCY_NS = "H100", "sm_90", 132, 3.35e12, 600
-NEEDED = BANDWIDTH * LATENCY_NS / 1e9 / MULTIPROCESSORS  # bytes that a multiprocessor must have asked for: Little's law
-# Twice that, because a program loads for a part of its time only; then it adds up and stores, and nothing of it is under way. Twice is a rule of
-# thumb: on the stored H100, up to 16384 columns, this kernel with 32 KB and more takes 1.00 to 1.05 of the floor, with 8 to 24 KB 1.2 to 2.8.
+NEEDED = BANDWIDTH * LATENCY_NS / 1e9 / MULTIPROCESSORS  # bytes that a multiprocessor must have requested at any time, by Little's law
+# A rule of thumb. A program loads during only a part of its time: while it adds up and stores, it has no load under way.
 WANTED = 2 * NEEDED
 ITEMSIZE = {"fp16": 2, "fp32": 4}
 _MOST_WARPS = 32
-_MOST_NUMBERS = 1 << 20  # of a tile: Triton's own limit
-_MOST_A_THREAD = 255  # registers, of which each number of a row takes one
-_LIMIT = 30.0  # seconds of the compiler; a sound launch takes 0.3
+_MOST_NUMBERS = 1 << 20  # Triton's own limit for a tile
+_MOST_A_THREAD = 255  # registers per thread; each number of a row takes one
+_LIMIT = 30.0  # time limit for the compiler, in seconds
 NAMES = ("ROWS", "BLOCK", "num_warps")
 
 
 class Launch(NamedTuple):
-    """A program takes ``rows`` whole rows, in a tile of ``block`` columns, with ``num_warps`` warps."""
+    """A launch in which a program takes ``rows`` whole rows, in a tile of ``block`` columns, with ``num_warps`` warps."""
 
     rows: int
     block: int
@@ -41,7 +40,9 @@ class Launch(NamedTuple):
 
 
 def suggest(M: int, N: int) -> Launch:
-    """One launch of many that fit: about 8 KB of fp16 a program, 32 numbers a thread, and a program for each multiprocessor where M allows."""
+    """Return one of many suitable launches: about 8 KB of fp16 per program, 32 numbers per thread, and, if M allows, a program per
+    multiprocessor.
+    """
     block = 1 << (N - 1).bit_length()
     rows = max(1, 4096 // block)
     while rows > 1 and rows * MULTIPROCESSORS > M:
@@ -51,7 +52,7 @@ def suggest(M: int, N: int) -> Launch:
 
 @dataclass(frozen=True)
 class Fault:
-    """Why a launch will not do. ``cause`` is an identifier of the grader's, ``words`` are a sentence without its full stop."""
+    """A reason to reject a launch. ``cause`` is an identifier of the grader; ``words`` is a sentence without its full stop."""
 
     cause: str
     words: str
@@ -59,8 +60,15 @@ class Fault:
 
 @dataclass(frozen=True)
 class Prediction:
-    """What one multiprocessor of an H100 holds. ``registers`` are a thread's, ``spill_bytes`` its stack; ``programs`` are resident at a time,
-    as many as ``limited_by`` leaves room for; each of them has asked for ``tile_bytes`` of x."""
+    """The compiler's report on a launch, and what one multiprocessor of an H100 holds of it.
+
+    Args:
+        registers: registers per thread.
+        spill_bytes: spilled bytes per thread.
+        programs: programs that are resident at a time.
+        limited_by: the resource that leaves no room for more programs.
+        tile_bytes: bytes of x that each program has requested.
+    """
 
     registers: int
     spill_bytes: int
@@ -82,9 +90,11 @@ def format_kb(count: float) -> str:
 
 
 def find_illegal(N: int, values: tuple[float, ...]) -> Fault | None:
-    """Why no kernel can be launched like this, or would leave out columns; None for a launch that gives right numbers.
+    """Return why no kernel can be launched with these numbers, or why columns would be left out; None if the results will be right.
 
-    Args: N columns, at least 1; what was returned for ROWS, BLOCK and num_warps, any numbers.
+    Args:
+        N: number of columns, at least 1.
+        values: the learner's ROWS, BLOCK and num_warps; any numbers.
     """
     for name, value in zip(NAMES, values, strict=True):
         if not math.isfinite(value) or value != int(value):
@@ -104,9 +114,9 @@ def find_illegal(N: int, values: tuple[float, ...]) -> Fault | None:
 
 
 def find_misfit(M: int, N: int, dtype: str, launch: Launch) -> Fault | None:
-    """Why a launch that gives right numbers cannot come near the floor of an H100; None if nothing that can be known speaks against it.
+    """Return why a launch with right results cannot come near the floor of an H100; None if the checks without a clock find no reason.
 
-    Raises: CourseError if the compiler does not come to an end; EnvironmentFault if there is none on this machine.
+    Raises: CourseError if the compiler refuses or does not finish; EnvironmentFault if there is none on this machine.
     """
     rows, block, num_warps = launch
     least = 1 << (N - 1).bit_length()
@@ -141,17 +151,17 @@ def find_misfit(M: int, N: int, dtype: str, launch: Launch) -> Fault | None:
 
 
 def _count_registers(num_warps: int) -> int:
-    """Registers that a thread may have: a program of many warps has to fit on a multiprocessor."""
+    """Return the most registers that a thread may have: all warps of a program have to fit on a multiprocessor."""
     return min(_MOST_A_THREAD, 65536 // (32 * num_warps))
 
 
 @functools.cache
 def predict(N: int, dtype: str, launch: Launch) -> Prediction:
-    """What the compiler makes of the kernel for an H100, x packed, and how much of it a multiprocessor holds.
+    """Compile the kernel for an H100, with x packed, and compute how much of it a multiprocessor holds.
 
-    Raises: CourseError if the compiler refuses or does not survive it; EnvironmentFault if there is none on this machine.
+    Raises: CourseError if the compiler refuses the launch or crashes; EnvironmentFault if there is none on this machine.
     """
-    runtime.current()  # decides how Triton is set up, before the next line imports it
+    runtime.current()  # sets up Triton's mode before the next line imports Triton
     from course_lib.kernels.layer_norm import layer_norm_resident_kernel
 
     x, statistics = Pointer(dtype), Pointer("fp32")
