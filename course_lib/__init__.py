@@ -1,6 +1,6 @@
 """LayerNorm and RMSNorm, from the formula to Triton kernels at the memory limit.
 
-The first cell of a notebook has to be ``import course_lib``: it chooses the GPU or the interpreter before Triton is imported, and prints
+Import it in the first cell of a notebook: ``import course_lib`` chooses the GPU or the interpreter before Triton is imported, and prints
 the choice in one line. The parts that a lesson uses are loaded at their first use.
 """
 
@@ -31,8 +31,9 @@ def _choose() -> None:
         warnings.filterwarnings("ignore", "Guards may run slower on Python 3.13.0", RuntimeWarning)
 
 
-# Triton reads this variable if a launch does not set `enable_fp_fusion`, and Triton 3.10 changes the default. With it, a multiplication and
-# an addition become one instruction in everything that the course compiles, as in all stored registers, times and last bits.
+# Triton reads this variable if a launch does not set `enable_fp_fusion`, and Triton 3.10 changes its default. With the value 1, a
+# multiplication and an addition become one instruction in everything that the course compiles. All stored registers, times and last bits
+# come from kernels compiled like this.
 os.environ.setdefault("TRITON_DEFAULT_FP_FUSION", "1")
 
 # The command line postpones the choice until something needs it: see course_command.py.

@@ -10,8 +10,7 @@ from pathlib import Path
 IN_TAB = sys.platform == "emscripten"
 # the folder in which JupyterLite's kernel shows the browser's files; in a tab it is the course folder
 FOLDER = Path("/drive")
-# Matplotlib and its dependencies are an archive of their own, beside Pyodide: they are a large part of the download, and no kernel needs
-# them.
+# Matplotlib and its dependencies: an archive of its own beside Pyodide, because it is a large part of the download and no kernel needs it.
 LATER, LATER_FILE = "matplotlib", "later.zip"
 
 

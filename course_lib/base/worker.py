@@ -45,7 +45,7 @@ class WorkerFailure(Exception):
 
 
 class WorkerTimeout(WorkerFailure):
-    """The worker did not answer in time."""
+    """A worker that did not answer in time."""
 
 
 class WorkerDied(WorkerFailure):
@@ -179,7 +179,7 @@ class Worker:
                 raise
 
     def end(self) -> None:
-        """Kill the worker with its whole process group, and remove its folder. Do nothing if it does not run."""
+        """End the worker with its whole process group, and remove its folder. Do nothing if it does not run."""
         process = self.process
         if process is not None:
             stdin, stdout = _pipes(process)
@@ -351,9 +351,7 @@ def _pipes(process: subprocess.Popen[bytes]) -> tuple[IO[bytes], IO[bytes]]:
 
 
 def _exit_code(process: subprocess.Popen[bytes]) -> int | None:
-    """Return the exit code, negative for a signal, or None while the process runs. The process is not reaped, so that its group's id stays
-    taken.
-    """
+    """Return the exit code, negative for a signal; None while the process runs. It is not reaped, so that its group's id stays taken."""
     if process.returncode is not None or sys.platform != "linux":
         return process.poll()
     try:

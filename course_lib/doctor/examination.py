@@ -17,7 +17,7 @@ Check = Callable[[], Iterable[DoctorFinding]]
 def examine() -> list[DoctorFinding]:
     """Return every finding, in reading order. Never raises; takes as long as two imports of PyTorch.
 
-    If packages are missing, the checks that need them are left out: they would only repeat it.
+    If packages are missing, the checks that need them are left out: they would only report the same again.
     """
     complete = not packages.list_missing()
     before: list[tuple[str, Check]] = [

@@ -86,7 +86,7 @@ def upgrade_package() -> bool:
 
 
 def _name_package() -> str:
-    """Return the requirement by which pip installs this same package: its version in the index, or the file or address that it came from."""
+    """Return the requirement by which pip installs this same package: its version in the index, or the file or address of its origin."""
     package = importlib.metadata.distribution(DISTRIBUTION)
     origin = json.loads(package.read_text("direct_url.json") or "{}")
     if not origin:

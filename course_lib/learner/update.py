@@ -94,7 +94,7 @@ def _find_no_upstream(root: Path) -> str | None:
 
 
 def _find_renumbered(path: Path) -> Path | None:
-    """Return the exercise file that replaces the one at ``path`` under a new number and the same title; None if the number did not change."""
+    """Return the exercise file that replaces the one at ``path`` under a new number and the same title; None if the number is unchanged."""
     named = STEM.fullmatch(path.stem)
     if named is None or path.parent.name != "exercises" or path.exists():
         return None

@@ -59,17 +59,17 @@ def layer_norm(
 
 
 def rms_norm(input: Tensor, normalized_shape: Sequence[int], weight: Tensor | None = None, eps: float | None = None) -> Tensor:
-    """Root-mean-square normalisation over the last ``len(normalized_shape)`` dimensions.
+    """Apply root-mean-square normalisation over the last ``len(normalized_shape)`` dimensions.
 
     Signature and errors follow :func:`torch.nn.functional.rms_norm`.
 
     Args:
         input: shape (..., *normalized_shape), fp16, bf16, fp32 or fp64, any strides.
         weight: shape normalized_shape, any of those dtypes; None leaves the scale out.
-        eps: added to the mean square inside the root; None takes the machine epsilon of the dtype that PyTorch computes in,
+        eps: added to the mean square inside the root; None takes the machine epsilon of the dtype in which PyTorch computes,
             1.2e-7 for fp16, bf16 and fp32.
 
-    Returns: as :func:`layer_norm`, but autocast changes nothing, as it does not for PyTorch's.
+    Returns: as :func:`layer_norm`, but autocast changes nothing, as with PyTorch's function.
 
     Raises: as :func:`layer_norm`.
 

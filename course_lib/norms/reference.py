@@ -15,7 +15,7 @@ import numpy as np
 
 
 class LayerNormResult(NamedTuple):
-    """``y`` (M, N); ``mean`` and ``rstd`` (M,); all float64."""
+    """The result of LayerNorm: ``y`` (M, N); ``mean`` and ``rstd`` (M,); all float64."""
 
     y: np.ndarray
     mean: np.ndarray
@@ -23,14 +23,14 @@ class LayerNormResult(NamedTuple):
 
 
 class RMSNormResult(NamedTuple):
-    """``y`` (M, N); ``rstd`` (M,), the reciprocal of the root mean square; both float64."""
+    """The result of RMSNorm: ``y`` (M, N); ``rstd`` (M,), the reciprocal of the root mean square; both float64."""
 
     y: np.ndarray
     rstd: np.ndarray
 
 
 class LayerNormVJP(NamedTuple):
-    """``dx`` (M, N); ``dw`` and ``db`` (N,), summed over the rows; all float64."""
+    """The gradients of LayerNorm: ``dx`` (M, N); ``dw`` and ``db`` (N,), summed over the rows; all float64."""
 
     dx: np.ndarray
     dw: np.ndarray
@@ -38,7 +38,7 @@ class LayerNormVJP(NamedTuple):
 
 
 class RMSNormVJP(NamedTuple):
-    """``dx`` (M, N); ``dw`` (N,), summed over the rows; both float64."""
+    """The gradients of RMSNorm: ``dx`` (M, N); ``dw`` (N,), summed over the rows; both float64."""
 
     dx: np.ndarray
     dw: np.ndarray

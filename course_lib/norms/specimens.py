@@ -245,7 +245,10 @@ def backward_of_first_rows(dy: Tensor, x: Tensor, w: Tensor, eps: float, *, lead
 
 
 def backward_of_long_rows(dy: Tensor, x: Tensor, w: Tensor, eps: float) -> tuple[Tensor, Tensor, Tensor]:
-    """Take x.shape[0] as M and the rest as one long row. dw and db are the first N of the sums over these rows."""
+    """Take x.shape[0] as M, and all numbers of one index of that dimension as one long row.
+
+    dw and db are the first N of the sums over these rows.
+    """
     N, M = x.shape[-1], x.shape[0] if x.ndim > 1 else 1
     rows, dys = x.reshape(M, -1), dy.reshape(M, -1)
     beyond = torch.nn.functional.pad(w, (0, rows.shape[1] - N))

@@ -248,7 +248,7 @@ def condition_number(x, shift: float | np.ndarray = 0.0) -> np.ndarray:
 
 
 def gamma(k: float, u: float) -> float:
-    """Return ``k u / (1 - k u)``, a bound on the error of k roundings of one number; infinite once k u reaches 1. Higham 2002, lemma 3.1."""
+    """Return ``k u / (1 - k u)``, a bound on the error of k roundings of a number; infinite once k u reaches 1. Higham 2002, lemma 3.1."""
     return k * u / (1.0 - k * u) if k * u < 1.0 else math.inf
 
 

@@ -213,7 +213,7 @@ def limit(limits: dict[str, Any]) -> None:
     import resource
 
     seconds = int(limits["total"]) + 5
-    # The data limit does not count shared memory, and a process can hide it from its resident bytes. A limit of the address space stops it.
+    # The data limit does not count shared memory, and a process can hide that memory from its resident bytes: limit the address space too.
     private = limits["memory_bytes"] and _read_status("VmSize") + limits["memory_bytes"] + limits.get("reserved_bytes", 0)
     address = min(limits["address_bytes"], private + _LIBRARY_BYTES) if private else limits["address_bytes"]
     for which, value in (

@@ -1,4 +1,4 @@
-"""The sending of jobs to a server, and the reading of the files that a job left in its folder.
+"""Functions that send a job to a server and read the files that the job left in its folder.
 
 The code that wrote the folder may be hostile: read its files only with :func:`read_file`, and trust nothing in them. An
 :class:`JobAnswer` comes from the server, which runs no code of a submission, and can be trusted.
@@ -28,7 +28,7 @@ from course_lib.sandbox.stage import STOP, Stage
 BEST_TIER = isolation.NAMESPACES  # tests set a lower tier, to prove which attacks each tier stops
 _lowest_tier: contextvars.ContextVar[str] = contextvars.ContextVar("lowest_tier", default=isolation.LIMITS)
 _ANSWER_BYTES = 256 << 20
-_ANSWER_VALUES = 8_000_000  # JSON values in an answer; each takes about 50 bytes of memory in this process
+_ANSWER_VALUES = 8_000_000  # limit for the JSON values in an answer: each takes memory in this process
 
 
 @dataclass(frozen=True)

@@ -21,7 +21,7 @@ Clock = Callable[[], float]  # times one pass, in microseconds
 
 
 class NoRoom(Exception):
-    """The GPU's memory cannot hold the inputs and outputs of a shape; ``str()`` is PyTorch's message."""
+    """A shape whose inputs and outputs do not fit into the GPU's memory; ``str()`` is PyTorch's message."""
 
 
 @dataclass(frozen=True)
@@ -47,7 +47,7 @@ class Clocks:
 
 @dataclass
 class Timed:
-    """The times of one shape, each a median of all rounds, in microseconds."""
+    """The times of one shape in microseconds, one entry per round; the properties take the medians."""
 
     shape: Shape
     launch: Launch

@@ -18,7 +18,7 @@ from course_lib.compiler import CompileError, Pointer, compile_report, residency
 # an H100 SXM by NVIDIA's data sheet; LATENCY_NS is the time of a load from memory that lesson 15 assumes
 DEVICE, ARCH, MULTIPROCESSORS, BANDWIDTH, LATENCY_NS = "H100", "sm_90", 132, 3.35e12, 600
 NEEDED = BANDWIDTH * LATENCY_NS / 1e9 / MULTIPROCESSORS  # bytes that a multiprocessor must have requested at any time, by Little's law
-# A rule of thumb. A program loads during only a part of its time: while it adds up and stores, it has no load under way.
+# Twice that is a rule of thumb: a program loads during only a part of its time. While it adds up and stores, it has no load under way.
 WANTED = 2 * NEEDED
 ITEMSIZE = {"fp16": 2, "fp32": 4}
 _MOST_WARPS = 32
@@ -40,8 +40,8 @@ class Launch(NamedTuple):
 
 
 def suggest(M: int, N: int) -> Launch:
-    """Return one of many suitable launches: about 8 KB of fp16 per program, 32 numbers per thread, and, if M allows, a program per
-    multiprocessor.
+    """Return one of many suitable launches: about 8 KB of fp16 per program, 32 numbers per thread, a program per multiprocessor if M
+    allows.
     """
     block = 1 << (N - 1).bit_length()
     rows = max(1, 4096 // block)
