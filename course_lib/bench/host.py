@@ -19,7 +19,7 @@ import course_lib
 from course_lib.bench import grid, measurement, operations, tables, timing
 from course_lib.bench.measurement import Measurement
 from course_lib.bench.operations import DTYPES, OPERATIONS, NormOperation, Values
-from course_lib.bench.providers import PEERS, Functions, Prepare
+from course_lib.bench.providers import PEERS, Prepare, ProviderFunctions
 
 KIND = "host"
 SHAPE = grid.Shape(64, 1024)
@@ -59,7 +59,7 @@ def measure(dtype: str = "fp16", providers: Iterable[str] | None = None) -> Meas
     return result
 
 
-def _find_passes(functions: Functions, op: NormOperation) -> dict[str, Prepare]:
+def _find_passes(functions: ProviderFunctions, op: NormOperation) -> dict[str, Prepare]:
     """Return the calls of ``op`` that this provider has, by passes."""
     kinds = {}
     if op.name in functions.prepare:

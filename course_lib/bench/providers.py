@@ -29,12 +29,12 @@ Prepare = Callable[[Values], Call]
 Plain = Callable[[Tensor, Tensor, Tensor, Tensor], tuple]  # x, residual, w, b -> the operation's outputs
 
 
-class Refused(Exception):
+class ShapeRefused(Exception):
     """The provider does not take this shape."""
 
 
 @dataclass(frozen=True)
-class Functions:
+class ProviderFunctions:
     """The functions of a provider, by operation.
 
     ``prepare`` makes the call to time. The others are for the host's time: ``eager`` is a forward operation through which autograd can
@@ -51,7 +51,7 @@ class Provider:
     """A provider. ``package`` is imported, ``distribution`` has the version; ``refuses`` matches messages that decline a shape."""
 
     name: str
-    load: Callable[[], Functions]
+    load: Callable[[], ProviderFunctions]
     package: str = ""
     distribution: str = ""
     refuses: str = ""
@@ -62,22 +62,22 @@ class Provider:
 
     def state(self, error: Exception) -> str:
         """Classify an exception: "refused", or "error" if it is unexpected."""
-        return "refused" if isinstance(error, Refused) or (self.refuses and re.search(self.refuses, str(error))) else "error"
+        return "refused" if isinstance(error, ShapeRefused) or (self.refuses and re.search(self.refuses, str(error))) else "error"
 
 
-def _call_directly(functions: dict[str, Plain], backward: dict[str, Prepare] | None = None) -> Functions:
-    """Make Functions from plain forward functions, which need no preparation."""
+def _call_directly(functions: dict[str, Plain], backward: dict[str, Prepare] | None = None) -> ProviderFunctions:
+    """Make ProviderFunctions from plain forward functions, which need no preparation."""
 
     def of(f: Plain) -> Prepare:
         return lambda v: lambda: f(v.x, v.residual, v.w, v.b)
 
-    return Functions({op: of(f) for op, f in functions.items()} | (backward or {}), functions)
+    return ProviderFunctions({op: of(f) for op, f in functions.items()} | (backward or {}), functions)
 
 
 # ---- the course's own --------------------------------------------------------------------------------------------------
 
 
-def _ours() -> Functions:
+def _ours() -> ProviderFunctions:
     """The course's own choice: forward through the public functions, backward through the kernels' functions."""
 
     def add_rms_norm(x, residual, w, b):
@@ -95,7 +95,7 @@ def _ours() -> Functions:
     return _call_directly(plain, _backward("auto"))
 
 
-def _kernels() -> Functions:
+def _kernels() -> ProviderFunctions:
     """The course's kernels without the operators around them, for the host's time."""
     forward: dict[str, Plain] = {
         "layer_norm": lambda x, residual, w, b: layer_norm.layer_norm_forward(x, w, b, EPS),
@@ -118,7 +118,7 @@ def _kernels() -> Functions:
 
         return call
 
-    return Functions(_call_directly(forward).prepare, both={"layer_norm": layer, "rms_norm": rms})
+    return ProviderFunctions(_call_directly(forward).prepare, both={"layer_norm": layer, "rms_norm": rms})
 
 
 def _backward(algorithm: str) -> dict[str, Prepare]:
@@ -140,7 +140,7 @@ def _backward(algorithm: str) -> dict[str, Prepare]:
     }
 
 
-def _forward_design(algorithm: str) -> Callable[[], Functions]:
+def _forward_design(algorithm: str) -> Callable[[], ProviderFunctions]:
     return lambda: _call_directly(
         {
             "layer_norm": lambda x, residual, w, b: layer_norm.layer_norm_forward(x, w, b, EPS, algorithm=algorithm),
@@ -150,11 +150,11 @@ def _forward_design(algorithm: str) -> Callable[[], Functions]:
     )
 
 
-def _resident() -> Functions:
+def _resident() -> ProviderFunctions:
     def of(fused: Plain) -> Prepare:
         def prepare(v: Values) -> Call:
             if v.x.shape[1] > tables.RESIDENT_LIMIT:
-                raise Refused(f"the addition stays with one program up to {tables.RESIDENT_LIMIT} columns")
+                raise ShapeRefused(f"the addition stays with one program up to {tables.RESIDENT_LIMIT} columns")
             return lambda: fused(v.x, v.residual, v.w, v.b)
 
         return prepare
@@ -163,30 +163,30 @@ def _resident() -> Functions:
         "add_rms_norm": lambda x, residual, w, b: rms_norm.add_rms_norm_forward(x, residual, w, EPS),
         "add_layer_norm": lambda x, residual, w, b: layer_norm.add_layer_norm_forward(x, residual, w, b, EPS),
     }
-    return Functions(_forward_design("resident")().prepare | {op: of(f) for op, f in fused.items()})
+    return ProviderFunctions(_forward_design("resident")().prepare | {op: of(f) for op, f in fused.items()})
 
 
-def _split() -> Functions:
+def _split() -> ProviderFunctions:
     """The design for long rows, forward and backward. It refuses shorter rows, which need no exchange between programs."""
 
     def of(prepare: Prepare, limit: int) -> Prepare:
         def call(v: Values) -> Call:
             if v.x.shape[1] <= limit:
-                raise Refused(f"rows of up to {limit} columns stay with one program")
+                raise ShapeRefused(f"rows of up to {limit} columns stay with one program")
             return prepare(v)
 
         return call
 
     every = _forward_design("split")().prepare
     limits = {op: tables.PERSISTENT_LIMIT if op.endswith("backward") else tables.RESIDENT_LIMIT for op in every}
-    return Functions({op: of(prepare, limits[op]) for op, prepare in every.items()})
+    return ProviderFunctions({op: of(prepare, limits[op]) for op, prepare in every.items()})
 
 
-def _backward_design(algorithm: str) -> Callable[[], Functions]:
-    return lambda: Functions(_backward(algorithm))
+def _backward_design(algorithm: str) -> Callable[[], ProviderFunctions]:
+    return lambda: ProviderFunctions(_backward(algorithm))
 
 
-def _unfused() -> Functions:
+def _unfused() -> ProviderFunctions:
     """PyTorch's residual addition, then the course's kernel."""
 
     def add_rms_norm(x, residual, w, b):
@@ -237,7 +237,7 @@ _TORCH: dict[str, Plain] = {
 }
 
 
-def _torch(wrap: Callable[[Callable], Callable] = lambda f: f) -> Functions:
+def _torch(wrap: Callable[[Callable], Callable] = lambda f: f) -> ProviderFunctions:
     layer_backward, rms_backward = wrap(_torch_layer_norm_backward), wrap(_torch_rms_norm_backward)
 
     def layer(v: Values) -> Call:
@@ -251,7 +251,7 @@ def _torch(wrap: Callable[[Callable], Callable] = lambda f: f) -> Functions:
     return _call_directly({op: wrap(f) for op, f in _TORCH.items()}, {"layer_norm_backward": layer, "rms_norm_backward": rms})
 
 
-def _compile() -> Functions:
+def _compile() -> ProviderFunctions:
     torch.compiler.reset()  # after eight shapes of one function PyTorch silently runs it eagerly
     return _torch(lambda f: torch.compile(f, dynamic=False))
 
@@ -282,7 +282,7 @@ def _call_backward_of(function: type[torch.autograd.Function], *arguments, dy: T
     return lambda: function.backward(saved, dy)[:outputs]
 
 
-def _liger() -> Functions:
+def _liger() -> ProviderFunctions:
     from liger_kernel.ops import LigerFusedAddRMSNormFunction, LigerLayerNormFunction, LigerRMSNormFunction  # pyright: ignore[reportMissingImports] - timed only where it is installed
 
     def layer(v: Values) -> Call:
@@ -302,7 +302,7 @@ def _liger() -> Functions:
     )
 
 
-def _quack() -> Functions:
+def _quack() -> ProviderFunctions:
     from quack.rmsnorm import layernorm_bwd, layernorm_fwd, rmsnorm, rmsnorm_bwd, rmsnorm_fwd  # pyright: ignore[reportMissingImports] - timed only where it is installed
 
     def layer_forward(v: Values) -> Call:
@@ -325,10 +325,10 @@ def _quack() -> Functions:
         },
         {"layer_norm_backward": layer, "rms_norm_backward": rms},
     )
-    return Functions(loaded.prepare | {"layer_norm": layer_forward}, loaded.eager)
+    return ProviderFunctions(loaded.prepare | {"layer_norm": layer_forward}, loaded.eager)
 
 
-def _apex() -> Functions:
+def _apex() -> ProviderFunctions:
     from apex.normalization.fused_layer_norm import FusedLayerNormAffineFunction, FusedRMSNormAffineFunction  # pyright: ignore[reportMissingImports] - timed only where it is installed
 
     def layer(v: Values) -> Call:
@@ -346,7 +346,7 @@ def _apex() -> Functions:
     )
 
 
-def _flash_attn() -> Functions:
+def _flash_attn() -> ProviderFunctions:
     from flash_attn.ops.triton.layer_norm import LayerNormFn, layer_norm_fn, rms_norm_fn  # pyright: ignore[reportMissingImports] - timed only where it is installed
 
     def backward(v: Values, b: Tensor | None, is_rms_norm: bool, outputs: int) -> Call:

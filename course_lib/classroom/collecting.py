@@ -21,7 +21,7 @@ from course_lib.base.installation import environment_fault
 from course_lib.base.text import make_visible_line
 from course_lib.catalog import Exercise
 from course_lib.classroom.archives import FILE_BYTES, Member, explain_unwanted, is_archive, is_skipped, is_wanted, unpack
-from course_lib.classroom.discovery import Entry, Source, Submissions
+from course_lib.classroom.discovery import Entry, Submissions, SubmissionSource
 
 _MOST_ENTRIES = 20_000
 _MOST_LEVELS = 16
@@ -136,7 +136,7 @@ def _rank(exercise: Exercise, member: Member) -> tuple:
     return bare == exercise.file, path.parent.name == "exercises", -len(path.parts), member.time, number, member.path
 
 
-def _read_source(source: Source, collected: Collected) -> Iterator[tuple[Member, float]]:
+def _read_source(source: SubmissionSource, collected: Collected) -> Iterator[tuple[Member, float]]:
     """Each member that may matter, with the time that counts for it: the file's own, or that of the archive it is in."""
     try:
         status = os.lstat(source.path)

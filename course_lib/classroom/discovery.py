@@ -49,7 +49,7 @@ _KINDS = {
 
 
 @dataclass(frozen=True)
-class Source:
+class SubmissionSource:
     """A folder, an archive or a plain file that belongs to a learner. ``name``: what the learner called it, where the system
     that the class was downloaded from put something in front."""
 
@@ -69,7 +69,7 @@ class Entry:
 
     key: str
     learner: str
-    sources: tuple[Source, ...] = ()
+    sources: tuple[SubmissionSource, ...] = ()
     id: str = ""
     login: str = ""
     late: bool = False
@@ -196,7 +196,7 @@ def _read_canvas(folder: Path, names: Sequence[str]) -> list[Entry]:
         number = match["id"]
         shown = clean_name(match["name"] or number)
         entry = entries.setdefault(number, Entry(f"canvas {number}", shown, id=number, clockless=_CANVAS_CLOCK))
-        source = Source(folder / name, "" if online else match["rest"])
+        source = SubmissionSource(folder / name, "" if online else match["rest"])
         notes = (f"{make_visible_line(name)} was typed into Canvas, and is not graded",) if online else ()
         entries[number] = replace(
             entry, sources=(*entry.sources, source), late=entry.late or bool(match["late"]), notes=(*entry.notes, *notes)
@@ -220,7 +220,7 @@ def _read_moodle(folder: Path, names: Sequence[str]) -> list[Entry]:
         elif problem := _find_obstacle(path, match["rest"]):
             entries[key] = replace(entry, notes=(*entry.notes, problem))
         else:
-            entries[key] = replace(entry, sources=(*entry.sources, Source(path, match["rest"])))
+            entries[key] = replace(entry, sources=(*entry.sources, SubmissionSource(path, match["rest"])))
     return list(entries.values())
 
 
@@ -243,10 +243,10 @@ def _read_plain(path: Path, prefix: str) -> Entry:
     clock = _CLONE_CLOCK if os.path.isdir(path / ".git") else ""
     if prefix and name.startswith(prefix) and len(name) > len(prefix):
         user = name[len(prefix) :]
-        login, sources = clean_name(user), (Source(path, ""),)
+        login, sources = clean_name(user), (SubmissionSource(path, ""),)
         return Entry(_make_key(user), login, sources, login=login, clockless=clock, problem=_find_obstacle(path))
     bare = name_without_suffix(name) if is_archive(name) and not os.path.isdir(path) else name
-    return Entry(_make_key(bare), clean_name(bare), (Source(path, ""),), clockless=clock, problem=_find_obstacle(path))
+    return Entry(_make_key(bare), clean_name(bare), (SubmissionSource(path, ""),), clockless=clock, problem=_find_obstacle(path))
 
 
 def _find_obstacle(path: Path, rest: str = "") -> str:
@@ -278,7 +278,7 @@ def _read_row(folder: Path, cells: dict[str, str], where: str) -> Entry:
     if cells["path"]:
         if path.is_absolute() or ".." in path.parts:
             raise CourseError(f"{where}: {cells['path']} does not lie in the class's folder.")
-        problem, sources = _find_obstacle(folder / path, "a flat file"), (Source(folder / path, ""),)
+        problem, sources = _find_obstacle(folder / path, "a flat file"), (SubmissionSource(folder / path, ""),)
     key = cells.get("id") or cells["learner"]
     number, login = (clean_name(cells[name]) if cells.get(name) else "" for name in ("id", "login"))
     submitted = read_moment(cells["submitted"], f"{where}: submitted").timestamp() if cells.get("submitted") else 0.0

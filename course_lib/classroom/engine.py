@@ -35,7 +35,7 @@ class CheckAnswer(Protocol):
     def fault(self) -> str: ...
 
 
-class Journal(Protocol):
+class VerdictStore(Protocol):
     def __contains__(self, key: str) -> bool: ...
     def append(self, key: str, verdict: dict[str, Any]) -> None: ...
 
@@ -53,7 +53,7 @@ class Job:
 
 
 @dataclass
-class Outcome:
+class EngineOutcome:
     """``faults``: why there is no verdict, by key. ``checked``: verdicts made in this run; ``kept``: those that the journal had."""
 
     faults: dict[str, str] = field(default_factory=dict)
@@ -73,16 +73,16 @@ class Engine:
         self,
         start: Callable[[], AbstractContextManager[Executor]],
         check: Callable[[Any], CheckAnswer],
-        journal: Journal,
+        journal: VerdictStore,
         *,
         width: int,
         tell: Callable[[str, float | None], None] = lambda key, seconds: None,
     ):
         self.start, self.check, self.journal, self.width, self.tell = start, check, journal, width, tell
-        self.outcome = Outcome()
+        self.outcome = EngineOutcome()
         self._machine_faults: dict[str, str] = {}  # in a row
 
-    def run(self, jobs: Iterable[Job]) -> Outcome:
+    def run(self, jobs: Iterable[Job]) -> EngineOutcome:
         """Check what the journal does not have. Two jobs of one key are checked once.
 
         Raises: EnvironmentFault if the journal cannot be written, or this machine lets nothing be checked.

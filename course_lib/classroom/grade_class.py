@@ -48,7 +48,7 @@ _NOT_SHOWN = b"(This file was compared, and is not in the folders of the last ru
 
 
 @dataclass(frozen=True)
-class Options:
+class ClassOptions:
     """How a class is graded. ``only``: the exercises that are asked for, all if it is empty; ``recheck``: those to check again.
 
     ``due``: the deadline of each exercise that has one. ``weights``, ``late`` and ``partial`` are the rules for points; one that is None is as the
@@ -102,7 +102,7 @@ class Graded:
 def grade_class(
     folder: Path,
     out: Path,
-    options: Options,
+    options: ClassOptions,
     start: Callable[[], AbstractContextManager[Executor]],
     width: int,
     *,
@@ -179,7 +179,7 @@ def choose_tier(asked: str | None, best: str) -> str:
     return asked or best
 
 
-def settle_rules(before: Rules | None, options: Options, out: Path) -> Rules:
+def settle_rules(before: Rules | None, options: ClassOptions, out: Path) -> Rules:
     """Return the rules for points: those of the options, and for the rest those of earlier runs.
 
     Raises: CourseError if they are others than those of earlier runs, and nobody allowed that.
@@ -224,7 +224,7 @@ class _Submission:
 
 class _Run:
     def __init__(
-        self, out: Path, options: Options, exercises: Sequence[Exercise], people: Sequence[Submissions], journal: Journal, tier: str, secret: bytes,
+        self, out: Path, options: ClassOptions, exercises: Sequence[Exercise], people: Sequence[Submissions], journal: Journal, tier: str, secret: bytes,
         record: Record, words: Mapping[tuple[str, str], Word], strays: tuple[str, ...],
         earlier: Sequence[tuple[str, Submissions]],
     ):  # fmt: skip

@@ -27,7 +27,7 @@ from course_lib import catalog
 from course_lib.base.errors import CourseError, EnvironmentFault
 from course_lib.base.files import TemporaryFolder, write_atomic
 from course_lib.classroom import workers
-from course_lib.classroom.grade_class import Options, grade_class
+from course_lib.classroom.grade_class import ClassOptions, grade_class
 from course_lib.classroom.gradebook import NOT_GRADED, Mark, Row, format_points
 from course_lib.classroom.journal import Journal
 from course_lib.classroom.marking import Marker
@@ -73,7 +73,7 @@ def grade_submission(folder: Path, learner: str, settings: Settings, secret_file
         mapping, out = work / "learners.csv", work / "out"
         with mapping.open("w", encoding="utf-8", newline="") as file:
             csv.writer(file).writerows([("learner", "path"), (learner, ".")])
-        options = Options(
+        options = ClassOptions(
             settings.exercises, secret_file=secret_file, mapping=mapping, weights=settings.weights, partial=settings.partial, tier=settings.tier
         )  # fmt: skip
         # one worker, because a container shows all processors of its host and has the memory for one

@@ -15,7 +15,7 @@ from course_lib.base import paths
 from course_lib.base.errors import CourseError
 from course_lib.base.words import agree, format_count
 from course_lib.classroom import weeks, workers
-from course_lib.classroom.grade_class import GRADEBOOK, REGRADES, Graded, Options, Progress, grade_class
+from course_lib.classroom.grade_class import GRADEBOOK, REGRADES, ClassOptions, Graded, Progress, grade_class
 from course_lib.cli.terminal import console, say
 from course_lib.sandbox import isolation
 
@@ -61,7 +61,7 @@ def grade(
     rate = read_late_rule(late)
     if rate and not deadlines:
         raise CourseError("--late needs a deadline: a line `due` in the plan of the weeks, or --due.")
-    options = Options(
+    options = ClassOptions(
         asked, split_list(recheck), secret_file, mapping, deadlines, weights, rate, partial, change_rules, anew,
         TIERS[tier] if tier else None, tuple(also),
     )  # fmt: skip

@@ -19,7 +19,7 @@ from course_lib.grading.public import warm_steps
 from course_lib.hunt import draw, game, session
 from course_lib.hunt.asking import Answer, arrange
 from course_lib.hunt.collection import read_hunts
-from course_lib.hunt.probe import Options
+from course_lib.hunt.probe import CaseOptions
 from course_lib.hunt.session import Session, Told
 from course_lib.learner import progress
 
@@ -121,7 +121,7 @@ def _open(play: Session) -> None:
         _help()
 
 
-def _describe_input(options: Options) -> None:
+def _describe_input(options: CaseOptions) -> None:
     choices = {
         "dtype": ", ".join(options.dtypes),
         "values": ", ".join(options.values),

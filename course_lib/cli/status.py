@@ -19,12 +19,12 @@ from course_lib.cli.verdict_view import STYLES
 from course_lib.grading.report import SIGNS
 from course_lib.grading.verdict import NOT_ATTEMPTED, PASS
 from course_lib.learner import progress
-from course_lib.learner.progress import Record
+from course_lib.learner.progress import ExerciseProgress
 
 BAR_COLUMNS = 30
 
 
-def next_exercise(records: dict[str, Record], after: Exercise | None = None) -> Exercise | None:
+def next_exercise(records: dict[str, ExerciseProgress], after: Exercise | None = None) -> Exercise | None:
     """Return the exercise that comes next: the first one in the order of the course that is not passed; None if all are.
 
     Args:
@@ -59,9 +59,9 @@ def find(names: list[str]) -> list[Exercise]:
     return list(found.values())
 
 
-def state(record: Record | None) -> str:
+def state(record: ExerciseProgress | None) -> str:
     """Return the last verdict's status; a pass that was reset since is still a pass."""
-    record = record or Record()
+    record = record or ExerciseProgress()
     return PASS if record.passed else record.last.get("status", NOT_ATTEMPTED)
 
 
@@ -71,7 +71,7 @@ def link(exercise: Exercise) -> str:
     return f"[link={file.as_uri()}]{escape(paths.shown(file))}[/link]"
 
 
-def progress_bar(records: dict[str, Record], columns: int = BAR_COLUMNS) -> str:
+def progress_bar(records: dict[str, ExerciseProgress], columns: int = BAR_COLUMNS) -> str:
     """Return a bar with the number of passed exercises beside it, in rich's markup."""
     passed, total = passed_of_all(records)
     full, empty = "█░" if "utf" in (sys.stdout.encoding or "").lower() else "#-"
@@ -79,7 +79,7 @@ def progress_bar(records: dict[str, Record], columns: int = BAR_COLUMNS) -> str:
     return f"[green]{full * filled}[/]{empty * (columns - filled)} {passed} of {total} passed"
 
 
-def passed_of_all(records: dict[str, Record]) -> tuple[int, int]:
+def passed_of_all(records: dict[str, ExerciseProgress]) -> tuple[int, int]:
     """Return how many exercises are passed, and how many there are."""
     names = catalog.exercises()
     return sum(state(records.get(name)) == PASS for name in names), len(names)
@@ -95,7 +95,7 @@ def overview() -> Group:
     ways = [
         ("course check", "grades your file"),
         ("course watch", "grades it each time you save it"),
-        ("course hint", "the next hint" if records.get(upcoming.id, Record()).hints else "the first hint"),
+        ("course hint", "the next hint" if records.get(upcoming.id, ExerciseProgress()).hints else "the first hint"),
         ("course lab", "opens the lessons in JupyterLab"),
         ("course --help", "lists all commands"),
     ]
@@ -108,7 +108,7 @@ def describe(exercises: list[Exercise]) -> Group:
     return Group(*(part for exercise in exercises for part in _describe(exercise, records)))
 
 
-def _describe(exercise: Exercise, records: dict[str, Record], before: str = "") -> tuple[str, Padding]:
+def _describe(exercise: Exercise, records: dict[str, ExerciseProgress], before: str = "") -> tuple[str, Padding]:
     facts = Table.grid(padding=(0, 2))
     for name, text in _facts(exercise, records):
         facts.add_row(f"[dim]{name}[/dim]", text)
@@ -146,11 +146,11 @@ def _tell_steps() -> list[str]:
     return [f"Steps passed: {told}."] if told else []
 
 
-def row(exercise: Exercise, records: dict[str, Record], *, marked: bool) -> tuple[str, ...]:
+def row(exercise: Exercise, records: dict[str, ExerciseProgress], *, marked: bool) -> tuple[str, ...]:
     """Return the cells of an exercise in a list; ``marked`` puts an arrow in front."""
     now = state(records.get(exercise.id))
     level = "●" * exercise.difficulty + "○" * (5 - exercise.difficulty)
-    hints = records.get(exercise.id, Record()).hints
+    hints = records.get(exercise.id, ExerciseProgress()).hints
     return (
         "→" if marked else " ",
         exercise.id,
@@ -172,20 +172,20 @@ def as_json(exercises: list[Exercise]) -> str:
     records = progress.read()
     return json.dumps(
         {
-            name: {"status": state(records.get(name)), "hints": records.get(name, Record()).hints}
+            name: {"status": state(records.get(name)), "hints": records.get(name, ExerciseProgress()).hints}
             for name in [exercise.id for exercise in exercises] or catalog.exercises()
         },
         indent=2,
     )
 
 
-def _facts(exercise: Exercise, records: dict[str, Record]) -> Iterator[tuple[str, str]]:
+def _facts(exercise: Exercise, records: dict[str, ExerciseProgress]) -> Iterator[tuple[str, str]]:
     yield "task", escape(exercise.objective)
     yield "needs", "\n".join(_need(text, records) for text in exercise.prerequisites)
     for notebook in sorted((paths.folder() / "notebooks").glob(f"{exercise.lesson}_*.ipynb")):
         yield "lesson", f"[link={notebook.as_uri()}]{escape(paths.shown(notebook))}[/link]"
     yield "your file", link(exercise)
-    record = records.get(exercise.id, Record())
+    record = records.get(exercise.id, ExerciseProgress())
     last = record.last.get("status", NOT_ATTEMPTED)
     if last != NOT_ATTEMPTED:
         yield "last check", f"[{STYLES[last]}]{SIGNS[last]} {last}[/]"
@@ -193,7 +193,7 @@ def _facts(exercise: Exercise, records: dict[str, Record]) -> Iterator[tuple[str
         yield "before", f"[{STYLES[PASS]}]{SIGNS[PASS]} {PASS}[/]"
 
 
-def _need(text: str, records: dict[str, Record]) -> str:
+def _need(text: str, records: dict[str, ExerciseProgress]) -> str:
     """Return the text of a prerequisite; for an exercise, with its title and whether it is passed."""
     if text not in catalog.exercises():
         return escape(text)

@@ -24,7 +24,7 @@ from course_lib.cli.terminal import say, show
 from course_lib.cli.verdict_view import verdict_view
 from course_lib.grading.verdict import Verdict
 from course_lib.learner import progress
-from course_lib.learner.progress import Record
+from course_lib.learner.progress import ExerciseProgress
 
 TICK = 0.1  # seconds between two looks at the files
 _KEYS = "  ".join(
@@ -135,7 +135,7 @@ class WatchSession:
     """The state of the screen, which keys, saves and verdicts change. Only a key moves it to another exercise."""
 
     def __init__(self, exercise: Exercise) -> None:
-        self.records: dict[str, Record] = progress.read()
+        self.records: dict[str, ExerciseProgress] = progress.read()
         self.ended = False
         self.changes = 0  # increases with every change that the screen may have to show
         self.message = ""
@@ -233,7 +233,7 @@ class WatchSession:
 
     def _hint(self) -> None:
         """Show the hints taken so far. The first hint counts, and so does each further one that is taken while they are shown."""
-        taken, available = self.records.get(self.current.id, Record()).hints, len(self.current.hints)
+        taken, available = self.records.get(self.current.id, ExerciseProgress()).hints, len(self.current.hints)
         if not taken or self._hints_shown:
             self._show(next_hint(self.current))
             self.records = progress.read()

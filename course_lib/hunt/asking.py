@@ -39,7 +39,7 @@ class Table:
 
 
 @dataclass(frozen=True)
-class Row:
+class InputRow:
     """A row of a tensor to draw; ``kind`` is that of its Table."""
 
     name: str
@@ -48,11 +48,11 @@ class Row:
 
 
 @dataclass(frozen=True)
-class Grid:
+class InputTable:
     """Rows of several tensors with the same columns; a row without cells stands for rows left out."""
 
     columns: tuple[str, ...]
-    rows: tuple[Row, ...]
+    rows: tuple[InputRow, ...]
 
 
 @dataclass(frozen=True)
@@ -93,7 +93,7 @@ def ask(hunt: Hunt, probes: list[Probe]) -> list[Answer]:
     return [make_answer(probe, j) for probe, j in zip(probes, judged, strict=True)]
 
 
-def arrange(answer: Answer, compared: bool) -> list[Grid]:
+def arrange(answer: Answer, compared: bool) -> list[InputTable]:
     """Arrange an answer for drawing: tensors with the same columns form one grid.
 
     ``compared``: put the expected row below each row of an output, and leave out the inputs, which were shown before.
@@ -105,15 +105,15 @@ def arrange(answer: Answer, compared: bool) -> list[Grid]:
             groups.setdefault(tuple(c for c in table.columns if c not in _STATISTICS), []).append(table)
     grids = []
     for tables in groups.values():
-        rows: list[Row] = []
+        rows: list[InputRow] = []
         for table in tables:
             for number, (name, cells) in enumerate(table.rows):
-                rows.append(Row(name, table.kind, cells))
+                rows.append(InputRow(name, table.kind, cells))
                 if cells and table.name in expected:
                     wanted = expected[table.name].rows[number][1]
                     told = (_tell_apart(cell, want) for cell, want in zip(cells, wanted, strict=True))
-                    rows.append(Row("expected", "expected", tuple(told)))
-        grids.append(Grid(max((table.columns for table in tables), key=len), tuple(rows)))
+                    rows.append(InputRow("expected", "expected", tuple(told)))
+        grids.append(InputTable(max((table.columns for table in tables), key=len), tuple(rows)))
     return grids
 
 

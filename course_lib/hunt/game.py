@@ -20,7 +20,7 @@ QUESTION, EXPECTED, CODE, WRONG = 1, 1, 2, 2
 
 
 @dataclass(frozen=True)
-class Question:
+class GameQuestion:
     """An input on which the learner ran the kernel.
 
     ``compared``: the expected outputs were shown as well. ``exposes``: whether the input shows the mistake; None if not known yet.
@@ -40,7 +40,7 @@ class Game:
     """
 
     level: str
-    questions: tuple[Question, ...] = ()
+    questions: tuple[GameQuestion, ...] = ()
     code_bought: bool = False
     wrong_claims: int = 0
     wrong_lines: tuple[int, ...] = ()
@@ -49,7 +49,7 @@ class Game:
     given_up: bool = False
 
     @property
-    def exposing(self) -> Question | None:
+    def exposing(self) -> GameQuestion | None:
         """Return the first question that was shown to expose the mistake."""
         return next((question for question in self.questions if question.exposes), None)
 
@@ -99,7 +99,7 @@ def replay(level: str, moves: Iterable[Mapping[str, Any]]) -> Game:
 
 def _ask(game: Game, move: Mapping[str, Any]) -> Game:
     probe = Probe.from_dict(move["probe"])
-    return game if game.find(probe) is not None else replace(game, questions=(*game.questions, Question(probe)))
+    return game if game.find(probe) is not None else replace(game, questions=(*game.questions, GameQuestion(probe)))
 
 
 def _compare(game: Game, move: Mapping[str, Any]) -> Game:

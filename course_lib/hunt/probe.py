@@ -55,7 +55,7 @@ class Probe:
 
 
 @dataclass(frozen=True)
-class Options:
+class CaseOptions:
     """The choices for an exercise's kernel: the fields that vary among the grader's own cases, with their values.
 
     Attributes:
@@ -193,7 +193,7 @@ class Options:
 
 
 @functools.cache
-def find_options(exercise_id: str) -> Options:
+def find_options(exercise_id: str) -> CaseOptions:
     """Find the choices for this exercise's kernel."""
     cases = list_cases(exercise_id)
     rows, varied = ([case for case in cases if not case.is_far], lambda name: len({getattr(case, name) for case in cases}) > 1)
@@ -202,7 +202,7 @@ def find_options(exercise_id: str) -> Options:
         "M": varied("M"), "N": True, "BLOCK": True, "ROWS": varied("rows"), "dtype": varied("dtype"), "mean": varied("mean"), "std": varied("std"),
         "eps": varied("eps"), "values": True, "layout": len({case.layout for case in rows}) > 1, "weights": has_w,
     }  # fmt: skip
-    return Options(
+    return CaseOptions(
         names=tuple(name for name, is_offered in offered.items() if is_offered),
         dtypes=tuple(dtype for dtype in ("fp32", "fp16", "bf16") if any(case.dtype == dtype for case in cases)),
         values=tuple(name for name, fill in VALUES.items() if any(case.fill == fill for case in cases)),

@@ -10,7 +10,7 @@ from course_lib.hunt import draw, game
 from course_lib.hunt.asking import Answer, UnfairProbe, ask
 from course_lib.hunt.collection import Hunt, read_hunts
 from course_lib.hunt.game import CODE, EXPECTED, QUESTION, WRONG, Game
-from course_lib.hunt.probe import Options, Probe, find_options
+from course_lib.hunt.probe import CaseOptions, Probe, find_options
 from course_lib.learner import progress
 
 RULES = (
@@ -34,7 +34,7 @@ class Session:
 
     def __init__(self, play: str, hunt: Hunt, level: str) -> None:
         self.play, self.hunt = play, hunt
-        self.options: Options = find_options(hunt.exercise_id)
+        self.options: CaseOptions = find_options(hunt.exercise_id)
         self.answers: dict[Probe, Answer] = {}
         self._take(progress.note_hunt(play, hunt.id, level))
 

@@ -37,7 +37,7 @@ class _Track:
         self.last, self.low, self.high = 0, _PAGE, 0
 
 
-class Clocks:
+class VectorClocks:
     """The steps that come before the next step of program ``number`` in every order; there are ``count`` programs.
 
     ``program``, shape (count,), int32, has the last such step of each program. ``threads``, shape (2, 2 count), has the same for
@@ -61,7 +61,9 @@ class RaceDetector:
         self.pairs: dict[tuple, Race | NoBarrier] = {}
         self.times: dict[tuple, int] = {}
 
-    def add_step(self, now: int, step: ScheduledStep, access: hooks.MemoryAccess, wrote: bool, live: np.ndarray, clocks: Clocks) -> None:
+    def add_step(
+        self, now: int, step: ScheduledStep, access: hooks.MemoryAccess, wrote: bool, live: np.ndarray, clocks: VectorClocks
+    ) -> None:
         """Add step number ``now`` (from 1), which is about to happen. ``live`` has its addresses, ascending, none twice."""
         who = _ALL if access.addresses.size > 1 else _ONE
         if access.is_atomic:
@@ -95,11 +97,11 @@ class RaceDetector:
             track.steps[index] = now
             track.last, track.low, track.high = now, min(track.low, low), max(track.high, high)
 
-    def add_barrier(self, now: int, clocks: Clocks) -> None:
+    def add_barrier(self, now: int, clocks: VectorClocks) -> None:
         """Add a barrier at step ``now``: all threads of the program now come after what each of them did before."""
         clocks.threads[:] = _merge_threads(now, clocks)
 
-    def synchronise(self, now: int, step: ScheduledStep, sem: str, wrote: bool, live: np.ndarray, clocks: Clocks, who: int) -> None:
+    def synchronise(self, now: int, step: ScheduledStep, sem: str, wrote: bool, live: np.ndarray, clocks: VectorClocks, who: int) -> None:
         """Acquire the clocks that were released at these addresses, and release this program's clocks there, as the memory order ``sem`` says."""
         addresses = live.tolist()
         # Most lanes of a block share one pair of clocks.
@@ -170,7 +172,7 @@ class RaceDetector:
         return self.schedule.steps[last - 1] if last else None
 
 
-def _merge_threads(now: int, clocks: Clocks) -> np.ndarray:
+def _merge_threads(now: int, clocks: VectorClocks) -> np.ndarray:
     """Return the clock of all threads of a program together, at its step ``now``."""
     known = clocks.threads.max(axis=0)
     known[2 * clocks.number : 2 * clocks.number + 2] = now

@@ -17,7 +17,7 @@ import numpy as np
 from course_lib.base.errors import CourseError
 from course_lib.interpreter import hooks
 from course_lib.interpreter.findings import Deadlock, GivenUp, Schedule, ScheduledStep, Wait, verb
-from course_lib.interpreter.happens_before import Clocks, RaceDetector
+from course_lib.interpreter.happens_before import RaceDetector, VectorClocks
 from course_lib.interpreter.rewriting import make_pausing
 from course_lib.interpreter.spinning import Spin
 
@@ -28,7 +28,7 @@ class Program:
     def __init__(self, number: int, count: int, body: Generator[None, None, None]):
         self.number = number
         self.body = body
-        self.clocks = Clocks(number, count)
+        self.clocks = VectorClocks(number, count)
         self.spin = Spin(Scheduler.run_programs.__code__)
         self.failed: ScheduledStep | None = None  # the atomic that the program repeats without any effect
         self.tries = 0

@@ -34,7 +34,7 @@ _UNREADABLE = (ValueError, KeyError, TypeError, AttributeError, RecursionError) 
 
 
 @dataclass
-class Record:
+class ExerciseProgress:
     """The progress in one exercise.
 
     ``checks`` counts verdicts on attempted files; ``last`` is the last verdict in the format of ``--json``.
@@ -82,7 +82,7 @@ class HuntRecord:
 class _Kept:
     """The whole content of the file."""
 
-    exercises: dict[str, Record] = field(default_factory=dict)
+    exercises: dict[str, ExerciseProgress] = field(default_factory=dict)
     predictions: dict[str, Prediction] = field(default_factory=dict)
     steps: dict[str, StepRecord] = field(default_factory=dict)
     hunts: dict[str, HuntRecord] = field(default_factory=dict)
@@ -92,7 +92,7 @@ def file() -> Path:
     return paths.state() / "progress.json"
 
 
-def read() -> dict[str, Record]:
+def read() -> dict[str, ExerciseProgress]:
     """Return the record of every exercise that has one, by id. Never raises because of the file's content."""
     return _read().exercises
 
@@ -121,9 +121,9 @@ def _read() -> _Kept:
             return _parse_or_move_aside(path)
 
 
-def record(exercise_id: str) -> Record:
+def record(exercise_id: str) -> ExerciseProgress:
     """Return the record of one exercise; an empty one if there is none yet."""
-    return read().get(exercise_id, Record())
+    return read().get(exercise_id, ExerciseProgress())
 
 
 def note_verdict(verdict: Verdict) -> None:
@@ -198,16 +198,16 @@ def take_over(other: _Kept) -> int:
         for name, part in vars(kept).items():
             for key, entry in vars(other)[name].items():
                 here = part.get(key)
-                if here is None or (isinstance(here, Record) and entry.passed and not here.passed):
+                if here is None or (isinstance(here, ExerciseProgress) and entry.passed and not here.passed):
                     part[key] = entry
                     taken += 1
     return taken
 
 
 @contextlib.contextmanager
-def _changing(exercise_id: str) -> Iterator[Record]:
+def _changing(exercise_id: str) -> Iterator[ExerciseProgress]:
     with _changing_all() as kept:
-        yield kept.exercises.setdefault(exercise_id, Record())
+        yield kept.exercises.setdefault(exercise_id, ExerciseProgress())
 
 
 @contextlib.contextmanager
@@ -294,9 +294,9 @@ def _hunt(entry: dict) -> HuntRecord:
     return parsed
 
 
-def _record(entry: dict) -> Record:
+def _record(entry: dict) -> ExerciseProgress:
     """Return the record in ``entry``; raise TypeError, ValueError or KeyError if a field is unknown, missing or of a wrong type."""
-    parsed = Record(**entry)
+    parsed = ExerciseProgress(**entry)
     for name, kind in (("checks", int), ("hints", int), ("solution_seen", bool), ("passed_at", str), ("last", dict)):
         if not isinstance(getattr(parsed, name), kind):
             raise TypeError(f"{name} is {getattr(parsed, name)!r}")

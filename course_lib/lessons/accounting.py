@@ -236,7 +236,7 @@ def count_bytes(name: str, M: int, N: int, itemsize: int, **sizes: int) -> tuple
     return read, written
 
 
-class Sources:
+class KernelTexts:
     """The source text of the kernels, with one folded part per function of the exercise."""
 
     def _repr_html_(self) -> str:
@@ -253,6 +253,6 @@ class Sources:
         return "The kernels of exercise 15a. They stand in course_lib/lessons/accounting.py."
 
 
-def show_kernels() -> Sources:
+def show_kernels() -> KernelTexts:
     """Return the sources of all KERNELS in a form that a notebook shows."""
-    return Sources()
+    return KernelTexts()

@@ -14,8 +14,8 @@ from course_lib.base import background
 from course_lib.base.errors import CourseError
 from course_lib.grading.public import warm_steps
 from course_lib.hunt import draw, game, session
-from course_lib.hunt.asking import Answer, Cell, Grid, arrange
-from course_lib.hunt.probe import Options, Probe
+from course_lib.hunt.asking import Answer, Cell, InputTable, arrange
+from course_lib.hunt.probe import CaseOptions, Probe
 from course_lib.hunt.session import Session, Told
 from course_lib.lessons.live import VIEW
 from course_lib.lessons.panel_page import STYLE, write_box, write_busy, write_code, write_inline
@@ -233,7 +233,7 @@ def _wrap() -> ipywidgets.Layout:
     return ipywidgets.Layout(flex_flow="row wrap", align_items="center")
 
 
-def _make_field(name: str, value: Any, choices: tuple[str, ...] | None, options: Options) -> Any:
+def _make_field(name: str, value: Any, choices: tuple[str, ...] | None, options: CaseOptions) -> Any:
     named = {"description": name, "style": {"description_width": "initial"}}
     if choices is not None:
         return ipywidgets.Dropdown(options=choices, value=value, layout=ipywidgets.Layout(width="150px"), **named)
@@ -270,7 +270,7 @@ def _write_answer(answer: Answer, compared: bool) -> str:
     return f'<div class="course-grids">{grids}</div>{notes}'
 
 
-def _write_grid(grid: Grid) -> str:
+def _write_grid(grid: InputTable) -> str:
     head = "".join(f"<th>{html.escape(column)}</th>" for column in grid.columns)
     rows = "".join(
         f"<tr><th>{html.escape(row.name)}{', given' if row.kind == 'input' else ''}</th>{''.join(map(_write_cell, row.cells))}</tr>"

@@ -37,7 +37,7 @@ _numbers = itertools.count(1)
 
 
 @dataclass(frozen=True)
-class Part:
+class NormPart:
     """One of the four parts of the norm. ``own``: it is the learner's; if it is not, ``why`` gives the reason."""
 
     exercise: str
@@ -66,7 +66,7 @@ class OwnNorm:
                     loaded[key] = _execute(key, source)
             except CourseError as reason:
                 why[key] = str(reason)
-        self.parts = tuple(Part(key, role, key in loaded, why.get(key, "")) for key, role in ROLES.items())
+        self.parts = tuple(NormPart(key, role, key in loaded, why.get(key, "")) for key, role in ROLES.items())
         self.launches = dict.fromkeys(ROLES, 0)  # number of runs of each part
         self._kernels = {
             key: (getattr(loaded[key], name_kernel(key)), True) if key in loaded else (kernel, False) for key, kernel in _COURSE.items()

@@ -34,7 +34,7 @@ _LAUNCH_OPTIONS = ("num_warps", "num_stages", "num_ctas", "maxnreg")  # the inte
 
 
 @dataclass(frozen=True)
-class Tensor:
+class LaunchTensor:
     """A tensor of the launch: its name in the picture, and the place of its elements in the buffer with number ``buffer``."""
 
     name: str
@@ -63,7 +63,7 @@ class LaunchJob:
 
     kernel: str
     grid: tuple[int, ...]
-    tensors: list[Tensor]
+    tensors: list[LaunchTensor]
     buffers: list[bytes]
     arguments: list[tuple[str, Any]]
     constexprs: dict[str, Any]
@@ -208,7 +208,7 @@ def _read_grid(grid: Any, given: Mapping[str, Any]) -> tuple[int, ...]:
     return grid
 
 
-def _copy_tensor(parameter: str, value: Any, buffers: list[bytes], of_storage: dict[tuple[str, int], int]) -> Tensor:
+def _copy_tensor(parameter: str, value: Any, buffers: list[bytes], of_storage: dict[tuple[str, int], int]) -> LaunchTensor:
     """Copy the tensor's storage, unless another tensor has brought it, and return the tensor's place in it."""
     import torch
 
@@ -220,7 +220,7 @@ def _copy_tensor(parameter: str, value: Any, buffers: list[bytes], of_storage: d
         of_storage[key] = len(buffers)
         flat = torch.empty(0, dtype=torch.uint8, device=value.device).set_(storage)
         buffers.append(flat.cpu().numpy().tobytes())
-    return Tensor(
+    return LaunchTensor(
         parameter.removesuffix("_ptr"), _name_dtype(value.dtype), value.element_size(), tuple(value.shape), tuple(value.stride()),
         of_storage[key], value.storage_offset() * value.element_size(),
     )  # fmt: skip
@@ -371,7 +371,8 @@ def _run(folder: Path, plain: dict[str, Any]) -> Any:
         line = lines[-1] if lines else getattr(raised, "lineno", None)
         raise CourseError(f"{file}{f', line {line}' if line else ''}: {type(raised).__name__}: {raised}.") from raised
     tensors = [
-        Tensor(**described | {"shape": tuple(described["shape"]), "strides": tuple(described["strides"])}) for described in plain["tensors"]
+        LaunchTensor(**described | {"shape": tuple(described["shape"]), "strides": tuple(described["strides"])})
+        for described in plain["tensors"]
     ]
     arguments = [(kind, value if kind == "tensor" else units.decode(value)) for kind, value in plain["arguments"]]
     constexprs = {name: units.decode(value) for name, value in plain["constexprs"].items()}

@@ -55,7 +55,7 @@ _warmed: set[str] = set()  # lessons whose checking processes were started
 
 
 @dataclass(frozen=True)
-class Outcome:
+class StepOutcome:
     """The output of a step, in HTML and in text."""
 
     passed: bool
@@ -92,7 +92,7 @@ def _read_cell(file: str) -> str:
     return typed if typed.strip().splitlines() == text.strip().splitlines() else text
 
 
-def check_cell(wanted: Step, text: str, names: dict[str, Any]) -> Outcome:
+def check_cell(wanted: Step, text: str, names: dict[str, Any]) -> StepOutcome:
     """Check a cell's ``text``. ``names`` are the notebook's variables, for steps that ask for a value."""
     try:
         verdict = _check_value(wanted, text, names) if wanted.kind == "value" else _check_code(wanted, text)
@@ -209,7 +209,7 @@ def _binds(statement: ast.stmt, name: str) -> bool:
     return any(isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store) and node.id == name for node in ast.walk(statement))
 
 
-def _write(wanted: Step, verdict: Verdict, kept: str) -> Outcome:
+def _write(wanted: Step, verdict: Verdict, kept: str) -> StepOutcome:
     words = {PASS: "passed", NOT_ATTEMPTED: "not yet", FAIL: "not right yet"}.get(verdict.status, "it does not run")
     headline = f"{SIGNS[verdict.status]} Step {wanted.id}: {words}"
     if verdict.passed:
@@ -284,17 +284,17 @@ def _write_answer(wanted: Step, title: str) -> str:
     return f"<details><summary>{title}</summary><pre>{code}</pre></details>"
 
 
-def _write_unchecked(wanted: Step, words: str, printed: str = "") -> Outcome:
+def _write_unchecked(wanted: Step, words: str, printed: str = "") -> StepOutcome:
     """Write the outcome of a step that could not be checked. It counts neither as passed nor as failed."""
     headline = f"{SIGNS[GRADER_FAULT]} Step {wanted.id}: not checked"
     parts = [f"<p>{write_inline(words)}</p>", f"<pre>{html.escape(printed)}</pre>" if printed else ""]
     return _make_outcome(headline, parts, [words], "open", passed=False)
 
 
-def _make_outcome(headline: str, parts: list[str], lines: list[str], look: str, *, passed: bool) -> Outcome:
+def _make_outcome(headline: str, parts: list[str], lines: list[str], look: str, *, passed: bool) -> StepOutcome:
     box = write_box(f'<b class="course-status">{html.escape(headline)}</b>{"".join(parts)}', look)
     page = f'{BOX_STYLE}<div class="course-exercise">{box}</div>'
-    return Outcome(passed, page, "\n".join([headline, *(line for line in lines if line)]))
+    return StepOutcome(passed, page, "\n".join([headline, *(line for line in lines if line)]))
 
 
 def count_passed(lesson: str) -> str:

@@ -20,7 +20,7 @@ from course_lib.compiler import Pointer, compile_report, residency
 from course_lib.kernels.launch import device, tables
 from course_lib.kernels.layer_norm import layer_norm_forward
 from course_lib.kernels.norm_backward import norm_backward_persistent_kernel
-from course_lib.tuning.launch import ARCH, ITEMSIZE, Launch, Prediction, predict
+from course_lib.tuning.launch import ARCH, ITEMSIZE, Launch, LaunchPrediction, predict
 
 _LONGEST = 16384  # limit on the columns of the forward kernel
 _ITEMSIZE, _MATRICES = 2, 2  # fp16; x and dy
@@ -61,7 +61,7 @@ class Predicted:
 
     N: int
     launch: Launch
-    made: Prediction
+    made: LaunchPrediction
 
     @property
     def programs(self) -> int:

@@ -80,7 +80,7 @@ def main(root: str, kind: str) -> None:
 
 
 @dataclass
-class Outcome:
+class JobOutcome:
     """The end of one job, as the server saw it.
 
     Args:
@@ -206,7 +206,7 @@ class JobServer:
         folder = Path(job["folder"])
         job["left_out"] = [int(number) for number, size in job["reserve"].items() if not _has_room_for(size)]
         tiers = isolation.TIERS[isolation.TIERS.index(job["best_tier"]) : isolation.TIERS.index(job["lowest_tier"]) + 1]
-        tier, outcome, refusals = job["lowest_tier"], Outcome(), {}
+        tier, outcome, refusals = job["lowest_tier"], JobOutcome(), {}
         for tier in tiers:  # each job begins with the best tier: the reason of an earlier refusal may have passed
             outcome = self.try_start(job, folder, tier)
             if not outcome.refused:
@@ -219,11 +219,11 @@ class JobServer:
             "printed": bytes(outcome.log).decode("utf-8", "replace"), "left_out": job["left_out"],
         }  # fmt: skip
 
-    def try_start(self, job: dict[str, Any], folder: Path, tier: str) -> Outcome:
+    def try_start(self, job: dict[str, Any], folder: Path, tier: str) -> JobOutcome:
         """Run the job in one tier. If its chain of processes ends before it is ready, and the machine has refused nothing, start the chain
         again.
         """
-        outcome = Outcome()
+        outcome = JobOutcome()
         for _ in range(_STARTS):
             outcome = self.watch(self.start(job, folder, tier), folder, job["count"], job["limits"])
             if outcome.stage is not Stage.STARTING or outcome.ended != "finished" or outcome.refused:
@@ -336,10 +336,10 @@ class JobServer:
     # ------------------------------------------------------------------------------------------------------------------
     # the watch
 
-    def watch(self, started: tuple[int, int, int], folder: Path, count: int, limits: dict[str, Any]) -> Outcome:
+    def watch(self, started: tuple[int, int, int], folder: Path, count: int, limits: dict[str, Any]) -> JobOutcome:
         """Watch the chain until it ends or breaks a limit, then kill everything that is left of it."""
         keeper, log, status = started
-        outcome = Outcome()
+        outcome = JobOutcome()
         looked = time.monotonic()
         poll = select.poll()
         for descriptor in (log, status, *(() if self.kind is None else (0,))):
@@ -370,7 +370,7 @@ class JobServer:
             outcome.ended = "flooded"
         return outcome
 
-    def take_ready(self, poll: select.poll, log: int, status: int, outcome: Outcome) -> bool:
+    def take_ready(self, poll: select.poll, log: int, status: int, outcome: JobOutcome) -> bool:
         """Wait a moment for the pipes, and take what they hold. Return False if the chain or the process that sent the job has ended."""
         ready = {descriptor for descriptor, _ in poll.poll(_POLL_SECONDS * 1000)}
         if log in ready and not self.take_log(log, outcome):
@@ -385,7 +385,7 @@ class JobServer:
             return False
         return True
 
-    def take_log(self, log: int, outcome: Outcome) -> bool:
+    def take_log(self, log: int, outcome: JobOutcome) -> bool:
         data = os.read(log, 1 << 20)
         outcome.logged += len(data)
         outcome.log += data

@@ -25,7 +25,7 @@ class NoRoom(Exception):
 
 
 @dataclass(frozen=True)
-class Shape:
+class MatrixShape:
     """M x N numbers of ``dtype``, "fp16" or "fp32"."""
 
     M: int
@@ -49,7 +49,7 @@ class Clocks:
 class Timed:
     """The times of one shape in microseconds, one entry per round; the properties take the medians."""
 
-    shape: Shape
+    shape: MatrixShape
     launch: Launch
     floors: list[float] = field(default_factory=list)
     tried: list[float] = field(default_factory=list)
@@ -90,7 +90,7 @@ class Timed:
         )
 
 
-def time_launch(shape: Shape, launch: Launch, prepare: Callable[[Shape, Launch], Clocks] | None = None) -> Timed:
+def time_launch(shape: MatrixShape, launch: Launch, prepare: Callable[[MatrixShape, Launch], Clocks] | None = None) -> Timed:
     """Time a launch, the floor and the course's own launch in turns. A launch that falls a little short gets as many rounds again.
 
     Args:
@@ -117,7 +117,7 @@ def time_launch(shape: Shape, launch: Launch, prepare: Callable[[Shape, Launch],
     return timed
 
 
-def prepare_gpu(shape: Shape, launch: Launch) -> Clocks:
+def prepare_gpu(shape: MatrixShape, launch: Launch) -> Clocks:
     """Return the clocks of this machine's GPU. They time CUDA graphs over inputs that together are many times the size of its L2 cache.
 
     Raises: operations.WrongValues if the results of either launch are wrong.

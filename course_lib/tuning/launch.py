@@ -51,7 +51,7 @@ def suggest(M: int, N: int) -> Launch:
 
 
 @dataclass(frozen=True)
-class Fault:
+class LaunchFault:
     """A reason to reject a launch. ``cause`` is an identifier of the grader; ``words`` is a sentence without its full stop."""
 
     cause: str
@@ -59,7 +59,7 @@ class Fault:
 
 
 @dataclass(frozen=True)
-class Prediction:
+class LaunchPrediction:
     """The compiler's report on a launch, and what one multiprocessor of an H100 holds of it.
 
     Args:
@@ -89,7 +89,7 @@ def format_kb(count: float) -> str:
     return f"{count / 1024:.3g} KB"
 
 
-def find_illegal(N: int, values: tuple[float, ...]) -> Fault | None:
+def find_illegal(N: int, values: tuple[float, ...]) -> LaunchFault | None:
     """Return why no kernel can be launched with these numbers, or why columns would be left out; None if the results will be right.
 
     Args:
@@ -98,22 +98,22 @@ def find_illegal(N: int, values: tuple[float, ...]) -> Fault | None:
     """
     for name, value in zip(NAMES, values, strict=True):
         if not math.isfinite(value) or value != int(value):
-            return Fault("launch_not_legal", f"{name} is {value:g}, and has to be a whole number")
+            return LaunchFault("launch_not_legal", f"{name} is {value:g}, and has to be a whole number")
         if value < 1 or int(value) & (int(value) - 1):
-            return Fault("launch_not_legal", f"{name} is {int(value)}, and has to be a power of two: 1, 2, 4, 8 ...")
+            return LaunchFault("launch_not_legal", f"{name} is {int(value)}, and has to be a power of two: 1, 2, 4, 8 ...")
     rows, block, num_warps = map(int, values)
     if num_warps > _MOST_WARPS:
-        return Fault("launch_not_legal", f"num_warps is {num_warps}, and a program has {_MOST_WARPS} warps at most")
+        return LaunchFault("launch_not_legal", f"num_warps is {num_warps}, and a program has {_MOST_WARPS} warps at most")
     if block < N:
-        return Fault("columns_left_out", f"BLOCK is {block}: of {N} columns the last {N - block} are never normalised")
+        return LaunchFault("columns_left_out", f"BLOCK is {block}: of {N} columns the last {N - block} are never normalised")
     if rows * block > _MOST_NUMBERS:
-        return Fault(
+        return LaunchFault(
             "launch_not_legal", f"a tile of ROWS x BLOCK = {rows} x {block} has more than {_MOST_NUMBERS} numbers, which Triton refuses"
         )
     return None
 
 
-def find_misfit(M: int, N: int, dtype: str, launch: Launch) -> Fault | None:
+def find_misfit(M: int, N: int, dtype: str, launch: Launch) -> LaunchFault | None:
     """Return why a launch with right results cannot come near the floor of an H100; None if the checks without a clock find no reason.
 
     Raises: CourseError if the compiler refuses or does not finish; EnvironmentFault if there is none on this machine.
@@ -121,28 +121,28 @@ def find_misfit(M: int, N: int, dtype: str, launch: Launch) -> Fault | None:
     rows, block, num_warps = launch
     least = 1 << (N - 1).bit_length()
     if block > least:
-        return Fault(
+        return LaunchFault(
             "lanes_idle", f"BLOCK is {block} for {N} columns: {block - N} of the lanes of each row load nothing, and {least} are enough"
         )
     programs, wanted = -(-M // rows), min(M, MULTIPROCESSORS)
     if programs < wanted:
-        return Fault(
+        return LaunchFault(
             "too_few_programs",
             f"with {rows} rows a program, {M} rows make {programs} program{'s' * (programs != 1)}; an {DEVICE} has {MULTIPROCESSORS} multiprocessors, "
             f"and fewer rows a program would give {wanted} of them work",
         )
     a_thread = rows * block / (32 * num_warps)
     if a_thread > _MOST_A_THREAD:
-        return Fault("tile_spills", f"a thread gets {a_thread:g} numbers of x, and has {_MOST_A_THREAD} registers")
+        return LaunchFault("tile_spills", f"a thread gets {a_thread:g} numbers of x, and has {_MOST_A_THREAD} registers")
     made = predict(N, dtype, launch)
     if made.spill_bytes:
-        return Fault(
+        return LaunchFault(
             "tile_spills",
             f"a thread gets {a_thread:g} numbers of x and may have {_count_registers(num_warps)} registers: {made.spill_bytes} bytes of each thread spill",
         )
     if made.under_way < WANTED and M * N * ITEMSIZE[dtype] >= MULTIPROCESSORS * WANTED:
         resident = f"{made.programs} program{'s' * (made.programs != 1)} of {num_warps} warp{'s' * (num_warps != 1)}"
-        return Fault(
+        return LaunchFault(
             "too_little_under_way",
             f"an {DEVICE}'s multiprocessor holds {resident} ({made.limited_by} leave no room for more), with {format_kb(made.tile_bytes)} of x each: "
             f"{format_kb(made.under_way)} under way, and {format_kb(WANTED)} are wanted",
@@ -156,7 +156,7 @@ def _count_registers(num_warps: int) -> int:
 
 
 @functools.cache
-def predict(N: int, dtype: str, launch: Launch) -> Prediction:
+def predict(N: int, dtype: str, launch: Launch) -> LaunchPrediction:
     """Compile the kernel for an H100, with x packed, and compute how much of it a multiprocessor holds.
 
     Raises: CourseError if the compiler refuses the launch or crashes; EnvironmentFault if there is none on this machine.
@@ -179,4 +179,4 @@ def predict(N: int, dtype: str, launch: Launch) -> Prediction:
     limited_by = {"warps": f"its {held.most} warps", "programs": f"its {held.programs['programs']} slots for programs"}.get(
         scarce, f"its {scarce}"
     )
-    return Prediction(made.registers, made.spill_bytes, programs, limited_by, launch.rows * N * ITEMSIZE[dtype])
+    return LaunchPrediction(made.registers, made.spill_bytes, programs, limited_by, launch.rows * N * ITEMSIZE[dtype])

@@ -36,7 +36,7 @@ from course_lib.bench import (
 )
 from course_lib.bench.grid import Shape
 from course_lib.bench.operations import OPERATIONS, WrongValues
-from course_lib.bench.providers import PEERS, PROVIDERS, Functions, Provider, Refused
+from course_lib.bench.providers import PEERS, PROVIDERS, Provider, ProviderFunctions, ShapeRefused
 from course_lib.cli import bench as bench_command
 from course_lib.lessons.figures import bench as figures
 from course_lib.norms import reference
@@ -160,7 +160,7 @@ def test_every_name_of_a_measurement_is_a_provider_and_every_operation_has_one()
 def test_split_leaves_short_rows_to_other_designs():
     v = values("layer_norm")
     for prepare in PROVIDERS["split"].load().prepare.values():
-        with pytest.raises(Refused, match="stay with one program"):
+        with pytest.raises(ShapeRefused, match="stay with one program"):
             prepare(v)
 
 
@@ -177,7 +177,7 @@ def test_a_row_too_long_for_a_design_is_a_refusal():
 
 
 def fake(name="liger", **prepare) -> Provider:
-    return replace(PROVIDERS[name], load=lambda: Functions(prepare), package="")
+    return replace(PROVIDERS[name], load=lambda: ProviderFunctions(prepare), package="")
 
 
 def test_a_library_that_is_not_installed_is_said_to_be_absent(no_gpu, monkeypatch):

@@ -12,7 +12,7 @@ from pathlib import Path
 
 from course_lib import catalog
 from course_lib.classroom.checking import FileAnswer, Request
-from course_lib.classroom.grade_class import Graded, Options, grade_class
+from course_lib.classroom.grade_class import ClassOptions, Graded, grade_class
 from course_lib.grading.verdict import ERROR, FAIL, GRADER_FAULT, NOT_ATTEMPTED, PASS, Verdict
 from course_lib.sandbox import isolation
 
@@ -74,7 +74,7 @@ def grade(folder: Path, out: Path, *, check=fake_check, workers: int = 2, start=
     """Grade with the fake, in threads of this process, and with a secret that is the same for every class."""
     secret = folder.parent / "the secret"
     secret.write_text("sixteen letters at least\n")
-    settings = Options(**{"only": EXERCISES, "secret_file": secret} | options)
+    settings = ClassOptions(**{"only": EXERCISES, "secret_file": secret} | options)
     return grade_class(
         folder,
         out,

@@ -14,7 +14,7 @@ from course_lib import catalog
 from course_lib.base import paths
 from course_lib.base.errors import EnvironmentFault
 from course_lib.catalog import texts
-from course_lib.classroom.grade_class import Options, choose_tier, find_best_tier, grade_class
+from course_lib.classroom.grade_class import ClassOptions, choose_tier, find_best_tier, grade_class
 from course_lib.grading.cases.hidden import derive_secret
 from course_lib.grading.check import check
 from course_lib.grading.verdict import FAIL, PASS
@@ -43,7 +43,7 @@ def write_bad(folder):
 
 def grade(folder, out, secret):
     tier = None if find_best_tier() != isolation.LIMITS else isolation.LIMITS
-    options = Options(only=ONLY, secret_file=secret, tier=tier)
+    options = ClassOptions(only=ONLY, secret_file=secret, tier=tier)
     return grade_class(folder, out, options, lambda: ThreadPoolExecutor(1), 2)
 
 

@@ -149,5 +149,5 @@ def test_a_gpu_times_the_solution_at_nine_tenths_and_the_first_launch_below(tmp_
     verdict = check(EXERCISE, solution(tmp_path))
     assert verdict.passed, verdict.message
     assert sum(case.name.startswith("time of ") for case in verdict.cases) == 5
-    first = clock.time_launch(clock.Shape(131072, 256), launch.Launch(1, 16384, 32))
+    first = clock.time_launch(clock.MatrixShape(131072, 256), launch.Launch(1, 16384, 32))
     assert not first.passes and first.share < 0.5

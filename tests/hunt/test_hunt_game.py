@@ -35,7 +35,7 @@ MOVES = st.one_of(
 
 def test_a_hunt_is_won_by_an_input_and_a_line():
     played = game.replay(game.BLIND, [ASK_A, ASK_B, claim(1, True), name(4, True)])
-    assert played.won and played.ended and played.score == 2 and played.exposing == game.Question(B, exposes=True)
+    assert played.won and played.ended and played.score == 2 and played.exposing == game.GameQuestion(B, exposes=True)
 
 
 @pytest.mark.parametrize(

@@ -30,7 +30,7 @@ def verdict(status: str = FAIL, exercise: str = "07a", message: str = "in words"
 
 
 def test_nothing_is_there_before_the_first_check(state):
-    assert progress.read() == {} and progress.record("07a") == progress.Record() and not state.exists()
+    assert progress.read() == {} and progress.record("07a") == progress.ExerciseProgress() and not state.exists()
 
 
 def test_a_verdict_is_read_back_whole():

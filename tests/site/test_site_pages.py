@@ -14,14 +14,14 @@ from course_lib import catalog
 from course_lib.authoring.notebooks import ANSWER, DIVE, fold_answer, read_with_answers, unfold_answer
 from course_lib.authoring.repository import START, list_launches
 from course_lib.authoring.site import front, guides, lessons
-from course_lib.authoring.site.html import Source, write_headings_flat
+from course_lib.authoring.site.html import CourseSource, write_headings_flat
 from course_lib.base import paths
 from course_lib.base.errors import CourseError
 from course_lib.lessons import prediction
 
 NOTEBOOKS = sorted(paths.NOTEBOOKS.glob("*.ipynb"))
 README = (paths.ROOT / "README.md").read_text(encoding="utf-8")
-HERE, PUBLISHED = Source(), Source("https://example.org/norms/course")
+HERE, PUBLISHED = CourseSource(), CourseSource("https://example.org/norms/course")
 TITLE = "# 99 Nothing\n\nIt is here. In this lesson you look at it.\n\n*About 5 minutes.*"
 
 
@@ -213,7 +213,7 @@ def test_a_lesson_opens_elsewhere_where_the_repository_is_known():
         return set(re.findall(r'class="button" href="([^"]+)"', "".join(cell.source for cell in page.cells)))
 
     github = "https://github.com/example/norms"
-    assert list_links(Source(github)) == set(list_launches(github, "notebooks/99_nothing.ipynb").values())
+    assert list_links(CourseSource(github)) == set(list_launches(github, "notebooks/99_nothing.ipynb").values())
     assert list_links(HERE) == list_links(PUBLISHED) == set()
 
 
@@ -222,8 +222,8 @@ def test_a_lesson_runs_here_where_the_site_is_built_with_a_tab():
         page = lessons.make_page(make_notebook(), name, source)
         return re.findall(r'href="([^"]*tab/lab/[^"]*)"', "".join(cell.source for cell in page.cells))
 
-    assert list_links("03_large_means", Source(tab_bytes=23_000_000)) == ["../tab/lab/index.html?path=notebooks/03_large_means.ipynb"]
-    assert list_links("14_a_norm_that_trains", Source(tab_bytes=23_000_000)) == list_links("03_large_means", HERE) == []
+    assert list_links("03_large_means", CourseSource(tab_bytes=23_000_000)) == ["../tab/lab/index.html?path=notebooks/03_large_means.ipynb"]
+    assert list_links("14_a_norm_that_trains", CourseSource(tab_bytes=23_000_000)) == list_links("03_large_means", HERE) == []
 
 
 def test_the_first_page_has_a_picture_that_says_what_moves_it():

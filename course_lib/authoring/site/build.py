@@ -13,7 +13,7 @@ import nbformat
 from course_lib.authoring import tab
 from course_lib.authoring.notebooks import read_with_answers
 from course_lib.authoring.site import front, guides, lessons
-from course_lib.authoring.site.html import Source
+from course_lib.authoring.site.html import CourseSource
 from course_lib.base import paths
 from course_lib.base.errors import CourseError
 from course_lib.lessons.panel_page import STYLE
@@ -28,7 +28,7 @@ _ICON = (
 _SEARCH = '{% extends "!search.html" %}{% block content %}<h1>Search</h1>{{ super() }}{% endblock %}'
 
 
-def build(out: Path, wanted: Collection[str] = (), source: Source | None = None, pyodide: Path | None = None) -> list[Path]:
+def build(out: Path, wanted: Collection[str] = (), source: CourseSource | None = None, pyodide: Path | None = None) -> list[Path]:
     """Write the site into ``out``, in the place of what was there; its pages. ``wanted`` are lessons, "03"; none means all.
 
     With a ``pyodide`` distribution the lessons run there, too, in ``out/tab``.
@@ -38,7 +38,7 @@ def build(out: Path, wanted: Collection[str] = (), source: Source | None = None,
     staged = out.with_name(f"{out.name}-source")
     for folder in (staged, out):
         shutil.rmtree(folder, ignore_errors=True)
-    source, in_tab = source or Source.read(), staged / "_extra" / "tab"
+    source, in_tab = source or CourseSource.read(), staged / "_extra" / "tab"
     if pyodide is not None:
         tab.build_site(pyodide.resolve(), in_tab, tab.record_answers(sorted(paths.NOTEBOOKS.glob("*.ipynb"))))
         source = replace(source, tab_bytes=tab.count_bytes(in_tab))
@@ -47,7 +47,7 @@ def build(out: Path, wanted: Collection[str] = (), source: Source | None = None,
     return sorted(page for page in out.rglob("*.html") if out / "tab" not in page.parents)
 
 
-def stage(folder: Path, wanted: Collection[str], source: Source) -> None:
+def stage(folder: Path, wanted: Collection[str], source: CourseSource) -> None:
     """Everything that Sphinx reads.
 
     Raises: CourseError if there is no such lesson, or a page cannot be made.

@@ -4,7 +4,7 @@ from typing import Any
 from urllib.parse import urlsplit
 
 from course_lib import __version__
-from course_lib.authoring.site.html import Source
+from course_lib.authoring.site.html import CourseSource
 from course_lib.authoring.site.style import DARK, LIGHT
 
 project = html_title = "LayerNorm and RMSNorm in Triton"
@@ -14,7 +14,7 @@ version = release = __version__
 language = "en"
 
 extensions = ["myst_nb", "course_lib.authoring.site.formulas", "sphinx_copybutton", "sphinxext.opengraph"]
-source = Source.read()
+source = CourseSource.read()
 html_baseurl = ogp_site_url = source.address  # canonical links
 notfound_urls_prefix = urlsplit(source.address).path or "/"
 ogp_enable_meta_description = True

@@ -9,7 +9,7 @@ from itertools import groupby
 import nbformat
 
 from course_lib.authoring.repository import START
-from course_lib.authoring.site.html import Source, write_commands, write_launches, write_raw
+from course_lib.authoring.site.html import CourseSource, write_commands, write_launches, write_raw
 from course_lib.authoring.site.lessons import Lesson, list_exercises, mend_words
 from course_lib.base.errors import CourseError
 from course_lib.base.words import format_count
@@ -55,7 +55,9 @@ fetches before it does: about 0.5 GB without a GPU.
 """
 
 
-def write_front(notebooks: Mapping[str, nbformat.NotebookNode], lessons: Sequence[Lesson], guides: Sequence[str], source: Source) -> str:
+def write_front(
+    notebooks: Mapping[str, nbformat.NotebookNode], lessons: Sequence[Lesson], guides: Sequence[str], source: CourseSource
+) -> str:
     """The first page as Markdown; ``notebooks`` as they were built, by name."""
     name, moves, picture = find_picture(notebooks)
     commands = write_raw(write_commands(START))

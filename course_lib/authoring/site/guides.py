@@ -8,7 +8,7 @@ import re
 from pathlib import PurePosixPath
 
 from course_lib import catalog
-from course_lib.authoring.site.html import Source, close_fold, open_fold, write_raw
+from course_lib.authoring.site.html import CourseSource, close_fold, open_fold, write_raw
 from course_lib.base import paths
 from course_lib.base.errors import CourseError
 
@@ -27,7 +27,7 @@ def list_guides() -> list[str]:
     return [name for name in _FIRST if name in there] + sorted(there - set(_FIRST))
 
 
-def read_guide(name: str, source: Source, pages: set[str]) -> str:
+def read_guide(name: str, source: CourseSource, pages: set[str]) -> str:
     """A document as MyST takes it. ``pages`` are the paths in the repository that the site has a page of.
 
     Raises: CourseError if a link names no file of the repository, or if the verdicts are not laid out as they are written.
@@ -36,7 +36,7 @@ def read_guide(name: str, source: Source, pages: set[str]) -> str:
     return mend_links(write_verdicts(text) if name == VERDICTS else text, name, source, pages)
 
 
-def mend_links(text: str, name: str, source: Source, pages: set[str]) -> str:
+def mend_links(text: str, name: str, source: CourseSource, pages: set[str]) -> str:
     """Links inside the repository: to a page where the site has one, else to the file in the repository, else the words alone."""
 
     def mend(match: re.Match[str]) -> str:

@@ -17,7 +17,7 @@ _CODE = re.compile(r"^(`{3,}|~{3,}).*?^\1[ \t]*$", re.MULTILINE | re.DOTALL)
 
 
 @dataclass(frozen=True)
-class Source:
+class CourseSource:
     """Where the site's reader gets the course.
 
     Attributes:
@@ -31,7 +31,7 @@ class Source:
     tab_bytes: int = 0
 
     @classmethod
-    def read(cls) -> Source:
+    def read(cls) -> CourseSource:
         """Read ``COURSE_SITE_REPOSITORY`` and ``COURSE_SITE_ADDRESS``, which the workflow that publishes the site sets. Without the first,
         pyproject.toml may name the repository."""
         address = os.environ.get("COURSE_SITE_ADDRESS", "").rstrip("/")
@@ -67,7 +67,7 @@ def write_raw(markup: str) -> str:
     return f"````````{{raw}} html\n{markup}\n````````"
 
 
-def write_launches(source: Source, notebook: str = FIRST, up: str = "") -> str:
+def write_launches(source: CourseSource, notebook: str = FIRST, up: str = "") -> str:
     """The buttons that open a lesson without an installation, as HTML: here in a tab, and at other services. Empty if there is neither.
 
     ``up`` leads from the page to the site's first page.

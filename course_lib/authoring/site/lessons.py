@@ -18,7 +18,15 @@ from nbformat.v4 import new_markdown_cell
 from course_lib import catalog
 from course_lib.authoring.notebooks import ANSWER, DIVE, STEP, unfold_answer
 from course_lib.authoring.repository import START
-from course_lib.authoring.site.html import Source, close_fold, open_fold, write_commands, write_headings_flat, write_launches, write_raw
+from course_lib.authoring.site.html import (
+    CourseSource,
+    close_fold,
+    open_fold,
+    write_commands,
+    write_headings_flat,
+    write_launches,
+    write_raw,
+)
 from course_lib.base.errors import CourseError
 from course_lib.catalog import Exercise, texts
 from course_lib.lessons import prediction
@@ -89,7 +97,7 @@ def read_lesson(notebook: Cell, name: str, readme: str) -> Lesson:
     )
 
 
-def make_page(notebook: Cell, name: str, source: Source) -> Cell:
+def make_page(notebook: Cell, name: str, source: CourseSource) -> Cell:
     """The notebook that the site shows; ``notebook`` stays as it is.
 
     Raises: CourseError if an output still tells the reader to run a cell.
@@ -125,7 +133,7 @@ def make_page(notebook: Cell, name: str, source: Source) -> Cell:
     return page
 
 
-def _write_way_to_run(name: str, source: Source, moves: bool) -> str:
+def _write_way_to_run(name: str, source: CourseSource, moves: bool) -> str:
     return write_raw(
         f'<div class="run" id="run-this-lesson"><p>{"The pictures of this page move, and its" if moves else "The"} answers are folded: predict '
         f"first, then open them.</p>{write_launches(source, f'notebooks/{name}.ipynb', '../')}"

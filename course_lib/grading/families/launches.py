@@ -13,8 +13,8 @@ import numpy as np
 from course_lib.grading.cases.buffers import Tensor
 from course_lib.grading.cases.case import Case
 from course_lib.grading.cases.plan import Expected, Outputs, Part, Plan, Symptom
-from course_lib.tuning.clock import Shape, Timed, time_launch
-from course_lib.tuning.launch import ITEMSIZE, NAMES, Fault, Launch, find_illegal, find_misfit, predict, suggest
+from course_lib.tuning.clock import MatrixShape, Timed, time_launch
+from course_lib.tuning.launch import ITEMSIZE, NAMES, Launch, LaunchFault, find_illegal, find_misfit, predict, suggest
 
 _FAULT = "fault"
 # the faults, in the order in which they are looked for
@@ -68,7 +68,7 @@ def _read(outputs: Outputs) -> Launch:
     return Launch(*(int(outputs[name]) for name in NAMES))
 
 
-def find_fault(case: Case, outputs: Outputs) -> Fault | None:
+def find_fault(case: Case, outputs: Outputs) -> LaunchFault | None:
     """Find the first fault of the launch that was returned for a case, as far as it can be found without timing.
 
     Raises: EnvironmentFault if this machine has no compiler to ask.
@@ -99,7 +99,7 @@ def _plan(case: LaunchCase, entry_point: str, rng: np.random.Generator) -> Plan[
 
 def _time(plan: Plan[LaunchCase], outputs: Outputs) -> Timed | None:
     case = plan.case
-    return time_launch(Shape(case.M, case.N, case.dtype), _read(outputs)) if case.timed else None
+    return time_launch(MatrixShape(case.M, case.N, case.dtype), _read(outputs)) if case.timed else None
 
 
 def _shows(number: int) -> Symptom[LaunchCase]:

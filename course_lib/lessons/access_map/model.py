@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 
 from course_lib.lessons import style
-from course_lib.lessons.access_map.run import RecordedAccess, Recording, Tensor
+from course_lib.lessons.access_map.run import LaunchTensor, RecordedAccess, Recording
 
 VERBS = ("read", "write", "atomic")
 LAST = {"read": 4, "write": 2, "atomic": 1}  # number of passes that are told apart; later ones count as the last
@@ -183,7 +183,7 @@ def _list_lines(state: AccessMap) -> list[int]:
     return sorted({step.access.line for step in state.steps if step.access.line is not None})
 
 
-def _choose_colours(tensors: Iterable[Tensor]) -> dict[str, str]:
+def _choose_colours(tensors: Iterable[LaunchTensor]) -> dict[str, str]:
     """Return the course's colour for each tensor that has one by name, and an unused colour for each other tensor."""
     names = [tensor.name for tensor in tensors]
     known = [name for name in names if name in style.GROUPS["tensors"]]

@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 
 from course_lib.lessons import second_process
-from course_lib.lessons.second_process import LaunchJob, Tensor
+from course_lib.lessons.second_process import LaunchJob, LaunchTensor
 
 SECONDS = 60.0  # for the second process, start and kernel together
 
@@ -44,7 +44,7 @@ class Recording:
 
     kernel: str
     grid: tuple[int, ...]
-    tensors: tuple[Tensor, ...]
+    tensors: tuple[LaunchTensor, ...]
     accesses: tuple[RecordedAccess, ...]
     source: Mapping[int, str] = field(default_factory=dict)  # lines of the kernel by line number
     fault: str = ""

@@ -111,7 +111,7 @@ def course_statistics(algorithm: str, n: int, block: int, rows: str) -> tuple[np
 
 
 @dataclass(frozen=True)
-class Own:
+class OwnStatistics:
     """The result of a learner's kernel: mean and var, or a ``note`` that says why there is no result."""
 
     mean: np.ndarray | None = None
@@ -119,10 +119,10 @@ class Own:
     note: str = ""
 
 
-_own: dict[tuple[str, int, int, str, str], Own] = {}
+_own: dict[tuple[str, int, int, str, str], OwnStatistics] = {}
 
 
-def own_statistics(exercise_id: str, n: int, block: int, rows: str) -> Own:
+def own_statistics(exercise_id: str, n: int, block: int, rows: str) -> OwnStatistics:
     """Return mean and variance as the learner's kernel computes them, run as by the grader: in a separate process, with its limits.
 
     The file is read at each call, and run again only if its text has changed.
@@ -132,14 +132,14 @@ def own_statistics(exercise_id: str, n: int, block: int, rows: str) -> Own:
     try:
         text, kernels = grading.read_own_attempt(exercise)
     except (grading.NotAttempted, grading.Unreadable) as refused:
-        return Own(note=str(refused))
+        return OwnStatistics(note=str(refused))
     key = (exercise_id, n, block, rows, hashlib.sha256(text.encode()).hexdigest())
     if key not in _own:
         _own[key] = _run(kernels, exercise.entry_points[0], n, block, rows, path.name)
     return _own[key]
 
 
-def _run(kernels: grading.Kernels, entry_point: str, n: int, block: int, rows: str, file: str) -> Own:
+def _run(kernels: grading.Kernels, entry_point: str, n: int, block: int, rows: str, file: str) -> OwnStatistics:
     x = data(n, rows)
     M = len(x)
     case = Case("accuracy", M, n, block, "mean/std from 1 to 10^5")
@@ -154,18 +154,18 @@ def _run(kernels: grading.Kernels, entry_point: str, n: int, block: int, rows: s
         limits = grading.ResourceLimits.for_mode(mode)
         run = grading.run(kernels, [plan], mode, replace(limits, case=max(limits.case, _OWN_SECONDS)))
     except OSError as refused:
-        return Own(note=f"{file} could not be run: {refused}.")
+        return OwnStatistics(note=f"{file} could not be run: {refused}.")
     if 0 not in run.data:
-        return Own(note=_why_not(run, file))
+        return OwnStatistics(note=_why_not(run, file))
     results, start = {}, 0
     for tensor in tensors:
         piece = run.data[0][start : start + tensor.nbytes]
         start += tensor.nbytes
         if tensor.is_output:
             if tensor.find_unwritten(piece).any():
-                return Own(note=f"{file} did not store {tensor.name} for every row.")
+                return OwnStatistics(note=f"{file} did not store {tensor.name} for every row.")
             results[tensor.name] = tensor.read(piece).copy()
-    return Own(results["mean"], results["var"])
+    return OwnStatistics(results["mean"], results["var"])
 
 
 def _why_not(run: grading.Run, file: str) -> str:

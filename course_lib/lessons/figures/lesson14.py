@@ -11,13 +11,13 @@ from matplotlib.figure import Figure
 from course_lib.bench import measurement
 from course_lib.bench.measurement import Measurement
 from course_lib.lessons import style
-from course_lib.lessons.own_kernels import Part
+from course_lib.lessons.own_kernels import NormPart
 
 PROVIDERS = {"ours": "the course's kernels", "torch": "PyTorch's norm", "typed": "typed op by op"}
 _LOOKS = {"ours": "ours", "torch": "torch", "typed": "tutorial"}
 
 
-def draw_parts(parts: Sequence[Part]) -> Figure:
+def draw_parts(parts: Sequence[NormPart]) -> Figure:
     """Draw the data flow through the four parts of a norm, forward and backward, and mark the parts that are the learner's."""
     own = {part.exercise: part.own for part in parts}
     figure, axes = style.drawing(style.WIDTH, 2.75)
@@ -47,7 +47,7 @@ def draw_parts(parts: Sequence[Part]) -> Figure:
     return figure
 
 
-def describe_parts(parts: Sequence[Part]) -> str:
+def describe_parts(parts: Sequence[NormPart]) -> str:
     """Write the alt text of :func:`draw_parts`."""
     whose = "; ".join(
         f"{part.role}: {f'yours, {part.exercise}' if part.own else f'the course’s, because {part.why}'}".rstrip(".") for part in parts

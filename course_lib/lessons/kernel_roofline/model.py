@@ -58,7 +58,7 @@ KERNELS = {
 
 
 @dataclass(frozen=True)
-class Own:
+class OwnKernel:
     """A learner's kernel: ``flop`` per element, the ``least`` passes that it can make; ``whole``: one block holds the whole row."""
 
     flop: int
@@ -68,12 +68,12 @@ class Own:
 
 
 OWN = {
-    "06a": Own(1, 1, whole=False),
-    "07a": Own(7, 2, whole=False),
-    "08a": Own(7, 2),
-    "09a": Own(5, 4),
-    "11a": Own(10, 3),
-    "13b": Own(13, 3, persistent=True),
+    "06a": OwnKernel(1, 1, whole=False),
+    "07a": OwnKernel(7, 2, whole=False),
+    "08a": OwnKernel(7, 2),
+    "09a": OwnKernel(5, 4),
+    "11a": OwnKernel(10, 3),
+    "13b": OwnKernel(13, 3, persistent=True),
 }
 _TRACED = (4, 256)  # rows and columns of the traced matrix; the number of passes does not depend on them
 _TRACED_BLOCK, _TRACED_ROWS, _TRACED_PROGRAMS = 64, 2, 2

@@ -182,7 +182,7 @@ def resident_kernel(x_ptr, y_ptr, N, eps, BLOCK: tl.constexpr):
 
 
 @dataclass(frozen=True)
-class Pass:
+class Sweep:
     """One sweep over a matrix. ``kind`` is "load" or "store"; ``amount`` is 1.0 if it touches every element once."""
 
     launch: int  # number of its kernel launch, from 0
@@ -202,7 +202,7 @@ class Count:
     algorithm: str
     N: int
     launches: int
-    sweeps: tuple[Pass, ...]
+    sweeps: tuple[Sweep, ...]
     a_row: int
     order: tuple[int, ...]
 
@@ -316,7 +316,7 @@ def _sum_up(algorithm: str, N: int, trace: Trace) -> Count:
 
 
 def _gather(algorithm: str, N: int, sizes: Mapping[str, int], accesses: Iterable[tuple[int, bool, Any, str]]) -> Count:
-    """Make one Pass for each line of a kernel that loads or stores a matrix, in the order in which program 0 reaches it.
+    """Make one Sweep for each line of a kernel that loads or stores a matrix, in the order in which program 0 reaches it.
 
     Args:
         sizes: bytes of each matrix.
@@ -337,7 +337,7 @@ def _gather(algorithm: str, N: int, sizes: Mapping[str, int], accesses: Iterable
         if is_first:
             order.append(list(sweeps).index(key))
     passes = tuple(
-        Pass(launch, tensor, kind, moved / sizes[tensor], code)
+        Sweep(launch, tensor, kind, moved / sizes[tensor], code)
         for ((launch, tensor, kind, _), moved), code in zip(sweeps.items(), codes, strict=True)
     )
     return Count(algorithm, N, launches, passes, numbers // _TRACED_ROWS, tuple(order))
@@ -385,7 +385,7 @@ def _launch() -> WorkerCommand:
 
 
 def _read_count(fields: Mapping[str, Any]) -> Count:
-    sweeps = tuple(Pass(**sweep) for sweep in fields["sweeps"])
+    sweeps = tuple(Sweep(**sweep) for sweep in fields["sweeps"])
     return Count(**{**fields, "sweeps": sweeps, "order": tuple(fields["order"])})
 
 

@@ -14,7 +14,7 @@ import numpy as np
 
 from course_lib.base.errors import CourseError
 from course_lib.lessons import second_process
-from course_lib.lessons.second_process import LaunchJob, Tensor
+from course_lib.lessons.second_process import LaunchJob, LaunchTensor
 
 SECONDS = 90.0  # time limit of the second process, for its start and all seeds together
 MOST_STEPS = 20_000  # limit per seed; a lesson's kernel takes a few hundred
@@ -64,7 +64,7 @@ class Interleaving:
     kernel: str
     seed: int
     programs: int
-    tensors: tuple[Tensor, ...]
+    tensors: tuple[LaunchTensor, ...]
     operations: tuple[Operation, ...]
     races: tuple[Clash, ...]
     deadlock: str
@@ -97,7 +97,7 @@ class Interleaving:
         """Return the content of the tensor before the run."""
         return read_tensor(self.tensor(name), self.before)
 
-    def tensor(self, name: str) -> Tensor:
+    def tensor(self, name: str) -> LaunchTensor:
         wanted = name.removesuffix("_ptr")
         for tensor in self.tensors:
             if tensor.name == wanted:
@@ -246,7 +246,7 @@ class _Replay:
                 new = _ARITHMETIC[access.kind](old, brought)
         return np.ascontiguousarray(new.astype(brought.dtype)).view(np.uint8).reshape(raw.shape)
 
-    def _tensor(self, address: int) -> Tensor | None:
+    def _tensor(self, address: int) -> LaunchTensor | None:
         below = [tensor for tensor in self.job.tensors if self.places[tensor.name] <= address]
         return max(below, key=lambda tensor: self.places[tensor.name]) if below else None
 
@@ -257,19 +257,19 @@ _ARITHMETIC = {
 }  # fmt: skip
 
 
-def _decoded(raw: np.ndarray, tensor: Tensor) -> np.ndarray:
+def _decoded(raw: np.ndarray, tensor: LaunchTensor) -> np.ndarray:
     values = raw.view(_dtype(tensor))[:, 0]
     return values.astype(np.float64) if values.dtype.kind not in "iub" else values
 
 
-def _dtype(tensor: Tensor) -> np.dtype:
+def _dtype(tensor: LaunchTensor) -> np.dtype:
     import ml_dtypes
 
     names = {"fp64": np.float64, "fp32": np.float32, "fp16": np.float16, "bf16": ml_dtypes.bfloat16, "int1": np.bool_}
     return np.dtype(names.get(tensor.dtype, tensor.dtype))
 
 
-def read_tensor(tensor: Tensor, memory: Sequence[bytes]) -> np.ndarray:
+def read_tensor(tensor: LaunchTensor, memory: Sequence[bytes]) -> np.ndarray:
     dtype = _dtype(tensor)
     strides = tuple(stride * tensor.itemsize for stride in tensor.strides)
     return np.ndarray(tensor.shape, dtype, memory[tensor.buffer], tensor.start, strides).copy()
