@@ -54,9 +54,10 @@ def choose_backward(x: Tensor, *, centred: bool) -> str:
     algorithm = _find_algorithm("backward", tuned, N, x.dtype, centred)
     if algorithm != "split":
         return algorithm
-    small = tuned.few_rows_backward >= M and x.numel() * x.element_size() <= tuned.few_rows_backward_bytes
-    has_room = has_room_for(x, tables.split_backward(N, x.dtype, tuned=tuned).chunks)
-    return "split" if has_room and not small else "columns"
+    few = tuned.few_rows_backward >= M and x.numel() * x.element_size() <= tuned.few_rows_backward_bytes
+    if few or not has_room_for(x, tables.split_backward(N, x.dtype, tuned=tuned).chunks):
+        return "columns"
+    return "split"
 
 
 def split(x: Tensor, *, centred: bool, add: bool) -> tables.SplitLaunch:
