@@ -1,1 +1,1 @@
-"""For authors: cutting exercises out of solutions, building notebooks out of their scripts."""
+"""Tools for authors: they cut exercises out of solutions and build notebooks from scripts."""

@@ -1,8 +1,8 @@
-"""``python -m course_lib.authoring.baselines [07a ...]``: what the course's battery catches, and what common tests let through.
+"""``python -m course_lib.authoring.baselines [07a ...]``: compare what the battery and what usual tests catch of the mutants.
 
-Every mutant is checked by the grader (CPU mode), and by three tests as they are usually written: normal values around 0
-with N a power of two, compared with 1e-4 and with 1e-2, and the Triton tutorial's own (N = 8192, fp16, x around -2.3 with a
-spread of 0.5, compared with 1e-2; M is cut from 1151 to 4, which in the interpreter changes the time and nothing else).
+The grader checks every mutant in CPU mode. Three tests as they are usually written check it, too. Two have normal values around 0 and a
+power of two as N; their tolerances are 1e-4 and 1e-2. The third is the Triton tutorial's: N = 8192, fp16, x around -2.3 with a standard
+deviation of 0.5, tolerance 1e-2. Its M is 4 instead of 1151, which in the interpreter changes the time and nothing else.
 """
 
 from __future__ import annotations
@@ -51,7 +51,7 @@ BASELINES = (
 
 
 def make_baseline_plans(exercise: Exercise, baseline: Baseline) -> list[Plan]:
-    """The baseline's one case for every entry point, with the weights, launches and oracles that the battery has."""
+    """Return the plan of the baseline's only case for each entry point, with the battery's weights, launches and oracles."""
     made = []
     for entry_point, part in find_parts(exercise).items():
         like = part.battery[0]
@@ -66,7 +66,7 @@ def make_baseline_plans(exercise: Exercise, baseline: Baseline) -> list[Plan]:
 
 
 def passes(exercise: Exercise, text: str, baseline: Baseline) -> bool:
-    """True if a solution's ``text`` passes the baseline."""
+    """Return whether a solution's ``text`` passes the baseline."""
     mode = "cpu" if exercise.kind == "kernel" else exercise.kind
     try:
         code = extract(exercise, text, verdicts.FILE)
@@ -84,7 +84,7 @@ def passes(exercise: Exercise, text: str, baseline: Baseline) -> bool:
 
 
 def try_mutant(exercise: Exercise, entry: dict) -> dict[str, bool]:
-    """What happened to one mutant: refused by the grader, with the right cause, and caught by each baseline."""
+    """Return whether the grader refuses the mutant, whether it names the right cause, and whether each baseline catches the mutant."""
     text = mutants.make_text(exercise, entry)
     with tempfile.TemporaryDirectory(prefix="course-baselines-") as scratch:
         file = Path(scratch) / verdicts.FILE

@@ -1,4 +1,4 @@
-"""``make exercises``: write exercises/ from solutions/, leaving every file that a learner has touched."""
+"""``make exercises``: write exercises/ from solutions/, except for the files that a learner has changed."""
 
 from __future__ import annotations
 
@@ -13,12 +13,15 @@ from course_lib.learner import workspace
 
 
 def generate() -> dict[str, str]:
-    """The text of every exercise file, by file name, cut from solutions/."""
+    """Return the text of every exercise file by its name. It is the solution with the learner's part cut out."""
     return {path.name: cut(path.read_text(encoding="utf-8"), path.name) for path in sorted(paths.SOLUTIONS.glob("ex*.py"))}
 
 
 def write(folder: Path) -> list[str]:
-    """Bring ``folder`` up to date; one line about each file. No file that a learner has touched is changed."""
+    """Bring the exercises in ``folder`` up to date, except for the files that a learner has changed.
+
+    Returns: one line about each file.
+    """
     texts = generate()
     remembered = workspace.read_manifest(folder)
     said = []

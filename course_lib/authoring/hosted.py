@@ -1,6 +1,8 @@
-"""``python -m course_lib.authoring.hosted``: lesson 00 for a hosted notebook, such as Colab or Kaggle: the course is set up in its first cell.
+"""``python -m course_lib.authoring.hosted``: write lesson 00 for a hosted notebook service such as Colab or Kaggle.
 
-Such a service opens one notebook on a machine that has PyTorch and Triton and knows nothing of the course. A test compares."""
+Such a service opens a single notebook on a machine that has PyTorch and Triton, but not the course. The notebook's first cell therefore
+sets the course up. A test compares the committed notebook with the one that is built here.
+"""
 
 from __future__ import annotations
 
@@ -50,11 +52,11 @@ An L4 or an A100 (8.9 and 8.0) runs the lessons in GPU mode. The course was not 
 
 
 def make_notebook() -> nbformat.NotebookNode:
-    """Return the notebook without outputs: the set-up, what the machine can do, and the lesson."""
+    """Return the notebook without outputs: the cell that sets the course up, a text about the machine, and the lesson."""
     notebook = read_source(list_sources()[0])
-    # the other lessons do not lie beside this one
+    # The service opens this notebook alone, so a link to another lesson would lead nowhere.
     notebook.cells[-1].source = re.sub(r"\[(lesson \d\d)\]\([^)]*\)", r"\1", notebook.cells[-1].source)
-    # such a page has no folder in which the picture could lie
+    # The picture's file is not beside the notebook either.
     notebook.cells[0].source = re.sub(r"!\[[^\]]*\]\([^)]*\)\n\n", "", notebook.cells[0].source)
     notebook.cells = [new_code_cell(SET_UP, id="set-up"), new_markdown_cell(_ABOUT, id="about-the-machine"), *notebook.cells]
     return notebook

@@ -1,8 +1,9 @@
-"""``python -m course_lib.authoring.hunts``: builds the hunts from the wrong solutions of tests/mutants/. It takes some minutes.
+"""``python -m course_lib.authoring.hunts``: build the hunts from the wrong solutions in tests/mutants/.
 
-A wrong solution becomes a hunt if it comes to its end in CPU mode with wrong results, or reaches outside a tensor; if a learner can type an
-input that shows it, on which the right solution is right; and if its wrong lines are known: those that differ from the solution's. Of each
-exercise ``MOST`` are taken, one a cause, most of them such as few inputs show; of the first exercises the rest is kept for the days.
+A wrong solution becomes a hunt if three conditions hold. In CPU mode it ends with wrong results, or accesses memory outside a tensor.
+A learner can type an input on which it is wrong and the right solution is right. Its wrong lines are known: they are the lines that
+differ from the right solution's. At most ``MOST`` hunts are taken from each exercise, one per cause, and most of them are wrong on few
+inputs only. The remaining hunts of the exercises in ``DAILY`` become hunts of the day.
 """
 
 from __future__ import annotations
@@ -31,17 +32,17 @@ from course_lib.hunt.collection import FILE, IMPORTS, Hunt, pack, read_built, re
 from course_lib.hunt.draw import DAILY
 from course_lib.hunt.probe import Probe, find_options
 
-MOST = 8  # of an exercise
-_EASY = 2  # of those, at least, that nearly every input shows
+MOST = 8  # hunts per exercise
+_EASY = 2  # of an exercise's hunts, at least so many are wrong on nearly every input
 STARTERS = 3
-_FAMILIES = ("copying", "layer_norm", "rms_norm", "statistics_kernels", "reductions", "dx_kernels")  # one program's work is its own
+_FAMILIES = ("copying", "layer_norm", "rms_norm", "statistics_kernels", "reductions", "dx_kernels")  # programs are independent
 _MOST_LINES = 3
-# what is no hunt: it does not come to an end, has right results, or shows itself
+# A wrong solution with one of these causes is no hunt: it does not end, its results are right, or the mistake is obvious.
 _CAUSES = {
     "undefined_name", "kernel_raised", "time_limit", "would_not_compile", "extra_pass", "work_not_shared", "right_only_once", "input_changed",
     "output_read_first", "not_written", "statistics_not_saved",
 }  # fmt: skip
-# written to fool a grader; nobody writes such a line by mistake
+# These wrong solutions were written to fool a grader. Such a line is not written by mistake.
 _NOBODYS = {
     "zeros", "nothing_from_program_16_on", "row_63_for_all_later_ones", "tile_63_for_all_later_ones", "wrong_from_row_128_on", "wrong_from_program_128_on",
     "places_instead_of_values", "a_reciprocal_root_of_0_replaced", "at_most_4096_columns", "always_4096_columns", "later_blocks_are_zero",
@@ -51,12 +52,12 @@ _NOBODYS = {
 
 
 def list_exercises() -> list[Exercise]:
-    """Those whose wrong solutions can be hunted."""
+    """Return the exercises whose wrong solutions can become hunts."""
     return [e for e in catalog.exercises().values() if e.kind == "kernel" and e.family in _FAMILIES]
 
 
 def list_candidates(exercise: Exercise) -> list[dict]:
-    """The exercise's wrong solutions that may become hunts, before any was run."""
+    """Return the exercise's wrong solutions that may become hunts. None of them has been run yet."""
     return [
         entry
         for entry in mutants.read_mutants(exercise)
@@ -65,7 +66,7 @@ def list_candidates(exercise: Exercise) -> list[dict]:
 
 
 def strip(text: str) -> str:
-    """The kernels of a file as they are shown: from the first decorator on, without comments, docstrings and spare blank lines."""
+    """Return a file's kernels, from the first decorator on, as a hunt shows them: without comments, docstrings and repeated blank lines."""
     lines = text.splitlines(keepends=True)
     for token in tokenize.generate_tokens(io.StringIO(text).readline):
         if token.type == tokenize.COMMENT:
@@ -86,7 +87,7 @@ def strip(text: str) -> str:
 
 
 def find_lines(right: str, wrong: str) -> tuple[int, ...]:
-    """The lines of ``wrong`` that are not as in ``right``, from 1; none where something is only missing."""
+    """Return the numbers, from 1, of the lines of ``wrong`` that differ from ``right``. A missing line has no number."""
     sides = [[line.strip() for line in text.splitlines()] for text in (right, wrong)]
     found: list[int] = []
     for kind, _, _, start, end in difflib.SequenceMatcher(None, *sides, autojunk=False).get_opcodes():
@@ -96,7 +97,7 @@ def find_lines(right: str, wrong: str) -> tuple[int, ...]:
 
 
 def name_hunt(exercise: Exercise, mutant: str) -> str:
-    """A name that says nothing, and stays when other hunts come: two syllables from the hash of what it was made of."""
+    """Return a name that gives nothing away and stays when hunts are added: five letters from the hash of exercise and mutant."""
     number = int.from_bytes(hashlib.blake2b(f"hunt {exercise.id}/{mutant}".encode(), digest_size=4).digest())
     letters = ""
     for among in ("bdfghjklmnprstvz", "aeiou", "bdfghjklmnprstvz", "aeiou", "bdgklmnrst"):
@@ -106,13 +107,13 @@ def name_hunt(exercise: Exercise, mutant: str) -> str:
 
 
 def digest(exercise: Exercise) -> str:
-    """Of all that the exercise's hunts follow from: the solution, the candidates, the grader's cases, and the rules above."""
+    """Return a digest of everything that determines the exercise's hunts: solution, candidates, the grader's cases, and the rules above."""
     rules = (MOST, STARTERS, _EASY, _MOST_LINES, sorted(_NOBODYS), sorted(_CAUSES), exercise.id in DAILY)
     return _hash(texts.read_solution(exercise), list_candidates(exercise), _read_battery(exercise), rules)
 
 
 def make_text(exercise: Exercise, entry: dict) -> tuple[str, tuple[int, ...]]:
-    """What is shown of a wrong solution, and its wrong lines."""
+    """Return the part of a wrong solution that a hunt shows, and the numbers of its wrong lines."""
     wrong = strip(drop_marks(mutants.make_text(exercise, entry)))
     return wrong, find_lines(strip(texts.make_plain_solution(exercise)), wrong)
 
@@ -122,15 +123,18 @@ def is_exposed(judged: Judged) -> bool:
 
 
 class Builder:
-    """Builds the hunts. What was measured before of the same text, cases and solution is not measured again."""
+    """Builder of the hunts. It measures a wrong solution only if its text, the cases or the right solution have changed."""
 
     def __init__(self, known: dict[str, Any], keep: Callable[[dict[str, Any]], None]) -> None:
-        """``keep`` is called after each exercise with all that is known by then, so that who stops the building loses little."""
+        """Take the ``known`` measurements.
+
+        ``keep`` is called with all measurements after each exercise, so that an interrupted build loses little.
+        """
         self._known, self._keep = known, keep
         self.measured: dict[str, Any] = {}
 
     def build(self) -> list[Hunt]:
-        """Every hunt, in the order of the course."""
+        """Return every hunt, in the order of the course."""
         names = [name_hunt(exercise, entry["id"]) for exercise in list_exercises() for entry in list_candidates(exercise)]
         if len(set(names)) < len(names):
             raise ValueError(f"two hunts have one name: change what name_hunt begins its hash with. {sorted(names)}")
@@ -161,8 +165,10 @@ class Builder:
 
 
 def measure(exercise: Exercise, text: str) -> dict[str, Any] | None:
-    """How many of the grader's cases there are, how many of them show the mistake, and the smallest input that does; None if a person
-    cannot type one, or the kernel does not come to its end."""
+    """Return the number of the grader's cases, how many of them show the mistake, and the smallest input that shows it.
+
+    The result is None if no input that a learner can type shows the mistake, or if the kernel does not end.
+    """
     options = find_options(exercise.id)
     near = [case for case in _read_battery(exercise) if not case.is_far]
     judged = run_cases(exercise, IMPORTS + text, "hunt.py", near)
@@ -182,12 +188,12 @@ def measure(exercise: Exercise, text: str) -> dict[str, Any] | None:
 
 
 def choose(found: list[Hunt], daily: bool) -> list[Hunt]:
-    """At most ``MOST``, one a cause: the hard ones first, since an input that shows nearly every mistake is soon found.
+    """Choose at most ``MOST`` hunts, one per cause. Hard ones come first: a mistake that nearly every input shows is soon found.
 
-    ``daily``: those that are left are kept for the hunts of the day.
+    If ``daily`` is true, the remaining hunts are returned, too, as hunts of the day.
     """
     ranked = sorted(found, key=lambda h: (h.grader_needs, h.id))
-    by_cause = list({hunt.cause: hunt for hunt in ranked}.values())  # of a cause the hardest
+    by_cause = list({hunt.cause: hunt for hunt in ranked}.values())  # the hardest hunt of each cause
     by_cause.sort(key=lambda h: (h.grader_needs, h.id))
     hard, easy = [h for h in by_cause if h.level > 1], [h for h in by_cause if h.level == 1]
     picked = _spread(hard, MOST - min(_EASY, len(easy)))
@@ -197,7 +203,7 @@ def choose(found: list[Hunt], daily: bool) -> list[Hunt]:
 
 
 def _spread(ranked: list[Hunt], most: int) -> list[Hunt]:
-    """At most so many, from the first to the last."""
+    """Return at most ``most`` hunts, spread evenly from the first to the last."""
     count = min(most, len(ranked))
     return [ranked[round(n * (len(ranked) - 1) / max(count - 1, 1))] for n in range(count)]
 

@@ -1,4 +1,4 @@
-"""``python -m course_lib.authoring.lesson_size``: how long each lesson takes somebody new, counted from its script."""
+"""``python -m course_lib.authoring.lesson_size``: estimate from its script how long each lesson takes a newcomer."""
 
 from __future__ import annotations
 
@@ -19,14 +19,14 @@ _SAYS = re.compile(r"\*About (\d+) minutes")
 
 @dataclass(frozen=True)
 class LessonSize:
-    """What a learner meets on a page, dives left out.
+    """The size of a lesson's page as a learner sees it, without its dives.
 
     Attributes:
-        words: of its text, and of its predictions with their reasons. A formula counts as its letters do.
-        code_lines: that stand open, steps included.
+        words: number of words in the text and in the predictions with their reasons. A formula counts like text.
+        code_lines: number of code lines that are not folded, steps included.
         longest_cell: lines of the longest open code cell.
-        exercise_minutes: of its exercises, by the catalog.
-        said: the minutes that its title names; 0 if it names none.
+        exercise_minutes: the sum of the minutes that the catalog gives for the lesson's exercises.
+        said: the minutes that the page itself names; 0 if it names none.
     """
 
     lesson: str
@@ -41,7 +41,7 @@ class LessonSize:
 
     @property
     def page_minutes(self) -> float:
-        """Without the exercises."""
+        """The minutes for the page without the exercises."""
         return self.words / WORDS_A_MINUTE + self.steps * STEP_MINUTES + self.predictions * PREDICTION_MINUTES
 
     @property
@@ -50,7 +50,7 @@ class LessonSize:
 
 
 def measure(source: Path) -> LessonSize:
-    """The size of the learner's page of one script."""
+    """Return the size of the learner's page that is built from the script ``source``."""
     lesson = source.name[:2]
     questions = read_lesson(lesson).values()
     texts, codes, steps, dives, below = [], [], 0, 0, 0

@@ -1,4 +1,4 @@
-"""Wrong solutions, made from right ones by edits: what the grader must refuse, each with its cause."""
+"""Wrong solutions, made from right ones by edits. The grader must refuse each of them with its cause."""
 
 from __future__ import annotations
 
@@ -15,21 +15,24 @@ FOLDER = paths.ROOT / "tests" / "mutants"
 
 
 def read_mutants(exercise: Exercise) -> list[dict]:
-    """The entries of the exercise's file: id, cause, edits, and where needed cause_cpu, cause_gpu, cause_hidden and slow."""
+    """Return the entries of the exercise's file: id, cause, edits, and where needed cause_cpu, cause_gpu, cause_hidden and slow."""
     return tomllib.loads((FOLDER / f"ex{exercise.id}.toml").read_text(encoding="utf-8"))["mutant"]
 
 
 def list_mutants() -> Iterator[tuple[Exercise, dict]]:
-    """Every mutant of every exercise, in the order of the course."""
+    """Yield every mutant of every exercise, in the order of the course."""
     for exercise in catalog.exercises().values():
         for entry in read_mutants(exercise):
             yield exercise, entry
 
 
 def make_text(exercise: Exercise, entry: dict, folder: Path = FOLDER) -> str:
-    """The solution with the edits of ``entry``, which ``folder`` holds, in its code; the prose in front of the first import stays.
+    """Return the solution with the edits of ``entry`` in its code. The prose before the first import is not edited.
 
-    Raises: CourseError if an edit's text does not stand in the code exactly once.
+    Args:
+        folder: the folder of the entry's file, for error messages.
+
+    Raises: CourseError if the text that an edit replaces is not found exactly once in the code.
     """
     prose, imports, text = texts.read_solution(exercise).partition("\nimport ")
     for find, replacement in entry["edits"]:

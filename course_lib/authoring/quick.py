@@ -12,12 +12,12 @@ from course_lib.base.errors import CourseError
 
 OF_EACH = 3  # cases per test function: the first, the last and one between
 _ALWAYS = ("tests/test_architecture.py", "tests/test_imports.py", "tests/test_documents.py")
-# tests beside those that have the room's own name
+# For a change in one of these folders, the tests in the named folders of tests/ run in addition.
 _FURTHER = {"solutions": ("grading",), "exercises": ("catalog",), "notebooks": ("authoring", "lessons"), "tools": ("tools",)}
 
 
 def list_changed(since: str) -> list[str]:
-    """Return the files that differ from ``since``, from the course's folder on, committed or not.
+    """Return the files that differ from ``since``, as paths from the course's folder. Changes need not be committed.
 
     Raises: CourseError if git does not know ``since``, or the folder is not a git checkout.
     """
@@ -33,7 +33,7 @@ def list_changed(since: str) -> list[str]:
 
 
 def choose_tests(changed: Iterable[str]) -> list[str]:
-    """Return the folders and files of tests for the changed files; an empty list for none."""
+    """Return the test folders and test files for the ``changed`` files; an empty list if nothing changed."""
     chosen: set[str] = set()
     for file in changed:
         top, _, rest = file.partition("/")

@@ -1,5 +1,8 @@
-"""``python -m course_lib.authoring.readme``: writes the tables of kernels in README.md and docs/kernels.md, from stored measurements,
-counts README's wrong solutions, and gives README the buttons that open the course elsewhere. A test compares."""
+"""``python -m course_lib.authoring.readme``: write the generated parts of README.md and docs/kernels.md.
+
+Both pages get a table of kernels from the stored measurements. README also gets the number of wrong solutions and the buttons that open
+the course in a browser. A test compares the committed pages with those that are generated here.
+"""
 
 from __future__ import annotations
 
@@ -19,7 +22,7 @@ from course_lib.bench.measurement import PART
 PAGE = paths.ROOT / "README.md"
 KERNELS_PAGE = paths.ROOT / "docs" / "kernels.md"
 _KINDS = ("forward", "backward", "long_rows")
-# a page's table: which measurements, and the row lengths that it shows
+# for each page, the kinds of measurement in its table and the row lengths that are the table's columns
 _TABLES = {
     PAGE: (_KINDS, (256, 1024, 4096, 4097, 8192, 32768, 65536, 262144)),
     KERNELS_PAGE: (tuple(f"{kind}{PART}" for kind in _KINDS), (256, 1024, 2048, 4096, 4097, 5120, 8192, 16384, 65536, 262144)),
@@ -38,10 +41,15 @@ _BLOCK = re.compile(r"(<!-- kernels: [^\n]*-->\n).*?(<!-- end of kernels -->)", 
 
 
 def make_page(text: str, page: Path = PAGE, repository: str | None = None) -> str:
-    """The text of ``page`` with its table of kernels as the newest stored measurements have it; README's with the number of wrong solutions,
-    and with buttons if the address of the repository is known. ``repository`` is that address; None takes pyproject.toml's.
+    """Return the text of ``page`` with a table of kernels from the newest stored measurements.
 
-    Raises: CourseError if marks or the count are missing, or the kinds were not measured on one device in the same versions.
+    README also gets the number of wrong solutions, and buttons if the address of the repository is known.
+
+    Args:
+        repository: the address of the repository; None takes the one in pyproject.toml.
+
+    Raises: CourseError if the marks or the count are missing in ``text``, or if the kinds were not all measured on the same device with
+        the same versions.
     """
     if not _BLOCK.search(text):
         raise CourseError(f"{paths.shown(page)}: the marks '<!-- kernels: ... -->' and '<!-- end of kernels -->' are missing.")
@@ -58,9 +66,9 @@ def make_page(text: str, page: Path = PAGE, repository: str | None = None) -> st
 
 
 def write_kernels(kinds: tuple[str, ...], columns: tuple[int, ...]) -> str:
-    """A table, a row an operation and a column a row length, and where it was measured.
+    """Return a table with one row per operation and one column per row length, and a sentence about the device and the versions.
 
-    Raises: CourseError if the kinds were not measured on one device with one version of everything.
+    Raises: CourseError if the kinds were not all measured on the same device with the same versions of PyTorch and Triton.
     """
     results = [measurement.stored(kind) for kind in kinds]
     first = results[0]

@@ -1,7 +1,7 @@
-"""``course release DIR``: the course for learners, without solutions, tests, lessons' scripts and the tools of authors and instructors.
+"""``course release DIR``: copy the course for learners, without solutions, tests, lessons' scripts and tools for authors or instructors.
 
-What the course itself reads of ``solutions/`` and ``notebooks/source/`` while a learner works is kept in ``paths.RELEASED``: the exercises as
-they are before anybody works on them, and the cells of the lessons' steps, which show an answer after a pass or two failures.
+While a learner works, the course reads some of ``solutions/`` and ``notebooks/source/``. The copy has these parts in
+``paths.RELEASED``: the unsolved exercises, and the cells of the lessons' steps, which show an answer after a pass or two failures.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from course_lib.base import paths
 from course_lib.base.errors import CourseError
 from course_lib.catalog import step_cells
 
-# As they are in the repository. A folder stands for all that is in it; what is not named here, a learner does not get.
+# Files and folders that are copied unchanged. A folder stands for everything in it. A learner gets no other file of the repository.
 COPIED = (
     ".binder", ".devcontainer", "AGENTS.md", ".gitattributes", ".gitignore", "CITATION.cff", "LICENSE", "SECURITY.md", "constraints.txt",
     "course_command.py", "course_lib", "docs/cpu-mode.md", "docs/kernels.md", "docs/security.md", "docs/setup.md", "environment.yml",
@@ -29,16 +29,18 @@ COPIED = (
 )  # fmt: skip
 LEFT_OUT = ("course_lib/authoring", "course_lib/classroom")
 _README = Path(__file__).parent / "release_readme.md"
-# commands of the Makefile that are of no use without what is left out
+# parts of the Makefile that are useless without the files that are left out
 _NOT_FOR_LEARNERS = re.compile(r"## (authors|instructors): |^test:|^NBVAL = ", re.MULTILINE)
 _THEIR_SETTINGS = re.compile(r"^.*\b(TEST_ARGS|NBVAL_ARGS|BUNDLE_ARGS|LESSONS|SOLVED|WORKERS)\b.*\n", re.MULTILINE)
 
 
 def release(folder: Path) -> str:
-    """Make the copy in ``folder``; what it is, in words. It is there whole or not at all.
+    """Make the copy in ``folder``. If this fails, ``folder`` has no part of the copy.
 
-    Raises: CourseError if ``folder`` holds anything or lies in the course's own folders, or a notebook is not what its script builds; OSError
-        if it cannot be written.
+    Returns: a description of the copy, to be printed.
+
+    Raises: CourseError if ``folder`` is not empty or lies in the course's own folders, or a notebook is not what its script builds; OSError
+        if the copy cannot be written.
     """
     folder = folder.resolve() if folder.name in ("", "..") else folder.parent.resolve() / folder.name
     require_free(folder)
@@ -53,11 +55,11 @@ def release(folder: Path) -> str:
             if (original := paths.ROOT / name).exists():
                 shutil.copymode(original, path)
         exercises.write(unfinished / "exercises")
-        unfinished.chmod(0o755)  # mkdtemp makes it 0700
-        unfinished.rename(folder)  # over an empty folder, and over nothing else
+        unfinished.chmod(0o755)  # mkdtemp gives it mode 0700
+        unfinished.rename(folder)  # this replaces an empty folder, but no other one
     except OSError:
         shutil.rmtree(unfinished, ignore_errors=True)
-        require_free(folder)  # somebody else's files may have come meanwhile
+        require_free(folder)  # raises its own error if another process has put files there meanwhile
         raise
     size = sum(path.stat().st_size for path in folder.rglob("*") if path.is_file())
     notebooks = len(list((folder / "notebooks").glob("*.ipynb")))
@@ -78,7 +80,7 @@ def require_free(folder: Path) -> None:
 
 
 def _collect() -> Iterator[tuple[str, bytes]]:
-    """Every file of the copy but the exercises, by its path in it."""
+    """Yield path and content of every file of the copy except the exercises."""
     for name in _list_files():
         if _lies_in(name, COPIED) and not _lies_in(name, LEFT_OUT):
             yield name, (paths.ROOT / name).read_bytes()
@@ -96,7 +98,7 @@ def _lies_in(name: str, places: tuple[str, ...]) -> bool:
 
 
 def _list_files() -> list[str]:
-    """The course's files as paths from its root: what git knows or would take; without git, all but caches."""
+    """Return the paths of the course's files from its root: tracked and new files; without git, all files except caches."""
     found = _ask_git("ls-files", "-z", "--cached", "--others", "--exclude-standard")
     if found is not None:
         return sorted(name for name in found.split("\0") if name and (paths.ROOT / name).is_file())
@@ -106,13 +108,13 @@ def _list_files() -> list[str]:
 
 
 def _describe() -> str:
-    """Version and commit: "version 0.1.0, commit 1a2b3c4"."""
+    """Return version and commit: "version 0.1.0, commit 1a2b3c4"."""
     commit = _ask_git("describe", "--always", "--dirty=, with changes")
     return f"version {course_lib.__version__}" + (f", commit {commit.strip()}" if commit else "")
 
 
 def _ask_git(*arguments: str) -> str | None:
-    """What git says of the course; None if it is no checkout, or there is no git."""
+    """Run git in the course's folder and return its output; None if the folder is no checkout, git is not installed, or git fails."""
     if not (paths.ROOT / ".git").exists() or shutil.which("git") is None:
         return None
     done = subprocess.run(["git", *arguments], cwd=paths.ROOT, capture_output=True, text=True, check=False)
@@ -120,7 +122,7 @@ def _ask_git(*arguments: str) -> str | None:
 
 
 def _cut_makefile(text: str) -> str:
-    """The Makefile without the commands that say in their help that they are for authors or instructors, and without `test`."""
+    """Return the Makefile without `test` and without the commands whose help says that they are for authors or instructors."""
     parts = text.split("\n\n")
     gone = [part for part in parts if _NOT_FOR_LEARNERS.search(part)]
     names = {name for part in gone for name in re.findall(r"^([a-z-]+):", part, re.MULTILINE)}

@@ -1,4 +1,4 @@
-"""The address of the course's repository, once it is known, and the services that open the course from there in a browser."""
+"""The address of the course's repository, if it is known, and the services that open the course from there in a browser."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from urllib.parse import quote
 from course_lib.base import paths
 from course_lib.learner.environment import DISTRIBUTION
 
-# what opens lesson 00 on a machine that has uv, a command per line
+# commands that open lesson 00 on a machine with uv
 START = (f"uvx {DISTRIBUTION} my-course", "cd my-course", f"uvx {DISTRIBUTION} lab")
 FIRST, HOSTED = "notebooks/00_start_here.ipynb", "notebooks/hosted/00_start_here.ipynb"
 _GITHUB = re.compile(r"https://github\.com/([^/]+/[^/]+?)(?:\.git)?")
@@ -30,7 +30,7 @@ def read_repository(pyproject: Path = paths.ROOT / "pyproject.toml") -> str:
 
 
 def list_launches(repository: str, notebook: str = FIRST) -> dict[str, str]:
-    """Return the address at which each service opens the course; empty unless the repository lies on GitHub, from which all of them read.
+    """Return the address at which each service opens the course. It is empty unless the repository is on GitHub.
 
     Binder opens ``notebook``. Colab and Kaggle open lesson 00 with the cell that sets the course up.
     """

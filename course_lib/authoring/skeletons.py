@@ -1,7 +1,7 @@
-"""``course author new``: lays out the files of a new exercise, lesson, picture or kernel. Each says what is still missing in it.
+"""``course author new``: write the files of a new exercise, lesson, picture or kernel. Each file says what is still missing in it.
 
-The texts are the templates in ``skeletons/``. What an author has to write carries the mark ``SAY:``, is empty, or fails with a
-sentence; the tests of the new thing fail until it is there.
+The files are made from the templates in ``skeletons/``. A part that the author has to write carries the mark ``SAY:``, is empty, or
+raises an error that says what to write. The tests of the new files fail until all such parts are written.
 """
 
 from __future__ import annotations
@@ -25,16 +25,16 @@ _LESSON = re.compile(r"(\d\d)_[a-z0-9_]+")
 
 
 def new_exercise(name: str, kind: str = "kernel", family: str = "") -> list[Path]:
-    """The files of an exercise.
+    """Write the files of a new exercise.
 
     Args:
         name: such as "18a_column_sums".
-        kind: one of KINDS; an exercise in "autograd" is made by hand.
-        family: an old one, or the name of a new one; empty for a new one that is named after the exercise.
+        kind: one of KINDS; an exercise of the kind "autograd" is made by hand.
+        family: an existing family, or the name of a new one; empty for a new family that is named after the exercise.
 
     Returns: the files that were written.
 
-    Raises: CourseError if the name, kind or family is none, or a file is there already; then nothing is written.
+    Raises: CourseError if the name, kind or family is not valid, or one of the files exists already; then nothing is written.
     """
     stem = f"ex{name.removeprefix('ex')}"
     match = STEM.fullmatch(stem)
@@ -54,7 +54,7 @@ def new_exercise(name: str, kind: str = "kernel", family: str = "") -> list[Path
         paths.ROOT / "tests" / "variants" / f"{stem.partition('_')[0]}_another_way.py": solution,
     }
     module = paths.ROOT / "course_lib" / "grading" / "families" / f"{family}.py"
-    if not module.exists():  # an old family is the author's to extend
+    if not module.exists():  # the author extends an existing family by hand
         files[module] = f"family_{written}.txt"
     return _write(files, {
         "id": match[1], "lesson": match[1][:2], "stem": stem, "kind": kind, "family": family,
@@ -64,9 +64,9 @@ def new_exercise(name: str, kind: str = "kernel", family: str = "") -> list[Path
 
 
 def new_lesson(name: str) -> list[Path]:
-    """The percent source of a lesson; ``name`` is such as "11_measuring".
+    """Write the percent script of a new lesson; ``name`` is, for example, "11_measuring".
 
-    Raises: CourseError if the name is none, or a lesson with this number or a file of this name is there already.
+    Raises: CourseError if the name is not valid, or a lesson with this number or a file with this name exists already.
     """
     match = _LESSON.fullmatch(name)
     if match is None:
@@ -77,9 +77,9 @@ def new_lesson(name: str) -> list[Path]:
 
 
 def new_picture(name: str) -> list[Path]:
-    """The folder of a picture with its model, what lessons call, its script and its test.
+    """Write the folder of a new picture with its model, its widget, its script and its test.
 
-    Raises: CourseError if the name is none, or a file is there already.
+    Raises: CourseError if the name is not valid, or one of the files exists already.
     """
     _require_name(name, "a picture")
     folder = paths.ROOT / "course_lib" / "lessons" / name
@@ -94,9 +94,9 @@ def new_picture(name: str) -> list[Path]:
 
 
 def new_kernel(name: str) -> list[Path]:
-    """A reference kernel with its launch and its test.
+    """Write a new reference kernel with its launch and its test.
 
-    Raises: CourseError if the name is none, or a file is there already.
+    Raises: CourseError if the name is not valid, or one of the files exists already.
     """
     _require_name(name, "a kernel")
     kernels = paths.ROOT / "course_lib" / "kernels"
@@ -117,13 +117,13 @@ def _require_name(name: str, what: str) -> None:
 
 
 def _write(files: dict[Path, str], names: dict[str, str]) -> list[Path]:
-    """Write every file, or none if one of them is there already."""
+    """Write every file from its template, or none if one of them exists already."""
     if there := [paths.shown(path) for path in files if path.exists()]:
         raise CourseError(f"nothing was written, for there is already {', '.join(there)}. Take another name, or go on with what is there.")
     for path, template in files.items():
         path.parent.mkdir(parents=True, exist_ok=True)
         write_atomic(path, string.Template((FOLDER / template).read_text(encoding="utf-8")).substitute(names))
-    if importlib.util.find_spec("ruff") is not None:  # where lines break, and the order of imports, depend on the names
+    if importlib.util.find_spec("ruff") is not None:  # line breaks and the order of imports depend on the names
         code = [str(path) for path in files if path.suffix == ".py"]
         for command in (["check", "-q", "--fix-only", "--select", "I"], ["format", "-q"]):
             subprocess.run([sys.executable, "-m", "ruff", *command, "--no-cache", *code], cwd=paths.ROOT, check=True)

@@ -1,4 +1,4 @@
-"""A PNG beside each moving picture of a built notebook, for readers whose page runs no script."""
+"""PNGs of the moving pictures in a built notebook, for pages that run no script."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from course_lib.base.errors import CourseError
 _PICTURE = re.compile(r'<div data-picture="([^"]+)"')
 _PAGE = "<!doctype html><meta charset=utf-8><body style='margin: 12px; background: #fff'>{html}"
 _WIDTH = 900  # CSS pixels
-# as root Chromium has no sandbox; the rest keeps it from calling anyone
+# Chromium cannot use its sandbox when it runs as root. The other arguments prevent network requests.
 CHROMIUM_ARGUMENTS = (
     "--no-sandbox --disable-gpu --disable-quic --no-first-run --disable-background-networking --disable-component-update "
     "--disable-sync --disable-dev-shm-usage"
@@ -25,15 +25,15 @@ def find_chromium() -> str | None:
 
 
 def add_pngs(notebook: dict[str, Any]) -> None:
-    """Take a picture of every moving picture at its start, in place.
+    """Add to every moving picture of the notebook, in place, a PNG of its first state.
 
-    Raises: CourseError if there is one, and no Chromium or no playwright to open it.
+    Raises: CourseError if the notebook has a moving picture, and Chromium or playwright is missing.
     """
     outputs = [output for cell in notebook["cells"] for output in cell.get("outputs", []) if _PICTURE.search(_get_html(output))]
     if not outputs:
         return
     executable = find_chromium()
-    if executable is None or importlib.util.find_spec("playwright") is None:  # only authors have them
+    if executable is None or importlib.util.find_spec("playwright") is None:  # only authors need both
         raise CourseError(
             "a lesson with moving pictures is built with a picture of each, for which playwright opens it in Chromium. Run `make dev`, and "
             "install Chromium (Debian, Ubuntu: apt install chromium)."

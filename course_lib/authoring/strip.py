@@ -1,7 +1,7 @@
-"""``python -m course_lib.authoring.strip``: the moving picture at the top of README, and a still for whoever wants no motion, light and dark.
+"""``python -m course_lib.authoring.strip``: make the moving picture at the top of README, and a still for readers who want no motion.
 
-Three views of the course, each as it is: a point is dragged until the digits of a variance are gone; a wrong kernel is checked, and the
-verdict names the cause and the line; programs race, one operation at a time.
+Each is made in light and in dark. The moving picture has three views of the course: a point is dragged until the digits of a variance
+are gone; a wrong kernel is checked, and the verdict names the cause and the line; programs race, one operation at a time.
 """
 
 from __future__ import annotations
@@ -28,11 +28,11 @@ if TYPE_CHECKING:
 
 FOLDER = paths.ROOT / "docs" / "images"
 _SHOWN = ("07a", "unmasked_variance")  # the wrong solution whose verdict is shown: exercise and mutant
-_WIDTH, _HEIGHT, _SCALE = 680, 545, 1.5  # CSS pixels, and how many of the file's pixels one of them takes
+_WIDTH, _HEIGHT, _SCALE = 680, 545, 1.5  # size in CSS pixels; pixels of the file per CSS pixel
 _QUALITY = 60
-_STEP, _REST = 120, 1000  # milliseconds of a frame while something moves, and of a view's last frame
-_READ = 3000  # milliseconds for a verdict
-_THEMES = {  # of the page: paper, ink, and JupyterLab's names for the colours of a box
+_STEP, _REST = 120, 1000  # milliseconds per frame while something moves, and for the last frame of a view
+_READ = 3000  # milliseconds for the verdict
+_THEMES = {  # for each theme: background, text colour, and JupyterLab's CSS variables for the colours of a box
     "light": ("#ffffff", "#1a1a1a", ""),
     "dark": (
         "#111111",
@@ -46,7 +46,7 @@ body {{ margin: 0; padding: 12px; width: {width}px; height: {height}px; overflow
   font: 14px/1.45 sans-serif; {names} }}
 h2 {{ font-size: 19px; margin: 0 0 8px; }}
 </style><body><h2>{title}</h2>{html}</body>"""
-# a picture of a picture has nothing to press
+# hides the controls: they do not work in an image
 _BARE = """() => {
     for (const part of document.querySelector("[data-picture]").stage.root.querySelectorAll(".controls")) part.style.display = "none";
 }"""
@@ -58,7 +58,7 @@ _MOVE = """([name, value]) => {
 
 
 def main() -> int:
-    """Draw the four files.
+    """Make the four files.
 
     Raises: CourseError without Chromium or playwright.
     """
@@ -77,7 +77,7 @@ def main() -> int:
             frames, still = [], 0
             for shot, milliseconds in _film(page, theme, failure):
                 frames.append((Image.open(io.BytesIO(shot)).convert("RGB"), milliseconds))
-                still = still or (milliseconds == _REST and len(frames) - 1)  # the end of the first view
+                still = still or (milliseconds == _REST and len(frames) - 1)  # the last frame of the first view
             first, *rest = (image for image, _ in frames)
             durations = [milliseconds for _, milliseconds in frames]
             first.save(
@@ -90,7 +90,7 @@ def main() -> int:
 
 
 def _film(page: Page, theme: str, failure: str) -> Iterator[tuple[bytes, int]]:
-    """Yield each frame as PNG and how many milliseconds it stays."""
+    """Yield each frame as PNG, with the milliseconds for which it is shown."""
     yield from _film_slider(page, theme, "Drag the mean until the digits are gone", _take("03", "cancellation"), "mean/std", 20)
     _open(page, theme, "A check names the cause and the line", failure)
     yield page.screenshot(animations="disabled"), _READ
@@ -104,7 +104,7 @@ def _film_slider(page: Page, theme: str, title: str, picture: str, slider: str, 
     for step in range(steps + 1):
         page.evaluate(_MOVE, [slider, step / steps])
         page.wait_for_timeout(60)  # a picture draws in the next frame of the browser
-        slow = 2.5 if steps < 12 else 1  # few steps are single operations, to be read
+        slow = 2.5 if steps < 12 else 1  # each of a few steps is a single operation that has to be read
         yield page.screenshot(animations="disabled"), _REST if step == steps else round(_STEP * slow)
 
 
@@ -114,9 +114,9 @@ def _open(page: Page, theme: str, title: str, html: str) -> None:
 
 
 def _take(lesson: str, picture: str) -> str:
-    """Return the first such picture of a lesson's notebook.
+    """Return the HTML of the first output in a lesson's notebook that shows ``picture``.
 
-    Raises: CourseError if it has none.
+    Raises: CourseError if the notebook has none.
     """
     (file,) = paths.NOTEBOOKS.glob(f"{lesson}_*.ipynb")
     for cell in json.loads(file.read_text(encoding="utf-8"))["cells"]:
@@ -135,7 +135,7 @@ def _write_failure() -> str:
         file.write_text(mutants.make_text(exercise, wrong), encoding="utf-8")
         verdict = check(exercise, file, mode="cpu")
     assert verdict.place is not None
-    shown = replace(verdict.place, file=f"exercises/{file.name}")  # where a learner's file lies
+    shown = replace(verdict.place, file=f"exercises/{file.name}")  # the path of a learner's file
     return write_verdict(replace(verdict, place=shown), exercise)
 
 

@@ -33,14 +33,14 @@ from course_lib.catalog.texts import make_unsolved_text
 
 STANDINS = paths.PACKAGE / "tab" / "standins"
 CORE = ("pyodide.js", "pyodide.mjs", "pyodide.asm.js", "pyodide.asm.wasm", "python_stdlib.zip")
-# What the kernel of JupyterLite loads at its start, and what the course imports.
+# packages that the kernel of JupyterLite loads at its start, and packages that the course imports
 NEEDED = ("numpy", "ipython", "micropip", "packaging", "sqlite3", "matplotlib-inline", "pygments", "six", "traitlets")
-OPTIONAL = ("ml-dtypes",)  # from Pyodide 0.29 on
-# What the kernel of JupyterLite asks for at its start, and what no lesson uses: empty here, 2 MB in Pyodide.
+OPTIONAL = ("ml-dtypes",)  # Pyodide has it from version 0.29 on
+# The kernel of JupyterLite loads these packages at its start, but no lesson uses them. The site has empty ones, which load faster.
 EMPTY = ("ssl",)
-# What Matplotlib has for files that no lesson writes.
+# parts of Matplotlib and its dependencies that no lesson needs
 _WITHOUT_LATER = ("fontTools/", "matplotlib/tests/", "matplotlib/mpl-data/sample_data/", "pytz/")
-# Pure Python, as the environment of the build has them; the import names, and what they need.
+# packages in pure Python, which are taken from the environment of the build, and the packages that each of them needs
 PURE = {
     "ipywidgets": ("comm", "ipython", "traitlets"),
     "comm": ("traitlets",),
@@ -50,15 +50,15 @@ PURE = {
     "sympy": ("mpmath",),
     "mpmath": (),
 }
-NOT_IN_TAB = ("14", "15")  # lessons that can only be read there: they train on PyTorch, and measure a GPU
+NOT_IN_TAB = ("14", "15")  # lessons that can only be read in a tab: one trains with PyTorch, the other measures a GPU
 _FILES = "files.json"
 _WITHOUT = ("tests/", "backends/amd/", "backends/nvidia/", "experimental/", "instrumentation/", "plugins/", "profiler/")
-_DATE = (2020, 1, 1, 0, 0, 0)  # of every file in an archive, so that the same sources give the same bytes
+_DATE = (2020, 1, 1, 0, 0, 0)  # the date of every file in an archive, so that the same sources give the same bytes
 
 
 @dataclass(frozen=True)
 class Package:
-    """A wheel of the site: its files by name, the names that are imported from it, and the packages that it needs."""
+    """A wheel of the site: its files by name, the names of its top-level modules, and the packages that it needs."""
 
     name: str
     version: str
@@ -88,7 +88,7 @@ class Package:
 
 
 def read_course(answers: dict[str, object]) -> Package:
-    """Return the course's wheel without the built notebooks, which the site has beside it, and with the compiler's recorded ``answers``."""
+    """Return the course's wheel with the compiler's recorded ``answers``, and without the built notebooks: the site has those as files."""
     with tempfile.TemporaryDirectory() as folder, zipfile.ZipFile(build_wheel(Path(folder))) as wheel:
         files: dict[str, bytes] = {
             name: wheel.read(name) for name in wheel.namelist() if not name.endswith(".ipynb") and ".dist-info/" not in name
@@ -99,7 +99,7 @@ def read_course(answers: dict[str, object]) -> Package:
 
 
 def record_answers(notebooks: Iterable[Path]) -> dict[str, object]:
-    """Run the notebooks, and return what the compiler answered to each of their questions, for :mod:`course_lib.compiler.helper`."""
+    """Run the notebooks, and return the compiler's answer to each of their requests, for :mod:`course_lib.compiler.helper`."""
     recorded: dict[str, object] = {}
     for notebook in notebooks:
         done = subprocess.run(
@@ -113,7 +113,7 @@ def record_answers(notebooks: Iterable[Path]) -> dict[str, object]:
 
 
 def print_answers() -> None:
-    """Run the notebook that the command line names, in this process, and print the compiler's answers as the last line of JSON."""
+    """Run the notebook that the command line names, in this process, and print the compiler's answers as JSON on the last line."""
     from IPython.core.interactiveshell import InteractiveShell
     from IPython.utils.capture import capture_output
 
@@ -127,7 +127,7 @@ def print_answers() -> None:
 
     helper.ask = record
     shell = InteractiveShell.instance()
-    setattr(shell, "kernel", None)  # noqa: B010 - it is a notebook to the course
+    setattr(shell, "kernel", None)  # noqa: B010 - the course recognises a notebook by this attribute
     with tempfile.TemporaryDirectory() as state, capture_output():
         os.environ["COURSE_STATE"] = state
         for cell in json.loads(Path(sys.argv[1]).read_text())["cells"]:
@@ -140,7 +140,7 @@ def read_triton() -> Package:
     """Return Triton's Python files with the stand-in for its native library. Its compiler's backends and tools are left out."""
     files = _read_package("triton")
     files["triton/_C/libtriton.py"] = (STANDINS / "libtriton.py").read_bytes()
-    # The compiler's Python, which says what a kernel may hold, names two functions of Gluon, Triton's other language.
+    # Triton's code generator, which says what a kernel may contain, uses two functions of Gluon, Triton's other language.
     files["triton/experimental/gluon/language.py"] = b"from triton.language import static_assert, static_print\n"
     return Package("triton", _read_version("triton"), files, ("triton",), ("numpy",))
 
@@ -153,7 +153,7 @@ def read_torch() -> Package:
 
 
 def read_pure(name: str, depends: tuple[str, ...]) -> Package:
-    """Return a package of the environment that is pure Python, with its licence."""
+    """Return the package ``name``, which is pure Python, from the environment of the build, with its licence."""
     files, tops = {}, set()
     for file in metadata.files(name) or ():
         inside = ".dist-info" not in file.parts[0]
@@ -179,7 +179,7 @@ def _read_version(name: str) -> str:
 
 
 def build_pyodide(pyodide: Path, out: Path, answers: dict[str, object], extra: Iterable[Package] = ()) -> None:
-    """Copy what the course needs of a Pyodide distribution to ``out``, with the course's own packages in its lock file.
+    """Copy the parts of a Pyodide distribution that the course needs to ``out``, and add the course's own packages to its lock file.
 
     The other arguments are those of :func:`build_site`.
     """
@@ -203,14 +203,14 @@ def build_pyodide(pyodide: Path, out: Path, answers: dict[str, object], extra: I
         shutil.copy(pyodide / entry["file_name"], out / entry["file_name"])
     later = _find_needed(known, [tab.LATER], entries.keys())
     _write_later(pyodide, [entry for name, entry in later.items() if name not in kept], out / tab.LATER_FILE)
-    # loaded by the kernel of a notebook in any case, but not by the worker of a check
+    # The kernel of a notebook loads these packages in any case; the worker of a check loads only the packages that the course depends on.
     entries["norm-kernels-course"]["depends"] += sorted(later.keys() & kept.keys())
     lock["packages"] = kept | entries
     (out / "pyodide-lock.json").write_text(json.dumps(lock))
 
 
 def _find_needed(known: dict[str, dict], wanted: list[str], there: Iterable[str]) -> dict[str, dict]:
-    """Return the entries of Pyodide's lock file for the ``wanted`` packages and all that they need, without those that are ``there``."""
+    """Return the lock file's entries for the ``wanted`` packages and all that they need, except for the packages in ``there``."""
     kept: dict[str, dict] = {}
     while wanted:
         name = re.sub(r"[-_.]+", "-", wanted.pop()).lower()
@@ -238,7 +238,7 @@ def build_site(pyodide: Path, out: Path, answers: dict[str, object], extra: Iter
 
     Args:
         pyodide: a Pyodide distribution: its core, NumPy, and what IPython and Matplotlib need.
-        answers: what the compiler answers to the lessons, from :func:`record_answers`.
+        answers: the compiler's answers for the lessons, from :func:`record_answers`.
         extra: packages that the distribution lacks.
     """
     version = json.loads((pyodide / "pyodide-lock.json").read_text())["info"]["version"]
@@ -248,7 +248,7 @@ def build_site(pyodide: Path, out: Path, answers: dict[str, object], extra: Iter
         for lesson in sorted(paths.NOTEBOOKS.glob("*.ipynb")):
             shutil.copy(lesson, work / "files" / "notebooks")
         (work / "files" / "exercises").mkdir()
-        for exercise in catalog.exercises().values():  # as the course wrote them, whatever the author has in exercises/
+        for exercise in catalog.exercises().values():  # unsolved, even if the author has worked on exercises/
             (work / "files" / "exercises" / f"{exercise.file}.py").write_text(make_unsolved_text(exercise), "utf-8")
         (work / "files" / "your_work.ipynb").write_text(nbformat.writes(make_work_notebook()), "utf-8")
         settings = {"jupyter-lite-schema-version": 0, "jupyter-config-data": SETTINGS}
@@ -270,9 +270,10 @@ def count_bytes(site: Path) -> int:
 
 
 def _list_first_files(site: Path) -> None:
-    """Write the list of [path, bytes] of what a lesson needs first: Python, and all packages but those that a lesson fetches later.
+    """Write a list of [path, bytes] of the files that every lesson needs: Python, and all packages except those that are fetched later.
 
-    A page of the site loads them before it opens a lesson, and shows how far it is. JupyterLab is not in it: it is there before Python is asked for.
+    A page of the site loads these files before it opens a lesson, and shows the progress. JupyterLab's files are not in the list: they are
+    loaded before Python.
     """
     lock = json.loads((site / "pyodide" / "pyodide-lock.json").read_text())["packages"]
     names = [*CORE[2:], *(entry["file_name"] for name, entry in lock.items() if name not in ("sympy", "mpmath"))]
@@ -281,7 +282,7 @@ def _list_first_files(site: Path) -> None:
 
 
 def make_work_notebook() -> nbformat.NotebookNode:
-    """Return the notebook with which a reader carries the work of a tab to a machine, or back."""
+    """Return the notebook with which a reader carries work from a tab to a machine, or back."""
     cells = [
         new_markdown_cell(
             "# Your work, out of this browser and into it\n\nYour exercises and your progress are in this browser's storage. They are gone when you delete "
@@ -296,9 +297,11 @@ def make_work_notebook() -> nbformat.NotebookNode:
 
 
 def _make_environment(folder: Path, pyodide_version: str) -> Path:
-    """Make an environment with the JupyterLite for this Pyodide. It has no other extension of JupyterLab, because a site gets all of them.
+    """Make an environment with the JupyterLite for this Pyodide.
 
-    Returns: its Python.
+    It has no other extension of JupyterLab, because a site contains all extensions of its environment.
+
+    Returns: the path of the environment's Python.
     """
     series = ".".join(pyodide_version.split(".")[:2])
     if series not in JUPYTERLITE:
@@ -309,19 +312,19 @@ def _make_environment(folder: Path, pyodide_version: str) -> Path:
     return python
 
 
-# By the series of Pyodide. The tests have 0.27, the one that can be had from PyPI; a public site takes 0.29, which has ml_dtypes.
+# Packages for each series of Pyodide. The tests use 0.27, which is available from PyPI. A public site uses 0.29, which has ml_dtypes.
 JUPYTERLITE = {
     "0.27": ("jupyterlite-core==0.5.1", "jupyterlite-pyodide-kernel==0.5.2", "jupyterlab_widgets==3.0.13", "jupyter-server"),
     "0.29": ("jupyterlite-core==0.7.6", "jupyterlite-pyodide-kernel==0.7.2", "jupyterlab_widgets==3.0.17", "jupyter-server"),
 }
-# The address of Pyodide is relative to the page of an application of JupyterLite: lab/index.html.
+# The address of Pyodide is relative to a JupyterLite application's page, such as lab/index.html.
 SETTINGS = {
     "appName": "LayerNorm and RMSNorm in Triton",
     "exposeAppInBrowser": True,
     "litePluginSettings": {
         "@jupyterlite/pyodide-kernel-extension:kernel": {
             "pyodideUrl": "../pyodide/pyodide.js",
-            # loaded side by side with Python itself; else the kernel loads one after the other
+            # These packages load in parallel with Python itself. Otherwise the kernel would load them one after the other.
             "loadPyodideOptions": {"packages": ["micropip", "packaging", "ssl", "sqlite3", "comm", "ipython", "norm-kernels-course"]},
         }
     },

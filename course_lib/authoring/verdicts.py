@@ -1,6 +1,7 @@
-"""``python -m course_lib.authoring.verdicts``: writes docs/verdicts.md, every cause with a verdict that the grader really gave.
+"""``python -m course_lib.authoring.verdicts``: write docs/verdicts.md, which shows for every cause a verdict that the grader gave.
 
-The page is made from the mutants, so it cannot say what the grader does not. A test runs every mutant anyway, and compares.
+The verdicts on the page are those on the mutants, so they are the grader's own words. A test runs every mutant and compares its verdict
+with the page.
 """
 
 from __future__ import annotations
@@ -20,7 +21,7 @@ from course_lib.grading.report import make_report, quote_line
 from course_lib.grading.verdict import Verdict
 
 PAGE = paths.ROOT / "docs" / "verdicts.md"
-FILE = "mine.py"  # what the mutant's file is called in the messages
+FILE = "mine.py"  # the name of the mutant's file in the messages
 _HEAD = """# What the grader says, cause by cause
 
 A failing verdict names a cause, shows the smallest case that fails and a line, asks a question whose answer is the remedy, and says what
@@ -36,7 +37,7 @@ Causes that no wrong solution of the collection has by itself: {causes}.
 
 
 def choose_mutants() -> dict[str, tuple[Exercise, dict]]:
-    """For each cause the first mutant that has it in CPU mode; those that only a time limit ends come last."""
+    """Return for each cause the first mutant that has it in CPU mode. A mutant that only a time limit ends comes last."""
     found: dict[str, tuple[Exercise, dict]] = {}
     for exercise, entry in sorted(mutants.list_mutants(), key=lambda pair: bool(pair[1].get("slow"))):
         found.setdefault(entry.get("cause_cpu", entry["cause"]), (exercise, entry))
@@ -44,14 +45,14 @@ def choose_mutants() -> dict[str, tuple[Exercise, dict]]:
 
 
 def check_mutant(exercise: Exercise, entry: dict, folder: Path) -> Verdict:
-    """The verdict on the mutant, checked in CPU mode."""
+    """Check the mutant in CPU mode and return the verdict."""
     file = folder / FILE
     file.write_text(mutants.make_text(exercise, entry), encoding="utf-8")
     return check(exercise, file, mode="cpu")
 
 
 def write_section(cause: str, exercise: Exercise, entry: dict, verdict: Verdict) -> str:
-    """One cause of the page: the verdict's pieces in the order in which a learner sees them."""
+    """Return the page's section for one cause: the parts of the verdict in the order in which a learner sees them."""
     headline = f": {CAUSES[cause].headline}" if cause in CAUSES else ""
     report = make_report(verdict, exercise)
     found = [f"**{report.cause}**", f"Smallest failing case: {report.case}" if report.case else ""]
@@ -70,7 +71,7 @@ def write_section(cause: str, exercise: Exercise, entry: dict, verdict: Verdict)
 
 
 def write_page(verdicts: dict[str, Verdict]) -> str:
-    """The whole page; ``verdicts`` by cause."""
+    """Return the whole page for the ``verdicts`` by cause."""
     picked = choose_mutants()
     counts = Counter(exercise.id for exercise, _ in mutants.list_mutants())
     table = "\n".join(f"| {exercise} | {number} |" for exercise, number in sorted(counts.items()))

@@ -20,6 +20,6 @@ def keep_fault(exercise_id: str, text: str) -> tuple[str, str]:
     try:
         file = paths.state() / "faults" / f"{exercise_id}.txt"
         write_atomic(file, text)
-    except (OSError, CourseError):  # a full disk, or a class that is graded outside any course folder
+    except (OSError, CourseError):  # a full disk, or a class is graded outside of any course folder
         return "", "\n".join(text.splitlines()[-_LAST:])
     return paths.shown(file), ""

@@ -11,7 +11,7 @@ from course_lib.grading.judging.causes import make_sentence
 from course_lib.grading.judging.wording import BEYOND, format_number
 from course_lib.grading.verdict import ERROR, FAIL, GRADER_FAULT, NOT_ATTEMPTED, PASS, Finding, Place, Verdict
 
-# shown beside the status in words, so that colour is never the only sign
+# A sign stands beside the status in words, so that colour is never the only sign.
 SIGNS = {PASS: "✓", FAIL: "✗", ERROR: "!", NOT_ATTEMPTED: "○", GRADER_FAULT: "?"}
 TAB = 4
 _PRINTED = 1500  # characters of the printed output that are shown
@@ -76,7 +76,7 @@ def make_report(verdict: Verdict, exercise: Exercise) -> Report:
         count = f", {verdict.count_right_parts(exercise.entry_points)} of {len(exercise.entry_points)} bugs caught"
     where = _WHERE.get(verdict.mode, verdict.mode)
     ran = f"{where}, " if verdict.cases else ""
-    if verdict.hidden:  # the isolation matters to a person who grades the files of others
+    if verdict.hidden:  # the isolation matters to an instructor
         ran += f"isolation: {verdict.tier}, " * bool(verdict.cases) + f"hidden cases {verdict.hidden}, "
     first, place = verdict.first or Finding("", ""), verdict.place
     return Report(
@@ -104,7 +104,7 @@ def quote_line(place: Place, width: int = 0) -> Quoted:
     source = source[:end] + source[end:].rstrip()
     if width:
         source, start, end = _cut(source, start, end, max(width - len(gutter), _NARROWEST))
-    # at least one caret: something missing at the end of a line is marked behind the line
+    # There is at least one caret: a part that is missing at the end of a line is marked behind the line.
     carets = " " * cell_len(source[:start]) + "^" * max(cell_len(source[start:end]), place.end > place.start)
     return Quoted(gutter, source, start, end, f"{' ' * len(str(place.line))} | ", carets, place.label)
 
@@ -152,9 +152,9 @@ def _align(value: float | None) -> str:
 def _cut(source: str, start: int, end: int, width: int) -> tuple[str, int, int]:
     if cell_len(source) <= width:
         return source, start, end
-    seen = min(end, start + width // 2) + width // 4  # the marked part, and a little of what follows, stay in view
+    seen = min(end, start + width // 2) + width // 4  # the marked part and a few columns behind it stay in view
     first, last = 0, len(source)
-    while first < start and cell_len(source[first:seen]) > width - 2:  # each of the two ellipses takes a column
+    while first < start and cell_len(source[first:seen]) > width - 2:  # each of the two ellipses takes one column
         first += 1
     while cell_len(source[first:last]) > width - 2:
         last -= 1

@@ -43,7 +43,9 @@ class Running:
         take: Callable[[int, bytes], None] | None = None,
         is_over: Callable[[], bool] | None = None,
     ) -> Run:
-        """Run the plans. ``mode`` defaults to the submission's own, ``limits`` to its own in that mode and else to those of ``mode``.
+        """Run the plans in ``mode``, which defaults to the mode of the submission.
+
+        ``limits`` default to those of the submission in its own mode, and to those of ``mode`` in another mode.
 
         Raises: EnvironmentFault if this machine starts no process; otherwise as :func:`course_lib.grading.execution.runner.run`.
         """
@@ -80,7 +82,7 @@ class Running:
         for n in unplaced:
             judged[n].raised = None
         unchecked = ""
-        shared = any(plan.interleavings for plan in plans)  # on a GPU nothing names a race, and often no output shows it
+        shared = any(plan.interleavings for plan in plans)  # a run on a GPU does not report a race, and its outputs often do not show it
         if shared or run.case is not None or all(j.passed or not (j.ran or j.raised) for j in judged):
             interpreted = interpreting.result()
             for n in unplaced & interpreted.data.keys():
@@ -109,7 +111,7 @@ class Running:
         return run
 
     def _judge_samples(self, judged: list[Judged]) -> None:
-        """If all wrong cases ran only a sample of their programs, run and judge all programs of those cases.
+        """Run and judge all programs of the wrong cases, if each of these ran only a sample of its programs.
 
         A right kernel may distribute its rows over the programs in its own way.
         """
@@ -176,7 +178,7 @@ class FirstFailure:
 
 
 def _found_a_deadlock(interpreting: background.Future[Run]) -> bool:
-    """Return True once the interpreter has found that the programs wait for one another: on the GPU they would wait until the time limit."""
+    """Return True once the interpreter has found a deadlock: on the GPU the programs would wait until the time limit."""
     if not interpreting.done() or interpreting.exception() is not None:
         return False
     faults = [error.fault for error in interpreting.result().errors.values()]

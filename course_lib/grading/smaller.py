@@ -1,7 +1,7 @@
-"""Looks for a case that a person can work out by hand and that fails as a case of the check did, after the verdict is known.
+"""Looks, once the verdict is known, for a case that a person can work out by hand and that fails as a case of the check did.
 
-All candidates run in one more process, as confined as the check's own and in CPU mode, and are judged by the same judge. What they
-show changes no verdict: they replace the case that is shown, and only where they speak of the same.
+All candidates run in one more process, which is confined like that of the check, in CPU mode. The same judge judges them. Their results do
+not change the verdict. A candidate only replaces the case that the verdict shows, and only if it fails in the same way.
 """
 
 from __future__ import annotations
@@ -26,17 +26,18 @@ from course_lib.grading.judging.judge import Judged, forget_minor_fault, judge_c
 from course_lib.grading.submission.source import Kernels
 from course_lib.sandbox.jobs import ResourceLimits
 
-# a candidate takes some milliseconds: so much that on a busy machine the same one is found, and an endless one costs little
+# Time limits per candidate and for all of them: long enough that a busy machine finds the same case, short enough that an endless loop
+# costs little.
 _CASE_SECONDS, _TOTAL_SECONDS = 3.0, 8.0
-_TINY = 1e-6  # nobody works out a number below this that is not 0: it is what eps or a rounding leaves
+_TINY = 1e-6  # a number below this that is not 0 is left by eps or a rounding; a person cannot work it out
 _SAVED = ("mean", "rstd")
-# of the faults in memory: those that a smaller launch shows as well
+# the faults in memory that a smaller launch shows as well
 _IN_MEMORY = (FaultKind.LOAD, FaultKind.STORE)
 
 
 @dataclass(frozen=True)
 class SmallCases:
-    """The search for one submission: its ``kernels``, of ``exercise``, checked in ``mode`` within ``limits`` (None: those of the mode)."""
+    """The search for one submission: the ``kernels`` of ``exercise``, checked in ``mode`` within ``limits`` (None: those of the mode)."""
 
     kernels: Kernels
     exercise: Exercise
@@ -44,15 +45,15 @@ class SmallCases:
     limits: ResourceLimits | None
 
     def find(self, judged: list[Judged], failed: list[Judged], cause: str) -> Judged | None:
-        """The easiest case that fails as the one that would be shown does, and that ``cause`` explains; None if there is none.
+        """Find the easiest case that ``cause`` explains and that fails as the case does which would be shown otherwise.
 
-        ``judged`` are the cases of the check, ``failed`` those of them that are wrong.
+        ``judged`` has the cases of the check, ``failed`` the wrong ones among them. Return None if there is no such case.
         """
         shown = wording.choose_shown(failed, cause)
         if not _can_be_smaller(shown):
             return None
         parts = find_parts(self.exercise)
-        # what is timed: its sizes are the question, and a smaller one has another answer
+        # A timed exercise asks about the sizes of its cases. A smaller case has another answer.
         if parts[shown.plan.entry_point].time is not None:
             return None
         ways = {_name_way(j) for j in wording.list_alike(failed, cause)}
@@ -64,7 +65,7 @@ class SmallCases:
         return None
 
     def _run(self, part: Part, shown: Plan) -> Iterator[Judged]:
-        """The candidates, judged, the easiest first. One that raises, or does not come to its end, has not ``ran``."""
+        """Run the candidates and yield them judged, the easiest first. The field ``ran`` is False if one raises or does not finish."""
         plans = make_small_plans(part, shown.case, shown.entry_point)
         mode, limits = ("cpu", None) if self.mode == "gpu" else (self.mode, self.limits)
         limits = limits or ResourceLimits.for_mode(mode)
@@ -72,16 +73,16 @@ class SmallCases:
         try:
             run = runner.run(self.kernels, plans, mode, limits) if plans else runner.Run("finished")
         except (EnvironmentFault, OSError, WorkerFailure):
-            return  # the verdict is known: what this machine cannot do any more, the next check says
+            return  # the verdict is known without the candidates; the next check reports a fault of the machine
         for number, plan in enumerate(plans):
             judged = judge_case(plan, run.data.get(number), run.errors.get(number))
             forget_minor_fault(judged)
             yield judged
 
 
-@np.errstate(invalid="ignore")  # of rows with an Inf: Inf - Inf
+@np.errstate(invalid="ignore")  # a row with an Inf computes Inf - Inf
 def make_small_plans(part: Part, case: Case, entry_point: str) -> list[Plan]:
-    """The candidates for ``case``, concrete. How a kernel comes to its outputs is not looked at."""
+    """Make the plans of the candidates for ``case``. They check the outputs, and not the way in which a kernel computes them."""
     plans = []
     for small in list_small_cases(case, part.battery):
         rng = np.random.Generator(np.random.PCG64([0, zlib.crc32(small.name.encode())]))
@@ -92,7 +93,7 @@ def make_small_plans(part: Part, case: Case, entry_point: str) -> list[Plan]:
 
 
 def _tells_the_same(candidate: Judged, judged: list[Judged], failed: list[Judged], cause: str, parts: dict[str, Part]) -> bool:
-    """With the candidate among the cases the verdict would say the same: the cause, or if it names none, what the wrong cases share."""
+    """Return whether the verdict stays the same with the candidate among the cases: its cause, or else what the wrong cases share."""
     with_it = [*judged, candidate]
     if cause != "wrong_values":
         return diagnosis.find_cause(with_it, parts) == cause
@@ -101,14 +102,14 @@ def _tells_the_same(candidate: Judged, judged: list[Judged], failed: list[Judged
 
 
 def _can_be_smaller(shown: Judged) -> bool:
-    """Its numbers are wrong, or it reaches outside a tensor."""
+    """Return whether the case has wrong numbers, or an access outside a tensor."""
     fault = shown.fault.kind if shown.fault else _IN_MEMORY[0]
     of_numbers = bool(shown.deviations or shown.outside or shown.fault) and not shown.plan.constexprs.get("change")
     return of_numbers and fault in _IN_MEMORY and not shown.changes_input
 
 
 def _name_way(judged: Judged) -> tuple:
-    """In which way a case fails: what it did to memory, and which outputs are wrong in which way."""
+    """Return the way in which a case fails: what it did to memory, and which outputs are wrong in which way."""
     fault = (judged.fault.kind, judged.fault.tensor, judged.fault.line) if judged.fault else ()
     return fault, judged.changes_input, frozenset(judged.outside), tuple((d.output, d.kind) for d in judged.deviations)
 
@@ -118,8 +119,10 @@ def _is_for_a_person(judged: Judged) -> bool:
 
 
 def has_whole_inputs(plan: Plan) -> bool:
-    """All that the code is given are whole numbers, NaN or Inf, but for the statistics that a forward pass saved: the family knows
-    ``Case.by_hand``."""
+    """Return whether all inputs are whole numbers, NaN or Inf, except for the statistics that a forward pass saved.
+
+    It is True if the family supports ``Case.by_hand``.
+    """
     given = [t.values for t in plan.tensors if t.values is not None and t.name not in _SAVED]
     finite = [values.astype(np.float64)[np.isfinite(values.astype(np.float64))] for values in given]
     return all((values == np.round(values)).all() for values in finite)

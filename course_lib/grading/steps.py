@@ -32,18 +32,18 @@ _GIVEN = {
     "torch": "import math\nimport torch",
     "numpy": "import math\nimport numpy as np",
 }
-_CASE_SECONDS = 5.0  # a try takes some hundredths
-# of the largest number: what two right orders of operations may differ by
+_CASE_SECONDS = 5.0  # far more than a try takes
+# difference between two right orders of operations, as a part of the largest number
 _ROUNDING = {"fp16": 2.0**-10, "bf16": 2.0**-7}
-# of each number: what two ways to compute the same wrong number may differ by
+# relative difference between two ways to compute the same wrong number
 _SAME = 1e-4
-# causes whose questions say nothing of a step: it has no docstring, and its order need not be that of a sum
+# Causes whose questions do not fit a step: a step has no docstring, and need not add numbers up in an order.
 _WITHOUT_QUESTION = ("wrong_values", "wrong_return", "order_dependent")
 
 
 @dataclass(frozen=True)
 class KnownSlip:
-    """A wrong answer that is known before: the whole cell with it, and its cause as a verdict names it."""
+    """A mistake that the author of the step foresaw: the whole cell with the mistake, and its cause as a verdict names it."""
 
     cell: str
     cause: str
@@ -53,10 +53,10 @@ class KnownSlip:
 
 @dataclass(frozen=True)
 class Task:
-    """What a step asks: ``kind`` is "kernel", "torch" or "numpy"; ``unsolved`` is the cell as the course wrote it.
+    """The task of a step: ``kind`` is "kernel", "torch" or "numpy"; ``unsolved`` is the cell as the course wrote it.
 
-    ``given`` are the lines of the cell that the learner is not asked for. ``question`` is asked where the values are wrong, no slip explains
-    them and all of ``given`` stands in the cell.
+    ``given`` has the lines of the cell that the learner need not write. The verdict asks ``question`` if the values are wrong, no known
+    slip explains them, and the cell still has all lines of ``given``.
     """
 
     id: str
@@ -70,7 +70,7 @@ class Task:
 
 @dataclass(frozen=True)
 class TryCase(Case):
-    """A try is known by what its author says of it. ``asked``: whether the step's question leads anywhere if this try fails."""
+    """A try, named by the words of its author. ``asked`` is True if the step's question helps when this try fails."""
 
     asked: bool = True
 
@@ -80,7 +80,7 @@ class TryCase(Case):
 
 @dataclass
 class TryBuilder:
-    """Makes the plan of one try, argument by argument, in the order of the call."""
+    """The builder of a try's plan. It adds the arguments one by one, in the order of the call."""
 
     what: str
     asked: bool = True
@@ -89,7 +89,7 @@ class TryBuilder:
     expected: dict[str, Expected] = field(default_factory=dict)
 
     def add_input(self, name: str, values: np.ndarray, dtype: str, stride: int = 0) -> None:
-        """A tensor that the code is given; ``stride``: elements between the rows of a matrix, 0 where they follow each other."""
+        """Add a tensor that the code gets. ``stride``: elements from one row of a matrix to the next; 0 if the rows are packed."""
         self.tensors.append(_place(name, dtype, values.shape, stride, values))
         self.arguments.append(("tensor", name))
 
@@ -97,7 +97,12 @@ class TryBuilder:
         self.arguments.append(("int" if isinstance(value, int) else "float", value))
 
     def add_output(self, name: str, dtype: str, values: np.ndarray, within: float, stride: int = 0, start: float | None = None) -> None:
-        """A tensor that a kernel writes: ``values`` are expected in it, ``within`` the largest of them. It holds ``start`` before."""
+        """Add a tensor that a kernel writes. It has to hold ``values`` afterwards.
+
+        Args:
+            within: the allowed error, as a part of the largest value.
+            start: the number that the tensor holds at first; None leaves it uninitialised.
+        """
         before = None if start is None else np.full(values.shape, start)
         tensor = _place(name, dtype, values.shape, stride, before)
         self.tensors.append(replace(tensor, scratch=start is not None))
@@ -105,7 +110,7 @@ class TryBuilder:
         self._expect(name, values, max(within, _ROUNDING.get(dtype, 0.0)))
 
     def add_result(self, name: str, values: np.ndarray, within: float) -> None:
-        """A value that a function returns, in any dtype of real numbers."""
+        """Add a value that a function has to return, in any dtype of real numbers. ``within`` as for :meth:`add_output`."""
         self.tensors.append(replace(_place(name, "fp32", values.shape, 0, None), any_dtype=True))
         self._expect(name, values, within)
 
@@ -114,7 +119,12 @@ class TryBuilder:
         self.expected[name] = Expected(values, np.full(values.shape, within * largest))
 
     def build(self, entry_point: str, grid: tuple[int, ...] = (), constexprs: dict[str, int] | None = None, orders: int = 0) -> Plan:
-        """``grid`` is empty for a function; ``orders``: in how many orders programs that share memory are tried."""
+        """Make the plan.
+
+        Args:
+            grid: the kernel's grid; empty for a function.
+            orders: the number of orders that are tried, for programs that share memory.
+        """
         blocks = constexprs or {}
         room = max([0, *(size for size in blocks.values() if isinstance(size, int))])
         tensors = tuple(replace(tensor, guard=size_guard(tensor.elements + room)) for tensor in self.tensors)
@@ -127,13 +137,13 @@ def _place(name: str, dtype: str, shape: tuple[int, ...], stride: int, values: n
 
 
 def check_step(task: Task, text: str, plans: list[Plan], mode: str) -> Verdict:
-    """The verdict on the ``text`` of a cell. Nothing it holds makes this raise.
+    """Return the verdict on the ``text`` of a cell. No text makes this function raise.
 
     Args:
         plans: the tries.
         mode: "cpu" (interpreter) or "gpu" (compiled), for kernels; functions run on the CPU.
 
-    Raises: EnvironmentFault if the machine or the installation does not let it be checked: there is no verdict then.
+    Raises: EnvironmentFault if the machine or the installation prevents the check. There is no verdict then.
     """
     started = time.monotonic()
     mode = task.kind if task.kind != "kernel" else mode
@@ -151,9 +161,9 @@ def check_step(task: Task, text: str, plans: list[Plan], mode: str) -> Verdict:
 
 
 def warm(kind: str, mode: str) -> None:
-    """Start what a check of this kind needs, so that the first one does not wait for it.
+    """Start the processes that a check of this kind needs, so that the first check does not wait for them.
 
-    Raises: EnvironmentFault or WorkerFailure if it does not start.
+    Raises: EnvironmentFault or WorkerFailure if one of them does not start.
     """
     running = background.start(lambda: runner.warm(mode if kind == "kernel" else kind))
     reader.warm()
@@ -163,7 +173,7 @@ def warm(kind: str, mode: str) -> None:
 
 
 def _check(task: Task, text: str, plans: list[Plan], mode: str) -> Verdict:
-    warming = background.start(lambda: runner.warm(mode))  # beside the reader
+    warming = background.start(lambda: runner.warm(mode))  # in parallel with the reader
     step = _make_exercise(task)
     try:
         kernels = reader.read(step, text, CELL, unsolved=task.unsolved, given=_GIVEN[task.kind])
@@ -171,7 +181,7 @@ def _check(task: Task, text: str, plans: list[Plan], mode: str) -> Verdict:
         return _write_unreadable(task, text, unreadable, mode)
     if kernels is None:
         return Verdict(task.id, NOT_ATTEMPTED, "not_attempted", "The cell is as the course wrote it.", mode=mode)
-    warming.exception()  # waits: of two that start the second would be for nothing. What went wrong, the run itself says
+    warming.exception()  # Wait, so that no second server is started. If the start failed, the run raises the error.
     limits = runner.ResourceLimits.for_mode(mode)
     limits = limits if mode == "gpu" else replace(limits, case=_CASE_SECONDS)
     verdict, judged = grade_tries(step, text, kernels, plans, mode, limits)
@@ -188,12 +198,12 @@ def _check(task: Task, text: str, plans: list[Plan], mode: str) -> Verdict:
 
 
 def _find_slip(task: Task, judged: list[Judged], plans: list[Plan], mode: str, limits: runner.ResourceLimits) -> KnownSlip | None:
-    """The known slip from which the same comes out as from the learner's code, in every try."""
+    """Return the known slip whose results are the same as those of the learner's code in every try; None if there is none."""
     return next((slip for slip in task.slips if _is_same(judged, _run_slip(task, slip, plans, mode, limits))), None)
 
 
 def _run_slip(task: Task, slip: KnownSlip, plans: list[Plan], mode: str, limits: runner.ResourceLimits) -> list[Judged]:
-    """What comes out of the cell with the slip. It is always the same, so that it is run once in a session."""
+    """Return the judged tries of the cell with the slip. They are always the same, so the cell is run once per process."""
     key = (mode, task.id, slip.cell)
     if key not in _slipped:
         kernels = reader.read(_make_exercise(task), slip.cell, CELL, unsolved="", given=_GIVEN[task.kind])
@@ -207,7 +217,7 @@ _slipped: dict[tuple[str, str, str], list[Judged]] = {}
 
 
 def _is_same(judged: list[Judged], slipped: list[Judged]) -> bool:
-    """True if every try left the same numbers but for rounding, did the same to memory and raised the same error."""
+    """Return True if every try left the same numbers except for rounding, did the same to memory and raised the same error."""
     for mine, known in zip(judged, slipped, strict=True):
         if mine.outputs.keys() != known.outputs.keys() or _describe_rest(mine) != _describe_rest(known):
             return False
@@ -219,14 +229,14 @@ def _is_same(judged: list[Judged], slipped: list[Judged]) -> bool:
 
 
 def _describe_rest(judged: Judged) -> tuple:
-    """All that came out of a try besides numbers, whatever the line."""
+    """Return all results of a try except its numbers, without line numbers."""
     fault = re.sub(r"\bline \d+", "", judged.fault.words) if judged.fault else ""
     raised = judged.raised and (judged.raised.type, judged.raised.text)
     return judged.ran, raised, fault, list(judged.outside), list(judged.changed)
 
 
 def _keeps_lines(task: Task, text: str) -> bool:
-    """True if all lines that the course wrote stand in the cell: what is wrong then is what the learner wrote."""
+    """Return True if the cell still has all lines that the course wrote. The mistake is then in the learner's own lines."""
     lines = {line.strip() for line in text.splitlines()}
     return {line.strip() for line in task.given} - {""} <= lines
 

@@ -1,4 +1,4 @@
-"""What a check says: one verdict, with the cases behind it."""
+"""The result of a check: one verdict, with its cases."""
 
 from __future__ import annotations
 
@@ -18,15 +18,17 @@ GRADER_FAULT = "grader fault"
 EXIT_CODES = {PASS: 0, FAIL: 1, NOT_ATTEMPTED: 2, ERROR: 3, GRADER_FAULT: 4}
 
 PRINTED_CHARACTERS = 4000
-# of the texts that are longer than a sentence
+# for the texts that may be longer than a sentence
 _MOST_CHARACTERS = {"message": 3000, "printed": PRINTED_CHARACTERS, "words": 1000, "detail": 400}
 _MOST_OF_OTHERS = 500
 _WITH_LINES = ("message", "printed", "source")
 
 
 class _Shown:
-    """Its texts may hold what a learner wrote, and go to terminals, pages, programs and files: each is made visible and cut here,
-    once for all of them."""
+    """The base of all parts of a verdict: it makes the control characters of their texts visible, and cuts long texts.
+
+    The texts may contain parts of a learner's file, and go to terminals, pages, programs and files.
+    """
 
     def __post_init__(self) -> None:
         for name, value in vars(self).items():
@@ -37,24 +39,27 @@ class _Shown:
 
 @dataclass(frozen=True)
 class CaseResult(_Shown):
-    """One case. ``error`` is the largest error in units of the allowed one; None if the case gave no number
-    (not run, NaN where a number belongs, bytes changed that must not be)."""
+    """The result of one case.
+
+    ``error`` is the largest error in units of the allowed one. It is None if the case gave no number: it was not run, a NaN stands where a
+    number belongs, or bytes changed that must not change.
+    """
 
     name: str
     status: str  # "pass", "fail" or "not run"
     error: float | None
-    detail: str  # what is special about the case, and for a failure where it shows first
+    detail: str  # what is special about the case; for a failure also its first sign
 
 
 @dataclass(frozen=True)
 class Finding(_Shown):
-    """What the first failing case shows.
+    """The evidence of the first failing case.
 
-    ``case`` is its shape and what is special about it, empty where the finding belongs to no case; ``words`` say all of what
-    happened. Where numbers are wrong, ``element`` names the first ("y[0, 0]"), ``got`` and ``want`` are the two values, and
-    ``ratio`` is their difference over the allowed error; ``wrong`` of the output's ``size`` elements are wrong, at most
-    ``worst`` times the allowed error. ``ratio`` and ``worst`` are None for NaN and Inf. ``inputs`` are what the code was given, as
-    names and texts, where the case was made to be worked out by hand.
+    ``case`` is its shape and what is special about it; it is empty if the finding belongs to no case. ``words`` describe all that
+    happened. If numbers are wrong, ``element`` names the first wrong one ("y[0, 0]"), ``got`` and ``want`` are the two values, and
+    ``ratio`` is their difference over the allowed error. ``wrong`` of the output's ``size`` elements are wrong, by at most ``worst``
+    times the allowed error. ``ratio`` and ``worst`` are None for NaN and Inf. ``inputs`` has names and texts of the inputs if the case
+    was made to be worked out by hand.
     """
 
     case: str
@@ -71,11 +76,11 @@ class Finding(_Shown):
 
 @dataclass(frozen=True)
 class Place(_Shown):
-    """A line of the learner's file, with what it is evidence of.
+    """A line of the learner's file to which the evidence points.
 
     ``file`` is the path as :func:`course_lib.base.paths.shown` gives it, ``line`` counts from 1, ``source`` is the line without
-    its end. ``start`` and ``end`` count characters of it from 0; both are 0 where only the line is known. Where the error only comes out
-    in the line, ``label`` says what happens there ("y is stored here"); it is empty where the cause stands there.
+    its end. ``start`` and ``end`` count characters of ``source`` from 0; both are 0 if only the line is known. ``label`` is empty if the
+    cause is in this line. If the error only becomes visible here, ``label`` says what the line does ("y is stored here").
     """
 
     file: str
@@ -87,11 +92,11 @@ class Place(_Shown):
 
     @property
     def lead(self) -> str:
-        """What stands before the line: a line with a label is not said to be the cause's."""
+        """The words before the line. They make clear that a line with a label need not contain the cause."""
         return "It shows here:" if self.label else ""
 
     def __post_init__(self) -> None:
-        """The marks stay on what they mark, and of a line too long that part is kept."""
+        """Make the line visible and cut it if it is too long. Keep the marked part, and move the marks with it."""
         source, behind = make_visible(self.source), max(self.end - len(self.source), 0)
         start, end = (len(make_visible(self.source[:column])) for column in (self.start, self.end))
         left_out = max(start - _MOST_OF_OTHERS // 2, 0) if len(source) > _MOST_OF_OTHERS else 0
@@ -104,7 +109,10 @@ class Place(_Shown):
 
 @dataclass(frozen=True)
 class Oddity(_Shown):
-    """Something odd in a line of a submission: no fault, and an instructor may want to look at it. ``line`` is 0 for the whole file."""
+    """Something unusual in a line of a submission; ``line`` is 0 for the whole file.
+
+    It is no fault, but an instructor may want to look at it.
+    """
 
     line: int
     words: str
@@ -114,12 +122,12 @@ class Oddity(_Shown):
 class Verdict(_Shown):
     """The outcome of a check.
 
-    ``cause`` is a stable identifier ("padding_in_variance"), ``message`` all that a learner reads in one paragraph. The
-    same in pieces, each empty or None where there is nothing to say: ``headline`` is the cause in words, ``first`` the
-    first failing case, ``place`` the line that the evidence points to, ``question`` what leads to the remedy, ``common``
-    how many cases fail and what they share. ``tier`` is the isolation the kernel ran under, ``printed`` the end of what
-    the kernel printed, ``hidden`` the fingerprint of the secret that its cases were drawn from; empty for the cases that
-    every learner has. ``oddities`` are what an instructor may want to look at.
+    ``cause`` is a stable identifier ("padding_in_variance"). ``message`` is one paragraph with all that a learner reads. The next
+    fields have the same in pieces, and are empty or None if there is nothing to say: ``headline`` is the cause in words, ``first``
+    the first failing case, ``place`` the line that the evidence points to, ``question`` a question that leads to the remedy, and
+    ``common`` says how many cases fail and what they share. ``tier`` is the isolation under which the kernel ran, ``printed`` the end
+    of its printed output. ``hidden`` is the fingerprint of the secret that the cases were drawn from; it is empty for the cases that
+    every learner has. ``oddities`` are unusual lines that an instructor may want to look at.
     """
 
     exercise: str
@@ -148,8 +156,10 @@ class Verdict(_Shown):
         return self.status == PASS
 
     def count_right_parts(self, parts: Sequence[str]) -> int:
-        """Of the parts of a submission that stand for themselves (kind "tests": its entry points), those of which every case is right.
-        A case's name begins with its part."""
+        """Count the ``parts`` of a submission of which every case is right.
+
+        A part is graded by itself, as an entry point of the kind "tests" is. A case's name begins with the name of its part.
+        """
         wrong = {case.name.partition(":")[0] for case in self.cases if case.status != "pass"}
         return sum(part not in wrong for part in parts) if self.cases else 0
 
@@ -157,7 +167,7 @@ class Verdict(_Shown):
         return replace(self, seconds=round(seconds, 3))
 
     def as_dict(self) -> dict:
-        """The form that ``--json`` prints and that the progress file keeps."""
+        """Return the verdict in the form that ``--json`` prints and that the progress file keeps."""
         first = self.first and asdict(self.first) | {
             "got": _encode_number(self.first.got), "want": _encode_number(self.first.want),
             "ratio": _round_finite(self.first.ratio), "worst": _round_finite(self.first.worst), "inputs": dict(self.first.inputs),
@@ -186,7 +196,7 @@ class Verdict(_Shown):
 
 
 def from_dict(data: dict) -> Verdict:
-    """The verdict that :meth:`Verdict.as_dict` wrote, also before it had ``hidden``, the message in pieces, a finding's inputs or oddities.
+    """Return the verdict that :meth:`Verdict.as_dict` wrote. Fields that older versions did not write may be missing.
 
     Raises: KeyError, TypeError or ValueError if ``data`` is something else.
     """
@@ -220,5 +230,5 @@ def _round_finite(error: float | None) -> float | None:
 
 
 def _encode_number(value: float | None) -> float | str | None:
-    """The value as JSON can hold it: NaN and Inf become "nan" and "inf"."""
+    """Return the value in a form that JSON has: NaN and Inf become "nan" and "inf"."""
     return value if value is None or math.isfinite(value) else str(value)

@@ -1,6 +1,7 @@
-"""Hidden cases stay hidden: of what a submission said while it ran on them, only what holds none of their values is passed on.
+"""Keeps hidden cases hidden: it removes the submission's own words from a run, because they could contain values of a case.
 
-A learner who reads the verdict could otherwise print an input, raise it as text, or return an array of its shape.
+Without this, a submission could print an input, raise an exception with the input as its text, or return an array of the input's shape, and
+the learner would read it in the verdict.
 """
 
 from __future__ import annotations
@@ -16,16 +17,17 @@ from course_lib.grading.verdict import PRINTED_CHARACTERS
 _TEXT = "with hidden cases its text is not shown"
 _RETURNED = "The function does not return what it should; with hidden cases it is not shown what came back"
 _FILE_TOO_LARGE, _CUDA_ERROR = "File too large", "CUDA error"
-# the exceptions of Triton, PyTorch and the course that a submission meets, besides Python's own
+# Exceptions of Triton, PyTorch and the course that a submission can raise, besides Python's own. Their names may be shown.
 _KNOWN = frozenset(
     "Refused CompilationError CompileTimeAssertionFailure InterpreterError OutOfResources AcceleratorError WrongReturn Unplaceable".split()
 )
 
 
 def withhold(run: Run, plans: list[Plan], lines: int) -> Run:
-    """``run`` without words of the submission's. ``lines``: how many its file has; no other number is taken for one of them.
+    """Return ``run`` without the submission's own words. Its results stay, and are judged as usual.
 
-    Its results stay whole: what is wrong with them is judged as ever.
+    Args:
+        lines: the number of lines in the submitted file. A line number outside of the file is removed: it could be a value of a case.
     """
     count = len(run.printed)
     last = "The last " if count >= PRINTED_CHARACTERS else ""
@@ -39,7 +41,7 @@ def withhold(run: Run, plans: list[Plan], lines: int) -> Run:
 
 
 def round_error(error: float | None) -> float | None:
-    """The largest error of a case to one digit: it says how far off the case is, and holds no value."""
+    """Round the largest error of a case to one digit. It then shows how far off the case is, and no value."""
     return None if error is None else float(f"{error:.1g}")
 
 

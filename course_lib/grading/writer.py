@@ -1,4 +1,4 @@
-"""Puts a run into a verdict: what to show of it, and in which words."""
+"""Writes the verdict on a run: it chooses what to show, and the words."""
 
 from __future__ import annotations
 
@@ -27,15 +27,21 @@ from course_lib.grading.withheld import round_error
 from course_lib.tuning.clock import GOAL, Timed
 from course_lib.tuning.launch import DEVICE
 
-_LONGEST = 600  # characters of what an exception says
+_LONGEST = 600  # characters of an exception's text that are shown
 
 
 class VerdictWriter:
-    """Puts one run into a verdict. ``file`` is the learner's as a person knows it, ``text`` what it holds; ``first`` wrote the
-    pass that this run is a second look at. ``parts`` are those of an exercise that has no family: then no wrong formula is looked for.
-    ``search`` looks for a smaller case to show; None: none is looked for. ``smaller`` is the one that it found.
+    """The writer of the verdict on one run.
 
-    Of ``hidden`` cases one wrong element is told, the first; of the others only that they are wrong.
+    Attributes:
+        file: the path of the learner's file, as messages show it.
+        text: the text of that file.
+        first: the writer of the pass that this run checks a second time; None for a first run.
+        parts: the parts of an exercise without a family, whose wrong formulas are not known; None takes the parts of the family.
+        search: the search for a smaller case to show; None if no smaller case is looked for.
+        smaller: the case that the search found.
+        hidden: True if the cases are hidden. The verdict then shows only the first wrong element, and says of other cases only that they
+            are wrong.
     """
 
     def __init__(
@@ -79,16 +85,18 @@ class VerdictWriter:
         return self._write_raised(raised, of_case)
 
     def _forget_minor_faults(self) -> None:
-        """Forget how a case came to its outputs: that counts only where all outputs are right. In a second look a read of an output
-        that was not written stays: it is what differs."""
+        """Remove the minor faults: they count only if all outputs are right.
+
+        In a second run, keep the fault that an output was read before it was written: this is what makes the second run differ.
+        """
         for j in self.judged:
             if self.first is None or j.fault is None or j.fault.kind is not FaultKind.UNWRITTEN:
                 forget_minor_fault(j)
 
     def _require_all_cases(self) -> None:
-        """No pass for a case that was not run.
+        """Require that every case was run, because a pass needs all of them.
 
-        Raises: EnvironmentFault if this machine has no room for one; RuntimeError if one is missing for no reason.
+        Raises: EnvironmentFault if this machine has no room for a case; RuntimeError if a case is missing without a known reason.
         """
         missing = [j for j in self.judged if not j.ran]
         far_on_gpu = sum(j.plan.case.is_far for j in missing) if self.mode == "gpu" else 0
@@ -102,14 +110,14 @@ class VerdictWriter:
             )
 
     def write_refusal(self, refusal: CompileError) -> Verdict:
-        """A pass in the interpreter that the compiler refuses."""
+        """Write the verdict on kernels that pass in the interpreter and that the compiler refuses."""
         span = Span(refusal.line, refusal.column - 1, refusal.column) if refusal.column else Span(refusal.line)
         where = places.make_place(self.file, self.text, span)
         first = Finding("", make_sentence(refusal.sentence) if where else str(refusal))
         return self._fail("would_not_compile", first, where, evidence=str(refusal))
 
     def write_compiler_failure(self, failure: CompilerFailure) -> Verdict:
-        """All cases are right, and nobody can say whether a GPU would take the kernel: no pass, and no fault of the learner's."""
+        """Write the verdict if all cases are right and the compiler crashed: neither a pass nor a fault of the learner."""
         message = (
             f"all cases are right in the interpreter, but the compiler for a GPU did not survive the kernel, twice: {failure} "
             "This counts neither as a pass nor as a fail, and nothing is recorded. A simpler kernel may get through; "
@@ -118,12 +126,12 @@ class VerdictWriter:
         return self._make(GRADER_FAULT, "grader_fault", message)
 
     def write_untimed(self, verdict: Verdict, why: str) -> Verdict:
-        """A pass that rests on what can be known without a clock."""
+        """Write the pass of a timed exercise whose launches were not timed. ``why`` is the reason."""
         fits = f"What can be known without a clock fits an {DEVICE}. Whether it is fast was not measured: {why}."
         return replace(verdict, message=f"{verdict.message} {fits}")
 
     def write_times(self, verdict: Verdict, times: list[Timed], gpu: str) -> Verdict:
-        """A pass with the times of its launches on ``gpu``; a fail if one of them is too far from the floor."""
+        """Write a pass with the times of the launches on ``gpu``, or a fail if one of them is too far from the floor."""
         rows = tuple(CaseResult(f"time of {t.shape}", "pass" if t.passes else "fail", None, f"{t.launch}: {t}") for t in times)
         slow = sorted((t for t in times if not t.passes), key=lambda t: t.share)
         if not slow:
@@ -159,7 +167,7 @@ class VerdictWriter:
         )
 
     def _write_wrong_tests(self, failed: list[Judged], seen: list[Judged]) -> Verdict:
-        """What is wrong with the first of the tests that fail, of those that are written if there are any: they call their kernel."""
+        """Write the verdict on the first failing test. A test that calls its kernel goes first: the others are probably not written yet."""
         shown = next((j for j in failed if j.outputs["called"].any()), failed[0])
         failed = [j for j in failed if j.plan.entry_point == shown.plan.entry_point]
         parts = find_parts(self.exercise)
@@ -185,7 +193,7 @@ class VerdictWriter:
         return self._fail("wrong_return", Finding(plan.case.describe(), f"{words}."), where)
 
     def _write_refused(self, raised: Raised) -> Verdict:
-        """It uses what the exercise is not open to."""
+        """Write the verdict on a file that uses what the exercise does not allow."""
         cause = raised.fault.cause if raised.fault and raised.fault.group is Group.REFUSED else "not_allowed"
         where = f"{Path(self.file).name}, line {raised.line}: " if raised.line else f"{Path(self.file).name}: "
         text = shorten(" ".join(raised.text.split()), _LONGEST)
@@ -200,17 +208,17 @@ class VerdictWriter:
         first = Finding(of_case.plan.case.describe() if of_case else "", f"{raised.type}: {text.rstrip('.')}.")
         where = f"{Path(self.file).name}, line {raised.line}" if raised.line else Path(self.file).name
         place = wording.find_raise(raised, self.file, self.text)
-        if cause == "gradients_misreturned":  # PyTorch says it when backward has returned
+        if cause == "gradients_misreturned":  # PyTorch raises this error after backward has returned
             place = wording.find_return("backward", self.file, self.text)
-        question = question if place else ""  # it asks about the line
-        status = ERROR if self.run.import_error else FAIL  # what does not get through its import has no cases
+        question = question if place else ""  # the question is about the line
+        status = ERROR if self.run.import_error else FAIL  # a file whose import fails has no cases
         return self._make(
             status, cause, f"{where}: {_join_case(first)} {question}".rstrip(), headline=make_sentence(headline), first=first,
             place=place, question=question,
         )  # fmt: skip
 
     def _write_stopped(self, plan: Plan) -> Verdict:
-        """The process ended, or was ended, in a case, and nothing else is wrong."""
+        """Write the verdict if the process ended, or was stopped, in a case, and nothing else is wrong."""
         run, case = self.run, plan.case
         if run.ended == "timed out":
             return self._fail("time_limit", Finding(case.describe(), "It was stopped after the time limit."))
@@ -234,7 +242,7 @@ class VerdictWriter:
     def _fail(
         self, cause: str, first: Finding, where: Place | None = None, common: str = "", evidence: str = "", asks: bool = True
     ) -> Verdict:
-        """``asks``: whether the cause's question leads anywhere here."""
+        """Make the verdict of a failure. ``asks`` is False if the cause's question would not help here."""
         headline, question = CAUSES[cause].word_for(self.exercise.kind, self.exercise.entry_points)
         evidence = evidence or _join_case(first)
         message = f"{make_sentence(headline)} {evidence}"

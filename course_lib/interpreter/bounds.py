@@ -25,7 +25,7 @@ import numpy as np
 from course_lib.base.errors import CourseError
 from course_lib.interpreter import hooks
 
-_MOST_LISTED = 2**22  # so many offsets are listed one by one, where a layout overlaps itself in no regular way
+_MOST_LISTED = 2**22  # the most offsets that are listed one by one, for a layout that overlaps itself irregularly
 
 
 @dataclass(frozen=True)
@@ -122,7 +122,7 @@ class Region:
         return self.low <= lowest and highest <= self.high and bool(self._on_elements(addresses).all())
 
     def _on_elements(self, addresses: np.ndarray) -> np.ndarray:
-        """As :meth:`contains`, for addresses between ``low`` and ``high``."""
+        """Do as :meth:`contains`, for addresses between ``low`` and ``high``."""
         steps, listed = self._layout
         offset, inside = addresses - self.low, None
         for k, (largest, stride) in enumerate(steps):
@@ -154,7 +154,7 @@ class Region:
 
 
 def find_region(regions: Sequence[Region], addresses: np.ndarray, itemsize: int) -> Region | None:
-    """Return the first region in which each of ``addresses`` (flat, not empty) is an element of ``itemsize`` bytes; None if there is none."""
+    """Return the first region in which all ``addresses`` (flat, not empty) are elements of ``itemsize`` bytes; None if there is none."""
     lowest, highest = int(addresses.min()), int(addresses.max())
     for region in regions:
         if region.itemsize == itemsize and region.contains_all(addresses, lowest, highest):
@@ -226,7 +226,10 @@ def checked(regions: Iterable[Region]) -> Iterator[None]:
 
 
 def require_interpreter(what: str) -> None:
-    """Raises: CourseError, beginning with ``what``, if this process compiles its kernels: hooks see only interpreted ones."""
+    """Require that this process interprets its kernels, because hooks see only interpreted ones.
+
+    Raises: CourseError, whose message begins with ``what``, if this process compiles its kernels.
+    """
     from triton.language import standard
     from triton.runtime.interpreter import InterpretedFunction
 

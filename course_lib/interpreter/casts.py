@@ -78,7 +78,10 @@ def _to_fp8(data: np.ndarray, kind: type, toward_zero: bool) -> np.ndarray:
 
 
 def _to_integer(data: np.ndarray, stored: np.dtype) -> np.ndarray:
-    """Cut toward zero. NaN becomes 0. A number that is too large becomes the largest integer of 16 bits or more; of this the low bits are taken."""
+    """Cut toward zero. NaN becomes 0.
+
+    A number that is too large becomes the largest integer. For 8 bits, it becomes the largest integer of 16 bits, whose low bits are kept.
+    """
     limits = np.iinfo(np.dtype(f"{stored.kind}{max(2, stored.itemsize)}"))
     whole = np.trunc(data.astype(np.float64))
     inside = (whole >= float(limits.min)) & (whole < float(limits.max) + (limits.bits < 64))

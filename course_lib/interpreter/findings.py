@@ -59,7 +59,7 @@ class NoBarrier:
 
 @dataclass(frozen=True)
 class Wait:
-    """A program that repeats ``step`` forever. ``holder`` is the last step that changed the bytes for which it waits; None if no step did."""
+    """A program that repeats ``step`` forever. ``holder``: the last step that changed the bytes for which it waits; None if no step did."""
 
     step: ScheduledStep
     where: str

@@ -28,7 +28,7 @@ _ONE, _ALL = range(2)  # an operation is done by one thread of the program, or b
 
 
 class _Track:
-    """For each byte of a page, the last step of one kind by one thread, or by all threads, of one program; 0 where there is none."""
+    """The last step of one kind, by one thread or all threads of one program, for each byte of a page; 0 if there is none."""
 
     __slots__ = ("high", "last", "low", "steps")
 
@@ -56,7 +56,7 @@ class RaceDetector:
     def __init__(self, schedule: Schedule):
         self.schedule = schedule
         self.pages: dict[int, tuple[dict[int, _Track], ...]] = {}
-        self.released: dict[int, tuple[np.ndarray, np.ndarray]] = {}  # by address: the clocks that an acquire there takes over
+        self.released: dict[int, tuple[np.ndarray, np.ndarray]] = {}  # address -> the clocks that an acquire there takes over
         self.changed_by_atomic: dict[int, int] = {}
         self.pairs: dict[tuple, Race | NoBarrier] = {}
         self.times: dict[tuple, int] = {}
@@ -79,7 +79,7 @@ class RaceDetector:
             if tracks is None:
                 tracks = self.pages[page] = ({}, {}, {}, {})
             for other in _CONFLICTS[how]:
-                # In the order of programs: that of first use would depend on which other tensors lie in the page.
+                # Go by program number: the order of first use would depend on which other tensors lie in the page.
                 for thread, track in sorted(tracks[other].items()):
                     # Most earlier steps are ordered as a whole, or touch other bytes of the page.
                     if thread // 2 == step.program or track.last <= threads[thread] or track.high <= low or high <= track.low:
@@ -102,7 +102,7 @@ class RaceDetector:
         clocks.threads[:] = _merge_threads(now, clocks)
 
     def synchronise(self, now: int, step: ScheduledStep, sem: str, wrote: bool, live: np.ndarray, clocks: VectorClocks, who: int) -> None:
-        """Acquire the clocks that were released at these addresses, and release this program's clocks there, as the memory order ``sem`` says."""
+        """Acquire the clocks released at these addresses, and release this program's clocks there, as the memory order ``sem`` says."""
         addresses = live.tolist()
         # Most lanes of a block share one pair of clocks.
         there = list({id(pair): pair for pair in map(self.released.get, addresses) if pair is not None}.values())
@@ -146,7 +146,7 @@ class RaceDetector:
     def find_new_pairs(
         self, kind: str, page: int, index, seen: np.ndarray, unordered: np.ndarray, step: ScheduledStep
     ) -> Iterator[tuple[int, ScheduledStep, int, str, tuple]]:
-        """Return the earlier steps that nothing orders before this one, if their line has not been paired with its line yet. Count all of them."""
+        """Yield the earlier steps that nothing orders before ``step``, if their line is not yet paired with its line. Count all of them."""
         for earlier in np.unique(seen[unordered]).tolist():
             first = self.schedule.steps[earlier - 1]
             lane = int(np.flatnonzero(unordered & (seen == earlier))[0])

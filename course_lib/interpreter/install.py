@@ -10,7 +10,7 @@ _losses: list[str] | None = None
 
 
 def install() -> None:
-    """Patch the interpreter of the Triton in this process. Safe to call again."""
+    """Patch the interpreter of the Triton in this process. Another call does nothing."""
     global _losses
     if _losses is not None:
         return

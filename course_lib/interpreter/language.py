@@ -1,7 +1,7 @@
 """Replace the functions of Triton's language by their interpreted forms once per launch, and search for them once per process.
 
 The stock interpreter searches the whole language at each launch, and again at each call of a jitted helper such as ``tl.sum``.
-That takes half of the time of a small launch. Here a helper uses the forms that its launch has set, and the next launch sets
+That takes much of the time of a small launch. Here a helper uses the forms that its launch has set, and the next launch sets
 the forms that the first launch found.
 """
 

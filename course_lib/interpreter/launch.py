@@ -51,7 +51,7 @@ def launch(kernel, grid: Sequence[int], arguments: Sequence, constexprs: dict, p
 
 @contextlib.contextmanager
 def _numbering(grid: Sequence[int], programs: Sequence[int]) -> Iterator[None]:
-    """Inside the block, program number i of a launch is ``programs[i]`` of ``grid``."""
+    """Number the programs of a launch inside the block: its program i is ``programs[i]`` of ``grid``."""
     from triton.runtime.interpreter import interpreter_builder as builder
 
     set_dim, set_idx = builder.set_grid_dim, builder.set_grid_idx

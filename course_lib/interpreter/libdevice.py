@@ -116,7 +116,7 @@ def _find(symbol: str) -> Callable[..., np.ndarray]:
     if name in _EXACT:
         return _EXACT[name]
     plain = name.removeprefix("fast_")
-    if plain.endswith("_rn"):  # as in fadd_rn, dadd_rn and fmaf_rn; all functions here round to nearest
+    if plain.endswith("_rn"):  # fadd_rn, dadd_rn, fmaf_rn, ...: all functions here round to nearest
         plain = plain.removesuffix("_rn")
         plain = plain[1:] if plain[1:] in _FLOATS else plain
     for stem in (plain, plain.removesuffix("f")):

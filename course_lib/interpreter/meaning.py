@@ -37,7 +37,7 @@ def unwrap(value: Any) -> Any:
 
 
 def refuse(words: str) -> NoReturn:
-    """Raises: NotTriton with ``words``."""
+    """Raise NotTriton with ``words``."""
     raise NotTriton(words)
 
 
@@ -225,7 +225,7 @@ def as_float(value: Any = 0.0) -> float:
 
 
 FUNCTIONS = {"min": smallest, "max": largest, "int": as_int, "float": as_float}
-# What to write in place of functions that the compiler does not know.
+# Replacements for functions that the compiler does not know, for messages.
 _UNKNOWN = {
     "abs": "tl.abs", "all": "tl.min", "any": "tl.max", "bool": "x != 0", "divmod": "x // y and x % y", "pow": "tl.exp2 or products",
     "round": "tl.floor(x + 0.5)", "sum": "tl.sum", "sorted": "tl.sort", "enumerate": "tl.static_range", "zip": "tl.static_range",
@@ -236,7 +236,7 @@ UNKNOWN_FUNCTIONS = frozenset(_UNKNOWN)
 
 
 def unknown(name: str) -> NoReturn:
-    """Raises: NameError, for a function of Python that Triton does not have."""
+    """Raise NameError for a function of Python that Triton does not have."""
     raise NameError(f"{name} is not defined in a Triton kernel; write {_UNKNOWN[name]} in place of Python's {name}")
 
 

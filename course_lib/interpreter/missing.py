@@ -1,4 +1,4 @@
-"""Refuse what the interpreter cannot run, in one sentence, which says that a GPU can run it."""
+"""Refuse operations that the interpreter cannot run, in one sentence, which says that a GPU can run them."""
 
 from __future__ import annotations
 
@@ -40,6 +40,6 @@ def say_what_is_missing() -> None:
 
 
 def refuse(operation: str) -> NoReturn:
-    """Raises: NotInCpuMode for the builder's ``operation``."""
+    """Raise NotInCpuMode for the builder's ``operation``."""
     name = _NAMES.get(operation, operation)
     raise NotInCpuMode(f"CPU mode cannot run tl.{name}; a GPU can. Check this kernel on a GPU, or write it without {name}")

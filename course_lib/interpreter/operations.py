@@ -37,7 +37,7 @@ def compute_as_compiled() -> None:
         )
     }  # fmt: skip
 
-    # The text of a device_assert is needed only where kernels are compiled for debugging. To find it took half of the time of an addition.
+    # The text of a device_assert is needed only if kernels are compiled for debugging. Finding it would make an addition much slower.
     builder = interpreter.interpreter_builder
     builder.options = dataclasses.replace(builder.options, sanitize_overflow=False)
 

@@ -66,7 +66,8 @@ def reduce_as_a_tree() -> None:
         scalars = [a.dtype.scalar for a in arguments]
         step = 1
         while step < data[0].shape[0]:
-            # Use whole blocks, because the length of a tensor must be a power of two. The first lanes have no lane before them and keep their values.
+            # Use whole blocks, because the length of a tensor must be a power of two. The first lanes have no lane before them and keep
+            # their values.
             before = [np.concatenate([d[:step], d[:-step]]) for d in data]
             met = combine_arrays(self.combine_fn, before, data, scalars)
             data = [np.concatenate([d[:step], m[step:]]) for d, m in zip(data, met, strict=True)]

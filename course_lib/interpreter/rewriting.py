@@ -251,7 +251,7 @@ class _Rewriter(ast.NodeTransformer):
         return node
 
     def _name_of_the_language(self, node: ast.Name, value: Any) -> ast.expr:
-        """Rewrite ``load`` of ``from triton.language import load`` to an attribute, because a launch replaces attributes by interpreted forms."""
+        """Rewrite the ``load`` of ``from triton.language import load`` to an attribute, because a launch replaces only attributes."""
         if not tl.core.is_builtin(value):
             return node
         language: ast.expr = ast.Name(LANGUAGE, ast.Load())

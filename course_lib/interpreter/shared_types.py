@@ -1,7 +1,7 @@
-"""Compute once what depends on a dtype and a shape alone, and not again at every operation of a kernel.
+"""Compute each value that depends on a dtype and a shape alone only once, not again at every operation of a kernel.
 
 The stock interpreter makes the type, the shape and NumPy's dtype anew for each intermediate value, and compares shapes number by
-number. That takes half of the time of a kernel.
+number. That takes much of the time of a kernel.
 """
 
 from __future__ import annotations

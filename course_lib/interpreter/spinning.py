@@ -22,7 +22,7 @@ class Spin:
     """
 
     def __init__(self, outermost: types.CodeType):
-        """``outermost`` is the function that lets the programs go on; its frame does not belong to the kernel."""
+        """Take ``outermost``, the function that lets the programs go on. Its frame does not belong to the kernel."""
         self._outermost = outermost
         self._known: set[tuple[str, int]] = set()
         self.forget()

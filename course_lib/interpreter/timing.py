@@ -1,6 +1,6 @@
 """Let ``triton.autotune`` and ``triton.testing.do_bench`` run without a GPU, and warn that their times are not those of a GPU.
 
-Both ask Triton for its active driver, and fail where there is none. The driver here has only the clock of the host. It measures
+Both ask Triton for its active driver, and fail if there is none. The driver here has only the clock of the host. It measures
 the interpreter, whose times say nothing about a GPU; the first measurement warns of that.
 """
 
@@ -59,7 +59,7 @@ class HostClock:
 
 
 def use_the_hosts_clock() -> None:
-    """Make HostClock Triton's active driver, where no real one was found.
+    """Make HostClock Triton's active driver if no real one was found.
 
     Raises: AttributeError if this Triton has no such setting.
     """

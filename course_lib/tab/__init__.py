@@ -1,1 +1,1 @@
-"""The course in a browser tab: what stands in there for what a browser does not have."""
+"""The course in a browser tab: stand-ins for packages that cannot run in a browser."""

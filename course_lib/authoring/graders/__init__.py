@@ -1,4 +1,7 @@
-"""What ``course release`` hands to another system: files that install the course there and grade one submission, or a workflow for GitHub."""
+"""Writes the files that ``course release`` makes for another system, which install the course there and grade one submission.
+
+For GitHub there is a workflow instead.
+"""
 
 from __future__ import annotations
 
@@ -20,13 +23,13 @@ _DATE = (1980, 1, 1, 0, 0, 0)
 
 
 def write_gradescope(folder: Path, settings: str, secret: bytes | None) -> str:
-    """Write ``autograder.zip`` into ``folder``, and return what to do with it, in words.
+    """Write ``autograder.zip`` into ``folder``, and return words for what to do with it.
 
     Args:
         settings: the content of ``settings.json``.
-        secret: what the hidden cases are drawn from; without it a new one.
+        secret: the secret from which the hidden cases are drawn; None makes a new one.
 
-    Raises: CourseError if ``folder`` holds anything; OSError if it cannot be written.
+    Raises: CourseError if ``folder`` is not empty; OSError if it cannot be written.
     """
     require_free(folder)
     secret = secret or secrets.token_hex(16).encode()
@@ -45,7 +48,7 @@ def write_gradescope(folder: Path, settings: str, secret: bytes | None) -> str:
 
 
 def write_classroom50(folder: Path, settings: str) -> str:
-    """Write the files of one assignment's autograder into ``folder``, and return what to do with them, in words.
+    """Write the files of one assignment's autograder into ``folder``, and return words for what to do with them.
 
     Raises: as :func:`write_gradescope`.
     """
@@ -61,7 +64,7 @@ def write_classroom50(folder: Path, settings: str) -> str:
 
 
 def write_workflow(folder: Path, exercises: Sequence[str]) -> str:
-    """Write the workflow that checks ``exercises`` into the class's repository ``folder``, and return what it does, in words.
+    """Write the workflow that checks ``exercises`` into the class's repository ``folder``, and return words for what it does.
 
     The versions of the actions are those of the course's own workflow.
 
@@ -81,7 +84,7 @@ def write_workflow(folder: Path, exercises: Sequence[str]) -> str:
 
 
 def _collect(settings: str) -> dict[str, bytes]:
-    """Return what every system needs, by name: the course's wheel, the pinned versions, what installs them, and the assignment's settings."""
+    """Return the files that every system needs: the course's wheel, the pinned versions, the installer, the assignment's settings."""
     with tempfile.TemporaryDirectory() as work:
         wheel = build_wheel(Path(work))
         files = {wheel.name: wheel.read_bytes()}

@@ -1,4 +1,4 @@
-"""Stage the pages, and have Sphinx build them."""
+"""Stages the pages, and has Sphinx build them."""
 
 from __future__ import annotations
 
@@ -19,19 +19,23 @@ from course_lib.base.errors import CourseError
 from course_lib.lessons.panel_page import STYLE
 
 _HERE = Path(__file__).parent
-# a row of four lanes, the last of them masked; without an icon a browser asks for one that is not there
+# An icon: a row of four lanes, the last one masked. Without an icon a browser requests one that does not exist.
 _ICON = (
     '<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 16 16"><path fill="#0072b2" d="M0 3h3v10H0zM4 3h3v10H4zM8 3h3v10H8z"/>'
     '<path fill="none" stroke="#8a8a8a" d="M12.5 3.5h3v9h-3z"/></svg>\n'
 )
-# the theme's page of the search has no heading
+# the theme's search page has no heading
 _SEARCH = '{% extends "!search.html" %}{% block content %}<h1>Search</h1>{{ super() }}{% endblock %}'
 
 
 def build(out: Path, wanted: Collection[str] = (), source: CourseSource | None = None, pyodide: Path | None = None) -> list[Path]:
-    """Write the site into ``out``, in the place of what was there; its pages. ``wanted`` are lessons, "03"; none means all.
+    """Write the site into ``out``, in place of its old content.
 
-    With a ``pyodide`` distribution the lessons run there, too, in ``out/tab``.
+    Args:
+        wanted: the numbers of lessons, such as "03"; none means all.
+        pyodide: a Pyodide distribution with which the lessons run in the browser, in ``out/tab``; None leaves this out.
+
+    Returns: the site's pages.
 
     Raises: CourseError if a page cannot be made, or Sphinx has a warning: a link that leads nowhere, a formula that cannot be drawn.
     """
@@ -48,7 +52,7 @@ def build(out: Path, wanted: Collection[str] = (), source: CourseSource | None =
 
 
 def stage(folder: Path, wanted: Collection[str], source: CourseSource) -> None:
-    """Everything that Sphinx reads.
+    """Write everything that Sphinx reads into ``folder``.
 
     Raises: CourseError if there is no such lesson, or a page cannot be made.
     """
@@ -75,7 +79,7 @@ def stage(folder: Path, wanted: Collection[str], source: CourseSource) -> None:
     _write(folder / "index.md", front.write_front(built, told, names, source))
     for file in files:
         _write(folder / "_extra" / "notebooks" / file.name, file.read_text(encoding="utf-8"))
-    _write(folder / "_extra" / ".nojekyll", "")  # else GitHub Pages leaves out the folders that begin with _
+    _write(folder / "_extra" / ".nojekyll", "")  # without it, GitHub Pages leaves out folders that begin with _
     outputs = STYLE.removeprefix("<style>").removesuffix("</style>")
     _write(folder / "_static" / "site.css", outputs + "\n" + (_HERE / "site.css").read_text(encoding="utf-8"))
     _write(folder / "conf.py", (_HERE / "conf.py").read_text(encoding="utf-8"))
@@ -91,11 +95,14 @@ def _write(file: Path, text: str) -> None:
 
 
 def run_sphinx(staged: Path, out: Path) -> None:
-    """Raises: CourseError if Sphinx ends with a warning or an error; what it says was shown."""
+    """Build the site with Sphinx, which prints its warnings and errors.
+
+    Raises: CourseError if Sphinx ends with a warning or an error.
+    """
     from sphinx.cmd.build import main
 
     doctrees = staged.with_name(f"{staged.name}-doctrees")
-    # every warning is an error, told after all of them were shown
+    # Every warning is an error. Sphinx ends after it has shown all of them.
     arguments = ["-q", "-W", "--keep-going", "-b", "html", "-d", str(doctrees), str(staged), str(out)]
     try:
         failed = main(["-j", str(min(os.cpu_count() or 1, 4)), *arguments])

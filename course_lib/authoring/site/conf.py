@@ -1,4 +1,4 @@
-"""Sphinx's settings for the site; ``course_lib.authoring.site.build`` says from where to where."""
+"""Sphinx's settings for the site; ``course_lib.authoring.site.build`` chooses the folders."""
 
 from typing import Any
 from urllib.parse import urlsplit
@@ -18,10 +18,10 @@ source = CourseSource.read()
 html_baseurl = ogp_site_url = source.address  # canonical links
 notfound_urls_prefix = urlsplit(source.address).path or "/"
 ogp_enable_meta_description = True
-ogp_social_cards = {"enable": False}  # one picture for all pages, of the course itself
+ogp_social_cards = {"enable": False}  # all pages share one picture of the course
 ogp_image = "_static/course-light.png"
 ogp_image_alt = "Dragging the mean of a row until the digits of its variance are gone"
-if source.address:  # a site that is read from a folder has no use for these
+if source.address:  # a site that is read from a folder does not need these
     extensions += ["notfound.extension", "sphinx_sitemap"]
     sitemap_url_scheme = "{link}"
     sitemap_show_lastmod = False
@@ -41,7 +41,7 @@ html_extra_path = ["_extra"]
 exclude_patterns = ["_extra", "_static", "_templates"]
 html_copy_source = False
 html_show_sphinx = False
-# found pages alone, without an extract: it would show answers, and cannot be read where the site is opened from a folder
+# The search shows no extracts of pages: they would show answers, and cannot be read if the site is opened from a folder.
 html_show_search_summary = False
 html_theme_options = {"light_css_variables": LIGHT, "dark_css_variables": DARK}
 pygments_style, pygments_dark_style = "a11y-high-contrast-light", "a11y-high-contrast-dark"
@@ -49,11 +49,14 @@ html_use_index = False
 
 
 def _mend_page(app: Any, page: str, template: str, context: dict[str, Any], doctree: Any) -> None:
-    """Sphinx makes the parts' names headings without a level, which axe-core calls critical. Its links to edit a page lead to what it was
-    built from, and lessons have a source of their own."""
+    """Give headings a level, and correct the links to edit a page.
+
+    Sphinx makes the names of the parts headings without a level, which axe-core reports as critical. Its edit links lead to the staged
+    files, but a lesson is edited in its script.
+    """
     context["theme_source_edit_link"] = source.find_edit_link(page)
     context["furo_navigation_tree"] = context["furo_navigation_tree"].replace('role="heading"', 'role="heading" aria-level="2"')
 
 
 def setup(app: Any) -> None:
-    app.connect("html-page-context", _mend_page, priority=900)  # after the theme, which writes it
+    app.connect("html-page-context", _mend_page, priority=900)  # after the theme, which writes the navigation

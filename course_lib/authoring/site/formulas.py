@@ -1,7 +1,7 @@
-"""Formulas as SVG, drawn when the site is built: a page needs neither a script nor a font nor a network for them.
+"""Draws formulas as SVG when the site is built, so that a page needs no script, font or network for them.
 
-Sphinx's own renderer has the browser fetch MathJax. MathML from docutils or latex2mathml misplaces the index of a hat or knows no
-``aligned``, and looks as the reader's fonts let it (tried on 2026-11-23 with all formulas of lessons 00 to 14).
+With Sphinx's own renderer the browser fetches MathJax. MathML from docutils or latex2mathml misplaces the index of a hat or lacks
+``aligned``, and its look depends on the reader's fonts (tried on 2026-11-23 with all formulas of lessons 00 to 14).
 """
 
 from __future__ import annotations
@@ -15,21 +15,21 @@ from docutils.nodes import SkipNode
 from ziamath.config import config
 from ziamath.zmath import Latex
 
-_SIZE, _EM = 17.0, 16.0  # px: of a formula's letters, and of the text that it stands in
+_SIZE, _EM = 17.0, 16.0  # size in px of a formula's letters, and of the text around it
 _SVG = re.compile(r'<svg xmlns="[^"]*" xmlns:xlink="[^"]*" width="([\d.]+)" height="([\d.]+)" viewBox="[-\d.]+ ([-\d.]+) [\d.]+ [\d.]+"')
 
 
 @cache
 def draw(latex: str, *, block: bool) -> str:
-    """An ``svg`` in the colour of the text around it and on its line; a screen reader reads the LaTeX.
+    """Draw a formula as an ``svg`` in the colour and on the line of the text around it. A screen reader reads the LaTeX.
 
-    Raises: ValueError, or what ziamath raises, if the formula cannot be read.
+    Raises: ValueError, or an exception of ziamath, if the formula cannot be read.
     """
-    config.svg2 = False  # glyphs as paths: a glyph that several formulas share is not drawn where the first of them is folded
-    known = re.sub(r"\\(begin|end)\{aligned\}", r"\\\1{align*}", latex)  # ziamath knows it by its other name
+    config.svg2 = False  # glyphs as paths: a shared glyph is not drawn if the first formula that has it is folded
+    known = re.sub(r"\\(begin|end)\{aligned\}", r"\\\1{align*}", latex)  # ziamath has ``aligned`` under another name
     markup = Latex(known, size=_SIZE, color="currentColor", inline=not block).svg()
     found = _SVG.match(markup)
-    if found is None or float(found[1]) <= 2:  # its margin alone
+    if found is None or float(found[1]) <= 2:  # the drawing has only its margin
         raise ValueError(f"nothing was drawn for the formula {latex!r}")
     width, height, top = (float(length) for length in found.groups())
     style = f"width:{width / _EM:.3f}em;height:{height / _EM:.3f}em;vertical-align:{-(top + height) / _EM:.3f}em"

@@ -1,4 +1,4 @@
-"""The first page: what the course is, a picture that moves, how to start, and every lesson with its minutes."""
+"""Writes the first page: about the course, a moving picture, commands to start it, and every lesson with its minutes."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from course_lib.base.words import format_count
 
 # the parts of the course, by the number of their last lesson
 _PARTS = ((5, "A kernel you can trust"), (9, "Forward, fast, for any input"), (14, "Backward"), (99, "Know it"))
-# what moves on the first page, the first of these that a built notebook has, and how
+# Pictures for the first page, with words for how each is moved. The page has the first of these that a built notebook has.
 _PICTURES = {
     "race": "press Play, or take it step by step",
     "block_stepper": "press Play, or take it step by step, and drag a number",
@@ -58,7 +58,7 @@ fetches before it does: about 0.5 GB without a GPU.
 def write_front(
     notebooks: Mapping[str, nbformat.NotebookNode], lessons: Sequence[Lesson], guides: Sequence[str], source: CourseSource
 ) -> str:
-    """The first page as Markdown; ``notebooks`` as they were built, by name."""
+    """Write the first page as Markdown. ``notebooks`` has the built notebooks by name."""
     name, moves, picture = find_picture(notebooks)
     commands = write_raw(write_commands(START))
     clone = source.clone and f"From a clone:\n\n{write_raw(write_commands(source.clone))}"
@@ -85,7 +85,7 @@ def find_part(lesson: Lesson) -> str:
 
 
 def find_picture(notebooks: Mapping[str, nbformat.NotebookNode]) -> tuple[str, str, str]:
-    """The notebook that has the picture, how it is moved, and its HTML.
+    """Return the name of the notebook that has the picture, words for how it is moved, and its HTML.
 
     Raises: CourseError if no notebook has one.
     """

@@ -1,4 +1,4 @@
-"""The repository's documents as pages, at the place that they have in the repository, so that links between them hold."""
+"""Turns the repository's documents into pages, under their paths in the repository, so that the links between them stay right."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from course_lib.base import paths
 from course_lib.base.errors import CourseError
 
 VERDICTS = "docs/verdicts.md"
-# in this order; what else lies in docs/ follows
+# the first documents, in this order; the others in docs/ follow
 _FIRST = ("docs/setup.md", "docs/commands.md", "docs/instructors.md", "CONTRIBUTING.md", "docs/architecture.md", "docs/kernels.md", VERDICTS, "docs/cpu-mode.md", "docs/security.md", "docs/site.md")  # fmt: skip
 _LINK = re.compile(r"(?<!!)\[((?:[^\[\]]|\[[^\]]*\])*)\]\(([^)\s#]*)(#[^)\s]*)?\)")
 _SECTION = re.compile(r"^## (\w+)(?:: (.*))?$", re.MULTILINE)
@@ -22,22 +22,22 @@ _COUNT = re.compile(r"^\| (\w+) \| (\d+) \|$", re.MULTILINE)
 
 
 def list_guides() -> list[str]:
-    """Paths in the repository, in the order of the site."""
+    """Return the paths of the documents in the repository, in the order of the site."""
     there = {f"docs/{path.name}" for path in (paths.ROOT / "docs").glob("*.md")} | {"CONTRIBUTING.md"}
     return [name for name in _FIRST if name in there] + sorted(there - set(_FIRST))
 
 
 def read_guide(name: str, source: CourseSource, pages: set[str]) -> str:
-    """A document as MyST takes it. ``pages`` are the paths in the repository that the site has a page of.
+    """Return a document as Markdown for MyST. ``pages`` has the paths in the repository for which the site has a page.
 
-    Raises: CourseError if a link names no file of the repository, or if the verdicts are not laid out as they are written.
+    Raises: CourseError if a link names no file of the repository, or if docs/verdicts.md has another layout than expected.
     """
     text = (paths.ROOT / name).read_text(encoding="utf-8")
     return mend_links(write_verdicts(text) if name == VERDICTS else text, name, source, pages)
 
 
 def mend_links(text: str, name: str, source: CourseSource, pages: set[str]) -> str:
-    """Links inside the repository: to a page where the site has one, else to the file in the repository, else the words alone."""
+    """Change links inside the repository: to the page if the site has one, else to the file in the repository, else to plain words."""
 
     def mend(match: re.Match[str]) -> str:
         words, target, anchor = match[1], match[2], match[3] or ""
@@ -54,7 +54,7 @@ def mend_links(text: str, name: str, source: CourseSource, pages: set[str]) -> s
 
 
 def write_verdicts(text: str) -> str:
-    """docs/verdicts.md by exercise, each verdict folded under its headline.
+    """Return docs/verdicts.md sorted by exercise, with each verdict folded under its headline.
 
     Raises: CourseError if a section names no exercise.
     """
@@ -93,6 +93,6 @@ def write_verdicts(text: str) -> str:
 
 
 def _capitalise(words: str) -> str:
-    """As the beginning of a line; symbols (dx, eps) keep their letters."""
+    """Return the words with a capital letter; a symbol (dx, eps) at the beginning stays as it is."""
     first = words.split()[0]
     return words if first in ("dx", "dw", "db", "eps", "c1", "c2", "x", "w", "b", "y", "rstd") else words[0].upper() + words[1:]

@@ -1,4 +1,4 @@
-"""The few pieces of HTML that all pages of the site share, as MyST takes them."""
+"""The pieces of HTML that all pages of the site share, in MyST's syntax."""
 
 from __future__ import annotations
 
@@ -18,12 +18,12 @@ _CODE = re.compile(r"^(`{3,}|~{3,}).*?^\1[ \t]*$", re.MULTILINE | re.DOTALL)
 
 @dataclass(frozen=True)
 class CourseSource:
-    """Where the site's reader gets the course.
+    """The places from which the site's reader gets the course.
 
     Attributes:
         repository: the address of its web page, without a slash at the end; empty if the site is built for a folder.
-        address: where the site itself will be read, with a slash at the end; empty if that is not known.
-        tab_bytes: what a browser fetches before the first cell of a lesson runs in a tab; 0 if the site is built without that.
+        address: the address of the site itself, with a slash at the end; empty if it is not known.
+        tab_bytes: the bytes that a browser fetches before the first cell of a lesson runs in a tab; 0 if lessons do not run in a tab.
     """
 
     repository: str = ""
@@ -32,14 +32,18 @@ class CourseSource:
 
     @classmethod
     def read(cls) -> CourseSource:
-        """Read ``COURSE_SITE_REPOSITORY`` and ``COURSE_SITE_ADDRESS``, which the workflow that publishes the site sets. Without the first,
-        pyproject.toml may name the repository."""
+        """Read ``COURSE_SITE_REPOSITORY`` and ``COURSE_SITE_ADDRESS``, which the workflow that publishes the site sets.
+
+        Without the first, pyproject.toml may name the repository.
+        """
         address = os.environ.get("COURSE_SITE_ADDRESS", "").rstrip("/")
         repository = os.environ.get("COURSE_SITE_REPOSITORY", "").rstrip("/") or read_repository()
         return cls(repository, address and f"{address}/")
 
     def find_edit_link(self, page: str) -> str:
-        """Return where the text of a page is changed, empty if the repository is not known or the page is put together from others.
+        """Return the address at which the text of a page is edited.
+
+        It is empty if the repository is not known or the page is made from several files.
 
         ``page`` is its path on the site without an ending, "notebooks/00_start_here".
         """
@@ -50,7 +54,7 @@ class CourseSource:
 
     @property
     def clone(self) -> tuple[str, ...]:
-        """The two commands that open lesson 00 in a clone; none if the repository is not known."""
+        """The two commands that open lesson 00 in a clone; empty if the repository is not known."""
         if not self.repository:
             return ()
         name = self.repository.rpartition("/")[2].removesuffix(".git")
@@ -58,19 +62,19 @@ class CourseSource:
 
 
 def write_commands(commands: Sequence[str]) -> str:
-    """Commands for a terminal, as HTML."""
+    """Write commands for a terminal as HTML."""
     return f'<pre class="commands">{chr(10).join(map(html.escape, commands))}</pre>'
 
 
 def write_raw(markup: str) -> str:
-    """HTML that MyST hands on as it is, blank lines and all."""
+    """Wrap HTML so that MyST does not change it, blank lines included."""
     return f"````````{{raw}} html\n{markup}\n````````"
 
 
 def write_launches(source: CourseSource, notebook: str = FIRST, up: str = "") -> str:
-    """The buttons that open a lesson without an installation, as HTML: here in a tab, and at other services. Empty if there is neither.
+    """Write the buttons that open a lesson without an installation, as HTML: in a tab of this site, and at other services.
 
-    ``up`` leads from the page to the site's first page.
+    The result is empty if there are no buttons. ``up`` is the path from the page to the site's first page.
     """
     written, name = "", notebook.rpartition("/")[2]
     if source.tab_bytes and not name.startswith(NOT_IN_TAB):
@@ -85,7 +89,7 @@ def write_launches(source: CourseSource, notebook: str = FIRST, up: str = "") ->
 
 
 def open_fold(summary: str, *, look: str = "answer", anchor: str = "", answers: str = "") -> str:
-    """The start of what is folded until the reader opens it.
+    """Write the start of a fold, whose content is hidden until the reader opens it.
 
     ``summary`` is HTML; ``look`` is answer, dive or verdict; ``answers`` is the id of the question that the fold answers.
     """
@@ -99,7 +103,7 @@ def close_fold() -> str:
 
 
 def write_headings_flat(markdown: str) -> str:
-    """``markdown`` for a fold: its headings begin no section of the page, since a section cannot end after the fold that it begins in."""
+    """Change the headings of ``markdown`` for a fold, so that they begin no section: a section could end after the fold."""
     code = [match.span() for match in _CODE.finditer(markdown)]
 
     def flatten(match: re.Match[str]) -> str:

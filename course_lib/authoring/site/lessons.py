@@ -1,7 +1,7 @@
-"""A built notebook as a page: what it printed and drew stays, answers are folded, and where Python is needed a sentence says so.
+"""Turns a built notebook into a page: outputs stay, answers are folded, and a sentence stands where Python is needed.
 
-Nothing is run. A prediction shows its question, and folded what comes out; a step, an exercise and the controls that ask Python say what
-they do and how the lesson is run. A dive is folded under its heading.
+Nothing is run. A prediction shows its question, with the answer folded below. Steps, exercises and controls that need Python are replaced
+by words for what they do and how the lesson is run. A dive is folded under its heading.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ Cell = nbformat.NotebookNode
 _HEADING = re.compile(r"(#{1,6}) +(.+)")
 _CALL = re.compile(r'^(predict|exercise|review_predictions|step)\("([^"]+)"\)', re.MULTILINE)
 _CALL_ALONE = re.compile(r'\s*(from [\w.]+ import [\w, ]+\s+)*(predict|exercise|review_predictions)\("[^"]+"\)\s*')
-_STYLE_ALONE = re.compile(r"\s*<style>.*</style>\s*", re.DOTALL)  # what JupyterLab's page takes from it, this page has of its own
+_STYLE_ALONE = re.compile(r"\s*<style>.*</style>\s*", re.DOTALL)  # styles for JupyterLab's page; a page of the site has its own
 _MINUTES = re.compile(r"^\*About (\d+) minutes", re.MULTILINE)
 
 RUN = '<a href="#run-this-lesson">run the lesson</a> on your machine'
@@ -47,7 +47,7 @@ _CONTROLS = (
     f'<p class="needs-python">Here are controls that have Python compute another picture. For them, {RUN}. The picture below moves '
     "without them.</p>"
 )
-# what a notebook says to somebody who can run its cells, and what stands there on a page
+# words of a notebook for a reader who can run its cells -> the words that replace them on a page
 _INSTEAD = {
     "<p><em>Run this cell for the controls that ask Python.</em></p>": _CONTROLS,
     "<p><em>Run this cell to wake the picture.</em></p>": "<p><em>It moves in a browser that runs scripts.</em></p>",
@@ -57,11 +57,11 @@ _TO_RUN = re.compile(r"Run this cell (to|for) ([^.;<]+)")
 
 @dataclass(frozen=True)
 class Lesson:
-    """What the first page says of a lesson.
+    """A lesson as the first page describes it.
 
     Attributes:
         name: the notebook's name without its ending, "03_large_means".
-        about: what it is about: what the README's table says behind the link to it, else the first sentences of the page, as Markdown.
+        about: its subject, as Markdown: the words behind its link in the README's table, else the first sentences of the page.
         exercises: the exercises on the page, by id, in their order.
     """
 
@@ -75,9 +75,10 @@ class Lesson:
 
 
 def read_lesson(notebook: Cell, name: str, readme: str) -> Lesson:
-    """What a built notebook and the text of README.md say of it.
+    """Read the lesson from its built ``notebook`` and from the text of README.md.
 
-    Raises: CourseError if the first cell lacks its title or "*About N minutes"."""
+    Raises: CourseError if the first cell lacks its title or "*About N minutes".
+    """
     first = notebook.cells[0].source
     title, minutes = _HEADING.match(first), _MINUTES.search(first)
     if title is None or minutes is None:
@@ -98,7 +99,7 @@ def read_lesson(notebook: Cell, name: str, readme: str) -> Lesson:
 
 
 def make_page(notebook: Cell, name: str, source: CourseSource) -> Cell:
-    """The notebook that the site shows; ``notebook`` stays as it is.
+    """Make the notebook that the site shows. ``notebook`` itself is not changed.
 
     Raises: CourseError if an output still tells the reader to run a cell.
     """
@@ -147,20 +148,20 @@ def _write_way_to_run(name: str, source: CourseSource, moves: bool) -> str:
 
 
 def _write_unsolved(exercise: Exercise) -> str:
-    """The file of an unsolved exercise without its task, which the panel above it shows."""
+    """Write the file of an unsolved exercise without its task: the panel above it shows the task."""
     text = texts.make_unsolved_text(exercise)
     code = "".join(text.splitlines(keepends=True)[find_first_line(text) - 1 :])
     return f"Your file as you get it, `exercises/{exercise.file}.py`:\n\n```python\n{code.rstrip()}\n```"
 
 
 def _find_call(cell: Cell, call: str) -> str | None:
-    """The argument of the cell's ``call("...")``, if it has one."""
+    """Return the argument of the cell's ``call("...")``; None if there is no such call."""
     found = [argument for name, argument in _CALL.findall(cell.source) if name == call]
     return found[0] if cell.cell_type == "code" and found else None
 
 
 def _count_answers(cells: list[Cell], start: int) -> int:
-    """How many cells from ``start`` on are tagged ``answer``, one after the other."""
+    """Count the consecutive cells from ``start`` on that are tagged ``answer``."""
     run = 0
     while start + run < len(cells) and ANSWER in _get_tags(cells[start + run]):
         run += 1
@@ -168,7 +169,7 @@ def _count_answers(cells: list[Cell], start: int) -> int:
 
 
 def _make_fold(answers: list[Cell], asked: str | None) -> list[Cell]:
-    """A prediction's question, if there is one, and folded what answers it."""
+    """Return the question of a prediction, if there is one, and the answer to it, folded."""
     made = []
     if asked is None:
         made.append(_markdown(open_fold("What came out")))
@@ -194,7 +195,7 @@ def _write_key(question: prediction.Question, said: str) -> str:
 
 
 def _write_question(question: prediction.Question) -> str:
-    """The question with a place for the reader's prediction; site.js says it again when the fold below is opened."""
+    """Write the question with a field for the reader's prediction. site.js shows the prediction again when the fold below is opened."""
     parts = [f"<b>Predict.</b> {write_inline(question.question)}", _write_field(question)]
     parts.append(f'<p class="needs-python">To have it kept and summed up at the end, {RUN}.</p>')
     return write_box("".join(parts), "task", role=None).replace("<div", f'<div data-question="{question.id}"', 1)
@@ -220,7 +221,7 @@ def _write_field(question: prediction.Question) -> str:
     if question.kind != "number":
         return '<label class="prediction">Your prediction <input type="text" size="30" autocomplete="off"></label>'
     assert isinstance(question.answer, (int, float))
-    keys = ' inputmode="decimal"' if question.answer >= 0 else ""  # on a phone these keys often have no minus
+    keys = ' inputmode="decimal"' if question.answer >= 0 else ""  # on a phone the decimal keyboard often has no minus
     return (
         f'<label class="prediction">Your prediction <input type="text"{keys} size="12" autocomplete="off"> '
         f"{html.escape(question.unit)}</label>"
@@ -228,7 +229,7 @@ def _write_field(question: prediction.Question) -> str:
 
 
 def _write_said(question: prediction.Question) -> str:
-    """An empty line for what the reader predicted, with what it is judged by; a text is not judged."""
+    """Write an empty line for the reader's prediction. Its attributes have the right answer, except for a text, which is not judged."""
     answer, judged = question.answer, {}
     if question.kind == "number":
         judged = {"answer": answer, "within": question.within, "factor": question.factor}
@@ -275,7 +276,7 @@ def _mend_output(output: Cell, cell: Cell) -> None:
 
 
 def mend_words(markup: str) -> str:
-    """An output's HTML, with what it says to somebody who can run its cell in words for a page."""
+    """Replace the words in an output's HTML that are for a reader who can run its cell by words for a page."""
     for words, instead in _INSTEAD.items():
         markup = markup.replace(words, instead)
     return _TO_RUN.sub(lambda said: f"{said[1].capitalize()} {said[2]}, {RUN}", markup)
@@ -292,7 +293,7 @@ def _check_nothing_is_to_run(page: Cell, name: str) -> None:
 
 
 def list_exercises(lesson: Lesson) -> list[str]:
-    """ "03a One pass and two passes", for each exercise of the lesson."""
+    """Return id and title of each exercise of the lesson, as in "03a One pass and two passes"."""
     return [f"{exercise_id} {catalog.get(exercise_id).title}" for exercise_id in lesson.exercises]
 
 

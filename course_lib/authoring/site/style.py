@@ -4,7 +4,7 @@ from __future__ import annotations
 
 _FONT = 'system-ui, -apple-system, "Segoe UI", Roboto, "Noto Sans", Helvetica, Arial, sans-serif'
 _BOTH = {"font-stack": _FONT, "jp-ui-font-family": _FONT, "jp-code-font-family": "var(--font-stack--monospace)"}
-# the names of JupyterLab: outputs of a notebook take their colours from them
+# JupyterLab's CSS variables: a notebook's outputs take their colours from them
 LIGHT = _BOTH | {
     "color-brand-primary": "#00588f", "color-brand-content": "#00588f", "color-brand-visited": "#6b3fa0",
     "color-foreground-muted": "#5a5a5a", "color-foreground-secondary": "#4a4a4a",

@@ -10,8 +10,8 @@ from dataclasses import dataclass, field
 from typing import Any
 
 PARTIALS = "{partials}"  # stands in the `why` of a SharedCase for the name and the number of the partial sums
-# Elements between rows. Row 2 starts past 2^31, where a signed 32-bit product turns negative, and row 3 past 2^32, where an
-# unsigned one wraps round.
+# Elements from one row to the next. Row 2 starts past 2^31, where a signed 32-bit product turns negative, and row 3 past 2^32, where
+# an unsigned one wraps round.
 FAR_STRIDE = 3 * 2**29
 
 
@@ -29,7 +29,7 @@ class Case:
     name: str
     M: int
     N: int
-    block: int  # 0: a function, which has no blocks
+    block: int  # columns per block; 0 for a function, which has no blocks
     why: str
     dtype: str = "fp32"
     rows: int = 1
@@ -38,11 +38,11 @@ class Case:
     eps: float = 1e-5
     fill: str = "normal"
     layout: str = "packed"
-    w_dtype: str = ""  # the dtype of w and b; empty: dtype
+    w_dtype: str = ""  # the dtype of w and b; empty means ``dtype``
     dtypes: tuple[tuple[str, str], ...] = ()
     vector: bool = False  # x has one dimension, of N numbers
     plain: bool = False  # w is 1 and b is 0, so that y is easy to read
-    leading: tuple[int, ...] = ()  # the leading dimensions of x, with the product M; empty: (M,)
+    leading: tuple[int, ...] = ()  # the leading dimensions of x, with the product M; empty means (M,)
     block_name: str = "BLOCK"  # the kernel's name for the columns per step
     rows_name: str = "ROWS"  # the kernel's name for the rows per program
     # x and the other inputs are small whole numbers. No case of a battery sets this field. It is left out of the repr, because
@@ -51,17 +51,17 @@ class Case:
 
     @property
     def padded_lanes(self) -> int:
-        """Lanes past the last column, over all blocks of a row."""
+        """The number of lanes past the last column, over all blocks of a row."""
         return -self.N % self.block if self.block else 0
 
     @property
     def has_bad_row(self) -> bool:
-        """Whether row 1 holds a NaN or an Inf."""
+        """True if row 1 holds a NaN or an Inf."""
         return self.fill in ("nan row", "inf row")
 
     @property
     def is_far(self) -> bool:
-        """Whether some tensor's rows or columns lie so far apart that offsets need 64 bits."""
+        """True if some tensor's rows or columns lie so far apart that offsets need 64 bits."""
         return self.layout.startswith("far")
 
     @property

@@ -64,7 +64,7 @@ def _stretch_key(data: bytes) -> bytes:
 
 
 def derive_secret(secret: bytes, learner: str) -> bytes:
-    """Return the secret of one learner's hidden cases. Nobody who knows it, or those cases, learns those of another."""
+    """Return the secret of one learner's hidden cases. It reveals nothing about the cases of another learner."""
     return hmac.digest(secret, f"course: learner: {learner}".encode(errors="surrogatepass"), "sha256").hex().encode()
 
 
@@ -185,8 +185,8 @@ def _list_columns(case: Case, wide: bool) -> Iterator[_Columns]:
 
 def _find_column_traits(N: int, block: int) -> tuple:
     count = -(-N // block) if block else 1
-    # N = 2 is a kind of its own: the projection of dy leaves next to nothing of it. So is a block with 8 or more lanes per column:
-    # most merges in its tree merge empty lanes.
+    # N = 2 is a separate kind: the projections leave next to nothing of dy. A block with 8 or more lanes per column is one, too: most
+    # merges in its tree merge empty lanes.
     return (min(N, 3), bool(block and -N % block), min(count, 3), count > 1 and N % block == 1, bool(block and block >= 8 * N))
 
 
@@ -244,7 +244,7 @@ def _find_row_traits(r: _Rows) -> tuple:
     elif r.partials:
         some_each = (
             -(-r.M // r.partials) * (r.partials - 1) < r.M
-        )  # each buffer or program gets some rows, also if they are dealt out as runs of neighbouring rows
+        )  # each buffer or program gets some rows, also if each takes a run of neighbouring rows
         traits += (
             some_each,
             r.partials == 1,

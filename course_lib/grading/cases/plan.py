@@ -48,18 +48,18 @@ class Plan(Generic[C]):
     expected: dict[str, Expected]
     num_warps: int = 4
     inputs: dict[str, np.ndarray] = field(default_factory=dict)  # float64, for the diagnosis
-    interleavings: int = 0  # how many orders of the programs' memory operations are tried; above 0 only if programs share memory
+    interleavings: int = 0  # number of orders of the programs' memory operations that are tried; above 0 only if programs share memory
     any_order: bool = False  # the outputs' bits may depend on the order of the memory operations
     # What the exercise asks for besides right outputs. reads: how often the elements of a tensor may be read. spread: over how many
     # programs the work on a tensor is spread. calls: the fewest calls of another entry point; 0: it must not be called.
     reads: dict[str, int] = field(default_factory=dict)
     spread: dict[str, int] = field(default_factory=dict)
     calls: dict[str, int] = field(default_factory=dict)
-    # Loads with no active lane may be as many as those with one, and this many more; None: any number
+    # The loads without an active lane may exceed those with one by at most this number; None allows any number.
     empty_loads: int | None = None
-    # Programs of a one-dimensional grid that CPU mode launches; only their rows are judged. Empty: all programs
+    # The programs of a one-dimensional grid that CPU mode launches; only their rows are judged. Empty means all programs.
     sample: tuple[int, ...] = ()
-    # Computes further outputs from those that came back, if many of these would be right; ``expected`` has the further ones, too.
+    # If many values of the outputs are right, this function computes from them further outputs that can be judged; ``expected`` has those.
     derive: Callable[[dict[str, np.ndarray]], dict[str, np.ndarray]] | None = None
 
     def tensor(self, name: str) -> Tensor:
@@ -67,7 +67,7 @@ class Plan(Generic[C]):
 
     @property
     def asked_rows(self) -> np.ndarray:
-        """True for each of the M rows that belongs to a sampled program; program p has the rows from p * ROWS on."""
+        """A boolean for each of the M rows: True if it belongs to a sampled program. Program p has the rows from p * ROWS on."""
         return np.isin(np.arange(self.case.M) // self.case.rows, self.sample)
 
 
@@ -82,13 +82,13 @@ def list_no_models() -> Iterable[tuple[str, Callable[[Any], Outputs]]]:
 
 @dataclass(frozen=True)
 class Part(Generic[C]):
-    """All that the grader knows of one entry point of an exercise.
+    """The grader's data about one entry point of an exercise.
 
     ``models`` gives wrong formulas with their causes, the likelier first. ``rare``: causes that hold if the symptom holds for every
     failed case. ``traits``: causes that hold if exactly the cases with the trait fail. Both are tried before the causes that all
     families share. ``unwritten``: the cause per output, if no element of it was written; "not_written" for an output that is not listed.
     ``minor``: per kind of minor fault another cause, which holds if all failed cases have the trait. ``partials``: outputs of which
-    each program writes one row. ``time`` times on a GPU what came back for a plan; it returns None for a plan that is not timed.
+    each program writes one row. ``time`` times the returned launch of a plan on a GPU; it returns None for a plan that is not timed.
     """
 
     battery: tuple[C, ...]

@@ -70,7 +70,7 @@ class Facts:
 _READS_OUTSIDE = Facts(Group.OUTSIDE, withheld="It reads outside {tensor}; with hidden cases it is not shown where")
 _WRITES_OUTSIDE = Facts(Group.OUTSIDE, withheld="It writes outside {tensor}; with hidden cases it is not shown where")
 _WAITS = "The programs wait for one another"
-# Of several minor faults the verdict tells the one that comes first here: it is the worst.
+# The order counts: if a case has several minor faults, the verdict names the one that comes first here, which is the worst.
 FACTS: dict[FaultKind, Facts] = {
     FaultKind.LOAD: _READS_OUTSIDE,
     **dict.fromkeys(

@@ -19,13 +19,13 @@ SMALL_EPS, LARGE_EPS, _EPS_OF_ONE = 1e-12, 7.0, 9.0
 _MOST, _MOST_OF_EPS = 20, 3  # the most cases of each kind, and of the kind with a large eps
 # With at most this many kinds of rows, each kind is also paired with columns that leave no padded lane.
 _FEW_KINDS = 6
-# N -> the number of columns that it counts as when the easiest case is chosen. One column says little: its variance and its dx are 0.
-# Three whole numbers have no whole standard deviation.
+# Row lengths that count as longer ones when the easiest case is chosen: N -> length. One column says little: its variance and its dx
+# are 0. Three whole numbers have no whole standard deviation.
 _EFFORT = {1: 6.0, 3: 4.5}
 _BY_HAND = "made to be worked out by hand"
-# The fields that a case keeps when all that is special about it is dropped
+# The fields that a case keeps when everything special about it is dropped
 _SHAPE = ("rows", "block_name", "rows_name", "partials", "partials_name", "chunk", "orders")
-# The fills that a small case can have, too
+# The fills that a small case can have as well
 _KEPT_FILLS = {"normal", "nan row", "inf row", "zeros", "constant", "flat", "special", "a empty", "b empty", "both empty"}
 _FEW_COLUMNS = ((2, 2), (2, 4), (3, 4), (4, 4), (5, 8), (1, 2))  # N and BLOCK, if one block holds a row
 _SEVERAL_BLOCKS = (*_FEW_COLUMNS, (3, 2), (4, 2), (5, 4), (5, 2), (6, 2))
@@ -46,7 +46,7 @@ def list_small_cases(case: Case, battery: Sequence[Case]) -> list[Case]:
     The order: cases with nothing special but their shape; cases with a large eps, if the battery varies eps; cases with the dtypes,
     the layout and the fill of ``case``.
     """
-    has_statistics = any(c.M > 1 for c in battery)  # else no number depends on another
+    has_statistics = any(c.M > 1 for c in battery)  # with one row only, no number depends on another
     found: dict[Case, None] = {}
     for base, words, rows, most in _list_kinds(case, battery):
         some = (_reshape(base, column, r) for column, r in _pair(_list_columns(battery), rows))

@@ -1,1 +1,1 @@
-"""Runs what a learner wrote apart from everything else, and brings back bytes."""
+"""Runs a learner's code in a separate process, and brings back bytes."""

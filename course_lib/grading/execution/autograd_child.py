@@ -23,12 +23,12 @@ from course_lib.grading.execution.functions import TorchFunctions, WrongReturn
 from course_lib.grading.execution.misuse import Misuse, require_mode
 
 BITS = {"x": 1, "w": 2, "b": 4}
-_OF_PYTORCH = frozenset({"to_save", "non_differentiable", "dirty_tensors"})  # where ctx's own methods keep tensors
+_OF_PYTORCH = frozenset({"to_save", "non_differentiable", "dirty_tensors"})  # names under which the methods of ctx keep tensors
 
 
 def _holds_tensor(value: object, home: str) -> bool:
-    """Return True for a tensor, and for what leads to one: a container, a function, an object of a class of the module ``home``."""
-    seen: dict[int, object] = {}  # by id; kept, because another object could get the id of one that is gone
+    """Return True for a tensor, or an object that leads to one: a container, a function, an object of a class of the module ``home``."""
+    seen: dict[int, object] = {}  # by id; the objects are kept, because a new object could get the id of a deleted one
     waiting = [value]
     while waiting:
         one = waiting.pop()
@@ -42,7 +42,7 @@ def _holds_tensor(value: object, home: str) -> bool:
 
 
 def _list_held(one: object, home: str) -> Iterable[object]:
-    """Return what an object holds, as far as a learner may have put it there."""
+    """Return the objects that ``one`` holds, if a learner can have put them there."""
     if isinstance(one, dict):
         return one.values()
     if isinstance(one, (tuple, list, set, frozenset, collections.deque)):
@@ -54,7 +54,7 @@ def _list_held(one: object, home: str) -> Iterable[object]:
     if isinstance(one, types.FunctionType) and one.__module__ == home:
         return [vars(one), one.__defaults__, [c.cell_contents for c in one.__closure__ or () if _is_filled(c)]]
     if home in (type(one).__module__, getattr(one, "__module__", "")):
-        attributes = dict(vars(one)) if hasattr(one, "__dict__") else {}  # of a class, vars gives a proxy
+        attributes = dict(vars(one)) if hasattr(one, "__dict__") else {}  # for a class, vars returns a proxy
         return [attributes, *(getattr(one, name, None) for name in getattr(one, "__slots__", ()))]
     return ()
 
@@ -72,7 +72,7 @@ class Autograd(TorchFunctions):
     def __init__(self):
         require_mode("cpu")
         super().__init__()
-        # The learner's file imports it later, when the sandbox no longer lets it read the course.
+        # The learner's file imports this module later, when the sandbox no longer lets it read the course.
         importlib.import_module("course_lib.norms.launchers")
 
     def run(self, function, case: dict, data: bytes) -> bytes:
@@ -86,7 +86,10 @@ class Autograd(TorchFunctions):
 
     @staticmethod
     def make_function(written, kept: list[str]) -> type[torch.autograd.Function]:
-        """Make the autograd Function of a learner's module. Each name under which forward leaves a tensor, on ctx or in the file, is added to ``kept``."""
+        """Make the autograd Function of a learner's module.
+
+        Each name under which forward leaves a tensor, on ctx or in the file, is added to ``kept``.
+        """
         home = written.__name__
 
         def forward(ctx, *arguments):
@@ -112,7 +115,7 @@ class Autograd(TorchFunctions):
         for name, leaf in leaves.items():
             leaf.requires_grad_(bool(flags["needs"] & BITS[name]))
         eps = next(value for kind, value in case["arguments"] if kind == "float")
-        # a leaf that requires gradients refuses the change itself
+        # PyTorch refuses to change a leaf that requires gradients in place, so the change needs a copy.
         x = leaves["x"] if not flags["change"] else leaves["x"] * 1
         y = Norm.apply(x, leaves.get("w"), leaves.get("b"), eps)
         wanted = {t["name"]: t for t in case["tensors"] if t["output"]}
@@ -134,7 +137,7 @@ class Autograd(TorchFunctions):
 
     @staticmethod
     def _differentiate(z: torch.Tensor, leaves: list[torch.Tensor], dy: torch.Tensor, twice: bool) -> tuple[torch.Tensor | None, ...]:
-        """Return the gradients, of the second time if ``twice``: then the graph is kept the first time."""
+        """Return the gradients. If ``twice``, keep the graph, differentiate again, and return the second result."""
         if twice:
             torch.autograd.grad(z, leaves, dy, retain_graph=True, allow_unused=True)
         return torch.autograd.grad(z, leaves, dy, allow_unused=True)
@@ -144,7 +147,7 @@ class Autograd(TorchFunctions):
         try:
             torch.autograd.grad(z, leaves, dy, allow_unused=True)
         except RuntimeError as refusal:
-            if "inplace" not in str(refusal):  # PyTorch says so of a saved tensor, and of a view of one
+            if "inplace" not in str(refusal):  # this word is in PyTorch's errors about a saved tensor, and about a view of one
                 raise
             return 1.0
         return 0.0

@@ -1,8 +1,8 @@
 """Runs the cases of a job on a learner's kernel, or function, and decides nothing.
 
-The last process of the chain that ``server.py`` makes, confined before it gets here. It knows no exercise: the job names an
-entry point, a grid and the arguments of each case; ``NN.in`` holds the case's buffers one after the other, and ``NN.out`` gets
-them back. What happened on the way goes to ``NN.error``. The parent takes only the bytes for evidence.
+This is the last process of the chain that ``server.py`` makes, and it is confined before this module runs. It knows no exercise: the
+job names an entry point, a grid and the arguments of each case. ``NN.in`` holds the buffers of case NN one after the other, and
+``NN.out`` gets them back. Exceptions and faults go to ``NN.error``. Only the bytes are evidence for the parent.
 """
 
 from __future__ import annotations
@@ -31,13 +31,16 @@ _RUNNERS = {
 
 
 def make_machine(mode: str) -> Machine:
-    """Make what runs cases in ``mode``: "cpu" (kernels, interpreted), "gpu" (compiled), "torch", "numpy" or "autograd" (functions), "tests" (of kernels)."""
+    """Make the object that runs cases in ``mode``.
+
+    The modes are "cpu" (kernels, interpreted), "gpu" (compiled), "torch", "numpy" and "autograd" (functions), and "tests" (of kernels).
+    """
     module, name = _RUNNERS[mode]
     return _CaseMachine(getattr(importlib.import_module(f"course_lib.grading.execution.{module}"), name)())
 
 
 class _CaseMachine(Machine):
-    """Runs the cases of a job, one after the other. ``runs`` knows how one case is run."""
+    """Runs the cases of a job, one after the other. ``runs`` runs a single case."""
 
     def __init__(self, runs):
         self.runs = runs
@@ -108,9 +111,9 @@ def _compile(file: Path, rules: dict[str, Any] | None) -> types.CodeType:
 
 def _import(file: Path, code: types.CodeType) -> types.ModuleType:
     described = importlib.util.spec_from_file_location("kernels", file)
-    assert described is not None  # a file that ends in .py has one
+    assert described is not None  # never None for a file that ends in .py
     module = importlib.util.module_from_spec(described)
-    sys.modules["kernels"] = module  # Triton looks a kernel's module up by its name
+    sys.modules["kernels"] = module  # Triton finds the module of a kernel by this name
     exec(code, vars(module))
     return module
 
@@ -128,7 +131,7 @@ def _described(error: BaseException, file: str, lost: bool = False) -> bytes:
                 end_column = frame.end_colno if frame.end_lineno == line else None
         node, source = getattr(link, "node", None), getattr(link, "src", None)
         if node is not None and source is not None and hasattr(node, "lineno"):
-            # a compiler error counts lines from the function's own
+            # A compiler error counts lines from the first line of the function.
             line, column, end_column = _line_of(source, node.lineno, file) or line, None, None
     text = chain[-1].args[0] if chain[-1].args and isinstance(chain[-1].args[0], str) else str(chain[-1])
     text = text[-4000:].encode("utf-8", "replace").decode()  # a lone surrogate could not be printed or saved

@@ -27,14 +27,14 @@ class Gpu(CaseRunner):
         from course_lib.compiler.machine import put_off_nothing
 
         with put_off_nothing():
-            # The driver's C module is built here, once, in half a second. This does not open the GPU.
+            # This builds the driver's C module, once, and does not open the GPU.
             triton.runtime.driver.set_active(CudaDriver())
         self.torch, self.side_by_side = torch, triton.AsyncCompileMode
         self.dtypes = {"fp32": torch.float32, "fp16": torch.float16, "bf16": torch.bfloat16, "int32": torch.int32}
 
     def open_device(self) -> None:
         """Make a context on the GPU, so that a GPU that does not answer is found before the learner's code is read."""
-        require_mode("gpu")  # also asks the GPU
+        require_mode("gpu")  # this already uses the GPU
         self.torch.cuda.set_per_process_memory_fraction(_GPU_FRACTION)
         self.torch.zeros(1, device="cuda")
 
@@ -43,7 +43,7 @@ class Gpu(CaseRunner):
         memory = self.torch.empty(2 * _ALIGNMENT, dtype=self.torch.uint8, device="cuda")
         with ThreadPoolExecutor() as pool, self.side_by_side(pool, ignore_errors=True):
             for case in job["cases"]:
-                like = {}  # a compiled kernel depends on nothing of a tensor but its dtype and alignment
+                like = {}  # a compiled kernel depends only on a tensor's dtype and alignment
                 for t in case["tensors"]:
                     apart = (t["start"] - t["offset"]) % _ALIGNMENT
                     like[t["name"]] = memory[apart : apart + _ALIGNMENT].view(self.dtypes[t["dtype"]])
@@ -56,7 +56,7 @@ class Gpu(CaseRunner):
     def run(self, function, case: dict, data: bytes) -> bytes:
         torch = self.torch
         memory = torch.frombuffer(bytearray(data), dtype=torch.uint8)
-        # one allocation per tensor, so that the tensors of a case are not neighbours on the device
+        # Each tensor is allocated separately, so that the tensors of a case are not neighbours on the device.
         buffers = {t["name"]: memory[t["offset"] : t["offset"] + t["nbytes"]].cuda() for t in case["tensors"]}
         views, far = {}, []
         for t in case["tensors"]:

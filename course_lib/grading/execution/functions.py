@@ -23,13 +23,13 @@ class Refused(BaseException):
 
 
 class WrongReturn(Exception):
-    """A function returned something else than it was asked for: ``str()`` says what, in words."""
+    """A function returned something else than it was asked for. ``str()`` describes it."""
 
 
 class Functions(CaseRunner, abc.ABC):
     """Cases that call a plain function: tensors in, one tensor or a tuple of them out."""
 
-    noun: str  # what the function returns
+    noun: str  # the word for the type that a function returns
 
     def run(self, function, case: dict, data: bytes) -> bytes:
         memory = bytearray(data)
@@ -50,7 +50,7 @@ class Functions(CaseRunner, abc.ABC):
     def split(self, returned: Any, wanted: list[dict], function: str) -> tuple | list:
         """Return the values that a function returned, one per output. Several values come in a tuple of any class or in a list.
 
-        Raises: WrongReturn if it is something else, or if one was asked for and came inside a tuple.
+        Raises: WrongReturn if the function returned something else, or a tuple around a single output.
         """
         kind = type(returned)  # isinstance would believe the __class__ that the object claims
         if kind is not tuple and issubclass(kind, tuple):
@@ -78,7 +78,7 @@ class Functions(CaseRunner, abc.ABC):
 
     @abc.abstractmethod
     def watching(self, inputs: dict[str, Any]) -> contextlib.AbstractContextManager[list[Misuse]]:
-        """Yield a list; after the block it has what the block has changed of ``inputs``."""
+        """Yield a list. After the block it contains a Misuse for each change that the block made to ``inputs``."""
 
     @abc.abstractmethod
     def view(self, memory: bytearray, t: dict) -> Any:
@@ -110,7 +110,7 @@ class Functions(CaseRunner, abc.ABC):
 
     @abc.abstractmethod
     def make_array(self, numbers: list) -> Any:
-        """Make the tensor or array of these numbers. Raises: TypeError, ValueError or RuntimeError if they are none."""
+        """Make a tensor or array of these numbers. Raises: TypeError, ValueError or RuntimeError if they are no numbers."""
 
     @staticmethod
     def refuse(t: dict, got: str) -> None:
@@ -124,8 +124,10 @@ def _tuple(shape) -> str:
 
 @contextlib.contextmanager
 def _listening(function, wanted: dict[str, int]) -> Iterator[list[Misuse]]:
-    """Yield a list; after the block it has how the calls in the block differ from ``wanted``: per other entry point the fewest calls that
-    ``function`` has to make, or 0 if it must not call it."""
+    """Yield a list. After the block it contains a Misuse for each function whose calls in the block differ from ``wanted``.
+
+    ``wanted`` maps other entry points to the fewest calls that ``function`` has to make, or to 0 if it must not call them.
+    """
     module, found = vars(sys.modules[function.__module__]), []
     lines: dict[str, list[int]] = {name: [] for name in wanted}
 
@@ -180,7 +182,7 @@ class NumPyFunctions(Functions):
 
     def view(self, memory: bytearray, t: dict):
         flat = self.np.frombuffer(
-            memory if t["output"] else bytes(memory),  # an array over bytes cannot be made writeable
+            memory if t["output"] else bytes(memory),  # an array on ``bytes`` cannot be made writeable
             dtype=self.dtypes[t["dtype"]],
             offset=t["start"],
             count=(t["nbytes"] + t["offset"] - t["start"]) // t["itemsize"],
@@ -249,18 +251,18 @@ class TorchFunctions(Functions):
         torch.set_num_threads(1)
         torch.ones(
             4, dtype=torch.float16
-        ).float().mean()  # PyTorch initialises some parts at its first sum; this does it once, before the forks
+        ).float().mean()  # PyTorch's first sum initialises some of its parts; this happens once, before the forks
         self.dtypes = {"fp32": torch.float32, "fp16": torch.float16, "bf16": torch.bfloat16}
         self.names = {dtype: name for name, dtype in self.dtypes.items()}
 
         runner = self
 
         class InPlace(TorchDispatchMode):
-            """Records each operation that changes a tensor in place, also through ``.data``, where PyTorch's version counter does not change."""
+            """Records each operation that changes a tensor in place, also through ``.data``, which leaves PyTorch's version counter."""
 
             @classmethod
             def _should_skip_dynamo(cls) -> bool:
-                # By default a wrapper disables torch.compile, and that imports the compiler, which takes a second.
+                # By default a wrapper disables torch.compile. That would import the compiler, which is slow.
                 return False
 
             def __init__(self, owners: dict[int, str], changes: list[Misuse]):
@@ -327,7 +329,10 @@ class TorchFunctions(Functions):
 
     @staticmethod
     def describe(tensor) -> dict[str, Any]:
-        """Return everything of a tensor that a function could change. The version counter stands for the values: it counts changes of views, too."""
+        """Return everything of a tensor that a function could change.
+
+        The version counter stands for the values: it counts changes through views, too.
+        """
         return {
             "shape": tuple(tensor.shape), "strides": tensor.stride(), "dtype": tensor.dtype, "address": tensor.data_ptr(),
             "version": tensor._version,

@@ -10,9 +10,9 @@ from course_lib.grading.execution.far import FarTensor
 from course_lib.grading.execution.misuse import CaseRunner, Misuse, find_worst, require_mode
 from course_lib.grading.execution.watch import Watch
 
-_MAX_STEPS = 20_000  # steps of one interleaved launch; a launch of an exercise takes a few hundred
-_MAX_SPINS = 5000  # steps that a spin loop may take before the last schedule of a case goes on without what it waits for
-_MANY_ORDERS = 4  # a case with at least so many schedules gives its last one the limit above
+_MAX_STEPS = 20_000  # steps of one interleaved launch; far more than a launch of an exercise takes
+_MAX_SPINS = 5000  # ``patience`` in the last schedule of a case: there a wait that gives up after fewer tries does give up
+_MANY_ORDERS = 4  # only a case with at least so many schedules has this patience in its last one
 
 
 class Interpreter(CaseRunner):
@@ -20,18 +20,18 @@ class Interpreter(CaseRunner):
 
     def __init__(self):
         require_mode("cpu")
-        import triton.compiler.code_generator  # noqa: F401 - names are looked up in it: imported before the forks
+        import triton.compiler.code_generator  # noqa: F401 - imported before the forks, because every child looks names up in it
 
         from course_lib.interpreter import bounds, hooks, launch, schedule, spelling
 
-        # NumPy would warn of a NaN or an overflow, with a line of the interpreter. The values are judged, so the warning tells a learner nothing.
+        # NumPy would warn of a NaN or an overflow, with a line of the interpreter. The values are judged anyway, so the warning is useless.
         warnings.filterwarnings("ignore", category=RuntimeWarning, module=r"triton\.runtime\.interpreter|course_lib\.interpreter|numpy\.")
         self.launch, self.bounds, self.schedule, self.hooks, self.spelling = launch, bounds, schedule, hooks, spelling
         try:
             hooks.patch()
             self.checked, self.observing = bounds.checked, hooks.observing
         except AttributeError:
-            # This version of Triton is not tested. The guards around outputs still show a write outside; `course doctor` says what is not observed.
+            # This version of Triton is not tested. The guards around outputs still show a write outside. `course doctor` lists the losses.
             self.checked = self.observing = contextlib.nullcontext
 
     def begin(self, module, code, job) -> None:
@@ -90,7 +90,7 @@ class Interpreter(CaseRunner):
         if outcome.races:
             race = outcome.races[0]
             of_race = (race.first.program, race.second.program)
-            # a loop that has tried only once does not wait
+            # A loop that has tried only once does not wait.
             waits = [found for found in outcome.given_up if found.step.program in of_race and found.tries > 1]
             if waits:
                 words = f"{race.message} Before that {waits[0].message}."

@@ -1,4 +1,4 @@
-"""The misuse that a case can show beside its outputs, and the base of what runs cases."""
+"""The misuse that a case can show besides its outputs, and the base class of the objects that run cases."""
 
 from __future__ import annotations
 
@@ -14,9 +14,9 @@ KERNEL_NAMES = "kernels.json"
 
 
 class Misuse(Exception):
-    """A fault of a case that its outputs may not show. A minor one is usually not raised: the case goes on, and its values are judged as well.
+    """A fault of a case that its outputs may not show. ``tensor`` is the name of the tensor, or "" if there is none.
 
-    ``tensor`` is the name of the tensor, "" where there is none.
+    A minor fault is usually not raised: the case goes on, and its values are judged as well.
     """
 
     def __init__(self, kind: FaultKind, message: str, tensor: str = "", line: int | None = None):
@@ -42,7 +42,10 @@ class CaseRunner:
     refusal: Unreadable | None = None
 
     def attend(self, confine: Callable[[], None]) -> None:
-        """Start what runs beside the submission, in a process of its own. Nothing is confined yet; ``confine`` confines the process that calls it."""
+        """Start the process that runs in parallel with the submission, if there is one.
+
+        Nothing is confined yet; ``confine`` confines the process that calls it.
+        """
 
     def open_device(self) -> None:
         """Open the device that a submission may use, after the process is confined and before it reads the job."""

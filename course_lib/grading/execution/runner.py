@@ -1,7 +1,7 @@
-"""Hands a job to a server, and brings its bytes home.
+"""Hands a job to a server, and brings the bytes of its outputs back.
 
-Parent and child are different processes: nothing the child says decides a verdict, only the bytes it leaves behind do.
-The parent reads these files as a possible forgery: the learner's code may have written them.
+Parent and child are different processes. Only the bytes of the outputs decide a verdict; the child's own report does not. The parent
+treats the files of the job as a possible forgery, because the learner's code may have written them.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ from course_lib.sandbox.machine import ServerKind
 from course_lib.sandbox.stage import Stage
 
 _ERROR_BYTES = 64 << 10
-# the most characters of an exception, of a fault and of a type
+# the most characters of an exception's text, of a fault's words and of a type's name
 _TEXT_CHARACTERS, _WORDS_CHARACTERS, _NAME_CHARACTERS = 4000, 1000, 200
 
 
@@ -38,27 +38,36 @@ def _make_kind(mode: str) -> ServerKind:
     return ServerKind(make, mode, "cpu")
 
 
-# of servers, by the mode of a check
+# the kind of server for each mode of a check
 KINDS = {mode: _make_kind(mode) for mode in ("cpu", "gpu", "torch", "numpy", "autograd", "tests")}
 
 
 @dataclass
 class Run:
-    """What came back. ``data`` has the bytes of finished cases, ``errors`` what was raised, by case number; both, where a
-    finished case did what its outputs do not show: it wrote to an input, or read more than its plan allows.
+    """The result of a run. By case number, ``data`` has the bytes of finished cases and ``errors`` the reported exceptions and faults.
 
-    ``ended`` is "finished", "crashed" (then ``signal`` may say how), "killed" (from outside, twice: SIGKILL, which the kernel sends
-    where memory runs out), "timed out", "flooded" (it printed too much), "too much
-    memory", "too many files", "too many processes" or "died" (the server that watched it, twice; then ``case`` is the one it
-    happened in), or "not started" (then ``printed`` says why: that is ours, not the learner's). ``tier`` is the isolation it ran under, ``left_out`` the cases that
-    this machine has no room for.
+    A case is in both if it finished and has a fault that its outputs do not show: it wrote to an input, or read more than its plan allows.
+
+    ``ended`` says how the run ended:
+
+    - "finished".
+    - "crashed": ``signal`` may have the signal.
+    - "killed": SIGKILL came from outside, twice. The operating system sends it if memory runs out.
+    - "died": the server that watched the process ended, twice.
+    - "timed out".
+    - "flooded": it printed too much.
+    - "too much memory", "too many files" or "too many processes".
+    - "not started": ``printed`` says why. The reason lies in the machine or the course, not in the learner's code.
+
+    ``case`` is the case in which the run ended early. ``tier`` is the isolation under which it ran, ``left_out`` the cases that this
+    machine has no room for.
     """
 
     ended: str
     data: dict[int, bytes] = field(default_factory=dict)
     errors: dict[int, Raised] = field(default_factory=dict)
     case: int | None = None
-    signal: int | None = None  # its number
+    signal: int | None = None  # the number of the signal
     reported: str = ""  # the error of a GPU whose context was lost
     import_error: Raised | None = None
     printed: str = ""
@@ -74,10 +83,10 @@ def run(
     take: Callable[[int, bytes], None] | None = None,
     is_over: Callable[[], bool] | None = None,
 ) -> Run:
-    """Run every plan in one child process. One that was killed from outside is run once more.
+    """Run every plan in one child process. If the process is killed from outside, run them once more.
 
-    ``take`` gets the bytes of finished cases, by number, while others still run. They are as the child left them at that moment:
-    what counts is what is returned. Once ``is_over`` says so, the run is stopped: it has "timed out".
+    ``take`` gets the number and the bytes of each finished case while others still run. The child may change these bytes later: only the
+    returned ones count. Once ``is_over`` returns True, the run is stopped, and ends as "timed out".
 
     Raises: OSError if the job cannot be written or no process started (disk full, no memory); EnvironmentFault if the GPU
     does not answer, if what the process needs cannot be imported, or if this machine has not the tier that was asked for.
@@ -99,7 +108,7 @@ def _run_once(
 ) -> Run:
     with TemporaryFolder("course-check-") as folder:
         job = _write_job(folder, kernels, plans)
-        # On a CPU the address space of rows far apart is reserved beforehand. A GPU allocates them itself, and reports if it cannot.
+        # On a CPU, reserve the address space of rows far apart beforehand. On a GPU the child allocates them, and reports if it cannot.
         reserve = {} if mode == "gpu" else {n: size for n, case in enumerate(job["cases"]) if (size := far_bytes(case))}
         look = None if take is None else _Arrivals(folder, plans, take).look
         answer = jobs.run(KINDS[mode], job, folder, limits, count=len(plans), reserve=reserve, look=look, is_over=is_over)
@@ -109,9 +118,9 @@ def _run_once(
 
 
 def run_rest(kernels: Kernels, mode: str) -> tuple[int, str] | None:
-    """Import the whole file, in a process that runs no case, and see whether its own code keeps within limits.
+    """Import the whole file, in a process that runs no case, and check that its own code keeps within limits.
 
-    Returns: the line and, in words, what it did; None if it did nothing that an instructor or its author should know.
+    Returns: the line, and words for what the code did; None if it did nothing that an instructor or its author should know.
     """
     limits = replace(ResourceLimits.for_mode(mode), case=_REST_SECONDS, total=_REST_SECONDS)
     with TemporaryFolder("course-rest-") as folder:
@@ -172,7 +181,7 @@ class _GpuHealth:
             return
         with TemporaryFolder("course-probe-") as folder:
             (folder / "kernels.py").write_text("")
-            # making a context is enough: it uses the GPU, and no kernel is run
+            # Making a context is enough, because it uses the GPU. No kernel is run.
             answer = jobs.run(KINDS["gpu"], {"cases": [], "rules": None}, folder, ResourceLimits.for_mode("gpu"), count=0)
         if answer.stage is Stage.STARTING:
             raise self._describe_silence(answer.printed)
@@ -254,19 +263,19 @@ def _collect(folder: Path, plans: list[Plan], answer: JobAnswer) -> Run:
         raised = _raised(folder / f"{number:02}.error")
         if data is not None:
             result.data[number] = data
-            # the case finished, and did something that it must not do
+            # The case finished, and has a fault.
             if raised is not None and raised.fault is not None:
                 result.errors[number] = raised
         elif raised is not None and not raised.lost:
             result.errors[number] = raised
         else:
             result.case, result.ended = number, stopped
-            # The context or the process was lost. It is no exception of the kernel's, and no later case ran.
+            # The context or the process was lost. The kernel did not raise an exception, and no later case ran.
             if raised is not None:
                 first_line = (raised.text.splitlines() or [raised.type])[0]
                 result.ended, result.reported = "crashed", first_line[:_NAME_CHARACTERS]
             return result
-    # all results are there, and the process was stopped afterwards
+    # All results have arrived, and the process was stopped afterwards.
     if stopped not in ("crashed", "killed", "died", "timed out"):
         result.case, result.ended = len(plans) - 1, stopped
     return result

@@ -1,9 +1,9 @@
 """Runs a learner's tests on kernels. The kernels run in a companion, a process of the course's own.
 
-The companion knows which kernel a case has, and this process never does: it sends the arguments of a call and gets tensors back. A case is
-a test with one kernel. The test is called with it once per seed of the case, each time from a fresh run of the file, so that
-nothing is left of the call before, and with PyTorch's generator set to that seed. The output "raised" is 1 for each call that raised AssertionError, "called" 1
-for each that called the kernel, "dtypes" 1 for each that raised and had compared tensors of two dtypes.
+The companion knows which kernel a case has. This process never does: it sends the arguments of a call and gets tensors back. A case is
+a test with one kernel. The test is called with the kernel once per seed of the case, each time from a fresh run of the file, so that
+nothing is left of the previous call, and with PyTorch's generator set to the seed. For each call, the output "raised" is 1 if it raised
+AssertionError, "called" is 1 if it called the kernel, and "dtypes" is 1 if it raised and had compared tensors of two dtypes.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ from course_lib.grading.execution.misuse import KERNEL_NAMES
 from course_lib.norms.specimen_call import make_checked
 from course_lib.sandbox import isolation
 
-_CHANNEL = 0  # the file descriptor of the connection to the companion; the course keeps no other one open
+_CHANNEL = 0  # the file descriptor of the connection to the companion; no other descriptor stays open
 _MOST_BYTES = 1 << 30  # the most bytes of one message
 _MOST_NAMES = 1 << 20
 _ERRORS: dict[str, type[Exception]] = {kind.__name__: kind for kind in (ValueError, TypeError, RuntimeError, IndexError, ZeroDivisionError)}
@@ -78,7 +78,7 @@ class Tests(TorchFunctions):
 
     @staticmethod
     def make_kernel(number: int, backward: bool, calls: list[None]) -> Callable[..., Any]:
-        """Make the kernel of case ``number``; it adds an entry to ``calls`` each time it is called. From outside, all kernels look the same."""
+        """Make the kernel of case ``number``. It adds an entry to ``calls`` in each call. From outside, all kernels look the same."""
 
         def ask(*arguments: Tensor | float) -> Any:
             tensors = [value for value in arguments if isinstance(value, Tensor)]
@@ -137,8 +137,8 @@ class _Companion:
     """Runs the kernels under test. A message may be forged, so it accepts nothing but plain data and bytes, and checks both."""
 
     def serve(self, confine: Callable[[], None]) -> None:
-        specimens = importlib.import_module("course_lib.norms.specimens")  # before the sandbox hides the course
-        # The other process has ended if this tier of isolation does not work here: new processes are started then.
+        specimens = importlib.import_module("course_lib.norms.specimens")  # imported before the sandbox hides the course
+        # If this tier of isolation does not work here, the other process has ended, and new processes are started.
         if _receive() is None:
             return
         confine()
@@ -162,9 +162,9 @@ class _Companion:
 
 
 def _ask(question: dict[str, Any], tensors: list[Tensor]) -> Any:
-    """Ask the companion for what the kernel returns, and write its changes of the tensors' memory into this process.
+    """Ask the companion for the kernel's results, and copy the kernel's changes of the tensors' memory into this process.
 
-    Raises: the exception that it raised, or RuntimeError.
+    Raises: the exception that the kernel raised; RuntimeError if the companion ended.
     """
     described, storages = _pack(tensors)
     _send(question | {"tensors": described}, storages)

@@ -10,7 +10,7 @@ from course_lib.grading.execution.misuse import Misuse, describe_line, find_wors
 
 _FEW_PROGRAMS = 3  # with fewer programs, one of them may rightly do all the work
 _SOME_PROGRAMS = 5  # with fewer programs, one that takes several parts may rightly do nearly all the work
-_NEARLY_ALL = 0.9  # part of the elements
+_NEARLY_ALL = 0.9  # as a part of all elements
 
 
 class Watch:
@@ -31,7 +31,7 @@ class Watch:
         self.lows = [region.low for region in self.regions]
         self.inputs = {t["name"] for t in case["tensors"] if not t["output"] and not t["scratch"]}
         near = {t["name"] for t in case["tensors"] if t["output"] and not t["far"]}
-        self.stored = {  # the elements of an output that were stored to
+        self.stored = {  # output -> for each element, whether it was stored
             region.name: np.zeros((region.high - region.low) // region.itemsize + 1, bool) for region in self.regions if region.name in near
         }
         self.lanes: dict[str, dict[int | None, int]] = {name: {} for name in self.allowed}  # tensor -> line -> lanes read

@@ -18,8 +18,11 @@ _BITS = {"x": 1, "w": 2, "b": 4}
 
 @dataclass(frozen=True)
 class WiringCase(Case):
-    """``layout`` is of x or of dy, by its first word; ``needs`` says which inputs require gradients, ``given`` which
-    parameters are there at all. ``then`` is "" or what else happens: "residual", "twice", "change"."""
+    """A case of an autograd Function.
+
+    The first word of ``layout`` says whether it is the layout of x or of dy. ``needs`` names the inputs that require gradients, ``given``
+    the parameters that are not None. ``then`` is "", or names a further event: "residual", "twice" or "change".
+    """
 
     needs: str = "xwb"
     given: str = "wb"
@@ -218,7 +221,7 @@ def _compute_from(
     """Return the outputs of a case if backward computes from wrong inputs."""
     case, N = p.case, p.case.N
     if case.then == "change":
-        return {"raised": np.array(float(saved in ("x", "dy")))}  # x is read, in whatever place
+        return {"raised": np.array(float(saved in ("x", "dy")))}  # x is read, wherever it was saved
     x, true_dy = p.inputs["x"].reshape(-1, N), p.inputs["dy"].reshape(-1, N)
     gain = p.inputs.get("w", np.ones(N))
     right = _Pass(x, gain, true_dy, case.eps)
@@ -243,7 +246,10 @@ def _compute_from(
 
 
 def _return_wrongly(p: Plan[WiringCase], change) -> Outputs:
-    """Return right gradients that are wrongly returned: ``change`` makes them of the right ones and the case, None for one that is missing."""
+    """Return the outputs if backward returns right gradients in a wrong way.
+
+    ``change`` makes the returned gradients from the right ones and the case; None stands for a missing one.
+    """
     if p.case.then == "change":
         return {"raised": np.array(1.0)}
     case = p.case
@@ -272,7 +278,7 @@ def _overwrite_dy(p: Plan[WiringCase]) -> Outputs:
     return {name: gradients[name].reshape(want.values.shape) for name, want in p.expected.items()}
 
 
-# causes that follow from which cases fail
+# causes that follow from the set of failing cases
 _RARE: tuple[tuple[str, Symptom[WiringCase]], ...] = (("change_unnoticed", lambda p, outputs: p.case.then == "change"),)
 
 _NOT_RETURNED: dict[str, str] = dict.fromkeys(("dx", "dw", "db"), "gradient_missing")

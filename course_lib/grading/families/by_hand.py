@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 
-# By the number of columns. Of 2, 4 and 6 numbers the mean is 4 and the standard deviation 3, of 5 it is 3 and 4; the root of the mean
-# square is 5. No three whole numbers have a whole standard deviation.
+# The numbers of a row, by its length. For 2, 4 and 6 numbers the mean is 4 and the standard deviation 3; for 5 numbers the mean is 3 and
+# the standard deviation 4. The root of the mean square is 5 in all of these. Three whole numbers cannot have a whole standard deviation.
 _ROWS = {1: (4,), 2: (1, 7), 3: (1, 2, 6), 4: (5, -1, 7, 5), 5: (4, -4, 8, 2, 5), 6: (1, 2, 2, 4, 5, 10)}
 
 
@@ -37,5 +37,5 @@ def choose_residual(M: int, N: int) -> np.ndarray:
 
 
 def choose_sums(P: int, N: int, first: int) -> np.ndarray:
-    """Return partial sums, (P, N), from 1 to 7; two tensors get different ones by ``first``."""
+    """Return partial sums, (P, N), from 1 to 7; ``first`` makes those of two tensors differ."""
     return (first + 3.0 * np.arange(P)[:, None] + 2.0 * np.arange(N)) % 7 + 1

@@ -1,6 +1,7 @@
 """The bytes that five launches of norm kernels ask for, as whole numbers: the bytes of each tensor, and the usual mistakes.
 
-A test compares every number here with a trace of the kernels (course_lib/lessons/accounting.py), so that they do not depend on this file alone.
+A test compares every number here with a trace of the kernels (course_lib/lessons/accounting.py), so that the numbers do not depend on this
+file alone.
 """
 
 from __future__ import annotations
@@ -19,7 +20,7 @@ ITEMSIZE = {"fp32": 4, "fp16": 2}
 _OUTPUTS = ("read", "written")
 _WHOLE = 0.25  # allowed error: a quarter of the distance to the next whole number
 
-# Small sizes: a total that can be worked out by hand, and written in six digits. M, N, ROWS and the chunks are different numbers.
+# The sizes are small, so that a total can be worked out by hand and has at most six digits. M, N, ROWS and the chunks differ.
 _PLAIN = (
     Case("one row", 1, 8, 0, "M = 1: each program has all there is"),
     Case("fp32", 3, 10, 0, "numbers of x have 4 bytes, as the statistics have"),
@@ -125,7 +126,7 @@ def _plan(case: Case, entry_point: str, rng: np.random.Generator) -> Plan:
     return Plan(case, entry_point, (), tensors, tuple(("int", value) for value in values), {}, expected)
 
 
-# ---- wrong accounts: a cause, and the line that a mistake makes of a right one (None: the line is left out)
+# ---- wrong accounts: a cause, and a function that makes the mistaken line from a right one (None leaves the line out)
 # With one row per program w is loaded M times: M N numbers, as many as a matrix has. An account without w and an account without one
 # load of x have the same total, so both mistakes have one cause.
 
@@ -190,7 +191,7 @@ _MISTAKES: tuple[tuple[str, Mistake], ...] = (
     ("gradients_not_counted", _leave_out("dw", "db")),
     ("gradients_not_counted", lambda term, case: None if term.output == "written" and term.tensor == "dx" else term),
     ("gradients_in_fp32", _change(("dw", "db"), itemsize=lambda term, case: 4)),
-    # two mistakes that are often made together: the matrices alone
+    # Two mistakes that are often made together: only the matrices are counted, or each of them only once.
     ("only_matrices_counted", lambda term, case: term if _is_matrix(term) else None),
     ("only_matrices_counted", lambda term, case: replace(term, times=1) if _is_matrix(term) else None),
 )  # fmt: skip

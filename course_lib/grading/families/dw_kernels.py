@@ -29,13 +29,13 @@ from course_lib.grading.families.making import (
 from course_lib.grading.judging.elements import judge_elements
 from course_lib.norms import reference
 
-# cases with GROUP buffers, with P programs of a grid, and with chunks of rows
+# Constructors of cases with GROUP buffers, with P programs of a grid, and with chunks of rows.
 _Buffers = partial(SharedCase, partials_name="GROUP")
 _Programs = partial(SharedCase, partials_name="P")
 _Chunks = partial(SharedCase, block_name="BLOCK_N", rows_name="BLOCK_M")
 _Partials = partial(SharedCase, partials_name="P", block_name="BLOCK_N", rows_name="BLOCK_P")
 
-# dy is normal with mean 0.5 in every case; the sums are those of buffers, chunks or programs, so few rows are enough
+# In every case dy is normal with mean 0.5. The sums are those of buffers, chunks or programs, so few rows are enough.
 LOCKED = (
     _Buffers("the tutorial's picture", 4, 8, 8, "{partials}: rows 0 and 2 share a buffer, rows 1 and 3 the other", partials=2, orders=6),
     _Buffers("one buffer", 6, 17, 32, "{partials}: every row waits for every other", mean=3.0, partials=1, orders=6),
@@ -152,7 +152,7 @@ def _plan_locked(case: SharedCase, kernel: str, rng: np.random.Generator) -> Pla
     dy, x, _ = draw_backward_inputs(case, rng)
     inputs, saved = _save_statistics(case, dy, x)
     group = case.partials
-    mine = [np.arange(g, case.M, group) for g in range(min(group, case.M))]  # no more buffers than are written to
+    mine = [np.arange(g, case.M, group) for g in range(min(group, case.M))]  # only the buffers that are written
     of_dy, of_x, _ = _choose_strides(case)
     sums = _expect_sums(case, inputs, mine)
     room = size_guard((group + 1) * case.N + case.block)
@@ -212,7 +212,7 @@ def _plan_persistent(case: SharedCase, kernel: str, rng: np.random.Generator) ->
     return Plan(
         case, kernel, (case.partials,), tensors, tuple(arguments), {"ROWS": case.rows, "BLOCK": case.block}, expected, inputs=inputs,
         interleavings=case.orders, reads={"x": 1, "dy": 1, "dx": 0, "dw_partial": 0, "db_partial": 0},
-        # a last step that finds no tile, also row by row: about six loads a row or tile
+        # A last step may find no tile, or go on row by row: about six loads per row or tile.
         empty_loads=6 * case.partials * case.rows,
         spread=dict.fromkeys(("x", "dx"), min(case.partials, -(-case.M // case.rows))),
     )  # fmt: skip
@@ -301,7 +301,7 @@ def _list_programs(case: SharedCase) -> list[np.ndarray]:
 def _expect_sums(case: SharedCase, inputs: dict[str, np.ndarray], mine: list[np.ndarray]) -> dict[str, Expected]:
     """Return dw and db over the rows of each element of ``mine``, with the errors that fp32 may make in them.
 
-    A saved mean is off by a unit of itself, so xhat is off by units of ``|xhat| + |mean| * rstd``, row by row.
+    A saved mean has a relative rounding error, so the error of xhat in each row is proportional to ``|xhat| + |mean| * rstd``.
     """
     dy, x = inputs["dy"], inputs["x"]
     ones, nothing = np.ones(case.N), np.zeros(case.N)
@@ -519,7 +519,7 @@ def _list_persistent_models() -> Iterator[tuple[str, Model[SharedCase]]]:
 
 def _combine(formulas, rows: tuple[tuple[str, _Rows], ...], right: _Rows, ending: str) -> Iterator[tuple[str, Model[SharedCase]]]:
     """Yield single mistakes, then pairs: one in the rows and one in the formula, under the cause of the rows."""
-    for cause, take in rows:  # in one of the two sums only
+    for cause, take in rows:  # the mistake is in one of the two sums only
         for name in ("dw", "db"):
             yield cause, lambda p, take=take, n=f"{name}_{ending}": {n: _compute_wrong(p, take(p), ending)[n]}
     choices = [(r, f) for r, f in product((None, *rows), (None, *formulas)) if r or f]
@@ -623,8 +623,10 @@ def _shares_a_buffer(case: SharedCase) -> bool:
 
 
 def _is_spoiled_by_spare_rows(p: Plan[SharedCase], outputs: Outputs) -> bool:
-    """Return True if the only error is that the partial sums of the program with the short last tile are not finite, in whole rows. Then the sums
-    contain what rows past M loaded. If such rows happen to load finite numbers, this symptom is absent."""
+    """Return True if the only error is that the partial sums of the program with the short last tile are not finite, in whole rows.
+
+    The sums then contain the values that rows past M loaded. If such rows happen to load finite numbers, this symptom is absent.
+    """
     case = p.case
     if not outputs:  # the case did not finish
         return False

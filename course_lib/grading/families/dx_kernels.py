@@ -26,7 +26,7 @@ from course_lib.grading.families.making import (
 from course_lib.grading.judging.elements import judge_elements
 from course_lib.norms import reference
 
-# dy is normal with mean 0.5 in every case, so that both of its projections count; w lies away from 0 and 1, some of it negative
+# In every case dy is normal with mean 0.5, so that both of its projections matter; w is away from 0 and 1, and some of it is negative.
 LAYER_NORM_DX = (
     Case("worked example", 3, 8, 8, "the 3 x 8 worked example, one row a program", fill="worked"),
     Case("padded, mean 3", 5, 17, 32, "15 padded lanes, where xhat is -mean * rstd", mean=3.0),
@@ -172,8 +172,8 @@ def _place(name: str, case: Case, strides: tuple[int, int], values: np.ndarray |
 def _expect_dx(case: Case, inputs: dict[str, np.ndarray], dx: np.ndarray) -> Expected:
     """Return dx with the error that fp32 may make in it.
 
-    A saved mean is off by a unit of itself, so xhat is off by units of ``|xhat| + |mean| * rstd``; that goes into c1 as
-    the mean of its product with ``|wdy|``, and into ``xhat * c1`` both ways.
+    A saved mean has a relative rounding error, so the error of xhat is proportional to ``|xhat| + |mean| * rstd``. This error enters c1 as
+    the mean of its product with ``|wdy|``, and ``xhat * c1`` through both factors.
     """
     xhat, wdy, rstd = _compute_hat(inputs, "xhat"), inputs["w"] * inputs["dy"], inputs["rstd"][:, None]
     unsure = np.abs(xhat) + np.abs(_take_mean(inputs)) * rstd
@@ -203,13 +203,13 @@ def _compute_hat(inputs: dict[str, np.ndarray], which: str) -> np.ndarray:
     }[which]()
 
 
-# wrong formulas: a cause, and what is different from the right one
+# wrong formulas: a cause, and the differences from the right formula
 Mistake = tuple[str, dict[str, Any]]
 OF_BOTH: tuple[Mistake, ...] = (
     ("c1_missing", {"c1": 0}),
     *(("rstd_in_dx", {"power": power}) for power in (0, 2, -1, 3)),
     ("xhat_in_one_term", {"powers": (1, 0, 1)}),  # for RMSNorm the same as x for xhat
-    ("rstd_in_dx", {"powers": (0, 0, 1)}),  # a pair of brackets forgotten
+    ("rstd_in_dx", {"powers": (0, 0, 1)}),  # a forgotten pair of brackets
     ("rstd_in_dx", {"powers": (1, 0, 0)}),
     ("rstd_in_dx", {"powers": (1, 1, 0)}),
     ("rstd_in_dx", {"powers": (0, 1, 1)}),
@@ -221,8 +221,8 @@ OF_BOTH: tuple[Mistake, ...] = (
     ("w_misapplied", {"w": "1 / w"}),
     ("w_misapplied", {"w": "by row"}),
     ("w_misapplied", {"w": "1 for 0"}),
-    ("w_outside_means", {"w1": "1", "w2": "1", "outer": True}),  # w times all that is right for w = 1
-    ("w_outside_means", {"w": "1", "outer": False}),  # wdy in the means, dy alone
+    ("w_outside_means", {"w1": "1", "w2": "1", "outer": True}),  # the right result for w = 1, times w
+    ("w_outside_means", {"w": "1", "outer": False}),  # wdy in the means, but dy without w beside them
     ("w_twice", {"w1": "w * w"}),
     ("c1_of_dy", {"w1": "1"}),
     ("xhat_wrong", {"xhat": "x"}),
@@ -244,9 +244,9 @@ OF_LAYER_NORM: tuple[Mistake, ...] = (
     ("c2_missing", {"c2": 0}),
     *OF_BOTH,
     ("xhat_wrong", {"xhat": "scaled"}),
-    ("statistic_misread", {"xhat": "swapped"}),  # and rstd itself beside it
+    ("statistic_misread", {"xhat": "swapped"}),  # rstd itself is right
     ("c2_of_dy", {"w2": "1"}),
-    ("w_outside_means", {"w1": "1", "w2": "1"}),  # dy in both means, w with dy alone
+    ("w_outside_means", {"w1": "1", "w2": "1"}),  # dy without w in both means, wdy beside them
     ("c2_times_xhat", {"c2_along": "xhat"}),
     ("sign_of_c1_or_c2", {"c2": -1}),
     ("sign_of_c1_or_c2", {"c1": -1, "c2": -1}),
@@ -328,8 +328,10 @@ def compute_saved_anew(p: Plan, eps: float, axis: int = 1, correction: int = 0) 
 
 
 def _share_saved(p: Plan, which: str, names: tuple[str, ...]) -> Plan:
-    """Return the plan with saved statistics of other rows: of the first row of the tile or of the matrix, of the same row in the first tile, or of
-    the row with the program's number."""
+    """Return the plan with saved statistics of other rows.
+
+    These are the first row of the tile or of the matrix, the same row in the first tile, or the row with the program's number.
+    """
     row, height = np.arange(p.case.M), p.case.rows
     rows = {"tile's first": row // height * height, "first": 0 * row, "first tile's": row % height, "program's": row // height}[which]
     return replace(p, inputs=p.inputs | {name: p.inputs[name][rows] for name in names if name in p.inputs})
@@ -365,9 +367,10 @@ def compute_wrong_dx(
 ) -> np.ndarray:  # fmt: skip
     """Return dx with something wrong in it.
 
-    ``w``, ``w1`` and ``w2`` name what w is with dy, in c1 and in c2; ``outer``: True for w times all that is right without a w,
-    False for w in the means alone. ``xhat`` names what stands for xhat everywhere, ``c1`` in c1 alone, ``dx`` beside c1 alone. ``c1``
-    and ``c2`` may be factors. ``power`` or ``powers``: of rstd, with dy, c1 and c2. ``axis1``, ``axis2``: over which c1 and c2 are means.
+    ``w``, ``w1`` and ``w2`` name the factor that stands for w beside dy, in c1 and in c2. ``outer``: True multiplies the right result for
+    w = 1 by w, False applies w in the means alone. ``xhat`` names the matrix that stands for xhat everywhere, ``c1`` the one in c1 alone,
+    ``dx`` the one beside c1 alone. ``c1`` and ``c2`` may also be factors. ``power`` or ``powers``: the powers of rstd beside dy, c1 and
+    c2. ``axis1`` and ``axis2``: the axes over which c1 and c2 are means.
     """
     times, in_c1 = (1, c1) if isinstance(c1, str) else (c1, xhat)
     hat, beside = _compute_hat(p.inputs, in_c1), _compute_hat(p.inputs, dx or xhat)
@@ -392,7 +395,7 @@ def compute_wrong_dx(
 
 
 def _choose_w(p: Plan, names: tuple[str, ...], outer: bool | None) -> list[np.ndarray]:
-    """Return what w is with dy, in c1 and in c2."""
+    """Return the factors that stand for w beside dy, in c1 and in c2."""
     w = p.inputs["w"]
     found = {
         "w": lambda: w, "1": lambda: np.ones_like(w), "w * w": lambda: np.square(w), "1 + w": lambda: 1 + w, "1 / w": lambda: 1 / w,

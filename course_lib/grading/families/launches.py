@@ -1,7 +1,7 @@
 """Launches of the course's resident LayerNorm kernel, chosen by a function of the shape and the bytes per number.
 
-Many launches are right, so no number is expected of ROWS, BLOCK and num_warps. What is judged is worked out from them
-(``course_lib/tuning/launch.py``): 0 where nothing speaks against the launch, else the number of the first fault.
+Many launches are right, so no number is expected for ROWS, BLOCK and num_warps. The judged output is computed from them by
+``course_lib/tuning/launch.py``: 0 if the launch has no fault, else the number of the first fault.
 """
 
 from __future__ import annotations
@@ -17,15 +17,15 @@ from course_lib.tuning.clock import MatrixShape, Timed, time_launch
 from course_lib.tuning.launch import ITEMSIZE, NAMES, Launch, LaunchFault, find_illegal, find_misfit, predict, suggest
 
 _FAULT = "fault"
-# the faults, in the order in which they are looked for
+# the causes of the faults, in the order in which the faults are looked for
 CAUSES = ("launch_not_legal", "columns_left_out", "lanes_idle", "too_few_programs", "tile_spills", "too_little_under_way")
-_THREE_QUARTERS = 3072  # columns; above it this kernel comes near the floor for powers of two alone
+_THREE_QUARTERS = 3072  # columns; above this, the kernel comes near the floor only for powers of two
 _LONGEST = 16384
 
 
 @dataclass(frozen=True)
 class LaunchCase(Case):
-    """M rows of N columns to be launched; ``timed``: a machine with a GPU compares the launch's time with the floor."""
+    """A launch for M rows of N columns. ``timed``: a machine with a GPU compares the time of the launch with the floor."""
 
     timed: bool = False
 

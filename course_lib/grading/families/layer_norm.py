@@ -126,7 +126,7 @@ LAYER_NORM_ONE_BLOCK = (
     Case("a NaN row", 4, 19, 32, "row 1 holds a NaN: it must stay in row 1", fill="nan row"),
     Case("an Inf row", 4, 19, 32, "row 1 holds an Inf: it must stay in row 1", fill="inf row"),
 )
-_SAVED = ("mean", "rstd")  # what the other two kernels write beside y
+_SAVED = ("mean", "rstd")  # outputs of the other two kernels besides y
 
 
 def _make_plan(case: Case, kernel: str, rng: np.random.Generator, resident: bool) -> Plan:
@@ -179,7 +179,7 @@ def _plan_one_block(case: Case, kernel: str, rng: np.random.Generator) -> Plan:
 
 
 def _list_models_of_y() -> Iterator[tuple[str, Model]]:
-    """Yield the wrong formulas that can be seen in y."""
+    """Yield the wrong formulas that change y."""
     for cause, model in _list_models():
         if cause not in ("wrong_statistic_saved", "outputs_swapped"):
             yield cause, lambda p, model=model: {"y": model(p)["y"]}
@@ -234,7 +234,10 @@ def _list_models() -> Iterator[tuple[str, Model]]:
 
 
 def _take_from_block(p: Plan, names: tuple[str, ...], first: bool, spare: float) -> Outputs:
-    """Return y if the inputs with these names come from the first or the last block of columns everywhere; ``spare``: in lanes past the last column."""
+    """Return the outputs if the inputs ``names`` come from the first or the last block of columns in every block.
+
+    ``spare``: the number in lanes past the last column.
+    """
     start = 0 if first else take_last_block(p.case).start
     columns = start + np.arange(p.case.N) % p.case.block
     taken = {name: np.where(columns < p.case.N, p.inputs[name][..., np.minimum(columns, p.case.N - 1)], spare) for name in names}

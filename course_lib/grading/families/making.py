@@ -55,7 +55,7 @@ def list_far_out(N: int, block: int) -> tuple[Case, ...]:
 
 
 def draw_clean_matrix(case: Case, rng: np.random.Generator) -> np.ndarray:
-    """Draw as :func:`draw_matrix`, without the NaN of a bad row. That is in dy here: a NaN in x would already be in the saved statistics."""
+    """Draw as :func:`draw_matrix`, without the NaN of a bad row. The NaN is in dy: one in x would already be in the saved statistics."""
     return draw_matrix(replace(case, fill="normal") if case.has_bad_row else case, rng)
 
 
@@ -162,10 +162,10 @@ def inverse_root(v, eps):
     return 1 / np.sqrt(v + eps)
 
 
-# wrong formulas for 1 / sqrt(v + eps), of the mean square or the variance
+# wrong formulas for 1 / sqrt(v + eps); v is the mean square or the variance
 WRONG_ROOTS: tuple[tuple[str, Callable], ...] = (
     ("eps_outside", lambda v, eps: 1 / (np.sqrt(v) + eps)),
-    ("eps_outside", lambda v, eps: 1 / (np.sqrt(v + eps) + eps)),  # inside and outside
+    ("eps_outside", lambda v, eps: 1 / (np.sqrt(v + eps) + eps)),  # eps is inside and outside of the root
     ("eps_outside", lambda v, eps: 1 / np.sqrt(v) + eps),
     ("eps_outside", lambda v, eps: 1 / (np.sqrt(v) + np.sqrt(eps))),
     ("eps_outside", lambda v, eps: 1 / np.sqrt(v + eps) + eps),
@@ -182,7 +182,7 @@ WRONG_ROOTS: tuple[tuple[str, Callable], ...] = (
     *(("eps_altered", lambda v, eps, least=least: 1 / np.sqrt(np.maximum(v, least) + eps)) for least in (10.0**-n for n in range(2, 12))),
     *(("eps_altered", lambda v, eps, least=10.0**-n: 1 / np.sqrt(v + np.maximum(eps, least))) for n in range(3, 12)),
 )
-# what a kernel can save in the place of rstd
+# wrong values that a kernel can save in place of rstd
 WRONGLY_SAVED: tuple[Callable, ...] = (
     lambda v, eps: v,
     lambda v, eps: v + eps,
@@ -190,7 +190,7 @@ WRONGLY_SAVED: tuple[Callable, ...] = (
     lambda v, eps: 1 / np.sqrt(v),
 )
 FIXED_EPS = (1e-5, 1e-6, 1e-8, 1e-12, 1e-3)
-# wrong formulas for y, of xhat, w and b; RMSNorm has b = 0
+# wrong formulas for y; arguments: xhat, w and b; RMSNorm has b = 0
 WRONG_SCALES: tuple[tuple[str, Callable], ...] = (
     ("w_ignored", lambda hat, w, b: hat + b),
     ("w_twice", lambda hat, w, b: hat * w * w + b),
@@ -232,8 +232,8 @@ def apply_right(hat, w, b):
     return hat * w + b
 
 
-FEW = tuple(2**n for n in range(2, 15))  # powers of two that may be written in the place of a size
-# causes, each with the only columns of a row that go into a sum
+FEW = tuple(2**n for n in range(2, 15))  # powers of two that may stand in place of a size
+# causes, each with the columns to which a sum is wrongly limited
 WRONG_COLUMNS: tuple[tuple[str, Callable[[Case], slice | np.ndarray]], ...] = (
     ("only_one_block", lambda case: slice(0, case.block)),
     ("elements_skipped", lambda case: slice(1, None)),
@@ -243,9 +243,9 @@ WRONG_COLUMNS: tuple[tuple[str, Callable[[Case], slice | np.ndarray]], ...] = (
     ("tail_left_out", lambda case: slice(0, case.block // 2)),
     ("elements_skipped", lambda case: slice(case.block, None)),
     ("elements_skipped", lambda case: slice(None, None, 2)),
-    ("elements_skipped", lambda case: np.flatnonzero(np.arange(case.N) // case.block % 2 == 0)),  # every other block
-    ("tail_left_out", lambda case: slice(0, case.N - (case.N % case.block == 1))),  # a last block of one column
-    ("tail_left_out", lambda case: slice(0, (case.N - 1) // case.block * case.block)),  # the last block, full or not
+    ("elements_skipped", lambda case: np.flatnonzero(np.arange(case.N) // case.block % 2 == 0)),  # every other block is skipped
+    ("tail_left_out", lambda case: slice(0, case.N - (case.N % case.block == 1))),  # a last block with one column is left out
+    ("tail_left_out", lambda case: slice(0, (case.N - 1) // case.block * case.block)),  # the last block is left out, full or not
     *(("tail_left_out", lambda case, most=most: slice(0, most)) for most in FEW),
     *(("tail_left_out", lambda case, most=most: slice(0, most * case.block)) for most in FEW),
 )
@@ -255,9 +255,9 @@ def take_last_block(case: Case) -> slice:
     return slice((case.N - 1) // case.block * case.block, None)
 
 
-# as WRONG_COLUMNS, and an accumulator that is overwritten in each block
+# the same as WRONG_COLUMNS, with one more cause: an accumulator that is overwritten in each block
 WRONG_STEPS = (("block_not_accumulated", take_last_block), *WRONG_COLUMNS)
-PADDING = (1.0, -1.0, np.nan, np.inf, -np.inf)  # what a lane past the last column can hold instead of 0
+PADDING = (1.0, -1.0, np.nan, np.inf, -np.inf)  # values that a lane past the last column can hold instead of 0
 
 
 def vary(compute: Callable[..., Outputs], cause: str, **choices: Iterable[Any]) -> Iterator[tuple[str, Model]]:
@@ -305,7 +305,7 @@ def add_up_lanes(values: np.ndarray, block: int) -> np.ndarray:
     return np.concatenate([values, spare], axis=1).reshape(len(values), -1, block).sum(axis=1)
 
 
-Add = Callable[[Case, np.ndarray], np.ndarray]  # (M, N) to (M, 1), a sum for each row
+Add = Callable[[Case, np.ndarray], np.ndarray]  # (M, N) -> (M, 1), one sum per row
 
 
 def add_up(case: Case, values: np.ndarray) -> np.ndarray:
@@ -326,7 +326,7 @@ def add_up_in_every_lane(case: Case, values: np.ndarray) -> np.ndarray:
     return add_up(case, values) * case.block
 
 
-OF = ("mean", "variance", "both")  # the sums of the two sweeps in which a mistake can be
+OF = ("mean", "variance", "both")  # the sweeps whose sums can have a mistake
 
 
 def sweep_twice(

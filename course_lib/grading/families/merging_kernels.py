@@ -29,8 +29,8 @@ from course_lib.grading.judging import tolerance
 class MergeCase(Case):
     """Rows of N columns in chunks of ``block``, which the kernel knows by their statistics alone.
 
-    ``fill`` also is "steps" (every chunk has a mean of its own, far from the others') or "flat" (every M2 is 0). Layout "sliced": between the rows of means and
-    of M2s lie elements that are never written, NaN. ``spare``: the kernel has this many times the lanes that the chunks need.
+    ``fill`` may also be "steps" (every chunk has a mean of its own, far from the others) or "flat" (every M2 is 0). In the layout "sliced"
+    there are NaN between the rows of means and of M2s. ``spare``: the kernel has this many times the lanes that the chunks need.
     """
 
     block_name: str = "length"
@@ -107,8 +107,11 @@ def _draw_statistics(case: MergeCase, rng: np.random.Generator) -> tuple[np.ndar
 
 
 def _plan_merge(case: MergeCase, kernel: str, rng: np.random.Generator) -> Plan:
-    """rstd may be off by half of what M2 may be: its own roundings, distances between means that are rounded, and the square of the
-    mean's error, which every distance contains."""
+    """Plan a merge. The allowed relative error of rstd is its own rounding plus half of the relative error of the variance.
+
+    The error of the variance has three parts: its own roundings, those of the distances between rounded means, and the square of the mean's
+    error, which every distance contains.
+    """
     means, M2s = _draw_statistics(case, rng)
     stride = case.chunks + (5 if case.layout == "sliced" else 0)
     guard = size_guard(case.M * stride + case.lanes)
@@ -175,12 +178,12 @@ def _merge(
 
 def _count_in_lanes(case: MergeCase, which: str) -> np.ndarray:
     """Return how many columns each lane counts. An empty lane, which lies past the last chunk, holds zeros."""
-    left = case.N - np.arange(case.lanes) * case.block  # columns from the lane's first on
+    left = case.N - np.arange(case.lanes) * case.block  # columns from the lane's first one to the end of the row
     return {
         "right": np.clip(left, 0, case.block),
         "full": np.where(np.arange(case.lanes) < case.chunks, case.block, 0),
         "full, empty too": np.full(case.lanes, case.block),
-        "negative": np.minimum(left, case.block),  # an empty lane counts less than none
+        "negative": np.minimum(left, case.block),  # the count of an empty lane is negative or 0
     }[which].astype(np.float64)
 
 
@@ -229,7 +232,7 @@ _WITHIN = (
 _WRONG_COUNTS = (("full", "short_chunk"), ("full, empty too", "empty_chunk"), ("negative", "empty_chunk"))
 _SOME_CHUNKS = (
     lambda c: slice(0, c.N // c.block), lambda c: slice(0, -1), lambda c: slice(1, None), lambda c: slice(0, 1),
-    lambda c: slice(0, c.chunks - (c.N % c.block == 0)),  # N % length columns for the last one
+    lambda c: slice(0, c.chunks - (c.N % c.block == 0)),  # as if the last one had N % length columns
     *(lambda c, most=most: slice(0, most) for most in FEW),
 )  # fmt: skip
 
@@ -289,7 +292,7 @@ def _list_count_models(lanes: str, cause: str) -> Iterator[tuple[str, Model]]:
 def _list_root_models() -> Iterator[tuple[str, Model]]:
     yield from vary(_merge, "eps_missing", eps=[0.0])
     for cause, root in WRONG_ROOTS:
-        # the words of the other cause speak of y, which this kernel does not write
+        # The words of "reciprocal_missing" are about y, which this kernel does not write.
         yield "wrong_statistic_saved" if cause == "reciprocal_missing" else cause, partial(_merge, root=root)
     yield from vary(_merge, "wrong_statistic_saved", root=[lambda v, eps: v, lambda v, eps: np.sqrt(v)])
     yield from vary(_merge, "eps_hard_coded", eps=FIXED_EPS)
@@ -307,7 +310,7 @@ PARTS = {
         MERGE,
         _plan_merge,
         _list_models,
-        # If only cases with short chunks fail, no cause follows: these chunks have no padded lanes, which other families conclude from it.
+        # If only cases with short chunks fail, no cause follows. Other families conclude padded lanes, which these chunks do not have.
         traits=(("empty_chunk", lambda c: c.empty_lanes > 0), ("wrong_values", lambda c: c.padded_lanes > 0)),
         rare=(("empty_chunk", _is_spoilt),),
     )

@@ -35,7 +35,7 @@ class KernelCase(Case):
 
 
 def _list_kernels(test: str, backward: bool, wrong: dict[str, str]) -> tuple[KernelCase, ...]:
-    """The kernels that ``test`` gets. No case has a shape to draw anew ("worked"): the test chooses the shapes."""
+    """List the kernels that ``test`` gets, as cases. The fill "worked" keeps the shape: the test chooses its shapes itself."""
     right = _RIGHT_BACKWARD if backward else _RIGHT_FORWARD
     return tuple(
         KernelCase(
@@ -115,7 +115,7 @@ def _plan(case: KernelCase, entry_point: str, rng: np.random.Generator) -> Plan[
 
 
 def _make_part(test: str, backward: bool, wrong: dict[str, str], missed: str) -> Part[KernelCase]:
-    """``missed``: the cause where wrong kernels get through, and right ones do."""
+    """Make the part of one test. ``missed`` is the cause if the test accepts wrong kernels, and right ones as well."""
     causes: tuple[tuple[str, Symptom[KernelCase]], ...] = (
         ("kernel_not_called", lambda plan, outputs: not outputs["called"].any()),
         ("dtypes_differ", lambda plan, outputs: plan.case.is_right and bool(outputs["dtypes"].any())),

@@ -92,7 +92,7 @@ def _make_plan(case: Case, entry_point: str, x: np.ndarray, vectors: dict[str, n
         case.layout, compute_strides(shape)
     )
     expected = make_expected(y, terms, case.dtype, infinite=case.fill == "inf row")
-    if case.fill == "inf row":  # RMSNorm gives 0 beside the Inf, and NaN if the row was scaled by its largest element first
+    if case.fill == "inf row":  # beside the Inf RMSNorm gives 0, or NaN if the row was first scaled by its largest element
         expected.allowed[1, np.isfinite(y[1])] = np.nan
     tensors = (
         Tensor("x", case.dtype, shape, strides, x.reshape(shape)),
@@ -113,10 +113,10 @@ def _list_layer_norm_models() -> Iterator[tuple[str, Model]]:
     yield "zeros_left_out", lambda p: wrong(p, mean_count=find_divisor(p, "not 0"))
     for measure in (lambda x, mean: (x - mean) ** 2, square_what_is_not_0):
         yield "zeros_left_out", lambda p, m=measure: wrong(p, count=find_divisor(p, "not 0"), measure=m)
-    # the default of x.std()
+    # x.std() does this by default
     yield "unbiased_variance", lambda p: wrong(p, correction=1, root=WRONG_ROOTS[0][1])
     yield from _list_eps_models(wrong)
-    yield "divisor", lambda p: wrong(p, correction=p.case.N - 1)  # a variance that is not divided at all
+    yield "divisor", lambda p: wrong(p, correction=p.case.N - 1)  # the sum is not divided at all
     yield "divisor", lambda p: wrong(p, count=p.tensor("x").shape[0])  # len(x)
     yield "divisor", lambda p: wrong(p, mean_count=1)
     for cause, scale in (*WRONG_SCALES, *WRONG_SHIFTS):
@@ -150,7 +150,7 @@ def _list_rms_norm_models() -> Iterator[tuple[str, Model]]:
         yield cause, lambda p, scale=scale: wrong(p, scale=scale)
     yield "mean_subtracted", lambda p: wrong(p, centre=True, centre_statistic=True)
     yield "mean_subtracted", lambda p: wrong(p, centre=True)
-    yield "mean_subtracted", lambda p: wrong(p, centre_statistic=True)  # x over its standard deviation
+    yield "mean_subtracted", lambda p: wrong(p, centre_statistic=True)  # x divided by its standard deviation
     yield "deviation_not_squared", lambda p: wrong(p, measure=np.abs)
     yield "deviation_not_squared", lambda p: wrong(p, measure=lambda x: x)
     yield "squared_after_the_sum", lambda p: wrong(p, measure=lambda x: x.mean(axis=-1, keepdims=True) ** 2 + 0 * x)

@@ -18,13 +18,13 @@ from course_lib.grading.cases.plan import Plan
 from course_lib.grading.families import find_parts
 
 _FIXED = frozenset({"worked", "constant", "both empty"})  # fills whose numbers do not depend on a seed
-_SMALL = 4096  # the most elements, and
-_FEW = 32  # the most blocks, of a case that is run a second time
+_SMALL = 4096  # the most elements of a case that is run a second time
+_FEW = 32  # the most blocks of such a case
 _TELLING_PROGRAMS = 5
 _MANY = 100  # with at least so many programs, only some are run
 
 
-@np.errstate(invalid="ignore")  # of rows with an Inf: Inf - Inf
+@np.errstate(invalid="ignore")  # a row with an Inf computes Inf - Inf
 def make_plans(exercise: Exercise, seed: int = 0, secret: Secret | None = None) -> list[Plan]:
     """Make the plans of every entry point, in order. The same seed, or secret and seed, gives the same bytes on every machine."""
     made = []
@@ -68,7 +68,10 @@ def _sample_programs(plan: Plan) -> Plan:
 
 
 def _ask_for_sharing_where_it_tells(plans: list[Plan]) -> list[Plan]:
-    """Ask only the plans with the most programs for shared work: with few programs, one that takes several parts may rightly have them all."""
+    """Ask only the plans with the most programs for shared work.
+
+    With few programs, a right kernel may give several parts to each program, and so all of them to one.
+    """
     most = [max(plan.spread.values(), default=0) for plan in plans]
     enough = min(max(most), _TELLING_PROGRAMS)
     return [plan if number >= enough else replace(plan, spread={}) for plan, number in zip(plans, most, strict=True)]
@@ -80,8 +83,8 @@ def make_second_plans(exercise: Exercise, plans: Sequence[Plan], choice: bytes, 
 
     A function that gets sizes and no numbers gets other sizes.
 
-    ``choice`` draws the cases. ``numbers`` draws all the rest, and the learner's code must not be able to know it. The same two give the same bytes on every
-    machine.
+    ``choice`` draws the cases. ``numbers`` draws all the rest, and the learner's code must not be able to know it. The same ``choice`` and
+    ``numbers`` give the same bytes on every machine.
     """
     chooser, rng = (np.random.Generator(np.random.PCG64(list(hashlib.sha256(key).digest()))) for key in (choice, numbers))
     made = []

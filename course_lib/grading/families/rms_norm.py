@@ -85,7 +85,7 @@ def _plan_add_rms_norm(case: Case, kernel: str, rng: np.random.Generator) -> Pla
     w_dtype = case.dtype_of("w")
     x, w = draw_matrix(case, rng), draw_weight(case, rng)
     residual = _draw_residual(case, rng)
-    if case.by_hand:  # the norm reads the sum
+    if case.by_hand:  # the norm is that of the sum
         x = round_to(x - residual, case.dtype_of("x"))
     with np.errstate(invalid="ignore", over="ignore"):
         exact = x.astype(np.float32) + residual.astype(np.float32)
@@ -133,7 +133,7 @@ def _list_models() -> Iterator[tuple[str, Model]]:
     yield from vary(_compute_wrong, "eps_missing", eps=[0.0])
     yield from ((cause, partial(_compute_wrong, root=root)) for cause, root in WRONG_ROOTS)
     yield from vary(_compute_wrong, "eps_hard_coded", eps=FIXED_EPS)
-    for least in (lambda p: p.case.eps, lambda p: p.case.eps / np.sqrt(p.case.N)):  # as F.normalize divides
+    for least in (lambda p: p.case.eps, lambda p: p.case.eps / np.sqrt(p.case.N)):  # F.normalize divides by such a maximum
         yield ("eps_altered", lambda p, least=least: _compute_wrong(p, root=lambda v, eps: 1 / np.maximum(np.sqrt(v), least(p))))
     for times in (lambda p: 1 / p.case.N, lambda p: p.case.N, lambda p: p.case.block / p.case.N):
         yield "eps_altered", lambda p, times=times: _compute_wrong(p, eps=p.case.eps * times(p))
@@ -199,7 +199,7 @@ def _centre(x: np.ndarray) -> np.ndarray:
 
 
 def _round_total(p: Plan, dtype: str, again: bool = True) -> Outputs:
-    """Return the outputs with the sum rounded to another tensor's dtype than total's; ``again``: for y it is rounded to total's dtype, too."""
+    """Return the outputs with the sum rounded to ``dtype``, not to that of total; ``again``: for y it is rounded to total's dtype, too."""
     total = round_to(p.inputs["exact"], dtype).astype(np.float64)
     read = round_to(total, p.tensor("total").dtype).astype(np.float64) if again else total
     return {"total": total, **_compute_wrong(p, x=read)}
@@ -235,7 +235,7 @@ def _add_residual(p: Plan, times: float) -> Outputs:
 def _compute_wrong(
     p: Plan, *, x=None, measured=None, other=0.0, divisor="N", eps=None, root=inverse_root, save=None, scale=apply_right
 ) -> Outputs:
-    """Return the outputs with something wrong. ``measured``: the matrix that is squared; ``other``: what lanes past the last column hold."""
+    """Return wrong outputs. ``measured``: the matrix that is squared; ``other``: the number in lanes past the last column."""
     x, eps = p.inputs["x"] if x is None else x, p.case.eps if eps is None else eps
     squares = ((x if measured is None else measured) ** 2).sum(axis=1, keepdims=True)
     spare = np.full((len(x), p.case.padded_lanes), other)
@@ -244,7 +244,7 @@ def _compute_wrong(
     return {"y": scale(x * rstd, p.inputs["w"], 0.0), "rstd": (rstd if save is None else save(square, eps))[:, 0]}
 
 
-# further cases for the dtypes of the four matrices of 09a
+# 09a has four matrices, so it needs further cases for their dtypes.
 ADD_RMS_NORM = (
     *RMS_NORM,
     Case("fp32 sum", 2, 33, 64, "only x and the residual are in half precision", dtypes=(("x", "fp16"), ("residual", "fp16"))),

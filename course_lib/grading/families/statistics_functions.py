@@ -57,18 +57,21 @@ WELFORD = _name_cases("welford", (*_ROWS, _BELOW_ZERO))
 
 
 def _plan_one_pass(case: Case, entry_point: str, rng: np.random.Generator) -> Plan:
-    """var may lose what E[x^2] - E[x]^2 loses: a few roundings of E[x^2]."""
+    """Plan a case of one_pass. The variance may have the error of E[x^2] - E[x]^2: a few roundings of E[x^2]."""
     x = _draw_rows(case, rng)
     x64, want = x.astype(np.float64), _compute_exact(x)
     terms = (x64**2).mean(axis=1)
     var = _expect(case, want.var, terms)
-    if case.fill == "below zero":  # 0 is as near as the formula gets; what is below it is farther away than this
+    if case.fill == "below zero":  # a result of 0 is allowed: the formula comes no nearer; a negative one is too far off
         var = Expected(want.var, want.var)
     return _plan_statistics(case, entry_point, x, {"mean": _expect(case, want.mean, np.abs(x64).mean(axis=1)), "var": var})
 
 
 def _plan_two_pass(case: Case, entry_point: str, rng: np.random.Generator) -> Plan:
-    """var: its own roundings, and the square of the mean's error, which the deviations contain."""
+    """Plan a case of two_pass.
+
+    The variance may have its own roundings, and the square of the mean's error, which the deviations contain.
+    """
     x = _draw_rows(case, rng)
     size, want = np.abs(x.astype(np.float64)).mean(axis=1), _compute_exact(x)
     var = _expect(case, want.var, want.var + tolerance.K * tolerance.UNIT * size**2)
@@ -76,7 +79,10 @@ def _plan_two_pass(case: Case, entry_point: str, rng: np.random.Generator) -> Pl
 
 
 def _plan_welford(case: Case, entry_point: str, rng: np.random.Generator) -> Plan:
-    """As two-pass, and the mean's error times a deviation: M2 is built on means that are still moving."""
+    """Plan a case of welford.
+
+    The variance may have the errors of two_pass, and the mean's error times a deviation: M2 is computed from means that still change.
+    """
     x = _draw_rows(case, rng)
     size, want = np.abs(x.astype(np.float64)).mean(axis=1), _compute_exact(x)
     terms = want.var + size * np.sqrt(want.var) + tolerance.K * tolerance.UNIT * size**2
@@ -103,12 +109,12 @@ def _find_pairs_below_zero(case: Case, rng: np.random.Generator) -> np.ndarray:
 
 def _compute_exact(x: np.ndarray) -> statistics.Statistics:
     with np.errstate(invalid="ignore"):
-        # norms.statistics annotates its dtype by its default alone
+        # The annotation of dtype in norms.statistics allows only its default.
         return statistics.two_pass(x, np.float64, "pairwise")
 
 
 def _list_calls(case: Case, entry_point: str) -> dict[str, int]:
-    """Return the calls that are required or forbidden. two_pass may take its mean from one_pass; welford may start from the first column."""
+    """Return the required and forbidden calls. two_pass may take its mean from one_pass; welford may start from the first column."""
     if entry_point == "one_pass":
         return {"two_pass": 0}
     return {"welford_update": case.N - 1} if entry_point == "welford" and case.N > 1 else {}
@@ -132,7 +138,10 @@ def _is_variance_negative(p: Plan, outputs: Outputs) -> bool:
 
 
 def _is_variance_turned(p: Plan, outputs: Outputs) -> bool:
-    """Return True if each wrong variance is as far above 0 as the rounding of E[x^2] makes the difference negative."""
+    """Return True if each wrong variance looks like a negative result of the formula with its sign turned.
+
+    It is then as far above 0 as the rounding of E[x^2] can bring the difference below 0.
+    """
     if not _is_below_zero(p.case):
         return False
     var, want = outputs["var"], p.expected["var"]
@@ -157,7 +166,7 @@ def _list_two_pass_models() -> Iterator[tuple[str, Model]]:
         yield "std_for_var", lambda p, r=rounded_mean: _compute_wrong(p, then=np.sqrt, rounded_mean=r)
     yield "deviation_not_squared", lambda p: {**_compute_wrong(p), "var": np.abs(_compute_deviation(p)).mean(axis=1)}
     yield "deviation_not_squared", lambda p: {**_compute_wrong(p), "var": _compute_deviation(p).mean(axis=1)}
-    for divisor in (lambda N: N, lambda N: N**2):  # the sum is 0 but for roundings
+    for divisor in (lambda N: N, lambda N: N**2):  # the sum is 0 except for roundings
         yield (
             "squared_after_the_sum",
             lambda p, d=divisor: {**_compute_wrong(p), "var": _compute_deviation(p).sum(axis=1) ** 2 / d(p.case.N)},
@@ -213,12 +222,12 @@ def _compute_wrong(
     x = p.inputs["x"]
     count = p.case.M if axis == 0 else p.case.N if axis == 1 else x.size
     mean = x.mean(axis=axis, keepdims=True)
-    if rounded_mean:  # the root of a small variance shows what the mean has lost
+    if rounded_mean:  # the root of a small variance shows the rounding of the mean
         mean = x.astype(np.float32).mean(axis=axis, keepdims=True).astype(np.float64)
     squares = ((x - mean) ** 2).sum(axis=axis, keepdims=True)
     var = then(squares / np.float64(count if divisor is None else divisor))
     mean = mean if mean_divisor is None else mean * count / mean_divisor
-    # a row's statistic beside a wrong one of another length cannot be returned: the shapes tell before the values do
+    # Statistics of different lengths need no prediction: the check of the shapes finds them before the values are judged.
     size = p.case.M if mean.size in (1, p.case.M) else mean.size
     return {"mean": np.broadcast_to(mean.ravel(), size), "var": np.broadcast_to(var.ravel(), size)} if size == p.case.M else {}
 
@@ -379,7 +388,7 @@ def _plan_merge(case: Case, entry_point: str, rng: np.random.Generator) -> Plan:
     n_a, mean_a, M2_a, n_b, mean_b, M2_b = (inputs[name] for name in _SIX)
     n, mean, M2 = _merge_partials(*inputs.values()).values()
     share, difference = n_b / np.maximum(n, 1), np.abs(mean_b - mean_a)
-    few = 1 / 8  # a merge has few roundings, and the bound is made for sums of thousands
+    few = 1 / 8  # a merge has few roundings, but the bound is for sums of thousands of numbers
     expected = {
         "n": Expected(n, half_ulp(n, "fp32")),
         "mean": make_expected(mean, few * (np.abs(mean_a) * (1 - share) + np.abs(mean_b) * share + difference * share), "fp32"),
@@ -402,7 +411,7 @@ def _draw_partials(case: Case, rng: np.random.Generator) -> tuple[np.ndarray, np
         if case.fill == "unequal"
         else np.repeat(np.array(_COUNTS.get(case.fill, (1, 1)))[:, None], K, axis=1)
     )
-    if case.fill in ("a first, some empty", "b first, some empty"):  # others have both sides, or neither
+    if case.fill in ("a first, some empty", "b first, some empty"):  # other cases have both sides, or neither
         counts = np.stack([np.resize([5, 20, 0, 0, 7, 1, 0, 1], K), np.resize([0, 30, 9, 0, 7, 4, 1, 0], K)])
         counts = counts[::-1] if case.fill.startswith("b") else counts
     middle = case.mean if case.fill == "common" else case.mean * rng.choice([-1.0, 1.0], size=(2, K))
@@ -433,7 +442,7 @@ def _list_merge_models() -> Iterator[tuple[str, Model]]:
     yield "merge_between", lambda p: _merge_partials(*p.inputs.values(), between=lambda d, a, b, n: -(d**2) * a * b / n)
     yield "merge_between", lambda p: _merge_partials(*p.inputs.values(), between=lambda d, a, b, n: d**2 * a * b / n**2)
     yield "merge_between", lambda p: _merge_partials(*p.inputs.values(), between=lambda d, a, b, n: d**2 * b / n)
-    for between in (  # all before the weights: a weight that is nearly right does not explain what M2 alone has
+    for between in (  # before the weights: a nearly right weight does not explain an error in M2 alone
         lambda d, a, b, n: d**2 * a / n, lambda d, a, b, n: d**2 * (a + b) / n, lambda d, a, b, n: np.abs(d) * a * b / n,
         lambda d, a, b, n: d**2 * a * b / (a + b + 1), lambda d, a, b, n: d**2 * b * b / n, lambda d, a, b, n: d**2 * a * a / n,
     ):  # fmt: skip
@@ -443,7 +452,7 @@ def _list_merge_models() -> Iterator[tuple[str, Model]]:
         lambda a, b, n: b / np.maximum(n - 1, 1), lambda a, b, n: b / (n + 1e-5), lambda a, b, n: b / (n + 1e-6),
     ):  # fmt: skip
         yield "merge_weights", lambda p, share=share: _merge_partials(*p.inputs.values(), share=share)
-        for side in (0, 1):  # what the distance adds is made of the share, too
+        for side in (0, 1):  # the term that the distance adds to M2 is computed from the wrong share, too
             yield (
                 "merge_weights",
                 lambda p, s=share, i=side: _merge_partials(

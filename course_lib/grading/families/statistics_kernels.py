@@ -82,12 +82,18 @@ WELFORD = (
 
 
 def _plan_two_pass(case: Case, kernel: str, rng: np.random.Generator) -> Plan:
-    """var: its own roundings, and the square of the mean's error, which the deviations contain."""
+    """Plan a case in two sweeps.
+
+    The variance may have its own roundings, and the square of the mean's error, which the deviations contain.
+    """
     return _plan_statistics(case, kernel, rng, lambda size, var: var + tolerance.K * tolerance.UNIT * size**2, sweeps=2)
 
 
 def _plan_welford(case: Case, kernel: str, rng: np.random.Generator) -> Plan:
-    """As two-pass, and the mean's error times a deviation: M2 is built on means that are still moving."""
+    """Plan a case of Welford's algorithm.
+
+    The variance may have the errors of two sweeps, and the mean's error times a deviation: M2 is computed from means that still change.
+    """
     return _plan_statistics(
         case, kernel, rng, lambda size, var: var + size * np.sqrt(var) + tolerance.K * tolerance.UNIT * size**2, sweeps=1
     )
@@ -97,7 +103,7 @@ def _plan_statistics(
     case: Case, kernel: str, rng: np.random.Generator, terms: Callable[[np.ndarray, np.ndarray], np.ndarray], sweeps: int
 ) -> Plan:
     x = draw_matrix(case, rng)
-    if case.fill == "drifting":  # a wave whose period is the block: what a lane sees is all alike
+    if case.fill == "drifting":  # a wave whose period is the block, so that all elements of a lane are alike
         x = (x + 8 * np.sin(2 * np.pi * np.arange(case.N) / case.block)).astype(x.dtype)
     tensors = (place_matrix("x", case, x, spare=3), place_statistic("mean", case), place_statistic("var", case))
     arguments = (*(("tensor", t.name) for t in tensors), ("int", tensors[0].strides[0]), ("int", case.N))
@@ -106,7 +112,7 @@ def _plan_statistics(
         mean = x64.mean(axis=1)
         var = ((x64 - mean[:, None]) ** 2).mean(axis=1)
         size = np.abs(x64).mean(axis=1)
-        infinite = case.fill == "inf row"  # right algorithms differ: one gives Inf for its mean, another NaN
+        infinite = case.fill == "inf row"  # right algorithms differ here: the mean of one is Inf, that of another NaN
         expected = {
             "mean": make_expected(mean, size, "fp32", infinite=infinite),
             "var": make_expected(var, terms(size, var), "fp32", infinite=infinite),
@@ -229,7 +235,7 @@ def _list_welford_models() -> Iterator[tuple[str, Model]]:
             lanes = partial(_run_lanes, padding_counts=counts, padding_moves=moves, padding_squares=squares)
             yield "mask_missing" if moves else "lane_counts", partial(_merge_lanes, lanes=lanes, by_count=by_count)
     for share in _WRONG_SHARES:
-        # what the distance adds is right, or is made of the share, too
+        # The term that the distance adds to M2 is right, or is computed from the wrong share, too.
         between = [_add_between, _share_between(share, 0), _share_between(share, 1)]
         yield from vary(_merge_lanes, "merge_weights", share=[share], between=between)
     yield from vary(
@@ -256,7 +262,7 @@ def _merge_wrong_lanes(p: Plan, **changes: Any) -> Outputs:
     return _merge_lanes(p, lanes=partial(_run_lanes, **changes))
 
 
-# what the distance of two means adds to M2, of the distance, the counts of both sides and of both together
+# the term that the distance of two means adds to M2; arguments: the distance, the counts of both sides, and their sum
 def _add_between(d, a, b, n):
     return d**2 * a * b / n
 
@@ -272,12 +278,12 @@ _WRONG_BETWEEN = (
     lambda d, a, b, n: d**2 * b * b / n, lambda d, a, b, n: d**2 * a * a / n, lambda d, a, b, n: d**2 * a / n,
     lambda d, a, b, n: np.abs(d) * a * b / n, lambda d, a, b, n: d**2 * a * b / (n + 1),
 )  # fmt: skip
-# which part of the distance the mean moves by, of the same counts
+# the part of the distance by which the mean moves; arguments: the same counts
 _WRONG_SHARES = (
     lambda a, b, n: 0.5, lambda a, b, n: a / n, lambda a, b, n: -b / n, lambda a, b, n: b / (n + 1),
     lambda a, b, n: b / np.maximum(n - 1, 1), lambda a, b, n: b / np.maximum(a, 1), lambda a, b, n: b,
 )  # fmt: skip
-# what a new element's deviation is divided by, of the number of elements that the lane has seen
+# the divisor of a new element's deviation; arguments: the number of elements that the lane has seen, and the plan
 _WRONG_COUNTS = (
     lambda k, p: k - 1, lambda k, p: k + 1, lambda k, p: p.case.N, lambda k, p: p.case.block, lambda k, p: 1,
     lambda k, p: -(-p.case.N // p.case.block),
@@ -299,12 +305,14 @@ def _run_lanes(
     round_count: Callable[[np.ndarray], np.ndarray] | None = None,
     skip_zeros: bool = False,
 ) -> Partials:
-    """Return count, mean and M2 of every lane, (M, BLOCK) each, by Welford with a mistake: in the product, the count, the padding (which may
-    change the mean alone, and not M2), or the columns."""
+    """Return count, mean and M2 of every lane, (M, BLOCK) each, by Welford with a mistake.
+
+    The mistake is in the product, the count, the padding (which may change the mean alone, and not M2), or the columns.
+    """
     x, block = p.inputs["x"], p.case.block
     x = x if columns is None else x[:, columns(p.case)]
     M, N = x.shape
-    # shape (steps, M, BLOCK): the loop over the steps, of which a case may have thousands, does only what needs the step before
+    # The shape is (steps, M, BLOCK). A case may have thousands of steps, so the loop over them does only what depends on the previous step.
     blocks = np.concatenate([x, np.full((M, -N % block), other)], axis=1).reshape(M, -1, block).swapaxes(0, 1)
     inside = (np.arange(N + -N % block) < N).reshape(-1, 1, block) & ((blocks != 0) | (not skip_zeros))
     counts = _count_steps(inside | padding_counts, round_count)
@@ -362,8 +370,10 @@ def _merge_lanes(
     p: Plan, *, lanes: Callable[[Plan], Partials] = _run_lanes, share: Callable = lambda a, b, n: b / n, between: Callable = _add_between,
     by_count: bool = False, least: int = 1, round_count: Callable[[np.ndarray], np.ndarray] = lambda n: n,
 ) -> Outputs:  # fmt: skip
-    """Merge the lanes as the interpreter does, lane i with lane i + half. A right merge does not depend on this order. ``least`` is the smallest
-    count by which a merge divides."""
+    """Merge the lanes as the interpreter does, lane i with lane i + half. A right merge does not depend on this order.
+
+    ``least`` is the smallest count by which a merge divides.
+    """
     n, mean, M2 = lanes(p)
     while n.shape[1] > 1:
         half = n.shape[1] // 2
@@ -386,7 +396,7 @@ def _count_in_half(p: Plan, dtype: str, of_lane: bool, by_count: bool) -> Output
 
 
 def _spoil_empty_lanes(p: Plan) -> Partials:
-    """Return the partials with a NaN for the mean of a lane that has seen nothing: it has divided by its count."""
+    """Return the partials with NaN as the mean of a lane without elements: it has divided by its count, 0."""
     n, mean, M2 = _run_lanes(p)
     return n, np.where(n > 0, mean, np.nan), M2
 

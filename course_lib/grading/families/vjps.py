@@ -25,7 +25,7 @@ from course_lib.grading.families.dx_kernels import (
 from course_lib.grading.families.making import FEW, FIXED_EPS, draw_backward_inputs, list_dtype_models, list_misread_models, make_expected
 from course_lib.norms import reference
 
-# dy is normal with mean 0.5 in every case, so that both of its projections count; w lies away from 0 and 1
+# In every case dy is normal with mean 0.5, so that both of its projections matter; w is away from 0 and 1.
 _COMMON = (
     Case("worked example", 3, 8, 0, "the 3 x 8 worked example", fill="worked"),
     Case("mean 3", 5, 17, 0, "rows with mean 3: x and xhat are far apart", mean=3.0),
@@ -95,8 +95,8 @@ def _expect_gradients(
 ) -> dict[str, Expected]:
     """Return the oracle's gradients with the error that fp32 may make in each.
 
-    A saved mean is off by a unit of itself, so xhat is off by units of ``|xhat| + |mean| * rstd``; that goes into c1 as
-    the mean of its product with ``|wdy|``, into ``xhat * c1`` both ways, and into dw row by row.
+    A saved mean has a relative rounding error, so the error of xhat is proportional to ``|xhat| + |mean| * rstd``. This error enters c1 as
+    the mean of its product with ``|wdy|``, ``xhat * c1`` through both factors, and dw row by row.
     """
     dy, x, w = (values.astype(np.float64) for values in (dy, x, w))
     rstd = saved["rstd"].astype(np.float64)[:, None]
@@ -137,14 +137,14 @@ def _make_plan(
     return Plan(case, entry_point, (), tensors, tuple(("tensor", name) for name in order), {}, expected, inputs=inputs)
 
 
-# wrong formulas: a cause, and what is different from the right one
+# wrong formulas: a cause, and the differences from the right formula
 _XHAT: tuple[Mistake, ...] = (
     ("xhat_wrong", {"xhat": "x"}),
     ("xhat_wrong", {"xhat": "deviation"}),
     ("xhat_wrong", {"xhat": "scaled"}),
     ("xhat_wrong", {"xhat": "divided"}),
     ("xhat_wrong", {"xhat": "scaled twice"}),
-    ("mean_subtracted", {"xhat": "centred"}),  # the right one, if the forward pass has taken the mean out
+    ("mean_subtracted", {"xhat": "centred"}),  # right if the forward pass subtracted the mean
     ("zeros_left_out", {"xhat": "0 for 0"}),
 )
 _OF_FUNCTIONS: tuple[Mistake, ...] = (

@@ -21,7 +21,7 @@ from course_lib.grading.judging.elements import Element, judge_elements
 from course_lib.grading.judging.judge import Judged
 
 Trait = tuple[str, Callable[[Case], bool]]
-# Causes, and the words of PyTorch's error when it refuses an operation
+# Causes, and patterns for the errors with which PyTorch refuses an operation
 _REFUSALS = (
     ("refused_in_place", re.compile(r"a single memory location|used in an in-?place")),
     ("gradients_misreturned", re.compile(r"Backward returned an? (gradient different than None|incorrect number|invalid gradient)")),
@@ -221,7 +221,7 @@ _OF_ELEMENTS: dict[str, Callable[[Judged], bool]] = {
 }
 
 
-# Causes that the size of the errors shows
+# Causes that follow from the size of the errors
 _OF_ERRORS: tuple[tuple[str, Callable[[list[Judged], list[Judged]], bool]], ...] = (
     ("low_precision", evidence.is_of_half_precision),
     ("cancellation", evidence.is_of_cancellation),
@@ -230,7 +230,7 @@ _OF_ERRORS: tuple[tuple[str, Callable[[list[Judged], list[Judged]], bool]], ...]
 
 
 def _find_symptom(causes: Iterable[tuple[str, Symptom]], failed: list[Judged]) -> str | None:
-    """Return the first cause of which all failed cases have the symptom."""
+    """Return the first cause whose symptom all failed cases have."""
     return next((cause for cause, symptom in causes if all(symptom(j.plan, j.outputs) for j in failed)), None)
 
 
@@ -250,7 +250,7 @@ def _find_common_cause(judged: list[Judged], failed: list[Judged], parts: list[P
 
 def _find_trait_cause(judged: list[Judged], failed: list[Judged], parts: list[Part]) -> str | None:
     """Find the cause whose trait exactly the failed cases have, if no other fact tells these cases from the passed ones."""
-    # Between rows that lie gigabytes apart a GPU's memory holds anything, often 0. So a far case that passes says nothing.
+    # Between rows that lie gigabytes apart a GPU's memory holds any value, often 0. So a far case that passes proves nothing.
     judged = [j for j in judged if not (j.passed and j.plan.case.is_far)]
     for cause, trait in (*(trait for part in parts for trait in part.traits), *_TRAITS):
         shown = cause not in _OF_ELEMENTS or all(_OF_ELEMENTS[cause](j) for j in failed)

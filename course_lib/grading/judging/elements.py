@@ -1,4 +1,4 @@
-"""Says which elements of an output are wrong, and in what way. Verdicts, evidence, pictures and hunts all use it."""
+"""Finds the wrong elements of an output, and the way in which each is wrong. Verdicts, evidence, pictures and hunts all use it."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ def judge_elements(actual: np.ndarray, expected: Expected, unwritten: np.ndarray
         off = np.abs(actual - want)
         ratio = off / allowed
     free, are_numbers = np.isnan(allowed), np.isfinite(actual) & np.isfinite(want)
-    # Where no error is allowed and none was made, the ratio would be 0 / 0.
+    # If no error is allowed and none was made, the ratio would be 0 / 0.
     ratio = np.where(are_numbers & (off > 0) & ~free & ~unwritten, ratio, 0.0)
     are_same = (actual == want) | (np.isnan(actual) & np.isnan(want)) | (np.isposinf(allowed) & ~np.isfinite(actual))
     other_sign = np.signbit(actual) != np.signbit(want)

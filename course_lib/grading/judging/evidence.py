@@ -163,7 +163,7 @@ def _list_errors(judged: Judged) -> list[_Error]:
         actual = judged.outputs[name]
         usable = np.isfinite(expected.values) & np.isfinite(expected.allowed)
         lost = usable & ~np.isfinite(actual)
-        if overflows:  # a sum of Inf makes rstd 0, and y what is added at the end: b or 0
+        if overflows:  # if the sum is Inf, rstd is 0, and y is only the last summand: b or 0
             after = np.broadcast_to(judged.plan.inputs["b"] if name == "y" and "b" in judged.plan.inputs else 0.0, actual.shape)
             lost |= usable & (np.abs(actual - after) <= 2.0**-8 * np.abs(after))
         kept = usable & ~lost
@@ -184,7 +184,7 @@ def is_of_half_precision(judged: list[Judged], failed: list[Judged]) -> bool:
 
     A result that overflowed counts as such an error only if fp16 overflows on this input.
     """
-    # In half precision the squares of a row with a tiny spread become 0, which is more than a rounding error.
+    # Leave out cases with a tiny spread: in half precision their squares become 0, which is more than a rounding error.
     failed = [j for j in failed if not (j.plan.case.has_bad_row or j.plan.case.std < _QUIET)] or failed
     if any(not j.deviations or Element.UNWRITTEN in j.kinds for j in failed):
         return False
@@ -214,7 +214,7 @@ def _is_ordinary(case: Case) -> bool:
 
 
 def _differs_by_dtype_alone(judged: list[Judged], failed: list[Judged]) -> bool:
-    """Return True if at least two cases fail, or fewer than three are in half precision, and no size tells failed cases from passed ones."""
+    """Return True if no size tells failed cases from passed ones, and at least two cases fail or fewer than three are in half precision."""
     half = [j for j in judged if _find_unit(j.plan) and _is_ordinary(j.plan.case)]
     passed = [j.plan.case for j in judged if j.passed]
     wrong = [j.plan.case for j in failed]
@@ -224,7 +224,7 @@ def _differs_by_dtype_alone(judged: list[Judged], failed: list[Judged]) -> bool:
 
 def _is_small(errors: list[_Error], judged: Judged, unit: float) -> bool:
     """Return True if roundings to ``unit`` explain the errors, and an overflow of fp16 the results that are NaN or Inf."""
-    # How many roundings may add up: a sum rounds once per number, and about half of the errors cancel.
+    # The number of roundings that may add up: a sum rounds once per number, and the errors partly cancel.
     reach = 4 + sqrt(max(judged.plan.case.N, judged.plan.case.M))
     if any(e.saturated for e in errors) and not _overflows(judged.plan):
         return False
@@ -232,7 +232,10 @@ def _is_small(errors: list[_Error], judged: Judged, unit: float) -> bool:
 
 
 def _has_no_direction(errors: list[_Error]) -> bool:
-    """Return True if the errors go neither mostly up or down, nor mostly towards 0 or away from it: so do roundings, unlike wrong formulas."""
+    """Return True if the errors have no direction: neither up nor down, neither towards 0 nor away from it.
+
+    Roundings have no direction, unlike wrong formulas.
+    """
     signs = [np.sign(e.actual - e.expected) for e in errors]
     outward = [sign * np.sign(e.expected) for sign, e in zip(signs, errors, strict=True)]
     return all(abs(np.mean([part[part != 0].mean() for part in parts if (part != 0).any()] or [1.0])) < 0.5 for parts in (signs, outward))
@@ -247,8 +250,7 @@ def _overflows(plan: Plan) -> bool:
 
 
 def _is_held_in_half(judged: Judged) -> bool:
-    """Return True if each wrong output is fp32, near the right one, and holds only values that fp16 or bf16 can hold, as the right one
-    does not."""
+    """Return True if each wrong output is fp32, near the right one, and fits into fp16 or bf16, while the right one does not."""
     for name in judged.wrong_outputs:
         actual, expected = judged.outputs[name], judged.plan.expected[name].values
         if judged.plan.tensor(name).dtype != "fp32" or not np.isfinite(actual).all():
@@ -349,7 +351,7 @@ def _is_mean_near(judged: Judged, shift: np.ndarray | float) -> bool:
 
 
 def _find_variance_of_y(judged: Judged, x: np.ndarray, var: np.ndarray) -> np.ndarray | None:
-    """Return the variance that y implies: the one that x - mean was scaled by. Return None if y is wrong in another way."""
+    """Return the variance that y implies: the one by which x - mean was scaled. Return None if y is wrong in another way."""
     with np.errstate(divide="ignore", invalid="ignore"):
         y = (judged.outputs["y"].reshape(x.shape) - judged.plan.inputs["b"]) / judged.plan.inputs["w"]
         centred = x - x.mean(axis=1, keepdims=True)

@@ -55,14 +55,14 @@ class Judged:
 
     @property
     def right(self) -> bool:
-        """Whether nothing is wrong except, perhaps, a fault of :attr:`Group.MINOR`."""
+        """True if nothing is wrong except, perhaps, a fault of :attr:`Group.MINOR`."""
         return self.ran and not (
             self.deviations or self.outside or self.changed or self.raised or (self.fault and not self.has_minor_fault)
         )
 
     @property
     def has_minor_fault(self) -> bool:
-        """Whether the fault is minor. Without outputs it never is: the case did not do its work, whatever the child reports."""
+        """True if the fault is minor. Without outputs it never is: the case did not finish, whatever the child reports."""
         return self.fault is not None and self.fault.group is Group.MINOR and bool(self.outputs)
 
     @property
@@ -76,14 +76,14 @@ class Judged:
 
     @property
     def shows_what_was_held(self) -> bool:
-        """Whether an output was read before it was written, and its poison, a NaN, came out where a number belongs."""
+        """True if an output was read before it was written, and its poison, a NaN, is in a result where a number belongs."""
         return (self.fault is not None and self.fault.kind is FaultKind.UNWRITTEN) and any(
             d.output == self.fault.tensor and d.kind is Element.WRONG_KIND and np.isnan(d.got) for d in self.deviations
         )
 
     @property
     def changes_input(self) -> bool:
-        """Whether the code wrote to an input, also if it wrote the same bytes again."""
+        """True if the code wrote to an input, also if it wrote the same bytes again."""
         return bool(self.changed) or (self.fault is not None and self.fault.kind is FaultKind.INPUT)
 
 
@@ -103,7 +103,7 @@ def judge(plan: Plan, data: bytes) -> Judged:
             if piece != tensor.initial_bytes() and not outside.size:
                 result.changed[tensor.name] = int(np.sum(_view_bits(tensor.read(piece)) != _view_bits(tensor.read(tensor.initial_bytes()))))
             continue
-        with np.errstate(invalid="ignore"):  # NumPy warns when it converts a signalling NaN
+        with np.errstate(invalid="ignore"):  # NumPy would warn of a signalling NaN that it converts
             actual = tensor.read(piece).astype(np.float64)
         unwritten = tensor.find_unwritten(piece)
         size = actual.size
@@ -131,7 +131,7 @@ def judge_case(plan: Plan, data: bytes | None, error: Raised | None) -> Judged:
 
 
 def forget_minor_fault(judged: Judged) -> None:
-    """Remove a minor fault from a case that has other errors. Keep the fault if an output was read too early and this made a result wrong."""
+    """Remove a minor fault from a case that has other errors, unless the fault made a result wrong: an output was read too early."""
     if judged.has_minor_fault and not judged.shows_what_was_held:
         judged.fault = None
 

@@ -509,7 +509,7 @@ def _find_formula(flow: Flow) -> Iterator[ast.expr | ast.stmt]:
 
 _MASKS = (_find_others, _find_odd_masks)
 _OF_WRITING = ("gradient_dtype", "needs_misread", "outputs_swapped", "wrong_statistic_saved")
-# Causes of which the mistake is in a term of the output's own formula
+# Causes whose mistake is in a term of the output's own formula
 _OF_FORMULA = """b_ignored w_ignored b_misapplied w_misapplied w_and_b_swapped std_for_var rstd_for_var variance_turned negative_variance mean_for_sum
     not_divided rstd_not_applied projection_missing c1_missing c2_missing c1_and_c2_swapped sign_of_c1_or_c2 rstd_in_dx dw_sums_columns
     w_outside_means c2_times_xhat sign_of_dx c2_in_rms_norm product_of_sums""".split()
@@ -588,8 +588,10 @@ _RULES: dict[str, tuple[Rule, ...]] = {
 
 
 def find_slip(cause: str, flow: Flow) -> ast.expr | ast.stmt | None:
-    """Find the code that ``cause`` is about among what feeds a wrong output. Return None if no rule finds any, or if the file is too long
-    or nested too deep."""
+    """Find the code that ``cause`` is about, among the code that feeds a wrong output.
+
+    Return None if no rule finds any, or if the file is too long or nested too deep.
+    """
     if sum(1 for _ in ast.walk(flow.tree)) > _MOST_NODES:
         return None
     try:

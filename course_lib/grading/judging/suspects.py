@@ -30,10 +30,10 @@ def name_cause(judged: list[Judged], parts: dict[str, Part]) -> str | None:
         seen = [j for j in judged if j.plan.entry_point == entry_point and _is_comparable(j)]
         inside = [j for j in seen if j.fault is None or j.fault.kind is not FaultKind.LOAD]
         if sum(bool(j.deviations) for j in inside) > len(seen) - len(inside):
-            seen = inside  # no formula knows what a load outside a tensor reads, and most wrong cases have no such load
+            seen = inside  # no formula predicts what a load outside a tensor reads, and most wrong cases have no such load
         seen.sort(
             key=lambda j: (not j.deviations, j.plan.case.M * j.plan.case.N)
-        )  # wrong cases come first, the smallest ahead: they rule out a model at the least cost
+        )  # wrong cases come first, the smallest ones first: they rule out a model at the least cost
         if any(j.deviations for j in seen):
             with np.errstate(all="ignore"):
                 return _find_nearest(part, seen)

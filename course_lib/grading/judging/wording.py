@@ -82,7 +82,7 @@ def describe_finding(judged: Judged) -> Finding:
         shown = ", ".join(str(int(p)) for p in positions[:5]) + (", ..." if len(positions) > 5 else "")
         shape = str(judged.plan.tensor(name).shape).replace(",)", ")")
         return Finding(case, f"{len(positions)} elements outside {name} were written, at {shown} from its start ({name} has shape {shape})")
-    if judged.plan.constexprs.get("change"):  # the output is the grader's own: the learner's code has no name for it
+    if judged.plan.constexprs.get("change"):  # the grader makes this output; the learner's code has no name for it
         return Finding(
             case,
             "x was changed after the forward pass, and backward ran all the same: PyTorch checks only what ctx.save_for_backward keeps",
@@ -110,7 +110,7 @@ def _describe_extent(deviation: Deviation) -> str:
     return f"{deviation.output} is off by {format_worst(deviation.ratio)} the allowed error"
 
 
-# Causes that only some of the failed cases show: whether a case is one of these
+# For causes that only some of the failed cases show: a function that is True for such a case.
 _APPLIES: dict[str, Callable[[Judged], bool]] = {
     "input_changed": lambda j: j.changes_input,
     "load_outside": lambda j: j.fault is not None and j.fault.kind is FaultKind.LOAD,
@@ -161,7 +161,7 @@ def _write_numbers(values: Any) -> str:
 def _measure_size(judged: Judged) -> tuple[bool, bool, bool, int]:
     """Return a sort key that puts the easiest case first: plain numbers, then few of them."""
     case = judged.plan.case
-    large = any(not (np.abs(values) <= _LARGE).all() for values in judged.plan.inputs.values())  # or a NaN
+    large = any(not (np.abs(values) <= _LARGE).all() for values in judged.plan.inputs.values())  # also True for a NaN
     return case.has_bad_row, case.is_far, large, case.M * case.N
 
 
@@ -203,9 +203,9 @@ def _name_element(output: str, index: tuple[int, ...]) -> str:
 def find_place(judged: Judged, cause: str, file: str, text: str, entry_points: tuple[str, ...]) -> Place | None:
     """Find the line of the learner's ``text`` that the evidence of a failed case points to; return None if it points to none.
 
-    The first of these that exists: code of the form that the cause names, among what feeds the wrong output; the line of a fault; for
-    a wrong number the one assignment that makes it; the one line that stores or returns the wrong output. The mistake itself
-    may be elsewhere than in one of the last two, so these are labelled with what happens there.
+    The result is the first of these that exists: code of the form that the cause names, among the statements that feed the wrong output;
+    the line of a fault; for a wrong number the only assignment that makes it; the only line that stores or returns the wrong output. The
+    mistake itself may be elsewhere than in one of the last two, so these get a label that says what the line does.
     """
     tree = ast.parse(text)
     flow = _find_flow(judged, tree, entry_points)
@@ -264,7 +264,7 @@ def _find_assignment_of_subject(plan: Plan, subject: str, tree: ast.Module, entr
 
 
 def _find_writing(plan: Plan, subject: str, tree: ast.Module, entry_points: tuple[str, ...]) -> Span | None:
-    """Find the one store of ``subject``, or the one return: of several values that are returned, the one that is ``subject``."""
+    """Find the only store of ``subject``, or the only return; if it returns several values, find the one that is ``subject``."""
     if plan.grid:
         return places.find_store(tree, entry_points, plan.entry_point, plan.arguments.index(("tensor", subject)))
     number, count = _number_returned(plan, subject)
@@ -290,7 +290,7 @@ def find_return(function: str, file: str, text: str) -> Place | None:
 
 
 def _is_about_outside(judged: Judged) -> bool:
-    """Return True if stores outside a tensor are the first thing to say: no number is off that could say more."""
+    """Return True if the finding is about stores outside a tensor: no number is off, which would show more."""
     return bool(judged.outside) and Element.OFF not in judged.kinds
 
 
@@ -309,6 +309,6 @@ def _find_subject(judged: Judged) -> str | None:
 def find_raise(raised: Raised, file: str, text: str) -> Place | None:
     """Find the line of an exception."""
     line = raised.line
-    if not line or line == 1:  # line 1 of the code that runs holds the course's imports, nothing of the learner's
+    if not line or line == 1:  # line 1 of the code that runs has only imports, among them those of the course
         return None
     return places.make_place(file, text, Span(line, raised.column, raised.end_column))

@@ -1,1 +1,1 @@
-"""Takes a learner's file in: reads it without running it, and finds in it what the exercise asks for."""
+"""Reads a learner's file without running it, and finds in it what the exercise asks for."""

@@ -1,4 +1,4 @@
-"""Finds out what a file's text holds for an exercise: nothing yet, or code. The text may be hostile: ``reader.py`` runs this in a sandbox."""
+"""Finds out whether a file's text has code for an exercise. The text may be hostile, so ``reader.py`` runs this in a sandbox."""
 
 from __future__ import annotations
 

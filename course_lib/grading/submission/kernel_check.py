@@ -34,12 +34,12 @@ _PAST_TRITON = frozenset("inline_asm_elementwise extern_elementwise dispatch ext
 _CALCULATING = frozenset({"math", "numpy"})  # modules whose numbers and functions a constant may use
 _BUILTINS_OF_KERNELS = frozenset("range min max abs float int bool len list tuple isinstance print".split())
 _BUILTINS_OF_CONSTANTS = frozenset("range min max abs float int bool len list tuple sum round pow divmod sorted enumerate zip".split())
-_ATTRIBUTES_OF_INSTANCES = frozenset(  # Triton sets them on instances, so that its classes do not list them
+_ATTRIBUTES_OF_INSTANCES = frozenset(  # Triton sets these on instances, so its classes do not list them
     """shape numel type dtype value values name element_ty scalar strides block_shape primitive_bitwidth int_bitwidth
     int_signedness address_space const load store gather scatter""".split()
 )
 _ATTRIBUTES_OF_CONSTANTS = frozenset("value bit_length primitive_bitwidth".split())
-# The interpreter runs these statements. If the compiler refuses one, it says so in its own words.
+# The interpreter runs these parts of Python. If the compiler refuses one of them, its own message is shown.
 _ALSO_RUN = (
     ast.Break, ast.Continue, ast.Starred, ast.FormattedValue, ast.Assert, ast.Slice, ast.operator, ast.unaryop, ast.boolop, ast.cmpop,
     ast.expr_context, ast.arguments, ast.arg, ast.keyword, ast.comprehension,
@@ -54,7 +54,7 @@ _OF_CONSTEXPR_FUNCTIONS = (
 def check(tree: ast.Module, text: str, file: str) -> None:
     """Check what was cut out of ``file``, as ``text`` and parsed. Put single imports in place of ``from triton.language import *``.
 
-    Raises: Unreadable, with the line, at the first statement that is neither a kernel nor a constant, and at the first name that is not defined.
+    Raises: Unreadable, with the line, at the first statement that is neither a kernel nor a constant, or at the first undefined name.
     """
     _expand_stars(tree)
     _FileCheck(tree, text, file).run()
@@ -110,7 +110,7 @@ def _is_of_language(path: str, name: str, value: Any) -> bool:
     if name in tl.__all__ or hasattr(value, "fn"):
         return True
     if path.startswith("triton.language.extra") and callable(value):
-        return True  # in CPU mode the interpreter has replaced them, and its functions name another module
+        return True  # in CPU mode these are functions of the interpreter, whose module has another name
     return str(getattr(value, "__module__", "")).startswith("triton.language")
 
 
@@ -388,9 +388,9 @@ class _KernelCheck:
         root = find_root(node)
         if root is not None and root not in self.local:
             if not self.file.imports.get(root, "triton").startswith("triton"):
-                return  # in `np.linalg` the name `np` is wrong, and is refused by itself
+                return  # of `np.linalg` the name `np` is refused separately
             if root not in self.file.imports.keys() | self.file.bound | _BUILTINS_OF_KERNELS:
-                return  # the name itself is refused
+                return  # the name is refused separately
         if node.attr in _DECORATORS and isinstance(self.file.resolve(node.value), ModuleType):
             self.refuse(node, f"`{ast.unparse(node)}` stands above a function, and not inside a kernel.")
         if self.file.resolve(node) is None and node.attr not in self.attributes:
@@ -429,7 +429,7 @@ def _list_attributes_of_kernels() -> frozenset[str]:
         if isinstance(kind := getattr(tl.core, name), type) and issubclass(kind, tl.core.base_value | tl.core.base_type | tl.core.dtype)
     ]
     public = {name for kind in classes for name in dir(kind) if not name.startswith("_")}
-    # the members of its enumerations: tl.PropagateNan.ALL
+    # members of Triton's enumerations, such as tl.PropagateNan.ALL
     public |= {member for name in dir(tl) for member in getattr(getattr(tl, name), "__members__", ())}
     return frozenset(public | _ATTRIBUTES_OF_INSTANCES) - {"handle", "handles", "with_traceback"}
 

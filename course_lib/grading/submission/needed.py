@@ -32,7 +32,7 @@ def cut(tree: ast.Module, text: str, name: str, wanted: tuple[str, ...], kind: s
     last = find(tree, name, wanted)
     keep = _find_needed(tree, [*wanted, *({last} if last else ())])
     source = _keep_lines(text, keep)
-    if last:  # the methods of a class, under the names that the course calls
+    if last:  # makes the methods of a class available under the names that the course calls
         source += f"{', '.join(wanted)} = {', '.join(f'{last}.{method}' for method in wanted)}\n"
     return source
 
@@ -49,7 +49,7 @@ def list_imports(tree: ast.AST) -> Iterator[tuple[str, str]]:
 
 
 def is_jitted(node: ast.AST, imports: dict[str, str]) -> bool:
-    """Return True for a function with @triton.jit among its decorators, under any name that an import gives it, with or without arguments."""
+    """Return True for a function with @triton.jit among its decorators, with or without arguments, under any name that is imported."""
     return isinstance(node, Function) and any(is_jit(decorator, imports) for decorator in node.decorator_list)
 
 
@@ -166,7 +166,7 @@ def _list_globals(node: ast.stmt) -> set[str]:
         raise Unreadable(
             "syntax_error", f"line {node.lineno}: this is not valid Python: {error.args[0] if error.args else error}."
         ) from None
-    # Python never evaluates the annotation of a local name; its names count as well
+    # Python does not evaluate the annotation of a local name, but the names in it count as well.
     notes = [note for part in ast.walk(node) for field in ("annotation", "returns") if (note := getattr(part, field, None))]
     found = {part.id for note in notes for part in ast.walk(note) if isinstance(part, ast.Name)}
     compiled: set[str] = set()
@@ -175,7 +175,7 @@ def _list_globals(node: ast.stmt) -> set[str]:
         found |= {i.argval for i in instructions if i.opname in ("LOAD_GLOBAL", "LOAD_NAME")}
         compiled |= {i.argval for i in instructions if isinstance(i.argval, str)} | {*code.co_varnames, *code.co_freevars}
         codes += [constant for constant in code.co_consts if isinstance(constant, CodeType)]
-    # Python compiles one branch only of `if False` and of `a if True else b`; the names of the other one count as well
+    # Python compiles only one branch of `if False` and of `a if True else b`. The names of the other branch count as well.
     return found | {part.id for part in ast.walk(node) if isinstance(part, ast.Name)} - compiled
 
 

@@ -1,7 +1,8 @@
 """Finds unusual lines in a submission. They are no fault, but an instructor may want to look at them.
 
 The sandbox shuts a submission in and its bytes are judged, whatever it does. But a function could come to right bytes by a
-computation that the exercise forbids, in a way that neither its text nor PyTorch's dispatcher shows. Such a computation needs one of the lines that are listed here.
+computation that the exercise forbids, in a way that neither its text nor PyTorch's dispatcher shows. Such a computation needs one of the
+lines that are listed here.
 """
 
 from __future__ import annotations
@@ -77,7 +78,7 @@ def _is_inside(name: str) -> bool:
 
 
 def find_code_of_its_own(tree: ast.Module, cut: str) -> int:
-    """Return the first line with code that runs when the file is imported and is not in ``cut``: a call, a loop, an assertion. 0 if there is none."""
+    """Return the first line outside of ``cut`` with code that an import runs: a call, a loop, an assertion; 0 if there is none."""
     kept = {node.lineno for node in ast.parse(cut).body}
     return next((node.lineno for node in tree.body if node.lineno not in kept and _does_something(node)), 0)
 
@@ -86,5 +87,5 @@ def _does_something(node: ast.stmt) -> bool:
     if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef | ast.Import | ast.ImportFrom):
         return False
     if isinstance(node, ast.If) and "__name__" in ast.unparse(node.test):
-        return False  # it runs as a program, not as it is imported
+        return False  # this code runs only if the file is run as a program
     return not isinstance(node, ast.Expr) or not isinstance(node.value, ast.Constant)

@@ -20,7 +20,7 @@ class Span(NamedTuple):
     end: int | None = None
 
 
-# the syntax nodes that have a place in a file
+# the syntax nodes that have a line and columns
 Located = ast.stmt | ast.expr | ast.arg | ast.keyword | ast.alias | ast.excepthandler | ast.pattern
 
 
@@ -57,7 +57,7 @@ def find_store(tree: ast.Module, entry_points: tuple[str, ...], entry_point: str
     """Find the ``tl.store`` through the pointer that ``entry_point`` takes as argument number ``argument``.
 
     Return None unless it is the only access that writes through a pointer of this name, in the entry point and in the helpers that
-    it may call: nothing tells which of two is wrong.
+    it may call: of two such accesses either may be wrong.
     """
     found = find_only_store(tree, entry_points, entry_point, argument)
     return found and find_span(found[1])
@@ -66,8 +66,11 @@ def find_store(tree: ast.Module, entry_points: tuple[str, ...], entry_point: str
 def find_assignment_of_stored(
     tree: ast.Module, entry_points: tuple[str, ...], entry_point: str, argument: int, others: frozenset[str] = frozenset()
 ) -> Span | None:
-    """Find the assignment of the value that this store stores, if :func:`find_store` finds one. Return None if the value is computed in the store
-    itself or in several steps. Return None as well if it has the name of one of the ``others``: then the store is wrong, not the value."""
+    """Find the assignment of the value that the store stores which :func:`find_store` finds.
+
+    Return None if there is no such store, or if the value is computed in the store itself or in several steps. Return None as well if the
+    value has the name of one of the ``others``: then the store is wrong, not the value.
+    """
     found = find_only_store(tree, entry_points, entry_point, argument)
     if found is None:
         return None
@@ -86,8 +89,11 @@ def find_stored(call: ast.Call) -> ast.expr | None:
 def find_assignment_of_returned(
     tree: ast.Module, function: str, number: int, count: int, others: frozenset[str] = frozenset()
 ) -> Span | None:
-    """Find the assignment of value ``number`` of the ``count`` that ``function`` returns. Return None if the value is computed in the ``return``
-    or in several steps, or if there are several returns. ``others``: as for :func:`find_assignment_of_stored`."""
+    """Find the assignment of value ``number`` of the ``count`` values that ``function`` returns.
+
+    Return None if the value is computed in the ``return`` or in several steps, or if there are several returns. ``others``: as for
+    :func:`find_assignment_of_stored`.
+    """
     value = find_returned(tree, function, number, count)
     if value is None:
         return None
@@ -96,8 +102,10 @@ def find_assignment_of_returned(
 
 
 def find_returned(tree: ast.Module, function: str, number: int, count: int) -> ast.expr | None:
-    """Find the expression of value ``number`` of the ``count`` that ``function`` returns. Return None if there are several returns, or if the text
-    does not show the value."""
+    """Find the expression of value ``number`` of the ``count`` values that ``function`` returns.
+
+    Return None if there are several returns, or if the text does not show the value.
+    """
     found = _list_returns(tree, function)
     if len(found) != 1 or (value := found[0].value) is None:
         return None
@@ -107,7 +115,10 @@ def find_returned(tree: ast.Module, function: str, number: int, count: int) -> a
 
 
 def _find_only_assignment(function: ast.FunctionDef, value: ast.expr, others: frozenset[str]) -> Span | None:
-    """Find the only assignment to the name that ``value`` is without its casts. A name that is assigned another name stands for that one."""
+    """Find the only assignment to the name that ``value`` is without its casts.
+
+    If the name is assigned another name, find the assignment of the other one.
+    """
     found: ast.Assign | ast.AnnAssign | None = None
     parameters = {argument.arg for argument in ast.walk(function.args) if isinstance(argument, ast.arg)}
     for _ in range(_MOST_NAMES):

@@ -21,7 +21,7 @@ from course_lib.sandbox.machine import Machine, ServerKind, begin_case, write_an
 from course_lib.sandbox.stage import Stage
 
 KIND = ServerKind("course_lib.grading.submission.reader:make_machine")
-SECONDS = 2.0  # a hundred times what the file of an exercise takes
+SECONDS = 2.0  # far more than the file of an exercise takes
 _LIMITS = ResourceLimits(
     case=SECONDS, total=SECONDS, address_bytes=4 << 30, memory_bytes=1 << 30, resident_bytes=1 << 30, disk_bytes=32 << 20
 )

@@ -62,7 +62,7 @@ def check(tree: ast.Module, shortcuts: Shortcuts, file: str) -> None:
 
 
 def _list_names(node: ast.stmt | ast.expr, libraries: Set[str], own: set[str], bound: set[str] | None) -> Iterator[tuple[str, str]]:
-    """Yield the names in libraries, and of values, that a node uses, each with its text in the file.
+    """Yield the names that a node uses from libraries, and as attributes of values, each with its text in the file.
 
     ``bound`` are the file's own names, if the file has an import by a star: then any other name may come from the library.
     """

@@ -18,8 +18,8 @@ from course_lib.grading.submission.places import Located, Span, find_span, split
 from course_lib.grading.verdict import Oddity
 
 _MAX_BYTES = 1_000_000
-_LONGEST_QUOTE = 120  # characters; the line itself is shown apart, with its place
-_LONGEST = 1000  # characters of a sentence about a file
+_LONGEST_QUOTE = 120  # characters; the verdict shows the whole line separately
+_LONGEST = 1000  # characters of a message about a file
 _MAX_DEPTH = 100  # a recursive walk takes about four frames per level, and a notebook has many frames already
 
 _UNFINISHED = re.compile(r"(?:[-+*/%@&|^<>=!:]=|[-+*/%@&|^<>=]|\b(?:and|or|not|in|is))$")
@@ -46,7 +46,9 @@ def make_refusal(cause: str, file: str, node: Located, what: str) -> Unreadable:
 
 @dataclass(frozen=True)
 class Kernels:
-    """``source`` has the kernels, or functions, and what they need, at the line numbers of the learner's file; ``names`` are theirs.
+    """The graded code of a learner's file.
+
+    ``source`` has the kernels, or functions, and the code that they need, at the line numbers of the file. ``names`` has their names.
 
     ``rules`` is plain data, for the child: "kind" and "forbidden" as of the exercise, "file" for messages, and "given", imports that
     the text does not contain. Without rules, anything runs. ``oddities`` are the odd lines of functions. ``rest`` is the whole file if it
@@ -65,7 +67,8 @@ def read_text(path: Path, if_missing: str = "`course reset` writes it anew.") ->
     """Return the file's text. ``if_missing`` says what to do about a file that is not there.
 
     A file that is itself a link is never read, neither the learner's own nor one named with ``--file``: a submission
-    could link to a file that its author must not read, and nothing tells such a link from an innocent one. A link among the folders above it is followed.
+    could link to a file that its author must not read, and nothing tells such a link from an innocent one. A link among the folders
+    above the file is followed.
 
     Raises: Unreadable if there is no such file, it is no plain file, too large, or not UTF-8 text.
     """
@@ -79,7 +82,7 @@ def read_text(path: Path, if_missing: str = "`course reset` writes it anew.") ->
         wanted = "a file of Python code belongs there."
         if path.is_symlink():
             wanted = f"it cannot be read through one. Name the file itself, or put a copy of it in place of the link. {if_missing}"
-        # in backquotes, so that a name at the beginning of a sentence gets no capital letter
+        # The backquotes prevent a capital letter for a name at the beginning of a sentence.
         raise Unreadable("no_file", f"{name} {other.strerror}; {wanted}".rstrip(), f"`{name}` {other.strerror}; {wanted}") from None
     except OSError as error:
         raise Unreadable("no_file", f"{name} cannot be read: {error.strerror}. Look at its permissions.") from None
@@ -143,7 +146,7 @@ def _find_span_of_error(error: SyntaxError, text: str) -> Span | None:
     if not error.offset or error.offset < 1:
         return Span(error.lineno)
     source = lines[error.lineno - 1]
-    start, end = error.offset - 1, (error.end_offset or 0) - 1  # in characters
+    start, end = error.offset - 1, (error.end_offset or 0) - 1  # characters, not bytes
     end = end if error.end_lineno == error.lineno and end > start else start + 1
     return Span(error.lineno, len(source[:start].encode()), len(source[:end].encode()))
 

@@ -1,1 +1,1 @@
-"""A tab puts this folder on ``sys.path``: each package in it has the name of the one that it stands for."""
+"""Packages that stand in for others in a tab, under the same names. A tab puts this folder on ``sys.path``."""

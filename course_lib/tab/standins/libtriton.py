@@ -1,6 +1,7 @@
 """Stands in for ``triton._C.libtriton`` in a browser tab: the native functions and enums that Triton's interpreter uses, in NumPy.
 
-It compiles nothing. The classes of the compiler exist only because Triton's Python names them. A test compares the functions with Triton's own.
+It compiles nothing. The classes of the compiler exist only because Triton's Python code names them. A test compares the functions with
+those of Triton.
 """
 
 from __future__ import annotations
@@ -37,7 +38,7 @@ _ENUMS = {
     "PROPAGATE_NAN": "NONE ALL",
     "ScaleDotElemTypeTY": "E4M3 E5M2 E2M3 E3M2 E2M1 BF16 FP16",
 }
-# Named in annotations and base classes only.
+# These classes are used in annotations and as base classes only.
 _CLASSES = {
     "ir": "builder block block_argument block_type context InsertPoint Loc module operation pass_manager pointer_type type value",
     "gluon_ir": "GluonOpBuilder",
@@ -59,7 +60,7 @@ for _name, _members in _ENUMS.items():
     for _module in (ir, interpreter):
         setattr(_module, _name, _enum)
 
-# ---- what Triton's Python asks about its process
+# ---- functions that tell Triton's Python code about its process
 
 
 def getenv(name: str, default: str | None = None) -> str | None:
@@ -100,7 +101,7 @@ def native_specialize_impl(backend: Any, argument: Any, *options: Any) -> tuple[
 
 
 def _read_bytes(addresses: np.ndarray, size: int) -> tuple[np.ndarray, np.ndarray]:
-    """Return the bytes of memory between the lowest and the highest address, and which of them are those of each lane, shape (lanes, size)."""
+    """Return the memory between the lowest and the highest address, and the indices of each lane's bytes in it, shape (lanes, size)."""
     low = int(addresses.min())
     span = (ctypes.c_uint8 * (int(addresses.max()) - low + size)).from_address(low)
     lanes = (addresses - np.uint64(low)).astype(np.intp)[:, None] + np.arange(size, dtype=np.intp)
@@ -127,7 +128,7 @@ def _store(addresses: np.ndarray, values: np.ndarray, mask: np.ndarray) -> None:
     if live.any():
         stored = np.ascontiguousarray(np.broadcast_to(values, addresses.shape)[live])
         memory, lanes = _read_bytes(addresses[live], stored.itemsize)
-        memory[lanes] = stored.view(np.uint8).reshape(lanes.shape)  # of lanes with one address the last one stays
+        memory[lanes] = stored.view(np.uint8).reshape(lanes.shape)  # if lanes share an address, the last one wins
 
 
 def _unsigned(apply: Callable) -> Callable:

@@ -6,6 +6,6 @@ from pathlib import Path
 
 HERE = Path(__file__).resolve().parent
 subprocess.run(["bash", HERE / "install.sh"], check=True)
-# -I, because the checkout may have a course_lib of its own, which Python would take
+# -I, because the checkout may have its own course_lib, which Python would import
 grade = [HERE / "venv/bin/python", "-I", "-m", "course_lib.classroom.one_submission", "classroom50", HERE]
 sys.exit(subprocess.run(grade, check=False).returncode)

@@ -1,6 +1,6 @@
 """PyTorch for a browser tab: the names that the lessons' cells and the course's modules need, on NumPy's arrays.
 
-The set of names is closed. What is here gives PyTorch's results; everything else says that it needs PyTorch.
+The set of names is closed. The functions here give PyTorch's results; any other name raises an error which says that it needs PyTorch.
 """
 
 from . import _definitions, _functions, _refusal

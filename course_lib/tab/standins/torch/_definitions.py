@@ -1,4 +1,4 @@
-"""What a module may define with PyTorch, and a tab cannot use: autograd functions, operators, layers."""
+"""The parts of PyTorch with which a module may define things that a tab cannot use: autograd functions, operators, layers."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ def once_differentiable(function: Callable) -> Callable:
 
 
 class _Operator:
-    """What torch.library.custom_op makes of a function."""
+    """The operator that torch.library.custom_op makes from a function."""
 
     def __init__(self, name: str) -> None:
         self._name = name
@@ -60,7 +60,7 @@ class _Operator:
         return function
 
     def register_autograd(self, backward: Callable, *, setup_context: Callable | None = None) -> None:
-        """Nothing is kept: no gradient flows in a tab."""
+        """Do nothing: no gradient flows in a tab."""
 
     def __call__(self, *arguments: Any, **keywords: Any) -> NoReturn:
         refuse(f"the operator {self._name}")

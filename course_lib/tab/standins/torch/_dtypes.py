@@ -1,4 +1,4 @@
-"""PyTorch's dtypes, its rules of promotion, and how numbers of each dtype lie in NumPy's arrays.
+"""PyTorch's dtypes, its rules of promotion, and the representation of each dtype's numbers in NumPy's arrays.
 
 A bf16 number lies in memory as a uint16, the upper half of an fp32 number. As PyTorch does, operations compute with fp16 and bf16 in fp32.
 """
@@ -17,11 +17,11 @@ from ._refusal import refuse
 class dtype:
     """torch.dtype."""
 
-    __module__ = "torch"  # Triton recognises a dtype by it
+    __module__ = "torch"  # Triton recognises a dtype by its module
 
     def __init__(self, name: str, stored: Any, kind: str, word: str) -> None:
-        self._name, self.word = name, word  # PyTorch's error messages have the word
-        self.stored = np.dtype(stored)  # in memory
+        self._name, self.word = name, word  # ``word`` is the name in PyTorch's error messages
+        self.stored = np.dtype(stored)  # the dtype in memory
         self.computed = np.dtype(np.float32) if kind == "f" and self.stored.itemsize == 2 else self.stored
         self.kind = kind
         self.itemsize = self.stored.itemsize
@@ -31,7 +31,7 @@ class dtype:
         return f"torch.{self._name}"
 
     def __reduce__(self) -> str:
-        return self._name  # a copy is the same object
+        return self._name  # a copy of a dtype is the dtype itself
 
     def __getattr__(self, name: str) -> Any:
         refuse(f"torch.dtype.{name}")

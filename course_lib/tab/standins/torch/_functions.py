@@ -17,7 +17,7 @@ from ._random import Generator
 from ._refusal import refuse
 from ._tensor import Tensor, check_device, compute_operand, from_values, make_new, share
 
-# ---- tensors out of numbers
+# ---- tensors from numbers
 
 
 def tensor(data: Any, *, dtype: dtype | None = None, device: Any = None, requires_grad: bool = False) -> Tensor:
@@ -87,7 +87,7 @@ def full_like(input: Tensor, fill_value: Any, **options: Any) -> Tensor:
 
 
 def arange(*bounds: Any, dtype: dtype | None = None, device: Any = None) -> Tensor:
-    """Called as ``arange(end)`` or ``arange(start, end, step)``."""
+    """Return the numbers of ``arange(end)`` or ``arange(start, end, step)``."""
     check_device(device)
     start, end, step = (0, *bounds, 1) if len(bounds) == 1 else (*bounds, 1)[:3]
     count = max(math.ceil((end - start) / step), 0)
@@ -111,7 +111,7 @@ def _draw(draw: Any, size: tuple, *, generator: Generator | None = None, dtype: 
 
 
 def randint(*bounds: Any, generator: Generator | None = None, device: Any = None) -> Tensor:
-    """Called as ``randint(high, size)`` or ``randint(low, high, size)``."""
+    """Return the random integers of ``randint(high, size)`` or ``randint(low, high, size)``."""
     check_device(device)
     low, high, size = (0, *bounds) if len(bounds) == 2 else bounds
     return from_values((generator or _random.default).integers(low, high, math.prod(size)).reshape(size), int64)
@@ -201,7 +201,7 @@ def _scale(input: Tensor, rows: np.ndarray, weight: Tensor | None, bias: Tensor 
 
 
 def pad(input: Tensor, pad: Sequence[int]) -> Tensor:
-    """Add zeros in the last dimension. ``pad``: how many before and how many behind."""
+    """Add zeros in the last dimension. ``pad``: the number of zeros before and behind."""
     before, behind = (operator.index(count) for count in pad)
     padded = zeros(*input.shape[:-1], before + input.shape[-1] + behind, dtype=input.dtype)
     padded[..., before : before + input.shape[-1]] = input

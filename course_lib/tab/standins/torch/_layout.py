@@ -12,7 +12,7 @@ Layout = tuple[tuple[int, ...], tuple[int, ...]]  # shape and strides
 
 
 def unpack_sizes(sizes: tuple) -> Sequence[int]:
-    """Return sizes that were given one by one, or as one sequence."""
+    """Return the sizes as a sequence. They were given one by one, or as one sequence."""
     return sizes[0] if len(sizes) == 1 and not isinstance(sizes[0], (int, np.integer)) else sizes
 
 
@@ -48,13 +48,14 @@ def _is_dense(shape: Sequence[int], stride: Sequence[int]) -> bool:
 
 
 def find_view(old: tuple[int, ...], stride: tuple[int, ...], new: tuple[int, ...]) -> tuple[int, ...] | None:
-    """Return the strides under which memory of the old shape and strides has the new shape; None if there are none."""
+    """Return the strides that give memory of the old shape and strides the new shape; None if there are none."""
     if not math.prod(old):
         return stride if old == new else pack(new)
     if not old:
         return (1,) * len(new)
     found, at = [0] * len(new), len(new) - 1
-    base, run, seen = stride[-1], 1, 1  # of the dimensions that lie in memory as one
+    # Of neighbouring dimensions that lie in memory as one: the innermost stride, the elements in the old shape, those in the new shape.
+    base, run, seen = stride[-1], 1, 1
     for k in range(len(old) - 1, -1, -1):
         run *= old[k]
         if k == 0 or (old[k - 1] != 1 and stride[k - 1] != run * base):
@@ -70,7 +71,10 @@ def find_view(old: tuple[int, ...], stride: tuple[int, ...], new: tuple[int, ...
 
 
 def check_broadcast(first: Sequence[int], second: Sequence[int]) -> None:
-    """Raises: RuntimeError if no shape holds tensors of both shapes."""
+    """Check that two shapes can be broadcast together.
+
+    Raises: RuntimeError if they cannot.
+    """
     rank = max(len(first), len(second))
     for k, (a, b) in enumerate(zip(reversed(first), reversed(second), strict=False), start=1):
         if a != b and 1 not in (a, b):
@@ -78,13 +82,13 @@ def check_broadcast(first: Sequence[int], second: Sequence[int]) -> None:
 
 
 def arrange(shape: tuple[int, ...], operands: Sequence[Layout]) -> tuple[int, ...]:
-    """Return the strides of a result of this shape: its dimensions are ordered in memory as those of the operands.
+    """Return the strides of a result of this shape. Its dimensions have the same order in memory as those of the operands.
 
     Source: aten/src/ATen/TensorIterator.cpp of PyTorch, reorder_dimensions.
     """
     if len(set(operands)) == 1 and operands[0][0] == shape and _is_dense(*operands[0]):
         return operands[0][1]
-    steps = []  # per operand, a stride for each dimension of the result; 0 where the operand is repeated
+    steps = []  # per operand, a stride for each dimension of the result; 0 if the operand is repeated along the dimension
     for sizes, strides in operands:
         new = len(shape) - len(sizes)
         pairs = zip(sizes, strides, shape[new:], strict=True)

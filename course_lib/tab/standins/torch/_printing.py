@@ -11,7 +11,7 @@ _INDENT = len("tensor(")
 
 
 def tensor_text(values: np.ndarray, dtype: Any, *, default: bool) -> str:
-    """Return the text of a tensor with these values. ``default``: PyTorch does not name its dtype."""
+    """Return the text of a tensor with these values. ``default``: the dtype is one that PyTorch does not print."""
     suffixes = [] if default and (values.size or values.dtype == np.float32) else [f"dtype={dtype}"]
     if values.size:
         summarised = values.size > _THRESHOLD
@@ -31,7 +31,7 @@ def tensor_text(values: np.ndarray, dtype: Any, *, default: bool) -> str:
 
 
 class _Formatter:
-    """Writes single numbers, all of one width."""
+    """Writes single numbers, all with the same width."""
 
     def __init__(self, values: np.ndarray) -> None:
         self._pattern, self._dot = "{}", ""
@@ -54,7 +54,7 @@ class _Formatter:
 
 
 def _edges(values: np.ndarray) -> np.ndarray:
-    """Return the first and last elements of each long dimension: what a long tensor shows."""
+    """Return the first and last elements of each long dimension. PyTorch prints only these of a long tensor."""
     for axis, size in enumerate(values.shape):
         if size > 2 * _EDGE:
             values = values.take([*range(_EDGE), *range(size - _EDGE, size)], axis)

@@ -1,4 +1,4 @@
-"""torch.Generator and PyTorch's random numbers: the Mersenne Twister of its CPU generator, and what is made of its words.
+"""torch.Generator and PyTorch's random numbers: the Mersenne Twister of its CPU generator, and the numbers that are made from its words.
 
 Source: ATen/core/MT19937RNGEngine.h, ATen/core/DistributionsHelper.h and ATen/native/cpu/DistributionTemplates.h of PyTorch.
 """
@@ -9,7 +9,7 @@ import os
 
 import numpy as np
 
-_DEFAULT_SEED = 67280421310721  # of a generator that nobody has seeded
+_DEFAULT_SEED = 67280421310721  # the seed of a generator before its first manual_seed
 _BLOCK = 16  # normal numbers are made in blocks: eight radii and eight angles give sixteen
 
 
@@ -46,12 +46,12 @@ class Generator:
         made = self.uniform(count, kind)
         whole = count // _BLOCK * _BLOCK
         made[:whole] = _make_normal(made[:whole])
-        if whole < count:  # PyTorch draws the last sixteen anew, with some of the last whole block
+        if whole < count:  # PyTorch draws the last sixteen numbers anew, which include some of the last whole block
             made[-_BLOCK:] = _make_normal(self.uniform(_BLOCK, kind))
         return made
 
     def _next_normal(self) -> float:
-        """Return one normal number. They are made in pairs, and the second waits for the next call."""
+        """Return one normal number. Numbers are made in pairs; the second of a pair is kept for the next call."""
         if self._spare is not None:
             spare, self._spare = self._spare, None
             return spare
@@ -132,4 +132,4 @@ def _sine_and_cosine(x: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     return np.where(octant & 4, -sine, sine), np.where((octant + 2) & 4, -cosine, cosine)
 
 
-default = Generator().manual_seed(int.from_bytes(os.urandom(4), "little"))  # what torch.randn(3) draws from
+default = Generator().manual_seed(int.from_bytes(os.urandom(4), "little"))  # the generator of calls without one, as in torch.randn(3)

@@ -1,4 +1,4 @@
-"""One line of text for everything that the stand-in lacks."""
+"""The error, one line of text, for everything that the stand-in lacks."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ class NeedsPyTorch(AttributeError):
 
 
 def refuse(what: str) -> NoReturn:
-    """Raises: NeedsPyTorch."""
+    """Raise NeedsPyTorch for ``what``."""
     raise NeedsPyTorch(what)
 
 

@@ -17,7 +17,7 @@ from ._printing import tensor_text
 from ._refusal import refuse
 
 contiguous_format = "torch.contiguous_format"
-_ALIGNED = 64  # bytes: where PyTorch lets memory begin
+_ALIGNED = 64  # bytes; PyTorch's memory begins at a multiple of this
 
 
 class device:
@@ -64,7 +64,7 @@ class UntypedStorage:
     """The bytes that tensors share."""
 
     def __init__(self, memory: np.ndarray | int) -> None:
-        """``memory``: bytes to be shared, or how many new ones."""
+        """Share the bytes of ``memory``, or make new memory of so many bytes."""
         if isinstance(memory, int):
             room = np.empty(memory + _ALIGNED, np.uint8)
             start = -_address(room) % _ALIGNED
@@ -114,7 +114,7 @@ class Tensor:
 
     @property
     def _bits(self) -> np.ndarray:
-        """The elements as they lie in memory, shared."""
+        """The elements as stored in memory, which the array shares."""
         size, memory = self.dtype.itemsize, self._storage.memory
         if not self.numel():
             return np.empty(self.shape, self.dtype.stored)
@@ -123,7 +123,7 @@ class Tensor:
 
     @property
     def _values(self) -> np.ndarray:
-        """The elements in the dtype that is computed in."""
+        """The elements in the dtype in which operations compute."""
         return widen(self._bits, self.dtype)
 
     def _view(self, shape: Sequence[int], stride: Sequence[int], offset: int) -> Tensor:
@@ -445,7 +445,7 @@ class Tensor:
             return from_values(np.clip(wide._values, min, max), kind, [wide])
 
 
-# ---- operations element by element: by name, what computes it and the kind of its result
+# ---- elementwise operations: name -> the function that computes it, and the kind of its result
 
 _UNARY: dict[str, tuple[Callable, str]] = {
     "abs": (np.abs, "same"),
@@ -495,9 +495,9 @@ def _make_operation(function: Callable, result: str) -> Callable[..., Any]:
 
 
 def compute_operand(part: Any, kind: dtype, *, rounded: bool = False) -> np.ndarray:
-    """A number or the elements of a tensor, in the dtype in which operations of ``kind`` compute.
+    """Return a number, or the elements of a tensor, in the dtype in which operations of ``kind`` compute.
 
-    ``rounded``: a number is rounded to ``kind`` before. PyTorch does so in comparisons, and with the first operand.
+    ``rounded``: a number is rounded to ``kind`` first. PyTorch does so in comparisons, and with the first operand.
     """
     if isinstance(part, Tensor):
         return part.to(kind)._values
@@ -515,7 +515,7 @@ def _swap(operation: Callable) -> Callable:
 
 
 def _only_known(operation: Callable) -> Callable:
-    """An operator that leaves to Python what is neither tensor nor number."""
+    """Return the operation as an operator that returns NotImplemented for anything but a tensor or a number."""
 
     def method(self: Tensor, other: Any) -> Any:
         return operation(self, other) if isinstance(other, (Tensor, bool, int, float, np.generic)) else NotImplemented
@@ -558,7 +558,7 @@ def _add_methods() -> None:
 _add_methods()
 
 
-# ---- how tensors are made
+# ---- making tensors
 
 
 def _make(storage: UntypedStorage, kind: dtype, shape: Sequence[int], stride: Sequence[int], offset: int = 0) -> Tensor:
@@ -568,7 +568,7 @@ def _make(storage: UntypedStorage, kind: dtype, shape: Sequence[int], stride: Se
 
 
 def make_new(shape: Sequence[int], kind: dtype, like: Sequence[Any] = ()) -> Tensor:
-    """Return a tensor of new memory. Its dimensions are ordered in memory as those of the tensors ``like``, or the last is innermost."""
+    """Return a tensor of new memory. The order of its dimensions in memory is that of ``like``; without ``like`` the last is innermost."""
     shape = tuple(operator.index(size) for size in shape)
     layouts = [(tuple(part.shape), part.stride()) if isinstance(part, Tensor) else ((), ()) for part in like]
     return _make(UntypedStorage(math.prod(shape) * kind.itemsize), kind, shape, arrange(shape, layouts))
@@ -596,7 +596,10 @@ def share(array: np.ndarray) -> Tensor:
 
 
 def check_device(wanted: Any) -> None:
-    """Raises: NeedsPyTorch for any device but the CPU. None stands for the CPU."""
+    """Require the CPU as the ``wanted`` device; None stands for the CPU.
+
+    Raises: NeedsPyTorch for any other device.
+    """
     if wanted is not None:
         device(wanted)
 
