@@ -47,6 +47,7 @@ _NEXT = re.compile(r"(?<=^\*\*Next:\*\* )lesson (\d\d)", re.MULTILINE)
 _FOLD = "<details><summary><b>{}.</b> Predict first, or open it here.</summary>\n\n{}\n\n</details>"  # markdown stands between blank lines
 _NO_NAME = "What came out"
 CHECK, ANSWER, STEP, DIVE = "check", "answer", "step", "dive"  # tags of cells
+VARIES = "varies"  # metadata of a cell: why nbval does not compare what it prints (nbval.find_reason)
 
 
 def list_sources() -> list[Path]:
@@ -98,6 +99,8 @@ def read_source(source: Path, *, proof: bool = False) -> nbformat.NotebookNode:
             asked = ids if number == 0 or not _ASKS.search(notebook.cells[number - 1].source) else [*asked, *ids]
         if _is_code_answer(cell) and asked and not proof:
             cell.metadata[answers.METADATA] = asked
+        if not proof:
+            cell.metadata.pop(VARIES, None)
         if cell.cell_type == "markdown":
             cell.source = _NEXT.sub(_link_lesson, cell.source)
         if STEP in tags:

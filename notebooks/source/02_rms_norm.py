@@ -381,7 +381,7 @@ exercise("02b")
 # When the row has mean 0. LayerNorm is RMSNorm of the centred row: subtract the mean, then divide by the rms of what is left. The larger
 # the mean against the spread, the further apart the two are. These are the rows of the table.
 
-# %% tags=["nbval-check-output"]
+# %%
 table = lesson02.TABLE
 apart = abs(reference.rms_norm(table).y - reference.layer_norm(table).y).max(axis=1)
 print("mean / standard deviation:", (abs(np.mean(table, axis=1)) / np.std(table, axis=1)).round(2))

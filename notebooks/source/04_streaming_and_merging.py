@@ -334,7 +334,7 @@ review_predictions("04")
 # Here are rows of 8192 numbers at mean/std = 1000, with
 # chains of different lengths: from one chain of 8192 down to 8192 chains of one number, which is a tree of merges only.
 
-# %% tags=["nbval-check-output"]
+# %%
 from course_lib.lessons.statistics_rows import find_error
 from course_lib.norms import statistics
 

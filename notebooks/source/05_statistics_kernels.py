@@ -45,7 +45,7 @@ def mean_kernel(x_ptr, mean_ptr, stride_x, N, BLOCK: tl.constexpr):
     tl.store(mean_ptr + row, tl.sum(total, axis=0) / N)  # here the lanes meet, once
 
 
-# %% tags=["nbval-check-output"]
+# %%
 row = torch.tensor([[2, -1, 3, 0.5, -0.5, 1.5, -2, 1]], device=course_lib.DEVICE)
 mean = torch.empty(1, device=course_lib.DEVICE)
 mean_kernel[(1,)](row, mean, row.stride(0), 8, BLOCK=4)
@@ -424,7 +424,7 @@ review_predictions("05")
 # If all rows that are being worked on fit a cache, the second sweep reads from there. An H100 has 132 multiprocessors, which run the
 # programs, and 50 MB of L2, a cache that all of them share. Say each works on 8 programs at a time. How long may an fp32 row be?
 
-# %% tags=["nbval-check-output"]
+# %%
 programs = 132 * 8
 print("columns that fill 50 MB:", round(50e6 / (4 * programs)))
 for columns in (4096, 16_384, 262_144):
@@ -449,7 +449,7 @@ assert fp16["two_pass", 16_384] < 1.2 < 1.8 < fp16["two_pass", 65_536]
 # Every lane comes to the first merge with a count, a mean and an M2. The compiler tells what that takes, without a GPU. With 32,768 columns
 # on 32 warps, which are 1024 threads (lesson 06), a thread has 64 registers.
 
-# %%
+# %% varies={"gpu": "the registers depend on the Triton of that machine"}
 from course_lib.compiler import Pointer, compile_report
 from course_lib.kernels.row_statistics import resident_kernel, welford_kernel
 

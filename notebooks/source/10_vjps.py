@@ -489,7 +489,7 @@ assert np.allclose(moved, xhat_of(worked) / 8, atol=1e-8)
 # Numbers that agree are no proof. sympy computes with letters: x, w, dy and eps stay symbols. It differentiates the loss, subtracts the
 # formula, and simplifies. If 0 is left, the formula holds for every row of three numbers and every eps.
 
-# %% tags=["nbval-check-output"]
+# %%
 import sympy
 
 N = 3

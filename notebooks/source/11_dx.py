@@ -502,7 +502,7 @@ for term, shares in lesson11.measure_marks().items():
 #
 # `y.sum().backward()` with w = 1 sees hardly anything (lesson 10). With a random w it is better than its reputation.
 
-# %% tags=["nbval-check-output"]
+# %%
 from course_lib.lessons.gradients import list_seen
 
 for test in ("y.sum(), w = 1", "y.sum(), random w", "random dy and w"):

@@ -36,7 +36,7 @@ transformer.show(transformer.fables()[:487])
 # Now the norm. `gather_norm()` checks your files of 08a (forward), 11a (dx), 13b (dw and db) and 14a (the wiring, which you write below).
 # What passes is used. Where something is missing, the course's part stands in.
 
-# %%
+# %% varies={"solved": "it names your own kernels"}
 from course_lib.lessons import picture
 from course_lib.lessons.figures import lesson14
 from course_lib.lessons.own_kernels import gather_norm
@@ -163,7 +163,7 @@ bugs = {
 # %%
 predict("14-harm")
 
-# %% tags=["answer"]
+# %% tags=["answer"] varies={"always": "a training that diverges ends elsewhere on each machine"}
 models = {}
 for bug, Norm in bugs.items():
     models[bug] = transformer.build(corpus.training, Norm, device=DEVICE)
@@ -190,7 +190,7 @@ assert all((weight - 1).abs().max() > 0.05 for weight in weights)  # w had moved
 # %% tags=["answer"]
 loss_curves(runs, STEPS, baseline=corpus.training.entropy(), show="wrong sign of c1")
 
-# %% tags=["answer"]
+# %% tags=["answer"] varies={"always": "a training that diverges ends elsewhere on each machine"}
 transformer.show(transformer.write(models["wrong sign of c1"], corpus.training, 200))
 
 # %% [markdown] tags=["answer"]
@@ -252,7 +252,7 @@ assert find("14-silent").answer == "no error: w gets none, and linear a wrong on
 # `dy` and returns one value for each argument of `forward`, by position: a gradient, or None.
 
 
-# %%
+# %% varies={"always": "the last bits of a sum depend on the processor"}
 class Bare(torch.autograd.Function):
     @staticmethod
     def forward(ctx, x, w, b, eps):
@@ -342,7 +342,7 @@ assert count_kept_bytes(typed_again, 64, 1024) >= 2 * 64 * 1024 * 4
 # Your kernels of lessons 11 and 13 take two strides of `dy`, one between rows and one between columns. `launch_backward` is narrower, as most
 # launchers are: it has the stride between rows, and reads the N elements of a row one after the other.
 
-# %% tags=["nbval-check-output"]
+# %%
 from course_lib.lessons.wiring import LOSSES, find_dy_strides
 
 for name, loss_of in LOSSES.items():
@@ -634,7 +634,7 @@ assert {db.dtype for db in found.values()} == {torch.float32}
 # backward pass raises an error, too, because saved tensors are freed after the first. With `retain_graph=True` it finds them as your first
 # backward left them: so read them, and never work in them.
 
-# %%
+# %% varies={"gpu": "the message names the tensor's type, which is another one on a GPU"}
 h = data @ linear
 y = Bare.apply(h, w, b, 1e-5)
 h.mul_(2)
