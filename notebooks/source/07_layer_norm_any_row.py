@@ -467,6 +467,7 @@ for name, ACC in (("fp16", tl.float16), ("fp32", tl.float32)):
 print("one rounding of a y near 1 to fp16: at most", 2.0**-11)
 
 # %% tags=["check"]
+assert 16384 // 64 == 256 and 256 * 8 == 2048
 assert shift["fp16"] > 4 * 2.0**-11 and shift["fp32"] < 2.0**-11 / 100
 
 # %% [markdown]
