@@ -3,7 +3,8 @@
 A lesson is built as a newcomer meets it: on the CPU, with unsolved exercises and no progress, none of it the author's
 own. ``python -m course_lib.authoring.notebooks 06 07`` builds only those lessons.
 
-A script makes two notebooks. The learner's lacks the cells tagged ``check``, which prove what the page says. Its cells tagged ``answer``,
+A script makes two notebooks. The learner's lacks the cells tagged ``check``, which prove what the page says, and those tagged ``values``, which
+compute numbers for its prose (``prose.py``). Its cells tagged ``answer``,
 before which a prediction stands, are folded if they are text, and shipped without output if they are code; code names the predictions that it
 answers, so that its output stays closed until they are made (``lessons/answers.py``). The web site shows that output in a fold: it is kept in
 ``site/answers``. Its cells tagged ``step`` are cut as an exercise is cut
@@ -27,7 +28,7 @@ from nbclient import NotebookClient
 from nbclient.exceptions import CellExecutionError, CellTimeoutError
 from nbformat.v4 import new_notebook
 
-from course_lib.authoring import exercises, stills
+from course_lib.authoring import exercises, prose, stills
 from course_lib.base import paths, runtime
 from course_lib.base.errors import CourseError
 from course_lib.base.files import write_atomic
@@ -90,7 +91,8 @@ def read_source(source: Path, *, proof: bool = False) -> nbformat.NotebookNode:
     for number, cell in enumerate(notebook.cells):
         cell["id"] = f"cell-{number:03}"
     if not proof:
-        notebook.cells = [cell for cell in notebook.cells if CHECK not in _get_tags(cell)]
+        prose.fill(notebook.cells, source)
+        notebook.cells = [cell for cell in notebook.cells if not {CHECK, prose.VALUES} & set(_get_tags(cell))]
     asked: list[str] = []
     for number, cell in enumerate(notebook.cells):
         tags = _get_tags(cell)
