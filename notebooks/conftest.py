@@ -70,7 +70,7 @@ def pytest_make_collect_report(collector):
     if not report.result:
         why = "it has no code cell"
     elif not compared and not claims:
-        why = "no cell asserts anything, and no cell with a stored output is tagged nbval-check-output"
+        why = "no cell asserts anything, and no stored output is compared"
     else:
         return
     report.outcome, report.result = "failed", []

@@ -26,6 +26,7 @@ _FILES = (
     "tests/grading/test_grading.py",
     "tests/grading/test_causes.py",
     "tests/lessons/test_notebooks.py",
+    "tests/authoring/test_prose.py",
     "tests/authoring/test_readme.py",
     "tests/test_documents.py",
 )
@@ -41,6 +42,7 @@ _SUBJECTS = {
     "variant": "variants",
     "right_but_different": "variants",
     "test_notebooks": "notebook",
+    "test_prose": "prose",
     "test_readme": "README",
     "terms_plan": "README",
     "": "causes",
@@ -53,6 +55,7 @@ _LOOKED_AT = {
     "variants": "each right one passes, and is not the solution again",
     "causes": "every cause has its words, every known bug its mutants, docs/verdicts.md counts them",
     "notebook": "the lesson is built from its source, has the exercise's panel, and runs",
+    "prose": "each number in the lesson's prose is filled from a stored file, or comes from what the lesson runs",
     "README": "it and docs/instructors.md list the lesson with its minutes, and it counts the wrong solutions",
 }
 # left to `make test`: 19 more seeds of each variant take longer than all the rest, and nbval runs the lesson once more

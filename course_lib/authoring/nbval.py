@@ -17,15 +17,19 @@ import tempfile
 from collections.abc import Sequence
 from pathlib import Path
 
+import nbformat
+
 from course_lib import catalog
 from course_lib.authoring import exercises
-from course_lib.authoring.notebooks import find_notebook, list_sources, read_source
+from course_lib.authoring.notebooks import VARIES, find_answers, find_notebook, list_sources, read_source
 from course_lib.base import paths, runtime
 from course_lib.base.errors import CourseError, EnvironmentFault
 from course_lib.base.words import format_count
 from course_lib.grading.verdict import NOT_ATTEMPTED, PASS
 
 CELL_SECONDS = 120.0
+COMPARED = "nbval-check-output"  # the tag by which nbval knows the cells whose output it compares
+SANITIZERS = paths.NOTEBOOKS / "sanitize.cfg"
 DEVICE = "COURSE_NBVAL_DEVICE"  # read by notebooks/conftest.py: the mode in which every notebook has to have run
 BROKEN_ENVIRONMENT = 78  # as in course_lib/cli/app.py
 # what this process or a person chose for other runs is not for the notebooks
@@ -65,23 +69,57 @@ def _get_content(notebook: dict) -> list:
     return [cells, notebook["metadata"], notebook["nbformat"], notebook["nbformat_minor"]]
 
 
-def lay_out(folder: Path, sources: Sequence[Path], *, solved: bool) -> None:
+def lay_out(folder: Path, sources: Sequence[Path], *, solved: bool, device: str) -> None:
     """Write the proofs of lessons into ``folder``/notebooks, with the stored outputs that nbval compares, and ``folder``/exercises.
+
+    Every cell that prints is compared, unless its source says why the output varies in such a run (:func:`find_reason`).
+
+    Args:
+        device: "cpu" or "gpu", where the lessons will run.
 
     Raises: CourseError if a notebook is not what its script builds.
     """
     (folder / "notebooks").mkdir(parents=True)
     for source in sources:
-        proof = read_source(source, proof=True)
-        shipped = {cell["id"]: cell for cell in find_built(source)["cells"] if cell["cell_type"] == "code"}
+        proof = read_proof(source)
         for cell in proof.cells:
-            if cell["id"] in shipped:
-                cell |= {name: shipped[cell["id"]][name] for name in ("outputs", "execution_count")}
+            if is_printing(cell) and not find_reason(cell, solved=solved, device=device):
+                cell.metadata["tags"] = [*cell.metadata.get("tags", []), COMPARED]
         (folder / "notebooks" / find_notebook(source).name).write_text(json.dumps(proof), encoding="utf-8")
     exercises.write(folder / "exercises")
     if solved:
         for exercise in catalog.exercises().values():
             shutil.copy(paths.SOLUTIONS / f"{exercise.file}.py", folder / "exercises")
+
+
+def read_proof(source: Path) -> nbformat.NotebookNode:
+    """Return the proof of a lesson with the outputs that were stored with its page, those of answers included.
+
+    Raises: CourseError if the notebook is not what the script builds.
+    """
+    proof = read_source(source, proof=True)
+    page, answers = nbformat.reads(read_built(source), as_version=4), nbformat.read(find_answers(source.stem), as_version=4)
+    stored = {
+        cell.id: cell for cell in page.cells + answers.cells if cell.cell_type == "code"
+    }  # an answer has its output in `answers` alone
+    for cell in proof.cells:
+        if cell.id in stored:
+            cell.update({name: stored[cell.id][name] for name in ("outputs", "execution_count")})
+    return proof
+
+
+def is_printing(cell: dict) -> bool:
+    """Return whether a code cell has a stored output that it printed."""
+    return any(output["output_type"] == "stream" for output in cell.get("outputs", []))
+
+
+def find_reason(cell: dict, *, solved: bool, device: str) -> str:
+    """Return why a cell's output is not compared in such a run, in the author's words; "" if it is compared.
+
+    The metadata ``varies`` of a cell has a reason for each kind of run in which it prints something else: "gpu", "solved", or "always".
+    """
+    is_kind = {"always": True, "solved": solved, "gpu": device == "gpu"}
+    return next((reason for kind, reason in cell["metadata"].get(VARIES, {}).items() if is_kind[kind]), "")
 
 
 def make_environment(folder: Path, **more: str) -> dict[str, str]:
@@ -107,7 +145,7 @@ def make_command(notebooks: Path, cell_seconds: float = CELL_SECONDS, workers: i
     lean = ["-p", "course_lib.authoring.lean_nbval", "-p", "no:hypothesispytest", "-p", "no:cacheprovider"]
     return [
         sys.executable, "-m", "pytest", "-rfEs", "-q", "--continue-on-collection-errors", *lean, *parallel, "--rootdir", str(notebooks), "-c", os.devnull,
-        "--nbval-lax", "--nbval-current-env", "--nbval-cell-timeout", f"{cell_seconds:g}", str(notebooks),
+        "--nbval-lax", "--nbval-sanitize-with", str(SANITIZERS), "--nbval-current-env", "--nbval-cell-timeout", f"{cell_seconds:g}", str(notebooks),
     ]  # fmt: skip
 
 
@@ -131,7 +169,7 @@ def run(lessons: list[str], *, solved: bool, device: str, workers: int, cell_sec
         raise CourseError(f"{paths.shown(paths.NOTEBOOK_SOURCES)} has no lesson {', '.join(sorted(missing))}.")
     with tempfile.TemporaryDirectory(prefix="course-nbval-") as scratch:
         folder = Path(scratch)
-        lay_out(folder, sources, solved=solved)
+        lay_out(folder, sources, solved=solved, device=device)
         environment = make_environment(folder, COURSE_EXPECT=PASS if solved else NOT_ATTEMPTED, COURSE_DEVICE=device, **{DEVICE: device})
         command = make_command(folder / "notebooks", cell_seconds, workers)
         count = format_count(len(sources), "lesson")

@@ -3,7 +3,8 @@
 A lesson is built as a newcomer meets it: on the CPU, with unsolved exercises and no progress, none of it the author's
 own. ``python -m course_lib.authoring.notebooks 06 07`` builds only those lessons.
 
-A script makes two notebooks. The learner's lacks the cells tagged ``check``, which prove what the page says. Its cells tagged ``answer``,
+A script makes two notebooks. The learner's lacks the cells tagged ``check``, which prove what the page says, and those tagged ``values``, which
+compute numbers for its prose (``prose.py``). Its cells tagged ``answer``,
 before which a prediction stands, are folded if they are text, and shipped without output if they are code; code names the predictions that it
 answers, so that its output stays closed until they are made (``lessons/answers.py``). The web site shows that output in a fold: it is kept in
 ``site/answers``. Its cells tagged ``step`` are cut as an exercise is cut
@@ -27,7 +28,7 @@ from nbclient import NotebookClient
 from nbclient.exceptions import CellExecutionError, CellTimeoutError
 from nbformat.v4 import new_notebook
 
-from course_lib.authoring import exercises, stills
+from course_lib.authoring import exercises, prose, stills
 from course_lib.base import paths, runtime
 from course_lib.base.errors import CourseError
 from course_lib.base.files import write_atomic
@@ -47,6 +48,7 @@ _NEXT = re.compile(r"(?<=^\*\*Next:\*\* )lesson (\d\d)", re.MULTILINE)
 _FOLD = "<details><summary><b>{}.</b> Predict first, or open it here.</summary>\n\n{}\n\n</details>"  # markdown stands between blank lines
 _NO_NAME = "What came out"
 CHECK, ANSWER, STEP, DIVE = "check", "answer", "step", "dive"  # tags of cells
+VARIES = "varies"  # metadata of a cell: why nbval does not compare what it prints (nbval.find_reason)
 
 
 def list_sources() -> list[Path]:
@@ -89,7 +91,8 @@ def read_source(source: Path, *, proof: bool = False) -> nbformat.NotebookNode:
     for number, cell in enumerate(notebook.cells):
         cell["id"] = f"cell-{number:03}"
     if not proof:
-        notebook.cells = [cell for cell in notebook.cells if CHECK not in _get_tags(cell)]
+        prose.fill(notebook.cells, source)
+        notebook.cells = [cell for cell in notebook.cells if not {CHECK, prose.VALUES} & set(_get_tags(cell))]
     asked: list[str] = []
     for number, cell in enumerate(notebook.cells):
         tags = _get_tags(cell)
@@ -98,6 +101,8 @@ def read_source(source: Path, *, proof: bool = False) -> nbformat.NotebookNode:
             asked = ids if number == 0 or not _ASKS.search(notebook.cells[number - 1].source) else [*asked, *ids]
         if _is_code_answer(cell) and asked and not proof:
             cell.metadata[answers.METADATA] = asked
+        if not proof:
+            cell.metadata.pop(VARIES, None)
         if cell.cell_type == "markdown":
             cell.source = _NEXT.sub(_link_lesson, cell.source)
         if STEP in tags:

@@ -39,7 +39,7 @@ def norm_kernel(x_ptr, y_ptr, N, BLOCK: tl.constexpr):
     tl.store(y_ptr + cols, y, mask=mask)
 
 
-# %% tags=["nbval-check-output"]
+# %%
 import numpy as np
 
 
@@ -141,7 +141,7 @@ wrong, right = normalise(FIVE), reference.layer_norm([FIVE], eps=0)
 assert wrong.tolist() == [-0.24, -0.15, 0.04, 0.13, 0.22]
 assert right.y[0].round(2).tolist() == [-1.4, -0.86, 0.22, 0.75, 1.29]
 assert right.mean[0] == 13.6 and np.isclose(np.var(FIVE), 3.44)
-assert np.isclose((5 * 3.44 + 3 * 13.6**2) / 5, 114.416)
+assert np.isclose((5 * 3.44 + 3 * 13.6**2) / 5, 114.416) and round(13.6**2) == 185 and round(114.416) == 114
 assert np.allclose(wrong, right.y[0] * (3.44 / 114.416) ** 0.5, atol=0.005)
 assert find("01-five").answer == "the mean is right, and no result is"
 
@@ -216,6 +216,7 @@ predict("01-equal")
 print(normalise([3, 3, 3, 3, 3, 3, 3, 3]))
 
 # %% tags=["check"]
+assert torch.nn.LayerNorm(8).eps == 1e-5
 assert np.isnan(normalise([3] * 8)).all() and find("01-equal").answer == "NaN, eight times"
 
 # %% [markdown]

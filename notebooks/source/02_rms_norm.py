@@ -168,7 +168,8 @@ block_stepper("rms_norm", block=8, one_block=True)  # step to Σ; the slider cho
 # %% tags=["check"]
 table = np.array(lesson02.TABLE)
 published = np.array(lesson02.PUBLISHED)
-assert (table**2).sum(axis=1).tolist() == [21.75, 38.75, 37.25]
+assert (table**2).sum(axis=1).tolist() == [21.75, 38.75, 37.25] and published.tolist() == [21.75, 44.25, 50.00]
+assert [x * x for x in (0.5, 1.5, 2.5, 3.5)] == [0.25, 2.25, 6.25, 12.25]
 wrong = [row for row in range(3) if (table[row] ** 2).sum() != published[row]]
 assert wrong == [1, 2] == [row for row, _ in find("02-table").answer]
 
@@ -256,7 +257,7 @@ step("02-quiet")
 # tensor is fp32, so the result is converted once, at the end.
 
 # %% tags=["check"]
-assert (torch.ones(2).half() * torch.ones(2)).dtype == torch.float32
+assert (torch.ones(2).half() * torch.ones(2)).dtype == torch.float32 and round(1e-5**0.5, 3) == 0.003
 
 # %%
 from course_lib import exercise
@@ -303,7 +304,7 @@ squares_in_kernel[(1,)](x, y, 1000, DTYPE=tl.float32, BLOCK=1024)
 assert np.allclose(reference.float64(y), reference.rms_norm(x[None], eps=0).y[0], rtol=2e-3, atol=1e-6)
 every = np.arange(0x7C00, dtype=np.uint16).view(np.float16)  # every finite fp16 number from 0 up
 with np.errstate(over="ignore"):
-    assert every[np.isfinite(every * every)].max() == 255.875
+    assert every[np.isfinite(every * every)].max() == 255.875 and every[np.isfinite(every)].max() == 65504
 
 # %% [markdown]
 # From 256 on a square is too large for fp16. bf16 has a larger range and fewer digits: 256 + 1 is 256 there, so a long sum stops growing.
@@ -381,7 +382,7 @@ exercise("02b")
 # When the row has mean 0. LayerNorm is RMSNorm of the centred row: subtract the mean, then divide by the rms of what is left. The larger
 # the mean against the spread, the further apart the two are. These are the rows of the table.
 
-# %% tags=["nbval-check-output"]
+# %%
 table = lesson02.TABLE
 apart = abs(reference.rms_norm(table).y - reference.layer_norm(table).y).max(axis=1)
 print("mean / standard deviation:", (abs(np.mean(table, axis=1)) / np.std(table, axis=1)).round(2))

@@ -302,8 +302,8 @@ exercise("04b")
 x = (np.random.default_rng(0).standard_normal((16, 8192)) + 1000).astype(np.float32)
 table = {name: find_error(statistics.compute(name, x).var, x) for name in ("one_pass", "two_pass", "welford")}
 blocks = find_error(statistics.welford_blocked(x, np.float32, 32).var, x)
-assert 3e-2 < table["one_pass"] < 0.5 and table["two_pass"] < 2e-7 and 1e-5 < table["welford"] < 1e-4
-assert 1e-6 < blocks < 1e-5
+for error, printed in zip((*table.values(), blocks), (1e-1, 1e-7, 4e-5, 4e-6), strict=True):
+    assert printed / 2 < error < 2 * printed
 
 # %% [markdown]
 # ## What you predicted
@@ -334,7 +334,7 @@ review_predictions("04")
 # Here are rows of 8192 numbers at mean/std = 1000, with
 # chains of different lengths: from one chain of 8192 down to 8192 chains of one number, which is a tree of merges only.
 
-# %% tags=["nbval-check-output"]
+# %%
 from course_lib.lessons.statistics_rows import find_error
 from course_lib.norms import statistics
 

@@ -22,7 +22,7 @@
 # %%
 import course_lib
 
-# %% tags=["nbval-check-output"]
+# %%
 M, N = 4096, 8192  # rows, columns
 H100_FLOPS = 67e12  # fp32 operations per second, from NVIDIA's data sheet
 print(f"{7 * M * N / H100_FLOPS * 1e6:.1f} microseconds of arithmetic")
@@ -32,7 +32,7 @@ from course_lib.lessons import predict, step
 
 predict("06-time")
 
-# %% tags=["answer"]
+# %% tags=["answer"] varies={"gpu": "the times are those of that GPU"}
 from course_lib.lessons.norm_times import norm_times
 
 times = norm_times(1024, 8192)  # of your GPU if you have one, else of the stored H100
@@ -52,10 +52,9 @@ stored = stored_norm_times()
 assert "H100" in stored.label and "2026-11-21" in stored.label
 assert abs(stored.us("layer_norm", "resident", 8192) - find("06-time").answer) < 0.5
 assert 3.4 < 7 * M * N / H100_FLOPS * 1e6 < 3.6 and 13.5 < stored.us("layer_norm", "resident", 8192) / 3.5 < 14.5
-assert round(stored.us("layer_norm", "torch", 8192)) == 76
 
 # %% [markdown] tags=["answer"]
-# The arithmetic explains 3.5 of 49 µs. For the other 45 there are two suspects. The threads of the GPU have to *talk*, that is, to exchange
+# The arithmetic explains 3.5 of {{layer_norm_us}} µs. For the other {{other_us}} there are two suspects. The threads of the GPU have to *talk*, that is, to exchange
 # numbers, because a sum needs all numbers of a row. And the numbers have to *come from memory*. This lesson finds out which one it was.
 #
 # (The 67 · 10¹² count a multiplication with an addition as two operations, done at once. If none of ours can be joined so, take 7 µs.)
@@ -281,7 +280,7 @@ assert np.unique(np.arange(32) * 2 // 32).size == 2 and 4096 // 132 == 31
 # %%
 predict("06-copy")
 
-# %% tags=["answer"]
+# %% tags=["answer"] varies={"gpu": "the times are those of that GPU"}
 print(times.label)
 print(f"a copy      {times.copy_us(8192):.1f} us")
 print(f"RMSNorm     {times.us('rms_norm', 'resident', 8192):.1f} us, one conversation per row")
@@ -291,22 +290,21 @@ print(f"LayerNorm   {times.us('layer_norm', 'resident', 8192):.1f} us, two")
 copy = stored.copy_us(8192)
 assert abs(copy - find("06-copy").answer) < 0.1
 assert copy < stored.us("rms_norm", "resident", 8192) < stored.us("layer_norm", "resident", 8192) < 1.03 * copy
-assert round(2 * M * N * 2 / copy / 1e3, -1) == 2810 and round(2810 / 3350, 2) == 0.84 and round(copy / 2) == 24
+assert 2 * M * N * 2 / copy / 1e3 < 3350
 
 # %% [markdown] tags=["answer"]
 # It was the memory. While some warps wait for their numbers, others add and talk, so that arithmetic and conversation hide behind the bytes.
 # A kernel that reads `x` and writes `y` can hardly be faster than a copy. So this course states times *over the copy's*: LayerNorm takes
-# 1.02 here, and PyTorch's 1.6. (The copy moves 2810 GB per second, 84 % of the 3350 in the data sheet. So compare with the copy.)
+# {{ours_over}} here, and PyTorch's {{torch_over}}. (The copy moves {{copy_gbps}} GB per second, {{of_sheet}} % of the 3350 in the data sheet. So compare with the copy.)
 
 # %% tags=["check"]
-assert round(stored.over_floor("layer_norm", "resident", 8192), 2) in (1.02, 1.03)
-assert round(stored.over_floor("layer_norm", "torch", 8192), 2) == 1.61
+assert stored.over_floor("layer_norm", "resident", 8192) < 1.05 < 1.5 < stored.over_floor("layer_norm", "torch", 8192)
 
 # %% [markdown]
 # ## How many times does it go over the matrix?
 #
 # Call it a **pass** if every element of the matrix is moved once, read or written. A copy makes two. On the stored H100 a pass over this
-# matrix takes 24 µs. Here is LayerNorm as you would type it, without `w` and `b`. Every operation is a kernel of its own: it reads from
+# matrix takes {{pass_us}} µs. Here is LayerNorm as you would type it, without `w` and `b`. Every operation is a kernel of its own: it reads from
 # memory what the one before has written.
 
 
@@ -326,6 +324,7 @@ predict("06-passes")
 # %% tags=["check"]
 from torch.utils._python_dispatch import TorchDispatchMode
 
+from course_lib.lessons.pass_counter import model as pass_model
 from course_lib.lessons.pass_counter.model import ALGORITHMS, count
 
 
@@ -348,6 +347,7 @@ assert calls.number == counted["naive"].launches == 7
 assert {name: c.passes() for name, c in counted.items()} == {
     "copy": 2, "naive": find("06-passes").answer, "one_pass": 3, "two_pass": 4, "welford": 3, "resident": 2,
 }  # fmt: skip
+assert pass_model.LAUNCH_US == 10
 assert all(count(name, N=100).passes() == counted[name].passes() for name in ALGORITHMS)  # a masked lane moves nothing
 
 # %% [markdown]
@@ -380,19 +380,19 @@ step("06-floor")
 # %% [markdown]
 # ### Does the GPU make all the passes that a kernel asks for?
 #
-# A two-pass LayerNorm for long rows loads each row three times, block by block, and writes it once: four passes are twice a copy, 95 µs.
+# A two-pass LayerNorm for long rows loads each row three times, block by block, and writes it once: four passes are twice a copy, {{four_passes_us}} µs.
 
 # %%
 predict("06-cache")
 
-# %% tags=["answer"]
+# %% tags=["answer"] varies={"gpu": "the times are those of that GPU"}
 blocked = times.us("layer_norm", "blocked", 8192)
 passes = 2 * blocked / times.copy_us(8192)
 print(f"{times.label}: {blocked:.1f} us, the time of {passes:.1f} passes")
 
 # %% tags=["check"]
 blocked = stored.us("layer_norm", "blocked", 8192)
-assert round(4 * copy / 2) == 95 and 58 < blocked < 61 and find("06-cache").answer.startswith("about 60 µs")
+assert 58 < blocked < 61 and find("06-cache").answer.startswith("about 60 µs")
 assert round(2 * blocked / copy, 1) == 2.5
 assert round(4 * 132 * N * 2 / 1e6, 1) == 8.7  # four programs on each multiprocessor, a row each
 
@@ -416,8 +416,8 @@ from course_lib.lessons.figures import lesson06
 lesson06.norms_on_the_roofline(times)
 
 # %% tags=["check"]
-assert lesson06.INTENSITY["LayerNorm"] == 7 / 4 and lesson06.INTENSITY["LayerNorm, op by op"] == 7 / 16
-assert lesson06.H100.ridge == 20 and find("06-faster").answer == "not at all"
+assert lesson06.INTENSITY["LayerNorm"] == 7 / 4 == 1.75 and lesson06.INTENSITY["LayerNorm, op by op"] == 7 / 16
+assert lesson06.H100.ridge == 20 == H100_FLOPS / 3.35e12 and find("06-faster").answer == "not at all"
 assert [name for name, value in lesson06.INTENSITY.items() if value > 20] == ["matrix product"]
 
 # %% [markdown] tags=["answer"]
@@ -508,12 +508,12 @@ assert 7 > flop[0] > flop[1] > flop[2] > 5 and flop[2] < 5.6
 # ## Dive: what if there are hardly any bytes?
 
 # %% [markdown]
-# 16 rows of 4096 columns are 0.26 MB for a copy. At 2810 GB/s that is a tenth of a microsecond. No kernel is that fast, for three reasons.
+# 16 rows of 4096 columns are 0.26 MB for a copy. At {{copy_gbps}} GB/s that is a tenth of a microsecond. No kernel is that fast, for three reasons.
 #
 # - 16 programs keep 16 of 132 multiprocessors busy. So few cannot ask for enough bytes at a time to fill the memory's bandwidth.
-# - A kernel has to start, and its first load has to come back. In the course's stored counters of an H100 the shortest kernels take 2.2 µs,
+# - A kernel has to start, and its first load has to come back. In the course's stored counters of an H100 the shortest kernels take {{shortest_us}} µs,
 #   and they move nothing.
-# - Python has to call it. The course stores what a call costs the CPU: 18 µs for PyTorch's LayerNorm, 54 µs for the course's kernel.
+# - Python has to call it. The course stores what a call costs the CPU: {{call_torch_us}} µs for PyTorch's LayerNorm, {{call_kernel_us}} µs for the course's kernel.
 #
 # The call and the GPU's work overlap: while one kernel runs, the CPU prepares the next. So in a long row of calls each takes the *longer* of
 # the two, not their sum. Large kernels hide their calls. Small ones wait for them.
@@ -527,16 +527,12 @@ lesson06.call_or_bytes(bandwidth=2.81e12)
 
 from course_lib.bench import measurement
 
-counters, host = measurement.stored("counters"), measurement.stored("host")
-shortest = sorted(row["us"] for row in counters.rows)[:3]
-assert all(2.1 < us < 2.3 for us in shortest)
-calls = {r["provider"]: r["us"] for r in host.rows if (r["op"], r["passes"]) == ("layer_norm", "forward")}
-assert round(calls["torch"]) == 18 and round(calls["kernels"]) == 54
-assert 2 * 16 * 4096 * 2 == 262144 and 0.09 < 262144 / 2.81e12 * 1e6 < 0.1
-assert round(18.1e-6 * 2.81e12 / 1e6, -1) == 50 and round(54e-6 * 2.81e12 / 1e6, -1) == 150
+shortest = sorted(row["us"] for row in measurement.stored("counters").rows)[:3]
+assert shortest[-1] - shortest[0] < 0.1
+assert round(2 * 16 * 4096 * 2 / 1e6, 2) == 0.26 and 0.09 < 262144 / 2.81e12 * 1e6 < 0.1
 
 # %% [markdown]
-# Below 50 MB PyTorch's call is what takes time, below 150 MB the call of a Triton kernel from Python. So for small matrices count calls, and
+# Below {{torch_mb}} MB PyTorch's call is what takes time, below {{kernel_mb}} MB the call of a Triton kernel from Python. So for small matrices count calls, and
 # put a price on each. Typed op by op, LayerNorm is seven calls. Lesson 15 measures without falling for this.
 
 # %% [markdown] tags=["dive"]
@@ -559,3 +555,30 @@ for name, (passes, us) in published.items():
 # Within 6 %, and nothing was said about arithmetic or about the GPU. Welford's update has a division in it and does the most arithmetic of
 # the three. It beats two-pass because it saves a pass. (One-pass saves it, too, and was slower; passes do not explain that.) Where a row stays in registers there is no pass to save, and then two-pass is the
 # accurate one that is cheapest to write.
+
+# %% tags=["values"]
+from course_lib.bench import measurement
+from course_lib.lessons.norm_times import stored_norm_times
+
+h100 = stored_norm_times()
+copy_us, copy_gbps = h100.copy_us(8192), round(2 * 4096 * 8192 * 2 / h100.copy_us(8192) / 1e3, -1)
+host = {
+    r["provider"]: r["us"]
+    for r in measurement.stored("host").rows
+    if (r["op"], r["passes"]) == ("layer_norm", "forward")
+}
+values = {
+    "layer_norm_us": f"{h100.us('layer_norm', 'resident', 8192):.0f}",
+    "other_us": f"{h100.us('layer_norm', 'resident', 8192) - 3.5:.0f}",
+    "ours_over": f"{h100.over_floor('layer_norm', 'resident', 8192):.2f}",
+    "torch_over": f"{h100.over_floor('layer_norm', 'torch', 8192):.1f}",
+    "copy_gbps": f"{copy_gbps:.0f}",
+    "of_sheet": f"{100 * copy_gbps / 3350:.0f}",
+    "pass_us": f"{copy_us / 2:.0f}",
+    "four_passes_us": f"{2 * copy_us:.0f}",
+    "shortest_us": min(r["us"] for r in measurement.stored("counters").rows),
+    "call_torch_us": f"{host['torch']:.0f}",
+    "call_kernel_us": f"{host['kernels']:.0f}",
+    "torch_mb": f"{round(host['torch'] * copy_gbps / 1e3, -1):.0f}",
+    "kernel_mb": f"{round(host['kernels'] * copy_gbps / 1e3, -1):.0f}",
+}

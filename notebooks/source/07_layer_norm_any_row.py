@@ -42,7 +42,7 @@ def one_block_kernel(x_ptr, y_ptr, N, eps, BLOCK: tl.constexpr):
 # %% [markdown]
 # This is the kernel of exercise 01b for a single row, without `w` and `b`. The row is `8 11 12 9 10`. The mean is 10, the variance 2.
 
-# %% tags=["nbval-check-output"]
+# %%
 DEVICE = course_lib.DEVICE
 
 
@@ -192,7 +192,7 @@ def one_stride_kernel(x_ptr, y_ptr, stride, N, BLOCK: tl.constexpr):
     tl.store(y_ptr + row * stride + cols, x, mask=cols < N)
 
 
-# %% tags=["nbval-check-output"]
+# %%
 wide = 10.0 * torch.arange(3, device=DEVICE)[:, None] + torch.arange(6, device=DEVICE)
 x = wide[:, :4]  # the first four columns: nothing is copied
 memory = torch.full((18,), float("nan"), device=DEVICE)
@@ -467,6 +467,7 @@ for name, ACC in (("fp16", tl.float16), ("fp32", tl.float32)):
 print("one rounding of a y near 1 to fp16: at most", 2.0**-11)
 
 # %% tags=["check"]
+assert 16384 // 64 == 256 and 256 * 8 == 2048
 assert shift["fp16"] > 4 * 2.0**-11 and shift["fp32"] < 2.0**-11 / 100
 
 # %% [markdown]

@@ -145,7 +145,7 @@ assert 8192 * 2 == 16 * 2**10
 # A tile needs a table of offsets. Triton's blocks broadcast as NumPy's arrays do: `rows[:, None]` is a column, `cols[None, :]` is a row,
 # and their sum is a table.
 
-# %% tags=["nbval-check-output"]
+# %%
 import numpy as np
 import triton
 import triton.language as tl

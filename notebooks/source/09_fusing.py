@@ -259,7 +259,7 @@ step("09-add")
 # %% [markdown]
 # ## Is the time saved, too?
 #
-# Bytes that a kernel asks for are not yet time. When the course measured it, `total` was 67 MB (2²⁵ elements in fp16), and an H100 has 50 MB of
+# Bytes that a kernel asks for are not yet time. When the course measured it, `total` was {{total_mb}} MB (2²⁵ elements in fp16), and an H100 has 50 MB of
 # L2. And two kernels are two launches.
 
 # %%
@@ -277,13 +277,13 @@ stored = stored_norm_times()
 assert "H100" in stored.label
 lengths = [256, 1024, 2048, 4096, 8192, 16384, 32768]
 ratios = [stored.us("add_rms_norm", "unfused", N) / stored.us("add_rms_norm", "resident", N) for N in lengths]
-assert all(1.21 < ratio < 1.245 for ratio in ratios) and {round(ratio, 2) for ratio in ratios} == {1.22, 1.23, 1.24}
+assert all(1.21 < ratio < 1.245 for ratio in ratios) and 2**25 * 2 / 1e6 > 50  # MB of L2
 odd = [stored.us("add_rms_norm", "unfused", N) / stored.us("add_rms_norm", "resident", N) for N in (4095, 4097, 5120)]
-assert 1.19 <= round(min(odd), 2) < round(max(odd), 2) == 1.25
+assert 1.18 < min(odd) < max(odd) < 1.26
 assert find("09-time").answer.startswith("about 1.25")
 
 # %% [markdown] tags=["answer"]
-# Both lie a little below their lines, and at all ten row lengths that were measured their ratio is 1.19 to 1.25: what was saved is the pass. (What was timed is the work of the GPU. The
+# Both lie a little below their lines, and at all ten row lengths that were measured their ratio is {{saved}}: what was saved is the pass. (What was timed is the work of the GPU. The
 # second call costs the CPU something, too. With large matrices nobody notices, because the GPU is still busy with the first. With small ones
 # it counts: see the dive about few bytes in lesson 06.)
 
@@ -295,7 +295,7 @@ assert find("09-time").answer.startswith("about 1.25")
 # %%
 predict("09-rms")
 
-# %% tags=["answer"]
+# %% tags=["answer"] varies={"gpu": "the times are those of that GPU"}
 print(times.label)
 for N in times.columns:
     rms, layer = (times.us(op, "resident", N) for op in ("rms_norm", "layer_norm"))
@@ -308,16 +308,16 @@ assert find("09-rms").answer == "at most 3 %"
 less = {
     N: 1 - stored.us("rms_norm", "resident", N) / stored.us("layer_norm", "resident", N) for N in (4095, 4097, 5120)
 }
-assert {N: round(100 * share) for N, share in less.items()} == {4095: 31, 4097: 33, 5120: 13}
+assert all(share > 0.1 for share in less.values())
 assert tables.resident(32768)[:] == (1, 32768, 32)  # one row, 32 warps
-us = {(way, N): round(stored.us("rms_norm", way, N)) for way in ("blocked", "resident") for N in (8192, 32768)}
-assert us == {("blocked", 8192): 49, ("resident", 8192): 48, ("blocked", 32768): 67, ("resident", 32768): 51}
+over = {N: stored.us("rms_norm", "blocked", N) / stored.us("rms_norm", "resident", N) for N in (8192, 32768)}
+assert over[8192] < 1.05 and over[32768] > 1.25
 
 # %% [markdown] tags=["answer"]
 # At powers of two the arithmetic hides behind the one reading of `x` and the one writing of `y`. Typed op by op, every step that RMSNorm leaves
 # out is a pass. In one kernel it is a little work in the lanes.
 #
-# At other lengths it does not hide: RMSNorm takes 31 % less at 4095 columns, 33 % less at 4097, and 13 % less at 5120. There a block of 8192
+# At other lengths it does not hide: RMSNorm takes {{less_4095}} % less at 4095 columns, {{less_4097}} % less at 4097, and {{less_5120}} % less at 5120. There a block of 8192
 # lanes works on little more than 4097 numbers, or every load is narrow (lesson 08, N = 8191), so the work of the lanes has become the longer part.
 # Which of the two it is, these times do not say.
 
@@ -325,8 +325,8 @@ assert us == {("blocked", 8192): 49, ("resident", 8192): 48, ("blocked", 32768):
 # ### Blocked or resident?
 #
 # The fused kernel keeps its row in registers. A kernel that goes block by block has to read `total` again. RMSNorm alone, blocked, reads
-# `x` a second time to write `y`: 3 passes for 2. On the stored H100 that costs little at 8192 columns, 49 µs for 48, because L2 answers
-# most of the second reading. At 32768 columns it is 67 for 51.
+# `x` a second time to write `y`: 3 passes for 2. On the stored H100 that costs little at 8192 columns, {{blocked_8192}} µs for {{resident_8192}}, because L2 answers
+# most of the second reading. At 32768 columns it is {{blocked_32768}} for {{resident_32768}}.
 #
 # Both kernels save `rstd`, 4 bytes per row. The backward pass of lesson 11 then knows `xhat` as soon as it has loaded `x`. It loads `x` once
 # in any case: what `rstd` spares it is a sum over the row.
@@ -378,7 +378,7 @@ review_predictions("09")
 # Yes. On the stored H100 the same work was also given to `torch.compile` and to two libraries with a fused kernel. The matrix has 8192 rows
 # of 4096 columns, in fp16.
 
-# %% tags=["nbval-check-output"]
+# %%
 from course_lib.lessons.norm_times import stored_norm_times
 
 h100 = stored_norm_times()
@@ -394,5 +394,22 @@ assert max(us[name] for name in ("compile", "liger", "quack", "resident")) < 96 
 
 # %% [markdown]
 # `torch` is the addition and `F.rms_norm`, `unfused` the addition and the course's kernel, `resident` the course's fused one. All that fuse are
-# within 3 % of one another, because all of them move 4 M N elements. `torch.compile` fuses what it can see: two operations in one function that
+# within {{apart}} % of one another, because all of them move 4 M N elements. `torch.compile` fuses what it can see: two operations in one function that
 # it compiles. Where a norm is a kernel of its own that PyTorch cannot look into, somebody has to write the fused one.
+
+# %% tags=["values"]
+from course_lib.lessons.norm_times import stored_norm_times
+
+h100 = stored_norm_times()
+saved = [h100.us("add_rms_norm", "unfused", N) / h100.us("add_rms_norm", "resident", N) for N in h100.columns]
+assert len(saved) == 10
+fused = [h100.us("add_rms_norm", name, 4096) for name in ("compile", "liger", "quack", "resident")]
+values = {
+    "total_mb": f"{2**25 * 2 / 1e6:.0f}",
+    "saved": f"{min(saved):.2f} to {max(saved):.2f}",
+    "apart": f"{100 * max(fused) / min(fused) - 100:.0f}",
+}
+for N in (4095, 4097, 5120):
+    values[f"less_{N}"] = f"{100 - 100 * h100.us('rms_norm', 'resident', N) / h100.us('layer_norm', 'resident', N):.0f}"
+for N in (8192, 32768):
+    values |= {f"{way}_{N}": f"{h100.us('rms_norm', way, N):.0f}" for way in ("blocked", "resident")}

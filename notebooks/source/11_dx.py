@@ -207,6 +207,7 @@ lanes_kernel[(1,)](tensor(dy_five), tensor(five), mean_5, rstd_5, lanes, sums, 5
 lanes, (c1, c1_idea) = reference.float64(lanes), sums.tolist()
 names = ("x", "xhat", "wdy", "xhat * wdy")
 assert [name for name, spare in zip(names, lanes[:, 5:], strict=True) if spare.any()] == [find("11-lanes").answer]
+assert round(rstd_5, 2) == 0.71
 assert np.allclose(lanes[1, 5:], -mean_5 * rstd_5, rtol=1e-5) and round(-mean_5 * rstd_5, 2) == -7.07
 c2, true_c1 = dy_five.mean(), ((five - mean_5) * rstd_5 * dy_five).mean()
 assert abs(c1 - true_c1) < 1e-6 and c1_idea > 20 * true_c1 > 0
@@ -502,7 +503,7 @@ for term, shares in lesson11.measure_marks().items():
 #
 # `y.sum().backward()` with w = 1 sees hardly anything (lesson 10). With a random w it is better than its reputation.
 
-# %% tags=["nbval-check-output"]
+# %%
 from course_lib.lessons.gradients import list_seen
 
 for test in ("y.sum(), w = 1", "y.sum(), random w", "random dy and w"):

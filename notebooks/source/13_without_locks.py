@@ -42,7 +42,7 @@ def dw_kernel(dy_ptr, xhat_ptr, dw_ptr, lock_ptr, BLOCK: tl.constexpr):
 # %% [markdown]
 # Six rows of ordinary numbers, and two orders in which the six programs may run. Here are the first three numbers of `dw` from each.
 
-# %% tags=["nbval-check-output"]
+# %%
 from course_lib.lessons.sums import run_dw
 
 first, second = (run.result("dw") for run in run_dw(dw_kernel, seeds=[0, 1]))
@@ -86,6 +86,7 @@ from course_lib.lessons.prediction import find
 
 one, large = np.float32(1), np.float32(1e8)
 assert (large + one) - large == 0 and (large - large) + one == 1
+assert np.finfo(np.float32).nmant + 1 == 24 and np.spacing(large) == 8
 assert {int(run.result("total")[0]) for run in runs} == {0, 1} and find("13-three").answer == "0 or 1"
 
 # %% [markdown] tags=["answer"]
@@ -200,7 +201,7 @@ step("13-chunk")
 # Are the bits the same every time? `run_two_stage` runs the course's kernel for `dw` and `db` in 20 orders of its programs, on 10 rows in
 # chunks of 5. `count_results` counts the different results, bit by bit.
 
-# %% tags=["nbval-check-output"]
+# %%
 from course_lib.lessons.sums import count_results, run_two_stage
 
 print(count_results(run_two_stage(5), "dw_partial", "db_partial"), "result in 20 orders")
@@ -313,7 +314,7 @@ assert round(share) == find("13-share").answer
 # And are the bits still the same in every order? Which tiles a program takes follows from M and P alone, so they are. With another P `dx`
 # keeps its bits, since no row looks at another. The bits of `dw` may change.
 
-# %% tags=["nbval-check-output"]
+# %%
 from course_lib.lessons.sums import run_persistent, sum_partials
 
 two, three = run_persistent(2), run_persistent(3)
@@ -357,13 +358,13 @@ over = {
 lengths = (256, 1024, 4096, 8192)
 assert all(max((over[p, n], p) for p in ("locked", "two-stage", "persistent", "torch"))[1] == "locked" for n in lengths)
 assert all(over["persistent", n] < 1.2 and 1.8 < over["two-stage", n] < 2.4 for n in lengths)
-assert [round(over["locked", n], 1) for n in lengths] == [15.8, 4.8, 3.2, 2.8]
+assert sorted(lengths, key=lambda n: -over["locked", n]) == list(lengths)
 assert find("13-slowest").answer == "the lock" and (course_lib.MODE == "gpu" or not measured.live)
 assert {row["M"] * row["N"] for row in measurement.stored("backward").rows if row["N"] in lengths} == {2**25}
 
 # %% [markdown] tags=["answer"]
-# On an H100 (stored, 21 November 2026; fp16, M N = 2^25, so 131072 rows at N = 256 and 4096 rows at N = 8192) the lock takes 15.8, 4.8, 3.2 and
-# 2.8 times the floor at N = 256, 1024, 4096 and 8192. The floor is one elementwise pass over x, dy and dx. The shorter the rows, the more
+# On an H100 (stored, 21 November 2026; fp16, M N = 2^25, so 131072 rows at N = 256 and 4096 rows at N = 8192) the lock takes {{locked_256}}, {{locked_1024}}, {{locked_4096}} and
+# {{locked_8192}} times the floor at N = 256, 1024, 4096 and 8192. The floor is one elementwise pass over x, dy and dx. The shorter the rows, the more
 # programs there are, and each of them has to get a lock, and makes two round trips to memory while it has it.
 #
 # > **ERRATUM** The tutorial calls its shared buffers efficient, because they
@@ -405,7 +406,7 @@ review_predictions("13")
 # the loop: a *spill*. Ask it, for an H100 and the launches that the course uses. Once you have begun 13b, your kernel stands beside the
 # course's.
 
-# %%
+# %% varies={"gpu": "the registers depend on the Triton of that machine", "solved": "your kernel stands beside the course's"}
 from course_lib.lessons.sums import list_registers
 
 for columns in (1024, 4096, 8192):
@@ -428,3 +429,9 @@ for design, error in compare_designs().items():
 
 # %% tags=["check"]
 assert set(compare_designs()) == {"locked", "two-stage", "persistent"} and max(compare_designs().values()) < 2e-5
+
+# %% tags=["values"]
+from course_lib.bench import measurement
+
+backward = {(r["op"], r["provider"], r["N"]): r["over_floor"] for r in measurement.stored("backward").rows}
+values = {f"locked_{N}": f"{backward['layer_norm_backward', 'locked', N]:.1f}" for N in (256, 1024, 4096, 8192)}

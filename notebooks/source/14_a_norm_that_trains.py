@@ -36,7 +36,7 @@ transformer.show(transformer.fables()[:487])
 # Now the norm. `gather_norm()` checks your files of 08a (forward), 11a (dx), 13b (dw and db) and 14a (the wiring, which you write below).
 # What passes is used. Where something is missing, the course's part stands in.
 
-# %%
+# %% varies={"solved": "it names your own kernels"}
 from course_lib.lessons import picture
 from course_lib.lessons.figures import lesson14
 from course_lib.lessons.own_kernels import gather_norm
@@ -163,7 +163,7 @@ bugs = {
 # %%
 predict("14-harm")
 
-# %% tags=["answer"]
+# %% tags=["answer"] varies={"always": "a training that diverges ends elsewhere on each machine"}
 models = {}
 for bug, Norm in bugs.items():
     models[bug] = transformer.build(corpus.training, Norm, device=DEVICE)
@@ -190,7 +190,7 @@ assert all((weight - 1).abs().max() > 0.05 for weight in weights)  # w had moved
 # %% tags=["answer"]
 loss_curves(runs, STEPS, baseline=corpus.training.entropy(), show="wrong sign of c1")
 
-# %% tags=["answer"]
+# %% tags=["answer"] varies={"always": "a training that diverges ends elsewhere on each machine"}
 transformer.show(transformer.write(models["wrong sign of c1"], corpus.training, 200))
 
 # %% [markdown] tags=["answer"]
@@ -205,7 +205,13 @@ transformer.show(transformer.write(models["wrong sign of c1"], corpus.training, 
 early = {name: abs(runs[name][9] - runs[theirs][9]) for name in (*bugs, ours)}
 print({name: f"{gap:.0e}" for name, gap in early.items()})
 assert min(early[bug] for bug in bugs) > 10 * max(early[ours], 1e-7)
-assert early[ours] < (1e-6 if course_lib.MODE == "cpu" else 2e-5)
+assert early[ours] < (0.000001 if course_lib.MODE == "cpu" else 2e-5)
+for gap, written in zip((early[bug] for bug in bugs), (0.1, 0.04, 0.0002), strict=True):
+    assert written / 2 < gap < 2 * written
+# this run is one of the five
+assert 0.72 - 0.01 < right < 0.80 + 0.01
+for bug, (low, high) in zip(bugs, ((1.6, 2.0), (0.02, 0.15), (-0.04, 0.002)), strict=True):
+    assert low - 0.02 < end[bug] - right < high + 0.02
 
 # %% [markdown]
 # ## How does autograd learn of your kernels?
@@ -252,7 +258,7 @@ assert find("14-silent").answer == "no error: w gets none, and linear a wrong on
 # `dy` and returns one value for each argument of `forward`, by position: a gradient, or None.
 
 
-# %%
+# %% varies={"always": "the last bits of a sum depend on the processor"}
 class Bare(torch.autograd.Function):
     @staticmethod
     def forward(ctx, x, w, b, eps):
@@ -342,7 +348,7 @@ assert count_kept_bytes(typed_again, 64, 1024) >= 2 * 64 * 1024 * 4
 # Your kernels of lessons 11 and 13 take two strides of `dy`, one between rows and one between columns. `launch_backward` is narrower, as most
 # launchers are: it has the stride between rows, and reads the N elements of a row one after the other.
 
-# %% tags=["nbval-check-output"]
+# %%
 from course_lib.lessons.wiring import LOSSES, find_dy_strides
 
 for name, loss_of in LOSSES.items():
@@ -507,22 +513,22 @@ assert per_second["rms_norm", "typed", False] < 0.82 * per_second["rms_norm", "o
 assert per_second["rms_norm", "typed", True] == max(per_second.values())
 cost = lesson14.compare_costs()
 print(cost)
-assert (cost.host_ours, cost.host_torch) == (408, 133) and (cost.gpu_ours, cost.gpu_torch) == (124, 302)
-assert 50_000 < cost.turning_rows < 53_000 and (cost.M, cost.N) == (32768, 1024)
+assert cost.host_ours > 3 * cost.host_torch and cost.gpu_torch > 2 * cost.gpu_ours and (cost.M, cost.N) == (32768, 1024)
+assert 3 < cost.turning_rows / measured.rows[0]["M"] < 3.3
 
 # %% [markdown] tags=["answer"]
-# In all four: 4 and 6 percent slower eager, 12 and 13 percent compiled. And yet the kernels alone are faster: on 32768 x 1024 in fp16,
-# forward and backward take 124 us of the GPU, PyTorch's take 302. Where is this gain lost? No profile of the training was taken, so this is
+# In all four: {{slower_eager}} percent slower eager, {{slower_compiled}} percent compiled. And yet the kernels alone are faster: on 32768 x 1024 in fp16,
+# forward and backward take {{gpu_ours}} us of the GPU, PyTorch's take {{gpu_torch}}. Where is this gain lost? No profile of the training was taken, so this is
 # what single calls say:
 #
-# - **Launch cost, probably.** A forward and backward call costs 408 us of the CPU's time with the course's functions, written in Python, and
-#   133 with PyTorch's (measured at 64 x 1024). That is 275 us more for each norm, whatever its size. Lesson 09 said that nobody notices, while
-#   the GPU is busy with what was launched before. If the CPU falls behind, the GPU waits, and a part of the 275 us is seen.
+# - **Launch cost, probably.** A forward and backward call costs {{host_ours}} us of the CPU's time with the course's functions, written in Python, and
+#   {{host_torch}} with PyTorch's (measured at 64 x 1024). That is {{host_more}} us more for each norm, whatever its size. Lesson 09 said that nobody notices, while
+#   the GPU is busy with what was launched before. If the CPU falls behind, the GPU waits, and a part of the {{host_more}} us is seen.
 # - **Fusion lost.** The compiler can join PyTorch's norm with the operations beside it. It cannot do that with yours. RMSNorm typed op by
 #   op is the slowest of all eager, and the fastest of all compiled.
 #
 # From which size on would the course's norm be faster? The GPU time that the kernels save grows with M N, the extra CPU time does not. If
-# all of the 275 us is waited for, they are saved from about 51,000 rows of 1024 on, three times the rows of this training. No larger
+# all of the {{host_more}} us is waited for, they are saved from about {{turning_rows}} rows of 1024 on, three times the rows of this training. No larger
 # training was measured.
 
 # %% [markdown]
@@ -634,7 +640,7 @@ assert {db.dtype for db in found.values()} == {torch.float32}
 # backward pass raises an error, too, because saved tensors are freed after the first. With `retain_graph=True` it finds them as your first
 # backward left them: so read them, and never work in them.
 
-# %%
+# %% varies={"gpu": "the message names the tensor's type, which is another one on a GPU"}
 h = data @ linear
 y = Bare.apply(h, w, b, 1e-5)
 h.mul_(2)
@@ -656,3 +662,25 @@ try:
 except RuntimeError as error:
     said = str(error)
 assert "inplace operation" in said
+
+# %% tags=["values"]
+from course_lib.bench import measurement
+from course_lib.lessons.figures import lesson14
+
+tokens = {(r["norm"], r["provider"], r["compiled"]): r["tokens_per_s"] for r in measurement.stored("training").rows}
+slower = {
+    (norm, compiled): 100 * tokens[norm, "torch", compiled] / tokens[norm, "ours", compiled] - 100
+    for norm in ("layer_norm", "rms_norm")
+    for compiled in (False, True)
+}
+cost = lesson14.compare_costs()
+values = {
+    "slower_eager": f"{slower['layer_norm', False]:.0f} and {slower['rms_norm', False]:.0f}",
+    "slower_compiled": f"{slower['layer_norm', True]:.0f} and {slower['rms_norm', True]:.0f}",
+    "gpu_ours": cost.gpu_ours,
+    "gpu_torch": cost.gpu_torch,
+    "host_ours": cost.host_ours,
+    "host_torch": cost.host_torch,
+    "host_more": cost.host_ours - cost.host_torch,
+    "turning_rows": f"{round(cost.turning_rows, -3):,.0f}",
+}

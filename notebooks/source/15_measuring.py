@@ -28,7 +28,7 @@ from course_lib.lessons.figures import lesson15
 lesson15.show_published()
 
 # %% [markdown]
-# From N = 1024 to N = 8192 the tutorial's kernels climb from 99.5 to 874 GB/s. Why are they nine times as fast with long rows?
+# From N = 1024 to N = 8192 the tutorial's kernels climb from {{published_1024}} to {{published_8192}} GB/s. Why are they nine times as fast with long rows?
 
 # %%
 from course_lib.lessons import predict, step
@@ -45,20 +45,23 @@ from course_lib.bench.published import read_published
 from course_lib.lessons.prediction import find
 
 english, chinese = ({line.N: line for line in read_published(edition)} for edition in ("English", "Chinese"))
-assert (english[1024].triton, round(english[8192].triton)) == (99.5, 874) and round(english[1024].us("triton")) == 253
+assert (
+    8.5 < english[8192].triton / english[1024].triton < 9.5
+    and abs(english[1024].us("triton") / english[8192].us("triton") - 1) < 0.1
+)
 assert round(english[8192].us("triton")) == find("15-climb").answer and round(3 * 4096 * 8192 * 2 / 1e6) == 201
-for table, low, high in ((english, 222, 256), (chinese, 174, 213)):
+for table in (english, chinese):
     level = [line.us("triton") for N, line in table.items() if N <= 8192]
-    assert low <= round(min(level)) and round(max(level)) <= high and len(level) == 15
+    assert max(level) < 1.25 * min(level) and len(level) == 15
 assert english[8704].us("triton") > 290 and english[15872].us("torch") > 11 * english[1024].us("torch")
 
 # %% [markdown] tags=["answer"]
-# Eight times the bytes in the same time. Up to N = 8192 this curve does not show a kernel. It shows something that takes 222 to 256 µs at every
-# N, and divides a growing number of bytes by it. In the Chinese edition, another run, it is 174 to 213 µs.
+# Eight times the bytes in the same time. Up to N = 8192 this curve does not show a kernel. It shows something that takes {{english_level}} µs at every
+# N, and divides a growing number of bytes by it. In the Chinese edition, another run, it is {{chinese_level}} µs.
 #
 # The work of Python takes the same time for any N. The tutorial times `y.backward(...)`: autograd looks up what to call, tensors are
 # allocated, kernels are launched. Meanwhile the GPU may wait. On the host of the course's stored H100 a forward and a backward pass of a 64
-# x 1024 matrix, which the GPU does in no time, keep Python busy for 133 µs with PyTorch's LayerNorm and for 408 µs with the course's.
+# x 1024 matrix, which the GPU does in no time, keep Python busy for {{both_torch}} µs with PyTorch's LayerNorm and for {{both_ours}} µs with the course's.
 # (Nobody measured that on the machine of the table, so this is the likely reason, and not a proven one.)
 
 # %% [markdown]
@@ -83,7 +86,7 @@ from course_lib.bench import measurement
 
 host = {(r["op"], r["passes"], r["provider"]): r["us"] for r in measurement.stored("host").rows}
 both = {name: host["layer_norm", "forward and backward", name] for name in ("torch", "ours", "kernels")}
-assert {name: round(us) for name, us in both.items()} == {"torch": 133, "ours": 408, "kernels": 171}
+assert both["torch"] < both["kernels"] < both["ours"]
 assert {(r["M"], r["N"]) for r in measurement.stored("host").rows} == {(64, 1024)}
 
 # %% [markdown]
@@ -173,19 +176,18 @@ lesson15.show_benchmark(backward_gbps)
 # %% tags=["check"]
 device = {provider: dict(points) for provider, points in lesson15.list_device_gbps().items()}
 own = [device["ours"][N] for N in (1024, 2048, 4096, 8192)]
-assert own == [2699, 2605, 2631, 2577] and min(own) / max(own) > 0.95
+assert min(own) / max(own) > 0.95
 assert find("15-level").answer == "they stay within 5 %"
 assert (
     max(device["locked"].values()) < 1050 and 900 < min(device["torch"].values()) < max(device["torch"].values()) < 1270
 )
 
 # %% [markdown] tags=["answer"]
-# *The tutorial's design* is its lock and its buffers, with its mistakes mended (lesson 13). On the H100 it reaches 611 to 1042 GB/s, and at
+# *The tutorial's design* is its lock and its buffers, with its mistakes mended (lesson 13). On the H100 it reaches {{locked_gbps}} GB/s, and at
 # the short rows PyTorch is faster. The published curve says so as well, for another reason.
 
 # %% tags=["check"]
-assert (min(device["locked"].values()), max(device["locked"].values())) == (611, 1042)
-assert device["locked"][1024] < device["torch"][1024] == 908 and english[1024].triton < english[1024].torch
+assert device["locked"][1024] < device["torch"][1024] and english[1024].triton < english[1024].torch
 
 # %% [markdown]
 # ## Can a figure in GB/s be too high?
@@ -223,12 +225,11 @@ for row in measurement.stored("counters").rows:
 counters = {(r["op"], r["M"], r["N"], r["kernel"]): r for r in measurement.stored("counters").rows}
 ahead = counters["layer_norm", 8192, 4096, "layer_norm_resident_kernel"]
 assert ahead["written_mb"] == find("15-written").answer and round(8192 * 4096 * 2 / 1e6) == 67
-assert round(2 * 8192 * 4096 * 2 / ahead["us"] / 1e3) == 3107
-assert round((ahead["read_mb"] + ahead["written_mb"]) / ahead["us"] * 1e3) == 2618
+assert 1.1 * (ahead["read_mb"] + ahead["written_mb"]) < 2 * 8192 * 4096 * 2 / 1e6
 
 # %% [markdown] tags=["answer"]
-# 3107 GB/s counted, 2618 moved, by one kernel that was timed alone with an empty cache. So a fair bench uses inputs that are together many times
-# as large as the cache (400 MB here), and calls that follow one another. Then each call also pays for what the one before left behind.
+# {{counted_gbps}} GB/s counted, {{moved_gbps}} moved, by one kernel that was timed alone with an empty cache. So a fair bench uses inputs that are together many times
+# as large as the cache ({{touched_mb}} MB here), and calls that follow one another. Then each call also pays for what the one before left behind.
 # `do_bench` empties L2 before each call instead. Then no input is found in the cache. But what is written last may still be in L2 when the
 # clock stops.
 
@@ -283,7 +284,7 @@ assert tables.persistent(4096).stages == 3 and round(3350 * 600 / 132 / 1000) ==
 # %%
 predict("15-row")
 
-# %% tags=["answer"]
+# %% tags=["answer"] varies={"gpu": "the registers depend on the Triton of that machine"}
 from course_lib.lessons.tuning import predict_launch
 
 for rows, num_warps in ((1, 4), (1, 32), (16, 4)):
@@ -335,20 +336,15 @@ gains = [
     for op in ("layer_norm_backward", "rms_norm_backward")
     for N in lengths
 ]
-assert (
-    len(gains) == 14
-    and max(gains) < 0.95
-    and round(100 * (1 - max(gains))) == 10
-    and round(100 * (1 - min(gains))) == 46
-)
-calls = {p: host["layer_norm", "forward", p] for p in ("torch", "ours", "quack", "compile", "liger")}
-assert {p: round(us) for p, us in calls.items()} == {"torch": 18, "ours": 109, "quack": 20, "compile": 45, "liger": 107}
+assert max(gains) < 0.95
+calls = {p: host["layer_norm", "forward", p] for p in ("torch", "quack", "compile", "liger", "ours")}
+assert list(calls) == sorted(calls, key=lambda name: calls[name])
 
 # %% [markdown] tags=["answer"]
-# In the backward pass the course's kernels are ahead of the best of the four at all 14, by 10 to 46 %. These are times of the device alone.
+# In the backward pass the course's kernels are ahead of the best of the four at all {{races}}, by {{ahead}} %. These are times of the device alone.
 #
 # Python's share is another race, and there the course loses. One forward call of its LayerNorm keeps the host of the stored H100 busy for
-# 109 µs. Liger-Kernel takes 107, `torch.compile` 45, quack 20 and PyTorch 18. Where a matrix is small, PyTorch's slower kernel is done before the
+# {{forward_ours}} µs. Liger-Kernel takes {{forward_liger}}, `torch.compile` {{forward_compile}}, quack {{forward_quack}} and PyTorch {{forward_torch}}. Where a matrix is small, PyTorch's slower kernel is done before the
 # course's faster one has been launched.
 #
 # Run the races yourself, with either clock.
@@ -386,7 +382,7 @@ from course_lib.lessons.accounting import count_bytes, show_kernels
 
 show_kernels()
 
-# %% tags=["nbval-check-output"]
+# %%
 read, written = count_bytes("resident_forward", M=5, N=10, itemsize=4, ROWS=4)
 print(f"resident_forward, 5 rows of 10 fp32 numbers, 4 rows a program: {read} and {written} bytes")
 
@@ -403,7 +399,7 @@ assert count_bytes("resident_forward", 5, 10, 4, ROWS=4) == (5 * 10 * 4 + 2 * 80
 #
 # The course's resident kernel, launched badly: one row, the longest block and 32 warps at every shape. Reason your way to a better launch:
 # numbers a thread, then threads a multiprocessor, then bytes under way. `predict_launch` tells you what a launch holds. On a GPU yours are
-# timed, too: 0.9 of the floor's bandwidth.
+# timed, too: {{goal}} of the floor's bandwidth.
 
 # %%
 exercise("15b")
@@ -435,13 +431,15 @@ review_predictions("15")
 # about 15 KB are needed. The registers are those of an H100, on any machine. On a GPU you also see the time over the floor, and 1.11 is nine
 # tenths of what is possible. Without one, nobody can tell you whether your choice is fast. You can rule out what cannot be.
 
-# %%
+# %% varies={"gpu": "the times are those of that GPU"}
 from course_lib.lessons.tuning import try_launch
 
 for rows, num_warps, num_stages in ((2, 8, 3), (2, 4, 3), (1, 8, 2)):
     print(try_launch(N=4096, rows=rows, num_warps=num_warps, num_stages=num_stages))
 
 # %% tags=["check"]
+from course_lib.tuning.clock import GOAL
+
 tried = {warps: try_launch(N=4096, rows=2, num_warps=warps, num_stages=3) for warps in (4, 8)}
 assert round(tried[8].shared_bytes / 1024) == 64 and tried[8].ahead == 2 * 32 * 1024
 assert tried[4].spill_bytes > 0 == tried[8].spill_bytes and tables.persistent(4096) == (2, 4096, 8, 1, 3)
@@ -454,18 +452,63 @@ assert tried[4].spill_bytes > 0 == tried[8].spill_bytes and tables.persistent(40
 # %% [markdown] tags=["dive"]
 # ## Dive: where other libraries stop
 #
-# A race shows who came in. Who did not start is told more rarely. On the stored H100 quack 0.6.5 refuses rows whose length is no
-# multiple of its vector (4095, 4097), and its LayerNorm takes 12.7 times the floor at N = 16384, where its RMSNorm takes 1.02. Liger-Kernel 0.8.5
-# takes rows up to 65536 columns, and 6.5 times the floor there. The tutorial stops at 64 KB, which are 32768 numbers in fp16. The course's
+# A race shows who came in. Who did not start is told more rarely. On the stored H100 quack {{quack_version}} refuses rows whose length is no
+# multiple of its vector (4095, 4097), and its LayerNorm takes {{quack_layer_norm}} times the floor at N = 16384, where its RMSNorm takes {{quack_rms_norm}}. Liger-Kernel {{liger_version}}
+# takes rows up to 65536 columns, and {{liger_long}} times the floor there. The tutorial stops at 64 KB, which are 32768 numbers in fp16. The course's
 # persistent kernel stops at 8192 columns; above it another design takes over.
 #
 # Look at your own shapes. A library that wins at 4096 columns may refuse your 4097.
 
 # %% tags=["check"]
 long = {(r["op"], r["provider"], r["N"]): r["over_floor"] for r in measurement.stored("long_rows").rows}
-assert round(forward["layer_norm", "quack", 16384]["over_floor"], 1) == 12.7
-assert round(forward["rms_norm", "quack", 16384]["over_floor"], 2) == 1.02
-assert round(long["layer_norm M=many", "liger", 65536], 1) == 6.5 and ("layer_norm M=many", "liger", 131072) not in long
+assert forward["layer_norm", "quack", 16384]["over_floor"] > 10 * forward["rms_norm", "quack", 16384]["over_floor"]
+assert ("layer_norm M=many", "liger", 65536) in long and ("layer_norm M=many", "liger", 131072) not in long
 assert ("layer_norm", "quack", 4095) not in forward and ("layer_norm", "quack", 4097) not in forward
+assert tables.PERSISTENT_LIMIT == 8192 and round(1 / 0.9, 2) == 1.11 and GOAL == 0.9
+
+# %% tags=["values"]
+from course_lib.bench import grid, measurement
+from course_lib.bench.published import read_published
+from course_lib.lessons.figures import lesson15
+from course_lib.tuning.clock import GOAL
+
+english, chinese = ({line.N: line for line in read_published(edition)} for edition in ("English", "Chinese"))
+levels = [[line.us("triton") for N, line in table.items() if N <= 8192] for table in (english, chinese)]
+host = {(r["op"], r["passes"], r["provider"]): r["us"] for r in measurement.stored("host").rows}
+forward = {(r["op"], r["provider"], r["N"]): r for r in measurement.stored("forward").rows}
+back = {(r["op"], r["provider"], r["N"]): r for r in measurement.stored("backward").rows}
+locked = [gbps for _, gbps in lesson15.list_device_gbps()["locked"]]
+counters = {(r["op"], r["M"], r["N"], r["kernel"]): r for r in measurement.stored("counters").rows}
+alone = counters["layer_norm", 8192, 4096, "layer_norm_resident_kernel"]
+long = {(r["op"], r["provider"], r["N"]): r["over_floor"] for r in measurement.stored("long_rows").rows}
+lengths = (256, 1024, 2048, 4096, 8192, 16384, 32768)
+gains = [
+    100 - 100 * back[op, "ours", N]["us"] / min(back[op, p, N]["us"] for p in ("torch", "compile", "liger", "quack"))
+    for op in ("layer_norm_backward", "rms_norm_backward")
+    for N in lengths
+]
 versions = measurement.stored("forward").versions
-assert (versions["quack-kernels"], versions["liger-kernel"]) == ("0.6.5", "0.8.5") and tables.PERSISTENT_LIMIT == 8192
+values = {
+    "published_1024": english[1024].triton,
+    "published_8192": f"{english[8192].triton:.0f}",
+    "english_level": f"{min(levels[0]):.0f} to {max(levels[0]):.0f}",
+    "chinese_level": f"{min(levels[1]):.0f} to {max(levels[1]):.0f}",
+    "both_torch": f"{host['layer_norm', 'forward and backward', 'torch']:.0f}",
+    "both_ours": f"{host['layer_norm', 'forward and backward', 'ours']:.0f}",
+    **{
+        f"forward_{p}": f"{host['layer_norm', 'forward', p]:.0f}"
+        for p in ("torch", "ours", "quack", "compile", "liger")
+    },
+    "locked_gbps": f"{min(locked)} to {max(locked)}",
+    "counted_gbps": f"{2 * 8192 * 4096 * 2 / alone['us'] / 1e3:.0f}",
+    "moved_gbps": f"{(alone['read_mb'] + alone['written_mb']) / alone['us'] * 1e3:.0f}",
+    "touched_mb": grid.TOUCHED >> 20,
+    "races": len(gains),
+    "ahead": f"{min(gains):.0f} to {max(gains):.0f}",
+    "quack_version": versions["quack-kernels"],
+    "liger_version": versions["liger-kernel"],
+    "quack_layer_norm": f"{forward['layer_norm', 'quack', 16384]['over_floor']:.1f}",
+    "quack_rms_norm": f"{forward['rms_norm', 'quack', 16384]['over_floor']:.2f}",
+    "liger_long": f"{long['layer_norm M=many', 'liger', 65536]:.1f}",
+    "goal": GOAL,
+}

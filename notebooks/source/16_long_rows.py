@@ -39,7 +39,7 @@ predict("16-registers")
 # %% [markdown]
 # Ask the compiler, for an H100 and 32 warps. The loop compiles the kernel of lesson 08 for four lengths, so it takes a few seconds.
 
-# %% tags=["answer"]
+# %% tags=["answer"] varies={"gpu": "the registers depend on the Triton of that machine"}
 from course_lib.lessons.split_rows import compile_row
 
 for N in (16384, 32768, 65536, 131072):
@@ -57,7 +57,7 @@ assert rows[32768].spill_bytes < 4 * 32 < rows[65536].spill_bytes
 
 # %% [markdown] tags=["answer"]
 # At 65536 columns a thread may have 64 registers, for 64 numbers of the row alone. A library that keeps rows in one program stops there or
-# collapses: Liger-Kernel 0.8.5 takes 6.5 times the floor at 1024 x 65536 (H100, stored 21 November 2026). The floor is, as before, one
+# collapses: Liger-Kernel {{liger_version}} takes {{liger}} times the floor at 1024 x 65536 (H100, stored 21 November 2026). The floor is, as before, one
 # elementwise pass over the same bytes.
 
 # %% [markdown]
@@ -88,14 +88,13 @@ many = {name: stored["layer_norm M=many", name, 65536] for name in ("torch", "bl
 assert round(few["torch"]["over_floor"]) == find("16-torch").answer == 67 and round(132 / 16) == 8
 assert round(few["blocked"]["over_floor"], 1) == 10.6 and many["split"]["M"] == 1024
 assert [round(one[name]["over_floor"]) for name in ("torch", "blocked")] == [207, 31]
-assert round(stored["layer_norm M=many", "liger", 65536]["over_floor"], 1) == 6.5
 
 # %% [markdown] tags=["answer"]
-# The time of 16 rows and the time of one row are nearly the same: 396 and 384 microseconds for PyTorch. Each row has one multiprocessor, and
+# The time of 16 rows and the time of one row are nearly the same: {{torch_16}} and {{torch_1}} microseconds for PyTorch. Each row has one multiprocessor, and
 # the others stand idle. One multiprocessor alone cannot ask for enough bytes at a time to keep the memory busy.
 
 # %% tags=["check"]
-assert [round(times["torch"]["us"]) for times in (few, one)] == [396, 384]
+assert abs(few["torch"]["us"] / one["torch"]["us"] - 1) < 0.05
 
 # %% [markdown]
 # ## How do many programs share one row?
@@ -180,7 +179,7 @@ assert find("16-apart").answer == "the value, or what stood there before"
 # %% [markdown] tags=["answer"]
 # With `acq_rel` on both sides the code would be right, and slower. On a GPU the release waits until all earlier stores of the program have
 # landed. The acquire throws away the cache next to the multiprocessor. The course's LayerNorm at 65536 columns took 1.27 times the floor with
-# both, and takes 1.10 without (one H100, PyTorch 2.11, Triton 3.6).
+# both, and takes 1.10 without (one H100, PyTorch 2.11, Triton 3.6; `docs/kernels.md`).
 
 # %% [markdown]
 # Now put value and flag into **one word**, which arrives as a whole. All parts are above 0, and memory holds 0 at the start. So a word
@@ -336,8 +335,6 @@ lesson16.show_long_rows(measure_long_rows("torch", "blocked", "few_rows", "split
 # %% tags=["check"]
 assert round(one["few_rows"]["us"], 1) == 4.2 < round(one["split"]["us"], 2) == 5.55 and 262144 * 2 == 512 * 2**10
 assert find("16-tiny").answer == "two launches"
-assert [round(times["split"]["over_floor"], 1) for times in (many, few, one)] == [1.1, 1.9, 3.0]
-assert [round(times["few_rows"]["over_floor"], 1) for times in (many, few, one)] == [1.5, 2.0, 2.3]
 assert all(
     times[name]["over_floor"] < times["blocked"]["over_floor"]
     for times in (many, few, one)
@@ -345,13 +342,13 @@ assert all(
 )
 
 # %% [markdown] tags=["answer"]
-# On an H100 (stored, 21 November 2026) words take 1.1, 1.9 and 3.0 times the floor for 1024, 16 and 1 row. Two launches take 1.5, 2.0 and 2.3.
+# On an H100 (stored, 21 November 2026) words take {{split}} times the floor for 1024, 16 and 1 row. Two launches take {{few_rows}}.
 # So the course takes two launches where x has at most 4 MB, and words above that. At one row the floor itself is mostly the launch.
 #
 # And the **backward** pass over few long rows? A row of 1000003 columns would have 489 chunks there. That is more than the GPU has
-# multiprocessors, so the programs of a row could not wait for one another. With one program for a row's two sums, 3 x 1000003 took 43 to 46
+# multiprocessors, so the programs of a row could not wait for one another. With one program for a row's two sums, 3 x 1000003 took {{sums_before}}
 # times the floor, and you know by now why. So the course uses two launches here, too: 245 programs share the sums of a row, and the next
-# launch adds their parts up. This takes 3.5 times the floor, and RMSNorm 2.8 (one H200, 23 November 2026, torch 2.11, triton 3.6).
+# launch adds their parts up. This takes {{sums_layer_norm}} times the floor, and RMSNorm {{sums_rms_norm}} (one H200, 23 November 2026, torch 2.11, triton 3.6).
 
 # %% tags=["check"]
 import torch
@@ -390,7 +387,7 @@ review_predictions("16")
 # It has two numbers to tell, a mean and an M2, both fp32: 64 bits, one word. M2 is a sum of squares and never below 0, so its sign bit is
 # free. Set, it says that the word is there. Here is the word of a chunk with mean -2.5 and M2 0, in binary.
 
-# %% tags=["nbval-check-output"]
+# %%
 mean, M2 = np.array([-2.5, 0.0], dtype=np.float32).view(np.uint32)
 word = (int(M2) | 1 << 31) << 32 | int(mean)
 print(f"{word:064b}")
@@ -422,3 +419,37 @@ assert packed.item() % 2**64 == word and packed.item() < 0
 # On an H100 at 1024 x 65536, fp16, RMSNorm and LayerNorm took 1.25 and 1.39 times the floor with a counter of release and acquire. With words
 # and a wait in each row it was 1.28 and 1.53. With words told one row ahead it was 1.05 and 1.09. With one row there is no next row, and
 # nothing is hidden. (Trials of November 2026; `docs/kernels.md` has them all.)
+
+# %% tags=["values"]
+import re
+
+from course_lib.base import paths
+from course_lib.bench import long_rows, measurement
+
+measured = measurement.stored(long_rows.KIND)
+over = {(r["op"], r["provider"], r["N"]): r for r in measured.rows}
+shapes = (("layer_norm M=many", 65536), ("layer_norm M=16", 262144), ("layer_norm M=1", 262144))
+
+
+def list_costs(provider):
+    many, few, one = (f"{over[op, provider, N]['over_floor']:.1f}" for op, N in shapes)
+    return f"{many}, {few} and {one}"
+
+
+# "| Few rows, backward: ... | 3 x 1000003 45.7 and 42.8 to 3.5 and 2.8; ... |": LayerNorm and RMSNorm, before and after
+trials = (paths.ROOT / "docs" / "kernels.md").read_text(encoding="utf-8")
+few = re.search(
+    r"^\| Few rows, backward:.*?3 x 1000003 ([\d.]+) and ([\d.]+) to ([\d.]+) and ([\d.]+);", trials, re.MULTILINE
+)
+before = sorted(float(few[group]) for group in (1, 2))
+values = {
+    "liger_version": measured.versions["liger-kernel"],
+    "liger": f"{over['layer_norm M=many', 'liger', 65536]['over_floor']:.1f}",
+    "torch_16": f"{over['layer_norm M=16', 'torch', 262144]['us']:.0f}",
+    "torch_1": f"{over['layer_norm M=1', 'torch', 262144]['us']:.0f}",
+    "split": list_costs("split"),
+    "few_rows": list_costs("few_rows"),
+    "sums_before": f"{before[0]:.0f} to {before[1]:.0f}",
+    "sums_layer_norm": few[3],
+    "sums_rms_norm": few[4],
+}

@@ -129,6 +129,7 @@ def test_a_report_of_the_tests_becomes_sentences(tmp_path):
         ("tests.grading.test_grading.test_a_variant_is_not_the_solution_again[ex07a]", "variants"),
         ("tests.grading.test_causes.test_every_known_right_way_has_its_variants[fp64 inside]", "causes"),
         ("tests.lessons.test_notebooks.test_the_notebook_is_built[06]", "notebook"),
+        ("tests.authoring.test_prose.test_every_number_in_the_prose_comes_from_a_run[06]", "prose"),
     ],
 )
 def test_each_test_is_counted_under_its_subject(name, subject):

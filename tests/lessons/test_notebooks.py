@@ -13,7 +13,7 @@ import course_lib
 from course_lib import catalog
 from course_lib.authoring import exercises, nbval
 from course_lib.authoring.nbval import find_built, lay_out
-from course_lib.authoring.notebooks import list_sources, read_source, unfold_answer
+from course_lib.authoring.notebooks import VARIES, list_sources, read_source, unfold_answer
 from course_lib.base import paths, runtime
 from course_lib.base.errors import CourseError, EnvironmentFault
 from course_lib.catalog import texts
@@ -141,7 +141,7 @@ def test_a_lesson_has_the_panels_of_its_exercises(source):
 @pytest.mark.parametrize("source", LESSONS, ids=lambda s: s.stem)
 def test_a_lesson_runs_under_nbval(source, state, tmp_path):
     """Every cell, with the unsolved exercises and again with the solutions; each panel's verdict must then be ``state``."""
-    lay_out(tmp_path, [source], solved=state == "pass")
+    lay_out(tmp_path, [source], solved=state == "pass", device=course_lib.MODE)
     run = run_nbval(tmp_path, COURSE_EXPECT=state)
     assert run.exit_code == 0, run.output[-6000:]
     assert f"{len(code_cells(read_source(source, proof=True)))} passed" in run.output
@@ -224,19 +224,54 @@ def test_the_learners_files_are_not_what_the_tests_run(tmp_path):
 
 
 @pytest.mark.parametrize("source", LESSONS, ids=lambda s: s.stem)
-def test_a_lesson_marks_outputs_for_nbval_to_compare(source):
-    """Without a marked cell that has a stored output, nbval's lax mode compares nothing."""
-    marked = [cell for cell in code_cells(built(source)) if "nbval-check-output" in cell["metadata"].get("tags", [])]
-    assert marked and all(cell["outputs"] for cell in marked)
+def test_every_cell_that_prints_is_compared_or_says_why_not(source, tmp_path):
+    """The outputs of answers lie in a file of their own and are compared, too."""
+    printing = [cell for cell in nbval.read_proof(source).cells if nbval.is_printing(cell)]
+    lay_out(tmp_path, [source], solved=False, device="cpu")
+    laid_out = json.loads((tmp_path / "notebooks" / f"{source.stem}.ipynb").read_text())
+    compared = [cell["id"] for cell in laid_out["cells"] if nbval.COMPARED in cell["metadata"].get("tags", [])]
+    assert compared == [cell.id for cell in printing if not nbval.find_reason(cell, solved=False, device="cpu")] and len(compared) > 1
+    for cell in read_source(source, proof=True).cells:
+        reasons = cell.metadata.get(VARIES)
+        if reasons is not None:
+            assert cell.id in [one.id for one in printing], f"{cell.id} prints nothing that could vary"
+            assert reasons.keys() <= {"gpu", "solved", "always"} and all(len(reason.split()) > 3 for reason in reasons.values())
+    assert not [cell for cell in read_source(source).cells if VARIES in cell.metadata], "a learner's notebook has no use for it"
+
+
+def test_a_reason_counts_for_its_kind_of_run():
+    cell = {"metadata": {VARIES: {"gpu": "measured there", "solved": "your kernels"}}}
+    found = [nbval.find_reason(cell, solved=solved, device=device) for solved in (False, True) for device in ("cpu", "gpu")]
+    assert found == ["", "measured there", "your kernels", "measured there"]
+    assert nbval.find_reason({"metadata": {VARIES: {"always": "a clock"}}}, solved=False, device="cpu") == "a clock"
+    assert nbval.find_reason({"metadata": {}}, solved=True, device="gpu") == ""
 
 
 @pytest.mark.slow
-def test_a_changed_output_fails_where_it_is_marked(tmp_path):
+def test_a_changed_output_fails_and_one_that_only_names_the_machine_passes(tmp_path):
+    """The second cell prints in GPU mode what the stored notebook has in CPU mode."""
     folder = tmp_path / "notebooks"
-    for name, stored in (("changed", "4\n"), ("same", "5\n")):
-        notebook(folder / f"{name}.ipynb", "print(2 + 3)", tags={0: ["nbval-check-output"]})
-        data = json.loads((folder / f"{name}.ipynb").read_text())
-        data["cells"][0] |= {"execution_count": 1, "outputs": [{"output_type": "stream", "name": "stdout", "text": stored}]}
-        (folder / f"{name}.ipynb").write_text(json.dumps(data))
+    here = "course: GPU mode, NVIDIA L4 (found a GPU). Kernels are compiled.", "tensor([2.5000], device='cuda:0')"
+    stored = "course: CPU mode (no GPU found). Kernels run in Triton's interpreter: right, and slow.", "tensor([2.5000])"
+    for name, was in (("changed", "4"), ("same", "5")):
+        path = folder / f"{name}.ipynb"
+        notebook(path, "print(2 + 3)", f"print({here[0]!r}, {here[1]!r}, sep='\\n')", tags={0: [nbval.COMPARED], 1: [nbval.COMPARED]})
+        data = json.loads(path.read_text())
+        for cell, text in zip(data["cells"], (was, "\n".join(stored)), strict=True):
+            cell |= {"execution_count": 1, "outputs": [{"output_type": "stream", "name": "stdout", "text": f"{text}\n"}]}
+        path.write_text(json.dumps(data))
     run = run_nbval(tmp_path)
-    assert "1 failed, 1 passed" in run.output and "changed.ipynb" in run.output
+    assert "1 failed, 3 passed" in run.output and "changed.ipynb::Cell 0" in run.output, run.output
+
+
+@pytest.mark.slow
+def test_a_changed_number_of_an_answer_fails_in_the_lesson(tmp_path):
+    source = LESSONS[0]
+    lay_out(tmp_path, [source], solved=False, device="cpu")
+    path = tmp_path / "notebooks" / f"{source.stem}.ipynb"
+    before = path.read_text()
+    path.write_text(before.replace("[7.0, 6.0, 5.0, 4.0, 3.0, 2.0, 1.0, 0.0]", "[7.0, 6.0, 5.0, 4.5, 3.0, 2.0, 1.0, 0.0]"))
+    assert path.read_text() != before
+    run = run_nbval(tmp_path, COURSE_DEVICE="cpu")
+    assert run.exit_code == 1 and re.search(r"^1 failed, \d+ passed", run.output, re.MULTILINE), run.output[-3000:]
+    assert "Cell outputs differ" in run.output
