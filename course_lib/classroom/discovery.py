@@ -84,7 +84,7 @@ class Entry:
 
 @dataclass(frozen=True)
 class Submissions:
-    """All submissions of one learner: one entry, or several if submissions have the same name."""
+    """All submissions of one learner: one entry, or several entries with the learner's key."""
 
     entries: tuple[Entry, ...]
 
