@@ -1,8 +1,14 @@
-"""Grades a class: many people's submissions in, a gradebook out, and nothing lost on the way.
+"""The grading of a class: from the learners' submissions to a gradebook. Finished verdicts survive an interruption.
 
-What a class goes through, file by file: ``discovery`` says who handed in what, ``collecting`` takes the exercise files out of one
-submission (``archives`` does it for a zip or tar, in a confined process), ``engine`` has every file checked by workers that
-``workers`` starts and ``checking`` runs in, ``journal`` keeps each verdict as soon as it is there, ``record`` knows all weeks so far, ``marking``
-makes marks of it by the rules and by what ``own_word`` reads of the teacher's, ``gradebook`` and ``reports`` write what came out, and
-``grade_class`` joins them. ``weeks`` reads which exercises a week asks for. ``one_submission`` grades a class of one where another system runs it.
+``grade_class`` joins these steps:
+
+- ``discovery`` finds the learners and their submissions.
+- ``collecting`` takes the exercise files out of a submission; ``archives`` unpacks a zip or tar in a confined process.
+- ``engine`` sends every file to the workers that ``workers`` starts, and each worker runs ``checking``.
+- ``journal`` stores each verdict at once. ``record`` stores the class's data of all weeks.
+- ``marking`` makes marks by the class's rules and by the teacher's decisions, which ``own_word`` reads.
+- ``gradebook`` and ``reports`` write the results; ``similarity`` finds files that are nearly equal, and ``predictions`` reads predictions.
+- ``out_folder`` manages the folder that holds all this.
+
+``weeks`` reads the exercises and deadlines of each week. ``one_submission`` grades a single submission on another system.
 """

@@ -1,8 +1,8 @@
-"""Takes the exercise files out of a zip or tar, in a confined process: nothing is written to the disk, and nothing has to be trusted.
+"""The unpacking of the exercise files in a zip or tar. It runs in a confined process, because the archive may be hostile.
 
-Who hands in an archive chooses its names, its links, its sizes and how it is packed. So only what looks like an exercise file or a
-progress file is read, each to a limit; a member that points outside, or is a link, is left out and said; and an archive that unpacks to too much
-is refused as a whole.
+The learner chose the names, links and sizes in the archive, and the way in which it is packed. So only members that look like an exercise
+file or a progress file are read, each up to a limit. A member that points outside of the archive, or is a link, is left out, and a note
+says so. An archive that unpacks to too many bytes is refused as a whole. No member is written to the disk.
 """
 
 from __future__ import annotations
@@ -31,30 +31,33 @@ from course_lib.sandbox.machine import Machine, ServerKind, begin_case, write_an
 from course_lib.sandbox.stage import Stage
 
 KIND = ServerKind("course_lib.classroom.archives:make_machine")
-MOST_BYTES = 32 << 20  # of an archive
+MOST_BYTES = 32 << 20  # limit on the packed size of an archive
 MOST_UNPACKED = 256 << 20
-MOST_RATIO = 200  # unpacked to packed, above _SMALL unpacked bytes
+MOST_RATIO = 200  # limit on unpacked / packed bytes, for archives of more than _SMALL unpacked bytes
 MOST_MEMBERS = 20_000
 MOST_WANTED = 200
-FILE_BYTES = (1 << 20) + 1  # one more than the grader reads, so that it sees what is too large
+FILE_BYTES = (1 << 20) + 1  # one byte more than the grader's limit, so that the grader notices a file that is too large
 _SMALL = 8 << 20
 _LONGEST = 200
 _LIMITS = ResourceLimits(case=20.0, total=20.0, address_bytes=4 << 30, memory_bytes=1 << 30, resident_bytes=1 << 30)
 _SUFFIXES = (".tar.gz", ".tar.bz2", ".tar.xz", ".tgz", ".tbz2", ".txz", ".zip", ".tar")
 _OTHERS = (".7z", ".rar", ".gz", ".bz2", ".xz", ".zst")
 WANTED = re.compile(r"(?i:ex\d\d[a-z](?![a-z0-9]).*\.py)|progress\.json")
-# a name that somebody may have given to an exercise's file: 07a.py, ex7a.py, exercise_07a.ipynb, ex07a_layer_norm_forward.py.txt
+# wrong names that learners may give to an exercise's file: 07a.py, ex7a.py, exercise_07a.ipynb, ex07a_layer_norm_forward.py.txt
 _MEANT = re.compile(r"(?:ex(?:ercise)?)?[-_ ]?\d{1,2}[-_ ]?[a-z](?![a-z0-9]).*\.(?:py|txt|ipynb)", re.IGNORECASE)
-# of a whole class, as Canvas and Moodle pack it
+# names in an archive of a whole class, as Canvas and Moodle pack it
 _OF_A_CLASS = re.compile(r".*(?:_assignsubmission_|_\d+_\d+_ex\d\d[a-z]).*")
-# where a copy of the whole course, or a system that packs for us, has files of the same names that nobody handed in
+# folders of the course, or of the system that packed the archive, whose files have the names of exercises but are no submissions
 _SKIPPED = re.compile(r"__MACOSX|solutions|tests|site-packages|build|node_modules|kept|__pycache__|\.(?!course$).*")
 
 
 @dataclass(frozen=True)
 class Member:
-    """A file of a submission. ``path`` is where it lies in it, with "/"; ``time`` are seconds since 1970, as the archive says if it is ``packed``
-    in one, else as the disk says."""
+    """A file of a submission.
+
+    ``path`` is its path in the submission, with "/". ``time`` is in seconds since 1970, from the archive if the file is ``packed`` in one,
+    else from the disk.
+    """
 
     path: str
     data: bytes
@@ -64,7 +67,7 @@ class Member:
 
 @dataclass(frozen=True)
 class Unpacked:
-    """The members that may matter, what is to be said of the others, and why the whole cannot be read, if so."""
+    """The content of an archive: ``members`` that may count, ``notes`` on members left out, and the ``problem`` if it cannot be read."""
 
     members: tuple[Member, ...] = ()
     notes: tuple[str, ...] = ()
@@ -72,7 +75,7 @@ class Unpacked:
 
 
 def is_archive(name: str) -> bool:
-    """True for a name that ends as archives do, also those that the course does not read."""
+    """Return whether a name has the suffix of an archive, including formats that the course does not read."""
     return name.lower().endswith((*_SUFFIXES, *_OTHERS))
 
 
@@ -82,12 +85,12 @@ def name_without_suffix(name: str) -> str:
 
 
 def is_wanted(path: PurePosixPath) -> bool:
-    """True for what may be an exercise file or a progress file, where such files lie."""
+    """Return whether a file has the name of an exercise file or a progress file, and lies in a folder that is not skipped."""
     return WANTED.fullmatch(path.name) is not None and not is_skipped(path.parent)
 
 
 def explain_unwanted(path: PurePosixPath) -> str:
-    """Why a file is not read that its author may have meant as an exercise's; "" for one that is read, and for one that nobody meant."""
+    """Return why a file is not read although its author may have meant it as an exercise's; "" for all other files."""
     if WANTED.fullmatch(path.name) or not _MEANT.fullmatch(path.name) or is_skipped(path.parent):
         return ""
     if path.name.lower().endswith(".ipynb"):
@@ -96,14 +99,14 @@ def explain_unwanted(path: PurePosixPath) -> str:
 
 
 def is_skipped(folder: PurePosixPath) -> bool:
-    """True for a folder whose files are nobody's submission: the course's own solutions and tests, caches, hidden ones but ``.course``."""
+    """Return whether a folder holds no submissions: the course's solutions and tests, caches, and hidden folders except ``.course``."""
     return any(_SKIPPED.fullmatch(part) for part in folder.parts)
 
 
 def unpack(path: Path) -> Unpacked:
-    """What an archive holds of exercise files. Never raises for what is in the archive.
+    """Return the exercise files in an archive. The content of the archive never causes an exception.
 
-    Raises: EnvironmentFault or OSError if this machine starts no process for it.
+    Raises: EnvironmentFault or OSError if this machine cannot start the confined process.
     """
     name = make_visible_line(path.name)
     if not path.name.lower().endswith(_SUFFIXES):
@@ -126,7 +129,7 @@ def unpack(path: Path) -> Unpacked:
 
 
 def _check_answer(answer: Any, name: str) -> Unpacked:
-    """The answer as it should be; the process that gave it may have been taken over by the archive."""
+    """Return a checked copy of the process's answer. The archive may have taken control of the process, so the answer is not trusted."""
     try:
         members = tuple(
             Member(_cut(m["path"]), base64.b64decode(m["data"], validate=True)[:FILE_BYTES], _clean_time(m["time"]))
@@ -160,11 +163,11 @@ class _Unpacker(Machine):
 
 
 class _TooMuch(Exception):
-    """It unpacks to more than a submission may."""
+    """Raised for an archive with more bytes or members than a submission may have."""
 
 
 def read_members(data: bytes, name: str) -> Unpacked:
-    """What :func:`unpack` has its process do. Call it only where nothing can be lost."""
+    """Return the exercise files in the bytes of an archive. :func:`unpack` runs this in its process; call it only in a confined process."""
     gathered = _Gathered()
     try:
         if data.startswith(b"PK"):
@@ -173,7 +176,7 @@ def read_members(data: bytes, name: str) -> Unpacked:
             _read_tar(data, gathered)
     except _TooMuch as bomb:
         return Unpacked(problem=str(bomb))
-    except Exception as error:  # whatever the libraries raise of bytes that somebody made up is the same to a reader
+    except Exception as error:  # invalid bytes make the libraries raise many exceptions, and all of them mean that the archive is damaged
         return Unpacked(problem=f"is damaged, or no {'zip' if name.lower().endswith('.zip') else 'tar'} ({type(error).__name__})")
     return Unpacked(tuple(gathered.members), gathered.describe())
 
@@ -185,7 +188,10 @@ class _Gathered:
         self.count = 0
 
     def look_at(self, name: str, why_not: str) -> PurePosixPath | None:
-        """The path of a member that is to be read; None for another. What points outside is said whatever it is."""
+        """Return the path of a member if it is to be read, else None. Note every member that points outside, whatever its name.
+
+        ``why_not`` explains why the member cannot be read, or is "".
+        """
         self.count += 1
         if self.count > MOST_MEMBERS:
             raise _TooMuch(f"has more than {MOST_MEMBERS} members")
@@ -227,7 +233,7 @@ def _read_zip(data: bytes, gathered: _Gathered) -> None:
 
 
 def _read_time(date_time: tuple[int, ...]) -> float:
-    """A zip knows no time zone: taken for UTC, so that every machine finds the same."""
+    """Return a zip's time in seconds since 1970. A zip has no time zone, so read it as UTC: then all machines get the same result."""
     try:
         return float(calendar.timegm((*date_time, 0, 0, 0)))
     except (ValueError, OverflowError):
@@ -235,7 +241,7 @@ def _read_time(date_time: tuple[int, ...]) -> float:
 
 
 class _Counted(io.RawIOBase):
-    """A decompressed stream that ends the reading when it has given too much."""
+    """A decompressed stream that raises _TooMuch when more bytes were read from it than an archive may have."""
 
     def __init__(self, stream: IO[bytes], packed: int):
         self.stream, self.packed, self.given = stream, packed, 0

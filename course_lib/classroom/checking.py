@@ -1,4 +1,4 @@
-"""One file checked in a worker: bytes in, a plain verdict out, so that the worker may be another process or another machine."""
+"""The check of one file in a worker. Request and answer are plain data, so the worker may be another process or another machine."""
 
 from __future__ import annotations
 
@@ -19,13 +19,13 @@ from course_lib.base.installation import environment_fault
 from course_lib.grading.check import check
 from course_lib.grading.verdict import Verdict
 
-# what decides a verdict; the rest of the course may change without a class being checked again
+# the packages that can change a verdict; a change to the rest of the course does not make a class be checked again
 _ROOMS = ("base", "catalog", "compiler", "grading", "interpreter", "kernels", "norms", "sandbox", "tuning")
 
 
 @dataclass(frozen=True)
 class Request:
-    """A file to check. ``tier``: of isolation, at least; ``mode``: "cpu" or "gpu"; ``version``: of the grader that asks."""
+    """A file to check. ``tier`` is the least isolation, ``mode`` is "cpu" or "gpu", ``version`` is that of the asking machine's grader."""
 
     exercise: str
     data: bytes
@@ -37,8 +37,11 @@ class Request:
 
 @dataclass(frozen=True)
 class FileAnswer:
-    """``verdict`` is :meth:`Verdict.as_dict` without its seconds; None where this machine did not let the file be checked, and then
-    ``fault`` says why."""
+    """The answer to a request.
+
+    ``verdict`` is :meth:`Verdict.as_dict` without its seconds. It is None if this machine could not check the file; then ``fault``
+    explains why.
+    """
 
     verdict: dict[str, Any] | None
     seconds: float = 0.0
@@ -46,7 +49,7 @@ class FileAnswer:
 
 
 def check_request(request: Request) -> FileAnswer:
-    """Check one file as ``course check --secret-file`` does. Raises nothing for what a submission or a machine does."""
+    """Check one file as ``course check --secret-file`` does. Faults of the submission or of the machine become part of the answer."""
     started = time.monotonic()
     if request.version != grader_version():
         return FileAnswer(
@@ -57,7 +60,7 @@ def check_request(request: Request) -> FileAnswer:
     exercise = catalog.get(request.exercise)
     try:
         with TemporaryFolder("course-check-") as folder:
-            # the name that the course gave it, so that two people's equal files have equal verdicts
+            # Use the course's own file name, so that equal files of two learners have equal verdicts.
             file = folder / f"{exercise.file}.py"
             file.write_bytes(request.data)
             shown = f"{paths.shown(folder)}/"
@@ -74,13 +77,13 @@ def check_request(request: Request) -> FileAnswer:
 
 
 def _forget_folder(verdict: Verdict, folder: str) -> Verdict:
-    """The verdict without the folder that the file lay in while it was checked: that is another one each time."""
+    """Return the verdict without the name of the temporary folder, which differs from check to check."""
     place = verdict.place and replace(verdict.place, file=verdict.place.file.replace(folder, ""))
     return replace(verdict, message=verdict.message.replace(folder, ""), headline=verdict.headline.replace(folder, ""), place=place)
 
 
 def make_key(exercise: str, data: bytes, setting: str) -> str:
-    """What a verdict is kept under: the same file, checked by the same grader with the same cases. ``setting`` says the last two."""
+    """Return the journal's key of a verdict. It depends on the exercise, the file, and ``setting``, the names of grader and cases."""
     digest = hashlib.sha256()
     for part in (exercise.encode(), setting.encode(), data):
         digest.update(len(part).to_bytes(8, "little") + part)
@@ -89,14 +92,14 @@ def make_key(exercise: str, data: bytes, setting: str) -> str:
 
 @functools.cache
 def grader_version() -> str:
-    """Changes with whatever could change a verdict: the grading code, the exercises, PyTorch, Triton, NumPy, Python's minor version."""
+    """Return a hash of everything that can change a verdict: grading code, exercises, PyTorch, Triton, NumPy, Python's minor version."""
     digest = hashlib.sha256()
     packages = {name: _find_version(name) for name in ("torch", "triton", "numpy")}
-    packages["torch"] = packages["torch"].partition("+")[0]  # one build computes on the CPU as the other does
+    packages["torch"] = packages["torch"].partition("+")[0]  # all builds of a version compute the same on the CPU
     digest.update(json.dumps([__version__, platform.python_version_tuple()[:2], packages]).encode())
     files = [file for room in _ROOMS for suffix in ("*.py", "*.toml") for file in (paths.PACKAGE / room).rglob(suffix)]
     for file in sorted([*files, *paths.SOLUTIONS.glob("ex*.py")]):
-        # not the path from the root: solutions lie in another place in an installed package than in a checkout
+        # Do not hash the path from the root: in an installed package the solutions lie in another place than in a checkout.
         digest.update(f"{file.parent.name}/{file.name}\0".encode() + hashlib.sha256(file.read_bytes()).digest())
     return digest.hexdigest()[:16]
 

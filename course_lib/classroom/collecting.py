@@ -1,10 +1,10 @@
-"""Takes the exercise files out of what one learner handed in, and says of two which one counts.
+"""The exercise files of one learner's submissions, and the choice of the file that counts.
 
-The rules, which a report repeats where one was needed:
+If a rule had to decide, a note in the learner's report says so:
 
-- Of two submissions by one learner the later one counts, and it alone.
-- Of two different files for one exercise counts: the one named as the course names it before another; then the one in a folder
-  ``exercises``; then the one that lies higher; then the later one; then the last by name.
+- Of several submissions by one learner, only the latest counts. A submission without exercise files never counts before one with some.
+- Of several different files for one exercise, the first of these differences decides: a file with the course's name; a file in a folder
+  ``exercises``; the file in the higher folder; the later file; the last by name.
 """
 
 from __future__ import annotations
@@ -29,18 +29,18 @@ _MOST_ARCHIVES = 3
 _MOST_NOTES = 12
 _MOST_OTHERS = 3
 _NAME = re.compile(r"(?P<id>ex\d\d[a-z])(?![a-z0-9])[^.]*", re.IGNORECASE)
-# what systems and browsers append to a name that is taken: -1, (2), " copy"
+# suffixes that systems and browsers append to the name of a file that exists already: -1, (2), " copy"
 _APPENDED = re.compile(r"(?:[-_ ]?\((?P<one>\d{1,4})\)|[-](?P<two>\d{1,4})| copy)$", re.IGNORECASE)
 
 
 @dataclass
 class Collected:
-    """What counts of one learner's submissions.
+    """The parts of one learner's submission that count.
 
-    ``files``: the file that counts, by exercise; ``refused``: why there is a file for an exercise and it cannot be read. ``problem``: why
-    nothing could be read at all; ``notes``: what else a person should know. ``progress``: the learner's progress file. ``time`` tells which of two
-    submissions is the later: it is the latest of the files and archives that count on this disk, in seconds since 1970; 0 if there is none.
-    ``others``: the first files of Python code that are no exercise's.
+    ``files`` has by exercise the file that counts, ``refused`` the reason why the file for an exercise cannot be read. ``problem`` explains
+    why nothing could be read at all. ``notes`` has other remarks for the teacher. ``progress`` is the content of the learner's progress
+    file. ``time`` orders the submissions of one learner: it is the latest time on this disk of the files that count, or of their archives,
+    in seconds since 1970; 0 if there is no file. ``others`` names the first Python files and notebooks that belong to no exercise.
     """
 
     entry: Entry
@@ -54,14 +54,14 @@ class Collected:
 
 
 def collect(submissions: Submissions, exercises: Collection[Exercise]) -> Collected:
-    """The files of ``exercises`` that one learner handed in. Never raises for what a learner left there.
+    """Return the files for ``exercises`` that one learner handed in. The content of a submission never causes an exception.
 
-    Raises: EnvironmentFault or OSError if this machine does not let an archive be read.
+    Raises: EnvironmentFault or OSError if this machine cannot read files or unpack archives.
     """
     all_collected = [_collect_entry(entry, exercises) for entry in submissions.entries]
     if len(all_collected) == 1:
         return all_collected[0]
-    # the later one; one with nothing in it never hides one with something
+    # the latest submission, but one without exercise files never counts before one with some
     ranked = sorted(range(len(all_collected)), key=lambda n: (bool(all_collected[n].files), all_collected[n].time, n))
     counts = all_collected[ranked[-1]]
     names = [_describe_sources(entry) for entry in submissions.entries]
@@ -70,7 +70,7 @@ def collect(submissions: Submissions, exercises: Collection[Exercise]) -> Collec
 
 
 def read_clock(entry: Entry, member: Member) -> tuple[float, str]:
-    """Return when a file was handed in, in seconds since 1970, and how that is known; 0, and why not, where it is not known."""
+    """Return the time when a file was handed in, in seconds since 1970, and the source of that time; or 0 and why the time is unknown."""
     if entry.submitted:
         return entry.submitted, "the mapping's time"
     if member.packed:
@@ -137,7 +137,7 @@ def _rank(exercise: Exercise, member: Member) -> tuple:
 
 
 def _read_source(source: SubmissionSource, collected: Collected) -> Iterator[tuple[Member, float]]:
-    """Each member that may matter, with the time that counts for it: the file's own, or that of the archive it is in."""
+    """Yield each member that may count, with its time on this disk: that of the file, or of the archive that contains it."""
     try:
         status = os.lstat(source.path)
     except OSError as error:
@@ -176,7 +176,7 @@ def _read_member(path: Path, name: PurePosixPath, collected: Collected) -> Membe
     except OSError as error:
         fault = environment_fault(error)
         if fault is not None and not isinstance(error, PermissionError):
-            raise  # too many open files, no memory: that is this machine's, and nobody's submission is at fault
+            raise  # too many open files, or no memory: the fault lies with this machine, not with the submission
         why = f"{shown} {error.strerror}" if str(error.strerror).startswith("is ") else f"{shown} cannot be read: {error.strerror}"
         collected.refused[_find_exercise(str(name))] = why
         collected.notes.append(why)
@@ -206,7 +206,10 @@ def _read_folder(folder: Path, collected: Collected) -> Iterator[tuple[Member, f
 
 
 def _walk(folder: Path, collected: Collected) -> Iterator[tuple[Path, PurePosixPath, os.stat_result]]:
-    """Everything in a folder but folders, in the order of names; no link is followed."""
+    """Yield all entries below a folder except folders, with their names and states; the entries of one folder in the order of their names.
+
+    No link is followed.
+    """
     waiting = [(folder, PurePosixPath())]
     while waiting:
         here, name = waiting.pop()

@@ -1,16 +1,16 @@
-"""Who handed in what: the entries of a class's folder, one a learner, whatever system the folder comes from.
+"""The learners of a class and the places of their submissions, found in the folder that a learning platform's download makes.
 
-Nothing is opened here but folders. Four layouts are told apart by their names:
+This module opens folders only, and no files. It recognises four layouts by the names in the folder:
 
-- Canvas, "Download Submissions": flat files ``doejane_12345_67890_ex07a_layer_norm_forward.py`` with the user's and the file's number,
-  and ``doejane_LATE_12345_...`` for what came late (``lib/content_zipper.rb`` of instructure/canvas-lms at 05e9653);
-- Moodle, "Download all submissions": folders ``Jane Doe_12345_assignsubmission_file``, with ``_`` at the end in older ones, or files that
-  begin so; of a group ``Group A_77_assignsubmission_file``, and without a number for those who are in none
+- Canvas, "Download Submissions": flat files ``doejane_12345_67890_ex07a_layer_norm_forward.py`` with the numbers of the user and of the
+  file; ``doejane_LATE_12345_...`` if the file was late (``lib/content_zipper.rb`` of instructure/canvas-lms at 05e9653);
+- Moodle, "Download all submissions": folders ``Jane Doe_12345_assignsubmission_file`` (older versions add ``_`` at the end), or files whose
+  names begin so; ``Group A_77_assignsubmission_file`` for a group, and no number for learners who are in no group
   (``mod/assign/classes/downloader.php`` of moodle/moodle);
-- cloned repositories ``assignment-username``, each with ``exercises`` in it, as GitHub Classroom had them until 2026-08-28;
-- plain: a folder or an archive for each learner, named as they are.
+- cloned repositories ``assignment-username``, each with a folder ``exercises``, as GitHub Classroom made them until 2026-08-28;
+- plain: one folder or archive per learner, with the learner's name.
 
-A mapping file says it for any other.
+For any other layout, a mapping file names the learners and their paths.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ CANVAS = re.compile(r"(?P<name>.+?)(?P<late>_LATE)?_(?P<id>\d+|anon_[^_]+)_(?P<f
 CANVAS_ANONYMOUS = re.compile(r"(?P<name>)(?P<late>LATE_)?(?P<id>anon_[^_]+)_(?P<file>\d+)_(?P<rest>.+)")
 CANVAS_ONLINE = re.compile(r"(?P<name>.+?)(?P<late>_LATE)?_(?P<id>\d+|anon_[^_]+)_(?P<kind>text|link)\.html")
 MOODLE = re.compile(r"(?P<name>.+?)(?:_(?P<id>\d+))?_assignsubmission_(?P<kind>[a-z0-9]+)_?(?P<rest>.*)")
-_LONGEST = 120  # characters of a name
+_LONGEST = 120  # limit on the characters of a name
 _MAP_COLUMNS = ("learner", "path", "id", "login", "submitted")
 _CANVAS_CLOCK = "Canvas's download has no times"
 _MOODLE_CLOCK = "Moodle's download has no times"
@@ -50,8 +50,10 @@ _KINDS = {
 
 @dataclass(frozen=True)
 class SubmissionSource:
-    """A folder, an archive or a plain file that belongs to a learner. ``name``: what the learner called it, where the system
-    that the class was downloaded from put something in front."""
+    """A folder, an archive or a plain file that belongs to a learner.
+
+    ``name`` is the name that the learner gave it, if the system that the class was downloaded from put a prefix in front, else "".
+    """
 
     path: Path
     name: str
@@ -59,12 +61,13 @@ class SubmissionSource:
 
 @dataclass(frozen=True)
 class Entry:
-    """What one learner handed in.
+    """One submission of one learner.
 
-    ``key`` tells learners apart: the system's own number where there is one, else the name. ``learner`` is the name as it is shown, ``id`` and
-    ``login`` are what a gradebook is matched by, empty where the layout does not say them. ``late``: the layout marks it so.
-    ``submitted``: when, in seconds since 1970, if a mapping says it, else 0; ``clockless``: why the times of the files on this disk do not say it.
-    ``problem`` says why nothing of it can be read, ``notes`` what else a person should know.
+    ``key`` is unique to the learner: the system's own number if there is one, else the name. ``learner`` is the name as it is shown. ``id``
+    and ``login`` match the learner to a gradebook; they are empty if the layout does not tell them. ``late`` is true if the layout marks
+    the submission as late. ``submitted`` is its time in seconds since 1970 if a mapping has it, else 0. ``clockless`` explains why the
+    times of the files on this disk are not the times of submission, or is "". ``problem`` explains why the submission cannot be read, or
+    is "". ``notes`` has other remarks for the teacher.
     """
 
     key: str
@@ -81,7 +84,7 @@ class Entry:
 
 @dataclass(frozen=True)
 class Submissions:
-    """All that one learner handed in; more than one entry where two submissions bear one name."""
+    """All submissions of one learner: one entry, or several entries with the learner's key."""
 
     entries: tuple[Entry, ...]
 
@@ -91,10 +94,14 @@ class Submissions:
 
 
 def discover(folder: Path, mapping: Path | None = None) -> list[Submissions]:
-    """Everybody in ``folder``, in the order of their names, or of those in ``mapping``, a CSV file with the columns learner and path
-    (relative to ``folder``), and if wanted id and login.
+    """Return the submissions of all learners in ``folder``, or of those in ``mapping``, in the order of the learners' names.
 
-    Raises: CourseError if there is no such folder, nobody in it, or it is one person's submission; or if the mapping cannot be used.
+    Args:
+        folder: the class's folder.
+        mapping: a CSV file with the columns learner and path (relative to ``folder``), and optionally id, login and submitted.
+
+    Raises: CourseError if the folder does not exist, has no submission, or is itself one learner's submission; or if the mapping cannot
+    be used.
     """
     found = _read_mapping(folder, mapping) if mapping else _read_folder(folder)
     people: dict[str, list[Entry]] = {}
@@ -105,18 +112,18 @@ def discover(folder: Path, mapping: Path | None = None) -> list[Submissions]:
 
 
 def list_strays(folder: Path) -> list[str]:
-    """Return the files in a class's folder that are nobody's submission, such as ``notes.txt``."""
+    """Return the files in a class's folder that belong to no submission, such as ``notes.txt``."""
     return [make_visible_line(name) for name in _list_folder(folder) if _is_stray(folder / name)]
 
 
 def _is_stray(path: Path) -> bool:
-    """True for a plain file that is no archive, and that no system named after a learner."""
+    """Return whether ``path`` is a plain file that is no archive and whose name has none of the systems' patterns."""
     patterns = (CANVAS, CANVAS_ANONYMOUS, CANVAS_ONLINE, MOODLE)
     return _is_plain(path) and not is_archive(path.name) and not any(p.fullmatch(path.name) for p in patterns)
 
 
 def _tell_apart(people: list[Submissions]) -> list[Submissions]:
-    """Two learners of one name are shown with the numbers that tell them apart."""
+    """Append the learner's number to the shown name if several learners have the same name."""
     names = [person.learner.learner for person in people]
     told = []
     for person in people:
@@ -153,16 +160,13 @@ def _read_folder(folder: Path) -> list[Entry]:
 
 
 def _refuse_nested(folder: Path, name: str) -> None:
-    """Refuse a folder that holds nothing but the class's folder: it would be read as one learner's work.
-
-    Raises: CourseError
-    """
+    """Raise CourseError if ``folder`` holds nothing but the class's folder ``name``, which would be read as one learner's submission."""
     inner = folder / name
     if not inner.is_dir() or inner.is_symlink() or (inner / "exercises").exists():
         return
     names = _list_folder(inner)
     several = {each for each in names if MOODLE.fullmatch(each) or (CANVAS.fullmatch(each) and _is_plain(inner / each))}
-    if not several:  # one learner has an exercise once, or in a copy
+    if not several:  # one learner's submission has an exercise once or twice; three files of it come from several learners
         owners: dict[str, list[str]] = {}
         for file in (*inner.glob("*/ex[0-9][0-9]*.py"), *inner.glob("*/exercises/ex[0-9][0-9]*.py")):
             owners.setdefault(file.name, []).append(file.relative_to(inner).parts[0])
@@ -186,7 +190,7 @@ def _list_folder(folder: Path) -> list[str]:
 
 
 def _read_canvas(folder: Path, names: Sequence[str]) -> list[Entry]:
-    """A learner of Canvas's for each number; only files count, for Canvas writes no folders."""
+    """Return an entry per user number of Canvas. Folders are left out, because Canvas writes only files."""
     entries: dict[str, Entry] = {}
     for name in names:
         online = CANVAS_ONLINE.fullmatch(name)
@@ -205,7 +209,7 @@ def _read_canvas(folder: Path, names: Sequence[str]) -> list[Entry]:
 
 
 def _read_moodle(folder: Path, names: Sequence[str]) -> list[Entry]:
-    """A learner of Moodle's for each number: a folder, or flat files."""
+    """Return an entry per number of Moodle, or per name where there is no number. Its sources are a folder or flat files."""
     entries: dict[str, Entry] = {}
     for name in names:
         match = MOODLE.fullmatch(name)
@@ -225,15 +229,17 @@ def _read_moodle(folder: Path, names: Sequence[str]) -> list[Entry]:
 
 
 def _find_classroom_prefix(folder: Path, names: Sequence[str]) -> str:
-    """What stands before the user's name in cloned repositories: the name of the folder that ``gh classroom clone`` makes
-    without "-submissions"; else what the names of all repositories with exercises share up to a hyphen. Whoever handed in something
-    else changes nobody's name."""
+    """Return the prefix before the user's name in the names of cloned repositories; "" if there is none.
+
+    It is the name of the folder that ``gh classroom clone`` makes, without "-submissions". In another folder it is the common start of the
+    names of all repositories with exercises, up to its last hyphen. Other entries of the folder do not count.
+    """
     if folder.name.endswith("-submissions"):
         return f"{folder.name.removesuffix('-submissions')}-"
     names = [name for name in names if all(os.path.isdir(folder / name / inner) for inner in (".git", "exercises"))]
     if len(names) < 2:
         return ""
-    first, last = min(names), max(names)  # what these two share, all between them share
+    first, last = min(names), max(names)  # all names between these two in order begin with the common start of the two
     same = next((n for n, (a, b) in enumerate(zip(first, last, strict=False)) if a != b), min(len(first), len(last)))
     return first[: first[:same].rfind("-") + 1]
 
@@ -250,7 +256,7 @@ def _read_plain(path: Path, prefix: str) -> Entry:
 
 
 def _find_obstacle(path: Path, rest: str = "") -> str:
-    """Why ``path`` cannot be a submission; "" if it can. ``rest``: what it is called, if it is a flat file."""
+    """Return why ``path`` cannot be a submission; "" if it can. ``rest`` is the name that the learner gave to a flat file, else ""."""
     try:
         mode = os.lstat(path).st_mode
     except OSError as error:
@@ -286,12 +292,12 @@ def _read_row(folder: Path, cells: dict[str, str], where: str) -> Entry:
 
 
 def clean_name(name: str) -> str:
-    """A name as it is shown everywhere: on one line, nothing in it obeyed, its accents composed, and with an end."""
+    """Return a name as it is shown everywhere: on one line, without active control characters, its accents composed, its length limited."""
     return shorten(make_visible_line(unicodedata.normalize("NFC", name)).strip(), _LONGEST) or "(no name)"
 
 
 def _make_key(name: str) -> str:
-    """What makes two entries one learner's: the same name, not one that only looks like it in capitals."""
+    """Return the key of a name. Entries with one key belong to one learner. Names that differ in capitals have different keys."""
     return f"name {unicodedata.normalize('NFC', name)}"
 
 

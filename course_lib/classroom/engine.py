@@ -1,11 +1,13 @@
-"""Has files checked by any executor and keeps each verdict in the journal. Knows nothing of learners, exercises or grading.
+"""The engine, which sends files to any executor for checking and stores each verdict in the journal.
 
-- As many files are on their way as there are workers, and as many again: memory does not grow with the class.
-- A grader fault, and a machine that does not let a file be checked, say nothing about a file: it is tried three times in all, and then
-  listed apart. Neither is kept, so the next run tries again.
-- A worker that dies takes those on their way with it. Each of them is then checked alone, so that the one that kills
-  workers is known, and costs nobody else a verdict.
-- If three different files in a row cannot be checked because of the machine, the rest would fare no better: it stops, and says why.
+It does not depend on learners, exercises or grading.
+
+- The number of files that are sent off and not yet answered has a limit, so memory does not grow with the class.
+- A grader fault or a fault of the machine proves nothing about a file. The engine tries such a file three times in all, then lists it
+  apart. The journal does not store these faults, so the next run tries again.
+- If a worker dies, all files that were sent off are lost. The engine then checks each of them alone, to find the file that kills
+  workers. The other files get their verdicts.
+- If three different files in a row cannot be checked because of the machine, the engine stops with an exception that explains why.
 """
 
 from __future__ import annotations
@@ -25,7 +27,7 @@ _MOST_MACHINE_FAULTS = 3
 
 
 class CheckAnswer(Protocol):
-    """What the check function returns: a plain verdict with its status, or None and the machine's fault in words."""
+    """The result of the check function: a plain verdict with its status, or None and the machine's fault in words."""
 
     @property
     def verdict(self) -> dict[str, Any] | None: ...
@@ -42,19 +44,23 @@ class VerdictStore(Protocol):
 
 @dataclass
 class Job:
-    """A file to check. ``request`` goes to the worker as it is; ``anew``: check it although the journal has its verdict."""
+    """A file to check. ``request`` is passed to the worker unchanged. If ``anew``, it is checked although the journal has its verdict."""
 
     key: str
     request: object
     anew: bool = False
     tries: int = 0
     deaths: int = 0
-    suspect: bool = False  # it was on its way when a worker died
+    suspect: bool = False  # it was sent off and not answered when a worker died
 
 
 @dataclass
 class EngineOutcome:
-    """``faults``: why there is no verdict, by key. ``checked``: verdicts made in this run; ``kept``: those that the journal had."""
+    """The result of a run.
+
+    ``faults`` has by key the reason why a file has no verdict. ``checked`` counts the verdicts made in this run, ``kept`` those that the
+    journal had before.
+    """
 
     faults: dict[str, str] = field(default_factory=dict)
     checked: int = 0
@@ -62,11 +68,14 @@ class EngineOutcome:
 
 
 class Engine:
-    """Args:
-    start: a context manager that starts workers; used again when they broke.
-    check: sent to a worker with each request.
-    width: how many files may be on their way.
-    tell: called for each file, with its key and the seconds that it took; None for one that the journal has, or that came twice.
+    """The engine of one run.
+
+    Args:
+        start: returns a context manager that starts workers; called again after a worker died.
+        check: the function that a worker runs on each request.
+        journal: the store of the verdicts.
+        width: limit on the files that are sent off and not yet answered.
+        tell: called for each file with its key and the seconds of its check; None if this run made no verdict for it.
     """
 
     def __init__(
@@ -80,12 +89,12 @@ class Engine:
     ):
         self.start, self.check, self.journal, self.width, self.tell = start, check, journal, width, tell
         self.outcome = EngineOutcome()
-        self._machine_faults: dict[str, str] = {}  # in a row
+        self._machine_faults: dict[str, str] = {}  # by key, since the last verdict
 
     def run(self, jobs: Iterable[Job]) -> EngineOutcome:
-        """Check what the journal does not have. Two jobs of one key are checked once.
+        """Check all files whose verdicts the journal does not have. Jobs with the same key are checked once.
 
-        Raises: EnvironmentFault if the journal cannot be written, or this machine lets nothing be checked.
+        Raises: EnvironmentFault if the journal cannot be written, or if this machine cannot check files.
         """
         waiting, alone = self._leave_out_known(jobs), deque[Job]()
         again: deque[Job] = deque()
@@ -115,7 +124,7 @@ class Engine:
                 yield job
 
     def _run_until_broken(self, executor: Executor, waiting: Iterator[Job], again: deque[Job], alone: deque[Job]) -> list[Job]:
-        """Run everything; or, if the executor breaks, return what was on its way."""
+        """Run all jobs and return []. If the executor breaks, return the jobs that were sent off and not answered."""
         running: dict[Future, Job] = {}
         while True:
             while (job := self._choose_next(running, waiting, again, alone)) is not None:
@@ -132,7 +141,7 @@ class Engine:
                     answer = future.result()
                 except BrokenExecutor:
                     broken.append(job)
-                except Exception as error:  # of the worker's, or of the way to it: no verdict, and nobody's fault but ours
+                except Exception as error:  # raised in the worker or on the way to it: the fault lies with the course, not with the file
                     self._try_again(job, f"the check itself failed ({type(error).__name__}: {error})", again)
                 else:
                     job.suspect = False
@@ -141,7 +150,7 @@ class Engine:
                 return [*broken, *running.values()]
 
     def _choose_next(self, running: dict[Future, Job], waiting: Iterator[Job], again: deque[Job], alone: deque[Job]) -> Job | None:
-        """The next file to send off; None if all workers have enough, one has to be alone, or there is none left."""
+        """Return the next job to send off; None if ``width`` jobs are running, if a job has to run alone, or if no job is left."""
         if alone:
             return None if running else alone.popleft()
         if len(running) >= self.width or any(job.suspect for job in running.values()):

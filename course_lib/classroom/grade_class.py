@@ -1,4 +1,4 @@
-"""A class from its folder to its gradebook. Everything that it writes lies in one folder, which keeps what earlier runs found."""
+"""The grading of a class, from the folder of submissions to the gradebook. All results lie in one folder, with those of earlier runs."""
 
 from __future__ import annotations
 
@@ -43,17 +43,19 @@ GRADEBOOK, CANVAS, RESULTS, SIMILAR, TIMINGS, REGRADES = (
     "regrades.csv",
 )
 _VARIANTS = paths.ROOT / "tests" / "slips" / "right"
-_MOST_LINES = 400  # of a file that is shown beside another
+_MOST_LINES = 400  # limit on the lines that are shown of each of two similar files
 _NOT_SHOWN = b"(This file was compared, and is not in the folders of the last run. A run with that folder shows it; --also names an earlier class's.)"
 
 
 @dataclass(frozen=True)
 class ClassOptions:
-    """How a class is graded. ``only``: the exercises that are asked for, all if it is empty; ``recheck``: those to check again.
+    """The options for grading a class.
 
-    ``due``: the deadline of each exercise that has one. ``weights``, ``late`` and ``partial`` are the rules for points; one that is None is as the
-    results' folder was begun. ``change_rules`` allows others than those; ``anew`` forgets the marks of earlier runs. ``also``: folders of earlier
-    classes, whose files are compared and not graded.
+    ``only`` names the exercises to grade; if it is empty, all are graded. ``recheck`` names exercises to check again although they have
+    verdicts. ``due`` has the deadline of each exercise that has one. ``weights``, ``late`` and ``partial`` are the rules for points. A rule
+    that is None is taken from earlier runs, or else has its default. ``change_rules`` permits rules that differ from those of earlier runs.
+    ``anew`` discards the marks of earlier runs. ``also`` has folders of earlier classes: their files are compared with this class's, but
+    not graded.
     """
 
     only: tuple[str, ...] = ()
@@ -72,9 +74,11 @@ class ClassOptions:
 
 @dataclass(frozen=True)
 class Progress:
-    """How far it is: ``files`` are done, and of ``learners`` as many as ``done`` says, in parts of a learner: one of three files is a third.
-    How many files there are nobody knows before the last submission is opened. ``seconds`` are those of the check that has just ended,
-    None if the verdict was there."""
+    """The progress of a run: the number of files done, and of learners done out of all ``learners``.
+
+    ``done`` counts fractions of a learner: one of three files is a third. The total number of files is unknown until the last submission
+    is opened. ``seconds`` is the duration of the check that has just ended, or None if the file was not checked in this run.
+    """
 
     files: int
     done: float
@@ -84,8 +88,13 @@ class Progress:
 
 @dataclass(frozen=True)
 class Graded:
-    """What came out. ``faults``: learner, exercise and reason of each file that could not be graded. ``strays``: files of the folder that are
-    nobody's submission; ``regraded``: how many marks changed that were written before."""
+    """The result of a run.
+
+    ``checked`` counts the verdicts made in this run, ``kept`` those taken from the journal, ``torn`` the damaged lines of the journal.
+    ``faults`` has learner, exercise and reason of each file that could not be graded. ``problems`` has learner and reason of each
+    submission that could not be read. ``strays`` are files of the class's folder that belong to no submission. ``regraded`` counts the
+    marks whose points differ from those of earlier runs.
+    """
 
     out: Path
     learners: int
@@ -110,14 +119,19 @@ def grade_class(
     find_tier: Callable[[], str] | None = None,
     tell: Callable[[Progress], None] = lambda progress: None,
 ) -> Graded:
-    """Grade everybody in ``folder``, and write ``out``. What was checked before, with the same grader and the same secret, is not checked again.
+    """Grade all learners in ``folder``, and write the results into ``out``.
+
+    A file that was checked before, with the same grader and the same secret, is not checked again.
 
     Args:
-        start: starts workers, ``width`` of whose checks may be on their way.
-        check: what a worker runs; ``find_tier``: the best isolation of this machine.
+        start: starts the workers.
+        width: limit on the checks that are sent off and not yet answered.
+        check: the function that a worker runs.
+        find_tier: returns the best isolation that this machine has.
+        tell: called with the progress after each file, and at the end.
 
-    Raises: CourseError if folder, options or ``out`` cannot be used; EnvironmentFault if the disk is full, or the machine lets nothing be
-    checked. Whatever was graded until then is kept.
+    Raises: CourseError if ``folder``, the options or ``out`` cannot be used; EnvironmentFault if the disk is full, or if this machine
+    cannot check files. Verdicts that were reached before the exception are kept.
     """
     asked = {catalog.get(name).id for name in options.only} or set(catalog.exercises())
     recheck = {catalog.get(name).id for name in options.recheck}
@@ -151,7 +165,7 @@ def grade_class(
 
 
 def find_best_tier() -> str:
-    """The best isolation that this machine has, found out by a job that does nothing.
+    """Return the best isolation that this machine has. An empty job tries it out.
 
     Raises: EnvironmentFault if no process starts at all.
     """
@@ -163,9 +177,10 @@ def find_best_tier() -> str:
 
 
 def choose_tier(asked: str | None, best: str) -> str:
-    """The tier that every check has to have: the one asked for, else the best there is.
+    """Return the tier of isolation that every check has to have: ``asked``, or ``best`` if none was asked for.
 
-    Raises: EnvironmentFault if that is no protection, and nobody said that none is needed; or if the machine has not what was asked for.
+    Raises: EnvironmentFault if no tier was asked for and the best is "limits only", which is no protection; or if this machine does not
+    have the tier that was asked for.
     """
     if asked is None and best == isolation.LIMITS:
         raise EnvironmentFault(
@@ -180,9 +195,9 @@ def choose_tier(asked: str | None, best: str) -> str:
 
 
 def settle_rules(before: Rules | None, options: ClassOptions, out: Path) -> Rules:
-    """Return the rules for points: those of the options, and for the rest those of earlier runs.
+    """Return the rules for points: those of the options, and where an option is None that of earlier runs.
 
-    Raises: CourseError if they are others than those of earlier runs, and nobody allowed that.
+    Raises: CourseError if they differ from the rules of earlier runs and ``change_rules`` is not set.
     """
     kept = before or Rules()
     rules = Rules(
@@ -199,7 +214,7 @@ def settle_rules(before: Rules | None, options: ClassOptions, out: Path) -> Rule
 
 
 def _list_names(record: Record, people: Sequence[Submissions]) -> list[tuple[str, set[str]]]:
-    """Return each learner's key, and what ``marks.csv`` may call the learner: the name, also as a spreadsheet has it, number and login."""
+    """Return each learner's key, with the names that ``marks.csv`` may use: name, number, login, and each of them defused."""
     present = [person.learner.key for person in people]
     named: dict[str, set[str]] = {}
     for key, names in (
@@ -215,11 +230,11 @@ def _list_names(record: Record, people: Sequence[Submissions]) -> list[tuple[str
 
 @dataclass
 class _Submission:
-    """What is kept of one learner's submission while the class is graded; the files are not."""
+    """The data of one learner's submission that stay in memory until the class is graded. The files do not."""
 
     person: Person
     attempts: dict[str, Attempt]
-    fingerprints: dict[str, array[int]]  # a set of as many numbers takes twenty times the room
+    fingerprints: dict[str, array[int]]  # arrays take far less memory than sets
 
 
 class _Run:
@@ -237,8 +252,9 @@ class _Run:
         self.present = [person.learner.key for person in people]
         self.known: list[_Submission] = []
         self._unsolved: dict[str, frozenset[int]] = {}
-        self.done = Fraction()  # learners
-        self._parts: dict[str, list[Fraction]] = {}  # of a learner, for each time that a file is in the class
+        self.done = Fraction()  # in learners
+        # by the key of a file: one entry per learner who handed it in, the file's share of that learner's files
+        self._parts: dict[str, list[Fraction]] = {}
 
     def go(
         self,
@@ -281,7 +297,7 @@ class _Run:
         )
 
     def _list_jobs(self) -> Iterator[Job]:
-        """One learner after the other, so that no more than one's files are held here."""
+        """Yield a job per file. Read one learner's submission after the other, so that only one learner's files are in memory."""
         for submissions in self.people:
             collected = collect(submissions, self.exercises)
             files, person = collected.files, self._describe(collected)
@@ -299,14 +315,14 @@ class _Run:
                 )
 
     def _find_owner(self, person: Person, name: str, data: bytes) -> str:
-        """Return whose hidden cases a file is checked with: the learner's own; "" for the unsolved text, which is checked once for all."""
+        """Return the key of the learner whose hidden cases the file is checked with; "" for the unsolved text, checked once for all."""
         return "" if data == _make_unsolved_text(name).encode() else person.key
 
     def _find_secret(self, owner: str) -> bytes:
         return derive_secret(self.secret, owner) if owner else self.secret
 
     def _list_attempts(self, collected: Collected, person: Person) -> dict[str, Attempt]:
-        """What one learner handed in, without its verdicts."""
+        """Return the files that one learner handed in, by exercise, without their verdicts."""
         attempts = {}
         for name in [*collected.files, *collected.refused]:
             due = self.options.due.get(name)
@@ -328,13 +344,13 @@ class _Run:
         }
 
     def _given(self, exercise_id: str) -> frozenset[int]:
-        """What every file of an exercise shares, because the course wrote it."""
+        """Return the hashes of the unsolved text, which the course wrote and every file of an exercise shares."""
         if exercise_id not in self._unsolved:
             self._unsolved[exercise_id] = similarity.take_every_run(_make_unsolved_text(exercise_id))
         return self._unsolved[exercise_id]
 
     def _describe(self, collected: Collected) -> Person:
-        """Renew what the record says of the learner, but nothing of any exercise."""
+        """Update the learner's entry in the record, except for the attempts and marks, and return it."""
         entry = collected.entry
         person = self.record.find(entry.key, entry.learner, entry.id, self.present) or Person(entry.key, entry.learner)
         person.learner, person.id, person.login = entry.learner, entry.id or person.id, entry.login or person.login
@@ -364,13 +380,13 @@ class _Run:
             )
 
     def _list_published(self, exercise: Exercise) -> list[tuple[str, frozenset[int]]]:
-        """The course's solution, and in a checkout the other right ones of its tests; nothing in a copy without solutions."""
+        """Return names and hashes of the published right answers: the course's solution and the variants in its tests, where they exist."""
         files = [] if paths.is_release() else [("the published solution", paths.SOLUTIONS / f"{exercise.file}.py")]
         files += [(f"the published variant {file.stem}", file) for file in sorted(_VARIANTS.glob(f"ex{exercise.id}_*.py"))]
         return [(name, similarity.take_fingerprint(file.read_bytes(), self._given(exercise.id))) for name, file in files]
 
     def _show_alike(self, exercise: Exercise) -> None:
-        """Write two files of each group beside each other. They are read again, for no file of a class is kept."""
+        """Write two files of each group of similar files side by side. Read the files again, because they are not kept in memory."""
         people = dict(self.earlier) | {one.person.learner: submissions for one, submissions in zip(self.known, self.people, strict=True)}
         texts_by_name: dict[str, str] = {}
         groups = []
@@ -385,7 +401,7 @@ class _Run:
         reports.write_alike(self.out, exercise, groups)
 
     def _write(self) -> int:
-        """Write the record, and all that is made from it; returns how many marks changed that were written before."""
+        """Write the record and all files made from it. Return the number of marks that differ from those of earlier runs."""
         marker = Marker(self.record, self.journal.get, self.words)
         changed = [line for person in self.record for line in note_regrades(person, marker.summarize(person), lambda: datetime.now(UTC))]
         self.record.regrades += changed
@@ -410,7 +426,7 @@ def _make_unsolved_text(exercise_id: str) -> str:
 
 @dataclass(frozen=True)
 class _Rows:
-    """Everybody's row, made from the journal each time it is asked for: a class's verdicts are never all in memory."""
+    """The rows of all learners. Each iteration makes them anew from the journal, so that a class's verdicts are never all in memory."""
 
     record: Record
     marker: Marker

@@ -1,15 +1,15 @@
 """The gradebook: one row per learner, as CSV that a spreadsheet opens and the usual systems import.
 
-Two files, because they want different things:
+There are two files, because Canvas accepts only its own columns:
 
-- ``gradebook.csv`` has everything: who, when, what was wrong with the submission, and points and status of each exercise. Moodle's grade
-  import takes it as it is: there one says which column is the person's and which are grades, and leaves the others out
-  (docs.moodle.org, "Grade import").
-- ``canvas.csv`` has nothing but points. Canvas's importer wants a first column with "Student" in its name, a second with "ID", "SIS User
-  ID", "SIS Login ID" and "Section" in this order, takes each column after "Section" for an assignment, and reads a second row
+- ``gradebook.csv`` has everything: the learner, the time, problems with the submission, and points and status of each exercise. Moodle's
+  grade import takes it: in its dialog the teacher chooses the column that identifies the learner and the columns that are grades, and
+  leaves the others out (docs.moodle.org, "Grade import").
+- ``canvas.csv`` has nothing but points. Canvas's importer requires a first column with "Student" in its name, then "ID", "SIS User
+  ID", "SIS Login ID" and "Section" in this order. It takes each column after "Section" for an assignment, and reads a second row
   "Points Possible" (``lib/gradebook_importer.rb`` of instructure/canvas-lms at 00b222d).
 
-A cell that a spreadsheet would take for a formula gets an apostrophe in front (OWASP, "CSV Injection").
+A cell that a spreadsheet would take for a formula begins with an apostrophe (OWASP, "CSV Injection").
 """
 
 from __future__ import annotations
@@ -34,11 +34,12 @@ _FORMULA = ("=", "+", "-", "@", "\t", "\r", "\n", "|", "%")
 
 @dataclass(frozen=True)
 class Mark:
-    """What came out of one exercise of one learner, and how many ``points`` of those ``possible`` it gets: None if it does not count (yet).
+    """The mark of one learner for one exercise: ``points`` out of ``possible``, or None if the exercise does not count (yet).
 
-    ``status`` is a verdict's, "no file", or "not graded"; ``verdict`` as :meth:`Verdict.as_dict`, without seconds; ``reason`` says why
-    there is none. ``graded`` are the points by the grader. ``by_hand`` is what the teacher gives before them: points, "excused", or "" for
-    nothing; ``comment`` is the teacher's. ``late``: in words, how late it is, or "". ``published``: in words, which published solution it is, or "".
+    ``status`` is the status of the verdict, "no file", or "not graded". ``verdict`` is :meth:`Verdict.as_dict` without seconds; if there is
+    none, ``reason`` explains it. ``graded`` has the grader's points. ``by_hand`` has the teacher's decision, which replaces them: points,
+    "excused", or "" for none. ``comment`` is the teacher's comment. ``late`` says in words how late the file is, or is "". ``published``
+    names the published solution that the file equals or resembles, or is "".
     """
 
     exercise: str
@@ -55,7 +56,7 @@ class Mark:
 
     @property
     def hand_words(self) -> str:
-        """What the teacher says of it, with both values and which of them counts; "" if nothing."""
+        """The teacher's points or excuse beside the grader's points, and the teacher's comment; "" if the teacher gave neither."""
         graded = "nothing yet" if self.graded is None else format_points(self.graded)
         counts = f"{self.by_hand} counts (marks.csv), not {graded} by the grader" if self.by_hand else ""
         return ": ".join(words for words in (counts, self.comment) if words)
@@ -63,8 +64,11 @@ class Mark:
 
 @dataclass(frozen=True)
 class Row:
-    """One learner; ``key`` tells them apart from everybody else. ``submitted``: the submission's time, or None if it is not known; ``late``: in
-    words, what is late, or ""."""
+    """The gradebook's row of one learner.
+
+    ``key`` is unique to the learner. ``submitted`` is the time of the submission, or None if it is not known. ``late`` says in words which
+    exercises are late, or is "".
+    """
 
     key: str
     learner: str
@@ -84,7 +88,7 @@ class Row:
 
     @property
     def possible(self) -> float:
-        """The points that this learner could have: those of excused exercises do not count."""
+        """The largest sum of points that this learner could have. Excused exercises do not count."""
         return sum(mark.possible for mark in self.marks if mark.by_hand != EXCUSED)
 
     @property
@@ -93,12 +97,12 @@ class Row:
 
     @property
     def published(self) -> list[str]:
-        """In words, which of the files that count are published solutions."""
+        """The exercises whose file is a published solution or like one, in words."""
         return [f"{mark.exercise} is {mark.published}" for mark in self.marks if mark.published]
 
     @property
     def oddities(self) -> list[str]:
-        """Odd lines of what was handed in, in words. They take away no points."""
+        """The odd lines of the submission, in words. They cost no points."""
         return [
             f"{mark.exercise} line {oddity['line']}: {oddity['words']}"
             for mark in self.marks
@@ -112,7 +116,7 @@ class Row:
 
 
 def write_gradebook(rows: Iterable[Row], exercises: Sequence[Exercise], possible: Sequence[float]) -> Iterator[str]:
-    """The lines of ``gradebook.csv``, each with its end: the heading, which says what each exercise is worth, then one per learner."""
+    """Yield the lines of ``gradebook.csv``: the heading with the possible points of each exercise, then one line per learner."""
     yield _join(
         [
             *(
@@ -147,7 +151,7 @@ def write_gradebook(rows: Iterable[Row], exercises: Sequence[Exercise], possible
 
 
 def write_canvas(rows: Iterable[Row], exercises: Sequence[Exercise], possible: Sequence[float]) -> Iterator[str]:
-    """The lines of ``canvas.csv``. Points of what could not be graded are left empty: Canvas then leaves the cell alone."""
+    """Yield the lines of ``canvas.csv``. The cell of an exercise that could not be graded is empty, so Canvas does not change the grade."""
     yield _join(["Student", "ID", "SIS User ID", "SIS Login ID", "Section", *(f"{e.id} {e.title}" for e in exercises)])
     yield _join(["Points Possible", "", "", "", "", *map(format_points, possible)])
     for row in rows:
@@ -156,7 +160,7 @@ def write_canvas(rows: Iterable[Row], exercises: Sequence[Exercise], possible: S
 
 
 def write_results(rows: Iterable[Row]) -> Iterator[str]:
-    """The lines of ``results.jsonl``: one per learner and exercise, with all that is known of it but how long it took."""
+    """Yield the lines of ``results.jsonl``: one per learner and exercise, with all that is known of it except the duration of the check."""
     for row in rows:
         person = {"learner": row.learner, "id": row.id, "login": row.login}
         for mark in row.marks:
@@ -175,7 +179,7 @@ def write_results(rows: Iterable[Row]) -> Iterator[str]:
 
 
 def write_regrades(lines: Iterable[dict[str, Any]]) -> Iterator[str]:
-    """The lines of ``regrades.csv``: every mark that changed after it was written once."""
+    """Yield the lines of ``regrades.csv``: every mark that differs from that of an earlier run."""
     columns = ("when", "learner", "exercise", "old", "new", "why")
     yield _join(columns)
     for line in lines:
@@ -184,7 +188,7 @@ def write_regrades(lines: Iterable[dict[str, Any]]) -> Iterator[str]:
 
 
 def write_similar(alike: Mapping[str, Sequence[Alike]]) -> Iterator[str]:
-    """The lines of ``similar.csv``: who has near-identical files for an exercise."""
+    """Yield the lines of ``similar.csv``: the learners with near-identical files for an exercise."""
     yield _join(["Exercise", "Learners", "Shared"])
     for exercise, found in sorted(alike.items()):
         for one in found:
@@ -192,14 +196,14 @@ def write_similar(alike: Mapping[str, Sequence[Alike]]) -> Iterator[str]:
 
 
 def format_points(points: float | None) -> str:
-    """Two decimals at most: "3", "2.5", "0.67"; "" for none."""
+    """Return points with two decimals at most: "3", "2.5", "0.67"; "" for None."""
     return "" if points is None else f"{points:.2f}".rstrip("0").rstrip(".")
 
 
 def defuse(cell: str) -> str:
-    """The text, with an apostrophe in front where a spreadsheet would compute it. A spreadsheet shows it, and computes nothing.
+    """Return the text, with an apostrophe in front if a spreadsheet would take it for a formula. The spreadsheet then shows it as text.
 
-    What was defused already is not told from a name that begins with an apostrophe: such a name gets one more, so that no two names become one.
+    A text that begins with an apostrophe gets another one, so that two different names never become equal.
     """
     return f"'{cell}" if cell.lstrip(" \u00a0\u3000").startswith(_FORMULA) or cell.startswith(("'", "＝", "＋", "－", "＠")) else cell
 

@@ -1,7 +1,7 @@
-"""What was found out stays found out: one file that only grows, a line for each verdict, on the disk before the next one is looked at.
+"""The journal of verdicts: one file with a line per verdict, which only grows. Each verdict is on the disk before the next is handled.
 
-A line is complete or it does not count: one that was torn when the power went, or the disk was full, is cut off when the journal is
-opened again, and its file is checked again. The verdicts stay in the file; only where each begins is kept in memory.
+Only complete lines count. After a power failure or on a full disk the last line may be incomplete. It is cut off when the journal is
+opened again, and the file of its verdict is checked again. Verdicts are not kept in memory, only their places in the journal.
 """
 
 from __future__ import annotations
@@ -21,9 +21,9 @@ _VERSION = 1
 
 
 class Journal:
-    """The verdicts of one class, by key. For one process at a time, which the file's lock makes sure.
+    """The verdicts of one class, by key. A lock on the file lets only one process at a time open it.
 
-    Raises: CourseError if another process has it open, or the file is no journal; OSError if it cannot be opened.
+    Raises: CourseError if another process has the journal open; OSError if it cannot be opened.
     """
 
     def __init__(self, file: Path):
@@ -32,7 +32,7 @@ class Journal:
         try:
             fcntl.flock(self._descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
             self._places: dict[str, int] = {}
-            self.torn = 0  # lines that did not count
+            self.torn = 0  # number of incomplete or damaged lines
             self._end = self._read()
         except BlockingIOError:
             os.close(self._descriptor)
@@ -44,7 +44,7 @@ class Journal:
             raise
 
     def _read(self) -> int:
-        """Note where each verdict begins, and cut off what is behind the last complete line."""
+        """Store the place of each verdict, cut off an incomplete last line, and return the length of the journal."""
         place = 0
         with open(self.file, "rb") as lines:
             for line in lines:
@@ -54,7 +54,7 @@ class Journal:
                 try:
                     self._places[_parse(line)[0]] = place
                 except (ValueError, KeyError, TypeError, RecursionError):
-                    self.torn += 1  # somebody wrote into it, or the disk lost a block: that verdict is made again
+                    self.torn += 1  # another program wrote here, or the disk is damaged: the file of this verdict is checked again
                 place += len(line)
         os.ftruncate(self._descriptor, place)
         return place
@@ -66,7 +66,7 @@ class Journal:
         return len(self._places)
 
     def get(self, key: str) -> dict[str, Any] | None:
-        """The newest verdict kept for ``key``, as it was appended; None if there is none."""
+        """Return the newest verdict for ``key``, as it was appended; None if there is none."""
         place = self._places.get(key)
         if place is None:
             return None
@@ -75,9 +75,9 @@ class Journal:
             return _parse(lines.readline())[1]
 
     def append(self, key: str, verdict: dict[str, Any]) -> None:
-        """Keep a verdict. It is on the disk when this returns.
+        """Store a verdict. It is on the disk when this returns.
 
-        Raises: EnvironmentFault if it cannot be written; the journal is as it was before.
+        Raises: EnvironmentFault if it cannot be written; the journal then stays as it was.
         """
         line = json.dumps({"v": _VERSION, "key": key, "verdict": verdict}, ensure_ascii=True, separators=(",", ":")).encode() + b"\n"
         try:
@@ -102,7 +102,7 @@ class Journal:
 
 
 def describe_full_disk(error: OSError, file: Path) -> EnvironmentFault:
-    """What to say where a file of the class cannot be written."""
+    """Return the exception for a file of the class that cannot be written."""
     room = " Make room there" if error.errno in (errno.ENOSPC, errno.EDQUOT, errno.EFBIG) else " Set that right"
     return EnvironmentFault(
         f"{paths.shown(file)} cannot be written: {error.strerror}. Every verdict before this one is kept.{room}, then give the same command again: it goes on where it stopped."

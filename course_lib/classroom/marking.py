@@ -1,4 +1,4 @@
-"""Turns what a learner handed in into marks: by the verdicts, the rules of the class, and before both by the teacher's own word."""
+"""The marks of a learner, made from the verdicts and the class's rules. The teacher's own decisions replace them."""
 
 from __future__ import annotations
 
@@ -18,15 +18,15 @@ _LOST = "its verdict is no longer in the journal; grade the folder with this fil
 
 
 def weigh(exercise: Exercise, weights: str) -> float:
-    """The points that an exercise is worth: its difficulty, 1 to 5, unless one asks for its minutes, or 1 each."""
+    """Return the points that an exercise is worth: its difficulty (1 to 5), its minutes, or 1, as ``weights`` says."""
     return {"difficulty": float(exercise.difficulty), "minutes": float(exercise.minutes), "equal": 1.0}[weights]
 
 
 def give_points(exercise: Exercise, verdict: dict[str, Any], rules: Rules) -> float | None:
-    """Return the points for a verdict, without regard to lateness: all for a pass; None for a grader fault.
+    """Return the points for a verdict, without regard to lateness: all points for a pass, None for a grader fault.
 
-    A failed exercise whose parts stand for themselves (kind "tests") has a share for each part that is right. With ``partial`` any other
-    fail has a share for each case that is right. Anything else has none.
+    A failed exercise whose parts are judged one by one (kind "tests") gets a share of the points per right part. If the rules give partial
+    points, any other failed exercise gets a share per right case. All other verdicts get 0.
     """
     possible = weigh(exercise, rules.weights)
     if verdict["status"] == GRADER_FAULT:
@@ -46,7 +46,10 @@ def _round_down(points: Fraction) -> float:
 
 
 class Marker:
-    """Makes the rows of a class. ``find_verdict`` looks a verdict up by its key; ``words`` are the teacher's, by learner's key and exercise."""
+    """The maker of a class's rows. ``find_verdict`` returns the verdict of a key.
+
+    ``words`` has the teacher's decisions by learner's key and exercise.
+    """
 
     def __init__(self, record: Record, find_verdict: Callable[[str], dict[str, Any] | None], words: Mapping[tuple[str, str], Word]):
         assert record.rules is not None
@@ -65,7 +68,7 @@ class Marker:
         )  # fmt: skip
 
     def summarize(self, person: Person) -> dict[str, dict[str, Any]]:
-        """Return what the record keeps of each mark, to say later what changed and why."""
+        """Return the data that the record keeps of each mark, by exercise. A later run explains changed points by them."""
         found = {}
         for exercise in self.record.exercises:
             mark, (attempt, _) = self._mark(person, exercise), self._choose(person, exercise)
@@ -100,19 +103,19 @@ class Marker:
         return Mark(exercise.id, status, points, verdict, reason, possible, graded, by_hand, word.comment, late, published)
 
     def _choose(self, person: Person, exercise: Exercise) -> tuple[Attempt | None, dict[str, Any] | None]:
-        """Of all files for an exercise the one with the most points, and of equals the later; with its verdict."""
+        """Return the file for an exercise that has the most points, and its verdict. If files have equal points, return the later one."""
         best: tuple[Any, Attempt, dict[str, Any] | None] | None = None
         for number, attempt in enumerate(person.attempts.get(exercise.id, ())):
             verdict = self.find_verdict(attempt.key) if attempt.key and not attempt.fault else None
             points = self._grade(exercise, attempt, verdict)
-            # a file that could not be graded yet may be worth everything: until it is graded no other counts but one that has all
+            # A file that could not be graded yet may get all points. Until it is graded, only a file that has all points counts before it.
             rank = (weigh(exercise, self.rules.weights) if points is None else points, points is not None, number)
             if best is None or rank > best[0]:
                 best = rank, attempt, verdict
         return (best[1], best[2]) if best else (None, None)
 
     def _grade(self, exercise: Exercise, attempt: Attempt, verdict: dict[str, Any] | None) -> float | None:
-        """Return the points of a file; None if it could not be graded."""
+        """Return the points of a file after the deduction for lateness; None if it could not be graded."""
         if verdict is None:
             return None if attempt.key else 0.0
         points = give_points(exercise, verdict, self.rules)

@@ -1,7 +1,7 @@
-"""Grades one submission where another system runs the course, and writes the result in that system's format.
+"""The grading of a single submission on Gradescope or Classroom 50, with the result in that system's format.
 
-``python -m course_lib.classroom.one_submission gradescope`` is what ``run_autograder`` of ``course release --gradescope`` runs, and with
-``classroom50 BUNDLE`` what ``autograder.py`` of ``course release --classroom50`` runs. Both formats were read on 2026-11-25:
+``run_autograder`` of ``course release --gradescope`` runs ``python -m course_lib.classroom.one_submission gradescope``.
+``autograder.py`` of ``course release --classroom50`` runs it with ``classroom50 BUNDLE``. Sources of both formats, read on 2026-11-25:
 
 - Gradescope's folders and ``results.json``: https://gradescope-autograders.readthedocs.io/en/latest/specs/
 - Classroom 50's environment and ``result.json``: https://github.com/foundation50/classroom50/wiki/Advanced-Autograding
@@ -43,7 +43,10 @@ _NOT_YOURS = "The course could not grade this. That is not your fault, and takes
 
 @dataclass(frozen=True)
 class Settings:
-    """What an assignment asks for, and how it is graded: as the options ``--only``, ``--weights``, ``--partial`` and ``--require-tier`` of ``course grade``."""
+    """The exercises and rules of an assignment.
+
+    They correspond to the options ``--only``, ``--weights``, ``--partial`` and ``--require-tier`` of ``course grade``.
+    """
 
     exercises: tuple[str, ...]
     weights: str | None = None
@@ -55,19 +58,22 @@ class Settings:
 
 
 def read_settings(file: Path) -> Settings:
-    """Return the settings that :meth:`Settings.write` wrote. Raises: OSError, ValueError or TypeError if they are something else."""
+    """Return the settings that :meth:`Settings.write` wrote.
+
+    Raises: OSError if the file cannot be read; ValueError, KeyError or TypeError if it has other content.
+    """
     plain = json.loads(file.read_text(encoding="utf-8"))
     return Settings(**plain | {"exercises": tuple(plain["exercises"])})
 
 
 def grade_submission(folder: Path, learner: str, settings: Settings, secret_file: Path | None) -> Row:
-    """Grade what lies in ``folder`` as ``course grade`` grades a class of this one learner, with one worker.
+    """Grade the files in ``folder`` as ``course grade`` grades a class of this one learner, with one worker.
 
     Args:
-        learner: what the learner's hidden cases are derived from, beside the secret.
-        secret_file: without it the secret is a new one, and so are the hidden cases.
+        learner: the learner's name. The hidden cases are derived from it and from the secret.
+        secret_file: the file of the secret. If it is None, a new secret is made, and with it new hidden cases.
 
-    Raises: as :func:`grade_class`.
+    Raises: the exceptions of :func:`grade_class`.
     """
     with TemporaryFolder("course-job-") as work:
         mapping, out = work / "learners.csv", work / "out"
@@ -76,7 +82,7 @@ def grade_submission(folder: Path, learner: str, settings: Settings, secret_file
         options = ClassOptions(
             settings.exercises, secret_file=secret_file, mapping=mapping, weights=settings.weights, partial=settings.partial, tier=settings.tier
         )  # fmt: skip
-        # one worker, because a container shows all processors of its host and has the memory for one
+        # One worker: a container shows all processors of its host, but has memory for one.
         grade_class(folder, out, options, functools.partial(workers.start_processes, 1), 2)
         record = read_record(out)
         with Journal(out / JOURNAL) as journal:
@@ -85,14 +91,14 @@ def grade_submission(folder: Path, learner: str, settings: Settings, secret_file
 
 
 def describe_for_gradescope(row: Row, seconds: float) -> dict[str, Any]:
-    """Return the content of ``results.json``. Hidden cases are not in it, only how many of them are right.
+    """Return the content of ``results.json``. It gives the number of right hidden cases, but not the cases.
 
-    An exercise that could not be graded has no score, and then the whole has none: Gradescope adds up the scores that are there.
+    An exercise that could not be graded has no score. Then the total is left out as well, and Gradescope adds up the other scores.
     """
     result: dict[str, Any] = {
         "execution_time": round(seconds),
         "output": _describe_files(row),
-        "output_format": "text",  # without it Gradescope renders HTML, and names of files are the learner's
+        "output_format": "text",  # by default Gradescope renders HTML, and the learner chose the names of the files
         "visibility": "visible",
         "stdout_visibility": "hidden",
         "tests": [_describe_test(mark) for mark in row.marks],
@@ -103,7 +109,7 @@ def describe_for_gradescope(row: Row, seconds: float) -> dict[str, Any]:
 
 
 def _describe_files(row: Row) -> str:
-    """Return what is to be said of the files as a whole, as lines."""
+    """Return the notes on the submission as a whole, one per line, without the reasons of single exercises."""
     problem = [f"Nothing could be read. {row.problem}."] if row.problem else []
     reasons = [mark.reason for mark in row.marks]
     return "\n".join([*problem, *(f"{note}." for note in row.notes if note not in reasons)])
@@ -118,9 +124,9 @@ def _describe_test(mark: Mark) -> dict[str, Any]:
 
 
 def run_gradescope(root: Path = AUTOGRADER) -> None:
-    """Grade ``submission`` below ``root`` and write ``results/results.json``, whatever happens. What is printed is for the teacher.
+    """Grade ``submission`` below ``root``. Write ``results/results.json`` in any case. Only the teacher sees the printed text.
 
-    Raises: whatever went wrong that is not the learner's, after the result says so.
+    Raises: any exception of the grading, after a result that tells the learner that it is not the learner's fault.
     """
     started = time.monotonic()
     try:
@@ -137,7 +143,7 @@ def run_gradescope(root: Path = AUTOGRADER) -> None:
 
 
 def _read_learner(metadata: Path) -> str:
-    """Return who handed in: the numbers of a group's members, in order. In a trial outside of Gradescope nobody is named."""
+    """Return the sorted user numbers of a group's members as one name; "nobody" in a trial outside of Gradescope, without metadata."""
     if not metadata.exists():
         return "nobody"
     return " ".join(sorted(str(user["id"]) for user in json.loads(metadata.read_text(encoding="utf-8"))["users"]))
@@ -154,11 +160,11 @@ def _tell_teacher(row: Row) -> list[str]:
 
 
 def run_classroom50(bundle: Path, checkout: Path, environment: Mapping[str, str]) -> None:
-    """Grade ``checkout`` by the settings in ``bundle``, and write ``result.json`` and ``release-body.md`` there.
+    """Grade ``checkout`` by the settings in ``bundle``, and write ``result.json`` and ``release-body.md`` into ``checkout``.
 
-    The bundle lies on a public page, so it has no secret: the hidden cases are new ones each time. What is printed the student can read.
+    The bundle lies on a public page, so it has no secret, and each run makes new hidden cases. The student can read the printed text.
 
-    Raises: EnvironmentFault if something could not be graded: the exit code then tells Classroom 50 that it was not the student's fault.
+    Raises: EnvironmentFault if an exercise could not be graded. The exit code then tells Classroom 50 that it was not the student's fault.
     """
     row = grade_submission(checkout, environment["OWNER"], read_settings(bundle / SETTINGS), None)
     if faults := [f"{mark.exercise}: {mark.reason}" for mark in row.marks if mark.points is None]:
@@ -168,7 +174,7 @@ def run_classroom50(bundle: Path, checkout: Path, environment: Mapping[str, str]
 
 
 def describe_for_classroom50(row: Row, environment: Mapping[str, str]) -> dict[str, Any]:
-    """Return the content of ``result.json``. Its points are whole numbers, so those of a part are rounded down."""
+    """Return the content of ``result.json``. Its points are whole numbers, so fractions are rounded down."""
     tests = [
         {
             "test-name": f"{mark.exercise} {catalog.get(mark.exercise).title}",
@@ -188,7 +194,7 @@ def describe_for_classroom50(row: Row, environment: Mapping[str, str]) -> dict[s
         "commit": environment["COMMIT_URL"],
         "release": environment["RELEASE_URL"],
         "review": environment.get("REVIEW_URL") or environment["COMMIT_URL"],
-        "datetime": datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%SZ"),  # Classroom 50 puts the commit's time in its place
+        "datetime": datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%SZ"),  # Classroom 50 replaces it by the commit's time
         "score": sum(test["score"] for test in tests),
         "max-score": sum(test["max-score"] for test in tests),
         "tests": tests,
@@ -196,7 +202,7 @@ def describe_for_classroom50(row: Row, environment: Mapping[str, str]) -> dict[s
 
 
 def _write_body(row: Row) -> Iterator[str]:
-    """Yield the lines of the page of a submission. Words are indented, so that Markdown shows a learner's code as it is."""
+    """Yield the lines of a submission's Markdown page. The texts are indented, so that Markdown shows a learner's code unchanged."""
     yield f"### {format_points(row.points)} of {format_points(row.possible)} points\n"
     if about := _describe_files(row):
         yield f"{textwrap.indent(about, '    ')}\n"
@@ -216,7 +222,7 @@ def main(arguments: list[str]) -> int:
             case _:
                 raise CourseError(f"{arguments} is not `gradescope` and not `classroom50 BUNDLE`.")
     except (CourseError, EnvironmentFault) as error:
-        # on one line: GitHub takes a line that begins with :: for a command, and words of a learner may be in it
+        # Print it on one line: it may contain a learner's text, and GitHub takes a line that begins with :: for a command.
         print(f"course: {' '.join(str(error).split())}", file=sys.stderr)
         return 1
     return 0

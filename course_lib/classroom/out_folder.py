@@ -1,4 +1,4 @@
-"""The folder that a class's results lie in: whose it is, and the secret that its hidden cases come from."""
+"""The folder of a class's results: the checks that it can be used, the secret for its hidden cases, and the writing of its files."""
 
 from __future__ import annotations
 
@@ -19,27 +19,27 @@ _VERSION = 1
 
 
 def prepare_folder(out: Path, folder: Path) -> None:
-    """Make ``out``, or make sure that it is one of ours.
+    """Make the folder ``out``, or check that it is empty or holds a class's results.
 
-    Raises: CourseError if it holds other things, or lies among the submissions.
+    Raises: CourseError if it holds other files, or lies in ``folder``, the folder of the submissions.
     """
     if out.resolve().is_relative_to(folder.resolve()):
         raise CourseError(f"{paths.shown(out)} lies in the folder of the submissions, and would be taken for one. Choose another with -o.")
     if out.exists() and not (out / SETTINGS).exists() and (others := _list_strangers(out)):
         raise CourseError(f"{paths.shown(out)} holds other files ({', '.join(others[:3])}). Choose an empty folder with -o, or a new one.")
-    make_private_folder(out)  # people's results, and the secret
+    make_private_folder(out)  # it will hold learners' results and the secret
 
 
 def _list_strangers(out: Path) -> list[str]:
-    """What is in ``out`` that no run killed at its very beginning leaves there, nor a teacher before the first."""
+    """Return the names in ``out`` that come neither from a run that was killed at its start, nor from a teacher's ``marks.csv``."""
     ours = (MARKS, JOURNAL, SECRET, _name_part(SECRET), _name_part(SETTINGS))
     return sorted(name for name in os.listdir(out) if name not in ours)
 
 
 def take_secret(out: Path, secret_file: Path | None) -> bytes:
-    """The secret that this class is graded with: from its file, or one made for it, which stays with the results.
+    """Return the secret of this class: from ``secret_file``, or from ``out``, where the first run writes a random one.
 
-    Raises: CourseError if the class was begun with another.
+    Raises: CourseError if earlier runs used another secret, or if a file of the secret cannot be used.
     """
     own = out / SECRET
     if secret_file is None and not own.exists() and not (out / SETTINGS).exists():
@@ -65,10 +65,11 @@ def take_secret(out: Path, secret_file: Path | None) -> bytes:
 
 
 def write_lines(file: Path, lines: Iterable[str]) -> None:
-    """Replace ``file`` by the lines, each with its end, as UTF-8: all of them, or none. They are never all in memory. Its owner alone
-    may read it.
+    """Replace the content of ``file`` by the lines in UTF-8, completely or not at all. Each line contains its line end.
 
-    Raises: OSError, with the old file untouched, if the disk is full or the folder cannot be written.
+    The lines are never all in memory. Only the owner can read the file.
+
+    Raises: OSError if the disk is full or the folder cannot be written; the old file then stays as it was.
     """
     part = file.with_name(_name_part(file.name))
     try:
@@ -83,5 +84,5 @@ def write_lines(file: Path, lines: Iterable[str]) -> None:
 
 
 def _name_part(name: str) -> str:
-    """The name under which a file is written until it is whole."""
+    """Return the name that a file has until it is complete."""
     return f".{name}.part"

@@ -1,4 +1,4 @@
-"""Reads ``marks.csv``: the teacher's own points, comments and excuses, which count before what the grader gives."""
+"""The file ``marks.csv``: the teacher's own points, comments and excuses, which replace the grader's points."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ _COLUMNS = ("learner", "exercise", "points", "comment")
 
 @dataclass(frozen=True)
 class Word:
-    """What the teacher says of one exercise of one learner: points, an excuse, or neither and a comment alone."""
+    """The teacher's decision on one exercise of one learner: points, an excuse, or a comment alone."""
 
     points: float | None = None
     excused: bool = False
@@ -30,7 +30,7 @@ class Word:
 
 
 def read_table(file: Path, what: str, needed: Collection[str], columns: Collection[str]) -> list[tuple[str, dict[str, str]]]:
-    """Return the lines of a CSV file: where each stands, in words, and its cells by column, without white space around them.
+    """Return for each line of a CSV file its place in words and its cells by column, without white space around them.
 
     Raises: CourseError if the file cannot be read, is no CSV file in UTF-8, or has other columns.
     """
@@ -61,11 +61,12 @@ def read_table(file: Path, what: str, needed: Collection[str], columns: Collecti
 
 
 def read_words(file: Path, learners: Iterable[tuple[str, Collection[str]]]) -> dict[tuple[str, str], Word]:
-    """Return the teacher's words by the learner's key and the exercise; none where there is no such file.
+    """Return the teacher's decisions by learner's key and exercise; an empty dict if the file does not exist.
 
-    ``learners``: the key of each, and the names that they may be called by.
+    Args:
+        learners: the key of each learner, with all names that the file may use.
 
-    Raises: CourseError, with file and line, for an unknown learner, exercise or number, or a second line of the same.
+    Raises: CourseError, with file and line, for an unknown learner, exercise or number, or for a second line on the same two.
     """
     if not file.exists():
         return {}

@@ -1,4 +1,4 @@
-"""What a learner predicted in the lessons, out of a progress file that was handed in, and what the questions are."""
+"""A learner's predictions in the lessons, read from a progress file that was handed in, and the questions of the lessons."""
 
 from __future__ import annotations
 
@@ -13,7 +13,10 @@ _FOLDER = paths.PACKAGE / "lessons" / "predictions"
 
 
 def read_surprises(data: bytes) -> dict[str, bool] | None:
-    """Whether each prediction of a progress file surprised, by its id; None if it is no such file. Only questions of the course count."""
+    """Return for each prediction of a progress file, by id, whether the answer surprised the learner; None if ``data`` is no such file.
+
+    Only questions of the course count.
+    """
     if len(data) > _MOST_BYTES:
         return None
     try:
@@ -26,7 +29,7 @@ def read_surprises(data: bytes) -> dict[str, bool] | None:
 
 @functools.cache
 def list_questions() -> dict[str, str]:
-    """Every question of the lessons, by id, in the order of the course."""
+    """Return every question of the lessons, by id, in the order of the course."""
     found = {}
     for file in sorted(_FOLDER.glob("*.toml")):
         for entry in tomllib.loads(file.read_text(encoding="utf-8")).get("prediction", []):

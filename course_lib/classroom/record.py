@@ -1,7 +1,7 @@
-"""What a results' folder knows of its class, week after week: who handed in what, what was asked for, and how it is marked.
+"""The record of a class over all weeks: each learner's files, the exercises that were asked for, and the rules for points.
 
-Each run adds to the record: it replaces nothing of an exercise that it was not asked for. The record names verdicts by their keys in the
-journal, and is written before the gradebook and the pages, which are made from it. Adding the same run twice changes nothing.
+Each run adds to the record, and changes no exercise that it was not asked to grade. The record names verdicts by their keys in the
+journal. It is written before the gradebook and the pages, which are made from it. If a run is repeated, the record stays the same.
 """
 
 from __future__ import annotations
@@ -28,7 +28,11 @@ _DAY = 86_400.0
 
 @dataclass(frozen=True)
 class Rules:
-    """How verdicts become points. ``late``: hundredths of an exercise's points that each day costs; ``partial``: right cases count."""
+    """The rules that turn verdicts into points.
+
+    ``weights`` chooses the points of an exercise, see :func:`course_lib.classroom.marking.weigh`. ``late`` is the percentage of an
+    exercise's points that each late day costs. If ``partial`` is true, a failed exercise gets points for its right cases.
+    """
 
     weights: str = "difficulty"
     late: float = 0.0
@@ -43,9 +47,11 @@ class Rules:
 class Attempt:
     """A file that a learner handed in for an exercise.
 
-    ``file`` is the hash of its bytes, and ``key`` names its verdict in the journal; both are "" for a file that cannot be read, and then ``reason``
-    says why. ``fault``: why it could not be graded yet. ``published``: in words, which published solution it is. ``time`` and ``due`` are in seconds since 1970, 0 if not known; ``clock`` says how the
-    time is known, or why it is not. ``marked_late``: the system that it comes from calls it late. ``version``: of the grader.
+    ``file`` is the hash of its bytes, and ``key`` is the key of its verdict in the journal. Both are "" for a file that cannot be read;
+    then ``reason`` explains why. ``version`` is the grader's. ``fault`` explains why the file could not be graded yet, or is "". ``time``
+    and ``due``, the deadline, are in seconds since 1970, or 0 if not known. ``clock`` names the source of the time, or explains why the
+    time is unknown. ``marked_late`` is true if the system that the file comes from calls it late. ``published`` names the published
+    solution that the file equals or resembles, or is "".
     """
 
     file: str
@@ -61,13 +67,13 @@ class Attempt:
 
     @property
     def days_late(self) -> int:
-        """The days that have begun since the deadline; 0 if the time is not known."""
+        """The number of days from the deadline to the time of the file, where a day that has begun counts; 0 if the time is not known."""
         return max(math.ceil((self.time - self.due) / _DAY), 0) if self.time and self.due else 0
 
 
 @dataclass
 class Person:
-    """A learner, with every different file that was handed in for each exercise, and ``marks``: what was last written of each exercise."""
+    """A learner. ``attempts`` has by exercise all different files that were handed in, ``marks`` the marks that the last run wrote."""
 
     key: str
     learner: str
@@ -86,7 +92,7 @@ class Person:
         return max((attempt.time for some in self.attempts.values() for attempt in some), default=0.0)
 
     def add(self, exercise: str, attempt: Attempt) -> None:
-        """Add a file, or renew what is known of it. Of two times of one file the earlier one is right: a download sets it anew."""
+        """Add a file, or update its entry. If the file has two times, keep the earlier one, because each download sets a new time."""
         attempts = self.attempts.setdefault(exercise, [])
         for number, known in enumerate(attempts):
             if known.file == attempt.file:
@@ -98,7 +104,11 @@ class Person:
 
 @dataclass
 class Record:
-    """The whole class. ``asked``: the exercises that count; ``alike``: by exercise, what was found alike; ``regrades``: marks that changed."""
+    """The record of the whole class.
+
+    ``asked`` has the exercises that count. ``people`` has the learners by key. ``alike`` has by exercise the groups of similar files.
+    ``regrades`` has a line per mark that changed after it was written.
+    """
 
     rules: Rules | None = None
     asked: set[str] = field(default_factory=set)
@@ -114,10 +124,16 @@ class Record:
         return iter(sorted(self.people.values(), key=lambda person: (person.learner.casefold(), person.key)))
 
     def find(self, key: str, learner: str, number: str = "", present: Sequence[str] = ()) -> Person | None:
-        """Return the learner of a key, or else whom another week knows by another key and who is in no other entry of the class.
+        """Return the learner of a key; else the one learner whom an earlier week knew by another key; else None.
 
-        Moodle gives another number in each assignment, so there a name finds the learner. Canvas gives a learner one ``number``, which a mapping may
-        have as the id, too.
+        Moodle's numbers differ between assignments, so a learner of Moodle is found by name. Canvas gives a learner the same ``number`` in
+        all assignments, and a mapping may have it as the id. A learner whose own key is among ``present`` is not found by another key.
+
+        Args:
+            key: the learner's key in this run.
+            learner: the learner's name.
+            number: the number in the download, or the id in the mapping.
+            present: the keys of all learners in this run.
         """
         if key in self.people:
             return self.people[key]
@@ -137,15 +153,15 @@ class Record:
 
 
 def _is_same(person: Person, key: str, learner: str, number: str) -> bool:
-    """True for one learner under two keys. The first word of a key says which layout it is from."""
+    """Return whether a recorded learner is the same as one with another key. The first word of a key names the layout of the download."""
     layouts = {person.key.split()[0], key.split()[0]}
     return (layouts == {"moodle"} and person.learner == learner) or (layouts == {"canvas", "name"} and number != "" and person.id == number)
 
 
 def read_record(out: Path) -> Record:
-    """Return the record of a results' folder, an empty one where there is none.
+    """Return the record in a results' folder, or an empty record if the folder has none.
 
-    Raises: CourseError if the file is damaged.
+    Raises: CourseError if the file is damaged or of another version.
     """
     try:
         whole = json.loads((out / RECORD).read_text(encoding="utf-8"))
@@ -165,13 +181,13 @@ def read_record(out: Path) -> Record:
 
 def _read_person(plain: dict[str, Any]) -> Person:
     attempts = {name: [Attempt(**attempt) for attempt in some] for name, some in plain["attempts"].items()}
-    for name, words in plain.pop("published", {}).items():  # a record of before 2026-11-26 says it of the newest file alone
+    for name, words in plain.pop("published", {}).items():  # a record from before 2026-11-26 has this for the newest file only
         attempts[name][-1] = replace(attempts[name][-1], published=words)
     return Person(**{**plain, "attempts": attempts})
 
 
 def read_time(seconds: float) -> datetime | None:
-    """Return the moment; None for 0, and for a time that no calendar has."""
+    """Return the moment that is ``seconds`` after the start of 1970; None for 0, and for a time outside of the calendar."""
     try:
         return datetime.fromtimestamp(seconds, UTC) if seconds else None
     except (ValueError, OverflowError, OSError):
@@ -179,7 +195,7 @@ def read_time(seconds: float) -> datetime | None:
 
 
 def note_regrades(person: Person, marks: dict[str, dict[str, Any]], now: Callable[[], datetime]) -> list[dict[str, Any]]:
-    """Keep what is written of each exercise now, and return the lines of the trail for those whose points changed."""
+    """Store the new marks of a learner, and return a line for ``regrades.csv`` for each exercise whose points changed."""
     changed = []
     for exercise, mark in marks.items():
         before = person.marks.get(exercise)

@@ -1,7 +1,7 @@
-"""The pages: one that each learner can be sent, and one for the instructor about the class.
+"""The HTML pages of a class: one for each learner, and one about the whole class for the instructor.
 
-A page is one file: no script, nothing fetched, light and dark. Every text goes through Jinja2's escaping, for names, notes and lines of
-code are other people's. A learner's page shows what a hidden case proves, and never the case: not its shape, not its numbers.
+A page is a single file without scripts or downloads, in light and dark colours. Jinja2 escapes every text, because learners wrote the
+names, notes and lines of code. A learner's page explains the cause of a failure, but shows no shapes and no numbers of hidden cases.
 """
 
 from __future__ import annotations
@@ -34,15 +34,15 @@ CLASS_PAGE, FOLDER, ALIKE_FOLDER = "class.html", "reports", "alike"
 _STYLES = {PASS: "pass", FAIL: "fail", ERROR: "error", NOT_ATTEMPTED: "unattempted", NO_FILE: "none", NOT_GRADED: "fault"}
 _SIGNS = SIGNS | {NO_FILE: "–", NOT_GRADED: SIGNS[GRADER_FAULT]}
 _MOST_SURPRISES = 20
-MOST_ALIKE = 100  # groups and pairs on the class's page, and on that of an exercise
-_QUESTION = 220  # letters of a prediction's question
+MOST_ALIKE = 100  # limit on the groups and pairs that the page of the class, or of an exercise, shows
+_QUESTION = 220  # limit on the characters that are shown of a prediction's question
 _COLUMNS = 110
 
 
 def write_reports(
     out: Path, rows: Iterable[Row], exercises: Sequence[Exercise], alike: Mapping[str, Sequence[Alike]], strays: Sequence[str]
 ) -> None:
-    """Write every page below ``out``; pages of learners who are no longer there are removed.
+    """Write all pages below ``out``, and remove the pages of learners who are no longer in the class.
 
     Raises: OSError if the disk is full or the folder cannot be written.
     """
@@ -62,7 +62,7 @@ def write_reports(
 
 
 def write_alike(out: Path, exercise: Exercise, groups: Sequence[tuple[Alike, Sequence[tuple[str, str]]]]) -> None:
-    """Write the page that shows files side by side, each with its learner's name; remove it where there are none.
+    """Write the page that shows similar files side by side with their learners' names. If there are none, remove the page.
 
     Raises: OSError if the disk is full or the folder cannot be written.
     """
@@ -75,14 +75,14 @@ def write_alike(out: Path, exercise: Exercise, groups: Sequence[tuple[Alike, Seq
 
 
 def name_page(row: Row) -> str:
-    """A file name that any system takes, that a person recognises, and that no two learners share."""
+    """Return the file name of a learner's page. It is valid on every system, contains the learner's name, and is unique to the learner."""
     plain = unicodedata.normalize("NFKD", row.learner).encode("ascii", "ignore").decode().lower()
     slug = re.sub(r"[^a-z0-9]+", "-", plain).strip("-")[:40] or "learner"
     return f"{slug}-{hashlib.sha256(row.key.encode(errors='surrogatepass')).hexdigest()[:8]}.html"
 
 
 def say_what_happened(mark: Mark, exercise: Exercise) -> str:
-    """What came out of one exercise, for the learner, in a sentence or two. It says nothing of a hidden case but how many are right."""
+    """Return the result of one exercise for the learner, in a sentence or two. Of hidden cases, it tells only how many are right."""
     if mark.status == NO_FILE:
         return f"There is no file {exercise.file}.py in what you handed in."
     if mark.status == NOT_GRADED:
@@ -101,7 +101,7 @@ def say_what_happened(mark: Mark, exercise: Exercise) -> str:
 
 
 def describe_mark(mark: Mark, exercise: Exercise) -> str:
-    """Return as plain text what a learner's page says of one exercise: what happened, the line, and the question that leads on."""
+    """Return the result of one exercise as plain text: what happened, the line, and the question that leads to the remedy."""
     parts = [say_what_happened(mark, exercise)]
     if mark.verdict and mark.status in (FAIL, ERROR):
         parts += [mark.verdict["first"]["words"]] if mark.status == ERROR and mark.verdict["first"] else []
@@ -111,12 +111,12 @@ def describe_mark(mark: Mark, exercise: Exercise) -> str:
 
 
 class _ClassPage:
-    """What the class's page says, gathered row by row."""
+    """The content of the class's page, collected row by row."""
 
     def __init__(self, exercises: Sequence[Exercise]):
         self.exercises = {exercise.id: exercise for exercise in exercises}
         self.statuses: dict[str, Counter[str]] = {exercise.id: Counter() for exercise in exercises}
-        self.causes: dict[str, dict[str, list[str]]] = {}  # learners, by exercise, by cause
+        self.causes: dict[str, dict[str, list[str]]] = {}  # by cause, then by exercise: the keys of the learners
         self.complete = self.unread = 0
         self.answered: Counter[str] = Counter()
         self.surprised: Counter[str] = Counter()
@@ -177,7 +177,10 @@ class _ClassPage:
         }
 
     def _describe_cause(self, cause: str, found: dict[str, list[str]]) -> dict[str, Any]:
-        """A cause in the course's words, never a learner's, with the question that leads to the remedy; "" for a file that was not run."""
+        """Return a cause with the numbers of learners, and the question that leads to the remedy; "" if the file was not run.
+
+        The words are the course's own, never a learner's.
+        """
         first = self.exercises[min(found)]
         words, question = REFUSALS.get(cause, cause.replace("_", " ")), ""
         if cause in CAUSES:
@@ -194,9 +197,9 @@ def _write(file: Path, template: str, values: dict[str, Any]) -> None:
     text = _open_templates().get_template(template).render(values)
     try:
         if file.read_bytes() == text.encode():
-            return  # as it was: nobody's date changes
+            return  # unchanged, so the file keeps its date
     except OSError:
-        pass  # it is not there yet, or cannot be read; writing it says what is wrong
+        pass  # The file does not exist yet or cannot be read. In the second case write_lines raises.
     write_lines(file, [text])
 
 
@@ -218,7 +221,7 @@ def _open_templates() -> Environment:
 
 
 def _prose(text: str) -> Markup:
-    """The text, escaped, with what stands between backquotes as code."""
+    """Return the text escaped, with the parts between backquotes as code."""
     parts = text.split("`")
     if len(parts) % 2 == 0:
         return escape(text)
@@ -226,7 +229,7 @@ def _prose(text: str) -> Markup:
 
 
 def _quote(place: dict[str, Any]) -> str:
-    """The learner's line with carets below it, as the terminal shows it."""
+    """Return the learner's line with carets below it, as the terminal shows it."""
     shown = Place(**place)
     quoted = quote_line(shown, _COLUMNS)
     first = f"{shown.lead}\n{shown.file}:{shown.line}\n{quoted.gutter}{quoted.source}".lstrip()

@@ -1,11 +1,11 @@
-"""Which files are near-identical, with no judgement about it.
+"""A search for files that are nearly identical. It does not judge whether a learner copied.
 
-Winnowing (Schleimer, Wilkerson and Aiken 2003, "Winnowing: Local Algorithms for Document Fingerprinting", which MOSS uses): a file becomes
-the row of its tokens with names, comments and spaces left out; each run of ``_RUN`` tokens has a hash, and of each ``_WINDOW`` hashes next to one
-another the smallest is kept. Two files that share ``_RUN + _WINDOW - 1`` tokens in a row share a hash, wherever those stand. What the
-course wrote is taken away first: the text of the exercise before anyone works on it.
+The method is winnowing (Schleimer, Wilkerson and Aiken 2003, "Winnowing: Local Algorithms for Document Fingerprinting", which MOSS uses).
+A file becomes a sequence of tokens without comments and spaces, in which all names that learners choose are equal. Each run of ``_RUN``
+tokens has a hash. Of each ``_WINDOW`` consecutive hashes the smallest is kept. Two files that share ``_RUN + _WINDOW - 1`` consecutive
+tokens anywhere share a hash. Hashes of the unsolved exercise, which the course wrote, are removed.
 
-A file is cut into tokens by one regular expression, which takes time in proportion to the text, whatever is in it; nothing is parsed.
+One regular expression cuts a file into tokens, in time proportional to its length for every text. The file is not parsed.
 """
 
 from __future__ import annotations
@@ -18,10 +18,10 @@ from collections import defaultdict
 from collections.abc import Collection, Iterable, Iterator
 from dataclasses import dataclass
 
-ALIKE = 0.9  # of the hashes of both together
+ALIKE = 0.9  # least shared part, of all hashes of two files, at which the files are reported
 _RUN = 8
 _WINDOW = 4
-_FEWEST = 8  # hashes; less is too little to say anything
+_FEWEST = 8  # a file with fewer hashes is too short to compare
 _MOST_BYTES = 64 << 10
 _TOKEN = re.compile(
     r"""(?P<blank>\s+|\#[^\n]*|\\\n)
@@ -29,7 +29,7 @@ _TOKEN = re.compile(
     |(?P<name>[^\W\d]\w*)|(?P<number>\d[\w.]*)|(?P<other>.)""",
     re.VERBOSE,
 )
-# a language's words, and what the exercises are about, tell what the code does; other names are the learner's to choose
+# names that tell what the code does: Python's keywords, and functions that exercises use; the learner chooses all other names
 _KEPT = frozenset(keyword.kwlist) | {
     "tl",
     "torch",
@@ -51,26 +51,28 @@ _KEPT = frozenset(keyword.kwlist) | {
 
 @dataclass(frozen=True)
 class Alike:
-    """Learners whose files for an exercise share this part of their hashes, 0 to 1: all who have one and the same, or one of each of two such
-    groups that are near."""
+    """Learners with similar files for an exercise. ``shared`` is the part of the hashes that the files share, 0 to 1.
+
+    They are all learners with one set of hashes, or two learners with similar sets. Each of the two stands for all learners with that set.
+    """
 
     learners: tuple[str, ...]
     shared: float
 
 
 def take_fingerprint(data: bytes, given: frozenset[int] = frozenset()) -> frozenset[int]:
-    """The hashes of a file, without those of ``given``, what the course wrote; empty if there are too few to say anything."""
+    """Return the hashes of a file without ``given``, the hashes of the course's own text; an empty set if there are too few to compare."""
     hashes = frozenset(_winnow(_list_runs(data[:_MOST_BYTES]))) - given
     return hashes if len(hashes) >= _FEWEST else frozenset()
 
 
 def take_every_run(text: str) -> frozenset[int]:
-    """The hashes of all runs of a text, so that whatever of it is chosen in a file can be taken away."""
+    """Return the hashes of all runs of a text. Any of them may be among a file's hashes, so all have to be removed from the file's."""
     return frozenset(_list_runs(text.encode()))
 
 
 def find_alike(fingerprints: Iterable[tuple[str, frozenset[int]]]) -> list[Alike]:
-    """Return who has one and the same, all of them named, and which two files share :data:`ALIKE` or more; the most alike first."""
+    """Return the groups of learners with equal hashes, and the pairs whose files share :data:`ALIKE` or more; the most similar first."""
     same: dict[frozenset[int], list[str]] = defaultdict(list)
     for learner, hashes in fingerprints:
         if hashes:
@@ -80,17 +82,22 @@ def find_alike(fingerprints: Iterable[tuple[str, frozenset[int]]]) -> list[Alike
     for number, small in enumerate(by_size):
         for large in by_size[number + 1 :]:
             if len(small) < ALIKE * len(large):
-                break  # and so are all that follow
+                break  # the sets that follow are at least as large, so they share too little as well
             if (shared := share(small, large)) >= ALIKE:
                 found.append(Alike(tuple(sorted((min(same[small]), min(same[large])))), shared))
     return _sort(found)
 
 
 def merge_alike(before: Iterable[Alike], found: Iterable[Alike], compared: Collection[str]) -> list[Alike]:
-    """Return what was found now and what an earlier comparison found; the most alike first.
+    """Return the groups of an earlier comparison together with those of the present one; the most similar first.
 
-    A group of before stays if it names somebody who is not among ``compared``, the learners whose files were compared now. A group that was
-    found now and lies within such a group is left out.
+    An earlier group is kept if it has a learner who is not among ``compared``, the learners whose files are compared now. A new group
+    is left out if a kept group has all its learners.
+
+    Args:
+        before: the groups of earlier comparisons.
+        found: the groups found now.
+        compared: the names of the learners whose files are compared now.
     """
     kept = [one for one in before if not set(one.learners).issubset(compared)]
     return _sort([*kept, *(one for one in found if not any(set(one.learners).issubset(old.learners) for old in kept))])
@@ -101,7 +108,7 @@ def _sort(found: Iterable[Alike]) -> list[Alike]:
 
 
 def describe_published(hashes: frozenset[int], published: Iterable[tuple[str, frozenset[int]]]) -> str:
-    """Return which of the named texts a file is, or how much it is like the nearest; "" if it is like none."""
+    """Return the name of the published text that a file equals, or of the most similar one with the percentage; "" if none is similar."""
     shared, name = max(((share(hashes, known), name) for name, known in published), key=lambda one: one[0], default=(0.0, ""))
     if not hashes or shared < ALIKE:
         return ""
@@ -109,7 +116,7 @@ def describe_published(hashes: frozenset[int], published: Iterable[tuple[str, fr
 
 
 def share(one: frozenset[int], other: frozenset[int]) -> float:
-    """Return the part of the hashes of both together that both have."""
+    """Return the number of hashes that both sets have, divided by the number that at least one set has."""
     both = len(one & other)
     return both / max(len(one) + len(other) - both, 1)
 
@@ -126,7 +133,7 @@ def _list_runs(data: bytes) -> list[int]:
                 tokens.append("text")
             case _:
                 tokens.append(match.group())
-    # crc32: the same on every machine, and fast; nobody gains by two runs with one hash
+    # crc32 is fast and equal on every machine; it need not resist attacks, because a collision is of no use to a learner
     return [zlib.crc32("\0".join(tokens[n : n + _RUN]).encode()) for n in range(len(tokens) - _RUN + 1)]
 
 

@@ -1,4 +1,4 @@
-"""Reads the plan of a term: which exercises a week asks for, and when they are due."""
+"""The plan of a term: the exercises of each week, and their deadlines."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ SHIPPED = Path(__file__).parent / FILE
 
 @dataclass(frozen=True)
 class Week:
-    """What one week of the plan asks for. ``due`` is its deadline, None where the plan has none."""
+    """The exercises of one week of the plan. ``due`` is their deadline, or None if the plan has none."""
 
     name: str
     exercises: tuple[str, ...]
@@ -27,7 +27,7 @@ class Week:
 
 
 def find_plan(file: Path | None) -> Path:
-    """Return the plan to read: the file that is named, else ``weeks.toml`` in the current folder, else the course's own."""
+    """Return the plan to read: ``file`` if it is given, else ``weeks.toml`` in the current folder if it exists, else the course's plan."""
     return file or (Path(FILE) if Path(FILE).exists() else SHIPPED)
 
 
@@ -66,9 +66,9 @@ def _read_week(name: str, table: Any, where: str) -> Week:
 
 
 def choose_weeks(plan: dict[str, Week], names: Sequence[str], file: Path) -> list[Week]:
-    """Return the weeks of these names.
+    """Return the weeks with these names.
 
-    Raises: CourseError, which lists the weeks of the plan, if it has no week of a name.
+    Raises: CourseError, which lists the weeks of the plan, if the plan does not have one of the names.
     """
     if unknown := [name for name in names if name not in plan]:
         known = ", ".join(plan) or "none"
@@ -77,9 +77,9 @@ def choose_weeks(plan: dict[str, Week], names: Sequence[str], file: Path) -> lis
 
 
 def read_moment(value: Any, where: str) -> datetime:
-    """Return a deadline. A date ends with its day; a time without a zone is in that of this machine.
+    """Return the moment that ``value`` stands for. A date stands for the end of its day; a time without a zone has this machine's zone.
 
-    Raises: CourseError if ``value`` is no date and no text of one.
+    Raises: CourseError if ``value`` is neither a date nor the text of one.
     """
     try:
         moment = value if isinstance(value, date) else datetime.fromisoformat(value)

@@ -1,4 +1,4 @@
-"""Where the checks run: processes of this machine, or of others by way of a dask scheduler. Both are executors to the engine."""
+"""The executors that run the checks for the engine: processes of this machine, or the workers of a dask scheduler."""
 
 from __future__ import annotations
 
@@ -18,20 +18,20 @@ CONNECT_SECONDS = 10.0
 
 @contextlib.contextmanager
 def start_processes(count: int) -> Iterator[Executor]:
-    """``count`` worker processes, gone at the end of the block however it ends, and when this process is killed.
+    """Run ``count`` worker processes. They end with the block, also after an exception, and if this process is killed.
 
-    Each is started anew and not forked: this process draws a progress bar with threads.
+    They are spawned and not forked, because this process has threads that draw a progress bar.
     """
     context = multiprocessing.get_context("spawn")
     before = set(multiprocessing.active_children())
     executor = ProcessPoolExecutor(count, mp_context=context, initializer=_begin_worker, initargs=(os.getpid(),))
-    # read when a process of the pool starts: it need not choose between GPU and interpreter before its first check
+    # A process of the pool reads this when it starts: it then chooses between GPU and interpreter only at its first check.
     os.environ["COURSE_DEFER_CHOICE"] = "1"
     try:
         yield executor
     except BaseException:
         for process in set(multiprocessing.active_children()) - before:
-            process.terminate()  # it may be in the middle of a check that nobody waits for any more
+            process.terminate()  # do not wait for the check that it may be running
         raise
     finally:
         os.environ.pop("COURSE_DEFER_CHOICE", None)
@@ -41,24 +41,24 @@ def start_processes(count: int) -> Iterator[Executor]:
 def _begin_worker(parent: int) -> None:
     isolation.die_with_parent()
     if os.getppid() != parent:
-        os._exit(1)  # it was gone before the line above
+        os._exit(1)  # the parent ended before the line above
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C goes to the whole group of a terminal; the parent ends its workers
 
 
 @contextlib.contextmanager
 def connect(scheduler: str) -> Iterator[Executor]:
-    """The workers of a dask scheduler, as many as it has.
+    """Connect to all workers of a dask scheduler, as one executor.
 
-    Raises: EnvironmentFault if dask.distributed is not installed, or nobody answers at that address.
+    Raises: EnvironmentFault if dask.distributed is not installed, or no scheduler answers at that address.
     """
     with _open_client(scheduler) as client, client.get_executor(pure=False) as executor:
         yield executor
 
 
 def count_workers(scheduler: str) -> int:
-    """How many files the workers of a dask scheduler take at a time: one for each of their threads.
+    """Return the number of files that the workers of a dask scheduler check at a time: one per thread.
 
-    Raises: as :func:`connect`, and EnvironmentFault if it has no worker.
+    Raises: the exceptions of :func:`connect`, and EnvironmentFault if the scheduler has no worker.
     """
     with _open_client(scheduler) as client:
         threads = sum(client.nthreads().values())
@@ -88,5 +88,5 @@ def _open_client(scheduler: str) -> Iterator[Any]:
 
 
 def count_processors() -> int:
-    """How many processors this process may use."""
+    """Return the number of processors that this process may use."""
     return len(os.sched_getaffinity(0))

@@ -40,7 +40,7 @@ class BadArguments(Exception):
 
 
 class _FarEnough(BaseException):
-    """Stops a compilation that has reached the stage that the job asks for."""
+    """Raised to stop a compilation that has reached the stage that the job asks for."""
 
 
 def compile_kernel(job: dict[str, Any], units: Units) -> dict[str, Any] | None:
@@ -141,7 +141,7 @@ def _stop(*_: Any) -> Any:
 
 @contextlib.contextmanager
 def _change_stage(name: str, change: Callable[[Callable, Any, Any], Any]) -> Iterator[None]:
-    """Inside the block ``change(stage, source, metadata)`` does the work of that stage of the compiler."""
+    """Replace the compiler's stage ``name`` inside the block: ``change(stage, source, metadata)`` does its work."""
 
     def inspect_stages(backend: Any = None, stages: Any = None, *rest: Any, **named: Any) -> Any:
         if stages is None:  # Triton asks for this hook's part of its cache key

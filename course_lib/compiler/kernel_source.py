@@ -108,7 +108,7 @@ def _from_text(kernel: KernelSource) -> Sources:
 
 
 class _Collector:
-    """Collects the source text of a @triton.jit function, that of the jitted functions it calls, and the globals they name."""
+    """The collector of the source text of a @triton.jit function, of the jitted functions it calls, and of the globals they name."""
 
     def __init__(self, kernel: Any):
         from triton.runtime.jit import KernelInterface

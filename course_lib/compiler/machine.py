@@ -67,7 +67,7 @@ def put_off_nothing() -> Iterator[None]:
 
 @contextlib.contextmanager
 def _tensor_type() -> Iterator[None]:
-    """Inside the block there is a type ``torch.Tensor``, which Triton's launcher looks up once, at its first launch.
+    """Provide a type ``torch.Tensor`` inside the block. Triton's launcher looks it up once, at its first launch.
 
     If PyTorch is not imported, an unused type takes its place, because the arguments here are not tensors and PyTorch is large and slow to
     import. A kernel's text that imports PyTorch afterwards gets the real one.
@@ -85,7 +85,7 @@ def _tensor_type() -> Iterator[None]:
 
 
 class _Compiler(Machine):
-    """Compiles the kernels of one submission, one after another."""
+    """The machine that compiles the kernels of one submission, one after another."""
 
     def __init__(self) -> None:
         with put_off_nothing():

@@ -124,7 +124,7 @@ def compile_reports(
 ) -> list[CompileReport]:
     """Compile a source for each specialisation, in one confined process. ``limit``: seconds per specialisation.
 
-    Raises: as :func:`compile_report`, for the first specialisation that is refused.
+    Raises: the exceptions of :func:`compile_report`, for the first specialisation that is refused.
     """
     sources = collect(kernel)
     options = {"num_stages": num_stages, "maxnreg": maxnreg, "through": "report", "disassemble": disassemble}
@@ -141,7 +141,7 @@ def check_compiles(kernel: Any, specialisations: Sequence[Specialisation], *, ar
     Args:
         limit: seconds per specialisation.
 
-    Raises: as :func:`compile_report`, for the first specialisation that is refused.
+    Raises: the exceptions of :func:`compile_report`, for the first specialisation that is refused.
     """
     sources = collect(kernel)
     whole = _cover_dtypes(specialisations)

@@ -91,7 +91,7 @@ class Units:
 
 @dataclass(frozen=True)
 class _Dtype:
-    """Has the same text as a dtype of PyTorch. PyTorch itself is not imported here, because it is large and slow to import."""
+    """An object with the same text as a dtype of PyTorch. PyTorch itself is not imported here, because it is large and slow to import."""
 
     name: str
 
@@ -101,7 +101,7 @@ class _Dtype:
 
 @dataclass(frozen=True)
 class _Pointer:
-    """Has the attributes of a tensor that the launcher reads."""
+    """An object with the attributes of a tensor that the launcher reads."""
 
     dtype_name: str
     address: int

@@ -1,4 +1,4 @@
-"""Checks one exercise file: the only entry to grading for the command line, the panels and the tests."""
+"""Check one exercise file. This is the only entry to grading for the command line, the panels and the tests."""
 
 from __future__ import annotations
 

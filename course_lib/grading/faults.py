@@ -1,4 +1,4 @@
-"""Keeps the output or traceback of a check that could not be completed, for a bug report: one file per exercise, in the state folder."""
+"""Store the output or traceback of a check that could not be completed, for a bug report: one file per exercise, in the state folder."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Runs the stages of a check: read the file, run its code on every case, judge, write the verdict, and check a pass a second time."""
+"""Run the stages of a check: read the file, run its code on every case, judge, write the verdict, and check a pass a second time."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Splits a verdict into plain pieces of text, which the command line and the panels lay out in their own way."""
+"""Split a verdict into plain pieces of text, which the command line and the panels lay out in their own way."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Runs the code of one submission, as often as a check needs it, and judges the outputs."""
+"""Run the code of one submission, as often as a check needs it, and judge the outputs."""
 
 from __future__ import annotations
 

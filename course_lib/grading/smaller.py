@@ -1,4 +1,4 @@
-"""Looks, once the verdict is known, for a case that a person can work out by hand and that fails as a case of the check did.
+"""Look, once the verdict is known, for a case that a person can work out by hand and that fails as a case of the check did.
 
 All candidates run in one more process, which is confined like that of the check, in CPU mode. The same judge judges them. Their results do
 not change the verdict. A candidate only replaces the case that the verdict shows, and only if it fails in the same way.

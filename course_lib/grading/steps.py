@@ -1,4 +1,4 @@
-"""Checks a step of a lesson: the text of one cell against a few tries, in the same process rules as an exercise."""
+"""Check a step of a lesson: run the text of one cell on a few tries, in a process confined like that of an exercise."""
 
 from __future__ import annotations
 

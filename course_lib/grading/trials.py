@@ -1,4 +1,4 @@
-"""Runs a kernel on any cases, outside of a check. The cases are judged one by one, and there is no verdict."""
+"""Run a kernel on any cases, outside of a check. The cases are judged one by one, and there is no verdict."""
 
 from __future__ import annotations
 

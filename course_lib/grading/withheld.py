@@ -1,4 +1,4 @@
-"""Keeps hidden cases hidden: it removes the submission's own words from a run, because they could contain values of a case.
+"""Keep hidden cases hidden: remove the submission's own words from a run, because they could contain values of a case.
 
 Without this, a submission could print an input, raise an exception with the input as its text, or return an array of the input's shape, and
 the learner would read it in the verdict.

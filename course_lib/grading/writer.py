@@ -1,4 +1,4 @@
-"""Writes the verdict on a run: it chooses what to show, and the words."""
+"""Write the verdict on a run: choose its case, its line and its words."""
 
 from __future__ import annotations
 

@@ -40,7 +40,7 @@ class Table:
 
 @dataclass(frozen=True)
 class InputRow:
-    """A row of a tensor to draw; ``kind`` is that of its Table."""
+    """A row of a tensor to draw; ``kind`` is the kind of its Table."""
 
     name: str
     kind: str
@@ -59,9 +59,9 @@ class InputTable:
 class Answer:
     """The results of the kernel on one input.
 
-    ``notes`` say what is visible without the expected results: elements that were never written, a run that was stopped. ``tables`` are
-    the inputs and outputs, ``expected`` the expected outputs. ``exposes``: the input shows the mistake; ``worst`` then says in words how
-    large the error is, and is "" otherwise.
+    ``notes`` has facts that are visible without the expected results: elements that were never written, a run that was stopped.
+    ``tables`` has the inputs and outputs, ``expected`` the expected outputs. ``exposes`` tells whether the input shows the mistake.
+    ``worst`` then says in words how large the error is; otherwise it is "".
     """
 
     probe: Probe

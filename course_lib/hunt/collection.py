@@ -57,7 +57,7 @@ class Hunt:
 
     @property
     def source(self) -> str:
-        """Return the text that is run."""
+        """Return the source text to run."""
         return IMPORTS + self.text
 
     @property

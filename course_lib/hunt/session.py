@@ -46,7 +46,7 @@ class Session:
 
     @property
     def title(self) -> str:
-        """Return the title, which has only what the learner may know from the beginning."""
+        """Return the title. It has only facts that the learner may know from the beginning."""
         day = f", the hunt of {self.play}" if self.play != self.hunt.id else ""
         exercise = self.hunt.exercise
         return f"Hunt {self.hunt.id}{day}: {exercise.title} ({exercise.id}), {self.game.level}, {'●' * self.hunt.level}{'○' * (3 - self.hunt.level)}"
@@ -100,7 +100,10 @@ class Session:
         return Told(f"Question {number + 1}: {self.options.write(probe)}", answer=self.find_answer(number))
 
     def compare(self, probe: Probe) -> Told:
-        """Show the expected outputs beside the kernel's, which may expose the mistake. Raises: as :meth:`ask`."""
+        """Show the expected outputs beside the kernel's, which may expose the mistake.
+
+        Raises: the exceptions of :meth:`ask`.
+        """
         number, answer = self._find(probe)
         if not self.game.questions[number].compared:
             self._move(kind="compare", question=number, exposes=answer.exposes)
@@ -109,7 +112,10 @@ class Session:
         return Told(f"This input shows the mistake. {answer.worst}".rstrip(), True, answer)
 
     def claim(self, probe: Probe) -> Told:
-        """Claim that the kernel is wrong on this input. Raises: as :meth:`ask`."""
+        """Claim that the kernel is wrong on this input.
+
+        Raises: the exceptions of :meth:`ask`.
+        """
         number, answer = self._find(probe)
         known = self.game.questions[number].exposes
         self._move(kind="claim", question=number, exposes=answer.exposes)

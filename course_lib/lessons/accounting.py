@@ -224,7 +224,7 @@ def count_bytes(name: str, M: int, N: int, itemsize: int, **sizes: int) -> tuple
         name: a key of KERNELS.
         sizes: ROWS, or rows_a_chunk and BLOCK_N, if the kernels have them.
 
-    Raises: CourseError as :func:`list_launches`, and if a kernel cannot be traced.
+    Raises: CourseError if :func:`list_launches` raises it, or if a kernel cannot be traced.
     """
     read = written = 0
     for launch in list_launches(name, M, N, itemsize, **sizes):

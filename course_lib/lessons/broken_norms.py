@@ -12,7 +12,7 @@ Dx = Callable[[Tensor, Tensor, Tensor, Tensor, Tensor], Tensor]
 
 
 def right_dx(wdy: Tensor, xhat: Tensor, c1: Tensor, c2: Tensor, rstd: Tensor) -> Tensor:
-    """The formula of lesson 10; c1, c2 and rstd have one number per row."""
+    """Return dx by the formula of lesson 10; c1, c2 and rstd have one number per row."""
     return (wdy - xhat * c1 - c2) * rstd
 
 

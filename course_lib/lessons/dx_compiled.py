@@ -62,7 +62,7 @@ def count_waits() -> dict[str, tuple[int, int]]:
 
 
 def count_loads(stride_dy_row: int, stride_dy_col: int, *, yours: bool = False) -> dict[int, int]:
-    """Count the loads of a thread by their width in bytes, in LayerNorm's dx for M = 4096 rows of N = 8192 columns: fp16, 8 warps, sm_90.
+    """Count the loads per thread by their width in bytes, in LayerNorm's dx for M = 4096 rows of N = 8192 columns: fp16, 8 warps, sm_90.
 
     Args:
         yours: compile the learner's kernel of exercise 11a instead of the course's.

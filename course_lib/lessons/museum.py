@@ -73,7 +73,10 @@ def find_error(kernel: Any, x: Tensor) -> float:
 
 @dataclass(frozen=True)
 class Met:
-    """A kernel that the grader gave to a test of exercise 17a. ``caught``: the test raised AssertionError; None: it did not run."""
+    """A kernel that the grader gave to a test of exercise 17a.
+
+    ``caught`` tells whether the test raised AssertionError; it is None if the test did not run.
+    """
 
     is_right: bool
     caught: bool | None

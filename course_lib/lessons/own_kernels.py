@@ -38,7 +38,7 @@ _numbers = itertools.count(1)
 
 @dataclass(frozen=True)
 class NormPart:
-    """One of the four parts of the norm. ``own``: it is the learner's; if it is not, ``why`` gives the reason."""
+    """One of the four parts of the norm. ``own`` is true if the code is the learner's; else ``why`` gives the reason."""
 
     exercise: str
     role: str
@@ -86,7 +86,7 @@ class OwnNorm:
 
     @property
     def name(self) -> str:
-        """Return a label for a curve: "your LayerNorm" if all four parts are the learner's, else how many are."""
+        """Return a label for a curve: "your LayerNorm" if all four parts are the learner's, else a label with their number."""
         own = sum(part.own for part in self.parts)
         return {0: "the course's LayerNorm", len(ROLES): "your LayerNorm"}.get(own, f"LayerNorm, {own} of {len(ROLES)} parts yours")
 
@@ -103,7 +103,7 @@ class OwnNorm:
 
     @contextlib.contextmanager
     def _launching(self) -> Iterator[None]:
-        """Inside the block, the launchers that exercise 14a imports are this norm's."""
+        """Replace the launchers that exercise 14a imports by this norm's, inside the block."""
         self.launches["14a"] += 1
         with _replaced(self.launch_forward, self.launch_backward):
             yield
@@ -265,7 +265,7 @@ def _execute(exercise_id: str, source: str) -> types.ModuleType:
 
 @contextlib.contextmanager
 def _replaced(forward: Callable[..., Any], backward: Callable[..., Any]) -> Iterator[None]:
-    """Inside the block, ``course_lib.norms.launchers`` has these two functions, however a caller imports them."""
+    """Replace the two launch functions of ``course_lib.norms.launchers`` by these inside the block."""
     before = launchers.launch_forward, launchers.launch_backward
     launchers.launch_forward, launchers.launch_backward = forward, backward
     try:

@@ -79,7 +79,7 @@ class Copies:
     values: list[Any]
 
 
-# ---- where a launch is interpreted
+# ---- the choice of the process that interprets a launch
 
 
 def find_reason(kernel: Any, apart: bool) -> str:
@@ -324,7 +324,7 @@ def make_machine(module: str) -> Machine:
 
 
 class _SecondProcess(Machine):
-    """Interprets one launch: loads the kernel's source texts, and calls the job's function, which is defined in ``module``, with it."""
+    """The machine that interprets one launch: it loads the kernel's source texts and calls the job's function, defined in ``module``."""
 
     def __init__(self, module: str) -> None:
         import course_lib

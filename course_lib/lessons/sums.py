@@ -25,7 +25,7 @@ from course_lib.norms import reference
 ROWS, COLUMNS = 6, 16  # size of the matrices for the lesson's first dw
 M, N = 10, 40  # size of the matrices that are cut into chunks and tiles
 LENGTHS = (256, 1024, 4096, 8192)  # row lengths of the stored measurements that the lesson shows
-_ROWS = 32768  # of the matrix for which registers are counted
+_ROWS = 32768  # rows of the matrix for which registers are counted
 
 
 def draw(rows: int, columns: int, seed: int = 0) -> tuple[torch.Tensor, torch.Tensor]:

@@ -1,4 +1,4 @@
-"""Jobs in this process, for a browser tab that can start no other.
+"""Jobs in this process, for a browser tab, which cannot start another process.
 
 The browser itself keeps the whole tab away from the machine's files and from other sites, as the sandbox of an operating system does
 elsewhere. This module adds the limits of time and output. They are checked between the lines of the submission: each line may raise

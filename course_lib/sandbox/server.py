@@ -1,4 +1,4 @@
-"""The server: it imports once what the jobs need, then forks for each job and confines each fork.
+"""The server. It imports the modules for its jobs once, then forks a process for each job and confines it.
 
 ``servers.py`` starts it as a script, ``python -P -s server.py ROOT KIND``; KIND is a ServerKind as JSON, or "probe". It reads one
 job per line from stdin and writes one answer per line to the original stdout; both are JSON. It ends when its stdin closes, when the

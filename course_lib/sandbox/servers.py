@@ -1,4 +1,4 @@
-"""The servers of this process: a job starts one, it stays warm, and it is replaced when the course's files change.
+"""The servers of this process. A job starts one if none is idle. A server stays warm, and is replaced when the course's files change.
 
 A warm server only saves the time of the imports. A server that has died, or that has read older files of the course, is replaced, which
 costs a cold start. All servers end with this process, even if it is killed.

@@ -1,4 +1,4 @@
-"""Tensors as the grader sees them: a named view into a buffer of raw bytes, everything outside the view poisoned.
+"""The grader's tensors: each is a named view into a buffer of raw bytes, and everything outside the view is poisoned.
 
 Outputs and the gaps between strided rows start as NaN with a payload that no arithmetic produces. The NaN of an output is
 a signalling one, so even an addition to it changes its bits. Every buffer has a guard band on both sides. So an element

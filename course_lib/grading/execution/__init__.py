@@ -1,1 +1,1 @@
-"""Runs a learner's code in a separate process, and brings back bytes."""
+"""Run a learner's code in a separate process, and return the bytes of its outputs."""

@@ -1,10 +1,10 @@
-"""Runs a learner's forward and backward as an autograd Function, in the child process. It decides nothing: the parent judges the outputs.
+"""Run a learner's forward and backward as an autograd Function, in the child process. Only the parent process judges the outputs.
 
-A case of the entry point ``forward`` calls the Function and takes y. One of ``backward`` also asks autograd for gradients,
-as its ``constexprs`` say: ``needs`` (a bit each for x, w and b: which require gradients), ``residual`` (z = y + x is
+A case of the entry point ``forward`` calls the Function and takes y. A case of ``backward`` also asks autograd for gradients.
+Its ``constexprs`` are: ``needs`` (one bit per input x, w and b: whether it requires a gradient), ``residual`` (z = y + x is
 differentiated, so that dy has a second reader), ``twice`` (the graph is kept and differentiated again, and the second answer
 counts), ``change`` (x is changed in place in between; the output "raised" is 1 if autograd refused).
-A gradient that comes back None leaves its output as it is, never written.
+If a gradient is None, its output is never written.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Runs the cases of a job on a learner's kernel, or function, and decides nothing.
+"""Run the cases of a job on a learner's kernel or function, without judging the outputs.
 
 This is the last process of the chain that ``server.py`` makes, and it is confined before this module runs. It knows no exercise: the
 job names an entry point, a grid and the arguments of each case. ``NN.in`` holds the buffers of case NN one after the other, and

@@ -1,4 +1,4 @@
-"""Runs kernels compiled, on the first GPU."""
+"""Run kernels compiled, on the first GPU."""
 
 from __future__ import annotations
 

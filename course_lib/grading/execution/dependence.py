@@ -1,4 +1,4 @@
-"""Finds out whether what a function returns reaches the result of the function that calls it."""
+"""Find out whether the return value of a function affects the result of the function that calls it."""
 
 from __future__ import annotations
 

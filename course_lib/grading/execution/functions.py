@@ -1,4 +1,4 @@
-"""Runs functions in NumPy or PyTorch: tensors in, one tensor or a tuple of them out."""
+"""Run functions in NumPy or PyTorch: tensors in, one tensor or a tuple of them out."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Runs kernels on Triton's interpreter and observes each launch."""
+"""Run kernels on Triton's interpreter and observe each launch."""
 
 from __future__ import annotations
 

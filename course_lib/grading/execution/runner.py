@@ -1,4 +1,4 @@
-"""Hands a job to a server, and brings the bytes of its outputs back.
+"""Send a job to a server, and return the bytes of its outputs.
 
 Parent and child are different processes. Only the bytes of the outputs decide a verdict; the child's own report does not. The parent
 treats the files of the job as a possible forgery, because the learner's code may have written them.

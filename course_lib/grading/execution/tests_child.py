@@ -1,4 +1,4 @@
-"""Runs a learner's tests on kernels. The kernels run in a companion, a process of the course's own.
+"""Run a learner's tests on kernels. The kernels run in a companion, which is a process of the course's own.
 
 The companion knows which kernel a case has. This process never does: it sends the arguments of a call and gets tensors back. A case is
 a test with one kernel. The test is called with the kernel once per seed of the case, each time from a fresh run of the file, so that

@@ -1,4 +1,4 @@
-"""Follows a launch through memory, in the interpreter."""
+"""Observe the memory accesses of a launch in the interpreter."""
 
 from __future__ import annotations
 

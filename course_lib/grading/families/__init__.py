@@ -1,4 +1,4 @@
-"""Holds what the grader knows of the exercises' entry points, one file per family: batteries, plans, wrong formulas.
+"""The grader's knowledge of the exercises' entry points, one file per family: batteries, plans, wrong formulas.
 
 A catalog file names the family of its exercise. The module of that name has in ``PARTS`` a ``Part`` for each entry point. There is
 no list of the families, and no other part of the grader depends on an exercise.

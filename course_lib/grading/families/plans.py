@@ -1,4 +1,4 @@
-"""Makes the plans of an exercise out of the cases of its family."""
+"""Make the plans of an exercise out of the cases of its family."""
 
 from __future__ import annotations
 

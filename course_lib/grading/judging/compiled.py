@@ -1,4 +1,4 @@
-"""Checks whether a GPU's compiler accepts the kernel, also without a GPU: the interpreter runs code that the compiler refuses.
+"""Check whether a GPU's compiler accepts the kernel, also without a GPU: the interpreter runs code that the compiler refuses.
 
 Only kernels that passed are compiled: for a wrong one another verdict is more useful. The process that compiles takes seconds to
 start, so it is started while the cases run. It compiles while a case is run a second time.

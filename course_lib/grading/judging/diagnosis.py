@@ -1,4 +1,4 @@
-"""Names the cause of a failure from its evidence.
+"""Name the cause of a failure from its evidence.
 
 The evidence is tried in this order: a wrong formula that reproduces every output (suspects.py); accesses to memory; the size of
 the errors, and which cases fail (evidence.py). If the evidence fits several explanations, no cause is named: the verdict says what

@@ -1,4 +1,4 @@
-"""Finds the wrong elements of an output, and the way in which each is wrong. Verdicts, evidence, pictures and hunts all use it."""
+"""Find the wrong elements of an output, and the way in which each is wrong. Verdicts, evidence, pictures and hunts all use it."""
 
 from __future__ import annotations
 

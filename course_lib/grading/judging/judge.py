@@ -1,4 +1,4 @@
-"""Compares the buffers that came back with the float64 results: inputs and guards byte by byte, outputs element by element."""
+"""Compare the buffers that came back with the float64 results: inputs and guards byte by byte, outputs element by element."""
 
 from __future__ import annotations
 

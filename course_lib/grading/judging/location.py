@@ -1,4 +1,4 @@
-"""Finds the line that makes the mistake of a named cause: a walk back from the wrong output along the assignments that feed it.
+"""Find the line that makes the mistake of a named cause, by a walk back from the wrong output along the assignments that feed it.
 
 Most causes name a quantity (the divisor, eps, a load's ``other``) and the way in which it is wrong. A rule looks for code of this
 form in the statements that feed the output. Without a rule or such code no line is found, and the verdict shows the line that

@@ -1,4 +1,4 @@
-"""Names the cause by wrong formulas: in float64, the outputs of a solution with a known bug. The formulas stand with their families.
+"""Name the cause by wrong formulas. A wrong formula computes the outputs of a solution with a known bug, in float64; see families/.
 
 A formula is the bug if it reproduces the learner's outputs in every case, wrong and right ones, and if the wrong elements lie much
 nearer to it than to the right answer. This is much stronger evidence than the size of an error, and it does not look at the code.

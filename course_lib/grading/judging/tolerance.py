@@ -1,4 +1,4 @@
-"""Bounds how far a right answer may lie from the float64 one. The bound is derived element by element: one number for all would not do.
+"""Bound the distance of a right answer from the float64 answer. Each element has its own bound, because one number does not fit all.
 
 An fp32 algorithm that subtracts the mean before it squares makes, per element of y, a relative error of a few units
 2^-24 in each of xhat, w and b, and an absolute one of ``|mean| * rstd`` units from rounding the mean. So

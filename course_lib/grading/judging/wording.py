@@ -1,4 +1,4 @@
-"""Writes a verdict's words from the judged cases: the failing case that is shown, what the failing cases share, the line."""
+"""Write a verdict's words from the judged cases: the failing case that is shown, what the failing cases share, the line."""
 
 from __future__ import annotations
 

@@ -1,1 +1,1 @@
-"""Reads a learner's file without running it, and finds in it what the exercise asks for."""
+"""Read a learner's file without running it, and find the code that the exercise asks for."""

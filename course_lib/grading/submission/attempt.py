@@ -1,4 +1,4 @@
-"""Finds out whether a file's text has code for an exercise. The text may be hostile, so ``reader.py`` runs this in a sandbox."""
+"""Find out whether a file's text has code for an exercise. The text may be hostile, so ``reader.py`` runs this in a sandbox."""
 
 from __future__ import annotations
 

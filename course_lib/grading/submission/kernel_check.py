@@ -1,4 +1,4 @@
-"""Checks that a file of kernels holds nothing but kernels, before the process that observes launches runs it.
+"""Check that a file of kernels holds nothing but kernels, before the process that observes launches runs it.
 
 In CPU mode Triton's interpreter runs a kernel as Python, in the process that counts reads, orders and races. So that process runs
 nothing of a file but this: jitted functions, whose statements and names Triton's compiler knows; functions that the compiler calls

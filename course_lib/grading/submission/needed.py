@@ -1,4 +1,4 @@
-"""Cuts out of a learner's file what the exercise's entry points need, without running any of it.
+"""Cut out of a learner's file the code that the exercise's entry points need, without running any of it.
 
 The child gets the entry points and everything that they name, directly or indirectly: imports, functions, classes, constants. Each
 line keeps its number. All other code is left out: prints, asserts, launches, tests, an old attempt.

@@ -1,6 +1,6 @@
-"""Finds unusual lines in a submission. They are no fault, but an instructor may want to look at them.
+"""Find unusual lines in a submission. They are no fault, but an instructor may want to look at them.
 
-The sandbox shuts a submission in and its bytes are judged, whatever it does. But a function could come to right bytes by a
+The sandbox confines a submission, and its bytes are judged, whatever it does. But a function could come to right bytes by a
 computation that the exercise forbids, in a way that neither its text nor PyTorch's dispatcher shows. Such a computation needs one of the
 lines that are listed here.
 """

@@ -1,4 +1,4 @@
-"""Finds the line of the learner's file that the evidence points to. Without evidence there is no line.
+"""Find the line of the learner's file that the evidence points to. Without evidence there is no line.
 
 Columns are counted as Python's ``ast`` counts them, in bytes of UTF-8, until a :class:`Place` is made for people.
 """

@@ -1,4 +1,4 @@
-"""Reads a submission in a confined process: parsing a text can take any time and memory, and an author may intend that."""
+"""Read a submission in a confined process: parsing a text can take any time and memory, and an author may intend that."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Finds the shortcuts that an exercise forbids, in a file's text and in the operations that PyTorch runs.
+"""Find the shortcuts that an exercise forbids, in a file's text and in the operations that PyTorch runs.
 
 This is a message to the learner, not a fence: Python can reach any function without its name. The sandbox confines a
 submission, and the bytes that come out decide.

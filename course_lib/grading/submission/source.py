@@ -1,4 +1,4 @@
-"""Reads the text of a submission, parses it, and refuses a text that is no Python or imports what does not exist."""
+"""Read the text of a submission, parse it, and refuse a text that is no Python or imports a module that does not exist."""
 
 from __future__ import annotations
 

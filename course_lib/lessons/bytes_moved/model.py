@@ -59,7 +59,7 @@ class Comparison:
 
 
 def model(case: str, m: int, n: int, dtype: str, upcast: bool = True) -> Comparison:
-    """Count what each launch reads and writes.
+    """Return the tensors that each launch reads and writes, for the unfused launches and the fused one.
 
     Every tensor of a launch crosses HBM once, and nothing waits in L2 for the next launch. w (N elements, shared by
     all rows) and the saved rstd of a fused kernel (M elements) are left out on both sides; per-row intermediates

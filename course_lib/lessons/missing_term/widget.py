@@ -15,7 +15,7 @@ def missing_term(kind: str = "layer_norm", term: str = "none", mystery: int = 0)
         term: the mistake to begin with, a key of TERMS[kind].
         mystery: 1 to 8 hides one of the mistakes, which the learner has to name from the points; ``term`` is then ignored.
 
-    Raises: CourseError as :func:`model`, or if there is no such mystery.
+    Raises: CourseError if :func:`model` raises it, or if there is no such mystery.
     """
     model(kind, term)
     if not 0 <= mystery <= len(MYSTERIES):

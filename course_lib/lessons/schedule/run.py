@@ -208,7 +208,7 @@ def run(
 
 
 class _Replay:
-    """Repeats the operations in the order of the schedule, on a copy of the initial memory, to find the values before and after each."""
+    """A copy of the initial memory on which the operations are repeated in order, to find the values before and after each."""
 
     def __init__(self, job: LaunchJob, memory: list[np.ndarray], places: Mapping[str, int]):
         self.job, self.memory, self.places = job, memory, places
