@@ -84,6 +84,12 @@ def facts(c: Case) -> dict[str, object]:
     return told
 
 
+def counts(c: Case) -> tuple[int, ...]:
+    """Numbers at which a wrong kernel may stop, or which it may keep in fp16: columns, steps, columns of the last step, programs, partial sums."""
+    steps = (-(-c.N // c.block), c.N % c.block) if c.block else (1, 0)
+    return c.N, *steps, -(-c.M // c.rows), c.partials if isinstance(c, SharedCase) and not c.chunk else 1
+
+
 @pytest.mark.parametrize("exercise", EXERCISES, ids=lambda e: e.id)
 @settings(max_examples=60, deadline=None)
 @given(data=st.data(), number=st.integers(0, 10**9))
@@ -103,6 +109,9 @@ def test_a_hidden_case_is_there_for_the_same_thing(exercise, data, number):
     if isinstance(new, SharedCase) and new.chunk:
         assert new.partials == -(-new.M // new.chunk)
     assert new.M * new.N <= 2 * case.M * case.N + 64, "it costs more"
+    for now, before in zip(counts(new), counts(case), strict=True):
+        assert all(now > limit for limit in (64, 128, 256, 512, 1024, 2048, 4096, 8192, 16384) if before > limit), (now, before)
+        assert float(np.float16(before)) == before or float(np.float16(now)) != now, (now, before)
 
 
 @pytest.mark.parametrize("number", range(40))

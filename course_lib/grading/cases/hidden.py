@@ -179,6 +179,8 @@ def _list_columns(case: Case, wide: bool) -> Iterator[_Columns]:
     blocks = (case.block,) if not case.block else (case.block // 2, case.block, 2 * case.block)
     wanted = _find_column_traits(case.N, case.block)
     for N, block in product(_list_sizes_near(case.N, 256, wide) if case.N > 2 else (case.N,), blocks):
+        if block and not (_keeps_limits(N % block, case.N % case.block) and _keeps_limits(-(-N // block), -(-case.N // case.block))):
+            continue
         if (block >= 4 or not block) and _find_column_traits(N, block) == wanted and (N != case.M or case.M == case.N):
             yield _Columns(N, block)
 
@@ -202,7 +204,8 @@ def _list_rows(case: Case, wide: bool) -> Iterator[_Rows]:
         for rows, chunk in product(heights, _list_sizes_near(now.chunk, 12, wide) if now.chunk else (0,)):
             for partials in _list_partials(now, M, chunk, wide):
                 drawn = _Rows(M, rows, leading, partials, chunk)
-                if _find_row_traits(drawn) == wanted and (min(now.M, 3) <= M or not case.has_bad_row):
+                programs_keep = _keeps_limits(-(-M // rows), -(-now.M // now.rows))
+                if _find_row_traits(drawn) == wanted and (min(now.M, 3) <= M or not case.has_bad_row) and programs_keep:
                     yield drawn
 
 
@@ -277,7 +280,21 @@ def _list_sizes_near(size: int, most: int, wide: bool) -> list[int]:
     found = {*range(size - (away if size >= 16 else 1), size + away + 1)}
     if wide:
         found |= {other + by for other in (size // 2, 2 * size)[size < 16 :] for by in (-1, 0, 1)}
-    return sorted(n for n in found if n >= 1)
+    return sorted(n for n in found if n >= 1 and _keeps_limits(n, size))
+
+
+def _keeps_limits(drawn: int, size: int) -> bool:
+    """Return True if ``drawn`` is past each limit that ``size`` is past and that a wrong kernel may have.
+
+    Such a kernel stops at a power of two, after 64 steps or at 128 programs, or it counts in fp16, which holds odd numbers up to 2048 alone.
+    """
+    passes = size <= 64 or drawn > 1 << (size - 1).bit_length() - 1
+    return passes and (_fits_fp16(size) or not _fits_fp16(drawn))
+
+
+def _fits_fp16(count: int) -> bool:
+    """Return True if fp16 holds ``count`` exactly."""
+    return count <= 65504 and int(np.float16(count)) == count
 
 
 def _sign(number: int) -> int:
