@@ -111,7 +111,8 @@ def test_a_hidden_case_is_there_for_the_same_thing(exercise, data, number):
     assert new.M * new.N <= 2 * case.M * case.N + 64, "it costs more"
     for now, before in zip(counts(new), counts(case), strict=True):
         assert all(now > limit for limit in (64, 128, 256, 512, 1024, 2048, 4096, 8192, 16384) if before > limit), (now, before)
-        assert float(np.float16(before)) == before or float(np.float16(now)) != now, (now, before)
+        with np.errstate(over="ignore"):
+            assert float(np.float16(before)) == before or float(np.float16(now)) != now, (now, before)
 
 
 @pytest.mark.parametrize("number", range(40))
