@@ -19,7 +19,13 @@ os.environ.setdefault("OMP_NUM_THREADS", "1")
 if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
     signal.signal(signal.SIGINT, signal.default_int_handler)
 
+import hypothesis
+
 import course_lib  # noqa: F401 - chooses the interpreter before any test imports triton
+
+# On a machine that is busy with other work an example takes any time.
+hypothesis.settings.register_profile("course", hypothesis.settings(), deadline=None)
+hypothesis.settings.load_profile("course")
 
 
 def pytest_addoption(parser) -> None:
