@@ -5,9 +5,11 @@ from __future__ import annotations
 import ast
 from collections.abc import Mapping
 from functools import cache
+from pathlib import Path
 from typing import Any
 
 from course_lib import catalog
+from course_lib.base import paths
 from course_lib.base.errors import CourseError
 from course_lib.catalog import texts
 
@@ -71,10 +73,12 @@ def order_arguments(exercise_id: str, M: int, N: int, given: Mapping[str, Any]) 
 
 def _list_parameters(exercise_id: str) -> dict[str, bool]:
     """Return the parameters of the exercise's kernel in order, and whether each is a tl.constexpr."""
-    return _parse_parameters(texts.make_unsolved_text(catalog.get(exercise_id)), name_kernel(exercise_id))
+    return _read_parameters(exercise_id, paths.SOLUTIONS)
 
 
 @cache
-def _parse_parameters(text: str, kernel: str) -> dict[str, bool]:
+def _read_parameters(exercise_id: str, _solutions: Path) -> dict[str, bool]:
+    """Read the parameters once per process and folder of solutions: lesson 14 launches a kernel thousands of times."""
+    text, kernel = texts.make_unsolved_text(catalog.get(exercise_id)), name_kernel(exercise_id)
     found = next(node for node in ast.parse(text).body if isinstance(node, ast.FunctionDef) and node.name == kernel)
     return {argument.arg: argument.annotation is not None for argument in found.args.args}
