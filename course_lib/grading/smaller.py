@@ -1,7 +1,7 @@
 """Look, once the verdict is known, for a case that a person can work out by hand and that fails as a case of the check did.
 
-All candidates run in one more process, which is confined like that of the check, in CPU mode. The same judge judges them. Their results do
-not change the verdict. A candidate only replaces the case that the verdict shows, and only if it fails in the same way.
+The candidates run in one or two more processes, which are confined like that of the check, in CPU mode. The same judge judges them. Their
+results do not change the verdict. A candidate only replaces the case that the verdict shows, and only if it fails in the same way.
 """
 
 from __future__ import annotations
@@ -26,9 +26,10 @@ from course_lib.grading.judging.judge import Judged, forget_minor_fault, judge_c
 from course_lib.grading.submission.source import Kernels
 from course_lib.sandbox.jobs import ResourceLimits
 
-# Time limits per candidate and for all of them: long enough that a busy machine finds the same case, short enough that an endless loop
+# Time limits per candidate and per process: long enough that a busy machine finds the same case, short enough that an endless loop
 # costs little.
 _CASE_SECONDS, _TOTAL_SECONDS = 3.0, 8.0
+_EASIEST = 4  # candidates of the first process: one of them usually fails in the same way, and then the others need not run
 _TINY = 1e-6  # a number below this that is not 0 is left by eps or a rounding; a person cannot work it out
 _SAVED = ("mean", "rstd")
 # the faults in memory that a smaller launch shows as well
@@ -70,14 +71,15 @@ class SmallCases:
         mode, limits = ("cpu", None) if self.mode == "gpu" else (self.mode, self.limits)
         limits = limits or ResourceLimits.for_mode(mode)
         limits = replace(limits, case=min(limits.case, _CASE_SECONDS), total=min(limits.total, _TOTAL_SECONDS))
-        try:
-            run = runner.run(self.kernels, plans, mode, limits) if plans else runner.Run("finished")
-        except (EnvironmentFault, OSError, WorkerFailure):
-            return  # the verdict is known without the candidates; the next check reports a fault of the machine
-        for number, plan in enumerate(plans):
-            judged = judge_case(plan, run.data.get(number), run.errors.get(number))
-            forget_minor_fault(judged)
-            yield judged
+        for batch in filter(None, (plans[:_EASIEST], plans[_EASIEST:])):
+            try:
+                run = runner.run(self.kernels, batch, mode, limits)
+            except (EnvironmentFault, OSError, WorkerFailure):
+                return  # the verdict is known without the candidates; the next check reports a fault of the machine
+            for number, plan in enumerate(batch):
+                judged = judge_case(plan, run.data.get(number), run.errors.get(number))
+                forget_minor_fault(judged)
+                yield judged
 
 
 @np.errstate(invalid="ignore")  # a row with an Inf computes Inf - Inf
