@@ -74,19 +74,20 @@ MAY_IMPORT: dict[str, set[str]] = {
     "sandbox": {"base"},
     "compiler": {"base", "sandbox"},
     "interpreter": {"base"},
+    "launching": {"base", "sandbox", "interpreter"},
     "kernels": set(),
     "norms": {"norms.reference", "norms.statistics", "kernels"},
     "catalog": {"base"},
     "bench": {"base", "kernels", "norms", "norms.reference"},
     "tuning": {"base", "compiler", "kernels", "bench"},
     "grading.verdict": {"base"},
-    "grading.cases": {"base", "tuning"},
+    "grading.cases": {"launching", "tuning"},
     "grading.submission": {"base", "catalog", "sandbox", "grading.verdict"},
-    "grading.execution": {"base", "compiler", "interpreter", "norms", "sandbox", "grading.cases", "grading.submission", "grading.verdict"},
-    "grading.judging": {"base", "compiler", "grading.cases", "grading.submission", "grading.verdict"},
+    "grading.execution": {"base", "compiler", "interpreter", "launching", "norms", "sandbox", "grading.cases", "grading.submission", "grading.verdict"},
+    "grading.judging": {"base", "compiler", "launching", "grading.cases", "grading.submission", "grading.verdict"},
     "grading.families": {"base", "catalog", "norms.reference", "norms.statistics", "tuning", "grading.cases", "grading.judging"},
     "grading": {
-        "base", "catalog", "compiler", "sandbox", "tuning", "grading.verdict", "grading.cases", "grading.submission", "grading.execution",
+        "base", "catalog", "compiler", "launching", "sandbox", "tuning", "grading.verdict", "grading.cases", "grading.submission", "grading.execution",
         "grading.judging", "grading.families",
     },
     "grading.public": {  # the face of the grader, for lessons
@@ -98,7 +99,7 @@ MAY_IMPORT: dict[str, set[str]] = {
     "hunt": {"base", "catalog", "grading.public", "learner"},
     "doctor": {"base", "interpreter"},
     "lessons": {
-        "base", "sandbox", "interpreter", "compiler", "kernels", "norms", "norms.reference", "norms.statistics", "catalog", "grading.public",
+        "base", "sandbox", "interpreter", "launching", "compiler", "kernels", "norms", "norms.reference", "norms.statistics", "catalog", "grading.public",
         "learner", "bench", "tuning", "hunt",
     },
     "authoring": {

@@ -9,13 +9,13 @@ from dataclasses import dataclass, replace
 from course_lib.base import background
 from course_lib.base.errors import EnvironmentFault
 from course_lib.grading.cases.plan import Plan
-from course_lib.grading.cases.raised import FaultKind
 from course_lib.grading.execution import child, runner
 from course_lib.grading.execution.runner import ResourceLimits, Run
 from course_lib.grading.judging import wording
 from course_lib.grading.judging.judge import Judged, judge, judge_case
 from course_lib.grading.submission.source import Kernels
 from course_lib.grading.withheld import withhold
+from course_lib.launching.faults import FaultKind
 from course_lib.sandbox import jobs
 
 _REST_SECONDS = 2.0  # time limit per case for the cases after one that was stopped

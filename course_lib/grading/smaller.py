@@ -17,13 +17,13 @@ from course_lib.base.worker import WorkerFailure
 from course_lib.catalog import Exercise
 from course_lib.grading.cases.case import Case
 from course_lib.grading.cases.plan import Part, Plan
-from course_lib.grading.cases.raised import FaultKind
 from course_lib.grading.cases.small import list_small_cases
 from course_lib.grading.execution import runner
 from course_lib.grading.families import find_parts
 from course_lib.grading.judging import diagnosis, wording
 from course_lib.grading.judging.judge import Judged, forget_minor_fault, judge_case
 from course_lib.grading.submission.source import Kernels
+from course_lib.launching.faults import FaultKind
 from course_lib.sandbox.jobs import ResourceLimits
 
 # Time limits per candidate and per process: long enough that a busy machine finds the same case, short enough that an endless loop

@@ -85,16 +85,16 @@ class TryBuilder:
     what: str
     asked: bool = True
     tensors: list[Tensor] = field(default_factory=list)
-    arguments: list[tuple[str, object]] = field(default_factory=list)
+    arguments: list[str | int | float | None] = field(default_factory=list)
     expected: dict[str, Expected] = field(default_factory=dict)
 
     def add_input(self, name: str, values: np.ndarray, dtype: str, stride: int = 0) -> None:
         """Add a tensor that the code gets. ``stride``: elements from one row of a matrix to the next; 0 if the rows are packed."""
         self.tensors.append(_place(name, dtype, values.shape, stride, values))
-        self.arguments.append(("tensor", name))
+        self.arguments.append(name)
 
     def add_number(self, value: int | float) -> None:
-        self.arguments.append(("int" if isinstance(value, int) else "float", value))
+        self.arguments.append(value)
 
     def add_output(self, name: str, dtype: str, values: np.ndarray, within: float, stride: int = 0, start: float | None = None) -> None:
         """Add a tensor that a kernel writes. It has to hold ``values`` afterwards.
@@ -106,7 +106,7 @@ class TryBuilder:
         before = None if start is None else np.full(values.shape, start)
         tensor = _place(name, dtype, values.shape, stride, before)
         self.tensors.append(replace(tensor, scratch=start is not None))
-        self.arguments.append(("tensor", name))
+        self.arguments.append(name)
         self._expect(name, values, max(within, _ROUNDING.get(dtype, 0.0)))
 
     def add_result(self, name: str, values: np.ndarray, within: float) -> None:

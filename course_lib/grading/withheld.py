@@ -10,9 +10,9 @@ import builtins
 from dataclasses import replace
 
 from course_lib.grading.cases.plan import Plan
-from course_lib.grading.cases.raised import FACTS, Fault, Raised
 from course_lib.grading.execution.runner import Run
 from course_lib.grading.verdict import PRINTED_CHARACTERS
+from course_lib.launching.faults import Fault, Raised
 
 _TEXT = "with hidden cases its text is not shown"
 _RETURNED = "The function does not return what it should; with hidden cases it is not shown what came back"
@@ -59,7 +59,7 @@ def _withhold_raised(raised: Raised, plan: Plan | None, lines: int) -> Raised:
 
 def _describe_fault(fault: Fault, plan: Plan | None) -> str:
     names = [tensor.name for tensor in plan.tensors] if plan else []
-    return FACTS[fault.kind].withheld.format(tensor=fault.tensor if fault.tensor in names else "a tensor")
+    return fault.kind.withheld.format(tensor=fault.tensor if fault.tensor in names else "a tensor")
 
 
 def _check_line(line: int | None, lines: int) -> int | None:

@@ -12,7 +12,6 @@ from course_lib.base.text import shorten
 from course_lib.catalog import Exercise, texts
 from course_lib.compiler import CompileError
 from course_lib.grading.cases.plan import Part, Plan
-from course_lib.grading.cases.raised import FaultKind, Group, Raised
 from course_lib.grading.execution import child, runner
 from course_lib.grading.families import find_parts
 from course_lib.grading.judging import diagnosis, wording
@@ -24,6 +23,7 @@ from course_lib.grading.submission import places
 from course_lib.grading.submission.places import Span
 from course_lib.grading.verdict import ERROR, FAIL, GRADER_FAULT, PASS, CaseResult, Finding, Place, Verdict
 from course_lib.grading.withheld import round_error
+from course_lib.launching.faults import FaultKind, Group, Raised
 from course_lib.tuning.clock import GOAL, Timed
 from course_lib.tuning.launch import DEVICE
 
@@ -183,7 +183,7 @@ class VerdictWriter:
             return diagnosis.find_plain_cause(self.judged, self.parts)
         if self.first is None or any(j.changes_input for j in failed):
             return diagnosis.find_cause(self.judged, find_parts(self.exercise))
-        return next((j.fault.cause for j in failed if j.fault and j.has_minor_fault), "right_only_once")
+        return next((j.fault.kind.cause for j in failed if j.fault and j.has_minor_fault), "right_only_once")
 
     def _write_wrong_return(self, plan: Plan, words: str) -> Verdict:
         where = wording.find_return(plan.entry_point, self.file, self.text)
@@ -194,7 +194,7 @@ class VerdictWriter:
 
     def _write_refused(self, raised: Raised) -> Verdict:
         """Write the verdict on a file that uses what the exercise does not allow."""
-        cause = raised.fault.cause if raised.fault and raised.fault.group is Group.REFUSED else "not_allowed"
+        cause = raised.fault.kind.cause if raised.fault and raised.fault.kind.group is Group.REFUSED else "not_allowed"
         where = f"{Path(self.file).name}, line {raised.line}: " if raised.line else f"{Path(self.file).name}: "
         text = shorten(" ".join(raised.text.split()), _LONGEST)
         return self._make(

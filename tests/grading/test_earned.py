@@ -115,7 +115,7 @@ def test_scratch_may_be_written(line):
         Tensor("lock", "int32", (2,), (1,), np.zeros(2, np.int32), scratch=True),
     )
     plan = Plan(
-        Case("c", 1, 8, 8, "memory to work in"), "copy", (1,), tensors, tuple(("tensor", t.name) for t in tensors), {},
+        Case("c", 1, 8, 8, "memory to work in"), "copy", (1,), tensors, tuple(t.name for t in tensors), {},
         {"y": Expected(x.astype(np.float64), np.full(8, 0.1))},
     )  # fmt: skip
     source = (

@@ -40,7 +40,7 @@ def answer(elements: list[tuple], signed: bool, as_matrix: bool = False, poison:
         if stored is not None:
             y.view(buffer)[place] = stored
     case = Case("edges", 1, len(elements), 0, "edges")
-    plan = Plan(case, "kernel", (1,), (y,), (("tensor", "y"),), {}, {"y": Expected(want, allowed, signed=signed)})
+    plan = Plan(case, "kernel", (1,), (y,), ("y",), {}, {"y": Expected(want, allowed, signed=signed)})
     return judge(plan, buffer.tobytes())
 
 

@@ -101,7 +101,7 @@ def test_a_forged_report_of_an_unwritten_output_is_no_result(name, monkeypatch):
 
     def report_and_leave_nothing(kind, job, folder, limits, **_):
         for number, case in enumerate(job["cases"]):
-            tensor = next(t["name"] for t in case["tensors"] if t["output"])
+            tensor = next(t["name"] for t in case["tensors"] if t["is_output"])
             fault = {"kind": "unwritten", "tensor": tensor, "row": None, "line": None}
             places = {"line": None, "column": None, "end_column": None}
             report = {"type": "Misuse", "text": "forged", "lost": False, "fault": fault} | places

@@ -38,7 +38,7 @@ def plan(values: np.ndarray, any_order: bool = True, interleavings: int = 6) -> 
         Tensor("lock", "int32", (2,), (1,), np.zeros(2, np.int32), scratch=True),
     )
     case = Case("c", M, N, N, "programs that share memory")
-    arguments = tuple(("tensor", t.name) for t in tensors)
+    arguments = tuple(t.name for t in tensors)
     return Plan(case, "sum_rows", (M,), tensors, arguments, {"N": N}, {}, interleavings=interleavings, any_order=any_order)
 
 

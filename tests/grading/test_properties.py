@@ -173,7 +173,7 @@ def given_to(plan: Plan, **values: np.ndarray) -> Plan:
 
 
 def with_eps(plan: Plan, eps: float) -> Plan:
-    return dataclasses.replace(plan, arguments=tuple((kind, eps if kind == "float" else value) for kind, value in plan.arguments))
+    return dataclasses.replace(plan, arguments=tuple(eps if isinstance(value, float) else value for value in plan.arguments))
 
 
 def related(exercise: Exercise) -> dict[str, Plan]:

@@ -53,10 +53,20 @@ class Tensor:
     poison: int | None = None
     any_dtype: bool = False
     whole: bool = False
+    offset: int = 0  # bytes from the beginning of the launch's memory to the guard before the tensor; its plan places it
 
     @property
     def is_output(self) -> bool:
         return self.values is None and not self.scratch
+
+    @property
+    def itemsize(self) -> int:
+        return DTYPES[self.dtype].itemsize
+
+    @property
+    def start(self) -> int:
+        """Return the bytes from the beginning of the launch's memory to element 0."""
+        return self.offset + self.guard * self.itemsize
 
     @property
     def _poison(self) -> int:
@@ -66,7 +76,7 @@ class Tensor:
         """Return the tensor at another address, which may be less aligned; an output starts as a large finite number, not as NaN."""
         first, bits = _ORDINARY[self.dtype]
         # Move by whole words of 4 bytes: a GPU may refuse to load from a less aligned address.
-        moved = self.guard + int(rng.integers(1, GUARD)) * (4 // DTYPES[self.dtype].itemsize)
+        moved = self.guard + int(rng.integers(1, GUARD)) * (4 // self.itemsize)
         drawn = first + int(rng.integers(1 << bits))
         return replace(self, guard=moved, poison=None if self.values is not None else drawn)
 
@@ -85,7 +95,7 @@ class Tensor:
 
     @property
     def nbytes(self) -> int:
-        return self.elements * DTYPES[self.dtype].itemsize
+        return self.elements * self.itemsize
 
     def view(self, buffer: np.ndarray) -> np.ndarray:
         """Return the tensor's elements as a view into a flat array of ``elements`` items."""
@@ -95,7 +105,7 @@ class Tensor:
 
     def initial_bytes(self) -> bytes:
         """Return the buffer that the child starts with."""
-        buffer = np.full(self.elements, self._poison, dtype=_BITS[DTYPES[self.dtype].itemsize]).view(DTYPES[self.dtype])
+        buffer = np.full(self.elements, self._poison, dtype=_BITS[self.itemsize]).view(DTYPES[self.dtype])
         if self.values is not None:
             self.view(buffer)[...] = self.values
         return buffer.tobytes()
@@ -106,12 +116,12 @@ class Tensor:
 
     def find_unwritten(self, data: bytes) -> np.ndarray:
         """Return True for each element that still holds the poison it started with."""
-        bits = np.frombuffer(data, dtype=_BITS[DTYPES[self.dtype].itemsize])
+        bits = np.frombuffer(data, dtype=_BITS[self.itemsize])
         return self.view(bits) == self._poison
 
     def find_changed_outside(self, data: bytes) -> np.ndarray:
         """Return the buffer positions outside the tensor whose bits changed, relative to its first element."""
-        bits = _BITS[DTYPES[self.dtype].itemsize]
+        bits = _BITS[self.itemsize]
         inside = np.zeros(self.elements, dtype=bool)
         self.view(inside)[...] = True
         changed = (np.frombuffer(data, dtype=bits) != np.frombuffer(self.initial_bytes(), dtype=bits)) & ~inside

@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
+from itertools import accumulate
 from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
 import numpy as np
 
 from course_lib.grading.cases.buffers import Tensor
 from course_lib.grading.cases.case import Case
+from course_lib.launching.description import Launch, LaunchTensor
 
 if TYPE_CHECKING:
     from course_lib.tuning.clock import Timed
@@ -29,21 +31,48 @@ class Expected:
     whole: bool = False
 
 
+@dataclass(frozen=True)
+class CaseTensor(LaunchTensor):
+    """A tensor of a case as the child process knows it, without its values. In the launch's memory it takes ``nbytes`` from ``offset`` on, guards included."""
+
+    offset: int = 0
+    nbytes: int = 0
+    is_output: bool = False
+    scratch: bool = False
+    any_dtype: bool = False
+    whole: bool = False
+
+
+@dataclass(frozen=True)
+class CaseLaunch(Launch):
+    """A case as the child process knows it: the fields of a :class:`Plan` that do not judge the results."""
+
+    tensors: tuple[CaseTensor, ...]
+    num_warps: int = 4
+    interleavings: int = 0
+    any_order: bool = False
+    reads: dict[str, int] = field(default_factory=dict)
+    spread: dict[str, int] = field(default_factory=dict)
+    calls: dict[str, int] = field(default_factory=dict)
+    empty_loads: int | None = None
+
+
 C = TypeVar("C", bound=Case)
 
 
 @dataclass(frozen=True)
 class Plan(Generic[C]):
-    """A concrete case: ``arguments`` are ("tensor", name), ("int", value) or ("float", value), in the entry point's order.
+    """A concrete case. ``arguments`` are in the entry point's order: a text is the name of a tensor, a number or None a value.
 
     The outputs of a kernel are among the tensors that it is given. A function (``grid`` is empty) returns its outputs, in this order.
+    The tensors lie one behind the other in the memory of the launch.
     """
 
     case: C
     entry_point: str
     grid: tuple[int, ...]
     tensors: tuple[Tensor, ...]
-    arguments: tuple[tuple[str, Any], ...]
+    arguments: tuple[str | int | float | None, ...]
     constexprs: dict[str, int]
     expected: dict[str, Expected]
     num_warps: int = 4
@@ -61,6 +90,17 @@ class Plan(Generic[C]):
     sample: tuple[int, ...] = ()
     # If many values of the outputs are right, this function computes from them further outputs that can be judged; ``expected`` has those.
     derive: Callable[[dict[str, np.ndarray]], dict[str, np.ndarray]] | None = None
+    kernel_under_test: str = ""  # the kernel on which a learner's test runs; their process never gets this name
+
+    def __post_init__(self) -> None:
+        ends = accumulate(tensor.nbytes for tensor in self.tensors)
+        placed = (replace(tensor, offset=end - tensor.nbytes) for tensor, end in zip(self.tensors, ends, strict=True))
+        object.__setattr__(self, "tensors", tuple(placed))
+
+    @property
+    def nbytes(self) -> int:
+        """Return the size of the launch's memory."""
+        return sum(tensor.nbytes for tensor in self.tensors)
 
     def tensor(self, name: str) -> Tensor:
         return next(tensor for tensor in self.tensors if tensor.name == name)

@@ -18,9 +18,10 @@ from collections.abc import Iterable
 
 import torch
 
-from course_lib.grading.cases.raised import FaultKind
+from course_lib.grading.cases.plan import CaseLaunch
+from course_lib.grading.execution.case_runner import require_mode
 from course_lib.grading.execution.functions import TorchFunctions, WrongReturn
-from course_lib.grading.execution.misuse import Misuse, require_mode
+from course_lib.launching.faults import FaultKind, Misuse
 
 BITS = {"x": 1, "w": 2, "b": 4}
 _OF_PYTORCH = frozenset({"to_save", "non_differentiable", "dirty_tensors"})  # names under which the methods of ctx keep tensors
@@ -75,10 +76,10 @@ class Autograd(TorchFunctions):
         # The learner's file imports this module later, when the sandbox no longer lets it read the course.
         importlib.import_module("course_lib.norms.launchers")
 
-    def run(self, function, case: dict, data: bytes) -> bytes:
+    def run(self, function, case: CaseLaunch, data: bytes) -> bytes:
         memory, kept = bytearray(data), []
-        views = {t["name"]: self.view(memory, t) for t in case["tensors"]}
-        with self.watching({t["name"]: views[t["name"]] for t in case["tensors"] if not t["output"]}) as changes:
+        views = {t.name: self.view(memory, t) for t in case.tensors}
+        with self.watching({t.name: views[t.name] for t in case.tensors if not t.is_output}) as changes:
             self.call(self.make_function(sys.modules[function.__module__], kept), case, views)
         words = "{} holds a tensor, which did not go through ctx.save_for_backward: PyTorch does not notice when it is changed"
         self.misuse = next(iter([*changes, *(Misuse(FaultKind.CTX, words.format(name)) for name in kept)]), None)
@@ -108,17 +109,17 @@ class Autograd(TorchFunctions):
         halves = {"forward": staticmethod(forward), "backward": staticmethod(written.backward)}
         return type("Norm", (torch.autograd.Function,), halves)
 
-    def call(self, Norm: type[torch.autograd.Function], case: dict, views: dict[str, torch.Tensor]) -> None:
+    def call(self, Norm: type[torch.autograd.Function], case: CaseLaunch, views: dict[str, torch.Tensor]) -> None:
         """Run the Function as the case asks for, and copy what it computes into the views of the outputs."""
-        flags = case["constexprs"]
+        flags = case.constexprs
         leaves = {name: views[name] for name in BITS if name in views}
         for name, leaf in leaves.items():
             leaf.requires_grad_(bool(flags["needs"] & BITS[name]))
-        eps = next(value for kind, value in case["arguments"] if kind == "float")
+        eps = next(value for value in case.arguments if isinstance(value, float))
         # PyTorch refuses to change a leaf that requires gradients in place, so the change needs a copy.
         x = leaves["x"] if not flags["change"] else leaves["x"] * 1
         y = Norm.apply(x, leaves.get("w"), leaves.get("b"), eps)
-        wanted = {t["name"]: t for t in case["tensors"] if t["output"]}
+        wanted = {t.name: t for t in case.tensors if t.is_output}
         if not isinstance(y, torch.Tensor):
             got = f"a tuple of {len(y)}" if isinstance(y, tuple) else f"`{type(y).__name__}`"
             raise WrongReturn(f"`forward` returned {got}; asked for: y")

@@ -19,8 +19,11 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+from course_lib.base.plain import decode, encode
+from course_lib.grading.cases.plan import CaseLaunch
 from course_lib.grading.submission import kernel_check, shortcuts
 from course_lib.grading.submission.source import Unreadable
+from course_lib.launching.faults import Fault, FaultKind, Misuse, Raised
 from course_lib.sandbox.machine import Machine, Stopped, begin_case, write_whole
 
 REFUSED = "Refused"  # the type under which a refusal by the exercise's rules is written
@@ -65,14 +68,15 @@ class _CaseMachine(Machine):
         except BaseException as error:
             write_whole(folder / "import.error", _described(error, str(file)))
             return
-        runs.begin(module, code, job)
-        for number, case in enumerate(job["cases"]):
+        cases = [decode(CaseLaunch, case) for case in job["cases"]]
+        runs.begin(module, code, cases, job["rules"])
+        for number, case in enumerate(cases):
             begin_case(folder, number)
             if number in job["left_out"]:
                 continue
             data, error = b"", None
             try:
-                data = runs.run(getattr(module, case["entry_point"]), case, (folder / f"{number:02}.in").read_bytes())
+                data = runs.run(getattr(module, case.entry_point), case, (folder / f"{number:02}.in").read_bytes())
             except Stopped:
                 raise
             except BaseException as raised:
@@ -135,26 +139,19 @@ def _described(error: BaseException, file: str, lost: bool = False) -> bytes:
             line, column, end_column = _line_of(source, node.lineno, file) or line, None, None
     text = chain[-1].args[0] if chain[-1].args and isinstance(chain[-1].args[0], str) else str(chain[-1])
     text = text[-4000:].encode("utf-8", "replace").decode()  # a lone surrogate could not be printed or saved
-    fault = (
-        {name: getattr(error, name) for name in ("kind", "tensor", "row", "line")}
-        if type(error).__name__ in ("OutOfBounds", "Misuse")
-        else None
-    )
-    return json.dumps(
-        {
-            "type": type(chain[-1]).__name__, "text": text, "fault": fault, "lost": lost,
-            "line": line, "column": column, "end_column": end_column,
-        }
-    ).encode()  # fmt: skip
+    fault = error.fault if isinstance(error, Misuse) else None
+    return _write(Raised(type(chain[-1]).__name__, text, line, column, end_column, lost, fault))
 
 
 def _describe_refused(refused: Unreadable, in_case: bool = False) -> bytes:
     """Describe what the exercise refuses, in the file or in a case, in the form of an exception."""
     line, column, end_column = refused.span or (None, None, None)
-    fault = None if in_case else {"kind": refused.cause, "tensor": "", "row": None, "line": line}
-    return json.dumps(
-        {"type": REFUSED, "text": refused.what, "fault": fault, "lost": False, "line": line, "column": column, "end_column": end_column}
-    ).encode()
+    fault = None if in_case else Fault(FaultKind(refused.cause), "", None, line)
+    return _write(Raised(REFUSED, refused.what, line, column, end_column, fault=fault))
+
+
+def _write(raised: Raised) -> bytes:
+    return json.dumps(encode(Raised, raised)).encode()
 
 
 def _line_of(function: str, offset: int, file: str) -> int | None:

@@ -5,8 +5,9 @@ from __future__ import annotations
 import contextlib
 from concurrent.futures import ThreadPoolExecutor
 
-from course_lib.grading.execution.far import pack, reach
-from course_lib.grading.execution.misuse import CaseRunner, require_mode
+from course_lib.grading.cases.plan import CaseLaunch
+from course_lib.grading.execution.case_runner import CaseRunner, require_mode
+from course_lib.launching.far import measure_reach
 
 _ALIGNMENT = 16  # bytes; the launcher specialises a kernel on it
 _GPU_FRACTION = 0.9  # part of the GPU's memory that the child may use; the rest is for other programs
@@ -38,47 +39,41 @@ class Gpu(CaseRunner):
         self.torch.cuda.set_per_process_memory_fraction(_GPU_FRACTION)
         self.torch.zeros(1, device="cuda")
 
-    def begin(self, module, code, job) -> None:
+    def begin(self, module, code, cases, rules) -> None:
         """Compile what the cases launch, in parallel. An error is not reported here: the launch in its case raises it again."""
         memory = self.torch.empty(2 * _ALIGNMENT, dtype=self.torch.uint8, device="cuda")
         with ThreadPoolExecutor() as pool, self.side_by_side(pool, ignore_errors=True):
-            for case in job["cases"]:
+            for case in cases:
                 like = {}  # a compiled kernel depends only on a tensor's dtype and alignment
-                for t in case["tensors"]:
-                    apart = (t["start"] - t["offset"]) % _ALIGNMENT
-                    like[t["name"]] = memory[apart : apart + _ALIGNMENT].view(self.dtypes[t["dtype"]])
-                make = {"tensor": like.__getitem__, "int": int, "float": float}
-                arguments = [make[kind](value) for kind, value in case["arguments"]]
+                for t in case.tensors:
+                    apart = (t.start - t.offset) % _ALIGNMENT
+                    like[t.name] = memory[apart : apart + _ALIGNMENT].view(self.dtypes[t.dtype])
                 with contextlib.suppress(Exception):
-                    kernel = getattr(module, case["entry_point"])
-                    kernel.warmup(*arguments, grid=tuple(case["grid"]), num_warps=case["num_warps"], **case["constexprs"])
+                    kernel = getattr(module, case.entry_point)
+                    kernel.warmup(*case.fill_in(like), grid=case.grid, num_warps=case.num_warps, **case.constexprs)
 
-    def run(self, function, case: dict, data: bytes) -> bytes:
+    def run(self, function, case: CaseLaunch, data: bytes) -> bytes:
         torch = self.torch
         memory = torch.frombuffer(bytearray(data), dtype=torch.uint8)
         # Each tensor is allocated separately, so that the tensors of a case are not neighbours on the device.
-        buffers = {t["name"]: memory[t["offset"] : t["offset"] + t["nbytes"]].cuda() for t in case["tensors"]}
+        buffers = {t.name: memory[t.offset : t.offset + t.nbytes].cuda() for t in case.tensors}
         views, far = {}, []
-        for t in case["tensors"]:
-            dtype, skip = self.dtypes[t["dtype"]], (t["start"] - t["offset"]) // t["itemsize"]
-            flat = buffers[t["name"]].view(dtype)
-            views[t["name"]] = flat.as_strided(t["shape"], pack(t) if t["far"] else t["strides"], skip)
-            if t["far"]:
+        for t in case.tensors:
+            dtype, skip = self.dtypes[t.dtype], (t.start - t.offset) // t.itemsize
+            views[t.name] = buffers[t.name].view(dtype).as_strided(t.shape, t.packed_strides, skip)
+            if t.far:
                 try:
-                    storage = torch.empty(reach(t) // t["itemsize"], dtype=dtype, device="cuda")
+                    storage = torch.empty(measure_reach(t) // t.itemsize, dtype=dtype, device="cuda")
                 except torch.cuda.OutOfMemoryError as refused:
                     raise Unplaceable(str(refused)) from None
-                wide = storage.as_strided(t["shape"], t["strides"])
-                wide.copy_(views[t["name"]])
-                far.append((views[t["name"]], wide))
-                views[t["name"]] = wide
-        make = {"tensor": views.__getitem__, "int": int, "float": float}
-        function[tuple(case["grid"])](
-            *[make[kind](value) for kind, value in case["arguments"]], **case["constexprs"], num_warps=case["num_warps"]
-        )
+                wide = storage.as_strided(t.shape, t.strides)
+                wide.copy_(views[t.name])
+                far.append((views[t.name], wide))
+                views[t.name] = wide
+        function[case.grid](*case.fill_in(views), **case.constexprs, num_warps=case.num_warps)
         for packed, wide in far:
             packed.copy_(wide)
-        out = torch.cat([buffers[t["name"]] for t in case["tensors"]])
+        out = torch.cat([buffers[t.name] for t in case.tensors])
         torch.cuda.synchronize()
         return out.cpu().numpy().tobytes()
 

@@ -10,12 +10,13 @@ import sys
 from collections.abc import Iterator
 from typing import Any
 
-from course_lib.grading.cases.raised import FaultKind
+from course_lib.grading.cases.plan import CaseLaunch, CaseTensor
+from course_lib.grading.execution.case_runner import CaseRunner
 from course_lib.grading.execution.dependence import find_ignored
-from course_lib.grading.execution.misuse import CaseRunner, Misuse, describe_line, find_worst
 from course_lib.grading.submission.places import Span
 from course_lib.grading.submission.shortcuts import Shortcuts
 from course_lib.grading.submission.source import Unreadable
+from course_lib.launching.faults import FaultKind, Misuse, describe_line, find_worst
 
 
 class Refused(BaseException):
@@ -31,23 +32,22 @@ class Functions(CaseRunner, abc.ABC):
 
     noun: str  # the word for the type that a function returns
 
-    def run(self, function, case: dict, data: bytes) -> bytes:
+    def run(self, function, case: CaseLaunch, data: bytes) -> bytes:
         memory = bytearray(data)
-        views = {t["name"]: self.view(memory, t) for t in case["tensors"]}
-        make = {"tensor": views.__getitem__, "int": int, "float": float}
-        inputs = {t["name"]: views[t["name"]] for t in case["tensors"] if not t["output"]}
-        with self.watching(inputs) as changes, _listening(function, case["calls"]) as calls:
-            returned = (call := lambda: function(*[make[kind](value) for kind, value in case["arguments"]]))()
+        views = {t.name: self.view(memory, t) for t in case.tensors}
+        inputs = {t.name: views[t.name] for t in case.tensors if not t.is_output}
+        with self.watching(inputs) as changes, _listening(function, case.calls) as calls:
+            returned = (call := lambda: function(*case.fill_in(views)))()
         self.misuse = find_worst(*changes, *calls)
-        wanted = [t for t in case["tensors"] if t["output"]]
-        for t, value in zip(wanted, self.split(returned, wanted, case["entry_point"]), strict=True):
-            self.take(views[t["name"]], value, t)
-        if self.misuse is None and case["calls"]:
-            ignored = find_ignored(function, case["calls"], call, returned)
+        wanted = [t for t in case.tensors if t.is_output]
+        for t, value in zip(wanted, self.split(returned, wanted, case.entry_point), strict=True):
+            self.take(views[t.name], value, t)
+        if self.misuse is None and case.calls:
+            ignored = find_ignored(function, case.calls, call, returned)
             self.misuse = find_worst(*(Misuse(FaultKind.UNCALLED, words) for words in ignored))
         return bytes(memory)
 
-    def split(self, returned: Any, wanted: list[dict], function: str) -> tuple | list:
+    def split(self, returned: Any, wanted: list[CaseTensor], function: str) -> tuple | list:
         """Return the values that a function returned, one per output. Several values come in a tuple of any class or in a list.
 
         Raises: WrongReturn if the function returned something else, or a tuple around a single output.
@@ -55,7 +55,7 @@ class Functions(CaseRunner, abc.ABC):
         kind = type(returned)  # isinstance would believe the __class__ that the object claims
         if kind is not tuple and issubclass(kind, tuple):
             returned = tuple(tuple.__iter__(returned))  # the items themselves: a subclass can define another __iter__
-        if kind is list and len(wanted) == 1 and wanted[0]["any_dtype"] and wanted[0]["shape"]:
+        if kind is list and len(wanted) == 1 and wanted[0].any_dtype and wanted[0].shape:
             return (returned,)  # one array, whose numbers are not separate outputs
         if returned is None:
             got = "None"
@@ -69,7 +69,7 @@ class Functions(CaseRunner, abc.ABC):
             return returned
         else:
             got = f"{len(returned)} value" + "s" * (len(returned) != 1)
-        raise WrongReturn(f"`{function}` returned {got}; asked for: {', '.join(t['name'] for t in wanted)}")
+        raise WrongReturn(f"`{function}` returned {got}; asked for: {', '.join(t.name for t in wanted)}")
 
     @property
     @abc.abstractmethod
@@ -81,25 +81,25 @@ class Functions(CaseRunner, abc.ABC):
         """Yield a list. After the block it contains a Misuse for each change that the block made to ``inputs``."""
 
     @abc.abstractmethod
-    def view(self, memory: bytearray, t: dict) -> Any:
+    def view(self, memory: bytearray, t: CaseTensor) -> Any:
         """Return a tensor or array over the part of ``memory`` that the description ``t`` names."""
 
     @abc.abstractmethod
-    def take(self, view: Any, value: Any, t: dict) -> None:
+    def take(self, view: Any, value: Any, t: CaseTensor) -> None:
         """Copy a returned value into its view.
 
         Raises: WrongReturn if it has another type, shape or dtype than asked for.
         """
 
-    def widen(self, value: Any, t: dict) -> Any:
+    def widen(self, value: Any, t: CaseTensor) -> Any:
         """Convert a list of numbers to an array, and True or a fraction to a number, where the output may have any dtype."""
-        if t["whole"] and not issubclass(type(value), numbers.Integral):
+        if t.whole and not issubclass(type(value), numbers.Integral):
             raise WrongReturn(
-                f"{t['name']} came back as {value if type(value) is float else type(value).__name__}; asked for: a whole number, an `int`"
+                f"{t.name} came back as {value if type(value) is float else type(value).__name__}; asked for: a whole number, an `int`"
             )
-        if not t["any_dtype"]:
+        if not t.any_dtype:
             return value
-        if t["shape"] and type(value) is list:
+        if t.shape and type(value) is list:
             try:
                 return self.make_array(value)
             except (TypeError, ValueError, RuntimeError):
@@ -113,9 +113,9 @@ class Functions(CaseRunner, abc.ABC):
         """Make a tensor or array of these numbers. Raises: TypeError, ValueError or RuntimeError if they are no numbers."""
 
     @staticmethod
-    def refuse(t: dict, got: str) -> None:
-        shape = f"shape {_tuple(t['shape'])}" if t["shape"] else "one number"
-        raise WrongReturn(f"{t['name']} came back as {got}; asked for: {shape}, {t['dtype']}")
+    def refuse(t: CaseTensor, got: str) -> None:
+        shape = f"shape {_tuple(t.shape)}" if t.shape else "one number"
+        raise WrongReturn(f"{t.name} came back as {got}; asked for: {shape}, {t.dtype}")
 
 
 def _tuple(shape) -> str:
@@ -180,16 +180,16 @@ class NumPyFunctions(Functions):
     def types(self) -> tuple[type, ...]:
         return (self.np.ndarray, self.np.generic)
 
-    def view(self, memory: bytearray, t: dict):
+    def view(self, memory: bytearray, t: CaseTensor):
         flat = self.np.frombuffer(
-            memory if t["output"] else bytes(memory),  # an array on ``bytes`` cannot be made writeable
-            dtype=self.dtypes[t["dtype"]],
-            offset=t["start"],
-            count=(t["nbytes"] + t["offset"] - t["start"]) // t["itemsize"],
+            memory if t.is_output else bytes(memory),  # an array on ``bytes`` cannot be made writeable
+            dtype=self.dtypes[t.dtype],
+            offset=t.start,
+            count=(t.nbytes + t.offset - t.start) // t.itemsize,
         )
-        array = self.np.lib.stride_tricks.as_strided(flat, t["shape"], [stride * t["itemsize"] for stride in t["strides"]])
+        array = self.np.lib.stride_tricks.as_strided(flat, t.shape, [stride * t.itemsize for stride in t.strides])
         # array[()] is NumPy's number instead of an array without dimensions
-        return array if t["shape"] or t["output"] else array[()]
+        return array if t.shape or t.is_output else array[()]
 
     @contextlib.contextmanager
     def watching(self, inputs: dict[str, Any]) -> Iterator[list[Misuse]]:
@@ -217,16 +217,16 @@ class NumPyFunctions(Functions):
     def make_array(self, numbers):
         return self.np.array(numbers)
 
-    def take(self, view, value, t: dict) -> None:
+    def take(self, view, value, t: CaseTensor) -> None:
         value = self.widen(value, t)
-        if not t["shape"] and type(value) in (int, float):
-            value = self.dtypes[t["dtype"]].type(value)
+        if not t.shape and type(value) in (int, float):
+            value = self.dtypes[t.dtype].type(value)
         kind = type(value)
-        if kind is not self.np.ndarray and (t["shape"] or not issubclass(kind, self.np.generic)):
+        if kind is not self.np.ndarray and (t.shape or not issubclass(kind, self.np.generic)):
             kinds = {self.np.ndarray: "a subclass of np.ndarray, ", self.np.generic: "one number, "}
             what = next((words for base, words in kinds.items() if issubclass(kind, base)), "")
             self.refuse(t, f"{what}`{kind.__name__}`")
-        if list(value.shape) != t["shape"] or not (value.dtype == view.dtype or (t["any_dtype"] and value.dtype.kind in "fiub")):
+        if tuple(value.shape) != t.shape or not (value.dtype == view.dtype or (t.any_dtype and value.dtype.kind in "fiub")):
             self.refuse(t, f"shape {_tuple(value.shape)}, {self.names.get(value.dtype, value.dtype)}")
         view[...] = value
 
@@ -286,8 +286,8 @@ class TorchFunctions(Functions):
         self.in_place = InPlace
         self.shortcuts = Shortcuts({})
 
-    def begin(self, module, code, job) -> None:
-        self.shortcuts = Shortcuts(job["rules"]["forbidden"] if job["rules"] else {})
+    def begin(self, module, code, cases, rules) -> None:
+        self.shortcuts = Shortcuts(rules["forbidden"] if rules else {})
 
     def check_operation(self, name: str) -> None:
         """Refuse a PyTorch operation that is a shortcut. The text alone does not show it: a module of torch.nn runs such operations inside.
@@ -306,11 +306,11 @@ class TorchFunctions(Functions):
     def types(self) -> tuple[type, ...]:
         return (self.torch.Tensor,)
 
-    def view(self, memory: bytearray, t: dict):
+    def view(self, memory: bytearray, t: CaseTensor):
         flat = self.torch.frombuffer(
-            memory, dtype=self.dtypes[t["dtype"]], offset=t["start"], count=(t["nbytes"] + t["offset"] - t["start"]) // t["itemsize"]
+            memory, dtype=self.dtypes[t.dtype], offset=t.start, count=(t.nbytes + t.offset - t.start) // t.itemsize
         )
-        return flat.as_strided(t["shape"], t["strides"])
+        return flat.as_strided(t.shape, t.strides)
 
     @contextlib.contextmanager
     def watching(self, inputs: dict[str, Any]) -> Iterator[list[Misuse]]:
@@ -343,14 +343,14 @@ class TorchFunctions(Functions):
             return self.torch.stack(tuple(numbers))
         return self.torch.tensor(numbers)
 
-    def take(self, view, value, t: dict) -> None:
+    def take(self, view, value, t: CaseTensor) -> None:
         value = self.widen(value, t)
-        if not t["shape"] and type(value) in (int, float):
+        if not t.shape and type(value) in (int, float):
             value = self.torch.tensor(value, dtype=view.dtype)
         kind = type(value)
         if kind is not self.torch.Tensor:
             what = "a subclass of torch.Tensor, " if issubclass(kind, self.torch.Tensor) else ""
             self.refuse(t, f"{what}`{kind.__name__}`")
-        if list(value.shape) != t["shape"] or not (value.dtype == view.dtype or (t["any_dtype"] and not value.is_complex())):
+        if tuple(value.shape) != t.shape or not (value.dtype == view.dtype or (t.any_dtype and not value.is_complex())):
             self.refuse(t, f"shape {_tuple(value.shape)}, {self.names.get(value.dtype, str(value.dtype).removeprefix('torch.'))}")
         view.copy_(value)

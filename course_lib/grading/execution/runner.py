@@ -10,16 +10,17 @@ import json
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from pathlib import Path
+from typing import Any
 
 from course_lib.base.errors import EnvironmentFault
 from course_lib.base.files import TemporaryFolder
-from course_lib.grading.cases.buffers import DTYPES, Tensor
-from course_lib.grading.cases.plan import Plan
-from course_lib.grading.cases.raised import Raised, decode_raised
-from course_lib.grading.execution.far import far_bytes
-from course_lib.grading.execution.misuse import KERNEL_NAMES
+from course_lib.base.plain import decode, encode
+from course_lib.grading.cases.plan import CaseLaunch, Plan
+from course_lib.grading.execution.case_runner import KERNEL_NAMES
 from course_lib.grading.submission.source import Kernels
 from course_lib.grading.verdict import PRINTED_CHARACTERS
+from course_lib.launching.far import measure_far
+from course_lib.launching.faults import Raised
 from course_lib.sandbox import jobs
 from course_lib.sandbox.isolation import Needs
 from course_lib.sandbox.jobs import JobAnswer, ResourceLimits, read_file
@@ -27,6 +28,7 @@ from course_lib.sandbox.machine import ServerKind
 from course_lib.sandbox.stage import Stage
 
 _ERROR_BYTES = 64 << 10
+_MOST_LINES = 10_000_000
 # the most characters of an exception's text, of a fault's words and of a type's name
 _TEXT_CHARACTERS, _WORDS_CHARACTERS, _NAME_CHARACTERS = 4000, 1000, 200
 
@@ -109,7 +111,9 @@ def _run_once(
     with TemporaryFolder("course-check-") as folder:
         job = _write_job(folder, kernels, plans)
         # On a CPU, reserve the address space of rows far apart beforehand. On a GPU the child allocates them, and reports if it cannot.
-        reserve = {} if mode == "gpu" else {n: size for n, case in enumerate(job["cases"]) if (size := far_bytes(case))}
+        reserve = (
+            {} if mode == "gpu" else {n: size for n, case in enumerate(job["cases"]) if (size := measure_far(decode(CaseLaunch, case)))}
+        )
         look = None if take is None else _Arrivals(folder, plans, take).look
         answer = jobs.run(KINDS[mode], job, folder, limits, count=len(plans), reserve=reserve, look=look, is_over=is_over)
         result = _collect(folder, plans, answer)
@@ -150,7 +154,7 @@ class _Arrivals:
 
     def __init__(self, folder: Path, plans: list[Plan], take: Callable[[int, bytes], None]):
         self.folder, self.take = folder, take
-        self.awaited = {number: _count_bytes(plan) for number, plan in enumerate(plans)}
+        self.awaited = {number: plan.nbytes for number, plan in enumerate(plans)}
 
     def look(self) -> None:
         for number, size in list(self.awaited.items()):
@@ -199,49 +203,14 @@ class _GpuHealth:
 _gpu = _GpuHealth()
 
 
-def _write_job(folder: Path, kernels: Kernels, plans: list[Plan]) -> dict:
+def _write_job(folder: Path, kernels: Kernels, plans: list[Plan]) -> dict[str, Any]:
     (folder / "kernels.py").write_text(kernels.source, encoding="utf-8")
-    described = []
     for number, plan in enumerate(plans):
-        tensors, start, parts = [], 0, []
-        for tensor in plan.tensors:
-            tensors.append(_described(tensor, start))
-            parts.append(tensor.initial_bytes())
-            start += tensor.nbytes
-        (folder / f"{number:02}.in").write_bytes(b"".join(parts))
-        described.append(
-            {
-                "entry_point": plan.entry_point,
-                "grid": plan.grid,
-                "arguments": [argument for argument in plan.arguments if argument[0] != "kernel"],
-                "constexprs": plan.constexprs,
-                "num_warps": plan.num_warps,
-                "interleavings": plan.interleavings,
-                "any_order": plan.any_order,
-                "reads": plan.reads,
-                "spread": plan.spread,
-                "calls": plan.calls,
-                "empty_loads": plan.empty_loads,
-                "sample": plan.sample,
-                "tensors": tensors,
-            }
-        )
-    kernels_under_test = [
-        (value, bool(plan.constexprs["backward"])) for plan in plans for kind, value in plan.arguments if kind == "kernel"
-    ]
-    if kernels_under_test:
-        (folder / KERNEL_NAMES).write_text(json.dumps(kernels_under_test))
-    return {"cases": described, "rules": kernels.rules}
-
-
-def _described(tensor: Tensor, offset: int) -> dict:
-    itemsize = DTYPES[tensor.dtype].itemsize
-    return {
-        "name": tensor.name, "dtype": tensor.dtype, "itemsize": itemsize, "shape": tensor.shape, "strides": tensor.strides,
-        "offset": offset, "nbytes": tensor.nbytes, "start": offset + tensor.guard * itemsize, "far": tensor.far, "output": tensor.is_output, "scratch": tensor.scratch,
-        "any_dtype": tensor.any_dtype,
-        "whole": tensor.whole,
-    }  # fmt: skip
+        (folder / f"{number:02}.in").write_bytes(b"".join(tensor.initial_bytes() for tensor in plan.tensors))
+    under_test = [(plan.kernel_under_test, bool(plan.constexprs["backward"])) for plan in plans if plan.kernel_under_test]
+    if under_test:
+        (folder / KERNEL_NAMES).write_text(json.dumps(under_test))
+    return {"cases": [encode(CaseLaunch, plan) for plan in plans], "rules": kernels.rules}
 
 
 def _collect(folder: Path, plans: list[Plan], answer: JobAnswer) -> Run:
@@ -259,7 +228,7 @@ def _collect(folder: Path, plans: list[Plan], answer: JobAnswer) -> Run:
     for number, plan in enumerate(plans):
         if number in result.left_out:
             continue
-        data = _bytes(folder / f"{number:02}.out", _count_bytes(plan))
+        data = _bytes(folder / f"{number:02}.out", plan.nbytes)
         raised = _raised(folder / f"{number:02}.error")
         if data is not None:
             result.data[number] = data
@@ -281,10 +250,6 @@ def _collect(folder: Path, plans: list[Plan], answer: JobAnswer) -> Run:
     return result
 
 
-def _count_bytes(plan: Plan) -> int:
-    return sum(tensor.nbytes for tensor in plan.tensors)
-
-
 def _bytes(file: Path, size: int) -> bytes | None:
     """Return the content of a plain file of that size; None for anything else."""
     data = read_file(file, size + 1)
@@ -295,15 +260,14 @@ def _raised(file: Path) -> Raised | None:
     """Return the exception that a case reports, if the report has the form in which the child writes it."""
     data = read_file(file, _ERROR_BYTES)
     try:
-        raised = decode_raised(json.loads(data)) if data is not None else None
+        raised = decode(Raised, json.loads(data or ""))
     except (ValueError, RecursionError):
-        return None
-    if raised is None:
         return None
     most = _TEXT_CHARACTERS if raised.fault is None else _WORDS_CHARACTERS
     text = _without(file.parent, raised.text)[-most:]
     fault = raised.fault and replace(raised.fault, words=text)
-    return replace(raised, type=raised.type[:_NAME_CHARACTERS], text=text, fault=fault)
+    line = raised.line if 0 < (raised.line or 0) < _MOST_LINES else None
+    return replace(raised, type=raised.type[:_NAME_CHARACTERS], text=text, line=line, fault=fault)
 
 
 def _without(folder: Path, text: str) -> str:

@@ -25,8 +25,9 @@ from torch import Tensor
 from torch.overrides import TorchFunctionMode
 
 from course_lib.base.files import read_plain_file
+from course_lib.grading.cases.plan import CaseLaunch
+from course_lib.grading.execution.case_runner import KERNEL_NAMES
 from course_lib.grading.execution.functions import TorchFunctions
-from course_lib.grading.execution.misuse import KERNEL_NAMES
 from course_lib.norms.specimen_call import make_checked
 from course_lib.sandbox import isolation
 
@@ -60,17 +61,17 @@ class Tests(TorchFunctions):
         if _receive() is None:
             raise RuntimeError("the process that runs the kernels under test did not start")
 
-    def begin(self, module: types.ModuleType, code: types.CodeType, job: dict[str, Any]) -> None:
-        super().begin(module, code, job)
-        self.code, self.number = code, {id(case): number for number, case in enumerate(job["cases"])}
+    def begin(self, module: types.ModuleType, code: types.CodeType, cases: list[CaseLaunch], rules: dict[str, Any] | None) -> None:
+        super().begin(module, code, cases, rules)
+        self.code, self.number = code, {id(case): number for number, case in enumerate(cases)}
 
-    def run(self, function: Any, case: dict, data: bytes) -> bytes:
+    def run(self, function: Any, case: CaseLaunch, data: bytes) -> bytes:
         memory = bytearray(data)
-        views = {t["name"]: self.view(memory, t) for t in case["tensors"]}
-        for call, (_, seed) in enumerate(case["arguments"]):
+        views = {t.name: self.view(memory, t) for t in case.tensors}
+        for call, seed in enumerate(case.arguments[1:]):  # the first argument is the kernel under test
             calls: list[None] = []
-            kernel = self.make_kernel(self.number[id(case)], bool(case["constexprs"]["backward"]), calls)
-            test = getattr(self.renew(sys.modules[function.__module__]), case["entry_point"])
+            kernel = self.make_kernel(self.number[id(case)], bool(case.constexprs["backward"]), calls)
+            test = getattr(self.renew(sys.modules[function.__module__]), case.entry_point)
             raised, of_two_dtypes = self.call(test, kernel, seed)
             views["raised"][call], views["called"][call] = float(raised), float(bool(calls))
             views["dtypes"][call] = float(of_two_dtypes)

@@ -5,8 +5,8 @@ from __future__ import annotations
 import bisect
 import math
 
-from course_lib.grading.cases.raised import FaultKind
-from course_lib.grading.execution.misuse import Misuse, describe_line, find_worst
+from course_lib.grading.cases.plan import CaseLaunch
+from course_lib.launching.faults import FaultKind, Misuse, describe_line, find_worst
 
 _FEW_PROGRAMS = 3  # with fewer programs, one of them may rightly do all the work
 _SOME_PROGRAMS = 5  # with fewer programs, one that takes several parts may rightly do nearly all the work
@@ -20,17 +20,17 @@ class Watch:
     write to an input.
     """
 
-    def __init__(self, case: dict, regions: list, line_of_kernel):
+    def __init__(self, case: CaseLaunch, regions: list, line_of_kernel):
         import numpy as np
 
-        self.allowed, self.spread, self.line_of_kernel = case["reads"], case["spread"], line_of_kernel
-        self.programs = math.prod(case["grid"])
-        self.empty_allowed: int | None = case["empty_loads"]
+        self.allowed, self.spread, self.line_of_kernel = case.reads, case.spread, line_of_kernel
+        self.programs = math.prod(case.grid)
+        self.empty_allowed: int | None = case.empty_loads
         self.loads = {True: 0, False: 0}  # loads with an active lane, and loads without one
         self.regions = sorted((region for region in regions if region.elements), key=lambda region: region.low)
         self.lows = [region.low for region in self.regions]
-        self.inputs = {t["name"] for t in case["tensors"] if not t["output"] and not t["scratch"]}
-        near = {t["name"] for t in case["tensors"] if t["output"] and not t["far"]}
+        self.inputs = {t.name for t in case.tensors if not t.is_output and not t.scratch}
+        near = {t.name for t in case.tensors if t.is_output and not t.far}
         self.stored = {  # output -> for each element, whether it was stored
             region.name: np.zeros((region.high - region.low) // region.itemsize + 1, bool) for region in self.regions if region.name in near
         }

@@ -159,7 +159,7 @@ def _make_plan(case: WiringCase, entry_point: str, x, w, b, dy, expected: dict[s
         dtype = "fp32" if name == "raised" else case.dtype if of_x else w_dtype
         tensors.append(Tensor(name, dtype, size, compute_strides(size)))
     flags = {"needs": sum(_BITS[name] for name in case.needs), **{what: int(case.then == what) for what in ("residual", "twice", "change")}}
-    arguments = (("tensor", "x"), *(("tensor", n) if v is not None else ("none", n) for n, v in (("w", w), ("b", b))), ("float", case.eps))
+    arguments = ("x", *(n if v is not None else None for n, v in (("w", w), ("b", b))), case.eps)
     inputs = {tensor.name: tensor.values.astype(np.float64) for tensor in tensors if tensor.values is not None}
     return Plan(case, entry_point, (), tuple(tensors), arguments, flags, expected, inputs=inputs)
 

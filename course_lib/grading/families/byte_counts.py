@@ -123,7 +123,7 @@ def _plan(case: Case, entry_point: str, rng: np.random.Generator) -> Plan:
         values += [case.chunk, case.block]
     tensors = tuple(Tensor(name, "fp32", (), (), any_dtype=True) for name in _OUTPUTS)
     expected = {name: Expected(np.array(float(add_up(terms, name))), np.array(_WHOLE), whole=True) for name in _OUTPUTS}
-    return Plan(case, entry_point, (), tensors, tuple(("int", value) for value in values), {}, expected)
+    return Plan(case, entry_point, (), tensors, tuple(values), {}, expected)
 
 
 # ---- wrong accounts: a cause, and a function that makes the mistaken line from a right one (None leaves the line out)

@@ -31,7 +31,7 @@ def _plan_copy(case: Case, kernel: str, rng: np.random.Generator) -> Plan:
     tensors = (place_vector("x", case, case.dtype, x), place_vector("y", case, case.dtype, None))
     values, programs = x.astype(np.float64), -(-case.N // case.block)
     return Plan(
-        case, kernel, (programs,), tensors, (("tensor", "x"), ("tensor", "y"), ("int", case.N)), {"BLOCK": case.block},
+        case, kernel, (programs,), tensors, ("x", "y", case.N), {"BLOCK": case.block},
         {"y": Expected(values, half_ulp(values, case.dtype), signed=True)}, inputs={"x": values}, reads={"x": 1},
         spread={"x": programs, "y": programs}, interleavings=int(programs == 2),
     )  # fmt: skip

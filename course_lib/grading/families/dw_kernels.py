@@ -163,7 +163,7 @@ def _plan_locked(case: SharedCase, kernel: str, rng: np.random.Generator) -> Pla
         *(Tensor(f"{name}_buffer", "fp32", (len(mine), case.N), (case.N, 1), guard=room) for name in ("dw", "db")),
         Tensor("lock", "int32", (2 * group,), (1,), np.zeros(2 * group, np.int32), scratch=True, guard=size_guard(case.M)),
     )
-    arguments = [("tensor", tensor.name) for tensor in tensors] + [("int", stride) for stride in (*of_dy, of_x[0])] + [("int", case.N)]
+    arguments = [tensor.name for tensor in tensors] + [*of_dy, of_x[0], case.N]
     expected = {f"{name}_buffer": value for name, value in sums.items()}
     return Plan(
         case, kernel, (case.M,), tensors, tuple(arguments), {"GROUP": group, "BLOCK": case.block}, expected, inputs=inputs,
@@ -183,8 +183,8 @@ def _plan_chunks(case: SharedCase, kernel: str, rng: np.random.Generator) -> Pla
         *saved,
         *(Tensor(f"{name}_partial", "fp32", (case.partials, case.N), (case.N, 1), guard=room) for name in ("dw", "db")),
     )
-    arguments = [("tensor", tensor.name) for tensor in tensors] + [("int", stride) for stride in (*of_dy, of_x[0])]
-    arguments += [("int", case.M), ("int", case.N), ("int", case.chunk)]
+    arguments = [tensor.name for tensor in tensors] + [*of_dy, of_x[0]]
+    arguments += [case.M, case.N, case.chunk]
     grid = (-(-case.N // case.block), case.partials)
     return Plan(
         case, kernel, grid, tensors, tuple(arguments), {"BLOCK_M": case.rows, "BLOCK_N": case.block},
@@ -205,8 +205,8 @@ def _plan_persistent(case: SharedCase, kernel: str, rng: np.random.Generator) ->
         Tensor("w", case.dtype_of("w"), (case.N,), (1,), w, guard=size_guard(case.block)), *saved, _place("dx", case, of_dx, None),
         *(Tensor(f"{name}_partial", "fp32", (case.partials, case.N), (case.N, 1), guard=room) for name in ("dw", "db")),
     )  # fmt: skip
-    arguments = [("tensor", tensor.name) for tensor in tensors]
-    arguments += [("int", stride) for stride in (*of_dy, of_x[0], of_dx[0])] + [("int", case.M), ("int", case.N)]
+    arguments = [tensor.name for tensor in tensors]
+    arguments += [*of_dy, of_x[0], of_dx[0], case.M, case.N]
     expected = {"dx": _expect_dx(case, inputs, reference.layer_norm_vjp(dy, x, w, case.eps).dx)}
     expected |= {f"{name}_partial": value for name, value in sums.items()}
     return Plan(
@@ -221,12 +221,12 @@ def _plan_persistent(case: SharedCase, kernel: str, rng: np.random.Generator) ->
 def _plan_buffers(case: SharedCase, kernel: str, rng: np.random.Generator) -> Plan[SharedCase]:
     """Plan the sum of GROUP buffers; those from number M on hold NaN."""
     plan = _plan_sum(case, kernel, rng, ("dw_buffer", "db_buffer"), min(case.M, case.partials))
-    return _extend_plan(plan, [("int", case.M), ("int", case.N)], {"GROUP": case.partials, "BLOCK": case.block})
+    return _extend_plan(plan, [case.M, case.N], {"GROUP": case.partials, "BLOCK": case.block})
 
 
 def _plan_partials(case: SharedCase, kernel: str, rng: np.random.Generator) -> Plan[SharedCase]:
     plan = _plan_sum(case, kernel, rng, ("dw_partial", "db_partial"), case.partials)
-    return _extend_plan(plan, [("int", case.partials), ("int", case.N)], {"BLOCK_P": case.rows, "BLOCK_N": case.block})
+    return _extend_plan(plan, [case.partials, case.N], {"BLOCK_P": case.rows, "BLOCK_N": case.block})
 
 
 def _plan_sum(case: SharedCase, kernel: str, rng: np.random.Generator, names: tuple[str, str], written: int) -> Plan[SharedCase]:
@@ -241,7 +241,7 @@ def _plan_sum(case: SharedCase, kernel: str, rng: np.random.Generator, names: tu
         tensors.append(Tensor(name, "fp32", values.shape, (case.N, 1), values, guard=size_guard((case.rows + 1) * case.N + case.block)))
         expected[name[:2]] = make_expected(whole.sum(axis=0), np.abs(whole).sum(axis=0), case.dtype_of(name[:2]))
     tensors += [Tensor(name, case.dtype_of(name), (case.N,), (1,), guard=size_guard(case.block)) for name in expected]
-    arguments = tuple(("tensor", tensor.name) for tensor in tensors)
+    arguments = tuple(tensor.name for tensor in tensors)
     return Plan(
         case,
         kernel,
@@ -256,7 +256,7 @@ def _plan_sum(case: SharedCase, kernel: str, rng: np.random.Generator, names: tu
     )
 
 
-def _extend_plan(plan: Plan[SharedCase], arguments: list[tuple[str, object]], constexprs: dict[str, int]) -> Plan[SharedCase]:
+def _extend_plan(plan: Plan[SharedCase], arguments: list[int], constexprs: dict[str, int]) -> Plan[SharedCase]:
     return replace(plan, arguments=(*plan.arguments, *arguments), constexprs=constexprs)
 
 

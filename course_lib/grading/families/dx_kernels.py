@@ -131,9 +131,9 @@ def _make_plan(
         *(Tensor(name, "fp32", (case.M,), (1,), values, guard=size_guard(case.rows)) for name, values in saved.items()),
         _place("dx", case, of_dx, None),
     )
-    arguments = [("tensor", tensor.name) for tensor in tensors]
-    arguments += [("int", stride) for stride in (*of_dy, of_x[0], of_dx[0])]
-    arguments += [("int", case.M)] * tiled + [("int", case.N)]
+    arguments = [tensor.name for tensor in tensors]
+    arguments += [*of_dy, of_x[0], of_dx[0]]
+    arguments += [case.M] * tiled + [case.N]
     constexprs = {"ROWS": case.rows, "BLOCK": case.block} if tiled else {"BLOCK": case.block}
     inputs = {tensor.name: tensor.values.astype(np.float64) for tensor in tensors if tensor.values is not None}
     return Plan(

@@ -93,7 +93,7 @@ def _plan(case: LaunchCase, entry_point: str, rng: np.random.Generator) -> Plan[
         fault = find_fault(case, outputs)
         return {_FAULT: np.array(0.0 if fault is None else 1.0 + CAUSES.index(fault.cause))}
 
-    arguments = tuple(("int", value) for value in (case.M, case.N, ITEMSIZE[case.dtype]))
+    arguments = (case.M, case.N, ITEMSIZE[case.dtype])
     return Plan(case, entry_point, (), tensors, arguments, {}, expected, derive=derive)
 
 

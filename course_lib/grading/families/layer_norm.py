@@ -137,9 +137,9 @@ def _make_plan(case: Case, kernel: str, rng: np.random.Generator, resident: bool
         place_vector("w", case, w_dtype, w), place_vector("b", case, case.dtype_of("b"), b),
         place_statistic("mean", case), place_statistic("rstd", case),
     )  # fmt: skip
-    arguments = [("tensor", name) for name in ("x", "y", "w", "b", "mean", "rstd")]
-    arguments += [("int", tensors[0].strides[0]), ("int", tensors[1].strides[0])]
-    arguments += [("int", case.M)] * resident + [("int", case.N), ("float", case.eps)]
+    arguments = ["x", "y", "w", "b", "mean", "rstd"]
+    arguments += [tensors[0].strides[0], tensors[1].strides[0]]
+    arguments += [case.M] * resident + [case.N, case.eps]
     with np.errstate(invalid="ignore"):
         want = reference.layer_norm(x, w, b, case.eps)
         w64, b64 = w.astype(np.float64), b.astype(np.float64)
@@ -172,7 +172,7 @@ def _plan_one_block(case: Case, kernel: str, rng: np.random.Generator) -> Plan:
     return replace(
         whole,
         tensors=tuple(tensor for tensor in whole.tensors if tensor.name not in _SAVED),
-        arguments=tuple(argument for argument in whole.arguments if argument[1] not in _SAVED),
+        arguments=tuple(argument for argument in whole.arguments if argument not in _SAVED),
         expected={"y": whole.expected["y"]},
         reads={},
     )

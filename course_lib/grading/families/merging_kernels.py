@@ -124,8 +124,8 @@ def _plan_merge(case: MergeCase, kernel: str, rng: np.random.Generator) -> Plan:
         place_statistic("rstd", case),
     )
     arguments = (
-        *(("tensor", tensor.name) for tensor in tensors),
-        ("int", stride), ("int", case.block), ("int", case.N), ("float", case.eps),
+        *(tensor.name for tensor in tensors),
+        stride, case.block, case.N, case.eps,
     )  # fmt: skip
     inputs = {"means": means.astype(np.float64), "M2s": M2s.astype(np.float64), "counts": _count_columns(case).astype(np.float64)}
     with np.errstate(invalid="ignore"):

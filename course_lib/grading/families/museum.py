@@ -106,12 +106,12 @@ _SAVED = {
 
 
 def _plan(case: KernelCase, entry_point: str, rng: np.random.Generator) -> Plan[KernelCase]:
-    seeds = tuple(("int", int(seed)) for seed in rng.integers(2**31, size=_CALLS))
+    seeds = tuple(int(seed) for seed in rng.integers(2**31, size=_CALLS))
     verdicts = Expected(np.full(_CALLS, 0.0 if case.is_right else 1.0), np.full(_CALLS, 0.25))
     seen = Expected(np.ones(_CALLS), np.full(_CALLS, np.nan))  # evidence for the causes; it is never judged
     expected = {"raised": verdicts, "called": seen, "dtypes": seen}
     outputs = tuple(Tensor(name, "fp32", (_CALLS,), (1,)) for name in expected)
-    return Plan(case, entry_point, (), outputs, (("kernel", case.kernel), *seeds), {"backward": int(case.backward)}, expected)
+    return Plan(case, entry_point, (), outputs, (None, *seeds), {"backward": int(case.backward)}, expected, kernel_under_test=case.kernel)
 
 
 def _make_part(test: str, backward: bool, wrong: dict[str, str], missed: str) -> Part[KernelCase]:

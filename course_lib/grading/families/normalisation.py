@@ -99,7 +99,7 @@ def _make_plan(case: Case, entry_point: str, x: np.ndarray, vectors: dict[str, n
         *(Tensor(name, case.dtype_of(name), (case.N,), (1,), values) for name, values in vectors.items()),
         Tensor("y", case.dtype, shape, compute_strides(shape)),
     )
-    arguments = [("tensor", name) for name in ("x", *vectors)] + [("float", case.eps)]
+    arguments = ["x", *vectors, case.eps]
     inputs = {"x": x.astype(np.float64)} | {name: values.astype(np.float64) for name, values in vectors.items()}
     reshaped = type(expected)(expected.values.reshape(shape), expected.allowed.reshape(shape))
     return Plan(case, entry_point, (), tensors, tuple(arguments), {}, {"y": reshaped}, inputs=inputs)

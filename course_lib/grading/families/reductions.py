@@ -45,7 +45,7 @@ def _plan_row_sum(case: Case, kernel: str, rng: np.random.Generator) -> Plan:
     x = draw_matrix(case, rng)
     x64 = x.astype(np.float64)
     tensors = (place_matrix("x", case, x, spare=3), place_statistic("y", case))
-    arguments = (("tensor", "x"), ("tensor", "y"), ("int", tensors[0].strides[0]), ("int", case.N))
+    arguments = ("x", "y", tensors[0].strides[0], case.N)
     want = x64.sum(axis=1)
     with np.errstate(invalid="ignore"):
         expected = {"y": make_expected(want, np.abs(x64).sum(axis=1), "fp32", infinite=case.fill == "inf row")}

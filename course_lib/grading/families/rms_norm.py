@@ -72,8 +72,8 @@ def _plan_rms_norm(case: Case, kernel: str, rng: np.random.Generator) -> Plan:
         place_vector("w", case, w_dtype, w),
         place_statistic("rstd", case),
     )
-    arguments = [("tensor", name) for name in ("x", "y", "w", "rstd")]
-    arguments += [("int", tensors[0].strides[0]), ("int", tensors[1].strides[0]), ("int", case.N), ("float", case.eps)]
+    arguments = ["x", "y", "w", "rstd"]
+    arguments += [tensors[0].strides[0], tensors[1].strides[0], case.N, case.eps]
     return Plan(
         case, kernel, (case.M,), tensors, tuple(arguments), {"BLOCK": case.block}, _expect_rms_norm(x, w, case),
         inputs={"x": x.astype(np.float64), "w": w.astype(np.float64)}, reads={"x": 1, "y": 0},
@@ -96,8 +96,8 @@ def _plan_add_rms_norm(case: Case, kernel: str, rng: np.random.Generator) -> Pla
         place_matrix("total", case, None, spare=9), place_matrix("y", case, None, spare=14),
         place_vector("w", case, w_dtype, w), place_statistic("rstd", case),
     )  # fmt: skip
-    arguments = [("tensor", name) for name in ("x", "residual", "total", "y", "w", "rstd")]
-    arguments += [("int", tensor.strides[0]) for tensor in tensors[:4]] + [("int", case.N), ("float", case.eps)]
+    arguments = ["x", "residual", "total", "y", "w", "rstd"]
+    arguments += [tensor.strides[0] for tensor in tensors[:4]] + [case.N, case.eps]
     total64 = total.astype(np.float64)
     expected = {"total": Expected(total64, half_ulp(total64, total_dtype)), **_expect_rms_norm(total, w, case)}
     inputs = {

@@ -124,7 +124,7 @@ def _plan_statistics(case: Case, entry_point: str, x: np.ndarray, expected: dict
     strides = {"sliced": (case.N + 3, 1), "transposed": (1, case.M)}.get(case.layout, (case.N, 1))
     tensors = (Tensor("x", case.dtype, x.shape, strides, x), *(Tensor(name, "fp32", (case.M,), (1,)) for name in expected))
     return Plan(
-        case, entry_point, (), tensors, (("tensor", "x"),), {}, expected, inputs={"x": x.astype(np.float64)},
+        case, entry_point, (), tensors, ("x",), {}, expected, inputs={"x": x.astype(np.float64)},
         calls=_list_calls(case, entry_point),
     )  # fmt: skip
 
@@ -303,7 +303,7 @@ def _plan_update(case: Case, entry_point: str, rng: np.random.Generator) -> Plan
         *(Tensor(name, "fp32", (case.M,), (1,), values) for name, values in (("mean", mean), ("M2", M2), ("x", x))),
         *(Tensor(name, "fp32", (case.M,), (1,)) for name in expected),
     )
-    arguments = (("int", case.N - 1), ("tensor", "mean"), ("tensor", "M2"), ("tensor", "x"))
+    arguments = (case.N - 1, "mean", "M2", "x")
     return Plan(case, entry_point, (), tensors, arguments, {}, expected, inputs=inputs)
 
 
@@ -400,7 +400,7 @@ def _plan_merge(case: Case, entry_point: str, rng: np.random.Generator) -> Plan:
         *(Tensor(name, "fp32", (K,), (1,), values) for name, values in given.items()),
         *(Tensor(o, "fp32", (K,), (1,)) for o in expected),
     )
-    return Plan(case, entry_point, (), tensors, tuple(("tensor", name) for name in _SIX), {}, expected, inputs=inputs)
+    return Plan(case, entry_point, (), tensors, _SIX, {}, expected, inputs=inputs)
 
 
 def _draw_partials(case: Case, rng: np.random.Generator) -> tuple[np.ndarray, np.ndarray, np.ndarray]:

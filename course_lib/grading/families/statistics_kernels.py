@@ -106,7 +106,7 @@ def _plan_statistics(
     if case.fill == "drifting":  # a wave whose period is the block, so that all elements of a lane are alike
         x = (x + 8 * np.sin(2 * np.pi * np.arange(case.N) / case.block)).astype(x.dtype)
     tensors = (place_matrix("x", case, x, spare=3), place_statistic("mean", case), place_statistic("var", case))
-    arguments = (*(("tensor", t.name) for t in tensors), ("int", tensors[0].strides[0]), ("int", case.N))
+    arguments = (*(t.name for t in tensors), tensors[0].strides[0], case.N)
     x64 = x.astype(np.float64)
     with np.errstate(invalid="ignore"):
         mean = x64.mean(axis=1)

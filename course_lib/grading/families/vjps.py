@@ -134,7 +134,7 @@ def _make_plan(
           for name, want in expected.items()),
     )  # fmt: skip
     inputs = {tensor.name: tensor.values.astype(np.float64) for tensor in tensors if tensor.values is not None}
-    return Plan(case, entry_point, (), tensors, tuple(("tensor", name) for name in order), {}, expected, inputs=inputs)
+    return Plan(case, entry_point, (), tensors, tuple(order), {}, expected, inputs=inputs)
 
 
 # wrong formulas: a cause, and the differences from the right formula

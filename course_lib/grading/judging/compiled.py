@@ -92,7 +92,7 @@ def _find_specialisations(plans: list[Plan]) -> list[Specialisation]:
     """Return the specialisations that the launches of the plans need, each once."""
     found = {}
     for plan in plans:
-        arguments = [Pointer(plan.tensor(v).dtype) if kind == "tensor" else v for kind, v in plan.arguments]
+        arguments = [Pointer(plan.tensor(v).dtype) if isinstance(v, str) else v for v in plan.arguments]
         one = Specialisation(arguments, plan.constexprs, plan.num_warps, plan.entry_point)
         # Triton's launcher specialises integers: 1 is a constant, a multiple of 16 is marked as one, and a large one has 64 bits.
         kinds = [(v == 1, v % 16 == 0, abs(v) >= 2**31) if type(v) is int else repr(v) for v in arguments]

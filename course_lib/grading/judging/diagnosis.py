@@ -15,10 +15,10 @@ import numpy as np
 
 from course_lib.grading.cases.case import Case
 from course_lib.grading.cases.plan import Outputs, Part, Plan, Symptom
-from course_lib.grading.cases.raised import Fault, FaultKind, Group, Raised
 from course_lib.grading.judging import evidence, suspects
 from course_lib.grading.judging.elements import Element, judge_elements
 from course_lib.grading.judging.judge import Judged
+from course_lib.launching.faults import Fault, FaultKind, Group, Raised
 
 Trait = tuple[str, Callable[[Case], bool]]
 # Causes, and patterns for the errors with which PyTorch refuses an operation
@@ -61,7 +61,7 @@ def find_plain_cause(judged: list[Judged], parts: dict[str, Part]) -> str:
     """Find the cause from accesses to memory alone. A lesson's step has no known wrong formulas, and too few cases for other evidence."""
     failed = _list_failed(judged)
     if shared := _list_interleaved(failed):
-        return shared[0][0].cause
+        return shared[0][0].kind.cause
     return _find_input_cause(failed) or _find_memory_cause(failed, parts) or "wrong_values"
 
 
@@ -72,8 +72,8 @@ def _list_failed(judged: list[Judged]) -> list[Judged]:
 def _find_minor_cause(failed: list[Judged], parts: dict[str, Part]) -> str:
     """Find the cause if every result is right: the first fault's own, or the one that the part has for this kind of fault."""
     fault, part = next((j.fault, parts[j.plan.entry_point]) for j in failed if j.fault)
-    cause, trait = part.minor.get(fault.kind, (fault.cause, None))
-    return cause if trait is None or all(trait(j.plan.case) for j in failed) else fault.cause
+    cause, trait = part.minor.get(fault.kind, (fault.kind.cause, None))
+    return cause if trait is None or all(trait(j.plan.case) for j in failed) else fault.kind.cause
 
 
 def _find_interleaving_cause(failed: list[Judged]) -> str | None:
@@ -81,7 +81,7 @@ def _find_interleaving_cause(failed: list[Judged]) -> str | None:
     if not shared:
         return None
     # The rows of an expanded input share memory, so a write to it also races. The write is the cause.
-    return _find_input_cause(failed) or ("programs_overlap" if _are_plain_stores(shared) else shared[0][0].cause)
+    return _find_input_cause(failed) or ("programs_overlap" if _are_plain_stores(shared) else shared[0][0].kind.cause)
 
 
 def _find_input_cause(failed: list[Judged]) -> str | None:
@@ -89,7 +89,7 @@ def _find_input_cause(failed: list[Judged]) -> str | None:
 
 
 def _list_interleaved(failed: list[Judged]) -> list[tuple[Fault, Plan]]:
-    return [(j.fault, j.plan) for j in failed if j.fault and j.fault.group is Group.INTERLEAVED]
+    return [(j.fault, j.plan) for j in failed if j.fault and j.fault.kind.group is Group.INTERLEAVED]
 
 
 def _are_plain_stores(shared: list[tuple[Fault, Plan]]) -> bool:

@@ -7,8 +7,8 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from course_lib.grading.cases.plan import Plan
-from course_lib.grading.cases.raised import Fault, FaultKind, Group, Raised
 from course_lib.grading.judging.elements import Element, Elements, judge_elements
+from course_lib.launching.faults import Fault, FaultKind, Group, Raised
 
 _SHOWN = 5
 
@@ -63,7 +63,7 @@ class Judged:
     @property
     def has_minor_fault(self) -> bool:
         """True if the fault is minor. Without outputs it never is: the case did not finish, whatever the child reports."""
-        return self.fault is not None and self.fault.group is Group.MINOR and bool(self.outputs)
+        return self.fault is not None and self.fault.kind.group is Group.MINOR and bool(self.outputs)
 
     @property
     def wrong_outputs(self) -> list[str]:
@@ -90,10 +90,8 @@ class Judged:
 def judge(plan: Plan, data: bytes) -> Judged:
     """Judge one finished case from the bytes of its buffers."""
     result = Judged(plan)
-    start = 0
     for tensor in plan.tensors:
-        piece = data[start : start + tensor.nbytes]
-        start += tensor.nbytes
+        piece = data[tensor.offset : tensor.offset + tensor.nbytes]
         outside = tensor.find_changed_outside(piece)
         if outside.size:
             result.outside[tensor.name] = outside

@@ -10,8 +10,8 @@ import numpy as np
 
 from course_lib.grading.cases.buffers import round_to
 from course_lib.grading.cases.plan import Model, Outputs, Part
-from course_lib.grading.cases.raised import FaultKind
 from course_lib.grading.judging.judge import Judged
+from course_lib.launching.faults import FaultKind
 
 _RELATIVE = {"fp32": 1e-3, "fp16": 2e-3, "bf16": 8e-3}  # relative difference allowed between an output and a model's
 _OF_LARGEST = 1e-5

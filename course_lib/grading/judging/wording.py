@@ -9,7 +9,6 @@ from typing import Any
 import numpy as np
 
 from course_lib.grading.cases.plan import Plan
-from course_lib.grading.cases.raised import FaultKind, Raised
 from course_lib.grading.judging import diagnosis, location
 from course_lib.grading.judging.causes import CAUSES, make_sentence
 from course_lib.grading.judging.elements import Element
@@ -17,6 +16,7 @@ from course_lib.grading.judging.judge import Deviation, Judged
 from course_lib.grading.submission import places
 from course_lib.grading.submission.places import Span
 from course_lib.grading.verdict import Finding, Place
+from course_lib.launching.faults import FaultKind, Raised
 
 _LARGE = 4096.0  # cases with larger numbers are shown last: they are hard to work out by hand
 BEYOND = 1e9  # allowed errors; a larger multiple says nothing, because almost no error is allowed there
@@ -141,16 +141,16 @@ def list_inputs(plan: Plan, parameters: tuple[str, ...], with_values: bool) -> t
 
     Sizes that the case's words already name are left out, and for a kernel with packed rows all integers.
     """
-    given = {value for kind, value in plan.arguments if kind == "tensor"} | {"dy"}  # autograd passes dy, so no argument has it
+    given = {*plan.arguments, "dy"}  # autograd passes dy, so no argument has it
     found = [
         (tensor.name, _write_numbers(tensor.values.astype(np.float64).tolist()))
         for tensor in plan.tensors
         if with_values and tensor.name in given and tensor.values is not None and not tensor.scratch
     ]
     told = ("M", "N", "n") if not plan.grid or plan.case.layout != "packed" else parameters
-    for name, (kind, value) in zip(parameters, plan.arguments, strict=False):
-        found += [(name, str(value))] if kind == "int" and name not in told else []
-    found += [("eps", f"{value:g}") for kind, value in plan.arguments if kind == "float" and with_values]
+    for name, value in zip(parameters, plan.arguments, strict=False):
+        found += [(name, str(value))] if isinstance(value, int) and name not in told else []
+    found += [("eps", f"{value:g}") for value in plan.arguments if isinstance(value, float) and with_values]
     return tuple(found)
 
 
@@ -232,7 +232,7 @@ def _find_flow(judged: Judged, tree: ast.Module, entry_points: tuple[str, ...]) 
     if home is None:
         return None
     parameters = [argument.arg for argument in (*home.args.posonlyargs, *home.args.args)]
-    tensors = {name: to for to, (kind, name) in zip(parameters, plan.arguments, strict=False) if kind == "tensor"}
+    tensors = {name: to for to, name in zip(parameters, plan.arguments, strict=False) if isinstance(name, str)}
     if judged.fault:
         if not (line := judged.fault.line):
             return None
@@ -249,7 +249,7 @@ def _find_flow_into(
     if not plan.grid:
         value = places.find_returned(tree, plan.entry_point, *_number_returned(plan, subject))
         return value and location.Flow(tree, home, subject, value, None, tensors)
-    found = places.find_only_store(tree, entry_points, plan.entry_point, plan.arguments.index(("tensor", subject)))
+    found = places.find_only_store(tree, entry_points, plan.entry_point, plan.arguments.index(subject))
     value = found and places.find_stored(found[1])
     return location.Flow(tree, found[0], subject, value, found[1], tensors) if found and value else None
 
@@ -258,7 +258,7 @@ def _find_assignment_of_subject(plan: Plan, subject: str, tree: ast.Module, entr
     """Find the one assignment that makes ``subject``."""
     others = (_STATISTICS | {tensor.name for tensor in plan.tensors}) - {subject}
     if plan.grid:
-        argument = plan.arguments.index(("tensor", subject))
+        argument = plan.arguments.index(subject)
         return places.find_assignment_of_stored(tree, entry_points, plan.entry_point, argument, others)
     return places.find_assignment_of_returned(tree, plan.entry_point, *_number_returned(plan, subject), others)
 
@@ -266,7 +266,7 @@ def _find_assignment_of_subject(plan: Plan, subject: str, tree: ast.Module, entr
 def _find_writing(plan: Plan, subject: str, tree: ast.Module, entry_points: tuple[str, ...]) -> Span | None:
     """Find the only store of ``subject``, or the only return; if it returns several values, find the one that is ``subject``."""
     if plan.grid:
-        return places.find_store(tree, entry_points, plan.entry_point, plan.arguments.index(("tensor", subject)))
+        return places.find_store(tree, entry_points, plan.entry_point, plan.arguments.index(subject))
     number, count = _number_returned(plan, subject)
     value = places.find_returned(tree, plan.entry_point, number, count)
     return places.find_span(value) if value is not None and count > 1 else places.find_return(tree, plan.entry_point)

@@ -147,7 +147,7 @@ def _run(kernels: grading.Kernels, entry_point: str, n: int, block: int, rows: s
         Tensor("x", "fp32", (M, n), (n, 1), x, guard=size_guard(n + block)),
         *(Tensor(name, "fp32", (M,), (1,), guard=size_guard(block)) for name in ("mean", "var")),
     )
-    arguments = (("tensor", "x"), ("tensor", "mean"), ("tensor", "var"), ("int", n), ("int", n))
+    arguments = ("x", "mean", "var", n, n)
     plan = Plan(case, entry_point, (M,), tensors, arguments, {"BLOCK": block}, {})
     try:
         mode = course_runtime.current().mode
@@ -157,10 +157,9 @@ def _run(kernels: grading.Kernels, entry_point: str, n: int, block: int, rows: s
         return OwnStatistics(note=f"{file} could not be run: {refused}.")
     if 0 not in run.data:
         return OwnStatistics(note=_why_not(run, file))
-    results, start = {}, 0
-    for tensor in tensors:
-        piece = run.data[0][start : start + tensor.nbytes]
-        start += tensor.nbytes
+    results = {}
+    for tensor in plan.tensors:
+        piece = run.data[0][tensor.offset : tensor.offset + tensor.nbytes]
         if tensor.is_output:
             if tensor.find_unwritten(piece).any():
                 return OwnStatistics(note=f"{file} did not store {tensor.name} for every row.")

@@ -1,4 +1,4 @@
-"""The misuse that a case can show besides its outputs, and the base class of the objects that run cases."""
+"""The base class of the objects that run cases."""
 
 from __future__ import annotations
 
@@ -6,32 +6,12 @@ import types
 from collections.abc import Callable
 from typing import Any
 
-from course_lib.grading.cases.raised import FaultKind
+from course_lib.grading.cases.plan import CaseLaunch
 from course_lib.grading.submission.source import Unreadable
+from course_lib.launching.faults import Misuse
 
 # the file of a job that names the kernel under test of each case; the learner's tests must not read it
 KERNEL_NAMES = "kernels.json"
-
-
-class Misuse(Exception):
-    """A fault of a case that its outputs may not show. ``tensor`` is the name of the tensor, or "" if there is none.
-
-    A minor fault is usually not raised: the case goes on, and its values are judged as well.
-    """
-
-    def __init__(self, kind: FaultKind, message: str, tensor: str = "", line: int | None = None):
-        super().__init__(message)
-        self.kind, self.tensor, self.row, self.line = kind, tensor, None, line
-
-
-def find_worst(*found: Misuse | None) -> Misuse | None:
-    """Return the one whose kind comes first in :class:`FaultKind`."""
-    order = list(FaultKind)
-    return min((misuse for misuse in found if misuse is not None), key=lambda m: order.index(m.kind), default=None)
-
-
-def describe_line(line: int | None) -> str:
-    return "" if line is None else f" at line {line}"
 
 
 class CaseRunner:
@@ -50,11 +30,11 @@ class CaseRunner:
     def open_device(self) -> None:
         """Open the device that a submission may use, after the process is confined and before it reads the job."""
 
-    def begin(self, module: types.ModuleType, code: types.CodeType, job: dict[str, Any]) -> None:
-        """Prepare the cases of a job. ``module`` is the file that was imported, ``code`` its code."""
+    def begin(self, module: types.ModuleType, code: types.CodeType, cases: list[CaseLaunch], rules: dict[str, Any] | None) -> None:
+        """Prepare the cases of a job. ``module`` is the file that was imported, ``code`` its code, ``rules`` those of its :class:`Kernels`."""
 
-    def run(self, function: Any, case: dict[str, Any], data: bytes) -> bytes:
-        """Run one case on the bytes of its buffers. Returns the bytes of the same buffers afterwards."""
+    def run(self, function: Any, case: CaseLaunch, data: bytes) -> bytes:
+        """Run one case on the bytes of its memory. Returns the bytes of the same memory afterwards."""
         raise NotImplementedError
 
     def lost(self, error: BaseException) -> bool:

@@ -1,0 +1,80 @@
+"""Typed values as plain data, for JSON, and back. Processes send such data to each other, and the sender may be a submission."""
+
+from __future__ import annotations
+
+import base64
+import contextlib
+import dataclasses
+import enum
+import functools
+import types
+import typing
+from typing import Any
+
+
+@functools.cache
+def _list_fields(kind: Any) -> dict[str, Any]:
+    """Return the types of a dataclass's fields by name."""
+    hints = typing.get_type_hints(kind)
+    return {field.name: hints[field.name] for field in dataclasses.fields(kind) if field.init}
+
+
+@functools.cache
+def _list_needed(kind: Any) -> set[str]:
+    """Return the names of a dataclass's fields that have no default."""
+    missing = dataclasses.MISSING
+    return {
+        field.name for field in dataclasses.fields(kind) if field.init and field.default is missing and field.default_factory is missing
+    }
+
+
+def encode(kind: Any, value: Any) -> Any:
+    """Return ``value`` as plain data: dicts, lists, texts, numbers, None; bytes become base64 text.
+
+    ``kind`` is a dataclass or another type. Of an object that has more attributes than the fields of the dataclass, only these are written.
+    """
+    inner = typing.get_args(kind)
+    if dataclasses.is_dataclass(kind) or dataclasses.is_dataclass(value):
+        fields = _list_fields(kind if dataclasses.is_dataclass(kind) else type(value))
+        return {name: encode(hint, getattr(value, name)) for name, hint in fields.items()}
+    if isinstance(value, bytes):
+        return base64.b64encode(value).decode()
+    if isinstance(value, list | tuple):
+        return [encode(inner[0] if inner else Any, item) for item in value]
+    if isinstance(value, dict):
+        return {key: encode(inner[1] if inner else Any, item) for key, item in value.items()}
+    return value
+
+
+def decode(kind: Any, plain: Any) -> Any:
+    """Return the value of type ``kind`` that :func:`encode` made ``plain`` of.
+
+    ``kind`` is a dataclass, an enum, a union, a tuple, list or dict of such types, a type of JSON, bytes, or Any, which is not looked at.
+    A field with a default may be missing.
+
+    Raises: ValueError if ``plain`` has not the form of ``kind``.
+    """
+    origin, inner = typing.get_origin(kind), typing.get_args(kind)
+    if kind is Any or type(plain) is kind:
+        return plain
+    if origin in (typing.Union, types.UnionType):
+        for one in inner:
+            with contextlib.suppress(ValueError):
+                return decode(one, plain)
+    elif origin in (tuple, list) and type(plain) is list:
+        kinds = inner[:1] * len(plain) if origin is list or inner[-1] is ... else inner
+        if len(kinds) == len(plain):
+            return origin(map(decode, kinds, plain))
+    elif origin is dict and type(plain) is dict:
+        return {inner[0](key): decode(inner[1], item) for key, item in plain.items()}
+    elif dataclasses.is_dataclass(kind) and type(plain) is dict:
+        fields = _list_fields(kind)
+        if _list_needed(kind) <= plain.keys() <= fields.keys():
+            return typing.cast(Any, kind)(**{name: decode(fields[name], item) for name, item in plain.items()})
+    elif kind is bytes and type(plain) is str:
+        return base64.b64decode(plain)
+    elif isinstance(kind, enum.EnumType):
+        return kind(plain)
+    elif (kind is float and type(plain) is int) or (kind is type(None) and plain is None):
+        return plain
+    raise ValueError(f"{kind} has not the form of {str(plain)[:100]!r}")
