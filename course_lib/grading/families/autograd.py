@@ -10,7 +10,8 @@ import numpy as np
 from course_lib.grading.cases.buffers import Tensor, compute_strides, round_to
 from course_lib.grading.cases.case import Case
 from course_lib.grading.cases.plan import Expected, Model, Outputs, Part, Plan, Symptom
-from course_lib.grading.families.making import draw_gradient, draw_matrix, draw_shift, draw_weight, make_expected
+from course_lib.grading.families.gradients import bound_terms, draw_gradient
+from course_lib.grading.families.making import choose_strides, draw_matrix, draw_shift, draw_weight, make_expected
 from course_lib.norms import reference
 
 _BITS = {"x": 1, "w": 2, "b": 4}
@@ -91,12 +92,8 @@ def _plan_backward(case: WiringCase, entry_point: str, rng: np.random.Generator)
         return _make_plan(case, entry_point, x, w, b, dy, {"raised": Expected(np.array(1.0), np.array(0.25))})
     want = reference.layer_norm_vjp(dy, x, w, case.eps)
     p = _Pass(x, w, dy, case.eps)
-    terms = {
-        "dx": p.rstd
-        * (np.abs(p.wdy) + p.unsure * np.abs(p.c1) + np.abs(p.xhat) * p.mean_of(p.unsure * np.abs(p.wdy)) + p.mean_of(np.abs(p.wdy))),
-        "dw": (np.abs(p.dy) * p.unsure).sum(axis=0),
-        "db": np.abs(p.dy).sum(axis=0),
-    }
+    inputs = {"x": p.x, "dy": p.dy, "w": p.w, "mean": p.mean[:, 0], "rstd": p.rstd[:, 0]}
+    terms = {name: sizes if name == "dx" else sizes.sum(axis=0) for name, sizes in bound_terms(inputs).items()}
     dx = want.dx
     if case.then == "residual":
         dx, terms["dx"] = dx + p.dy, terms["dx"] + np.abs(p.dy) + np.abs(dx)
@@ -114,7 +111,6 @@ class _Pass:
         self.w = np.ones(x.shape[1]) if w is None else w.astype(np.float64)
         self.mean, self.rstd = self.mean_of(self.x), 1 / np.sqrt(self.x.var(axis=1, keepdims=True) + eps)
         self.xhat, self.wdy = (self.x - self.mean) * self.rstd, self.w * self.dy
-        self.unsure = np.abs(self.xhat) + np.abs(self.mean) * self.rstd
         self.c1, self.c2 = self.mean_of(self.xhat * self.wdy), self.mean_of(self.wdy)
 
     def gradients(self) -> dict[str, np.ndarray]:
@@ -138,13 +134,7 @@ def _make_plan(case: WiringCase, entry_point: str, x, w, b, dy, expected: dict[s
     which, _, how = case.layout.partition(" ")
 
     def strides(of: str) -> tuple[int, ...]:
-        if of != which:
-            return compute_strides(shape)
-        if how == "expanded":
-            return (0,) * len(shape)
-        if how == "permuted":
-            return (case.N, case.leading[0] * case.N, 1)
-        return {"sliced": (case.N + 3, 1), "transposed": (1, case.M), "columns": (2 * case.N, 2)}[how]
+        return choose_strides(how if of == which else "packed", shape)
 
     w_dtype = case.w_dtype or case.dtype
     tensors = [Tensor("x", case.dtype, shape, strides("x"), x.reshape(shape))]

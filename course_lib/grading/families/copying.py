@@ -28,7 +28,7 @@ def _plan_copy(case: Case, kernel: str, rng: np.random.Generator) -> Plan:
     x = round_to(by_hand.choose_rows(1, case.N)[0] if case.by_hand else rng.normal(size=case.N), case.dtype)
     if case.fill == "special":
         x[3::4] = np.resize(np.array([np.nan, np.inf, -np.inf, 0.0, -0.0], x.dtype), x[3::4].shape)
-    tensors = (place_vector("x", case, case.dtype, x), place_vector("y", case, case.dtype, None))
+    tensors = (place_vector("x", case, x), place_vector("y", case, None))
     values, programs = x.astype(np.float64), -(-case.N // case.block)
     return Plan(
         case, kernel, (programs,), tensors, ("x", "y", case.N), {"BLOCK": case.block},

@@ -14,18 +14,20 @@ from itertools import product
 import numpy as np
 
 from course_lib.grading.cases.buffers import Tensor, round_to, size_guard
-from course_lib.grading.cases.case import FAR_STRIDE, SharedCase
+from course_lib.grading.cases.case import SharedCase
 from course_lib.grading.cases.plan import Expected, Model, Outputs, Part, Plan
 from course_lib.grading.families import by_hand
 from course_lib.grading.families.dx_kernels import LAYER_NORM_MISTAKES, compute_wrong_dx, is_wrong_where_sums_vanish, list_dx_dtype_models
-from course_lib.grading.families.making import (
-    FEW,
-    add_up_lanes,
+from course_lib.grading.families.gradients import (
+    bound_terms,
+    compute_hat,
     draw_backward_inputs,
-    list_dtype_models,
+    expect_dx,
     list_misread_models,
-    make_expected,
+    place_by_rows,
+    save_statistics,
 )
+from course_lib.grading.families.making import FEW, add_up_lanes, list_dtype_models, make_expected, place_statistic, place_vector
 from course_lib.grading.judging.elements import judge_elements
 from course_lib.norms import reference
 
@@ -149,73 +151,54 @@ PERSISTENT = (
 
 
 def _plan_locked(case: SharedCase, kernel: str, rng: np.random.Generator) -> Plan[SharedCase]:
-    dy, x, _ = draw_backward_inputs(case, rng)
-    inputs, saved = _save_statistics(case, dy, x)
     group = case.partials
     mine = [np.arange(g, case.M, group) for g in range(min(group, case.M))]  # only the buffers that are written
-    of_dy, of_x, _ = _choose_strides(case)
-    sums = _expect_sums(case, inputs, mine)
-    room = size_guard((group + 1) * case.N + case.block)
-    tensors = (
-        _place("dy", case, of_dy, dy),
-        _place("x", case, of_x, x),
-        *saved,
-        *(Tensor(f"{name}_buffer", "fp32", (len(mine), case.N), (case.N, 1), guard=room) for name in ("dw", "db")),
-        Tensor("lock", "int32", (2 * group,), (1,), np.zeros(2 * group, np.int32), scratch=True, guard=size_guard(case.M)),
-    )
-    arguments = [tensor.name for tensor in tensors] + [*of_dy, of_x[0], case.N]
-    expected = {f"{name}_buffer": value for name, value in sums.items()}
-    return Plan(
-        case, kernel, (case.M,), tensors, tuple(arguments), {"GROUP": group, "BLOCK": case.block}, expected, inputs=inputs,
-        interleavings=case.orders, any_order=True, spread={"x": case.M, "dw_buffer": case.M},
-    )  # fmt: skip
+    lock = Tensor("lock", "int32", (2 * group,), (1,), np.zeros(2 * group, np.int32), scratch=True, guard=size_guard(case.M))
+    plan = _plan_backward(case, kernel, rng, mine, "buffer")
+    plan = _extend_plan(plan, ["lock", *_list_strides(plan), case.N], {"GROUP": group, "BLOCK": case.block})
+    return replace(plan, grid=(case.M,), tensors=(*plan.tensors, lock), any_order=True, spread={"x": case.M, "dw_buffer": case.M})
 
 
 def _plan_chunks(case: SharedCase, kernel: str, rng: np.random.Generator) -> Plan[SharedCase]:
-    dy, x, _ = draw_backward_inputs(case, rng)
-    inputs, saved = _save_statistics(case, dy, x)
-    of_dy, of_x, _ = _choose_strides(case)
-    sums = _expect_sums(case, inputs, _list_chunks(case))
-    room = size_guard((case.partials + 1) * case.N + case.block)
-    tensors = (
-        _place("dy", case, of_dy, dy),
-        _place("x", case, of_x, x),
-        *saved,
-        *(Tensor(f"{name}_partial", "fp32", (case.partials, case.N), (case.N, 1), guard=room) for name in ("dw", "db")),
-    )
-    arguments = [tensor.name for tensor in tensors] + [*of_dy, of_x[0]]
-    arguments += [case.M, case.N, case.chunk]
+    plan = _plan_backward(case, kernel, rng, _list_chunks(case), "partial")
+    plan = _extend_plan(plan, [*_list_strides(plan), case.M, case.N, case.chunk], {"BLOCK_M": case.rows, "BLOCK_N": case.block})
     grid = (-(-case.N // case.block), case.partials)
-    return Plan(
-        case, kernel, grid, tensors, tuple(arguments), {"BLOCK_M": case.rows, "BLOCK_N": case.block},
-        {f"{name}_partial": value for name, value in sums.items()}, inputs=inputs, interleavings=case.orders,
-        spread=dict.fromkeys(("x", "dw_partial"), grid[0] * grid[1]),
-    )  # fmt: skip
+    return replace(plan, grid=grid, spread=dict.fromkeys(("x", "dw_partial"), grid[0] * grid[1]))
 
 
 def _plan_persistent(case: SharedCase, kernel: str, rng: np.random.Generator) -> Plan[SharedCase]:
-    dy, x, w = draw_backward_inputs(case, rng)
-    inputs, saved = _save_statistics(case, dy, x)
-    inputs["w"] = w.astype(np.float64)
-    of_dy, of_x, of_dx = _choose_strides(case)
-    sums = _expect_sums(case, inputs, _list_programs(case))
-    room = size_guard((case.partials + 1) * case.N + case.block)
-    tensors = (
-        _place("dy", case, of_dy, dy), _place("x", case, of_x, x),
-        Tensor("w", case.dtype_of("w"), (case.N,), (1,), w, guard=size_guard(case.block)), *saved, _place("dx", case, of_dx, None),
-        *(Tensor(f"{name}_partial", "fp32", (case.partials, case.N), (case.N, 1), guard=room) for name in ("dw", "db")),
-    )  # fmt: skip
-    arguments = [tensor.name for tensor in tensors]
-    arguments += [*of_dy, of_x[0], of_dx[0], case.M, case.N]
-    expected = {"dx": _expect_dx(case, inputs, reference.layer_norm_vjp(dy, x, w, case.eps).dx)}
-    expected |= {f"{name}_partial": value for name, value in sums.items()}
-    return Plan(
-        case, kernel, (case.partials,), tensors, tuple(arguments), {"ROWS": case.rows, "BLOCK": case.block}, expected, inputs=inputs,
-        interleavings=case.orders, reads={"x": 1, "dy": 1, "dx": 0, "dw_partial": 0, "db_partial": 0},
+    plan = _plan_backward(case, kernel, rng, _list_programs(case), "partial", with_dx=True)
+    plan = _extend_plan(plan, [*_list_strides(plan), case.M, case.N], {"ROWS": case.rows, "BLOCK": case.block})
+    return replace(
+        plan, grid=(case.partials,), reads={"x": 1, "dy": 1, "dx": 0, "dw_partial": 0, "db_partial": 0},
         # A last step may find no tile, or go on row by row: about six loads per row or tile.
         empty_loads=6 * case.partials * case.rows,
         spread=dict.fromkeys(("x", "dx"), min(case.partials, -(-case.M // case.rows))),
     )  # fmt: skip
+
+
+def _plan_backward(
+    case: SharedCase, kernel: str, rng: np.random.Generator, mine: list[np.ndarray], ending: str, with_dx: bool = False
+) -> Plan[SharedCase]:
+    """Plan dw and db over the rows of each element of ``mine``, and dx from w if ``with_dx``; the arguments are tensors alone."""
+    dy, x, w = draw_backward_inputs(case, rng)
+    saved = save_statistics(x, case.eps)
+    room = size_guard((case.partials + 1) * case.N + case.block)
+    tensors = [place_by_rows("dy", case, dy), place_by_rows("x", case, x)]
+    tensors += [place_vector("w", case, w)] * with_dx
+    tensors += [place_statistic(name, case, values) for name, values in saved.items()]
+    tensors += [place_by_rows("dx", case, None)] * with_dx
+    tensors += [Tensor(f"{name}_{ending}", "fp32", (len(mine), case.N), (case.N, 1), guard=room) for name in ("dw", "db")]
+    inputs = {tensor.name: tensor.values.astype(np.float64) for tensor in tensors if tensor.values is not None}
+    expected = {"dx": expect_dx(case, inputs, reference.layer_norm_vjp(dy, x, w, case.eps).dx)} if with_dx else {}
+    expected |= {f"{name}_{ending}": value for name, value in _expect_sums(case, inputs, mine).items()}
+    arguments = tuple(tensor.name for tensor in tensors)
+    return Plan(case, kernel, (), tuple(tensors), arguments, {}, expected, inputs=inputs, interleavings=case.orders)
+
+
+def _list_strides(plan: Plan[SharedCase]) -> list[int]:
+    """Return the arguments for the row and the column stride of dy, and for the row strides of x and dx."""
+    return [*plan.tensor("dy").strides, *(tensor.strides[0] for tensor in plan.tensors if tensor.name in ("x", "dx"))]
 
 
 def _plan_buffers(case: SharedCase, kernel: str, rng: np.random.Generator) -> Plan[SharedCase]:
@@ -256,36 +239,8 @@ def _plan_sum(case: SharedCase, kernel: str, rng: np.random.Generator, names: tu
     )
 
 
-def _extend_plan(plan: Plan[SharedCase], arguments: list[int], constexprs: dict[str, int]) -> Plan[SharedCase]:
+def _extend_plan(plan: Plan[SharedCase], arguments: list[str | int], constexprs: dict[str, int]) -> Plan[SharedCase]:
     return replace(plan, arguments=(*plan.arguments, *arguments), constexprs=constexprs)
-
-
-def _save_statistics(case: SharedCase, dy: np.ndarray, x: np.ndarray) -> tuple[dict[str, np.ndarray], list[Tensor]]:
-    """Return the float64 inputs of the oracle, and the tensors of the statistics."""
-    forward = reference.layer_norm(x, eps=case.eps)
-    values = {"mean": round_to(forward.mean, "fp32"), "rstd": round_to(forward.rstd, "fp32")}
-    tensors = [Tensor(name, "fp32", (case.M,), (1,), value, guard=size_guard(case.rows)) for name, value in values.items()]
-    return {name: value.astype(np.float64) for name, value in ({"dy": dy, "x": x} | values).items()}, tensors
-
-
-def _choose_strides(case: SharedCase) -> tuple[tuple[int, int], tuple[int, int], tuple[int, int]]:
-    """Return row and column strides of dy, x and dx. Where rows need not follow each other, the three differ."""
-    packed = (case.N, 1)
-    if case.layout == "sliced":
-        return (case.N + 3, 1), (case.N + 9, 1), (case.N + 14, 1)
-    if case.layout == "far":
-        return (FAR_STRIDE, 1), (FAR_STRIDE, 1), (FAR_STRIDE, 1)
-    if case.layout == "far columns":
-        return (1, FAR_STRIDE), packed, packed
-    return {"packed": packed, "expanded": (0, 0), "transposed": (1, case.M)}[case.layout], packed, packed
-
-
-def _place(name: str, case: SharedCase, strides: tuple[int, int], values: np.ndarray | None) -> Tensor:
-    """Place a tensor between guards that hold a program's rows in any layout: a kernel that ignores the strides of an expanded dy, which is
-    one element, reads far past it."""
-    far = max(strides) >= FAR_STRIDE
-    guard = size_guard(case.block if far else case.M * (case.N + 14) + case.rows * (case.N + 14) + case.block)
-    return Tensor(name, case.dtype_of(name), (case.M, case.N), strides, values, far, guard)
 
 
 def _list_chunks(case: SharedCase) -> list[np.ndarray]:
@@ -299,15 +254,10 @@ def _list_programs(case: SharedCase) -> list[np.ndarray]:
 
 
 def _expect_sums(case: SharedCase, inputs: dict[str, np.ndarray], mine: list[np.ndarray]) -> dict[str, Expected]:
-    """Return dw and db over the rows of each element of ``mine``, with the errors that fp32 may make in them.
-
-    A saved mean has a relative rounding error, so the error of xhat in each row is proportional to ``|xhat| + |mean| * rstd``.
-    """
-    dy, x = inputs["dy"], inputs["x"]
+    """Return dw and db over the rows of each element of ``mine``, with the errors that fp32 may make in them."""
+    dy, x, terms = inputs["dy"], inputs["x"], bound_terms(inputs)
     ones, nothing = np.ones(case.N), np.zeros(case.N)
     vjps = [reference.layer_norm_vjp(dy[rows], x[rows], ones, case.eps) if rows.size else None for rows in mine]
-    unsure = np.abs(_compute_hat(inputs, "xhat")) + np.abs(inputs["mean"] * inputs["rstd"])[:, None]
-    terms = {"dw": np.abs(dy) * unsure, "db": np.abs(dy)}
     return {
         name: make_expected(
             np.stack([nothing if vjp is None else getattr(vjp, name) for vjp in vjps]),
@@ -317,23 +267,6 @@ def _expect_sums(case: SharedCase, inputs: dict[str, np.ndarray], mine: list[np.
         )
         for name in ("dw", "db")
     }
-
-
-def _expect_dx(case: SharedCase, inputs: dict[str, np.ndarray], dx: np.ndarray) -> Expected:
-    """Return dx with its allowed error, as in lesson 11: an error of xhat enters c1, and both factors of ``xhat * c1``."""
-    xhat, wdy, rstd = _compute_hat(inputs, "xhat"), inputs["w"] * inputs["dy"], inputs["rstd"][:, None]
-    unsure = np.abs(xhat) + np.abs(inputs["mean"])[:, None] * rstd
-    c1, c1_terms = (xhat * wdy).mean(axis=1, keepdims=True), (unsure * np.abs(wdy)).mean(axis=1, keepdims=True)
-    terms = rstd * (np.abs(wdy) + unsure * np.abs(c1) + np.abs(xhat) * c1_terms + np.abs(wdy).mean(axis=1, keepdims=True))
-    return make_expected(dx, terms, case.dtype_of("dx"), infinite=case.fill == "inf row")
-
-
-def _compute_hat(inputs: dict[str, np.ndarray], which: str) -> np.ndarray:
-    """Return xhat, or a wrong matrix in its place."""
-    x, mean, rstd = inputs["x"], inputs["mean"][:, None], inputs["rstd"][:, None]
-    return {"xhat": (x - mean) * rstd, "x": x, "deviation": x - mean, "scaled": x * rstd, "ones": np.ones_like(x),
-            "divided": (x - mean) / rstd, "scaled twice": (x - mean) * rstd**2, "rstd": rstd + 0 * x,
-            "0 for 0": np.where(x == 0, 0.0, (x - mean) * rstd)}[which]  # fmt: skip
 
 
 # ---- wrong formulas
@@ -381,7 +314,7 @@ def _begin_at_row_0(p: Plan[SharedCase]) -> list[np.ndarray]:
 
 def _skip_vanishing(p: Plan[SharedCase], mine: list[np.ndarray], of: str) -> list[np.ndarray]:
     """Leave out the rows in which dy, or dy times xhat, has the sum 0."""
-    sums = (p.inputs["dy"] * _compute_hat(p.inputs, of)).sum(axis=1)
+    sums = (p.inputs["dy"] * compute_hat(p.inputs, of)).sum(axis=1)
     return [rows[sums[rows] != 0] for rows in mine]
 
 
@@ -552,7 +485,7 @@ def _compute_wrong(
     values = p.inputs["dy"] ** dy
     for name, hat, power, sign in (("dw", dw, w_dw, sign_dw), ("db", db, w_db, sign_db)):
         of_w = {0: 1.0, 1: p.inputs.get("w"), "w / w": p.inputs["w"] / p.inputs["w"] if power else 1.0}[power]
-        terms = sign * values * _compute_hat(p.inputs, hat) * of_w
+        terms = sign * values * compute_hat(p.inputs, hat) * of_w
         out[f"{name}_{ending}"] = np.stack([terms[rows].sum(axis=0) / (max(len(rows), 1) if mean else 1) for rows in mine])
     return out
 
@@ -560,7 +493,7 @@ def _compute_wrong(
 def _swap_dx_and_xhat(p: Plan[SharedCase]) -> Outputs:
     mine, dx = _list_programs(p.case), compute_wrong_dx(p)
     dw = np.stack([(p.inputs["dy"] * dx)[rows].sum(axis=0) for rows in mine])
-    return {"dx": _compute_hat(p.inputs, "xhat"), "dw_partial": dw}
+    return {"dx": compute_hat(p.inputs, "xhat"), "dw_partial": dw}
 
 
 def _take_dx_for_dy(p: Plan[SharedCase], name: str) -> Outputs:

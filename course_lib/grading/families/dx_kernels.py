@@ -2,25 +2,33 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import replace
+from functools import partial
 from itertools import product
 from typing import Any
 
 import numpy as np
 
-from course_lib.grading.cases.buffers import Tensor, round_to, size_guard
-from course_lib.grading.cases.case import FAR_STRIDE, Case
-from course_lib.grading.cases.plan import Expected, Model, Outputs, Part, Plan, Symptom
+from course_lib.grading.cases.case import Case
+from course_lib.grading.cases.plan import Model, Outputs, Part, Plan, Symptom
+from course_lib.grading.families.gradients import (
+    compute_hat,
+    compute_saved_anew,
+    draw_backward_inputs,
+    expect_dx,
+    list_misread_models,
+    place_by_rows,
+    save_statistics,
+    take_mean,
+)
 from course_lib.grading.families.making import (
     FIXED_EPS,
     WRONG_COLUMNS,
-    draw_backward_inputs,
     find_divisor,
     list_dtype_models,
-    list_misread_models,
     list_rounded_outputs,
-    make_expected,
+    place_statistic,
     place_vector,
 )
 from course_lib.grading.judging.elements import judge_elements
@@ -107,100 +115,22 @@ RMS_NORM_DX = (
 )
 
 
-def _plan_layer_norm_dx(case: Case, kernel: str, rng: np.random.Generator) -> Plan:
+def _plan_dx(case: Case, kernel: str, rng: np.random.Generator, norm: Callable, vjp: Callable, tiled: bool) -> Plan:
     dy, x, w = draw_backward_inputs(case, rng)
-    forward = reference.layer_norm(x, w, eps=case.eps)
-    saved = {"mean": round_to(forward.mean, "fp32"), "rstd": round_to(forward.rstd, "fp32")}
-    return _make_plan(case, kernel, dy, x, w, saved, reference.layer_norm_vjp(dy, x, w, case.eps).dx, tiled=True)
-
-
-def _plan_rms_norm_dx(case: Case, kernel: str, rng: np.random.Generator) -> Plan:
-    dy, x, w = draw_backward_inputs(case, rng)
-    saved = {"rstd": round_to(reference.rms_norm(x, w, case.eps).rstd, "fp32")}
-    return _make_plan(case, kernel, dy, x, w, saved, reference.rms_norm_vjp(dy, x, w, case.eps).dx, tiled=False)
-
-
-def _make_plan(
-    case: Case, kernel: str, dy: np.ndarray, x: np.ndarray, w: np.ndarray, saved: dict[str, np.ndarray], dx: np.ndarray, tiled: bool
-) -> Plan:
-    of_dy, of_x, of_dx = _choose_strides(case)
     tensors = (
-        _place("dy", case, of_dy, dy),
-        _place("x", case, of_x, x),
-        place_vector("w", case, case.dtype_of("w"), w),
-        *(Tensor(name, "fp32", (case.M,), (1,), values, guard=size_guard(case.rows)) for name, values in saved.items()),
-        _place("dx", case, of_dx, None),
-    )
+        place_by_rows("dy", case, dy), place_by_rows("x", case, x), place_vector("w", case, w),
+        *(place_statistic(name, case, values) for name, values in save_statistics(x, case.eps, norm).items()), place_by_rows("dx", case, None),
+    )  # fmt: skip
     arguments = [tensor.name for tensor in tensors]
-    arguments += [*of_dy, of_x[0], of_dx[0]]
+    arguments += [*tensors[0].strides, tensors[1].strides[0], tensors[-1].strides[0]]
     arguments += [case.M] * tiled + [case.N]
     constexprs = {"ROWS": case.rows, "BLOCK": case.block} if tiled else {"BLOCK": case.block}
     inputs = {tensor.name: tensor.values.astype(np.float64) for tensor in tensors if tensor.values is not None}
+    programs = -(-case.M // case.rows)
     return Plan(
-        case,
-        kernel,
-        (-(-case.M // case.rows),),
-        tensors,
-        tuple(arguments),
-        constexprs,
-        {"dx": _expect_dx(case, inputs, dx)},
-        inputs=inputs,
-        spread=dict.fromkeys(("x", "dx"), -(-case.M // case.rows)),
-    )
-
-
-def _choose_strides(case: Case) -> tuple[tuple[int, int], tuple[int, int], tuple[int, int]]:
-    """Return row and column strides of dy, x and dx. Where rows need not follow each other, the three differ."""
-    packed = (case.N, 1)
-    if case.layout == "sliced":
-        return (case.N + 3, 1), (case.N + 9, 1), (case.N + 14, 1)
-    if case.layout == "far":
-        return (FAR_STRIDE, 1), (FAR_STRIDE, 1), (FAR_STRIDE, 1)
-    if case.layout == "far columns":
-        return (1, FAR_STRIDE), packed, packed
-    return {"packed": packed, "expanded": (0, 0), "transposed": (1, case.M)}[case.layout], packed, packed
-
-
-def _place(name: str, case: Case, strides: tuple[int, int], values: np.ndarray | None) -> Tensor:
-    """Place a tensor between guards that hold a program's rows in any layout: a kernel that ignores the strides of an expanded dy, which is
-    one element, reads far past it."""
-    far = max(strides) >= FAR_STRIDE
-    guard = size_guard(case.block if far else case.M * (case.N + 14) + case.rows * (case.N + 14) + case.block)
-    return Tensor(name, case.dtype_of(name), (case.M, case.N), strides, values, far, guard)
-
-
-def _expect_dx(case: Case, inputs: dict[str, np.ndarray], dx: np.ndarray) -> Expected:
-    """Return dx with the error that fp32 may make in it.
-
-    A saved mean has a relative rounding error, so the error of xhat is proportional to ``|xhat| + |mean| * rstd``. This error enters c1 as
-    the mean of its product with ``|wdy|``, and ``xhat * c1`` through both factors.
-    """
-    xhat, wdy, rstd = _compute_hat(inputs, "xhat"), inputs["w"] * inputs["dy"], inputs["rstd"][:, None]
-    unsure = np.abs(xhat) + np.abs(_take_mean(inputs)) * rstd
-    c1, c1_terms = (xhat * wdy).mean(axis=1, keepdims=True), (unsure * np.abs(wdy)).mean(axis=1, keepdims=True)
-    terms = rstd * (np.abs(wdy) + unsure * np.abs(c1) + np.abs(xhat) * c1_terms + np.abs(wdy).mean(axis=1, keepdims=True))
-    return make_expected(dx, terms, case.dtype_of("dx"), infinite=case.fill == "inf row")
-
-
-def _take_mean(inputs: dict[str, np.ndarray]) -> np.ndarray:
-    return inputs["mean"][:, None] if "mean" in inputs else np.zeros((len(inputs["x"]), 1))
-
-
-def _compute_hat(inputs: dict[str, np.ndarray], which: str) -> np.ndarray:
-    """Return xhat, or a wrong matrix in its place."""
-    x, mean, rstd = inputs["x"], _take_mean(inputs), inputs["rstd"][:, None]
-    return {
-        "xhat": lambda: (x - mean) * rstd,
-        "x": lambda: x,
-        "deviation": lambda: x - mean,  # never scaled
-        "scaled": lambda: x * rstd,  # no mean subtracted
-        "swapped": lambda: (x - rstd) * mean,
-        "centred": lambda: (x - x.mean(axis=1, keepdims=True)) * rstd,  # RMSNorm with a mean taken out
-        "divided": lambda: (x - mean) / rstd,
-        "0 for 0": lambda: np.where(x == 0, 0.0, (x - mean) * rstd),
-        "root of rstd": lambda: (x - mean) * np.sqrt(rstd),
-        "1 / root of rstd": lambda: (x - mean) / np.sqrt(rstd),
-    }[which]()
+        case, kernel, (programs,), tensors, tuple(arguments), constexprs, {"dx": expect_dx(case, inputs, vjp(dy, x, w, case.eps).dx)},
+        inputs=inputs, spread=dict.fromkeys(("x", "dx"), programs),
+    )  # fmt: skip
 
 
 # wrong formulas: a cause, and the differences from the right formula
@@ -284,14 +214,6 @@ _RMS_NORM: tuple[Mistake, ...] = (
 )
 
 
-def _list_layer_norm_models() -> Iterator[tuple[str, Model]]:
-    return _list_models(LAYER_NORM_MISTAKES)
-
-
-def _list_rms_norm_models() -> Iterator[tuple[str, Model]]:
-    return _list_models(_RMS_NORM)
-
-
 def _list_models(mistakes: tuple[Mistake, ...]) -> Iterator[tuple[str, Model]]:
     for cause, changes in mistakes:
         yield cause, lambda p, changes=changes: {"dx": compute_wrong_dx(p, **changes)}
@@ -317,16 +239,6 @@ def list_saved_models() -> Iterator[tuple[str, Model]]:
         yield ("recomputed_statistics", lambda p, eps=eps, less=less: {"dx": compute_wrong_dx(compute_saved_anew(p, eps, correction=less))})
 
 
-def compute_saved_anew(p: Plan, eps: float, axis: int = 1, correction: int = 0) -> Plan:
-    x = p.inputs["x"]
-    if axis == 0 and x.shape[0] != x.shape[1]:
-        return p
-    divisor = np.float64(x.shape[axis] - correction)
-    squares = ((x - x.mean(axis=axis, keepdims=True)) ** 2 if "mean" in p.inputs else x**2).sum(axis=axis) / divisor
-    anew = {"mean": x.mean(axis=axis), "rstd": 1 / np.sqrt(squares + eps)}
-    return replace(p, inputs=p.inputs | {name: values for name, values in anew.items() if name in p.inputs})
-
-
 def _share_saved(p: Plan, which: str, names: tuple[str, ...]) -> Plan:
     """Return the plan with saved statistics of other rows.
 
@@ -348,7 +260,7 @@ def is_wrong_where_sums_vanish(p: Plan, outputs: Outputs) -> bool:
         return False
     wrong = {name: judge_elements(outputs[name], want).wrong for name, want in p.expected.items()}
     wdy = p.inputs["w"] * p.inputs["dy"]
-    vanish = ((_compute_hat(p.inputs, "xhat") * wdy).sum(axis=1) == 0) | (wdy.sum(axis=1) == 0)
+    vanish = ((compute_hat(p.inputs, "xhat") * wdy).sum(axis=1) == 0) | (wdy.sum(axis=1) == 0)
     rows = np.flatnonzero(wrong.pop("dx").any(axis=1))
     return bool(rows.size and vanish[rows].all()) and not any(where.any() for where in wrong.values())
 
@@ -373,7 +285,7 @@ def compute_wrong_dx(
     c2. ``axis1`` and ``axis2``: the axes over which c1 and c2 are means.
     """
     times, in_c1 = (1, c1) if isinstance(c1, str) else (c1, xhat)
-    hat, beside = _compute_hat(p.inputs, in_c1), _compute_hat(p.inputs, dx or xhat)
+    hat, beside = compute_hat(p.inputs, in_c1), compute_hat(p.inputs, dx or xhat)
     dy = p.inputs["dy"] if dy == "dy" else np.ones_like(p.inputs["dy"])
     with_dy, with_c1, with_c2 = _choose_w(p, (w, w1 or w, w2 or w), outer)
     c2 = "mean" in p.inputs if c2 is None else c2
@@ -409,7 +321,7 @@ def _choose_w(p: Plan, names: tuple[str, ...], outer: bool | None) -> list[np.nd
 
 def _add_padding(p: Plan, products: np.ndarray, total: np.ndarray, padding: str) -> tuple[np.ndarray, np.ndarray]:
     """Return the sums of c1 and c2 with what the padded lanes add to them."""
-    lanes, rstd, mean = p.case.padded_lanes, p.inputs["rstd"][:, None], _take_mean(p.inputs)
+    lanes, rstd, mean = p.case.padded_lanes, p.inputs["rstd"][:, None], take_mean(p.inputs)
     if not padding or not lanes:
         return products, total
     if padding == "c2 taken out":  # mean(xhat * (wdy - c2)): the same on paper, and -c2 * xhat in a padded lane
@@ -431,6 +343,16 @@ def _sum_over_tile(sums: np.ndarray, rows: int) -> np.ndarray:
 
 
 PARTS = {
-    "layer_norm_dx_kernel": Part(LAYER_NORM_DX, _plan_layer_norm_dx, _list_layer_norm_models, rare=RARE),
-    "rms_norm_dx_kernel": Part(RMS_NORM_DX, _plan_rms_norm_dx, _list_rms_norm_models, rare=RARE),
+    "layer_norm_dx_kernel": Part(
+        LAYER_NORM_DX,
+        partial(_plan_dx, norm=reference.layer_norm, vjp=reference.layer_norm_vjp, tiled=True),
+        partial(_list_models, LAYER_NORM_MISTAKES),
+        rare=RARE,
+    ),
+    "rms_norm_dx_kernel": Part(
+        RMS_NORM_DX,
+        partial(_plan_dx, norm=reference.rms_norm, vjp=reference.rms_norm_vjp, tiled=False),
+        partial(_list_models, _RMS_NORM),
+        rare=RARE,
+    ),
 }

@@ -130,11 +130,10 @@ _SAVED = ("mean", "rstd")  # outputs of the other two kernels besides y
 
 
 def _make_plan(case: Case, kernel: str, rng: np.random.Generator, resident: bool) -> Plan:
-    w_dtype = case.dtype_of("w")
     x, w, b = draw_matrix(case, rng), draw_weight(case, rng), draw_shift(case, rng)
     tensors = (
         place_matrix("x", case, x, spare=3), place_matrix("y", case, None, spare=9),
-        place_vector("w", case, w_dtype, w), place_vector("b", case, case.dtype_of("b"), b),
+        place_vector("w", case, w), place_vector("b", case, b),
         place_statistic("mean", case), place_statistic("rstd", case),
     )  # fmt: skip
     arguments = ["x", "y", "w", "b", "mean", "rstd"]
@@ -157,14 +156,6 @@ def _make_plan(case: Case, kernel: str, rng: np.random.Generator, resident: bool
         expected, inputs={"x": x64, "w": w64, "b": b64}, reads={"x": 1 if resident else 3, "y": 0},
         spread=dict.fromkeys(("x", "y"), -(-case.M // case.rows)),
     )  # fmt: skip
-
-
-def _plan_blocked(case: Case, kernel: str, rng: np.random.Generator) -> Plan:
-    return _make_plan(case, kernel, rng, resident=False)
-
-
-def _plan_resident(case: Case, kernel: str, rng: np.random.Generator) -> Plan:
-    return _make_plan(case, kernel, rng, resident=True)
 
 
 def _plan_one_block(case: Case, kernel: str, rng: np.random.Generator) -> Plan:
@@ -285,6 +276,6 @@ def _compute_wrong(p: Plan, *, x=None, eps=None, root=inverse_root, save=None, s
 
 PARTS = {
     "layer_norm_kernel": Part(LAYER_NORM_ONE_BLOCK, _plan_one_block, _list_models_of_y),
-    "layer_norm_blocked_kernel": Part(LAYER_NORM_BLOCKED, _plan_blocked, _list_models),
-    "layer_norm_resident_kernel": Part(LAYER_NORM_RESIDENT, _plan_resident, _list_models),
+    "layer_norm_blocked_kernel": Part(LAYER_NORM_BLOCKED, partial(_make_plan, resident=False), _list_models),
+    "layer_norm_resident_kernel": Part(LAYER_NORM_RESIDENT, partial(_make_plan, resident=True), _list_models),
 }

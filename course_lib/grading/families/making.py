@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from course_lib.grading.cases.buffers import Tensor, round_to, size_guard
+from course_lib.grading.cases.buffers import Tensor, compute_strides, round_to, size_guard
 from course_lib.grading.cases.case import FAR_STRIDE, Case
 from course_lib.grading.cases.plan import Expected, Model, Outputs, Plan
 from course_lib.grading.families import by_hand
@@ -54,11 +54,6 @@ def list_far_out(N: int, block: int) -> tuple[Case, ...]:
     )
 
 
-def draw_clean_matrix(case: Case, rng: np.random.Generator) -> np.ndarray:
-    """Draw as :func:`draw_matrix`, without the NaN of a bad row. The NaN is in dy: one in x would already be in the saved statistics."""
-    return draw_matrix(replace(case, fill="normal") if case.has_bad_row else case, rng)
-
-
 def draw_weight(case: Case, rng: np.random.Generator) -> np.ndarray:
     """Draw w of the case, rounded to its dtype: away from 0 and 1, so that a w which is left out or applied twice shows everywhere.
 
@@ -83,55 +78,33 @@ def draw_shift(case: Case, rng: np.random.Generator, mean: float = 0.0) -> np.nd
     return round_to(b, case.dtype_of("b"))
 
 
-def draw_gradient(case: Case, rng: np.random.Generator) -> np.ndarray:
-    """Draw dy of the case, in float64. Its mean is 0.5, so that c1 and c2 both matter. A bad row has its NaN or Inf here."""
-    shape = (case.M, case.N)
-    dy = by_hand.choose_gradient(*shape) if case.by_hand else rng.normal(0.5, size=shape)
-    if case.has_bad_row:
-        dy[1, case.N // 3] = np.nan if case.fill == "nan row" else np.inf
-    return dy
-
-
-def draw_backward_inputs(case: Case, rng: np.random.Generator, expanded: float | None = 1.25) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Draw dy, x and w of a backward pass. ``expanded``: the number that an expanded dy holds; None: the first that was drawn."""
-    x, dy = draw_clean_matrix(case, rng), draw_gradient(case, rng)
-    if case.fill == "zeros":
-        _let_sums_vanish(dy, x)
-    if case.layout == "expanded":
-        dy[...] = dy[0, 0] if expanded is None or case.by_hand else expanded
-    return round_to(dy, case.dtype_of("dy")), x, draw_weight(case, rng)
-
-
-def _let_sums_vanish(dy: np.ndarray, x: np.ndarray) -> None:
-    """Make the sums of some rows exactly 0, though their terms are not: x is 0 in columns 0 and 3, and w is the same in 0, 2 and 3.
-
-    Of every five rows the second has sum(dy) = c1 = c2 = 0, the third c2 = 0, the fourth c1 = 0, and in the fifth dy is 0.
-    """
-    N = x.shape[1]
-    for row, columns in ((1, (0, 3)), (2, (0, 2)), (3, (0,))):
-        if N >= 4:
-            dy[row::5] = 0
-            dy[row::5, columns] = (1, -1)[: len(columns)]
-    x[3::5, N - N // 2 :] = -x[3::5, : N // 2][:, ::-1]  # its mean is 0, so xhat is 0 in column 0
-    x[3::5, N // 2 : N - N // 2] = 0
-    dy[4::5] = 0
+def choose_strides(layout: str, shape: tuple[int, ...], spare: int = 3) -> tuple[int, ...]:
+    """Return the strides of a tensor, (..., N), in a layout. ``spare``: the columns between the rows of a sliced one."""
+    N = shape[-1]
+    return {
+        "sliced": (N + spare, 1),
+        "transposed": (1, shape[0]),
+        "permuted": (N, shape[0] * N, 1),  # the first two of three dimensions have changed places
+        "columns": (2 * N, 2),  # every other column of a matrix
+        "expanded": (0,) * len(shape),
+        "far": (FAR_STRIDE, 1),
+        "far columns": (1, FAR_STRIDE),
+    }.get(layout, compute_strides(shape))
 
 
 def place_matrix(name: str, case: Case, values: np.ndarray | None, spare: int) -> Tensor:
     """Place an (M, N) tensor in the case's layout. The gap of ``spare`` columns makes the strides of two tensors differ."""
-    row = {"packed": case.N, "sliced": case.N + spare, "far": FAR_STRIDE}[case.layout]
-    far = case.layout == "far"
-    return Tensor(
-        name, case.dtype_of(name), (case.M, case.N), (row, 1), values, far, size_guard(case.block if far else case.rows * row + case.block)
-    )
+    strides, far = choose_strides(case.layout, (case.M, case.N), spare), case.layout == "far"
+    guard = size_guard(case.block if far else case.rows * strides[0] + case.block)
+    return Tensor(name, case.dtype_of(name), (case.M, case.N), strides, values, far, guard)
 
 
-def place_vector(name: str, case: Case, dtype: str, values: np.ndarray | None) -> Tensor:
-    return Tensor(name, dtype, (case.N,), (1,), values, guard=size_guard(case.block))
+def place_vector(name: str, case: Case, values: np.ndarray | None) -> Tensor:
+    return Tensor(name, case.dtype_of(name), (case.N,), (1,), values, guard=size_guard(case.block))
 
 
-def place_statistic(name: str, case: Case) -> Tensor:
-    return Tensor(name, "fp32", (case.M,), (1,), guard=size_guard(case.rows))
+def place_statistic(name: str, case: Case, values: np.ndarray | None = None) -> Tensor:
+    return Tensor(name, "fp32", (case.M,), (1,), values, guard=size_guard(case.rows))
 
 
 def make_expected(values: np.ndarray, terms: np.ndarray, dtype: str, free: bool = False, infinite: bool = False) -> Expected:
@@ -357,19 +330,6 @@ def average_over_tile(short: bool) -> Add:
         return np.concatenate([np.full_like(tile, tile.sum() / (case.rows if short else len(tile))) for tile in tiles])
 
     return add
-
-
-def swap_statistics(p: Plan) -> Iterator[Plan]:
-    """Yield the plan with its saved statistics misread: swapped, or one of them used for both."""
-    mean, rstd = p.inputs["mean"], p.inputs["rstd"]
-    for one, other in ((rstd, mean), (rstd, rstd), (mean, mean)):
-        yield replace(p, inputs=p.inputs | {"mean": one, "rstd": other})
-
-
-def list_misread_models(compute: Callable[[Plan], Outputs]) -> Iterator[tuple[str, Model]]:
-    """Yield the right formula of misread statistics. RMSNorm has no mean, so nothing is misread there."""
-    for which in range(3):
-        yield ("statistic_misread", lambda p, n=which: compute(list(swap_statistics(p))[n]) if "mean" in p.inputs else {})
 
 
 def list_divisor_models(compute: Callable[..., Outputs]) -> Iterator[tuple[str, Model]]:

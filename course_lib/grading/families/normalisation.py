@@ -15,6 +15,7 @@ from course_lib.grading.families.making import (
     WRONG_SCALES,
     WRONG_SHIFTS,
     apply_right,
+    choose_strides,
     draw_matrix,
     draw_shift,
     draw_weight,
@@ -88,14 +89,11 @@ def _plan_rms_norm(case: Case, entry_point: str, rng: np.random.Generator) -> Pl
 
 def _make_plan(case: Case, entry_point: str, x: np.ndarray, vectors: dict[str, np.ndarray], y: np.ndarray, terms: np.ndarray) -> Plan:
     shape = (case.N,) if case.vector else (*(case.leading or (case.M,)), case.N)
-    strides = {"sliced": (case.N + 3, 1), "transposed": (1, case.M), "permuted": (case.N, shape[0] * case.N, 1)}.get(
-        case.layout, compute_strides(shape)
-    )
     expected = make_expected(y, terms, case.dtype, infinite=case.fill == "inf row")
     if case.fill == "inf row":  # beside the Inf RMSNorm gives 0, or NaN if the row was first scaled by its largest element
         expected.allowed[1, np.isfinite(y[1])] = np.nan
     tensors = (
-        Tensor("x", case.dtype, shape, strides, x.reshape(shape)),
+        Tensor("x", case.dtype, shape, choose_strides(case.layout, shape), x.reshape(shape)),
         *(Tensor(name, case.dtype_of(name), (case.N,), (1,), values) for name, values in vectors.items()),
         Tensor("y", case.dtype, shape, compute_strides(shape)),
     )

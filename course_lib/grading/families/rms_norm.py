@@ -64,12 +64,11 @@ RMS_NORM = (
 
 
 def _plan_rms_norm(case: Case, kernel: str, rng: np.random.Generator) -> Plan:
-    w_dtype = case.dtype_of("w")
     x, w = draw_matrix(case, rng), draw_weight(case, rng)
     tensors = (
         place_matrix("x", case, x, spare=3),
         place_matrix("y", case, None, spare=9),
-        place_vector("w", case, w_dtype, w),
+        place_vector("w", case, w),
         place_statistic("rstd", case),
     )
     arguments = ["x", "y", "w", "rstd"]
@@ -82,7 +81,6 @@ def _plan_rms_norm(case: Case, kernel: str, rng: np.random.Generator) -> Plan:
 
 
 def _plan_add_rms_norm(case: Case, kernel: str, rng: np.random.Generator) -> Plan:
-    w_dtype = case.dtype_of("w")
     x, w = draw_matrix(case, rng), draw_weight(case, rng)
     residual = _draw_residual(case, rng)
     if case.by_hand:  # the norm is that of the sum
@@ -94,7 +92,7 @@ def _plan_add_rms_norm(case: Case, kernel: str, rng: np.random.Generator) -> Pla
     tensors = (
         place_matrix("x", case, x, spare=3), place_matrix("residual", case, residual, spare=5),
         place_matrix("total", case, None, spare=9), place_matrix("y", case, None, spare=14),
-        place_vector("w", case, w_dtype, w), place_statistic("rstd", case),
+        place_vector("w", case, w), place_statistic("rstd", case),
     )  # fmt: skip
     arguments = ["x", "residual", "total", "y", "w", "rstd"]
     arguments += [tensor.strides[0] for tensor in tensors[:4]] + [case.N, case.eps]

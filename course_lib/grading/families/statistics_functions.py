@@ -11,7 +11,7 @@ import numpy as np
 from course_lib.grading.cases.buffers import Tensor, round_to
 from course_lib.grading.cases.case import Case
 from course_lib.grading.cases.plan import Expected, Model, Outputs, Part, Plan, Symptom
-from course_lib.grading.families.making import FEW, draw_matrix, half_ulp, list_far_out, make_expected
+from course_lib.grading.families.making import FEW, choose_strides, draw_matrix, half_ulp, list_far_out, make_expected
 from course_lib.grading.judging import tolerance
 from course_lib.norms import statistics
 
@@ -121,8 +121,10 @@ def _list_calls(case: Case, entry_point: str) -> dict[str, int]:
 
 
 def _plan_statistics(case: Case, entry_point: str, x: np.ndarray, expected: dict[str, Expected]) -> Plan:
-    strides = {"sliced": (case.N + 3, 1), "transposed": (1, case.M)}.get(case.layout, (case.N, 1))
-    tensors = (Tensor("x", case.dtype, x.shape, strides, x), *(Tensor(name, "fp32", (case.M,), (1,)) for name in expected))
+    tensors = (
+        Tensor("x", case.dtype, x.shape, choose_strides(case.layout, x.shape), x),
+        *(Tensor(name, "fp32", (case.M,), (1,)) for name in expected),
+    )
     return Plan(
         case, entry_point, (), tensors, ("x",), {}, expected, inputs={"x": x.astype(np.float64)},
         calls=_list_calls(case, entry_point),

@@ -2,27 +2,35 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import replace
+from functools import partial
 from itertools import product
 from typing import Any
 
 import numpy as np
 
-from course_lib.grading.cases.buffers import Tensor, compute_strides, round_to
+from course_lib.grading.cases.buffers import Tensor, compute_strides
 from course_lib.grading.cases.case import Case
-from course_lib.grading.cases.plan import Expected, Model, Outputs, Part, Plan
+from course_lib.grading.cases.plan import Model, Outputs, Part, Plan
 from course_lib.grading.families.dx_kernels import (
     OF_LAYER_NORM,
     OF_RMS_NORM,
     RARE,
     Mistake,
-    compute_saved_anew,
     compute_wrong_dx,
     list_dx_dtype_models,
     list_saved_models,
 )
-from course_lib.grading.families.making import FEW, FIXED_EPS, draw_backward_inputs, list_dtype_models, list_misread_models, make_expected
+from course_lib.grading.families.gradients import (
+    bound_terms,
+    compute_hat,
+    compute_saved_anew,
+    draw_backward_inputs,
+    list_misread_models,
+    save_statistics,
+)
+from course_lib.grading.families.making import FEW, FIXED_EPS, choose_strides, list_dtype_models, make_expected
 from course_lib.norms import reference
 
 # In every case dy is normal with mean 0.5, so that both of its projections matter; w is away from 0 and 1.
@@ -57,84 +65,29 @@ LAYER_NORM = (*_COMMON, Case("constant row", 2, 20, 0, "xhat is 0 and rstd is 1 
 RMS_NORM = (*_COMMON, Case("zero row", 2, 20, 0, "every element of x is 0", fill="constant", mean=0.0, eps=1e-3))
 
 
-def _plan_layer_norm(case: Case, entry_point: str, rng: np.random.Generator) -> Plan:
-    dy, x, w = draw_backward_inputs(case, rng, expanded=None)
-    want, saved = reference.layer_norm_vjp(dy, x, w, case.eps), _save_statistics(case, x, w)
-    return _make_plan(
-        case, entry_point, dy, x, w, saved, _expect_gradients(case, dy, x, w, saved, want._asdict()), ("dy", "x", "w", "mean", "rstd")
-    )
-
-
-def _plan_rms_norm(case: Case, entry_point: str, rng: np.random.Generator) -> Plan:
-    dy, x, w = draw_backward_inputs(case, rng, expanded=None)
-    want = reference.rms_norm_vjp(dy, x, w, case.eps)
-    saved = {"rstd": round_to(reference.rms_norm(x, w, case.eps).rstd, "fp32")}
-    return _make_plan(
-        case, entry_point, dy, x, w, saved, _expect_gradients(case, dy, x, w, saved, want._asdict()), ("dy", "x", "w", "rstd")
-    )
-
-
-def _plan_dw_and_db(case: Case, entry_point: str, rng: np.random.Generator) -> Plan:
-    """Plan dw and db alone, in fp32."""
-    dy, x, w = draw_backward_inputs(case, rng, expanded=None)
-    vjp, saved = reference.layer_norm_vjp(dy, x, w, case.eps), _save_statistics(case, x, w)
-    want = {"dw": vjp.dw, "db": vjp.db}
-    return _make_plan(
-        case, entry_point, dy, x, w, saved, _expect_gradients(case, dy, x, w, saved, want, "fp32"), ("dy", "x", "mean", "rstd"), "fp32"
-    )
-
-
-def _save_statistics(case: Case, x: np.ndarray, w: np.ndarray) -> dict[str, np.ndarray]:
-    """Return the statistics that LayerNorm's forward pass saves, in fp32."""
-    forward = reference.layer_norm(x, w, eps=case.eps)
-    return {"mean": round_to(forward.mean, "fp32"), "rstd": round_to(forward.rstd, "fp32")}
-
-
-def _expect_gradients(
-    case: Case, dy: np.ndarray, x: np.ndarray, w: np.ndarray, saved: dict[str, np.ndarray], want: dict[str, np.ndarray], dtype: str = ""
-) -> dict[str, Expected]:
-    """Return the oracle's gradients with the error that fp32 may make in each.
-
-    A saved mean has a relative rounding error, so the error of xhat is proportional to ``|xhat| + |mean| * rstd``. This error enters c1 as
-    the mean of its product with ``|wdy|``, ``xhat * c1`` through both factors, and dw row by row.
-    """
-    dy, x, w = (values.astype(np.float64) for values in (dy, x, w))
-    rstd = saved["rstd"].astype(np.float64)[:, None]
-    mean = saved["mean"].astype(np.float64)[:, None] if "mean" in saved else np.zeros_like(rstd)
-    xhat, wdy = (x - mean) * rstd, w * dy
-    unsure = np.abs(xhat) + np.abs(mean) * rstd
-    c1, c1_terms = (xhat * wdy).mean(axis=1, keepdims=True), (unsure * np.abs(wdy)).mean(axis=1, keepdims=True)
-    terms = {
-        "dx": rstd * (np.abs(wdy) + unsure * np.abs(c1) + np.abs(xhat) * c1_terms + np.abs(wdy).mean(axis=1, keepdims=True)),
-        "dw": (np.abs(dy) * unsure).sum(axis=0),
-        "db": np.abs(dy).sum(axis=0),
-    }
-    w_dtype = dtype or case.dtype_of("w")
-    dtypes = {"dx": case.dtype_of("x"), "dw": w_dtype, "db": w_dtype}
-    infinite = case.fill == "inf row"
-    return {name: make_expected(values, terms[name], dtypes[name], infinite=infinite) for name, values in want.items()}
-
-
-def _make_plan(
-    case: Case, entry_point: str, dy: np.ndarray, x: np.ndarray, w: np.ndarray, saved: dict[str, np.ndarray], expected: dict[str, Expected],
-    order: tuple[str, ...], dtype: str = "",
+def _plan_gradients(
+    case: Case, entry_point: str, rng: np.random.Generator, norm: Callable, vjp: Callable, given: tuple[str, ...] = ("dy", "x", "w"),
+    of: tuple[str, ...] = ("dx", "dw", "db"), dtype: str = "",
 ) -> Plan:  # fmt: skip
-    shape, w_dtype = (case.M, case.N), case.dtype_of("w")
-    strides = {
-        "packed": (compute_strides(shape),) * 2,
-        "sliced": ((case.N + 3, 1), (case.N + 9, 1)),
-        "transposed": ((1, case.M), (1, case.M)),
-        "expanded": (compute_strides(shape), (0, 0)),
-    }
-    of_x, of_dy = strides[case.layout]
-    tensors = (
-        Tensor("dy", case.dtype_of("dy"), shape, of_dy, dy), Tensor("x", case.dtype_of("x"), shape, of_x, x), Tensor("w", w_dtype, (case.N,), (1,), w),
+    """Plan the gradients ``of``, from ``given`` and the saved statistics. ``dtype``: that of dw and db, if it is not w's."""
+    dy, x, w = draw_backward_inputs(case, rng, expanded=None)
+    saved = save_statistics(x, case.eps, norm)
+    shape, of_dy = (case.M, case.N), case.layout
+    tensors = [
+        Tensor("dy", case.dtype_of("dy"), shape, choose_strides(of_dy, shape, spare=9), dy),
+        Tensor("x", case.dtype_of("x"), shape, choose_strides("packed" if of_dy == "expanded" else of_dy, shape), x),
+        Tensor("w", case.dtype_of("w"), (case.N,), (1,), w),
         *(Tensor(name, "fp32", (case.M,), (1,), values) for name, values in saved.items()),
-        *(Tensor(name, case.dtype_of("x") if name == "dx" else dtype or w_dtype, want.values.shape, compute_strides(want.values.shape))
-          for name, want in expected.items()),
-    )  # fmt: skip
+    ]
     inputs = {tensor.name: tensor.values.astype(np.float64) for tensor in tensors if tensor.values is not None}
-    return Plan(case, entry_point, (), tensors, tuple(order), {}, expected, inputs=inputs)
+    terms, expected = bound_terms(inputs), {}
+    for name, values in vjp(dy, x, w, case.eps)._asdict().items():
+        if name in of:
+            own = case.dtype_of("x") if name == "dx" else dtype or case.dtype_of("w")
+            allowed = terms[name] if name == "dx" else terms[name].sum(axis=0)
+            expected[name] = make_expected(values, allowed, own, infinite=case.fill == "inf row")
+            tensors.append(Tensor(name, own, values.shape, compute_strides(values.shape)))
+    return Plan(case, entry_point, (), tuple(tensors), (*given, *saved), {}, expected, inputs=inputs)
 
 
 # wrong formulas: a cause, and the differences from the right formula
@@ -204,18 +157,6 @@ _DB: tuple[Mistake, ...] = (
 )
 
 
-def _list_layer_norm_models() -> Iterator[tuple[str, Model]]:
-    return _list_models(_DX_LAYER_NORM)
-
-
-def _list_rms_norm_models() -> Iterator[tuple[str, Model]]:
-    return _list_models(_DX_RMS_NORM)
-
-
-def _list_dw_models() -> Iterator[tuple[str, Model]]:
-    return _list_models(())
-
-
 def _list_models(of_dx: tuple[Mistake, ...]) -> Iterator[tuple[str, Model]]:
     """Yield one mistake in one gradient. Several mistakes in one submission are found one by one."""
     for cause, changes in of_dx:
@@ -231,7 +172,7 @@ def _list_models(of_dx: tuple[Mistake, ...]) -> Iterator[tuple[str, Model]]:
             lambda p, e=eps, c=correction: {"dw": _compute_wrong_sum(compute_saved_anew(p, e, correction=c), xhat="xhat")},
         )
     yield "recomputed_statistics", lambda p: {"dw": _compute_wrong_sum(_normalise_columns(p), xhat="xhat")}
-    yield ("product_of_sums", lambda p: {"dw": p.inputs["dy"].sum(axis=0) * _compute_hat(p, "xhat").sum(axis=0)})
+    yield ("product_of_sums", lambda p: {"dw": p.inputs["dy"].sum(axis=0) * compute_hat(p.inputs, "xhat").sum(axis=0)})
     for name, which in (("dw", "xhat"), ("db", "ones")):
         yield from list_dtype_models(lambda p, n=name, w=which: {n: _compute_wrong_sum(p, xhat=w)}, ("x", "dy"))
     yield "outputs_swapped", _swap_sums
@@ -258,13 +199,13 @@ def _compute_wrong_sum(p: Plan, *, dy="dy", w=0, xhat, rows="all", columns=False
     """Return dw or db: the sum over the rows of dy times ``xhat`` times w to the power ``w``; ``columns`` adds up dy's columns first."""
     of_w = p.inputs["w"]
     values = (of_w / of_w if w == "w / w" else of_w**w) * _find_dy(p, dy)
-    terms = (values.sum(axis=1, keepdims=True) if columns else values) * _compute_hat(p, xhat)
+    terms = (values.sum(axis=1, keepdims=True) if columns else values) * compute_hat(p.inputs, xhat)
     taken = {
         "all but the first": terms[1:],
         "all but the last": terms[:-1],
         "every other": terms[::2],
         "sum of dy is not 0": terms[p.inputs["dy"].sum(axis=1) != 0],
-        "sum of dy * xhat is not 0": terms[(p.inputs["dy"] * _compute_hat(p, "xhat")).sum(axis=1) != 0],
+        "sum of dy * xhat is not 0": terms[(p.inputs["dy"] * compute_hat(p.inputs, "xhat")).sum(axis=1) != 0],
     }.get(rows, terms[:rows] if isinstance(rows, int) else terms)
     return sign * {"last": terms[-1], "first": terms[0], "mean": terms.mean(axis=0)}.get(rows, taken.sum(axis=0))
 
@@ -273,16 +214,14 @@ def _find_dy(p: Plan, which: str) -> np.ndarray:
     return p.inputs["dy"] if which == "dy" else np.ones_like(p.inputs["dy"])
 
 
-def _compute_hat(p: Plan, which: str) -> np.ndarray:
-    """Return xhat, or a wrong matrix in its place: "x", "deviation" (never scaled), "scaled" (no mean subtracted), ..."""
-    x, rstd, mean = p.inputs["x"], p.inputs["rstd"][:, None], p.inputs.get("mean", np.zeros(p.case.M))[:, None]
-    return {"xhat": (x - mean) * rstd, "x": x, "deviation": x - mean, "scaled": x * rstd, "ones": np.ones_like(x),
-            "divided": (x - mean) / rstd, "scaled twice": (x - mean) * rstd**2, "0 for 0": np.where(x == 0, 0.0, (x - mean) * rstd),
-            "centred": (x - x.mean(axis=1, keepdims=True)) * rstd}[which]  # fmt: skip
-
-
+_PLAN = partial(_plan_gradients, norm=reference.layer_norm, vjp=reference.layer_norm_vjp)
 PARTS = {
-    "layer_norm_vjp": Part(LAYER_NORM, _plan_layer_norm, _list_layer_norm_models, rare=RARE),
-    "rms_norm_vjp": Part(RMS_NORM, _plan_rms_norm, _list_rms_norm_models, rare=RARE),
-    "dw_and_db": Part(LAYER_NORM, _plan_dw_and_db, _list_dw_models),
+    "layer_norm_vjp": Part(LAYER_NORM, _PLAN, partial(_list_models, _DX_LAYER_NORM), rare=RARE),
+    "rms_norm_vjp": Part(
+        RMS_NORM,
+        partial(_plan_gradients, norm=reference.rms_norm, vjp=reference.rms_norm_vjp),
+        partial(_list_models, _DX_RMS_NORM),
+        rare=RARE,
+    ),
+    "dw_and_db": Part(LAYER_NORM, partial(_PLAN, given=("dy", "x"), of=("dw", "db"), dtype="fp32"), partial(_list_models, ())),
 }
