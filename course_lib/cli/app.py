@@ -259,26 +259,14 @@ def reset(exercise_id: ExerciseId) -> int:
 
 @app.command(
     rich_help_panel=LEARN,
-    epilog="""Without a terminal it takes its commands from standard input, one a line. Exit codes: 0 won, 1 not won yet or given up, 2 no hunt waits.
-
-    \b
-    Examples: course hunt
-              course hunt --daily""",
+    context_settings={"allow_extra_args": True, "ignore_unknown_options": True},
+    epilog="Options go to JupyterLab as they are. Example: course hunt --no-browser",
 )
-def hunt(
-    exercise_id: Annotated[
-        str | None, typer.Option("--exercise", help="Only hunts on this exercise.", metavar="ID", autocompletion=_complete_exercise)
-    ] = None,
-    seen: Annotated[bool, typer.Option("--seen", help="With the code in view from the beginning.")] = False,
-    daily: Annotated[bool, typer.Option("--daily", help="Today's hunt, the same for everybody.")] = False,
-    listing: Annotated[bool, typer.Option("--list", help="List the hunts that are open to you.")] = False,
-    give_up: Annotated[bool, typer.Option("--give-up", help="End the hunt, and see the answer.")] = False,
-    yes: Annotated[bool, typer.Option("--yes", help="Play today's hunt although its exercise is not passed yet.")] = False,
-) -> int:
-    """Find what is wrong in a kernel with as few questions as you can."""
-    from course_lib.cli import hunt as hunting
+def hunt(context: typer.Context) -> int:
+    """Find what is wrong in a kernel with as few questions as you can: opens hunt.ipynb in JupyterLab."""
+    from course_lib.cli import folder as folders
 
-    return hunting.hunt(exercise_id, seen=seen, daily=daily, give_up=give_up, listing=listing, confirmed=yes)
+    return folders.hunt(context.args)
 
 
 @app.command(

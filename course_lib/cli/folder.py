@@ -1,8 +1,9 @@
-"""Run the commands about the course folder: init, env, lab, update."""
+"""Run the commands about the course folder: init, env, lab, hunt, update."""
 
 from __future__ import annotations
 
 import os
+import shutil
 import subprocess
 import sys
 from pathlib import Path
@@ -16,7 +17,7 @@ from course_lib.base.installation import find_python, install_again
 from course_lib.cli.terminal import say
 from course_lib.learner import environment, folder, notebook_filter, update
 
-FIRST_LESSON = "notebooks/00_start_here.ipynb"
+FIRST_LESSON, HUNT = "notebooks/00_start_here.ipynb", "hunt.ipynb"
 
 
 def init(place: Path, newest: bool, renew: bool) -> int:
@@ -65,12 +66,33 @@ def lab(arguments: list[str]) -> NoReturn:
 
     Raises: CourseError if this is no course folder; EnvironmentFault if the environment cannot be made, or the course cannot run in it.
     """
+    _open_jupyterlab("lab", FIRST_LESSON, arguments)
+
+
+def hunt(arguments: list[str]) -> int:
+    """Open the page of the hunt in JupyterLab as :func:`lab` opens lesson 00; in JupyterLab's own terminal, say where the page is.
+
+    The page is written into the course folder if it is not there.
+
+    Raises: the exceptions of :func:`lab`; OSError if the page cannot be written.
+    """
+    page = paths.folder() / HUNT
+    if not page.exists():
+        shutil.copyfile(paths.PACKAGE / "hunt" / HUNT, page)
+    if "JUPYTER_SERVER_ROOT" in os.environ:
+        print(f"{HUNT} is in JupyterLab's list of files, at the top of the course folder: open it, and run its first cell.")
+        return 0
+    _open_jupyterlab("hunt", HUNT, arguments)
+
+
+def _open_jupyterlab(command: str, page: str, arguments: list[str]) -> NoReturn:
+    """Open ``page``, a file of the course folder, for ``command``, which is given again where the environment had to be made first."""
     home = paths.folder()
     if paths.is_installed() and (missing := environment.list_missing()):
         if environment.runs_here(home):
             raise EnvironmentFault(f"{sys.prefix} lacks {', '.join(missing)}. {install_again()}")
         python = environment.make_environment(home)
-        os.execv(python, [str(python), "-m", "course_command", "lab", *arguments])
+        os.execv(python, [str(python), "-m", "course_command", command, *arguments])
     print(runtime.current().line(), flush=True)
     state = paths.state()
     state.mkdir(exist_ok=True)
@@ -92,7 +114,7 @@ def lab(arguments: list[str]) -> NoReturn:
     if os.geteuid() == 0:
         say("course: you are root; JupyterLab is started with --allow-root.")
         as_root = ["--allow-root"]
-    own = [f"--ServerApp.root_dir={home}", f"--LabApp.default_url=/lab/tree/{FIRST_LESSON}"]
+    own = [f"--ServerApp.root_dir={home}", f"--LabApp.default_url=/lab/tree/{page}"]
     os.execve(sys.executable, [sys.executable, "-m", "jupyterlab", *notary, *own, *as_root, *arguments], settings)
 
 

@@ -1,4 +1,4 @@
-"""Run a hunt's kernel on an input, in another process, and make tables of the results that a terminal and a page can draw."""
+"""Run a hunt's kernel on an input, in another process, and make tables of the results that a page can draw."""
 
 from __future__ import annotations
 
@@ -103,18 +103,20 @@ def arrange(answer: Answer, compared: bool) -> list[InputTable]:
     for table in answer.tables:
         if table.kind == "output" or not compared:
             groups.setdefault(tuple(c for c in table.columns if c not in _STATISTICS), []).append(table)
-    grids = []
-    for tables in groups.values():
-        rows: list[InputRow] = []
-        for table in tables:
-            for number, (name, cells) in enumerate(table.rows):
-                rows.append(InputRow(name, table.kind, cells))
-                if cells and table.name in expected:
-                    wanted = expected[table.name].rows[number][1]
-                    told = (_tell_apart(cell, want) for cell, want in zip(cells, wanted, strict=True))
-                    rows.append(InputRow("expected", "expected", tuple(told)))
-        grids.append(InputTable(max((table.columns for table in tables), key=len), tuple(rows)))
-    return grids
+    return [_make_grid(tables, expected) for tables in groups.values()]
+
+
+def _make_grid(tables: list[Table], expected: dict[str, Table]) -> InputTable:
+    """Make one grid of tensors with the same columns. Below each row of a tensor that ``expected`` names stands its expected row."""
+    rows: list[InputRow] = []
+    for table in tables:
+        wanted = expected[table.name].rows if table.name in expected else ()
+        for number, (name, cells) in enumerate(table.rows):
+            rows.append(InputRow(name, table.kind, cells))
+            if cells and wanted:
+                told = (_tell_apart(cell, want) for cell, want in zip(cells, wanted[number][1], strict=True))
+                rows.append(InputRow("expected", "expected", tuple(told)))
+    return InputTable(max((table.columns for table in tables), key=len), tuple(rows))
 
 
 def make_answer(probe: Probe, judged: Judged) -> Answer:

@@ -1,4 +1,4 @@
-"""An input that the learner chooses: shape, numbers, dtype and layout, in a form that is easy to type."""
+"""An input that the learner chooses: shape, numbers, dtype and layout."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from course_lib.base.errors import CourseError
 from course_lib.catalog import texts
 from course_lib.grading.public import Case, list_cases
 
-# the word that a learner types, and its name in a Case of the grader
+# the word that a learner chooses, and its name in a Case of the grader
 VALUES = {"normal": "normal", "constant": "constant", "nan": "nan row", "inf": "inf row", "zeros": "zeros", "special": "special"}
 WEIGHTS = {"plain": True, "drawn": False}
 _LAYOUTS = ("packed", "sliced", "transposed", "expanded")
@@ -77,20 +77,6 @@ class CaseOptions:
         probe = Probe(M=2 if "M" in self.names else 1, BLOCK=0 if self.whole_row else 4)
         return replace(probe, ROWS=2) if "ROWS" in self.names else probe
 
-    def parse(self, text: str, before: Probe) -> Probe:
-        """Return ``before`` with the changes in ``text``, such as "N=5 mean=3 values=nan".
-
-        Raises: CourseError that names the field, if there is no such field or it cannot have this value.
-        """
-        known = {name.lower(): name for name in self.names}
-        changed: dict[str, Any] = {}
-        for word in text.replace(",", " ").replace(" =", "=").replace("= ", "=").split():
-            name, _, value = word.partition("=")
-            if (field := known.get(name.lower())) is None or not value:
-                raise CourseError(f"{word!r} is no part of an input. An input here has {', '.join(self.names)}: write `N=5 mean=3`.")
-            changed[field] = self._read(field, value)
-        return self.check(replace(before, **changed))
-
     def check(self, probe: Probe) -> Probe:
         """Check that the kernel can run on the probe, and return it. A BLOCK with the value that 0 stands for becomes 0.
 
@@ -98,7 +84,7 @@ class CaseOptions:
         """
         self._check_fields(probe)
         if self.whole_row and 0 < probe.BLOCK < probe.N:
-            raise CourseError(f"this kernel holds a whole row in one block: BLOCK is at least N = {probe.N}. BLOCK=0 lets it follow N.")
+            raise CourseError(f"this kernel holds a whole row in one block: BLOCK is at least N = {probe.N}. `fits N` lets it follow N.")
         if probe.values in ("nan", "inf") and probe.M < 2:
             raise CourseError("the NaN or the Inf stands in row 1, so M has to be at least 2.")
         self._check_cost(probe)
@@ -114,13 +100,18 @@ class CaseOptions:
         for name in ("BLOCK", "ROWS"):
             if (value := getattr(probe, name)) & (value - 1):
                 raise CourseError(f"{name} has to be a power of two, and is {value}.")
+        self._check_choices(probe)
         for name, most in _LARGEST.items():
             value = getattr(probe, name)
             if not math.isfinite(value) or abs(value) > most or (name != "mean" and value <= 0):
                 raise CourseError(f"{name} has to be {'at most' if name == 'mean' else 'above 0 and at most'} {most:g}, and is {value:g}.")
-        for name in ("dtype", "values", "layout"):
-            self._read(name, getattr(probe, name))
-        self._read("weights", probe.weights)
+
+    def _check_choices(self, probe: Probe) -> None:
+        """Refuse a field that has another value than those that are offered."""
+        choices = {"dtype": self.dtypes, "values": self.values, "layout": self.layouts, "weights": tuple(WEIGHTS)}
+        for name, offered in choices.items():
+            if (value := getattr(probe, name)) not in offered:
+                raise CourseError(f"{name} can be {', '.join(offered)}, and not {value!r}.")
 
     def _check_cost(self, probe: Probe) -> None:
         """Refuse an input on which the kernel would take too long."""
@@ -137,7 +128,7 @@ class CaseOptions:
         return probe.BLOCK or 1 << max(probe.N - 1, 0).bit_length()
 
     def write(self, probe: Probe) -> str:
-        """Write the input in the form that :meth:`parse` reads: "M=2 N=5 BLOCK=8 mean=3".
+        """Write the input: "M=2 N=5 BLOCK=8 mean=3".
 
         Fields with the value of :meth:`first` are left out, except for shape and dtype.
         """
@@ -178,18 +169,6 @@ class CaseOptions:
             return self.check(probe)
         except CourseError:
             return None
-
-    def _read(self, field: str, value: str) -> Any:
-        choices = {"dtype": self.dtypes, "values": self.values, "layout": self.layouts, "weights": tuple(WEIGHTS)}.get(field)
-        if choices is not None:
-            if value.lower() not in choices:
-                raise CourseError(f"{field} can be {', '.join(choices)}, and not {value!r}.")
-            return value.lower()
-        whole = isinstance(getattr(Probe, field), int)
-        try:
-            return int(value) if whole else float(value)
-        except ValueError:
-            raise CourseError(f"{field} has to be {'a whole number' if whole else 'a number'}, and is {value!r}.") from None
 
 
 @functools.cache

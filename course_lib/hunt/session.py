@@ -1,4 +1,4 @@
-"""A session of one hunt, for the command line and the panel: it runs each move, stores it in the learner's progress, and describes it."""
+"""A session of one hunt, for the panel: it runs each move, stores it in the learner's progress, and describes it."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ RULES = (
     f"A question costs {QUESTION}, what was expected of it {EXPECTED} more. A wrong claim or a wrong line costs {WRONG}; in a blind hunt the code "
     f"costs {CODE}, and is free once an input is found. The less you pay, the better."
 )
-_NOT_KEPT = "this move was not kept: another window plays the same hunt. `course hunt` shows where it stands."
+_NOT_KEPT = "this move was not kept: another window plays the same hunt. Run this cell again to see where it stands."
 
 
 @dataclass(frozen=True)
@@ -203,7 +203,7 @@ class Session:
         """Raise CourseError if the hunt has ended, in this process or in another one."""
         self._take(progress.note_hunt(self.play, self.hunt.id, self.game.level))
         if self.game.ended:
-            raise CourseError("this hunt has ended. `course hunt` begins the next one.")
+            raise CourseError("this hunt has ended. Run this cell again for the next one.")
 
 
 def resume_or_draw(level: str | None, exercise_id: str | None = None) -> Session | None:

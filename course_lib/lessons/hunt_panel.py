@@ -1,4 +1,4 @@
-"""``hunt()``: find the mistake in a kernel, in a notebook. Hunts, rules and progress are those of ``course hunt``."""
+"""``hunt()``: find the mistake in a kernel, in a notebook. ``course hunt`` opens a page with it."""
 
 from __future__ import annotations
 
@@ -26,6 +26,7 @@ _ASLEEP = (
 ASK, COMPARE, CLAIM = "Ask", f"Show what is expected (costs {game.EXPECTED})", "It is wrong here"
 BUY, NAME, GIVE_UP, NEXT = f"Show the code (costs {game.CODE})", "This line is wrong", "Give up", "Next hunt"
 PLAY = "Play it all the same"
+_INPUT = "input"  # the fields of an input, among the buttons
 _LOOKS = {True: "good", False: "bad", None: "plain"}
 
 
@@ -83,6 +84,7 @@ class HuntPanel(ipywidgets.VBox):
         )
         self._input = ipywidgets.HBox(layout=_wrap())
         self._naming = ipywidgets.HBox([self._line, self._buttons[NAME]], layout=_wrap())
+        self._controls: dict[str, Any] = {**self._buttons, NAME: self._naming, _INPUT: self._input}
         row = ipywidgets.HBox([self._buttons[words] for words in (ASK, COMPARE, CLAIM, BUY, GIVE_UP, NEXT, PLAY)], layout=_wrap())
         super().__init__([self._head, self._input, row, self._answer, self._end, self._naming, self._code, self._log])
         self.add_class("course-exercise")
@@ -120,49 +122,26 @@ class HuntPanel(ipywidgets.VBox):
 
     def _show(self) -> None:
         play = self.session
-        state = play.game if play else None
-        there = state is not None and not state.ended
-        code = state is not None and state.code_is_open
-        hunting = there and state is not None and state.exposing is None
-        shown = {
-            ASK: there,
-            COMPARE: hunting,
-            CLAIM: hunting,
-            BUY: there and not code,
-            GIVE_UP: there,
-            NEXT: play is not None and not there,
-            PLAY: False,
-        }
-        boxes: list[tuple[Any, bool]] = [(self._buttons[words], is_shown) for words, is_shown in shown.items()]
-        boxes += [(self._input, there), (self._naming, there and code and state is not None and state.named is None)]
-        for box, is_shown in boxes:
-            box.layout.display = "" if is_shown else "none"
+        there = _find_controls(play)
+        for name, box in self._controls.items():
+            box.layout.display = "" if name in there else "none"
         if play is None:
             self._code.value = self._log.value = ""
             return
-        self._head.value = (
-            STYLE
-            + _ASLEEP
-            + write_box(
-                f"<b>{html.escape(play.title)}</b><br><i>{write_inline(play.aim)}</i><p>{write_inline(play.task)}</p><p><small>{html.escape(session.RULES)}</small></p>",
-                "task",
-                role=None,
-            )
-        )
-        self._code.value = write_code("The kernel", play.hunt.text) if code else ""
-        lines = play.hunt.text.splitlines() if code else []
-        options = tuple((f"{n}: {line.strip()}", n) for n, line in enumerate(lines, start=1) if line.strip())
-        if options != self._line.options:  # setting the same options again would clear the chosen line
-            self._line.options = options
+        title, aim, task = html.escape(play.title), write_inline(play.aim), write_inline(play.task)
+        words = f"<b>{title}</b><br><i>{aim}</i><p>{task}</p><p><small>{html.escape(session.RULES)}</small></p>"
+        self._head.value = STYLE + _ASLEEP + write_box(words, "task", role=None)
+        self._show_code(play)
         self._log.value = _write_log(play)
         if play.game.ended:
-            told = [play.write_score(), *play.debrief()]
-            sign = (
-                "<b class='course-status'>✓ The hunt is won.</b>" if play.game.won else "<b class='course-status'>The hunt has ended.</b>"
-            )
-            waiting = draw.say_waiting(draw.count_waiting())
-            paragraphs = "".join(f"<p>{write_inline(text)}</p>" for text in (*told, waiting))
-            self._end.value = write_box(sign + paragraphs, "good" if play.game.won else "plain")
+            self._end.value = _write_end(play)
+
+    def _show_code(self, play: Session) -> None:
+        text = play.hunt.text if play.game.code_is_open else ""
+        self._code.value = write_code("The kernel", text) if text else ""
+        options = tuple((f"{n}: {line.strip()}", n) for n, line in enumerate(text.splitlines(), start=1) if line.strip())
+        if options != self._line.options:  # setting the same options again would clear the chosen line
+            self._line.options = options
 
     def _do_ask(self) -> None:
         self._tell(self._playing.ask(self._read_probe(self._playing)))
@@ -222,10 +201,27 @@ class HuntPanel(ipywidgets.VBox):
         return act
 
     def _repr_mimebundle_(self, include: Any = None, exclude: Any = None, **kwargs: Any) -> dict[str, Any]:
-        words = "A hunt: a kernel with one thing wrong. Run this cell to play it; in a terminal, `course hunt`."
+        words = "A hunt: a kernel with one thing wrong. Run this cell to play it."
         live = super()._repr_mimebundle_(**kwargs) or {}
         still = {"text/html": STYLE + write_box(write_inline(words), role=None), "text/plain": words}
         return still | {kind: data for kind, data in live.items() if kind == VIEW}
+
+
+def _find_controls(play: Session | None) -> set[str]:
+    """Return the names of the controls that the learner can use now."""
+    if play is None:
+        return set()
+    state = play.game
+    if state.ended:
+        return {NEXT}
+    there = {ASK, GIVE_UP, _INPUT}
+    if state.exposing is None:
+        there |= {COMPARE, CLAIM}
+    if not state.code_is_open:
+        there.add(BUY)
+    elif state.named is None:
+        there.add(NAME)
+    return there
 
 
 def _wrap() -> ipywidgets.Layout:
@@ -262,6 +258,13 @@ def _write_log(play: Session) -> str:
     return write_box(
         f"<details><summary>{len(play.game.questions)} asked, {play.game.score} paid</summary><ol>{rows}</ol></details>", role=None
     )
+
+
+def _write_end(play: Session) -> str:
+    won = play.game.won
+    sign = f"<b class='course-status'>{'✓ The hunt is won.' if won else 'The hunt has ended.'}</b>"
+    paragraphs = (play.write_score(), *play.debrief(), draw.say_waiting(draw.count_waiting()))
+    return write_box(sign + "".join(f"<p>{write_inline(text)}</p>" for text in paragraphs), "good" if won else "plain")
 
 
 def _write_answer(answer: Answer, compared: bool) -> str:

@@ -303,7 +303,7 @@ def write_review(lesson: str) -> str:
 
 def _write_hunts(lesson: str) -> str:
     waiting = _count_hunts(lesson)
-    words = f"{draw.say_waiting(waiting)} In a terminal: `course hunt`."
+    words = f"{draw.say_waiting(waiting)} `course hunt` in a terminal opens a page of them."
     return f"<p>{write_inline(words)}</p>" if waiting else ""
 
 

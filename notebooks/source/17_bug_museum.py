@@ -399,8 +399,8 @@ assert sum(len(kernels) for kernels in met.values()) == len(list_cases("17a")) a
 # %% [markdown]
 # ## The hunt
 #
-# In this museum a sign told you each bug. In the hunt there is no sign: `course hunt` in a terminal gives you one kernel after the other,
-# and one thing is wrong in each. Find an input that shows the bug, and the line that causes it.
+# In this museum a sign told you each bug. In the hunt there is no sign: `course hunt` in a terminal opens a page with one kernel after the
+# other, and one thing is wrong in each. Find an input that shows the bug, and the line that causes it.
 #
 # ## What you predicted
 

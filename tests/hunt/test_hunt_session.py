@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
 from course_lib.base.errors import CourseError
@@ -75,7 +77,7 @@ def test_who_asks_more_than_the_grader_is_told_so():
     hunt = next(h for h in read_hunts().values() if h.killers == h.cases)
     play = Session(hunt.id, hunt, game.SEEN)
     for n in (17, 18, 19):
-        play.ask(play.options.parse(f"N={n}", play.last))
+        play.ask(replace(play.last, N=n))
     play.claim(hunt.probe)
     play.name_line(hunt.lines[0])
     assert "You needed more questions." in play.write_score()
@@ -113,5 +115,5 @@ def test_an_input_that_does_not_show_the_mistake_is_not_said_to_come_out_as_expe
     """Its numbers may differ in the digits that the check allows, and the learner sees them."""
     hunt = next(h for h in read_hunts().values() if h.exercise_id == "01b" and h.level == 3)
     play = Session(hunt.id, hunt, game.BLIND)
-    told = play.compare(play.options.parse("N=8 weights=drawn", play.last))
+    told = play.compare(replace(play.last, N=8, weights="drawn"))
     assert "within what the check allows" in told.words

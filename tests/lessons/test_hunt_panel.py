@@ -1,4 +1,4 @@
-"""The hunt in a notebook: the same rules and the same progress as on the command line, and no exception unseen."""
+"""The hunt in a notebook: rules, progress, and no exception unseen."""
 
 from __future__ import annotations
 
@@ -91,7 +91,7 @@ def test_a_fault_of_the_course_is_said(monkeypatch):
     assert "The course itself failed: ZeroDivisionError" in words(panel._answer)
 
 
-def test_another_panel_and_the_command_line_go_on_with_it():
+def test_another_panel_goes_on_with_it():
     press(hunt(), ASK)
     panel = hunt()
     assert len(panel.session.game.questions) == 1 and "1 asked, 1 paid" in words(panel._log)
@@ -128,7 +128,7 @@ def test_the_hunt_begins_at_the_end_of_a_lesson_by_one_button():
 
 def test_without_a_kernel_the_page_says_what_it_is():
     bundle = hunt_panel.hunt()._repr_mimebundle_()
-    assert "Run this cell" in bundle["text/html"] and "course hunt" in bundle["text/plain"] and VIEW in bundle
+    assert "Run this cell" in bundle["text/html"] and "Run this cell" in bundle["text/plain"] and VIEW in bundle
 
 
 def test_a_line_is_chosen_before_it_is_named_and_a_choice_stays():
