@@ -5,6 +5,8 @@ from __future__ import annotations
 import ast
 import functools
 import graphlib
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -176,6 +178,18 @@ def test_what_the_command_line_loads_first_has_no_heavy_import(module):
     top = ast.parse(source).body
     names = {n for node in top if isinstance(node, (ast.Import, ast.ImportFrom)) for n in imported(ast.unparse(node), module, False)}
     assert not {name.split(".")[0] for name in names} & {"torch", "triton", "matplotlib", "ipywidgets", "numpy"}
+
+
+def test_a_picture_loads_when_it_is_touched():
+    code = """
+import sys, course_lib.lessons as lessons
+heavy = ("matplotlib", "ipywidgets", "course_lib.lessons.pictures", "course_lib.lessons.figures", "course_lib.grading.public", "course_lib.bench")
+print([name for name in sys.modules if name.startswith(heavy)])
+from course_lib.lessons.pictures.copy_map.model import make_data
+print(callable(lessons.copy_map), [name for name in lessons._LAZY if not callable(getattr(lessons, name))])
+"""
+    said = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True, cwd=paths.ROOT)
+    assert said.stdout.splitlines() == ["[]", "True []"]
 
 
 def test_kernels_and_reference_import_no_optional_library():

@@ -82,7 +82,7 @@ def new_picture(name: str) -> list[Path]:
     Raises: CourseError if the name is not valid, or one of the files exists already.
     """
     _require_name(name, "a picture")
-    folder = paths.ROOT / "course_lib" / "lessons" / name
+    folder = paths.ROOT / "course_lib" / "lessons" / "pictures" / name
     files = {
         folder / "__init__.py": "picture_init.txt",
         folder / "model.py": "picture_model.txt",

@@ -21,7 +21,8 @@ from course_lib.authoring.stills import CHROMIUM_ARGUMENTS, find_chromium
 from course_lib.base import paths
 from course_lib.base.errors import CourseError
 from course_lib.grading.check import check
-from course_lib.lessons.panel_page import BOX_STYLE, write_verdict
+from course_lib.lessons.panel_page import write_verdict
+from course_lib.lessons.stylesheets import BOX_STYLE
 
 if TYPE_CHECKING:
     from playwright.sync_api import Page

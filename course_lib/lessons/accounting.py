@@ -18,7 +18,7 @@ import triton.language as tl
 
 from course_lib.base.errors import CourseError
 from course_lib.kernels.launch import tables
-from course_lib.lessons.access_map.run import record
+from course_lib.lessons.pictures.access_map.run import record
 
 DTYPES = {2: torch.float16, 4: torch.float32}
 BLOCK = 64  # columns per step of the blocked kernel

@@ -14,7 +14,7 @@ from IPython.display import HTML, DisplayHandle
 
 from course_lib.base import runtime
 from course_lib.learner import progress
-from course_lib.lessons.panel_page import BOX_STYLE
+from course_lib.lessons.stylesheets import BOX_STYLE
 
 METADATA = "predictions"  # key in a cell's metadata: the ids of the predictions that the cell answers
 

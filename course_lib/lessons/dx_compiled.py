@@ -10,8 +10,8 @@ import triton.language as tl
 
 from course_lib.compiler import Pointer, compile_report
 from course_lib.kernels.norm_backward import norm_dx_kernel
-from course_lib.lessons.compiled_kernel.model import learners_kernel, make_pointers
 from course_lib.lessons.own_launch import order_arguments
+from course_lib.lessons.pictures.compiled_kernel.model import learners_kernel, make_pointers
 
 _HALF, _SINGLE = Pointer("fp16"), Pointer("fp32")
 _WAYS = {

@@ -13,7 +13,7 @@ from torch import Tensor
 from torch.autograd.gradcheck import GradcheckError, gradcheck
 
 import course_lib
-from course_lib.lessons.block_stepper.model import EXAMPLE
+from course_lib.lessons.pictures.block_stepper.model import EXAMPLE
 from course_lib.norms import reference
 
 EPS = 1e-5

@@ -18,7 +18,8 @@ from course_lib.hunt.asking import Answer, Cell, InputTable, arrange
 from course_lib.hunt.probe import CaseOptions, Probe
 from course_lib.hunt.session import Session, Told
 from course_lib.lessons.live import VIEW
-from course_lib.lessons.panel_page import STYLE, write_box, write_busy, write_code, write_inline
+from course_lib.lessons.panel_page import write_box, write_busy, write_code, write_inline
+from course_lib.lessons.stylesheets import PANEL_STYLE
 
 _ASLEEP = (
     '<div class="course-box open course-asleep"><b>This hunt is asleep</b>: it is from an earlier session. Run this cell to go on.</div>'
@@ -90,7 +91,7 @@ class HuntPanel(ipywidgets.VBox):
         self.add_class("course-exercise")
         if warning:
             self._show()
-            self._head.value = STYLE + write_box(write_inline(warning[0].upper() + warning[1:]), "open")
+            self._head.value = PANEL_STYLE + write_box(write_inline(warning[0].upper() + warning[1:]), "open")
             self._buttons[PLAY].layout.display = ""
         else:
             self._start()
@@ -99,7 +100,7 @@ class HuntPanel(ipywidgets.VBox):
         self.session = self._begin()
         self._answer.value = self._end.value = ""
         if self.session is None:
-            self._head.value = STYLE + write_box(
+            self._head.value = PANEL_STYLE + write_box(
                 "<b>No hunt waits.</b> You have ended all that are open. Each kernel exercise that you pass opens more; "
                 "<code>hunt(daily=True)</code> has one for today."
             )
@@ -130,7 +131,7 @@ class HuntPanel(ipywidgets.VBox):
             return
         title, aim, task = html.escape(play.title), write_inline(play.aim), write_inline(play.task)
         words = f"<b>{title}</b><br><i>{aim}</i><p>{task}</p><p><small>{html.escape(session.RULES)}</small></p>"
-        self._head.value = STYLE + _ASLEEP + write_box(words, "task", role=None)
+        self._head.value = PANEL_STYLE + _ASLEEP + write_box(words, "task", role=None)
         self._show_code(play)
         self._log.value = _write_log(play)
         if play.game.ended:
@@ -203,7 +204,7 @@ class HuntPanel(ipywidgets.VBox):
     def _repr_mimebundle_(self, include: Any = None, exclude: Any = None, **kwargs: Any) -> dict[str, Any]:
         words = "A hunt: a kernel with one thing wrong. Run this cell to play it."
         live = super()._repr_mimebundle_(**kwargs) or {}
-        still = {"text/html": STYLE + write_box(write_inline(words), role=None), "text/plain": words}
+        still = {"text/html": PANEL_STYLE + write_box(write_inline(words), role=None), "text/plain": words}
         return still | {kind: data for kind, data in live.items() if kind == VIEW}
 
 

@@ -6,12 +6,13 @@ import base64
 import html
 import sys
 from dataclasses import dataclass
-from typing import Any
-
-from matplotlib.figure import Figure
+from typing import TYPE_CHECKING, Any
 
 from course_lib.base.errors import CourseError
 from course_lib.lessons import style
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
 
 VIEW = "application/vnd.jupyter.widget-view+json"
 

@@ -16,8 +16,8 @@ import triton
 import triton.language as tl
 
 from course_lib.compiler import Pointer, compile_report
-from course_lib.lessons.schedule.run import Interleaving, interleaved
-from course_lib.lessons.schedule.widget import ScheduleLaunch, learners_file
+from course_lib.lessons.pictures.schedule.run import Interleaving, interleaved
+from course_lib.lessons.pictures.schedule.widget import ScheduleLaunch, learners_file
 
 PARTS = (1.0, 10.0, 100.0, 1000.0)
 COLUMNS = 4  # columns of a row

@@ -27,7 +27,6 @@ from course_lib.lessons.comparison import compare
 from course_lib.lessons.live import VIEW
 from course_lib.lessons.panel_page import (
     ASLEEP,
-    STYLE,
     find_first_line,
     write_box,
     write_busy,
@@ -38,6 +37,7 @@ from course_lib.lessons.panel_page import (
     write_task,
     write_verdict,
 )
+from course_lib.lessons.stylesheets import PANEL_STYLE
 
 EXPECT = "COURSE_EXPECT"  # set by tests that run a lesson: every panel then checks at once, and raises if its verdict differs from this
 
@@ -82,7 +82,7 @@ class ExercisePanel(ipywidgets.VBox):
         self._show_code()
         self._show_last()
         row = ipywidgets.HBox(list(self._buttons.values()), layout=ipywidgets.Layout(flex_flow="row wrap"))
-        head = ipywidgets.HTML(STYLE + ASLEEP + write_task(exercise) + write_link(exercise))
+        head = ipywidgets.HTML(PANEL_STYLE + ASLEEP + write_task(exercise) + write_link(exercise))
         # The code comes last: it is long, and buttons and verdict should fit on one screen.
         super().__init__([head, row, self._confirm, self._result, self._extra, self._code])
         self.add_class("course-exercise")
@@ -227,7 +227,7 @@ class ExercisePanel(ipywidgets.VBox):
             "Run this cell for the panel with Check, Hint, Compare, Solution and Reset. In a terminal: "
             f"`course check {self.exercise.id}`. Your file: `exercises/{self.exercise.file}.py`."
         )
-        still = STYLE + write_task(self.exercise) + write_box(write_inline(asked), role=None)
+        still = PANEL_STYLE + write_task(self.exercise) + write_box(write_inline(asked), role=None)
         live = super()._repr_mimebundle_(**kwargs) or {}
         text = f"Exercise {self.exercise.id}: {self.exercise.title}. In a terminal: course check {self.exercise.id}"
         return {"text/html": still, "text/plain": text} | {kind: data for kind, data in live.items() if kind == VIEW}

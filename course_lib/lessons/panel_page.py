@@ -8,7 +8,6 @@ import functools
 import html
 import json
 import os
-import re
 from pathlib import Path
 
 from pygments import highlight
@@ -25,17 +24,6 @@ _LOOKS = {PASS: "good", FAIL: "bad", ERROR: "bad", NOT_ATTEMPTED: "open", GRADER
 _AROUND = 3  # unchanged lines that are shown before and after a difference
 
 
-def _read_style(*names: str) -> str:
-    """Return stylesheets, without comments, as one style element.
-
-    Every output that needs them contains them, so that it looks the same when the notebook is opened again or exported.
-    """
-    text = "".join(Path(__file__).with_name(f"{name}.css").read_text(encoding="utf-8") for name in names)
-    lean = re.sub(r"/[*].*?[*]/|\n *", " ", text, flags=re.DOTALL).strip()
-    return f"<style>{lean}</style>"
-
-
-BOX_STYLE, STYLE = _read_style("box"), _read_style("box", "panel")
 ASLEEP = (
     '<div class="course-box open course-asleep"><b>This panel is asleep</b>: it is from an earlier session. Run this cell to wake it. '
     "What it last said stands below.</div>"

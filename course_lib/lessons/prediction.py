@@ -26,7 +26,8 @@ from course_lib.learner import progress
 from course_lib.lessons import answers, stepping
 from course_lib.lessons.hunt_panel import hunt
 from course_lib.lessons.live import VIEW
-from course_lib.lessons.panel_page import BOX_STYLE, write_box, write_inline
+from course_lib.lessons.panel_page import write_box, write_inline
+from course_lib.lessons.stylesheets import BOX_STYLE
 
 _FOLDER = Path(__file__).parent / "predictions"
 KINDS = ("number", "choice", "text", "cells")

@@ -20,8 +20,8 @@ from course_lib.bench.measurement import Measurement
 from course_lib.bench.operations import OPERATIONS
 from course_lib.compiler import CompileReport, Pointer, compile_report
 from course_lib.kernels.layer_norm import layer_norm_resident_kernel
-from course_lib.lessons.schedule.run import Interleaving, interleaved
-from course_lib.lessons.schedule.widget import ScheduleLaunch
+from course_lib.lessons.pictures.schedule.run import Interleaving, interleaved
+from course_lib.lessons.pictures.schedule.widget import ScheduleLaunch
 
 CHUNKS = 3
 PARTS = ((1, 10, 100), (2, 20, 200))

@@ -42,8 +42,9 @@ from course_lib.grading.public import (
 )
 from course_lib.learner import progress
 from course_lib.lessons import steps
-from course_lib.lessons.panel_page import BOX_STYLE, write_box, write_inline
+from course_lib.lessons.panel_page import write_box, write_inline
 from course_lib.lessons.steps.step import In, Out, Step, Try, WrongForm
+from course_lib.lessons.stylesheets import BOX_STYLE
 
 _LOOKS = {PASS: "good", NOT_ATTEMPTED: "open"}
 _SHOW_ANSWER_AFTER = 2  # failed runs after which the answer is offered

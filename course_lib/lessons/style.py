@@ -11,21 +11,20 @@ order. A gradient has its tensor's hue, lighter, and a hatch.
 from __future__ import annotations
 
 import io
-from typing import Any
+import os
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
-import matplotlib
-from cycler import cycler
-from matplotlib.axes import Axes
-from matplotlib.backends.backend_agg import FigureCanvasAgg
-from matplotlib.figure import Figure
-from matplotlib.layout_engine import PlaceHolderLayoutEngine
-from matplotlib.patches import Rectangle
-from matplotlib.patheffects import withStroke
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
 
 PANEL = "#FCFCFA"
 INK = "#1A1A1A"
 QUIET = "#5A5A5A"  # secondary text; its contrast on the panel is at least 4.5 : 1
 GRID = "#DADAD6"
+_RC = Path(__file__).with_name("course.mplstyle")
 WIDTH = 7.5  # inches: the widest figure that a notebook column shows without scaling
 DPI = 110
 FONT = 10.0  # points, the smallest text of a figure
@@ -95,58 +94,12 @@ HATCHES: dict[str, str] = dict.fromkeys(COLOURS, "") | {
     **{"masked": "////", "done": "", "fault": "xx"},
 }
 
-RC: dict[Any, Any] = {
-    "figure.facecolor": PANEL,
-    "figure.figsize": (WIDTH, 4.2),
-    "figure.dpi": DPI,
-    "figure.constrained_layout.use": True,
-    "savefig.facecolor": "auto",
-    "savefig.dpi": DPI,
-    "savefig.transparent": False,
-    "font.family": "DejaVu Sans",  # ships with matplotlib: the same picture on every machine
-    "font.size": FONT,
-    "text.color": INK,
-    "axes.facecolor": PANEL,
-    "axes.edgecolor": QUIET,
-    "axes.labelcolor": INK,
-    "axes.labelsize": FONT,
-    "axes.titlesize": FONT + 2,
-    "axes.titleweight": "bold",
-    "axes.titlelocation": "left",
-    "axes.titlepad": 8.0,
-    "axes.grid": True,
-    "axes.axisbelow": True,
-    "axes.spines.top": False,
-    "axes.spines.right": False,
-    "axes.prop_cycle": cycler(
-        color=list(GROUPS["providers"].values())[:8], linestyle=["-", "--", "-.", ":", "-", "--", "-.", ":"], marker=list("osD^vPX*")
-    ),
-    "grid.color": GRID,
-    "grid.linewidth": 0.8,
-    "xtick.color": QUIET,
-    "ytick.color": QUIET,
-    "xtick.labelcolor": INK,
-    "ytick.labelcolor": INK,
-    "xtick.labelsize": FONT,
-    "ytick.labelsize": FONT,
-    "legend.fontsize": FONT,
-    "legend.frameon": True,
-    "legend.facecolor": PANEL,
-    "legend.edgecolor": GRID,
-    "lines.linewidth": 1.8,
-    "lines.markersize": 6.0,
-    "lines.markeredgecolor": PANEL,
-    "lines.markeredgewidth": 0.6,
-    "hatch.linewidth": 0.8,
-    "hatch.color": QUIET,
-    "patch.edgecolor": INK,
-    "errorbar.capsize": 3.0,
-}
-
 
 def use() -> None:
-    """Apply the style to every figure made from now on, also by pyplot. Calling it again changes nothing."""
-    matplotlib.rcParams.update(RC)
+    """Give every Matplotlib figure made from now on the course's style, also if Matplotlib is imported only later, in this process or a child."""
+    os.environ["MATPLOTLIBRC"] = str(_RC)
+    if "matplotlib" in sys.modules:
+        sys.modules["matplotlib"].rc_file(_RC)
 
 
 def line(key: str, **changes: Any) -> dict[str, Any]:
@@ -167,6 +120,8 @@ def fill(key: str, **changes: Any) -> dict[str, Any]:
 
 def colour_hatch(colour: str) -> dict[str, Any]:
     """Return the keyword for the colour of a hatch. Matplotlib before 3.11, which a browser tab may have, draws it in the edge's colour."""
+    from matplotlib.patches import Rectangle
+
     return {"hatchcolor": colour} if hasattr(Rectangle, "set_hatchcolor") else {}
 
 
@@ -192,6 +147,10 @@ def drawing(width: float, height: float) -> tuple[Figure, Axes]:
 
     It does not use pyplot, so it is safe in the thread that runs a widget's callbacks.
     """
+    from matplotlib.backends.backend_agg import FigureCanvasAgg
+    from matplotlib.figure import Figure
+    from matplotlib.layout_engine import PlaceHolderLayoutEngine
+
     # A placeholder, because layout="none" would be replaced by the style's constrained layout when the figure is saved.
     fixed = PlaceHolderLayoutEngine(adjust_compatible=True, colorbar_gridspec=True)
     figure = Figure(figsize=(width, height), dpi=DPI, facecolor=PANEL, layout=fixed)
@@ -218,6 +177,8 @@ def cell(
 
     ``heavy`` draws a thick edge, for the part that is at work now. ``dy`` places the label: 0 at the top, 1 at the bottom.
     """
+    from matplotlib.patches import Rectangle
+
     axes.add_patch(
         Rectangle(
             at,
@@ -259,6 +220,8 @@ def write(
     halo: bool = False,
 ) -> None:
     """Write text at (x, y) that is readable on the colour ``on``; ``halo`` keeps it readable on a hatch."""
+    from matplotlib.patheffects import withStroke
+
     colour = colour or (INK if contrast(INK, on) >= 4.5 else text_on(on))
     axes.text(
         x,
@@ -276,6 +239,8 @@ def write(
 
 def png(figure: Figure, alt: str) -> bytes:
     """Return the figure as PNG bytes with ``alt`` in its Description field. The same figure gives the same bytes."""
+    from matplotlib.backends.backend_agg import FigureCanvasAgg
+
     FigureCanvasAgg(figure)
     out = io.BytesIO()
     figure.savefig(out, format="png", dpi=DPI, facecolor=figure.get_facecolor(), metadata={"Description": alt, "Software": None})

@@ -17,9 +17,9 @@ from course_lib.compiler import Pointer, compile_report
 from course_lib.kernels.launch import tables
 from course_lib.kernels.layer_norm_backward import layer_norm_backward
 from course_lib.kernels.norm_backward import norm_backward_persistent_kernel, norm_column_partials_kernel
-from course_lib.lessons.compiled_kernel.model import learners_kernel, make_pointers
 from course_lib.lessons.own_launch import order_arguments
-from course_lib.lessons.schedule.run import Interleaving, interleaved
+from course_lib.lessons.pictures.compiled_kernel.model import learners_kernel, make_pointers
+from course_lib.lessons.pictures.schedule.run import Interleaving, interleaved
 from course_lib.norms import reference
 
 ROWS, COLUMNS = 6, 16  # size of the matrices for the lesson's first dw

@@ -219,7 +219,7 @@ from course_lib.lessons import cancellation
 cancellation(mean_over_std=1, N=1024)
 
 # %% tags=["check"]
-from course_lib.lessons.cancellation.model import EPS, RATIOS, compute_curve
+from course_lib.lessons.pictures.cancellation.model import EPS, RATIOS, compute_curve
 
 assert abs(EPS**-0.5 / find("03-clamp").answer - 1) < 1e-2
 assert min(compute_curve("one_pass", "pairwise", "fp32", 1024, RATIOS)["var"]) < 0

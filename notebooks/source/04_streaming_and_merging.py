@@ -64,7 +64,7 @@ def mean_of_both(n_a, mean_a, n_b, mean_b):
 step("04-share")
 
 # %% tags=["check"]
-from course_lib.lessons.merge_tree.model import DATA
+from course_lib.lessons.pictures.merge_tree.model import DATA
 from course_lib.lessons.prediction import find
 from course_lib.lessons.statistics_rows import find_error
 from course_lib.norms import statistics

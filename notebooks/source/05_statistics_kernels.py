@@ -314,7 +314,7 @@ from course_lib.lessons import accuracy
 accuracy()
 
 # %% tags=["check"]
-from course_lib.lessons.accuracy.model import RATIOS, model
+from course_lib.lessons.pictures.accuracy.model import RATIOS, model
 
 at = {round(ratio): index for index, ratio in enumerate(RATIOS)}
 state = model("var", n=512)

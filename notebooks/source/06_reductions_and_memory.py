@@ -100,7 +100,7 @@ step("06-tree")
 predict("06-alone")
 
 # %% tags=["check"]
-from course_lib.lessons.reduction_tree.model import model as reduction
+from course_lib.lessons.pictures.reduction_tree.model import model as reduction
 
 sixteen = reduction(np.arange(1, 17), threads=8)
 assert [step_made.kind for step_made in sixteen.steps] == ["own"] + 3 * ["shared"]
@@ -324,8 +324,8 @@ predict("06-passes")
 # %% tags=["check"]
 from torch.utils._python_dispatch import TorchDispatchMode
 
-from course_lib.lessons.pass_counter import model as pass_model
-from course_lib.lessons.pass_counter.model import ALGORITHMS, count
+from course_lib.lessons.pictures.pass_counter import model as pass_model
+from course_lib.lessons.pictures.pass_counter.model import ALGORITHMS, count
 
 
 class Calls(TorchDispatchMode):
@@ -490,7 +490,7 @@ review_predictions("06")
 
 # %%
 from course_lib.lessons.instruction_counts import count_flop_per_element
-from course_lib.lessons.pass_counter.model import resident_kernel
+from course_lib.lessons.pictures.pass_counter.model import resident_kernel
 
 for BLOCK, num_warps in ((1024, 4), (4096, 8), (8192, 8)):
     flop = count_flop_per_element(resident_kernel, BLOCK, num_warps)

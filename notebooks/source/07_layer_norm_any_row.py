@@ -98,7 +98,7 @@ pair = [[8, 11, 12, 9, 10], [-2, 1, 2, -1, 0]]
 block_stepper(kind="layer_norm", x=pair, block=4, mask_deviation=False)
 
 # %% tags=["check"]
-from course_lib.lessons.block_stepper.model import steps
+from course_lib.lessons.pictures.block_stepper.model import steps
 
 spread = {}
 for masked in (False, True):
@@ -378,14 +378,14 @@ predict("07-asks")
 # press **Run it**.
 
 # %% tags=["answer"]
-from course_lib.lessons.access_map.forward import forward_map
+from course_lib.lessons.pictures.access_map.forward import forward_map
 
 forward_map("blocked", "yours, 07a")
 
 # %% tags=["check"]
 from course_lib.kernels.layer_norm import layer_norm_blocked_kernel
-from course_lib.lessons.access_map.model import model
-from course_lib.lessons.access_map.run import record
+from course_lib.lessons.pictures.access_map.model import model
+from course_lib.lessons.pictures.access_map.run import record
 
 M, N = 4, 100
 x, y = torch.randn(M, N).half(), torch.empty(M, N).half()

@@ -45,7 +45,7 @@ kernel_explorer("blocked", BLOCK=8192)
 # %% tags=["check"]
 import torch
 
-from course_lib.lessons.compiled_kernel.model import compile_forward
+from course_lib.lessons.pictures.compiled_kernel.model import compile_forward
 from course_lib.lessons.prediction import find
 
 blocked, four = compile_forward("blocked"), compile_forward("resident")
@@ -290,14 +290,14 @@ exercise("08a")
 # run it in the map of lesson 07, where the course's kernel now goes over `x` once.
 
 # %%
-from course_lib.lessons.access_map.forward import forward_map
+from course_lib.lessons.pictures.access_map.forward import forward_map
 
 forward_map("resident", "yours, 08a")
 
 # %% tags=["check"]
 from course_lib.kernels.layer_norm import layer_norm_resident_kernel
-from course_lib.lessons.access_map.model import model
-from course_lib.lessons.access_map.run import record
+from course_lib.lessons.pictures.access_map.model import model
+from course_lib.lessons.pictures.access_map.run import record
 
 x, y = torch.randn(4, 100).half(), torch.empty(4, 100).half()
 tensors = (x, y, torch.ones(100), torch.zeros(100), torch.empty(4), torch.empty(4))
@@ -312,7 +312,7 @@ assert (asked.times("x", "read"), asked.times("y", "write"), asked.times("w", "r
 predict("08-8191")
 
 # %% tags=["answer"]
-from course_lib.lessons.compiled_kernel.model import compile_forward
+from course_lib.lessons.pictures.compiled_kernel.model import compile_forward
 
 for N in (8192, 8191):
     print(f"N = {N}: loads of x, w and b, by bytes per thread: {compile_forward(N=N).loads}")
@@ -356,7 +356,7 @@ review_predictions("08")
 # How many `SHFL` is one `tl.sum` over a row, on 1, 4 and 16 warps? The cell counts them in the line of the first sum.
 
 # %%
-from course_lib.lessons.compiled_kernel.model import count_line_instructions
+from course_lib.lessons.pictures.compiled_kernel.model import count_line_instructions
 
 for warps in (1, 4, 16):
     made = count_line_instructions("tl.sum(x, axis=1)", num_warps=warps)

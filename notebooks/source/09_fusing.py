@@ -45,7 +45,7 @@ predict("09-waste")
 import numpy as np
 
 from course_lib.kernels.launch import tables
-from course_lib.lessons.bytes_moved.model import model
+from course_lib.lessons.pictures.bytes_moved.model import model
 from course_lib.lessons.norm_times import stored_norm_times
 from course_lib.lessons.prediction import find
 from course_lib.norms import reference
@@ -351,7 +351,7 @@ from course_lib.lessons import pass_counter
 pass_counter("resident", M=4096, N=4096)
 
 # %% tags=["check"]
-from course_lib.lessons.pass_counter.model import OWN, count
+from course_lib.lessons.pictures.pass_counter.model import OWN, count
 
 assert "09a" in OWN and count("resident", N=4096).passes() == 2
 

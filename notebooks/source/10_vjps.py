@@ -131,8 +131,8 @@ from course_lib.lessons import projection
 projection()
 
 # %% tags=["check"]
-from course_lib.lessons.projection.model import model, push
-from course_lib.lessons.projection.model import row as row_of
+from course_lib.lessons.pictures.projection.model import model, push
+from course_lib.lessons.pictures.projection.model import row as row_of
 
 x_3 = row_of(60, mean=0.5, std=1.0)
 for mean, std in ((-1.5, 1.0), (0.5, 3.0), (2.0, 0.1)):

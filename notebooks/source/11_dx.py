@@ -38,8 +38,8 @@ missing_term(mystery=1)
 predict("11-mystery")
 
 # %% tags=["check"]
-from course_lib.lessons.missing_term.model import TERMS, name_cause, size
-from course_lib.lessons.missing_term.model import model as mistake
+from course_lib.lessons.pictures.missing_term.model import TERMS, name_cause, size
+from course_lib.lessons.pictures.missing_term.model import model as mistake
 from course_lib.lessons.prediction import find
 
 state = mistake("layer_norm", "c2")
@@ -134,8 +134,8 @@ step("11-two-sums")
 # %% tags=["check"]
 import torch
 
-from course_lib.lessons.access_map.model import model as access_model
-from course_lib.lessons.access_map.run import record
+from course_lib.lessons.pictures.access_map.model import model as access_model
+from course_lib.lessons.pictures.access_map.run import record
 from course_lib.norms import reference
 
 DEVICE, eps = course_lib.DEVICE, 1e-5

@@ -52,7 +52,7 @@ predict("12-next")
 # %% tags=["check"]
 from course_lib.lessons import interleaved
 from course_lib.lessons.prediction import find
-from course_lib.lessons.schedule.model import list_shown
+from course_lib.lessons.pictures.schedule.model import list_shown
 
 start = four_programs(add_kernel)
 (opening,) = interleaved(start.kernel, start.grid, *start.arguments, seeds=[75])

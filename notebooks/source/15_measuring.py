@@ -312,7 +312,7 @@ from course_lib.lessons import kernel_roofline
 kernel_roofline()
 
 # %% tags=["check"]
-from course_lib.lessons.kernel_roofline.model import KERNELS, OWN
+from course_lib.lessons.pictures.kernel_roofline.model import KERNELS, OWN
 
 assert KERNELS["locked"].passes == KERNELS["persistent"].passes == 3 and "08a" in OWN
 

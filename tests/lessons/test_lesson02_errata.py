@@ -9,8 +9,8 @@ import pytest
 import torch
 
 from course_lib.base import paths
-from course_lib.lessons.block_stepper.model import EXAMPLE, steps
 from course_lib.lessons.figures.lesson02 import PUBLISHED
+from course_lib.lessons.pictures.block_stepper.model import EXAMPLE, steps
 from course_lib.norms import reference
 
 X = np.array(EXAMPLE)

@@ -9,9 +9,9 @@ import pytest
 from course_lib.authoring import exercises
 from course_lib.base import paths
 from course_lib.base.errors import CourseError
-from course_lib.lessons.access_map.forward import KERNELS, forward_map
-from course_lib.lessons.compiled_kernel.model import compile_forward, count_line_instructions
 from course_lib.lessons.kit.asking import AskingPicture
+from course_lib.lessons.pictures.access_map.forward import KERNELS, forward_map
+from course_lib.lessons.pictures.compiled_kernel.model import compile_forward, count_line_instructions
 
 
 @pytest.fixture

@@ -15,10 +15,10 @@ from course_lib.base.errors import CourseError
 from course_lib.catalog import texts
 from course_lib.kernels.launch import tables
 from course_lib.lessons import own_kernels, own_launch
-from course_lib.lessons.access_map.forward import forward_map
-from course_lib.lessons.kernel_roofline import model as roofline
 from course_lib.lessons.own_kernels import OwnNorm
-from course_lib.lessons.pass_counter.model import OWN, count_own
+from course_lib.lessons.pictures.access_map.forward import forward_map
+from course_lib.lessons.pictures.kernel_roofline import model as roofline
+from course_lib.lessons.pictures.pass_counter.model import OWN, count_own
 from course_lib.norms import reference
 
 KERNELS = sorted({*OWN, *roofline.OWN, *own_kernels.ROLES} - {"14a"})

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import subprocess
+import sys
 from itertools import combinations
 
 import matplotlib
 import numpy as np
 import pytest
 
+from course_lib.base import paths
 from course_lib.lessons import style
 
 # Machado, Oliveira and Fernandes 2009, "A Physiologically-based Model for Simulation of Color Vision Deficiency",
@@ -106,6 +109,12 @@ def test_use_makes_opaque_readable_figures():
         pixels = _pixels(style.png(figure, "a line"))
     assert (pixels[..., 3] == 255).all()  # opaque: the same on a dark page
     assert (pixels[0, 0, :3] > 240).all()
+
+
+def test_the_style_acts_when_matplotlib_is_imported_later():
+    code = "import course_lib.lessons, sys; assert 'matplotlib' not in sys.modules; import matplotlib; print(matplotlib.rcParams['figure.facecolor'])"
+    said = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True, cwd=paths.ROOT)
+    assert said.stdout.split() == [style.PANEL]
 
 
 def test_png_carries_the_alt_text_and_repeats():

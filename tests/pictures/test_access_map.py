@@ -18,10 +18,10 @@ from course_lib.base.errors import CourseError
 from course_lib.compiler import KernelSource
 from course_lib.kernels.layer_norm import layer_norm_blocked_kernel, layer_norm_resident_kernel
 from course_lib.lessons import access_map
-from course_lib.lessons.access_map.model import LAST, AccessMap, Pass, make_data, model, split_lanes
-from course_lib.lessons.access_map.run import record
 from course_lib.lessons.kit.asking import AskingPicture
 from course_lib.lessons.kit.output import MovingPicture
+from course_lib.lessons.pictures.access_map.model import LAST, AccessMap, Pass, make_data, model, split_lanes
+from course_lib.lessons.pictures.access_map.run import record
 
 BOTH = {"HAS_W": True, "HAS_B": True}
 FACTOR = tl.constexpr(2.0)
@@ -195,7 +195,7 @@ def test_a_file_that_cannot_run_is_said(text, words):
 
 
 def test_a_kernel_that_does_not_end_is_ended(monkeypatch):
-    monkeypatch.setattr(importlib.import_module("course_lib.lessons.access_map.run"), "SECONDS", 2.0)
+    monkeypatch.setattr(importlib.import_module("course_lib.lessons.pictures.access_map.run"), "SECONDS", 2.0)
     text = TEXT.replace("    cols", "    while n == 5:\n        pass\n    cols")
     with pytest.raises(CourseError, match="did not end within 2 seconds"):
         record(KernelSource(text, "mine", "exercises/ex.py"), 1, (torch.zeros(5), 5), {"BLOCK": 8})
@@ -370,7 +370,7 @@ def test_it_looks_right_everywhere(show, record_property):
 
 
 def test_a_file_is_run_again_on_a_button_and_a_failure_leaves_the_picture(monkeypatch):
-    monkeypatch.setattr(importlib.import_module("course_lib.lessons.access_map.run"), "SECONDS", 4.0)
+    monkeypatch.setattr(importlib.import_module("course_lib.lessons.pictures.access_map.run"), "SECONDS", 4.0)
     texts = {"now": TEXT}
     asking = access_map(lambda: KernelSource(texts["now"], "mine", "exercises/ex.py"), 1, torch.zeros(5), 5, BLOCK=8)
     assert isinstance(asking, AskingPicture) and len(asking.picture.data["programs"][0][1]) == 1

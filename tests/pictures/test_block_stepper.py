@@ -12,7 +12,7 @@ from hypothesis.extra.numpy import arrays
 
 from course_lib.base.errors import CourseError
 from course_lib.lessons import block_stepper
-from course_lib.lessons.block_stepper.model import EXAMPLE, steps, write_rows
+from course_lib.lessons.pictures.block_stepper.model import EXAMPLE, steps, write_rows
 from course_lib.norms import reference
 
 # ---- the model

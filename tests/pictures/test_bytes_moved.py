@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from course_lib.base.errors import CourseError
 from course_lib.lessons import bytes_moved
-from course_lib.lessons.bytes_moved.model import CASES, COLUMNS, ITEMSIZE, ROWS, model
+from course_lib.lessons.pictures.bytes_moved.model import CASES, COLUMNS, ITEMSIZE, ROWS, model
 
 START = {"kind": "add", "m": 4096, "n": 4096, "dtype": "fp16", "upcast": True, "bandwidth": 3000, "at": 0}
 END = 40

@@ -9,7 +9,7 @@ import pytest
 
 from course_lib.base.errors import CourseError
 from course_lib.lessons import cancellation
-from course_lib.lessons.cancellation.model import DTYPES, EPS, NAMES, ORDERS, RATIOS, ROWS, UNORDERED, compute_curve, make_rows
+from course_lib.lessons.pictures.cancellation.model import DTYPES, EPS, NAMES, ORDERS, RATIOS, ROWS, UNORDERED, compute_curve, make_rows
 from course_lib.norms import statistics
 
 START = {"algorithm": "one_pass", "order": "pairwise", "dtype": "fp32", "n": 1024, "ratio": 1000, "clamp": False}

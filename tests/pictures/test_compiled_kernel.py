@@ -12,9 +12,9 @@ from course_lib.base import paths
 from course_lib.base.errors import CourseError
 from course_lib.compiler import CompileError, CompileReport, KernelSource, Lines, Pointer, residency
 from course_lib.lessons import explore, kernel_explorer, learners_kernel
-from course_lib.lessons.compiled_kernel import model as explorer_model
-from course_lib.lessons.compiled_kernel.model import WARPS, describe_report
 from course_lib.lessons.kit.output import MovingPicture
+from course_lib.lessons.pictures.compiled_kernel import model as explorer_model
+from course_lib.lessons.pictures.compiled_kernel.model import WARPS, describe_report
 
 PTX = "mov;\nld.global \t%r1; // comment <1>\n@%p1 add.s32 %r2;\nst.global;"
 

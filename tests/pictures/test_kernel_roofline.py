@@ -10,9 +10,9 @@ from course_lib.bench import measurement
 from course_lib.kernels.layer_norm import layer_norm_blocked_kernel, layer_norm_resident_kernel
 from course_lib.kernels.norm_backward import norm_backward_persistent_kernel
 from course_lib.lessons import kernel_roofline, own_kernels
-from course_lib.lessons.access_map.run import record
-from course_lib.lessons.kernel_roofline import model
-from course_lib.lessons.kernel_roofline.model import ELEMENTS, KERNELS, LENGTHS, OWN, make_data
+from course_lib.lessons.pictures.access_map.run import record
+from course_lib.lessons.pictures.kernel_roofline import model
+from course_lib.lessons.pictures.kernel_roofline.model import ELEMENTS, KERNELS, LENGTHS, OWN, make_data
 
 SOLUTIONS = {"06a": 1, "07a": 4, "08a": 2, "09a": 4, "11a": 3, "13b": 3}
 

@@ -10,7 +10,7 @@ import pytest
 
 from course_lib.base.errors import CourseError
 from course_lib.lessons import merge_tree
-from course_lib.lessons.merge_tree.model import BLOCKS, COLUMNS, DATA
+from course_lib.lessons.pictures.merge_tree.model import BLOCKS, COLUMNS, DATA
 from course_lib.norms import statistics
 
 START = {"row": "worked example", "moved": None, "n": 8, "parts": 1, "split": 4, "dtype": "fp32", "frame": 0}

@@ -19,8 +19,8 @@ from course_lib.base.errors import CourseError
 from course_lib.base.worker import WorkerCommand, WorkerTimeout
 from course_lib.catalog import texts
 from course_lib.lessons import pass_counter
-from course_lib.lessons.pass_counter import model as counting
-from course_lib.lessons.pass_counter.model import ALGORITHMS, COLUMNS, OWN, ROWS, _count_elsewhere, count, count_own, run
+from course_lib.lessons.pictures.pass_counter import model as counting
+from course_lib.lessons.pictures.pass_counter.model import ALGORITHMS, COLUMNS, OWN, ROWS, _count_elsewhere, count, count_own, run
 
 interpreted = pytest.mark.skipif(course_lib.MODE != "cpu", reason="this process compiles: it asks another for its counts")
 PASSES = {"copy": (1, 1), "naive": (5, 3), "one_pass": (2, 1), "two_pass": (3, 1), "welford": (2, 1), "resident": (1, 1)}
@@ -97,7 +97,7 @@ import course_lib
 from course_lib.base import runtime
 runtime._chosen = dataclasses.replace(runtime.current(), mode="gpu")
 from course_lib.lessons import style
-module = sys.modules["course_lib.lessons.pass_counter.model"]
+module = sys.modules["course_lib.lessons.pictures.pass_counter.model"]
 module._trace = None  # there is no interpreter in such a process
 first = module.count("two_pass", 100)
 module._count_elsewhere = None
@@ -130,7 +130,7 @@ def test_a_second_process_that_hangs_says_so(monkeypatch):
 def test_a_killed_owner_leaves_no_counter(moment, tmp_path):
     program = """
 import course_lib
-from course_lib.lessons.pass_counter import model
+from course_lib.lessons.pictures.pass_counter import model
 print("now", flush=True)
 model._count_elsewhere({100, 8192, 65536}, 64)
 """

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from course_lib.base.errors import CourseError
 from course_lib.lessons import reduction_tree
-from course_lib.lessons.reduction_tree.model import DATA, DTYPES, THREADS, WARPS, WAYS, model, values_of
+from course_lib.lessons.pictures.reduction_tree.model import DATA, DTYPES, THREADS, WARPS, WAYS, model, values_of
 
 POWERS = [1, 2, 4, 8, 16, 32, 64]
 START = {"n": 16, "threads": 8, "way": "shared", "warp": 4, "row": "counting", "dtype": "fp32", "done": 0, "picked": None}

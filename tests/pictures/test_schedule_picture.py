@@ -22,10 +22,10 @@ from course_lib.compiler import KernelSource
 from course_lib.lessons import interleaved, schedule_explorer, split_rows
 from course_lib.lessons.kit.code import list_code
 from course_lib.lessons.kit.output import MovingPicture
-from course_lib.lessons.schedule import automaton
-from course_lib.lessons.schedule.model import list_shown, make_data
-from course_lib.lessons.schedule.run import Interleaving
-from course_lib.lessons.schedule.widget import ScheduleLaunch, learners_file
+from course_lib.lessons.pictures.schedule import automaton
+from course_lib.lessons.pictures.schedule.model import list_shown, make_data
+from course_lib.lessons.pictures.schedule.run import Interleaving
+from course_lib.lessons.pictures.schedule.widget import ScheduleLaunch, learners_file
 from course_lib.sandbox import servers
 
 
@@ -174,7 +174,7 @@ def test_the_second_process_survives_a_file_that_ends_it():
 def test_a_second_process_killed_at_work_is_named_and_its_server_replaced(moment):
     text = "import triton\nimport time\n@triton.jit\ndef kernel(x_ptr, n):\n    pass\nheld = b'x' * 200_000_000\ntime.sleep({})\n"
     runs("right", [0], apart=True)  # now there is a server
-    (server,) = [waiting for waiting in servers._idle if waiting.key[0].argument == "course_lib.lessons.schedule.run"]
+    (server,) = [waiting for waiting in servers._idle if waiting.key[0].argument == "course_lib.lessons.pictures.schedule.run"]
     process = psutil.Process(server.pid)
 
     def count_own_bytes(process: psutil.Process) -> int:
@@ -209,7 +209,7 @@ def test_a_killed_owner_leaves_no_second_process(moment, tmp_path):
     program = f"""
 import course_lib, torch
 from course_lib.compiler import KernelSource
-from course_lib.lessons.schedule.run import interleaved
+from course_lib.lessons.pictures.schedule.run import interleaved
 print("now", flush=True)
 interleaved(KernelSource({text!r}, "kernel", "x.py"), (1,), torch.zeros(1), 1, seeds=[0])
 """

@@ -14,7 +14,7 @@ import pytest
 from chromium import open_browser
 
 from course_lib.base import paths
-from course_lib.lessons.copy_map.widget import copy_map
+from course_lib.lessons.pictures.copy_map.widget import copy_map
 
 pytestmark = [pytest.mark.browser, pytest.mark.slow]
 

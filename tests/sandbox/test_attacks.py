@@ -44,7 +44,7 @@ from course_lib.grading.submission import reader
 from course_lib.grading.submission.source import Kernels
 from course_lib.learner import progress
 from course_lib.lessons import second_process
-from course_lib.lessons.access_map.run import record
+from course_lib.lessons.pictures.access_map.run import record
 from course_lib.sandbox import isolation, jobs, servers
 from course_lib.sandbox.jobs import ResourceLimits
 from course_lib.sandbox.machine import ServerKind
@@ -277,7 +277,7 @@ def short_limits(monkeypatch):
     monkeypatch.setattr(helper, "_LIMITS", dataclasses.replace(helper._LIMITS, **smaller))
     smaller |= {"memory_bytes": 512 << 20}
     monkeypatch.setattr(second_process, "_LIMITS", dataclasses.replace(second_process._LIMITS, **smaller))
-    monkeypatch.setattr(importlib.import_module("course_lib.lessons.access_map.run"), "SECONDS", LIMIT)
+    monkeypatch.setattr(importlib.import_module("course_lib.lessons.pictures.access_map.run"), "SECONDS", LIMIT)
     helper.warm()
     servers.warm(ServerKind("course_lib.lessons.second_process:make_machine", record.__module__, device="cpu"))
 

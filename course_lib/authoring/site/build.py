@@ -16,7 +16,7 @@ from course_lib.authoring.site import front, guides, lessons
 from course_lib.authoring.site.html import CourseSource
 from course_lib.base import paths
 from course_lib.base.errors import CourseError
-from course_lib.lessons.panel_page import STYLE
+from course_lib.lessons.stylesheets import PANEL_STYLE
 
 _HERE = Path(__file__).parent
 # An icon: a row of four lanes, the last one masked. Without an icon a browser requests one that does not exist.
@@ -80,7 +80,7 @@ def stage(folder: Path, wanted: Collection[str], source: CourseSource) -> None:
     for file in files:
         _write(folder / "_extra" / "notebooks" / file.name, file.read_text(encoding="utf-8"))
     _write(folder / "_extra" / ".nojekyll", "")  # without it, GitHub Pages leaves out folders that begin with _
-    outputs = STYLE.removeprefix("<style>").removesuffix("</style>")
+    outputs = PANEL_STYLE.removeprefix("<style>").removesuffix("</style>")
     _write(folder / "_static" / "site.css", outputs + "\n" + (_HERE / "site.css").read_text(encoding="utf-8"))
     _write(folder / "conf.py", (_HERE / "conf.py").read_text(encoding="utf-8"))
     _write(folder / "_static" / "icon.svg", _ICON)

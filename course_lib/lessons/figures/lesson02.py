@@ -6,8 +6,8 @@ import numpy as np
 from matplotlib.figure import Figure
 
 from course_lib.lessons import style
-from course_lib.lessons.block_stepper.model import EXAMPLE as TABLE
 from course_lib.lessons.live import Picture, picture
+from course_lib.lessons.pictures.block_stepper.model import EXAMPLE as TABLE
 
 __all__ = ["PUBLISHED", "TABLE", "small_rows"]
 

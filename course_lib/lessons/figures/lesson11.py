@@ -11,7 +11,7 @@ from matplotlib.figure import Figure
 import course_lib
 from course_lib.kernels.layer_norm_backward import layer_norm_backward
 from course_lib.lessons import style
-from course_lib.lessons.missing_term.model import TERMS, model, size
+from course_lib.lessons.pictures.missing_term.model import TERMS, model, size
 from course_lib.norms import reference
 
 EPS = 1e-5

@@ -29,7 +29,7 @@ class MovingPicture:
     """One moving picture; a notebook shows it as HTML.
 
     Attributes:
-        name: the folder under ``course_lib/lessons`` whose ``picture.js`` draws it.
+        name: the folder under ``course_lib/lessons/pictures`` whose ``picture.js`` draws it.
         data: the script's data, of types that JSON has; NaN and the infinities become null, "Inf" and "-Inf".
         alt: describes the picture at its start, for learners who cannot see it.
     """
@@ -40,7 +40,7 @@ class MovingPicture:
 
     def make_html(self) -> str:
         data = json.dumps(_encode(self.data), ensure_ascii=False, allow_nan=False, separators=(",", ":"))
-        kit, picture = _read_script(_HERE / "kit.js"), _read_script(_HERE.parent / self.name / "picture.js")
+        kit, picture = _read_script(_HERE / "kit.js"), _read_script(_HERE.parent / "pictures" / self.name / "picture.js")
         key = f"{self.name}-{hashlib.sha256((kit + picture + data).encode()).hexdigest()[:12]}"
         call = f"mount({json.dumps(key)}, {json.dumps(_make_css())}, picture, {data});"
         return (

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from course_lib.lessons.block_stepper.model import EXAMPLE
+from course_lib.lessons.pictures.block_stepper.model import EXAMPLE
 from course_lib.lessons.steps.step import In, Out, Slip, Step, Try, WrongForm
 
 _EPS = 1e-5

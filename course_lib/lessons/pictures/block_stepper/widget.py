@@ -1,0 +1,66 @@
+"""Lessons 01, 02 and 07: a norm kernel, one block at a time, with its source, lanes, sums and row statistics."""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from course_lib.base.errors import CourseError
+from course_lib.lessons.kit.output import MovingPicture
+from course_lib.lessons.pictures.block_stepper.model import (
+    BLOCKS,
+    EPS,
+    EXAMPLE,
+    KINDS,
+    MAX_COLUMNS,
+    MAX_ROWS,
+    check_rows,
+    make_random_rows,
+    write_rows,
+)
+
+
+def block_stepper(
+    kind: str = "rms_norm",
+    x: ArrayLike | None = None,
+    block: int = 4,
+    mask_deviation: bool = True,
+    *,
+    one_block: bool = False,
+    eps: float = 1e-5,
+) -> MovingPicture:
+    """Step one program of a blocked norm kernel over its row: lanes, masks, sums and the statistics.
+
+    Args:
+        kind: "layer_norm" or "rms_norm".
+        x: shape (M, N) with at most 6 rows and 16 columns; None takes the 3 x 8 worked example.
+        block: 2, 4, 8 or 16.
+        mask_deviation: LayerNorm only. False begins with the bug: lanes past N hold 0 - mean when they are squared.
+        one_block: show the kernel whose block holds the whole row. Its source has no loops, and the learner can only drag numbers and
+            step. In the blocked picture the learner can also type rows and change N, BLOCK and eps.
+
+    Raises: CourseError if an argument has another value.
+    """
+    if block not in BLOCKS:
+        raise CourseError(f"the block stepper shows BLOCK from {BLOCKS}; you asked for {block}.")
+    given = np.asarray(EXAMPLE if x is None else x, dtype=np.float64)
+    check_rows(given, block, kind, eps, None, None)
+    if given.shape[0] > MAX_ROWS or given.shape[1] > MAX_COLUMNS:
+        raise CourseError(f"the block stepper shows up to {MAX_ROWS} rows and {MAX_COLUMNS} columns; this x has shape {given.shape}.")
+    if one_block and given.shape[1] > block:
+        raise CourseError(f"one block of {block} lanes does not hold a row of {given.shape[1]}; choose a larger block, or one_block=False.")
+    rows = write_rows(given)
+    data = {
+        "start": {
+            "kind": kind, "typed": rows, "row": 0, "n": given.shape[1], "block": block, "eps": eps, "masked": mask_deviation, "step": 0,
+            "limits": None, "oneBlock": one_block,
+        },
+        "kinds": KINDS, "blocks": BLOCKS, "eps": EPS, "maxRows": MAX_ROWS, "maxColumns": MAX_COLUMNS,
+        "examples": [["worked example", write_rows(EXAMPLE)], ["random, mean 3", write_rows(make_random_rows(mean=3.0))]],
+    }  # fmt: skip
+    return MovingPicture(
+        "block_stepper",
+        data,
+        f"{KINDS[kind]} of a row of {given.shape[1]} numbers in blocks of {block}: the steps of one program in a line, its source with the "
+        "lines of the step marked, the row as points that can be dragged, and under it what each lane holds and adds up.",
+    )

@@ -1,0 +1,145 @@
+// Lesson 09: a chain of launches against one fused launch, as a race along the time that their bytes take at the memory limit.
+
+import { SMALL, axes, bytes, choice, count, duration, handle, legend, linear, measure, number, roundUp, slider, stepper, svg, text, toggle } from "../../kit/kit.js";
+
+const COLOURS = { x: "var(--x)", y: "var(--y)", xhat: "var(--y)", residual: "var(--r)", total: "var(--r)", "x^2": "var(--mean)", ms: "var(--mean)", rstd: "var(--rstd)" };
+const STEPS = 40; // of the race
+const verb = (part) => `${part.write ? "write" : "read"} ${part.tensor}`;
+
+/** Both ways: each launch with when it starts and ends, in microseconds, and so its parts; and where the race is. */
+export function explain(data, { kind, m, n, dtype, upcast, bandwidth, at }) {
+  const chains = data.chains[`${kind}|${dtype}|${upcast}`];
+  const ways = Object.fromEntries(Object.entries(chains).map(([name, launches]) => {
+    let moved = 0;
+    const laid = launches.map((launch) => {
+      const start = moved;
+      const parts = launch.traffic.map((part) => {
+        const from = moved;
+        moved += part.itemsize * (part.whole ? m * n : m);
+        return { ...part, start: from / bandwidth / 1e3, end: moved / bandwidth / 1e3 };
+      });
+      return { name: launch.name, parts, bytes: moved - start, start: start / bandwidth / 1e3, end: moved / bandwidth / 1e3 };
+    });
+    return [name, { launches: laid, bytes: moved, us: moved / bandwidth / 1e3, launching: laid.length * data.launch_us }];
+  }));
+  return { ...ways, now: (Math.min(at, STEPS) / STEPS) * ways.separate.us };
+}
+
+/** What is under way in a chain at that time: the launch and the part, or null when it is over. */
+const findCurrent = (way, now) => {
+  const launch = way.launches.findIndex(({ end }) => now < end);
+  return launch < 0 ? null : { launch, part: way.launches[launch].parts.find(({ end }) => now < end) };
+};
+
+export function makeTitle(data, state, seen) {
+  const times = seen.separate.bytes / seen.fused.bytes;
+  if (state.at === 0) return `The same result by ${count(seen.separate.launches.length, "launch")} and by one: who is there first?`;
+  if (state.at >= STEPS) {
+    return state.kind === "add" ? `Fusing add and rms_norm moves ${(1 / times).toFixed(2)} of the bytes: 4 M N instead of 5 M N`
+      : `Op by op, rms_norm moves ${times.toFixed(1)} times the bytes, in ${count(seen.separate.launches.length, "launch")}`;
+  }
+  const current = findCurrent(seen.separate, seen.now);
+  const fused = findCurrent(seen.fused, seen.now);
+  const place = `launch ${current.launch + 1} of ${seen.separate.launches.length}, which ${current.part.write ? "writes" : "reads"} ${current.part.tensor}`;
+  return fused ? `After ${duration(seen.now)} the chain is at ${place}` : `The fused kernel is there; the chain is at ${place}`;
+}
+
+export function makeCaption(data, state, seen) {
+  const { m, n, dtype } = state;
+  const matrix = m * n * data.dtypes[dtype];
+  const words = [`M = ${m}, N = ${n}, ${dtype}: ${count(seen.separate.launches.length, "launch")} move ${bytes(seen.separate.bytes)}, ${duration(seen.separate.us)} at ${state.bandwidth} GB/s; 1 launch moves ${bytes(seen.fused.bytes)}, ${duration(seen.fused.us)}.`];
+  if (state.kind === "eager") words.push(state.upcast && data.dtypes[dtype] !== 4 ? "x is cast to fp32 first and back before w." : `Every intermediate is ${dtype}.`);
+  words.push("Counted: every tensor of a launch crosses HBM once. Left out on both sides: w (N elements) and the saved rstd.");
+  if (seen.separate.us < seen.separate.launching) words.push(`Here the launches set the time, not the bytes: ${number(seen.separate.launching)} \u00b5s against ${number(seen.fused.launching)}, if a launch takes ${data.launch_us}.`);
+  if (m < 16) words.push("With so few rows w is not small beside x.");
+  else if (matrix < data.l2_bytes) words.push(`A tensor of ${bytes(matrix)} fits in an H100's 50 MB of L2, so a real second launch finds part of it there.`);
+  return words.join(" ");
+}
+
+export function picture(data) {
+  return {
+    start: data.start,
+    explain: (state) => explain(data, state),
+    controls: [
+      [...(Object.keys(data.cases).length > 1 ? [choice("kind", "case", Object.entries(data.cases))] : []), choice("dtype", "dtype", Object.keys(data.dtypes)),
+        ...("eager" in data.cases ? [toggle("upcast", "op by op in fp32")] : [])],
+      [slider("m", "M rows", { values: data.rows }), slider("n", "N columns", { values: data.columns }), slider("bandwidth", "GB/s", { min: 100, max: 8000, step: 100 })],
+      [stepper("at", "race", () => STEPS + 1, { interval: 110 })],
+    ],
+    off: ({ kind, dtype }) => (kind === "eager" && data.dtypes[dtype] !== 4 ? [] : ["upcast"]),
+    render(state, width) {
+      const seen = explain(data, state);
+      const title = makeTitle(data, state, seen);
+      const { draw, height } = drawRace(data, state, seen, width);
+      return { title, caption: makeCaption(data, state, seen), height, draw,
+        alt: `${title}. Bars for each launch, reads plain and writes hatched, laid end to end along the time at the memory limit.` };
+    },
+  };
+}
+
+function drawRace(data, state, seen, width) {
+  const wide = width >= 640;
+  const [left, right, bar, line] = [wide ? 124 : 10, width - 40, 24, wide ? 32 : 46];
+  const end = roundUp(Math.max(...[seen.separate, seen.fused].map((way) => Math.max(way.us, way.launching))));
+  const x = linear([0, end], [left, right]);
+  const unit = end >= 1e6 ? [1e6, "s"] : end >= 1e3 ? [1e3, "ms"] : [1, "\u00b5s"];
+  let y = 28;
+  const [drawn, said] = [[], []];
+  for (const [name, way] of [["separate", seen.separate], ["fused", seen.fused]]) {
+    const head = `${name === "separate" ? "One after the other" : "Fused"}: ${count(way.launches.length, "launch")}, ${bytes(way.bytes)}, ${duration(way.us)}`;
+    said.push(text(wide ? 0 : left, y + 8, head, { bold: true, halo: true }));
+    if (seen.now >= way.us && state.at > 0 && measure(head, 13, "600") + 70 < width) said.push(text(measure(head, 13, "600") + 26, y + 8, "\u2713 done", { bold: true, halo: true, fill: "var(--welford)" }));
+    y += 24;
+    for (const launch of way.launches) {
+      const top = y + (wide ? 0 : 16);
+      const words = bytes(launch.bytes);
+      const after = x(launch.end) + 8 + measure(words, SMALL) < width;
+      drawn.push(launch.parts.map((part) => drawPart(part, x, top, bar, seen.now)));
+      said.push(
+        wide ? text(left - 10, top + bar / 2, launch.name, { anchor: "end" }) : text(left, top - 9, launch.name, { size: SMALL, halo: true }),
+        text(after ? x(launch.end) + 8 : x(launch.start) - 8, top + bar / 2, words, { anchor: after ? "start" : "end", size: SMALL, halo: true, fill: "var(--quiet)" }),
+        launch.parts.map((part) => namePart(part, x, top, bar)));
+      y += line;
+    }
+    const mark = x(way.launching);
+    drawn.push(svg("path", { d: `M${mark},${y - line + bar + (wide ? 1 : 17)}l-5,8h10Z`, fill: "var(--ink)" }));
+    y += 16;
+  }
+  const bottom = y;
+  const here = x(seen.now);
+  const to = (step) => ({ at: Math.min(Math.max(Math.round(step), 0), STEPS) });
+  const key = legend([{ words: "read", fill: "var(--paper)" }, { words: "write", fill: "var(--paper)", hatch: "masked" },
+    { words: `\u25b4 ${data.launch_us} \u00b5s for each launch`, fill: "none", line: "" }], left, bottom + 60, right - left);
+  return {
+    draw: [
+      axes([left, 18, right, bottom], { x, y: linear([0, 1], [bottom, 18]), xTicks: x.ticks(wide ? 6 : 3).map(([value]) => [value, number(value / unit[0], 6)]), yTicks: [],
+        xName: wide ? "time at the memory limit, one launch after the other: drag the line" : "time at the memory limit" }),
+      text(right + 18, bottom + 14, unit[1], { size: SMALL, fill: "var(--quiet)" }),
+      drawn, svg("line", { x1: here, x2: here, y1: 10, y2: bottom, stroke: "var(--ink)", "stroke-width": 1.6 }), said, key.draw,
+      handle("at", here, 10, { label: "time", value: state.at, min: 0, max: STEPS, text: duration(seen.now),
+        drag: (px) => to((x.invert(px) / seen.separate.us) * STEPS), key: (dx, dy) => to(state.at + (dx || dy)),
+        shape: [
+          svg("rect", { x: here - 7, y: 20, width: 14, height: bottom - 20, fill: "transparent" }),
+          svg("circle", { cx: here, cy: 10, r: 16, fill: "transparent" }), svg("circle", { cx: here, cy: 10, r: 8, fill: "var(--active)", stroke: "var(--ink)", "stroke-width": 2 })] })],
+    height: bottom + 60 + key.height,
+  };
+}
+
+/** One tensor's share of a bar: pale until it is moved. */
+function drawPart(part, x, top, height, now) {
+  const [from, until] = [x(part.start), x(part.end)];
+  const moved = Math.max(x(Math.min(now, part.end)) - from, 0);
+  const colour = COLOURS[part.tensor];
+  return [
+    svg("rect", { x: from, y: top, width: until - from, height, fill: "var(--paper)", stroke: "var(--ink)", "stroke-width": 0.8 }),
+    svg("rect", { x: from, y: top, width: until - from, height, fill: colour, "fill-opacity": 0.12 }),
+    moved > 0 && svg("rect", { x: from, y: top, width: moved, height, fill: colour, "fill-opacity": 0.4 }),
+    part.write && svg("rect", { x: from, y: top, width: until - from, height, fill: "url(#hatch-masked)" })];
+}
+
+/** Its name, where there is room. */
+function namePart(part, x, top, height) {
+  const [from, until] = [x(part.start), x(part.end)];
+  const words = [verb(part), part.tensor].find((label) => measure(label, SMALL) < until - from - 4);
+  return words && text((from + until) / 2, top + height / 2, words, { anchor: "middle", size: SMALL, halo: part.write, "pointer-events": "none" });
+}

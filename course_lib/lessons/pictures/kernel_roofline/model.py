@@ -1,0 +1,185 @@
+"""Lesson 15: the roofline's data: operations and passes of each kernel, and its time if one was measured.
+
+A pass is one load or store of a whole matrix, as a trace counts it; w, b, the statistics and partial sums are left out. Times are from
+this machine's GPU, or stored ones from an H100. A learner's kernel is traced on any machine, but timed only on a GPU.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import cache
+from typing import Any
+
+import torch
+
+import course_lib
+from course_lib.base.errors import CourseError
+from course_lib.bench import backward, forward, grid, timing
+from course_lib.bench.measurement import Measurement
+from course_lib.kernels.launch import device, tables
+from course_lib.lessons import own_kernels, own_launch
+from course_lib.lessons.figures.lesson06 import H100
+from course_lib.lessons.pictures.access_map.run import record
+
+LENGTHS = (256, 1024, 2048, 4096, 8192, 16384, 32768)
+ELEMENTS = forward.ELEMENTS  # elements of each timed matrix
+ITEMSIZE = 2  # fp16
+
+
+@dataclass(frozen=True)
+class Kernel:
+    """One of the course's kernels.
+
+    ``op`` and ``provider`` are its names in a measurement. ``flop`` counts operations per element, ``passes`` those it makes, and
+    ``least`` the passes that any kernel for this operation needs.
+    """
+
+    label: str
+    op: str
+    provider: str
+    flop: int
+    passes: int
+    least: int
+
+
+# Operations per element; a multiply-add counts as two. LayerNorm and RMSNorm as in lesson 06. Backward: 2 for xhat, 1 for wdy, 2 for c1,
+# 1 for c2, 4 for dx, 2 for dw, 1 for db.
+KERNELS = {
+    "blocked": Kernel("LayerNorm, blocked", "layer_norm", "blocked", 7, 4, 2),
+    "resident": Kernel("LayerNorm, resident", "layer_norm", "resident", 7, 2, 2),
+    "rms": Kernel("RMSNorm, resident", "rms_norm", "resident", 4, 2, 2),
+    "unfused": Kernel("add, then RMSNorm", "add_rms_norm", "unfused", 5, 5, 4),
+    "fused": Kernel("add + RMSNorm, fused", "add_rms_norm", "resident", 5, 4, 4),
+    "locked": Kernel("backward, lock", "layer_norm_backward", "locked", 13, 3, 3),
+    "two_stage": Kernel("backward, two stages", "layer_norm_backward", "two-stage", 13, 5, 3),
+    "persistent": Kernel("backward, persistent", "layer_norm_backward", "persistent", 13, 3, 3),
+}
+
+
+@dataclass(frozen=True)
+class OwnKernel:
+    """A learner's kernel: ``flop`` per element, the ``least`` passes that it can make; ``whole``: one block holds the whole row."""
+
+    flop: int
+    least: int
+    whole: bool = True
+    persistent: bool = False
+
+
+OWN = {
+    "06a": OwnKernel(1, 1, whole=False),
+    "07a": OwnKernel(7, 2, whole=False),
+    "08a": OwnKernel(7, 2),
+    "09a": OwnKernel(5, 4),
+    "11a": OwnKernel(10, 3),
+    "13b": OwnKernel(13, 3, persistent=True),
+}
+_TRACED = (4, 256)  # rows and columns of the traced matrix; the number of passes does not depend on them
+_TRACED_BLOCK, _TRACED_ROWS, _TRACED_PROGRAMS = 64, 2, 2
+
+
+@dataclass(frozen=True)
+class LearnerLaunch:
+    """A learner's kernel on concrete tensors: ``arguments`` in its order, ``constants`` by name."""
+
+    grid: tuple[int, ...]
+    tensors: Mapping[str, torch.Tensor]
+    arguments: list[Any]
+    constants: dict[str, Any]
+
+
+def make_launch(exercise: str, M: int, N: int, tile: tables.TileLaunch, programs: int = 0) -> LearnerLaunch:
+    """Make random fp16 matrices of M x N and the other arguments for the kernel of ``exercise``, a key of OWN.
+
+    Args:
+        programs: number of programs of a persistent kernel; others ignore it.
+    """
+    own = OWN[exercise]
+    rows = tile.rows if own_launch.has_constant(exercise, "ROWS") else 1
+    count = programs if own.persistent else -(-M // rows)
+    kinds = own_launch.list_tensors(exercise)
+    made = {name: torch.rand(s, device=course_lib.DEVICE) for name, s in own_launch.list_shapes(exercise, M, N, count).items()}
+    tensors = {name: tensor.half() if kinds[name] in ("matrix", "column") else tensor for name, tensor in made.items()}
+    arguments, constants = own_launch.order_arguments(exercise, M, N, tensors | {"ROWS": rows, "BLOCK": tile.block})
+    return LearnerLaunch((count,), tensors, arguments, constants)
+
+
+@cache
+def count_passes(exercise: str, kernel: Any) -> float:
+    """Count the passes of a kernel with the parameters of ``exercise``, reads and writes together, by a trace in the interpreter.
+
+    Raises: CourseError if it cannot be traced.
+    """
+    M, N = _TRACED
+    tile = tables.TileLaunch(_TRACED_ROWS, N if OWN[exercise].whole else _TRACED_BLOCK, 4)
+    launch = make_launch(exercise, M, N, tile, _TRACED_PROGRAMS)
+    recording = record(kernel, launch.grid, launch.arguments, launch.constants)
+    if recording.fault:
+        raise CourseError(f"your kernel of {exercise} could not be traced. {recording.fault}")
+    matrices = {name for name, tensor in launch.tensors.items() if tensor.shape == (M, N)}
+    names = dict(zip((tensor.name for tensor in recording.tensors), launch.tensors, strict=False))
+    moved = sum(access.bytes for access in recording.accesses if names.get(access.tensor or "") in matrices)
+    return moved / (M * N * ITEMSIZE)
+
+
+def time_own(exercise: str, kernel: Any, N: int) -> float | None:
+    """Time a learner's kernel on this machine's GPU, in microseconds, over inputs larger than the cache; None if its rows are too long.
+
+    Raises: any exception of the kernel or the device.
+    """
+    own = OWN[exercise]
+    limit = tables.PERSISTENT_LIMIT if own.persistent else tables.RESIDENT_LIMIT if own.whole else N
+    if limit < N:
+        return None
+    M = ELEMENTS // N
+    wide = tables.persistent(N) if own.persistent else tables.resident(N) if own.whole else tables.blocked(N)
+    tile = tables.TileLaunch(wide.rows, wide.block, wide.num_warps)
+    programs = 0
+    if isinstance(wide, tables.PersistentLaunch):
+        each = wide.programs_per_multiprocessor
+        programs = min(-(-M // wide.rows), each * device.count_multiprocessors(torch.device(course_lib.DEVICE)))
+    count = max(2, grid.TOUCHED // (own.least * ELEMENTS * ITEMSIZE))
+    launches = [make_launch(exercise, M, N, tile, programs) for _ in range(count)]
+
+    def call(launch: LearnerLaunch) -> Any:
+        return lambda: kernel[launch.grid](*launch.arguments, **launch.constants, num_warps=tile.num_warps)
+
+    return timing.device_us([call(launch) for launch in launches])
+
+
+def read_times() -> tuple[dict[tuple[str, str, int], dict], str]:
+    """Return the measured rows by operation, provider and N, and a label that says where they were measured.
+
+    Raises: CourseError if nothing is stored.
+    """
+    measured: list[Measurement] = [forward.latest(LENGTHS), backward.latest(LENGTHS)]
+    return {(row["op"], row["provider"], row["N"]): row for part in measured for row in part.rows}, measured[0].label()
+
+
+def make_data(own: str = "") -> dict[str, Any]:
+    """Return the data for ``picture.js``. ``own`` is the exercise of a learner's kernel to draw with the course's, or "".
+
+    Raises: CourseError if nothing is stored, or the learner's kernel does not pass its check.
+    """
+    times, source = read_times()
+    kernels: dict[str, dict[str, Any]] = {}
+    for key, kernel in KERNELS.items():
+        us = [times.get((kernel.op, kernel.provider, N), {}).get("us") for N in LENGTHS]
+        kernels[key] = {"label": kernel.label, "flop": kernel.flop, "asked": kernel.passes, "least": kernel.least, "us": us}
+    if own:
+        if own not in OWN:
+            raise CourseError(f"the roofline takes the kernels of {', '.join(OWN)}; you asked for {own!r}.")
+        module = own_kernels.load_passing(own)
+        kernel = getattr(module, own_launch.name_kernel(own))
+        us = [time_own(own, kernel, N) if course_lib.MODE == "gpu" else None for N in LENGTHS]
+        mine = OWN[own]
+        kernels["own"] = {"label": f"yours, {own}", "flop": mine.flop, "asked": count_passes(own, kernel), "least": mine.least, "us": us}
+    floors = [times["layer_norm", "resident", N] for N in LENGTHS]
+    copies = [2 * ELEMENTS * ITEMSIZE / (row["us"] / row["over_floor"]) / 1e3 for row in floors]
+    return {
+        "start": {"n": 8192, "counted": "least", "chosen": "own" if own else "resident"},
+        "lengths": LENGTHS, "elements": ELEMENTS, "itemsize": ITEMSIZE, "kernels": kernels, "copies": copies, "source": source,
+        "roof": {"name": H100.name, "gbps": H100.bandwidth / 1e9, "tflops": H100.peak / 1e12, "ridge": H100.ridge},
+        "gpu": course_lib.MODE == "gpu",
+    }  # fmt: skip

@@ -1,0 +1,29 @@
+"""Lesson 15: norm kernels under the roofline, for several row lengths, including the learner's own."""
+
+from __future__ import annotations
+
+import ipywidgets
+
+from course_lib.lessons.kit.asking import AskingPicture
+from course_lib.lessons.kit.output import MovingPicture
+from course_lib.lessons.pictures.kernel_roofline.model import OWN, make_data
+
+
+def kernel_roofline() -> AskingPicture:
+    """Show the course's kernels under the roofline. A button adds a kernel of the learner's, if it passes its check.
+
+    Raises: CourseError if nothing is stored and this machine has no GPU.
+    """
+
+    def make(own: str) -> MovingPicture:
+        data = make_data(own)
+        return MovingPicture(
+            "kernel_roofline",
+            data,
+            f"TFLOP/s against operations per byte, both axes logarithmic, under the roof of an {data['roof']['name']}: "
+            f"{', '.join(kernel['label'] for kernel in data['kernels'].values())}. Beside it the share of the roof that each of them "
+            f"reaches. Times: {data['source']}.",
+        )
+
+    choices = [("none", ""), *((f"exercise {exercise_id}", exercise_id) for exercise_id in OWN)]
+    return AskingPicture(make, {"own": ipywidgets.Dropdown(options=choices, description="your own kernel:")}, "Put it there")

@@ -1,0 +1,30 @@
+"""Lesson 11: leave a term of the VJP out and see the error of dx, or name a missing term from the error."""
+
+from __future__ import annotations
+
+from course_lib.base.errors import CourseError
+from course_lib.lessons.kit.output import MovingPicture
+from course_lib.lessons.pictures.missing_term.model import KINDS, MYSTERIES, make_data, model
+
+
+def missing_term(kind: str = "layer_norm", term: str = "none", mystery: int = 0) -> MovingPicture:
+    """Choose a mistake in dx and see its error along 1, along xhat and in neither direction, or name a hidden mistake.
+
+    Args:
+        kind: "layer_norm" or "rms_norm".
+        term: the mistake to begin with, a key of TERMS[kind].
+        mystery: 1 to 8 hides one of the mistakes, which the learner has to name from the points; ``term`` is then ignored.
+
+    Raises: CourseError if :func:`model` raises it, or if there is no such mystery.
+    """
+    model(kind, term)
+    if not 0 <= mystery <= len(MYSTERIES):
+        raise CourseError(f"missing_term has mysteries 1 to {len(MYSTERIES)}; you asked for {mystery!r}.")
+    hidden = MYSTERIES[mystery - 1] if mystery else None
+    return MovingPicture(
+        "missing_term",
+        make_data(kind, None if hidden else term, hidden),
+        f"The error of {KINDS[kind]}'s dx in each column against xhat of that column, with the line that fits it best. Its height at "
+        "xhat = 0 is the error along 1, its slope the error along xhat; what is off the line is in neither. Beside it the sizes of the "
+        "three parts, and dx by column.",
+    )

@@ -1,0 +1,107 @@
+// Lesson 15: a race of norms over the same matrix. Each bar grows with time until its call is over; the line is the time that has passed.
+
+import { SMALL, axes, choice, duration, handle, linear, measure, number, slider, stepper, svg, text } from "../../kit/kit.js";
+
+const STEPS = 40;
+const LONGEST = 3.2; // times the floor; what takes longer is drawn to the edge
+const LOOKS = { torch: "var(--torch)", compile: "var(--compile)", liger: "var(--liger)", quack: "var(--quack)", locked: "var(--tutorial)", ours: "var(--ours)", own: "var(--ink)" };
+
+/** Who takes part at this row length, with the time by the chosen clock, and the floor; who has no time is in it with null. */
+export function explain(data, { op, n, clock }) {
+  const at = data.lengths.indexOf(n);
+  const calls = clock === "call" ? data.calls[op] ?? {} : {};
+  const runners = Object.entries(data.races[op]).map(([key, times]) => {
+    const device = times[at];
+    const call = calls[key] ?? 0;
+    return { key, name: data.names[key], device, call, us: device === null ? null : Math.max(device, call) };
+  });
+  const floor = data.floors[op][at];
+  const known = runners.filter(({ us }) => us !== null);
+  return { runners, floor, first: known.reduce((a, b) => (b.us < a.us ? b : a)), end: LONGEST * floor };
+}
+
+const lead = (seen) => {
+  const others = seen.runners.filter(({ us, key }) => us !== null && key !== seen.first.key);
+  return Math.min(...others.map(({ us }) => us)) / seen.first.us;
+};
+
+export function makeTitle(data, state, seen) {
+  const what = `${data.operations[state.op]}, N = ${state.n}`;
+  if (state.at === 0) return `${what}: who is there first?`;
+  if (state.at < STEPS) {
+    const there = seen.runners.filter(({ us }) => us !== null && us <= (state.at / STEPS) * seen.end);
+    return there.length ? `${what}: ${there.length === 1 ? `${there[0].name} is` : `${there.length} are`} there` : `${what}: nobody is there yet`;
+  }
+  const ahead = lead(seen);
+  if (ahead < 1.02) return `${what}: ${seen.first.name} by ${number(100 * (ahead - 1), 2)} %, which two runs differ by as well`;
+  return `${what}: ${seen.first.name} first, the next takes ${number(ahead, 3)} times as long`;
+}
+
+export function makeCaption(data, state, seen) {
+  const { op, n, clock } = state;
+  const words = [`M = ${data.elements / n} rows of N = ${n} in fp16.`];
+  if (state.at >= STEPS) {
+    words.push(`${seen.runners.map(({ name, us }) => `${name} ${us === null ? "no time" : `${duration(us)}, ${number(us / seen.floor, 3)} of the floor`}`).join("; ")}.`);
+  }
+  words.push(`The floor is an elementwise pass over as many bytes, ${duration(seen.floor)}. Device times: ${data.source}.`);
+  if (clock === "call" && data.calls[op]) words.push(`With Python: the longer of the device's time and the host's for one call (${data.host}).`);
+  return words.join(" ");
+}
+
+export function picture(data) {
+  return {
+    start: data.start,
+    explain: (state) => explain(data, state),
+    controls: [
+      [choice("op", "norm", Object.entries(data.operations))],
+      [choice("clock", "clock", [["device", "the device alone"], ["call", "with Python's call"]]), slider("n", "N columns", { values: data.lengths })],
+      [stepper("at", "race", () => STEPS + 1, { interval: 70 })],
+    ],
+    off: ({ op }) => (data.calls[op] ? [] : ["clock"]),
+    render(state, width) {
+      const shown = data.calls[state.op] ? state : { ...state, clock: "device" };
+      const seen = explain(data, shown);
+      const title = makeTitle(data, shown, seen);
+      const { draw, height } = drawRace(data, shown, seen, width);
+      return { title, caption: makeCaption(data, shown, seen), height, draw,
+        alt: `${title}. A bar for each of ${seen.runners.map(({ name }) => name).join(", ")}, growing with time; a dashed line at the time of an elementwise pass.` };
+    },
+  };
+}
+
+function drawRace(data, state, seen, width) {
+  const wide = width >= 560;
+  const [left, right, top, row] = [wide ? 168 : 10, width - 74, 26, wide ? 34 : 50];
+  const bottom = top + seen.runners.length * row + 4;
+  const x = linear([0, seen.end], [left, right]);
+  const now = (Math.min(state.at, STEPS) / STEPS) * seen.end;
+  const to = (step) => ({ at: Math.min(Math.max(Math.round(step), 0), STEPS) });
+  const lanes = seen.runners.map(({ key, name, us, call, device }, i) => {
+    const y = top + i * row + (wide ? 6 : 20);
+    const over = us !== null && us > seen.end;
+    const until = us === null ? 0 : Math.min(now, us, seen.end);
+    const done = us !== null && state.at > 0 && (us <= now || (over && state.at >= STEPS));
+    const fill = LOOKS[key];
+    return [
+      wide ? text(left - 10, y + 11, name, { anchor: "end", bold: key === "own" || key === "ours" }) : text(left, y - 10, name, { size: SMALL, bold: key === "own" || key === "ours", halo: true }),
+      until > 0 && svg("rect", { x: left, y, width: x(until) - left, height: 22, fill, "fill-opacity": 0.5, stroke: fill, "stroke-width": 1.2 }),
+      until > device && call > device && svg("rect", { x: x(device), y, width: x(until) - x(device), height: 22, fill: "url(#hatch-masked)" }),
+      us === null && text(left + 6, y + 11, "no time: it refuses these rows", { size: SMALL, fill: "var(--quiet)" }),
+      done && text(right + 70, y + 11, over ? `\u203a ${duration(us)}` : duration(us), { anchor: "end", size: SMALL, bold: key === seen.first.key }),
+    ];
+  });
+  const here = x(now);
+  return {
+    draw: [
+      axes([left, top, right, bottom], { x, y: linear([0, 1], [bottom, top]), yTicks: [], xName: state.clock === "call" && data.calls[state.op] ? "\u00b5s of one call, hatched: the device waits for Python" : "\u00b5s of the device" }),
+      svg("line", { x1: x(seen.floor), x2: x(seen.floor), y1: top - 6, y2: bottom, stroke: "var(--ink)", "stroke-dasharray": "5 4", "stroke-width": 1.4 }),
+      (Math.abs(x(seen.floor) - here) > 14 || state.at === 0) && text(x(seen.floor) + (measure("the floor", SMALL) / 2 > right - x(seen.floor) ? -30 : 0), top - 14, "the floor", { anchor: "middle", size: SMALL, fill: "var(--quiet)" }),
+      lanes,
+      svg("line", { x1: here, x2: here, y1: top, y2: bottom, stroke: "var(--ink)", "stroke-width": 1.6 }),
+      handle("at", here, bottom, { label: "time", value: state.at, min: 0, max: STEPS, text: duration(now),
+        drag: (px) => to((x.invert(px) / seen.end) * STEPS), key: (dx, dy) => to(state.at + (dx || dy)),
+        shape: [svg("rect", { x: here - 7, y: top, width: 14, height: bottom - top, fill: "transparent" }), svg("circle", { cx: here, cy: bottom, r: 16, fill: "transparent" }), svg("circle", { cx: here, cy: bottom, r: 7, fill: "var(--active)", stroke: "var(--ink)", "stroke-width": 2 })] }),
+    ],
+    height: bottom + 52,
+  };
+}

@@ -1,0 +1,35 @@
+"""Lesson 15: a race of norms over the same matrix, for each of the stored row lengths."""
+
+from __future__ import annotations
+
+import ipywidgets
+
+import course_lib
+from course_lib.lessons.kit.asking import AskingPicture
+from course_lib.lessons.kit.output import MovingPicture
+from course_lib.lessons.pictures.norm_race.model import HERE, OWN, STORED, make_data
+
+
+def norm_race() -> MovingPicture | AskingPicture:
+    """Show a race of PyTorch, torch.compile, two libraries, the tutorial's design and the course's kernels, from stored times.
+
+    On a machine with a GPU, a button measures all of them there, and can add a kernel of the learner's.
+
+    Raises: CourseError if nothing is stored.
+    """
+
+    def make(where: str = STORED, own: str = "") -> MovingPicture:
+        data = make_data(where, own)
+        return MovingPicture(
+            "norm_race",
+            data,
+            f"A race: a bar for each of {', '.join(data['names'].values())}, as long as the time of one call. Times: {data['source']}.",
+        )
+
+    if course_lib.MODE != "gpu":
+        return make()
+    where = ipywidgets.Dropdown(options=[("as stored", STORED), ("this GPU, some minutes", HERE)], description="times:")
+    own = ipywidgets.Dropdown(
+        options=[("none", ""), *((f"exercise {exercise_id}", exercise_id) for exercise_id in OWN)], description="your own kernel:"
+    )
+    return AskingPicture(make, {"where": where, "own": own}, "Race")

@@ -1,0 +1,420 @@
+"""Lesson 06: the passes over the matrix that each way to normalise a row makes, counted from a trace of real kernels, as plain data.
+
+The kernels here are reduced to the algorithms: packed rows, one row per program, no w and b. They run in Triton's interpreter, because
+its accesses can be traced. If this process compiles its kernels, a second process interprets them.
+"""
+
+from __future__ import annotations
+
+import functools
+import json
+import linecache
+import os
+import sys
+from collections.abc import Callable, Collection, Iterable, Mapping
+from dataclasses import asdict, dataclass
+from typing import Any
+
+import torch
+import triton
+import triton.language as tl
+from torch import Tensor
+
+from course_lib.base import paths, runtime
+from course_lib.base.errors import CourseError
+from course_lib.base.worker import Worker, WorkerCommand, WorkerDied, WorkerTimeout, take_stdout
+from course_lib.interpreter.bounds import Region
+from course_lib.interpreter.trace import Trace, tracing
+from course_lib.lessons.own_launch import list_shapes, order_arguments
+from course_lib.lessons.pictures.access_map.run import record
+from course_lib.lessons.pictures.compiled_kernel.model import learners_kernel
+
+ALGORITHMS = {
+    "copy": "copy",
+    "naive": "op by op",
+    "one_pass": "one-pass",
+    "two_pass": "two-pass, blocked",
+    "welford": "Welford, blocked",
+    "resident": "two-pass, resident",
+}
+ITEMSIZE = {"fp16": 2, "fp32": 4}
+ROWS = (1, 16, 256, 4096, 65536)
+COLUMNS = (100, 1024, 4096, 8192)
+BLOCK = 1024
+RESIDENT_LIMIT = 32768  # columns; a longer row does not fit the registers of one program
+OWN = ("06a", "05a", "05b", "07a", "08a", "09a")  # exercises whose kernels can be counted
+WHOLE_ROWS = ("08a", "09a")  # those whose kernels hold the whole row in one block
+LAUNCH_US = 10.0  # microseconds per launch, as lesson 06 assumes
+_TRACED_ROWS = 2  # enough, because every row causes the same accesses
+_EPS = 1e-5
+_SECONDS = 120.0
+
+
+@triton.jit
+def copy_kernel(x_ptr, y_ptr, N, BLOCK: tl.constexpr):
+    row = tl.program_id(0).to(tl.int64)
+    for start in range(0, N, BLOCK):
+        cols = start + tl.arange(0, BLOCK)
+        x = tl.load(x_ptr + row * N + cols, mask=cols < N)
+        tl.store(y_ptr + row * N + cols, x, mask=cols < N)
+
+
+@triton.jit
+def mean_kernel(x_ptr, mean_ptr, N, BLOCK: tl.constexpr):
+    row = tl.program_id(0).to(tl.int64)
+    total = tl.zeros([BLOCK], dtype=tl.float32)
+    for start in range(0, N, BLOCK):
+        cols = start + tl.arange(0, BLOCK)
+        total += tl.load(x_ptr + row * N + cols, mask=cols < N, other=0.0).to(tl.float32)
+    tl.store(mean_ptr + row, tl.sum(total, axis=0) / N)
+
+
+@triton.jit
+def centre_kernel(x_ptr, mean_ptr, d_ptr, N, BLOCK: tl.constexpr):
+    row = tl.program_id(0).to(tl.int64)
+    mean = tl.load(mean_ptr + row)
+    for start in range(0, N, BLOCK):
+        cols = start + tl.arange(0, BLOCK)
+        x = tl.load(x_ptr + row * N + cols, mask=cols < N).to(tl.float32)
+        tl.store(d_ptr + row * N + cols, (x - mean).to(d_ptr.dtype.element_ty), mask=cols < N)
+
+
+@triton.jit
+def square_kernel(d_ptr, s_ptr, N, BLOCK: tl.constexpr):
+    row = tl.program_id(0).to(tl.int64)
+    for start in range(0, N, BLOCK):
+        cols = start + tl.arange(0, BLOCK)
+        d = tl.load(d_ptr + row * N + cols, mask=cols < N).to(tl.float32)
+        tl.store(s_ptr + row * N + cols, (d * d).to(s_ptr.dtype.element_ty), mask=cols < N)
+
+
+@triton.jit
+def add_eps_kernel(var_ptr, sum_ptr, eps):
+    row = tl.program_id(0).to(tl.int64)
+    tl.store(sum_ptr + row, tl.load(var_ptr + row) + eps)
+
+
+@triton.jit
+def rsqrt_kernel(sum_ptr, rstd_ptr):
+    row = tl.program_id(0).to(tl.int64)
+    tl.store(rstd_ptr + row, tl.rsqrt(tl.load(sum_ptr + row)))
+
+
+@triton.jit
+def scale_kernel(d_ptr, rstd_ptr, y_ptr, N, BLOCK: tl.constexpr):
+    row = tl.program_id(0).to(tl.int64)
+    rstd = tl.load(rstd_ptr + row)
+    for start in range(0, N, BLOCK):
+        cols = start + tl.arange(0, BLOCK)
+        d = tl.load(d_ptr + row * N + cols, mask=cols < N).to(tl.float32)
+        tl.store(y_ptr + row * N + cols, (d * rstd).to(y_ptr.dtype.element_ty), mask=cols < N)
+
+
+@triton.jit
+def one_pass_kernel(x_ptr, y_ptr, N, eps, BLOCK: tl.constexpr):
+    row = tl.program_id(0).to(tl.int64)
+    total = tl.zeros([BLOCK], dtype=tl.float32)
+    squares = tl.zeros([BLOCK], dtype=tl.float32)
+    for start in range(0, N, BLOCK):
+        cols = start + tl.arange(0, BLOCK)
+        x = tl.load(x_ptr + row * N + cols, mask=cols < N, other=0.0).to(tl.float32)
+        total += x
+        squares += x * x
+    mean = tl.sum(total, axis=0) / N
+    rstd = tl.rsqrt(tl.sum(squares, axis=0) / N - mean * mean + eps)  # cancels: lesson 03
+    for start in range(0, N, BLOCK):
+        cols = start + tl.arange(0, BLOCK)
+        x = tl.load(x_ptr + row * N + cols, mask=cols < N).to(tl.float32)
+        tl.store(y_ptr + row * N + cols, ((x - mean) * rstd).to(y_ptr.dtype.element_ty), mask=cols < N)
+
+
+@triton.jit
+def two_pass_kernel(x_ptr, y_ptr, N, eps, BLOCK: tl.constexpr):
+    row = tl.program_id(0).to(tl.int64)
+    total = tl.zeros([BLOCK], dtype=tl.float32)
+    for start in range(0, N, BLOCK):
+        cols = start + tl.arange(0, BLOCK)
+        total += tl.load(x_ptr + row * N + cols, mask=cols < N, other=0.0).to(tl.float32)
+    mean = tl.sum(total, axis=0) / N
+    squares = tl.zeros([BLOCK], dtype=tl.float32)
+    for start in range(0, N, BLOCK):
+        cols = start + tl.arange(0, BLOCK)
+        x = tl.load(x_ptr + row * N + cols, mask=cols < N, other=0.0).to(tl.float32)
+        deviation = tl.where(cols < N, x - mean, 0.0)
+        squares += deviation * deviation
+    rstd = tl.rsqrt(tl.sum(squares, axis=0) / N + eps)
+    for start in range(0, N, BLOCK):
+        cols = start + tl.arange(0, BLOCK)
+        x = tl.load(x_ptr + row * N + cols, mask=cols < N).to(tl.float32)
+        tl.store(y_ptr + row * N + cols, ((x - mean) * rstd).to(y_ptr.dtype.element_ty), mask=cols < N)
+
+
+@triton.jit
+def welford_kernel(x_ptr, y_ptr, N, eps, BLOCK: tl.constexpr):
+    row = tl.program_id(0).to(tl.int64)
+    count, mean, M2 = 0.0, 0.0, 0.0
+    for start in range(0, N, BLOCK):
+        cols = start + tl.arange(0, BLOCK)
+        x = tl.load(x_ptr + row * N + cols, mask=cols < N, other=0.0).to(tl.float32)
+        n = tl.minimum(BLOCK, N - start).to(tl.float32)
+        block_mean = tl.sum(x, axis=0) / n
+        deviation = tl.where(cols < N, x - block_mean, 0.0)
+        apart = block_mean - mean
+        M2 += tl.sum(deviation * deviation, axis=0) + apart * apart * count * n / (count + n)
+        mean += apart * n / (count + n)
+        count += n
+    rstd = tl.rsqrt(M2 / N + eps)
+    for start in range(0, N, BLOCK):
+        cols = start + tl.arange(0, BLOCK)
+        x = tl.load(x_ptr + row * N + cols, mask=cols < N).to(tl.float32)
+        tl.store(y_ptr + row * N + cols, ((x - mean) * rstd).to(y_ptr.dtype.element_ty), mask=cols < N)
+
+
+@triton.jit
+def resident_kernel(x_ptr, y_ptr, N, eps, BLOCK: tl.constexpr):
+    row = tl.program_id(0).to(tl.int64)
+    cols = tl.arange(0, BLOCK)
+    x = tl.load(x_ptr + row * N + cols, mask=cols < N, other=0.0).to(tl.float32)
+    mean = tl.sum(x, axis=0) / N
+    deviation = tl.where(cols < N, x - mean, 0.0)
+    rstd = tl.rsqrt(tl.sum(deviation * deviation, axis=0) / N + eps)
+    tl.store(y_ptr + row * N + cols, (deviation * rstd).to(y_ptr.dtype.element_ty), mask=cols < N)
+
+
+@dataclass(frozen=True)
+class Sweep:
+    """One sweep over a matrix. ``kind`` is "load" or "store"; ``amount`` is 1.0 if it touches every element once."""
+
+    launch: int  # number of its kernel launch, from 0
+    tensor: str
+    kind: str
+    amount: float
+    code: str  # the kernel's line with the load or store
+
+
+@dataclass(frozen=True)
+class Count:
+    """The memory accesses of an algorithm. ``a_row`` counts bytes per row of single numbers (mean, variance), loads and stores.
+
+    ``order`` has for each access of the first row, in order, the index of its sweep.
+    """
+
+    algorithm: str
+    N: int
+    launches: int
+    sweeps: tuple[Sweep, ...]
+    a_row: int
+    order: tuple[int, ...]
+
+    def passes(self, kind: str | None = None) -> float:
+        """Count passes over a matrix of M x N elements: the loads, the stores, or both."""
+        return sum(sweep.amount for sweep in self.sweeps if kind in (None, sweep.kind))
+
+    def bytes(self, M: int, itemsize: int) -> float:
+        """Count the bytes of all accesses for M rows."""
+        return self.passes() * M * self.N * itemsize + self.a_row * M
+
+
+def run(algorithm: str, x: Tensor, BLOCK: int = BLOCK) -> Tensor:
+    """Normalise ``x`` row by row (or copy it) with the kernels of this module. x has shape (M, N) and is packed.
+
+    Returns: shape and dtype of x.
+
+    Raises: CourseError if the algorithm is unknown, or the row is too long for the resident kernel.
+    """
+    return _prepare(algorithm, x, BLOCK)[1]()
+
+
+def _prepare(algorithm: str, x: Tensor, block: Any) -> tuple[dict[str, Tensor], Callable[[], Tensor]]:
+    """Return the matrices of an algorithm by name, and a function that launches its kernels.
+
+    ``block`` is an int. It has type Any because Triton's types do not accept an int for a tl.constexpr.
+    """
+    if algorithm not in ALGORITHMS:
+        raise CourseError(f"the pass counter knows {', '.join(ALGORITHMS)}; you asked for {algorithm!r}.")
+    M, N = x.shape
+    if algorithm == "resident" and N > RESIDENT_LIMIT:
+        raise CourseError(f"a row of {N} columns does not stay in the registers of one program; {RESIDENT_LIMIT} is the limit.")
+    y = torch.full_like(x, float("nan"))
+    grid, matrices = (M,), {"x": x, "y": y}
+    whole = {"copy": copy_kernel, "one_pass": one_pass_kernel, "two_pass": two_pass_kernel, "welford": welford_kernel}
+    if algorithm == "naive":
+        matrices |= {"d": torch.empty_like(x), "s": torch.empty_like(x)}
+
+    def launch() -> Tensor:
+        if algorithm == "naive":
+            mean, var, above, rstd = (torch.empty(M, dtype=torch.float32, device=x.device) for _ in range(4))
+            mean_kernel[grid](x, mean, N, BLOCK=block)
+            centre_kernel[grid](x, mean, matrices["d"], N, BLOCK=block)
+            square_kernel[grid](matrices["d"], matrices["s"], N, BLOCK=block)
+            mean_kernel[grid](matrices["s"], var, N, BLOCK=block)
+            add_eps_kernel[grid](var, above, _EPS)
+            rsqrt_kernel[grid](above, rstd)
+            scale_kernel[grid](matrices["d"], rstd, y, N, BLOCK=block)
+        elif algorithm == "resident":
+            resident_kernel[grid](x, y, N, _EPS, BLOCK=triton.next_power_of_2(N))
+        else:
+            whole[algorithm][grid](x, y, N, *([] if algorithm == "copy" else [_EPS]), BLOCK=block)
+        return y
+
+    return matrices, launch
+
+
+def count(algorithm: str, N: int, BLOCK: int = BLOCK) -> Count:
+    """Trace the algorithm on two fp32 rows of N columns, and count its passes: the bytes of all accesses over the bytes of the matrix.
+
+    The count does not depend on the number of rows or the dtype.
+
+    Raises: CourseError if the algorithm is unknown, N is below 1, BLOCK is not a power of two, or the second process fails.
+    """
+    if algorithm not in ALGORITHMS or N < 1 or BLOCK < 1 or BLOCK & (BLOCK - 1):
+        raise CourseError(
+            f"the pass counter knows {', '.join(ALGORITHMS)}, N >= 1 and a BLOCK that is a power of two; "
+            f"you asked for {algorithm!r}, N={N}, BLOCK={BLOCK}."
+        )
+    if algorithm == "resident" and N > RESIDENT_LIMIT:
+        raise CourseError(f"a row of {N} columns does not stay in the registers of one program; {RESIDENT_LIMIT} is the limit.")
+    return _count_all(N, BLOCK)[algorithm]
+
+
+def list_fitting(N: int) -> list[str]:
+    return [name for name in ALGORITHMS if name != "resident" or N <= RESIDENT_LIMIT]
+
+
+@functools.lru_cache(maxsize=256)
+def _count_all(N: int, block: int) -> dict[str, Count]:
+    """Count the passes of every algorithm that takes rows of N columns."""
+    if runtime.current().interpreted:
+        return {name: _trace(name, N, block) for name in list_fitting(N)}
+    if (N, block) not in _from_elsewhere:
+        # Count all sizes of the picture at once: to start the process is slow, to count one more size is fast.
+        _from_elsewhere.update(_count_elsewhere({N, *COLUMNS}, block))
+    return _from_elsewhere[N, block]
+
+
+_from_elsewhere: dict[tuple[int, int], dict[str, Count]] = {}
+
+
+def _trace(algorithm: str, N: int, block: int) -> Count:
+    matrices, launch = _prepare(algorithm, torch.randn(_TRACED_ROWS, N), block)
+    with tracing([Region.of(name, tensor) for name, tensor in matrices.items()]) as trace:
+        launch()
+    return _sum_up(algorithm, N, trace)
+
+
+def _sum_up(algorithm: str, N: int, trace: Trace) -> Count:
+    def name_launches() -> Iterable[tuple[int, bool, Any, str]]:
+        launch, before = 0, (0, 0, 0)
+        for event in trace.events:
+            if event.program < before:  # program 0 of the next kernel
+                launch += 1
+            before = event.program
+            code = linecache.getline(event.file, event.line).strip() if event.file and event.line else ""
+            yield launch, event.program == (0, 0, 0), event, code
+
+    return _gather(algorithm, N, {region.name: region.nbytes for region in trace.regions}, name_launches())
+
+
+def _gather(algorithm: str, N: int, sizes: Mapping[str, int], accesses: Iterable[tuple[int, bool, Any, str]]) -> Count:
+    """Make one Sweep for each line of a kernel that loads or stores a matrix, in the order in which program 0 reaches it.
+
+    Args:
+        sizes: bytes of each matrix.
+        accesses: (launch, whether it belongs to the first row, the access, its line of code).
+    """
+    sweeps: dict[tuple[int, str, str, int | None], int] = {}
+    codes: list[str] = []
+    order, numbers, launches = [], 0, 0
+    for launch, is_first, access, code in accesses:
+        launches = launch + 1
+        if access.tensor not in sizes:
+            numbers += access.bytes
+            continue
+        key = (launch, access.tensor, access.kind, access.line)
+        if key not in sweeps:
+            codes.append(code)
+        sweeps[key] = sweeps.get(key, 0) + access.bytes
+        if is_first:
+            order.append(list(sweeps).index(key))
+    passes = tuple(
+        Sweep(launch, tensor, kind, moved / sizes[tensor], code)
+        for ((launch, tensor, kind, _), moved), code in zip(sweeps.items(), codes, strict=True)
+    )
+    return Count(algorithm, N, launches, passes, numbers // _TRACED_ROWS, tuple(order))
+
+
+def count_own(exercise_id: str, N: int) -> Count:
+    """Count the passes of the learner's kernel of an exercise, one of OWN, from the current file; w and b are left out.
+
+    Raises: CourseError if the file is missing, is unchanged, or its kernel fails.
+    """
+    kernel = learners_kernel(exercise_id)
+    block = triton.next_power_of_2(N) if exercise_id in WHOLE_ROWS else BLOCK
+    made = {name: torch.randn(shape) for name, shape in list_shapes(exercise_id, _TRACED_ROWS, N).items()}
+    arguments, constants = order_arguments(exercise_id, _TRACED_ROWS, N, made | {"ROWS": 1, "BLOCK": block})
+    recording = record(kernel, (_TRACED_ROWS,), arguments, constants)
+    if recording.fault:
+        raise CourseError(f"your kernel of {exercise_id} could not be counted. {recording.fault}")
+    sizes = {name: tensor.nbytes for name, tensor in made.items() if tensor.ndim == 2}
+    accesses = (
+        (0, access.program == 0, access, recording.source.get(access.line or 0, "").strip())
+        for access in recording.accesses
+        if access.tensor not in ("w", "b")
+    )
+    return _gather(exercise_id, N, sizes, accesses)
+
+
+def _count_elsewhere(sizes: Collection[int], block: int) -> dict[tuple[int, int], dict[str, Count]]:
+    """Let a second process, whose Triton interprets, count the passes for rows of each size."""
+    try:
+        with Worker(_launch) as counter:
+            answer = json.loads(counter.ask(json.dumps({"sizes": sorted(sizes), "block": block}), _SECONDS))
+    except WorkerTimeout:
+        raise CourseError(f"the process that traces kernels took longer than {_SECONDS:g} s. Run the cell again.") from None
+    except WorkerDied as died:
+        said = died.last_line or "it printed nothing"
+        raise CourseError(f"the process that traces kernels failed ({said}). `course doctor` tries the interpreter.") from None
+    return {(int(N), block): {fields["algorithm"]: _read_count(fields) for fields in made} for N, made in answer.items()}
+
+
+def _launch() -> WorkerCommand:
+    environment = {name: value for name, value in os.environ.items() if name != "TRITON_INTERPRET"}
+    path = os.pathsep.join(filter(None, [str(paths.ROOT), os.environ.get("PYTHONPATH")]))
+    code = "from course_lib.lessons.pictures.pass_counter.model import main; main()"
+    return WorkerCommand([sys.executable, "-c", code], environment | {"COURSE_DEVICE": "cpu", "PYTHONPATH": path}, cwd=None)
+
+
+def _read_count(fields: Mapping[str, Any]) -> Count:
+    sweeps = tuple(Sweep(**sweep) for sweep in fields["sweeps"])
+    return Count(**{**fields, "sweeps": sweeps, "order": tuple(fields["order"])})
+
+
+def main() -> None:
+    """Run as the second process: read one request from stdin, and print every count for each size."""
+    answers = take_stdout()
+    asked = json.loads(sys.stdin.readline())
+    counts = {N: [asdict(made) for made in _count_all(N, asked["block"]).values()] for N in asked["sizes"]}
+    print(json.dumps(counts), file=answers)
+
+
+def make_data(algorithm: str, M: int, N: int, dtype: str, own: str = "") -> dict[str, Any]:
+    """Return every count of the picture. ``own`` is the exercise of a learner's kernel to count as well, or "".
+
+    Raises: CourseError if :func:`count` refuses an argument, M is below 1, or the dtype is unknown.
+    """
+    if M < 1 or dtype not in ITEMSIZE:
+        raise CourseError(f"the pass counter takes M >= 1 and the dtypes {', '.join(ITEMSIZE)}; you asked for M={M}, dtype={dtype!r}.")
+    count(algorithm, N)
+    columns = sorted({*COLUMNS, N})
+    names = {key: label for key, label in ALGORITHMS.items() if key in list_fitting(max(columns))}
+    counts = {size: {name: count(name, size) for name in names} for size in columns}
+    if own:
+        names[own] = f"your {own}"
+        for size in columns:
+            counts[size][own] = count_own(own, size)
+    return {
+        "start": {"algorithm": own or algorithm, "m": M, "n": N, "dtype": dtype, "bandwidth": 2800, "at": 0},
+        "names": names, "rows": sorted({*ROWS, M}), "columns": columns, "itemsize": ITEMSIZE, "launch_us": LAUNCH_US,
+        "block": BLOCK, "traced": _TRACED_ROWS,
+        "counts": {size: {name: asdict(made) for name, made in by_name.items()} for size, by_name in counts.items()},
+    }  # fmt: skip

@@ -1,0 +1,37 @@
+"""Lesson 06: the passes over the matrix that each way to normalise a row makes, counted from a trace of real kernels."""
+
+from __future__ import annotations
+
+import ipywidgets
+
+from course_lib.lessons.kit.asking import AskingPicture
+from course_lib.lessons.kit.output import MovingPicture
+from course_lib.lessons.pictures.pass_counter.model import ALGORITHMS, OWN, make_data
+
+
+def pass_counter(algorithm: str = "two_pass", M: int = 4096, N: int = 8192, dtype: str = "fp16") -> AskingPicture:
+    """Choose an algorithm and a size, and compare its passes over memory with those of a copy. A button counts your own kernel as well.
+
+    Args:
+        algorithm: copy, naive (op by op), one_pass, two_pass, welford or resident.
+        dtype: fp16 or fp32.
+
+    Raises: CourseError if an argument has another value, or the kernels cannot be traced.
+    """
+
+    def make(own: str) -> MovingPicture:
+        data = make_data(algorithm, M, N, dtype, own)
+        passes = ", ".join(
+            f"{label} {sum(sweep['amount'] for sweep in data['counts'][N][key]['sweeps']):g}"
+            for key, label in data["names"].items()
+            if key in data["counts"][N]
+        )
+        return MovingPicture(
+            "pass_counter",
+            data,
+            f"A bar for each algorithm, one piece a pass over the matrix, as long as the pass takes: {passes} passes. Below them a row of "
+            f"{N} columns, once for each pass of {ALGORITHMS.get(algorithm, algorithm)}.",
+        )
+
+    choices = [("none", ""), *((f"exercise {exercise_id}", exercise_id) for exercise_id in OWN)]
+    return AskingPicture(make, {"own": ipywidgets.Dropdown(options=choices, description="count your own kernel:")}, "Count it")

@@ -1,0 +1,567 @@
+// Lessons 12 and 16: the programs of a launch, in an order that a seed drew or that the learner chooses. Python has found out what each program
+// does next for all that it can find in memory; this walks those tables, and keeps account of what orders which operation.
+
+import { FONT, MONO, SMALL, arrow, breakCode, button, cell, choice, code, count, handle, measure, number, slider, stepper, svg, target, text } from "../../kit/kit.js";
+
+const MARKS = { L: "load", S: "store", T: "lock taken", w: "tried in vain", F: "lock given back", A: "other atomic", B: "barrier" };
+const FILLS = { L: "waiting", S: "active", T: "done", w: "masked", F: "done", A: "active", B: "masked" };
+const [LOAD, STORE, ATOMIC_READ, ATOMIC_WRITE] = [0, 1, 2, 3];
+const CONFLICTS = [[STORE, ATOMIC_WRITE], [LOAD, STORE, ATOMIC_READ, ATOMIC_WRITE], [STORE], [LOAD, STORE]];
+const LONGEST = 400; // operations by hand
+const END = -1;
+
+// ---- what a program does
+
+const same = (one, other) => one.length === other.length && one.every((value, i) => value === other[i]);
+const find = (world, { tensor, elements }) => elements.map((element) => world.memory[tensor][element]);
+
+/** The next operation of a program; null at its end, or where no run has shown what comes. */
+export function findNext(launch, world, program) {
+  const node = world.at[program] === END ? [] : launch.nodes[program][world.at[program]] ?? [];
+  if (!node.length) return null;
+  const [kind, line, tensor, elements, order, following] = node;
+  return { program, kind, line, tensor, elements, order, following };
+}
+
+/** The same with what it finds, leaves and changes now; null if it is not known. */
+function tryNext(launch, world, program) {
+  const operation = findNext(launch, world, program);
+  if (!operation) return null;
+  const found = find(world, operation);
+  const known = operation.following.find((row) => same(row[0], found));
+  if (!known) return null;
+  const done = { ...operation, found, left: known[1] ?? found, after: known[2], changed: known[3] === 1 };
+  return { ...done, mark: markOf(done, listLocks(launch)) };
+}
+
+const locks = new Map(); // launch -> the names of its locks
+
+/** Tensors that some program takes by a compare and swap, or gives back by setting them to 0. */
+function listLocks(launch) {
+  if (!locks.has(launch)) {
+    const given = ([, left]) => left !== null && left.every((value) => value === 0);
+    const taken = launch.nodes.flat().filter(([kind, , , , , following]) => kind === "cas" || (kind === "xchg" && following.some(given)));
+    locks.set(launch, new Set(taken.map(([, , tensor]) => tensor)));
+  }
+  return locks.get(launch);
+}
+
+/** One letter for an operation: the keys of MARKS. */
+function markOf({ kind, left, changed, tensor }, of_locks) {
+  if (kind === "load" || kind === "store" || kind === "barrier") return kind[0].toUpperCase();
+  if (of_locks.has(tensor) && kind === "xchg" && !left.some((value) => value !== 0)) return "F";
+  if (!changed) return "w";
+  return of_locks.has(tensor) && (kind === "cas" || kind === "xchg") ? "T" : "A";
+}
+
+function begin(launch) {
+  const zero = () => Array.from({ length: launch.programs }, () => 0);
+  return {
+    memory: Object.fromEntries(launch.tensors.map(({ name, values }) => [name, [...values]])),
+    at: launch.nodes.map((nodes) => (nodes.length ? 0 : END)),
+    steps: [], races: [], pairs: new Set(), changedBy: {}, started: new Set(), last: {},
+    clocks: launch.nodes.map(zero), released: {}, tracks: {},
+  };
+}
+
+/** Let a program do its next operation, in `world`; false if it has none that is known. */
+function advance(launch, world, program) {
+  const step = tryNext(launch, world, program);
+  if (!step) return false;
+  world.steps.push(step);
+  world.started.add(program);
+  world.last[program] = step;
+  noteOrder(world, step);
+  step.elements.forEach((element, i) => {
+    world.memory[step.tensor][element] = step.left[i];
+    if (step.changed) world.changedBy[`${step.tensor}[${element}]`] = program;
+  });
+  world.at[program] = step.after;
+  return true;
+}
+
+/** What is ordered before this step, and which earlier ones on the same elements nothing orders: vector clocks, as Python's scheduler has them. */
+function noteOrder(world, step) {
+  if (step.kind === "barrier" || !step.elements.length) return;
+  const [now, clock] = [world.steps.length, world.clocks[step.program]];
+  const atomic = step.kind !== "load" && step.kind !== "store";
+  const wrote = step.kind === "cas" ? step.changed : step.kind !== "load";
+  const places = step.elements.map((element) => `${step.tensor}[${element}]`);
+  if (atomic) {
+    const there = places.map((place) => world.released[place]).filter(Boolean);
+    if (!["relaxed", "release"].includes(step.order)) there.forEach((other) => other.forEach((at, p) => { clock[p] = Math.max(clock[p], at); }));
+    if (wrote && !["relaxed", "acquire"].includes(step.order)) {
+      clock[step.program] = now;
+      const known = clock.map((at, p) => Math.max(at, ...there.map((other) => other[p])));
+      places.forEach((place) => { world.released[place] = known; });
+    }
+  }
+  const how = atomic || step.order === "relaxed" ? (wrote ? ATOMIC_WRITE : ATOMIC_READ) : wrote ? STORE : LOAD;
+  const earlier = new Map(); // number of a step that nothing orders before this one -> the first place where they meet
+  for (const other of CONFLICTS[how]) for (const place of places) {
+    (world.tracks[place]?.[other] ?? []).forEach((number, program) => {
+      if (program !== step.program && number > clock[program] && !earlier.has(number)) earlier.set(number, place);
+    });
+  }
+  for (const [number, where] of [...earlier].sort(([a], [b]) => a - b)) {
+    const first = world.steps[number - 1];
+    const pair = [first.line, first.kind, step.line, step.kind, step.tensor].join("|");
+    if (world.pairs.has(pair)) continue;
+    world.pairs.add(pair);
+    world.races.push({ first: number, second: now, where });
+  }
+  for (const place of places) ((world.tracks[place] ??= [[], [], [], []])[how])[step.program] = now;
+}
+
+/** The launch after the first `at` operations of `path`. */
+export function replay(launch, path, at = path.length) {
+  const world = begin(launch);
+  for (const program of path.slice(0, at)) if (!advance(launch, world, program)) break;
+  return world;
+}
+
+const isDone = (world, program) => world.at[program] === END;
+
+/** The operations that a program goes round and round until somebody else changes memory; null if it can get on. */
+function findCircle(launch, world, program) {
+  const alone = { ...world, at: [...world.at] };
+  const seen = new Map(); // node -> number of its operation
+  const steps = [];
+  while (!seen.has(alone.at[program])) {
+    seen.set(alone.at[program], steps.length);
+    const step = tryNext(launch, alone, program);
+    if (!step || step.changed || step.after === END) return null;
+    steps.push(step);
+    alone.at[program] = step.after;
+  }
+  return steps.slice(seen.get(alone.at[program]));
+}
+
+const isStuck = (launch, world, program) => findCircle(launch, world, program) !== null;
+
+/** Of a load that is made again and again: some of what it finds is integers that nobody has set. */
+function isAwaited(launch, world, { tensor, elements }) {
+  return launch.tensors.find(({ name }) => name === tensor).integers && elements.some((element) => world.memory[tensor][element] === 0);
+}
+
+const countUnderWay = (world) => [...world.started].filter((program) => !isDone(world, program)).length;
+
+/** Programs that may move: begun and not done, or not begun while there is room. */
+function listAble(launch, world, resident) {
+  const under_way = countUnderWay(world);
+  return launch.nodes.map((_, program) => program).filter((program) => findNext(launch, world, program) && (world.started.has(program) || under_way < resident));
+}
+
+function isDeadlock(launch, world, resident) {
+  const able = listAble(launch, world, resident);
+  return able.length > 0 && able.every((program) => isStuck(launch, world, program));
+}
+
+/** How many operations of `path` there are up to its first race, or to its end if that is a deadlock; else 0. */
+function findFault(launch, path, resident) {
+  const world = replay(launch, path);
+  return world.races[0]?.second ?? (isDeadlock(launch, world, resident) ? world.steps.length : 0);
+}
+
+/** `path` and what follows if everybody who can moves in turn. */
+function runOn(launch, path, resident) {
+  const [world, longer] = [replay(launch, path), [...path]];
+  for (let turn = 0; longer.length < LONGEST; turn++) {
+    const able = listAble(launch, world, resident).filter((program) => !isStuck(launch, world, program));
+    if (!able.length) break;
+    const program = able[turn % able.length];
+    if (!advance(launch, world, program)) break;
+    longer.push(program);
+  }
+  return longer;
+}
+
+// ---- the threads of one program
+
+/** The program's operations from here to its end, without tries in vain, and how far each of four threads has come. */
+export function explainThreads(launch, steps, moves) {
+  const own = steps.filter((step) => step.mark !== "w");
+  const widest = Math.max(1, ...own.map((step) => step.elements.length));
+  const threads = Math.min(4, Math.max(2, widest));
+  const has = (thread, step) => step.kind === "barrier" || step.kind === "load" || step.elements.length > 1 || step.mark === "T" || thread === 0;
+  const skip = (thread, at) => { while (at < own.length && !has(thread, own[at])) at++; return at; };
+  const at = Array.from({ length: threads }, (_, thread) => skip(thread, 0));
+  // the result of a lock's try is handed to all threads by one of them; a barrier lets nobody on before all are there
+  const blocked = (thread) => {
+    const step = own[at[thread]];
+    if (!step) return "";
+    if (step.kind === "barrier" && at.some((other) => other < at[thread])) return "waits at the barrier";
+    if (step.mark === "T" && thread > 0 && at[0] <= at[thread]) return "waits for thread 0's lock";
+    return "";
+  };
+  for (const thread of moves) if (at[thread] < own.length && !blocked(thread)) at[thread] = skip(thread, at[thread] + 1);
+  const release = own.findLastIndex((step) => step.mark === "F");
+  const open = release >= 0 && at[0] > release;
+  const late = open ? at.map((_, thread) => thread).filter((thread) => own.some((step, i) => i >= at[thread] && step.kind === "store" && step.elements.length > 1)) : [];
+  return { own, threads, at, has, blocked: at.map((_, thread) => blocked(thread)), open, late };
+}
+
+/** The elements of an operation that a thread of so many does. */
+const share = (elements, thread, threads) => elements.slice(Math.floor((thread * elements.length) / threads), Math.floor(((thread + 1) * elements.length) / threads));
+
+// ---- words
+
+const placeOf = ({ tensor, elements }) => {
+  if (!elements.length) return tensor;
+  const [low, high] = [Math.min(...elements), Math.max(...elements)];
+  return `${tensor}[${low === high ? low : `${low} to ${high}`}]`;
+};
+const verbOf = ({ kind }) => (kind === "load" || kind === "store" ? kind : `atomic_${{ fadd: "add", umax: "max", umin: "min" }[kind] ?? kind}`);
+const list = (words) => (words.length < 2 ? words.join("") : `${words.slice(0, -1).join(", ")} and ${words.at(-1)}`);
+const several = (values) => (values.every((value) => value === values[0]) ? number(values[0]) : values.slice(0, 6).map((value) => number(value)).join(", ") + (values.length > 6 ? ", ..." : ""));
+
+function describeStep(step) {
+  const place = placeOf(step);
+  if (step.kind === "barrier") return "its threads meet at a barrier";
+  if (!step.elements.length) return `${step.kind}s nothing: every lane is masked`;
+  return {
+    L: `loads ${place} and finds ${several(step.found)}`, S: `stores ${several(step.left)} to ${place}`, T: `takes ${place}`,
+    F: `gives back ${place}`, w: `tries ${place} in vain: it is ${several(step.left)}`,
+    A: step.kind === "add" ? `adds ${several(step.left.map((value, i) => value - step.found[i]))} to ${place}, and gets ${several(step.found)}` : `sets ${place} to ${several(step.left)} in one piece`,
+  }[step.mark];
+}
+
+/** How a program stands: done, waits (for a place, and who changed it last), or its next operation. */
+export function describeProgram(launch, world, program, room = Infinity) {
+  if (isDone(world, program)) return { status: "done", words: "done" };
+  const last = world.last[program];
+  const place = last ? placeOf(last) : "";
+  const looked = last && findCircle(launch, world, program)?.find((step) => placeOf(step) === place);
+  if (looked && (looked.kind !== "load" || isAwaited(launch, world, looked))) {
+    const by = world.changedBy[place];
+    return { status: "waits", place, by, words: `waits for ${place}${by === undefined ? `, which nobody has ${looked.kind === "load" ? "written" : "changed"}` : `, changed last by program ${by}`}` };
+  }
+  if (!last && countUnderWay(world) >= room) return { status: "shut out", words: `has not started: there is room for ${count(room, "program")} at a time` };
+  const next = findNext(launch, world, program);
+  if (!next) return { status: "unknown", words: "what comes now was not worked out" };
+  if (last?.mark === "w") return { status: "running", words: `tried ${place} in vain; it has changed since` };
+  const words = next.kind === "barrier" ? "a barrier" : `${verbOf(next)} on ${placeOf(next)}`;
+  return { status: last ? "running" : "not started", words: `next, line ${next.line}: ${words}` };
+}
+
+const describeRace = (world, { first, second, where }) => {
+  const [one, other] = [world.steps[first - 1], world.steps[second - 1]];
+  return `Race on ${where}: program ${one.program} at line ${one.line} (${verbOf(one)}) and program ${other.program} at line ${other.line} (${verbOf(other)}), with nothing that orders them.`;
+};
+
+/** What a complete run has left, first column of each shared tensor that is not of integers. */
+const readOutcome = (launch, world) => launch.tensors.filter((tensor) => !tensor.integers).flatMap(({ name, columns }) => world.memory[name].filter((_, i) => i % columns === 0));
+const sayOutcome = (values) => values.map((value) => number(value)).join(" | ");
+const goalOf = (launch, reached) => (launch.outcomes ?? []).map(sayOutcome).find((words) => !reached.includes(words) && !words.includes("NaN"));
+
+function makeTitle(launch, world, state, resident) {
+  const race = world.races.at(-1);
+  if (isDeadlock(launch, world, resident)) return "Deadlock: nobody can go on";
+  if (race) return `A race on ${race.where}: operations ${race.first} and ${race.second}`;
+  const waiting = launch.nodes.map((_, p) => p).filter((p) => describeProgram(launch, world, p).status === "waits");
+  if (world.at.every((at) => at === END)) return "Every program is done, and no race was met";
+  if (waiting.length) {
+    const { by, place } = describeProgram(launch, world, waiting[0]);
+    if (waiting.length > 1) return `Programs ${list(waiting)} wait`;
+    return by !== undefined && listLocks(launch).has(place.split("[")[0]) ? `Program ${waiting[0]} waits, and program ${by} has the lock` : `Program ${waiting[0]} waits for ${place}`;
+  }
+  return state.at === 0 ? `${count(launch.programs, "program")} at the start: who moves first?` : `Program ${world.steps.at(-1).program} ${describeStep(world.steps.at(-1))}`;
+}
+
+function makeCaption(launch, world, state, total, reached, resident) {
+  const words = [`${launch.kernel}, ${state.hand ? "an order by hand" : `seed ${state.seed}`}, operation ${world.steps.length} of ${total}.`];
+  const step = world.steps.at(-1);
+  if (!step) words.push(`Nothing has happened yet.${launch.hidden ? ` ${count(launch.hidden, "operation")} on memory that no two programs share ${launch.hidden === 1 ? "is" : "are"} left out.` : ""}`);
+  else words.push(`Program ${step.program}, line ${step.line}: ${describeStep(step)}.`);
+  const waiting = launch.nodes.map((_, p) => [p, describeProgram(launch, world, p)]).filter(([, how]) => how.status === "waits");
+  words.push(...waiting.map(([p, how]) => `Program ${p} ${how.words}.`));
+  if (isDeadlock(launch, world, resident)) {
+    const out = launch.nodes.map((_, p) => p).filter((p) => describeProgram(launch, world, p, resident).status === "shut out");
+    words.push(`Deadlock in ${launch.kernel}: whoever is left waits, and nobody is left who could change that.`);
+    if (out.length) words.push(`Program${out.length > 1 ? "s" : ""} ${list(out)} cannot start: there is room for ${count(resident, "program")} at a time, and those who have it wait.`);
+  }
+  if (world.races.length) words.push(describeRace(world, world.races.at(-1)));
+  if (world.at.every((at) => at === END)) words.push(`The end: ${world.races.length ? count(world.races.length, "race") : "no race, no deadlock"}${readOutcome(launch, world).length ? `; memory holds ${sayOutcome(readOutcome(launch, world))}` : ""}.`);
+  const goal = goalOf(launch, reached);
+  if (state.hand && goal) words.push(`${reached.length ? `You have reached ${list(reached)}. ` : ""}Can you make it end with ${goal}?`);
+  else if (state.hand && launch.outcomes?.length === 1 && reached.length) words.push("Every order of the programs ends like this.");
+  return words.join(" ");
+}
+
+// ---- the picture
+
+export function picture(data) {
+  const names = Object.keys(data.launches);
+  const of = (state) => data.launches[state.launch];
+  const pathOf = (state) => state.hand ?? of(state).orders[data.rooms.indexOf(state.room) * data.seeds.length + data.seeds.indexOf(state.seed)];
+  const has_threads = names.some((name) => listLocks(data.launches[name]).size || data.launches[name].nodes.flat().some(([kind]) => kind === "barrier"));
+  const first = data.chosen;
+  // another kernel, another seed: the timeline begins anew
+  const fresh = (make) => (stage) => make({ get state() { return stage.state; }, get host() { return stage.host; }, set: (changes) => stage.set({ ...changes, at: 0, hand: null, moves: [], who: 0 }) });
+  const drive = (state, program) => {
+    const [launch, path] = [of(state), pathOf(state)];
+    const at = Math.min(state.at, path.length);
+    const hand = path[at] === program ? path : [...path.slice(0, at), program];
+    if (hand.length > LONGEST) return null;
+    const world = replay(launch, hand, at + 1);
+    if (world.steps.length <= at) return null;
+    return { hand, at: at + 1, ...remember(state, launch, world) };
+  };
+  const remember = (state, launch, world) => {
+    if (!world.at.every((node) => node === END)) return {};
+    const [reached, words] = [state.reached[state.launch] ?? [], sayOutcome(readOutcome(launch, world))];
+    return reached.includes(words) ? {} : { reached: { ...state.reached, [state.launch]: [...reached, words] } };
+  };
+  const finish = (state) => {
+    const path = pathOf(state);
+    const hand = runOn(of(state), path.slice(0, state.at), state.room);
+    return { hand, at: hand.length, ...remember(state, of(state), replay(of(state), hand)) };
+  };
+  return {
+    start: { launch: first, seed: data.seeds[0], room: data.rooms[0], view: data.view, at: data.at_fault ? findFault(data.launches[first], data.launches[first].orders[0], data.rooms[0]) : 0, hand: null, who: 0, moves: [], reached: {} },
+    follow: (name, path) => { const { steps, races, memory, at } = replay(data.launches[name], path); return { steps: steps.map(({ program, kind, line, tensor, elements, found, left, mark }) => ({ program, kind, line, tensor, elements, found, left, mark })), races, memory, at, deadlock: isDeadlock(data.launches[name], replay(data.launches[name], path), data.rooms[0]) }; },
+    threads: (name, path, who, moves) => { const launch = data.launches[name]; const { late, open, at } = explainThreads(launch, replay(launch, path).steps.filter((step) => step.program === who), moves); return { late, open, at }; },
+    controls: [
+      [fresh(choice("launch", "kernel", names))],
+      [
+        ...(has_threads || data.view === "threads" ? [choice("view", "look at", [["programs", "the programs"], ["threads", "the threads of one program"]])] : []),
+        ...(data.rooms.length > 1 ? [fresh(choice("room", "room for", data.rooms.map((room) => [room, count(room, "program")])))] : []),
+        fresh(slider("seed", "seed", { values: data.seeds, format: String })),
+      ],
+      [stepper("at", "operation", (state) => pathOf(state).length + 1, { interval: 500, format: (value, last) => `${value} of ${last}` }),
+        button("By hand from the start", () => ({ hand: [], at: 0, view: "programs" })), button("Let the rest run", finish)],
+    ],
+    off: (state) => (state.view === "threads" ? ["at", "seed"] : []),
+    render(state, width) {
+      const launch = of(state);
+      const path = pathOf(state);
+      const whole = replay(launch, path);
+      const world = replay(launch, path, state.at);
+      const wide = width >= 820;
+      const left_width = wide ? Math.round(width * 0.55) : width;
+      const shown = state.view === "programs"
+        ? drawPrograms(launch, whole, world, state, left_width, { drive: (program) => drive(state, program), able: listAble(launch, world, state.room) })
+        : drawThreads(launch, whole, state, left_width);
+      const place = wide ? { left: left_width + 24, top: 4, width: width - left_width - 24 } : { left: 0, top: shown.height + 18, width };
+      const listing = drawCode(launch, shown.code, place);
+      const reached = state.reached[state.launch] ?? [];
+      const title = shown.title ?? makeTitle(launch, world, state, state.room);
+      const caption = shown.caption ?? makeCaption(launch, world, state, path.length, reached, state.room);
+      return { title, caption, alt: `${title}. ${caption}`, height: Math.max(shown.height, place.top + listing.height), draw: [shown.draw, listing.draw] };
+    },
+  };
+}
+
+const ROW = 56;
+
+function drawPrograms(launch, whole, world, state, width, { drive, able }) {
+  const at = world.steps.length;
+  const [left, top] = [10, 34]; // the point at the start is not to be cut off
+  const length = Math.max(whole.steps.length, ...(state.hand ? [launch.orders[0].length, 8] : [1]));
+  const step = Math.min(26, (width - left - 10) / length);
+  const x = (operations) => left + operations * step;
+  const raced = new Set(world.races.flatMap((race) => [race.first, race.second]));
+  const rows = launch.nodes.map((_, program) => {
+    const y = top + program * ROW;
+    const how = describeProgram(launch, world, program, state.room);
+    const own = whole.steps.map((each, i) => [each, i + 1]).filter(([each]) => each.program === program);
+    const can = able.includes(program);
+    return [
+      svg("line", { x1: left, x2: x(length), y1: y + 36, y2: y + 36, stroke: "var(--grid)" }),
+      drawHolds(whole, program, x, y + 48, at),
+      own.map(([each, i]) => drawMark(each, i, x, y + 26, step, { future: i > at, now: i === at, raced: raced.has(i) })),
+      can
+        ? target(`move-${program}`, { label: `Move program ${program}: ${how.words}`, press: () => drive(program) },
+          svg("rect", { x: 2, y: y + 1, width: 66, height: 21, rx: 4, fill: "var(--control)", stroke: "var(--edge)" }), text(35, y + 12, `move ${program} \u25b8`, { anchor: "middle", size: FONT }))
+        : text(4, y + 12, `program ${program}`, { halo: true, fill: "var(--quiet)" }),
+      text(78, y + 12, fit(how.words, width - 80, how.status === "waits"), { size: SMALL, halo: true, bold: how.status === "waits", fill: how.status === "done" ? "var(--quiet)" : "var(--ink)" }),
+    ];
+  });
+  const bottom = top + launch.programs * ROW;
+  const races = world.races.slice(-1).map(({ first, second }) => {
+    const [one, other] = [world.steps[first - 1], world.steps[second - 1]].map(({ program }) => top + program * ROW + 36);
+    return arrow([x(first - 0.5), one + Math.sign(other - one) * 11], [x(second - 0.5), other - Math.sign(other - one) * 11], { colour: "var(--fault)", width: 2.5 });
+  });
+  const key = drawKey(whole, raced.size > 0, width, bottom + 16);
+  const memory = drawMemory(launch, world, width, key.bottom + 14);
+  const grip = handle("at", x(at), 14, {
+    label: "operation", value: at, min: 0, max: whole.steps.length, text: at ? `${at}, program ${world.steps.at(-1).program} ${describeStep(world.steps.at(-1))}` : "0, the start", radius: 8,
+    drag: (px) => ({ at: Math.min(Math.max(Math.round((px - left) / step), 0), whole.steps.length) }),
+    key: (dx, dy) => ({ at: Math.min(Math.max(at + (dx || dy), 0), whole.steps.length) }),
+  });
+  return {
+    height: memory.bottom, code: {
+      now: world.steps.at(-1)?.line, raced: [...raced].map((i) => world.steps[i - 1].line), noun: "program",
+      markers: launch.nodes.map((_, name) => ({ name, line: findNext(launch, world, name)?.line, waits: describeProgram(launch, world, name).status === "waits" })),
+    },
+    draw: [
+      svg("line", { x1: x(0), x2: x(length), y1: 14, y2: 14, stroke: "var(--grid)", "stroke-width": 3 }),
+      svg("line", { x1: x(at), x2: x(at), y1: 14, y2: bottom, stroke: "var(--ink)", "stroke-width": 1.5, "stroke-dasharray": "3 3" }),
+      races, rows, grip, key.draw, memory.draw,
+    ],
+  };
+}
+
+/** `words`, or as many of them as there is room for. */
+function fit(words, room, bold = false) {
+  let parts = words;
+  while (measure(parts, SMALL, bold ? "600" : "normal") > room && parts.includes(",")) parts = parts.slice(0, parts.lastIndexOf(","));
+  return parts;
+}
+
+function drawMark({ mark }, i, x, y, step, { future, now, raced }) {
+  const half = mark === "w" || mark === "F" || mark === "B";
+  const width = Math.max(step - 1, 2);
+  return svg("g", { opacity: future ? 0.28 : null },
+    cell(x(i - 1) + 0.5, half ? y + 5 : y, width, half ? 15 : 20, step >= 13 ? mark : "", { state: raced ? "fault" : FILLS[mark], heavy: raced, size: FONT }),
+    now && svg("path", { d: `M${x(i - 0.5) - 5},${y - 8}h10l-5,6Z`, fill: "var(--ink)" }));
+}
+
+/** A bar under the stretch in which a program has a lock: until somebody gives that lock back, whoever it is. */
+function drawHolds(whole, program, x, y, at) {
+  const bars = [];
+  const since = new Map(); // place -> the operation that took it
+  whole.steps.slice(0, at).forEach((step, i) => {
+    const place = placeOf(step);
+    if (step.mark === "T" && step.program === program) since.set(place, i);
+    if (step.mark === "F" && since.has(place)) { bars.push([since.get(place), i + 1]); since.delete(place); }
+  });
+  for (const from of since.values()) bars.push([from, at]);
+  return bars.map(([from, to]) => svg("line", { x1: x(from), x2: x(to), y1: y, y2: y, stroke: "var(--done)", "stroke-width": 4 }));
+}
+
+function drawKey(whole, raced, width, top) {
+  const used = [...Object.keys(MARKS).filter((mark) => whole.steps.some((step) => step.mark === mark)).map((mark) => [mark, mark === "A" && !whole.steps.some((step) => step.mark === "T") ? "atomic" : MARKS[mark], FILLS[mark]]), ...(whole.steps.some((step) => step.mark === "T") ? [["", "has the lock", null]] : []), ...(raced ? [["", "the two of a race", "fault"]] : [])];
+  let [x, y] = [2, top];
+  const draw = used.map(([mark, words, state]) => {
+    const room = 24 + measure(words, SMALL) + 14;
+    if (x + room > width && x > 2) { x = 2; y += 24; }
+    const at = x;
+    x += room;
+    return [state ? cell(at, y - 9, 18, 18, mark, { state, size: SMALL }) : svg("line", { x1: at, x2: at + 18, y1: y, y2: y, stroke: "var(--done)", "stroke-width": 4 }), text(at + 24, y, words, { size: SMALL, fill: "var(--quiet)" })];
+  });
+  return { draw, bottom: y + 12 };
+}
+
+const MOST_ROWS = 4;
+
+function drawMemory(launch, world, width, top) {
+  const step = world.steps.at(-1);
+  // integers are called by their numbers in words, and so are their rows
+  const nameRow = ({ name, integers, columns, values }, r) => (values.length === columns ? name : integers ? `${name}[${r * columns} to ${(r + 1) * columns - 1}]` : `${name}[${r}]`);
+  const left = 2 + Math.max(60, ...launch.tensors.map((tensor) => measure(nameRow(tensor, 0), FONT) + 12));
+  const draw = [];
+  let y = top;
+  for (const tensor of launch.tensors) {
+    const { name, columns, integers } = tensor;
+    const values = world.memory[name];
+    const many = Math.max(1, Math.min(columns, Math.floor((width - left) / 56)));
+    const size = Math.min(76, (width - left) / many);
+    const rows = Math.min(values.length / columns, MOST_ROWS);
+    for (let r = 0; r < rows; r++) {
+      draw.push(text(2, y + 12, nameRow(tensor, r)));
+      for (let c = 0; c < many; c++) {
+        const element = r * columns + c;
+        const touched = step?.tensor === name && step.elements.includes(element);
+        draw.push(cell(left + c * size, y, size - 4, 24, number(values[element]), { state: touched && step.changed ? "active" : integers && values[element] ? "done" : "waiting", heavy: touched, size: SMALL + 0.5 }));
+        const by = world.changedBy[`${name}[${element}]`];
+        if (integers && values[element] && by !== undefined) draw.push(text(left + c * size + (size - 4) / 2, y + 33, `by ${by}`, { anchor: "middle", size: SMALL, fill: "var(--quiet)" }));
+      }
+      y += integers ? 46 : 28;
+    }
+    const hidden = columns - many;
+    if (hidden > 0 || values.length / columns > rows) draw.push(text(left, y + 8, `${hidden > 0 ? `${count(hidden, "more column")}` : `${values.length / columns - rows} more rows`} not drawn`, { size: SMALL, fill: "var(--quiet)" })), (y += 20);
+    y += 4;
+  }
+  return { draw, bottom: y + 4 };
+}
+
+/** The kernel's lines, with a marker for each of `markers` ({name, line, waits}) at its next operation. */
+function drawCode(launch, { now, raced, markers, noun }, { left, top, width }) {
+  const gutter = 17 * Math.min(markers.length, Math.max(4, ...launch.source.map(([number]) => markers.filter((each) => each.line === number).length)));
+  const code_left = left + gutter + 32;
+  const room = Math.floor((left + width - code_left) / MONO);
+  const draw = [text(left, top + 10, `${launch.kernel}: a marker is a ${noun}, at its next line`, { size: SMALL, fill: "var(--quiet)" })];
+  let y = top + 34;
+  for (const [line, indent, words] of launch.source) {
+    const parts = breakCode(words, room - indent);
+    const height = 19 + 15 * (parts.length - 1);
+    const frame = { x: code_left - 30, y: y - 10, width: left + width - code_left + 29, height, rx: 3 };
+    if (line === now) draw.push(svg("rect", { ...frame, fill: "var(--grid)" }));
+    if (raced.includes(line)) draw.push(svg("rect", { ...frame, fill: "none", stroke: "var(--fault)", "stroke-width": 2, "stroke-dasharray": "6 3" }));
+    draw.push(text(code_left - 5, y, String(line), { anchor: "end", size: SMALL, fill: "var(--quiet)" }));
+    parts.forEach((part, i) => draw.push(code(code_left + (indent + (i ? 4 : 0)) * MONO, y + 15 * i, part)));
+    markers.filter((each) => each.line === line).forEach(({ name, waits }, i) => draw.push(
+      svg("circle", { cx: left + 9 + 17 * i, cy: y, r: 8, fill: waits ? "var(--masked)" : "var(--active)", stroke: "var(--ink)", "stroke-width": waits ? 1.5 : 1, "stroke-dasharray": waits ? "2.5 2" : null }),
+      text(left + 9 + 17 * i, y, String(name), { anchor: "middle", size: SMALL, bold: true, fill: waits ? "var(--on-masked)" : "var(--on-active)" })));
+    y += height;
+  }
+  const done = markers.filter((each) => each.line === undefined).map((each) => each.name);
+  if (done.length) draw.push(text(left, y + 8, `done: ${list(done)}`, { size: SMALL, fill: "var(--quiet)" }));
+  return { draw, height: y + 20 - top };
+}
+
+/** Inside one program: what is one operation to the other programs is done by many threads, each in its own time. */
+function drawThreads(launch, whole, state, width) {
+  const who = state.who;
+  const seen = explainThreads(launch, whole.steps.filter((step) => step.program === who), state.moves);
+  const { own, threads, at, has, blocked, late, open } = seen;
+  const left = 84;
+  const step = Math.min(56, (width - left - 2) / Math.max(own.length, 1));
+  const chips = launch.nodes.map((_, program) => target(`who-${program}`, { label: `Look at the threads of program ${program}`, pressed: program === who, press: () => ({ who: program, moves: [] }) },
+    svg("rect", { x: 2 + program * 40, y: 0, width: 34, height: 24, rx: 4, fill: program === who ? "var(--chosen)" : "var(--control)", stroke: "var(--edge)" }),
+    text(19 + program * 40, 12, String(program), { anchor: "middle", fill: program === who ? "var(--on-chosen)" : "var(--ink)" })));
+  const top = 78;
+  const head = own.map((each, i) => [
+    text(left + (i + 0.5) * step, top - 26, each.mark, { anchor: "middle", bold: true }), text(left + (i + 0.5) * step, top - 10, String(each.line), { anchor: "middle", size: SMALL, fill: "var(--quiet)" })]);
+  const rows = Array.from({ length: threads }, (_, thread) => {
+    const y = top + thread * 44;
+    const over = at[thread] >= own.length;
+    return [
+      over || blocked[thread]
+        ? text(2, y + 12, `thread ${thread}`, { fill: "var(--quiet)" })
+        : target(`thread-${thread}`, { label: `Move thread ${thread}: line ${own[at[thread]].line}`, press: () => ({ moves: [...state.moves, thread] }) },
+          svg("rect", { x: 2, y: y + 1, width: 76, height: 22, rx: 4, fill: "var(--control)", stroke: "var(--edge)" }), text(40, y + 12, `thread ${thread} \u25b8`, { anchor: "middle", size: SMALL + 0.5 })),
+      own.map((each, i) => (has(thread, each)
+        ? cell(left + i * step + 1, y + 1, step - 2, 22, i < at[thread] ? each.mark : "", { state: i < at[thread] ? FILLS[each.mark] : late.includes(thread) && each.kind === "store" && each.elements.length > 1 ? "fault" : "waiting", heavy: i === at[thread], size: SMALL + 0.5 })
+        : svg("line", { x1: left + i * step + step / 2 - 4, x2: left + i * step + step / 2 + 4, y1: y + 12, y2: y + 12, stroke: "var(--edge)" }))),
+      text(left, y + 33, over ? "done" : blocked[thread] || `next, line ${own[at[thread]].line}`, { size: SMALL, bold: Boolean(blocked[thread]), fill: "var(--quiet)" }),
+    ];
+  });
+  const bottom = top + threads * 44;
+  const stores = own.map((each, i) => [each, i]).filter(([each]) => each.kind === "store" && each.elements.length > 1);
+  const memory = stores.map(([each, i], row) => {
+    const y = bottom + 30 + row * 48;
+    const size = Math.min(64, (width - left) / threads);
+    return [text(2, y + 12, placeOf(each).split("[")[0]), Array.from({ length: threads }, (_, thread) => {
+      const mine = share(each.elements, thread, threads);
+      if (!mine.length) return null;
+      const stored = at[thread] > i;
+      return [cell(left + thread * size, y, size - 4, 24, stored ? several(mine.map((element) => each.left[each.elements.indexOf(element)])) : "old", { state: stored ? "active" : late.includes(thread) ? "fault" : "waiting", size: SMALL }),
+        text(left + thread * size + (size - 4) / 2, y + 34, mine.length > 1 ? `${mine[0]} to ${mine.at(-1)}` : `[${mine[0]}]`, { anchor: "middle", size: SMALL, fill: "var(--quiet)" })];
+    })];
+  });
+  const height = bottom + 30 + stores.length * 48 + 10;
+  const title = !own.length ? `Program ${who} has no operation on shared memory in this order`
+    : late.length ? `The lock is open, and thread${late.length > 1 ? "s" : ""} ${list(late)} ${late.length > 1 ? "have" : "has"} not stored`
+      : at.every((each) => each >= own.length) ? `Program ${who}: all its threads are done` : open ? "The lock is open, and every thread has stored" : `Program ${who}, inside: which thread moves next?`;
+  const waits = blocked.map((why, thread) => why && `Thread ${thread} ${why}.`).filter(Boolean);
+  const caption = [
+    `${launch.kernel}, program ${who}, drawn with ${threads} threads; a program of four warps has 128.`,
+    own.length ? "All threads load and store a block, each its own columns; a single number is stored, and a lock given back, by thread 0 for all." : "Choose another program or another seed.",
+    ...waits, late.length ? `The next program may take the lock now, and loads old columns.${launch.barriers.length ? ` The account of what is ordered says, for example: ${launch.barriers[0]}` : ""}` : "",
+    own.length && !late.length && !open ? "Can a thread give the lock back before the others have stored?" : "",
+  ].filter(Boolean).join(" ");
+  return {
+    title, caption, height,
+    code: {
+      now: undefined, raced: late.length ? stores.map(([each]) => each.line) : [], noun: "thread",
+      markers: at.map((place, name) => ({ name, line: own[place]?.line, waits: Boolean(blocked[name]) })),
+    },
+    draw: [
+      chips, text(8 + launch.programs * 40, 12, "program", { size: SMALL, fill: "var(--quiet)" }),
+      own.length > 0 && text(2, top - 10, "line", { size: SMALL, fill: "var(--quiet)" }), head, own.length > 0 && rows,
+      stores.length > 0 && text(2, bottom + 12, "memory, by the thread that stores it", { size: SMALL, fill: "var(--quiet)" }), memory,
+    ],
+  };
+}
