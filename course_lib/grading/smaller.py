@@ -80,6 +80,8 @@ class SmallCases:
                 judged = judge_case(plan, run.data.get(number), run.errors.get(number))
                 forget_minor_fault(judged)
                 yield judged
+            if run.ended != "finished":
+                return
 
 
 @np.errstate(invalid="ignore")  # a row with an Inf computes Inf - Inf

@@ -92,12 +92,11 @@ def test_what_cannot_be_counted_is_refused_in_words(arguments):
 @interpreted
 def test_a_process_that_compiles_gets_the_same_counts_from_another_one_for_all_sizes_at_once():
     program = f"""
-import dataclasses, sys
+import dataclasses
 import course_lib
 from course_lib.base import runtime
 runtime._chosen = dataclasses.replace(runtime.current(), mode="gpu")
-from course_lib.lessons import style
-module = sys.modules["course_lib.lessons.pictures.pass_counter.model"]
+from course_lib.lessons.pictures.pass_counter import model as module
 module._trace = None  # there is no interpreter in such a process
 first = module.count("two_pass", 100)
 module._count_elsewhere = None
