@@ -46,6 +46,7 @@ class Exercise:
         stretch: a suggestion for further work after a pass.
         debrief: the harm that the avoided bug did elsewhere; shown after a pass.
         forbidden: words that the code must not contain, each with the reason that the verdict gives.
+        short_path: whether the exercise belongs to the path of six hours, which ends with a model that trains with the learner's kernels.
     """
 
     id: str
@@ -64,6 +65,7 @@ class Exercise:
     stretch: str
     debrief: str
     forbidden: Mapping[str, str] = field(default_factory=dict, hash=False)
+    short_path: bool = False
 
 
 @functools.cache
@@ -106,7 +108,7 @@ def read_exercise(file: Path) -> Exercise:
     wanted = {f.name: f for f in fields(Exercise) if f.name not in _FROM_THE_STEM}
     if unknown := sorted(entry.keys() - wanted.keys()):
         raise CourseError(f"{where}: there is no field {_list(unknown)}. There are {_list(wanted)}.")
-    if missing := [key for key, f in wanted.items() if key not in entry and f.default_factory is MISSING]:
+    if missing := [key for key, f in wanted.items() if key not in entry and f.default is f.default_factory is MISSING]:
         raise CourseError(f"{where}: missing field {_list(missing)}.")
     for key, value in entry.items():
         annotation = str(wanted[key].type)

@@ -22,6 +22,7 @@ from course_lib.learner import progress
 from course_lib.learner.progress import ExerciseProgress
 
 BAR_COLUMNS = 30
+PATH_SIGN = "◆"  # marks the exercises of the short path
 
 
 def next_exercise(records: dict[str, ExerciseProgress], after: Exercise | None = None) -> Exercise | None:
@@ -127,7 +128,8 @@ def listing() -> Group:
         table.add_row(*row(exercise, records, marked=exercise == upcoming))
     closing = "You have passed every exercise." if upcoming is None else next_line(upcoming)
     files = f"Your files are in {escape(paths.shown(paths.exercises()))}/."
-    return Group(table, "", progress_bar(records), *_tell_predictions(), *_tell_steps(), closing, files)
+    path = f"{PATH_SIGN} the path of six hours: these exercises and their lessons; it ends with a model that trains with your kernels."
+    return Group(table, "", path, progress_bar(records), *_tell_predictions(), *_tell_steps(), closing, files)
 
 
 def _tell_predictions() -> list[str]:
@@ -153,7 +155,7 @@ def row(exercise: Exercise, records: dict[str, ExerciseProgress], *, marked: boo
     hints = records.get(exercise.id, ExerciseProgress()).hints
     return (
         "→" if marked else " ",
-        exercise.id,
+        f"{exercise.id} {PATH_SIGN if exercise.short_path else ' '}",
         escape(exercise.title),
         level,
         str(exercise.minutes),

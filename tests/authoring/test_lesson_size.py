@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+import re
+
 import pytest
 
+from course_lib import catalog
 from course_lib.authoring.lesson_size import measure
 from course_lib.authoring.notebooks import list_sources
+from course_lib.base import paths
 
 MOST_MINUTES = 40  # to the nearest five, as the titles say them
 SIZES = [measure(source) for source in list_sources()]
@@ -23,6 +27,15 @@ def test_a_lesson_is_short_and_says_how_long_it_takes(size):
 def test_a_lesson_asks_and_lets_do(size):
     assert size.predictions >= 4 and size.steps >= 2
     assert size.longest_cell <= 15
+
+
+def test_the_short_path_takes_six_hours_and_ends_with_the_learners_own_kernels():
+    path = [exercise for exercise in catalog.exercises().values() if exercise.short_path]
+    pages = sum(size.page_minutes for size in SIZES if size.lesson in {exercise.lesson for exercise in path})
+    assert 330 <= pages + sum(exercise.minutes for exercise in path) <= 365
+    assert {"08a", "11a", "13b", "14a"} <= {exercise.id for exercise in path}  # the norm of lesson 14 takes these kernels
+    page = (paths.ROOT / "README.md").read_text(encoding="utf-8")
+    assert re.findall(r"◆ (\d\d[a-z])", page) == [exercise.id for exercise in path]
 
 
 def test_what_counts(tmp_path):

@@ -69,7 +69,8 @@ def write_front(
         write_raw(_FIRST.format(name=min(notebooks))),
         write_raw(picture),
         _MOVES.format(number=name[:2], moves=moves, commands=commands, clone=clone or "", launches=buttons and write_raw(buttons)),
-        f"## Lessons\n\n{len(lessons)} lessons, {hours} hours.\n",
+        f"## Lessons\n\n{len(lessons)} lessons, {hours} hours. In six hours: the exercises with ◆ and their lessons. At their end a small model\n"
+        "trains with kernels that you wrote.\n",
     ]
     for title, group in groupby(lessons, key=find_part):
         parts.append(f"### {title}\n")
