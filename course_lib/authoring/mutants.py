@@ -2,21 +2,18 @@
 
 from __future__ import annotations
 
-import tomllib
 from collections.abc import Iterator
-from pathlib import Path
 
 from course_lib import catalog
 from course_lib.base import paths
-from course_lib.base.errors import CourseError
-from course_lib.catalog import Exercise, texts
+from course_lib.catalog import Exercise, edits
 
 FOLDER = paths.ROOT / "tests" / "mutants"
 
 
 def read_mutants(exercise: Exercise) -> list[dict]:
     """Return the entries of the exercise's file: id, cause, edits, and where needed cause_cpu, cause_gpu, cause_hidden and slow."""
-    return tomllib.loads((FOLDER / f"ex{exercise.id}.toml").read_text(encoding="utf-8"))["mutant"]
+    return edits.read_entries(exercise, FOLDER, "mutant")
 
 
 def list_mutants() -> Iterator[tuple[Exercise, dict]]:
@@ -26,19 +23,6 @@ def list_mutants() -> Iterator[tuple[Exercise, dict]]:
             yield exercise, entry
 
 
-def make_text(exercise: Exercise, entry: dict, folder: Path = FOLDER) -> str:
-    """Return the solution with the edits of ``entry`` in its code. The prose before the first import is not edited.
-
-    Args:
-        folder: the folder of the entry's file, for error messages.
-
-    Raises: CourseError if the text that an edit replaces is not found exactly once in the code.
-    """
-    prose, imports, text = texts.read_solution(exercise).partition("\nimport ")
-    for find, replacement in entry["edits"]:
-        if (times := text.count(find)) != 1:
-            raise CourseError(
-                f"{paths.shown(folder)}/ex{exercise.id}.toml, {entry['id']}: {find!r} stands {times} times in the solution's code."
-            )
-        text = text.replace(find, replacement)
-    return prose + imports + text
+def make_text(exercise: Exercise, entry: dict) -> str:
+    """Return the text of a mutant. Raises: CourseError if an edit does not fit the solution."""
+    return edits.edit_solution(exercise, entry, FOLDER)

@@ -20,7 +20,7 @@ from course_lib.base import paths, runtime
 from course_lib.base.errors import CourseError, EnvironmentFault
 from course_lib.base.files import TemporaryFolder, open_private
 from course_lib.base.text import make_visible_line
-from course_lib.catalog import Exercise, texts
+from course_lib.catalog import Exercise, edits, texts
 from course_lib.classroom import archives, checking, gradebook, reports, similarity
 from course_lib.classroom.collecting import Collected, collect, read_clock
 from course_lib.classroom.discovery import Submissions, clean_name, discover, list_strays
@@ -42,7 +42,6 @@ GRADEBOOK, CANVAS, RESULTS, SIMILAR, TIMINGS, REGRADES = (
     "timings.csv",
     "regrades.csv",
 )
-_VARIANTS = paths.ROOT / "tests" / "slips" / "right"
 _MOST_LINES = 400  # limit on the lines that are shown of each of two similar files
 _NOT_SHOWN = b"(This file was compared, and is not in the folders of the last run. A run with that folder shows it; --also names an earlier class's.)"
 
@@ -381,9 +380,9 @@ class _Run:
 
     def _list_published(self, exercise: Exercise) -> list[tuple[str, frozenset[int]]]:
         """Return names and hashes of the published right answers: the course's solution and the variants in its tests, where they exist."""
-        files = [] if paths.is_release() else [("the published solution", paths.SOLUTIONS / f"{exercise.file}.py")]
-        files += [(f"the published variant {file.stem}", file) for file in sorted(_VARIANTS.glob(f"ex{exercise.id}_*.py"))]
-        return [(name, similarity.take_fingerprint(file.read_bytes(), self._given(exercise.id))) for name, file in files]
+        published = {} if paths.is_release() else {"the published solution": texts.read_solution(exercise)}
+        published |= {f"the published variant {name}": text for name, text in edits.read_variants(exercise).items()}
+        return [(name, similarity.take_fingerprint(text.encode(), self._given(exercise.id))) for name, text in published.items()]
 
     def _show_alike(self, exercise: Exercise) -> None:
         """Write two files of each group of similar files side by side. Read the files again, because they are not kept in memory."""

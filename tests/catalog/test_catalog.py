@@ -47,6 +47,17 @@ def test_nothing_of_a_skeleton_is_left_to_say(exercise):
 
 
 @every_exercise
+def test_every_case_says_its_mistake_and_its_words_fit_its_shape(exercise):
+    file = f"course_lib/grading/families/{exercise.family}.py"
+    for case in (case for part in find_parts(exercise).values() for case in part.battery):
+        assert case.mistake, f"{file}, {case.name!r}: say as `mistake` what a wrong solution does that this case finds"
+        right = {"M": case.M, "N": case.N, case.block_name: case.block, case.rows_name: case.rows, "padded lanes": case.padded_lanes}
+        said = [*re.findall(r"\b([A-Z_]+) = (\d+)", case.why), *(pair[::-1] for pair in re.findall(r"(\d+) (padded lanes)", case.why))]
+        fits = all(right.get(name, int(number)) == int(number) for name, number in said)
+        assert fits, f"{file}, {case.name!r}: the words do not fit the shape: {case.describe()}"
+
+
+@every_exercise
 def test_numbers_are_in_range(exercise):
     assert isinstance(exercise.difficulty, int) and 1 <= exercise.difficulty <= 5
     assert isinstance(exercise.minutes, int) and 5 <= exercise.minutes <= 120

@@ -8,19 +8,15 @@ from __future__ import annotations
 
 import hashlib
 import os
-import tomllib
 
 import pytest
 
 from course_lib import catalog
-from course_lib.authoring.mutants import make_text
-from course_lib.base import paths
 from course_lib.base.errors import CourseError
-from course_lib.catalog import Exercise
+from course_lib.catalog import edits
 from course_lib.grading.check import check
 from course_lib.grading.verdict import ERROR, FAIL
 
-FOLDER = paths.ROOT / "tests" / "slips"
 ALL = os.environ.get("COURSE_ALL_SLIPS") == "1"
 EVERY = 4
 
@@ -35,12 +31,7 @@ KNOWN: dict[str, str] = {
 YOUNGER = {"15b"}  # than the collection, whose author had not read the grader: nobody else adds to it
 
 
-def _read(exercise: Exercise) -> list[dict]:
-    file = FOLDER / f"ex{exercise.id}.toml"
-    return tomllib.loads(file.read_text(encoding="utf-8"))["slip"] if file.exists() else []
-
-
-SLIPS = {f"{e.id}:{entry['id']}": (e, entry) for e in catalog.exercises().values() for entry in _read(e)}
+SLIPS = {f"{e.id}:{entry['id']}": (e, entry) for e in catalog.exercises().values() for entry in edits.read_entries(e, edits.SLIPS, "slip")}
 
 
 def _is_in_sample(name: str) -> bool:
@@ -63,42 +54,42 @@ def _params() -> list:
 @pytest.mark.parametrize(("exercise", "entry"), _params())
 def test_slip_is_refused(exercise, entry, tmp_path):
     file = tmp_path / f"{exercise.file}.py"
-    file.write_text(entry.get("code") or make_text(exercise, entry, FOLDER), encoding="utf-8")
+    file.write_text(edits.edit_solution(exercise, entry, edits.SLIPS), encoding="utf-8")
     verdict = check(exercise, file)
     assert verdict.status in (FAIL, ERROR), f"{entry['what']} {entry['shows']}\n{verdict.message}"
 
 
 RIGHT = [
-    pytest.param(exercise, file, id=file.stem)
+    pytest.param(exercise, text, id=name)
     for exercise in catalog.exercises().values()
-    for file in sorted((FOLDER / "right").glob(f"ex{exercise.id}_*.py"))
-    if _is_in_sample(file.stem)
+    for name, text in edits.read_variants(exercise).items()
+    if _is_in_sample(name)
 ]
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize(("exercise", "file"), RIGHT)
-def test_what_is_right_in_an_unusual_form_passes(exercise, file, tmp_path):
-    copy = tmp_path / f"{exercise.file}.py"
-    copy.write_text(file.read_text(encoding="utf-8"), encoding="utf-8")
-    verdict = check(exercise, copy)
+@pytest.mark.parametrize(("exercise", "text"), RIGHT)
+def test_what_is_right_in_an_unusual_form_passes(exercise, text, tmp_path):
+    file = tmp_path / f"{exercise.file}.py"
+    file.write_text(text, encoding="utf-8")
+    verdict = check(exercise, file)
     assert verdict.passed, verdict.message
 
 
 @pytest.mark.parametrize("exercise", catalog.exercises().values(), ids=lambda e: e.id)
 def test_every_slip_is_whole(exercise):
-    entries = _read(exercise)
-    assert len({entry["id"] for entry in entries}) == len(entries) >= (0 if exercise.id in YOUNGER else 8)
-    for entry in entries:
-        fields = {"id", "what", "shows", "names", "code" if "code" in entry else "edits"}
-        assert entry.keys() == fields and all(entry.values()), entry["id"]
-        compile(entry.get("code") or make_text(exercise, entry, FOLDER), entry["id"], "exec")
+    for kind, fields, least in (("slip", {"id", "what", "shows", "names", "edits"}, 8), ("right", {"id", "what", "edits"}, 0)):
+        entries = edits.read_entries(exercise, edits.SLIPS, kind)
+        assert len({entry["id"] for entry in entries}) == len(entries) >= (0 if exercise.id in YOUNGER else least)
+        for entry in entries:
+            assert entry.keys() == fields and all(entry.values()), entry["id"]
+            compile(edits.edit_solution(exercise, entry, edits.SLIPS), entry["id"], "exec")
 
 
 def test_an_edit_that_no_longer_fits_names_its_file():
     exercise = catalog.get("07a")
     with pytest.raises(CourseError, match=r"tests/slips/ex07a\.toml, lost: 'no such text' stands 0 times"):
-        make_text(exercise, {"id": "lost", "edits": [["no such text", ""]]}, FOLDER)
+        edits.edit_solution(exercise, {"id": "lost", "edits": [["no such text", ""]]}, edits.SLIPS)
 
 
 def test_known_slips_exist():

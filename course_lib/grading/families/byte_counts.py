@@ -15,6 +15,7 @@ import numpy as np
 from course_lib.grading.cases.buffers import Tensor
 from course_lib.grading.cases.case import Case, SharedCase
 from course_lib.grading.cases.plan import Expected, Model, Outputs, Part, Plan
+from course_lib.grading.families.batteries import name_cases
 
 ITEMSIZE = {"fp32": 4, "fp16": 2}
 _OUTPUTS = ("read", "written")
@@ -22,31 +23,31 @@ _WHOLE = 0.25  # allowed error: a quarter of the distance to the next whole numb
 
 # The sizes are small, so that a total can be worked out by hand and has at most six digits. M, N, ROWS and the chunks differ.
 _PLAIN = (
-    Case("one row", 1, 8, 0, "M = 1: each program has all there is"),
-    Case("fp32", 3, 10, 0, "numbers of x have 4 bytes, as the statistics have"),
-    Case("fp16", 5, 12, 0, "numbers of x have 2 bytes, the statistics 4", dtype="fp16"),
-    Case("one column", 6, 1, 0, "N = 1", dtype="fp16"),
-    Case("square", 7, 7, 0, "M = N"),
-    Case("long rows", 4, 300, 0, "a row of several blocks, the last of them not full", dtype="fp16"),
-    Case("many rows", 90, 11, 0, "90 programs", dtype="fp16"),
-)
+    Case("one row", 1, 8, 0, "M = 1: each program has all there is", "M is taken for more than 1"),
+    Case("fp32", 3, 10, 0, "numbers of x have 4 bytes, as the statistics have", "a number of x has 2 bytes for certain"),
+    Case("fp16", 5, 12, 0, "numbers of x have 2 bytes, the statistics 4", "the statistics are counted with x's bytes per number", dtype="fp16"),
+    Case("one column", 6, 1, 0, "N = 1", "the statistics are left out", dtype="fp16"),
+    Case("square", 7, 7, 0, "M = N", "a shape with M = N is counted apart"),
+    Case("long rows", 4, 300, 0, "a row of several blocks, the last of them not full", "the padding of the last block is counted", dtype="fp16"),
+    Case("many rows", 90, 11, 0, "90 programs", "w is counted once, not by each program", dtype="fp16"),
+)  # fmt: skip
 _TILES = (
-    Case("one row a tile", 5, 12, 0, "ROWS = 1: a program for each row", dtype="fp16"),
-    Case("whole tiles", 8, 10, 0, "M is a multiple of ROWS", rows=4),
-    Case("a row left over", 9, 10, 0, "the last tile has one row", rows=4, dtype="fp16"),
-    Case("a row missing", 7, 12, 0, "the last tile lacks one row", rows=4),
-    Case("one tile", 3, 9, 0, "more rows in the tile than there are", rows=8, dtype="fp16"),
-    Case("long rows", 10, 200, 0, "rows of 200 columns", rows=2, dtype="fp16"),
-    Case("many rows", 90, 11, 0, "23 programs", rows=4, dtype="fp16"),
+    Case("one row a tile", 5, 12, 0, "ROWS = 1: a program for each row", "ROWS is taken for more than 1", dtype="fp16"),
+    Case("whole tiles", 8, 10, 0, "M is a multiple of ROWS", "a program too many is counted", rows=4),
+    Case("a row left over", 9, 10, 0, "the last tile has one row", "the programs are rounded to the nearest", rows=4, dtype="fp16"),
+    Case("a row missing", 7, 12, 0, "the last tile lacks one row", "the programs are rounded down", rows=4),
+    Case("one tile", 3, 9, 0, "more rows in the tile than there are", "fewer rows than ROWS make no program", rows=8, dtype="fp16"),
+    Case("long rows", 10, 200, 0, "rows of 200 columns", "w is counted once for each row", rows=2, dtype="fp16"),
+    Case("many rows", 90, 11, 0, "23 programs", "w is counted once, not by each program", rows=4, dtype="fp16"),
 )
 _CHUNKS = (
-    SharedCase("even chunks", 8, 12, 16, "two chunks of four rows, one block of columns", chunk=4, partials=2, block_name="BLOCK_N"),
-    SharedCase("a short chunk", 9, 12, 16, "the third chunk has one row", chunk=4, partials=3, dtype="fp16", block_name="BLOCK_N"),
-    SharedCase("one chunk", 5, 20, 16, "more rows in a chunk than there are", chunk=8, partials=1, dtype="fp16", block_name="BLOCK_N"),
-    SharedCase("a row a chunk", 6, 10, 16, "as many chunks as rows", chunk=1, partials=6, dtype="fp16", block_name="BLOCK_N"),
-    SharedCase("two blocks", 10, 32, 16, "two full blocks of columns", chunk=3, partials=4, block_name="BLOCK_N"),
-    SharedCase("many blocks", 10, 150, 16, "ten blocks of columns, the last of them not full", chunk=3, partials=4, dtype="fp16", block_name="BLOCK_N"),
-    SharedCase("many rows", 90, 11, 16, "ten chunks", chunk=9, partials=10, dtype="fp16", block_name="BLOCK_N"),
+    SharedCase("even chunks", 8, 12, 16, "two chunks of four rows, one block of columns", "a chunk too many is counted", chunk=4, partials=2, block_name="BLOCK_N"),
+    SharedCase("a short chunk", 9, 12, 16, "the third chunk has one row", "the chunks are rounded down", chunk=4, partials=3, dtype="fp16", block_name="BLOCK_N"),
+    SharedCase("one chunk", 5, 20, 16, "more rows in a chunk than there are", "fewer rows than a chunk make no chunk", chunk=8, partials=1, dtype="fp16", block_name="BLOCK_N"),
+    SharedCase("a row a chunk", 6, 10, 16, "as many chunks as rows", "the partial sums are left out", chunk=1, partials=6, dtype="fp16", block_name="BLOCK_N"),
+    SharedCase("two blocks", 10, 32, 16, "two full blocks of columns", "a block of columns too many is counted", chunk=3, partials=4, block_name="BLOCK_N"),
+    SharedCase("many blocks", 10, 150, 16, "ten blocks of columns, the last of them not full", "the statistics are counted once, not by each block of columns", chunk=3, partials=4, dtype="fp16", block_name="BLOCK_N"),
+    SharedCase("many rows", 90, 11, 16, "ten chunks", "w is counted once, not by each program", chunk=9, partials=10, dtype="fp16", block_name="BLOCK_N"),
 )  # fmt: skip
 
 
@@ -107,11 +108,6 @@ def list_terms(entry_point: str, case: Case) -> list[Term]:
 
 def add_up(terms: list[Term], output: str) -> int:
     return sum(term.bytes for term in terms if term.output == output)
-
-
-def _name_cases(entry_point: str, cases: tuple[Any, ...]) -> tuple[Any, ...]:
-    """Return the cases with the function's name added: five functions have cases of the same name."""
-    return tuple(replace(case, name=f"{entry_point}, {case.name}", why=f"`{entry_point}`, {case.why}") for case in cases)
 
 
 def _plan(case: Case, entry_point: str, rng: np.random.Generator) -> Plan:
@@ -218,4 +214,4 @@ _BATTERIES: dict[str, tuple[Any, ...]] = {
     "add_rms_norm": _PLAIN,
     "two_stage_backward": _CHUNKS,
 }
-PARTS = {name: Part(_name_cases(name, cases), _plan, _list_models(name)) for name, cases in _BATTERIES.items()}
+PARTS = {name: Part(name_cases(name, cases), _plan, _list_models(name)) for name, cases in _BATTERIES.items()}

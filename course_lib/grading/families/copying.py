@@ -13,15 +13,15 @@ from course_lib.grading.families import by_hand
 from course_lib.grading.families.making import half_ulp, place_vector
 
 COPY = (
-    Case("one full block", 1, 8, 8, "n equals BLOCK, one program", vector=True),
-    Case("two full blocks", 1, 16, 8, "two programs", vector=True),
-    Case("three lanes over", 1, 13, 8, "n is no multiple of BLOCK", vector=True),
-    Case("one element", 1, 1, 8, "seven of eight lanes are past the end", vector=True),
-    Case("many programs", 1, 1000, 64, "16 programs, the last one partly filled", vector=True),
-    Case("70 programs", 1, 560, 8, "more than 64 programs", vector=True),
-    Case("special values", 1, 40, 16, "NaN, Inf, 0 and -0 among the others", fill="special", vector=True),
-    Case("half precision", 1, 200, 128, "another dtype", dtype="fp16", vector=True),
-)
+    Case("one full block", 1, 8, 8, "n equals BLOCK, one program", "anything but a copy", vector=True),
+    Case("two full blocks", 1, 16, 8, "two programs", "every program copies the first block", vector=True),
+    Case("three lanes over", 1, 13, 8, "n is no multiple of BLOCK", "the mask is missing, or off by one", vector=True),
+    Case("one element", 1, 1, 8, "seven of eight lanes are past the end", "a block is taken to be full", vector=True),
+    Case("many programs", 1, 1000, 64, "16 programs, the last one partly filled", "only the first programs copy", vector=True),
+    Case("70 programs", 1, 560, 8, "more than 64 programs", "programs after the 64th copy nothing", vector=True),
+    Case("special values", 1, 40, 16, "NaN, Inf, 0 and -0 among the others", "NaN, Inf or -0 is replaced on the way", fill="special", vector=True),
+    Case("half precision", 1, 200, 128, "another dtype", "the element is taken to have 4 bytes", dtype="fp16", vector=True),
+)  # fmt: skip
 
 
 def _plan_copy(case: Case, kernel: str, rng: np.random.Generator) -> Plan:

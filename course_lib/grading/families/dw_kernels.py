@@ -17,6 +17,7 @@ from course_lib.grading.cases.buffers import Tensor, round_to, size_guard
 from course_lib.grading.cases.case import SharedCase
 from course_lib.grading.cases.plan import Expected, Model, Outputs, Part, Plan
 from course_lib.grading.families import by_hand
+from course_lib.grading.families.batteries import make_case
 from course_lib.grading.families.dx_kernels import LAYER_NORM_MISTAKES, compute_wrong_dx, is_wrong_where_sums_vanish, list_dx_dtype_models
 from course_lib.grading.families.gradients import (
     bound_terms,
@@ -31,119 +32,114 @@ from course_lib.grading.families.making import FEW, add_up_lanes, list_dtype_mod
 from course_lib.grading.judging.elements import judge_elements
 from course_lib.norms import reference
 
-# Constructors of cases with GROUP buffers, with P programs of a grid, and with chunks of rows.
-_Buffers = partial(SharedCase, partials_name="GROUP")
-_Programs = partial(SharedCase, partials_name="P")
-_Chunks = partial(SharedCase, block_name="BLOCK_N", rows_name="BLOCK_M")
-_Partials = partial(SharedCase, partials_name="P", block_name="BLOCK_N", rows_name="BLOCK_P")
+# Rows of cases with GROUP buffers, with P programs of a grid, and with chunks of rows.
+_buffers = partial(make_case, of=SharedCase, partials_name="GROUP")
+_programs = partial(make_case, of=SharedCase, partials_name="P")
+_chunks = partial(make_case, of=SharedCase, block_name="BLOCK_N", rows_name="BLOCK_M")
+_partials = partial(make_case, of=SharedCase, partials_name="P", block_name="BLOCK_N", rows_name="BLOCK_P")
 
 # In every case dy is normal with mean 0.5. The sums are those of buffers, chunks or programs, so few rows are enough.
 LOCKED = (
-    _Buffers("the tutorial's picture", 4, 8, 8, "{partials}: rows 0 and 2 share a buffer, rows 1 and 3 the other", partials=2, orders=6),
-    _Buffers("one buffer", 6, 17, 32, "{partials}: every row waits for every other", mean=3.0, partials=1, orders=6),
-    _Buffers("fewer rows than buffers", 8, 20, 32, "{partials}: every row is the first of its buffer", mean=1.0, partials=11, orders=2),
-    _Buffers("M no multiple of GROUP", 7, 12, 16, "{partials}: the first buffer takes three rows", mean=-2.0, partials=3, orders=4),
-    _Buffers("one row", 1, 30, 32, "M = 1, {partials}", mean=3.0, partials=4, orders=1),
-    _Buffers("one column", 5, 1, 16, "N = 1, {partials}", mean=2.0, partials=2),
-    _Buffers("long row", 4, 1000, 1024, "{partials}, 24 padded lanes", mean=3.0, partials=2),
-    _Buffers("mean 1000", 4, 96, 128, "{partials}, the mean is 1000 times the spread", mean=1e3, partials=2),
-    _Buffers("many rows", 20, 16, 16, "{partials}, more rows than run at once", mean=1.0, partials=3),
-    _Buffers("fp16", 16, 33, 64, "{partials}: 16 rows in half precision", dtype="fp16", mean=3.0, partials=1),
-    _Buffers("bf16", 6, 33, 64, "{partials}, bfloat16 in", dtype="bf16", mean=3.0, partials=2),
-    _Buffers("fp32 dy", 6, 33, 64, "{partials}, each tensor in a dtype of its own", dtypes=(("x", "fp16"),), mean=3.0, partials=2, orders=1),
-    _Buffers("fp32 x", 6, 33, 64, "{partials}, each tensor in a dtype of its own", dtypes=(("dy", "bf16"),), mean=3.0, partials=2, orders=1),
-    _Buffers("66 rows", 66, 3, 4, "{partials}, more than 64 rows and more than 64 buffers", mean=1.0, partials=66, orders=1),
-    _Buffers("zeros", 5, 17, 32, "{partials}, 0 in x and as sums of rows whose terms are not 0", mean=2.0, fill="zeros", partials=2, orders=1),
-    _Buffers("far columns", 3, 4, 16, "{partials}, dy is transposed, its columns 1.5 * 2^30 elements apart", dtype="fp16", mean=1.0, layout="far columns", partials=2, orders=1),
-    _Buffers("sliced", 5, 50, 64, "{partials}, dy and x are slices of wider matrices", mean=2.0, layout="sliced", partials=2),
-    _Buffers("expanded", 4, 50, 64, "{partials}, dy is one number with strides (0, 0)", mean=2.0, layout="expanded", partials=2),
-    _Buffers("transposed", 5, 36, 64, "{partials}, dy is a transposed matrix", mean=2.0, layout="transposed", partials=2),
-    _Buffers("a NaN row", 4, 19, 32, "{partials}, dy holds a NaN in row 1: it must stay in buffer 1", fill="nan row", partials=2),
-    _Buffers("an Inf row", 4, 19, 32, "{partials}, dy holds an Inf in row 1: it must stay in buffer 1", fill="inf row", partials=2, orders=1),
-    _Buffers("far rows", 4, 17, 32, "{partials}, rows 1.5 * 2^30 elements apart", dtype="fp16", mean=1.0, layout="far", partials=2),
+    _buffers("the tutorial's picture", 4, 8, 8, "{partials}: rows 0 and 2 share a buffer, rows 1 and 3 the other", "rows go to a wrong buffer", partials=2, orders=6),
+    _buffers("one buffer", 6, 17, 32, "{partials}: every row waits for every other", "a buffer is added to without its lock", mean=3.0, partials=1, orders=6),
+    _buffers("fewer rows than buffers", 8, 20, 32, "{partials}: every row is the first of its buffer", "a buffer is added to before it is first written", mean=1.0, partials=11, orders=2),
+    _buffers("M no multiple of GROUP", 7, 12, 16, "{partials}: the first buffer takes three rows", "a buffer takes neighbouring rows", mean=-2.0, partials=3, orders=4),
+    _buffers("one row", 1, 30, 32, "M = 1, {partials}", mean=3.0, partials=4, orders=1),
+    _buffers("one column", 5, 1, 16, "N = 1, {partials}", "a column past N is written", partials=2),
+    _buffers("long row", 4, 1000, 1024, "{partials}, 24 padded lanes", "columns after the first block are left out", mean=3.0, partials=2),
+    _buffers("mean 1000", 4, 96, 128, "{partials}, the mean is 1000 times the spread", "xhat is computed from a rounded mean", partials=2),
+    _buffers("many rows", 20, 16, 16, "{partials}, more rows than run at once", "only the first rows are added up", partials=3),
+    _buffers("fp16", 16, 33, 64, "{partials}: 16 rows in half precision", partials=1),
+    _buffers("bf16", 6, 33, 64, "{partials}, bfloat16 in", partials=2),
+    _buffers("fp32 dy", 6, 33, 64, "{partials}, each tensor in a dtype of its own", dtypes=(("x", "fp16"),), mean=3.0, partials=2, orders=1),
+    _buffers("fp32 x", 6, 33, 64, "{partials}, each tensor in a dtype of its own", dtypes=(("dy", "bf16"),), mean=3.0, partials=2, orders=1),
+    _buffers("66 rows", 66, 3, 4, "{partials}, more than 64 rows and more than 64 buffers", "rows or buffers after the 64th are left out", mean=1.0, partials=66, orders=1),
+    _buffers("zeros", 5, 17, 32, "{partials}, 0 in x and as sums of rows whose terms are not 0", "a sum that is 0 is taken for a buffer not yet written", partials=2, orders=1),
+    _buffers("far columns", 3, 4, 16, "{partials}, dy is transposed, its columns 1.5 * 2^30 elements apart", partials=2, orders=1),
+    _buffers("sliced", 5, 50, 64, "{partials}, dy and x are slices of wider matrices", "one row stride is taken for all tensors", partials=2),
+    _buffers("expanded", 4, 50, 64, "{partials}, dy is one number with strides (0, 0)", partials=2),
+    _buffers("transposed", 5, 36, 64, "{partials}, dy is a transposed matrix", partials=2),
+    _buffers("a NaN row", 4, 19, 32, "{partials}, dy holds a NaN in row 1: it must stay in buffer 1", partials=2),
+    _buffers("an Inf row", 4, 19, 32, "{partials}, dy holds an Inf in row 1: it must stay in buffer 1", partials=2, orders=1),
+    _buffers("far rows", 4, 17, 32, "{partials}, rows 1.5 * 2^30 elements apart", mean=1.0, partials=2),
 )  # fmt: skip
 
 BUFFERS = (
-    _Buffers("as many rows as buffers", 4, 20, 16, "{partials}", partials=4),
-    _Buffers("more rows than buffers", 100, 40, 32, "{partials}", partials=7),
-    _Buffers("fewer rows than buffers, to be summed", 3, 20, 16, "{partials}: five buffers hold what was there before", partials=8),
-    _Buffers("one row, to be summed", 1, 9, 16, "{partials}, M = 1", partials=64),
-    _Buffers("many buffers", 270, 9, 16, "{partials}", partials=260),
-    _Buffers("no row", 0, 20, 16, "M = 0: nobody has written to any buffer, and both sums are 0", partials=3),
-    _Buffers("fp16 gradients", 90, 33, 16, "{partials}, dw and db in fp16: one rounding, at the end", dtype="fp16", partials=40),
-    _Buffers("bf16 gradients", 90, 33, 16, "{partials}, dw and db in bf16", dtype="bf16", partials=40),
-    _Buffers("bf16 dw", 90, 33, 16, "{partials}, db in fp32", dtypes=(("dw", "bf16"),), partials=40),
-    _Buffers("fp16 db", 90, 33, 16, "{partials}, dw in fp32", dtypes=(("db", "fp16"),), partials=40),
-)
+    _buffers("as many rows as buffers", 4, 20, 16, "{partials}", "dw and db are swapped", partials=4),
+    _buffers("more rows than buffers", 100, 40, 32, "{partials}", "M is taken for the number of buffers", partials=7),
+    _buffers("fewer rows than buffers, to be summed", 3, 20, 16, "{partials}: five buffers hold what was there before", "buffers that nobody wrote to are added up", partials=8),
+    _buffers("one row, to be summed", 1, 9, 16, "{partials}, M = 1", "buffers that nobody wrote to are added up", partials=64),
+    _buffers("many buffers", 270, 9, 16, "{partials}", "only the first buffers are added up", partials=260),
+    _buffers("no row", 0, 20, 16, "M = 0: nobody has written to any buffer, and both sums are 0", "a buffer is added up for certain", partials=3),
+    _buffers("fp16 gradients", 90, 33, 16, "{partials}, dw and db in fp16: one rounding, at the end", "sums are rounded to fp16 on the way", dtype="fp16", partials=40),
+    _buffers("bf16 gradients", 90, 33, 16, "{partials}, dw and db in bf16", "sums are rounded to bf16 on the way", dtype="bf16", partials=40),
+    _buffers("bf16 dw", 90, 33, 16, "{partials}, db in fp32", "db is rounded to the dtype of dw", dtypes=(("dw", "bf16"),), partials=40),
+    _buffers("fp16 db", 90, 33, 16, "{partials}, dw in fp32", "dw is rounded to the dtype of db", dtypes=(("db", "fp16"),), partials=40),
+)  # fmt: skip
 
 CHUNKS = (
-    _Chunks("worked example", 3, 8, 8, "the 3 x 8 worked example, one chunk", fill="worked", rows=2, chunk=4, partials=1),
-    _Chunks("two chunks", 8, 16, 16, "two full chunks of two full steps", mean=1.0, rows=2, chunk=4, partials=2, orders=4),
-    _Chunks("a short step", 10, 12, 16, "rows_a_chunk = 5 is no multiple of BLOCK_M = 4", mean=-2.0, rows=4, chunk=5, partials=2),
-    _Chunks("a short last chunk", 7, 17, 16, "M = 7: the last chunk has one row", mean=3.0, rows=2, chunk=3, partials=3),
-    _Chunks("fewer rows than a step", 3, 20, 16, "M = 3, BLOCK_M = 8", mean=1.0, rows=8, chunk=8, partials=1),
-    _Chunks("one row", 1, 33, 16, "M = 1", mean=3.0, rows=4, chunk=4, partials=1),
-    _Chunks("one column", 9, 1, 16, "N = 1", mean=2.0, rows=2, chunk=4, partials=3),
-    _Chunks("wide", 5, 100, 32, "four blocks of columns, 28 padded lanes", mean=3.0, rows=2, chunk=2, partials=3, orders=3),
-    _Chunks("many rows", 300, 8, 16, "300 rows in 2 chunks, 75 steps each", mean=1.0, rows=2, chunk=150, partials=2, orders=1),
-    _Chunks("zeros", 5, 17, 32, "0 in x and as sums of rows whose terms are not 0", mean=2.0, fill="zeros", rows=2, chunk=3, partials=2, orders=1),
-    _Chunks("fp32 dy", 5, 17, 32, "each tensor in a dtype of its own", dtypes=(("x", "fp16"),), mean=3.0, rows=2, chunk=3, partials=2, orders=1),
-    _Chunks("fp32 x", 5, 17, 32, "each tensor in a dtype of its own", dtypes=(("dy", "bf16"),), mean=3.0, rows=2, chunk=3, partials=2, orders=1),
-    _Chunks("far columns", 3, 4, 16, "dy is transposed, its columns 1.5 * 2^30 elements apart", dtype="fp16", mean=1.0, layout="far columns", rows=2, chunk=2, partials=2, orders=1),
-    _Chunks("mean 1000", 6, 33, 64, "the mean is 1000 times the spread", mean=1e3, rows=4, chunk=4, partials=2),
-    _Chunks("fp16", 200, 17, 32, "200 rows in half precision", dtype="fp16", mean=3.0, rows=16, chunk=100, partials=2),
-    _Chunks("bf16", 40, 17, 32, "40 rows in bfloat16", dtype="bf16", mean=3.0, rows=8, chunk=20, partials=2),
-    _Chunks("sliced", 5, 50, 64, "dy and x are slices of wider matrices", mean=2.0, rows=2, chunk=4, layout="sliced", partials=2),
-    _Chunks("expanded", 5, 50, 64, "dy is one number with strides (0, 0)", mean=2.0, rows=2, chunk=4, layout="expanded", partials=2),
-    _Chunks("transposed", 5, 36, 64, "dy is a transposed matrix", mean=2.0, rows=2, chunk=4, layout="transposed", partials=2),
-    _Chunks(
-        "a NaN row", 4, 19, 32, "dy holds a NaN in row 1, which a step of the first chunk reaches, too", fill="nan row", rows=2, chunk=1,
-        partials=4,
-    ),
-    _Chunks("an Inf row", 4, 19, 32, "dy holds an Inf in row 1", fill="inf row", rows=2, chunk=2, partials=2, orders=1),
-    _Chunks("far rows", 5, 17, 32, "rows 1.5 * 2^30 elements apart: within a step, too, they pass 2^32", dtype="fp16", mean=1.0, layout="far", rows=4, chunk=4, partials=2),
+    _chunks("worked example", 3, 8, 8, "the 3 x 8 worked example, one chunk", rows=2, chunk=4, partials=1),
+    _chunks("two chunks", 8, 16, 16, "two full chunks of two full steps", "every chunk adds up the same rows", mean=1.0, rows=2, chunk=4, partials=2, orders=4),
+    _chunks("a short step", 10, 12, 16, "rows_a_chunk = 5 is no multiple of BLOCK_M = 4", "a step goes on into the next chunk", mean=-2.0, rows=4, chunk=5, partials=2),
+    _chunks("a short last chunk", 7, 17, 16, "M = 7: the last chunk has one row", "the last chunk is taken to be full", mean=3.0, rows=2, chunk=3, partials=3),
+    _chunks("fewer rows than a step", 3, 20, 16, "M = 3, BLOCK_M = 8", "rows past M are added up", mean=1.0, rows=8, chunk=8, partials=1),
+    _chunks("one row", 1, 33, 16, mean=3.0, rows=4, chunk=4, partials=1),
+    _chunks("one column", 9, 1, 16, mistake="a column past N is written", rows=2, chunk=4, partials=3),
+    _chunks("wide", 5, 100, 32, "four blocks of columns, 28 padded lanes", "only the first block of columns is written", mean=3.0, rows=2, chunk=2, partials=3, orders=3),
+    _chunks("many rows", 300, 8, 16, "300 rows in 2 chunks, 75 steps each", "only the first rows are added up", rows=2, chunk=150, partials=2, orders=1),
+    _chunks("zeros", 5, 17, 32, "0 in x and as sums of rows whose terms are not 0", "a sum that is 0 is taken for a buffer not yet written", rows=2, chunk=3, partials=2, orders=1),
+    _chunks("fp32 dy", 5, 17, 32, dtypes=(("x", "fp16"),), mean=3.0, rows=2, chunk=3, partials=2, orders=1),
+    _chunks("fp32 x", 5, 17, 32, dtypes=(("dy", "bf16"),), mean=3.0, rows=2, chunk=3, partials=2, orders=1),
+    _chunks("far columns", 3, 4, 16, rows=2, chunk=2, partials=2, orders=1),
+    _chunks("mean 1000", 6, 33, 64, mistake="xhat is computed from a rounded mean", rows=4, chunk=4, partials=2),
+    _chunks("fp16", 200, 17, 32, "200 rows in half precision", rows=16, chunk=100, partials=2),
+    _chunks("bf16", 40, 17, 32, "40 rows in bfloat16", rows=8, chunk=20, partials=2),
+    _chunks("sliced", 5, 50, 64, "dy and x are slices of wider matrices", "one row stride is taken for all tensors", rows=2, chunk=4, partials=2),
+    _chunks("expanded", 5, 50, 64, rows=2, chunk=4, partials=2),
+    _chunks("transposed", 5, 36, 64, rows=2, chunk=4, partials=2),
+    _chunks("a NaN row", 4, 19, 32, "dy holds a NaN in row 1, which a step of the first chunk reaches, too", rows=2, chunk=1, partials=4),
+    _chunks("an Inf row", 4, 19, 32, "dy holds an Inf in row 1", rows=2, chunk=2, partials=2, orders=1),
+    _chunks("far rows", 5, 17, 32, "rows 1.5 * 2^30 elements apart: within a step, too, they pass 2^32", mean=1.0, rows=4, chunk=4, partials=2),
 )  # fmt: skip
 
 PARTIALS = (
-    _Partials("one step", 4, 20, 16, "{partials} rows of partial sums, one step", rows=4, partials=4),
-    _Partials("a row too many", 5, 20, 16, "{partials} is no multiple of BLOCK_P = 4", rows=4, partials=5),
-    _Partials("fewer rows than a step, to be summed", 3, 9, 16, "{partials}, BLOCK_P = 16", rows=16, partials=3),
-    _Partials("many steps", 140, 33, 16, "{partials}, BLOCK_P = 16", rows=16, partials=140, orders=2),
-    _Partials("65 steps", 1030, 9, 16, "{partials}, BLOCK_P = 16", rows=16, partials=1030, orders=1),
-    _Partials(
-        "fp16 gradients", 132, 33, 16, "{partials}, dw and db in fp16: one rounding, at the end", dtype="fp16", rows=16, partials=132
-    ),
-    _Partials("bf16 gradients", 132, 33, 16, "{partials}, dw and db in bf16", dtype="bf16", rows=16, partials=132),
-    _Partials("bf16 dw", 40, 33, 16, "{partials}, db in fp32", dtypes=(("dw", "bf16"),), rows=16, partials=40, orders=1),
-    _Partials("fp16 db", 40, 33, 16, "{partials}, dw in fp32", dtypes=(("db", "fp16"),), rows=16, partials=40, orders=1),
-)
+    _partials("one step", 4, 20, 16, "{partials} rows of partial sums, one step", "dw and db are swapped", rows=4, partials=4),
+    _partials("a row too many", 5, 20, 16, "{partials} is no multiple of BLOCK_P = 4", "rows past P are added up", partials=5, mean=0.0),
+    _partials("fewer rows than a step, to be summed", 3, 9, 16, "{partials}, BLOCK_P = 16", "rows past P are added up", rows=16, partials=3),
+    _partials("many steps", 140, 33, 16, "{partials}, BLOCK_P = 16", "only the last step, or all but the last, counts", rows=16, partials=140, orders=2),
+    _partials("65 steps", 1030, 9, 16, "{partials}, BLOCK_P = 16", "steps after the 64th are left out", rows=16, partials=1030, orders=1),
+    _partials("fp16 gradients", 132, 33, 16, "{partials}, dw and db in fp16: one rounding, at the end", "sums are rounded to fp16 on the way", dtype="fp16", rows=16, partials=132),
+    _partials("bf16 gradients", 132, 33, 16, "{partials}, dw and db in bf16", "sums are rounded to bf16 on the way", dtype="bf16", rows=16, partials=132),
+    _partials("bf16 dw", 40, 33, 16, "{partials}, db in fp32", "db is rounded to the dtype of dw", dtypes=(("dw", "bf16"),), rows=16, partials=40, orders=1),
+    _partials("fp16 db", 40, 33, 16, "{partials}, dw in fp32", "dw is rounded to the dtype of db", dtypes=(("db", "fp16"),), rows=16, partials=40, orders=1),
+)  # fmt: skip
 
 PERSISTENT = (
-    _Programs("worked example", 3, 8, 8, "the 3 x 8 worked example, {partials}", fill="worked", partials=1),
-    _Programs("two tiles each", 8, 16, 16, "{partials} programs, four tiles", mean=1.0, rows=2, partials=2, orders=4),
-    _Programs("uneven", 11, 12, 16, "{partials} programs, six tiles of two rows, the last one short", mean=-2.0, rows=2, partials=3, orders=3),
-    _Programs("more programs than tiles", 3, 20, 32, "{partials} programs, two tiles: three rows are 0", mean=1.0, rows=2, partials=5, orders=3),
-    _Programs("one row", 1, 30, 32, "M = 1, {partials}", mean=3.0, rows=4, partials=2),
-    _Programs("one column", 7, 1, 16, "N = 1: dx is 0", mean=2.0, rows=2, partials=2),
-    _Programs("one row a tile", 9, 17, 32, "{partials}, ROWS = 1, 15 padded lanes, mean 3", mean=3.0, partials=4),
-    _Programs("long row", 4, 1000, 1024, "{partials}, 24 padded lanes, mean 3", mean=3.0, rows=1, partials=2),
-    _Programs("many rows", 150, 8, 16, "{partials}, 75 tiles", mean=1.0, rows=2, partials=1, orders=0),
-    _Programs("zeros", 5, 17, 32, "{partials}, 0 in x, in w and as sums of rows whose terms are not 0", mean=2.0, fill="zeros", rows=2, partials=2, orders=1),
-    _Programs("many programs", 150, 3, 16, "{partials}, a row a program", mean=1.0, partials=150, orders=0),
-    _Programs("fp32 dx", 5, 33, 64, "each tensor in a dtype of its own", rows=2, dtypes=(("dy", "bf16"), ("w", "fp16")), partials=2, orders=1),
-    _Programs("fp32 dy", 5, 33, 64, "each tensor in a dtype of its own", rows=2, dtypes=(("x", "fp16"), ("w", "bf16")), partials=2, orders=1),
-    _Programs("far columns", 3, 4, 16, "dy is transposed, its columns 1.5 * 2^30 elements apart", rows=2, dtype="fp16", mean=1.0, layout="far columns", partials=2, orders=1),
-    _Programs("large eps", 6, 100, 128, "std 0.03: eps = 0.1 rules rstd", rows=2, partials=2, std=0.03, eps=0.1, mean=0.5),
-    _Programs("mean 1000", 4, 96, 128, "the mean is 1000 times the spread", mean=1e3, rows=2, partials=2),
-    _Programs("fp16", 200, 17, 32, "200 rows in half precision", dtype="fp16", mean=3.0, rows=16, partials=2),
-    _Programs("bf16", 40, 17, 32, "40 rows in bfloat16", dtype="bf16", mean=3.0, rows=4, partials=3),
-    _Programs("fp32 weights", 5, 33, 64, "x and dy in fp16, w in fp32", rows=2, dtype="fp16", w_dtype="fp32", partials=2),
-    _Programs("sliced", 5, 50, 64, "dy, x and dx are slices: three row strides", rows=2, mean=2.0, layout="sliced", partials=2),
-    _Programs("expanded", 5, 50, 64, "dy is one number with strides (0, 0)", rows=2, mean=2.0, layout="expanded", partials=2),
-    _Programs("transposed", 5, 36, 64, "dy is a transposed matrix", rows=2, mean=2.0, layout="transposed", partials=2),
-    _Programs("a NaN row", 4, 19, 32, "dy holds a NaN in row 1", rows=2, fill="nan row", partials=2),
-    _Programs("an Inf row", 4, 19, 32, "dy holds an Inf in row 1", rows=2, fill="inf row", partials=2, orders=1),
-    _Programs("far rows", 5, 17, 32, "rows 1.5 * 2^30 elements apart: within a tile, too, they pass 2^32", rows=4, dtype="fp16", mean=1.0, layout="far", partials=2),
+    _programs("worked example", 3, 8, 8, "the 3 x 8 worked example, {partials}", partials=1),
+    _programs("two tiles each", 8, 16, 16, "{partials} programs, four tiles", "only the first or the last tile counts", mean=1.0, rows=2, partials=2, orders=4),
+    _programs("uneven", 11, 12, 16, "{partials} programs, six tiles of two rows, the last one short", "rows past M are added up, or programs take runs of tiles", mean=-2.0, rows=2, partials=3, orders=3),
+    _programs("more programs than tiles", 3, 20, 32, "{partials} programs, two tiles: three rows are 0", "a program without a tile writes nothing", mean=1.0, rows=2, partials=5, orders=3),
+    _programs("one row", 1, 30, 32, "M = 1, {partials}", mean=3.0, rows=4, partials=2),
+    _programs("one column", 7, 1, 16, "N = 1: dx is 0", "a column past N is written", rows=2, partials=2),
+    _programs("one row a tile", 9, 17, 32, "{partials}, ROWS = 1, 15 padded lanes, mean 3", "a padded lane adds -mean * rstd to c1", mean=3.0, partials=4),
+    _programs("long row", 4, 1000, 1024, "{partials}, 24 padded lanes, mean 3", "columns after the first block are left out", mean=3.0, rows=1, partials=2),
+    _programs("many rows", 150, 8, 16, "{partials}, 75 tiles", "only the first rows are added up", rows=2, partials=1, orders=0),
+    _programs("zeros", 5, 17, 32, "{partials}, 0 in x, in w and as sums of rows whose terms are not 0", "a sum that is 0 is taken for a buffer not yet written", rows=2, partials=2, orders=1),
+    _programs("many programs", 150, 3, 16, "{partials}, a row a program", "only the first programs write their sums", partials=150, orders=0, rows=1),
+    _programs("fp32 dx", 5, 33, 64, rows=2, partials=2, orders=1),
+    _programs("fp32 dy", 5, 33, 64, rows=2, partials=2, orders=1),
+    _programs("far columns", 3, 4, 16, rows=2, partials=2, orders=1),
+    _programs("large eps", 6, 100, 128, mistake="rstd is computed anew, without eps", rows=2, partials=2, mean=0.5),
+    _programs("mean 1000", 4, 96, 128, mistake="xhat is computed from a rounded mean", rows=2, partials=2),
+    _programs("fp16", 200, 17, 32, "200 rows in half precision", rows=16, partials=2),
+    _programs("bf16", 40, 17, 32, "40 rows in bfloat16", rows=4, partials=3),
+    _programs("fp32 weights", 5, 33, 64, rows=2, partials=2),
+    _programs("sliced", 5, 50, 64, "dy, x and dx are slices: three row strides", "one row stride is taken for all tensors", rows=2, partials=2),
+    _programs("expanded", 5, 50, 64, rows=2, partials=2),
+    _programs("transposed", 5, 36, 64, rows=2, partials=2),
+    _programs("a NaN row", 4, 19, 32, "dy holds a NaN in row 1", rows=2, partials=2),
+    _programs("an Inf row", 4, 19, 32, "dy holds an Inf in row 1", rows=2, partials=2, orders=1),
+    _programs("far rows", 5, 17, 32, "rows 1.5 * 2^30 elements apart: within a tile, too, they pass 2^32", rows=4, mean=1.0, partials=2),
 )  # fmt: skip
 
 

@@ -45,19 +45,19 @@ class LaunchCase(Case):
 
 
 _BATTERY = (
-    LaunchCase("256 columns", 131072, 256, 0, "short rows: one is far too little for a program", dtype="fp16", timed=True),
-    LaunchCase("1024 columns", 32768, 1024, 0, "2 KB a row", dtype="fp16", timed=True),
-    LaunchCase("4096 columns", 8192, 4096, 0, "8 KB a row", dtype="fp16", timed=True),
-    LaunchCase("8192 columns", 4096, 8192, 0, "16 KB a row: as much as Little's law asks for", dtype="fp16", timed=True),
-    LaunchCase("16384 columns", 2048, 16384, 0, "the longest rows", dtype="fp16"),
-    LaunchCase("128 columns", 262144, 128, 0, "the shortest rows", dtype="fp16"),
-    LaunchCase("768 columns", 43690, 768, 0, "three quarters of a block", dtype="fp16"),
-    LaunchCase("3072 columns", 10922, 3072, 0, "three quarters of a long block", dtype="fp16"),
-    LaunchCase("fp32", 16384, 2048, 0, "numbers of 4 bytes", timed=True),
-    LaunchCase("short rows in fp32", 174762, 192, 0, "numbers of 4 bytes, three quarters of a short block"),
-    LaunchCase("few rows", 300, 1024, 0, "about two rows for each multiprocessor", dtype="fp16"),
-    LaunchCase("fewer rows than multiprocessors", 40, 512, 0, "not even one row for each", dtype="fp16"),
-)
+    LaunchCase("256 columns", 131072, 256, 0, "short rows: one is far too little for a program", "a program has one row of 512 bytes", dtype="fp16", timed=True),
+    LaunchCase("1024 columns", 32768, 1024, 0, "2 KB a row", "a program has one row of 2 KB", dtype="fp16", timed=True),
+    LaunchCase("4096 columns", 8192, 4096, 0, "8 KB a row", "a long row has few warps", dtype="fp16", timed=True),
+    LaunchCase("8192 columns", 4096, 8192, 0, "16 KB a row: as much as Little's law asks for", "a long row has few warps", dtype="fp16", timed=True),
+    LaunchCase("16384 columns", 2048, 16384, 0, "the longest rows", "the tile does not fit the registers", dtype="fp16"),
+    LaunchCase("128 columns", 262144, 128, 0, "the shortest rows", "a program has one row of 256 bytes", dtype="fp16"),
+    LaunchCase("768 columns", 43690, 768, 0, "three quarters of a block", "BLOCK is N, which is no power of two", dtype="fp16"),
+    LaunchCase("3072 columns", 10922, 3072, 0, "three quarters of a long block", "BLOCK is N, or less than N", dtype="fp16"),
+    LaunchCase("fp32", 16384, 2048, 0, "numbers of 4 bytes", "the bytes per number are ignored", timed=True),
+    LaunchCase("short rows in fp32", 174762, 192, 0, "numbers of 4 bytes, three quarters of a short block", "the bytes per number are ignored"),
+    LaunchCase("few rows", 300, 1024, 0, "about two rows for each multiprocessor", "tiles of many rows leave multiprocessors without work", dtype="fp16"),
+    LaunchCase("fewer rows than multiprocessors", 40, 512, 0, "not even one row for each", "a program has more than one row", dtype="fp16"),
+)  # fmt: skip
 
 
 def _write(outputs: Outputs) -> str:

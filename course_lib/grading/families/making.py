@@ -46,14 +46,6 @@ def draw_matrix(case: Case, rng: np.random.Generator) -> np.ndarray:
     return round_to(x, dtype)
 
 
-def list_far_out(N: int, block: int) -> tuple[Case, ...]:
-    """List cases with one element so far out in each row that one pass over the distances from it loses the variance's digits."""
-    return tuple(
-        Case(fill, 2, N, block, f"the {fill.split()[0]} element of each row lies 200 standard deviations away", mean=1.0, fill=fill)
-        for fill in _FAR_OUT
-    )
-
-
 def draw_weight(case: Case, rng: np.random.Generator) -> np.ndarray:
     """Draw w of the case, rounded to its dtype: away from 0 and 1, so that a w which is left out or applied twice shows everywhere.
 

@@ -12,6 +12,7 @@ from course_lib.grading.cases.buffers import Tensor, round_to, size_guard
 from course_lib.grading.cases.case import Case
 from course_lib.grading.cases.plan import Model, Outputs, Part, Plan
 from course_lib.grading.families import by_hand
+from course_lib.grading.families.batteries import make_case
 from course_lib.grading.families.making import (
     FEW,
     FIXED_EPS,
@@ -50,33 +51,34 @@ class MergeCase(Case):
         return self.lanes - self.chunks
 
 
+_case = partial(make_case, of=MergeCase)
 MERGE = (
-    MergeCase("worked example", 3, 8, 4, "the 3 x 8 worked example, two full chunks", fill="worked"),
-    MergeCase("short last chunk", 5, 19, 8, "chunks of 8, 8 and 3 columns, mean 3", mean=3.0),
-    MergeCase("one column left", 1, 129, 128, "M = 1, a full chunk and one of a single column", mean=1.0),
-    MergeCase("one short chunk", 3, 7, 16, "N below length: there is nothing to merge", mean=-2.0),
-    MergeCase("one full chunk", 3, 16, 16, "N equals length", mean=1.0),
-    MergeCase("one chunk, 16 lanes", 3, 11, 16, "15 lanes without a chunk", mean=2.0, spare=16),
-    MergeCase("full chunks", 3, 64, 16, "four full chunks in four lanes", mean=1.5, std=2.0),
-    MergeCase("three full chunks", 4, 48, 16, "one lane without a chunk", mean=-2.0, std=0.5),
-    MergeCase("many lanes", 3, 40, 16, "chunks of 16, 16 and 8 columns in 64 lanes", mean=2.0, spare=16),
-    MergeCase("many chunks", 2, 1100, 16, "69 chunks, the last one of 12 columns", mean=3.0),
-    MergeCase("one column and no chunk", 3, 17, 8, "chunks of 8, 8 and 1 columns in four lanes", mean=2.0),
-    MergeCase("3001 columns left", 2, 11193, 4096, "a last chunk of 3001 columns: fp16 does not hold 3001", fill="steps"),
-    MergeCase("many rows", 150, 21, 8, "150 programs", mean=1.0),
-    MergeCase("flat chunks", 3, 22, 4, "every M2 is 0: all of the variance lies between the chunks", mean=1.0, fill="flat"),
-    MergeCase("one column", 2, 1, 8, "N = 1: the variance is 0", mean=2.0, spare=4),
-    MergeCase("steps", 3, 150, 32, "every chunk has a mean of its own, far from the others'", std=0.1, fill="steps"),
-    MergeCase("places between rows", 4, 37, 8, "behind each row lie places that nobody has written", mean=2.0, layout="sliced"),
-    MergeCase("a million columns", 2, 1_000_003, 16384, "62 chunks: a count times a count passes 2^31", mean=1.0),
-    MergeCase("constant row", 2, 40, 16, "the variance is 0, the mean is not", fill="constant", mean=0.75, eps=1e-3),
-    MergeCase("tiny eps", 3, 100, 32, "std 0.0001, eps = 1e-12", std=1e-4, eps=1e-12),
-    MergeCase("large eps", 3, 96, 32, "std 0.03: eps = 0.1 rules rstd", std=0.03, eps=0.1, mean=0.5),
-    MergeCase("mean 1000", 3, 760, 64, "the mean is 1000 times the spread", mean=1e3),
-    MergeCase("mean 10000", 3, 250, 16, "the mean is 10000 times the spread", mean=1e4),
-    MergeCase("a NaN row", 4, 20, 8, "a chunk of row 1 holds a NaN: it must stay in row 1", fill="nan row"),
-    MergeCase("an Inf row", 4, 20, 8, "a chunk of row 1 holds an Inf: it must stay in row 1", fill="inf row"),
-)
+    _case("worked example", 3, 8, 4, "the 3 x 8 worked example, two full chunks"),
+    _case("short last chunk", 5, 19, 8, "chunks of 8, 8 and 3 columns, mean 3", "the last chunk counts as a full one", mean=3.0),
+    _case("one column left", 1, 129, 128, "M = 1, a full chunk and one of a single column", "a chunk's count is taken for more than 1", mean=1.0),
+    _case("one short chunk", 3, 7, 16, "N below length: there is nothing to merge", "length is taken for the count of a single chunk", mean=-2.0),
+    _case("one full chunk", 3, 16, 16, "N equals length", "a merge of one chunk changes it", mean=1.0),
+    _case("one chunk, 16 lanes", 3, 11, 16, "15 lanes without a chunk", "lanes without a chunk count", mean=2.0, spare=16),
+    _case("full chunks", 3, 64, 16, "four full chunks in four lanes", "the distance of the means is left out of M2", mean=1.5, std=2.0),
+    _case("three full chunks", 4, 48, 16, "one lane without a chunk", "a lane without a chunk counts as a full one", mean=-2.0, std=0.5),
+    _case("many lanes", 3, 40, 16, "chunks of 16, 16 and 8 columns in 64 lanes", "two lanes without a chunk divide 0 by 0", mean=2.0, spare=16),
+    _case("many chunks", 2, 1100, 16, "69 chunks, the last one of 12 columns", "only the first chunks are merged", mean=3.0),
+    _case("one column and no chunk", 3, 17, 8, "chunks of 8, 8 and 1 columns in four lanes", "the count of the last chunk goes wrong beside an empty lane", mean=2.0),
+    _case("3001 columns left", 2, 11193, 4096, "a last chunk of 3001 columns: fp16 does not hold 3001", "counts are kept in fp16", fill="steps"),
+    _case("many rows", 150, 21, 8),
+    _case("flat chunks", 3, 22, 4, "every M2 is 0: all of the variance lies between the chunks", "M2s are added up alone", mean=1.0, fill="flat"),
+    _case("one column", 2, 1, 8, "N = 1: the variance is 0", "the variance is divided by N - 1", spare=4),
+    _case("steps", 3, 150, 32, "every chunk has a mean of its own, far from the others'", "means are averaged in the wrong weights", std=0.1, fill="steps"),
+    _case("places between rows", 4, 37, 8, "behind each row lie places that nobody has written", "the chunks are taken for the row stride", mean=2.0, layout="sliced"),
+    _case("a million columns", 2, 1_000_003, 16384, "62 chunks: a count times a count passes 2^31", "the product of two counts is computed in 32 bits", mean=1.0),
+    _case("constant row", 2, 40, 16, "the variance is 0, the mean is not"),
+    _case("tiny eps", 3, 100, 32),
+    _case("large eps", 3, 96, 32, mean=0.5),
+    _case("mean 1000", 3, 760, 64),
+    _case("mean 10000", 3, 250, 16),
+    _case("a NaN row", 4, 20, 8, "a chunk of row 1 holds a NaN: it must stay in row 1"),
+    _case("an Inf row", 4, 20, 8, "a chunk of row 1 holds an Inf: it must stay in row 1"),
+)  # fmt: skip
 
 
 def _count_columns(case: MergeCase) -> np.ndarray:

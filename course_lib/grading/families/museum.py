@@ -40,6 +40,7 @@ def _list_kernels(test: str, backward: bool, wrong: dict[str, str]) -> tuple[Ker
     return tuple(
         KernelCase(
             f"{test}: {name}", 1, 1, 0, f"{'a right kernel' if kernels is right else 'a kernel'} {words}".rstrip(),
+            "the right kernel is accused" if kernels is right else "the bug is not caught",
             fill="worked", kernel=name, is_right=kernels is right, backward=backward,
         )
         for kernels in (wrong, right)

@@ -9,6 +9,7 @@ import numpy as np
 from course_lib.grading.cases.buffers import Tensor, compute_strides
 from course_lib.grading.cases.case import Case
 from course_lib.grading.cases.plan import Model, Outputs, Part, Plan
+from course_lib.grading.families.batteries import list_far_out, make_case
 from course_lib.grading.families.making import (
     FIXED_EPS,
     WRONG_ROOTS,
@@ -22,7 +23,6 @@ from course_lib.grading.families.making import (
     find_divisor,
     inverse_root,
     list_dtype_models,
-    list_far_out,
     list_rounded_outputs,
     make_expected,
     square_what_is_not_0,
@@ -30,43 +30,39 @@ from course_lib.grading.families.making import (
 from course_lib.norms import reference
 
 _COMMON = (
-    Case("worked example", 3, 8, 0, "the 3 x 8 worked example", fill="worked"),
-    Case("three dimensions", 6, 10, 0, "x has shape (B, T, C): only C is normalised", leading=(2, 3), mean=2.0),
-    Case("four dimensions", 8, 5, 0, "two more leading dimensions", leading=(2, 1, 4), mean=-1.0),
-    Case("one vector", 1, 12, 0, "x has one dimension", vector=True, mean=3.0),
-    Case("square", 7, 7, 0, "M = N: no shape tells rows from columns", mean=1.0),
-    Case("one row", 1, 33, 0, "M = 1", mean=1.0),
-    Case("one column", 5, 1, 0, "N = 1"),
-    Case("tiny eps", 3, 96, 0, "std 0.0001, eps = 1e-12", std=1e-4, eps=1e-12),
-    Case("large eps", 3, 100, 0, "std 0.03: eps = 0.1 rules the result", std=0.03, eps=0.1),
-    Case("fp16, std 100", 2, 2500, 0, "squares pass fp16's largest number, 65504", dtype="fp16", std=100.0),
-    Case("fp16, mean 8", 2, 1025, 0, "sums of squares need more than fp16's 11 bits", dtype="fp16", mean=8.0, std=0.5),
-    Case("bf16", 3, 127, 0, "bfloat16 in and out, mean 3", dtype="bf16", mean=3.0),
-    Case("fp32 weights", 4, 33, 0, "x in fp16, w in fp32: y has x's dtype", dtype="fp16", w_dtype="fp32"),
-    Case("fp32 x", 4, 33, 0, "x in fp32: y is, too", dtypes=(("w", "fp16"),)),
-    Case("bf16 x", 4, 33, 0, "y in bf16, w in fp32", dtype="bf16", dtypes=(("w", "fp32"),)),
-    Case("many rows", 150, 9, 0, "150 rows", mean=1.0),
-    Case("16400 columns", 2, 16400, 0, "more than 16384 columns", mean=1.0),
-    Case("zeros", 4, 17, 0, "every third element of x is 0, and every fourth of w", mean=2.0, fill="zeros"),
-    Case("transposed", 6, 10, 0, "x is a transposed matrix", mean=2.0, layout="transposed"),
-    Case("sliced", 4, 50, 0, "x is a slice of a wider matrix", mean=2.0, layout="sliced"),
-    Case("permuted", 6, 10, 0, "the first two dimensions of x have changed places", mean=2.0, layout="permuted", leading=(3, 2)),
-    Case("a NaN row", 4, 19, 0, "row 1 holds a NaN: it must stay in row 1", fill="nan row"),
-    Case("an Inf row", 4, 19, 0, "row 1 holds an Inf: it must stay in row 1", fill="inf row"),
-)
+    make_case("worked example", 3, 8, 0),
+    make_case("three dimensions", 6, 10, 0),
+    make_case("four dimensions", 8, 5, 0, "two more leading dimensions", "all but the last two dimensions are taken for one", leading=(2, 1, 4), mean=-1.0),
+    make_case("one vector", 1, 12, 0, "x has one dimension", "x is taken to have two dimensions at least", vector=True, mean=3.0),
+    make_case("square", 7, 7, 0, mistake="the statistics are those of the columns", std=1.0),
+    make_case("one row", 1, 33, 0),
+    make_case("one column", 5, 1, 0, mean=0.0),
+    make_case("tiny eps", 3, 96, 0),
+    make_case("large eps", 3, 100, 0, "std 0.03: eps = 0.1 rules the result"),
+    make_case("fp16, std 100", 2, 2500, 0),
+    make_case("fp16, mean 8", 2, 1025, 0),
+    make_case("bf16", 3, 127, 0),
+    make_case("fp32 weights", 4, 33, 0, "x in fp16, w in fp32: y has x's dtype", "y has the dtype of x times w"),
+    make_case("fp32 x", 4, 33, 0, "x in fp32: y is, too", "y has the dtype of w", dtypes=(("w", "fp16"),)),
+    make_case("bf16 x", 4, 33, 0, "y in bf16, w in fp32", "y has the dtype of w", dtype="bf16", dtypes=(("w", "fp32"),)),
+    make_case("many rows", 150, 9, 0, "150 rows"),
+    make_case("16400 columns", 2, 16400, 0, "more than 16384 columns", "a row ends after 16384 columns"),
+    make_case("zeros", 4, 17, 0),
+    make_case("transposed", 6, 10, 0, "x is a transposed matrix"),
+    make_case("sliced", 4, 50, 0),
+    make_case("permuted", 6, 10, 0, leading=(3, 2)),
+    make_case("a NaN row", 4, 19, 0),
+    make_case("an Inf row", 4, 19, 0),
+)  # fmt: skip
 LAYER_NORM = (
     *_COMMON,
-    Case("constant row", 2, 20, 0, "the variance is exactly 0", fill="constant", mean=0.75, eps=1e-3),
-    Case("b in bf16", 4, 33, 0, "x in fp32, w and b in half precision", dtypes=(("w", "fp16"), ("b", "bf16"))),
-    Case("b in fp32", 4, 33, 0, "x and w in half precision", dtype="bf16", dtypes=(("w", "fp16"), ("b", "fp32"))),
-    Case("mean 10000", 2, 768, 0, "the mean is 10000 times the spread", mean=1e4),
+    make_case("constant row", 2, 20, 0),
+    make_case("b in bf16", 4, 33, 0, "x in fp32, w and b in half precision", "y has the dtype of b", dtypes=(("w", "fp16"), ("b", "bf16"))),
+    make_case("b in fp32", 4, 33, 0, "x and w in half precision", "b is rounded to the dtype of x or w", dtype="bf16", dtypes=(("w", "fp16"), ("b", "fp32"))),
+    make_case("mean 10000", 2, 768, 0),
     *list_far_out(3001, 0),
-)
-RMS_NORM = (
-    *_COMMON,
-    Case("near zero", 3, 100, 0, "values around 0.003: where eps stands decides the result", std=0.003),
-    Case("zero row", 2, 20, 0, "every element is 0: y is 0, not NaN", fill="constant", mean=0.0),
-)
+)  # fmt: skip
+RMS_NORM = (*_COMMON, make_case("near zero", 3, 100, 0), make_case("zero row", 2, 20, 0, mean=0.0))
 
 
 def _plan_layer_norm(case: Case, entry_point: str, rng: np.random.Generator) -> Plan:

@@ -8,6 +8,7 @@ import numpy as np
 
 from course_lib.grading.cases.case import Case
 from course_lib.grading.cases.plan import Model, Outputs, Part, Plan
+from course_lib.grading.families.batteries import make_case
 from course_lib.grading.families.making import (
     PADDING,
     WRONG_COLUMNS,
@@ -19,26 +20,26 @@ from course_lib.grading.families.making import (
 )
 
 ROW_SUM = (
-    Case("worked example", 3, 8, 4, "the 3 x 8 worked example, two full blocks", fill="worked"),
-    Case("one full block", 4, 16, 16, "N equals BLOCK: one step, no padding", mean=1.0),
-    Case("padded, mean 3", 5, 17, 8, "7 padded lanes, mean 3", mean=3.0),
-    Case("one short block", 3, 7, 16, "N below BLOCK, 9 padded lanes, mean -2", mean=-2.0),
-    Case("one column", 4, 1, 16, "N = 1: the sum is the number itself", mean=1.0),
-    Case("one row", 1, 129, 128, "M = 1, one column in the second block", mean=1.0),
-    Case("many blocks", 2, 1000, 64, "16 blocks, 24 padded lanes, mean 3", mean=3.0),
-    Case("many rows", 150, 3, 16, "150 programs", mean=1.0),
-    Case("around zero", 2, 5000, 512, "large terms, small sum: the error is measured against the terms", std=100.0),
-    Case("16400 columns", 1, 16400, 256, "65 blocks, the last one of 16 columns", mean=1.0),
-    Case("fp16", 3, 129, 64, "half precision in, fp32 out", dtype="fp16", mean=3.0),
-    Case("fp16, sum 250000", 2, 2500, 1024, "the sum passes fp16's largest number, 65504", dtype="fp16", mean=100.0),
-    Case("fp16, mean 8", 2, 1025, 512, "sums need more than fp16's 11 bits", dtype="fp16", mean=8.0, std=0.5),
-    Case("bf16", 3, 127, 128, "bfloat16 in, one block", dtype="bf16", mean=3.0),
-    Case("bf16, 4096 numbers near 1", 2, 4096, 256, "in bf16, 256 + 1 is 256", dtype="bf16", mean=1.0, std=0.25),
-    Case("sliced", 4, 50, 16, "x is a slice of a wider matrix, whose gaps hold NaN", mean=2.0, layout="sliced"),
-    Case("a NaN row", 4, 19, 8, "row 1 holds a NaN: it must stay in row 1", fill="nan row"),
-    Case("an Inf row", 4, 19, 8, "row 1 holds an Inf: its sum is Inf, the others are not", fill="inf row"),
-    Case("far rows", 4, 17, 16, "rows 1.5 * 2^30 elements apart: the fourth starts past 2^32", dtype="fp16", layout="far"),
-)
+    make_case("worked example", 3, 8, 4, "the 3 x 8 worked example, two full blocks"),
+    make_case("one full block", 4, 16, 16),
+    make_case("padded, mean 3", 5, 17, 8, "7 padded lanes, mean 3", "a padded lane holds something other than 0"),
+    make_case("one short block", 3, 7, 16),
+    make_case("one column", 4, 1, 16, "N = 1: the sum is the number itself", "the first column is left out", mean=1.0),
+    make_case("one row", 1, 129, 128, "M = 1, one column in the second block"),
+    make_case("many blocks", 2, 1000, 64),
+    make_case("many rows", 150, 3, 16),
+    make_case("around zero", 2, 5000, 512, "large terms, small sum: the error is measured against the terms", "terms are rounded before they are added up", std=100.0),
+    make_case("16400 columns", 1, 16400, 256),
+    make_case("fp16", 3, 129, 64, "half precision in, fp32 out"),
+    make_case("fp16, sum 250000", 2, 2500, 1024, "the sum passes fp16's largest number, 65504", "the sum is kept in fp16, and overflows", dtype="fp16", mean=100.0),
+    make_case("fp16, mean 8", 2, 1025, 512, "sums need more than fp16's 11 bits"),
+    make_case("bf16", 3, 127, 128, "bfloat16 in, one block"),
+    make_case("bf16, 4096 numbers near 1", 2, 4096, 256, "in bf16, 256 + 1 is 256", "each block's sum is rounded to bf16", dtype="bf16", mean=1.0, std=0.25),
+    make_case("sliced", 4, 50, 16, "x is a slice of a wider matrix, whose gaps hold NaN"),
+    make_case("a NaN row", 4, 19, 8),
+    make_case("an Inf row", 4, 19, 8, "row 1 holds an Inf: its sum is Inf, the others are not"),
+    make_case("far rows", 4, 17, 16),
+)  # fmt: skip
 
 
 def _plan_row_sum(case: Case, kernel: str, rng: np.random.Generator) -> Plan:

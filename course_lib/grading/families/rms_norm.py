@@ -13,6 +13,7 @@ from course_lib.grading.cases.buffers import round_to
 from course_lib.grading.cases.case import Case
 from course_lib.grading.cases.plan import Expected, Model, Outputs, Part, Plan
 from course_lib.grading.families import by_hand
+from course_lib.grading.families.batteries import make_case
 from course_lib.grading.families.making import (
     FIXED_EPS,
     PADDING,
@@ -37,29 +38,29 @@ from course_lib.grading.families.making import (
 from course_lib.norms import reference
 
 RMS_NORM = (
-    Case("worked example", 3, 8, 8, "the 3 x 8 worked example", fill="worked"),
-    Case("padded, mean 3", 5, 17, 32, "15 padded lanes, mean 3", mean=3.0),
-    Case("one column", 2, 1, 16, "N = 1"),
-    Case("one row", 1, 129, 256, "M = 1, 127 padded lanes"),
-    Case("long row", 2, 1000, 1024, "24 padded lanes"),
-    Case("near zero", 3, 100, 128, "values around 0.003: where eps stands decides the result", std=0.003, eps=1e-5),
-    Case("large eps", 3, 96, 128, "std 0.03, eps = 0.1", std=0.03, eps=0.1),
-    Case("tiny eps", 3, 96, 128, "std 0.0001, eps = 1e-12", std=1e-4, eps=1e-12),
-    Case("zeros", 4, 17, 32, "every third element of x is 0, and every fourth of w", mean=2.0, fill="zeros"),
-    Case("zero row", 2, 20, 32, "every element is 0: y is 0, not NaN", fill="constant", mean=0.0),
-    Case("fp16", 3, 129, 256, "half precision in and out, mean 3", dtype="fp16", mean=3.0),
-    Case("fp16, std 100", 2, 2500, 4096, "squares pass fp16's largest number, 65504", dtype="fp16", std=100.0),
-    Case("fp16, mean 8", 2, 1025, 2048, "sums of squares need more than fp16's 11 bits", dtype="fp16", mean=8.0, std=0.5),
-    Case("bf16", 3, 127, 128, "bfloat16 in and out, mean 3", dtype="bf16", mean=3.0),
-    Case("fp32 weights", 2, 33, 64, "x in fp16, w in fp32", dtype="fp16", w_dtype="fp32"),
-    Case("fp32 out", 2, 33, 64, "each tensor in a dtype of its own", dtypes=(("x", "bf16"), ("w", "fp16"))),
-    Case("fp32 in", 2, 33, 64, "each tensor in a dtype of its own", dtypes=(("y", "fp16"), ("w", "bf16"))),
-    Case("many rows", 150, 3, 16, "150 programs", mean=1.0),
-    Case("8200 columns", 1, 8200, 16384, "more than 8192 columns", mean=1.0),
-    Case("sliced", 4, 50, 64, "the matrices are slices of wider ones, so their row strides differ", mean=2.0, layout="sliced"),
-    Case("a NaN row", 4, 19, 32, "row 1 holds a NaN: it must stay in row 1", fill="nan row"),
-    Case("an Inf row", 4, 19, 32, "row 1 holds an Inf: there y is NaN, and 0 in the rest of the row", fill="inf row"),
-    Case("far rows", 4, 17, 32, "rows 1.5 * 2^30 elements apart: the fourth starts past 2^32", dtype="fp16", layout="far"),
+    make_case("worked example", 3, 8, 8),
+    make_case("padded, mean 3", 5, 17, 32, mistake="the sum is divided by the lanes, or the mean is subtracted"),
+    make_case("one column", 2, 1, 16, mistake="a mean is subtracted: y is 0", mean=0.0),
+    make_case("one row", 1, 129, 256, "M = 1, 127 padded lanes", mean=0.0),
+    make_case("long row", 2, 1000, 1024),
+    make_case("near zero", 3, 100, 128, eps=1e-5),
+    make_case("large eps", 3, 96, 128, "std 0.03, eps = 0.1"),
+    make_case("tiny eps", 3, 96, 128),
+    make_case("zeros", 4, 17, 32),
+    make_case("zero row", 2, 20, 32, mean=0.0),
+    make_case("fp16", 3, 129, 256),
+    make_case("fp16, std 100", 2, 2500, 4096),
+    make_case("fp16, mean 8", 2, 1025, 2048),
+    make_case("bf16", 3, 127, 128),
+    make_case("fp32 weights", 2, 33, 64, "x in fp16, w in fp32"),
+    make_case("fp32 out", 2, 33, 64, dtypes=(("x", "bf16"), ("w", "fp16"))),
+    make_case("fp32 in", 2, 33, 64, dtypes=(("y", "fp16"), ("w", "bf16"))),
+    make_case("many rows", 150, 3, 16),
+    make_case("8200 columns", 1, 8200, 16384),
+    make_case("sliced", 4, 50, 64, "the matrices are slices of wider ones, so their row strides differ"),
+    make_case("a NaN row", 4, 19, 32),
+    make_case("an Inf row", 4, 19, 32, "row 1 holds an Inf: there y is NaN, and 0 in the rest of the row"),
+    make_case("far rows", 4, 17, 32),
 )
 
 
@@ -245,11 +246,11 @@ def _compute_wrong(
 # 09a has four matrices, so it needs further cases for their dtypes.
 ADD_RMS_NORM = (
     *RMS_NORM,
-    Case("fp32 sum", 2, 33, 64, "only x and the residual are in half precision", dtypes=(("x", "fp16"), ("residual", "fp16"))),
-    Case("fp32 total", 2, 33, 64, "each tensor in a dtype of its own", dtypes=(("x", "bf16"), ("y", "fp16"))),
-    Case("bf16 total", 2, 33, 64, "each tensor in a dtype of its own", dtypes=(("residual", "fp16"), ("total", "bf16"))),
-    Case("fp16 total", 2, 33, 64, "each tensor in a dtype of its own", dtypes=(("x", "bf16"), ("total", "fp16"), ("w", "bf16"))),
-)
+    make_case("fp32 sum", 2, 33, 64, "only x and the residual are in half precision", "the sum is rounded to the dtype of its summands", dtypes=(("x", "fp16"), ("residual", "fp16"))),
+    make_case("fp32 total", 2, 33, 64, "each tensor in a dtype of its own", "the sum is rounded to the dtype of x or y", dtypes=(("x", "bf16"), ("y", "fp16"))),
+    make_case("bf16 total", 2, 33, 64, "each tensor in a dtype of its own", "y is computed from the sum before it is rounded", dtypes=(("residual", "fp16"), ("total", "bf16"))),
+    make_case("fp16 total", 2, 33, 64, "each tensor in a dtype of its own", "the sum is rounded to the dtype of x", dtypes=(("x", "bf16"), ("total", "fp16"), ("w", "bf16"))),
+)  # fmt: skip
 
 PARTS = {
     "rms_norm_kernel": Part(RMS_NORM, _plan_rms_norm, _list_models),

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import replace
 from itertools import permutations
 
 import numpy as np
@@ -11,49 +10,43 @@ import numpy as np
 from course_lib.grading.cases.buffers import Tensor, round_to
 from course_lib.grading.cases.case import Case
 from course_lib.grading.cases.plan import Expected, Model, Outputs, Part, Plan, Symptom
-from course_lib.grading.families.making import FEW, choose_strides, draw_matrix, half_ulp, list_far_out, make_expected
+from course_lib.grading.families.batteries import list_far_out, make_case, name_cases
+from course_lib.grading.families.making import FEW, choose_strides, draw_matrix, half_ulp, make_expected
 from course_lib.grading.judging import tolerance
 from course_lib.norms import statistics
 
 # ---- one pass, two passes, Welford
 
 _ROWS = (
-    Case("worked example", 3, 8, 0, "the 3 x 8 worked example", fill="worked"),
-    Case("mean 3", 5, 17, 0, "mean 3", mean=3.0),
-    Case("square", 7, 7, 0, "M = N: no shape tells rows from columns", mean=1.0, std=2.0),
-    Case("one row", 1, 33, 0, "M = 1", mean=-2.0),
-    Case("one column", 5, 1, 0, "N = 1: the variance is 0", mean=2.0),
-    Case("long rows", 2, 1000, 0, "1000 columns", mean=0.5),
-    Case("many rows", 150, 9, 0, "150 rows", mean=1.0),
-    Case("8200 columns", 2, 8200, 0, "more than 8192 columns", mean=1.0),
-    Case("zeros", 4, 17, 0, "every third element is 0", mean=2.0, fill="zeros"),
-    Case("transposed", 6, 10, 0, "x is a transposed matrix", mean=2.0, layout="transposed"),
-    Case("small spread", 3, 100, 0, "values around 0 with std 0.001", std=0.001),
-    Case("mean 30", 4, 300, 0, "mean/std = 30", mean=30.0),
-    Case("mean 1000", 8, 500, 0, "mean/std = 1000", mean=1000.0),
-    Case("mean -10000", 32, 700, 0, "mean/std = 10000", mean=-1e4),
-    Case("constant rows", 6, 40, 0, "the variance is 0", mean=123.456, fill="constant"),
-    Case("fp16, std 100", 2, 500, 0, "squares pass fp16's largest number, 65504", dtype="fp16", std=100.0),
-    Case("fp16, mean 8", 2, 700, 0, "sums need more than fp16's 11 bits", dtype="fp16", mean=8.0, std=4.0),
-    Case("bf16, mean 3", 3, 127, 0, "sums need more than bf16's 8 bits", dtype="bf16", mean=3.0),
-    Case("sliced", 4, 50, 0, "x is a slice of a wider matrix", mean=2.0, layout="sliced"),
-    Case("a NaN row", 4, 19, 0, "row 1 holds a NaN: it must stay in row 1", fill="nan row"),
-    Case("an Inf row", 4, 19, 0, "row 1 holds an Inf: it must stay in row 1", fill="inf row"),
+    make_case("worked example", 3, 8, 0),
+    make_case("mean 3", 5, 17, 0, mistake="the variance is the mean of the squares"),
+    make_case("square", 7, 7, 0),
+    make_case("one row", 1, 33, 0, mean=-2.0),
+    make_case("one column", 5, 1, 0, "N = 1: the variance is 0"),
+    make_case("long rows", 2, 1000, 0, "1000 columns", "only the first columns are added up", mean=0.5),
+    make_case("many rows", 150, 9, 0, "150 rows"),
+    make_case("8200 columns", 2, 8200, 0),
+    make_case("zeros", 4, 17, 0, "every third element is 0"),
+    make_case("transposed", 6, 10, 0, "x is a transposed matrix"),
+    make_case("small spread", 3, 100, 0, "values around 0 with std 0.001", "eps is added to the variance", std=0.001, eps=1e-05, mean=0.0),
+    make_case("mean 30", 4, 300, 0, "mean/std = 30", "the difference of two means is taken in half precision", mean=30.0),
+    make_case("mean 1000", 8, 500, 0, "mean/std = 1000"),
+    make_case("mean -10000", 32, 700, 0, "mean/std = 10000", "two_pass or welford is one pass in disguise", mean=-1e4),
+    make_case("constant rows", 6, 40, 0, "the variance is 0", "a variance of 0 comes out as a rounding of the mean", mean=123.456, fill="constant"),
+    make_case("fp16, std 100", 2, 500, 0),
+    make_case("fp16, mean 8", 2, 700, 0, "sums need more than fp16's 11 bits", std=4.0),
+    make_case("bf16, mean 3", 3, 127, 0, "sums need more than bf16's 8 bits", "sums are kept in bf16", dtype="bf16", mean=3.0),
+    make_case("sliced", 4, 50, 0),
+    make_case("a NaN row", 4, 19, 0),
+    make_case("an Inf row", 4, 19, 0),
     *list_far_out(3001, 0),
-)
-_BELOW_ZERO = Case(
-    "below zero", 16, 2, 0, "fp32 rounds E[x^2] - E[x]^2 to less than 0, the variance is not", mean=1000.0, std=0.01, fill="below zero"
-)
+)  # fmt: skip
+_BELOW_ZERO = make_case("below zero", 16, 2, 0, "fp32 rounds E[x^2] - E[x]^2 to less than 0, the variance is not", "a negative variance is returned, or its sign is turned", mean=1000.0, std=0.01, fill="below zero")  # fmt: skip
 
 
-def _name_cases(entry_point: str, cases: tuple[Case, ...]) -> tuple[Case, ...]:
-    """Return the cases with the function's name added, so that a verdict on two functions says which one is wrong."""
-    return tuple(replace(case, name=f"{entry_point}, {case.name}", why=f"`{entry_point}`, {case.why}") for case in cases)
-
-
-ONE_PASS = _name_cases("one_pass", (*_ROWS, _BELOW_ZERO))
-TWO_PASS = _name_cases("two_pass", (*_ROWS, _BELOW_ZERO))
-WELFORD = _name_cases("welford", (*_ROWS, _BELOW_ZERO))
+ONE_PASS = name_cases("one_pass", (*_ROWS, _BELOW_ZERO))
+TWO_PASS = name_cases("two_pass", (*_ROWS, _BELOW_ZERO))
+WELFORD = name_cases("welford", (*_ROWS, _BELOW_ZERO))
 
 
 def _plan_one_pass(case: Case, entry_point: str, rng: np.random.Generator) -> Plan:
@@ -270,26 +263,17 @@ def _take_step(count, mean: np.ndarray, M2: np.ndarray, x: np.ndarray, product: 
 
 # ---- one step of Welford
 
-UPDATE = _name_cases(
+UPDATE = name_cases(
     "welford_update",
     (
-        Case("first number", 6, 1, 0, "count = 0: the first number of all", mean=3.0, vector=True),
-        Case("second number", 6, 2, 0, "count = 1", mean=3.0, vector=True),
-        Case("tenth number", 6, 10, 0, "count = 9", mean=-1.0, vector=True),
-        Case("500th number", 4, 500, 0, "count = 499, mean/std = 100", mean=100.0, vector=True),
-        Case("far away", 5, 8, 0, "count = 7, the new number far from the others", std=100.0, vector=True),
-        Case(
-            "same as the mean",
-            4,
-            5,
-            0,
-            "count = 4, the new number is the mean: neither of the two changes",
-            mean=2.5,
-            fill="at the mean",
-            vector=True,
-        ),
+        Case("first number", 6, 1, 0, "count = 0: the first number of all", "the mean is divided by a count of 0", mean=3.0, vector=True),
+        Case("second number", 6, 2, 0, "count = 1", "M2 is the square of one distance", mean=3.0, vector=True),
+        Case("tenth number", 6, 10, 0, "count = 9", "the count before the new number divides", mean=-1.0, vector=True),
+        Case("500th number", 4, 500, 0, "count = 499, mean/std = 100", "M2 is computed from E[x^2]", mean=100.0, vector=True),
+        Case("far away", 5, 8, 0, "count = 7, the new number far from the others", "both distances are from one mean", std=100.0, vector=True),
+        Case("same as the mean", 4, 5, 0, "count = 4, the new number is the mean: neither of the two changes", "M2 grows, though the number is the mean", mean=2.5, fill="at the mean", vector=True),
     ),
-)
+)  # fmt: skip
 
 
 def _plan_update(case: Case, entry_point: str, rng: np.random.Generator) -> Plan:
@@ -342,39 +326,21 @@ def _take_wrong_step(p: Plan, off: int, product: str = "both") -> Outputs:
 
 _SIX = ("n_a", "mean_a", "M2_a", "n_b", "mean_b", "M2_b")
 MERGE = (
-    Case("two halves", 1, 9, 0, "as many numbers on either side", vector=True),
-    Case("one and one", 1, 9, 0, "single numbers: both M2 are 0", fill="one and one", vector=True),
-    Case("many and one", 1, 9, 0, "a thousand numbers and one, far from them", mean=50.0, fill="many and one", vector=True),
-    Case("one and many", 1, 9, 0, "one number and a thousand, far from it", mean=50.0, fill="one and many", vector=True),
-    Case("unequal", 1, 40, 0, "counts from 1 to 5000", mean=2.0, fill="unequal", vector=True),
-    Case("far apart", 1, 12, 0, "means thousands apart, little spread on either side", mean=5000.0, std=0.1, fill="unequal", vector=True),
-    Case("mean 10000", 1, 12, 0, "means near 10000 and near each other", mean=1e4, fill="common", vector=True),
-    Case("a empty", 1, 7, 0, "n_a = 0", mean=3.0, fill="a empty", vector=True),
-    Case("b empty", 1, 7, 0, "n_b = 0", mean=3.0, fill="b empty", vector=True),
-    Case(
-        "some empty",
-        1,
-        16,
-        0,
-        "some sides are empty, some merges on both: each merge is its own",
-        mean=3.0,
-        fill="a first, some empty",
-        vector=True,
-    ),
-    Case(
-        "some empty, the first b alone",
-        1,
-        16,
-        0,
-        "the first a is empty, and others are not",
-        mean=3.0,
-        fill="b first, some empty",
-        vector=True,
-    ),
-    Case("both empty", 1, 4, 0, "n_a = n_b = 0", fill="both empty", vector=True),
-    Case("a million", 1, 5, 0, "counts near 2^20: their product does not fit fp32's 24 bits", mean=1.0, fill="millions", vector=True),
-    Case("a NaN", 1, 6, 0, "element 1 holds a NaN, which must stay there", mean=1.0, fill="nan", vector=True),
-)
+    Case("two halves", 1, 9, 0, "as many numbers on either side", "M2s are added up without the distance of the means", vector=True),
+    Case("one and one", 1, 9, 0, "single numbers: both M2 are 0", "the distance is left out where both M2 are 0", fill="one and one", vector=True),
+    Case("many and one", 1, 9, 0, "a thousand numbers and one, far from them", "the means are averaged without their counts", mean=50.0, fill="many and one", vector=True),
+    Case("one and many", 1, 9, 0, "one number and a thousand, far from it", "the share of b stands for that of a", mean=50.0, fill="one and many", vector=True),
+    Case("unequal", 1, 40, 0, "counts from 1 to 5000", "the counts are taken to be equal", mean=2.0, fill="unequal", vector=True),
+    Case("far apart", 1, 12, 0, "means thousands apart, little spread on either side", "the distance is not squared, or has a wrong factor", mean=5000.0, std=0.1, fill="unequal", vector=True),
+    Case("mean 10000", 1, 12, 0, "means near 10000 and near each other", "the mean is the quotient of two large sums", mean=1e4, fill="common", vector=True),
+    Case("a empty", 1, 7, 0, "n_a = 0", "n_a = 0 divides", mean=3.0, fill="a empty", vector=True),
+    Case("b empty", 1, 7, 0, "n_b = 0", "n_b = 0 divides", mean=3.0, fill="b empty", vector=True),
+    Case("some empty", 1, 16, 0, "some sides are empty, some merges on both: each merge is its own", "one empty side decides for all elements", mean=3.0, fill="a first, some empty", vector=True),
+    Case("some empty, the first b alone", 1, 16, 0, "the first a is empty, and others are not", "the first element decides for all", mean=3.0, fill="b first, some empty", vector=True),
+    Case("both empty", 1, 4, 0, "n_a = n_b = 0", "0 is divided by 0", fill="both empty", vector=True),
+    Case("a million", 1, 5, 0, "counts near 2^20: their product does not fit fp32's 24 bits", "the product of the counts is computed in fp32 before it is divided", mean=1.0, fill="millions", vector=True),
+    Case("a NaN", 1, 6, 0, "element 1 holds a NaN, which must stay there", "a NaN is replaced by a number, or reaches other elements", mean=1.0, fill="nan", vector=True),
+)  # fmt: skip
 _COUNTS = {
     "normal": (64, 64), "one and one": (1, 1), "many and one": (1000, 1), "one and many": (1, 1000), "common": (300, 500),
     "a empty": (0, 20), "b empty": (20, 0), "both empty": (0, 0), "millions": (2**20 + 1, 2**20 - 3), "nan": (8, 8),

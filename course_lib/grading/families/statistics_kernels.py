@@ -12,6 +12,7 @@ import numpy as np
 from course_lib.grading.cases.buffers import round_to
 from course_lib.grading.cases.case import Case
 from course_lib.grading.cases.plan import Model, Outputs, Part, Plan
+from course_lib.grading.families.batteries import list_far_out, make_case
 from course_lib.grading.families.making import (
     OF,
     PADDING,
@@ -24,7 +25,6 @@ from course_lib.grading.families.making import (
     draw_matrix,
     find_divisor,
     list_divisor_models,
-    list_far_out,
     make_expected,
     place_matrix,
     place_statistic,
@@ -36,49 +36,40 @@ from course_lib.grading.families.making import (
 from course_lib.grading.judging import tolerance
 
 _COMMON = (
-    Case("worked example", 3, 8, 4, "the 3 x 8 worked example, two full blocks", fill="worked"),
-    Case("padded, mean 3", 5, 17, 8, "7 padded lanes, mean 3", mean=3.0),
-    Case("one short block", 3, 7, 16, "N below BLOCK: 9 lanes never see an element, mean -2", mean=-2.0),
-    Case("one full block", 3, 16, 16, "N equals BLOCK: one step, no padding", mean=1.0),
-    Case("some lanes empty", 3, 5, 8, "N = 5 in 8 lanes: an empty lane always meets one that has seen an element", mean=-2.0),
-    Case("one column", 2, 1, 16, "N = 1: the variance is 0, and 15 lanes never see an element", mean=2.0),
-    Case("one row", 1, 129, 128, "M = 1, one column in the second block", mean=1.0),
-    Case("many rows", 150, 3, 16, "150 programs", mean=1.0),
-    Case("16400 columns", 1, 16400, 256, "65 blocks, the last one of 16 columns", mean=1.0),
-    Case("bf16, mostly padding", 3, 9, 64, "55 padded lanes, mean 3", dtype="bf16", mean=3.0, std=0.25),
-    Case("many blocks", 2, 1000, 64, "16 blocks, 24 padded lanes, mean 3", mean=3.0),
-    Case("unequal lanes", 3, 9, 8, "lane 0 sees two elements, the others one", mean=1.0, std=2.0),
-    Case("small spread", 3, 100, 32, "std 0.001 around 0", std=0.001),
-    Case("constant row", 2, 40, 16, "the variance is 0, the mean is not", fill="constant", mean=100.5),
-    Case("mean 1000", 8, 768, 256, "the mean is 1000 times the spread", mean=1e3),
-    Case("mean 10000", 8, 255, 64, "the mean is 10000 times the spread", mean=1e4),
+    make_case("worked example", 3, 8, 4, "the 3 x 8 worked example, two full blocks"),
+    make_case("padded, mean 3", 5, 17, 8, "7 padded lanes, mean 3", "a padded lane counts, or adds (0 - mean)^2"),
+    make_case("one short block", 3, 7, 16, "N below BLOCK: 9 lanes never see an element, mean -2", "lanes that never see an element are merged"),
+    make_case("one full block", 3, 16, 16),
+    make_case("some lanes empty", 3, 5, 8, "N = 5 in 8 lanes: an empty lane always meets one that has seen an element", "the merge of an empty lane divides by 0", mean=-2.0),
+    make_case("one column", 2, 1, 16, "N = 1: the variance is 0, and 15 lanes never see an element"),
+    make_case("one row", 1, 129, 128, "M = 1, one column in the second block"),
+    make_case("many rows", 150, 3, 16),
+    make_case("16400 columns", 1, 16400, 256),
+    make_case("bf16, mostly padding", 3, 9, 64, "55 padded lanes, mean 3", "counts or means are kept in bf16", dtype="bf16", mean=3.0, std=0.25),
+    make_case("many blocks", 2, 1000, 64),
+    make_case("unequal lanes", 3, 9, 8, "lane 0 sees two elements, the others one", "lanes are merged as if their counts were equal", mean=1.0, std=2.0),
+    make_case("small spread", 3, 100, 32, "std 0.001 around 0", "eps is added to the variance", std=0.001, eps=1e-05, mean=0.0),
+    make_case("constant row", 2, 40, 16, "the variance is 0, the mean is not", "M2 grows by roundings of the mean", mean=100.5, eps=1e-05),
+    make_case("mean 1000", 8, 768, 256),
+    make_case("mean 10000", 8, 255, 64),
     *list_far_out(3001, 512),
-    Case("fp16", 3, 129, 64, "half precision, mean 3", dtype="fp16", mean=3.0),
-    Case("fp16, std 100", 2, 2500, 1024, "squares pass fp16's largest number, 65504", dtype="fp16", std=100.0),
-    Case("fp16, mean 8", 2, 1025, 512, "sums need more than fp16's 11 bits", dtype="fp16", mean=8.0, std=0.5),
-    Case("bf16", 3, 127, 32, "bfloat16, mean 3", dtype="bf16", mean=3.0),
-    Case("sliced", 4, 50, 16, "x is a slice of a wider matrix: rows are farther apart than N", mean=2.0, layout="sliced"),
-    Case("a NaN row", 4, 19, 8, "row 1 holds a NaN: it must stay in row 1", fill="nan row"),
-    Case("an Inf row", 4, 19, 8, "row 1 holds an Inf: it must stay in row 1", fill="inf row"),
-    Case("far rows", 4, 17, 16, "rows 1.5 * 2^30 elements apart: the fourth starts past 2^32", dtype="fp16", layout="far"),
-)
+    make_case("fp16", 3, 129, 64, "half precision, mean 3"),
+    make_case("fp16, std 100", 2, 2500, 1024),
+    make_case("fp16, mean 8", 2, 1025, 512, "sums need more than fp16's 11 bits"),
+    make_case("bf16", 3, 127, 32, "bfloat16, mean 3"),
+    make_case("sliced", 4, 50, 16, "x is a slice of a wider matrix: rows are farther apart than N"),
+    make_case("a NaN row", 4, 19, 8),
+    make_case("an Inf row", 4, 19, 8),
+    make_case("far rows", 4, 17, 16),
+)  # fmt: skip
 TWO_PASS = _COMMON
 WELFORD = (
     *_COMMON,
-    Case("mostly empty", 2, 5, 256, "N = 5 in 256 lanes: empty lanes merge with empty lanes, for many levels", mean=4.0),
-    Case("bf16, 300 steps", 1, 1200, 4, "a lane counts to 300: bf16 holds whole numbers up to 256", dtype="bf16", mean=1.0),
-    Case(
-        "fp16, 2100 steps",
-        1,
-        8400,
-        4,
-        "a lane counts to 2100, and its last element lies far out: fp16 holds whole numbers up to 2048",
-        dtype="fp16",
-        mean=1.0,
-        fill="last far out",
-    ),
-    Case("drifting lanes", 3, 200, 64, "the mean of each lane differs from the mean of the row", std=3.0, mean=-1.0, fill="drifting"),
-)
+    make_case("mostly empty", 2, 5, 256, "N = 5 in 256 lanes: empty lanes merge with empty lanes, for many levels", "the merge of two empty lanes divides by 0", mean=4.0),
+    make_case("bf16, 300 steps", 1, 1200, 4, "a lane counts to 300: bf16 holds whole numbers up to 256", "a lane counts in bf16", dtype="bf16", mean=1.0),
+    make_case("fp16, 2100 steps", 1, 8400, 4, "a lane counts to 2100, and its last element lies far out: fp16 holds whole numbers up to 2048", "a lane counts in fp16", dtype="fp16", mean=1.0, fill="last far out"),
+    make_case("drifting lanes", 3, 200, 64, "the mean of each lane differs from the mean of the row", "M2 of the lanes is added up without the distance of their means", std=3.0, mean=-1.0, fill="drifting"),
+)  # fmt: skip
 
 
 def _plan_two_pass(case: Case, kernel: str, rng: np.random.Generator) -> Plan:

@@ -13,6 +13,7 @@ import numpy as np
 from course_lib.grading.cases.buffers import Tensor, compute_strides
 from course_lib.grading.cases.case import Case
 from course_lib.grading.cases.plan import Model, Outputs, Part, Plan
+from course_lib.grading.families.batteries import make_case
 from course_lib.grading.families.dx_kernels import (
     OF_LAYER_NORM,
     OF_RMS_NORM,
@@ -35,34 +36,34 @@ from course_lib.norms import reference
 
 # In every case dy is normal with mean 0.5, so that both of its projections matter; w is away from 0 and 1.
 _COMMON = (
-    Case("worked example", 3, 8, 0, "the 3 x 8 worked example", fill="worked"),
-    Case("mean 3", 5, 17, 0, "rows with mean 3: x and xhat are far apart", mean=3.0),
-    Case("square", 7, 7, 0, "M = N: no shape tells rows from columns", mean=1.0, std=2.0),
-    Case("one row", 1, 33, 0, "M = 1", mean=1.0),
-    Case("one column", 5, 1, 0, "N = 1", mean=2.0),
-    Case("two columns", 4, 2, 0, "N = 2: next to nothing of wdy is left", mean=-1.0),
-    Case("many rows", 1000, 5, 0, "1000 rows share one w", mean=-2.0),
-    Case("small spread", 3, 96, 0, "std 0.03, eps = 1e-12: rstd is 33", std=0.03, eps=1e-12, mean=0.1),
-    Case("large eps", 3, 100, 0, "std 0.03: eps = 0.1 rules rstd", std=0.03, eps=0.1),
-    Case("mean 1000", 3, 768, 0, "the mean is 1000 times the spread", mean=1e3),
-    Case("fp16", 4, 129, 0, "x, dy and w in fp16, mean 8", dtype="fp16", mean=8.0, std=0.5),
-    Case("fp16, many rows", 600, 8, 0, "sums over 600 rows need more than fp16's 11 bits", dtype="fp16", mean=3.0),
-    Case("fp16, std 100", 2, 2500, 0, "squares pass fp16's largest number, 65504", dtype="fp16", std=100.0),
-    Case("bf16", 3, 127, 0, "bfloat16 in and out, mean 3", dtype="bf16", mean=3.0),
-    Case("fp32 weights", 4, 33, 0, "x and dy in fp16, w in fp32: dx in fp16, the rest in fp32", dtype="fp16", w_dtype="fp32"),
-    Case("fp16 weights", 4, 33, 0, "x and dy in fp32, w in fp16: dx in fp32, the rest in fp16", w_dtype="fp16"),
-    Case("fp32 dy", 4, 33, 0, "each in a dtype of its own", dtypes=(("x", "fp16"), ("w", "bf16"))),
-    Case("fp32 x", 4, 33, 0, "each in a dtype of its own", dtypes=(("dy", "bf16"), ("w", "fp16"))),
-    Case("5000 columns", 2, 5000, 0, "5000 columns", mean=1.0),
-    Case("zeros", 5, 17, 0, "0 in x, in w and as sums of rows whose terms are not 0", mean=2.0, fill="zeros"),
-    Case("transposed", 6, 10, 0, "x and dy are transposed matrices", mean=2.0, layout="transposed"),
-    Case("sliced", 4, 50, 0, "x and dy are slices of wider matrices", mean=2.0, layout="sliced"),
-    Case("expanded", 4, 50, 0, "dy is one number expanded to (M, N), as y.sum().backward() sends it", mean=2.0, layout="expanded"),
-    Case("a NaN row", 4, 19, 0, "dy holds a NaN in row 1: dx shows it in that row only, dw in that column", fill="nan row"),
-    Case("an Inf row", 4, 19, 0, "dy holds an Inf in row 1", fill="inf row"),
-)
-LAYER_NORM = (*_COMMON, Case("constant row", 2, 20, 0, "xhat is 0 and rstd is 1 / sqrt(eps)", fill="constant", mean=0.75, eps=1e-3))
-RMS_NORM = (*_COMMON, Case("zero row", 2, 20, 0, "every element of x is 0", fill="constant", mean=0.0, eps=1e-3))
+    make_case("worked example", 3, 8, 0),
+    make_case("mean 3", 5, 17, 0, "rows with mean 3: x and xhat are far apart"),
+    make_case("square", 7, 7, 0, mistake="c1 and c2 are means over the rows"),
+    make_case("one row", 1, 33, 0),
+    make_case("one column", 5, 1, 0, mistake="c1 or c2 is divided by N - 1"),
+    make_case("two columns", 4, 2, 0),
+    make_case("many rows", 1000, 5, 0, "1000 rows share one w", "dw and db are means, or only some rows are added up", mean=-2.0),
+    make_case("small spread", 3, 96, 0, "std 0.03, eps = 1e-12: rstd is 33", "rstd is computed anew, with an eps of the code", eps=1e-12, mean=0.1),
+    make_case("large eps", 3, 100, 0, mistake="rstd is computed anew, without eps"),
+    make_case("mean 1000", 3, 768, 0, mistake="xhat is computed from a rounded mean"),
+    make_case("fp16", 4, 129, 0, "x, dy and w in fp16, mean 8", mean=8.0, std=0.5),
+    make_case("fp16, many rows", 600, 8, 0, "sums over 600 rows need more than fp16's 11 bits", "dw and db are added up in fp16", dtype="fp16", mean=3.0),
+    make_case("fp16, std 100", 2, 2500, 0, mistake="products are computed in fp16, and overflow"),
+    make_case("bf16", 3, 127, 0),
+    make_case("fp32 weights", 4, 33, 0, "x and dy in fp16, w in fp32: dx in fp16, the rest in fp32", "a gradient has the dtype of another tensor"),
+    make_case("fp16 weights", 4, 33, 0),
+    make_case("fp32 dy", 4, 33, 0, "each in a dtype of its own"),
+    make_case("fp32 x", 4, 33, 0, "each in a dtype of its own"),
+    make_case("5000 columns", 2, 5000, 0, "5000 columns", "a row ends after 4096 columns", mean=1.0),
+    make_case("zeros", 5, 17, 0, "0 in x, in w and as sums of rows whose terms are not 0", "an element or a sum that is 0 is taken for padding"),
+    make_case("transposed", 6, 10, 0, "x and dy are transposed matrices"),
+    make_case("sliced", 4, 50, 0, "x and dy are slices of wider matrices"),
+    make_case("expanded", 4, 50, 0, "dy is one number expanded to (M, N), as y.sum().backward() sends it"),
+    make_case("a NaN row", 4, 19, 0, "dy holds a NaN in row 1: dx shows it in that row only, dw in that column", "dx of one row takes part in another"),
+    make_case("an Inf row", 4, 19, 0, "dy holds an Inf in row 1"),
+)  # fmt: skip
+LAYER_NORM = (*_COMMON, make_case("constant row", 2, 20, 0, "xhat is 0 and rstd is 1 / sqrt(eps)", "rstd is computed anew, without eps"))
+RMS_NORM = (*_COMMON, make_case("zero row", 2, 20, 0, "every element of x is 0", "rstd is computed anew, without eps", mean=0.0, eps=1e-3))
 
 
 def _plan_gradients(
