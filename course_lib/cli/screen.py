@@ -14,6 +14,8 @@ import termios
 import tty
 
 from rich.console import RenderableType
+from rich.live import Live
+from rich.segment import Segment, SegmentLines
 
 from course_lib.cli.terminal import console
 
@@ -23,8 +25,6 @@ _NAMES = {
     "\x1b": ESCAPE, "\n": ENTER, "\r": ENTER, "\x7f": BACKSPACE, "\b": BACKSPACE,
 }  # fmt: skip
 _KEY = re.compile(r"\x1b\[[0-9;]*[A-Za-z~]|\x1bO[A-Z]|.", re.DOTALL)
-# the alternate screen, so that what stood in the terminal comes back; no cursor; a line too long is cut, not broken
-_TAKE, _GIVE_BACK = "\x1b[?1049h\x1b[?25l\x1b[?7l", "\x1b[?7h\x1b[?25h\x1b[?1049l"
 
 
 class Screen:
@@ -40,6 +40,7 @@ class Screen:
         self.taken = 0  # how often the terminal was taken: after each time, everything has to be drawn again
         self._settings = termios.tcgetattr(self._keyboard)
         self._messages, self._stderr = io.StringIO(), sys.stderr
+        self._live = Live(console=console(), screen=True, auto_refresh=False, redirect_stdout=False, redirect_stderr=False)
         self._handlers = {number: signal.signal(number, _leave) for number in (signal.SIGTERM, signal.SIGHUP)}
         self._handlers[signal.SIGTSTP] = signal.signal(signal.SIGTSTP, self._pause)
         sys.stderr = self._messages
@@ -81,19 +82,19 @@ class Screen:
         self._typed = self._typed[match.end() :]
         return _NAMES.get(match.group(), match.group())
 
-    def draw(self, lines: list[str]) -> None:
+    def draw(self, lines: list[list[Segment]]) -> None:
         """Show ``lines`` from the top; those below the screen are left out."""
-        rows = self.size[1]
-        self._write("\x1b[H" + "\n".join(f"\x1b[K{line}" for line in (lines + [""] * rows)[:rows]))
+        self._live.console.size = self.size  # rich alone would believe a COLUMNS that was exported before the terminal changed
+        self._live.update(SegmentLines(lines, new_lines=True), refresh=True)
 
     def _take(self) -> None:
         tty.setcbreak(self._keyboard)
-        self._write(_TAKE)
+        self._live.start()
         self.taken += 1
 
     def _give_back(self) -> None:
         with contextlib.suppress(OSError, termios.error):  # a closed terminal has no settings to restore
-            self._write(_GIVE_BACK)
+            self._live.stop()
             termios.tcsetattr(self._keyboard, termios.TCSADRAIN, self._settings)
 
     def _pause(self, *_: object) -> None:
@@ -103,18 +104,11 @@ class Screen:
         signal.signal(signal.SIGTSTP, ours)
         self._take()
 
-    def _write(self, text: str) -> None:
-        sys.stdout.write(text)
-        sys.stdout.flush()
 
-
-def rendered(renderable: RenderableType, columns: int) -> list[str]:
+def rendered(renderable: RenderableType, columns: int) -> list[list[Segment]]:
     """Return the lines that rich draws of ``renderable`` in that width, with the colours of this terminal."""
     drawing = console()
-    drawing.width = columns
-    with drawing.capture() as captured:
-        drawing.print(renderable)
-    return captured.get().rstrip("\n").split("\n")
+    return drawing.render_lines(renderable, drawing.options.update(width=columns), pad=False)
 
 
 def _leave(number: int, _: object) -> None:

@@ -11,6 +11,7 @@ from pathlib import Path
 from rich.console import Group, RenderableType
 from rich.markup import escape
 from rich.rule import Rule
+from rich.segment import Segment
 from rich.text import Text
 
 from course_lib import catalog
@@ -288,7 +289,7 @@ class WatchSession:
 
     # ---- what it looks like
 
-    def lines(self, columns: int, rows: int, checking: str) -> list[str]:
+    def lines(self, columns: int, rows: int, checking: str) -> list[list[Segment]]:
         """Return the lines of the screen: header, body, and at the bottom the message and the keys. ``checking`` is the sign of a running check."""
         listing = self._typed is not None
         bar = max(10, min(status.BAR_COLUMNS, columns - 20))
@@ -299,9 +300,9 @@ class WatchSession:
         footer = rendered(Group(Rule(style="dim"), said, _LIST_KEYS if listing else _KEYS), columns)
         space = max(1, rows - len(header) - len(footer))
         body = self._list(columns, space) if listing else self._page(columns, space)
-        return header + body + [""] * (space - len(body)) + footer
+        return header + body + [[]] * (space - len(body)) + footer
 
-    def _page(self, columns: int, space: int) -> list[str]:
+    def _page(self, columns: int, space: int) -> list[list[Segment]]:
         lines = rendered(self._body, columns)
         if len(lines) <= space:
             self.scroll = 0
@@ -311,7 +312,7 @@ class WatchSession:
         more = f"… {left} more {'line' if left == 1 else 'lines'}: ↓ or space" if left else "the end: ↑ or b goes back"
         return lines[self.scroll : self.scroll + space - 1] + rendered(f"[reverse] {more} [/reverse]", columns)[:1]
 
-    def _list(self, columns: int, space: int) -> list[str]:
+    def _list(self, columns: int, space: int) -> list[list[Segment]]:
         rows = []
         longest = max(12, min(48, columns - 24))  # of a title: the status behind it stays in view
         for n, exercise in enumerate(catalog.exercises().values()):

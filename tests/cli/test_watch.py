@@ -41,6 +41,8 @@ from course_lib.grading.verdict import FAIL, PASS, Verdict
 def check(exercise, tell_first_failure=None):
     with open(paths.state() / "checked", "a") as log:
         log.write(exercise.id + " ")
+    if not texts.find_file(exercise).exists():
+        return Verdict(exercise.id, FAIL, "no_file", "The file is gone.")
     text = texts.find_file(exercise).read_text()
     if "early" in text:
         tell_first_failure("Case 2 of 9 is wrong (M = 1): y[0, 0] is 1.")
@@ -271,6 +273,25 @@ def test_another_size_draws_everything_again(terminal):
     screen.resize(40, 15)
     wait_for(lambda: len(screen.lines) == 15 and max(map(len, screen.lines)) <= 40, "not drawn again")
     screen.until(FIRST.title, "The file says", "quit")
+
+
+@pytest.mark.parametrize("colourless", [{"NO_COLOR": "1"}, {"TERM": "vt100"}, {"COLUMNS": "132", "LINES": "50"}])
+def test_without_colour_and_with_an_outdated_size_in_the_environment_the_screen_is_the_same(terminal, monkeypatch, colourless):
+    for name, value in colourless.items():
+        monkeypatch.setenv(name, value)
+    screen = terminal(columns=40, rows=15)
+    screen.until(FIRST.title, "The file says: 'wrong'", "quit")
+    assert len(screen.lines) == 15 and max(map(len, screen.lines)) <= 40
+    assert "NO_COLOR" not in colourless or not re.search(rb"\x1b\[[0-9;]*3[0-7]m", screen.received)
+
+
+def test_a_file_that_vanishes_has_a_verdict_and_its_return_another(terminal):
+    screen = terminal()
+    screen.until("'wrong'")
+    texts.find_file(FIRST).unlink()
+    screen.until("is gone")
+    save(FIRST, "right")
+    screen.until("Passed")
 
 
 # ---- what is checked, and when ------------------------------------------------------------------------------------------
