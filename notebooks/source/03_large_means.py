@@ -112,10 +112,9 @@ print(f"E[x]²  {mean * mean:.4f}")
 print(f"var    {mean_square - mean * mean:.4f}")
 
 # %% tags=["answer"]
-from course_lib.lessons import picture
 from course_lib.lessons.figures import lesson03
 
-picture(*lesson03.draw_terms(x, mean_square, mean * mean))
+lesson03.draw_terms(x, mean_square, mean * mean)
 
 # %% tags=["check"]
 assert 2**19 < 1_000_000 < 2**20 and np.spacing(np.float32(1_000_000)) == find("03-spacing").answer
@@ -450,10 +449,9 @@ assert u * kappa < abs(moved) < 2 * u * kappa < 1e-2 * u * kappa**2
 # measurements against the bounds: eleven means, eight rows each.
 
 # %%
-from course_lib.lessons import picture
 from course_lib.lessons.figures import lesson03
 
-picture(*lesson03.measure_against_bounds())
+lesson03.show_against_bounds()
 
 # %% tags=["check"]
 ratios, measured, bounds, holds = lesson03.measure()

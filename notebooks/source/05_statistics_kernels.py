@@ -363,10 +363,9 @@ assert far_out["shifted"] > 50 * max(far_out["two_pass"], far_out["welford"])
 predict("05-short-rows")
 
 # %% tags=["answer"]
-from course_lib.lessons import picture
 from course_lib.lessons.figures import lesson05
 
-picture(*lesson05.show_stored_cost())
+lesson05.show_stored_cost()
 
 # %% tags=["check"]
 over = lesson05.read_stored_cost()
@@ -438,7 +437,7 @@ assert fp16["two_pass", 16_384] < 1.2 < 1.8 < fp16["two_pass", 65_536]
 
 # %% [markdown]
 # The cache is full at about 12,000 columns. In the picture streamed two-pass takes {{two_pass_short}} of a read at 4096 columns and {{two_pass_16384}} at 16,384: the
-# step lies between. In fp16 a row has half the bytes, and the step comes later: {{two_pass_fp16_16384}} at 16,384 columns, {{two_pass_fp16_65536}} at 65,536.
+# step lies between. In fp16 a row has half the bytes, and the step comes later, as the choice above the picture shows: {{two_pass_fp16_16384}} at 16,384 columns, {{two_pass_fp16_65536}} at 65,536.
 
 # %% [markdown] tags=["dive"]
 # ## Dive: what do three numbers per lane cost?

@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 import course_lib
 from course_lib.base.errors import CourseError
 from course_lib.bench import row_statistics as bench
+from course_lib.bench.measurement import Measurement
 from course_lib.compiler import Pointer, compile_report
 from course_lib.kernels.launch import tables
 from course_lib.kernels.row_statistics import ALGORITHMS, KERNELS, resident_kernel, row_statistics, streamed_launch, welford_kernel
@@ -169,9 +170,16 @@ def test_without_a_gpu_the_bench_says_so():
     assert latest is None or (latest.kind == bench.KIND and not latest.live)
 
 
-def test_the_figures_of_the_lesson_say_what_the_rows_say():
+def test_the_figure_of_the_lesson_says_what_the_rows_say():
     over = {"one_pass": 1.0, "two_pass": 1.9, "welford": 1.1, "resident": 1.0, "resident_welford": 1.4, "torch": 1.2, "shifted": 1.0}
-    rows = [{"provider": name, "M": 2**28 // N, "N": N, "over_floor": value} for name, value in over.items() for N in (1024, 262144)]
-    axes = lesson05.sweep_cost(rows, "a GPU, measured now").axes[0]
-    assert axes.get_title(loc="left") == "At 262144 columns two sweeps cost 1.90 reads of x, Welford's one 1.10"
-    assert len(axes.get_legend().get_texts()) == len(lesson05.LABELS) and any("a GPU" in text.get_text() for text in axes.texts)
+    rows = [
+        {"provider": name, "dtype": dtype, "N": N, "over_floor": value * factor}
+        for name, value in over.items()
+        for dtype, factor in (("fp32", 1), ("fp16", 2))
+        for N in (1024, 262144)
+    ]
+    fp32, fp16, block = lesson05.sweep_cost(Measurement(bench.KIND, "a GPU", "today", {}, "a clock", rows)).data["views"]
+    assert fp32["title"] == "Two sweeps cost 1.90 reads of x at 262144 columns; Welford costs 1.10 at 1024"
+    assert fp16["title"] == "Two sweeps cost 3.80 reads of x at 262144 columns; Welford costs 2.20 at 1024"
+    assert block["title"] == "In registers two passes cost 1.00 of a read, Welford 1.40"
+    assert [line["name"] for line in fp32["panels"][0]["series"]] == list(lesson05.STREAMED.values()) and "a GPU" in fp32["caption"]

@@ -3,37 +3,36 @@
 from __future__ import annotations
 
 import numpy as np
-from matplotlib.figure import Figure
 
-from course_lib.lessons import style
-from course_lib.lessons.live import Picture, picture
+from course_lib.lessons.kit.output import MovingPicture
 from course_lib.lessons.pictures.block_stepper.model import EXAMPLE as TABLE
+from course_lib.lessons.pictures.chart.model import Axis, Level, Plot, Series, View, chart
 
 __all__ = ["PUBLISHED", "TABLE", "small_rows"]
 
 PUBLISHED = (21.75, 44.25, 50.0)  # sum of squares of each row of TABLE as printed in the blog post; two are wrong
 
 
-def small_rows(eps: float) -> Picture:
-    """Draw the rms of y against that of x, with eps inside the root and outside, and mark the two thresholds."""
+def small_rows(eps: float) -> MovingPicture:
+    """Show the rms of y against that of x, with eps inside the root and outside, and mark the two thresholds; other eps are a choice."""
     rms = np.logspace(-7, 1, 65)
-    figure = Figure()
-    axes = figure.add_subplot()
-    axes.plot(rms, rms / np.sqrt(rms**2 + eps), color=style.INK, linestyle="-", marker="")
-    axes.plot(rms, rms / (rms + eps), color=style.QUIET, linestyle="--", marker="")
-    for at, name, y, ha in ((eps, "eps", 0.95, "right"), (eps**0.5, "sqrt(eps)", 0.02, "left")):
-        axes.axvline(at, color=style.QUIET, linestyle=":", linewidth=1.2)
-        axes.annotate(f"{name} = {_short(at)}", (at, y), (5 if ha == "left" else -5, 0), textcoords="offset points", ha=ha)
-    axes.annotate("outside:\nx / (rms + eps)", (eps, 0.6), (-10, 0), textcoords="offset points", ha="right")
-    axes.annotate("inside:\nx / sqrt(rms\u00b2 + eps)", (eps**0.5, 0.6), (14, -24), textcoords="offset points")
-    axes.set(xscale="log", xlabel="rms of the row", ylabel="rms of y (large rows: 1)", ylim=(-0.02, 1.08))
-    axes.set_title("Rows below sqrt(eps) stay small, or below eps if it stands outside")
-    return picture(
-        figure,
-        f"The rms of y against the rms of the row, eps = {_short(eps)}, logarithmic axis. With eps inside the root the curve rises from 0 "
+
+    def make_view(eps: float) -> View:
+        lines = (
+            Series("outside: x / (rms + eps)", rms.tolist(), (rms / (rms + eps)).tolist(), "quiet", dots=False, dash="7 4"),
+            Series("inside: x / sqrt(rms\u00b2 + eps)", rms.tolist(), (rms / np.sqrt(rms**2 + eps)).tolist(), "x", dots=False),
+        )
+        levels = (Level(eps, f"eps = {_short(eps)}", "x"), Level(eps**0.5, f"sqrt(eps) = {_short(eps**0.5)}", "x"))
+        plot = Plot(Axis("rms of the row", log=True), Axis("rms of y (large rows: 1)", high=1.1), lines, levels)
+        return View("Rows below sqrt(eps) stay small, or below eps if it stands outside", [plot], name=_short(eps))
+
+    others = sorted({1e-8, 1e-6, 1e-5, 1e-3, eps})
+    return chart(
+        *map(make_view, others), control="eps", start=others.index(eps),
+        alt=f"The rms of y against the rms of the row, eps = {_short(eps)}, logarithmic axis. With eps inside the root the curve rises from 0 "
         f"to 1 around sqrt(eps) = {_short(eps**0.5)}. With eps outside it rises around eps, so rows between the two come out at nearly full "
         "size.",
-    )
+    )  # fmt: skip
 
 
 def _short(value: float) -> str:

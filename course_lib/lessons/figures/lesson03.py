@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
-from matplotlib.figure import Figure
 
-from course_lib.lessons import style
+from course_lib.lessons.kit.output import MovingPicture
+from course_lib.lessons.pictures.chart.model import Axis, Level, Plot, Series, View, chart
 from course_lib.norms import statistics
 
 NAMES = {
@@ -23,66 +22,57 @@ RATIOS = (0.1, 1.0, 3.0, 10.0, 30.0, 100.0, 300.0, 1000.0, 3000.0, 10000.0, 3000
 COLUMNS, ROWS = 8192, 8
 
 
-def draw_terms(x: Any, mean_square: Any, squared_mean: Any) -> tuple[Figure, str]:
-    """Draw E[x^2] and E[x]^2 of a row, exact and as computed in fp32, on the line of fp32 numbers. Return the figure and its alt text.
+def draw_terms(x: Any, mean_square: Any, squared_mean: Any) -> MovingPicture:
+    """Show E[x^2] and E[x]^2 of a row, exact and as computed in fp32, on the line of fp32 numbers.
 
     Args:
         x: one row, a tensor or array of shape (N,), fp32, whose E[x^2] and E[x]^2 are only a few fp32 numbers apart.
         mean_square, squared_mean: E[x^2] and E[x]^2 as computed in fp32.
     """
     wide = np.array([float(value) for value in x])
-    terms = {
-        "E[x²]": ((wide * wide).mean(), np.float32(float(mean_square)), 0.45, "one_pass"),
-        "E[x]²": (wide.mean() ** 2, np.float32(float(squared_mean)), -0.45, "two_pass"),
-    }
-    step = float(np.spacing(terms["E[x²]"][1]))
-    values = [float(v) for exact, stored, _, _ in terms.values() for v in (exact, stored)]
-    low, high = np.floor((min(values) - 3 * step) / step) * step, max(values) + 3 * step
-    figure = Figure(figsize=(style.WIDTH, 2.6))
-    axes = figure.add_subplot()
-    numbers = np.arange(low, high, step)
-    axes.vlines(numbers, -0.12, 0.12, color=style.QUIET, linewidth=1.0)
-    axes.axhline(0.0, color=style.QUIET, linewidth=1.0)
-    for name, (exact, stored, height, colour) in terms.items():
-        ink = style.COLOURS[colour]
-        axes.plot(
-            [float(exact)],
-            [height],
-            marker="o",
-            markerfacecolor=style.PANEL,
-            markeredgewidth=1.6,
-            markeredgecolor=ink,
-            color=ink,
-            linestyle="",
-        )
-        axes.plot([float(stored)], [0.0], marker="o", markersize=8, color=ink, linestyle="")
-        axes.annotate("", (float(stored), 0.0), (float(exact), height), arrowprops={"arrowstyle": "->", "color": style.COLOURS[colour]})
-        axes.annotate(f"{name}, exact", (float(exact), height), (0, 9 if height > 0 else -17), textcoords="offset points", ha="center")
-    left = terms["E[x²]"][1] - terms["E[x]²"][1]
-    axes.set(
-        ylim=(-1.0, 1.0),
-        xlim=(low - step, high + step),
-        yticks=[],
-        xlabel=f"each stroke is a number that fp32 can hold: one every {step:g}",
+    terms = (
+        ("E[x\u00b2]", (wide * wide).mean(), np.float32(float(mean_square)), 0.6, "one_pass"),
+        ("E[x]\u00b2", wide.mean() ** 2, np.float32(float(squared_mean)), -0.6, "two_pass"),
     )
-    axes.ticklabel_format(axis="x", useOffset=False, style="plain")
-    axes.spines["left"].set_visible(False)
-    axes.grid(visible=False)
-    axes.set_title(f"What is left over is {left:g}; the variance is {wide.var():.3f}")
-    return figure, (
-        f"A line on which fp32 numbers are strokes, {step:g} apart. The exact E[x²] and E[x]² lie above and below it; arrows go to the "
-        f"strokes where the computed ones lie. Their distance is {left:g}, and the variance is {wide.var():.3f}."
+    step = float(np.spacing(terms[0][2]))
+    ends = [float(value) for _, exact, stored, _, _ in terms for value in (exact, stored)]
+    low, high = np.floor((min(ends) - 3 * step) / step) * step, max(ends) + 3 * step
+    numbers = [float(number) for number in np.arange(low, high, step)]
+    strokes = Series("", numbers, [0.0] * len(numbers), "quiet", line=False)
+    lines = [
+        Series(f"{name}, exact", [float(stored), float(exact)], [0.0, height], colour) for name, exact, stored, height, colour in terms
+    ]
+    left = terms[0][2] - terms[1][2]
+    x = Axis(
+        f"each point is a number that fp32 can hold: one every {step:g}", low=low, high=high,
+        ticks=sorted((float(stored), f"{stored:.10g}") for _, _, stored, _, _ in terms),
+    )  # fmt: skip
+    plot = Plot(x, Axis("", low=-1.0, high=1.0, ticks=()), [strokes, *lines])
+    return chart(
+        View(f"What is left over is {left:g}; the variance is {wide.var():.3f}", [plot]),
+        alt=f"A line on which fp32 numbers are points, {step:g} apart. The exact E[x\u00b2] and E[x]\u00b2 lie above and below it; lines go to the "
+        f"points where the computed ones lie. Their distance is {left:g}, and the variance is {wide.var():.3f}.",
     )
 
 
-def measure_against_bounds() -> tuple[Figure, str]:
-    """Draw the errors of all algorithms in fp32 with their bounds. Return the figure and its alt text."""
+def show_against_bounds() -> MovingPicture:
+    """Show a panel per algorithm: the relative error of every row in fp32, and the bound, against mean/std, on logarithmic axes."""
     ratios, measured, bounds, _ = measure()
-    source = f"N = {COLUMNS}, fp32; sums in pairs, Welford element by element"
-    return errors_and_bounds(ratios, measured, bounds, source), (
-        "Six panels, relative error of the variance against mean/std on logarithmic axes, measured points below dashed bounds. Naive, "
+    panels = []
+    for key, name in NAMES.items():
+        errors = Series("", np.repeat(ratios, ROWS).tolist(), measured[key].ravel().tolist(), key, line=False)
+        bound = Series("bound", ratios.tolist(), bounds[key].tolist(), dots=False, dash="7 4")
+        y = Axis("relative error", log=True, low=1e-9, high=1e6)
+        panels.append(Plot(Axis("mean/std", log=True), y, [errors, bound], [Level(1.0, "nothing left")], name))
+    return chart(
+        View(
+            "Only one-pass loses digits with the square of mean/std",
+            panels,
+            f"N = {COLUMNS}, fp32; sums in pairs, Welford element by element.",
+        ),
+        alt="Six panels, relative error of the variance against mean/std on logarithmic axes, measured points below dashed bounds. Naive, "
         "two-pass and shifted one-pass stay near 1e-7 far to the right. One-pass rises with the square of mean/std and passes 1 near 3000. "
-        "Welford and Chan rise slowly, to 1e-3 and 1e-4 at 30000."
+        "Welford and Chan rise slowly, to 1e-3 and 1e-4 at 30000.",
     )
 
 
@@ -100,35 +90,3 @@ def measure() -> tuple[np.ndarray, dict[str, np.ndarray], dict[str, np.ndarray],
         measured[name] = np.abs(statistics.compute(name, x).var.astype(np.float64) - true) / true
         bounds[name], holds[name] = limit.max(axis=1), bool((measured[name] <= limit).all())
     return ratios, measured, bounds, holds
-
-
-def errors_and_bounds(
-    ratios: Sequence[float] | np.ndarray, measured: Mapping[str, np.ndarray], bounds: Mapping[str, np.ndarray], source: str
-) -> Figure:
-    """Draw a panel per algorithm: the relative error of every row, and the bound, against mean/std, on logarithmic axes.
-
-    Args:
-        ratios: mean/std, above 0.
-        measured: by algorithm, shape (ratios, rows); an error of 0 is drawn at the lower edge.
-        bounds: by algorithm, shape (ratios,).
-        source: N, dtype and order of the sums, written below the figure.
-    """
-    low, high = 1e-9, 1e6
-    figure = Figure(figsize=(style.WIDTH, 5.0))
-    panels = figure.subplots(2, 3, sharex=True, sharey=True)
-    for axes, (key, name) in zip(panels.flat, NAMES.items(), strict=True):
-        axes.axhline(1.0, color=style.QUIET, linestyle=":", marker="", linewidth=1.2)
-        for row in np.asarray(measured[key]).T:
-            points = style.line(key, linestyle="", markersize=4)
-            axes.plot(ratios, np.clip(row, low, high), **points)
-        axes.plot(ratios, np.clip(bounds[key], low, high), color=style.INK, linestyle="--", marker="")
-        axes.set(xscale="log", yscale="log", ylim=(low / 2, high))
-        axes.set_title(name, fontsize=style.FONT)
-        axes.set_yticks([1e-9, 1e-6, 1e-3, 1, 1e3, 1e6])
-        axes.minorticks_off()
-    panels[0, 0].annotate("bound", (ratios[0], bounds["naive"][0]), (2, 6), textcoords="offset points")
-    panels[0, 0].annotate("1: nothing left", (ratios[0], 1.0), (2, 4), textcoords="offset points", color=style.QUIET)
-    figure.supxlabel(f"mean/std\n{source}", fontsize=style.FONT)
-    figure.supylabel("relative error of the variance", fontsize=style.FONT)
-    figure.suptitle("Only one-pass loses digits with the square of mean/std", x=0.01, ha="left", fontsize=style.FONT + 2, weight="bold")
-    return figure

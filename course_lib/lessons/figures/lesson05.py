@@ -2,32 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import Any
-
-from matplotlib.figure import Figure
-from matplotlib.ticker import FuncFormatter
-
 from course_lib.bench import measurement
+from course_lib.bench.measurement import Measurement
 from course_lib.bench.row_statistics import KIND
-from course_lib.lessons import style
+from course_lib.lessons.figures.measured import make_length_axis, make_line
+from course_lib.lessons.kit.output import MovingPicture
+from course_lib.lessons.pictures.chart.model import Axis, Level, Plot, View, chart
 
-LABELS = {
-    "one_pass": "one-pass, streamed",
-    "shifted": "shifted one-pass, streamed",
-    "two_pass": "two-pass, streamed",
-    "welford": "Welford, streamed",
-    "resident": "two passes in registers",
-    "resident_welford": "Welford, row in one block",
-    "torch": "torch.var_mean",
-}
-_LOOKS = {
-    "resident": style.line("resident"),
-    "resident_welford": style.line(
-        "welford", linestyle=":", marker="^", markerfacecolor=style.PANEL, markeredgecolor=style.COLOURS["welford"]
-    ),
-    "torch": style.line("torch", linewidth=1.0, linestyle=(0, (1, 1)), marker="X"),
-}
+STREAMED = {"two_pass": "two-pass", "welford": "Welford", "shifted": "shifted one-pass"}
+IN_ONE_BLOCK = {"resident": "two passes in registers", "resident_welford": "Welford", "torch": "torch.var_mean"}
+_COLOURS = {"resident_welford": "welford"}
 
 
 def read_stored_cost(dtype: str = "fp32") -> dict[tuple[str, int], float]:
@@ -35,53 +19,41 @@ def read_stored_cost(dtype: str = "fp32") -> dict[tuple[str, int], float]:
     return {(row["provider"], row["N"]): row["over_floor"] for row in measurement.stored(KIND).rows if row["dtype"] == dtype}
 
 
-def show_stored_cost() -> tuple[Figure, str]:
-    """Draw the newest stored measurement in fp32. Return the figure and its alt text."""
-    stored = measurement.stored(KIND)
-    over = read_stored_cost()
-    shortest, longest = (pick(N for _, N in over) for pick in (min, max))
-    said = "; ".join(
-        f"{label}: {', '.join(f'{over[name, N]:.2f} at {N}' for N in (shortest, longest) if (name, N) in over)}"
-        for name, label in LABELS.items()
-    )
-    figure = sweep_cost([row for row in stored.rows if row["dtype"] == "fp32"], stored.label())
-    return (figure, f"Time of the statistics kernels over the time in which x is read once, by row length, fp32, {stored.label()}. {said}.")
+def show_stored_cost() -> MovingPicture:
+    """Show the newest stored measurement."""
+    return sweep_cost(measurement.stored(KIND))
 
 
-def sweep_cost(rows: Sequence[dict[str, Any]], source: str) -> Figure:
-    """Draw the time of each kernel over that of one read of x: one position per row length, one line per provider.
+def sweep_cost(measured: Measurement) -> MovingPicture:
+    """Show the time of each kernel over that of one read of x, by row length, for streamed rows in fp32 and fp16 and for rows in one block.
 
     Args:
-        rows: measurements with ``provider``, ``M``, ``N`` and ``over_floor``; one per shape and provider.
-        source: the device and the date, written on the figure.
+        measured: has rows with ``provider``, ``dtype``, ``N`` and ``over_floor``.
     """
-    shapes = sorted({(row["N"], row["M"]) for row in rows})
-    figure = Figure(figsize=(style.WIDTH, 4.8))
-    axes = figure.add_subplot()
-    for provider, label in LABELS.items():
-        points = sorted((shapes.index((row["N"], row["M"])), row["over_floor"]) for row in rows if row["provider"] == provider)
-        if points:
-            axes.plot(*zip(*points, strict=True), label=label, **(_LOOKS.get(provider) or style.line(provider)))
-    for level, words in ((1.0, "x read once"), (2.0, "twice")):
-        axes.axhline(level, color=style.COLOURS["floor"], linewidth=1.0, linestyle="--")
-        axes.annotate(words, (-0.45, level), (0, -13), textcoords="offset points")
-    highest = max(2.2, *(row["over_floor"] for row in rows))
-    axes.set_xticks(range(len(shapes)), [f"{N}\n{M} rows" for N, M in shapes], fontsize=style.FONT)
-    axes.yaxis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:g}x"))
-    axes.set(
-        xlabel="columns N, and M rows of them (fp32)",
-        ylabel="time over one read of x",
-        xlim=(-0.5, len(shapes) - 0.6),
-        ylim=(0, 1.1 * highest),
+
+    def make_view(name: str, dtype: str, kernels: dict[str, str], title: str) -> View:
+        rows = [row for row in measured.rows if row["dtype"] == dtype and row["provider"] in kernels]
+        ends = {(row["provider"], row["N"]): f"{row['over_floor']:.2f}" for row in rows}
+        lengths = sorted({N for _, N in ends})
+        lines = [make_line(rows, key, words, _COLOURS.get(key, key)) for key, words in kernels.items()]
+        levels = (Level(1.0, "x read once"), Level(2.0, "x read twice"))
+        plot = Plot(make_length_axis(rows), Axis("time over one read of x", low=0.0, unit=" reads"), lines, levels)
+        said = title.format(
+            short=lengths[0],
+            long=lengths[-1],
+            **{f"{key}_{at}": ends.get((key, N), "") for key, _ in ends for at, N in (("short", lengths[0]), ("long", lengths[-1]))},
+        )
+        return View(said, [plot], f"{dtype}; {measured.label()}.", name)
+
+    streamed = "Two sweeps cost {two_pass_long} reads of x at {long} columns; Welford costs {welford_short} at {short}"
+    views = (
+        make_view("streamed, fp32", "fp32", STREAMED, streamed),
+        make_view("streamed, fp16", "fp16", STREAMED, streamed),
+        make_view(
+            "one block, fp32",
+            "fp32",
+            IN_ONE_BLOCK,
+            "In registers two passes cost {resident_short} of a read, Welford {resident_welford_short}",
+        ),
     )
-    axes.legend(loc="upper center", ncols=3, bbox_to_anchor=(0.5, -0.22), frameon=False)
-    axes.set_title(_cost_title(rows))
-    axes.text(1.0, 0.02, source, transform=axes.transAxes, ha="right", color=style.QUIET)
-    return figure
-
-
-def _cost_title(rows: Sequence[dict[str, Any]]) -> str:
-    """Write the title with the numbers of ``rows``, so that it is true for any measurement."""
-    longest = max(row["N"] for row in rows)
-    at = {row["provider"]: row["over_floor"] for row in rows if row["N"] == longest}
-    return f"At {longest} columns two sweeps cost {at['two_pass']:.2f} reads of x, Welford's one {at['welford']:.2f}"
+    return chart(*views, control="rows", alt="Time of the statistics kernels over the time in which x is read once, by row length.")

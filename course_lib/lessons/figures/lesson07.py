@@ -2,13 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-
 import numpy as np
-from matplotlib.figure import Figure
 
-from course_lib.lessons import style
-from course_lib.lessons.live import Picture, picture
+from course_lib.lessons.kit.output import MovingPicture
+from course_lib.lessons.pictures.chart.model import Axis, Plot, Series, View, chart
 
 N, BLOCKS = 1000, (8, 64)  # BLOCK = 8 gives 125 full blocks; BLOCK = 64 gives 16 blocks with 24 padded lanes
 
@@ -25,42 +22,18 @@ def find_unmasked_variance(x: np.ndarray, block: int) -> np.ndarray:
     return ((padded - x.mean(axis=1, keepdims=True)) ** 2).sum(axis=1) / x.shape[1]
 
 
-def show_padded_variance() -> Picture:
-    """Draw the computed variance of rows with true variance 1 against their mean, with 24 padded lanes and with none."""
-    x = make_rows()
-    right, wrong = (find_unmasked_variance(x, block) for block in BLOCKS)
-    figure = padded_variance(list(range(11)), list(wrong), list(right), N, -N % BLOCKS[1])
-    return picture(
-        figure,
-        "The variance found for rows of true variance 1, against their mean. With BLOCK = 64 there are 24 padded lanes, and the points lie "
+def show_padded_variance() -> MovingPicture:
+    """Show the computed variance of rows with true variance 1 against their mean, with 24 padded lanes and with none."""
+    x, means, pad = make_rows(), list(range(11)), -N % BLOCKS[1]
+    right, wrong = (find_unmasked_variance(x, block).tolist() for block in BLOCKS)
+    lines = (
+        Series(f"1 + {pad}/{N} mean\u00b2", means, [1 + pad * mean * mean / N for mean in means], "quiet", dots=False),
+        Series(f"BLOCK = {BLOCKS[1]}: {pad} padded lanes", means, wrong, "one_pass", line=False),
+        Series(f"BLOCK = {BLOCKS[0]}: no padded lane", means, right, "two_pass"),
+    )
+    plot = Plot(Axis("mean of the row (its standard deviation is 1)"), Axis("variance computed (true: 1)"), lines)
+    return chart(
+        View(f"{pad} padded lanes of {N + pad} ruin the variance once the mean leaves 0", [plot]),
+        alt="The variance found for rows of true variance 1, against their mean. With BLOCK = 64 there are 24 padded lanes, and the points lie "
         "on 1 + 0.024 mean squared: 3.4 at mean 10. With BLOCK = 8 there is no padded lane, and they stay at 1.",
     )
-
-
-def padded_variance(means: Sequence[float], unmasked: Sequence[float], masked: Sequence[float], N: int, pad: int) -> Figure:
-    """Draw the computed variance of rows with true variance 1 against their mean, with padded lanes squared and without padded lanes.
-
-    Args:
-        means: the mean of each row, in rising order.
-        unmasked: the variance of each row as a kernel computes it that squares its padded lanes.
-        masked: the variance of each row without padded lanes.
-        N: columns of a row.
-        pad: number of padded lanes.
-    """
-    figure = Figure()
-    axes = figure.add_subplot()
-    law = [1 + pad * mean * mean / N for mean in means]
-    axes.plot(means, law, color=style.QUIET, linestyle="-", linewidth=1.2, marker="", zorder=1)
-    axes.plot(means, unmasked, color=style.COLOURS["fault"], marker="D", markeredgecolor=style.INK, linestyle="")
-    axes.plot(means, masked, **style.line("two_pass"))
-    axes.annotate(
-        f"BLOCK = {BLOCKS[1]}: {pad} padded lanes,\non the curve 1 + {pad}/{N} mean\u00b2",
-        (means[-4], unmasked[-4]),
-        (-14, 22),
-        textcoords="offset points",
-        ha="right",
-    )
-    axes.annotate(f"BLOCK = {BLOCKS[0]}: no padded lane", (means[-1], masked[-1]), (0, 10), textcoords="offset points", ha="right")
-    axes.set(xlabel="mean of the row (its standard deviation is 1)", ylabel="variance computed (true: 1)", ylim=(0, None))
-    axes.set_title(f"{pad} padded lanes of {N + pad} ruin the variance once the mean leaves 0")
-    return figure

@@ -250,11 +250,12 @@ export function labels(wanted, box, obstacles = []) {
   return drawn;
 }
 
-/** A point that a hand moves. `drag(x, y)` and `key(dx, dy)` return the changes of the state; dx and dy are -1, 0 or 1, up is 1. */
-export const handle = (name, x, y, { label, value, text: words = number(value), min, max, drag, key, radius = 9, fill = "var(--active)", shape = null }) => {
+/** A point that a hand moves. `drag(x, y)` and `key(dx, dy)` return the changes of the state; dx and dy are -1, 0 or 1, up is 1.
+ * `hover(x, y)` does so when a pointer without a pressed button lies over it, and once without arguments when it has left the drawing. */
+export const handle = (name, x, y, { label, value, text: words = number(value), min, max, drag, key, hover, radius = 9, fill = "var(--active)", shape = null }) => {
   const grip = svg("g", { "data-key": name, tabindex: 0, role: "slider", class: "handle", "aria-label": label, "aria-valuenow": value, "aria-valuetext": words, "aria-valuemin": min, "aria-valuemax": max },
     shape ?? [svg("circle", { cx: x, cy: y, r: radius + 9, fill: "transparent" }), svg("circle", { cx: x, cy: y, r: radius, fill, stroke: "var(--ink)", "stroke-width": 2 })]);
-  grip.course = { drag, key };
+  grip.course = { drag, key, hover };
   return grip;
 };
 
@@ -425,7 +426,8 @@ export class Stage {
       element.focus({ preventScroll: true });
       event.preventDefault();
     });
-    this.svg.addEventListener("pointermove", (event) => { if (dragged) this.set(current(dragged)?.course.drag(...place(event))); });
+    this.svg.addEventListener("pointermove", (event) => this.set(dragged ? current(dragged)?.course.drag(...place(event)) : find(event)?.course?.hover?.(...place(event))));
+    this.svg.addEventListener("pointerleave", () => { if (!dragged) for (const element of this.svg.querySelectorAll("[data-key]")) this.set(element.course?.hover?.()); });
     for (const end of ["pointerup", "pointercancel"]) this.svg.addEventListener(end, () => { dragged = null; });
     this.svg.addEventListener("click", (event) => this.set(find(event)?.course?.press?.()));
     this.svg.addEventListener("keydown", (event) => {

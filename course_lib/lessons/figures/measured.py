@@ -1,0 +1,21 @@
+"""Measurements as the lines of a chart: a value over the row length."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+from course_lib.lessons.pictures.chart.model import Axis, Series
+
+
+def make_line(
+    rows: Iterable[Mapping[str, Any]], provider: str, name: str, colour: str, value: str = "over_floor", dash: str = ""
+) -> Series:
+    """Return one provider's ``value`` by N, shortest row first."""
+    points = sorted((row["N"], row[value]) for row in rows if row["provider"] == provider)
+    return Series(name, [N for N, _ in points], [y for _, y in points], colour, dash=dash)
+
+
+def make_length_axis(rows: Iterable[Mapping[str, Any]], words: str = "") -> Axis:
+    """Return a logarithmic axis with a tick at each row length; ``words`` follow its name."""
+    return Axis(f"columns N{words}", log=True, ticks=sorted({row["N"] for row in rows}))

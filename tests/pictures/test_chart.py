@@ -1,0 +1,119 @@
+"""The charts: what they say of any data, in the browser, and every chart of the lessons without words on one another."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+
+import numpy as np
+import pytest
+
+from course_lib.lessons.figures import lesson01, lesson02, lesson03, lesson05, lesson06, lesson07, lesson08, lesson09
+from course_lib.lessons.kit.output import MovingPicture
+from course_lib.lessons.norm_times import stored_norm_times
+from course_lib.lessons.pictures.chart.model import Axis, Bar, Bars, Cells, Level, Plot, Series, View, chart
+
+X = [1.0, 10.0, 100.0, 1000.0]
+FAR_ROW = (1000 + np.random.default_rng(0).standard_normal(64)).astype(np.float32)
+LESSONS: dict[str, Callable[[], MovingPicture]] = {
+    "01-layers": lesson01.through_layers,
+    "01-means": lambda: lesson01.shared_means(2, 3, 4),
+    "02-rows": lambda: lesson02.small_rows(1e-5),
+    "03-terms": lambda: lesson03.draw_terms(FAR_ROW, (FAR_ROW * FAR_ROW).mean(), FAR_ROW.mean() ** 2),
+    "03-bounds": lesson03.show_against_bounds,
+    "05-cost": lesson05.show_stored_cost,
+    "06-roofline": lambda: lesson06.norms_on_the_roofline(stored_norm_times()),
+    "06-calls": lambda: lesson06.call_or_bytes(2.81e12),
+    "07-variance": lesson07.show_padded_variance,
+    "08-cost": lesson08.show_forward_cost,
+    "09-fused": lambda: lesson09.show_fused_cost(stored_norm_times()),
+}
+
+
+def make_plot(*series: Series, **more) -> MovingPicture:
+    plot = Plot(Axis("columns N (fp16)", log=True), Axis("time", unit=" ms"), series, **more)
+    return chart(View("A title", [plot], "A source."), alt="Lines.")
+
+
+def test_pointing_and_keys_read_a_value(show):
+    shown = show(make_plot(Series("one", X, [1, 2, 3, 4]), Series("two", X, [4, 3, 2, 1])))
+    assert shown.title == "A title" and shown.caption == "A source." and shown.alt == "A title. Lines."
+    box = shown.grip("read-0").bounding_box()
+    shown.page.mouse.move(box["x"] + box["width"] - 8, box["y"] + 5)
+    assert "one: 4 ms at columns N = 1000" in shown.drawn
+    shown.page.mouse.move(2, 2)
+    assert shown.state["at"] is None and "columns N = 1000" not in shown.drawn
+    grip = shown.grip("read-0")
+    for key, said in (
+        ("ArrowRight", "one: 1 ms at columns N = 1"),
+        ("ArrowRight", "one: 2 ms at columns N = 10"),
+        ("ArrowUp", "two: 3 ms"),
+        ("ArrowLeft", "two: 4 ms at columns N = 1"),
+        ("ArrowLeft", "two: 4 ms at columns N = 1"),
+    ):
+        grip.press(key)
+        assert said in shown.drawn and said in grip.get_attribute("aria-valuetext")
+
+
+def test_every_name_is_written_and_none_on_another(show):
+    near = [Series(f"a rather long name of line {i}", X, [1 + i / 100] * 4, "torch") for i in range(8)]
+    shown = show(make_plot(*near, levels=[Level(1.0, "a level with words that are too long for the plot of a phone, which go below")]))
+    shown.assert_clear([{}], lambda: [pytest.fail(one.name) for one in near if one.name not in shown.drawn])
+    assert "too long for the plot" in shown.drawn
+
+
+def test_what_is_no_number_leaves_a_gap_and_what_is_infinite_stays_inside(show):
+    shown = show(make_plot(Series("one", X, [1, math.nan, 3, math.inf])))
+    heights = shown.page.locator("svg.drawing circle").evaluate_all("dots => dots.map(dot => Number(dot.getAttribute('cy')))")
+    assert len(heights) == 3 and all(0 < height < 400 for height in heights)
+    assert shown.page.locator("svg.drawing path[stroke='var(--ink)']").get_attribute("d").count("M") == 2
+
+
+def test_a_choice_shows_another_view(show):
+    views = [View(name, [Plot(Axis("x"), Axis("y"), [Series("s", X, X)])], name=name) for name in ("first", "second")]
+    shown = show(chart(*views, alt="Two.", control="which", start=1))
+    assert shown.title == "second"
+    shown.page.get_by_label("first").check(force=True)
+    assert shown.title == "first"
+    shown.page.get_by_role("button", name="Reset").click()
+    assert shown.title == "second"
+
+
+def test_panels_wrap_on_a_narrow_page(show):
+    panel = Plot(Axis("x"), Axis("y"), [Series("s", X, X)], title="panel")
+    shown = show(chart(View("Three", [panel] * 3), alt="Three plots."))
+
+    def count_columns() -> int:
+        return len(
+            set(shown.page.locator("svg.drawing text", has_text="panel").evaluate_all("all => all.map(one => one.getAttribute('x'))"))
+        )
+
+    assert count_columns() == 3
+    shown.page.set_viewport_size({"width": 330, "height": 800})
+    shown.page.wait_for_function("document.querySelector('[data-picture]').stage.svg.getAttribute('width') < 400")
+    assert count_columns() == 1 and shown.overflow() <= 0
+
+
+def test_bars_and_cells_say_their_values(show):
+    bars = Bars(
+        [("eager", [Bar("ours", [(3, "ours")]), Bar("a provider with a name so long that it stands above", [(4, "torch"), (2, "x")])])],
+        "ms per step",
+        level=(1, "the floor"),
+        parts=[("launch", "torch"), ("work", "x")],
+    )
+    cells = Cells(["row"], ["first", "second"], [["a", "0.5"]], [["fault", 0.5]], "rows", "columns")
+    shown = show(chart(View("Both", [bars, cells]), alt="Bars and cells."))
+    shown.assert_clear([{}])
+    assert all(
+        word in shown.drawn for word in ("eager", "ours", "3", "6", "the floor", "launch", "ms per step", "second", "0.5", "columns")
+    )
+
+
+@pytest.mark.parametrize("name", LESSONS)
+def test_a_chart_of_a_lesson_has_no_words_on_one_another(name, show):
+    picture = LESSONS[name]()
+    shown = show(picture)
+    shown.assert_clear(
+        [{"view": view} for view in range(len(picture.data["views"]))], lambda: [shown.overflow() <= 0 or pytest.fail("too wide")]
+    )
+    shown.shoot(f"chart-{name}")
