@@ -11,6 +11,8 @@ import types
 import typing
 from typing import Any
 
+import numpy as np
+
 
 @functools.cache
 def _list_fields(kind: Any) -> dict[str, Any]:
@@ -29,14 +31,18 @@ def _list_needed(kind: Any) -> set[str]:
 
 
 def encode(kind: Any, value: Any) -> Any:
-    """Return ``value`` as plain data: dicts, lists, texts, numbers, None; bytes become base64 text.
+    """Return ``value`` as plain data: dicts, lists, texts, numbers, None. Bytes and flat arrays of int64 become base64 text.
 
     ``kind`` is a dataclass or another type. Of an object that has more attributes than the fields of the dataclass, only these are written.
     """
+    if type(value) in (int, float, str, bool, type(None)):
+        return value
     inner = typing.get_args(kind)
     if dataclasses.is_dataclass(kind) or dataclasses.is_dataclass(value):
         fields = _list_fields(kind if dataclasses.is_dataclass(kind) else type(value))
         return {name: encode(hint, getattr(value, name)) for name, hint in fields.items()}
+    if isinstance(value, np.ndarray):
+        return encode(bytes, value.tobytes())
     if isinstance(value, bytes):
         return base64.b64encode(value).decode()
     if isinstance(value, list | tuple):
@@ -49,14 +55,15 @@ def encode(kind: Any, value: Any) -> Any:
 def decode(kind: Any, plain: Any) -> Any:
     """Return the value of type ``kind`` that :func:`encode` made ``plain`` of.
 
-    ``kind`` is a dataclass, an enum, a union, a tuple, list or dict of such types, a type of JSON, bytes, or Any, which is not looked at.
+    ``kind`` is a dataclass, an enum, a union, a tuple, list or dict of such types, a type of JSON, bytes, np.ndarray (flat, int64), or Any, which
+    is not looked at.
     A field with a default may be missing.
 
     Raises: ValueError if ``plain`` has not the form of ``kind``.
     """
-    origin, inner = typing.get_origin(kind), typing.get_args(kind)
     if kind is Any or type(plain) is kind:
         return plain
+    origin, inner = typing.get_origin(kind), typing.get_args(kind)
     if origin in (typing.Union, types.UnionType):
         for one in inner:
             with contextlib.suppress(ValueError):
@@ -71,8 +78,9 @@ def decode(kind: Any, plain: Any) -> Any:
         fields = _list_fields(kind)
         if _list_needed(kind) <= plain.keys() <= fields.keys():
             return typing.cast(Any, kind)(**{name: decode(fields[name], item) for name, item in plain.items()})
-    elif kind is bytes and type(plain) is str:
-        return base64.b64decode(plain)
+    elif kind in (bytes, np.ndarray) and type(plain) is str:
+        data = base64.b64decode(plain)
+        return data if kind is bytes else np.frombuffer(data, np.int64)
     elif isinstance(kind, enum.EnumType):
         return kind(plain)
     elif (kind is float and type(plain) is int) or (kind is type(None) and plain is None):
