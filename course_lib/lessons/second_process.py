@@ -310,7 +310,7 @@ def _run(folder: Path, question: _Question) -> Any:
 
     from course_lib.compiler.units import NoKernel, Units
 
-    units = Units({"units": question.units, "name": question.job.entry_point}, folder)
+    units = Units(question.units, question.job.entry_point, folder)
     units.kind = KernelInterface
     # the interpreter needs triton.language among a function's globals; a helper may not import it
     for space in units.spaces:
