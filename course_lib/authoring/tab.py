@@ -119,13 +119,13 @@ def print_answers() -> None:
 
     from course_lib.compiler import helper
 
-    recorded, ask = {}, helper.ask
+    recorded, send = {}, helper.send
 
     def record(kernels: list, limit: float) -> list:
-        recorded[helper.make_key(kernels)] = answers = ask(kernels, limit)
+        recorded[helper.make_key(kernels)] = answers = send(kernels, limit)
         return answers
 
-    helper.ask = record
+    helper.send = record
     shell = InteractiveShell.instance()
     setattr(shell, "kernel", None)  # noqa: B010 - the course recognises a notebook by this attribute
     with tempfile.TemporaryDirectory() as state, capture_output():

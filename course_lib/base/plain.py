@@ -29,16 +29,18 @@ def _list_needed(kind: Any) -> set[str]:
 
 
 def encode(kind: Any, value: Any) -> Any:
-    """Return ``value`` as plain data: dicts, lists, texts, numbers, None; bytes become base64 text.
+    """Return ``value`` as plain data: dicts, lists, texts, numbers, None. Bytes and flat arrays of int64 become base64 text.
 
     ``kind`` is a dataclass or another type. Of an object that has more attributes than the fields of the dataclass, only these are written.
     """
+    if type(value) in (int, float, str, bool, type(None)):
+        return value
     inner = typing.get_args(kind)
     if dataclasses.is_dataclass(kind) or dataclasses.is_dataclass(value):
         fields = _list_fields(kind if dataclasses.is_dataclass(kind) else type(value))
         return {name: encode(hint, getattr(value, name)) for name, hint in fields.items()}
-    if isinstance(value, bytes):
-        return base64.b64encode(value).decode()
+    if isinstance(value, bytes) or type(value).__name__ == "ndarray":
+        return base64.b64encode(bytes(value)).decode()
     if isinstance(value, list | tuple):
         return [encode(inner[0] if inner else Any, item) for item in value]
     if isinstance(value, dict):
@@ -49,14 +51,14 @@ def encode(kind: Any, value: Any) -> Any:
 def decode(kind: Any, plain: Any) -> Any:
     """Return the value of type ``kind`` that :func:`encode` made ``plain`` of.
 
-    ``kind`` is a dataclass, an enum, a union, a tuple, list or dict of such types, a type of JSON, bytes, or Any, which is not looked at.
-    A field with a default may be missing.
+    ``kind`` is a dataclass, an enum, a union, a tuple, list or dict of such types, a type of JSON, bytes, np.ndarray (flat, int64), or Any:
+    then ``plain`` is not checked. A field with a default may be missing.
 
     Raises: ValueError if ``plain`` has not the form of ``kind``.
     """
-    origin, inner = typing.get_origin(kind), typing.get_args(kind)
     if kind is Any or type(plain) is kind:
         return plain
+    origin, inner = typing.get_origin(kind), typing.get_args(kind)
     if origin in (typing.Union, types.UnionType):
         for one in inner:
             with contextlib.suppress(ValueError):
@@ -73,8 +75,12 @@ def decode(kind: Any, plain: Any) -> Any:
             return typing.cast(Any, kind)(**{name: decode(fields[name], item) for name, item in plain.items()})
     elif kind is bytes and type(plain) is str:
         return base64.b64decode(plain)
+    elif getattr(kind, "__name__", "") == "ndarray":
+        import numpy as np  # imported here, because what the command line loads first needs no array
+
+        return np.frombuffer(decode(bytes, plain), np.int64)
     elif isinstance(kind, enum.EnumType):
         return kind(plain)
     elif (kind is float and type(plain) is int) or (kind is type(None) and plain is None):
         return plain
-    raise ValueError(f"{kind} has not the form of {str(plain)[:100]!r}")
+    raise ValueError(f"{str(plain)[:100]!r} is no {getattr(kind, '__name__', kind)}")

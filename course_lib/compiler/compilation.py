@@ -25,6 +25,7 @@ from triton.runtime.jit import JITFunction, create_function_from_signature
 from course_lib.base.errors import EnvironmentFault
 from course_lib.base.installation import install_again
 from course_lib.compiler.assembly import at_call_sites, ptx_lines, sass_lines, widths
+from course_lib.compiler.compile_job import Compiled, CompileJob, Lines
 from course_lib.compiler.units import Units
 
 _WARP_SIZE = 32
@@ -43,18 +44,18 @@ class _FarEnough(BaseException):
     """Raised to stop a compilation that has reached the stage that the job asks for."""
 
 
-def compile_kernel(job: dict[str, Any], units: Units) -> dict[str, Any] | None:
-    """Compile the job's kernel. Return the fields of CompileReport that the asking process does not know; None if no report is asked for.
+def compile_kernel(job: CompileJob, units: Units) -> Compiled | None:
+    """Compile the job's kernel. Return what came out, with 0 seconds; None if no report is asked for.
 
     Raises: any exception of the kernel's text or of Triton; NoKernel, NoTool, BadArguments.
     """
     _find_tool("ptxas")
     kernel = units.load()
-    target = GPUTarget("cuda", job["arch"], _WARP_SIZE)
-    options = {name: job[name] for name in ("num_warps", "num_stages", "maxnreg") if job[name] is not None}
+    target = GPUTarget("cuda", job.arch, _WARP_SIZE)
+    options = {name: value for name in ("num_warps", "num_stages", "maxnreg") if (value := getattr(job, name)) is not None}
     source = _specialise(kernel, job, units, make_backend(target), options)
     units.compiling = "compiler"
-    if job["through"] == "ttir":
+    if job.through == "ttir":
         with _change_stage("ttgir", _stop), contextlib.suppress(_FarEnough):
             triton.compile(source, target=target, options=options)
         return None
@@ -64,32 +65,31 @@ def compile_kernel(job: dict[str, Any], units: Units) -> dict[str, Any] | None:
 
     with _change_stage("cubin", assemble):
         compiled = triton.compile(source, target=target, options=options)
-    if job["through"] == "cubin":
+    if job.through == "cubin":
         return None
     ptx = compiled.asm["ptx"]
     cubin = units.files[0].with_suffix(".cubin")
     cubin.write_bytes(compiled.asm["cubin"])
     usage = dict(re.findall(r"\b(REG|STACK):(\d+)", _run_tool("cuobjdump", "-res-usage", str(cubin))))
-    report = {
-        "registers": int(usage["REG"]),
-        "spill_bytes": int(usage["STACK"]),
-        "shared_bytes": compiled.metadata.shared,
-        "ttir": compiled.asm["ttir"], "ttgir": compiled.asm["ttgir"], "ptx": ptx,
-        "sass": None, "loads": None, "stores": None,
-    }  # fmt: skip
-    places = {"ptx": ptx_lines(ptx, units.files[0].name), "sass": {}}
-    if job["disassemble"]:
+    places, sass = {"ptx": ptx_lines(ptx, units.files[0].name), "sass": {}}, None
+    if job.disassemble:
         sass, places["sass"] = sass_lines(_run_tool("nvdisasm", "-c", "-g", "-ndf", str(cubin)), units.files[0].name)
-        report |= {"sass": sass, "loads": widths(sass, "LDG|LDGSTS"), "stores": widths(sass, "STG")}
-    numbers = sorted(places["ptx"].keys() | places["sass"].keys())
-    report["lines"] = [(number, places["ptx"].get(number, []), places["sass"].get(number, [])) for number in numbers]
-    return report
+    return Compiled(
+        registers=int(usage["REG"]), spill_bytes=int(usage["STACK"]), shared_bytes=compiled.metadata.shared,
+        loads=None if sass is None else widths(sass, "LDG|LDGSTS"), stores=None if sass is None else widths(sass, "STG"),
+        ptx=ptx, sass=sass, ttir=compiled.asm["ttir"], ttgir=compiled.asm["ttgir"],
+        lines={
+            number: Lines(tuple(places["ptx"].get(number, ())), tuple(places["sass"].get(number, ())))
+            for number in sorted(places["ptx"].keys() | places["sass"].keys())
+        },
+        seconds=0.0,
+    )  # fmt: skip
 
 
-def _specialise(kernel: JITFunction, job: dict[str, Any], units: Units, backend: Any, options: dict[str, Any]) -> ASTSource:
+def _specialise(kernel: JITFunction, job: CompileJob, units: Units, backend: Any, options: dict[str, Any]) -> ASTSource:
     """Return the kernel with the signature, constants and attributes that the launcher would give it."""
-    positional = [units.decode(value) for value in job["positional"]]
-    named = {name: units.decode(value) for name, value in job["named"].items()}
+    positional = [units.decode(value) for value in job.positional]
+    named = {name: units.decode(value) for name, value in job.named.items()}
     unknown = [name for name in named if name not in kernel.arg_names]
     if unknown:
         raise BadArguments(f"it has no parameter `{unknown[0]}`")

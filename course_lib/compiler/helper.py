@@ -10,8 +10,10 @@ from pathlib import Path
 from typing import Any
 
 from course_lib.base.errors import EnvironmentFault
+from course_lib.base.plain import decode, encode
 from course_lib.base.tab import IN_TAB
 from course_lib.base.worker import WorkerFailure
+from course_lib.compiler.compile_job import CompileJob, CompilerAnswer
 from course_lib.sandbox import jobs
 from course_lib.sandbox.isolation import Needs
 from course_lib.sandbox.jobs import JobAnswer, JobFailure, ResourceLimits
@@ -36,25 +38,31 @@ class CompilerCrash(Exception):
         self.cause = cause
 
 
-def ask(kernels: list[dict[str, Any]], limit: float) -> list[dict[str, Any]]:
+def ask(kernels: list[CompileJob], limit: float) -> list[CompilerAnswer]:
     """Return the answers to a submission's kernels, up to the first refusal. ``limit``: seconds per kernel.
 
     A kernel can take over the process that answers. So the shape of the answers is checked here, but their truth cannot be.
 
     Raises: CompilerCrash; EnvironmentFault if the process does not start.
     """
+    plain = send(encode(list[CompileJob], kernels), limit)
+    try:
+        return _read_answers(plain, kernels)
+    except ValueError:
+        raise CompilerCrash("crash", "the compiler gave no answer that makes sense; change the lines you wrote last") from None
+
+
+def send(kernels: list[dict[str, Any]], limit: float) -> Any:
+    """Return the answers as plain data, of any shape. Otherwise as :func:`ask`, to whose kernels these are the plain data."""
     if IN_TAB:
         return _recall(kernels)
     limits = dataclasses.replace(_LIMITS, case=limit, total=limit * max(1, len(kernels)))
     try:
-        answers = jobs.ask(KIND, {"kernels": kernels}, limits, count=len(kernels))
+        return jobs.ask(KIND, {"kernels": kernels}, limits, count=len(kernels))
     except JobFailure as failure:
         raise _describe_failure(failure.answer, limit) from None
     except (WorkerFailure, OSError) as failed:
         raise jobs.describe_not_started(_DOES, failed) from None
-    if not _are_answers(answers, kernels):
-        raise CompilerCrash("crash", "the compiler gave no answer that makes sense; change the lines you wrote last")
-    return answers
 
 
 def warm() -> None:
@@ -115,41 +123,16 @@ def _describe_end(code: int | None) -> str:
     return known.get(-code, f"signal {-code}")
 
 
-_TEXT, _NUMBER = (str,), (int,)
-_REPORT = {
-    "registers": _NUMBER, "spill_bytes": _NUMBER, "shared_bytes": _NUMBER, "ttir": _TEXT, "ttgir": _TEXT, "ptx": _TEXT,
-    "sass": (str, type(None)), "loads": (dict, type(None)), "stores": (dict, type(None)), "lines": (list,), "seconds": (int, float),
-}  # fmt: skip
-_ERROR = {"cause": _TEXT, "sentence": _TEXT, "unit": _NUMBER, "line": _NUMBER, "column": _NUMBER}
+def _read_answers(plain: Any, kernels: list[CompileJob]) -> list[CompilerAnswer]:
+    """Return the answers: one per kernel, up to the first refusal.
 
-
-def _are_answers(answers: Any, kernels: list[dict[str, Any]]) -> bool:
-    """Return whether the answers have the shape that ``machine.py`` writes: one per kernel, up to the first refusal."""
-    if not isinstance(answers, list) or not 1 <= len(answers) <= len(kernels):
-        return False
-    if not all(_is_answer(answer, kernel) for answer, kernel in zip(answers, kernels, strict=False)):
-        return False
-    return len(answers) == len(kernels) or "error" in answers[-1]
-
-
-def _is_answer(answer: Any, kernel: dict[str, Any]) -> bool:
-    ((kind, content),) = answer.items() if isinstance(answer, dict) and len(answer) == 1 else (("", {}),)
-    asked = {"report": _REPORT} if kernel["through"] == "report" else {"taken": {}}
-    shape = (asked | {"error": _ERROR}).get(kind)
-    if shape is None or not isinstance(content, dict) or content.keys() != shape.keys():
-        return False
-    if not all(isinstance(content[name], kinds) for name, kinds in shape.items()):
-        return False
-    return kind != "report" or (_are_counts(content) and all(map(_is_line, content["lines"])))
-
-
-def _are_counts(report: dict[str, Any]) -> bool:
-    counts = {**(report["loads"] or {}), **(report["stores"] or {})}
-    return all(width.isdecimal() and type(count) is int for width, count in counts.items())
-
-
-def _is_line(line: Any) -> bool:
-    """Return whether this is a line's number, the numbers of its lines of PTX, and the numbers of its lines of SASS."""
-    if not isinstance(line, list) or len(line) != 3 or type(line[0]) is not int:
-        return False
-    return all(isinstance(made, list) and all(type(number) is int for number in made) for made in line[1:])
+    Raises: ValueError if they have not the form that ``machine.py`` writes.
+    """
+    answers = decode(list[CompilerAnswer], plain)
+    fit = all(
+        (answer.report is not None) == (kernel.through == "report" and answer.refusal is None)
+        for answer, kernel in zip(answers, kernels, strict=False)
+    )
+    if not fit or not 1 <= len(answers) <= len(kernels) or (len(answers) < len(kernels) and answers[-1].refusal is None):
+        raise ValueError("the answers do not fit the kernels")
+    return answers

@@ -13,6 +13,7 @@ import sys
 import time
 import types
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -20,24 +21,26 @@ import triton
 from triton.runtime import cache
 
 from course_lib.base.files import TemporaryFolder
+from course_lib.base.plain import decode, encode
 from course_lib.compiler.compilation import compile_kernel
+from course_lib.compiler.compile_job import CompileJob, CompilerAnswer
 from course_lib.compiler.refusals import explain
 from course_lib.compiler.units import Units
 from course_lib.sandbox.machine import Machine, begin_case, write_answer
 
 _TAIL_BYTES = 64 << 10
-_FIRST: dict[str, Any] = {
-    "name": "copy_one",
-    "units": [
+_FIRST = CompileJob(
+    "copy_one",
+    [
         {
             "name": "copy_one",
             "text": "import triton\nimport triton.language as tl\n\n\n@triton.jit\ndef copy_one(x_ptr, y_ptr):\n    tl.store(y_ptr, tl.load(x_ptr))\n",
             "first_line": 1, "globals": {}, "jit": None,
         }
     ],
-    "positional": [{"pointer": {"dtype": "float32", "address": 0}}, {"pointer": {"dtype": "float32", "address": 0}}],
-    "named": {}, "num_warps": 4, "num_stages": None, "maxnreg": None, "arch": 90, "through": "report", "disassemble": False,
-}  # fmt: skip
+    [{"pointer": {"dtype": "float32", "address": 0}}, {"pointer": {"dtype": "float32", "address": 0}}],
+    {},
+)  # fmt: skip
 
 
 def make_machine(_: str) -> Machine:
@@ -57,7 +60,7 @@ def put_off_nothing() -> Iterator[None]:
         os.environ["TRITON_CACHE_DIR"] = str(folder)
         try:
             with _tensor_type():
-                compile_kernel(_FIRST, Units(_FIRST, folder))
+                compile_kernel(_FIRST, Units(_FIRST.units, _FIRST.name, folder))
             yield
         finally:
             del os.environ["TRITON_CACHE_DIR"]
@@ -93,26 +96,26 @@ class _Compiler(Machine):
 
     def work(self, job: dict[str, Any], folder: Path) -> None:
         answers = []
-        for number, kernel in enumerate(job["kernels"]):
+        for number, kernel in enumerate(decode(list[CompileJob], job["kernels"])):
             begin_case(folder, number)
             place = folder / str(number)  # a new path per kernel, because some caches use file names as keys
             place.mkdir()
             answers.append(_compile(kernel, place))
-            if "error" in answers[-1]:
+            if answers[-1].refusal is not None:
                 break
-        write_answer(folder, answers)
+        write_answer(folder, encode(list[CompilerAnswer], answers))
 
 
-def _compile(kernel: dict[str, Any], folder: Path) -> dict[str, Any]:
+def _compile(kernel: CompileJob, folder: Path) -> CompilerAnswer:
     started = time.perf_counter()
-    units = Units(kernel, folder)
+    units = Units(kernel.units, kernel.name, folder)
     log = _start_log(folder)
     try:
         report = compile_kernel(kernel, units)
     except BaseException as error:  # a kernel may raise SystemExit while it is imported
         sys.stderr.flush()
-        return {"error": explain(error, units, _read_tail(log))}
-    return {"taken": {}} if report is None else {"report": report | {"seconds": time.perf_counter() - started}}
+        return CompilerAnswer(refusal=explain(error, units, _read_tail(log)))
+    return CompilerAnswer(report and replace(report, seconds=time.perf_counter() - started))
 
 
 def _read_tail(log: Path) -> str:

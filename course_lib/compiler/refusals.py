@@ -10,11 +10,11 @@ import re
 import textwrap
 import traceback
 from dataclasses import dataclass
-from typing import Any
 
 from triton.runtime.jit import JITFunction
 
 from course_lib.compiler.compilation import TOOLS, BadArguments, NoTool, explain_tool
+from course_lib.compiler.compile_job import Refusal
 from course_lib.compiler.units import NoKernel, Units
 
 
@@ -33,7 +33,7 @@ class _Place:
         return _Place(self.unit, node.lineno + self.shift, node.col_offset, node, self.function, self.shift)
 
 
-def explain(error: BaseException, units: Units, printed: str) -> dict[str, Any]:
+def explain(error: BaseException, units: Units, printed: str) -> Refusal:
     """Return the cause, a sentence, and the place (unit, line from 1, column from 0) of the exception that ended a compilation.
 
     Args:
@@ -73,8 +73,8 @@ def explain(error: BaseException, units: Units, printed: str) -> dict[str, Any]:
     return _describe("other", text or type(last).__name__, place)
 
 
-def _describe(cause: str, sentence: str, place: _Place) -> dict[str, Any]:
-    return {"cause": cause, "sentence": sentence, "unit": place.unit, "line": place.line, "column": place.column}
+def _describe(cause: str, sentence: str, place: _Place) -> Refusal:
+    return Refusal(cause, sentence, place.unit, place.line, place.column)
 
 
 def _read_words(error: BaseException) -> str:

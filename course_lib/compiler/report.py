@@ -12,6 +12,7 @@ from typing import Any
 
 from course_lib.base.errors import CourseError, EnvironmentFault
 from course_lib.compiler import helper
+from course_lib.compiler.compile_job import Compiled, CompileJob, CompilerAnswer
 from course_lib.compiler.kernel_source import Sources, collect, describe_argument, describe_constant
 from course_lib.compiler.occupancy import multiprocessor
 
@@ -29,15 +30,7 @@ class CompileError(CourseError):
 
 
 @dataclass(frozen=True)
-class Lines:
-    """The lines of ``ptx`` and ``sass`` made from one line of the kernel, by their numbers from 1."""
-
-    ptx: tuple[int, ...]
-    sass: tuple[int, ...]
-
-
-@dataclass(frozen=True)
-class CompileReport:
+class CompileReport(Compiled):
     """The result of a compilation.
 
     ``registers`` are per thread. ``spill_bytes`` is the stack of a thread in local memory: 0 for a kernel that fits its
@@ -50,17 +43,6 @@ class CompileReport:
     kernel: str
     arch: str
     num_warps: int
-    registers: int
-    spill_bytes: int
-    shared_bytes: int
-    loads: dict[int, int] | None
-    stores: dict[int, int] | None
-    ptx: str
-    sass: str | None
-    ttir: str
-    ttgir: str
-    lines: dict[int, Lines]
-    seconds: float
 
 
 def compile_report(
@@ -127,9 +109,12 @@ def compile_reports(
     Raises: the exceptions of :func:`compile_report`, for the first specialisation that is refused.
     """
     sources = collect(kernel)
-    options = {"num_stages": num_stages, "maxnreg": maxnreg, "through": "report", "disassemble": disassemble}
-    answers = _ask(sources, [_describe(sources, one, arch) | options for one in specialisations], limit)
-    return [_read_answer(sources, answer, one, arch) for answer, one in zip(answers, specialisations, strict=True)]
+    options = {"num_stages": num_stages, "maxnreg": maxnreg, "disassemble": disassemble}
+    answers = _ask(sources, [_describe(sources, one, arch, **options) for one in specialisations], limit)
+    return [
+        CompileReport(kernel=one.kernel or sources.name, arch=arch, num_warps=one.num_warps, **vars(answer.report))
+        for answer, one in zip(answers, specialisations, strict=True)
+    ]
 
 
 def check_compiles(kernel: Any, specialisations: Sequence[Specialisation], *, arch: str = "sm_90", limit: float = 60.0) -> None:
@@ -145,11 +130,7 @@ def check_compiles(kernel: Any, specialisations: Sequence[Specialisation], *, ar
     """
     sources = collect(kernel)
     whole = _cover_dtypes(specialisations)
-    described = [
-        _describe(sources, one, arch)
-        | {"num_stages": None, "maxnreg": None, "through": "cubin" if n in whole else "ttir", "disassemble": False}
-        for n, one in enumerate(specialisations)
-    ]
+    described = [_describe(sources, one, arch, through="cubin" if n in whole else "ttir") for n, one in enumerate(specialisations)]
     _ask(sources, described, limit)
 
 
@@ -166,24 +147,21 @@ def _cover_dtypes(specialisations: Sequence[Specialisation]) -> set[int]:
     return chosen
 
 
-def _describe(sources: Sources, one: Specialisation, arch: str) -> dict[str, Any]:
-    """Describe one specialisation for the process that compiles, without the stage to which it compiles."""
+def _describe(sources: Sources, one: Specialisation, arch: str, **options: Any) -> CompileJob:
+    """Describe one specialisation for the process that compiles."""
     multiprocessor(arch)
     if one.num_warps not in (1, 2, 4, 8, 16, 32):
         raise CourseError(f"num_warps is {one.num_warps!r}; a program has 1, 2, 4, 8, 16 or 32 warps.")
     positional, named = ([], one.arguments) if isinstance(one.arguments, Mapping) else (one.arguments, {})
-    return {
-        "name": one.kernel or sources.name,
-        "units": sources.units,
-        "positional": [describe_argument(value) for value in positional],
-        "named": {name: describe_argument(value) for name, value in named.items()}
-        | {name: describe_constant(value) for name, value in one.constexprs.items()},
-        "num_warps": one.num_warps,
-        "arch": int(arch.removeprefix("sm_")),
-    }
+    described = {name: describe_argument(value) for name, value in named.items()}
+    described |= {name: describe_constant(value) for name, value in one.constexprs.items()}
+    return CompileJob(
+        one.kernel or sources.name, sources.units, [describe_argument(value) for value in positional], described, one.num_warps,
+        int(arch.removeprefix("sm_")), **options,
+    )  # fmt: skip
 
 
-def _ask(sources: Sources, described: list[dict[str, Any]], limit: float) -> list[dict[str, Any]]:
+def _ask(sources: Sources, described: list[CompileJob], limit: float) -> list[CompilerAnswer]:
     """Return one answer per description.
 
     Raises: CompileError for the first that is refused; EnvironmentFault if a program of Triton's is missing.
@@ -192,21 +170,12 @@ def _ask(sources: Sources, described: list[dict[str, Any]], limit: float) -> lis
         answers = helper.ask(described, limit)
     except helper.CompilerCrash as crash:
         raise _refusal(sources, crash.cause, str(crash), 0, sources.kernel_line, 0) from None
-    if "error" in answers[-1]:
-        error = answers[-1]["error"]
-        if error["cause"] == "no_tool":
-            raise EnvironmentFault(error["sentence"])
-        unit = error["unit"] if 0 <= error["unit"] < len(sources.units) else 0
-        raise _refusal(sources, error["cause"], error["sentence"], unit, error["line"], error["column"])
+    if (refused := answers[-1].refusal) is not None:
+        if refused.cause == "no_tool":
+            raise EnvironmentFault(refused.sentence)
+        unit = refused.unit if 0 <= refused.unit < len(sources.units) else 0
+        raise _refusal(sources, refused.cause, refused.sentence, unit, refused.line, refused.column)
     return answers
-
-
-def _read_answer(sources: Sources, answer: dict[str, Any], one: Specialisation, arch: str) -> CompileReport:
-    made = answer["report"]
-    by_width = {name: made[name] and {int(width): count for width, count in made[name].items()} for name in ("loads", "stores")}
-    lines = {number: Lines(tuple(ptx), tuple(sass)) for number, ptx, sass in made["lines"]}
-    own = {"kernel": one.kernel or sources.name, "arch": arch, "num_warps": one.num_warps, "lines": lines}
-    return CompileReport(**made | by_width | own)
 
 
 def _refusal(sources: Sources, cause: str, sentence: str, unit: int, line: int, column: int) -> CompileError:

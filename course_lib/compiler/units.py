@@ -28,8 +28,8 @@ class Units:
 
     kind: type = JITFunction  # the type of a kernel in this process
 
-    def __init__(self, job: dict, folder: Path):
-        self.units, self.name = job["units"], job["name"]
+    def __init__(self, units: list[dict[str, Any]], name: str, folder: Path):
+        self.units, self.name = units, name
         self.files = [folder / _FILE.format(number) for number in range(len(self.units))]
         self.texts = ["\n" * (unit["first_line"] - 1) + unit["text"] for unit in self.units]
         self.spaces: list[dict] = [{} for _ in self.units]

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from course_lib import catalog
-from course_lib.grading.cases.buffers import Tensor, size_guard
+from course_lib.grading.cases.buffers import Tensor, compute_strides, size_guard
 from course_lib.grading.cases.case import Case
 from course_lib.grading.cases.plan import Plan
 from course_lib.grading.check import check, check_with_cases
@@ -13,7 +13,7 @@ from course_lib.grading.judging.causes import CAUSES, make_sentence
 from course_lib.grading.judging.elements import Element
 from course_lib.grading.judging.judge import Judged
 from course_lib.grading.report import SIGNS, Report, make_report, quote_line
-from course_lib.grading.steps import KnownSlip, Task, TryBuilder, check_step
+from course_lib.grading.steps import KnownSlip, Task, TryCase, check_step, make_try
 from course_lib.grading.steps import warm as warm_steps
 from course_lib.grading.submission.reader import NotAttempted, read_own_attempt
 from course_lib.grading.submission.source import Kernels, Unreadable, read_text
@@ -41,16 +41,18 @@ __all__ = [
     "Run",
     "Task",
     "Tensor",
-    "TryBuilder",
+    "TryCase",
     "Unreadable",
     "Verdict",
     "check",
     "check_step",
     "check_with_cases",
+    "compute_strides",
     "from_dict",
     "list_cases",
     "make_report",
     "make_sentence",
+    "make_try",
     "name_cause",
     "quote_line",
     "read_own_attempt",

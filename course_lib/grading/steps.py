@@ -5,7 +5,8 @@ from __future__ import annotations
 import re
 import time
 import warnings
-from dataclasses import dataclass, field, replace
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -78,62 +79,33 @@ class TryCase(Case):
         return self.why
 
 
-@dataclass
-class TryBuilder:
-    """The builder of a try's plan. It adds the arguments one by one, in the order of the call."""
+def make_try(
+    case: TryCase, entry_point: str, arguments: Mapping[str, Tensor | int | float], expected: Mapping[str, np.ndarray], within: float,
+    *, grid: tuple[int, ...] = (), constexprs: Mapping[str, int] | None = None, orders: int = 0,
+) -> Plan:  # fmt: skip
+    """Make the plan of a try.
 
-    what: str
-    asked: bool = True
-    tensors: list[Tensor] = field(default_factory=list)
-    arguments: list[str | int | float | None] = field(default_factory=list)
-    expected: dict[str, Expected] = field(default_factory=dict)
-
-    def add_input(self, name: str, values: np.ndarray, dtype: str, stride: int = 0) -> None:
-        """Add a tensor that the code gets. ``stride``: elements from one row of a matrix to the next; 0 if the rows are packed."""
-        self.tensors.append(_place(name, dtype, values.shape, stride, values))
-        self.arguments.append(name)
-
-    def add_number(self, value: int | float) -> None:
-        self.arguments.append(value)
-
-    def add_output(self, name: str, dtype: str, values: np.ndarray, within: float, stride: int = 0, start: float | None = None) -> None:
-        """Add a tensor that a kernel writes. It has to hold ``values`` afterwards.
-
-        Args:
-            within: the allowed error, as a part of the largest value.
-            start: the number that the tensor holds at first; None leaves it uninitialised.
-        """
-        before = None if start is None else np.full(values.shape, start)
-        tensor = _place(name, dtype, values.shape, stride, before)
-        self.tensors.append(replace(tensor, scratch=start is not None))
-        self.arguments.append(name)
-        self._expect(name, values, max(within, _ROUNDING.get(dtype, 0.0)))
-
-    def add_result(self, name: str, values: np.ndarray, within: float) -> None:
-        """Add a value that a function has to return, in any dtype of real numbers. ``within`` as for :meth:`add_output`."""
-        self.tensors.append(replace(_place(name, "fp32", values.shape, 0, None), any_dtype=True))
-        self._expect(name, values, within)
-
-    def _expect(self, name: str, values: np.ndarray, within: float) -> None:
-        largest = float(np.abs(values[np.isfinite(values)]).max(initial=0.0)) or 1.0
-        self.expected[name] = Expected(values, np.full(values.shape, within * largest))
-
-    def build(self, entry_point: str, grid: tuple[int, ...] = (), constexprs: dict[str, int] | None = None, orders: int = 0) -> Plan:
-        """Make the plan.
-
-        Args:
-            grid: the kernel's grid; empty for a function.
-            orders: the number of orders that are tried, for programs that share memory.
-        """
-        blocks = constexprs or {}
-        room = max([0, *(size for size in blocks.values() if isinstance(size, int))])
-        tensors = tuple(replace(tensor, guard=size_guard(tensor.elements + room)) for tensor in self.tensors)
-        case = TryCase(self.what, 1, 1, 0, self.what, asked=self.asked)
-        return Plan(case, entry_point, grid, tensors, tuple(self.arguments), blocks, self.expected, interleavings=orders)
+    Args:
+        arguments: tensors and numbers by name, in the order of the call.
+        expected: what the outputs have to hold, in float64. One that is no argument is returned, in any dtype of real numbers.
+        within: the allowed error, as a part of the largest value of an output.
+        grid: the kernel's grid; empty for a function.
+        orders: the number of orders that are tried, for programs that share memory.
+    """
+    constants = dict(constexprs or {})
+    room = max([0, *(size for size in constants.values() if isinstance(size, int))])
+    tensors = {name: value for name, value in arguments.items() if isinstance(value, Tensor)}
+    for name, values in expected.items():
+        tensors.setdefault(name, Tensor(name, "fp32", values.shape, compute_strides(values.shape), any_dtype=True))
+    placed = tuple(replace(tensor, guard=size_guard(tensor.elements + room)) for tensor in tensors.values())
+    wanted = {name: _expect(values, max(within, _ROUNDING.get(tensors[name].dtype, 0.0))) for name, values in expected.items()}
+    ordered = tuple(name if isinstance(value, Tensor) else value for name, value in arguments.items())
+    return Plan(case, entry_point, grid, placed, ordered, constants, wanted, interleavings=orders)
 
 
-def _place(name: str, dtype: str, shape: tuple[int, ...], stride: int, values: np.ndarray | None) -> Tensor:
-    return Tensor(name, dtype, shape, (stride, 1) if stride else compute_strides(shape), values)
+def _expect(values: np.ndarray, within: float) -> Expected:
+    largest = float(np.abs(values[np.isfinite(values)]).max(initial=0.0)) or 1.0
+    return Expected(values, np.full(values.shape, within * largest))
 
 
 def check_step(task: Task, text: str, plans: list[Plan], mode: str) -> Verdict:

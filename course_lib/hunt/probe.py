@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import functools
 import math
-from dataclasses import asdict, dataclass, fields, replace
+from dataclasses import asdict, dataclass, replace
 from typing import Any
 
 from course_lib import catalog
 from course_lib.base.errors import CourseError
+from course_lib.base.plain import decode
 from course_lib.catalog import texts
 from course_lib.grading.public import Case, list_cases
 
@@ -41,14 +42,9 @@ class Probe:
     def from_dict(cls, kept: dict[str, Any]) -> Probe:
         """Make a probe from the result of :meth:`as_dict`.
 
-        Raises: TypeError if it is not such a result.
+        Raises: ValueError if it is not such a result.
         """
-        probe = cls(**kept)
-        for f in fields(cls):
-            wanted = (int, float) if isinstance(f.default, float) else type(f.default)
-            if not isinstance(getattr(probe, f.name), wanted):
-                raise TypeError(f"{f.name} is {getattr(probe, f.name)!r}")
-        return probe
+        return decode(cls, kept)
 
     def as_dict(self) -> dict[str, Any]:
         return asdict(self)

@@ -18,6 +18,7 @@ from pathlib import Path
 from course_lib.base import paths
 from course_lib.base.errors import CourseError
 from course_lib.base.files import keep_copy, lock_file, write_atomic
+from course_lib.base.plain import decode
 from course_lib.base.text import shorten
 from course_lib.grading.verdict import EXIT_CODES, GRADER_FAULT, NOT_ATTEMPTED, PASS, Verdict, from_dict
 
@@ -256,53 +257,13 @@ def _parse_text(text: str) -> _Kept:
         data["exercises"] = {_RENUMBERED.get(name, name): e | {"last": {}} for name, e in data["exercises"].items()}
     elif data["version"] != _VERSION:
         raise ValueError(f"it was written by another version of the course ({data['version']})")
-    return _Kept(
-        {str(name): _record(entry) for name, entry in data["exercises"].items()},
-        # older files have no predictions, steps or hunts
-        {str(name): _prediction(entry) for name, entry in data.get("predictions", {}).items()},
-        {str(name): _step(entry) for name, entry in data.get("steps", {}).items()},
-        {str(name): _hunt(entry) for name, entry in data.get("hunts", {}).items()},
-    )
-
-
-def _prediction(entry: dict) -> Prediction:
-    """Return the prediction in ``entry``; raise TypeError if it is none."""
-    parsed = Prediction(**entry)
-    if not (isinstance(parsed.said, str) and isinstance(parsed.surprised, bool) and isinstance(parsed.made_at, str)):
-        raise TypeError(f"{entry!r} is no prediction")
-    return parsed
-
-
-def _step(entry: dict) -> StepRecord:
-    """Return the step in ``entry``; raise TypeError if it is none."""
-    parsed = StepRecord(**entry)
-    if not (isinstance(parsed.passed_at, str) and type(parsed.tries) is int):
-        raise TypeError(f"{entry!r} is no step")
-    return parsed
-
-
-def _hunt(entry: dict) -> HuntRecord:
-    """Return the play in ``entry``; raise TypeError if it is none. The meaning of its moves is not checked: a meaningless one has no
-    effect.
-    """
-    parsed = HuntRecord(**entry)
-    texts = (parsed.hunt, parsed.level, parsed.started_at)
-    if not all(isinstance(text, str) for text in texts) or not isinstance(parsed.moves, list):
-        raise TypeError(f"{entry!r} is no hunt")
-    if not all(isinstance(move, dict) for move in parsed.moves):
-        raise TypeError(f"{parsed.moves!r} are no moves")
-    return parsed
-
-
-def _record(entry: dict) -> ExerciseProgress:
-    """Return the record in ``entry``; raise TypeError, ValueError or KeyError if a field is unknown, missing or of a wrong type."""
-    parsed = ExerciseProgress(**entry)
-    for name, kind in (("checks", int), ("hints", int), ("solution_seen", bool), ("passed_at", str), ("last", dict)):
-        if not isinstance(getattr(parsed, name), kind):
-            raise TypeError(f"{name} is {getattr(parsed, name)!r}")
-    if parsed.last and from_dict(parsed.last).status not in EXIT_CODES:
-        raise ValueError(f"{parsed.last['status']!r} is no verdict")
-    return parsed
+    # older files have no predictions, steps or hunts
+    parts = {"exercises": data["exercises"]} | {name: data[name] for name in ("predictions", "steps", "hunts") if name in data}
+    kept: _Kept = decode(_Kept, parts)
+    for entry in kept.exercises.values():
+        if entry.last and from_dict(entry.last).status not in EXIT_CODES:
+            raise ValueError(f"{entry.last['status']!r} is no verdict")
+    return kept
 
 
 def _parse_or_move_aside(path: Path) -> _Kept:

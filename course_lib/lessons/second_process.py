@@ -7,7 +7,6 @@ learner's file always runs in the second process, because that can be stopped.
 from __future__ import annotations
 
 import ast
-import base64
 import contextlib
 import importlib
 import inspect
@@ -16,13 +15,15 @@ import traceback
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar, get_type_hints
 
 import numpy as np
 
 from course_lib.base import runtime
 from course_lib.base.errors import CourseError
+from course_lib.base.plain import decode, encode
 from course_lib.base.worker import WorkerFailure
+from course_lib.launching.description import Launch, LaunchTensor
 from course_lib.sandbox import jobs
 from course_lib.sandbox.jobs import JobAnswer, JobFailure, ResourceLimits
 from course_lib.sandbox.machine import Machine, ServerKind, begin_case, write_answer
@@ -30,53 +31,15 @@ from course_lib.sandbox.stage import Stage
 
 MOST_BYTES = 64 << 20  # limit on all tensors together, because they are copied
 MOST_PROGRAMS = 1024
+_GAP, _ALIGNMENT = 4096, 64  # bytes between two storages at least, and to which a storage is aligned
 _LAUNCH_OPTIONS = ("num_warps", "num_stages", "num_ctas", "maxnreg")  # the interpreter ignores them
 
 
 @dataclass(frozen=True)
-class LaunchTensor:
-    """A tensor of the launch: its name in the picture, and the place of its elements in the buffer with number ``buffer``."""
+class LaunchJob(Launch):
+    """A launch and the bytes of its memory: those of the storages of its tensors, with gaps between them."""
 
-    name: str
-    dtype: str  # Triton's name: "fp16", "i64"
-    itemsize: int
-    shape: tuple[int, ...]
-    strides: tuple[int, ...]
-    buffer: int
-    start: int  # bytes from the buffer's beginning to element 0
-
-    @property
-    def elements(self) -> int:
-        return int(np.prod(self.shape, dtype=np.int64))
-
-    @property
-    def nbytes(self) -> int:
-        return self.elements * self.itemsize
-
-
-@dataclass
-class LaunchJob:
-    """A launch as plain data: the buffers' bytes, the tensors in them, and the arguments.
-
-    ``arguments``, in the kernel's order, are ("tensor", name) or ("value", value); ``constexprs`` are by name.
-    """
-
-    kernel: str
-    grid: tuple[int, ...]
-    tensors: list[LaunchTensor]
-    buffers: list[bytes]
-    arguments: list[tuple[str, Any]]
-    constexprs: dict[str, Any]
-
-
-@dataclass(frozen=True, eq=False)
-class Copies:
-    """Copies of a job's buffers, and its arguments in the form that the interpreter's launch takes."""
-
-    memory: list[np.ndarray]  # the copied buffers, as bytes
-    places: dict[str, int]  # address of element 0 of each tensor
-    regions: list[Any]  # course_lib.interpreter.bounds.Region, one per tensor
-    values: list[Any]
+    memory: bytes = b""
 
 
 # ---- the choice of the process that interprets a launch
@@ -97,21 +60,6 @@ def read_source_lines(kernel: Any) -> dict[int, str]:
 
     text = source_text(kernel)
     return dict(enumerate(text.text.split("\n"), text.first_line))
-
-
-def copy_buffers(job: LaunchJob) -> Copies:
-    """Copy the job's buffers. Needs Triton's interpreter mode."""
-    from course_lib.interpreter import launch
-    from course_lib.interpreter.bounds import Region
-
-    memory = [np.frombuffer(bytearray(data) + bytes(64), dtype=np.uint8) for data in job.buffers]
-    places = {tensor.name: memory[tensor.buffer].ctypes.data + tensor.start for tensor in job.tensors}
-    pointers = {tensor.name: launch.pointer(places[tensor.name], tensor.dtype) for tensor in job.tensors}
-    regions = [Region(t.name, places[t.name], t.itemsize, t.shape, t.strides) for t in job.tensors]
-    values = [
-        pointers[value] if kind == "tensor" else launch.integer(value) if type(value) is int else value for kind, value in job.arguments
-    ]
-    return Copies(memory, places, regions, values)
 
 
 def describe_exception(raised: BaseException) -> str:
@@ -141,7 +89,7 @@ def make_job(kernel: Any, grid: Any, arguments: Sequence[Any], named: Mapping[st
     if missing:
         raise CourseError(f"`{name}` lacks an argument for `{missing[0]}`.")
     grid = _read_grid(grid, given)
-    tensors, buffers, of_storage, ordered, constants = [], [], {}, [], {}
+    tensors, memory, places, ordered, constants = [], bytearray(_GAP), {}, [], {}
     in_order = True
     for key, parameter in parameters.items():
         if key not in given or parameter.constant:
@@ -151,18 +99,20 @@ def make_job(kernel: Any, grid: Any, arguments: Sequence[Any], named: Mapping[st
             continue
         value = given[key]
         if hasattr(value, "untyped_storage"):
-            tensors.append(_copy_tensor(key, value, buffers, of_storage))
-        if in_order:
-            ordered.append(("tensor", tensors[-1].name) if hasattr(value, "untyped_storage") else ("value", value))
-        elif hasattr(value, "untyped_storage"):
-            raise CourseError(f"`{key}` of `{name}` stands behind a constant; the map needs a kernel whose tensors come first.")
+            if not in_order:
+                raise CourseError(f"`{key}` of `{name}` stands behind a constant; the map needs a kernel whose tensors come first.")
+            tensors.append(_copy_tensor(key, value, memory, places))
+            ordered.append(tensors[-1].name)
+        elif in_order and not isinstance(value, str):
+            ordered.append(value)
         else:
+            in_order = False
             constants[key] = value
     if not tensors:
         raise CourseError(f"`{name}` was given no tensor, so there is no memory to map.")
     if len({tensor.name for tensor in tensors}) < len(tensors):
         raise CourseError(f"two parameters of `{name}` have one name but for the ending `_ptr`; rename one.")
-    return LaunchJob(name, grid, tensors, buffers, ordered, constants)
+    return LaunchJob(name, grid, tuple(tensors), tuple(ordered), constants, memory=bytes(memory))
 
 
 @dataclass(frozen=True)
@@ -208,21 +158,21 @@ def _read_grid(grid: Any, given: Mapping[str, Any]) -> tuple[int, ...]:
     return grid
 
 
-def _copy_tensor(parameter: str, value: Any, buffers: list[bytes], of_storage: dict[tuple[str, int], int]) -> LaunchTensor:
-    """Copy the tensor's storage, unless another tensor has brought it, and return the tensor's place in it."""
+def _copy_tensor(parameter: str, value: Any, memory: bytearray, places: dict[tuple[str, int], int]) -> LaunchTensor:
+    """Copy the tensor's storage to the end of ``memory``, unless another tensor has brought it, and return the tensor's place there."""
     import torch
 
     storage = value.untyped_storage()
     key = (str(value.device), storage.data_ptr())
-    if key not in of_storage:
-        if storage.nbytes() + sum(map(len, buffers)) > MOST_BYTES:
+    if key not in places:
+        if storage.nbytes() + len(memory) > MOST_BYTES:
             raise CourseError(f"the tensors take more than {MOST_BYTES >> 20} MiB, too much to copy for a map. Use fewer rows.")
-        of_storage[key] = len(buffers)
-        flat = torch.empty(0, dtype=torch.uint8, device=value.device).set_(storage)
-        buffers.append(flat.cpu().numpy().tobytes())
+        places[key] = len(memory)
+        memory += torch.empty(0, dtype=torch.uint8, device=value.device).set_(storage).cpu().numpy().tobytes()
+        memory += bytes(_GAP + -len(memory) % _ALIGNMENT)
     return LaunchTensor(
         parameter.removesuffix("_ptr"), _name_dtype(value.dtype), value.element_size(), tuple(value.shape), tuple(value.stride()),
-        of_storage[key], value.storage_offset() * value.element_size(),
+        places[key] + value.storage_offset() * value.element_size(),
     )  # fmt: skip
 
 
@@ -237,11 +187,33 @@ def _name_dtype(dtype: Any) -> str:
 # ---- the second process, seen from the first
 
 
-def interpret_apart(function: Callable[..., Any], kernel: Any, job: LaunchJob, seconds: float, **options: Any) -> Any:
+T = TypeVar("T")
+
+
+@dataclass(frozen=True)
+class _Question:
+    """A call of ``function`` in the second process. The values in ``job`` are described, see ``compiler/units.py``."""
+
+    function: str
+    options: dict[str, Any]
+    units: list[dict[str, Any]]
+    job: LaunchJob
+
+
+@dataclass(frozen=True)
+class _Answer:
+    """What the function returned, or why it did not."""
+
+    returned: Any
+    refused: str = ""
+
+
+def interpret_apart(function: Callable[..., T], kernel: Any, job: LaunchJob, seconds: float, **options: Any) -> T:
     """Call ``function(kernel, job, **options)`` in the second process.
 
     Args:
-        function: a top-level function of a module of the course. Its options and its result consist of JSON types and bytes.
+        function: a top-level function of a module of the course. Its options consist of JSON types; its annotation says what it returns, in
+            types that :mod:`course_lib.base.plain` knows.
         kernel: a @triton.jit function, interpreted or compiled, or a KernelSource.
         seconds: time limit for everything, including a start of the process.
 
@@ -249,25 +221,27 @@ def interpret_apart(function: Callable[..., Any], kernel: Any, job: LaunchJob, s
     """
     from course_lib.compiler import describe_constant, describe_units
 
-    plain = {
-        "function": f"{function.__module__}:{function.__qualname__}", "options": options, "units": describe_units(kernel),
-        "kernel": job.kernel, "grid": job.grid, "tensors": [vars(tensor) for tensor in job.tensors], "buffers": job.buffers,
-        "arguments": [(kind, value if kind == "tensor" else describe_constant(value)) for kind, value in job.arguments],
-        "constexprs": {name: describe_constant(value) for name, value in job.constexprs.items()},
-    }  # fmt: skip
+    described = _change_values(job, describe_constant)
+    question = _Question(f"{function.__module__}:{function.__qualname__}", options, describe_units(kernel), described)
     limits = replace(_LIMITS, case=seconds, total=seconds)
     try:
         kind = ServerKind("course_lib.lessons.second_process:make_machine", function.__module__, device="cpu")
-        answer = jobs.ask(kind, _to_text(plain), limits)
+        plain = jobs.ask(kind, {"question": encode(_Question, question)}, limits)
     except JobFailure as failure:
         raise CourseError(_describe_end(failure.answer, seconds)) from None
     except WorkerFailure as failed:
         raise jobs.describe_not_started("interprets kernels", failed) from None
     with expect_sense():
-        answer, refused = _to_bytes(answer["answer"]), str(answer["refused"])
-    if refused:
-        raise CourseError(refused[:_LONGEST])
-    return answer
+        answer = decode(_Answer, plain)
+        if answer.refused:
+            raise CourseError(answer.refused[:_LONGEST])
+        return decode(get_type_hints(function)["return"], answer.returned)
+
+
+def _change_values(job: LaunchJob, change: Callable[[Any], Any]) -> LaunchJob:
+    """Return the job with its arguments and constants changed, except for the tensors."""
+    arguments = tuple(value if isinstance(value, str) else change(value) for value in job.arguments)
+    return replace(job, arguments=arguments, constexprs={name: change(value) for name, value in job.constexprs.items()})
 
 
 @contextlib.contextmanager
@@ -296,26 +270,6 @@ _LONGEST = 1500  # limit on the characters of the process's message
 _LIMITS = ResourceLimits(file_bytes=256 << 20, disk_bytes=512 << 20)
 
 
-def _to_text(plain: Any) -> Any:
-    """Convert bytes within ``plain`` to base64 text, so that it can be written as JSON."""
-    if isinstance(plain, bytes):
-        return {"base64": base64.b64encode(plain).decode()}
-    if isinstance(plain, dict):
-        return {key: _to_text(value) for key, value in plain.items()}
-    return [_to_text(value) for value in plain] if isinstance(plain, (list, tuple)) else plain
-
-
-def _to_bytes(plain: Any) -> Any:
-    """Convert the result of :func:`_to_text` back."""
-    if isinstance(plain, list):
-        return [_to_bytes(value) for value in plain]
-    if not isinstance(plain, dict):
-        return plain
-    if len(plain) == 1 and isinstance(plain.get("base64"), str):
-        return base64.b64decode(plain["base64"])
-    return {key: _to_bytes(value) for key, value in plain.items()}
-
-
 # ---- the second process itself
 
 
@@ -337,44 +291,37 @@ class _SecondProcess(Machine):
         hooks.patch()
         # Import everything now: a job's process cannot read the course's files any more.
         rooms = [found.name for found in pkgutil.iter_modules(interpreter.__path__, "course_lib.interpreter.")]
-        for name in ("ml_dtypes", "course_lib.compiler.units", module, *rooms):
+        for name in ("ml_dtypes", "course_lib.compiler.units", "course_lib.launching.interpreted", module, *rooms):
             importlib.import_module(name)
 
     def work(self, job: dict[str, Any], folder: Path) -> None:
         begin_case(folder, 0)
         try:
-            answer = {"answer": _run(folder, _to_bytes(job)), "refused": ""}
+            answer = _Answer(_run(folder, decode(_Question, job["question"])))
         except CourseError as refused:
-            answer = {"answer": None, "refused": str(refused)}
-        write_answer(folder, _to_text(answer))
+            answer = _Answer(None, str(refused))
+        write_answer(folder, encode(_Answer, answer))
 
 
-def _run(folder: Path, plain: dict[str, Any]) -> Any:
+def _run(folder: Path, question: _Question) -> Any:
     """Write the kernel's source texts into ``folder``, load the kernel, and return the result of the job's function."""
     import triton.language
     from triton.runtime.jit import KernelInterface
 
     from course_lib.compiler.units import NoKernel, Units
 
-    units = Units({"units": plain["units"], "name": plain["kernel"]}, folder)
+    units = Units(question.units, question.job.entry_point, folder)
     units.kind = KernelInterface
     # the interpreter needs triton.language among a function's globals; a helper may not import it
     for space in units.spaces:
         space["_triton_language"] = triton.language
-    file = plain["units"][0]["file"]
+    file = question.units[0]["file"]
     try:
         kernel = units.load()
     except NoKernel:
-        raise CourseError(f"{file} has no @triton.jit function named `{plain['kernel']}`.") from None
+        raise CourseError(f"{file} has no @triton.jit function named `{question.job.entry_point}`.") from None
     except BaseException as raised:  # the learner's file can raise anything while it is imported
         lines = [frame.lineno for frame in traceback.extract_tb(raised.__traceback__) if frame.filename == str(units.files[0])]
         line = lines[-1] if lines else getattr(raised, "lineno", None)
         raise CourseError(f"{file}{f', line {line}' if line else ''}: {type(raised).__name__}: {raised}.") from raised
-    tensors = [
-        LaunchTensor(**described | {"shape": tuple(described["shape"]), "strides": tuple(described["strides"])})
-        for described in plain["tensors"]
-    ]
-    arguments = [(kind, value if kind == "tensor" else units.decode(value)) for kind, value in plain["arguments"]]
-    constexprs = {name: units.decode(value) for name, value in plain["constexprs"].items()}
-    job = LaunchJob(plain["kernel"], tuple(plain["grid"]), tensors, plain["buffers"], arguments, constexprs)
-    return pkgutil.resolve_name(plain["function"])(kernel, job, **plain["options"])
+    return pkgutil.resolve_name(question.function)(kernel, _change_values(question.job, units.decode), **question.options)

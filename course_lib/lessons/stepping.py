@@ -14,6 +14,7 @@ from collections import Counter
 from dataclasses import dataclass
 from typing import Any
 
+import numpy as np
 from IPython.core.getipython import get_ipython
 from IPython.display import display
 
@@ -33,10 +34,13 @@ from course_lib.grading.public import (
     KnownSlip,
     Plan,
     Task,
-    TryBuilder,
+    Tensor,
+    TryCase,
     Verdict,
     check_step,
+    compute_strides,
     make_sentence,
+    make_try,
     quote_line,
     warm_steps,
 )
@@ -132,29 +136,24 @@ def warm_lesson(lesson: str) -> None:
 
 def make_plan(wanted: Step, attempt: Try) -> Plan:
     """Convert a try to the grader's form."""
-    builder = TryBuilder(attempt.what, attempt.asked)
-    expected = attempt.outputs
-    if not isinstance(attempt.arguments, tuple):
-        for name, argument in attempt.arguments.items():
-            if isinstance(argument, Out):
-                builder.add_output(name, argument.dtype, expected[name], attempt.within, argument.stride, argument.start)
-            else:
-                _add_argument(builder, name, argument)
-        return builder.build(wanted.entry_point, attempt.grid, dict(attempt.constexprs), attempt.orders)
-    parameters = step_cells.list_parameters(wanted.id, wanted.entry_point)
-    for number, argument in enumerate(attempt.arguments):
-        name = parameters[number] if number < len(parameters) else f"argument {number + 1}"
-        _add_argument(builder, name, argument)
-    for name, values in expected.items():
-        builder.add_result(name, values, attempt.within)
-    return builder.build(wanted.entry_point)
+    arguments, is_function = attempt.arguments, isinstance(attempt.arguments, tuple)
+    if isinstance(arguments, tuple):
+        parameters = step_cells.list_parameters(wanted.id, wanted.entry_point)
+        names = [*parameters, *(f"argument {number + 1}" for number in range(len(parameters), len(arguments)))]
+        arguments = dict(zip(names, arguments, strict=False))
+    return make_try(
+        TryCase(attempt.what, 1, 1, 0, attempt.what, asked=attempt.asked), wanted.entry_point,
+        {name: _place(name, argument) if isinstance(argument, In | Out) else argument for name, argument in arguments.items()},
+        attempt.outputs, attempt.within, grid=() if is_function else attempt.grid, constexprs=attempt.constexprs, orders=attempt.orders,
+    )  # fmt: skip
 
 
-def _add_argument(builder: TryBuilder, name: str, argument: Any) -> None:
+def _place(name: str, argument: In | Out) -> Tensor:
+    strides = (argument.stride, 1) if argument.stride else compute_strides(argument.shape)
     if isinstance(argument, In):
-        builder.add_input(name, argument.numbers, argument.dtype, argument.stride)
-    else:
-        builder.add_number(argument)
+        return Tensor(name, argument.dtype, argument.shape, strides, argument.numbers)
+    start = None if argument.start is None else np.full(argument.shape, argument.start)
+    return Tensor(name, argument.dtype, argument.shape, strides, start, scratch=start is not None)
 
 
 def _check_code(wanted: Step, text: str) -> Verdict:

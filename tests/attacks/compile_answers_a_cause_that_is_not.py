@@ -2,5 +2,5 @@
 import json
 import os
 
-open('answer.json', 'w').write(json.dumps([{'error': {'cause': '../..', 'sentence': '\ud800', 'unit': 10**9, 'line': True, 'column': 10**9}}]))
+open('answer.json', 'w').write(json.dumps([{'refusal': {'cause': '../..', 'sentence': '\ud800', 'unit': 10**9, 'line': -1, 'column': 10**9}}]))
 os._exit(0)

@@ -35,6 +35,7 @@ from course_lib.compiler import (
     occupancy,
     refusals,
 )
+from course_lib.compiler.compile_job import CompilerAnswer
 from course_lib.compiler.units import Units
 from course_lib.kernels.launch import tables
 from course_lib.kernels.layer_norm import layer_norm_blocked_kernel, layer_norm_resident_kernel
@@ -240,10 +241,10 @@ def test_a_tool_that_says_no_version_is_named(damaged_triton):
 @pytest.mark.parametrize("error", [FileNotFoundError(2, "No such file or directory"), PermissionError(13, "Permission denied")])
 def test_a_tool_that_goes_while_the_server_is_warm_is_not_the_kernels_fault(damaged_triton, tmp_path, error, monkeypatch):
     error.filename = str(damaged_triton)
-    units = Units(machine._FIRST, tmp_path)
+    units = Units(machine._FIRST.units, machine._FIRST.name, tmp_path)
     said = refusals.explain(error, units, "")
-    assert said["cause"] == "no_tool" and str(damaged_triton) in said["sentence"]
-    monkeypatch.setattr(helper, "ask", lambda kernels, limit: [{"error": said}])
+    assert said.cause == "no_tool" and str(damaged_triton) in said.sentence
+    monkeypatch.setattr(helper, "ask", lambda kernels, limit: [CompilerAnswer(refusal=said)])
     with pytest.raises(EnvironmentFault, match="Triton's program ptxas cannot be started") as caught:
         report_of(GOOD)
     assert not isinstance(caught.value, CompileError)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from dataclasses import replace
 
 import pytest
 
@@ -11,6 +12,7 @@ from course_lib import catalog
 from course_lib.base import paths
 from course_lib.base.errors import CourseError, EnvironmentFault
 from course_lib.compiler import CompileError, KernelSource, Pointer, Specialisation, check_compiles, compile_report, compile_reports, helper
+from course_lib.compiler.compile_job import CompileJob, CompilerAnswer
 from course_lib.grading.check import check
 from course_lib.grading.families.plans import make_plans
 from course_lib.grading.judging import compiled
@@ -144,13 +146,13 @@ def test_of_several_refusals_the_first_is_named():
 
 def test_machine_code_is_made_for_every_dtype_of_every_pointer(monkeypatch):
     asked = []
-    monkeypatch.setattr(helper, "ask", lambda kernels, limit: asked.extend(kernels) or [{"taken": {}} for _ in kernels])
+    monkeypatch.setattr(helper, "ask", lambda kernels, limit: asked.extend(kernels) or [CompilerAnswer() for _ in kernels])
     pairs = [("fp16", "fp16"), ("fp16", "fp16"), ("fp32", "fp16"), ("fp16", "fp32"), ("fp32", "fp32"), ("bf16", "fp32")]
     text = TEXT.replace("y_ptr, B", "x_ptr, y_ptr, B", 1)
     check_compiles(
         KernelSource(text, "k", "x.py"), [Specialisation([Pointer(x), Pointer(y)], {"B": 8 * n}) for n, (x, y) in enumerate(pairs)]
     )
-    assert [kernel["through"] for kernel in asked] == ["cubin", "ttir", "cubin", "cubin", "ttir", "cubin"]
+    assert [kernel.through for kernel in asked] == ["cubin", "ttir", "cubin", "cubin", "ttir", "cubin"]
 
 
 def test_what_only_the_last_stages_refuse_is_refused():
@@ -161,9 +163,10 @@ def test_what_only_the_last_stages_refuse_is_refused():
         check_compiles(KernelSource(text, "k", "x.py"), [Specialisation([Pointer("fp32")], {"B": 32})])
 
 
+REPORT = CompileJob("k", [], [], {})
 FORGED = [
-    None, 3, [], {}, [[]], [{}], [{"report": {}}], [{"report": None}], [{"error": {"cause": "x"}}], [{"report": {}, "error": {}}],
-    [{"error": {"cause": 1, "sentence": "", "unit": 0, "line": 1, "column": 0}}], "report", [{"x": {}}] * 3, {"report": {}},
+    None, 3, [], {}, [[]], [{}], [{"report": {}}], [{"report": None}], [{"refusal": {"cause": "x"}}], [{"report": {}, "refusal": {}}],
+    [{"refusal": {"cause": 1, "sentence": "", "unit": 0, "line": 1, "column": 0}}], "report", [{"x": {}}] * 3, {"report": {}},
 ]  # fmt: skip
 
 
@@ -171,19 +174,19 @@ FORGED = [
 def test_an_answer_of_no_sense_is_no_answer(answer, monkeypatch):
     monkeypatch.setattr(jobs, "ask", lambda *_, **__: answer)
     with pytest.raises(helper.CompilerCrash, match="no answer that makes sense"):
-        helper.ask([{"through": "report"}], 1.0)
+        helper.ask([REPORT], 1.0)
 
 
 def test_a_report_that_nobody_asked_for_is_no_answer(monkeypatch):
-    monkeypatch.setattr(jobs, "ask", lambda *_, **__: [{"taken": {}}])
-    assert helper.ask([{"through": "cubin"}], 1.0) == [{"taken": {}}]
+    monkeypatch.setattr(jobs, "ask", lambda *_, **__: [{}])
+    assert helper.ask([replace(REPORT, through="cubin")], 1.0) == [CompilerAnswer()]
     with pytest.raises(helper.CompilerCrash, match="no answer that makes sense"):
-        helper.ask([{"through": "report"}], 1.0)
+        helper.ask([REPORT], 1.0)
 
 
 @pytest.mark.parametrize(("unit", "line", "column"), [(7, 1, 0), (-3, 1, 0), (0, -5, 0), (0, 10**9, -9)])
 def test_a_forged_place_is_no_traceback(unit, line, column, monkeypatch):
-    said = {"error": {"cause": "other", "sentence": "no", "unit": unit, "line": line, "column": column}}
+    said = {"refusal": {"cause": "other", "sentence": "no", "unit": unit, "line": line, "column": column}}
     monkeypatch.setattr(jobs, "ask", lambda *_, **__: [said])
     with pytest.raises(CompileError, match="no"):
         compile_report(KernelSource(TEXT, "k", "x.py"), [Pointer("fp32")], {"B": 8})

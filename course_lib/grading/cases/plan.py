@@ -33,7 +33,8 @@ class Expected:
 
 @dataclass(frozen=True)
 class CaseTensor(LaunchTensor):
-    """A tensor of a case as the child process knows it, without its values. In the launch's memory it takes ``nbytes`` from ``offset`` on, guards included."""
+    """A tensor of a case as the child process knows it, without its values. The fields mean the same as in :class:`Tensor`. In the launch's
+    memory it takes ``nbytes`` from ``offset`` on, guards included."""
 
     offset: int = 0
     nbytes: int = 0

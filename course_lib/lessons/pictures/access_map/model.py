@@ -14,8 +14,9 @@ from typing import Any
 
 import numpy as np
 
+from course_lib.launching.description import LaunchTensor
 from course_lib.lessons import style
-from course_lib.lessons.pictures.access_map.run import LaunchTensor, RecordedAccess, Recording
+from course_lib.lessons.pictures.access_map.run import RecordedAccess, Recording
 
 VERBS = ("read", "write", "atomic")
 LAST = {"read": 4, "write": 2, "atomic": 1}  # number of passes that are told apart; later ones count as the last
@@ -91,7 +92,7 @@ class AccessMap:
 
     def times(self, tensor: str, verb: str) -> float:
         """Return the bytes asked for by ``verb``, divided by the tensor's size; 0 for an empty tensor."""
-        (size,) = [t.nbytes for t in self.recording.tensors if t.name == tensor]
+        (size,) = [t.elements * t.itemsize for t in self.recording.tensors if t.name == tensor]
         return self.bytes(tensor, verb) / size if size else 0.0
 
 

@@ -12,8 +12,9 @@ from typing import Any
 
 import numpy as np
 
+from course_lib.launching.description import LaunchTensor
 from course_lib.lessons import second_process
-from course_lib.lessons.second_process import LaunchJob, LaunchTensor
+from course_lib.lessons.second_process import LaunchJob
 
 SECONDS = 60.0  # for the second process, start and kernel together
 
@@ -67,22 +68,20 @@ def record(kernel: Any, grid: Any, arguments: Sequence[Any], named: Mapping[str,
     """
     why = second_process.find_reason(kernel, apart)
     job = second_process.make_job(kernel, grid, arguments, named)
-    accesses, fault = _run_apart(kernel, job) if why else run(kernel, job)
-    return Recording(job.kernel, job.grid, tuple(job.tensors), tuple(accesses), second_process.read_source_lines(kernel), fault, why)
+    accesses, fault = second_process.interpret_apart(run, kernel, job, SECONDS) if why else run(kernel, job)
+    return Recording(job.entry_point, job.grid, job.tensors, tuple(accesses), second_process.read_source_lines(kernel), fault, why)
 
 
 def run(kernel: Any, job: LaunchJob) -> tuple[list[RecordedAccess], str]:
     """Return the accesses of the launch, and a sentence that says what stopped it, or "". Needs Triton's interpreter mode."""
-    from course_lib.interpreter import launch
-    from course_lib.interpreter.bounds import OutOfBounds, checked
+    from course_lib.interpreter.bounds import OutOfBounds
     from course_lib.interpreter.trace import tracing
+    from course_lib.launching.interpreted import PlacedLaunch
 
-    copies = second_process.copy_buffers(job)
-    fault = ""
-    with tracing(copies.regions) as trace:
+    placed, fault = PlacedLaunch(job, job.memory), ""
+    with tracing(placed.regions) as trace:
         try:
-            with checked(copies.regions):
-                launch.launch(kernel, job.grid, copies.values, job.constexprs)
+            placed.run(kernel)
         except OutOfBounds as outside:
             fault = f"It was stopped there: {outside}."
         except Exception as raised:
@@ -97,22 +96,3 @@ def run(kernel: Any, job: LaunchJob) -> tuple[list[RecordedAccess], str]:
         if event.kind != "barrier"
     ]  # fmt: skip
     return accesses, fault
-
-
-def run_to_plain(kernel: Any, job: LaunchJob) -> dict[str, Any]:
-    """Return the result of :func:`run` as plain data: one row per access, and the offsets of all accesses, concatenated."""
-    accesses, fault = run(kernel, job)
-    offsets = np.concatenate([np.zeros(0, np.int64), *(access.offsets for access in accesses)])
-    rows = [(a.program, a.kind, a.tensor, a.offsets.size, a.masked, a.itemsize, a.line) for a in accesses]
-    return {"accesses": rows, "offsets": offsets.tobytes(), "fault": fault}
-
-
-def _run_apart(kernel: Any, job: LaunchJob) -> tuple[list[RecordedAccess], str]:
-    answer = second_process.interpret_apart(run_to_plain, kernel, job, SECONDS)
-    with second_process.expect_sense():
-        offsets = np.frombuffer(answer["offsets"], np.int64)
-        accesses, at = [], 0
-        for program, kind, tensor, lanes, masked, itemsize, line in answer["accesses"]:
-            accesses.append(RecordedAccess(program, kind, tensor, offsets[at : at + lanes], masked, itemsize, line))
-            at += lanes
-        return accesses, answer["fault"]

@@ -22,6 +22,7 @@ from torch import Tensor
 
 from course_lib.base import paths, runtime
 from course_lib.base.errors import CourseError
+from course_lib.base.plain import decode, encode
 from course_lib.base.worker import Worker, WorkerCommand, WorkerDied, WorkerTimeout, take_stdout
 from course_lib.interpreter.bounds import Region
 from course_lib.interpreter.trace import Trace, tracing
@@ -374,7 +375,7 @@ def _count_elsewhere(sizes: Collection[int], block: int) -> dict[tuple[int, int]
     except WorkerDied as died:
         said = died.last_line or "it printed nothing"
         raise CourseError(f"the process that traces kernels failed ({said}). `course doctor` tries the interpreter.") from None
-    return {(int(N), block): {fields["algorithm"]: _read_count(fields) for fields in made} for N, made in answer.items()}
+    return {(N, block): {one.algorithm: one for one in made} for N, made in decode(dict[int, list[Count]], answer).items()}
 
 
 def _launch() -> WorkerCommand:
@@ -384,17 +385,12 @@ def _launch() -> WorkerCommand:
     return WorkerCommand([sys.executable, "-c", code], environment | {"COURSE_DEVICE": "cpu", "PYTHONPATH": path}, cwd=None)
 
 
-def _read_count(fields: Mapping[str, Any]) -> Count:
-    sweeps = tuple(Sweep(**sweep) for sweep in fields["sweeps"])
-    return Count(**{**fields, "sweeps": sweeps, "order": tuple(fields["order"])})
-
-
 def main() -> None:
     """Run as the second process: read one request from stdin, and print every count for each size."""
     answers = take_stdout()
     asked = json.loads(sys.stdin.readline())
-    counts = {N: [asdict(made) for made in _count_all(N, asked["block"]).values()] for N in asked["sizes"]}
-    print(json.dumps(counts), file=answers)
+    counts = {N: list(_count_all(N, asked["block"]).values()) for N in asked["sizes"]}
+    print(json.dumps(encode(dict[int, list[Count]], counts)), file=answers)
 
 
 def make_data(algorithm: str, M: int, N: int, dtype: str, own: str = "") -> dict[str, Any]:

@@ -8,6 +8,7 @@ interpreter tries orders until the tables do not grow any more.
 from __future__ import annotations
 
 import math
+import operator
 import random
 import re
 import time
@@ -17,7 +18,7 @@ from typing import Any
 
 from course_lib.base.errors import CourseError
 from course_lib.lessons import second_process
-from course_lib.lessons.pictures.schedule.run import read_tensor, run
+from course_lib.lessons.pictures.schedule.run import Interleaving, Operation, read_tensor, run
 from course_lib.lessons.second_process import LaunchJob
 
 MOST_STEPS = 1000  # limit on the operations of one run
@@ -31,7 +32,7 @@ SECONDS = 6.0  # limit in CPU time of this process, so that a busy machine does 
 _CYCLE = 8  # operations per turn of the longest spin loop that is recognised
 _PLAIN_CALLS = frozenset({"range", "min", "max", "abs", "float", "int", "while", "if", "and", "or", "not"})
 
-Values = tuple[float, ...]
+_IDENTITY = operator.attrgetter("kind", "line", "tensor", "elements")
 
 
 @dataclass
@@ -39,8 +40,8 @@ class Node:
     """A place in a program: its next operation (None if no run has shown it). ``following`` maps the values that the operation finds to
     the operation as it was recorded and to the next node; the node None is the program's end."""
 
-    operation: dict[str, Any] | None = None
-    following: dict[str, tuple[dict[str, Any], Node | None]] = field(default_factory=dict)
+    operation: Operation | None = None
+    following: dict[str, tuple[Operation, Node | None]] = field(default_factory=dict)
 
 
 def explore(kernel: Any, job: LaunchJob, seeds: Sequence[int], rooms: Sequence[int]) -> dict[str, Any]:
@@ -64,15 +65,15 @@ def explore(kernel: Any, job: LaunchJob, seeds: Sequence[int], rooms: Sequence[i
     if not whole:
         tables.wander(shared)
     return {
-        "programs": runs[0]["programs"], "shared": shared, "nodes": tables.flatten(shared), "outcomes": outcomes if whole else None,
+        "programs": runs[0].programs, "shared": shared, "nodes": tables.flatten(shared), "outcomes": outcomes if whole else None,
         "deadlock": deadlock, "barriers": tables.barriers,
-        "orders": [[o["program"] for o in each["operations"] if _is_shown(o, shared)] for each in runs],
-        "hidden": sum(not _is_shown(operation, shared) for operation in runs[0]["operations"]),
+        "orders": [[o.program for o in each.operations if _is_shown(o, shared)] for each in runs],
+        "hidden": sum(not _is_shown(operation, shared) for operation in runs[0].operations),
     }  # fmt: skip
 
 
-def _is_shown(operation: dict[str, Any], shared: Sequence[str]) -> bool:
-    return operation["kind"] == "barrier" or operation["tensor"] in shared
+def _is_shown(operation: Operation, shared: Sequence[str]) -> bool:
+    return operation.kind == "barrier" or operation.tensor in shared
 
 
 class _Tables:
@@ -103,7 +104,7 @@ class _Tables:
         places = map(id, nodes)
         return tuple(sorted(places) if self.alike else places), tuple(map(_key, memory))
 
-    def run(self, seed: int, resident: int, order: Sequence[int] = ()) -> dict[str, Any]:
+    def run(self, seed: int, resident: int, order: Sequence[int] = ()) -> Interleaving:
         """Run the launch once and add its operations to the tables."""
         from course_lib.interpreter.scheduler import Scheduler
         from course_lib.interpreter.spinning import read_variables
@@ -117,26 +118,26 @@ class _Tables:
 
         answer = run(self.kernel, self.job, seed, resident, order=order, most_steps=MOST_STEPS, watch=watch)
         self.runs += 1
-        self.barriers += [words for words in answer["barriers"] if words not in self.barriers]
+        self.barriers += [words for words in answer.barriers if words not in self.barriers]
         if not self.roots:
             alike = Node() if self.alike else None
-            self.roots = [alike or Node() for _ in range(answer["programs"])]
-        for program, index in enumerate(answer["indices"]):
-            own = [operation for operation in answer["operations"] if operation["program"] == program]
-            self._learn(program, own, variables.get(index, []), ended=program in answer["finished"])
+            self.roots = [alike or Node() for _ in range(answer.programs)]
+        for program, index in enumerate(answer.indices):
+            own = [operation for operation in answer.operations if operation.program == program]
+            self._learn(program, own, variables.get(index, []), ended=program in answer.finished)
         return answer
 
-    def _learn(self, program: int, operations: list[dict[str, Any]], variables: list[Any], *, ended: bool) -> None:
+    def _learn(self, program: int, operations: Sequence[Operation], variables: list[Any], *, ended: bool) -> None:
         """Follow one program's run through its table, and add what the table does not have yet."""
         visited = [self.roots[program]]
         for i, operation in enumerate(operations):
             node = visited[-1]
-            name = operation["tensor"]
+            name = operation.tensor
             self.touched.setdefault(name, set()).add(program)
-            if operation["kind"] not in ("load", "barrier"):
+            if operation.kind not in ("load", "barrier"):
                 self.written.add(name)
             node.operation = operation
-            key = _key(operation["found"])
+            key = _key(operation.found)
             if key not in node.following:
                 last = i + 1 == len(operations)
                 following = None if last and ended else _find_turn(operations, variables, visited) or Node()
@@ -215,15 +216,15 @@ class _Tables:
         for attempt in range(2):
             operation = node.operation
             if operation is not None:
-                at = shared.index(operation["tensor"]) if operation["tensor"] in shared else None
-                found = [] if at is None else [memory[at][element] for element in operation["elements"]]
+                at = shared.index(operation.tensor) if operation.tensor in shared else None
+                found = [] if at is None else [memory[at][element] for element in operation.elements]
                 known = node.following.get(_key(found))
                 if known is not None:
                     done, following = known
                     changed = list(memory)
                     if at is not None:
                         values = list(memory[at])
-                        for element, value in zip(done["elements"], done["left"], strict=True):
+                        for element, value in zip(done.elements, done.left, strict=True):
                             values[element] = value
                         changed[at] = tuple(values)
                     after = (*nodes[:program], following, *nodes[program + 1 :])
@@ -270,9 +271,9 @@ class _Tables:
         following = []
         for done, after in node.following.values():
             after = skip(after)
-            left = None if _key(done["left"]) == _key(done["found"]) else done["left"]
-            following.append([done["found"], left, -1 if after is None else numbers[id(after)], int(done["changed"])])
-        return [operation["kind"], operation["line"], operation["tensor"], operation["elements"], operation["sem"], following]
+            left = None if _key(done.left) == _key(done.found) else done.left
+            following.append([done.found, left, -1 if after is None else numbers[id(after)], int(done.changed)])
+        return [operation.kind, operation.line, operation.tensor, operation.elements, operation.sem, following]
 
 
 def _pass_private(node: Node | None, shared: Sequence[str]) -> tuple[Node | None, int]:
@@ -288,7 +289,7 @@ def is_integer(dtype: str) -> bool:
     return dtype.startswith(("int", "uint"))
 
 
-def _find_turn(operations: list[dict[str, Any]], variables: list[Any], visited: list[Node]) -> Node | None:
+def _find_turn(operations: Sequence[Operation], variables: list[Any], visited: list[Node]) -> Node | None:
     """Find the node to which a spinning program returns; None if it does not spin.
 
     It spins if its last two turns of a loop found the same values and the second changed nothing, and if its variables are the same
@@ -299,15 +300,14 @@ def _find_turn(operations: list[dict[str, Any]], variables: list[Any], visited: 
         if now < 2 * length or now >= len(variables) or now > len(operations):
             continue
         one, other = operations[now - 2 * length : now - length], operations[now - length : now]
-        still = all(_equal(a, b) and not b["changed"] for a, b in zip(one, other, strict=True))
+        still = all(_equal(a, b) and not b.changed for a, b in zip(one, other, strict=True))
         if still and variables[now] == variables[now - length]:
             return visited[now - length]
     return None
 
 
-def _equal(one: dict[str, Any], other: dict[str, Any]) -> bool:
-    same = ("kind", "line", "tensor", "elements")
-    return all(one[key] == other[key] for key in same) and _key(one["found"]) == _key(other["found"])
+def _equal(one: Operation, other: Operation) -> bool:
+    return _IDENTITY(one) == _IDENTITY(other) and _key(one.found) == _key(other.found)
 
 
 def _key(values: Sequence[float]) -> str:
@@ -330,7 +330,7 @@ def _read_start(job: LaunchJob, name: str) -> list[float]:
             f"the schedule explorer shows shared tensors of up to {MOST_ELEMENTS} elements that lie behind one another; `{name}` has "
             f"shape {tensor.shape} and strides {tensor.strides}. Use a smaller launch."
         )
-    return read_tensor(tensor, job.buffers).ravel().tolist()
+    return read_tensor(tensor, job.memory).ravel().tolist()
 
 
 def _pack(shape: Sequence[int]) -> tuple[int, ...]:

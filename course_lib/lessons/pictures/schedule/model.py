@@ -52,13 +52,13 @@ def make_data(launch: ScheduleLaunch, seeds: Sequence[int], rooms: Sequence[int]
         lines = {node[1] for nodes in known["nodes"] for node in nodes if node}
         tensors = [tensor for name in known["shared"] for tensor in job.tensors if tensor.name == name]
     return known | {
-        "kernel": job.kernel,
+        "kernel": job.entry_point,
         "tensors": [
             {
                 "name": tensor.name,
                 "integers": is_integer(tensor.dtype),
                 "columns": tensor.shape[-1],
-                "values": read_tensor(tensor, job.buffers).ravel().tolist(),
+                "values": read_tensor(tensor, job.memory).ravel().tolist(),
             }
             for tensor in tensors
         ],

@@ -6,15 +6,16 @@ else in a second one (:mod:`course_lib.lessons.second_process`). A learner's fil
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import asdict, dataclass, field
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
 
 from course_lib.base.errors import CourseError
+from course_lib.launching.description import LaunchTensor
 from course_lib.lessons import second_process
-from course_lib.lessons.second_process import LaunchJob, LaunchTensor
+from course_lib.lessons.second_process import LaunchJob
 
 SECONDS = 90.0  # time limit of the second process, for its start and all seeds together
 MOST_STEPS = 20_000  # limit per seed; a lesson's kernel takes a few hundred
@@ -33,8 +34,8 @@ class Operation:
     line: int
     tensor: str
     elements: tuple[int, ...]
-    found: tuple[float, ...]
-    left: tuple[float, ...]
+    found: tuple[float | bool, ...]
+    left: tuple[float | bool, ...]
     changed: bool
     sem: str = ""  # an atomic's memory order; "relaxed" for a volatile load
 
@@ -64,16 +65,18 @@ class Interleaving:
     kernel: str
     seed: int
     programs: int
+    indices: tuple[tuple[int, int, int], ...]  # of the programs, in the grid
     tensors: tuple[LaunchTensor, ...]
     operations: tuple[Operation, ...]
     races: tuple[Clash, ...]
+    barriers: tuple[str, ...]  # findings of missing barriers, in words
     deadlock: str
     waits: tuple[tuple[int, str, int | None], ...]
     limit: str
     finished: tuple[int, ...]
-    memory: tuple[bytes, ...]  # the buffers after the run
-    before: tuple[bytes, ...]
-    source: Mapping[int, str] = field(default_factory=dict)
+    memory: bytes  # the launch's memory after the run
+    before: bytes = b""
+    source: dict[int, str] = field(default_factory=dict)
     apart: str = ""  # why a second process interpreted it; "" if this one did
 
     @property
@@ -124,21 +127,12 @@ def interleaved(
     why = second_process.find_reason(kernel, apart)
     job = second_process.make_job(kernel, grid, arguments, named)
     of_all = {"seeds": [int(seed) for seed in seeds], "resident": resident}
-    answers = second_process.interpret_apart(run_all, kernel, job, SECONDS, **of_all) if why else run_all(kernel, job, **of_all)
+    runs = second_process.interpret_apart(run_all, kernel, job, SECONDS, **of_all) if why else run_all(kernel, job, **of_all)
     source = second_process.read_source_lines(kernel)
-    before = tuple(job.buffers)
-    return [
-        Interleaving(
-            job.kernel, answer["seed"], answer["programs"], tuple(job.tensors),
-            tuple(Operation(**operation) for operation in answer["operations"]), tuple(Clash(**race) for race in answer["races"]),
-            answer["deadlock"], tuple(answer["waits"]), answer["limit"], tuple(answer["finished"]), tuple(answer["memory"]), before,
-            source, why,
-        )
-        for answer in answers
-    ]  # fmt: skip
+    return [replace(run, before=job.memory, source=source, apart=why) for run in runs]
 
 
-def run_all(kernel: Any, job: LaunchJob, seeds: Sequence[int], resident: int) -> list[dict[str, Any]]:
+def run_all(kernel: Any, job: LaunchJob, seeds: Sequence[int], resident: int) -> list[Interleaving]:
     """Return the result of :func:`run` for every seed."""
     return [run(kernel, job, seed, resident) for seed in seeds]
 
@@ -152,8 +146,8 @@ def run(
     order: Sequence[int] = (),
     most_steps: int = MOST_STEPS,
     watch: Callable[[Any], None] = lambda access: None,
-) -> dict[str, Any]:
-    """Run one seed and return plain data. Needs Triton's interpreter mode.
+) -> Interleaving:
+    """Run one seed. Needs Triton's interpreter mode. The result lacks the memory before the run and the source.
 
     Args:
         order: the programs that make the first steps; the seed draws the later ones.
@@ -161,12 +155,11 @@ def run(
 
     Raises: CourseError that says what stopped the kernel.
     """
-    from course_lib.interpreter import hooks, schedule
-    from course_lib.interpreter.bounds import checked
+    from course_lib.interpreter import hooks
     from course_lib.interpreter.lock import LOCK
+    from course_lib.launching.interpreted import PlacedLaunch
 
-    copies = second_process.copy_buffers(job)
-    before = [array.copy() for array in copies.memory]
+    placed = PlacedLaunch(job, job.memory)
     seen: dict[tuple[int, int, int], list[hooks.MemoryAccess]] = {}
 
     def keep(access: hooks.MemoryAccess) -> None:
@@ -174,64 +167,52 @@ def run(
         seen.setdefault(access.program, []).append(access)
 
     try:
-        with LOCK, hooks.observing(keep), hooks.observing(watch), checked(copies.regions):
-            outcome = schedule.run(
-                kernel, job.grid, *copies.values, seed=seed, resident=resident, max_steps=most_steps, order=order, **job.constexprs
-            )
+        with LOCK, hooks.observing(keep), hooks.observing(watch):
+            outcome = placed.interleave(kernel, seed=seed, resident=resident, max_steps=most_steps, order=order)
     except CourseError:
         raise
     except Exception as raised:
-        raise CourseError(f"`{job.kernel}` was stopped: {second_process.describe_exception(raised)}.") from raised
-    replay = _Replay(job, before, copies.places)
+        raise CourseError(f"`{job.entry_point}` was stopped: {second_process.describe_exception(raised)}.") from raised
+    replay = _Replay(job, placed.memory.ctypes.data)
     queues = {number: iter(seen.get(index, ())) for number, index in enumerate(outcome.programs)}
-    operations = [replay.apply(step, next(queues[step.program])) for step in outcome.steps]
+    operations = tuple(replay.apply(step, next(queues[step.program])) for step in outcome.steps)
     numbers = {id(step): number for number, step in enumerate(outcome.steps)}
-    return {
-        "seed": seed,
-        "programs": len(outcome.programs),
-        "indices": outcome.programs,
-        "barriers": [finding.message for finding in outcome.no_barrier],
-        "operations": operations,
-        "races": [
-            asdict(Clash(numbers[id(race.first)], numbers[id(race.second)], race.where.replace("_ptr[", "["), race.message))
-            for race in outcome.races
-        ],
-        "deadlock": outcome.deadlock.message if outcome.deadlock else "",
-        "waits": [
-            (wait.step.program, wait.where.replace("_ptr[", "["), wait.holder.program if wait.holder else None)
-            for wait in (outcome.deadlock.waits if outcome.deadlock else ())
-        ],
-        "limit": outcome.limit or "",
-        "finished": list(outcome.finished),
-        "memory": [array[: len(data)].tobytes() for array, data in zip(copies.memory, job.buffers, strict=True)],
-    }
+    races = tuple(
+        Clash(numbers[id(race.first)], numbers[id(race.second)], race.where.replace("_ptr[", "["), race.message) for race in outcome.races
+    )
+    waits = tuple(
+        (wait.step.program, wait.where.replace("_ptr[", "["), wait.holder.program if wait.holder else None)
+        for wait in (outcome.deadlock.waits if outcome.deadlock else ())
+    )
+    return Interleaving(
+        job.entry_point, seed, len(outcome.programs), outcome.programs, job.tensors, operations, races,
+        tuple(finding.message for finding in outcome.no_barrier), outcome.deadlock.message if outcome.deadlock else "", waits,
+        outcome.limit or "", tuple(outcome.finished), placed.read_memory(),
+    )  # fmt: skip
 
 
 class _Replay:
-    """A copy of the initial memory on which the operations are repeated in order, to find the values before and after each."""
+    """A copy of the initial memory, at ``address`` in the run, on which the operations are repeated to find the values before and after."""
 
-    def __init__(self, job: LaunchJob, memory: list[np.ndarray], places: Mapping[str, int]):
-        self.job, self.memory, self.places = job, memory, places
+    def __init__(self, job: LaunchJob, address: int):
+        self.job, self.address, self.memory = job, address, np.frombuffer(bytearray(job.memory), np.uint8)
 
-    def apply(self, step: Any, access: Any) -> dict[str, Any]:
-        plain: dict[str, Any] = {"program": step.program, "kind": step.kind, "line": step.line, "changed": step.changed, "sem": access.sem}
-        nothing = {"tensor": "", "elements": (), "found": (), "left": ()}
-        if not step.lanes:
-            return plain | nothing
-        live = access.addresses[access.mask].astype(np.int64)
-        tensor = self._tensor(int(live.min()))
+    def apply(self, step: Any, access: Any) -> Operation:
+        live = access.addresses[access.mask].astype(np.int64) - self.address
+        tensor = self._tensor(int(live.min())) if step.lanes else None
         if tensor is None:
-            return plain | nothing
-        width, flat = access.itemsize, self.memory[tensor.buffer]
-        offsets = live - self.places[tensor.name] + tensor.start
-        lanes = offsets[:, None] + np.arange(width)
-        raw = np.ascontiguousarray(flat[lanes])
+            return Operation(step.program, step.kind, step.line, "", (), (), (), step.changed, access.sem)
+        lanes = live[:, None] + np.arange(access.itemsize)
+        raw = np.ascontiguousarray(self.memory[lanes])
         found = _decoded(raw, tensor)
         if access.writes:
-            flat[lanes] = self._read_what_is_left(access, raw)
-        left = _decoded(np.ascontiguousarray(flat[lanes]), tensor)
-        elements = ((offsets - tensor.start) // tensor.itemsize).tolist()
-        return plain | {"tensor": tensor.name, "elements": elements, "found": found.tolist(), "left": left.tolist()}
+            self.memory[lanes] = self._read_what_is_left(access, raw)
+        left = _decoded(np.ascontiguousarray(self.memory[lanes]), tensor)
+        elements = ((live - tensor.start) // tensor.itemsize).tolist()
+        return Operation(
+            step.program, step.kind, step.line, tensor.name, tuple(elements), tuple(found.tolist()), tuple(left.tolist()), step.changed,
+            access.sem,
+        )  # fmt: skip
 
     def _read_what_is_left(self, access: Any, raw: np.ndarray) -> np.ndarray:
         """Return the bytes that the operation leaves in its active lanes, shape (lanes, itemsize)."""
@@ -246,9 +227,9 @@ class _Replay:
                 new = _ARITHMETIC[access.kind](old, brought)
         return np.ascontiguousarray(new.astype(brought.dtype)).view(np.uint8).reshape(raw.shape)
 
-    def _tensor(self, address: int) -> LaunchTensor | None:
-        below = [tensor for tensor in self.job.tensors if self.places[tensor.name] <= address]
-        return max(below, key=lambda tensor: self.places[tensor.name]) if below else None
+    def _tensor(self, place: int) -> LaunchTensor | None:
+        """Return the tensor that starts last at or before this place in the memory."""
+        return max((tensor for tensor in self.job.tensors if tensor.start <= place), key=lambda tensor: tensor.start, default=None)
 
 
 _ARITHMETIC = {
@@ -269,7 +250,7 @@ def _dtype(tensor: LaunchTensor) -> np.dtype:
     return np.dtype(names.get(tensor.dtype, tensor.dtype))
 
 
-def read_tensor(tensor: LaunchTensor, memory: Sequence[bytes]) -> np.ndarray:
+def read_tensor(tensor: LaunchTensor, memory: bytes) -> np.ndarray:
     dtype = _dtype(tensor)
     strides = tuple(stride * tensor.itemsize for stride in tensor.strides)
-    return np.ndarray(tensor.shape, dtype, memory[tensor.buffer], tensor.start, strides).copy()
+    return np.ndarray(tensor.shape, dtype, memory, tensor.start, strides).copy()
