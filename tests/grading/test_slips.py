@@ -2,6 +2,8 @@
 
 The whole corpus takes some minutes, so a run takes about every fourth slip and right solution, always the same ones, and no slip that
 is known to pass. COURSE_ALL_SLIPS=1 takes all. Each is a test by itself, so ``-n`` spreads them over workers.
+
+A slip whose text is that of a mutant names the mutant: test_grading.py has it refused, with its cause.
 """
 
 from __future__ import annotations
@@ -12,6 +14,7 @@ import os
 import pytest
 
 from course_lib import catalog
+from course_lib.authoring import mutants
 from course_lib.base.errors import CourseError
 from course_lib.catalog import edits
 from course_lib.grading.check import check
@@ -31,7 +34,12 @@ KNOWN: dict[str, str] = {
 YOUNGER = {"15b"}  # than the collection, whose author had not read the grader: nobody else adds to it
 
 
-SLIPS = {f"{e.id}:{entry['id']}": (e, entry) for e in catalog.exercises().values() for entry in edits.read_entries(e, edits.SLIPS, "slip")}
+SLIPS = {
+    f"{exercise.id}:{entry['id']}": (exercise, entry)
+    for exercise in catalog.exercises().values()
+    for entry in edits.read_entries(exercise, edits.SLIPS, "slip")
+    if "mutant" not in entry
+}
 
 
 def _is_in_sample(name: str) -> bool:
@@ -78,12 +86,18 @@ def test_what_is_right_in_an_unusual_form_passes(exercise, text, tmp_path):
 
 @pytest.mark.parametrize("exercise", catalog.exercises().values(), ids=lambda e: e.id)
 def test_every_slip_is_whole(exercise):
-    for kind, fields, least in (("slip", {"id", "what", "shows", "names", "edits"}, 8), ("right", {"id", "what", "edits"}, 0)):
+    known = {entry["id"] for entry in mutants.read_mutants(exercise)}
+    for kind, fields, least in (("slip", {"id", "what", "shows", "names"}, 8), ("right", {"id", "what"}, 0)):
         entries = edits.read_entries(exercise, edits.SLIPS, kind)
         assert len({entry["id"] for entry in entries}) == len(entries) >= (0 if exercise.id in YOUNGER else least)
         for entry in entries:
-            assert entry.keys() == fields and all(entry.values()), entry["id"]
-            compile(edits.edit_solution(exercise, entry, edits.SLIPS), entry["id"], "exec")
+            assert entry.keys() == fields | {"mutant" if "mutant" in entry else "edits"} and all(entry.values()), entry["id"]
+            if "mutant" in entry:
+                assert kind == "slip" and entry["mutant"] in known, (
+                    f"{entry['id']}: tests/mutants/ex{exercise.id}.toml has no {entry['mutant']}"
+                )
+            else:
+                compile(edits.edit_solution(exercise, entry, edits.SLIPS), entry["id"], "exec")
 
 
 def test_an_edit_that_no_longer_fits_names_its_file():

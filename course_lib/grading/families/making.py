@@ -114,6 +114,22 @@ def make_expected(values: np.ndarray, terms: np.ndarray, dtype: str, free: bool 
     return Expected(values, allowed)
 
 
+def bound_two_sweeps(size: np.ndarray, var: np.ndarray) -> np.ndarray:
+    """Return the terms of a variance of rows with the mean absolute value ``size``, computed in two sweeps.
+
+    It may have its own roundings, and the square of the mean's error, which the deviations contain.
+    """
+    return var + tolerance.K * tolerance.UNIT * size**2
+
+
+def bound_welford(size: np.ndarray, var: np.ndarray) -> np.ndarray:
+    """Return the terms of a variance computed by Welford.
+
+    It may have the errors of two sweeps, and the mean's error times a deviation: M2 is computed from means that still change.
+    """
+    return var + size * np.sqrt(var) + tolerance.K * tolerance.UNIT * size**2
+
+
 def half_ulp(values: np.ndarray, dtype: str) -> np.ndarray:
     """Return half a unit in the last place, the allowed error of an output that must be exact: the next value is two of these away."""
     digits = {"fp32": 23, "fp16": 10, "bf16": 7}[dtype]

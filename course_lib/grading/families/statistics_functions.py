@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from functools import partial
 from itertools import permutations
 
 import numpy as np
@@ -11,7 +12,7 @@ from course_lib.grading.cases.buffers import Tensor, round_to
 from course_lib.grading.cases.case import Case
 from course_lib.grading.cases.plan import Expected, Model, Outputs, Part, Plan, Symptom
 from course_lib.grading.families.batteries import list_far_out, make_case, name_cases
-from course_lib.grading.families.making import FEW, choose_strides, draw_matrix, half_ulp, make_expected
+from course_lib.grading.families.making import FEW, bound_two_sweeps, bound_welford, choose_strides, draw_matrix, half_ulp, make_expected
 from course_lib.grading.judging import tolerance
 from course_lib.norms import statistics
 
@@ -60,26 +61,12 @@ def _plan_one_pass(case: Case, entry_point: str, rng: np.random.Generator) -> Pl
     return _plan_statistics(case, entry_point, x, {"mean": _expect(case, want.mean, np.abs(x64).mean(axis=1)), "var": var})
 
 
-def _plan_two_pass(case: Case, entry_point: str, rng: np.random.Generator) -> Plan:
-    """Plan a case of two_pass.
-
-    The variance may have its own roundings, and the square of the mean's error, which the deviations contain.
-    """
+def _plan_bounded(case: Case, entry_point: str, rng: np.random.Generator, terms: Callable[[np.ndarray, np.ndarray], np.ndarray]) -> Plan:
     x = _draw_rows(case, rng)
     size, want = np.abs(x.astype(np.float64)).mean(axis=1), _compute_exact(x)
-    var = _expect(case, want.var, want.var + tolerance.K * tolerance.UNIT * size**2)
-    return _plan_statistics(case, entry_point, x, {"mean": _expect(case, want.mean, size), "var": var})
-
-
-def _plan_welford(case: Case, entry_point: str, rng: np.random.Generator) -> Plan:
-    """Plan a case of welford.
-
-    The variance may have the errors of two_pass, and the mean's error times a deviation: M2 is computed from means that still change.
-    """
-    x = _draw_rows(case, rng)
-    size, want = np.abs(x.astype(np.float64)).mean(axis=1), _compute_exact(x)
-    terms = want.var + size * np.sqrt(want.var) + tolerance.K * tolerance.UNIT * size**2
-    return _plan_statistics(case, entry_point, x, {"mean": _expect(case, want.mean, size), "var": _expect(case, want.var, terms)})
+    return _plan_statistics(
+        case, entry_point, x, {"mean": _expect(case, want.mean, size), "var": _expect(case, want.var, terms(size, want.var))}
+    )
 
 
 def _expect(case: Case, values: np.ndarray, terms: np.ndarray) -> Expected:
@@ -467,9 +454,9 @@ def _merge_partials(
 
 PARTS = {
     "one_pass": Part(ONE_PASS, _plan_one_pass, _list_one_pass_models, rare=_BELOW_ZERO_CAUSES),
-    "two_pass": Part(TWO_PASS, _plan_two_pass, _list_two_pass_models),
+    "two_pass": Part(TWO_PASS, partial(_plan_bounded, terms=bound_two_sweeps), _list_two_pass_models),
     "welford_update": Part(UPDATE, _plan_update, _list_update_models),
-    "welford": Part(WELFORD, _plan_welford, _list_welford_models),
+    "welford": Part(WELFORD, partial(_plan_bounded, terms=bound_welford), _list_welford_models),
     "merge": Part(
         MERGE,
         _plan_merge,

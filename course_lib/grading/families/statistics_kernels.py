@@ -22,6 +22,8 @@ from course_lib.grading.families.making import (
     add_up_in_every_lane,
     add_up_lanes,
     add_up_largest_lane,
+    bound_two_sweeps,
+    bound_welford,
     draw_matrix,
     find_divisor,
     list_divisor_models,
@@ -33,7 +35,6 @@ from course_lib.grading.families.making import (
     sweep_twice,
     vary,
 )
-from course_lib.grading.judging import tolerance
 
 _COMMON = (
     make_case("worked example", 3, 8, 4, "the 3 x 8 worked example, two full blocks"),
@@ -70,24 +71,6 @@ WELFORD = (
     make_case("fp16, 2100 steps", 1, 8400, 4, "a lane counts to 2100, and its last element lies far out: fp16 holds whole numbers up to 2048", "a lane counts in fp16", dtype="fp16", mean=1.0, fill="last far out"),
     make_case("drifting lanes", 3, 200, 64, "the mean of each lane differs from the mean of the row", "M2 of the lanes is added up without the distance of their means", std=3.0, mean=-1.0, fill="drifting"),
 )  # fmt: skip
-
-
-def _plan_two_pass(case: Case, kernel: str, rng: np.random.Generator) -> Plan:
-    """Plan a case in two sweeps.
-
-    The variance may have its own roundings, and the square of the mean's error, which the deviations contain.
-    """
-    return _plan_statistics(case, kernel, rng, lambda size, var: var + tolerance.K * tolerance.UNIT * size**2, sweeps=2)
-
-
-def _plan_welford(case: Case, kernel: str, rng: np.random.Generator) -> Plan:
-    """Plan a case of Welford's algorithm.
-
-    The variance may have the errors of two sweeps, and the mean's error times a deviation: M2 is computed from means that still change.
-    """
-    return _plan_statistics(
-        case, kernel, rng, lambda size, var: var + size * np.sqrt(var) + tolerance.K * tolerance.UNIT * size**2, sweeps=1
-    )
 
 
 def _plan_statistics(
@@ -393,6 +376,6 @@ def _spoil_empty_lanes(p: Plan) -> Partials:
 
 
 PARTS = {
-    "two_pass_kernel": Part(TWO_PASS, _plan_two_pass, _list_two_pass_models),
-    "welford_kernel": Part(WELFORD, _plan_welford, _list_welford_models),
+    "two_pass_kernel": Part(TWO_PASS, partial(_plan_statistics, terms=bound_two_sweeps, sweeps=2), _list_two_pass_models),
+    "welford_kernel": Part(WELFORD, partial(_plan_statistics, terms=bound_welford, sweeps=1), _list_welford_models),
 }
