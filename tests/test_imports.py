@@ -192,6 +192,15 @@ print(callable(lessons.copy_map), [name for name in lessons._LAZY if not callabl
     assert said.stdout.splitlines() == ["[]", "True []"]
 
 
+def test_the_course_draws_without_matplotlib():
+    drawing = {
+        name
+        for name, path in MODULES.items()
+        if any(i.split(".")[0] == "matplotlib" for i in imported(path.read_text(encoding="utf-8"), name, False))
+    }
+    assert not drawing
+
+
 def test_kernels_and_reference_import_no_optional_library():
     allowed = {
         "__future__",

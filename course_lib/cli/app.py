@@ -307,7 +307,7 @@ def bench(
         ),
     ] = "all",
     stored: Annotated[bool, typer.Option("--stored", help="Show the newest stored measurement; measure nothing.")] = False,
-    plot: Annotated[Path | None, typer.Option(help="Also draw what came out into this PNG file; of `all`, one file a kind.")] = None,
+    plot: Annotated[Path | None, typer.Option(help="Also draw what came out into this HTML file; of `all`, one file a kind.")] = None,
     columns: Annotated[str | None, typer.Option(help="Only these row lengths, such as 1024,4095.")] = None,
     dtype: Annotated[str | None, typer.Option(help="fp16 (as without it), bf16 or fp32.")] = None,
     providers: Annotated[str | None, typer.Option(help="Only these, such as ours,torch,compile,liger,quack.")] = None,

@@ -57,7 +57,7 @@ def run(
     Args:
         kind: one of KINDS, or "all".
         stored: recall the newest stored measurement and measure nothing.
-        plot: a PNG file to draw into; for "all" the kind is added to its name.
+        plot: an HTML file to draw into; for "all" the kind is added to its name.
         columns: row lengths, with commas between; None is the whole grid.
         dtype: "fp16", "bf16" or "fp32"; None is fp16.
         providers: names with commas between; None is all of them.
@@ -70,7 +70,7 @@ def run(
     if kind not in (*KINDS, "all"):
         raise CourseError(f"there is no measurement {kind!r}. There are: {', '.join(KINDS)}, all.")
     asked = _read_selection(columns, dtype, providers)
-    _refuse_options(kind, asked, plot=plot is not None, goals=goals, as_json=as_json)
+    _refuse_options(kind, asked, plot=plot, goals=goals, as_json=as_json)
     width = width or shutil.get_terminal_size((tables.WIDTH, 24)).columns
     modules = _import_modules(kind, goals)
     _refuse_unknown_providers(asked.get("providers", ()), modules)
@@ -107,7 +107,7 @@ def _read_selection(columns: str | None, dtype: str | None, providers: str | Non
     return {name: value for name, value in given.items() if value}
 
 
-def _refuse_options(kind: str, asked: dict[str, Any], *, plot: bool, goals: bool, as_json: bool) -> None:
+def _refuse_options(kind: str, asked: dict[str, Any], *, plot: Path | None, goals: bool, as_json: bool) -> None:
     """Refuse an option that the kind does not have, and options that exclude each other."""
     for name in asked if kind != "all" else ():
         if name not in _SELECTS.get(kind, ()):
@@ -117,6 +117,8 @@ def _refuse_options(kind: str, asked: dict[str, Any], *, plot: bool, goals: bool
         raise CourseError(f"`course bench {kind}` prints a table and has no picture; leave --plot out.")
     if goals and kind not in (*_WITH_GOALS, "all"):
         raise CourseError(f"`course bench {kind}` has no goals. These have: {', '.join(_WITH_GOALS)}.")
+    if plot and plot.suffix != ".html":
+        raise CourseError(f"--plot writes a page for a browser, and {plot.name} is no name of one. Give a name that ends in .html.")
     if as_json and (plot or goals):
         raise CourseError("--json prints what was measured and nothing else; leave --plot and --goals out.")
 
@@ -201,16 +203,11 @@ def _draw(kind: str, taken: measurement.Measurement, plot: Path | None, *, alone
     """Draw the measurement, if a picture is asked for and the kind has one; say where it is."""
     if plot is None or kind not in _DRAWN:
         return
-    from course_lib.lessons import style
     from course_lib.lessons.figures import bench as figures
 
     if not taken.rows:
         raise CourseError(f"there is nothing to draw: this selection of the measurement {taken.kind!r} has no times.")
-    style.use()
-    drawing, message = {
-        "host": (figures.host, "Host time of an eager call"),
-        "training": (figures.training, "Time of a training step"),
-    }.get(kind, (figures.over_floor, "Time over floor of each provider by row length"))
+    drawing = {"host": figures.host, "training": figures.training}.get(kind, figures.over_floor)
     target = plot if alone else plot.with_stem(f"{plot.stem}-{kind}")
-    write_atomic(target, style.png(drawing(taken), f"{message}, {taken.kind}, {taken.label()}."))
+    write_atomic(target, drawing(taken).make_page())
     yield f"drawn into {target}"

@@ -1,52 +1,11 @@
-"""Figures of a lesson as PNGs with alt text, and the saved form of a notebook with live views."""
+"""The saved form of a notebook with live views, and its pictures' alt text in an export."""
 
 from __future__ import annotations
 
-import base64
 import html
-import sys
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
-
-from course_lib.base.errors import CourseError
-from course_lib.lessons import style
-
-if TYPE_CHECKING:
-    from matplotlib.figure import Figure
+from typing import Any
 
 VIEW = "application/vnd.jupyter.widget-view+json"
-
-
-@dataclass(frozen=True)
-class Picture:
-    """A PNG with alt text, which a notebook shows as a picture.
-
-    ``alt`` describes the picture for a learner who cannot see it.
-    """
-
-    png: bytes
-    alt: str
-
-    def bundle(self) -> tuple[dict[str, Any], dict[str, Any]]:
-        """Return data and metadata by MIME type, as Jupyter expects them, with the alt text at the place that nbconvert reads."""
-        return ({"image/png": base64.b64encode(self.png).decode("ascii"), "text/plain": self.alt}, {"image/png": {"alt": self.alt}})
-
-    def _repr_mimebundle_(self, include: Any = None, exclude: Any = None) -> tuple[dict[str, Any], dict[str, Any]]:
-        return self.bundle()
-
-
-def picture(figure: Figure, alt: str) -> Picture:
-    """Return ``figure`` as a PNG with alt text, and close the figure in pyplot, so that it is not shown twice. Call it in a cell's last line.
-
-    Raises: CourseError if ``alt`` is empty.
-    """
-    if not alt.strip():
-        raise CourseError("this figure has no alt text. Say in a sentence what it shows: picture(figure, 'One-pass loses ...').")
-    result = Picture(style.png(figure, alt), alt)
-    pyplot = sys.modules.get("matplotlib.pyplot")
-    if pyplot is not None:
-        pyplot.close(figure)
-    return result
 
 
 def without_live_views(notebook: dict[str, Any]) -> None:

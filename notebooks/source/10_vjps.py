@@ -450,11 +450,10 @@ review_predictions("10")
 # Here are the three terms as matrices, for the row `2 -1 3 .5`.
 
 # %%
-from course_lib.lessons import picture
 from course_lib.lessons.figures import lesson10
 
 four = np.array([2, -1, 3, 0.5])
-picture(lesson10.draw_three_paths(four), alt=lesson10.THREE_PATHS)
+lesson10.show_three_paths(four)
 
 # %% tags=["check"]
 h = 1e-6
@@ -591,7 +590,7 @@ assert [name for name in MISTAKES if measure_mistake(name, ones=False) < 1e-9] =
 # eps the forward pass is not blind to the scale. A row with standard deviation 0.0001 comes out at 0.03, not at 1, and stretching it changes y.
 
 # %%
-picture(lesson10.draw_let_through(eps=1e-5), alt=lesson10.LET_THROUGH)
+lesson10.show_let_through(eps=1e-5)
 
 # %% tags=["check"]
 stds, shares = lesson10.measure_let_through(eps=1e-5)

@@ -254,10 +254,9 @@ step("11-taken-out-first")
 predict("11-bf16")
 
 # %% tags=["answer"]
-from course_lib.lessons import picture
 from course_lib.lessons.figures import lesson11
 
-picture(lesson11.draw_saved_statistics(), alt=lesson11.SAVED_STATISTICS)
+lesson11.show_saved_statistics()
 
 # %% tags=["check"]
 from course_lib.lessons.figures import lesson11
@@ -482,10 +481,9 @@ review_predictions("11")
 # For each mistake, the shares of its squared error along 1, along xhat and in neither.
 
 # %%
-from course_lib.lessons import picture
 from course_lib.lessons.figures import lesson11
 
-picture(lesson11.draw_marks(), alt=lesson11.MARKS)
+lesson11.show_marks()
 
 # %% tags=["check"]
 for term, shares in lesson11.measure_marks().items():

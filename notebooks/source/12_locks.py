@@ -293,10 +293,9 @@ step("12-barrier")
 # `r % GROUP`, and a second kernel adds up the buffers.
 
 # %%
-from course_lib.lessons import picture
 from course_lib.lessons.figures import lesson12
 
-picture(lesson12.shared_buffers(4, 2), alt=lesson12.SHARED_BUFFERS)
+lesson12.show_shared_buffers(M=4, GROUP=2)
 
 # %% tags=["check"]
 grouped = interleaved(locks.grouped_kernel, (4,), *locks.make_buffers(4, 2, float("nan")), GROUP=2, seeds=range(20))

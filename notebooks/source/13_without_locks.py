@@ -157,10 +157,9 @@ assert bytes_of_partials / bytes_of_x == find("13-price").answer
 # chunk c.
 
 # %%
-from course_lib.lessons import picture
 from course_lib.lessons.figures import lesson13
 
-picture(lesson13.chunks(), alt=lesson13.CHUNKS)
+lesson13.show_chunks()
 
 # %% [markdown]
 # A program walks in steps of BLOCK_M rows, a tile at a time. Take chunks of 5 rows and BLOCK_M = 4. The program of chunk 0 makes two steps. Its
@@ -345,7 +344,7 @@ predict("13-slowest")
 from course_lib.lessons.sums import measure_designs
 
 measured = measure_designs()
-picture(lesson13.designs(measured.rows, measured.label()), alt=lesson13.DESIGNS)
+lesson13.show_designs(measured)
 
 # %% tags=["check"]
 from course_lib.bench import measurement

@@ -37,13 +37,12 @@ transformer.show(transformer.fables()[:487])
 # What passes is used. Where something is missing, the course's part stands in.
 
 # %% varies={"solved": "it names your own kernels"}
-from course_lib.lessons import picture
 from course_lib.lessons.figures import lesson14
 from course_lib.lessons.own_kernels import gather_norm
 
 norm = gather_norm()
 print(norm)
-picture(lesson14.draw_parts(norm.parts), lesson14.describe_parts(norm.parts))
+lesson14.show_parts(norm.parts)
 
 # %% [markdown]
 # A check runs your code in a process of its own. Training calls it thousands of times, so here it runs in this notebook's process, with the
@@ -453,7 +452,7 @@ predict("14-gradcheck")
 from course_lib.lessons.wiring import find_who_sees_what
 
 table = find_who_sees_what()
-picture(lesson14.seen(table), lesson14.describe_seen(table))
+lesson14.show_seen(table)
 
 # %% tags=["check"]
 from course_lib.lessons.wiring import find_who_sees_what, list_tests
@@ -499,8 +498,7 @@ predict("14-speed")
 from course_lib.bench import measurement
 
 measured = measurement.stored("training")
-bars = lesson14.training_speed(measured.rows, measured.label())
-picture(bars, lesson14.describe_speed(measured))
+lesson14.show_speed(measured)
 
 # %% tags=["check"]
 per_second = {(r["norm"], r["provider"], r["compiled"]): r["tokens_per_s"] for r in measured.rows}

@@ -128,7 +128,6 @@ def second_read_kernel(x_ptr, y_ptr, stride_row, stride_col, N, eps, BLOCK: tl.c
 predict("17-seen")
 
 # %% tags=["answer"]
-from course_lib.lessons import picture
 from course_lib.lessons.figures import lesson17
 from course_lib.lessons.museum import tabulate
 
@@ -138,7 +137,7 @@ kernels = {
     "second read": second_read_kernel,
 }
 table = tabulate(kernels)
-picture(lesson17.draw_errors(table), lesson17.describe_errors(table))
+lesson17.show_errors(table)
 
 # %% tags=["check"]
 from course_lib.lessons.figures import lesson17
@@ -384,12 +383,11 @@ exercise("17a")
 # right ones on the right.
 
 # %%
-from course_lib.lessons import picture
 from course_lib.lessons.figures import lesson17
 from course_lib.lessons.museum import list_met
 
 met = list_met("17a")
-picture(lesson17.draw_met(met), lesson17.describe_met(met))
+lesson17.show_met(met)
 
 # %% tags=["check"]
 from course_lib.grading.public import list_cases

@@ -655,8 +655,8 @@ def test_nothing_to_draw_is_said(no_gpu, tmp_path):
 def test_the_command_measures_saves_and_draws(no_gpu, monkeypatch, tmp_path):
     small = replace(forward.GRID, sweeps=tuple(replace(sweep, elements=64) for sweep in forward.GRID.sweeps))
     monkeypatch.setattr(forward, "measure", small.measure)
-    saved, text, drawn = bench_command.run("forward", columns="8,9", dtype="fp32", providers="resident,torch", plot=tmp_path / "f.png")
-    assert "forward_fp32_part-test-gpu-2026-01-02.json" in saved and "layer_norm resident" in text and "f.png" in drawn
+    saved, text, drawn = bench_command.run("forward", columns="8,9", dtype="fp32", providers="resident,torch", plot=tmp_path / "f.html")
+    assert "forward_fp32_part-test-gpu-2026-01-02.json" in saved and "layer_norm resident" in text and "f.html" in drawn
     again = measurement.stored("forward_fp32_part")
     assert {row["N"] for row in again.rows} == {8, 9} and not again.live and not again.untimed
     assert {row["op"] for row in again.rows if row["provider"] == "torch"} == {"layer_norm", "rms_norm", "add_rms_norm", "add_layer_norm"}
@@ -669,21 +669,20 @@ def test_a_line_of_the_picture_is_what_the_rows_say_and_no_two_look_alike(module
     for N in (256, 1024):
         result.rows += rows("layer_norm", 4, N, **{name: 1.0 + 0.1 * k for k, name in enumerate(names)})
     result.rows[0]["over_floor"] = 57.0
-    (axes,) = figures.over_floor(result).axes
-    lines = {line.get_label(): line for line in axes.get_lines()}
-    assert list(lines["torch"].get_ydata()) == pytest.approx([1.0 + 0.1 * names.index("torch")] * 2)
-    assert any("up to 57x" in text.get_text() for text in axes.get_legend().get_texts())
-    looks = {(line.get_color(), str(line.get_linestyle()), line.get_marker()) for name, line in lines.items() if name in PROVIDERS}
-    assert len(looks) == len(names)
+    (view,) = figures.over_floor(result).data["views"]
+    lines = {line["name"].partition(",")[0]: line for line in view["panels"][0]["series"]}
+    assert lines["torch"]["y"] == pytest.approx([1.0 + 0.1 * names.index("torch")] * 2)
+    assert any("up to 57x" in line["name"] for line in lines.values())
+    assert len({(line["colour"], line["dash"]) for line in lines.values()}) == len(names)
 
 
 def test_no_line_crosses_a_shape_that_was_refused():
     result = measurement.Measurement("forward", "Test GPU", "2026-01-02", {}, "")
     for N in (256, 1023, 1024):
         result.rows += rows("layer_norm", 4, N, ours=1.0, **({} if N == 1023 else {"quack": 1.5}))
-    (axes,) = figures.over_floor(result).axes
-    (quack,) = [line for line in axes.get_lines() if line.get_label() == "quack"]
-    assert [math.isnan(y) for y in quack.get_ydata()] == [False, True, False]
+    (view,) = figures.over_floor(result).data["views"]
+    (quack,) = [line for line in view["panels"][0]["series"] if line["name"] == "quack"]
+    assert [math.isnan(y) for y in quack["y"]] == [False, True, False]
 
 
 def test_the_bars_are_the_rows():
@@ -693,6 +692,6 @@ def test_the_bars_are_the_rows():
             result.rows.append(
                 {"op": "rms_norm", "provider": provider, "passes": passes, "M": 64, "N": 1024, "dtype": "fp16", "us": us * factor}
             )
-    first, second = figures.host(result).axes
-    assert [bar.get_width() for bar in first.patches] == [20.0, 10.0] and [bar.get_width() for bar in second.patches] == [100.0, 50.0]
-    assert [label.get_text() for label in second.get_yticklabels()] == ["ours", "torch"]
+    first, second = (panel["groups"][0][1] for panel in figures.host(result).data["views"][0]["panels"])
+    assert [bar["parts"][0][0] for bar in first] == [20.0, 10.0] and [bar["words"] for bar in second] == ["100.0", "50.0"]
+    assert [bar["name"] for bar in second] == ["ours", "torch"]

@@ -613,9 +613,11 @@ def test_the_entry_point_is_the_one_that_pyproject_installs():
 
 
 def test_bench_shows_and_draws_what_is_stored(command, tmp_path):
-    code, printed, _ = command("bench", "backward", "--stored", "--plot", str(tmp_path / "out" / "b.png"))
+    code, printed, _ = command("bench", "backward", "--stored", "--plot", str(tmp_path / "out" / "b.html"))
     assert code == 0 and "layer_norm_backward persistent" in printed and "time over floor" in printed
-    assert (tmp_path / "out" / "b.png").read_bytes().startswith(b"\x89PNG")
+    assert "layer norm backward, fp16" in (tmp_path / "out" / "b.html").read_text()
+    code, _, said = command("bench", "backward", "--stored", "--plot", str(tmp_path / "b.png"))
+    assert code == cli.BAD_REQUEST and "ends in .html" in said
 
 
 def test_bench_refuses_in_words(command):

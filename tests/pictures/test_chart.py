@@ -8,13 +8,44 @@ from collections.abc import Callable
 import numpy as np
 import pytest
 
-from course_lib.lessons.figures import lesson01, lesson02, lesson03, lesson05, lesson06, lesson07, lesson08, lesson09
+from course_lib.bench import measurement
+from course_lib.lessons import museum, own_kernels, split_rows, sums
+from course_lib.lessons.figures import (
+    bench,
+    lesson01,
+    lesson02,
+    lesson03,
+    lesson05,
+    lesson06,
+    lesson07,
+    lesson08,
+    lesson09,
+    lesson10,
+    lesson11,
+    lesson12,
+    lesson13,
+    lesson14,
+    lesson15,
+    lesson16,
+    lesson17,
+)
 from course_lib.lessons.kit.output import MovingPicture
 from course_lib.lessons.norm_times import stored_norm_times
 from course_lib.lessons.pictures.chart.model import Axis, Bar, Bars, Cells, Level, Plot, Series, View, chart
 
 X = [1.0, 10.0, 100.0, 1000.0]
 FAR_ROW = (1000 + np.random.default_rng(0).standard_normal(64)).astype(np.float32)
+PARTS = [
+    own_kernels.NormPart(exercise, role, exercise == "08a")
+    for exercise, role in (("08a", "forward"), ("11a", "dx"), ("13b", "dw and db"), ("14a", "wiring"))
+]
+TESTS = ("gradcheck", "y.sum()", "y * g", "y + x", "y.t()", "fp16 x")
+INPUTS = ("A: 64, mean 10", "B: 60, mean 10", "C: 60, mean 3000", "D: transposed")
+ERRORS = (1e-7, 8.0, 800000.0, math.nan)
+MET = {
+    f"catch_{bug}": [museum.Met(right, bug == "padding") for right in (False, False, True)]
+    for bug in ("padding", "one_pass", "leading_dimensions")
+}
 LESSONS: dict[str, Callable[[], MovingPicture]] = {
     "01-layers": lesson01.through_layers,
     "01-means": lambda: lesson01.shared_means(2, 3, 4),
@@ -27,6 +58,26 @@ LESSONS: dict[str, Callable[[], MovingPicture]] = {
     "07-variance": lesson07.show_padded_variance,
     "08-cost": lesson08.show_forward_cost,
     "09-fused": lambda: lesson09.show_fused_cost(stored_norm_times()),
+    "10-paths": lambda: lesson10.show_three_paths(np.array([2, -1, 3, 0.5])),
+    "10-through": lambda: lesson10.show_let_through(1e-5),
+    "11-marks": lesson11.show_marks,
+    "11-saved": lesson11.show_saved_statistics,
+    "12-buffers": lesson12.show_shared_buffers,
+    "13-chunks": lesson13.show_chunks,
+    "13-designs": lambda: lesson13.show_designs(sums.measure_designs()),
+    "14-parts": lambda: lesson14.show_parts(PARTS),
+    "14-seen": lambda: lesson14.show_seen({bug: dict.fromkeys(TESTS, bug == "dy ignored") for bug in ("dx written over dy", "dy ignored")}),
+    "14-speed": lambda: lesson14.show_speed(measurement.stored("training")),
+    "15-published": lesson15.show_published,
+    "15-times": lesson15.show_published_times,
+    "16-rows": lambda: lesson16.show_long_rows(split_rows.measure_long_rows("torch", "blocked", "few_rows", "split")),
+    "17-errors": lambda: lesson17.show_errors(
+        {bug: dict(zip(INPUTS, ERRORS, strict=True)) for bug in ("spare lanes", "one pass", "second read")}
+    ),
+    "17-met": lambda: lesson17.show_met(MET),
+    "bench-forward": lambda: bench.over_floor(measurement.stored("forward")),
+    "bench-host": lambda: bench.host(measurement.stored("host")),
+    "bench-training": lambda: bench.training(measurement.stored("training")),
 }
 
 
@@ -107,6 +158,16 @@ def test_bars_and_cells_say_their_values(show):
     assert all(
         word in shown.drawn for word in ("eager", "ours", "3", "6", "the floor", "launch", "ms per step", "second", "0.5", "columns")
     )
+
+
+def test_marks_of_a_test_are_right_and_wrong_ones():
+    assert lesson17.show_met(MET).data["views"][0]["title"] == "0 of 3 bugs caught"
+    wrong, right = lesson17.show_met(MET).data["views"][0]["panels"]
+    assert wrong["words"] == [["\u2713", "\u2713"], ["\u2717", "\u2717"], ["\u2717", "\u2717"]] and right["words"] == [
+        ["\u2717"],
+        ["\u2713"],
+        ["\u2713"],
+    ]
 
 
 @pytest.mark.parametrize("name", LESSONS)

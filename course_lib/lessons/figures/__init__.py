@@ -1,1 +1,1 @@
-"""The still figures of the lessons, one file per lesson."""
+"""The charts of the lessons, one file per lesson."""

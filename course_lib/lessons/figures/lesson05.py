@@ -30,30 +30,31 @@ def sweep_cost(measured: Measurement) -> MovingPicture:
     Args:
         measured: has rows with ``provider``, ``dtype``, ``N`` and ``over_floor``.
     """
+    cost = {(row["dtype"], row["provider"], row["N"]): row["over_floor"] for row in measured.rows}
+    short, long = (pick(N for _, _, N in cost) for pick in (min, max))
 
     def make_view(name: str, dtype: str, kernels: dict[str, str], title: str) -> View:
         rows = [row for row in measured.rows if row["dtype"] == dtype and row["provider"] in kernels]
-        ends = {(row["provider"], row["N"]): f"{row['over_floor']:.2f}" for row in rows}
-        lengths = sorted({N for _, N in ends})
         lines = [make_line(rows, key, words, _COLOURS.get(key, key)) for key, words in kernels.items()]
         levels = (Level(1.0, "x read once"), Level(2.0, "x read twice"))
         plot = Plot(make_length_axis(rows), Axis("time over one read of x", low=0.0, unit=" reads"), lines, levels)
-        said = title.format(
-            short=lengths[0],
-            long=lengths[-1],
-            **{f"{key}_{at}": ends.get((key, N), "") for key, _ in ends for at, N in (("short", lengths[0]), ("long", lengths[-1]))},
-        )
-        return View(said, [plot], f"{dtype}; {measured.label()}.", name)
+        return View(title, [plot], f"{dtype}; {measured.label()}.", name)
 
-    streamed = "Two sweeps cost {two_pass_long} reads of x at {long} columns; Welford costs {welford_short} at {short}"
-    views = (
-        make_view("streamed, fp32", "fp32", STREAMED, streamed),
-        make_view("streamed, fp16", "fp16", STREAMED, streamed),
+    streamed = [
         make_view(
-            "one block, fp32",
-            "fp32",
-            IN_ONE_BLOCK,
-            "In registers two passes cost {resident_short} of a read, Welford {resident_welford_short}",
-        ),
+            f"streamed, {dtype}",
+            dtype,
+            STREAMED,
+            f"Two sweeps cost {cost[dtype, 'two_pass', long]:.2f} reads of x at {long} columns; "
+            f"Welford costs {cost[dtype, 'welford', short]:.2f} at {short}",
+        )
+        for dtype in ("fp32", "fp16")
+    ]
+    registers = f"In registers two passes cost {cost['fp32', 'resident', short]:.2f} of a read, Welford {cost['fp32', 'resident_welford', short]:.2f}"
+    in_one_block = make_view("one block, fp32", "fp32", IN_ONE_BLOCK, registers)
+    told = "; ".join(
+        f"{words} {cost['fp32', key, short]:.2f} at {short} columns and {cost['fp32', key, long]:.2f} at {long}"
+        for key, words in STREAMED.items()
     )
-    return chart(*views, control="rows", alt="Time of the statistics kernels over the time in which x is read once, by row length.")
+    alt = f"Time of the statistics kernels over the time in which x is read once, by row length. Streamed, in fp32: {told}."
+    return chart(*streamed, in_one_block, control="rows", alt=alt)

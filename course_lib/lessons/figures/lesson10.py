@@ -3,22 +3,12 @@
 from __future__ import annotations
 
 import numpy as np
-from matplotlib.axes import Axes
-from matplotlib.figure import Figure
 
-from course_lib.lessons import style
+from course_lib.lessons.kit.output import MovingPicture
+from course_lib.lessons.pictures.chart.model import Axis, Cells, Level, Plot, Series, View, chart
 from course_lib.norms import reference
 
 EPS = 1e-5
-THREE_PATHS = (
-    "Four matrices of 4 x 4 numbers. The first has the same number on its diagonal and 0 elsewhere, the second the same negative number "
-    "everywhere, the third the products of two xhats. Their sum, the Jacobian, has no zero entry."
-)
-LET_THROUGH = (
-    "Share of a push along xhat that reaches dx, against the standard deviation of the row on a logarithmic axis, eps = 1e-5. The share is "
-    "nearly 1 for rows below 0.0003, one half at sqrt(eps) = 0.0032, and nearly 0 from 0.1 on."
-)
-_NEGATIVE, _POSITIVE = np.array([0xF9, 0xB5, 0x84]) / 255, np.array([0x86, 0xC3, 0xF0]) / 255
 
 
 def split_jacobian(row: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
@@ -30,37 +20,26 @@ def split_jacobian(row: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]
     return rstd * np.eye(N), -rstd * np.ones((N, N)) / N, -rstd * np.outer(xhat, xhat) / N
 
 
-def draw_three_paths(row: np.ndarray) -> Figure:
-    """Draw the three parts of the Jacobian of one row and their sum, side by side, with all numbers. The row has at most 4 columns."""
-    direct, mean, sigma = split_jacobian(row)
-    whole = direct + mean + sigma
-    figure = Figure(figsize=(style.WIDTH, 2.7))
-    grid = figure.subplots(1, 4)
-    titles = ("x itself", "+ the mean", "+ sigma", "= the Jacobian")
+def show_three_paths(row: np.ndarray) -> MovingPicture:
+    """Show the three parts of the Jacobian of one row and their sum, side by side, with all numbers. The row has at most 4 columns."""
+    parts = split_jacobian(row)
+    whole = np.sum(parts, axis=0)
+    names = [str(i) for i in range(len(row))]
     largest = np.abs(whole).max()
-    for axes, title, matrix in zip(grid, titles, (direct, mean, sigma, whole), strict=True):
-        _numbers(axes, matrix, largest)
-        axes.set_title(title, fontsize=style.FONT + 1)
-        axes.set_xlabel("i: the x that moves")
-    grid[0].set_ylabel("a: the xhat that feels it")
-    figure.suptitle("x itself fills the diagonal; the mean and sigma fill every entry", fontsize=12, weight="bold", x=0.01, ha="left")
-    return figure
-
-
-def _numbers(axes: Axes, matrix: np.ndarray, largest: float) -> None:
-    """Draw a small matrix with its numbers: positive ones blue and plain, negative ones orange and hatched."""
-    N = len(matrix)
-    for a, i in np.ndindex(matrix.shape):
-        value = matrix[a, i]
-        strength = min(abs(value) / largest, 1.0)
-        colour = 1 - strength * (1 - (_POSITIVE if value > 0 else _NEGATIVE))
-        axes.fill_between(
-            [i - 0.5, i + 0.5], a - 0.5, a + 0.5, facecolor=tuple(colour), edgecolor=style.QUIET, linewidth=0.6,
-            hatch="//" if value < -0.02 else "", **style.colour_hatch(style.PANEL),
-        )  # fmt: skip
-        axes.text(i, a, "0" if abs(value) < 5e-4 else f"{value:.2f}", ha="center", va="center", fontsize=style.FONT - 1)
-    axes.set(xlim=(-0.5, N - 0.5), ylim=(N - 0.5, -0.5), xticks=range(N), yticks=range(N), aspect="equal")
-    axes.grid(False)
+    panels = [
+        Cells(
+            names, names,
+            [["0" if abs(value) < 5e-4 else f"{value:.2f}" for value in line] for line in matrix],
+            (matrix / largest).clip(-1, 1).tolist(),
+            "a: the xhat that feels it", "i: the x that moves", title,
+        )
+        for title, matrix in zip(("x itself", "+ the mean", "+ sigma", "= the Jacobian"), (*parts, whole), strict=True)
+    ]  # fmt: skip
+    return chart(
+        View("x itself fills the diagonal; the mean and sigma fill every entry", panels),
+        alt="Four matrices of 4 x 4 numbers. The first has the same number on its diagonal and 0 elsewhere, the second the same negative number "
+        "everywhere, the third the products of two xhats. Their sum, the Jacobian, has no zero entry.",
+    )
 
 
 def measure_let_through(eps: float) -> tuple[np.ndarray, np.ndarray]:
@@ -70,17 +49,18 @@ def measure_let_through(eps: float) -> tuple[np.ndarray, np.ndarray]:
     return stds, np.array([eps * reference.layer_norm([std * row], eps=eps).rstd[0] ** 2 for std in stds])
 
 
-def draw_let_through(eps: float) -> Figure:
-    """Draw the share of a push along xhat that reaches dx against the spread of the row, and mark the root of eps."""
+def show_let_through(eps: float) -> MovingPicture:
+    """Show the share of a push along xhat that reaches dx against the spread of the row, and mark the root of eps."""
     stds, shares = measure_let_through(eps)
     root = eps**0.5
-    figure = Figure()
-    axes = figure.add_subplot()
-    axes.plot(stds, shares, color=style.COLOURS["dw"], marker="o", markeredgecolor=style.INK, linestyle="-")
-    axes.axvline(root, color=style.QUIET, linestyle=":", marker="")
-    axes.annotate(f"std = sqrt(eps) = {root:.2g}: half comes through", (root, 0.5), (10, 0), textcoords="offset points", va="center")
-    axes.annotate("ordinary rows: nearly nothing", (stds[-1], shares[-1]), (0, 12), textcoords="offset points", ha="right")
-    axes.annotate("nearly constant rows:\nLayerNorm only centres and scales", (stds[0], 0.9), (0, 0), textcoords="offset points", va="top")
-    axes.set(xscale="log", xlabel="standard deviation of the row", ylabel="share of the push along xhat in dx / rstd", ylim=(-0.04, 1.08))
-    axes.set_title("For rows with a small std, eps lets a push along xhat through")
-    return figure
+    plot = Plot(
+        Axis("standard deviation of the row", log=True),
+        Axis("share of the push along xhat in dx / rstd", high=1.1),
+        [Series("", stds.tolist(), shares.tolist(), "dw")],
+        [Level(root, f"sqrt(eps) = {root:.2g}: half comes through", "x")],
+    )
+    return chart(
+        View("For rows with a small std, eps lets a push along xhat through", [plot], "Of an ordinary row nearly nothing comes through."),
+        alt=f"Share of a push along xhat that reaches dx, against the standard deviation of the row on a logarithmic axis, eps = {eps:g}. The share "
+        f"is nearly 1 for rows far below sqrt(eps) = {root:.2g}, one half there, and nearly 0 far above.",
+    )

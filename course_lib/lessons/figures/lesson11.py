@@ -6,26 +6,17 @@ from functools import cache
 
 import numpy as np
 import torch
-from matplotlib.figure import Figure
 
 import course_lib
 from course_lib.kernels.layer_norm_backward import layer_norm_backward
-from course_lib.lessons import style
+from course_lib.lessons.kit.output import MovingPicture
+from course_lib.lessons.pictures.chart.model import Axis, Bar, Bars, Level, Plot, Series, View, chart
 from course_lib.lessons.pictures.missing_term.model import TERMS, model, size
 from course_lib.norms import reference
 
 EPS = 1e-5
 RATIOS = (0.1, 1, 3, 10, 30, 100, 300, 1000)
-MARKS = (
-    "For seven mistakes in dx the shares of the squared error along 1, along xhat and in neither. c2 left out: all along 1. c1 left out: all "
-    "along xhat. Both, 1/N left out, and the mean not subtracted: shared between the two. rstd or w left out: all in neither."
-)
-SAVED_STATISTICS = (
-    "Error of dx over its size against mean over standard deviation, both axes logarithmic. Statistics in bf16 cost about what storing dx in "
-    "bf16 costs up to mean/std 1, and far more from 10 on. Statistics in fp32 stay below a tenth of it up to 1000."
-)
-PARTS = {"along 1": "mean", "along xhat": "x", "in neither": "masked"}
-_HATCHES = {"along 1": "\\\\", "along xhat": "", "in neither": "xx"}
+PARTS = (("along 1", "mean"), ("along xhat", "x"), ("in neither", "masked"))
 
 
 def measure_marks() -> dict[str, list[float]]:
@@ -38,23 +29,15 @@ def measure_marks() -> dict[str, list[float]]:
     return shares
 
 
-def draw_marks() -> Figure:
-    """Draw a bar for each mistake, split into the shares of its squared error along 1, along xhat and in neither."""
-    shares = measure_marks()
-    figure = Figure(figsize=(style.WIDTH, 0.9 + 0.42 * len(shares)))
-    axes = figure.add_subplot()
-    table = np.array(list(shares.values()))
-    start = np.zeros(len(table))
-    for part, column in zip(PARTS, table.T, strict=True):
-        colour = style.COLOURS[PARTS[part]]
-        axes.barh(range(len(table)), column, 0.66, left=start, label=part, facecolor=colour, hatch=_HATCHES[part], edgecolor=style.INK)
-        start += column
-    axes.set(yticks=range(len(table)), yticklabels=list(shares), ylim=(len(table) - 0.5, -0.5), xlim=(0, 1))
-    axes.set_xlabel("share of the squared error")
-    axes.set_title("Where a mistake leaves its mark", pad=28)
-    axes.legend(loc="lower left", bbox_to_anchor=(0.0, 1.0), ncols=3, frameon=False, borderaxespad=0.2)
-    axes.grid(axis="y", visible=False)
-    return figure
+def show_marks() -> MovingPicture:
+    """Show a bar for each mistake, split into the shares of its squared error along 1, along xhat and in neither."""
+    colours = [colour for _, colour in PARTS]
+    bars = [Bar(mistake, list(zip(shares, colours, strict=True)), "") for mistake, shares in measure_marks().items()]
+    return chart(
+        View("Where a mistake leaves its mark", [Bars([("", bars)], "share of the squared error", high=1.0, parts=PARTS)]),
+        alt="For seven mistakes in dx the shares of the squared error along 1, along xhat and in neither. c2 left out: all along 1. c1 left out: all "
+        "along xhat. Both, 1/N left out, and the mean not subtracted: shared between the two. rstd or w left out: all in neither.",
+    )
 
 
 def make_far_rows(ratio: float) -> tuple[np.ndarray, np.ndarray]:
@@ -91,16 +74,18 @@ def _relative(got: np.ndarray, want: np.ndarray) -> float:
     return float(np.linalg.norm(got - want) / np.linalg.norm(want))
 
 
-def draw_saved_statistics() -> Figure:
-    """Draw the relative error of dx against mean over standard deviation, for statistics saved in fp32 and bf16."""
+def show_saved_statistics() -> MovingPicture:
+    """Show the relative error of dx against mean over standard deviation, for statistics saved in fp32 and bf16."""
     ratios, off, one_rounding = measure_saved_statistics()
-    figure = Figure(figsize=(style.WIDTH, 3.6))
-    axes = figure.add_subplot()
-    for dtype, key, marker in (("bf16", "one_pass", "s"), ("fp32", "two_pass", "o")):
-        axes.plot(ratios, off[dtype], color=style.COLOURS[key], marker=marker, linestyle="-" if dtype == "bf16" else "--")
-        axes.annotate(f"statistics in {dtype}", (ratios[-2], off[dtype][-2]), (0, 9), textcoords="offset points", ha="right")
-    axes.axhline(one_rounding, color=style.INK, linestyle=":", linewidth=1.4)
-    axes.annotate("storing dx in bf16", (ratios[0], one_rounding), (0, -13), textcoords="offset points")
-    axes.set(xscale="log", yscale="log", xlabel="mean / standard deviation of the row", ylabel="error of dx over its size")
-    axes.set_title("Far from 0, bf16 statistics cost dx more than rounding dx does")
-    return figure
+    lines = [Series(f"statistics in {dtype}", ratios, off[dtype], colour) for dtype, colour in (("bf16", "one_pass"), ("fp32", "two_pass"))]
+    plot = Plot(
+        Axis("mean / standard deviation of the row", log=True),
+        Axis("error of dx over its size", log=True),
+        lines,
+        [Level(one_rounding, "storing dx in bf16")],
+    )
+    return chart(
+        View("Far from 0, bf16 statistics cost dx more than rounding dx does", [plot]),
+        alt="Error of dx over its size against mean over standard deviation, both axes logarithmic. Statistics in bf16 cost about what storing dx in "
+        "bf16 costs up to mean/std 1, and far more from 10 on. Statistics in fp32 stay below a tenth of it up to 1000.",
+    )

@@ -6,126 +6,81 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from matplotlib.figure import Figure
-
 from course_lib.bench import measurement
 from course_lib.bench.measurement import Measurement
-from course_lib.lessons import style
+from course_lib.lessons.kit.output import MovingPicture
 from course_lib.lessons.own_kernels import NormPart
+from course_lib.lessons.pictures.chart.model import Bar, Bars, Box, Boxes, Cells, View, chart
 
 PROVIDERS = {"ours": "the course's kernels", "torch": "PyTorch's norm", "typed": "typed op by op"}
+_NAMES = {"layer_norm": "LayerNorm", "rms_norm": "RMSNorm"}
 _LOOKS = {"ours": "ours", "torch": "torch", "typed": "tutorial"}
 
 
-def draw_parts(parts: Sequence[NormPart]) -> Figure:
-    """Draw the data flow through the four parts of a norm, forward and backward, and mark the parts that are the learner's."""
+def show_parts(parts: Sequence[NormPart]) -> MovingPicture:
+    """Show the data flow through the four parts of a norm, forward and backward, and mark the parts that are the learner's."""
     own = {part.exercise: part.own for part in parts}
-    figure, axes = style.drawing(style.WIDTH, 2.75)
     count = sum(own.values())
-    style.write(axes, 0.15, 0.28, f"A norm of four parts: {count} of them yours" if count else "A norm of four parts", font=12, bold=True)
 
-    def box(x: float, y: float, width: float, height: float, exercise: str, role: str) -> None:
-        state = "done" if own[exercise] else "waiting"
+    def box(x: float, y: float, width: float, height: float, exercise: str, role: str) -> Box:
         whose = f"yours, {exercise}" if own[exercise] else "the course's"
-        style.cell(axes, (x, y), (width, height), "", state)
-        style.write(axes, x + width / 2, y + 0.2, role, on=style.COLOURS[state], ha="center", bold=True)
-        style.write(axes, x + width / 2, y + 0.42, whose, on=style.COLOURS[state], ha="center")
+        return Box(x, y, width, height, f"{role}\n{whose}", "done" if own[exercise] else "waiting", at_top=role == "wiring")
 
-    def arrow(start: float, end: float, y: float, words: str) -> None:
-        axes.annotate("", (end, y), (start, y), arrowprops={"arrowstyle": "->", "color": style.INK})
-        style.write(axes, (start + end) / 2, y - 0.14, words, ha="center")
-
-    # encloses the other boxes, because all data goes in and out through the wiring
-    box(1.4, 0.55, 4.7, 2.1, "14a", "wiring")
-    box(3.0, 1.12, 1.5, 0.6, "08a", "forward")
-    box(2.1, 1.92, 1.5, 0.6, "11a", "dx")
-    box(3.9, 1.92, 1.5, 0.6, "13b", "dw and db")
-    arrow(0.2, 1.35, 1.42, "x, w, b")
-    arrow(6.15, 7.3, 1.42, "y")
-    arrow(7.3, 6.15, 2.22, "dy")
-    arrow(1.35, 0.2, 2.22, "dx, dw, db")
-    return figure
-
-
-def describe_parts(parts: Sequence[NormPart]) -> str:
-    """Write the alt text of :func:`draw_parts`."""
+    boxes = [
+        box(1.5, 0, 4.6, 5.6, "14a", "wiring"),  # around the other parts, because all data goes in and out through the wiring
+        box(2.95, 1.4, 1.7, 1.5, "08a", "forward"),
+        box(1.85, 3.6, 1.7, 1.5, "11a", "dx"),
+        box(4.05, 3.6, 1.7, 1.5, "13b", "dw and db"),
+        *(Box(x, y, 1.3, 1, words, "") for x, y, words in ((0, 1.6, "x, w, b"), (6.3, 1.6, "y"), (6.3, 3.8, "dy"), (0, 3.8, "dx, dw, db"))),
+    ]
     whose = "; ".join(
         f"{part.role}: {f'yours, {part.exercise}' if part.own else f'the course’s, because {part.why}'}".rstrip(".") for part in parts
     )
-    return f"The parts of the norm. {whose}."
+    title = f"A norm of four parts: {count} of them yours" if count else "A norm of four parts"
+    return chart(View(title, [Boxes(boxes, [(4, 0), (0, 5), (6, 0), (0, 7)], 7.6)]), alt=f"The parts of the norm. {whose}.")
 
 
-def seen(table: Mapping[str, Mapping[str, bool]]) -> Figure:
-    """Draw a grid with a row per bug and a column per test; a cell says "sees it" or is empty.
+def show_seen(table: Mapping[str, Mapping[str, bool]]) -> MovingPicture:
+    """Show a grid with a row per bug and a column per test; a cell says whether the test sees the bug.
 
     Args:
         table: for each bug and each test, both in words, whether the test fails on the bug.
     """
-    bugs, tests = list(table), list(next(iter(table.values())))
-    left, top, wide, high = 2.35, 1.05, (style.WIDTH - 2.5) / len(tests), 0.42
-    figure, axes = style.drawing(style.WIDTH, top + high * len(bugs) + 0.2)
+    tests = list(next(iter(table.values())))
     complete = [test for test in tests if all(row[test] for row in table.values())]
-    style.write(axes, 0.15, 0.28, f"{complete[0]} sees every bug" if complete else "No test sees every bug", font=12, bold=True)
-    for column, test in enumerate(tests):
-        style.write(axes, left + wide * (column + 0.5), top - 0.22, test, ha="center", bold=True)
-    for line, bug in enumerate(bugs):
-        y = top + high * line
-        style.write(axes, left - 0.12, y + high / 2, bug, ha="right")
-        for column, test in enumerate(tests):
-            caught = table[bug][test]
-            style.cell(
-                axes,
-                (left + wide * column, y),
-                (wide - 0.06, high - 0.06),
-                "sees it" if caught else "passes",
-                "done" if caught else "waiting",
-            )
-    return figure
+    words = [["sees it" if sees else "passes" for sees in row.values()] for row in table.values()]
+    looks = [["done" if sees else "waiting" for sees in row.values()] for row in table.values()]
+    told = " ".join(f"{bug}: seen by {', '.join(t for t, sees in row.items() if sees)}." for bug, row in table.items())
+    return chart(
+        View(f"{complete[0]} sees every bug" if complete else "No test sees every bug", [Cells(list(table), tests, words, looks)]),
+        alt=f"A grid of {len(table)} bugs and the tests that see them. {told}",
+    )
 
 
-def training_speed(rows: Sequence[dict[str, Any]], source: str) -> Figure:
-    """Draw tokens per second: a bar for each norm and provider, eager and compiled.
+def show_speed(measured: Measurement) -> MovingPicture:
+    """Show tokens per second: a bar for each norm and provider, eager and compiled.
 
     Args:
-        rows: measurements with ``norm``, ``provider``, ``compiled`` and ``tokens_per_s``.
-        source: the device and the date, written on the figure.
+        measured: has rows with ``norm``, ``provider``, ``compiled`` and ``tokens_per_s``.
     """
-    order = sorted(rows, key=lambda row: (row["compiled"], row["norm"], list(PROVIDERS).index(row["provider"])))
-    figure = Figure(figsize=(style.WIDTH, 1.3 + 0.36 * len(order)))
-    axes = figure.add_subplot()
-    highest = max(row["tokens_per_s"] for row in order)
-    for line, row in enumerate(order):
-        speed = row["tokens_per_s"]
-        axes.barh(line, speed / 1e3, 0.7, **style.fill(_LOOKS[row["provider"]]))
-        axes.annotate(f"{speed / 1e3:,.0f}", (speed / 1e3, line), (4, 0), textcoords="offset points", va="center")
-    names = {"layer_norm": "LayerNorm", "rms_norm": "RMSNorm"}
-    axes.set_yticks(
-        range(len(order)),
-        [f"{'compiled' if row['compiled'] else 'eager'}, {names[row['norm']]}: {PROVIDERS[row['provider']]}" for row in order],
-    )
-    axes.set(ylim=(len(order) - 0.4, -0.6), xlim=(0, 1.12 * highest / 1e3), xlabel=f"thousand tokens a second\n{source}")
-    figure.suptitle("Training speed of the small transformer, by norm", fontsize=12, weight="bold", x=0.01, ha="left")
-    axes.grid(axis="y", visible=False)
-    return figure
-
-
-def describe_seen(table: Mapping[str, Mapping[str, bool]]) -> str:
-    """Write the alt text of :func:`seen`."""
-    told = " ".join(f"{bug}: seen by {', '.join(t for t, sees in row.items() if sees)}." for bug, row in table.items())
-    return f"A grid of {len(table)} bugs and the tests that see them. {told}"
-
-
-def describe_speed(measured: Measurement) -> str:
-    """Write the alt text of :func:`training_speed`."""
-    told = ", ".join(
-        f"{row['norm']} {PROVIDERS[row['provider']]} {'compiled' if row['compiled'] else 'eager'} {row['tokens_per_s'] / 1e3:,.0f}"
-        for row in measured.rows
-    )
+    groups: dict[str, list[Bar]] = {}
+    for row in sorted(measured.rows, key=lambda row: (row["compiled"], row["norm"], list(PROVIDERS).index(row["provider"]))):
+        group = f"{_NAMES[row['norm']]}, {'compiled' if row['compiled'] else 'eager'}"
+        speed = row["tokens_per_s"] / 1e3
+        groups.setdefault(group, []).append(Bar(PROVIDERS[row["provider"]], [(speed, _LOOKS[row["provider"]])], f"{speed:,.0f}"))
+    told = "; ".join(f"{group}: {', '.join(f'{bar.name} {bar.words}' for bar in bars)}" for group, bars in groups.items())
+    speeds = {(row["norm"], row["compiled"], row["provider"]): row["tokens_per_s"] for row in measured.rows}
+    shares = [speed / speeds[(*key, "torch")] for (*key, provider), speed in speeds.items() if provider == "ours"]
     size = measured.rows[0]
-    words = (
-        f"Thousand tokens a second of the whole training, {size['layers']} layers, norms over {size['M']} x {size['N']}, {size['dtype']}"
+    words = f"whole training, {size['layers']} layers, norms over {size['M']} x {size['N']}, {size['dtype']}"
+    return chart(
+        View(
+            f"With the course's kernels the training runs at {min(shares):.0%} to {max(shares):.0%} of PyTorch's speed",
+            [Bars(list(groups.items()), "thousand tokens per second")],
+            f"{measured.label()}.",
+        ),
+        alt=f"Bars. Thousand tokens per second of the {words}: {told}.",
     )
-    return f"Bars. {words}: {told}."
 
 
 @dataclass(frozen=True)

@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-from matplotlib.figure import Figure
-
 from course_lib.bench.measurement import Measurement
-from course_lib.lessons import style
-from course_lib.lessons.live import Picture, picture
+from course_lib.lessons.kit.output import MovingPicture
+from course_lib.lessons.pictures.chart.model import Bar, Bars, View, chart
 
 _NAMES = {
     "torch": ("torch", "PyTorch"),
@@ -16,39 +14,19 @@ _NAMES = {
 }
 
 
-def show_long_rows(measured: Measurement) -> Picture:
-    """Draw LayerNorm's time over the floor: a group of bars per shape, one bar per provider of ``measured``. Alt text has the numbers."""
+def show_long_rows(measured: Measurement) -> MovingPicture:
+    """Show LayerNorm's time over the floor: a group of bars per shape, one bar per provider of ``measured``. Alt text has the numbers."""
+    groups: dict[str, list[Bar]] = {f"{row['M']} x {row['N']}": [] for row in measured.rows}
+    for row in sorted(measured.rows, key=lambda row: list(_NAMES).index(row["provider"])):
+        colour, name = _NAMES[row["provider"]]
+        value = row["over_floor"]
+        groups[f"{row['M']} x {row['N']}"].append(Bar(name, [(value, colour)], f"{value:.{0 if value >= 20 else 1}f}"))
+    unit = "time over the floor (fp16), on a logarithmic scale"
     words = "; ".join(f"{row['M']} x {row['N']}, {_NAMES[row['provider']][1]}: {row['over_floor']:.2g}" for row in measured.rows)
-    return picture(long_rows(measured), f"{_title(measured)}. Time of LayerNorm forward over the floor, {measured.label()}. {words}.")
-
-
-def long_rows(measured: Measurement) -> Figure:
-    """Draw the bars. ``measured`` has rows with provider, M, N and over_floor."""
-    shapes = list(dict.fromkeys((row["M"], row["N"]) for row in measured.rows))
-    providers = [name for name in _NAMES if any(row["provider"] == name for row in measured.rows)]
-    times = {(row["M"], row["N"], row["provider"]): row["over_floor"] for row in measured.rows}
-    figure = Figure(figsize=(style.WIDTH, 1.5 + 0.3 * len(shapes) * (len(providers) + 0.9)))
-    axes = figure.add_subplot()
-    y, ticks = 0.0, []
-    for M, N in shapes:
-        first = y
-        for name in providers:
-            look, label = _NAMES[name]
-            value = times[M, N, name]
-            axes.barh(y, value, height=0.86, left=0, **style.fill(look))
-            axes.annotate(f"{label}: {value:.{0 if value >= 20 else 1}f}", (value, y), (6, 0), textcoords="offset points", va="center")
-            y += 1
-        ticks.append(((first + y - 1) / 2, f"{M} x {N}"))
-        y += 0.9
-    axes.axvline(1.0, color=style.COLOURS["floor"], linewidth=1.2, linestyle="--")
-    axes.set_xscale("log", base=2)
-    axes.set_xticks([1, 2, 4, 8, 16, 32, 64, 128, 256], ["1", "2", "4", "8", "16", "32", "64", "128", "256"])
-    axes.set_yticks([at for at, _ in ticks], [words for _, words in ticks])
-    # leave room for the label of the longest bar
-    axes.set(xlim=(0.75, 8 * max(times.values())), ylim=(y - 0.9, -0.7), xlabel=f"time over the floor (fp16)\n{measured.label()}")
-    axes.grid(axis="y", visible=False)
-    axes.set_title(_title(measured))
-    return figure
+    return chart(
+        View(_title(measured), [Bars(list(groups.items()), unit, log=True, level=(1.0, "the floor"))], f"{measured.label()}."),
+        alt=f"Time of LayerNorm forward over the floor, {measured.label()}. {words}.",
+    )
 
 
 def _title(measured: Measurement) -> str:

@@ -50,6 +50,10 @@ class MovingPicture:
             f'<script type="module">\n{kit}\n{{\n{picture}\n{_escape(call)}\n}}\n</script>'
         )
 
+    def make_page(self) -> str:
+        """Return a page for a browser that shows the picture alone."""
+        return f"<!doctype html><meta charset=utf-8><title>{html.escape(self.alt)}</title><body style='margin: 16px'>{self.make_html()}\n"
+
     def _repr_mimebundle_(self, include: Any = None, exclude: Any = None) -> dict[str, Any]:
         return {"text/html": self.make_html(), "text/plain": self.alt}
 

@@ -163,6 +163,7 @@ class View:
 
 
 def chart(*views: View, alt: str, control: str = "", start: int = 0) -> MovingPicture:
-    """Return the view of index ``start``, with a control called ``control`` for the others. ``alt`` describes it for those who do not see it."""
+    """Return the view of index ``start``, with a control called ``control`` for the others. The view's title and ``alt`` describe it for those
+    who do not see it."""
     data = {"views": [asdict(view) for view in views], "control": control, "start": {"view": start, "at": None}, "alt": alt}
-    return MovingPicture("chart", data, alt)
+    return MovingPicture("chart", data, f"{views[start].title}. {alt}")

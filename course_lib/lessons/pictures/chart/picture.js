@@ -26,15 +26,15 @@ function heading(words, left, top, room, options = {}) {
   return { draw: lines.map((line, i) => text(left, top + LINE * (i + 0.5), line, options)), height: LINE * lines.length };
 }
 
-/** Ticks without those whose words would lie on the words before them. */
+/** Every tick, or every second, third ..., so that no words lie on others; of uneven ticks those that have room. */
 function thin(ticks, scale, size = SMALL) {
+  const edges = ([value, words]) => [scale(value) - measure(words, size) / 2 - 3, scale(value) + measure(words, size) / 2 + 3];
+  for (let step = 1; step <= 4; step++) {
+    const some = ticks.filter((_, i) => i % step === 0);
+    if (some.every((tick, i) => i === 0 || edges(some[i - 1])[1] <= edges(tick)[0])) return some;
+  }
   let end = -Infinity;
-  return ticks.filter(([value, words]) => {
-    const half = measure(words, size) / 2;
-    if (scale(value) - half < end) return false;
-    end = scale(value) + half + 6;
-    return true;
-  });
+  return ticks.filter((tick) => edges(tick)[0] >= end && ([, end] = edges(tick)));
 }
 
 /** The scale of an axis over these values, and its ticks. */
@@ -53,8 +53,10 @@ function scaleOf(axis, values, range, upright) {
 /** What the point that is read says. */
 function say(panel, [, s, i]) {
   const one = panel.series[s];
+  const x = read(one.x[i]);
+  const place = panel.x.ticks?.find((tick) => Array.isArray(tick) && tick[0] === x)?.[1] ?? number(x, 6);
   const name = panel.x.name.split(/ \(|,|:|;/)[0];
-  return `${one.name && `${one.name}: `}${number(read(one.y[i]), 3)}${panel.y.unit}${name && ` at ${name} = `}${number(read(one.x[i]), 6)}${panel.x.unit}`;
+  return `${one.name && `${one.name}: `}${number(read(one.y[i]), 3)}${panel.y.unit}${name && ` at ${name} = `}${place}${panel.x.unit}`;
 }
 
 function drawPlot(panel, index, state, left, top, width, alone) {
@@ -105,7 +107,9 @@ function drawPlot(panel, index, state, left, top, width, alone) {
     if (!at) return { at: flat[0].at };
     const own = flat.filter((one) => one.at[1] === at[1]);
     if (dx) return { at: own[Math.min(Math.max(own.findIndex((one) => one.at[2] === at[2]) + dx, 0), own.length - 1)].at };
-    const others = flat.filter((one) => one.at[1] === (at[1] - dy + points.length) % points.length);
+    const drawn = [...new Set(flat.map((one) => one.at[1]))]; // a series may have no point
+    const other = drawn[(drawn.indexOf(at[1]) - dy + drawn.length) % drawn.length];
+    const others = flat.filter((one) => one.at[1] === other);
     const here = points[at[1]][at[2]];
     return { at: others.reduce((best, one) => (Math.abs(one.point[0] - here[0]) < Math.abs(best.point[0] - here[0]) ? one : best)).at };
   };
@@ -124,7 +128,7 @@ function drawPlot(panel, index, state, left, top, width, alone) {
       handle(`read-${index}`, 0, 0, {
         label: `${panel.title || "the chart"}: read a value`, value: at ? flat.findIndex((one) => String(one.at) === String(at)) : 0, min: 0, max: flat.length - 1,
         text: at ? say(panel, at) : "use the arrow keys", drag: (px, py) => ({ at: nearest(px, py) }), key: move,
-        shape: svg("rect", { x: x0, y: y0, width: x1 - x0, height: y1 - y0, fill: "transparent", style: "touch-action: pan-y; cursor: crosshair" }),
+        shape: svg("rect", { x: x0, y: y0, width: x1 - x0, height: y1 - y0, fill: "transparent", class: "reading" }),
         hover: (px, py) => {
           const next = px === undefined ? null : nearest(px, py);
           return String(next) === String(state.at) ? null : { at: next };
@@ -141,7 +145,7 @@ function drawBars(panel, left, top, width) {
   const sum = (bar) => bar.parts.reduce((total, [value]) => total + value, 0);
   const end = (bar) => bar.words ?? number(sum(bar), 3);
   const names = Math.max(...bars.map((bar) => measure(bar.name)));
-  const beside = names < width * 0.38; // else a bar's name stands above it
+  const beside = names < width * 0.45; // else a bar's name stands above it
   const x0 = left + (beside ? names + 10 : 0);
   const room = Math.max(...bars.map((bar) => measure(end(bar), FONT, "600"))) + 10;
   const most = panel.high ?? Math.max(panel.level?.[0] ?? 0, ...bars.map(sum));
@@ -153,7 +157,7 @@ function drawBars(panel, left, top, width) {
   for (const [name, some] of panel.groups) {
     if (name) { draw.push(text(left, y + 11, name, { bold: true })); y += 24; }
     for (const bar of some) {
-      if (bar.name) draw.push(text(beside ? x0 - 8 : left, y + 10, bar.name, { anchor: beside ? "end" : "start" }));
+      if (bar.name) draw.push(text(beside ? x0 - 8 : left, y + 10, bar.name, { anchor: beside ? "end" : "start", halo: true }));
       if (bar.name && !beside) y += 18;
       let [from, before] = [start, 0];
       for (const [value, colour] of bar.parts) {
@@ -171,17 +175,19 @@ function drawBars(panel, left, top, width) {
     text(scale(panel.level[0]) + 4, y + 2, panel.level[1], { size: SMALL, fill: "var(--quiet)" }),
   ];
   const unit = heading(panel.unit, left, y + (panel.level?.[1] ? 12 : 0), width, { size: SMALL, fill: "var(--quiet)" });
-  return { height: y + (panel.level?.[1] ? 12 : 0) + unit.height - top, draw: [head.draw, panel.parts.length > 0 && key.draw, draw, level, unit.draw] };
+  return { height: y + (panel.level?.[1] ? 12 : 0) + unit.height - top, draw: [head.draw, panel.parts.length > 0 && key.draw, level, draw, unit.draw] };
 }
 
 function drawCells(panel, left, top, width) {
   const head = heading(panel.title, left, top, width, { bold: true });
   const rowName = heading(panel.row_name, left, top + head.height, width, { size: SMALL, fill: "var(--quiet)" });
   const names = Math.max(...panel.rows.map((words) => measure(words)));
-  const beside = names < width * 0.45; // else a row's name stands above its cells
+  const longest = Math.max(1, ...panel.words.flat().filter(Boolean).map((words) => measure(words)), ...panel.columns.flatMap((words) => words.split(" ")).map((word) => measure(word, SMALL)));
+  const fit = (room) => Math.min(room / panel.columns.length, Math.max(longest + 26, 44));
+  const beside = names < 30 || fit(width - names - 10) >= Math.min(longest + 8, fit(width)); // else a row's name stands above its cells
   const x0 = left + (beside && names ? names + 10 : 0);
-  const wide = Math.min((left + width - x0) / panel.columns.length, 150);
-  const size = Math.min(FONT, ...panel.words.flat().filter(Boolean).map((words) => (FONT * (wide - 8)) / measure(words)));
+  const wide = fit(left + width - x0);
+  const size = Math.min(FONT, (FONT * (wide - 8)) / longest);
   const small = Math.min(SMALL, size);
   const columns = panel.columns.map((words) => wrap(words, wide - 6, small));
   const lines = Math.max(...columns.map((words) => (words[0] ? words.length : 0)));
@@ -222,23 +228,25 @@ function drawBoxes(panel, left, top, width) {
       head.draw,
       panel.boxes.map(({ look, at_top: atTop }, i) => {
         const [x, y, w, h] = places[i];
-        const middle = (atTop ? y + 14 : y + h / 2) - ((lines[i].length - 1) * size * 0.6);
+        const first = atTop ? y + 13 : y + h / 2 - (lines[i].length - 1) * size * 0.6;
         return [
           look && cell(x, y, w, h, "", { state: look }),
-          lines[i].map((line, k) => text(x + w / 2, middle + k * size * 1.2, line, { anchor: "middle", size, fill: look ? `var(--on-${look})` : "var(--ink)" })),
+          lines[i].map((line, k) => text(x + w / 2, first + k * size * 1.2, line, { anchor: "middle", size, fill: look ? `var(--on-${look})` : "var(--ink)" })),
         ];
       }),
       panel.arrows.map(([from, to]) => {
         const [a, b] = [places[from], places[to]];
         const ends = a[0] < b[0] ? [a[0] + a[2] + 2, b[0] - 3] : [a[0] - 2, b[0] + b[2] + 3];
-        return arrow([ends[0], a[1] + a[3] / 2], [ends[1], b[1] + b[3] / 2], { colour: "var(--ink)" });
+        const [ay, by] = [a[1] + a[3] / 2, b[1] + b[3] / 2];
+        const level = (y, [, from, , high]) => y > from && y < from + high;
+        return arrow([ends[0], level(by, a) ? by : ay], [ends[1], level(ay, b) ? ay : by], { colour: "var(--ink)" });
       }),
     ],
   };
 }
 
 /** The least width of a panel that stands beside others. */
-const leastWidth = (panel, panels) => (panel.kind === "cells" ? Math.max(...panel.rows.map((words) => measure(words))) + panel.columns.length * 42 : panels.length > 2 ? 170 : 260);
+const leastWidth = (panel, panels) => (panel.kind === "cells" ? Math.max(...panel.rows.map((words) => measure(words))) + panel.columns.length * 38 : panels.length > 2 ? 170 : 260);
 
 export function picture(data) {
   return {
