@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from course_lib import catalog
-from course_lib.authoring.notebooks import ANSWER, DIVE, STEP, list_sources, read_source, unfold_answer
+from course_lib.authoring.notebooks import ANSWER, DIVE, STEP, list_sources, read_source
 from course_lib.lessons.prediction import Question, read_lesson
 
 WORDS_A_MINUTE = 150
@@ -64,7 +64,7 @@ def measure(source: Path) -> LessonSize:
         if below:
             continue
         if cell.cell_type == "markdown":
-            texts.append(unfold_answer(cell.source) if ANSWER in tags else cell.source)
+            texts.append(cell.source)
             continue
         steps += STEP in tags
         if ANSWER not in tags:
@@ -78,7 +78,7 @@ def measure(source: Path) -> LessonSize:
 
 
 def _write_question(question: Question) -> str:
-    return " ".join([question.question, *question.choices, question.why])
+    return " ".join([question.question, *question.choices, question.result, question.why])
 
 
 def main() -> int:

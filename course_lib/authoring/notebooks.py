@@ -4,9 +4,9 @@ A lesson is built as a newcomer meets it: on the CPU, with unsolved exercises an
 own. ``python -m course_lib.authoring.notebooks 06 07`` builds only those lessons.
 
 A script makes two notebooks. The learner's lacks the cells tagged ``check``, which prove what the page says, and those tagged ``values``, which
-compute numbers for its prose (``prose.py``). Its cells tagged ``answer``,
-before which a prediction stands, are folded if they are text, and shipped without output if they are code; code names the predictions that it
-answers, so that its output stays closed until they are made (``lessons/answers.py``). The web site shows that output in a fold: it is kept in
+compute numbers for its prose (``prose.py``). Its code cells tagged ``answer``,
+before which a prediction stands, are shipped without output, and name the predictions that they answer, so that their output stays closed until
+these are made (``lessons/answers.py``). The web site shows that output in a fold: it is kept in
 ``site/answers``. Its cells tagged ``step`` are cut as an exercise is cut
 from its solution. A heading tagged ``dive`` is folded with all that stands under it. The proof has every cell, solved: tests run it, and it
 raises if the course's answer to a step does not pass.
@@ -45,8 +45,6 @@ _CELL_SECONDS = 120
 COLOURS = re.compile(r"\x1b\[[0-9;]*m")  # in a traceback
 _ASKS = re.compile(r'^predict\("([^"]+)"\)', re.MULTILINE)
 _NEXT = re.compile(r"(?<=^\*\*Next:\*\* )lesson (\d\d)", re.MULTILINE)
-_FOLD = "<details><summary><b>{}.</b> Predict first, or open it here.</summary>\n\n{}\n\n</details>"  # markdown stands between blank lines
-_NO_NAME = "What came out"
 CHECK, ANSWER, STEP, DIVE = "check", "answer", "step", "dive"  # tags of cells
 VARIES = "varies"  # metadata of a cell: why nbval does not compare what it prints (nbval.find_reason)
 
@@ -108,8 +106,6 @@ def read_source(source: Path, *, proof: bool = False) -> nbformat.NotebookNode:
         if STEP in tags:
             where = f"{paths.shown(source)}, {cell['id']}"
             cell.source = _prove(drop_marks(cell.source)) if proof else cut_cell(cell.source, where)
-        if ANSWER in tags and cell.cell_type == "markdown" and not proof:
-            cell.source = fold_answer(cell.source)
         if DIVE in tags and not proof:
             cell.metadata["jp-MarkdownHeadingCollapsed"] = True
     return notebook
@@ -119,21 +115,6 @@ def _link_lesson(match: re.Match[str]) -> str:
     """A lesson's name as a link to its notebook; its name alone if there is no such lesson yet."""
     found = [source for source in list_sources() if source.stem[:2] == match[1]]
     return f"[{match[0]}]({find_notebook(found[0]).name})" if found else match[0]
-
-
-def fold_answer(text: str) -> str:
-    """An answer's text in a fold that stays closed when its cell is run: JupyterLab opens its own fold then. A bold first line is the fold's name."""
-    named = re.fullmatch(r"\*\*([^*\n]+)\*\*\n\n(.+)", text, re.DOTALL)
-    name, rest = named.groups() if named else (_NO_NAME, text)
-    return _FOLD.format(name, rest)
-
-
-def unfold_answer(folded: str) -> str:
-    """What :func:`fold_answer` folded."""
-    found = re.fullmatch(re.escape(_FOLD).replace(r"\{\}", "(.+?)"), folded, re.DOTALL)
-    assert found, f"no fold of an answer:\n{folded}"
-    name, rest = found.groups()
-    return rest if name == _NO_NAME else f"**{name}**\n\n{rest}"
 
 
 def _prove(solved: str) -> str:

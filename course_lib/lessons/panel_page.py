@@ -209,3 +209,22 @@ def write_inline(text: str) -> str:
     """Escape text, and mark `code` as code."""
     pieces = html.escape(text).split("`")
     return "".join(f"<code>{piece}</code>" if number % 2 else piece for number, piece in enumerate(pieces))
+
+
+_MARKS = [
+    (r"\[([^\]]+)\]\((https?://[^\s)]+)\)", r'<a href="\2">\1</a>'),
+    (r"(?<![\w*])\*\*(?=\S)([^*]+)(?<=\S)\*\*(?![\w*])", r"<b>\1</b>"),
+    (r"(?<![\w*])\*(?=\S)([^*]+)(?<=\S)\*(?![\w*])", r"<em>\1</em>"),
+]
+
+
+def write_markdown(text: str) -> str:
+    """Escape a text of the course, and write its `code`, *emphasis*, **strong words** and [links](https://...) as HTML.
+
+    For a text that may have a learner's words in it, use :func:`write_inline`.
+    """
+    written = write_inline(text)
+    pieces = re.split(r"(<code>.*?</code>)", written, flags=re.DOTALL)
+    for mark, instead in _MARKS:
+        pieces[::2] = [re.sub(mark, instead, piece) for piece in pieces[::2]]
+    return "".join(pieces)

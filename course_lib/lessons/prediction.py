@@ -26,12 +26,14 @@ from course_lib.learner import progress
 from course_lib.lessons import answers, stepping
 from course_lib.lessons.hunt_panel import hunt
 from course_lib.lessons.live import VIEW
-from course_lib.lessons.panel_page import write_box, write_inline
+from course_lib.lessons.panel_page import write_box, write_inline, write_markdown
 from course_lib.lessons.stylesheets import BOX_STYLE
 
 _FOLDER = Path(__file__).parent / "predictions"
-KINDS = ("number", "choice", "text", "cells")
+KINDS = ("number", "choice", "cells")
 Cells = Sequence[Sequence[int]]  # (row, column) of each cell
+# An expected number is called right, not close, if it is off by at most this part of the answer. site.js has the same number.
+_EXACT = 0.005
 
 
 @dataclass(frozen=True)
@@ -39,14 +41,14 @@ class Question:
     """One question of a lesson.
 
     Attributes:
-        kind: "number", "choice", "text" or "cells". The learner compares a text with the answer and judges it. For "cells" the learner
-            clicks cells of a table.
-        answer: a number, one of ``choices``, a text, or the row and column of each cell to click.
-        why: the explanation after the answer; `code` in backquotes.
+        kind: "number", "choice" or "cells". For "cells" the learner clicks cells of a table.
+        answer: a number, one of ``choices``, or the row and column of each cell to click.
+        result: what comes out, as one sentence that may follow a colon: it begins with a small letter, and ends with a full stop.
+        why: the explanation after the answer. It may have the Markdown of :func:`write_markdown`, as question, result and others.
         unit: unit of a number.
         within: a number is as expected if it is off by at most this.
         factor: if set, replaces ``within``: 2 accepts half to double the answer.
-        others: texts for other answers, by the answer.
+        others: a sentence for each other choice, or for likely numbers, by that answer. It begins with "Not ... :" or "Close:".
         cells: the table's labels, row by row.
     """
 
@@ -54,6 +56,7 @@ class Question:
     question: str
     kind: str
     answer: float | str | Cells
+    result: str
     why: str
     choices: tuple[str, ...] = ()
     unit: str = ""
@@ -69,11 +72,12 @@ class Question:
             (self.kind == "number" and not isinstance(self.answer, (int, float)), "answer must be a number"),
             (self.kind == "choice" and (self.answer not in self.choices or len(self.choices) < 2), "answer must be one of at least two choices"),
             (not all(isinstance(told, str) for told in self.others.values()), "others must be texts; a number such as 2.4 needs quotes as a key"),
-            (self.kind == "choice" and not self.others.keys() <= set(self.choices) - {self.answer}, "others must name other choices"),
+            (self.kind == "choice" and self.others.keys() != set(self.choices) - {self.answer}, "others must have a sentence for each other choice"),
+            (any(not str(told).startswith(("Not ", "Close: ")) for told in self.others.values()), "others begin with Not or Close:"),
             (self.kind == "cells" and (not self.cells or not self.cells[0] or len(set(map(len, self.cells))) > 1), "cells must be rows of labels, all as long"),
             (self.kind == "cells" and not self._names_cells(), "answer must name row and column of one cell at least, from 0, each once"),
             (bool(self.cells) != (self.kind == "cells") or (bool(self.cells) and bool(self.others)), "cells are for the kind cells, which has no others"),
-            (not self.why.strip() or not self.question.strip(), "question and why must say something"),
+            (not all(text.strip() for text in (self.question, self.result, self.why)), "question, result and why must say something"),
             (bool(self.factor) and self.factor <= 1, "factor is above 1"),
         ]  # fmt: skip
         for wrong, words in faults:
@@ -88,7 +92,7 @@ class Question:
         return bool(pairs) and len(set(pairs)) == len(pairs) and set(pairs) <= inside
 
     def is_expected(self, said: float | str | Cells) -> bool:
-        """Return whether ``said`` is the answer or near enough. Not for texts, which the learner judges."""
+        """Return whether ``said`` is the answer or near enough."""
         if self.kind == "cells":
             return _sort_cells(said) == _sort_cells(self.answer)
         if self.kind != "number":
@@ -97,6 +101,22 @@ class Question:
         if self.factor and said * self.answer > 0:
             return 1 / self.factor <= said / self.answer <= self.factor
         return abs(said - self.answer) <= self.within
+
+    def write_verdict(self, said: float | str | Cells) -> str:
+        """Write whether the prediction is right, close or wrong, and what comes out: one sentence, two for an answer with words of its own.
+
+        The site's script (site.js) chooses among the same sentences by the same rule.
+        """
+        if own := next((told for key, told in self.others.items() if said == (float(key) if self.kind == "number" else key)), ""):
+            return f"{own} {self.write_result()}"
+        if not self.is_expected(said):
+            return f"Not {format_number(said, 6) if isinstance(said, (int, float)) else 'these cells'}: {self.result}"
+        exact = self.kind != "number" or math.isclose(said, self.answer, rel_tol=_EXACT)  # type: ignore[arg-type]
+        return f"{'Right' if exact else 'Close'}: {self.result}"
+
+    def write_result(self) -> str:
+        """Write what comes out as a sentence that stands alone."""
+        return self.result[0].upper() + self.result[1:]
 
     def write(self, value: float | str | Cells) -> str:
         """Write an answer in words. Cells are written by their labels: "row 0: 13, 14; row 2: 20"."""
@@ -170,18 +190,15 @@ class Predict(ipywidgets.VBox):
         self._field = _make_field(question)
         self._commit = _make_button("That is my prediction", self._answer, style="primary")
         self._skip = _make_button("Show without predicting", lambda: self._reveal(None))
-        self._as_expected = _make_button("As I thought", lambda: self._judge(surprised=False))
-        self._surprise = _make_button("A surprise", lambda: self._judge(surprised=True))
         buttons = ipywidgets.HBox([self._commit, self._skip])
         kind = ipywidgets.VBox if question.kind in ("choice", "cells") else ipywidgets.HBox
         self._row = kind([self._field, buttons], layout=ipywidgets.Layout(flex_flow="row wrap" if kind is ipywidgets.HBox else "column"))
-        self._judging = ipywidgets.HBox([self._as_expected, self._surprise], layout=ipywidgets.Layout(display="none"))
         self._revealed = ipywidgets.HTML()
-        asked = ipywidgets.HTML(BOX_STYLE + _ASLEEP + write_box(f"<b>Predict.</b> {write_inline(question.question)}", "task", role=None))
-        super().__init__([asked, self._row, self._revealed, self._judging])
+        asked = ipywidgets.HTML(BOX_STYLE + _ASLEEP + write_box(f"<b>Predict.</b> {write_markdown(question.question)}", "task", role=None))
+        super().__init__([asked, self._row, self._revealed])
         self.add_class("course-exercise")
         if before := progress.read_predictions().get(question.id):
-            self._show(before.said, before.surprised, "You predicted")
+            self._show(f"You predicted <b>{html.escape(before.said)}</b>. {write_markdown(question.write_result())}", before.said, "plain")
 
     def _answer(self) -> None:
         if isinstance(self._field, _CellsField):
@@ -196,45 +213,23 @@ class Predict(ipywidgets.VBox):
             self._reveal(said)
 
     def _reveal(self, said: float | str | Cells | None) -> None:
+        question = self.question
         if said is None:
-            self._show("", None, "")
-        elif self.question.kind == "text":
-            self._show(str(said), None, "You predicted")
-            self._judging.layout.display = ""
-        else:
-            self._keep(self.question.write(said), surprised=not self.question.is_expected(said))
-
-    def _judge(self, *, surprised: bool) -> None:
-        self._judging.layout.display = "none"
-        self._keep(str(self._field.value), surprised=surprised)
-
-    def _keep(self, said: str, *, surprised: bool) -> None:
+            self._show(f"The answer: {write_markdown(question.result)}", "", "plain")
+            return
+        surprised, kept, words = not question.is_expected(said), "", question.write(said)
         try:
-            progress.note_prediction(self.question.id, said, surprised=surprised)
-            kept = ""
+            progress.note_prediction(question.id, words, surprised=surprised)
         except OSError as problem:
             kept = f"<p>It could not be kept in your progress ({html.escape(str(problem))}).</p>"
-        self._show(said, surprised, "You predicted", kept)
+        self._show(write_markdown(question.write_verdict(said)), words, "open" if surprised else "good", kept)
         for review in list(_REVIEWS):
             review.show()
 
-    def _show(self, said: str, surprised: bool | None, before: str, more: str = "") -> None:
+    def _show(self, told: str, said: str, look: str, more: str = "") -> None:
         question = self.question
-        look = "plain" if surprised is None else "open" if surprised else "good"
-        as_written = {question.write(float(key)) if question.kind == "number" else key: key for key in question.others}
-        own = question.others[as_written[said]] if said in as_written else ""
-        told = [
-            f"{before} <b>{html.escape(said)}</b>.{'' if surprised is None else ' A surprise.' if surprised else ' As it is.'}"
-            if said
-            else "",
-            f"It is <b>{write_inline(question.write(question.answer))}</b>.",
-            write_inline(own),
-            _write_cells(question, said) if question.cells else "",
-            write_inline(question.why),
-        ]
-        self._revealed.value = write_box(
-            "".join(part if part.startswith("<table") else f"<p>{part}</p>" for part in told if part) + more, look
-        )
+        table = _write_cells(question, said) if question.cells else ""
+        self._revealed.value = write_box(f"<p>{told}</p>{table}<p>{write_markdown(question.why)}</p>{more}", look)
         self._row.layout.display = "none"
         answers.open_answers(question.id)
 
@@ -242,7 +237,7 @@ class Predict(ipywidgets.VBox):
         asked = self.question.question
         live = super()._repr_mimebundle_(**kwargs) or {}
         labels = _write_labels(self.question)
-        still = write_box(f"<b>Predict.</b> {write_inline(asked)}{labels}<p><em>Run this cell to answer.</em></p>", "task", role=None)
+        still = write_box(f"<b>Predict.</b> {write_markdown(asked)}{labels}<p><em>Run this cell to answer.</em></p>", "task", role=None)
         text = f"Predict. {asked}"
         return {"text/html": BOX_STYLE + still, "text/plain": text} | {k: v for k, v in live.items() if k == VIEW}
 
@@ -294,7 +289,7 @@ def write_review(lesson: str) -> str:
     summed = f", {len(here) - len(surprises)} as you thought." if here else ". What you predict above is summed up here."
     told = f"<p><b>{len(here)} of {format_count(len(questions), 'prediction')} made</b>{summed}</p>"
     rows = "".join(
-        f"<li>{write_inline(questions[key].question)} You said {html.escape(here[key].said)}; it is {write_inline(questions[key].write(questions[key].answer))}.</li>"
+        f"<li>{write_markdown(questions[key].question)} You said {html.escape(here[key].said)}; it is {write_inline(questions[key].write(questions[key].answer))}.</li>"
         for key in surprises
     )
     steps = stepping.count_passed(lesson)
@@ -357,9 +352,7 @@ def _make_field(question: Question) -> Any:
         return ipywidgets.RadioButtons(options=question.choices, value=None, layout=ipywidgets.Layout(width="auto"), disabled=False)
     # A screen reader reads a description as the field's name, but not a tooltip.
     named = {"description": "Your prediction", "style": {"description_width": "initial"}}
-    if question.kind == "number":
-        return _NumberField(placeholder=question.unit or "a number", layout=ipywidgets.Layout(width="290px"), **named)
-    return ipywidgets.Text(placeholder="in a few words", layout=ipywidgets.Layout(width="520px", max_width="100%"), **named)
+    return _NumberField(placeholder=question.unit or "a number", layout=ipywidgets.Layout(width="290px"), **named)
 
 
 class _CellsField(ipywidgets.VBox):

@@ -145,17 +145,6 @@ assert np.isclose((5 * 3.44 + 3 * 13.6**2) / 5, 114.416) and round(13.6**2) == 1
 assert np.allclose(wrong, right.y[0] * (3.44 / 114.416) ** 0.5, atol=0.005)
 assert find("01-five").answer == "the mean is right, and no result is"
 
-# %% [markdown] tags=["answer"]
-# **What happened in the spare lanes**
-#
-# Step to "sum (x − mean)²" and look at the last three lanes. They loaded 0, which adds nothing to a sum, so the mean, 13.6, is right. Then
-# the kernel subtracts the mean in *every* lane. Now the spare lanes hold -13.6. Each adds 13.6² = 185 to the sum of squares, and the
-# variance comes out as 114 where it should be 3.44. All five results are too close to 0.
-#
-# This bug was in libraries that many people use:
-# [Liger-Kernel](https://github.com/linkedin/Liger-Kernel/issues/518) (January 2025) and
-# [unsloth](https://github.com/unslothai/unsloth/pull/1867) (March 2025).
-
 # %% [markdown]
 # ### Mend it
 #
@@ -183,8 +172,10 @@ step("01-mend")
 # %% [markdown]
 # ### Why did their tests not find it?
 #
-# unsloth's tests had only rows whose length is a power of two, says the report. Then there are no spare lanes. Whether a test finds the bug
-# also depends on the mean of the row.
+# This bug was in libraries that many people use:
+# [Liger-Kernel](https://github.com/linkedin/Liger-Kernel/issues/518) (January 2025) and
+# [unsloth](https://github.com/unslothai/unsloth/pull/1867) (March 2025). unsloth's tests had only rows whose length is a power of two, says
+# the report. Then there are no spare lanes. Whether a test finds the bug also depends on the mean of the row.
 
 # %%
 predict("01-tests")

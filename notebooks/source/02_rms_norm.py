@@ -66,17 +66,11 @@ right = reference.rms_norm([[1, 1, 1, 1, 4]], eps=0).y[0]
 assert rms_normalise([1, 1, 1, 1, 4]).tolist() == [0.5, 0.5, 0.5, 0.5, 2] == right.tolist()
 assert find("02-padding").answer == 0
 
-# %% [markdown] tags=["answer"]
-# **What happened in the spare lanes**
-#
-# The kernel is right, without a second mask. 20 / 5 is 4, the mean square. Its root is 2, the **root mean square** or rms, and each number
-# is divided by it. A spare lane holds 0, and 0 squared is 0. This is luck and no rule: the next operation, the square, keeps a 0 at 0. In
-# lesson 01 the next operation subtracted a mean, and that did not.
-
 # %% [markdown]
 # ## What is RMSNorm?
 #
-# With eps in its place, and a weight `w` for each column:
+# RMSNorm divides each number of a row by the **root mean square** of the row, or rms: the root of the mean of the squares. With eps in its
+# place, and a weight `w` for each column:
 #
 # $$\mathrm{rstd} = \frac{1}{\sqrt{\frac{1}{N}\sum_j x_j^2 + \mathrm{eps}}} \qquad y_j = x_j \cdot \mathrm{rstd} \cdot w_j$$
 #
@@ -89,7 +83,7 @@ from course_lib.lessons import block_stepper
 block_stepper("rms_norm", [[2, -1, 3, 0.5, -0.5, 1.5, -2, 1]], block=8, one_block=True)
 
 # %% [markdown]
-# A spare lane cannot spoil the sum. It can still spoil what comes after it. A block has BLOCK lanes, so it looks natural to divide by BLOCK.
+# After the sum comes the division. A block has BLOCK lanes, so it looks natural to divide by BLOCK.
 
 # %%
 predict("02-divisor")
@@ -136,14 +130,8 @@ first, second = rms_normalise([1, 2, 6]), rms_normalise([101, 102, 106])
 assert first.tolist() == [0.27, 0.54, 1.62] and second.tolist() == [0.98, 0.99, 1.03]
 assert rms_normalise([10, 20, 60]).tolist() == first.tolist()
 layer = reference.layer_norm([[1, 2, 6], [101, 102, 106]]).y
+assert round(np.mean(np.square([101, 102, 106])) ** 0.5) == 103
 assert np.allclose(layer[0], layer[1], atol=1e-5) and find("02-shift").answer == "three numbers near 1"
-
-# %% [markdown] tags=["answer"]
-# **What the shift did**
-#
-# In the second row nearly all of each number *is* the mean, and what set the three columns apart is nearly gone. So why leave the mean in?
-# Zhang and Sennrich, who proposed RMSNorm, [report](https://arxiv.org/abs/1910.07467) (2019) that their models trained as well without
-# subtracting it, and faster.
 
 # %% [markdown]
 # ## Which rows of the table are wrong?
@@ -191,18 +179,14 @@ def mean_squares(y):
 
 step("02-check")
 
-# %% [markdown] tags=["answer"]
-# **What the check says of the post's rows**
-#
-# For the three rows, normalised with the post's sums, it gives 1.000, 0.876 and 0.745: two are wrong, and no reference was needed. The same
-# check finds a forgotten root and a wrong divisor.
-
 # %% tags=["check"]
 y_published = table / np.sqrt(published / 8)[:, None]
 assert (y_published**2).mean(axis=1).round(3).tolist() == [1, 0.876, 0.745]
 assert ((table[0] / (21.75 / 8)) ** 2).mean() < 0.4  # the root forgotten
 
 # %% [markdown]
+# The same check finds a forgotten root and a wrong divisor.
+#
 # ## Where does eps stand?
 #
 # The same post has RMSNorm in two ways. Its text computes `1 / (rms + eps)`. Its full kernel computes
@@ -229,12 +213,6 @@ for rms in (1, 1e-3, 1e-4):
     ratio[rms] = (outside / inside).max()
 assert abs(ratio[1] - 1) < 1e-5 and 3.2 < ratio[1e-3] < 3.4 and 28 < ratio[1e-4] < 30
 assert find("02-eps").answer == "3 times as large"
-
-# %% [markdown] tags=["answer"]
-# **What eps is for**
-#
-# eps is a threshold: rows whose rms lies far above it come out with size 1, rows below it stay small. Inside the root the threshold is at
-# `sqrt(eps)`, 0.003. Outside it is at eps itself, 300 times lower. On ordinary rows the two agree to five digits.
 
 # %% [markdown]
 # ### Find a row that shows the difference

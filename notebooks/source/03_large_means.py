@@ -90,12 +90,6 @@ assert error[10] < 2e-4 and 0.02 < error[1000] < 1 < error[10_000]
 assert below[1] == below[10] == below[100] == below[1000] == 0 < 5 < below[10_000]
 assert find("03-ten-thousand").answer == "anything, some of them below zero"
 
-# %% [markdown] tags=["answer"]
-# At 10 the kernel keeps four digits. At 1000 some rows are a tenth off, or more. At 10,000 the variances are noise, and a root of one below zero
-# is NaN.
-#
-# The elements themselves are fine: each of them is stored to seven digits.
-
 # %% [markdown]
 # ## Where did the digits go?
 #

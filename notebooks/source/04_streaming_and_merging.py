@@ -35,10 +35,9 @@ from course_lib.lessons import predict
 
 predict("04-halves")
 
-# %% [markdown] tags=["answer"]
-# So a part must report more than its variance. The next sections find out what.
-
 # %% [markdown]
+# What must a part report, so that the variance of the whole follows from the parts? The next sections find out.
+#
 # First the mean. A row of four numbers has been split unevenly: `1 1 1` on the left with mean 1, and `5` on the right with mean 5.
 
 # %%
@@ -204,7 +203,7 @@ exercise("04a")
 # Welford is a chain: each step waits for the one before. A GPU has thousands of threads, and a chain keeps one of them busy. So let many
 # short chains run side by side, and merge what they report: n, mean and M2.
 #
-# Go back to `1 1 1 1` and `5 5 5 5`. Both report M2 = 0. Measured from the common mean, which is 3, every number has a deviation of 2.
+# Go back to `1 1 1 1` and `5 5 5 5`. Both report M2 = 0. The common mean is 3.
 
 # %%
 predict("04-between")
@@ -246,11 +245,9 @@ assert all(np.isclose(p, q, rtol=1e-6) for p, q in zip(merged, updated, strict=T
 # %%
 predict("04-empty")
 
-# %% [markdown] tags=["answer"]
-# Both means are 0 there, so d is 0, and 0 times any finite number is 0. The share of b need not be right for n = 0. It has to be finite.
-
 # %% [markdown]
-# Mend the share.
+# Mend the share of b. For n = 0 it need not be right. It has to be finite: both means are 0 there, so d is 0, and 0 times any finite number
+# is 0.
 
 
 # %% tags=["step"]

@@ -163,10 +163,6 @@ exercise("05a")
 # %%
 predict("05-farthest")
 
-# %% [markdown] tags=["answer"]
-# So kappa² of `x - x[0]` is at most 1 + (N - 1) = N: **the largest kappa is sqrt(N)**, whatever the mean. A bad first element costs digits.
-# For 2000 columns u kappa² stays near 1e-4.
-
 # %% tags=["check"]
 lone = np.zeros((1, 2000))
 lone[0, 0] = 1  # all alike but one: nothing can stand out more
@@ -339,10 +335,6 @@ assert loud["shifted"] > 10 * max(loud["two_pass"], loud["welford"])
 # %%
 predict("05-output")
 
-# %% [markdown] tags=["answer"]
-# Set *rows* back to *normal* and *error of* to *LayerNorm output*, and look. Two-pass, shifted one-pass and Welford all give the y that fp32 can
-# give. One-pass does not. With *first element far out* shifted one-pass loses digits of y, too.
-
 # %% tags=["check"]
 y_error = {curve.key: curve.errors[at[10_000]] for curve in model("y", n=512).curves}
 assert 10 < far["welford"] / far["two_pass"] < 1000 and 0.1 < y_error["welford"] / y_error["two_pass"] < 10
@@ -374,13 +366,15 @@ assert longest["two_pass"] == max(longest.values()) > 1.9
 assert all(0.98 < value < 1.08 for name, value in longest.items() if name != "two_pass")
 short = {name: over[name, 1024] for name in ("one_pass", "shifted", "two_pass", "welford", "resident")}
 assert max(short, key=lambda name: short[name]) == "welford" and short["welford"] > 1.5 > 1 > short["two_pass"]
+assert (
+    f"{short['welford']:.2f} reads" in find("05-short-rows").why
+    and f"the others {short['two_pass']:.2f}." in find("05-short-rows").why
+)
+assert f"{lesson05.read_stored_cost('fp16')['welford', 1024]:.2f} reads" in find("05-short-rows").why
 assert find("05-short-rows").answer == "Welford, though it reads once"
 assert all(abs(over["shifted", N] - over["welford", N]) < 0.05 for N in (16_384, 65_536, 262_144))
 assert over["two_pass", 4096] < 1 < 1.9 < over["two_pass", 16_384]
 assert all(over["resident", N] < 1 for N in (1024, 4096, 16_384))
-
-# %% [markdown] tags=["answer"]
-# All of that is fp32. In fp16 a row has half the bytes, and less time to hide the work in: at 1024 columns Welford takes {{welford_fp16}} reads there.
 
 # %% [markdown]
 # ## Which one do you take?
@@ -528,7 +522,6 @@ values = {
     "two_pass_long": f"{fp32['two_pass', 262_144]:.2f}",
     "others_low": f"{min(others):.2f}",
     "others_high": f"{max(others):.2f}",
-    "welford_fp16": f"{fp16['welford', 1024]:.2f}",
     "resident": find_range("resident"),
     "two_pass_short": f"{fp32['two_pass', 4096]:.2f}",
     "shifted": find_range("shifted", 16_384),

@@ -114,7 +114,7 @@ assert occupancy("sm_90", 160, 0, 4) == 4 * find("08-programs").answer == 12 and
 # %%
 predict("08-half")
 
-# %% [markdown] tags=["answer"]
+# %% [markdown]
 # The figure divides each time by the time of a copy of the same bytes, so 1 is the floor. On a machine with a GPU it is measured now. On
 # any other it shows what was measured on the GPU that it names.
 
@@ -324,8 +324,7 @@ assert compile_forward(N=8191, stride=8192).loads == narrow.loads == compile_for
 assert compile_forward(N=8176).loads == four.loads and 8176 % 16 == 0 and compile_forward(N=8184).loads == narrow.loads
 
 # %% [markdown]
-# Other things cost wide loads, too. With rows 8192 apart and N = 8191 the mask still ends inside a wide load. With N = 8184, which 8 divides
-# and 16 does not, the compiler does not know enough. And where a tensor begins at an odd element, nothing is aligned. Where you choose N,
+# A load is as wide as the compiler knows it may be. With N = 8184, which 8 divides and 16 does not, it does not know enough. And where a tensor begins at an odd element, nothing is aligned. Where you choose N,
 # choose a multiple of 16.
 #
 # ## What you predicted

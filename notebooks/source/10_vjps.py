@@ -54,16 +54,15 @@ from course_lib.lessons.prediction import find
 assert np.allclose(layer_norm(x + 100), layer_norm(x)) and np.allclose(layer_norm(10 * x), layer_norm(x))
 assert find("10-blind").answer == "both"
 
-# %% [markdown] tags=["answer"]
-# So there are two directions in which you can push x, and y stays where it is:
-#
-# - **along 1**: add the same number to every element. The mean takes it out again.
-# - **along xhat**, where $\hat{x} = (x - \mathrm{mean}) \cdot \mathrm{rstd}$: move every element away from the mean, in proportion to its
-#   distance. That stretches the row, and rstd takes the stretching out again. (`10 * x` is a push along xhat and a push along 1.)
-#
-# The forward pass is *blind* to both.
-
 # %% [markdown]
+# Two kinds of pushes get a name:
+#
+# - **along 1**: add the same number to every element.
+# - **along xhat**, where $\hat{x} = (x - \mathrm{mean}) \cdot \mathrm{rstd}$: move every element away from the mean, in proportion to its
+#   distance. That stretches the row. (`10 * x` is a push along xhat and a push along 1.)
+#
+# The forward pass is *blind* to a push that y does not feel.
+#
 # ## What does the backward pass return?
 #
 # A network ends in one number, the loss. On the way back the norm is handed `dy`, as large as `y`: how much the loss rises for each unit
@@ -106,11 +105,6 @@ for seed in range(5):
     assert abs(dx.sum()) < 1e-8 and abs((dx * layer_norm(x)).sum()) < 1e-8
     assert np.allclose(np.cross(dx, [3, -1, -2]), 0, atol=1e-8)  # the only direction there is
 assert 8192**2 == 67_108_864
-
-# %% [markdown] tags=["answer"]
-# Both blind directions give you an equation. They hold in every row, for every `dy`:
-#
-# $$\sum_i dx_i = 0 \qquad\qquad \sum_i dx_i\, \hat{x}_i = 0$$
 
 # %% [markdown]
 # ## What is left of a push?
@@ -243,14 +237,11 @@ predict("10-unit")
 assert np.allclose(nudge(layer_norm, dy, 10 * row), find("10-unit").answer * nudge(layer_norm, dy, row))
 assert np.allclose(reference.layer_norm([10 * x], eps=0.0).rstd, 0.1 * reference.layer_norm([x], eps=0.0).rstd)
 
-# %% [markdown] tags=["answer"]
-# rstd is a tenth, too. So `dx` is what is left of wdy, times rstd.
-
 # %% [markdown]
 # ## Is that all?
 #
-# You have guessed the backward pass from the pushes that y does not feel. Here is the proof. Push x by a small p, and follow p through the
-# forward pass, one line of the table after the other. Write mean(p) for the mean of p over the row.
+# You have guessed the backward pass from the pushes that y does not feel: `dx` is what is left of wdy, times rstd. Here is the proof. Push x by
+# a small p, and follow p through the forward pass, one line of the table after the other. Write mean(p) for the mean of p over the row.
 #
 # | What | moves by | because |
 # |---|---|---|

@@ -46,10 +46,6 @@ state = mistake("layer_norm", "c2")
 assert np.allclose(state.error, state.c2 * state.rstd) and find("11-mystery").answer == "c2"
 assert "c2 is missing" in name_cause(state)
 
-# %% [markdown] tags=["answer"]
-# Whoever forgets c2 leaves `c2 * rstd` in every column: the same number, a horizontal line. It lies along 1. Choose *c2* above the points: the
-# title agrees.
-
 # %% [markdown]
 # ## What do the other mistakes leave?
 
@@ -70,15 +66,11 @@ assert size(state.rest) < 1e-9 * size(state.error)
 assert find("11-slope").answer == "a straight line through the origin"
 assert find("11-no-line").answer == "on no line at all"
 
-# %% [markdown] tags=["answer"]
-# The line has a **height** at xhat = 0, which tells about c2, and a **slope**, which tells about c1. If the points lie on a line, the
-# mistake is in the row sums or in xhat. If they do not, it is in wdy, or a factor is wrong.
-
 # %% [markdown]
-# Now practise it. In the picture at the top press *Hide a mistake*, name it from the points, and do that three times. Then set dy and w to
-# all 1, as `y.sum()` with a fresh layer has them, and hide another one. (Lesson 10 says what happens then.)
+# A line of points has a **height**, which is its error at xhat = 0, and a **slope**. Now practise reading it. In the picture at the top press
+# *Hide a mistake*, name it from the points, and do that three times. Then set dy and w to all 1, as `y.sum()` with a fresh layer has them, and hide another one. (Lesson 10 says what happens then.)
 #
-# The line tells even more than the name of the term: it contains the missing numbers. Here are four columns of another kernel's error.
+# A line tells even more than the name of the term: it contains the missing numbers. Here are four columns of another kernel's error.
 # Write down the two numbers.
 
 # %% tags=["step"]
@@ -214,10 +206,6 @@ assert abs(c1 - true_c1) < 1e-6 and c1_idea > 20 * true_c1 > 0
 assert np.isclose(((five - mean_5) * rstd_5 * (dy_five - c2)).mean(), true_c1)  # on paper
 assert np.isclose(c1_idea - true_c1, 3 / 5 * mean_5 * rstd_5 * c2, rtol=1e-5)
 
-# %% [markdown] tags=["answer"]
-# xhat is as wrong there as it was in lesson 01. But wdy is 0, and **each sum is a sum of wdy times something**. One factor is 0, so the
-# product is 0, whatever the other factor is. Only the store needs its mask.
-
 # %% [markdown]
 # Now somebody has an idea. xhat adds up to 0, so on paper `mean(xhat * (wdy - c2))` is c1, too, and smaller numbers make better sums. For the row
 # above with the `dy` `1 3 2 2 4` it gives more than twenty times the right c1. Say why, then mend it.
@@ -280,10 +268,6 @@ assert np.isclose(slope, -s * c2 * exact.rstd[r], rtol=0.05, atol=2e-3)
 assert np.isclose(height, -(s * c1 + s * s * c2) * exact.rstd[r], rtol=0.05, atol=2e-3)
 assert abs(s) > 0.2 and ((error - height - slope * exact.y[r]) ** 2).mean() < 0.01 * (error**2).mean()
 
-# %% [markdown] tags=["answer"]
-# From mean/std = 10 on, bf16 statistics cost more than twice as much as storing `dx` in bf16. At 1000 the error is more than twice as large as
-# `dx` itself. With fp32 statistics nothing happens. So **mean and rstd are saved in fp32.**
-
 # %% [markdown]
 # ## Who says where dy lies?
 #
@@ -342,15 +326,14 @@ y.register_hook(sent.append)
 y.sum().backward()
 assert sent[0].stride() == (0, 0)
 
-# %% [markdown] tags=["answer"]
+# %% [markdown]
 # And if x is a slice of a wider matrix? Then dx is written with the strides of x: row 0 comes out right, the others do not, and what lies behind
 # `dx` in memory is overwritten.
 #
 # > **ERRATUM** ([Triton tutorial "Layer Normalization"](https://github.com/triton-lang/triton/blob/545699290b851e70231ee3017481851170f1583d/python/tutorials/05-layer-norm.py),
 # > commit 5456992, read 2026-11-22). Its backward kernel has one `stride`, that of `x`, for `x`, `dy` and `dx`. It is right as long as all three are packed,
 # > which its own test sees to. `y.sum().backward()` is enough to make it read past the end of `dy`.
-
-# %% [markdown]
+#
 # The host could call `dy.contiguous()` first: then a matrix of M N numbers is written and read, and all of them are the same number. Or dy
 # keeps its strides, and the kernel takes both of them. 0 and 0 are as good as N and 1.
 
@@ -436,7 +419,7 @@ assert find("11-habit").answer == "to something else, and the error is a horizon
 state = mistake("rms_norm", "c2")
 assert np.isclose(state.intercept, -state.c2 * state.rstd) and abs(state.slope) < 1e-9 and size(state.rest) < 1e-9
 
-# %% [markdown] tags=["answer"]
+# %% [markdown]
 # This page gives you two tests that need no reference. LayerNorm: the rows of `dx` add up to 0, and so do the rows of `dx * xhat`, but for
 # eps. RMSNorm: only the second. These tests find a c1 or c2 that is missing, and a c2 too many. They do not find a missing w, or a kernel
 # that writes zeros.

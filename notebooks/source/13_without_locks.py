@@ -89,12 +89,9 @@ assert (large + one) - large == 0 and (large - large) + one == 1
 assert np.finfo(np.float32).nmant + 1 == 24 and np.spacing(large) == 8
 assert {int(run.result("total")[0]) for run in runs} == {0, 1} and find("13-three").answer == "0 or 1"
 
-# %% [markdown] tags=["answer"]
-# An fp32 number has 24 bits, and near 100000000 its neighbours are 8 apart. A 1 that is added there is rounded away.
-
 # %% [markdown]
 # Addition of floating-point numbers is not associative: (a + b) + c and a + (b + c) round differently. With a lock, the order in which the
-# programs come decides which of the two it is. `tl.atomic_add` has no lock, and the same fault.
+# programs come decides how the sum is grouped. `tl.atomic_add` has no lock, and the same fault.
 
 # %%
 predict("13-orders")
@@ -358,17 +355,9 @@ lengths = (256, 1024, 4096, 8192)
 assert all(max((over[p, n], p) for p in ("locked", "two-stage", "persistent", "torch"))[1] == "locked" for n in lengths)
 assert all(over["persistent", n] < 1.2 and 1.8 < over["two-stage", n] < 2.4 for n in lengths)
 assert sorted(lengths, key=lambda n: -over["locked", n]) == list(lengths)
+assert "{:.1f}, {:.1f}, {:.1f} and {:.1f} times".format(*(over["locked", n] for n in lengths)) in find("13-slowest").why
 assert find("13-slowest").answer == "the lock" and (course_lib.MODE == "gpu" or not measured.live)
 assert {row["M"] * row["N"] for row in measurement.stored("backward").rows if row["N"] in lengths} == {2**25}
-
-# %% [markdown] tags=["answer"]
-# On an H100 (stored, 21 November 2026; fp16, M N = 2^25, so 131072 rows at N = 256 and 4096 rows at N = 8192) the lock takes {{locked_256}}, {{locked_1024}}, {{locked_4096}} and
-# {{locked_8192}} times the floor at N = 256, 1024, 4096 and 8192. The floor is one elementwise pass over x, dy and dx. The shorter the rows, the more
-# programs there are, and each of them has to get a lock, and makes two round trips to memory while it has it.
-#
-# > **ERRATUM** The tutorial calls its shared buffers efficient, because they
-# > [stay in the L2 cache](https://github.com/triton-lang/triton/blob/545699290b851e70231ee3017481851170f1583d/python/tutorials/05-layer-norm.py)
-# > (commit 5456992). Its design, with its mistakes mended, is the lock of this figure: the slowest of the four at every length.
 
 # %% [markdown]
 # ## Your turn: the persistent kernel
@@ -380,6 +369,10 @@ assert {row["M"] * row["N"] for row in measurement.stored("backward").rows if ro
 exercise("13b")
 
 # %% [markdown]
+# > **ERRATUM** The tutorial calls its shared buffers efficient, because they
+# > [stay in the L2 cache](https://github.com/triton-lang/triton/blob/545699290b851e70231ee3017481851170f1583d/python/tutorials/05-layer-norm.py)
+# > (commit 5456992). Its design, with its mistakes mended, is the lock of the figure above: the slowest of the four at every length.
+#
 # ## What you predicted
 
 # %%
@@ -428,9 +421,3 @@ for design, error in compare_designs().items():
 
 # %% tags=["check"]
 assert set(compare_designs()) == {"locked", "two-stage", "persistent"} and max(compare_designs().values()) < 2e-5
-
-# %% tags=["values"]
-from course_lib.bench import measurement
-
-backward = {(r["op"], r["provider"], r["N"]): r["over_floor"] for r in measurement.stored("backward").rows}
-values = {f"locked_{N}": f"{backward['layer_norm_backward', 'locked', N]:.1f}" for N in (256, 1024, 4096, 8192)}

@@ -53,18 +53,14 @@ assert round(english[8192].us("triton")) == find("15-climb").answer and round(3 
 for table in (english, chinese):
     level = [line.us("triton") for N, line in table.items() if N <= 8192]
     assert max(level) < 1.25 * min(level) and len(level) == 15
+    assert f"{min(level):.0f} to {max(level):.0f} µs" in find("15-climb").why
 assert english[8704].us("triton") > 290 and english[15872].us("torch") > 11 * english[1024].us("torch")
 
-# %% [markdown] tags=["answer"]
-# Eight times the bytes in the same time. Up to N = 8192 this curve does not show a kernel. It shows something that takes {{english_level}} µs at every
-# N, and divides a growing number of bytes by it. In the Chinese edition, another run, it is {{chinese_level}} µs.
-#
-# The work of Python takes the same time for any N. The tutorial times `y.backward(...)`: autograd looks up what to call, tensors are
-# allocated, kernels are launched. Meanwhile the GPU may wait. On the host of the course's stored H100 a forward and a backward pass of a 64
-# x 1024 matrix, which the GPU does in no time, keep Python busy for {{both_torch}} µs with PyTorch's LayerNorm and for {{both_ours}} µs with the course's.
-# (Nobody measured that on the machine of the table, so this is the likely reason, and not a proven one.)
-
 # %% [markdown]
+# The tutorial times `y.backward(...)`. That is more than its kernels: autograd looks up what to call, tensors are allocated, kernels are
+# launched. Meanwhile the GPU may wait. On the host of the course's stored H100 a forward and a backward pass of a 64 x 1024 matrix, which the
+# GPU does in no time, keep Python busy for {{both_torch}} µs with PyTorch's LayerNorm and for {{both_ours}} µs with the course's.
+#
 # **Your step.** Python makes the call while the memory moves the bytes, and the longer of the two sets the time. What does a benchmark report?
 # `moved` are bytes, `memory_gbps` is in 10⁹ bytes per second.
 
@@ -166,7 +162,7 @@ with mock.patch.object(triton.testing, "do_bench", lambda call, grad_to_none: ca
 # %%
 predict("15-level")
 
-# %% [markdown] tags=["answer"]
+# %% [markdown]
 # On a machine with a GPU the cell below runs the benchmark of the page, Python's share included. On any other it shows what the stored H100
 # took for the kernels alone.
 
@@ -182,8 +178,8 @@ assert (
     max(device["locked"].values()) < 1050 and 900 < min(device["torch"].values()) < max(device["torch"].values()) < 1270
 )
 
-# %% [markdown] tags=["answer"]
-# *The tutorial's design* is its lock and its buffers, with its mistakes mended (lesson 13). On the H100 it reaches {{locked_gbps}} GB/s, and at
+# %% [markdown]
+# In the figure *the tutorial's design* is its lock and its buffers, with its mistakes mended (lesson 13). On the H100 it reaches {{locked_gbps}} GB/s, and at
 # the short rows PyTorch is faster. The published curve says so as well, for another reason.
 
 # %% tags=["check"]
@@ -207,7 +203,7 @@ assert (
 )
 
 # %% [markdown]
-# So a figure in GB/s depends on *which* bytes are counted. The bench of the course counts what the operation cannot do without, 2 M N
+# A figure in GB/s depends on *which* bytes are counted. The bench of the course counts what the operation cannot do without, 2 M N
 # forward and 3 M N backward. Then no kernel gains by loading more than it needs.
 
 # %%
@@ -225,15 +221,14 @@ for row in measurement.stored("counters").rows:
 counters = {(r["op"], r["M"], r["N"], r["kernel"]): r for r in measurement.stored("counters").rows}
 ahead = counters["layer_norm", 8192, 4096, "layer_norm_resident_kernel"]
 assert ahead["written_mb"] == find("15-written").answer and round(8192 * 4096 * 2 / 1e6) == 67
+counted, moved = (mb / ahead["us"] * 1e3 for mb in (2 * 8192 * 4096 * 2 / 1e6, ahead["read_mb"] + ahead["written_mb"]))
+assert f"{counted:.0f} GB/s are counted, and {moved:.0f} moved" in find("15-written").why
 assert 1.1 * (ahead["read_mb"] + ahead["written_mb"]) < 2 * 8192 * 4096 * 2 / 1e6
 
-# %% [markdown] tags=["answer"]
-# {{counted_gbps}} GB/s counted, {{moved_gbps}} moved, by one kernel that was timed alone with an empty cache. So a fair bench uses inputs that are together many times
-# as large as the cache ({{touched_mb}} MB here), and calls that follow one another. Then each call also pays for what the one before left behind.
-# `do_bench` empties L2 before each call instead. Then no input is found in the cache. But what is written last may still be in L2 when the
-# clock stops.
-
 # %% [markdown]
+# A fair bench uses inputs that are together many times as large as the cache ({{touched_mb}} MB here), and calls that follow one another. Then each
+# call also pays for what the one before left behind.
+#
 # ## What is the floor?
 #
 # No kernel reaches the data sheet. So take the fastest elementwise pass over the same bytes, in the same run, on the same GPU: a copy for the
@@ -295,10 +290,9 @@ tried = {(r, w): predict_launch(N=256, rows=r, num_warps=w) for r, w in ((1, 4),
 assert tried[1, 4].under_way / 1024 == find("15-row").answer and tried[1, 4].programs == 16
 assert tried[1, 32].under_way <= 1024 and tried[16, 4].under_way > 2 * 15227
 
-# %% [markdown] tags=["answer"]
-# A program asks only for a part of its time; then it adds up and stores. So aim at twice 15 KB.
-
 # %% [markdown]
+# A program asks only for a part of its time; then it adds up and stores. So aim at twice 15 KB.
+#
 # ## Where do your kernels stand?
 #
 # The roofline of lesson 06 again, now with all kernels of the course. Drag N. Then switch the bytes to *asks for*, and press *LayerNorm,
@@ -340,7 +334,7 @@ assert max(gains) < 0.95
 calls = {p: host["layer_norm", "forward", p] for p in ("torch", "quack", "compile", "liger", "ours")}
 assert list(calls) == sorted(calls, key=lambda name: calls[name])
 
-# %% [markdown] tags=["answer"]
+# %% [markdown]
 # In the backward pass the course's kernels are ahead of the best of the four at all {{races}}, by {{ahead}} %. These are times of the device alone.
 #
 # Python's share is another race, and there the course loses. One forward call of its LayerNorm keeps the host of the stored H100 busy for
@@ -472,14 +466,11 @@ from course_lib.bench.published import read_published
 from course_lib.lessons.figures import lesson15
 from course_lib.tuning.clock import GOAL
 
-english, chinese = ({line.N: line for line in read_published(edition)} for edition in ("English", "Chinese"))
-levels = [[line.us("triton") for N, line in table.items() if N <= 8192] for table in (english, chinese)]
+english = {line.N: line for line in read_published("English")}
 host = {(r["op"], r["passes"], r["provider"]): r["us"] for r in measurement.stored("host").rows}
 forward = {(r["op"], r["provider"], r["N"]): r for r in measurement.stored("forward").rows}
 back = {(r["op"], r["provider"], r["N"]): r for r in measurement.stored("backward").rows}
 locked = [gbps for _, gbps in lesson15.list_device_gbps()["locked"]]
-counters = {(r["op"], r["M"], r["N"], r["kernel"]): r for r in measurement.stored("counters").rows}
-alone = counters["layer_norm", 8192, 4096, "layer_norm_resident_kernel"]
 long = {(r["op"], r["provider"], r["N"]): r["over_floor"] for r in measurement.stored("long_rows").rows}
 lengths = (256, 1024, 2048, 4096, 8192, 16384, 32768)
 gains = [
@@ -491,8 +482,6 @@ versions = measurement.stored("forward").versions
 values = {
     "published_1024": english[1024].triton,
     "published_8192": f"{english[8192].triton:.0f}",
-    "english_level": f"{min(levels[0]):.0f} to {max(levels[0]):.0f}",
-    "chinese_level": f"{min(levels[1]):.0f} to {max(levels[1]):.0f}",
     "both_torch": f"{host['layer_norm', 'forward and backward', 'torch']:.0f}",
     "both_ours": f"{host['layer_norm', 'forward and backward', 'ours']:.0f}",
     **{
@@ -500,8 +489,6 @@ values = {
         for p in ("torch", "ours", "quack", "compile", "liger")
     },
     "locked_gbps": f"{min(locked)} to {max(locked)}",
-    "counted_gbps": f"{2 * 8192 * 4096 * 2 / alone['us'] / 1e3:.0f}",
-    "moved_gbps": f"{(alone['read_mb'] + alone['written_mb']) / alone['us'] * 1e3:.0f}",
     "touched_mb": grid.TOUCHED >> 20,
     "races": len(gains),
     "ahead": f"{min(gains):.0f} to {max(gains):.0f}",

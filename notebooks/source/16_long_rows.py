@@ -55,11 +55,6 @@ assert find("16-registers").answer == 65536 - 65536 and 65536 // (32 * 32) == 64
 assert rows[65536].registers == 64 and rows[16384].spill_bytes == 0 < rows[65536].spill_bytes < rows[131072].spill_bytes
 assert rows[32768].spill_bytes < 4 * 32 < rows[65536].spill_bytes
 
-# %% [markdown] tags=["answer"]
-# At 65536 columns a thread may have 64 registers, for 64 numbers of the row alone. A library that keeps rows in one program stops there or
-# collapses: Liger-Kernel {{liger_version}} takes {{liger}} times the floor at 1024 x 65536 (H100, stored 21 November 2026). The floor is, as before, one
-# elementwise pass over the same bytes.
-
 # %% [markdown]
 # The kernel of lesson 07 takes any row. It reads each row three times, and still has one program per row.
 #
@@ -68,7 +63,7 @@ assert rows[32768].spill_bytes < 4 * 32 < rows[65536].spill_bytes
 # %%
 predict("16-torch")
 
-# %% [markdown] tags=["answer"]
+# %% [markdown]
 # Here are three shapes, with PyTorch and the course's kernel of lesson 07. On a machine with a GPU this is measured now. On any other the
 # figure shows what was measured on the GPU that it names.
 
@@ -89,12 +84,14 @@ assert round(few["torch"]["over_floor"]) == find("16-torch").answer == 67 and ro
 assert round(few["blocked"]["over_floor"], 1) == 10.6 and many["split"]["M"] == 1024
 assert [round(one[name]["over_floor"]) for name in ("torch", "blocked")] == [207, 31]
 
-# %% [markdown] tags=["answer"]
-# The time of 16 rows and the time of one row are nearly the same: {{torch_16}} and {{torch_1}} microseconds for PyTorch. Each row has one multiprocessor, and
-# the others stand idle. One multiprocessor alone cannot ask for enough bytes at a time to keep the memory busy.
-
 # %% tags=["check"]
 assert abs(few["torch"]["us"] / one["torch"]["us"] - 1) < 0.05
+assert f"{few['torch']['us']:.0f} and {one['torch']['us']:.0f} µs" in find("16-torch").why
+liger, version = (
+    stored["layer_norm M=many", "liger", 65536],
+    measurement.stored(long_rows.KIND).versions["liger-kernel"],
+)
+assert f"Liger-Kernel {version} takes {liger['over_floor']:.1f} times" in find("16-registers").why
 
 # %% [markdown]
 # ## How do many programs share one row?
@@ -176,11 +173,6 @@ assert all(run.races and run.complete for run in apart)
 assert {int(total) for run in apart for total in run.result("total")} == {111}
 assert find("16-apart").answer == "the value, or what stood there before"
 
-# %% [markdown] tags=["answer"]
-# With `acq_rel` on both sides the code would be right, and slower. On a GPU the release waits until all earlier stores of the program have
-# landed. The acquire throws away the cache next to the multiprocessor. The course's LayerNorm at 65536 columns took 1.27 times the floor with
-# both, and takes 1.10 without (one H100, PyTorch 2.11, Triton 3.6; `docs/kernels.md`).
-
 # %% [markdown]
 # Now put value and flag into **one word**, which arrives as a whole. All parts are above 0, and memory holds 0 at the start. So a word
 # below 0 can say two things at once: the part is there, and how large it is, which is the word without its sign.
@@ -226,11 +218,9 @@ assert stuck and all(len(run.finished) == find("16-deadlock").answer for run in 
 assert all(run.complete for run in split_rows.run_two_rows(split_rows.by_program_id_kernel, 6))
 assert any({step.program for step in run.operations} == {0, 1, 3} for run in split_rows.run_two_rows(split_rows.by_program_id_kernel, 3, range(200)))  # fmt: skip
 
-# %% [markdown] tags=["answer"]
-# So the chunk that a program takes must not follow from its number. It must follow from **when it started**.
-
 # %% [markdown]
-# **Your step.** Let each program draw a **ticket** from a counter in memory, in one piece. Its ticket is its place.
+# **Your step.** Let the chunk that a program takes follow from **when it started**, and not from its number: each program draws a **ticket**
+# from a counter in memory, in one piece. Its ticket is its place.
 
 
 # %% tags=["step"]
@@ -277,11 +267,6 @@ for room in split_rows.ROOM:
     enough = room >= find("16-room").answer == split_rows.CHUNKS
     assert all(run.complete if enough else run.deadlock for run in tickets) and not any(run.races for run in tickets)
     assert not enough or all(run.result("total").tolist() == [[111] * 3, [222] * 3] for run in tickets)
-
-# %% [markdown] tags=["answer"]
-# With tickets a row's places are drawn one after the other. Take the oldest row that is not finished. All programs of older rows have ended, so
-# its own were the next to start. If there is room for a row, all of them run, each writes its word before it waits, and the row comes to its
-# end. The course's kernel refuses a row with more chunks than the GPU has multiprocessors.
 
 # %% [markdown]
 # ## In which order are the parts added?
@@ -335,20 +320,22 @@ lesson16.show_long_rows(measure_long_rows("torch", "blocked", "few_rows", "split
 # %% tags=["check"]
 assert round(one["few_rows"]["us"], 1) == 4.2 < round(one["split"]["us"], 2) == 5.55 and 262144 * 2 == 512 * 2**10
 assert find("16-tiny").answer == "two launches"
+costs = {name: [f"{shape[name]['over_floor']:.1f}" for shape in (many, few, one)] for name in ("split", "few_rows")}
+assert "words take {}, {} and {} times the floor".format(*costs["split"]) in find("16-tiny").why
+assert "two launches {}, {} and {} (stored".format(*costs["few_rows"]) in find("16-tiny").why
 assert all(
     times[name]["over_floor"] < times["blocked"]["over_floor"]
     for times in (many, few, one)
     for name in ("few_rows", "split")
 )
 
-# %% [markdown] tags=["answer"]
-# On an H100 (stored, 21 November 2026) words take {{split}} times the floor for 1024, 16 and 1 row. Two launches take {{few_rows}}.
-# So the course takes two launches where x has at most 4 MB, and words above that. At one row the floor itself is mostly the launch.
+# %% [markdown]
+# At one row the floor in the figure is itself mostly a launch.
 #
 # And the **backward** pass over few long rows? A row of 1000003 columns would have 489 chunks there. That is more than the GPU has
 # multiprocessors, so the programs of a row could not wait for one another. With one program for a row's two sums, 3 x 1000003 took {{sums_before}}
-# times the floor, and you know by now why. So the course uses two launches here, too: 245 programs share the sums of a row, and the next
-# launch adds their parts up. This takes {{sums_layer_norm}} times the floor, and RMSNorm {{sums_rms_norm}} (one H200, 23 November 2026, torch 2.11, triton 3.6).
+# times the floor, and you know by now why. So in the course 245 programs share the sums of a row, and the next launch adds their
+# parts up. This takes {{sums_layer_norm}} times the floor, and RMSNorm {{sums_rms_norm}} (one H200, 23 November 2026, torch 2.11, triton 3.6).
 
 # %% tags=["check"]
 import torch
@@ -424,17 +411,6 @@ assert packed.item() % 2**64 == word and packed.item() < 0
 import re
 
 from course_lib.base import paths
-from course_lib.bench import long_rows, measurement
-
-measured = measurement.stored(long_rows.KIND)
-over = {(r["op"], r["provider"], r["N"]): r for r in measured.rows}
-shapes = (("layer_norm M=many", 65536), ("layer_norm M=16", 262144), ("layer_norm M=1", 262144))
-
-
-def list_costs(provider):
-    many, few, one = (f"{over[op, provider, N]['over_floor']:.1f}" for op, N in shapes)
-    return f"{many}, {few} and {one}"
-
 
 # "| Few rows, backward: ... | 3 x 1000003 45.7 and 42.8 to 3.5 and 2.8; ... |": LayerNorm and RMSNorm, before and after
 trials = (paths.ROOT / "docs" / "kernels.md").read_text(encoding="utf-8")
@@ -443,12 +419,6 @@ few = re.search(
 )
 before = sorted(float(few[group]) for group in (1, 2))
 values = {
-    "liger_version": measured.versions["liger-kernel"],
-    "liger": f"{over['layer_norm M=many', 'liger', 65536]['over_floor']:.1f}",
-    "torch_16": f"{over['layer_norm M=16', 'torch', 262144]['us']:.0f}",
-    "torch_1": f"{over['layer_norm M=1', 'torch', 262144]['us']:.0f}",
-    "split": list_costs("split"),
-    "few_rows": list_costs("few_rows"),
     "sums_before": f"{before[0]:.0f} to {before[1]:.0f}",
     "sums_layer_norm": few[3],
     "sums_rms_norm": few[4],

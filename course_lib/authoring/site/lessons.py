@@ -16,7 +16,7 @@ import nbformat
 from nbformat.v4 import new_markdown_cell
 
 from course_lib import catalog
-from course_lib.authoring.notebooks import ANSWER, DIVE, STEP, unfold_answer
+from course_lib.authoring.notebooks import ANSWER, DIVE, STEP
 from course_lib.authoring.repository import START
 from course_lib.authoring.site.html import (
     CourseSource,
@@ -31,7 +31,7 @@ from course_lib.base.errors import CourseError
 from course_lib.catalog import Exercise, texts
 from course_lib.lessons import prediction
 from course_lib.lessons.live import VIEW
-from course_lib.lessons.panel_page import find_first_line, write_box, write_inline
+from course_lib.lessons.panel_page import find_first_line, write_box, write_markdown
 
 Cell = nbformat.NotebookNode
 
@@ -176,27 +176,14 @@ def _make_fold(answers: list[Cell], asked: str | None) -> list[Cell]:
     else:
         question = prediction.find(asked)
         made += [_markdown(write_raw(_write_question(question))), _markdown(open_fold("Show what comes out", answers=question.id))]
-        answer = f"{_write_said(question)}<p>It is <b>{write_inline(question.write(question.answer))}</b>.</p>"
-        others = "".join(
-            f"<li>{write_inline(_write_key(question, said))}: {write_inline(told)}</li>" for said, told in question.others.items()
-        )
-        told = f"<p>Other answers:</p><ul>{others}</ul>" if others else ""
-        made.append(_markdown(write_raw(f"{answer}<p>{write_inline(question.why)}</p>{told}")))
-    made += [_make_cell(_unfold(cell), flat=True) for cell in answers]
+        made.append(_markdown(write_raw(f"{_write_verdicts(question)}<p>{write_markdown(question.why)}</p>")))
+    made += [_make_cell(cell, flat=True) for cell in answers]
     return [*made, _markdown(close_fold())]
-
-
-def _unfold(cell: Cell) -> Cell:
-    return _markdown(unfold_answer(cell.source)) if cell.cell_type == "markdown" else cell
-
-
-def _write_key(question: prediction.Question, said: str) -> str:
-    return question.write(float(said)) if question.kind == "number" else said
 
 
 def _write_question(question: prediction.Question) -> str:
     """Write the question with a field for the reader's prediction. site.js shows the prediction again when the fold below is opened."""
-    parts = [f"<b>Predict.</b> {write_inline(question.question)}", _write_field(question)]
+    parts = [f"<b>Predict.</b> {write_markdown(question.question)}", _write_field(question)]
     parts.append(f'<p class="needs-python">To have it kept and summed up at the end, {RUN}.</p>')
     return write_box("".join(parts), "task", role=None).replace("<div", f'<div data-question="{question.id}"', 1)
 
@@ -204,7 +191,7 @@ def _write_question(question: prediction.Question) -> str:
 def _write_field(question: prediction.Question) -> str:
     if question.kind == "choice":
         choices = "".join(
-            f'<label><input type="radio" name="{question.id}"> <span>{write_inline(choice)}</span></label>' for choice in question.choices
+            f'<label><input type="radio" name="{question.id}"> <span>{html.escape(choice)}</span></label>' for choice in question.choices
         )
         return f'<fieldset class="prediction"><legend>Your prediction</legend>{choices}</fieldset>'
     if question.kind == "cells":
@@ -218,8 +205,6 @@ def _write_field(question: prediction.Question) -> str:
             for row, labels in enumerate(question.cells)
         )
         return f'<table class="course-cells prediction">{rows}</table>'
-    if question.kind != "number":
-        return '<label class="prediction">Your prediction <input type="text" size="30" autocomplete="off"></label>'
     assert isinstance(question.answer, (int, float))
     keys = ' inputmode="decimal"' if question.answer >= 0 else ""  # on a phone the decimal keyboard often has no minus
     return (
@@ -228,17 +213,25 @@ def _write_field(question: prediction.Question) -> str:
     )
 
 
-def _write_said(question: prediction.Question) -> str:
-    """Write an empty line for the reader's prediction. Its attributes have the right answer, except for a text, which is not judged."""
+def _write_verdicts(question: prediction.Question) -> str:
+    """Write each sentence that the question's box may begin with. site.js shows the one that fits the reader's prediction; else the last is shown."""
     answer, judged = question.answer, {}
-    if question.kind == "number":
+    if isinstance(answer, (int, float)):
         judged = {"answer": answer, "within": question.within, "factor": question.factor}
-    elif question.kind == "choice":
-        judged = {"answer": str(answer).replace("`", "")}
     elif isinstance(answer, Sequence) and question.kind == "cells":
         judged = {"answer": " ".join(f"{row},{column}" for row, column in sorted(map(tuple, answer)))}
+    else:
+        judged = {"answer": str(answer)}
     attributes = "".join(f' data-{name}="{html.escape(str(value))}"' for name, value in judged.items())
-    return f'<p class="said" data-kind="{question.kind}"{attributes} hidden></p>'
+    lines = {said: f"{told} {question.write_result()}" for said, told in question.others.items()}
+    lines |= {when: f"{lead}: {question.result}" for when, lead in {"right": "Right", "close": "Close", "skipped": "The answer"}.items()}
+    written = "".join(
+        f'<p data-when="{html.escape(when)}"{"" if when == "skipped" else " hidden"}>{write_markdown(line)}</p>'
+        for when, line in lines.items()
+    )
+    other = "these cells" if question.kind == "cells" else "<span></span>"
+    written = f'<p data-when="other" hidden>Not {other}: {write_markdown(question.result)}</p>{written}'
+    return f'<div class="said" data-kind="{question.kind}"{attributes}>{written}</div>'
 
 
 def _make_cell(cell: Cell, *, flat: bool) -> Cell:

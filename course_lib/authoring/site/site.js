@@ -17,23 +17,27 @@ function readNumber(said) {
   const parts = said.replaceAll(",", ".").split("/").map((part) => (part.trim() ? Number(part) : NaN));
   return parts.length === 1 ? parts[0] : parts.length === 2 && parts[1] ? parts[0] / parts[1] : NaN;
 }
-// as Question.is_expected judges in a lesson
-function isExpected(said, { kind, answer, within, factor }) {
-  if (kind === "text") return null;
-  if (kind === "choice" || kind === "cells") return said === answer;
+// which sentence Question.write_verdict writes: right, close, other, or an answer that has a sentence of its own
+function judge(said, own, { kind, answer, within, factor }) {
+  if (kind !== "number") return said === answer ? "right" : own.includes(said) ? said : "other";
   const [number, right] = [readNumber(said), Number(answer)];
-  if (Number.isNaN(number)) return null;
-  if (Number(factor) && number * right > 0) return number / right >= 1 / factor && number / right <= Number(factor);
-  return Math.abs(number - right) <= Number(within);
+  if (!Number.isFinite(number)) return "skipped";
+  const named = own.find((key) => Number(key) === number);
+  if (named) return named;
+  const off = Math.abs(number - right);
+  const expected = Number(factor) && number * right > 0 ? number / right >= 1 / factor && number / right <= Number(factor) : off <= Number(within);
+  return !expected ? "other" : off <= 0.005 * Math.max(Math.abs(number), Math.abs(right)) ? "right" : "close";
 }
 function sayWhatWasPredicted(fold) {
-  const line = fold.querySelector(".said");
+  const box = fold.querySelector(".said");
   const fields = [...document.querySelectorAll(`[data-question="${fold.dataset.answers}"] :is(input:checked, input[type=text])`)];
-  const words = fields.map((field) => (field.type === "text" ? field.value.trim() : field.nextElementSibling.textContent)).join(", ");
-  line.hidden = !words;
-  if (!words) return;
-  const expected = isExpected(line.dataset.kind === "cells" ? fields.map((field) => field.value).join(" ") : words, line.dataset);
-  line.textContent = `You predicted ${words}.${expected === null ? "" : expected ? " As it is." : " A surprise."}`;
+  const read = (field) => (field.type === "text" ? field.value.trim() : field.type === "checkbox" ? field.value : field.nextElementSibling.textContent);
+  const words = fields.map(read).join(" ");
+  const when = words ? judge(words, [...box.children].map((line) => line.dataset.when), box.dataset) : "skipped";
+  for (const line of box.children) {
+    line.hidden = line.dataset.when !== when;
+    for (const span of line.querySelectorAll("span")) span.textContent = words;
+  }
 }
 for (const fold of document.querySelectorAll("[data-answers]")) fold.addEventListener("toggle", () => fold.open && sayWhatWasPredicted(fold));
 // "Run here": what the lesson needs is loaded into the browser's cache, with a bar, while the page can be read; then the lesson is opened
