@@ -6,6 +6,7 @@ import ast
 import difflib
 import functools
 import html
+import re
 import json
 import os
 from pathlib import Path
