@@ -6,9 +6,9 @@ import ast
 import difflib
 import functools
 import html
-import re
 import json
 import os
+import re
 from pathlib import Path
 
 from pygments import highlight
