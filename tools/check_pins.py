@@ -45,31 +45,39 @@ def resolve(python: str, platform: str, settings: dict[str, str]) -> tuple[set[s
     return set(done.stdout.split()), done.stderr.strip() if done.returncode else ""
 
 
+def list_settings() -> list[dict[str, str]]:
+    """pip's settings; and, where they name a folder with wheels, which may have the CPU build, the same without it."""
+    here = read_pip_settings(sys.executable)
+    elsewhere = {name: value for name, value in here.items() if name != "find-links"}
+    return [here] if here == elsewhere else [here, elsewhere]
+
+
+def describe_fault(found: set[str], refusal: str, pinned: set[str]) -> str:
+    """Why an environment cannot be made as pinned; "" if it can."""
+    loose = sorted(line for line in found if _normal(line) not in pinned and not UNPINNED.match(line))
+    return refusal or (f"not pinned: {', '.join(loose)}" if loose else "")
+
+
 def main() -> int:
     minimum = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]["requires-python"]
     if minimum != f">={PYTHONS[0].rpartition('.')[0]}":
         print(f"pins: requires-python is {minimum}, and {PYTHONS[0]} is the first Python tried here. Change one of them.")
         return 1
     pinned = {_normal(line) for line in (ROOT / "constraints.txt").read_text(encoding="utf-8").split() if "==" in line}
-    here = read_pip_settings(sys.executable)
-    elsewhere = {name: value for name, value in here.items() if name != "find-links"}
-    untried, wrong = [], 0
-    for python, platform in itertools.product(PYTHONS, PLATFORMS):
-        settings = [here]
-        for tried in settings:
-            found, refusal = resolve(python, platform, tried)
-            cpu = any(line.startswith("torch==") and line.endswith("+cpu") for line in found)
-            if cpu and tried is here and here != elsewhere:
-                settings.append(elsewhere)  # the CPU build is at hand; now the other one
-            loose = sorted(line for line in found if _normal(line) not in pinned and not UNPINNED.match(line))
-            wrong += bool(refusal or loose)
-            name = f"Python {python}, {platform.partition('-')[0]}"
-            what = refusal or (
-                f"not pinned: {', '.join(loose)}" if loose else f"{len(found)} packages, with PyTorch's {'CPU' if cpu else 'CUDA'} build"
-            )
-            print(f"pins: {name}: {what}", flush=True)
-            if tried is here and not cpu:
-                untried.append(name)
+    tried, wrong = set(), 0  # the builds of PyTorch that were resolved
+    for python, platform, settings in itertools.product(PYTHONS, PLATFORMS, list_settings()):
+        found, refusal = resolve(python, platform, settings)
+        fault = describe_fault(found, refusal, pinned)
+        wrong += bool(fault)
+        build = "CPU" if any(line.startswith("torch==") and line.endswith("+cpu") for line in found) else "CUDA"
+        tried.add((python, platform, build))
+        what = f"{len(found)} packages, with PyTorch's {build} build"
+        print(f"pins: Python {python}, {platform}: {fault or what}", flush=True)
+    untried = [
+        f"Python {python}, {platform}"
+        for python, platform in itertools.product(PYTHONS, PLATFORMS)
+        if (python, platform, "CPU") not in tried
+    ]
     if untried:
         print(f"pins: not tried with PyTorch's CPU build, whose wheel is not at hand: {'; '.join(untried)}")
     print(

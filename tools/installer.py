@@ -125,65 +125,55 @@ def uv_environment(settings):
 
 
 _CONTROL = re.compile(r"\x1b\[[0-9;?]*[A-Za-z]|\x1b(\[[0-9;?]*)?$")  # a colour or a move of the cursor; at the end, half of one
-# uv names every package; what is news among 130 of them is a download of 100 MB and more
-_DETAIL = re.compile(r" [+~-] | Downloaded | *Buil(t|ding) |Downloading .*\((\d\d?\.\dMiB|[\d.]+KiB)\)|Uninstalled ")
-_MAY_BE_DETAIL = re.compile(r" ?$| [+~-]")
 
 
 class Listener:
-    """Takes output in pieces, passes it on at once but for uv's details, keeps the last lines as plain text."""
+    """Takes output in pieces, passes it on at once, keeps the last lines as plain text."""
 
-    def __init__(self, out, terminal):
+    def __init__(self, out):
         self.out = out
-        self.undecided = _MAY_BE_DETAIL if terminal else re.compile("")  # without a terminal nothing draws, and whole lines will do
         self.lines = []
-        self._line, self._held, self._begun = (b"", b"", False)  # this line; what of it is not shown yet; whether any of it is
+        self._line = b""  # the line that nothing has ended yet
 
     def feed(self, data):
-        for piece in re.findall(rb"[^\n]*\n|[^\n]+", data):
-            self._line, self._held = (self._line + piece)[-8192:], self._held + piece
-            # a progress bar draws its line again after each \r: the last drawing counts
-            text = _CONTROL.sub("", self._line.decode("utf-8", "replace")).rstrip("\r\n").rsplit("\r", 1)[-1]
-            ended = piece.endswith(b"\n")
-            if self._begun or not (_DETAIL if ended else self.undecided).match(text):
-                self.out.write(self._held)
-                self.out.flush()
-                self._held, self._begun = b"", True
-            if text.startswith("Installed ") and ended:  # uv compiles now, and shows nothing while it does
-                self.out.write(b"course: compiling them to byte code, so that the first start is quick.\n")
-                self.out.flush()
-            if ended:
-                self.lines = [*self.lines[-2000:], text]
-                self._line, self._held, self._begun = b"", b"", False
-
-    def end(self):
-        """Show a last line that nothing ended."""
-        self.out.write(self._held)
+        ended = (self._line + data).split(b"\n")
+        self._line = ended.pop()[-8192:]
+        lines = [_make_plain(line) for line in ended]
+        self.lines = [*self.lines, *lines][-2000:]
+        self.out.write(data)
+        if any(line.startswith("Installed ") for line in lines):  # uv compiles now, and shows nothing while it does
+            self.out.write(b"course: compiling them to byte code, so that the first start is quick.\n")
         self.out.flush()
 
     def text(self):
-        return "\n".join([*self.lines, _CONTROL.sub("", self._line.decode("utf-8", "replace"))])
+        return "\n".join([*self.lines, _make_plain(self._line)])
+
+
+def _make_plain(line):
+    """The line without colours. A progress bar draws its line again after each \\r: the last drawing counts."""
+    return _CONTROL.sub("", line.decode("utf-8", "replace")).rstrip("\r").rsplit("\r", 1)[-1]
+
+
+def open_channel(env):
+    """Where a child writes to: (what we read, what it writes to, its environment). On a terminal it gets one of its own, which keeps its progress bar."""
+    if not sys.stdout.isatty():
+        return (*os.pipe(), env)
+    import fcntl
+    import pty
+    import termios
+
+    reader, writer = pty.openpty()
+    try:  # the bar is drawn as wide as the window
+        fcntl.ioctl(writer, termios.TIOCSWINSZ, fcntl.ioctl(sys.stdout.fileno(), termios.TIOCGWINSZ, b"\0" * 8))
+    except OSError:
+        env = dict(env, COLUMNS="80")
+    return reader, writer, env
 
 
 def run_shown(command, cwd, env, lock, out=None):
-    """Run ``command`` and show its output as it comes; it inherits ``lock``, an open file. Returns (exit code, output).
-
-    On a terminal it runs under a terminal of its own, which keeps its progress bar.
-    """
-    terminal = sys.stdout.isatty()
-    listener = Listener(out or sys.stdout.buffer, terminal)
-    if terminal:
-        import fcntl
-        import pty
-        import termios
-
-        reader, writer = pty.openpty()
-        try:  # the bar is drawn as wide as the window
-            fcntl.ioctl(writer, termios.TIOCSWINSZ, fcntl.ioctl(sys.stdout.fileno(), termios.TIOCGWINSZ, b"\0" * 8))
-        except OSError:
-            env = dict(env, COLUMNS="80")
-    else:
-        reader, writer = os.pipe()
+    """Run ``command`` and show its output as it comes; it inherits ``lock``, an open file. Returns (exit code, output)."""
+    listener = Listener(out or sys.stdout.buffer)
+    reader, writer, env = open_channel(env)
     try:
         child = subprocess.Popen(
             command, cwd=cwd, env=env, stdin=subprocess.DEVNULL, stdout=writer, stderr=writer, pass_fds=(lock.fileno(),)
@@ -201,7 +191,6 @@ def run_shown(command, cwd, env, lock, out=None):
             if not data:
                 break
             listener.feed(data)
-        listener.end()
         return child.wait(), listener.text()
     except BaseException:
         child.terminate()

@@ -13,7 +13,7 @@ import sys
 import textwrap
 
 # As in sys.version_info: a release candidate is older than its release. Triton's compiler crashes with 3.11.0rc1, Ubuntu 22.04's python3.11.
-OLDEST, NEWEST_TESTED = (3, 11, 0, "final"), (3, 13)
+OLDEST, NEWEST_TESTED = (3, 11, 0, "final"), (3, 14)
 CANDIDATES = ("python3.13", "python3.12", "python3.11")
 ARCHITECTURES = ("x86_64", "aarch64")
 OLDEST_GLIBC = (2, 28)  # what the wheels of PyTorch and Triton are built for

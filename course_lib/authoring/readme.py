@@ -16,8 +16,8 @@ from course_lib.base import paths
 from course_lib.base.errors import CourseError
 from course_lib.base.files import write_atomic
 from course_lib.bench import measurement
-from course_lib.bench.goals import PEER_MARGIN, compare_with_goals
 from course_lib.bench.measurement import PART
+from course_lib.bench.summary import PEER_MARGIN, compare_with_peers
 
 PAGE = paths.ROOT / "README.md"
 KERNELS_PAGE = paths.ROOT / "docs" / "kernels.md"
@@ -75,7 +75,7 @@ def write_kernels(kinds: tuple[str, ...], columns: tuple[int, ...]) -> str:
     for kind, result in zip(kinds, results, strict=True):
         if result.device != first.device or any(result.versions[name] != first.versions[name] for name in ("torch", "triton")):
             raise CourseError(f"{kind} was measured on {result.device}, {kinds[0]} on {first.device}: one table cannot show both.")
-    entries = [entry for result in results for entry in compare_with_goals(result) if entry["M"] > 16]
+    entries = [entry for result in results for entry in compare_with_peers(result) if entry["M"] > 16]
     cells = {(entry["op"].split(" ")[0], entry["N"]): entry for entry in entries}
     lines = [f"| N | {' | '.join(map(str, columns))} |", "|---" * (len(columns) + 1) + "|"]
     for op, name in _OPERATIONS.items():

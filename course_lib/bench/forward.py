@@ -1,7 +1,5 @@
 """Measure forward passes, with and without a residual addition: the course's kernels, PyTorch, other libraries, the floor.
 
-    python -m course_lib.bench.forward        measures on this machine's GPU, saves, prints a table
-
 Each row has op ("layer_norm", "rms_norm", "add_rms_norm", "add_layer_norm"), provider (one of PROVIDERS), M, N, dtype, us
 (device time of one call), gbps (the least bytes that the operation can move, over that time) and over_floor (time over that of
 the fastest elementwise pass over as many bytes, same run). "ours" is the choice of the course's functions; "blocked" and
@@ -10,10 +8,9 @@ the fastest elementwise pass over as many bytes, same run). "ours" is the choice
 
 from __future__ import annotations
 
-from course_lib.bench import measurement
 from course_lib.bench.grid import Grid, Sweep
 from course_lib.bench.providers import PEERS
-from course_lib.bench.tables import over_floor as table
+from course_lib.bench.tables import over_floor
 
 KIND = "forward"
 COLUMNS = (256, 1024, 2048, 4096, 8192, 16384, 32768)  # row lengths that the lessons show
@@ -29,7 +26,4 @@ GRID = Grid(
     lesson_columns=COLUMNS,
     lesson_providers=("blocked", "resident", "torch", "unfused"),
 )
-measure, latest = GRID.measure, GRID.latest
-
-if __name__ == "__main__":
-    measurement.as_script(measure, table)
+measure, latest, table = GRID.measure, GRID.latest, over_floor

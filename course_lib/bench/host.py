@@ -1,7 +1,5 @@
 """Measure the host time of an eager call: checking arguments, finding the kernel, launching it, and autograd's bookkeeping.
 
-    python -m course_lib.bench.host           measures on this machine's GPU, saves, prints a table
-
 With few short rows the GPU finishes before the host returns, so this is the whole time of a call. Each row has op (a forward
 operation), provider (one of PROVIDERS; "kernels" is the course's kernels without the operators around them), passes ("forward"
 is without gradients; "forward and backward" goes through autograd, but for "kernels" calls one kernel after the other), M, N,
@@ -16,7 +14,7 @@ from dataclasses import replace
 import torch
 
 import course_lib
-from course_lib.bench import grid, measurement, operations, tables, timing
+from course_lib.bench import grid, operations, tables, timing
 from course_lib.bench.measurement import Measurement
 from course_lib.bench.operations import DTYPES, OPERATIONS, NormOperation, Values
 from course_lib.bench.providers import PEERS, Prepare, ProviderFunctions
@@ -90,7 +88,3 @@ def table(result: Measurement, width: int = tables.WIDTH) -> str:
         marks = [((e["provider"],), e["op"], tables.MARKS[e["state"]]) for e in result.untimed if e.get("passes") == passes]
         lines += ["", *tables.cells(rows, marks, f"{passes}, us a call", width)]
     return "\n".join([*lines, *tables.notes(result, width)])
-
-
-if __name__ == "__main__":
-    measurement.as_script(measure, table)

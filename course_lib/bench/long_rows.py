@@ -1,7 +1,5 @@
 """Measure rows that are too long for one program, or too few to fill the device: the course's designs, PyTorch, other libraries.
 
-    python -m course_lib.bench.long_rows       measures on this machine's GPU, saves, prints a table
-
 Each row has op (such as "layer_norm M=many", "rms_norm_backward M=many", "layer_norm M=16"), provider (one of PROVIDERS), M, N,
 dtype, us (device time of one call), gbps (the least bytes that the operation can move, over that time) and over_floor (time over
 that of the fastest elementwise pass over as many bytes, same run; for a megabyte most of that pass is the launch).
@@ -9,11 +7,10 @@ that of the fastest elementwise pass over as many bytes, same run; for a megabyt
 
 from __future__ import annotations
 
-from course_lib.bench import measurement
 from course_lib.bench.grid import Grid, Sweep
 from course_lib.bench.operations import OPERATIONS
 from course_lib.bench.providers import PEERS
-from course_lib.bench.tables import over_floor as table
+from course_lib.bench.tables import over_floor
 
 KIND = "long_rows"
 COLUMNS = (65536, 131072, 262144)
@@ -30,7 +27,4 @@ GRID = Grid(
         Sweep(_FEW_OPERATIONS, rows=1, columns=(262144,), tag=" M=1"),
     ),
 )
-measure = GRID.measure
-
-if __name__ == "__main__":
-    measurement.as_script(measure, table)
+measure, table = GRID.measure, over_floor

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import json
 import platform
-import sys
-from collections.abc import Callable, Collection
+from collections.abc import Collection
 from dataclasses import asdict, dataclass, field, replace
 from datetime import date
 from pathlib import Path
@@ -92,16 +91,6 @@ def row(*, us: float, moved: int, floor: float, **names) -> dict:
         names: op, provider, M, N, dtype and any other keys that distinguish this row.
     """
     return {**names, "us": round(us, 2), "gbps": round(moved / us * 1e-3), "over_floor": round(us / floor, 3)}
-
-
-def as_script(measure: Callable[[], Measurement], table: Callable[[Measurement], str]) -> None:
-    """Run a measuring module as a script: measure, save, print the table."""
-    try:
-        taken = measure()
-    except CourseError as error:
-        sys.exit(f"course: {error}")
-    print(f"saved to {taken.save()}")
-    print(table(taken))
 
 
 def is_stored(kind: str) -> bool:

@@ -1,7 +1,5 @@
 """Measure the statistics kernels of lesson 05: rows that stay in registers and rows that are streamed, in one sweep and in two.
 
-    python -m course_lib.bench.row_statistics        measures on this machine's GPU, saves, prints a table
-
 Each row has provider, M, N, dtype, sweeps (how often the kernel loads x), us (device time of one call), gbps (M N
 itemsize, one read of x, over that time) and over_floor (time over that of the fastest pass that reads as many bytes
 once, same run). Providers: "one_pass", "shifted", "two_pass", "welford" (streamed), "resident" (two passes in
@@ -101,7 +99,3 @@ def _assert_right(provider: str, call: Call, x: torch.Tensor) -> None:
 def table(result: Measurement, width: int = tables.WIDTH) -> str:
     """Write a table of time over floor, with one line per dtype and provider and one column per row length."""
     return tables.over_floor(result, width, ("dtype", "provider"))
-
-
-if __name__ == "__main__":
-    measurement.as_script(measure, table)

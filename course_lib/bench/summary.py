@@ -3,27 +3,48 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from statistics import median
 
-from course_lib.bench import plane, tables
-from course_lib.bench.goals import compare_with_goals
+from course_lib.bench import tables
 from course_lib.bench.measurement import Measurement
+from course_lib.bench.operations import OPERATIONS
 from course_lib.bench.providers import PEERS
 
 _COLUMNS = 4  # number of row lengths that fit beside the longest name
-_LONG_ENOUGH = 10  # microseconds from which bandwidth matters more than the start of a kernel
+PEER_MARGIN = 1.02  # a peer may be faster by this factor, because two runs differ by as much
+_OWN = ("ours", "resident", "persistent", "split")  # the course's choice, or the design that it would choose if "ours" was not timed
 
 
 def summary(kind: str, result: Measurement, width: int = tables.WIDTH) -> str:
     """Write a few lines about ``result``, a measurement of ``kind``, in any dtype."""
-    lines = {"host": _host, "training": _training, "statistics": _statistics, "plane": _plane, "counters": _counters}.get(
-        kind, _over_floor
-    )(result, width)
+    lines = {"host": _host, "training": _training, "statistics": _statistics}.get(kind, _over_floor)(result, width)
     return "\n".join([f"{kind}: {result.label()}", *(lines if result.rows else ["there are no times in this selection"])])
 
 
+def compare_with_peers(result: Measurement) -> list[dict]:
+    """Make one entry per shape and operation: op, M, N, ours, peer (the best), peer_over_floor, to_peer and ahead.
+
+    The last four are None without a peer. Shapes that were timed without the course's kernels are left out.
+    """
+    shapes: dict[tuple, dict[str, float]] = {}
+    for row in result.rows:
+        shapes.setdefault((row["op"], row["M"], row["N"]), {})[row["provider"]] = row["over_floor"]
+    entries = []
+    for (op, M, N), times in shapes.items():
+        own = next((times[name] for name in _OWN if name in times), None)
+        if own is not None:
+            entries.append({"op": op, "M": M, "N": N, "ours": own, **_find_best_peer(own, times)})
+    return sorted(entries, key=lambda e: (list(OPERATIONS).index(e["op"].split(" ")[0]), -e["M"] * (e["N"] >= 65536), e["N"]))
+
+
+def _find_best_peer(own: float, times: dict[str, float]) -> dict:
+    peer = min((name for name in PEERS if name in times), key=times.__getitem__, default=None)
+    if peer is None:
+        return dict.fromkeys(("peer", "peer_over_floor", "to_peer", "ahead"))
+    return {"peer": peer, "peer_over_floor": times[peer], "to_peer": own / times[peer], "ahead": own / times[peer] <= PEER_MARGIN}
+
+
 def _over_floor(result: Measurement, width: int) -> list[str]:
-    entries = compare_with_goals(result)
+    entries = compare_with_peers(result)
     shown = _spread({e["N"] for e in entries})
     cells = [((e["op"],), e["N"], _pair(e["ours"], e["peer_over_floor"], 2)) for e in entries if e["N"] in shown]
     ahead = [e["ahead"] for e in entries if e["ahead"] is not None]
@@ -57,16 +78,6 @@ def _statistics(result: Measurement, width: int) -> list[str]:
         if N in shown:
             cells.append(((dtype,), N, _pair(min(time for name, time in of.items() if name != "torch"), of.get("torch"), 2)))
     return ["time over floor, the fastest kernel of the course / torch.var_mean", *tables.cells(cells, (), "N =", width)]
-
-
-def _plane(result: Measurement, width: int) -> list[str]:
-    return [plane.count_cliffs(result)]
-
-
-def _counters(result: Measurement, width: int) -> list[str]:
-    busy = [row["dram_percent"] for row in result.rows if row["us"] >= _LONG_ENOUGH]
-    said = f"; of those that take {_LONG_ENOUGH} us or more the median keeps the memory {median(busy):.0f} % busy" if busy else ""
-    return tables.paragraph(f"{len(result.rows)} kernels{said}", width)
 
 
 def _by(names: tuple[str, ...], rows: Iterable[dict], quantity: str) -> dict[tuple, dict[str, float]]:

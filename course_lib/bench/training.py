@@ -1,7 +1,5 @@
 """Measure lesson 14's transformer at a size at which the norm's speed matters: tokens per second by norm and provider, eager and compiled.
 
-    python -m course_lib.bench.training       measures on this machine's GPU, saves, prints a table
-
 Each row has norm ("layer_norm", "rms_norm"), provider ("ours", "torch", and for RMSNorm "typed": the formula written op by op, as
 model code often does), compiled, layers, M (rows of a norm's input), N, dtype (of autocast), ms (median of a training step),
 tokens_per_s, and losses (of each step, from the same seed; [] if they were not kept).
@@ -116,7 +114,3 @@ def table(result: Measurement, width: int = tables.WIDTH) -> str:
         how = "compiled" if row["compiled"] else "eager"
         lines.append(f"{row['norm']:12}{row['provider']:10}{how:10}{row['ms']:10.2f}{row['tokens_per_s']:12,}{row['losses'][-1]:11.3f}")
     return "\n".join(lines)
-
-
-if __name__ == "__main__":
-    measurement.as_script(measure, table)

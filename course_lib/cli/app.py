@@ -301,9 +301,7 @@ def bench(
     kind: Annotated[
         str,
         typer.Argument(
-            help="forward, backward, long_rows, plane, statistics, host, training, counters, or all.",
-            metavar="KIND",
-            autocompletion=_complete_kind,
+            help="forward, backward, long_rows, statistics, host, training, or all.", metavar="KIND", autocompletion=_complete_kind
         ),
     ] = "all",
     stored: Annotated[bool, typer.Option("--stored", help="Show the newest stored measurement; measure nothing.")] = False,
@@ -311,15 +309,12 @@ def bench(
     columns: Annotated[str | None, typer.Option(help="Only these row lengths, such as 1024,4095.")] = None,
     dtype: Annotated[str | None, typer.Option(help="fp16 (as without it), bf16 or fp32.")] = None,
     providers: Annotated[str | None, typer.Option(help="Only these, such as ours,torch,compile,liger,quack.")] = None,
-    goals: Annotated[bool, typer.Option("--goals", help="For authors: compare with the goals set for the course's kernels.")] = False,
     as_json: Annotated[bool, typer.Option("--json", help="Print everything that was measured as JSON, for programs.")] = False,
 ) -> int:
     """Time the course's kernels against PyTorch and other libraries on this GPU."""
     from course_lib.cli import bench as measuring
 
-    for text in measuring.run(
-        kind, stored=stored, plot=plot, columns=columns, dtype=dtype, providers=providers, goals=goals, as_json=as_json
-    ):
+    for text in measuring.run(kind, stored=stored, plot=plot, columns=columns, dtype=dtype, providers=providers, as_json=as_json):
         print(text, flush=True)  # without markup, because other programs may read the numbers
     return 0
 
@@ -399,12 +394,16 @@ def grade(
 @app.command(rich_help_panel=KEEP)
 def doctor() -> int:
     """Say whether the course can run here, and what to do about what is wrong."""
+    from rich.text import Text
+
     from course_lib import doctor as examiner
-    from course_lib.cli.doctor import show_findings
     from course_lib.cli.terminal import console
 
-    findings = examiner.examine()
-    show_findings(findings, console())
+    findings, screen = examiner.examine(), console()
+    text = Text(examiner.as_text(findings, screen.width))
+    for pattern, style in ((r"(?m)^✗", "red"), (r"(?m)^!", "yellow"), (r"(?m)(?<=^[✗!] )[^:\n]+", "bold")):
+        text.highlight_regex(pattern, style)
+    screen.print(text, soft_wrap=True)  # rich must not cut a command that is longer than the terminal is wide
     return 0 if examiner.can_run(findings) else 1
 
 

@@ -21,22 +21,16 @@ KINDS = {
     "forward": "forward passes of LayerNorm and RMSNorm, with and without the residual added first, against the floor",
     "backward": "their backward passes alone",
     "long_rows": "rows of 65536 columns and more, forward and backward",
-    "plane": "the course's kernels alone, few rows to many, short to long: shapes that cost far more than those beside them",
     "statistics": "mean and variance alone, by lesson 05's algorithms",
     "host": "what an eager call costs the host",
     "training": "a transformer's training steps",
-    "counters": "the hardware's counters of the course's kernels, by Nsight Compute",
 }
-_DRAWN = tuple(name for name in KINDS if name not in ("plane", "counters"))  # those are lists of places and reasons
 _MODULES = {"statistics": "row_statistics"}  # the others are called as their kind is
-_WITH_GOALS = ("forward", "backward", "long_rows")
 _SELECTS = {  # which of the options a kind has
     "forward": ("columns", "dtype", "providers"),
     "backward": ("columns", "dtype", "providers"),
     "long_rows": ("columns", "dtype", "providers"),
-    "plane": ("columns", "dtype"),
     "host": ("dtype", "providers"),
-    "counters": ("dtype",),
 }
 
 
@@ -48,7 +42,6 @@ def run(
     columns: str | None = None,
     dtype: str | None = None,
     providers: str | None = None,
-    goals: bool = False,
     as_json: bool = False,
     width: int | None = None,
 ) -> Iterator[str]:
@@ -61,7 +54,6 @@ def run(
         columns: row lengths, with commas between; None is the whole grid.
         dtype: "fp16", "bf16" or "fp32"; None is fp16.
         providers: names with commas between; None is all of them.
-        goals: compare with the goals of the course's kernels instead, for the kinds that have goals.
         as_json: everything that was measured, one JSON object by kind, and nothing else.
         width: columns to print in; None takes the terminal's, and 80 elsewhere.
 
@@ -70,33 +62,32 @@ def run(
     if kind not in (*KINDS, "all"):
         raise CourseError(f"there is no measurement {kind!r}. There are: {', '.join(KINDS)}, all.")
     asked = _read_selection(columns, dtype, providers)
-    _refuse_options(kind, asked, plot=plot, goals=goals, as_json=as_json)
+    _refuse_options(kind, asked, plot=plot, as_json=as_json)
     width = width or shutil.get_terminal_size((tables.WIDTH, 24)).columns
-    modules = _import_modules(kind, goals)
+    modules = _import_modules(kind)
     _refuse_unknown_providers(asked.get("providers", ()), modules)
+    from course_lib.bench.summary import summary  # imports PyTorch, for which the mode has to be chosen before
+
     alone, everything = kind != "all", {}
     for name, module in modules.items():
         try:
             taken = _measure(name, module, asked, stored=stored, alone=alone)
         except measurement.Unavailable as error:
-            if alone:
-                raise
             if not as_json:
                 yield _paragraph(f"{name}: {error}", width) + "\n"
             continue
         if taken is None:
             continue
-        saved = "" if stored else f"saved to {paths.shown(taken.save())}"
+        saved = [] if stored else [f"saved to {paths.shown(taken.save())}"]
         if as_json:
             everything[name] = asdict(taken)
-            continue
-        if saved:
-            yield saved
-        yield _describe(name, module, taken, width, goals=goals, alone=alone)
-        yield from _draw(name, taken, plot, alone=alone)
+        else:
+            yield from saved
+            yield module.table(taken, width) if alone else f"{summary(name, taken, width)}\n"
+            yield from _draw(name, taken, plot, alone=alone)
     if as_json:
         yield json.dumps(everything, indent=1)
-    elif not alone and not goals:
+    elif not alone:
         text = f"The floor is the fastest elementwise pass over as many bytes. `course bench KIND --stored` shows all of a kind: {', '.join(KINDS)}."
         yield _paragraph(text, width)
 
@@ -107,27 +98,22 @@ def _read_selection(columns: str | None, dtype: str | None, providers: str | Non
     return {name: value for name, value in given.items() if value}
 
 
-def _refuse_options(kind: str, asked: dict[str, Any], *, plot: Path | None, goals: bool, as_json: bool) -> None:
+def _refuse_options(kind: str, asked: dict[str, Any], *, plot: Path | None, as_json: bool) -> None:
     """Refuse an option that the kind does not have, and options that exclude each other."""
     for name in asked if kind != "all" else ():
         if name not in _SELECTS.get(kind, ()):
             those = ", ".join(k for k in _SELECTS if name in _SELECTS[k])
             raise CourseError(f"`course bench {kind}` has no --{name}. These have: {those}.")
-    if plot and kind not in (*_DRAWN, "all"):
-        raise CourseError(f"`course bench {kind}` prints a table and has no picture; leave --plot out.")
-    if goals and kind not in (*_WITH_GOALS, "all"):
-        raise CourseError(f"`course bench {kind}` has no goals. These have: {', '.join(_WITH_GOALS)}.")
     if plot and plot.suffix != ".html":
         raise CourseError(f"--plot writes a page for a browser, and {plot.name} is no name of one. Give a name that ends in .html.")
-    if as_json and (plot or goals):
-        raise CourseError("--json prints what was measured and nothing else; leave --plot and --goals out.")
+    if as_json and plot:
+        raise CourseError("--json prints what was measured and nothing else; leave --plot out.")
 
 
-def _import_modules(kind: str, goals: bool) -> dict[str, ModuleType]:
-    """Import the module of each kind that is asked for; for "all" of those that have goals if these are asked for."""
+def _import_modules(kind: str) -> dict[str, ModuleType]:
+    """Import the module of each kind that is asked for."""
     _ = course_lib.MODE  # chooses GPU or interpreter now: these modules import PyTorch, and that can import Triton
-    of_all = _WITH_GOALS if goals else tuple(KINDS)
-    kinds = of_all if kind == "all" else (kind,)
+    kinds = tuple(KINDS) if kind == "all" else (kind,)
     return {name: importlib.import_module(f"course_lib.bench.{_MODULES.get(name, name)}") for name in kinds}
 
 
@@ -139,15 +125,6 @@ def _measure(name: str, module: ModuleType, asked: dict[str, Any], *, stored: bo
         if not selection["providers"]:
             return None
     return _recalled(name, alone=alone, **selection) if stored else module.measure(**selection)
-
-
-def _describe(name: str, module: ModuleType, taken: measurement.Measurement, width: int, *, goals: bool, alone: bool) -> str:
-    from course_lib.bench import goals as goals_of_kernels
-    from course_lib.bench.summary import summary
-
-    if goals:
-        return f"{goals_of_kernels.table(taken, width)}\n"
-    return module.table(taken, width) if alone else f"{summary(name, taken, width)}\n"
 
 
 def _paragraph(text: str, width: int) -> str:
@@ -200,8 +177,8 @@ def _names(text: str) -> tuple[str, ...]:
 
 
 def _draw(kind: str, taken: measurement.Measurement, plot: Path | None, *, alone: bool) -> Iterator[str]:
-    """Draw the measurement, if a picture is asked for and the kind has one; say where it is."""
-    if plot is None or kind not in _DRAWN:
+    """Draw the measurement, if a picture is asked for; say where it is."""
+    if plot is None:
         return
     from course_lib.lessons.figures import bench as figures
 

@@ -27,11 +27,7 @@ def examine() -> list[DoctorFinding]:
         ("packages", packages.examine_packages),
         ("settings", packages.examine_settings),
     ]
-    after: list[tuple[str, Check]] = [
-        ("disk", machine.examine_disk),
-        ("your files", machine.examine_files),
-        ("Chromium", machine.examine_chromium),
-    ]
+    after: list[tuple[str, Check]] = [("disk", machine.examine_disk), ("your files", machine.examine_files)]
     if not complete:
         return _collect([*before, *after])
     canary = Trial(trials.CANARY, CANARY_SECONDS)

@@ -12,7 +12,7 @@ OK, NOTE, PROBLEM = "ok", "note", "problem"
 
 @dataclass(frozen=True)
 class DoctorFinding:
-    """The result for one thing examined. ``remedy`` is empty if there is nothing to do."""
+    """The result for one thing examined: something to do, with its remedy, or a fact that a report of a fault needs (OK, without a remedy)."""
 
     name: str
     level: str  # OK; NOTE: the course runs nevertheless; PROBLEM: it does not
@@ -30,11 +30,19 @@ def can_run(findings: Iterable[DoctorFinding]) -> bool:
 
 
 def as_text(findings: Iterable[DoctorFinding], width: int = 110) -> str:
-    """Return the findings as plain text, one paragraph each, with the remedy below."""
-    marks = {OK: "ok     ", NOTE: "note   ", PROBLEM: "PROBLEM"}
+    """Return what there is to do, one paragraph per finding with its remedy after an arrow below, then all facts in one, and the conclusion.
+
+    A command or a path that is longer than ``width`` stays whole, so that it can be copied.
+    """
+    findings = list(findings)
+    marks = {NOTE: "! ", PROBLEM: "✗ "}
     lines = []
     for finding in findings:
-        lines += wrap(f"{finding.name}: {finding.what}", width, f"{marks[finding.level]}  ", " " * 9)
-        if finding.remedy:
-            lines += wrap(finding.remedy, width, " " * 9 + "-> ", " " * 12)
-    return "\n".join(lines)
+        if finding.level != OK:
+            lines += wrap(f"{finding.name}: {finding.what}", width, marks[finding.level], "  ")
+            lines += wrap(finding.remedy, width, "  → ", " " * 4)
+    facts = "; ".join(finding.what for finding in findings if finding.level == OK)
+    conclusion = (
+        "The course can run here." if can_run(findings) else "The course cannot run here yet. Follow the arrows below ✗, from the top."
+    )
+    return "\n".join([*lines, *wrap(facts, width, "  ", "  "), *wrap(conclusion, width, "", "")])

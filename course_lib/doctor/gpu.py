@@ -21,7 +21,6 @@ class Card:
 
     name: str
     driver: str
-    capability: str = ""
 
 
 def ask_nvidia_smi() -> list[Card] | str:
@@ -29,7 +28,7 @@ def ask_nvidia_smi() -> list[Card] | str:
     tool = shutil.which("nvidia-smi")
     if tool is None:
         return []
-    command = [tool, "--query-gpu=name,driver_version,compute_cap", "--format=csv,noheader"]
+    command = [tool, "--query-gpu=name,driver_version", "--format=csv,noheader"]
     try:
         done = subprocess.run(command, capture_output=True, text=True, timeout=30, stdin=subprocess.DEVNULL, check=False)
     except subprocess.TimeoutExpired:
@@ -39,8 +38,8 @@ def ask_nvidia_smi() -> list[Card] | str:
     said = (done.stdout + done.stderr).strip()
     if done.returncode != 0:
         return next(iter(said.splitlines()), "") or f"nvidia-smi ended with exit code {done.returncode}"
-    rows = [[field.strip() for field in line.split(",")] for line in done.stdout.splitlines() if line.count(",") >= 2]
-    return [Card(*row[:3]) for row in rows]
+    rows = [[field.strip() for field in line.split(",")] for line in done.stdout.splitlines() if "," in line]
+    return [Card(*row[:2]) for row in rows]
 
 
 def examine_gpu(probe: dict, cards: list[Card] | str) -> list[DoctorFinding]:
@@ -75,9 +74,7 @@ def examine_gpu(probe: dict, cards: list[Card] | str) -> list[DoctorFinding]:
         return [*findings, *_describe_usable(probe)]
     if not cards:
         if not findings:
-            findings.append(
-                DoctorFinding("GPU", OK, "none here: kernels run in Triton's interpreter, right and slow; every exercise can be done")
-            )
+            findings.append(DoctorFinding("GPU", OK, "no GPU: kernels run in Triton's interpreter, right and slow"))
         return findings
     card = cards[0]
     here = f"{card.name} is here (driver {card.driver})"
@@ -106,24 +103,9 @@ def _describe_usable(probe: dict) -> list[DoctorFinding]:
             )
         ]
     what = f"{name}, compute capability {major}.{minor}, CUDA {probe['cuda']}"
-    if (major, minor) < (7, 5):
-        return [
-            DoctorFinding(
-                "GPU",
-                NOTE,
-                f"{what}: older than PyTorch's and Triton's builds support (7.5 and 8.0)",
-                "`export COURSE_DEVICE=cpu` if kernels fail.",
-            )
-        ]
     if major < 8:
-        return [
-            DoctorFinding(
-                "GPU",
-                NOTE,
-                f"{what}: Triton supports 8.0 and newer; bf16 has no hardware here",
-                "`export COURSE_DEVICE=cpu` if kernels fail.",
-            )
-        ]
+        remedy = "`export COURSE_DEVICE=cpu` if kernels fail."
+        return [DoctorFinding("GPU", NOTE, f"{what}: Triton supports 8.0 and newer", remedy)]
     return [DoctorFinding("GPU", OK, what)]
 
 

@@ -49,8 +49,6 @@ def examine_memory(probe: dict) -> list[DoctorFinding]:
                 "Close other programs or notebooks.",
             )
         )
-    else:
-        findings.append(DoctorFinding("memory", OK, f"{free / GB:.1f} GB available"))
     if "gpu_free" in probe:
         gpu_free, gpu_total = probe["gpu_free"] / GB, probe["gpu_total"] / GB
         what = f"{gpu_free:.1f} of {gpu_total:.1f} GB available on the GPU"
@@ -58,8 +56,6 @@ def examine_memory(probe: dict) -> list[DoctorFinding]:
             findings.append(
                 DoctorFinding("GPU memory", NOTE, what, "`nvidia-smi` lists who holds it; shut down notebooks that you no longer need.")
             )
-        else:
-            findings.append(DoctorFinding("GPU memory", OK, what))
     return findings
 
 
@@ -79,7 +75,7 @@ def examine_disk() -> list[DoctorFinding]:
         return [DoctorFinding("disk", PROBLEM, what, "Free at least 1 GB: your work cannot be saved on a full disk.")]
     if free < GB:
         return [DoctorFinding("disk", NOTE, what, "Free at least 1 GB before you go on.")]
-    return [DoctorFinding("disk", OK, what)]
+    return []
 
 
 def examine_folder(can_check: bool) -> list[DoctorFinding]:
@@ -111,36 +107,20 @@ def examine_files() -> list[DoctorFinding]:
             )
         )
     else:
-        findings.append(_examine_writable("your exercises", folder))
+        findings += _examine_writable("your exercises", folder)
     state = paths.state()
     existing = state
     while not existing.exists():  # the folder is made with the first verdict
         existing = existing.parent
-    findings.append(_examine_writable("your progress", existing, state))
+    findings += _examine_writable("your progress", existing, state)
     return findings
 
 
-def _examine_writable(name: str, folder: Path, meant: Path | None = None) -> DoctorFinding:
+def _examine_writable(name: str, folder: Path, meant: Path | None = None) -> list[DoctorFinding]:
     shown = paths.shown(meant or folder)
     try:
         with tempfile.TemporaryFile(dir=folder):
-            return DoctorFinding(name, OK, f"kept in {shown}, which can be written")
+            return []
     except OSError as error:
         remedy = f'Give the folder to yourself: `sudo chown -R "$USER" {folder}`, or copy the course to a folder of your own.'
-        return DoctorFinding(name, PROBLEM, f"{shown} cannot be written ({error.strerror})", remedy)
-
-
-def examine_chromium() -> list[DoctorFinding]:
-    if paths.is_installed() or paths.is_release():
-        return []  # neither has tests
-    for name in ("chromium", "chromium-browser", "google-chrome"):
-        if shutil.which(name):
-            return [DoctorFinding("Chromium", OK, "found: the browser test can run (authors only)")]
-    return [
-        DoctorFinding(
-            "Chromium",
-            NOTE,
-            "not found: `make test` leaves the browser test out. Learners do not need it",
-            "Authors on Debian: `sudo apt install chromium`.",
-        )
-    ]
+        return [DoctorFinding(name, PROBLEM, f"{shown} cannot be written ({error.strerror})", remedy)]

@@ -18,12 +18,6 @@ OLDEST_PYTHON = (3, 11, 0, "final")  # a release candidate is older: Triton's co
 TESTED_PAIRS = (("2.13", "3.7"), ("2.11", "3.6"))
 # The packages that the lessons, the grader and the panels import. Without one of them a part that learners use does not run.
 NEEDED = ("torch", "triton", "numpy", "ml_dtypes", "matplotlib", "ipykernel", "ipywidgets", "psutil", "rich", "typer")
-# The packages that a hosted notebook may lack, each with the consequence. The lessons run without them.
-USEFUL = {
-    "jupyterlab": "the lessons open in it; another notebook program will do",
-    "landlockpy": "checks then run with resource limits only, which confine nobody",
-}
-
 _TRUE = ("1", "true", "yes", "on", "y")
 
 
@@ -34,10 +28,6 @@ def examine_python() -> list[DoctorFinding]:
             DoctorFinding(
                 "Python", PROBLEM, f"{version}; the course needs 3.11.0 or newer, and no release candidate of it", _name_other_python()
             )
-        ]
-    if sys.version_info >= (3, 14):
-        return [
-            DoctorFinding("Python", NOTE, f"{version}; tested are 3.11 to 3.13", f"Only if something odd happens: {_name_other_python()}")
         ]
     return [DoctorFinding("Python", OK, f"{version} in {sys.prefix}")]
 
@@ -63,31 +53,17 @@ def read_tested_versions(text: str | None = None) -> dict[str, str]:
 
 def examine_packages() -> list[DoctorFinding]:
     """Compare each package that the course imports with the tested versions; torch and triton have a check of their own."""
-    tested, findings = read_tested_versions(), []
+    tested = read_tested_versions()
     if missing := list_missing():
         level = NOTE if paths.find_folder() is None else PROBLEM  # without a course folder the missing folder is the problem
-        what = f"not installed: {', '.join([*missing, *(name for name in USEFUL if find_version(name) is None)])}"
+        what = f"not installed: {', '.join(missing)}"
         return [DoctorFinding("packages", level, what, install_again())]
-    others, good = [], 0
-    for name in (*NEEDED, *USEFUL):
-        have = find_version(name)
-        if have is None:
-            findings.append(DoctorFinding(name, NOTE, f"not installed: {USEFUL[name]}", install_again()))
-        elif name in ("torch", "triton"):
-            continue
-        elif normalise(name) in tested and have.split("+")[0] != tested[normalise(name)]:
-            others.append(f"{name} {have} ({tested[normalise(name)]} was tested)")
-        else:
-            good += 1
-    if others:
-        findings.append(DoctorFinding("packages", NOTE, f"other versions: {', '.join(others)}", install_again()))
-    if not tested:
-        findings.append(
-            DoctorFinding(
-                "packages", NOTE, "there is no constraints.txt here to compare versions with", "Work in a full copy of the course."
-            )
-        )
-    return [*findings, DoctorFinding("packages", OK, f"{good} packages as tested")] if good else findings
+    others = [
+        f"{name} {have} ({tested[normalise(name)]} was tested)"
+        for name in NEEDED
+        if name not in ("torch", "triton") and (have := find_version(name)) and have.split("+")[0] != tested.get(normalise(name), have)
+    ]
+    return [DoctorFinding("packages", NOTE, f"other versions: {', '.join(others)}", install_again())] if others else []
 
 
 def examine_pair() -> list[DoctorFinding]:
@@ -137,7 +113,7 @@ def find_other_package() -> Path | None:
 
 
 def examine_settings() -> list[DoctorFinding]:
-    """Report the environment variables that decide how the course runs. An unset variable is the normal case and gets no line."""
+    """Report the environment variables that decide how the course runs. A COURSE_DEVICE that is no device is what the kernels' check reports."""
     findings = []
     device = os.environ.get("COURSE_DEVICE", "").strip()
     interpret = os.environ.get("TRITON_INTERPRET", "").strip()
@@ -147,10 +123,6 @@ def examine_settings() -> list[DoctorFinding]:
             DoctorFinding(
                 "settings", NOTE, f"COURSE_DEVICE={device} forces {device.upper()} mode", "`unset COURSE_DEVICE` lets the course choose."
             )
-        )
-    elif device:
-        findings.append(
-            DoctorFinding("settings", PROBLEM, f"COURSE_DEVICE is {device!r}; it can be 'cpu', 'gpu' or unset", "`unset COURSE_DEVICE`")
         )
     if interpret and runtime.interpreter_was_asked_for():
         effect = (

@@ -19,21 +19,7 @@ from hypothesis import strategies as st
 import course_lib
 from course_lib.base import paths
 from course_lib.base.errors import CourseError
-from course_lib.bench import (
-    backward,
-    counters,
-    forward,
-    goals,
-    grid,
-    host,
-    long_rows,
-    measurement,
-    operations,
-    plane,
-    providers,
-    tables,
-    timing,
-)
+from course_lib.bench import backward, forward, grid, host, long_rows, measurement, operations, providers, summary, tables, timing
 from course_lib.bench.grid import Shape
 from course_lib.bench.operations import OPERATIONS, WrongValues
 from course_lib.bench.providers import PEERS, PROVIDERS, Provider, ProviderFunctions, ShapeRefused
@@ -154,7 +140,6 @@ def test_every_name_of_a_measurement_is_a_provider_and_every_operation_has_one()
     for module in (forward, backward, long_rows, host):
         assert set(module.PROVIDERS) <= set(PROVIDERS) and "ours" in module.PROVIDERS and set(providers.PEERS) <= set(module.PROVIDERS)
     assert set(PROVIDERS["ours"].load().prepare) == set(OPERATIONS)
-    assert set(goals.GOALS) == set(OPERATIONS)
 
 
 def test_split_leaves_short_rows_to_other_designs():
@@ -275,13 +260,10 @@ def spied(monkeypatch):
     return shapes
 
 
-def test_the_whole_grid_has_every_row_length_of_the_goals(no_gpu, monkeypatch):
+def test_the_whole_grid_has_every_row_length(no_gpu, monkeypatch):
     shapes = spied(monkeypatch)
     for module in (forward, backward, long_rows):
         assert module.measure().kind == module.KIND
-    classes = {(op.name, goals.shape_class(shape.M, shape.N)) for shape, *_, ops in shapes for op in ops}
-    wanted = {(op, name) for op, limits in goals.GOALS.items() for name, limit in zip(goals.CLASSES, limits, strict=True) if limit}
-    assert wanted <= classes
     assert {256, 1024, 2048, 4096, 4095, 4097, 5120, 8192, 16384, 32768, 65536, 131072, 262144} == {shape.N for shape, *_ in shapes}
     assert all(0.99 * 2**25 < shape.M * shape.N <= 2**26 for shape, *_ in shapes if shape.M > 16)
     assert all(shape.M >= 32768 for shape, *_ in shapes if shape.N == 256)
@@ -394,26 +376,6 @@ def test_host_us_is_the_median_of_the_calls_after_the_first_batch(monkeypatch):
 # ---- goals, tables, pictures ---------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize(
-    ("op", "M", "N", "limit"),
-    [
-        ("layer_norm", 131072, 256, 1.03),
-        ("rms_norm", 8192, 4096, 1.01),
-        ("rms_norm_backward", 8194, 4095, 1.2),
-        ("layer_norm_backward", 6553, 5120, 1.3),
-        ("add_layer_norm", 1024, 32768, 1.05),
-        ("layer_norm M=many", 1024, 65536, 1.10),
-        ("rms_norm M=16", 16, 262144, 1.3),
-        ("rms_norm M=1", 1, 262144, 2.5),
-        ("rms_norm_backward M=16", 16, 262144, None),
-        ("layer_norm M=16", 16, 65536, None),
-        ("layer_norm", 100, 777, None),
-    ],
-)
-def test_the_goal_of_a_shape(op, M, N, limit):
-    assert goals.goal(op, M, N) == limit
-
-
 def rows(op, M, N, **times):
     return [
         {"op": op, "provider": name, "M": M, "N": N, "dtype": "fp16", "us": 10.0, "gbps": 1, "over_floor": time}
@@ -421,25 +383,10 @@ def rows(op, M, N, **times):
     ]
 
 
-def test_the_table_against_the_goals_names_the_best_peer():
-    result = measurement.Measurement("forward", "Test GPU", "2026-01-02", {}, "")
-    result.rows += rows("layer_norm", 32768, 1024, ours=1.01, blocked=0.9, torch=1.6, quack=1.0)
-    result.rows += rows("layer_norm", 8192, 4096, ours=1.05, torch=1.6, liger=1.02)
-    result.rows += rows("layer_norm", 10, 777, ours=1.2)
-    result.rows += rows("rms_norm", 32768, 1024, torch=1.1)
-    shapeless, first, last = goals.compare_with_goals(result)
-    assert (first["peer"], first["met"], first["ahead"]) == ("quack", True, True)
-    assert (last["peer"], last["met"], last["ahead"]) == ("liger", False, False) and last["to_peer"] == pytest.approx(1.05 / 1.02)
-    assert (shapeless["goal"], shapeless["met"], shapeless["peer"], shapeless["ahead"]) == (None, None, None, None)
-    text = goals.table(result)
-    assert "MISSED" in text and "BEHIND" in text and "quack 1.00" in text
-    assert "1 of 2 goals met; level with the best peer, or ahead, at 1 of 2 shapes" in text
-
-
 def test_a_measurement_without_ours_is_judged_by_what_the_course_chose():
     result = measurement.Measurement("backward", "Test GPU", "2026-01-02", {}, "")
     result.rows += rows("layer_norm_backward", 32768, 1024, **{"two-stage": 1.0, "persistent": 1.1, "torch": 3.0})
-    (entry,) = goals.compare_with_goals(result)
+    (entry,) = summary.compare_with_peers(result)
     assert entry["ours"] == 1.1
 
 
@@ -463,38 +410,12 @@ def test_a_cell_without_a_time_says_which_kind_of_nothing_it_is():
     assert any(line.startswith("apex, error: broken") for line in lines)
 
 
-def test_a_cliff_is_dearer_than_the_shapes_beside_it_and_a_slope_is_none():
-    costs = {(1, 8): 1.0, (1, 64): 1.3, (1, 512): 1.6, (16, 8): 1.1, (16, 64): 9.0, (16, 512): 1.7, (256, 8): 1.2, (256, 64): 1.4}
-    result = measurement.Measurement("plane", "Test GPU", "2026-01-02", {}, "")
-    result.rows = [
-        {"op": op, "provider": "ours", "M": M, "N": N, "dtype": "fp16", "us": 1.0, "gbps": 1, "over_floor": cost}
-        for op in ("layer_norm", "rms_norm")
-        for (M, N), cost in (costs if op == "layer_norm" else costs | {(16, 64): 1.4}).items()
-    ]
-    ((row, times),) = plane.find_cliffs(result)
-    assert (row["op"], row["M"], row["N"]) == ("layer_norm", 16, 64) and times == pytest.approx(9 / 1.35)
-    text = plane.table(result)
-    assert "16 shapes, 1 cost over 1.5 times" in text and "layer_norm 16 x 64: 9.00 of the floor, 6.67 times" in text
-
-
-def test_the_plane_has_aligned_and_unaligned_rows_and_fits_a_small_gpu():
-    shapes = [(s.M, s.N) for sweep in plane.GRID.sweeps for s in sweep.shapes(plane.COLUMNS)]
-    assert len(shapes) == len(set(shapes)) > 100 and max(M * N for M, N in shapes) <= plane.ELEMENTS
-    assert {M for M, _ in shapes} == set(plane.ROWS) and {N for _, N in shapes} == set(plane.COLUMNS)
-
-
-@pytest.mark.parametrize("kind", ["forward", "backward", "long_rows", "statistics", "training", "counters"])
+@pytest.mark.parametrize("kind", ["forward", "backward", "long_rows", "statistics", "training"])
 def test_stored_measurements_of_before_are_read_and_shown(kind):
     (text,) = bench_command.run(kind, stored=True)
     assert text.startswith(measurement.stored(kind).label())
     assert "goals" not in text and "MISSED" not in text
     assert max(map(len, text.splitlines())) <= 80
-
-
-@pytest.mark.parametrize("kind", ["forward", "backward", "long_rows"])
-def test_goals_are_shown_where_they_are_asked_for(kind):
-    (text,) = bench_command.run(kind, stored=True, goals=True)
-    assert "against the goals" in text and "goals met" in text and max(map(len, text.splitlines())) <= 80
 
 
 def test_all_that_is_stored_is_summed_up_in_80_columns():
@@ -553,92 +474,18 @@ def test_stored_can_be_narrowed_to_columns_and_providers(no_gpu):
     assert "1024" in text and "256" not in text and "torch" not in text and "apex" not in text
 
 
-CSV = """==PROF== Connected to process 1
-"ID","Kernel Name","gpu__time_duration.sum","dram__bytes_read.sum","dram__bytes_write.sum",{rest}
-"","","us","Mbyte","Kbyte",{units}
-"0","void at::cuda::spin_kernel(long)","1","0","0",{zeros}
-"1","layer_norm_kernel","1,500.5","67.1","2,048",{ones}
-"2","column_sums_kernel","2","1","1",{ones}
-"3","void at::cuda::spin_kernel(long)","1","0","0",{zeros}
-"""
-
-
-def profiled() -> str:
-    rest = [name for name in (*counters._COUNTERS.values(), *map(counters._STALL.format, counters._STALLS)) if name not in CSV]
-    line = ",".join
-    return CSV.format(
-        rest=line(f'"{name}"' for name in rest),
-        units=line('"%"' for _ in rest),
-        zeros=line('"0"' for _ in rest),
-        ones=line(f'"{k}.25"' for k in range(len(rest))),
-    )
-
-
-def test_counters_are_read_call_by_call_in_one_unit():
-    first, second = counters.parse_counters(profiled())
-    assert [kernel["kernel"] for kernel in first] == ["layer_norm_kernel", "column_sums_kernel"] and second == []
-    assert (first[0]["us"], first[0]["read_mb"], first[0]["written_mb"]) == (1500.5, 67.1, 2.0)
-    waits = list(first[0]["stalls"].values())
-    assert waits == sorted(waits, reverse=True) and set(first[0]["stalls"]) == set(counters._STALLS)
-    assert list(counters.parse_counters("==PROF== nothing was profiled")) == []
-    with pytest.raises(KeyError):
-        list(counters.parse_counters(profiled().replace('"Mbyte"', '"furlong"')))
-
-
-def ncu(folder, script: str) -> None:
-    (folder / "ncu").write_text(f"#!/bin/sh\n{script}\n", encoding="utf-8")
-    (folder / "ncu").chmod(0o755)
-
-
-def test_counters_come_from_the_profiler_on_the_path(no_gpu, monkeypatch, tmp_path):
-    monkeypatch.setenv("PATH", str(tmp_path), prepend=":")
-    (tmp_path / "out").write_text(profiled(), encoding="utf-8")
-    ncu(tmp_path, f'cat "{tmp_path}/out"')
-    cases = [("layer_norm", Shape(8, 16)), ("rms_norm", Shape(8, 16))]
-    taken = counters.measure(cases)
-    assert [(row["op"], row["kernel"]) for row in taken.rows] == [("layer_norm", "layer_norm_kernel"), ("layer_norm", "column_sums_kernel")]
-    assert "\n  column_sums " in counters.table(taken) and "8 x 16" in counters.table(taken)
-    for asked, script, said in [
-        (cases[:1], f'cat "{tmp_path}/out"', "after 2 of 1 cases"),
-        (cases, "echo ERR_NVGPUCTRPERM; exit 1", "administrator"),
-        (cases, "echo broken >&2; exit 3", "exit code 3, after 0 of 2 cases(.|\n)*broken"),
-    ]:
-        ncu(tmp_path, script)
-        with pytest.raises(counters.NoProfiler, match=said):
-            counters.measure(asked)
-    monkeypatch.setenv("PATH", str(tmp_path / "empty"))
-    with pytest.raises(counters.NoProfiler, match="no `ncu` on the PATH"):
-        counters.measure(cases)
-    with pytest.raises(CourseError, match="no operation 'sideways'"):
-        counters.measure([("sideways", Shape(1, 1))])
-
-
-def test_all_goes_on_without_the_profiler_and_counters_alone_do_not(no_gpu, monkeypatch, tmp_path):
-    monkeypatch.setenv("PATH", str(tmp_path))
-    monkeypatch.setattr(bench_command, "KINDS", {"counters": ""})
-    said, _ = bench_command.run("all")
-    assert " ".join(said.split()) == (
-        "counters: reading counters needs Nsight Compute, and there is no `ncu` on the PATH. It comes with the CUDA toolkit."
-    )
-    with pytest.raises(counters.NoProfiler):
-        list(bench_command.run("counters"))
-    with pytest.raises(CourseError, match="has no picture"):
-        list(bench_command.run("counters", plot=tmp_path / "x.png"))
-
-
 @pytest.mark.parametrize(
     ("kind", "options", "said"),
     [
-        ("sideways", {}, "There are: forward, backward, long_rows, plane, statistics, host, training, counters, all"),
-        ("host", {"columns": "256"}, "has no --columns. These have: forward, backward, long_rows, plane"),
+        ("sideways", {}, "There are: forward, backward, long_rows, statistics, host, training, all"),
+        ("host", {"columns": "256"}, "has no --columns. These have: forward, backward, long_rows"),
         ("statistics", {"dtype": "bf16"}, "has no --dtype"),
         ("forward", {"columns": "256;512"}, "--columns 256;512 is not a list"),
         ("forward", {"columns": "0"}, "is not a list"),
         ("forward", {"stored": True, "columns": "777"}, "has no row length 777. It has: 256, 1024"),
         ("forward", {"stored": True, "providers": "ours,foo"}, "no provider 'foo' here. There are: ours, blocked"),
         ("all", {"stored": True, "providers": "foo"}, "no provider 'foo' here. There are: ours, .*quack.*persistent"),
-        ("host", {"stored": True, "goals": True}, "has no goals. These have: forward, backward, long_rows"),
-        ("forward", {"stored": True, "goals": True, "as_json": True}, "leave --plot and --goals out"),
+        ("forward", {"stored": True, "as_json": True, "plot": "x.png"}, "leave --plot out"),
     ],
 )
 def test_the_command_refuses_in_words(kind, options, said):

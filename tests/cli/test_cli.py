@@ -622,7 +622,7 @@ def test_bench_shows_and_draws_what_is_stored(command, tmp_path):
 
 def test_bench_refuses_in_words(command):
     code, _, said = command("bench", "sideways")
-    assert code == cli.BAD_REQUEST and "There are: forward, backward, long_rows, plane, statistics, host, training, counters, all." in said
+    assert code == cli.BAD_REQUEST and "There are: forward, backward, long_rows, statistics, host, training, all." in said
 
 
 @pytest.mark.skipif(course_lib.MODE != "cpu", reason="there is a GPU to measure on")

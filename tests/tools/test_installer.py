@@ -68,39 +68,23 @@ def test_uv_is_told_what_pip_is_told(installer, monkeypatch) -> None:
 
 # ---- what is shown -------------------------------------------------------------------------------------------------------
 
-LIST = b" \x1b[32m+\x1b[39m \x1b[1mtorch\x1b[0m==2.13.0\r\n - setuptools==65.5.0\n ~ course==0.1.0\n"
 
-
-def test_on_a_terminal_the_bar_is_shown_as_it_comes_and_the_list_of_packages_is_not(installer) -> None:
+def test_all_is_shown_as_it_comes_and_kept_as_plain_text(installer) -> None:
     shown = io.BytesIO()
-    listener = installer.Listener(shown, True)
-    pieces = [b"Coll", b"ecting torch\r\n\x1b[2m\xe2\xa0\x8b 10%", b"\r\x1b[2K100%\x1b[0m\nwarn", b"ing"]
+    listener = installer.Listener(shown)
+    pieces = [b"Coll", b"ecting torch\r\n\x1b[2m\xe2\xa0\x8b 10%", b"\r\x1b[2K100%\x1b[0m\nwarn", b"ing \x1b["]
     for number, piece in enumerate(pieces):
         listener.feed(piece)
         assert shown.getvalue() == b"".join(pieces[: number + 1])
-    listener.feed(b"\n")
-    before = shown.getvalue()
-    for at in range(0, len(LIST), 3):
-        listener.feed(LIST[at : at + 3])
-    assert shown.getvalue() == before
-    assert listener.text() == "Collecting torch\n100%\nwarning\n + torch==2.13.0\n - setuptools==65.5.0\n ~ course==0.1.0\n"
+    assert listener.text() == "Collecting torch\n100%\nwarning "
 
 
-def test_in_a_pipe_only_what_is_large_is_news(installer) -> None:
+def test_while_uv_compiles_and_shows_nothing_that_is_said(installer) -> None:
     shown = io.BytesIO()
-    listener = installer.Listener(shown, False)
-    text = (
-        b"Resolved 126 packages in 6.6s\n   Building course @ file:///x\nDownloading torch (183.1MiB)\nDownloading numpy (16.1MiB)\n"
-        b"Downloading cudnn (1.2GiB)\n Downloaded numpy\n      Built course\nUninstalled 1 package in 2ms\nInstalled 126 packages\n" + LIST
-    )
-    for at in range(0, len(text), 5):
-        listener.feed(text[at : at + 5])
-    listener.feed(b"error: the last")
-    listener.end()
-    assert shown.getvalue().decode().splitlines() == [
-        "Resolved 126 packages in 6.6s", "Downloading torch (183.1MiB)", "Downloading cudnn (1.2GiB)", "Installed 126 packages",
-        "course: compiling them to byte code, so that the first start is quick.", "error: the last",
-    ]  # fmt: skip
+    listener = installer.Listener(shown)
+    for piece in (b"Inst", b"alled 126 packages in 1s\n + tor", b"ch==2.13.0\n"):
+        listener.feed(piece)
+    assert shown.getvalue().count(b"course: compiling them to byte code") == 1
 
 
 @pytest.mark.parametrize("terminal", [True, False])

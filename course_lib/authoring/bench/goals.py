@@ -2,12 +2,9 @@
 
 from __future__ import annotations
 
-from course_lib.bench import tables
+from course_lib.bench import measurement, tables
 from course_lib.bench.measurement import Measurement
-from course_lib.bench.providers import PEERS
-
-PEER_MARGIN = 1.02  # a peer may be faster by this factor, because two runs differ by as much
-OWN = ("ours", "resident", "persistent", "split")  # the course's choice, or the design that it would choose if "ours" was not timed
+from course_lib.bench.summary import compare_with_peers
 
 CLASSES = ("256", "1k to 16k", "awkward", "32k", "64k to 256k", "16 x 256k", "1 x 256k")
 _ADD = (1.04, 1.02, 1.10, 1.05, 1.10, None, None)
@@ -42,30 +39,12 @@ def goal(op: str, M: int, N: int) -> float | None:
 
 
 def compare_with_goals(result: Measurement) -> list[dict]:
-    """Make one entry per shape and operation: op, M, N, ours, goal, met, peer (the best), peer_over_floor, to_peer and ahead.
-
-    ``met`` is None without a goal, ``ahead`` without a peer. Shapes that were timed without the course's kernels are left out.
-    """
-    shapes: dict[tuple, dict[str, float]] = {}
-    for row in result.rows:
-        shapes.setdefault((row["op"], row["M"], row["N"]), {})[row["provider"]] = row["over_floor"]
+    """Return the entries of :func:`~course_lib.bench.summary.compare_with_peers`, with goal, and with met, which is None without a goal."""
     entries = []
-    for (op, M, N), times in shapes.items():
-        own = next((times[name] for name in OWN if name in times), None)
-        if own is None:
-            continue
-        peer = min((name for name in PEERS if name in times), key=times.__getitem__, default=None)
-        limit = goal(op, M, N)
-        peer_time = None if peer is None else times[peer]
-        to_peer = None if peer_time is None else own / peer_time
-        entries.append(
-            {
-                "op": op, "M": M, "N": N, "ours": own, "goal": limit, "met": None if limit is None else own <= limit,
-                "peer": peer, "peer_over_floor": peer_time, "to_peer": to_peer,
-                "ahead": None if to_peer is None else to_peer <= PEER_MARGIN,
-            }
-        )  # fmt: skip
-    return sorted(entries, key=lambda e: (list(GOALS).index(e["op"].split(" ")[0]), -e["M"] * (e["N"] >= 65536), e["N"]))
+    for entry in compare_with_peers(result):
+        limit = goal(entry["op"], entry["M"], entry["N"])
+        entries.append(entry | {"goal": limit, "met": None if limit is None else entry["ours"] <= limit})
+    return entries
 
 
 def table(result: Measurement, width: int = tables.WIDTH) -> str:
@@ -91,3 +70,8 @@ def table(result: Measurement, width: int = tables.WIDTH) -> str:
             ),
         ]
     )
+
+
+if __name__ == "__main__":
+    for kind in ("forward", "backward", "long_rows"):
+        print(f"{table(measurement.stored(kind))}\n")

@@ -1,7 +1,5 @@
 """Measure the course's kernels over the plane of M and N, to find cliffs: shapes that cost much more than neighbouring shapes.
 
-    python -m course_lib.bench.plane          measures on this machine's GPU, saves, prints the cliffs
-
 Each row has op (LayerNorm and RMSNorm, forward and backward), provider ("ours"), M, N, dtype, us (device time of one call), gbps
 and over_floor (time over that of the fastest elementwise pass over as many bytes, same run). The row lengths are powers of two,
 numbers next to them, primes and round numbers; the row counts go from one to more than any device has multiprocessors.
@@ -11,7 +9,8 @@ from __future__ import annotations
 
 import statistics
 
-from course_lib.bench import measurement, tables
+from course_lib.authoring.bench import run_as_script
+from course_lib.bench import tables
 from course_lib.bench.grid import Grid, Sweep
 from course_lib.bench.measurement import Measurement
 
@@ -79,4 +78,4 @@ def count_cliffs(result: Measurement) -> str:
 
 
 if __name__ == "__main__":
-    measurement.as_script(measure, table)
+    run_as_script(KIND, measure, table)

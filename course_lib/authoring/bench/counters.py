@@ -1,7 +1,5 @@
 """Read the hardware's counters of the course's kernels with Nsight Compute, to see what limits a kernel that is not at the floor.
 
-    python -m course_lib.bench.counters        measures on this machine's GPU, saves, prints a table
-
 A time shows that a kernel is slow; counters show why: the bytes that memory moved, the share of its bandwidth, the resident
 warps, the load of the pipe between registers and L1 cache, and the reasons why warps waited. Nsight Compute runs each kernel
 several times, alone and with empty caches, so its times differ from those of the other measurements.
@@ -20,15 +18,17 @@ from collections.abc import Iterable, Iterator
 
 import torch
 
+from course_lib.authoring.bench import run_as_script
 from course_lib.base.errors import CourseError
-from course_lib.bench import grid, measurement, operations, tables
+from course_lib.bench import grid, operations, tables
 from course_lib.bench.grid import Shape
 from course_lib.bench.measurement import Measurement
 from course_lib.bench.operations import DTYPES, OPERATIONS
 from course_lib.bench.providers import PROVIDERS
 
 KIND = "counters"
-_MODULE = "course_lib.bench.counters"  # the name of this module, which is "__main__" if it runs as a script
+_MODULE = "course_lib.authoring.bench.counters"  # the name of this module, which is "__main__" if it runs as a script
+_FOR_PROFILER = "--for-profiler"  # begins the command line of the profiled child
 METHOD = "Nsight Compute, one call of each kernel by itself with empty caches, the GPU's clocks left alone"
 _PROVIDERS = ("ours",)
 _FORWARD, _BACKWARD = ("layer_norm", "rms_norm"), ("layer_norm_backward", "rms_norm_backward")
@@ -64,7 +64,7 @@ _COLUMNS = {  # the table's columns: heading, and format of a cell
 }  # fmt: skip
 
 
-class NoProfiler(measurement.Unavailable):
+class NoProfiler(CourseError):
     """Nsight Compute is missing, or is not allowed to read counters."""
 
 
@@ -92,7 +92,9 @@ def measure(cases: Iterable[tuple[str, Shape]] = CASES, dtype: str = "fp16") -> 
     job = json.dumps([[op, shape.M, shape.N, dtype] for op, shape in cases])
     command = [ncu, "--clock-control", "none", "--profile-from-start", "off", "--metrics", metrics, "--csv", "--page", "raw"]
     try:
-        run = subprocess.run([*command, sys.executable, "-m", _MODULE, job], capture_output=True, text=True, timeout=_SECONDS, check=False)
+        run = subprocess.run(
+            [*command, sys.executable, "-m", _MODULE, _FOR_PROFILER, job], capture_output=True, text=True, timeout=_SECONDS, check=False
+        )
     except subprocess.TimeoutExpired as late:
         raise NoProfiler(f"`ncu` took longer than {_SECONDS} seconds.") from late
     found = list(parse_counters(run.stdout))
@@ -173,7 +175,7 @@ def _run_for_profiler(job: list) -> None:
 
 
 if __name__ == "__main__":
-    if len(sys.argv) > 1:
-        _run_for_profiler(json.loads(sys.argv[1]))
+    if sys.argv[1:2] == [_FOR_PROFILER]:
+        _run_for_profiler(json.loads(sys.argv[2]))
     else:
-        measurement.as_script(measure, table)
+        run_as_script(KIND, measure, table)
