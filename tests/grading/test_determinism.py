@@ -68,7 +68,7 @@ def test_all_kinds_of_verdicts_are_among_them(first):
     assert {json.loads(text)["status"] for text in first} == {"pass", "fail", "error", "not attempted"}
 
 
-@pytest.mark.parametrize("workers", [1, 2, 4])
+@pytest.mark.parametrize("workers", [2, 4])  # one worker said it first
 def test_any_number_of_workers_says_the_same(workers, submissions, first):
     with ThreadPoolExecutor(workers) as pool:
         again = list(pool.map(told, submissions))
