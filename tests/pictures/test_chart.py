@@ -130,6 +130,31 @@ def test_a_choice_shows_another_view(show):
     assert shown.title == "second"
 
 
+def test_a_value_that_is_read_goes_with_its_view(show):
+    def make_view(name: str, *series: Series) -> View:
+        return View(name, [Plot(Axis("x"), Axis("y"), series)], name=name)
+
+    longer = make_view("longer", Series("s", X, X), Series("t", X, [2 * x for x in X]))
+    shown = show(
+        chart(
+            longer,
+            make_view("shorter", Series("s", X[:2], X[:2])),
+            make_view("gap", *[Series("s", X, [math.nan, *X[1:]])] * 2),
+            alt="Three.",
+            control="which",
+        )
+    )
+    grip = shown.grip("read-0")
+    grip.press("ArrowRight")
+    grip.press("ArrowUp")
+    assert "t: 2 at x = 1" in shown.drawn
+    for view in (1, 2):
+        shown.set(view=view)
+        assert "at x = 1" not in shown.drawn
+    grip.press("ArrowRight")
+    assert "s: 10 at x = 10" in shown.drawn
+
+
 def test_panels_wrap_on_a_narrow_page(show):
     panel = Plot(Axis("x"), Axis("y"), [Series("s", X, X)], title="panel")
     shown = show(chart(View("Three", [panel] * 3), alt="Three plots."))

@@ -1,4 +1,4 @@
-"""Measurements as the lines of a chart: a value over the row length."""
+"""Measurements as the lines of a chart: time over the floor, by row length."""
 
 from __future__ import annotations
 
@@ -8,12 +8,10 @@ from typing import Any
 from course_lib.lessons.pictures.chart.model import Axis, Series
 
 
-def make_line(
-    rows: Iterable[Mapping[str, Any]], provider: str, name: str, colour: str, value: str = "over_floor", dash: str = ""
-) -> Series:
-    """Return one provider's ``value`` by N, shortest row first."""
-    points = sorted((row["N"], row[value]) for row in rows if row["provider"] == provider)
-    return Series(name, [N for N, _ in points], [y for _, y in points], colour, dash=dash)
+def make_line(rows: Iterable[Mapping[str, Any]], provider: str, name: str, colour: str) -> Series:
+    """Return one provider's time over the floor by N, shortest row first."""
+    points = sorted((row["N"], row["over_floor"]) for row in rows if row["provider"] == provider)
+    return Series(name, [N for N, _ in points], [over for _, over in points], colour)
 
 
 def make_length_axis(rows: Iterable[Mapping[str, Any]], words: str = "") -> Axis:

@@ -1,4 +1,4 @@
-// The charts of the lessons: panels of lines and dots, bars, or cells, which wrap below one another. Pointing, or the arrow keys, read a value.
+// The charts of the lessons: panels of lines and dots, bars, cells, or boxes, which wrap below one another. Pointing, or the arrow keys, read a value.
 
 import { FONT, SMALL, along, arrow, axes, cell, choice, handle, labels, legend, linear, log, measure, number, path, roundUp, svg, text } from "../../kit/kit.js";
 
@@ -60,7 +60,8 @@ function say(panel, [, s, i]) {
 }
 
 function drawPlot(panel, index, state, left, top, width, alone) {
-  const at = state.at?.[0] === index ? state.at : null;
+  const value = state.at?.[0] === index ? panel.series[state.at[1]]?.y[state.at[2]] : null; // another view may have fewer points
+  const at = Number.isNaN(read(value ?? null)) ? null : state.at;
   const head = heading(panel.title, left, top, width, { bold: true });
   const said = heading(at ? say(panel, at) : panel.y.name, left, top + head.height, width, at ? { bold: true, size: SMALL } : { size: SMALL });
   const nameLines = wrap(panel.y.name, width, SMALL).length;
