@@ -83,7 +83,7 @@ MAY_IMPORT: dict[str, set[str]] = {
     "bench": {"base", "kernels", "norms", "norms.reference"},
     "tuning": {"base", "compiler", "kernels", "bench"},
     "grading.verdict": {"base"},
-    "grading.cases": {"launching", "tuning"},
+    "grading.cases": {"base", "launching", "tuning"},
     "grading.submission": {"base", "catalog", "sandbox", "grading.verdict"},
     "grading.execution": {"base", "compiler", "interpreter", "launching", "norms", "sandbox", "grading.cases", "grading.submission", "grading.verdict"},
     "grading.judging": {"base", "compiler", "launching", "grading.cases", "grading.submission", "grading.verdict"},

@@ -9,6 +9,7 @@ import math
 import sys
 import types
 from dataclasses import replace
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -452,8 +453,8 @@ def test_json_holds_everything_that_was_measured():
 
 @pytest.mark.parametrize("kind", ["statistics", "training"])
 def test_every_kind_is_drawn(kind, tmp_path):
-    *_, last = bench_command.run(kind, stored=True, plot=tmp_path / "new" / f"{kind}.png")
-    assert "drawn into" in last and (tmp_path / "new" / f"{kind}.png").read_bytes().startswith(b"\x89PNG")
+    *_, last = bench_command.run(kind, stored=True, plot=tmp_path / "new" / f"{kind}.html")
+    assert "drawn into" in last and "data-picture=" in (tmp_path / "new" / f"{kind}.html").read_text()
 
 
 def test_all_stored_says_what_is_not_measured_yet_and_goes_on(no_gpu):
@@ -485,7 +486,7 @@ def test_stored_can_be_narrowed_to_columns_and_providers(no_gpu):
         ("forward", {"stored": True, "columns": "777"}, "has no row length 777. It has: 256, 1024"),
         ("forward", {"stored": True, "providers": "ours,foo"}, "no provider 'foo' here. There are: ours, blocked"),
         ("all", {"stored": True, "providers": "foo"}, "no provider 'foo' here. There are: ours, .*quack.*persistent"),
-        ("forward", {"stored": True, "as_json": True, "plot": "x.png"}, "leave --plot out"),
+        ("forward", {"stored": True, "as_json": True, "plot": Path("x.html")}, "leave --plot out"),
     ],
 )
 def test_the_command_refuses_in_words(kind, options, said):
@@ -496,7 +497,7 @@ def test_the_command_refuses_in_words(kind, options, said):
 def test_nothing_to_draw_is_said(no_gpu, tmp_path):
     measurement.Measurement("forward", "Test GPU", "2026-01-02", {}, "", rows("layer_norm", 4, 256, ours=1.0)).save()
     with pytest.raises(CourseError, match="nothing to draw"):
-        list(bench_command.run("forward", stored=True, providers="torch", plot=tmp_path / "x.png"))
+        list(bench_command.run("forward", stored=True, providers="torch", plot=tmp_path / "x.html"))
 
 
 def test_the_command_measures_saves_and_draws(no_gpu, monkeypatch, tmp_path):

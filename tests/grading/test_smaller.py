@@ -182,7 +182,7 @@ def test_of_any_wrong_solution_the_shown_case_is_wrong_and_the_verdict_is_what_i
     for name in ("status", "cause", "headline", "question", "common", "cases", "printed", "mode", "tier"):
         assert getattr(verdict, name) == getattr(before, name), name
     if len(judged) == len(of_battery):
-        assert verdict == dataclasses.replace(before, seconds=verdict.seconds)
+        assert repr(verdict) == repr(dataclasses.replace(before, seconds=verdict.seconds))  # a NaN that is shown differs from itself
         return
     shown = judged[-1]
     assert verdict.first is not None and before.first is not None

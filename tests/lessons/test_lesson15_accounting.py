@@ -43,7 +43,7 @@ def test_every_case_expects_what_a_trace_counts(name):
 def test_any_shape_expects_what_a_trace_counts(name, M, N, rows, chunk, dtype):
     shared = name == "two_stage_backward"
     rows = rows if name == "resident_forward" else 1
-    case = SharedCase("any", M, N, 32, "", dtype, chunk=chunk) if shared else Case("any", M, N, 0, "", dtype, rows)
+    case = SharedCase("any", M, N, 32, "", dtype=dtype, chunk=chunk) if shared else Case("any", M, N, 0, "", dtype=dtype, rows=rows)
     assert count_as_graded(name, case) == count_as_traced(name, case)
 
 
