@@ -5,6 +5,7 @@ from __future__ import annotations
 import abc
 import contextlib
 import fractions
+import importlib
 import numbers
 import sys
 from collections.abc import Iterator
@@ -241,17 +242,22 @@ def _list_frames(error: BaseException) -> list:
 
 
 class TorchFunctions(Functions):
+    """Cases of functions in PyTorch operations, on the CPU. ``modules``: what a case would import. The server imports it before the forks."""
+
     noun = "tensor"
+    modules: tuple[str, ...] = ()
 
     def __init__(self):
         import torch
+
+        for name in self.modules:
+            importlib.import_module(name)
         from torch.utils._python_dispatch import TorchDispatchMode
 
         self.torch = torch
         torch.set_num_threads(1)
-        torch.ones(
-            4, dtype=torch.float16
-        ).float().mean()  # PyTorch's first sum initialises some of its parts; this happens once, before the forks
+        # PyTorch's first sum initialises some of its parts; this happens once, before the forks.
+        torch.ones(4, dtype=torch.float16).float().mean()
         self.dtypes = {"fp32": torch.float32, "fp16": torch.float16, "bf16": torch.bfloat16}
         self.names = {dtype: name for name, dtype in self.dtypes.items()}
 

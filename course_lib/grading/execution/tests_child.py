@@ -40,6 +40,8 @@ _ERRORS: dict[str, type[Exception]] = {kind.__name__: kind for kind in (ValueErr
 class Tests(TorchFunctions):
     """Cases of the kind "tests"."""
 
+    modules = ("torch.fx.experimental.symbolic_shapes",)  # torch.testing and torch.autograd.grad import it
+
     def attend(self, confine: Callable[[], None]) -> None:
         """Start the companion. It confines itself, as this process will, and answers until this process ends."""
         here, there = socket.socketpair()
