@@ -40,7 +40,12 @@ _ERRORS: dict[str, type[Exception]] = {kind.__name__: kind for kind in (ValueErr
 class Tests(TorchFunctions):
     """Cases of the kind "tests"."""
 
-    modules = ("torch.fx.experimental.symbolic_shapes",)  # torch.testing and torch.autograd.grad import it
+    modules = ("torch.fx.experimental.symbolic_shapes",)  # torch.autograd.grad imports it
+
+    def __init__(self):
+        super().__init__()
+        # The first comparison imports a part of PyTorch; this one is made before the forks.
+        torch.testing.assert_close(torch.ones(1), torch.ones(1))
 
     def attend(self, confine: Callable[[], None]) -> None:
         """Start the companion. It confines itself, as this process will, and answers until this process ends."""
