@@ -97,6 +97,16 @@ def read_plan() -> list[tuple[list[str], int, str]]:
     return [(lessons.split(", "), int(minutes), exercises) for lessons, minutes, exercises in rows]
 
 
+def test_readme_counts_the_lessons_and_the_exercises():
+    page = (paths.ROOT / "README.md").read_text(encoding="utf-8")
+    lessons = {*re.findall(r"\*\*How long:\*\* (\d+) lessons", page), *re.findall(r"of the (\d+) lessons", page)}
+    assert lessons == {str(len(list_sources()))}, f"README.md counts {', '.join(sorted(lessons))} lessons; there are {len(list_sources())}"
+    counted = {*re.findall(r"of the (\d+) exercises", page)}
+    assert counted == {str(len(catalog.exercises()))}, (
+        f"README.md counts {', '.join(counted)} exercises; there are {len(catalog.exercises())}"
+    )
+
+
 def test_the_terms_plan_has_every_lesson_in_order_with_the_minutes_of_its_title():
     said = {source.name[:2]: measure(source).said for source in list_sources()}
     planned = [lesson for lessons, _, _ in read_plan() for lesson in lessons]

@@ -28,6 +28,8 @@ _FILES = (
     "tests/lessons/test_notebooks.py",
     "tests/authoring/test_prose.py",
     "tests/authoring/test_readme.py",
+    "tests/authoring/test_lesson_size.py",
+    "tests/classroom/test_weeks.py",
     "tests/test_documents.py",
 )
 # by words of a test's name, the first that fits: what is looked at
@@ -42,9 +44,12 @@ _SUBJECTS = {
     "variant": "variants",
     "right_but_different": "variants",
     "test_notebooks": "notebook",
+    "test_lesson_size": "notebook",
     "test_prose": "prose",
     "test_readme": "README",
+    "readme_counts": "README",
     "terms_plan": "README",
+    "plan_of_the_instructors": "README",
     "": "causes",
 }
 _LOOKED_AT = {
@@ -54,9 +59,9 @@ _LOOKED_AT = {
     "mutants": "each wrong solution is refused, with its cause",
     "variants": "each right one passes, and is not the solution again",
     "causes": "every cause has its words, every known bug its mutants, docs/verdicts.md counts them",
-    "notebook": "the lesson is built from its source, has the exercise's panel, and runs",
+    "notebook": "the lesson is built from its source, has the exercise's panel, asks, is short, and runs",
     "prose": "each number in the lesson's prose is filled from a stored file, or comes from what the lesson runs",
-    "README": "it and docs/instructors.md list the lesson with its minutes, and it counts the wrong solutions",
+    "README": "it, docs/instructors.md and weeks.toml list the lesson, and it counts the wrong solutions",
 }
 # left to `make test`: 19 more seeds of each variant take longer than all the rest, and nbval runs the lesson once more
 _LEFT_OUT = "not 19_other_seeds and not nbval"
@@ -88,7 +93,7 @@ def check_exercise(exercise: Exercise) -> list[SubjectReport]:
     findings = {subject: SubjectReport(subject) for subject in _LOOKED_AT}
     with tempfile.TemporaryDirectory(prefix="course-author-") as scratch:
         report = Path(scratch) / "report.xml"
-        chosen = f"({exercise.id} or test_causes or counts_every_mutant or test_it_counts or test_every_lesson_is_linked or terms_plan_has_every or {exercise.lesson}_) and {_LEFT_OUT}"
+        chosen = f"({exercise.id} or test_causes or counts_every_mutant or test_it_counts or test_every_lesson_is_linked or readme_counts or terms_plan_has_every or plan_of_the_instructors or {exercise.lesson}_ or [{exercise.lesson}]) and {_LEFT_OUT}"
         command = [sys.executable, "-m", "pytest", "-q", "-n", "2", "--dist", "worksteal", "-p", "no:cacheprovider", f"--junitxml={report}"]
         tests = subprocess.Popen(
             [*command, "-k", chosen, *_FILES], cwd=paths.ROOT, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True
@@ -108,7 +113,9 @@ def check_exercise(exercise: Exercise) -> list[SubjectReport]:
                 finding.missing.append(f"{sentence} ({test})")
     for finding in findings.values():
         if not finding.tests:
-            finding.missing.append(f"no test looks at exercise {exercise.id}: is its solution in solutions/{exercise.file}.py?")
+            finding.missing.append(
+                f"no test looks at this: are solutions/{exercise.file}.py and lesson {exercise.lesson} in {paths.shown(paths.NOTEBOOK_SOURCES)} there?"
+            )
     return list(findings.values())
 
 

@@ -1,20 +1,22 @@
 """``python -m course_lib.authoring.verdicts``: write docs/verdicts.md, which shows for every cause a verdict that the grader gave.
 
 The verdicts on the page are those on the mutants, so they are the grader's own words. A test runs every mutant and compares its verdict
-with the page.
+with the page. With ids (``verdicts 06a``) only these exercises are checked, and the causes that the page does not show on the same mutant.
 """
 
 from __future__ import annotations
 
+import re
 import sys
 import tempfile
 from collections import Counter
+from collections.abc import Mapping
 from pathlib import Path
 
 from course_lib.authoring import mutants
 from course_lib.base import paths
 from course_lib.base.files import write_atomic
-from course_lib.catalog import Exercise
+from course_lib.catalog import Exercise, get
 from course_lib.grading.check import check
 from course_lib.grading.judging.causes import CAUSES
 from course_lib.grading.report import make_report, quote_line
@@ -51,6 +53,11 @@ def check_mutant(exercise: Exercise, entry: dict, folder: Path) -> Verdict:
     return check(exercise, file, mode="cpu")
 
 
+def write_source(exercise: Exercise, entry: dict) -> str:
+    """Return the line of a section that says which mutant it shows."""
+    return f"Exercise {exercise.id}, mutant `{entry['id']}`:"
+
+
 def write_section(cause: str, exercise: Exercise, entry: dict, verdict: Verdict) -> str:
     """Return the page's section for one cause: the parts of the verdict in the order in which a learner sees them."""
     headline = f": {CAUSES[cause].headline}" if cause in CAUSES else ""
@@ -67,32 +74,41 @@ def write_section(cause: str, exercise: Exercise, entry: dict, verdict: Verdict)
         found.append("\n".join([where, "```python", f"{shown.gutter}{shown.source}", *below, "```"]))
     text = "\n\n".join(piece for piece in (*found, report.question, report.common) if piece)
     quotation = "\n".join(f"> {line}".rstrip() for line in text.splitlines())
-    return f"## {cause}{headline}\n\nExercise {exercise.id}, mutant `{entry['id']}`:\n\n{quotation}\n"
+    return f"## {cause}{headline}\n\n{write_source(exercise, entry)}\n\n{quotation}\n"
 
 
-def write_page(verdicts: dict[str, Verdict]) -> str:
-    """Return the whole page for the ``verdicts`` by cause."""
-    picked = choose_mutants()
+def write_page(sections: Mapping[str, str]) -> str:
+    """Return the whole page from its ``sections`` by cause."""
     counts = Counter(exercise.id for exercise, _ in mutants.list_mutants())
     table = "\n".join(f"| {exercise} | {number} |" for exercise, number in sorted(counts.items()))
     total = f"| Exercise | Wrong solutions |\n|---|---|\n{table}\n| all | {sum(counts.values())} |\n"
-    sections = [write_section(cause, *picked[cause], verdict) for cause, verdict in verdicts.items()]
-    silent = sorted(CAUSES.keys() - picked.keys())
+    silent = sorted(CAUSES.keys() - sections.keys())
     other = [_OTHERS.format(causes=", ".join(f"`{cause}`" for cause in silent))] if silent else []
-    return "\n".join([_HEAD, total, *sections, *other])
+    return "\n".join([_HEAD, total, *sections.values(), *other])
 
 
-def main() -> int:
+def read_sections(page: str) -> dict[str, str]:
+    """Return the sections of a written page by cause."""
+    return {text.split(":")[0].split("\n")[0]: f"## {text.rstrip()}\n" for text in re.split(r"^## ", page, flags=re.MULTILINE)[1:]}
+
+
+def main(argv: list[str]) -> int:
+    chosen = {get(exercise).id for exercise in argv}
+    stored = read_sections(PAGE.read_text(encoding="utf-8")) if chosen else {}
+    sections = {}
     with tempfile.TemporaryDirectory(prefix="course-verdicts-") as scratch:
-        verdicts = {}
         for cause, (exercise, entry) in choose_mutants().items():
-            verdicts[cause] = check_mutant(exercise, entry, Path(scratch))
+            kept = stored.get(cause, "")
+            if exercise.id not in chosen and f"\n\n{write_source(exercise, entry)}\n\n" in kept:
+                sections[cause] = kept
+                continue
+            sections[cause] = write_section(cause, exercise, entry, check_mutant(exercise, entry, Path(scratch)))
             print(f"{cause}: {exercise.id} {entry['id']}", flush=True)
     PAGE.parent.mkdir(exist_ok=True)
-    write_atomic(PAGE, write_page(verdicts))
-    print(f"{paths.shown(PAGE)}: {len(verdicts)} causes")
+    write_atomic(PAGE, write_page(sections))
+    print(f"{paths.shown(PAGE)}: {len(sections)} causes")
     return 0
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    sys.exit(main(sys.argv[1:]))

@@ -17,16 +17,17 @@ SIZES = [measure(source) for source in list_sources()]
 
 @pytest.mark.parametrize("size", SIZES, ids=lambda size: size.lesson)
 def test_a_lesson_is_short_and_says_how_long_it_takes(size):
-    assert round(size.page_minutes) <= 25, f"the page alone takes {size.page_minutes:.0f} minutes"
+    assert round(size.page_minutes) <= 25, f"lesson {size.lesson}: the page alone takes {size.page_minutes:.0f} minutes"
     if size.exercise_minutes <= MOST_MINUTES / 2:  # exercises may take more; the page beside them does not
-        assert 5 * round(size.minutes / 5) <= MOST_MINUTES, f"it takes {size.minutes:.0f} minutes with its exercises"
-    assert abs(size.said - size.minutes) <= 5, f"it says {size.said} minutes and takes {size.minutes:.0f}"
+        assert 5 * round(size.minutes / 5) <= MOST_MINUTES, f"lesson {size.lesson} takes {size.minutes:.0f} minutes with its exercises"
+    assert abs(size.said - size.minutes) <= 5, f"lesson {size.lesson} says {size.said} minutes and takes {size.minutes:.0f}"
 
 
 @pytest.mark.parametrize("size", SIZES, ids=lambda size: size.lesson)
 def test_a_lesson_asks_and_lets_do(size):
-    assert size.predictions >= 4 and size.steps >= 2
-    assert size.longest_cell <= 15
+    assert size.predictions >= 4, f"lesson {size.lesson} has {size.predictions} predictions; four at least have to be there"
+    assert size.steps >= 2, f"lesson {size.lesson} has {size.steps} steps; two at least have to be there"
+    assert size.longest_cell <= 15, f"a cell of lesson {size.lesson} has {size.longest_cell} lines; 15 at most"
 
 
 def test_the_short_path_takes_six_hours_and_ends_with_the_learners_own_kernels():

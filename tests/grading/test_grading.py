@@ -146,6 +146,11 @@ def test_the_page_of_verdicts_has_every_cause_and_counts_every_mutant():
     )
 
 
+def test_sections_that_are_kept_stay_as_they_are():
+    sections = verdicts.read_sections(PAGE)
+    assert verdicts.write_page({cause: sections[cause] for cause in verdicts.choose_mutants()}) == PAGE
+
+
 @pytest.mark.parametrize("exercise", EXERCISES, ids=lambda e: e.id)
 def test_every_exercise_has_mutants_and_a_variant(exercise):
     entries = mutants.read_mutants(exercise)

@@ -55,9 +55,9 @@ def test_the_notebook_is_executed_and_carries_no_private_state(source):
     outputs = [output for cell in cells for output in cell["outputs"]]
     assert not [output for output in outputs if output["output_type"] == "error"]
     pictures = [output for output in outputs if "image/png" in output.get("data", {})]
-    assert pictures, "no figure in it"
+    assert pictures, f"notebooks/source/{source.name}: no cell shows a picture"
     for output in pictures:
-        assert output["metadata"]["image/png"]["alt"].strip(), "a figure without alt text"
+        assert output["metadata"]["image/png"]["alt"].strip(), f"notebooks/source/{source.name}: a picture has no alt text"
     text = json.dumps(data)
     assert str(paths.ROOT) not in text and "/tmp/" not in text, "a path of the machine that built it"
 
@@ -72,7 +72,9 @@ def test_a_lesson_keeps_the_rules_that_nbval_cannot_see(source):
         assert "raises-exception" not in cell["metadata"].get("tags", []), "such a cell passes when nothing is raised, too"
     cells = code_cells(read_source(source, proof=True))
     claims = [cell for cell in cells if "assert" in cell["source"]]
-    assert len(claims) >= len(cells) // 4, "fewer than a fourth of the code cells assert anything"
+    assert len(claims) >= len(cells) // 4, (
+        f"notebooks/source/{source.name}: {len(claims)} of {len(cells)} code cells have an assertion; a fourth at least, in cells tagged `check`"
+    )
 
 
 @pytest.mark.parametrize("source", LESSONS, ids=lambda s: s.stem)
@@ -225,7 +227,8 @@ def test_every_cell_that_prints_is_compared_or_says_why_not(source, tmp_path):
     lay_out(tmp_path, [source], solved=False, device="cpu")
     laid_out = json.loads((tmp_path / "notebooks" / f"{source.stem}.ipynb").read_text())
     compared = [cell["id"] for cell in laid_out["cells"] if nbval.COMPARED in cell["metadata"].get("tags", [])]
-    assert compared == [cell.id for cell in printing if not nbval.find_reason(cell, solved=False, device="cpu")] and len(compared) > 1
+    assert compared == [cell.id for cell in printing if not nbval.find_reason(cell, solved=False, device="cpu")]
+    assert len(compared) > 1, f"notebooks/source/{source.name}: no cell but the first prints what a run can compare; let one print"
     for cell in read_source(source, proof=True).cells:
         reasons = cell.metadata.get(VARIES)
         if reasons is not None:
