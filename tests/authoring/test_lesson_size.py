@@ -17,7 +17,9 @@ SIZES = [measure(source) for source in list_sources()]
 
 @pytest.mark.parametrize("size", SIZES, ids=lambda size: size.lesson)
 def test_a_lesson_is_short_and_says_how_long_it_takes(size):
-    assert round(size.page_minutes) <= 25, f"lesson {size.lesson}: the page alone takes {size.page_minutes:.0f} minutes"
+    assert round(size.page_minutes) <= 25, (
+        f"lesson {size.lesson}: the page alone takes {size.page_minutes:.0f} minutes, at most 25: cut it, or make a part a dive"
+    )
     if size.exercise_minutes <= MOST_MINUTES / 2:  # exercises may take more; the page beside them does not
         assert 5 * round(size.minutes / 5) <= MOST_MINUTES, f"lesson {size.lesson} takes {size.minutes:.0f} minutes with its exercises"
     assert abs(size.said - size.minutes) <= 5, f"lesson {size.lesson} says {size.said} minutes and takes {size.minutes:.0f}"

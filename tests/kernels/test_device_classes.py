@@ -25,6 +25,9 @@ def find_class(monkeypatch, bandwidth: float, dtype: torch.dtype) -> DeviceClass
 def test_a_device_gets_the_tables_of_its_bandwidth_and_of_the_size_of_its_elements(monkeypatch):
     assert [find_class(monkeypatch, bandwidth, HALF).name for bandwidth in (0.0, 19.0, 25.4, 30.0, 37.2)] == ["H100"] * 3 + ["H200"] * 2
     assert find_class(monkeypatch, 37.2, BFLOAT) is H200 and find_class(monkeypatch, 37.2, SINGLE) is H100
+    for tuned in DEVICE_CLASSES:
+        found = find_class(monkeypatch, tuned.bandwidth, HALF if tuned.itemsize in (None, 2) else SINGLE)
+        assert found is tuned, f"{found.name} hides {tuned.name}: in DEVICE_CLASSES the class with the faster memory comes first"
 
 
 def test_a_new_gpu_is_a_class_with_lines_of_its_own_and_nothing_else(monkeypatch):
@@ -36,7 +39,7 @@ def test_a_new_gpu_is_a_class_with_lines_of_its_own_and_nothing_else(monkeypatch
         resident=(Line(longest=64, rows=64, num_warps=1), Line(above=4096, longest=8192, num_warps=32, centred=True)),
         split=(Line(longest=1024, block=512, num_warps=8, programs=2, unmasked=True),),
     )  # fmt: skip
-    monkeypatch.setattr(device_classes, "DEVICE_CLASSES", (new, *DEVICE_CLASSES))
+    monkeypatch.setattr(device_classes, "DEVICE_CLASSES", (new, H200, H100))
     assert find_class(monkeypatch, 40.0, HALF) is H200 and find_class(monkeypatch, 60.0, SINGLE) is H100
     assert find_class(monkeypatch, 60.0, HALF) is new
 
@@ -99,6 +102,8 @@ def test_no_line_is_hidden_by_one_above_it(tuned):
                 used.add(device_classes.find_line(getattr(tuned, table), *case))
             except LookupError:  # the algorithm does not take rows of this length
                 assert case[0] > 8192
-        for line in set(getattr(tuned, table)) - used:
-            own = tuned is H100 or line not in getattr(H100, table)
-            assert not own, (table, line)
+        lines = getattr(tuned, table)
+        assert len(set(lines)) == len(lines), f"{tuned.name}, {table}: a line stands twice; a class need not repeat what it extends"
+        inherited = {line for other in DEVICE_CLASSES[DEVICE_CLASSES.index(tuned) + 1 :] for line in getattr(other, table)}
+        hidden = set(lines) - used - inherited
+        assert not hidden, f"{tuned.name}, {table}: lines above take all rows of {hidden}"

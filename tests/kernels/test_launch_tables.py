@@ -10,7 +10,7 @@ from course_lib.compiler import Pointer, compile_report, occupancy
 from course_lib.kernels import two_tiles
 from course_lib.kernels.add_layer_norm import add_layer_norm_kernel
 from course_lib.kernels.launch import tables
-from course_lib.kernels.launch.device_classes import H100, H200, DeviceClass
+from course_lib.kernels.launch.device_classes import DEVICE_CLASSES, H100, DeviceClass
 from course_lib.kernels.norm_backward import norm_backward_persistent_kernel
 from course_lib.kernels.split_row import split_row_forward_kernel
 from course_lib.kernels.split_row_backward import split_row_backward_kernel
@@ -20,6 +20,13 @@ pytestmark = [pytest.mark.slow, pytest.mark.skipif(course_lib.MODE != "cpu", rea
 # a table line, by a row length it serves; multiples of 16 and others are launched differently
 LENGTHS = [128, 256, 512, 1024, 2048, 4096, 5120, 8192, 100, 1000, 2000 + 1, 4095, 8191]
 ARCHES = ["sm_80", "sm_90", "sm_100"]
+ARCH_OF = {"H200": "sm_90"}  # of each class for fast memory
+FAST = [tuned for tuned in DEVICE_CLASSES if tuned is not H100]
+
+
+def find_arch(tuned: DeviceClass) -> str:
+    assert tuned.name in ARCH_OF, f"ARCH_OF in tests/kernels/test_launch_tables.py does not name the architecture of {tuned.name}"
+    return ARCH_OF[tuned.name]
 
 
 def persistent(kind: str, N: int, dtype: str, arch: str, tuned: DeviceClass = H100):
@@ -44,9 +51,10 @@ def test_the_persistent_backward_does_not_spill(N, dtype, kind):
 
 @pytest.mark.parametrize("kind", ["layer_norm", "rms_norm"])
 @pytest.mark.parametrize("dtype", ["fp16", "bf16"])
-def test_the_persistent_backward_for_fast_memory_does_not_spill(dtype, kind):
+@pytest.mark.parametrize("tuned", FAST, ids=lambda tuned: tuned.name)
+def test_the_persistent_backward_for_fast_memory_does_not_spill(tuned, dtype, kind):
     for N in (64, 128, 256, 512, 640, 1024, 2048):
-        report = persistent(kind, N, dtype, "sm_90", tuned=H200)
+        report = persistent(kind, N, dtype, find_arch(tuned), tuned=tuned)
         assert report.spill_bytes == 0, f"{N}: {report.spill_bytes} bytes at {report.registers} registers"
 
 
@@ -63,14 +71,17 @@ def split_constexprs(launch: tables.SplitLaunch, arch: str) -> dict:
 
 
 @pytest.mark.parametrize(
-    "dtype, add, fast",
-    [(dtype, add, False) for dtype in ("fp16", "bf16", "fp32") for add in (True, False)] + [("fp16", False, True), ("bf16", False, True)],
+    "dtype, add, tuned",
+    [(dtype, add, H100) for dtype in ("fp16", "bf16", "fp32") for add in (True, False)]
+    + [(dtype, False, tuned) for tuned in FAST for dtype in ("fp16", "bf16")],
+    ids=lambda value: value.name if isinstance(value, DeviceClass) else str(value),
 )
 @pytest.mark.parametrize("centred", [True, False])
-def test_the_split_row_kernel_does_not_spill_and_its_programs_are_resident_at_once(centred, dtype, add, fast):
+def test_the_split_row_kernel_does_not_spill_and_its_programs_are_resident_at_once(centred, dtype, add, tuned):
     """Four programs that leave room for three take twice as long as three: the last ones start when the others have ended."""
-    for N, arch in [(N, "sm_90") for N in (12288, 65536, 100000, 262144) if N > 32768 or dtype == "fp16"] if fast else LONG_FORWARD:
-        launch = tables.split(N, DTYPES[dtype], centred=centred, add=add, tuned=H200 if fast else H100)
+    fast = [(N, find_arch(tuned)) for N in (12288, 65536, 100000, 262144) if N > 32768 or dtype == "fp16"] if tuned in FAST else []
+    for N, arch in fast or LONG_FORWARD:
+        launch = tables.split(N, DTYPES[dtype], centred=centred, add=add, tuned=tuned)
         constexprs = {"CENTRED": centred, "HAS_W": True, "HAS_B": centred, "ADD": add, "FULL": launch.full} | split_constexprs(launch, arch)
         x, sums, words = Pointer(dtype), Pointer("fp32"), Pointer("int64")
         arguments = [x, x, x, x, x, x, sums, sums, words, words, N, 1, N, 1, N, 1024, N, 1e-5, 32]

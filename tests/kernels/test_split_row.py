@@ -12,13 +12,19 @@ import course_lib
 from course_lib.interpreter import schedule
 from course_lib.kernels import split_row_backward
 from course_lib.kernels.launch import choice, device, tables
-from course_lib.kernels.launch.device_classes import H100, H200
+from course_lib.kernels.launch.device_classes import DEVICE_CLASSES, H100, H200
 from course_lib.kernels.layer_norm import add_layer_norm_forward, layer_norm_forward
 from course_lib.kernels.rms_norm import add_rms_norm_forward, rms_norm_forward
 from course_lib.kernels.split_row import split_row_forward_kernel
 from course_lib.norms import functional, reference
 
 DEVICE = course_lib.DEVICE
+TABLES = [
+    pytest.param(tuned, dtype, id=f"{tuned.name}-{dtype}")
+    for tuned in DEVICE_CLASSES
+    for dtype in (torch.float16, torch.bfloat16, torch.float32)
+    if tuned.itemsize in (None, dtype.itemsize)
+]
 CPU = pytest.mark.skipif(course_lib.MODE != "cpu", reason="interleaves programs in the interpreter")
 
 
@@ -146,28 +152,28 @@ def test_the_algorithm_for_long_rows_follows_size_dtype_and_room(monkeypatch):
     assert chosen(many) == "blocked" and chosen(half) == "resident" and chosen(few) == "few rows"
 
 
-@pytest.mark.parametrize("dtype", [torch.float16, torch.bfloat16, torch.float32])
-@pytest.mark.parametrize("centred, add, fast", list(itertools.product((True, False), repeat=3)))
-def test_a_chunk_has_a_lane_of_its_own_wherever_a_row_may_be_one_of_few(centred, add, fast, dtype):
+@pytest.mark.parametrize("tuned, dtype", TABLES)
+@pytest.mark.parametrize("centred, add", list(itertools.product((True, False), repeat=2)))
+def test_a_chunk_has_a_lane_of_its_own_wherever_a_row_may_be_one_of_few(tuned, dtype, centred, add):
     """A warp adds its lanes up in one order. A lane with two chunks adds those first, so with other warps the bits are others."""
-    for N in range(32768, H100.few_rows_bytes // dtype.itemsize + 1, 1008):
-        shares = tables.split(N, dtype, centred=centred, add=add, tuned=H200 if fast and dtype.itemsize == 2 else H100)
+    for N in range(32768, tuned.few_rows_bytes // dtype.itemsize + 1, 1008):
+        shares = tables.split(N, dtype, centred=centred, add=add, tuned=tuned)
         if shares.chunks > 128:
             continue  # a row that no GPU of today has room for: "few rows" or "blocked", which promise no equal bits
         lanes = 32 * min(shares.num_warps, tables.few_rows(1, N)[2])
         assert tables.next_power_of_2(shares.chunks) <= lanes, (N, shares)
 
 
-@pytest.mark.parametrize("dtype", [torch.float16, torch.bfloat16, torch.float32])
-@pytest.mark.parametrize("centred, add, fast", list(itertools.product((True, False), repeat=3)))
-def test_the_chunks_hold_every_column_of_a_row_once(centred, add, fast, dtype):
+@pytest.mark.parametrize("tuned, dtype", TABLES)
+@pytest.mark.parametrize("centred, add", list(itertools.product((True, False), repeat=2)))
+def test_the_chunks_hold_every_column_of_a_row_once(tuned, dtype, centred, add):
     """133120 is a multiple of 2048 and not of 4096: chunks of 4096 columns without a mask would leave half a chunk out."""
     for N in [1, 17, 4095, 4096, 4097, 100003, *range(8192, 2**19 + 1, 2048), *range(5008, 2**19, 5008)]:
-        shares = tables.split(N, dtype, centred=centred, add=add, tuned=H200 if fast and dtype.itemsize == 2 else H100)
+        shares = tables.split(N, dtype, centred=centred, add=add, tuned=tuned)
         assert (shares.chunks - 1) * shares.block < N <= shares.chunks * shares.block, (N, shares)
         assert not shares.full or shares.chunks * shares.block == N, (N, shares)
     for N in [1, 4096, 8208, 100003, 2**20]:
-        shares = tables.split_backward(N, dtype)
+        shares = tables.split_backward(N, dtype, tuned=tuned)
         assert (shares.chunks - 1) * shares.block < N <= shares.chunks * shares.block, (N, shares)
 
 

@@ -30,6 +30,7 @@ from course_lib.lessons.figures import (
     lesson17,
 )
 from course_lib.lessons.kit.output import MovingPicture
+from course_lib.lessons.kit.palette import list_colours
 from course_lib.lessons.norm_times import stored_norm_times
 from course_lib.lessons.pictures.chart.model import Axis, Bar, Bars, Cells, Level, Plot, Series, View, chart
 
@@ -193,6 +194,20 @@ def test_marks_of_a_test_are_right_and_wrong_ones():
         ["\u2713"],
         ["\u2713"],
     ]
+
+
+def find_colours(part) -> set[str]:
+    """Return the names of the colours in a chart's data. A part of a bar, and a name of parts, has its colour as its last item."""
+    if isinstance(part, dict):
+        own = {part["colour"]} if "colour" in part else {colour for _, colour in part.get("parts", ())}
+        return own.union(*map(find_colours, part.values()))
+    return set().union(*map(find_colours, part)) if isinstance(part, (list, tuple)) else set()
+
+
+@pytest.mark.parametrize("name", LESSONS)
+def test_every_colour_of_a_chart_is_one_of_the_course(name):
+    unknown = {colour for colour in find_colours(LESSONS[name]().data) if colour.replace("_", "-") not in list_colours("light")}
+    assert not unknown, f"course_lib/lessons/style.py has no colour {unknown}"
 
 
 @pytest.mark.parametrize("name", LESSONS)

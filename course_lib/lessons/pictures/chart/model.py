@@ -1,7 +1,7 @@
 """What a chart says, as plain data; ``picture.js`` lays it out and draws it.
 
-A colour is the name of one of the course's colours, as ``kit/palette.py`` lists them: "one-pass", "torch", "ink". An axis that counts
-something names it with its unit. Every list is drawn in its order.
+A colour is the name of one of the course's colours: of ``lessons/style.py`` ("one_pass", "torch"), or of the page's in ``kit/palette.py`` ("ink").
+An axis that counts something names it with its unit. Every list is drawn in its order.
 """
 
 from __future__ import annotations
