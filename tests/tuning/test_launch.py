@@ -16,12 +16,12 @@ from course_lib.compiler import occupancy
 from course_lib.kernels.launch import tables
 from course_lib.norms import reference
 from course_lib.tuning import clock, launch
-from course_lib.tuning.launch import ITEMSIZE, WANTED, Launch, find_illegal, find_misfit, predict
+from course_lib.tuning.launch import ITEMSIZE, WANTED, LaunchChoice, find_illegal, find_misfit, predict
 
 POWERS = [1 << n for n in range(6)]
 
 
-def run(M: int, N: int, one: Launch) -> tuple[torch.Tensor, dict[str, np.ndarray]]:
+def run(M: int, N: int, one: LaunchChoice) -> tuple[torch.Tensor, dict[str, np.ndarray]]:
     generator = torch.Generator().manual_seed(1000 * M + N)
     x, w, b = (torch.randn(*shape, generator=generator).to(course_lib.DEVICE) + 3 for shape in ((M, N), (N,), (N,)))
     outputs = clock._make_call(Values(x, x, x, w, b), one)()
@@ -36,7 +36,7 @@ def run(M: int, N: int, one: Launch) -> tuple[torch.Tensor, dict[str, np.ndarray
     num_warps=st.sampled_from(POWERS),
 )  # fmt: skip
 def test_whatever_is_called_legal_gives_right_numbers(M, N, rows, wider, num_warps):
-    one = Launch(rows, wider * tables.next_power_of_2(N), num_warps)
+    one = LaunchChoice(rows, wider * tables.next_power_of_2(N), num_warps)
     assert find_illegal(N, one) is None
     _, got = run(M, N, one)
     for name in ("y", "mean", "rstd"):
@@ -45,7 +45,7 @@ def test_whatever_is_called_legal_gives_right_numbers(M, N, rows, wider, num_war
 
 
 def test_a_block_smaller_than_the_row_does_leave_columns_out():
-    one = Launch(2, 32, 1)
+    one = LaunchChoice(2, 32, 1)
     fault = find_illegal(40, one)
     assert fault is not None and fault.cause == "columns_left_out" and "of 40 columns the last 8" in fault.words
     _, got = run(4, 40, one)
@@ -75,20 +75,20 @@ def test_what_no_kernel_takes_is_told(values, cause, says):
 @pytest.mark.parametrize(
     ("M", "N", "dtype", "one", "cause", "says"),
     [
-        (8192, 1024, "fp16", Launch(4, 2048, 4), "lanes_idle", "1024 of the lanes of each row load nothing, and 1024 are enough"),
-        (300, 1024, "fp16", Launch(4, 1024, 4), "too_few_programs", "300 rows make 75 programs; an H100 has 132 multiprocessors"),
+        (8192, 1024, "fp16", LaunchChoice(4, 2048, 4), "lanes_idle", "1024 of the lanes of each row load nothing, and 1024 are enough"),
+        (300, 1024, "fp16", LaunchChoice(4, 1024, 4), "too_few_programs", "300 rows make 75 programs; an H100 has 132 multiprocessors"),
         (
             40,
             1024,
             "fp16",
-            Launch(64, 1024, 16),
+            LaunchChoice(64, 1024, 16),
             "too_few_programs",
             "40 rows make 1 program; an H100 has 132 multiprocessors, and fewer rows a program would give 40 of them work",
         ),
-        (8192, 1024, "fp16", Launch(16, 1024, 1), "tile_spills", "a thread gets 512 numbers of x, and has 255 registers"),
-        (8192, 4096, "fp16", Launch(16, 4096, 32), "tile_spills", "may have 64 registers"),
-        (131072, 256, "fp16", Launch(1, 256, 4), "too_little_under_way", "16 programs of 4 warps (its 64 warps leave no room"),
-        (131072, 256, "fp16", Launch(1, 256, 1), "too_little_under_way", "16 KB under way, and 29.7 KB are wanted"),
+        (8192, 1024, "fp16", LaunchChoice(16, 1024, 1), "tile_spills", "a thread gets 512 numbers of x, and has 255 registers"),
+        (8192, 4096, "fp16", LaunchChoice(16, 4096, 32), "tile_spills", "may have 64 registers"),
+        (131072, 256, "fp16", LaunchChoice(1, 256, 4), "too_little_under_way", "16 programs of 4 warps (its 64 warps leave no room"),
+        (131072, 256, "fp16", LaunchChoice(1, 256, 1), "too_little_under_way", "16 KB under way, and 29.7 KB are wanted"),
     ],
 )
 def test_what_cannot_be_fast_is_told(M, N, dtype, one, cause, says):
@@ -97,16 +97,16 @@ def test_what_cannot_be_fast_is_told(M, N, dtype, one, cause, says):
 
 
 def test_few_rows_need_no_more_under_way_than_there_is():
-    assert find_misfit(40, 512, "fp16", Launch(1, 512, 8)) is None
-    assert find_misfit(65536, 512, "fp16", Launch(1, 512, 8)) is not None
+    assert find_misfit(40, 512, "fp16", LaunchChoice(1, 512, 8)) is None
+    assert find_misfit(65536, 512, "fp16", LaunchChoice(1, 512, 8)) is not None
 
 
 def test_under_way_is_what_the_resident_programs_asked_for():
-    made = predict(1024, "fp16", Launch(4, 1024, 4))
+    made = predict(1024, "fp16", LaunchChoice(4, 1024, 4))
     assert made.tile_bytes == 4 * 1024 * 2 and made.under_way == made.programs * made.tile_bytes
     assert made.programs == occupancy("sm_90", made.registers, 0, 4) // 4
     assert pytest.approx(15227, abs=1) == launch.NEEDED and pytest.approx(2 * 15227, abs=2) == WANTED
-    assert ITEMSIZE["fp32"] * 4 * 1024 == predict(1024, "fp32", Launch(4, 1024, 4)).tile_bytes
+    assert ITEMSIZE["fp32"] * 4 * 1024 == predict(1024, "fp32", LaunchChoice(4, 1024, 4)).tile_bytes
 
 
 @pytest.mark.skipif(course_lib.MODE != "cpu", reason="5120 columns fit with the registers of another Triton")
@@ -115,7 +115,7 @@ def test_the_prediction_agrees_with_every_measurement_of_this_kernel():
     rows = [r for r in measurement.stored("forward").rows if (r["op"], r["provider"]) == ("layer_norm", "resident") and r["N"] <= 16384]
     assert len(rows) >= 9
     for r in rows:
-        fault = find_misfit(r["M"], r["N"], "fp16", Launch(*tables.resident(r["N"])))
+        fault = find_misfit(r["M"], r["N"], "fp16", LaunchChoice(*tables.resident(r["N"])))
         assert (fault is None) == (r["over_floor"] < 1 / clock.GOAL), (r, fault)
 
 
@@ -125,4 +125,4 @@ def test_a_launch_that_the_compiler_does_not_take_is_told(monkeypatch):
 
     monkeypatch.setattr(launch, "compile_report", refuse)
     with pytest.raises(CourseError, match=r"ROWS = 8, BLOCK = 128, num_warps = 2 for 100 columns: .*longer than 30 seconds"):
-        predict(100, "fp16", Launch(8, 128, 2))
+        predict(100, "fp16", LaunchChoice(8, 128, 2))

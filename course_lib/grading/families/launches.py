@@ -14,7 +14,7 @@ from course_lib.grading.cases.buffers import Tensor
 from course_lib.grading.cases.case import Case
 from course_lib.grading.cases.plan import Expected, Outputs, Part, Plan, Symptom
 from course_lib.tuning.clock import MatrixShape, Timed, time_launch
-from course_lib.tuning.launch import ITEMSIZE, NAMES, Launch, LaunchFault, find_illegal, find_misfit, predict, suggest
+from course_lib.tuning.launch import ITEMSIZE, NAMES, LaunchChoice, LaunchFault, find_illegal, find_misfit, predict, suggest
 
 _FAULT = "fault"
 # the causes of the faults, in the order in which the faults are looked for
@@ -64,8 +64,8 @@ def _write(outputs: Outputs) -> str:
     return ", ".join(f"{name} = {float(outputs[name]):g}" for name in NAMES)
 
 
-def _read(outputs: Outputs) -> Launch:
-    return Launch(*(int(outputs[name]) for name in NAMES))
+def _read(outputs: Outputs) -> LaunchChoice:
+    return LaunchChoice(*(int(outputs[name]) for name in NAMES))
 
 
 def find_fault(case: Case, outputs: Outputs) -> LaunchFault | None:

@@ -183,7 +183,7 @@ def resident_kernel(x_ptr, y_ptr, N, eps, BLOCK: tl.constexpr):
 
 
 @dataclass(frozen=True)
-class Sweep:
+class MatrixSweep:
     """One sweep over a matrix. ``kind`` is "load" or "store"; ``amount`` is 1.0 if it touches every element once."""
 
     launch: int  # number of its kernel launch, from 0
@@ -203,7 +203,7 @@ class Count:
     algorithm: str
     N: int
     launches: int
-    sweeps: tuple[Sweep, ...]
+    sweeps: tuple[MatrixSweep, ...]
     a_row: int
     order: tuple[int, ...]
 
@@ -317,7 +317,7 @@ def _sum_up(algorithm: str, N: int, trace: Trace) -> Count:
 
 
 def _gather(algorithm: str, N: int, sizes: Mapping[str, int], accesses: Iterable[tuple[int, bool, Any, str]]) -> Count:
-    """Make one Sweep for each line of a kernel that loads or stores a matrix, in the order in which program 0 reaches it.
+    """Make one MatrixSweep for each line of a kernel that loads or stores a matrix, in the order in which program 0 reaches it.
 
     Args:
         sizes: bytes of each matrix.
@@ -338,7 +338,7 @@ def _gather(algorithm: str, N: int, sizes: Mapping[str, int], accesses: Iterable
         if is_first:
             order.append(list(sweeps).index(key))
     passes = tuple(
-        Sweep(launch, tensor, kind, moved / sizes[tensor], code)
+        MatrixSweep(launch, tensor, kind, moved / sizes[tensor], code)
         for ((launch, tensor, kind, _), moved), code in zip(sweeps.items(), codes, strict=True)
     )
     return Count(algorithm, N, launches, passes, numbers // _TRACED_ROWS, tuple(order))
