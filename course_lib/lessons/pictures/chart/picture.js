@@ -72,8 +72,11 @@ function drawPlot(panel, index, state, left, top, width, alone) {
   const yTicks = y.ticks(alone ? 7 : 5);
   const x0 = left + 12 + Math.max(0, ...yTicks.map(([, words]) => measure(words, SMALL)));
   const longest = Math.max(0, ...panel.series.filter((one) => one.line).map((one) => measure(one.name, FONT, "600")));
-  const x1 = left + width - (alone && width >= 640 ? Math.min(longest + 12, width * 0.3) : 12);
-  const x = scaleOf(panel.x, panel.series.flatMap((one) => one.x.map(read)), [x0 + 8, x1 - 4], false);
+  const columns = panel.series.flatMap((one) => one.x.map(read));
+  const last = panel.x.ticks?.at(-1) ?? Math.max(...columns.filter(Number.isFinite)); // its words stand half beyond the end of the axis
+  const beyond = Math.max(12, measure(Array.isArray(last) ? last[1] : number(last, 6), SMALL) / 2);
+  const x1 = left + width - (alone && width >= 640 ? Math.min(longest + 12, width * 0.3) : beyond);
+  const x = scaleOf(panel.x, columns, [x0 + 8, x1 - 4], false);
   const box = [x0, y0, x1, y1];
   const points = panel.series.map((one) => one.x.map((value, i) => (Number.isNaN(read(one.y[i])) ? null : [x(read(value)), y(read(one.y[i]))])));
   const lines = panel.levels.map((level) => (level.axis === "y" ? [[x0, y(level.value)], [x1, y(level.value)]] : [[x(level.value), y0], [x(level.value), y1]]));
