@@ -7,17 +7,10 @@ from typing import Any
 import numpy as np
 
 from course_lib.lessons.kit.output import MovingPicture
+from course_lib.lessons.pictures.cancellation.model import NAMES
 from course_lib.lessons.pictures.chart.model import Axis, Level, Plot, Series, View, chart
 from course_lib.norms import statistics
 
-NAMES = {
-    "naive": "naive, op by op",
-    "one_pass": "one-pass",
-    "shifted": "shifted one-pass",
-    "two_pass": "two-pass",
-    "welford": "Welford",
-    "chan": "Chan merge",
-}
 RATIOS = (0.1, 1.0, 3.0, 10.0, 30.0, 100.0, 300.0, 1000.0, 3000.0, 10000.0, 30000.0)
 COLUMNS, ROWS = 8192, 8
 
