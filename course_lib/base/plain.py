@@ -58,29 +58,50 @@ def decode(kind: Any, plain: Any) -> Any:
     """
     if kind is Any or type(plain) is kind:
         return plain
-    origin, inner = typing.get_origin(kind), typing.get_args(kind)
+    origin = typing.get_origin(kind)
     if origin in (typing.Union, types.UnionType):
-        for one in inner:
+        for one in typing.get_args(kind):
             with contextlib.suppress(ValueError):
                 return decode(one, plain)
-    elif origin in (tuple, list) and type(plain) is list:
+        raise _refuse(kind, plain)
+    if origin in (tuple, list, dict):
+        return _decode_container(kind, origin, plain)
+    if dataclasses.is_dataclass(kind):
+        return _decode_dataclass(kind, plain)
+    return _decode_single(kind, plain)
+
+
+def _decode_container(kind: Any, origin: Any, plain: Any) -> Any:
+    inner = typing.get_args(kind)
+    if origin is dict and type(plain) is dict:
+        return {inner[0](key): decode(inner[1], item) for key, item in plain.items()}
+    if origin is not dict and type(plain) is list:
         kinds = inner[:1] * len(plain) if origin is list or inner[-1] is ... else inner
         if len(kinds) == len(plain):
             return origin(map(decode, kinds, plain))
-    elif origin is dict and type(plain) is dict:
-        return {inner[0](key): decode(inner[1], item) for key, item in plain.items()}
-    elif dataclasses.is_dataclass(kind) and type(plain) is dict:
-        fields = _list_fields(kind)
-        if _list_needed(kind) <= plain.keys() <= fields.keys():
-            return typing.cast(Any, kind)(**{name: decode(fields[name], item) for name, item in plain.items()})
-    elif kind is bytes and type(plain) is str:
+    raise _refuse(kind, plain)
+
+
+def _decode_dataclass(kind: Any, plain: Any) -> Any:
+    fields = _list_fields(kind)
+    if type(plain) is not dict or not _list_needed(kind) <= plain.keys() <= fields.keys():
+        raise _refuse(kind, plain)
+    return kind(**{name: decode(fields[name], item) for name, item in plain.items()})
+
+
+def _decode_single(kind: Any, plain: Any) -> Any:
+    if kind is bytes and type(plain) is str:
         return base64.b64decode(plain)
-    elif getattr(kind, "__name__", "") == "ndarray":
+    if getattr(kind, "__name__", "") == "ndarray":
         import numpy as np  # imported here, because what the command line loads first needs no array
 
         return np.frombuffer(decode(bytes, plain), np.int64)
-    elif isinstance(kind, enum.EnumType):
+    if isinstance(kind, enum.EnumType):
         return kind(plain)
-    elif (kind is float and type(plain) is int) or (kind is type(None) and plain is None):
+    if (kind is float and type(plain) is int) or (kind is type(None) and plain is None):
         return plain
-    raise ValueError(f"{str(plain)[:100]!r} is no {getattr(kind, '__name__', kind)}")
+    raise _refuse(kind, plain)
+
+
+def _refuse(kind: Any, plain: Any) -> ValueError:
+    return ValueError(f"{str(plain)[:100]!r} is no {getattr(kind, '__name__', kind)}")
