@@ -96,9 +96,11 @@ class ExercisePanel(ipywidgets.VBox):
         except BaseException:
             self._show_last()  # replace "checking ..." by the last verdict, which still holds
             raise
-        self._show_code()
-        self._result.value = write_verdict(self.verdict, self.exercise)
-        progress.note_verdict(self.verdict)  # after the verdict is shown: a full disk then loses only the record
+        try:
+            progress.note_verdict(self.verdict)  # before the verdict is shown: whoever closes the page on seeing it keeps it
+        finally:  # a full disk loses the record, and not the verdict
+            self._show_code()
+            self._result.value = write_verdict(self.verdict, self.exercise)
         return self.verdict
 
     def _tell_first_failure(self, words: str) -> None:
