@@ -11,7 +11,7 @@ import contextlib
 import json
 import warnings
 from collections.abc import Iterator
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, fields
 from datetime import datetime
 from pathlib import Path
 
@@ -85,6 +85,7 @@ class _Kept:
 
     exercises: dict[str, ExerciseProgress] = field(default_factory=dict)
     predictions: dict[str, Prediction] = field(default_factory=dict)
+    recalled: dict[str, Prediction] = field(default_factory=dict)
     steps: dict[str, StepRecord] = field(default_factory=dict)
     hunts: dict[str, HuntRecord] = field(default_factory=dict)
 
@@ -101,6 +102,11 @@ def read() -> dict[str, ExerciseProgress]:
 def read_predictions() -> dict[str, Prediction]:
     """Return every prediction, by id. Never raises because of the file's content."""
     return _read().predictions
+
+
+def read_recalled() -> dict[str, Prediction]:
+    """Return every answer to a recall question, by lesson and id: "05 03-spacing". Never raises because of the file's content."""
+    return _read().recalled
 
 
 def read_steps() -> dict[str, StepRecord]:
@@ -162,6 +168,13 @@ def note_prediction(prediction_id: str, said: str, *, surprised: bool) -> None:
     with _changing_all() as kept:
         now = datetime.now().isoformat(timespec="seconds")
         kept.predictions.setdefault(prediction_id, Prediction(shorten(said, _SAID), surprised, now))
+
+
+def note_recalled(lesson: str, prediction_id: str, said: str, *, surprised: bool) -> None:
+    """Save the answer to a prediction's question when ``lesson`` asked it again. The first one in each lesson stays."""
+    with _changing_all() as kept:
+        now = datetime.now().isoformat(timespec="seconds")
+        kept.recalled.setdefault(f"{lesson} {prediction_id}", Prediction(shorten(said, _SAID), surprised, now))
 
 
 def note_step(step_id: str, tries: int) -> None:
@@ -257,8 +270,8 @@ def _parse_text(text: str) -> _Kept:
         data["exercises"] = {_RENUMBERED.get(name, name): e | {"last": {}} for name, e in data["exercises"].items()}
     elif data["version"] != _VERSION:
         raise ValueError(f"it was written by another version of the course ({data['version']})")
-    # older files have no predictions, steps or hunts
-    parts = {"exercises": data["exercises"]} | {name: data[name] for name in ("predictions", "steps", "hunts") if name in data}
+    # older files have no predictions, recalled answers, steps or hunts
+    parts = {"exercises": data["exercises"]} | {part.name: data[part.name] for part in fields(_Kept) if part.name in data}
     kept: _Kept = decode(_Kept, parts)
     for entry in kept.exercises.values():
         if entry.last and from_dict(entry.last).status not in EXIT_CODES:

@@ -33,6 +33,7 @@ _LAZY = {
     "predict": "prediction",
     "projection": "pictures.projection.widget",
     "reduction_tree": "pictures.reduction_tree.widget",
+    "recall": "recalling",
     "review_predictions": "prediction",
     "schedule_explorer": "pictures.schedule.widget",
     "step": "stepping",

@@ -50,6 +50,8 @@ class Question:
         factor: if set, replaces ``within``: 2 accepts half to double the answer.
         others: a sentence for each other choice, or for likely numbers, by that answer. It begins with "Not ... :" or "Close:".
         cells: the table's labels, row by row.
+        recall: the question in words that need no page, which a later lesson may ask again; "" if none may. In the file, ``true`` says
+            that ``question`` itself needs no page.
     """
 
     id: str
@@ -64,6 +66,7 @@ class Question:
     factor: float = 0.0
     others: dict[str, str] = field(default_factory=dict)
     cells: tuple[tuple[str, ...], ...] = ()
+    recall: str = ""
 
     def __post_init__(self) -> None:
         """Raise CourseError, whose reader is the lesson's author, if the parts do not fit together."""
@@ -148,10 +151,11 @@ def read_lesson(lesson: str) -> dict[str, Question]:
         return {}
     with file.open("rb") as opened:
         entries = tomllib.load(opened)["prediction"]
-    questions = [
-        Question(**entry | {"choices": tuple(entry.get("choices", ())), "cells": tuple(map(tuple, entry.get("cells", ())))})
-        for entry in entries
-    ]
+    questions = []
+    for entry in entries:
+        lists = {"choices": tuple(entry.get("choices", ())), "cells": tuple(map(tuple, entry.get("cells", ())))}
+        again = {"recall": entry["question"]} if entry.get("recall") is True else {}
+        questions.append(Question(**entry | lists | again))
     for question in questions:
         if not re.fullmatch(rf"{lesson}-[a-z0-9-]+", question.id):
             raise CourseError(f"{_FOLDER.name}/{file.name}: {question.id!r} does not begin with {lesson}-.")
@@ -185,20 +189,30 @@ def predict(prediction_id: str) -> Predict:
 class Predict(ipywidgets.VBox):
     """A question and a field for the prediction; after the prediction, the answer and its explanation. Callbacks never raise."""
 
+    _LABEL, _COMMIT, _SKIP, _SAID = "Predict.", "That is my prediction", "Show without predicting", "You predicted"
+
     def __init__(self, question: Question) -> None:
         self.question = question
         self._field = _make_field(question)
-        self._commit = _make_button("That is my prediction", self._answer, style="primary")
-        self._skip = _make_button("Show without predicting", lambda: self._reveal(None))
+        self._commit = _make_button(self._COMMIT, self._answer, style="primary")
+        self._skip = _make_button(self._SKIP, lambda: self._reveal(None))
         buttons = ipywidgets.HBox([self._commit, self._skip])
         kind = ipywidgets.VBox if question.kind in ("choice", "cells") else ipywidgets.HBox
         self._row = kind([self._field, buttons], layout=ipywidgets.Layout(flex_flow="row wrap" if kind is ipywidgets.HBox else "column"))
         self._revealed = ipywidgets.HTML()
-        asked = ipywidgets.HTML(BOX_STYLE + _ASLEEP + write_box(f"<b>Predict.</b> {write_markdown(question.question)}", "task", role=None))
-        super().__init__([asked, self._row, self._revealed])
+        super().__init__([ipywidgets.HTML(BOX_STYLE + _ASLEEP + self._write_asked()), self._row, self._revealed])
         self.add_class("course-exercise")
-        if before := progress.read_predictions().get(question.id):
-            self._show(f"You predicted <b>{html.escape(before.said)}</b>. {write_markdown(question.write_result())}", before.said, "plain")
+        if before := self._read():
+            self._show(f"{self._SAID} <b>{html.escape(before.said)}</b>. {write_markdown(question.write_result())}", before.said, "plain")
+
+    def _read(self) -> progress.Prediction | None:
+        return progress.read_predictions().get(self.question.id)
+
+    def _note(self, said: str, *, surprised: bool) -> None:
+        progress.note_prediction(self.question.id, said, surprised=surprised)
+
+    def _write_asked(self, more: str = "") -> str:
+        return write_box(f"<b>{self._LABEL}</b> {write_markdown(self.question.question)}{more}", "task", role=None)
 
     def _answer(self) -> None:
         if isinstance(self._field, _CellsField):
@@ -219,7 +233,7 @@ class Predict(ipywidgets.VBox):
             return
         surprised, kept, words = not question.is_expected(said), "", question.write(said)
         try:
-            progress.note_prediction(question.id, words, surprised=surprised)
+            self._note(words, surprised=surprised)
         except OSError as problem:
             kept = f"<p>It could not be kept in your progress ({html.escape(str(problem))}).</p>"
         self._show(write_markdown(question.write_verdict(said)), words, "open" if surprised else "good", kept)
@@ -234,11 +248,9 @@ class Predict(ipywidgets.VBox):
         answers.open_answers(question.id)
 
     def _repr_mimebundle_(self, include: Any = None, exclude: Any = None, **kwargs: Any) -> dict[str, Any]:
-        asked = self.question.question
         live = super()._repr_mimebundle_(**kwargs) or {}
-        labels = _write_labels(self.question)
-        still = write_box(f"<b>Predict.</b> {write_markdown(asked)}{labels}<p><em>Run this cell to answer.</em></p>", "task", role=None)
-        text = f"Predict. {asked}"
+        still = self._write_asked(f"{_write_labels(self.question)}<p><em>Run this cell to answer.</em></p>")
+        text = f"{self._LABEL} {self.question.question}"
         return {"text/html": BOX_STYLE + still, "text/plain": text} | {k: v for k, v in live.items() if k == VIEW}
 
 
@@ -351,7 +363,7 @@ def _make_field(question: Question) -> Any:
     if question.kind == "choice":
         return ipywidgets.RadioButtons(options=question.choices, value=None, layout=ipywidgets.Layout(width="auto"), disabled=False)
     # A screen reader reads a description as the field's name, but not a tooltip.
-    named = {"description": "Your prediction", "style": {"description_width": "initial"}}
+    named = {"description": "Your answer", "style": {"description_width": "initial"}}
     return _NumberField(placeholder=question.unit or "a number", layout=ipywidgets.Layout(width="290px"), **named)
 
 

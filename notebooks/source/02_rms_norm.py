@@ -23,6 +23,11 @@
 import course_lib
 
 # %%
+from course_lib.lessons import recall
+
+recall("02")
+
+# %%
 import numpy as np
 import torch
 import triton

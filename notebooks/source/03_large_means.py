@@ -22,6 +22,11 @@
 import course_lib
 
 # %%
+from course_lib.lessons import recall
+
+recall("03")
+
+# %%
 import numpy as np
 import torch
 import triton

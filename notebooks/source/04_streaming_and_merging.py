@@ -22,6 +22,11 @@
 # %%
 import course_lib
 
+# %%
+from course_lib.lessons import recall
+
+recall("04")
+
 # %% [markdown]
 # ## What can two halves report?
 #

@@ -22,6 +22,11 @@
 # %%
 import course_lib
 
+# %%
+from course_lib.lessons import recall
+
+recall("05")
+
 # %% [markdown]
 # ## What if a row is longer than a block?
 #

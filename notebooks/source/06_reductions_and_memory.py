@@ -23,6 +23,11 @@
 import course_lib
 
 # %%
+from course_lib.lessons import recall
+
+recall("06")
+
+# %%
 M, N = 4096, 8192  # rows, columns
 H100_FLOPS = 67e12  # fp32 operations per second, from NVIDIA's data sheet
 print(f"{7 * M * N / H100_FLOPS * 1e6:.1f} microseconds of arithmetic")

@@ -23,6 +23,11 @@
 import course_lib
 
 # %%
+from course_lib.lessons import recall
+
+recall("07")
+
+# %%
 import torch
 import triton
 import triton.language as tl

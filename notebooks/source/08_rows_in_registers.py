@@ -22,6 +22,11 @@
 # %%
 import course_lib
 
+# %%
+from course_lib.lessons import recall
+
+recall("08")
+
 # %% [markdown]
 # ## What did the compiler make of your kernel?
 #

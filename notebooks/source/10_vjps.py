@@ -22,6 +22,11 @@
 import course_lib
 
 # %%
+from course_lib.lessons import recall
+
+recall("10")
+
+# %%
 import numpy as np
 
 from course_lib.norms import reference

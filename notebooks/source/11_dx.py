@@ -22,6 +22,11 @@
 import course_lib
 
 # %%
+from course_lib.lessons import recall
+
+recall("11")
+
+# %%
 import numpy as np
 import triton
 import triton.language as tl

@@ -23,6 +23,11 @@
 import course_lib
 
 # %%
+from course_lib.lessons import recall
+
+recall("12")
+
+# %%
 import triton
 import triton.language as tl
 

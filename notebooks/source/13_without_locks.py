@@ -22,6 +22,11 @@
 import course_lib
 
 # %%
+from course_lib.lessons import recall
+
+recall("13")
+
+# %%
 import triton
 import triton.language as tl
 

@@ -22,6 +22,11 @@
 import course_lib
 
 # %%
+from course_lib.lessons import recall
+
+recall("14")
+
+# %%
 import torch
 from course_lib.bench import transformer
 

@@ -23,6 +23,11 @@
 import course_lib
 
 # %%
+from course_lib.lessons import recall
+
+recall("15")
+
+# %%
 from course_lib.lessons.figures import lesson15
 
 lesson15.show_published()

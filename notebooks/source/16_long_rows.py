@@ -22,6 +22,11 @@
 # %%
 import course_lib
 
+# %%
+from course_lib.lessons import recall
+
+recall("16")
+
 # %% [markdown]
 # ## What if a row does not fit?
 #

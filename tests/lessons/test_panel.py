@@ -236,6 +236,23 @@ def test_what_goes_wrong_in_a_callback_is_said_in_the_panel(learner, monkeypatch
     assert not any(button.disabled for button in panel._buttons.values())
 
 
+def test_a_verdict_is_kept_before_it_is_shown(learner):
+    """A page that is closed the moment its verdict appears has lost nothing."""
+    panel, kept = exercise("00a"), []
+    panel._result.observe(lambda change: kept.append((words(panel._result), progress.record("00a").passed)), "value")
+    solve(learner)
+    press(panel, "Check")
+    assert [passed for shown, passed in kept if "cases right" in shown] == [True]
+
+
+def test_a_verdict_that_cannot_be_kept_is_shown_all_the_same(learner, monkeypatch):
+    monkeypatch.setattr(panel_module.progress, "note_verdict", lambda verdict: (_ for _ in ()).throw(OSError("No space left on device")))
+    panel = exercise("00a")
+    solve(learner)
+    press(panel, "Check")
+    assert "cases right" in words(panel._result) and "No space left on device" in words(panel._extra)
+
+
 def test_without_a_kernel_it_is_a_page_of_text(learner):
     bundle = exercise("00a")._repr_mimebundle_()
     assert VIEW in bundle and "course check 00a" in bundle["text/plain"]

@@ -10,7 +10,7 @@ import copy
 import html
 import re
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import nbformat
 from nbformat.v4 import new_markdown_cell
@@ -32,11 +32,12 @@ from course_lib.catalog import Exercise, texts
 from course_lib.lessons import prediction
 from course_lib.lessons.live import VIEW
 from course_lib.lessons.panel_page import find_first_line, write_box, write_markdown
+from course_lib.lessons.recalling import choose_questions
 
 Cell = nbformat.NotebookNode
 
 _HEADING = re.compile(r"(#{1,6}) +(.+)")
-_CALL = re.compile(r'^(predict|exercise|review_predictions|step)\("([^"]+)"\)', re.MULTILINE)
+_CALL = re.compile(r'^(predict|exercise|review_predictions|step|recall)\("([^"]+)"\)', re.MULTILINE)
 _CALL_ALONE = re.compile(r'\s*(from [\w.]+ import [\w, ]+\s+)*(predict|exercise|review_predictions)\("[^"]+"\)\s*')
 _STYLE_ALONE = re.compile(r"\s*<style>.*</style>\s*", re.DOTALL)  # styles for JupyterLab's page; a page of the site has its own
 _MINUTES = re.compile(r"^\*About (\d+) minutes", re.MULTILINE)
@@ -118,9 +119,12 @@ def make_page(notebook: Cell, name: str, source: CourseSource) -> Cell:
             title, _, below = cell.source.partition("\n")
             cells += [_markdown(title), _markdown(open_fold("Open this dive", look="dive")), _markdown(below)]
             diving = True
+        elif lesson := _find_call(cell, "recall"):
+            for question in choose_questions(lesson, {}, {}):
+                cells += _make_fold([], replace(question, question=question.recall), "Do you remember?")
         elif (asked := _find_call(cell, "predict")) or ANSWER in _get_tags(cell):
             run = _count_answers(rest, number + bool(asked))
-            cells += _make_fold(rest[number + bool(asked) : number + bool(asked) + run], asked)
+            cells += _make_fold(rest[number + bool(asked) : number + bool(asked) + run], prediction.find(asked) if asked else None)
             number += run + bool(asked) - 1
         else:
             cells.append(_make_cell(cell, flat=diving))
@@ -168,22 +172,21 @@ def _count_answers(cells: list[Cell], start: int) -> int:
     return run
 
 
-def _make_fold(answers: list[Cell], asked: str | None) -> list[Cell]:
+def _make_fold(answers: list[Cell], question: prediction.Question | None, label: str = "Predict.") -> list[Cell]:
     """Return the question of a prediction, if there is one, and the answer to it, folded."""
     made = []
-    if asked is None:
+    if question is None:
         made.append(_markdown(open_fold("What came out")))
     else:
-        question = prediction.find(asked)
-        made += [_markdown(write_raw(_write_question(question))), _markdown(open_fold("Show what comes out", answers=question.id))]
+        made += [_markdown(write_raw(_write_question(question, label))), _markdown(open_fold("Show what comes out", answers=question.id))]
         made.append(_markdown(write_raw(f"{_write_verdicts(question)}<p>{write_markdown(question.why)}</p>")))
     made += [_make_cell(cell, flat=True) for cell in answers]
     return [*made, _markdown(close_fold())]
 
 
-def _write_question(question: prediction.Question) -> str:
+def _write_question(question: prediction.Question, label: str) -> str:
     """Write the question with a field for the reader's prediction. site.js shows the prediction again when the fold below is opened."""
-    parts = [f"<b>Predict.</b> {write_markdown(question.question)}", _write_field(question)]
+    parts = [f"<b>{label}</b> {write_markdown(question.question)}", _write_field(question)]
     parts.append(f'<p class="needs-python">To have it kept and summed up at the end, {RUN}.</p>')
     return write_box("".join(parts), "task", role=None).replace("<div", f'<div data-question="{question.id}"', 1)
 
@@ -193,7 +196,7 @@ def _write_field(question: prediction.Question) -> str:
         choices = "".join(
             f'<label><input type="radio" name="{question.id}"> <span>{html.escape(choice)}</span></label>' for choice in question.choices
         )
-        return f'<fieldset class="prediction"><legend>Your prediction</legend>{choices}</fieldset>'
+        return f'<fieldset class="prediction"><legend>Your answer</legend>{choices}</fieldset>'
     if question.kind == "cells":
         rows = "".join(
             "<tr>"
@@ -208,8 +211,7 @@ def _write_field(question: prediction.Question) -> str:
     assert isinstance(question.answer, (int, float))
     keys = ' inputmode="decimal"' if question.answer >= 0 else ""  # on a phone the decimal keyboard often has no minus
     return (
-        f'<label class="prediction">Your prediction <input type="text"{keys} size="12" autocomplete="off"> '
-        f"{html.escape(question.unit)}</label>"
+        f'<label class="prediction">Your answer <input type="text"{keys} size="12" autocomplete="off"> {html.escape(question.unit)}</label>'
     )
 
 

@@ -1,0 +1,108 @@
+"""``recall``: two questions of earlier lessons, asked again where a lesson begins. They are predictions that have the field ``recall``."""
+
+from __future__ import annotations
+
+import functools
+import html
+from collections.abc import Mapping
+from dataclasses import replace
+from typing import Any
+
+import ipywidgets
+
+from course_lib.base.errors import CourseError
+from course_lib.learner import progress
+from course_lib.lessons.live import VIEW
+from course_lib.lessons.prediction import Predict, Question, read_lesson
+
+
+def recall(lesson: str) -> Recall:
+    """Return two questions of lessons before ``lesson``, such as "05", as a widget. Call it in the last line of a cell.
+
+    Raises: CourseError if no earlier lesson has a question to ask again.
+    """
+    return Recall(lesson)
+
+
+class Recall(ipywidgets.VBox):
+    """The questions of :func:`recall`, one below the other."""
+
+    def __init__(self, lesson: str) -> None:
+        self.asked = [
+            Recalled(lesson, question) for question in choose_questions(lesson, progress.read_predictions(), progress.read_recalled())
+        ]
+        super().__init__(self.asked)
+
+    def _repr_mimebundle_(self, include: Any = None, exclude: Any = None, **kwargs: Any) -> dict[str, Any]:
+        parts = [asked._repr_mimebundle_() for asked in self.asked]
+        live = super()._repr_mimebundle_(**kwargs) or {}
+        still: dict[str, Any] = {kind: "\n".join(part[kind] for part in parts) for kind in ("text/html", "text/plain")}
+        return still | {kind: data for kind, data in live.items() if kind == VIEW}
+
+
+class Recalled(Predict):
+    """One question of an earlier lesson. Its answer is kept apart from the prediction, which stays as it was made."""
+
+    _LABEL, _COMMIT, _SKIP, _SAID = "Do you remember?", "That is my answer", "Show the answer", "You answered"
+
+    def __init__(self, lesson: str, question: Question) -> None:
+        self._lesson = lesson
+        super().__init__(replace(question, question=question.recall))
+
+    def _read(self) -> progress.Prediction | None:
+        return progress.read_recalled().get(_key(self._lesson, self.question))
+
+    def _note(self, said: str, *, surprised: bool) -> None:
+        progress.note_recalled(self._lesson, self.question.id, said, surprised=surprised)
+
+    def _write_asked(self, more: str = "") -> str:
+        before = progress.read_predictions().get(self.question.id)
+        words = f"From lesson {self.question.id[:2]}" + (
+            f", where you said {html.escape(before.said)}" if before and before.surprised else ""
+        )
+        return super()._write_asked(f"{more}<p><small>{words}.</small></p>")
+
+
+def choose_questions(lesson: str, made: Mapping[str, progress.Prediction], recalled: Mapping[str, progress.Prediction]) -> list[Question]:
+    """Choose the questions that ``lesson`` asks again: first those that it asked before, then surprises, then those least often asked again.
+
+    Among equals the first is of the lesson before, and the second of a lesson half way back. A surprise counts until its question was
+    answered well.
+
+    Args:
+        made: the learner's predictions, by id.
+        recalled: the learner's answers to questions that were asked again, by lesson and id.
+
+    Raises: CourseError if no earlier lesson has a question to ask again.
+    """
+    answers: dict[str, list[progress.Prediction]] = {}
+    for key, answer in recalled.items():
+        answers.setdefault(key.partition(" ")[2], []).append(answer)
+    number = int(lesson)
+    questions: list[Question] = []
+    for before in range(number):
+        here = _read_questions(before)
+        first = (number - before - 1) % max(len(here), 1)  # each later lesson begins with another question of the same lesson
+        questions += here[first:] + here[:first]
+    chosen: list[Question] = []
+
+    def rank(wanted: int, question: Question) -> tuple[bool, bool, bool, int, int]:
+        again, before = answers.get(question.id, []), int(question.id[:2])
+        surprised = question.id in made and made[question.id].surprised and all(answer.surprised for answer in again)
+        repeats = any(before == int(other.id[:2]) for other in chosen)
+        return _key(lesson, question) not in recalled, not surprised, repeats, len(again), abs(before - wanted)
+
+    for wanted in (number - 1, number // 2):
+        left = [question for question in questions if question not in chosen]
+        if not left:
+            raise CourseError(f"no lesson before {lesson} has two predictions with the field `recall`; it stands in predictions/NN.toml.")
+        chosen.append(min(left, key=functools.partial(rank, wanted)))
+    return chosen
+
+
+def _read_questions(lesson: int) -> list[Question]:
+    return [question for question in read_lesson(f"{lesson:02}").values() if question.recall]
+
+
+def _key(lesson: str, question: Question) -> str:
+    return f"{lesson} {question.id}"
