@@ -24,6 +24,7 @@ _LAZY = {
     "interleaved": "pictures.schedule.run",
     "kernel_explorer": "pictures.compiled_kernel.widget",
     "kernel_roofline": "pictures.kernel_roofline.widget",
+    "ladder": "figures.ladder",
     "learners_kernel": "pictures.compiled_kernel.model",
     "loss_curves": "pictures.loss_curves.widget",
     "merge_tree": "pictures.merge_tree.widget",

@@ -414,6 +414,14 @@ from course_lib.lessons import review_predictions
 review_predictions("07")
 
 # %% [markdown]
+# **The ladder.** Run this cell again after each kernel that you pass.
+
+# %% varies={"gpu": "a kernel that passes is timed on that GPU", "solved": "your kernels have bars"}
+from course_lib.lessons import ladder
+
+ladder("07")
+
+# %% [markdown]
 # **Where to read on**
 #
 # - [Layer Normalization](https://arxiv.org/abs/1607.06450) by Ba, Kiros and Hinton, 2016: the paper. Its formulas are your three loops.

@@ -340,6 +340,14 @@ from course_lib.lessons import review_predictions
 review_predictions("08")
 
 # %% [markdown]
+# **The ladder.** Run this cell again after each kernel that you pass.
+
+# %% varies={"gpu": "a kernel that passes is timed on that GPU", "solved": "your kernels have bars"}
+from course_lib.lessons import ladder
+
+ladder("08")
+
+# %% [markdown]
 # **Where to read on**
 #
 # - [CUDA C++ Programming Guide, "Compute Capabilities"](https://docs.nvidia.com/cuda/cuda-c-programming-guide/#compute-capabilities): how

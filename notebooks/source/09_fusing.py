@@ -361,6 +361,14 @@ from course_lib.lessons import review_predictions
 review_predictions("09")
 
 # %% [markdown]
+# **The ladder.** Run this cell again after each kernel that you pass.
+
+# %% varies={"gpu": "a kernel that passes is timed on that GPU", "solved": "your kernels have bars"}
+from course_lib.lessons import ladder
+
+ladder("09")
+
+# %% [markdown]
 # **Where to read on**
 #
 # - The two files linked above: Liger-Kernel's fused kernel, and flash-attention's, which has dropout and a second output as well.

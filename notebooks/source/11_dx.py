@@ -453,6 +453,14 @@ from course_lib.lessons import review_predictions
 review_predictions("11")
 
 # %% [markdown]
+# **The ladder.** Run this cell again after each kernel that you pass.
+
+# %% varies={"gpu": "a kernel that passes is timed on that GPU", "solved": "your kernels have bars"}
+from course_lib.lessons import ladder
+
+ladder("11")
+
+# %% [markdown]
 # **Where to read on**
 #
 # - [Layer Normalization](https://triton-lang.org/main/getting-started/tutorials/05-layer-norm.html), the tutorial of Triton: its backward pass has

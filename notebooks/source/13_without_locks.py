@@ -386,6 +386,14 @@ from course_lib.lessons import review_predictions
 review_predictions("13")
 
 # %% [markdown]
+# **The ladder.** Run this cell again after each kernel that you pass.
+
+# %% varies={"gpu": "a kernel that passes is timed on that GPU", "solved": "your kernels have bars"}
+from course_lib.lessons import ladder
+
+ladder("13")
+
+# %% [markdown]
 # **Where to read on**
 #
 # - [Reproducibility](https://docs.pytorch.org/docs/stable/notes/randomness.html), in PyTorch's documentation: which of its operations give

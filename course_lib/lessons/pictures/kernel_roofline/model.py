@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from functools import cache
 from typing import Any
 
 import torch
@@ -105,7 +104,6 @@ def make_launch(exercise: str, M: int, N: int, tile: tables.TileLaunch, programs
     return LearnerLaunch((count,), tensors, arguments, constants)
 
 
-@cache
 def count_passes(exercise: str, kernel: Any) -> float:
     """Count the passes of a kernel with the parameters of ``exercise``, reads and writes together, by a trace in the interpreter.
 

@@ -1,0 +1,74 @@
+"""``ladder``: how near each kernel comes to the memory's limit. Every kernel that the learner passes joins the chart.
+
+A bar is a time, or a number of passes over the matrices, divided by the least that the operation needs: 1 is the limit.
+"""
+
+from __future__ import annotations
+
+import course_lib
+from course_lib import catalog
+from course_lib.base.errors import CourseError
+from course_lib.base.words import format_count
+from course_lib.grading.public import PASS
+from course_lib.learner import progress
+from course_lib.lessons import own_kernels, own_launch
+from course_lib.lessons.kit.output import MovingPicture
+from course_lib.lessons.pictures.chart.model import Bar, Bars, View, chart
+from course_lib.lessons.pictures.compiled_kernel.model import learners_kernel
+from course_lib.lessons.pictures.kernel_roofline.model import ELEMENTS, KERNELS, OWN, count_passes, read_times, time_own
+
+COLUMNS = 8192  # fp16, M N = 2^25
+_COURSE = {"07a": "blocked", "08a": "resident", "09a": "fused", "13b": "persistent"}  # the course's kernel beside an exercise's
+# what PyTorch does: a name, and the operation and provider of a measurement
+_PEERS = {"07a": ("PyTorch's LayerNorm", "layer_norm", "torch"), "09a": ("an addition, then RMSNorm", "add_rms_norm", "unfused")}
+_OWN_NAME = "yours"
+
+
+def ladder(lesson: str) -> MovingPicture:
+    """Show the course's kernels of the lessons up to ``lesson``, such as "08", and the learner's that are passed.
+
+    On a GPU the learner's kernels are timed; on a CPU their passes are counted.
+
+    Raises: CourseError if nothing is stored.
+    """
+    times, source = read_times()
+    copy = times["layer_norm", "resident", COLUMNS]
+    pass_us = copy["us"] / copy["over_floor"] / 2  # a copy is two passes
+    groups: list[tuple[str, list[Bar]]] = []
+    for exercise_id in (exercise_id for exercise_id in OWN if exercise_id[:2] <= lesson):
+        stored = [(_PEERS[exercise_id][0], _PEERS[exercise_id][1:], "torch")] if exercise_id in _PEERS else []
+        if exercise_id in _COURSE:
+            kernel = KERNELS[_COURSE[exercise_id]]
+            stored.append(("the course's", (kernel.op, kernel.provider), "resident"))
+        bars = [_make_bar(name, times[*row, COLUMNS]["over_floor"], "time", colour) for name, row, colour in stored]
+        groups.append((f"{exercise_id} {catalog.get(exercise_id).title}", [*bars, _make_own(exercise_id, pass_us)]))
+    passed = sum(bars[-1].parts[0][0] > 0 for _, bars in groups)
+    title = f"{passed} of {format_count(len(groups), 'kernel')} passed" if passed else "Each kernel of yours that passes gets a bar here"
+    caption = (
+        f"Times: fp16, {ELEMENTS // COLUMNS} x {COLUMNS}. {source}. A pass reads or writes a whole matrix. Part of it may come from a cache, so "
+        "that a kernel's time can be nearer to 1 than its passes."
+    )
+    told = "; ".join(f"{name}: {', '.join(f'{bar.name} {bar.words}' for bar in bars)}" for name, bars in groups)
+    return chart(
+        View(title, [Bars(groups, "times the least that the operation needs", level=(1.0, "the memory's limit"))], caption), alt=f"{told}."
+    )
+
+
+def _make_own(exercise_id: str, pass_us: float) -> Bar:
+    """Make the bar of the learner's kernel; it has no length if the last check was no pass, or if the kernel cannot be run."""
+    least = OWN[exercise_id].least
+    if progress.record(exercise_id).last.get("status") != PASS:
+        return Bar(_OWN_NAME, [(0.0, "ink")], "not passed yet")
+    try:
+        if course_lib.MODE == "gpu":
+            kernel = getattr(own_kernels.load_passing(exercise_id), own_launch.name_kernel(exercise_id))
+            us = time_own(exercise_id, kernel, COLUMNS)
+            assert us is not None, "every kernel takes rows of COLUMNS"
+            return _make_bar(_OWN_NAME, us / (least * pass_us), "time", "welford")
+        return _make_bar(_OWN_NAME, count_passes(exercise_id, learners_kernel(exercise_id)) / least, "passes", "welford")
+    except CourseError as problem:
+        return Bar(_OWN_NAME, [(0.0, "ink")], str(problem))
+
+
+def _make_bar(name: str, value: float, counted: str, colour: str) -> Bar:
+    return Bar(name, [(value, colour)], f"{value:.2f} in {counted}")
