@@ -30,7 +30,7 @@ from course_lib.grading.judging.judge import Judged
 from course_lib.grading.trials import run_cases
 from course_lib.hunt.collection import FILE, IMPORTS, Hunt, pack, read_built, read_hunts
 from course_lib.hunt.draw import DAILY
-from course_lib.hunt.probe import Probe, find_options
+from course_lib.hunt.probe import HAND_COLUMNS, Probe, find_options
 
 MOST = 8  # hunts per exercise
 _EASY = 2  # of an exercise's hunts, at least so many are wrong on nearly every input
@@ -108,7 +108,7 @@ def name_hunt(exercise: Exercise, mutant: str) -> str:
 
 def digest(exercise: Exercise) -> str:
     """Return a digest of everything that determines the exercise's hunts: solution, candidates, the grader's cases, and the rules above."""
-    rules = (MOST, STARTERS, _EASY, _MOST_LINES, sorted(_NOBODYS), sorted(_CAUSES), exercise.id in DAILY)
+    rules = (MOST, STARTERS, HAND_COLUMNS, _EASY, _MOST_LINES, sorted(_NOBODYS), sorted(_CAUSES), exercise.id in DAILY)
     return _hash(texts.read_solution(exercise), list_candidates(exercise), _read_battery(exercise), rules)
 
 
@@ -153,7 +153,7 @@ class Builder:
         text, lines = make_text(exercise, entry)
         if not 0 < len(lines) <= _MOST_LINES:
             return None
-        key = _hash(exercise.id, text, texts.read_solution(exercise), _read_battery(exercise))
+        key = _hash(exercise.id, text, texts.read_solution(exercise), _read_battery(exercise), HAND_COLUMNS)
         if key not in self.measured:
             self.measured[key] = self._known[key] if key in self._known else measure(exercise, text)
         seen = self.measured[key]

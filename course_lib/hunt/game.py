@@ -16,7 +16,7 @@ from course_lib.hunt.probe import Probe
 SEEN, BLIND = "seen", "blind"
 LEVELS = (BLIND, SEEN)
 # the price of each move
-QUESTION, EXPECTED, CODE, WRONG = 1, 1, 2, 2
+QUESTION, EXPECTED, CODE, WRONG = 1, 1, 4, 2
 
 
 @dataclass(frozen=True)

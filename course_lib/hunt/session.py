@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from course_lib import catalog
 from course_lib.base.errors import CourseError
 from course_lib.grading.public import make_sentence, name_cause
 from course_lib.hunt import draw, game
@@ -14,9 +15,14 @@ from course_lib.hunt.probe import CaseOptions, Probe, find_options
 from course_lib.learner import progress
 
 RULES = (
-    f"A question costs {QUESTION}, what was expected of it {EXPECTED} more. A wrong claim or a wrong line costs {WRONG}; in a blind hunt the code "
-    f"costs {CODE}, and is free once an input is found. The less you pay, the better."
+    f"Each question costs {QUESTION}, and {EXPECTED} more if you have the right numbers shown beside it. A wrong claim costs {WRONG}, and so does a wrong "
+    f"line. If the code is hidden, it costs {CODE} to see it before you have found an input; after that it is free. Pay as little as you can."
 )
+# the exercise whose debrief tells where such a mistake was made, by cause, or by exercise and cause
+_STORIES = {
+    "store_outside": "00a", "padding_in_variance": "01b", "eps_outside": "02b", "cancellation": "03a", "empty_lane": "04b", "empty_partial": "04b",
+    "stride_ignored": "07a", "11a stride_ignored": "11a", "11b stride_ignored": "11a", "low_precision": "10b", "06a low_precision": "06a",
+}  # fmt: skip
 _NOT_KEPT = "this move was not kept: another window plays the same hunt. Run this cell again to see where it stands."
 
 
@@ -100,11 +106,13 @@ class Session:
         return Told(f"Question {number + 1}: {self.options.write(probe)}", answer=self.find_answer(number))
 
     def compare(self, probe: Probe) -> Told:
-        """Show the expected outputs beside the kernel's, which may expose the mistake.
+        """Show the expected outputs beside the kernel's, which may expose the mistake. It is free if the run itself shows the mistake.
 
         Raises: the exceptions of :meth:`ask`.
         """
         number, answer = self._find(probe)
+        if answer.notes and answer.exposes:
+            return self.claim(probe)
         if not self.game.questions[number].compared:
             self._move(kind="compare", question=number, exposes=answer.exposes)
         if not answer.exposes:
@@ -179,18 +187,20 @@ class Session:
         return f"You paid {score}, with {asked} question{'' if asked == 1 else 's'}{later}. {grader} {needed}"
 
     def debrief(self) -> list[str]:
-        """Explain the mistake after the end: its cause, its line, an input that shows it, and where such bugs have shipped."""
+        """Explain the mistake after the end: its cause, its line, an input that shows it, and, where one is known, such a mistake elsewhere."""
         if not self.game.ended:
             raise CourseError("the hunt has not ended.")
         headline, question = name_cause(self.hunt.cause, self.hunt.exercise)
         lines = ", ".join(map(str, self.hunt.lines))
         where = f"Line {lines}" if len(self.hunt.lines) == 1 else f"Lines {lines}"
-        return [
+        told = [
             make_sentence(headline),
             f"{where}. The smallest of the grader's inputs that shows it: `{self.options.write(self.hunt.probe)}`.",
             question,
-            f"What happened to such kernels elsewhere: {self.hunt.exercise.debrief}",
         ]
+        cause = self.hunt.cause
+        teller = _STORIES.get(f"{self.hunt.exercise_id} {cause}", _STORIES.get(cause))
+        return [*told, f"Such a mistake elsewhere: {catalog.get(teller).debrief}"] if teller else told
 
     def _find(self, probe: Probe) -> tuple[int, Answer]:
         asked = self.ask(probe)

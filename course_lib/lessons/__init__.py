@@ -30,6 +30,7 @@ _LAZY = {
     "merge_tree": "pictures.merge_tree.widget",
     "missing_term": "pictures.missing_term.widget",
     "norm_race": "pictures.norm_race.widget",
+    "offer_hunt": "hunt_panel",
     "pass_counter": "pictures.pass_counter.widget",
     "predict": "prediction",
     "projection": "pictures.projection.widget",

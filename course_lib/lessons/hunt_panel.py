@@ -17,8 +17,9 @@ from course_lib.hunt import draw, game, session
 from course_lib.hunt.asking import Answer, Cell, InputTable, arrange
 from course_lib.hunt.probe import CaseOptions, Probe
 from course_lib.hunt.session import Session, Told
+from course_lib.learner import progress
 from course_lib.lessons.live import VIEW
-from course_lib.lessons.panel_page import write_box, write_busy, write_code, write_inline
+from course_lib.lessons.panel_page import write_box, write_busy, write_code, write_inline, write_markdown
 from course_lib.lessons.stylesheets import PANEL_STYLE
 
 _ASLEEP = (
@@ -26,7 +27,7 @@ _ASLEEP = (
 )
 ASK, COMPARE, CLAIM = "Ask", f"Show what is expected (costs {game.EXPECTED})", "It is wrong here"
 BUY, NAME, GIVE_UP, NEXT = f"Show the code (costs {game.CODE})", "This line is wrong", "Give up", "Next hunt"
-PLAY = "Play it all the same"
+PLAY = "Begin the hunt"
 _INPUT = "input"  # the fields of an input, among the buttons
 _LOOKS = {True: "good", False: "bad", None: "plain"}
 
@@ -42,7 +43,7 @@ def hunt(exercise: str | None = None, *, seen: bool = False, daily: bool = False
     Raises: CourseError if there is no such exercise, it has no hunts, or the learner has not passed it.
     """
     if daily:
-        return HuntPanel(session.begin_daily, lambda: session.resume_or_draw(None), warning=session.warn_of_daily())
+        return HuntPanel(session.begin_daily, lambda: session.resume_or_draw(None), offer=session.warn_of_daily())
     wanted = catalog.get(exercise).id if exercise else None
     level = game.SEEN if seen else None
 
@@ -52,15 +53,37 @@ def hunt(exercise: str | None = None, *, seen: bool = False, daily: bool = False
     return HuntPanel(begin, lambda: begin() or session.resume_or_draw(level), level=level)
 
 
+def offer_hunt(exercise: str) -> HuntPanel:
+    """Return a panel that begins a hunt on an exercise when the learner presses its button; before a pass it says when the hunt opens.
+
+    Raises: CourseError if there is no such exercise.
+    """
+    wanted = catalog.get(exercise)
+    passed = progress.record(wanted.id).passed
+    words = (
+        f"**A hunt, if you like.** This {wanted.id} ({wanted.title}) has one mistake. Find an input that shows it, then the line: about five "
+        f"minutes. {'' if passed else f'It opens when you have passed {wanted.id}. Run this cell again then.'}"
+    )
+    return HuntPanel(
+        lambda: session.resume_or_draw(None, wanted.id), lambda: session.resume_or_draw(None), offer=words.rstrip(), can_begin=passed
+    )
+
+
 class HuntPanel(ipywidgets.VBox):
     """A live panel that plays one hunt after another. Callbacks never raise: the panel shows every error in words."""
 
     def __init__(
-        self, begin: Callable[[], Session | None], begin_next: Callable[[], Session | None], warning: str = "", level: str | None = None
+        self,
+        begin: Callable[[], Session | None],
+        begin_next: Callable[[], Session | None],
+        offer: str = "",
+        level: str | None = None,
+        can_begin: bool = True,
     ) -> None:
         """Take the functions that begin the first hunt and each next one.
 
-        ``warning`` is shown first, and the hunt begins only when the learner agrees. ``level`` is the level that the caller asked for.
+        ``offer`` is shown first, and the hunt begins only when the learner presses a button, which is there if ``can_begin``. ``level`` is
+        the level that the caller asked for.
         """
         self._begin, self._begin_next, self._level = begin, begin_next, level
         self.session: Session | None = None
@@ -89,10 +112,10 @@ class HuntPanel(ipywidgets.VBox):
         row = ipywidgets.HBox([self._buttons[words] for words in (ASK, COMPARE, CLAIM, BUY, GIVE_UP, NEXT, PLAY)], layout=_wrap())
         super().__init__([self._head, self._input, row, self._answer, self._end, self._naming, self._code, self._log])
         self.add_class("course-exercise")
-        if warning:
+        if offer:
             self._show()
-            self._head.value = PANEL_STYLE + write_box(write_inline(warning[0].upper() + warning[1:]), "open")
-            self._buttons[PLAY].layout.display = ""
+            self._head.value = PANEL_STYLE + write_box(write_markdown(offer[0].upper() + offer[1:]), "open")
+            self._buttons[PLAY].layout.display = "" if can_begin else "none"
         else:
             self._start()
 

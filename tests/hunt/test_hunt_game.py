@@ -47,7 +47,7 @@ def test_a_hunt_is_won_by_an_input_and_a_line():
         ([ASK_A, {"kind": "compare", "question": 0, "exposes": True}, name(1, True)], 2),
         ([ASK_A, claim(0, False), ASK_B, claim(1, True), name(1, True)], 4),
         ([ASK_A, claim(0, True), name(2, False), name(2, False), name(1, True)], 3),
-        ([{"kind": "code"}, ASK_A, claim(0, True), name(1, True)], 3),
+        ([{"kind": "code"}, ASK_A, claim(0, True), name(1, True)], 5),
     ],
 )
 def test_what_is_paid(moves, score):

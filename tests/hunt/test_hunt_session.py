@@ -6,10 +6,13 @@ from dataclasses import replace
 
 import pytest
 
+from course_lib import catalog
 from course_lib.base.errors import CourseError
+from course_lib.grading.judging.causes import CAUSES
 from course_lib.grading.verdict import PASS, Verdict
 from course_lib.hunt import draw, game, session
-from course_lib.hunt.collection import read_hunts
+from course_lib.hunt.collection import Hunt, read_hunts
+from course_lib.hunt.probe import HAND_COLUMNS
 from course_lib.hunt.session import Session
 from course_lib.learner import progress
 
@@ -117,3 +120,48 @@ def test_an_input_that_does_not_show_the_mistake_is_not_said_to_come_out_as_expe
     play = Session(hunt.id, hunt, game.BLIND)
     told = play.compare(replace(play.last, N=8, weights="drawn"))
     assert "within what the check allows" in told.words
+
+
+def find_hunt(cause: str) -> Hunt:
+    return next(hunt for hunt in read_hunts().values() if hunt.cause == cause)
+
+
+def test_a_run_that_shows_the_mistake_by_itself_need_not_be_paid_twice():
+    """The run was stopped at a store outside: the right numbers beside it would say no more."""
+    hunt = find_hunt("store_outside")
+    play = Session(hunt.id, hunt, game.BLIND)
+    told = play.compare(hunt.probe)
+    assert told.good and told.answer.notes and play.game.score == game.QUESTION
+
+
+@pytest.mark.parametrize(("cause", "told"), [("cancellation", "llm.c"), ("stride_ignored", "one stride for x and y"), ("w_misapplied", "")])
+def test_the_story_at_the_end_is_of_the_same_mistake_or_there_is_none(cause, told):
+    hunt = find_hunt(cause)
+    play = Session(hunt.id, hunt, game.SEEN)
+    play.give_up()
+    stories = [text for text in play.debrief() if text.startswith("Such a mistake elsewhere")]
+    assert [told in story for story in stories] == [True] * bool(told)
+
+
+def test_every_story_belongs_to_a_cause_and_an_exercise_that_exist():
+    causes = {cause.split(" ")[-1] for cause in session._STORIES}
+    assert causes <= set(CAUSES) and all(catalog.get(teller).debrief for teller in session._STORIES.values())
+
+
+def test_a_small_input_has_whole_numbers_and_one_with_a_mean_has_drawn_ones():
+    for hunt in (next(h for h in read_hunts().values() if h.exercise_id == name) for name in ("00a", "01b", "05a", "09a", "11a")):
+        play = Session(hunt.id, hunt, game.BLIND)
+        options = play.options
+        for probe, whole in [
+            (replace(options.first(), N=5, BLOCK=8), True),
+            (replace(options.first(), N=HAND_COLUMNS + 1, BLOCK=32), False),
+        ]:
+            case = options.make_case(probe)
+            assert case.by_hand is whole, hunt.exercise_id
+        if "mean" in options.names:
+            assert not options.make_case(replace(options.first(), mean=100.0)).by_hand
+    for hunt in (find_hunt("w_misapplied"), find_hunt("cancellation")):
+        play = Session(hunt.id, hunt, game.BLIND)
+        answer = play.ask(play.options.first()).answer
+        given = [cell.text for table in answer.tables if table.name == "x" for name, cells in table.rows for cell in cells[:4]]
+        assert given and all(float(text).is_integer() for text in given), given

@@ -12,7 +12,7 @@ from course_lib.grading.verdict import PASS, Verdict
 from course_lib.hunt import draw, game
 from course_lib.learner import progress
 from course_lib.lessons import hunt_panel
-from course_lib.lessons.hunt_panel import ASK, BUY, CLAIM, COMPARE, GIVE_UP, NAME, NEXT, hunt
+from course_lib.lessons.hunt_panel import ASK, BUY, CLAIM, COMPARE, GIVE_UP, NAME, NEXT, PLAY, hunt, offer_hunt
 from course_lib.lessons.live import VIEW
 from course_lib.lessons.prediction import review_predictions, write_review
 
@@ -97,7 +97,7 @@ def test_another_panel_goes_on_with_it():
     assert len(panel.session.game.questions) == 1 and "1 asked, 1 paid" in words(panel._log)
     press(panel, BUY)
     (record,) = progress.read_hunts().values()
-    assert game.replay(record.level, record.moves).score == 3
+    assert game.replay(record.level, record.moves).score == 5
 
 
 def test_when_none_waits_it_says_so():
@@ -148,7 +148,7 @@ def test_todays_hunt_asks_first_where_it_would_give_a_solution_away(monkeypatch)
     monkeypatch.setattr(hunt_panel.session, "warn_of_daily", lambda: "today's hunt is on 02b, which you have not passed.")
     panel = hunt(daily=True)
     assert words(panel._head).startswith("Today's hunt") and panel.session is None and not progress.read_hunts()
-    press(panel, hunt_panel.PLAY)
+    press(panel, PLAY)
     assert "the hunt of" in words(panel._head) and list(progress.read_hunts()) == [draw.name_day()]
 
 
@@ -161,3 +161,24 @@ def test_the_next_hunt_is_on_the_same_exercise_and_a_begun_one_keeps_its_level()
         press(panel, NEXT)
     again = hunt("01b", seen=True)
     assert again.session.hunt == panel.session.hunt and "stays as it was begun: blind" in words(again._answer)
+
+
+def test_a_page_offers_a_hunt_that_opens_with_the_pass_and_begins_when_asked():
+    closed = offer_hunt("1b")
+    assert "opens when you have passed 01b" in words(closed._head) and not is_there(closed, PLAY) and not is_there(closed, ASK)
+    progress.note_verdict(Verdict("01b", PASS, "none", "right"))
+    panel = offer_hunt("01b")
+    assert "if you like" in words(panel._head) and "opens when" not in words(panel._head) and not progress.read_hunts()
+    press(panel, PLAY)
+    assert panel.session.hunt.exercise_id == "01b" and is_there(panel, ASK) and not is_there(panel, PLAY)
+
+
+def test_an_offer_after_all_hunts_have_ended_says_so():
+    progress.note_verdict(Verdict("01b", PASS, "none", "right"))
+    panel = offer_hunt("01b")
+    press(panel, PLAY)
+    while panel.session is not None and panel.session.hunt.exercise_id == "01b":
+        press(panel, GIVE_UP)
+        panel._begin_next = panel._begin
+        press(panel, NEXT)
+    assert "No hunt waits" in words(panel._head)
