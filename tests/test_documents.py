@@ -102,8 +102,8 @@ def test_readme_counts_the_lessons_and_the_exercises():
     lessons = {*re.findall(r"\*\*How long:\*\* (\d+) lessons", page), *re.findall(r"of the (\d+) lessons", page)}
     assert lessons == {str(len(list_sources()))}, f"README.md counts {', '.join(sorted(lessons))} lessons; there are {len(list_sources())}"
     counted = {*re.findall(r"of the (\d+) exercises", page)}
-    assert counted == {str(len(catalog.exercises()))}, (
-        f"README.md counts {', '.join(counted)} exercises; there are {len(catalog.exercises())}"
+    assert counted == {str(len(catalog.required()))}, (
+        f"README.md counts {', '.join(counted)} exercises; there are {len(catalog.required())}"
     )
 
 
@@ -117,7 +117,7 @@ def test_the_terms_plan_has_every_lesson_in_order_with_the_minutes_of_its_title(
         if all(lesson in said for lesson in lessons):
             assert minutes == sum(said[lesson] for lesson in lessons), f"the titles of lessons {', '.join(lessons)} say otherwise"
         if "those of" not in exercises:
-            wanted = [exercise.id for exercise in catalog.exercises().values() if exercise.lesson in lessons]
+            wanted = [exercise.id for exercise in catalog.required().values() if exercise.lesson in lessons]
             assert exercises.split(", ") == wanted
 
 

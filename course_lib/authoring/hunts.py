@@ -52,8 +52,8 @@ _NOBODYS = {
 
 
 def list_exercises() -> list[Exercise]:
-    """Return the exercises whose wrong solutions can become hunts."""
-    return [e for e in catalog.exercises().values() if e.kind == "kernel" and e.family in _FAMILIES]
+    """Return the exercises whose wrong solutions can become hunts. An optional task has none."""
+    return [e for e in catalog.exercises().values() if e.kind == "kernel" and e.family in _FAMILIES and not e.optional]
 
 
 def list_candidates(exercise: Exercise) -> list[dict]:

@@ -25,7 +25,7 @@ class LessonSize:
         words: number of words in the text and in the predictions with their reasons. A formula counts like text.
         code_lines: number of code lines that are not folded, steps included.
         longest_cell: lines of the longest open code cell.
-        exercise_minutes: the sum of the minutes that the catalog gives for the lesson's exercises.
+        exercise_minutes: the sum of the minutes that the catalog gives for the lesson's exercises, without its optional task.
         said: the minutes that the page itself names; 0 if it names none.
     """
 
@@ -73,7 +73,7 @@ def measure(source: Path) -> LessonSize:
     said = _SAYS.search("\n".join(texts))
     return LessonSize(
         lesson, sum(len(text.split()) for text in texts), sum(map(len, codes)), max(map(len, codes)), len(questions), steps, dives,
-        sum(exercise.minutes for exercise in catalog.exercises().values() if exercise.lesson == lesson), int(said[1]) if said else 0,
+        sum(exercise.minutes for exercise in catalog.required().values() if exercise.lesson == lesson), int(said[1]) if said else 0,
     )  # fmt: skip
 
 

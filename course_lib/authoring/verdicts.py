@@ -39,9 +39,12 @@ Causes that no wrong solution of the collection has by itself: {causes}.
 
 
 def choose_mutants() -> dict[str, tuple[Exercise, dict]]:
-    """Return for each cause the first mutant that has it in CPU mode. A mutant that only a time limit ends comes last."""
+    """Return for each cause the first mutant that has it in CPU mode.
+
+    Mutants of optional tasks come after all others, and those that only a time limit ends come last.
+    """
     found: dict[str, tuple[Exercise, dict]] = {}
-    for exercise, entry in sorted(mutants.list_mutants(), key=lambda pair: bool(pair[1].get("slow"))):
+    for exercise, entry in sorted(mutants.list_mutants(), key=lambda pair: (bool(pair[1].get("slow")), pair[0].optional)):
         found.setdefault(entry.get("cause_cpu", entry["cause"]), (exercise, entry))
     return dict(sorted(found.items()))
 

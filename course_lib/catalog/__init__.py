@@ -1,5 +1,5 @@
 """The exercises. Each has a catalog file with its facts; its text is cut out of its solution."""
 
-from course_lib.catalog.exercise import KINDS, Exercise, exercises, get
+from course_lib.catalog.exercise import KINDS, Exercise, exercises, get, required
 
-__all__ = ["KINDS", "Exercise", "exercises", "get"]
+__all__ = ["KINDS", "Exercise", "exercises", "get", "required"]

@@ -8,7 +8,8 @@ A solution marks the code that the learner writes::
     # END SOLUTION
 
 The exercise keeps all other lines, so that a learner only adds lines. In place of the code it has the sentences, with the number of
-lines of the solution: ``# YOUR CODE, about 3 lines: What this part has to do.``
+lines of the solution: ``# YOUR CODE, about 3 lines: What this part has to do.`` A single ``#:`` without words leaves ``# YOUR CODE`` alone, for a
+task whose docstring says all.
 
 If the learner repairs code, lines that start with ``#|`` hold the faulty code that the exercise shows, and the sentences begin with
 ``# REPAIR``.
@@ -71,11 +72,11 @@ def _write_task(part: list[str], where: str, width: int) -> str:
         raise CourseError(f"{where}: this part has no code between its marks.")
     indent = code[0][: len(code[0]) - len(code[0].lstrip())]
     sentences = " ".join(line.strip().removeprefix("#:").strip() for line in part if line.strip().startswith("#:"))
-    if not sentences:
+    if not sentences and not any(line.strip() == "#:" for line in part):
         raise CourseError(f"{where}: this part does not say what it has to do. Add a line that starts with '#:' under the mark.")
     count = f"about {len(code)} lines" if len(code) > 1 else "1 line"
     task = textwrap.fill(
-        f"REPAIR: {sentences}" if given else f"YOUR CODE, {count}: {sentences}",
+        f"REPAIR: {sentences}" if given else f"YOUR CODE, {count}: {sentences}" if sentences else "YOUR CODE",
         width=width,
         initial_indent=indent + "# ",
         subsequent_indent=indent + "# ",

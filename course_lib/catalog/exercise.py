@@ -47,6 +47,7 @@ class Exercise:
         debrief: the harm that the avoided bug did elsewhere; shown after a pass.
         forbidden: words that the code must not contain, each with the reason that the verdict gives.
         short_path: whether the exercise belongs to the path of six hours, which ends with a model that trains with the learner's kernels.
+        optional: whether the course asks nobody for it. It is checked as every exercise is, and counts nowhere.
     """
 
     id: str
@@ -66,6 +67,7 @@ class Exercise:
     debrief: str
     forbidden: Mapping[str, str] = field(default_factory=dict, hash=False)
     short_path: bool = False
+    optional: bool = False
 
 
 @functools.cache
@@ -75,6 +77,14 @@ def exercises() -> dict[str, Exercise]:
     Raises: CourseError, with file and field, if a catalog file is wrong.
     """
     return read_catalog(FOLDER)
+
+
+def required() -> dict[str, Exercise]:
+    """Return by id the exercises that the course asks for, which are all but the optional tasks, in the order of the course.
+
+    Raises: CourseError, with file and field, if a catalog file is wrong.
+    """
+    return {name: exercise for name, exercise in exercises().items() if not exercise.optional}
 
 
 def read_catalog(folder: Path) -> dict[str, Exercise]:

@@ -299,6 +299,10 @@ class _Run:
         """Yield a job per file. Read one learner's submission after the other, so that only one learner's files are in memory."""
         for submissions in self.people:
             collected = collect(submissions, self.exercises)
+            for name in [
+                name for name, member in collected.files.items() if catalog.get(name).optional and _is_unsolved(name, member.data)
+            ]:
+                del collected.files[name]  # an optional task that nobody began was not handed in
             files, person = collected.files, self._describe(collected)
             attempts = self._list_attempts(collected, person)
             self.known.append(_Submission(person, attempts, self._take_fingerprints(collected)))
@@ -315,7 +319,7 @@ class _Run:
 
     def _find_owner(self, person: Person, name: str, data: bytes) -> str:
         """Return the key of the learner whose hidden cases the file is checked with; "" for the unsolved text, checked once for all."""
-        return "" if data == _make_unsolved_text(name).encode() else person.key
+        return "" if _is_unsolved(name, data) else person.key
 
     def _find_secret(self, owner: str) -> bytes:
         return derive_secret(self.secret, owner) if owner else self.secret
@@ -416,6 +420,10 @@ class _Run:
             self._show_alike(exercise)
         reports.write_reports(self.out, rows, exercises, self.record.alike, self.strays)
         return len(changed)
+
+
+def _is_unsolved(exercise_id: str, data: bytes) -> bool:
+    return data == _make_unsolved_text(exercise_id).encode()
 
 
 @functools.cache

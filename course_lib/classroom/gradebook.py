@@ -22,6 +22,7 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any
 
+from course_lib import catalog
 from course_lib.catalog import Exercise
 from course_lib.classroom.own_word import EXCUSED
 from course_lib.classroom.similarity import Alike
@@ -53,6 +54,15 @@ class Mark:
     comment: str = ""
     late: str = ""
     published: str = ""
+
+    @property
+    def optional(self) -> bool:
+        return catalog.exercises()[self.exercise].optional
+
+    @property
+    def shown(self) -> bool:
+        """Whether the mark says anything: that of an optional task that was not handed in does not."""
+        return not self.optional or self.status != NO_FILE or bool(self.hand_words)
 
     @property
     def hand_words(self) -> str:
@@ -87,6 +97,16 @@ class Row:
         return sum(mark.points or 0.0 for mark in self.marks)
 
     @property
+    def required(self) -> list[Mark]:
+        """The marks of the exercises that were asked for, which are all but those of optional tasks."""
+        return [mark for mark in self.marks if not mark.optional]
+
+    @property
+    def shown(self) -> list[Mark]:
+        """The marks without those of optional tasks that this learner did not hand in."""
+        return [mark for mark in self.marks if mark.shown]
+
+    @property
     def possible(self) -> float:
         """The largest sum of points that this learner could have. Excused exercises do not count."""
         return sum(mark.possible for mark in self.marks if mark.by_hand != EXCUSED)
@@ -112,7 +132,7 @@ class Row:
 
     @property
     def passed(self) -> int:
-        return sum(mark.status == PASS for mark in self.marks)
+        return sum(mark.status == PASS for mark in self.required)
 
 
 def write_gradebook(rows: Iterable[Row], exercises: Sequence[Exercise], possible: Sequence[float]) -> Iterator[str]:
@@ -133,7 +153,10 @@ def write_gradebook(rows: Iterable[Row], exercises: Sequence[Exercise], possible
             *(
                 cell
                 for exercise, points in zip(exercises, possible, strict=True)
-                for cell in (f"{exercise.id} (of {format_points(points)})", f"{exercise.id} status")
+                for cell in (
+                    f"{exercise.id} ({'optional' if exercise.optional else f'of {format_points(points)}'})",
+                    f"{exercise.id} status",
+                )
             ),
             *("By hand", "Published", "Odd", "Problem", "Notes"),
         ]
@@ -143,7 +166,7 @@ def write_gradebook(rows: Iterable[Row], exercises: Sequence[Exercise], possible
             [
                 row.learner, row.id, row.login, row.source, row.submitted.isoformat(timespec="seconds") if row.submitted else "", row.late,
                 format_points(row.points), format_points(row.possible), str(row.passed),
-                *(cell for mark in row.marks for cell in (format_points(mark.points), mark.status)),
+                *(cell for mark in row.marks for cell in ((format_points(mark.points), mark.status) if mark.shown else ("", ""))),
                 "; ".join(row.by_hand), "; ".join(row.published), "; ".join(row.oddities), row.problem,
                 "; ".join(row.notes),
             ]
@@ -151,19 +174,23 @@ def write_gradebook(rows: Iterable[Row], exercises: Sequence[Exercise], possible
 
 
 def write_canvas(rows: Iterable[Row], exercises: Sequence[Exercise], possible: Sequence[float]) -> Iterator[str]:
-    """Yield the lines of ``canvas.csv``. The cell of an exercise that could not be graded is empty, so Canvas does not change the grade."""
-    yield _join(["Student", "ID", "SIS User ID", "SIS Login ID", "Section", *(f"{e.id} {e.title}" for e in exercises)])
-    yield _join(["Points Possible", "", "", "", "", *map(format_points, possible)])
+    """Yield the lines of ``canvas.csv``. Optional tasks are left out.
+
+    The cell of an exercise that could not be graded is empty, so Canvas does not change the grade.
+    """
+    required = [(exercise, points) for exercise, points in zip(exercises, possible, strict=True) if not exercise.optional]
+    yield _join(["Student", "ID", "SIS User ID", "SIS Login ID", "Section", *(f"{e.id} {e.title}" for e, _ in required)])
+    yield _join(["Points Possible", "", "", "", "", *(format_points(points) for _, points in required)])
     for row in rows:
         number = row.id if row.id.isdecimal() else ""
-        yield _join([row.learner, number, "", row.login, "", *(format_points(mark.points) for mark in row.marks)])
+        yield _join([row.learner, number, "", row.login, "", *(format_points(mark.points) for mark in row.required)])
 
 
 def write_results(rows: Iterable[Row]) -> Iterator[str]:
     """Yield the lines of ``results.jsonl``: one per learner and exercise, with all that is known of it except the duration of the check."""
     for row in rows:
         person = {"learner": row.learner, "id": row.id, "login": row.login}
-        for mark in row.marks:
+        for mark in row.shown:
             entry = person | {
                 "exercise": mark.exercise,
                 "status": mark.status,

@@ -18,7 +18,9 @@ _LOST = "its verdict is no longer in the journal; grade the folder with this fil
 
 
 def weigh(exercise: Exercise, weights: str) -> float:
-    """Return the points that an exercise is worth: its difficulty (1 to 5), its minutes, or 1, as ``weights`` says."""
+    """Return the points that an exercise is worth: its difficulty (1 to 5), its minutes, or 1, as ``weights`` says; 0 for an optional task."""
+    if exercise.optional:
+        return 0.0
     return {"difficulty": float(exercise.difficulty), "minutes": float(exercise.minutes), "equal": 1.0}[weights]
 
 

@@ -118,7 +118,10 @@ class Record:
 
     @property
     def exercises(self) -> list[Exercise]:
-        return [exercise for exercise in catalog.exercises().values() if exercise.id in self.asked]
+        """The exercises that were asked for, and the optional tasks that somebody handed in."""
+        handed_in = {name for person in self.people.values() for name in person.attempts}
+        asked = [exercise for exercise in catalog.exercises().values() if exercise.id in self.asked]
+        return [exercise for exercise in asked if not exercise.optional or exercise.id in handed_in]
 
     def __iter__(self) -> Iterator[Person]:
         return iter(sorted(self.people.values(), key=lambda person: (person.learner.casefold(), person.key)))

@@ -133,11 +133,11 @@ class _ClassPage:
         self.people.append(person)
         if not row.problem and all(mark.status in (NO_FILE, NOT_ATTEMPTED) for mark in row.marks):
             self.not_begun.append(person)
-        self.complete += row.passed == len(row.marks)
+        self.complete += row.passed == len(row.required)
         self.unread += bool(row.problem)
         if said := [text for text in (row.problem, *row.by_hand, *row.published, *row.oddities, *row.notes) if text]:
             self.problems.append((row.learner, said))
-        for mark in row.marks:
+        for mark in row.shown:
             self.statuses[mark.exercise][mark.status] += 1
             if mark.status == NOT_GRADED:
                 self.faults.append((row.learner, mark.exercise, mark.reason))

@@ -38,7 +38,7 @@ def init(place: Path, newest: bool, renew: bool) -> int:
         environment.make_environment(place)
     lessons = len(list((place / "notebooks").glob("[0-9]*.ipynb")))
     print(
-        f"{place}: {lessons} lessons in notebooks/, {len(catalog.exercises())} exercises in exercises/."
+        f"{place}: {lessons} lessons in notebooks/, {len(catalog.required())} exercises and {len(catalog.exercises()) - len(catalog.required())} optional tasks in exercises/."
         + had_work * " What you wrote is as it was."
     )
     enter = "" if place.resolve() == Path.cwd() else f"cd {place} && "

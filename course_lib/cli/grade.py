@@ -61,8 +61,10 @@ def grade(
     rate = read_late_rule(late)
     if rate and not deadlines:
         raise CourseError("--late needs a deadline: a line `due` in the plan of the weeks, or --due.")
+    lessons = {catalog.get(name).lesson for name in asked}
+    tasks = tuple(exercise.id for exercise in catalog.exercises().values() if exercise.optional and exercise.lesson in lessons)
     options = ClassOptions(
-        asked, split_list(recheck), secret_file, mapping, deadlines, weights, rate, partial, change_rules, anew,
+        asked + tasks, split_list(recheck), secret_file, mapping, deadlines, weights, rate, partial, change_rules, anew,
         TIERS[tier] if tier else None, tuple(also),
     )  # fmt: skip
     if scheduler:
@@ -103,7 +105,7 @@ def choose_exercises(
         asked = tuple(name for one in weeks.choose_weeks(plan, split_list(week), file) for name in one.exercises)
         print(f"Week {', '.join(split_list(week))} asks for {', '.join(asked)} ({paths.shown(file)}).")
     else:
-        asked = tuple(catalog.get(name).id for name in split_list(only)) or tuple(catalog.exercises())
+        asked = tuple(catalog.get(name).id for name in split_list(only)) or tuple(catalog.required())
     due = {name: one.due for one in plan.values() for name in one.exercises if one.due and name in asked}
     return asked, due
 

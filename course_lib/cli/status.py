@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import sys
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 
 from rich.console import Group
 from rich.markup import escape
@@ -28,13 +28,16 @@ PATH_SIGN = "◆"  # marks the exercises of the short path
 def next_exercise(records: dict[str, ExerciseProgress], after: Exercise | None = None) -> Exercise | None:
     """Return the exercise that comes next: the first one in the order of the course that is not passed; None if all are.
 
+    It is never an optional task.
+
     Args:
         records: what ``progress.read()`` returned.
         after: begin behind this exercise, and go on from the first one; it is the answer only if nothing else is left.
     """
     order = list(catalog.exercises().values())
     start = order.index(after) + 1 if after else 0
-    return next((e for e in order[start:] + order[:start] if e.id not in records or not records[e.id].passed), None)
+    ordered = [exercise for exercise in order[start:] + order[:start] if not exercise.optional]
+    return next((e for e in ordered if e.id not in records or not records[e.id].passed), None)
 
 
 def chosen(exercise_id: str | None) -> Exercise:
@@ -44,18 +47,20 @@ def chosen(exercise_id: str | None) -> Exercise:
     """
     exercise = catalog.get(exercise_id) if exercise_id else next_exercise(progress.read())
     if exercise is None:
-        raise CourseError(f"all {len(catalog.exercises())} exercises are passed. Name the one that you mean: `course status` lists them.")
+        raise CourseError(f"all {len(catalog.required())} exercises are passed. Name the one that you mean: `course status` lists them.")
     return exercise
 
 
 def find(names: list[str]) -> list[Exercise]:
     """Find the exercises that are meant by ids, such as "07a", and by lessons' numbers, such as "07"; each of them once.
 
+    The number of a lesson does not mean its optional task.
+
     Raises: CourseError if there is no exercise of a name.
     """
     found = {}
     for name in names:
-        of_lesson = [exercise for exercise in catalog.exercises().values() if exercise.lesson == name]
+        of_lesson = [exercise for exercise in catalog.required().values() if exercise.lesson == name]
         found |= {exercise.id: exercise for exercise in of_lesson or [catalog.get(name)]}
     return list(found.values())
 
@@ -81,8 +86,11 @@ def progress_bar(records: dict[str, ExerciseProgress], columns: int = BAR_COLUMN
 
 
 def passed_of_all(records: dict[str, ExerciseProgress]) -> tuple[int, int]:
-    """Return how many exercises are passed, and how many there are."""
-    names = catalog.exercises()
+    """Return how many exercises are passed, and how many there are, both without the optional tasks."""
+    return _count_passed(catalog.required(), records)
+
+
+def _count_passed(names: Collection[str], records: dict[str, ExerciseProgress]) -> tuple[int, int]:
     return sum(state(records.get(name)) == PASS for name in names), len(names)
 
 
@@ -113,7 +121,8 @@ def _describe(exercise: Exercise, records: dict[str, ExerciseProgress], before: 
     facts = Table.grid(padding=(0, 2))
     for name, text in _facts(exercise, records):
         facts.add_row(f"[dim]{name}[/dim]", text)
-    title = f"{before}[bold]{exercise.id} {escape(exercise.title)}[/bold], about {exercise.minutes} minutes"
+    optional = ", optional" if exercise.optional else ""
+    title = f"{before}[bold]{exercise.id} {escape(exercise.title)}[/bold], about {exercise.minutes} minutes{optional}"
     return title, Padding(facts, (0, 2))
 
 
@@ -124,8 +133,15 @@ def listing() -> Group:
     table = Table(box=None, padding=(0, 1, 0, 0), pad_edge=False, header_style="bold")
     for column in ("", "", "exercise", "level", "min", "status", "hints"):
         table.add_column(column, justify="right" if column in ("min", "hints") else "left", no_wrap=column != "exercise")
-    for exercise in catalog.exercises().values():
+    for exercise in catalog.required().values():
         table.add_row(*row(exercise, records, marked=exercise == upcoming))
+    tasks = [exercise for exercise in catalog.exercises().values() if exercise.optional]
+    if tasks:
+        passed, total = _count_passed([task.id for task in tasks], records)
+        table.add_section()
+        table.add_row("", "", f"[bold]Without rails[/]: {passed} of {total} optional tasks passed; they count nowhere.")
+        for task in tasks:
+            table.add_row(*row(task, records, marked=False))
     closing = "You have passed every exercise." if upcoming is None else next_line(upcoming)
     files = f"Your files are in {escape(paths.shown(paths.exercises()))}/."
     path = f"{PATH_SIGN} the path of six hours: these exercises and their lessons; it ends with a model that trains with your kernels."

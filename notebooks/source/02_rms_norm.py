@@ -402,6 +402,15 @@ named = torch.nn.functional.layer_norm(quiet, (4,), eps=1e-5)
 assert torch.equal(torch.nn.functional.layer_norm(quiet, (4,)), named)
 
 # %% [markdown]
+# ## Without rails
+#
+# An optional task. 02b holds a whole row in its lanes, so its longest row is its BLOCK. Real rows are longer than a block that a program can
+# hold: the kernel has to walk over them. The file says what has to come out, and nothing of how. Nobody asks for it, and it counts nowhere.
+
+# %%
+exercise("02c")
+
+# %% [markdown]
 # ## What you predicted
 
 # %%

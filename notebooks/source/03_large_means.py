@@ -337,6 +337,16 @@ from course_lib import exercise
 exercise("03a")
 
 # %% [markdown]
+# ## Without rails
+#
+# An optional task. The variance stays as it is if you subtract one number from a whole row, so one pass over x - x[0] should do where one pass
+# over x fails. It mostly does. Write it, and then find a row for which it does not: the grader takes your row and measures. Nobody asks for it,
+# and it counts nowhere.
+
+# %%
+exercise("03b")
+
+# %% [markdown]
 # ## What you predicted
 
 # %%

@@ -26,7 +26,7 @@ every_exercise = pytest.mark.parametrize("exercise", EXERCISES, ids=lambda e: e.
 def test_no_field_is_empty(exercise):
     for field in dataclasses.fields(Exercise):
         value = getattr(exercise, field.name)
-        if field.name in ("needs_gpu", "short_path"):
+        if field.name in ("needs_gpu", "short_path", "optional"):
             assert isinstance(value, bool)
             continue
         if field.name == "forbidden":  # not every exercise forbids something

@@ -67,6 +67,17 @@ def test_a_repair_that_does_not_parse_is_an_authors_slip():
             """)
 
 
+def test_a_part_whose_docstring_says_all_gets_no_words_and_no_number_of_lines():
+    assert cut_of("""
+        def f(x):
+            # BEGIN SOLUTION
+            #:
+            y = x
+            return y
+            # END SOLUTION
+        """).splitlines() == ["def f(x):", "    # YOUR CODE", "    pass"]
+
+
 def test_a_part_becomes_its_task_with_the_number_of_lines():
     assert cut_of("""
         a = 1

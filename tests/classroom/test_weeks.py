@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import csv
 import io
+import json
 import re
 import tomllib
 from datetime import UTC, datetime
@@ -14,6 +15,7 @@ from fake_grading import fake_check, grade, read_results, write_file
 from course_lib import catalog
 from course_lib.base import paths
 from course_lib.base.errors import CourseError
+from course_lib.catalog import texts
 from course_lib.classroom import weeks
 from course_lib.classroom.weeks import SHIPPED, read_moment, read_plan
 
@@ -71,6 +73,43 @@ def test_the_results_grow_and_leave_earlier_columns_as_they_are(tmp_path):
     again = read_table(out / "gradebook.csv")
     same = [name for name in after["ann"] if name not in ("Source", "Submitted")]
     assert [[row[name] for name in same] for row in again.values()] == [[row[name] for name in same] for row in after.values()]
+
+
+def test_an_optional_task_has_a_column_without_points_for_those_who_handed_it_in(tmp_path):
+    task = next(exercise for exercise in catalog.exercises().values() if exercise.optional)
+    for name, text in (("ann", RIGHT), ("bob", WRONG), ("cy", texts.make_unsolved_text(task))):
+        write_file(tmp_path / "class" / name, "01a", RIGHT)
+        write_file(tmp_path / "class" / name, task.id, text)
+    write_file(tmp_path / "class" / "doe", "01a", RIGHT)
+    out = tmp_path / "out"
+    grade(tmp_path / "class", out, only=("01a", task.id))
+    rows = read_table(out / "gradebook.csv")
+    column = f"{task.id} (optional)"
+    assert {name: (row[column], row[f"{task.id} status"]) for name, row in rows.items()} == {
+        "ann": ("0", "pass"), "bob": ("0", "fail"), "cy": ("", ""), "doe": ("", "")
+    }  # fmt: skip
+    assert all((row["Points (of 1)"], row["Counted of"], row["Passed"]) == ("1", "1", "1") for row in rows.values())
+    assert task.id not in (out / "canvas.csv").read_text()
+    marked = [json.loads(line) for line in (out / "results.jsonl").read_text().splitlines()]
+    assert [mark["learner"] for mark in marked if mark["exercise"] == task.id] == ["ann", "bob"]
+    pages = {name: next((out / "reports").glob(f"{name}-*.html")).read_text() for name in rows}
+    assert all("1 of 1 exercises passed" in page and "There is no file" not in page for page in pages.values())
+    assert task.title in pages["ann"] and task.title in pages["bob"] and task.title not in pages["cy"] + pages["doe"]
+    page = (out / "class.html").read_text()
+    assert "4 of 4 learners passed every exercise" in page and f"{task.id} {task.title} (optional)" in page
+
+
+def test_an_optional_task_that_nobody_began_has_no_column(tmp_path):
+    task = next(exercise for exercise in catalog.exercises().values() if exercise.optional)
+    write_file(tmp_path / "class" / "ann", "01a", RIGHT)
+    write_file(tmp_path / "class" / "ann", task.id, texts.make_unsolved_text(task))
+    grade(tmp_path / "class", tmp_path / "out", only=("01a", task.id))
+    assert all(task.id not in (tmp_path / "out" / name).read_text() for name in ("gradebook.csv", "results.jsonl", "class.html"))
+
+
+def test_no_week_of_the_plan_asks_for_an_optional_task():
+    asked = [exercise for week in read_plan(SHIPPED).values() for exercise in week.exercises]
+    assert asked == list(catalog.required())
 
 
 def test_moodles_other_number_of_each_assignment_makes_no_second_learner(tmp_path):

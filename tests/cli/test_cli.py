@@ -280,7 +280,7 @@ def test_status_shows_every_exercise(command):
     rows = {name: line for line in printed.splitlines() for name in catalog.exercises() if f" {name} " in line}
     assert code == 0 and rows.keys() == catalog.exercises().keys()
     assert "pass" in rows["00a"] and "fail" in rows["07a"] and "not attempted" in rows["09a"]
-    assert f"1 of {len(catalog.exercises())} passed" in printed
+    assert f"1 of {len(catalog.required())} passed" in printed
     listed = json.loads(command("status", "--json")[1])
     assert listed["00a"] == {"status": "pass", "hints": 0} and listed["07a"] == {"status": "fail", "hints": 1}
     assert listed.keys() == catalog.exercises().keys()
@@ -290,7 +290,7 @@ def test_a_broken_progress_file_is_one_line(command, tmp_path):
     progress.note_hint("00a", 3)
     progress.file().write_text("{ torn")
     code, printed, said = command("status")
-    assert code == 0 and f"0 of {len(catalog.exercises())}" in printed and "moved to .course/kept/" in said and said.count("\n") == 1
+    assert code == 0 and f"0 of {len(catalog.required())}" in printed and "moved to .course/kept/" in said and said.count("\n") == 1
 
 
 # ---- a folder that cannot be written -----------------------------------------------------------------------------------
@@ -357,7 +357,7 @@ def passed(*names: str) -> None:
 
 
 def test_the_next_exercise_is_the_first_not_passed():
-    order = list(catalog.exercises())
+    order = list(catalog.required())
     assert status.next_exercise(progress.read()).id == order[0]
     passed(order[0], order[2])
     progress.note_verdict(Verdict(order[1], FAIL, "cause", "text"))
@@ -369,18 +369,33 @@ def test_the_next_exercise_is_the_first_not_passed():
     assert status.next_exercise(progress.read()) is None
 
 
+def test_an_optional_task_is_never_next_and_is_counted_apart(command):
+    task = next(exercise for exercise in catalog.exercises().values() if exercise.optional)
+    earlier = [name for name in catalog.required() if name < task.id]
+    passed(*earlier)
+    upcoming = status.next_exercise(progress.read())
+    assert upcoming.id > task.id and not upcoming.optional and status.next_exercise(progress.read(), task) == upcoming
+    tasks = len(catalog.exercises()) - len(catalog.required())
+    assert f"0 of {tasks} optional tasks passed" in " ".join(command("status")[1].split())
+    passed(task.id)
+    printed = " ".join(command("status")[1].split())
+    assert f"1 of {tasks} optional tasks passed" in printed and f"{len(earlier)} of {len(catalog.required())} passed" in printed
+    assert task not in status.find([task.lesson]) and status.find([task.id]) == [task]
+    assert "optional" in command("status", task.id)[1]
+
+
 def test_course_alone_says_where_you_are_and_how_to_go_on(command):
     passed("00a")
     code, printed, said = command()
     assert code == 0 and not said
-    assert f"1 of {len(catalog.exercises())} passed" in printed and "Next: 01a" in printed
+    assert f"1 of {len(catalog.required())} passed" in printed and "Next: 01a" in printed
     assert catalog.get("01a").title in printed and f"{catalog.get('01a').minutes} minutes" in printed
     assert "exercises/ex01a" in printed and "notebooks/01_" in printed
     assert all(way in printed for way in ("course check", "course watch", "course hint", "course --help"))
 
 
 def test_course_alone_says_which_prerequisites_are_passed(command):
-    before = {name for name in catalog.exercises() if name < "08a"} - {"07a"}
+    before = {name for name in catalog.required() if name < "08a"} - {"07a"}
     passed(*before)
     exercise = catalog.get("07a")
     _, printed, _ = command()
@@ -393,7 +408,7 @@ def test_course_alone_says_which_prerequisites_are_passed(command):
 
 
 def test_after_the_last_pass_there_is_no_next(command):
-    passed(*catalog.exercises())
+    passed(*catalog.required())
     assert "every exercise" in command()[1] and "every exercise" in command("status")[1]
     code, _, said = command("check")
     assert code == 3 and "course status" in said

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import sys
 import zipfile
 
 import pytest
@@ -99,6 +100,14 @@ def test_the_command_of_a_week_as_the_guide_has_it(folder, tmp_path, capsys, mon
     assert app.run("grade submissions -o results --week 4".split()) == 0
     heading = (tmp_path / "results" / "gradebook.csv").read_text().splitlines()[0]
     assert re.findall(r"(\d\d[a-z]) status", heading) == ["04a", "04b", "07a"]
+
+
+def test_the_optional_task_of_a_weeks_lesson_is_graded_and_has_no_deadline(folder, tmp_path, monkeypatch):
+    seen = []
+    monkeypatch.setattr(grading, "grade_class", lambda folder, out, options, *rest, **also: seen.append(options) or sys.exit(0))
+    with pytest.raises(SystemExit):
+        app.run(["grade", str(folder), "-o", str(tmp_path / "out"), "--only", "02a", "--due", "2026-12-01"])
+    assert seen[0].only == ("02a", "02c") and set(seen[0].due) == {"02a"}
 
 
 def test_what_is_stopped_says_that_it_goes_on(folder, tmp_path, capsys, monkeypatch):

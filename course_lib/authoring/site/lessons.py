@@ -288,9 +288,9 @@ def _check_nothing_is_to_run(page: Cell, name: str) -> None:
 
 
 def list_exercises(lesson: Lesson) -> list[str]:
-    """Return id and title of each exercise of the lesson, as in "03a One pass and two passes"; ◆ marks those of the short path."""
+    """Return id and title of each exercise of the lesson, as in "03a One pass and two passes"; ◆ marks those of the short path, and an optional task is called so."""
     exercises = map(catalog.get, lesson.exercises)
-    return [f"{'◆ ' if exercise.short_path else ''}{exercise.id} {exercise.title}" for exercise in exercises]
+    return [f"{'◆ ' * exercise.short_path}{exercise.id} {exercise.title}{' (optional)' * exercise.optional}" for exercise in exercises]
 
 
 def _markdown(text: str) -> Cell:

@@ -41,7 +41,7 @@ from course_lib.grading.families.making import (
     square_lanes,
     square_what_is_not_0,
     sweep_twice,
-    take_last_block,
+    take_same_block,
     vary,
 )
 from course_lib.norms import reference
@@ -229,9 +229,7 @@ def _take_from_block(p: Plan, names: tuple[str, ...], first: bool, spare: float)
 
     ``spare``: the number in lanes past the last column.
     """
-    start = 0 if first else take_last_block(p.case).start
-    columns = start + np.arange(p.case.N) % p.case.block
-    taken = {name: np.where(columns < p.case.N, p.inputs[name][..., np.minimum(columns, p.case.N - 1)], spare) for name in names}
+    taken = {name: take_same_block(p.case, p.inputs[name], first, spare) for name in names}
     x, w, b = (taken.get(name, p.inputs[name]) for name in ("x", "w", "b"))
     right = _compute_wrong(p)
     return right | {"y": apply_right((x - right["mean"][:, None]) * right["rstd"][:, None], w, b)}

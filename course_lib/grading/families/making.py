@@ -236,6 +236,12 @@ def take_last_block(case: Case) -> slice:
     return slice((case.N - 1) // case.block * case.block, None)
 
 
+def take_same_block(case: Case, values: np.ndarray, first: bool, spare: float) -> np.ndarray:
+    """Return (..., N) values of which every block of columns is the first one, or the last one, with ``spare`` past the last column."""
+    columns = (0 if first else take_last_block(case).start) + np.arange(case.N) % case.block
+    return np.where(columns < case.N, values[..., np.minimum(columns, case.N - 1)], spare)
+
+
 # the same as WRONG_COLUMNS, with one more cause: an accumulator that is overwritten in each block
 WRONG_STEPS = (("block_not_accumulated", take_last_block), *WRONG_COLUMNS)
 PADDING = (1.0, -1.0, np.nan, np.inf, -np.inf)  # values that a lane past the last column can hold instead of 0

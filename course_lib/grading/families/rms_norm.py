@@ -21,6 +21,7 @@ from course_lib.grading.families.making import (
     WRONG_ROOTS,
     WRONG_SCALES,
     WRONGLY_SAVED,
+    add_up_lanes,
     apply_right,
     draw_matrix,
     draw_weight,
@@ -33,6 +34,9 @@ from course_lib.grading.families.making import (
     place_matrix,
     place_statistic,
     place_vector,
+    take_largest_lane,
+    take_last_block,
+    take_same_block,
     vary,
 )
 from course_lib.norms import reference
@@ -64,7 +68,37 @@ RMS_NORM = (
 )
 
 
-def _plan_rms_norm(case: Case, kernel: str, rng: np.random.Generator) -> Plan:
+# A row may have more columns than BLOCK.
+RMS_NORM_BLOCKED = (
+    make_case("worked example", 3, 8, 4, "the 3 x 8 worked example, two full blocks"),
+    make_case("padded, mean 3", 5, 17, 8, "7 padded lanes, mean 3", "the sum is divided by the lanes, or the mean is subtracted"),
+    make_case("one short block", 3, 7, 16),
+    make_case("one full block", 3, 64, 64, mean=0.0),
+    make_case("one column", 2, 1, 16, mistake="a mean is subtracted: y is 0", mean=0.0),
+    make_case("one row", 1, 129, 128, "M = 1, one column in the second block", mean=0.0),
+    make_case("many blocks", 2, 1000, 64),
+    make_case("near zero", 3, 100, 32, eps=1e-5),
+    make_case("large eps", 3, 96, 128, "std 0.03, eps = 0.1"),
+    make_case("tiny eps", 3, 96, 32),
+    make_case("zeros", 4, 17, 8),
+    make_case("zero row", 2, 20, 8, mean=0.0),
+    make_case("fp16", 3, 129, 64),
+    make_case("fp16, std 100", 2, 2500, 1024),
+    make_case("fp16, mean 8", 2, 1025, 512),
+    make_case("bf16", 3, 127, 32),
+    make_case("fp32 weights", 2, 33, 16, "x in fp16, w in fp32"),
+    make_case("fp32 out", 2, 33, 16, dtypes=(("x", "bf16"), ("w", "fp16"))),
+    make_case("fp32 in", 2, 33, 16, dtypes=(("y", "fp16"), ("w", "bf16"))),
+    make_case("many rows", 150, 20, 16),
+    make_case("16400 columns", 1, 16400, 256),
+    make_case("sliced", 4, 50, 16, "the matrices are slices of wider ones, so their row strides differ"),
+    make_case("a NaN row", 4, 19, 8),
+    make_case("an Inf row", 4, 19, 8, "row 1 holds an Inf: there y is NaN, and 0 in the rest of the row"),
+    make_case("far rows", 4, 17, 8),
+)
+
+
+def _plan_rms_norm(case: Case, kernel: str, rng: np.random.Generator, sweeps: int = 1) -> Plan:
     x, w = draw_matrix(case, rng), draw_weight(case, rng)
     tensors = (
         place_matrix("x", case, x, spare=3),
@@ -76,7 +110,7 @@ def _plan_rms_norm(case: Case, kernel: str, rng: np.random.Generator) -> Plan:
     arguments += [tensors[0].strides[0], tensors[1].strides[0], case.N, case.eps]
     return Plan(
         case, kernel, (case.M,), tensors, tuple(arguments), {"BLOCK": case.block}, _expect_rms_norm(x, w, case),
-        inputs={"x": x.astype(np.float64), "w": w.astype(np.float64)}, reads={"x": 1, "y": 0},
+        inputs={"x": x.astype(np.float64), "w": w.astype(np.float64)}, reads={"x": sweeps, "y": 0},
         spread={"x": case.M, "y": case.M},
     )  # fmt: skip
 
@@ -161,6 +195,31 @@ def _list_models() -> Iterator[tuple[str, Model]]:
     yield from list_dtype_models(_compute_wrong, ("x", "w"))
     yield from list_rounded_outputs(_compute_wrong, "y", ("x", "w", "total", "residual"))
     yield "same_row", lambda p: _compute_wrong(p, x=np.broadcast_to(p.inputs["x"][:1], p.inputs["x"].shape))
+
+
+def _list_blocked_models() -> Iterator[tuple[str, Model]]:
+    yield "block_not_accumulated", lambda p: _compute_wrong(p, measured=p.inputs["x"][:, take_last_block(p.case)])
+    yield from _list_models()
+    for first, spare in ((True, 0.0), (False, 0.0), (False, np.nan)):
+        for names in (("x",), ("w",), ("x", "w")):
+            yield "another_block", lambda p, names=names, first=first, spare=spare: _take_from_block(p, names, first, spare)
+    yield "another_dtype", _park_in_y
+    yield "max_for_sum", lambda p: _compute_wrong(p, measured=np.sqrt(take_largest_lane(p.inputs["x"] ** 2, p.case.block))[:, None])
+    yield "squared_after_the_sum", lambda p: _compute_wrong(p, measured=add_up_lanes(p.inputs["x"], p.case.block))
+    yield "counted_by_every_lane", lambda p: _compute_wrong(p, measured=p.inputs["x"] * np.sqrt(p.case.block))
+
+
+def _park_in_y(p: Plan) -> Outputs:
+    """Return the outputs if the first sweep stores x in y, and the second one reads it there."""
+    right = _compute_wrong(p)
+    return right | {"y": round_to(p.inputs["x"], p.tensor("y").dtype).astype(np.float64) * right["rstd"][:, None] * p.inputs["w"]}
+
+
+def _take_from_block(p: Plan, names: tuple[str, ...], first: bool, spare: float) -> Outputs:
+    """Return the outputs with the inputs ``names`` of y from the first or the last block of columns in every block, and ``spare`` past N."""
+    right = _compute_wrong(p)
+    taken = p.inputs | {name: take_same_block(p.case, p.inputs[name], first, spare) for name in names}
+    return right | {"y": taken["x"] * right["rstd"][:, None] * taken["w"]}
 
 
 def _list_fused_models() -> Iterator[tuple[str, Model]]:
@@ -254,5 +313,6 @@ ADD_RMS_NORM = (
 
 PARTS = {
     "rms_norm_kernel": Part(RMS_NORM, _plan_rms_norm, _list_models),
+    "rms_norm_blocked_kernel": Part(RMS_NORM_BLOCKED, partial(_plan_rms_norm, sweeps=2), _list_blocked_models),
     "add_rms_norm_kernel": Part(ADD_RMS_NORM, _plan_add_rms_norm, _list_fused_models),
 }

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from dataclasses import dataclass, replace
 from functools import partial
 from itertools import permutations
 
@@ -74,6 +75,8 @@ def _expect(case: Case, values: np.ndarray, terms: np.ndarray) -> Expected:
 
 
 def _draw_rows(case: Case, rng: np.random.Generator) -> np.ndarray:
+    if case.fill == "rows apart":
+        return round_to(draw_matrix(case, rng) + 4000.0 * (np.arange(case.M)[:, None] - 1), case.dtype)
     return _find_pairs_below_zero(case, rng) if case.fill == "below zero" else draw_matrix(case, rng)
 
 
@@ -246,6 +249,91 @@ def _take_step(count, mean: np.ndarray, M2: np.ndarray, x: np.ndarray, product: 
     new = x - mean
     products = {"both": old * new, "old": old * old, "new": new * new, "old, shared": old * old / np.float64(count)}
     return mean, M2 + products[product]
+
+
+# ---- one pass over a shifted row, and a row that defeats it
+
+SHIFTED = name_cases(
+    "shifted_one_pass",
+    (
+        *_ROWS,
+        _BELOW_ZERO,
+        make_case("rows apart", 6, 200, 0, "each row has a mean of its own, thousands apart", "all rows are shifted by one number", fill="rows apart"),
+        make_case("bf16, rows apart", 5, 100, 0, "each row has a mean of its own, thousands apart", "the shift is subtracted in bf16", dtype="bf16", fill="rows apart"),
+    ),
+)  # fmt: skip
+
+
+def _plan_shifted(case: Case, entry_point: str, rng: np.random.Generator) -> Plan:
+    """Plan a case of shifted_one_pass. The variance may have a few roundings of E[d^2], which is large where the first element is far out."""
+    x = _draw_rows(case, rng)
+    x64, want = x.astype(np.float64), _compute_exact(x)
+    with np.errstate(invalid="ignore"):
+        d = x64 - x64[:, :1]
+        mean = _expect(case, want.mean, np.abs(x64[:, 0]) + np.abs(d).mean(axis=1))
+        var = _expect(case, want.var, bound_two_sweeps(np.abs(x64).mean(axis=1), (d**2).mean(axis=1)))
+    return _plan_statistics(case, entry_point, x, {"mean": mean, "var": var})
+
+
+def _list_shifted_models() -> Iterator[tuple[str, Model]]:
+    yield "shift_left_in", lambda p: _compute_wrong(p) | {"mean": _compute_wrong(p)["mean"] - p.inputs["x"][:, 0]}
+    yield "shift_left_in", lambda p: _compute_wrong(p) | {"mean": _compute_wrong(p)["mean"] + p.inputs["x"][:, 0]}
+    yield "shift_left_in", lambda p: _compute_wrong(p) | {"mean": 2 * p.inputs["x"][:, 0] - _compute_wrong(p)["mean"]}
+    yield "shift_left_in", lambda p: _compute_wrong(p) | {"mean": p.inputs["x"][:, 0]}
+    for cause, model in _list_one_pass_models():
+        yield cause, lambda p, model=model: _shift(p, model)
+
+
+def _shift(p: Plan, model: Model) -> Outputs:
+    """Return what a wrong formula makes of the shifted rows, with the mean moved back."""
+    x = p.inputs["x"]
+    wrong = model(replace(p, inputs={"x": x - x[:, :1]}))
+    return wrong | {"mean": wrong["mean"] + x[:, 0]} if wrong else wrong
+
+
+_LOST, _LARGEST = "E[d^2] / (N var)", 1e6
+
+
+@dataclass(frozen=True)
+class RowCase(Case):
+    """A row of N numbers that the learner chooses."""
+
+    def describe_outcome(self, entry_point: str, outputs: Outputs) -> str:
+        if _LOST not in outputs:  # the function returned nothing
+            return ""
+        row, called = outputs["row"], f"`{entry_point}({self.N})`"
+        if not (np.abs(row) <= _LARGEST).all():
+            return f"{called} returned a number that is not between -1e6 and 1e6."
+        d = row - row[0]
+        if not row.var():
+            return f"{called} returned equal numbers."
+        return f"in the row that {called} returned, E[d^2] is {(d**2).mean() / row.var():.3g} times the variance; N/2 is {self.N / 2:g}."
+
+
+ROWS = tuple(
+    RowCase(f"{N} numbers", 1, N, 0, words, mistake, vector=True)
+    for N, words, mistake in (
+        (8, "`defeating_row`, the shortest row", "the ratio holds from some N on only"),
+        (100, "`defeating_row`, 100 numbers", "the first element is a fixed number of spreads away"),
+        (1001, "`defeating_row`, an odd number of them", "half of the row is one number, and half another"),
+        (60000, "`defeating_row`, a long row", "the first element is far out, but not in view of N"),
+    )
+)
+
+
+def _plan_row(case: RowCase, entry_point: str, rng: np.random.Generator) -> Plan[RowCase]:
+    case = replace(case, N=max(case.N, 2))  # a case made to be worked out by hand may have one number, which has no variance
+    free = Expected((np.arange(case.N) == 0).astype(np.float64), np.full(case.N, np.nan))
+    expected = {"row": free, _LOST: Expected(np.array(1.0), np.array(0.5))}
+    return Plan(case, entry_point, (), (Tensor("row", "fp32", (case.N,), (1,)),), (case.N,), {}, expected, derive=_measure_loss)
+
+
+def _measure_loss(outputs: Outputs) -> Outputs:
+    """Return E[d^2] over N times the variance, which is 1 at most; 0 for a row of equal numbers, and for one outside of the range."""
+    row = outputs["row"]
+    if not (np.abs(row) <= _LARGEST).all() or not row.var():
+        return {_LOST: np.array(0.0)}
+    return {_LOST: np.array(((row - row[0]) ** 2).mean() / (len(row) * row.var()))}
 
 
 # ---- one step of Welford
@@ -455,6 +543,10 @@ def _merge_partials(
 PARTS = {
     "one_pass": Part(ONE_PASS, _plan_one_pass, _list_one_pass_models, rare=_BELOW_ZERO_CAUSES),
     "two_pass": Part(TWO_PASS, partial(_plan_bounded, terms=bound_two_sweeps), _list_two_pass_models),
+    "shifted_one_pass": Part(
+        SHIFTED, _plan_shifted, _list_shifted_models, rare=(("cancellation", lambda p, outputs: p.case.fill == "rows apart"),)
+    ),
+    "defeating_row": Part(ROWS, _plan_row, rare=(("row_does_not_defeat", lambda plan, outputs: _LOST in outputs),)),
     "welford_update": Part(UPDATE, _plan_update, _list_update_models),
     "welford": Part(WELFORD, partial(_plan_bounded, terms=bound_welford), _list_welford_models),
     "merge": Part(

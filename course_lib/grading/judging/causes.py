@@ -251,6 +251,10 @@ CAUSES: dict[str, Cause] = {
     "another_block": Cause(
         "columns are made of what belongs to another block",
         "Take one column of the second block of y. Which x, w and b belong to it, and which does your last sweep hold there?",
+        of_rms_norm=(
+            "columns are made of what belongs to another block",
+            "Take one column of the second block of y. Which x and which w belong to it, and which does your last sweep hold there?",
+        ),
     ),
     "only_last_block": Cause(
         "only the last block is right",
@@ -503,6 +507,14 @@ CAUSES: dict[str, Cause] = {
     "variance_terms": Cause(
         "the two terms of the one-pass variance do not fit each other",
         "Take the row 1, 3: its variance is 1. What is each of your two terms there, and which of them is a mean?",
+    ),
+    "shift_left_in": Cause(
+        "the mean is not that of the row as it came",
+        "Subtract 10 from the row 11, 13. Its variance stays as it is. What happens to its mean, and what gives the right one back?",
+    ),
+    "row_does_not_defeat": Cause(
+        "the shifted formula loses too little in this row",
+        "E[d^2] is the variance plus the square of the distance from x[0] to the mean. How far away can x[0] be while the variance stays small?",
     ),
     "negative_variance": Cause(
         "a variance below zero is handed on", "What does 1 / sqrt(var + eps) give for var = -0.06, and what could one_pass return instead?"
