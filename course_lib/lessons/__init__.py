@@ -30,6 +30,7 @@ _LAZY = {
     "missing_term": "pictures.missing_term.widget",
     "norm_race": "pictures.norm_race.widget",
     "pass_counter": "pictures.pass_counter.widget",
+    "persistent_walk": "pictures.persistent_walk.widget",
     "predict": "prediction",
     "projection": "pictures.projection.widget",
     "reduction_tree": "pictures.reduction_tree.widget",
