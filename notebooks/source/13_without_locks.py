@@ -365,7 +365,9 @@ over = {
 lengths = (256, 1024, 4096, 8192)
 assert all(max((over[p, n], p) for p in ("locked", "two-stage", "persistent", "torch"))[1] == "locked" for n in lengths)
 assert all(over["persistent", n] < 1.2 and 1.8 < over["two-stage", n] < 2.4 for n in lengths)
-assert all(round(over["two-stage", n], 1) in (1.8, 1.9) for n in lengths[:-1]) and round(over["two-stage", 8192], 1) == 2.4
+assert (
+    all(round(over["two-stage", n], 1) in (1.8, 1.9) for n in lengths[:-1]) and round(over["two-stage", 8192], 1) == 2.4
+)
 assert "1.8 to 1.9 times the floor, and 2.4 at 8192 columns" in find("13-slowest").why
 assert sorted(lengths, key=lambda n: -over["locked", n]) == list(lengths)
 assert "{:.1f}, {:.1f}, {:.1f} and {:.1f} times".format(*(over["locked", n] for n in lengths)) in find("13-slowest").why
