@@ -88,11 +88,15 @@ class Grid:
     def latest(self, columns: tuple[int, ...] | None = None) -> Measurement:
         """Return the part that lessons show, measured now if there is a GPU, else from the newest stored measurement.
 
+        Args:
+            columns: the row lengths; None takes ``lesson_columns``.
+
         Raises: CourseError if nothing is stored.
         """
+        columns = self.lesson_columns if columns is None else columns
         if course_lib.MODE == "gpu":
-            return self.measure(self.lesson_columns if columns is None else columns, providers=self.lesson_providers)
-        return measurement.stored(self.kind).only(self.lesson_columns, self.lesson_providers)
+            return self.measure(columns, providers=self.lesson_providers)
+        return measurement.stored(self.kind).only(columns, self.lesson_providers)
 
 
 def begin(

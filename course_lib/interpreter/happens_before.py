@@ -65,7 +65,9 @@ class RaceDetector:
         self, now: int, step: ScheduledStep, access: hooks.MemoryAccess, wrote: bool, live: np.ndarray, clocks: VectorClocks
     ) -> None:
         """Add step number ``now`` (from 1), which is about to happen. ``live`` has its addresses, ascending, none twice."""
-        who = _ALL if access.addresses.size > 1 else _ONE
+        # Lane 0 of a block is in the thread that does what is done once. If the mask leaves that lane alone, no other thread takes part.
+        lane_0_alone = step.lanes == 1 and bool(access.mask.flat[0]) and not access.is_atomic
+        who = _ONE if access.addresses.size == 1 or lane_0_alone else _ALL
         if access.is_atomic:
             how = _ATOMIC_WRITE if wrote else _ATOMIC_READ
             self.synchronise(now, step, access.sem, wrote, live, clocks, who)

@@ -27,7 +27,8 @@ clocks, one for that thread and one for all threads. An atomic on a single numbe
 acquired; ``tl.debug_barrier()`` adds the stores of the other threads. A pair of accesses that is ordered if each program is one
 thread, and not ordered if it is many, is a missing barrier, and is reported apart from the races. After an acquire no barrier is
 needed: the compiler gives the result of an atomic to all threads through shared memory, with a ``bar.sync`` behind the atomic. A
-single number that all threads load needs none either: the load counts as that of the one thread.
+single number that all threads load needs none either: the load counts as that of the one thread. So does a load or store of a block
+whose mask leaves lane 0 alone: that lane is in the one thread.
 
 **Limits.** Atomics on a whole block count as if they ordered the whole program. An atomic of scope "cta" orders nothing for other
 programs. An endless loop without a memory operation never returns to the scheduler; an interrupt ends it.

@@ -32,6 +32,7 @@ _LAZY = {
     "norm_race": "pictures.norm_race.widget",
     "offer_hunt": "hunt_panel",
     "pass_counter": "pictures.pass_counter.widget",
+    "persistent_walk": "pictures.persistent_walk.widget",
     "predict": "prediction",
     "projection": "pictures.projection.widget",
     "reduction_tree": "pictures.reduction_tree.widget",

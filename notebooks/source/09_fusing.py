@@ -268,9 +268,9 @@ predict("09-time")
 
 # %% tags=["answer"]
 from course_lib.lessons.figures import lesson09
-from course_lib.lessons.norm_times import norm_times
+from course_lib.lessons.norm_times import count_loads_per_row, norm_times
 
-times = norm_times(1024, 4096, 4097, 16384)  # of your GPU if you have one, else of the stored H100
+times = norm_times(1024, 4096, 16384)  # of your GPU if you have one, else of the stored H100
 lesson09.show_fused_cost(times)
 
 # %% tags=["check"]
@@ -306,17 +306,58 @@ for N in times.columns:
 fewer = [stored.us("rms_norm", "resident", N) / stored.us("layer_norm", "resident", N) for N in lengths]
 assert all(0.97 < ratio < 1.01 for ratio in fewer[:-1]) and round(fewer[-1], 2) == 0.89
 assert find("09-rms").answer == "at most 3 %"
-less = {
-    N: 1 - stored.us("rms_norm", "resident", N) / stored.us("layer_norm", "resident", N) for N in (4095, 4097, 5120)
-}
-assert [round(100 * share) for share in less.values()] == [31, 33, 13]
+less = [1 - stored.us("rms_norm", "resident", N) / stored.us("layer_norm", "resident", N) for N in (4095, 4097, 5120)]
+assert [round(100 * share) for share in less] == [31, 33, 13]
 assert (
-    "31 % at 4095, 33 % at 4097 and 13 % at 5120 columns" in find("09-rms").why
+    "31, 33 and 13 % at 4095, 4097 and 5120 columns" in find("09-rms").why
     and "At 32768 columns it is 11 %" in find("09-rms").why
 )
 assert tables.resident(32768)[:] == (1, 32768, 32)  # one row, 32 warps
 over = {N: stored.us("rms_norm", "blocked", N) / stored.us("rms_norm", "resident", N) for N in (8192, 32768)}
 assert over[8192] < 1.05 and over[32768] > 1.25
+
+# %% [markdown]
+# ### One column more
+#
+# These were powers of two. At other lengths two things are wasted. The block is the next power of two, so the lanes past the end of the row
+# are *idle*. And where a packed row has an odd length, every load is *narrow*: it brings one number instead of eight (lesson 08).
+# This is the resident LayerNorm on the stored H100. A copy takes {{copy}} µs at all four lengths.
+#
+# | columns | block | idle lanes | loads | time |
+# |---|---|---|---|---|
+# | 4096 | 4096 | none | wide | {{layer_4096}} µs |
+# | 5120 | 8192 | 3 of 8 | wide | {{layer_5120}} µs |
+# | 4095 | 4096 | one | narrow | {{layer_4095}} µs |
+# | 4097 | 8192 | nearly half | narrow | ? |
+
+# %%
+predict("09-odd")
+
+# %% tags=["answer"] varies={"gpu": "the times are those of that GPU"}
+odd_times = norm_times(4095, 4096, 4097, 5120)
+print(odd_times.label)
+for N in odd_times.columns:
+    took = ", ".join(f"{op} {odd_times.us(op, 'resident', N):.1f} us" for op in ("layer_norm", "rms_norm"))
+    print(f"N = {N}: {count_loads_per_row(N):6} loads per row, {took}")
+
+# %% tags=["check"]
+assert odd_times.columns == [4095, 4096, 4097, 5120]  # no machine drops a length
+loads = {N: count_loads_per_row(N) for N in odd_times.columns}
+assert loads == {4095: 8 * 1536, 4096: 1536, 4097: 16 * 1536, 5120: 2 * 1536} and "1536 loads" in find("09-odd").why
+assert [tables.resident(N).block for N in (4096, 5120, 4095, 4097)] == [
+    4096,
+    8192,
+    4096,
+    8192,
+] and 3 / 8 == 1 - 5120 / 8192
+us = {N: stored.us("layer_norm", "resident", N) for N in loads}
+assert {N: round(time) for N, time in us.items()} == {4095: 82, 4096: 48, 4097: 136, 5120: 58}
+assert (
+    round(us[4096]) + (82 - 48) + (58 - 48) == 92
+    and round(stored.us("rms_norm", "resident", 4097) / us[4097], 2) == 0.67
+)
+assert {round(stored.copy_us(N)) for N in loads} == {48}
+assert find("09-odd").answer.startswith("about 136 µs")
 
 # %% [markdown]
 # ### Blocked or resident?
@@ -399,8 +440,10 @@ assert max(us[name] for name in ("compile", "liger", "quack", "resident")) < 96 
 
 # %% [markdown]
 # `torch` is the addition and `F.rms_norm`, `unfused` the addition and the course's kernel, `resident` the course's fused one. All that fuse are
-# within {{apart}} % of one another, because all of them move 4 M N elements. `torch.compile` fuses what it can see: two operations in one function that
-# it compiles. Where a norm is a kernel of its own that PyTorch cannot look into, somebody has to write the fused one.
+# within {{apart}} % of one another, because all of them move 4 M N elements. `torch.compile` fuses operations of PyTorch. A Triton kernel that
+# somebody wrote it calls as it is. There is a setting for fusing what *follows* such a kernel
+# ([PR 173662](https://github.com/pytorch/pytorch/pull/173662), 2026), but here the addition comes before it. So a norm that is a kernel of
+# its own needs somebody who writes the fused one.
 
 # %% tags=["values"]
 from course_lib.lessons.norm_times import stored_norm_times
@@ -411,5 +454,7 @@ values = {
     "total_mb": f"{2**25 * 2 / 1e6:.0f}",
     "apart": f"{100 * max(fused) / min(fused) - 100:.0f}",
 }
+values |= {f"layer_{N}": f"{h100.us('layer_norm', 'resident', N):.0f}" for N in (4095, 4096, 5120)}
+values["copy"] = f"{h100.copy_us(4096):.0f}"
 for N in (8192, 32768):
     values |= {f"{way}_{N}": f"{h100.us('rms_norm', way, N):.0f}" for way in ("blocked", "resident")}

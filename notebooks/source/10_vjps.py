@@ -215,22 +215,9 @@ step("10-along-xhat")
 # The number that went along 1 is called **c2**, and the number of xhats is called **c1**. (The names come from the Triton tutorial.) 1 and xhat
 # stand at a right angle, so it does not matter which of them you take out first.
 #
-# A real x has many rows, and each row has a c1 and a c2 of its own. In PyTorch `mean(dim=1)` has the shape (M,). To subtract it from a matrix of
-# shape (M, N) you want it as a column of shape (M, 1): `keepdim=True` keeps the 1.
-
-
-# %% tags=["step"]
-def center_rows(push):
-    # BEGIN SOLUTION
-    #: push has shape (M, N). Take the part along 1 out of every row.
-    #| return push
-    return push - push.mean(dim=1, keepdim=True)
-    # END SOLUTION
-
-
-step("10-every-row")
-
-# %% [markdown]
+# A real x has many rows, and each row has a c1 and a c2 of its own. In PyTorch `mean(dim=1)` has the shape (M,), and you want a column of shape
+# (M, 1): `keepdim=True` keeps the 1. Without it a square matrix raises no error, and the mean of row i is subtracted from *column* i.
+#
 # ## In which unit?
 #
 # Two parts are out. A factor is still missing. To find it, think of a row in metres, and then of the same row in decimetres.
@@ -258,15 +245,25 @@ assert np.allclose(reference.layer_norm([10 * x], eps=0.0).rstd, 0.1 * reference
 #
 # The last line says how a push of *x* arrives at *xhat*. These are your three parts, and eps may be anything.
 #
-# The backward pass asks the other way round: wdy arrives at xhat, and what does x get? Multiply the last line by wdy and add up over the
-# row. The result has three products. Swap p and wdy in each of them: the number stays the same.
-#
-# - $\sum \mathit{wdy} \cdot p$ is $\sum p \cdot \mathit{wdy}$.
-# - $\sum \mathit{wdy} \cdot \mathrm{mean}(p)$ is $N \cdot \mathrm{mean}(\mathit{wdy}) \cdot \mathrm{mean}(p)$.
-# - $\sum \mathit{wdy} \cdot \hat{x} \cdot \mathrm{mean}(\hat{x}\, p)$ is $N \cdot \mathrm{mean}(\hat{x} \cdot \mathit{wdy}) \cdot
-#   \mathrm{mean}(\hat{x}\, p)$.
-#
-# So the sum is also $\sum p$ times that line with wdy in the place of p. What multiplies p is `dx`: the same line is the backward pass. Two means per row, and no table.
+# The backward pass asks the other way round: wdy arrives at xhat, and what does x get? The loss rises by the sum of wdy times the last line.
+# That sum has three products. Write it as the sum of p times something else: the something is `dx`. (Leave rstd out. And `mean(p)` is the same
+# number in every column, so the sum of `wdy * mean(p)` is `N * mean(wdy) * mean(p)`.)
+
+
+# %% tags=["step"]
+def arrive(p, xhat):  # the last line of the table, without rstd
+    return p - p.mean() - xhat * (xhat * p).mean()
+
+
+def what_x_gets(wdy, xhat):
+    # BEGIN SOLUTION
+    #: For every push p, sum(p * what you return) has to be sum(wdy * arrive(p, xhat)).
+    #| return wdy
+    return wdy - wdy.mean() - xhat * (xhat * wdy).mean()
+    # END SOLUTION
+
+
+step("10-swap")
 
 # %% tags=["check"]
 from functools import partial

@@ -14,7 +14,8 @@
 # # 11 dx: which term is missing?
 #
 # Somebody's `dx` kernel runs, returns the right shape, and fails its test. Its error is dx minus the true dx, here for one row of 16
-# columns. Plotted by column it looks like noise. Plotted against xhat it tells you which term the author has forgotten.
+# columns. Plotted by column it looks like noise. It is none: sorted by another number, the same sixteen errors tell you which term the
+# author has forgotten.
 #
 # *About 60 minutes, 35 of them for two exercises. Needs: lesson 10, and lesson 08 for tiles of rows.*
 
@@ -36,8 +37,9 @@ from course_lib.lessons import missing_term, predict, step
 missing_term(mystery=1)
 
 # %% [markdown]
-# Each diamond is a column: across, its xhat; upwards, its error. In your exercise 10a you took two things out of wdy, c1 times xhat and c2,
-# and multiplied what was left by rstd.
+# Each diamond is a column: across, its number; upwards, its error. Nothing in the error of column 3 lets you guess that of column 4. Now
+# choose *xhat* beside *across*. In your exercise 10a you took two things out of wdy, c1 times xhat and c2, and multiplied what was left by
+# rstd.
 
 # %%
 predict("11-mystery")
@@ -47,15 +49,21 @@ from course_lib.lessons.pictures.missing_term.model import TERMS, name_cause, si
 from course_lib.lessons.pictures.missing_term.model import model as mistake
 from course_lib.lessons.prediction import find
 
-state = mistake("layer_norm", "c2")
-assert np.allclose(state.error, state.c2 * state.rstd) and find("11-mystery").answer == "c2"
-assert "c2 is missing" in name_cause(state)
+from course_lib.lessons.pictures.missing_term.model import MYSTERIES
+
+state = mistake("layer_norm", MYSTERIES[0])
+assert (
+    np.allclose(state.error, state.c1 * state.rstd * state.xhat) and find("11-mystery").answer == "c1" == MYSTERIES[0]
+)
+assert "c1 is missing" in name_cause(state) and state.N == 16
+assert abs(np.corrcoef(np.arange(16), state.error)[0, 1]) < 0.2  # by column: noise
+assert f"{state.c1 * state.rstd:.2f}" == "-0.12" and "-0.12" in find("11-mystery").why
 
 # %% [markdown]
 # ## What do the other mistakes leave?
 
 # %%
-predict("11-slope")
+predict("11-height")
 
 # %%
 predict("11-no-line")
@@ -68,7 +76,7 @@ for term, wanted in {"c1": (0, 1, 0), "c2": (1, 0, 0), "rstd": (0, 0, 1), "w": (
 state = mistake("layer_norm", "both")
 assert np.isclose(state.intercept, state.c2 * state.rstd) and np.isclose(state.slope, state.c1 * state.rstd)
 assert size(state.rest) < 1e-9 * size(state.error)
-assert find("11-slope").answer == "a straight line through the origin"
+assert find("11-height").answer == "a horizontal line that is not at 0"
 assert find("11-no-line").answer == "on no line at all"
 
 # %% [markdown]
@@ -260,6 +268,7 @@ assert find("11-bf16").answer == "by about 8 %" and 0.05 < at["bf16"][100] < 0.1
 assert max(cost["fp32"]) < one_rounding / 10 and min(cost["bf16"]) > one_rounding / 2
 assert all(error > 2 * one_rounding for ratio, error in at["bf16"].items() if ratio >= 10)
 assert 2 < at["bf16"][1000] < 3  # more than twice as large as dx
+assert 1e-6 < at["fp32"][100] < 1.2e-6 and 1.2e-5 < at["fp32"][1000] < 1.4e-5
 
 # one row at mean/std = 100: nearly all of the error is on the line, where the algebra says
 rows, dy_rows = lesson11.make_far_rows(100)

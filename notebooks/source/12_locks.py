@@ -260,7 +260,8 @@ schedule_explorer(rows_of_four, view="threads")
 
 # %% [markdown]
 # A release orders what its own thread did. It does not wait for the other 127. `tl.debug_barrier()` does: no thread of the program goes on
-# until all of them are there. Its name says debug, but a correct kernel needs it.
+# until all of them are there. Its name says debug, but a correct kernel needs it. Triton's developers have been discussing since August 2026
+# whether to call it `barrier` ([triton #11437](https://github.com/triton-lang/triton/pull/11437), open in November 2026).
 #
 # > **ERRATUM** Until March 2025 the Triton tutorial "Layer Normalization" had no such barrier. `dw` and `db` changed from run to run on AMD
 # > GPUs, and [triton #6307](https://github.com/triton-lang/triton/pull/6307) added it. A copy in tritonbench stayed as it was.

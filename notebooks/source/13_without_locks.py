@@ -265,12 +265,23 @@ exercise("13a")
 # %%
 predict("13-tiles")
 
+# %% tags=["answer"]
+from course_lib.lessons import persistent_walk
+
+persistent_walk(M=11, P=3, ROWS=2)
+
 # %% tags=["check"]
+from course_lib.lessons.pictures.persistent_walk.model import MOST_ROWS
+
+assert MOST_ROWS >= 11
 tiles = list(range(1, -(-11 // 2), 3))
 assert [row for tile in tiles for row in (2 * tile, 2 * tile + 1) if row < 11] == [2, 3, 8, 9]
 assert find("13-tiles").answer == "2, 3, 8 and 9"
 
 # %% [markdown]
+# In the picture press **Step**, or drag the slider, and watch the partial sums: none leaves its program before the last tile is added.
+# Then choose 4 rows and 4 rows per tile: what do programs 1 and 2 store?
+#
 # Practise this on `db` alone, with one row per tile. `tl.num_programs(0)` is P.
 
 
@@ -359,6 +370,10 @@ over = {
 lengths = (256, 1024, 4096, 8192)
 assert all(max((over[p, n], p) for p in ("locked", "two-stage", "persistent", "torch"))[1] == "locked" for n in lengths)
 assert all(over["persistent", n] < 1.2 and 1.8 < over["two-stage", n] < 2.4 for n in lengths)
+assert (
+    all(round(over["two-stage", n], 1) in (1.8, 1.9) for n in lengths[:-1]) and round(over["two-stage", 8192], 1) == 2.4
+)
+assert "1.8 to 1.9 times the floor, and 2.4 at 8192 columns" in find("13-slowest").why
 assert sorted(lengths, key=lambda n: -over["locked", n]) == list(lengths)
 assert "{:.1f}, {:.1f}, {:.1f} and {:.1f} times".format(*(over["locked", n] for n in lengths)) in find("13-slowest").why
 assert find("13-slowest").answer == "the lock" and (course_lib.MODE == "gpu" or not measured.live)
@@ -376,7 +391,7 @@ exercise("13b")
 # %% [markdown]
 # > **ERRATUM** The tutorial calls its shared buffers efficient, because they
 # > [stay in the L2 cache](https://github.com/triton-lang/triton/blob/545699290b851e70231ee3017481851170f1583d/python/tutorials/05-layer-norm.py)
-# > (commit 5456992). Its design, with its mistakes mended, is the lock of the figure above: the slowest of the four at every length.
+# > (commit 5456992). Its design, with its mistakes mended, is one of the four in the figure above. The cache saves bytes, and no waiting.
 #
 # ## What you predicted
 
@@ -416,10 +431,19 @@ from course_lib.lessons.sums import list_registers
 
 for columns in (1024, 4096, 8192):
     for name, (registers, spilled) in list_registers(columns).items():
-        print(f"N = {columns}, {name}: {registers} registers a thread, {spilled} bytes spilled")
+        print(f"N = {columns}, {name}: {registers} registers per thread, {spilled} bytes spilled")
 
 # %% tags=["check"]
 assert all(list_registers(columns)["the course's"][1] == 0 for columns in (1024, 4096, 8192))
+from course_lib.kernels.launch import tables
+
+tiles = [tables.persistent(columns) for columns in (4096, 8192)]
+assert [(tile.rows, tile.num_warps) for tile in tiles] == [(2, 8), (1, 16)]
+assert [tile.rows * tile.block // (32 * tile.num_warps) for tile in tiles] == [32, 16]
+
+# %% [markdown]
+# Why do longer rows need fewer registers? The launch is another one. At 4096 columns a program has tiles of 2 rows and 8 warps, so a thread
+# holds 32 numbers of the tile, of each of the four. At 8192 it has tiles of 1 row and 16 warps, so a thread holds 16.
 
 # %% [markdown] tags=["dive"]
 # ## Dive: all designs on this machine

@@ -111,13 +111,13 @@ assert round(host["layer_norm", "forward", "kernels"]) == 54 and find("15-clock"
 # - **A CUDA graph** records many calls once and replays them with a single launch. No Python runs in between, so it sees the kernels alone.
 #   The course's bench is of this kind.
 #
-# None of them is wrong. In a small model Python's share is real, and your users wait for it. But always say which clock you read.
+# None of them is wrong: in a small model Python's share is real, and your users wait for it. But say which clock you read.
 #
 # Also leave out what happens only once. The first call compiles. In the next ones the clock rate of the GPU may still be low. And now and
 # then the system does something else for a millisecond.
 #
-# **Your step.** `times` has a time in µs for each call, in their order. The first `warm_up` of them do not count. Report one number that a single
-# interruption does not change.
+# **Your step.** `times` has a time in µs for each call, in their order. The first `warm_up` of them do not count. Report a typical time: as many calls
+# are above it as below, and one interruption does not change it.
 
 
 # %% tags=["step"]
@@ -373,9 +373,9 @@ def bytes_of_w(M, N, itemsize, ROWS):
 step("15-weights")
 
 # %% [markdown]
-# Here are the kernels of the exercise. Press a name to see the text. They are the course's designs without strides and flags. For each of
-# them you say how many bytes it asks for, exactly, as a trace of every load and store counts them. `count_bytes` gives you the two numbers
-# for any shape. It does not say where they come from.
+# Here are the kernels of the exercise: the course's designs without strides and flags. Press a name to see the text. For each you say how many
+# bytes it asks for, exactly, as a trace of every load and store counts them. `count_bytes` gives you the two numbers for any shape. It does
+# not say where they come from.
 
 # %%
 from course_lib.lessons.accounting import count_bytes, show_kernels
@@ -384,7 +384,7 @@ show_kernels()
 
 # %%
 read, written = count_bytes("resident_forward", M=5, N=10, itemsize=4, ROWS=4)
-print(f"resident_forward, 5 rows of 10 fp32 numbers, 4 rows a program: {read} and {written} bytes")
+print(f"resident_forward, 5 rows of 10 fp32 numbers, 4 rows per program: {read} and {written} bytes")
 
 # %%
 from course_lib import exercise
@@ -398,7 +398,7 @@ assert count_bytes("resident_forward", 5, 10, 4, ROWS=4) == (5 * 10 * 4 + 2 * 80
 # ## Your turn: a launch
 #
 # The course's resident kernel, launched badly: one row, the longest block and 32 warps at every shape. Reason your way to a better launch:
-# numbers a thread, then threads a multiprocessor, then bytes under way. `predict_launch` tells you what a launch holds. On a GPU yours are
+# numbers per thread, then threads per multiprocessor, then bytes under way. `predict_launch` tells you what a launch holds. On a GPU yours are
 # timed, too: {{goal}} of the floor's bandwidth.
 
 # %%

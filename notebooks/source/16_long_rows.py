@@ -49,7 +49,7 @@ from course_lib.lessons.split_rows import compile_row
 
 for N in (16384, 32768, 65536, 131072):
     made = compile_row(N)
-    print(f"N = {N}: {made.registers} registers a thread, {made.spill_bytes} bytes of it spilled")
+    print(f"N = {N}: {made.registers} registers per thread, {made.spill_bytes} bytes of it spilled")
 
 # %% tags=["check"]
 from course_lib.lessons import split_rows
@@ -401,6 +401,29 @@ assert packed.item() % 2**64 == word and packed.item() < 0
 # A word of 0 means *not there yet*. With a rule such as "the sum is not 0" this chunk would never arrive, since its M2 is 0. The sign bit is
 # set even then, for -0.0 is another bit pattern than 0.0. The kernel tests it with `words >= 0` on 64-bit integers, not on floats: as a
 # float, -0.0 is not below 0.
+
+# %% [markdown] tags=["dive"]
+# ## Dive: is the GPU yours alone?
+#
+# A row with tickets needs room for its own programs, and the course's kernel counts multiprocessors to be sure of it. That count assumes
+# that no other kernel holds the room for ever. Three things share a GPU, and each is another case:
+#
+# - **Another kernel of yours**, in a second stream. It takes places and gives them back when its programs end. Your row then waits longer, but
+#   it comes to its end. Two kernels with tickets can each hold places that a row of the other needs, and then neither ends.
+# - **Another process under MPS**. Its kernels run beside yours, as those of a second stream do, and you cannot see them. MPS can also limit a
+#   process to a part of the multiprocessors ([CUDA Multi-Process Service](https://docs.nvidia.com/deploy/mps/)).
+# - **MIG** cuts the GPU into slices with fewer multiprocessors each ([user guide](https://docs.nvidia.com/datacenter/tesla/mig-user-guide/), read
+#   November 2026). A row with more chunks than the slice has multiprocessors must not be split by tickets there.
+#
+# CUDA has a launch that asks instead of assuming: a *cooperative launch* fails with an error if the whole grid does not fit at once. In Triton it is
+# `kernel[grid](..., launch_cooperative_grid=True)` ([PR 5381](https://github.com/triton-lang/triton/pull/5381), December 2024). It asks for more than
+# tickets need: 1024 rows of 16 chunks would all have to fit, where tickets need room for one row.
+
+# %% tags=["check"]
+from triton.backends.nvidia.compiler import CUDAOptions
+
+assert CUDAOptions().launch_cooperative_grid is False  # the option has this name
+assert tables.split(65536, torch.float16, centred=True, add=False).chunks == 16
 
 # %% [markdown] tags=["dive"]
 # ## Dive: how the wait is hidden

@@ -270,6 +270,12 @@ def test_the_whole_grid_has_every_row_length(no_gpu, monkeypatch):
     assert all(shape.M >= 32768 for shape, *_ in shapes if shape.N == 256)
 
 
+def test_a_lesson_gets_the_lengths_that_it_asks_for_stored_ones_too():
+    asked = (4095, 4096, 4097, 5120)
+    assert {row["N"] for row in forward.latest(asked).rows} == set(asked)
+    assert {row["N"] for row in forward.latest().rows} == set(forward.COLUMNS)
+
+
 def test_a_part_is_never_taken_for_the_whole(no_gpu, monkeypatch):
     shapes = spied(monkeypatch)
     kinds = [

@@ -15,7 +15,7 @@ def test_a_reader_makes_a_deadlock_and_gets_out_of_it(course, page, expect):
     caption.scroll_into_view_if_needed()
     picture.get_by_label("3 programs").check(force=True)
     picture.locator('[data-control="at"] input').press("End")
-    expect(title).to_have_text("Deadlock: nobody can go on")
+    expect(title).to_have_text("Deadlock: no move of any program can end a wait")
     expect(caption).to_contain_text("cannot start: there is room for 3 programs at a time")
     title.scroll_into_view_if_needed()
     course.shoot("lesson16-deadlock")

@@ -109,6 +109,15 @@ OWN_ROWS = (  # the next tile comes from a counter; nobody reads what another pr
 )
 
 
+@pytest.mark.parametrize("columns", [1, 2])
+def test_a_block_with_one_column_needs_no_barrier_and_one_with_two_does(columns):
+    masked = [line.replace("+ cols", f"+ cols, mask=cols < {columns}") for line in ADD]
+    update = f"tl.store(total_ptr + cols, tl.load(total_ptr + cols, mask=cols < {columns}) + row, mask=cols < {columns})"
+    outcome = child((*masked, TAKE, update, "tl.atomic_xchg(lock_ptr, 0)"), plan(np.ones((M, N))))
+    assert [error.type for error in outcome.errors.values()] == ([] if columns == 1 else ["Misuse"])
+    assert all("no barrier makes it wait" in error.text for error in outcome.errors.values())
+
+
 @pytest.mark.parametrize("body", [ONE_NUMBER, OWN_ROWS], ids=["one thread stores and releases", "a counter that guards nothing"])
 def test_a_kernel_that_needs_no_barrier_is_not_asked_for_one(body):
     outcome = child(body, plan(np.ones((M, N))))

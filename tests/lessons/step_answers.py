@@ -277,13 +277,11 @@ RIGHT: dict[str, tuple[Answer, ...]] = {
         ("push - xhat * (xhat * push).mean()", "push - np.dot(xhat, push) / xhat.size * xhat"),
         ("return push - xhat * (xhat * push).mean()", "k = np.mean(push * xhat)\n    return push - k * xhat"),
     ),
-    "10-every-row": (
-        ("push.mean(dim=1, keepdim=True)", "push.mean(-1, True)"),
-        ("push.mean(dim=1, keepdim=True)", "push.mean(dim=1)[:, None]"),
-        ("push.mean(dim=1, keepdim=True)", "push.mean(1).unsqueeze(1)"),
-        ("push - push.mean(dim=1, keepdim=True)", "(push.T - push.mean(dim=1)).T"),
-        ("push.mean(dim=1, keepdim=True)", "push.mean(axis=1, keepdims=True)"),
-        ("push - push.mean(dim=1, keepdim=True)", "torch.stack([row - row.mean() for row in push])"),
+    "10-swap": (
+        ("wdy - wdy.mean() - xhat * (xhat * wdy).mean()", "arrive(wdy, xhat)"),
+        ("wdy - wdy.mean() - xhat * (xhat * wdy).mean()", "wdy - wdy.sum() / len(wdy) - xhat * (xhat @ wdy) / len(wdy)"),
+        ("wdy - wdy.mean() - xhat * (xhat * wdy).mean()", "np.array([(wdy * arrive(p, xhat)).sum() for p in np.eye(len(wdy))])"),
+        ("return wdy - wdy.mean() - xhat * (xhat * wdy).mean()", "rest = wdy - np.mean(wdy)\n    return rest - xhat * np.mean(xhat * rest)"),
     ),
     "10-weights": (
         ("[3, -1, -1, -3]", "(3.0, -1.0, -1.0, -3.0)"),

@@ -134,11 +134,16 @@ def test_what_it_cannot_draw_it_says(arguments, words):
 def test_a_picture_that_opens_with_a_mystery_does_not_tell_it(show):
     assert sorted(MYSTERIES) == sorted(TERMS["layer_norm"].keys() - {"none"})
     shown = show(missing_term(mystery=1))
-    assert shown.state["hidden"] == "c2" and shown.state["term"] is None and "which one?" in shown.title
-    said = f"{shown.title} {shown.caption} {shown.alt} {shown.drawn}"
-    assert "is missing" not in said and "c2 * rstd" not in said
+    assert shown.state["hidden"] == "c1" and shown.state["term"] is None and "which one?" in shown.title
+    for across in ("column", "xhat"):
+        assert shown.state["across"] == across
+        said = f"{shown.title} {shown.caption} {shown.alt} {shown.drawn}"
+        assert not any(told in said for told in ("is missing", "* rstd", "error = ", "along", "slope")), said
+        shown.page.get_by_role("radio", name="xhat", exact=True).check()
     shown.page.get_by_role("radio", name="c2", exact=True).check()
-    assert "c2 * rstd is 0.194" in shown.caption
+    assert "hollow" in shown.title and "along xhat" not in f"{shown.caption} {shown.drawn}"
+    shown.page.get_by_role("radio", name="c1", exact=True).check()
+    assert "c1 * rstd is -0.117" in shown.caption and "along xhat" in shown.drawn
     with pytest.raises(CourseError, match="1 to 8"):
         missing_term(mystery=9)
 

@@ -349,7 +349,9 @@ def test_findings_are_said_in_words(picture, show):
     shown.set(launch="never", at=99)
     end = len(picture.data["launches"]["never"]["orders"][0])
     shown.set(at=end)
-    assert shown.title == "Deadlock: nobody can go on" and "waits for lock[0], changed last by program" in shown.caption
+    assert (
+        shown.title == "Deadlock: no move of any program can end a wait" and "waits for lock[0], changed last by program" in shown.caption
+    )
     seed = next(run.seed for run in runs("early", range(20)) if run.races)
     kept = list_shown(runs("early", [seed])[0])
     race = runs("early", [seed])[0].races[0]

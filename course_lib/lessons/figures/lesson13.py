@@ -50,7 +50,7 @@ def show_designs(measured: Measurement) -> MovingPicture:
     plot = Plot(make_length_axis(measured.rows, " (fp16, M N = 2^25)"), y, lines, [Level(1.0, "one pass over x, dy and dx")])
     worst = max(row["over_floor"] for row in measured.rows if row["provider"] == "persistent")
     return chart(
-        View(f"The persistent kernel stays within {worst:.2f} of the floor", [plot], f"{measured.label()}."),
+        View(f"The persistent kernel takes at most {worst:.2f} times the floor", [plot], f"{measured.label()}."),
         alt="Time of the LayerNorm backward pass over the time of an elementwise pass, by row length, for the lock, PyTorch, two stages and the "
         "persistent kernel. The sentence below has the numbers.",
     )

@@ -21,7 +21,7 @@ def show_long_rows(measured: Measurement) -> MovingPicture:
         colour, name = _NAMES[row["provider"]]
         value = row["over_floor"]
         groups[f"{row['M']} x {row['N']}"].append(Bar(name, [(value, colour)], f"{value:.{0 if value >= 20 else 1}f}"))
-    unit = "time over the floor (fp16), on a logarithmic scale"
+    unit = "time over the floor (fp16), on a logarithmic scale that begins at the floor"
     words = "; ".join(f"{row['M']} x {row['N']}, {_NAMES[row['provider']][1]}: {row['over_floor']:.2g}" for row in measured.rows)
     return chart(
         View(_title(measured), [Bars(list(groups.items()), unit, log=True, level=(1.0, "the floor"))], f"{measured.label()}."),

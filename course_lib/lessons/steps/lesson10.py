@@ -1,4 +1,4 @@
-"""The steps of lesson 10: the parts of dx, one direction at a time, and dw by hand."""
+"""The steps of lesson 10: the parts of dx, one direction at a time, the swap of its proof, and dw by hand."""
 
 from __future__ import annotations
 
@@ -10,7 +10,6 @@ from course_lib.lessons.steps.step import In, Slip, Step, Try, WrongForm
 from course_lib.norms import reference
 
 _PUSH = np.array([2.0, -1, 0.5, 4])
-_SQUARE = np.array([[2.0, -1, 0.5], [0, 1, 2], [4, 4, 1]])
 _ROW = np.array([2.0, -1.0, 3.5])
 _EIGHT = np.array([2, -1, 3, 0.5, -0.5, 1.5, -2, 1])
 
@@ -20,6 +19,12 @@ def _without_xhat(push: np.ndarray, row: np.ndarray) -> Try:
     xhat = reference.layer_norm([row], eps=0.0).y[0]
     rest = push - xhat * (xhat * push).mean()
     return Try(f"the xhat of a row of {len(row)} numbers", (In(push), In(xhat)), rest)
+
+
+def _without_both(wdy: np.ndarray, row: np.ndarray) -> Try:
+    """Make a try with the xhat of ``row``, eps = 0, whose result has no part along 1 and none along xhat."""
+    xhat = reference.layer_norm([row], eps=0.0).y[0]
+    return Try(f"a row of {len(row)} numbers", (In(wdy), In(xhat)), wdy - wdy.mean() - xhat * (xhat * wdy).mean())
 
 
 def _accept_weights(value: Any) -> str:
@@ -118,43 +123,37 @@ STEPS = (
         ),
     ),
     Step(
-        "10-every-row",
-        kind="torch",
-        entry_point="center_rows",
-        tries=(
-            Try("3 rows of 3 columns", (In(_SQUARE),), _SQUARE - _SQUARE.mean(axis=1, keepdims=True)),
-            Try(
-                "4 rows of 4 columns, row 1 twice as large as row 0, row 2 three times",
-                (In(np.outer([1, 2, 3, 4], [1, 0, 5, 2])),),
-                np.outer([1, 2, 3, 4], np.array([1, 0, 5, 2]) - 2.0),
-            ),
-        ),
-        question="Along which dimension does a row lie, 0 or 1? And which shape does the mean need, so that each row gets its own?",
-        debrief="Without `keepdim=True` a square matrix gives no error: element j of the means is then subtracted from column j.",
+        "10-swap",
+        kind="numpy",
+        entry_point="what_x_gets",
+        tries=(_without_both(np.array([1.0, -2, 0.5]), _ROW), _without_both(np.linspace(-1, 2, 8) ** 2, _EIGHT)),
+        question="Push x[0] alone, by 1, so that p is 1 in column 0 and 0 elsewhere. What is sum(wdy * arrive(p, xhat)) then? It is element 0 of your result.",
+        debrief="In each of the three products p and wdy can change places, and the number stays. So the line that carries a push to xhat carries a "
+        "gradient back to x: two means per row, and no table.",
         slips=(
             Slip(
-                "push.mean(dim=1, keepdim=True)",
-                "push.mean(dim=0, keepdim=True)",
-                "the means run down the columns",
-                "Along which dimension does a row lie? Which numbers share one of your means?",
+                "wdy - wdy.mean() - xhat * (xhat * wdy).mean()",
+                "wdy - wdy.mean()",
+                "one of the three products is missing",
+                "Which number does sum(wdy * xhat * mean(xhat * p)) have in it, once N * mean(xhat * p) is taken out?",
             ),
             Slip(
-                "push.mean(dim=1, keepdim=True)",
-                "push.mean(dim=1)",
-                "the mean of row i is subtracted from column i",
-                "Which shape has your mean, and which element of it is subtracted from push[0, 1]?",
+                "wdy - wdy.mean() - xhat * (xhat * wdy).mean()",
+                "wdy - xhat * (xhat * wdy).mean()",
+                "one of the three products is missing",
+                "The sum of `wdy * mean(p)` is `N * mean(wdy) * mean(p)`. What does that leave in each element of your result?",
             ),
             Slip(
-                "push.mean(dim=1, keepdim=True)",
-                "push.mean()",
-                "one mean is taken of all rows",
-                "How many means have three rows, and how many do you subtract?",
+                "wdy - wdy.mean() - xhat * (xhat * wdy).mean()",
+                "wdy - wdy.sum() - xhat * (xhat * wdy).sum()",
+                "sums stand where the means belong",
+                "`N * mean(wdy) * mean(p)` is `mean(wdy) * sum(p)`. What multiplies p there?",
             ),
             Slip(
-                "push.mean(dim=1, keepdim=True)",
-                "push.sum(dim=1, keepdim=True)",
-                "the sum is subtracted where the mean belongs",
-                "What does each row add up to after your line?",
+                "wdy - wdy.mean() - xhat * (xhat * wdy).mean()",
+                "(wdy * arrive(wdy, xhat)).sum()",
+                "one number is returned",
+                "A push has a number for each column. How many has what multiplies it?",
             ),
         ),
     ),

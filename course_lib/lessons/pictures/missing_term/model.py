@@ -37,10 +37,10 @@ TERMS: dict[str, dict[str, str]] = {
     },
 }
 MYSTERIES = (
-    "c2",
+    "c1",
     "w",
     "both",
-    "c1",
+    "c2",
     "divisor",
     "rstd",
     "mean",
@@ -49,6 +49,7 @@ MYSTERIES = (
 RATIOS = (0.0, 1.0, 3.0, 10.0, 100.0, 1000.0)
 COLUMNS = (3, 8, 16, 32)
 WEIGHTS = {"random": "random, 0.5 to 2", "ones": "all 1"}
+ACROSS = {"column": "column", "xhat": "xhat"}
 GRADIENTS = {"random": "random, mean 0.5", "ones": "all 1, as y.sum() sends"}
 # Standard deviation of every row. With 1, a missing rstd would hardly show. 1.734 times 3, 10 or 100 is not exact in bf16.
 STD = 1.734
@@ -165,7 +166,8 @@ def compute_statistics(kind: str, x: np.ndarray) -> tuple[float, float]:
 def make_data(kind: str, term: str | None, hidden: str | None = None) -> dict[str, Any]:
     """Return the data for ``picture.js``: the rows, and the statistics of each rounded to bf16.
 
-    ``hidden`` is a mistake that the learner has to name; ``term`` is then the learner's guess.
+    ``hidden`` is a mistake that the learner has to name; ``term`` is then the learner's guess. The picture then begins with the error
+    by column, in which no line shows.
     """
     saved = {}
     rows = {columns: make_row(columns) for columns in COLUMNS}
@@ -177,8 +179,10 @@ def make_data(kind: str, term: str | None, hidden: str | None = None) -> dict[st
     return {
         "start": {
             "kind": kind, "term": term, "hidden": hidden, "gradient": "random", "weights": "random", "ratio": 3.0, "columns": 16, "column": 0,
+            "across": "column" if hidden else "xhat",
         },
         "kinds": KINDS, "terms": TERMS, "ratios": RATIOS, "columns": COLUMNS, "weights": WEIGHTS, "gradients": GRADIENTS,
+        "across": ACROSS,
         "std": STD, "eps": EPS, "saved": saved,
         "rows": {str(columns): [part.tolist() for part in row] for columns, row in rows.items()},
     }  # fmt: skip

@@ -89,13 +89,17 @@ export function makeTitle({ kind, term, hidden }, seen, guess, data) {
   return `Not ${named}: that would give the hollow points`;
 }
 
+/** Whether the picture may say what the error consists of: nothing is hidden, or it has been named. */
+const isNamed = ({ hidden, term }) => !hidden || term === hidden;
+
 export function makeCaption(state, seen, data) {
   const { clean, parts } = seen;
+  const named = isNamed(state);
   const words = [
     `${data.kinds[state.kind]}, N = ${state.columns}, mean/std = ${number(state.ratio)}${state.hidden ? "" : `; ${data.terms[state.kind][state.term]}`}.`,
-    `The true dx has size ${inWords(clean(size(seen.right)))}, the error ${inWords(clean(size(seen.error)))}: ${inWords(parts[0])} along 1, ${inWords(parts[1])} along xhat, ${inWords(parts[2])} in neither.`,
-    `The line is ${inWords(clean(seen.intercept))} high at xhat = 0 and has slope ${inWords(clean(seen.slope))}${state.hidden && state.term !== state.hidden ? "" : `; c2 * rstd is ${inWords(clean(seen.c2 * seen.rstd))}, c1 * rstd is ${inWords(clean(seen.c1 * seen.rstd))}`}.`,
+    `The true dx has size ${inWords(clean(size(seen.right)))}, the error ${inWords(clean(size(seen.error)))}${named ? `: ${inWords(parts[0])} along 1, ${inWords(parts[1])} along xhat, ${inWords(parts[2])} in neither` : ""}.`,
   ];
+  if (named) words.push(`The line is ${inWords(clean(seen.intercept))} high at xhat = 0 and has slope ${inWords(clean(seen.slope))}; c2 * rstd is ${inWords(clean(seen.c2 * seen.rstd))}, c1 * rstd is ${inWords(clean(seen.c1 * seen.rstd))}.`);
   const at = Math.min(state.column, state.columns - 1);
   words.push(`Column ${at}: dx is ${inWords(clean(seen.dx[at]))} and should be ${inWords(clean(seen.right[at]))}.`);
   if (size(seen.right) <= seen.noise) words.push("The true dx is 0 here: whatever returns 0 passes.");
@@ -118,7 +122,7 @@ export function picture(data) {
       [choice("kind", "norm", Object.entries(data.kinds)), choice("columns", "N", data.columns), slider("ratio", "mean/std", { values: data.ratios })],
       [choice("gradient", "dy", Object.entries(data.gradients)), choice("weights", "w", Object.entries(data.weights))],
       [choice("term", "what is wrong", Object.entries(SHORT))],
-      [button("Hide a mistake", hide), button("Choose it myself", ({ hidden }) => (hidden ? { hidden: null, term: "none" } : null)), slider("column", "column", { min: 0, max: ({ columns }) => columns - 1 })],
+      [choice("across", "across", Object.entries(data.across)), button("Hide a mistake", hide), button("Choose it myself", ({ hidden }) => (hidden ? { hidden: null, term: "none" } : null)), slider("column", "column", { min: 0, max: ({ columns }) => columns - 1 })],
     ],
     render(state, width) {
       const seen = look(state);
@@ -129,11 +133,11 @@ export function picture(data) {
       const right = wide ? { left: width * 0.55 + 40, width: width * 0.45 - 50 } : { left: 8, width: width - 20 };
       return {
         title, caption: makeCaption(state, seen, data),
-        alt: `${title}. The error of dx against xhat, one point a column, with the line that fits it best; the sizes of its three parts; dx by column beside the true dx.`,
+        alt: `${title}. The error of dx against ${state.across === "xhat" ? "xhat, one point per column" : "the column"}${isNamed(state) ? ", with the line that fits it best; the sizes of its three parts" : ""}; dx by column beside the true dx.`,
         height: wide ? 396 : 680,
         draw: [
           drawError(state, seen, guess, plot),
-          drawParts(seen, { ...right, top: wide ? 20 : 366 }),
+          drawParts(isNamed(state) ? seen.parts : null, { ...right, top: wide ? 20 : 366 }),
           drawColumns(state, seen, { ...right, top: wide ? 186 : 520, height: wide ? 164 : 116 }),
         ],
       };
@@ -150,11 +154,13 @@ function room(values, seen) {
 
 const press = (column) => ({ label: `column ${column}`, press: () => ({ column }), tabindex: -1 });
 
-/** The error of each column against its xhat: the line, what a wrong guess would give, and the points. */
+/** The error of each column against its xhat or its number: the line, what a wrong guess would give, and the points. */
 function drawError(state, seen, guess, box) {
   const [left, , right] = box;
-  const reach = Math.max(...seen.xhat.map(Math.abs), 1) * 1.1;
-  const x = linear([Math.min(0, ...seen.xhat) - 0.1 * reach, Math.max(0, ...seen.xhat) + 0.1 * reach], [left, right]);
+  const named = isNamed(state);
+  const by = state.across === "xhat" ? seen.xhat : seen.xhat.map((_, i) => i);
+  const reach = Math.max(...by.map(Math.abs), 1) * 1.1;
+  const x = linear([Math.min(0, ...by) - 0.1 * reach, Math.max(0, ...by) + 0.1 * reach], [left, right]);
   const y = linear(room([...seen.error, ...(guess?.error ?? [])].map(seen.clean), seen), [box[3], box[1]]);
   const line = (value) => seen.intercept + seen.slope * value;
   const ends = [x.invert(left), x.invert(right)];
@@ -163,22 +169,23 @@ function drawError(state, seen, guess, box) {
   const terms = [height && inWords(height), slope && `${height ? (slope < 0 ? "\u2212 " : "+ ") : slope < 0 ? "\u2212" : ""}${inWords(Math.abs(slope))} \u00b7 xhat`, seen.parts[2] && (height || slope ? "+ rest" : "rest")].filter(Boolean);
   const diamond = (cx, cy, radius) => `M${cx},${cy - radius}l${radius},${radius}l${-radius},${radius}l${-radius},${-radius}Z`;
   return [
-    text(8, 8, `error = ${terms.join(" ") || "0"}`, { bold: true }),
-    axes(box, { x, y, xName: "xhat of the column", yName: "dx computed \u2212 true dx" }),
+    named && text(8, 8, `error = ${terms.join(" ") || "0"}`, { bold: true }),
+    axes(box, { x, y, xName: state.across === "xhat" ? "xhat of the column" : "column", yName: "dx computed \u2212 true dx" }),
     svg("line", { x1: left, x2: right, y1: y(0), y2: y(0), stroke: "var(--quiet)" }),
     svg("line", { x1: x(0), x2: x(0), y1: box[1], y2: box[3], stroke: "var(--quiet)" }),
-    path(ends.map((value) => [x(value), Math.min(Math.max(y(line(value)), box[1]), box[3])]), { "stroke-dasharray": "7 5", "stroke-width": 1.6 }),
-    height !== 0 && svg("path", { d: `M${x(0) - 7},${y(height) - 5}h14l-7,11Z`, fill: "var(--mean)", stroke: "var(--ink)" }),
-    guess && guess.error.map((value, i) => svg("path", { d: diamond(x(seen.xhat[i]), y(value), 5), fill: "none", stroke: "var(--ink)", "stroke-width": 1.4 })),
+    named && state.across === "xhat" && path(ends.map((value) => [x(value), Math.min(Math.max(y(line(value)), box[1]), box[3])]), { "stroke-dasharray": "7 5", "stroke-width": 1.6 }),
+    named && state.across === "xhat" && height !== 0 && svg("path", { d: `M${x(0) - 7},${y(height) - 5}h14l-7,11Z`, fill: "var(--mean)", stroke: "var(--ink)" }),
+    guess && guess.error.map((value, i) => svg("path", { d: diamond(x(by[i]), y(value), 5), fill: "none", stroke: "var(--ink)", "stroke-width": 1.4 })),
     seen.error.map((value, i) => target(`column-${i}`, { ...press(i), pressed: i === at },
-      svg("circle", { cx: x(seen.xhat[i]), cy: y(seen.clean(value)), r: 9, fill: "transparent" }),
-      svg("path", { d: diamond(x(seen.xhat[i]), y(seen.clean(value)), i === at ? 9 : 6), fill: "var(--dx)", stroke: "var(--ink)", "stroke-width": i === at ? 2.5 : 1 }))),
-    guess && labels([{ at: [[left + 8, box[1] + 10], [left + 8, box[3] - 12]], words: "hollow: your guess", size: SMALL, gap: 0 }], box, seen.error.map((value, i) => [x(seen.xhat[i]) - 9, y(value) - 9, x(seen.xhat[i]) + 9, y(value) + 9])),
+      svg("circle", { cx: x(by[i]), cy: y(seen.clean(value)), r: 9, fill: "transparent" }),
+      svg("path", { d: diamond(x(by[i]), y(seen.clean(value)), i === at ? 9 : 6), fill: "var(--dx)", stroke: "var(--ink)", "stroke-width": i === at ? 2.5 : 1 }))),
+    guess && labels([{ at: [[left + 8, box[1] + 10], [left + 8, box[3] - 12]], words: "hollow: your guess", size: SMALL, gap: 0 }], box, seen.error.map((value, i) => [x(by[i]) - 9, y(value) - 9, x(by[i]) + 9, y(value) + 9])),
   ];
 }
 
-/** How large each part of the error is. */
-function drawParts({ parts }, { left, top, width }) {
+/** How large each part of the error is; null as long as the mistake has no name. */
+function drawParts(parts, { left, top, width }) {
+  if (!parts) return text(left, top, "Parts of the error: once you have named it", { size: FONT, fill: "var(--quiet)" });
   const names = ["along 1", "along xhat", "in neither"];
   const looks = [{ fill: "var(--mean)" }, { fill: "var(--x)" }, { fill: "url(#hatch-fault)" }];
   const scale = (width - 150) / Math.max(...parts, 1e-300);

@@ -13,7 +13,8 @@ def missing_term(kind: str = "layer_norm", term: str = "none", mystery: int = 0)
     Args:
         kind: "layer_norm" or "rms_norm".
         term: the mistake to begin with, a key of TERMS[kind].
-        mystery: 1 to 8 hides one of the mistakes, which the learner has to name from the points; ``term`` is then ignored.
+        mystery: 1 to 8 hides one of the mistakes, which the learner has to name from the points; ``term`` is then ignored. The picture
+            begins with the points by column, and shows neither the line nor the parts of the error until the mistake is named.
 
     Raises: CourseError if :func:`model` raises it, or if there is no such mystery.
     """
@@ -24,7 +25,7 @@ def missing_term(kind: str = "layer_norm", term: str = "none", mystery: int = 0)
     return MovingPicture(
         "missing_term",
         make_data(kind, None if hidden else term, hidden),
-        f"The error of {KINDS[kind]}'s dx in each column against xhat of that column, with the line that fits it best. Its height at "
-        "xhat = 0 is the error along 1, its slope the error along xhat; what is off the line is in neither. Beside it the sizes of the "
-        "three parts, and dx by column.",
+        f"The error of {KINDS[kind]}'s dx, one point per column, across by the number of the column or by its xhat. Against xhat the line that "
+        "fits it best has the error along 1 as its height at xhat = 0, and the error along xhat as its slope; what is off the line is in neither. "
+        "Beside it the sizes of the three parts, and dx by column.",
     )

@@ -22,7 +22,7 @@ def projection(kind: str = "layer_norm", eps: float = 0.0) -> MovingPicture:
         raise CourseError(f"the projection shows eps from {', '.join(f'{e:g}' for e in EPS)}; you asked for {eps!r}.")
     data = {
         "start": {
-            "kind": kind, "eps": eps, "where": False, "turn": 15, "length": IN_PLANE, "mean": 0.75, "xTurn": 60, "xMean": 0.5, "xStd": 1.0,
+            "kind": kind, "eps": eps, "where": False, "turn": 130, "length": IN_PLANE, "mean": 0.75, "xTurn": 60, "xMean": 0.5, "xStd": 1.0,
             "view": 285,
         },
         "kinds": KINDS, "eps": EPS, "stds": STDS,

@@ -256,7 +256,7 @@ const goalOf = (launch, reached) => (launch.outcomes ?? []).map(sayOutcome).find
 
 function makeTitle(launch, world, state, resident) {
   const race = world.races.at(-1);
-  if (isDeadlock(launch, world, resident)) return "Deadlock: nobody can go on";
+  if (isDeadlock(launch, world, resident)) return "Deadlock: no move of any program can end a wait";
   if (race) return `A race on ${race.where}: operations ${race.first} and ${race.second}`;
   const waiting = launch.nodes.map((_, p) => p).filter((p) => describeProgram(launch, world, p).status === "waits");
   if (world.at.every((at) => at === END)) return "Every program is done, and no race was met";
@@ -277,7 +277,7 @@ function makeCaption(launch, world, state, total, reached, resident) {
   words.push(...waiting.map(([p, how]) => `Program ${p} ${how.words}.`));
   if (isDeadlock(launch, world, resident)) {
     const out = launch.nodes.map((_, p) => p).filter((p) => describeProgram(launch, world, p, resident).status === "shut out");
-    words.push(`Deadlock in ${launch.kernel}: whoever is left waits, and nobody is left who could change that.`);
+    words.push(`Deadlock in ${launch.kernel}: every program that has begun waits, however often it looks, and none is left that could change what it looks at.`);
     if (out.length) words.push(`Program${out.length > 1 ? "s" : ""} ${list(out)} cannot start: there is room for ${count(resident, "program")} at a time, and those who have it wait.`);
   }
   if (world.races.length) words.push(describeRace(world, world.races.at(-1)));
@@ -396,7 +396,9 @@ function drawPrograms(launch, whole, world, state, width, { drive, able }) {
     },
     draw: [
       svg("line", { x1: x(0), x2: x(length), y1: 14, y2: 14, stroke: "var(--grid)", "stroke-width": 3 }),
-      svg("line", { x1: x(at), x2: x(at), y1: 14, y2: bottom, stroke: "var(--ink)", "stroke-width": 1.5, "stroke-dasharray": "3 3" }),
+      // beside the words of each program, not through them
+      [[14, top], ...launch.nodes.map((_, program) => [top + program * ROW + 24, top + (program + 1) * ROW])].map(([from, to]) =>
+        svg("line", { x1: x(at), x2: x(at), y1: from, y2: to, stroke: "var(--ink)", "stroke-width": 1.5, "stroke-dasharray": "3 3" })),
       races, rows, grip, key.draw, memory.draw,
     ],
   };
@@ -431,7 +433,7 @@ function drawHolds(whole, program, x, y, at) {
 }
 
 function drawKey(whole, raced, width, top) {
-  const used = [...Object.keys(MARKS).filter((mark) => whole.steps.some((step) => step.mark === mark)).map((mark) => [mark, mark === "A" && !whole.steps.some((step) => step.mark === "T") ? "atomic" : MARKS[mark], FILLS[mark]]), ...(whole.steps.some((step) => step.mark === "T") ? [["", "has the lock", null]] : []), ...(raced ? [["", "the two of a race", "fault"]] : [])];
+  const used = [...Object.keys(MARKS).filter((mark) => whole.steps.some((step) => step.mark === mark)).map((mark) => [mark, mark === "A" && !whole.steps.some((step) => step.mark === "T") ? "atomic" : MARKS[mark], FILLS[mark]]), ...(whole.steps.some((step) => step.mark === "T") ? [["", "has the lock", null]] : []), ...(raced ? [["", "in a race: the arrow joins the latest two", "fault"]] : [])];
   let [x, y] = [2, top];
   const draw = used.map(([mark, words, state]) => {
     const room = 24 + measure(words, SMALL) + 14;
@@ -447,6 +449,8 @@ const MOST_ROWS = 4;
 
 function drawMemory(launch, world, width, top) {
   const step = world.steps.at(-1);
+  const of_locks = listLocks(launch);
+  const isSet = ({ name, integers }, value) => integers && value && (!of_locks.size || of_locks.has(name)); // beside locks, a flag has no colour of its own
   // integers are called by their numbers in words, and so are their rows
   const nameRow = ({ name, integers, columns, values }, r) => (values.length === columns ? name : integers ? `${name}[${r * columns} to ${(r + 1) * columns - 1}]` : `${name}[${r}]`);
   const left = 2 + Math.max(60, ...launch.tensors.map((tensor) => measure(nameRow(tensor, 0), FONT) + 12));
@@ -463,7 +467,7 @@ function drawMemory(launch, world, width, top) {
       for (let c = 0; c < many; c++) {
         const element = r * columns + c;
         const touched = step?.tensor === name && step.elements.includes(element);
-        draw.push(cell(left + c * size, y, size - 4, 24, number(values[element]), { state: touched && step.changed ? "active" : integers && values[element] ? "done" : "waiting", heavy: touched, size: SMALL + 0.5 }));
+        draw.push(cell(left + c * size, y, size - 4, 24, number(values[element]), { state: touched && step.changed ? "active" : isSet(tensor, values[element]) ? "done" : "waiting", heavy: touched, size: SMALL + 0.5 }));
         const by = world.changedBy[`${name}[${element}]`];
         if (integers && values[element] && by !== undefined) draw.push(text(left + c * size + (size - 4) / 2, y + 33, `by ${by}`, { anchor: "middle", size: SMALL, fill: "var(--quiet)" }));
       }
