@@ -441,4 +441,4 @@ review_predictions("01")
 # - PyTorch's [LayerNorm](https://docs.pytorch.org/docs/stable/generated/torch.nn.LayerNorm.html): look for "biased", and for the picture.
 # - Triton's [layer norm tutorial](https://triton-lang.org/main/getting-started/tutorials/05-layer-norm.html): the kernel of lesson 07.
 #
-# **Next:** lesson 02, RMSNorm: a norm that leaves the mean in, and a published table that is not all true.
+# **Next:** lesson 02, RMSNorm: a norm that leaves the mean in, and a check that needs no second norm.
