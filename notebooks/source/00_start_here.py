@@ -371,4 +371,4 @@ review_predictions("00")
 # - [Triton-Puzzles](https://github.com/srush/Triton-Puzzles) by Sasha Rush: more kernels of this kind, in the same interpreter.
 # - [`triton.language.load`](https://triton-lang.org/main/python-api/generated/triton.language.load.html): what `mask` and `other` promise.
 #
-# **Next:** lesson 01, your first LayerNorm. It begins with a kernel that is right for eight numbers and wrong for five.
+# **Next:** lesson 01, your first LayerNorm. It begins with a kernel of ten lines, and one of them is wrong.
