@@ -104,7 +104,7 @@ for columns in (1, 2, 5, 7, 8, 9, 10, 16, 32):
     assert is_right(x) == bool(find_step("07-length").accepts(columns))
 
 # %% [markdown]
-# A larger BLOCK would do here. But a block has a largest size, and a row has none. So let the block walk along the row in a loop, as in
+# A larger BLOCK would do here. But a block of Triton has at most 2²⁰ numbers, and a row may have more. So let the block walk along the row in a loop, as in
 # lesson 05. The program needs `y` in the end, and by the time it knows `mean` and `rstd`, the first columns have left the lanes.
 
 # %%
@@ -169,7 +169,8 @@ assert pad == 24 and -1000 % 8 == 0
 for block, law in ((8, np.ones(11)), (64, 1 + pad * means**2 / 1000)):
     assert np.allclose(measure_variance(lesson07.make_rows(), block), law, rtol=1e-4)
     assert np.allclose(lesson07.find_unmasked_variance(lesson07.make_rows(), block), law, rtol=1e-9)
-assert find("07-block").is_expected(law[10]) and round(law[10], 2) == find("07-block").answer
+assert find("07-block").is_expected(law[5]) and round(law[5], 2) == find("07-block").answer
+assert triton.language.core.TRITON_MAX_TENSOR_NUMEL == 2**20
 for N, mean, passes in ((1024, 10.0, True), (1000, 0.0, True), (1000, 10.0, False)):
     x = mean + np.random.default_rng(2).standard_normal((4, N))
     assert np.allclose(measure_variance(x, BLOCK=64), x.var(axis=1), rtol=1e-2) == passes
@@ -202,6 +203,16 @@ for tried in (
     torch.arange(4.0).expand(3, 4), torch.arange(12.0).reshape(4, 3).t(), torch.arange(14.0)[2:].reshape(3, 4),
 ):  # fmt: skip
     assert is_right(tried) == bool(accepts(tried))
+
+# %%
+predict("07-stride")
+
+# %% tags=["check"]
+memory, x = torch.full((24,), float("nan")), torch.tensor([[1.0, 2, 3, 5], [9, 1, 1, 2], [4, 8, 1, 1]])
+memory, x = memory.to(course_lib.DEVICE), x.to(course_lib.DEVICE)
+norm_kernel[(3,)](x, memory, 4, 4, 1e-5, BLOCK=8)
+cut, right = memory[:18].view(3, 6)[:, :4].cpu(), torch.nn.functional.layer_norm(x, (4,)).cpu()
+assert torch.isclose(cut, right, atol=1e-3).nonzero().tolist() == [list(cell) for cell in find("07-stride").answer]
 
 # %% [markdown]
 # The shape does not say how a tensor lies in memory. `x.stride(0)` does, for `x` alone. So a kernel takes two: `x_ptr += row * stride_x` and
@@ -293,7 +304,7 @@ assert 32769 * 65536 * 2 / 2**30 < 4.001
 
 # %% [markdown]
 # You know the mend from lesson 05. It is forgotten often. PyTorch's own LayerNorm gave wrong results
-# [beyond 2³² elements](https://github.com/pytorch/pytorch/issues/181555) (April 2026). Liger-Kernel widened its row numbers in
+# [beyond 2³² elements](https://github.com/pytorch/pytorch/issues/181555) (April 2026). It is CUDA C++, where a program's number has no sign. Liger-Kernel widened its row numbers in
 # [pull request 804](https://github.com/linkedin/Liger-Kernel/pull/804), and had the same mistake in another kernel in
 # [September 2026](https://github.com/linkedin/Liger-Kernel/issues/1483).
 
@@ -380,7 +391,7 @@ print("shape and strides of dy:", *seen)
 assert seen == [((4, 8), (0, 0))]
 
 # %% [markdown]
-# Shape 4 x 8, strides 0 and 0: all 32 elements are the same one. A kernel that walks over it with `x`'s stride leaves the tensor at once.
+# Shape 4 x 8, strides 0 and 0: all 32 elements are the same one. A kernel that walks over it with `x`'s stride leaves the tensor with its second element.
 
 # %% [markdown] tags=["dive"]
 # ## Dive: what does an fp16 accumulator lose?
