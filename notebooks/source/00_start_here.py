@@ -13,8 +13,8 @@
 # %% [markdown]
 # # 00 Start here: your first kernel
 #
-# A line of NumPy hands a whole array to code that somebody else wrote. That code is a kernel, and in this course you write it yourself. In
-# this lesson you write a small one, and you learn to stop it where your data stops.
+# A line of NumPy calls code that somebody else wrote, and that code works on a whole array. It is a kernel. In this course you write kernels
+# yourself. In this lesson you write a small one, and you learn to stop a kernel where your data stops.
 #
 # *About 30 minutes, the exercise included. You need Python functions and NumPy slices. You need no GPU, and no knowledge of one.*
 #
@@ -57,17 +57,18 @@ assert (course_lib.MODE, DEVICE) in {("gpu", "cuda"), ("cpu", "cpu")}
 assert runtime.triton_imported_as() == course_lib.MODE  # how Triton stands, not how it was asked to
 
 # %% [markdown]
-# That was a kernel. It differs from a function in four ways.
+# That was a kernel, written in **Triton**. Triton is a language inside Python: `@triton.jit` marks a kernel, and in it only a part of Python
+# may stand, mainly arithmetic, loops, and functions that begin with `tl.`. A kernel differs from a function in four ways.
 #
 # - It describes one **program**, and a program works on blocks of numbers. `tl.arange(0, 8)` is a block of eight. Each position of a block
-#   is a **lane**. `x + y` adds in all eight lanes.
-# - It gets no tensors. It gets **pointers**: `x_ptr` is the address of element 0 of `x`, and `x_ptr + lanes` is eight addresses, one for
+#   is a **lane**. `x + y` adds in all eight lanes. (A lane is not a thread of the GPU. Lesson 06 says how many lanes a thread has.)
+# - You launch it with tensors, and it gets **pointers**: `x_ptr` is the address of element 0 of `x`, and `x_ptr + lanes` is eight addresses, one for
 #   each lane.
 # - It returns nothing. Its result stays in memory, at the addresses that you gave it.
 # - The square brackets at the launch are the **grid**: how many programs to run.
 #
-# The first cell told you where your kernels run. On a GPU Triton compiles them. Without one Triton's interpreter runs the same text on the
-# CPU: the results are right, and it is slow. (If something does not work, `course doctor` in a terminal says what is wrong.)
+# The first cell told you where your kernels run. On a GPU Triton compiles them. Without one Triton's interpreter runs the same code on the
+# CPU, slowly, and one program after the other. (If something does not work, `course doctor` in a terminal says what is wrong.)
 #
 # ## Which number does each lane read?
 #
@@ -96,14 +97,14 @@ assert z.tolist() == [7, 6, 5, 4, 3, 2, 1, 0] and find("00-backwards").answer ==
 # %% [markdown]
 # ## Which program am I?
 #
-# One program of eight lanes handles eight numbers. For more numbers you launch more programs, here three. All of them run the same text,
+# One program of eight lanes handles eight numbers. For more numbers you launch more programs, here three. All of them run the same code,
 # and the only difference between them is `tl.program_id(0)`: 0 in the first, 1 in the second, 2 in the third. From it each program finds
 # its own elements:
 #
 # $$\mathrm{offsets} = \mathrm{program} \cdot \mathrm{BLOCK} + \mathrm{lanes}$$
 #
-# BLOCK is the number of lanes. It is a `tl.constexpr`, a number that is fixed when the kernel is compiled, and it is a power of two. The
-# kernel below writes down, for every element, which program and which lane wrote it.
+# BLOCK is the number of lanes. It is a `tl.constexpr`, a number that is fixed when the kernel is compiled, and it is a power of two:
+# `tl.arange` takes no other. The kernel below writes down, for every element, which program and which lane wrote it.
 
 
 # %%
@@ -112,7 +113,7 @@ def who_kernel(program_ptr, lane_ptr, BLOCK: tl.constexpr):
     program = tl.program_id(0)
     lanes = tl.arange(0, BLOCK)
     offsets = program * BLOCK + lanes
-    tl.store(program_ptr + offsets, lanes * 0 + program)  # a block of one number
+    tl.store(program_ptr + offsets, program)  # one number, stored by every lane
     tl.store(lane_ptr + offsets, lanes)
 
 
@@ -120,11 +121,11 @@ def who_kernel(program_ptr, lane_ptr, BLOCK: tl.constexpr):
 predict("00-who")
 
 # %% tags=["answer"]
-programs, lanes = (torch.empty(12, dtype=torch.int32, device=DEVICE) for _ in range(2))
-who_kernel[(3,)](programs, lanes, BLOCK=4)
+by_program, by_lane = (torch.empty(12, dtype=torch.int32, device=DEVICE) for _ in range(2))
+who_kernel[(3,)](by_program, by_lane, BLOCK=4)
 print("element", list(range(12)))
-print("program", programs.tolist())
-print("lane   ", lanes.tolist())
+print("program", by_program.tolist())
+print("lane   ", by_lane.tolist())
 
 # %% tags=["check"]
 programs, lanes = (torch.full((12,), -1, dtype=torch.int32, device=DEVICE) for _ in range(2))
@@ -134,9 +135,9 @@ assert find("00-who").answer == f"program {programs[6]}, lane {lanes[6]}"
 
 # %% [markdown]
 # You cannot know in which order the programs run. A GPU runs as many at once as it has room for, and it promises no order. That does no
-# harm as long as no program reads what another one writes.
+# harm as long as no program reads or writes what another one writes.
 #
-# ### Deal the elements like cards
+# ### Give the elements out in turn
 #
 # The next cell is a **step**: a line is missing. Write it below its comment and run the cell; it is checked at once. A step is practice. No
 # later cell needs it, and you may run it as often as you like.
@@ -154,7 +155,7 @@ def deal_kernel(who_ptr, programs, BLOCK: tl.constexpr):
     #: offsets: from one lane to the next, the element number grows by `programs`.
     offsets = lanes * programs + program
     # END SOLUTION
-    tl.store(who_ptr + offsets, lanes * 0 + program)
+    tl.store(who_ptr + offsets, program)
 
 
 step("00-deal")
@@ -162,7 +163,7 @@ step("00-deal")
 # %% [markdown]
 # ## How many programs for 13 numbers?
 #
-# Sixteen numbers are two blocks of 8. Here are 13. `y` starts full of NaN, so that an element that nobody writes stays visible.
+# Sixteen numbers are two blocks of 8. Here are 13. `y` starts full of NaN, so that an element that no program writes stays visible.
 
 
 # %%
@@ -190,13 +191,13 @@ double_kernel[(n // BLOCK,)](x, y, BLOCK=BLOCK)
 assert torch.isnan(y).nonzero().flatten().tolist() == [8, 9, 10, 11, 12] and find("00-grid").answer == 5
 
 # %% [markdown]
-# So round up. `triton.cdiv(n, BLOCK)` is n / BLOCK, rounded up to a whole number. It gives 2 programs for 13 numbers, and these two have 16
+# So round up. `triton.cdiv(n, BLOCK)` is n / BLOCK, rounded up to a whole number (in a kernel it is `tl.cdiv`). It gives 2 programs for 13 numbers, and these two have 16
 # lanes. Three lanes are too many.
 #
 # ## What does a lane past the end do?
 #
-# It does what the kernel says, as every other lane. You can watch it safely if the memory behind `y` is your own. Here `memory` holds 20
-# numbers: `y` is the first 13, and `neighbour` is the other 7, all of them -1. The launch below does not mention `neighbour`.
+# Here `memory` holds 20 numbers: `y` is the first 13, and `neighbour` is the other 7, all of them -1. The launch below does not mention
+# `neighbour`. `x` is the first 13 of the numbers 0 to 15.
 
 # %%
 memory = torch.full((20,), -1.0, device=DEVICE)
@@ -266,8 +267,8 @@ step("00-slice")
 # %% [markdown]
 # ### What does a masked lane hold?
 #
-# The mask stops the *load*, and not the *lane*: the lane's value goes on through the kernel. What the value is, you say with `other=`.
-# Without `other=` it is undefined.
+# The mask stops the *load*, and not the *lane*: later lines compute with this lane, too. `other=` says which value it holds. Without `other=`
+# the value is undefined.
 
 
 # %%
@@ -298,6 +299,7 @@ assert found == [find("00-largest").answer, -3]
 # %% [markdown]
 # Which `other` is right depends on what comes next. For a sum it is 0. For a maximum it is minus infinity. For a copy it does not matter,
 # because the store is masked, too. And for the smallest number?
+# (In a kernel, too, `float("inf")` is infinity.)
 
 
 # %% tags=["step"]
@@ -369,4 +371,4 @@ review_predictions("00")
 # - [Triton-Puzzles](https://github.com/srush/Triton-Puzzles) by Sasha Rush: more kernels of this kind, in the same interpreter.
 # - [`triton.language.load`](https://triton-lang.org/main/python-api/generated/triton.language.load.html): what `mask` and `other` promise.
 #
-# **Next:** lesson 01, your first LayerNorm. It begins with a kernel that is right for eight numbers and wrong for five.
+# **Next:** lesson 01, your first LayerNorm. It begins with a kernel of ten lines, and one of them is wrong.

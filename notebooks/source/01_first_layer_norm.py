@@ -13,8 +13,8 @@
 # %% [markdown]
 # # 01 A first LayerNorm
 #
-# Here is a kernel that normalises a row of numbers. It is ten lines long, and it is what many people write first. It is right for eight
-# numbers and wrong for five. In this lesson you find out why, you mend it, and you build a LayerNorm from it.
+# Here is a kernel that normalises a row of numbers. It is ten lines long, and many people write it like this. It has a mistake. In this
+# lesson you find a row that shows it, you mend the kernel, and you build a LayerNorm from it.
 #
 # *About 45 minutes, exercises included. Needs: lesson 00.*
 
@@ -68,11 +68,11 @@ xhat = reference.layer_norm([EIGHT], eps=0).y[0]
 assert np.allclose(normalise(EIGHT), xhat) and xhat.mean() == 0 and (xhat**2).mean() == 1
 
 # %% [markdown]
-# All eight are right. The kernel works three things out of the row:
+# All eight are right; the numbers are small enough to check by hand. The kernel computes three things from the row:
 #
 # - `mean`: the sum of the numbers divided by N, the number of columns. Here it is 5.
 # - `d`: how far each number lies from the mean, its **deviation**.
-# - `var`: the mean of the squared deviations, the **variance**. Here it is 4. Its root is the **standard deviation**, 2.
+# - `var`: the mean of the squared deviations, the **variance**. Here it is 4. Its square root is the **standard deviation**, 2.
 #
 # So each result says how many standard deviations its number lies above the mean. The 9 lies 4 above the mean, and 4 / 2 is 2. In formulas,
 # with `xhat` for $\hat{x}$ in code:
@@ -81,7 +81,7 @@ assert np.allclose(normalise(EIGHT), xhat) and xhat.mean() == 0 and (xhat**2).me
 #
 # $$\hat{x}_j = \frac{x_j - \mathrm{mean}}{\sqrt{\mathrm{var}}}$$
 #
-# Whatever the numbers were, unless all are equal, `xhat` has mean 0 and mean square 1. Step through the kernel below. Then drag numbers of
+# Unless all numbers of the row are equal, `xhat` has mean 0 and mean square 1. Step through the kernel below. Then drag numbers of
 # the row and watch the mean and the variance.
 
 # %%
@@ -91,7 +91,7 @@ eight = [[2, 4, 4, 4, 5, 5, 7, 9]]
 block_stepper("layer_norm", eight, 8, mask_deviation=False, one_block=True, eps=0.0)
 
 # %% [markdown]
-# ## Which changes of the row leave the results as they are?
+# ## Which changes of the row change the results?
 
 # %%
 from course_lib.lessons import predict, step
@@ -120,13 +120,13 @@ for last in (9, 90, 900, 9000):
 # %% tags=["check"]
 seen = [normalise([2, 4, 4, 4, 5, 5, 7, last]) for last in (9, 90, 900, 9000)]
 assert [y[-1] for y in seen] == [2.0, 2.64, 2.65, 2.65] and set(seen[-1][:-1]) == {-0.38}
-assert round(7**0.5, 2) == 2.65 and find("01-outlier").answer == "up to 2.65, and no further"
+assert round(7**0.5, 2) == 2.65 and find("01-outlier").answer == "up to 2.65"
 
 # %% [markdown]
 # ## And a row of five?
 #
-# Five numbers go into the same block of eight. `mask` switches three lanes off, and `other=0.0` says what they hold. Call them the **spare
-# lanes**. Which numbers of this row will the kernel get right?
+# Five numbers go into the same block of eight. In three lanes `mask` is false, and `other=0.0` says what they hold. They are the **lanes past
+# the end** of the row. Which numbers of this row will the kernel get right?
 
 # %%
 predict("01-five")
@@ -164,7 +164,7 @@ def mended_kernel(x_ptr, y_ptr, N, BLOCK: tl.constexpr):
     x = tl.load(x_ptr + cols, mask=mask, other=0.0)
     mean = tl.sum(x, axis=0) / N
     # BEGIN SOLUTION
-    #: Make the spare lanes add nothing to the variance. This line changes.
+    #: Make the lanes past the end add nothing to the variance. This line changes.
     #| d = x - mean
     d = tl.where(mask, x - mean, 0.0)
     # END SOLUTION
@@ -180,7 +180,7 @@ step("01-mend")
 # This bug was in libraries that many people use:
 # [Liger-Kernel](https://github.com/linkedin/Liger-Kernel/issues/518) (January 2025) and
 # [unsloth](https://github.com/unslothai/unsloth/pull/1867) (March 2025). unsloth's tests had only rows whose length is a power of two, says
-# the report. Then there are no spare lanes. Whether a test finds the bug also depends on the mean of the row.
+# the report. Then no lane is past the end. Whether a test finds the bug also depends on the mean of the row.
 
 # %%
 predict("01-tests")
@@ -203,7 +203,7 @@ assert abs(find_variance(noise + 10) - find("01-tests").answer) < 1e-3 and abs(f
 # %% [markdown]
 # ## A row of equal numbers
 #
-# A row may hold the same number in all its columns: a padding token, a part of a network that is switched off. Take 3, eight times.
+# A row may hold the same number in all its columns, for example where a part of a network is switched off. Take 3, eight times.
 
 # %%
 predict("01-equal")
@@ -216,8 +216,8 @@ assert torch.nn.LayerNorm(8).eps == 1e-5
 assert np.isnan(normalise([3] * 8)).all() and find("01-equal").answer == "NaN, eight times"
 
 # %% [markdown]
-# So LayerNorm adds a small number **eps** to the variance, inside the root. 1e-5 is usual. Kernels take the reciprocal of the root once,
-# call it `rstd` (reciprocal standard deviation), and multiply N times:
+# So LayerNorm adds a small number **eps** to the variance, inside the root. 1e-5 is usual. Kernels take the reciprocal of the
+# square root once per row, call it `rstd` (reciprocal standard deviation), and multiply by it, because a GPU divides more slowly:
 #
 # $$\mathrm{rstd} = \frac{1}{\sqrt{\mathrm{var} + \mathrm{eps}}} \qquad \hat{x}_j = (x_j - \mathrm{mean}) \cdot \mathrm{rstd}$$
 #
@@ -241,7 +241,7 @@ step("01-eps")
 # %% [markdown]
 # ## What do w and b do?
 #
-# After the norm every row has the mean square 1. The next layer may need larger numbers in column 5 than in the others. So LayerNorm ends
+# After the norm every row has a mean square of about 1. The next layer may need larger numbers in column 5 than in the others. So LayerNorm ends
 # with a **weight** `w` and a **bias** `b`. Both are learned in training. They have one number for each *column*, and all rows share them:
 #
 # $$y_j = \hat{x}_j \, w_j + b_j$$
@@ -267,7 +267,8 @@ step("01-columns")
 # ## Why normalise at all?
 #
 # A network is a long chain of layers. If each layer makes its numbers a tenth larger, they are almost 14,000 times as large after a hundred
-# layers. If each makes them a tenth smaller, almost nothing is left. A norm after each layer sets the size back to 1.
+# layers. If each makes them a tenth smaller, almost nothing is left. A norm after each layer sets the size back to 1. (In many models of today
+# the norm stands in front of a layer, and sets the size of what the layer reads.)
 
 # %%
 from course_lib.lessons.figures import lesson01
@@ -277,14 +278,14 @@ lesson01.through_layers()
 # %% tags=["check"]
 sizes = lesson01.measure_sizes()
 assert 13_500 < 1.1**100 < 14_000
-assert sizes["each layer 1.1 times"][-1] > 5000 and sizes["each layer 0.9 times"][-1] < 1e-4
+assert np.isclose(sizes["each layer 1.1 times"][-1], 1.1**100) and sizes["each layer 0.9 times"][-1] < 1e-4
 assert np.allclose(sizes["1.1 times, then x / rms(x)"][1:], 1)
 
 # %% [markdown]
 # ## Which elements share a mean?
 #
-# In a language model `x` has the shape (B, T, C): B sequences of T tokens, and for each token C numbers, its channels. LayerNorm takes
-# each token by itself, over its channels.
+# A language model cuts its texts into tokens, which are words or parts of words. `x` has the shape (B, T, C): B texts, called sequences, of T
+# tokens each, and for each token C numbers, its channels. LayerNorm takes each token by itself, over its channels.
 
 # %%
 lesson01.shared_means(B=2, T=3, C=4)
@@ -342,9 +343,10 @@ assert (x / x.amax(dim=-1, keepdim=True)).amax(dim=-1).tolist() == [1, 1, 1]
 assert largest.shape == (3,) and x.amax(dim=-1, keepdim=True).shape == (3, 1)
 
 # %% [markdown]
-# Two more facts that you need. `torch.var` divides by N - 1 unless you write `correction=0`: of 11 12 14 15 16 it makes 4.3, not 3.44.
-# LayerNorm divides by N. And fp16 ends at 65504, so there the square of 300 is already infinite. Convert with `x.float()` before you add or
-# square anything, and round once, at the end, with `.to(x.dtype)`.
+# Three more facts that you need. `torch.var` divides by N - 1 unless you write `correction=0`: for 11 12 14 15 16 it gives 4.3, not 3.44.
+# LayerNorm divides by N. `x` may be fp32, with 32 bits per number, or fp16 or bf16, with 16. fp16 ends at 65504, so there the square of 300 is
+# already infinite. Convert with `x.float()` before you add or square anything, and round once, at the end, with `.to(x.dtype)`. And a NaN or an
+# infinity in a row may spoil that row, but no other.
 #
 # Now write LayerNorm in PyTorch operations. This is exercise 01a.
 
@@ -405,7 +407,7 @@ step("01-rows")
 # %% [markdown]
 # ## Your LayerNorm
 #
-# You have all the parts: a mean that spare lanes do not change, a variance that you mended, `rstd`, `w` and `b`, and the address of a row.
+# You have all the parts: a mean that lanes past the end do not change, a variance that you mended, `rstd`, `w` and `b`, and the address of a row.
 # Put them together. One program takes one row. The kernel works in fp32.
 
 # %%
@@ -413,6 +415,8 @@ exercise("01b")
 
 # %% [markdown] tags=["dive"]
 # ## Dive: what can w and b give back?
+#
+# A dive goes deeper. No later lesson needs it.
 #
 # Training can choose `w` and `b` freely. Can it undo the norm? Take three rows, and choose `w` and `b` so that row 0 comes out as it went
 # in: `w` is the standard deviation of row 0, and `b` its mean.
@@ -446,4 +450,4 @@ review_predictions("01")
 # - PyTorch's [LayerNorm](https://docs.pytorch.org/docs/stable/generated/torch.nn.LayerNorm.html): look for "biased", and for the picture.
 # - Triton's [layer norm tutorial](https://triton-lang.org/main/getting-started/tutorials/05-layer-norm.html): the kernel of lesson 07.
 #
-# **Next:** lesson 02, RMSNorm: a norm that leaves the mean in, and a published table that is not all true.
+# **Next:** lesson 02, RMSNorm: a norm that leaves the mean in, and a check that needs no second norm.

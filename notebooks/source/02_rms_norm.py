@@ -139,38 +139,10 @@ assert round(np.mean(np.square([101, 102, 106])) ** 0.5) == 103
 assert np.allclose(layer[0], layer[1], atol=1e-5) and find("02-shift").answer == "three numbers near 1"
 
 # %% [markdown]
-# ## Which rows of the table are wrong?
+# ## How do you check a norm without another norm?
 #
-# [A blog post](https://www.kapilsharma.dev/posts/triton-kernels-rms-norm) (read in November 2026) explains an RMSNorm kernel with an example
-# of three rows. This is what it gives as each row's sum of squares:
-#
-# | row | x | sum of squares |
-# |---|---|---|
-# | 0 | `2 -1 3 .5 -.5 1.5 -2 1` | 21.75 |
-# | 1 | `4 -3 2.5 1 -1.5 0 -.5 2` | 44.25 |
-# | 2 | `-1 3.5 -2.5 1.5 0 -3 2.5 -.5` | 50.00 |
-#
-# Not all of it is true. Take a pencil. The squares of .5, 1.5, 2.5 and 3.5 are .25, 2.25, 6.25 and 12.25.
-
-# %%
-predict("02-table")
-
-# %% tags=["answer"]
-block_stepper("rms_norm", block=8, one_block=True)  # step to Σ; the slider chooses the row
-
-# %% tags=["check"]
-table = np.array(lesson02.TABLE)
-published = np.array(lesson02.PUBLISHED)
-assert (table**2).sum(axis=1).tolist() == [21.75, 38.75, 37.25] and published.tolist() == [21.75, 44.25, 50.00]
-assert [x * x for x in (0.5, 1.5, 2.5, 3.5)] == [0.25, 2.25, 6.25, 12.25]
-wrong = [row for row in range(3) if (table[row] ** 2).sum() != published[row]]
-assert wrong == [1, 2] == [row for row, _ in find("02-table").answer]
-
-# %% [markdown]
-# ### Could you have known without adding up again?
-#
-# The result of a norm can be checked without a reference. Divide a row by its true rms, and the mean square of the result is 1. Write a
-# function that finds the mean square of each row of a NumPy array.
+# You wrote a kernel, and you have nothing to compare it with. One thing you know of every result, whatever the row was: if a row is divided
+# by its rms, the mean square of what comes out is 1. Write a function that finds the mean square of each row of a NumPy array.
 
 
 # %% tags=["step"]
@@ -184,25 +156,39 @@ def mean_squares(y):
 
 step("02-check")
 
+# %% [markdown]
+# A slip that is easily made: `/ mean_square`, where the root is forgotten. The row is 1 1 1 1 4 again, with the mean square 4.
+
+# %%
+predict("02-forgot")
+
+# %% tags=["answer"]
+for name, y in (
+    ("this page's kernel", rms_normalise([1, 1, 1, 1, 4])),
+    ("without the root", np.array([1, 1, 1, 1, 4]) / 4),
+):
+    print(f"{name}: y = {y.tolist()}, mean square {(y**2).mean():.2f}")
+
 # %% tags=["check"]
-y_published = table / np.sqrt(published / 8)[:, None]
-assert (y_published**2).mean(axis=1).round(3).tolist() == [1, 0.876, 0.745]
-assert ((table[0] / (21.75 / 8)) ** 2).mean() < 0.4  # the root forgotten
+assert (rms_normalise([1, 1, 1, 1, 4]) ** 2).mean() == 1 and ((np.array([1, 1, 1, 1, 4]) / 4) ** 2).mean() == find(
+    "02-forgot"
+).answer
+assert np.isclose(((np.array([1, 1, 1, 1, 4]) / (20 / 8) ** 0.5) ** 2).mean(), 8 / 5)
 
 # %% [markdown]
-# The same check finds a forgotten root and a wrong divisor.
+# The same check finds a wrong divisor: with BLOCK in the place of N the mean square is BLOCK / N, here 8/5. When you write your own kernel
+# below, you know one thing about its result before anybody checks it.
 #
 # ## Where does eps stand?
 #
-# The same post has RMSNorm in two ways. Its text computes `1 / (rms + eps)`. Its full kernel computes
-# `1 / sqrt(mean square + eps)`, as PyTorch does and as the formula above. Both avoid a division by zero. Take eps = 1e-5, and a quiet row,
-# whose rms is 0.001.
+# [A blog post](https://www.kapilsharma.dev/posts/triton-kernels-rms-norm) (read in November 2026) has RMSNorm in two ways. Its text computes
+# `1 / (rms + eps)`. Its full kernel computes `1 / sqrt(mean square + eps)`, as PyTorch does and as the formula above. Both avoid a division
+# by zero. Take eps = 1e-5, and a quiet row, whose rms is 0.001.
 
 # %%
 predict("02-eps")
 
 # %% tags=["answer"]
-from course_lib.lessons.figures import lesson02
 
 lesson02.small_rows(eps=1e-5)
 
@@ -363,31 +349,34 @@ exercise("02b")
 # ## Dive: when do the two norms agree?
 #
 # When the row has mean 0. LayerNorm is RMSNorm of the centred row: subtract the mean, then divide by the rms of what is left. The larger
-# the mean against the spread, the further apart the two are. These are the rows of the table.
+# the mean against the spread, the further apart the two are. Here are three rows.
 
 # %%
-table = lesson02.TABLE
-apart = abs(reference.rms_norm(table).y - reference.layer_norm(table).y).max(axis=1)
-print("mean / standard deviation:", (abs(np.mean(table, axis=1)) / np.std(table, axis=1)).round(2))
+rows = lesson02.ROWS
+apart = abs(reference.rms_norm(rows).y - reference.layer_norm(rows).y).max(axis=1)
+print("mean / standard deviation:", (abs(np.mean(rows, axis=1)) / np.std(rows, axis=1)).round(2))
 print("y differs by up to:       ", apart.round(2))
 
 # %% tags=["check"]
-table = np.array(lesson02.TABLE)
+table = np.array(lesson02.ROWS)
 centred = table - table.mean(axis=1, keepdims=True)
-assert np.allclose(reference.rms_norm(centred).y, reference.layer_norm(table).y, rtol=0, atol=1e-12)
+assert np.allclose(reference.rms_norm(centred).y, reference.layer_norm(rows).y, rtol=0, atol=1e-12)
 off_centre = abs(table.mean(axis=1)) / table.std(axis=1)
 assert np.argsort(apart).tolist() == np.argsort(off_centre).tolist() and apart[0] > 0.2 > 0.05 > apart[2]
 
 # %% [markdown] tags=["dive"]
 # ## Dive: which eps does PyTorch take?
 #
-# `torch.nn.functional.layer_norm` takes 1e-5 if you name none. `rms_norm` takes another one: the machine epsilon of the dtype, 1.2e-7 for
-# fp32. On a quiet row the result is more than twice as large. The configuration of a model names its eps. Pass that to the norm.
+# `torch.nn.functional.layer_norm` takes 1e-5 if you name none. `rms_norm` takes a machine epsilon, and on a quiet row the result is more than
+# twice as large. Of which dtype is that epsilon? [PyTorch's manual](https://docs.pytorch.org/docs/stable/generated/torch.nn.RMSNorm.html) says:
+# of x's (read in November 2026). Try it with fp16, where it is 0.00098.
 
 # %%
 quiet = torch.tensor([[1e-3, 2e-3, -1e-3, 5e-4]])
-print(torch.nn.functional.rms_norm(quiet, (4,)))
-print(torch.nn.functional.rms_norm(quiet, (4,), eps=1e-5))
+for eps in (None, 1e-5):
+    print("fp32, eps", eps, torch.nn.functional.rms_norm(quiet, (4,), eps=eps))
+for eps in (None, torch.finfo(torch.float16).eps, torch.finfo(torch.float32).eps):
+    print("fp16, eps", eps, torch.nn.functional.rms_norm(quiet.half(), (4,), eps=eps))
 
 # %% tags=["check"]
 unnamed, machine, usual = (
@@ -398,8 +387,18 @@ assert (
     and unnamed[0, 0] > 2 * usual[0, 0]
     and round(torch.finfo(torch.float32).eps, 8) == 1.2e-7
 )
+assert round(torch.finfo(torch.float16).eps, 5) == 0.00098
+for dtype in (torch.float16, torch.bfloat16):  # on a CPU
+    unnamed, single = (
+        torch.nn.functional.rms_norm(quiet.to(dtype), (4,), eps=e) for e in (None, torch.finfo(torch.float32).eps)
+    )
+    assert torch.equal(unnamed, single)
 named = torch.nn.functional.layer_norm(quiet, (4,), eps=1e-5)
 assert torch.equal(torch.nn.functional.layer_norm(quiet, (4,)), named)
+
+# %% [markdown]
+# PyTorch 2.13 on a CPU takes the 1.2e-7 of fp32 for fp16, too, because it computes in fp32. The configuration of a model names its eps. Pass
+# that to the norm, and you need not know any of this.
 
 # %% [markdown]
 # ## Without rails
@@ -423,6 +422,6 @@ review_predictions("02")
 #
 # - Zhang and Sennrich 2019, [Root Mean Square Layer Normalization](https://arxiv.org/abs/1910.07467): why the mean may stay in.
 # - PyTorch's [RMSNorm](https://docs.pytorch.org/docs/stable/generated/torch.nn.RMSNorm.html): look for the default of eps.
-# - The [blog post](https://www.kapilsharma.dev/posts/triton-kernels-rms-norm), whose pictures step through a kernel. You know its errors now.
+# - The [blog post](https://www.kapilsharma.dev/posts/triton-kernels-rms-norm), whose pictures step through a kernel. Look for its two places of eps.
 #
 # **Next:** lesson 03, large means. The kernel of lesson 01 is correct, and it meets a row whose variance it cannot find.

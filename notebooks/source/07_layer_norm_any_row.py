@@ -13,11 +13,11 @@
 # %% [markdown]
 # # 07 LayerNorm for any row
 #
-# Your first LayerNorm kernel, of lesson 01, is right for every row that you gave it. Here it meets four rows that break it: one too long,
-# one cut out of a wider matrix, one in half precision, and one far from the start of its tensor. You see each of them fail, and mend it in
-# about two minutes. Then you write the kernel that takes any row.
+# The kernel below is right on its two rows, and on many others. A launch chooses four things: how long the rows are, where they lie in
+# memory, which numbers they hold, and how large the matrix is. For each of the four there is a choice at which the kernel is wrong. Look for
+# it before the page tells you why. Then you write the kernel that takes any row.
 #
-# *About 40 minutes, the exercise included. Needs: lessons 05 and 06.*
+# *About 30 minutes, the exercise included. Needs: lessons 05 and 06.*
 
 # %%
 import course_lib
@@ -34,69 +34,92 @@ import triton.language as tl
 
 
 @triton.jit
-def one_block_kernel(x_ptr, y_ptr, N, eps, BLOCK: tl.constexpr):
+def norm_kernel(x_ptr, y_ptr, stride, N, eps, BLOCK: tl.constexpr):
+    row = tl.program_id(0)
     cols = tl.arange(0, BLOCK)
     mask = cols < N
-    x = tl.load(x_ptr + cols, mask=mask, other=0.0)
+    x = tl.load(x_ptr + row * stride + cols, mask=mask, other=0.0)
     mean = tl.sum(x, axis=0) / N
     deviation = tl.where(mask, x - mean, 0.0)
     rstd = tl.rsqrt(tl.sum(deviation * deviation, axis=0) / N + eps)
-    tl.store(y_ptr + cols, deviation * rstd, mask=mask)
+    tl.store(y_ptr + row * stride + cols, deviation * rstd, mask=mask)
 
-
-# %% [markdown]
-# This is the kernel of exercise 01b for a single row, without `w` and `b`. The row is `8 11 12 9 10`. The mean is 10, the variance 2.
 
 # %%
-DEVICE = course_lib.DEVICE
+def compare(x):
+    M, N = x.shape
+    whole = torch.empty(0, dtype=x.dtype).set_(x.untyped_storage()).to(course_lib.DEVICE)
+    x = whole.as_strided(x.shape, x.stride(), x.storage_offset())  # on a GPU, too, its rows lie where they lay
+    memory = torch.full((M * max(N, x.stride(0)) + 8,), float("nan"), dtype=x.dtype, device=x.device)
+    y = memory[: M * N].view(M, N)  # packed; there is room behind it
+    norm_kernel[(M,)](x, y, x.stride(0), N, 1e-5, BLOCK=8)
+    right = torch.nn.functional.layer_norm(x.double(), (N,))
+    for name, result in (("kernel", y.double()), ("right ", right)):
+        print(name, [[round(v, 2) + 0.0 for v in row] for row in result.tolist()])
 
 
-def normalise(row, BLOCK, dtype=torch.float32):
-    x = torch.tensor(row, dtype=dtype, device=DEVICE)
-    y = torch.full_like(x, float("nan"))
-    one_block_kernel[(1,)](x, y, len(row), 1e-5, BLOCK=BLOCK)
-    return [round(value, 3) + 0.0 for value in y.tolist()]  # + 0.0 makes 0.0 of a GPU's -0.0
-
-
-print(normalise([8, 11, 12, 9, 10], BLOCK=8))
+compare(torch.tensor([[8.0, 11, 12, 9, 10], [-2, 1, 2, -1, 0]]))
 
 # %% tags=["check"]
+import contextlib
+import io
+import math
+
 import numpy as np
 
 from course_lib.lessons.prediction import find
+from course_lib.lessons.steps import find as find_step
 from course_lib.norms import reference
 
-five = [8, 11, 12, 9, 10]
-assert np.mean(five) == 10 and np.var(five) == 2
-assert np.allclose(normalise(five, BLOCK=8), reference.layer_norm([five]).y[0], atol=1e-3)
+
+def is_right(x) -> bool:
+    """Return whether the page's own kernel is right on x: what the hunts' checks say without it."""
+    with contextlib.redirect_stdout(io.StringIO()) as printed:
+        compare(x)
+    kernel, right = (line[7:] for line in printed.getvalue().splitlines())
+    numbers = [np.array(eval(line, {"nan": math.nan, "inf": math.inf})) for line in (kernel, right)]
+    return bool(np.allclose(*numbers, atol=0.05))
+
+
+assert is_right(torch.tensor([[8.0, 11, 12, 9, 10], [-2, 1, 2, -1, 0]]))
 
 # %% [markdown]
-# ## What if the row is longer than the block?
+# ## Hunt 1: how long?
+#
+# BLOCK is 8. Choose N, the number of columns, from 1 to 32. The cell after it runs the kernel on two rows of N numbers.
 
 # %%
 from course_lib.lessons import predict, step
 
-predict("07-longer")
+# %% tags=["step"]
+# BEGIN SOLUTION
+#: N: a number of columns with which the kernel is wrong.
+#| N = 5
+N = 9
+# END SOLUTION
 
-# %% tags=["answer"]
-print(normalise([8, 11, 12, 9, 10], BLOCK=4))
-
-# %% tags=["check"]
-short = np.array(normalise(five, BLOCK=4))
-assert not np.isclose(short, reference.layer_norm([five]).y[0], atol=0.1).any() and np.isnan(short[4])
-assert sum(five[:4]) / 5 == 8 and find("07-longer").answer == "none"
-
-# %% [markdown]
-# A larger BLOCK would do here. But a block has a largest size, and a row has none. So let the block walk along the row, as in lesson 05: a
-# loop takes BLOCK columns at a time, each lane keeps a sum of its own, and `tl.sum` adds up the lanes once, after the loop.
-#
-# Lesson 05 needed two such loops, one for the mean and one for the variance. `y` needs a third. When the mean and `rstd` are known, the
-# first columns have long left the lanes, so the program reads the row once more.
-#
-# Step through the three loops below. In the second one the mistake of lesson 01 is back: the box *mask the deviation* is off. At which step
-# do you see the first wrong number? Then tick the box.
+step("07-length")
 
 # %%
+compare((3.0 * torch.arange(2 * N) % 7).reshape(2, N))
+
+# %% tags=["check"]
+for columns in (1, 2, 5, 7, 8, 9, 10, 16, 32):
+    x = (3.0 * torch.arange(2 * columns) % 7).reshape(2, columns)
+    assert is_right(x) == bool(find_step("07-length").accepts(columns))
+
+# %% [markdown]
+# A larger BLOCK would do here. But a block of Triton has at most 2²⁰ numbers, and a row may have more. So let the block walk along the row in a loop, as in
+# lesson 05. The program needs `y` in the end, and by the time it knows `mean` and `rstd`, the first columns have left the lanes.
+
+# %%
+predict("07-loops")
+
+# %% [markdown]
+# Step through the loops. In the second one the mistake of lesson 01 is back: the box *mask the deviation* is off. At which step do you see
+# the first wrong number? Then tick the box.
+
+# %% tags=["answer"]
 from course_lib.lessons import block_stepper
 
 pair = [[8, 11, 12, 9, 10], [-2, 1, 2, -1, 0]]
@@ -108,14 +131,10 @@ from course_lib.lessons.pictures.block_stepper.model import steps
 spread = {}
 for masked in (False, True):
     spread[masked] = [state.spread for state in steps(pair, 4, "layer_norm", mask_deviation=masked)[-1].rows]
-assert spread == {False: [62, 2], True: [2, 2]}
+assert spread == {False: [62, 2], True: [2, 2]} and find("07-loops").answer == 3
 
 # %% [markdown]
-# Three lanes of the second block lie past column 4. They loaded 0, they hold 0 - 10 after the subtraction, and each adds 100 to a sum that
-# should be 10. Program 1 has the same deviations around the mean 0. With the same mistake its variance is right: try it.
-#
-# How many lanes are padded depends on BLOCK. BLOCK is a setting of the launch, and people change it to make a kernel faster. Does that
-# change the result?
+# BLOCK is a setting of the launch, and people change it to make a kernel faster. Does it change the result?
 
 # %%
 predict("07-block")
@@ -123,7 +142,7 @@ predict("07-block")
 # %% tags=["answer"]
 from course_lib.lessons.figures import lesson07
 
-lesson07.show_padded_variance()
+lesson07.show_unmasked_variance()
 
 
 # %% tags=["check"]
@@ -145,8 +164,8 @@ def unmasked_variance_kernel(x_ptr, var_ptr, N, BLOCK: tl.constexpr):
 
 def measure_variance(x: np.ndarray, BLOCK: int) -> np.ndarray:
     M, N = x.shape
-    var = torch.empty(M, device=DEVICE)
-    unmasked_variance_kernel[(M,)](torch.tensor(x, dtype=torch.float32, device=DEVICE), var, N, BLOCK=BLOCK)
+    var = torch.empty(M, device=course_lib.DEVICE)
+    unmasked_variance_kernel[(M,)](torch.tensor(x, dtype=torch.float32, device=course_lib.DEVICE), var, N, BLOCK=BLOCK)
     return reference.float64(var)
 
 
@@ -155,216 +174,150 @@ assert pad == 24 and -1000 % 8 == 0
 for block, law in ((8, np.ones(11)), (64, 1 + pad * means**2 / 1000)):
     assert np.allclose(measure_variance(lesson07.make_rows(), block), law, rtol=1e-4)
     assert np.allclose(lesson07.find_unmasked_variance(lesson07.make_rows(), block), law, rtol=1e-9)
-assert find("07-block").is_expected(law[10]) and round(law[10], 2) == find("07-block").answer
+assert find("07-block").is_expected(law[5]) and round(law[5], 2) == find("07-block").answer
+assert triton.language.core.TRITON_MAX_TENSOR_NUMEL == 2**20
 for N, mean, passes in ((1024, 10.0, True), (1000, 0.0, True), (1000, 10.0, False)):
     x = mean + np.random.default_rng(2).standard_normal((4, N))
     assert np.allclose(measure_variance(x, BLOCK=64), x.var(axis=1), rtol=1e-2) == passes
 
 # %% [markdown]
-# So a test with N = 1024 finds nothing, and neither does a test with mean 0. A test needs both: an N that BLOCK does not divide, such as
-# 1000, and a mean away from 0, such as 10.
+# ## Hunt 2: where in memory?
 #
-# **Your step.** `mean` and `rstd` are given. Write the body of the third loop.
+# `x` has three rows of four numbers, and so has `y`. `y` is packed: its rows lie one behind the other, without gaps. Place `x` so that the
+# kernel is wrong.
 
 
 # %% tags=["step"]
-@triton.jit
-def normalise_kernel(x_ptr, y_ptr, mean, rstd, N, BLOCK: tl.constexpr):
-    for start in range(0, N, BLOCK):
-        # BEGIN SOLUTION
-        #: One block of the row: load, normalise, store.
-        cols = start + tl.arange(0, BLOCK)
-        x = tl.load(x_ptr + cols, mask=cols < N, other=0.0)
-        tl.store(y_ptr + cols, (x - mean) * rstd, mask=cols < N)
-        # END SOLUTION
+import torch
 
+# BEGIN SOLUTION
+#: x: three rows of four numbers, made in one or two lines.
+#| x = torch.arange(12.0).reshape(3, 4)
+x = torch.arange(18.0).reshape(3, 6)[:, :4]
+# END SOLUTION
 
-step("07-loop")
-
-# %% [markdown]
-# ## Where does row 1 begin?
-#
-# In exercise 01b you used two strides, because the file gave you two. `x` and `y` have the same shape. Would one stride do? Here is a
-# kernel with one. It copies rows, so that each number tells where it comes from: `x[r, c]` is `10 r + c`.
-
+step("07-layout")
 
 # %%
-@triton.jit
-def one_stride_kernel(x_ptr, y_ptr, stride, N, BLOCK: tl.constexpr):
-    row = tl.program_id(0)
-    cols = tl.arange(0, BLOCK)
-    x = tl.load(x_ptr + row * stride + cols, mask=cols < N)
-    tl.store(y_ptr + row * stride + cols, x, mask=cols < N)
+compare(x)
 
-
-# %%
-wide = 10.0 * torch.arange(3, device=DEVICE)[:, None] + torch.arange(6, device=DEVICE)
-x = wide[:, :4]  # the first four columns: nothing is copied
-memory = torch.full((18,), float("nan"), device=DEVICE)
-y = memory[:12].view(3, 4)  # the first twelve elements, as three rows of four
-print("elements from one row to the next: x", x.stride(0), "and y", y.stride(0))
+# %% tags=["check"]
+accepts = find_step("07-layout").accepts
+for tried in (
+    torch.arange(12.0).reshape(3, 4), torch.arange(18.0).reshape(3, 6)[:, :4], torch.arange(24.0).reshape(6, 4)[::2],
+    torch.arange(4.0).expand(3, 4), torch.arange(12.0).reshape(4, 3).t(), torch.arange(14.0)[2:].reshape(3, 4),
+):  # fmt: skip
+    assert is_right(tried) == bool(accepts(tried))
 
 # %%
 predict("07-stride")
 
-# %% tags=["answer"]
-one_stride_kernel[(3,)](x, y, x.stride(0), 4, BLOCK=4)
-print(y.cpu().numpy())
-print("behind y:", memory[12:].tolist())
-
 # %% tags=["check"]
-memory.fill_(float("nan"))
-one_stride_kernel[(3,)](x, y, x.stride(0), 4, BLOCK=4)
-assert (y == x).nonzero().tolist() == [list(cell) for cell in find("07-stride").answer]
-assert memory[12:16].tolist() == x[2].tolist() and memory[16:].isnan().all()
-packed, out = x.contiguous(), torch.empty(3, 4, device=DEVICE)
-one_stride_kernel[(3,)](packed, out, packed.stride(0), 4, BLOCK=4)
-assert torch.equal(out, packed)
+memory, x = torch.full((24,), float("nan")), torch.tensor([[1.0, 2, 3, 5], [9, 1, 1, 2], [4, 8, 1, 1]])
+memory, x = memory.to(course_lib.DEVICE), x.to(course_lib.DEVICE)
+norm_kernel[(3,)](x, memory, 4, 4, 1e-5, BLOCK=8)
+cut, right = memory[:18].view(3, 6)[:, :4].cpu(), torch.nn.functional.layer_norm(x, (4,)).cpu()
+assert torch.isclose(cut, right, atol=1e-3).nonzero().tolist() == [list(cell) for cell in find("07-stride").answer]
 
 # %% [markdown]
-# Two tensors of one shape can lie in memory in two ways, and the shape does not say how. `x.stride(0)` does.
+# The shape does not say how a tensor lies in memory. `x.stride(0)` does, for `x` alone. So a kernel takes two: `x_ptr += row * stride_x` and
+# `y_ptr += row * stride_y`.
 #
-# **Your step.** This kernel assumes packed rows, in both tensors. Make it right for any two strides.
-
+# ## Hunt 3: which numbers?
+#
+# Models keep `x` in fp16 or bf16, because that halves the bytes. `tl.load` gives you what `x_ptr` points at: from fp16 it makes a block of
+# fp16 numbers. Choose eight of them, each between -65504 and 65504, on which the kernel is wrong.
 
 # %% tags=["step"]
-@triton.jit
-def copy_kernel(x_ptr, y_ptr, stride_x, stride_y, N, BLOCK: tl.constexpr):
-    row = tl.program_id(0)
-    cols = tl.arange(0, BLOCK)
-    # BEGIN SOLUTION
-    #: Move each pointer to the start of its own row.
-    #| x_ptr += row * N
-    #| y_ptr += row * N
-    x_ptr += row * stride_x
-    y_ptr += row * stride_y
-    # END SOLUTION
-    x = tl.load(x_ptr + cols, mask=cols < N)
-    tl.store(y_ptr + cols, x, mask=cols < N)
-
-
-step("07-strides")
-
-# %% [markdown]
-# ## What does half precision hold?
-#
-# Models keep `x` in fp16 or bf16, because that halves the bytes. fp16 has 11 significant bits, and its largest number is 65504.
-
-# %%
-predict("07-2048")
-
-# %% tags=["answer"]
-print(torch.tensor(2048.0).half() + torch.tensor(1.0).half())
-
-# %% [markdown]
-# `tl.load` gives you what `x_ptr` points at. If that is fp16, `x` is a block of fp16 numbers, and `tl.sum` adds them in fp16.
-
-# %%
-predict("07-large")
-
-# %% tags=["answer"]
-row = [9984, 10000, 10016, 10000, 9984, 10000, 10016, 10000]
-print("fp16:", normalise(row, BLOCK=8, dtype=torch.float16))
-print("fp32:", normalise(row, BLOCK=8))
-
-# %% tags=["check"]
-assert (torch.tensor(2048.0).half() + torch.tensor(1.0).half()).item() == find("07-2048").answer
-assert torch.finfo(torch.float16).max == 65504 and torch.finfo(torch.float16).eps == 2.0**-10  # 11 bits
-row = [9984, 10000, 10016, 10000, 9984, 10000, 10016, 10000]
-assert torch.tensor(row).half().tolist() == row and sum(row) == 80000 and sum(row) / 8 == 10000
-assert np.isnan(normalise(row, BLOCK=8, dtype=torch.float16)).all() and find("07-large").answer == "NaN eight times"
-assert np.allclose(normalise(row, BLOCK=8), reference.layer_norm([row]).y[0], atol=1e-3)
-
-# %% [markdown]
-# The rule has two halves:
-#
-# - **fp32 at the load.** `.to(tl.float32)` stands right behind every `tl.load`, of `x`, `w` and `b`.
-# - **One rounding at the store.** Everything between is fp32. `y.to(y_ptr.dtype.element_ty)` rounds once, to the dtype that `y_ptr` points
-#   at. (`tl.store` would convert anyway. Written out, the line says where digits are lost.)
-#
-# `mean` and `rstd` are stored in fp32, whatever `x` is: they are one number per row, and every gradient of the row needs them.
-#
-# **Your step.** Make the kernel compute in fp32, whatever it is given.
-
-
-# %% tags=["step"]
-@triton.jit
-def norm_kernel(x_ptr, y_ptr, N, eps, BLOCK: tl.constexpr):
-    cols = tl.arange(0, BLOCK)
-    mask = cols < N
-    # BEGIN SOLUTION
-    #: Compute in fp32, whatever x_ptr points at.
-    #| x = tl.load(x_ptr + cols, mask=mask, other=0.0)
-    x = tl.load(x_ptr + cols, mask=mask, other=0.0).to(tl.float32)
-    # END SOLUTION
-    mean = tl.sum(x, axis=0) / N
-    d = tl.where(mask, x - mean, 0.0)
-    y = d * tl.rsqrt(tl.sum(d * d, axis=0) / N + eps)
-    tl.store(y_ptr + cols, y.to(y_ptr.dtype.element_ty), mask=mask)
-
+# BEGIN SOLUTION
+#: row: eight numbers.
+#| row = [8, 11, 12, 9, 10, 8, 12, 10]
+row = [4100, 4096, 4096, 4096, 4096, 4096, 4096, 4096]
+# END SOLUTION
 
 step("07-half")
 
+# %%
+compare(torch.tensor([row]).half())
+
 # %% [markdown]
-# ## How far do 32 bits reach?
-#
-# `tl.program_id(0)` is a 32-bit integer. So is a stride below 2³¹. What is their product? You need no large memory to find out: this kernel
-# stores where each row would begin, and loads nothing from there.
-
+# In lesson 02 one number near 300 ruined a row, because its square is 90000. Here are eight of them, and their sum is 0.
 
 # %%
-@triton.jit
-def where_kernel(where_ptr, stride):
-    row = tl.program_id(0)
-    tl.store(where_ptr + row, (row * stride).to(tl.int64))
-
-
-# %%
-predict("07-row-2")
+predict("07-squares")
 
 # %% tags=["answer"]
-where = torch.empty(4, dtype=torch.int64, device=DEVICE)
-where_kernel[(4,)](where, 2**30)
-print(where.tolist())
-
-# %%
-predict("07-first-wrong")
+compare(torch.tensor([[300, -300, 300, -300, 300, -300, 300, -300]]).half())
 
 # %% tags=["check"]
-where = torch.empty(4, dtype=torch.int64, device=DEVICE)
-where_kernel[(4,)](where, 2**30)
-assert where.tolist() == [0, 2**30, -(2**31), -(2**30)] and "in front" in find("07-row-2").answer
-first = find("07-first-wrong").answer
-assert (first - 1) * 65536 < 2**31 == first * 65536 and (first + 1) * 65536 * 2 / 2**30 < 4.001
+accepts = find_step("07-half").accepts
+for tried in (
+    [8, 11, 12, 9, 10, 8, 12, 10], [300, -300] * 4, [2048, 2050] * 4, [4100] + 7 * [4096], [0.5, -0.5] * 4, [100, 900] * 4,
+    [10000] * 8, [9984, 10000, 10016, 10000] * 2, [60000, -60000] * 4, [60000, 60000, -60000, -60000] * 2,
+):  # fmt: skip
+    assert is_right(torch.tensor([tried]).half()) == bool(accepts(tried)), tried
+assert is_right(torch.tensor([[300.0, -300] * 4]).half()) and find("07-squares").answer.startswith("1 and -1")
+assert 300**2 == 90000 > torch.finfo(torch.float16).max == 65504 and np.spacing(np.float16(2048)) == 2
 
 # %% [markdown]
-# This cast is forgotten often. PyTorch's own LayerNorm gave wrong results
-# [beyond 2³² elements](https://github.com/pytorch/pytorch/issues/181555) (April 2026). Liger-Kernel widened its row numbers in
-# [pull request 804](https://github.com/linkedin/Liger-Kernel/pull/804), and had the same mistake in another kernel in
-# [September 2026](https://github.com/linkedin/Liger-Kernel/issues/1483).
+# You know both halves of the rule that helps:
 #
-# **Your step.** In this kernel the cast comes too late. Move it.
-
+# - **fp32 at the load.** `.to(tl.float32)` stands right behind every `tl.load`, of `x`, `w` and `b`.
+# - **One rounding at the store.** `y.to(y_ptr.dtype.element_ty)` rounds to the dtype that `y_ptr` points to. (`tl.store` would convert
+#   anyway. Written out, the line says where digits are lost.)
+#
+# `mean` and `rstd` are stored in fp32, whatever `x` is: they are one number per row, and every gradient of the row needs them.
+#
+# ## Hunt 4: how large?
+#
+# This one needs no launch, only a pencil. Choose the shape of a packed fp16 matrix that the 80 GB of an H100 can hold, with rows of at most
+# 65,536 columns. The kernel is to look for the last row in a wrong place.
 
 # %% tags=["step"]
+# BEGIN SOLUTION
+#: shape: rows and columns.
+#| shape = (4096, 8192)
+shape = (32769, 65536)
+# END SOLUTION
+
+step("07-size")
+
+
+# %%
 @triton.jit
-def offset_kernel(offset_ptr, stride):
-    row = tl.program_id(0)
-    # BEGIN SOLUTION
-    #: Where does this row begin? It has to be right beyond 2^31.
-    #| offset = (row * stride).to(tl.int64)
-    offset = row.to(tl.int64) * stride
-    # END SOLUTION
-    tl.store(offset_ptr + row, offset)
+def where_kernel(where_ptr, row, stride):
+    tl.store(where_ptr, (row * stride).to(tl.int64))
 
 
-step("07-far")
+where = torch.empty(1, dtype=torch.int64, device=course_lib.DEVICE)
+where_kernel[(1,)](where, shape[0] - 1, shape[1])
+print("the kernel looks for the last row at element", where.item(), "of", shape[0] * shape[1])
+
+# %% tags=["check"]
+for tried in (
+    (4096, 8192),
+    (32768, 65536),
+    (32769, 65536),
+    (40000, 60000),
+    (300_000, 8192),
+    (262_145, 8192),
+    (262_144, 8192),
+):
+    where_kernel[(1,)](where, tried[0] - 1, tried[1])
+    assert (where.item() == (tried[0] - 1) * tried[1]) == bool(find_step("07-size").accepts(tried)), tried
+assert 32769 * 65536 * 2 / 2**30 < 4.001
+
+# %% [markdown]
+# You know the mend from lesson 05. It is forgotten often. PyTorch's own LayerNorm gave wrong results
+# [beyond 2³² elements](https://github.com/pytorch/pytorch/issues/181555) (April 2026). It is CUDA C++, where a program's number has no sign. Liger-Kernel widened its row numbers in
+# [pull request 804](https://github.com/linkedin/Liger-Kernel/pull/804), and had the same mistake in another kernel in
+# [September 2026](https://github.com/linkedin/Liger-Kernel/issues/1483).
 
 # %% [markdown]
 # ## Your turn: LayerNorm for any row
 #
-# You have every piece: three loops, a mask at the load and again after the subtraction, two strides, fp32 at the load, 64 bits before the
-# product. `w` and `b` are loaded in the third loop, by column. Save `mean` and `rstd`, one number per row.
+# Four inputs broke the kernel of this page, and yours has to take them all. `w` and `b` are loaded in the last loop, by column. Save `mean`
+# and `rstd`, one number per row.
 
 # %%
 from course_lib import exercise
@@ -451,7 +404,7 @@ print("shape and strides of dy:", *seen)
 assert seen == [((4, 8), (0, 0))]
 
 # %% [markdown]
-# Shape 4 x 8, strides 0 and 0: all 32 elements are the same one. A kernel that walks over it with `x`'s stride leaves the tensor at once.
+# Shape 4 x 8, strides 0 and 0: all 32 elements are the same one. A kernel that walks over it with `x`'s stride leaves the tensor with its second element.
 
 # %% [markdown] tags=["dive"]
 # ## Dive: what does an fp16 accumulator lose?
@@ -471,7 +424,7 @@ def mean_kernel(x_ptr, mean_ptr, N, BLOCK: tl.constexpr, ACC: tl.constexpr):
 
 # %%
 noise = torch.randn(16384, generator=torch.Generator().manual_seed(0))
-x_half, mean = (8 + 0.5 * noise).half().to(DEVICE), torch.empty(1, device=DEVICE)
+x_half, mean = (8 + 0.5 * noise).half().to(course_lib.DEVICE), torch.empty(1, device=course_lib.DEVICE)
 shift = {}
 for name, ACC in (("fp16", tl.float16), ("fp32", tl.float32)):
     mean_kernel[(1,)](x_half, mean, 16384, BLOCK=64, ACC=ACC)

@@ -199,28 +199,23 @@ RIGHT: dict[str, tuple[Answer, ...]] = {
         (("tl.program_id(0).to(tl.int64)", "tl.program_id(0)"), ("row * far_stride)", "row.to(tl.int64) * far_stride)")),
         ("tl.sum(x.to(tl.float32), axis=0)", "tl.sum(x, axis=0, dtype=tl.float32)"),
     ),
-    "07-loop": (
-        ("(x - mean) * rstd", "rstd * (x - mean)"),
-        ("(x - mean) * rstd", "x * rstd - mean * rstd"),
-        (("        x = tl.load(x_ptr + cols, mask=cols < N, other=0.0)", "        mask = cols < N\n        x = tl.load(x_ptr + cols, mask=mask)"), ("(x - mean) * rstd, mask=cols < N", "(x - mean) * rstd, mask=mask")),
-        (("        x = tl.load", "        xhat = 0.0\n        x = tl.load"), ("        tl.store(y_ptr + cols, (x - mean) * rstd", "        xhat = (x - mean) * rstd\n        tl.store(y_ptr + cols, xhat")),
-    ),
-    "07-strides": (
-        ("y_ptr += row * stride_y", "y_ptr = y_ptr + stride_y * row"),
-        (("    x_ptr += row * stride_x\n    y_ptr += row * stride_y\n", ""), ("x_ptr + cols", "x_ptr + row * stride_x + cols"), ("y_ptr + cols", "y_ptr + row * stride_y + cols")),
-        ("row = tl.program_id(0)", "row = tl.program_id(0).to(tl.int64)"),
+    "07-length": (("N = 9", "N = 32"), ("N = 9", "N = 8 + 2"), ("N = 9", "N = int(12.0)")),
+    "07-layout": (
+        ("torch.arange(18.0).reshape(3, 6)[:, :4]", "torch.arange(24.0).reshape(6, 4)[::2]"),
+        ("torch.arange(18.0).reshape(3, 6)[:, :4]", "torch.arange(4.0).expand(3, 4)"),
+        ("torch.arange(18.0).reshape(3, 6)[:, :4]", "torch.arange(12.0).reshape(4, 3).t()"),
+        ("torch.arange(18.0).reshape(3, 6)[:, :4]", "torch.ones(3, 5)[:, 1:]"),
+        ("torch.arange(18.0).reshape(3, 6)[:, :4]", "torch.arange(100.0).half().as_strided((3, 4), (20, 2))"),
     ),
     "07-half": (
-        ("tl.load(x_ptr + cols, mask=mask, other=0.0).to(tl.float32)", "tl.load(x_ptr + cols, mask=mask, other=0.0)\n    x = x.to(tl.float32)"),
-        ("tl.load(x_ptr + cols, mask=mask, other=0.0).to(tl.float32)", "tl.cast(tl.load(x_ptr + cols, mask=mask, other=0.0), tl.float32)"),
-        ("tl.load(x_ptr + cols, mask=mask, other=0.0).to(tl.float32)", "tl.load(x_ptr + cols, mask=mask, other=0.0).to(tl.float64)"),
+        ("[4100, 4096, 4096, 4096, 4096, 4096, 4096, 4096]", "[10000] * 8"),
+        ("[4100, 4096, 4096, 4096, 4096, 4096, 4096, 4096]", "[60000, 6000, 0, 0, 0, 0, 0, 0]"),
+        ("[4100, 4096, 4096, 4096, 4096, 4096, 4096, 4096]", "(2048, 2050, 2048, 2050, 2048, 2050, 2048, 2050)"),
     ),
-    "07-far": (
-        ("row.to(tl.int64) * stride", "stride * row.to(tl.int64)"),
-        (("row = tl.program_id(0)", "row = tl.program_id(0).to(tl.int64)"), ("row.to(tl.int64) * stride", "row * stride")),
-        ("row.to(tl.int64) * stride", "row * tl.cast(stride, tl.int64)"),
-        ("row.to(tl.int64) * stride", "row * stride.to(tl.int64)"),
-        ("row.to(tl.int64) * stride", "row.to(tl.float32) * stride"),
+    "07-size": (
+        ("(32769, 65536)", "(600_000, 4096)"),
+        ("(32769, 65536)", "[32769, 65536]"),
+        ("(32769, 65536)", "(40_000_000_000 // 65536, 2**16)"),
     ),
     "08-tile": (
         ("rows[:, None] * stride + cols[None, :]", "cols[None, :] + stride * rows[:, None]"),

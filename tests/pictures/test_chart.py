@@ -56,7 +56,7 @@ LESSONS: dict[str, Callable[[], MovingPicture]] = {
     "05-cost": lesson05.show_stored_cost,
     "06-roofline": lambda: lesson06.norms_on_the_roofline(stored_norm_times()),
     "06-calls": lambda: lesson06.call_or_bytes(2.81e12),
-    "07-variance": lesson07.show_padded_variance,
+    "07-variance": lesson07.show_unmasked_variance,
     "08-cost": lesson08.show_forward_cost,
     "09-fused": lambda: lesson09.show_fused_cost(stored_norm_times()),
     "10-paths": lambda: lesson10.show_three_paths(np.array([2, -1, 3, 0.5])),

@@ -1,16 +1,14 @@
-"""Lesson 02: the published table, and the figure of the effect of eps on a row of small numbers."""
+"""Lesson 02: three rows, and the figure of the effect of eps on a row of small numbers."""
 
 from __future__ import annotations
 
 import numpy as np
 
 from course_lib.lessons.kit.output import MovingPicture
-from course_lib.lessons.pictures.block_stepper.model import EXAMPLE as TABLE
+from course_lib.lessons.pictures.block_stepper.model import EXAMPLE as ROWS
 from course_lib.lessons.pictures.chart.model import Axis, Level, Plot, Series, View, chart
 
-__all__ = ["PUBLISHED", "TABLE", "small_rows"]
-
-PUBLISHED = (21.75, 44.25, 50.0)  # sum of squares of each row of TABLE as printed in the blog post; two are wrong
+__all__ = ["ROWS", "small_rows"]
 
 
 def small_rows(eps: float) -> MovingPicture:

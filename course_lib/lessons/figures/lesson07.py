@@ -1,4 +1,4 @@
-"""The figure of lesson 07: the effect of padding on a variance when BLOCK changes."""
+"""The figure of lesson 07: the effect of lanes past the end on a variance when BLOCK changes."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ import numpy as np
 from course_lib.lessons.kit.output import MovingPicture
 from course_lib.lessons.pictures.chart.model import Axis, Plot, Series, View, chart
 
-N, BLOCKS = 1000, (8, 64)  # BLOCK = 8 gives 125 full blocks; BLOCK = 64 gives 16 blocks with 24 padded lanes
+N, BLOCKS = 1000, (8, 64)  # BLOCK = 8 gives 125 full blocks; BLOCK = 64 gives 16 blocks with 24 lanes past the end
 
 
 def make_rows() -> np.ndarray:
@@ -22,18 +22,18 @@ def find_unmasked_variance(x: np.ndarray, block: int) -> np.ndarray:
     return ((padded - x.mean(axis=1, keepdims=True)) ** 2).sum(axis=1) / x.shape[1]
 
 
-def show_padded_variance() -> MovingPicture:
-    """Show the computed variance of rows with true variance 1 against their mean, with 24 padded lanes and with none."""
+def show_unmasked_variance() -> MovingPicture:
+    """Show the computed variance of rows with true variance 1 against their mean, with 24 lanes past the end and with none."""
     x, means, pad = make_rows(), list(range(11)), -N % BLOCKS[1]
     right, wrong = (find_unmasked_variance(x, block).tolist() for block in BLOCKS)
     lines = (
         Series(f"1 + {pad}/{N} mean\u00b2", means, [1 + pad * mean * mean / N for mean in means], "quiet", dots=False),
-        Series(f"BLOCK = {BLOCKS[1]}: {pad} padded lanes", means, wrong, "one_pass", line=False),
-        Series(f"BLOCK = {BLOCKS[0]}: no padded lane", means, right, "two_pass"),
+        Series(f"BLOCK = {BLOCKS[1]}: {pad} lanes past the end", means, wrong, "one_pass", line=False),
+        Series(f"BLOCK = {BLOCKS[0]}: no lane past the end", means, right, "two_pass"),
     )
     plot = Plot(Axis("mean of the row (its standard deviation is 1)"), Axis("variance computed (true: 1)"), lines)
     return chart(
-        View(f"{pad} padded lanes of {N + pad} ruin the variance once the mean leaves 0", [plot]),
-        alt="The variance found for rows of true variance 1, against their mean. With BLOCK = 64 there are 24 padded lanes, and the points lie "
-        "on 1 + 0.024 mean squared: 3.4 at mean 10. With BLOCK = 8 there is no padded lane, and they stay at 1.",
+        View(f"{pad} lanes past the end ruin the variance once the mean leaves 0", [plot]),
+        alt="The variance found for rows of true variance 1, against their mean. With BLOCK = 64 24 lanes are past the end, and the points lie "
+        "on 1 + 0.024 mean squared: 3.4 at mean 10. With BLOCK = 8 no lane is past the end, and they stay at 1.",
     )

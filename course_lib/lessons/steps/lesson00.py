@@ -68,7 +68,7 @@ STEPS = (
         entry_point="double_slice_kernel",
         tries=(_try_slice(3, 13), _try_slice(0, 20), _try_slice(9, 10)),
         question="Is the element `start` in the slice? Is the element `stop`? The page says which sign joins two conditions.",
-        debrief="The store of a masked lane never happens, so the other elements keep what they held. Python's `and` asks for one truth value, and a block has many: that is why kernels write `&`.",
+        debrief="The store of a masked lane never happens, so the other elements keep what they held. Kernels write `&`, as NumPy does for arrays. Triton 3.7 takes `and` between two blocks, too, and warns that this is deprecated.",
         slips=(
             Slip(
                 "(offsets >= start) & (offsets < stop)",

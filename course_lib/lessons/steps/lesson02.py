@@ -64,7 +64,7 @@ STEPS = (
         entry_point="mean_squares",
         tries=(
             _try_mean_squares("two rows of three", [[1, 2, 3], [-4, 0, 4]]),
-            _try_mean_squares("the three rows of the table", EXAMPLE),
+            _try_mean_squares("three rows of eight", EXAMPLE),
             _try_mean_squares("a square array", [[3, 4], [0, 1]]),
         ),
         question="Square first, then the mean. Which axis runs along a row?",

@@ -1,138 +1,155 @@
-"""The steps of lesson 07: a third loop, two strides, fp32 at the load, 64 bits in front of the product."""
+"""The steps of lesson 07: four hunts, each for an input on which the page's kernel is wrong."""
 
 from __future__ import annotations
 
-import numpy as np
+from typing import Any
 
-from course_lib.lessons.steps.step import In, Out, Slip, Step, Try
-from course_lib.norms.reference import layer_norm
+import numpy as np
+import torch
+
+from course_lib.lessons.steps.step import Slip, Step, WrongForm
 
 _EPS = 1e-5
-_FIVE = np.array([8.0, 11, 12, 9, 10])
-_LONG = np.array([2.0, -1, 3, 0.5, -0.5, 1.5, -2, 1, 4, -3, 2.5])
-_LARGE = np.array([9984.0, 10000, 10016, 10000, 9984, 10000, 10016, 10000])
-_PLAIN = np.array([2.0, -1, 3, 0.5, -0.5])
-_ROWS = 10.0 * np.arange(3)[:, None] + np.arange(4)
+_BLOCK = 8  # of the page's launches
+_COLUMNS = 32  # the longest row of the first hunt: the page prints it
+_SHAPE = (3, 4)  # of x in the second hunt
+_MAX_HALF = 65504
+_MAX_INT = 2**31 - 1
+_MAX_COLUMNS = 65536
+_H100_BYTES = 80e9
 
 
-def _normalise_long_row(what: str, row: np.ndarray, block: int) -> Try:
-    """Try only the third loop: mean and rstd are given."""
-    want = layer_norm(row[None], eps=_EPS)
-    given = {"mean": float(want.mean[0]), "rstd": float(want.rstd[0])}
-    arguments = {"x_ptr": In(row), "y_ptr": Out(row.shape), **given, "N": row.size}
-    return Try(what, arguments, {"y_ptr": want.y[0]}, constexprs={"BLOCK": block})
+def accept_length(columns: Any) -> str:
+    """Return why the page's kernel is right on rows of this many columns; "" if it is wrong there."""
+    if isinstance(columns, bool) or not isinstance(columns, int) or not 1 <= columns <= _COLUMNS:
+        raise WrongForm(f"N has to be a whole number from 1 to {_COLUMNS}.")
+    if columns > _BLOCK:
+        return ""
+    past = _BLOCK - columns
+    return f"There the kernel is right: {past} of its {_BLOCK} lanes lie past the end, and add nothing to either sum." if past else (
+        "There the kernel is right: each lane has a column, and each column a lane."
+    )  # fmt: skip
 
 
-def _move_rows(what: str, stride_x: int, stride_y: int) -> Try:
-    """Copy three rows of four columns."""
-    tensors = {"x_ptr": In(_ROWS, stride=stride_x), "y_ptr": Out(_ROWS.shape, stride=stride_y)}
-    arguments = tensors | {"stride_x": stride_x, "stride_y": stride_y, "N": 4}
-    return Try(what, arguments, {"y_ptr": _ROWS}, grid=(3,), constexprs={"BLOCK": 4}, within=0)
+def accept_layout(x: Any) -> str:
+    """Return why the page's kernel, which has one stride for x and a packed y, is right on this x; "" if it is wrong."""
+    if not isinstance(x, torch.Tensor) or tuple(x.shape) != _SHAPE or not x.is_floating_point() or not x.isfinite().all():
+        raise WrongForm("`x` should be a tensor of three rows and four columns, of finite floating-point numbers.")
+    (M, N), stride = _SHAPE, x.stride(0)
+    memory = np.full(M * max(N, stride) + N, np.nan)
+    for row in range(M):
+        try:
+            memory[row * stride : row * stride + N] = _normalise(x[0].as_strided((N,), (1,), x.storage_offset() + row * stride))
+        except RuntimeError:  # the kernel reads past the memory of x
+            return ""
+    right = np.array([_normalise(row) for row in x])
+    if not np.allclose(memory[: M * N].reshape(M, N), right, atol=1e-3):
+        return ""
+    return f"The rows of this `x` begin {stride} elements apart, as those of `y` do, and there the kernel is right."
 
 
-def _normalise_row(what: str, row: np.ndarray, dtype: str, within: float) -> Try:
-    """Try one row in one block; ``within`` allows the error of rounding y to ``dtype``."""
-    arguments = {"x_ptr": In(row, dtype=dtype), "y_ptr": Out(row.shape, dtype=dtype), "N": row.size, "eps": _EPS}
-    return Try(
-        what, arguments, {"y_ptr": layer_norm(row[None], eps=_EPS).y[0]}, constexprs={"BLOCK": 8}, within=within, asked=dtype == "fp16"
-    )
+def _normalise(row: torch.Tensor) -> np.ndarray:
+    numbers = row.double().cpu().numpy()
+    return (numbers - numbers.mean()) / np.sqrt(numbers.var() + _EPS)
 
 
-def _find_rows(what: str, stride: int, programs: int) -> Try:
-    """Compute the offset of each row. fp32 holds the offsets exactly, because the strides are powers of two."""
-    arguments = {"offset_ptr": Out((programs,)), "stride": stride}
-    return Try(
-        what, arguments, {"offset_ptr": np.arange(programs) * float(stride)}, grid=(programs,), within=0, asked=stride * programs > 2**31
-    )
+def accept_row(row: Any) -> str:
+    """Return why the page's kernel is right on these eight fp16 numbers; "" if it is wrong by more than a twentieth."""
+    try:
+        numbers = np.asarray(row, dtype=np.float64)
+    except (TypeError, ValueError):
+        raise WrongForm("`row` should be a list of eight numbers.") from None
+    if numbers.shape != (_BLOCK,) or not (np.abs(numbers) <= _MAX_HALF).all():
+        raise WrongForm(f"`row` should be a list of eight numbers, each between -{_MAX_HALF} and {_MAX_HALF}.")
+    half = numbers.astype(np.float16)
+    exact = half.astype(np.float64)
+    with np.errstate(over="ignore", invalid="ignore"):
+        mean = np.float32(_sum_half(half)) / np.float32(_BLOCK)  # a sum divided by a whole number is fp32, and so is all that follows
+        deviation = exact - mean
+        off = np.abs(deviation / np.sqrt((deviation**2).mean() + _EPS) - (exact - exact.mean()) / np.sqrt(exact.var() + _EPS)).max()
+    if not off <= 0.05:
+        return ""
+    return f"There the kernel loses little: no element of `y` is off by more than {off:.1g}."
+
+
+def _sum_half(numbers: np.ndarray) -> np.float16:
+    """Return the sum in fp16, as a tree over the lanes adds it up."""
+    while numbers.size > 1:
+        half = numbers.size // 2
+        numbers = numbers[:half] + numbers[half:]
+    return numbers[0]
+
+
+def accept_shape(shape: Any) -> str:
+    """Return why the page's kernel finds the last row of a packed fp16 matrix of this shape; "" if it does not."""
+    sizes = tuple(shape) if isinstance(shape, tuple | list) else ()
+    if len(sizes) != 2 or not all(type(size) is int and size >= 1 for size in sizes):
+        raise WrongForm("`shape` should be two whole numbers above 0, rows and columns, such as (4096, 8192).")
+    M, N = sizes
+    if N > _MAX_COLUMNS:
+        raise WrongForm(f"A row may have {_MAX_COLUMNS:,} columns at most.")
+    if 2 * M * N > _H100_BYTES:
+        raise WrongForm(f"In fp16 this matrix has {2 * M * N / 1e9:,.0f} GB, and the H100 has 80.")
+    if (M - 1) * N > _MAX_INT:
+        return ""
+    return f"Its last row begins at element {(M - 1) * N:,}. The largest number of 32 bits with a sign is {_MAX_INT:,}."
 
 
 STEPS = (
     Step(
-        "07-loop",
-        kind="kernel",
-        entry_point="normalise_kernel",
-        tries=(
-            _normalise_long_row("five numbers in blocks of four", _FIVE, 4),
-            _normalise_long_row("eleven numbers in blocks of four", _LONG, 4),
-            _normalise_long_row("five numbers in one block of eight", _FIVE, 8),
-        ),
-        question="In the second turn of the loop `start` is BLOCK. Which columns do the lanes take then, and which of them exist?",
-        debrief="Three loops, three reads of the row: mean, variance, `y`. With `other=0.0` a lane past column N holds `-mean * rstd` here, and the mask of the store keeps it out of memory.",
-        slips=(
-            Slip(
-                "cols = start + tl.arange(0, BLOCK)",
-                "cols = tl.arange(0, BLOCK)",
-                "every turn takes the first block",
-                "In the second turn `start` is BLOCK. Which columns do your lanes take then?",
-            ),
-            Slip(
-                "(x - mean) * rstd",
-                "x - mean * rstd",
-                "rstd multiplies the mean alone",
-                "Which numbers does `rstd` multiply in your line, and which should it?",
-            ),
-            Slip(
-                "(x - mean) * rstd",
-                "(x - mean) / rstd",
-                "rstd divides where it should multiply",
-                "Spread the row ten times as wide: `y` should stay as it is. What does yours do?",
-            ),
-            Slip("(x - mean) * rstd, mask=cols < N)", "(x - mean) * rstd, mask=cols < BLOCK)"),
-        ),
+        "07-length",
+        kind="value",
+        entry_point="N",
+        accepts=accept_length,
+        question="How many numbers of a row does a program load, if its block has eight lanes?",
+        debrief="A program loads once, 8 numbers. The others are in no sum, so mean and variance are wrong, and with them *every* result of the row. "
+        "The last ones are not even written.",
+        slips=(Slip("N = 9", "N = 8"), Slip("N = 9", "N = 1"), Slip("N = 9", "N = 0"), Slip("N = 9", "N = 9.5")),
     ),
     Step(
-        "07-strides",
-        kind="kernel",
-        entry_point="copy_kernel",
-        tries=(
-            _move_rows("x cut from a wider matrix: strides 6 and 4", 6, 4),
-            _move_rows("y cut from a wider matrix: strides 4 and 7", 4, 7),
-            _move_rows("x and y packed: both strides are 4", 4, 4),
-        ),
-        question="How many elements lie between the start of one row and the start of the next, in `x`, and in `y`?",
-        debrief="Each tensor has its own stride. The tutorial that most LayerNorm kernels in Triton began as has one for `x` and `y` together.",
+        "07-layout",
+        kind="value",
+        entry_point="x",
+        accepts=accept_layout,
+        question="The kernel gets one stride, that of `x`, and takes it for `y`, too. When do the two differ?",
+        debrief="The kernel has one stride for two tensors. It reads `x` in the right places, writes `y` in the wrong ones, and some of them "
+        "lie behind the end of `y`.",
         slips=(
-            Slip("y_ptr += row * stride_y", "y_ptr += row * stride_x", "stride_ignored"),
-            Slip("x_ptr += row * stride_x", "x_ptr += row * stride_y", "stride_ignored"),
-            Slip("y_ptr += row * stride_y", "y_ptr += row * N", "stride_ignored"),
+            Slip("torch.arange(18.0).reshape(3, 6)[:, :4]", "torch.arange(12.0).reshape(3, 4) + 1"),
+            Slip("torch.arange(18.0).reshape(3, 6)[:, :4]", "torch.arange(18.0).reshape(3, 6)[:, :4].contiguous()"),
+            Slip("torch.arange(18.0).reshape(3, 6)[:, :4]", "torch.arange(18.0).reshape(3, 6)"),
+            Slip("torch.arange(18.0).reshape(3, 6)[:, :4]", "torch.arange(24.0).reshape(6, 4)[3:]"),
         ),
     ),
     Step(
         "07-half",
-        kind="kernel",
-        entry_point="norm_kernel",
-        tries=(
-            _normalise_row("eight fp16 numbers near 10000, which add up to 80000", _LARGE, "fp16", 1e-3),
-            _normalise_row("the same numbers in fp32", _LARGE, "fp32", 1e-4),
-            _normalise_row("five fp16 numbers near 0", _PLAIN, "fp16", 1e-3),
-        ),
-        question="In which dtype does `tl.sum` add, if `x` is a block of fp16 numbers?",
-        debrief="One conversion, right behind the load, and everything after it is fp32. The store rounds once, to what `y_ptr` points at.",
+        kind="value",
+        entry_point="row",
+        accepts=accept_row,
+        question="Your eight numbers fit into fp16. What does the kernel compute from them first, and does that fit?",
+        debrief="`tl.sum` adds fp16 numbers in fp16. Past 65504 the sum is infinite, and every result is NaN. A smaller sum may have too few digits: "
+        "from 2048 on fp16 has every second whole number, from 32768 on every 32nd.",
         slips=(
-            Slip(".to(tl.float32)", ".to(tl.float16)", "low_precision"),
-            Slip(".to(tl.float32)", ".to(x_ptr.dtype.element_ty)", "low_precision"),
+            Slip("[4100, 4096, 4096, 4096, 4096, 4096, 4096, 4096]", "[1, -1, 1, -1, 1, -1, 1, -1]"),
+            Slip("[4100, 4096, 4096, 4096, 4096, 4096, 4096, 4096]", "[300, -300, 300, -300, 300, -300, 300, -300]"),
+            Slip("[4100, 4096, 4096, 4096, 4096, 4096, 4096, 4096]", "[70000, -300, 300, -300, 300, -300, 300, -300]"),
+            Slip("[4100, 4096, 4096, 4096, 4096, 4096, 4096, 4096]", "[300, -300]"),
         ),
     ),
     Step(
-        "07-far",
-        kind="kernel",
-        entry_point="offset_kernel",
-        tries=(_find_rows("four rows, 2^30 elements apart", 2**30, 4), _find_rows("three rows, 8 elements apart", 8, 3)),
-        question="The product is computed first, and widened then. How many bits does it have at that moment?",
-        debrief="One cast, before the product. In your exercise it stands in the first line: `row = tl.program_id(0).to(tl.int64)`.",
+        "07-size",
+        kind="value",
+        entry_point="shape",
+        accepts=accept_shape,
+        question="The kernel computes `row * stride` in 32 bits. For which last row is that product too large?",
+        debrief="The product passes 2\u00b3\u00b9 and wraps around: the kernel looks in front of `x`. 4 GiB of fp16 are enough for that. "
+        "`row = tl.program_id(0).to(tl.int64)` mends it.",
         slips=(
-            Slip(
-                "row.to(tl.int64) * stride",
-                "(row * stride).to(tl.int64)",
-                "offset_32_bit",
-                "The product passes 2^31 here. How many bits does it have at the moment when it is computed?",
-            ),
-            Slip(
-                "row.to(tl.int64) * stride",
-                "row * stride",
-                "offset_32_bit",
-                "The product passes 2^31 here. How many bits does it have at the moment when it is computed?",
-            ),
+            Slip("(32769, 65536)", "(32768, 65536)"),
+            Slip("(32769, 65536)", "(65536, 32768)"),
+            Slip("(32769, 65536)", "(1, 65536)"),
+            Slip("(32769, 65536)", "(10_000_000, 65536)"),
+            Slip("(32769, 65536)", "(4, 2**30)"),
         ),
     ),
 )
