@@ -364,6 +364,10 @@ assert np.allclose(reference.rms_norm(centred).y, reference.layer_norm(rows).y, 
 off_centre = abs(table.mean(axis=1)) / table.std(axis=1)
 assert np.argsort(apart).tolist() == np.argsort(off_centre).tolist() and apart[0] > 0.2 > 0.05 > apart[2]
 
+# %% [markdown]
+# And in a model? At each norm of the language model of lesson 14, half of the rows have a mean of at most {{typical}} standard deviations. There
+# RMSNorm gives nearly what LayerNorm gives. Whether that is so in other models, too, is a question of lesson 03.
+
 # %% [markdown] tags=["dive"]
 # ## Dive: which eps does PyTorch take?
 #
@@ -425,3 +429,8 @@ review_predictions("02")
 # - The [blog post](https://www.kapilsharma.dev/posts/triton-kernels-rms-norm), whose pictures step through a kernel. Look for its two places of eps.
 #
 # **Next:** lesson 03, large means. The kernel of lesson 01 is correct, and it meets a row whose variance it cannot find.
+
+# %% tags=["values"]
+from course_lib.lessons.figures.norm_inputs import TRAINED, read_norm_inputs
+
+values = {"typical": f"{max(norm.mean_over_std[3] for norm in read_norm_inputs().of(TRAINED)):.2f}"}

@@ -168,6 +168,45 @@ for ratio in (10, 100, 1000, 10_000):
     assert abs(kappa / ratio - 1) < 0.1 and 0.3 * u * kappa**2 < error[ratio] < 20 * u * kappa**2
 
 # %% [markdown]
+# ## What do real rows look like?
+#
+# The rows of this lesson were made up. What does a norm get in a model? We ran three small models, and looked at each row that enters one of
+# their ten norms:
+#
+# - the language model of lesson 14, trained, on its text;
+# - [Magika](https://github.com/google/magika), which tells the type of a file from its bytes, on text files of this course;
+# - [PP-OCRv4](https://github.com/PaddlePaddle/PaddleOCR), which reads the words in an image, on images of lines of text.
+#
+# Others trained the last two. Their weights come with Python packages.
+
+# %%
+predict("03-real-rows")
+
+# %% tags=["answer"]
+lesson03.show_real_rows()
+
+# %% tags=["check"]
+from course_lib.lessons.figures.norm_inputs import TRAINED, UNTRAINED, read_norm_inputs
+
+looked_at = [norm for norm in read_norm_inputs().norms if norm.model != UNTRAINED]
+farthest = max(looked_at, key=lambda norm: norm.mean_over_std[-1])
+assert len(looked_at) == 10 and len({norm.model for norm in looked_at}) == 3
+assert (farthest.model, farthest.norm, farthest.N, farthest.mean_over_std[-1]) == ("Magika", "norm 2", 512, 4.25)
+assert find("03-real-rows").answer == "about 4" and u * (1 + 4.25**2) < 2e-6
+own, others = ([norm for norm in looked_at if (norm.model == TRAINED) == flag] for flag in (True, False))
+assert max(norm.mean_over_std[-1] for norm in own) == 0.44 and max(norm.mean_over_std[3] for norm in own) < 0.1
+assert min(norm.mean_over_std[-1] for norm in others) > 0.5
+years, lone = np.arange(2000, 2027), np.eye(1, 512)
+assert round(years.mean() / years.std()) == 258 and round(u * 258**2, 3) == 0.004 and lone.mean() / lone.std() < 0.05
+
+# %% [markdown]
+# The buttons above the chart show two more things: how large the rows are, and whether one column is far larger than the others. Such a
+# column does not make mean/std large, because it makes std large, too.
+#
+# Rows that no layer has touched can lie further out. Take the years 2000 to 2026, one in each column: mean/std is 258, and u · kappa² is
+# 0.004.
+
+# %% [markdown]
 # ## Would you notice?
 #
 # Nobody looks at a variance. You look at `y = (x - mean) / sqrt(var + eps)`, the output of LayerNorm. Take the rows with mean 1000 again.
@@ -200,6 +239,7 @@ assert find("03-looks").answer == "nothing: y looks like any normalised row"
 # At 10,000 the variance can be negative, and then y is NaN. So JAX's Flax, whose LayerNorm takes the one-pass formula by default, takes
 # `max(0, var)` instead ([commit
 # 018c99b](https://github.com/google/flax/blob/018c99bac74693be2790f98b80b7177043110ade/flax/linen/normalization.py)).
+# Magika's two norms do the same: the graph in its package (version 1.0.3) adds up x and x², subtracts, and takes `max(0, var)`.
 
 # %%
 predict("03-clamp")

@@ -352,9 +352,9 @@ assert far_out["shifted"] > 50 * max(far_out["two_pass"], far_out["welford"])
 # %% [markdown]
 # ## And which is fastest?
 #
-# These are times of an H100 (2026-11-21) for 2²⁸ elements of fp32, in units of one read of x. 1 is about the limit: a kernel cannot be much
-# faster than its bytes. At 262,144 columns streamed two-pass takes {{two_pass_long}}. Its second sweep is a second read. All others take between {{others_low}}
-# and {{others_high}}.
+# These are times of an H100 (2026-11-21) for 2²⁸ elements of fp32. Their unit is **one read**: the {{read}} µs or so in which the fastest
+# other pass goes over x once. At 262,144 columns streamed two-pass takes {{two_pass_long}} reads, because its second sweep is a second read. All others
+# take between {{others_low}} and {{others_high}}.
 
 # %%
 predict("05-short-rows")
@@ -382,19 +382,33 @@ assert over["two_pass", 4096] < 1 < 1.9 < over["two_pass", 16_384]
 assert all(over["resident", N] < 1 for N in (1024, 4096, 16_384))
 
 # %% [markdown]
-# ## Which one do you take?
+# ## Decide
 #
-# | the row | take | why |
-# |---|---|---|
-# | stays in the lanes (BLOCK ≥ N) | two passes over the lanes | one read, the most digits, {{resident}} of a read |
-# | is streamed, and is still in a cache for the second sweep | two-pass | {{two_pass_short}} up to 4096 columns, the most digits |
-# | is too long for that, with an ordinary first element | shifted one-pass | {{shifted}}; as exact as two-pass |
-# | is too long, and its first element may be anything | Welford | {{welford}}; safe for every row |
-# | is split between programs | Chan's merge | the parts have to meet anyhow |
-# | whatever it is | not plain one-pass | two digits per factor of 10 in mean/std |
-#
-# So shifted one-pass and Welford tie for time on long rows. Shifted one-pass has more digits at a large mean. Welford stays exact whatever
-# the first element is. Rows of LayerNorm mostly fit one block, and there two passes win. That is what the kernels of lesson 08 do.
+# Somebody calls your kernel with rows of 65,536 fp32 numbers, too long for the lanes of one program. Their mean/std is 10,000, more than in
+# any model of lesson 03, and the first element may be an outlier. The call may take 1.1 reads, and the variance has to keep four digits.
+
+# %%
+predict("05-decide")
+
+# %% tags=["check"]
+x, off = make_rows(10_000, M=4, N=65_536), {}
+off["shifted, ordinary first element"] = find_error(row_statistics(x, "shifted", block=2048)[1], x)
+x[:, 0] += 200  # far less than sqrt(N - 1) standard deviations
+for name in ("one_pass", "shifted", "two_pass", "welford"):
+    off[name] = find_error(row_statistics(x, name, block=2048)[1], x)
+assert off["one_pass"] > 1 and 1e-3 < off["shifted"] < 1e-2 and off["welford"] < 1e-4 and off["two_pass"] < 1e-6
+assert off["shifted, ordinary first element"] < 1e-6
+decide, at_65_536 = (
+    find("05-decide"),
+    {name: f"{over[name, 65_536]:.2f} reads" for name in off if (name, 65_536) in over},
+)
+assert decide.answer == "Welford" and at_65_536["welford"] in decide.why and over["welford", 65_536] < 1.1
+assert at_65_536["two_pass"] in decide.others["two-pass, in two sweeps"] and over["two_pass", 65_536] > 1.1
+assert over["one_pass", 65_536] < 1.1 and over["shifted", 65_536] < 1.1
+
+# %% [markdown]
+# Two cases need no decision. If the row stays in the lanes, take two passes over the lanes: one read, and the most digits. Most rows of
+# LayerNorm are so short, and lesson 08 does that. If several programs share a row, their parts have to meet: Chan's merge.
 #
 # ## What you predicted
 
@@ -435,7 +449,7 @@ fp16 = lesson05.read_stored_cost("fp16")  # half the bytes per column: the step 
 assert fp16["two_pass", 16_384] < 1.2 < 1.8 < fp16["two_pass", 65_536]
 
 # %% [markdown]
-# The cache is full at about 12,000 columns. In the picture streamed two-pass takes {{two_pass_short}} of a read at 4096 columns and {{two_pass_16384}} at 16,384: the
+# The cache is full at about 12,000 columns. In the picture streamed two-pass takes {{two_pass_short}} reads at 4096 columns and {{two_pass_16384}} at 16,384: the
 # step lies between. In fp16 a row has half the bytes, and the step comes later, as the choice above the picture shows: {{two_pass_fp16_16384}} at 16,384 columns, {{two_pass_fp16_65536}} at 65,536.
 
 # %% [markdown] tags=["dive"]
@@ -512,25 +526,23 @@ if course_lib.MODE == "cpu":  # what a compiler makes of it is its own affair
 # care of the order since September 2023 ([#2362](https://github.com/triton-lang/triton/pull/2362)).
 
 # %% tags=["values"]
+import numpy as np
+from course_lib.bench import measurement
+from course_lib.bench.row_statistics import KIND
 from course_lib.lessons.figures import lesson05
 
 fp32, fp16 = (lesson05.read_stored_cost(dtype) for dtype in ("fp32", "fp16"))
 
 
-def find_range(name, shortest=0):
-    costs = [over for (provider, N), over in fp32.items() if provider == name and shortest <= N]
-    return f"{min(costs):.2f} to {max(costs):.2f}"
-
-
 others = [over for (provider, N), over in fp32.items() if N == 262_144 and provider != "two_pass"]
 values = {
+    "read": round(
+        np.mean([row["us"] / row["over_floor"] for row in measurement.stored(KIND).rows if row["dtype"] == "fp32"])
+    ),
     "two_pass_long": f"{fp32['two_pass', 262_144]:.2f}",
     "others_low": f"{min(others):.2f}",
     "others_high": f"{max(others):.2f}",
-    "resident": find_range("resident"),
     "two_pass_short": f"{fp32['two_pass', 4096]:.2f}",
-    "shifted": find_range("shifted", 16_384),
-    "welford": find_range("welford", 16_384),
     "two_pass_16384": f"{fp32['two_pass', 16_384]:.2f}",
     "two_pass_fp16_16384": f"{fp16['two_pass', 16_384]:.2f}",
     "two_pass_fp16_65536": f"{fp16['two_pass', 65_536]:.2f}",

@@ -280,6 +280,8 @@ step("08-rows")
 # And the variance? A padded *column* holds `-mean` after the subtraction, of a row that exists: it has to be cleared, as before. A padded
 # *row* holds zeros, and nobody looks at its statistics.
 #
+# Take the variance in two passes. The rows that lesson 03 measured would do with one-pass, but a row in registers is read once either way.
+#
 # ## Your turn: each row once
 #
 # Everything else is as in 07a: fp32 at the load, one rounding at the store, row offsets in 64 bits, two strides, `mean` and `rstd` saved.

@@ -52,6 +52,7 @@ LESSONS: dict[str, Callable[[], MovingPicture]] = {
     "01-means": lambda: lesson01.shared_means(2, 3, 4),
     "02-rows": lambda: lesson02.small_rows(1e-5),
     "03-terms": lambda: lesson03.draw_terms(FAR_ROW, (FAR_ROW * FAR_ROW).mean(), FAR_ROW.mean() ** 2),
+    "03-rows": lesson03.show_real_rows,
     "03-bounds": lesson03.show_against_bounds,
     "05-cost": lesson05.show_stored_cost,
     "06-roofline": lambda: lesson06.norms_on_the_roofline(stored_norm_times()),

@@ -1,14 +1,16 @@
-"""The figures of lesson 03: the two terms of one-pass on the line of fp32 numbers, and errors of the variance with their bounds."""
+"""The figures of lesson 03: the two terms of one-pass on the line of fp32 numbers, rows of real models, and errors of the variance."""
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 
+from course_lib.lessons.figures.norm_inputs import TRAINED, NormInput, read_norm_inputs
 from course_lib.lessons.kit.output import MovingPicture
 from course_lib.lessons.pictures.cancellation.model import NAMES
-from course_lib.lessons.pictures.chart.model import Axis, Level, Plot, Series, View, chart
+from course_lib.lessons.pictures.chart.model import Axis, Bar, Bars, Level, Plot, Series, View, chart
 from course_lib.norms import statistics
 
 RATIOS = (0.1, 1.0, 3.0, 10.0, 30.0, 100.0, 300.0, 1000.0, 3000.0, 10000.0, 30000.0)
@@ -46,6 +48,40 @@ def draw_terms(x: Any, mean_square: Any, squared_mean: Any) -> MovingPicture:
         alt=f"A line on which fp32 numbers are points, {step:g} apart. The exact E[x\u00b2] and E[x]\u00b2 lie above and below it; lines go to the "
         f"points where the computed ones lie. Their distance is {left:g}, and the variance is {wide.var():.3f}.",
     )
+
+
+def show_real_rows() -> MovingPicture:
+    """Show a bar per norm of three models: of its rows the largest |mean|/std or root mean square, or how large a column becomes."""
+    measured = read_norm_inputs()
+    models = (TRAINED, *(package["model"] for package in measured.packages))
+    norms = [norm for model in models for norm in measured.of(model)]
+
+    def make_view(name: str, title: str, unit: str, find: Callable[[NormInput], float], level: tuple[float, str] | None) -> View:
+        groups = [
+            (model, [Bar(f"{norm.norm}, {norm.N} columns", [(find(norm), "x")], f"{find(norm):.3g}") for norm in measured.of(model)])
+            for model in models
+        ]
+        title = title.format(f"{max(map(find, norms)):.3g}")
+        return View(title, [Bars(groups, unit, log=True, high=100, level=level)], f"{measured.label()}.", name)
+
+    told = "; ".join(f"{model}: {', '.join(f'{norm.mean_over_std[-1]:.3g}' for norm in measured.of(model))}" for model in models)
+    return chart(
+        make_view(
+            "mean/std", "No row of these models has a mean of more than {} standard deviations",
+            "largest |mean|/std of a row, on a logarithmic scale; at 64 one-pass has lost half of the digits",
+            lambda norm: norm.mean_over_std[-1], (64, "64"),
+        ),
+        make_view(
+            "rms", "The rows have a root mean square of {} at most",
+            "largest root mean square of a row, on a logarithmic scale", lambda norm: norm.rms[-1], None,
+        ),
+        make_view(
+            "columns", "No column is more than {} times as large as the median column",
+            "root mean square of the largest column, over that of the median column; logarithmic", lambda norm: norm.largest_column, None,
+        ),
+        control="of the rows",
+        alt=f"Bars, one for each norm, on a logarithmic scale with a mark at 64. Largest |mean|/std of a row: {told}.",
+    )  # fmt: skip
 
 
 def show_against_bounds() -> MovingPicture:

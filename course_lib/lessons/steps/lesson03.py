@@ -52,7 +52,7 @@ STEPS = (
         entry_point="kappa",
         accepts=_is_half,
         question="Which number, squared and multiplied by 2**-24, gives 2**-12?",
-        debrief="64. A row with a mean of 64 standard deviations is nothing unusual, and half of its variance's digits are gone.",
+        debrief="64. If the mean is 64 standard deviations, half of the variance's digits are gone. Do real rows have such means? That comes next.",
         slips=(Slip("(2.0**-12 / u) ** 0.5", "2.0**-12 / u"), Slip("(2.0**-12 / u) ** 0.5", "(1 / u) ** 0.5")),
     ),
     Step(
