@@ -28,7 +28,8 @@ PATH_SIGN = "◆"  # marks the exercises of the short path
 def next_exercise(records: dict[str, ExerciseProgress], after: Exercise | None = None) -> Exercise | None:
     """Return the exercise that comes next: the first one in the order of the course that is not passed; None if all are.
 
-    It is never an optional task.
+    It is never an optional task. A learner who has left out exercises that are not on the path of six hours, and has passed no other, gets the
+    next one of the path.
 
     Args:
         records: what ``progress.read()`` returned.
@@ -37,7 +38,22 @@ def next_exercise(records: dict[str, ExerciseProgress], after: Exercise | None =
     order = list(catalog.exercises().values())
     start = order.index(after) + 1 if after else 0
     ordered = [exercise for exercise in order[start:] + order[:start] if not exercise.optional]
-    return next((e for e in ordered if e.id not in records or not records[e.id].passed), None)
+    upcoming = next((e for e in ordered if not _is_passed(e, records)), None)
+    on_path = _find_next_on_path(records)
+    left_out = upcoming and on_path and any(_is_passed(e, records) for e in order[order.index(upcoming) :])
+    return on_path if left_out and not after else upcoming
+
+
+def _find_next_on_path(records: dict[str, ExerciseProgress]) -> Exercise | None:
+    """Return the first exercise of the short path that is not passed; None if there is none, or if one that is not on the path is passed."""
+    required = catalog.required().values()
+    if any(_is_passed(exercise, records) and not exercise.short_path for exercise in required):
+        return None
+    return next((exercise for exercise in required if exercise.short_path and not _is_passed(exercise, records)), None)
+
+
+def _is_passed(exercise: Exercise, records: dict[str, ExerciseProgress]) -> bool:
+    return exercise.id in records and records[exercise.id].passed
 
 
 def chosen(exercise_id: str | None) -> Exercise:
@@ -182,7 +198,9 @@ def row(exercise: Exercise, records: dict[str, ExerciseProgress], *, marked: boo
 
 def next_line(exercise: Exercise) -> str:
     """Return a line with the exercise that comes next and its command, in rich's markup."""
-    return f"Next: [bold]{exercise.id} {escape(exercise.title)}[/bold], about {exercise.minutes} minutes. `course check` takes it."
+    on_path = _find_next_on_path(progress.read())
+    path = f" On the path of six hours comes {on_path.id}." if on_path and on_path != exercise else ""
+    return f"Next: [bold]{exercise.id} {escape(exercise.title)}[/bold], about {exercise.minutes} minutes. `course check` takes it.{path}"
 
 
 def as_json(exercises: list[Exercise]) -> str:

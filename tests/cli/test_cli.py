@@ -369,6 +369,24 @@ def test_the_next_exercise_is_the_first_not_passed():
     assert status.next_exercise(progress.read()) is None
 
 
+def test_the_path_of_six_hours_is_gone_on_with_once_it_is_taken():
+    path = [exercise.id for exercise in catalog.required().values() if exercise.short_path]
+    passed("00a", "01a", "01b")
+    upcoming = status.next_exercise(progress.read())
+    assert upcoming.id == "02a" and "On the path of six hours comes 06a." in status.next_line(upcoming)
+    passed("06a")
+    assert status.next_exercise(progress.read()).id == "08a" and "path of six" not in status.next_line(catalog.get("08a"))
+    assert status.next_exercise(progress.read(), catalog.get("06a")).id == "07a", "the key for the next one goes through all"
+    passed(*path)
+    assert status.next_exercise(progress.read()).id == "02a"
+
+
+def test_an_exercise_off_the_path_leaves_the_path():
+    passed("00a", "01a", "01b", "06a", "07a")
+    upcoming = status.next_exercise(progress.read())
+    assert upcoming.id == "02a" and "path" not in status.next_line(upcoming)
+
+
 def test_an_optional_task_is_never_next_and_is_counted_apart(command):
     task = next(exercise for exercise in catalog.exercises().values() if exercise.optional)
     earlier = [name for name in catalog.required() if name < task.id]
