@@ -35,7 +35,7 @@ from course_lib.hunt.probe import HAND_COLUMNS, Probe, find_options
 MOST = 8  # hunts per exercise
 _EASY = 2  # of an exercise's hunts, at least so many are wrong on nearly every input
 STARTERS = 3
-_FAMILIES = ("copying", "layer_norm", "rms_norm", "statistics_kernels", "reductions", "dx_kernels")  # programs are independent
+_FAMILIES = ("copying", "layer_norm", "rms_norm", "statistics_kernels", "reductions", "dx_kernels", "dw_kernels")
 _MOST_LINES = 3
 # A wrong solution with one of these causes is no hunt: it does not end, its results are right, or the mistake is obvious.
 _CAUSES = {
@@ -53,7 +53,11 @@ _NOBODYS = {
 
 def list_exercises() -> list[Exercise]:
     """Return the exercises whose wrong solutions can become hunts. An optional task has none."""
-    return [e for e in catalog.exercises().values() if e.kind == "kernel" and e.family in _FAMILIES and not e.optional]
+    return [
+        e
+        for e in catalog.exercises().values()
+        if e.kind == "kernel" and e.family in _FAMILIES and len(find_parts(e)) == 1 and not e.optional
+    ]
 
 
 def list_candidates(exercise: Exercise) -> list[dict]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from course_lib import catalog
 from course_lib.grading.cases.buffers import Tensor, compute_strides, size_guard
-from course_lib.grading.cases.case import Case
+from course_lib.grading.cases.case import Case, SharedCase
 from course_lib.grading.cases.plan import Plan
 from course_lib.grading.check import check, check_with_cases
 from course_lib.grading.execution.runner import Run, run
@@ -39,6 +39,7 @@ __all__ = [
     "Report",
     "ResourceLimits",
     "Run",
+    "SharedCase",
     "Task",
     "Tensor",
     "TryCase",

@@ -11,13 +11,13 @@ from course_lib import catalog
 from course_lib.base.errors import CourseError
 from course_lib.base.plain import decode
 from course_lib.catalog import texts
-from course_lib.grading.public import Case, list_cases
+from course_lib.grading.public import Case, SharedCase, list_cases
 
 # the word that a learner chooses, and its name in a Case of the grader
 VALUES = {"normal": "normal", "constant": "constant", "nan": "nan row", "inf": "inf row", "zeros": "zeros", "special": "special"}
 WEIGHTS = {"plain": True, "drawn": False}
 _LAYOUTS = ("packed", "sliced", "transposed", "expanded")
-_MOST = {"M": 300, "N": 8192, "BLOCK": 8192, "ROWS": 16}
+_MOST = {"M": 300, "N": 8192, "BLOCK": 8192, "ROWS": 16, "P": 16}
 _MOST_ELEMENTS, _MOST_STEPS = 1 << 15, 1 << 10
 HAND_COLUMNS = 16  # rows up to this length hold small whole numbers, while mean and std are as at first
 _LARGEST = {"mean": 1e6, "std": 1e4, "eps": 10.0}
@@ -25,7 +25,8 @@ _LARGEST = {"mean": 1e6, "std": 1e4, "eps": 10.0}
 
 @dataclass(frozen=True)
 class Probe:
-    """One input. If a block has to hold a whole row, ``BLOCK`` 0 means the smallest power of two that holds N."""
+    """One input. If a block has to hold a whole row, ``BLOCK`` 0 means the smallest power of two that holds N. ``P`` is the number of programs
+    of a persistent kernel."""
 
     M: int = 2
     N: int = 4
@@ -38,6 +39,7 @@ class Probe:
     values: str = "normal"
     layout: str = "packed"
     weights: str = "plain"
+    P: int = 1
 
     @classmethod
     def from_dict(cls, kept: dict[str, Any]) -> Probe:
@@ -72,7 +74,7 @@ class CaseOptions:
     def first(self) -> Probe:
         """Return a small plain input to begin with."""
         probe = Probe(M=2 if "M" in self.names else 1, BLOCK=0 if self.whole_row else 4)
-        return replace(probe, ROWS=2) if "ROWS" in self.names else probe
+        return replace(probe, **{name: 2 for name in ("ROWS", "P") if name in self.names})
 
     def check(self, probe: Probe) -> Probe:
         """Check that the kernel can run on the probe, and return it. A BLOCK with the value that 0 stands for becomes 0.
@@ -132,7 +134,7 @@ class CaseOptions:
         first, parts = self.first(), []
         for name in self.names:
             value = self.find_block(probe) if name == "BLOCK" else getattr(probe, name)
-            if name in ("M", "N", "BLOCK", "ROWS", "dtype") or value != getattr(first, name):
+            if name in ("M", "N", "BLOCK", "ROWS", "P", "dtype") or value != getattr(first, name):
                 parts.append(f"{name}={value:g}" if isinstance(value, float) else f"{name}={value}")
         return " ".join(parts)
 
@@ -140,8 +142,9 @@ class CaseOptions:
         """Make a case of the grader from the probe. Random numbers depend only on N, so that one field at a time can be changed."""
         first = self.first()
         by_hand = probe.N <= HAND_COLUMNS and (probe.mean, probe.std) == (first.mean, first.std)
+        shared = {"partials": probe.P, "orders": 1} if isinstance(self.sample, SharedCase) else {}
         return replace(
-            self.sample, name=f"hunt, N = {probe.N}", why="your input",
+            self.sample, **shared, name=f"hunt, N = {probe.N}", why="your input",
             M=probe.M, N=probe.N, block=self.find_block(probe), rows=probe.ROWS, dtype=probe.dtype, mean=probe.mean, std=probe.std,
             eps=probe.eps, fill=VALUES[probe.values], layout=probe.layout, plain=WEIGHTS[probe.weights], w_dtype="", dtypes=(), leading=(), by_hand=by_hand,
         )  # fmt: skip
@@ -163,6 +166,7 @@ class CaseOptions:
             values,
             case.layout,
             "drawn" if "weights" in self.names else "plain",
+            case.partials if isinstance(case, SharedCase) else 1,
         )
         try:
             return self.check(probe)
@@ -177,7 +181,7 @@ def find_options(exercise_id: str) -> CaseOptions:
     rows, varied = ([case for case in cases if not case.is_far], lambda name: len({getattr(case, name) for case in cases}) > 1)
     has_w = "w_ptr" in texts.make_unsolved_text(catalog.get(exercise_id))
     offered = {
-        "M": varied("M"), "N": True, "BLOCK": True, "ROWS": varied("rows"), "dtype": varied("dtype"), "mean": varied("mean"), "std": varied("std"),
+        "M": varied("M"), "N": True, "BLOCK": True, "ROWS": varied("rows"), "P": all(isinstance(case, SharedCase) for case in cases) and varied("partials"), "dtype": varied("dtype"), "mean": varied("mean"), "std": varied("std"),
         "eps": varied("eps"), "values": True, "layout": len({case.layout for case in rows}) > 1, "weights": has_w,
     }  # fmt: skip
     return CaseOptions(

@@ -149,7 +149,7 @@ def test_every_story_belongs_to_a_cause_and_an_exercise_that_exist():
 
 
 def test_a_small_input_has_whole_numbers_and_one_with_a_mean_has_drawn_ones():
-    for hunt in (next(h for h in read_hunts().values() if h.exercise_id == name) for name in ("00a", "01b", "05a", "09a", "11a")):
+    for hunt in (next(h for h in read_hunts().values() if h.exercise_id == name) for name in ("00a", "01b", "05a", "09a", "11a", "13b")):
         play = Session(hunt.id, hunt, game.BLIND)
         options = play.options
         for probe, whole in [
