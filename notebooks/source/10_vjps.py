@@ -70,7 +70,7 @@ assert find("10-blind").answer == "both"
 #
 # ## What does the backward pass return?
 #
-# A network ends in one number, the loss. On the way back the norm is handed `dy`, as large as `y`: how much the loss rises for each unit
+# A network ends in one number, the loss. On the way back the norm is given `dy`, a number for each element of `y`: how much the loss rises for each unit
 # that an element of y rises. The norm has to return `dx`, the same for x. (`dx` always means the gradient of the loss, never a small change
 # of x.)
 #
@@ -117,7 +117,7 @@ assert 8192**2 == 67_108_864
 # One abbreviation: $y = \hat{x} \cdot w + b$, so the loss feels `xhat[a]` with `w[a] * dy[a]`. The course calls that product **wdy**.
 #
 # A row of three numbers is a point in space, and wdy is an arrow: push xhat along it, and the loss rises fastest. In the picture up is the
-# direction 1. Do these four things:
+# direction 1, the vector (1, 1, 1). Do these four things:
 #
 # 1. Slide *mean of x*, then *std of x*. The square xhat stays where it is: y does not feel these pushes.
 # 2. Drag the tip of wdy up and down. What happens to the green arrow `left`, which is what reaches dx?
@@ -149,7 +149,7 @@ rms = [model("rms_norm", x_3, push(turn, mean=0.75), eps=0.0).left for turn in r
 assert np.linalg.matrix_rank(np.array(rms), tol=1e-9) == 2 and max(abs(left.mean()) for left in rms) > 0.1
 
 # %% [markdown]
-# Of three directions LayerNorm leaves one. Two questions about that. First:
+# Of three directions LayerNorm leaves one.
 
 # %%
 predict("10-two")
@@ -162,7 +162,7 @@ equal = reference.layer_norm([[7.0, 7.0]], eps=1e-5)
 assert (equal.y == 0).all() and abs(reference.layer_norm_vjp([[1.0, -3.0]], [[7.0, 7.0]], eps=1e-5).dx).min() > 100
 
 # %% [markdown]
-# Second: the shortest test of a gradient is `y.sum().backward()`, on a fresh layer whose w is still 1. Many people write it.
+# The shortest test of a gradient is `y.sum().backward()`, on a fresh layer whose w is still 1. Many people write it.
 
 # %%
 predict("10-ones")
@@ -212,7 +212,8 @@ def without_xhat(push, xhat):
 step("10-along-xhat")
 
 # %% [markdown]
-# The number that went along 1 is called **c2**, and the number of xhats is called **c1**. (The names come from the Triton tutorial.) 1 and xhat
+# The number that went along 1 is called **c2**, the mean of wdy; the number of xhats is called **c1**, the mean of `xhat * wdy`. (The names come from
+# the Triton tutorial.) 1 and xhat
 # stand at a right angle, so it does not matter which of them you take out first.
 #
 # A real x has many rows, and each row has a c1 and a c2 of its own. In PyTorch `mean(dim=1)` has the shape (M,), and you want a column of shape
@@ -381,7 +382,7 @@ exercise("10b")
 #
 # $$\frac{\partial L}{\partial w_i} = \sum_a dy_a\, x_i$$
 #
-# It is wrong in more than one way. Take only one of them: x stands where xhat should. You test with random rows of mean 0 and standard
+# It is wrong in two ways. Take only one of them: x stands where xhat should. You test with random rows of mean 0 and standard
 # deviation 1, as most people do.
 
 # %%
@@ -550,7 +551,7 @@ assert run_gradcheck(right_dw) == "" and run_gradcheck(right_dw, torch.float32) 
 # %% [markdown]
 # Input 1 is w, counted from 0. Give it float64: in fp32 the nudge of 1e-6 drowns in rounding, and even the right backward fails.
 #
-# > **ERRATUM** (derivation notes in index notation). The printed `dw` is wrong twice. `w[i]` stands in one element of a row, so there is no
+# > **ERRATUM** (derivation notes in index notation; the solution of 10c). The printed `dw` is wrong twice. `w[i]` stands in one element of a row, so there is no
 # > sum over a; and it is multiplied by **xhat**, not by x. The gradient is $\sum_r dy_{ri}\,\hat{x}_{ri}$, and the sums of `dw` and `db` run
 # > over the rows.
 #

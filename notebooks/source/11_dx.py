@@ -245,7 +245,7 @@ step("11-taken-out-first")
 # %% [markdown]
 # ## Two numbers per row: why in fp32?
 #
-# A row of 4096 columns has two statistics. Saved in bf16, as x and y are, they would take four bytes less. Suppose that the saved mean is
+# A row of 4096 columns has two statistics. Saved in bf16, as x and y are, they would take four bytes instead of eight. Suppose that the saved mean is
 # off a little, so that every xhat of the row is off by the same number. Then `xhat * c1` is off, and the error is one of those that look
 # like a missing term.
 #

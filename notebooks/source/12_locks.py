@@ -147,7 +147,8 @@ assert not tried.changed and list(tried.found) == list(tried.left) == [1]
 assert find("12-cas").answer == f"returned {tried.found[0]:.0f}, lock {tried.left[0]:.0f}: it is somebody else's"
 
 # %% [markdown]
-# A program that does not get the lock tries again, in a `while` loop whose body is `pass`. This is a *spin lock*.
+# A program that does not get the lock tries again, in a `while` loop whose body is `pass`. This is a *spin lock*. It needs a holder that is
+# running.
 
 
 # %% tags=["step"]
@@ -259,7 +260,8 @@ rows_of_four = {
 schedule_explorer(rows_of_four, view="threads")
 
 # %% [markdown]
-# A release orders what its own thread did. It does not wait for the other 127. `tl.debug_barrier()` does: no thread of the program goes on
+# A release orders what its own thread did. It does not wait for the other 127. (Where the lock is *taken* no barrier of yours is needed: all
+# threads use the result of the compare and swap, so Triton makes them wait for it.) `tl.debug_barrier()` does: no thread of the program goes on
 # until all of them are there. Its name says debug, but a correct kernel needs it. Triton's developers have been discussing since August 2026
 # whether to call it `barrier` ([triton #11437](https://github.com/triton-lang/triton/pull/11437), open in November 2026).
 #
@@ -308,7 +310,7 @@ assert not any(run.findings for run in grouped)
 # %% [markdown]
 # Must somebody set the buffers to 0 first? That would cost another sweep over them. Instead, a **flag** beside each lock, 0 at the start, says
 # whether anybody has written to the buffer. The first program to come sets the flag to 1 and stores its part; the others add theirs to what is
-# there. In this step the buffer holds NaN at the start.
+# there. In this step the buffer holds NaN at the start. A kernel may use `if` and `else` on a number.
 
 
 # %% tags=["step"]
@@ -331,7 +333,7 @@ def first_stores_kernel(part_ptr, buffer_ptr, lock_ptr, flag_ptr):
 step("12-first")
 
 # %% [markdown]
-# One question is left. It is about the second kernel, which adds up the buffers. For short rows the tutorial takes 256 buffers. A batch may
+# One question is left. It is about the second kernel, which adds up the buffers. For rows up to 1024 columns the tutorial takes 256 buffers. A batch may
 # have fewer rows than that.
 
 # %%
@@ -354,8 +356,7 @@ assert tables.lock_group(1024) == 256
 # ## Where is the first race of this file?
 #
 # Your exercise is such a pair of kernels, with four things wrong in the first and one in the second. The file runs. The picture runs the
-# first kernel as your file stands, with the rows of 1, 10, 100 and 1000 and two buffers, and it stops at the first race or deadlock. (In a
-# **deadlock** programs wait for ever.)
+# first kernel as your file stands, with the rows of 1, 10, 100 and 1000 and two buffers, and it stops at the first race or deadlock.
 
 # %%
 from course_lib.lessons.locks import your_repair

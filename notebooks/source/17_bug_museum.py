@@ -323,9 +323,17 @@ step("17-shape")
 # %%
 predict("17-saved")
 
+# %% tags=["answer"]
+g, w = normal(6, 256, mean=0.5, seed=2), normal(256, seed=3)
+for mean in (50.1, 0.1):
+    x = normal(6, 256, mean=mean, seed=1)
+    _, saved, rstd = launch_forward(x, w, None, 1e-5)
+    right, rounded = (launch_backward(g, x, w, m, rstd)[0] for m in (saved, saved.bfloat16().float()))
+    print(f"mean {mean:4}: with the mean in bf16 dx is off by {(rounded - right).norm() / right.norm():.2%}")
+
 # %% tags=["check"]
 assert torch.tensor(50.1).bfloat16().item() == find("17-saved").answer
-assert abs(torch.tensor(0.1).bfloat16().item() - 0.1) < 2.5e-4
+assert round(abs(torch.tensor(0.1).bfloat16().item() - 0.1), 4) == 1e-4
 x, dy, w = (normal(6, 32, mean=50.0).bfloat16().cpu(), normal(6, 32, seed=1).bfloat16().cpu(), torch.ones(32))
 _, mean, rstd = launch_forward(x.to(course_lib.DEVICE), None, None, 1e-5)
 rounded = launch_backward(dy.to(mean.device), x.to(mean.device), None, mean.bfloat16().float(), rstd.bfloat16().float())
@@ -344,7 +352,34 @@ assert torch.allclose(rounded[1].cpu(), emulated[1], atol=1e-3) and not torch.al
 # %%
 predict("17-frozen")
 
+
+# %% tags=["answer"]
+class NoDw(torch.autograd.Function):
+    @staticmethod
+    def forward(ctx, x, w):
+        y, *statistics = launch_forward(x, w, None, 1e-5)
+        ctx.save_for_backward(x, w, *statistics)
+        return y
+
+    @staticmethod
+    def backward(ctx, dy):
+        return launch_backward(dy, *ctx.saved_tensors)[0], None  # None in the place of dw
+
+
+w = torch.nn.Parameter(torch.ones(8, device=course_lib.DEVICE))
+layer = torch.nn.Linear(8, 8).to(w.device)
+optimiser = torch.optim.SGD([w, *layer.parameters()], lr=0.1)
+x, target = normal(16, 8, seed=4), normal(16, 8, seed=5)
+for step_number in range(40):
+    optimiser.zero_grad()
+    loss = (NoDw.apply(layer(x), w) - target).square().mean()
+    loss.backward()
+    optimiser.step()
+    if step_number in (0, 39):
+        print(f"step {step_number:2}: loss {loss:.3f}, w still all ones: {bool((w == 1).all())}")
+
 # %% tags=["check"]
+assert (w == 1).all() and loss < 2
 layer = torch.nn.Parameter(torch.ones(8))
 before = layer.detach().clone()
 optimiser = torch.optim.SGD([layer], lr=0.1)
@@ -356,8 +391,9 @@ assert torch.equal(before, layer) and find("17-frozen").answer.startswith("w is 
 #
 # **Liger-Kernel, RMSNorm, July 2025** ([issue 803](https://github.com/linkedin/Liger-Kernel/issues/803)); **PyTorch on CUDA, April 2026**
 # ([issue 181555](https://github.com/pytorch/pytorch/issues/181555)). `tl.program_id(0)` has 32 bits, and so has `row * stride`, unless you
-# widen it first, as lesson 07 does. Liger mended the kernel that crashed. In September 2026 the same line was found in the
-# kernel beside it ([issue 1483](https://github.com/linkedin/Liger-Kernel/issues/1483)), which takes over for 256 columns and fewer.
+# widen it first, as lesson 07 does. (PyTorch's kernel is C++. Its number has no sign, and wraps at 2³².) Liger repaired the kernel that crashed. In
+# September 2026 the same line was found in the kernel beside it
+# ([issue 1483](https://github.com/linkedin/Liger-Kernel/issues/1483)), which takes over for at least 32768 rows of at most 256 columns.
 
 # %% tags=["step"]
 # BEGIN SOLUTION

@@ -336,11 +336,11 @@ RIGHT: dict[str, tuple[Answer, ...]] = {
         ("partial_ptr + row * BLOCK + cols, part)", "partial_ptr + (tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)), part)"),
     ),
     "13-chunk": (
-        ("(rows < M) & (within < rows_a_chunk)[:, None]", "(within < rows_a_chunk)[:, None] & (rows < M)"),
-        ("(rows < M) & (within < rows_a_chunk)[:, None]", "(rows < M) & (rows < (chunk + 1) * rows_a_chunk)"),
-        ("(rows < M) & (within < rows_a_chunk)[:, None]", "rows < tl.minimum(M, (chunk + 1) * rows_a_chunk)"),
-        ("(rows < M) & (within < rows_a_chunk)[:, None]", "(rows < M) & (within[:, None] < rows_a_chunk)"),
-        ("        mask = (rows < M) & (within < rows_a_chunk)[:, None]", "        end = chunk * rows_a_chunk + rows_a_chunk\n        exists = rows < M\n        mask = exists & (rows < end)"),
+        ("(rows < M) & (within < rows_a_chunk)", "(within < rows_a_chunk) & (rows < M)"),
+        ("(rows < M) & (within < rows_a_chunk)", "(rows < M) & (rows < (chunk + 1) * rows_a_chunk)"),
+        ("(rows < M) & (within < rows_a_chunk)", "rows < tl.minimum(M, (chunk + 1) * rows_a_chunk)"),
+        ("(rows < M) & (within < rows_a_chunk)", "(rows < M) & (rows_a_chunk > within)"),
+        ("        mask = (rows < M) & (within < rows_a_chunk)", "        end = chunk * rows_a_chunk + rows_a_chunk\n        exists = rows < M\n        mask = exists & (rows < end)"),
     ),
     "13-walk": (
         (("    for row in range(program, M, tl.num_programs(0)):", "    programs = tl.num_programs(0)\n    for row in range(program, M, programs):"),),

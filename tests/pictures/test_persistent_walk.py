@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+import math
 
 import numpy as np
 import pytest
@@ -19,8 +20,7 @@ def test_every_row_is_added_once_by_the_program_of_its_tile(show):
     products = np.array(PRODUCTS)
     for m, programs, tile in itertools.product((1, 4, 11, MOST_ROWS), PROGRAMS, TILE_ROWS):
         state = {"m": m, "programs": programs, "tile": tile}
-        tiles = -(-m // tile)
-        turns = -(-tiles // programs)
+        turns = math.ceil(math.ceil(m / tile) / programs)
         for frame in (0, 1, turns, turns + 1, LAST):
             seen = shown.call("explain", state | {"frame": frame})
             assert seen["frames"] == 1 + turns + 1 + programs

@@ -48,9 +48,18 @@ def show_designs(measured: Measurement) -> MovingPicture:
     lines = [make_line(measured.rows, provider, *look) for provider, look in _DESIGNS.items()]
     y = Axis("time over the floor", log=True, low=0.75, high=24, ticks=[1, 2, 4, 8, 16], unit="x")
     plot = Plot(make_length_axis(measured.rows, " (fp16, M N = 2^25)"), y, lines, [Level(1.0, "one pass over x, dy and dx")])
+    told = "; ".join(
+        f"N = {N}: "
+        + ", ".join(
+            f"{_DESIGNS[row['provider']][0]} {row['over_floor']:.2f}"
+            for row in measured.rows
+            if row["N"] == N and row["provider"] in _DESIGNS
+        )
+        for N in sorted({row["N"] for row in measured.rows})
+    )
     worst = max(row["over_floor"] for row in measured.rows if row["provider"] == "persistent")
     return chart(
         View(f"The persistent kernel takes at most {worst:.2f} times the floor", [plot], f"{measured.label()}."),
         alt="Time of the LayerNorm backward pass over the time of an elementwise pass, by row length, for the lock, PyTorch, two stages and the "
-        "persistent kernel. The sentence below has the numbers.",
+        f"persistent kernel. {told}.",
     )
