@@ -263,10 +263,9 @@ assert 300**2 == 90000 > torch.finfo(torch.float16).max == 65504 and np.spacing(
 # You know both halves of the rule that helps:
 #
 # - **fp32 at the load.** `.to(tl.float32)` stands right behind every `tl.load`, of `x`, `w` and `b`.
-# - **One rounding at the store.** `y.to(y_ptr.dtype.element_ty)` rounds to the dtype that `y_ptr` points to. (`tl.store` would convert
-#   anyway. Written out, the line says where digits are lost.)
+# - **One rounding at the store.** `y.to(y_ptr.dtype.element_ty)` rounds to the dtype that `y_ptr` points to.
 #
-# `mean` and `rstd` are stored in fp32, whatever `x` is: they are one number per row, and every gradient of the row needs them.
+# `mean` and `rstd` are stored in fp32, whatever `x` is.
 #
 # ## Hunt 4: how large?
 #

@@ -104,7 +104,7 @@ function drawColumns(set, warps, width) {
     ["loads from global memory: how many \u00d7 bits a thread", (column) => widthsOf(column.loads, times)],
     ["stores", (column) => widthsOf(column.stores, times)],
     ["resident warps of a multiprocessor", (column) => [`${column.resident} of ${column.most}`]],
-    ["limited by", (column) => (column.limited.length ? column.limited.map((name) => (name === "shared memory" ? "shared" : name)) : ["nothing"])],
+    ["limited by", (column) => (column.limited.length ? column.limited.map((name) => (name === "shared memory" ? "shared" : name)) : ["warps"])],
   ];
   let y = base + 46;
   const table = rows.map(([name, read]) => {
