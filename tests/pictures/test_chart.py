@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from course_lib.bench import measurement
-from course_lib.lessons import museum, own_kernels, split_rows, sums
+from course_lib.lessons import ladder, museum, own_kernels, split_rows, sums
 from course_lib.lessons.figures import (
     bench,
     lesson01,
@@ -57,6 +57,7 @@ LESSONS: dict[str, Callable[[], MovingPicture]] = {
     "05-cost": lesson05.show_stored_cost,
     "06-roofline": lambda: lesson06.norms_on_the_roofline(stored_norm_times()),
     "06-calls": lambda: lesson06.call_or_bytes(2.81e12),
+    "06-ladder": lambda: ladder("13"),
     "07-variance": lesson07.show_unmasked_variance,
     "08-cost": lesson08.show_forward_cost,
     "09-fused": lambda: lesson09.show_fused_cost(stored_norm_times()),
@@ -185,6 +186,15 @@ def test_bars_and_cells_say_their_values(show):
     assert all(
         word in shown.drawn for word in ("eager", "ours", "3", "6", "the floor", "launch", "ms per step", "second", "0.5", "columns")
     )
+
+
+@pytest.mark.parametrize(("values", "level"), [((0.2, 4.25), 64.0), ((1.02, 7.5), 1.0), ((0.5, 1.5), 1.0), ((3.0, 30.0), None)])
+def test_a_bar_on_a_logarithmic_scale_is_longer_for_a_larger_number(show, values, level):
+    bars = Bars([("", [Bar(f"bar {value}", [(value, "ours")]) for value in values])], "times", log=True, level=level and (level, "here"))
+    shown = show(chart(View("Logarithmic", [bars]), alt="Two bars."))
+    bars_drawn = shown.page.locator("rect[height='18']")
+    short, long = bars_drawn.evaluate_all("bars => bars.map((bar) => bar.getBoundingClientRect().width)")
+    assert 1 < short < long
 
 
 def test_marks_of_a_test_are_right_and_wrong_ones():

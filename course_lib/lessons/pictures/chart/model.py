@@ -86,7 +86,7 @@ class Bars:
 
     Attributes:
         unit: the name of the scale, with its unit.
-        log: a logarithmic scale, on which bars begin at ``level``, or at 1 without a level.
+        log: a logarithmic scale. Its bars begin at ``level`` (1 without a level), or at a power of ten below all bars if one is shorter.
         level: where a dashed line crosses the bars; its words follow. None for no line.
         parts: the names of the parts and their colours, if bars have several.
     """

@@ -153,8 +153,10 @@ function drawBars(panel, left, top, width) {
   const x0 = left + (beside ? names + 10 : 0);
   const room = Math.max(...bars.map((bar) => measure(end(bar), FONT, "600"))) + 10;
   const most = panel.high ?? Math.max(panel.level?.[0] ?? 0, ...bars.map(sum));
-  const base = panel.log ? panel.level?.[0] ?? 1 : 0; // a logarithmic scale has no 0: there a bar is as long as its ratio to the level
-  const scale = panel.log ? log([Math.min(base, ...bars.map(sum)), most], [x0, left + width - room]) : linear([0, most], [x0, left + width - room]);
+  const [least, mark] = [Math.min(...bars.map(sum)), panel.level?.[0] ?? 1];
+  // a logarithmic scale has no 0: bars begin at the level, where a bar is as long as its ratio to it, or at a power of ten below all of them
+  const base = !panel.log ? 0 : least >= mark ? mark : 10 ** Math.floor(Math.log10(least));
+  const scale = panel.log ? log([base, most], [x0, left + width - room]) : linear([0, most], [x0, left + width - room]);
   const start = scale(base);
   const y0 = top + head.height + (panel.parts.length ? key.height + 8 : 0);
   const draw = [];
