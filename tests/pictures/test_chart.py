@@ -48,6 +48,7 @@ MET = {
     for bug in ("padding", "one_pass", "leading_dimensions")
 }
 LESSONS: dict[str, Callable[[], MovingPicture]] = {
+    "01-traffic": lesson01.show_traffic,
     "01-layers": lesson01.through_layers,
     "01-means": lambda: lesson01.shared_means(2, 3, 4),
     "02-rows": lambda: lesson02.small_rows(1e-5),

@@ -1,4 +1,4 @@
-"""The figures of lesson 01: the size of values through many layers, and the elements that share a mean in each norm."""
+"""The figures of lesson 01: what operations and one kernel move, the size of values through many layers, and elements that share a mean."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from course_lib.lessons.kit.output import MovingPicture
-from course_lib.lessons.pictures.chart.model import Axis, Cells, Level, Plot, Series, View, chart
+from course_lib.lessons.pictures.chart.model import Axis, Bar, Bars, Cells, Level, Plot, Series, View, chart
 
 _COLOURS = ("x", "rstd", "y")
 NORMS: dict[str, tuple[int, ...]] = {
@@ -15,6 +15,32 @@ NORMS: dict[str, tuple[int, ...]] = {
     "BatchNorm": (0, 1),
     "InstanceNorm": (1,),
 }  # axes of (B, T, C) over which one mean is taken
+
+# What a LayerNorm moves, in matrices of M x N: each step with the matrices that it reads, and those that it writes.
+TRAFFIC: dict[str, list[tuple[str, int, int]]] = {
+    "operations": [
+        ("mean of each row", 1, 0), ("subtract it", 1, 1), ("square", 1, 1), ("mean of the squares", 1, 0),
+        ("divide by its root", 1, 1), ("multiply by w", 1, 1), ("add b", 1, 1),
+    ],
+    "one kernel": [("all of it", 1, 1)],
+}  # fmt: skip
+
+
+def count_traffic(way: str) -> int:
+    """Count the matrices that ``way``, a key of TRAFFIC, reads and writes."""
+    return sum(read + written for _, read, written in TRAFFIC[way])
+
+
+def show_traffic() -> MovingPicture:
+    """Show a bar for each operation of a LayerNorm and one for a kernel that does them all: the matrices that they read and write."""
+    groups = [
+        (f"{way}: {count_traffic(way)} matrices", [Bar(name, [(read, "x"), (written, "y")]) for name, read, written in steps])
+        for way, steps in TRAFFIC.items()
+    ]
+    bars = Bars(groups, "matrices of M x N elements", parts=[("read", "x"), ("written", "y")])
+    title = f"One kernel moves {count_traffic('one kernel')} matrices, single operations move {count_traffic('operations')}"
+    told = "; ".join(f"{name} reads {read} and writes {written}" for name, read, written in TRAFFIC["operations"])
+    return chart(View(title, [bars], "Counted, not measured."), alt=f"Bars. {told}. One kernel reads 1 and writes 1.")
 
 
 def measure_sizes(layers: int = 100, width: int = 64) -> dict[str, list[float]]:
