@@ -286,7 +286,7 @@ assert abs(s) > 0.2 and ((error - height - slope * exact.y[r]) ** 2).mean() < 0.
 # ## Who says where dy lies?
 #
 # x is yours or your caller's. `dy` is made by autograd, out of whatever stands behind the norm. `y.sum().backward()` sends a matrix of ones that
-# is *one* number, shown M times N times: its strides are (0, 0).
+# is *one* number in memory, read M N times: its strides are (0, 0).
 #
 # A well-known kernel has one `stride`, that of x, for x, dy and dx: `tl.load(dy_ptr + row * stride + cols, ...)`. Give it 4 rows of 8 columns, a
 # random w, and a dy that is one number, with NaN in the memory behind it.

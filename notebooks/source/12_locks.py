@@ -107,7 +107,7 @@ step("12-order")
 
 # %% [markdown]
 # How often is a number lost if the order is random? `run_orders` runs the kernel in Triton's interpreter in 40 orders, each drawn at
-# random.
+# random, and searches each for races.
 
 # %%
 from course_lib.lessons.locks import list_totals, run_orders
@@ -194,7 +194,7 @@ kept = run_orders(four_programs(locks.kept_lock_kernel))
 assert all(run.deadlock and len(run.finished) == find("12-deadlock").answer and not run.races for run in kept)
 early = run_orders(four_programs(locks.early_release_kernel))
 assert list_totals(early).count(1111) == 40 - 26 and all(run.races for run in early)
-assert find("12-early").answer == "in more than half, but not in all"
+assert find("12-early").answer == "in 20 to 39"
 right = run_orders(four_programs(locks.locked_add_kernel))
 assert set(list_totals(right)) == {1111} and not any(run.findings for run in right)
 
@@ -410,8 +410,8 @@ assert locks.list_last_steps(locks.row_kernel) == ["st.global", "atom ... exch"]
 # In the second line nothing stands between store and release. The thread that releases may be done while another warp has yet to store. The
 # next program then takes the lock, loads old columns, and stores a sum without this row.
 #
-# The check of 12a goes by an account of what is ordered before what. It keeps this account twice: for the one thread that does a single
-# number's store or atomic, and for all threads of the program. Only a barrier carries the order from all of them to the one.
+# The check of 12a notes what happens before what, twice for each program: once for the one thread that stores single numbers and does atomics on
+# them, and once for all threads together. Only a barrier makes what all of them did happen before what the one does next.
 
 # %% [markdown] tags=["dive"]
 # ## Dive: buffers in half precision

@@ -39,7 +39,7 @@ transformer.show(transformer.fables()[:487])
 # text are for training. The rest is **held out**: the model is judged on it and never trained on it.
 #
 # Now the norm. `gather_norm()` checks your files of 08a (forward), 11a (dx), 13b (dw and db) and 14a (the wiring, which you write below).
-# What passes is used. Where something is missing, the course's part stands in.
+# What passes is used. Where something is missing, the course's part stands in. (The course adds up 13b's partial sums.)
 
 # %% varies={"solved": "it names your own kernels"}
 from course_lib.lessons.figures import lesson14
@@ -50,8 +50,8 @@ print(norm)
 lesson14.show_parts(norm.parts)
 
 # %% [markdown]
-# A check runs your code in a process of its own. Training calls it thousands of times, so here it runs in this notebook's process, with the
-# rights of any cell. `norm.Module` is a `torch.nn.LayerNorm` whose forward and backward are these four parts.
+# A check runs your code in a process of its own. Training calls it thousands of times, so here it runs in this notebook's process, as the
+# code of any cell does. `norm.Module` is a `torch.nn.LayerNorm` whose forward and backward are these four parts.
 #
 # Build a model with it and let it write, untrained.
 
@@ -509,8 +509,8 @@ assert f"{round(cost.turning_rows, -3):,.0f} rows" in find("14-speed").why and m
 #
 # - **The kernels.** On 32768 x 1024 in fp16 the course's take {{gpu_ours}} us of the GPU, forward and backward, and PyTorch's {{gpu_torch}}.
 # - **The launch.** A forward and backward call costs {{host_ours}} us of the CPU's time with the course's functions, written in Python, and
-#   {{host_torch}} with PyTorch's (measured at 64 x 1024). That is {{host_more}} us more for each norm, whatever its size. Lesson 09 said that nobody notices,
-#   while the GPU is busy with what was launched before. If the CPU falls behind, the GPU waits, and a part of the {{host_more}} us is seen. A CUDA
+#   {{host_torch}} with PyTorch's (measured at 64 x 1024). That is {{host_more}} us more for each norm, whatever its size. Nobody notices it
+#   while the GPU is busy with what was launched before (lesson 09). If the CPU falls behind, the GPU waits, and a part of the {{host_more}} us is seen. A CUDA
 #   graph (lesson 15) replays a whole step with one launch, and no Python in between.
 # - **Fusion.** The compiler can join PyTorch's norm with the operations beside it. It cannot do that with an operator that it does not look into.
 #
@@ -539,8 +539,8 @@ review_predictions("14")
 # %% [markdown] tags=["dive"]
 # ## Dive: what does torch.compile see?
 #
-# `torch.compile` traces a model with fake tensors, which have a shape and a dtype and no memory. A kernel cannot run on those. So a launch
-# becomes an **operator**: a name, a signature, and a second function that says what comes out. That function can lie. Here it says that
+# `torch.compile` traces a model with fake tensors, which have a shape and a dtype and no memory. A kernel cannot run on those. One way out is to make the
+# launch an **operator**: a name, a signature, and a second function that says what comes out. That function can lie. Here it says that
 # `rstd` has the dtype of `x`. `opcheck` runs the operator on real and on fake tensors and compares.
 
 

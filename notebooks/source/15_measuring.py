@@ -452,7 +452,7 @@ assert tried[4].spill_bytes > 0 == tried[8].spill_bytes and tables.persistent(40
 # %% [markdown] tags=["dive"]
 # ## Dive: where other libraries stop
 #
-# A race shows who came in. Who did not start is told more rarely. On the stored H100 quack {{quack_version}} refuses rows whose length is no
+# A race shows who came in. It does not show who could not start. On the stored H100 quack {{quack_version}} refuses rows whose length is no
 # multiple of its vector (4095, 4097), and its LayerNorm takes {{quack_layer_norm}} times the floor at N = 16384, where its RMSNorm takes {{quack_rms_norm}}. Liger-Kernel {{liger_version}}
 # takes rows up to 65536 columns, and {{liger_long}} times the floor there. The tutorial stops at 64 KB, which are 32768 numbers in fp16. The course's
 # persistent kernel stops at 8192 columns; above it another design takes over.

@@ -307,7 +307,7 @@ assert (specimens.lose_last_partial(ones.cpu(), ROWS) == partial.sum(0).cpu()).a
 
 # %% tags=["step"]
 # BEGIN SOLUTION
-#: M and N of a test that this bug does not survive.
+#: M and N of a test that finds this bug.
 #| shape = (4096, 64)
 shape = (1027, 20)
 # END SOLUTION
@@ -318,7 +318,7 @@ step("17-shape")
 #
 # **Liger-Kernel, LayerNorm, seen in PyTorch's benchmarks in October 2025** ([PR 166005](https://github.com/pytorch/pytorch/pull/166005)).
 # Forward saves mean and rstd for backward. They were saved in the dtype of x. In fp32 that loses nothing. In half precision the
-# gradients could fail the accuracy check of the benchmark, until it handed fp32 statistics to the backward kernel itself.
+# gradients could fail the benchmark's accuracy check. The benchmark then saved the statistics in fp32 and gave these to the backward kernel.
 
 # %%
 predict("17-saved")

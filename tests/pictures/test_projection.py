@@ -16,7 +16,7 @@ from course_lib.norms import reference
 
 VJPS = {"layer_norm": reference.layer_norm_vjp, "rms_norm": reference.rms_norm_vjp}
 START = {
-    "kind": "layer_norm", "eps": 0, "where": False, "turn": 15, "length": 1.8, "mean": 0.75, "xTurn": 60, "xMean": 0.5, "xStd": 1, "view": 285,
+    "kind": "layer_norm", "eps": 0, "where": False, "turn": 130, "length": 1.8, "mean": 0.75, "xTurn": 60, "xMean": 0.5, "xStd": 1, "view": 285,
 }  # fmt: skip
 angles, numbers = st.integers(0, 359), st.floats(-3, 3)
 
@@ -119,9 +119,9 @@ def test_nothing_is_said_of_what_the_page_asks_until_something_is_moved(shown):
 
 def test_hands_and_keys_move_the_arrows(shown):
     shown.drag("wdy", dx=0, dy=-20)
-    assert shown.state["mean"] > 0.8 and shown.state["turn"] == 15 and abs(shown.state["length"] - 1.8) < 0.05
+    assert shown.state["mean"] > 0.8 and shown.state["turn"] == 130 and abs(shown.state["length"] - 1.8) < 0.05
     shown.drag("foot", dx=-60, dy=10)
-    assert shown.state["turn"] != 15 and shown.state["mean"] > 0.8
+    assert shown.state["turn"] != 130 and shown.state["mean"] > 0.8
     before = shown.title
     shown.grip("wdy").press("ArrowDown")
     assert shown.title != before

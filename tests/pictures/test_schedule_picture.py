@@ -324,7 +324,7 @@ def test_it_can_open_at_a_fault_or_inside_a_program(show):
     (run,) = runs("none", [3])
     shown = show(schedule_explorer({"none": launch("none"), "right": launch("right")}, seed=3, at_fault=True))
     assert shown.state["seed"] == 3 and shown.state["at"] == list_shown(run).index(run.races[0].second) + 1
-    assert "A race" in shown.title
+    assert "A race" in shown.title and "in a race: the arrow joins the latest two" in shown.drawn
     assert "Deadlock" in show(schedule_explorer({"never": launch("never")}, at_fault=True)).title
     assert show(schedule_explorer({"right": launch("right")}, at_fault=True)).state["at"] == 0
     assert "inside" in show(schedule_explorer({"right": launch("right")}, view="threads")).title
