@@ -142,7 +142,7 @@ assert np.allclose(layer[0], layer[1], atol=1e-5) and find("02-shift").answer ==
 # ## How do you check a norm without another norm?
 #
 # You wrote a kernel, and you have nothing to compare it with. One thing you know of every result, whatever the row was: if a row is divided
-# by its rms, the mean square of what comes out is 1. Write a function that finds the mean square of each row of a NumPy array.
+# by its rms, the mean square of what comes out is 1. (That is before `w`, and for rows whose squares are large beside eps.) Write a function that finds the mean square of each row of a NumPy array.
 
 
 # %% tags=["step"]
@@ -290,7 +290,7 @@ def square_scale_kernel(x_ptr, w_ptr, y_ptr, N, BLOCK: tl.constexpr):
     cols = tl.arange(0, BLOCK)
     mask = cols < N
     # BEGIN SOLUTION
-    #: 300 * 300 * 0.001 is 90. In fp16 this kernel says infinity. Convert in time.
+    #: 300 * 300 * 0.001 is 90. In fp16 the result is infinity. Convert early enough.
     #| x = tl.load(x_ptr + cols, mask=mask, other=0.0)
     #| w = tl.load(w_ptr + cols, mask=mask, other=0.0)
     x = tl.load(x_ptr + cols, mask=mask, other=0.0).to(tl.float32)
@@ -339,7 +339,7 @@ assert find("02-zeros").answer == "rstd alone"
 # ## Your RMSNorm kernel
 #
 # Put it together: one program for each row, `w` in a dtype of its own, `rstd` saved. Decide two things before you type: which number do you
-# divide by, and where does eps go? The exercise gives you `row` with 64 bits, because `row * stride_x` may be a large number; lesson 07
+# divide by, and where does eps go? The exercise gives you `row` with 64 bits, because `row * stride_x` may be a large number; lesson 05
 # shows how large.
 
 # %%

@@ -80,11 +80,15 @@ from course_lib.lessons import predict
 predict("03-ten-thousand")
 
 # %% tags=["answer"] varies={"gpu": "a GPU adds up in another order"}
+from course_lib.lessons.statistics_rows import find_error
+
 for mean_over_std in (1, 10, 100, 1000, 10_000):
     x = make_rows(mean_over_std)
     mean, var = run_on_rows(one_pass_kernel, x, BLOCK=1024)
     below = (var < 0).sum().item()
-    print(f"mean {mean_over_std:6}: from {var.min():8.3f} to {var.max():7.3f}, {below} below 0")
+    print(
+        f"mean {mean_over_std:6}: {var.min():8.3f} to {var.max():7.3f}, off by up to {find_error(var, x):.0e}, {below} below 0"
+    )
 
 # %% tags=["check"]
 error, below = {}, {}
@@ -131,8 +135,8 @@ assert str(square)[:5] == str(mean * mean)[:5] and abs(square - mean * mean) < 2
 #
 # ## How much is lost?
 #
-# Write u for the largest relative error of one rounding. In fp32 u is 2⁻²⁴. A term of the size E[x²] is off by about u · E[x²]. The result
-# has the size of the variance. So the relative error of the variance is about
+# Write u for the largest relative error of one rounding. In fp32 u is 2⁻²⁴. A term of the size E[x²] is off by about u · E[x²]. (It has more than
+# one rounding, but a GPU adds up in a tree, and they mostly cancel. The last dive has the bound.) The result has the size of the variance. So the relative error of the variance is about
 #
 # $$u\,\frac{E[x^2]}{\mathrm{var}} = u\,\kappa^2 \qquad\qquad \kappa = \sqrt{1 + \frac{\mathrm{mean}^2}{\mathrm{var}}}$$
 #
@@ -236,7 +240,7 @@ assert find("03-looks").answer == "nothing: y looks like any normalised row"
 # %% [markdown]
 # A test that compares with PyTorch sees it, if it has rows with a large mean. Tests mostly take `torch.randn`, and there kappa is 1.
 #
-# At 10,000 the variance can be negative, and then y is NaN. So JAX's Flax, whose LayerNorm takes the one-pass formula by default, takes
+# At 10,000 the variance can be negative, and then y is NaN. So Flax, a library for neural networks in JAX, whose LayerNorm takes the one-pass formula by default, takes
 # `max(0, var)` instead ([commit
 # 018c99b](https://github.com/google/flax/blob/018c99bac74693be2790f98b80b7177043110ade/flax/linen/normalization.py)).
 # Magika's two norms do the same: the graph in its package (version 1.0.3) adds up x and x², subtracts, and takes `max(0, var)`.
@@ -250,6 +254,8 @@ predict("03-clamp")
 # 1. the mean/std from which the first digit of the variance is wrong;
 # 2. a row whose variance is negative, and what *clamp at 0* does to its y;
 # 3. an algorithm that is as exact at 10,000 as at 1.
+#
+# (*naive, op by op* rounds each result to the dtype, as separate operations do. Welford and Chan's merge come in lesson 04, shifted one-pass in 05.)
 
 # %%
 from course_lib.lessons import cancellation
@@ -415,7 +421,7 @@ review_predictions("03")
 # %% [markdown]
 # The post [Layer Normalization as fast as possible](https://fleetwood.dev/posts/layernorm-as-fast-as-possible) (read in November 2026) times three
 # WebGPU kernels. One-pass takes 126.5 µs and does not match PyTorch. Two-pass takes 159.4 µs, Welford 113.9 µs, and both match. One-pass
-# is numerically bad, so that seems to be that.
+# is numerically bad, and that seems to explain it.
 #
 # But look at the line as printed: `sum(x * x) - mean * mean / N`. Fractions round nothing. What does the line give for the row `1 3`, whose
 # variance is 1?
@@ -514,4 +520,4 @@ for order in statistics.ORDERS:
 
 # %% [markdown]
 # No point lies above its dashed line, and the slopes are those of the table. The measured errors lie well below: a bound counts every
-# rounding as if all of them leaned the same way.
+# rounding as if all of them had the same sign.

@@ -14,8 +14,8 @@
 # # 04 Streaming and merging
 #
 # Two-pass goes over a row twice, so it needs the whole row at hand. But a long row may be split between two programs, and each of them sees
-# one half. Or numbers come in one at a time and are gone before you know their mean. In this lesson you find out what to keep of numbers
-# that you no longer have, so that the variance can still be computed. Three numbers are enough.
+# one half. Or numbers come in one at a time and are gone before you know their mean. In this lesson you find out what to
+# keep of them, so that the variance can still be computed.
 #
 # *About 40 minutes, both exercises included. Needs: lesson 03. Everything here is NumPy; the kernels follow in lesson 05.*
 
@@ -41,8 +41,6 @@ from course_lib.lessons import predict
 predict("04-halves")
 
 # %% [markdown]
-# What must a part report, so that the variance of the whole follows from the parts? The next sections find out.
-#
 # First the mean. A row of four numbers has been split unevenly: `1 1 1` on the left with mean 1, and `5` on the right with mean 5.
 
 # %%
@@ -90,7 +88,7 @@ predict("04-tenth")
 
 # %% [markdown]
 # Now write this as a loop. Two things go wrong easily. `count` may mean the numbers before x, or x may be counted in. And when the first
-# number comes, the mean of no numbers must not matter. Write the line.
+# number comes, the 0.0 at which `mean` starts must have no influence. Write the line.
 
 
 # %% tags=["step"]
@@ -117,11 +115,12 @@ assert np.allclose(list_running_means([2.0, 4.0, 9.0]), [2, 3, 5])
 # Keep M2, the sum of the squared deviations from the mean. The variance is M2 / N at the end. What does M2 grow by, when x comes? Write
 # $d = x_k - \mathrm{mean}_{k-1}$.
 #
-# - The mean moves by d/k, so each of the k - 1 earlier deviations changes by -d/k. These deviations add up to 0, so the mixed terms of their
-#   squares cancel. M2 grows by (k - 1) (d/k)².
+# - The mean moves by d/k, so each of the k - 1 earlier deviations e becomes e - d/k. Its square is e² - 2e d/k + (d/k)². The deviations add up
+#   to 0, so the terms with 2e add up to 0, too. M2 grows by (k - 1) (d/k)².
 # - x lies d (k - 1)/k from the new mean. M2 grows by the square of that.
 #
-# Together d² (k - 1)/k, and that is a product: d, times what is left between x and the *new* mean. This is **Welford's algorithm** (1962):
+# Together d² (k - 1)/k² · (1 + k - 1), which is d · d (k - 1)/k. The first factor is the distance of x from the old mean, the second one its
+# distance from the *new* mean. This is **Welford's algorithm** (1962):
 #
 # $$M2_k = M2_{k-1} + (x_k - \mathrm{mean}_{k-1})\,(x_k - \mathrm{mean}_k)$$
 #
@@ -139,7 +138,7 @@ assert history == [(1, 2, 0), (2, 3, 2), (3, 5, find("04-by-hand").answer)]
 assert history[-1][2] == (2 - 5) ** 2 + (4 - 5) ** 2 + (9 - 5) ** 2
 
 # %% [markdown]
-# Here no large squares are added up, and none is subtracted from another: that is what cost one-pass its digits. Now a slip that is easily
+# One-pass lost its digits when it subtracted one large square from another. Here there are no large squares. Now a slip that is easily
 # made: the new mean in both factors, `(x - new_mean) ** 2`.
 
 # %%
@@ -166,7 +165,7 @@ assert (
 )
 assert abs(slip(noise, "both") / noise.var(axis=1) - 1).max() < 1e-12
 assert 0.08 < (slip(noise + 10, "old") / noise.var(axis=1) - 1).mean() < 0.15
-assert find("04-slip").answer == "0.6 % too small"
+assert find("04-slip").answer == "0.6 % too small" and round(sum(1 / k for k in range(2, 1001)), 1) == 6.5
 
 # %% [markdown]
 # ### Many rows at once
@@ -205,8 +204,8 @@ exercise("04a")
 # %% [markdown]
 # ## How do you merge two halves?
 #
-# Welford is a chain: each step waits for the one before. A GPU has thousands of threads, and a chain keeps one of them busy. So let many
-# short chains run side by side, and merge what they report: n, mean and M2.
+# Welford is a chain: each step waits for the one before. A GPU can do thousands of such steps at the same time, and a chain
+# keeps it to one. So let many short chains run side by side, and merge what they report: n, mean and M2.
 #
 # Go back to `1 1 1 1` and `5 5 5 5`. Both report M2 = 0. The common mean is 3.
 
@@ -214,8 +213,8 @@ exercise("04a")
 predict("04-between")
 
 # %% [markdown]
-# In general n = n_a + n_b and d = mean_b - mean_a. The mean of a lies d n_b/n off the common mean, and the mean of b d n_a/n. What the
-# numbers gain by that is n_a (d n_b/n)² + n_b (d n_a/n)² = d² n_a n_b/n. Chan, Golub and LeVeque (1979):
+# In general n = n_a + n_b and d = mean_b - mean_a. The mean of a lies d n_b/n off the common mean, and the mean of b d n_a/n. So the
+# squares grow by n_a (d n_b/n)² + n_b (d n_a/n)² = d² n_a n_b/n. Chan, Golub and LeVeque (1979):
 #
 # $$\begin{aligned}\mathrm{mean} &= \mathrm{mean}_a + d\,\frac{n_b}{n} \\ M2 &= M2_a + M2_b + d^2\,\frac{n_a n_b}{n}\end{aligned}$$
 #
@@ -288,17 +287,17 @@ exercise("04b")
 # %% [markdown]
 # ## Which one do you take?
 #
-# You have met four ways to a variance: one-pass and two-pass in lesson 03, Welford here, and one-pass of `x - x[0]`, which is called
-# shifted one-pass and comes in lesson 05. Chan's merge is no fifth way. It puts parts together, whichever way each of them was computed.
+# You have met three ways to a variance: one-pass and two-pass in lesson 03, and Welford here. (Lesson 05 has a fourth.) Chan's merge is none of
+# them. It puts parts together, whichever way each of them was computed.
 #
-# | algorithm | reads of x | relative error, fp32, mean/std = 1000 | to be paid |
+# | algorithm | reads of x | relative error, fp32, N = 8192, mean/std = 1000 | its price |
 # |---|---|---|---|
 # | one-pass | 1 | 1e-1 | the digits |
 # | two-pass | 2, or 1 if the row stays in the lanes | 1e-7 | a second look |
 # | Welford, one chain | 1 | 4e-5 | a division per number, one after the other |
 # | Welford in blocks of 32, merged | 1 | 4e-6 | a tree of merges |
 #
-# Shorter chains are not only faster on a GPU. They are also more exact: fewer roundings lie on top of one another.
+# Shorter chains are faster on a GPU, and more exact.
 
 # %% tags=["check"]
 x = (np.random.default_rng(0).standard_normal((16, 8192)) + 1000).astype(np.float32)

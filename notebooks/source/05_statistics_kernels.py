@@ -13,7 +13,7 @@
 # %% [markdown]
 # # 05 Statistics as kernels
 #
-# You know four ways to compute a variance. Now they become kernels, for rows of any length. At the end your own two kernels stand in a
+# You know three ways to compute a variance. Now they become kernels, for rows of any length, and a fourth one joins them. At the end your own two kernels stand in a
 # chart beside the course's, and you see how many digits each of them keeps. Then comes the time on a GPU. The most exact kernel is not
 # always the fastest.
 #
@@ -190,8 +190,8 @@ assert find_error(row_statistics(x, "shifted", block=256)[1], x) < 100 * 2.0**-2
 predict("05-lanes-together")
 
 # %% [markdown]
-# In the last block some lanes get no element, but they hold the statistics of the blocks before. Such a lane must keep them as they are.
-# That takes three things: its deviation is 0, it is not counted, and a lane that never had an element does not divide by 0.
+# In the last block some lanes get no element, but they hold the statistics of the blocks before. Such a lane must keep its count and its mean as
+# they are. In a lane that never had an element the count is 0, and a division by it must not reach the mean; `tl.maximum(count, 1.0)` is never 0.
 
 
 # %% tags=["step"]
@@ -264,7 +264,7 @@ step("05-reduce")
 # You do not choose the tree. The compiler decides which lanes meet, in which order, and which of them is side a. So the grouping must not
 # matter (the function is **associative**), and the sides may be swapped (it is **commutative**). Triton's manual says less than that. Its
 # issue [#4962](https://github.com/triton-lang/triton/issues/4962), opened in October 2024 and still open when we looked in November 2026,
-# asks to write it down. A maintainer says there that both are needed today.
+# asks to write it down. A maintainer wrote there in October 2024 that both were needed at that time.
 
 # %%
 predict("05-combine")

@@ -14,8 +14,8 @@
 # # 06 Reductions and memory: where does the time go?
 #
 # LayerNorm does about seven floating-point operations for each element: it adds for the mean, subtracts it, squares and adds, multiplies by
-# `rstd` and by `w`, and adds `b`. An H100 can do 67 · 10¹² of them per second. So you can work out how long the arithmetic takes. How long does
-# the LayerNorm take?
+# `rstd` and by `w`, and adds `b`. An H100 can do 67 · 10¹² of them per second, and its memory can move 3350 · 10⁹ bytes per second. So you can compute how
+# long the arithmetic takes. How long does the LayerNorm take?
 #
 # *About 40 minutes, the exercise included. Needs: lesson 05.*
 
@@ -58,16 +58,17 @@ assert "H100" in stored.label and "2026-11-21" in stored.label
 assert abs(stored.us("layer_norm", "resident", 8192) - find("06-time").answer) < 0.5
 assert 3.4 < 7 * M * N / H100_FLOPS * 1e6 < 3.6 and 13.5 < stored.us("layer_norm", "resident", 8192) / 3.5 < 14.5
 assert round(stored.us("layer_norm", "torch", 8192)) == 76
+assert round(4 * M * N / 1e6) == 134 and round(4 * M * N / 3350e9 * 1e6) == 40
 
 # %% [markdown]
-# The arithmetic you have worked out. (The 67 · 10¹² count a multiplication with an addition as two operations, done at once. If none of ours
-# can be joined so, take 7 µs.) Two other things may take time. The threads of the GPU have to *talk*, that is, to exchange numbers, because a
+# You have computed the time of the arithmetic. (The 67 · 10¹² count a multiplication and an addition that are done at once as two operations. If
+# none of ours can be joined like this, it is 7 µs.) Two other things may take time. The threads of the GPU have to *exchange numbers*, because a
 # sum needs all numbers of a row. And the numbers have to *come from memory*. This lesson finds out what each of them costs.
 #
 # ## How do many threads make one sum?
 #
-# What a GPU runs are **threads**. A program has 128 of them unless the launch says otherwise, and the lanes of its blocks are dealt out to
-# them: of BLOCK = 1024 lanes each thread has 8. It adds up its own lanes alone. Then there are 128 sums in 128 threads, and the threads have
+# What a GPU runs are **threads**. A program has 128 of them unless the launch says otherwise, and each of them gets a
+# share of the lanes: of BLOCK = 1024 lanes each thread has 8. It adds up its own lanes alone. Then there are 128 sums in 128 threads, and the threads have
 # to meet.
 #
 # Here are 16 numbers and 8 threads. Press **Step**: each thread first adds its own two numbers, then half of the threads add a partner's
@@ -122,8 +123,8 @@ for p in (1, 32, 128, 1024):
 # Where the numbers lie decides it.
 #
 # - Each thread keeps the numbers of its lanes in **registers**. No other thread can address them.
-# - 32 threads are a **warp**, and a warp carries out one instruction for its threads at a time. The instruction `shfl`, a **shuffle**, hands
-#   each thread a number out of the register of another thread of its warp. Nothing is written to memory, and nobody waits at a barrier.
+# - 32 threads are a **warp**, and a warp carries out one instruction for its threads at a time. The instruction `shfl`, a **shuffle**, gives
+#   each thread a number from the register of another thread of its warp. Nothing is written to memory, and nobody waits at a barrier.
 # - The warps of a program meet in **shared memory**: each writes its number there, all wait at a **barrier**, then threads
 #   read these few sums, and add them up by shuffles again. The threads of
 #   other programs cannot read it. (Since the H100 there is an exception: programs that are launched as one
@@ -221,8 +222,9 @@ for kernel in (sum_each_block_kernel, sum_once_kernel):
     assert abs(result.item() - row.double().sum().item()) < 1e-2
 
 # %% [markdown]
-# There is a better way. Each *lane* keeps a sum of its own through the whole row, and the lanes meet once, after the loop. Write the part
-# before the meeting: the kernel below stores what each lane holds after the loop.
+# There is a better way. Each *lane* keeps a sum of its own through the whole row, and the lanes meet once, after the loop.
+# `tl.zeros([BLOCK], dtype=tl.float32)` is a block of zeros. Write the part before the meeting: the kernel below stores what each lane holds after
+# the loop.
 
 
 # %% tags=["step"]
@@ -247,11 +249,11 @@ step("06-lanes")
 # ## Why is a row one program?
 #
 # Why not two programs? A program cannot shuffle with another one, or wait for it at a barrier. Each would have to store its half of the
-# sum, to L2 or HBM, and a second launch would add the halves. With 4096 rows that wins nothing: an H100 has 132 multiprocessors, which run
+# sum, to L2 or HBM, and something has to add the halves: a second launch, or the program that comes last. With 4096 rows that wins nothing: an H100 has 132 multiprocessors, which run
 # the programs, and each of them has 31 rows to do anyway. (With few rows it does: lesson 16.)
 #
 # Then why not one *thread* per row? A warp takes 32 rows, each thread adds up its own row, and no thread ever talks to another. It sounds
-# better. But look at what one load of that warp asks of memory. Memory does not deliver numbers. It delivers **sectors** of 32 bytes.
+# better. But look at what one load of that warp asks for. Memory does not deliver numbers. It delivers **sectors** of 32 bytes.
 
 # %%
 predict("06-sectors")
@@ -271,8 +273,8 @@ assert np.unique(np.arange(32) * 2 // 32).size == 2 and 4096 // 132 == 31
 # %% [markdown]
 # ## So where did the time go?
 #
-# Did the talking take it? Measure a kernel that does not talk. A copy reads `x` and writes `y`, as LayerNorm does. It has no sum, so no
-# thread needs another, and it does no arithmetic.
+# Into exchanging numbers, or into memory? A copy can tell. It reads `x` and writes `y`, as LayerNorm does. It has no sum, so no thread needs
+# another, and it does no arithmetic.
 
 # %%
 predict("06-copy")
@@ -280,8 +282,8 @@ predict("06-copy")
 # %% tags=["answer"] varies={"gpu": "the times are those of that GPU"}
 print(times.label)
 print(f"a copy      {times.copy_us(8192):.1f} us")
-print(f"RMSNorm     {times.us('rms_norm', 'resident', 8192):.1f} us, one conversation per row")
-print(f"LayerNorm   {times.us('layer_norm', 'resident', 8192):.1f} us, two")
+print(f"RMSNorm     {times.us('rms_norm', 'resident', 8192):.1f} us, one sum per row")
+print(f"LayerNorm   {times.us('layer_norm', 'resident', 8192):.1f} us, two sums")
 
 # %% tags=["check"]
 copy = stored.copy_us(8192)
@@ -345,7 +347,8 @@ assert all(count(name, N=100).passes() == counted[name].passes() for name in ALG
 
 # %% [markdown]
 # The picture below ran a kernel of each kind in the interpreter and recorded every access. Press a bar, then drag the handle below the row. Which
-# of them read the row more often than they need? (A triangle marks where the launches would be over, if each took 10 µs.)
+# of them read the row more often than they need? (A triangle marks when the last launch would have begun and ended if each took 10 µs of
+# CPU time, a round number. The second dive has measured ones.)
 
 # %% tags=["answer"]
 from course_lib.lessons import pass_counter
@@ -371,7 +374,7 @@ def fewest_microseconds(M, N, itemsize, passes, gbps):
 step("06-floor")
 
 # %% [markdown]
-# ### Does the GPU make all the passes that a kernel asks for?
+# ### What does each further pass cost?
 #
 # A two-pass LayerNorm for long rows loads each row three times, block by block, and writes it once: four passes are twice a copy, {{four_passes_us}} µs.
 
@@ -394,7 +397,8 @@ assert round(4 * 132 * N * 2 / 1e6, 1) == 8.7  # four programs on each multiproc
 #
 # LayerNorm does 7 operations for each element and moves 4 bytes for it, in fp16: 1.75 operations per byte. That is its **arithmetic
 # intensity**. The H100 can do 67 · 10¹² operations and move 3.35 · 10¹² bytes
-# per second: 20 operations in the time of one byte. That is its **ridge**. A chart of speed over intensity is called a **roofline**.
+# per second: 20 operations in the time of one byte. That is its **ridge**. A chart of speed over intensity is called a **roofline**. (A matrix
+# product of fp16 numbers has another roof: it runs on tensor cores, which do 989 · 10¹² operations per second, and its ridge is near 300.)
 
 # %%
 predict("06-faster")
@@ -407,36 +411,14 @@ lesson06.norms_on_the_roofline(times)
 # %% tags=["check"]
 assert lesson06.INTENSITY["LayerNorm"] == 7 / 4 == 1.75 and lesson06.INTENSITY["LayerNorm, op by op"] == 7 / 16
 assert lesson06.H100.ridge == 20 == H100_FLOPS / 3.35e12 and find("06-faster").answer == "not at all"
-assert [name for name, value in lesson06.INTENSITY.items() if value > 20] == ["matrix product"]
+assert max(lesson06.INTENSITY.values()) < 20 and 290 < 989e12 / 3.35e12 < 300
 
 # %% [markdown]
 # ## Your turn
 #
-# Exercise 06a adds up rows of any length: one program per row, a sum for each lane, one meeting. You have all the pieces. Two of them are
-# from lesson 05 and easily forgotten, so practise them first. Mend both in this kernel: `far_stride` belongs to a matrix whose rows are
-# very long, and `x` is fp16.
-
-
-# %% tags=["step"]
-@triton.jit
-def short_rows_kernel(x_ptr, sum_ptr, start_ptr, stride_x, far_stride, N, BLOCK: tl.constexpr):
-    # BEGIN SOLUTION
-    #: The program's number has 32 bits, and so has row * far_stride. Make it 64.
-    #| row = tl.program_id(0)
-    row = tl.program_id(0).to(tl.int64)
-    # END SOLUTION
-    tl.store(start_ptr + row, (row * far_stride).to(tl.float32))
-    cols = tl.arange(0, BLOCK)
-    x = tl.load(x_ptr + row * stride_x + cols, mask=cols < N, other=0.0)
-    # BEGIN SOLUTION
-    #: fp16 ends at 65504, and a sum is soon larger. Convert x to fp32 before you add.
-    #| total = tl.sum(x, axis=0)
-    total = tl.sum(x.to(tl.float32), axis=0)
-    # END SOLUTION
-    tl.store(sum_ptr + row, total)
-
-
-step("06-remind")
+# Exercise 06a adds up rows of any length: one program per row, a sum for each lane, one meeting. You have all the pieces. Two of them
+# are easily forgotten, and no small test sees it: `.to(tl.float32)` at the load, because a sum of fp16 numbers soon passes 65504, and
+# `tl.program_id(0).to(tl.int64)`, because `row * stride_x` may pass 2³¹, where 32 bits end.
 
 # %%
 from course_lib import exercise
@@ -479,7 +461,7 @@ ladder("06")
 # ## Dive: is seven an honest count?
 
 # %% [markdown]
-# It counts no masks, no addresses and no conversation. The compiler can count all of it. `resident_kernel` is LayerNorm without `w` and
+# It counts no masks, no addresses and no exchange of numbers. The compiler can count all of it. `resident_kernel` is LayerNorm without `w` and
 # `b`, so it should need 5 operations for each element.
 
 # %%
@@ -495,7 +477,7 @@ flop = [count_flop_per_element(resident_kernel, *shape) for shape in ((1024, 4),
 assert 7 > flop[0] > flop[1] > flop[2] > 5 and flop[2] < 5.6
 
 # %% [markdown]
-# It needs a little more than 5. What is above 5 is the conversation and the divisions. A thread does those once per row, so they thin out
+# It needs a little more than 5. What is above 5 is the exchange of numbers and the divisions. A thread does those once per row, so they thin out
 # as its share of the row grows.
 
 # %% [markdown] tags=["dive"]
@@ -507,9 +489,10 @@ assert 7 > flop[0] > flop[1] > flop[2] > 5 and flop[2] < 5.6
 # - 16 programs keep 16 of 132 multiprocessors busy. So few cannot ask for enough bytes at a time to fill the memory's bandwidth.
 # - A kernel has to start, and its first load has to come back. In the course's stored counters of an H100 the shortest kernels take {{shortest_us}} µs,
 #   and they move nothing.
-# - Python has to call it. The course stores what a call costs the CPU: {{call_torch_us}} µs for PyTorch's LayerNorm, {{call_kernel_us}} µs for the course's kernel.
+# - Python has to call it. The course stores what a call costs the CPU: {{call_torch_us}} µs for PyTorch's LayerNorm, {{call_kernel_us}} µs for a launch of the
+#   course's kernel, and {{call_ours_us}} µs for the course's LayerNorm, a function that checks its arguments, chooses a launch, and launches it.
 #
-# The call and the GPU's work overlap: while one kernel runs, the CPU prepares the next. So in a long row of calls each takes the *longer* of
+# The call and the GPU's work overlap: while one kernel runs, the CPU prepares the next. So in a long series of calls each takes the *longer* of
 # the two, not their sum. Large kernels hide their calls. Small ones wait for them.
 
 # %%
@@ -527,7 +510,7 @@ assert round(2 * 16 * 4096 * 2 / 1e6, 2) == 0.26 and 0.09 < 262144 / 2.81e12 * 1
 
 # %% [markdown]
 # Below {{torch_mb}} MB PyTorch's call is what takes time, below {{kernel_mb}} MB the call of a Triton kernel from Python. So for small matrices count calls, and
-# put a price on each. Typed op by op, LayerNorm is seven calls. Lesson 15 measures without falling for this.
+# count each with its time. Typed op by op, LayerNorm is seven calls. Lesson 15 shows how to measure in spite of this.
 
 # %% [markdown] tags=["dive"]
 # ## Dive: do passes explain somebody else's GPU?
@@ -546,7 +529,7 @@ for name, (passes, us) in published.items():
     assert passes == counted[name].passes() and abs(159.4 * passes / 4 / us - 1) < 0.06
 
 # %% [markdown]
-# Within 6 %, and nothing was said about arithmetic or about the GPU. Welford's update has a division in it and does the most arithmetic of
+# Within 6 %, and nothing was said about arithmetic or about the GPU. (It is no proof: two numbers, one above and one below.) Welford's update has a division in it and does the most arithmetic of
 # the three. It beats two-pass because it saves a pass. (One-pass saves it, too, and was slower; passes do not explain that.) Where a row stays in registers there is no pass to save, and then two-pass is the
 # accurate one that is cheapest to write.
 
@@ -567,6 +550,7 @@ values = {
     "shortest_us": min(r["us"] for r in measurement.stored("counters").rows),
     "call_torch_us": f"{host['torch']:.0f}",
     "call_kernel_us": f"{host['kernels']:.0f}",
+    "call_ours_us": f"{host['ours']:.0f}",
     "torch_mb": f"{round(host['torch'] * copy_gbps / 1e3, -1):.0f}",
     "kernel_mb": f"{round(host['kernels'] * copy_gbps / 1e3, -1):.0f}",
 }

@@ -193,12 +193,6 @@ RIGHT: dict[str, tuple[Answer, ...]] = {
         ("passes * M * N * itemsize", "M * N * itemsize * passes"),
         ("    return moved / (gbps * 1e9) * 1e6", "    seconds = moved / (gbps * 10**9)\n    return seconds * 10**6"),
     ),
-    "06-remind": (
-        ("tl.sum(x.to(tl.float32), axis=0)", "tl.sum(x.to(tl.float32))"),
-        ("tl.load(x_ptr + row * stride_x + cols, mask=cols < N, other=0.0)", "tl.load(x_ptr + row * stride_x + cols, mask=cols < N, other=0.0).to(tl.float32)"),
-        (("tl.program_id(0).to(tl.int64)", "tl.program_id(0)"), ("row * far_stride)", "row.to(tl.int64) * far_stride)")),
-        ("tl.sum(x.to(tl.float32), axis=0)", "tl.sum(x, axis=0, dtype=tl.float32)"),
-    ),
     "07-length": (("N = 9", "N = 32"), ("N = 9", "N = 8 + 2"), ("N = 9", "N = int(12.0)")),
     "07-layout": (
         ("torch.arange(18.0).reshape(3, 6)[:, :4]", "torch.arange(24.0).reshape(6, 4)[::2]"),

@@ -1,4 +1,4 @@
-"""The steps of lesson 06: a tree of additions, sums per lane, the time of passes over memory, and a reminder of 64-bit offsets and fp32 sums."""
+"""The steps of lesson 06: a tree of additions, sums per lane, and the time of passes over memory."""
 
 from __future__ import annotations
 
@@ -17,13 +17,6 @@ def _sum_lanes(row: Sequence[float], block: int) -> np.ndarray:
 
 
 _TEN = [1, 2, 3, 4, 5, 6, 7, 8, 9, 10]
-_LOUD = [
-    [40000, 40000, 8],
-    [1, 2, 3],
-    [-60000, -30000, 0.5],
-    [0.25, 0, 4],
-]  # fp16 represents each number exactly, but not the sums of the first and third row
-_FAR = 2**30
 
 STEPS = (
     Step(
@@ -90,49 +83,6 @@ STEPS = (
             Slip("passes * M * N * itemsize", "M * N * itemsize", "the passes are not counted", "Three passes over a matrix: how often is each of its numbers moved?"),
             Slip("moved / (gbps * 1e9) * 1e6", "moved / gbps * 1e3", "the unit is not the microsecond", "gbps * 10**9 bytes take one second. How many microseconds is that, and what does your line give for so many bytes?"),
             Slip("moved / (gbps * 1e9) * 1e6", "moved / (gbps * 1e9)", "the result is in seconds", "How many microseconds has a second?"),
-        ),
-    ),
-    Step(
-        "06-remind",
-        kind="kernel",
-        entry_point="short_rows_kernel",
-        tries=(
-            Try(
-                "four rows of 3 in a block of 4",
-                arguments={
-                    "x_ptr": In([[1, 2, 3], [4, 5, 6], [-7, 8, 9], [0.5, 0, 1]], dtype="fp16"), "sum_ptr": Out((4,)), "start_ptr": Out((4,)),
-                    "stride_x": 3, "far_stride": 10, "N": 3,
-                },
-                grid=(4,),
-                constexprs={"BLOCK": 4},
-                expected={"sum_ptr": [6, 15, 10, 1.5], "start_ptr": [0, 10, 20, 30]},
-            ),
-            Try(
-                "rows of a far matrix that lie 2^30 elements apart",
-                arguments={
-                    "x_ptr": In([[1, 2, 3], [4, 5, 6], [-7, 8, 9], [0.5, 0, 1]], dtype="fp16"), "sum_ptr": Out((4,)), "start_ptr": Out((4,)),
-                    "stride_x": 3, "far_stride": _FAR, "N": 3,
-                },
-                grid=(4,),
-                constexprs={"BLOCK": 4},
-                expected={"sum_ptr": [6, 15, 10, 1.5], "start_ptr": [0, _FAR, 2 * _FAR, 3 * _FAR]},
-            ),
-            Try(
-                "rows whose sum is beyond 65504",
-                arguments={
-                    "x_ptr": In(_LOUD, dtype="fp16"), "sum_ptr": Out((4,)), "start_ptr": Out((4,)), "stride_x": 3, "far_stride": 3, "N": 3,
-                },
-                grid=(4,),
-                constexprs={"BLOCK": 4},
-                expected={"sum_ptr": np.sum(_LOUD, axis=1), "start_ptr": [0, 3, 6, 9]},
-            ),
-        ),
-        question="What is the largest number of 32 bits, and what is 3 * 2^30? What is the largest fp16, and what is 40000 + 40000?",
-        debrief="Both faults stay silent: a wrong address, and an infinity. The first needs a matrix of more than 2^31 elements, which no small test has.",
-        slips=(
-            Slip("tl.program_id(0).to(tl.int64)", "tl.program_id(0)", "offset_32_bit"),
-            Slip("tl.sum(x.to(tl.float32), axis=0)", "tl.sum(x, axis=0)", "low_precision"),
-            Slip("tl.sum(x.to(tl.float32), axis=0)", "tl.sum(x, axis=0).to(tl.float32)", "low_precision"),
         ),
     ),
 )  # fmt: skip
