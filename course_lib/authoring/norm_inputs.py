@@ -42,8 +42,8 @@ def describe_rows(model: str, norm: str, x: np.ndarray) -> NormInput:
     """Return what is stored of the rows of x, shape (M, N), that enter ``norm``."""
     x = x.astype(np.float64)
     ratios, rms, columns = np.abs(x.mean(axis=1)) / x.std(axis=1), np.sqrt((x * x).mean(axis=1)), np.sqrt((x * x).mean(axis=0))
-    quantiles = [[_round(value) for value in np.quantile(values, QUANTILES)] for values in (ratios, rms)]
-    return NormInput(model, norm, *x.shape, *quantiles, _round(columns.max() / np.median(columns)))
+    of_ratios, of_rms = ([_round(value) for value in np.quantile(values, QUANTILES)] for values in (ratios, rms))
+    return NormInput(model, norm, len(x), x.shape[1], of_ratios, of_rms, _round(columns.max() / np.median(columns)))
 
 
 def _round(value: float) -> float:
