@@ -42,8 +42,12 @@ def describe_rows(model: str, norm: str, x: np.ndarray) -> NormInput:
     """Return what is stored of the rows of x, shape (M, N), that enter ``norm``."""
     x = x.astype(np.float64)
     ratios, rms, columns = np.abs(x.mean(axis=1)) / x.std(axis=1), np.sqrt((x * x).mean(axis=1)), np.sqrt((x * x).mean(axis=0))
-    quantiles = [[_round(value) for value in np.quantile(values, QUANTILES)] for values in (ratios, rms)]
-    return NormInput(model, norm, *x.shape, *quantiles, _round(columns.max() / np.median(columns)))
+    largest_column = _round(columns.max() / np.median(columns))
+    return NormInput(model, norm, x.shape[0], x.shape[1], _find_quantiles(ratios), _find_quantiles(rms), largest_column)
+
+
+def _find_quantiles(values: np.ndarray) -> list[float]:
+    return [_round(value) for value in np.quantile(values, QUANTILES)]
 
 
 def _round(value: float) -> float:
