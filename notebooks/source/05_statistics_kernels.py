@@ -390,7 +390,17 @@ assert all(over["resident", N] < 1 for N in (1024, 4096, 16_384))
 #
 # So shifted one-pass and Welford tie for time on long rows. Shifted one-pass has more digits at a large mean. Welford stays exact whatever
 # the first element is. Rows of LayerNorm mostly fit one block, and there two passes win. That is what the kernels of lesson 08 do.
+
+# %% [markdown]
+# ## Without rails
 #
+# An optional task. In 05b every lane carries a count, and a function of yours merges the lanes in an order that the compiler chooses. Neither is
+# needed. Write the kernel with one sweep, the same digits, and no `tl.reduce`. Nobody asks for it, and it counts nowhere.
+
+# %%
+exercise("05c")
+
+# %% [markdown]
 # ## What you predicted
 
 # %%
