@@ -14,6 +14,7 @@ import torch
 
 
 def rms_norm(x: torch.Tensor, w: torch.Tensor, eps: float) -> torch.Tensor:
-    # YOUR CODE, about 2 lines: x in fp32, and the mean square of each row, kept as a column so that it broadcasts.
+    # YOUR CODE, about 2 lines: The mean square of each row. In which dtype, and in which shape, so that it goes with
+    # x?
     pass
-    # YOUR CODE, about 2 lines: rstd, then y in x's dtype.
+    # YOUR CODE, about 2 lines: y, in the dtype that is asked for.

@@ -18,11 +18,11 @@ import numpy as np
 
 
 def one_pass(x: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    # YOUR CODE, about 3 lines: x in fp32; its mean and its mean square.
-    # YOUR CODE, 1 line: The variance from those two, not below 0.
+    # YOUR CODE, about 3 lines: The two means of the formula. In which dtype?
+    # YOUR CODE, 1 line: The variance from those two. What if rounding puts it below 0?
     return mean, var
 
 
 def two_pass(x: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    # YOUR CODE, about 4 lines: x in fp32; the mean first, then the deviations from it, and their mean square.
+    # YOUR CODE, about 4 lines: Two passes: what does the second one need from the first?
     return mean, var

@@ -21,15 +21,14 @@ import numpy as np
 
 
 def welford_update(count: int, mean: np.ndarray, M2: np.ndarray, x: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    # YOUR CODE, about 2 lines: How far x is from the old mean. The new mean moves that way by a share of it: which
-    # share, with x counted in?
-    # YOUR CODE, 1 line: M2 grows by a product of two deviations of x.
+    # YOUR CODE, about 2 lines: The new mean lies between the old one and x. How far from the old one?
+    # YOUR CODE, 1 line: M2 grows. Which two deviations of x does that take?
     return new_mean, new_M2
 
 
 def welford(x: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     M, N = x.shape
     x = x.astype(np.float32)
-    # YOUR CODE, about 4 lines: Mean and M2 of no numbers, for each row. Then one update a column.
+    # YOUR CODE, about 4 lines: What does each row have before its first number, and what does each column change?
     # YOUR CODE, 1 line: The variance from M2.
     return mean, var

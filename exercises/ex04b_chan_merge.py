@@ -17,6 +17,6 @@ def merge(
     n_a: np.ndarray, mean_a: np.ndarray, M2_a: np.ndarray, n_b: np.ndarray, mean_b: np.ndarray, M2_b: np.ndarray
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     # YOUR CODE, about 2 lines: The count, and b's share of it. What is the share if both are empty?
-    # YOUR CODE, about 2 lines: The mean: from a's, by that share of the way to b's.
-    # YOUR CODE, 1 line: M2: what each side has within itself, and what the distance between the two means adds.
+    # YOUR CODE, about 2 lines: The mean. Where between mean_a and mean_b does it lie?
+    # YOUR CODE, 1 line: M2. What is missing in M2_a + M2_b?
     return n, mean, M2

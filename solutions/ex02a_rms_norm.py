@@ -15,12 +15,12 @@ import torch
 
 def rms_norm(x: torch.Tensor, w: torch.Tensor, eps: float) -> torch.Tensor:
     # BEGIN SOLUTION
-    #: x in fp32, and the mean square of each row, kept as a column so that it broadcasts.
+    #: The mean square of each row. In which dtype, and in which shape, so that it goes with x?
     wide = x.float()
     mean_square = (wide * wide).mean(dim=-1, keepdim=True)
     # END SOLUTION
     # BEGIN SOLUTION
-    #: rstd, then y in x's dtype.
+    #: y, in the dtype that is asked for.
     rstd = torch.rsqrt(mean_square + eps)
     return (wide * rstd * w.float()).to(x.dtype)
     # END SOLUTION

@@ -19,13 +19,13 @@ import numpy as np
 
 def one_pass(x: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     # BEGIN SOLUTION
-    #: x in fp32; its mean and its mean square.
+    #: The two means of the formula. In which dtype?
     x = x.astype(np.float32)
     mean = np.mean(x, axis=1)
     mean_square = np.mean(x * x, axis=1)
     # END SOLUTION
     # BEGIN SOLUTION
-    #: The variance from those two, not below 0.
+    #: The variance from those two. What if rounding puts it below 0?
     var = np.maximum(mean_square - mean * mean, 0)
     # END SOLUTION
     return mean, var
@@ -33,7 +33,7 @@ def one_pass(x: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
 
 def two_pass(x: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     # BEGIN SOLUTION
-    #: x in fp32; the mean first, then the deviations from it, and their mean square.
+    #: Two passes: what does the second one need from the first?
     x = x.astype(np.float32)
     mean = np.mean(x, axis=1)
     deviation = x - mean[:, None]

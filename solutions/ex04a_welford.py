@@ -22,12 +22,12 @@ import numpy as np
 
 def welford_update(count: int, mean: np.ndarray, M2: np.ndarray, x: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     # BEGIN SOLUTION
-    #: How far x is from the old mean. The new mean moves that way by a share of it: which share, with x counted in?
+    #: The new mean lies between the old one and x. How far from the old one?
     deviation = x - mean
     new_mean = mean + deviation / (count + 1)
     # END SOLUTION
     # BEGIN SOLUTION
-    #: M2 grows by a product of two deviations of x.
+    #: M2 grows. Which two deviations of x does that take?
     new_M2 = M2 + deviation * (x - new_mean)
     # END SOLUTION
     return new_mean, new_M2
@@ -37,7 +37,7 @@ def welford(x: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     M, N = x.shape
     x = x.astype(np.float32)
     # BEGIN SOLUTION
-    #: Mean and M2 of no numbers, for each row. Then one update a column.
+    #: What does each row have before its first number, and what does each column change?
     mean = np.zeros(M, np.float32)
     M2 = np.zeros(M, np.float32)
     for column in range(N):

@@ -22,12 +22,12 @@ def merge(
     share = n_b / np.maximum(n, 1)
     # END SOLUTION
     # BEGIN SOLUTION
-    #: The mean: from a's, by that share of the way to b's.
+    #: The mean. Where between mean_a and mean_b does it lie?
     difference = mean_b - mean_a
     mean = mean_a + difference * share
     # END SOLUTION
     # BEGIN SOLUTION
-    #: M2: what each side has within itself, and what the distance between the two means adds.
+    #: M2. What is missing in M2_a + M2_b?
     M2 = M2_a + M2_b + difference * difference * n_a * share
     # END SOLUTION
     return n, mean, M2

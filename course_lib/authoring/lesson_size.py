@@ -14,12 +14,13 @@ from course_lib.lessons.prediction import Question, read_lesson
 WORDS_A_MINUTE = 150
 STEP_MINUTES = 2.0
 PREDICTION_MINUTES = 0.5
+_OPTIONAL = "## Without rails"  # the section of the optional task
 _SAYS = re.compile(r"\*About (\d+) minutes")
 
 
 @dataclass(frozen=True)
 class LessonSize:
-    """The size of a lesson's page as a learner sees it, without its dives.
+    """The size of a lesson's page as a learner sees it, without its dives and the section of its optional task.
 
     Attributes:
         words: number of words in the text and in the predictions with their reasons. A formula counts like text.
@@ -59,8 +60,8 @@ def measure(source: Path) -> LessonSize:
         level = len(heading[1]) if (heading := re.match(r"(#+) ", cell.source)) and cell.cell_type == "markdown" else 0
         if below and level and level <= below:  # the next section of the same level ends a dive
             below = 0
-        if DIVE in tags:
-            dives, below = dives + 1, level
+        if DIVE in tags or cell.source.startswith(_OPTIONAL):
+            dives, below = dives + (DIVE in tags), level
         if below:
             continue
         if cell.cell_type == "markdown":

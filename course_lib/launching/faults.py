@@ -59,6 +59,7 @@ class FaultKind(StrEnum):
     EMPTY = "empty", Group.MINOR, "empty_tiles", "Most loads have no lane"
     ALONE = "alone", Group.MINOR, "work_not_shared", "One program does the work of the others"
     CALLS = "calls", Group.MINOR, "not_its_own", "An entry point leaves its work to another"
+    OFTEN = "often", Group.MINOR, "too_many_calls", "An entry point calls another more often than the exercise allows"
     UNCALLED = "uncalled", Group.MINOR, "part_not_used", "An entry point does not use the one that it is to use"
     CTX = "ctx", Group.MINOR, "tensor_on_ctx", "A tensor is kept on ctx as an attribute"
     UNWRITTEN = "unwritten", Group.MINOR, "output_read_first", "{tensor} is read before it is written"

@@ -409,7 +409,17 @@ assert over["one_pass", 65_536] < 1.1 and over["shifted", 65_536] < 1.1
 # %% [markdown]
 # Two cases need no decision. If the row stays in the lanes, take two passes over the lanes: one read, and the most digits. Most rows of
 # LayerNorm are so short, and lesson 08 does that. If several programs share a row, their parts have to meet: Chan's merge.
+
+# %% [markdown]
+# ## Without rails
 #
+# An optional task. In 05b every lane carries a count, and a function of yours merges the lanes in an order that the compiler chooses. Neither is
+# needed. Write the kernel with one sweep, the same digits, and no `tl.reduce`. Nobody asks for it, and it counts nowhere.
+
+# %%
+exercise("05c")
+
+# %% [markdown]
 # ## What you predicted
 
 # %%

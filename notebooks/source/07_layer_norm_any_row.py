@@ -357,7 +357,17 @@ assert asked.bytes("x") + asked.bytes("y") == 4 * M * N * 2
 # The kernel asks for `x` three times and writes `y` once: 4 M N elements. Nothing can normalise a matrix with less than one read and one
 # write, 2 M N. So half of what you ask for could be saved, if the row stayed somewhere between the loops. Where could it stay? That is
 # lesson 08.
+
+# %% [markdown]
+# ## Without rails
 #
+# An optional task. 07a reads x three times. Two reads are enough for any row, and cost no digits. The file says what is asked, and not which of the
+# ways to a variance you take. Nobody asks for it, and it counts nowhere.
+
+# %%
+exercise("07b")
+
+# %% [markdown]
 # ## What you predicted
 
 # %%

@@ -300,7 +300,9 @@ def test_the_second_run_has_the_shapes_of_a_case_and_nothing_else_of_it(exercise
             chosen.add(first.case.name)
             assert (plan.grid, plan.constexprs) == (first.grid, first.constexprs)
             for one, other in zip(first.tensors, plan.tensors, strict=True):
-                assert (one.name, one.shape, one.strides, one.dtype) == (other.name, other.shape, other.strides, other.dtype)
+                assert (one.name, one.dtype) == (other.name, other.dtype)
+                if any(tensor.values is not None for tensor in first.tensors):  # a function of sizes alone gets other sizes
+                    assert (one.shape, one.strides) == (other.shape, other.strides)
                 assert one.guard < other.guard
                 if one.is_output:
                     bits = other.initial_bytes()

@@ -54,7 +54,7 @@ class CaseLaunch(Launch):
     any_order: bool = False
     reads: dict[str, int] = field(default_factory=dict)
     spread: dict[str, int] = field(default_factory=dict)
-    calls: dict[str, int] = field(default_factory=dict)
+    calls: dict[str, tuple[int, int | None]] = field(default_factory=dict)
     empty_loads: int | None = None
 
 
@@ -81,10 +81,11 @@ class Plan(Generic[C]):
     interleavings: int = 0  # number of orders of the programs' memory operations that are tried; above 0 only if programs share memory
     any_order: bool = False  # the outputs' bits may depend on the order of the memory operations
     # What the exercise asks for besides right outputs. reads: how often the elements of a tensor may be read. spread: over how many
-    # programs the work on a tensor is spread. calls: the fewest calls of another entry point; 0: it must not be called.
+    # programs the work on a tensor is spread. calls: the fewest and the most calls of another entry point, where
+    # None is no limit.
     reads: dict[str, int] = field(default_factory=dict)
     spread: dict[str, int] = field(default_factory=dict)
-    calls: dict[str, int] = field(default_factory=dict)
+    calls: dict[str, tuple[int, int | None]] = field(default_factory=dict)
     # The loads without an active lane may exceed those with one by at most this number; None allows any number.
     empty_loads: int | None = None
     # The programs of a one-dimensional grid that CPU mode launches; only their rows are judged. Empty means all programs.

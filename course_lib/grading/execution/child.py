@@ -105,10 +105,12 @@ def _compile(file: Path, rules: dict[str, Any] | None) -> types.CodeType:
     tree = ast.parse(text, str(file))
     if rules is not None:
         tree.body[:0] = ast.parse(rules["given"]).body  # imports that the text does not contain
+        forbidden = shortcuts.Shortcuts(rules["forbidden"])
         if rules["kind"] == "kernel":
             kernel_check.check(tree, text, rules["file"])
+            shortcuts.check_shortcuts(tree, forbidden, rules["file"])
         else:
-            shortcuts.check(tree, shortcuts.Shortcuts(rules["forbidden"]), rules["file"])
+            shortcuts.check(tree, forbidden, rules["file"])
     linecache.getlines(str(file))
     return compile(ast.fix_missing_locations(tree), str(file), "exec", dont_inherit=True)
 

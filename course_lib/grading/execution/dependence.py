@@ -9,13 +9,13 @@ from typing import Any
 _MOST_CALLS = 64  # the caller runs once more for each value that the called function returns
 
 
-def find_ignored(function: Callable, wanted: dict[str, int], call: Callable[[], Any], returned: Any) -> Iterator[str]:
-    """Yield a sentence for each function in ``wanted`` that returns a value on which ``returned`` does not depend.
+def find_ignored(function: Callable, wanted: dict[str, tuple[int, int | None]], call: Callable[[], Any], returned: Any) -> Iterator[str]:
+    """Yield a sentence for each function that ``wanted`` asks to be called and that returns a value on which ``returned`` does not depend.
 
     ``call`` runs ``function`` once more. In each run another value that the called function returns is made larger by 1.
     """
     module, before = vars(sys.modules[function.__module__]), _list_bytes(returned)
-    for name, least in wanted.items():
+    for name, (least, _) in wanted.items():
         called, number, count = module[name], 0, int(0 < least <= _MOST_CALLS)
         while number < count:
 

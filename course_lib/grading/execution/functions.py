@@ -124,10 +124,10 @@ def _tuple(shape) -> str:
 
 
 @contextlib.contextmanager
-def _listening(function, wanted: dict[str, int]) -> Iterator[list[Misuse]]:
+def _listening(function, wanted: dict[str, tuple[int, int | None]]) -> Iterator[list[Misuse]]:
     """Yield a list. After the block it contains a Misuse for each function whose calls in the block differ from ``wanted``.
 
-    ``wanted`` maps other entry points to the fewest calls that ``function`` has to make, or to 0 if it must not call them.
+    ``wanted`` maps other entry points to the fewest and the most calls that ``function`` may make; None is no limit.
     """
     module, found = vars(sys.modules[function.__module__]), []
     lines: dict[str, list[int]] = {name: [] for name in wanted}
@@ -145,11 +145,14 @@ def _listening(function, wanted: dict[str, int]) -> Iterator[list[Misuse]]:
         yield found
     finally:
         module.update(called)
-    for name, least in wanted.items():
+    for name, (least, most) in wanted.items():
         at, caller = lines[name], function.__name__
-        if at and not least:
+        if at and most == 0:
             words = f"`{caller}` calls `{name}`{describe_line(at[0])}; the exercise asks each for an algorithm of its own"
             found.append(Misuse(FaultKind.CALLS, words, line=at[0]))
+        elif most is not None and len(at) > most:
+            words = f"`{caller}` calls `{name}` {len(at)} times, where at most {most} are allowed"
+            found.append(Misuse(FaultKind.OFTEN, words, line=at[most]))
         elif len(at) < least:
             words = f"`{caller}` calls `{name}` {len(at)} times, where at least {least} are asked for"
             found.append(Misuse(FaultKind.UNCALLED, words))

@@ -129,7 +129,7 @@ LAYER_NORM_ONE_BLOCK = (
 _SAVED = ("mean", "rstd")  # outputs of the other two kernels besides y
 
 
-def _make_plan(case: Case, kernel: str, rng: np.random.Generator, resident: bool) -> Plan:
+def _make_plan(case: Case, kernel: str, rng: np.random.Generator, resident: bool, reads: int = 1) -> Plan:
     x, w, b = draw_matrix(case, rng), draw_weight(case, rng), draw_shift(case, rng)
     tensors = (
         place_matrix("x", case, x, spare=3), place_matrix("y", case, None, spare=9),
@@ -153,7 +153,7 @@ def _make_plan(case: Case, kernel: str, rng: np.random.Generator, resident: bool
         }
     return Plan(
         case, kernel, (-(-case.M // case.rows),), tensors, tuple(arguments), {"ROWS": case.rows, "BLOCK": case.block} if resident else {"BLOCK": case.block},
-        expected, inputs={"x": x64, "w": w64, "b": b64}, reads={"x": 1 if resident else 3, "y": 0},
+        expected, inputs={"x": x64, "w": w64, "b": b64}, reads={"x": reads, "y": 0},
         spread=dict.fromkeys(("x", "y"), -(-case.M // case.rows)),
     )  # fmt: skip
 
@@ -224,6 +224,31 @@ def _list_models() -> Iterator[tuple[str, Model]]:
     yield "same_row", lambda p: _compute_wrong(p, x=np.broadcast_to(p.inputs["x"][:1], p.inputs["x"].shape))
 
 
+def _list_two_read_models() -> Iterator[tuple[str, Model]]:
+    yield from _list_models()
+    yield "merge_between", lambda p: _merge_blocks(p, between=0.0)
+    yield "merge_between", lambda p: _merge_blocks(p, between=-1.0)
+    yield "merge_weights", lambda p: _merge_blocks(p, weigh=np.ones_like)
+    yield "short_chunk", lambda p: _merge_blocks(p, weigh=lambda counts: np.full_like(counts, p.case.block))
+    yield "padding_in_variance", lambda p: _merge_blocks(p, padding=True)
+
+
+def _merge_blocks(p: Plan, weigh=lambda counts: counts, between: float = 1.0, padding: bool = False) -> Outputs:
+    """Return the outputs if the statistics of the blocks are merged with wrong weights, or with a factor at the distance of the means."""
+    x, block = p.inputs["x"], p.case.block
+    blocks = [x[:, start : start + block] for start in range(0, p.case.N, block)]
+    counts = np.array([part.shape[1] for part in blocks], np.float64)
+    means = np.stack([part.mean(axis=1) for part in blocks], axis=1)
+    squares = np.stack([((part - part.mean(axis=1, keepdims=True)) ** 2).sum(axis=1) for part in blocks], axis=1)
+    if padding:
+        squares += (block - counts) * means**2
+    weights = weigh(counts)
+    mean = (weights * means).sum(axis=1, keepdims=True) / weights.sum()
+    var = (squares + between * counts * (means - mean) ** 2).sum(axis=1, keepdims=True) / p.case.N
+    rstd = inverse_root(var, p.case.eps)
+    return {"y": apply_right((x - mean) * rstd, p.inputs["w"], p.inputs["b"]), "mean": mean[:, 0], "rstd": rstd[:, 0]}
+
+
 def _take_from_block(p: Plan, names: tuple[str, ...], first: bool, spare: float) -> Outputs:
     """Return the outputs if the inputs ``names`` come from the first or the last block of columns in every block.
 
@@ -274,6 +299,7 @@ def _compute_wrong(p: Plan, *, x=None, eps=None, root=inverse_root, save=None, s
 
 PARTS = {
     "layer_norm_kernel": Part(LAYER_NORM_ONE_BLOCK, _plan_one_block, _list_models_of_y),
-    "layer_norm_blocked_kernel": Part(LAYER_NORM_BLOCKED, partial(_make_plan, resident=False), _list_models),
+    "layer_norm_blocked_kernel": Part(LAYER_NORM_BLOCKED, partial(_make_plan, resident=False, reads=3), _list_models),
+    "layer_norm_two_reads_kernel": Part(LAYER_NORM_BLOCKED, partial(_make_plan, resident=False, reads=2), _list_two_read_models),
     "layer_norm_resident_kernel": Part(LAYER_NORM_RESIDENT, partial(_make_plan, resident=True), _list_models),
 }

@@ -106,7 +106,7 @@ def make_expected(values: np.ndarray, terms: np.ndarray, dtype: str, free: bool 
 
     ``infinite``: they also differ in whether an Inf ends as Inf or as NaN, where the formula gives NaN.
     """
-    allowed = tolerance.bound_error(terms, values, dtype)
+    allowed = np.asarray(tolerance.bound_error(terms, values, dtype))
     if free:
         allowed[1] = np.nan
     else:

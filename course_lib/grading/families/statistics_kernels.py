@@ -358,6 +358,28 @@ def _merge_lanes(
     return _save_statistics(mean[:, 0], M2[:, 0] / (n[:, 0] if by_count else p.case.N))
 
 
+def _list_sums_models() -> Iterator[tuple[str, Model]]:
+    full, spoilt = partial(_run_lanes, padding_counts=True), partial(_run_lanes, padding_counts=True, padding_moves=True)
+    yield "merge_between", lambda p: _add_up_lanes(p, counts=lambda n, p: 0 * n)
+    yield "merge_between", lambda p: _add_up_lanes(p, counts=lambda n, p: np.ones_like(n))
+    for counts in (lambda n, p: n, lambda n, p: full(p)[0]):
+        yield "lane_counts", lambda p, counts=counts: _add_up_lanes(p, weights=lambda n, p: full(p)[0], counts=counts)
+    yield "lane_counts", lambda p: _add_up_lanes(p, counts=lambda n, p: full(p)[0])
+    for lanes in (lambda p: p.case.block, lambda p: min(p.case.block, p.case.N)):
+        yield "merge_weights", lambda p, lanes=lanes: _add_up_lanes(p, weights=lambda n, p: np.full_like(n, p.case.N / lanes(p)))
+    yield "mask_missing", lambda p: _add_up_lanes(p, lanes=spoilt)
+    yield from _list_welford_models()
+
+
+def _add_up_lanes(
+    p: Plan, weights: Callable = lambda n, p: n, counts: Callable = lambda n, p: n, lanes: Callable[[Plan], Partials] = _run_lanes
+) -> Outputs:
+    """Return the statistics by two sums over the lanes, with wrong ``weights`` of their means or ``counts`` of their distances."""
+    n, (_, mean, M2) = _run_lanes(p)[0], lanes(p)
+    row_mean = (weights(n, p) * mean).sum(axis=1, keepdims=True) / p.case.N
+    return _save_statistics(row_mean[:, 0], (M2 + counts(n, p) * (mean - row_mean) ** 2).sum(axis=1) / p.case.N)
+
+
 def _count_in_half(p: Plan, dtype: str, of_lane: bool, by_count: bool) -> Outputs:
     """Return the statistics with counts rounded to a dtype: in each step of a lane, or in every merge."""
 
@@ -377,5 +399,6 @@ def _spoil_empty_lanes(p: Plan) -> Partials:
 
 PARTS = {
     "two_pass_kernel": Part(TWO_PASS, partial(_plan_statistics, terms=bound_two_sweeps, sweeps=2), _list_two_pass_models),
+    "welford_sums_kernel": Part(WELFORD, partial(_plan_statistics, terms=bound_welford, sweeps=1), _list_sums_models),
     "welford_kernel": Part(WELFORD, partial(_plan_statistics, terms=bound_welford, sweeps=1), _list_welford_models),
 }

@@ -364,6 +364,10 @@ CAUSES: dict[str, Cause] = {
         "the function written first is not used",
         "Which function takes in one number more? Who calls it, once for each column, and where does all that it returns go?",
     ),
+    "too_many_calls": Cause(
+        "a function is called more often than the exercise allows",
+        "How much of the work can one call do side by side, how much is left after it, and how many calls does that make in all?",
+    ),
     # gradients
     "projection_missing": Cause(
         "neither c1 nor c2 is in dx: its error lies along 1 and along xhat",
@@ -554,6 +558,10 @@ CAUSES: dict[str, Cause] = {
     "merge_weights": Cause(
         "the means are weighed wrongly",
         "One part has a thousand numbers, the other has one. Near which of the two means must the result be?",
+    ),
+    "groups_left_out": Cause(
+        "not all groups are merged",
+        "Take five groups: which of them has no partner in the first step, and where is it when the last step is done?",
     ),
     "M2s_left_out": Cause(
         "what varies inside the chunks is left out",

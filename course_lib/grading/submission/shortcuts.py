@@ -45,20 +45,27 @@ class Shortcuts:
 def check(tree: ast.Module, shortcuts: Shortcuts, file: str) -> None:
     """Check the functions that were cut out of ``file``.
 
-    Raises: Unreadable at the first shortcut, and at the first name that nothing defines.
+    Raises: Unreadable at the first shortcut, or else at the first name that nothing defines.
     """
+    check_shortcuts(tree, shortcuts, file)
     imports = dict(needed.list_imports(tree))
     bound = set(list_bound(tree))
     known = bound | imports.keys() | set(dir(builtins)) | {"__file__", "__name__", "__spec__"}
-    own = _list_own_attributes(tree)
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Load) and not known & {node.id, "*"}:
+            what = f"`{node.id}` is used, and nothing in the file defines it. Is a part still missing, or the name mistyped?"
+            raise make_refusal("undefined_name", file, node, what)
+
+
+def check_shortcuts(tree: ast.Module, shortcuts: Shortcuts, file: str) -> None:
+    """Check the functions or kernels that were cut out of ``file``. Raises: Unreadable at the first shortcut."""
+    imports = dict(needed.list_imports(tree))
+    bound, own = set(list_bound(tree)), _list_own_attributes(tree)
     for node in ast.walk(tree):
         if isinstance(node, ast.stmt | ast.expr):
             for name, word in _list_names(node, imports.keys() - bound, own, bound if "*" in imports else None):
                 if (why := shortcuts.describe(name, word)) is not None:
                     raise make_refusal("not_allowed", file, node, why)
-        if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Load) and not known & {node.id, "*"}:
-            what = f"`{node.id}` is used, and nothing in the file defines it. Is a part still missing, or the name mistyped?"
-            raise make_refusal("undefined_name", file, node, what)
 
 
 def _list_names(node: ast.stmt | ast.expr, libraries: Set[str], own: set[str], bound: set[str] | None) -> Iterator[tuple[str, str]]:
