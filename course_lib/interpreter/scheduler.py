@@ -32,6 +32,8 @@ class Program:
         self.spin = Spin(Scheduler.run_programs.__code__)
         self.failed: ScheduledStep | None = None  # the atomic that the program repeats without any effect
         self.tries = 0
+        self.changed = False  # another program has changed the bytes of that atomic since the last try
+        self.found_change = False  # the last try was the first one after such a change
 
 
 class Scheduler:
@@ -160,18 +162,25 @@ class Scheduler:
             for other in self.residents:
                 if other is not program:
                     other.spin.note_write(address, size)
+                    failed = other.failed
+                    other.changed |= failed is not None and failed.address < address + size and address < failed.address + failed.size
         else:
             program.spin.note_step(step)
 
     def note_tries(self, program: Program, step: ScheduledStep, is_atomic: bool) -> None:
-        """Count how often a program repeats an atomic without effect, until the atomic has an effect or the program stores without it."""
+        """Count how often a program repeats an atomic without effect, until the atomic has an effect or the program stores without it.
+
+        A program whose last try finds what another program has just written did not give up: it waited by an atomic that never has an
+        effect, such as an atomic_add of 0, and its wait is over.
+        """
         failed = program.failed
         if is_atomic and not step.changed:
             same = failed is not None and (failed.file, failed.line) == (step.file, step.line)
             program.failed, program.tries = step, program.tries + 1 if same else 1
+            program.found_change, program.changed = same and program.changed, False
         elif failed is not None and step.changed:
             program.failed = None
-            if not is_atomic:
+            if not is_atomic and not program.found_change:
                 who, where = self.schedule.name(program.number), self.schedule.place(failed.address)
                 times = "once" if program.tries == 1 else f"{program.tries} times"
                 words = f"{who} tried {times} at line {failed.line} ({verb(failed)} on {where}), never got it, and went on"

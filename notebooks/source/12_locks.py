@@ -374,6 +374,16 @@ from course_lib import exercise
 exercise("12a")
 
 # %% [markdown]
+# ## Without rails
+#
+# With your lock the rows of a buffer are added as they come, so two runs may differ in their last bits. Somebody who looks for a bug wants
+# the same bits each time. This task asks for them, and it gives you a contract, the names and some integers in memory. What the integers mean
+# is your design, and a GPU that has room for one program at a time must come to an end with it. It is optional.
+
+# %%
+exercise("12b")
+
+# %% [markdown]
 # ## What you predicted
 
 # %%

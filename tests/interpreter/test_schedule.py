@@ -461,6 +461,23 @@ def test_patience_costs_a_proved_wait_a_few_steps_and_changes_no_result():
         assert steps[1] < 2 * steps[0]
 
 
+@triton.jit
+def takes_turns_kernel(turn_ptr, total_ptr):
+    program = tl.program_id(0)
+    while tl.atomic_add(turn_ptr, 0) != program:  # it never changes the turn
+        pass
+    tl.store(total_ptr, tl.load(total_ptr) + 1)
+    tl.atomic_xchg(turn_ptr, program + 1)
+
+
+def test_a_wait_by_an_atomic_without_any_effect_is_not_given_up_when_it_is_over():
+    for seed in range(8):
+        total = zeros(1)
+        result = run(takes_turns_kernel, (4,), locks(), total, seed=seed)
+        assert result.complete and not result.findings and total.item() == 4
+        assert all(given_up.tries == 1 for given_up in result.given_up)
+
+
 def test_reading_the_same_place_again_is_no_wait():
     y = zeros(2)
     assert run(rereads_kernel, (2,), torch.ones(1), y, TURNS=40).complete and y.tolist() == [40, 40]

@@ -111,13 +111,15 @@ class SharedCase(Case):
 
     ``partials``: the number of partial sums, one per buffer, per chunk of the M rows, or per program. ``partials_name``: the
     kernel's name for this number. ``{partials}`` in ``why`` stands for both, as in "GROUP = 2". ``chunk``: rows per chunk.
-    ``orders``: how many orders of the programs' memory operations are tried.
+    ``orders``: how many orders of the programs' memory operations are tried. ``resident``: how many programs run at one time in these
+    orders; it is left out of the repr for the reason given at ``by_hand``.
     """
 
     partials: int = 1
     chunk: int = 0
     orders: int = 2
     partials_name: str = ""
+    resident: int = field(default=8, repr=False)
 
     def describe(self) -> str:
         rest = f", rows_a_chunk = {self.chunk}" if self.chunk else ""

@@ -51,6 +51,7 @@ class CaseLaunch(Launch):
     tensors: tuple[CaseTensor, ...]
     num_warps: int = 4
     interleavings: int = 0
+    resident: int = 8
     any_order: bool = False
     reads: dict[str, int] = field(default_factory=dict)
     spread: dict[str, int] = field(default_factory=dict)
@@ -79,6 +80,7 @@ class Plan(Generic[C]):
     num_warps: int = 4
     inputs: dict[str, np.ndarray] = field(default_factory=dict)  # float64, for the diagnosis
     interleavings: int = 0  # number of orders of the programs' memory operations that are tried; above 0 only if programs share memory
+    resident: int = 8  # the largest number of unfinished programs at one time in such an order, as in interpreter/schedule.py
     any_order: bool = False  # the outputs' bits may depend on the order of the memory operations
     # What the exercise asks for besides right outputs. reads: how often the elements of a tensor may be read. spread: over how many
     # programs the work on a tensor is spread. calls: the fewest and the most calls of another entry point, where

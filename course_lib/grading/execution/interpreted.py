@@ -58,7 +58,8 @@ class Interpreter(CaseRunner):
             placed.run(kernel, watch)
         else:
             patience = _MAX_SPINS if seed + 1 == case.interleavings >= _MANY_ORDERS else 0
-            found = find_misuse(placed.interleave(kernel, watch, seed=seed, max_steps=_MAX_STEPS, patience=patience))
+            outcome = placed.interleave(kernel, watch, seed=seed, resident=case.resident, max_steps=_MAX_STEPS, patience=patience)
+            found = find_misuse(outcome)
             if found is not None:
                 # A write to an input usually races as well. Report the write: it is the cause.
                 raise watch.written or found

@@ -64,6 +64,34 @@ LOCKED = (
     _buffers("far rows", 4, 17, 32, "{partials}, rows 1.5 * 2^30 elements apart", mean=1.0, partials=2),
 )  # fmt: skip
 
+# Where ``resident`` is 1, a program starts when the one before it has ended: what waits for a later program waits forever.
+IN_ORDER = (
+    _buffers("the tutorial's picture", 4, 8, 8, "{partials}: rows 0 and 2 share a buffer, rows 1 and 3 the other", "rows go to a wrong buffer", partials=2, orders=6),
+    _buffers("one buffer", 6, 17, 32, "{partials}: every row waits for the one before it", "the rows of a buffer are added as they come", mean=3.0, partials=1, orders=6),
+    _buffers("room for two", 6, 12, 16, "{partials}, two programs run at a time and start in any order", "a row waits for a program that has not started", mean=1.0, partials=2, orders=6, resident=2),
+    _buffers("room for one", 5, 9, 16, "{partials}, one program runs at a time", "a program waits for a later one", mean=-1.0, partials=3, orders=4, resident=1),
+    _buffers("fewer rows than buffers", 8, 20, 32, "{partials}: every row is the first of its buffer", "a buffer is added to before it is first written", mean=1.0, partials=11, orders=2),
+    _buffers("M no multiple of GROUP", 7, 12, 16, "{partials}: the first buffer takes three rows", "a buffer takes neighbouring rows", mean=-2.0, partials=3, orders=4),
+    _buffers("one row", 1, 30, 32, "M = 1, {partials}", mean=3.0, partials=4, orders=1),
+    _buffers("one column", 5, 1, 16, "N = 1, {partials}", "a column past N is written", partials=2),
+    _buffers("long row", 4, 1000, 1024, "{partials}, 24 padded lanes", "columns after the first block are left out", mean=3.0, partials=2),
+    _buffers("mean 1000", 4, 96, 128, "{partials}, the mean is 1000 times the spread", "xhat is computed from a rounded mean", partials=2),
+    _buffers("many rows", 20, 16, 16, "{partials}, more rows than run at once", "only the first rows are added up", partials=3),
+    _buffers("fp16", 16, 33, 64, "{partials}: 16 rows in half precision", partials=1),
+    _buffers("bf16", 6, 33, 64, "{partials}, bfloat16 in", partials=2),
+    _buffers("fp32 dy", 6, 33, 64, "{partials}, each tensor in a dtype of its own", dtypes=(("x", "fp16"),), mean=3.0, partials=2, orders=1),
+    _buffers("fp32 x", 6, 33, 64, "{partials}, each tensor in a dtype of its own", dtypes=(("dy", "bf16"),), mean=3.0, partials=2, orders=1),
+    _buffers("66 rows", 66, 3, 4, "{partials}, more than 64 rows and more than 64 buffers", "rows or buffers after the 64th are left out", mean=1.0, partials=66, orders=1),
+    _buffers("zeros", 5, 17, 32, "{partials}, 0 in x and as sums of rows whose terms are not 0", "a sum that is 0 is taken for a buffer not yet written", partials=2, orders=1),
+    _buffers("sliced", 5, 50, 64, "{partials}, dy and x are slices of wider matrices", "one row stride is taken for all tensors", partials=2),
+    _buffers("expanded", 4, 50, 64, "{partials}, dy is one number with strides (0, 0)", partials=2),
+    _buffers("transposed", 5, 36, 64, "{partials}, dy is a transposed matrix", partials=2),
+    _buffers("far columns", 3, 4, 16, "{partials}, dy is transposed, its columns 1.5 * 2^30 elements apart", partials=2, orders=1),
+    _buffers("a NaN row", 4, 19, 32, "{partials}, dy holds a NaN in row 1: it must stay in buffer 1", partials=2),
+    _buffers("an Inf row", 4, 19, 32, "{partials}, dy holds an Inf in row 1: it must stay in buffer 1", partials=2, orders=1),
+    _buffers("far rows", 4, 17, 32, "{partials}, rows 1.5 * 2^30 elements apart", mean=1.0, partials=2),
+)  # fmt: skip
+
 BUFFERS = (
     _buffers("as many rows as buffers", 4, 20, 16, "{partials}", "dw and db are swapped", partials=4),
     _buffers("more rows than buffers", 100, 40, 32, "{partials}", "M is taken for the number of buffers", partials=7),
@@ -147,12 +175,23 @@ PERSISTENT = (
 
 
 def _plan_locked(case: SharedCase, kernel: str, rng: np.random.Generator) -> Plan[SharedCase]:
+    return replace(_plan_by_words(case, kernel, rng, "lock", 2 * case.partials), any_order=True)
+
+
+def _plan_in_order(case: SharedCase, kernel: str, rng: np.random.Generator) -> Plan[SharedCase]:
+    return _plan_by_words(case, kernel, rng, "state", 1 + 2 * case.partials)
+
+
+def _plan_by_words(case: SharedCase, kernel: str, rng: np.random.Generator, name: str, words: int) -> Plan[SharedCase]:
+    """Plan the sums in GROUP buffers, with so many integers, 0 at the start, by which the programs take turns."""
     group = case.partials
     mine = [np.arange(g, case.M, group) for g in range(min(group, case.M))]  # only the buffers that are written
-    lock = Tensor("lock", "int32", (2 * group,), (1,), np.zeros(2 * group, np.int32), scratch=True, guard=size_guard(case.M))
+    taking_turns = Tensor(name, "int32", (words,), (1,), np.zeros(words, np.int32), scratch=True, guard=size_guard(case.M))
     plan = _plan_backward(case, kernel, rng, mine, "buffer")
-    plan = _extend_plan(plan, ["lock", *_list_strides(plan), case.N], {"GROUP": group, "BLOCK": case.block})
-    return replace(plan, grid=(case.M,), tensors=(*plan.tensors, lock), any_order=True, spread={"x": case.M, "dw_buffer": case.M})
+    plan = _extend_plan(plan, [name, *_list_strides(plan), case.N], {"GROUP": group, "BLOCK": case.block})
+    return replace(
+        plan, grid=(case.M,), tensors=(*plan.tensors, taking_turns), resident=case.resident, spread={"x": case.M, "dw_buffer": case.M}
+    )  # fmt: skip
 
 
 def _plan_chunks(case: SharedCase, kernel: str, rng: np.random.Generator) -> Plan[SharedCase]:
@@ -584,6 +623,7 @@ _PARTIAL_NAMES = ("dw_partial", "db_partial")
 
 PARTS = {
     "add_to_buffers_kernel": Part(LOCKED, _plan_locked, _list_locked_models, traits=(("buffer_not_accumulated", _shares_a_buffer),)),
+    "add_in_order_kernel": Part(IN_ORDER, _plan_in_order, _list_locked_models, traits=(("buffer_not_accumulated", _shares_a_buffer),)),
     "sum_buffers_kernel": Part(
         BUFFERS, _plan_buffers, _list_buffer_models, rare=(("uninitialised", lambda p, outputs: _has_unwritten_buffers(p.case)),)
     ),
