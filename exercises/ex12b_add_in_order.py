@@ -1,0 +1,31 @@
+"""Optional task 12b: the same bits in every order.
+
+dw is the sum over the rows of dy * xhat, where xhat is (x - mean) * rstd, and db is the sum of dy. Row r adds its part to
+buffer r % GROUP of each, as in 12a. M programs are launched. Each of them does the work of one row.
+
+The same inputs must give the same bits in whatever order the programs run: row r is added before row r + GROUP.
+
+A GPU starts the programs in any order, and it may have room for only a few of them, or for one. The others start when one
+has ended. No program may wait for ever.
+
+state holds 1 + 2 * GROUP integers of 32 bits, all 0 before the launch. What each of them means is yours to decide. The
+buffers are fp32, shape (GROUP, N), and hold anything at all before the launch. A buffer that no row belongs to stays as it
+is. dy, x, mean and rstd are as in 12a: dy has two strides, dy and x come in fp16, bf16 or fp32, offsets can pass 2^31.
+
+The course launches the kernel for you. Check with the panel in lesson 12, or with `course check 12b` in a terminal.
+"""
+
+import triton
+import triton.language as tl
+
+
+@triton.jit
+def add_in_order_kernel(
+    dy_ptr, x_ptr, mean_ptr, rstd_ptr, dw_buffer_ptr, db_buffer_ptr, state_ptr,
+    stride_dy_row, stride_dy_col, stride_x,   # elements; the columns of x are neighbours
+    N,
+    GROUP: tl.constexpr,                      # buffers
+    BLOCK: tl.constexpr,                      # power of two >= N
+):
+    # YOUR CODE
+    pass
