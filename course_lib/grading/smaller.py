@@ -91,7 +91,7 @@ def make_small_plans(part: Part, case: Case, entry_point: str) -> list[Plan]:
     for small in list_small_cases(case, part.battery):
         rng = np.random.Generator(np.random.PCG64([0, zlib.crc32(small.name.encode())]))
         plan = part.planner(small, entry_point, rng)
-        plan = replace(plan, interleavings=min(plan.interleavings, 1), reads={}, spread={}, calls={}, empty_loads=None)
+        plan = replace(plan, interleavings=min(plan.interleavings, 1), reads={}, spread={}, calls={}, alike=(), empty_loads=None)
         plans.append(plan)
     return plans
 

@@ -30,9 +30,9 @@ class Program:
         self.body = body
         self.clocks = VectorClocks(number, count)
         self.spin = Spin(Scheduler.run_programs.__code__)
-        self.failed: ScheduledStep | None = None  # the atomic that the program repeats without any effect
+        self.failed: ScheduledStep | None = None  # the atomic or volatile load that the program repeats without any effect
         self.tries = 0
-        self.changed = False  # another program has changed the bytes of that atomic since the last try
+        self.changed = False  # another program has changed those bytes since the last try
         self.found_change = False  # the last try was the first one after such a change
 
 
@@ -152,7 +152,7 @@ class Scheduler:
         changed, wrote = _predict_effect(access) if lanes else (False, False)
         step = ScheduledStep(program.number, access.kind, line, file, address, size, lanes, changed)
         self.schedule.steps.append(step)
-        self.note_tries(program, step, access.is_atomic)
+        self.note_tries(program, step, access)
         if lanes:
             self.races.add_step(len(self.schedule.steps), step, access, wrote, live, program.clocks)
         elif access.kind == "barrier":
@@ -167,24 +167,31 @@ class Scheduler:
         else:
             program.spin.note_step(step)
 
-    def note_tries(self, program: Program, step: ScheduledStep, is_atomic: bool) -> None:
-        """Count how often a program repeats an atomic without effect, until the atomic has an effect or the program stores without it.
+    def note_tries(self, program: Program, step: ScheduledStep, access: hooks.MemoryAccess) -> None:
+        """Count how often a program repeats an atomic or a volatile load without effect, until it goes on with something else.
 
-        A program whose last try finds what another program has just written did not give up: it waited by an atomic that never has an
-        effect, such as an atomic_add of 0, and its wait is over.
+        A program whose last try finds what another program has just written did not give up: it waited by an operation that never has an
+        effect, and its wait is over.
         """
-        failed = program.failed
-        if is_atomic and not step.changed:
-            same = failed is not None and (failed.file, failed.line) == (step.file, step.line)
+        failed, may_wait = program.failed, access.is_atomic or access.sem == "relaxed"
+        if may_wait and not step.changed:
+            same = failed is not None and (failed.file, failed.line, failed.address) == (step.file, step.line, step.address)
+            if failed is not None and not same and program.tries > 1:
+                self.note_given_up(program, failed)
             program.failed, program.tries = step, program.tries + 1 if same else 1
             program.found_change, program.changed = same and program.changed, False
         elif failed is not None and step.changed:
             program.failed = None
-            if not is_atomic and not program.found_change:
-                who, where = self.schedule.name(program.number), self.schedule.place(failed.address)
-                times = "once" if program.tries == 1 else f"{program.tries} times"
-                words = f"{who} tried {times} at line {failed.line} ({verb(failed)} on {where}), never got it, and went on"
-                self.schedule.given_up.append(GivenUp(failed, program.tries, words))
+            if not access.is_atomic:
+                self.note_given_up(program, failed)
+
+    def note_given_up(self, program: Program, failed: ScheduledStep) -> None:
+        if program.found_change:
+            return
+        who, where = self.schedule.name(program.number), self.schedule.place(failed.address)
+        times = "once" if program.tries == 1 else f"{program.tries} times"
+        words = f"{who} tried {times} at line {failed.line} ({verb(failed)} on {where}), never got it, and went on"
+        self.schedule.given_up.append(GivenUp(failed, program.tries, words))
 
     def describe_deadlock(self) -> Deadlock:
         schedule = self.schedule

@@ -357,6 +357,16 @@ assert tables.row_sums(1000003)[0] == 245
 assert tables.split(262144, torch.float16, centred=True, add=False).chunks == 64
 
 # %% [markdown]
+# ## Without rails
+#
+# You have seen words, tickets and the merge apart, and the steps had whole numbers. In this task one launch has all three, for mean and M2 of
+# real rows. The file holds the contract and the names. How two numbers and a sign that they are there fit in one word is yours to find, and the
+# check gives your programs room for a single row. It is optional.
+
+# %%
+exercise("16b")
+
+# %% [markdown]
 # ## What you predicted
 
 # %%

@@ -185,3 +185,27 @@ def test_a_result_that_depends_on_the_order_is_refused_only_where_bits_are_asked
 def test_bounds_are_checked_in_interleaved_programs_too():
     (error,) = child((*ADD, "tl.atomic_add(total_ptr + N + cols, row)"), plan(np.ones((M, N)))).errors.values()
     assert error.fault.tensor == "total" and error.fault.kind not in ("race", "deadlock")
+
+
+@pytest.mark.parametrize(
+    ("stored", "row"), [("1.0", None), ("tl.program_id(0) * 1e-7 + 1.0", 0), ("0.0 / (0.0 * part_ptr.to(tl.int64))", None)]
+)
+def test_columns_that_are_to_be_alike_are_compared_bit_by_bit_and_a_nan_is_like_any_other(stored, row):
+    tensors = (Tensor("x", "fp32", (M, N), (N, 1), np.ones((M, N), np.float32)), Tensor("part", "fp32", (1, M), (M, 1)))
+    body = (*ADD, f"tl.store(part_ptr + tl.program_id(0), {stored})")
+    text = "import triton\nimport triton.language as tl\n\n\n@triton.jit\ndef sum_rows(x_ptr, part_ptr, N: tl.constexpr):\n"
+    text += "".join(f"    {line}\n" for line in body)
+    the_plan = Plan(
+        Case("c", M, N, N, "one number per program"),
+        "sum_rows",
+        (M,),
+        tensors,
+        ("x", "part"),
+        {"N": N},
+        {},
+        interleavings=2,
+        alike=("part",),
+    )
+    errors = run(Kernels(text, ("sum_rows",), RULES), [the_plan], "cpu").errors
+    assert [error.fault.kind for error in errors.values()] == ([] if row is None else ["unlike"])
+    assert all(error.fault.row == row for error in errors.values())

@@ -478,6 +478,30 @@ def test_a_wait_by_an_atomic_without_any_effect_is_not_given_up_when_it_is_over(
         assert all(given_up.tries == 1 for given_up in result.given_up)
 
 
+@triton.jit
+def looks_kernel(word_ptr, out_ptr, TRIES: tl.constexpr):
+    if tl.program_id(0) == 0:
+        tl.atomic_xchg(word_ptr, 1, sem="relaxed")
+    else:
+        tries = 0
+        word = tl.load(word_ptr, volatile=True)
+        while (word == 0) & (tries < TRIES):
+            word = tl.load(word_ptr, volatile=True)
+            tries += 1
+        tl.store(out_ptr + tl.program_id(0), word)
+
+
+def test_a_wait_by_volatile_loads_gives_up_only_if_the_word_has_not_come():
+    gave_up = {}
+    for seed in range(12):
+        out = locks(2)
+        result = run(looks_kernel, (2,), locks(), out, seed=seed, patience=1000, TRIES=300)
+        assert result.complete and not result.findings
+        gave_up[seed] = [given_up.tries for given_up in result.given_up if given_up.tries > 1]
+        assert gave_up[seed] == ([] if out[1] else [300])
+    assert any(gave_up.values()) and not all(gave_up.values())
+
+
 def test_reading_the_same_place_again_is_no_wait():
     y = zeros(2)
     assert run(rereads_kernel, (2,), torch.ones(1), y, TURNS=40).complete and y.tolist() == [40, 40]

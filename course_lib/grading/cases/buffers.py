@@ -12,17 +12,29 @@ from dataclasses import dataclass, replace
 import ml_dtypes
 import numpy as np
 
-DTYPES = {"fp32": np.dtype(np.float32), "fp16": np.dtype(np.float16), "bf16": np.dtype(ml_dtypes.bfloat16), "int32": np.dtype(np.int32)}
+DTYPES = {
+    "fp32": np.dtype(np.float32),
+    "fp16": np.dtype(np.float16),
+    "bf16": np.dtype(ml_dtypes.bfloat16),
+    "int32": np.dtype(np.int32),
+    "int64": np.dtype(np.int64),
+}
 # False with the stand-in for ml_dtypes in the tests of the tab, which has fp16 in place of bf16
 HAS_BF16 = DTYPES["bf16"] != DTYPES["fp16"]
-_BITS = {2: np.dtype(np.uint16), 4: np.dtype(np.uint32)}
+_BITS = {2: np.dtype(np.uint16), 4: np.dtype(np.uint32), 8: np.dtype(np.uint64)}
 # The poison of outputs (True) and of inputs (False). They differ, because a copy of x's guard into y's guard has to leave a trace.
 _POISON = {
-    True: {"fp32": 0x7F80DEAD, "fp16": 0x7CAD, "bf16": 0x7FAD, "int32": 0x7ABCDEAD},
-    False: {"fp32": 0x7FC0BEEF, "fp16": 0x7EBE, "bf16": 0x7FBE, "int32": 0x7ABCBEEF},
+    True: {"fp32": 0x7F80DEAD, "fp16": 0x7CAD, "bf16": 0x7FAD, "int32": 0x7ABCDEAD, "int64": 0x7ABCDEAD7ABCDEAD},
+    False: {"fp32": 0x7FC0BEEF, "fp16": 0x7EBE, "bf16": 0x7FBE, "int32": 0x7ABCBEEF, "int64": 0x7ABCBEEF7ABCBEEF},
 }
 # Large finite numbers of each dtype: the bits of the smallest one, and the number of low bits that are drawn at random
-_ORDINARY = {"fp32": (0x7E000000, 24), "fp16": (0x7800, 10), "bf16": (0x7E80, 7), "int32": (0x7A000000, 24)}
+_ORDINARY = {
+    "fp32": (0x7E000000, 24),
+    "fp16": (0x7800, 10),
+    "bf16": (0x7E80, 7),
+    "int32": (0x7A000000, 24),
+    "int64": (0x7A00000000000000, 24),
+}
 GUARD = 64  # fewest elements on each side; a multiple of 16 bytes, so that pointers are aligned like those of new tensors
 
 
@@ -76,7 +88,7 @@ class Tensor:
         """Return the tensor at another address, which may be less aligned; an output starts as a large finite number, not as NaN."""
         first, bits = _ORDINARY[self.dtype]
         # Move by whole words of 4 bytes: a GPU may refuse to load from a less aligned address.
-        moved = self.guard + int(rng.integers(1, GUARD)) * (4 // self.itemsize)
+        moved = self.guard + int(rng.integers(1, GUARD)) * max(4 // self.itemsize, 1)
         drawn = first + int(rng.integers(1 << bits))
         return replace(self, guard=moved, poison=None if self.values is not None else drawn)
 

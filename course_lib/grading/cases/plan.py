@@ -56,6 +56,7 @@ class CaseLaunch(Launch):
     reads: dict[str, int] = field(default_factory=dict)
     spread: dict[str, int] = field(default_factory=dict)
     calls: dict[str, tuple[int, int | None]] = field(default_factory=dict)
+    alike: tuple[str, ...] = ()
     empty_loads: int | None = None
 
 
@@ -83,11 +84,12 @@ class Plan(Generic[C]):
     resident: int = 8  # the largest number of unfinished programs at one time in such an order, as in interpreter/schedule.py
     any_order: bool = False  # the outputs' bits may depend on the order of the memory operations
     # What the exercise asks for besides right outputs. reads: how often the elements of a tensor may be read. spread: over how many
-    # programs the work on a tensor is spread. calls: the fewest and the most calls of another entry point, where
-    # None is no limit.
+    # programs the work on a tensor is spread. calls: the fewest and the most calls of another entry point, where None is no limit.
+    # alike: outputs, (M, columns) in fp32 and packed, of which a row has the same bits in all columns.
     reads: dict[str, int] = field(default_factory=dict)
     spread: dict[str, int] = field(default_factory=dict)
     calls: dict[str, tuple[int, int | None]] = field(default_factory=dict)
+    alike: tuple[str, ...] = ()
     # The loads without an active lane may exceed those with one by at most this number; None allows any number.
     empty_loads: int | None = None
     # The programs of a one-dimensional grid that CPU mode launches; only their rows are judged. Empty means all programs.

@@ -31,7 +31,8 @@ class Gpu(CaseRunner):
             # This builds the driver's C module, once, and does not open the GPU.
             triton.runtime.driver.set_active(CudaDriver())
         self.torch, self.side_by_side = torch, triton.AsyncCompileMode
-        self.dtypes = {"fp32": torch.float32, "fp16": torch.float16, "bf16": torch.bfloat16, "int32": torch.int32}
+        floats = {"fp32": torch.float32, "fp16": torch.float16, "bf16": torch.bfloat16}
+        self.dtypes = floats | {"int32": torch.int32, "int64": torch.int64}
 
     def open_device(self) -> None:
         """Make a context on the GPU, so that a GPU that does not answer is found before the learner's code is read."""

@@ -11,7 +11,7 @@ from course_lib.grading.execution.watch import Watch
 from course_lib.launching.faults import FaultKind, Misuse, find_worst
 
 if TYPE_CHECKING:
-    from course_lib.interpreter.findings import Schedule
+    from course_lib.interpreter.findings import GivenUp, Schedule
 
 _MAX_STEPS = 20_000  # steps of one interleaved launch; far more than a launch of an exercise takes
 _MAX_SPINS = 5000  # ``patience`` in the last schedule of a case: there a wait that gives up after fewer tries does give up
@@ -38,6 +38,7 @@ class Interpreter(CaseRunner):
 
     def run(self, function, case: CaseLaunch, data: bytes) -> bytes:
         self.misuse = None
+        self.given_up: GivenUp | None = None  # a wait that gave up in an order of the programs
         try:
             if not case.interleavings:
                 return self.once(function, case, data)
@@ -47,7 +48,10 @@ class Interpreter(CaseRunner):
         for t in case.tensors:
             here = slice(t.offset, t.offset + t.nbytes)
             if t.is_output and not case.any_order and any(other[here] != runs[0][here] for other in runs):
+                if self.given_up is not None:
+                    raise Misuse(FaultKind.GAVE_UP, f"{self.given_up.message}.", t.name, self.given_up.step.line)
                 raise Misuse(FaultKind.ORDER, f"{t.name} has other bits when the programs run in another order", t.name, None)
+        self.misuse = find_worst(self.misuse, _find_unlike(case, runs[0]))
         return runs[0]
 
     def once(self, kernel, case: CaseLaunch, data: bytes, seed: int | None = None) -> bytes:
@@ -60,11 +64,29 @@ class Interpreter(CaseRunner):
             patience = _MAX_SPINS if seed + 1 == case.interleavings >= _MANY_ORDERS else 0
             outcome = placed.interleave(kernel, watch, seed=seed, resident=case.resident, max_steps=_MAX_STEPS, patience=patience)
             found = find_misuse(outcome)
+            self.given_up = self.given_up or next((wait for wait in outcome.given_up if wait.tries > 1), None)
             if found is not None:
                 # A write to an input usually races as well. Report the write: it is the cause.
                 raise watch.written or found
         self.misuse = find_worst(self.misuse, watch.find_misuse())
         return placed.read_memory()
+
+
+def _find_unlike(case: CaseLaunch, memory: bytes) -> Misuse | None:
+    """Return the first row of an output that is to have the same bits in all columns, and has not. A NaN is like any other."""
+    import numpy as np
+
+    for t in case.tensors:
+        if t.name not in case.alike:
+            continue
+        values = np.frombuffer(memory, np.float32, count=t.elements, offset=t.start).reshape(t.shape)
+        first = values[:, :1]
+        unlike = np.argwhere((values != first) & ~(np.isnan(values) & np.isnan(first)))
+        if len(unlike):
+            row, column = map(int, unlike[0])
+            words = f"{t.name}[{row}, {column}] has other bits than {t.name}[{row}, 0]"
+            return Misuse(FaultKind.UNLIKE, words, t.name, row=row)
+    return None
 
 
 def find_misuse(outcome: Schedule) -> Misuse | None:

@@ -575,6 +575,10 @@ CAUSES: dict[str, Cause] = {
         "a lane without a chunk takes part",
         "Three chunks in four lanes. In lane 3: what is `N - 3 * length`, what has it loaded, and what is 0 times that?",
     ),
+    "chunks_disagree": Cause(
+        "the programs of a row find different bits for it",
+        "Each program adds up the same words. Which of them does program 0 take first, and which does program 1?",
+    ),
     "chunk_left_out": Cause(
         "a chunk of the row is left out", "19 columns in chunks of 8 are how many chunks, and which of them do you take?"
     ),

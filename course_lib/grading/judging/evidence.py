@@ -319,6 +319,7 @@ def _find_loss(judged: Judged, shift: Callable[[np.ndarray], np.ndarray | float]
         return outputs["M2"], judged.plan.expected["M2"].values, np.asarray(squares)
     if "M2s" in inputs:  # chunks of rows, and no x
         squares = (inputs["M2s"].sum(axis=1) + inputs["means"] ** 2 @ inputs["counts"]) / case.N
+        squares = squares.reshape(-1, *(1,) * (outputs["rstd"].ndim - 1))  # there may be one rstd per row, or one per chunk
         want = _find_variance_of_rstd(judged.plan.expected["rstd"].values, case.eps)
         return _find_variance_of_rstd(outputs["rstd"], case.eps), want, squares
     if x is None or x.ndim != 2 or not {"y", "mean", "var", "rstd"}.issuperset(judged.wrong_outputs):
