@@ -358,6 +358,16 @@ assert compile_forward(N=8176).loads == four.loads and 8176 % 16 == 0 and compil
 # at an odd element, nothing is aligned. Where you choose N, choose a multiple of 16. Where you cannot, and you know more than the compiler, say it:
 # [`tl.multiple_of`](https://triton-lang.org/main/python-api/generated/triton.language.multiple_of.html) promises that 8 divides a number.
 #
+# ## Without rails
+#
+# In a batch of sentences each row has a length of its own, and the places behind its end hold anything at all. Two rows of one program then
+# need two masks. The file says what must come out, for a row and for the places behind it. How many masks that takes, it does not say. The task
+# is optional.
+
+# %%
+exercise("08b")
+
+# %% [markdown]
 # ## What you predicted
 
 # %%

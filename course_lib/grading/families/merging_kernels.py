@@ -105,7 +105,7 @@ TOLD = (
     _told("one short chunk", 3, 7, 16, "N below BLOCK: one chunk", "BLOCK is taken for the count of a single chunk", mean=-2.0, orders=1),
     _told("one column", 2, 1, 8, "N = 1: the variance is 0", "the variance is divided by N - 1", mean=2.0, orders=1),
     _told("many chunks", 1, 150, 16, "10 chunks, the last one of 6 columns", "only the first chunks are merged", mean=3.0),
-    _told("17 chunks", 1, 265, 16, "17 chunks, the last one of 9 columns", "chunks after the 16th are left out", mean=1.0, orders=1),
+    _told("17 chunks", 1, 265, 16, "17 chunks, the last one of 9 columns", "only some number of chunks is merged", mean=1.0, orders=1),
     _told("many rows", 12, 13, 8, "12 rows of two chunks", "only the first rows are done", orders=1),
     _told("steps", 3, 75, 16, "every chunk has a mean of its own, far from the others'", "means are averaged in the wrong weights", std=0.1, fill="steps"),
     _told("constant row", 2, 40, 16, "every M2 is 0", "a word whose M2 is 0 is taken for one not yet told"),

@@ -261,6 +261,14 @@ CAUSES: dict[str, Cause] = {
         "What do your variables hold when the last sweep begins? Take one column of the first block: which x, w and b belong to it?",
     ),
     "mask_missing": Cause("lanes past the last column take part", "For which N do all your cases pass? What do the spare lanes load?"),
+    "not_0_past_the_end": Cause(
+        "y does not hold 0 past the end of a row",
+        "Take a lane past the end of its row, where the deviation is 0. What does your formula for y make of it?",
+    ),
+    "length_of_another_row": Cause(
+        "a row is cut at the length of another row",
+        "Each row of the tile ends at a column of its own. Which shape has your block of lengths, and which shape has the mask?",
+    ),
     "load_outside": Cause(
         "the kernel reads outside its tensors",
         "Take the first lane that is named: has it an element to read? If not, what keeps it from reading? If so, how do you make its address?",
