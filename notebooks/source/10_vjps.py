@@ -412,6 +412,15 @@ assert 2.8 < off[3, 1] < 3.3 and off[0, 5] > 3
 exercise("10c")
 
 # %% [markdown]
+# ## Without rails
+#
+# In a model the input of a norm is a sum, and the sum goes on past the norm as well. Its gradient then comes back on two ways. This task asks
+# for the backward pass of both, with a contract and nothing else. It is optional, and it needs no kernel.
+
+# %%
+exercise("10d")
+
+# %% [markdown]
 # ## What you predicted
 
 # %%

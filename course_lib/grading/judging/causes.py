@@ -471,6 +471,10 @@ CAUSES: dict[str, Cause] = {
             "dy is 1 everywhere in a row, and xhat is positive. Which sign does that row give to dw, and which does yours?",
         ),
     ),
+    "skip_misapplied": Cause(
+        "dskip is not added to dx as it comes",
+        "x goes into the norm, and on past it. By how much does a step of x move what goes past it, and what do w and rstd have to do with that?",
+    ),
     "rows_not_summed": Cause(
         "dw or db is no sum over the rows",
         "Every row of the matrix uses the same w. Which rows have a say in your dw, and with what weight?",
