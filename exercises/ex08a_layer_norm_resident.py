@@ -16,15 +16,12 @@ def layer_norm_resident_kernel(
     x_ptr, y_ptr, w_ptr, b_ptr, mean_ptr, rstd_ptr,
     stride_x, stride_y,     # elements between rows
     M, N, eps,
-    ROWS: tl.constexpr,     # rows a program
+    ROWS: tl.constexpr,     # rows per program
     BLOCK: tl.constexpr,    # power of two >= N
 ):
     cols = tl.arange(0, BLOCK)
-    # YOUR CODE, about 2 lines: rows: the ROWS row numbers of this program, in 64 bits. mask: shape (ROWS, BLOCK),
-    # true where row and column exist.
+    # YOUR CODE, about 2 lines: rows: the row numbers of this program. mask: which places of the tile hold an element?
 
-    # YOUR CODE, about 4 lines: Load the tile of x as fp32; then mean, deviation (padded lanes zero) and rstd, one of
-    # each per row.
+    # YOUR CODE, about 4 lines: Load the tile of x; then mean, deviation and rstd of each row.
 
-    # YOUR CODE, about 6 lines: Load w and b, which all rows of the tile share, store y in its own dtype, and save
-    # mean and rstd of the rows that exist.
+    # YOUR CODE, about 6 lines: w and b; then store y, mean and rstd.

@@ -26,7 +26,6 @@ def add_rms_norm_kernel(
     row = tl.program_id(0).to(tl.int64)
     cols = tl.arange(0, BLOCK)
     mask = cols < N
-    # YOUR CODE, about 5 lines: Load x and residual as fp32, add them, round to total's dtype and store. Go on with
-    # the rounded total, in fp32.
+    # YOUR CODE, about 5 lines: Load x and the residual, and store their sum in total. With which number do you go on?
 
-    # YOUR CODE, about 5 lines: From here on it is 02b with total in the place of x.
+    # YOUR CODE, about 5 lines: From here on it is 02b.

@@ -21,9 +21,8 @@ import torch
 def layer_norm_vjp(
     dy: torch.Tensor, x: torch.Tensor, w: torch.Tensor, mean: torch.Tensor, rstd: torch.Tensor
 ) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor]:
-    # YOUR CODE, about 4 lines: dy, x and w in fp32, mean and rstd as columns that broadcast over a row. Then xhat and
-    # wdy.
+    # YOUR CODE, about 4 lines: xhat and wdy. Which shapes and dtypes do the inputs come in?
     pass
-    # YOUR CODE, about 3 lines: c1 and c2, one number per row each, and dx from them.
+    # YOUR CODE, about 3 lines: c1 and c2, and dx from them.
     # YOUR CODE, about 3 lines: dw and db. Which dimension do these sums run over? Return the three, each in its
     # dtype.

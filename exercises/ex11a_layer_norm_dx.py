@@ -27,11 +27,9 @@ def layer_norm_dx_kernel(
 ):
     cols = tl.arange(0, BLOCK)
     wide = cols.to(tl.int64)        # for dy: column * stride_dy_col can pass 2^31, too
-    # YOUR CODE, about 2 lines: rows: the ROWS row numbers of this program, in 64 bits. mask: shape (ROWS, BLOCK),
-    # true where row and column exist.
+    # YOUR CODE, about 2 lines: rows: the row numbers of this program. mask: which places of the tile hold an element?
 
-    # YOUR CODE, about 7 lines: Load x and dy by their own strides, w by column, mean and rstd by row, all as fp32.
-    # Then xhat and wdy.
+    # YOUR CODE, about 7 lines: Load what the formula needs. Then xhat and wdy.
 
     # YOUR CODE, about 4 lines: c1 and c2, one per row: which lanes may take part, and what do you divide by? Then dx,
     # stored by its own stride.

@@ -25,6 +25,6 @@ def rms_norm_dx_kernel(
     cols = tl.arange(0, BLOCK)
     wide = cols.to(tl.int64)        # for dy: column * stride_dy_col can pass 2^31, too
     mask = cols < N
-    # YOUR CODE, about 6 lines: Load x, dy and w as fp32, each where it lies, and the row's rstd. Then xhat and wdy.
+    # YOUR CODE, about 6 lines: Load what the formula needs. Then xhat and wdy.
 
-    # YOUR CODE, about 3 lines: The one mean that is left; then dx, stored in its own dtype by its own stride.
+    # YOUR CODE, about 3 lines: What is left of c1 and c2; then dx.

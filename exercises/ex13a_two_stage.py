@@ -24,26 +24,24 @@ def column_partials_kernel(
     dy_ptr, x_ptr, mean_ptr, rstd_ptr, dw_partial_ptr, db_partial_ptr,
     stride_dy_row, stride_dy_col, stride_x,   # elements; the columns of x are neighbours
     M, N, rows_a_chunk,
-    BLOCK_M: tl.constexpr,                    # rows a step
-    BLOCK_N: tl.constexpr,                    # columns a program
+    BLOCK_M: tl.constexpr,                    # rows per step
+    BLOCK_N: tl.constexpr,                    # columns per program
 ):
     cols = tl.program_id(0) * BLOCK_N + tl.arange(0, BLOCK_N)
     wide = cols.to(tl.int64)[None, :]         # for dy: column * stride_dy_col can pass 2^31, too
     chunk = tl.program_id(1).to(tl.int64)
-    # YOUR CODE, about 13 lines: Two running sums in fp32, one number for each of BLOCK_M x BLOCK_N places. Then walk
-    # over the rows of this chunk: which rows does a step take, and which of them are the next chunk's, or nobody's?
+    # YOUR CODE, about 13 lines: Walk over the rows of this chunk: which rows does a step take, and which of them are
+    # the next chunk's, or nobody's? What do you keep from step to step?
 
-    # YOUR CODE, about 3 lines: Add up the BLOCK_M places of each column, and store one row of partial sums, row
-    # `chunk`, in each matrix.
+    # YOUR CODE, about 3 lines: Store the partial sums of this chunk in each matrix.
 
 
 @triton.jit
 def sum_partials_kernel(
     dw_partial_ptr, db_partial_ptr, dw_ptr, db_ptr,
     P, N,
-    BLOCK_P: tl.constexpr,   # rows of partial sums a step
-    BLOCK_N: tl.constexpr,   # columns a program
+    BLOCK_P: tl.constexpr,   # rows of partial sums per step
+    BLOCK_N: tl.constexpr,   # columns per program
 ):
     cols = tl.program_id(0) * BLOCK_N + tl.arange(0, BLOCK_N)
-    # YOUR CODE, about 9 lines: The same walk over the P rows of partial sums, in a fixed order; then one rounding to
-    # dw's and to db's dtype.
+    # YOUR CODE, about 9 lines: The same walk over the P rows of partial sums; then store dw and db.

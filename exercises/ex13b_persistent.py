@@ -34,15 +34,14 @@ def persistent_backward_kernel(
     dy_ptr, x_ptr, w_ptr, mean_ptr, rstd_ptr, dx_ptr, dw_partial_ptr, db_partial_ptr,
     stride_dy_row, stride_dy_col, stride_x, stride_dx,   # elements; the columns of x and dx are neighbours
     M, N,
-    ROWS: tl.constexpr,                                  # rows a tile
+    ROWS: tl.constexpr,                                  # rows per tile
     BLOCK: tl.constexpr,                                 # power of two >= N
 ):
     program = tl.program_id(0)
     cols = tl.arange(0, BLOCK)
     wide = cols.to(tl.int64)[None, :]                    # for dy: column * stride_dy_col can pass 2^31, too
     w = tl.load(w_ptr + cols, mask=cols < N, other=0.0).to(tl.float32)
-    # YOUR CODE, about 13 lines: Two running sums of shape (ROWS, BLOCK) in fp32. Then the loop over this program's
-    # tiles: where does it begin, how far does it go, and how wide is a step? In it: load the tile, store dx, add to
-    # both sums.
+    # YOUR CODE, about 13 lines: The loop over this program's tiles: where does it begin, how far does it go, and how
+    # wide is a step? What do you keep from tile to tile?
 
-    # YOUR CODE, about 3 lines: One row of partial sums for this program in each matrix, whether it had a tile or not.
+    # YOUR CODE, about 3 lines: The partial sums of this program.

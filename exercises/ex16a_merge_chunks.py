@@ -28,7 +28,6 @@ def merge_kernel(
     row = tl.program_id(0)
     lanes = tl.arange(0, BLOCK)  # lane k has chunk k
     # YOUR CODE, about 2 lines: How many columns has the chunk of each lane? And a lane without a chunk?
-    # YOUR CODE, about 3 lines: Load means and M2s. The mean of the row: each chunk has a say for each of its columns.
-    # YOUR CODE, about 2 lines: M2 of the row: what the chunks have within themselves, and what their distances from
-    # the row's mean add.
+    # YOUR CODE, about 3 lines: Load means and M2s. What is the mean of the row?
+    # YOUR CODE, about 2 lines: M2 of the row.
     # YOUR CODE, about 2 lines: Save mean and rstd of this row.

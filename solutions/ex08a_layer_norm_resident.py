@@ -16,18 +16,18 @@ def layer_norm_resident_kernel(
     x_ptr, y_ptr, w_ptr, b_ptr, mean_ptr, rstd_ptr,
     stride_x, stride_y,     # elements between rows
     M, N, eps,
-    ROWS: tl.constexpr,     # rows a program
+    ROWS: tl.constexpr,     # rows per program
     BLOCK: tl.constexpr,    # power of two >= N
 ):
     cols = tl.arange(0, BLOCK)
     # BEGIN SOLUTION
-    #: rows: the ROWS row numbers of this program, in 64 bits. mask: shape (ROWS, BLOCK), true where row and column exist.
+    #: rows: the row numbers of this program. mask: which places of the tile hold an element?
     rows = tl.program_id(0).to(tl.int64) * ROWS + tl.arange(0, ROWS)
     mask = (rows < M)[:, None] & (cols < N)[None, :]
     # END SOLUTION
 
     # BEGIN SOLUTION
-    #: Load the tile of x as fp32; then mean, deviation (padded lanes zero) and rstd, one of each per row.
+    #: Load the tile of x; then mean, deviation and rstd of each row.
     x = tl.load(x_ptr + rows[:, None] * stride_x + cols[None, :], mask=mask, other=0.0).to(tl.float32)
     mean = tl.sum(x, axis=1) / N
     deviation = tl.where(mask, x - mean[:, None], 0.0)
@@ -35,7 +35,7 @@ def layer_norm_resident_kernel(
     # END SOLUTION
 
     # BEGIN SOLUTION
-    #: Load w and b, which all rows of the tile share, store y in its own dtype, and save mean and rstd of the rows that exist.
+    #: w and b; then store y, mean and rstd.
     w = tl.load(w_ptr + cols, mask=cols < N, other=0.0).to(tl.float32)
     b = tl.load(b_ptr + cols, mask=cols < N, other=0.0).to(tl.float32)
     y = deviation * rstd[:, None] * w[None, :] + b[None, :]

@@ -27,7 +27,7 @@ def add_rms_norm_kernel(
     cols = tl.arange(0, BLOCK)
     mask = cols < N
     # BEGIN SOLUTION
-    #: Load x and residual as fp32, add them, round to total's dtype and store. Go on with the rounded total, in fp32.
+    #: Load x and the residual, and store their sum in total. With which number do you go on?
     x = tl.load(x_ptr + row * stride_x + cols, mask=mask, other=0.0).to(tl.float32)
     residual = tl.load(residual_ptr + row * stride_residual + cols, mask=mask, other=0.0).to(tl.float32)
     rounded = (x + residual).to(total_ptr.dtype.element_ty)
@@ -36,7 +36,7 @@ def add_rms_norm_kernel(
     # END SOLUTION
 
     # BEGIN SOLUTION
-    #: From here on it is 02b with total in the place of x.
+    #: From here on it is 02b.
     rstd = tl.rsqrt(tl.sum(total * total, axis=0) / N + eps)
     tl.store(rstd_ptr + row, rstd)
     w = tl.load(w_ptr + cols, mask=mask, other=0.0).to(tl.float32)

@@ -22,14 +22,14 @@ def layer_norm_vjp(
     dy: torch.Tensor, x: torch.Tensor, w: torch.Tensor, mean: torch.Tensor, rstd: torch.Tensor
 ) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor]:
     # BEGIN SOLUTION
-    #: dy, x and w in fp32, mean and rstd as columns that broadcast over a row. Then xhat and wdy.
+    #: xhat and wdy. Which shapes and dtypes do the inputs come in?
     dy32 = dy.float()
     column = rstd.unsqueeze(1)
     xhat = (x.float() - mean.unsqueeze(1)) * column
     wdy = dy32 * w.float()
     # END SOLUTION
     # BEGIN SOLUTION
-    #: c1 and c2, one number per row each, and dx from them.
+    #: c1 and c2, and dx from them.
     c1 = (xhat * wdy).mean(dim=1, keepdim=True)
     c2 = wdy.mean(dim=1, keepdim=True)
     dx = (wdy - xhat * c1 - c2) * column

@@ -28,13 +28,13 @@ def layer_norm_dx_kernel(
     cols = tl.arange(0, BLOCK)
     wide = cols.to(tl.int64)        # for dy: column * stride_dy_col can pass 2^31, too
     # BEGIN SOLUTION
-    #: rows: the ROWS row numbers of this program, in 64 bits. mask: shape (ROWS, BLOCK), true where row and column exist.
+    #: rows: the row numbers of this program. mask: which places of the tile hold an element?
     rows = tl.program_id(0).to(tl.int64) * ROWS + tl.arange(0, ROWS)
     mask = (rows < M)[:, None] & (cols < N)[None, :]
     # END SOLUTION
 
     # BEGIN SOLUTION
-    #: Load x and dy by their own strides, w by column, mean and rstd by row, all as fp32. Then xhat and wdy.
+    #: Load what the formula needs. Then xhat and wdy.
     x = tl.load(x_ptr + rows[:, None] * stride_x + cols[None, :], mask=mask, other=0.0).to(tl.float32)
     dy = tl.load(dy_ptr + rows[:, None] * stride_dy_row + wide[None, :] * stride_dy_col, mask=mask, other=0.0).to(tl.float32)
     w = tl.load(w_ptr + cols, mask=cols < N, other=0.0).to(tl.float32)

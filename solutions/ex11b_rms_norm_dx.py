@@ -26,7 +26,7 @@ def rms_norm_dx_kernel(
     wide = cols.to(tl.int64)        # for dy: column * stride_dy_col can pass 2^31, too
     mask = cols < N
     # BEGIN SOLUTION
-    #: Load x, dy and w as fp32, each where it lies, and the row's rstd. Then xhat and wdy.
+    #: Load what the formula needs. Then xhat and wdy.
     x = tl.load(x_ptr + row * stride_x + cols, mask=mask, other=0.0).to(tl.float32)
     dy = tl.load(dy_ptr + row * stride_dy_row + wide * stride_dy_col, mask=mask, other=0.0).to(tl.float32)
     w = tl.load(w_ptr + cols, mask=mask, other=0.0).to(tl.float32)
@@ -36,7 +36,7 @@ def rms_norm_dx_kernel(
     # END SOLUTION
 
     # BEGIN SOLUTION
-    #: The one mean that is left; then dx, stored in its own dtype by its own stride.
+    #: What is left of c1 and c2; then dx.
     c1 = tl.sum(xhat * wdy, axis=0) / N
     dx = (wdy - xhat * c1) * rstd
     tl.store(dx_ptr + row * stride_dx + cols, dx.to(dx_ptr.dtype.element_ty), mask=mask)

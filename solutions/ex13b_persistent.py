@@ -34,7 +34,7 @@ def persistent_backward_kernel(
     dy_ptr, x_ptr, w_ptr, mean_ptr, rstd_ptr, dx_ptr, dw_partial_ptr, db_partial_ptr,
     stride_dy_row, stride_dy_col, stride_x, stride_dx,   # elements; the columns of x and dx are neighbours
     M, N,
-    ROWS: tl.constexpr,                                  # rows a tile
+    ROWS: tl.constexpr,                                  # rows per tile
     BLOCK: tl.constexpr,                                 # power of two >= N
 ):
     program = tl.program_id(0)
@@ -42,8 +42,8 @@ def persistent_backward_kernel(
     wide = cols.to(tl.int64)[None, :]                    # for dy: column * stride_dy_col can pass 2^31, too
     w = tl.load(w_ptr + cols, mask=cols < N, other=0.0).to(tl.float32)
     # BEGIN SOLUTION
-    #: Two running sums of shape (ROWS, BLOCK) in fp32. Then the loop over this program's tiles: where does it begin, how
-    #: far does it go, and how wide is a step? In it: load the tile, store dx, add to both sums.
+    #: The loop over this program's tiles: where does it begin, how far does it go, and how wide is a step? What do
+    #: you keep from tile to tile?
     dw = tl.zeros([ROWS, BLOCK], dtype=tl.float32)
     db = tl.zeros([ROWS, BLOCK], dtype=tl.float32)
     for tile in range(program, tl.cdiv(M, ROWS), tl.num_programs(0)):
@@ -60,7 +60,7 @@ def persistent_backward_kernel(
     # END SOLUTION
 
     # BEGIN SOLUTION
-    #: One row of partial sums for this program in each matrix, whether it had a tile or not.
+    #: The partial sums of this program.
     at = program.to(tl.int64) * N + cols
     tl.store(dw_partial_ptr + at, tl.sum(dw, axis=0), mask=cols < N)
     tl.store(db_partial_ptr + at, tl.sum(db, axis=0), mask=cols < N)

@@ -33,13 +33,13 @@ def merge_kernel(
     mask = counts > 0
     # END SOLUTION
     # BEGIN SOLUTION
-    #: Load means and M2s. The mean of the row: each chunk has a say for each of its columns.
+    #: Load means and M2s. What is the mean of the row?
     means = tl.load(means_ptr + row * stride + lanes, mask=mask, other=0.0)
     M2s = tl.load(M2s_ptr + row * stride + lanes, mask=mask, other=0.0)
     mean = tl.sum(means * counts, axis=0) / N
     # END SOLUTION
     # BEGIN SOLUTION
-    #: M2 of the row: what the chunks have within themselves, and what their distances from the row's mean add.
+    #: M2 of the row.
     distance = tl.where(mask, means - mean, 0.0)
     M2 = tl.sum(M2s + distance * distance * counts, axis=0)
     # END SOLUTION

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-_IDENTIFIERS = frozenset("b c1 c2 db dw dx dy eps lock mean n residual rstd total var w wdy x xhat y".split())
+_IDENTIFIERS = frozenset("b c1 c2 db dskip dw dx dy eps lock mean n residual rstd total var w wdy x xhat y".split())
 
 
 class Cause(NamedTuple):
