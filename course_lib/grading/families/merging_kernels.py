@@ -219,7 +219,7 @@ def _plan_told(case: ToldCase, kernel: str, rng: np.random.Generator) -> Plan[To
             "rstd": make_expected(rstd, rstd * (1 + bound_welford(size, var) / (2 * (var + case.eps))), "fp32", infinite=infinite),
         }
     expected = {
-        name: Expected(*(np.repeat(values[:, None], case.chunks, axis=1) for values in (of_row.values, of_row.allowed)))
+        name: Expected(np.repeat(of_row.values[:, None], case.chunks, axis=1), np.repeat(of_row.allowed[:, None], case.chunks, axis=1))
         for name, of_row in found.items()
     }
     return Plan(
