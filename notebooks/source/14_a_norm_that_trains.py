@@ -76,9 +76,9 @@ assert transformer.share_of_words(before, text) < 0.15
 #
 # Three norms stand in the model. In every step each of them gets 512 rows of 64 columns, forward and backward. You give it 300 steps. The
 # measure is the loss on the held-out text, in nats for each character (a nat is the unit of the natural logarithm). Guessing blindly among
-# the 43 characters costs log 43 = 3.76. Knowing only how often each character occurs costs 3.00 (the entropy of the text).
+# the 43 characters costs log 43 = 3.76. Knowing only how often each character occurs costs 3.00, the entropy.
 #
-# You train two models, one with PyTorch's norm and one with yours. They begin with the same weights and see the same batches.
+# You train two models, with PyTorch's norm and with yours, from the same weights and on the same batches.
 
 # %%
 from course_lib.lessons import predict, step
