@@ -508,7 +508,7 @@ assert f"{round(cost.turning_rows, -3):,.0f} rows" in find("14-speed").why and m
 # The GPU time that the kernels save grows with M N, the extra CPU time does not. No larger training was measured.
 #
 # Look at the longest bar, too. It is RMSNorm typed op by op, under `torch.compile`: {{typed}} thousand tokens per second, where PyTorch's own reaches
-# {{rms_torch}} and the course's {{rms_ours}}. The compiler fuses it with its neighbours. So measure that one before you write a kernel for a training.
+# {{rms_torch}} and the course's {{rms_ours}}. The compiler can fuse it with its neighbours. So measure that one before you write a kernel for a training.
 #
 # ## What you predicted
 
