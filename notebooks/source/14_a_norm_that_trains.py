@@ -81,9 +81,9 @@ assert transformer.share_of_words(before, text) < 0.15
 #
 # Three norms stand in the model. In every step each of them gets 512 rows of 64 columns, forward and backward. You give it 300 steps. The
 # measure is the loss on the held-out text, in nats for each character (a nat is the unit of the natural logarithm). Guessing blindly among
-# the 43 characters costs log 43 = 3.76. Knowing only how often each character occurs costs 3.00 (the entropy of the text).
+# the 43 characters costs log 43 = 3.76. Knowing only how often each character occurs costs 3.00, the entropy.
 #
-# You train two models, one with PyTorch's norm and one with yours. They begin with the same weights and see the same batches.
+# You train two models, with PyTorch's norm and with yours, from the same weights and on the same batches.
 
 # %%
 from course_lib.lessons import predict, step
@@ -517,7 +517,7 @@ assert f"{round(cost.turning_rows, -3):,.0f} rows" in find("14-speed").why and m
 # The GPU time that the kernels save grows with M N, the extra CPU time does not. No larger training was measured.
 #
 # Look at the longest bar, too. It is RMSNorm typed op by op, under `torch.compile`: {{typed}} thousand tokens per second, where PyTorch's own reaches
-# {{rms_torch}} and the course's {{rms_ours}}. The compiler fuses it with its neighbours. So measure that one before you write a kernel for a training.
+# {{rms_torch}} and the course's {{rms_ours}}. The compiler can fuse it with its neighbours. So measure that one before you write a kernel for a training.
 #
 # ## What you predicted
 
