@@ -135,9 +135,9 @@ assert round(2**31 * 2 / 1e9, 1) == 4.3
 assert np.array(3 * 2**30, np.int64).astype(np.int32) == int(find("05-offset").answer.replace(",", ""))
 
 # %% [markdown]
-# ## Your turn: two sweeps
+# ## Your turn: two passes
 #
-# A **sweep** is one walk of the program over its row. Two-pass needs two sweeps: the second one needs the mean, and by then the first
+# A **pass** is one walk of the program over its row. Two-pass needs two passes: the second one needs the mean, and by then the first
 # columns have left the lanes. So the program loads the row again, in the same loop, and takes `x - mean`. You know from lesson 01 what a
 # lane past column N holds then.
 
@@ -147,9 +147,9 @@ from course_lib import exercise
 exercise("05a")
 
 # %% [markdown]
-# ## Can you save the second sweep by a shift?
+# ## Can you save the second pass by a shift?
 #
-# The variance of `x - shift` is the variance of x. With a shift near the mean there is nothing large to cancel, and one sweep is enough.
+# The variance of `x - shift` is the variance of x. With a shift near the mean there is nothing large to cancel, and one pass is enough.
 # The row's first element is at hand:
 #
 # ```python
@@ -348,7 +348,7 @@ assert far_out["shifted"] > 50 * max(far_out["two_pass"], far_out["welford"])
 # ## And which is fastest?
 #
 # These are times of an H100 (2026-11-21) for 2²⁸ elements of fp32, in units of one read of x. 1 is about the limit: a kernel cannot be much
-# faster than its bytes. At 262,144 columns streamed two-pass takes {{two_pass_long}}. Its second sweep is a second read. All others take between {{others_low}}
+# faster than its bytes. At 262,144 columns streamed two-pass takes {{two_pass_long}}. Its second pass is a second read. All others take between {{others_low}}
 # and {{others_high}}.
 
 # %%
@@ -382,7 +382,7 @@ assert all(over["resident", N] < 1 for N in (1024, 4096, 16_384))
 # | the row | take | why |
 # |---|---|---|
 # | stays in the lanes (BLOCK ≥ N) | two passes over the lanes | one read, the most digits, {{resident}} of a read |
-# | is streamed, and is still in a cache for the second sweep | two-pass | {{two_pass_short}} up to 4096 columns, the most digits |
+# | is streamed, and is still in a cache for the second pass | two-pass | {{two_pass_short}} up to 4096 columns, the most digits |
 # | is too long for that, with an ordinary first element | shifted one-pass | {{shifted}}; as exact as two-pass |
 # | is too long, and its first element may be anything | Welford | {{welford}}; safe for every row |
 # | is split between programs | Chan's merge | the parts have to meet anyhow |
@@ -410,12 +410,12 @@ review_predictions("05")
 # **Next:** lesson 06. What a reduction costs, and why bytes come before arithmetic.
 
 # %% [markdown] tags=["dive"]
-# ## Dive: when does the second sweep cost nothing?
+# ## Dive: when does the second pass cost nothing?
 #
 # That has nothing to do with statistics. The question is where the row is when it is needed again.
 
 # %% [markdown]
-# If all rows that are being worked on fit a cache, the second sweep reads from there. An H100 has 132 multiprocessors, which run the
+# If all rows that are being worked on fit a cache, the second pass reads from there. An H100 has 132 multiprocessors, which run the
 # programs, and 50 MB of L2, a cache that all of them share. Say each works on 8 programs at a time. How long may an fp32 row be?
 
 # %%
@@ -436,7 +436,7 @@ assert fp16["two_pass", 16_384] < 1.2 < 1.8 < fp16["two_pass", 65_536]
 # %% [markdown] tags=["dive"]
 # ## Dive: what do three numbers per lane cost?
 #
-# If Welford holds the whole row in one block, it has no sweep to save. Does it do any harm?
+# If Welford holds the whole row in one block, it has no pass to save. Does it do any harm?
 
 # %% [markdown]
 # Every lane comes to the first merge with a count, a mean and an M2. The compiler tells what that takes, without a GPU. With 32,768 columns

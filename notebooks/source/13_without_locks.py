@@ -403,7 +403,7 @@ from course_lib.lessons.sums import list_registers
 
 for columns in (1024, 4096, 8192):
     for name, (registers, spilled) in list_registers(columns).items():
-        print(f"N = {columns}, {name}: {registers} registers a thread, {spilled} bytes spilled")
+        print(f"N = {columns}, {name}: {registers} registers per thread, {spilled} bytes spilled")
 
 # %% tags=["check"]
 assert all(list_registers(columns)["the course's"][1] == 0 for columns in (1024, 4096, 8192))

@@ -379,7 +379,7 @@ show_kernels()
 
 # %%
 read, written = count_bytes("resident_forward", M=5, N=10, itemsize=4, ROWS=4)
-print(f"resident_forward, 5 rows of 10 fp32 numbers, 4 rows a program: {read} and {written} bytes")
+print(f"resident_forward, 5 rows of 10 fp32 numbers, 4 rows per program: {read} and {written} bytes")
 
 # %%
 from course_lib import exercise
@@ -393,7 +393,7 @@ assert count_bytes("resident_forward", 5, 10, 4, ROWS=4) == (5 * 10 * 4 + 2 * 80
 # ## Your turn: a launch
 #
 # The course's resident kernel, launched badly: one row, the longest block and 32 warps at every shape. Reason your way to a better launch:
-# numbers a thread, then threads a multiprocessor, then bytes under way. `predict_launch` tells you what a launch holds. On a GPU yours are
+# numbers per thread, then threads per multiprocessor, then bytes under way. `predict_launch` tells you what a launch holds. On a GPU yours are
 # timed, too: {{goal}} of the floor's bandwidth.
 
 # %%

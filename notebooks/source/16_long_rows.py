@@ -44,7 +44,7 @@ from course_lib.lessons.split_rows import compile_row
 
 for N in (16384, 32768, 65536, 131072):
     made = compile_row(N)
-    print(f"N = {N}: {made.registers} registers a thread, {made.spill_bytes} bytes of it spilled")
+    print(f"N = {N}: {made.registers} registers per thread, {made.spill_bytes} bytes of it spilled")
 
 # %% tags=["check"]
 from course_lib.lessons import split_rows
