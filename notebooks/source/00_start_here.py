@@ -197,7 +197,7 @@ assert torch.isnan(y).nonzero().flatten().tolist() == [8, 9, 10, 11, 12] and fin
 # ## What does a lane past the end do?
 #
 # Here `memory` holds 20 numbers: `y` is the first 13, and `neighbour` is the other 7, all of them -1. The launch below does not mention
-# `neighbour`. `x` is the first 13 of the numbers 0 to 15.
+# `neighbour`. `x` is the first 13 numbers of `sixteen`.
 
 # %%
 memory = torch.full((20,), -1.0, device=DEVICE)

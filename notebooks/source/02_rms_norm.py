@@ -52,7 +52,7 @@ def rms_normalise(row, BLOCK=8):
 
 
 # %% [markdown]
-# The row is 1 1 1 1 4. Its squares are 1 1 1 1 16, and they add up to 20. The block has eight lanes, so three lanes are spare.
+# The row is 1 1 1 1 4. Its squares are 1 1 1 1 16, and they add up to 20. The block has eight lanes, so three lanes are past the end.
 
 # %%
 from course_lib.lessons import predict, step

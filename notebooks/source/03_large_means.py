@@ -13,7 +13,7 @@
 # %% [markdown]
 # # 03 Large means
 #
-# Here is the variance of lesson 01 in a shorter form. The kernel adds up x and x², and no spare lane has to be cleared. The formula is
+# Here is the variance of lesson 01 in a shorter form. The kernel adds up x and x², and no lane past the end has to be cleared. The formula is
 # right, and well-known libraries use it. In this lesson you find the rows on which it fails, and you find out why.
 #
 # *About 30 minutes, the exercise included. Needs: lesson 01.*
@@ -281,7 +281,7 @@ assert abs(compute_curve("two_pass", "pairwise", "fp32", 1024, RATIOS)["var"][RA
 predict("03-loads")
 
 # %% [markdown]
-# Now rewrite it. From lesson 01 you know what the spare lanes hold after a subtraction.
+# Now rewrite it. From lesson 01 you know what the lanes past the end hold after a subtraction.
 
 
 # %% tags=["step"]
@@ -292,7 +292,7 @@ def two_pass_kernel(x_ptr, var_ptr, stride_x, N, BLOCK: tl.constexpr):
     x = tl.load(x_ptr + row * stride_x + cols, mask=cols < N, other=0.0)
     mean = tl.sum(x, axis=0) / N
     # BEGIN SOLUTION
-    #: Subtract before you square, and keep the spare lanes out.
+    #: Subtract before you square, and keep the lanes past the end out.
     #| var = tl.sum(x * x) / N - mean * mean
     deviation = tl.where(cols < N, x - mean, 0.0)
     var = tl.sum(deviation * deviation) / N

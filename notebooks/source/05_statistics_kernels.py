@@ -140,9 +140,9 @@ assert round(2**31 * 2 / 1e9, 1) == 4.3
 assert np.array(3 * 2**30, np.int64).astype(np.int32) == int(find("05-offset").answer.replace(",", ""))
 
 # %% [markdown]
-# ## Your turn: two sweeps
+# ## Your turn: two passes
 #
-# A **sweep** is one walk of the program over its row. Two-pass needs two sweeps: the second one needs the mean, and by then the first
+# A **pass** is one walk of the program over its row. Two-pass needs two passes: the second one needs the mean, and by then the first
 # columns have left the lanes. So the program loads the row again, in the same loop, and takes `x - mean`. You know from lesson 01 what a
 # lane past column N holds then.
 
@@ -152,9 +152,9 @@ from course_lib import exercise
 exercise("05a")
 
 # %% [markdown]
-# ## Can you save the second sweep by a shift?
+# ## Can you save the second pass by a shift?
 #
-# The variance of `x - shift` is the variance of x. With a shift near the mean there is nothing large to cancel, and one sweep is enough.
+# The variance of `x - shift` is the variance of x. With a shift near the mean there is nothing large to cancel, and one pass is enough.
 # The row's first element is at hand:
 #
 # ```python
@@ -439,12 +439,12 @@ review_predictions("05")
 # **Next:** lesson 06. What a reduction costs, and why bytes come before arithmetic.
 
 # %% [markdown] tags=["dive"]
-# ## Dive: when does the second sweep cost nothing?
+# ## Dive: when does the second pass cost nothing?
 #
 # That has nothing to do with statistics. The question is where the row is when it is needed again.
 
 # %% [markdown]
-# If all rows that are being worked on fit a cache, the second sweep reads from there. An H100 has 132 multiprocessors, which run the
+# If all rows that are being worked on fit a cache, the second pass reads from there. An H100 has 132 multiprocessors, which run the
 # programs, and 50 MB of L2, a cache that all of them share. Say each works on 8 programs at a time. How long may an fp32 row be?
 
 # %%
@@ -465,7 +465,7 @@ assert fp16["two_pass", 16_384] < 1.2 < 1.8 < fp16["two_pass", 65_536]
 # %% [markdown] tags=["dive"]
 # ## Dive: what do three numbers per lane cost?
 #
-# If Welford holds the whole row in one block, it has no sweep to save. Does it do any harm?
+# If Welford holds the whole row in one block, it has no pass to save. Does it do any harm?
 
 # %% [markdown]
 # Every lane comes to the first merge with a count, a mean and an M2. The compiler tells what that takes, without a GPU. With 32,768 columns

@@ -178,9 +178,9 @@ assert passes == [1, 1, 1] and sum(passes) == find("11-passes").answer
 # %% [markdown]
 # In the forward pass the variance waits for the mean. Here neither sum waits for the other: both need only what has been loaded.
 #
-# ## What does a spare lane hold now?
+# ## What does a lane past the end hold now?
 #
-# The row `8 11 12 9 10` lies in a block of eight. Its mean is 10 and its rstd 0.71. Both loads say `other=0.0`. In lesson 01 three spare lanes
+# The row `8 11 12 9 10` lies in a block of eight. Its mean is 10 and its rstd 0.71. Both loads say `other=0.0`. In lesson 01 three lanes past the end
 # were enough to ruin the variance, and it took a `tl.where` to keep them out. The kernel above has none.
 
 # %%
@@ -233,7 +233,7 @@ def c1_kernel(dy_ptr, x_ptr, c1_ptr, mean, rstd, N, BLOCK: tl.constexpr):
     wdy = tl.load(dy_ptr + cols, mask=mask, other=0.0)
     c2 = tl.sum(wdy) / N
     # BEGIN SOLUTION
-    #: Keep the idea, and make it right for spare lanes.
+    #: Keep the idea, and make it right for lanes past the end.
     #| wdy = wdy - c2
     wdy = tl.where(mask, wdy - c2, 0.0)
     # END SOLUTION

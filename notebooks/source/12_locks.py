@@ -308,7 +308,7 @@ assert {tuple(run.result("buffer")) for run in grouped} == {(101, 1010)}
 assert not any(run.findings for run in grouped)
 
 # %% [markdown]
-# Must somebody set the buffers to 0 first? That would cost another sweep over them. Instead, a **flag** beside each lock, 0 at the start, says
+# Must somebody set the buffers to 0 first? That would cost another pass over them. Instead, a **flag** beside each lock, 0 at the start, says
 # whether anybody has written to the buffer. The first program to come sets the flag to 1 and stores its part; the others add theirs to what is
 # there. In this step the buffer holds NaN at the start. A kernel may use `if` and `else` on a number.
 

@@ -34,7 +34,7 @@ from course_lib.lessons import predict, step
 from course_lib.lessons.museum import launch, normal
 
 # %% [markdown]
-# ## Room 1: the spare lanes
+# ## Room 1: the lanes past the end
 #
 # **Liger-Kernel, LayerNorm, January 2025** ([issue 518](https://github.com/linkedin/Liger-Kernel/issues/518)); **unsloth, LayerNorm, March
 # 2025** ([PR 1867](https://github.com/unslothai/unsloth/pull/1867)). Somebody read the kernel and noticed a missing mask. A maintainer asked
@@ -49,7 +49,7 @@ def spare_lanes_kernel(x_ptr, y_ptr, N, eps, BLOCK: tl.constexpr):
     cols = tl.arange(0, BLOCK)
     mask = cols < N
     x = tl.load(x_ptr + row * N + cols, mask=mask, other=0.0)
-    d = x - tl.sum(x) / N  # no mask: a spare lane holds -mean
+    d = x - tl.sum(x) / N  # no mask: a lane past the end holds -mean
     rstd = 1 / tl.sqrt(tl.sum(d * d) / N + eps)
     tl.store(y_ptr + row * N + cols, d * rstd, mask=mask)
 
@@ -105,7 +105,7 @@ for values in ([8000.0, 8001, 8002, 8003], [80000.0, 80001, 80002, 80003]):
 # ## Room 3: the second read
 #
 # **LightLLM, RMSNorm, August 2026** ([issue 1467](https://github.com/ModelTC/LightLLM/issues/1467)). The kernel takes a column stride, and
-# its first sweep uses it. The second sweep, a few lines below, has forgotten it. So the statistics are right, but they are applied to the
+# its first pass uses it. The second pass, a few lines below, has forgotten it. So the statistics are right, but they are applied to the
 # wrong numbers. Every caller in the project passed rows without gaps, so no model was affected. The change that was proposed adds strided
 # cases to the tests. With the old kernel these cases fail, and no others.
 
@@ -121,7 +121,7 @@ def second_read_kernel(x_ptr, y_ptr, stride_row, stride_col, N, eps, BLOCK: tl.c
     mean = tl.sum(x) / N
     d = tl.where(mask, x - mean, 0.0)
     rstd = 1 / tl.sqrt(tl.sum(d * d) / N + eps)
-    x = tl.load(first_ptr + cols, mask=mask, other=0.0)  # the second sweep
+    x = tl.load(first_ptr + cols, mask=mask, other=0.0)  # the second pass
     tl.store(y_ptr + row * N + cols, (x - mean) * rstd, mask=mask)
 
 
@@ -137,7 +137,7 @@ from course_lib.lessons.figures import lesson17
 from course_lib.lessons.museum import tabulate
 
 kernels = {
-    "spare lanes": spare_lanes_kernel,
+    "past the end": spare_lanes_kernel,
     "one pass": one_pass_kernel,
     "second read": second_read_kernel,
 }
@@ -150,7 +150,7 @@ from course_lib.lessons.museum import INPUTS, find_error, norm_kernel, tabulate
 from course_lib.lessons.prediction import find
 from course_lib.norms import specimens
 
-kernels = {"spare lanes": spare_lanes_kernel, "one pass": one_pass_kernel, "second read": second_read_kernel}
+kernels = {"past the end": spare_lanes_kernel, "one pass": one_pass_kernel, "second read": second_read_kernel}
 table = tabulate(kernels)
 shown = [[r, c] for r, row in enumerate(table.values()) for c, e in enumerate(row.values()) if not e <= lesson17.SHOWS]
 assert (
@@ -164,7 +164,7 @@ assert [(len(x), x.shape[1], round(x.mean().item(), -1)) for x in INPUTS.values(
     (6, 64, 0),
 ]
 # what exercise 17a tests does the same as these kernels
-same = {"spare lanes": "padded row", "one pass": "one pass", "second read": "columns 1 apart again"}
+same = {"past the end": "padded row", "one pass": "one pass", "second read": "columns 1 apart again"}
 for bug, kernel in kernels.items():
     for x in INPUTS.values():
         w, b = torch.ones(x.shape[1]), torch.zeros(x.shape[1])

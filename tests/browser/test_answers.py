@@ -19,7 +19,7 @@ def test_an_answer_opens_with_its_prediction_and_by_a_click(course, page, expect
     )
     shift = page.locator(".jp-OutputArea", has_text="[-1.5 -0.5").last
     five = page.locator('[data-picture^="block_stepper-"]').last
-    told = page.get_by_text("The spare lanes load 0")
+    told = page.get_by_text("The lanes past the end load 0")
     expect(page.locator(".course-closed")).to_have_count(2)
     expect(shift.locator("pre").last).to_be_hidden()
     expect(five).to_be_hidden()
@@ -32,7 +32,7 @@ def test_an_answer_opens_with_its_prediction_and_by_a_click(course, page, expect
     expect(told).to_be_visible()
     expect(five).to_be_visible()
     five.locator('[data-key="step-2"]').click()
-    expect(five.locator(".title")).to_have_text("3 spare lanes add mean² to the sum of squares")
+    expect(five.locator(".title")).to_have_text("3 lanes past the end add mean² to the sum of squares")
     expect(shift.locator("pre").last).to_be_hidden()
 
     page.locator("summary", has_text="Answer. Predict first").first.click()

@@ -22,11 +22,11 @@ def test_a_learner_works_through_lesson_01(course, page, expect):
     eight.get_by_role("button", name="Reset", exact=True).click()
     course.shoot("lesson01-eight")
 
-    # the row of five: the spare lanes
+    # the row of five: the lanes past the end
     five = page.locator('[data-picture^="block_stepper-"]').last
     five.scroll_into_view_if_needed()
     five.locator('[data-key="step-2"]').click()
-    expect(five.locator(".title")).to_have_text("3 spare lanes add mean² to the sum of squares")
+    expect(five.locator(".title")).to_have_text("3 lanes past the end add mean² to the sum of squares")
     course.theme("Dark")
     expect(five).to_have_attribute("data-theme", "dark")
     course.assert_readable(five.locator(".caption"))

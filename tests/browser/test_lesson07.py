@@ -20,7 +20,7 @@ def test_a_learner_works_through_lesson_07(course, page, expect):
     picture.scroll_into_view_if_needed()
     for _ in range(4):
         picture.get_by_role("button", name="Step", exact=True).click()
-    expect(picture.locator(".title")).to_contain_text("3 padded lanes add mean² to the sum of squares")
+    expect(picture.locator(".title")).to_contain_text("3 lanes past the end add mean² to the sum of squares")
     picture.get_by_text("mask the deviation").click()
     expect(picture.locator(".caption")).to_contain_text("3 lanes lie past column 4 and add 0.")
     course.shoot("lesson07-stepper")

@@ -17,11 +17,11 @@ def test_the_explorer_follows_the_reader_and_takes_the_learners_kernel(course, p
     # fewer warps, more registers; on one warp the row does not fit
     explorer.scroll_into_view_if_needed()
     expect(caption).to_contain_text("resident, rows of 8192 columns in fp16")
-    registers = int(re.search(r"(\d+) registers a thread", caption.inner_text())[1])
+    registers = int(re.search(r"(\d+) registers per thread", caption.inner_text())[1])
     expect(title).to_contain_text("BLOCK 8192 spills on")
     explorer.locator('[data-control="warps"] input').press("ArrowLeft")
     expect(caption).to_contain_text("2 warps, sm_90")
-    assert int(re.search(r"(\d+) registers a thread", caption.inner_text())[1]) > registers
+    assert int(re.search(r"(\d+) registers per thread", caption.inner_text())[1]) > registers
 
     # a line is pressed, and the keys move on from there
     line = explorer.locator('[data-key^="line-"]', has_text="tl.sum(x, axis=1)")
@@ -36,7 +36,7 @@ def test_the_explorer_follows_the_reader_and_takes_the_learners_kernel(course, p
     page.locator(".widget-dropdown", has_text="dtype").last.locator("select").select_option("fp32")
     ask = page.get_by_role("button", name="Compile it").last
     ask.click()
-    expect(caption).to_contain_text(re.compile(r"in fp32, 1 row a program, 4 warps, sm_90: \d+ registers"), timeout=120_000)
+    expect(caption).to_contain_text(re.compile(r"in fp32, 1 row per program, 4 warps, sm_90: \d+ registers"), timeout=120_000)
     explorer.get_by_label(re.compile("in fp16")).check(force=True)
     expect(caption).to_contain_text("in fp16")
     for theme in ("Dark", "Light"):

@@ -11,8 +11,8 @@ def test_a_learner_predicts_and_catches_bugs(course, page, expect):
     course.run("17_bug_museum", 'predict("17-seen")', 'exercise("17a")', "show_met(met)", seconds=240)
 
     # four pairs are right; a fifth, for input A, is not
-    prediction = page.locator(".jp-OutputArea-output", has=page.get_by_role("button", name="spare lanes: A")).first
-    for cell in ("spare lanes: B", "spare lanes: C", "one pass: C", "second read: D", "spare lanes: A"):
+    prediction = page.locator(".jp-OutputArea-output", has=page.get_by_role("button", name="past the end: A")).first
+    for cell in ("past the end: B", "past the end: C", "one pass: C", "second read: D", "past the end: A"):
         prediction.get_by_role("button", name=cell).click()
     course.shoot("lesson17-cells")
     prediction.get_by_role("button", name="That is my prediction").click()

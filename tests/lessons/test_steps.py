@@ -34,7 +34,7 @@ def norm_kernel(x_ptr, y_ptr, N, BLOCK: tl.constexpr):
     x = tl.load(x_ptr + cols, mask=mask, other=0.0)
     mean = tl.sum(x) / N
     # BEGIN SOLUTION
-    #: Make the spare lanes add nothing to the variance.
+    #: Make the lanes past the end add nothing to the variance.
     #| d = x - mean
     d = tl.where(mask, x - mean, 0.0)
     # END SOLUTION
@@ -252,11 +252,11 @@ def test_without_a_fit_there_is_no_question(scratch, monkeypatch):
 
 
 def test_a_slip_is_known_by_what_comes_out_of_it(scratch, monkeypatch):
-    slip = Slip("x - mean, 0.0", "x - mean, 1.0", "spare lanes hold 1", "What is the square of 1?")
+    slip = Slip("x - mean, 0.0", "x - mean, 1.0", "lanes past the end hold 1", "What is the square of 1?")
     monkeypatch.setitem(STEPS, "98-mend", replace(STEPS["98-mend"], slips=(slip,)))
     for same in ("(x - mean) * mask + (cols >= N)", "tl.where(cols >= N, 1, x - mean)"):
         told = check("98-mend", ("tl.where(mask, x - mean, 0.0)", same)).split("\n")
-        assert told[1] == "Spare lanes hold 1." and told[-1] == "What is the square of 1?"
+        assert told[1] == "Lanes past the end hold 1." and told[-1] == "What is the square of 1?"
     for other in ("x - mean, 1.01", "x - mean, mean"):
         assert check("98-mend", ("x - mean, 0.0", other)).endswith(QUESTION)
 

@@ -144,10 +144,10 @@ def test_a_number_of_the_row_is_dragged_and_moved_by_keys(shown):
 
 def test_the_padded_lanes_are_found_when_n_is_dragged(shown):
     shown.set(typed=write_rows(PAIR), n=5, masked=False, step=4)
-    assert "3 padded lanes add mean² to the sum of squares" in shown.title
+    assert "3 lanes past the end add mean² to the sum of squares" in shown.title
     assert "3 lanes lie past column 4, loaded 0, and hold 0 − mean = -10." in shown.caption
     shown.grip("step").press("ArrowRight")
-    assert "the variance is 62, and should be 2" in shown.title and "the padded lanes added 60" in shown.caption
+    assert "the variance is 62, and should be 2" in shown.title and "the lanes past the end added 60" in shown.caption
     shown.set(row=1)
     assert "so the variance is 2" in shown.title and "should" not in shown.title
     shown.set(row=0, step=7)
@@ -227,12 +227,12 @@ def test_a_kernel_of_one_block_loads_once_and_cannot_be_changed(show):
     assert titles == [
         "Each lane loads one number of the row",
         "The lanes add up to 68, so the mean is 13.6",
-        "3 spare lanes add mean\u00b2 to the sum of squares",
+        "3 lanes past the end add mean\u00b2 to the sum of squares",
         "The lanes add up to 572.1, so the variance is 114.4, and should be 3.44",
         "Row 0 is done, with the wrong variance",
     ]
     shown.set(step=2)
-    assert "sweep" not in shown.caption and "hold 0 \u2212 mean = -13.6" in shown.caption
+    assert "pass" not in shown.caption and "hold 0 \u2212 mean = -13.6" in shown.caption
     shown.shoot("block_stepper_one_block")
     shown = show(block_stepper("rms_norm", block=8, one_block=True))
     controls = shown.page.locator("[data-control]").evaluate_all("found => found.map((one) => one.dataset.control)")

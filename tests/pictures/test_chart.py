@@ -76,7 +76,7 @@ LESSONS: dict[str, Callable[[], MovingPicture]] = {
     "15-times": lesson15.show_published_times,
     "16-rows": lambda: lesson16.show_long_rows(split_rows.measure_long_rows("torch", "blocked", "few_rows", "split")),
     "17-errors": lambda: lesson17.show_errors(
-        {bug: dict(zip(INPUTS, ERRORS, strict=True)) for bug in ("spare lanes", "one pass", "second read")}
+        {bug: dict(zip(INPUTS, ERRORS, strict=True)) for bug in ("past the end", "one pass", "second read")}
     ),
     "17-met": lambda: lesson17.show_met(MET),
     "bench-forward": lambda: bench.over_floor(measurement.stored("forward")),

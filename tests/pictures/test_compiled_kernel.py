@@ -57,7 +57,7 @@ def test_the_title_says_what_the_reports_say(shown):
         ((0, 0, 0, 0, 0, 8), "BLOCK 1024 spills on 32 warps, and not on 1 to 16 warps"),
         ((1, 0, 1, 0, 1, 0), "BLOCK 1024 spills on 1, 4 and 16 warps, and not on 2, 8 and 32 warps"),
         ((1, 1, 1, 1, 1, 1), "BLOCK 1024 spills on every number of warps tried"),
-        ((0, 0, 0, 0, 0, 0), "More warps, fewer registers: 90 a thread on 1 warp, 40 on 32"),
+        ((0, 0, 0, 0, 0, 0), "More warps, fewer registers: 90 per thread on 1 warp, 40 on 32"),
     ):
         made = {w: report(w, 90 - 10 * i, spill) for i, (w, spill) in enumerate(zip(WARPS, spills, strict=True))}
         assert shown.call("makeTitle", one_set(made), 4) == words
@@ -66,9 +66,9 @@ def test_the_title_says_what_the_reports_say(shown):
 def test_the_caption_names_the_limit_and_a_refusal(shown):
     held = one_set({w: report(w, 128 if w == 4 else 40) for w in WARPS})
     words = shown.call("makeCaption", held, 4)
-    assert "128 registers a thread, nothing is spilled, 64 bytes of shared memory" in words
+    assert "128 registers per thread, nothing is spilled, 64 bytes of shared memory" in words
     assert "16 of 64 warps of a multiprocessor are resident; the limit is registers." in words
-    assert "move 128 bits a thread, stores 32 and 128." in words
+    assert "move 128 bits per thread, stores 32 and 128." in words
     free = one_set({w: report(w, 32, shared_bytes=0) for w in WARPS})
     assert "64 of 64 warps of a multiprocessor are resident: every place is taken." in shown.call("makeCaption", free, 4)
     assert "No program fits" in shown.call("makeCaption", one_set({w: report(w, 128) for w in WARPS}), 32)
@@ -256,7 +256,7 @@ def test_the_numbers_are_the_compilers(monkeypatch, show, record_property):
     arguments, constexprs = subject.launch("fp16", 256)
     real = compiler.compile_report(subject.kernel(), arguments, constexprs, num_warps=4, arch="sm_90")
     shown = show(asking.picture)
-    assert f"4 warps, sm_90: {real.registers} registers a thread, nothing is spilled" in shown.caption
+    assert f"4 warps, sm_90: {real.registers} registers per thread, nothing is spilled" in shown.caption
     load = shown.state["line"]
     assert "tl.load(" in next(text for line, _, text in made["source"] if line == load)
     ptx, sass = made["columns"][0]["code"][load]

@@ -1,4 +1,4 @@
-"""The steps of lesson 01: keep spare lanes out of the variance, add eps, apply w and b, one program per row."""
+"""The steps of lesson 01: keep lanes past the end out of the variance, add eps, apply w and b, one program per row."""
 
 from __future__ import annotations
 
@@ -64,8 +64,8 @@ STEPS = (
             _try_row("three numbers around -20 in a block of 16", [-21, -20, -18], 16),
             _try_row("eight numbers in a block of 8", [2, 4, 4, 4, 5, 5, 7, 9], 8),
         ),
-        question="A spare lane loaded 0. What does `x - mean` hold there, and what should `d` hold?",
-        debrief="A mask stops a load or a store. It does not stop arithmetic: after every operation, ask what the spare lanes hold now.",
+        question="A lane past the end loaded 0. What does `x - mean` hold there, and what should `d` hold?",
+        debrief="A mask stops a load or a store. It does not stop arithmetic: after every operation, ask what the lanes past the end hold now.",
         slips=(
             Slip(
                 "tl.where(mask, x - mean, 0.0)",

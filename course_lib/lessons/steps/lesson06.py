@@ -48,7 +48,7 @@ STEPS = (
                 expected={"sums_ptr": _sum_lanes(_TEN, 4)},
             ),
             Try(
-                "a row of 8 in blocks of 4: no lane is to spare",
+                "a row of 8 in blocks of 4: no lane is past the end",
                 arguments={"x_ptr": In(_TEN[:8]), "sums_ptr": Out((4,)), "N": 8},
                 constexprs={"BLOCK": 4},
                 expected={"sums_ptr": _sum_lanes(_TEN[:8], 4)},

@@ -1,4 +1,4 @@
-"""The steps of lesson 11: read two numbers from an error, write two sums, keep spare lanes out, give dy its own strides."""
+"""The steps of lesson 11: read two numbers from an error, write two sums, keep lanes past the end out, give dy its own strides."""
 
 from __future__ import annotations
 
@@ -137,19 +137,19 @@ STEPS = (
             Slip(
                 "tl.where(mask, wdy - c2, 0.0)",
                 "wdy - c2",
-                "c2 is taken out of the spare lanes, too",
+                "c2 is taken out of the lanes past the end, too",
                 "What does `wdy` hold after your line in a lane that loaded 0? And what is it multiplied by?",
             ),
             Slip(
                 "tl.where(mask, wdy - c2, 0.0)",
                 "tl.where(mask, wdy, -c2)",
-                "c2 is taken out of the spare lanes, and of no others",
+                "c2 is taken out of the lanes past the end, and of no others",
                 "Which lanes does your line take c2 out of: those whose mask is true, or those whose mask is false?",
             ),
             Slip(
                 "tl.where(mask, wdy - c2, 0.0)",
                 "tl.where(mask, wdy, 0.0) - c2",
-                "c2 is taken out of the spare lanes, too",
+                "c2 is taken out of the lanes past the end, too",
                 "What does `wdy` hold after your line in a lane that loaded 0? And what is it multiplied by?",
             ),
         ),

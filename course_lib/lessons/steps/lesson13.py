@@ -67,7 +67,7 @@ STEPS = (
         kind="kernel",
         entry_point="chunk_kernel",
         tries=(
-            _try_chunks("10 rows in chunks of 5, 4 rows a step", 10, 5, 4),
+            _try_chunks("10 rows in chunks of 5, 4 rows per step", 10, 5, 4),
             _try_chunks("9 rows in chunks of 5: the last chunk is short", 9, 5, 4),
             _try_chunks("3 rows in one chunk of 8", 3, 8, 4),
         ),

@@ -83,7 +83,7 @@ export function walk(x, { kind, block, eps, masked }) {
   return frames;
 }
 
-/** The row and its frames, as `state` has them; `right` is the true variance, `wrong` whether padded lanes have changed it. */
+/** The row and its frames, as `state` has them; `right` is the true variance, `wrong` whether lanes past the end have changed it. */
 export function explain(state, limits) {
   const read = readRows(state.typed, limits);
   if (read.problem) return read;
@@ -115,7 +115,7 @@ export function makeTitle(state, seen) {
   const frame = seen.frames[seen.step];
   const pad = frame.columns.filter((column) => column >= seen.n).length;
   const inside = frame.columns.slice(0, frame.columns.length - pad);
-  if (frame.phase === "deviation" && pad && !state.masked && frame.mean) return `${count(pad, state.oneBlock ? "spare lane" : "padded lane")} ${pad === 1 ? "adds" : "add"} mean\u00b2 to the sum of squares`;
+  if (frame.phase === "deviation" && pad && !state.masked && frame.mean) return `${count(pad, "lane")} past the end ${pad === 1 ? "adds" : "add"} mean\u00b2 to the sum of squares`;
   if (seen.step === seen.frames.length - 1) return `Row ${seen.row} is done${seen.wrong ? ", with the wrong variance" : ""}`;
   if (frame.start === null && frame.phase === "sum") return `The lanes add up to ${number(frame.together)}, so the mean is ${number(frame.mean)}`;
   if (frame.start === null) return `The lanes add up to ${number(frame.together)}, so the ${state.kind === "layer_norm" ? "variance" : "mean square"} is ${number(frame.spread)}${seen.wrong ? `, and should be ${number(seen.right)}` : ""}`;
@@ -129,7 +129,7 @@ export function makeCaption(state, seen) {
   const sweeps = SWEEPS[state.kind];
   const layer = state.kind === "layer_norm";
   const pad = frame.columns.filter((column) => column >= seen.n).length;
-  const words = [`${layer ? "LayerNorm" : "RMSNorm"}, row ${seen.row} of ${seen.rows.length} \u00d7 ${seen.n}${state.oneBlock ? "" : `, sweep ${sweeps.findIndex(([phase]) => phase === frame.phase) + 1} of ${sweeps.length}`}: ${frame.name}.`];
+  const words = [`${layer ? "LayerNorm" : "RMSNorm"}, row ${seen.row} of ${seen.rows.length} \u00d7 ${seen.n}${state.oneBlock ? "" : `, pass ${sweeps.findIndex(([phase]) => phase === frame.phase) + 1} of ${sweeps.length}`}: ${frame.name}.`];
   if (frame.start !== null && !state.oneBlock) words.push(`Block ${frame.start / state.block + 1} of ${Math.ceil(seen.n / state.block)} loads ${span(frame.columns.slice(0, frame.columns.length - pad))}.`);
   if (pad) {
     const lie = `${count(pad, "lane")} ${pad === 1 ? "lies" : "lie"} past column ${seen.n - 1}`;
@@ -141,7 +141,7 @@ export function makeCaption(state, seen) {
     words.push(`rstd = ${number(frame.rstd)}.`);
     if (frame.spread === 0) words.push(state.eps ? `The ${layer ? "variance" : "mean square"} is 0, so rstd is 1 / sqrt(eps).` : "1 / sqrt(0) is infinite, and 0 times that is no number.");
     else if (state.eps >= 0.01 * frame.spread) words.push(`eps matters here: without it rstd would be ${number(1 / Math.sqrt(frame.spread))}.`);
-    if (seen.wrong) words.push(`The right variance is ${number(seen.right)}: the ${state.oneBlock ? "spare" : "padded"} lanes added ${number(frame.spread - seen.right)}.`);
+    if (seen.wrong) words.push(`The right variance is ${number(seen.right)}: the lanes past the end added ${number(frame.spread - seen.right)}.`);
   }
   return words.join(" ");
 }

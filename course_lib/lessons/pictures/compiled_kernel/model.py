@@ -133,10 +133,10 @@ def family(rows: int = 1) -> list[Subject]:
         return order_arguments("08a", 4096, block, make_pointers("08a", dtype) | {"ROWS": rows, "BLOCK": block})
 
     def long(dtype: str, block: int) -> str:
-        return f"rows of {LONG_ROW} columns in {dtype}, {block} columns a step"
+        return f"rows of {LONG_ROW} columns in {dtype}, {block} columns per step"
 
     def whole(dtype: str, block: int) -> str:
-        return f"rows of {block} columns in {dtype}, {rows} {'row' if rows == 1 else 'rows'} a program"
+        return f"rows of {block} columns in {dtype}, {rows} {'row' if rows == 1 else 'rows'} per program"
 
     return [
         Subject("resident", lambda: layer_norm_resident_kernel, resident, whole),

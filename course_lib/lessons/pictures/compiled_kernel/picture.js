@@ -23,8 +23,8 @@ export function makeTitle({ block, columns }, warps) {
   if (spilling.length && spilling.length < known.length) return `BLOCK ${block} spills on ${listWarps(spilling, all)}, and not on ${listWarps(all.filter((each) => !spilling.includes(each)), all)}`;
   if (spilling.length) return `BLOCK ${block} spills on every number of warps tried`;
   const [first, last] = [known[0], known.at(-1)];
-  if (first === last || first.registers <= last.registers) return `BLOCK ${block} needs no spill: ${chosen.registers} registers a thread`;
-  return `More warps, fewer registers: ${first.registers} a thread on ${warpsOf(first.warps)}, ${last.registers} on ${last.warps}`;
+  if (first === last || first.registers <= last.registers) return `BLOCK ${block} needs no spill: ${chosen.registers} registers per thread`;
+  return `More warps, fewer registers: ${first.registers} per thread on ${warpsOf(first.warps)}, ${last.registers} on ${last.warps}`;
 }
 
 const bitsOf = (widths) => (widths?.length ? widths.map(([bits]) => bits).join(" and ") : "no");
@@ -33,9 +33,9 @@ export function makeCaption(set, warps) {
   const column = set.columns.find((each) => each.warps === warps);
   const head = `${set.kernel}, ${set.words}, ${warpsOf(warps)}, ${set.arch}`;
   if (column.refused) return `${head}. ${column.refused}`;
-  const spilled = column.spill ? `${column.spill} bytes a thread are spilled` : "nothing is spilled";
-  const words = [`${head}: ${column.registers} registers a thread, ${spilled}, ${column.shared} bytes of shared memory a program.`];
-  if (column.loads) words.push(`Loads from global memory move ${bitsOf(column.loads)} bits a thread, stores ${bitsOf(column.stores)}.`);
+  const spilled = column.spill ? `${column.spill} bytes per thread are spilled` : "nothing is spilled";
+  const words = [`${head}: ${column.registers} registers per thread, ${spilled}, ${column.shared} bytes of shared memory per program.`];
+  if (column.loads) words.push(`Loads from global memory move ${bitsOf(column.loads)} bits per thread, stores ${bitsOf(column.stores)}.`);
   if (!column.resident) words.push(`No program fits a multiprocessor: ${column.limited.join(" and ")} do not suffice.`);
   else words.push(`${column.resident} of ${column.most} warps of a multiprocessor are resident${column.limited.length ? `; the limit is ${column.limited.join(" and ")}.` : ": every place is taken."}`);
   return words.join(" ");
@@ -100,8 +100,8 @@ function drawColumns(set, warps, width) {
   const spilled = Math.max(...set.columns.map((column) => column.spill ?? 0));
   const times = step < 72 ? "\u00d7" : " \u00d7 ";
   const rows = [
-    ["bytes of shared memory a program", (column) => [number(column.shared, 6)]],
-    ["loads from global memory: how many \u00d7 bits a thread", (column) => widthsOf(column.loads, times)],
+    ["bytes of shared memory per program", (column) => [number(column.shared, 6)]],
+    ["loads from global memory: how many \u00d7 bits per thread", (column) => widthsOf(column.loads, times)],
     ["stores", (column) => widthsOf(column.stores, times)],
     ["resident warps of a multiprocessor", (column) => [`${column.resident} of ${column.most}`]],
     ["limited by", (column) => (column.limited.length ? column.limited.map((name) => (name === "shared memory" ? "shared" : name)) : ["warps"])],
@@ -139,7 +139,7 @@ function drawColumns(set, warps, width) {
       svg("rect", { x: i * step + 1.5, y: top - 16, width: step - 3, height: bottom - top + 16, rx: 4, fill: chosen ? "var(--active)" : "transparent", "fill-opacity": 0.18, stroke: chosen ? "var(--ink)" : "transparent", "stroke-width": 1.5 }),
       bars, text(middle, base + 14, warpsOf(column.warps), { anchor: "middle", size: Math.min(FONT, Math.max(SMALL, step / 5.6)), bold: chosen }));
   });
-  const key = [["var(--x)", "registers a thread, 255 at most"], ["fault", "bytes spilled a thread"]];
+  const key = [["var(--x)", "registers per thread, 255 at most"], ["fault", "bytes spilled per thread"]];
   let x = 2;
   const legend = key.map(([fill, words]) => {
     const at = x;

@@ -122,7 +122,7 @@ def _describe(made: Mapping[str, Any]) -> str:
         for column in made["columns"]
     )
     return (
-        f"{made['kernel']}, {made['words']}, {made['arch']}. For 1 to 32 warps a bar of registers a thread, a hatched bar of spilled bytes: "
+        f"{made['kernel']}, {made['words']}, {made['arch']}. For 1 to 32 warps a bar of registers per thread, a hatched bar of spilled bytes: "
         f"{columns}. Beside it the kernel's lines, with the PTX and SASS that each became."
     )
 

@@ -1,0 +1,68 @@
+"""One thing has one name in all that a learner reads: pages, predictions, steps, exercises and README."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import pytest
+
+from course_lib.authoring.notebooks import list_sources
+from course_lib.base import paths
+
+_THING = r"(?:threads?|programs?|rows?|columns?|elements?|lanes?|numbers?|steps?|seconds?|chunks?|tiles?|warps?|launch|pass|call|multiprocessor|token|layer)"
+_COUNTED = r"(?:registers|numbers|rows|elements|bytes|reads|columns|warps|threads|lanes|programs|steps|tiles|chunks|operations|additions|sectors|loads)"
+# the words that stand for something else, or for nothing, and the word that is used
+WRONG_WORDS = {
+    r"\b(?:spare|padded) (?:lanes?|columns?)\b|\blanes? (?:are|is) (?:spare|padded)\b|\blanes? outside\b": "lane past the end",
+    r"\bsweeps?\b": "pass",
+    r"\b(?:block|program) instances?\b|\bthread blocks?\b|\bblock (?:index|number|id)\b": "program",
+    # a rate; "how many lanes a thread has" is none
+    rf"\b(?:{_COUNTED}|1 row|one row|a row) an? {_THING}\b(?! (?:has|have|holds|hold|loads|reads|takes|gets|keeps|can|may|does|adds)\b)": "per",
+}
+FILES = [
+    *list_sources(),
+    *sorted((paths.ROOT / "course_lib/lessons/predictions").glob("*.toml")),
+    *sorted((paths.ROOT / "course_lib/lessons/steps").glob("lesson*.py")),
+    *sorted((paths.ROOT / "course_lib/catalog").glob("ex*.toml")),
+    paths.ROOT / "README.md",
+]
+
+
+def find_wrong_words(text: str) -> list[tuple[int, str, str]]:
+    """Return line, words and the right word of each wrong word. A line break, with a comment's # or a string's \\, counts as a space."""
+    found = []
+    for pattern, right in WRONG_WORDS.items():
+        for match in re.finditer(pattern.replace(" ", r"(?:[ \n]|\n# |\\\n)+"), text, re.IGNORECASE):
+            found.append((text.count("\n", 0, match.start()) + 1, " ".join(match[0].replace("#", " ").split()), right))
+    return found
+
+
+@pytest.mark.parametrize("file", FILES, ids=lambda file: file.name)
+def test_one_thing_has_one_name(file: Path):
+    wrong = find_wrong_words(file.read_text(encoding="utf-8"))
+    assert not wrong, "\n".join(
+        f"{file.relative_to(paths.ROOT)}:{line}: {words!r}, where the course says {right!r}" for line, words, right in wrong
+    )
+
+
+@pytest.mark.parametrize(
+    ("text", "line", "right"),
+    [
+        ("one\nThe 24 spare lanes add 0.", 2, "lane past the end"),
+        ("# three lanes are\n# padded", 1, "lane past the end"),
+        ("The second sweep", 1, "pass"),
+        ("the thread block", 1, "program"),
+        ("# 40 registers a\n# thread, and no more", 1, "per"),
+        ("as many rows a program as fit", 1, "per"),
+    ],
+)
+def test_a_wrong_word_is_found_with_its_line(text, line, right):
+    assert [(found, said) for found, _, said in find_wrong_words(text)] == [(line, right)]
+
+
+@pytest.mark.parametrize(
+    "text", ["how many lanes a thread has", "the rows of a program", "on 4 warps, a thread", "three lanes past the end"]
+)
+def test_a_right_word_is_left_alone(text):
+    assert not find_wrong_words(text)
