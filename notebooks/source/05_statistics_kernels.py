@@ -353,7 +353,7 @@ assert far_out["shifted"] > 50 * max(far_out["two_pass"], far_out["welford"])
 # ## And which is fastest?
 #
 # These are times of an H100 (2026-11-21) for 2²⁸ elements of fp32. Their unit is **one read**: the {{read}} µs or so in which the fastest
-# other pass goes over x once. At 262,144 columns streamed two-pass takes {{two_pass_long}} reads, because its second sweep is a second read. All others
+# other pass goes over x once. At 262,144 columns streamed two-pass takes {{two_pass_long}} reads, because its second pass is a second read. All others
 # take between {{others_low}} and {{others_high}}.
 
 # %%
@@ -403,7 +403,7 @@ decide, at_65_536 = (
     {name: f"{over[name, 65_536]:.2f} reads" for name in off if (name, 65_536) in over},
 )
 assert decide.answer == "Welford" and at_65_536["welford"] in decide.why and over["welford", 65_536] < 1.1
-assert at_65_536["two_pass"] in decide.others["two-pass, in two sweeps"] and over["two_pass", 65_536] > 1.1
+assert at_65_536["two_pass"] in decide.others["two-pass, which reads twice"] and over["two_pass", 65_536] > 1.1
 assert over["one_pass", 65_536] < 1.1 and over["shifted", 65_536] < 1.1
 
 # %% [markdown]
@@ -414,7 +414,7 @@ assert over["one_pass", 65_536] < 1.1 and over["shifted", 65_536] < 1.1
 # ## Without rails
 #
 # An optional task. In 05b every lane carries a count, and a function of yours merges the lanes in an order that the compiler chooses. Neither is
-# needed. Write the kernel with one sweep, the same digits, and no `tl.reduce`. Nobody asks for it, and it counts nowhere.
+# needed. Write the kernel with one pass, the same digits, and no `tl.reduce`. Nobody asks for it, and it counts nowhere.
 
 # %%
 exercise("05c")
