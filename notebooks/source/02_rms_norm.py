@@ -345,6 +345,11 @@ assert find("02-zeros").answer == "rstd alone"
 # %%
 exercise("02b")
 
+# %%
+from course_lib.lessons import offer_hunt
+
+offer_hunt("01b")
+
 # %% [markdown] tags=["dive"]
 # ## Dive: when do the two norms agree?
 #

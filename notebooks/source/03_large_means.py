@@ -382,6 +382,11 @@ from course_lib import exercise
 
 exercise("03a")
 
+# %%
+from course_lib.lessons import offer_hunt
+
+offer_hunt("02b")
+
 # %% [markdown]
 # ## Without rails
 #

@@ -284,6 +284,11 @@ assert statistics.merged(short).count == 5 and np.isclose(
 # %%
 exercise("04b")
 
+# %%
+from course_lib.lessons import offer_hunt
+
+offer_hunt("01b")
+
 # %% [markdown]
 # ## Which one do you take?
 #

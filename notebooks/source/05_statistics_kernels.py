@@ -299,6 +299,11 @@ assert (low.item(), high.item()) == (-2, 3)
 # %%
 exercise("05b")
 
+# %%
+from course_lib.lessons import offer_hunt
+
+offer_hunt("02b")
+
 # %% [markdown]
 # ## Which kernel keeps its digits?
 #

@@ -433,6 +433,11 @@ exercise("06a")
 # ## What you predicted
 
 # %%
+from course_lib.lessons import offer_hunt
+
+offer_hunt("05a")
+
+# %%
 from course_lib.lessons import review_predictions
 
 review_predictions("06")

@@ -323,6 +323,11 @@ from course_lib import exercise
 
 exercise("07a")
 
+# %%
+from course_lib.lessons import offer_hunt
+
+offer_hunt("06a")
+
 # %% [markdown]
 # ## Which reads and writes does such a kernel ask for?
 

@@ -367,6 +367,11 @@ assert compile_forward(N=8176).loads == four.loads and 8176 % 16 == 0 and compil
 # %%
 exercise("08b")
 
+# %%
+from course_lib.lessons import offer_hunt
+
+offer_hunt("07a")
+
 # %% [markdown]
 # ## What you predicted
 

@@ -394,6 +394,11 @@ from course_lib.lessons.pictures.pass_counter.model import OWN, count
 
 assert "09a" in OWN and count("resident", N=4096).passes() == 2
 
+# %%
+from course_lib.lessons import offer_hunt
+
+offer_hunt("08a")
+
 # %% [markdown]
 # ## What you predicted
 

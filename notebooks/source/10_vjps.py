@@ -411,6 +411,11 @@ assert 2.8 < off[3, 1] < 3.3 and off[0, 5] > 3
 # %%
 exercise("10c")
 
+# %%
+from course_lib.lessons import offer_hunt
+
+offer_hunt("09a")
+
 # %% [markdown]
 # ## Without rails
 #

@@ -453,6 +453,11 @@ found = {
 }
 assert found == {"c1": True, "c2": True, "w": False}
 
+# %%
+from course_lib.lessons import offer_hunt
+
+offer_hunt("05b")
+
 # %% [markdown]
 # ## What you predicted
 

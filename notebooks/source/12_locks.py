@@ -373,6 +373,11 @@ from course_lib import exercise
 
 exercise("12a")
 
+# %%
+from course_lib.lessons import offer_hunt
+
+offer_hunt("11a")
+
 # %% [markdown]
 # ## Without rails
 #

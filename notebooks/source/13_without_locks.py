@@ -408,6 +408,11 @@ exercise("13b")
 # ## What you predicted
 
 # %%
+from course_lib.lessons import offer_hunt
+
+offer_hunt("11b")
+
+# %%
 from course_lib.lessons import review_predictions
 
 review_predictions("13")

@@ -522,6 +522,11 @@ assert f"{round(cost.turning_rows, -3):,.0f} rows" in find("14-speed").why and m
 # ## What you predicted
 
 # %%
+from course_lib.lessons import offer_hunt
+
+offer_hunt("08a")
+
+# %%
 from course_lib.lessons import review_predictions
 
 review_predictions("14")

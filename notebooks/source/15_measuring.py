@@ -404,6 +404,11 @@ assert count_bytes("resident_forward", 5, 10, 4, ROWS=4) == (5 * 10 * 4 + 2 * 80
 # %%
 exercise("15b")
 
+# %%
+from course_lib.lessons import offer_hunt
+
+offer_hunt("07a")
+
 # %% [markdown]
 # ## What you predicted
 

@@ -149,6 +149,11 @@ from course_lib import exercise
 
 exercise("16a")
 
+# %%
+from course_lib.lessons import offer_hunt
+
+offer_hunt("09a")
+
 # %% [markdown]
 # ## Can one launch do?
 #
