@@ -371,7 +371,9 @@ assert (
     round(us[4096]) + (82 - 48) + (58 - 48) == 92
     and round(stored.us("rms_norm", "resident", 4097) / us[4097], 2) == 0.67
 )
-assert 1536 == 3 * 512 and round(stored.us("rms_norm", "resident", 4095) / us[4095], 2) == 0.69  # x, w and b; RMSNorm has no b
+assert (
+    1536 == 3 * 512 and round(stored.us("rms_norm", "resident", 4095) / us[4095], 2) == 0.69
+)  # x, w and b; RMSNorm has no b
 assert {round(stored.copy_us(N)) for N in loads} == {48}
 assert find("09-odd").answer.startswith("about 136 µs")
 

@@ -225,7 +225,9 @@ for row in measurement.stored("counters").rows:
 # %% tags=["check"]
 counters = {(r["op"], r["M"], r["N"], r["kernel"]): r for r in measurement.stored("counters").rows}
 ahead = counters["layer_norm", 8192, 4096, "layer_norm_resident_kernel"]
-assert round(ahead["us"]) == 43 and ahead["written_mb"] == find("15-written").answer and round(8192 * 4096 * 2 / 1e6) == 67
+assert (
+    round(ahead["us"]) == 43 and ahead["written_mb"] == find("15-written").answer and round(8192 * 4096 * 2 / 1e6) == 67
+)
 counted, moved = (mb / ahead["us"] * 1e3 for mb in (2 * 8192 * 4096 * 2 / 1e6, ahead["read_mb"] + ahead["written_mb"]))
 assert f"{counted:.0f} GB/s are counted, and {moved:.0f} moved" in find("15-written").why
 assert 1.1 * (ahead["read_mb"] + ahead["written_mb"]) < 2 * 8192 * 4096 * 2 / 1e6
