@@ -65,7 +65,7 @@ assert find("10-blind").answer == "both"
 #
 # - **along 1**: add the same number to every element.
 # - **along xhat**, where $\hat{x} = (x - \mathrm{mean}) \cdot \mathrm{rstd}$: move every element away from the mean, in proportion to its
-#   distance. That stretches the row. (`10 * x` is both at once.)
+#   distance. That stretches the row. (`10 * x` is a push along xhat and one along 1.)
 #
 # The forward pass is *blind* to a push that y does not feel.
 #

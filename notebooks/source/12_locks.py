@@ -120,7 +120,7 @@ print("a race is found in", sum(bool(run.races) for run in runs), "of 40")
 assert 0 < list_totals(runs).count(1111) < 10 and all(run.races for run in runs)
 
 # %% [markdown]
-# Some orders are right by luck. The race is found in those, too, because the search does not compare values. For each pair of
+# Some orders are right by luck. The race is found there, too: the search does not compare values. For each pair of
 # operations it checks whether a lock fixes their order. The interpreter alone runs one program after the other: there the total is
 # always 1111, and a test finds nothing.
 #

@@ -461,7 +461,7 @@ from course_lib.base import paths
 
 trials = (paths.ROOT / "docs" / "kernels.md").read_text(encoding="utf-8")
 for idea, layer, rms in (
-    ("A counter with release and acquire, one chunk of one row a program", "1.39", "1.25"),
+    ("A counter with release and acquire, one chunk of one row", "1.39", "1.25"),
     ("Programs walk down the rows", "1.61", "1.48"),
     ("The same, statistics published one row ahead", "1.27", "1.16"),
     ("Value and flag in one 64-bit word", "1.10", "1.05"),
