@@ -439,7 +439,7 @@ ladder("09")
 # ## Dive: would a compiler have found it?
 
 # %% [markdown]
-# Yes. On the stored H100 the same work was also given to `torch.compile` and to two libraries with a fused kernel, Liger-Kernel and quack. The
+# `torch.compile` finds it. On the stored H100 the same work was also given to `torch.compile` and to two libraries with a fused kernel, Liger-Kernel and quack. The
 # matrix has 8192 rows of 4096 columns, in fp16.
 
 # %%

@@ -433,8 +433,8 @@ state = mistake("rms_norm", "c2")
 assert np.isclose(state.intercept, -state.c2 * state.rstd) and abs(state.slope) < 1e-9 and size(state.rest) < 1e-9
 
 # %% [markdown]
-# This page gives you two tests that need no reference. LayerNorm: the rows of `dx` add up to 0, and so do the rows of `dx * xhat`, but for
-# eps. RMSNorm: only the second. These tests find a c1 or c2 that is missing, and a c2 too many. They do not find a missing w, or a kernel
+# This page gives you two tests that need no reference. LayerNorm: the rows of `dx` add up to 0, and so do the rows of `dx * xhat`, except
+# for what eps lets through. RMSNorm: only the second. These tests find a c1 or c2 that is missing, and a c2 too many. They do not find a missing w, or a kernel
 # that writes zeros.
 
 # %%

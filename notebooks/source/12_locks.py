@@ -86,6 +86,7 @@ from course_lib.lessons.steps.lesson12 import find_total
 
 totals = {find_total(order) for order in set(itertools.permutations([0, 0, 1, 1, 2, 2, 3, 3]))}
 assert min(totals) == find("12-smallest").answer and len(totals) == 15
+assert len(set(itertools.permutations([0, 0, 1, 1, 2, 2, 3, 3]))) == 2520
 assert totals == {sum(some) for n in range(1, 5) for some in itertools.combinations([1, 10, 100, 1000], n)}
 
 # %% [markdown]
@@ -106,8 +107,8 @@ order = [1, 1, 3, 0, 0, 2, 2, 3]
 step("12-order")
 
 # %% [markdown]
-# How often is a number lost if the order is random? `run_orders` runs the kernel in Triton's interpreter in 40 orders, each drawn at
-# random, and searches each for races.
+# How often is a number lost if the order is random? `run_orders` runs the kernel in Triton's interpreter in 40 random orders (of
+# 2520), and searches each for races.
 
 # %%
 from course_lib.lessons.locks import list_totals, run_orders

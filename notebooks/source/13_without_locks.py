@@ -216,7 +216,7 @@ from course_lib.lessons.sums import count_results, run_two_stage
 print(count_results(run_two_stage(5), "dw_partial", "db_partial"), "result in 20 orders")
 
 # %% [markdown]
-# There is one result. It no longer matters which program comes first. Would chunks of 4 rows give the same one?
+# There is one result. Would chunks of 4 rows give the same one?
 
 # %%
 predict("13-cut")

@@ -483,7 +483,8 @@ assert not table["dy ignored"]["y.sum()"] and table["dy ignored"]["y * g"]
 # ## Your turn: wire it up
 #
 # `Bare` takes packed matrices, with `w` and `b` given and one dtype. Yours takes any leading dimensions and strides, None, and mixed
-# dtypes: `dx` in the dtype of `x`, `dw` and `db` in those of `w` and `b`. The grader calls it in every way of this lesson.
+# dtypes: `dx` in the dtype of `x`, `dw` and `db` in those of `w` and `b`. Save the tensor that the launcher reads: x itself if it is packed, else the
+# packed copy. `save_for_backward` takes None, too. The grader calls it in every way of this lesson.
 
 # %%
 from course_lib import exercise
@@ -491,11 +492,11 @@ from course_lib import exercise
 exercise("14a")
 
 # %% [markdown]
-# When it passes, run the cell with `gather_norm()` again, then `norm.Module` and the training. The fourth part is yours now.
+# When it passes, run the cell with `gather_norm()` again, then `norm.Module` and the training.
 #
 # ## Is it fast?
 #
-# The model of this page is too small to tell. Here is the same kind of model with 4 layers, 1024 channels and 16384 rows per norm, trained on
+# Here is the same kind of model with 4 layers, 1024 channels and 16384 rows per norm, trained on
 # an H100 with the course's kernels and with PyTorch's norms. `torch.compile` joins operations of PyTorch into larger kernels. The course's norm
 # reaches it as one operator, `torch.library.custom_op`, and it does not look inside.
 
@@ -541,7 +542,7 @@ assert measured.rows[0]["M"] == 16384
 #   graph (lesson 15) replays a whole step with one launch, and no Python in between.
 # - **Fusion.** The compiler can join PyTorch's norm with the operations beside it. It cannot do that with an operator that it does not look into.
 #
-# The GPU time that the kernels save grows with M N, the extra CPU time does not. No larger training was measured.
+# The GPU time that the kernels save grows with M N, the extra CPU time does not.
 #
 # Look at the longest bar, too. It is RMSNorm typed op by op, under `torch.compile`: {{typed}} thousand tokens per second, where PyTorch's own reaches
 # {{rms_torch}} and the course's {{rms_ours}}. The compiler can fuse it with its neighbours. So measure that one before you write a kernel for a training.

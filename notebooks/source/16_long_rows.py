@@ -341,11 +341,6 @@ assert all(
 
 # %% [markdown]
 # For one row the floor itself is mostly the cost of a launch.
-#
-# And the **backward** pass over few long rows? A row of 1000003 columns would have 489 chunks there. That is more than the GPU has
-# multiprocessors, so the course does not let the programs of a row wait for one another. On an H200 (23 November 2026, torch 2.11, triton 3.6), with one
-# program for each row's two sums, 3 x 1000003 took {{sums_before}} times the floor: three multiprocessors were busy. So in the course 245 programs share
-# the sums of a row, and the next launch adds their parts up. This takes {{sums_layer_norm}} times the floor, and RMSNorm {{sums_rms_norm}}.
 
 # %% tags=["check"]
 import torch
@@ -468,6 +463,14 @@ for idea, layer, rms in (
 ):
     (line,) = (line for line in trials.splitlines() if line.startswith(f"| {idea}"))
     assert f"| {layer}, {rms}" in line
+
+# %% [markdown] tags=["dive"]
+# ## Dive: the backward pass over few long rows
+#
+# A row of 1000003 columns would have 489 chunks in the backward pass. That is more than the GPU has
+# multiprocessors, so the course does not let the programs of a row wait for one another. On an H200 (23 November 2026, torch 2.11, triton 3.6), with one
+# program for each row's two sums, 3 x 1000003 took {{sums_before}} times the floor: three multiprocessors were busy. So in the course 245 programs share
+# the sums of a row, and the next launch adds their parts up. This takes {{sums_layer_norm}} times the floor, and RMSNorm {{sums_rms_norm}}.
 
 # %% tags=["values"]
 import re
