@@ -440,7 +440,8 @@ ladder("09")
 
 # %% [markdown]
 # `torch.compile` finds it. On the stored H100 the same work was also given to `torch.compile` and to two libraries with a fused kernel, Liger-Kernel and quack. The
-# matrix has 8192 rows of 4096 columns, in fp16.
+# matrix has 8192 rows of 4096 columns, in fp16. `torch` is the addition and `F.rms_norm`, `unfused` the addition and the course's kernel, and
+# `resident` the course's fused one.
 
 # %%
 from course_lib.lessons.norm_times import stored_norm_times
@@ -457,8 +458,7 @@ us = {
 assert max(us[name] for name in ("compile", "liger", "quack", "resident")) < 96 < 114 < us["unfused"] < us["torch"]
 
 # %% [markdown]
-# `torch` is the addition and `F.rms_norm`, `unfused` the addition and the course's kernel, `resident` the course's fused one. All that fuse are
-# within {{apart}} % of one another, because all of them move 4 M N elements. `torch.compile` fuses operations of PyTorch. It cannot change a
+# All that fuse are within {{apart}} % of one another, because all of them move 4 M N elements. `torch.compile` fuses operations of PyTorch. It cannot change a
 # Triton kernel that somebody wrote: it only calls it. There is a setting for fusing what *follows* such a kernel
 # ([PR 173662](https://github.com/pytorch/pytorch/pull/173662), 2026), but here the addition comes before it. So a norm that is a kernel of
 # its own needs somebody who writes the fused one.
