@@ -123,7 +123,7 @@ assert 0 < list_totals(runs).count(1111) < 10 and all(run.races for run in runs)
 # %% [markdown]
 # Some orders are right by luck. The race is found there, too: the search does not compare values. For each pair of
 # operations it checks whether a lock fixes their order. The interpreter alone runs one program after the other: there the total is
-# always 1111, and a test finds nothing.
+# always 1111, and a test of totals finds nothing.
 #
 # ## Why would programs share a number at all?
 #

@@ -39,7 +39,7 @@ transformer.show(transformer.fables()[:487])
 # text are for training. The rest is **held out**: the model is judged on it and never trained on it.
 #
 # Now the norm. `gather_norm()` checks your files of 08a (forward), 11a (dx), 13b (dw and db) and 14a (the wiring, which you write below).
-# What passes is used. Where something is missing, the course's part is used.
+# What passes is used, and the course's part where something is missing.
 
 # %% varies={"solved": "it names your own kernels"}
 from course_lib.lessons.figures import lesson14
@@ -559,7 +559,7 @@ review_predictions("14")
 #
 # - PyTorch, [Extending PyTorch](https://docs.pytorch.org/docs/stable/notes/extending.html) and
 #   [Autograd mechanics](https://docs.pytorch.org/docs/stable/notes/autograd.html): saved tensors, in-place changes.
-# - `course_lib/norms/functional.py`: the course's norms behind PyTorch's signatures, autocast and errors included.
+# - `course_lib/norms/functional.py`: the course's norms behind PyTorch's signatures, with autocast, errors and the GPU of x.
 # - Andrej Karpathy, [minGPT](https://github.com/karpathy/minGPT): the transformer of this lesson, grown up.
 #
 # **Next:** lesson 15, which measures without fooling itself.

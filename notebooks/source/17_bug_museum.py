@@ -475,6 +475,8 @@ review_predictions("17")
 #
 # - PyTorch, [torch.testing](https://docs.pytorch.org/docs/stable/testing.html): `assert_close`, and how its tolerances depend on the dtype.
 # - David MacIver and others, [Hypothesis](https://hypothesis.readthedocs.io/): draws the inputs, and finds the smallest one that fails.
+# - NVIDIA, [Compute Sanitizer](https://docs.nvidia.com/compute-sanitizer/ComputeSanitizer/index.html): `memcheck` finds accesses outside of
+#   allocated memory, on a GPU.
 # - [gradcheck](https://docs.pytorch.org/docs/stable/notes/gradcheck.html), and lesson 14 on what it cannot see.
 #
 # ## The end of the course
