@@ -84,7 +84,7 @@ def rms_norm_op_by_op(x, w, eps=1e-5):
     wide = x.float()  # fp16 in, fp32 from here on
     mean_square = wide.pow(2).mean(dim=-1, keepdim=True)
     xhat = wide * torch.rsqrt(mean_square + eps)
-    return xhat.to(x.dtype) * w
+    return xhat.to(x.dtype) * w  # two roundings, before and after w
 
 
 # %%
@@ -119,7 +119,20 @@ typed = model("eager", 4096, 4096, "fp16")
 assert calls.number == len(typed.unfused) == 8
 assert round(typed.unfused_bytes / typed.fused_bytes, 1) == find("09-op-by-op").answer
 
+# %% tags=["check"]
+drawn = torch.Generator().manual_seed(0)
+for dtype in (torch.float16, torch.bfloat16):
+    x = torch.randn(64, 1024, generator=drawn).to(DEVICE, dtype)
+    w = (torch.rand(1024, generator=drawn) + 0.5).to(DEVICE, dtype)
+    twice, once = rms_norm_op_by_op(x, w), rms_norm(x, w.shape, w, 1e-5)
+    assert 0.22 < (twice != once).float().mean() < 0.3
+    single = (reference.rms_norm(x, w, 1e-5).y, reference.float64(twice), reference.float64(once))
+    assert np.abs(single[1] - single[0]).mean() > 1.1 * np.abs(single[2] - single[0]).mean()
+
 # %% [markdown]
+# The results differ, too. These operations round xhat before they multiply it by `w`, as Llama's code does, and they round the product again.
+# The course's kernel rounds once. In fp16 and in bf16 about a quarter of the elements differ.
+#
 # Now count a longer chain yourself. A third kernel multiplies the norm with a gate, element by element:
 #
 # ```
@@ -143,9 +156,8 @@ step("09-passes")
 # %% [markdown]
 # ## Does total have to be stored?
 #
-# If `total` were not stored, there would be 3 passes. The next addition needs it, but perhaps it can be computed from what is stored
-# anyway: `y = total * rstd * w`, the kernel saves `rstd` in fp32 for the backward pass, and `w` is known. Here all matrices are bf16, as in
-# most models.
+# Back to the addition and the norm. The fused kernel makes 4 passes. Without storing `total` it would make 3. The next addition needs `total`,
+# but perhaps it can be computed: `y = total * rstd * w`, and `rstd` (fp32) and `w` are known. Here all matrices are bf16, as in most models.
 
 # %%
 predict("09-total")
@@ -173,8 +185,8 @@ assert 0.07 < (again != total).float().mean() < 0.12 and find("09-total").answer
 # %% [markdown]
 # ## Which sum do you normalise?
 #
-# `total` is rounded to bf16 when it is stored. But the fused kernel has the sum in its lanes in fp32, nearly exact. If it normalises that one,
-# it saves a rounding. That sounds better.
+# `total` is rounded to bf16 when it is stored. But the fused kernel has the nearly exact sum in fp32. It could normalise the exact sum and save a
+# rounding.
 
 # %%
 predict("09-sum")
@@ -203,8 +215,8 @@ assert off["rounded"] < 1.01 < 1.2 < off["exact"]
 
 # %% [markdown]
 # Which sum is the right one? The next layer adds to the `total` that is *stored*, and the backward pass computes `xhat` from it. So the course
-# makes `y` the norm of that one. Where both kernels add in the same order, every bit is then that of two kernels, and a model that was
-# trained with two gives the same bits with the fused one.
+# makes `y` the norm of the stored `total`. The fused kernel then gives the same bits as an addition and the course's own RMSNorm, if both add up a
+# row in the same order.
 #
 # Libraries differ here, and models train with either. Liger-Kernel adds in the dtype of its inputs, so its sum is rounded before it is normalised
 # ([commit fef5504](https://github.com/linkedin/Liger-Kernel/blob/fef5504b5bc626046c1beab30b2354fa3f7f2be5/src/liger_kernel/ops/fused_add_rms_norm.py)).
@@ -324,6 +336,8 @@ assert over[8192] < 1.05 and over[32768] > 1.25
 # are *idle*. And where a packed row has an odd length, every load is *narrow*: it brings one number instead of eight (lesson 08).
 # This is the resident LayerNorm on the stored H100. A copy takes {{copy}} µs at all four lengths.
 #
+# An idle lane still executes its load, and the mask says no.
+#
 # | columns | block | idle lanes | loads | time |
 # |---|---|---|---|---|
 # | 4096 | 4096 | none | wide | {{layer_4096}} µs |
@@ -339,7 +353,7 @@ odd_times = norm_times(4095, 4096, 4097, 5120)
 print(odd_times.label)
 for N in odd_times.columns:
     took = ", ".join(f"{op} {odd_times.us(op, 'resident', N):.1f} us" for op in ("layer_norm", "rms_norm"))
-    print(f"N = {N}: {count_loads_per_row(N):6} loads per row, {took}")
+    print(f"N = {N}: {count_loads_per_row(N):6} loads per row of LayerNorm, {took}")
 
 # %% tags=["check"]
 assert odd_times.columns == [4095, 4096, 4097, 5120]  # no machine drops a length
@@ -357,6 +371,9 @@ assert (
     round(us[4096]) + (82 - 48) + (58 - 48) == 92
     and round(stored.us("rms_norm", "resident", 4097) / us[4097], 2) == 0.67
 )
+assert (
+    1536 == 3 * 512 and round(stored.us("rms_norm", "resident", 4095) / us[4095], 2) == 0.69
+)  # x, w and b; RMSNorm has no b
 assert {round(stored.copy_us(N)) for N in loads} == {48}
 assert find("09-odd").answer.startswith("about 136 µs")
 
@@ -364,7 +381,7 @@ assert find("09-odd").answer.startswith("about 136 µs")
 # ### Blocked or resident?
 #
 # The fused kernel keeps its row in registers. A kernel that goes block by block has to read `total` again. RMSNorm alone, blocked, reads
-# `x` a second time to write `y`: 3 passes for 2. On the stored H100 that costs little at 8192 columns, {{blocked_8192}} µs instead of {{resident_8192}}, because L2
+# `x` a second time to write `y`: 3 passes instead of 2. On the stored H100 that costs little at 8192 columns, {{blocked_8192}} µs instead of {{resident_8192}}, because L2
 # answers most of the second reading. At 32768 columns it is {{blocked_32768}} instead of {{resident_32768}}.
 #
 # Both kernels save `rstd`, 4 bytes per row. The backward pass of lesson 11 then knows `xhat` as soon as it has loaded `x`. It loads `x` once
@@ -427,8 +444,9 @@ ladder("09")
 # ## Dive: would a compiler have found it?
 
 # %% [markdown]
-# Yes. On the stored H100 the same work was also given to `torch.compile` and to two libraries with a fused kernel, Liger-Kernel and quack. The
-# matrix has 8192 rows of 4096 columns, in fp16.
+# `torch.compile` finds it. On the stored H100 the same work was also given to `torch.compile` and to two libraries with a fused kernel, Liger-Kernel and quack. The
+# matrix has 8192 rows of 4096 columns, in fp16. `torch` is the addition and `F.rms_norm`, `unfused` the addition and the course's kernel, and
+# `resident` the course's fused one.
 
 # %%
 from course_lib.lessons.norm_times import stored_norm_times
@@ -445,9 +463,8 @@ us = {
 assert max(us[name] for name in ("compile", "liger", "quack", "resident")) < 96 < 114 < us["unfused"] < us["torch"]
 
 # %% [markdown]
-# `torch` is the addition and `F.rms_norm`, `unfused` the addition and the course's kernel, `resident` the course's fused one. All that fuse are
-# within {{apart}} % of one another, because all of them move 4 M N elements. `torch.compile` fuses operations of PyTorch. A Triton kernel that
-# somebody wrote it calls as it is. There is a setting for fusing what *follows* such a kernel
+# All that fuse are within {{apart}} % of one another, because all of them move 4 M N elements. `torch.compile` fuses operations of PyTorch. It cannot change a
+# Triton kernel that somebody wrote: it only calls it. There is a setting for fusing what *follows* such a kernel
 # ([PR 173662](https://github.com/pytorch/pytorch/pull/173662), 2026), but here the addition comes before it. So a norm that is a kernel of
 # its own needs somebody who writes the fused one.
 

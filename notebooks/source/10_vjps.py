@@ -16,7 +16,8 @@
 # Two different rows can give the same y. Then nothing behind the norm can tell them apart, and no gradient may ask for the difference. From
 # this one fact you find LayerNorm's backward pass, term by term. After that comes a proof of five lines.
 #
-# *About 60 minutes, 35 of them for three exercises. Needs: lesson 02, and the derivative of a product and of a root.*
+# *About 60 minutes, 35 of them for three exercises. Needs: lesson 02, derivatives (product, root, chain rule) and the dot product of two
+# vectors.*
 
 # %%
 import course_lib
@@ -64,7 +65,7 @@ assert find("10-blind").answer == "both"
 #
 # - **along 1**: add the same number to every element.
 # - **along xhat**, where $\hat{x} = (x - \mathrm{mean}) \cdot \mathrm{rstd}$: move every element away from the mean, in proportion to its
-#   distance. That stretches the row. (`10 * x` is a push along xhat and a push along 1.)
+#   distance. That stretches the row. (`10 * x` is a push along xhat and one along 1.)
 #
 # The forward pass is *blind* to a push that y does not feel.
 #
@@ -75,7 +76,7 @@ assert find("10-blind").answer == "both"
 # of x.)
 #
 # Here is `dx` by nudging. Move one element of x a little, see how all of y moves, and weigh each movement with its `dy`. This needs no
-# formula, but it is far too slow for real rows. Here it serves as the truth to compare with.
+# formula, and it is far too slow for real rows.
 
 
 # %%
@@ -92,9 +93,9 @@ dy = np.array([1.0, -2.0, 0.5, 3.0, 0.0, -1.0, 2.0, -0.5])
 print(nudge(layer_norm, dy, row).round(4))
 
 # %% [markdown]
-# What nudging measures is a vector, `dy`, times the table of all $\partial y_a / \partial x_i$, which is called the Jacobian. So a backward
-# pass is a **vector-Jacobian product**, a VJP. For a row of 8192 numbers the table has 67 million entries. Nobody builds it: the rest of the
-# page replaces it by two numbers per row.
+# $\partial y_a / \partial x_i$ says how far element a of y moves per unit of element i of x. The table of all these numbers is the
+# Jacobian, and nudging measures the vector `dy` times this table. So a backward pass is a **vector-Jacobian product**, a VJP. For a row of 8192 numbers the table has 67 million entries. The rest of
+# the page replaces it by two numbers per row.
 #
 # The loss rises by $\sum_i dx_i\, p_i$ for a small push p of x. And y does not feel a push along 1.
 
@@ -149,7 +150,7 @@ rms = [model("rms_norm", x_3, push(turn, mean=0.75), eps=0.0).left for turn in r
 assert np.linalg.matrix_rank(np.array(rms), tol=1e-9) == 2 and max(abs(left.mean()) for left in rms) > 0.1
 
 # %% [markdown]
-# Of three directions LayerNorm leaves one.
+# A row of three numbers has three directions, and LayerNorm leaves one of them.
 
 # %%
 predict("10-two")
@@ -180,7 +181,7 @@ assert find("10-ones").answer == "0 in every element, for every x"
 # %% [markdown]
 # ## How do you take a direction out?
 #
-# Now write down what the green arrow shows, one direction after the other. You are given a push of a row, and return what is left of it.
+# Now write down what the green arrow shows, one direction after the other.
 # Along 1 first: which number do you have to subtract from every element, so that the rest adds up to 0?
 
 
@@ -203,7 +204,7 @@ step("10-along-one")
 # %% tags=["step"]
 def without_xhat(push, xhat):
     # BEGIN SOLUTION
-    #: How many xhats have to go? As it stands it is always one.
+    #: Find the number that xhat has to be multiplied by. Here it is always 1.
     #| return push - xhat
     return push - xhat * (xhat * push).mean()
     # END SOLUTION
@@ -212,8 +213,8 @@ def without_xhat(push, xhat):
 step("10-along-xhat")
 
 # %% [markdown]
-# The number that went along 1 is called **c2**, the mean of wdy; the number of xhats is called **c1**, the mean of `xhat * wdy`. (The names come from
-# the Triton tutorial.) 1 and xhat
+# **c1** is the mean of `xhat * wdy`: how much of wdy lies along xhat. **c2** is the mean of wdy: how much lies along 1. (The names come from the
+# Triton tutorial.) 1 and xhat
 # stand at a right angle, so it does not matter which of them you take out first.
 #
 # A real x has many rows, and each row has a c1 and a c2 of its own. In PyTorch `mean(dim=1)` has the shape (M,), and you want a column of shape
@@ -241,14 +242,14 @@ assert np.allclose(reference.layer_norm([10 * x], eps=0.0).rstd, 0.1 * reference
 # | mean | $\mathrm{mean}(p)$ | it is a mean |
 # | x - mean | $p - \mathrm{mean}(p)$ | |
 # | var | $2\,\mathrm{mean}((x - \mathrm{mean})\, p)$ | the square; and deviations add up to 0, so mean(p) drops out |
-# | rstd | $-\mathrm{rstd}^2\, \mathrm{mean}(\hat{x}\, p)$ | $(\mathrm{var} + \mathrm{eps})^{-1/2}$ has the derivative $-\frac{1}{2}\, \mathrm{rstd}^3$ |
+# | rstd | $-\mathrm{rstd}^2\, \mathrm{mean}(\hat{x}\, p)$ | $(\mathrm{var} + \mathrm{eps})^{-1/2}$ has the derivative $-\frac{1}{2}\, \mathrm{rstd}^3$, and $(x - \mathrm{mean})\, \mathrm{rstd}$ is $\hat{x}$ |
 # | xhat | $\big(p - \mathrm{mean}(p) - \hat{x}\, \mathrm{mean}(\hat{x}\, p)\big)\, \mathrm{rstd}$ | the product rule, with the lines above |
 #
 # The last line says how a push of *x* arrives at *xhat*. These are your three parts, and eps may be anything.
 #
-# The backward pass asks the other way round: wdy arrives at xhat, and what does x get? The loss rises by the sum of wdy times the last line.
-# That sum has three products. Write it as the sum of p times something else: the something is `dx`. (Leave rstd out. And `mean(p)` is the same
-# number in every column, so the sum of `wdy * mean(p)` is `N * mean(wdy) * mean(p)`.)
+# The backward pass is given wdy at xhat: what does x get? Leave rstd out. The loss rises by
+# $\sum_i \mathit{wdy}_i\, (p_i - \mathrm{mean}(p) - \hat{x}_i\, \mathrm{mean}(\hat{x}\, p))$. Write this sum as $\sum_i p_i \cdot (\ldots)$: `dx` is
+# what stands in the brackets. (`mean(p)` is the same number in every column, so the sum of `wdy * mean(p)` is `mean(wdy)` times the sum of p.)
 
 
 # %% tags=["step"]
@@ -563,7 +564,7 @@ assert zeros == [[120, 0], [120, 120]]
 assert run_gradcheck(right_dw) == "" and run_gradcheck(right_dw, torch.float32) != ""
 
 # %% [markdown]
-# Input 1 is w, counted from 0. Give it float64: in fp32 the nudge of 1e-6 drowns in rounding, and even the right backward fails.
+# Input 1 is w, counted from 0. Give it float64: in fp32 the rounding error is larger than the effect of a nudge of 1e-6, and even the right backward fails.
 #
 # > **ERRATUM** (derivation notes in index notation; the solution of 10c). The printed `dw` is wrong twice. `w[i]` stands in one element of a row, so there is no
 # > sum over a; and it is multiplied by **xhat**, not by x. The gradient is $\sum_r dy_{ri}\,\hat{x}_{ri}$, and the sums of `dw` and `db` run
@@ -622,7 +623,7 @@ assert np.allclose(exact @ exact, exact, atol=1e-15)
 # picture above choose a larger eps: the cross shows where a second time would lead.
 #
 # This has a consequence. Take a step `x - 0.1 * dx` at eps = 0. The mean of the row does not change. Its variance grows by `0.1**2 *
-# mean(dx**2)`: you walk along a tangent, and a tangent leaves the circle outwards.
+# mean(dx**2)`: `dx` is at a right angle to xhat, so a step along it makes the row longer (Pythagoras).
 
 # %% tags=["check"]
 rng = np.random.default_rng(2)
@@ -640,11 +641,11 @@ for step_size in (0.1, 0.01):
 # ## Dive: saved or recomputed?
 #
 # The backward pass needs xhat and rstd. Should the forward pass save xhat, or should the backward pass compute it again from x, mean and rstd?
-# Saving it moves 2 M N more elements: one write, one read. Recomputing it needs the M N elements of x, and two operations for each. Change the
-# numbers to those of your GPU.
+# Saving it moves 2 M N more elements: one write, one read. Recomputing it needs the M N elements of x, and two operations for each. (x costs
+# nothing extra where the layer before holds it anyway, as a residual sum is held.) Change the numbers to those of your GPU.
 
 # %%
-M, N, itemsize, bandwidth, flops = 4096, 4096, 2, 3000e9, 60e12  # fp16; bytes/s; operations/s
+M, N, itemsize, bandwidth, flops = 4096, 4096, 2, 3000e9, 60e12  # fp16; bytes/s and operations/s, round numbers
 statistics = 2 * 2 * 4 * M  # mean and rstd in fp32, written and read
 print(f"xhat saved: {1e6 * 2 * itemsize * M * N / bandwidth:.1f} us of bytes")
 print(f"x, mean and rstd: {1e6 * (itemsize * M * N + statistics) / bandwidth:.1f} us of bytes,")
@@ -675,5 +676,5 @@ assert (
 )
 
 # %% [markdown]
-# x costs nothing extra where the layer before holds it anyway. PyTorch does it so: `torch.native_layer_norm` returns y, mean and rstd. Save the
+# PyTorch computes xhat again: `torch.native_layer_norm` returns y, mean and rstd. Save the
 # two statistics in fp32: in bf16, at mean/std = 100, all xhats of a row are shifted by the same amount, up to 0.25. Lesson 11 measures what that does to `dx`.

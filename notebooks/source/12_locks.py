@@ -46,8 +46,8 @@ from course_lib.lessons.locks import four_programs
 schedule_explorer({"no lock": four_programs(add_kernel)}, seed=75, at_fault=True)
 
 # %% [markdown]
-# Each row of boxes is a program, and each box is one operation: L for a load, S for a store. They stand in the order in which they
-# happened. Pale boxes have not happened yet. Program 0 has loaded the total, program 1 has loaded it too, and then program 0 has stored.
+# Each row of boxes is a program, and each box is one operation: L for a load, S for a store, in the order in which they happened. Pale boxes
+# have not happened yet. Program 0 and then program 1 have loaded the total, and program 0 has stored.
 
 # %%
 from course_lib.lessons import predict
@@ -68,7 +68,7 @@ assert list_shown(opening).index(opening.races[0].second) == 2  # where the pict
 assert list(shown[3].left) == [find("12-next").answer]
 
 # %% [markdown]
-# The arrow and the dashed lines mark two operations that met. This is a **race**: two programs touch the same bytes, at least one of them
+# The arrow and the dashed lines mark a **race**: two programs touch the same bytes, at least one of them
 # writes, and nothing orders the two.
 #
 # ## What can be lost?
@@ -86,11 +86,12 @@ from course_lib.lessons.steps.lesson12 import find_total
 
 totals = {find_total(order) for order in set(itertools.permutations([0, 0, 1, 1, 2, 2, 3, 3]))}
 assert min(totals) == find("12-smallest").answer and len(totals) == 15
+assert len(set(itertools.permutations([0, 0, 1, 1, 2, 2, 3, 3]))) == 2520
 assert totals == {sum(some) for n in range(1, 5) for some in itertools.combinations([1, 10, 100, 1000], n)}
 
 # %% [markdown]
-# Now choose the order yourself. Press **By hand from the start** in the picture. Each program has a button: press it, and the program makes
-# its next operation. The words below the picture name a total that you have not reached yet. Try to reach it.
+# Now choose the order yourself. Press **By hand from the start** in the picture. Each program has a button for its
+# next operation. Try to reach the total that the words below the picture name.
 #
 # Then write an order down: a list with each program twice, first for its load, then for its store.
 
@@ -106,8 +107,8 @@ order = [1, 1, 3, 0, 0, 2, 2, 3]
 step("12-order")
 
 # %% [markdown]
-# How often is a number lost if the order is random? `run_orders` runs the kernel in Triton's interpreter in 40 orders, each drawn at
-# random, and searches each for races.
+# How often is a number lost if the order is random? `run_orders` runs the kernel in Triton's interpreter in 40 random orders (of
+# 2520), and searches each for races.
 
 # %%
 from course_lib.lessons.locks import list_totals, run_orders
@@ -120,13 +121,13 @@ print("a race is found in", sum(bool(run.races) for run in runs), "of 40")
 assert 0 < list_totals(runs).count(1111) < 10 and all(run.races for run in runs)
 
 # %% [markdown]
-# Some orders are right by luck. The race is found in those, too, because the search does not compare values. It asks of each pair of
-# operations whether something ordered them. The interpreter alone runs one program after the other, and then the total is always 1111. So a
-# test that compares totals in the interpreter finds nothing.
+# Some orders are right by luck. The race is found there, too: the search does not compare values. For each pair of
+# operations it checks whether a lock fixes their order. The interpreter alone runs one program after the other: there the total is
+# always 1111, and a test of totals finds nothing.
 #
 # ## Why would programs share a number at all?
 #
-# Because of lesson 10: `dw` is the sum over the rows of `dy * xhat`, and `db` is that of `dy`. `dx` never left its row. These two sums need
+# Because of lesson 10: `dw` is the sum over the rows of `dy * xhat`, and `db` is that of `dy`. These two sums need
 # every row, and the rows belong to different programs.
 #
 # For a single addition there is `tl.atomic_add`. It loads, adds and stores in one piece, so no other program can come between. A **lock**
@@ -147,8 +148,8 @@ assert not tried.changed and list(tried.found) == list(tried.left) == [1]
 assert find("12-cas").answer == f"returned {tried.found[0]:.0f}, lock {tried.left[0]:.0f}: it is somebody else's"
 
 # %% [markdown]
-# A program that does not get the lock tries again, in a `while` loop whose body is `pass`. This is a *spin lock*. It needs a holder that is
-# running.
+# A program that does not get the lock tries again, in a `while` loop whose body is `pass`. This is a *spin lock*. It works only if the
+# program that has the lock is running. On a GPU it is: a program that has started keeps its place to its end.
 
 
 # %% tags=["step"]
@@ -174,7 +175,7 @@ step("12-take")
 # ## How do you break a lock?
 #
 # Two slips are easily made. In the first the last line is missing: nobody gives the lock back. In the second the last two lines have
-# changed places: the lock is given back, and the store comes after it.
+# changed places: the store comes after the lock is given back.
 
 # %%
 predict("12-deadlock")
@@ -199,7 +200,7 @@ right = run_orders(four_programs(locks.locked_add_kernel))
 assert set(list_totals(right)) == {1111} and not any(run.findings for run in right)
 
 # %% [markdown]
-# Watch both slips, and the right lock for comparison. Choose a kernel above the boxes. A bar under the boxes shows who has the lock.
+# Watch both slips, and the right lock. Choose a kernel above the boxes. The bar under them shows who has the lock.
 
 # %%
 from course_lib.lessons import locks
@@ -218,10 +219,12 @@ schedule_explorer(slips)
 #
 # So each atomic says, by `sem=`, what may not overtake it:
 #
-# - `"acquire"`: nothing that comes after it may happen before it. You want this where you take a lock.
-# - `"release"`: everything before it is there for whoever then acquires. You want this where you give the lock back.
+# - `"acquire"`, where you take a lock: later loads and stores of this thread happen after it.
+# - `"release"`, where you give the lock back: earlier stores of this thread have arrived before the lock is free.
 # - `"acq_rel"`: both. Triton takes this if you say nothing.
 # - `"relaxed"`: neither. The operation happens in one piece, and that is all.
+#
+# (`scope=` says how far this reaches. The default is the whole GPU.)
 
 # %%
 predict("12-relaxed")
@@ -238,7 +241,7 @@ assert find("12-relaxed").answer == "no: the new total may arrive after the lock
 # The store is now a block. With four warps a program has 128 **threads**, and each thread stores its own columns. But the lock is a single
 # number, and a single thread gives it back for all.
 #
-# The row kernel takes the lock, adds its row, stores it and gives the lock back, as before. Its memory order is the usual one, `acq_rel`.
+# The row kernel takes the lock, adds its row, stores it and gives the lock back. Its memory order is `acq_rel`.
 
 # %%
 predict("12-barrier")
@@ -260,13 +263,13 @@ rows_of_four = {
 schedule_explorer(rows_of_four, view="threads")
 
 # %% [markdown]
-# A release orders what its own thread did. It does not wait for the other 127. (Where the lock is *taken* no barrier of yours is needed: all
-# threads use the result of the compare and swap, so Triton makes them wait for it.) `tl.debug_barrier()` does: no thread of the program goes on
-# until all of them are there. Its name says debug, but a correct kernel needs it. Triton's developers have been discussing since August 2026
-# whether to call it `barrier` ([triton #11437](https://github.com/triton-lang/triton/pull/11437), open in November 2026).
+# A release orders what its own thread did. It does not wait for the other 127. `tl.debug_barrier()` makes all threads of the program wait until
+# the last of them is there. (Where the lock is *taken* you need none: all threads use the result of the compare and swap, so they wait for it.)
+# The name says debug, and today a correct kernel needs the barrier: Triton does not analyse what threads share in global memory. Its developers
+# disagree whether the name or the compiler should change ([triton #11437](https://github.com/triton-lang/triton/pull/11437), open in November 2026).
 #
 # > **ERRATUM** Until March 2025 the Triton tutorial "Layer Normalization" had no such barrier. `dw` and `db` changed from run to run on AMD
-# > GPUs, and [triton #6307](https://github.com/triton-lang/triton/pull/6307) added it. A copy in tritonbench stayed as it was.
+# > GPUs, and [triton #6307](https://github.com/triton-lang/triton/pull/6307) added it. A copy stayed as it was:
 # > [tritonbench #1266](https://github.com/meta-pytorch/tritonbench/pull/1266) (September 2026) found `dw` or `db` wrong in about 99 of 100
 # > runs, at 8192 x 2048 on an RTX 4090.
 
@@ -333,7 +336,7 @@ def first_stores_kernel(part_ptr, buffer_ptr, lock_ptr, flag_ptr):
 step("12-first")
 
 # %% [markdown]
-# One question is left. It is about the second kernel, which adds up the buffers. For rows up to 1024 columns the tutorial takes 256 buffers. A batch may
+# The last question is about the second kernel, which adds up the buffers. For rows up to 1024 columns the tutorial takes 256 buffers. A batch may
 # have fewer rows than that.
 
 # %%
@@ -351,12 +354,13 @@ assert tables.lock_group(1024) == 256
 # > ([commit 0a99ae9](https://github.com/triton-lang/triton/blob/0a99ae9ad2f7872191b7acb1f7afb11cdb5382e5/python/tutorials/05-layer-norm.py)).
 # > [triton #4075](https://github.com/triton-lang/triton/pull/4075) (June 2024) sets them to 0. At commit
 # > [5456992](https://github.com/triton-lang/triton/blob/545699290b851e70231ee3017481851170f1583d/python/tutorials/05-layer-norm.py) the second
-# > kernel also stops at the last buffer that has a row. Copies of the old text live on.
+# > kernel also stops at the last buffer that has a row.
 #
 # ## Where is the first race of this file?
 #
 # Your exercise is such a pair of kernels, with four things wrong in the first and one in the second. The file runs. The picture runs the
-# first kernel as your file stands, with the rows of 1, 10, 100 and 1000 and two buffers, and it stops at the first race or deadlock.
+# first kernel as your file stands, with the rows of 1, 10, 100 and 1000 and two buffers, and it stops at the first race or deadlock. (In a kernel
+# `tl.minimum(a, b)` is the smaller of two numbers.)
 
 # %%
 from course_lib.lessons.locks import your_repair
@@ -409,7 +413,7 @@ review_predictions("12")
 # %% [markdown] tags=["dive"]
 # ## Dive: what the compiler makes of the barrier
 #
-# PTX is the code that the compiler hands to the GPU's driver. Here is its end for both kernels of "no barrier" and "with a barrier", for an
+# PTX is NVIDIA's assembly language (lesson 08). Here is its end for both kernels of "no barrier" and "with a barrier", for an
 # H100, from the last store on. It needs no GPU. `st.global` is a store, `bar.sync` the place where all threads wait for one another, and
 # `atom ... exch` the exchange that gives the lock back.
 
@@ -422,8 +426,7 @@ assert locks.list_last_steps(locks.row_with_barrier_kernel) == ["st.global", "ba
 assert locks.list_last_steps(locks.row_kernel) == ["st.global", "atom ... exch"]
 
 # %% [markdown]
-# In the second line nothing stands between store and release. The thread that releases may be done while another warp has yet to store. The
-# next program then takes the lock, loads old columns, and stores a sum without this row.
+# In the second line nothing stands between store and release. Another warp may not have stored yet when this thread releases. The next program then takes the lock, loads old columns, and stores a sum without this row.
 #
 # The check of 12a notes what happens before what, twice for each program: once for the one thread that stores single numbers and does atomics on
 # them, and once for all threads together. Only a barrier makes what all of them did happen before what the one does next.

@@ -122,8 +122,8 @@ def atomic_kernel(dy_ptr, xhat_ptr, dw_ptr, lock_ptr, BLOCK: tl.constexpr):
 assert count_results(run_dw(atomic_kernel), "dw") > 5
 
 # %% [markdown]
-# No result is wrong. But train twice from the same seed, and the two models drift apart. A training whose loss went up at night cannot
-# be repeated to see why. A lock cannot mend this: it makes the programs wait, but it gives them no fixed order.
+# No result is wrong. But train twice from the same seed, and the two models drift apart. A training whose loss went up at night cannot be
+# repeated exactly, even if all else is fixed. A lock cannot mend this: it makes the programs wait, but it gives them no fixed order.
 #
 # ## What if each program had a place of its own?
 #
@@ -162,7 +162,7 @@ assert bytes_of_partials / bytes_of_x == find("13-price").answer
 # %% [markdown]
 # ## How many places are enough?
 #
-# Far fewer places than rows are enough. Let a program take a **chunk** of rows and some columns. It walks down the rows, keeps its sums in
+# Far fewer than rows. Let a program take a **chunk** of rows and some columns. It walks down the rows, keeps its sums in
 # registers, and stores them once, at the end. That is the *two-stage* design. In the picture (j, c) is the program of column block j and
 # chunk c.
 
@@ -183,7 +183,7 @@ within = np.arange(8).reshape(2, 4)  # two steps of four lanes
 assert np.argwhere(within < 5).tolist() == find("13-rows").answer
 
 # %% [markdown]
-# "Is it in this chunk?" and "does it exist?" are two questions. The next step adds up `db` over chunks; only one line is wrong.
+# "Is it in this chunk?" and "does it exist?" are two questions. The next step adds up `db` over chunks; one line is wrong.
 
 
 # %% tags=["step"]
@@ -216,7 +216,7 @@ from course_lib.lessons.sums import count_results, run_two_stage
 print(count_results(run_two_stage(5), "dw_partial", "db_partial"), "result in 20 orders")
 
 # %% [markdown]
-# There is one result. It no longer matters which program comes first. Would chunks of 4 rows give the same one?
+# There is one result. Would chunks of 4 rows give the same one?
 
 # %%
 predict("13-cut")
@@ -237,11 +237,10 @@ assert 0 < np.abs(of_five - of_four).max() < 1e-5 and np.abs(of_five - want.dw).
 assert find("13-cut").answer == "20 orders give one result, and it is another one"
 
 # %% [markdown]
-# For the same bits every time, the cut may depend on the shape. It must not depend on a measured time, as an autotuner's choice does, or on what
-# else runs on the GPU.
+# For the same bits every time, the cut may depend on the shape. It must not depend on a measured time or on what else runs on the GPU. (An
+# *autotuner* tries several launches and takes the fastest, so its choice can change.)
 #
-# The price of two stages is in the reads. A kernel computes `dx`, and then the first stage computes its partial sums. Partial sums are few now;
-# leave them out.
+# The price of two stages is in the reads. A kernel computes `dx`, and then the first stage computes its few partial sums; leave these out.
 
 # %%
 predict("13-passes")
@@ -265,8 +264,8 @@ exercise("13a")
 # %% [markdown]
 # ## Is one read of x and dy enough for all three gradients?
 #
-# For `dx` a program has a tile of x and dy in its registers anyway. Two more lines add the tile to `dw` and `db`. But a row of partial sums per
-# tile is too much to write, as you have seen. So let a program do **many tiles**. The grid has P programs, one or a few for each
+# For `dx` a program has a tile of x and dy in its registers anyway. Two more lines add the tile to `dw` and `db`. But a row of partial sums per tile
+# is too much to write: per row it was 4 times the bytes of x. So let a program do **many tiles**. The grid has P programs, one or a few for each
 # multiprocessor. Program p takes tiles p, p + P, p + 2 P, ... of the `tl.cdiv(M, ROWS)` tiles, and keeps its two sums in registers all the while. This is a **persistent** kernel: the programs
 # stay, and the rows pass through them.
 
@@ -287,7 +286,7 @@ assert [row for tile in tiles for row in (2 * tile, 2 * tile + 1) if row < 11] =
 assert find("13-tiles").answer == "2, 3, 8 and 9"
 
 # %% [markdown]
-# In the picture press **Step**, or drag the slider, and watch the partial sums: none leaves its program before the last tile is added.
+# In the picture press **Step**, or drag the slider, and watch the partial sums: a program stores them only after its last tile.
 # Then choose 4 rows and 4 rows per tile: what do programs 1 and 2 store?
 #
 # Practise this on `db` alone, with one row per tile. `tl.num_programs(0)` is P.
@@ -331,8 +330,8 @@ share = 100 * 16 * 132 * 8192 / (3 * 4096 * 8192 * 2)
 assert round(share) == find("13-share").answer
 
 # %% [markdown]
-# And are the bits still the same in every order? Which tiles a program takes follows from M and P alone, so they are. With another P `dx`
-# keeps its bits, since no row looks at another. The bits of `dw` may change.
+# And are the bits still the same in every order? Yes: M, P and the launch decide which tiles a program takes. With another P `dx` keeps its bits,
+# because no row looks at another. The bits of `dw` may change.
 
 # %%
 from course_lib.lessons.sums import run_persistent, sum_partials
@@ -351,12 +350,12 @@ assert 0 < np.abs(sum_partials(two[0]) - sum_partials(three[0])).max() < 1e-5
 assert np.abs(sum_partials(two[0]) - want.dw).max() < 1e-5
 
 # %% [markdown]
-# The course takes P from the number of multiprocessors. So the same machine repeats itself, and two kinds of GPU agree to rounding.
+# The course takes P from the number of multiprocessors. So the same machine with the same Triton repeats itself, and two kinds of GPU agree to rounding.
 #
 # ## What do the three designs cost?
 #
 # Count bytes first. 3 M N is the least: read x and dy, write dx. The persistent kernel is near it, two stages move 5/3 of it. The lock moves
-# little more than 3 M N, too: its buffers are small and stay in the cache. And yet it is the slowest of the three, for its programs wait.
+# little more than 3 M N, too: its buffers are small and stay in the cache. But it is the slowest of the three, because its programs wait.
 
 # %%
 predict("13-waits")
@@ -369,6 +368,7 @@ lesson13.show_designs(measured)
 
 # %% tags=["check"]
 from course_lib.bench import measurement
+from course_lib.kernels.launch import tables
 
 over = {
     (row["provider"], row["N"]): row["over_floor"]
@@ -382,6 +382,13 @@ assert (
     all(round(over["two-stage", n], 1) in (1.8, 1.9) for n in lengths[:-1]) and round(over["two-stage", 8192], 1) == 2.4
 )
 assert "1.8 to 1.9 times the floor, and 2.4 at 8192 columns" in find("13-waits").why
+(at_256,) = (
+    row
+    for row in measurement.stored("backward").rows
+    if (row["op"], row["provider"], row["N"]) == ("layer_norm_backward", "locked", 256)
+)
+holders = at_256["M"] / tables.lock_group(256)  # programs that take one lock, one after the other
+assert holders == 512 and f"{at_256['us'] / holders:.1f} µs each" in find("13-waits").why
 assert sorted(lengths, key=lambda n: -over["locked", n]) == list(lengths)
 assert "{:.1f}, {:.1f}, {:.1f} and {:.1f} times".format(*(over["locked", n] for n in lengths)) in find("13-waits").why
 assert (
@@ -395,7 +402,7 @@ assert {row["M"] * row["N"] for row in measurement.stored("backward").rows if ro
 # ## Your turn: the persistent kernel
 #
 # Put the tile of 11a into the walk of the step above. The arithmetic of `dx` is given. Load before the loop what is the same for all tiles.
-# Store the two sums after the loop.
+# Store the two sums after the loop. A loop variable has 32 bits: `(tile * ROWS + tl.arange(0, ROWS)).to(tl.int64)` gives the rows in 64.
 
 # %%
 exercise("13b")
@@ -403,7 +410,7 @@ exercise("13b")
 # %% [markdown]
 # The Triton tutorial calls its shared buffers efficient, because they
 # [stay in the L2 cache](https://github.com/triton-lang/triton/blob/545699290b851e70231ee3017481851170f1583d/python/tutorials/05-layer-norm.py)
-# (commit 5456992). They save bytes. Its design, with its mistakes mended, is the lock of the figure above: bytes were not what it waits for.
+# (commit 5456992). They save bytes. Its design, with its mistakes mended, is the lock of the figure above: its programs wait for a lock and not for bytes.
 #
 # ## What you predicted
 

@@ -103,18 +103,17 @@ predict("15-clock")
 assert round(host["layer_norm", "forward", "kernels"]) == 54 and find("15-clock").answer == "50 µs"
 
 # %% [markdown]
-# There are three clocks, and each of them answers another question.
+# Three clocks answer three questions.
 #
 # - **Python's clock** is read on the CPU, before and after the call.
 # - **CUDA events** are marks in the GPU's queue, one before the kernel and one behind it. Their distance is the GPU's time. If the queue runs
 #   empty between the two marks, the GPU waits for Python, and the wait is in the distance, too. `triton.testing.do_bench` is of this kind.
-# - **A CUDA graph** records many calls once and replays them with a single launch. No Python runs in between, so it sees the kernels alone.
-#   The course's bench is of this kind.
+# - **A CUDA graph** records many calls once and replays them with a single launch. No Python runs in between, so it sees the kernels and
+#   the short gaps between them (about a microsecond each). The course's bench is of this kind.
 #
 # None of them is wrong: in a small model Python's share is real, and your users wait for it. But say which clock you read.
 #
-# Also leave out what happens only once. The first call compiles. In the next ones the clock rate of the GPU may still be low. And now and
-# then the system does something else for a millisecond.
+# Also leave out what happens only once: the first call compiles, and in the next ones the clock rate of the GPU may still be low.
 #
 # **Your step.** `times` has a time in µs for each call, in their order. The first `warm_up` of them do not count. Report a typical time: as many calls
 # are above it as below, and one interruption does not change it.
@@ -188,15 +187,15 @@ assert (
 )
 
 # %% [markdown]
-# In the figure *the tutorial's design* is its lock and its buffers, with its mistakes mended (lesson 13). On the H100 it reaches {{locked_gbps}} GB/s, and at
-# the short rows PyTorch is faster. At 8192 columns, where the shapes are the same, its kernels take {{locked_8192}} µs, most of the published {{published_us}}. So
-# near the right end of the level part the kernels are nearly as long as the call. At 1024 columns 8 times the rows take {{locked_1024}} µs: there they are not.
+# In the chart *the tutorial's design* is its lock and its buffers, with its mistakes mended (lesson 13). On the H100 it reaches {{locked_gbps}} GB/s, and at
+# the short rows PyTorch is faster. At 8192 columns, where the shapes are the same, its kernels alone take {{locked_8192}} µs, most of the
+# published {{published_us}}. At 1024 columns 8 times the rows take {{locked_1024}} µs, so there the call sets the time.
 
 # %% tags=["check"]
 assert device["locked"][1024] < device["torch"][1024] and english[1024].triton < english[1024].torch
 
 # %% [markdown]
-# ## Can a figure in GB/s be too high?
+# ## Can a number of GB/s be too high?
 #
 # The blocked kernel of lesson 07 asks for 4 M N numbers. With 8192 x 4096 in fp16 these are 268 MB, and the stored H100 took 54.5 µs: 4924 GB/s,
 # where the memory moves 3350 at most. You know why from lesson 06: caches answered the second and third reading.
@@ -209,7 +208,7 @@ assert forward["layer_norm", "blocked", 4096]["M"] == 8192 and round(blocked, 1)
 assert round(asked / 1e6) == 268 and abs(asked / blocked / 1e3 - 4924) < 2
 
 # %% [markdown]
-# So a figure in GB/s depends on *which* bytes are counted. The bench of the course counts what the operation cannot do without, 2 M N
+# So a number of GB/s depends on *which* bytes are counted. The bench of the course counts what the operation cannot do without, 2 M N
 # forward and 3 M N backward. Then no kernel gains by loading more than it needs.
 
 # %%
@@ -226,7 +225,9 @@ for row in measurement.stored("counters").rows:
 # %% tags=["check"]
 counters = {(r["op"], r["M"], r["N"], r["kernel"]): r for r in measurement.stored("counters").rows}
 ahead = counters["layer_norm", 8192, 4096, "layer_norm_resident_kernel"]
-assert ahead["written_mb"] == find("15-written").answer and round(8192 * 4096 * 2 / 1e6) == 67
+assert (
+    round(ahead["us"]) == 43 and ahead["written_mb"] == find("15-written").answer and round(8192 * 4096 * 2 / 1e6) == 67
+)
 counted, moved = (mb / ahead["us"] * 1e3 for mb in (2 * 8192 * 4096 * 2 / 1e6, ahead["read_mb"] + ahead["written_mb"]))
 assert f"{counted:.0f} GB/s are counted, and {moved:.0f} moved" in find("15-written").why
 assert 1.1 * (ahead["read_mb"] + ahead["written_mb"]) < 2 * 8192 * 4096 * 2 / 1e6
@@ -237,16 +238,16 @@ assert 1.1 * (ahead["read_mb"] + ahead["written_mb"]) < 2 * 8192 * 4096 * 2 / 1e
 #
 # ## What is the floor?
 #
-# No kernel reaches the data sheet. So take the fastest elementwise pass over the same bytes, in the same run, on the same GPU: a copy for the
+# No kernel reaches the data sheet. So take the fastest elementwise pass over the same bytes, in the same run: a copy for the
 # forward pass, `torch.add` of two matrices for the backward pass. A time divided by that is **over the floor**, and 1 / 0.9 = 1.11 is nine
 # tenths of what is possible.
 #
-# The clocks of a GPU change with its temperature and its power, and two GPUs of one name differ. Ratios within a run survive that; times
-# from two machines cannot be compared.
+# The clocks of a GPU change with temperature and power (`nvidia-smi -lgc` can fix them), and two GPUs of one name differ. Ratios within
+# a run survive that; times from two machines cannot be compared.
 #
 # ## How much must be under way?
 #
-# A load does not arrive at once. Take 600 ns from the question to the answer, on a GPU that moves 3350 GB/s. If memory is never to be idle,
+# Take 600 ns from the start of a load to its answer, on a GPU that moves 3350 GB/s. If memory is never to be idle,
 # the bytes of 600 ns have to be *under way* at any moment: bandwidth times waiting time. This is **Little's law**.
 #
 # **Your step.** How many bytes must each multiprocessor have asked for?
@@ -278,7 +279,7 @@ assert tables.persistent(4096).stages == 3 and round(3350 * 600 / 132 / 1000) ==
 #
 # | setting | more of it | its price |
 # |---|---|---|
-# | rows per program | larger loads, fewer programs | registers: too many, and they spill (lesson 08) |
+# | rows per program | more loads under way in each program, fewer programs | registers: too many, and they spill (lesson 08) |
 # | `num_warps` | fewer numbers per thread | more threads have to meet in each sum (lesson 06) |
 # | `num_stages` | tiles asked for ahead | shared memory for each tile |
 
@@ -297,12 +298,12 @@ assert tried[1, 4].under_way / 1024 == find("15-row").answer and tried[1, 4].pro
 assert tried[1, 32].under_way <= 1024 and tried[16, 4].under_way > 2 * 15227
 
 # %% [markdown]
-# A program asks only for a part of its time; then it adds up and stores. So aim at twice the 15 KB of your step.
+# A program asks only for a part of its time; then it adds up and stores. So aim at twice the 15 KB of your step. (A rule of thumb.)
 #
 # ## Where do your kernels stand?
 #
 # The roofline of lesson 06 again, now with all kernels of the course. Drag N. Then switch the bytes to *asks for*, and press *LayerNorm,
-# blocked*: its point goes above the roof, and you know why. Which kernel is far below the roof, although it moves as little as the best?
+# blocked*: its point goes above the roof. Which kernel is far below the roof, although it moves as little as the best?
 #
 # Then put your own kernels there. One that passes its check is traced to count its bytes, and timed on a GPU.
 
@@ -357,8 +358,6 @@ norm_race()
 # %% [markdown]
 # ## Your turn: whose bytes?
 #
-# Before you believe a GB/s, you have to be able to count the bytes yourself.
-#
 # **Your step.** A program takes ROWS rows, and loads `w` once. How many bytes of `w` do all programs together ask for?
 
 
@@ -373,9 +372,8 @@ def bytes_of_w(M, N, itemsize, ROWS):
 step("15-weights")
 
 # %% [markdown]
-# Here are the kernels of the exercise: the course's designs without strides and flags. Press a name to see the text. For each you say how many
-# bytes it asks for, exactly, as a trace of every load and store counts them. `count_bytes` gives you the two numbers for any shape. It does
-# not say where they come from.
+# Here are the kernels of the exercise: the course's designs without strides and flags. Press a name to see the text. For each you say exactly
+# how many bytes it asks for. `count_bytes` counts them in a trace, for any shape. It does not say where they come from.
 
 # %%
 from course_lib.lessons.accounting import count_bytes, show_kernels
@@ -397,12 +395,24 @@ assert count_bytes("resident_forward", 5, 10, 4, ROWS=4) == (5 * 10 * 4 + 2 * 80
 # %% [markdown]
 # ## Your turn: a launch
 #
-# The course's resident kernel, launched badly: one row, the longest block and 32 warps at every shape. Reason your way to a better launch:
-# numbers per thread, then threads per multiprocessor, then bytes under way. `predict_launch` tells you what a launch holds. On a GPU yours are
-# timed, too: {{goal}} of the floor's bandwidth.
+# The course's resident kernel, launched badly: one row, the longest block and 32 warps at every shape. Three divisions judge a launch. Here they
+# are for N = 1024 in fp16, one row and 8 warps:
+#
+# 1. Numbers per thread: 1024 / (8 * 32) = 4. With those for addresses, w and b a thread takes 26 registers.
+# 2. Programs per multiprocessor: 65536 / (26 * 256) = 9, but 64 warps / 8 = 8.
+# 3. Bytes under way: 8 programs of 1024 * 2 bytes are 16 KB, half of what you aim at. With 4 warps a thread has 8 numbers, 16 programs fit,
+#    and 32 KB are under way.
+#
+# `predict_launch` tells you what a launch holds. On a GPU yours are timed, too: {{goal}} of the floor's bandwidth.
 
 # %%
 exercise("15b")
+
+# %% tags=["check"]
+tried = {warps: predict_launch(N=1024, rows=1, num_warps=warps) for warps in (8, 4)}
+if course_lib.MODE == "cpu":
+    assert tried[8].made.registers == 26 and 65536 // (26 * 256) == 9
+assert [(made.programs, made.under_way) for made in tried.values()] == [(8, 16 * 1024), (16, 32 * 1024)]
 
 # %%
 from course_lib.lessons import offer_hunt

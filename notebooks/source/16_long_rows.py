@@ -42,7 +42,7 @@ from course_lib.lessons import predict, step
 predict("16-registers")
 
 # %% [markdown]
-# Ask the compiler, for an H100 and 32 warps. The loop compiles the kernel of lesson 08 for four lengths, so it takes a few seconds.
+# Ask the compiler, for an H100, 32 warps and four lengths.
 
 # %% tags=["answer"] varies={"gpu": "the registers depend on the Triton of that machine"}
 from course_lib.lessons.split_rows import compile_row
@@ -69,8 +69,8 @@ assert rows[32768].spill_bytes < 4 * 32 < rows[65536].spill_bytes
 predict("16-torch")
 
 # %% [markdown]
-# Here are three shapes, with PyTorch and the course's kernel of lesson 07. On a machine with a GPU this is measured now. On any other the
-# figure shows what was measured on the GPU that it names.
+# Here are three shapes, with PyTorch and the course's kernel of lesson 07. On a machine with a GPU this is measured now. On any
+# other the figure shows stored times.
 
 # %% tags=["answer"]
 from course_lib.lessons.figures import lesson16
@@ -89,6 +89,9 @@ assert (
     round(132 / 16) == find("16-torch").answer == 8
     and f"{few['torch']['over_floor']:.0f} times the floor" in find("16-torch").why
 )
+gbps = 3 * 262144 * 2 / one["torch"]["us"] / 1e3  # three passes over the row at most
+assert round(gbps, 1) == 4.1 and round(gbps * 600 / 1e3, 1) == 2.5  # KB under way in 600 ns
+assert "4.1 GB/s, by Little's law 2.5 KB under way" in find("16-torch").why
 assert round(few["blocked"]["over_floor"], 1) == 10.6 and many["split"]["M"] == 1024
 assert [round(one[name]["over_floor"]) for name in ("torch", "blocked")] == [207, 31]
 
@@ -137,7 +140,7 @@ assert find("16-two").answer == 3 / 2 and find("16-two").is_expected(many["few_r
 assert round(many["few_rows"]["over_floor"], 2) == 1.54 and 1024 * 65536 * 2 > 50 * 2**20
 
 # %% [markdown]
-# That is better than one program per row at all three shapes of the figure. You will see all bars at the end of the page.
+# That is better than one program per row at all three shapes of the figure.
 #
 # ## Your turn: many chunks, one row
 #
@@ -187,8 +190,9 @@ assert {int(total) for run in apart for total in run.result("total")} == {111}
 assert find("16-apart").answer == "the value, or what stood there before"
 
 # %% [markdown]
-# Now put value and flag into **one word**, which arrives as a whole. All parts are above 0, and memory holds 0 at the start. So a word
-# below 0 can say two things at once: the part is there, and how large it is, which is the word without its sign.
+# Now put value and flag into **one word**, which arrives as a whole. All parts are above 0. The host sets all words to 0 before each launch: old
+# words would give wrong totals without an error. A program stores its part with a minus sign. So a word below 0 says that the part is there, and
+# how large it is.
 
 
 # %% tags=["step"]
@@ -217,8 +221,7 @@ step("16-word")
 # %% [markdown]
 # ## Does the wait always end?
 #
-# A lock is given back by a program that has it, so that program is running. A word is written by a program that may not have **started**. A GPU
-# has room for a certain number of programs at a time. The others start when one of these ends.
+# With a lock you wait for a program that is running. With a word you wait for a program that may not have **started**. A GPU has room for a certain number of programs at a time. The others start when one of these ends.
 
 # %%
 predict("16-deadlock")
@@ -261,7 +264,7 @@ predict("16-room")
 
 # %% [markdown]
 # Now compare both ways in the picture. Each row of boxes is a program. The chunks of row 0 bring 1, 10 and 100, those of row 1 bring 2, 20
-# and 200. Choose the kernel, for how many programs there is **room for**, and a seed. A seed draws the order in which programs start and
+# and 200. Choose the kernel, how many programs there is **room for**, and a seed. A seed draws the order in which programs start and
 # move.
 #
 # With *program_id* and room for 3, drag *operation* to its end, and read who waits for which word. Then press **By hand from the
@@ -284,8 +287,7 @@ for room in split_rows.ROOM:
 # %% [markdown]
 # ## In which order are the parts added?
 #
-# Tickets decide which program takes which chunk. They must not change the bits of the result. `tl.atomic_add` of floats would do that:
-# lesson 13 showed it. So each program loads all words and adds them up itself. Is that enough?
+# Tickets decide which program takes which chunk. They must not change the bits of the result, as `tl.atomic_add` of floats would (lesson 13). So each program loads all words and adds them up itself. Is that enough?
 
 # %%
 predict("16-own")
@@ -298,7 +300,7 @@ for _ in range(3):
 
 # %% tags=["check"]
 totals = [tuple(split_rows.add_up(split_rows.own_chunk_first_kernel, [1e8, 1.0, -1e8, 0.5])) for _ in range(3)]
-assert len(set(totals)) == 1 and len(set(totals[0])) > 1
+assert len(set(totals)) == 1 and totals[0] == (0.5, 0.0, 1.0, 0.0) and len(set(totals[0])) == 3
 assert find("16-own").answer == "no, but every run gives the same four totals"
 
 
@@ -343,12 +345,7 @@ assert all(
 )
 
 # %% [markdown]
-# At one row the floor in the figure is itself mostly a launch.
-#
-# And the **backward** pass over few long rows? A row of 1000003 columns would have 489 chunks there. That is more than the GPU has
-# multiprocessors, so the programs of a row could not wait for one another. On an H200 (23 November 2026, torch 2.11, triton 3.6), with one
-# program for each row's two sums, 3 x 1000003 took {{sums_before}} times the floor: three multiprocessors were busy. So in the course 245 programs share
-# the sums of a row, and the next launch adds their parts up. This takes {{sums_layer_norm}} times the floor, and RMSNorm {{sums_rms_norm}}.
+# For one row the floor itself is mostly the cost of a launch.
 
 # %% tags=["check"]
 import torch
@@ -449,9 +446,36 @@ assert tables.split(65536, torch.float16, centred=True, add=False).chunks == 16
 # A program of the course's kernel walks down the rows with its chunk. It tells its part of the **next** row before it waits for the words of this
 # one, and the row after that is on its way from memory. So the words that it waits for were mostly written some time ago.
 #
-# On an H100 at 1024 x 65536, fp16, RMSNorm and LayerNorm took 1.25 and 1.39 times the floor with a counter of release and acquire. With words
-# and a wait in each row it was 1.28 and 1.53. With words told one row ahead it was 1.05 and 1.09. With one row there is no next row, and
-# nothing is hidden. (Trials of November 2026; `docs/kernels.md` has them all.)
+# Here are trials on an H100 at 1024 x 65536, fp16, in times the floor (November 2026; `docs/kernels.md` has them all). With one row there is no
+# next row, and nothing is hidden.
+#
+# | | RMSNorm | LayerNorm |
+# |---|---|---|
+# | a counter with release and acquire, one row per program | 1.25 | 1.39 |
+# | programs walk down the rows, a wait in each row | 1.48 | 1.61 |
+# | the same, told one row ahead | 1.16 | 1.27 |
+# | words instead of the counter | 1.05 | 1.10 |
+
+# %% tags=["check"]
+from course_lib.base import paths
+
+trials = (paths.ROOT / "docs" / "kernels.md").read_text(encoding="utf-8")
+for idea, layer, rms in (
+    ("A counter with release and acquire, one chunk of one row", "1.39", "1.25"),
+    ("Programs walk down the rows", "1.61", "1.48"),
+    ("The same, statistics published one row ahead", "1.27", "1.16"),
+    ("Value and flag in one 64-bit word", "1.10", "1.05"),
+):
+    (line,) = (line for line in trials.splitlines() if line.startswith(f"| {idea}"))
+    assert f"| {layer}, {rms}" in line
+
+# %% [markdown] tags=["dive"]
+# ## Dive: the backward pass over few long rows
+#
+# A row of 1000003 columns would have 489 chunks in the backward pass. That is more than the GPU has
+# multiprocessors, so the course does not let the programs of a row wait for one another. On an H200 (23 November 2026, torch 2.11, triton 3.6), with one
+# program for each row's two sums, 3 x 1000003 took {{sums_before}} times the floor: three multiprocessors were busy. So in the course 245 programs share
+# the sums of a row, and the next launch adds their parts up. This takes {{sums_layer_norm}} times the floor, and RMSNorm {{sums_rms_norm}}.
 
 # %% tags=["values"]
 import re

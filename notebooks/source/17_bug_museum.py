@@ -38,7 +38,7 @@ from course_lib.lessons.museum import launch, normal
 #
 # **Liger-Kernel, LayerNorm, January 2025** ([issue 518](https://github.com/linkedin/Liger-Kernel/issues/518)); **unsloth, LayerNorm, March
 # 2025** ([PR 1867](https://github.com/unslothai/unsloth/pull/1867)). Somebody read the kernel and noticed a missing mask. A maintainer asked
-# when the block could differ from the number of columns at all. Both projects tested with powers of two. A test with a row of another size
+# when the block is larger than the row. Both projects tested with powers of two. A test with a row of another size
 # would have shown the bug. You met it in lesson 01.
 
 
@@ -65,8 +65,8 @@ print(launch(spare_lanes_kernel, torch.tensor([[1.0, 2, 3, 4]], device=course_li
 #
 # **Apache TVM, LayerNorm, May 2026** ([issue 19592](https://github.com/apache/tvm/issues/19592)). The row 80000, 80001, 80002, 80003 came
 # back as NaN. The variance was computed as in lesson 03, mean of the squares less square of the mean. The
-# [mending change](https://github.com/apache/tvm/pull/19643) brought new tests, which looked at the *form* of the generated code: are there
-# two loops now? The reviewer asked for one more test, with the row from the issue, because none of the new ones would have failed on it.
+# [fix](https://github.com/apache/tvm/pull/19643) came with new tests. They only looked at the *form* of the generated code: are there two loops
+# now? The reviewer asked for one more test, with the row from the issue, because the new ones ran nothing.
 
 
 # %%
@@ -82,7 +82,7 @@ def one_pass_kernel(x_ptr, y_ptr, N, eps, BLOCK: tl.constexpr):
 
 
 # %% [markdown]
-# The numbers need not be as large as 80000. Find a row of your own.
+# Find a row with smaller numbers.
 
 # %% tags=["step"]
 # BEGIN SOLUTION
@@ -104,8 +104,8 @@ for values in ([8000.0, 8001, 8002, 8003], [80000.0, 80001, 80002, 80003]):
 # %% [markdown]
 # ## Room 3: the second read
 #
-# **LightLLM, RMSNorm, August 2026** ([issue 1467](https://github.com/ModelTC/LightLLM/issues/1467)). The kernel takes a column stride, and
-# its first pass uses it. The second pass, a few lines below, has forgotten it. So the statistics are right, but they are applied to the
+# **LightLLM, RMSNorm, August 2026** ([issue 1467](https://github.com/ModelTC/LightLLM/issues/1467)). The kernel (ours is a LayerNorm) takes a column stride,
+# and its first pass uses it. The second pass, a few lines below, has forgotten it. So the statistics are right, but they are applied to the
 # wrong numbers. Every caller in the project passed rows without gaps, so no model was affected. The change that was proposed adds strided
 # cases to the tests. With the old kernel these cases fail, and no others.
 
@@ -127,7 +127,8 @@ def second_read_kernel(x_ptr, y_ptr, stride_row, stride_col, N, eps, BLOCK: tl.c
 
 # %% [markdown]
 # Three bugs, and four inputs of six rows: A has 64 columns with the mean 10, B has 60 columns with the mean 10, C has 60 columns with the
-# mean 3000. D is a transposed matrix with 64 columns and the mean 0. The standard deviation is 1 everywhere.
+# mean 3000. D is a transposed matrix with 64 columns and the mean 0. The standard deviation is 1 everywhere. `launch` makes a packed copy of x for a
+# kernel that takes no strides (rooms 1 and 2).
 
 # %%
 predict("17-seen")
@@ -174,7 +175,8 @@ for bug, kernel in kernels.items():
         assert torch.allclose(launch(kernel, x).cpu(), emulated, atol=2e-3, equal_nan=True), bug
 
 # %% [markdown]
-# Try inputs of your own: `launch(spare_lanes_kernel, normal(6, 60, mean=0.5))` gives y.
+# Try inputs of your own: with `x = normal(6, 60, mean=0.5)`, `launch(spare_lanes_kernel, x)` gives y, and
+# `torch.nn.functional.layer_norm(x, (60,))` what it should be.
 #
 # ### A test that cannot see NaN
 #
@@ -200,9 +202,10 @@ step("17-nan")
 # ## Room 4: rows
 #
 # **FlagGems, LayerNorm's backward, August 2026** ([issue 5392](https://github.com/flagos-ai/FlagGems/issues/5392)). Forward took N from
-# `normalized_shape`. Backward took M from `input.shape[0]`. For a matrix the two agree. For (batch, sequence, hidden), which is what every
-# transformer has, the gradients were wrong, and the kernel wrote behind `dw` and `db`. Some programs crashed later, in kernels that had
-# nothing to do with it. Here is the same slip in a launch of lesson 01's kernel, the right one.
+# `normalized_shape`. Backward took M from `input.shape[0]`, and N from what was left. For a matrix the two agree. For a transformer's
+# (batch, sequence, hidden) it saw a few very long rows: the gradients were wrong, and the kernel wrote behind `dw` and `db`. Some
+# programs crashed later, in kernels that had nothing to do with it. Here is a milder slip of the same kind. This launch of lesson 01's kernel has
+# the right N, and M is wrong.
 
 # %%
 from course_lib.lessons.museum import norm_kernel
@@ -302,8 +305,8 @@ assert (specimens.lose_last_partial(ones.cpu(), ROWS) == partial.sum(0).cpu()).a
 
 # %% [markdown]
 # attorch's programs took more than one row only for `N < 64` and `M >= 1024`. Its tests had three shapes of that kind: 8096 rows in blocks
-# of 8, 12288 in blocks of 16, 131072 in blocks of 128. In each of the three the rows are a multiple of the block. For this step, the
-# programs take 8 rows there, and one row elsewhere.
+# of 8, 12288 in blocks of 16, 131072 in blocks of 128. In each of the three the rows are a multiple of the block. For this step, a program takes
+# 8 rows if `N < 64` and `M >= 1024`, and one row otherwise.
 
 # %% tags=["step"]
 # BEGIN SOLUTION
@@ -318,7 +321,8 @@ step("17-shape")
 #
 # **Liger-Kernel, LayerNorm, seen in PyTorch's benchmarks in October 2025** ([PR 166005](https://github.com/pytorch/pytorch/pull/166005)).
 # Forward saves mean and rstd for backward. They were saved in the dtype of x. In fp32 that loses nothing. In half precision the
-# gradients could fail the benchmark's accuracy check. The benchmark then saved the statistics in fp32 and gave these to the backward kernel.
+# gradients could fail the benchmark's accuracy check. The benchmark worked around it: it computed the statistics in fp32 and gave these to the
+# backward kernel.
 
 # %%
 predict("17-saved")
@@ -342,11 +346,11 @@ right = specimens.BACKWARD["right"](dy, x, w, 1e-5)
 assert torch.allclose(rounded[1].cpu(), emulated[1], atol=1e-3) and not torch.allclose(emulated[1], right[1], atol=1e-2)
 
 # %% [markdown]
-# ## Room 8: nobody learns
+# ## Room 8: None
 #
 # **unsloth, RMSNorm** ([issue 4533](https://github.com/unslothai/unsloth/issues/4533), March 2026). Backward returned None for the weight.
-# When somebody asked in December 2023 ([issue 45](https://github.com/unslothai/unsloth/issues/45)), the maintainers said why: the library
-# fine-tuned other layers only, so nobody needed it. Then came full fine-tuning, in which the norms have to learn, too. The weights of the
+# When somebody asked in December 2023 ([issue 45](https://github.com/unslothai/unsloth/issues/45)), a maintainer answered that the
+# library fine-tuned attention and MLP layers only, and that norms would follow. Then came full fine-tuning, in which the norms have to learn, too. The weights of the
 # norms stayed as they were.
 
 # %%
@@ -391,9 +395,10 @@ assert torch.equal(before, layer) and find("17-frozen").answer.startswith("w is 
 #
 # **Liger-Kernel, RMSNorm, July 2025** ([issue 803](https://github.com/linkedin/Liger-Kernel/issues/803)); **PyTorch on CUDA, April 2026**
 # ([issue 181555](https://github.com/pytorch/pytorch/issues/181555)). `tl.program_id(0)` has 32 bits, and so has `row * stride`, unless you
-# widen it first, as lesson 07 does. (PyTorch's kernel is C++. Its number has no sign, and wraps at 2³².) Liger repaired the kernel that crashed. In
-# September 2026 the same line was found in the kernel beside it
-# ([issue 1483](https://github.com/linkedin/Liger-Kernel/issues/1483)), which takes over for at least 32768 rows of at most 256 columns.
+# widen it first, as lesson 07 does. (PyTorch's kernel is C++. Its number has no sign, and wraps at 2³².) Liger repaired the kernel that crashed. A
+# comment on the repair ([PR 804](https://github.com/linkedin/Liger-Kernel/pull/804), July 2025) names the same line in the kernel beside it, which
+# is used for at least 32768 rows of at most 256 columns. In September 2026 that line was reported as a bug
+# ([issue 1483](https://github.com/linkedin/Liger-Kernel/issues/1483)).
 
 # %% tags=["step"]
 # BEGIN SOLUTION
@@ -404,23 +409,41 @@ rows = 2**23 + 1
 step("17-last-row")
 
 # %% [markdown]
-# How did the course test your kernel of 07a without 8 GB? It put a few rows very far apart in a tensor. The system gives memory only to
-# what is touched, so the gaps cost nothing.
+# How did the course test your kernel of 07a without 8 GB? It put a few rows very far apart in a tensor. On a CPU the system gives
+# memory only to what is touched, so the gaps cost nothing.
 #
 # ## Your turn: seven tests
 #
 # The bugs of rooms 1 to 7 were found by readers, by users, by a benchmark, and by a model that did not converge. Write the tests that would
 # have found them first. Each of yours meets kernels with the bug in several forms, and right kernels that you must not accuse. The bug
-# decides your input, and the right kernels decide your tolerance. You get a point for each bug, and you may begin with any of them.
+# decides your input, and the right kernels decide your tolerance. Here is a test for another bug, `dw` and `db` in each other's place:
+#
+# ```python
+# def catch_swapped(layer_norm_backward):
+#     x, dy, w = normal(6, 20, mean=1.0), normal(6, 20, seed=1), normal(20, seed=2)
+#     _, dw, _ = layer_norm_backward(dy, x, w, 1e-5)
+#     want = compute_gradients(dy, x, w, 1e-5)[1]  # your file has it, in fp64
+#     torch.testing.assert_close(dw.double(), want, atol=1e-3, rtol=1e-3)
+# ```
+#
+# In fp32 a right `dw` is off by less than 1e-5, and the wrong one by more than 1: the tolerance lies far from both. You get a point for each bug, and you may begin with any of them.
 
 # %%
 from course_lib.lessons.panel import exercise
 
 exercise("17a")
 
+# %% tags=["check"]
+from course_lib.norms import reference
+
+x, dy, w = normal(6, 20, mean=1.0).cpu(), normal(6, 20, seed=1).cpu(), normal(20, seed=2).cpu()
+_, dw, db = specimens.BACKWARD["right"](dy, x, w, 1e-5)
+want = torch.tensor(reference.layer_norm_vjp(dy, x, w, 1e-5).dw)
+assert (dw.double() - want).abs().max() < 1e-5 < 1 < (db.double() - want).abs().max()
+torch.testing.assert_close(dw.double(), want, atol=1e-3, rtol=1e-3)
+
 # %% [markdown]
-# Run the next cell whenever you like. It checks your file, and shows each kernel that your tests met: the wrong ones on the left, the
-# right ones on the right.
+# The next cell checks your file and shows each kernel that your tests met: wrong ones on the left, right ones on the right.
 
 # %%
 from course_lib.lessons.figures import lesson17
@@ -452,26 +475,27 @@ review_predictions("17")
 #
 # - PyTorch, [torch.testing](https://docs.pytorch.org/docs/stable/testing.html): `assert_close`, and how its tolerances depend on the dtype.
 # - David MacIver and others, [Hypothesis](https://hypothesis.readthedocs.io/): draws the inputs, and finds the smallest one that fails.
+# - NVIDIA, [Compute Sanitizer](https://docs.nvidia.com/compute-sanitizer/ComputeSanitizer/index.html): `memcheck` finds accesses outside of
+#   allocated memory, on a GPU.
 # - [gradcheck](https://docs.pytorch.org/docs/stable/notes/gradcheck.html), and lesson 14 on what it cannot see.
 #
 # ## The end of the course
 #
 # This was the last lesson. You can now write LayerNorm and RMSNorm as kernels for any row, forward and backward, wire them into PyTorch, say
 # what they cost in bytes, time them, and test them so that the bugs of this museum would not pass. `course status` in a terminal lists what
-# you have passed, and what is still open. From here you can go on in four ways:
+# you have passed, and what is still open. From here you can go on in three ways:
 #
 # - **Put your own kernels on the charts.** The chart of lesson 05 shows how many digits your kernels keep, the roofline of lesson 15 how
 #   close they come to the memory's speed, and lesson 14 trains a model with them.
 # - **Measure on your GPU.** `course bench` times the course's kernels, PyTorch and other libraries; `course bench forward --columns 5120` takes
 #   a row length from your own work. Without a GPU, `course bench --stored` shows what was measured before.
-# - **Go on hunting.** `course hunt` gives you a kernel whenever you have ten minutes.
 # - **Contribute.** `CONTRIBUTING.md` in the course's repository says how to add an exercise, a lesson, a picture or a kernel. A wrong solution
 #   that the grader passes, or a right one that it refuses, is worth a report.
 
 # %% [markdown] tags=["dive"]
 # ## Dive: who tests the tests?
 #
-# A test that never fails looks like a test that always passes. To tell them apart, break the code on purpose, and look which tests notice.
+# A test that cannot fail looks like a good test of right code. To tell them apart, break the code on purpose, and look which tests notice.
 # This is *mutation testing*. Every exercise of this course was made like that: `tests/mutants/` has its wrong solutions, each made by one
 # small edit of the right one, and the grader has to refuse them all, for the right reason. `tests/variants/` has right solutions that look
 # different, and the grader has to pass them. In 17a you were the grader, and the course had the mutants.

@@ -94,14 +94,6 @@ class Costs:
     gpu_ours: int
     gpu_torch: int
 
-    @property
-    def turning_rows(self) -> float:
-        """Return the number of rows of N columns from which the course's kernels save more GPU time than they lose on the host.
-
-        GPU time is taken to grow in proportion to the rows.
-        """
-        return self.M * (self.host_ours - self.host_torch) / (self.gpu_torch - self.gpu_ours)
-
 
 def compare_costs(M: int = 32768, N: int = 1024) -> Costs:
     """Return the stored times of single calls of the course's functions and of PyTorch's.
