@@ -246,8 +246,8 @@ assert sum(offset < 21 for offset in range(2 * BLOCK, 3 * BLOCK)) == find("00-ma
 assert torch.equal(y, 2 * x) and (neighbour == -1).all()
 
 # %% [markdown]
-# The neighbour keeps its -1. A mask can say more than "not past the end". **Your step:** double only the elements from `start` to `stop -
-# 1`, as in the slice `y[start:stop]`. In a kernel write `&` for "and", with parentheses around each side.
+# The neighbour keeps its -1. A mask can say more than "not past the end". **Your step:** double only the elements from `start`
+# to `stop - 1`, as in the slice `y[start:stop]`. In a kernel write `&` for "and", with parentheses around each side.
 
 
 # %% tags=["step"]
