@@ -259,6 +259,17 @@ for tried in (
     [10000] * 8, [9984, 10000, 10016, 10000] * 2, [60000, -60000] * 4, [60000, 60000, -60000, -60000] * 2,
 ):  # fmt: skip
     assert is_right(torch.tensor([tried]).half()) == bool(accepts(tried)), tried
+from course_lib.compiler import Pointer, compile_report
+
+
+@triton.jit
+def half_by_half_kernel(x_ptr):
+    x = tl.load(x_ptr)
+    tl.static_assert(x.dtype == tl.float16)
+    tl.static_assert((x / x).dtype == tl.float32)  # Triton divides fp16 numbers in fp32
+
+
+compile_report(half_by_half_kernel, [Pointer("fp16")])
 assert is_right(torch.tensor([[300.0, -300] * 4]).half()) and find("07-squares").answer.startswith("1 and -1")
 assert 300**2 == 90000 > torch.finfo(torch.float16).max == 65504 and np.spacing(np.float16(2048)) == 2
 
