@@ -13,15 +13,15 @@
 # %% [markdown]
 # # 00 Start here: your first kernel
 #
-# A line of NumPy calls code that somebody else wrote, and that code works on a whole array. It is a kernel. In this course you write kernels
-# yourself. In this lesson you write a small one, and you learn to stop a kernel where your data stops.
+# A line of NumPy runs a loop that somebody else wrote, over a whole array. Code that a GPU runs over an array is called a **kernel**. In
+# this course you write kernels yourself. In this lesson you write a small one, and you learn to stop a kernel where your data stops.
 #
 # *About 30 minutes, the exercise included. You need Python functions and NumPy slices. You need no GPU, and no knowledge of one.*
 #
-# ![Two programs of eight lanes each write eleven numbers. Each of the first eleven lanes has an arrow to its own number. The last five lanes of program 1 are masked off: behind the eleven numbers lies memory that is not yours, and it is left alone.](images/programs.svg)
+# ![Two programs with eight lanes each write eleven numbers together. Each of the first eleven lanes has an arrow to its own number. The last five lanes of program 1 are masked off: behind the eleven numbers lies memory that is not yours, and it is left alone.](images/programs.svg)
 #
-# Run the cells from top to bottom with Shift+Enter. Before something new runs, the page asks what you expect. Answer first: a wrong
-# prediction teaches more than a right one.
+# Run the cells from top to bottom with Shift+Enter. Before something new runs, the page asks what you expect. Answer first. You learn
+# something from a wrong answer, too.
 
 # %%
 import course_lib
@@ -57,8 +57,8 @@ assert (course_lib.MODE, DEVICE) in {("gpu", "cuda"), ("cpu", "cpu")}
 assert runtime.triton_imported_as() == course_lib.MODE  # how Triton stands, not how it was asked to
 
 # %% [markdown]
-# That was a kernel, written in **Triton**. Triton is a language inside Python: `@triton.jit` marks a kernel, and in it only a part of Python
-# may stand, mainly arithmetic, loops, and functions that begin with `tl.`. A kernel differs from a function in four ways.
+# That was a kernel, written in **Triton**. Triton is a language inside Python: `@triton.jit` marks a kernel. Inside a kernel you can use
+# only a part of Python, mainly arithmetic, loops, and functions that begin with `tl.`. A kernel differs from a function in four ways.
 #
 # - It describes one **program**, and a program works on blocks of numbers. `tl.arange(0, 8)` is a block of eight. Each position of a block
 #   is a **lane**. `x + y` adds in all eight lanes. (A lane is not a thread of the GPU. Lesson 06 says how many lanes a thread has.)
@@ -134,8 +134,8 @@ assert programs.tolist() == [e // 4 for e in range(12)] and lanes.tolist() == [e
 assert find("00-who").answer == f"program {programs[6]}, lane {lanes[6]}"
 
 # %% [markdown]
-# You cannot know in which order the programs run. A GPU runs as many at once as it has room for, and it promises no order. That does no
-# harm as long as no program reads or writes what another one writes.
+# You cannot know in which order the programs run. A GPU runs as many at once as it has room for, and it promises no order. The missing
+# order is no problem if no program reads or writes memory that another program writes.
 #
 # ### Give the elements out in turn
 #
@@ -246,8 +246,8 @@ assert sum(offset < 21 for offset in range(2 * BLOCK, 3 * BLOCK)) == find("00-ma
 assert torch.equal(y, 2 * x) and (neighbour == -1).all()
 
 # %% [markdown]
-# The neighbour is left alone. A mask can say more than "not past the end". Double the elements from `start` up to, but not including,
-# `stop`, as in the slice `y[start:stop]`, and leave the others alone. In a kernel write `&` for "and", with parentheses around each side.
+# The neighbour keeps its -1. A mask can say more than "not past the end". **Your step:** double only the elements from `start`
+# to `stop - 1`, as in the slice `y[start:stop]`. In a kernel write `&` for "and", with parentheses around each side.
 
 
 # %% tags=["step"]
@@ -267,8 +267,8 @@ step("00-slice")
 # %% [markdown]
 # ### What does a masked lane hold?
 #
-# The mask stops the *load*, and not the *lane*: later lines compute with this lane, too. `other=` says which value it holds. Without `other=`
-# the value is undefined.
+# A masked lane loads nothing. But the lane is still there, and all later lines compute with it. `other=` says which value it holds. Without
+# `other=` the value is undefined.
 
 
 # %%
@@ -297,9 +297,9 @@ for other in (0.0, float("-inf")):
 assert found == [find("00-largest").answer, -3]
 
 # %% [markdown]
-# Which `other` is right depends on what comes next. For a sum it is 0. For a maximum it is minus infinity. For a copy it does not matter,
-# because the store is masked, too. And for the smallest number?
-# (In a kernel, too, `float("inf")` is infinity.)
+# Which `other` is right depends on what comes next. For a sum it is 0. For a maximum it is minus infinity. For a copy every value is right,
+# because the store is masked, too. Which `other` is right for the smallest number? Write it in the next cell. (In a kernel, too,
+# `float("inf")` is infinity.)
 
 
 # %% tags=["step"]
@@ -326,7 +326,8 @@ predict("00-harmless")
 
 # %% [markdown]
 # Now check it in a picture, of a kernel that copies n numbers from x to y. Untick `mask = offsets < n` and drag n along the memory: for
-# which n does nothing behind `y` change? Click a lane to see what it reads and writes. At the end choose `n // BLOCK` as the grid, and see
+# which n does the memory behind `y` stay as it was? Click a lane to see what it reads and writes. At the end choose `n // BLOCK` as the
+# grid, and see
 # what is missing.
 
 # %%
@@ -348,7 +349,7 @@ assert harmless == [8, 16, 24, 32, 40] and find("00-harmless").answer == len(har
 #
 # The panel below has your first exercise. Its link opens your file beside this page. Write the missing lines, save the file, then press
 # **Check**. The check runs your kernel with sizes that are round and sizes that are not, and it looks at the memory around `y`, as you did
-# above. If something is wrong, it says what, and shows you the smallest case. **Hint** costs nothing.
+# above. If something is wrong, the check says what is wrong, and shows the smallest input that fails. **Hint** costs nothing.
 
 # %%
 from course_lib import exercise
@@ -371,4 +372,4 @@ review_predictions("00")
 # - [Triton-Puzzles](https://github.com/srush/Triton-Puzzles) by Sasha Rush: more kernels of this kind, in the same interpreter.
 # - [`triton.language.load`](https://triton-lang.org/main/python-api/generated/triton.language.load.html): what `mask` and `other` promise.
 #
-# **Next:** lesson 01, your first LayerNorm. It begins with a kernel of ten lines, and one of them is wrong.
+# **Next:** lesson 01, your first LayerNorm. It begins with a kernel of ten lines. Is it right for every row?

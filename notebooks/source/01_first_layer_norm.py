@@ -13,8 +13,8 @@
 # %% [markdown]
 # # 01 A first LayerNorm
 #
-# Here is a kernel that normalises a row of numbers. It is ten lines long, and many people write it like this. It has a mistake. In this
-# lesson you find a row that shows it, you mend the kernel, and you build a LayerNorm from it.
+# Here is a kernel that normalises a row of numbers. It is ten lines long, and many people write it like this. Is it always right? In this
+# lesson you look for a row that it gets wrong, and you build a LayerNorm from it.
 #
 # *About 45 minutes, exercises included. Needs: lesson 00.*
 
@@ -25,60 +25,6 @@ import course_lib
 from course_lib.lessons import recall
 
 recall("01")
-
-# %% [markdown]
-# ## Why one kernel?
-#
-# PyTorch can do a LayerNorm in seven operations: the mean of each row, subtract it, square, the mean again, divide by its root, multiply by a
-# row `w`, add a row `b`. Each reads its input from the GPU's memory and writes its result there. One kernel does all seven between one read
-# and one write of a matrix.
-
-# %%
-from course_lib.lessons import predict, step
-
-predict("01-bytes")
-
-# %% tags=["answer"]
-from course_lib.lessons.figures import lesson01
-
-lesson01.show_traffic()
-
-# %% tags=["check"]
-import torch
-from course_lib.bench import measurement
-from course_lib.lessons.prediction import find
-from torch.utils._python_dispatch import TorchDispatchMode
-from torch.utils._pytree import tree_leaves
-
-
-class Traffic(TorchDispatchMode):
-    """Counts the elements that PyTorch's operations read and write."""
-
-    elements = 0
-
-    def __torch_dispatch__(self, func, types, args=(), kwargs=None):
-        result = func(*args, **(kwargs or {}))
-        self.elements += sum(leaf.numel() for leaf in tree_leaves((args, result)) if isinstance(leaf, torch.Tensor))
-        return result
-
-
-x, w, b = torch.randn(256, 512), torch.rand(512), torch.rand(512)
-with Traffic() as traffic:
-    deviation = x - x.mean(-1, keepdim=True)
-    y = deviation / torch.sqrt((deviation * deviation).mean(-1, keepdim=True) + 1e-5) * w + b
-assert torch.allclose(y, torch.nn.functional.layer_norm(x, (512,), w, b), atol=1e-5)
-moved, asked = traffic.elements / x.numel(), find("01-bytes")
-assert abs(moved - 12) < 0.1 and round(moved / 2, 1) == asked.answer == lesson01.count_traffic("operations") / 2
-assert lesson01.count_traffic("one kernel") == 2
-fused = next(
-    row["us"]
-    for row in measurement.stored("forward_fp32_part").rows
-    if (row["op"], row["provider"], row["M"], row["N"]) == ("layer_norm", "ours", 32_768, 1024)
-)
-assert f"{fused:.0f} µs" in asked.why and f"{6 * fused:.0f} µs" in asked.why
-
-# %% [markdown]
-# Measured (H100, 2026-11-21): a training step with the norm of lesson 02 takes {{typed}} ms with single operations, {{fused}} with PyTorch's kernel.
 
 # %%
 import torch
@@ -128,15 +74,13 @@ assert np.allclose(normalise(EIGHT), xhat) and xhat.mean() == 0 and (xhat**2).me
 # - `d`: how far each number lies from the mean, its **deviation**.
 # - `var`: the mean of the squared deviations, the **variance**. Here it is 4. Its square root is the **standard deviation**, 2.
 #
-# So each result says how many standard deviations its number lies above the mean. The 9 lies 4 above the mean, and 4 / 2 is 2. In formulas,
-# with `xhat` for $\hat{x}$ in code:
+# So each result says how many standard deviations its number lies above the mean. In formulas, with `xhat` for $\hat{x}$ in code:
 #
 # $$\mathrm{mean} = \frac{1}{N}\sum_j x_j \qquad \mathrm{var} = \frac{1}{N}\sum_j (x_j - \mathrm{mean})^2$$
 #
 # $$\hat{x}_j = \frac{x_j - \mathrm{mean}}{\sqrt{\mathrm{var}}}$$
 #
-# Unless all numbers of the row are equal, `xhat` has mean 0 and mean square 1. Step through the kernel below. Then drag numbers of
-# the row and watch the mean and the variance.
+# Unless all numbers of the row are equal, `xhat` has mean 0 and mean square 1. Step through the kernel below. Then drag numbers of the row.
 
 # %%
 from course_lib.lessons import block_stepper
@@ -148,6 +92,8 @@ block_stepper("layer_norm", eight, 8, mask_deviation=False, one_block=True, eps=
 # ## Which changes of the row change the results?
 
 # %%
+from course_lib.lessons import predict, step
+
 predict("01-shift")
 
 # %% tags=["answer"]
@@ -177,8 +123,8 @@ assert round(7**0.5, 2) == 2.65 and find("01-outlier").answer == "up to 2.65"
 # %% [markdown]
 # ## And a row of five?
 #
-# Five numbers go into the same block of eight. In three lanes `mask` is false, and `other=0.0` says what they hold. They are the **lanes past
-# the end** of the row. Which numbers of this row will the kernel get right?
+# Five numbers go into the same block of eight. In three lanes `mask` is false, and `other=0.0` says what they hold. They are the **lanes
+# past the end** of the row.
 
 # %%
 predict("01-five")
@@ -231,8 +177,8 @@ step("01-mend")
 #
 # This bug was in libraries that many people use:
 # [Liger-Kernel](https://github.com/linkedin/Liger-Kernel/issues/518) (January 2025) and
-# [unsloth](https://github.com/unslothai/unsloth/pull/1867) (March 2025). unsloth's tests had only rows whose length is a power of two, says
-# the report. Then no lane is past the end. Whether a test finds the bug also depends on the mean of the row.
+# [unsloth](https://github.com/unslothai/unsloth/pull/1867) (March 2025). According to the report, unsloth's tests had only rows whose
+# length is a power of two. Then no lane is past the end. Whether a test finds the bug also depends on the mean of the row.
 
 # %%
 predict("01-tests")
@@ -268,8 +214,8 @@ assert torch.nn.LayerNorm(8).eps == 1e-5
 assert np.isnan(normalise([3] * 8)).all() and find("01-equal").answer == "NaN, eight times"
 
 # %% [markdown]
-# So LayerNorm adds a small number **eps** to the variance, inside the root. 1e-5 is usual. Kernels take the reciprocal of the
-# square root once per row, call it `rstd` (reciprocal standard deviation), and multiply by it, because a GPU divides more slowly:
+# So LayerNorm adds a small number **eps** to the variance, inside the root. 1e-5 is usual. A kernel computes 1 / sqrt(var + eps) once per
+# row. It is called `rstd` (reciprocal standard deviation). The kernel multiplies by it, because a GPU multiplies faster than it divides:
 #
 # $$\mathrm{rstd} = \frac{1}{\sqrt{\mathrm{var} + \mathrm{eps}}} \qquad \hat{x}_j = (x_j - \mathrm{mean}) \cdot \mathrm{rstd}$$
 #
@@ -316,11 +262,60 @@ def scale_shift_kernel(xhat_ptr, y_ptr, w_ptr, b_ptr, N, BLOCK: tl.constexpr):
 step("01-columns")
 
 # %% [markdown]
+# ## Why one kernel?
+#
+# Now you know all that a LayerNorm does. PyTorch can do it in seven operations: the mean of each row, subtract it, square, the mean again,
+# divide by the standard deviation, multiply by `w`, add `b`. Each reads its input from the GPU's memory and writes its result there. One
+# kernel does all seven between one read and one write of a matrix.
+
+# %%
+predict("01-bytes")
+
+# %% tags=["answer"]
+from course_lib.lessons.figures import lesson01
+
+lesson01.show_traffic()
+
+# %% tags=["check"]
+import torch
+from course_lib.bench import measurement
+from course_lib.lessons.prediction import find
+from torch.utils._python_dispatch import TorchDispatchMode
+from torch.utils._pytree import tree_leaves
+
+
+class Traffic(TorchDispatchMode):
+    """Counts the elements that PyTorch's operations read and write, those of a tensor once per operation."""
+
+    elements = 0
+
+    def __torch_dispatch__(self, func, types, args=(), kwargs=None):
+        result = func(*args, **(kwargs or {}))
+        tensors = {id(leaf): leaf for leaf in tree_leaves((args, result)) if isinstance(leaf, torch.Tensor)}
+        self.elements += sum(tensor.numel() for tensor in tensors.values())
+        return result
+
+
+x, w, b = torch.randn(256, 512), torch.rand(512), torch.rand(512)
+with Traffic() as traffic:
+    deviation = x - x.mean(-1, keepdim=True)
+    y = deviation / torch.sqrt((deviation * deviation).mean(-1, keepdim=True) + 1e-5) * w + b
+assert torch.allclose(y, torch.nn.functional.layer_norm(x, (512,), w, b), atol=1e-5)
+moved, asked = traffic.elements / x.numel(), find("01-bytes")
+assert abs(moved - 12) < 0.1 and round(moved / 2, 1) == asked.answer == lesson01.count_traffic("operations") / 2
+assert lesson01.count_traffic("one kernel") == 2
+fused = next(
+    row["us"]
+    for row in measurement.stored("forward_fp32_part").rows
+    if (row["op"], row["provider"], row["M"], row["N"]) == ("layer_norm", "ours", 32_768, 1024)
+)
+assert f"{fused:.0f} µs" in asked.why and f"{6 * fused:.0f} µs" in asked.why
+
+# %% [markdown]
 # ## Why normalise at all?
 #
 # A network is a long chain of layers. If each layer makes its numbers a tenth larger, they are almost 14,000 times as large after a hundred
-# layers. If each makes them a tenth smaller, almost nothing is left. A norm after each layer sets the size back to 1. (In many models of today
-# the norm stands in front of a layer, and sets the size of what the layer reads.)
+# layers. If each makes them a tenth smaller, almost nothing is left. A norm after each layer sets the size back to 1.
 
 # %%
 lesson01.through_layers()
@@ -355,12 +350,12 @@ ours = (some - some.mean(axis=-1, keepdims=True)) / some.std(axis=-1, keepdims=T
 assert np.allclose(ours, torch.nn.functional.layer_norm(as_torch, (4,), eps=0))
 
 # %% [markdown]
-# **BatchNorm** shares one mean among all tokens of a channel. So in training the result of a token depends on who else is in the batch. (In
-# evaluation mode it takes averages that were stored in training.) **InstanceNorm** shares it inside one sequence. **RMSNorm**, lesson 02,
+# **BatchNorm** shares one mean among all tokens of a channel. So in training the result of a token depends on the other tokens of the
+# batch. **InstanceNorm** shares it inside one sequence. **RMSNorm**, lesson 02,
 # takes each token by itself, as LayerNorm does.
 #
 # With LayerNorm the shape in front of the channels does not matter: flatten it. **M rows, one for each token, and N columns, the channels.**
-# All tensors of this course are M x N.
+# Nearly all matrices of this course are M x N.
 
 # %%
 predict("01-means")
@@ -372,8 +367,8 @@ assert sent.reshape(-1, 768).shape[0] == sent.mean(dim=-1).numel() == find("01-m
 # %% [markdown]
 # ## The same in PyTorch operations
 #
-# Before you write a fast norm, write a plain one, to compare with. An example shows the trap in it: each of three rows is to be divided by
-# its largest number, so that the largest number of every row becomes 1.
+# Before you write a fast norm, write a plain one, to compare with. It has a trap. Here each of three rows has to be divided by its largest
+# number.
 
 # %%
 x = torch.tensor([[1.0, 2, 4], [1, 5, 10], [1, 50, 100]])
@@ -393,10 +388,13 @@ assert (x / x.amax(dim=-1, keepdim=True)).amax(dim=-1).tolist() == [1, 1, 1]
 assert largest.shape == (3,) and x.amax(dim=-1, keepdim=True).shape == (3, 1)
 
 # %% [markdown]
-# Three more facts that you need. `torch.var` divides by N - 1 unless you write `correction=0`: for 11 12 14 15 16 it gives 4.3, not 3.44.
-# LayerNorm divides by N. `x` may be fp32, with 32 bits per number, or fp16 or bf16, with 16. fp16 ends at 65504, so there the square of 300 is
-# already infinite. Convert with `x.float()` before you add or square anything, and round once, at the end, with `.to(x.dtype)`. And a NaN or an
-# infinity in a row may spoil that row, but no other.
+# You need four more facts.
+#
+# - LayerNorm divides by N. `torch.var` divides by N - 1 unless you write `correction=0`: for 11 12 14 15 16 it gives 4.3, not 3.44.
+# - `x` may be fp32, with 32 bits per number, or fp16 or bf16, with 16. fp16 ends at 65504, so there the square of 300 is infinite. Convert
+#   with `x.float()` before you add or square.
+# - Round once, at the end, with `.to(x.dtype)`.
+# - A NaN or an infinity in a row may spoil that row, but no other.
 #
 # Now write LayerNorm in PyTorch operations. This is exercise 01a.
 
@@ -501,13 +499,3 @@ review_predictions("01")
 # - Triton's [layer norm tutorial](https://triton-lang.org/main/getting-started/tutorials/05-layer-norm.html): the kernel of lesson 07.
 #
 # **Next:** lesson 02, RMSNorm: a norm that leaves the mean in, and a check that needs no second norm.
-
-# %% tags=["values"]
-from course_lib.bench import measurement
-
-steps = {
-    row["provider"]: row["ms"]
-    for row in measurement.stored("training").rows
-    if row["norm"] == "rms_norm" and not row["compiled"]
-}
-values = {"typed": f"{steps['typed']:.1f}", "fused": f"{steps['torch']:.1f}"}

@@ -13,8 +13,8 @@
 # %% [markdown]
 # # 02 RMSNorm
 #
-# Take the kernel of lesson 01 and leave the mean out. What remains is RMSNorm, the norm of
-# [Llama](https://arxiv.org/abs/2302.13971) (2023). Nothing is subtracted, and there is no `tl.where`. In lesson 01 a
+# Take the kernel of lesson 01 and leave the mean out. What remains is RMSNorm, the norm of [T5](https://arxiv.org/abs/1910.10683) (2019)
+# and [Llama](https://arxiv.org/abs/2302.13971) (2023). Nothing is subtracted, and there is no `tl.where`. In lesson 01 a
 # kernel without `tl.where` was wrong. Is this one?
 #
 # *About 40 minutes, exercises included. Needs: lesson 01.*
@@ -141,8 +141,9 @@ assert np.allclose(layer[0], layer[1], atol=1e-5) and find("02-shift").answer ==
 # %% [markdown]
 # ## How do you check a norm without another norm?
 #
-# You wrote a kernel, and you have nothing to compare it with. One thing you know of every result, whatever the row was: if a row is divided
-# by its rms, the mean square of what comes out is 1. (That is before `w`, and for rows whose squares are large beside eps.) Write a function that finds the mean square of each row of a NumPy array.
+# You wrote a kernel, and you have nothing to compare it with. But you know one property of every result. Before `w`, and if the squares of
+# the row are large beside eps, the mean square of the result is 1. (A wrong sign passes this check, and so do exchanged rows.) Write a
+# function that finds the mean square of each row of a NumPy array.
 
 
 # %% tags=["step"]
@@ -157,7 +158,7 @@ def mean_squares(y):
 step("02-check")
 
 # %% [markdown]
-# A slip that is easily made: `/ mean_square`, where the root is forgotten. The row is 1 1 1 1 4 again, with the mean square 4.
+# Here is an easy mistake: `/ mean_square`, without the root. The row is 1 1 1 1 4 again, with the mean square 4.
 
 # %%
 predict("02-forgot")
@@ -176,10 +177,9 @@ assert (rms_normalise([1, 1, 1, 1, 4]) ** 2).mean() == 1 and ((np.array([1, 1, 1
 assert np.isclose(((np.array([1, 1, 1, 1, 4]) / (20 / 8) ** 0.5) ** 2).mean(), 8 / 5)
 
 # %% [markdown]
-# The same check finds a wrong divisor: with BLOCK in the place of N the mean square is BLOCK / N, here 8/5. When you write your own kernel
-# below, you know one thing about its result before anybody checks it.
+# The same check finds a wrong divisor: with BLOCK in the place of N the mean square is BLOCK / N, here 8/5.
 #
-# ## Where does eps stand?
+# ## Where is eps added?
 #
 # [A blog post](https://www.kapilsharma.dev/posts/triton-kernels-rms-norm) (read in November 2026) has RMSNorm in two ways. Its text computes
 # `1 / (rms + eps)`. Its full kernel computes `1 / sqrt(mean square + eps)`, as PyTorch does and as the formula above. Both avoid a division
@@ -278,10 +278,15 @@ with np.errstate(over="ignore"):
 # %% [markdown]
 # From 256 on a square is too large for fp16. bf16 has a larger range and fewer digits: 256 + 1 is 256 there, so a long sum stops growing.
 # One rule helps with both: **fp32 at the load, one rounding at the store.** `.to(tl.float32)` after `tl.load` does the first.
-# `.to(y_ptr.dtype.element_ty)` before `tl.store` does the second: it is the dtype that `y_ptr` points to. `w` has a dtype of its own.
+# `.to(y_ptr.dtype.element_ty)` before `tl.store` does the second: it is the dtype that `y_ptr` points to. (Llama's own code rounds before
+# `w`, too. In bf16 a quarter of the results then differ in the last digit.) `w` may have another dtype.
 
 # %% tags=["check"]
 assert torch.tensor(256.0).bfloat16() + 1 == 256
+drawn = torch.Generator().manual_seed(1)
+x16, w16 = (torch.randn(shape, generator=drawn).bfloat16() for shape in ((64, 1024), (1024,)))
+xhat = x16.float() * torch.rsqrt((x16.float() ** 2).mean(-1, keepdim=True) + 1e-5)
+assert 0.2 < ((xhat * w16).bfloat16() != xhat.bfloat16() * w16).float().mean() < 0.3
 
 
 # %% tags=["step"]
@@ -353,7 +358,8 @@ offer_hunt("01b")
 # %% [markdown] tags=["dive"]
 # ## Dive: when do the two norms agree?
 #
-# When the row has mean 0. LayerNorm is RMSNorm of the centred row: subtract the mean, then divide by the rms of what is left. The larger
+# The two norms agree when the row has mean 0. LayerNorm is RMSNorm of the centred row: subtract the mean, then divide by the rms of what is
+# left. The larger
 # the mean against the spread, the further apart the two are. Here are three rows.
 
 # %%
@@ -370,15 +376,16 @@ off_centre = abs(table.mean(axis=1)) / table.std(axis=1)
 assert np.argsort(apart).tolist() == np.argsort(off_centre).tolist() and apart[0] > 0.2 > 0.05 > apart[2]
 
 # %% [markdown]
-# And in a model? At each norm of the language model of lesson 14, half of the rows have a mean of at most {{typical}} standard deviations. There
-# RMSNorm gives nearly what LayerNorm gives. Whether that is so in other models, too, is a question of lesson 03.
+# And in a model? At each norm of the language model of lesson 14, |mean|/std is at most {{typical}} for half of the rows. There RMSNorm
+# gives nearly what LayerNorm gives. Whether that is so in other models, too, is a question of lesson 03.
 
 # %% [markdown] tags=["dive"]
 # ## Dive: which eps does PyTorch take?
 #
 # `torch.nn.functional.layer_norm` takes 1e-5 if you name none. `rms_norm` takes a machine epsilon, and on a quiet row the result is more than
-# twice as large. Of which dtype is that epsilon? [PyTorch's manual](https://docs.pytorch.org/docs/stable/generated/torch.nn.RMSNorm.html) says:
-# of x's (read in November 2026). Try it with fp16, where it is 0.00098.
+# twice as large. (The machine epsilon of a dtype is the distance from 1 to the next number.) Of which dtype is it? Until [January
+# 2026](https://github.com/pytorch/pytorch/pull/173039) PyTorch's manual said: of the dtype of x. Try it with fp16, where the epsilon is
+# 0.00098.
 
 # %%
 quiet = torch.tensor([[1e-3, 2e-3, -1e-3, 5e-4]])
@@ -396,6 +403,7 @@ assert (
     and unnamed[0, 0] > 2 * usual[0, 0]
     and round(torch.finfo(torch.float32).eps, 8) == 1.2e-7
 )
+assert "fp16/bf16 and fp32 inputs use ``torch.finfo(torch.float32).eps``" in torch.nn.RMSNorm.__doc__
 assert round(torch.finfo(torch.float16).eps, 5) == 0.00098
 for dtype in (torch.float16, torch.bfloat16):  # on a CPU
     unnamed, single = (
@@ -406,14 +414,17 @@ named = torch.nn.functional.layer_norm(quiet, (4,), eps=1e-5)
 assert torch.equal(torch.nn.functional.layer_norm(quiet, (4,)), named)
 
 # %% [markdown]
-# PyTorch 2.13 on a CPU takes the 1.2e-7 of fp32 for fp16, too, because it computes in fp32. The configuration of a model names its eps. Pass
+# PyTorch 2.13 on a CPU takes the 1.2e-7 of fp32 for fp16, too, because it computes in fp32. [Its
+# manual](https://docs.pytorch.org/docs/stable/generated/torch.nn.RMSNorm.html) now says so. The configuration of a model names its eps.
+# Pass
 # that to the norm, and you need not know any of this.
 
 # %% [markdown]
 # ## Without rails
 #
-# An optional task. 02b holds a whole row in its lanes, so its longest row is its BLOCK. Real rows are longer than a block that a program can
-# hold: the kernel has to walk over them. The file says what has to come out, and nothing of how. Nobody asks for it, and it counts nowhere.
+# An optional task. 02b holds a whole row in its lanes, so its longest row is its BLOCK. Some rows are longer than a block that a program
+# can hold: the kernel needs a loop. Lesson 05 shows loops in kernels, so you may do this task after it. The file says what has to come out,
+# and not how. The task gives no points.
 
 # %%
 exercise("02c")

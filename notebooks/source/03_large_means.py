@@ -16,7 +16,7 @@
 # Here is the variance of lesson 01 in a shorter form. The kernel adds up x and x², and no lane past the end has to be cleared. The formula is
 # right, and well-known libraries use it. In this lesson you find the rows on which it fails, and you find out why.
 #
-# *About 30 minutes, the exercise included. Needs: lesson 01.*
+# *About 35 minutes, the exercise included. Needs: lesson 01.*
 
 # %%
 import course_lib
@@ -97,7 +97,8 @@ for ratio in (1, 10, 100, 1000, 10_000):
     error[ratio], below[ratio] = find_error(var, make_rows(ratio)), int((var < 0).sum())
 assert error[10] < 2e-4 and 0.02 < error[1000] < 1 < error[10_000]
 assert below[1] == below[10] == below[100] == below[1000] == 0 < 5 < below[10_000]
-assert find("03-ten-thousand").answer == "anything, some of them below zero"
+assert find("03-ten-thousand").answer == "numbers between about -30 and 30"
+assert -40 < var.min() < -10 and 20 < var.max() < 40
 
 # %% [markdown]
 # ## Where did the digits go?
@@ -126,17 +127,31 @@ square, mean = (statistics.total(values, "pairwise") / np.float32(1000) for valu
 assert mean * mean > 2**19 and (square - mean * mean) % 0.0625 == 0  # what is left over is a whole number of steps
 assert str(square)[:5] == str(mean * mean)[:5] and abs(square - mean * mean) < 2
 
+import re
+
+from course_lib.compiler import Pointer, compile_report
+
+ptx = compile_report(one_pass_kernel, [Pointer("fp32")] * 3 + [1000, 1000], {"BLOCK": 1024}).ptx
+assert re.search(r"neg\.f32\s+(%r\d+), (%r\d+);\s+fma\.rn\.f32\s+%r\d+, \1, \2,", ptx)  # mean² is not rounded
+for ratio, largest in ((1000, 0.4), (10_000, 40)):
+    square, mean = ((values.mean(1)).double() for values in (make_rows(ratio) ** 2, make_rows(ratio)))
+    separate, joined = square.float() - (mean * mean).float(), (square - mean * mean).float()
+    assert all(largest / 2 < abs(var - 1).max() < largest for var in (separate, joined))
+
 # %% [markdown]
 # Each term is right to seven digits. That is as good as fp32 gets. But the first six digits of the two terms are the same, and the
-# subtraction removes them. What is left over is mostly the rounding of the terms.
+# subtraction removes them.
 #
-# This is **cancellation**. No operation fails, and the subtraction itself makes no error at all. It removes the digits that were right, so
-# the rounding of the terms is what you see.
+# This is **cancellation**. No operation fails, and the subtraction of two such near numbers is exact. It removes the digits that were
+# right,
+# so the rounding of the terms is what you see. (On a GPU the compiler joins the product and the subtraction into one instruction, an FMA,
+# which rounds once. Then mean² is not rounded. But mean and E[x²] are, and the error is as large.)
 #
 # ## How much is lost?
 #
-# Write u for the largest relative error of one rounding. In fp32 u is 2⁻²⁴. A term of the size E[x²] is off by about u · E[x²]. (It has more than
-# one rounding, but a GPU adds up in a tree, and they mostly cancel. The last dive has the bound.) The result has the size of the variance. So the relative error of the variance is about
+# Write u for the largest relative error of one rounding. In fp32 u is 2⁻²⁴. A term of the size E[x²] is off by about u · E[x²]. (It has
+# many roundings, but in random rows most of them compensate each other. The last dive has the bound.) The result has the size of the
+# variance. So the relative error of the variance is about
 #
 # $$u\,\frac{E[x^2]}{\mathrm{var}} = u\,\kappa^2 \qquad\qquad \kappa = \sqrt{1 + \frac{\mathrm{mean}^2}{\mathrm{var}}}$$
 #
@@ -147,7 +162,7 @@ assert str(square)[:5] == str(mean * mean)[:5] and abs(square - mean * mean) < 2
 predict("03-nothing-left")
 
 # %% [markdown]
-# Half of the digits are lost at a much smaller kappa. From which kappa on has the kernel lost 12 of its 24 binary digits? Then the relative
+# Half of the digits are lost at a much smaller kappa. At which kappa has the kernel lost 12 of its 24 binary digits? Then the relative
 # error is 2⁻¹². Write it as arithmetic, and run the cell.
 
 # %%
@@ -174,8 +189,8 @@ for ratio in (10, 100, 1000, 10_000):
 # %% [markdown]
 # ## What do real rows look like?
 #
-# The rows of this lesson were made up. What does a norm get in a model? We ran three small models, and looked at each row that enters one of
-# their ten norms:
+# The rows of this lesson were made up. What does a norm get in a model? The course ran three small models, which have ten norms together,
+# and measured each row that enters a norm:
 #
 # - the language model of lesson 14, trained, on its text;
 # - [Magika](https://github.com/google/magika), which tells the type of a file from its bytes, on text files of this course;
@@ -204,17 +219,17 @@ years, lone = np.arange(2000, 2027), np.eye(1, 512)
 assert round(years.mean() / years.std()) == 258 and round(u * 258**2, 3) == 0.004 and lone.mean() / lone.std() < 0.05
 
 # %% [markdown]
-# The buttons above the chart show two more things: how large the rows are, and whether one column is far larger than the others. Such a
-# column does not make mean/std large, because it makes std large, too.
+# The buttons above the chart also show how large the rows are, and whether one column is far larger than the others. Such a column does not
+# make mean/std large, because it makes std large, too.
 #
 # Rows that no layer has touched can lie further out. Take the years 2000 to 2026, one in each column: mean/std is 258, and u · kappa² is
 # 0.004.
 
 # %% [markdown]
-# ## Would you notice?
+# ## What does y look like?
 #
-# Nobody looks at a variance. You look at `y = (x - mean) / sqrt(var + eps)`, the output of LayerNorm. Take the rows with mean 1000 again.
-# In the worst of them the variance is more than a tenth off.
+# The output of LayerNorm is `y = (x - mean) / sqrt(var + eps)`. Take the rows with mean 1000 again. In the worst of them the variance is
+# more than a tenth off.
 
 # %%
 predict("03-looks")
@@ -238,10 +253,10 @@ assert abs(reference.float64(torch.nn.functional.layer_norm(x, (1000,))) - right
 assert find("03-looks").answer == "nothing: y looks like any normalised row"
 
 # %% [markdown]
-# A test that compares with PyTorch sees it, if it has rows with a large mean. Tests mostly take `torch.randn`, and there kappa is 1.
+# A test with large means sees it. Tests mostly take `torch.randn`, and there kappa is 1.
 #
-# At 10,000 the variance can be negative, and then y is NaN. So Flax, a library for neural networks in JAX, whose LayerNorm takes the one-pass formula by default, takes
-# `max(0, var)` instead ([commit
+# At 10,000 the variance can be negative, and then y is NaN. Flax is a library for neural networks in JAX. Its LayerNorm takes the one-pass
+# formula by default, and replaces a negative variance by 0: `max(0, var)` ([commit
 # 018c99b](https://github.com/google/flax/blob/018c99bac74693be2790f98b80b7177043110ade/flax/linen/normalization.py)).
 # Magika's two norms do the same: the graph in its package (version 1.0.3) adds up x and x², subtracts, and takes `max(0, var)`.
 
@@ -251,7 +266,7 @@ predict("03-clamp")
 # %% [markdown]
 # Now move the mean yourself. Drag the point, or use the arrow keys. Find
 #
-# 1. the mean/std from which the first digit of the variance is wrong;
+# 1. the smallest mean/std at which already the first digit of the variance is wrong;
 # 2. a row whose variance is negative, and what *clamp at 0* does to its y;
 # 3. an algorithm that is as exact at 10,000 as at 1.
 #
@@ -311,7 +326,7 @@ for ratio in (1, 1000, 10_000):  # the kernel above, without the mean
 assert find("03-loads").answer == 1
 
 # %% [markdown]
-# At mean 10,000 this kernel is right to five digits and more, where one-pass had none.
+# At mean 10,000 this kernel is right to five digits and more. One-pass had none.
 #
 # In NumPy and PyTorch you do the same for all rows at once. There is one trap. `np.mean(x, axis=1)` has the shape (M,): one mean per row.
 # NumPy lines up shapes from the right, so `x - mean` takes mean 0 from *column* 0, mean 1 from column 1, and so on. If M differs from N you
@@ -374,8 +389,7 @@ with warnings.catch_warnings():
 # %% [markdown]
 # ## Your turn
 #
-# Write both variances in NumPy, for all rows of a matrix. The one-pass variance may lose digits where the mean is large. The check knows
-# how many.
+# Write both variances in NumPy, for all rows of a matrix. The check knows how many digits one-pass may lose.
 
 # %%
 from course_lib import exercise
@@ -390,9 +404,9 @@ offer_hunt("02b")
 # %% [markdown]
 # ## Without rails
 #
-# An optional task. The variance stays as it is if you subtract one number from a whole row, so one pass over x - x[0] should do where one pass
-# over x fails. It mostly does. Write it, and then find a row for which it does not: the grader takes your row and measures. Nobody asks for it,
-# and it counts nowhere.
+# An optional task. The variance stays as it is if you subtract one number from a whole row, so one pass over x - x[0] should be right where
+# one pass over x fails. Mostly it is. Write it, and then find a row for which it is not: the grader takes your row and measures. The task
+# gives no points.
 
 # %%
 exercise("03b")
@@ -477,7 +491,9 @@ kappa = float(statistics.condition_number(x))
 assert u * kappa < abs(moved) < 2 * u * kappa < 1e-2 * u * kappa**2
 
 # %% [markdown]
-# By less than 2 u kappa. So the data deserve four digits at mean/std = 1000. The one-pass formula throws another factor kappa away.
+# The variance moves by less than 2 u kappa. So if the stored numbers are themselves rounded, nobody knows their variance to more than four
+# digits at mean/std = 1000. Two-pass finds the variance of the *stored* numbers to seven digits, and the last three mean nothing. One-pass
+# loses another factor kappa.
 
 # %% [markdown] tags=["dive"]
 # ## Dive: what do the roundings add up to?
@@ -485,17 +501,18 @@ assert u * kappa < abs(moved) < 2 * u * kappa < 1e-2 * u * kappa**2
 # So far "about u kappa²". A bound says what cannot happen.
 
 # %% [markdown]
-# Each rounding multiplies by (1 + d) with |d| ≤ u. k of them multiply by
-# something within gamma(k) = k u / (1 - k u) of 1. Take two-pass, with sums one element after the other.
+# Each rounding multiplies by (1 + d) with |d| ≤ u. k roundings together multiply by a factor between 1 - gamma(k) and 1 + gamma(k), with
+# gamma(k) = k u / (1 - k u). Take two-pass, with sums one element after the other.
 #
-# 1. The mean: N - 1 additions and a division meet an element. So the mean is off by at most gamma(N) times the mean of |x|, and that is at
-#    most gamma(N) kappa std.
-# 2. About a mean that is off by e, the mean of the squared deviations is var + e².
-# 3. Each square has met at most N + 3 roundings: two from the difference (it is squared), one from the square, N - 1 from the sum and one
-#    from the division. All terms are positive, so nothing cancels.
+# 1. Each element goes through at most N - 1 additions and one division, so N roundings. So the error e of the mean is at most
+#    gamma(N) · mean of |x|, and that is at most gamma(N) kappa std.
+# 2. If the mean is off by e, the mean of the squared deviations is var + e². That is at most var (1 + (gamma(N) kappa)²).
+# 3. Each squared deviation goes through at most N + 3 roundings: two from the difference (it is squared), one from the square, N - 1 from
+#    the
+#    sum and one from the division. All terms are positive, so the relative error of their sum is at most gamma(N + 3).
 #
-# Together: relative error ≤ gamma(N + 3) + (1 + gamma(N + 3)) (gamma(N) kappa)². The first term knows nothing of the mean, and kappa comes
-# with u *squared*. For one-pass, step 3 has E[x²] = kappa² var in the place of var. That is all the difference. The table of Chan, Golub
+# Together: relative error ≤ gamma(N + 3) + (1 + gamma(N + 3)) (gamma(N) kappa)². The first term does not depend on the mean, and kappa² is
+# multiplied by u². For one-pass, step 3 has E[x²] = kappa² var in the place of var. The table of Chan, Golub
 # and LeVeque, constants left out (lesson 04 has the last two):
 #
 # | algorithm | sums one after the other | sums in pairs |

@@ -14,10 +14,9 @@
 # # 04 Streaming and merging
 #
 # Two-pass goes over a row twice, so it needs the whole row at hand. But a long row may be split between two programs, and each of them sees
-# one half. Or numbers come in one at a time and are gone before you know their mean. In this lesson you find out what to
-# keep of them, so that the variance can still be computed.
+# one half. Or the numbers come one at a time, and you cannot read them again. Which values do you have to keep, to compute the variance?
 #
-# *About 40 minutes, both exercises included. Needs: lesson 03. Everything here is NumPy; the kernels follow in lesson 05.*
+# *About 40 minutes, both exercises included. Needs: lesson 03. Everything here is NumPy.*
 
 # %%
 import course_lib
@@ -87,8 +86,8 @@ assert mean_of_both(3, 1.0, 1, 5.0) == 2 and mean_of_both(4, 1.0, 4, 5.0) == 3
 predict("04-tenth")
 
 # %% [markdown]
-# Now write this as a loop. Two things go wrong easily. `count` may mean the numbers before x, or x may be counted in. And when the first
-# number comes, the 0.0 at which `mean` starts must have no influence. Write the line.
+# Now write this as a loop. Two things go wrong easily. `count` can mean two things: how many numbers came before x, or how many there are
+# with x. And when the first number comes, the 0.0 at which `mean` starts must have no influence.
 
 
 # %% tags=["step"]
@@ -112,15 +111,15 @@ assert np.allclose(list_running_means([2.0, 4.0, 9.0]), [2, 3, 5])
 # %% [markdown]
 # ### And the variance?
 #
-# Keep M2, the sum of the squared deviations from the mean. The variance is M2 / N at the end. What does M2 grow by, when x comes? Write
-# $d = x_k - \mathrm{mean}_{k-1}$.
+# Keep the sum of the squared deviations from the mean. Its usual name is M2. (It has nothing to do with M, the number of rows.) At the end
+# the variance is M2 / N. By how much does M2 grow when x comes? Write $d = x_k - \mathrm{mean}_{k-1}$.
 #
-# - The mean moves by d/k, so each of the k - 1 earlier deviations e becomes e - d/k. Its square is e² - 2e d/k + (d/k)². The deviations add up
-#   to 0, so the terms with 2e add up to 0, too. M2 grows by (k - 1) (d/k)².
-# - x lies d (k - 1)/k from the new mean. M2 grows by the square of that.
+# - The mean moves by d/k, so each of the k - 1 earlier deviations e becomes e - d/k. Its square is e² - 2e d/k + (d/k)². The sum of all e
+#   is 0, so the middle terms add up to 0. M2 grows by (k - 1) (d/k)².
+# - The distance of x from the new mean is d (k - 1)/k. M2 grows by its square, (d (k - 1)/k)².
 #
-# Together d² (k - 1)/k² · (1 + k - 1), which is d · d (k - 1)/k. The first factor is the distance of x from the old mean, the second one its
-# distance from the *new* mean. This is **Welford's algorithm** (1962):
+# The sum of both is (k - 1) d²/k² + (k - 1)² d²/k² = d · d (k - 1)/k. The first factor is the distance of x from the old mean, the second
+# one its distance from the *new* mean. This is **Welford's algorithm** (1962):
 #
 # $$M2_k = M2_{k-1} + (x_k - \mathrm{mean}_{k-1})\,(x_k - \mathrm{mean}_k)$$
 #
@@ -138,8 +137,8 @@ assert history == [(1, 2, 0), (2, 3, 2), (3, 5, find("04-by-hand").answer)]
 assert history[-1][2] == (2 - 5) ** 2 + (4 - 5) ** 2 + (9 - 5) ** 2
 
 # %% [markdown]
-# One-pass lost its digits when it subtracted one large square from another. Here there are no large squares. Now a slip that is easily
-# made: the new mean in both factors, `(x - new_mean) ** 2`.
+# One-pass lost its digits when it subtracted one large square from another. Here there are no large squares. Only the running mean is
+# large, and its roundings remain. Now an easy mistake: the new mean in both factors, `(x - new_mean) ** 2`.
 
 # %%
 predict("04-slip")
@@ -171,7 +170,7 @@ assert find("04-slip").answer == "0.6 % too small" and round(sum(1 / k for k in 
 # ### Many rows at once
 #
 # The exercise streams M rows side by side: mean and M2 are arrays of shape (M,), and the next numbers are a *column* of x. Practise the
-# loop with something easier, the largest number of each row. Begin with minus infinity, the largest of no numbers.
+# loop with something easier, the largest number of each row. Begin with minus infinity.
 
 
 # %% tags=["step"]
@@ -194,7 +193,7 @@ assert (find_largest(noise.astype(np.float32)) == noise.astype(np.float32).max(a
 # %% [markdown]
 # ## Your turn: Welford
 #
-# First write the update, then the loop. Watch two things: which of the two means stands in each factor, and by which count you divide.
+# Watch two things: which mean each factor takes, and by which count you divide.
 
 # %%
 from course_lib import exercise
@@ -204,22 +203,22 @@ exercise("04a")
 # %% [markdown]
 # ## How do you merge two halves?
 #
-# Welford is a chain: each step waits for the one before. A GPU can do thousands of such steps at the same time, and a chain
-# keeps it to one. So let many short chains run side by side, and merge what they report: n, mean and M2.
+# Welford is a chain: each step waits for the one before. A GPU can do thousands of such steps at the same time, but in one chain only one.
+# So let many short chains run side by side, and merge what they report: n, mean and M2.
 #
-# Go back to `1 1 1 1` and `5 5 5 5`. Both report M2 = 0. The common mean is 3.
+# Go back to `1 1 1 1` and `5 5 5 5`. The common mean is 3.
 
 # %%
 predict("04-between")
 
 # %% [markdown]
-# In general n = n_a + n_b and d = mean_b - mean_a. The mean of a lies d n_b/n off the common mean, and the mean of b d n_a/n. So the
-# squares grow by n_a (d n_b/n)² + n_b (d n_a/n)² = d² n_a n_b/n. Chan, Golub and LeVeque (1979):
+# In general n = n_a + n_b and d = mean_b - mean_a. The distance from mean_a to the common mean is d · n_b/n, and that from mean_b is d ·
+# n_a/n. So the squares grow by n_a (d n_b/n)² + n_b (d n_a/n)² = d² n_a n_b/n. Chan, Golub and LeVeque (1979):
 #
 # $$\begin{aligned}\mathrm{mean} &= \mathrm{mean}_a + d\,\frac{n_b}{n} \\ M2 &= M2_a + M2_b + d^2\,\frac{n_a n_b}{n}\end{aligned}$$
 #
-# With n_b = 1 this *is* Welford's update. The picture below merges a row of eight. Split the row yourself. Drag the border between the
-# halves, and the numbers. The bar at the bottom shows what M2 is made of. Find
+# With n_b = 1 this *is* Welford's update. The picture below merges a row of eight. Drag the border between the halves, and the numbers. The
+# bar at the bottom shows what M2 is made of. Find
 #
 # 1. the border at which most of M2 lies inside the halves;
 # 2. with *blocks of 1*: how many steps until the whole row is known;
@@ -250,8 +249,7 @@ assert all(np.isclose(p, q, rtol=1e-6) for p, q in zip(merged, updated, strict=T
 predict("04-empty")
 
 # %% [markdown]
-# Mend the share of b. For n = 0 it need not be right. It has to be finite: both means are 0 there, so d is 0, and 0 times any finite number
-# is 0.
+# Mend the share of b. For n = 0 any finite share is right: both means are 0 there, so d is 0, and 0 times a finite number is 0.
 
 
 # %% tags=["step"]
@@ -292,17 +290,17 @@ offer_hunt("01b")
 # %% [markdown]
 # ## Which one do you take?
 #
-# You have met three ways to a variance: one-pass and two-pass in lesson 03, and Welford here. (Lesson 05 has a fourth.) Chan's merge is none of
-# them. It puts parts together, whichever way each of them was computed.
+# Chan's merge puts parts together, whichever way each was computed.
 #
 # | algorithm | reads of x | relative error, fp32, N = 8192, mean/std = 1000 | its price |
 # |---|---|---|---|
-# | one-pass | 1 | 1e-1 | the digits |
-# | two-pass | 2, or 1 if the row stays in the lanes | 1e-7 | a second look |
+# | one-pass | 1 | 1e-1 | it loses digits at large means |
+# | two-pass | 2, or 1 if the row stays in the lanes | 1e-7 | it needs the row twice |
 # | Welford, one chain | 1 | 4e-5 | a division per number, one after the other |
 # | Welford in blocks of 32, merged | 1 | 4e-6 | a tree of merges |
 #
-# Shorter chains are faster on a GPU, and more exact.
+# Shorter chains are more exact, and give a GPU more to do at the same time. But a merge costs more than a step of a chain, so very short
+# chains are slow again (lesson 05).
 
 # %% tags=["check"]
 x = (np.random.default_rng(0).standard_normal((16, 8192)) + 1000).astype(np.float32)
@@ -314,8 +312,8 @@ for error, printed in zip((*table.values(), blocks), (1e-1, 1e-7, 4e-5, 4e-6), s
 # %% [markdown]
 # ## Without rails
 #
-# An optional task. One call of your merge takes arrays, so it merges many pairs side by side. How few calls make one group of 1,024? And of 1,000? The
-# grader counts them. A GPU's reduction makes the same steps. Nobody asks for this task, and it counts nowhere.
+# An optional task. One call of your merge takes arrays, so it merges many pairs side by side. How few calls make one group of 1,024? And of
+# 1,000? The grader counts them. A GPU's reduction makes the same steps. The task gives no points.
 
 # %%
 exercise("04c")
@@ -367,6 +365,6 @@ for block in (8192, 512, 32, 4, 1):
 assert off[8192] == find_error(statistics.welford(rows).var, rows) > 5 * off[32] and off[1] < 1e-5
 
 # %% [markdown]
-# All of them are good, the short chains better. One-pass loses everything but one digit here. So you may group as the hardware likes: a
-# block per program, a column per lane, a tree over the lanes. The result moves in its last digits. A bound for Welford is N kappa u, and
+# All of them are good, the short chains better. One-pass keeps one digit here. So you may group as it suits the hardware: a block per
+# program, a column per lane, a tree over the lanes. The result changes in its last digits. A bound for Welford is N kappa u, and
 # for the tree of merges log2(N) kappa u; the dive of lesson 03 shows how such bounds are made.

@@ -17,7 +17,7 @@
 # memory, which numbers they hold, and how large the matrix is. For each of the four there is a choice at which the kernel is wrong. Look for
 # it before the page tells you why. Then you write the kernel that takes any row.
 #
-# *About 30 minutes, the exercise included. Needs: lessons 05 and 06.*
+# *About 35 minutes, the exercise included. Needs: lessons 05 and 06.*
 
 # %%
 import course_lib
@@ -86,7 +86,8 @@ assert is_right(torch.tensor([[8.0, 11, 12, 9, 10], [-2, 1, 2, -1, 0]]))
 # %% [markdown]
 # ## Hunt 1: how long?
 #
-# BLOCK is 8. Choose N, the number of columns, from 1 to 32. The cell after it runs the kernel on two rows of N numbers.
+# BLOCK is 8. **Your step:** choose N, the number of columns, from 1 to 32, so that the kernel is wrong. The next cell runs the kernel on
+# two rows.
 
 # %%
 from course_lib.lessons import predict, step
@@ -109,7 +110,8 @@ for columns in (1, 2, 5, 7, 8, 9, 10, 16, 32):
     assert is_right(x) == bool(find_step("07-length").accepts(columns))
 
 # %% [markdown]
-# A larger BLOCK would do here. But a block of Triton has at most 2²⁰ numbers, and a row may have more. So let the block walk along the row in a loop, as in
+# Here a larger BLOCK would be enough. But a block of Triton has at most 2²⁰ numbers, and a row may have more. So let the block walk along
+# the row in a loop, as in
 # lesson 05. The program needs `y` in the end, and by the time it knows `mean` and `rstd`, the first columns have left the lanes.
 
 # %%
@@ -183,8 +185,8 @@ for N, mean, passes in ((1024, 10.0, True), (1000, 0.0, True), (1000, 10.0, Fals
 # %% [markdown]
 # ## Hunt 2: where in memory?
 #
-# `x` has three rows of four numbers, and so has `y`. `y` is packed: its rows lie one behind the other, without gaps. Place `x` so that the
-# kernel is wrong.
+# `x` has three rows of four numbers, and so has `y`. `y` is packed: its rows lie one behind the other, without gaps. Make a tensor `x` of
+# shape (3, 4) for which the kernel is wrong.
 
 
 # %% tags=["step"]
@@ -226,7 +228,8 @@ assert torch.isclose(cut, right, atol=1e-3).nonzero().tolist() == [list(cell) fo
 # ## Hunt 3: which numbers?
 #
 # Models keep `x` in fp16 or bf16, because that halves the bytes. `tl.load` gives you what `x_ptr` points at: from fp16 it makes a block of
-# fp16 numbers. Choose eight of them, each between -65504 and 65504, on which the kernel is wrong.
+# fp16 numbers. Only the first `tl.sum` is in fp16 here. What can go wrong in a sum of fp16 numbers? Choose eight of them, each between
+# -65504 and 65504, on which the kernel is wrong.
 
 # %% tags=["step"]
 # BEGIN SOLUTION
@@ -256,6 +259,17 @@ for tried in (
     [10000] * 8, [9984, 10000, 10016, 10000] * 2, [60000, -60000] * 4, [60000, 60000, -60000, -60000] * 2,
 ):  # fmt: skip
     assert is_right(torch.tensor([tried]).half()) == bool(accepts(tried)), tried
+from course_lib.compiler import Pointer, compile_report
+
+
+@triton.jit
+def half_by_half_kernel(x_ptr):
+    x = tl.load(x_ptr)
+    tl.static_assert(x.dtype == tl.float16)
+    tl.static_assert((x / x).dtype == tl.float32)  # Triton divides fp16 numbers in fp32
+
+
+compile_report(half_by_half_kernel, [Pointer("fp16")])
 assert is_right(torch.tensor([[300.0, -300] * 4]).half()) and find("07-squares").answer.startswith("1 and -1")
 assert 300**2 == 90000 > torch.finfo(torch.float16).max == 65504 and np.spacing(np.float16(2048)) == 2
 
@@ -270,7 +284,7 @@ assert 300**2 == 90000 > torch.finfo(torch.float16).max == 65504 and np.spacing(
 # ## Hunt 4: how large?
 #
 # This one needs no launch, only a pencil. Choose the shape of a packed fp16 matrix that the 80 GB of an H100 can hold, with rows of at most
-# 65,536 columns. The kernel is to look for the last row in a wrong place.
+# 65,536 columns. The kernel has to look for the last row in a wrong place.
 
 # %% tags=["step"]
 # BEGIN SOLUTION
@@ -307,15 +321,17 @@ for tried in (
 assert 32769 * 65536 * 2 / 2**30 < 4.001 and 32769 * 65536 * 2 < 80 * 10**9
 
 # %% [markdown]
-# You know the mend from lesson 05. It is forgotten often. PyTorch's own LayerNorm gave wrong results
-# [beyond 2³² elements](https://github.com/pytorch/pytorch/issues/181555) (April 2026). It is CUDA C++, where a program's number has no sign. Liger-Kernel widened its row numbers in
+# You know the repair from lesson 05. PyTorch's own LayerNorm was found to be wrong [beyond 2³²
+# elements](https://github.com/pytorch/pytorch/issues/181555) (April 2026). In CUDA C++ the number of a program (`blockIdx.x`) is unsigned,
+# so there 2³² is the border. Liger-Kernel widened its row numbers in
 # [pull request 804](https://github.com/linkedin/Liger-Kernel/pull/804), and had the same mistake in another kernel in
 # [September 2026](https://github.com/linkedin/Liger-Kernel/issues/1483).
 
 # %% [markdown]
 # ## Your turn: LayerNorm for any row
 #
-# Four inputs broke the kernel of this page, and yours has to take them all. `w` and `b` are loaded in the last loop, by column. Save `mean`
+# Your kernel has to take what broke the page's: long rows, two strides, fp16 and large offsets. `w` and `b` are loaded in
+# the last loop, by column. Save `mean`
 # and `rstd`, one number per row.
 
 # %%
@@ -359,15 +375,14 @@ assert (asked.times("x", "read"), asked.times("y", "write")) == (3, 1)
 assert asked.bytes("x") + asked.bytes("y") == 4 * M * N * 2
 
 # %% [markdown]
-# The kernel asks for `x` three times and writes `y` once: 4 M N elements. Nothing can normalise a matrix with less than one read and one
-# write, 2 M N. So half of what you ask for could be saved, if the row stayed somewhere between the loops. Where could it stay? That is
-# lesson 08.
+# The kernel asks for `x` three times and writes `y` once: 4 M N elements. Every kernel has to read x once and write y once: 2 M N. Half of
+# that could be saved, if the row stayed somewhere between the loops: lesson 08.
 
 # %% [markdown]
 # ## Without rails
 #
-# An optional task. 07a reads x three times. Two reads are enough for any row, and cost no digits. The file says what is asked, and not which of the
-# ways to a variance you take. Nobody asks for it, and it counts nowhere.
+# An optional task. 07a reads x three times. Two reads are enough for any row, and cost no digits. The file says what is asked, and not
+# which of the ways to a variance you take. The task gives no points.
 
 # %%
 exercise("07b")
@@ -418,13 +433,14 @@ print("shape and strides of dy:", *seen)
 assert seen == [((4, 8), (0, 0))]
 
 # %% [markdown]
-# Shape 4 x 8, strides 0 and 0: all 32 elements are the same one. A kernel that walks over it with `x`'s stride leaves the tensor with its second element.
+# Shape 4 x 8, strides 0 and 0: all 32 elements are the same one. A kernel that uses the stride of `x` here reads behind the end of dy from
+# the second element on.
 
 # %% [markdown] tags=["dive"]
 # ## Dive: what does an fp16 accumulator lose?
 #
-# A row with mean 8, N = 16384, BLOCK = 64: each lane adds about 8, 256 times, and its sum ends near 2048. There fp16 has only every second
-# whole number. This kernel computes the mean with an accumulator of a dtype that you choose.
+# A row with mean 8, N = 16384, BLOCK = 64: each lane adds about 8, 256 times, and its sum ends near 2048. From 1024 on fp16 has only whole
+# numbers, and from 2048 on only every second one. This kernel computes the mean with an accumulator of a dtype that you choose.
 
 
 # %%
@@ -447,8 +463,9 @@ for name, ACC in (("fp16", tl.float16), ("fp32", tl.float32)):
 print("one rounding of a y near 1 to fp16: at most", 2.0**-11)
 
 # %% tags=["check"]
-assert 16384 // 64 == 256 and 256 * 8 == 2048
+assert 16384 // 64 == 256 and 256 * 8 == 2048 and [np.spacing(np.float16(n)) for n in (1023, 1024, 2048)] == [0.5, 1, 2]
 assert shift["fp16"] > 4 * 2.0**-11 and shift["fp32"] < 2.0**-11 / 100
 
 # %% [markdown]
-# The fp16 accumulator shifts the whole row in one direction, by several times what storing `y` in fp16 can cost an element.
+# The fp16 accumulator shifts the whole row in one direction, with this seed by several times the largest rounding error of storing `y` in
+# fp16. Other seeds give other shifts.

@@ -64,14 +64,14 @@ assert many.loads == {16: 17} and sorted(n for n in copies if n) == [1, 1, 1, 7,
 assert sum("ld.global" in line for line in many.ptx.splitlines()) == 5
 
 # %% [markdown]
-# The kernel of lesson 01 had a single load of `x`. That was given up for rows of any length, but most rows are not that long. How long may a
-# row be, if it is to be loaded once?
+# The kernel of lesson 01 had a single load of `x`, but its rows had to fit into one block. How long may a row be, so that one load is
+# enough?
 #
 # ## Where can a row stay?
 #
 # A row can stay in **registers**. A multiprocessor of a GPU has a fixed number of them, 65,536 of 4 bytes on an H100, and hands them out to
 # its threads. A register belongs to one thread, and no other thread can read it. (CUDA kernels also keep rows in shared memory, which
-# all threads of a program can read. Triton's language has no word for that: its compiler uses shared memory as it sees fit.)
+# all threads of a program can read. Triton's `tl` has no word for that: its compiler decides what goes to shared memory.)
 #
 # A program runs on `num_warps` warps, and a warp is 32 threads. The lanes of a block are dealt out to these threads. On 4 warps, which are
 # 128 threads, a block of 8192 lanes gives each thread 64 lanes. Every value that a lane holds, such as its `x` in fp32, is a register of that
@@ -82,8 +82,7 @@ predict("08-registers")
 
 # %% [markdown]
 # A thread has at most 255 registers. On 1 warp this row alone would take 256 of each thread. What does not fit is **spilled**: the compiler
-# stores it in memory and loads it again later. Caches take most of that, but it costs instructions and time. Those are the hatched bars in the
-# picture.
+# stores it in memory and loads it again later. That costs instructions and time. The hatched bars in the picture show how much is spilled.
 #
 # And a multiprocessor holds several programs at a time. While one warp waits for memory, another can run. How many programs fit depends on their
 # registers, on their shared memory, and on two limits of an H100: 64 warps and 32 programs. Mostly the registers are the first to run out.
@@ -106,7 +105,8 @@ assert 64 < four.registers < 255 and 16 < sixteen.registers < four.registers
 #
 # Drag *num_warps* and watch the bars. The line *resident warps* says how many warps a multiprocessor holds at a time.
 #
-# A program has at most 32 warps. The course's own kernel keeps `x` at 16 or 32 registers per thread, so its rows end at 32768 columns. Lesson
+# A program has at most 32 warps. The course's own kernel keeps `x` in 16 or 32 registers per thread, so its rows end at 32768 columns.
+# Lesson
 # 16 splits longer rows over several programs.
 
 # %% tags=["check"]
@@ -124,14 +124,16 @@ assert occupancy("sm_90", 160, 0, 4) == 4 * find("08-programs").answer == 12 and
 # ## What do three loads cost?
 #
 # The kernel of lesson 07 asks for 4 M N elements, and this one for 2 M N. Lesson 06 gave their times for 4096 x 8192 fp16 numbers on an H100: 59.3
-# and 48.7 µs, so three loads take 1.22 times as long as one. The second and third find most of the row in a cache. With rows of 1024 columns, and as
-# many numbers in all, it is 1.04 times. How about still shorter rows?
+# and 48.7 µs, so three loads take 1.22 times as long as one. The second and third find most of the row in a cache. With rows of 1024
+# columns, and as many numbers in all, three loads take 1.04 times as long. How about still shorter rows? For rows of 256 columns the kernel
+# with one load takes 16 rows per program, and the kernel with three loads takes one.
 
 # %%
 predict("08-short")
 
 # %% [markdown]
-# The figure divides each time by the time of a copy of the same bytes, so 1 is the floor. On a machine with a GPU it is measured now. On
+# The chart divides each time by the time of a copy of the same bytes, so 1 means as fast as a copy. On a machine with a GPU it is measured
+# now. On
 # any other it shows what was measured on the GPU that it names.
 
 # %% tags=["answer"]
@@ -153,7 +155,7 @@ assert all(ratio > 1 for ratio in times.values()) and max(times, key=times.get) 
 # %% [markdown]
 # ## How does a program take several rows?
 #
-# With a **tile** of ROWS x BLOCK numbers. The course's kernel takes 16 rows of 256 columns at a time.
+# With a **tile** of ROWS x BLOCK numbers.
 #
 # A tile needs a table of offsets. Triton's blocks broadcast as NumPy's arrays do: `rows[:, None]` is a column, `cols[None, :]` is a row,
 # and their sum is a table.
@@ -289,7 +291,7 @@ step("08-rows")
 # And the variance? In a row that exists, a lane past the last *column* holds `-mean` after the subtraction: put 0 there, as before. A *row* past the
 # end holds zeros, and its statistics are not stored.
 #
-# Take the variance in two passes. The rows that lesson 03 measured would do with one-pass, but a row in registers is read once either way.
+# Take the variance in two passes. One-pass would save nothing here, because a row in registers is read only once.
 #
 # ## Your turn: each row once
 #
@@ -302,9 +304,10 @@ from course_lib import exercise
 exercise("08a")
 
 # %% [markdown]
-# When it passes, go back to the second picture of the compiler and choose *yours, 08a*. Does it take as many registers as the course's? A plain one
-# takes *fewer*: on 4 warps 128 where the course's takes 167, so an H100 holds 16 of its warps and 12 of the course's. The course's kernel can do more,
-# and there is room for a better one. Then run yours in the map below, where the course's kernel goes over `x` once.
+# When it passes, go back to the second picture of the compiler and choose *yours, 08a*. Does it take as many registers as the course's? A
+# plain 08a takes *fewer*: on 4 warps 128 per thread, where the course's kernel, which also takes column strides, takes 167. So a
+# multiprocessor holds 16 warps of a plain one and 12 of the course's. Then run yours in the map below, where the course's kernel goes over
+# `x` once.
 
 # %%
 from course_lib.lessons.pictures.access_map.forward import forward_map
@@ -337,6 +340,8 @@ assert (asked.times("x", "read"), asked.times("y", "write"), asked.times("w", "r
 
 # %% [markdown]
 # ## How much does one load bring?
+#
+# Triton's compiler knows two things about the value of an integer argument: whether it is 1, and whether 16 divides it.
 
 # %%
 predict("08-8191")
@@ -354,9 +359,10 @@ assert compile_forward(N=8191, stride=8192).loads == narrow.loads == compile_for
 assert compile_forward(N=8176).loads == four.loads and 8176 % 16 == 0 and compile_forward(N=8184).loads == narrow.loads
 
 # %% [markdown]
-# A load is as wide as the compiler knows it may be. With N = 8184, which 8 divides and 16 does not, it does not know enough. Where a tensor begins
-# at an odd element, nothing is aligned. Where you choose N, choose a multiple of 16. Where you cannot, and you know more than the compiler, say it:
-# [`tl.multiple_of`](https://triton-lang.org/main/python-api/generated/triton.language.multiple_of.html) promises that 8 divides a number.
+# A load is as wide as the compiler knows it may be. With N = 8184, which 8 divides and 16 does not, it does not know enough. If a tensor
+# begins at an odd element, nothing is aligned. If you can choose N, choose a multiple of 16. If you cannot, but you know more than the
+# compiler, tell it: [`tl.multiple_of`](https://triton-lang.org/main/python-api/generated/triton.language.multiple_of.html) promises that 8
+# divides a number.
 #
 # ## Without rails
 #
