@@ -63,7 +63,6 @@ predict("02-padding")
 print(rms_normalise([1, 1, 1, 1, 4]))
 
 # %% tags=["check"]
-from course_lib.lessons.figures import lesson02
 from course_lib.lessons.prediction import find
 from course_lib.norms import reference
 
@@ -189,6 +188,7 @@ assert np.isclose(((np.array([1, 1, 1, 1, 4]) / (20 / 8) ** 0.5) ** 2).mean(), 8
 predict("02-eps")
 
 # %% tags=["answer"]
+from course_lib.lessons.figures import lesson02
 
 lesson02.small_rows(eps=1e-5)
 
