@@ -170,9 +170,8 @@ for name, y in (
     print(f"{name}: y = {y.tolist()}, mean square {(y**2).mean():.2f}")
 
 # %% tags=["check"]
-assert (rms_normalise([1, 1, 1, 1, 4]) ** 2).mean() == 1 and ((np.array([1, 1, 1, 1, 4]) / 4) ** 2).mean() == find(
-    "02-forgot"
-).answer
+no_root = np.array([1, 1, 1, 1, 4]) / 4
+assert (rms_normalise([1, 1, 1, 1, 4]) ** 2).mean() == 1 and (no_root**2).mean() == find("02-forgot").answer
 assert np.isclose(((np.array([1, 1, 1, 1, 4]) / (20 / 8) ** 0.5) ** 2).mean(), 8 / 5)
 
 # %% [markdown]

@@ -86,9 +86,8 @@ for mean_over_std in (1, 10, 100, 1000, 10_000):
     x = make_rows(mean_over_std)
     mean, var = run_on_rows(one_pass_kernel, x, BLOCK=1024)
     below = (var < 0).sum().item()
-    print(
-        f"mean {mean_over_std:6}: {var.min():8.3f} to {var.max():7.3f}, off by up to {find_error(var, x):.0e}, {below} below 0"
-    )
+    spread = f"{var.min():8.3f} to {var.max():7.3f}, {below} below 0"
+    print(f"mean {mean_over_std:6}: {spread}, off by up to {find_error(var, x):.0e}")
 
 # %% tags=["check"]
 error, below = {}, {}

@@ -49,8 +49,8 @@ def norm_kernel(x_ptr, y_ptr, stride, N, eps, BLOCK: tl.constexpr):
 def compare(x):
     M, N = x.shape
     whole = torch.empty(0, dtype=x.dtype).set_(x.untyped_storage()).to(course_lib.DEVICE)
-    x = whole.as_strided(x.shape, x.stride(), x.storage_offset())  # on a GPU, too, its rows lie where they lay
-    memory = torch.full((M * max(N, x.stride(0)) + 8,), float("nan"), dtype=x.dtype, device=x.device)
+    x = whole.as_strided(x.shape, x.stride(), x.storage_offset())  # as it lay, on a GPU, too
+    memory = torch.full((M * max(N, x.stride(0)) + 8,), float("nan")).to(x)
     y = memory[: M * N].view(M, N)  # packed; there is room behind it
     norm_kernel[(M,)](x, y, x.stride(0), N, 1e-5, BLOCK=8)
     right = torch.nn.functional.layer_norm(x.double(), (N,))
@@ -111,8 +111,8 @@ for columns in (1, 2, 5, 7, 8, 9, 10, 16, 32):
 
 # %% [markdown]
 # Here a larger BLOCK would be enough. But a block of Triton has at most 2²⁰ numbers, and a row may have more. So let the block walk along
-# the row in a loop, as in
-# lesson 05. The program needs `y` in the end, and by the time it knows `mean` and `rstd`, the first columns have left the lanes.
+# the row in a loop, as in lesson 05. The program needs `y` in the end, and by the time it knows `mean` and `rstd`, the first columns have
+# left the lanes.
 
 # %%
 predict("07-loops")

@@ -352,7 +352,8 @@ predict("09-odd")
 odd_times = norm_times(4095, 4096, 4097, 5120)
 print(odd_times.label)
 for N in odd_times.columns:
-    took = ", ".join(f"{op} {odd_times.us(op, 'resident', N):.1f} us" for op in ("layer_norm", "rms_norm"))
+    layer, rms = (odd_times.us(op, "resident", N) for op in ("layer_norm", "rms_norm"))
+    took = f"layer_norm {layer:.1f} us, rms_norm {rms:.1f} us"
     print(f"N = {N}: {count_loads_per_row(N):6} loads per row of LayerNorm, {took}")
 
 # %% tags=["check"]

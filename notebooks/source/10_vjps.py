@@ -645,7 +645,8 @@ for step_size in (0.1, 0.01):
 # nothing extra where the layer before holds it anyway, as a residual sum is held.) Change the numbers to those of your GPU.
 
 # %%
-M, N, itemsize, bandwidth, flops = 4096, 4096, 2, 3000e9, 60e12  # fp16; bytes/s and operations/s, round numbers
+M, N, itemsize = 4096, 4096, 2  # fp16
+bandwidth, flops = 3000e9, 60e12  # bytes/s and operations/s, round numbers
 statistics = 2 * 2 * 4 * M  # mean and rstd in fp32, written and read
 print(f"xhat saved: {1e6 * 2 * itemsize * M * N / bandwidth:.1f} us of bytes")
 print(f"x, mean and rstd: {1e6 * (itemsize * M * N + statistics) / bandwidth:.1f} us of bytes,")

@@ -36,7 +36,7 @@ def dw_kernel(dy_ptr, xhat_ptr, dw_ptr, lock_ptr, BLOCK: tl.constexpr):
     cols = tl.arange(0, BLOCK)
     at = tl.program_id(0) * BLOCK + cols  # one program per row
     part = tl.load(dy_ptr + at) * tl.load(xhat_ptr + at)
-    while tl.atomic_cas(lock_ptr, 0, 1) == 1:  # take the lock: one program at a time is below this loop
+    while tl.atomic_cas(lock_ptr, 0, 1) == 1:  # take the lock: one program at a time gets past
         pass
     dw = tl.load(dw_ptr + cols)
     tl.store(dw_ptr + cols, dw + part)

@@ -173,9 +173,8 @@ for bug, Norm in bugs.items():
     runs[bug] = list(transformer.learn(models[bug], corpus, STEPS))
 for name, one in {theirs: model_theirs, **models}.items():
     apart = abs(runs[name][9] - runs[theirs][9])
-    print(
-        f"{name:20} ends at {transformer.loss_on(one, corpus.held_out):.2f}; after ten steps {apart:.4f} from PyTorch's"
-    )
+    loss = transformer.loss_on(one, corpus.held_out)
+    print(f"{name:20} ends at {loss:.2f}; after ten steps {apart:.4f} from PyTorch's")
 
 # %% tags=["check"]
 end |= {bug: transformer.loss_on(m, corpus.held_out) for bug, m in models.items()}

@@ -382,7 +382,7 @@ show_kernels()
 
 # %%
 read, written = count_bytes("resident_forward", M=5, N=10, itemsize=4, ROWS=4)
-print(f"resident_forward, 5 rows of 10 fp32 numbers, 4 rows per program: {read} and {written} bytes")
+print(f"resident_forward, 5 rows of 10 numbers, 4 rows per program: {read} and {written} bytes")
 
 # %%
 from course_lib import exercise

@@ -49,7 +49,7 @@ from course_lib.lessons.split_rows import compile_row
 
 for N in (16384, 32768, 65536, 131072):
     made = compile_row(N)
-    print(f"N = {N}: {made.registers} registers per thread, {made.spill_bytes} bytes per thread spilled")
+    print(f"N = {N}, per thread: {made.registers} registers, {made.spill_bytes} bytes spilled")
 
 # %% tags=["check"]
 from course_lib.lessons import split_rows

@@ -333,7 +333,8 @@ for mean in (50.1, 0.1):
     x = normal(6, 256, mean=mean, seed=1)
     _, saved, rstd = launch_forward(x, w, None, 1e-5)
     right, rounded = (launch_backward(g, x, w, m, rstd)[0] for m in (saved, saved.bfloat16().float()))
-    print(f"mean {mean:4}: with the mean in bf16 dx is off by {(rounded - right).norm() / right.norm():.2%}")
+    off = (rounded - right).norm() / right.norm()
+    print(f"mean {mean:4}: with the mean in bf16 dx is off by {off:.2%}")
 
 # %% tags=["check"]
 assert torch.tensor(50.1).bfloat16().item() == find("17-saved").answer
