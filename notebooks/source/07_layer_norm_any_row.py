@@ -454,7 +454,8 @@ def mean_kernel(x_ptr, mean_ptr, N, BLOCK: tl.constexpr, ACC: tl.constexpr):
 
 # %%
 noise = torch.randn(16384, generator=torch.Generator().manual_seed(0))
-x_half, mean = (8 + 0.5 * noise).half().to(course_lib.DEVICE), torch.empty(1, device=course_lib.DEVICE)
+x_half = (8 + 0.5 * noise).half().to(course_lib.DEVICE)
+mean = torch.empty(1, device=course_lib.DEVICE)
 shift = {}
 for name, ACC in (("fp16", tl.float16), ("fp32", tl.float32)):
     mean_kernel[(1,)](x_half, mean, 16384, BLOCK=64, ACC=ACC)

@@ -193,7 +193,7 @@ def chunk_kernel(dy_ptr, db_ptr, M, rows_a_chunk, BLOCK_M: tl.constexpr, BLOCK_N
     cols = tl.arange(0, BLOCK_N)[None, :]
     db = tl.zeros([BLOCK_M, BLOCK_N], dtype=tl.float32)  # a running sum for each place of the tile
     for start in range(0, rows_a_chunk, BLOCK_M):
-        within = (start + tl.arange(0, BLOCK_M))[:, None]  # a column, so that rows and masks are columns, too
+        within = (start + tl.arange(0, BLOCK_M))[:, None]  # a column, and so are rows and masks
         rows = chunk * rows_a_chunk + within
         # BEGIN SOLUTION
         #: A row counts if it exists and belongs to this chunk.

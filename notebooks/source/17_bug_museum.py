@@ -332,7 +332,8 @@ g, w = normal(6, 256, mean=0.5, seed=2), normal(256, seed=3)
 for mean in (50.1, 0.1):
     x = normal(6, 256, mean=mean, seed=1)
     _, saved, rstd = launch_forward(x, w, None, 1e-5)
-    right, rounded = (launch_backward(g, x, w, m, rstd)[0] for m in (saved, saved.bfloat16().float()))
+    kept = (saved, saved.bfloat16().float())
+    right, rounded = (launch_backward(g, x, w, m, rstd)[0] for m in kept)
     off = (rounded - right).norm() / right.norm()
     print(f"mean {mean:4}: with the mean in bf16 dx is off by {off:.2%}")
 
@@ -371,6 +372,7 @@ class NoDw(torch.autograd.Function):
         return launch_backward(dy, *ctx.saved_tensors)[0], None  # None in the place of dw
 
 
+# %% tags=["answer"]
 w = torch.nn.Parameter(torch.ones(8, device=course_lib.DEVICE))
 layer = torch.nn.Linear(8, 8).to(w.device)
 optimiser = torch.optim.SGD([w, *layer.parameters()], lr=0.1)
