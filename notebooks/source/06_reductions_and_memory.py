@@ -447,7 +447,7 @@ review_predictions("06")
 # **The ladder.** Each kernel of yours that passes gets a bar here. The bar says how near the kernel comes to the memory's limit: 1 is a
 # kernel that reads and writes each matrix no more often than it must. Run the cell again when you have passed the next one.
 
-# %% varies={"gpu": "a kernel that passes is timed on that GPU", "solved": "your kernels have bars"}
+# %%
 from course_lib.lessons import ladder
 
 ladder("06")

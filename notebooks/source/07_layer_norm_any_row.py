@@ -101,7 +101,7 @@ N = 9
 
 step("07-length")
 
-# %%
+# %% varies={"always": "it shows the input that the step before it chose"}
 compare((3.0 * torch.arange(2 * N) % 7).reshape(2, N))
 
 # %% tags=["check"]
@@ -200,7 +200,7 @@ x = torch.arange(18.0).reshape(3, 6)[:, :4]
 
 step("07-layout")
 
-# %%
+# %% varies={"always": "it shows the input that the step before it chose"}
 compare(x)
 
 # %% tags=["check"]
@@ -240,7 +240,7 @@ row = [4100, 4096, 4096, 4096, 4096, 4096, 4096, 4096]
 
 step("07-half")
 
-# %%
+# %% varies={"always": "it shows the input that the step before it chose"}
 compare(torch.tensor([row]).half())
 
 # %% [markdown]
@@ -296,7 +296,7 @@ shape = (32769, 65536)
 step("07-size")
 
 
-# %%
+# %% varies={"always": "it shows the input that the step before it chose"}
 @triton.jit
 def where_kernel(where_ptr, row, stride):
     tl.store(where_ptr, (row * stride).to(tl.int64))
@@ -398,7 +398,7 @@ review_predictions("07")
 # %% [markdown]
 # **The ladder.** Run this cell again after each kernel that you pass.
 
-# %% varies={"gpu": "a kernel that passes is timed on that GPU", "solved": "your kernels have bars"}
+# %%
 from course_lib.lessons import ladder
 
 ladder("07")

@@ -374,6 +374,7 @@ class NoDw(torch.autograd.Function):
 
 # %% tags=["answer"]
 w = torch.nn.Parameter(torch.ones(8, device=course_lib.DEVICE))
+torch.manual_seed(0)
 layer = torch.nn.Linear(8, 8).to(w.device)
 optimiser = torch.optim.SGD([w, *layer.parameters()], lr=0.1)
 x, target = normal(16, 8, seed=4), normal(16, 8, seed=5)
