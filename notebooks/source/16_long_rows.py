@@ -449,7 +449,7 @@ assert tables.split(65536, torch.float16, centred=True, add=False).chunks == 16
 # Here are trials on an H100 at 1024 x 65536, fp16, in times the floor (November 2026; `docs/kernels.md` has them all). With one row there is no
 # next row, and nothing is hidden.
 #
-# | | RMSNorm | LayerNorm |
+# | trial | RMSNorm | LayerNorm |
 # |---|---|---|
 # | a counter with release and acquire, one row per program | 1.25 | 1.39 |
 # | programs walk down the rows, a wait in each row | 1.48 | 1.61 |

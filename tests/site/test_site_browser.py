@@ -95,7 +95,7 @@ def test_no_answer_is_in_view_before_the_reader_opens_it(open_page, file):
 
 def _find_plain_words(text: str) -> str:
     """The longest piece of a text that no markup interrupts."""
-    return max(re.split(r"[`$*\[\]_#\n\"'|<>]|\.\.\.|--", text), key=len).strip()
+    return max(re.split(r"\]\(https?://[^)]*\)|[`$*\[\]_#\n\"'|<>]|\.\.\.|--", text), key=len).strip()
 
 
 _LOW = """() => {
@@ -214,8 +214,8 @@ def test_axe_finds_no_serious_fault(open_page, name):
         ("03-clamp", "300", 300),
         ("03-ten-thousand", ["numbers between about -30 and 30"], "numbers between about -30 and 30"),
         ("03-ten-thousand", ["0 in every row"], "0 in every row"),
-        ("02-table", ["44.25", "50.00"], [[1, 0], [2, 0]]),
-        ("02-table", ["21.75"], [[0, 0]]),
+        ("07-stride", ["0, 0", "0, 1", "0, 2", "0, 3"], [[0, 0], [0, 1], [0, 2], [0, 3]]),
+        ("07-stride", ["1, 0"], [[1, 0]]),
     ],
 )
 def test_the_fold_begins_with_the_sentence_of_the_lesson(open_page, prediction_id, said, means):
