@@ -5,17 +5,21 @@ A bar is a time, or a number of passes over the matrices, divided by the least t
 
 from __future__ import annotations
 
+import functools
+
 import course_lib
 from course_lib import catalog
 from course_lib.base.errors import CourseError
 from course_lib.base.words import format_count
+from course_lib.bench import backward, forward, measurement
 from course_lib.grading.public import PASS
 from course_lib.learner import progress
 from course_lib.lessons import own_kernels, own_launch
 from course_lib.lessons.kit.output import MovingPicture
+from course_lib.lessons.norm_times import norm_times
 from course_lib.lessons.pictures.chart.model import Bar, Bars, View, chart
 from course_lib.lessons.pictures.compiled_kernel.model import learners_kernel
-from course_lib.lessons.pictures.kernel_roofline.model import ELEMENTS, KERNELS, OWN, count_passes, read_times, time_own
+from course_lib.lessons.pictures.kernel_roofline.model import ELEMENTS, KERNELS, OWN, count_passes, time_own
 
 COLUMNS = 8192  # fp16, M N = 2^25
 _COURSE = {"07a": "blocked", "08a": "resident", "09a": "fused", "13b": "persistent"}  # the course's kernel beside an exercise's
@@ -31,9 +35,9 @@ def ladder(lesson: str) -> MovingPicture:
 
     Raises: CourseError if nothing is stored.
     """
-    times, source = read_times()
-    copy = times["layer_norm", "resident", COLUMNS]
-    pass_us = copy["us"] / copy["over_floor"] / 2  # a copy is two passes
+    stored_parts = measurement.stored(forward.KIND), measurement.stored(backward.KIND)
+    times = {(row["op"], row["provider"], row["N"]): row for part in stored_parts for row in part.rows}
+    source = stored_parts[0].label()
     groups: list[tuple[str, list[Bar]]] = []
     for exercise_id in (exercise_id for exercise_id in OWN if exercise_id[:2] <= lesson):
         stored = [(_PEERS[exercise_id][0], _PEERS[exercise_id][1:], "torch")] if exercise_id in _PEERS else []
@@ -41,7 +45,7 @@ def ladder(lesson: str) -> MovingPicture:
             kernel = KERNELS[_COURSE[exercise_id]]
             stored.append(("the course's", (kernel.op, kernel.provider), "resident"))
         bars = [_make_bar(name, times[*row, COLUMNS]["over_floor"], "time", colour) for name, row, colour in stored]
-        groups.append((f"{exercise_id} {catalog.get(exercise_id).title}", [*bars, _make_own(exercise_id, pass_us)]))
+        groups.append((f"{exercise_id} {catalog.get(exercise_id).title}", [*bars, _make_own(exercise_id)]))
     passed = sum(bars[-1].parts[0][0] > 0 for _, bars in groups)
     title = f"{passed} of {format_count(len(groups), 'kernel')} passed" if passed else "Each kernel of yours that passes gets a bar here"
     caption = (
@@ -54,7 +58,7 @@ def ladder(lesson: str) -> MovingPicture:
     )
 
 
-def _make_own(exercise_id: str, pass_us: float) -> Bar:
+def _make_own(exercise_id: str) -> Bar:
     """Make the bar of the learner's kernel; it has no length if the last check was no pass, or if the kernel cannot be run."""
     least = OWN[exercise_id].least
     if progress.record(exercise_id).last.get("status") != PASS:
@@ -64,10 +68,16 @@ def _make_own(exercise_id: str, pass_us: float) -> Bar:
             kernel = getattr(own_kernels.load_passing(exercise_id), own_launch.name_kernel(exercise_id))
             us = time_own(exercise_id, kernel, COLUMNS)
             assert us is not None, "every kernel takes rows of COLUMNS"
-            return _make_bar(_OWN_NAME, us / (least * pass_us), "time", "welford")
+            return _make_bar(_OWN_NAME, us / (least * _measure_pass_us()), "time on this GPU", "welford")
         return _make_bar(_OWN_NAME, count_passes(exercise_id, learners_kernel(exercise_id)) / least, "passes", "welford")
     except CourseError as problem:
         return Bar(_OWN_NAME, [(0.0, "ink")], str(problem))
+
+
+@functools.cache
+def _measure_pass_us() -> float:
+    """Measure on this GPU, once per process, the microseconds of one pass: half of a copy's."""
+    return norm_times(COLUMNS).copy_us(COLUMNS) / 2
 
 
 def _make_bar(name: str, value: float, counted: str, colour: str) -> Bar:
