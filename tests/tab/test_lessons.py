@@ -76,9 +76,10 @@ class Lesson:
         self.page.evaluate(_SAVE, [f"exercises/{catalog.get(exercise).file}.py", text])
 
     def press_check(self, words: str) -> None:
-        """Press Check, and wait until the panel says ``words``."""
-        self.page.locator(f"{_PANEL} button:text-is('Check')").click()
-        self.page.locator(_PANEL, has_text=words).wait_for()
+        """Press Check of the lesson's first exercise, and wait until its panel says ``words``."""
+        panel = self.page.locator(_PANEL).first
+        panel.locator("button:text-is('Check')").click()
+        panel.filter(has_text=words).wait_for()
 
     def show_panel(self) -> None:
         """Scroll to the cell of the exercise: JupyterLab draws a cell when it is near."""

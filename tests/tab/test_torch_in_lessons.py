@@ -19,7 +19,7 @@ from course_lib.base import paths
 STANDINS = paths.ROOT / "course_lib" / "tab" / "standins"
 NOT_IN_A_TAB = ("14", "15")
 # What asks for gradients, by lesson: a cell each.
-REFUSED = {"07": "requires_grad=True", "10": "torch.Tensor.requires_grad_"}
+REFUSED = {"07": "requires_grad=True", "10": "torch.Tensor.requires_grad_", "17": "torch.nn.Parameter"}
 LESSONS = [path for path in sorted(paths.NOTEBOOK_SOURCES.glob("*.py")) if path.stem[:2] not in NOT_IN_A_TAB]
 
 

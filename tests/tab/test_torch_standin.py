@@ -383,6 +383,15 @@ def test_arithmetic_promotes_broadcasts_and_rounds_as_pytorch_does(name, first, 
 
 
 @settings(deadline=None, derandomize=True)
+@given(pairs(), st.sampled_from([1, 2, 3, 7, -4, 2.0, 0.5]))
+def test_remainders(pair, divisor):
+    if pair[0].dtype in (torch.bool, torch.uint8, torch.float16, torch.bfloat16):
+        return  # no lesson takes a remainder of these
+    theirs, mine = both(lambda lib, x: x % divisor, pair)
+    assert mine == theirs
+
+
+@settings(deadline=None, derandomize=True)
 @given(pairs(), st.sampled_from([0, 1, 2, 3, -1, 2.0]))
 def test_powers(pair, exponent):
     if not pair[0].is_floating_point() and (exponent < 0 or pair[0].dtype in (torch.bool, torch.uint8)):

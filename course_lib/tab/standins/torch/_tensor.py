@@ -447,6 +447,12 @@ class Tensor:
 
 # ---- elementwise operations: name -> the function that computes it, and the kind of its result
 
+
+def _take_remainder(values: Any, divisor: Any) -> np.ndarray:
+    rest = np.fmod(values, divisor)  # np.remainder loses the sign of -0.0, which PyTorch keeps
+    return np.where((rest != 0) & ((rest < 0) != (np.asarray(divisor) < 0)), rest + divisor, rest)
+
+
 _UNARY: dict[str, tuple[Callable, str]] = {
     "abs": (np.abs, "same"),
     "neg": (np.negative, "same"),
@@ -463,6 +469,7 @@ _BINARY: dict[str, tuple[Callable, str]] = {
     "mul": (np.multiply, "same"),
     "div": (np.true_divide, "float"),
     "pow": (np.power, "same"),
+    "remainder": (_take_remainder, "same"),
     "lt": (np.less, "bool"),
     "le": (np.less_equal, "bool"),
     "gt": (np.greater, "bool"),
@@ -471,8 +478,8 @@ _BINARY: dict[str, tuple[Callable, str]] = {
     "ne": (np.not_equal, "bool"),
 }
 _OPERATORS = {
-    "add": "add", "sub": "sub", "mul": "mul", "truediv": "div", "pow": "pow", "lt": "lt", "le": "le", "gt": "gt", "ge": "ge", "eq": "eq",
-    "ne": "ne",
+    "add": "add", "sub": "sub", "mul": "mul", "truediv": "div", "pow": "pow", "mod": "remainder", "lt": "lt", "le": "le", "gt": "gt", "ge": "ge",
+    "eq": "eq", "ne": "ne",
 }  # fmt: skip
 _CASTS = {"half": "float16", "bfloat16": "bfloat16", "float": "float32", "double": "float64"}
 
