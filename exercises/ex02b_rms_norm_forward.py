@@ -25,7 +25,6 @@ def rms_norm_kernel(
     row = tl.program_id(0).to(tl.int64)
     cols = tl.arange(0, BLOCK)
     mask = cols < N
-    # YOUR CODE, about 2 lines: Load the row as fp32. rstd from the mean of its squares and eps: which number do you
-    # divide by, and where does eps go?
+    # YOUR CODE, about 2 lines: Load the row, and make rstd.
 
-    # YOUR CODE, about 4 lines: Save rstd. Load w as fp32, scale, and store in y's dtype.
+    # YOUR CODE, about 4 lines: Save rstd. Make y, and store it.

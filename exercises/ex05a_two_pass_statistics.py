@@ -25,8 +25,6 @@ def two_pass_kernel(
     BLOCK: tl.constexpr,    # columns a step, a power of two
 ):
     row = tl.program_id(0).to(tl.int64)  # 64 bits, so that row * stride_x cannot overflow
-    # YOUR CODE, about 5 lines: First sweep. Every lane adds up its own columns of the row, in fp32; after the loop
-    # the lanes are added up once. mean.
-    # YOUR CODE, about 7 lines: Second sweep. Load the blocks again and add up squared deviations, lane by lane. What
-    # does x - mean hold past column N? var.
+    # YOUR CODE, about 5 lines: First sweep: mean.
+    # YOUR CODE, about 7 lines: Second sweep: var.
     # YOUR CODE, about 2 lines: Save both for this row.

@@ -20,8 +20,7 @@ import triton.language as tl
 
 @triton.jit
 def merge(n_a, mean_a, M2_a, n_b, mean_b, M2_b):
-    # YOUR CODE, about 5 lines: n, mean and M2 of both sides together. Both may be empty: which division is 0 / 0
-    # then?
+    # YOUR CODE, about 5 lines: n, mean and M2 of both sides together.
     return n, mean, M2
 
 
@@ -33,10 +32,9 @@ def welford_kernel(
     BLOCK: tl.constexpr,    # columns a step, a power of two
 ):
     row = tl.program_id(0).to(tl.int64)  # 64 bits, so that row * stride_x cannot overflow
-    # YOUR CODE, about 3 lines: count, mean and M2 of every lane, in fp32, before it has seen anything.
+    # YOUR CODE, about 3 lines: count, mean and M2 of each lane, before it has seen a column.
     for start in range(0, N, BLOCK):
         cols = start + tl.arange(0, BLOCK)
         mask = cols < N
-        # YOUR CODE, about 5 lines: Load the block as fp32. In each lane: one more element, unless it lies past column
-        # N; the mean moves, M2 grows.
+        # YOUR CODE, about 5 lines: Take this block into count, mean and M2.
     # YOUR CODE, about 3 lines: Merge the lanes, and save mean and var of this row.

@@ -24,11 +24,10 @@ def row_sum_kernel(
     N,
     BLOCK: tl.constexpr,    # columns a step, a power of two
 ):
-    # YOUR CODE, about 2 lines: row: the program's number in 64 bits. total: one running sum a lane, all 0. Which
-    # dtype does a long sum need?
+    # YOUR CODE, about 2 lines: row, and total: what each lane has added up so far.
 
     for start in range(0, N, BLOCK):
         cols = start + tl.arange(0, BLOCK)
-        # YOUR CODE, about 2 lines: Load these columns of the row, and add them to total, lane by lane.
+        # YOUR CODE, about 2 lines: Take these columns of the row into total.
 
-    # YOUR CODE, 1 line: The lanes meet here. Store the row's sum.
+    # YOUR CODE, 1 line: Store the row's sum.

@@ -23,23 +23,21 @@ def layer_norm_blocked_kernel(
     N, eps,
     BLOCK: tl.constexpr,    # columns a step, a power of two
 ):
-    # YOUR CODE, about 3 lines: row: the program's number in 64 bits. Then let x_ptr and y_ptr point at the start of
-    # this row.
+    # YOUR CODE, about 3 lines: row. Then let x_ptr and y_ptr point at the start of this row.
 
     total = tl.zeros([BLOCK], dtype=tl.float32)
     for start in range(0, N, BLOCK):
         cols = start + tl.arange(0, BLOCK)
-        # YOUR CODE, 1 line: Load this block of the row as fp32 and add it, lane by lane, to total.
+        # YOUR CODE, 1 line: Take this block into total.
     mean = tl.sum(total, axis=0) / N
 
     squares = tl.zeros([BLOCK], dtype=tl.float32)
     for start in range(0, N, BLOCK):
         cols = start + tl.arange(0, BLOCK)
-        # YOUR CODE, about 3 lines: Load the block again and add the squared deviations from the mean. What does x -
-        # mean hold past column N?
-    # YOUR CODE, about 3 lines: rstd from squares, N and eps. Save mean and rstd for this row.
+        # YOUR CODE, about 3 lines: Take the squared deviations of this block into squares.
+    # YOUR CODE, about 3 lines: Make rstd. Save mean and rstd of this row.
 
     for start in range(0, N, BLOCK):
         cols = start + tl.arange(0, BLOCK)
         mask = cols < N
-        # YOUR CODE, about 5 lines: Load x, w and b as fp32, normalise, scale, shift, and store in y's dtype.
+        # YOUR CODE, about 5 lines: Write this block of y.

@@ -26,13 +26,13 @@ def rms_norm_kernel(
     cols = tl.arange(0, BLOCK)
     mask = cols < N
     # BEGIN SOLUTION
-    #: Load the row as fp32. rstd from the mean of its squares and eps: which number do you divide by, and where does eps go?
+    #: Load the row, and make rstd.
     x = tl.load(x_ptr + row * stride_x + cols, mask=mask, other=0.0).to(tl.float32)
     rstd = tl.rsqrt(tl.sum(x * x, axis=0) / N + eps)
     # END SOLUTION
 
     # BEGIN SOLUTION
-    #: Save rstd. Load w as fp32, scale, and store in y's dtype.
+    #: Save rstd. Make y, and store it.
     tl.store(rstd_ptr + row, rstd)
     w = tl.load(w_ptr + cols, mask=mask, other=0.0).to(tl.float32)
     y = x * rstd * w

@@ -26,7 +26,7 @@ def two_pass_kernel(
 ):
     row = tl.program_id(0).to(tl.int64)  # 64 bits, so that row * stride_x cannot overflow
     # BEGIN SOLUTION
-    #: First sweep. Every lane adds up its own columns of the row, in fp32; after the loop the lanes are added up once. mean.
+    #: First sweep: mean.
     total = tl.zeros([BLOCK], dtype=tl.float32)
     for start in range(0, N, BLOCK):
         cols = start + tl.arange(0, BLOCK)
@@ -34,7 +34,7 @@ def two_pass_kernel(
     mean = tl.sum(total, axis=0) / N
     # END SOLUTION
     # BEGIN SOLUTION
-    #: Second sweep. Load the blocks again and add up squared deviations, lane by lane. What does x - mean hold past column N? var.
+    #: Second sweep: var.
     squares = tl.zeros([BLOCK], dtype=tl.float32)
     for start in range(0, N, BLOCK):
         cols = start + tl.arange(0, BLOCK)

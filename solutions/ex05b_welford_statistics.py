@@ -21,7 +21,7 @@ import triton.language as tl
 @triton.jit
 def merge(n_a, mean_a, M2_a, n_b, mean_b, M2_b):
     # BEGIN SOLUTION
-    #: n, mean and M2 of both sides together. Both may be empty: which division is 0 / 0 then?
+    #: n, mean and M2 of both sides together.
     n = n_a + n_b
     share = n_b / tl.maximum(n, 1.0)
     difference = mean_b - mean_a
@@ -40,7 +40,7 @@ def welford_kernel(
 ):
     row = tl.program_id(0).to(tl.int64)  # 64 bits, so that row * stride_x cannot overflow
     # BEGIN SOLUTION
-    #: count, mean and M2 of every lane, in fp32, before it has seen anything.
+    #: count, mean and M2 of each lane, before it has seen a column.
     count = tl.zeros([BLOCK], dtype=tl.float32)
     mean = tl.zeros([BLOCK], dtype=tl.float32)
     M2 = tl.zeros([BLOCK], dtype=tl.float32)
@@ -49,7 +49,7 @@ def welford_kernel(
         cols = start + tl.arange(0, BLOCK)
         mask = cols < N
         # BEGIN SOLUTION
-        #: Load the block as fp32. In each lane: one more element, unless it lies past column N; the mean moves, M2 grows.
+        #: Take this block into count, mean and M2.
         x = tl.load(x_ptr + row * stride_x + cols, mask=mask, other=0.0).to(tl.float32)
         count += mask.to(tl.float32)
         deviation = tl.where(mask, x - mean, 0.0)

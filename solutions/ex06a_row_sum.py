@@ -25,7 +25,7 @@ def row_sum_kernel(
     BLOCK: tl.constexpr,    # columns a step, a power of two
 ):
     # BEGIN SOLUTION
-    #: row: the program's number in 64 bits. total: one running sum a lane, all 0. Which dtype does a long sum need?
+    #: row, and total: what each lane has added up so far.
     row = tl.program_id(0).to(tl.int64)
     total = tl.zeros([BLOCK], dtype=tl.float32)
     # END SOLUTION
@@ -33,12 +33,12 @@ def row_sum_kernel(
     for start in range(0, N, BLOCK):
         cols = start + tl.arange(0, BLOCK)
         # BEGIN SOLUTION
-        #: Load these columns of the row, and add them to total, lane by lane.
+        #: Take these columns of the row into total.
         x = tl.load(x_ptr + row * stride_x + cols, mask=cols < N, other=0.0)
         total += x.to(tl.float32)
         # END SOLUTION
 
     # BEGIN SOLUTION
-    #: The lanes meet here. Store the row's sum.
+    #: Store the row's sum.
     tl.store(y_ptr + row, tl.sum(total, axis=0))
     # END SOLUTION

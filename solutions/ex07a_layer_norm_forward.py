@@ -24,7 +24,7 @@ def layer_norm_blocked_kernel(
     BLOCK: tl.constexpr,    # columns a step, a power of two
 ):
     # BEGIN SOLUTION
-    #: row: the program's number in 64 bits. Then let x_ptr and y_ptr point at the start of this row.
+    #: row. Then let x_ptr and y_ptr point at the start of this row.
     row = tl.program_id(0).to(tl.int64)
     x_ptr += row * stride_x
     y_ptr += row * stride_y
@@ -34,7 +34,7 @@ def layer_norm_blocked_kernel(
     for start in range(0, N, BLOCK):
         cols = start + tl.arange(0, BLOCK)
         # BEGIN SOLUTION
-        #: Load this block of the row as fp32 and add it, lane by lane, to total.
+        #: Take this block into total.
         total += tl.load(x_ptr + cols, mask=cols < N, other=0.0).to(tl.float32)
         # END SOLUTION
     mean = tl.sum(total, axis=0) / N
@@ -43,13 +43,13 @@ def layer_norm_blocked_kernel(
     for start in range(0, N, BLOCK):
         cols = start + tl.arange(0, BLOCK)
         # BEGIN SOLUTION
-        #: Load the block again and add the squared deviations from the mean. What does x - mean hold past column N?
+        #: Take the squared deviations of this block into squares.
         x = tl.load(x_ptr + cols, mask=cols < N, other=0.0).to(tl.float32)
         deviation = tl.where(cols < N, x - mean, 0.0)
         squares += deviation * deviation
         # END SOLUTION
     # BEGIN SOLUTION
-    #: rstd from squares, N and eps. Save mean and rstd for this row.
+    #: Make rstd. Save mean and rstd of this row.
     rstd = tl.rsqrt(tl.sum(squares, axis=0) / N + eps)
     tl.store(mean_ptr + row, mean)
     tl.store(rstd_ptr + row, rstd)
@@ -59,7 +59,7 @@ def layer_norm_blocked_kernel(
         cols = start + tl.arange(0, BLOCK)
         mask = cols < N
         # BEGIN SOLUTION
-        #: Load x, w and b as fp32, normalise, scale, shift, and store in y's dtype.
+        #: Write this block of y.
         x = tl.load(x_ptr + cols, mask=mask, other=0.0).to(tl.float32)
         w = tl.load(w_ptr + cols, mask=mask, other=0.0).to(tl.float32)
         b = tl.load(b_ptr + cols, mask=mask, other=0.0).to(tl.float32)
