@@ -58,6 +58,7 @@ class RaceDetector:
         self.pages: dict[int, tuple[dict[int, _Track], ...]] = {}
         self.released: dict[int, tuple[np.ndarray, np.ndarray]] = {}  # address -> the clocks that an acquire there takes over
         self.changed_by_atomic: dict[int, int] = {}
+        self.narrow: set[int] = set()  # the steps that are atomics of the scope "cta"
         self.pairs: dict[tuple, Race | NoBarrier] = {}
         self.times: dict[tuple, int] = {}
 
@@ -68,7 +69,12 @@ class RaceDetector:
         # Lane 0 of a block is in the thread that does what is done once. If the mask leaves that lane alone, no other thread takes part.
         lane_0_alone = step.lanes == 1 and bool(access.mask.flat[0]) and not access.is_atomic
         who = _ONE if access.addresses.size == 1 or lane_0_alone else _ALL
-        if access.is_atomic:
+        if access.sem == "cta":  # for other programs no atomic at all
+            how = _STORE if wrote else _LOAD
+            self.narrow.add(now)
+            if step.changed:
+                self.changed_by_atomic.update(dict.fromkeys(live.tolist(), now))
+        elif access.is_atomic:
             how = _ATOMIC_WRITE if wrote else _ATOMIC_READ
             self.synchronise(now, step, access.sem, wrote, live, clocks, who)
         elif access.sem == "relaxed":
@@ -124,9 +130,12 @@ class RaceDetector:
 
     def add_races(self, page: int, index, seen: np.ndarray, unordered: np.ndarray, step: ScheduledStep, access: hooks.MemoryAccess) -> None:
         schedule = self.schedule
-        for _, first, address, where, key in self.find_new_pairs("race", page, index, seen, unordered, step):
+        for earlier, first, address, where, key in self.find_new_pairs("race", page, index, seen, unordered, step):
             same = first.kind == step.kind == "store" and _stores_what_is_there(access, address)
             equal = " Both store the same value there: the result does not show it, and it is a race all the same." if same else ""
+            narrow = [line for number, line in ((earlier, first.line), (len(schedule.steps), step.line)) if number in self.narrow]
+            if narrow:
+                equal = f' The atomic at line {narrow[0]} has the scope "cta": it orders nothing for other programs.'
             message = (
                 f"Race on {where}: {schedule.name(first.program)} at line {first.line} ({verb(first)}) and "
                 f"{schedule.name(step.program)} at line {step.line} ({verb(step)}), with nothing that orders them.{equal}"

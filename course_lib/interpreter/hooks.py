@@ -124,8 +124,8 @@ def patch() -> None:
         return stock["create_masked_store"](self, ptrs, value, mask, *rest)
 
     def find_order(sem, scope):
-        """Return the memory order that an atomic has for other programs. With the scope "cta" it orders nothing for them."""
-        return "relaxed" if str(scope).lower().endswith("cta") else sem
+        """Return the memory order that an atomic has for other programs, or "cta" if its scope leaves them out."""
+        return "cta" if str(scope).lower().endswith("cta") else sem
 
     def create_atomic_cas(self, ptr, cmp, val, sem, scope):
         if _observers:

@@ -30,8 +30,9 @@ needed: the compiler gives the result of an atomic to all threads through shared
 single number that all threads load needs none either: the load counts as that of the one thread. So does a load or store of a block
 whose mask leaves lane 0 alone: that lane is in the one thread.
 
-**Limits.** Atomics on a whole block count as if they ordered the whole program. An atomic of scope "cta" orders nothing for other
-programs. An endless loop without a memory operation never returns to the scheduler; an interrupt ends it.
+**Limits.** Atomics on a whole block count as if they ordered the whole program. An atomic of scope "cta" is
+a plain load and store for other programs, as PTX's memory model has it: two atomics of which one leaves the other's program out of its
+scope are a race. An endless loop without a memory operation never returns to the scheduler; an interrupt ends it.
 
 **Kernels whose programs wait for one another** never end if the programs run one after another. Such a kernel has an attribute,
 ``resident_programs``: the name of the constexpr with the number of programs that have to be resident at once. Its ordinary launch

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import inspect
+import itertools
 import os
+import re
 import signal
 import subprocess
 import sys
@@ -266,6 +268,25 @@ def test_the_memory_order_of_an_atomic_decides(sem, race):
     y = zeros(1)
     result = run(last_one_sums_kernel, (5,), torch.ones(5), zeros(5), locks(), y, SEM=sem, BLOCK=8, seed=1)
     assert y.item() == 10 and bool(result.races) == race
+
+
+@triton.jit
+def count_kernel(count_ptr, SCOPE: tl.constexpr, OTHER: tl.constexpr):
+    if tl.program_id(0) == 0:
+        tl.atomic_add(count_ptr, 1, scope=SCOPE)
+    else:
+        tl.atomic_add(count_ptr, 1, scope=OTHER)
+
+
+@pytest.mark.parametrize("scopes", list(itertools.product(["cta", "gpu", "sys"], repeat=2)), ids="-".join)
+def test_an_atomic_whose_scope_leaves_out_other_programs_races_with_theirs(scopes):
+    count = locks()
+    result = run(count_kernel, (3,), count, SCOPE=scopes[0], OTHER=scopes[1])
+    assert count[0] == 3 and bool(result.races) == ("cta" in scopes)
+    for race in result.races:
+        assert 'has the scope "cta": it orders nothing for other programs.' in race.message
+        (line,) = re.findall(r"The atomic at line (\d+) has the scope", race.message)
+        assert int(line) in (race.first.line, race.second.line)
 
 
 @pytest.mark.parametrize(("stride", "race"), [(1, True), (2, False), (3000, False)])
