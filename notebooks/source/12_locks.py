@@ -393,6 +393,16 @@ offer_hunt("11a")
 exercise("12b")
 
 # %% [markdown]
+# The next two files run, and in nearly every run their sums are right. In each, the lines are in the right order and the atomics promise
+# too little. Read first, say what may happen, then repair. They are optional, too.
+
+# %%
+exercise("12c")
+
+# %%
+exercise("12d")
+
+# %% [markdown]
 # ## What you predicted
 
 # %%
