@@ -198,7 +198,7 @@ assert device["locked"][1024] < device["torch"][1024] and english[1024].triton <
 # ## Can a number of GB/s be too high?
 #
 # The blocked kernel of lesson 07 asks for 4 M N numbers. With 8192 x 4096 in fp16 these are 268 MB, and the stored H100 took 54.5 µs: 4924 GB/s,
-# where the memory moves 3350 at most. You know why from lesson 06: caches answered the second and third reading.
+# where the memory moves 3350 at most. Lesson 06 says why: caches answered the second and third reading.
 
 # %% tags=["check"]
 forward = {(r["op"], r["provider"], r["N"]): r for r in measurement.stored("forward").rows}
@@ -235,6 +235,45 @@ assert 1.1 * (ahead["read_mb"] + ahead["written_mb"]) < 2 * 8192 * 4096 * 2 / 1e
 # %% [markdown]
 # A fair bench uses inputs that are together many times as large as the cache ({{touched_mb}} MB here), and calls that follow one another. Then each
 # call also pays for what the one before left behind.
+#
+# ## Your turn: whose bytes?
+#
+# **Your step.** A program takes ROWS rows, and loads `w` once. How many bytes of `w` do all programs together ask for?
+
+
+# %% tags=["step"]
+def bytes_of_w(M, N, itemsize, ROWS):
+    # BEGIN SOLUTION
+    #: Programs, times what each of them loads.
+    return -(-M // ROWS) * N * itemsize
+    # END SOLUTION
+
+
+step("15-weights")
+
+# %% [markdown]
+# Here are the exercise's kernels, without strides and flags. Press a name to see the text. For each, say exactly
+# how many bytes it asks for. `count_bytes` counts them in a trace, for any shape. It does not say where they come from.
+
+# %%
+from course_lib.lessons.accounting import count_bytes, show_kernels
+
+show_kernels()
+
+# %%
+read, written = count_bytes("resident_forward", M=5, N=10, itemsize=4, ROWS=4)
+print(f"resident_forward, 5 rows of 10 numbers, 4 rows per program: {read} and {written} bytes")
+
+# %%
+from course_lib import exercise
+
+exercise("15a")
+
+# %% tags=["check"]
+assert count_bytes("resident_forward", 5, 10, 4, ROWS=4) == (5 * 10 * 4 + 2 * 80, 5 * 10 * 4 + 2 * 5 * 4)
+
+# %% [markdown]
+# *A good place for a break: the rest is about a launch of your own.*
 #
 # ## What is the floor?
 #
@@ -298,14 +337,14 @@ assert tried[1, 4].under_way / 1024 == find("15-row").answer and tried[1, 4].pro
 assert tried[1, 32].under_way <= 1024 and tried[16, 4].under_way > 2 * 15227
 
 # %% [markdown]
-# A program asks only for a part of its time; then it adds up and stores. So aim at twice the 15 KB of your step. (A rule of thumb.)
+# A program asks only for a part of its time; then it adds up and stores. So aim at twice the 15 KB of your step.
 #
 # ## Where do your kernels stand?
 #
-# The roofline of lesson 06 again, now with all kernels of the course. Drag N. Then switch the bytes to *asks for*, and press *LayerNorm,
+# The roofline of lesson 06 again, now with all kernels of the course. Drag N. Switch the bytes to *asks for*, and press *LayerNorm,
 # blocked*: its point goes above the roof. Which kernel is far below the roof, although it moves as little as the best?
 #
-# Then put your own kernels there. One that passes its check is traced to count its bytes, and timed on a GPU.
+# Then put your own there. One that passes its check is traced to count its bytes, and timed on a GPU.
 
 # %%
 from course_lib.lessons import kernel_roofline
@@ -354,43 +393,6 @@ assert list(calls) == sorted(calls, key=lambda name: calls[name])
 from course_lib.lessons import norm_race
 
 norm_race()
-
-# %% [markdown]
-# ## Your turn: whose bytes?
-#
-# **Your step.** A program takes ROWS rows, and loads `w` once. How many bytes of `w` do all programs together ask for?
-
-
-# %% tags=["step"]
-def bytes_of_w(M, N, itemsize, ROWS):
-    # BEGIN SOLUTION
-    #: Programs, times what each of them loads.
-    return -(-M // ROWS) * N * itemsize
-    # END SOLUTION
-
-
-step("15-weights")
-
-# %% [markdown]
-# Here are the kernels of the exercise: the course's designs without strides and flags. Press a name to see the text. For each you say exactly
-# how many bytes it asks for. `count_bytes` counts them in a trace, for any shape. It does not say where they come from.
-
-# %%
-from course_lib.lessons.accounting import count_bytes, show_kernels
-
-show_kernels()
-
-# %%
-read, written = count_bytes("resident_forward", M=5, N=10, itemsize=4, ROWS=4)
-print(f"resident_forward, 5 rows of 10 numbers, 4 rows per program: {read} and {written} bytes")
-
-# %%
-from course_lib import exercise
-
-exercise("15a")
-
-# %% tags=["check"]
-assert count_bytes("resident_forward", 5, 10, 4, ROWS=4) == (5 * 10 * 4 + 2 * 80, 5 * 10 * 4 + 2 * 5 * 4)
 
 # %% [markdown]
 # ## Your turn: a launch
