@@ -17,11 +17,13 @@ is not needed costs a pass over memory. The check does not look for copies that 
 backward is called with dy, of y's shape and any strides: other readers may hold the same tensor, so leave it as it is.
 Return one value for each argument of forward, in that order: a gradient in the shape of its tensor (autograd casts it to
 the tensor's dtype), or None where there is none to give. ctx.needs_input_grad has True or False for each argument (False for None).
+A second derivative through backward is right, or loss.backward() refuses it with an error. A wrong one without an error fails.
 
 Check with the panel in lesson 14, or with `course check 14a` in a terminal.
 """
 
 import torch
+from torch.autograd.function import once_differentiable
 
 from course_lib.norms.launchers import launch_backward, launch_forward
 
@@ -36,6 +38,10 @@ def forward(ctx, x: torch.Tensor, w: torch.Tensor | None, b: torch.Tensor | None
     # END SOLUTION
 
 
+# BEGIN SOLUTION
+#: Above backward, what refuses a second derivative. (Or compute a right one in backward.)
+@once_differentiable
+# END SOLUTION
 def backward(ctx, dy: torch.Tensor):
     # BEGIN SOLUTION
     #: What was kept, dy as a matrix, the launch; then one value for each of x, w, b and eps.

@@ -2,7 +2,8 @@
 
 The functions take all that :mod:`torch.nn.functional` takes: any leading dimensions, a normalized shape of several dimensions, weight
 or bias None or of another dtype, any strides, empty batches, autocast, torch.compile and CUDA graphs. They refuse what it refuses,
-in its words or clearer ones. They have no second derivatives: the backward kernels have no gradients.
+in its words or clearer ones. With ``create_graph=True`` their gradients come from PyTorch operations, which can be differentiated
+again; the backward kernels cannot, and are not launched then.
 
 Each function is a registered operator (``course::...``), so that torch.compile sees one node with known shapes and an
 autograd formula instead of a graph break. A call outside torch.compile bypasses the operator, and goes to the kernels or to an
@@ -258,14 +259,42 @@ def _add_layer_norm_outputs(
 
 def _layer_norm_gradients(ctx, backward: Callable, dy: Tensor, dtotal: Tensor | None = None) -> tuple[Tensor | None, ...]:
     x, weight, mean, rstd = ctx.saved_tensors
-    dx, dw, db = backward(dy, x, weight, mean, rstd, bias_dtype=ctx.bias_dtype)
+    if torch.is_grad_enabled():
+        dx, dw, db = _compute_differentiable_gradients(ctx, dy, x, weight, rstd.dtype, centred=True)
+        db = db.to(ctx.bias_dtype)
+    else:
+        dx, dw, db = backward(dy, x, weight, mean, rstd, bias_dtype=ctx.bias_dtype)
     return _select_wanted(ctx, *_share_dx(dx, dtotal), dw, db)
 
 
 def _rms_norm_gradients(ctx, backward: Callable, dy: Tensor, dtotal: Tensor | None = None) -> tuple[Tensor | None, ...]:
     x, weight, rstd = ctx.saved_tensors
-    dx, dw = backward(dy, x, weight, rstd)
+    if torch.is_grad_enabled():
+        dx, dw, _ = _compute_differentiable_gradients(ctx, dy, x, weight, rstd.dtype, centred=False)
+    else:
+        dx, dw = backward(dy, x, weight, rstd)
     return _select_wanted(ctx, *_share_dx(dx, dtotal), dw)
+
+
+def _compute_differentiable_gradients(
+    ctx, dy: Tensor, x: Tensor, weight: Tensor | None, dtype: torch.dtype, *, centred: bool
+) -> tuple[Tensor, Tensor, Tensor]:
+    """Compute dx, dw and db in PyTorch operations for ``create_graph=True``. Autograd records them, so that they have derivatives too.
+
+    What the kernels return has no history: a second derivative would take it for a constant. ``once_differentiable`` does not refuse
+    all of these: with ``torch.autograd.grad(..., inputs)`` its error is off the path from the loss to the inputs, and is never raised.
+    """
+    dy32, x32 = dy.to(dtype), x.to(dtype)
+    if centred:
+        x32 = x32 - x32.mean(1, keepdim=True)
+    rstd = torch.rsqrt((x32 * x32).mean(1, keepdim=True) + ctx.eps)
+    xhat = x32 * rstd
+    wdy = dy32 if weight is None else dy32 * weight.to(dtype)
+    dx = wdy - xhat * (xhat * wdy).mean(1, keepdim=True)
+    if centred:
+        dx = dx - wdy.mean(1, keepdim=True)
+    dw = (dy32 * xhat).sum(0)
+    return (dx * rstd).to(x.dtype), dw if weight is None else dw.to(weight.dtype), dy32.sum(0)
 
 
 def _share_dx(dx: Tensor, dtotal: Tensor | None) -> tuple[Tensor, ...]:
@@ -311,7 +340,7 @@ def _(dy, x, weight, mean, rstd, bias_dtype):
 
 
 def _layer_norm_setup(ctx, inputs, output):
-    x, weight, bias, _ = inputs
+    x, weight, bias, ctx.eps = inputs
     _, mean, rstd = output
     ctx.save_for_backward(x, weight, mean, rstd)
     ctx.bias_dtype = x.dtype if bias is None else bias.dtype
@@ -348,7 +377,7 @@ def _(dy, x, weight, rstd):
 
 
 def _rms_norm_setup(ctx, inputs, output):
-    x, weight, _ = inputs
+    x, weight, ctx.eps = inputs
     ctx.save_for_backward(x, weight, output[1])
     ctx.mark_non_differentiable(output[1])
 
@@ -372,8 +401,9 @@ def _(x, residual, weight, eps):
 
 
 def _add_rms_norm_setup(ctx, inputs, output):
+    _, _, weight, ctx.eps = inputs
     _, total, rstd = output
-    ctx.save_for_backward(total, inputs[2], rstd)
+    ctx.save_for_backward(total, weight, rstd)
     ctx.mark_non_differentiable(rstd)
 
 
@@ -399,7 +429,7 @@ def _(x, residual, weight, bias, eps):
 
 
 def _add_layer_norm_setup(ctx, inputs, output):
-    x, _, weight, bias, _ = inputs
+    x, _, weight, bias, ctx.eps = inputs
     _, total, mean, rstd = output
     ctx.save_for_backward(total, weight, mean, rstd)
     ctx.bias_dtype = x.dtype if bias is None else bias.dtype
@@ -414,34 +444,19 @@ _add_layer_norm.register_autograd(_add_layer_norm_vjp, setup_context=_add_layer_
 
 
 # ---- the same for eager calls ------------------------------------------------------------------------------------------
-# The statistics stay on ctx instead of being outputs, because each output costs host time. once_differentiable, which refuses second
-# derivatives, costs host time as well: it is called only if the backward pass itself is recorded.
+# The statistics stay on ctx instead of being outputs, because each output costs host time.
 
 
 class _LayerNormBackward(torch.autograd.Function):
     @staticmethod
     def backward(ctx, *gradients):  # pyright: ignore[reportIncompatibleMethodOverride] - a forward pass may have two outputs
-        if torch.is_grad_enabled():
-            return _layer_norm_gradients_once(ctx, *gradients)
         return _layer_norm_gradients(ctx, layer_norm_backward, *gradients)
 
 
 class _RMSNormBackward(torch.autograd.Function):
     @staticmethod
     def backward(ctx, *gradients):  # pyright: ignore[reportIncompatibleMethodOverride] - a forward pass may have two outputs
-        if torch.is_grad_enabled():
-            return _rms_norm_gradients_once(ctx, *gradients)
         return _rms_norm_gradients(ctx, rms_norm_backward, *gradients)
-
-
-@torch.autograd.function.once_differentiable
-def _layer_norm_gradients_once(ctx, *gradients):
-    return _layer_norm_gradients(ctx, layer_norm_backward, *gradients)
-
-
-@torch.autograd.function.once_differentiable
-def _rms_norm_gradients_once(ctx, *gradients):
-    return _rms_norm_gradients(ctx, rms_norm_backward, *gradients)
 
 
 class _LayerNorm(_LayerNormBackward):
@@ -449,7 +464,7 @@ class _LayerNorm(_LayerNormBackward):
     def forward(ctx, x, weight, bias, eps):
         y, mean, rstd = layer_norm_forward(x, weight, bias, eps)
         ctx.save_for_backward(x, weight, mean, rstd)
-        ctx.bias_dtype = x.dtype if bias is None else bias.dtype
+        ctx.eps, ctx.bias_dtype = eps, x.dtype if bias is None else bias.dtype
         return (y,)
 
 
@@ -458,6 +473,7 @@ class _RMSNorm(_RMSNormBackward):
     def forward(ctx, x, weight, eps):
         y, rstd = rms_norm_forward(x, weight, eps)
         ctx.save_for_backward(x, weight, rstd)
+        ctx.eps = eps
         return (y,)
 
 
@@ -466,6 +482,7 @@ class _AddRMSNorm(_RMSNormBackward):
     def forward(ctx, x, residual, weight, eps):
         y, total, rstd = _add_rms_norm_outputs(x, residual, weight, eps)
         ctx.save_for_backward(total, weight, rstd)
+        ctx.eps = eps
         return y, total
 
 
@@ -474,5 +491,5 @@ class _AddLayerNorm(_LayerNormBackward):
     def forward(ctx, x, residual, weight, bias, eps):
         y, total, mean, rstd = _add_layer_norm_outputs(x, residual, weight, bias, eps)
         ctx.save_for_backward(total, weight, mean, rstd)
-        ctx.bias_dtype = x.dtype if bias is None else bias.dtype
+        ctx.eps, ctx.bias_dtype = eps, x.dtype if bias is None else bias.dtype
         return y, total

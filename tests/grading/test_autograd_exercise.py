@@ -57,7 +57,7 @@ def test_every_case_has_its_own_name_and_every_layout_is_there():
         assert len({case.name for case in battery}) == len(battery) and all(case.why for case in battery)
     strides = {case.layout for case in autograd.BACKWARD}
     assert strides >= {"packed", "dy expanded", "dy transposed", "dy permuted", "x sliced", "x transposed"}
-    assert {case.then for case in autograd.BACKWARD} == {"", "residual", "twice", "change"}
+    assert {case.then for case in autograd.BACKWARD} == {"", "residual", "twice", "change", "second"}
     assert {p.entry_point for p in make_plans(EXERCISE)} == {"forward", "backward"}
 
 
@@ -84,3 +84,14 @@ def test_a_learners_function_is_usable_as_it_stands():
     exec(compile((paths.SOLUTIONS / "ex14a_wire_it_up.py").read_text(), "ex14a", "exec"), namespace)
     x, w, b = (torch.randn(shape, dtype=torch.float64, device=DEVICE, requires_grad=True) for shape in ((2, 2, 3), (3,), (3,)))
     assert torch.autograd.gradcheck(lambda *a: namespace["Norm"].apply(*a, 1e-3), (x, w, b), fast_mode=True)
+
+
+def test_a_second_derivative_is_wrong_refused_or_right_and_another_mistake_is_named_first(tmp_path):
+    right = (paths.SOLUTIONS / "ex14a_wire_it_up.py").read_text()
+    twice = right.replace("@once_differentiable\n", "")
+    own = twice.replace("    needs = ", "    if torch.is_grad_enabled():\n        raise NotImplementedError('once only')\n    needs = ")
+    strides = twice.replace("dy.reshape(rows.shape).contiguous()", "dy.reshape(rows.shape)")
+    for text, cause in ((twice, "second_derivative_wrong"), (own, "none"), (strides, "stride_ignored")):
+        file = tmp_path / "solution.py"
+        file.write_text(text)
+        assert check(EXERCISE, file).cause == cause

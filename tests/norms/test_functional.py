@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import copy
 
 import pytest
@@ -165,11 +166,46 @@ def test_residual_and_input_must_agree():
         functional.add_layer_norm(make((3, 4)), make((2, 4)), (4,))
 
 
-def test_a_second_derivative_is_refused_not_wrong():
-    x = make((2, 4))
-    (dx,) = torch.autograd.grad(functional.layer_norm(x, (4,)).pow(2).sum(), x, create_graph=True)
-    with pytest.raises(RuntimeError, match="differentiate twice"):
-        dx.sum().backward()
+NORMS = {
+    "layer_norm": (lambda n, x, w, b: n.layer_norm(x, (6,), w, b), lambda x, w, b: F.layer_norm(x, (6,), w, b)),
+    "layer_norm_bare": (lambda n, x, w, b: n.layer_norm(x, (6,)), lambda x, w, b: F.layer_norm(x, (6,))),
+    "rms_norm": (lambda n, x, w, b: n.rms_norm(x, (6,), w, 1e-3), lambda x, w, b: F.rms_norm(x, (6,), w, 1e-3)),
+    "add_rms_norm": (lambda n, x, w, b: sum(n.add_rms_norm(x, x * x, (6,), w, 1e-3)), lambda x, w, b: F.rms_norm(x + x * x, (6,), w, 1e-3) + x + x * x),
+    "add_layer_norm": (lambda n, x, w, b: sum(n.add_layer_norm(x, x * x, (6,), w, b)), lambda x, w, b: F.layer_norm(x + x * x, (6,), w, b) + x + x * x),
+}  # fmt: skip
+
+
+def differentiate_twice(norm, dtype, loss_of):
+    """A gradient penalty: the gradients, and the gradients of the sum of their squares. x has other ways to the loss than the norm."""
+    leaves = [make(shape, dtype, seed, 0.5) for seed, shape in enumerate([(2, 3, 6), (6,), (6,)])]
+    g = make((2, 3, 6), dtype, 7, grad=False) / 8  # PyTorch's own gradients overflow in fp16 otherwise
+    first = torch.autograd.grad(loss_of(leaves[0] + norm(*leaves), leaves[0], g), leaves, create_graph=True, allow_unused=True)
+    penalty = sum(gradient.double().square().sum() for gradient in first if gradient is not None)
+    return [*first, *torch.autograd.grad(penalty, leaves, allow_unused=True)]
+
+
+@pytest.mark.parametrize("way", ["eager", "operator"])
+@pytest.mark.parametrize("dtype", [torch.float64, torch.float16])
+@pytest.mark.parametrize("name", NORMS)
+def test_a_second_derivative_is_pytorchs(name, dtype, way):
+    ours, theirs = NORMS[name]
+
+    def norm(*leaves):
+        with contextlib.nullcontext() if way == "eager" else _Seen():
+            return ours(functional, *leaves)
+
+    # with the second loss no dy requires a gradient, and the gradients depend on x all the same
+    for loss_of in (lambda y, x, g: (y * y * g).sum(), lambda y, x, g: (y * g).sum() + (x * x).sum()):
+        for got, want in zip(differentiate_twice(norm, dtype, loss_of), differentiate_twice(theirs, dtype, loss_of), strict=True):
+            same(got, want, dtype)
+
+
+@pytest.mark.slow
+def test_gradgradcheck_in_double():
+    x, r, w, b = (make(s, torch.float64, i) for i, s in enumerate([(3, 6), (3, 6), (6,), (6,)]))
+    fast = {"fast_mode": True}
+    assert torch.autograd.gradgradcheck(lambda *a: functional.layer_norm(a[0], (6,), a[1], a[2]), (x, w, b), **fast)
+    assert torch.autograd.gradgradcheck(lambda *a: functional.add_rms_norm(a[0], a[1], (6,), a[2], 1e-3), (x, r, w), **fast)
 
 
 @pytest.mark.slow

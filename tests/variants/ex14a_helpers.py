@@ -4,6 +4,7 @@ from collections.abc import Sequence
 from typing import Any
 
 import torch
+from torch.autograd.function import once_differentiable
 
 from course_lib.norms.launchers import launch_backward as backward_launch
 from course_lib.norms.launchers import launch_forward as forward_launch
@@ -29,6 +30,7 @@ def forward(ctx, x, w, b, eps):
     return y.view(*ctx.leading, -1) if len(ctx.leading) != 1 else y
 
 
+@once_differentiable
 def backward(ctx, dy) -> Sequence[torch.Tensor | None]:
     if not any(ctx.needs_input_grad):
         return (None,) * N_ARGUMENTS

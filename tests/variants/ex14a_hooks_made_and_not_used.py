@@ -1,6 +1,7 @@
 """Makes hooks of saving and does not use them: a harmless name."""
 
 import torch
+from torch.autograd.function import once_differentiable
 
 from course_lib.norms.launchers import launch_backward, launch_forward
 
@@ -13,6 +14,7 @@ def forward(ctx, x, w, b, eps):
     return y.view(x.shape)
 
 
+@once_differentiable
 def backward(ctx, dy):
     _, w, b, mean, rstd = ctx.saved_tensors
     rows = ctx.saved_tensors[0]

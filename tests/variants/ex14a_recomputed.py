@@ -1,6 +1,7 @@
 """A right solution of 14a: saves no statistics and launches the forward kernel again, with the eps that it kept."""
 
 import torch
+from torch.autograd.function import once_differentiable
 
 from course_lib.norms.launchers import launch_backward, launch_forward
 
@@ -15,6 +16,7 @@ def forward(ctx, x, w, b, eps):
     return y.view(*x.shape)
 
 
+@once_differentiable
 def backward(ctx, dy):
     matrix, w = ctx.saved_tensors
     _, mean, rstd = launch_forward(matrix, None, None, ctx.eps)

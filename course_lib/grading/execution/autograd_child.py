@@ -3,7 +3,8 @@
 A case of the entry point ``forward`` calls the Function and takes y. A case of ``backward`` also asks autograd for gradients.
 Its ``constexprs`` are: ``needs`` (one bit per input x, w and b: whether it requires a gradient), ``residual`` (z = y + x is
 differentiated, so that dy has a second reader), ``twice`` (the graph is kept and differentiated again, and the second answer
-counts), ``change`` (x is changed in place in between; the output "raised" is 1 if autograd refused).
+counts), ``change`` (x is changed in place in between; the output "raised" is 1 if autograd refused), ``second`` (the gradients are
+differentiated again: a wrong result without an error is a fault).
 If a gradient is None, its output is never written.
 """
 
@@ -13,7 +14,7 @@ import collections
 import functools
 import sys
 import types
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 
 import torch
 
@@ -81,9 +82,19 @@ class Autograd(TorchFunctions):
         memory, kept = bytearray(data), []
         views = {t.name: self.view(memory, t) for t in case.tensors}
         with self.watching({t.name: views[t.name] for t in case.tensors if not t.is_output}) as changes:
-            self.call(self.make_function(sys.modules[function.__module__], kept), case, views)
+            Norm = self.make_function(sys.modules[function.__module__], kept)
+            self.call(Norm, case, views)
+            twice_wrong = case.constexprs["second"] and not self._differentiates_twice(Norm, case, views)
         words = "{} holds a tensor, which did not go through ctx.save_for_backward: PyTorch does not notice when it is changed"
-        self.misuse = next(iter([*changes, *(Misuse(FaultKind.CTX, words.format(name)) for name in kept)]), None)
+        found = [*changes, *(Misuse(FaultKind.CTX, words.format(name)) for name in kept)]
+        if twice_wrong:
+            found.append(
+                Misuse(
+                    FaultKind.SECOND,
+                    "A second derivative is wrong, and no error was raised: autograd takes what a launch returns for a constant",
+                )
+            )
+        self.misuse = next(iter(found), None)
         return bytes(memory)
 
     @staticmethod
@@ -153,3 +164,28 @@ class Autograd(TorchFunctions):
                 raise
             return 1.0
         return 0.0
+
+    @staticmethod
+    def _differentiates_twice(Norm: type[torch.autograd.Function], case: CaseLaunch, views: dict[str, torch.Tensor]) -> bool:
+        """Return whether the second derivatives through the Function are right, or are refused with an error."""
+
+        def penalise(norm: Callable[..., torch.Tensor], dtype: torch.dtype) -> list[torch.Tensor | None]:
+            leaves = [views[name].detach().to(dtype, copy=True).requires_grad_() for name in BITS]
+            z = leaves[0] + norm(*leaves)  # x has another way to the loss, so that the gradients have a history in any case
+            first = torch.autograd.grad((z * z * views["dy"].to(dtype)).sum(), leaves, create_graph=True, allow_unused=True)
+            torch.stack([gradient.square().sum() for gradient in first if gradient is not None]).sum().backward()
+            return [leaf.grad for leaf in leaves]
+
+        eps = next(value for value in case.arguments if isinstance(value, float))
+
+        def normalise(x: torch.Tensor, w: torch.Tensor, b: torch.Tensor) -> torch.Tensor:
+            variance, mean = torch.var_mean(x, 1, keepdim=True, correction=0)
+            return (x - mean) * torch.rsqrt(variance + eps) * w + b
+
+        wanted = penalise(normalise, torch.float64)
+        try:
+            found = penalise(lambda x, w, b: Norm.apply(x, w, b, eps), torch.float32)
+        except RuntimeError:
+            return True
+        pairs = [(got, want) for got, want in zip(found, wanted, strict=True) if got is not None and want is not None]
+        return len(pairs) == len(BITS) and all((got - want).abs().max() <= 1e-2 * want.abs().max() for got, want in pairs)

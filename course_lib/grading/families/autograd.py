@@ -22,7 +22,7 @@ class WiringCase(Case):
     """A case of an autograd Function.
 
     The first word of ``layout`` says whether it is the layout of x or of dy. ``needs`` names the inputs that require gradients, ``given``
-    the parameters that are not None. ``then`` is "", or names a further event: "residual", "twice" or "change".
+    the parameters that are not None. ``then`` is "", or names a further event: "residual", "twice", "change" or "second".
     """
 
     needs: str = "xwb"
@@ -56,6 +56,7 @@ BACKWARD = (
     WiringCase("residual", 4, 12, 0, "z = y + x: the addition hands the same dy to both", "dx is written over dy, which the other path still needs", mean=1.0, then="residual"),
     WiringCase("twice", 4, 12, 0, "the graph is kept and differentiated a second time", "backward changes what was saved", mean=1.0, then="twice"),
     WiringCase("changed in place", 4, 12, 0, "x is doubled in place after the forward pass: backward must refuse", "x is kept as an attribute of ctx", then="change"),
+    WiringCase("differentiated twice", 4, 12, 0, "the gradients are differentiated again, with create_graph=True", "a second derivative takes what a launch returned for a constant", mean=1.0, then="second"),
     WiringCase("x sliced", 5, 20, 0, "x is a slice of a wider matrix", "N is taken for the distance between rows of x", mean=2.0, layout="x sliced"),
     WiringCase("x transposed", 6, 10, 0, "x is a transposed matrix", "the columns of x are taken to lie one after the other", mean=2.0, layout="x transposed"),
     WiringCase("dy transposed", 6, 10, 0, "dy is transposed, as y.t() sends it", "the columns of dy are taken to lie one after the other", mean=2.0, layout="dy transposed"),
@@ -146,7 +147,10 @@ def _make_plan(case: WiringCase, entry_point: str, x, w, b, dy, expected: dict[s
         size = expected[name].values.shape
         dtype = "fp32" if name == "raised" else case.dtype if of_x else w_dtype
         tensors.append(Tensor(name, dtype, size, compute_strides(size)))
-    flags = {"needs": sum(_BITS[name] for name in case.needs), **{what: int(case.then == what) for what in ("residual", "twice", "change")}}
+    flags = {
+        "needs": sum(_BITS[name] for name in case.needs),
+        **{what: int(case.then == what) for what in ("residual", "twice", "change", "second")},
+    }
     arguments = ("x", *(n if v is not None else None for n, v in (("w", w), ("b", b))), case.eps)
     inputs = {tensor.name: tensor.values.astype(np.float64) for tensor in tensors if tensor.values is not None}
     return Plan(case, entry_point, (), tuple(tensors), arguments, flags, expected, inputs=inputs)

@@ -662,6 +662,11 @@ CAUSES: dict[str, Cause] = {
         "a tensor is kept on ctx without ctx.save_for_backward",
         "PyTorch compares the version of each saved tensor with the one it had. Which call tells it what to compare?",
     ),
+    "second_derivative_wrong": Cause(
+        "a second derivative is wrong, without an error",
+        "With create_graph=True autograd records the operations in backward. What can it record of a launch, and what do you want to happen if "
+        "somebody differentiates the result again?",
+    ),
     # tests of kernels
     "kernel_not_called": Cause(
         "a test never calls the kernel that it gets",
