@@ -295,7 +295,8 @@ def status(
     epilog="""\b
     Examples: course bench --stored                a summary of what was measured
               course bench forward --stored        one kind, every row length
-              course bench forward --columns 4096  measure, on a GPU""",
+              course bench forward --columns 4096  measure, on a GPU
+              course bench --columns 4096 --rows 8192 --dtype bf16 --plot shape.html  one shape""",
 )
 def bench(
     kind: Annotated[
@@ -305,16 +306,30 @@ def bench(
         ),
     ] = "all",
     stored: Annotated[bool, typer.Option("--stored", help="Show the newest stored measurement; measure nothing.")] = False,
-    plot: Annotated[Path | None, typer.Option(help="Also draw what came out into this HTML file; of `all`, one file a kind.")] = None,
+    plot: Annotated[
+        Path | None, typer.Option("--plot", "--html", help="Also draw what came out into this HTML file; of `all`, one file a kind.")
+    ] = None,
     columns: Annotated[str | None, typer.Option(help="Only these row lengths, such as 1024,4095.")] = None,
+    rows: Annotated[
+        int | None,
+        typer.Option(
+            metavar="M",
+            help="Report on M rows of --columns N instead: bytes, floor, launch and its reason, and on a GPU the times. Without a GPU it is "
+            "computed for an H100.",
+        ),
+    ] = None,
     dtype: Annotated[str | None, typer.Option(help="fp16 (as without it), bf16 or fp32.")] = None,
+    norm: Annotated[str | None, typer.Option(help="With --rows: layer_norm (as without it) or rms_norm.")] = None,
     providers: Annotated[str | None, typer.Option(help="Only these, such as ours,torch,compile,liger,quack.")] = None,
     as_json: Annotated[bool, typer.Option("--json", help="Print everything that was measured as JSON, for programs.")] = False,
 ) -> int:
     """Time the course's kernels against PyTorch and other libraries on this GPU."""
     from course_lib.cli import bench as measuring
 
-    for text in measuring.run(kind, stored=stored, plot=plot, columns=columns, dtype=dtype, providers=providers, as_json=as_json):
+    texts = measuring.run(
+        kind, stored=stored, plot=plot, columns=columns, rows=rows, dtype=dtype, norm=norm, providers=providers, as_json=as_json
+    )
+    for text in texts:
         print(text, flush=True)  # without markup, because other programs may read the numbers
     return 0
 
