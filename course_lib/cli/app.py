@@ -273,15 +273,35 @@ def hunt(context: typer.Context) -> int:
     rich_help_panel=LEARN,
     epilog="""\b
     Examples: course status
-              course status 07a""",
+              course status 07a
+              course status --html my-course.html""",
 )
 def status(
-    exercise_ids: ExerciseIds = None, as_json: Annotated[bool, typer.Option("--json", help="Print it as JSON, for programs.")] = False
+    exercise_ids: ExerciseIds = None,
+    as_json: Annotated[bool, typer.Option("--json", help="Print it as JSON, for programs.")] = False,
+    page: Annotated[
+        Path | None,
+        typer.Option(
+            "--html",
+            metavar="FILE",
+            help="Write a page to keep or to hand in: what is passed, predictions that surprised, answers to questions asked again, the ladder.",
+        ),
+    ] = None,
 ) -> int:
     """List the exercises, what is passed, and what comes next; with an ID, say what that exercise asks for."""
     from course_lib.cli import status as where
     from course_lib.cli.terminal import show
 
+    if page:
+        from course_lib.cli import status_page
+        from course_lib.cli.page import require_html
+
+        require_html(page, "--html")
+        if exercise_ids or as_json:
+            raise CourseError("--html writes the page of the whole course; leave --json and the exercises out.")
+        status_page.write(page)
+        print(f"written to {page}")
+        return 0
     chosen = where.find(exercise_ids or [])
     if as_json:
         print(where.as_json(chosen))
