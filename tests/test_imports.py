@@ -109,7 +109,7 @@ MAY_IMPORT: dict[str, set[str]] = {
         "base", "catalog", "learner", "lessons", "bench", "hunt", "grading", "grading.verdict", "grading.cases", "grading.submission", "grading.execution",
         "grading.judging", "grading.families",
     },
-    "cli": {"base", "sandbox", "catalog", "learner", "grading", "grading.verdict", "grading.cases", "bench", "classroom", "doctor", "lessons", "authoring"},
+    "cli": {"base", "sandbox", "catalog", "learner", "grading", "grading.verdict", "grading.cases", "bench", "tuning", "classroom", "doctor", "lessons", "authoring"},
 }  # fmt: skip
 
 

@@ -103,12 +103,29 @@ def stored(kind: str) -> Measurement:
 
     Raises: CourseError if there is none, or its file cannot be read.
     """
-    found = sorted(paths.BENCH_RESULTS.glob(f"{kind}-*.json"), key=lambda path: path.stem[-10:])
+    found = sorted(paths.BENCH_RESULTS.glob(f"{kind}-*.json"), key=_date)
     if not found:
         raise CourseError(f"there is no stored measurement {kind!r} in {paths.shown(paths.BENCH_RESULTS)}. Take one on a GPU.")
+    return _read(found[-1])
+
+
+def read_all(kinds: Collection[str]) -> list[Measurement]:
+    """Read every stored measurement of ``kinds``, of any device and dtype, whole or in part, the newest first.
+
+    Raises: CourseError if a file cannot be read.
+    """
+    found = [path for kind in kinds for path in paths.BENCH_RESULTS.glob(f"{kind}[-_]*.json")]
+    return [_read(path) for path in sorted(found, key=_date, reverse=True)]
+
+
+def _date(path: Path) -> str:
+    return path.stem[-10:]
+
+
+def _read(path: Path) -> Measurement:
     try:
-        return Measurement(**json.loads(found[-1].read_text(encoding="utf-8")))
+        return Measurement(**json.loads(path.read_text(encoding="utf-8")))
     except (ValueError, TypeError) as broken:
         raise CourseError(
-            f"{paths.shown(found[-1])} cannot be read ({broken}). `git checkout -- {paths.shown(found[-1])}` brings it back."
+            f"{paths.shown(path)} cannot be read ({broken}). `git checkout -- {paths.shown(path)}` brings it back."
         ) from broken

@@ -15,10 +15,11 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
-from jinja2 import Environment, FileSystemLoader, StrictUndefined
+from jinja2 import Environment
 from markupsafe import Markup, escape
 
 from course_lib.base.files import make_private_folder
+from course_lib.base.page import open_templates
 from course_lib.base.text import shorten
 from course_lib.base.words import format_count
 from course_lib.catalog import Exercise
@@ -205,9 +206,7 @@ def _write(file: Path, template: str, values: dict[str, Any]) -> None:
 
 @cache
 def _open_templates() -> Environment:
-    templates = Environment(
-        loader=FileSystemLoader(Path(__file__).parent / "templates"), autoescape=True, undefined=StrictUndefined, trim_blocks=False
-    )
+    templates = open_templates(Path(__file__).parent / "templates")
     templates.globals |= {
         "points": format_points,
         "style": lambda status: _STYLES.get(status, "fault"),

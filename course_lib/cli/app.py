@@ -273,15 +273,35 @@ def hunt(context: typer.Context) -> int:
     rich_help_panel=LEARN,
     epilog="""\b
     Examples: course status
-              course status 07a""",
+              course status 07a
+              course status --html my-course.html""",
 )
 def status(
-    exercise_ids: ExerciseIds = None, as_json: Annotated[bool, typer.Option("--json", help="Print it as JSON, for programs.")] = False
+    exercise_ids: ExerciseIds = None,
+    as_json: Annotated[bool, typer.Option("--json", help="Print it as JSON, for programs.")] = False,
+    page: Annotated[
+        Path | None,
+        typer.Option(
+            "--html",
+            metavar="FILE",
+            help="Write a page to keep or to hand in: what is passed, predictions that surprised, answers to questions asked again, the ladder.",
+        ),
+    ] = None,
 ) -> int:
     """List the exercises, what is passed, and what comes next; with an ID, say what that exercise asks for."""
     from course_lib.cli import status as where
     from course_lib.cli.terminal import show
 
+    if page:
+        from course_lib.cli import status_page
+        from course_lib.cli.page import require_html
+
+        require_html(page, "--html")
+        if exercise_ids or as_json:
+            raise CourseError("--html writes the page of the whole course; leave --json and the exercises out.")
+        status_page.write(page)
+        print(f"written to {page}")
+        return 0
     chosen = where.find(exercise_ids or [])
     if as_json:
         print(where.as_json(chosen))
@@ -295,7 +315,8 @@ def status(
     epilog="""\b
     Examples: course bench --stored                a summary of what was measured
               course bench forward --stored        one kind, every row length
-              course bench forward --columns 4096  measure, on a GPU""",
+              course bench forward --columns 4096  measure, on a GPU
+              course bench --columns 4096 --rows 8192 --dtype bf16 --plot shape.html  one shape""",
 )
 def bench(
     kind: Annotated[
@@ -305,16 +326,30 @@ def bench(
         ),
     ] = "all",
     stored: Annotated[bool, typer.Option("--stored", help="Show the newest stored measurement; measure nothing.")] = False,
-    plot: Annotated[Path | None, typer.Option(help="Also draw what came out into this HTML file; of `all`, one file a kind.")] = None,
+    plot: Annotated[
+        Path | None, typer.Option("--plot", "--html", help="Also draw what came out into this HTML file; of `all`, one file a kind.")
+    ] = None,
     columns: Annotated[str | None, typer.Option(help="Only these row lengths, such as 1024,4095.")] = None,
+    rows: Annotated[
+        int | None,
+        typer.Option(
+            metavar="M",
+            help="Report on M rows of --columns N instead: bytes, floor, launch and its reason, and on a GPU the times. Without a GPU it is "
+            "computed for an H100.",
+        ),
+    ] = None,
     dtype: Annotated[str | None, typer.Option(help="fp16 (as without it), bf16 or fp32.")] = None,
+    norm: Annotated[str | None, typer.Option(help="With --rows: layer_norm (as without it) or rms_norm.")] = None,
     providers: Annotated[str | None, typer.Option(help="Only these, such as ours,torch,compile,liger,quack.")] = None,
     as_json: Annotated[bool, typer.Option("--json", help="Print everything that was measured as JSON, for programs.")] = False,
 ) -> int:
     """Time the course's kernels against PyTorch and other libraries on this GPU."""
     from course_lib.cli import bench as measuring
 
-    for text in measuring.run(kind, stored=stored, plot=plot, columns=columns, dtype=dtype, providers=providers, as_json=as_json):
+    texts = measuring.run(
+        kind, stored=stored, plot=plot, columns=columns, rows=rows, dtype=dtype, norm=norm, providers=providers, as_json=as_json
+    )
+    for text in texts:
         print(text, flush=True)  # without markup, because other programs may read the numbers
     return 0
 

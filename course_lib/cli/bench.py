@@ -5,17 +5,22 @@ from __future__ import annotations
 import importlib
 import json
 import shutil
+import textwrap
 from collections.abc import Iterator
 from dataclasses import asdict
 from pathlib import Path
 from types import ModuleType
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import course_lib
 from course_lib.base import paths
 from course_lib.base.errors import CourseError
 from course_lib.base.files import write_atomic
 from course_lib.bench import measurement, tables
+from course_lib.cli.page import require_html, write_page
+
+if TYPE_CHECKING:
+    from course_lib.tuning.shape import ShapeReport
 
 KINDS = {
     "forward": "forward passes of LayerNorm and RMSNorm, with and without the residual added first, against the floor",
@@ -40,19 +45,23 @@ def run(
     stored: bool = False,
     plot: Path | None = None,
     columns: str | None = None,
+    rows: int | None = None,
     dtype: str | None = None,
+    norm: str | None = None,
     providers: str | None = None,
     as_json: bool = False,
     width: int | None = None,
 ) -> Iterator[str]:
-    """Yield the texts to print, as they become known: of one kind its table, of "all" a summary of each.
+    """Yield the texts to print, as they become known: of one kind its table, of "all" a summary of each, of one shape its report.
 
     Args:
         kind: one of KINDS, or "all".
         stored: recall the newest stored measurement and measure nothing.
         plot: an HTML file to draw into; for "all" the kind is added to its name.
         columns: row lengths, with commas between; None is the whole grid.
+        rows: the M of one shape, whose N is ``columns``; None measures kinds.
         dtype: "fp16", "bf16" or "fp32"; None is fp16.
+        norm: "layer_norm" or "rms_norm", for one shape; None is layer_norm.
         providers: names with commas between; None is all of them.
         as_json: everything that was measured, one JSON object by kind, and nothing else.
         width: columns to print in; None takes the terminal's, and 80 elsewhere.
@@ -63,6 +72,9 @@ def run(
         raise CourseError(f"there is no measurement {kind!r}. There are: {', '.join(KINDS)}, all.")
     asked = _read_selection(columns, dtype, providers)
     _refuse_options(kind, asked, plot=plot, as_json=as_json)
+    if rows is not None or norm is not None:
+        yield from _report_shape(kind, asked, rows, norm, stored=stored, plot=plot, as_json=as_json, width=width)
+        return
     width = width or shutil.get_terminal_size((tables.WIDTH, 24)).columns
     modules = _import_modules(kind)
     _refuse_unknown_providers(asked.get("providers", ()), modules)
@@ -104,10 +116,46 @@ def _refuse_options(kind: str, asked: dict[str, Any], *, plot: Path | None, as_j
         if name not in _SELECTS.get(kind, ()):
             those = ", ".join(k for k in _SELECTS if name in _SELECTS[k])
             raise CourseError(f"`course bench {kind}` has no --{name}. These have: {those}.")
-    if plot and plot.suffix != ".html":
-        raise CourseError(f"--plot writes a page for a browser, and {plot.name} is no name of one. Give a name that ends in .html.")
+    if plot:
+        require_html(plot, "--plot")
     if as_json and plot:
         raise CourseError("--json prints what was measured and nothing else; leave --plot out.")
+
+
+def _report_shape(
+    kind: str, asked: dict[str, Any], M: int | None, norm: str | None, *, stored: bool, plot: Path | None, as_json: bool, width: int | None
+) -> Iterator[str]:
+    """Yield the report of one shape, and write its page if a file is named."""
+    if kind != "all" or "providers" in asked:
+        raise CourseError("--rows and --norm ask for the report of one shape, which has no KIND and no --providers. Leave those out.")
+    columns = asked.get("columns", ())
+    if M is None or len(columns) != 1:
+        raise CourseError("the report of a shape takes one row length and the number of rows, such as --columns 4096 --rows 8192.")
+    _ = course_lib.MODE  # chooses GPU or interpreter now, before PyTorch is imported
+    from course_lib.tuning import shape
+
+    report = shape.make_report(columns[0], M, asked.get("dtype", "fp16"), norm or "layer_norm", timed=not stored)
+    if as_json:
+        yield json.dumps({"shape": asdict(report)}, indent=1)
+        return
+    width = width or shutil.get_terminal_size((tables.WIDTH, 24)).columns
+    yield "\n".join(_write_lines(report, width))
+    if plot:
+        from course_lib.lessons.figures.shape import times_by_length
+
+        write_page(plot, "shape.html", report=report, picture=times_by_length(report))
+        yield f"drawn into {plot}"
+
+
+def _write_lines(report: ShapeReport, width: int) -> Iterator[str]:
+    """Yield the lines of a report. At 80 columns there are ten or fewer, unless a time is missing, which takes a line of its own."""
+    yield from tables.paragraph(report.write_title(), width)
+    for name, one in zip(("forward", "backward"), report.passes, strict=True):
+        first, *others = one.write()
+        yield from tables.paragraph(f"{name}: {first}", width)
+        for text in others:
+            yield from textwrap.wrap(text, width, initial_indent="  ", subsequent_indent="  ", break_on_hyphens=False)
+    yield from tables.notes(report.measured, width) if report.measured else ()
 
 
 def _import_modules(kind: str) -> dict[str, ModuleType]:

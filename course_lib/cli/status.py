@@ -161,7 +161,7 @@ def listing() -> Group:
     closing = "You have passed every exercise." if upcoming is None else next_line(upcoming)
     files = f"Your files are in {escape(paths.shown(paths.exercises()))}/."
     path = f"{PATH_SIGN} the path of six hours: these exercises and their lessons; it ends with a model that trains with your kernels."
-    return Group(table, "", path, progress_bar(records), *_tell_predictions(), *_tell_steps(), closing, files)
+    return Group(table, "", path, progress_bar(records), *_tell_predictions(), *tell_steps(), closing, files)
 
 
 def _tell_predictions() -> list[str]:
@@ -171,7 +171,7 @@ def _tell_predictions() -> list[str]:
     return [f"Predictions made in the lessons: {len(made)}, surprises among them: {surprises}."] if made else []
 
 
-def _tell_steps() -> list[str]:
+def tell_steps() -> list[str]:
     """Return a line with the number of steps passed, by lesson; nothing before the first."""
     passed = progress.read_steps()
     lessons = sorted({step_id[:2] for step_id in passed})

@@ -1,0 +1,12 @@
+"""Self-contained HTML pages: ``page.html`` here has their head and style, in light and dark colours."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from jinja2 import Environment, FileSystemLoader, StrictUndefined
+
+
+def open_templates(folder: Path) -> Environment:
+    """Return the templates of ``folder``, which may extend "page.html". They escape every text, because learners write some of them."""
+    return Environment(loader=FileSystemLoader([folder, Path(__file__).parent]), autoescape=True, undefined=StrictUndefined)

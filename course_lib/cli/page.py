@@ -1,0 +1,30 @@
+"""The pages that commands write: one self-contained file with a picture that needs no network."""
+
+from __future__ import annotations
+
+from datetime import date
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from markupsafe import Markup
+
+import course_lib
+from course_lib.base.errors import CourseError
+from course_lib.base.files import write_atomic
+from course_lib.base.page import open_templates
+
+if TYPE_CHECKING:
+    from course_lib.lessons.kit.output import MovingPicture
+
+
+def require_html(file: Path, option: str) -> None:
+    """Raise CourseError if a browser would not take ``file``, the value of ``option``, for a page."""
+    if file.suffix != ".html":
+        raise CourseError(f"{option} writes a page for a browser, and {file.name} is no name of one. Give a name that ends in .html.")
+
+
+def write_page(file: Path, template: str, *, picture: MovingPicture, **values: Any) -> None:
+    """Write a page from a template of this room."""
+    templates = open_templates(Path(__file__).parent / "templates")
+    shown = {"picture": Markup(picture.make_html()), "version": course_lib.__version__, "today": date.today().isoformat()}
+    write_atomic(file, templates.get_template(template).render(values | shown))
