@@ -62,6 +62,7 @@ class FaultKind(StrEnum):
     OFTEN = "often", Group.MINOR, "too_many_calls", "An entry point calls another more often than the exercise allows"
     UNCALLED = "uncalled", Group.MINOR, "part_not_used", "An entry point does not use the one that it is to use"
     CTX = "ctx", Group.MINOR, "tensor_on_ctx", "A tensor is kept on ctx as an attribute"
+    READ_BACK = "read back", Group.MINOR, "overwritten_read", "{tensor} is read after it was overwritten"
     UNLIKE = "unlike", Group.MINOR, "chunks_disagree", "{tensor} has other bits in one column of a row than in another"
     UNWRITTEN = "unwritten", Group.MINOR, "output_read_first", "{tensor} is read before it is written"
     RACE = "race", Group.INTERLEAVED, "race", "Two programs touch {tensor} with nothing to order them"

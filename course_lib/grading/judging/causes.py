@@ -334,6 +334,10 @@ CAUSES: dict[str, Cause] = {
         "what an output held before the launch decides the result",
         "An output holds anything at all before the launch. Which load reads it before your store?",
     ),
+    "overwritten_read": Cause(
+        "the residual is read after the sum was stored in its place",
+        "total holds the residual only until you store there. Which of your loads takes columns that were stored before, and what may it find?",
+    ),
     "right_only_once": Cause(
         "a second run with other numbers is wrong",
         "Besides its arguments, what does your code go by: an earlier result, an address, what memory happens to hold?",
