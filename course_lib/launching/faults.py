@@ -63,6 +63,7 @@ class FaultKind(StrEnum):
     UNCALLED = "uncalled", Group.MINOR, "part_not_used", "An entry point does not use the one that it is to use"
     CTX = "ctx", Group.MINOR, "tensor_on_ctx", "A tensor is kept on ctx as an attribute"
     SECOND = "second", Group.MINOR, "second_derivative_wrong", "A second derivative is wrong, without an error"
+    READ_BACK = "read back", Group.MINOR, "overwritten_read", "{tensor} is read after it was overwritten"
     UNLIKE = "unlike", Group.MINOR, "chunks_disagree", "{tensor} has other bits in one column of a row than in another"
     UNWRITTEN = "unwritten", Group.MINOR, "output_read_first", "{tensor} is read before it is written"
     RACE = "race", Group.INTERLEAVED, "race", "Two programs touch {tensor} with nothing to order them"

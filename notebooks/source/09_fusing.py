@@ -418,6 +418,16 @@ from course_lib.lessons import offer_hunt
 offer_hunt("08a")
 
 # %% [markdown]
+# ## Without rails
+#
+# No layer needs the old residual once the sum is there. So the sum may take its place, and one matrix less is needed. This task asks for that
+# kernel, in rows of any length, which takes two passes over a row. The file says what lies where before and after the launch, and nothing of
+# the way. The task is optional.
+
+# %%
+exercise("09b")
+
+# %% [markdown]
 # ## What you predicted
 
 # %%

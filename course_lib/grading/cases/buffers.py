@@ -49,7 +49,8 @@ class Tensor:
 
     A ``scratch`` tensor is neither input nor output: it holds the kernel's locks or partial sums, starts with ``values`` or
     poisoned, and is not judged. ``poison``: the bits of an output's poison, if not the usual ones. ``any_dtype``: a function may
-    also return it in another dtype. ``whole``: it has to be a Python or NumPy integer; 4.0 is wrong.
+    also return it in another dtype. ``whole``: it has to be a Python or NumPy integer; 4.0 is wrong. An ``in_place`` output starts with
+    ``values``, which are an input as well: of such an element nobody can say that it was never written.
     ``strides`` are in elements. A ``far`` tensor spans more memory than it uses. Its rows are sent to the child packed, and the
     child lays them ``strides[0]`` apart. The same holds for its columns, if they lie farther apart than its rows.
     """
@@ -65,11 +66,12 @@ class Tensor:
     poison: int | None = None
     any_dtype: bool = False
     whole: bool = False
+    in_place: bool = False
     offset: int = 0  # bytes from the beginning of the launch's memory to the guard before the tensor; its plan places it
 
     @property
     def is_output(self) -> bool:
-        return self.values is None and not self.scratch
+        return (self.values is None or self.in_place) and not self.scratch
 
     @property
     def itemsize(self) -> int:

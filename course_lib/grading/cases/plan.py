@@ -42,6 +42,7 @@ class CaseTensor(LaunchTensor):
     scratch: bool = False
     any_dtype: bool = False
     whole: bool = False
+    in_place: bool = False
 
 
 @dataclass(frozen=True)

@@ -14,7 +14,8 @@ _NEARLY_ALL = 0.9  # as a part of all elements
 
 
 class Watch:
-    """Follows a launch through memory: writes to inputs, how often elements are read and by which program, reads of unwritten outputs.
+    """Follows a launch through memory: writes to inputs, how often elements are read and by which program, and outputs read before they
+    are written, or in place after it.
 
     It counts active lanes: a masked lane accesses nothing. An atomic reads and writes, also one that adds 0. ``written`` is the first
     write to an input.
@@ -30,6 +31,7 @@ class Watch:
         self.regions = sorted((region for region in regions if region.elements), key=lambda region: region.low)
         self.lows = [region.low for region in self.regions]
         self.inputs = {t.name for t in case.tensors if not t.is_output and not t.scratch}
+        self.in_place = {t.name for t in case.tensors if t.in_place}
         near = {t.name for t in case.tensors if t.is_output and not t.far}
         self.stored = {  # output -> for each element, whether it was stored
             region.name: np.zeros((region.high - region.low) // region.itemsize + 1, bool) for region in self.regions if region.name in near
@@ -37,7 +39,7 @@ class Watch:
         self.lanes: dict[str, dict[int | None, int]] = {name: {} for name in self.allowed}  # tensor -> line -> lanes read
         self.shares: dict[str, dict[tuple, int]] = {name: {} for name in self.spread}  # tensor -> program -> lanes
         self.written: Misuse | None = None
-        self.unwritten: Misuse | None = None
+        self.untimely: Misuse | None = None
 
     def __call__(self, access) -> None:
         live = access.live()
@@ -66,12 +68,15 @@ class Watch:
         return self.regions[at] if at >= 0 and int(live[0]) <= self.regions[at].high else None
 
     def follow_stores(self, region, live, reads: bool, writes: bool) -> None:
-        """Remember which elements of an output are stored to, and the first read of one that is not."""
+        """Remember which elements of an output are stored to, and the first read at the wrong time: before that, or in place after it."""
         stored, elements = self.stored[region.name], (live - region.low) // region.itemsize
-        if reads and self.unwritten is None and not stored[elements].all():
+        in_place = region.name in self.in_place
+        if reads and self.untimely is None and (stored[elements].any() if in_place else not stored[elements].all()):
             line = self.find_line()
-            words = f"{region.name} is read{describe_line(line)} before anything is stored there"
-            self.unwritten = Misuse(FaultKind.UNWRITTEN, words, region.name, line)
+            kind, when = FaultKind.UNWRITTEN, "before anything is stored there"
+            if in_place:
+                kind, when = FaultKind.READ_BACK, "after it was overwritten"
+            self.untimely = Misuse(kind, f"{region.name} is read{describe_line(line)} {when}", region.name, line)
         if writes:
             stored[elements] = True
 
@@ -81,7 +86,7 @@ class Watch:
 
     def find_misuse(self) -> Misuse | None:
         """Return the worst misuse that was seen."""
-        return find_worst(self.written, self.find_excess(), self.find_empty_turns(), self.find_lone_program(), self.unwritten)
+        return find_worst(self.written, self.find_excess(), self.find_empty_turns(), self.find_lone_program(), self.untimely)
 
     def find_empty_turns(self) -> Misuse | None:
         """Find a loop that goes on after the last tile: in these steps all lanes of every load are masked off, which no result shows."""

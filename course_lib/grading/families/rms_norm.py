@@ -115,22 +115,23 @@ def _plan_rms_norm(case: Case, kernel: str, rng: np.random.Generator, sweeps: in
     )  # fmt: skip
 
 
-def _plan_add_rms_norm(case: Case, kernel: str, rng: np.random.Generator) -> Plan:
+def _plan_add_rms_norm(case: Case, kernel: str, rng: np.random.Generator, in_place: bool = False) -> Plan:
+    """Plan 09a, or 09b with ``in_place``: there the residual lies where total is stored, and rows may be longer than BLOCK."""
     x, w = draw_matrix(case, rng), draw_weight(case, rng)
-    residual = _draw_residual(case, rng)
+    residual = _draw_residual(case, rng, case.dtype_of("total" if in_place else "residual"))
     if case.by_hand:  # the norm is that of the sum
         x = round_to(x - residual, case.dtype_of("x"))
     with np.errstate(invalid="ignore", over="ignore"):
         exact = x.astype(np.float32) + residual.astype(np.float32)
     total_dtype = case.dtype_of("total")
     total = round_to(exact, total_dtype)
-    tensors = (
-        place_matrix("x", case, x, spare=3), place_matrix("residual", case, residual, spare=5),
-        place_matrix("total", case, None, spare=9), place_matrix("y", case, None, spare=14),
-        place_vector("w", case, w), place_statistic("rstd", case),
+    of_total = place_matrix("total", case, residual if in_place else None, spare=9)
+    matrices = (
+        place_matrix("x", case, x, spare=3), *(() if in_place else (place_matrix("residual", case, residual, spare=5),)),
+        replace(of_total, in_place=in_place), place_matrix("y", case, None, spare=14),
     )  # fmt: skip
-    arguments = ["x", "residual", "total", "y", "w", "rstd"]
-    arguments += [tensor.strides[0] for tensor in tensors[:4]] + [case.N, case.eps]
+    tensors = (*matrices, place_vector("w", case, w), place_statistic("rstd", case))
+    arguments = [*(tensor.name for tensor in tensors), *(tensor.strides[0] for tensor in matrices), case.N, case.eps]
     total64 = total.astype(np.float64)
     expected = {"total": Expected(total64, half_ulp(total64, total_dtype)), **_expect_rms_norm(total, w, case)}
     inputs = {
@@ -139,17 +140,18 @@ def _plan_add_rms_norm(case: Case, kernel: str, rng: np.random.Generator) -> Pla
     }  # fmt: skip
     return Plan(
         case, kernel, (case.M,), tensors, tuple(arguments), {"BLOCK": case.block}, expected, inputs=inputs,
-        reads={"x": 1, "residual": 1, "total": 0, "y": 0}, spread={"x": case.M, "y": case.M},
+        reads={"x": 2, "total": 2, "y": 0} if in_place else {"x": 1, "residual": 1, "total": 0, "y": 0},
+        spread={"x": case.M, "y": case.M},
     )  # fmt: skip
 
 
-def _draw_residual(case: Case, rng: np.random.Generator) -> np.ndarray:
+def _draw_residual(case: Case, rng: np.random.Generator, dtype: str) -> np.ndarray:
     shape = (case.M, case.N)
     if case.fill in ("constant", "worked"):
         residual = np.zeros(shape)
     else:
         residual = by_hand.choose_residual(*shape) if case.by_hand else case.std * rng.normal(size=shape)
-    return round_to(residual, case.dtype_of("residual"))
+    return round_to(residual, dtype)
 
 
 def _expect_rms_norm(x: np.ndarray, w: np.ndarray, case: Case) -> dict[str, Expected]:
@@ -224,15 +226,30 @@ def _take_from_block(p: Plan, names: tuple[str, ...], first: bool, spare: float)
 
 def _list_fused_models() -> Iterator[tuple[str, Model]]:
     yield from _list_models()
+    yield from _list_total_models(("x", "residual", "y", "w"))
+
+
+def _list_in_place_models() -> Iterator[tuple[str, Model]]:
+    for stored in (False, True):
+        yield "overwritten_read", lambda p, stored=stored: _add_to_total(p, stored)
+    for cause, columns in WRONG_COLUMNS:
+        yield cause, lambda p, columns=columns: _store_total_in(p, columns(p.case))
+    yield from _list_blocked_models()
+    yield from _list_total_models(("x", "y", "w"))
+
+
+def _list_total_models(others: tuple[str, ...]) -> Iterator[tuple[str, Model]]:
+    """Yield mistakes with the sum; ``others`` are the tensors beside total and rstd."""
     yield "residual_ignored", lambda p: _compute_wrong(p, x=p.inputs["first"])
     yield "residual_ignored", lambda p: _add_residual(p, 0)
     yield "unrounded_total", lambda p: _compute_wrong(p, x=p.inputs["exact"])
     yield "unrounded_total", lambda p: _compute_wrong(p, measured=p.inputs["exact"])
     yield "unrounded_total", lambda p: _compute_wrong(p, x=p.inputs["exact"], measured=p.inputs["x"])
-    for which, again in product(("x", "residual", "y", "w"), (True, False)):
+    for which, again in product(others, (True, False)):
         yield "another_dtype", lambda p, which=which, a=again: _round_total(p, p.tensor(which).dtype, a)
-    yield "low_precision", _add_in_half
-    for name, other in product(("first", "residual"), ("x", "residual", "total", "y", "w")):
+    if "residual" in others:
+        yield "low_precision", _add_in_half
+    for name, other in product(("first", "residual"), (*others, "total")):
         yield "another_dtype", lambda p, name=name, other=other: _round_summand(p, name, p.tensor(other).dtype)
     yield "another_dtype", lambda p: _round_total(_round_both(p), p.tensor("x").dtype)
     yield "norm_before_addition", lambda p: _compute_wrong(p, measured=p.inputs["first"])
@@ -245,6 +262,21 @@ def _list_fused_models() -> Iterator[tuple[str, Model]]:
     yield "total_not_stored", lambda p: {"total": p.inputs["residual"], **_compute_wrong(p)}
     yield "total_not_stored", lambda p: {"total": p.inputs["first"], **_compute_wrong(p)}
     yield "total_not_stored", lambda p: {"total": _compute_wrong(p)["y"], **_compute_wrong(p)}
+
+
+def _add_to_total(p: Plan, stored: bool) -> Outputs:
+    """Return the outputs if x is added once more to a total that is there already, for y; ``stored``: that sum is stored again."""
+    right, twice = _compute_wrong(p), p.inputs["first"] + p.inputs["x"]
+    again = round_to(twice, p.tensor("total").dtype).astype(np.float64)
+    y = {"y": (again if stored else twice) * right["rstd"][:, None] * p.inputs["w"]}
+    return right | y | ({"total": again} if stored else {})
+
+
+def _store_total_in(p: Plan, columns: slice | np.ndarray) -> Outputs:
+    """Return the outputs if only these columns of total are overwritten."""
+    total = p.inputs["residual"].copy()
+    total[:, columns] = p.inputs["x"][:, columns]
+    return _compute_wrong(p) | {"total": total}
 
 
 def _take_first_rstd(p: Plan) -> Outputs:
@@ -310,9 +342,18 @@ ADD_RMS_NORM = (
     make_case("bf16 total", 2, 33, 64, "each tensor in a dtype of its own", "y is computed from the sum before it is rounded", dtypes=(("residual", "fp16"), ("total", "bf16"))),
     make_case("fp16 total", 2, 33, 64, "each tensor in a dtype of its own", "the sum is rounded to the dtype of x", dtypes=(("x", "bf16"), ("total", "fp16"), ("w", "bf16"))),
 )  # fmt: skip
+# In 09b the residual has the dtype of total, and rows may be longer than BLOCK.
+ADD_IN_PLACE = (
+    *RMS_NORM_BLOCKED,
+    make_case("fp32 sum", 2, 33, 16, "total is in fp32, the other matrices in half precision", "the sum is rounded to the dtype of x or y", dtypes=(("x", "fp16"), ("y", "fp16"))),
+    make_case("fp32 total", 2, 33, 16, "each tensor in a dtype of its own", "the sum is rounded to the dtype of x or y", dtypes=(("x", "bf16"), ("y", "fp16"))),
+    make_case("bf16 total", 2, 33, 16, "each tensor in a dtype of its own", "y or rstd is computed from the sum before it is rounded", dtypes=(("total", "bf16"), ("w", "fp16"))),
+    make_case("fp16 total", 2, 33, 64, "each tensor in a dtype of its own, one block", "x is rounded to the dtype of total before the sum", dtypes=(("total", "fp16"), ("w", "bf16"))),
+)  # fmt: skip
 
 PARTS = {
     "rms_norm_kernel": Part(RMS_NORM, _plan_rms_norm, _list_models),
     "rms_norm_blocked_kernel": Part(RMS_NORM_BLOCKED, partial(_plan_rms_norm, sweeps=2), _list_blocked_models),
     "add_rms_norm_kernel": Part(ADD_RMS_NORM, _plan_add_rms_norm, _list_fused_models),
+    "add_rms_norm_in_place_kernel": Part(ADD_IN_PLACE, partial(_plan_add_rms_norm, in_place=True), _list_in_place_models),
 }

@@ -334,6 +334,10 @@ CAUSES: dict[str, Cause] = {
         "what an output held before the launch decides the result",
         "An output holds anything at all before the launch. Which load reads it before your store?",
     ),
+    "overwritten_read": Cause(
+        "the residual is read after the sum was stored in its place",
+        "total holds the residual only until you store there. Which of your loads takes columns that were stored before, and what may it find?",
+    ),
     "right_only_once": Cause(
         "a second run with other numbers is wrong",
         "Besides its arguments, what does your code go by: an earlier result, an address, what memory happens to hold?",
@@ -510,6 +514,18 @@ CAUSES: dict[str, Cause] = {
     ),
     "rows_left_out": Cause(
         "rows are left out of the sum", "How many rows are there to add up, and which of them has your loop not seen when it ends?"
+    ),
+    "padding_rows": Cause(
+        "the rows that are left out are not those of padding",
+        "keep has one number for each row of the matrix. Which of them does a step read for its rows, and which rows does it then leave out?",
+    ),
+    "padding_times_0": Cause(
+        "what stands in a row of padding is multiplied by 0, not left out",
+        "A row of padding may hold NaN or Inf. What is NaN * 0, and through which of your loads do such numbers come in?",
+    ),
+    "sum_carried_over": Cause(
+        "a chunk's sum begins with that of the chunk before",
+        "Program 0 of two takes chunk 0 and then chunk 2. Which number does its sum begin with, each time?",
     ),
     "same_rows": Cause("every program adds up the same rows", "Which line makes chunk 2 read other rows than chunk 0 does?"),
     "wrong_rows": Cause(
