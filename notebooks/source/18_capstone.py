@@ -123,13 +123,22 @@ assert abs(dx.sum() - find("18-sum").answer) < 1e-9
 #
 # ## Your turn: two launches
 #
-# 18a is the loss and its gradient, with one kernel each. Forward may read a row as often as you like. Read the contract for what a logit may
-# be: some of it breaks most first attempts.
+# 18a is the loss and its gradient, with one kernel each. Forward may read a row as often as you like. Read in the contract what a logit may
+# be before you write the first line.
 
 # %%
 from course_lib import exercise
 
 exercise("18a")
+
+# %% [markdown]
+# ## Your turn: one pass
+#
+# In 18b forward reads each logit once, so the maximum is not known when the first block is added up. You have merged halves of a row before.
+# Ask of your merge what lesson 04 asked of Chan's: what does it make of a part that has nothing in it?
+
+# %%
+exercise("18b")
 
 # %% [markdown]
 # ## What you predicted

@@ -80,7 +80,8 @@ def _place_per_row(name: str, dtype: str, case: Case, values: np.ndarray) -> Ten
     return Tensor(name, dtype, (case.M,), (1,), values, guard=size_guard(case.rows))
 
 
-def _plan_forward(case: Case, kernel: str, rng: np.random.Generator) -> Plan:
+def _plan_forward(case: Case, kernel: str, rng: np.random.Generator, reads: int | None = None) -> Plan:
+    """Plan a forward kernel. ``reads``: how often it may read x; None for as often as it likes."""
     x = _draw_logits(case, rng)
     target = _draw_target(case, x, rng)
     tensors = (
@@ -99,7 +100,7 @@ def _plan_forward(case: Case, kernel: str, rng: np.random.Generator) -> Plan:
         }
     return Plan(
         case, kernel, (case.M,), tensors, (*(t.name for t in tensors), tensors[0].strides[0], case.N), {"BLOCK": case.block}, expected,
-        inputs={"x": x64, "target": target}, reads={"loss": 0, "lse": 0}, spread=dict.fromkeys(("x", "loss"), case.M),
+        inputs={"x": x64, "target": target}, reads={"loss": 0, "lse": 0} | ({} if reads is None else {"x": reads}), spread=dict.fromkeys(("x", "loss"), case.M),
     )  # fmt: skip
 
 
@@ -247,6 +248,49 @@ def _find_target_in_one_block(p: Plan) -> Outputs:
     return right | {"loss": np.where(found, right["loss"], right["lse"])}
 
 
+# ---- wrong formulas of a forward pass that merges block after block
+
+# what the sum becomes with another block: of the sum so far, the maximum before and with the block, and the block
+Merge = Callable[[np.ndarray, np.ndarray, np.ndarray, np.ndarray], np.ndarray]
+
+
+def _sum_exponentials(block: np.ndarray, largest: np.ndarray) -> np.ndarray:
+    return np.exp((block - largest[:, None]).astype(np.float32)).astype(np.float64).sum(axis=1)
+
+
+_MERGES: tuple[Merge, ...] = (
+    lambda s, before, after, block: s + _sum_exponentials(block, after),
+    lambda s, before, after, block: s + _sum_exponentials(block, block.max(axis=1)),
+    lambda s, before, after, block: s * np.exp(before - after) + _sum_exponentials(block, block.max(axis=1)),
+    lambda s, before, after, block: s * np.exp(after - before) + _sum_exponentials(block, after),
+    lambda s, before, after, block: np.where(s == 0, 0.0, s * np.exp(after - before)) + _sum_exponentials(block, after),
+    lambda s, before, after, block: (s + _sum_exponentials(block, after)) * np.exp(before - after),
+    lambda s, before, after, block: s * np.exp(before - block.max(axis=1)) + _sum_exponentials(block, after),
+    lambda s, before, after, block: s * before / after + _sum_exponentials(block, after),
+)
+
+
+def _merge_blocks(p: Plan, merge: Merge) -> Outputs:
+    x = p.inputs["x"]
+    largest, total = np.full(len(x), -np.inf), np.zeros(len(x))
+    for start in range(0, p.case.N, p.case.block):
+        block = x[:, start : start + p.case.block]
+        after = np.maximum(largest, block.max(axis=1))
+        if np.isfinite(after).all():  # nothing has been added up while all columns are -Inf
+            total = merge(total, largest, after, block).astype(np.float32).astype(np.float64)  # 0 and Inf where fp32 has them
+        largest = after
+    return _finish(p, largest, total)
+
+
+def _list_one_pass_models() -> Iterator[tuple[str, Model]]:
+    yield from _list_forward_models()
+    yield from vary(_merge_blocks, "sum_not_rescaled", merge=_MERGES)
+    yield (
+        "max_for_sum",
+        lambda p: _merge_blocks(p, lambda s, before, after, block: s * np.exp(before - after) + np.exp(block.max(axis=1) - after)),
+    )
+
+
 # ---- wrong formulas of the backward pass
 
 
@@ -324,5 +368,8 @@ BACKWARD = name_cases(
 _FORBIDDEN = (("forbidden_columns", lambda p, outputs: p.case.fill == "forbidden"),)
 PARTS = {
     "cross_entropy_kernel": Part(FORWARD, _plan_forward, _list_forward_models, rare=_FORBIDDEN, unwritten={"lse": "statistics_not_saved"}),
+    "cross_entropy_one_pass_kernel": Part(
+        _FILLS, partial(_plan_forward, reads=1), _list_one_pass_models, rare=_FORBIDDEN, unwritten={"lse": "statistics_not_saved"}
+    ),
     "cross_entropy_dx_kernel": Part(BACKWARD, _plan_backward, _list_backward_models, rare=_FORBIDDEN),
 }

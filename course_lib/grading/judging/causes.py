@@ -234,6 +234,11 @@ CAUSES: dict[str, Cause] = {
         "In fp32, exp(89) is Inf and exp(-104) is 0. Which exponents do your terms have in a row of logits around 10000, in one around -10000, and "
         "in one whose largest logit stands in another block?",
     ),
+    "sum_not_rescaled": Cause(
+        "sums that belong to different maxima are added up",
+        "After one block the maximum is 3 and the sum of exp(x - 3) is 2. The next block brings the maximum 5. What is the first sum worth on the new "
+        "scale, and what does yours count it for?",
+    ),
     "lse_shift": Cause(
         "what is subtracted before exp does not come back in lse",
         "Make all logits of a row larger by 5. By how much should lse grow, and by how much does yours?",
