@@ -31,7 +31,7 @@ from course_lib.sandbox.jobs import ResourceLimits
 _CASE_SECONDS, _TOTAL_SECONDS = 3.0, 8.0
 _EASIEST = 4  # candidates of the first process: one of them usually fails in the same way, and then the others need not run
 _TINY = 1e-6  # a number below this that is not 0 is left by eps or a rounding; a person cannot work it out
-_SAVED = ("mean", "rstd")
+_SAVED = ("mean", "rstd", "lse")
 # the faults in memory that a smaller launch shows as well
 _IN_MEMORY = (FaultKind.LOAD, FaultKind.STORE)
 

@@ -1,4 +1,4 @@
-"""The specification: LayerNorm and RMSNorm in float64, plain and slow on purpose.
+"""The specification: LayerNorm, RMSNorm and the cross entropy of lesson 18 in float64, plain and slow on purpose.
 
 Everything else in the course is judged against these functions, so they are written to be read, not to be fast: one line per formula,
 NumPy only, and no import from the course. Arrays may be NumPy arrays, nested lists or PyTorch tensors on any device. Every element
@@ -42,6 +42,13 @@ class RMSNormVJP(NamedTuple):
 
     dx: np.ndarray
     dw: np.ndarray
+
+
+class CrossEntropyResult(NamedTuple):
+    """The result of the cross entropy: ``loss`` and ``lse``, the logarithm of the row's sum of exponentials; both (M,), float64."""
+
+    loss: np.ndarray
+    lse: np.ndarray
 
 
 def float64(array) -> np.ndarray:
@@ -137,6 +144,36 @@ def rms_norm_vjp(dy, x, w=None, eps: float = 1e-5) -> RMSNormVJP:
     wdy = w * dy
     c1 = (xhat * wdy).mean(axis=1, keepdims=True)
     return RMSNormVJP((wdy - xhat * c1) * rstd, (dy * xhat).sum(axis=0))
+
+
+def cross_entropy(x, target) -> CrossEntropyResult:
+    """Compute ``lse = log(sum(exp(x)))`` of every row and ``loss = lse - x[row, target[row]]``.
+
+    Args:
+        x: shape (M, N), N >= 1, the logits. A logit of -Inf has the probability 0; no row has these alone.
+        target: shape (M,), whole numbers from 0 to N - 1, the right column of each row.
+
+    Source: the logarithm of a softmax (Bridle 1990); the maximum is subtracted before the exponential and added back after the logarithm.
+    """
+    x, target = float64(x), _columns(target)
+    largest = x.max(axis=1, keepdims=True)
+    lse = largest[:, 0] + np.log(np.exp(x - largest).sum(axis=1))
+    return CrossEntropyResult(lse - x[np.arange(len(x)), target], lse)
+
+
+def cross_entropy_vjp(dloss, x, target) -> np.ndarray:
+    """Compute ``dx = dloss * (softmax(x) - onehot(target))``, (M, N) float64. ``dloss``: shape (M,), the gradient of some loss of the losses.
+
+    ``x`` and ``target`` are those of :func:`cross_entropy`; the sum of each row of dx is 0.
+    """
+    x, target = float64(x), _columns(target)
+    softmax = np.exp(x - cross_entropy(x, target).lse[:, None])
+    softmax[np.arange(len(x)), target] -= 1
+    return float64(dloss)[:, None] * softmax
+
+
+def _columns(target) -> np.ndarray:
+    return float64(target).astype(np.int64)
 
 
 def _cotangent(dy, x: np.ndarray) -> np.ndarray:

@@ -485,7 +485,7 @@ review_predictions("17")
 #
 # ## The end of the course
 #
-# This was the last lesson. You can now write LayerNorm and RMSNorm as kernels for any row, forward and backward, wire them into PyTorch, say
+# This was the last lesson with a guide. You can now write LayerNorm and RMSNorm as kernels for any row, forward and backward, wire them into PyTorch, say
 # what they cost in bytes, time them, and test them so that the bugs of this museum would not pass. `course status` in a terminal lists what
 # you have passed, and what is still open. From here you can go on in three ways:
 #
@@ -495,6 +495,8 @@ review_predictions("17")
 #   a row length from your own work. Without a GPU, `course bench --stored` shows what was measured before.
 # - **Contribute.** `CONTRIBUTING.md` in the course's repository says how to add an exercise, a lesson, a picture or a kernel. A wrong solution
 #   that the grader passes, or a right one that it refuses, is worth a report.
+#
+# **Next:** lesson 18, which is optional: a loss and its gradient, from a contract alone.
 
 # %% [markdown] tags=["dive"]
 # ## Dive: who tests the tests?

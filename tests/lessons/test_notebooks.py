@@ -22,6 +22,7 @@ from course_lib.lessons.prediction import read_lesson
 
 pytest.importorskip("nbval", reason="nbval is not installed; `make env` installs it")
 LESSONS = list_sources()
+GUIDED = {exercise.lesson for exercise in catalog.required().values()}  # a lesson that has optional tasks alone may do without a picture
 
 
 def built(source) -> dict:
@@ -55,7 +56,7 @@ def test_the_notebook_is_executed_and_carries_no_private_state(source):
     outputs = [output for cell in cells for output in cell["outputs"]]
     assert not [output for output in outputs if output["output_type"] == "error"]
     pictures = [output for output in outputs if "image/png" in output.get("data", {})]
-    assert pictures, f"notebooks/source/{source.name}: no cell shows a picture"
+    assert pictures or source.name[:2] not in GUIDED, f"notebooks/source/{source.name}: no cell shows a picture"
     for output in pictures:
         assert output["metadata"]["image/png"]["alt"].strip(), f"notebooks/source/{source.name}: a picture has no alt text"
     text = json.dumps(data)

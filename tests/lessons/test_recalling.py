@@ -17,7 +17,7 @@ from course_lib.lessons.live import VIEW
 from course_lib.lessons.prediction import read_lesson
 from course_lib.lessons.recalling import choose_questions, recall
 
-LESSONS = [f"{number:02}" for number in range(1, 18)]
+LESSONS = [f"{number:02}" for number in range(1, 19)]
 ASKED_AGAIN = {question.id: question for lesson in ["00", *LESSONS] for question in read_lesson(lesson).values() if question.recall}
 RIGHT, WRONG = Prediction("4", surprised=False), Prediction("5", surprised=True)
 

@@ -145,3 +145,22 @@ def test_the_published_dw_is_wrong_and_ours_is_right():
     # rows that are normalised already hide the missing hat, and a single column the missing index
     normal = reference.layer_norm(x, eps=0.0).y
     np.testing.assert_allclose((dy * normal).sum(axis=0), by_autograd("layer_norm", dy, normal, w, 0.0)[1], rtol=1e-9)
+
+
+@pytest.mark.parametrize("shape", SHAPES, ids=str)
+@pytest.mark.parametrize(("mean", "std"), [(0, 1), (1e4, 1), (-1e4, 30)])
+@pytest.mark.parametrize("forbidden", [False, True])
+def test_the_cross_entropy_is_pytorchs(shape, mean, std, forbidden):
+    dy, x, _ = case(shape, mean=mean, std=std)
+    dloss, target = dy[:, 0], np.arange(len(x)) * 7 % shape[1]
+    if forbidden:
+        x[:, 1::3] = -np.inf
+        target -= target % 3 == 1
+    logits = torch.tensor(x, requires_grad=True)
+    losses = torch.nn.functional.cross_entropy(logits, torch.tensor(target), reduction="none")
+    losses.backward(torch.tensor(dloss))
+    got, dx = reference.cross_entropy(x, target), reference.cross_entropy_vjp(dloss, x, target)
+    np.testing.assert_allclose(got.loss, losses.detach().numpy(), rtol=1e-10, atol=1e-10)
+    np.testing.assert_allclose(got.lse, torch.logsumexp(logits, dim=1).detach().numpy(), rtol=1e-12)
+    np.testing.assert_allclose(dx, logits.grad.numpy(), rtol=1e-9, atol=1e-11)
+    np.testing.assert_allclose(dx.sum(axis=1), 0, atol=1e-9)

@@ -228,6 +228,54 @@ CAUSES: dict[str, Cause] = {
             "The backward pass multiplies by what you save. Is it 1 / sqrt(mean of the squares + eps), or something on the way to it?",
         ),
     ),
+    # cross entropy
+    "exp_overflow": Cause(
+        "exp overflows, or every term of the sum becomes 0",
+        "In fp32, exp(89) is Inf and exp(-104) is 0. Which exponents do your terms have in a row of logits around 10000, in one around -10000, and "
+        "in one whose largest logit stands in another block?",
+    ),
+    "sum_not_rescaled": Cause(
+        "sums that belong to different maxima are added up",
+        "After one block the maximum is 3 and the sum of exp(x - 3) is 2. The next block brings the maximum 5. What is the first sum worth on the new "
+        "scale, and what does yours count it for?",
+    ),
+    "lse_shift": Cause(
+        "what is subtracted before exp does not come back in lse",
+        "Make all logits of a row larger by 5. By how much should lse grow, and by how much does yours?",
+    ),
+    "log_base": Cause(
+        "exp and log have different bases, or not the base e",
+        "Take a row with the one logit 1: lse should be 1. Which number does your power make of it, and which your logarithm?",
+    ),
+    "loss_formula": Cause(
+        "the loss is not lse minus the target's logit",
+        "Two equal logits: the target has the probability 1/2, so the loss is log(2) = 0.69. What does yours give?",
+    ),
+    "wrong_lse_saved": Cause(
+        "the saved number is not lse",
+        "Backward computes exp(x - lse), and each row of it adds up to 1. Which of your numbers makes that so, and which one do you store?",
+    ),
+    "target_misread": Cause(
+        "the target is taken for another column",
+        "A target counts the columns of its whole row from 0, and each row has its own. With BLOCK = 8, in which block and lane is column 9, and where "
+        "do you look for it?",
+    ),
+    "forbidden_columns": Cause(
+        "columns of -Inf spoil the row",
+        "A whole block may be -Inf. What is -Inf minus -Inf, what is exp of that, and what should such a column add to the sum?",
+    ),
+    "onehot_misapplied": Cause(
+        "softmax and the 1 of the target do not stand in dx as they should",
+        "Two equal logits, dloss = 1, and the target is column 0: dx is -1/2 and 1/2. What are your two numbers, and what is their sum?",
+    ),
+    "dloss_misapplied": Cause(
+        "dloss does not multiply all of dx",
+        "If the dloss of a row is 0, which numbers of its dx are 0? And which row's dloss do you take, times what?",
+    ),
+    "softmax_misread": Cause(
+        "something else stands where softmax belongs in dx",
+        "The softmax of a row adds up to 1, and none of it is below 0. Which of your expressions is that, and what is its sum?",
+    ),
     # memory
     "not_written": Cause(
         "the output is never written",

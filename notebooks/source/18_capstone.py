@@ -1,0 +1,157 @@
+# ---
+# jupyter:
+#   jupytext:
+#     text_representation:
+#       extension: .py
+#       format_name: percent
+#   kernelspec:
+#     display_name: Python 3
+#     language: python
+#     name: python3
+# ---
+
+# %% [markdown]
+# # 18 A capstone without a guide
+#
+# The last layer of a language model gives each token one number per word of its vocabulary: the token's **logits**. Training needs two things
+# of them: the loss, and its gradient. You write the kernels for both. No step leads you there, and the files have a contract, names and
+# nothing else. The grader is the one that you know. The whole lesson is optional.
+#
+# *About 10 minutes, the tasks not included. Needs: lessons 07 and 10, and exercise 04b.*
+
+# %%
+import course_lib
+
+# %%
+from course_lib.lessons import recall
+
+recall("18")
+
+# %% [markdown]
+# ## What does a token weigh?
+#
+# The 8B model of Llama 3 has 4096 numbers per token inside, and a vocabulary of 128,256
+# ([a published configuration](https://huggingface.co/nvidia/Llama3-ChatQA-1.5-8B/blob/main/config.json)). In bf16:
+
+# %%
+hidden, vocabulary = 4096, 128256
+times = vocabulary / hidden
+print(f"a token inside the model: {2 * hidden:,} bytes")
+print(f"its logits: {2 * vocabulary:,} bytes, {times:.0f} times as much")
+print(f"the logits of 8192 tokens: {2 * vocabulary * 8192 / 1e9:.1f} GB, and dx as much again")
+
+# %% [markdown]
+# So the last layer is a matter of bytes, as a norm is, and its rows do not fit in a program. For a row `x` and its target:
+#
+# $$\text{lse} = \log \sum_j e^{x_j} \qquad \text{loss} = \text{lse} - x_\text{target} \qquad \text{softmax}_j = e^{x_j - \text{lse}}$$
+#
+# $$dx = \text{dloss} \cdot (\text{softmax} - \text{onehot}(\text{target}))$$
+#
+# `onehot(target)` is 1 in the target's column and 0 in all others. Forward saves lse, as LayerNorm's forward saves mean and rstd.
+
+# %%
+from course_lib.lessons import predict
+
+predict("18-reads")
+
+# %% tags=["check"]
+from course_lib.lessons.prediction import find
+
+row = 2 * vocabulary
+assert row == 256_512 and vocabulary == 128_256 and round(vocabulary / hidden) == 31
+assert find("18-reads").answer * row == (2 + 1 + 1) * row == 1_026_048
+assert "1,026,048 bytes" in find("18-reads").why and (1 + 1 + 1) / 4 == 3 / 4
+
+# %% [markdown]
+# The formula is right on paper. Is it right in fp32?
+
+# %%
+predict("18-large")
+
+# %% tags=["answer"]
+import numpy as np
+
+with np.errstate(over="ignore", divide="ignore"):
+    for x in ([10000, 9999], [-10000, -9999]):
+        terms = np.exp(np.float32(x))
+        print(x, "terms:", terms, "loss:", np.log(terms.sum()) - np.float32(x[0]))
+
+# %% tags=["check"]
+import numpy as np
+
+from course_lib.norms import reference
+
+with np.errstate(over="ignore", divide="ignore"):
+    assert find("18-large").answer == "Inf" and np.log(np.exp(np.float32([10000, 9999])).sum()) == np.inf
+    assert np.exp(np.float32(88)) < np.inf == np.exp(np.float32(89)) and np.exp(np.float32(-9999)) == 0
+assert round(float(reference.cross_entropy([[10000, 9999]], [0]).loss[0]), 2) == 0.31
+
+# %% tags=["check"]
+import torch
+import triton
+import triton.language as tl
+
+
+@triton.jit
+def exp_kernel(x_ptr, y_ptr):
+    tl.store(y_ptr, tl.exp(tl.load(x_ptr)))
+
+
+y = torch.zeros(1, device=course_lib.DEVICE)
+for logit, want in ((89.0, np.inf), (-9999.0, 0.0)):  # a kernel's exp overflows as NumPy's does
+    exp_kernel[(1,)](torch.tensor([logit], device=course_lib.DEVICE), y)
+    assert y.item() == want
+
+# %% [markdown]
+# The gradient has a check that needs no reference.
+
+# %%
+predict("18-sum")
+
+# %% tags=["check"]
+rng = np.random.default_rng(0)
+dx = reference.cross_entropy_vjp([3.0], rng.normal(size=(1, 128_256)), [7])
+assert abs(dx.sum() - find("18-sum").answer) < 1e-9
+
+# %% [markdown]
+# ## What do you know already?
+#
+# Most of it. Rows that are longer than a block, strides, masks and 64-bit offsets are those of lesson 07. In lesson 04 two halves of
+# a row met, each with a count, a mean and an M2, and Chan's formula made one of them. Here a half has a maximum and a sum. Lesson 10 took from
+# wdy what a norm cannot see: a VJP by projection. A softmax cannot see something either, and subtracts it. And as in lesson 09, the
+# bytes that you save are those of the tensors that you never write.
+#
+# ## Your turn: two launches
+#
+# 18a is the loss and its gradient, with one kernel each. Forward may read a row as often as you like. Read in the contract what a logit may
+# be before you write the first line.
+
+# %%
+from course_lib import exercise
+
+exercise("18a")
+
+# %% [markdown]
+# ## Your turn: one pass
+#
+# In 18b forward reads each logit once, so the maximum is not known when the first block is added up. You have merged halves of a row before.
+# Ask of your merge what lesson 04 asked of Chan's: what does it make of a part that has nothing in it?
+
+# %%
+exercise("18b")
+
+# %% [markdown]
+# ## What you predicted
+
+# %%
+from course_lib.lessons import review_predictions
+
+review_predictions("18")
+
+# %% [markdown]
+# **Where to read on**
+#
+# - Milakov and Gimelshein 2018, [Online normalizer calculation for softmax](https://arxiv.org/abs/1805.02867): maximum and sum in one pass.
+# - Hsu and others 2024, [Liger Kernel](https://arxiv.org/abs/2410.10989): the cross entropy fused with the last linear layer, in chunks.
+# - Blanchard, Higham and Higham 2021, [Accurately computing the log-sum-exp and softmax functions](https://doi.org/10.1093/imanum/draa038):
+#   how many digits each form keeps.

@@ -1,0 +1,75 @@
+"""Optional task 18a: softmax and cross entropy of a long row, forward and backward.
+
+    lse[row] = log(sum of exp(x[row, :]))        loss[row] = lse[row] - x[row, target[row]]
+    dx[row, col] = dloss[row] * (softmax(x)[row, col] - (1 where col is target[row], else 0))        softmax(x) = exp(x - lse)
+
+x holds the logits: M rows of N columns, fp16, bf16 or fp32. target (M,) is int64, a column of each row from 0 to N - 1. loss, lse and dloss
+(M,) are fp32; dx has the dtype of x. One program takes one row in both kernels, and the row may be longer than BLOCK, a power of two: N may be
+smaller, larger, or no multiple of it. Columns lie next to one another. Rows are stride_x (stride_dx) elements apart, and row * stride_x can pass
+2^31. Compute in fp32, and round once, to dx's dtype.
+
+Logits may be large: 10000, or -10000 in all columns. A logit may be -Inf (a column that the model forbids): its softmax is 0, and it spoils
+nothing. No row has these alone, and the target is never one of them. A NaN or an Inf in a row of x makes loss and lse of this row NaN or Inf,
+and one in dloss its row of dx; no other row changes.
+
+The forward kernel reads x as often as you like. The backward kernel gets the lse that forward saved, and reads x once. Neither kernel reads
+what it writes.
+
+The course launches the kernels for you. Check with the panel in lesson 18, or with `course check 18a` in a terminal.
+"""
+
+import triton
+import triton.language as tl
+
+
+@triton.jit
+def cross_entropy_kernel(
+    x_ptr, target_ptr, loss_ptr, lse_ptr,
+    stride_x,
+    N,
+    BLOCK: tl.constexpr,
+):
+    # BEGIN SOLUTION
+    #:
+    row = tl.program_id(0).to(tl.int64)
+    x_row = x_ptr + row * stride_x
+    largest = tl.full([BLOCK], float("-inf"), tl.float32)
+    for start in range(0, N, BLOCK):
+        cols = start + tl.arange(0, BLOCK)
+        x = tl.load(x_row + cols, mask=cols < N, other=float("-inf")).to(tl.float32)
+        largest = tl.maximum(largest, x)
+    m = tl.max(largest, axis=0)
+    sums = tl.zeros([BLOCK], tl.float32)
+    for start in range(0, N, BLOCK):
+        cols = start + tl.arange(0, BLOCK)
+        x = tl.load(x_row + cols, mask=cols < N, other=float("-inf")).to(tl.float32)
+        sums += tl.exp(x - m)
+    lse = m + tl.log(tl.sum(sums, axis=0))
+    logit = tl.load(x_row + tl.load(target_ptr + row)).to(tl.float32)
+    tl.store(loss_ptr + row, lse - logit)
+    tl.store(lse_ptr + row, lse)
+    # END SOLUTION
+
+
+@triton.jit
+def cross_entropy_dx_kernel(
+    dloss_ptr, x_ptr, target_ptr, lse_ptr, dx_ptr,
+    stride_x, stride_dx,
+    N,
+    BLOCK: tl.constexpr,
+):
+    # BEGIN SOLUTION
+    #:
+    row = tl.program_id(0).to(tl.int64)
+    x_row = x_ptr + row * stride_x
+    dx_row = dx_ptr + row * stride_dx
+    dloss = tl.load(dloss_ptr + row)
+    lse = tl.load(lse_ptr + row)
+    target = tl.load(target_ptr + row)
+    for start in range(0, N, BLOCK):
+        cols = start + tl.arange(0, BLOCK)
+        x = tl.load(x_row + cols, mask=cols < N, other=0.0).to(tl.float32)
+        softmax = tl.exp(x - lse)
+        dx = dloss * tl.where(cols == target, softmax - 1.0, softmax)
+        tl.store(dx_row + cols, dx.to(dx_ptr.dtype.element_ty), mask=cols < N)
+    # END SOLUTION
