@@ -97,8 +97,9 @@ def test_prerequisites_come_earlier_or_are_known(exercise):
 @every_exercise
 def test_entry_points_are_kernels_or_functions_of_the_solution(exercise):
     tree = ast.parse((paths.SOLUTIONS / f"{exercise.file}.py").read_text())
-    decorators = ["triton.jit"] if exercise.kind == "kernel" else []
-    found = {n.name for n in tree.body if isinstance(n, ast.FunctionDef) and [ast.unparse(d) for d in n.decorator_list] == decorators}
+    functions = [n for n in tree.body if isinstance(n, ast.FunctionDef)]
+    kernels = {n.name for n in functions if [ast.unparse(d) for d in n.decorator_list] == ["triton.jit"]}
+    found = kernels if exercise.kind == "kernel" else {n.name for n in functions} - kernels
     assert set(exercise.entry_points) <= found
 
 
