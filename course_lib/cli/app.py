@@ -316,7 +316,7 @@ def status(
     Examples: course bench --stored                a summary of what was measured
               course bench forward --stored        one kind, every row length
               course bench forward --columns 4096  measure, on a GPU
-              course bench --columns 4096 --rows 8192 --dtype bf16 --plot shape.html  one shape""",
+              course bench --columns 4096 --rows 8192  your shape, on any machine""",
 )
 def bench(
     kind: Annotated[

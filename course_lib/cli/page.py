@@ -12,6 +12,7 @@ import course_lib
 from course_lib.base.errors import CourseError
 from course_lib.base.files import write_atomic
 from course_lib.base.page import open_templates
+from course_lib.base.words import format_count
 
 if TYPE_CHECKING:
     from course_lib.lessons.kit.output import MovingPicture
@@ -26,5 +27,10 @@ def require_html(file: Path, option: str) -> None:
 def write_page(file: Path, template: str, *, picture: MovingPicture, **values: Any) -> None:
     """Write a page from a template of this room."""
     templates = open_templates(Path(__file__).parent / "templates")
-    shown = {"picture": Markup(picture.make_html()), "version": course_lib.__version__, "today": date.today().isoformat()}
+    shown = {
+        "picture": Markup(picture.make_html()),
+        "version": course_lib.__version__,
+        "today": date.today().isoformat(),
+        "format_count": format_count,
+    }
     write_atomic(file, templates.get_template(template).render(values | shown))

@@ -10,12 +10,11 @@ from markupsafe import Markup
 
 import course_lib
 from course_lib import catalog
-from course_lib.base.words import format_count
 from course_lib.catalog import Exercise
 from course_lib.cli import status
 from course_lib.cli.page import write_page
 from course_lib.grading.report import SIGNS
-from course_lib.grading.verdict import NOT_ATTEMPTED, PASS
+from course_lib.grading.verdict import NOT_ATTEMPTED
 from course_lib.learner import progress
 from course_lib.learner.progress import ExerciseProgress, Prediction
 
@@ -51,19 +50,9 @@ def _describe_exercises(exercises: Iterable[Exercise], records: Mapping[str, Exe
     """Return what the table says of each exercise."""
     rows = []
     for exercise in exercises:
-        record, state = records.get(exercise.id, ExerciseProgress()), status.state(records.get(exercise.id))
-        counts = [format_count(many, noun) for many, noun in ((record.checks, "check"), (record.hints, "hint")) if many]
-        history = ", ".join(filter(None, [record.passed_at.replace("T", " ")[:16], *counts]))
-        begun = bool(record.checks or record.passed)
-        row = {
-            "exercise": exercise,
-            "state": state,
-            "sign": SIGNS[state],
-            "style": _STYLES.get(state, state),
-            "history": history,
-            "begun": begun,
-        }
-        rows.append(row | {"passed": state == PASS})
+        record = records.get(exercise.id, ExerciseProgress())
+        state = status.state(record)
+        rows.append({"exercise": exercise, "record": record, "state": state, "sign": SIGNS[state], "style": _STYLES.get(state, state)})
     return rows
 
 
@@ -83,10 +72,7 @@ def _describe_answers(answers: Mapping[str, Prediction]) -> list[dict[str, Any]]
         name = key.split(" ")[-1]
         found = read_lesson(name[:2])
         if question := found.get(name):
-            order = list(found).index(question.id)
-            told = {
-                "question": Markup(write_markdown(question.recall or question.question)),
-                "result": Markup(write_markdown(question.write_result())),
-            }
-            rows.append(told | {"lesson": key[:2], "order": order, "said": answer.said, "surprised": answer.surprised})
-    return sorted(rows, key=lambda row: (row["lesson"], row["order"]))
+            asked, result = (Markup(write_markdown(text)) for text in (question.recall or question.question, question.write_result()))
+            place = key[:2], list(found).index(name)
+            rows.append({"question": asked, "result": result, "place": place, "said": answer.said, "surprised": answer.surprised})
+    return sorted(rows, key=lambda row: row["place"])

@@ -58,7 +58,6 @@ class PassReport:
     """
 
     op: str
-    dtype: str
     moved: int
     floor_us: float
     launch: str
@@ -69,8 +68,12 @@ class PassReport:
 
     def write(self) -> list[str]:
         """Write three texts: bytes and times, the launch with its reason, and the nearest stored time."""
-        now = "" if self.us is None else f" measured now, the course {_format_us(self.us)}, PyTorch {_format_us(self.torch_us)}"
-        near = f"none is stored for {self.dtype} rows so short or so long."
+        now = (
+            ""
+            if self.us is None and self.torch_us is None
+            else f" measured now, the course {_format_us(self.us)}, PyTorch {_format_us(self.torch_us)}"
+        )
+        near = "none is stored of this dtype with rows so short or so long."
         if s := self.stored:
             device = next((one.name for one in DEVICE_CLASSES if one.name in s.device), s.device)
             beside = f"PyTorch {_format_us(s.torch_us)}, floor {_format_us(s.floor_us)}"
@@ -80,7 +83,7 @@ class PassReport:
 
 @dataclass(frozen=True)
 class ShapeReport:
-    """What :func:`make_report` found. ``device`` is the GPU's name; ``measured`` has the times of this machine's GPU, if it took any."""
+    """The result of :func:`make_report`. ``device`` is the GPU's name; ``measured`` has the times of this machine's GPU, if it took any."""
 
     norm: str
     M: int
@@ -113,31 +116,29 @@ def make_report(N: int, M: int, dtype: str = "fp16", norm: str = "layer_norm", *
         raise CourseError(f"there is no norm {norm!r} here. There are: {', '.join(NORMS)}.")
     ops = OPERATIONS[norm], OPERATIONS[f"{norm}_backward"]
     try:
-        taken = _measure(ops, M, N, dtype) if timed and course_lib.MODE == "gpu" else None
+        grid = Grid("shape", (N,), ("ours", "torch"), (Sweep(tuple(op.name for op in ops), rows=M),))
+        taken = grid.measure(dtype=dtype) if timed and course_lib.MODE == "gpu" else None
         # A tensor of the device "meta" has a shape and no memory. It gets the lines of the class H100.
         x, w = (torch.empty(shape, dtype=DTYPES[dtype], device=course_lib.DEVICE if taken else "meta") for shape in ((M, N), (N,)))
     except torch.OutOfMemoryError as full:
         raise CourseError(f"the GPU has no room for {M} x {N} in {dtype} ({str(full).split('.')[0]}). Ask for fewer rows.") from None
-    rows = read_times(taken.device if taken else H100.name)
+    rows = read_times(taken.device if taken else H100.name, dtype)
     passes = [_report_pass(op, x, w, dtype, rows, taken) for op in ops]
     return ShapeReport(norm, M, N, dtype, taken.device if taken else rows[0]["device"], (passes[0], passes[1]), taken)
 
 
-def read_times(device: str) -> list[dict[str, Any]]:
-    """Return the stored rows of forward and backward passes, with device and date: those of ``device``, or of an H100 if there are none.
+def read_times(device: str, dtype: str) -> list[dict[str, Any]]:
+    """Return the stored rows of forward and backward passes, with device and date: those of ``device``, or of an H100 if it has none of
+    ``dtype``. Rows of other dtypes are among them.
 
     Raises: CourseError if neither is stored.
     """
     stored = measurement.read_all((forward.KIND, backward.KIND, long_rows.KIND))
-    own = [one for one in stored if device in one.device] or [one for one in stored if H100.name in one.device]
-    if not own:
-        raise CourseError(f"no measurement of an {H100.name} is stored. `course update` brings the course's own.")
-    return [row | {"op": row["op"].split(" ")[0], "device": one.device, "date": one.date} for one in own for row in one.rows]
-
-
-def _measure(ops: tuple[NormOperation, ...], M: int, N: int, dtype: str) -> Measurement:
-    grid = Grid("shape", (N,), ("ours", "torch"), (Sweep(tuple(op.name for op in ops), rows=M),))
-    return grid.measure(dtype=dtype)
+    for name in (device, H100.name):
+        rows = [row | {"device": one.device, "date": one.date} for one in stored if name in one.device for row in one.rows]
+        if any(row["dtype"] == dtype for row in rows):
+            return [row | {"op": row["op"].split(" ")[0]} for row in rows]
+    raise CourseError(f"no measurement of an {H100.name} in {dtype} is stored. `course update` brings the course's own.")
 
 
 def _report_pass(
@@ -149,7 +150,7 @@ def _report_pass(
     launch, why = _describe_launch(op, x, w)
     us, torch_us = (now[name]["us"] if name in now else None for name in ("ours", "torch"))
     M, N = x.shape
-    return PassReport(op.name, dtype, moved, floor, launch, why, _find_nearest(op, M, N, dtype, rows), us, torch_us)
+    return PassReport(op.name, moved, floor, launch, why, _find_nearest(op, M, N, dtype, rows), us, torch_us)
 
 
 def _estimate_floor(moved: int, rows: list[dict[str, Any]]) -> float:

@@ -40,9 +40,12 @@ def test_the_page_of_a_course_that_is_not_begun(tmp_path):
 
 
 def test_the_page_has_passes_surprises_and_answers_to_what_was_asked_again(tmp_path, capsys):
+    wrong = texts.read_solution(catalog.get("00a")).replace("tl.store(y_ptr", "tl.store(1 + y_ptr")
+    texts.find_file(catalog.get("00a")).write_text(wrong)
     for name in ("06a", "02c"):
         texts.find_file(catalog.get(name)).write_text(texts.read_solution(catalog.get(name)))
         assert app.run(["check", name]) == 0
+    assert app.run(["check", "00a"]) == 1
     progress.note_hint("06a", 3)
     progress.note_prediction(SURPRISE.id, SURPRISE.choices[0], surprised=True)
     progress.note_prediction(EXPECTED.id, "0.0625", surprised=False)
@@ -52,6 +55,7 @@ def test_the_page_has_passes_surprises_and_answers_to_what_was_asked_again(tmp_p
     assert progress.file().read_bytes() == before
     assert "written to" in capsys.readouterr().out
     passed_at = progress.read()["06a"].passed_at.replace("T", " ")[:16]
+    assert re.search(r"fail</span>\s+1 check</td>", page)
     assert "1 of 27 exercises passed" in page and f"{passed_at}, 1 check, 1 hint" in page and "1 of 9 passed" in page
     surprises, again = page.split("<h2>Predictions that surprised</h2>")[1].split("<h2>Asked again</h2>")
     assert "2 predictions made in the lessons; 1 of the answers" in surprises

@@ -123,8 +123,13 @@ def test_a_shape_is_one_row_length_with_its_rows_and_nothing_else(asked):
 
 def test_without_stored_measurements_it_says_what_is_missing(monkeypatch, tmp_path):
     monkeypatch.setattr(paths, "BENCH_RESULTS", tmp_path)
-    with pytest.raises(CourseError, match="no measurement of an H100 is stored"):
+    with pytest.raises(CourseError, match="no measurement of an H100 in fp16 is stored"):
         make_report(64, 4)
+
+
+def test_a_device_without_this_dtype_gets_the_times_of_an_h100():
+    assert {row["device"] for row in shape.read_times("NVIDIA H200", "fp16")} == {"NVIDIA H200"}
+    assert all("H100" in row["device"] for name in ("NVIDIA H200", "NVIDIA A100") for row in shape.read_times(name, "bf16"))
 
 
 def test_on_a_gpu_the_times_of_now_stand_beside_the_floor_of_now(monkeypatch):

@@ -16,7 +16,7 @@ def times_by_length(report: shape.ShapeReport) -> MovingPicture:
 
     Raises: CourseError if nothing is stored.
     """
-    stored = shape.read_times(report.device)
+    stored = shape.read_times(report.device, report.dtype)
     wide = [row for row in stored if row["dtype"] == report.dtype and row["M"] * (row["N"] + 1) >= forward.ELEMENTS]
     plots = []
     for name, one in zip(("forward", "backward"), report.passes, strict=True):
