@@ -11,9 +11,7 @@ from typing import Any
 
 import torch
 import torch.nn.functional as F
-from functorch.compile import make_boxed_func
 from torch import Tensor
-from torch._dynamo.backends.common import aot_autograd
 from torch.autograd.function import once_differentiable
 
 import course_lib
@@ -230,6 +228,10 @@ def list_operations_around(operator: Callable[[Tensor], Tensor], x: Tensor) -> l
 
     Nothing is compiled, and no kernel runs. A kernel of Triton has the names of its arguments in parentheses.
     """
+    # importing the compiler takes seconds
+    from functorch.compile import make_boxed_func
+    from torch._dynamo.backends.common import aot_autograd
+
     found: list[str] = []
 
     def keep(graph: Any, inputs: Any) -> Any:
