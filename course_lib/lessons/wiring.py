@@ -5,12 +5,14 @@ The Functions take packed matrices, and launch the course's kernels. ``Packed`` 
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Callable
 from typing import Any
 
 import torch
 import torch.nn.functional as F
 from torch import Tensor
+from torch.autograd.function import once_differentiable
 
 import course_lib
 from course_lib.norms.launchers import launch_backward, launch_forward
@@ -36,6 +38,7 @@ class Packed(torch.autograd.Function):
         return y
 
     @staticmethod
+    @once_differentiable
     def backward(ctx: Any, dy: Tensor) -> tuple[Tensor | None, ...]:  # pyright: ignore[reportIncompatibleMethodOverride]
         return *launch_backward(dy.contiguous(), *ctx.saved_tensors), None
 
@@ -71,6 +74,7 @@ class OverDy(Packed):
 
 class StridesIgnored(Packed):
     @staticmethod
+    @once_differentiable
     def backward(ctx: Any, dy: Tensor) -> tuple[Tensor | None, ...]:
         return *launch_backward(dy, *ctx.saved_tensors), None
 
@@ -83,6 +87,12 @@ class Tidied(Packed):
         return dx, dw.to(dy.dtype), db.to(dy.dtype), none
 
 
+class NotOnce(Packed):
+    @staticmethod
+    def backward(ctx: Any, dy: Tensor) -> tuple[Tensor | None, ...]:
+        return *launch_backward(dy.contiguous(), *ctx.saved_tensors), None
+
+
 BUGS: dict[str, Function] = {
     "dw not returned": NoDw,
     "dw, db swapped": Swapped,
@@ -90,6 +100,7 @@ BUGS: dict[str, Function] = {
     "dx written over dy": OverDy,
     "dy's strides ignored": StridesIgnored,
     "dw in x's dtype": Tidied,
+    "twice, not refused": NotOnce,
 }
 
 
@@ -123,6 +134,29 @@ def passes_gradcheck(function: Function) -> bool:
     return torch.autograd.gradcheck(lambda *a: function.apply(*a, EPS), leaves, raise_exception=False)
 
 
+def differentiate_twice(norm: Callable[[Tensor, Tensor, Tensor], Tensor]) -> Tensor:
+    """Return the gradient of the squared size of a gradient with respect to x, which comes to the loss through norm(x, w, b) and past it.
+
+    Raises: RuntimeError if the norm refuses to be differentiated twice.
+    """
+    x, w, b = (draw(*shape, seed=seed, mean=1.0).requires_grad_() for seed, shape in ((4, (M, N)), (1, (N,)), (2, (N,))))
+    y = x + norm(x, w, b)
+    (first,) = torch.autograd.grad((y * y * draw(M, N, seed=5)).sum(), x, create_graph=True)
+    first.square().sum().backward()
+    assert x.grad is not None
+    return x.grad
+
+
+def survives_twice(function: Function) -> bool:
+    """Return whether ``backward()`` through a gradient gives PyTorch's second derivative, or is refused with an error."""
+    want = differentiate_twice(lambda x, w, b: F.layer_norm(x, (N,), w, b, EPS))
+    try:
+        got = differentiate_twice(lambda x, w, b: function.apply(x, w, b, EPS))
+    except RuntimeError:
+        return True
+    return bool((got - want).abs().max() <= 1e-3 * want.abs().max())
+
+
 def list_tests() -> dict[str, Callable[[Function], bool]]:
     """Return the tests by name. Each takes a Function and returns whether it passes."""
     x, g = draw(M, N, seed=4, mean=1.0), draw(M, N, seed=5)
@@ -133,6 +167,7 @@ def list_tests() -> dict[str, Callable[[Function], bool]]:
         "y + x": lambda f: agrees(f, lambda y, x: ((y + x) * g).sum(), x),
         "y.t()": lambda f: agrees(f, lambda y, x: (y.t() * g.t().contiguous()).sum(), x),
         "fp16 x": lambda f: agrees(f, lambda y, x: (y.float() * g.half().float()).sum(), x.half()),
+        "twice": survives_twice,
     }
 
 
@@ -186,3 +221,31 @@ def find_lie(operator: Any, *arguments: Any) -> str:
     except OpCheckError as lie:
         return str(lie).split("found ")[-1].split(" (scroll")[0]
     return "passes"
+
+
+def list_operations_around(operator: Callable[[Tensor], Tensor], x: Tensor) -> list[str]:
+    """Return the operations of the graph that torch.compile hands to a compiler for relu(operator(relu(x))).
+
+    Nothing is compiled, and no kernel runs. A kernel of Triton has the names of its arguments in parentheses.
+    """
+    # importing the compiler takes seconds
+    from functorch.compile import make_boxed_func
+    from torch._dynamo.backends.common import aot_autograd
+
+    found: list[str] = []
+
+    def keep(graph: Any, inputs: Any) -> Any:
+        for node in graph.graph.nodes:
+            if node.op == "call_function":
+                names = f"({', '.join(node.kwargs['kwargs'])})" if "kwargs" in node.kwargs else ""
+                found.append(str(getattr(node.target, "__name__", node.target)) + names)
+        values = [output.meta["val"] for output in graph.graph.output_node().args[0]]
+        return make_boxed_func(lambda *_: [torch.empty(value.shape, dtype=value.dtype, device=x.device) for value in values])
+
+    logger = logging.getLogger("torch._dynamo")
+    logger.disabled, before = True, logger.disabled  # without a GPU it warns that it cannot read in the kernel what the kernel writes
+    try:
+        torch.compile(lambda x: torch.relu(operator(torch.relu(x))), backend=aot_autograd(fw_compiler=keep), fullgraph=True)(x)
+    finally:
+        logger.disabled = before
+    return found

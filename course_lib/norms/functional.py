@@ -5,6 +5,9 @@ or bias None or of another dtype, any strides, empty batches, autocast, torch.co
 in its words or clearer ones. With ``create_graph=True`` their gradients come from PyTorch operations, which can be differentiated
 again; the backward kernels cannot, and are not launched then.
 
+A DTensor is refused with PyTorch's NotImplementedError, because the operators have no sharding strategy: call the functions on its
+``to_local()`` where each process has whole rows. Under FSDP the modules get plain tensors.
+
 Each function is a registered operator (``course::...``), so that torch.compile sees one node with known shapes and an
 autograd formula instead of a graph break. A call outside torch.compile bypasses the operator, and goes to the kernels or to an
 autograd function: PyTorch's machinery for operators written in Python costs more host time per call than everything else together.

@@ -14,7 +14,7 @@
 # # 14 A norm that trains
 #
 # You have written kernels for `y`, `dx`, `dw` and `db`. In this lesson they train a language model that is small enough for this machine.
-# It begins with noise. A few hundred steps later it writes words.
+# It begins with noise and ends with words.
 #
 # *About 50 minutes, exercise included. Needs: lesson 13.*
 
@@ -82,7 +82,7 @@ assert transformer.share_of_words(before, text) < 0.15
 # measure is the loss on the held-out text, per character, in nats (natural logarithms): lower is better. Guessing blindly among
 # the 43 characters costs log 43 = 3.76. Knowing only how often each character occurs costs 3.00, the entropy.
 #
-# You train two models, with PyTorch's norm and with yours, from the same weights and on the same batches.
+# You train two models, with PyTorch's norm and with yours.
 
 # %%
 from course_lib.lessons import predict, step
@@ -93,8 +93,7 @@ predict("14-words")
 predict("14-apart")
 
 # %% [markdown]
-# First PyTorch's norm, then yours, whose curve is drawn as it comes. On a CPU the interpreter needs half a minute for it, or two minutes on an
-# old or busy machine.
+# First PyTorch's norm, then yours. On a CPU the interpreter needs half a minute for it, or two minutes on an old or busy machine.
 
 # %% tags=["answer"]
 from course_lib.lessons import loss_curves
@@ -191,8 +190,7 @@ assert all((weight - 1).abs().mean() < 0.2 for weight in weights)
 assert all((weight - 1).abs().max() > 0.05 for weight in weights)  # w had moved away from 1, and it was left out
 
 # %% [markdown]
-# The upper chart has the losses. The lower one, on a logarithmic axis, has the distance of each
-# run from PyTorch's. Drag the dashed line down: at which step does each run part?
+# The lower chart has the distance of each run from PyTorch's, on a logarithmic axis. Drag the dashed line down: at which step does each run part?
 
 # %% tags=["answer"]
 loss_curves(runs, STEPS, baseline=corpus.training.entropy(), show="wrong sign of c1")
@@ -274,33 +272,56 @@ print([f"off by {(a - t).abs().max():.0e}" for a, t in zip(got, true, strict=Tru
 # %% tags=["check"]
 assert all(torch.allclose(a, t, rtol=1e-4, atol=1e-4) for a, t in zip(got, true, strict=True))
 
+# %% [markdown]
+# The gradients are right now. What about their derivatives? With `create_graph=True` autograd also records what backward does.
+
+# %%
+predict("14-twice")
+
+# %% tags=["answer"]
+from course_lib.lessons.wiring import differentiate_twice
+
+true = differentiate_twice(lambda x, w, b: torch.nn.functional.layer_norm(x, (10,), w, b))
+twice = differentiate_twice(lambda x, w, b: Bare.apply(x, w, b, 1e-5))
+print(f"no error, and off by {(twice - true).norm() / true.norm():.0%} of its size")
+
+# %% [markdown]
+# One line above `backward` mends it: `@once_differentiable`, from `torch.autograd.function`. Then `loss.backward()` raises an error. It has a hole:
+# `torch.autograd.grad(loss, x)` does not meet the error on its way to x. The course's own norms have right second derivatives.
+
+# %% tags=["check"]
+from course_lib.lessons.wiring import differentiate_twice
+from course_lib.norms.functional import layer_norm as of_the_course
+from torch.autograd.function import once_differentiable
+
 
 class Once(Bare):
-    backward = staticmethod(torch.autograd.function.once_differentiable(Bare.backward))
+    backward = staticmethod(once_differentiable(Bare.backward))
 
 
-def differentiate_twice(norm):
-    h = (data @ linear).detach().requires_grad_()
-    y = h + norm(h)
-    (first,) = torch.autograd.grad((y * y * g).sum(), h, create_graph=True)
-    first.square().sum().backward(retain_graph=True)
-    return h.grad
+def penalise(norm, how):
+    h = draw(12, 10, seed=6).requires_grad_()
+    (first,) = torch.autograd.grad(((h + norm(h)) ** 3).sum(), h, create_graph=True)
+    return how(first.square().sum(), h)
 
 
-twice_true = differentiate_twice(lambda h: torch.nn.functional.layer_norm(h, (10,), w, b))
-twice = differentiate_twice(lambda h: Bare.apply(h, w, b, 1e-5))
-assert (twice - twice_true).norm() > 0.3 * twice_true.norm()
+true = differentiate_twice(lambda x, w, b: torch.nn.functional.layer_norm(x, (10,), w, b))
+assert (differentiate_twice(lambda x, w, b: Bare.apply(x, w, b, 1e-5)) - true).norm() > 0.3 * true.norm()
+assert find("14-twice").answer == "a wrong number, without an error"
+mine = differentiate_twice(lambda x, w, b: of_the_course(x, (10,), w, b))
+assert torch.allclose(mine, true, rtol=1e-3, atol=1e-2)
 try:
-    differentiate_twice(lambda h: Once.apply(h, w, b, 1e-5))
+    differentiate_twice(lambda x, w, b: Once.apply(x, w, b, 1e-5))
     said = ""
 except RuntimeError as error:
     said = str(error)
 assert "differentiate twice" in said
-w.grad = b.grad = None
+norms = (lambda h: Once.apply(h, w, b, 1e-5), lambda h: torch.nn.functional.layer_norm(h, (10,), w, b))
+passed, true = (penalise(norm, lambda loss, h: torch.autograd.grad(loss, h)[0]) for norm in norms)
+assert (passed - true).norm() > 0.3 * true.norm()  # once_differentiable, and no error
 
 # %% [markdown]
-# The gradients are right now. (Second derivatives are wrong, without an error: autograd does not know what your backward kernel computes. With
-# `@once_differentiable` above `backward`, a second `backward()` raises one.) But what does backward return for an argument that needs no gradient? `ctx.needs_input_grad` has True or
+# What does backward return for an argument that needs no gradient? `ctx.needs_input_grad` has True or
 # False for each argument. For a frozen weight it says False: return None there, because a gradient would be computed and thrown away. For an
 # argument that is None you must return None: everything else is an error.
 
@@ -318,8 +339,7 @@ step("14-returned")
 # %% [markdown]
 # ## What should forward keep?
 #
-# The formula of `dx` needs `xhat`, `w` and `rstd`. `Bare` keeps `x`, `mean` and `rstd`, and its kernel computes `xhat` again. `x` and `w`
-# take no extra memory: the caller holds them anyway.
+# The formula of `dx` needs `xhat`, `w` and `rstd`. `Bare` keeps `x`, `mean` and `rstd`, and its kernel computes `xhat` again.
 
 # %%
 predict("14-kept")
@@ -388,11 +408,8 @@ assert sum(is_right(Bare, loss_of) for loss_of in LOSSES.values()) == find("14-s
 assert all(is_right(Packed, loss_of) for loss_of in LOSSES.values())
 
 # %% [markdown]
-# quack's RMSNorm raised an error at `.sum().backward()` ([issue 88](https://github.com/Dao-AILab/quack/issues/88)). An error is the good case:
-# other libraries read the wrong elements and said nothing.
-#
-# `dy.contiguous()` mends it. It copies whatever is not packed. Lesson 11 avoided that copy by a second stride, and the launcher has none, so
-# here the copy is the price. The same holds for `x`.
+# quack's RMSNorm raised an error at `.sum().backward()` ([issue 88](https://github.com/Dao-AILab/quack/issues/88)). Other libraries read the
+# wrong elements and said nothing. `dy.contiguous()` mends it: it copies whatever is not packed. The same holds for `x`.
 
 
 # %% tags=["step"]
@@ -453,9 +470,9 @@ assert torch.allclose(block, 2 * want_alone, atol=1e-4) and find("14-over").answ
 # %% [markdown]
 # ## Which test sees which bug?
 #
-# Here are six bugs, most of which some library has released, and six tests. Five compare all three gradients with PyTorch's, for a loss of
-# that form. `gradcheck` is PyTorch's own test: it calls backward with a new, packed `dy`, all in fp64, and compares with finite differences. (For
-# fp64 the course's kernels compute in fp64.)
+# Here are seven bugs, most of which some library has released, and seven tests. Five compare all three gradients with PyTorch's, for a loss of
+# that form. `gradcheck` is PyTorch's own test: it calls backward with a new, packed `dy`, all in fp64, and compares with finite differences.
+# `twice` wants a second derivative that is right or refused.
 
 # %%
 predict("14-gradcheck")
@@ -472,10 +489,10 @@ from course_lib.lessons.wiring import find_who_sees_what, list_tests
 table = find_who_sees_what()
 assert all(test(Packed) for test in list_tests().values()), "a test that fails the right Function is no test"
 passed = [bug for bug, row in table.items() if not row["gradcheck"]]
-assert passed == ["dx written over dy", "dy's strides ignored", "dw in x's dtype"]
+assert passed == ["dx written over dy", "dy's strides ignored", "dw in x's dtype", "twice, not refused"]
 assert len(passed) == find("14-gradcheck").answer
 assert not any(all(row[test] for row in table.values()) for test in table["dy ignored"])
-assert all(row["y + x"] or row["y.t()"] or row["fp16 x"] for row in table.values())
+assert all(row["y + x"] or row["y.t()"] or row["fp16 x"] or row["twice"] for row in table.values())
 assert not table["dy ignored"]["y.sum()"] and table["dy ignored"]["y * g"]
 
 # %% [markdown]
@@ -483,7 +500,8 @@ assert not table["dy ignored"]["y.sum()"] and table["dy ignored"]["y * g"]
 #
 # `Bare` takes packed matrices, with `w` and `b` given and one dtype. Yours takes any leading dimensions and strides, None, and mixed
 # dtypes: `dx` in the dtype of `x`, `dw` and `db` in those of `w` and `b`. Save the tensor that the launcher reads: x itself if it is packed, else the
-# packed copy. `save_for_backward` takes None, too. The grader calls it in every way of this lesson.
+# packed copy. `save_for_backward` takes None, too. A second derivative is refused by `loss.backward()`, or right. The grader calls it in every way
+# of this lesson.
 
 # %%
 from course_lib import exercise
@@ -532,16 +550,13 @@ assert cost.host_ours > 3 * cost.host_torch and cost.gpu_torch > 2 * cost.gpu_ou
 assert measured.rows[0]["M"] == 16384
 
 # %% [markdown]
-# Three things go into such a comparison. No profile of the training was taken, so this is what single calls say:
+# Three things go into such a comparison. No profile was taken; single calls say:
 #
 # - **The kernels.** On 32768 x 1024 in fp16 the course's take {{gpu_ours}} µs of the GPU, forward and backward, and PyTorch's {{gpu_torch}}.
 # - **The launch.** A forward and backward call costs {{host_ours}} µs of the CPU's time with the course's functions, written in Python, and
-#   {{host_torch}} with PyTorch's (measured at 64 x 1024). That is {{host_more}} µs more for each norm, whatever its size. This time is hidden
-#   while the GPU still works on what was launched before (lesson 09). If the CPU falls behind, the GPU waits and the training gets slower. A CUDA
-#   graph (lesson 15) replays a whole step with one launch, and no Python in between.
-# - **Fusion.** The compiler can join PyTorch's norm with the operations beside it. It cannot do that with an operator that it does not look into.
-#
-# The GPU time that the kernels save grows with M N, the extra CPU time does not.
+#   {{host_torch}} with PyTorch's (measured at 64 x 1024). That is {{host_more}} µs more for each norm. It is hidden
+#   while the GPU still works on earlier launches (lesson 09). A CUDA graph (lesson 15) replays a whole step with one launch.
+# - **Fusion.** The compiler can join PyTorch's norm with the operations beside it, and not an operator that it does not look into.
 #
 # Look at the longest bar, too. It is RMSNorm typed op by op, under `torch.compile`: {{typed}} thousand tokens per second, where PyTorch's own reaches
 # {{rms_torch}} and the course's {{rms_ours}}. The compiler can fuse it with its neighbours. So measure that one before you write a kernel for a training.
@@ -564,7 +579,6 @@ review_predictions("14")
 # - PyTorch, [Extending PyTorch](https://docs.pytorch.org/docs/stable/notes/extending.html) and
 #   [Autograd mechanics](https://docs.pytorch.org/docs/stable/notes/autograd.html): saved tensors, in-place changes.
 # - `course_lib/norms/functional.py`: the course's norms behind PyTorch's signatures, with autocast, errors and the GPU of x.
-# - Andrej Karpathy, [minGPT](https://github.com/karpathy/minGPT): the transformer of this lesson, grown up.
 #
 # **Next:** lesson 15, which measures without fooling itself.
 
@@ -607,10 +621,65 @@ assert find_lie(functional._layer_norm, x.half(), *fixed) == "passes"
 # Statistics are fp32, so only half precision shows the lie. The course's own operator passes. A model around it is one graph, and the norm
 # is one node in it: the compiler fuses what stands before and behind, and calls your kernel in between.
 #
-# `custom_op` is the opaque way. `torch.library.triton_op`, with each launch in `wrap_triton`, shows the compiler which Triton kernel is called and
-# with which arguments ([PyTorch's tutorial](https://docs.pytorch.org/tutorials/recipes/torch_compile_user_defined_triton_kernel_tutorial.html),
-# PyTorch 2.6 or later, read November 2026). It still calls the kernel as you wrote it (lesson 09 names the
-# setting that fuses what follows).
+# `custom_op` is opaque. `torch.library.triton_op`, with each launch in `wrap_triton`, is the other way
+# ([PyTorch's tutorial](https://docs.pytorch.org/tutorials/recipes/torch_compile_user_defined_triton_kernel_tutorial.html), PyTorch 2.6 or later).
+# Here is one RMSNorm as both. `triton.JITFunction` makes a kernel for the compiler; in CPU mode `@triton.jit` makes one for the interpreter, which
+# cannot be traced.
+
+# %%
+import triton
+import triton.language as tl
+from torch.library import triton_op, wrap_triton
+
+
+def rms_rows(x_ptr, y_ptr, N, eps, BLOCK: tl.constexpr):
+    cols = tl.arange(0, BLOCK)
+    at = tl.program_id(0) * N + cols
+    x = tl.load(x_ptr + at, mask=cols < N, other=0.0)
+    tl.store(y_ptr + at, x * tl.rsqrt(tl.sum(x * x) / N + eps), mask=cols < N)
+
+
+rms_rows = triton.JITFunction(rms_rows)
+
+
+# %%
+def launch(kernel, x):
+    y = torch.empty_like(x)
+    kernel[(x.shape[0],)](x, y, x.shape[1], 1e-5, BLOCK=16)
+    return y
+
+
+@torch.library.custom_op("lesson14::opaque", mutates_args=())
+def opaque(x: torch.Tensor) -> torch.Tensor:
+    return launch(rms_rows, x)
+
+
+@triton_op("lesson14::seen", mutates_args=())
+def seen(x: torch.Tensor) -> torch.Tensor:
+    return launch(wrap_triton(rms_rows), x)
+
+
+# %%
+from course_lib.lessons.wiring import list_operations_around
+
+opaque.register_fake(torch.empty_like)
+for operator in (opaque, seen):
+    print(*list_operations_around(operator, x), sep="\n    ")
+
+# %% tags=["check"]
+inside = [list_operations_around(one, x) for one in (opaque, seen)]
+assert inside[0] == ["relu.default", "opaque.default", "relu.default"]
+assert inside[1][1:3] == ["empty_like.default", "triton_kernel_wrapper_functional(x_ptr, y_ptr, N, eps, BLOCK)"]
+assert inside[1][0] == inside[1][-1] == "relu.default"
+
+# %% [markdown]
+# That is the graph of `relu(operator(relu(x)))` that goes to the compiler, written without a GPU; no kernel ran. Of the opaque operator it has the name. Of the other it has
+# the allocation of `y`, the kernel and its arguments, and needs no second function. What the compiler makes of this graph on a GPU was not tried
+# here. Lesson 09 names the setting that fuses what follows a kernel.
+#
+# **Sharded tensors**, tried with PyTorch 2.13 in one process on a CPU. A `DTensor` that enters the course's norm ends in an error: *Operator
+# course.layer_norm.default does not have a sharding strategy registered*. PyTorch's norm takes it; the course's takes `x.to_local()` where the
+# rows are whole. FSDP (`fully_shard`) hands the norm plain tensors, and its values and gradients are those without it.
 
 # %% tags=["check"]
 graphs = []
@@ -656,6 +725,37 @@ for Function in (Packed, Tidied):
     (found[Function],) = torch.autograd.grad(y, b, torch.full_like(y, scale))
 assert (found[Packed] == 64 * scale).all() and torch.isinf(found[Tidied]).all() and 64 * scale > 65504
 assert {db.dtype for db in found.values()} == {torch.float32}
+
+# %% [markdown]
+# Under `torch.autocast` a matrix product returns bf16, `w` and `b` stay fp32, and a norm gets both. On a GPU autocast has PyTorch's `layer_norm`
+# cast them to fp32 and return fp32; on a CPU, and for `rms_norm`, it leaves them alone. The course's functions do the same. `Bare` takes what
+# comes, and so does yours. `torch.amp.custom_fwd(cast_inputs=torch.float32)` above `forward` and `custom_bwd` above `backward` are for a Function
+# that needs fp32.
+
+# %% varies={"gpu": "autocast casts layer_norm on a GPU, and not on a CPU"}
+from course_lib.norms import functional
+
+with torch.autocast(torch.device(DEVICE).type, dtype=torch.bfloat16):
+    h = data @ linear
+    for name, norm in {"PyTorch": torch.nn.functional, "the course": functional}.items():
+        print(f"{name:10}", norm.layer_norm(h, (10,), w, b).dtype, norm.rms_norm(h, (10,)).dtype)
+
+# %% tags=["check"]
+device = torch.device(DEVICE).type
+
+
+class InFp32(Bare):
+    forward = staticmethod(torch.amp.custom_fwd(Bare.forward, device_type=device, cast_inputs=torch.float32))
+    backward = staticmethod(torch.amp.custom_bwd(Bare.backward, device_type=device))
+
+
+with torch.autocast(device, dtype=torch.bfloat16):
+    h = data @ linear
+    assert h.dtype == torch.bfloat16 and w.dtype == torch.float32
+    both = torch.nn.functional, functional
+    theirs, ours = ([n.layer_norm(h, (10,), w, b).dtype, n.rms_norm(h, (10,)).dtype] for n in both)
+    assert theirs == ours == [torch.bfloat16 if device == "cpu" else torch.float32, torch.bfloat16]
+    assert Bare.apply(h, w, b, 1e-5).dtype == torch.bfloat16 and InFp32.apply(h, w, b, 1e-5).dtype == torch.float32
 
 # %% [markdown] tags=["dive"]
 # ## Dive: what if x is changed in place, or backward runs twice?
