@@ -454,6 +454,10 @@ CAUSES: dict[str, Cause] = {
             "Which numbers stood next to w in the forward pass, and how do x and the saved rstd give them back?",
         ),
     ),
+    "b_left_in_y": Cause("b is not taken out of y", "y = xhat * w + b. Which of the two was applied last, and so has to be undone first?"),
+    "xhat_not_recovered": Cause(
+        "what y, w and b give is not xhat", "y = xhat * w + b. Which two steps lead from y back to xhat, and has rstd a part in them?"
+    ),
     "dw_sums_columns": Cause("dw adds up a whole row of dy", "In how many elements of one row's y does w[i] stand?"),
     "dw_without_xhat": Cause(
         "xhat is not in dw",
