@@ -431,6 +431,16 @@ exercise("06a")
 # %% [markdown]
 # When it passes, go back to the picture of the passes, choose exercise 06a under it, and press **Count it**: how many passes are yours?
 #
+# ## Without rails
+#
+# A language model takes the largest of its logits, a row of 100,000 numbers, and what it needs is the column. So each lane carries two things
+# through the row. This task asks for both in one pass, and names the result for every row: negative ones, and those in which the largest number
+# stands twice. The task is optional.
+
+# %%
+exercise("06b")
+
+# %% [markdown]
 # ## What you predicted
 
 # %%

@@ -458,6 +458,15 @@ from course_lib.lessons import offer_hunt
 offer_hunt("05b")
 
 # %% [markdown]
+# ## Without rails
+#
+# The layer after the norm keeps y for its own backward pass. If the norm needs no more than y, nobody has to keep x, a matrix of M N elements
+# for every norm of a model. This task asks for that dx kernel. The file says what comes in and what must come out. The task is optional.
+
+# %%
+exercise("11c")
+
+# %% [markdown]
 # ## What you predicted
 
 # %%

@@ -183,7 +183,7 @@ _walk = partial(make_case, of=_Walk)
 
 MASKED = (
     _walk("worked example", 3, 8, 8, "the 3 x 8 worked example, one chunk", rows=2, chunk=4, partials=1, resident=1, orders=1),
-    _walk("two chunks each", 16, 8, 8, "two programs, four chunks", "only the first or the last chunk of a program is stored", mean=1.0, rows=2, chunk=4, partials=4, resident=2, orders=4),
+    _walk("two chunks each", 8, 16, 16, "two programs, four chunks", "only the first or the last chunk of a program is stored", mean=1.0, rows=2, chunk=2, partials=4, resident=2, orders=4),
     _walk("uneven", 22, 12, 16, "three programs, eight chunks, the last one short", "the last chunk is taken to be full", mean=-2.0, rows=2, chunk=3, partials=8, resident=3, orders=3),
     _walk("one program", 9, 17, 32, "one program has all five chunks", "a sum is not begun anew", mean=3.0, rows=2, chunk=2, partials=5, resident=1, orders=1),
     _walk("a short step", 10, 12, 16, "rows_a_chunk = 5 is no multiple of ROWS = 4", "a step goes on into the next chunk", mean=-2.0, rows=4, chunk=5, partials=2, resident=2),

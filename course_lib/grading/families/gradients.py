@@ -15,7 +15,7 @@ from course_lib.grading.families.making import choose_strides, draw_matrix, draw
 from course_lib.norms import reference
 
 Inputs = dict[str, np.ndarray]  # of a plan: float64, by the name of the tensor
-SPARE = {"dy": 3, "x": 9, "dx": 14}  # the gap between sliced rows: three tensors with three row strides
+SPARE = {"dy": 3, "x": 9, "y": 9, "dx": 14}  # the gap between sliced rows: three tensors with three row strides
 
 
 def draw_gradient(case: Case, rng: np.random.Generator) -> np.ndarray:
@@ -79,11 +79,12 @@ def bound_terms(inputs: Inputs) -> dict[str, np.ndarray]:
     """Return the sizes of the terms of dx, and of each row's terms of dw and db: the error that fp32 may make is proportional to them.
 
     A saved mean has a relative rounding error, so the error of xhat is proportional to ``|xhat| + |mean| * rstd``. This error enters c1 as
-    the mean of its product with ``|wdy|``, ``xhat * c1`` through both factors, and dw row by row.
+    the mean of its product with ``|wdy|``, ``xhat * c1`` through both factors, and dw row by row. Where xhat is not made of x, ``inputs``
+    have under "unsure" what its error is proportional to.
     """
     xhat, dy, rstd = compute_hat(inputs, "xhat"), inputs["dy"], inputs["rstd"][:, None]
     wdy = inputs.get("w", 1.0) * dy
-    unsure = np.abs(xhat) + np.abs(take_mean(inputs)) * rstd
+    unsure = inputs["unsure"] if "unsure" in inputs else np.abs(xhat) + np.abs(take_mean(inputs)) * rstd
     c1, c1_terms = (xhat * wdy).mean(axis=1, keepdims=True), (unsure * np.abs(wdy)).mean(axis=1, keepdims=True)
     dx = rstd * (np.abs(wdy) + unsure * np.abs(c1) + np.abs(xhat) * c1_terms + np.abs(wdy).mean(axis=1, keepdims=True))
     return {"dx": dx, "dw": np.abs(dy) * unsure, "db": np.abs(dy)}

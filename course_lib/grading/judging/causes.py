@@ -161,6 +161,18 @@ CAUSES: dict[str, Cause] = {
     "mean_for_sum": Cause("the mean, not the sum", "What does the exercise ask for: the sum of the row, or the sum over a count?"),
     "not_a_plain_sum": Cause("something else than x is added up", "For the row 1, -2 the sum is -1. What does each of your lanes add?"),
     "tail_left_out": Cause("the end of the row is left out", "With N = 17 and BLOCK = 8, which columns does the last step take?"),
+    "ties_misjudged": Cause(
+        "of equal numbers another than the first is taken",
+        "The largest number stands in columns 3 and 9, and BLOCK is 8. Which lanes hold the two, in which order, and which column do you store?",
+    ),
+    "column_in_block": Cause(
+        "the column is not counted from the beginning of the row",
+        "The largest number stands in column 9, and BLOCK is 8. What do you store?",
+    ),
+    "best_begins_at_0": Cause(
+        "the search begins with a number that is larger than all of the row",
+        "Every number of a row is below 0. Which number does a lane hold before its first element?",
+    ),
     "block_counted_again": Cause(
         "blocks are added up more than once", "After two blocks, what is in the lanes' running sums? When may it go into the result?"
     ),
@@ -501,6 +513,10 @@ CAUSES: dict[str, Cause] = {
             "something else stands where xhat belongs",
             "Which numbers stood next to w in the forward pass, and how do x and the saved rstd give them back?",
         ),
+    ),
+    "b_left_in_y": Cause("b is not taken out of y", "y = xhat * w + b. Which of the two was applied last, and so has to be undone first?"),
+    "xhat_not_recovered": Cause(
+        "what y, w and b give is not xhat", "y = xhat * w + b. Which two steps lead from y back to xhat, and has rstd a part in them?"
     ),
     "dw_sums_columns": Cause("dw adds up a whole row of dy", "In how many elements of one row's y does w[i] stand?"),
     "dw_without_xhat": Cause(

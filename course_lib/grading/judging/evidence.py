@@ -243,10 +243,9 @@ def _has_no_direction(errors: list[_Error]) -> bool:
 
 def _overflows(plan: Plan) -> bool:
     """Return True if the sum of some row's squares is larger than fp16 holds."""
-    x = plan.inputs.get("x")
-    if x is None or plan.tensor("x").dtype != "fp16":
+    if not any(tensor.name == "x" and tensor.dtype == "fp16" for tensor in plan.tensors) or "x" not in plan.inputs:
         return False
-    return bool((x**2).sum(axis=-1).max(initial=0) > _LARGEST_FP16)
+    return bool((plan.inputs["x"] ** 2).sum(axis=-1).max(initial=0) > _LARGEST_FP16)
 
 
 def _is_held_in_half(judged: Judged) -> bool:

@@ -13,7 +13,7 @@ from course_lib.grading.cases.plan import Model, Outputs, Part
 from course_lib.grading.judging.judge import Judged
 from course_lib.launching.faults import FaultKind
 
-_RELATIVE = {"fp32": 1e-3, "fp16": 2e-3, "bf16": 8e-3}  # relative difference allowed between an output and a model's
+_RELATIVE = {"fp32": 1e-3, "fp16": 2e-3, "bf16": 8e-3, "int64": 0.0}  # relative difference allowed between an output and a model's
 _OF_LARGEST = 1e-5
 _NEARER = 0.25  # a distance counts as nearer if it is at most this part of the other distance
 _FAR = 1e9  # largest distance, in allowed errors: it would be infinite for an element that allows no error

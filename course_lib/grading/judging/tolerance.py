@@ -17,7 +17,7 @@ import numpy as np
 
 K = 128
 UNIT = 2.0**-24
-_OUTPUT_ROUNDING = {"fp32": 0.0, "fp16": 2.0**-11, "bf16": 2.0**-8}
+_OUTPUT_ROUNDING = {"fp32": 0.0, "fp16": 2.0**-11, "bf16": 2.0**-8, "int64": 0.0}
 
 
 def bound_error(terms: np.ndarray, expected: np.ndarray, dtype: str) -> np.ndarray:
