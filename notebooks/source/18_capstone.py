@@ -141,6 +141,15 @@ exercise("18a")
 exercise("18b")
 
 # %% [markdown]
+# ## Your turn: no logits at all
+#
+# The logits take that much memory because a linear layer has written them. In 18c your kernel gets what this layer gets, makes the logits in
+# tiles, and forgets them. Each program has several rows, so that w is read once for all of them.
+
+# %%
+exercise("18c")
+
+# %% [markdown]
 # ## What you predicted
 
 # %%
