@@ -30,7 +30,7 @@ from course_lib.norms import reference
 
 # Fills of this family. "largest first" and "largest last": that column is 300 larger than the others. "forbidden": the first block and every
 # third column are -Inf.
-_FILLS = (
+LONG_ROWS = (
     make_case("worked example", 3, 8, 4, "the 3 x 8 worked example, two full blocks"),
     make_case("padded lanes", 5, 17, 8, "7 padded lanes", "a lane past the last column counts", mean=-2.0),
     make_case("one short block", 3, 7, 16),
@@ -524,16 +524,16 @@ def _list_linear_models() -> Iterator[tuple[str, Model]]:
 
 # ---- the entry points
 
-FORWARD = name_cases("cross_entropy_kernel", _FILLS)
+FORWARD = name_cases("cross_entropy_kernel", LONG_ROWS)
 BACKWARD = name_cases(
     "cross_entropy_dx_kernel",
-    tuple(case for case in _FILLS if case.name not in ("one full block", "bf16, 4096 equal chances", "largest first")),
+    tuple(case for case in LONG_ROWS if case.name not in ("one full block", "bf16, 4096 equal chances", "largest first")),
 )
 _FORBIDDEN = (("forbidden_columns", lambda p, outputs: p.case.fill == "forbidden"),)
 PARTS = {
     "cross_entropy_kernel": Part(FORWARD, _plan_forward, _list_forward_models, rare=_FORBIDDEN, unwritten={"lse": "statistics_not_saved"}),
     "cross_entropy_one_pass_kernel": Part(
-        _FILLS, partial(_plan_forward, reads=1), _list_one_pass_models, rare=_FORBIDDEN, unwritten={"lse": "statistics_not_saved"}
+        LONG_ROWS, partial(_plan_forward, reads=1), _list_one_pass_models, rare=_FORBIDDEN, unwritten={"lse": "statistics_not_saved"}
     ),
     "cross_entropy_dx_kernel": Part(BACKWARD, _plan_backward, _list_backward_models, rare=_FORBIDDEN),
     "linear_cross_entropy_kernel": Part(LINEAR, _plan_linear, _list_linear_models, unwritten={"lse": "statistics_not_saved"}),
