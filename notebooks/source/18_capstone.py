@@ -13,7 +13,7 @@
 # %% [markdown]
 # # 18 A capstone without a guide
 #
-# The last layer of a language model gives each token one number per word of its vocabulary: the token's **logits**. Training needs two things
+# The last layer of a language model gives each token one number per entry of its vocabulary: the token's **logits**. Training needs two things
 # of them: the loss, and its gradient. You write the kernels for both. No step leads you there, and the files have a contract, names and
 # nothing else. The grader is the one that you know. The whole lesson is optional.
 #
@@ -41,7 +41,7 @@ print(f"its logits: {2 * vocabulary:,} bytes, {times:.0f} times as much")
 print(f"the logits of 8192 tokens: {2 * vocabulary * 8192 / 1e9:.1f} GB, and dx as much again")
 
 # %% [markdown]
-# So the last layer is a matter of bytes, as a norm is, and its rows do not fit in a program. For a row `x` and its target:
+# So the loss is a matter of bytes, as a norm is, and a row does not fit in the registers of a program. For a row `x` and its target:
 #
 # $$\text{lse} = \log \sum_j e^{x_j} \qquad \text{loss} = \text{lse} - x_\text{target} \qquad \text{softmax}_j = e^{x_j - \text{lse}}$$
 #
@@ -116,10 +116,10 @@ assert abs(dx.sum() - find("18-sum").answer) < 1e-9
 # %% [markdown]
 # ## What do you know already?
 #
-# Most of it. Rows that are longer than a block, strides, masks and 64-bit offsets are those of lesson 07. In lesson 04 two halves of
-# a row met, each with a count, a mean and an M2, and Chan's formula made one of them. Here a half has a maximum and a sum. Lesson 10 took from
-# wdy what a norm cannot see: a VJP by projection. A softmax cannot see something either, and subtracts it. And as in lesson 09, the
-# bytes that you save are those of the tensors that you never write.
+# Most of it. Rows that are longer than a block, strides, masks and 64-bit offsets are those of lesson 07. In lesson 04 two halves of a row were
+# merged: each had a count, a mean and an M2, and Chan's formula made one of them. Here each half has a maximum and a sum. In lesson 10 you took
+# those changes of x out of dx that LayerNorm's output does not show: its VJP is a projection. The output of softmax does not show every change
+# of x either. And as in lesson 09, you save the bytes of the tensors that you never write.
 #
 # ## Your turn: two launches
 #
@@ -139,6 +139,15 @@ exercise("18a")
 
 # %%
 exercise("18b")
+
+# %% [markdown]
+# ## Your turn: no logits at all
+#
+# The logits take that much memory because a linear layer has written them. In 18c your kernel gets what this layer gets, makes the logits in
+# tiles, and forgets them. Each program has several rows, so that w is read once for all of them.
+
+# %%
+exercise("18c")
 
 # %% [markdown]
 # ## What you predicted

@@ -263,6 +263,15 @@ CAUSES: dict[str, Cause] = {
         "the loss is not lse minus the target's logit",
         "Two equal logits: the target has the probability 1/2, so the loss is log(2) = 0.69. What does yours give?",
     ),
+    "scale_misapplied": Cause(
+        "scale does not multiply each logit once",
+        "With scale = 2 the products 1 and 3 become the logits 2 and 6. What are they after each step of yours, and which of them go into the maximum, the "
+        "sum and the loss?",
+    ),
+    "product_misread": Cause(
+        "a logit is not the sum of all K products",
+        "Take K = 9 and BLOCK_K = 4: how many steps has a logit, what does each of them add, and where is it kept until the last one?",
+    ),
     "wrong_lse_saved": Cause(
         "the saved number is not lse",
         "Backward computes exp(x - lse), and each row of it adds up to 1. Which of your numbers makes that so, and which one do you store?",

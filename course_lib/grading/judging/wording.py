@@ -150,7 +150,9 @@ def list_inputs(plan: Plan, parameters: tuple[str, ...], with_values: bool) -> t
     told = ("M", "N", "n") if not plan.grid or plan.case.layout != "packed" else parameters
     for name, value in zip(parameters, plan.arguments, strict=False):
         found += [(name, str(value))] if isinstance(value, int) and name not in told else []
-    found += [("eps", f"{value:g}") for value in plan.arguments if isinstance(value, float) and with_values]
+    names = parameters if plan.grid else ["eps"] * len(plan.arguments)
+    numbers = zip(names, plan.arguments, strict=False)
+    found += [(name, f"{value:g}") for name, value in numbers if isinstance(value, float) and with_values]
     return tuple(found)
 
 
