@@ -40,7 +40,7 @@ PARTS = [
     own_kernels.NormPart(exercise, role, exercise == "08a")
     for exercise, role in (("08a", "forward"), ("11a", "dx"), ("13b", "dw and db"), ("14a", "wiring"))
 ]
-TESTS = ("gradcheck", "y.sum()", "y * g", "y + x", "y.t()", "fp16 x")
+TESTS = ("gradcheck", "y.sum()", "y * g", "y + x", "y.t()", "fp16 x", "twice")
 INPUTS = ("A: 64, mean 10", "B: 60, mean 10", "C: 60, mean 3000", "D: transposed")
 ERRORS = (1e-7, 8.0, 800000.0, math.nan)
 MET = {
