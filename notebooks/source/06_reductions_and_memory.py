@@ -430,7 +430,8 @@ exercise("06a")
 
 # %% [markdown]
 # When it passes, go back to the picture of the passes, choose exercise 06a under it, and press **Count it**: how many passes are yours?
-#
+
+# %% [markdown]
 # ## Without rails
 #
 # A language model takes the largest of its logits, a row of 100,000 numbers, and what it needs is the column. So each lane carries two things

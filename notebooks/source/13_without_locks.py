@@ -411,7 +411,8 @@ exercise("13b")
 # The Triton tutorial calls its shared buffers efficient, because they
 # [stay in the L2 cache](https://github.com/triton-lang/triton/blob/545699290b851e70231ee3017481851170f1583d/python/tutorials/05-layer-norm.py)
 # (commit 5456992). They save bytes. Its design, with its mistakes mended, is the lock of the figure above: its programs wait for a lock and not for bytes.
-#
+
+# %% [markdown]
 # ## Without rails
 #
 # A batch of texts has rows of padding, which must not count in dw. And in 13b each program has a sum of its own. So dw has other bits on a GPU
