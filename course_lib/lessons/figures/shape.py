@@ -12,12 +12,12 @@ _TICKS = (1, 16, 256, 4096, 65536)
 
 
 def times_by_length(report: shape.ShapeReport) -> MovingPicture:
-    """Show the time over the floor of the course's kernels and of PyTorch, for x of 2^25 elements or more of the report's dtype.
+    """Show the time over the floor of the course's kernels and of PyTorch, for aligned rows of 2^25 elements or more.
 
     Raises: CourseError if nothing is stored.
     """
     stored = shape.read_times(report.device, report.dtype)
-    wide = [row for row in stored if row["dtype"] == report.dtype and row["M"] * (row["N"] + 1) >= forward.ELEMENTS]
+    wide = [row for row in stored if row["dtype"] == report.dtype and row["N"] % 8 == 0 and row["M"] * row["N"] >= forward.ELEMENTS]
     plots = []
     for name, one in zip(("forward", "backward"), report.passes, strict=True):
         rows = [row for row in wide if row["op"] == one.op]
@@ -31,5 +31,5 @@ def times_by_length(report: shape.ShapeReport) -> MovingPicture:
     source = ", ".join(sorted({f"{row['device']}, measured {row['date']}" for row in wide}))
     title = f"{shape.NORMS[report.norm]} in {report.dtype}: stored times over the floor"
     return chart(
-        View(title, plots, f"M N = 2^25 or more. {source}."), alt=f"{title}, forward and backward, by row length; N = {report.N} is marked."
+        View(title, plots, f"M N = 2^25 or more, N a multiple of 8. {source}."), alt=f"{title}, forward and backward, by row length; N = {report.N} is marked."
     )
