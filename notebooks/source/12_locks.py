@@ -224,7 +224,8 @@ schedule_explorer(slips)
 # - `"acq_rel"`: both. Triton takes this if you say nothing.
 # - `"relaxed"`: neither. The operation happens in one piece, and that is all.
 #
-# (`scope=` says how far this reaches. The default is the whole GPU.)
+# (`scope=` says for whom: `"cta"` for the threads of this program, `"gpu"` for all programs, which is the default, and `"sys"` for the CPU and
+# other GPUs, too.)
 
 # %%
 predict("12-relaxed")
@@ -387,7 +388,7 @@ offer_hunt("11a")
 #
 # With your lock the rows of a buffer are added as they come, so two runs may differ in their last bits. Somebody who looks for a bug wants
 # the same bits each time. This task asks for them, and it gives you a contract, the names and some integers in memory. What the integers mean
-# is your design, and a GPU that has room for one program at a time must come to an end with it. It is optional.
+# is your design, and the launch must also end on a GPU that runs one program at a time. It is optional.
 
 # %%
 exercise("12b")
@@ -436,7 +437,7 @@ assert locks.list_last_steps(locks.row_with_barrier_kernel) == ["st.global", "ba
 assert locks.list_last_steps(locks.row_kernel) == ["st.global", "atom ... exch"]
 
 # %% [markdown]
-# In the second line nothing stands between store and release. Another warp may not have stored yet when this thread releases. The next program then takes the lock, loads old columns, and stores a sum without this row.
+# In the second line nothing stands between store and release. Perhaps another warp has not stored yet when this thread releases. The next program then takes the lock, loads old columns, and stores a sum without this row.
 #
 # The check of 12a notes what happens before what, twice for each program: once for the one thread that stores single numbers and does atomics on
 # them, and once for all threads together. Only a barrier makes what all of them did happen before what the one does next.

@@ -287,7 +287,7 @@ print(f"no error, and off by {(twice - true).norm() / true.norm():.0%} of its si
 
 # %% [markdown]
 # One line above `backward` mends it: `@once_differentiable`, from `torch.autograd.function`. Then `loss.backward()` raises an error. It has a hole:
-# `torch.autograd.grad(loss, x)` does not meet the error on its way to x. The course's own norms have right second derivatives.
+# `torch.autograd.grad(loss, x)` gives a wrong number without the error, which stands on another branch of the graph. The course's own norms have right second derivatives.
 
 # %% tags=["check"]
 from course_lib.lessons.wiring import differentiate_twice
@@ -322,7 +322,7 @@ assert (passed - true).norm() > 0.3 * true.norm()  # once_differentiable, and no
 
 # %% [markdown]
 # What does backward return for an argument that needs no gradient? `ctx.needs_input_grad` has True or
-# False for each argument. For a frozen weight it says False: return None there, because a gradient would be computed and thrown away. For an
+# False for each argument. For a frozen weight it says False: return None there. A gradient would be wasted work. For an
 # argument that is None you must return None: everything else is an error.
 
 # %% tags=["step"]
@@ -372,7 +372,7 @@ assert count_kept_bytes(typed_again, 64, 1024) >= 2 * 64 * 1024 * 4
 
 # %% [markdown]
 # Keep tensors with `ctx.save_for_backward`, never as `ctx.x = x`. The gradients are the same until somebody changes `x` in place, as `relu_`
-# does. Backward raises an error for a saved tensor that was changed, and uses the new numbers of an attribute without a word. Numbers and shapes
+# does. Backward raises an error for a saved tensor that was changed, and silently uses the new numbers of an attribute. Numbers and shapes
 # may go on attributes.
 
 
@@ -470,8 +470,8 @@ assert torch.allclose(block, 2 * want_alone, atol=1e-4) and find("14-over").answ
 # %% [markdown]
 # ## Which test sees which bug?
 #
-# Here are seven bugs, most of which some library has released, and seven tests. Five compare all three gradients with PyTorch's, for a loss of
-# that form. `gradcheck` is PyTorch's own test: it calls backward with a new, packed `dy`, all in fp64, and compares with finite differences.
+# Here are seven bugs, most of which were in a released library, and seven tests. Five compare all three gradients with PyTorch's, each for one
+# loss or dtype, which its name says. `gradcheck` is PyTorch's own test: it calls backward with a new, packed `dy`, all in fp64, and compares with finite differences.
 # `twice` wants a second derivative that is right or refused.
 
 # %%
@@ -587,7 +587,7 @@ review_predictions("14")
 #
 # `torch.compile` traces a model with fake tensors, which have a shape and a dtype and no memory. A kernel cannot run on those. One way out is to make the
 # launch an **operator**: a name, a signature, and a second function that says what comes out. That function can lie. Here it says that
-# `rstd` has the dtype of `x`. `opcheck` runs the operator on real and on fake tensors and compares.
+# `mean` and `rstd` have the dtype of `x`. `opcheck` runs the operator on real and on fake tensors and compares.
 
 
 # %%

@@ -13,7 +13,7 @@
 # %% [markdown]
 # # 18 A capstone without a guide
 #
-# The last layer of a language model gives each token one number per entry of its vocabulary: the token's **logits**. Training needs two things
+# The last layer of a language model gives each token one number for every word piece that the model knows: the token's **logits**. Training needs two things
 # of them: the loss, and its gradient. You write the kernels for both. No step leads you there, and the files have a contract, names and
 # nothing else. The grader is the one that you know. The whole lesson is optional.
 #
@@ -41,31 +41,21 @@ print(f"its logits: {2 * vocabulary:,} bytes, {times:.0f} times as much")
 print(f"the logits of 8192 tokens: {2 * vocabulary * 8192 / 1e9:.1f} GB, and dx as much again")
 
 # %% [markdown]
-# So the loss is a matter of bytes, as a norm is, and a row does not fit in the registers of a program. For a row `x` and its target:
+# So these rows are as long as those of lesson 16, and their bytes are many. In fp32 a row is nearly twice as large as all registers of a multiprocessor.
+# For a row `x` and its target:
 #
 # $$\text{lse} = \log \sum_j e^{x_j} \qquad \text{loss} = \text{lse} - x_\text{target} \qquad \text{softmax}_j = e^{x_j - \text{lse}}$$
 #
 # $$dx = \text{dloss} \cdot (\text{softmax} - \text{onehot}(\text{target}))$$
 #
-# `onehot(target)` is 1 in the target's column and 0 in all others. Forward saves lse, as LayerNorm's forward saves mean and rstd.
-
-# %%
-from course_lib.lessons import predict
-
-predict("18-reads")
-
-# %% tags=["check"]
-from course_lib.lessons.prediction import find
-
-row = 2 * vocabulary
-assert row == 256_512 and vocabulary == 128_256 and round(vocabulary / hidden) == 31
-assert find("18-reads").answer * row == (2 + 1 + 1) * row == 1_026_048
-assert "1,026,048 bytes" in find("18-reads").why and (1 + 1 + 1) / 4 == 3 / 4
+# `onehot(target)` is 1 in the target's column and 0 in all others. loss, lse and dloss have one number per row. Forward saves lse, as LayerNorm's forward saves mean and rstd.
 
 # %% [markdown]
 # The formula is right on paper. Is it right in fp32?
 
 # %%
+from course_lib.lessons import predict
+
 predict("18-large")
 
 # %% tags=["answer"]
@@ -79,6 +69,7 @@ with np.errstate(over="ignore", divide="ignore"):
 # %% tags=["check"]
 import numpy as np
 
+from course_lib.lessons.prediction import find
 from course_lib.norms import reference
 
 with np.errstate(over="ignore", divide="ignore"):
@@ -103,7 +94,20 @@ for logit, want in ((89.0, np.inf), (-9999.0, 0.0)):  # a kernel's exp overflows
     assert y.item() == want
 
 # %% [markdown]
-# The gradient has a check that needs no reference.
+# So the maximum comes first, and is taken from each logit. What does that cost?
+
+# %%
+predict("18-reads")
+
+# %% tags=["check"]
+row = 2 * vocabulary
+assert 1.9 < 2 * row / (65536 * 4) < 2  # fp32 beside the registers of a multiprocessor
+assert row == 256_512 and vocabulary == 128_256 and round(vocabulary / hidden) == 31
+assert find("18-reads").answer * row == (2 + 1 + 1) * row == 1_026_048
+assert "1,026,048 bytes" in find("18-reads").why and (1 + 1 + 1) / 4 == 3 / 4
+
+# %% [markdown]
+# And the gradient? Every row of it has one property that you can test without a reference.
 
 # %%
 predict("18-sum")
@@ -117,9 +121,9 @@ assert abs(dx.sum() - find("18-sum").answer) < 1e-9
 # ## What do you know already?
 #
 # Most of it. Rows that are longer than a block, strides, masks and 64-bit offsets are those of lesson 07. In lesson 04 two halves of a row were
-# merged: each had a count, a mean and an M2, and Chan's formula made one of them. Here each half has a maximum and a sum. In lesson 10 you took
-# those changes of x out of dx that LayerNorm's output does not show: its VJP is a projection. The output of softmax does not show every change
-# of x either. And as in lesson 09, you save the bytes of the tensors that you never write.
+# merged: each had a count, a mean and an M2, and Chan's formula made one of them. Here each half has a maximum and a sum. Some changes of x do
+# not change LayerNorm's output, and in lesson 10 its dx had no part along them. Softmax has such a change, too. And as in lesson 09, a tensor that
+# is never written costs no bytes.
 #
 # ## Your turn: two launches
 #
@@ -135,7 +139,7 @@ exercise("18a")
 # ## Your turn: one pass
 #
 # In 18b forward reads each logit once, so the maximum is not known when the first block is added up. You have merged halves of a row before.
-# Ask of your merge what lesson 04 asked of Chan's: what does it make of a part that has nothing in it?
+# What does your merge return where both parts are empty?
 
 # %%
 exercise("18b")

@@ -433,10 +433,10 @@ def test_a_full_disk_costs_the_record_and_not_the_pass(scratch, monkeypatch):
 
 
 def test_status_and_review_count_what_was_passed(scratch):
-    assert status._tell_steps() == []
+    assert status.tell_steps() == []
     check("98-block", BLOCK=16)
     progress.note_step("97-gone", 1)
-    assert status._tell_steps() == ["Steps passed: lesson 98 1 of 5."]
+    assert status.tell_steps() == ["Steps passed: lesson 98 1 of 5."]
     assert "<p>1 of 5 steps passed.</p>" in write_review("98")
 
 
