@@ -10,10 +10,10 @@ smaller, larger, or no multiple of it. Columns lie next to one another. Rows are
 
 Logits may be large: 10000, or -10000 in all columns. A logit may be -Inf (a column that the model forbids): its softmax is 0, and it spoils
 nothing. No row has these alone, and the target is never one of them. A NaN or an Inf in a row of x makes loss and lse of this row NaN or Inf,
-and one in dloss its row of dx; no other row changes.
+and one in dloss its row of dx, where softmax is above 0; no other row changes. dloss may be 0: dx of that row is 0.
 
-The forward kernel reads x as often as you like. The backward kernel gets the lse that forward saved, and reads x once. Neither kernel reads
-what it writes.
+The forward kernel reads x as often as you like. The backward kernel gets the lse that forward saved. It reads x once, and
+may read the target's logit once more. Take BLOCK columns at a time: one at a time is too slow for the check.
 
 The course launches the kernels for you. Check with the panel in lesson 18, or with `course check 18a` in a terminal.
 """

@@ -11,7 +11,7 @@ are stride_x elements apart, and row * stride_x can pass 2^31. Compute in fp32.
 
 Logits may be large: 10000, or -10000 in all columns. A logit may be -Inf (a column that the model forbids): its softmax is 0, and it spoils
 nothing, also where a whole block is -Inf. No row has these alone, and the target is never one of them. A NaN or an Inf in a row makes loss and lse
-of this row NaN or Inf, and no other row's. The kernel does not read what it writes.
+of this row NaN or Inf, and no other row's.
 
 The backward kernel of 18a works with this lse, too. The course launches the kernel for you. Check with the panel in lesson 18, or with
 `course check 18b` in a terminal.

@@ -4,7 +4,7 @@
     lse[row] = log(sum of exp(x[row, :]))        loss[row] = lse[row] - x[row, target[row]]
 
 h has M rows of K numbers, w has N rows of K numbers; both are fp16, bf16 or fp32, not always the same. target (M,) is int64, a column of each row
-from 0 to N - 1. loss and lse (M,) are fp32. scale is a number, of any sign. The logits are in no tensor: each program makes those of its rows in
+from 0 to N - 1. loss and lse (M,) are fp32. scale is a number above or below 0. The logits are in no tensor: each program makes those of its rows in
 tiles, and forgets them.
 
 One program takes ROWS rows. It has BLOCK columns of the logits at a time, and for each of these tiles BLOCK_K of the K numbers at a time. ROWS,

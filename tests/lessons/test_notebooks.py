@@ -135,6 +135,7 @@ def test_a_lesson_has_the_panels_of_its_exercises(source):
 
 
 @pytest.mark.slow
+@pytest.mark.timeout(900)  # lesson 14 trains with the learner's kernels, which the interpreter runs
 @pytest.mark.parametrize("state", ["not attempted", "pass"])
 @pytest.mark.parametrize("source", LESSONS, ids=lambda s: s.stem)
 def test_a_lesson_runs_under_nbval(source, state, tmp_path):

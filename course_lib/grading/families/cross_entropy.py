@@ -47,6 +47,7 @@ LONG_ROWS = (
     make_case("largest first", 3, 70, 16, "the first column of each row is 300 larger than the others", "the maximum of the last block is subtracted everywhere", fill="largest first"),
     make_case("wide", 3, 100, 32, "std 30: a few columns have nearly all of the probability", "exp(x) is divided by another number than its sum", std=30.0),
     make_case("forbidden columns", 3, 70, 16, "the first block and every third column are -Inf: their softmax is 0", "-Inf minus -Inf is NaN", fill="forbidden"),
+    make_case("forbidden, far below 0", 3, 70, 16, "the first block is -Inf, and the others are around -10000", "the maximum stays 0 after a block of -Inf", mean=-10000.0, fill="forbidden"),
     make_case("fp16", 3, 129, 64, "x in half precision", "sums are kept in half precision"),
     make_case("bf16", 3, 127, 32, "x in bfloat16"),
     make_case("bf16, 4096 equal chances", 2, 4096, 256, "in bf16, 256 + 1 is 256", "the sum is kept in bf16", dtype="bf16", std=0.01),
@@ -107,10 +108,12 @@ def _plan_forward(case: Case, kernel: str, rng: np.random.Generator, reads: int 
 
 
 def _plan_backward(case: Case, kernel: str, rng: np.random.Generator) -> Plan:
-    """Plan the backward kernel. The NaN of a bad row is in dloss: one in x would already be in lse."""
+    """Plan the backward kernel. The NaN of a bad row is in dloss: one in x would already be in lse. The dloss of row 3 is 0."""
     x = _draw_logits(replace(case, fill="normal") if case.has_bad_row else case, rng)
     target = _draw_target(case, x, rng)
     dloss = np.arange(case.M) % 5 + 1.0 if case.by_hand else rng.uniform(0.5, 2, size=case.M) * rng.choice([-1, 1], size=case.M)
+    if not case.by_hand:
+        dloss[3:4] = 0
     if case.has_bad_row:
         dloss[1] = np.nan if case.fill == "nan row" else np.inf
     dloss, x64 = round_to(dloss, "fp32"), x.astype(np.float64)

@@ -46,7 +46,8 @@ ROW_SUM = (
     make_case("far rows", 4, 17, 16),
 )  # fmt: skip
 
-# The fill "ties" has whole numbers from -2 to 2, so that each is there several times; in "below Inf" row 1 is -Inf.
+# The fill "ties" has whole numbers from -2 to 2, so that each is there several times; "signed zeros" has -2, -1, and zeros of both signs; in "below Inf"
+# row 1 is -Inf.
 ROW_MAX = (
     make_case("worked example", 3, 8, 4, "the 3 x 8 worked example, two full blocks"),
     make_case("one full block", 4, 16, 16),
@@ -60,6 +61,7 @@ ROW_MAX = (
     make_case("16400 columns", 1, 16400, 256),
     make_case("ties", 6, 40, 8, "whole numbers from -2 to 2: the largest is there several times", "the lane with the smallest number wins, or the last", fill="ties"),
     make_case("ties in bf16", 3, 100, 16, "whole numbers in bfloat16", "the last of equal numbers is taken", fill="ties", dtype="bf16"),
+    make_case("zeros of both signs", 6, 40, 8, "0 and -0 are the largest numbers, and equal", "0 counts as larger than -0", fill="signed zeros"),
     make_case("constant row", 3, 20, 8, "all numbers of a row are equal", "the last of equal numbers is taken"),
     make_case("below Inf", 4, 21, 8, "every number of row 1 is -Inf", "a column is found only where a number is above -Inf", fill="below Inf"),
     make_case("first far out", 3, 40, 16, "the largest number stands first", "the last block overwrites the others", fill="first far out"),
@@ -79,6 +81,8 @@ def _plan_row_max(case: Case, kernel: str, rng: np.random.Generator) -> Plan:
     x = draw_matrix(case, rng)
     if case.fill == "ties":
         x = round_to(rng.integers(-2, 3, size=x.shape), case.dtype)
+    if case.fill == "signed zeros":
+        x = round_to(rng.integers(-2, 1, size=x.shape) * rng.choice([1.0, 0.0], size=x.shape), case.dtype)
     if case.fill == "below Inf":
         x[1:2] = -np.inf
     right = _find_largest(x.astype(np.float64))

@@ -163,11 +163,11 @@ CAUSES: dict[str, Cause] = {
     "tail_left_out": Cause("the end of the row is left out", "With N = 17 and BLOCK = 8, which columns does the last step take?"),
     "ties_misjudged": Cause(
         "of equal numbers another than the first is taken",
-        "The largest number stands in columns 3 and 9, and BLOCK is 8. Which lanes hold the two, in which order, and which column do you store?",
+        "Suppose the largest number stands in columns 3 and 9, and BLOCK is 8. Which lanes hold the two, in which order, and which column do you store?",
     ),
     "column_in_block": Cause(
         "the column is not counted from the beginning of the row",
-        "The largest number stands in column 9, and BLOCK is 8. What do you store?",
+        "Suppose the largest number stands in column 9, and BLOCK is 8. What do you store?",
     ),
     "best_begins_at_0": Cause(
         "the search begins with a number that is larger than all of the row",

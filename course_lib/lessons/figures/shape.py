@@ -31,5 +31,6 @@ def times_by_length(report: shape.ShapeReport) -> MovingPicture:
     source = ", ".join(sorted({f"{row['device']}, measured {row['date']}" for row in wide}))
     title = f"{shape.NORMS[report.norm]} in {report.dtype}: stored times over the floor"
     return chart(
-        View(title, plots, f"M N = 2^25 or more, N a multiple of 8. {source}."), alt=f"{title}, forward and backward, by row length; N = {report.N} is marked."
+        View(title, plots, f"M N = 2^25 or more, N a multiple of 8. {source}."),
+        alt=f"{title}, forward and backward, by row length; N = {report.N} is marked.",
     )
