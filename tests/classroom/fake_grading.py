@@ -37,8 +37,17 @@ def fake_check(request: Request) -> FileAnswer:
             with contextlib.suppress(FileExistsError):
                 os.close(os.open(word[5:], os.O_CREAT | os.O_EXCL))
                 return answer(request, GRADER_FAULT, "grader_fault")
-    status = STATUSES[hashlib.sha256(request.data).digest()[0] % len(STATUSES)]
+    status = choose_status(request.data)
     return answer(request, status, CAUSES[status])
+
+
+def choose_status(data: bytes) -> str:
+    return STATUSES[hashlib.sha256(data).digest()[0] % len(STATUSES)]
+
+
+def write_passing(text: str) -> str:
+    """Return ``text`` behind a comment with which the fake grader lets it pass."""
+    return next(made for number in range(1000) if choose_status((made := f"# {number}\n{text}").encode()) == PASS)
 
 
 def slow_check(request: Request) -> FileAnswer:

@@ -11,7 +11,7 @@ import re
 from dataclasses import asdict
 
 import pytest
-from fake_grading import answer, fake_check, grade, read_results, write_class, write_file
+from fake_grading import answer, fake_check, grade, read_results, write_class, write_file, write_passing
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -313,7 +313,7 @@ def test_a_run_with_some_of_the_class_keeps_what_is_alike_among_the_others(tmp_p
 
 def test_a_published_solution_that_counts_is_named_whatever_comes_later(tmp_path):
     out = tmp_path / "out"
-    for text in (f"# 5\n{SOLUTION}", "# 1"):
+    for text in (write_passing(SOLUTION), "# 1"):
         write_file(tmp_path / "class" / "ann", "07a", text)
         grade(tmp_path / "class", out, only=("07a",))
         (row,) = csv.DictReader((out / "gradebook.csv").read_text().splitlines())
