@@ -81,14 +81,20 @@ def list_pictures(name: str) -> list[str]:
 
 
 @pytest.mark.parametrize("name", [name for name in NOTEBOOKS if list_pictures(name)])
-def test_each_picture_of_a_lesson_moves(open_outputs, name):
+def test_each_picture_of_a_lesson_moves_or_is_a_chart(open_outputs, name):
     frame, faults = open_outputs(list_pictures(name))
     pictures = frame.locator("[data-picture]")
     assert pictures.count() == len(list_pictures(name))
     for number in range(pictures.count()):
         picture = pictures.nth(number)
+        controls = picture.locator("button:enabled, input[type=range]:enabled, input[type=checkbox]:enabled")
+        if (picture.get_attribute("data-picture") or "").startswith(
+            "chart-"
+        ) and not controls.count():  # a chart with one view has nothing to move
+            assert picture.locator("svg").count()
+            continue
         before = picture.evaluate("(host) => JSON.stringify(host.stage.state)")
-        control = picture.locator("button:enabled, input[type=range]:enabled, input[type=checkbox]:enabled").first
+        control = controls.first
         control.focus()
         control.press("Enter" if control.evaluate("(e) => e.tagName") == "BUTTON" else "ArrowRight")
         if picture.evaluate("(host) => JSON.stringify(host.stage.state)") == before:
