@@ -120,7 +120,8 @@ def _list_max_models() -> Iterator[tuple[str, Model]]:
         yield "mask_missing", lambda p, v=value: _search_from(p, v, p.case.N, p.case.padded_lanes > 0)
     yield "mask_missing", lambda p: _search_from(p, 0.0, p.case.N, p.case.padded_lanes > 0)
     for column in (0, -1):
-        yield "best_begins_at_0", lambda p, column=column: _search_from(p, 0.0, column)
+        for wins in (False, True):
+            yield "best_begins_at_0", lambda p, column=column, wins=wins: _search_from(p, 0.0, column, wins=wins)
     yield "best_begins_at_0", lambda p: _search_from(p, 0.0, p.case.N)
     yield from list_dtype_models(lambda p: _find_largest(p.inputs["x"]), ("x",))
     yield "same_row", lambda p: _find_largest(np.broadcast_to(p.inputs["x"][:1], p.inputs["x"].shape))
@@ -162,10 +163,10 @@ def _place_column(p: Plan, place: Callable, of_lanes: _Choice) -> Outputs:
     return outputs | {"column": place(outputs["column"], p.case.block)}
 
 
-def _search_from(p: Plan, value: float, column: int, there: bool = True) -> Outputs:
-    """Return the outputs if the search meets ``value`` as well, in this column; ``there``: it does in this case."""
+def _search_from(p: Plan, value: float, column: int, there: bool = True, wins: bool = False) -> Outputs:
+    """Return the outputs if the search meets ``value`` as well, in this column; ``there``: it does in this case; ``wins``: also against its equals."""
     right = _find_largest(p.inputs["x"])
-    lost = there & ~(right["largest"] > value) & (right["largest"] != value)
+    lost = there & ~(right["largest"] > value) & (wins | (right["largest"] != value))
     return {"largest": np.where(lost, value, right["largest"]), "column": np.where(lost, column, right["column"])}
 
 
