@@ -114,7 +114,6 @@ DX_FROM_Y = (
     make_case("large eps", 3, 100, 128, "std 0.03: eps = 0.1 rules rstd, and xhat is small", "xhat is taken to have the variance 1", rows=2, mean=0.5),
     make_case("constant row", 2, 20, 32, "y is b in every column, and rstd is 1 / sqrt(eps)", "b is left in y"),
     make_case("b around 100", 3, 48, 64, "b is around 100: most of y is b", "b is rounded, or taken out after the division", mean=100.0),
-    make_case("small weights", 3, 48, 64, "every fourth element of w is around 1e-5, and b is 0 there", "a small w is taken for 0, or something is added to it", rows=2, fill="small weights"),
     make_case("fp16", 3, 129, 256, "half precision in and out", rows=2, mean=1.0),
     make_case("fp16, long row", 2, 2500, 4096),
     make_case("bf16", 3, 127, 128, rows=2),
@@ -137,8 +136,6 @@ def _plan_from_y(case: Case, kernel: str, rng: np.random.Generator) -> Plan:
     """Plan dx of the y that was stored. To the wrong formulas x is what xhat, recovered from y, is rstd times, and its mean is 0."""
     dy, x, w = draw_backward_inputs(replace(case, fill="normal") if case.fill == "zeros" else case, rng)
     b = draw_shift(case, rng, case.mean)
-    if case.fill == "small weights":
-        w[::4], b[::4] = round_to(w[::4] * 1e-5, case.dtype_of("w")), 0
     y = by_hand.choose_rows(case.M, case.N) if case.by_hand else reference.layer_norm(x, w, b, case.eps).y
     if case.fill == "zeros":
         y[:, ::3] = 0
