@@ -65,7 +65,7 @@ def test_on_a_gpu_a_pass_shows_every_time(tmp_path, gpu):
 
 def test_what_is_timed_is_what_the_file_returned(tmp_path, gpu):
     check(EXERCISE, solution(tmp_path, ("4096 // BLOCK)", "2048 // BLOCK)")))
-    assert (256, launch.Launch(8, 256, 2)) in gpu.launches and (1024, launch.Launch(2, 1024, 2)) in gpu.launches
+    assert (256, launch.LaunchChoice(8, 256, 2)) in gpu.launches and (1024, launch.LaunchChoice(2, 1024, 2)) in gpu.launches
 
 
 def test_too_slow_on_a_gpu_is_a_fail_with_the_time(tmp_path, gpu):
@@ -149,5 +149,5 @@ def test_a_gpu_times_the_solution_at_nine_tenths_and_the_first_launch_below(tmp_
     verdict = check(EXERCISE, solution(tmp_path))
     assert verdict.passed, verdict.message
     assert sum(case.name.startswith("time of ") for case in verdict.cases) == 5
-    first = clock.time_launch(clock.MatrixShape(131072, 256), launch.Launch(1, 16384, 32))
+    first = clock.time_launch(clock.MatrixShape(131072, 256), launch.LaunchChoice(1, 16384, 32))
     assert not first.passes and first.share < 0.5
