@@ -287,7 +287,7 @@ print(f"no error, and off by {(twice - true).norm() / true.norm():.0%} of its si
 
 # %% [markdown]
 # One line above `backward` mends it: `@once_differentiable`, from `torch.autograd.function`. Then `loss.backward()` raises an error. It has a hole:
-# `torch.autograd.grad(loss, x)` gives a wrong number without the error, which stands on another branch of the graph. The course's own norms have right second derivatives.
+# `torch.autograd.grad(loss, x)` gives a wrong number without it. The course's own norms have right second derivatives.
 
 # %% tags=["check"]
 from course_lib.lessons.wiring import differentiate_twice
@@ -470,8 +470,8 @@ assert torch.allclose(block, 2 * want_alone, atol=1e-4) and find("14-over").answ
 # %% [markdown]
 # ## Which test sees which bug?
 #
-# Here are seven bugs, most of which were in a released library, and seven tests. Five compare all three gradients with PyTorch's, each for one
-# loss or dtype, which its name says. `gradcheck` is PyTorch's own test: it calls backward with a new, packed `dy`, all in fp64, and compares with finite differences.
+# Here are seven bugs, most of them once released, and seven tests. Five compare all three gradients with PyTorch's, each for the
+# loss or dtype in its name. `gradcheck` is PyTorch's own test: it calls backward with a new, packed `dy`, all in fp64, and compares with finite differences.
 # `twice` wants a second derivative that is right or refused.
 
 # %%
