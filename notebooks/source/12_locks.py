@@ -224,8 +224,7 @@ schedule_explorer(slips)
 # - `"acq_rel"`: both. Triton takes this if you say nothing.
 # - `"relaxed"`: neither. The operation happens in one piece, and that is all.
 #
-# (`scope=` says for whom: `"cta"` for the threads of this program, `"gpu"` for all programs, which is the default, and `"sys"` for the CPU and
-# other GPUs, too.)
+# (`scope=` says for whom: `"cta"` for this program's threads, `"gpu"`, the default, for all programs, `"sys"` also for other GPUs.)
 
 # %%
 predict("12-relaxed")
@@ -394,8 +393,7 @@ offer_hunt("11a")
 exercise("12b")
 
 # %% [markdown]
-# The next two files run, and in nearly every run their sums are right. In each, the lines are in the right order and the atomics promise
-# too little. Read first, say what may happen, then repair. They are optional, too.
+# The next two files are nearly always right: their atomics promise too little. Say what may happen, then repair. They are optional, too.
 
 # %%
 exercise("12c")
