@@ -224,7 +224,7 @@ schedule_explorer(slips)
 # - `"acq_rel"`: both. Triton takes this if you say nothing.
 # - `"relaxed"`: neither. The operation happens in one piece, and that is all.
 #
-# (`scope=` says for whom: `"cta"` for this program's threads, `"gpu"`, the default, for all programs, `"sys"` also for other GPUs.)
+# (`scope=` says for whom: `"cta"` this program, `"gpu"` all programs, the default.)
 
 # %%
 predict("12-relaxed")
@@ -387,13 +387,13 @@ offer_hunt("11a")
 #
 # With your lock the rows of a buffer are added as they come, so two runs may differ in their last bits. Somebody who looks for a bug wants
 # the same bits each time. This task asks for them, and it gives you a contract, the names and some integers in memory. What the integers mean
-# is your design, and the launch must also end on a GPU that runs one program at a time. It is optional.
+# is your design, and the launch must end on a GPU that runs one program at a time. It is optional.
 
 # %%
 exercise("12b")
 
 # %% [markdown]
-# The next two files are nearly always right: their atomics promise too little. Say what may happen, then repair. They are optional, too.
+# The next two files are nearly always right: their atomics promise too little. Repair them. (Optional.)
 
 # %%
 exercise("12c")
