@@ -193,7 +193,7 @@ def by_programs(exercise_id: str, head: str) -> str:
     """The solution with the body of its first kernel inside ``head``, two steps further in. ``head`` says whose work is done by
     ``across`` and ``down``, which stand for the two program ids."""
     text = texts.read_solution(catalog.get(exercise_id))
-    for matrix in "xy":  # a pointer that moves would move again for the next program
+    for matrix in ("x", "total", "y"):  # a pointer that moves would move again for the next program
         if f"    {matrix}_ptr += row" in text:
             text = text.replace(f"{matrix}_ptr + cols", f"{matrix}_at + cols")
             text = text.replace(f"{matrix}_ptr += row", f"{matrix}_at = {matrix}_ptr + row")
@@ -222,7 +222,7 @@ PAIRS = """\
 
 
 @interpreted
-@pytest.mark.parametrize("exercise_id", KERNELS)
+@pytest.mark.parametrize("exercise_id", [one for one in KERNELS if one != "16b"])  # where each program waits for all words of its row
 def test_one_program_does_not_do_the_work_of_all(exercise_id, verdict_on):
     verdict = verdict_on(exercise_id, by_programs(exercise_id, ALONE))
     assert (verdict.status, verdict.cause) == ("fail", "work_not_shared"), verdict.message
@@ -306,7 +306,8 @@ def test_the_second_run_has_the_shapes_of_a_case_and_nothing_else_of_it(exercise
                 assert one.guard < other.guard
                 if one.is_output:
                     bits = other.initial_bytes()
-                    assert bits != one.initial_bytes() and other.find_unwritten(bits).all()
+                    assert bits != one.initial_bytes()
+                    assert one.in_place or other.find_unwritten(bits).all()
                     assert np.isfinite(other.read(bits).astype(np.float64)).all()
             assert read_inputs(plan) != read_inputs(first)
         same = make_second_plans(exercise, plans, key, b"numbers" + key)

@@ -97,6 +97,24 @@ STEPS = (
         ),
     ),
     Step(
+        "15-weights",
+        kind="numpy",
+        entry_point="bytes_of_w",
+        tries=(
+            Try("64 rows of 100 columns, 4 rows per program, fp16", arguments=(64, 100, 2, 4), expected=3200, within=0),
+            Try("5 rows of 10 columns, 4 rows per program, fp32", arguments=(5, 10, 4, 4), expected=80, within=0),
+            Try("7 rows of 3 columns, a row per program, fp16", arguments=(7, 3, 2, 1), expected=42, within=0),
+        ),
+        question="Five rows, four a program: how many programs are started? Each of them loads w once.",
+        debrief="With a row per program, `w` is asked for as often as `x`. It comes from a cache nearly always, but a count of what was asked for has it.",
+        slips=(
+            Slip("-(-M // ROWS)", "M // ROWS", "programs_rounded_down"),
+            Slip("-(-M // ROWS)", "M", "w_counted_for_each_row"),
+            Slip("-(-M // ROWS) * N * itemsize", "N * itemsize", "w_counted_once"),
+            Slip("-(-M // ROWS) * N * itemsize", "-(-M // ROWS) * N", "numbers_for_bytes"),
+        ),
+    ),
+    Step(
         "15-flight",
         kind="numpy",
         entry_point="bytes_in_flight",
@@ -135,24 +153,6 @@ STEPS = (
                 "the unit is not the byte",
                 "How many bytes does 1 GB/s bring in one nanosecond?",
             ),
-        ),
-    ),
-    Step(
-        "15-weights",
-        kind="numpy",
-        entry_point="bytes_of_w",
-        tries=(
-            Try("64 rows of 100 columns, 4 rows per program, fp16", arguments=(64, 100, 2, 4), expected=3200, within=0),
-            Try("5 rows of 10 columns, 4 rows per program, fp32", arguments=(5, 10, 4, 4), expected=80, within=0),
-            Try("7 rows of 3 columns, a row per program, fp16", arguments=(7, 3, 2, 1), expected=42, within=0),
-        ),
-        question="Five rows, four a program: how many programs are started? Each of them loads w once.",
-        debrief="With a row per program, `w` is asked for as often as `x`. It comes from a cache nearly always, but a count of what was asked for has it.",
-        slips=(
-            Slip("-(-M // ROWS)", "M // ROWS", "programs_rounded_down"),
-            Slip("-(-M // ROWS)", "M", "w_counted_for_each_row"),
-            Slip("-(-M // ROWS) * N * itemsize", "N * itemsize", "w_counted_once"),
-            Slip("-(-M // ROWS) * N * itemsize", "-(-M // ROWS) * N", "numbers_for_bytes"),
         ),
     ),
 )
