@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 import torch
@@ -83,25 +83,35 @@ def check(op: NormOperation, got: Sequence[Tensor], values: Values) -> None:
 
     Raises: WrongValues that says which output is wrong and by how much.
     """
-    x = values.x
-    shapes = {"dw": values.w.shape, "db": values.b.shape}
     named = dict(zip(op.outputs, got, strict=False))
     for name in op.outputs:
-        tensor = named.get(name)
+        if name not in named:
+            raise WrongValues(f"{name} is missing")
+    compare(op, named, values)
+
+
+def compare(op: NormOperation, named: Mapping[str, Tensor], values: Values) -> None:
+    """Compare every element of some of an operation's outputs, by name, with its result in float64.
+
+    Raises: WrongValues that says which output is wrong and by how much.
+    """
+    x = values.x
+    shapes = {"dw": values.w.shape, "db": values.b.shape}
+    for name, tensor in named.items():
         shape = shapes.get(name, x.shape)
-        if tensor is None or tensor.shape != shape:
-            raise WrongValues(f"{name} is {'missing' if tensor is None else f'of shape {tuple(tensor.shape)}, not {tuple(shape)}'}")
+        if tensor.shape != shape:
+            raise WrongValues(f"{name} is of shape {tuple(tensor.shape)}, not {tuple(shape)}")
         if name not in shapes and tensor.dtype != x.dtype:
             raise WrongValues(f"{name} is of {tensor.dtype}, not {x.dtype}")
-    sums = {name: torch.zeros(2, x.shape[1], dtype=torch.float64, device=x.device) for name in op.outputs if name in shapes}
+    sums = {name: torch.zeros(2, x.shape[1], dtype=torch.float64, device=x.device) for name in named if name in shapes}
     for rows in _split_rows(x):
         for name, exact in _compute_exactly(op, values, rows).items():
             if name in sums:
                 sums[name] += torch.stack((exact.sum(0), (exact * exact).sum(0)))
-            else:
-                _compare(name, named[name][rows], exact, exact.abs(), x.dtype)
+            elif name in named:
+                compare_tensor(name, named[name][rows], exact, exact.abs(), x.dtype)
     for name, (exact, squares) in sums.items():
-        _compare(name, named[name], exact, squares.sqrt(), x.dtype)
+        compare_tensor(name, named[name], exact, squares.sqrt(), x.dtype)
 
 
 def _compute_exactly(op: NormOperation, values: Values, rows: slice) -> dict[str, Tensor]:
@@ -123,7 +133,11 @@ def _compute_exactly(op: NormOperation, values: Values, rows: slice) -> dict[str
     return {"dx": dx * rstd, "dw": dy * xhat}
 
 
-def _compare(name: str, got: Tensor, exact: Tensor, scale: Tensor, dtype: torch.dtype) -> None:
+def compare_tensor(name: str, got: Tensor, exact: Tensor, scale: Tensor, dtype: torch.dtype) -> None:
+    """Compare a tensor with float64 values; rounding of ``dtype`` is allowed, relative to ``scale``, or to 1 where that is less.
+
+    Raises: WrongValues that says how wrong the tensor is.
+    """
     off = (got.double() - exact).abs() / scale.clamp(min=1.0)
     worst = torch.nan_to_num(off, nan=torch.inf).max().item()
     if worst > LIMITS[dtype]:

@@ -4,6 +4,10 @@ An eager call on a small input measures the host, because its launch takes longe
 input measures the L2 cache. So for the device's time the calls are captured in one CUDA graph, over inputs that are
 together larger than the cache, with every output kept alive, and events time the graph's replay. For the host's time the
 input is so small that the device always waits for the host, and there is no synchronisation between calls.
+
+A time counts only if the timed work was done. So the results of a replay that was timed can be judged. For a kernel that nobody
+knows, every replay also gets new inputs: then a kernel that keeps results of an earlier call, or does its work before the clock
+runs, has wrong results.
 """
 
 from __future__ import annotations
@@ -18,14 +22,22 @@ _WARM_UP = 2
 _BATCH = 50  # eager calls between two synchronisations, far fewer than fill the launch queue: a full queue makes the host wait
 
 
-def device_us(calls: Sequence[Callable[[], object]], replays: int = 12) -> float:
+def device_us(
+    calls: Sequence[Callable[[], object]],
+    replays: int = 12,
+    *,
+    renew: Callable[[], object] | None = None,
+    judge: Callable[[Sequence[object]], object] | None = None,
+) -> float:
     """Return the median device time of one call, in microseconds.
 
     Args:
         calls: the same work on different inputs; together they should touch several times the bytes of the L2 cache.
         replays: how often the whole graph is timed.
+        renew: writes new numbers into the inputs of all calls, before each replay and outside its time.
+        judge: takes what the calls returned, after the last timed replay, and raises an exception if it is wrong.
 
-    Raises: RuntimeError without a CUDA device.
+    Raises: RuntimeError without a CUDA device; what ``judge`` raises.
     """
     stream = torch.cuda.Stream()
     stream.wait_stream(torch.cuda.current_stream())  # the inputs may not be finished yet
@@ -40,12 +52,16 @@ def device_us(calls: Sequence[Callable[[], object]], replays: int = 12) -> float
                 kept.append(call())
         times = []
         for _ in range(replays + _WARM_UP):
+            if renew is not None:
+                renew()
             start, end = torch.cuda.Event(enable_timing=True), torch.cuda.Event(enable_timing=True)
             start.record()
             graph.replay()
             end.record()
             end.synchronize()
             times.append(start.elapsed_time(end) * 1e3 / len(calls))
+        if judge is not None:
+            judge(kept)
     return statistics.median(times[_WARM_UP:])
 
 

@@ -1,7 +1,8 @@
 """Lesson 15: the roofline's data: operations and passes of each kernel, and its time if one was measured.
 
 A pass is one load or store of a whole matrix, as a trace counts it; w, b, the statistics and partial sums are left out. Times are from
-this machine's GPU, or stored ones from an H100. A learner's kernel is traced on any machine, but timed only on a GPU.
+this machine's GPU, or stored ones from an H100. A learner's kernel is traced on any machine, but timed only on a GPU, with new numbers
+in every replay, and with its results compared after the last one.
 """
 
 from __future__ import annotations
@@ -14,8 +15,9 @@ import torch
 
 import course_lib
 from course_lib.base.errors import CourseError
-from course_lib.bench import backward, forward, grid, timing
+from course_lib.bench import backward, forward, grid, operations, timing
 from course_lib.bench.measurement import Measurement
+from course_lib.bench.operations import OPERATIONS, Values
 from course_lib.kernels.launch import device, tables
 from course_lib.lessons import own_kernels, own_launch
 from course_lib.lessons.figures.lesson06 import H100
@@ -58,8 +60,10 @@ KERNELS = {
 
 @dataclass(frozen=True)
 class OwnKernel:
-    """A learner's kernel: ``flop`` per element, the ``least`` passes that it can make; ``whole``: one block holds the whole row."""
+    """A learner's kernel: the operation ``op`` of a measurement that it computes, ``flop`` per element, the ``least`` passes that it can
+    make; ``whole``: one block holds the whole row."""
 
+    op: str
     flop: int
     least: int
     whole: bool = True
@@ -67,12 +71,12 @@ class OwnKernel:
 
 
 OWN = {
-    "06a": OwnKernel(1, 1, whole=False),
-    "07a": OwnKernel(7, 2, whole=False),
-    "08a": OwnKernel(7, 2),
-    "09a": OwnKernel(5, 4),
-    "11a": OwnKernel(10, 3),
-    "13b": OwnKernel(13, 3, persistent=True),
+    "06a": OwnKernel("", 1, 1, whole=False),  # the sum of each row
+    "07a": OwnKernel("layer_norm", 7, 2, whole=False),
+    "08a": OwnKernel("layer_norm", 7, 2),
+    "09a": OwnKernel("add_rms_norm", 5, 4),
+    "11a": OwnKernel("layer_norm_backward", 10, 3),
+    "13b": OwnKernel("layer_norm_backward", 13, 3, persistent=True),
 }
 _TRACED = (4, 256)  # rows and columns of the traced matrix; the number of passes does not depend on them
 _TRACED_BLOCK, _TRACED_ROWS, _TRACED_PROGRAMS = 64, 2, 2
@@ -80,12 +84,44 @@ _TRACED_BLOCK, _TRACED_ROWS, _TRACED_PROGRAMS = 64, 2, 2
 
 @dataclass(frozen=True)
 class LearnerLaunch:
-    """A learner's kernel on concrete tensors: ``arguments`` in its order, ``constants`` by name."""
+    """A learner's kernel of ``exercise`` on concrete tensors: ``arguments`` in its order, ``constants`` by name. ``values`` are inputs."""
 
+    exercise: str
     grid: tuple[int, ...]
+    values: Values
     tensors: Mapping[str, torch.Tensor]
     arguments: list[Any]
     constants: dict[str, Any]
+
+    def renew(self) -> None:
+        """Draw new matrices, with the mean and rstd of their rows for a backward kernel, and fill what the kernel writes with NaN."""
+        values, op = self.values, OPERATIONS.get(OWN[self.exercise].op)
+        values.x.normal_(1.0)
+        for matrix in (values.residual, values.dy):
+            if matrix is not values.x:  # as a matrix that the kernel does not read is
+                matrix.normal_()
+        saved = {}
+        if op is not None and op.backward:
+            var, saved["mean"] = torch.var_mean(values.x.float(), 1, correction=0)
+            saved["rstd"] = torch.rsqrt(var + own_launch.EPS)
+        for name, tensor in self.tensors.items():
+            if name in saved:
+                tensor.copy_(saved[name])
+            elif not hasattr(values, name):
+                tensor.fill_(torch.nan)
+
+    def check(self) -> None:
+        """Compare what the kernel wrote with float64.
+
+        Raises: WrongValues.
+        """
+        op = OPERATIONS.get(OWN[self.exercise].op)
+        if op is None:
+            x = self.values.x.double()
+            operations.compare_tensor("y", self.tensors["y"], x.sum(1), x.abs().sum(1), self.values.x.dtype)
+            return
+        written = {name.removesuffix("_partial"): t.sum(0) if name.endswith("_partial") else t for name, t in self.tensors.items()}
+        operations.compare(op, {name: written[name] for name in op.outputs if name in written}, self.values)
 
 
 def make_launch(exercise: str, M: int, N: int, tile: tables.TileLaunch, programs: int = 0) -> LearnerLaunch:
@@ -95,13 +131,18 @@ def make_launch(exercise: str, M: int, N: int, tile: tables.TileLaunch, programs
         programs: number of programs of a persistent kernel; others ignore it.
     """
     own = OWN[exercise]
+    op = OPERATIONS.get(own.op)
+    (values,) = operations.make(M, N, torch.float16, course_lib.DEVICE, 1, (op,) if op else ())
     rows = tile.rows if own_launch.has_constant(exercise, "ROWS") else 1
     count = programs if own.persistent else -(-M // rows)
-    kinds = own_launch.list_tensors(exercise)
-    made = {name: torch.rand(s, device=course_lib.DEVICE) for name, s in own_launch.list_shapes(exercise, M, N, count).items()}
-    tensors = {name: tensor.half() if kinds[name] in ("matrix", "column") else tensor for name, tensor in made.items()}
+    kinds, tensors = own_launch.list_tensors(exercise), {}
+    for name, shape in own_launch.list_shapes(exercise, M, N, count).items():
+        dtype = torch.float16 if kinds[name] == "matrix" else torch.float32
+        tensors[name] = getattr(values, name) if hasattr(values, name) else torch.empty(shape, dtype=dtype, device=course_lib.DEVICE)
     arguments, constants = own_launch.order_arguments(exercise, M, N, tensors | {"ROWS": rows, "BLOCK": tile.block})
-    return LearnerLaunch((count,), tensors, arguments, constants)
+    launch = LearnerLaunch(exercise, (count,), values, tensors, arguments, constants)
+    launch.renew()
+    return launch
 
 
 def count_passes(exercise: str, kernel: Any) -> float:
@@ -124,7 +165,7 @@ def count_passes(exercise: str, kernel: Any) -> float:
 def time_own(exercise: str, kernel: Any, N: int) -> float | None:
     """Time a learner's kernel on this machine's GPU, in microseconds, over inputs larger than the cache; None if its rows are too long.
 
-    Raises: any exception of the kernel or the device.
+    Raises: CourseError if what the kernel wrote while it was timed is wrong; any exception of the kernel or the device.
     """
     own = OWN[exercise]
     limit = tables.PERSISTENT_LIMIT if own.persistent else tables.RESIDENT_LIMIT if own.whole else N
@@ -143,7 +184,21 @@ def time_own(exercise: str, kernel: Any, N: int) -> float | None:
     def call(launch: LearnerLaunch) -> Any:
         return lambda: kernel[launch.grid](*launch.arguments, **launch.constants, num_warps=tile.num_warps)
 
-    return timing.device_us([call(launch) for launch in launches])
+    def renew() -> None:
+        for launch in launches:
+            launch.renew()
+
+    def judge(_results: object) -> None:
+        for launch in launches:
+            launch.check()
+
+    try:
+        return timing.device_us([call(launch) for launch in launches], renew=renew, judge=judge)
+    except operations.WrongValues as wrong:
+        raise CourseError(
+            f"your kernel of {exercise} has no time: what it wrote while it was timed, for {M} rows of {N} columns, is wrong: {wrong}. It has "
+            "to compute everything in each launch, from the numbers that its tensors hold at that time."
+        ) from wrong
 
 
 def read_times() -> tuple[dict[tuple[str, str, int], dict], str]:

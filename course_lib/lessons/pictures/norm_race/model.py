@@ -16,6 +16,7 @@ from course_lib.bench import backward, forward, host, measurement
 from course_lib.bench.measurement import Measurement
 from course_lib.lessons import own_kernels, own_launch
 from course_lib.lessons.pictures.kernel_roofline.model import LENGTHS, time_own
+from course_lib.lessons.pictures.kernel_roofline.model import OWN as OWN_KERNELS
 
 NAMES = {
     "torch": "PyTorch", "compile": "torch.compile", "liger": "Liger-Kernel", "quack": "quack", "locked": "tutorial's design, mended",
@@ -25,7 +26,7 @@ OPERATIONS = {
     "layer_norm": "LayerNorm", "rms_norm": "RMSNorm", "add_rms_norm": "add + RMSNorm", "layer_norm_backward": "LayerNorm backward",
     "rms_norm_backward": "RMSNorm backward",
 }  # fmt: skip
-OWN = {"07a": "layer_norm", "08a": "layer_norm", "09a": "add_rms_norm"}
+OWN = ("07a", "08a", "09a")  # exercises of whole operations that are raced here
 HERE, STORED = "here", "stored"
 
 
@@ -41,7 +42,7 @@ def make_data(where: str = STORED, own: str = "") -> dict[str, Any]:
 
     Args:
         where: STORED, or HERE for times of this machine's GPU.
-        own: a key of OWN, the exercise whose kernel by the learner joins the race, or "".
+        own: one of OWN, the exercise whose kernel by the learner joins the race, or "".
 
     Raises: CourseError if nothing is stored, if HERE has no GPU, or if the learner's kernel is to race stored times or does not pass.
     """
@@ -59,9 +60,9 @@ def make_data(where: str = STORED, own: str = "") -> dict[str, Any]:
         module = own_kernels.load_passing(own)
         kernel = getattr(module, own_launch.name_kernel(own))
         names["own"] = f"yours, {own}"
-        races[OWN[own]]["own"] = [time_own(own, kernel, N) for N in LENGTHS]
+        races[OWN_KERNELS[own].op]["own"] = [time_own(own, kernel, N) for N in LENGTHS]
     return {
-        "start": {"op": OWN.get(own, "layer_norm"), "n": 8192, "clock": "device", "at": 0},
+        "start": {"op": OWN_KERNELS[own].op if own else "layer_norm", "n": 8192, "clock": "device", "at": 0},
         "lengths": LENGTHS, "elements": forward.ELEMENTS, "names": names, "operations": OPERATIONS, "races": races,
         "floors": {op: _list_floors(of_backward if op.endswith("backward") else of_forward, op) for op in OPERATIONS},
         "calls": {op: _list_calls(calls, op) for op in OPERATIONS if not op.endswith("backward")},
