@@ -132,6 +132,7 @@ def _resident(
         launch(
             layer_norm_resident_kernel, grid, x, y, *weights, mean, rstd, *operands.strides(x), *y.stride(), M, N, eps,
             **options, EVICTION_POLICY=tables.eviction_policy(N),
+            maxnreg=tables.resident_registers(N, x.dtype, tuned=choice.find_device_class(x), centred=True, add=False),
         )  # fmt: skip
     else:
         launch(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pytest
+import torch
 
 import course_lib
 from course_lib.bench.operations import DTYPES
@@ -11,6 +12,7 @@ from course_lib.kernels import two_tiles
 from course_lib.kernels.add_layer_norm import add_layer_norm_kernel
 from course_lib.kernels.launch import tables
 from course_lib.kernels.launch.device_classes import DEVICE_CLASSES, H100, DeviceClass
+from course_lib.kernels.layer_norm import layer_norm_resident_kernel
 from course_lib.kernels.norm_backward import norm_backward_persistent_kernel
 from course_lib.kernels.split_row import split_row_forward_kernel
 from course_lib.kernels.split_row_backward import split_row_backward_kernel
@@ -148,6 +150,20 @@ def test_two_tiles_backward_do_not_spill(centred, dtype):
         arguments = [x, x, w, sums, sums, x, sums, sums, N, 1, N, 1, N, 1000, N]
         report = compile_report(two_tiles_backward_kernel, arguments, constexprs, num_warps=num_warps, arch=arch, disassemble=False)
         assert report.spill_bytes == 0, f"{N}, {arch}: {report.spill_bytes} bytes at {report.registers} registers"
+
+
+@pytest.mark.parametrize("dtype", ["fp16", "bf16"])
+@pytest.mark.parametrize(("N", "programs"), [(8000, 3), (8192, 3), (16000, 2), (16384, 2)])
+def test_a_multiprocessor_has_room_for_several_programs_with_long_rows(N, programs, dtype):
+    launch, most = tables.resident(N), tables.resident_registers(N, DTYPES[dtype], centred=True, add=False)
+    assert tables.resident_registers(N, torch.float32, centred=True, add=False) is None
+    x, sums = Pointer(dtype), Pointer("fp32")
+    constexprs = {"HAS_W": True, "HAS_B": True, "ROWS": launch.rows, "BLOCK": launch.block, "EVICTION_POLICY": tables.eviction_policy(N)}
+    arguments = [x, x, x, x, sums, sums, N, 1, N, 1, 1000, N, 1e-5]
+    limits = {"num_warps": launch.num_warps, "maxnreg": most, "arch": "sm_90", "disassemble": False}
+    report = compile_report(layer_norm_resident_kernel, arguments, constexprs, **limits)
+    assert report.spill_bytes == 0
+    assert occupancy("sm_90", report.registers, report.shared_bytes, launch.num_warps) >= programs * launch.num_warps
 
 
 @pytest.mark.parametrize("dtype", ["fp16", "fp32"])

@@ -126,7 +126,11 @@ H100 = DeviceClass(
         dict(longest=128, rows=32, num_warps=4, why="All lines: about 32 elements per thread, and at least 4 KB in flight per program."),
         dict(longest=256, rows=16, num_warps=4), dict(longest=512, rows=8, num_warps=4),
         dict(longest=1024, rows=4, num_warps=4), dict(longest=2048, rows=2, num_warps=4),
-        dict(longest=4096, num_warps=8), dict(longest=16384, num_warps=16),
+        dict(longest=4096, num_warps=8),
+        *(dict(longest=longest, num_warps=16, programs=programs, aligned=True, centred=True, add=False, itemsize=2,
+            why="Triton 3.7 and newer take more registers per thread than so many programs have.")
+          for longest, programs in ((8192, 3), (16384, 2))),
+        dict(longest=16384, num_warps=16),
         dict(longest=32768, num_warps=32)),
     two_tiles=make_lines(dict(source=_FORWARD),
         dict(longest=3072, aligned=False, num_warps=2, why="Rows that are not aligned: up to 48 elements per thread."),
