@@ -10,13 +10,15 @@ Source: stage two of the Triton tutorial "Layer Normalization", which sums its G
 
 from __future__ import annotations
 
+import functools
+
 import triton
 import triton.language as tl
 from torch import Tensor
 from triton.language.extra.cuda import gdc_wait
 
-from course_lib.kernels.launch import device, operands, tables
-from course_lib.kernels.launch.launcher import launch
+from course_lib.kernels.launch import device, tables
+from course_lib.kernels.launch.launcher import Launcher
 
 
 @triton.jit(do_not_specialize=["P"])
@@ -56,11 +58,14 @@ def column_sums(first: Tensor, second: Tensor | None, total: Tensor, other: Tens
         total, other: shape (N,), any floating dtype; ``other`` is None if ``second`` is.
     """
     P, N = first.shape
-    dependent = device.has_dependent_launch(first.device)
+    block_n, launcher = _prepare(N, second is not None, device.has_dependent_launch(first.device))
+    launcher((-(-N // block_n),), first, first if second is None else second, total, total if other is None else other, P, N)
+
+
+@functools.cache
+def _prepare(N: int, has_second: bool, dependent: bool) -> tuple[int, Launcher]:
     block_p, block_n, num_warps = tables.column_sums(N)
-    launch(
-        column_sums_kernel, (-(-N // block_n),), first, operands.first_given(second, first), total,
-        operands.first_given(other, total), P, N,
-        HAS_SECOND=second is not None, BLOCK_P=block_p, BLOCK_N=block_n, DEPENDENT=dependent, num_warps=num_warps,
+    return block_n, Launcher(
+        column_sums_kernel, HAS_SECOND=has_second, BLOCK_P=block_p, BLOCK_N=block_n, DEPENDENT=dependent, num_warps=num_warps,
         **device.dependent_launch_options(dependent),
     )  # fmt: skip

@@ -15,6 +15,8 @@ follow PyTorch's and Liger-Kernel's resident kernels.
 
 from __future__ import annotations
 
+import functools
+
 import torch
 import triton
 import triton.language as tl
@@ -22,7 +24,8 @@ from torch import Tensor
 
 from course_lib.kernels.add_layer_norm import add_layer_norm_kernel
 from course_lib.kernels.launch import choice, operands, tables
-from course_lib.kernels.launch.launcher import launch
+from course_lib.kernels.launch.device_classes import DeviceClass
+from course_lib.kernels.launch.launcher import Launcher, launch
 from course_lib.kernels.norm_forward import SHARED_DESIGNS, norm_forward
 
 
@@ -121,24 +124,26 @@ def _resident(
     mean: Tensor | None, rstd: Tensor, eps: float,
 ) -> None:  # fmt: skip
     M, N = x.shape
-    tile = tables.resident(N, tuned=choice.find_device_class(x), centred=True, add=residual is not None)
-    grid = (-(-M // tile.rows),)
-    weights = operands.first_given(w, x), operands.first_given(b, x)
-    options = {
-        "HAS_W": w is not None, "HAS_B": b is not None, "ROWS": tile.rows, "BLOCK": tile.block,
-        "num_warps": tile.num_warps,
-    }  # fmt: skip
+    rows, launcher = _prepare_resident(N, x.dtype, choice.find_device_class(x), w is not None, b is not None, residual is not None)
+    grid = (-(-M // rows),)
+    weights = x if w is None else w, x if b is None else b
     if residual is None:
-        launch(
-            layer_norm_resident_kernel, grid, x, y, *weights, mean, rstd, *operands.strides(x), *y.stride(), M, N, eps,
-            **options, EVICTION_POLICY=tables.eviction_policy(N),
-            maxnreg=tables.resident_registers(N, x.dtype, tuned=choice.find_device_class(x), centred=True, add=False),
-        )  # fmt: skip
+        launcher(grid, x, y, *weights, mean, rstd, *operands.strides(x), *y.stride(), M, N, eps)
     else:
-        launch(
-            add_layer_norm_kernel, grid, x, residual, total, y, *weights, mean, rstd,
-            *operands.strides(x), *operands.strides(residual), y.stride(0), M, N, eps, **options,
+        launcher(
+            grid, x, residual, total, y, *weights, mean, rstd,
+            *operands.strides(x), *operands.strides(residual), y.stride(0), M, N, eps,
         )  # fmt: skip
+
+
+@functools.cache
+def _prepare_resident(N: int, dtype: torch.dtype, tuned: DeviceClass, has_w: bool, has_b: bool, add: bool) -> tuple[int, Launcher]:
+    tile = tables.resident(N, tuned=tuned, centred=True, add=add)
+    options = {"HAS_W": has_w, "HAS_B": has_b, "ROWS": tile.rows, "BLOCK": tile.block, "num_warps": tile.num_warps}
+    if add:
+        return tile.rows, Launcher(add_layer_norm_kernel, **options)
+    most = tables.resident_registers(N, dtype, tuned=tuned, centred=True, add=False)
+    return tile.rows, Launcher(layer_norm_resident_kernel, **options, EVICTION_POLICY=tables.eviction_policy(N), maxnreg=most)
 
 
 def _blocked(

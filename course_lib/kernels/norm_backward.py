@@ -32,6 +32,7 @@ kernels.
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable
 
 import torch
@@ -42,7 +43,8 @@ from triton.language.extra.cuda import gdc_launch_dependents, gdc_wait
 
 from course_lib.kernels.column_sums import column_sums
 from course_lib.kernels.launch import choice, device, operands, tables
-from course_lib.kernels.launch.launcher import launch
+from course_lib.kernels.launch.device_classes import DeviceClass
+from course_lib.kernels.launch.launcher import Launcher, launch
 from course_lib.kernels.split_row_backward import split_backward
 from course_lib.kernels.two_tiles_backward import two_tiles_backward
 
@@ -370,18 +372,27 @@ def _persistent(
 ) -> None:  # fmt: skip
     M, N = x.shape
     centred = mean is not None
-    tile = tables.persistent(N, tuned=choice.find_device_class(x))
+    tile, launcher = _prepare_persistent(N, choice.find_device_class(x), centred, w is not None, device.has_dependent_launch(x.device))
     programs = min(-(-M // tile.rows), tile.programs_per_multiprocessor * device.count_multiprocessors(x.device))
     dw_partial, db_partial = make_partials(programs, x, centred=centred)
-    launch(
-        norm_backward_persistent_kernel, (programs,), dy, x, operands.first_given(w, x), operands.first_given(mean, rstd), rstd, dx,
-        dw_partial, operands.first_given(db_partial, dw_partial),
+    launcher(
+        (programs,), dy, x, x if w is None else w, rstd if mean is None else mean, rstd, dx,
+        dw_partial, dw_partial if db_partial is None else db_partial,
         *operands.strides(dy), *operands.strides(x), dx.stride(0), M, N,
-        CENTRED=centred, HAS_W=w is not None, FULL=tile.block == N,
-        ROWS=tile.rows, BLOCK=tile.block, STAGES=tile.stages, EVICTION_POLICY=tables.eviction_policy(N),
-        DEPENDENT=device.has_dependent_launch(x.device), num_warps=tile.num_warps,
     )  # fmt: skip
     column_sums(dw_partial, db_partial, dw, db)
+
+
+@functools.cache
+def _prepare_persistent(
+    N: int, tuned: DeviceClass, centred: bool, has_w: bool, dependent: bool
+) -> tuple[tables.PersistentLaunch, Launcher]:
+    tile = tables.persistent(N, tuned=tuned)
+    return tile, Launcher(
+        norm_backward_persistent_kernel, CENTRED=centred, HAS_W=has_w, FULL=tile.block == N,
+        ROWS=tile.rows, BLOCK=tile.block, STAGES=tile.stages, EVICTION_POLICY=tables.eviction_policy(N),
+        DEPENDENT=dependent, num_warps=tile.num_warps,
+    )  # fmt: skip
 
 
 def _two_stage(

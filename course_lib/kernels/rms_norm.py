@@ -14,13 +14,16 @@ Sources: Zhang and Sennrich 2019, "Root Mean Square Layer Normalization"; the fu
 
 from __future__ import annotations
 
+import functools
+
 import torch
 import triton
 import triton.language as tl
 from torch import Tensor
 
 from course_lib.kernels.launch import choice, operands, tables
-from course_lib.kernels.launch.launcher import launch
+from course_lib.kernels.launch.device_classes import DeviceClass
+from course_lib.kernels.launch.launcher import Launcher, launch
 from course_lib.kernels.norm_forward import SHARED_DESIGNS, norm_forward
 
 
@@ -102,13 +105,20 @@ def _resident(
     mean: None, rstd: Tensor, eps: float,
 ) -> None:  # fmt: skip
     M, N = x.shape
-    tile = tables.resident(N, tuned=choice.find_device_class(x))
-    added = operands.first_given(residual, x)
-    launch(
-        rms_norm_resident_kernel, (-(-M // tile.rows),), x, added, operands.first_given(total, y), y, operands.first_given(w, x), rstd,
-        *operands.strides(x), *operands.strides(added), *y.stride(), M, N, eps,
-        HAS_W=w is not None, ADD=residual is not None, ROWS=tile.rows, BLOCK=tile.block,
-        EVICTION_POLICY=tables.eviction_policy(N, add=residual is not None), num_warps=tile.num_warps,
+    rows, launcher = _prepare_resident(N, choice.find_device_class(x), w is not None, residual is not None)
+    x_strides = operands.strides(x)
+    launcher(
+        (-(-M // rows),), x, x if residual is None else residual, y if total is None else total, y, x if w is None else w, rstd,
+        *x_strides, *(x_strides if residual is None else operands.strides(residual)), *y.stride(), M, N, eps,
+    )  # fmt: skip
+
+
+@functools.cache
+def _prepare_resident(N: int, tuned: DeviceClass, has_w: bool, add: bool) -> tuple[int, Launcher]:
+    tile = tables.resident(N, tuned=tuned)
+    return tile.rows, Launcher(
+        rms_norm_resident_kernel, HAS_W=has_w, ADD=add, ROWS=tile.rows, BLOCK=tile.block,
+        EVICTION_POLICY=tables.eviction_policy(N, add=add), num_warps=tile.num_warps,
     )  # fmt: skip
 
 

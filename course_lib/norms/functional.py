@@ -145,27 +145,28 @@ def add_layer_norm(
 def _check(name: str, input: Tensor, normalized_shape: Sequence[int], **parameters: Tensor | None) -> None:
     if not isinstance(input, Tensor):
         raise TypeError(f"{name}(): argument 'input' must be Tensor, not {type(input).__name__}")
-    if isinstance(normalized_shape, int) or not all(isinstance(size, int) for size in normalized_shape):
-        raise TypeError(f"{name}(): argument 'normalized_shape' must be tuple of ints, not {type(normalized_shape).__name__}")
-    shape = list(normalized_shape)
+    for size in (None,) if isinstance(normalized_shape, int) else normalized_shape:
+        if not isinstance(size, int):
+            raise TypeError(f"{name}(): argument 'normalized_shape' must be tuple of ints, not {type(normalized_shape).__name__}")
+    shape = tuple(normalized_shape)
     if not shape:
         raise RuntimeError(
-            f"Expected normalized_shape to be at least 1-dimensional, i.e., containing at least one element, but got normalized_shape = {shape}"
+            "Expected normalized_shape to be at least 1-dimensional, i.e., containing at least one element, but got normalized_shape = []"
         )
-    if list(input.shape[-len(shape) :]) != shape:
+    if input.shape[-len(shape) :] != shape:
         wanted = ", ".join(map(str, ["*", *shape]))
         raise RuntimeError(
-            f"Given normalized_shape={shape}, expected input with shape [{wanted}], but got input of size{list(input.shape)}"
+            f"Given normalized_shape={list(shape)}, expected input with shape [{wanted}], but got input of size{list(input.shape)}"
         )
     if input.dtype not in _DTYPES:
         raise NotImplementedError(f'"{name}" not implemented for {input.dtype}: it takes fp16, bf16, fp32 and fp64')
     for which, tensor in parameters.items():
         if tensor is None:
             continue
-        if list(tensor.shape) != shape:
+        if tensor.shape != shape:
             raise RuntimeError(
                 f"Expected {which} to be of same shape as normalized_shape, but got {which} of shape {list(tensor.shape)} "
-                f"and normalized_shape = {shape}"
+                f"and normalized_shape = {list(shape)}"
             )
         if tensor.dtype not in _DTYPES:
             raise NotImplementedError(f'"{name}" not implemented for a {which} of {tensor.dtype}: it takes fp16, bf16, fp32 and fp64')
@@ -184,7 +185,7 @@ def _describe(tensor: Tensor) -> str:
 
 def _cast_for_autocast(input: Tensor, *others: Tensor | None) -> tuple[Tensor, *tuple[Tensor | None, ...]]:
     """Cast the arguments of layer_norm to fp32 where autocast does: on a GPU. Autocast never changes rms_norm."""
-    if input.device.type != "cuda" or input.dtype == torch.float64 or not torch.is_autocast_enabled("cuda"):
+    if not input.is_cuda or input.dtype == torch.float64 or not torch.is_autocast_enabled("cuda"):
         return input, *others
     return input.float(), *(tensor if tensor is None else tensor.float() for tensor in others)
 
@@ -235,7 +236,7 @@ def _choose_eager(function: type[torch.autograd.Function], forward: Callable, in
             if type(tensor) not in _PLAIN:
                 return None
             needs_gradient |= tensor.requires_grad
-    if input.device.type == "cuda" and input.device.index != torch.cuda.current_device():
+    if input.is_cuda and input.get_device() != torch._C._cuda_getDevice():
         return None  # the operators change the device
     return function.apply if needs_gradient and torch.is_grad_enabled() else forward
 
@@ -258,6 +259,7 @@ def _add_layer_norm_outputs(
 
 
 # ---- gradients, for the operators and for eager calls; ``backward`` is an operator or a kernel's launcher ----------------
+# Autograd ignores a dx that is not needed. A parameter that is None must get None, and so must eps, the last argument.
 
 
 def _layer_norm_gradients(ctx, backward: Callable, dy: Tensor, dtotal: Tensor | None = None) -> tuple[Tensor | None, ...]:
@@ -267,7 +269,8 @@ def _layer_norm_gradients(ctx, backward: Callable, dy: Tensor, dtotal: Tensor | 
         db = db.to(ctx.bias_dtype)
     else:
         dx, dw, db = backward(dy, x, weight, mean, rstd, bias_dtype=ctx.bias_dtype)
-    return _select_wanted(ctx, *_share_dx(dx, dtotal), dw, db)
+    *_, w_needed, b_needed, _ = ctx.needs_input_grad
+    return *_share_dx(dx, dtotal), dw if w_needed else None, db if b_needed else None, None
 
 
 def _rms_norm_gradients(ctx, backward: Callable, dy: Tensor, dtotal: Tensor | None = None) -> tuple[Tensor | None, ...]:
@@ -276,7 +279,7 @@ def _rms_norm_gradients(ctx, backward: Callable, dy: Tensor, dtotal: Tensor | No
         dx, dw, _ = _compute_differentiable_gradients(ctx, dy, x, weight, rstd.dtype, centred=False)
     else:
         dx, dw = backward(dy, x, weight, rstd)
-    return _select_wanted(ctx, *_share_dx(dx, dtotal), dw)
+    return *_share_dx(dx, dtotal), dw if ctx.needs_input_grad[-2] else None, None
 
 
 def _compute_differentiable_gradients(
@@ -306,11 +309,6 @@ def _share_dx(dx: Tensor, dtotal: Tensor | None) -> tuple[Tensor, ...]:
     With a residual it includes ``dtotal``, because total is used twice: by the norm, and by the next layer's addition.
     """
     return (dx,) if dtotal is None else (dx + dtotal,) * 2
-
-
-def _select_wanted(ctx, *gradients: Tensor) -> tuple[Tensor | None, ...]:
-    """Replace the gradients that are not needed by None, and append None for eps, the last argument."""
-    return *(gradient if needed else None for gradient, needed in zip(gradients, ctx.needs_input_grad[:-1], strict=True)), None
 
 
 # ---- operators ---------------------------------------------------------------------------------------------------------

@@ -52,7 +52,7 @@ class Kernel:
 @pytest.fixture
 def kernel(monkeypatch):
     monkeypatch.setattr(launcher, "JITFunction", Kernel)
-    monkeypatch.setattr(torch.cuda, "current_device", lambda: 0)
+    monkeypatch.setattr(torch._C, "_cuda_getDevice", lambda: 0, raising=False)
     monkeypatch.setattr(torch._C, "_cuda_getCurrentRawStream", lambda device: 11, raising=False)
     return Kernel("x_ptr", "y_ptr", "stride", "M", "N", "eps", "BLOCK", "STAGES")
 

@@ -11,16 +11,18 @@ from __future__ import annotations
 
 import functools
 import inspect
-from operator import itemgetter
+from operator import attrgetter, itemgetter, or_
 from typing import Any
 
 import torch
+from torch import Tensor
 from triton import knobs
 from triton.runtime.jit import JITFunction
 
 _ALIGNED = 16  # bytes: Triton compiles another kernel for a pointer that is not a multiple of this
 _WIDE = 31  # Triton passes an int of more than this many bits as 64 bits, and a smaller one as 32 bits
 _MOST = 1024  # size of the cache of compiled kernels; when it is full it is cleared
+_read_dtype = attrgetter("dtype")
 
 
 def launch(kernel: Any, grid: tuple[int, ...], *arguments: Any, **options: Any) -> None:
@@ -37,8 +39,11 @@ def launch(kernel: Any, grid: tuple[int, ...], *arguments: Any, **options: Any) 
     _find_launcher(kernel, **options)(grid, *arguments)
 
 
-class _Launcher:
-    """A kernel with its constexprs and launch options, and the cache of its compiled kernels."""
+class Launcher:
+    """A kernel with its constexprs and launch options, and the cache of its compiled kernels. A call is a :func:`launch`.
+
+    A caller that keeps one saves the search for it, which costs more than the rest of the call.
+    """
 
     def __init__(self, kernel: Any, **options: Any):
         self._kernel = kernel
@@ -67,20 +72,17 @@ class _Launcher:
             self._kernel[grid](*arguments, **self._options)
             return
         tensors, numbers = arguments[: self._pointers], arguments[self._pointers :]
-        addresses = [tensor.data_ptr() for tensor in tensors]
-        together = 0
-        for address in addresses:
-            together |= address
-        device = torch.cuda.current_device()
+        addresses = [*map(Tensor.data_ptr, tensors)]
+        device = torch._C._cuda_getDevice()
         key = (
             device,
-            *[tensor.dtype for tensor in tensors],
-            *[tensor.get_device() for tensor in tensors],  # -1 for a tensor in host memory, which Triton refuses
+            *map(_read_dtype, tensors),
+            *map(Tensor.get_device, tensors),  # -1 for a tensor in host memory, which Triton refuses
             *[numbers[number] >> _WIDE for number in self._others],
             self._specialised(numbers),
         )
         compiled = self._known.get(key)
-        if together % _ALIGNED:
+        if functools.reduce(or_, addresses) % _ALIGNED:
             self._kernel[grid](*arguments, **self._options)
         elif compiled is None:
             if len(self._known) >= _MOST:
@@ -94,7 +96,7 @@ class _Launcher:
             )  # fmt: skip
 
 
-_find_launcher = functools.cache(_Launcher)
+_find_launcher = functools.cache(Launcher)
 
 
 def _is_watched() -> bool:

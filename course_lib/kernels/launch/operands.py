@@ -15,9 +15,9 @@ def row_stride(x: Tensor) -> int:
     return x.stride(0) if x.shape[0] > 1 else x.shape[1]
 
 
-def strides(x: Tensor) -> tuple[int, int]:
+def strides(x: Tensor) -> tuple[int, ...]:
     """Return the elements from one row of a matrix to the next, and from one column to the next."""
-    return row_stride(x), x.stride(1)
+    return x.stride() if x.shape[0] > 1 else (x.shape[1], x.stride(1))
 
 
 def first_given(tensor: Tensor | None, stand_in: Tensor) -> Tensor:
