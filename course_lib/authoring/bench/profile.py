@@ -116,7 +116,7 @@ def _profile(step: Callable[[], object]) -> list[tuple[str, float, float]]:
     with torch.profiler.profile(activities=activities, acc_events=True) as profile:
         step()
         torch.cuda.synchronize()
-    events = [e for e in profile.events() if e.device_type == torch.autograd.DeviceType.CUDA]
+    events = [e for e in profile.events() or () if e.device_type.name == "CUDA"]
     return [(e.name, e.time_range.start, e.time_range.end) for e in events]
 
 
