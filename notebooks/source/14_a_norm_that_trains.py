@@ -35,11 +35,11 @@ corpus = transformer.split(transformer.fables())
 transformer.show(transformer.fables()[:487])
 
 # %% [markdown]
-# That is the text: 168 short fables, written for this course. The model reads 32 characters and guesses the next one. Nine tenths of the
-# text are for training. The rest is **held out**: the model is judged on it and never trained on it.
+# These are 168 short fables, written for this course. The model reads 32 characters and guesses the next one. A tenth of the text
+# is **held out**: the model is judged on it and never trained on it.
 #
-# Now the norm. `gather_norm()` checks your files of 08a (forward), 11a (dx), 13b (dw and db) and 14a (the wiring, which you write below).
-# What passes is used, and the course's part where something is missing.
+# `gather_norm()` checks your files of 08a (forward), 11a (dx), 13b (dw and db) and 14a (the wiring, below). What passes is
+# used, else the course's part.
 
 # %% varies={"solved": "it names your own kernels"}
 from course_lib.lessons.figures import lesson14
@@ -78,11 +78,9 @@ assert transformer.share_of_words(before, text) < 0.15
 # %% [markdown]
 # ## Does it learn?
 #
-# Three norms stand in the model. In every step each of them gets 512 rows of 64 columns, forward and backward. You give it 300 steps. The
-# measure is the loss on the held-out text, per character, in nats (natural logarithms): lower is better. Guessing blindly among
-# the 43 characters costs log 43 = 3.76. Knowing only how often each character occurs costs 3.00, the entropy.
-#
-# You train two models, with PyTorch's norm and with yours.
+# In each of 300 steps the model's three norms get 512 rows of 64 columns, forward and backward. The measure is the loss on the held-out text,
+# per character, in nats (natural logarithms): lower is better. Guessing blindly among the 43 characters costs log 43 = 3.76. Knowing only how
+# often each character occurs costs 3.00, the entropy. You train two models, with PyTorch's norm and with yours.
 
 # %%
 from course_lib.lessons import predict, step
@@ -93,7 +91,7 @@ predict("14-words")
 predict("14-apart")
 
 # %% [markdown]
-# First PyTorch's norm, then yours. On a CPU the interpreter needs half a minute for it, or two minutes on an old or busy machine.
+# On a CPU the interpreter needs half a minute to two minutes.
 
 # %% tags=["answer"]
 from course_lib.lessons import loss_curves
@@ -144,14 +142,14 @@ print(f"one ulp off: first gap {of_nudged[0]:.0e}, largest {of_nudged.max():.0e}
 assert 0 < of_nudged.max() < 0.2 and gaps.max() < 100 * of_nudged.max()
 
 # %% [markdown]
-# What did the norms get meanwhile? Lesson 03 measured it, with PyTorch's norm. The rows that enter the third norm grow: their median root mean
-# square is {{rms_before}} before the training and {{rms_after}} after it. Their means stay small: in no norm is |mean| / std of a row above {{ratio}}.
+# Meanwhile the third norm's rows grow. With PyTorch's norm (lesson 03) their median root mean square goes from {{rms_before}} to {{rms_after}}. Their
+# means stay small: in no norm is |mean| / std of a row above {{ratio}}.
 
 # %% [markdown]
 # ## Would the curve show a bug?
 #
-# Take three wrong backward passes. The forward pass stays right. `norm_with` makes a norm of each, in PyTorch operations, with the symbols
-# of lesson 10. The right one returns `(wdy - xhat * c1 - c2) * rstd`.
+# Take three wrong backward passes, in PyTorch operations, with the symbols of lesson 10. The right one returns
+# `(wdy - xhat * c1 - c2) * rstd`.
 
 # %%
 from course_lib.lessons.broken_norms import norm_with
@@ -190,7 +188,7 @@ assert all((weight - 1).abs().mean() < 0.2 for weight in weights)
 assert all((weight - 1).abs().max() > 0.05 for weight in weights)  # w had moved away from 1, and it was left out
 
 # %% [markdown]
-# The lower chart has the distance of each run from PyTorch's, on a logarithmic axis. Drag the dashed line down: at which step does each run part?
+# The lower chart has the distance of each run from PyTorch's. Drag the dashed line down: at which step does each run part?
 
 # %% tags=["answer"]
 loss_curves(runs, STEPS, baseline=corpus.training.entropy(), show="wrong sign of c1")
@@ -273,7 +271,7 @@ print([f"off by {(a - t).abs().max():.0e}" for a, t in zip(got, true, strict=Tru
 assert all(torch.allclose(a, t, rtol=1e-4, atol=1e-4) for a, t in zip(got, true, strict=True))
 
 # %% [markdown]
-# The gradients are right now. What about their derivatives? With `create_graph=True` autograd also records what backward does.
+# The gradients are right now. With `create_graph=True` autograd also records what backward does.
 
 # %%
 predict("14-twice")
@@ -321,8 +319,7 @@ passed, true = (penalise(norm, lambda loss, h: torch.autograd.grad(loss, h)[0]) 
 assert (passed - true).norm() > 0.3 * true.norm()  # once_differentiable, and no error
 
 # %% [markdown]
-# What does backward return for an argument that needs no gradient? `ctx.needs_input_grad` has True or
-# False for each argument. For a frozen weight it says False: return None there. A gradient would be wasted work. For an
+# `ctx.needs_input_grad` has True or False for each argument. For a frozen weight it says False: return None there. For an
 # argument that is None you must return None: everything else is an error.
 
 # %% tags=["step"]
@@ -371,9 +368,8 @@ assert bare == find("14-kept").answer == 2 * 64 * 4 and bare <= builtin < 0.01 *
 assert count_kept_bytes(typed_again, 64, 1024) >= 2 * 64 * 1024 * 4
 
 # %% [markdown]
-# Keep tensors with `ctx.save_for_backward`, never as `ctx.x = x`. The gradients are the same until somebody changes `x` in place, as `relu_`
-# does. Backward raises an error for a saved tensor that was changed, and silently uses the new numbers of an attribute. Numbers and shapes
-# may go on attributes.
+# Keep tensors with `ctx.save_for_backward`, never as `ctx.x = x`. If somebody changes `x` in place, as `relu_` does, backward raises an error
+# for a saved tensor, and silently uses the new numbers of an attribute. Numbers and shapes may go on attributes.
 
 
 # %% [markdown]
@@ -382,8 +378,8 @@ assert count_kept_bytes(typed_again, 64, 1024) >= 2 * 64 * 1024 * 4
 # Up to now `dy` was a plain matrix, because the loss was `(... * g).sum()`. What arrives depends on the operations after the norm. Here is
 # the gradient that reaches a `y` of shape (12, 10), for five losses. After `y.sum()` it is a single 1, **expanded**: both strides are 0.
 #
-# Your kernels of lessons 11 and 13 take two strides of `dy`, one between rows and one between columns. `launch_backward` is narrower, as most
-# launchers are: it has the stride between rows, and reads the N elements of a row one after the other.
+# Your kernels of lessons 11 and 13 take two strides of `dy`. `launch_backward`, as most launchers, takes the stride between rows, and reads the
+# N elements of a row one after the other.
 
 # %%
 from course_lib.lessons.wiring import LOSSES, find_dy_strides
@@ -470,7 +466,7 @@ assert torch.allclose(block, 2 * want_alone, atol=1e-4) and find("14-over").answ
 # %% [markdown]
 # ## Which test sees which bug?
 #
-# Here are seven bugs, most of them once released, and seven tests. Five compare all three gradients with PyTorch's, each for the
+# Here are seven bugs, most once released, and seven tests. Five compare all three gradients with PyTorch's, each for the
 # loss or dtype in its name. `gradcheck` is PyTorch's own test: it calls backward with a new, packed `dy`, all in fp64, and compares with finite differences.
 # `twice` wants a second derivative that is right or refused.
 
@@ -513,8 +509,8 @@ exercise("14a")
 #
 # ## Is it fast?
 #
-# Here is the same kind of model with 4 layers, 1024 channels and 16384 rows per norm, trained on
-# an H100 with the course's kernels and with PyTorch's norms. `torch.compile` joins operations of PyTorch into larger kernels. The course's norm
+# Here is such a model with 4 layers, 1024 channels and 16384 rows per norm, trained on
+# an H100 with the course's kernels or PyTorch's norms. `torch.compile` joins operations of PyTorch into larger kernels. The course's norm
 # reaches it as one operator, `torch.library.custom_op`, and it does not look inside.
 
 # %%
@@ -544,22 +540,50 @@ eager, joined = (
 assert f"{eager} percent fewer tokens per second eager, and {joined} percent compiled" in find("14-speed").why
 assert per_second["rms_norm", "typed", False] < 0.82 * per_second["rms_norm", "ours", False]
 assert per_second["rms_norm", "typed", True] == max(per_second.values())
-cost = lesson14.compare_costs()
-print(cost)
-assert cost.host_ours > 3 * cost.host_torch and cost.gpu_torch > 2 * cost.gpu_ours and (cost.M, cost.N) == (32768, 1024)
 assert measured.rows[0]["M"] == 16384
 
 # %% [markdown]
-# Three things go into such a comparison. No profile was taken; single calls say:
+# The longest bar is RMSNorm typed op by op, compiled: measure that before you write a kernel for a training.
 #
-# - **The kernels.** On 32768 x 1024 in fp16 the course's take {{gpu_ours}} µs of the GPU, forward and backward, and PyTorch's {{gpu_torch}}.
-# - **The launch.** A forward and backward call costs {{host_ours}} µs of the CPU's time with the course's functions, written in Python, and
-#   {{host_torch}} with PyTorch's (measured at 64 x 1024). That is {{host_more}} µs more for each norm. It is hidden
-#   while the GPU still works on earlier launches (lesson 09). A CUDA graph (lesson 15) replays a whole step with one launch.
-# - **Fusion.** The compiler can join PyTorch's norm with the operations beside it, and not an operator that it does not look into.
-#
-# Look at the longest bar, too. It is RMSNorm typed op by op, under `torch.compile`: {{typed}} thousand tokens per second, where PyTorch's own reaches
-# {{rms_torch}} and the course's {{rms_ours}}. The compiler can fuse it with its neighbours. So measure that one before you write a kernel for a training.
+# Where does a step's time go? Eager, Python launches each kernel while the GPU works on earlier ones (lesson 09). A forward and backward call
+# of the course's norm, written in Python, costs {{host_ours}} µs of the CPU's time, and of PyTorch's {{host_torch}}. A **CUDA graph** (lesson 15)
+# holds all kernels of a step, and one launch replays them.
+
+# %%
+predict("14-idle")
+
+# %% tags=["answer"]
+profiled = measurement.stored("profile")
+lesson14.show_profile(profiled)
+
+# %% tags=["check"]
+profiled = measurement.stored("profile")
+steps = {(r["size"], r["norm"], r["provider"], r["mode"]): r for r in profiled.rows}
+for size, norm, mode in {(r["size"], r["norm"], r["mode"]) for r in profiled.rows}:
+    ours, torchs = steps[size, norm, "ours", mode], steps[size, norm, "torch", mode]
+    if mode != "compiled":
+        assert ours["kinds"]["norm"] < 0.7 * torchs["kinds"]["norm"]
+    if mode == "graph":
+        assert ours["ms"] < 0.985 * torchs["ms"] and ours["idle_ms"] < 0.03 * ours["span_ms"]
+    elif mode == "eager" and size == "wide":
+        assert abs(ours["ms"] / torchs["ms"] - 1) < 0.02 and ours["idle_ms"] < 0.05 * ours["span_ms"]
+    elif mode == "compiled":
+        assert ours["ms"] > torchs["ms"]
+assert find("14-idle").answer == "the one with the course's norm"
+ours, torchs = (steps["small", "layer_norm", provider, "eager"] for provider in ("ours", "torch"))
+assert ours["ms"] > torchs["ms"] and ours["idle_ms"] > 1.5 * torchs["idle_ms"]
+assert steps["small", "rms_norm", "ours", "eager"]["ms"] < steps["small", "rms_norm", "torch", "eager"]["ms"]
+assert (SIZE := profiled.rows[-1])["size"] == "wide" and (SIZE["M"], SIZE["N"]) == (8192, 4096)
+costs = lesson14.find_host_costs()
+assert costs["ours"] > 3 * costs["torch"]
+
+# %% [markdown]
+# - **Eager**, the course's norms take {{norm_ours}} ms of the GPU's time and PyTorch's {{norm_torch}}. But the GPU waits longer for Python, and the
+#   step takes {{eager_ours}} ms, PyTorch's {{eager_torch}}. Python's times change by up to a fifth between runs: here RMSNorm's eager step is
+#   faster with the course's norm.
+# - **In a graph** it is {{graph_ours}} ms against {{graph_torch}}, and so in each run.
+# - **A wide model**, one block of 4096 channels, has longer kernels: the GPU waits {{wide_idle}} of {{wide_ours}} ms. PyTorch's step takes {{wide_torch}}.
+# - **Compiled**, PyTorch's norm is fused with its neighbours: {{compiled_torch}} ms against {{compiled_ours}}.
 #
 # ## What you predicted
 
@@ -792,21 +816,19 @@ from course_lib.bench import measurement
 from course_lib.lessons.figures import lesson14
 from course_lib.lessons.figures.norm_inputs import TRAINED, UNTRAINED, read_norm_inputs
 
-cost = lesson14.compare_costs()
+costs = lesson14.find_host_costs()
+steps = {(r["size"], r["norm"], r["mode"], r["provider"]): r for r in measurement.stored("profile").rows}
 rows = read_norm_inputs()
-tokens = {
-    (row["norm"], row["provider"], row["compiled"]): row["tokens_per_s"] for row in measurement.stored("training").rows
-}
 values = {
     "rms_before": f"{rows.of(UNTRAINED)[2].rms[3]:.1f}",
     "rms_after": f"{rows.of(TRAINED)[2].rms[3]:.1f}",
     "ratio": f"{max(norm.mean_over_std[-1] for norm in rows.of(TRAINED)):.2f}",
-    "typed": f"{tokens['rms_norm', 'typed', True] / 1e3:,.0f}",
-    "rms_torch": f"{tokens['rms_norm', 'torch', True] / 1e3:,.0f}",
-    "rms_ours": f"{tokens['rms_norm', 'ours', True] / 1e3:,.0f}",
-    "gpu_ours": cost.gpu_ours,
-    "gpu_torch": cost.gpu_torch,
-    "host_ours": cost.host_ours,
-    "host_torch": cost.host_torch,
-    "host_more": cost.host_ours - cost.host_torch,
+    "host_ours": costs["ours"],
+    "host_torch": costs["torch"],
+    "wide_idle": f"{steps['wide', 'layer_norm', 'eager', 'ours']['idle_ms']:.1f}",
 }
+for provider in ("ours", "torch"):
+    times = {mode: steps["small", "layer_norm", mode, provider] for mode in ("eager", "graph", "compiled")}
+    values |= {f"{mode}_{provider}": f"{row['ms']:.1f}" for mode, row in times.items()}
+    values[f"norm_{provider}"] = f"{times['eager']['kinds']['norm']:.1f}"
+    values[f"wide_{provider}"] = f"{steps['wide', 'layer_norm', 'eager', provider]['ms']:.1f}"

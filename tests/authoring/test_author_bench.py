@@ -6,7 +6,7 @@ import pytest
 
 import course_lib
 from course_lib.authoring import bench
-from course_lib.authoring.bench import counters, goals, plane
+from course_lib.authoring.bench import counters, goals, plane, profile
 from course_lib.base.errors import CourseError
 from course_lib.bench import backward, forward, long_rows, measurement
 from course_lib.bench.grid import Shape
@@ -78,7 +78,7 @@ def test_a_stored_measurement_is_compared_with_the_goals(kind):
     assert "against the goals" in text and "goals met" in text and max(map(len, text.splitlines())) <= 80
 
 
-@pytest.mark.parametrize("module", [plane, counters])
+@pytest.mark.parametrize("module", [plane, counters, profile])
 def test_what_is_stored_is_shown_and_what_cannot_be_measured_is_said(module, monkeypatch, capsys):
     monkeypatch.setattr("sys.argv", ["bench", "--stored"])
     bench.run_as_script(module.KIND, module.measure, module.table)
@@ -140,6 +140,40 @@ def test_counters_are_read_call_by_call_in_one_unit():
     assert list(counters.parse_counters("==PROF== nothing was profiled")) == []
     with pytest.raises(KeyError):
         list(counters.parse_counters(profiled().replace('"Mbyte"', '"furlong"')))
+
+
+def test_a_step_is_summarised_with_its_gaps_and_what_overlaps_counts_once():
+    kernels = [
+        ("at::native::multi_tensor_apply_kernel", 260.0, 300.0),
+        ("nvjet_hsh_128x256", 100.0, 150.0),
+        ("layer_norm_kernel", 151.0, 180.0),
+        ("column_sums_kernel", 170.0, 200.0),  # starts while the kernel before it ends
+        ("elementwise_kernel", 190.0, 195.0),  # another stream, within the kernel before it
+        ("flash_fwd_kernel", 201.0, 210.0),
+        ("layer_norm_kernel", 240.0, 250.0),  # behind a gap of 30 us
+    ]
+    told = profile.summarise(kernels)
+    assert told["pieces"] == [
+        [0.0, 0.05, "matmul"],
+        [0.051, 0.1, "norm"],
+        [0.09, 0.095, "other"],
+        [0.101, 0.11, "attention"],
+        [0.14, 0.15, "norm"],
+        [0.16, 0.2, "optimizer"],
+    ]
+    assert told["kinds"] == {"attention": 0.009, "matmul": 0.05, "norm": 0.059, "optimizer": 0.04, "other": 0.005}
+    assert (told["span_ms"], told["idle_ms"], told["kernels"]) == (0.2, 0.042, 7)
+
+
+def test_every_row_of_the_profile_adds_up_and_has_a_line():
+    stored = measurement.stored("profile")
+    lines = profile.table(stored).splitlines()
+    assert len(lines) == 2 + len(stored.rows) == 2 + 2 * 2 * 2 * 3
+    for row, line in zip(stored.rows, lines[2:], strict=True):
+        assert line.split()[:4] == [row["size"], row["norm"], row["provider"], row["mode"]]
+        assert f"{row['ms']:.2f}" in line.split() and f"{row['kinds']['norm']:.2f}" in line.split()
+        busy = row["span_ms"] - row["idle_ms"]
+        assert busy <= sum(row["kinds"].values()) <= row["span_ms"] and row["pieces"][-1][1] == row["span_ms"]
 
 
 def ncu(folder, script: str) -> None:

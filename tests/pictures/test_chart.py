@@ -72,6 +72,7 @@ LESSONS: dict[str, Callable[[], MovingPicture]] = {
     "14-parts": lambda: lesson14.show_parts(PARTS),
     "14-seen": lambda: lesson14.show_seen({bug: dict.fromkeys(TESTS, bug == "dy ignored") for bug in ("dx written over dy", "dy ignored")}),
     "14-speed": lambda: lesson14.show_speed(measurement.stored("training")),
+    "14-profile": lambda: lesson14.show_profile(measurement.stored("profile")),
     "15-published": lesson15.show_published,
     "15-times": lesson15.show_published_times,
     "16-rows": lambda: lesson16.show_long_rows(split_rows.measure_long_rows("torch", "blocked", "few_rows", "split")),

@@ -4,8 +4,9 @@ Each row has size ("small": 4 layers of 1024 channels; "wide": one block of 4096
 ("eager", "compiled": torch.compile; "graph": the whole eager step in one CUDA graph), M and N (rows and columns of a norm's input),
 dtype (of autocast), ms (median of a step without the profiler, on the host's clock, synchronized), tokens_per_s, peak_mb (most memory
 that PyTorch allocated), and from one profiled step, in milliseconds: span_ms (from its first kernel's start to its last one's end),
-idle_ms (the GPU's time without any kernel in it), kinds (time by kind of kernel), kernels (their number), and pieces: [start, end, kind]
-of each stretch of kernels of one kind without a gap above 2 us.
+idle_ms (the GPU's time without any kernel in it), kernels (their number), pieces: [start, end, kind] of each stretch of kernels of one
+kind without a gap above 2 us, and kinds: the length of the pieces by kind. Kernels that overlap (the course's column sums start while the
+kernel before them ends) are one stretch, so their common time counts once.
 
 python -m course_lib.authoring.bench.profile            measures on this machine's GPU, saves, prints the table
 """
@@ -115,7 +116,7 @@ def _profile(step: Callable[[], object]) -> list[tuple[str, float, float]]:
     with torch.profiler.profile(activities=activities, acc_events=True) as profile:
         step()
         torch.cuda.synchronize()
-    events = [e for e in profile.events() if e.device_type == torch.autograd.DeviceType.CUDA]
+    events = [e for e in profile.events() or () if e.device_type.name == "CUDA"]
     return [(e.name, e.time_range.start, e.time_range.end) for e in events]
 
 
@@ -123,21 +124,22 @@ def summarise(kernels: list[tuple[str, float, float]]) -> dict:
     """Return span_ms, idle_ms, kinds, kernels and pieces of a step, from the name, start and end in microseconds of each kernel."""
     kernels = sorted(kernels, key=lambda kernel: kernel[1])
     begin, busy, reached = kernels[0][1], 0.0, kernels[0][1]
-    kinds: dict[str, float] = {}
     pieces: list[list] = []
     for name, start, end in kernels:
         kind = next((kind for kind, pattern in _KINDS.items() if re.search(pattern, name, re.IGNORECASE)), _OTHER)
-        kinds[kind] = kinds.get(kind, 0.0) + end - start
         busy += max(0.0, end - max(start, reached))
         if pieces and pieces[-1][2] == kind and start - reached <= _GAP_US:
             pieces[-1][1] = max(pieces[-1][1], end)
         else:
             pieces.append([start, end, kind])
         reached = max(reached, end)
+    kinds = dict.fromkeys(sorted(piece[2] for piece in pieces), 0.0)
+    for start, end, kind in pieces:
+        kinds[kind] += end - start
     return {
         "span_ms": round((reached - begin) / 1e3, 3),
         "idle_ms": round((reached - begin - busy) / 1e3, 3),
-        "kinds": {kind: round(us / 1e3, 3) for kind, us in sorted(kinds.items())},
+        "kinds": {kind: round(us / 1e3, 3) for kind, us in kinds.items()},
         "kernels": len(kernels),
         "pieces": [[round((start - begin) / 1e3, 3), round((end - begin) / 1e3, 3), kind] for start, end, kind in pieces],
     }

@@ -1,10 +1,8 @@
-"""The figures of lesson 14: the parts of a norm, the bugs that each test sees, and the training speed with each norm."""
+"""The figures of lesson 14: the parts of a norm, the bugs that each test sees, the training speed with each norm, and where a step's time goes."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
-from typing import Any
 
 from course_lib.bench import measurement
 from course_lib.bench.measurement import Measurement
@@ -15,6 +13,10 @@ from course_lib.lessons.pictures.chart.model import Bar, Bars, Box, Boxes, Cells
 PROVIDERS = {"ours": "the course's kernels", "torch": "PyTorch's norm", "typed": "typed op by op"}
 _NAMES = {"layer_norm": "LayerNorm", "rms_norm": "RMSNorm"}
 _LOOKS = {"ours": "ours", "torch": "torch", "typed": "tutorial"}
+_SHORT = {"torch": "PyTorch", "ours": "the course"}
+_MODES = {"eager": "eager", "graph": "in one CUDA graph", "compiled": "compiled"}
+_OTHER_PARTS = (("other kernels", "masked"), ("the GPU waits", "paper"))
+_LEAST_GAP = 0.005  # ms; a shorter gap between two kernels is too narrow to be seen
 
 
 def show_parts(parts: Sequence[NormPart]) -> MovingPicture:
@@ -83,32 +85,62 @@ def show_speed(measured: Measurement) -> MovingPicture:
     )
 
 
-@dataclass(frozen=True)
-class Costs:
-    """Microseconds of LayerNorm forward and backward together, in fp16: ``host`` for a call of any size, ``gpu`` for M x N."""
+def show_profile(measured: Measurement) -> MovingPicture:
+    """Show one training step of the small model with LayerNorm: a lane per mode and provider, with its norms, its other kernels and the gaps.
 
-    M: int
-    N: int
-    host_ours: int
-    host_torch: int
-    gpu_ours: int
-    gpu_torch: int
+    Args:
+        measured: has the rows of ``authoring/bench/profile.py``.
+    """
+    groups: dict[str, list[Bar]] = {mode: [] for mode in _MODES}
+    idle: dict[tuple[str, str], str] = {}
+    told = []
+    for row in measured.rows:
+        if (row["size"], row["norm"]) != ("small", "layer_norm"):
+            continue
+        mode, provider = row["mode"], row["provider"]
+        idle[mode, provider] = f"{row['idle_ms']:.1f}"
+        words = f"{idle[mode, provider]} of {row['span_ms']:.1f}"
+        groups[mode].append(Bar(_SHORT[provider], _list_stretches(row["pieces"], _LOOKS[provider]), words))
+        told.append(f"{_MODES[mode]}, {_SHORT[provider]}: {words} ms, norms {row['kinds']['norm']:.1f} ms")
+    return chart(
+        View(
+            f"In one CUDA graph the GPU waits {idle['graph', 'ours']} ms per step; eager it waits {idle['eager', 'torch']} ms with PyTorch's "
+            f"norm and {idle['eager', 'ours']} with the course's",
+            [
+                Bars(
+                    [(_MODES[mode], bars) for mode, bars in groups.items()],
+                    "ms that the GPU waits, of the ms of one step with LayerNorm",
+                    parts=[*((f"norm of {name}", _LOOKS[provider]) for provider, name in _SHORT.items()), *_OTHER_PARTS],
+                    edges=False,
+                )
+            ],
+            f"Under the profiler, which slows the host. {measured.label()}.",
+        ),
+        alt=f"A timeline of one step for each norm and mode. Of one step the GPU waits: {'; '.join(told)}.",
+    )
 
 
-def compare_costs(M: int = 32768, N: int = 1024) -> Costs:
-    """Return the stored times of single calls of the course's functions and of PyTorch's.
+def _list_stretches(pieces: Sequence[tuple[float, float, str]], norm: str) -> list[tuple[float, str]]:
+    """Return length (ms) and colour of each stretch of a step: norms in the colour ``norm``, other kernels, and gaps of _LEAST_GAP or more."""
+    stretches: list[tuple[float, str]] = []
+    reached = 0.0
+    for start, end, kind in pieces:
+        colour = norm if kind == "norm" else _OTHER_PARTS[0][1]
+        if start - reached >= _LEAST_GAP:
+            stretches.append((round(start - reached, 3), _OTHER_PARTS[1][1]))
+            reached = start
+        if end > reached:
+            before = stretches.pop()[0] if stretches and stretches[-1][1] == colour else 0.0
+            stretches.append((round(before + end - reached, 3), colour))
+            reached = end
+    return stretches
+
+
+def find_host_costs() -> dict[str, int]:
+    """Return the host's microseconds for a forward and backward call of LayerNorm in fp16, by provider ("ours", "torch"), as stored.
 
     Raises: CourseError if nothing is stored.
     """
-    stored = {kind: measurement.stored(kind).rows for kind in ("host", "forward", "backward")}
-
-    def find(kind: str, op: str, provider: str, **wanted: Any) -> float:
-        wanted |= {"op": op, "provider": provider, "dtype": "fp16"}
-        return next(row["us"] for row in stored[kind] if wanted.items() <= row.items())
-
-    host = {who: round(find("host", "layer_norm", who, passes="forward and backward")) for who in ("ours", "torch")}
-    gpu = {
-        who: round(find("forward", "layer_norm", who, M=M, N=N) + find("backward", "layer_norm_backward", who, M=M, N=N))
-        for who in ("ours", "torch")
-    }
-    return Costs(M, N, host["ours"], host["torch"], gpu["ours"], gpu["torch"])
+    wanted = {"op": "layer_norm", "passes": "forward and backward", "dtype": "fp16"}
+    rows = [row for row in measurement.stored("host").rows if wanted.items() <= row.items()]
+    return {row["provider"]: round(row["us"]) for row in rows if row["provider"] in ("ours", "torch")}

@@ -89,6 +89,7 @@ class Bars:
         log: a logarithmic scale. Its bars begin at ``level`` (1 without a level), or at a power of ten below all bars if one is shorter.
         level: where a dashed line crosses the bars; its words follow. None for no line.
         parts: the names of the parts and their colours, if bars have several.
+        edges: whether a thin line parts neighbours; False for a timeline of parts that are narrower than such a line.
     """
 
     groups: Sequence[tuple[str, Sequence[Bar]]]
@@ -97,6 +98,7 @@ class Bars:
     high: float | None = None
     level: tuple[float, str] | None = None
     parts: Sequence[tuple[str, str]] = ()
+    edges: bool = True
     title: str = ""
     kind: str = "bars"
 

@@ -169,7 +169,7 @@ function drawBars(panel, left, top, width) {
       let [from, before] = [start, 0];
       for (const [value, colour] of bar.parts) {
         const to = scale((before += value));
-        draw.push(svg("rect", { x: from, y, width: Math.max(to - from, 0), height: 18, fill: paint(colour), stroke: "var(--paper)" }));
+        draw.push(svg("rect", { x: from, y, width: Math.max(to - from, 0), height: 18, fill: paint(colour), stroke: panel.edges ? "var(--paper)" : "none" }));
         from = to;
       }
       draw.push(text(from + 6, y + 9.5, end(bar), { bold: true }));
