@@ -56,12 +56,14 @@ def measure() -> Measurement:
         gc.collect()  # a compiled model is part of a reference cycle
         torch.cuda.empty_cache()
         torch.cuda.reset_peak_memory_stats()
+        before = torch.cuda.memory_allocated()
         step = _make_step(training.NORMS[norm, provider], size, mode)
         ms = _time(step)
-        peak = torch.cuda.max_memory_allocated()
+        peak = torch.cuda.max_memory_allocated() - before
         row = {"size": name, "norm": norm, "provider": provider, "mode": mode, "M": size.rows, "N": size.channels, "dtype": "bf16"}
         row |= {"ms": round(ms, 3), "tokens_per_s": round(size.rows / ms * 1e3), "peak_mb": round(peak / 1e6)}
         result.rows.append(row | summarise(_profile(step)))
+        del step  # the model, or the next one would be made beside it
     return result
 
 
