@@ -305,9 +305,9 @@ exercise("08a")
 
 # %% [markdown]
 # When it passes, go back to the second picture of the compiler and choose *yours, 08a*. Does it take as many registers as the course's? A
-# plain 08a takes *fewer*: on 4 warps 128 per thread, where the course's kernel, which also takes column strides, takes 167. So a
-# multiprocessor holds 16 warps of a plain one and 12 of the course's. Then run yours in the map below, where the course's kernel goes over
-# `x` once.
+# plain 08a takes *fewer*: with Triton 3.7, on 4 warps, 128 per thread, where the course's kernel, which also takes column strides, takes
+# 167. So a multiprocessor holds 16 warps of a plain one and 12 of the course's. Then run yours in the map below, where the course's kernel
+# goes over `x` once.
 
 # %%
 from course_lib.lessons.pictures.access_map.forward import forward_map
@@ -315,6 +315,7 @@ from course_lib.lessons.pictures.access_map.forward import forward_map
 forward_map("resident", "yours, 08a")
 
 # %% tags=["check"]
+import triton
 from course_lib.kernels.layer_norm import layer_norm_resident_kernel
 from course_lib.lessons.pictures.access_map.model import model
 from course_lib.lessons.pictures.access_map.run import record
@@ -329,8 +330,9 @@ plain = KernelSource(
 plain = compile_report(
     plain, *order_arguments("08a", 4096, 8192, make_pointers("08a", "fp16") | {"ROWS": 1, "BLOCK": 8192}), num_warps=4
 )
-assert (plain.registers, four.registers) == (128, 167)
-assert [occupancy("sm_90", made.registers, made.shared_bytes, 4) for made in (plain, four)] == [16, 12]
+if triton.__version__.startswith("3.7."):
+    assert (plain.registers, four.registers) == (128, 167)
+    assert [occupancy("sm_90", made.registers, made.shared_bytes, 4) for made in (plain, four)] == [16, 12]
 
 x, y = torch.randn(4, 100).half(), torch.empty(4, 100).half()
 tensors = (x, y, torch.ones(100), torch.zeros(100), torch.empty(4), torch.empty(4))
