@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import platform
+import re
 from collections.abc import Collection
 from dataclasses import asdict, dataclass, field, replace
 from datetime import date
@@ -14,6 +15,7 @@ from course_lib.base import paths
 from course_lib.base.errors import CourseError
 from course_lib.base.files import write_atomic
 
+_LIST_OF_SCALARS = re.compile(r'\[\n[^][{}"]*(?:"\w*"[^][{}"]*)*\]')  # over several lines, without other texts than words
 PART = "_part"  # suffix of the kind of a measurement with only some columns or providers, so that it is not mistaken for a whole one
 
 
@@ -58,7 +60,8 @@ class Measurement:
         path = paths.BENCH_RESULTS / name
         data = asdict(self)
         del data["live"]
-        write_atomic(path, json.dumps(data, indent=1) + "\n")
+        text = _LIST_OF_SCALARS.sub(lambda found: " ".join(found[0].split()), json.dumps(data, indent=1))
+        write_atomic(path, text + "\n")
         return path
 
 
