@@ -183,6 +183,7 @@ def test_a_tensor_out_of_lists_has_the_dtype_and_the_numbers(data, kind):
         "torch.zeros_like(torch.ones(2, 3).t(), memory_format=torch.contiguous_format)",
         "torch.full_like(torch.ones(3, 2, 1).permute(2, 0, 1), 3, dtype=torch.int32)",
         "torch.empty(2).device",
+        "torch.empty(2).is_cuda",
         "str(torch.empty(2).device)",
         "torch.device('cpu') == torch.empty(1).device",
         "torch.float32",

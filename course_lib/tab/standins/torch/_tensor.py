@@ -185,6 +185,10 @@ class Tensor:
     def numel(self) -> int:
         return math.prod(self.shape)
 
+    @property
+    def is_cuda(self) -> bool:
+        return False
+
     def is_contiguous(self) -> bool:
         pairs = zip(self.shape, self._stride, pack(self.shape), strict=True)
         return not self.numel() or all(stride == packed for size, stride, packed in pairs if size != 1)
