@@ -159,7 +159,7 @@ def _move(picture) -> None:
         if slider.first.input_value() == before:  # it began at its end
             slider.first.press("ArrowLeft")
     elif (other := picture.locator("input[type=radio]:enabled:not(:checked)")).count():
-        other.first.click(force=True)  # the picture may draw the choice anew, which `check` takes for no change
+        other.first.press("Space")  # a click can miss it while pictures above it grow
     else:
         control = picture.locator("input[type=checkbox]:enabled, [data-key]").first
         control.press("ArrowRight" if control.get_attribute("role") == "slider" else "Space")
