@@ -48,12 +48,12 @@ class ProviderFunctions:
 
 @dataclass(frozen=True)
 class Provider:
-    """A provider. ``package`` is imported, ``distribution`` has the version; ``refuses`` matches messages that decline a shape."""
+    """A provider. ``package`` is imported, ``distributions`` have the versions; ``refuses`` matches messages that decline a shape."""
 
     name: str
     load: Callable[[], ProviderFunctions]
     package: str = ""
-    distribution: str = ""
+    distributions: tuple[str, ...] = ()
     refuses: str = ""
     peer: bool = False  # the course's kernels should be as fast as this provider
 
@@ -285,18 +285,36 @@ def _call_backward_of(function: type[torch.autograd.Function], *arguments, dy: T
 def _liger() -> ProviderFunctions:
     from liger_kernel.ops import LigerFusedAddRMSNormFunction, LigerLayerNormFunction, LigerRMSNormFunction  # pyright: ignore[reportMissingImports] - timed only where it is installed
 
+    return _call_liger(LigerLayerNormFunction, LigerRMSNormFunction, LigerFusedAddRMSNormFunction)
+
+
+def _liger_cutedsl() -> ProviderFunctions:
+    """Liger's kernels in CUTLASS's Python language, which it takes instead of its Triton kernels where it is told to."""
+    from liger_kernel.ops.backends._cutedsl import fused_add_rms_norm, layer_norm  # pyright: ignore[reportMissingImports] - timed only where it is installed
+    from liger_kernel.ops.cutedsl.ops.rms_norm import LigerRMSNormFunction  # pyright: ignore[reportMissingImports] - timed only where it is installed
+
+    return _call_liger(
+        layer_norm._LigerLayerNormCuTeDSLFunction, LigerRMSNormFunction, fused_add_rms_norm._LigerFusedAddRMSNormCuTeDSLFunction
+    )
+
+
+def _call_liger(
+    layer_norm: type[torch.autograd.Function], rms_norm: type[torch.autograd.Function], add_rms_norm: type[torch.autograd.Function]
+) -> ProviderFunctions:
+    """Make ProviderFunctions from three autograd functions of Liger, which take the same arguments in Triton and in CUTLASS's language."""
+
     def layer(v: Values) -> Call:
-        return _call_backward_of(LigerLayerNormFunction, v.x, v.w, v.b, EPS, dy=v.dy, outputs=3)
+        return _call_backward_of(layer_norm, v.x, v.w, v.b, EPS, dy=v.dy, outputs=3)
 
     def rms(v: Values) -> Call:
         # By default Liger writes dx over dy, so it gets a copy of dy, which other providers still need.
-        return _call_backward_of(LigerRMSNormFunction, v.x, v.w, EPS, 0.0, "llama", True, None, dy=v.dy.clone(), outputs=2)
+        return _call_backward_of(rms_norm, v.x, v.w, EPS, 0.0, "llama", True, None, dy=v.dy.clone(), outputs=2)
 
     return _call_directly(
         {
-            "layer_norm": lambda x, residual, w, b: (LigerLayerNormFunction.apply(x, w, b, EPS),),
-            "rms_norm": lambda x, residual, w, b: (LigerRMSNormFunction.apply(x, w, EPS),),
-            "add_rms_norm": lambda x, residual, w, b: LigerFusedAddRMSNormFunction.apply(x, residual, w, EPS)[::-1],
+            "layer_norm": lambda x, residual, w, b: (layer_norm.apply(x, w, b, EPS),),
+            "rms_norm": lambda x, residual, w, b: (rms_norm.apply(x, w, EPS),),
+            "add_rms_norm": lambda x, residual, w, b: add_rms_norm.apply(x, residual, w, EPS)[::-1],
         },
         {"layer_norm_backward": layer, "rms_norm_backward": rms},
     )
@@ -324,6 +342,108 @@ def _quack() -> ProviderFunctions:
             "add_rms_norm": lambda x, residual, w, b: rmsnorm(x, w, residual=residual, eps=EPS, prenorm=True)[::-1],
         },
         {"layer_norm_backward": layer, "rms_norm_backward": rms},
+    )
+    return ProviderFunctions(loaded.prepare | {"layer_norm": layer_forward}, loaded.eager)
+
+
+def _quack_tuned() -> ProviderFunctions:
+    """quack's kernels as quack tunes them: its first call at a shape times hundreds of launches, which takes up to minutes."""
+    from quack.rmsnorm import layernorm_fwd, rmsnorm_bwd_tuned, rmsnorm_fwd, rmsnorm_fwd_tuned  # pyright: ignore[reportMissingImports] - timed only where it is installed
+    from quack.rmsnorm_config import get_sm_count  # pyright: ignore[reportMissingImports] - timed only where it is installed
+
+    def rms_norm(x, residual, w, b):
+        y = torch.empty_like(x)
+        rmsnorm_fwd_tuned(x, w, y, eps=EPS)
+        return (y,)
+
+    def add_rms_norm(x, residual, w, b):
+        total, y = torch.empty_like(x), torch.empty_like(x)
+        rmsnorm_fwd_tuned(x, w, y, residual=residual, residual_out=total, eps=EPS)
+        return total, y
+
+    def layer_forward(v: Values) -> Call:
+        w, b = v.w.float(), v.b.float()
+
+        def call() -> tuple:
+            y, (mean, rstd) = torch.empty_like(v.x), v.x.new_empty(2, v.x.shape[0], dtype=torch.float32)
+            rmsnorm_fwd_tuned(v.x, w, y, bias=b, rstd=rstd, mean=mean, eps=EPS, is_layernorm=True)
+            return y, rstd, mean
+
+        return call
+
+    def backward(v: Values, w: Tensor, rstd: Tensor, mean: Tensor | None = None) -> Call:
+        def call() -> tuple:
+            dx = torch.empty_like(v.x)
+            # partial sums of dw and of db, as many as quack's untuned path takes
+            sums = [w.new_empty(get_sm_count(w.numel(), w.device), w.numel(), dtype=torch.float32) for _ in range(1 if mean is None else 2)]
+            named = dict(zip(("dw_partial", "db_partial"), sums, strict=False))
+            given = {f"has_{name}": name in named for name in ("dw_partial", "db_partial")}
+            rmsnorm_bwd_tuned(v.x, w, v.dy, rstd, dx, **named, **given, mean=mean, is_layernorm=mean is not None)
+            return dx, *(partial.sum(0).to(w.dtype) for partial in sums)
+
+        return call
+
+    def layer(v: Values) -> Call:
+        w = v.w.float()
+        _, rstd, mean = layernorm_fwd(v.x, w, v.b.float(), eps=EPS, return_rstd=True, return_mean=True)
+        return backward(v, w, rstd, mean)
+
+    def rms(v: Values) -> Call:
+        return backward(v, v.w, rmsnorm_fwd(v.x, v.w, eps=EPS, store_rstd=True)[2])
+
+    loaded = _call_directly({"rms_norm": rms_norm, "add_rms_norm": add_rms_norm}, {"layer_norm_backward": layer, "rms_norm_backward": rms})
+    return ProviderFunctions(loaded.prepare | {"layer_norm": layer_forward}, loaded.eager)
+
+
+def _flashinfer() -> ProviderFunctions:
+    from flashinfer.norm import fused_add_rmsnorm, rmsnorm  # pyright: ignore[reportMissingImports] - timed only where it is installed
+
+    def add_rms_norm(v: Values) -> Call:
+        x, residual = v.x.clone(), v.residual.clone()  # it writes y over x, and the sum over the residual
+
+        def call() -> tuple:
+            fused_add_rmsnorm(x, residual, v.w, EPS)
+            return residual, x
+
+        return call
+
+    loaded = _call_directly({"rms_norm": lambda x, residual, w, b: (rmsnorm(x, w, EPS),)})
+    return ProviderFunctions(loaded.prepare | {"add_rms_norm": add_rms_norm}, loaded.eager)
+
+
+def _cudnn() -> ProviderFunctions:
+    from cudnn.ops.norm import layer_norm, rms_norm  # pyright: ignore[reportMissingImports] - timed only where it is installed
+
+    def wide(rows: Tensor) -> Tensor:
+        """Return rows x columns x 1 x 1, the shape that cuDNN's own operators take, w and b as one row."""
+        return rows.reshape(-1, rows.shape[-1], 1, 1)
+
+    def layer_forward(v: Values) -> Call:
+        w, b = v.w.float(), v.b.float()  # its operator takes only fp32 w and b
+        return lambda: (layer_norm(v.x, w.shape, w, b, EPS),)
+
+    def layer(v: Values) -> Call:
+        dy, x, w = wide(v.dy), wide(v.x), wide(v.w.float())
+        _, mean, rstd = torch.ops.cudnn.layernorm(x, w, wide(v.b.float()), EPS)
+
+        def call() -> tuple:
+            dx, dw, db = torch.ops.cudnn.layernorm_bwd(dy, x, w, mean, rstd)
+            return dx.view_as(v.x), dw.view_as(v.w), db.view_as(v.b)
+
+        return call
+
+    def rms(v: Values) -> Call:
+        dy, x, w = wide(v.dy), wide(v.x), wide(v.w)
+        _, rstd = torch.ops.cudnn.rmsnorm(x, w, EPS)
+
+        def call() -> tuple:
+            dx, dw, _ = torch.ops.cudnn.rmsnorm_bwd(dy, x, w, rstd)
+            return dx.view_as(v.x), dw.view_as(v.w)
+
+        return call
+
+    loaded = _call_directly(
+        {"rms_norm": lambda x, residual, w, b: (rms_norm(x, w, eps=EPS),)}, {"layer_norm_backward": layer, "rms_norm_backward": rms}
     )
     return ProviderFunctions(loaded.prepare | {"layer_norm": layer_forward}, loaded.eager)
 
@@ -367,6 +487,9 @@ def _flash_attn() -> ProviderFunctions:
 # ---- all of them -------------------------------------------------------------------------------------------------------
 
 _ELSEWHERE = "; use "  # if a kernel of the course does not take a row, its message names the kernel that does
+_CUTE = "nvidia-cutlass-dsl"  # the compiler of kernels in CUTLASS's Python language
+_LIGER_REFUSES = "Cannot launch Triton kernel|support feature dim|supported size|only supports hidden dim"
+_QUACK_REFUSES = "does not support N|is not divisible by vector size|'cp_size' only supports"
 PROVIDERS = {
     provider.name: provider
     for provider in (
@@ -380,12 +503,16 @@ PROVIDERS = {
         Provider("kernels", _kernels),
         Provider("torch", _torch, peer=True),
         Provider("compile", _compile, peer=True),
-        Provider("liger", _liger, "liger_kernel", "liger-kernel", "Cannot launch Triton kernel|support feature dim|supported size", True),
+        Provider("liger", _liger, "liger_kernel", ("liger-kernel",), _LIGER_REFUSES, True),
         Provider(
-            "quack", _quack, "quack", "quack-kernels", "does not support N|is not divisible by vector size|'cp_size' only supports", True
+            "liger_cutedsl", _liger_cutedsl, "liger_kernel", ("liger-kernel", _CUTE), f"{_LIGER_REFUSES}|No module named 'cutlass", True
         ),
-        Provider("apex", _apex, "apex", "apex", peer=True),
-        Provider("flash_attn", _flash_attn, "flash_attn", "flash-attn", "support feature dim", True),
+        Provider("quack", _quack, "quack", ("quack-kernels", _CUTE), _QUACK_REFUSES, True),
+        Provider("quack_tuned", _quack_tuned, "quack", ("quack-kernels", _CUTE), _QUACK_REFUSES, True),
+        Provider("flashinfer", _flashinfer, "flashinfer", ("flashinfer-python", _CUTE), peer=True),
+        Provider("cudnn", _cudnn, "cudnn", ("nvidia-cudnn-frontend", "nvidia-cudnn-cu13"), peer=True),
+        Provider("apex", _apex, "apex", ("apex",), peer=True),
+        Provider("flash_attn", _flash_attn, "flash_attn", ("flash-attn",), "support feature dim", True),
     )
 }
 PEERS = tuple(name for name, provider in PROVIDERS.items() if provider.peer)
@@ -407,9 +534,9 @@ def find_versions(providers: Iterable[Provider]) -> dict[str, str]:
     """Return the version of every installed library among ``providers``; "unknown" if it can be imported but has no package metadata."""
     found = {}
     for provider in providers:
-        if provider.distribution and provider.installed():
+        for distribution in provider.distributions if provider.installed() else ():
             try:
-                found[provider.distribution] = importlib.metadata.version(provider.distribution)
+                found[distribution] = importlib.metadata.version(distribution)
             except importlib.metadata.PackageNotFoundError:
-                found[provider.distribution] = "unknown"
+                found[distribution] = "unknown"
     return found

@@ -252,6 +252,27 @@ def test_a_library_installed_by_hand_is_called_by_its_own_functions(no_gpu, monk
     assert {(row["op"], row["provider"]) for row in result.rows} == {(op, "liger") for op in ops} | {("rms_norm_backward", "quack")}
 
 
+def test_a_library_that_works_in_place_gets_copies(no_gpu, monkeypatch):
+    """A stand-in for flashinfer, whose fused addition writes the sum over the residual, and y over x."""
+
+    def fused_add_rmsnorm(x, residual, w, eps):
+        residual += x
+        x.copy_(torch.nn.functional.rms_norm(residual, w.shape, w, eps))
+
+    module = types.ModuleType("flashinfer.norm")
+    module.fused_add_rmsnorm = fused_add_rmsnorm
+    module.rmsnorm = lambda x, w, eps: torch.nn.functional.rms_norm(x, w.shape, w, eps)
+    package = types.ModuleType("flashinfer")
+    package.__spec__ = importlib.machinery.ModuleSpec("flashinfer", None)
+    monkeypatch.setitem(sys.modules, "flashinfer", package)
+    monkeypatch.setitem(sys.modules, "flashinfer.norm", module)
+    assert {"flashinfer-python", "nvidia-cutlass-dsl"} <= set(providers.find_versions([PROVIDERS["flashinfer"]]))
+    result = taken(["rms_norm", "add_rms_norm"], [PROVIDERS["flashinfer"], PROVIDERS["unfused"], PROVIDERS["torch"]])
+    assert not result.untimed
+    timed = {(row["op"], row["provider"]) for row in result.rows}
+    assert {("rms_norm", "flashinfer"), ("add_rms_norm", "flashinfer"), ("add_rms_norm", "unfused"), ("add_rms_norm", "torch")} <= timed
+
+
 # ---- what is measured --------------------------------------------------------------------------------------------------
 
 

@@ -14,6 +14,7 @@ _LOOKS = {
     **{"persistent": ("resident", ""), "two-stage": ("blocked", ""), "locked": ("tutorial", ""), "kernels": ("resident", "")},
     **{"columns": ("b", ""), "split": ("chan", "6 3"), "few_rows": ("naive", "2 3"), "unfused": ("torch", "2 3"), "apex": ("shifted", "")},
     **{"flash_attn": ("mean", "6 3"), "resident_welford": ("welford", "2 3"), "typed": ("tutorial", "2 3")},
+    **{"liger_cutedsl": ("liger", "6 3"), "quack_tuned": ("quack", "6 3"), "flashinfer": ("compile", "2 3"), "cudnn": ("torch", "6 3")},
 }
 _HIGHEST = 4.0  # longer times are drawn at the upper edge
 
