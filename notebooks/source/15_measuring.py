@@ -17,7 +17,7 @@
 # the table that it [publishes](https://triton-lang.org/main/getting-started/tutorials/05-layer-norm.html) (copied in November 2026). It does
 # not name its GPU.
 #
-# *About 55 minutes, the exercises included. Needs: lessons 08, 09 and 13.*
+# *About 30 minutes, exercise 15a included. A second sitting, about as long, follows below. Needs: lessons 08, 09 and 13.*
 
 # %%
 import course_lib
@@ -273,8 +273,26 @@ exercise("15a")
 assert count_bytes("resident_forward", 5, 10, 4, ROWS=4) == (5 * 10 * 4 + 2 * 80, 5 * 10 * 4 + 2 * 5 * 4)
 
 # %% [markdown]
-# *A good place for a break: the rest is about a launch of your own.*
+# **Where to read on**
 #
+# - [`triton.testing.do_bench`](https://triton-lang.org/main/python-api/generated/triton.testing.do_bench.html) and
+#   [`do_bench_cudagraph`](https://triton-lang.org/main/python-api/generated/triton.testing.do_bench_cudagraph.html): two of the three clocks.
+# - `course_lib/bench/timing.py`: the course's two clocks, in 70 lines.
+#
+# *The first sitting ends here.*
+
+# %% [markdown]
+# ## Second sitting: a launch of your own
+#
+# You know what a time and a number of GB/s mean. Now: what sets them, and which launch is worth a try?
+#
+# *About 25 minutes, exercise 15b included.*
+
+# %%
+from course_lib import exercise
+from course_lib.lessons import predict, step
+
+# %% [markdown]
 # ## What is the floor?
 #
 # No kernel reaches the data sheet. So take the fastest elementwise pass over the same bytes, in the same run: a copy for the
@@ -432,11 +450,8 @@ review_predictions("15")
 # %% [markdown]
 # **Where to read on**
 #
-# - [`triton.testing.do_bench`](https://triton-lang.org/main/python-api/generated/triton.testing.do_bench.html) and
-#   [`do_bench_cudagraph`](https://triton-lang.org/main/python-api/generated/triton.testing.do_bench_cudagraph.html): two of the three clocks.
 # - [Nsight Compute, "Kernel Profiling Guide"](https://docs.nvidia.com/nsight-compute/ProfilingGuide/): the counters of this page.
 # - Williams, Waterman and Patterson, [Roofline](https://doi.org/10.1145/1498765.1498785) (2009).
-# - `course_lib/bench/timing.py`: the course's two clocks, in 70 lines.
 #
 # **Next:** lesson 16. What if rows are very long, or there are hardly any?
 
