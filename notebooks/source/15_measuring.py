@@ -291,6 +291,7 @@ assert count_bytes("resident_forward", 5, 10, 4, ROWS=4) == (5 * 10 * 4 + 2 * 80
 # %%
 from course_lib import exercise
 from course_lib.lessons import predict, step
+from course_lib.lessons.figures import lesson15
 
 # %% [markdown]
 # ## What is the floor?
@@ -356,6 +357,37 @@ assert tried[1, 32].under_way <= 1024 and tried[16, 4].under_way > 2 * 15227
 
 # %% [markdown]
 # A program asks only for a part of its time; then it adds up and stores. So aim at twice the 15 KB of your step.
+#
+# ## One page of Nsight Compute
+#
+# The counters on this page come from NVIDIA's profiler, Nsight Compute: `ncu python your_script.py` runs each kernel alone, several times. It
+# writes dozens of numbers. Four are enough to begin with.
+#
+# | number | says |
+# |---|---|
+# | DRAM throughput | how much of the memory's peak bandwidth is used |
+# | issue slots busy | in how many cycles an instruction is issued |
+# | achieved occupancy | how many of the places for warps are filled |
+# | registers per thread | whether more warps would have room |
+
+# %%
+predict("15-page")
+
+# %% tags=["answer"]
+lesson15.show_counters()
+
+# %% tags=["check"]
+paged = counters["rms_norm", 8192, 4096, "rms_norm_resident_kernel"]
+assert find("15-page").answer == f"the DRAM throughput of {paged['dram_percent']:.0f} %"
+assert [round(paged[key]) for key in ("occupancy_percent", "issue_percent", "registers")] == [90, 34, 32]
+assert round(100 / forward["rms_norm", "ours", 4096]["over_floor"]) == 97
+odd = counters["layer_norm", 8192, 4095, "_two_tiles_forward"]
+assert (round(odd["dram_percent"]), round(odd["us"]), round(ahead["us"])) == (59, 58, 43)
+assert max(odd[key] for key in ("dram_percent", "lsu_percent", "issue_percent")) < 60 and behind["dram_percent"] > 80
+
+# %% [markdown]
+# Compare the three kernels of the picture. Rows of 4095 numbers do not begin at addresses that a wide load can take (lesson 08). Such a
+# LayerNorm took 58 µs, with 4096 numbers 43: no unit is at its limit, so another kernel may be faster.
 #
 # ## Where do your kernels stand?
 #

@@ -75,6 +75,7 @@ LESSONS: dict[str, Callable[[], MovingPicture]] = {
     "14-profile": lambda: lesson14.show_profile(measurement.stored("profile")),
     "15-published": lesson15.show_published,
     "15-times": lesson15.show_published_times,
+    "15-counters": lesson15.show_counters,
     "16-rows": lambda: lesson16.show_long_rows(split_rows.measure_long_rows("torch", "blocked", "few_rows", "split")),
     "17-errors": lambda: lesson17.show_errors(
         {bug: dict(zip(INPUTS, ERRORS, strict=True)) for bug in ("past the end", "one pass", "second read")}
