@@ -91,7 +91,11 @@ def check_files() -> None:
         progress.note_verdict(verdict)
         report = grading.make_report(verdict, exercise)
         print(report.headline)
-        if verdict.status != grading.PASS:
+        if verdict.status == grading.NOT_ATTEMPTED:
+            print(
+                f"    exercises/{exercise.file}.py is still as the course wrote it. If you have solved it, upload yours and run this cell again."
+            )
+        elif verdict.status != grading.PASS:
             print(f"    {report.cause} The panel in lesson {exercise.lesson} says more.")
         elif verdict.message:
             print(f"    {verdict.message}")

@@ -484,6 +484,7 @@ review_predictions("15")
 #
 # - [Nsight Compute, "Kernel Profiling Guide"](https://docs.nvidia.com/nsight-compute/ProfilingGuide/): the counters of this page.
 # - Williams, Waterman and Patterson, [Roofline](https://doi.org/10.1145/1498765.1498785) (2009).
+# - No GPU of your own? `notebooks/hosted/half_hour_on_a_gpu.ipynb` in the course's repository times your kernels on a hosted one.
 #
 # **Next:** lesson 16. What if rows are very long, or there are hardly any?
 
