@@ -108,7 +108,7 @@ def test_readme_counts_the_lessons_and_the_exercises():
 
 
 def test_the_terms_plan_has_every_lesson_in_order_with_the_minutes_of_its_title():
-    said = {source.name[:2]: measure(source).said for source in list_sources()}
+    said = {source.name[:2]: sum(size.said for size in measure(source)) for source in list_sources()}
     planned = [lesson for lessons, _, _ in read_plan() for lesson in lessons]
     missing = sorted(set(said) - set(planned))
     assert not missing, f"docs/instructors.md has no week in the plan of a term for lesson {', '.join(missing)}"

@@ -1,7 +1,8 @@
-"""``python -m course_lib.authoring.hosted``: write lesson 00 for a hosted notebook service such as Colab or Kaggle.
+"""``python -m course_lib.authoring.hosted``: write the notebooks for a hosted notebook service such as Colab or Kaggle.
 
-Such a service opens a single notebook on a machine that has PyTorch and Triton, but not the course. The notebook's first cell therefore
-sets the course up. A test compares the committed notebook with the one that is built here.
+Such a service opens a single notebook on a machine that has PyTorch and Triton, but not the course. The first cell of each notebook therefore
+sets the course up. One is lesson 00; the other is half an hour on a GPU, whose script lies beside it. A test compares the committed
+notebooks with those that are built here.
 """
 
 from __future__ import annotations
@@ -18,6 +19,8 @@ from course_lib.base import paths
 from course_lib.base.files import write_atomic
 
 FILE = paths.ROOT / HOSTED
+GPU_SOURCE = FILE.with_name("half_hour_on_a_gpu.py")
+GPU_FILE = GPU_SOURCE.with_suffix(".ipynb")
 SET_UP = """\
 # Run this cell first, and once. It sets the course up beside this notebook and leaves the host's PyTorch and Triton as they are.
 import os
@@ -58,14 +61,26 @@ def make_notebook() -> nbformat.NotebookNode:
     notebook.cells[-1].source = re.sub(r"\[(lesson \d\d)\]\([^)]*\)", r"\1", notebook.cells[-1].source)
     # The picture's file is not beside the notebook either.
     notebook.cells[0].source = re.sub(r"!\[[^\]]*\]\([^)]*\)\n\n", "", notebook.cells[0].source)
-    notebook.cells = [new_code_cell(SET_UP, id="set-up"), new_markdown_cell(_ABOUT, id="about-the-machine"), *notebook.cells]
+    notebook.cells = [_make_set_up(), new_markdown_cell(_ABOUT, id="about-the-machine"), *notebook.cells]
     return notebook
+
+
+def make_gpu_notebook() -> nbformat.NotebookNode:
+    """Return the notebook of half an hour on a GPU without outputs: the cell that sets the course up, and what its script says."""
+    notebook = read_source(GPU_SOURCE)
+    notebook.cells = [_make_set_up(), *notebook.cells]
+    return notebook
+
+
+def _make_set_up() -> nbformat.NotebookNode:
+    return new_code_cell(SET_UP, id="set-up")
 
 
 def main() -> int:
     FILE.parent.mkdir(exist_ok=True)
-    write_atomic(FILE, nbformat.writes(make_notebook()) + "\n")
-    print(f"{paths.shown(FILE)}: written")
+    for file, notebook in ((FILE, make_notebook()), (GPU_FILE, make_gpu_notebook())):
+        write_atomic(file, nbformat.writes(notebook) + "\n")
+        print(f"{paths.shown(file)}: written")
     return 0
 
 

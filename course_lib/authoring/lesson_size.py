@@ -1,36 +1,43 @@
-"""``python -m course_lib.authoring.lesson_size``: estimate from its script how long each lesson takes a newcomer."""
+"""``python -m course_lib.authoring.lesson_size``: estimate from its script how long each lesson takes a newcomer.
+
+A page that says "*About N minutes" a second time has two sittings. The second begins with the cell that says so.
+"""
 
 from __future__ import annotations
 
 import re
 import sys
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+from nbformat import NotebookNode
+
 from course_lib import catalog
-from course_lib.authoring.notebooks import ANSWER, DIVE, STEP, list_sources, read_source
-from course_lib.lessons.prediction import Question, read_lesson
+from course_lib.authoring.notebooks import ANSWER, CALL, DIVE, MINUTES, STEP, list_sources, read_source
+from course_lib.lessons.prediction import Question, find
 
 WORDS_A_MINUTE = 150
 STEP_MINUTES = 2.0
 PREDICTION_MINUTES = 0.5
 _OPTIONAL = "## Without rails"  # the section of the optional task
-_SAYS = re.compile(r"\*About (\d+) minutes")
 
 
 @dataclass(frozen=True)
 class LessonSize:
-    """The size of a lesson's page as a learner sees it, without its dives and the section of its optional task.
+    """The size of one sitting of a lesson's page as a learner sees it, without its dives and the section of its optional task.
 
     Attributes:
+        sitting: 1 for the first sitting of the lesson; most lessons have one.
         words: number of words in the text and in the predictions with their reasons. A formula counts like text.
         code_lines: number of code lines that are not folded, steps included.
         longest_cell: lines of the longest open code cell.
-        exercise_minutes: the sum of the minutes that the catalog gives for the lesson's exercises, without its optional task.
-        said: the minutes that the page itself names; 0 if it names none.
+        exercise_minutes: the sum of the minutes that the catalog gives for the exercises of the sitting, without an optional task.
+        said: the minutes that the sitting itself names; 0 if it names none.
     """
 
     lesson: str
+    sitting: int
     words: int
     code_lines: int
     longest_cell: int
@@ -50,12 +57,19 @@ class LessonSize:
         return self.page_minutes + self.exercise_minutes
 
 
-def measure(source: Path) -> LessonSize:
-    """Return the size of the learner's page that is built from the script ``source``."""
-    lesson = source.name[:2]
-    questions = read_lesson(lesson).values()
-    texts, codes, steps, dives, below = [], [], 0, 0, 0
+def measure(source: Path) -> list[LessonSize]:
+    """Return the size of each sitting of the learner's page that is built from the script ``source``."""
+    sittings: list[list[NotebookNode]] = [[]]
     for cell in read_source(source).cells:
+        if sittings[0] and cell.cell_type == "markdown" and MINUTES.search(cell.source):
+            sittings.append([])
+        sittings[-1].append(cell)
+    return [_measure_sitting(source.name[:2], number, cells) for number, cells in enumerate(sittings, 1)]
+
+
+def _measure_sitting(lesson: str, sitting: int, cells: Sequence[NotebookNode]) -> LessonSize:
+    texts, codes, calls, steps, dives, below = [], [], [], 0, 0, 0
+    for cell in cells:
         tags = cell.metadata.get("tags", [])
         level = len(heading[1]) if (heading := re.match(r"(#+) ", cell.source)) and cell.cell_type == "markdown" else 0
         if below and level and level <= below:  # the next section of the same level ends a dive
@@ -68,13 +82,16 @@ def measure(source: Path) -> LessonSize:
             texts.append(cell.source)
             continue
         steps += STEP in tags
+        calls += CALL.findall(cell.source)
         if ANSWER not in tags:
             codes.append([line for line in cell.source.splitlines() if line.strip()])
-    texts += [_write_question(question) for question in questions]
-    said = _SAYS.search("\n".join(texts))
+    questions = [find(argument) for call, argument in calls if call == "predict"]
+    exercises = [catalog.required()[argument] for call, argument in calls if call == "exercise" and argument in catalog.required()]
+    said = MINUTES.search("\n".join(texts))
+    texts += map(_write_question, questions)
     return LessonSize(
-        lesson, sum(len(text.split()) for text in texts), sum(map(len, codes)), max(map(len, codes)), len(questions), steps, dives,
-        sum(exercise.minutes for exercise in catalog.required().values() if exercise.lesson == lesson), int(said[1]) if said else 0,
+        lesson, sitting, sum(len(text.split()) for text in texts), sum(map(len, codes)), max(map(len, codes)), len(questions), steps, dives,
+        sum(exercise.minutes for exercise in exercises), int(said[1]) if said else 0,
     )  # fmt: skip
 
 
@@ -84,9 +101,10 @@ def _write_question(question: Question) -> str:
 
 def main() -> int:
     print("lesson   words  open code lines  longest cell  predictions  steps  dives  page min  exercises min  all  says")
-    for size in map(measure, list_sources()):
+    for size in (size for source in list_sources() for size in measure(source)):
+        name = size.lesson + f", {size.sitting}" * (size.sitting > 1)
         print(
-            f"{size.lesson:<6} {size.words:7} {size.code_lines:16} {size.longest_cell:13} {size.predictions:12} {size.steps:6} {size.dives:6} "
+            f"{name:<6} {size.words:7} {size.code_lines:16} {size.longest_cell:13} {size.predictions:12} {size.steps:6} {size.dives:6} "
             f"{size.page_minutes:9.0f} {size.exercise_minutes:14} {size.minutes:4.0f} {size.said:5}"
         )
     return 0

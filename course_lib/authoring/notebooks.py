@@ -43,6 +43,9 @@ _METADATA = {
 }
 _CELL_SECONDS = 120
 COLOURS = re.compile(r"\x1b\[[0-9;]*m")  # in a traceback
+# the calls of a page that ask the learner for something: the function and its id
+CALL = re.compile(r'^(predict|exercise|review_predictions|step|recall)\("([^"]+)"\)', re.MULTILINE)
+MINUTES = re.compile(r"^\*About (\d+) minutes", re.MULTILINE)  # each sitting of a lesson begins with the cell that says so
 _ASKS = re.compile(r'^predict\("([^"]+)"\)', re.MULTILINE)
 _NEXT = re.compile(r"(?<=^\*\*Next:\*\* )lesson (\d\d)", re.MULTILINE)
 CHECK, ANSWER, STEP, DIVE = "check", "answer", "step", "dive"  # tags of cells

@@ -78,17 +78,23 @@ def resident_welford(x: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
 
 def _measure_row_length(result: Measurement, M: int, N: int, dtype: str) -> None:
     inputs = [torch.randn(M, N, device="cuda", dtype=DTYPES[dtype]) + 1 for _ in range(_COUNT)]
-    size, target = inputs[0].element_size() * M * N, torch.empty_like(inputs[0])
-    copied = device_us([lambda x=x: target.copy_(x) for x in inputs])
-    floor = min(copied / 2, device_us([lambda x=x: x.sum() for x in inputs]))
+    size, floor = inputs[0].element_size() * M * N, floor_us(inputs)
     for provider, call in providers(N).items():
-        _assert_right(provider, call, inputs[0])
+        assert_right(provider, call, inputs[0])
         us = device_us([lambda x=x, call=call: call(x) for x in inputs])
         names = {"provider": provider, "M": M, "N": N, "dtype": dtype, "sweeps": SWEEPS[provider]}
         result.rows.append(measurement.row(**names, us=us, moved=size, floor=floor))
 
 
-def _assert_right(provider: str, call: Call, x: torch.Tensor) -> None:
+def floor_us(inputs: Sequence[torch.Tensor]) -> float:
+    """Return the microseconds of the fastest pass that reads one of the inputs once."""
+    target = torch.empty_like(inputs[0])
+    copied = device_us([lambda x=x: target.copy_(x) for x in inputs])
+    return min(copied / 2, device_us([lambda x=x: x.sum() for x in inputs]))
+
+
+def assert_right(provider: str, call: Call, x: torch.Tensor) -> None:
+    """Raise AssertionError, with the provider's name, if mean or var of the first rows of x are wrong."""
     mean, var = (reference.float64(value[:4]) for value in call(x))
     exact = reference.float64(x[:4])
     worst = max(abs(mean - exact.mean(axis=1)).max(), abs(var - exact.var(axis=1)).max())

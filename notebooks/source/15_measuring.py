@@ -17,7 +17,7 @@
 # the table that it [publishes](https://triton-lang.org/main/getting-started/tutorials/05-layer-norm.html) (copied in November 2026). It does
 # not name its GPU.
 #
-# *About 55 minutes, the exercises included. Needs: lessons 08, 09 and 13.*
+# *About 30 minutes, exercise 15a included. A second sitting, about as long, follows below. Needs: lessons 08, 09 and 13.*
 
 # %%
 import course_lib
@@ -273,8 +273,27 @@ exercise("15a")
 assert count_bytes("resident_forward", 5, 10, 4, ROWS=4) == (5 * 10 * 4 + 2 * 80, 5 * 10 * 4 + 2 * 5 * 4)
 
 # %% [markdown]
-# *A good place for a break: the rest is about a launch of your own.*
+# **Where to read on**
 #
+# - [`triton.testing.do_bench`](https://triton-lang.org/main/python-api/generated/triton.testing.do_bench.html) and
+#   [`do_bench_cudagraph`](https://triton-lang.org/main/python-api/generated/triton.testing.do_bench_cudagraph.html): two of the three clocks.
+# - `course_lib/bench/timing.py`: the course's two clocks, in 70 lines.
+#
+# *The first sitting ends here.*
+
+# %% [markdown]
+# ## Second sitting: a launch of your own
+#
+# You know what a time and a number of GB/s mean. Now: what sets them, and which launch is worth a try?
+#
+# *About 25 minutes, exercise 15b included.*
+
+# %%
+from course_lib import exercise
+from course_lib.lessons import predict, step
+from course_lib.lessons.figures import lesson15
+
+# %% [markdown]
 # ## What is the floor?
 #
 # No kernel reaches the data sheet. So take the fastest elementwise pass over the same bytes, in the same run: a copy for the
@@ -338,6 +357,37 @@ assert tried[1, 32].under_way <= 1024 and tried[16, 4].under_way > 2 * 15227
 
 # %% [markdown]
 # A program asks only for a part of its time; then it adds up and stores. So aim at twice the 15 KB of your step.
+#
+# ## One page of Nsight Compute
+#
+# The counters on this page come from NVIDIA's profiler, Nsight Compute: `ncu python your_script.py` runs each kernel alone, several times. It
+# writes dozens of numbers. Four are enough to begin with.
+#
+# | number | says |
+# |---|---|
+# | DRAM throughput | how much of the memory's peak bandwidth is used |
+# | issue slots busy | in how many cycles an instruction is issued |
+# | achieved occupancy | how many of the places for warps are filled |
+# | registers per thread | whether more warps would have room |
+
+# %%
+predict("15-page")
+
+# %% tags=["answer"]
+lesson15.show_counters()
+
+# %% tags=["check"]
+paged = counters["rms_norm", 8192, 4096, "rms_norm_resident_kernel"]
+assert find("15-page").answer == f"the DRAM throughput of {paged['dram_percent']:.0f} %"
+assert [round(paged[key]) for key in ("occupancy_percent", "issue_percent", "registers")] == [90, 34, 32]
+assert round(100 / forward["rms_norm", "ours", 4096]["over_floor"]) == 97
+odd = counters["layer_norm", 8192, 4095, "_two_tiles_forward"]
+assert (round(odd["dram_percent"]), round(odd["us"]), round(ahead["us"])) == (59, 58, 43)
+assert max(odd[key] for key in ("dram_percent", "lsu_percent", "issue_percent")) < 60 and behind["dram_percent"] > 80
+
+# %% [markdown]
+# Compare the three kernels of the picture. Rows of 4095 numbers do not begin at addresses that a wide load can take (lesson 08). Such a
+# LayerNorm took 58 µs, with 4096 numbers 43: no unit is at its limit, so another kernel may be faster.
 #
 # ## Where do your kernels stand?
 #
@@ -432,11 +482,9 @@ review_predictions("15")
 # %% [markdown]
 # **Where to read on**
 #
-# - [`triton.testing.do_bench`](https://triton-lang.org/main/python-api/generated/triton.testing.do_bench.html) and
-#   [`do_bench_cudagraph`](https://triton-lang.org/main/python-api/generated/triton.testing.do_bench_cudagraph.html): two of the three clocks.
 # - [Nsight Compute, "Kernel Profiling Guide"](https://docs.nvidia.com/nsight-compute/ProfilingGuide/): the counters of this page.
 # - Williams, Waterman and Patterson, [Roofline](https://doi.org/10.1145/1498765.1498785) (2009).
-# - `course_lib/bench/timing.py`: the course's two clocks, in 70 lines.
+# - No GPU of your own? `notebooks/hosted/half_hour_on_a_gpu.ipynb` in the course's repository times your kernels on a hosted one.
 #
 # **Next:** lesson 16. What if rows are very long, or there are hardly any?
 

@@ -8,6 +8,7 @@ from urllib.parse import parse_qs, urlsplit
 import nbformat
 import pytest
 
+from course_lib import catalog
 from course_lib.authoring import hosted, readme, repository
 from course_lib.base import paths
 
@@ -49,3 +50,13 @@ def test_the_hosted_notebook_is_lesson_00_with_its_set_up():
     assert notebook == hosted.make_notebook(), "run python -m course_lib.authoring.hosted"
     assert not any(cell.get("outputs") for cell in notebook.cells)
     assert "import course_lib" in [cell.source for cell in notebook.cells[2:]]
+
+
+def test_the_half_hour_on_a_gpu_begins_with_the_same_set_up():
+    notebook = nbformat.read(hosted.GPU_FILE, as_version=4)
+    nbformat.validate(notebook)
+    assert notebook == hosted.make_gpu_notebook(), "run python -m course_lib.authoring.hosted"
+    assert not any(cell.get("outputs") for cell in notebook.cells)
+    assert notebook.cells[0].source == hosted.SET_UP and "import course_lib\n" in notebook.cells[2].source
+    text = "\n".join(cell.source for cell in notebook.cells)
+    assert not [exercise for exercise in catalog.exercises().values() if exercise.file in text], "the catalog has the names of the files"

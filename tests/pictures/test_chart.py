@@ -47,6 +47,11 @@ MET = {
     f"catch_{bug}": [museum.Met(right, bug == "padding") for right in (False, False, True)]
     for bug in ("padding", "one_pass", "leading_dimensions")
 }
+DOTS = [
+    Series(name, [1024, 4096], [y, y + 0.1], colour, line=False)
+    for name, y, colour in (("yours, 08a", 1.1, "welford"), ("PyTorch, this GPU", 1.3, "torch"))
+]
+NOTE = "Dots: measured now on NVIDIA L4."
 LESSONS: dict[str, Callable[[], MovingPicture]] = {
     "01-traffic": lesson01.show_traffic,
     "01-layers": lesson01.through_layers,
@@ -73,8 +78,12 @@ LESSONS: dict[str, Callable[[], MovingPicture]] = {
     "14-seen": lambda: lesson14.show_seen({bug: dict.fromkeys(TESTS, bug == "dy ignored") for bug in ("dx written over dy", "dy ignored")}),
     "14-speed": lambda: lesson14.show_speed(measurement.stored("training")),
     "14-profile": lambda: lesson14.show_profile(measurement.stored("profile")),
+    "visit-05": lambda: lesson05.sweep_cost(measurement.stored("statistics"), DOTS, NOTE),
+    "visit-08": lambda: lesson08.show_forward_cost(measurement.stored("forward"), DOTS, NOTE),
+    "visit-13": lambda: lesson13.show_designs(sums.read_stored_designs(), DOTS, NOTE),
     "15-published": lesson15.show_published,
     "15-times": lesson15.show_published_times,
+    "15-counters": lesson15.show_counters,
     "16-rows": lambda: lesson16.show_long_rows(split_rows.measure_long_rows("torch", "blocked", "few_rows", "split")),
     "17-errors": lambda: lesson17.show_errors(
         {bug: dict(zip(INPUTS, ERRORS, strict=True)) for bug in ("past the end", "one pass", "second read")}

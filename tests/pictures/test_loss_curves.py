@@ -96,6 +96,18 @@ def test_the_words_say_what_is_shown(shown, show):
     assert math.isnan(few.call("explain", few.state)["gaps"][3])
 
 
+def test_every_run_and_axis_has_its_name_in_the_drawing(show):
+    training = make_training()
+    right = training["PyTorch's LayerNorm"]
+    near = {f"run {number} lies on the others": [loss + 1e-7 * number for loss in right] for number in range(1, 5)}
+    shown = show(loss_curves(training | near, show="dw never returned").picture)
+    for width in (1280, 400):
+        shown.page.set_viewport_size({"width": width, "height": 800})
+        for name in (*training, *near, "loss, nats per character", "|difference from PyTorch's LayerNorm|, nats"):
+            assert name in shown.drawn, (name, width)
+        assert shown.drawn.count("step") >= 2 and shown.list_overlaps() == []
+
+
 def test_the_limit_and_the_step_are_dragged_and_moved_by_keys(shown):
     shown.drag("limit", dx=0, dy=70)
     assert shown.state["limit"] < 1e-5 and "for the first time" in shown.title

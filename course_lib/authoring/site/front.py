@@ -102,7 +102,8 @@ def find_picture(notebooks: Mapping[str, nbformat.NotebookNode]) -> tuple[str, s
 
 def _write_lesson(lesson: Lesson) -> str:
     work = [format_count(lesson.predictions, "prediction"), format_count(lesson.steps, "step")]
-    facts = f"{lesson.minutes} minutes; {', '.join(work)}"
+    minutes = f"{' + '.join(map(str, lesson.sittings))} minutes{f' in {len(lesson.sittings)} sittings' * (len(lesson.sittings) > 1)}"
+    facts = f"{minutes}; {', '.join(work)}"
     exercises = f"; you write {', '.join(list_exercises(lesson))}" if lesson.exercises else ""
     return f"**[{lesson.title}](notebooks/{lesson.name}.ipynb)**\n: {lesson.about}\n\n  *{facts}{exercises}.*\n"
 

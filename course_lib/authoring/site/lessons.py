@@ -16,7 +16,7 @@ import nbformat
 from nbformat.v4 import new_markdown_cell
 
 from course_lib import catalog
-from course_lib.authoring.notebooks import ANSWER, DIVE, STEP
+from course_lib.authoring.notebooks import ANSWER, CALL, DIVE, MINUTES, STEP
 from course_lib.authoring.repository import START
 from course_lib.authoring.site.html import (
     CourseSource,
@@ -37,10 +37,8 @@ from course_lib.lessons.recalling import choose_questions
 Cell = nbformat.NotebookNode
 
 _HEADING = re.compile(r"(#{1,6}) +(.+)")
-_CALL = re.compile(r'^(predict|exercise|review_predictions|step|recall)\("([^"]+)"\)', re.MULTILINE)
 _CALL_ALONE = re.compile(r'\s*(from [\w.]+ import [\w, ]+\s+)*(predict|exercise|review_predictions)\("[^"]+"\)\s*')
 _STYLE_ALONE = re.compile(r"\s*<style>.*</style>\s*", re.DOTALL)  # styles for JupyterLab's page; a page of the site has its own
-_MINUTES = re.compile(r"^\*About (\d+) minutes", re.MULTILINE)
 
 RUN = '<a href="#run-this-lesson">run the lesson</a> on your machine'
 _REVIEW = f"Here the lesson sums up your predictions: how many came out as you thought, and what surprised you. For that, {RUN}."
@@ -62,17 +60,22 @@ class Lesson:
 
     Attributes:
         name: the notebook's name without its ending, "03_large_means".
+        sittings: the minutes of each sitting; most lessons have one.
         about: its subject, as Markdown: the words behind its link in the README's table, else the first sentences of the page.
         exercises: the exercises on the page, by id, in their order.
     """
 
     name: str
     title: str
-    minutes: int
+    sittings: tuple[int, ...]
     about: str
     exercises: tuple[str, ...]
     predictions: int
     steps: int
+
+    @property
+    def minutes(self) -> int:
+        return sum(self.sittings)
 
 
 def read_lesson(notebook: Cell, name: str, readme: str) -> Lesson:
@@ -81,17 +84,17 @@ def read_lesson(notebook: Cell, name: str, readme: str) -> Lesson:
     Raises: CourseError if the first cell lacks its title or "*About N minutes".
     """
     first = notebook.cells[0].source
-    title, minutes = _HEADING.match(first), _MINUTES.search(first)
-    if title is None or minutes is None:
+    title = _HEADING.match(first)
+    if title is None or not MINUTES.search(first):
         raise CourseError(f"notebooks/{name}.ipynb: the first cell has no `# title`, or no line `*About N minutes`.")
     paragraph = " ".join(first.split("\n\n")[1].split())
     named = re.search(rf"\]\(notebooks/{name}\.ipynb\): ([^|\n]+?) *\|", readme)
     about = f"{named[1][0].upper()}{named[1][1:]}." if named else " ".join(re.split(r"(?<=[.?]) ", paragraph)[:2])
-    calls = [call for cell in notebook.cells if cell.cell_type == "code" for call in _CALL.findall(cell.source)]
+    calls = [call for cell in notebook.cells if cell.cell_type == "code" for call in CALL.findall(cell.source)]
     return Lesson(
         name,
         title[2],
-        int(minutes[1]),
+        tuple(int(minutes) for cell in notebook.cells if cell.cell_type == "markdown" for minutes in MINUTES.findall(cell.source)),
         about,
         tuple(argument for call, argument in calls if call == "exercise"),
         sum(call == "predict" for call, _ in calls),
@@ -160,7 +163,7 @@ def _write_unsolved(exercise: Exercise) -> str:
 
 def _find_call(cell: Cell, call: str) -> str | None:
     """Return the argument of the cell's ``call("...")``; None if there is no such call."""
-    found = [argument for name, argument in _CALL.findall(cell.source) if name == call]
+    found = [argument for name, argument in CALL.findall(cell.source) if name == call]
     return found[0] if cell.cell_type == "code" and found else None
 
 

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from course_lib.bench import measurement
 from course_lib.bench.measurement import Measurement
 from course_lib.bench.row_statistics import KIND
 from course_lib.lessons.figures.measured import make_length_axis, make_line
 from course_lib.lessons.kit.output import MovingPicture
-from course_lib.lessons.pictures.chart.model import Axis, Level, Plot, View, chart
+from course_lib.lessons.pictures.chart.model import Axis, Level, Plot, Series, View, chart
 
 STREAMED = {"two_pass": "two-pass", "welford": "Welford", "shifted": "shifted one-pass"}
 IN_ONE_BLOCK = {"resident": "two passes in registers", "resident_welford": "Welford", "torch": "torch.var_mean"}
@@ -24,21 +26,23 @@ def show_stored_cost() -> MovingPicture:
     return sweep_cost(measurement.stored(KIND))
 
 
-def sweep_cost(measured: Measurement) -> MovingPicture:
+def sweep_cost(measured: Measurement, dots: Sequence[Series] = (), note: str = "") -> MovingPicture:
     """Show the time of each kernel over that of one read of x, by row length, for streamed rows in fp32 and fp16 and for rows in one block.
 
     Args:
         measured: has rows with ``provider``, ``dtype``, ``N`` and ``over_floor``.
+        dots: more times of streamed rows in fp32, drawn over the lines.
+        note: more words for the caption.
     """
     cost = {(row["dtype"], row["provider"], row["N"]): row["over_floor"] for row in measured.rows}
     short, long = (pick(N for _, _, N in cost) for pick in (min, max))
 
-    def make_view(name: str, dtype: str, kernels: dict[str, str], title: str) -> View:
+    def make_view(name: str, dtype: str, kernels: dict[str, str], title: str, more: Sequence[Series] = ()) -> View:
         rows = [row for row in measured.rows if row["dtype"] == dtype and row["provider"] in kernels]
         lines = [make_line(rows, key, words, _COLOURS.get(key, key)) for key, words in kernels.items()]
         levels = (Level(1.0, "x read once"), Level(2.0, "x read twice"))
-        plot = Plot(make_length_axis(rows), Axis("time over one read of x", low=0.0, unit=" reads"), lines, levels)
-        return View(title, [plot], f"{dtype}; {measured.label()}.", name)
+        plot = Plot(make_length_axis(rows), Axis("time over one read of x", low=0.0, unit=" reads"), [*lines, *more], levels)
+        return View(title, [plot], f"{dtype}; {measured.label()}. {note}".rstrip(), name)
 
     streamed = [
         make_view(
@@ -47,6 +51,7 @@ def sweep_cost(measured: Measurement) -> MovingPicture:
             STREAMED,
             f"Two sweeps cost {cost[dtype, 'two_pass', long]:.2f} reads of x at {long} columns; "
             f"Welford costs {cost[dtype, 'welford', short]:.2f} at {short}",
+            dots if dtype == "fp32" else (),
         )
         for dtype in ("fp32", "fp16")
     ]

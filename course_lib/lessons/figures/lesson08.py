@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from statistics import median
 from typing import Any
 
@@ -9,7 +10,7 @@ from course_lib.bench import forward
 from course_lib.bench.measurement import Measurement
 from course_lib.lessons.figures.measured import make_length_axis, make_line
 from course_lib.lessons.kit.output import MovingPicture
-from course_lib.lessons.pictures.chart.model import Axis, Level, Plot, View, chart
+from course_lib.lessons.pictures.chart.model import Axis, Level, Plot, Series, View, chart
 
 PROVIDERS = {"blocked": "blocked: asks for 3 reads", "resident": "resident: 1 read", "torch": "PyTorch"}
 
@@ -20,15 +21,21 @@ def list_costs(measured: Measurement) -> list[dict[str, Any]]:
     return [row for row in wanted if row["provider"] in PROVIDERS]
 
 
-def show_forward_cost() -> MovingPicture:
-    """Show the time of the blocked kernel, the resident kernel and PyTorch over that of a copy, by row length."""
-    measured = forward.latest()
+def show_forward_cost(measured: Measurement | None = None, dots: Sequence[Series] = (), note: str = "") -> MovingPicture:
+    """Show the time of the blocked kernel, the resident kernel and PyTorch over that of a copy, by row length.
+
+    Args:
+        measured: the times; None takes those of this machine's GPU, else the stored ones.
+        dots: more times, drawn over the lines.
+        note: more words for the caption.
+    """
+    measured = measured or forward.latest()
     rows = list_costs(measured)
     lines = [make_line(rows, provider, words, provider) for provider, words in PROVIDERS.items()]
     plot = Plot(
         make_length_axis(rows, " (fp16)"),
         Axis("time over a copy", low=0.0, unit=" copies"),
-        [line for line in lines if line.x],
+        [*(line for line in lines if line.x), *dots],
         [Level(1.0, "a copy of the same bytes")],
     )
     points = "; ".join(
@@ -38,6 +45,6 @@ def show_forward_cost() -> MovingPicture:
     middle = {name: median([row["over_floor"] for row in rows if row["provider"] == name]) for name in ("blocked", "resident")}
     title = f"Reading once costs {middle['resident']:.2f} copies, asking three times {middle['blocked']:.2f} (medians)"
     return chart(
-        View(title, [plot], f"{measured.label()}."),
+        View(title, [plot], f"{measured.label()}. {note}".rstrip()),
         alt=f"Time of LayerNorm forward over that of a copy of the same bytes, {measured.label()}. {points}.",
     )

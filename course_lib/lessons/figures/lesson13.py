@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from course_lib.bench.measurement import Measurement
 from course_lib.lessons.figures.measured import make_length_axis, make_line
 from course_lib.lessons.kit.output import MovingPicture
-from course_lib.lessons.pictures.chart.model import Axis, Box, Boxes, Level, Plot, View, chart
+from course_lib.lessons.pictures.chart.model import Axis, Box, Boxes, Level, Plot, Series, View, chart
 
 _DESIGNS = {
     "locked": ("lock", "tutorial"),
@@ -39,15 +41,17 @@ def show_chunks(M: int = 10, rows_per_chunk: int = 5) -> MovingPicture:
     )
 
 
-def show_designs(measured: Measurement) -> MovingPicture:
+def show_designs(measured: Measurement, dots: Sequence[Series] = (), note: str = "") -> MovingPicture:
     """Show the time of each design of the LayerNorm backward pass over that of an elementwise pass, by row length.
 
     Args:
         measured: has rows with ``provider``, ``N`` and ``over_floor``; one per row length and provider.
+        dots: more times, drawn over the lines.
+        note: more words for the caption.
     """
     lines = [make_line(measured.rows, provider, *look) for provider, look in _DESIGNS.items()]
     y = Axis("time over the floor", log=True, low=0.75, high=24, ticks=[1, 2, 4, 8, 16], unit="x")
-    plot = Plot(make_length_axis(measured.rows, " (fp16, M N = 2^25)"), y, lines, [Level(1.0, "one pass over x, dy and dx")])
+    plot = Plot(make_length_axis(measured.rows, " (fp16, M N = 2^25)"), y, [*lines, *dots], [Level(1.0, "one pass over x, dy and dx")])
     told = "; ".join(
         f"N = {N}: "
         + ", ".join(
@@ -59,7 +63,7 @@ def show_designs(measured: Measurement) -> MovingPicture:
     )
     worst = max(row["over_floor"] for row in measured.rows if row["provider"] == "persistent")
     return chart(
-        View(f"The persistent kernel takes at most {worst:.2f} times the floor", [plot], f"{measured.label()}."),
+        View(f"The persistent kernel takes at most {worst:.2f} times the floor", [plot], f"{measured.label()}. {note}".rstrip()),
         alt="Time of the LayerNorm backward pass over the time of an elementwise pass, by row length, for the lock, PyTorch, two stages and the "
         f"persistent kernel. {told}.",
     )

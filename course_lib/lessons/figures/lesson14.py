@@ -54,7 +54,10 @@ def show_seen(table: Mapping[str, Mapping[str, bool]]) -> MovingPicture:
     looks = [["done" if sees else "waiting" for sees in row.values()] for row in table.values()]
     told = " ".join(f"{bug}: seen by {', '.join(t for t, sees in row.items() if sees)}." for bug, row in table.items())
     return chart(
-        View(f"{complete[0]} sees every bug" if complete else "No test sees every bug", [Cells(list(table), tests, words, looks)]),
+        View(
+            f"{complete[0]} sees every bug" if complete else "No test sees every bug",
+            [Cells(list(table), tests, words, looks, "rows: bugs; columns: tests")],
+        ),
         alt=f"A grid of {len(table)} bugs and the tests that see them. {told}",
     )
 
@@ -79,7 +82,7 @@ def show_speed(measured: Measurement) -> MovingPicture:
         View(
             f"With the course's kernels the training runs at {min(shares):.0%} to {max(shares):.0%} of PyTorch's speed",
             [Bars(list(groups.items()), "thousand tokens per second")],
-            f"{measured.label()}.",
+            f"{words[0].upper()}{words[1:]}. {measured.label()}.",
         ),
         alt=f"Bars. Thousand tokens per second of the {words}: {told}.",
     )
@@ -109,7 +112,7 @@ def show_profile(measured: Measurement) -> MovingPicture:
             [
                 Bars(
                     [(_MODES[mode], bars) for mode, bars in groups.items()],
-                    "ms that the GPU waits, of the ms of one step with LayerNorm",
+                    "time from left to right; beside each bar: ms that the GPU waits, of the ms of one step with LayerNorm",
                     parts=[*((f"norm of {name}", _LOOKS[provider]) for provider, name in _SHORT.items()), *_OTHER_PARTS],
                     edges=False,
                 )

@@ -1,4 +1,4 @@
-"""The figures of lesson 15: the tutorial's published curves as GB/s and as time, and the same benchmark on this machine."""
+"""The figures of lesson 15: the tutorial's published curves, the same benchmark on this machine, and the counters of three kernels."""
 
 from __future__ import annotations
 
@@ -9,13 +9,23 @@ import course_lib
 from course_lib.bench import backward, measurement
 from course_lib.bench.published import EDITIONS, read_published
 from course_lib.lessons.kit.output import MovingPicture
-from course_lib.lessons.pictures.chart.model import Axis, Level, Plot, Series, View, chart
+from course_lib.lessons.pictures.chart.model import Axis, Bar, Bars, Level, Plot, Series, View, chart
 
 _SOURCE = "Triton's tutorial, English edition; its GPU is not named"
 # row lengths of the stored backward passes that the tutorial's range contains
 LENGTHS = (1024, 2048, 4096, 8192, 16384)
 DEVICE_TIMES = {"ours": "the course's", "torch": "PyTorch", "locked": "the tutorial's design, mended"}
 _COLOURS = {"ours": "ours", "torch": "torch", "locked": "tutorial"}
+# the kernels of show_counters: operation and columns in the stored counters, with 8192 rows
+_COUNTED = {"RMSNorm": ("rms_norm", 4096), "LayerNorm, N = 4095": ("layer_norm", 4095), "LayerNorm backward": ("layer_norm_backward", 4096)}
+_UNITS = {"DRAM throughput": "dram_percent", "L1 data pipe": "lsu_percent", "issue slots busy": "issue_percent"}
+_WAITS = {
+    "long_scoreboard": "long scoreboard: a load from memory",
+    "short_scoreboard": "short scoreboard: shared memory",
+    "barrier": "barrier: the other warps of the program",
+    "wait": "wait: the instruction before",
+}
+_MOST_USED = 75  # percent of the peak bandwidth from which on the title says that memory sets the time
 _LENGTHS = Axis("columns N (fp16)", low=0, high=16800, ticks=range(0, 16385, 2048))
 _GBPS = Axis("GB/s, counted as 3 M N numbers", unit=" GB/s")
 
@@ -79,6 +89,48 @@ def show_benchmark(benchmark: Any) -> MovingPicture:
         title = f"Without Python's share: level, {min(own)} to {max(own)} GB/s up to N = 8192"
     alt = f"GB/s of a LayerNorm backward pass by row length. {source}."
     return chart(View(title, [Plot(_LENGTHS, _GBPS, lines)], f"{source}."), alt=alt)
+
+
+def show_counters() -> MovingPicture:
+    """Show the stored counters of three kernels, one view each: how busy units and places for warps are, and for what warps wait."""
+    stored = measurement.stored("counters")
+    told = []
+    rows = {
+        name: next(row for row in stored.rows if (row["op"], row["M"], row["N"]) == (op, 8192, N)) for name, (op, N) in _COUNTED.items()
+    }
+    longest = max(max(row["stalls"].values()) for row in rows.values())
+
+    def make_view(name: str) -> View:
+        row = rows[name]
+        memory, waits = row["dram_percent"], list(row["stalls"].items())[:3]
+        units = [
+            Bar(words, [(row[key], "ours" if key == "dram_percent" else "masked")], f"{row[key]:.1f} %") for words, key in _UNITS.items()
+        ]
+        places = Bar("achieved occupancy", [(row["occupancy_percent"], "masked")], f"{row['occupancy_percent']:.1f} %")
+        stalls = [
+            Bar(_WAITS[reason], [(warps, "ours" if reason == "long_scoreboard" else "masked")], f"{warps:g}") for reason, warps in waits
+        ]
+        if memory >= _MOST_USED:
+            title = f"The memory is {memory:.0f} % busy: only fewer bytes would make this kernel much faster"
+        else:
+            title = f"The memory is {memory:.0f} % busy, and no unit is at its limit: there is time to gain"
+        facts = (
+            f"{row['us']:.0f} \u00b5s; {row['registers']:.0f} registers per thread; {row['read_mb']:.0f} MB read from memory and "
+            f"{row['written_mb']:.0f} written"
+        )
+        read = ", ".join(f"{bar.name} {bar.words}" for bar in (*units, places))
+        told.append(f"{name}: {facts}; {read}; warps wait, {', '.join(f'{bar.name} {bar.words}' for bar in stalls)}.")
+        return View(
+            title,
+            [
+                Bars([("Units", units), ("Places for warps", [places])], "% of the most that there can be", high=100),
+                Bars([("Why warps wait", stalls)], "warps that wait, whenever an instruction is issued", high=longest),
+            ],
+            f"8192 x {row['N']}, fp16: {facts}. Nsight Compute, the kernel alone. {stored.label()}.",
+            name,
+        )
+
+    return chart(*map(make_view, rows), alt=f"Bars of hardware counters. {' '.join(told)}", control="kernel")
 
 
 def list_device_gbps() -> dict[str, list[tuple[int, int]]]:

@@ -1,6 +1,6 @@
 // Lesson 14: losses of the same training, and how far each run is from the first. The differences come from Python, of all their digits.
 
-import { SMALL, along, axes, choice, count, decimal, handle, labels, linear, log, measure, number, path, slider, svg, text, toggle } from "../../kit/kit.js";
+import { SMALL, along, axes, choice, count, decimal, handle, labels, legend, linear, log, measure, number, path, slider, svg, text, toggle } from "../../kit/kit.js";
 
 const LOOKS = [["--ours", "7 4"], ["--quack", "2 3"], ["--liger", "9 3 2 3"], ["--blocked", "12 4"], ["--compile", "4 2"]];
 const FLOOR = 1e-8; // where equal losses stand on an axis that has no 0
@@ -64,13 +64,15 @@ export function picture(data) {
       const seen = explain(data, state);
       const title = makeTitle(data, state, seen);
       const x = linear([0, Math.max(data.steps - 1, 1)], [58, width - 16]);
-      const above = [58, 30, width - 16, 220];
-      const below = [58, 272, width - 16, 452];
+      const key = legend(data.names.map((name) => ({ words: name, fill: `var(${lookOf(data, name)[0]})`, line: lookOf(data, name)[1] })), 0, 8, width);
+      const top = key.height + 34;
+      const above = [58, top, width - 16, top + 190];
+      const below = [58, top + 266, width - 16, top + 446];
       return {
         title, caption: makeCaption(data, state, seen),
         alt: `${title}. Above, the losses by step; below, on a logarithmic axis, how far each run is from the first, with a limit that can be dragged.`,
-        height: 520,
-        draw: [drawLosses(data, state, x, above), drawGaps(data, state, seen, x, below), drawStep(data, state, x, above[1], below[3])],
+        height: below[3] + 68,
+        draw: [key.draw, drawLosses(data, state, x, above), drawGaps(data, state, seen, x, below), drawStep(data, state, x, above[1], below[3])],
       };
     },
   };
@@ -79,7 +81,8 @@ export function picture(data) {
 /** Some of a curve's points, the last first: places to try for its name. */
 const thin = (points) => points.toReversed().filter((_, i) => i % 4 === 0);
 
-const lookOf = (data, run) => LOOKS[(data.names.indexOf(run) - 1) % LOOKS.length];
+/** A run's colour and dash; those of the first run, with which the others are compared, are PyTorch's and a solid line. */
+const lookOf = (data, run) => { const at = data.names.indexOf(run); return at ? LOOKS[(at - 1) % LOOKS.length] : ["--torch", ""]; };
 
 function drawLosses(data, { run, smooth }, x, box) {
   const values = Object.fromEntries(data.names.map((name) => [name, (smooth ? smoothed : (losses) => losses)(data.losses[name].map(read))]));
@@ -93,7 +96,7 @@ function drawLosses(data, { run, smooth }, x, box) {
   const drawn = [own, wanted].map((line) => line.filter(Boolean));
   const base = data.baseline !== null && y(data.baseline);
   return [
-    axes(box, { x, y, yName: `loss, nats a character${smooth ? ", mean of ten steps" : ""}` }),
+    axes(box, { x, y, xName: "step", yName: `loss, nats per character${smooth ? ", mean of ten steps" : ""}` }),
     base !== false && path([[box[0], base], [box[2], base]], { "stroke-width": 1.2, "stroke-dasharray": "2 4" }),
     // the reference is wide and light, so that a curve on top of it shows it on both sides
     path(wanted, { stroke: "var(--torch)", "stroke-width": 7, opacity: 0.4 }),
@@ -122,13 +125,12 @@ function drawGaps(data, { run, limit }, seen, x, box) {
   const line = y(limit);
   return [
     axes(box, { x, y, xName: "step", yName: `|difference from ${data.names[0]}|, nats`, yTicks: [[FLOOR, "equal"], ...y.ticks(6).filter(([value]) => value > 3 * FLOOR)] }),
-    all.filter(([name]) => name !== run).map(([name, gaps]) => path(gaps.map((gap, step) => (Number.isFinite(gap) ? [x(step), at(gap)] : null)), { stroke: `var(${lookOf(data, name)[0]})`, "stroke-width": 1.3, opacity: 0.55 })),
+    all.filter(([name]) => name !== run).map(([name, gaps]) => path(gaps.map((gap, step) => (Number.isFinite(gap) ? [x(step), at(gap)] : null)), { stroke: `var(${lookOf(data, name)[0]})`, "stroke-dasharray": lookOf(data, name)[1], "stroke-width": 1.3, opacity: 0.7 })),
     marks,
     seen.parts !== null && svg("circle", { cx: x(seen.parts), cy: at(Number.isFinite(seen.gaps[seen.parts]) ? seen.gaps[seen.parts] : top), r: 8, fill: "none", stroke: "var(--ink)", "stroke-width": 2 }),
     path([[box[0], line], [box[2], line]], { "stroke-width": 1.6, "stroke-dasharray": "7 4" }),
     labels([
-      { at: [[box[0] + 4, line - 9], [box[2] - 4, line - 9], [box[0] + 4, line + 9], [box[2] - 60, line + 9]], words: "apart", gap: 0, size: SMALL },
-      ...all.map(([name, gaps]) => ({ at: thin(gaps.map((gap, step) => [x(step), at(gap)]).filter(([, py]) => Number.isFinite(py))), words: name, size: SMALL, bold: name === run, fill: `var(${lookOf(data, name)[0]})` })),
+      { at: [[box[0] + 4, line - 9], [box[2] - 4, line - 9], [box[0] + 4, line + 9], [box[2] - 60, line + 9]], words: `apart: more than ${number(limit)} nats`, gap: 0, size: SMALL },
     ], box, [...all.flatMap(([, gaps]) => gaps.map((gap, step) => [x(step) - 4, at(gap) - 4, x(step) + 4, at(gap) + 4])), [box[0], line - 1, box[2], line + 1], [box[2] - 12, line - 12, box[2] + 12, line + 12]]),
     handle("limit", box[2], line, {
       label: "how far counts as apart", value: limit, min: data.limits[0], max: data.limits.at(-1), text: `${number(limit)} nats`,
