@@ -184,7 +184,8 @@ def test_the_locked_kernel_has_no_race_and_no_deadlock_in_any_order_tried(seed):
 
 def test_what_is_chosen_follows_the_row_length(monkeypatch):
     def chosen(N, dtype=torch.float16, M=40, centred=False):
-        return choice.choose_backward(torch.empty(M, 1, dtype=dtype, device=DEVICE).expand(M, N), centred=centred)
+        x = torch.empty(M, 1, dtype=dtype, device=DEVICE).expand(M, N)
+        return choice.choose_backward(x, centred=centred, tuned=choice.find_device_class(x))
 
     monkeypatch.setattr(device, "find_bandwidth", lambda _: H100.bandwidth)
 

@@ -38,6 +38,7 @@ class Line(NamedTuple):
     num_warps: int = 0
     programs: int = 1  # per multiprocessor
     stages: int = 1  # tiles or rows in flight
+    registers: int | None = None  # a thread has at most so many
     unmasked: bool = False  # LayerNorm, like RMSNorm, has no column mask if its chunks fill the row
     why: str = ""
     source: str = ""  # a section of docs/kernels.md, or a file of course_lib/bench/results
@@ -127,16 +128,15 @@ H100 = DeviceClass(
         dict(longest=256, rows=16, num_warps=4), dict(longest=512, rows=8, num_warps=4),
         dict(longest=1024, rows=4, num_warps=4), dict(longest=2048, rows=2, num_warps=4),
         dict(longest=4096, num_warps=8),
-        *(dict(longest=longest, num_warps=16, programs=programs, aligned=True, centred=True, add=False, itemsize=2,
-            why="Triton 3.7 and newer take more registers per thread than so many programs have.")
-          for longest, programs in ((8192, 3), (16384, 2))),
+        *(dict(longest=longest, num_warps=16, registers=registers, aligned=True, centred=True, add=False, itemsize=2,
+            why="Room for three programs, and for two. Triton 3.7 and newer take more registers per thread.")
+          for longest, registers in ((8192, 40), (16384, 64))),
         dict(longest=16384, num_warps=16),
         dict(longest=32768, num_warps=32)),
     two_tiles=make_lines(dict(source=_FORWARD),
-        dict(longest=3072, aligned=False, num_warps=2, why="Rows that are not aligned: up to 48 elements per thread."),
-        dict(longest=6144, aligned=False, num_warps=4),
-        dict(longest=12288, aligned=False, num_warps=8),
-        dict(longest=16384, aligned=False, num_warps=16),
+        *(dict(longest=longest, num_warps=num_warps, aligned=False, registers=128,
+            why="Rows that are not aligned: up to 48 elements per thread, and room for four programs of 4 warps.")
+          for longest, num_warps in ((3072, 2), (6144, 4), (12288, 8), (16384, 16))),
         dict(longest=8192, num_warps=4, why="Aligned rows: about 32 elements per thread."),
         dict(longest=16384, num_warps=8),
         dict(longest=32768, num_warps=32)),
