@@ -43,7 +43,7 @@ from triton.language.extra.cuda import gdc_launch_dependents, gdc_wait
 
 from course_lib.kernels.column_sums import column_sums
 from course_lib.kernels.launch import choice, device, operands, tables
-from course_lib.kernels.launch.device_classes import DeviceClass
+from course_lib.kernels.launch.device_classes import DeviceClass, find_line
 from course_lib.kernels.launch.launcher import Launcher, launch
 from course_lib.kernels.split_row_backward import split_backward
 from course_lib.kernels.two_tiles_backward import two_tiles_backward
@@ -149,6 +149,7 @@ def norm_backward_persistent_kernel(
     BLOCK: tl.constexpr,                 # power of two >= N
     STAGES: tl.constexpr,                # tiles in flight
     EVICTION_POLICY: tl.constexpr = "evict_first",   # for x, dy and dx, read or written once, so that w stays in L2
+    AHEAD: tl.constexpr = False,         # mean and rstd are loaded one tile ahead
     DEPENDENT: tl.constexpr = False,     # the next kernel may start early
 ):  # fmt: skip
     """dx for tiles of rows, and per program one partial row of dw and, for LayerNorm, of db.
@@ -172,6 +173,11 @@ def norm_backward_persistent_kernel(
     dw = tl.zeros([ROWS, BLOCK], dtype=ACC)
     if CENTRED:
         db = tl.zeros([ROWS, BLOCK], dtype=ACC)
+    if AHEAD:
+        first = (program * ROWS + tl.arange(0, ROWS)).to(tl.int64)
+        rstd = tl.load(rstd_ptr + first, mask=first < M, other=0.0)
+        if CENTRED:
+            mean = tl.load(mean_ptr + first, mask=first < M, other=0.0)
     for tile in tl.range(program, tl.cdiv(M, ROWS), tl.num_programs(0), num_stages=STAGES):
         rows = (tile * ROWS + tl.arange(0, ROWS)).to(tl.int64)
         row_mask = rows < M
@@ -186,9 +192,10 @@ def norm_backward_persistent_kernel(
             xhat = tl.load(x_tile_ptr, mask=mask, other=0.0, eviction_policy=EVICTION_POLICY).to(ACC)
             dy_tile_ptr = dy_ptr + rows[:, None] * stride_dy_row + wide * stride_dy_col
             dy = tl.load(dy_tile_ptr, mask=mask, other=0.0, eviction_policy=EVICTION_POLICY).to(ACC)
-        if CENTRED:
-            mean = tl.load(mean_ptr + rows, mask=row_mask, other=0.0)
-        rstd = tl.load(rstd_ptr + rows, mask=row_mask, other=0.0)
+        if not AHEAD:
+            if CENTRED:
+                mean = tl.load(mean_ptr + rows, mask=row_mask, other=0.0)
+            rstd = tl.load(rstd_ptr + rows, mask=row_mask, other=0.0)
         if CENTRED:
             xhat -= mean[:, None]
         xhat *= rstd[:, None]
@@ -201,6 +208,11 @@ def norm_backward_persistent_kernel(
             dx = (wdy - (xhat * c1[:, None] + c2[:, None])) * rstd[:, None]
         else:
             dx = (wdy - xhat * c1[:, None]) * rstd[:, None]
+        if AHEAD:  # here, because at the top of the loop or after the store some launches are slower (docs/kernels.md, "Backward")
+            after = rows + tl.num_programs(0) * ROWS
+            rstd = tl.load(rstd_ptr + after, mask=after < M, other=0.0)
+            if CENTRED:
+                mean = tl.load(mean_ptr + after, mask=after < M, other=0.0)
         target = dx_ptr + rows[:, None] * stride_dx_row + cols[None, :]
         if FULL and ROWS == 1:
             tl.store(target, dx.to(dx_ptr.dtype.element_ty), eviction_policy=EVICTION_POLICY)
@@ -389,11 +401,11 @@ def _persistent(
 def _prepare_persistent(
     N: int, tuned: DeviceClass, centred: bool, has_w: bool, dependent: bool
 ) -> tuple[tables.PersistentLaunch, Launcher]:
-    tile = tables.persistent(N, tuned=tuned)
+    tile, line = tables.persistent(N, tuned=tuned, centred=centred), find_line(tuned.persistent, N, centred=centred)
     return tile, Launcher(
         norm_backward_persistent_kernel, CENTRED=centred, HAS_W=has_w, FULL=tile.block == N,
         ROWS=tile.rows, BLOCK=tile.block, STAGES=tile.stages, EVICTION_POLICY=tables.eviction_policy(N),
-        DEPENDENT=dependent, num_warps=tile.num_warps,
+        AHEAD=line.ahead, DEPENDENT=dependent, num_warps=tile.num_warps, maxnreg=line.registers,
     )  # fmt: skip
 
 

@@ -13,7 +13,7 @@ from course_lib.interpreter import schedule
 from course_lib.kernels import layer_norm_backward, rms_norm_backward
 from course_lib.kernels.column_sums import column_sums
 from course_lib.kernels.launch import choice, device, tables
-from course_lib.kernels.launch.device_classes import H100, H200
+from course_lib.kernels.launch.device_classes import H100, H200, find_line
 from course_lib.kernels.layer_norm import layer_norm_forward
 from course_lib.kernels.rms_norm import rms_norm_forward
 from course_lib.norms import reference
@@ -131,6 +131,15 @@ def test_lock_free_designs_give_the_same_bits_every_time(algorithm):
     _, mean, rstd = layer_norm_forward(x, w, None, 1e-5)
     first, again = (layer_norm_backward.layer_norm_backward(dy, x, w, mean, rstd, algorithm=algorithm) for _ in range(2))
     assert all(torch.equal(a, b) for a, b in zip(first, again, strict=True))
+
+
+@pytest.mark.parametrize("check", [check_layer_norm, check_rms_norm])
+def test_mean_and_rstd_one_tile_ahead_are_those_of_the_tile(check, monkeypatch):
+    """Each row has a mean and rstd of its own, there are more tiles than programs, and the last tile has one row."""
+    assert find_line(H100.persistent, 4096, centred=check is check_layer_norm).ahead
+    monkeypatch.setattr(device, "count_multiprocessors", lambda _: 3)
+    x, dy, w = make((29, 4096), torch.float16, mean=3.0), make((29, 4096), torch.float16, 1), make(4096, torch.float16, 2)
+    check(dy, x * torch.linspace(1, 5, 29, device=DEVICE)[:, None].half(), w, "persistent")
 
 
 def test_no_rows_and_fewer_rows_than_buffers():

@@ -32,14 +32,16 @@ def find_arch(tuned: DeviceClass) -> str:
 
 
 def persistent(kind: str, N: int, dtype: str, arch: str, tuned: DeviceClass = H100):
-    launch = tables.persistent(N, tuned=tuned)
+    centred = kind == "layer_norm"
+    launch, line = tables.persistent(N, tuned=tuned, centred=centred), find_line(tuned.persistent, N, centred=centred)
     x, sums = Pointer(dtype), Pointer("fp32")
     strides = [N, 1, N, 1, N, 1000, N]
     constexprs = {"HAS_W": True, "FULL": launch.block == N, "ROWS": launch.rows, "BLOCK": launch.block, "STAGES": launch.stages}
     constexprs |= {"DEPENDENT": arch >= "sm_90", "EVICTION_POLICY": tables.eviction_policy(N)}
-    constexprs |= {"CENTRED": kind == "layer_norm"}
+    constexprs |= {"CENTRED": centred, "AHEAD": line.ahead}
     arguments = [x, x, x, sums, sums, x, sums, sums, *strides]
-    return compile_report(norm_backward_persistent_kernel, arguments, constexprs, num_warps=launch.num_warps, arch=arch, disassemble=False)
+    limits = {"num_warps": launch.num_warps, "maxnreg": line.registers, "arch": arch}
+    return compile_report(norm_backward_persistent_kernel, arguments, constexprs, disassemble=False, **limits)
 
 
 @pytest.mark.parametrize("kind", ["layer_norm", "rms_norm"])

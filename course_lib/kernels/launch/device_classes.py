@@ -39,6 +39,7 @@ class Line(NamedTuple):
     programs: int = 1  # per multiprocessor
     stages: int = 1  # tiles or rows in flight
     registers: int | None = None  # a thread has at most so many
+    ahead: bool = False  # mean and rstd are loaded one tile ahead
     unmasked: bool = False  # LayerNorm, like RMSNorm, has no column mask if its chunks fill the row
     why: str = ""
     source: str = ""  # a section of docs/kernels.md, or a file of course_lib/bench/results
@@ -142,12 +143,14 @@ H100 = DeviceClass(
         dict(longest=32768, num_warps=32)),
     persistent=(
         *make_lines(dict(aligned=True, stages=3, source=_BACKWARD),
-            dict(longest=128, rows=8, num_warps=2, programs=4, why="All lines: the best with 4 to 32 elements of x per thread."),
-            dict(longest=256, rows=4, num_warps=2, programs=4), dict(longest=512, rows=4, num_warps=4, programs=3),
-            dict(longest=1024, rows=2, num_warps=4, programs=3), dict(longest=2048, num_warps=8, programs=3),
-            dict(longest=4096, rows=2, num_warps=8),
-            dict(longest=6144, num_warps=8, why="A block with idle lanes is faster with fewer warps."),
-            dict(longest=8192, num_warps=16)),
+            dict(longest=128, rows=8, num_warps=2, programs=4, registers=255, why="All lines: the best with 4 to 32 elements of x per thread."),
+            dict(longest=256, rows=4, num_warps=2, programs=4, registers=255, why="No limit, but without one the compiler takes fewer."),
+            dict(longest=512, rows=4, num_warps=4, programs=3), dict(longest=1024, rows=2, num_warps=4, programs=3),
+            dict(above=2048, longest=4096, power_of_two=True, rows=2, num_warps=8, ahead=True, why="Both norms gain, RMSNorm at all lengths."),
+            *(dict(centred=centred, ahead=not centred) | line for centred in (True, False) for line in (
+                dict(longest=2048, num_warps=8, programs=3), dict(longest=4096, rows=2, num_warps=8),
+                dict(longest=6144, num_warps=8, why="A block with idle lanes is faster with fewer warps."),
+                dict(longest=8192, num_warps=16)))),
         *make_lines(dict(source=_BACKWARD),
             dict(longest=128, rows=8, num_warps=4, programs=6, why="One stage: only loads of 16 bytes can be in flight for several tiles."),
             dict(longest=256, rows=4, num_warps=4, programs=6), dict(longest=512, rows=2, num_warps=4, programs=6),

@@ -67,14 +67,14 @@ class PersistentLaunch(NamedTuple):
 
 
 @functools.cache
-def persistent(N: int, *, tuned: DeviceClass = H100) -> PersistentLaunch:
-    """Return the launch of a backward pass that reads each row once.
+def persistent(N: int, *, tuned: DeviceClass = H100, centred: bool = True) -> PersistentLaunch:
+    """Return the launch of a backward pass that reads each row once, of LayerNorm if ``centred``.
 
     Raises: ValueError if N is below 1 or above PERSISTENT_LIMIT.
     """
     if not 1 <= N <= PERSISTENT_LIMIT:
         raise ValueError(f"the persistent backward pass takes rows of 1 to {PERSISTENT_LIMIT} columns, not {N}; use algorithm 'columns'")
-    line = find_line(tuned.persistent, N)
+    line = find_line(tuned.persistent, N, centred=centred)
     return PersistentLaunch(line.rows, next_power_of_2(N), line.num_warps, line.programs, line.stages)
 
 
