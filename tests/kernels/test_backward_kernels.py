@@ -201,7 +201,8 @@ def test_what_is_chosen_follows_the_row_length(monkeypatch):
     # idle lanes cost where every element has a load of its own, and a quarter of them or more have nothing to do
     assert [chosen(N) for N in (2049, 3001, 4097, 6001, 6144 - 1)] == ["two tiles"] * 5
     assert [chosen(N) for N in (1, 1000, 1025, 2048, 4095, 4112, 5120, 6145, 8191, 8192)] == ["persistent"] * 10
-    assert chosen(8208) == chosen(16384) == "split" and chosen(8193) == chosen(8208, torch.float64) == "columns"
+    assert chosen(8208) == chosen(16384) == chosen(8193, M=33) == "split" and chosen(8193, M=32) == "columns"
+    assert chosen(8193, centred=True) == chosen(8193, torch.float32) == chosen(8208, torch.float64) == "columns"
     # few rows have too little work for programs that wait for one another
     assert chosen(16384, M=32) == chosen(65536, M=16) == "columns" and chosen(65536, M=17) == chosen(16384, M=33) == "split"
     # two tiles of rows that are loaded as vectors, where the memory is fast
