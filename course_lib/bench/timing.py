@@ -27,7 +27,7 @@ def device_us(
     replays: int = 12,
     *,
     renew: Callable[[], object] | None = None,
-    judge: Callable[[Sequence[object]], object] | None = None,
+    judge: Callable[[], object] | None = None,
 ) -> float:
     """Return the median device time of one call, in microseconds.
 
@@ -35,7 +35,7 @@ def device_us(
         calls: the same work on different inputs; together they should touch several times the bytes of the L2 cache.
         replays: how often the whole graph is timed.
         renew: writes new numbers into the inputs of all calls, before each replay and outside its time.
-        judge: takes what the calls returned, after the last timed replay, and raises an exception if it is wrong.
+        judge: is called after the last timed replay, and raises an exception if what the calls wrote is wrong.
 
     Raises: RuntimeError without a CUDA device; what ``judge`` raises.
     """
@@ -61,7 +61,7 @@ def device_us(
             end.synchronize()
             times.append(start.elapsed_time(end) * 1e3 / len(calls))
         if judge is not None:
-            judge(kept)
+            judge()
     return statistics.median(times[_WARM_UP:])
 
 

@@ -23,14 +23,17 @@ the dependent launch.
 
 from __future__ import annotations
 
+import functools
+
 import torch
 import triton
 import triton.language as tl
 from torch import Tensor
 from triton.language.extra.cuda import gdc_launch_dependents, gdc_wait
 
-from course_lib.kernels.launch import choice, device, operands, tables
-from course_lib.kernels.launch.launcher import launch
+from course_lib.kernels.launch import device, operands, tables
+from course_lib.kernels.launch.device_classes import DeviceClass
+from course_lib.kernels.launch.launcher import Launcher
 from course_lib.kernels.split_row import compute_chunk_statistics, merge_statistics
 
 
@@ -135,7 +138,7 @@ def few_rows_output_kernel(
 
 
 def few_rows_forward(
-    x: Tensor, residual: Tensor | None, w: Tensor | None, b: Tensor | None, y: Tensor, total: Tensor | None,
+    tuned: DeviceClass, x: Tensor, residual: Tensor | None, w: Tensor | None, b: Tensor | None, y: Tensor, total: Tensor | None,
     mean: Tensor | None, rstd: Tensor, eps: float,
 ) -> None:  # fmt: skip
     """Compute the same bits as :func:`course_lib.kernels.split_row.split_forward`, on any device and with any number of rows.
@@ -145,29 +148,36 @@ def few_rows_forward(
     M, N = x.shape
     if x.dtype == torch.float64:
         raise ValueError("the chunks' statistics are fp32, and x is fp64; use 'blocked'")
-    shares = choice.split(x, centred=mean is not None, add=residual is not None)
+    shares = tables.split(N, x.dtype, centred=mean is not None, add=residual is not None, tuned=tuned)
     rows, part, num_warps = tables.few_rows(M, N)
     # Two tensors: the second half of a shared one could begin at an address that is not a multiple of 16, depending on M,
     # and Triton would compile another kernel.
     means = torch.empty((M, shares.chunks), dtype=torch.float32, device=x.device)
     squares = torch.empty_like(means)
     added = operands.first_given(residual, x)
-    dependent = device.has_dependent_launch(x.device)
-    launch(
-        few_rows_statistics_kernel, (M * shares.chunks,), x, added, operands.first_given(total, y), means, squares,
+    statistics_launcher, output_launcher = _prepare(
+        shares, rows, part, num_warps, mean is not None, w is not None, b is not None, residual is not None,
+        device.has_dependent_launch(x.device),
+    )  # fmt: skip
+    statistics_launcher(
+        (M * shares.chunks,), x, added, operands.first_given(total, y), means, squares,
         *operands.strides(x), *operands.strides(added), y.stride(0), N,
-        CENTRED=mean is not None, ADD=residual is not None,
-        CHUNKS=shares.chunks, BLOCK=shares.block, DEPENDENT=dependent,
-        num_warps=shares.num_warps,
     )  # fmt: skip
     source = x if total is None else total
-    chunks_2 = tables.next_power_of_2(shares.chunks)
-    launch(
-        few_rows_output_kernel, (-(-N // part) * -(-M // rows),), source, y, operands.first_given(w, x), operands.first_given(b, x), operands.first_given(mean, rstd), rstd,
+    output_launcher(
+        (-(-N // part) * -(-M // rows),), source, y, operands.first_given(w, x), operands.first_given(b, x), operands.first_given(mean, rstd), rstd,
         means, squares,
         *operands.strides(source), y.stride(0), M, N, eps,
-        CENTRED=mean is not None, HAS_W=w is not None, HAS_B=b is not None, ROWS=rows, CHUNKS=shares.chunks, CHUNKS_2=chunks_2,
-        COPIES=tables.copies(chunks_2, num_warps), BLOCK=shares.block, PART=part,
-        EARLY=total is None, DEPENDENT=dependent,
-        num_warps=num_warps, **device.dependent_launch_options(dependent),
+    )  # fmt: skip
+
+
+@functools.cache
+def _prepare(
+    shares: tables.SplitLaunch, rows: int, part: int, num_warps: int, centred: bool, has_w: bool, has_b: bool, add: bool, dependent: bool
+) -> tuple[Launcher, Launcher]:
+    common = {"CENTRED": centred, "CHUNKS": shares.chunks, "BLOCK": shares.block, "DEPENDENT": dependent}
+    chunks_2 = tables.next_power_of_2(shares.chunks)
+    return Launcher(few_rows_statistics_kernel, **common, ADD=add, num_warps=shares.num_warps), Launcher(
+        few_rows_output_kernel, **common, HAS_W=has_w, HAS_B=has_b, ROWS=rows, CHUNKS_2=chunks_2, COPIES=tables.copies(chunks_2, num_warps),
+        PART=part, EARLY=not add, num_warps=num_warps, **device.dependent_launch_options(dependent),
     )  # fmt: skip

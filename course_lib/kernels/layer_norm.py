@@ -23,8 +23,8 @@ import triton.language as tl
 from torch import Tensor
 
 from course_lib.kernels.add_layer_norm import add_layer_norm_kernel
-from course_lib.kernels.launch import choice, operands, tables
-from course_lib.kernels.launch.device_classes import DeviceClass
+from course_lib.kernels.launch import operands, tables
+from course_lib.kernels.launch.device_classes import DeviceClass, find_line
 from course_lib.kernels.launch.launcher import Launcher, launch
 from course_lib.kernels.norm_forward import SHARED_DESIGNS, norm_forward
 
@@ -120,11 +120,11 @@ def layer_norm_resident_kernel(
 
 
 def _resident(
-    x: Tensor, residual: Tensor | None, w: Tensor | None, b: Tensor | None, y: Tensor, total: Tensor | None,
+    tuned: DeviceClass, x: Tensor, residual: Tensor | None, w: Tensor | None, b: Tensor | None, y: Tensor, total: Tensor | None,
     mean: Tensor | None, rstd: Tensor, eps: float,
 ) -> None:  # fmt: skip
     M, N = x.shape
-    rows, launcher = _prepare_resident(N, x.dtype, choice.find_device_class(x), w is not None, b is not None, residual is not None)
+    rows, launcher = _prepare_resident(N, x.dtype, tuned, w is not None, b is not None, residual is not None)
     grid = (-(-M // rows),)
     weights = x if w is None else w, x if b is None else b
     if residual is None:
@@ -142,12 +142,12 @@ def _prepare_resident(N: int, dtype: torch.dtype, tuned: DeviceClass, has_w: boo
     options = {"HAS_W": has_w, "HAS_B": has_b, "ROWS": tile.rows, "BLOCK": tile.block, "num_warps": tile.num_warps}
     if add:
         return tile.rows, Launcher(add_layer_norm_kernel, **options)
-    most = tables.resident_registers(N, dtype, tuned=tuned, centred=True, add=False)
+    most = find_line(tuned.resident, N, dtype, True, add).registers
     return tile.rows, Launcher(layer_norm_resident_kernel, **options, EVICTION_POLICY=tables.eviction_policy(N), maxnreg=most)
 
 
 def _blocked(
-    x: Tensor, residual: Tensor | None, w: Tensor | None, b: Tensor | None, y: Tensor, total: Tensor | None,
+    tuned: DeviceClass, x: Tensor, residual: Tensor | None, w: Tensor | None, b: Tensor | None, y: Tensor, total: Tensor | None,
     mean: Tensor | None, rstd: Tensor, eps: float,
 ) -> None:  # fmt: skip
     if residual is not None and total is not None:

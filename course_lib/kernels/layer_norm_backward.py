@@ -16,6 +16,7 @@ from torch import Tensor
 
 from course_lib.kernels.column_sums import column_sums
 from course_lib.kernels.launch import operands, tables
+from course_lib.kernels.launch.device_classes import DeviceClass
 from course_lib.kernels.norm_backward import DESIGNS, make_partials, norm_backward
 
 
@@ -76,7 +77,7 @@ def layer_norm_backward_locked_kernel(
 
 
 def _locked(
-    dy: Tensor, x: Tensor, w: Tensor | None, mean: Tensor | None, rstd: Tensor, dx: Tensor, dw: Tensor,
+    tuned: DeviceClass, dy: Tensor, x: Tensor, w: Tensor | None, mean: Tensor | None, rstd: Tensor, dx: Tensor, dw: Tensor,
     db: Tensor | None,
 ) -> None:  # fmt: skip
     M, N = x.shape

@@ -43,7 +43,7 @@ from triton.language.extra.cuda import gdc_launch_dependents, gdc_wait
 
 from course_lib.kernels.column_sums import column_sums
 from course_lib.kernels.launch import choice, device, operands, tables
-from course_lib.kernels.launch.device_classes import DeviceClass
+from course_lib.kernels.launch.device_classes import DeviceClass, find_line
 from course_lib.kernels.launch.launcher import Launcher, launch
 from course_lib.kernels.split_row_backward import split_backward
 from course_lib.kernels.two_tiles_backward import two_tiles_backward
@@ -149,6 +149,7 @@ def norm_backward_persistent_kernel(
     BLOCK: tl.constexpr,                 # power of two >= N
     STAGES: tl.constexpr,                # tiles in flight
     EVICTION_POLICY: tl.constexpr = "evict_first",   # for x, dy and dx, read or written once, so that w stays in L2
+    AHEAD: tl.constexpr = False,         # mean and rstd are loaded one tile ahead
     DEPENDENT: tl.constexpr = False,     # the next kernel may start early
 ):  # fmt: skip
     """dx for tiles of rows, and per program one partial row of dw and, for LayerNorm, of db.
@@ -172,6 +173,11 @@ def norm_backward_persistent_kernel(
     dw = tl.zeros([ROWS, BLOCK], dtype=ACC)
     if CENTRED:
         db = tl.zeros([ROWS, BLOCK], dtype=ACC)
+    if AHEAD:
+        first = (program * ROWS + tl.arange(0, ROWS)).to(tl.int64)
+        rstd = tl.load(rstd_ptr + first, mask=first < M, other=0.0)
+        if CENTRED:
+            mean = tl.load(mean_ptr + first, mask=first < M, other=0.0)
     for tile in tl.range(program, tl.cdiv(M, ROWS), tl.num_programs(0), num_stages=STAGES):
         rows = (tile * ROWS + tl.arange(0, ROWS)).to(tl.int64)
         row_mask = rows < M
@@ -186,9 +192,10 @@ def norm_backward_persistent_kernel(
             xhat = tl.load(x_tile_ptr, mask=mask, other=0.0, eviction_policy=EVICTION_POLICY).to(ACC)
             dy_tile_ptr = dy_ptr + rows[:, None] * stride_dy_row + wide * stride_dy_col
             dy = tl.load(dy_tile_ptr, mask=mask, other=0.0, eviction_policy=EVICTION_POLICY).to(ACC)
-        if CENTRED:
-            mean = tl.load(mean_ptr + rows, mask=row_mask, other=0.0)
-        rstd = tl.load(rstd_ptr + rows, mask=row_mask, other=0.0)
+        if not AHEAD:
+            if CENTRED:
+                mean = tl.load(mean_ptr + rows, mask=row_mask, other=0.0)
+            rstd = tl.load(rstd_ptr + rows, mask=row_mask, other=0.0)
         if CENTRED:
             xhat -= mean[:, None]
         xhat *= rstd[:, None]
@@ -201,6 +208,11 @@ def norm_backward_persistent_kernel(
             dx = (wdy - (xhat * c1[:, None] + c2[:, None])) * rstd[:, None]
         else:
             dx = (wdy - xhat * c1[:, None]) * rstd[:, None]
+        if AHEAD:  # here, because at the top of the loop or after the store some launches are slower (docs/kernels.md, "Backward")
+            after = rows + tl.num_programs(0) * ROWS
+            rstd = tl.load(rstd_ptr + after, mask=after < M, other=0.0)
+            if CENTRED:
+                mean = tl.load(mean_ptr + after, mask=after < M, other=0.0)
         target = dx_ptr + rows[:, None] * stride_dx_row + cols[None, :]
         if FULL and ROWS == 1:
             tl.store(target, dx.to(dx_ptr.dtype.element_ty), eviction_policy=EVICTION_POLICY)
@@ -324,8 +336,8 @@ def norm_backward_columns_kernel(
         tl.store(db_partial_ptr + at, db.to(db_partial_ptr.dtype.element_ty), mask=mask)
 
 
-# A design takes dy, x, w, mean, rstd, dx, dw and db, and fills the last three. For RMSNorm mean and db are None.
-Design = Callable[[Tensor, Tensor, Tensor | None, Tensor | None, Tensor, Tensor, Tensor, Tensor | None], None]
+# A design takes the class of the device, dy, x, w, mean, rstd, dx, dw and db, and fills the last three. For RMSNorm mean and db are None.
+Design = Callable[[DeviceClass, Tensor, Tensor, Tensor | None, Tensor | None, Tensor, Tensor, Tensor, Tensor | None], None]
 
 
 def norm_backward(
@@ -354,8 +366,10 @@ def norm_backward(
     dw = make(N, dtype=x.dtype if w is None else w.dtype, device=x.device)
     db = None if mean is None else make(N, dtype=bias_dtype or dw.dtype, device=x.device)
     if M:
-        run = designs[choice.choose_backward(x, centred=mean is not None) if algorithm == "auto" else algorithm]
-        run(dy, x, None if w is None else w.contiguous(), mean, rstd, dx, dw, db)
+        tuned = choice.find_device_class(x)
+        if algorithm == "auto":
+            algorithm = choice.choose_backward(x, centred=mean is not None, tuned=tuned)
+        designs[algorithm](tuned, dy, x, None if w is None else w.contiguous(), mean, rstd, dx, dw, db)
     return dx, dw, db
 
 
@@ -367,12 +381,12 @@ def make_partials(P: int, x: Tensor, *, centred: bool) -> tuple[Tensor, Tensor |
 
 
 def _persistent(
-    dy: Tensor, x: Tensor, w: Tensor | None, mean: Tensor | None, rstd: Tensor, dx: Tensor, dw: Tensor,
+    tuned: DeviceClass, dy: Tensor, x: Tensor, w: Tensor | None, mean: Tensor | None, rstd: Tensor, dx: Tensor, dw: Tensor,
     db: Tensor | None,
 ) -> None:  # fmt: skip
     M, N = x.shape
     centred = mean is not None
-    tile, launcher = _prepare_persistent(N, choice.find_device_class(x), centred, w is not None, device.has_dependent_launch(x.device))
+    tile, launcher = _prepare_persistent(N, tuned, centred, w is not None, device.has_dependent_launch(x.device))
     programs = min(-(-M // tile.rows), tile.programs_per_multiprocessor * device.count_multiprocessors(x.device))
     dw_partial, db_partial = make_partials(programs, x, centred=centred)
     launcher(
@@ -387,16 +401,16 @@ def _persistent(
 def _prepare_persistent(
     N: int, tuned: DeviceClass, centred: bool, has_w: bool, dependent: bool
 ) -> tuple[tables.PersistentLaunch, Launcher]:
-    tile = tables.persistent(N, tuned=tuned)
+    tile, line = tables.persistent(N, tuned=tuned, centred=centred), find_line(tuned.persistent, N, centred=centred)
     return tile, Launcher(
         norm_backward_persistent_kernel, CENTRED=centred, HAS_W=has_w, FULL=tile.block == N,
         ROWS=tile.rows, BLOCK=tile.block, STAGES=tile.stages, EVICTION_POLICY=tables.eviction_policy(N),
-        DEPENDENT=dependent, num_warps=tile.num_warps,
+        AHEAD=line.ahead, DEPENDENT=dependent, num_warps=tile.num_warps, maxnreg=line.registers,
     )  # fmt: skip
 
 
 def _two_stage(
-    dy: Tensor, x: Tensor, w: Tensor | None, mean: Tensor | None, rstd: Tensor, dx: Tensor, dw: Tensor,
+    tuned: DeviceClass, dy: Tensor, x: Tensor, w: Tensor | None, mean: Tensor | None, rstd: Tensor, dx: Tensor, dw: Tensor,
     db: Tensor | None,
 ) -> None:  # fmt: skip
     M, N = x.shape
@@ -418,36 +432,39 @@ def _two_stage(
 
 
 def _columns(
-    dy: Tensor, x: Tensor, w: Tensor | None, mean: Tensor | None, rstd: Tensor, dx: Tensor, dw: Tensor,
+    tuned: DeviceClass, dy: Tensor, x: Tensor, w: Tensor | None, mean: Tensor | None, rstd: Tensor, dx: Tensor, dw: Tensor,
     db: Tensor | None,
 ) -> None:  # fmt: skip
     M, N = x.shape
     centred = mean is not None
     given = dy, x, operands.first_given(w, x), operands.first_given(mean, rstd), rstd
     strides = *operands.strides(dy), *operands.strides(x)
-    parts, length, block, num_warps = tables.row_sums(N)
+    parts, sums_launcher, block, dx_launcher = _prepare_columns(N, centred, w is not None, device.has_dependent_launch(x.device))
     c1 = torch.empty((M, parts), dtype=rstd.dtype, device=x.device)
     c2 = torch.empty_like(c1) if centred else c1
-    dependent = device.has_dependent_launch(x.device)
-    launch(
-        norm_row_sums_kernel, (M * parts,), *given, c1, c2, *strides, N,
-        CENTRED=centred, HAS_W=w is not None, PARTS=parts, LENGTH=length, BLOCK=block, DEPENDENT=dependent,
-        num_warps=num_warps,
-    )  # fmt: skip
-    block, num_warps = tables.columns_backward(N)
+    sums_launcher((M * parts,), *given, c1, c2, *strides, N)
     programs = -(-N // block)
     chunks, rows_a_chunk = tables.row_chunks(M, programs, centred=centred)
     # with one chunk its sums are the result
     dw_partial, db_partial = (dw, db) if chunks == 1 else make_partials(chunks, x, centred=centred)
-    launch(
-        norm_backward_columns_kernel, (programs, chunks),
-        *given, c1, c2, dx, dw_partial, operands.first_given(db_partial, dw_partial),
+    dx_launcher(
+        (programs, chunks), *given, c1, c2, dx, dw_partial, operands.first_given(db_partial, dw_partial),
         *strides, dx.stride(0), M, N, rows_a_chunk,
-        CENTRED=centred, HAS_W=w is not None, PARTS=parts, PARTS_2=tables.next_power_of_2(parts), BLOCK=block,
-        DEPENDENT=dependent, num_warps=num_warps, **device.dependent_launch_options(dependent),
     )  # fmt: skip
     if chunks > 1:
         column_sums(dw_partial, db_partial, dw, db)
+
+
+@functools.cache
+def _prepare_columns(N: int, centred: bool, has_w: bool, dependent: bool) -> tuple[int, Launcher, int, Launcher]:
+    parts, length, step, step_warps = tables.row_sums(N)
+    block, num_warps = tables.columns_backward(N)
+    common = {"CENTRED": centred, "HAS_W": has_w, "PARTS": parts, "DEPENDENT": dependent}
+    sums_launcher = Launcher(norm_row_sums_kernel, **common, LENGTH=length, BLOCK=step, num_warps=step_warps)
+    return parts, sums_launcher, block, Launcher(
+        norm_backward_columns_kernel, **common, PARTS_2=tables.next_power_of_2(parts), BLOCK=block, num_warps=num_warps,
+        **device.dependent_launch_options(dependent),
+    )  # fmt: skip
 
 
 DESIGNS: dict[str, Design] = {

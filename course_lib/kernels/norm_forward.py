@@ -13,12 +13,15 @@ from torch import Tensor
 
 from course_lib.kernels.few_rows import few_rows_forward
 from course_lib.kernels.launch import choice, operands
+from course_lib.kernels.launch.device_classes import DeviceClass
 from course_lib.kernels.split_row import split_forward
 from course_lib.kernels.two_tiles import two_tiles_forward
 
-# A design takes x, residual, w, b, y, total, mean, rstd and eps, and fills y, total (None without a residual), mean
-# (None for RMSNorm) and rstd.
-Design = Callable[[Tensor, Tensor | None, Tensor | None, Tensor | None, Tensor, Tensor | None, Tensor | None, Tensor, float], None]
+# A design takes the class of the device, x, residual, w, b, y, total, mean, rstd and eps, and fills y, total (None without a
+# residual), mean (None for RMSNorm) and rstd.
+Design = Callable[
+    [DeviceClass, Tensor, Tensor | None, Tensor | None, Tensor | None, Tensor, Tensor | None, Tensor | None, Tensor, float], None
+]
 SHARED_DESIGNS: dict[str, Design] = {"two tiles": two_tiles_forward, "split": split_forward, "few rows": few_rows_forward}
 
 
@@ -54,7 +57,8 @@ def norm_forward(
     if x.shape[0]:
         w = None if w is None else w.contiguous()
         b = None if b is None else b.contiguous()
+        tuned = choice.find_device_class(x)
         if algorithm == "auto":
-            algorithm = choice.choose_forward(x, residual, w, b, centred=centred)
-        designs[algorithm](x, residual, w, b, y, total, mean, rstd, eps)
+            algorithm = choice.choose_forward(x, residual, w, b, centred=centred, tuned=tuned)
+        designs[algorithm](tuned, x, residual, w, b, y, total, mean, rstd, eps)
     return operands.first_given(total, y), y, mean, rstd

@@ -21,7 +21,7 @@ import triton
 import triton.language as tl
 from torch import Tensor
 
-from course_lib.kernels.launch import choice, operands, tables
+from course_lib.kernels.launch import operands, tables
 from course_lib.kernels.launch.device_classes import DeviceClass
 from course_lib.kernels.launch.launcher import Launcher, launch
 from course_lib.kernels.norm_forward import SHARED_DESIGNS, norm_forward
@@ -101,11 +101,11 @@ def rms_norm_resident_kernel(
 
 
 def _resident(
-    x: Tensor, residual: Tensor | None, w: Tensor | None, b: None, y: Tensor, total: Tensor | None,
+    tuned: DeviceClass, x: Tensor, residual: Tensor | None, w: Tensor | None, b: None, y: Tensor, total: Tensor | None,
     mean: None, rstd: Tensor, eps: float,
 ) -> None:  # fmt: skip
     M, N = x.shape
-    rows, launcher = _prepare_resident(N, choice.find_device_class(x), w is not None, residual is not None)
+    rows, launcher = _prepare_resident(N, tuned, w is not None, residual is not None)
     x_strides = operands.strides(x)
     launcher(
         (-(-M // rows),), x, x if residual is None else residual, y if total is None else total, y, x if w is None else w, rstd,
@@ -123,7 +123,7 @@ def _prepare_resident(N: int, tuned: DeviceClass, has_w: bool, add: bool) -> tup
 
 
 def _blocked(
-    x: Tensor, residual: Tensor | None, w: Tensor | None, b: None, y: Tensor, total: Tensor | None,
+    tuned: DeviceClass, x: Tensor, residual: Tensor | None, w: Tensor | None, b: None, y: Tensor, total: Tensor | None,
     mean: None, rstd: Tensor, eps: float,
 ) -> None:  # fmt: skip
     if residual is not None and total is not None:

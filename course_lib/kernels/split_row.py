@@ -32,6 +32,8 @@ Sources: the ticket and the word that holds value and flag come from decoupled l
 
 from __future__ import annotations
 
+import functools
+
 import torch
 import triton
 import triton.language as tl
@@ -39,7 +41,8 @@ from torch import Tensor
 from triton.language.extra.cuda import gdc_wait
 
 from course_lib.kernels.launch import choice, device, operands, tables
-from course_lib.kernels.launch.launcher import launch
+from course_lib.kernels.launch.device_classes import DeviceClass
+from course_lib.kernels.launch.launcher import Launcher
 from course_lib.kernels.zeroed_words import make_zeroed_words
 
 
@@ -201,7 +204,7 @@ def split_row_forward_kernel(
 
 
 def split_forward(
-    x: Tensor, residual: Tensor | None, w: Tensor | None, b: Tensor | None, y: Tensor, total: Tensor | None,
+    tuned: DeviceClass, x: Tensor, residual: Tensor | None, w: Tensor | None, b: Tensor | None, y: Tensor, total: Tensor | None,
     mean: Tensor | None, rstd: Tensor, eps: float,
 ) -> None:  # fmt: skip
     """Fill y, rstd and, for LayerNorm, mean with the norm of x's rows, or of those of ``total = x + residual``.
@@ -216,18 +219,26 @@ def split_forward(
     Raises: ValueError if x is fp64, or a row has more chunks than the device has multiprocessors.
     """
     M, N = x.shape
-    shares = choice.split(x, centred=mean is not None, add=residual is not None)
+    shares = tables.split(N, x.dtype, centred=mean is not None, add=residual is not None, tuned=tuned)
     check_room(x, shares.chunks)
     chunks_2 = tables.next_power_of_2(shares.chunks)
     # Word 0 is the ticket counter, word 1 is unused. Each row has a power of two of words, so they need no mask.
     words, dependent = make_zeroed_words(2 + M * chunks_2, x.device)
     groups = tables.even_groups(M, shares.programs_per_multiprocessor * device.count_multiprocessors(x.device) // shares.chunks)
     added = operands.first_given(residual, x)
-    launch(
-        split_row_forward_kernel, (groups * shares.chunks,), x, added, operands.first_given(total, y), y, operands.first_given(w, x), operands.first_given(b, x),
+    launcher = _prepare(shares, mean is not None, w is not None, b is not None, residual is not None, dependent)
+    launcher(
+        (groups * shares.chunks,), x, added, operands.first_given(total, y), y, operands.first_given(w, x), operands.first_given(b, x),
         operands.first_given(mean, rstd), rstd, words[2:], words,
         *operands.strides(x), *operands.strides(added), y.stride(0), M, N, eps, groups,
-        CENTRED=mean is not None, HAS_W=w is not None, HAS_B=b is not None, ADD=residual is not None,
+    )  # fmt: skip
+
+
+@functools.cache
+def _prepare(shares: tables.SplitLaunch, centred: bool, has_w: bool, has_b: bool, add: bool, dependent: bool) -> Launcher:
+    chunks_2 = tables.next_power_of_2(shares.chunks)
+    return Launcher(
+        split_row_forward_kernel, CENTRED=centred, HAS_W=has_w, HAS_B=has_b, ADD=add,
         CHUNKS=shares.chunks, CHUNKS_2=chunks_2, COPIES=tables.copies(chunks_2, shares.num_warps), BLOCK=shares.block,
         DEPENDENT=dependent, FULL=shares.full, num_warps=shares.num_warps, **device.dependent_launch_options(dependent),
     )  # fmt: skip

@@ -20,6 +20,8 @@ Source: the persistent design of flash-attention's and quack's backward kernels;
 
 from __future__ import annotations
 
+import functools
+
 import torch
 import triton
 import triton.language as tl
@@ -27,8 +29,9 @@ from torch import Tensor
 from triton.language.extra.cuda import gdc_launch_dependents, gdc_wait
 
 from course_lib.kernels.column_sums import column_sums
-from course_lib.kernels.launch import choice, device, operands, tables
-from course_lib.kernels.launch.launcher import launch
+from course_lib.kernels.launch import device, operands, tables
+from course_lib.kernels.launch.device_classes import DeviceClass
+from course_lib.kernels.launch.launcher import Launcher
 from course_lib.kernels.split_row import check_room
 from course_lib.kernels.zeroed_words import make_zeroed_words
 
@@ -184,7 +187,7 @@ def split_row_backward_kernel(
 
 
 def split_backward(
-    dy: Tensor, x: Tensor, w: Tensor | None, mean: Tensor | None, rstd: Tensor, dx: Tensor, dw: Tensor,
+    tuned: DeviceClass, dy: Tensor, x: Tensor, w: Tensor | None, mean: Tensor | None, rstd: Tensor, dx: Tensor, dw: Tensor,
     db: Tensor | None,
 ) -> None:  # fmt: skip
     """Fill ``dx``, ``dw`` and, for LayerNorm (``mean`` given), ``db``.
@@ -200,7 +203,7 @@ def split_backward(
     """
     M, N = x.shape
     centred = mean is not None
-    shares = tables.split_backward(N, x.dtype, tuned=choice.find_device_class(x))
+    shares = tables.split_backward(N, x.dtype, tuned=tuned)
     check_room(x, shares.chunks)
     groups = tables.even_groups(M, shares.programs_per_multiprocessor * device.count_multiprocessors(x.device) // shares.chunks)
     dw_partial = torch.empty((groups, N), dtype=torch.float32, device=x.device)
@@ -208,12 +211,20 @@ def split_backward(
     chunks_2 = tables.next_power_of_2(shares.chunks)
     # Word 0 is the ticket counter, word 1 is unused. Each row has a power of two of words, so they need no mask.
     words, dependent = make_zeroed_words(2 + M * chunks_2, x.device)
-    launch(
-        split_row_backward_kernel, (groups * shares.chunks,), dy, x, operands.first_given(w, x), operands.first_given(mean, rstd), rstd, dx,
+    launcher = _prepare(shares, centred, w is not None, dependent)
+    launcher(
+        (groups * shares.chunks,), dy, x, operands.first_given(w, x), operands.first_given(mean, rstd), rstd, dx,
         dw_partial, operands.first_given(db_partial, dw_partial), words[2:], words,
         *operands.strides(dy), *operands.strides(x), dx.stride(0), M, N, groups,
-        CENTRED=centred, HAS_W=w is not None, CHUNKS=shares.chunks, CHUNKS_2=chunks_2,
+    )  # fmt: skip
+    column_sums(dw_partial, db_partial, dw, db)
+
+
+@functools.cache
+def _prepare(shares: tables.SplitLaunch, centred: bool, has_w: bool, dependent: bool) -> Launcher:
+    chunks_2 = tables.next_power_of_2(shares.chunks)
+    return Launcher(
+        split_row_backward_kernel, CENTRED=centred, HAS_W=has_w, CHUNKS=shares.chunks, CHUNKS_2=chunks_2,
         COPIES=tables.copies(chunks_2, shares.num_warps), BLOCK=shares.block, DEPENDENT=dependent,
         num_warps=shares.num_warps, **device.dependent_launch_options(dependent),
     )  # fmt: skip
-    column_sums(dw_partial, db_partial, dw, db)

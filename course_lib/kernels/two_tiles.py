@@ -19,12 +19,16 @@ Source: vectorised CPU loops also end with a masked tail after full blocks.
 
 from __future__ import annotations
 
+import functools
+from typing import Any
+
 import triton
 import triton.language as tl
 from torch import Tensor
 
-from course_lib.kernels.launch import choice, operands, tables
-from course_lib.kernels.launch.launcher import launch
+from course_lib.kernels.launch import operands, tables
+from course_lib.kernels.launch.device_classes import DeviceClass, find_line
+from course_lib.kernels.launch.launcher import Launcher
 
 
 def two_tiles_kernel(
@@ -86,18 +90,13 @@ two_tiles_forward_kernel = triton.jit(two_tiles_kernel)
 unaligned_two_tiles_forward_kernel = triton.jit(two_tiles_kernel, do_not_specialize_on_alignment=["w_ptr", "b_ptr"])
 
 
-def choose_kernel(N: int, num_warps: int) -> tuple:
-    """Return the kernel for rows of N columns, and the limit of registers per thread (None: no limit)."""
-    if N % 16 == 0:
-        return two_tiles_forward_kernel, None
-    return (
-        unaligned_two_tiles_forward_kernel,
-        128 if num_warps <= 16 else None,
-    )  # the threads of 32 warps cannot have more than 64 registers anyway
+def choose_kernel(N: int) -> Any:
+    """Return the kernel for rows of N columns."""
+    return unaligned_two_tiles_forward_kernel if N % 16 else two_tiles_forward_kernel
 
 
 def two_tiles_forward(
-    x: Tensor, residual: Tensor | None, w: Tensor | None, b: Tensor | None, y: Tensor, total: Tensor | None,
+    tuned: DeviceClass, x: Tensor, residual: Tensor | None, w: Tensor | None, b: Tensor | None, y: Tensor, total: Tensor | None,
     mean: Tensor | None, rstd: Tensor, eps: float,
 ) -> None:  # fmt: skip
     """Compute what :func:`course_lib.kernels.split_row.split_forward` does, for 1 <= N <= RESIDENT_LIMIT. x may also be
@@ -106,14 +105,19 @@ def two_tiles_forward(
     Raises: ValueError if N is out of that range.
     """
     M, N = x.shape
-    block, tail, num_warps = tables.two_tiles(N, tuned=choice.find_device_class(x))
-    kernel, most_registers = choose_kernel(N, num_warps)
+    launcher = _prepare(N, tuned, mean is not None, w is not None, b is not None, residual is not None)
     added = operands.first_given(residual, x)
-    launch(
-        kernel, (M,), x, added, operands.first_given(total, y), y, operands.first_given(w, x), operands.first_given(b, x),
+    launcher(
+        (M,), x, added, operands.first_given(total, y), y, operands.first_given(w, x), operands.first_given(b, x),
         operands.first_given(mean, rstd), rstd,
         *operands.strides(x), *operands.strides(added), y.stride(0), N, eps,
-        CENTRED=mean is not None, HAS_W=w is not None, HAS_B=b is not None, ADD=residual is not None,
-        BLOCK=block, TAIL=tail, EVICTION_POLICY=tables.eviction_policy(N, add=residual is not None),
-        num_warps=num_warps, maxnreg=most_registers,
+    )  # fmt: skip
+
+
+@functools.cache
+def _prepare(N: int, tuned: DeviceClass, centred: bool, has_w: bool, has_b: bool, add: bool) -> Launcher:
+    block, tail, num_warps = tables.two_tiles(N, tuned=tuned)
+    return Launcher(
+        choose_kernel(N), CENTRED=centred, HAS_W=has_w, HAS_B=has_b, ADD=add, BLOCK=block, TAIL=tail,
+        EVICTION_POLICY=tables.eviction_policy(N, add=add), num_warps=num_warps, maxnreg=find_line(tuned.two_tiles, N).registers,
     )  # fmt: skip

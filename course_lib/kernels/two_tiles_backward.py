@@ -14,6 +14,8 @@ Source: norm_backward.py and two_tiles.py.
 
 from __future__ import annotations
 
+import functools
+
 import torch
 import triton
 import triton.language as tl
@@ -21,8 +23,9 @@ from torch import Tensor
 from triton.language.extra.cuda import gdc_launch_dependents
 
 from course_lib.kernels.column_sums import column_sums
-from course_lib.kernels.launch import choice, device, operands, tables
-from course_lib.kernels.launch.launcher import launch
+from course_lib.kernels.launch import device, operands, tables
+from course_lib.kernels.launch.device_classes import DeviceClass
+from course_lib.kernels.launch.launcher import Launcher
 
 
 # The compiler is not told that w is aligned, because x's rows may not be: two_tiles.py gives the reason.
@@ -106,7 +109,7 @@ def two_tiles_backward_kernel(
 
 
 def two_tiles_backward(
-    dy: Tensor, x: Tensor, w: Tensor | None, mean: Tensor | None, rstd: Tensor, dx: Tensor, dw: Tensor,
+    tuned: DeviceClass, dy: Tensor, x: Tensor, w: Tensor | None, mean: Tensor | None, rstd: Tensor, dx: Tensor, dw: Tensor,
     db: Tensor | None,
 ) -> None:  # fmt: skip
     """Compute what :func:`course_lib.kernels.split_row_backward.split_backward` does, for 1 <= N <= TWO_TILES_LIMIT. x
@@ -116,15 +119,22 @@ def two_tiles_backward(
     """
     M, N = x.shape
     centred = mean is not None
-    tiles = tables.two_tiles_backward(N, tuned=choice.find_device_class(x))
+    tiles, launcher = _prepare(N, tuned, centred, w is not None, device.has_dependent_launch(x.device))
     programs = min(M, tiles.programs_per_multiprocessor * device.count_multiprocessors(x.device))
     dw_partial = torch.empty((programs, N), dtype=operands.statistics_dtype(x.dtype), device=x.device)
     db_partial = torch.empty_like(dw_partial) if centred else None
-    launch(
-        two_tiles_backward_kernel, (programs,), dy, x, operands.first_given(w, x), operands.first_given(mean, rstd), rstd, dx,
+    launcher(
+        (programs,), dy, x, operands.first_given(w, x), operands.first_given(mean, rstd), rstd, dx,
         dw_partial, operands.first_given(db_partial, dw_partial),
         *operands.strides(dy), *operands.strides(x), dx.stride(0), M, N,
-        CENTRED=centred, HAS_W=w is not None, BLOCK=tiles.block, TAIL=tiles.tail, STAGES=tiles.stages,
-        DEPENDENT=device.has_dependent_launch(x.device), num_warps=tiles.num_warps,
     )  # fmt: skip
     column_sums(dw_partial, db_partial, dw, db)
+
+
+@functools.cache
+def _prepare(N: int, tuned: DeviceClass, centred: bool, has_w: bool, dependent: bool) -> tuple[tables.TwoTilesLaunch, Launcher]:
+    tiles = tables.two_tiles_backward(N, tuned=tuned)
+    return tiles, Launcher(
+        two_tiles_backward_kernel, CENTRED=centred, HAS_W=has_w, BLOCK=tiles.block, TAIL=tiles.tail, STAGES=tiles.stages,
+        DEPENDENT=dependent, num_warps=tiles.num_warps,
+    )  # fmt: skip

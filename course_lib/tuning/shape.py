@@ -181,9 +181,10 @@ def _find_nearest(op: NormOperation, M: int, N: int, dtype: str, rows: list[dict
 def _describe_launch(op: NormOperation, x: torch.Tensor, w: torch.Tensor) -> tuple[str, str]:
     """Return the launch that the course's functions choose for x and w (and b, which is like w), and the reason."""
     (M, N), centred, tuned = x.shape, op.centred, choice.find_device_class(x)
-    name = choice.choose_backward(x, centred=centred) if op.backward else choice.choose_forward(x, None, w, w, centred=centred)
+    facts = {"centred": centred, "tuned": tuned}
+    name = choice.choose_backward(x, **facts) if op.backward else choice.choose_forward(x, None, w, w, **facts)
     line = find_line(tuned.backward if op.backward else tuned.forward, N, x.dtype, centred, False)
-    shares = tables.split_backward(N, x.dtype, tuned=tuned) if op.backward else choice.split(x, centred=centred, add=False)
+    shares = tables.split_backward(N, x.dtype, tuned=tuned) if op.backward else tables.split(N, x.dtype, add=False, **facts)
     why = line.why if line.algorithm == name else _TOO_FEW[name] if choice.has_room_for(x, shares.chunks) else _NO_ROOM
     rows, tail, share = 1, 0, "1 row per program"
     if name == "resident":

@@ -13,7 +13,7 @@ from course_lib.interpreter import schedule
 from course_lib.kernels import layer_norm_backward, rms_norm_backward
 from course_lib.kernels.column_sums import column_sums
 from course_lib.kernels.launch import choice, device, tables
-from course_lib.kernels.launch.device_classes import H100, H200
+from course_lib.kernels.launch.device_classes import H100, H200, find_line
 from course_lib.kernels.layer_norm import layer_norm_forward
 from course_lib.kernels.rms_norm import rms_norm_forward
 from course_lib.norms import reference
@@ -133,6 +133,15 @@ def test_lock_free_designs_give_the_same_bits_every_time(algorithm):
     assert all(torch.equal(a, b) for a, b in zip(first, again, strict=True))
 
 
+@pytest.mark.parametrize("check", [check_layer_norm, check_rms_norm])
+def test_mean_and_rstd_one_tile_ahead_are_those_of_the_tile(check, monkeypatch):
+    """Each row has a mean and rstd of its own, there are more tiles than programs, and the last tile has one row."""
+    assert find_line(H100.persistent, 4096, centred=check is check_layer_norm).ahead
+    monkeypatch.setattr(device, "count_multiprocessors", lambda _: 3)
+    x, dy, w = make((29, 4096), torch.float16, mean=3.0), make((29, 4096), torch.float16, 1), make(4096, torch.float16, 2)
+    check(dy, x * torch.linspace(1, 5, 29, device=DEVICE)[:, None].half(), w, "persistent")
+
+
 def test_no_rows_and_fewer_rows_than_buffers():
     empty, statistics = torch.empty((0, 8), device=DEVICE), torch.empty(0, device=DEVICE)
     dx, dw, db = layer_norm_backward.layer_norm_backward(empty, empty, None, statistics, statistics)
@@ -184,14 +193,16 @@ def test_the_locked_kernel_has_no_race_and_no_deadlock_in_any_order_tried(seed):
 
 def test_what_is_chosen_follows_the_row_length(monkeypatch):
     def chosen(N, dtype=torch.float16, M=40, centred=False):
-        return choice.choose_backward(torch.empty(M, 1, dtype=dtype, device=DEVICE).expand(M, N), centred=centred)
+        x = torch.empty(M, 1, dtype=dtype, device=DEVICE).expand(M, N)
+        return choice.choose_backward(x, centred=centred, tuned=choice.find_device_class(x))
 
     monkeypatch.setattr(device, "find_bandwidth", lambda _: H100.bandwidth)
 
     # idle lanes cost where every element has a load of its own, and a quarter of them or more have nothing to do
     assert [chosen(N) for N in (2049, 3001, 4097, 6001, 6144 - 1)] == ["two tiles"] * 5
     assert [chosen(N) for N in (1, 1000, 1025, 2048, 4095, 4112, 5120, 6145, 8191, 8192)] == ["persistent"] * 10
-    assert chosen(8208) == chosen(16384) == "split" and chosen(8193) == chosen(8208, torch.float64) == "columns"
+    assert chosen(8208) == chosen(16384) == chosen(8193, M=33) == "split" and chosen(8193, M=32) == "columns"
+    assert chosen(8193, centred=True) == chosen(8193, torch.float32) == chosen(8208, torch.float64) == "columns"
     # few rows have too little work for programs that wait for one another
     assert chosen(16384, M=32) == chosen(65536, M=16) == "columns" and chosen(65536, M=17) == chosen(16384, M=33) == "split"
     # two tiles of rows that are loaded as vectors, where the memory is fast

@@ -44,13 +44,10 @@ def test_a_new_gpu_is_a_class_with_lines_of_its_own_and_nothing_else(monkeypatch
     assert find_class(monkeypatch, 60.0, HALF) is new
 
     x, short, long = (torch.empty((600, N), dtype=HALF, device=course_lib.DEVICE) for N in (1024, 64, 4096))
-    assert choice.choose_forward(x, None, centred=True) == "split" and choice.choose_forward(x[:2], None, centred=True) == "few rows"
-    assert (
-        choice.choose_forward(long, None, centred=True) == "resident"
-        and choice.choose_forward(x.bfloat16(), None, centred=True) == "resident"
-    )
-    assert [choice.choose_backward(one, centred=False) for one in (short, x)] == ["columns", "persistent"]
-    assert choice.split(x, centred=True, add=False) == (2, 512, 8, 2, True)
+    taken = [choice.choose_forward(one, None, centred=True, tuned=new) for one in (x, x[:2], long, x.bfloat16())]
+    assert taken == ["split", "few rows", "resident", "resident"]
+    assert [choice.choose_backward(one, centred=False, tuned=new) for one in (short, x)] == ["columns", "persistent"]
+    assert tables.split(1024, HALF, centred=True, add=False, tuned=new) == (2, 512, 8, 2, True)
     assert tables.resident(64, tuned=new) == (64, 64, 1) and tables.resident(8192, tuned=new, centred=True) == (1, 8192, 32)
     for N, centred in [(128, True), (8192, False), (20000, False)]:
         assert tables.resident(N, tuned=new, centred=centred) == tables.resident(N, tuned=H200, centred=centred)

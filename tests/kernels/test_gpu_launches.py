@@ -13,7 +13,7 @@ from course_lib import kernels
 from course_lib.norms import functional
 
 pytestmark = pytest.mark.skipif(course_lib.MODE != "gpu", reason="compiles and captures on a GPU")
-LENGTHS = [256, 1000, 4097, 16384, 40000, 262144]  # one for each algorithm of the launch table
+LENGTHS = [256, 1000, 4096, 4097, 16384, 40000, 262144]  # one for each algorithm of the launch table, and for each kind of line
 
 
 def make(shape, dtype=torch.float16, seed=0, grad=False):

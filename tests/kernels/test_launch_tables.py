@@ -11,7 +11,7 @@ from course_lib.compiler import Pointer, compile_report, occupancy
 from course_lib.kernels import two_tiles
 from course_lib.kernels.add_layer_norm import add_layer_norm_kernel
 from course_lib.kernels.launch import tables
-from course_lib.kernels.launch.device_classes import DEVICE_CLASSES, H100, DeviceClass
+from course_lib.kernels.launch.device_classes import DEVICE_CLASSES, H100, DeviceClass, find_line
 from course_lib.kernels.layer_norm import layer_norm_resident_kernel
 from course_lib.kernels.norm_backward import norm_backward_persistent_kernel
 from course_lib.kernels.split_row import split_row_forward_kernel
@@ -32,14 +32,16 @@ def find_arch(tuned: DeviceClass) -> str:
 
 
 def persistent(kind: str, N: int, dtype: str, arch: str, tuned: DeviceClass = H100):
-    launch = tables.persistent(N, tuned=tuned)
+    centred = kind == "layer_norm"
+    launch, line = tables.persistent(N, tuned=tuned, centred=centred), find_line(tuned.persistent, N, centred=centred)
     x, sums = Pointer(dtype), Pointer("fp32")
     strides = [N, 1, N, 1, N, 1000, N]
     constexprs = {"HAS_W": True, "FULL": launch.block == N, "ROWS": launch.rows, "BLOCK": launch.block, "STAGES": launch.stages}
     constexprs |= {"DEPENDENT": arch >= "sm_90", "EVICTION_POLICY": tables.eviction_policy(N)}
-    constexprs |= {"CENTRED": kind == "layer_norm"}
+    constexprs |= {"CENTRED": centred, "AHEAD": line.ahead}
     arguments = [x, x, x, sums, sums, x, sums, sums, *strides]
-    return compile_report(norm_backward_persistent_kernel, arguments, constexprs, num_warps=launch.num_warps, arch=arch, disassemble=False)
+    limits = {"num_warps": launch.num_warps, "maxnreg": line.registers, "arch": arch}
+    return compile_report(norm_backward_persistent_kernel, arguments, constexprs, disassemble=False, **limits)
 
 
 @pytest.mark.parametrize("kind", ["layer_norm", "rms_norm"])
@@ -101,7 +103,7 @@ MOST_SPILLED = {("fp16", True): 32}
 @pytest.mark.parametrize("dtype", ["fp16", "fp32"])
 @pytest.mark.parametrize("centred", [True, False])
 def test_the_split_row_backward_hardly_spills(centred, dtype):
-    for N, arch in [(16384, "sm_80"), *LONG]:
+    for N, arch in [(16384, "sm_80"), *LONG] + ([] if centred else [(10007, "sm_90"), (131071, "sm_90")]):
         launch = tables.split_backward(N, DTYPES[dtype])
         constexprs = {"CENTRED": centred, "HAS_W": True} | split_constexprs(launch, arch)
         x, sums, words = Pointer(dtype), Pointer("fp32"), Pointer("int64")
@@ -123,12 +125,13 @@ TWO_TILES = [
 def test_two_tiles_do_not_spill(centred, dtype, add):
     for N, arch in TWO_TILES:
         block, tail, num_warps = tables.two_tiles(N)
-        kernel, most = two_tiles.choose_kernel(N, num_warps)
+        most = find_line(H100.two_tiles, N).registers
         constexprs = {"CENTRED": centred, "HAS_W": True, "HAS_B": centred, "ADD": add, "BLOCK": block, "TAIL": tail}
         constexprs["EVICTION_POLICY"] = tables.eviction_policy(N, add=add)
         x, w, sums = Pointer(dtype), Pointer(dtype, aligned=N % 16 == 0), Pointer("fp32")
         arguments = [x, x, x, x, w, w, sums, sums, N, 1, N, 1, N, N, 1e-5]
-        report = compile_report(kernel, arguments, constexprs, num_warps=num_warps, maxnreg=most, arch=arch, disassemble=False)
+        limits = {"num_warps": num_warps, "maxnreg": most, "arch": arch}
+        report = compile_report(two_tiles.choose_kernel(N), arguments, constexprs, disassemble=False, **limits)
         assert report.spill_bytes == 0, f"{N}, {arch}: {report.spill_bytes} bytes at {report.registers} registers"
 
 
@@ -155,8 +158,8 @@ def test_two_tiles_backward_do_not_spill(centred, dtype):
 @pytest.mark.parametrize("dtype", ["fp16", "bf16"])
 @pytest.mark.parametrize(("N", "programs"), [(8000, 3), (8192, 3), (16000, 2), (16384, 2)])
 def test_a_multiprocessor_has_room_for_several_programs_with_long_rows(N, programs, dtype):
-    launch, most = tables.resident(N), tables.resident_registers(N, DTYPES[dtype], centred=True, add=False)
-    assert tables.resident_registers(N, torch.float32, centred=True, add=False) is None
+    launch, most = tables.resident(N), find_line(H100.resident, N, DTYPES[dtype], True, False).registers
+    assert find_line(H100.resident, N, torch.float32, True, False).registers is None
     x, sums = Pointer(dtype), Pointer("fp32")
     constexprs = {"HAS_W": True, "HAS_B": True, "ROWS": launch.rows, "BLOCK": launch.block, "EVICTION_POLICY": tables.eviction_policy(N)}
     arguments = [x, x, x, x, sums, sums, N, 1, N, 1, 1000, N, 1e-5]

@@ -85,7 +85,7 @@ def test_two_launches_give_a_row_the_same_bits_with_one_row_a_program_and_with_f
         monkeypatch.setattr(tables, "few_rows", lambda M, N, rows=rows: (rows, 16, 1))
         taken.append([*layer_norm_forward(x, w, b, 1e-5, algorithm="few rows"), *rms_norm_forward(x, w, 1e-5, algorithm="few rows")])
         with monkeypatch.context() as added:
-            added.setattr(choice, "choose_forward", lambda *tensors, centred: "few rows")
+            added.setattr(choice, "choose_forward", lambda *tensors, **facts: "few rows")
             taken[-1] += [*add_layer_norm_forward(x, r, w, b, 1e-5), *add_rms_norm_forward(x, r, w, 1e-5)]
     assert same_bits(*taken)
     assert np.allclose(reference.float64(taken[1][0]), reference.layer_norm(x, w, b, 1e-5).y, atol=1e-5)
@@ -94,7 +94,7 @@ def test_two_launches_give_a_row_the_same_bits_with_one_row_a_program_and_with_f
 @pytest.mark.parametrize("algorithm", ["split", "few rows", "blocked", "two tiles"])
 @pytest.mark.parametrize("dtype", [torch.float16, torch.bfloat16, torch.float32])
 def test_the_addition_is_fused_and_rounded_as_pytorch_rounds_it(algorithm, dtype, monkeypatch):
-    monkeypatch.setattr(choice, "choose_forward", lambda *tensors, centred: algorithm)
+    monkeypatch.setattr(choice, "choose_forward", lambda *tensors, **facts: algorithm)
     x, r, w, b = (make((4, 90), dtype)[:, ::2], make((4, 45), dtype, 1, 0.0), make(45, dtype, 2, 0.5), make(45, dtype, 3, 0.0))
     total, y, mean, rstd = add_layer_norm_forward(x, r, w, b, 1e-5)
     want = reference.layer_norm(x + r, w, b, 1e-5)
@@ -120,9 +120,12 @@ def test_what_cannot_be_taken_is_refused_in_words():
 
 
 def test_the_algorithm_for_long_rows_follows_size_dtype_and_room(monkeypatch):
-    def chosen(x, residual=None, *vectors):
-        assert choice.choose_forward(x, residual, *vectors, centred=True) == choice.choose_forward(x, residual, *vectors, centred=False)
-        return choice.choose_forward(x, residual, *vectors, centred=True)
+    def chosen_for(centred, x, residual=None, *vectors):
+        return choice.choose_forward(x, residual, *vectors, centred=centred, tuned=choice.find_device_class(x))
+
+    def chosen(*tensors):
+        assert chosen_for(True, *tensors) == chosen_for(False, *tensors)
+        return chosen_for(True, *tensors)
 
     few, many, wide = make((2, 40000)), torch.empty(600, 40000, device=DEVICE), make((2, 40000)).double()
     assert chosen(few) == chosen(few[:, 16:]) == chosen(few, few) == "few rows"
@@ -139,14 +142,14 @@ def test_the_algorithm_for_long_rows_follows_size_dtype_and_room(monkeypatch):
     with monkeypatch.context() as fast:
         fast.setattr(device, "find_bandwidth", lambda _: H200.bandwidth)
         long, odd = (torch.empty(600, N, dtype=torch.float16, device=DEVICE) for N in (12304, 12305))
-        assert [choice.choose_forward(x, None, centred=True) for x in (long, odd)] == ["split", "two tiles"]
+        assert [chosen_for(True, x) for x in (long, odd)] == ["split", "two tiles"]
         assert chosen(odd, odd) == "two tiles"
     # rows of two bytes an element that begin at any address: two launches, however many rows there are
     for rows in (1, 600):
         for dtype in (torch.float16, torch.bfloat16):
             odd, longer = (torch.empty(rows, N, dtype=dtype, device=DEVICE) for N in (40001, 140001))
-            assert choice.choose_forward(odd, None, centred=True) == chosen(odd, odd) == chosen(longer) == "few rows"
-            assert choice.choose_forward(odd, None, centred=False) == "split"
+            assert chosen_for(True, odd) == chosen(odd, odd) == chosen(longer) == "few rows"
+            assert chosen_for(False, odd) == "split"
         assert chosen(odd.float()) == "split"
     monkeypatch.setattr(choice, "has_room_for", lambda x, chunks: False)
     assert chosen(many) == "blocked" and chosen(half) == "resident" and chosen(few) == "few rows"

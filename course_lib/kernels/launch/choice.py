@@ -26,16 +26,17 @@ def _find_algorithm(table: str, tuned: DeviceClass, N: int, dtype: torch.dtype, 
     return device_classes.find_line(getattr(tuned, table), N, dtype, centred, add).algorithm
 
 
-def choose_forward(x: Tensor, residual: Tensor | None, *vectors: Tensor | None, centred: bool) -> str:
+def choose_forward(x: Tensor, residual: Tensor | None, *vectors: Tensor | None, centred: bool, tuned: DeviceClass) -> str:
     """Choose the algorithm of a forward pass.
 
     Args:
         x, residual: shape (M, N).
         vectors: w and b.
         centred: True for LayerNorm, False for RMSNorm.
+        tuned: the class of x's device.
     """
-    N, tuned = x.shape[1], find_device_class(x)
-    algorithm = _find_algorithm("forward", tuned, N, x.dtype, centred, residual is not None)
+    N, add = x.shape[1], residual is not None
+    algorithm = _find_algorithm("forward", tuned, N, x.dtype, centred, add)
     if algorithm != "split":
         return algorithm
     # "few rows" and "split" give a row the same bits only if both distribute x over their threads in the same way, which
@@ -43,14 +44,14 @@ def choose_forward(x: Tensor, residual: Tensor | None, *vectors: Tensor | None, 
     small = x.dtype != torch.float64 and x.shape[0] * N * x.element_size() <= tuned.few_rows_bytes
     if small and all(tensor is None or _loads_whole_vectors(tensor) for tensor in (x, residual, *vectors)):
         return "few rows"
-    if has_room_for(x, split(x, centred=centred, add=residual is not None).chunks):
+    if has_room_for(x, tables.split(N, x.dtype, centred=centred, add=add, tuned=tuned).chunks):
         return "split"
     return "blocked" if N > tables.RESIDENT_LIMIT else "resident"
 
 
-def choose_backward(x: Tensor, *, centred: bool) -> str:
+def choose_backward(x: Tensor, *, centred: bool, tuned: DeviceClass) -> str:
     """Choose the algorithm of a backward pass over x of shape (M, N): for LayerNorm if ``centred``, else for RMSNorm."""
-    (M, N), tuned = x.shape, find_device_class(x)
+    M, N = x.shape
     algorithm = _find_algorithm("backward", tuned, N, x.dtype, centred)
     if algorithm != "split":
         return algorithm
@@ -58,11 +59,6 @@ def choose_backward(x: Tensor, *, centred: bool) -> str:
     if few or not has_room_for(x, tables.split_backward(N, x.dtype, tuned=tuned).chunks):
         return "columns"
     return "split"
-
-
-def split(x: Tensor, *, centred: bool, add: bool) -> tables.SplitLaunch:
-    """Return the launch for the rows of x if several programs share a row."""
-    return tables.split(x.shape[1], x.dtype, centred=centred, add=add, tuned=find_device_class(x))
 
 
 def has_room_for(x: Tensor, chunks: int) -> bool:

@@ -38,6 +38,8 @@ class Line(NamedTuple):
     num_warps: int = 0
     programs: int = 1  # per multiprocessor
     stages: int = 1  # tiles or rows in flight
+    registers: int | None = None  # a thread has at most so many
+    ahead: bool = False  # mean and rstd are loaded one tile ahead
     unmasked: bool = False  # LayerNorm, like RMSNorm, has no column mask if its chunks fill the row
     why: str = ""
     source: str = ""  # a section of docs/kernels.md, or a file of course_lib/bench/results
@@ -116,6 +118,7 @@ H100 = DeviceClass(
     ),
     backward=(
         Line(algorithm="split", above=PERSISTENT_LIMIT, aligned=True, why="It reads x and dy once: 3 passes, not 5.", source=_BACKWARD),
+        Line(algorithm="split", above=PERSISTENT_LIMIT, itemsize=2, centred=False, why="RMSNorm has registers for two programs.", source=_BACKWARD),
         Line(algorithm="columns", above=PERSISTENT_LIMIT, why="Loads of single elements do not hide a wait.", source=_FAST_MEMORY),
         *make_lines(dict(algorithm="two tiles", aligned=False, source=_BACKWARD),
             dict(above=2048, longest=3072, why="A quarter of one block's lanes or more would be idle, and each has a load of its own."),
@@ -127,27 +130,28 @@ H100 = DeviceClass(
         dict(longest=256, rows=16, num_warps=4), dict(longest=512, rows=8, num_warps=4),
         dict(longest=1024, rows=4, num_warps=4), dict(longest=2048, rows=2, num_warps=4),
         dict(longest=4096, num_warps=8),
-        *(dict(longest=longest, num_warps=16, programs=programs, aligned=True, centred=True, add=False, itemsize=2,
-            why="Triton 3.7 and newer take more registers per thread than so many programs have.")
-          for longest, programs in ((8192, 3), (16384, 2))),
+        *(dict(longest=longest, num_warps=16, registers=registers, aligned=True, centred=True, add=False, itemsize=2,
+            why="Room for three programs, and for two. Triton 3.7 and newer take more registers per thread.")
+          for longest, registers in ((8192, 40), (16384, 64))),
         dict(longest=16384, num_warps=16),
         dict(longest=32768, num_warps=32)),
     two_tiles=make_lines(dict(source=_FORWARD),
-        dict(longest=3072, aligned=False, num_warps=2, why="Rows that are not aligned: up to 48 elements per thread."),
-        dict(longest=6144, aligned=False, num_warps=4),
-        dict(longest=12288, aligned=False, num_warps=8),
-        dict(longest=16384, aligned=False, num_warps=16),
+        *(dict(longest=longest, num_warps=num_warps, aligned=False, registers=128,
+            why="Rows that are not aligned: up to 48 elements per thread, and room for four programs of 4 warps.")
+          for longest, num_warps in ((3072, 2), (6144, 4), (12288, 8), (16384, 16))),
         dict(longest=8192, num_warps=4, why="Aligned rows: about 32 elements per thread."),
         dict(longest=16384, num_warps=8),
         dict(longest=32768, num_warps=32)),
     persistent=(
         *make_lines(dict(aligned=True, stages=3, source=_BACKWARD),
-            dict(longest=128, rows=8, num_warps=2, programs=4, why="All lines: the best with 4 to 32 elements of x per thread."),
-            dict(longest=256, rows=4, num_warps=2, programs=4), dict(longest=512, rows=4, num_warps=4, programs=3),
-            dict(longest=1024, rows=2, num_warps=4, programs=3), dict(longest=2048, num_warps=8, programs=3),
-            dict(longest=4096, rows=2, num_warps=8),
-            dict(longest=6144, num_warps=8, why="A block with idle lanes is faster with fewer warps."),
-            dict(longest=8192, num_warps=16)),
+            dict(longest=128, rows=8, num_warps=2, programs=4, registers=255, why="All lines: the best with 4 to 32 elements of x per thread."),
+            dict(longest=256, rows=4, num_warps=2, programs=4, registers=255, why="No limit, but without one the compiler takes fewer."),
+            dict(longest=512, rows=4, num_warps=4, programs=3), dict(longest=1024, rows=2, num_warps=4, programs=3),
+            dict(above=2048, longest=4096, power_of_two=True, rows=2, num_warps=8, ahead=True, why="Both norms gain, RMSNorm at all lengths."),
+            *(dict(centred=centred, ahead=not centred) | line for centred in (True, False) for line in (
+                dict(longest=2048, num_warps=8, programs=3), dict(longest=4096, rows=2, num_warps=8),
+                dict(longest=6144, num_warps=8, why="A block with idle lanes is faster with fewer warps."),
+                dict(longest=8192, num_warps=16)))),
         *make_lines(dict(source=_BACKWARD),
             dict(longest=128, rows=8, num_warps=4, programs=6, why="One stage: only loads of 16 bytes can be in flight for several tiles."),
             dict(longest=256, rows=4, num_warps=4, programs=6), dict(longest=512, rows=2, num_warps=4, programs=6),
@@ -170,6 +174,7 @@ H100 = DeviceClass(
             dict(longest=4096, num_warps=2)),
         *make_lines(dict(aligned=False, num_warps=4, source=_LONG_ROWS),
             dict(longest=131072, block=2048, programs=2, add=True, why="The addresses of single elements take registers."),
+            dict(longest=131072, block=2048, programs=4, itemsize=2, centred=False, why="RMSNorm has no mean, and no b to load for each row."),
             dict(longest=131072, block=2048, programs=3),
             dict(block=8192, num_warps=16)),
         *make_lines(dict(itemsize=2, add=True, num_warps=4, source=_LONG_ROWS),
@@ -192,7 +197,8 @@ H100 = DeviceClass(
     split_backward=make_lines(dict(num_warps=4, programs=2, source=_BACKWARD),
         dict(longest=2049, num_warps=1, why="As forward."),
         dict(longest=4096, num_warps=2),
-        dict(block=2048, num_warps=8, aligned=False, why="The addresses of single elements take registers."),
+        dict(block=2048, aligned=False, itemsize=2, why="The addresses of single elements take registers."),
+        dict(block=2048, num_warps=8, aligned=False, why="Elements are twice as large."),
         dict(block=4096, itemsize=2, why="Registers hold three rows of x and dy, and dw and db."),
         dict(block=2048, why="Elements are twice as large, so a chunk has half as many.")),
     few_rows_bytes=4 << 20,

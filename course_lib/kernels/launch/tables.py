@@ -9,8 +9,6 @@ import torch
 
 from course_lib.kernels.launch.device_classes import H100, PERSISTENT_LIMIT, RESIDENT_LIMIT, TWO_TILES_LIMIT, DeviceClass, Line, find_line
 
-_REGISTERS = 65536  # of a multiprocessor; a thread gets a multiple of 8
-
 
 def next_power_of_2(n: int) -> int:
     """Return the smallest power of two >= n, for n >= 1. The lanes of a block are always a power of two."""
@@ -38,16 +36,6 @@ def resident(N: int, *, tuned: DeviceClass = H100, centred: bool = False, add: b
         raise ValueError(f"a resident row has 1 to {RESIDENT_LIMIT} columns, not {N}; use the blocked kernel for longer rows")
     line = find_line(tuned.resident, N, centred=centred, add=add)
     return TileLaunch(line.rows, next_power_of_2(N), line.num_warps)
-
-
-@functools.cache
-def resident_registers(N: int, dtype: torch.dtype, *, tuned: DeviceClass = H100, centred: bool, add: bool) -> int | None:
-    """Return the limit of registers per thread with which a multiprocessor has room for as many programs as the line says.
-
-    None if the line asks for one program: then the compiler may take what it wants.
-    """
-    line = find_line(tuned.resident, N, dtype, centred, add)
-    return None if line.programs == 1 else _REGISTERS // (32 * line.num_warps * line.programs) // 8 * 8
 
 
 @functools.cache
@@ -79,14 +67,14 @@ class PersistentLaunch(NamedTuple):
 
 
 @functools.cache
-def persistent(N: int, *, tuned: DeviceClass = H100) -> PersistentLaunch:
-    """Return the launch of a backward pass that reads each row once.
+def persistent(N: int, *, tuned: DeviceClass = H100, centred: bool = True) -> PersistentLaunch:
+    """Return the launch of a backward pass that reads each row once, of LayerNorm if ``centred``.
 
     Raises: ValueError if N is below 1 or above PERSISTENT_LIMIT.
     """
     if not 1 <= N <= PERSISTENT_LIMIT:
         raise ValueError(f"the persistent backward pass takes rows of 1 to {PERSISTENT_LIMIT} columns, not {N}; use algorithm 'columns'")
-    line = find_line(tuned.persistent, N)
+    line = find_line(tuned.persistent, N, centred=centred)
     return PersistentLaunch(line.rows, next_power_of_2(N), line.num_warps, line.programs, line.stages)
 
 

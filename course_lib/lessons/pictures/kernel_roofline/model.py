@@ -188,7 +188,7 @@ def time_own(exercise: str, kernel: Any, N: int) -> float | None:
         for launch in launches:
             launch.renew()
 
-    def judge(_results: object) -> None:
+    def judge() -> None:
         for launch in launches:
             launch.check()
 
