@@ -328,8 +328,7 @@ assert find("03-loads").answer == 1
 # At mean 10,000 this kernel is right to five digits and more. One-pass had none.
 #
 # In NumPy and PyTorch you do the same for all rows at once. There is one trap. `np.mean(x, axis=1)` has the shape (M,): one mean per row.
-# NumPy lines up shapes from the right, so `x - mean` takes mean 0 from *column* 0, mean 1 from column 1, and so on. If M differs from N you
-# get an error. If M equals N you get wrong numbers. `mean[:, None]` has the shape (M, 1): a column, one mean in front of each row.
+# NumPy lines up shapes from the right, so `x - mean` takes mean 0 from *column* 0, mean 1 from column 1, and so on. If M and N differ, and both are above 1, you get an error. If M equals N you get wrong numbers. `mean[:, None]` has the shape (M, 1): a column, one mean in front of each row.
 
 
 # %% tags=["step"]

@@ -16,7 +16,7 @@
 # You know three ways to compute a variance. Now they become kernels, for rows of any length, and a fourth one joins them. At the end a
 # chart shows how many digits your two kernels and the course's keep. Then comes the time on a GPU. You may not expect it.
 #
-# *About 50 minutes, both exercises included (25 of them). Needs: lesson 04.*
+# *About 50 minutes, 25 of them for both exercises. Needs: lesson 04.*
 
 # %%
 import course_lib
@@ -515,7 +515,7 @@ assert (
 
 # %% [markdown]
 # `x -> s x + t` is a map of two numbers, s and t. One such map after another is such a map again. The grouping does not matter, the order
-# does. Here are eight maps, combined in order by Python and by `tl.reduce`.
+# does. Here are eight maps, combined in order by Python, and then by `tl.reduce`.
 
 
 # %%

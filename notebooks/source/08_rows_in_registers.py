@@ -266,7 +266,7 @@ assert (memory[5:] != 0).sum() == find("08-behind").answer and memory[5:8].tolis
 # So there are two conditions now: the row is below M, and the column is below N. The load and the store of a tile need both, `(rows < M)[:,
 # None] & (cols < N)[None, :]`. The store of one number per row needs only the first.
 #
-# **Your step.** The kernel ignores rows that do not exist. Mend both masks.
+# **Your step.** The kernel treats rows that do not exist as if they did. Mend both masks.
 
 
 # %% tags=["step"]

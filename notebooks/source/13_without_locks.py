@@ -477,8 +477,7 @@ assert [(tile.rows, tile.num_warps) for tile in tiles] == [(2, 8), (1, 16)]
 assert [tile.rows * tile.block // (32 * tile.num_warps) for tile in tiles] == [32, 16]
 
 # %% [markdown]
-# Why do longer rows need fewer registers? The launch is another one. At 4096 columns a program has tiles of 2 rows and 8 warps, so a thread
-# holds 32 numbers of the tile, of each of the four. At 8192 it has tiles of 1 row and 16 warps, so a thread holds 16.
+# Why do longer rows need fewer registers? The launch is another one. At 4096 columns a program has tiles of 2 rows and 8 warps, so a thread holds 32 numbers each of x, dy, dw and db. At 8192 it has tiles of 1 row and 16 warps, so a thread holds 16.
 
 # %% [markdown] tags=["dive"]
 # ## Dive: all designs on this machine

@@ -285,7 +285,7 @@ print(f"no error, and off by {(twice - true).norm() / true.norm():.0%} of its si
 
 # %% [markdown]
 # One line above `backward` mends it: `@once_differentiable`, from `torch.autograd.function`. Then `loss.backward()` raises an error. It has a hole:
-# `torch.autograd.grad(loss, x)` gives a wrong number without it. The course's own norms have right second derivatives.
+# `torch.autograd.grad(loss, x)` gives a wrong number, and no error. The course's own norms have right second derivatives.
 
 # %% tags=["check"]
 from course_lib.lessons.wiring import differentiate_twice

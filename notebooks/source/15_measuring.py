@@ -187,7 +187,7 @@ assert (
 )
 
 # %% [markdown]
-# In the chart *the tutorial's design* is its lock and its buffers, with its mistakes mended (lesson 13). On the H100 it reaches {{locked_gbps}} GB/s, and at
+# In the chart *the tutorial's design* is its lock and its buffers, with its mistakes mended (lesson 13). On the H100 it reaches {{locked_low}} to {{locked_high}} GB/s, and at
 # the short rows PyTorch is faster. At 8192 columns, where the shapes are the same, its kernels alone take {{locked_8192}} µs, most of the
 # published {{published_us}}. At 1024 columns 8 times the rows take {{locked_1024}} µs, so there the call sets the time.
 
@@ -431,7 +431,7 @@ calls = {p: host["layer_norm", "forward", p] for p in ("torch", "quack", "compil
 assert list(calls) == sorted(calls, key=lambda name: calls[name])
 
 # %% [markdown]
-# In the backward pass the course's kernels are ahead of the best of the four at all {{races}}, by {{ahead}} %. These are times of the device alone.
+# In the backward pass the course's kernels are ahead of the best of the four in all {{races}} races, by {{least}} to {{most}} %. These are times of the device alone.
 #
 # Python's share is another race, and there the course loses. One forward call of its LayerNorm, checks included, keeps the host of the stored H100 busy for
 # {{forward_ours}} µs. Liger-Kernel takes {{forward_liger}}, `torch.compile` {{forward_compile}}, quack {{forward_quack}} and PyTorch {{forward_torch}}. Where a matrix is small, PyTorch's slower kernel is done before the
@@ -560,11 +560,13 @@ values = {
         f"forward_{p}": f"{host['layer_norm', 'forward', p]:.0f}"
         for p in ("torch", "ours", "quack", "compile", "liger")
     },
-    "locked_gbps": f"{min(locked)} to {max(locked)}",
+    "locked_low": min(locked),
+    "locked_high": max(locked),
     **{f"locked_{N}": f"{back['layer_norm_backward', 'locked', N]['us']:.0f}" for N in (1024, 8192)},
     "touched_mb": grid.TOUCHED >> 20,
     "races": len(gains),
-    "ahead": f"{min(gains):.0f} to {max(gains):.0f}",
+    "least": f"{min(gains):.0f}",
+    "most": f"{max(gains):.0f}",
     "quack_version": versions["quack-kernels"],
     "liger_version": versions["liger-kernel"],
     "quack_layer_norm": f"{forward['layer_norm', 'quack', 16384]['over_floor']:.1f}",

@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import NamedTuple
+
+from course_lib.base.translation import gettext as _
+from course_lib.base.translation import translate
 
 _IDENTIFIERS = frozenset("b c1 c2 db dskip dw dx dy eps lock mean n residual rstd total var w wdy x xhat y".split())
 
@@ -17,17 +21,24 @@ class Cause(NamedTuple):
     of_rms_norm: tuple[str, str] | None = None
 
     def word_for(self, kind: str, entry_points: tuple[str, ...] = ()) -> tuple[str, str]:
-        """Return headline and question for an exercise of this kind ("kernel", "torch", "numpy" or "autograd") and these entry points."""
+        """Return, in the chosen language, headline and question for an exercise of this kind ("kernel", "torch", "numpy" or "autograd") and these entry points."""
         if self.of_rms_norm and entry_points and all("rms_norm" in name for name in entry_points):
-            return self.of_rms_norm
-        return (self.headline, self.question) if kind == "kernel" or self.of_function is None else self.of_function
+            headline, question = self.of_rms_norm
+        else:
+            headline, question = (self.headline, self.question) if kind == "kernel" or self.of_function is None else self.of_function
+        return translate(headline, "causes"), translate(question, "causes")
+
+    def translate(self, translate: Callable[[str], str]) -> Cause:
+        """Return the cause in another language."""
+        function, rms_norm = (words and (translate(words[0]), translate(words[1])) for words in (self.of_function, self.of_rms_norm))
+        return Cause(translate(self.headline), translate(self.question), function, rms_norm)
 
 
 def make_sentence(text: str) -> str:
     """Return ``text`` with a capital letter and a full stop. An identifier of the learner's code at its beginning stays as it is."""
     first = text.split(" ", 1)[0].rstrip(":,")
     capital = text[:1].upper() if first.isalpha() and first not in _IDENTIFIERS else text[:1]
-    return f"{capital}{text[1:]}{'' if text.endswith(('.', '?')) else '.'}"
+    return f"{capital}{text[1:]}{'' if text.endswith(('.', '?', '。', '？')) else _('.')}"
 
 
 CAUSES: dict[str, Cause] = {
@@ -44,7 +55,7 @@ CAUSES: dict[str, Cause] = {
     ),
     "not_a_plain_copy": Cause("the values were changed on their way", "What happens between your load and your store?"),
     # statistics
-    "padding_in_variance": Cause("padding in the variance", "What does `x - mean` hold in a lane past column N, and what is its square?"),
+    "padding_in_variance": Cause("padding in the variance", "What does `x - mean` hold in a lane past the end, and what is its square?"),
     "divisor": Cause(
         "the wrong divisor",
         "How many elements did you add up, and by how many do you divide? A lane without an element counts for neither.",
@@ -456,7 +467,7 @@ CAUSES: dict[str, Cause] = {
     ),
     "c1_missing": Cause(
         "the c1 term is missing from dx: its error is a multiple of xhat",
-        "Move every element of a row a little further from its mean: y stays as it is. Which term of dx says so?",
+        "Move all elements of a row away from their mean by one factor: y stays as it is. Which term of dx says so?",
         of_rms_norm=(
             "the c1 term is missing from dx: its error is a multiple of xhat",
             "Make every element of a row a little larger, by one and the same factor: y stays as it is. Which term of dx says so?",
@@ -482,7 +493,7 @@ CAUSES: dict[str, Cause] = {
         "in the c1 term something else stands for xhat, or a factor rstd is missing",
         "xhat stands in c1 and beside it, each time with its rstd. What do you multiply in each of the two places?",
     ),
-    "sign_of_dx": Cause("dx has the wrong sign", "A step along dy should make y larger along dy. What does yours do?"),
+    "sign_of_dx": Cause("dx has the wrong sign", "Move x a little along dx: the sum of dy * y should grow. What does it do along yours?"),
     "c1_and_c2_swapped": Cause(
         "c1 and c2 have changed places", "One of the two means is multiplied by xhat. Which one, and what is it the mean of?"
     ),
@@ -504,7 +515,7 @@ CAUSES: dict[str, Cause] = {
     "padding_in_c1": Cause(
         "padding in c1 or c2",
         "A lane past column N holds an xhat of -mean * rstd. What must the other factor hold there, and does yours?",
-        of_rms_norm=("padding in c1", "What must the factors of c1 hold in a lane past column N, and do yours?"),
+        of_rms_norm=("padding in c1", "What must the factors of c1 hold in a lane past the end, and do yours?"),
     ),
     "rstd_misread": Cause(
         "rstd is taken for the variance or the standard deviation",
@@ -688,7 +699,9 @@ CAUSES: dict[str, Cause] = {
         "What is n_b / n when neither side has a number, and what should come out? And if one side has a single number, and the other none?",
     ),
     # statistics as kernels
-    "rstd_for_var": Cause("var holds a reciprocal root", "Multiply a row by 10. Its variance grows by 100; what does yours do?"),
+    "rstd_for_var": Cause(
+        "var holds a reciprocal root", "Multiply a row by 10. Its variance becomes 100 times as large; what does yours do?"
+    ),
     "empty_lane": Cause(
         "a lane that has seen no element spoils the row",
         "With N = 5 and BLOCK = 8, what is the count of lane 6 when its mean is moved, and what is d / count there?",

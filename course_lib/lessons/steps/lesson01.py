@@ -71,14 +71,14 @@ STEPS = (
                 "tl.where(mask, x - mean, 0.0)",
                 "x - mean",
                 "padding_in_variance",
-                "What does `d` hold in a lane past column N, and what is its square?",
+                "What does `d` hold in a lane past the end, and what is its square?",
             ),
             Slip("tl.where(mask, x - mean, 0.0)", "tl.where(mask, x, 0.0)", "mean_not_subtracted"),
             Slip(
                 "tl.where(mask, x - mean, 0.0)",
                 "tl.where(mask, x - mean, mean)",
                 "padding_in_variance",
-                "What does `d` hold in a lane past column N, and what is its square?",
+                "What does `d` hold in a lane past the end, and what is its square?",
             ),
             Slip(
                 "tl.where(mask, x - mean, 0.0)",
