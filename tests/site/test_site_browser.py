@@ -279,7 +279,7 @@ class _Links(html.parser.HTMLParser):
 def test_the_site_is_whole(site):
     """Every page that is wanted is there, every link inside leads somewhere, and nothing is loaded from elsewhere."""
     read = {file: _Links(file.read_text(encoding="utf-8")) for file in site.rglob("*.html")}
-    assert {str(file.relative_to(site)) for file in read} == set(PAGES)
+    assert {str(file.relative_to(site)) for file in read} == {*PAGES, *(f"zh_CN/{page}" for page in PAGES)}
     wrong = []
     for file, page in read.items():
         for link in page.links + page.loaded:
@@ -292,6 +292,26 @@ def test_the_site_is_whole(site):
             if not target.is_file() or (parts.fragment and target in read and unquote(parts.fragment) not in read[target].ids):
                 wrong.append(f"{file.relative_to(site)} links to {link}")
     assert wrong == []
+
+
+@pytest.mark.parametrize("page", [page for page in PAGES if page != "search.html"])
+def test_each_page_leads_to_itself_in_the_other_language(site, page):
+    for here, there, language in ((site, site / "zh_CN", "en"), (site / "zh_CN", site, "zh-CN")):
+        text = (here / page).read_text(encoding="utf-8")
+        assert f'<html class="no-js" lang="{language}"' in text
+        assert (there / page).resolve() in {(here / page).parent.joinpath(unquote(link)).resolve() for link in _Links(text).links}
+
+
+@pytest.mark.parametrize("width", WIDTHS)
+def test_a_lesson_in_chinese_fits_judges_a_prediction_and_says_so_in_chinese(open_page, width):
+    opened = open_page("zh_CN/notebooks/02_rms_norm.html", width=width)
+    assert opened.page.evaluate("document.documentElement.scrollWidth <= document.documentElement.clientWidth")
+    question = opened.page.locator('[data-question="02-padding"]')
+    question.locator("input").fill("3")
+    opened.page.locator('[data-answers="02-padding"] > summary').click()
+    told = opened.page.locator('[data-answers="02-padding"] .said').inner_text()
+    assert told.startswith("不是 3") and "越界" in told
+    assert opened.faults == []
 
 
 def test_the_first_page_leads_to_every_lesson_and_a_lesson_to_its_notebook(site):

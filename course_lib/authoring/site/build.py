@@ -16,7 +16,10 @@ from course_lib.authoring.site import front, guides, lessons
 from course_lib.authoring.site.html import CourseSource
 from course_lib.base import paths
 from course_lib.base.errors import CourseError
+from course_lib.base.translation import choose_language
+from course_lib.base.translation import gettext as _
 from course_lib.lessons.stylesheets import PANEL_STYLE
+from course_lib.lessons.translated import translate_notebook
 
 _HERE = Path(__file__).parent
 # An icon: a row of four lanes, the last one masked. Without an icon a browser requests one that does not exist.
@@ -25,7 +28,7 @@ _ICON = (
     '<path fill="none" stroke="#8a8a8a" d="M12.5 3.5h3v9h-3z"/></svg>\n'
 )
 # the theme's search page has no heading
-_SEARCH = '{% extends "!search.html" %}{% block content %}<h1>Search</h1>{{ super() }}{% endblock %}'
+_SEARCH = f'{{% extends "!search.html" %}}{{% block content %}}<h1>{_("Search")}</h1>{{{{ super() }}}}{{% endblock %}}'
 
 
 def build(out: Path, wanted: Collection[str] = (), source: CourseSource | None = None, pyodide: Path | None = None) -> list[Path]:
@@ -63,6 +66,9 @@ def stage(folder: Path, wanted: Collection[str], source: CourseSource) -> None:
             "`make notebooks` builds them."
         )
     built = {file.stem: read_with_answers(file) for file in files}
+    if choose_language() != "en":
+        for name, notebook in built.items():
+            translate_notebook(notebook, f"lesson{name[:2]}")
     names = guides.list_guides()
     pages = {*names, *(f"notebooks/{name}.ipynb" for name in built)}
     for name, notebook in built.items():
@@ -74,11 +80,12 @@ def stage(folder: Path, wanted: Collection[str], source: CourseSource) -> None:
     shutil.copytree(paths.NOTEBOOKS / "images", folder / "notebooks" / "images")
     for name in names:
         _write(folder / name, guides.read_guide(name, source, pages))
-    readme = (paths.ROOT / "README.md").read_text(encoding="utf-8")
+    # the README's table has what each lesson is about, in English
+    readme = (paths.ROOT / "README.md").read_text(encoding="utf-8") if choose_language() == "en" else ""
     told = [lessons.read_lesson(notebook, name, readme) for name, notebook in built.items()]
     _write(folder / "index.md", front.write_front(built, told, names, source))
     for file in files:
-        _write(folder / "_extra" / "notebooks" / file.name, file.read_text(encoding="utf-8"))
+        _write(folder / "_extra" / "notebooks" / file.name, _translate_file(file))
     _write(folder / "_extra" / ".nojekyll", "")  # without it, GitHub Pages leaves out folders that begin with _
     outputs = PANEL_STYLE.removeprefix("<style>").removesuffix("</style>")
     _write(folder / "_static" / "site.css", outputs + "\n" + (_HERE / "site.css").read_text(encoding="utf-8"))
@@ -87,6 +94,16 @@ def stage(folder: Path, wanted: Collection[str], source: CourseSource) -> None:
     _write(folder / "_templates" / "search.html", _SEARCH)
     shutil.copy(paths.ROOT / "docs" / "images" / "course-light.png", folder / "_static")
     _write(folder / "_static" / "site.js", (_HERE / "site.js").read_text(encoding="utf-8"))
+
+
+def _translate_file(file: Path) -> str:
+    """Return the text of the notebook that a reader downloads."""
+    text = file.read_text(encoding="utf-8")
+    if choose_language() == "en":
+        return text
+    notebook = nbformat.reads(text, as_version=4)
+    translate_notebook(notebook, f"lesson{file.name[:2]}")
+    return nbformat.writes(notebook)
 
 
 def _write(file: Path, text: str) -> None:

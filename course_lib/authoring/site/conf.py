@@ -1,20 +1,25 @@
 """Sphinx's settings for the site; ``course_lib.authoring.site.build`` chooses the folders."""
 
+from dataclasses import replace
 from typing import Any
 from urllib.parse import urlsplit
 
 from course_lib import __version__
-from course_lib.authoring.site.html import CourseSource
+from course_lib.authoring.site.html import CourseSource, write_language_switch
 from course_lib.authoring.site.style import DARK, LIGHT
+from course_lib.base.translation import choose_language
+from course_lib.base.translation import gettext as _
 
-project = html_title = "LayerNorm and RMSNorm in Triton"
+project = html_title = _("LayerNorm and RMSNorm in Triton")
 author = "the course authors"
 copyright = "the course authors, MIT licence"
 version = release = __version__
-language = "en"
+language = choose_language()
 
 extensions = ["myst_nb", "course_lib.authoring.site.formulas", "sphinx_copybutton", "sphinxext.opengraph"]
 source = CourseSource.read()
+if language != "en" and source.address:
+    source = replace(source, address=f"{source.address}{language}/")
 html_baseurl = ogp_site_url = source.address  # canonical links
 notfound_urls_prefix = urlsplit(source.address).path or "/"
 ogp_enable_meta_description = True
@@ -54,6 +59,8 @@ def _mend_page(app: Any, page: str, template: str, context: dict[str, Any], doct
     Sphinx makes the names of the parts headings without a level, which axe-core reports as critical. Its edit links lead to the staged
     files, but a lesson is edited in its script.
     """
+    if doctree is not None:
+        context["body"] = write_language_switch(page) + context["body"]
     context["theme_source_edit_link"] = source.find_edit_link(page)
     context["furo_navigation_tree"] = context["furo_navigation_tree"].replace('role="heading"', 'role="heading" aria-level="2"')
 

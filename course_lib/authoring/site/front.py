@@ -12,29 +12,30 @@ from course_lib.authoring.repository import START
 from course_lib.authoring.site.html import CourseSource, write_commands, write_launches, write_raw
 from course_lib.authoring.site.lessons import Lesson, list_exercises, mend_words
 from course_lib.base.errors import CourseError
+from course_lib.base.translation import gettext as _
 from course_lib.base.words import format_count
 
 # the parts of the course, by the number of their last lesson
-_PARTS = ((5, "A kernel you can trust"), (9, "Forward, fast, for any input"), (14, "Backward"), (99, "Know it"))
+_PARTS = ((5, _("A kernel you can trust")), (9, _("Forward, fast, for any input")), (14, _("Backward")), (99, _("Know it")))
 # Pictures for the first page, with words for how each is moved. The page has the first of these that a built notebook has.
 _PICTURES = {
-    "race": "press Play, or take it step by step",
-    "block_stepper": "press Play, or take it step by step, and drag a number",
-    "cancellation": "drag the point, or choose another algorithm",
+    "race": _("press Play, or take it step by step"),
+    "block_stepper": _("press Play, or take it step by step, and drag a number"),
+    "cancellation": _("drag the point, or choose another algorithm"),
 }
 
-_HEAD = """# LayerNorm and RMSNorm in Triton
+_HEAD = _("""# LayerNorm and RMSNorm in Triton
 
 You write GPU kernels for two norms that every language model runs, from the formula to the memory limit of the GPU. You predict before you
 see, your kernels are graded against float64 references on a laptop or on a GPU, and a verdict names the cause, not "not close". At the end you
 have both norms, forward and backward, at the speed of the GPU's memory, and a small model that trains with them.
 
-"""
-_FIRST = (
+""")
+_FIRST = _(
     '<p><a class="button" href="notebooks/{name}.html">Start lesson 00</a> Here you read it and move its pictures. In JupyterLab, on your '
     'machine, your first kernel runs after five minutes: <a href="#start">Start</a> says how.</p>'
 )
-_MOVES = """
+_MOVES = _("""
 This picture of lesson {number} moves: {moves}.
 
 ## Start
@@ -52,7 +53,7 @@ newer, and [uv](https://docs.astral.sh/uv/). The first command makes a course fo
 
 You need no GPU: without one, kernels run in Triton's interpreter, and a kernel that passes is compiled, too. The first start says what it
 fetches before it does: about 0.5 GB without a GPU.
-"""
+""")
 
 
 def write_front(
@@ -61,7 +62,7 @@ def write_front(
     """Write the first page as Markdown. ``notebooks`` has the built notebooks by name."""
     name, moves, picture = find_picture(notebooks)
     commands = write_raw(write_commands(START))
-    clone = source.clone and f"From a clone:\n\n{write_raw(write_commands(source.clone))}"
+    clone = source.clone and f"{_('From a clone:')}\n\n{write_raw(write_commands(source.clone))}"
     buttons = write_launches(source)
     hours = round(sum(lesson.minutes for lesson in lessons) / 60)
     parts = [
@@ -69,15 +70,17 @@ def write_front(
         write_raw(_FIRST.format(name=min(notebooks))),
         write_raw(picture),
         _MOVES.format(number=name[:2], moves=moves, commands=commands, clone=clone or "", launches=buttons and write_raw(buttons)),
-        f"## Lessons\n\n{len(lessons)} lessons, {hours} hours. In six hours: the exercises with ◆ and their lessons. At their end a small model\n"
-        "trains with kernels that you wrote.\n",
+        _(
+            "## Lessons\n\n{count} lessons, {hours} hours. In six hours: the exercises with ◆ and their lessons. At their end a small model\n"
+            "trains with kernels that you wrote.\n"
+        ).format(count=len(lessons), hours=hours),
     ]
     for title, group in groupby(lessons, key=find_part):
         parts.append(f"### {title}\n")
         parts += [_write_lesson(lesson) for lesson in group]
     parts.append(_write_guides(guides))
     parts += [_write_contents(title, [f"notebooks/{lesson.name}" for lesson in group]) for title, group in groupby(lessons, key=find_part)]
-    parts.append(_write_contents("Guides", [guide.removesuffix(".md") for guide in guides]))
+    parts.append(_write_contents(_("Guides"), [guide.removesuffix(".md") for guide in guides]))
     return "\n".join(parts)
 
 
@@ -101,30 +104,39 @@ def find_picture(notebooks: Mapping[str, nbformat.NotebookNode]) -> tuple[str, s
 
 
 def _write_lesson(lesson: Lesson) -> str:
-    work = [format_count(lesson.predictions, "prediction"), format_count(lesson.steps, "step")]
-    minutes = f"{' + '.join(map(str, lesson.sittings))} minutes{f' in {len(lesson.sittings)} sittings' * (len(lesson.sittings) > 1)}"
-    facts = f"{minutes}; {', '.join(work)}"
-    exercises = f"; you write {', '.join(list_exercises(lesson))}" if lesson.exercises else ""
-    return f"**[{lesson.title}](notebooks/{lesson.name}.ipynb)**\n: {lesson.about}\n\n  *{facts}{exercises}.*\n"
+    minutes = " + ".join(map(str, lesson.sittings))
+    if len(lesson.sittings) > 1:
+        minutes = _("{minutes} minutes in {sittings} sittings").format(minutes=minutes, sittings=len(lesson.sittings))
+    else:
+        minutes = _("{minutes} minutes").format(minutes=minutes)
+    facts = _("{minutes}; {predictions}, {steps}").format(
+        minutes=minutes,
+        predictions=format_count(lesson.predictions, "prediction"),
+        steps=format_count(lesson.steps, "step"),
+        prediction_count=lesson.predictions,
+        step_count=lesson.steps,
+    )
+    exercises = _("; you write {exercises}").format(exercises=_(", ").join(list_exercises(lesson))) if lesson.exercises else ""
+    return f"**[{lesson.title}](notebooks/{lesson.name}.ipynb)**\n: {lesson.about}\n\n  *{facts}{exercises}{_('.')}*\n"
 
 
 def _write_guides(guides: Sequence[str]) -> str:
     lines = {
-        "docs/setup.md": "Windows, macOS, hosted notebooks, a GPU, and what to do when a message stops you",
-        "docs/commands.md": "the grader and the measurements from a terminal",
-        "docs/instructors.md": "to teach with it: a class graded, reports, what to expect",
-        "CONTRIBUTING.md": "to change it: how a lesson, an exercise, a picture or a kernel is added",
-        "docs/architecture.md": "the rooms of the code, and who may use whom",
-        "docs/kernels.md": "what each idea in the kernels was expected to bring, and what it brought",
-        "docs/verdicts.md": "what the grader says to each kind of mistake",
-        "docs/cpu-mode.md": "what Triton's interpreter does otherwise than a GPU, and what the course corrects",
-        "docs/site.md": "how this site is made",
-        "docs/browser.md": "the lessons with nothing installed: what a tab can do, and how to build one",
-        "docs/grading-a-class.md": "what counts, what is written, and what becomes of files that cannot be read",
-        "docs/security.md": "how code that a stranger handed in is kept in",
+        "docs/setup.md": _("Windows, macOS, hosted notebooks, a GPU, and what to do when a message stops you"),
+        "docs/commands.md": _("the grader and the measurements from a terminal"),
+        "docs/instructors.md": _("to teach with it: a class graded, reports, what to expect"),
+        "CONTRIBUTING.md": _("to change it: how a lesson, an exercise, a picture or a kernel is added"),
+        "docs/architecture.md": _("the rooms of the code, and who may use whom"),
+        "docs/kernels.md": _("what each idea in the kernels was expected to bring, and what it brought"),
+        "docs/verdicts.md": _("what the grader says to each kind of mistake"),
+        "docs/cpu-mode.md": _("what Triton's interpreter does otherwise than a GPU, and what the course corrects"),
+        "docs/site.md": _("how this site is made"),
+        "docs/browser.md": _("the lessons with nothing installed: what a tab can do, and how to build one"),
+        "docs/grading-a-class.md": _("what counts, what is written, and what becomes of files that cannot be read"),
+        "docs/security.md": _("how code that a stranger handed in is kept in"),
     }
     items = "\n".join(f"- [](./{guide}){f': {lines[guide]}' if guide in lines else ''}" for guide in guides)
-    return f"## Guides: set-up, teaching, changing the course\n\n{items}\n"
+    return f"{_('## Guides: set-up, teaching, changing the course')}\n\n{items}\n"
 
 
 def _write_contents(caption: str, entries: Sequence[str]) -> str:

@@ -11,10 +11,12 @@ from course_lib import catalog
 from course_lib.authoring.site.html import CourseSource, close_fold, open_fold, write_raw
 from course_lib.base import paths
 from course_lib.base.errors import CourseError
+from course_lib.base.translation import choose_language, split_blocks, translate_markdown
 
 VERDICTS = "docs/verdicts.md"
 # the first documents, in this order; the others in docs/ follow
 _FIRST = ("docs/setup.md", "docs/commands.md", "docs/instructors.md", "CONTRIBUTING.md", "docs/architecture.md", "docs/kernels.md", VERDICTS, "docs/cpu-mode.md", "docs/security.md", "docs/site.md")  # fmt: skip
+LEARNERS = ("setup", "commands", "browser", "cpu-mode")  # documents in docs/ that are translated, by their catalogs
 _LINK = re.compile(r"(?<!!)\[((?:[^\[\]]|\[[^\]]*\])*)\]\(([^)\s#]*)(#[^)\s]*)?\)")
 _SECTION = re.compile(r"^## (\w+)(?:: (.*))?$", re.MULTILINE)
 _ORIGIN = re.compile(r"Exercise (\w+), mutant `([^`]+)`:\n\n")
@@ -33,7 +35,21 @@ def read_guide(name: str, source: CourseSource, pages: set[str]) -> str:
     Raises: CourseError if a link names no file of the repository, or if docs/verdicts.md has another layout than expected.
     """
     text = (paths.ROOT / name).read_text(encoding="utf-8")
+    if (catalog_name := PurePosixPath(name).stem) in LEARNERS and choose_language() != "en":
+        text = _translate(text, catalog_name)
     return mend_links(write_verdicts(text) if name == VERDICTS else text, name, source, pages)
+
+
+def _translate(text: str, catalog_name: str) -> str:
+    """Translate a document. A heading keeps the name by which links find it, which MyST makes of the English words."""
+    blocks = []
+    for block in split_blocks(text):
+        translated = translate_markdown(block, catalog_name)
+        if translated != block and (heading := re.fullmatch(r"##+ (.+)", block)):
+            name = re.sub(r"[^\w -]", "", heading[1].lower()).replace(" ", "-")
+            translated = f"({name})=\n\n{translated}"
+        blocks.append(translated)
+    return "\n\n".join(blocks)
 
 
 def mend_links(text: str, name: str, source: CourseSource, pages: set[str]) -> str:

@@ -11,8 +11,11 @@ from dataclasses import dataclass
 from course_lib.authoring.repository import FIRST, list_launches, read_repository
 from course_lib.authoring.tab import NOT_IN_TAB
 from course_lib.base import paths
+from course_lib.base.translation import LANGUAGES, VARIABLE, choose_language
+from course_lib.base.translation import gettext as _
 
 _HEADING = re.compile(r"^(#{1,6}) +(.+)$", re.MULTILINE)
+LANGUAGE_SWITCH = "COURSE_SITE_LANGUAGES"  # set while a site of all languages is built: its pages link to one another
 _CODE = re.compile(r"^(`{3,}|~{3,}).*?^\1[ \t]*$", re.MULTILINE | re.DOTALL)
 
 
@@ -47,7 +50,7 @@ class CourseSource:
 
         ``page`` is its path on the site without an ending, "notebooks/00_start_here".
         """
-        folder, _, name = page.rpartition("/")
+        folder, _slash, name = page.rpartition("/")
         file = f"{folder}/source/{name}.py" if folder == "notebooks" else f"{page}.md"
         whole = (paths.ROOT / file).is_file() and file != "docs/verdicts.md"
         return f"{self.repository}/edit/main/{file}" if self.repository and whole else ""
@@ -61,8 +64,24 @@ class CourseSource:
         return f"git clone {self.repository} && cd {name}", "make lab"
 
 
+def write_language_switch(page: str) -> str:
+    """Write links to ``page``, "notebooks/00_start_here", in the other languages of the site; "" if it has only one."""
+    if LANGUAGE_SWITCH not in os.environ:
+        return ""
+    here = choose_language()
+    up = "../" * (page.count("/") + (here != "en"))
+    links = [
+        f'<a lang="{language.replace("_", "-")}" hreflang="{language.replace("_", "-")}" href="{up}{"" if language == "en" else f"{language}/"}{page}.html">{name}</a>'
+        for language, name in LANGUAGES.items()
+        if language != here
+    ]
+    return f'<p class="languages">{" ".join(links)}</p>'
+
+
 def write_commands(commands: Sequence[str]) -> str:
-    """Write commands for a terminal as HTML."""
+    """Write commands for a terminal as HTML. Before them stands the one that chooses the page's language, if this is not English."""
+    language = choose_language()
+    commands = (*(() if language == "en" else (f"export {VARIABLE}={language}",)), *commands)
     return f'<pre class="commands">{chr(10).join(map(html.escape, commands))}</pre>'
 
 
@@ -85,7 +104,7 @@ def write_launches(source: CourseSource, notebook: str = FIRST, up: str = "") ->
         )
     launches = list_launches(source.repository, notebook).items()
     buttons = "".join(f'<a class="button" href="{html.escape(address)}">{name}</a>' for name, address in launches)
-    return written + (buttons and f'<p class="launch">Or on a machine of a service: {buttons}</p>')
+    return written + (buttons and f'<p class="launch">{_("Or on a machine of a service:")} {buttons}</p>')
 
 
 def open_fold(summary: str, *, look: str = "answer", anchor: str = "", answers: str = "") -> str:

@@ -28,6 +28,8 @@ from course_lib.authoring.site.html import (
     write_raw,
 )
 from course_lib.base.errors import CourseError
+from course_lib.base.translation import choose_language
+from course_lib.base.translation import gettext as _
 from course_lib.catalog import Exercise, texts
 from course_lib.lessons import prediction
 from course_lib.lessons.live import VIEW
@@ -40,16 +42,21 @@ _HEADING = re.compile(r"(#{1,6}) +(.+)")
 _CALL_ALONE = re.compile(r'\s*(from [\w.]+ import [\w, ]+\s+)*(predict|exercise|review_predictions)\("[^"]+"\)\s*')
 _STYLE_ALONE = re.compile(r"\s*<style>.*</style>\s*", re.DOTALL)  # styles for JupyterLab's page; a page of the site has its own
 
-RUN = '<a href="#run-this-lesson">run the lesson</a> on your machine'
-_REVIEW = f"Here the lesson sums up your predictions: how many came out as you thought, and what surprised you. For that, {RUN}."
+RUN = _('<a href="#run-this-lesson">run the lesson</a> on your machine')
+_REVIEW = _("Here the lesson sums up your predictions: how many came out as you thought, and what surprised you. For that, {run}.").format(
+    run=RUN
+)
 _CONTROLS = (
-    f'<p class="needs-python">Here are controls that have Python compute another picture. For them, {RUN}. The picture below moves '
-    "without them.</p>"
+    '<p class="needs-python">'
+    + _("Here are controls that have Python compute another picture. For them, {run}. The picture below moves without them.").format(
+        run=RUN
+    )
+    + "</p>"
 )
 # words of a notebook for a reader who can run its cells -> the words that replace them on a page
 _INSTEAD = {
     "<p><em>Run this cell for the controls that ask Python.</em></p>": _CONTROLS,
-    "<p><em>Run this cell to wake the picture.</em></p>": "<p><em>It moves in a browser that runs scripts.</em></p>",
+    "<p><em>Run this cell to wake the picture.</em></p>": f"<p><em>{_('It moves in a browser that runs scripts.')}</em></p>",
 }
 _TO_RUN = re.compile(r"Run this cell (to|for) ([^.;<]+)")
 
@@ -89,7 +96,8 @@ def read_lesson(notebook: Cell, name: str, readme: str) -> Lesson:
         raise CourseError(f"notebooks/{name}.ipynb: the first cell has no `# title`, or no line `*About N minutes`.")
     paragraph = " ".join(first.split("\n\n")[1].split())
     named = re.search(rf"\]\(notebooks/{name}\.ipynb\): ([^|\n]+?) *\|", readme)
-    about = f"{named[1][0].upper()}{named[1][1:]}." if named else " ".join(re.split(r"(?<=[.?]) ", paragraph)[:2])
+    space = " " if choose_language() == "en" else ""
+    about = f"{named[1][0].upper()}{named[1][1:]}." if named else space.join(re.split(r"(?<=[.?]) |(?<=[。？])", paragraph)[:2])
     calls = [call for cell in notebook.cells if cell.cell_type == "code" for call in CALL.findall(cell.source)]
     return Lesson(
         name,
@@ -97,8 +105,8 @@ def read_lesson(notebook: Cell, name: str, readme: str) -> Lesson:
         tuple(int(minutes) for cell in notebook.cells if cell.cell_type == "markdown" for minutes in MINUTES.findall(cell.source)),
         about,
         tuple(argument for call, argument in calls if call == "exercise"),
-        sum(call == "predict" for call, _ in calls),
-        sum(call == "step" for call, _ in calls),
+        sum(call == "predict" for call, _argument in calls),
+        sum(call == "step" for call, _argument in calls),
     )
 
 
@@ -119,12 +127,12 @@ def make_page(notebook: Cell, name: str, source: CourseSource) -> Cell:
             cells.append(_markdown(close_fold()))
             diving = False
         if heading and DIVE in _get_tags(cell):
-            title, _, below = cell.source.partition("\n")
+            title, _newline, below = cell.source.partition("\n")
             cells += [_markdown(title), _markdown(open_fold("Open this dive", look="dive")), _markdown(below)]
             diving = True
         elif lesson := _find_call(cell, "recall"):
             for question in choose_questions(lesson, {}, {}):
-                cells += _make_fold([], replace(question, question=question.recall), "Do you remember?")
+                cells += _make_fold([], replace(question, question=question.recall), _("Do you remember?"))
         elif (asked := _find_call(cell, "predict")) or ANSWER in _get_tags(cell):
             run = _count_answers(rest, number + bool(asked))
             cells += _make_fold(rest[number + bool(asked) : number + bool(asked) + run], prediction.find(asked) if asked else None)
@@ -142,23 +150,35 @@ def make_page(notebook: Cell, name: str, source: CourseSource) -> Cell:
 
 
 def _write_way_to_run(name: str, source: CourseSource, moves: bool) -> str:
+    folded = (
+        _("The pictures of this page move, and its answers are folded: predict first, then open them.")
+        if moves
+        else _("The answers are folded: predict first, then open them.")
+    )
     return write_raw(
-        f'<div class="run" id="run-this-lesson"><p>{"The pictures of this page move, and its" if moves else "The"} answers are folded: predict '
-        f"first, then open them.</p>{write_launches(source, f'notebooks/{name}.ipynb', '../')}"
-        "<p>To write kernels and have them checked, run the lesson on your machine (Linux or WSL, Python 3.11 or newer; no GPU needed). "
-        'The first command makes a course folder, the last one opens JupyterLab (with <a href="https://docs.astral.sh/uv/">uv</a>; '
-        '<a href="../docs/setup.html">Setting up</a> has the way without it, Windows and macOS):</p>'
-        f"{write_commands(START)}"
-        f"<p>There this lesson is <code>notebooks/{name}.ipynb</code>.</p>"
-        f'<p><a class="button" download href="{name}.ipynb">Download this notebook</a> It needs the course around it.</p></div>'
+        f'<div class="run" id="run-this-lesson"><p>{folded}</p>'
+        f"{write_launches(source, f'notebooks/{name}.ipynb', '../')}<p>"
+        + _(
+            "To write kernels and have them checked, run the lesson on your machine (Linux or WSL, Python 3.11 or newer; no GPU needed). "
+            'The first command makes a course folder, the last one opens JupyterLab (with <a href="https://docs.astral.sh/uv/">uv</a>; '
+            '<a href="../docs/setup.html">Setting up</a> has the way without it, Windows and macOS):'
+        )
+        + f"</p>{write_commands(START)}<p>"
+        + _("There this lesson is <code>{file}</code>.").format(
+            file=f"notebooks/{'' if choose_language() == 'en' else f'{choose_language()}/'}{name}.ipynb"
+        )
+        + "</p><p>"
+        + _('<a class="button" download href="{name}.ipynb">Download this notebook</a> It needs the course around it.').format(name=name)
+        + "</p></div>"
     )
 
 
 def _write_unsolved(exercise: Exercise) -> str:
     """Write the file of an unsolved exercise without its task: the panel above it shows the task."""
-    text = texts.make_unsolved_text(exercise)
+    text = texts.make_learners_text(exercise)
     code = "".join(text.splitlines(keepends=True)[find_first_line(text) - 1 :])
-    return f"Your file as you get it, `exercises/{exercise.file}.py`:\n\n```python\n{code.rstrip()}\n```"
+    words = _("Your file as you get it, `exercises/{file}.py`:").format(file=exercise.file)
+    return f"{words}\n\n```python\n{code.rstrip()}\n```"
 
 
 def _find_call(cell: Cell, call: str) -> str | None:
@@ -175,13 +195,16 @@ def _count_answers(cells: list[Cell], start: int) -> int:
     return run
 
 
-def _make_fold(answers: list[Cell], question: prediction.Question | None, label: str = "Predict.") -> list[Cell]:
+def _make_fold(answers: list[Cell], question: prediction.Question | None, label: str = "") -> list[Cell]:
     """Return the question of a prediction, if there is one, and the answer to it, folded."""
     made = []
     if question is None:
-        made.append(_markdown(open_fold("What came out")))
+        made.append(_markdown(open_fold(_("What came out"))))
     else:
-        made += [_markdown(write_raw(_write_question(question, label))), _markdown(open_fold("Show what comes out", answers=question.id))]
+        made += [
+            _markdown(write_raw(_write_question(question, label or _("Predict.")))),
+            _markdown(open_fold(_("Show what comes out"), answers=question.id)),
+        ]
         made.append(_markdown(write_raw(f"{_write_verdicts(question)}<p>{write_markdown(question.why)}</p>")))
     made += [_make_cell(cell, flat=True) for cell in answers]
     return [*made, _markdown(close_fold())]
@@ -190,7 +213,7 @@ def _make_fold(answers: list[Cell], question: prediction.Question | None, label:
 def _write_question(question: prediction.Question, label: str) -> str:
     """Write the question with a field for the reader's prediction. site.js shows the prediction again when the fold below is opened."""
     parts = [f"<b>{label}</b> {write_markdown(question.question)}", _write_field(question)]
-    parts.append(f'<p class="needs-python">To have it kept and summed up at the end, {RUN}.</p>')
+    parts.append(f'<p class="needs-python">{_("To have it kept and summed up at the end, {run}.").format(run=RUN)}</p>')
     return write_box("".join(parts), "task", role=None).replace("<div", f'<div data-question="{question.id}"', 1)
 
 
@@ -199,7 +222,7 @@ def _write_field(question: prediction.Question) -> str:
         choices = "".join(
             f'<label><input type="radio" name="{question.id}"> <span>{html.escape(choice)}</span></label>' for choice in question.choices
         )
-        return f'<fieldset class="prediction"><legend>Your answer</legend>{choices}</fieldset>'
+        return f'<fieldset class="prediction"><legend>{_("Your answer")}</legend>{choices}</fieldset>'
     if question.kind == "cells":
         rows = "".join(
             "<tr>"
@@ -213,9 +236,7 @@ def _write_field(question: prediction.Question) -> str:
         return f'<table class="course-cells prediction">{rows}</table>'
     assert isinstance(question.answer, (int, float))
     keys = ' inputmode="decimal"' if question.answer >= 0 else ""  # on a phone the decimal keyboard often has no minus
-    return (
-        f'<label class="prediction">Your answer <input type="text"{keys} size="12" autocomplete="off"> {html.escape(question.unit)}</label>'
-    )
+    return f'<label class="prediction">{_("Your answer")} <input type="text"{keys} size="12" autocomplete="off"> {html.escape(question.unit)}</label>'
 
 
 def _write_verdicts(question: prediction.Question) -> str:
@@ -229,13 +250,15 @@ def _write_verdicts(question: prediction.Question) -> str:
         judged = {"answer": str(answer)}
     attributes = "".join(f' data-{name}="{html.escape(str(value))}"' for name, value in judged.items())
     lines = {said: f"{told} {question.write_result()}" for said, told in question.others.items()}
-    lines |= {when: f"{lead}: {question.result}" for when, lead in {"right": "Right", "close": "Close", "skipped": "The answer"}.items()}
+    leads = {"right": _("Right: {result}"), "close": _("Close: {result}"), "skipped": _("The answer: {result}")}
+    lines |= {when: lead.format(result=question.result) for when, lead in leads.items()}
     written = "".join(
         f'<p data-when="{html.escape(when)}"{"" if when == "skipped" else " hidden"}>{write_markdown(line)}</p>'
         for when, line in lines.items()
     )
-    other = "these cells" if question.kind == "cells" else "<span></span>"
-    written = f'<p data-when="other" hidden>Not {other}: {write_markdown(question.result)}</p>{written}'
+    other = _("these cells") if question.kind == "cells" else "<span></span>"
+    told = _("Not {answer}: {result}").format(answer=other, result=write_markdown(question.result))
+    written = f'<p data-when="other" hidden>{told}</p>{written}'
     return f'<div class="said" data-kind="{question.kind}"{attributes}>{written}</div>'
 
 
@@ -264,7 +287,9 @@ def _mend_output(output: Cell, cell: Cell) -> None:
     if STEP in _get_tags(cell) and (step := _find_call(cell, "step")):
         mark = "REPAIR" if "# REPAIR" in cell.source else "YOUR CODE"
         data["text/html"] = write_box(
-            f"<b>Step {step}.</b> You change the part marked {mark}, run the cell, and it is checked at once. For that, {RUN}.",
+            _("<b>Step {id}.</b> You change the part marked {mark}, run the cell, and it is checked at once. For that, {run}.").format(
+                id=step, mark=mark, run=RUN
+            ),
             "open",
             role=None,
         )
@@ -277,6 +302,8 @@ def mend_words(markup: str) -> str:
     """Replace the words in an output's HTML that are for a reader who can run its cell by words for a page."""
     for words, instead in _INSTEAD.items():
         markup = markup.replace(words, instead)
+    if choose_language() != "en":
+        markup = markup.replace(_("Run this cell"), RUN)
     return _TO_RUN.sub(lambda said: f"{said[1].capitalize()} {said[2]}, {RUN}", markup)
 
 
@@ -293,7 +320,7 @@ def _check_nothing_is_to_run(page: Cell, name: str) -> None:
 def list_exercises(lesson: Lesson) -> list[str]:
     """Return id and title of each exercise of the lesson, as in "03a One pass and two passes"; ◆ marks those of the short path, and an optional task is called so."""
     exercises = map(catalog.get, lesson.exercises)
-    return [f"{'◆ ' * exercise.short_path}{exercise.id} {exercise.title}{' (optional)' * exercise.optional}" for exercise in exercises]
+    return [f"{'◆ ' * exercise.short_path}{exercise.id} {exercise.title}{_(' (optional)') * exercise.optional}" for exercise in exercises]
 
 
 def _markdown(text: str) -> Cell:
