@@ -19,9 +19,11 @@ from pathlib import Path
 from course_lib.base import tab
 from course_lib.base.errors import CourseError, EnvironmentFault
 from course_lib.base.installation import environment_fault
+from course_lib.base.translation import gettext as _
 
 # NVIDIA on Linux, NVIDIA and others through WSL, AMD
 _DEVICE_FILES = ("/dev/nvidia0", "/dev/nvidiactl", "/dev/dxg", "/dev/kfd")
+_NO_GPU, _FOUND, _SET = "no GPU found", "found a GPU", "TRITON_INTERPRET is set"  # reasons for a choice
 
 
 @dataclass(frozen=True)
@@ -39,9 +41,11 @@ class Runtime:
 
     def line(self) -> str:
         """Return one line for the first cell of a notebook."""
+        reasons = {_NO_GPU: _("no GPU found"), _FOUND: _("found a GPU"), _SET: _("TRITON_INTERPRET is set")}
+        why = reasons.get(self.why, self.why)
         if self.interpreted:
-            return f"course: CPU mode ({self.why}). Kernels run in Triton's interpreter: right, and slow."
-        return f"course: GPU mode, {self.name} ({self.why}). Kernels are compiled."
+            return _("course: CPU mode ({why}). Kernels run in Triton's interpreter: right, and slow.").format(why=why)
+        return _("course: GPU mode, {name} ({why}). Kernels are compiled.").format(name=self.name, why=why)
 
 
 _chosen: Runtime | None = None
@@ -84,11 +88,11 @@ def _choose() -> Runtime:
     elif asked == "cpu":
         runtime = Runtime("cpu", "cpu", platform.machine(), "COURSE_DEVICE=cpu")
     elif os.environ.get("TRITON_INTERPRET", "").lower() in ("1", "true", "yes", "on", "y"):
-        runtime = Runtime("cpu", "cpu", platform.machine(), "TRITON_INTERPRET is set")
+        runtime = Runtime("cpu", "cpu", platform.machine(), _SET)
     elif (name := gpu_name()) is not None:
-        runtime = Runtime("gpu", "cuda", name, "found a GPU")
+        runtime = Runtime("gpu", "cuda", name, _FOUND)
     else:
-        runtime = Runtime("cpu", "cpu", platform.machine(), "no GPU found")
+        runtime = Runtime("cpu", "cpu", platform.machine(), _NO_GPU)
     _apply(runtime)
     return runtime
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 import enum
 import importlib.metadata
 import io
+import os
 import platform
 import sys
 import warnings
@@ -19,6 +20,7 @@ import typer
 from course_lib.base import paths
 from course_lib.base.errors import CourseError, EnvironmentFault
 from course_lib.base.installation import import_fault
+from course_lib.base.translation import LANGUAGES, VARIABLE, choose_language
 from course_lib.cli.help import AUTHOR, KEEP, LEARN, MEASURE, START, TEACH, GroupedCommands
 from course_lib.cli.terminal import Output, open_nowhere, say
 
@@ -55,6 +57,17 @@ def _print_versions(wanted: bool) -> None:
 
     print(f"course {course_lib.__version__}, Python {platform.python_version()}, torch {_version('torch')}, triton {_version('triton')}")
     raise typer.Exit
+
+
+def _set_language(wanted: str | None) -> None:
+    """Set the language of this call and of all that it starts, such as JupyterLab."""
+    if wanted is None:
+        return
+    os.environ[VARIABLE] = wanted
+    try:
+        choose_language()
+    except CourseError:
+        raise typer.BadParameter(f"the course has {' and '.join(LANGUAGES)}, and no other language.") from None
 
 
 def _version(package: str) -> str:
@@ -107,6 +120,10 @@ def main(
             "--version", help="Print the versions of the course, Python, PyTorch and Triton.", is_eager=True, callback=_print_versions
         ),
     ] = False,
+    language: Annotated[
+        str | None,
+        typer.Option("--lang", help="The language, en or zh; without it, that of COURSE_LANG.", metavar="LANG", callback=_set_language),
+    ] = None,
 ) -> int:
     """LayerNorm and RMSNorm, from the formula to Triton kernels."""
     if context.invoked_subcommand is None:

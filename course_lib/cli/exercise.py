@@ -13,6 +13,7 @@ from rich.text import Text
 
 from course_lib import catalog
 from course_lib.base import paths
+from course_lib.base.translation import gettext as _
 from course_lib.catalog import Exercise, texts
 from course_lib.cli import status
 from course_lib.cli.terminal import console, say, show
@@ -32,10 +33,10 @@ def check(exercise_id: str | None, file: Path | None, secret_file: Path | None, 
     exercise = status.chosen(exercise_id)
     # progress is the learner's: its last verdict is one that Check gives again, and its pass one that Check gave
     own = file is None and secret_file is None
-    busy = console().status(f"checking {exercise.id} {escape(exercise.title)} ...")
+    busy = console().status(_("checking {id} {title} ...").format(id=exercise.id, title=escape(exercise.title)))
 
     def tell(words: str) -> None:
-        busy.update(f"checking {exercise.id}: the other cases still run ...")
+        busy.update(_("checking {id}: the other cases still run ...").format(id=exercise.id))
         busy.console.print(Text(words))
 
     # This line is for a person at a terminal, who waits. Elsewhere the verdict is enough.
@@ -51,7 +52,7 @@ def check(exercise_id: str | None, file: Path | None, secret_file: Path | None, 
     show(verdict_view(verdict, exercise))
     if own and verdict.passed and not complaint:
         upcoming = status.next_exercise(progress.read())
-        show("That was the last one: you have passed every exercise." if upcoming is None else status.next_line(upcoming))
+        show(_("That was the last one: you have passed every exercise.") if upcoming is None else status.next_line(upcoming))
     return verdict.exit_code
 
 
@@ -60,7 +61,8 @@ def note(verdict: Verdict) -> str:
     try:
         progress.note_verdict(verdict)
     except OSError as error:
-        return f"this verdict could not be saved in {paths.shown(progress.file())}: {error.strerror or error}."
+        words = _("this verdict could not be saved in {file}: {error}.")
+        return words.format(file=paths.shown(progress.file()), error=error.strerror or error)
     return ""
 
 
@@ -71,8 +73,9 @@ def next_hint(exercise: Exercise) -> str:
 
 def hints(exercise: Exercise, taken: int) -> str:
     """Return the hints taken so far, in rich's markup."""
-    shown = [f"[bold]Hint {n} of {len(exercise.hints)}.[/bold] {escape(text)}" for n, text in enumerate(exercise.hints[:taken], start=1)]
-    return "\n\n".join(shown)
+    head, total = _("Hint {number} of {total}."), len(exercise.hints)
+    shown = enumerate(exercise.hints[:taken], start=1)
+    return "\n\n".join(f"[bold]{head.format(number=number, total=total)}[/bold] {escape(text)}" for number, text in shown)
 
 
 def hint(exercise_id: str | None) -> int:
@@ -82,8 +85,9 @@ def hint(exercise_id: str | None) -> int:
         show(f"{exercise.id} {escape(exercise.title)}")
     show(hints)
     if progress.record(exercise.id).hints == len(exercise.hints):
-        ours = "" if paths.is_release() else f" `course solution {exercise.id}` shows the course's solution."
-        show(f"\nThere are no more hints. Compare, in the lesson's panel, sets your outputs beside the right ones.{ours}")
+        ours = "" if paths.is_release() else _(" `course solution {id}` shows the course's solution.").format(id=exercise.id)
+        words = _("There are no more hints. Compare, in the lesson's panel, sets your outputs beside the right ones.{ours}")
+        show("\n" + words.format(ours=ours))
     return 0
 
 
@@ -113,17 +117,19 @@ def reset(exercise_id: str) -> int:
     exercise = catalog.get(exercise_id)
     copy = workspace.reset(exercise)
     progress.note_reset(exercise.id)
-    kept = f"Your version is kept as {paths.shown(copy)}." if copy else "There was no work of yours in it."
-    show(escape(f"{paths.shown(texts.find_file(exercise))} is as the course wrote it. {kept}"))
+    kept = _("Your version is kept as {file}.").format(file=paths.shown(copy)) if copy else _("There was no work of yours in it.")
+    show(escape(_("{file} is as the course wrote it. {kept}").format(file=paths.shown(texts.find_file(exercise)), kept=kept)))
     return 0
 
 
 def _confirm(exercise: Exercise) -> bool:
     if not sys.stdin.isatty():
-        say(f"course: {exercise.id} is not passed yet. `course solution {exercise.id} --yes` shows the solution all the same.")
+        words = _("{id} is not passed yet. `course solution {id} --yes` shows the solution all the same.")
+        say(f"course: {words.format(id=exercise.id)}")
         return False
     # not typer.confirm: it writes a space to standard output, which may be the file that the solution goes to
-    sys.stderr.write(f"{exercise.id} is not passed yet. Show the solution all the same? [y/N]: ")
+    words = _("{id} is not passed yet. Show the solution all the same?")
+    sys.stderr.write(f"{words.format(id=exercise.id)} [y/N]: ")
     sys.stderr.flush()
     return sys.stdin.readline().strip().lower() in ("y", "yes")
 

@@ -14,10 +14,11 @@ from course_lib import catalog
 from course_lib.base import paths, runtime
 from course_lib.base.errors import CourseError, EnvironmentFault
 from course_lib.base.installation import find_python, install_again
+from course_lib.base.translation import choose_language
 from course_lib.cli.terminal import say
 from course_lib.learner import environment, folder, notebook_filter, update
 
-FIRST_LESSON, HUNT = "notebooks/00_start_here.ipynb", "hunt.ipynb"
+FIRST_LESSON, HUNT = "00_start_here.ipynb", "hunt.ipynb"
 
 
 def init(place: Path, newest: bool, renew: bool) -> int:
@@ -66,7 +67,7 @@ def lab(arguments: list[str]) -> NoReturn:
 
     Raises: CourseError if this is no course folder; EnvironmentFault if the environment cannot be made, or the course cannot run in it.
     """
-    _open_jupyterlab("lab", FIRST_LESSON, arguments)
+    _open_jupyterlab("lab", "", arguments)
 
 
 def hunt(arguments: list[str]) -> int:
@@ -86,7 +87,7 @@ def hunt(arguments: list[str]) -> int:
 
 
 def _open_jupyterlab(command: str, page: str, arguments: list[str]) -> NoReturn:
-    """Open ``page``, a file of the course folder, for ``command``, which is given again where the environment had to be made first."""
+    """Open ``page``, a file of the course folder, or lesson 00, for ``command``, which is given again where the environment had to be made first."""
     home = paths.folder()
     if paths.is_installed() and (missing := environment.list_missing()):
         if environment.runs_here(home):
@@ -97,6 +98,12 @@ def _open_jupyterlab(command: str, page: str, arguments: list[str]) -> NoReturn:
     state = paths.state()
     state.mkdir(exist_ok=True)
     notebook_filter.watch(home)
+    lessons = home / "notebooks"
+    if choose_language() != "en":
+        from course_lib.lessons.translated import write_lessons  # here, because it imports Jupyter's widgets, which takes seconds
+
+        lessons = write_lessons(home)
+    page = page or f"{lessons.relative_to(home)}/{FIRST_LESSON}"
     # JupyterLab keeps the list of trusted notebooks in the course folder, not in the home directory
     notary = [f"--NotebookNotary.db_file={state / 'trusted.db'}", f"--NotebookNotary.secret_file={state / 'trusted.key'}"]
     settings = os.environ | {
@@ -107,8 +114,7 @@ def _open_jupyterlab(command: str, page: str, arguments: list[str]) -> NoReturn:
             [str(Path(sys.executable).parent), os.environ.get("PATH", os.defpath)]
         ),  # `course` in JupyterLab's terminals
     }
-    lessons = map(str, sorted((home / "notebooks").glob("[0-9][0-9]_*.ipynb")))
-    trust = [sys.executable, "-c", "from nbformat.sign import main; main()", *notary, *lessons]
+    trust = [sys.executable, "-c", "from nbformat.sign import main; main()", *notary, *map(str, sorted(lessons.glob("[0-9][0-9]_*.ipynb")))]
     subprocess.run(trust, stdout=subprocess.DEVNULL, env=settings, check=False)  # pictures of trusted notebooks move without being run
     as_root = []
     if os.geteuid() == 0:

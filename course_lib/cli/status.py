@@ -14,14 +14,16 @@ from rich.table import Table
 from course_lib import catalog
 from course_lib.base import paths
 from course_lib.base.errors import CourseError
+from course_lib.base.translation import gettext as _
 from course_lib.catalog import Exercise, step_cells, texts
 from course_lib.cli.verdict_view import STYLES
-from course_lib.grading.report import SIGNS
+from course_lib.grading.report import SIGNS, describe_status
 from course_lib.grading.verdict import NOT_ATTEMPTED, PASS
 from course_lib.learner import progress
 from course_lib.learner.progress import ExerciseProgress
 
 BAR_COLUMNS = 30
+TITLE, _MINUTES, STATE, _HINTS = 2, 4, 5, 6  # columns of the list
 PATH_SIGN = "◆"  # marks the exercises of the short path
 
 
@@ -63,7 +65,8 @@ def chosen(exercise_id: str | None) -> Exercise:
     """
     exercise = catalog.get(exercise_id) if exercise_id else next_exercise(progress.read())
     if exercise is None:
-        raise CourseError(f"all {len(catalog.required())} exercises are passed. Name the one that you mean: `course status` lists them.")
+        words = _("all {count} exercises are passed. Name the one that you mean: `course status` lists them.")
+        raise CourseError(words.format(count=len(catalog.required())))
     return exercise
 
 
@@ -98,7 +101,8 @@ def progress_bar(records: dict[str, ExerciseProgress], columns: int = BAR_COLUMN
     passed, total = passed_of_all(records)
     full, empty = "█░" if "utf" in (sys.stdout.encoding or "").lower() else "#-"
     filled = columns * passed // total
-    return f"[green]{full * filled}[/]{empty * (columns - filled)} {passed} of {total} passed"
+    told = _("{passed} of {total} passed").format(passed=passed, total=total)
+    return f"[green]{full * filled}[/]{empty * (columns - filled)} {told}"
 
 
 def passed_of_all(records: dict[str, ExerciseProgress]) -> tuple[int, int]:
@@ -115,16 +119,20 @@ def overview() -> Group:
     records = progress.read()
     upcoming = next_exercise(records)
     if upcoming is None:
-        ways = [("course status", "lists the exercises"), ("course check ID", "checks one again"), ("course --help", "lists all commands")]
-        return Group(progress_bar(records), "", "You have passed every exercise.", "", _commands(ways))
+        ways = [
+            ("course status", _("lists the exercises")),
+            ("course check ID", _("checks one again")),
+            ("course --help", _("lists all commands")),
+        ]
+        return Group(progress_bar(records), "", _("You have passed every exercise."), "", _commands(ways))
     ways = [
-        ("course check", "grades your file"),
-        ("course watch", "grades it each time you save it"),
-        ("course hint", "the next hint" if records.get(upcoming.id, ExerciseProgress()).hints else "the first hint"),
-        ("course lab", "opens the lessons in JupyterLab"),
-        ("course --help", "lists all commands"),
+        ("course check", _("grades your file")),
+        ("course watch", _("grades it each time you save it")),
+        ("course hint", _("the next hint") if records.get(upcoming.id, ExerciseProgress()).hints else _("the first hint")),
+        ("course lab", _("opens the lessons in JupyterLab")),
+        ("course --help", _("lists all commands")),
     ]
-    return Group(progress_bar(records), "", *_describe(upcoming, records, "Next: "), "", _commands(ways))
+    return Group(progress_bar(records), "", *_describe(upcoming, records, _("Next: ")), "", _commands(ways))
 
 
 def describe(exercises: list[Exercise]) -> Group:
@@ -137,9 +145,8 @@ def _describe(exercise: Exercise, records: dict[str, ExerciseProgress], before: 
     facts = Table.grid(padding=(0, 2))
     for name, text in _facts(exercise, records):
         facts.add_row(f"[dim]{name}[/dim]", text)
-    optional = ", optional" if exercise.optional else ""
-    title = f"{before}[bold]{exercise.id} {escape(exercise.title)}[/bold], about {exercise.minutes} minutes{optional}"
-    return title, Padding(facts, (0, 2))
+    about = _("{exercise}, about {minutes} minutes, optional") if exercise.optional else _("{exercise}, about {minutes} minutes")
+    return before + about.format(exercise=_name(exercise), minutes=exercise.minutes), Padding(facts, (0, 2))
 
 
 def listing() -> Group:
@@ -147,28 +154,30 @@ def listing() -> Group:
     records = progress.read()
     upcoming = next_exercise(records)
     table = Table(box=None, padding=(0, 1, 0, 0), pad_edge=False, header_style="bold")
-    for column in ("", "", "exercise", "level", "min", "status", "hints"):
-        table.add_column(column, justify="right" if column in ("min", "hints") else "left", no_wrap=column != "exercise")
+    for number, column in enumerate(("", "", _("exercise"), _("level"), _("min"), _("status"), _("hints"))):
+        table.add_column(column, justify="right" if number in (_MINUTES, _HINTS) else "left", no_wrap=number != TITLE)
     for exercise in catalog.required().values():
         table.add_row(*row(exercise, records, marked=exercise == upcoming))
     tasks = [exercise for exercise in catalog.exercises().values() if exercise.optional]
     if tasks:
         passed, total = _count_passed([task.id for task in tasks], records)
         table.add_section()
-        table.add_row("", "", f"[bold]Without rails[/]: {passed} of {total} optional tasks passed; they count nowhere.")
+        words = _("[bold]Without rails[/]: {passed} of {total} optional tasks passed; they count nowhere.")
+        table.add_row("", "", words.format(passed=passed, total=total))
         for task in tasks:
             table.add_row(*row(task, records, marked=False))
-    closing = "You have passed every exercise." if upcoming is None else next_line(upcoming)
-    files = f"Your files are in {escape(paths.shown(paths.exercises()))}/."
-    path = f"{PATH_SIGN} the path of six hours: these exercises and their lessons; it ends with a model that trains with your kernels."
-    return Group(table, "", path, progress_bar(records), *_tell_predictions(), *tell_steps(), closing, files)
+    closing = _("You have passed every exercise.") if upcoming is None else next_line(upcoming)
+    files = _("Your files are in {folder}.").format(folder=f"{escape(paths.shown(paths.exercises()))}/")
+    path = _("{sign} the path of six hours: these exercises and their lessons; it ends with a model that trains with your kernels.")
+    return Group(table, "", path.format(sign=PATH_SIGN), progress_bar(records), *_tell_predictions(), *tell_steps(), closing, files)
 
 
 def _tell_predictions() -> list[str]:
     """Return a line with the number of predictions made in the lessons, and of surprises; nothing before the first."""
     made = progress.read_predictions()
     surprises = sum(prediction.surprised for prediction in made.values())
-    return [f"Predictions made in the lessons: {len(made)}, surprises among them: {surprises}."] if made else []
+    told = _("Predictions made in the lessons: {made}, surprises among them: {surprises}.").format(made=len(made), surprises=surprises)
+    return [told] if made else []
 
 
 def tell_steps() -> list[str]:
@@ -176,8 +185,9 @@ def tell_steps() -> list[str]:
     passed = progress.read_steps()
     lessons = sorted({step_id[:2] for step_id in passed})
     counts = [(lesson, ids, passed.keys() & ids) for lesson in lessons if (ids := set(step_cells.list_ids(lesson)))]
-    told = ", ".join(f"lesson {lesson} {len(here)} of {len(ids)}" for lesson, ids, here in counts if here)
-    return [f"Steps passed: {told}."] if told else []
+    words = _("lesson {lesson} {passed} of {total}")
+    told = _(", ").join(words.format(lesson=lesson, passed=len(here), total=len(ids)) for lesson, ids, here in counts if here)
+    return [_("Steps passed: {told}.").format(told=told)] if told else []
 
 
 def row(exercise: Exercise, records: dict[str, ExerciseProgress], *, marked: bool) -> tuple[str, ...]:
@@ -191,7 +201,7 @@ def row(exercise: Exercise, records: dict[str, ExerciseProgress], *, marked: boo
         escape(exercise.title),
         level,
         str(exercise.minutes),
-        f"[{STYLES[now]}]{SIGNS[now]} {now}[/]",
+        _write_state(now),
         str(hints or ""),
     )
 
@@ -199,8 +209,13 @@ def row(exercise: Exercise, records: dict[str, ExerciseProgress], *, marked: boo
 def next_line(exercise: Exercise) -> str:
     """Return a line with the exercise that comes next and its command, in rich's markup."""
     on_path = _find_next_on_path(progress.read())
-    path = f" On the path of six hours comes {on_path.id}." if on_path and on_path != exercise else ""
-    return f"Next: [bold]{exercise.id} {escape(exercise.title)}[/bold], about {exercise.minutes} minutes. `course check` takes it.{path}"
+    path = _(" On the path of six hours comes {id}.").format(id=on_path.id) if on_path and on_path != exercise else ""
+    words = _("Next: {exercise}, about {minutes} minutes. `course check` takes it.{path}")
+    return words.format(exercise=_name(exercise), minutes=exercise.minutes, path=path)
+
+
+def _name(exercise: Exercise) -> str:
+    return f"[bold]{exercise.id} {escape(exercise.title)}[/bold]"
 
 
 def as_json(exercises: list[Exercise]) -> str:
@@ -216,17 +231,21 @@ def as_json(exercises: list[Exercise]) -> str:
 
 
 def _facts(exercise: Exercise, records: dict[str, ExerciseProgress]) -> Iterator[tuple[str, str]]:
-    yield "task", escape(exercise.objective)
-    yield "needs", "\n".join(_need(text, records) for text in exercise.prerequisites)
+    yield _("task"), escape(exercise.objective)
+    yield _("needs"), "\n".join(_need(text, records) for text in exercise.prerequisites)
     for notebook in sorted((paths.folder() / "notebooks").glob(f"{exercise.lesson}_*.ipynb")):
-        yield "lesson", f"[link={notebook.as_uri()}]{escape(paths.shown(notebook))}[/link]"
-    yield "your file", link(exercise)
+        yield _("lesson"), f"[link={notebook.as_uri()}]{escape(paths.shown(notebook))}[/link]"
+    yield _("your file"), link(exercise)
     record = records.get(exercise.id, ExerciseProgress())
     last = record.last.get("status", NOT_ATTEMPTED)
     if last != NOT_ATTEMPTED:
-        yield "last check", f"[{STYLES[last]}]{SIGNS[last]} {last}[/]"
+        yield _("last check"), _write_state(last)
     if record.passed and last != PASS:
-        yield "before", f"[{STYLES[PASS]}]{SIGNS[PASS]} {PASS}[/]"
+        yield _("before"), _write_state(PASS)
+
+
+def _write_state(now: str) -> str:
+    return f"[{STYLES[now]}]{SIGNS[now]} {describe_status(now)}[/]"
 
 
 def _need(text: str, records: dict[str, ExerciseProgress]) -> str:
@@ -234,7 +253,9 @@ def _need(text: str, records: dict[str, ExerciseProgress]) -> str:
     if text not in catalog.exercises():
         return escape(text)
     now = state(records.get(text))
-    return f"{text} {escape(catalog.get(text).title)} ([{STYLES[now]}]{SIGNS[now]} {'passed' if now == PASS else 'not passed yet'}[/])"
+    return (
+        f"{text} {escape(catalog.get(text).title)} ([{STYLES[now]}]{SIGNS[now]} {_('passed') if now == PASS else _('not passed yet')}[/])"
+    )
 
 
 def _commands(ways: list[tuple[str, str]]) -> Table:

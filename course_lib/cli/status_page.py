@@ -13,7 +13,7 @@ from course_lib import catalog
 from course_lib.catalog import Exercise
 from course_lib.cli import status
 from course_lib.cli.page import write_page
-from course_lib.grading.report import SIGNS
+from course_lib.grading.report import SIGNS, describe_status
 from course_lib.grading.verdict import NOT_ATTEMPTED
 from course_lib.learner import progress
 from course_lib.learner.progress import ExerciseProgress, Prediction
@@ -52,7 +52,15 @@ def _describe_exercises(exercises: Iterable[Exercise], records: Mapping[str, Exe
     for exercise in exercises:
         record = records.get(exercise.id, ExerciseProgress())
         state = status.state(record)
-        rows.append({"exercise": exercise, "record": record, "state": state, "sign": SIGNS[state], "style": _STYLES.get(state, state)})
+        rows.append(
+            {
+                "exercise": exercise,
+                "record": record,
+                "state": describe_status(state),
+                "sign": SIGNS[state],
+                "style": _STYLES.get(state, state),
+            }
+        )
     return rows
 
 

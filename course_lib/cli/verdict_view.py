@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from rich.cells import cell_len
+from rich.cells import cell_len, set_cell_size
 from rich.console import Console, ConsoleOptions, RenderResult
 from rich.style import Style
 from rich.text import Text
 
 from course_lib.base import paths
+from course_lib.base.translation import gettext as _
 from course_lib.catalog import Exercise
 from course_lib.grading.report import Report, make_report, quote_line
 from course_lib.grading.verdict import ERROR, FAIL, GRADER_FAULT, NOT_ATTEMPTED, PASS, Verdict
@@ -42,12 +43,12 @@ class VerdictView:
         yield self._quotation(width)
         yield [_prose(told.question)] if told.question else []
         yield [_prose(told.common)] if told.common else []
-        yield ([Text(f"{_speaker(self.verdict, self.exercise)} printed:", "dim"), Text(told.printed)] if told.printed else [])
+        yield ([Text(_introduce_output(self.verdict, self.exercise), "dim"), Text(told.printed)] if told.printed else [])
         if told.debrief:
-            yield [Text("What you avoided. ", "bold") + _prose(told.debrief)]
-            yield [Text("Further. ", "bold") + _prose(told.further)]
+            yield [Text(f"{_('What you avoided.')} ", "bold") + _prose(told.debrief)]
+            yield [Text(f"{_('Further.')} ", "bold") + _prose(told.further)]
         if self.verdict.status in (FAIL, ERROR) and self.verdict.cause != "no_file":
-            yield [_prose(f"Stuck? `course hint {self.exercise.id}`", "dim")]
+            yield [_prose(_("Stuck? `course hint {id}`").format(id=self.exercise.id), "dim")]
 
     def _quotation(self, width: int) -> list[Text]:
         """Return the file with the line's number, the line, and carets below it with the label, or below them where it does not fit."""
@@ -72,14 +73,16 @@ def verdict_view(verdict: Verdict, exercise: Exercise) -> VerdictView:
     return VerdictView(verdict, exercise)
 
 
-def _speaker(verdict: Verdict, exercise: Exercise) -> str:
-    return "The grader" if verdict.status == GRADER_FAULT else "The kernel" if exercise.kind == "kernel" else "The function"
+def _introduce_output(verdict: Verdict, exercise: Exercise) -> str:
+    if verdict.status == GRADER_FAULT:
+        return _("The grader printed:")
+    return _("The kernel printed:") if exercise.kind == "kernel" else _("The function printed:")
 
 
 def _finding(told: Report, console: Console, width: int) -> list[Text]:
-    lines = [_prose(f"Smallest failing case: {told.case}")] if told.case else []
-    column = max((len(name) for name, _ in told.numbers), default=0) + 1
-    for text in (*(f"{name:{column}}{value}" for name, value in told.numbers), told.words):
+    lines = [_prose(f"{_('Smallest failing case:')} {told.case}")] if told.case else []
+    column = max((cell_len(name) for name, value in told.numbers), default=0) + 1
+    for text in (*(f"{set_cell_size(name, column)}{value}" for name, value in told.numbers), told.words):
         if text:
             lines += [Text(_INDENT) + line for line in _prose(text).wrap(console, width - len(_INDENT))]
     return lines

@@ -8,6 +8,7 @@ import threading
 import time
 from pathlib import Path
 
+from rich.cells import set_cell_size
 from rich.console import Group, RenderableType
 from rich.markup import escape
 from rich.rule import Rule
@@ -17,21 +18,19 @@ from rich.text import Text
 from course_lib import catalog
 from course_lib.base import paths
 from course_lib.base.errors import CourseError
+from course_lib.base.translation import gettext as _
 from course_lib.catalog import Exercise, texts
 from course_lib.cli import screen, status
 from course_lib.cli.exercise import highlighted, hints, next_hint, note
 from course_lib.cli.screen import Screen, rendered
 from course_lib.cli.terminal import say, show
 from course_lib.cli.verdict_view import verdict_view
+from course_lib.grading.report import describe_status
 from course_lib.grading.verdict import Verdict
 from course_lib.learner import progress
 from course_lib.learner.progress import ExerciseProgress
 
 TICK = 0.1  # seconds between two looks at the files
-_KEYS = "  ".join(
-    f"[bold]{key}[/bold] {what}" for key, what in zip("nhlsrq", "next/hint/list/solution/run again/quit".split("/"), strict=True)
-)
-_LIST_KEYS = "[bold]↑ ↓[/bold] or an ID choose  [bold]Enter[/bold] go there  [bold]Esc[/bold] back"
 _SPINNER = "|/-\\"
 
 
@@ -48,6 +47,11 @@ def watch(exercise_id: str | None) -> int:
     else:
         _watch_in_lines([catalog.get(exercise_id)] if exercise_id else list(catalog.exercises().values()))
     return 0
+
+
+def _explain_keys() -> str:
+    words = _("next/hint/list/solution/run again/quit").split("/")
+    return "  ".join(f"[bold]{key}[/bold] {what}" for key, what in zip("nhlsrq", words, strict=True))
 
 
 class Saves:
@@ -149,7 +153,7 @@ class WatchSession:
     def go_to(self, exercise: Exercise) -> None:
         self.current = exercise
         self.check_wanted = True
-        self._verdict: RenderableType = f"[bold]Task.[/bold] {escape(exercise.objective)}"
+        self._verdict: RenderableType = f"[bold]{_('Task.')}[/bold] {escape(exercise.objective)}"
         self._show(self._verdict)
 
     # ---- what happens
@@ -159,7 +163,7 @@ class WatchSession:
         if exercise == self.current:
             self.check_wanted = True
         else:
-            self.message = f"You saved {exercise.id}, which is not the exercise watched here. Press l to go there."
+            self.message = _("You saved {id}, which is not the exercise watched here. Press l to go there.").format(id=exercise.id)
 
     def take_verdict(self, exercise: Exercise, outcome: Verdict | CourseError) -> None:
         """Keep the verdict of a check that has ended, and show it if its exercise is still the one watched."""
@@ -173,7 +177,10 @@ class WatchSession:
         self._show(self._verdict)
         if isinstance(outcome, Verdict) and outcome.passed:
             upcoming = status.next_exercise(self.records)
-            self.message = f"Passed. n goes to {upcoming.id} {upcoming.title}." if upcoming else "Passed. You have passed every exercise."
+            if upcoming:
+                self.message = _("Passed. n goes to {id} {title}.").format(id=upcoming.id, title=upcoming.title)
+            else:
+                self.message = _("Passed. You have passed every exercise.")
         self.message = complaint or self.message
 
     def press(self, key: str) -> None:
@@ -217,19 +224,20 @@ class WatchSession:
         elif key == screen.ESCAPE:
             self._show(self._verdict)
         elif key:
-            self.message = f"{key!r} does nothing here."
+            self.message = _("{key} does nothing here.").format(key=repr(key))
 
     def _next(self, passed: bool, skips: bool) -> None:
         upcoming = status.next_exercise(self.records, None if passed else self.current)
         if upcoming is None:
-            self.message = "You have passed every exercise. l goes to any of them."
+            self.message = _("You have passed every exercise. l goes to any of them.")
         elif upcoming == self.current:
-            self.message = f"{upcoming.id} is the only one left."
+            self.message = _("{id} is the only one left.").format(id=upcoming.id)
         elif passed or skips:
             self.go_to(upcoming)
         else:
             now = status.state(self.records.get(self.current.id))
-            self.message = f"{self.current.id} is not passed yet ({now}). n once more skips it, for {upcoming.id}; h gives a hint."
+            words = _("{id} is not passed yet ({state}). n once more skips it, for {next}; h gives a hint.")
+            self.message = words.format(id=self.current.id, state=describe_status(now), next=upcoming.id)
             self._skips = True
 
     def _hint(self) -> None:
@@ -241,8 +249,9 @@ class WatchSession:
             taken = min(taken + 1, available)
         else:
             self._show(hints(self.current, taken))
-        more = f"h once more shows hint {taken + 1} of {available}" if taken < available else "That was the last hint"
-        self._hints_shown, self.message = True, f"{more}. Esc goes back to the verdict."
+        more = _("h once more shows hint {number} of {total}.") if taken < available else _("That was the last hint.")
+        self.message = f"{more.format(number=taken + 1, total=available)} {_('Esc goes back to the verdict.')}"
+        self._hints_shown = True
 
     def _ask_for_solution(self, passed: bool) -> None:
         try:
@@ -253,13 +262,13 @@ class WatchSession:
         if passed:
             self._show_solution()
         else:
-            question = f"{self.current.id} is not passed yet. Show the solution all the same? y or n"
-            self._asks, self.message = True, question
+            question = _("{id} is not passed yet. Show the solution all the same? y or n")
+            self._asks, self.message = True, question.format(id=self.current.id)
 
     def _show_solution(self) -> None:
         text = texts.make_plain_solution(self.current)
         progress.note_solution_seen(self.current.id)
-        self._show(highlighted(text), "Esc goes back to the verdict.")
+        self._show(highlighted(text), _("Esc goes back to the verdict."))
 
     def _press_in_list(self, key: str) -> None:
         exercises, typed = list(catalog.exercises().values()), self._typed or ""
@@ -280,7 +289,7 @@ class WatchSession:
     def _type(self, text: str, exercises: list[Exercise]) -> None:
         found = next((n for n, e in enumerate(exercises) if e.id.startswith(text) or e.id.lstrip("0").startswith(text)), None)
         if found is None:
-            self._typed, self.message = "", f"No exercise begins with {text!r}."
+            self._typed, self.message = "", _("No exercise begins with {text}.").format(text=repr(text))
         else:
             self._typed, self._selected = text, found
 
@@ -295,9 +304,11 @@ class WatchSession:
         bar = max(10, min(status.BAR_COLUMNS, columns - 20))
         title = f"[bold]{self.current.id} {escape(self.current.title)}[/bold]  {status.link(self.current)}"
         header = rendered(Group(status.progress_bar(self.records, bar), title, Rule(style="dim")), columns)
-        idle = "" if checking else "[dim]Save the file to check it.[/dim]"
-        said = ". ".join(filter(None, [checking, escape(self.message)])) or (f"go to: {self._typed}" if listing else idle)
-        footer = rendered(Group(Rule(style="dim"), said, _LIST_KEYS if listing else _KEYS), columns)
+        idle = "" if checking else f"[dim]{_('Save the file to check it.')}[/dim]"
+        said = _(". ").join(filter(None, [checking, escape(self.message)]))
+        said = said or (_("go to: {typed}").format(typed=self._typed) if listing else idle)
+        list_keys = _("[bold]↑ ↓[/bold] or an ID choose  [bold]Enter[/bold] go there  [bold]Esc[/bold] back")
+        footer = rendered(Group(Rule(style="dim"), said, list_keys if listing else _explain_keys()), columns)
         space = max(1, rows - len(header) - len(footer))
         body = self._list(columns, space) if listing else self._page(columns, space)
         return header + body + [[]] * (space - len(body)) + footer
@@ -309,17 +320,17 @@ class WatchSession:
             return lines
         self.scroll = min(self.scroll, len(lines) - space + 1)
         left = len(lines) - self.scroll - (space - 1)
-        more = f"… {left} more {'line' if left == 1 else 'lines'}: ↓ or space" if left else "the end: ↑ or b goes back"
-        return lines[self.scroll : self.scroll + space - 1] + rendered(f"[reverse] {more} [/reverse]", columns)[:1]
+        more = _("… {left} more line: ↓ or space") if left == 1 else _("… {left} more lines: ↓ or space")
+        words = more.format(left=left) if left else _("the end: ↑ or b goes back")
+        return lines[self.scroll : self.scroll + space - 1] + rendered(f"[reverse] {words} [/reverse]", columns)[:1]
 
     def _list(self, columns: int, space: int) -> list[list[Segment]]:
         rows = []
         longest = max(12, min(48, columns - 24))  # of a title: the status behind it stays in view
         for n, exercise in enumerate(catalog.exercises().values()):
-            arrow, name, title, _, _, state, _ = status.row(exercise, self.records, marked=exercise == self.current)
-            text = Text.from_markup(
-                f"{arrow} {name} {title[:longest]:{longest}} {state}", style="reverse" if n == self._selected else "", overflow="ellipsis"
-            )
+            row = status.row(exercise, self.records, marked=exercise == self.current)
+            line = f"{row[0]} {row[1]} {set_cell_size(row[status.TITLE], longest)} {row[status.STATE]}"
+            text = Text.from_markup(line, style="reverse" if n == self._selected else "", overflow="ellipsis")
             text.no_wrap = True
             rows.append(text)
         lines = rendered(Group(*rows), columns)
@@ -347,7 +358,7 @@ def _watch_on_screen(exercise: Exercise) -> None:
             if key := terminal.read_key(TICK):
                 session.press(key)
     passed, total = status.passed_of_all(session.records)
-    show(f"{passed} of {total} passed. `course watch` goes on from here.")
+    show(_("{passed} of {total} passed. `course watch` goes on from here.").format(passed=passed, total=total))
 
 
 def _sign(checker: Checker) -> str:
@@ -355,14 +366,15 @@ def _sign(checker: Checker) -> str:
     if checker.exercise is None:
         return ""
     turn = _SPINNER[int(checker.seconds / TICK) % len(_SPINNER)]
-    told = f". {escape(checker.first_failure)}" if checker.first_failure else ""
-    return f"{turn} checking {checker.exercise.id}, {checker.seconds:.0f} s{told}"
+    checking = _("{turn} checking {id}, {seconds} s").format(turn=turn, id=checker.exercise.id, seconds=f"{checker.seconds:.0f}")
+    return _(". ").join(filter(None, [checking, escape(checker.first_failure)]))
 
 
 def _watch_in_lines(exercises: list[Exercise]) -> None:
     saves = Saves(exercises)
-    names = ", ".join(exercise.id for exercise in exercises)
-    show(escape(f"Watching {paths.shown(paths.exercises())}/ for {names}. Save a file to check it; Ctrl-C ends."))
+    words = _("Watching {folder} for {names}. Save a file to check it; Ctrl-C ends.")
+    names = _(", ").join(exercise.id for exercise in exercises)
+    show(escape(words.format(folder=f"{paths.shown(paths.exercises())}/", names=names)))
     from course_lib.grading.check import check
 
     while True:

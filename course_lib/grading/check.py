@@ -14,6 +14,7 @@ from course_lib.base import runtime as course_runtime
 from course_lib.base.errors import CourseError, EnvironmentFault
 from course_lib.base.installation import environment_fault
 from course_lib.base.tab import IN_TAB
+from course_lib.base.translation import gettext as _
 from course_lib.catalog import Exercise, texts
 from course_lib.grading import faults
 from course_lib.grading.verdict import GRADER_FAULT, Verdict
@@ -98,7 +99,7 @@ def check_with_cases(
         fingerprint = drawn_from.fingerprint if drawn_from else ""
         if IN_TAB and exercise.kind in _NEEDS_PYTORCH:
             raise EnvironmentFault(
-                "it is graded with PyTorch, which a browser tab does not have. Open this lesson on your machine to check it."
+                _("it is graded with PyTorch, which a browser tab does not have. Open this lesson on your machine to check it.")
             )
         mode = exercise.kind if exercise.kind != "kernel" else mode or course_runtime.current().mode
         with require_tier(required_tier or LIMITS), warnings.catch_warnings():
@@ -109,8 +110,9 @@ def check_with_cases(
     except Exception as error:
         if (fault := environment_fault(error)) is not None:
             file = fault.printed and faults.keep_fault(exercise.id, fault.printed)[0]
-            kept = f" All that it printed is in {file}." if file else ""
-            raise EnvironmentFault(f"{exercise.id} was not checked: {fault}{kept}") from error
+            kept = _(" All that it printed is in {file}.").format(file=file) if file else ""
+            words = _("{id} was not checked: {fault}").format(id=exercise.id, fault=fault)
+            raise EnvironmentFault(f"{words}{kept}") from error
         if isinstance(error, CourseError):
             raise
         verdict = report_grader_fault(exercise.id, mode or "unknown", error, hidden=secret is not None)
@@ -124,8 +126,8 @@ def report_grader_fault(exercise_id: str, mode: str, bug: Exception, hidden: boo
     """
     what = type(bug).__name__ if hidden else f"{type(bug).__name__}: {bug}"
     file, last = faults.keep_fault(exercise_id, "".join(traceback.format_exception(bug)))
-    message = (
-        f"the grader itself failed ({what}). This is not your kernel, and nothing is recorded. "
-        f"Please report it with {file or 'the lines below'}; `course doctor` says whether something is wrong with this machine."
-    )
+    message = _(
+        "the grader itself failed ({what}). This is not your kernel, and nothing is recorded. "
+        "Please report it with {file}; `course doctor` says whether something is wrong with this machine."
+    ).format(what=what, file=file or _("the lines below"))
     return Verdict(exercise_id, GRADER_FAULT, "grader_fault", message, mode=mode, printed="" if hidden else last)

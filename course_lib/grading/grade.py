@@ -10,6 +10,7 @@ from course_lib.base import paths
 from course_lib.base import runtime as course_runtime
 from course_lib.base.tab import IN_TAB
 from course_lib.base.text import make_visible_line
+from course_lib.base.translation import gettext as _
 from course_lib.catalog import Exercise, texts
 from course_lib.grading.cases.case import Case
 from course_lib.grading.cases.hidden import Secret
@@ -93,7 +94,7 @@ def _asks_compiler(mode: str) -> bool:
 
 
 def _describe_reset(exercise: Exercise) -> str:
-    return f"`course reset {exercise.id}` writes it anew."
+    return _("`course reset {id}` writes it anew.").format(id=exercise.id)
 
 
 def _write_unreadable(exercise: Exercise, path: Path, text: str, unreadable: Unreadable, mode: str) -> Verdict:
@@ -104,7 +105,8 @@ def _write_unreadable(exercise: Exercise, path: Path, text: str, unreadable: Unr
 
 def _write_not_attempted(exercise: Exercise, path: Path, mode: str) -> Verdict:
     mark = "YOUR CODE" if "YOUR CODE" in texts.make_unsolved_text(exercise) else "REPAIR"
-    message = f"{paths.shown(path)} is still as the course wrote it. Fill in the parts marked {mark}, then check again."
+    message = _("{file} is still as the course wrote it. Fill in the parts marked {mark}, then check again.")
+    message = message.format(file=paths.shown(path), mark=mark)
     return Verdict(exercise.id, NOT_ATTEMPTED, "not_attempted", message, mode=mode)
 
 
@@ -147,8 +149,8 @@ def _note_oddities(verdict: Verdict, kernels: Kernels, exercise: Exercise) -> Ve
     if found is not None:
         line, words = found
         oddities += (Oddity(line, f"code outside of what is checked {words}"),)
-        message = f"{verdict.message} Beside this, the code at line {line}, outside of what is checked, {words}."
-        verdict = replace(verdict, message=message)
+        beside = _("Beside this, the code at line {line}, outside of what is checked, {words}.").format(line=line, words=words)
+        verdict = replace(verdict, message=f"{verdict.message} {beside}")
     return replace(verdict, oddities=oddities)
 
 
@@ -162,11 +164,12 @@ def _time(exercise: Exercise, verdict: Verdict, writer: VerdictWriter) -> Verdic
         return verdict
     gpu = course_runtime.current()
     if writer.hidden or gpu.mode != "gpu":
-        return writer.write_untimed(verdict, "a check with hidden cases times nothing" if writer.hidden else "this machine has no GPU")
+        why = _("a check with hidden cases times nothing") if writer.hidden else _("this machine has no GPU")
+        return writer.write_untimed(verdict, why)
     try:
         times = [clocks[j.plan.entry_point](j.plan, j.outputs) for j in writer.judged if j.plan.entry_point in clocks]
     except NoRoom as full:
-        return writer.write_untimed(verdict, f"{gpu.name} has no room for the inputs ({full})")
+        return writer.write_untimed(verdict, _("{gpu} has no room for the inputs ({full})").format(gpu=gpu.name, full=full))
     return writer.write_times(verdict, [timed for timed in times if timed is not None], gpu.name)
 
 
@@ -181,7 +184,7 @@ def grade_tries(
     Raises: EnvironmentFault or OSError if this machine cannot run it. Any other exception is a bug in the grader.
     """
     compilation = Compilation(kernels, plans, exercise.file) if _asks_compiler(mode) else None
-    run, judged, _ = Running(kernels, mode, limits).judge_all(plans)
+    run, judged, _unchecked = Running(kernels, mode, limits).judge_all(plans)
     parts = {entry_point: Part((), _plan_nothing, unwritten={}) for entry_point in exercise.entry_points}
     writer = VerdictWriter(exercise, exercise.file, text, judged, run, mode, hidden=False, parts=parts)
     verdict = writer.write()
@@ -190,5 +193,5 @@ def grade_tries(
     return verdict, judged
 
 
-def _plan_nothing(case: Case, *_: object) -> Plan:
+def _plan_nothing(case: Case, *_rest: object) -> Plan:
     raise TypeError(f"{case.name} has its plan already")

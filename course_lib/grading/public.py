@@ -12,7 +12,7 @@ from course_lib.grading.families import find_parts
 from course_lib.grading.judging.causes import CAUSES, make_sentence
 from course_lib.grading.judging.elements import Element
 from course_lib.grading.judging.judge import Judged
-from course_lib.grading.report import SIGNS, Report, make_report, quote_line
+from course_lib.grading.report import SIGNS, Report, describe_status, make_report, quote_line
 from course_lib.grading.steps import KnownSlip, Task, TryCase, check_step, make_try
 from course_lib.grading.steps import warm as warm_steps
 from course_lib.grading.submission.reader import NotAttempted, read_own_attempt
@@ -49,6 +49,7 @@ __all__ = [
     "check_step",
     "check_with_cases",
     "compute_strides",
+    "describe_status",
     "from_dict",
     "list_cases",
     "make_report",

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 
 from rich.cells import cell_len
 
+from course_lib.base.translation import gettext as _
 from course_lib.catalog import Exercise
 from course_lib.grading.judging.causes import make_sentence
 from course_lib.grading.judging.wording import BEYOND, format_number
@@ -16,15 +17,6 @@ SIGNS = {PASS: "✓", FAIL: "✗", ERROR: "!", NOT_ATTEMPTED: "○", GRADER_FAUL
 TAB = 4
 _PRINTED = 1500  # characters of the printed output that are shown
 _NARROWEST = 10  # columns that a quoted line gets at least
-
-_WHERE = {
-    "gpu": "on the GPU",
-    "cpu": "in the interpreter (CPU)",
-    "torch": "in PyTorch (CPU)",
-    "numpy": "in NumPy",
-    "autograd": "in PyTorch's autograd (CPU)",
-    "tests": "in PyTorch (CPU)",
-}
 
 
 @dataclass(frozen=True)
@@ -67,20 +59,41 @@ class Report:
     further: str
 
 
+def describe_status(status: str) -> str:
+    """Return a verdict's status in words."""
+    words = {PASS: _("pass"), FAIL: _("fail"), ERROR: _("error"), NOT_ATTEMPTED: _("not attempted"), GRADER_FAULT: _("grader fault")}
+    return words.get(status, status)
+
+
+def _describe_mode(mode: str) -> str:
+    """Say where the code ran."""
+    words = {
+        "gpu": _("on the GPU"),
+        "cpu": _("in the interpreter (CPU)"),
+        "torch": _("in PyTorch (CPU)"),
+        "numpy": _("in NumPy"),
+        "autograd": _("in PyTorch's autograd (CPU)"),
+        "tests": _("in PyTorch (CPU)"),
+    }
+    return words.get(mode, mode)
+
+
 def make_report(verdict: Verdict, exercise: Exercise) -> Report:
     """Make the pieces. They hold no control characters for a terminal: a verdict's texts were made visible before."""
     right = sum(case.status == "pass" for case in verdict.cases)
-    kind = "hidden cases" if verdict.hidden else "cases"
-    count = f", {right} of {len(verdict.cases)} {kind} right" if verdict.cases else ""
-    if exercise.kind == "tests" and verdict.cases:
-        count = f", {verdict.count_right_parts(exercise.entry_points)} of {len(exercise.entry_points)} bugs caught"
-    where = _WHERE.get(verdict.mode, verdict.mode)
-    ran = f"{where}, " if verdict.cases else ""
+    words = _("{right} of {cases} hidden cases right") if verdict.hidden else _("{right} of {cases} cases right")
+    count = words.format(right=right, cases=len(verdict.cases))
+    if exercise.kind == "tests":
+        caught = verdict.count_right_parts(exercise.entry_points)
+        count = _("{caught} of {bugs} bugs caught").format(caught=caught, bugs=len(exercise.entry_points))
+    status = _(", ").join([describe_status(verdict.status), *([count] if verdict.cases else [])])
+    ran = [_describe_mode(verdict.mode)] if verdict.cases else []
     if verdict.hidden:  # the isolation matters to an instructor
-        ran += f"isolation: {verdict.tier}, " * bool(verdict.cases) + f"hidden cases {verdict.hidden}, "
+        ran += [_("isolation: {tier}").format(tier=verdict.tier)] if verdict.cases else []
+        ran += [_("hidden cases {secret}").format(secret=verdict.hidden)]
     first, place = verdict.first or Finding("", ""), verdict.place
     return Report(
-        headline=f"{SIGNS[verdict.status]} {exercise.id} {exercise.title}: {verdict.status}{count}",
+        headline=_("{exercise}: {status}").format(exercise=f"{SIGNS[verdict.status]} {exercise.id} {exercise.title}", status=status),
         cause=verdict.headline or verdict.message,
         case=first.case,
         words=_describe_words(first),
@@ -90,7 +103,7 @@ def make_report(verdict: Verdict, exercise: Exercise) -> Report:
         question=verdict.question,
         common=verdict.common,
         printed=verdict.printed[-_PRINTED:] if verdict.status != PASS else "",
-        footer=f"{ran}{verdict.seconds:.1f} s",
+        footer=_(", ").join([*ran, f"{verdict.seconds:.1f} s"]),
         debrief=exercise.debrief if verdict.status == PASS else "",
         further=exercise.stretch if verdict.status == PASS else "",
     )
@@ -111,15 +124,10 @@ def quote_line(place: Place, width: int = 0) -> Quoted:
 
 def format_multiple(ratio: float) -> str:
     """Format a multiple with three digits: "41.2 times", "69,500 times"."""
-    return (
-        f"{ratio:.1f} times"
-        if ratio < 100
-        else f"{float(f'{ratio:.3g}'):,.0f} times"
-        if ratio < 1e7
-        else f"{ratio:.1e} times"
-        if ratio < BEYOND
-        else f"more than {BEYOND:.0e} times"
-    )
+    if ratio >= BEYOND:
+        return _("more than {number} times").format(number=f"{BEYOND:.0e}")
+    number = f"{ratio:.1f}" if ratio < 100 else f"{float(f'{ratio:.3g}'):,.0f}" if ratio < 1e7 else f"{ratio:.1e}"
+    return _("{number} times").format(number=number)
 
 
 def _describe_words(first: Finding) -> str:
@@ -127,20 +135,28 @@ def _describe_words(first: Finding) -> str:
         return make_sentence(first.words) if first.words else ""
     if first.size == 1:
         return ""
-    output = first.element.split("[")[0]
-    up_to = "up to " if first.worst and first.worst < BEYOND else ""
-    worst = f", by {up_to}{format_multiple(first.worst)} the allowed error" if first.wrong > 1 and first.worst else ""
-    return f"{first.wrong} of {first.size} elements of {output} {'is' if first.wrong == 1 else 'are'} wrong{worst}."
+    multiple = format_multiple(first.worst) if first.worst else ""
+    if first.wrong == 1:
+        words = _("{wrong} of {size} elements of {output} is wrong.")
+    elif not first.worst:
+        words = _("{wrong} of {size} elements of {output} are wrong.")
+    elif first.worst < BEYOND:
+        words = _("{wrong} of {size} elements of {output} are wrong, by up to {multiple} the allowed error.")
+    else:
+        words = _("{wrong} of {size} elements of {output} are wrong, by {multiple} the allowed error.")
+    return words.format(wrong=first.wrong, size=first.size, output=first.element.split("[")[0], multiple=multiple)
 
 
 def _list_numbers(first: Finding) -> tuple[tuple[str, str], ...]:
     given = tuple((name, f" {value}") for name, value in first.inputs)
     if not first.element:
         return given
-    rows = (*given, (f"expected {first.element}", _align(first.want)), ("got", _align(first.got)))
+    rows = (*given, (_("expected {element}").format(element=first.element), _align(first.want)), (_("got"), _align(first.got)))
     if first.ratio is None or first.got is None or first.want is None:
         return rows
-    return (*rows, ("difference", f"{first.got - first.want: .6g}, {format_multiple(first.ratio)} the allowed error"))
+    words = _("{difference}, {multiple} the allowed error")
+    difference = words.format(difference=f"{first.got - first.want: .6g}", multiple=format_multiple(first.ratio))
+    return (*rows, (_("difference"), difference))
 
 
 def _align(value: float | None) -> str:

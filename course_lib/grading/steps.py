@@ -14,6 +14,7 @@ from course_lib import compiler
 from course_lib.base import background
 from course_lib.base.errors import CourseError, EnvironmentFault
 from course_lib.base.installation import environment_fault
+from course_lib.base.translation import gettext as _
 from course_lib.catalog import Exercise
 from course_lib.grading.cases.buffers import Tensor, compute_strides, size_guard
 from course_lib.grading.cases.case import Case
@@ -125,7 +126,7 @@ def check_step(task: Task, text: str, plans: list[Plan], mode: str) -> Verdict:
             verdict = _check(task, text, plans, mode)
     except Exception as error:
         if (fault := environment_fault(error)) is not None:
-            raise EnvironmentFault(f"step {task.id} was not checked: {fault}") from error
+            raise EnvironmentFault(_("step {id} was not checked: {fault}").format(id=task.id, fault=fault)) from error
         if isinstance(error, CourseError):
             raise
         verdict = report_grader_fault(task.id, mode, error, hidden=False)
@@ -152,7 +153,7 @@ def _check(task: Task, text: str, plans: list[Plan], mode: str) -> Verdict:
     except Unreadable as unreadable:
         return _write_unreadable(task, text, unreadable, mode)
     if kernels is None:
-        return Verdict(task.id, NOT_ATTEMPTED, "not_attempted", "The cell is as the course wrote it.", mode=mode)
+        return Verdict(task.id, NOT_ATTEMPTED, "not_attempted", _("The cell is as the course wrote it."), mode=mode)
     warming.exception()  # Wait, so that no second server is started. If the start failed, the run raises the error.
     limits = runner.ResourceLimits.for_mode(mode)
     limits = limits if mode == "gpu" else replace(limits, case=_CASE_SECONDS)
@@ -202,7 +203,7 @@ def _is_same(judged: list[Judged], slipped: list[Judged]) -> bool:
 
 def _describe_rest(judged: Judged) -> tuple:
     """Return all results of a try except its numbers, without line numbers."""
-    fault = re.sub(r"\bline \d+", "", judged.fault.words) if judged.fault else ""
+    fault = re.sub(r"\bline \d+|第 \d+ 行", "", judged.fault.words) if judged.fault else ""
     raised = judged.raised and (judged.raised.type, judged.raised.text)
     return judged.ran, raised, fault, list(judged.outside), list(judged.changed)
 
@@ -217,8 +218,10 @@ def _write_unreadable(task: Task, text: str, unreadable: Unreadable, mode: str) 
     where = unreadable.span and places.make_place(CELL, text, unreadable.span)
     words = str(unreadable)
     if unreadable.cause in ("no_kernel", "no_function") and unreadable.span is None:
-        what = "kernel" if task.kind == "kernel" else "function"
-        words = f"{CELL} has no {what} named `{task.entry_point}`, and the check calls it by that name. Give it back."
+        words = _("{cell} has no function named `{name}`, and the check calls it by that name. Give it back.")
+        if task.kind == "kernel":
+            words = _("{cell} has no kernel named `{name}`, and the check calls it by that name. Give it back.")
+        words = words.format(cell=_("this cell"), name=task.entry_point)
     headline = make_sentence(unreadable.what if where else words)
     return Verdict(task.id, ERROR, unreadable.cause, words, mode=mode, headline=headline, place=where)
 

@@ -8,6 +8,7 @@ from collections.abc import Sequence
 from dataclasses import asdict, dataclass, replace
 
 from course_lib.base.text import make_visible, make_visible_line, shorten
+from course_lib.base.translation import gettext as _
 
 PASS = "pass"
 NOT_ATTEMPTED = "not attempted"
@@ -93,7 +94,7 @@ class Place(_Shown):
     @property
     def lead(self) -> str:
         """The words before the line. They make clear that a line with a label need not contain the cause."""
-        return "It shows here:" if self.label else ""
+        return _("It shows here:") if self.label else ""
 
     def __post_init__(self) -> None:
         """Make the line visible and cut it if it is too long. Keep the marked part, and move the marks with it."""

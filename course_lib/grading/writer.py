@@ -9,6 +9,7 @@ from pathlib import Path
 
 from course_lib.base.errors import EnvironmentFault
 from course_lib.base.text import shorten
+from course_lib.base.translation import gettext as _
 from course_lib.catalog import Exercise, texts
 from course_lib.compiler import CompileError
 from course_lib.grading.cases.plan import Part, Plan
@@ -54,8 +55,8 @@ class VerdictWriter:
         self.search, self.smaller = search, None
 
     def write(self) -> Verdict:
-        if self.run.ended in _FLOODS:
-            return self._fail("output_flood", Finding("", _FLOODS[self.run.ended]))
+        if flood := _describe_flood(self.run.ended):
+            return self._fail("output_flood", Finding("", flood))
         of_case = next((j for j in self.judged if j.raised), None)
         if self.run.import_error is not None:
             return self._write_exception(self.run.import_error, None)
@@ -69,9 +70,9 @@ class VerdictWriter:
         if self.run.case is not None:
             return self._write_stopped(self.judged[self.run.case].plan)
         self._require_all_cases()
-        message = f"All {len(self.judged)} cases are right."
+        message = _("All {count} cases are right.").format(count=len(self.judged))
         if self.exercise.kind == "tests":
-            message = f"{wording.count_caught(self.judged)}, and no right kernel is accused."
+            message = _("{caught}, and no right kernel is accused.").format(caught=wording.count_caught(self.judged))
         return self._make(PASS, "none", message)
 
     def _write_exception(self, raised: Raised, of_case: Judged | None) -> Verdict:
@@ -81,7 +82,7 @@ class VerdictWriter:
             return self._write_wrong_return(of_case.plan, raised.text)
         if raised.type == "OSError" and "File too large" in raised.text:
             size = runner.ResourceLimits.file_bytes >> 20
-            return self._fail("output_flood", Finding("", f"It wrote more than {size} MB to a file and was stopped."))
+            return self._fail("output_flood", Finding("", _("It wrote more than {size} MB to a file and was stopped.").format(size=size)))
         return self._write_raised(raised, of_case)
 
     def _forget_minor_faults(self) -> None:
@@ -104,9 +105,11 @@ class VerdictWriter:
             raise RuntimeError("a case was neither run nor left out")
         if missing:
             raise EnvironmentFault(
-                f"{len(self.judged) - len(missing)} cases are right, and {len(missing)} could not be run: their rows lie more than 2^30 elements "
-                "apart, and this machine gives no address space for that. `ulimit -v unlimited` takes away a limit of this shell; "
-                "otherwise check on another machine."
+                _(
+                    "{right} cases are right, and {missing} could not be run: their rows lie more than 2^30 elements "
+                    "apart, and this machine gives no address space for that. `ulimit -v unlimited` takes away a limit of this shell; "
+                    "otherwise check on another machine."
+                ).format(right=len(self.judged) - len(missing), missing=len(missing))
             )
 
     def write_refusal(self, refusal: CompileError) -> Verdict:
@@ -118,28 +121,34 @@ class VerdictWriter:
 
     def write_compiler_failure(self, failure: CompilerFailure) -> Verdict:
         """Write the verdict if all cases are right and the compiler crashed: neither a pass nor a fault of the learner."""
-        message = (
-            f"all cases are right in the interpreter, but the compiler for a GPU did not survive the kernel, twice: {failure} "
+        message = _(
+            "all cases are right in the interpreter, but the compiler for a GPU did not survive the kernel, twice: {failure} "
             "This counts neither as a pass nor as a fail, and nothing is recorded. A simpler kernel may get through; "
             "please report this one."
-        )
+        ).format(failure=failure)
         return self._make(GRADER_FAULT, "grader_fault", message)
 
     def write_untimed(self, verdict: Verdict, why: str) -> Verdict:
         """Write the pass of a timed exercise whose launches were not timed. ``why`` is the reason."""
-        fits = f"What can be known without a clock fits an {DEVICE}. Whether it is fast was not measured: {why}."
-        return replace(verdict, message=f"{verdict.message} {fits}")
+        fits = _("What can be known without a clock fits an {device}. Whether it is fast was not measured: {why}.")
+        return replace(verdict, message=f"{verdict.message} {fits.format(device=DEVICE, why=why)}")
 
     def write_times(self, verdict: Verdict, times: list[Timed], gpu: str) -> Verdict:
         """Write a pass with the times of the launches on ``gpu``, or a fail if one of them is too far from the floor."""
         rows = tuple(CaseResult(f"time of {t.shape}", "pass" if t.passes else "fail", None, f"{t.launch}: {t}") for t in times)
         slow = sorted((t for t in times if not t.passes), key=lambda t: t.share)
         if not slow:
-            shares = ", ".join(f"{t.share:.2f}" for t in times)
-            verdict = replace(verdict, message=f"{verdict.message} Timed on {gpu}: {shares} of the floor's bandwidth; {GOAL} is asked for.")
+            timed = _("Timed on {gpu}: {shares} of the floor's bandwidth; {goal} is asked for.").format(
+                gpu=gpu, shares=", ".join(f"{t.share:.2f}" for t in times), goal=GOAL
+            )
+            verdict = replace(verdict, message=f"{verdict.message} {timed}")
         else:
-            first = Finding("", f"At {slow[0].shape}, {slow[0].launch} takes {slow[0]}; {GOAL} is asked for.")
-            common = f"{len(slow)} of {len(times)} timed shapes on {gpu} {'is' if len(slow) == 1 else 'are'} below {GOAL} of the floor's bandwidth."
+            words = _("At {shape}, {launch} takes {time}; {goal} is asked for.")
+            first = Finding("", words.format(shape=slow[0].shape, launch=slow[0].launch, time=slow[0], goal=GOAL))
+            words = _("{slow} of {shapes} timed shapes on {gpu} are below {goal} of the floor's bandwidth.")
+            if len(slow) == 1:
+                words = _("{slow} of {shapes} timed shapes on {gpu} is below {goal} of the floor's bandwidth.")
+            common = words.format(slow=len(slow), shapes=len(times), gpu=gpu, goal=GOAL)
             verdict = self._fail("below_the_floor", first, common=common)
         return replace(verdict, cases=(*verdict.cases, *rows))
 
@@ -157,12 +166,12 @@ class VerdictWriter:
             first = replace(first, inputs=wording.list_inputs(shown.plan, names, bool(first.element)))
         given = "".join(f"{name} = {value}, " for name, value in first.inputs)
         smallest = f"{first.case}: {given}{first.words}" if first.case else first.words
-        evidence = f"{wording.count_wrong(seen, failed)}; the smallest: {smallest.rstrip('.')}."
+        evidence = _("{count}; the smallest: {case}.").format(count=wording.count_wrong(seen, failed), case=smallest.rstrip(".。"))
         return self._fail(
             cause,
             first,
             wording.find_place(shown, cause, self.file, self.text, self.exercise.entry_points),
-            wording.count_wrong(seen, failed, "is " if len(failed) == 1 else "are ") + ".",
+            wording.count_wrong(seen, failed, as_sentence=True),
             evidence,
         )
 
@@ -175,8 +184,8 @@ class VerdictWriter:
         first = wording.describe_finding(failed[0])
         span = places.find_function(ast.parse(self.text), failed[0].plan.entry_point)
         where = span and places.make_place(self.file, self.text, span)
-        count = wording.count_caught(seen)
-        return self._fail(cause, first, where, f"{count}.", f"{first.words} {count}.")
+        count = make_sentence(wording.count_caught(seen))
+        return self._fail(cause, first, where, count, f"{first.words} {count}")
 
     def _find_cause(self, failed: list[Judged]) -> str:
         if self.parts is not None:
@@ -190,12 +199,12 @@ class VerdictWriter:
         if where is None:
             span = places.find_function_without_return(ast.parse(self.text), plan.entry_point)
             where = span and places.make_place(self.file, self.text, span)
-        return self._fail("wrong_return", Finding(plan.case.describe(), f"{words}."), where)
+        return self._fail("wrong_return", Finding(plan.case.describe(), f"{words}{_('.')}"), where)
 
     def _write_refused(self, raised: Raised) -> Verdict:
         """Write the verdict on a file that uses what the exercise does not allow."""
         cause = raised.fault.kind.cause if raised.fault and raised.fault.kind.group is Group.REFUSED else "not_allowed"
-        where = f"{Path(self.file).name}, line {raised.line}: " if raised.line else f"{Path(self.file).name}: "
+        where = f"{self._name_line(raised)}: "
         text = shorten(" ".join(raised.text.split()), _LONGEST)
         return self._make(
             ERROR, cause, f"{where}{text}", headline=make_sentence(text), place=wording.find_raise(raised, self.file, self.text)
@@ -206,7 +215,7 @@ class VerdictWriter:
         headline, question = CAUSES[cause].word_for(self.exercise.kind, self.exercise.entry_points)
         text = shorten(" ".join(raised.text.split()), _LONGEST)
         first = Finding(of_case.plan.case.describe() if of_case else "", f"{raised.type}: {text.rstrip('.')}.")
-        where = f"{Path(self.file).name}, line {raised.line}" if raised.line else Path(self.file).name
+        where = self._name_line(raised)
         place = wording.find_raise(raised, self.file, self.text)
         if cause == "gradients_misreturned":  # PyTorch raises this error after backward has returned
             place = wording.find_return("backward", self.file, self.text)
@@ -217,25 +226,32 @@ class VerdictWriter:
             place=place, question=question,
         )  # fmt: skip
 
+    def _name_line(self, raised: Raised) -> str:
+        file = Path(self.file).name
+        return _("{file}, line {line}").format(file=file, line=raised.line) if raised.line else file
+
     def _write_stopped(self, plan: Plan) -> Verdict:
         """Write the verdict if the process ended, or was stopped, in a case, and nothing else is wrong."""
         run, case = self.run, plan.case
         if run.ended == "timed out":
-            return self._fail("time_limit", Finding(case.describe(), "It was stopped after the time limit."))
-        if run.ended in _ENDED_FROM_OUTSIDE:
+            return self._fail("time_limit", Finding(case.describe(), _("It was stopped after the time limit.")))
+        if ended := _describe_end_from_outside(run.ended):
             raise EnvironmentFault(
-                f"{_ENDED_FROM_OUTSIDE[run.ended]} That says nothing about your code: close other programs, then check again. "
-                "`course doctor` says how much memory there is."
+                _(
+                    "{ended} That says nothing about your code: close other programs, then check again. "
+                    "`course doctor` says how much memory there is."
+                ).format(ended=ended)
             )
         if run.ended.startswith("too "):
-            return self._fail("crash", Finding(case.describe(), f"It took {run.ended} and was stopped."), asks=False)
+            return self._fail("crash", Finding(case.describe(), _describe_excess(run.ended)), asks=False)
         if run.reported:
-            how, address = f"with `{run.reported}`", "address" in run.reported or "memory access" in run.reported
+            words, address = _("It ended with `{report}`."), "address" in run.reported or "memory access" in run.reported
         elif run.signal:
-            how, address = f"with signal {_name_signal(run.signal)}", run.signal in _OF_AN_ADDRESS
+            words, address = _("It ended with signal {signal}."), run.signal in _OF_AN_ADDRESS
         else:
-            how, address = "by itself, before it was done", False
-        words = f"It ended {how}.{' That is what an address far outside a tensor does.' if address else ''}"
+            words, address = _("It ended by itself, before it was done."), False
+        words = words.format(report=run.reported, signal=_name_signal(run.signal) if run.signal else "")
+        words += _(" That is what an address far outside a tensor does.") if address else ""
         far = address and case.is_far
         return self._fail(diagnosis.name_far_cause([case]) if far else "crash", Finding(case.describe(), words), asks=address)
 
@@ -263,14 +279,24 @@ class VerdictWriter:
 
 
 _OF_AN_ADDRESS = (signal.SIGSEGV, signal.SIGBUS)
-_ENDED_FROM_OUTSIDE = {
-    "killed": "the process that runs your code was killed from outside, twice: most often the machine runs out of memory.",
-    "died": "the process that watches your code run ended, twice, before your code did.",
-}
-_FLOODS = {
-    "flooded": f"It printed more than {runner.ResourceLimits.log_bytes >> 20} MB and was stopped.",
-    "too many files": "It wrote more files, or larger ones, than a check has room for, and was stopped.",
-}
+
+
+def _describe_end_from_outside(ended: str) -> str:
+    if ended == "killed":
+        return _("the process that runs your code was killed from outside, twice: most often the machine runs out of memory.")
+    return _("the process that watches your code run ended, twice, before your code did.") if ended == "died" else ""
+
+
+def _describe_flood(ended: str) -> str:
+    if ended == "flooded":
+        return _("It printed more than {size} MB and was stopped.").format(size=runner.ResourceLimits.log_bytes >> 20)
+    return _("It wrote more files, or larger ones, than a check has room for, and was stopped.") if ended == "too many files" else ""
+
+
+def _describe_excess(ended: str) -> str:
+    if ended == "too much memory":
+        return _("It took too much memory and was stopped.")
+    return _("It took too many processes and was stopped.")
 
 
 def _name_signal(number: int) -> str:
@@ -279,13 +305,13 @@ def _name_signal(number: int) -> str:
 
 
 def _join_case(first: Finding) -> str:
-    return f"{first.words} In the case {first.case}." if first.case else first.words
+    return _("{words} In the case {case}.").format(words=first.words, case=first.case) if first.case else first.words
 
 
 def _make_case_result(judged: Judged, number: int, run: runner.Run, hidden: bool) -> CaseResult:
     case = judged.plan.case
     if hidden and judged.ran:
-        status, words = ("pass", "") if judged.passed else ("fail", ": wrong")
+        status, words = ("pass", "") if judged.passed else ("fail", _(": wrong"))
         error = round_error(judged.ratio if judged.passed else judged.ratio or None)
         return CaseResult(case.name, status, error, f"{case.describe()}{words}")
     if judged.passed:

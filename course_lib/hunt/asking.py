@@ -6,6 +6,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
+from course_lib.base.translation import gettext as _
 from course_lib.catalog import texts
 from course_lib.grading.public import Element, Judged, run_cases
 from course_lib.hunt.collection import Hunt
@@ -115,7 +116,7 @@ def _make_grid(tables: list[Table], expected: dict[str, Table]) -> InputTable:
             rows.append(InputRow(name, table.kind, cells))
             if cells and wanted:
                 told = (_tell_apart(cell, want) for cell, want in zip(cells, wanted[number][1], strict=True))
-                rows.append(InputRow("expected", "expected", tuple(told)))
+                rows.append(InputRow(_("expected"), "expected", tuple(told)))
     return InputTable(max((table.columns for table in tables), key=len), tuple(rows))
 
 
@@ -131,16 +132,15 @@ def make_answer(probe: Probe, judged: Judged) -> Answer:
 
 
 def _list_notes(judged: Judged) -> list[str]:
-    notes = [
-        f"{d.count} of the {d.size} elements of {d.output} were never written." for d in judged.deviations if d.kind is Element.UNWRITTEN
-    ]
+    unwritten = _("{count} of the {size} elements of {output} were never written.")
+    notes = [unwritten.format(count=d.count, size=d.size, output=d.output) for d in judged.deviations if d.kind is Element.UNWRITTEN]
     if judged.outside:
         name, positions = next(iter(judged.outside.items()))
-        notes.append(f"{len(positions)} elements beside {name} were changed.")
+        notes.append(_("{count} elements beside {name} were changed.").format(count=len(positions), name=name))
     if judged.fault and not judged.outside:
-        notes.append("The run was stopped: an access went past the end of a tensor.")
+        notes.append(_("The run was stopped: an access went past the end of a tensor."))
     elif not judged.ran:
-        notes.append("The run was stopped before its end.")
+        notes.append(_("The run was stopped before its end."))
     return notes
 
 
@@ -150,8 +150,10 @@ def _describe_worst(judged: Judged) -> str:
     for deviation in judged.deviations:
         element = f"{deviation.output}[{', '.join(map(str, deviation.where[0]))}]"
         if deviation.kind is not Element.UNWRITTEN:
-            times = "" if deviation.ratio is None else f", by up to {float(f'{deviation.ratio:.3g}'):,g} times what is allowed"
-            return f"{deviation.count} of {deviation.size} elements of {deviation.output} are wrong{times}; the first is {element}."
+            far = _("{count} of {size} elements of {output} are wrong, by up to {times} times what is allowed; the first is {element}.")
+            words = _("{count} of {size} elements of {output} are wrong; the first is {element}.") if deviation.ratio is None else far
+            times = "" if deviation.ratio is None else f"{float(f'{deviation.ratio:.3g}'):,g}"
+            return words.format(count=deviation.count, size=deviation.size, output=deviation.output, times=times, element=element)
     return ""
 
 

@@ -6,6 +6,7 @@ import hashlib
 from collections.abc import Mapping
 from datetime import UTC, date, datetime
 
+from course_lib.base.translation import gettext as _
 from course_lib.hunt import game
 from course_lib.hunt.collection import Hunt, read_hunts
 from course_lib.learner import progress
@@ -38,9 +39,11 @@ def count_waiting() -> int:
 
 def say_waiting(count: int) -> str:
     """Write in words how many hunts wait."""
-    names = ("No", "One", "Two", "Three", "Four", "Five", "Six", "Seven", "Eight", "Nine", "Ten", "Eleven", "Twelve")
-    number = names[count] if count < len(names) else str(count)
-    return f"{number} hunt{' waits' if count == 1 else 's wait'} for you."
+    if count < 2:
+        return _("One hunt waits for you.") if count else _("No hunts wait for you.")
+    names = ("Two", "Three", "Four", "Five", "Six", "Seven", "Eight", "Nine", "Ten", "Eleven", "Twelve")
+    number = names[count - 2] if count - 2 < len(names) else str(count)
+    return _("{numbers} hunts wait for you.").format(numbers=number, number_count=count)
 
 
 def is_ended(record: HuntRecord) -> bool:

@@ -10,6 +10,7 @@ from typing import Any
 from course_lib import catalog
 from course_lib.base.errors import CourseError
 from course_lib.base.plain import decode
+from course_lib.base.translation import gettext as _
 from course_lib.catalog import texts
 from course_lib.grading.public import Case, SharedCase, list_cases
 
@@ -83,9 +84,10 @@ class CaseOptions:
         """
         self._check_fields(probe)
         if self.whole_row and 0 < probe.BLOCK < probe.N:
-            raise CourseError(f"this kernel holds a whole row in one block: BLOCK is at least N = {probe.N}. `fits N` lets it follow N.")
+            words = _("this kernel holds a whole row in one block: BLOCK is at least N = {N}. `fits N` lets it follow N.")
+            raise CourseError(words.format(N=probe.N))
         if probe.values in ("nan", "inf") and probe.M < 2:
-            raise CourseError("the NaN or the Inf stands in row 1, so M has to be at least 2.")
+            raise CourseError(_("the NaN or the Inf stands in row 1, so M has to be at least 2."))
         self._check_cost(probe)
         follows = self.whole_row and self.find_block(replace(probe, BLOCK=0)) == probe.BLOCK
         return replace(probe, BLOCK=0) if follows else probe
@@ -95,32 +97,36 @@ class CaseOptions:
         for name, most in _MOST.items():
             value = getattr(probe, name)
             if not (1 <= value <= most) and not (name == "BLOCK" and value == 0 and self.whole_row):
-                raise CourseError(f"{name} has to be between 1 and {most}, and is {value}.")
+                raise CourseError(_("{name} has to be between 1 and {most}, and is {value}.").format(name=name, most=most, value=value))
         for name in ("BLOCK", "ROWS"):
             if (value := getattr(probe, name)) & (value - 1):
-                raise CourseError(f"{name} has to be a power of two, and is {value}.")
+                raise CourseError(_("{name} has to be a power of two, and is {value}.").format(name=name, value=value))
         self._check_choices(probe)
         for name, most in _LARGEST.items():
             value = getattr(probe, name)
             if not math.isfinite(value) or abs(value) > most or (name != "mean" and value <= 0):
-                raise CourseError(f"{name} has to be {'at most' if name == 'mean' else 'above 0 and at most'} {most:g}, and is {value:g}.")
+                above = _("{name} has to be above 0 and at most {most}, and is {value}.")
+                words = _("{name} has to be at most {most}, and is {value}.") if name == "mean" else above
+                raise CourseError(words.format(name=name, most=f"{most:g}", value=f"{value:g}"))
 
     def _check_choices(self, probe: Probe) -> None:
         """Refuse a field that has another value than those that are offered."""
         choices = {"dtype": self.dtypes, "values": self.values, "layout": self.layouts, "weights": tuple(WEIGHTS)}
         for name, offered in choices.items():
             if (value := getattr(probe, name)) not in offered:
-                raise CourseError(f"{name} can be {', '.join(offered)}, and not {value!r}.")
+                raise CourseError(
+                    _("{name} can be {offered}, and not {value}.").format(name=name, offered=_(", ").join(offered), value=repr(value))
+                )
 
     def _check_cost(self, probe: Probe) -> None:
         """Refuse an input on which the kernel would take too long."""
         if probe.M * probe.N > _MOST_ELEMENTS:
-            raise CourseError(f"M times N is {probe.M * probe.N}; at most {_MOST_ELEMENTS}, so that the interpreter answers soon.")
+            words = _("M times N is {size}; at most {most}, so that the interpreter answers soon.")
+            raise CourseError(words.format(size=probe.M * probe.N, most=_MOST_ELEMENTS))
         steps = -(-probe.M // probe.ROWS) * -(-probe.N // self.find_block(probe))
         if steps > _MOST_STEPS:
-            raise CourseError(
-                f"that is {steps} blocks of work; at most {_MOST_STEPS}, so that the interpreter answers soon. Take a larger BLOCK."
-            )
+            words = _("that is {steps} blocks of work; at most {most}, so that the interpreter answers soon. Take a larger BLOCK.")
+            raise CourseError(words.format(steps=steps, most=_MOST_STEPS))
 
     def find_block(self, probe: Probe) -> int:
         """Return the BLOCK of the launch."""

@@ -6,6 +6,8 @@ from dataclasses import dataclass
 
 from course_lib import catalog
 from course_lib.base.errors import CourseError
+from course_lib.base.translation import gettext as _
+from course_lib.base.words import format_count
 from course_lib.grading.public import make_sentence, name_cause
 from course_lib.hunt import draw, game
 from course_lib.hunt.asking import Answer, UnfairProbe, ask
@@ -14,16 +16,18 @@ from course_lib.hunt.game import CODE, EXPECTED, QUESTION, WRONG, Game
 from course_lib.hunt.probe import CaseOptions, Probe, find_options
 from course_lib.learner import progress
 
-RULES = (
-    f"Each question costs {QUESTION}, and {EXPECTED} more if you have the right numbers shown beside it. A wrong claim costs {WRONG}, and so does a wrong "
-    f"line. If the code is hidden, it costs {CODE} to see it before you have found an input; after that it is free. Pay as little as you can."
-)
 # the exercise whose debrief tells where such a mistake was made, by cause, or by exercise and cause
 _STORIES = {
     "store_outside": "00a", "padding_in_variance": "01b", "eps_outside": "02b", "cancellation": "03a", "empty_lane": "04b", "empty_partial": "04b",
     "stride_ignored": "07a", "11a stride_ignored": "11a", "11b stride_ignored": "11a", "low_precision": "10b", "06a low_precision": "06a",
 }  # fmt: skip
-_NOT_KEPT = "this move was not kept: another window plays the same hunt. Run this cell again to see where it stands."
+
+
+def write_rules() -> str:
+    return _(
+        "Each question costs {question}, and {expected} more if you have the right numbers shown beside it. A wrong claim costs {wrong}, and so does a "
+        "wrong line. If the code is hidden, it costs {code} to see it before you have found an input; after that it is free. Pay as little as you can."
+    ).format(question=QUESTION, expected=EXPECTED, wrong=WRONG, code=CODE)
 
 
 @dataclass(frozen=True)
@@ -53,25 +57,34 @@ class Session:
     @property
     def title(self) -> str:
         """Return the title. It has only facts that the learner may know from the beginning."""
-        day = f", the hunt of {self.play}" if self.play != self.hunt.id else ""
-        exercise = self.hunt.exercise
-        return f"Hunt {self.hunt.id}{day}: {exercise.title} ({exercise.id}), {self.game.level}, {'●' * self.hunt.level}{'○' * (3 - self.hunt.level)}"
+        of_day = _("Hunt {id}, the hunt of {day}: {title} ({exercise}), {level}, {difficulty}")
+        words = of_day if self.play != self.hunt.id else _("Hunt {id}: {title} ({exercise}), {level}, {difficulty}")
+        difficulty = "●" * self.hunt.level + "○" * (3 - self.hunt.level)
+        return words.format(
+            id=self.hunt.id,
+            day=self.play,
+            title=self.hunt.exercise.title,
+            exercise=self.hunt.exercise.id,
+            level=_name_level(self.game.level),
+            difficulty=difficulty,
+        )
 
     @property
     def aim(self) -> str:
         """Say what the right kernel does."""
-        return f"What it is for: {self.hunt.exercise.objective.strip()}"
+        return _("What it is for: {objective}").format(objective=self.hunt.exercise.objective.strip())
 
     @property
     def task(self) -> str:
         """Say what the learner has to do next."""
         if self.game.ended:
-            return "This hunt has ended."
+            return _("This hunt has ended.")
         if self.game.exposing is not None:
-            return f"`{self.options.write(self.game.exposing.probe)}` shows the mistake. Which line makes it? Name one."
+            words = _("`{input}` shows the mistake. Which line makes it? Name one.")
+            return words.format(input=self.options.write(self.game.exposing.probe))
         if self.game.named is not None:
-            return f"You have found the mistake, in line {self.game.named}. Now find an input that shows it."
-        return "One thing in this kernel is wrong. Find an input that shows it."
+            return _("You have found the mistake, in line {line}. Now find an input that shows it.").format(line=self.game.named)
+        return _("One thing in this kernel is wrong. Find an input that shows it.")
 
     @property
     def last(self) -> Probe:
@@ -98,12 +111,13 @@ class Session:
                 self.answers[probe] = ask(self.hunt, [probe])[0]
             except UnfairProbe:
                 return Told(
-                    "On this input the right kernel is off, too, by more than the check allows. It says nothing, and costs nothing."
+                    _("On this input the right kernel is off, too, by more than the check allows. It says nothing, and costs nothing.")
                 )
             self._move(kind="ask", probe=probe.as_dict())
             if (number := self.game.find(probe)) is None:
-                raise CourseError(_NOT_KEPT)
-        return Told(f"Question {number + 1}: {self.options.write(probe)}", answer=self.find_answer(number))
+                raise _make_not_kept()
+        words = _("Question {number}: {input}").format(number=number + 1, input=self.options.write(probe))
+        return Told(words, answer=self.find_answer(number))
 
     def compare(self, probe: Probe) -> Told:
         """Show the expected outputs beside the kernel's, which may expose the mistake. It is free if the run itself shows the mistake.
@@ -116,8 +130,8 @@ class Session:
         if not self.game.questions[number].compared:
             self._move(kind="compare", question=number, exposes=answer.exposes)
         if not answer.exposes:
-            return Told("On this input every result is within what the check allows: it does not show the mistake.", None, answer)
-        return Told(f"This input shows the mistake. {answer.worst}".rstrip(), True, answer)
+            return Told(_("On this input every result is within what the check allows: it does not show the mistake."), None, answer)
+        return Told(f"{_('This input shows the mistake.')} {answer.worst}".rstrip(), True, answer)
 
     def claim(self, probe: Probe) -> Told:
         """Claim that the kernel is wrong on this input.
@@ -128,79 +142,85 @@ class Session:
         known = self.game.questions[number].exposes
         self._move(kind="claim", question=number, exposes=answer.exposes)
         if answer.exposes:
-            return Told(f"This input shows the mistake. {answer.worst}".rstrip(), True, answer)
-        cost = "" if known is False else f" The claim costs {WRONG}."
-        return Told(f"On this input every result is within what the check allows.{cost}", False, answer)
+            return Told(f"{_('This input shows the mistake.')} {answer.worst}".rstrip(), True, answer)
+        cost = "" if known is False else _(" The claim costs {cost}.").format(cost=WRONG)
+        return Told(_("On this input every result is within what the check allows.{cost}").format(cost=cost), False, answer)
 
     def show_code(self) -> Told:
         self._check_open()
         was_open = self.game.code_is_open
         self._move(kind="code")
-        return Told("" if was_open else f"The code costs {CODE}.")
+        return Told("" if was_open else _("The code costs {cost}.").format(cost=CODE))
 
     def name_line(self, line: int) -> Told:
         """Name the wrong line. Raises: CourseError if there is no such line, the code is not open, or the hunt has ended."""
         self._check_open()
         lines = self.hunt.text.splitlines()
         if not self.game.code_is_open:
-            raise CourseError(f"a line is named when the code is there: find an input that shows the mistake, or buy the code for {CODE}.")
+            words = _("a line is named when the code is there: find an input that shows the mistake, or buy the code for {cost}.")
+            raise CourseError(words.format(cost=CODE))
         if not 1 <= line <= len(lines):
-            raise CourseError(f"the code has lines 1 to {len(lines)}.")
+            raise CourseError(_("the code has lines 1 to {last}.").format(last=len(lines)))
         if self.game.named is not None:
-            return Told(f"You have found the mistake already, in line {self.game.named}. Now find an input that shows it.")
+            words = _("You have found the mistake already, in line {line}. Now find an input that shows it.")
+            return Told(words.format(line=self.game.named))
         if line in self.game.wrong_lines:
-            return Told(f"Line {line} was named before, and is as it should be.", False)
+            return Told(_("Line {line} was named before, and is as it should be.").format(line=line), False)
         self._move(kind="line", line=line, right=line in self.hunt.lines)
         if line in self.game.wrong_lines:
-            return Told(f"Line {line} is as it should be. That costs {WRONG}.", False)
+            return Told(_("Line {line} is as it should be. That costs {cost}.").format(line=line, cost=WRONG), False)
         if self.game.named != line:
-            raise CourseError(_NOT_KEPT)
-        rest = "" if self.game.ended else " Now find an input that shows it."
-        return Told(f"Yes, the mistake is in line {line}.{rest}", True)
+            raise _make_not_kept()
+        found = _("Yes, the mistake is in line {line}. Now find an input that shows it.")
+        words = _("Yes, the mistake is in line {line}.") if self.game.ended else found
+        return Told(words.format(line=line), True)
 
     def give_up(self) -> Told:
         self._check_open()
         self._move(kind="give up")
-        return Told("You have given this hunt up. It counts for nothing.")
+        return Told(_("You have given this hunt up. It counts for nothing."))
 
     def write_score(self) -> str:
         """Write the cost of the hunt, and compare the questions with the cases that the grader needs."""
         asked, hunt, score = len(self.game.questions), self.hunt, self.game.score
         if hunt.killers == hunt.cases:
-            grader = f"Each of the grader's {hunt.cases} cases shows this mistake."
-        else:
-            grader = (
-                f"Of the grader's {hunt.cases} cases {hunt.killers} show{'s' * (hunt.killers == 1)} this mistake: taken in any order, it runs "
-                f"{hunt.grader_needs:.1f} of them on average until one does."
+            grader = _("Each of the grader's {cases} cases shows this mistake.")
+        elif hunt.killers == 1:
+            grader = _(
+                "Of the grader's {cases} cases {killers} shows this mistake: taken in any order, it runs {needed} of them on average until one does."
             )
+        else:
+            grader = _(
+                "Of the grader's {cases} cases {killers} show this mistake: taken in any order, it runs {needed} of them on average until one does."
+            )
+        grader = grader.format(cases=hunt.cases, killers=hunt.killers, needed=f"{hunt.grader_needs:.1f}")
         if not self.game.won:
             return grader
         searched = self.game.searched or asked
         needed = (
-            "You needed fewer questions."
+            _("You needed fewer questions.")
             if searched < hunt.grader_needs - 0.5
-            else "You needed more questions."
+            else _("You needed more questions.")
             if searched > hunt.grader_needs + 0.5
-            else "You needed as many."
+            else _("You needed as many.")
         )
-        later = "" if searched == asked else f", {searched} of them until an input was found"
-        return f"You paid {score}, with {asked} question{'' if asked == 1 else 's'}{later}. {grader} {needed}"
+        found = _("You paid {score}, with {questions}, {searched} of them until an input was found. {grader} {needed}")
+        words = _("You paid {score}, with {questions}. {grader} {needed}") if searched == asked else found
+        questions = format_count(asked, "question")
+        return words.format(score=score, questions=questions, question_count=asked, searched=searched, grader=grader, needed=needed)
 
     def debrief(self) -> list[str]:
         """Explain the mistake after the end: its cause, its line, an input that shows it, and, where one is known, such a mistake elsewhere."""
         if not self.game.ended:
-            raise CourseError("the hunt has not ended.")
+            raise CourseError(_("the hunt has not ended."))
         headline, question = name_cause(self.hunt.cause, self.hunt.exercise)
-        lines = ", ".join(map(str, self.hunt.lines))
-        where = f"Line {lines}" if len(self.hunt.lines) == 1 else f"Lines {lines}"
-        told = [
-            make_sentence(headline),
-            f"{where}. The smallest of the grader's inputs that shows it: `{self.options.write(self.hunt.probe)}`.",
-            question,
-        ]
+        one = _("Line {lines}. The smallest of the grader's inputs that shows it: `{input}`.")
+        where = one if len(self.hunt.lines) == 1 else _("Lines {lines}. The smallest of the grader's inputs that shows it: `{input}`.")
+        lines = _(", ").join(map(str, self.hunt.lines))
+        told = [make_sentence(headline), where.format(lines=lines, input=self.options.write(self.hunt.probe)), question]
         cause = self.hunt.cause
         teller = _STORIES.get(f"{self.hunt.exercise_id} {cause}", _STORIES.get(cause))
-        return [*told, f"Such a mistake elsewhere: {catalog.get(teller).debrief}"] if teller else told
+        return [*told, _("Such a mistake elsewhere: {story}").format(story=catalog.get(teller).debrief)] if teller else told
 
     def _find(self, probe: Probe) -> tuple[int, Answer]:
         asked = self.ask(probe)
@@ -213,7 +233,15 @@ class Session:
         """Raise CourseError if the hunt has ended, in this process or in another one."""
         self._take(progress.note_hunt(self.play, self.hunt.id, self.game.level))
         if self.game.ended:
-            raise CourseError("this hunt has ended. Run this cell again for the next one.")
+            raise CourseError(_("this hunt has ended. Run this cell again for the next one."))
+
+
+def _make_not_kept() -> CourseError:
+    return CourseError(_("this move was not kept: another window plays the same hunt. Run this cell again to see where it stands."))
+
+
+def _name_level(level: str) -> str:
+    return {game.SEEN: _("seen"), game.BLIND: _("blind")}[level]
 
 
 def resume_or_draw(level: str | None, exercise_id: str | None = None) -> Session | None:
@@ -239,17 +267,20 @@ def resume_or_draw(level: str | None, exercise_id: str | None = None) -> Session
 def _check_has_hunts(exercise_id: str, passed: set[str]) -> None:
     of_exercise = [hunt for hunt in read_hunts().values() if hunt.exercise_id == exercise_id]
     if not of_exercise:
-        there = ", ".join(dict.fromkeys(hunt.exercise_id for hunt in read_hunts().values()))
-        raise CourseError(f"there are no hunts on {exercise_id}. There are on {there}.")
+        there = _(", ").join(dict.fromkeys(hunt.exercise_id for hunt in read_hunts().values()))
+        raise CourseError(_("there are no hunts on {id}. There are on {there}.").format(id=exercise_id, there=there))
     if not any(hunt.starter or exercise_id in passed for hunt in of_exercise):
-        raise CourseError(f"hunts on {exercise_id} open when you have passed it: their code is its solution but for a line.")
+        raise CourseError(
+            _("hunts on {id} open when you have passed it: their code is its solution but for a line.").format(id=exercise_id)
+        )
 
 
 def explain_level(play: Session, level: str | None) -> str:
     """Explain why a hunt is not played at the ``level`` that was asked for; "" if it is."""
     if level in (None, play.game.level):
         return ""
-    return f"hunt {play.hunt.id} is not ended, and stays as it was begun: {play.game.level}. Give it up to begin another one."
+    words = _("hunt {id} is not ended, and stays as it was begun: {level}. Give it up to begin another one.")
+    return words.format(id=play.hunt.id, level=_name_level(play.game.level))
 
 
 def begin_daily() -> Session:
@@ -259,7 +290,7 @@ def begin_daily() -> Session:
     if record is None:
         return Session(day, draw.draw_daily(day), game.BLIND)
     if record.hunt not in read_hunts():
-        raise CourseError("the course was updated since you began today's hunt, and no longer has it. There is another one tomorrow.")
+        raise CourseError(_("the course was updated since you began today's hunt, and no longer has it. There is another one tomorrow."))
     return Session(day, read_hunts()[record.hunt], record.level)
 
 
@@ -269,7 +300,7 @@ def warn_of_daily() -> str:
     hunt = draw.draw_daily(day)
     if hunt.starter or hunt.exercise_id in draw.find_passed() or day in progress.read_hunts():
         return ""
-    return (
-        f"today's hunt is on {hunt.exercise_id}, which you have not passed. Once its input is found it shows the course's solution of "
-        f"{hunt.exercise_id} but for one line."
+    words = _(
+        "today's hunt is on {id}, which you have not passed. Once its input is found it shows the course's solution of {id} but for one line."
     )
+    return words.format(id=hunt.exercise_id)

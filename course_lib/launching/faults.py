@@ -8,6 +8,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from enum import StrEnum
 
+from course_lib.base.translation import gettext as _
+
 
 class Group(StrEnum):
     """The groups of faults: the group of a kind decides how the kind counts."""
@@ -120,4 +122,4 @@ def find_worst(*found: Misuse | None) -> Misuse | None:
 
 
 def describe_line(line: int | None) -> str:
-    return "" if line is None else f" at line {line}"
+    return "" if line is None else _(" at line {line}").format(line=line)

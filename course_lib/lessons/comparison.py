@@ -7,23 +7,20 @@ from pathlib import Path
 
 import numpy as np
 
+from course_lib.base.translation import gettext as _
 from course_lib.base.words import format_number
 from course_lib.catalog import Exercise
-from course_lib.grading.public import SIGNS, Element, Judged, check_with_cases, make_report
+from course_lib.grading.public import SIGNS, Element, Judged, check_with_cases, describe_status, make_report
 from course_lib.lessons.panel_page import write_inline, write_quotation
 
 _ROWS, _COLUMNS = 6, 8  # the part of an output that is shown, small enough for a narrow page
 _NEAR = len(Element)  # the look of an element that is off by little; the key of every other look is an Element
 _NEAR_RATIO = 10  # largest error, in allowed errors, that counts as off by little
-# an element's look: its class in panel.css, and the meaning of the class in words
+# an element's look: its class in panel.css
 _LOOKS = {
-    Element.RIGHT: ("", "right"),
-    Element.UNWRITTEN: ("course-unwritten", "never written"),
-    Element.WRONG_KIND: ("course-nan", "NaN or Inf, or a number where one of them belongs"),
-    Element.OFF: ("course-far", f"off by more than {_NEAR_RATIO} x the allowed error"),
-    Element.WRONG_ZERO: ("course-zero", "-0 where 0 belongs, or 0 where -0 belongs"),
-    _NEAR: ("course-near", f"off by at most {_NEAR_RATIO} x the allowed error"),
-}
+    Element.RIGHT: "", Element.UNWRITTEN: "course-unwritten", Element.WRONG_KIND: "course-nan", Element.OFF: "course-far",
+    Element.WRONG_ZERO: "course-zero", _NEAR: "course-near",
+}  # fmt: skip
 
 
 def choose_looks(judged: Judged, output: str) -> np.ndarray:
@@ -43,7 +40,7 @@ def compare(exercise: Exercise, path: Path | None = None) -> str:
         return f"<p>{write_inline(verdict.message)}</p>{write_quotation(make_report(verdict, exercise))}"
     ran = [case for case in cases if case.ran and case.outputs]
     if not ran:
-        return f"<p>Nothing to compare: {write_inline(verdict.message)}</p>"
+        return f"<p>{_('Nothing to compare: {why}').format(why=write_inline(verdict.message))}</p>"
     # more than one answer is right: show what follows from the learner's, case by case
     if ran[0].plan.derive is not None:
         rows = "".join(f"<li>{SIGNS.get(c.status, '–')} {write_inline(c.detail)}</li>" for c in verdict.cases)
@@ -51,7 +48,8 @@ def compare(exercise: Exercise, path: Path | None = None) -> str:
     # choose the case that the verdict names
     named = verdict.first.case if verdict.first else ""
     case = min(ran, key=lambda case: (case.plan.case.describe() != named, case.passed))
-    sentence = f"{exercise.id} {verdict.status}. The case shown: {case.plan.case.describe()}."
+    sentence = _("{id} {status}. The case shown: {case}.")
+    sentence = sentence.format(id=exercise.id, status=describe_status(verdict.status), case=case.plan.case.describe())
     return f"<p>{html.escape(sentence)}</p>{write_outputs(case)}{write_quotation(make_report(verdict, exercise))}"
 
 
@@ -64,29 +62,43 @@ def write_outputs(judged: Judged) -> str:
         if look.any() or not any(other.any() for other in looks.values()):
             parts.append(_write_grids(judged, name, look))
     used = sorted({int(value) for look in looks.values() for value in np.unique(look)} - {0})
-    keys = "".join(f'<span class="course-key {_LOOKS[value][0]}">{_LOOKS[value][1]}</span>' for value in used)
+    keys = "".join(f'<span class="course-key {_LOOKS[value]}">{_describe_look(value)}</span>' for value in used)
     return "".join(parts) + (f"<p>{keys}</p>" if keys else "")
+
+
+def _describe_look(look: int) -> str:
+    return {
+        Element.RIGHT: _("right"),
+        Element.UNWRITTEN: _("never written"),
+        Element.WRONG_KIND: _("NaN or Inf, or a number where one of them belongs"),
+        Element.OFF: _("off by more than {ratio} x the allowed error"),
+        Element.WRONG_ZERO: _("-0 where 0 belongs, or 0 where -0 belongs"),
+        _NEAR: _("off by at most {ratio} x the allowed error"),
+    }[look].format(ratio=_NEAR_RATIO)
 
 
 def _count(look: np.ndarray) -> str:
     wrong = look > 0
     if not wrong.any():
-        return f"all right, {look.size} elements"
-    told = f"{int(wrong.sum())} of {look.size} elements wrong"
+        return _("all right, {size} elements").format(size=look.size)
     if look.ndim != 2:
-        return told
+        return _("{wrong} of {size} elements wrong").format(wrong=int(wrong.sum()), size=look.size)
     rows, columns = (np.flatnonzero(wrong.any(axis=axis)) for axis in (1, 0))
-    return f"{told}, in {_list_places('row', rows, len(look))} and {_list_places('column', columns, look.shape[1])}"
+    of_rows = (_("every row"), _("row {first}"), _("rows {first} to {last}"), _("{count} rows from {first} to {last}"))
+    of_columns = (_("every column"), _("column {first}"), _("columns {first} to {last}"), _("{count} columns from {first} to {last}"))
+    return _("{wrong} of {size} elements wrong, in {rows} and {columns}").format(
+        wrong=int(wrong.sum()),
+        size=look.size,
+        rows=_list_places(rows, len(look), of_rows),
+        columns=_list_places(columns, look.shape[1], of_columns),
+    )
 
 
-def _list_places(noun: str, places: np.ndarray, size: int) -> str:
-    if len(places) == size:
-        return f"every {noun}"
-    if len(places) == 1:
-        return f"{noun} {places[0]}"
-    if len(places) == places[-1] - places[0] + 1:
-        return f"{noun}s {places[0]} to {places[-1]}"
-    return f"{len(places)} {noun}s from {places[0]} to {places[-1]}"
+def _list_places(places: np.ndarray, size: int, forms: tuple[str, str, str, str]) -> str:
+    """Describe ``places`` out of ``size`` in one of the ``forms``: for all, for one, for neighbours, for others."""
+    every, one, neighbours, some = forms
+    form = every if len(places) == size else one if len(places) == 1 else neighbours if len(places) == places[-1] - places[0] + 1 else some
+    return form.format(first=places[0], last=places[-1], count=len(places))
 
 
 def _write_grids(judged: Judged, name: str, look: np.ndarray) -> str:
@@ -99,15 +111,17 @@ def _write_grids(judged: Judged, name: str, look: np.ndarray) -> str:
     with np.errstate(all="ignore"):
         difference = actual - expected + 0.0  # -0 becomes 0
     sides = {"yours": actual, "expected": expected, "difference": difference}
+    titles = {"yours": _("yours"), "expected": _("expected"), "difference": _("difference")}
     cells = {side: np.atleast_2d(values)[window] for side, values in sides.items()}
     looks = {side: grid[window] * (side != "expected") for side in sides}
     if look.ndim == 2:
         rows = [str(top + row) for row in range(len(grid[window]))]
-        tables = "".join(_write_grid(side, left, rows, cells[side], looks[side]) for side in sides)
+        tables = "".join(_write_grid(titles[side], left, rows, cells[side], looks[side]) for side in sides)
     else:  # vectors: yours, expected and difference are three rows of one table
-        tables = _write_grid("", left, list(sides), *(np.concatenate(list(part.values())) for part in (cells, looks)))
+        tables = _write_grid("", left, list(titles.values()), *(np.concatenate(list(part.values())) for part in (cells, looks)))
     cut = any(size > most for size, most in zip(grid.shape, (_ROWS, _COLUMNS), strict=True))
-    shown = f"<small>Shown: {name}[{_span(top, grid.shape[0], _ROWS) + ', ' if look.ndim == 2 else ''}{_span(left, grid.shape[1], _COLUMNS)}].</small>"
+    part = f"{name}[{_span(top, grid.shape[0], _ROWS) + ', ' if look.ndim == 2 else ''}{_span(left, grid.shape[1], _COLUMNS)}]"
+    shown = f"<small>{_('Shown: {part}.').format(part=part)}</small>"
     return f'<div class="course-grids">{tables}</div>{shown if cut else ""}'
 
 
@@ -119,15 +133,15 @@ def _write_grid(title: str, left: int, rows: list[str], values: np.ndarray, look
     head = "".join(f'<th scope="col">{left + column}</th>' for column in range(values.shape[1]))
     body = ""
     for row, line, look in zip(rows, values, looks, strict=True):
-        cells = "".join(_write_cell(value, *_LOOKS[int(s)]) for value, s in zip(line, look, strict=True))
+        cells = "".join(_write_cell(value, int(s)) for value, s in zip(line, look, strict=True))
         body += f'<tr><th scope="row">{row}</th>{cells}</tr>'
     caption = f"<caption>{title}</caption>" if title else ""
     return f'<table class="course-grid">{caption}<tr><td></td>{head}</tr>{body}</table>'
 
 
-def _write_cell(value: float, look: str, meaning: str) -> str:
-    number = "none" if look == _LOOKS[Element.UNWRITTEN][0] else html.escape(_format_cell(float(value)))
-    return f'<td class="{look}" title="{meaning}">{number}</td>' if look else f"<td>{number}</td>"
+def _write_cell(value: float, look: int) -> str:
+    number = _("none") if look == Element.UNWRITTEN else html.escape(_format_cell(float(value)))
+    return f'<td class="{_LOOKS[look]}" title="{_describe_look(look)}">{number}</td>' if _LOOKS[look] else f"<td>{number}</td>"
 
 
 def _format_cell(value: float) -> str:

@@ -12,6 +12,7 @@ import ipywidgets
 from course_lib import catalog
 from course_lib.base import background
 from course_lib.base.errors import CourseError
+from course_lib.base.translation import gettext as _
 from course_lib.grading.public import warm_steps
 from course_lib.hunt import draw, game, session
 from course_lib.hunt.asking import Answer, Cell, InputTable, arrange
@@ -22,12 +23,7 @@ from course_lib.lessons.live import VIEW
 from course_lib.lessons.panel_page import write_box, write_busy, write_code, write_inline, write_markdown
 from course_lib.lessons.stylesheets import PANEL_STYLE
 
-_ASLEEP = (
-    '<div class="course-box open course-asleep"><b>This hunt is asleep</b>: it is from an earlier session. Run this cell to go on.</div>'
-)
-ASK, COMPARE, CLAIM = "Ask", f"Show what is expected (costs {game.EXPECTED})", "It is wrong here"
-BUY, NAME, GIVE_UP, NEXT = f"Show the code (costs {game.CODE})", "This line is wrong", "Give up", "Next hunt"
-PLAY = "Begin the hunt"
+ASK, COMPARE, CLAIM, BUY, NAME, GIVE_UP, NEXT, PLAY = "ask", "compare", "claim", "buy", "name", "give up", "next", "play"  # buttons
 _INPUT = "input"  # the fields of an input, among the buttons
 _LOOKS = {True: "good", False: "bad", None: "plain"}
 
@@ -60,13 +56,12 @@ def offer_hunt(exercise: str) -> HuntPanel:
     """
     wanted = catalog.get(exercise)
     passed = progress.record(wanted.id).passed
-    words = (
-        f"**A hunt, if you like.** This {wanted.id} ({wanted.title}) has one mistake. Find an input that shows it, then the line: about five "
-        f"minutes. {'' if passed else f'It opens when you have passed {wanted.id}. Run this cell again then.'}"
+    words = _(
+        "**A hunt, if you like.** This {id} ({title}) has one mistake. Find an input that shows it, then the line: about five minutes.{later}"
     )
-    return HuntPanel(
-        lambda: session.resume_or_draw(None, wanted.id), lambda: session.resume_or_draw(None), offer=words.rstrip(), can_begin=passed
-    )
+    later = "" if passed else _(" It opens when you have passed {id}. Run this cell again then.").format(id=wanted.id)
+    offer = words.format(id=wanted.id, title=wanted.title, later=later)
+    return HuntPanel(lambda: session.resume_or_draw(None, wanted.id), lambda: session.resume_or_draw(None), offer=offer, can_begin=passed)
 
 
 class HuntPanel(ipywidgets.VBox):
@@ -88,28 +83,32 @@ class HuntPanel(ipywidgets.VBox):
         self._begin, self._begin_next, self._level = begin, begin_next, level
         self.session: Session | None = None
         self._fields: dict[str, Any] = {}
-        self._head, self._code, self._answer, self._log, self._end = (ipywidgets.HTML() for _ in range(5))
-        actions: dict[str, tuple[Callable[[], None], str]] = {
-            ASK: (self._do_ask, "Run the kernel on this input"),
-            COMPARE: (self._do_compare, "What the right kernel gives on this input"),
-            CLAIM: (self._do_claim, f"Costs {game.WRONG} if it is not"),
-            BUY: (self._do_code, "It is free once an input is found"),
-            GIVE_UP: (self._do_give_up, "End the hunt, and see the answer"),
-            NAME: (self._do_line, f"Costs {game.WRONG} if it is another"),
-            NEXT: (self._do_next, "Another kernel"),
-            PLAY: (self._start, ""),
+        self._head, self._code, self._answer, self._log, self._end = (ipywidgets.HTML() for number in range(5))
+        actions: dict[str, tuple[Callable[[], None], str, str]] = {
+            ASK: (self._do_ask, _("Ask"), _("Run the kernel on this input")),
+            COMPARE: (
+                self._do_compare,
+                _("Show what is expected (costs {cost})").format(cost=game.EXPECTED),
+                _("What the right kernel gives on this input"),
+            ),
+            CLAIM: (self._do_claim, _("It is wrong here"), _("Costs {cost} if it is not").format(cost=game.WRONG)),
+            BUY: (self._do_code, _("Show the code (costs {cost})").format(cost=game.CODE), _("It is free once an input is found")),
+            GIVE_UP: (self._do_give_up, _("Give up"), _("End the hunt, and see the answer")),
+            NAME: (self._do_line, _("This line is wrong"), _("Costs {cost} if it is another").format(cost=game.WRONG)),
+            NEXT: (self._do_next, _("Next hunt"), _("Another kernel")),
+            PLAY: (self._start, _("Begin the hunt"), ""),
         }
         self._buttons = {
-            words: _make_button(words, self._guard(action), "primary" if words in (ASK, NEXT) else "", tip)
-            for words, (action, tip) in actions.items()
+            name: _make_button(words, self._guard(action), "primary" if name in (ASK, NEXT) else "", tip)
+            for name, (action, words, tip) in actions.items()
         }
         self._line = ipywidgets.Dropdown(
-            description="Line", layout=ipywidgets.Layout(width="480px", max_width="100%"), style={"description_width": "initial"}
+            description=_("Line"), layout=ipywidgets.Layout(width="480px", max_width="100%"), style={"description_width": "initial"}
         )
         self._input = ipywidgets.HBox(layout=_wrap())
         self._naming = ipywidgets.HBox([self._line, self._buttons[NAME]], layout=_wrap())
         self._controls: dict[str, Any] = {**self._buttons, NAME: self._naming, _INPUT: self._input}
-        row = ipywidgets.HBox([self._buttons[words] for words in (ASK, COMPARE, CLAIM, BUY, GIVE_UP, NEXT, PLAY)], layout=_wrap())
+        row = ipywidgets.HBox([self._buttons[name] for name in (ASK, COMPARE, CLAIM, BUY, GIVE_UP, NEXT, PLAY)], layout=_wrap())
         super().__init__([self._head, self._input, row, self._answer, self._end, self._naming, self._code, self._log])
         self.add_class("course-exercise")
         if offer:
@@ -124,8 +123,10 @@ class HuntPanel(ipywidgets.VBox):
         self._answer.value = self._end.value = ""
         if self.session is None:
             self._head.value = PANEL_STYLE + write_box(
-                "<b>No hunt waits.</b> You have ended all that are open. Each kernel exercise that you pass opens more; "
-                "<code>hunt(daily=True)</code> has one for today."
+                _(
+                    "<b>No hunt waits.</b> You have ended all that are open. Each kernel exercise that you pass opens more; "
+                    "<code>hunt(daily=True)</code> has one for today."
+                )
             )
         else:
             background.start(lambda: warm_steps("kernel", "cpu"))  # while the learner reads
@@ -153,8 +154,8 @@ class HuntPanel(ipywidgets.VBox):
             self._code.value = self._log.value = ""
             return
         title, aim, task = html.escape(play.title), write_inline(play.aim), write_inline(play.task)
-        words = f"<b>{title}</b><br><i>{aim}</i><p>{task}</p><p><small>{html.escape(session.RULES)}</small></p>"
-        self._head.value = PANEL_STYLE + _ASLEEP + write_box(words, "task", role=None)
+        words = f"<b>{title}</b><br><i>{aim}</i><p>{task}</p><p><small>{html.escape(session.write_rules())}</small></p>"
+        self._head.value = PANEL_STYLE + _write_asleep() + write_box(words, "task", role=None)
         self._show_code(play)
         self._log.value = _write_log(play)
         if play.game.ended:
@@ -162,7 +163,7 @@ class HuntPanel(ipywidgets.VBox):
 
     def _show_code(self, play: Session) -> None:
         text = play.hunt.text if play.game.code_is_open else ""
-        self._code.value = write_code("The kernel", text) if text else ""
+        self._code.value = write_code(_("The kernel"), text) if text else ""
         options = tuple((f"{n}: {line.strip()}", n) for n, line in enumerate(text.splitlines(), start=1) if line.strip())
         if options != self._line.options:  # setting the same options again would clear the chosen line
             self._line.options = options
@@ -182,7 +183,7 @@ class HuntPanel(ipywidgets.VBox):
     def _do_line(self) -> None:
         line = self._line.value
         if not isinstance(line, int):
-            raise CourseError("choose a line first.")
+            raise CourseError(_("choose a line first."))
         self._tell(self._playing.name_line(line))
 
     def _do_give_up(self) -> None:
@@ -209,14 +210,15 @@ class HuntPanel(ipywidgets.VBox):
             for button in self._buttons.values():
                 button.disabled = True
             before = self._answer.value
-            self._answer.value = write_busy("running the kernel ...")
+            self._answer.value = write_busy(_("running the kernel ..."))
             try:
                 action()
             except (CourseError, OSError) as problem:
                 self._answer.value = write_box(write_inline(str(problem)), "open", "alert")
             except Exception as fault:
                 where = traceback.extract_tb(fault.__traceback__)[-1]
-                words = f"The course itself failed: {type(fault).__name__}: {fault} ({where.name}, line {where.lineno}). Run `course doctor`, and report these words."
+                told = f"{type(fault).__name__}: {fault} ({where.name}, line {where.lineno})"
+                words = _("The course itself failed: {words}. Run `course doctor`, and report these words.").format(words=told)
                 self._answer.value = before + write_box(write_inline(words), "bad", "alert")
             finally:
                 for button in self._buttons.values():
@@ -225,7 +227,7 @@ class HuntPanel(ipywidgets.VBox):
         return act
 
     def _repr_mimebundle_(self, include: Any = None, exclude: Any = None, **kwargs: Any) -> dict[str, Any]:
-        words = "A hunt: a kernel with one thing wrong. Run this cell to play it."
+        words = _("A hunt: a kernel with one thing wrong. Run this cell to play it.")
         live = super()._repr_mimebundle_(**kwargs) or {}
         still = {"text/html": PANEL_STYLE + write_box(write_inline(words), role=None), "text/plain": words}
         return still | {kind: data for kind, data in live.items() if kind == VIEW}
@@ -246,6 +248,11 @@ def _find_controls(play: Session | None) -> set[str]:
     elif state.named is None:
         there.add(NAME)
     return there
+
+
+def _write_asleep() -> str:
+    words = _("<b>This hunt is asleep</b>: it is from an earlier session. Run this cell to go on.")
+    return f'<div class="course-box open course-asleep">{words}</div>'
 
 
 def _wrap() -> ipywidgets.Layout:
@@ -270,23 +277,22 @@ def _make_field(name: str, value: Any, choices: tuple[str, ...] | None, options:
 
 def _make_button(words: str, action: Callable[[], None], style: str = "", tip: str = "") -> ipywidgets.Button:
     button = ipywidgets.Button(description=words, button_style=style, tooltip=tip or words, layout=ipywidgets.Layout(width="auto"))
-    button.on_click(lambda _: action())
+    button.on_click(lambda pressed: action())
     return button
 
 
 def _write_log(play: Session) -> str:
     if not play.game.questions:
         return ""
-    known = {True: " shows the mistake", False: " is as expected", None: ""}
+    known = {True: _(" shows the mistake"), False: _(" is as expected"), None: ""}
     rows = "".join(f"<li><code>{html.escape(play.options.write(q.probe))}</code>{known[q.exposes]}</li>" for q in play.game.questions)
-    return write_box(
-        f"<details><summary>{len(play.game.questions)} asked, {play.game.score} paid</summary><ol>{rows}</ol></details>", role=None
-    )
+    told = _("{asked} asked, {paid} paid").format(asked=len(play.game.questions), paid=play.game.score)
+    return write_box(f"<details><summary>{told}</summary><ol>{rows}</ol></details>", role=None)
 
 
 def _write_end(play: Session) -> str:
     won = play.game.won
-    sign = f"<b class='course-status'>{'✓ The hunt is won.' if won else 'The hunt has ended.'}</b>"
+    sign = f"<b class='course-status'>{_('✓ The hunt is won.') if won else _('The hunt has ended.')}</b>"
     paragraphs = (play.write_score(), *play.debrief(), draw.say_waiting(draw.count_waiting()))
     return write_box(sign + "".join(f"<p>{write_inline(text)}</p>" for text in paragraphs), "good" if won else "plain")
 
@@ -300,7 +306,7 @@ def _write_answer(answer: Answer, compared: bool) -> str:
 def _write_grid(grid: InputTable) -> str:
     head = "".join(f"<th>{html.escape(column)}</th>" for column in grid.columns)
     rows = "".join(
-        f"<tr><th>{html.escape(row.name)}{', given' if row.kind == 'input' else ''}</th>{''.join(map(_write_cell, row.cells))}</tr>"
+        f"<tr><th>{html.escape(_('{name}, given').format(name=row.name) if row.kind == 'input' else row.name)}</th>{''.join(map(_write_cell, row.cells))}</tr>"
         for row in grid.rows
     )
     return f'<table class="course-grid"><tr><td></td>{head}</tr>{rows}</table>'

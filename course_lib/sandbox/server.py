@@ -39,6 +39,7 @@ if __name__ == "__main__":  # the first argument of the script is the folder of 
 from course_lib.base import paths, runtime
 from course_lib.base.files import remove_tree
 from course_lib.base.installation import environment_fault
+from course_lib.base.translation import choose_language, read_catalog
 from course_lib.base.worker import take_stdout
 from course_lib.sandbox import isolation
 from course_lib.sandbox.isolation import Needs
@@ -162,6 +163,7 @@ class JobServer:
             runtime.current()
         os.environ["TRITON_CACHE_DIR"] = "/nonexistent"  # each job sets its own folder
         self.machine = pkgutil.resolve_name(self.kind.make)(self.kind.argument)
+        read_catalog(choose_language(), "interface")  # the confined process can no longer read it
         with contextlib.suppress(ImportError, OSError):
             # Every fork inherits the package, and the C library that the package looks for.
             importlib.import_module("landlockpy").supported()

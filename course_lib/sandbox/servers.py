@@ -16,6 +16,7 @@ from typing import Any
 
 from course_lib.base import paths
 from course_lib.base.errors import EnvironmentFault
+from course_lib.base.translation import VARIABLE
 from course_lib.base.worker import Worker, WorkerCommand, WorkerFailure
 from course_lib.sandbox.machine import ServerKind
 
@@ -30,6 +31,7 @@ _KEPT = (
     "LANG",
     "LC_ALL",
     "LC_CTYPE",
+    VARIABLE,
     "TZ",
     "LD_LIBRARY_PATH",
     "CC",

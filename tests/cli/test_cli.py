@@ -63,6 +63,26 @@ def wrong() -> str:
     return text.replace("tl.store(y_ptr", "tl.store(1 + y_ptr")
 
 
+# ---- the language ------------------------------------------------------------------------------------------------------
+
+
+def test_an_option_chooses_the_language_of_one_call():
+    said = [
+        subprocess.run(
+            [sys.executable, "-m", "course_command", *option, "status", "00a"],
+            env=os.environ | {"COURSE_LANG": "", "COLUMNS": "80"}, capture_output=True, text=True, check=True,
+        ).stdout
+        for option in ((), ("--lang", "zh"))
+    ]  # fmt: skip
+    assert "your file" in said[0] and "你的文件" in said[1] and "your file" not in said[1]
+
+
+def test_a_language_that_the_course_lacks_is_wrong_use(command, monkeypatch):
+    monkeypatch.setenv("COURSE_LANG", "")  # given back afterwards
+    code, printed, said = command("--lang", "fr", "status")
+    assert code == cli.USAGE_ERROR and not printed and "--lang" in said and "en and zh_CN" in said
+
+
 # ---- check -------------------------------------------------------------------------------------------------------------
 
 

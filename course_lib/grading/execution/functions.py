@@ -11,6 +11,7 @@ import sys
 from collections.abc import Iterator
 from typing import Any
 
+from course_lib.base.translation import gettext as _
 from course_lib.grading.cases.plan import CaseLaunch, CaseTensor
 from course_lib.grading.execution.case_runner import CaseRunner
 from course_lib.grading.execution.dependence import find_ignored
@@ -18,6 +19,10 @@ from course_lib.grading.submission.places import Span
 from course_lib.grading.submission.shortcuts import Shortcuts
 from course_lib.grading.submission.source import Unreadable
 from course_lib.launching.faults import FaultKind, Misuse, describe_line, find_worst
+
+
+def _describe_change(name: str, what: str, was: Any, now: Any) -> str:
+    return _("{name} is an input; its {what} was {was} and is {now} now").format(name=name, what=what, was=was, now=now)
 
 
 class Refused(BaseException):
@@ -148,14 +153,16 @@ def _listening(function, wanted: dict[str, tuple[int, int | None]]) -> Iterator[
     for name, (least, most) in wanted.items():
         at, caller = lines[name], function.__name__
         if at and most == 0:
-            words = f"`{caller}` calls `{name}`{describe_line(at[0])}; the exercise asks each for an algorithm of its own"
+            words = _("`{caller}` calls `{name}`{line}; the exercise asks each for an algorithm of its own")
+            words = words.format(caller=caller, name=name, line=describe_line(at[0]))
             found.append(Misuse(FaultKind.CALLS, words, line=at[0]))
         elif most is not None and len(at) > most:
-            words = f"`{caller}` calls `{name}` {len(at)} times, where at most {most} are allowed"
+            words = _("`{caller}` calls `{name}` {count} times, where at most {most} are allowed")
+            words = words.format(caller=caller, name=name, count=len(at), most=most)
             found.append(Misuse(FaultKind.OFTEN, words, line=at[most]))
         elif len(at) < least:
-            words = f"`{caller}` calls `{name}` {len(at)} times, where at least {least} are asked for"
-            found.append(Misuse(FaultKind.UNCALLED, words))
+            words = _("`{caller}` calls `{name}` {count} times, where at least {least} are asked for")
+            found.append(Misuse(FaultKind.UNCALLED, words.format(caller=caller, name=name, count=len(at), least=least)))
 
 
 def _find_learner() -> int | None:
@@ -206,17 +213,16 @@ class NumPyFunctions(Functions):
             if not any(word in str(refused) for word in ("read-only", "WRITEABLE")):
                 raise
             line = next((t.tb_lineno for t in _list_frames(refused) if t.tb_frame.f_globals.get("__name__") == "kernels"), None)
-            raise Misuse(
-                FaultKind.INPUT,
-                f"an input is written{describe_line(line)}: {' and '.join(arrays)} belong{'s' * (len(arrays) == 1)} to the caller",
-                "",
-                line,
-            ) from None
+            words = _("an input is written{line}: {names} belong to the caller")
+            if len(arrays) == 1:
+                words = _("an input is written{line}: {names} belongs to the caller")
+            words = words.format(line=describe_line(line), names=_(" and ").join(arrays))
+            raise Misuse(FaultKind.INPUT, words, "", line) from None
         for name, array in arrays.items():
             after = array.shape, array.strides, array.dtype
             for what, was, now in zip(("shape", "strides", "dtype"), before[name], after, strict=True):
                 if was != now:
-                    changes.append(Misuse(FaultKind.INPUT, f"{name} is an input; its {what} was {was} and is {now} now", name))
+                    changes.append(Misuse(FaultKind.INPUT, _describe_change(name, what, was, now), name))
 
     def make_array(self, numbers):
         return self.np.array(numbers)
@@ -288,7 +294,8 @@ class TorchFunctions(Functions):
                         if parameter.is_write and isinstance(value, torch.Tensor):
                             name, line = self.owners.get(value.untyped_storage().data_ptr()), _find_learner()
                             if name is not None and line is not None:
-                                words = f"{name} is an input and is changed in place{describe_line(line)}"
+                                words = _("{name} is an input and is changed in place{line}")
+                                words = words.format(name=name, line=describe_line(line))
                                 self.changes.append(Misuse(FaultKind.INPUT, words, name, line))
                 return operation(*args, **kwargs)
 
@@ -331,9 +338,10 @@ class TorchFunctions(Functions):
             after = self.describe(tensor)
             changed = next((what for what, was in before[name].items() if was != after[what]), None)
             if changed in ("address", "version"):
-                changes.append(Misuse(FaultKind.INPUT, f"{name} is an input and is changed in place", name))
+                words = _("{name} is an input and is changed in place{line}").format(name=name, line="")
+                changes.append(Misuse(FaultKind.INPUT, words, name))
             elif changed is not None:
-                words = f"{name} is an input; its {changed} was {before[name][changed]} and is {after[changed]} now"
+                words = _describe_change(name, changed, before[name][changed], after[changed])
                 changes.append(Misuse(FaultKind.INPUT, words, name))
 
     @staticmethod

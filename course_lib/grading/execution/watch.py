@@ -5,6 +5,7 @@ from __future__ import annotations
 import bisect
 import math
 
+from course_lib.base.translation import gettext as _
 from course_lib.grading.cases.plan import CaseLaunch
 from course_lib.launching.faults import FaultKind, Misuse, describe_line, find_worst
 
@@ -51,8 +52,10 @@ class Watch:
         name, reads, writes = region.name, access.kind != "store", access.kind != "load"
         if writes and self.written is None and name in self.inputs:
             line = self.find_line()
-            how = " by an atomic, which stores also where it adds 0" if reads else ""
-            self.written = Misuse(FaultKind.INPUT, f"{name} is an input and is written{describe_line(line)}{how}", name, line)
+            words = _("{name} is an input and is written{line}")
+            if reads:
+                words = _("{name} is an input and is written{line} by an atomic, which stores also where it adds 0")
+            self.written = Misuse(FaultKind.INPUT, words.format(name=name, line=describe_line(line)), name, line)
         if reads and name in self.lanes:
             lines, line = self.lanes[name], self.find_line()
             lines[line] = lines.get(line, 0) + live.size
@@ -73,15 +76,15 @@ class Watch:
         in_place = region.name in self.in_place
         if reads and self.untimely is None and (stored[elements].any() if in_place else not stored[elements].all()):
             line = self.find_line()
-            kind, when = FaultKind.UNWRITTEN, "before anything is stored there"
+            kind, words = FaultKind.UNWRITTEN, _("{name} is read{line} before anything is stored there")
             if in_place:
-                kind, when = FaultKind.READ_BACK, "after it was overwritten"
-            self.untimely = Misuse(kind, f"{region.name} is read{describe_line(line)} {when}", region.name, line)
+                kind, words = FaultKind.READ_BACK, _("{name} is read{line} after it was overwritten")
+            self.untimely = Misuse(kind, words.format(name=region.name, line=describe_line(line)), region.name, line)
         if writes:
             stored[elements] = True
 
     def find_line(self) -> int | None:
-        _, line = self.line_of_kernel() or (None, None)
+        _file, line = self.line_of_kernel() or (None, None)
         return line
 
     def find_misuse(self) -> Misuse | None:
@@ -92,8 +95,8 @@ class Watch:
         """Find a loop that goes on after the last tile: in these steps all lanes of every load are masked off, which no result shows."""
         if self.empty_allowed is None or self.loads[False] <= self.loads[True] + self.empty_allowed:
             return None
-        words = f"{self.loads[False]} of {sum(self.loads.values())} loads have no lane at all: the loop goes on where no tile is left"
-        return Misuse(FaultKind.EMPTY, words)
+        words = _("{empty} of {loads} loads have no lane at all: the loop goes on where no tile is left")
+        return Misuse(FaultKind.EMPTY, words.format(empty=self.loads[False], loads=sum(self.loads.values())))
 
     def find_excess(self) -> Misuse | None:
         """Find the first tensor that was read too often. One element per row is free: some algorithms read the first one in advance."""
@@ -105,12 +108,13 @@ class Watch:
             if total <= allowed * region.elements + region.shape[0]:
                 continue
             at = sorted(line for line in lines if line is not None)
-            where = f", at line{'s' * (len(at) > 1)} {', '.join(map(str, at))}" if at else ""
-            asked = {0: "it need not be read at all", 1: "the exercise asks for once"}.get(
-                allowed, f"the exercise asks for {allowed} times"
-            )
+            where = _(", at lines {lines}") if len(at) > 1 else _(", at line {lines}") if at else ""
+            where = where.format(lines=", ".join(map(str, at)))
+            asked = _("the exercise asks for {count} times").format(count=allowed)
+            asked = {0: _("it need not be read at all"), 1: _("the exercise asks for once")}.get(allowed, asked)
             often = f"{total / region.elements:.1f}"
-            words = f"{region.name} is read {'once' if often == '1.0' else f'{often} times'}{where}; {asked}"
+            words = _("{name} is read once{where}; {asked}") if often == "1.0" else _("{name} is read {often} times{where}; {asked}")
+            words = words.format(name=region.name, often=often, where=where, asked=asked)
             return Misuse(FaultKind.READS, words, region.name, at[-1] if at else None)
         return None
 
@@ -122,11 +126,11 @@ class Watch:
             if program is None or self.spread[name] < _FEW_PROGRAMS or shares[program] < limit:
                 continue
             number = program if any(program[1:]) else program[0]
-            extent = "all" if shares[program] == total else "nearly all"
-            what = "loads" if name in self.inputs else "stores"
-            words = (
-                f"program {number} of {self.programs} does {extent} the {what} of {name}; "
-                "the exercise gives every program a part of its own"
-            )
+            words = _("program {number} of {programs} does {share}; the exercise gives every program a part of its own")
+            if shares[program] == total:
+                share = _("all the loads of {name}") if name in self.inputs else _("all the stores of {name}")
+            else:
+                share = _("nearly all the loads of {name}") if name in self.inputs else _("nearly all the stores of {name}")
+            words = words.format(number=number, programs=self.programs, share=share.format(name=name))
             return Misuse(FaultKind.ALONE, words, name)
         return None

@@ -14,6 +14,7 @@ from course_lib import compiler
 from course_lib.base import background
 from course_lib.base.errors import CourseError, EnvironmentFault
 from course_lib.base.installation import environment_fault
+from course_lib.base.translation import gettext as _
 from course_lib.compiler import CompileError, KernelSource, Pointer, Specialisation, check_compiles
 from course_lib.grading.cases.plan import Plan
 from course_lib.grading.submission.source import Kernels
@@ -68,7 +69,7 @@ class Compilation:
         self._warmed.result()
         source = KernelSource(self._source, self._plans[0].kernel, self._file, modules=self._modules)
         refusal = None
-        for _ in range(_TRIES):
+        for _try in range(_TRIES):
             try:
                 check_compiles(source, self._plans, arch=ARCH, limit=_LIMIT)
             except CompileError as error:
@@ -103,7 +104,7 @@ def _find_specialisations(plans: list[Plan]) -> list[Specialisation]:
 def _describe_missing(error: CourseError | OSError) -> EnvironmentFault:
     fault = environment_fault(error) or error
     why = str(fault)
-    return EnvironmentFault(
-        f"all cases are right in the interpreter, but a GPU's compiler could not be asked about the kernel, so it is no pass yet. {why[:1].upper()}{why[1:]}",
-        getattr(fault, "printed", ""),
+    words = _(
+        "all cases are right in the interpreter, but a GPU's compiler could not be asked about the kernel, so it is no pass yet. {why}"
     )
+    return EnvironmentFault(words.format(why=f"{why[:1].upper()}{why[1:]}"), getattr(fault, "printed", ""))

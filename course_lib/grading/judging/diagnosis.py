@@ -13,6 +13,7 @@ from itertools import chain
 
 import numpy as np
 
+from course_lib.base.translation import gettext as _
 from course_lib.grading.cases.case import Case
 from course_lib.grading.cases.plan import Outputs, Part, Plan, Symptom
 from course_lib.grading.judging import evidence, suspects
@@ -127,7 +128,7 @@ def _find_outside_cause(failed: list[Judged]) -> str | None:
     if faults := [(j.plan.case, j.fault) for j in failed if j.fault]:
         if all(_has_short_tile(case) and _lies_past_last_row(case, fault) for case, fault in faults):
             return "row_mask"
-        return "load_outside" if all(fault.kind is FaultKind.LOAD for _, fault in faults) else "store_outside"
+        return "load_outside" if all(fault.kind is FaultKind.LOAD for _case, fault in faults) else "store_outside"
     if outside := [j.plan.case for j in failed if j.outside]:
         return "row_mask" if all(map(_has_short_tile, outside)) else "store_outside"
     return None
@@ -266,11 +267,12 @@ def _has_short_tile(case: Case) -> bool:
 def describe_shared_trait(judged: list[Judged], failed: list[Judged]) -> str:
     """Say what all failing cases have in common and no passing case has; return "" if there is nothing."""
     cases = [j.plan.case for j in failed]
+    blocks = _("with more than one block") if evidence.are_vectors(cases) else _("with more than one block per row")
     shared = (
-        ("with padded lanes", lambda c: c.padded_lanes > 0),
-        ("with more than one block" + evidence.per_row(cases), lambda c: not c.one_block),
-        ("with M no multiple of the rows taken at a time", _has_short_tile),
-        ("with a NaN or an Inf", lambda c: c.has_bad_row),
+        (_("with padded lanes"), lambda c: c.padded_lanes > 0),
+        (blocks, lambda c: not c.one_block),
+        (_("with M no multiple of the rows taken at a time"), _has_short_tile),
+        (_("with a NaN or an Inf"), lambda c: c.has_bad_row),
         *evidence.list_rivals(cases),
     )
     return next((words for words, trait in shared if evidence.is_exactly(trait, judged, failed)), "")

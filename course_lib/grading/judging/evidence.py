@@ -12,6 +12,7 @@ from math import sqrt
 
 import numpy as np
 
+from course_lib.base.translation import gettext as _
 from course_lib.grading.cases.case import Case
 from course_lib.grading.cases.plan import Plan
 from course_lib.grading.judging import tolerance
@@ -39,7 +40,7 @@ def has_rival(trait: Trait, judged: list[Judged], failed: list[Judged]) -> bool:
     a layout."""
     passed = [j.plan.case for j in judged if j.passed]
     wrong = [j.plan.case for j in failed]
-    return any(_tells_apart(rival, wrong, passed) for _, rival in list_rivals(wrong))
+    return any(_tells_apart(rival, wrong, passed) for _words, rival in list_rivals(wrong))
 
 
 def _tells_apart(trait: Trait, wrong: list[Case], passed: list[Case]) -> bool:
@@ -50,36 +51,37 @@ def are_vectors(cases: list[Case]) -> bool:
     return all(case.vector for case in cases)
 
 
-def per_row(cases: list[Case]) -> str:
-    """Return the words that follow a number of blocks: a vector has no rows."""
-    return "" if are_vectors(cases) else " per row"
-
-
 def list_rivals(wrong: list[Case]) -> Iterator[tuple[str, Trait]]:
     """Yield the plain facts that all wrong cases share: the words, and the trait."""
-    for of, name in (("M", "rows"), ("N", "elements" if are_vectors(wrong) else "columns")):
+    rows = _("with {count} rows or more"), _("with {count} row"), _("with {count} rows or fewer")
+    columns = _("with {count} columns or more"), _("with {count} column"), _("with {count} columns or fewer")
+    elements = _("with {count} elements or more"), _("with {count} element"), _("with {count} elements or fewer")
+    for of, (at_least, one, at_most) in (("M", rows), ("N", elements if are_vectors(wrong) else columns)):
         least, most = min(getattr(c, of) for c in wrong), max(getattr(c, of) for c in wrong)
         if least > 1:
-            yield f"with {least} {name} or more", lambda c, of=of, least=least: getattr(c, of) >= least
+            yield at_least.format(count=least), _is_at_least(of, least)
         if most <= 2:
-            unit = f"{most} {name if most > 1 else name[:-1]}" + (" or fewer" if most > 1 else "")
-            yield f"with {unit}", lambda c, of=of, most=most: getattr(c, of) <= most
+            yield (at_most if most > 1 else one).format(count=most), lambda c, of=of, most=most: getattr(c, of) <= most
     for words, trait in (
-        ("in fp16", lambda c: c.dtype == "fp16"),
-        ("in bf16", lambda c: c.dtype == "bf16"),
-        ("in half precision", lambda c: c.dtype != "fp32"),
-        ("with tensors of different dtypes", lambda c: c.has_mixed_dtypes),
-        ("with an eps of its own", lambda c: c.eps != 1e-5),
-        ("with a small spread", lambda c: c.std < 0.1),
-        ("with rows that are all alike", lambda c: c.fill == "constant"),
-        ("with several rows per program", lambda c: c.rows > 1),
-        ("with one block" + per_row(wrong), lambda c: c.one_block),
-        ("with a mean that is not 0", lambda c: c.mean != 0),
-        ("with a large mean", lambda c: abs(c.mean) >= 100 * c.std),
-        ("with rows that do not follow each other", lambda c: c.layout != "packed"),
+        (_("in fp16"), lambda c: c.dtype == "fp16"),
+        (_("in bf16"), lambda c: c.dtype == "bf16"),
+        (_("in half precision"), lambda c: c.dtype != "fp32"),
+        (_("with tensors of different dtypes"), lambda c: c.has_mixed_dtypes),
+        (_("with an eps of its own"), lambda c: c.eps != 1e-5),
+        (_("with a small spread"), lambda c: c.std < 0.1),
+        (_("with rows that are all alike"), lambda c: c.fill == "constant"),
+        (_("with several rows per program"), lambda c: c.rows > 1),
+        (_("with one block") if are_vectors(wrong) else _("with one block per row"), lambda c: c.one_block),
+        (_("with a mean that is not 0"), lambda c: c.mean != 0),
+        (_("with a large mean"), lambda c: abs(c.mean) >= 100 * c.std),
+        (_("with rows that do not follow each other"), lambda c: c.layout != "packed"),
     ):
         if all(trait(c) for c in wrong):
             yield words, trait
+
+
+def _is_at_least(of: str, least: int) -> Trait:
+    return lambda case: getattr(case, of) >= least
 
 
 # ---- which elements are wrong
@@ -218,7 +220,8 @@ def _differs_by_dtype_alone(judged: list[Judged], failed: list[Judged]) -> bool:
     half = [j for j in judged if _find_unit(j.plan) and _is_ordinary(j.plan.case)]
     passed = [j.plan.case for j in judged if j.passed]
     wrong = [j.plan.case for j in failed]
-    by_size = any(_tells_apart(rival, wrong, passed) for words, rival in list_rivals(wrong) if words.endswith(" or more"))
+    smallest = {of: min(getattr(c, of) for c in wrong) for of in ("M", "N")}
+    by_size = any(least > 1 and _tells_apart(_is_at_least(of, least), wrong, passed) for of, least in smallest.items())
     return (len(failed) > 1 or len(half) < 3) and not by_size
 
 

@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 
+from course_lib.base.translation import gettext as _
 from course_lib.grading.cases.plan import Plan
 from course_lib.grading.judging import diagnosis, location
 from course_lib.grading.judging.causes import CAUSES, make_sentence
@@ -29,12 +30,7 @@ def write_message(cause: str, evidence: str, kind: str, entry_points: tuple[str,
 
 
 def format_multiple(ratio: float) -> str:
-    return f"{ratio:.1f} x" if ratio < 100 else f"{ratio:.3g} x" if ratio < 1e5 else f"{ratio:.1e} x"
-
-
-def format_worst(ratio: float) -> str:
-    """Say by how much the worst of several elements is off; the words follow "by"."""
-    return f"up to {format_multiple(ratio)}" if ratio < BEYOND else f"more than {BEYOND:.0e} x"
+    return _("{number} x").format(number=f"{ratio:.1f}" if ratio < 100 else f"{ratio:.3g}" if ratio < 1e5 else f"{ratio:.1e}")
 
 
 def format_number(value: float) -> str:
@@ -42,10 +38,14 @@ def format_number(value: float) -> str:
     return f"{value:.0f}" if value.is_integer() and abs(value) < 1e12 else f"{value:.6g}"
 
 
-def count_wrong(judged: list[Judged], failed: list[Judged], be: str = "") -> str:
-    """Say how many of the cases are wrong, and what only they have in common; ``be`` is "", or a verb and a space."""
+def count_wrong(judged: list[Judged], failed: list[Judged], as_sentence: bool = False) -> str:
+    """Say how many of the cases are wrong, and what only they have in common."""
+    words = _("{wrong} of {cases} cases wrong{trait}")
+    if as_sentence:
+        words = _("{wrong} of {cases} cases is wrong{trait}.") if len(failed) == 1 else _("{wrong} of {cases} cases are wrong{trait}.")
     trait = diagnosis.describe_shared_trait(judged, failed) if len(failed) > 1 else ""
-    return f"{len(failed)} of {sum(j.ran for j in judged)} cases {be}wrong{f', all {trait}' if trait else ''}"
+    shared = _(", all {trait}").format(trait=trait) if trait else ""
+    return words.format(wrong=len(failed), cases=sum(j.ran for j in judged), trait=shared)
 
 
 def count_caught(judged: list[Judged]) -> str:
@@ -60,11 +60,12 @@ def count_caught(judged: list[Judged]) -> str:
             continue
         accused = sum(not j.plan.expected["raised"].values.any() for j in failed)
         wrong = sum(j.plan.expected["raised"].values.any() for j in cases)
-        missed = f"misses {len(failed) - accused} of {wrong} wrong kernels" if len(failed) > accused else ""
-        unjust = f"accuses {accused} of {len(cases) - wrong} right ones" if accused else ""
-        missing.append(f"{name} {' and '.join(part for part in (missed, unjust) if part)}")
-    caught = f"{len(tests) - len(missing)} of {len(tests)} bugs caught"
-    return f"{caught}: {'; '.join(missing)}" if missing else caught
+        missed = _("misses {missed} of {wrong} wrong kernels").format(missed=len(failed) - accused, wrong=wrong)
+        unjust = _("accuses {accused} of {right} right ones").format(accused=accused, right=len(cases) - wrong)
+        both = _("{missed} and {unjust}").format(missed=missed, unjust=unjust)
+        missing.append(f"{name} {missed if not accused else unjust if len(failed) == accused else both}")
+    caught = _("{caught} of {bugs} bugs caught").format(caught=len(tests) - len(missing), bugs=len(tests))
+    return _("{caught}: {missing}").format(caught=caught, missing=_("; ").join(missing)) if missing else caught
 
 
 def describe_finding(judged: Judged) -> Finding:
@@ -76,16 +77,18 @@ def describe_finding(judged: Judged) -> Finding:
         return Finding(case, judged.fault.words)
     if judged.changed:
         name, changed = next(iter(judged.changed.items()))
-        return Finding(case, f"{changed} {'element' if changed == 1 else 'elements'} of the input {name} changed")
+        words = _("{count} element of the input {name} changed") if changed == 1 else _("{count} elements of the input {name} changed")
+        return Finding(case, words.format(count=changed, name=name))
     if _is_about_outside(judged):
         name, positions = next(iter(judged.outside.items()))
         shown = ", ".join(str(int(p)) for p in positions[:5]) + (", ..." if len(positions) > 5 else "")
         shape = str(judged.plan.tensor(name).shape).replace(",)", ")")
-        return Finding(case, f"{len(positions)} elements outside {name} were written, at {shown} from its start ({name} has shape {shape})")
+        words = _("{count} elements outside {name} were written, at {places} from its start ({name} has shape {shape})")
+        return Finding(case, words.format(count=len(positions), name=name, places=shown, shape=shape))
     if judged.plan.constexprs.get("change"):  # the grader makes this output; the learner's code has no name for it
         return Finding(
             case,
-            "x was changed after the forward pass, and backward ran all the same: PyTorch checks only what ctx.save_for_backward keeps",
+            _("x was changed after the forward pass, and backward ran all the same: PyTorch checks only what ctx.save_for_backward keeps"),
         )
     return _describe_deviation(case, judged.deviations[0])
 
@@ -97,17 +100,24 @@ def describe_first_failure(judged: Judged, number: int, count: int) -> str:
         words = _describe_extent(worst)
     else:
         words = describe_finding(judged).words
-    return f"Case {number + 1} of {count} is wrong ({judged.plan.case.describe()}): {words}."
+    return _("Case {number} of {count} is wrong ({case}): {words}.").format(
+        number=number + 1, count=count, case=judged.plan.case.describe(), words=words
+    )
 
 
 def _describe_extent(deviation: Deviation) -> str:
     """Name the output, and say by how much it is wrong."""
     if deviation.kind is Element.UNWRITTEN:
-        what = "all of" if deviation.count == deviation.size else f"{deviation.count} of {deviation.size} elements of"
-        return f"{what} {deviation.output} never written"
+        words = _("{count} of {size} elements of {output} never written")
+        words = _("all of {output} never written") if deviation.count == deviation.size else words
+        return words.format(count=deviation.count, size=deviation.size, output=deviation.output)
     if deviation.ratio is None:
         return _describe_numbers(deviation)
-    return f"{deviation.output} is off by {format_worst(deviation.ratio)} the allowed error"
+    if deviation.ratio < BEYOND:
+        words, multiple = _("{output} is off by up to {multiple} the allowed error"), format_multiple(deviation.ratio)
+    else:
+        words, multiple = _("{output} is off by more than {multiple} the allowed error"), _("{number} x").format(number=f"{BEYOND:.0e}")
+    return words.format(output=deviation.output, multiple=multiple)
 
 
 # For causes that only some of the failed cases show: a function that is True for such a case.
@@ -180,22 +190,24 @@ def _name_fault(judged: Judged) -> str | Element:
 def _describe_deviation(case: str, deviation: Deviation) -> Finding:
     where = [_name_element(deviation.output, index) for index in deviation.where]
     if deviation.kind is Element.UNWRITTEN:
-        return Finding(case, f"{_describe_extent(deviation)}, from {where[0]} on")
-    also = f" (first: {', '.join(where)})" if deviation.count > 1 else ""
+        return Finding(case, _("{extent}, from {element} on").format(extent=_describe_extent(deviation), element=where[0]))
+    also = _(" (first: {elements})").format(elements=", ".join(where)) if deviation.count > 1 else ""
     numbers = _describe_numbers(deviation)
-    extent = f"{deviation.count} of {deviation.size} elements{also}"
+    wrong = _("{count} of {size} elements{first}").format(count=deviation.count, size=deviation.size, first=also)
     of_first = {"element": where[0], "got": deviation.got, "want": deviation.want, "wrong": deviation.count, "size": deviation.size}
     if deviation.ratio is None:
-        return Finding(case, numbers if deviation.size == 1 else f"{numbers}; {extent}", **of_first)
-    words = f"{_describe_extent(deviation)} in {extent}; {numbers}"
+        words = numbers if deviation.size == 1 else _("{numbers}; {wrong}").format(numbers=numbers, wrong=wrong)
+        return Finding(case, words, **of_first)
+    words = _("{extent} in {wrong}; {numbers}").format(extent=_describe_extent(deviation), wrong=wrong, numbers=numbers)
     return Finding(case, words, **of_first, ratio=deviation.first_ratio, worst=deviation.ratio)
 
 
 def _describe_numbers(deviation: Deviation) -> str:
     element = _name_element(deviation.output, deviation.where[0])
+    words = _("{element} is {got}, it should be {want}")
     if deviation.kind is Element.WRONG_ZERO:
-        return f"{element} is {format_number(deviation.got)} where {format_number(deviation.want)} belongs"
-    return f"{element} is {format_number(deviation.got)}, it should be {format_number(deviation.want)}"
+        words = _("{element} is {got} where {want} belongs")
+    return words.format(element=element, got=format_number(deviation.got), want=format_number(deviation.want))
 
 
 def _name_element(output: str, index: tuple[int, ...]) -> str:
@@ -221,9 +233,10 @@ def find_place(judged: Judged, cause: str, file: str, text: str, entry_points: t
         return None
     is_number = bool(judged.deviations) and judged.deviations[0].kind is not Element.UNWRITTEN and not judged.changed
     if is_number and (span := _find_assignment_of_subject(judged.plan, subject, tree, entry_points)):
-        return places.make_place(file, text, span, f"{subject} is made here")
-    span, does = _find_writing(judged.plan, subject, tree, entry_points), "stored" if judged.plan.grid else "returned"
-    return span and places.make_place(file, text, span, f"{subject} is {does} here")
+        return places.make_place(file, text, span, _("{output} is made here").format(output=subject))
+    span = _find_writing(judged.plan, subject, tree, entry_points)
+    label = _("{output} is stored here") if judged.plan.grid else _("{output} is returned here")
+    return span and places.make_place(file, text, span, label.format(output=subject))
 
 
 def _find_flow(judged: Judged, tree: ast.Module, entry_points: tuple[str, ...]) -> location.Flow | None:

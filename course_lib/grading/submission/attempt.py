@@ -5,15 +5,10 @@ from __future__ import annotations
 import ast
 from typing import Any
 
+from course_lib.base.translation import gettext as _
 from course_lib.catalog import Exercise
 from course_lib.grading.submission import needed, oddities
 from course_lib.grading.submission.source import Kernels, Unreadable, check_imports, parse
-
-_NEEDED = {
-    "kernel": "A kernel needs only `import triton` and `import triton.language as tl`; remove the line.",
-    "numpy": "This exercise needs only `import numpy as np`; remove the line.",
-}
-_NEEDED_BY_A_STEP = "The imports that a step needs are made for it; remove the line."
 
 
 def read_attempt(exercise: Exercise, unsolved: str, text: str, name: str, given: str | None = None) -> Kernels | None:
@@ -34,14 +29,23 @@ def extract(exercise: Exercise, text: str, name: str, given: str | None = None) 
     """Return the same as :func:`read_attempt`, also for a file that is as the course wrote it."""
     tree = parse(text, name)
     if given is None:
-        check_imports(tree, name, _NEEDED.get(exercise.kind, "This exercise needs only `import torch`; remove the line."))
+        check_imports(tree, name, _describe_needed(exercise.kind))
     source = needed.cut(tree, text, name, exercise.entry_points, exercise.kind)
     if given is not None:
-        check_imports(parse(source, name), name, _NEEDED_BY_A_STEP)
+        check_imports(parse(source, name), name, _("The imports that a step needs are made for it; remove the line."))
     rules = {"kind": exercise.kind, "forbidden": dict(exercise.forbidden), "file": name, "given": given or ""}
     odd = () if exercise.kind == "kernel" else oddities.find_oddities(source)
     line = 0 if given is not None else oddities.find_code_of_its_own(tree, source)
     return Kernels(source, exercise.entry_points, rules, odd, text if line else "", line)
+
+
+def _describe_needed(kind: str) -> str:
+    """Say which imports an exercise of this kind needs."""
+    if kind == "kernel":
+        return _("A kernel needs only `import triton` and `import triton.language as tl`; remove the line.")
+    if kind == "numpy":
+        return _("This exercise needs only `import numpy as np`; remove the line.")
+    return _("This exercise needs only `import torch`; remove the line.")
 
 
 def _cut_or_whole(exercise: Exercise, text: str, name: str) -> str:

@@ -19,6 +19,7 @@ from collections.abc import Iterator, Sequence
 from types import ModuleType
 from typing import Any
 
+from course_lib.base.translation import gettext as _
 from course_lib.grading.submission import needed
 from course_lib.grading.submission.places import Located, split_lines
 from course_lib.grading.submission.source import make_refusal
@@ -82,21 +83,21 @@ def find_member(module: ModuleType, name: str) -> Any:
     path = module.__name__
     word = f"{'tl' if path == 'triton.language' else path}.{name}"
     if name.startswith("_"):
-        raise _Closed(f"`{word}` is private to Triton.")
+        raise _Closed(_("`{name}` is private to Triton.").format(name=word))
     if name in _PAST_TRITON:
-        raise _Closed(f"`{word}` cannot be used in an exercise: it goes past Triton, where nothing can be checked.")
+        raise _Closed(_("`{name}` cannot be used in an exercise: it goes past Triton, where nothing can be checked.").format(name=word))
     try:
         value = getattr(module, name)
     except AttributeError:
         if f"{path}.{name}" in _MODULES:  # a module that is not imported yet
             return importlib.import_module(f"{path}.{name}")
-        raise _Closed(f"there is no `{word}`. Is it mistyped?") from None
+        raise _Closed(_("there is no `{name}`. Is it mistyped?").format(name=word)) from None
     if isinstance(value, ModuleType):
         if value.__name__ not in _MODULES:
-            raise _Closed(f"`{word}` is no part of Triton's language.")
+            raise _Closed(_("`{name}` is no part of Triton's language.").format(name=word))
         return value
     if not _is_of_language(path, name, value):
-        raise _Closed(f"`{word}` is no part of Triton's language.")
+        raise _Closed(_("`{name}` is no part of Triton's language.").format(name=word))
     return value
 
 
@@ -154,21 +155,26 @@ class _FileCheck:
             return
         for name, path in needed.list_imports(node):
             if self.imports[name] != path:
-                self.refuse(node, f"`{name}` is imported as two things, `{path}` and `{self.imports[name]}`.")
+                self.refuse(
+                    node,
+                    _("`{name}` is imported as two things, `{path}` and `{other}`.").format(name=name, path=path, other=self.imports[name]),
+                )
             if path in _CALCULATING or path == "math.*" or _calculates(path):
                 continue
             if name == "*" or path.partition(".")[0] != "triton":
-                self.refuse(node, f"`{path}` is an import of Python's; inside a kernel there are `tl` and `triton` only.")
+                self.refuse(
+                    node, _("`{name}` is an import of Python's; inside a kernel there are `tl` and `triton` only.").format(name=path)
+                )
             self.find(node, path)
 
     def find(self, node: ast.AST, path: str) -> Any:
         """Return what the dotted ``path`` of an import stands for in Triton."""
         if path in _MODULES:
             return importlib.import_module(path)
-        module, _, name = path.rpartition(".")
+        module, _dot, name = path.rpartition(".")
         try:
             if module not in _MODULES:
-                raise _Closed(f"`{path}` is no part of Triton's language.")
+                raise _Closed(_("`{name}` is no part of Triton's language.").format(name=path))
             return find_member(importlib.import_module(module), name)
         except _Closed as closed:
             return self.refuse(node, str(closed))
@@ -193,8 +199,10 @@ class _FileCheck:
         if value is None or not all(isinstance(name, ast.Name) for name in names):
             self.refuse(
                 node,
-                f"`{_quote_first_words(node)}` is run by Python as the file is imported, and a kernel needs what it makes. The check takes "
-                "kernels and constants out of a file and runs nothing else: write the value as `NAME = tl.constexpr(number)`.",
+                _(
+                    "`{code}` is run by Python as the file is imported, and a kernel needs what it makes. The check takes "
+                    "kernels and constants out of a file and runs nothing else: write the value as `NAME = tl.constexpr(number)`."
+                ).format(code=_quote_first_words(node)),
             )
         assert value is not None
         self.check_constants([value, getattr(node, "annotation", None)], node)
@@ -202,7 +210,7 @@ class _FileCheck:
     def refuse_bound_imports(self, node: ast.AST) -> None:
         """Refuse a name that is bound in ``node`` and is an import of the file, too."""
         for name in self.imports.keys() & set(list_bound(node)):
-            self.refuse(node, f"`{name}` is an import of the file; give your own value another name.")
+            self.refuse(node, _("`{name}` is an import of the file; give your own value another name.").format(name=name))
 
     def check_evaluated(self, function: ast.FunctionDef) -> None:
         """Check the defaults and annotations of a function, which Python evaluates as it defines it."""
@@ -218,7 +226,7 @@ class _FileCheck:
 
     def check_part_of_constant(self, part: ast.AST, node: ast.AST) -> None:
         """Refuse a part that a constant cannot have: it is evaluated in the process that observes launches."""
-        words = "a constant for a kernel must be a plain number, such as `tl.constexpr(1e-5)`, or arithmetic with numbers."
+        words = _("a constant for a kernel must be a plain number, such as `tl.constexpr(1e-5)`, or arithmetic with numbers.")
         allowed = (ast.Constant, ast.UnaryOp, ast.BinOp, ast.Compare, ast.IfExp, ast.BoolOp, ast.Tuple, ast.List, ast.Call, ast.Name,
                    ast.Attribute, ast.operator, ast.unaryop, ast.cmpop, ast.boolop, ast.expr_context, ast.Subscript)  # fmt: skip
         if not isinstance(part, allowed):
@@ -234,41 +242,48 @@ class _FileCheck:
         if path.partition(".")[0] in _CALCULATING:
             dotted = ast.unparse(node).replace(root or "", path, 1)
             if not _calculates(dotted):
-                self.refuse(node, f"`{ast.unparse(node)}` is no number, and no function of numbers, of Python's `math`.")
+                self.refuse(
+                    node, _("`{code}` is no number, and no function of numbers, of Python's `math`.").format(code=ast.unparse(node))
+                )
             return
         value = self.resolve(node)
         if value is None and node.attr not in _ATTRIBUTES_OF_CONSTANTS:
-            self.refuse(node, f"`.{node.attr}` is not something that a constant of a kernel has.")
+            self.refuse(node, _("`.{name}` is not something that a constant of a kernel has.").format(name=node.attr))
         if isinstance(value, ModuleType) and not isinstance(self.parents[node], ast.Attribute):
-            self.refuse(node, f"`{ast.unparse(node)}` is a module; use what is in it.")
+            self.refuse(node, _("`{name}` is a module; use what is in it.").format(name=ast.unparse(node)))
 
     def check_name_of_constant(self, node: ast.Name) -> None:
         path = self.imports.get(node.id, "")
         if path:
             is_module = path in _CALCULATING or isinstance(self.resolve(node), ModuleType)
             if is_module and not isinstance(self.parents[node], ast.Attribute):
-                self.refuse(node, f"`{node.id}` is a module; use what is in it.")
+                self.refuse(node, _("`{name}` is a module; use what is in it.").format(name=node.id))
             return
         if node.id in self.functions:
             self.refuse(
-                node, f"`{node.id}` is a Python function of your file, and the check runs none to make a constant. Write the number itself."
+                node,
+                _(
+                    "`{name}` is a Python function of your file, and the check runs none to make a constant. Write the number itself."
+                ).format(name=node.id),
             )
         if node.id not in _BUILTINS_OF_CONSTANTS:
             self.refuse_undefined(node)
 
     def refuse_undefined(self, node: ast.Name) -> None:
         if hasattr(builtins, node.id):
-            self.refuse(node, f"`{node.id}` is Python, not Triton; a kernel cannot use it.")
+            self.refuse(node, _("`{name}` is Python, not Triton; a kernel cannot use it.").format(name=node.id))
         self.refuse(
             node,
-            f"`{node.id}` is used, and nothing in the kernel defines it. Is a part still missing, or the name mistyped?",
+            _("`{name}` is used, and nothing in the kernel defines it. Is a part still missing, or the name mistyped?").format(
+                name=node.id
+            ),
             "undefined_name",
         )
 
 
 def _calculates(path: str) -> bool:
     """Return True for a function or a number of ``math``, and for a number of NumPy's."""
-    module, _, name = path.rpartition(".")
+    module, _dot, name = path.rpartition(".")
     if module == "math":
         return hasattr(math, name) and not name.startswith("_")
     if module == "numpy":
@@ -297,7 +312,10 @@ class _KernelCheck:
     def run(self) -> None:
         self._check_decorators()
         if self.kernel not in self.file.tree.body:
-            self.refuse(self.kernel, f"`{self.kernel.name}` stands inside something else. A kernel begins at the left margin of the file.")
+            self.refuse(
+                self.kernel,
+                _("`{name}` stands inside something else. A kernel begins at the left margin of the file.").format(name=self.kernel.name),
+            )
         self._check_text()
         self._check_settings()
         parts = (*self.kernel.body, self.kernel.args, self.kernel.returns)
@@ -311,7 +329,9 @@ class _KernelCheck:
             decorators = ", ".join(f"`@{ast.unparse(d)}`" for d in kernel.decorator_list)
             self.refuse(
                 kernel,
-                f"`{kernel.name}` is decorated with {decorators}. The course launches it with its own settings: keep `@triton.jit`, and remove the others.",
+                _(
+                    "`{name}` is decorated with {decorators}. The course launches it with its own settings: keep `@triton.jit`, and remove the others."
+                ).format(name=kernel.name, decorators=decorators),
             )
 
     def _check_settings(self) -> None:
@@ -319,7 +339,7 @@ class _KernelCheck:
         calls = [decorator for decorator in self.kernel.decorator_list if isinstance(decorator, ast.Call)]
         for value in (value for call in calls for value in (*call.args, *(k.value for k in call.keywords))):
             if not all(isinstance(p, ast.Constant | ast.List | ast.Tuple | ast.expr_context) for p in ast.walk(value)):
-                self.refuse(value, f"`{ast.unparse(value)}` is no plain setting of `@triton.jit`.")
+                self.refuse(value, _("`{code}` is no plain setting of `@triton.jit`.").format(code=ast.unparse(value)))
 
     def _check_text(self) -> None:
         """Check that the lines which Triton finds by ``inspect``, and interprets, are the kernel that is checked here."""
@@ -330,18 +350,30 @@ class _KernelCheck:
                 return
         self.refuse(
             self.kernel,
-            f"Triton does not find all lines of `{self.kernel.name}`. Remove lines that hold nothing but a backslash, and indent all others.",
+            _("Triton does not find all lines of `{name}`. Remove lines that hold nothing but a backslash, and indent all others.").format(
+                name=self.kernel.name
+            ),
         )
 
     def _check_node(self, node: ast.AST) -> None:
         if isinstance(node, ast.FunctionDef):
-            self.refuse(node, f"`{node.name}` is defined inside a kernel. Move it out and decorate it with `@triton.jit`.")
+            self.refuse(
+                node, _("`{name}` is defined inside a kernel. Move it out and decorate it with `@triton.jit`.").format(name=node.name)
+            )
         if not isinstance(node, _ALSO_RUN) and not hasattr(self.generator, f"visit_{type(node).__name__}"):
-            self.refuse(node, f"`{_quote_first_words(node)}` is not possible inside a kernel: Triton's compiler knows no such thing.")
+            self.refuse(
+                node,
+                _("`{code}` is not possible inside a kernel: Triton's compiler knows no such thing.").format(code=_quote_first_words(node)),
+            )
         if isinstance(node, ast.Assign) and len(node.targets) > 1:
-            self.refuse(node, "this line assigns to several names at once; Triton's compiler takes one `=` per statement.")
+            self.refuse(node, _("this line assigns to several names at once; Triton's compiler takes one `=` per statement."))
         if isinstance(node, ast.Attribute | ast.Subscript) and isinstance(node.ctx, ast.Store | ast.Del):
-            self.refuse(node, f"`{ast.unparse(node)}` is assigned to; a kernel can only assign to names. Store to memory with `tl.store`.")
+            self.refuse(
+                node,
+                _("`{code}` is assigned to; a kernel can only assign to names. Store to memory with `tl.store`.").format(
+                    code=ast.unparse(node)
+                ),
+            )
         if isinstance(node, ast.Name):
             self._check_name(node)
         elif isinstance(node, ast.Attribute):
@@ -350,21 +382,25 @@ class _KernelCheck:
     def _check_name(self, node: ast.Name) -> None:
         name, imports = node.id, self.file.imports
         if name.startswith("__"):
-            self.refuse(node, f"`{name}` is not possible inside a kernel.")
+            self.refuse(node, _("`{name}` is not possible inside a kernel.").format(name=name))
         if not isinstance(node.ctx, ast.Load) or name in self.local:
             if name in imports:
-                self.refuse(node, f"`{name}` is an import of the file; give your own value another name.")
+                self.refuse(node, _("`{name}` is an import of the file; give your own value another name.").format(name=name))
         elif name in imports:
             self._check_imported(node)
         elif name in self.plain_values and not self._is_default(node):
             self.refuse(
                 node,
-                f"`{name}` is a plain Python global, which the compiler refuses. Write `{name} = tl.constexpr(...)` or pass it as an argument.",
+                _(
+                    "`{name}` is a plain Python global, which the compiler refuses. Write `{name} = tl.constexpr(...)` or pass it as an argument."
+                ).format(name=name),
             )
         elif name in self.file.functions:
             self.refuse(
                 node,
-                f"`{name}` is a Python function of your file, which a kernel cannot call. Put `@triton.jit` on the line above it.",
+                _("`{name}` is a Python function of your file, which a kernel cannot call. Put `@triton.jit` on the line above it.").format(
+                    name=name
+                ),
                 "undefined_name",
             )
         elif name not in self.file.bound and name not in _BUILTINS_OF_KERNELS:
@@ -373,9 +409,11 @@ class _KernelCheck:
     def _check_imported(self, node: ast.Name) -> None:
         path = self.file.imports[node.id]
         if path.partition(".")[0] != "triton":
-            self.refuse(node, f"`{node.id}` is an import of Python's; inside a kernel there are `tl` and `triton` only.")
+            self.refuse(
+                node, _("`{name}` is an import of Python's; inside a kernel there are `tl` and `triton` only.").format(name=node.id)
+            )
         if not isinstance(self.file.parents[node], ast.Attribute) and isinstance(self.file.find(node, path), ModuleType):
-            self.refuse(node, f"`{node.id}` is a module; use what is in it.")
+            self.refuse(node, _("`{name}` is a module; use what is in it.").format(name=node.id))
 
     def _is_default(self, node: ast.AST) -> bool:
         while node is not self.kernel:
@@ -392,9 +430,9 @@ class _KernelCheck:
             if root not in self.file.imports.keys() | self.file.bound | _BUILTINS_OF_KERNELS:
                 return  # the name is refused separately
         if node.attr in _DECORATORS and isinstance(self.file.resolve(node.value), ModuleType):
-            self.refuse(node, f"`{ast.unparse(node)}` stands above a function, and not inside a kernel.")
+            self.refuse(node, _("`{code}` stands above a function, and not inside a kernel.").format(code=ast.unparse(node)))
         if self.file.resolve(node) is None and node.attr not in self.attributes:
-            self.refuse(node, f"`.{node.attr}` is not something that a value in a kernel has. Is it mistyped?")
+            self.refuse(node, _("`.{name}` is not something that a value in a kernel has. Is it mistyped?").format(name=node.attr))
 
 
 class _ConstexprCheck:
@@ -406,14 +444,20 @@ class _ConstexprCheck:
 
     def run(self) -> None:
         if len(self.function.decorator_list) != 1:
-            self.file.refuse(self.function, f"`{self.function.name}` has decorators beside `@triton.constexpr_function`; remove them.")
+            self.file.refuse(
+                self.function,
+                _("`{name}` has decorators beside `@triton.constexpr_function`; remove them.").format(name=self.function.name),
+            )
         self.file.refuse_bound_imports(self.function)
         for node in (part for statement in self.function.body for part in ast.walk(statement)):
             if not isinstance(node, _OF_CONSTEXPR_FUNCTIONS):
-                self.file.refuse(node, f"`{_quote_first_words(node)}` is not possible here: such a function calculates with constants.")
+                self.file.refuse(
+                    node,
+                    _("`{code}` is not possible here: such a function calculates with constants.").format(code=_quote_first_words(node)),
+                )
             if isinstance(node, ast.Attribute):
                 if not isinstance(node.ctx, ast.Load):
-                    self.file.refuse(node, f"`{ast.unparse(node)}` is assigned to; assign to names only.")
+                    self.file.refuse(node, _("`{code}` is assigned to; assign to names only.").format(code=ast.unparse(node)))
                 self.file.check_attribute_of_constant(node)
             elif isinstance(node, ast.Name) and node.id not in self.known:
                 self.file.check_name_of_constant(node)

@@ -11,6 +11,7 @@ import dis
 from collections.abc import Iterator
 from types import CodeType
 
+from course_lib.base.translation import gettext as _
 from course_lib.grading.submission.places import split_lines
 from course_lib.grading.submission.source import Unreadable, make_refusal
 
@@ -56,7 +57,7 @@ def is_jitted(node: ast.AST, imports: dict[str, str]) -> bool:
 def is_jit(decorator: ast.expr, imports: dict[str, str]) -> bool:
     """Return True if ``decorator`` stands for triton.jit."""
     target = decorator.func if isinstance(decorator, ast.Call) else decorator
-    root, _, rest = ast.unparse(target).partition(".")
+    root, _dot, rest = ast.unparse(target).partition(".")
     return f"{imports.get(root, root)}{'.' * bool(rest)}{rest}" in _JIT
 
 
@@ -68,13 +69,14 @@ def _find_kernels(tree: ast.Module, name: str, wanted: tuple[str, ...]) -> None:
         if kernel in kernels:
             continue
         if kernel in functions:
-            lost = f"`{kernel}` has lost its decorator. Put `@triton.jit` on the line above it."
+            lost = _("`{name}` has lost its decorator. Put `@triton.jit` on the line above it.").format(name=kernel)
             raise make_refusal("no_kernel", name, functions[kernel], lost)
-        found = f"it has {', '.join(f'`{k}`' for k in kernels)}" if kernels else "it has no @triton.jit function at all"
-        raise Unreadable(
-            "no_kernel",
-            f"{name} has no kernel named `{kernel}`; {found}. The course launches the kernel by that name: give it back, or `course reset` the file.",
+        found = _("it has {names}").format(names=_(", ").join(f"`{k}`" for k in kernels))
+        words = _(
+            "{file} has no kernel named `{name}`; {found}. The course launches the kernel by that name: give it back, or `course reset` the file."
         )
+        found = found if kernels else _("it has no @triton.jit function at all")
+        raise Unreadable("no_kernel", words.format(file=name, name=kernel, found=found))
 
 
 def _find_functions(tree: ast.Module, name: str, wanted: tuple[str, ...]) -> str | None:
@@ -87,12 +89,10 @@ def _find_functions(tree: ast.Module, name: str, wanted: tuple[str, ...]) -> str
     if found := next((node.name for node in classes if _has_methods(node, name, wanted)), None):
         return found
     functions = [node.name for node in tree.body if isinstance(node, Function)]
-    has = [f"`{function}`" for function in functions] + [f"the class `{node.name}`" for node in classes]
-    listed = f"it has {', '.join(has)}" if has else "it has no function at all"
-    raise Unreadable(
-        "no_function",
-        f"{name} has no function named `{missing}`; {listed}. The course calls it by that name: give it back, or `course reset` the file.",
-    )
+    has = [f"`{function}`" for function in functions] + [_("the class `{name}`").format(name=node.name) for node in classes]
+    listed = _("it has {names}").format(names=_(", ").join(has)) if has else _("it has no function at all")
+    words = _("{file} has no function named `{name}`; {found}. The course calls it by that name: give it back, or `course reset` the file.")
+    raise Unreadable("no_function", words.format(file=name, name=missing, found=listed))
 
 
 def _has_methods(node: ast.ClassDef, name: str, wanted: tuple[str, ...]) -> bool:
@@ -106,13 +106,11 @@ def _has_methods(node: ast.ClassDef, name: str, wanted: tuple[str, ...]) -> bool
     for method in (methods[function] for function in wanted):
         arguments = [*method.args.posonlyargs, *method.args.args]
         if not method.decorator_list and arguments and arguments[0].arg == "self":
-            raise make_refusal(
-                "no_function",
-                name,
-                method,
-                f"`{method.name}` is a method of `{node.name}`, and takes self. The course calls a function of the file: "
-                f"move `{method.name}` out of the class, and leave self out.",
+            words = _(
+                "`{name}` is a method of `{owner}`, and takes self. The course calls a function of the file: "
+                "move `{name}` out of the class, and leave self out."
             )
+            raise make_refusal("no_function", name, method, words.format(name=method.name, owner=node.name))
     return True
 
 
@@ -144,14 +142,14 @@ def list_bound_in_file(node: ast.stmt) -> Iterator[str]:
     if isinstance(node, Function | ast.ClassDef):
         yield node.name
     elif isinstance(node, ast.Import | ast.ImportFrom):
-        yield from (name for name, _ in list_imports(node))
+        yield from (name for name, _path in list_imports(node))
     elif not (isinstance(node, ast.If) and "__name__" in ast.unparse(node.test)) and not isinstance(node, ast.Expr):
         inner: list[ast.AST] = [node]
         for part in inner:
             if isinstance(part, Function | ast.ClassDef):
                 yield part.name
             elif isinstance(part, ast.Import | ast.ImportFrom):
-                yield from (name for name, _ in list_imports(part))
+                yield from (name for name, _path in list_imports(part))
             elif isinstance(part, ast.Name) and isinstance(part.ctx, ast.Store):
                 yield part.id
             elif not isinstance(part, ast.Lambda):
@@ -163,9 +161,8 @@ def _list_globals(node: ast.stmt) -> set[str]:
     try:
         codes = [compile(ast.Module([node], []), "<file>", "exec", dont_inherit=True)]
     except (SyntaxError, ValueError) as error:
-        raise Unreadable(
-            "syntax_error", f"line {node.lineno}: this is not valid Python: {error.args[0] if error.args else error}."
-        ) from None
+        words = _("line {line}: this is not valid Python: {error}.")
+        raise Unreadable("syntax_error", words.format(line=node.lineno, error=error.args[0] if error.args else error)) from None
     # Python does not evaluate the annotation of a local name, but the names in it count as well.
     notes = [note for part in ast.walk(node) for field in ("annotation", "returns") if (note := getattr(part, field, None))]
     found = {part.id for note in notes for part in ast.walk(note) if isinstance(part, ast.Name)}

@@ -8,6 +8,7 @@ from typing import Any
 
 from course_lib.base import paths
 from course_lib.base.errors import CourseError, EnvironmentFault
+from course_lib.base.translation import gettext as _
 from course_lib.base.worker import WorkerFailure
 from course_lib.catalog import Exercise
 from course_lib.catalog.texts import find_file, make_unsolved_text
@@ -52,8 +53,10 @@ def read(exercise: Exercise, text: str, name: str, *, unsolved: str | None = Non
             raise jobs.describe_not_started("reads your file", answer) from None
         raise Unreadable(
             "too_complex",
-            f"{name} cannot be read: it takes more than {SECONDS:g} s, or more memory than a file of an exercise should. "
-            "Such a file is a page of code; take out what is nested deeply, or written out thousands of times.",
+            _(
+                "{name} cannot be read: it takes more than {seconds} s, or more memory than a file of an exercise should. "
+                "Such a file is a page of code; take out what is nested deeply, or written out thousands of times."
+            ).format(name=name, seconds=f"{SECONDS:g}"),
         ) from None
     if "unreadable" in answer:
         said = answer["unreadable"]
@@ -74,10 +77,10 @@ def read_own_attempt(exercise: Exercise) -> tuple[str, Kernels]:
     Raises: NotAttempted while it is as the course wrote it; Unreadable and EnvironmentFault as :func:`read`.
     """
     path = find_file(exercise)
-    text = source.read_text(path, f"`course reset {exercise.id}` writes it anew.")
+    text = source.read_text(path, _("`course reset {id}` writes it anew.").format(id=exercise.id))
     kernels = read(exercise, text, path.name)
     if kernels is None:
-        raise NotAttempted(f"{paths.shown(path)} is still as the course wrote it.")
+        raise NotAttempted(_("{file} is still as the course wrote it.").format(file=paths.shown(path)))
     return text, kernels
 
 
@@ -89,7 +92,7 @@ def warm() -> None:
     jobs.warm(KIND)
 
 
-def make_machine(_: str) -> Machine:
+def make_machine(_argument: str) -> Machine:
     return _Reader()
 
 

@@ -10,6 +10,7 @@ import ast
 import builtins
 from collections.abc import Iterator, Mapping, Set
 
+from course_lib.base.translation import gettext as _
 from course_lib.grading.submission import needed
 from course_lib.grading.submission.kernel_check import find_root, list_bound
 from course_lib.grading.submission.source import make_refusal
@@ -39,7 +40,8 @@ class Shortcuts:
         reason = self.reasons.get(name)
         if reason is None and "backward" in self.reasons and name.endswith("_backward"):
             reason = self.reasons["backward"]
-        return None if reason is None else f"`{word}` is a shortcut that this exercise forbids: {reason}."
+        words = _("`{name}` is a shortcut that this exercise forbids: {reason}.")
+        return None if reason is None else words.format(name=word, reason=reason)
 
 
 def check(tree: ast.Module, shortcuts: Shortcuts, file: str) -> None:
@@ -53,8 +55,8 @@ def check(tree: ast.Module, shortcuts: Shortcuts, file: str) -> None:
     known = bound | imports.keys() | set(dir(builtins)) | {"__file__", "__name__", "__spec__"}
     for node in ast.walk(tree):
         if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Load) and not known & {node.id, "*"}:
-            what = f"`{node.id}` is used, and nothing in the file defines it. Is a part still missing, or the name mistyped?"
-            raise make_refusal("undefined_name", file, node, what)
+            what = _("`{name}` is used, and nothing in the file defines it. Is a part still missing, or the name mistyped?")
+            raise make_refusal("undefined_name", file, node, what.format(name=node.id))
 
 
 def check_shortcuts(tree: ast.Module, shortcuts: Shortcuts, file: str) -> None:

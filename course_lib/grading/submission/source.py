@@ -14,6 +14,7 @@ from typing import Any
 from course_lib.base.files import NoPlainFile, read_plain_file
 from course_lib.base.installation import missing_package
 from course_lib.base.text import make_visible_line, shorten
+from course_lib.base.translation import gettext as _
 from course_lib.grading.submission.places import Located, Span, find_span, split_lines
 from course_lib.grading.verdict import Oddity
 
@@ -41,7 +42,7 @@ class Unreadable(Exception):
 
 def make_refusal(cause: str, file: str, node: Located, what: str) -> Unreadable:
     """Make the Unreadable that says what is wrong with one node of ``file``."""
-    return Unreadable(cause, f"{file}, line {node.lineno}: {what}", what, find_span(node))
+    return Unreadable(cause, _("{file}, line {line}: {what}").format(file=file, line=node.lineno, what=what), what, find_span(node))
 
 
 @dataclass(frozen=True)
@@ -63,8 +64,8 @@ class Kernels:
     rest_line: int = 0
 
 
-def read_text(path: Path, if_missing: str = "`course reset` writes it anew.") -> str:
-    """Return the file's text. ``if_missing`` says what to do about a file that is not there.
+def read_text(path: Path, if_missing: str | None = None) -> str:
+    """Return the file's text. ``if_missing`` says what to do about a file that is not there; by default, to reset it.
 
     A file that is itself a link is never read, neither the learner's own nor one named with ``--file``: a submission
     could link to a file that its author must not read, and nothing tells such a link from an innocent one. A link among the folders
@@ -73,44 +74,50 @@ def read_text(path: Path, if_missing: str = "`course reset` writes it anew.") ->
     Raises: Unreadable if there is no such file, it is no plain file, too large, or not UTF-8 text.
     """
     name = make_visible_line(path.name)
+    if_missing = _("`course reset` writes it anew.") if if_missing is None else if_missing
     try:
         data = read_plain_file(path, _MAX_BYTES + 1)
     except FileNotFoundError:
         folder = make_visible_line(str(path.parent.resolve()))
-        raise Unreadable("no_file", f"there is no file {name} in {folder}. {if_missing}".rstrip()) from None
+        missing = _("there is no file {name} in {folder}. {if_missing}").format(name=name, folder=folder, if_missing=if_missing)
+        raise Unreadable("no_file", missing.rstrip()) from None
     except NoPlainFile as other:
-        wanted = "a file of Python code belongs there."
+        wanted = _("a file of Python code belongs there.")
         if path.is_symlink():
-            wanted = f"it cannot be read through one. Name the file itself, or put a copy of it in place of the link. {if_missing}"
+            wanted = _("it cannot be read through one. Name the file itself, or put a copy of it in place of the link. {if_missing}")
+            wanted = wanted.format(if_missing=if_missing)
+        words = _("{name} {is_a}; {wanted}")
         # The backquotes prevent a capital letter for a name at the beginning of a sentence.
-        raise Unreadable("no_file", f"{name} {other.strerror}; {wanted}".rstrip(), f"`{name}` {other.strerror}; {wanted}") from None
+        message, what = (words.format(name=shown, is_a=other.strerror, wanted=wanted) for shown in (name, f"`{name}`"))
+        raise Unreadable("no_file", message.rstrip(), what) from None
     except OSError as error:
-        raise Unreadable("no_file", f"{name} cannot be read: {error.strerror}. Look at its permissions.") from None
+        words = _("{name} cannot be read: {error}. Look at its permissions.").format(name=name, error=error.strerror)
+        raise Unreadable("no_file", words) from None
     if len(data) > _MAX_BYTES:
-        raise Unreadable("too_large", f"{name} is larger than 1 MB. A kernel file holds a page of code; is this the right file?")
+        words = _("{name} is larger than 1 MB. A kernel file holds a page of code; is this the right file?")
+        raise Unreadable("too_large", words.format(name=name))
     if data.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)):
-        raise Unreadable("not_utf8", f"{name} is saved as UTF-16, and Python reads UTF-8. Save it with the encoding UTF-8.")
+        words = _("{name} is saved as UTF-16, and Python reads UTF-8. Save it with the encoding UTF-8.")
+        raise Unreadable("not_utf8", words.format(name=name))
     if b"\0" in data:
-        raise Unreadable("not_text", f"{name} holds a NUL byte, so it is no text. Save it as UTF-8, or `course reset` it.")
+        words = _("{name} holds a NUL byte, so it is no text. Save it as UTF-8, or `course reset` it.")
+        raise Unreadable("not_text", words.format(name=name))
     if _NOTEBOOK.match(data):
-        raise Unreadable(
-            "not_text",
-            f"{name} is a notebook, and no Python code. Your code belongs into the exercise's .py file in exercises/. {if_missing}".rstrip(),
-        )
+        words = _("{name} is a notebook, and no Python code. Your code belongs into the exercise's .py file in exercises/. {if_missing}")
+        raise Unreadable("not_text", words.format(name=name, if_missing=if_missing).rstrip())
     try:
         return data.decode("utf-8-sig")
     except UnicodeDecodeError as error:
         line = data[: error.start].count(b"\n") + 1
-        raise Unreadable(
-            "not_utf8", f"{name} is not UTF-8: byte {data[error.start]:#04x} in line {line}. Save it with the encoding UTF-8."
-        ) from None
+        words = _("{name} is not UTF-8: byte {byte} in line {line}. Save it with the encoding UTF-8.")
+        raise Unreadable("not_utf8", words.format(name=name, byte=f"{data[error.start]:#04x}", line=line)) from None
 
 
 def parse(text: str, name: str) -> ast.Module:
     try:
         tree = ast.parse(text, filename=name)
         level: list[ast.AST] = [tree]
-        for _ in range(_MAX_DEPTH):
+        for _depth in range(_MAX_DEPTH):
             level = [child for node in level for child in ast.iter_child_nodes(node)]
         if level:
             raise RecursionError
@@ -118,14 +125,18 @@ def parse(text: str, name: str) -> ast.Module:
         return tree
     except SyntaxError as error:
         line = shorten((error.text or "").strip(), _LONGEST_QUOTE)
-        shown = f": `{line}`" if line else ""
-        message = f"{name}, line {error.lineno} is not valid Python ({error.msg}){shown}."
+        shown = _(": `{code}`").format(code=line) if line else ""
+        message = _("{file}, line {line} is not valid Python ({error}){code}.")
+        message = message.format(file=name, line=error.lineno, error=error.msg, code=shown)
         if open_end := _UNFINISHED.search((error.text or "").partition("#")[0].rstrip()):
-            what = f"this line is not finished: nothing stands after `{open_end[0]}`. Is a part still missing?"
-            raise Unreadable("syntax_error", f"{name}, line {error.lineno}: {what}", what, _find_span_of_error(error, text)) from None
-        raise Unreadable("syntax_error", message, f"this is not valid Python: {error.msg}", _find_span_of_error(error, text)) from None
+            what = _("this line is not finished: nothing stands after `{code}`. Is a part still missing?").format(code=open_end[0])
+            message = _("{file}, line {line}: {what}").format(file=name, line=error.lineno, what=what)
+            raise Unreadable("syntax_error", message, what, _find_span_of_error(error, text)) from None
+        what = _("this is not valid Python: {error}").format(error=error.msg)
+        raise Unreadable("syntax_error", message, what, _find_span_of_error(error, text)) from None
     except (RecursionError, MemoryError, ValueError) as error:
-        raise Unreadable("syntax_error", f"{name} cannot be parsed ({type(error).__name__}): it is nested too deeply.") from None
+        words = _("{name} cannot be parsed ({error}): it is nested too deeply.").format(name=name, error=type(error).__name__)
+        raise Unreadable("syntax_error", words) from None
 
 
 def _check_numbers(tree: ast.Module, name: str) -> None:
@@ -135,8 +146,8 @@ def _check_numbers(tree: ast.Module, name: str) -> None:
             try:
                 repr(node.value)
             except ValueError:
-                digits = f"more than {sys.get_int_max_str_digits()} digits"
-                raise make_refusal("syntax_error", name, node, f"a number of {digits}, which Python does not write out.") from None
+                words = _("a number of more than {count} digits, which Python does not write out.")
+                raise make_refusal("syntax_error", name, node, words.format(count=sys.get_int_max_str_digits())) from None
 
 
 def _find_span_of_error(error: SyntaxError, text: str) -> Span | None:
@@ -168,7 +179,8 @@ def check_imports(tree: ast.Module, name: str, needed: str) -> None:
             if top in _NEEDED and not _exists(top):
                 raise missing_package(top)
             if not top or not _exists(top):
-                raise make_refusal("import_fails", name, node, f"the import of {module!r} fails, there is no such module here. {needed}")
+                words = _("the import of {module} fails, there is no such module here. {needed}")
+                raise make_refusal("import_fails", name, node, words.format(module=repr(module), needed=needed))
 
 
 def _exists(module: str) -> bool:

@@ -16,11 +16,13 @@ from IPython.display import DisplayHandle, display
 
 from course_lib.base import background
 from course_lib.base.errors import CourseError
+from course_lib.base.translation import gettext as _
 from course_lib.lessons.kit.output import MovingPicture
 
-_ASLEEP = (
-    '<div class="course-asleep">These controls are asleep: run this cell to wake them. The picture below can be moved all the same.</div>'
-)
+
+def _write_asleep() -> str:
+    words = _("These controls are asleep: run this cell to wake them. The picture below can be moved all the same.")
+    return f'<div class="course-asleep">{words}</div>'
 
 
 class _Bar(ipywidgets.VBox):
@@ -28,7 +30,7 @@ class _Bar(ipywidgets.VBox):
 
     # IPython accepts text beside the widget, although the type stub of ipywidgets does not declare it
     def _repr_mimebundle_(self, include: Any = None, exclude: Any = None, **kwargs: Any) -> dict[str, Any]:
-        asked = "Run this cell for the controls that ask Python."
+        asked = _("Run this cell for the controls that ask Python.")
         live = super()._repr_mimebundle_(**kwargs) or {}
         return dict(live) | {"text/html": f"<p><em>{asked}</em></p>", "text/plain": asked}
 
@@ -48,13 +50,13 @@ class AskingPicture:
         self.error: Exception | None = None
         self.picture = make(**self.read_values())
         self.button = ipywidgets.Button(description=label, layout=ipywidgets.Layout(width="auto"))
-        self.button.on_click(lambda _: background.call_soon(self.ask))
+        self.button.on_click(lambda button: background.call_soon(self.ask))
         self.said = ipywidgets.HTML()
         for control in self.controls.values():
             control.style.description_width = "auto"
         row = ipywidgets.Layout(flex_flow="row wrap", align_items="center")
         controls_row = ipywidgets.HBox([*self.controls.values(), self.button], layout=row)
-        self.bar = _Bar([ipywidgets.HTML(_ASLEEP), controls_row, self.said])
+        self.bar = _Bar([ipywidgets.HTML(_write_asleep()), controls_row, self.said])
         self._handle: DisplayHandle | None = None
 
     def read_values(self) -> dict[str, Any]:
@@ -63,7 +65,7 @@ class AskingPicture:
     def ask(self) -> None:
         """Compute the picture for the current values of the controls, and replace the old one."""
         self.button.disabled = True
-        self._say("Python is at work ...")
+        self._say(_("Python is at work ..."))
         try:
             self.picture = self._make(**self.read_values())
         except Exception as problem:  # Jupyter hides the exceptions of callbacks
@@ -89,9 +91,9 @@ def _explain(problem: Exception, values: Mapping[str, Any]) -> str:
     """Describe an exception for the learner. A fault of the course is called one, with the line that raised it."""
     where = ", ".join(f"{name} = {value}" for name, value in values.items())
     if isinstance(problem, CourseError):
-        return f"No new picture for {where}: {problem} The one below is the one from before."
+        return _("No new picture for {where}: {problem} The one below is the one from before.").format(where=where, problem=problem)
     frame = traceback.extract_tb(problem.__traceback__)[-1]
-    return (
-        f"No new picture for {where}: {type(problem).__name__}: {problem} ({frame.name}, line {frame.lineno}). This is a fault of the "
-        "course: please report these words. The picture below is the one from before."
+    words = _(
+        "No new picture for {where}: {fault}. This is a fault of the course: please report these words. The picture below is the one from before."
     )
+    return words.format(where=where, fault=f"{type(problem).__name__}: {problem} ({frame.name}, line {frame.lineno})")
