@@ -29,7 +29,7 @@ BUILD = ("setuptools",)  # for the course itself, which is installed in place
 OWN = ("torch", "triton")
 WITH_TORCH = re.compile(r"(nvidia|cuda)-")  # libraries that the CUDA build brings
 LESSONS_IMPORT = (
-    "torch", "triton", "numpy", "ml_dtypes", "ipywidgets", "jupyterlab", "matplotlib", "psutil", "rich", "landlockpy", "sympy", "typer", "nbval",
+    "torch", "triton", "numpy", "ml_dtypes", "ipywidgets", "jupyterlab", "matplotlib", "polib", "psutil", "rich", "landlockpy", "sympy", "typer", "nbval",
 )  # fmt: skip
 FACTS = "bundle.json"
 

@@ -45,7 +45,7 @@ _CELL_SECONDS = 120
 COLOURS = re.compile(r"\x1b\[[0-9;]*m")  # in a traceback
 # the calls of a page that ask the learner for something: the function and its id
 CALL = re.compile(r'^(predict|exercise|review_predictions|step|recall)\("([^"]+)"\)', re.MULTILINE)
-MINUTES = re.compile(r"^\*About (\d+) minutes", re.MULTILINE)  # each sitting of a lesson begins with the cell that says so
+MINUTES = re.compile(r"^\*(?:About|约) (\d+) (?:minutes|分钟)", re.MULTILINE)  # each sitting of a lesson begins with the cell that says so
 _ASKS = re.compile(r'^predict\("([^"]+)"\)', re.MULTILINE)
 _NEXT = re.compile(r"(?<=^\*\*Next:\*\* )lesson (\d\d)", re.MULTILINE)
 CHECK, ANSWER, STEP, DIVE = "check", "answer", "step", "dive"  # tags of cells
@@ -83,16 +83,17 @@ def read_with_answers(file: Path) -> nbformat.NotebookNode:
     return notebook
 
 
-def read_source(source: Path, *, proof: bool = False) -> nbformat.NotebookNode:
+def read_source(source: Path, *, proof: bool = False, filled: bool = True) -> nbformat.NotebookNode:
     """The learner's notebook of a script, or its proof, without outputs. The same script gives the same bytes: cells are numbered, not
-    given random ids, and have the same number in both."""
+    given random ids, and have the same number in both. With ``filled=False`` the learner's prose keeps its ``{{name}}``."""
     notebook = jupytext.read(source, fmt="py:percent")
     notebook.metadata = nbformat.from_dict(_METADATA)
     notebook.nbformat, notebook.nbformat_minor = 4, 5
     for number, cell in enumerate(notebook.cells):
         cell["id"] = f"cell-{number:03}"
     if not proof:
-        prose.fill(notebook.cells, source)
+        if filled:
+            prose.fill(notebook.cells, source)
         notebook.cells = [cell for cell in notebook.cells if not {CHECK, prose.VALUES} & set(_get_tags(cell))]
     asked: list[str] = []
     for number, cell in enumerate(notebook.cells):

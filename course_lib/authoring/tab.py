@@ -91,7 +91,9 @@ def read_course(answers: dict[str, object]) -> Package:
     """Return the course's wheel with the compiler's recorded ``answers``, and without the built notebooks: the site has those as files."""
     with tempfile.TemporaryDirectory() as folder, zipfile.ZipFile(build_wheel(Path(folder))) as wheel:
         files: dict[str, bytes] = {
-            name: wheel.read(name) for name in wheel.namelist() if not name.endswith(".ipynb") and ".dist-info/" not in name
+            name: wheel.read(name)
+            for name in wheel.namelist()
+            if not name.endswith((".ipynb", ".po")) and ".dist-info/" not in name  # the tab speaks English
         }
     files["course_lib/compiler/recorded.json"] = json.dumps(answers).encode()
     depends = ("ipython", "ipywidgets", "ml_dtypes", "numpy", "rich", "torch", "triton")

@@ -13,7 +13,7 @@ from course_lib.base.errors import EnvironmentFault
 
 _STAMP = ".course-stamp"  # tools/bootstrap.py writes it last
 _PACKAGES = {"torch": "PyTorch", "triton": "Triton", "numpy": "NumPy"}
-_NEEDED = {*_PACKAGES, "ml_dtypes", "rich", "typer", "psutil", "sympy", "matplotlib", "ipywidgets", "landlockpy"}
+_NEEDED = {*_PACKAGES, "ml_dtypes", "polib", "rich", "typer", "psutil", "sympy", "matplotlib", "ipywidgets", "landlockpy"}
 _REMEDIES = {
     errno.ENOSPC: "Free some space (`df -h` shows where), then try again.",
     errno.EDQUOT: "Your quota on this disk is used up: delete something, then try again.",

@@ -9,12 +9,14 @@ import functools
 import re
 import tomllib
 from collections.abc import Mapping
-from dataclasses import MISSING, dataclass, field, fields
+from dataclasses import MISSING, dataclass, field, fields, replace
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 from course_lib.base import paths
 from course_lib.base.errors import CourseError
+from course_lib.base.translation import Translate, choose_language, translate
 
 FOLDER = Path(__file__).parent
 KINDS = ("kernel", "torch", "numpy", "autograd", "tests")
@@ -69,14 +71,25 @@ class Exercise:
     short_path: bool = False
     optional: bool = False
 
+    def translate(self, translate: Translate) -> Exercise:
+        """Return the exercise with its words in another language."""
+        return replace(
+            self,
+            title=translate(self.title), objective=translate(self.objective), hints=tuple(map(translate, self.hints)),
+            stretch=translate(self.stretch), debrief=translate(self.debrief),
+            forbidden={word: translate(reason) for word, reason in self.forbidden.items()},
+        )  # fmt: skip
+
 
 @functools.cache
 def exercises() -> dict[str, Exercise]:
-    """Return every exercise by id, in the order of the course.
+    """Return every exercise by id, in the order of the course, with its words in the chosen language.
 
     Raises: CourseError, with file and field, if a catalog file is wrong.
     """
-    return read_catalog(FOLDER)
+    if choose_language() == "en":
+        return read_catalog(FOLDER)
+    return {e.id: e.translate(partial(translate, catalog=f"lesson{e.lesson}")) for e in read_catalog(FOLDER).values()}
 
 
 def required() -> dict[str, Exercise]:

@@ -6,6 +6,8 @@ from pathlib import Path
 
 from course_lib.base import paths
 from course_lib.base.errors import CourseError
+from course_lib.base.translation import LANGUAGES, translate
+from course_lib.catalog.comments import translate_comments
 from course_lib.catalog.cut import cut, drop_marks
 from course_lib.catalog.exercise import Exercise
 
@@ -48,3 +50,13 @@ def make_unsolved_text(exercise: Exercise) -> str:
     if paths.is_release():
         return (paths.RELEASED / f"{exercise.file}.py").read_text(encoding="utf-8")
     return cut(read_solution(exercise), f"{exercise.file}.py")
+
+
+def make_learners_text(exercise: Exercise, language: str = "") -> str:
+    """Return the unsolved exercise as a learner gets it: its docstring and its comments are in ``language``, or in the chosen one."""
+    return translate_comments(make_unsolved_text(exercise), lambda text: translate(text, f"lesson{exercise.lesson}", language))
+
+
+def is_unsolved(exercise: Exercise, data: bytes) -> bool:
+    """Return True if ``data`` is the unsolved exercise, byte for byte, in any language of the course."""
+    return any(data == make_learners_text(exercise, language).encode() for language in LANGUAGES)

@@ -17,7 +17,7 @@ OLDEST_PYTHON = (3, 11, 0, "final")  # a release candidate is older: Triton's co
 # (torch, triton) as major.minor. The first pair is pinned; the second is tested as well.
 TESTED_PAIRS = (("2.13", "3.7"), ("2.11", "3.6"))
 # The packages that the lessons, the grader and the panels import. Without one of them a part that learners use does not run.
-NEEDED = ("torch", "triton", "numpy", "ml_dtypes", "matplotlib", "ipykernel", "ipywidgets", "psutil", "rich", "typer")
+NEEDED = ("torch", "triton", "numpy", "ml_dtypes", "matplotlib", "ipykernel", "ipywidgets", "polib", "psutil", "rich", "typer")
 _TRUE = ("1", "true", "yes", "on", "y")
 
 

@@ -16,7 +16,7 @@ from course_lib import catalog
 from course_lib.base import paths
 from course_lib.base.errors import CourseError
 from course_lib.base.files import keep_copy, write_atomic
-from course_lib.catalog.texts import make_unsolved_text
+from course_lib.catalog.texts import make_learners_text
 
 # further files of the folder, by their names in FILES
 _ALSO = ("AGENTS.md", "docs/commands.md", "docs/cpu-mode.md", "docs/kernels.md", "docs/security.md")
@@ -64,7 +64,7 @@ def make(folder: Path, renew: bool = False) -> list[str]:
 def _list_files() -> Iterator[tuple[str, bytes]]:
     """Yield the name and the content of every file of a course folder."""
     for exercise in catalog.exercises().values():
-        yield f"exercises/{exercise.file}.py", make_unsolved_text(exercise).encode()
+        yield f"exercises/{exercise.file}.py", make_learners_text(exercise).encode()
     for file in sorted([*paths.NOTEBOOKS.glob("[0-9][0-9]_*.ipynb"), *paths.NOTEBOOKS.glob("images/*")]):
         yield f"notebooks/{file.relative_to(paths.NOTEBOOKS)}", file.read_bytes()
     for name in _ALSO:

@@ -15,7 +15,7 @@ from course_lib.base import paths
 from course_lib.base.errors import CourseError
 from course_lib.base.files import keep_copy, write_atomic
 from course_lib.catalog import Exercise
-from course_lib.catalog.texts import find_file, make_unsolved_text
+from course_lib.catalog.texts import find_file, is_unsolved, make_learners_text
 
 MANIFEST = "manifest.json"
 
@@ -51,7 +51,7 @@ def write_manifest(folder: Path, texts: dict[str, str]) -> None:
 def has_work(exercise: Exercise) -> bool:
     """Return True if the learner's file is a plain file and differs from the text that the course wrote."""
     path = find_file(exercise)
-    return path.is_file() and not path.is_symlink() and path.read_bytes() != make_unsolved_text(exercise).encode()
+    return path.is_file() and not path.is_symlink() and not is_unsolved(exercise, path.read_bytes())
 
 
 def reset(exercise: Exercise, now: datetime | None = None) -> Path | None:
@@ -61,7 +61,7 @@ def reset(exercise: Exercise, now: datetime | None = None) -> Path | None:
 
     Raises: OSError, with the learner's file as it was, if the copy or the new text cannot be written.
     """
-    path, text = find_file(exercise), make_unsolved_text(exercise)
+    path, text = find_file(exercise), make_learners_text(exercise)
     copy = None
     if has_work(exercise):
         copy = keep_copy(path, paths.state() / "kept", now)

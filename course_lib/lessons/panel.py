@@ -20,14 +20,15 @@ from course_lib import catalog
 from course_lib.base import background, paths
 from course_lib.base.errors import CourseError
 from course_lib.base.text import make_visible
+from course_lib.base.translation import gettext as _
 from course_lib.catalog import Exercise, texts
 from course_lib.grading.public import Unreadable, Verdict, check, from_dict, read_text
 from course_lib.learner import progress, workspace
 from course_lib.lessons.comparison import compare
 from course_lib.lessons.live import VIEW
 from course_lib.lessons.panel_page import (
-    ASLEEP,
     find_first_line,
+    write_asleep,
     write_box,
     write_busy,
     write_code,
@@ -62,15 +63,16 @@ class ExercisePanel(ipywidgets.VBox):
         self.exercise = exercise
         self.verdict: Verdict | None = None
         self._buttons = {
-            name: ipywidgets.Button(description=name, tooltip=tip, layout=ipywidgets.Layout(width="auto")) for name, tip in _TIPS.items()
+            name: ipywidgets.Button(description=words, tooltip=tip, layout=ipywidgets.Layout(width="auto"))
+            for name, (words, tip) in _list_buttons().items()
         }
         self._buttons["Check"].button_style = "primary"
         for name, action in {
             "Check": self.check, "Hint": self._hint, "Compare": self._show_comparison, "Solution": self._solution, "Reset": self._ask_reset,
         }.items():  # fmt: skip
             self._buttons[name].on_click(functools.partial(self._guarded, action))
-        self._yes = ipywidgets.Button(description="Yes", layout=ipywidgets.Layout(width="auto"))
-        self._no = ipywidgets.Button(description="No", layout=ipywidgets.Layout(width="auto"))
+        self._yes = ipywidgets.Button(description=_("Yes"), layout=ipywidgets.Layout(width="auto"))
+        self._no = ipywidgets.Button(description=_("No"), layout=ipywidgets.Layout(width="auto"))
         self._yes.on_click(functools.partial(self._guarded, self._confirmed))
         self._no.on_click(functools.partial(self._guarded, self._declined))
         self._asked: Callable[[], None] | None = None
@@ -82,7 +84,7 @@ class ExercisePanel(ipywidgets.VBox):
         self._show_code()
         self._show_last()
         row = ipywidgets.HBox(list(self._buttons.values()), layout=ipywidgets.Layout(flex_flow="row wrap"))
-        head = ipywidgets.HTML(PANEL_STYLE + ASLEEP + write_task(exercise) + write_link(exercise))
+        head = ipywidgets.HTML(PANEL_STYLE + write_asleep() + write_task(exercise) + write_link(exercise))
         # The code comes last: it is long, and buttons and verdict should fit on one screen.
         super().__init__([head, row, self._confirm, self._result, self._extra, self._code])
         self.add_class("course-exercise")
@@ -90,7 +92,7 @@ class ExercisePanel(ipywidgets.VBox):
     def check(self) -> Verdict:
         """Grade the learner's file on disk, show the verdict and store it in the progress file."""
         self._clear()
-        self._result.value = write_busy(f"checking {self.exercise.id} ...")
+        self._result.value = write_busy(_("checking {id} ...").format(id=self.exercise.id))
         try:
             self.verdict = check(self.exercise, tell_first_failure=self._tell_first_failure)
         except BaseException:
@@ -104,20 +106,20 @@ class ExercisePanel(ipywidgets.VBox):
         return self.verdict
 
     def _tell_first_failure(self, words: str) -> None:
-        self._result.value = write_busy(f"{words} The other cases still run ...")
+        self._result.value = write_busy(_("{words} The other cases still run ...").format(words=words))
 
     def _hint(self) -> None:
         self._clear()
         count = progress.note_hint(self.exercise.id, len(self.exercise.hints))
         hints = "".join(
-            f"<p><b>Hint {number} of {len(self.exercise.hints)}.</b> {write_inline(text)}</p>"
+            f"<p><b>{_('Hint {number} of {total}.').format(number=number, total=len(self.exercise.hints))}</b> {write_inline(text)}</p>"
             for number, text in enumerate(self.exercise.hints[:count], start=1)
         )
         self._extra.value = write_box(hints)
 
     def _show_comparison(self) -> None:
         self._clear()
-        self._extra.value = write_busy(f"running {self.exercise.id} ...")
+        self._extra.value = write_busy(_("running {id} ...").format(id=self.exercise.id))
         shown = compare(self.exercise)
         self._show_code()
         self._extra.value = write_box(shown)
@@ -132,7 +134,7 @@ class ExercisePanel(ipywidgets.VBox):
         if progress.record(self.exercise.id).passed:
             self._show_solution()
         else:
-            self._ask(f"{self.exercise.id} is not passed yet. Show the solution all the same?", self._show_solution)
+            self._ask(_("{id} is not passed yet. Show the solution all the same?").format(id=self.exercise.id), self._show_solution)
 
     def _show_solution(self) -> None:
         self._clear()
@@ -145,7 +147,7 @@ class ExercisePanel(ipywidgets.VBox):
 
     def _ask_reset(self) -> None:
         if workspace.has_work(self.exercise):
-            self._ask("Start over? Your version is copied to .course/kept/ first.", self._reset)
+            self._ask(_("Start over? Your version is copied to .course/kept/ first."), self._reset)
         else:
             self._reset()
 
@@ -156,8 +158,10 @@ class ExercisePanel(ipywidgets.VBox):
         self.verdict = None
         self._show_code()
         self._show_last()
-        kept = f" Your version is kept as {html.escape(paths.shown(copy))}." if copy else ""
-        self._extra.value = write_box(f"The file is as the course wrote it.{kept} Reload it in the editor if it is open there.")
+        kept = _(" Your version is kept as {file}.").format(file=html.escape(paths.shown(copy))) if copy else ""
+        self._extra.value = write_box(
+            _("The file is as the course wrote it.{kept} Reload it in the editor if it is open there.").format(kept=kept)
+        )
 
     def _ask(self, question: str, action: Callable[[], None]) -> None:
         self._clear()
@@ -190,12 +194,16 @@ class ExercisePanel(ipywidgets.VBox):
         try:
             action()
         except (CourseError, OSError) as problem:
-            self._extra.value = write_box(f"{html.escape(str(problem))} Nothing of yours was changed.", "bad", "alert")
+            self._extra.value = write_box(
+                _("{problem} Nothing of yours was changed.").format(problem=html.escape(str(problem))), "bad", "alert"
+            )
         except Exception as fault:
             where = traceback.extract_tb(fault.__traceback__)[-1]
             words = f"{type(fault).__name__}: {fault} ({where.name}, line {where.lineno})"
             self._extra.value = write_box(
-                write_inline(f"The course itself failed: {words}. Run `course doctor`, and report these words."), "bad", "alert"
+                write_inline(_("The course itself failed: {words}. Run `course doctor`, and report these words.").format(words=words)),
+                "bad",
+                "alert",
             )
         finally:
             for button in controls:
@@ -207,41 +215,42 @@ class ExercisePanel(ipywidgets.VBox):
             text = _read(path)
         except Unreadable as unreadable:
             missing = not (path.exists() or path.is_symlink())
-            words = f"There is no {paths.shown(path)}. Reset writes it anew." if missing else str(unreadable)
+            words = _("There is no {file}. Reset writes it anew.").format(file=paths.shown(path)) if missing else str(unreadable)
             self._code.value = write_box(html.escape(words), role=None)
         else:
             first = find_first_line(text)
             shown = "\n".join(make_visible(text).split("\n")[first - 1 :])
-            self._code.value = write_code(f"Your code, from line {first} of {path.name}", shown, first)
+            self._code.value = write_code(_("Your code, from line {first} of {file}").format(first=first, file=path.name), shown, first)
 
     def _show_last(self) -> None:
         last = progress.record(self.exercise.id).last
         if not last:
-            self._result.value = write_box("Not checked yet.")
+            self._result.value = write_box(_("Not checked yet."))
             return
         try:
-            self._result.value = "<small>The last verdict:</small>" + write_verdict(from_dict(last), self.exercise)
+            self._result.value = f"<small>{_('The last verdict:')}</small>" + write_verdict(from_dict(last), self.exercise)
         except (KeyError, TypeError, ValueError):  # another version of the course wrote the verdict; the next check replaces it
-            self._result.value = write_box("The last verdict is from another version of the course. Check again.")
+            self._result.value = write_box(_("The last verdict is from another version of the course. Check again."))
 
     def _repr_mimebundle_(self, include: Any = None, exclude: Any = None, **kwargs: Any) -> dict[str, Any]:
-        asked = (
-            "Run this cell for the panel with Check, Hint, Compare, Solution and Reset. In a terminal: "
-            f"`course check {self.exercise.id}`. Your file: `exercises/{self.exercise.file}.py`."
-        )
+        asked = _(
+            "Run this cell for the panel with Check, Hint, Compare, Solution and Reset. In a terminal: `course check {id}`. Your file: `exercises/{file}.py`."
+        ).format(id=self.exercise.id, file=self.exercise.file)
         still = PANEL_STYLE + write_task(self.exercise) + write_box(write_inline(asked), role=None)
         live = super()._repr_mimebundle_(**kwargs) or {}
-        text = f"Exercise {self.exercise.id}: {self.exercise.title}. In a terminal: course check {self.exercise.id}"
+        text = _("Exercise {id}: {title}. In a terminal: course check {id}").format(id=self.exercise.id, title=self.exercise.title)
         return {"text/html": still, "text/plain": text} | {kind: data for kind, data in live.items() if kind == VIEW}
 
 
-_TIPS = {
-    "Check": "Grade your file as it is saved",
-    "Hint": "One more hint; there are three, and none counts against you",
-    "Compare": "Your outputs against the right ones, element by element",
-    "Solution": "The course's solution, after a pass or when you confirm",
-    "Reset": "Start over; your version is kept aside",
-}
+def _list_buttons() -> dict[str, tuple[str, str]]:
+    """Return the words on each button, and its tooltip."""
+    return {
+        "Check": (_("Check"), _("Grade your file as it is saved")),
+        "Hint": (_("Hint"), _("One more hint; there are three, and none counts against you")),
+        "Compare": (_("Compare"), _("Your outputs against the right ones, element by element")),
+        "Solution": (_("Solution"), _("The course's solution, after a pass or when you confirm")),
+        "Reset": (_("Reset"), _("Start over; your version is kept aside")),
+    }
 
 
 def _read(path: Path) -> str:

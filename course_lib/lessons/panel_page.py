@@ -18,6 +18,7 @@ from pygments.lexers import PythonLexer
 from course_lib.base import paths
 from course_lib.base.tab import IN_TAB
 from course_lib.base.text import make_visible
+from course_lib.base.translation import gettext as _
 from course_lib.catalog import Exercise, texts
 from course_lib.grading.public import ERROR, FAIL, GRADER_FAULT, NOT_ATTEMPTED, PASS, SIGNS, Report, Verdict, make_report, quote_line
 
@@ -25,10 +26,9 @@ _LOOKS = {PASS: "good", FAIL: "bad", ERROR: "bad", NOT_ATTEMPTED: "open", GRADER
 _AROUND = 3  # unchanged lines that are shown before and after a difference
 
 
-ASLEEP = (
-    '<div class="course-box open course-asleep"><b>This panel is asleep</b>: it is from an earlier session. Run this cell to wake it. '
-    "What it last said stands below.</div>"
-)
+def write_asleep() -> str:
+    words = _("<b>This panel is asleep</b>: it is from an earlier session. Run this cell to wake it. What it last said stands below.")
+    return f'<div class="course-box open course-asleep">{words}</div>'
 
 
 def write_box(inner: str, look: str = "plain", role: str | None = "status") -> str:
@@ -42,15 +42,16 @@ def write_busy(words: str) -> str:
 
 def write_task(exercise: Exercise) -> str:
     """Write title, effort and task; the task is the docstring of the unsolved exercise."""
-    docstring = ast.get_docstring(ast.parse(texts.make_unsolved_text(exercise))) or ""
+    docstring = ast.get_docstring(ast.parse(texts.make_learners_text(exercise))) or ""
     paragraphs = docstring.split("\n\n")[1:-1]  # the first repeats the title, the last says how to check
     body = "".join(
         f"<pre>{html.escape(p)}</pre>" if p.startswith("    ") else f"<p>{write_inline(' '.join(p.split()))}</p>" for p in paragraphs
     )
     effort = "●" * exercise.difficulty + "○" * (5 - exercise.difficulty)
     title = (
-        f"<b>Exercise {exercise.id}: {html.escape(exercise.title)}</b> "
-        f'<span title="difficulty {exercise.difficulty} of 5">{effort}</span> about {exercise.minutes} minutes<br>'
+        f"<b>{_('Exercise {id}').format(id=exercise.id)}: {html.escape(exercise.title)}</b> "
+        f'<span title="{_("difficulty {difficulty} of 5").format(difficulty=exercise.difficulty)}">{effort}</span> '
+        f"{_('about {minutes} minutes').format(minutes=exercise.minutes)}<br>"
     )
     return write_box(f"{title}<i>{html.escape(exercise.objective)}</i>{body}", "task", role=None)
 
@@ -60,12 +61,11 @@ def write_link(exercise: Exercise) -> str:
     path = texts.find_file(exercise)
     relative = _in_server(path)
     if relative is None:
-        return write_box(f"Your file: <code>{html.escape(str(path))}</code>", role=None)
+        return write_box(f"{_('Your file:')} <code>{html.escape(str(path))}</code>", role=None)
     unsolved = texts.make_unsolved_text(exercise)
-    todo = " and ".join(mark for mark in ("YOUR CODE", "REPAIR") if f"# {mark}" in unsolved)
-    return write_box(
-        f"{_opener(relative, f'Open {relative} beside this notebook')}, work on the parts marked {todo}, save, then press Check.", role=None
-    )
+    todo = _(" and ").join(mark for mark in ("YOUR CODE", "REPAIR") if f"# {mark}" in unsolved)
+    opener = _opener(relative, _("Open {file} beside this notebook").format(file=relative))
+    return write_box(_("{opener}, work on the parts marked {todo}, save, then press Check.").format(opener=opener, todo=todo), role=None)
 
 
 def _opener(relative: str, words: str) -> str:
@@ -134,14 +134,14 @@ def write_difference(exercise: Exercise, yours: str) -> str:
             continue
         lines += [f'<span class="yours">- {html.escape(line)}</span>' for line in sides[0][start:end]]
         lines += [f'<span class="solution">+ {html.escape(line)}</span>' for line in sides[1][from_:to]]
+    whole = _("The course's solution, whole")
     told = (
-        "Your file has the course's code, line for line."
+        _("Your file has the course's code, line for line.")
         if sides[0] == sides[1]
-        else "From your file (-) to the course's solution (+). Other code can be as right: Check decides."
+        else _("From your file (-) to the course's solution (+). Other code can be as right: Check decides.")
     )
     return write_box(
-        f'<p>{told}</p><pre class="course-lines">{"".join(lines)}</pre>'
-        f"<details><summary>The course's solution, whole</summary>{_colour(ours)}</details>"
+        f'<p>{told}</p><pre class="course-lines">{"".join(lines)}</pre><details><summary>{whole}</summary>{_colour(ours)}</details>'
     )
 
 
@@ -152,7 +152,7 @@ def _fold(alike: list[str], *, first: bool, last: bool) -> list[str]:
     if cut <= 2:
         return [f"<span>  {html.escape(line)}</span>" for line in alike]
     kept = [f"<span>  {html.escape(line)}</span>" for line in (*alike[:head], *alike[len(alike) - tail :])]
-    kept.insert(head, f'<span class="alike">  ... {cut} lines alike</span>')
+    kept.insert(head, f'<span class="alike">  ... {_("{count} lines alike").format(count=cut)}</span>')
     return kept
 
 
@@ -162,19 +162,28 @@ def write_verdict(verdict: Verdict, exercise: Exercise) -> str:
     parts = [f'<b class="course-status">{html.escape(told.headline)}</b>', f"<p>{cause}</p>", _finding(told)]
     parts += [write_quotation(told), *(f"<p>{write_inline(text)}</p>" for text in (told.question, told.common) if text)]
     if told.printed:
-        who = "grader" if verdict.status == GRADER_FAULT else "kernel" if exercise.kind == "kernel" else "function"
-        parts.append(f"<details><summary>What the {who} printed</summary><pre>{html.escape(told.printed)}</pre></details>")
+        whose = (
+            _("What the grader printed")
+            if verdict.status == GRADER_FAULT
+            else _("What the kernel printed")
+            if exercise.kind == "kernel"
+            else _("What the function printed")
+        )
+        parts.append(f"<details><summary>{whose}</summary><pre>{html.escape(told.printed)}</pre></details>")
     if verdict.cases:
         rows = "".join(
             f"<tr><td>{SIGNS.get(c.status, '–')} {html.escape(c.status)}</td><td>{html.escape(c.name)}</td>"
             f"<td class='number'>{'' if c.error is None else f'{c.error:.3g} x'}</td><td>{html.escape(c.detail)}</td></tr>"
             for c in verdict.cases
         )
-        head = "<tr><th>verdict</th><th>case</th><th>error / allowed</th><th>what is special</th></tr>"
-        parts.append(f"<details><summary>{len(verdict.cases)} cases</summary><table>{head}{rows}</table></details>")
+        head = "".join(f"<th>{words}</th>" for words in (_("verdict"), _("case"), _("error / allowed"), _("what is special")))
+        head = f"<tr>{head}</tr>"
+        parts.append(
+            f"<details><summary>{_('{count} cases').format(count=len(verdict.cases))}</summary><table>{head}{rows}</table></details>"
+        )
     if told.debrief:
-        parts.append(f"<p><b>What you avoided.</b> {write_inline(told.debrief)}</p>")
-        parts.append(f"<p><b>Further.</b> {write_inline(told.further)}</p>")
+        parts.append(f"<p><b>{_('What you avoided.')}</b> {write_inline(told.debrief)}</p>")
+        parts.append(f"<p><b>{_('Further.')}</b> {write_inline(told.further)}</p>")
     parts.append(f"<small>{html.escape(told.footer)}</small>")
     return f'<div role="status" aria-live="polite" class="course-verdict course-box {_LOOKS[verdict.status]}">{"".join(parts)}</div>'
 
@@ -185,7 +194,7 @@ def _finding(told: Report) -> str:
         f"<tr><td>{html.escape(name)}</td><td><code>{html.escape(value.strip())}</code></td></tr>" for name, value in told.numbers
     )
     pieces = [
-        f"<div>Smallest failing case: {html.escape(told.case)}</div>" if told.case else "",
+        f"<div>{_('Smallest failing case:')} {html.escape(told.case)}</div>" if told.case else "",
         f"<table>{rows}</table>" if rows else "",
         f"<p>{write_inline(told.words)}</p>" if told.words else "",
     ]
@@ -214,8 +223,8 @@ def write_inline(text: str) -> str:
 
 _MARKS = [
     (r"\[([^\]]+)\]\((https?://[^\s)]+)\)", r'<a href="\2">\1</a>'),
-    (r"(?<![\w*])\*\*(?=\S)([^*]+)(?<=\S)\*\*(?![\w*])", r"<b>\1</b>"),
-    (r"(?<![\w*])\*(?=\S)([^*]+)(?<=\S)\*(?![\w*])", r"<em>\1</em>"),
+    (r"(?<![a-zA-Z0-9_*])\*\*(?=\S)([^*]+)(?<=\S)\*\*(?![a-zA-Z0-9_*])", r"<b>\1</b>"),
+    (r"(?<![a-zA-Z0-9_*])\*(?=\S)([^*]+)(?<=\S)\*(?![a-zA-Z0-9_*])", r"<em>\1</em>"),
 ]
 
 

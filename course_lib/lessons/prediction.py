@@ -12,14 +12,16 @@ import re
 import tomllib
 import weakref
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
-from functools import cache
+from dataclasses import dataclass, field, replace
+from functools import cache, partial
 from pathlib import Path
 from typing import Any
 
 import ipywidgets
 
 from course_lib.base.errors import CourseError
+from course_lib.base.translation import Translate, choose_language, translate
+from course_lib.base.translation import gettext as _
 from course_lib.base.words import format_count, format_number
 from course_lib.hunt import draw
 from course_lib.learner import progress
@@ -70,13 +72,14 @@ class Question:
 
     def __post_init__(self) -> None:
         """Raise CourseError, whose reader is the lesson's author, if the parts do not fit together."""
+        in_english = choose_language() == "en"  # a translation may begin in other words
         faults = [
             (self.kind not in KINDS, f"kind is one of {', '.join(KINDS)}"),
             (self.kind == "number" and not isinstance(self.answer, (int, float)), "answer must be a number"),
             (self.kind == "choice" and (self.answer not in self.choices or len(self.choices) < 2), "answer must be one of at least two choices"),
             (not all(isinstance(told, str) for told in self.others.values()), "others must be texts; a number such as 2.4 needs quotes as a key"),
             (self.kind == "choice" and self.others.keys() != set(self.choices) - {self.answer}, "others must have a sentence for each other choice"),
-            (any(not str(told).startswith(("Not ", "Close: ")) for told in self.others.values()), "others begin with Not or Close:"),
+            (in_english and any(not str(told).startswith(("Not ", "Close: ")) for told in self.others.values()), "others begin with Not or Close:"),
             (self.kind == "cells" and (not self.cells or not self.cells[0] or len(set(map(len, self.cells))) > 1), "cells must be rows of labels, all as long"),
             (self.kind == "cells" and not self._names_cells(), "answer must name row and column of one cell at least, from 0, each once"),
             (bool(self.cells) != (self.kind == "cells") or (bool(self.cells) and bool(self.others)), "cells are for the kind cells, which has no others"),
@@ -86,6 +89,17 @@ class Question:
         for wrong, words in faults:
             if wrong:
                 raise CourseError(f"prediction {self.id}: {words}. It stands in {_FOLDER.name}/{self.id[:2]}.toml.")
+
+    def translate(self, translate: Translate) -> Question:
+        """Return the question with its words in another language."""
+        choice = self.kind == "choice"
+        return replace(
+            self,
+            question=translate(self.question), result=translate(self.result), why=translate(self.why), recall=translate(self.recall),
+            choices=tuple(map(translate, self.choices)), unit=translate(self.unit),
+            answer=translate(self.answer) if isinstance(self.answer, str) else self.answer,
+            others={translate(key) if choice else key: translate(told) for key, told in self.others.items()},
+        )  # fmt: skip
 
     def _names_cells(self) -> bool:
         if not isinstance(self.answer, Sequence) or isinstance(self.answer, str):
@@ -113,9 +127,11 @@ class Question:
         if own := next((told for key, told in self.others.items() if said == (float(key) if self.kind == "number" else key)), ""):
             return f"{own} {self.write_result()}"
         if not self.is_expected(said):
-            return f"Not {format_number(said, 6) if isinstance(said, (int, float)) else 'these cells'}: {self.result}"
+            return _("Not {answer}: {result}").format(
+                answer=format_number(said, 6) if isinstance(said, (int, float)) else _("these cells"), result=self.result
+            )
         exact = self.kind != "number" or math.isclose(said, self.answer, rel_tol=_EXACT)  # type: ignore[arg-type]
-        return f"{'Right' if exact else 'Close'}: {self.result}"
+        return (_("Right: {result}") if exact else _("Close: {result}")).format(result=self.result)
 
     def write_result(self) -> str:
         """Write what comes out as a sentence that stands alone."""
@@ -155,7 +171,7 @@ def read_lesson(lesson: str) -> dict[str, Question]:
     for entry in entries:
         lists = {"choices": tuple(entry.get("choices", ())), "cells": tuple(map(tuple, entry.get("cells", ())))}
         again = {"recall": entry["question"]} if entry.get("recall") is True else {}
-        questions.append(Question(**entry | lists | again))
+        questions.append(Question(**entry | lists | again).translate(partial(translate, catalog=f"lesson{lesson}")))
     for question in questions:
         if not re.fullmatch(rf"{lesson}-[a-z0-9-]+", question.id):
             raise CourseError(f"{_FOLDER.name}/{file.name}: {question.id!r} does not begin with {lesson}-.")
@@ -189,10 +205,9 @@ def predict(prediction_id: str) -> Predict:
 class Predict(ipywidgets.VBox):
     """A question and a field for the prediction; after the prediction, the answer and its explanation. Callbacks never raise."""
 
-    _LABEL, _COMMIT, _SKIP, _SAID = "Predict.", "That is my prediction", "Show without predicting", "You predicted"
-
     def __init__(self, question: Question) -> None:
         self.question = question
+        self._LABEL, self._COMMIT, self._SKIP, self._SAID = self._choose_words()
         self._field = _make_field(question)
         self._commit = _make_button(self._COMMIT, self._answer, style="primary")
         self._skip = _make_button(self._SKIP, lambda: self._reveal(None))
@@ -200,10 +215,13 @@ class Predict(ipywidgets.VBox):
         kind = ipywidgets.VBox if question.kind in ("choice", "cells") else ipywidgets.HBox
         self._row = kind([self._field, buttons], layout=ipywidgets.Layout(flex_flow="row wrap" if kind is ipywidgets.HBox else "column"))
         self._revealed = ipywidgets.HTML()
-        super().__init__([ipywidgets.HTML(BOX_STYLE + _ASLEEP + self._write_asked()), self._row, self._revealed])
+        super().__init__([ipywidgets.HTML(BOX_STYLE + _write_asleep() + self._write_asked()), self._row, self._revealed])
         self.add_class("course-exercise")
         if before := self._read():
             self._show(f"{self._SAID} <b>{html.escape(before.said)}</b>. {write_markdown(question.write_result())}", before.said, "plain")
+
+    def _choose_words(self) -> tuple[str, str, str, str]:
+        return _("Predict."), _("That is my prediction"), _("Show without predicting"), _("You predicted")
 
     def _read(self) -> progress.Prediction | None:
         return progress.read_predictions().get(self.question.id)
@@ -220,22 +238,22 @@ class Predict(ipywidgets.VBox):
         else:
             said = self._field.number if isinstance(self._field, _NumberField) else self._field.value
         if said is None or said in ("", []):
-            self._revealed.value = write_box("Choose or write an answer first; or have it shown without one.", "open")
+            self._revealed.value = write_box(_("Choose or write an answer first; or have it shown without one."), "open")
         elif isinstance(said, float) and not math.isfinite(said):
-            self._revealed.value = write_box("Write a number.", "open")
+            self._revealed.value = write_box(_("Write a number."), "open")
         else:
             self._reveal(said)
 
     def _reveal(self, said: float | str | Cells | None) -> None:
         question = self.question
         if said is None:
-            self._show(f"The answer: {write_markdown(question.result)}", "", "plain")
+            self._show(_("The answer: {result}").format(result=write_markdown(question.result)), "", "plain")
             return
         surprised, kept, words = not question.is_expected(said), "", question.write(said)
         try:
             self._note(words, surprised=surprised)
         except OSError as problem:
-            kept = f"<p>It could not be kept in your progress ({html.escape(str(problem))}).</p>"
+            kept = f"<p>{_('It could not be kept in your progress ({problem}).').format(problem=html.escape(str(problem)))}</p>"
         self._show(write_markdown(question.write_verdict(said)), words, "open" if surprised else "good", kept)
         for review in list(_REVIEWS):
             review.show()
@@ -249,7 +267,7 @@ class Predict(ipywidgets.VBox):
 
     def _repr_mimebundle_(self, include: Any = None, exclude: Any = None, **kwargs: Any) -> dict[str, Any]:
         live = super()._repr_mimebundle_(**kwargs) or {}
-        still = self._write_asked(f"{_write_labels(self.question)}<p><em>Run this cell to answer.</em></p>")
+        still = self._write_asked(f"{_write_labels(self.question)}<p><em>{_('Run this cell to answer.')}</em></p>")
         text = f"{self._LABEL} {self.question.question}"
         return {"text/html": BOX_STYLE + still, "text/plain": text} | {k: v for k, v in live.items() if k == VIEW}
 
@@ -260,7 +278,7 @@ class Review(ipywidgets.VBox):
     def __init__(self, lesson: str) -> None:
         self.lesson = lesson
         self._words = ipywidgets.HTML()
-        self._hunt = _make_button("Begin a hunt", self._begin_hunt)
+        self._hunt = _make_button(_("Begin a hunt"), self._begin_hunt)
         self._style = ipywidgets.HTML(BOX_STYLE)
         super().__init__([self._style, self._words, self._hunt])
         self.add_class("course-exercise")
@@ -276,7 +294,7 @@ class Review(ipywidgets.VBox):
 
     def _repr_mimebundle_(self, include: Any = None, exclude: Any = None, **kwargs: Any) -> dict[str, Any]:
         live = super()._repr_mimebundle_(**kwargs) or {}
-        asked = "Run this cell to see what you predicted in this lesson."
+        asked = _("Run this cell to see what you predicted in this lesson.")
         still = {"text/html": BOX_STYLE + write_box(asked, role=None), "text/plain": asked}
         return still | {k: v for k, v in live.items() if k == VIEW}
 
@@ -298,20 +316,36 @@ def write_review(lesson: str) -> str:
     questions, made = read_lesson(lesson), progress.read_predictions()
     here = {key: made[key] for key in questions if key in made}
     surprises = [key for key, prediction in here.items() if prediction.surprised]
-    summed = f", {len(here) - len(surprises)} as you thought." if here else ". What you predict above is summed up here."
-    told = f"<p><b>{len(here)} of {format_count(len(questions), 'prediction')} made</b>{summed}</p>"
+    counts = {
+        "made": len(here),
+        "predictions": format_count(len(questions), "prediction"),
+        "prediction_count": len(questions),
+        "right": len(here) - len(surprises),
+    }
+    summed = (
+        _("<b>{made} of {predictions} made</b>, {right} as you thought.")
+        if here
+        else _("<b>{made} of {predictions} made</b>. What you predict above is summed up here.")
+    )
+    told = f"<p>{summed.format(**counts)}</p>"
     rows = "".join(
-        f"<li>{write_markdown(questions[key].question)} You said {html.escape(here[key].said)}; it is {write_inline(questions[key].write(questions[key].answer))}.</li>"
+        "<li>"
+        + _("{question} You said {said}; it is {answer}.").format(
+            question=write_markdown(questions[key].question),
+            said=html.escape(here[key].said),
+            answer=write_inline(questions[key].write(questions[key].answer)),
+        )
+        + "</li>"
         for key in surprises
     )
     steps = stepping.count_passed(lesson)
-    surprised = f"<p>What surprised you:</p><ul>{rows}</ul>" if rows else ""
+    surprised = f"<p>{_('What surprised you:')}</p><ul>{rows}</ul>" if rows else ""
     return told + surprised + (f"<p>{steps}.</p>" if steps else "") + _write_hunts(lesson)
 
 
 def _write_hunts(lesson: str) -> str:
     waiting = _count_hunts(lesson)
-    words = f"{draw.say_waiting(waiting)} `course hunt` in a terminal opens a page of them."
+    words = f"{draw.say_waiting(waiting)} {_('`course hunt` in a terminal opens a page of them.')}"
     return f"<p>{write_inline(words)}</p>" if waiting else ""
 
 
@@ -320,7 +354,11 @@ def _count_hunts(lesson: str) -> int:
     return draw.count_waiting() if lesson > "00" else 0
 
 
-_ASLEEP = '<div class="course-box open course-asleep"><b>This question is asleep</b>: it is from an earlier session. Run this cell to wake it.</div>'
+def _write_asleep() -> str:
+    words = _("<b>This question is asleep</b>: it is from an earlier session. Run this cell to wake it.")
+    return f'<div class="course-box open course-asleep">{words}</div>'
+
+
 _CELL_SIGNS = {(True, True): "✓", (True, False): "✗", (False, True): "○"}  # (predicted, in the answer)
 _CELL_WORDS = {"✓": "right", "✗": "clicked, and wrong", "○": "not clicked, and right"}
 
@@ -363,8 +401,8 @@ def _make_field(question: Question) -> Any:
     if question.kind == "choice":
         return ipywidgets.RadioButtons(options=question.choices, value=None, layout=ipywidgets.Layout(width="auto"), disabled=False)
     # A screen reader reads a description as the field's name, but not a tooltip.
-    named = {"description": "Your answer", "style": {"description_width": "initial"}}
-    return _NumberField(placeholder=question.unit or "a number", layout=ipywidgets.Layout(width="290px"), **named)
+    named = {"description": _("Your answer"), "style": {"description_width": "initial"}}
+    return _NumberField(placeholder=question.unit or _("a number"), layout=ipywidgets.Layout(width="290px"), **named)
 
 
 class _CellsField(ipywidgets.VBox):
@@ -383,7 +421,7 @@ class _CellsField(ipywidgets.VBox):
             layout=ipywidgets.Layout(grid_template_columns=f"repeat({len(cells[0])}, max-content)", grid_gap="2px", overflow="auto"),
         )
         grid.add_class("course-cells")
-        super().__init__([ipywidgets.HTML("<span>Click each cell that you mean; a second click takes it back.</span>"), grid])
+        super().__init__([ipywidgets.HTML(f"<span>{_('Click each cell that you mean; a second click takes it back.')}</span>"), grid])
 
     @property
     def cells(self) -> list[tuple[int, int]]:
@@ -409,5 +447,5 @@ def read_number(words: str) -> float:
 
 def _make_button(words: str, action: Callable[[], None], style: str = "") -> ipywidgets.Button:
     button = ipywidgets.Button(description=words, button_style=style, layout=ipywidgets.Layout(width="auto"))
-    button.on_click(lambda _: action())
+    button.on_click(lambda _button: action())
     return button

@@ -11,6 +11,7 @@ from typing import Any
 import ipywidgets
 
 from course_lib.base.errors import CourseError
+from course_lib.base.translation import gettext as _
 from course_lib.learner import progress
 from course_lib.lessons.live import VIEW
 from course_lib.lessons.prediction import Predict, Question, read_lesson
@@ -43,11 +44,12 @@ class Recall(ipywidgets.VBox):
 class Recalled(Predict):
     """One question of an earlier lesson. Its answer is kept apart from the prediction, which stays as it was made."""
 
-    _LABEL, _COMMIT, _SKIP, _SAID = "Do you remember?", "That is my answer", "Show the answer", "You answered"
-
     def __init__(self, lesson: str, question: Question) -> None:
         self._lesson = lesson
         super().__init__(replace(question, question=question.recall))
+
+    def _choose_words(self) -> tuple[str, str, str, str]:
+        return _("Do you remember?"), _("That is my answer"), _("Show the answer"), _("You answered")
 
     def _read(self) -> progress.Prediction | None:
         return progress.read_recalled().get(_key(self._lesson, self.question))
@@ -57,10 +59,9 @@ class Recalled(Predict):
 
     def _write_asked(self, more: str = "") -> str:
         before = progress.read_predictions().get(self.question.id)
-        words = f"From lesson {self.question.id[:2]}" + (
-            f", where you said {html.escape(before.said)}" if before and before.surprised else ""
-        )
-        return super()._write_asked(f"{more}<p><small>{words}.</small></p>")
+        words = _("From lesson {lesson}, where you said {said}.") if before and before.surprised else _("From lesson {lesson}.")
+        said = html.escape(before.said) if before else ""
+        return super()._write_asked(f"{more}<p><small>{words.format(lesson=self.question.id[:2], said=said)}</small></p>")
 
 
 def choose_questions(lesson: str, made: Mapping[str, progress.Prediction], recalled: Mapping[str, progress.Prediction]) -> list[Question]:

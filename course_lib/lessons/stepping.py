@@ -23,6 +23,7 @@ from course_lib.base import background, runtime
 from course_lib.base.errors import CourseError
 from course_lib.base.installation import name_command
 from course_lib.base.text import make_visible_line, shorten
+from course_lib.base.translation import gettext as _
 from course_lib.base.words import format_count, format_number
 from course_lib.catalog import step_cells
 from course_lib.grading.public import (
@@ -111,7 +112,7 @@ def check_cell(wanted: Step, text: str, names: dict[str, Any]) -> StepOutcome:
         try:
             progress.note_step(wanted.id, _failed[wanted.id] + 1)
         except OSError as problem:
-            kept = f"It could not be kept in your progress ({problem})."
+            kept = _("It could not be kept in your progress ({problem}).").format(problem=problem)
     elif verdict.status != NOT_ATTEMPTED:
         _failed[wanted.id] += 1
     return _write(wanted, verdict, kept)
@@ -169,21 +170,27 @@ def _check_value(wanted: Step, text: str, names: dict[str, Any]) -> Verdict:
     """Judge the value that the cell assigned. This happens in the notebook's process, where the cell ran."""
     name = wanted.entry_point
     if _is_unchanged(text, step_cells.make_unsolved(wanted.id), name):
-        return Verdict(wanted.id, NOT_ATTEMPTED, "not_attempted", "The cell is as the course wrote it.", mode="value")
+        return Verdict(wanted.id, NOT_ATTEMPTED, "not_attempted", _("The cell is as the course wrote it."), mode="value")
     if name not in names or not any(_binds(node, name) for node in ast.parse(text).body):
-        return _fail_value(wanted, f"This cell gives `{name}` no value. The check looks at it by that name.", "")
+        return _fail_value(wanted, _("This cell gives `{name}` no value. The check looks at it by that name.").format(name=name), "")
     assert wanted.accepts is not None  # Step.__post_init__ checks this
-    shown = f"`{name}` is `{_show(names[name])}`."
+    shown = _("`{name}` is `{value}`.").format(name=name, value=_show(names[name]))
     try:
         why_not = wanted.accepts(names[name])
     except WrongForm as unfit:
         return _fail_value(wanted, f"{shown} {make_sentence(str(unfit))}", "")
     except Exception as unfit:  # `accepts` expects a number, and the value may be a text, a list or a tensor
         kind = type(names[name]).__name__
-        return _fail_value(wanted, f"{shown} This step cannot use a value of type `{kind}`: {type(unfit).__name__}: {unfit}", "")
+        return _fail_value(
+            wanted,
+            _("{shown} This step cannot use a value of type `{kind}`: {error}").format(
+                shown=shown, kind=kind, error=f"{type(unfit).__name__}: {unfit}"
+            ),
+            "",
+        )
     if why_not:
         return _fail_value(wanted, f"{shown} {make_sentence(why_not)}", "" if why_not.endswith("?") else wanted.question)
-    return Verdict(wanted.id, PASS, "none", "The value is right.", mode="value")
+    return Verdict(wanted.id, PASS, "none", _("The value is right."), mode="value")
 
 
 def _fail_value(wanted: Step, words: str, question: str) -> Verdict:
@@ -210,13 +217,15 @@ def _binds(statement: ast.stmt, name: str) -> bool:
 
 
 def _write(wanted: Step, verdict: Verdict, kept: str) -> StepOutcome:
-    words = {PASS: "passed", NOT_ATTEMPTED: "not yet", FAIL: "not right yet"}.get(verdict.status, "it does not run")
-    headline = f"{SIGNS[verdict.status]} Step {wanted.id}: {words}"
+    words = {PASS: _("passed"), NOT_ATTEMPTED: _("not yet"), FAIL: _("not right yet")}.get(verdict.status, _("it does not run"))
+    headline = f"{SIGNS[verdict.status]} {_('Step {id}').format(id=wanted.id)}: {words}"
     if verdict.passed:
         parts, lines = [f"<p>{write_inline(wanted.debrief)}</p>"], [wanted.debrief]
     elif verdict.status == NOT_ATTEMPTED:
         mark = "REPAIR" if "# REPAIR" in step_cells.make_unsolved(wanted.id) else "YOUR CODE"
-        told = f"The part marked {mark} is as the course wrote it. Change it, then run this cell: it is checked at once."
+        told = _("The part marked {mark} is as the course wrote it. Change it, then run this cell: it is checked at once.").format(
+            mark=mark
+        )
         parts, lines = [f"<p>{told}</p>"], [told]
     else:
         parts, lines = _write_failure(wanted, verdict)
@@ -224,9 +233,9 @@ def _write(wanted: Step, verdict: Verdict, kept: str) -> StepOutcome:
         parts.append(f"<p>{html.escape(kept)}</p>")
         lines.append(kept)
     if verdict.passed:
-        parts.append(_write_answer(wanted, "One answer"))
+        parts.append(_write_answer(wanted, _("One answer")))
     elif _failed[wanted.id] >= _SHOW_ANSWER_AFTER and verdict.status != NOT_ATTEMPTED:
-        parts.append(_write_answer(wanted, "Show one answer"))
+        parts.append(_write_answer(wanted, _("Show one answer")))
     return _make_outcome(headline, parts, lines, _LOOKS.get(verdict.status, "bad"), passed=verdict.passed)
 
 
@@ -235,10 +244,10 @@ def _write_failure(wanted: Step, verdict: Verdict) -> tuple[list[str], list[str]
     lines = [verdict.headline]
     if (first := verdict.first) is not None:
         if first.case:
-            parts.append(f"<div>Tried: {write_inline(first.case)}.</div>")
-            lines.append(f"Tried: {first.case}.")
+            parts.append(f"<div>{_('Tried: {what}.').format(what=write_inline(first.case))}</div>")
+            lines.append(_("Tried: {what}.").format(what=first.case))
         if first.element:
-            numbers = {f"expected {first.element}": first.want, "got": first.got}
+            numbers = {_("expected {element}").format(element=first.element): first.want, _("got"): first.got}
             rows = "".join(
                 f"<tr><td>{html.escape(name)}</td><td><code>{_show_number(value)}</code></td></tr>" for name, value in numbers.items()
             )
@@ -260,7 +269,7 @@ def _write_failure(wanted: Step, verdict: Verdict) -> tuple[list[str], list[str]
         parts.append(f"<p>{write_inline(verdict.question)}</p>")
         lines.append(verdict.question)
     if verdict.printed:
-        parts.append(f"<details><summary>What it printed in the check</summary><pre>{html.escape(verdict.printed)}</pre></details>")
+        parts.append(f"<details><summary>{_('What it printed in the check')}</summary><pre>{html.escape(verdict.printed)}</pre></details>")
     return parts, lines
 
 
@@ -276,7 +285,8 @@ def _count_wrong(element: str, wrong: int, size: int) -> str:
     """Write "3 of 5 elements of `y_ptr` are wrong."; return "" if there is only one element."""
     if size == 1:
         return ""
-    return f"{wrong} of {size} elements of `{element.split('[')[0]}` {'is' if wrong == 1 else 'are'} wrong."
+    words = _("{wrong} of {size} elements of `{name}` is wrong.") if wrong == 1 else _("{wrong} of {size} elements of `{name}` are wrong.")
+    return words.format(wrong=wrong, size=size, name=element.split("[")[0])
 
 
 def _write_answer(wanted: Step, title: str) -> str:
@@ -286,7 +296,7 @@ def _write_answer(wanted: Step, title: str) -> str:
 
 def _write_unchecked(wanted: Step, words: str, printed: str = "") -> StepOutcome:
     """Write the outcome of a step that could not be checked. It counts neither as passed nor as failed."""
-    headline = f"{SIGNS[GRADER_FAULT]} Step {wanted.id}: not checked"
+    headline = f"{SIGNS[GRADER_FAULT]} {_('Step {id}').format(id=wanted.id)}: {_('not checked')}"
     parts = [f"<p>{write_inline(words)}</p>", f"<pre>{html.escape(printed)}</pre>" if printed else ""]
     return _make_outcome(headline, parts, [words], "open", passed=False)
 
@@ -301,4 +311,8 @@ def count_passed(lesson: str) -> str:
     """Write "2 of 4 steps passed"; return "" for a lesson without steps."""
     here = steps.read_lesson(lesson)
     passed = progress.read_steps().keys() & here.keys()
-    return f"{len(passed)} of {format_count(len(here), 'step')} passed" if here else ""
+    return (
+        _("{passed} of {steps} passed").format(passed=len(passed), steps=format_count(len(here), "step"), step_count=len(here))
+        if here
+        else ""
+    )

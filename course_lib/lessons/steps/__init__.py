@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import importlib
-from functools import cache
+from functools import cache, partial
 from pathlib import Path
 
 from course_lib.base.errors import CourseError
+from course_lib.base.translation import translate
 from course_lib.lessons.steps.step import Step
 
 FOLDER = Path(__file__).parent
@@ -26,7 +27,7 @@ def read_lesson(lesson: str) -> dict[str, Step]:
             raise CourseError(f"{FOLDER.name}/lesson{lesson}.py: {step.id!r} does not begin with {lesson}-.")
     if len({step.id for step in steps}) < len(steps):
         raise CourseError(f"{FOLDER.name}/lesson{lesson}.py: two steps have the same id.")
-    return {step.id: step for step in steps}
+    return {step.id: step.translate(partial(translate, catalog=f"lesson{lesson}")) for step in steps}
 
 
 def find(step_id: str) -> Step:

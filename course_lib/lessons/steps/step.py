@@ -7,12 +7,13 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
 
 from course_lib.base.errors import CourseError
+from course_lib.base.translation import Translate
 from course_lib.grading.public import CAUSES, make_sentence
 
 KINDS = ("kernel", "torch", "numpy", "value")
@@ -192,6 +193,14 @@ class Step:
     @property
     def lesson(self) -> str:
         return self.id[:2]
+
+    def translate(self, translate: Translate) -> Step:
+        """Return the step with its words in another language, but for what ``accepts`` says and what the tries are called."""
+        slips = tuple(
+            replace(slip, cause=slip.cause if slip.cause in CAUSES else translate(slip.cause), question=translate(slip.question))
+            for slip in self.slips
+        )
+        return replace(self, question=translate(self.question), debrief=translate(self.debrief), slips=slips)
 
 
 def _check_kernel_try(attempt: Try) -> list[tuple[bool, str]]:

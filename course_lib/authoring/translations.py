@@ -1,0 +1,166 @@
+"""``python -m course_lib.authoring.translations``: bring the catalogs of ``course_lib/locale`` up to date with the English texts, and say how much
+of each is translated. A text whose English changed keeps its translation, which is marked fuzzy and not shown until a person has read it."""
+
+from __future__ import annotations
+
+import ast
+import difflib
+import os
+import re
+import sys
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import polib
+
+from course_lib import catalog
+from course_lib.authoring import notebooks
+from course_lib.authoring.site.guides import LEARNERS
+from course_lib.base import paths
+from course_lib.base.files import write_atomic
+from course_lib.base.translation import LANGUAGES, VARIABLE, find_catalog, read_catalog, split_blocks, translate_markdown
+from course_lib.catalog import texts
+from course_lib.catalog.comments import translate_comments
+from course_lib.grading.judging.causes import CAUSES
+from course_lib.lessons import prediction, steps
+
+_ALIKE = 0.6  # as difflib measures it: from here on a new text counts as a change of an old one
+_NO_WORDS = re.compile(r"```.*?```|\$\$.*?\$\$|`[^`]*`|\$[^$]*\$|<[^>]*>|\{\{\w+\}\}|\]\([^)\s]*\)|https?://\S+", re.DOTALL)
+_IN_TEMPLATE = re.compile(r'(?<!\w)_\("([^"]+)"\)')  # a marked text of a page that Jinja fills
+GUIDES = {"readme": "README.md"} | {name: f"docs/{name}.md" for name in LEARNERS}
+
+
+def list_catalogs() -> list[str]:
+    return [*(f"lesson{source.stem[:2]}" for source in notebooks.list_sources()), "interface", "causes", *GUIDES]
+
+
+def list_texts(name: str) -> dict[str, str]:
+    """Return every text of a catalog, with where it stands: a place for translators to look at."""
+    found: dict[str, str] = {}
+
+    def note(text: str, where: str) -> str:
+        if re.search(r"[A-Za-z]{2}", _NO_WORDS.sub("", text)):
+            found.setdefault(text, where)
+        return text
+
+    if name == "interface":
+        for file in sorted(paths.PACKAGE.rglob("*.py")):
+            for text in _find_marked(file):
+                found.setdefault(text, str(file.relative_to(paths.ROOT)))
+        for file in sorted(paths.PACKAGE.rglob("templates/*.html")):
+            for text in _IN_TEMPLATE.findall(file.read_text(encoding="utf-8")):
+                found.setdefault(text, str(file.relative_to(paths.ROOT)))
+    elif name == "causes":
+        for cause, words in CAUSES.items():
+            words.translate(lambda text, where=cause: note(text, where))
+    elif name in GUIDES:
+        for block in split_blocks((paths.ROOT / GUIDES[name]).read_text(encoding="utf-8")):
+            note(block, GUIDES[name])
+    else:
+        _note_lesson(name.removeprefix("lesson"), note)
+    return found
+
+
+def _note_lesson(lesson: str, note: Callable[[str, str], str]) -> None:
+    [source] = [source for source in notebooks.list_sources() if source.stem[:2] == lesson]
+    for cell in notebooks.read_source(source, filled=False).cells:
+        if cell.cell_type == "markdown":
+            for block in split_blocks(cell.source):
+                note(block, source.name)
+        elif notebooks.STEP in cell.metadata.get("tags", []):
+            translate_comments(cell.source, lambda text: note(text, f"{source.name}, code of a step"))
+    for question in prediction.read_lesson(lesson).values():
+        question.translate(lambda text, where=question.id: note(text, f"prediction {where}"))
+    for step in steps.read_lesson(lesson).values():
+        step.translate(lambda text, where=step.id: note(text, f"step {where}"))
+    for exercise in catalog.exercises().values():
+        if exercise.lesson == lesson:
+            exercise.translate(lambda text, where=exercise.id: note(text, f"exercise {where}"))
+            translate_comments(texts.make_unsolved_text(exercise), lambda text, where=exercise.file: note(text, f"exercises/{where}.py"))
+
+
+def _find_marked(file: Path) -> Iterator[str]:
+    """Yield each text of a source file that stands in ``_("...")``."""
+    code = file.read_text(encoding="utf-8")
+    for node in ast.walk(ast.parse(code)) if "gettext as _" in code else ():
+        if (
+            isinstance(node, ast.Call)
+            and isinstance(node.func, ast.Name)
+            and node.func.id == "_"
+            and isinstance(node.args[0], ast.Constant)
+        ):
+            yield str(node.args[0].value)
+
+
+def update(language: str, name: str) -> polib.POFile:
+    """Return a catalog with the texts of today: translations are kept by their English, and by likeness for a text that changed."""
+    file = find_catalog(language, name)
+    old = polib.pofile(str(file)) if file.exists() else polib.POFile()
+    kept = {entry.msgid: entry for entry in old}
+    wanted = list_texts(name)
+    gone = [text for text, entry in kept.items() if text not in wanted and entry.msgstr]
+    new = polib.POFile(wrapwidth=100)
+    new.metadata = {"Language": language, "Content-Type": "text/plain; charset=utf-8", "Content-Transfer-Encoding": "8bit"}
+    for text, where in wanted.items():
+        entry = polib.POEntry(msgid=text, comment=where)
+        if text in kept:
+            entry.msgstr, entry.flags, entry.previous_msgid = kept[text].msgstr, kept[text].flags, kept[text].previous_msgid
+        elif close := difflib.get_close_matches(text, gone, n=1, cutoff=_ALIKE):
+            entry.msgstr, entry.flags, entry.previous_msgid = kept[close[0]].msgstr, ["fuzzy"], close[0]
+        new.append(entry)
+    return new
+
+
+def find_faults(entry: polib.POEntry) -> Iterator[str]:
+    """Yield what a translation must have in common with its English and has not: code, formulas, links, names to fill in, numbers."""
+    for what, pattern in _SAME.items():
+        # {step_count}, a number, may stand for {steps}, its English phrase
+        here, there = (sorted(pattern.findall(text.replace("_count}", "s}"))) for text in (entry.msgid, entry.msgstr))
+        if here != there:
+            missing = [part for part in here if here.count(part) > there.count(part)]
+            extra = [part for part in there if there.count(part) > here.count(part)]
+            yield f"{what}: lacks {missing}, has {extra} too many"
+
+
+_SAME = {
+    "code": re.compile(r"(?<!`)`[^`]+`(?!`)|```.*?```", re.DOTALL),
+    "formulas": re.compile(r"\$\$.+?\$\$|(?<!\$)\$[^$\n]+\$(?!\$)", re.DOTALL),
+    "links": re.compile(r"\]\(([^)\s]+)\)"),
+    "names to fill in": re.compile(r"\{\{?\w+\}\}?"),
+    "identifiers of exercises": re.compile(r"(?<![\w.])\d\d[a-e](?!\w)"),
+}
+
+
+def write_readme(language: str) -> str:
+    """Return README.md in another language, with a link to the English one."""
+    here, english = f"[{LANGUAGES[language]}]({find_readme(language).name})", f"[{LANGUAGES['en']}](README.md)"
+    return translate_markdown((paths.ROOT / "README.md").read_text(encoding="utf-8"), "readme", language).replace(here, english) + "\n"
+
+
+def find_readme(language: str) -> Path:
+    return paths.ROOT / f"README.{language.replace('_', '-')}.md"
+
+
+def main(wanted: list[str]) -> int:
+    """Update the catalogs that are named, or all, and the README in each language."""
+    os.environ[VARIABLE] = "en"  # the texts that are looked for are English
+    for language in LANGUAGES:
+        if language == "en":
+            continue
+        for name in wanted or list_catalogs():
+            updated = update(language, name)
+            find_catalog(language, name).parent.mkdir(parents=True, exist_ok=True)
+            updated.save(str(find_catalog(language, name)))
+            faults = [(entry.msgid, fault) for entry in updated.translated_entries() for fault in find_faults(entry)]
+            print(
+                f"{language}/{name}: {len(updated.translated_entries())} of {len(updated)} translated, {len(updated.fuzzy_entries())} fuzzy"
+            )
+            for text, fault in faults:
+                print(f"  {text[:60]!r}: {fault}")
+        read_catalog.cache_clear()
+        write_atomic(find_readme(language), write_readme(language))
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

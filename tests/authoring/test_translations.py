@@ -1,0 +1,101 @@
+"""The catalogs of translations: they have every text of the course, and nothing in them differs from the English but the words."""
+
+from __future__ import annotations
+
+import ast
+import re
+
+import polib
+import pytest
+
+from course_lib.authoring import translations
+from course_lib.authoring.translations import find_faults, find_readme, list_catalogs, update, write_readme
+from course_lib.base import paths
+from course_lib.base.translation import FOLDER, LANGUAGES, find_catalog
+
+OTHERS = sorted(LANGUAGES.keys() - {"en"})
+
+
+@pytest.mark.parametrize("language", OTHERS)
+@pytest.mark.parametrize("name", list_catalogs())
+def test_a_catalog_has_the_texts_of_today(language, name):
+    kept = polib.pofile(str(find_catalog(language, name)))
+    assert [entry.msgid for entry in kept] == [entry.msgid for entry in update(language, name)], (
+        "the English changed: `python -m course_lib.authoring.translations` brings the catalogs up to date"
+    )
+
+
+@pytest.mark.parametrize("language", OTHERS)
+@pytest.mark.parametrize("name", list_catalogs())
+def test_a_translation_keeps_code_formulas_links_and_names(language, name):
+    entries = polib.pofile(str(find_catalog(language, name))).translated_entries()
+    assert not [(entry.msgid[:80], fault) for entry in entries for fault in find_faults(entry)]
+
+
+@pytest.mark.parametrize("language", OTHERS)
+def test_the_readme_is_the_translation_of_today(language):
+    assert find_readme(language).read_text(encoding="utf-8") == write_readme(language)
+
+
+def test_there_is_no_catalog_for_something_that_is_gone():
+    assert {file.stem for file in FOLDER.rglob("*.po")} == set(list_catalogs())
+
+
+@pytest.mark.parametrize(
+    ("english", "chinese", "fault"),
+    [
+        ("Call `tl.sum`.", "调用 `tl.max`。", "code"), ("It is $x^2$.", "它是 $x^3$。", "formulas"), ("See [it](a.md).", "见 [它](b.md)。", "links"),
+        ("In {{time}} us.", "用 {{times}} us。", "names to fill in"), ("As in 07a.", "同 07b。", "identifiers"),
+    ],
+)  # fmt: skip
+def test_a_part_that_was_changed_with_the_words_is_named(english, chinese, fault):
+    assert next(find_faults(polib.POEntry(msgid=english, msgstr=chinese))).startswith(fault)
+
+
+def test_a_text_that_changed_keeps_its_translation_as_fuzzy(tmp_path, monkeypatch):
+    old = polib.POFile()
+    old.append(polib.POEntry(msgid="Every row has a mean and a variance.", msgstr="每行都有均值和方差。"))
+    old.append(polib.POEntry(msgid="Run this cell.", msgstr="运行这个单元格。"))
+    (tmp_path / "zh_CN").mkdir()
+    old.save(str(tmp_path / "zh_CN" / "causes.po"))
+    monkeypatch.setattr(translations, "find_catalog", lambda language, name: tmp_path / language / f"{name}.po")
+    monkeypatch.setattr(
+        translations, "list_texts", lambda name: {"Each row has a mean and a variance.": "a", "Run this cell.": "b", "New.": "c"}
+    )
+    changed, same, new = update("zh_CN", "causes")
+    assert changed.fuzzy and changed.msgstr == "每行都有均值和方差。" and changed.previous_msgid == "Every row has a mean and a variance."
+    assert same.translated() and not new.msgstr
+
+
+def test_no_file_with_marked_texts_uses_their_mark_for_a_variable():
+    """``_`` as a variable would hide the function of that name in the whole function."""
+    for file in sorted(paths.PACKAGE.rglob("*.py")):
+        code = file.read_text(encoding="utf-8")
+        if "gettext as _" in code:
+            nodes = list(ast.walk(ast.parse(code)))
+            stored = [node.lineno for node in nodes if isinstance(node, ast.Name) and node.id == "_" and isinstance(node.ctx, ast.Store)]
+            assert not stored + [node.lineno for node in nodes if isinstance(node, ast.arg) and node.arg == "_"], file
+            calls = [node for node in nodes if isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id == "_"]
+            assert all(isinstance(call.args[0], (ast.Constant, ast.Name)) for call in calls), f"{file}: a marked text is a plain string"
+
+
+@pytest.mark.parametrize("language", OTHERS)
+def test_a_choice_means_the_same_in_a_question_as_in_its_answers(language):
+    """Two choices of one question have two translations."""
+    for name in list_catalogs():
+        entries = [entry for entry in polib.pofile(str(find_catalog(language, name))) if re.match(r"prediction ", entry.comment or "")]
+        by_question: dict[str, list[str]] = {}
+        for entry in entries:
+            if entry.translated():
+                by_question.setdefault(entry.comment, []).append(entry.msgstr)
+        for question, said in by_question.items():
+            assert len(set(said)) == len(said), f"{name}, {question}: two texts have the same translation"
+
+
+def test_every_marked_text_of_a_page_is_found():
+    """Jinja takes a text in single quotes, too, or a variable; the catalog would not have it."""
+    templates = sorted(paths.PACKAGE.rglob("templates/*.html"))
+    marked = {file.name: len(re.findall(r"(?<!\w)_\(", file.read_text(encoding="utf-8"))) for file in templates}
+    assert marked["status.html"] and marked == {
+        file.name: len(translations._IN_TEMPLATE.findall(file.read_text(encoding="utf-8"))) for file in templates
+    }
