@@ -1,4 +1,4 @@
-"""Translate what an exercise or the cell of a step says to its reader: the docstring of the file, and comments. Code stays as it is."""
+"""Translate what an exercise or the cell of a step says to its reader: docstrings and comments. Code stays as it is."""
 
 from __future__ import annotations
 
@@ -15,14 +15,14 @@ _WIDTH = 100  # columns; a Chinese character takes two
 
 
 def translate_comments(code: str, translate: Translate) -> str:
-    """Return ``code`` with its first docstring and its comments translated. Lines of comments below one another are one text."""
+    """Return ``code`` with its docstrings and its comments translated. Lines of comments below one another are one text."""
     lines = code.splitlines()
     for first, last, column, text in reversed(_find_comments(code)):
         if (translated := translate(text)) != text:
             before = lines[first][:column]
             lines[first : last + 1] = _wrap(translated, before, "# ") if not before.strip() else [f"{before}# {translated}"]
     code = "\n".join(lines) + "\n" * code.endswith("\n")
-    return _translate_docstring(code, translate)
+    return _translate_docstrings(code, translate)
 
 
 def _find_comments(code: str) -> list[tuple[int, int, int, str]]:
@@ -50,23 +50,33 @@ def _find_comments(code: str) -> list[tuple[int, int, int, str]]:
     return found
 
 
-def _translate_docstring(code: str, translate: Translate) -> str:
-    module = ast.parse(code)
-    docstring = ast.get_docstring(module, clean=False)
-    if docstring is None:
-        return code
-    paragraphs = []
-    for paragraph in docstring.split("\n\n"):
-        if paragraph.startswith("    "):  # formulas
-            paragraphs.append(paragraph)
+def _translate_docstrings(code: str, translate: Translate) -> str:
+    lines, module = code.split("\n"), ast.parse(code)
+    documented = [
+        node for node in ast.walk(module) if isinstance(node, (ast.Module, ast.FunctionDef)) and ast.get_docstring(node) is not None
+    ]
+    for text in sorted((node.body[0] for node in documented), key=lambda text: text.lineno, reverse=True):
+        quoted, indent = ast.get_source_segment(code, text), " " * text.col_offset
+        assert quoted is not None and text.end_lineno is not None
+        if not quoted.startswith('"""'):
             continue
-        text = " ".join(paragraph.split())
-        translated = translate(text)
-        paragraphs.append(paragraph if translated == text else "\n".join(_wrap(translated, "", "")) + "\n" * paragraph.endswith("\n"))
-    end = module.body[0].end_lineno
-    assert end is not None
-    below = code.splitlines(keepends=True)[end:]
-    return '"""' + "\n\n".join(paragraphs) + '"""\n' + "".join(below)
+        written = "\n\n".join(_translate_paragraph(paragraph, indent, translate) for paragraph in quoted[3:-3].split("\n\n"))
+        lines[text.lineno - 1 : text.end_lineno] = f'{indent}"""{written.removeprefix(indent)}"""'.split("\n")
+    return "\n".join(lines)
+
+
+def _translate_paragraph(paragraph: str, indent: str, translate: Translate) -> str:
+    """Translate the lines of formulas, which stand further right, as one text with its lines, and other lines as one text without."""
+    body = paragraph.rstrip()
+    formulas = body.startswith(f"{indent}    ")
+    text = textwrap.dedent(body) if formulas else " ".join(body.split())
+    if (translated := translate(text)) == text:
+        return paragraph
+    if formulas:
+        written = textwrap.indent(translated, body[: body.index(text.split("\n", 1)[0])])
+    else:
+        written = "\n".join(_wrap(translated, indent, ""))
+    return written + paragraph[len(body) :]
 
 
 def _wrap(text: str, indent: str, mark: str) -> list[str]:

@@ -31,6 +31,11 @@ import numpy  # a package
 def run(
     x,  # a row
 ):
+    """What it does.
+
+        z: a number
+        y
+    """
     # YOUR CODE, 1 line: First
     # and second.
     # YOUR CODE, 1 line: Third.
@@ -45,7 +50,10 @@ def test_comments_and_paragraphs_are_translated_one_by_one():
         [
             "Two words.",
             "More words here.",
+            "y = x",
             "The end.",
+            "What it does.",
+            "z: a number\ny",
             "a package",
             "a row",
             "YOUR CODE, 1 line: First and second.",
@@ -58,11 +66,14 @@ def test_a_translation_takes_the_place_of_the_english():
     chinese = {
         "More words here.": "这里还有一些话。",
         "a row": "一行",
+        "What it does.": "它的作用。",
+        "z: a number\ny": "z: 一个数\ny",
         "YOUR CODE, 1 line: First and second.": "YOUR CODE，1 行：第一和第二。",
     }
     translated = translate_comments(CODE, lambda text: chinese.get(text, text))
     assert "\n\n这里还有一些话。\n\n    y = x\n" in translated
     assert "    x,  # 一行\n" in translated
+    assert '    """它的作用。\n\n        z: 一个数\n        y\n    """\n' in translated
     assert "    # YOUR CODE，1 行：第一和第二。\n    # YOUR CODE, 1 line: Third.\n" in translated
     assert 'return "# no comment"' in translated
 
@@ -93,6 +104,7 @@ def test_an_exercise_in_another_language_is_read_as_not_attempted():
 
 def _dump(code: str) -> str:
     module = ast.parse(code)
-    if ast.get_docstring(module) is not None:
-        module.body = module.body[1:]
+    for node in ast.walk(module):
+        if isinstance(node, (ast.Module, ast.FunctionDef)) and ast.get_docstring(node) is not None:
+            node.body = node.body[1:]
     return ast.dump(module)
