@@ -75,7 +75,7 @@ STEPS = (
         entry_point="missing",
         accepts=_accept_missing,
         question="The error is (c2 + c1 * xhat) * rstd. What is its height at xhat = 0, and how much does it rise for a unit of xhat?",
-        debrief="You computed two row sums from nothing but an error. A verdict of your exercises does the same to say which term is missing.",
+        debrief="You computed two means of a row from nothing but an error. A verdict of your exercises does the same to say which term is missing.",
         slips=(
             Slip('{"c1": 0.6, "c2": 0.4}', '{"c1": 0.3, "c2": 0.2}'),
             Slip('{"c1": 0.6, "c2": 0.4}', '{"c1": 0.4, "c2": 0.6}'),
