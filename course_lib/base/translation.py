@@ -19,6 +19,7 @@ Translate = Callable[[str], str]
 
 _FENCE = re.compile(r"^(```|~~~|\$\$)")
 _LINES_COUNT = re.compile(r"^\s*([-*+] |\d+\. |[|<>#]|    )")  # a block in which the ends of the lines mean something
+_BETWEEN_WIDE = re.compile(r"(?<=[\u2e80-\uffef])\n(?=[\u2e80-\uffef])")  # Chinese characters and their punctuation
 _FILLED = re.compile(r"\\\{\\\{(\w+)\\\}\\\}")
 
 
@@ -83,6 +84,11 @@ def split_blocks(text: str) -> list[str]:
 def _join_lines(lines: list[str]) -> str:
     keep = any(_LINES_COUNT.match(line) or _FENCE.match(line) or line.endswith(("  ", "\\")) for line in lines)
     return "\n".join(lines) if keep else " ".join(line.strip() for line in lines)
+
+
+def join_lines(paragraph: str) -> str:
+    """Return a paragraph on one line. Between two Chinese characters no space takes the place of the end of a line."""
+    return " ".join(_BETWEEN_WIDE.sub("", paragraph).split())
 
 
 @functools.cache

@@ -19,6 +19,7 @@ from course_lib.base import paths
 from course_lib.base.tab import IN_TAB
 from course_lib.base.text import make_visible
 from course_lib.base.translation import gettext as _
+from course_lib.base.translation import join_lines
 from course_lib.catalog import Exercise, texts
 from course_lib.grading.public import ERROR, FAIL, GRADER_FAULT, NOT_ATTEMPTED, PASS, SIGNS, Report, Verdict, make_report, quote_line
 
@@ -44,9 +45,7 @@ def write_task(exercise: Exercise) -> str:
     """Write title, effort and task; the task is the docstring of the unsolved exercise."""
     docstring = ast.get_docstring(ast.parse(texts.make_learners_text(exercise))) or ""
     paragraphs = docstring.split("\n\n")[1:-1]  # the first repeats the title, the last says how to check
-    body = "".join(
-        f"<pre>{html.escape(p)}</pre>" if p.startswith("    ") else f"<p>{write_inline(' '.join(p.split()))}</p>" for p in paragraphs
-    )
+    body = "".join(f"<pre>{html.escape(p)}</pre>" if p.startswith("    ") else f"<p>{write_inline(join_lines(p))}</p>" for p in paragraphs)
     effort = "●" * exercise.difficulty + "○" * (5 - exercise.difficulty)
     title = (
         f"<b>{_('Exercise {id}').format(id=exercise.id)}: {html.escape(exercise.title)}</b> "

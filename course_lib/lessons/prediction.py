@@ -340,7 +340,7 @@ def write_review(lesson: str) -> str:
     )
     steps = stepping.count_passed(lesson)
     surprised = f"<p>{_('What surprised you:')}</p><ul>{rows}</ul>" if rows else ""
-    return told + surprised + (f"<p>{steps}.</p>" if steps else "") + _write_hunts(lesson)
+    return told + surprised + (f"<p>{steps}{_('.')}</p>" if steps else "") + _write_hunts(lesson)
 
 
 def _write_hunts(lesson: str) -> str:

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from course_lib.base import translation
 from course_lib.base.errors import CourseError
-from course_lib.base.translation import choose_language, split_blocks, translate, translate_markdown
+from course_lib.base.translation import choose_language, join_lines, split_blocks, translate, translate_markdown
 
 
 @pytest.fixture
@@ -87,3 +87,8 @@ def test_markdown_is_cut_at_blank_lines_outside_of_code_and_formulas(text, block
 @given(st.text(st.sampled_from("ab `$#>-|1.\n"), max_size=60))
 def test_no_letter_of_a_text_is_lost_when_it_is_cut(text):
     assert "".join("\n\n".join(split_blocks(text)).split()) == "".join(text.split())
+
+
+def test_the_end_of_a_line_is_a_space_but_not_between_chinese_characters():
+    assert join_lines("the end\nof a line") == "the end of a line"
+    assert join_lines("通道，\n所以 x\n等于 1。\n然后") == "通道，所以 x 等于 1。然后"
