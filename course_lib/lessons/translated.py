@@ -34,7 +34,7 @@ def write_lessons(home: Path) -> Path:
     folder.mkdir(parents=True, exist_ok=True)
     for file in sorted(paths.NOTEBOOKS.glob("[0-9][0-9]_*.ipynb")):
         notebook, target = json.loads(file.read_text(encoding="utf-8")), folder / file.name
-        translate_notebook(notebook, f"lesson{file.name[:2]}", images="../images/")
+        _translate_cells(notebook, f"lesson{file.name[:2]}", "../images/")
         ours = _list_cells(notebook)
         if target.exists():
             theirs = _read(target)
@@ -42,23 +42,32 @@ def write_lessons(home: Path) -> Path:
                 continue
             if theirs.get("metadata", {}).get(_WRITTEN) != _list_cells(theirs):
                 keep_copy(target, paths.state() / "kept", datetime.now())
+        _renew_stills(notebook)
         notebook["metadata"][_WRITTEN] = ours
         write_atomic(target, json.dumps(notebook, ensure_ascii=False, indent=1) + "\n")
     return folder
 
 
-def translate_notebook(notebook: dict[str, Any], catalog: str, images: str = "images/") -> None:
-    """Translate the text cells of a built notebook, the comments of its steps, and what it shows of questions and tasks, in place.
+def translate_notebook(notebook: dict[str, Any], catalog: str) -> None:
+    """Translate the text cells of a built notebook, the comments of its steps, and what it shows of questions and tasks, in place."""
+    _translate_cells(notebook, catalog, "images/")
+    _renew_stills(notebook)
 
-    ``images`` is the path from the notebook to its images.
-    """
+
+def _translate_cells(notebook: dict[str, Any], catalog: str, images: str) -> None:
+    """Translate text cells and the comments of steps. ``images`` is the path from the notebook to its images."""
     for cell in notebook["cells"]:
         source = "".join(cell["source"])
         if cell["cell_type"] == "markdown":
             cell["source"] = _IMAGE.sub(f"]({images}", translate_markdown(source, catalog))
         elif "step" in cell["metadata"].get("tags", []):
             cell["source"] = translate_comments(source, partial(translate, catalog=catalog))
-        elif called := _STILL.findall(source):
+
+
+def _renew_stills(notebook: dict[str, Any]) -> None:
+    """Show questions and tasks in the chosen language. This takes seconds for all lessons together."""
+    for cell in notebook["cells"]:
+        if called := _STILL.findall("".join(cell["source"])) if cell["cell_type"] == "code" else []:
             name, which = called[-1]
             shown = (predict if name == "predict" else exercise)(which)._repr_mimebundle_()
             still = {kind: text for kind, text in shown.items() if kind.startswith("text/")}
