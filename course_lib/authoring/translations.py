@@ -23,6 +23,7 @@ from course_lib.catalog import texts
 from course_lib.catalog.comments import translate_comments
 from course_lib.grading.judging.causes import CAUSES
 from course_lib.lessons import prediction, steps
+from course_lib.lessons.kit.output import CATALOG, list_marked
 
 _ALIKE = 0.6  # as difflib measures it: from here on a new text counts as a change of an old one
 _NO_WORDS = re.compile(r"```.*?```|\$\$.*?\$\$|`[^`]*`|\$[^$]*\$|<[^>]*>|\{\{\w+\}\}|\]\([^)\s]*\)|https?://\S+", re.DOTALL)
@@ -31,7 +32,7 @@ GUIDES = {"readme": "README.md"} | {name: f"docs/{name}.md" for name in LEARNERS
 
 
 def list_catalogs() -> list[str]:
-    return [*(f"lesson{source.stem[:2]}" for source in notebooks.list_sources()), "interface", "causes", *GUIDES]
+    return [*(f"lesson{source.stem[:2]}" for source in notebooks.list_sources()), "interface", CATALOG, "causes", *GUIDES]
 
 
 def list_texts(name: str) -> dict[str, str]:
@@ -50,6 +51,10 @@ def list_texts(name: str) -> dict[str, str]:
         for file in sorted(paths.PACKAGE.rglob("templates/*.html")):
             for text in _IN_TEMPLATE.findall(file.read_text(encoding="utf-8")):
                 found.setdefault(text, str(file.relative_to(paths.ROOT)))
+    elif name == CATALOG:
+        for file in sorted((paths.PACKAGE / "lessons").rglob("*.js")):
+            for text in list_marked(file.read_text(encoding="utf-8")):
+                note(text, str(file.relative_to(paths.ROOT)))
     elif name == "causes":
         for cause, words in CAUSES.items():
             words.translate(lambda text, where=cause: note(text, where))
@@ -80,13 +85,13 @@ def _note_lesson(lesson: str, note: Callable[[str, str], str]) -> None:
 
 
 def _find_marked(file: Path) -> Iterator[str]:
-    """Yield each text of a source file that stands in ``_("...")``."""
+    """Yield each text of a source file that stands in ``_("...")`` or ``N_("...")``."""
     code = file.read_text(encoding="utf-8")
-    for node in ast.walk(ast.parse(code)) if "gettext as _" in code else ():
+    for node in ast.walk(ast.parse(code)) if re.search(r"gettext as _|mark as N_", code) else ():
         if (
             isinstance(node, ast.Call)
             and isinstance(node.func, ast.Name)
-            and node.func.id == "_"
+            and node.func.id in ("_", "N_")
             and isinstance(node.args[0], ast.Constant)
         ):
             yield str(node.args[0].value)

@@ -49,6 +49,11 @@ def gettext(text: str) -> str:
     return translate(text, "interface")
 
 
+def mark(text: str) -> str:
+    """Return ``text`` as it is. Imported as ``N_``, by which a constant's text is found; ``_(text)`` translates it where it is shown."""
+    return text
+
+
 def translate_markdown(text: str, catalog: str, language: str = "") -> str:
     """Return a Markdown text in ``language``, or in the chosen one, block by block. Numbers may stand in the place of ``{{name}}``."""
     language = language or choose_language()

@@ -18,7 +18,8 @@ from course_lib.lessons.kit.asking import AskingPicture
 from course_lib.lessons.kit.output import MovingPicture
 from course_lib.lessons.live import VIEW, without_live_views
 
-SCRIPTS = sorted((paths.ROOT / "course_lib" / "lessons").glob("*/*.js"))
+SCRIPTS = sorted((paths.ROOT / "course_lib" / "lessons").rglob("*.js"))
+KIT = paths.ROOT / "course_lib" / "lessons" / "kit"
 
 
 @pytest.fixture(scope="module")
@@ -33,7 +34,7 @@ def test_a_script_fits_into_an_output(script: Path):
     assert "</" not in text and "<!--" not in text, "this would end the script element"
     imports = re.findall(r"^import .*?;\n", text, re.MULTILINE | re.DOTALL)
     assert "import" not in re.sub(r"//.*", "", output._read_script(script)), "an import must end its line with ;"
-    known = set(re.findall(r"^export (?:const|function|class) (\w+)", (SCRIPTS[0].parents[1] / "kit/kit.js").read_text(), re.M))
+    known = set(re.findall(r"^export (?:const|function|class) (\w+)", (KIT / "kit.js").read_text(), re.M))
     for line in imports:
         assert set(re.findall(r"\w+", line.partition("{")[2].partition("}")[0])) <= known
 
@@ -41,7 +42,7 @@ def test_a_script_fits_into_an_output(script: Path):
 @pytest.mark.parametrize("theme", ["light", "dark"])
 def test_what_a_script_names_as_a_colour_exists(theme):
     colours = palette.list_colours(theme)
-    for file in (*SCRIPTS, SCRIPTS[0].parents[1] / "kit/kit.css"):
+    for file in (*SCRIPTS, KIT / "kit.css"):
         named = set(re.findall(r"var\(--([a-z-]+)\)", file.read_text(encoding="utf-8")))
         assert named <= colours.keys(), file
 
@@ -178,3 +179,26 @@ def test_what_make_lab_sets_in_jupyterlab_exists_there():
         found = next(schemas.glob(f"lab*/**/schemas/{package}/{name}.json"))
         known = json.loads(found.read_text())["properties"]
         assert values.keys() <= known.keys(), plugin
+
+
+def test_what_a_script_marks_is_found():
+    script = (
+        'tr`a ${b.map((x) => ({ y: 1 }))} \\u00b5 ${c}` + count(f(a.b), "pass") + count(seen[0].length, "access", "accesses") + str`no`'
+    )
+    assert list(output.list_marked(script)) == ["a {0} µ {1}", "{0} passes", "{0} accesses"]
+
+
+@pytest.mark.parametrize("script", SCRIPTS, ids=lambda script: f"{script.parent.name}/{script.name}")
+def test_every_marked_text_of_a_script_is_read_whole(script: Path):
+    text = script.read_text(encoding="utf-8")
+    marked = list(output.list_marked(text))
+    assert len(marked) >= len(re.findall(r"(?<![\w.`])tr`", text))
+    for english in marked:
+        assert not re.search(r"[{}$]", re.sub(r"\{\d+\}", "", english)), english
+
+
+def test_a_script_speaks_the_learners_language(show, picture, monkeypatch):
+    words = {"Reset": "重置", "{0} columns": "{0} 列"}
+    monkeypatch.setattr(output, "translate", lambda text, catalog: words.get(text, text))
+    shown = show(picture)
+    assert shown.page.get_by_role("button", name="重置").count() == 1

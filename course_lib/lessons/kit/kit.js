@@ -23,6 +23,18 @@ export const svg = (tag, attributes = {}, ...children) => create(document.create
 /** An HTML element, as `svg`. */
 export const html = (tag, attributes = {}, ...children) => create(document.createElement(tag), attributes, children);
 
+// ---- words in the learner's language
+
+let translations = {}; // by their English, in which {0} stands for the first value, {1} for the second
+
+const fillIn = (words, values) => words.replace(/\{(\d+)\}/g, (place, index) => values[index]);
+
+/** Words in the learner's language, or in English without a translation: tr`Column ${at} of ${columns}`. */
+export function tr(parts, ...values) {
+  const english = parts.reduce((words, part, index) => `${words}{${index - 1}}${part}`);
+  return fillIn(translations[english] ?? english, values);
+}
+
 // ---- numbers in words
 
 const RAISED = { "-": "\u207b", 0: "\u2070", 1: "\u00b9", 2: "\u00b2", 3: "\u00b3", 4: "\u2074", 5: "\u2075", 6: "\u2076", 7: "\u2077", 8: "\u2078", 9: "\u2079" };
@@ -49,8 +61,8 @@ export const decimal = (value, places = 2) => {
   return Number(text) === 0 ? text.replace("-", "") : text;
 };
 
-/** "1 warp", "2 warps". */
-export const count = (many, noun, plural = `${noun}${/(ch|sh|s|x)$/.test(noun) ? "es" : "s"}`) => `${number(many)} ${many === 1 ? noun : plural}`;
+/** "1 warp", "2 warps", in the learner's language. */
+export const count = (many, noun, plural = `${noun}${/(ch|sh|s|x)$/.test(noun) ? "es" : "s"}`) => fillIn(translations[`{0} ${plural}`] ?? `{0} ${many === 1 ? noun : plural}`, [number(many)]);
 
 /** Bytes: exact below ten thousand, then three digits of kB, MB or GB (powers of 1000, as bandwidth has them). */
 export function bytes(size) {
@@ -74,7 +86,7 @@ export const rounding = {
 
 /** Microseconds, to three digits of \u00b5s, ms or s. */
 export function duration(us) {
-  if (us > 0 && us < 0.01) return "under 0.01 \u00b5s";
+  if (us > 0 && us < 0.01) return tr`under 0.01 \u00b5s`;
   const [scale, name] = us >= 1e6 ? [1e6, "s"] : us >= 1e3 ? [1e3, "ms"] : [1, "\u00b5s"];
   return `${number(us / scale, 3)} ${name}`;
 }
@@ -320,17 +332,17 @@ export const stepper = (key, label, frames, { interval = 700, format = (value, l
   const last = () => frames(stage.state) - 1;
   const scrub = slider(key, label, { min: 0, max: last, format: (value) => format(value, last()) })(stage);
   let timer = null;
-  const stop = () => { clearInterval(timer); timer = null; play.textContent = "Play"; };
+  const stop = () => { clearInterval(timer); timer = null; play.textContent = tr`Play`; };
   const at = () => Math.min(stage.state[key], last()); // another setting may have fewer frames
   const move = (by) => stage.set({ [key]: Math.min(Math.max(at() + by, 0), last()) });
   const play = html("button", { type: "button", onclick: () => {
     if (timer) return stop();
     if (at() >= last()) stage.set({ [key]: 0 });
-    play.textContent = "Pause";
+    play.textContent = tr`Pause`;
     timer = setInterval(() => (stage.host.isConnected && at() < last() ? move(1) : stop()), interval);
-  } }, "Play");
-  const back = html("button", { type: "button", onclick: () => { stop(); move(-1); } }, "Back");
-  const step = html("button", { type: "button", onclick: () => { stop(); move(1); } }, "Step");
+  } }, tr`Play`);
+  const back = html("button", { type: "button", onclick: () => { stop(); move(-1); } }, tr`Back`);
+  const step = html("button", { type: "button", onclick: () => { stop(); move(1); } }, tr`Step`);
   const element = html("div", { class: "stepper", "data-control": key }, back, step, play, scrub.element);
   return { key, element, stop, show: () => {
     scrub.show(at());
@@ -366,7 +378,7 @@ export class Stage {
     this.title = html("p", { class: "title" });
     this.svg = svg("svg", { role: "group", class: "drawing" });
     this.caption = html("p", { class: "caption", role: "status", "aria-live": "polite" });
-    const reset = button("Reset", () => ({ ...start }));
+    const reset = button(tr`Reset`, () => ({ ...start }));
     this.rows = controls.map((row, index) => (index === controls.length - 1 ? [...row, reset] : row).map((make) => make(this)));
     root.append(
       html("style", {}, css),
@@ -460,8 +472,9 @@ function hatches() {
   return svg("defs", {}, hatch("masked", 45), hatch("fault", -45));
 }
 
-/** Bring every place of this picture in the page to life, once; `picture(data)` returns what Stage takes. */
-export function mount(name, css, picture, data) {
+/** Bring every place of this picture in the page to life, once; `picture(data)` returns what Stage takes. `words` are the translations that `tr` needs. */
+export function mount(name, css, picture, data, words = {}) {
+  translations = words;
   for (const host of document.querySelectorAll(`[data-picture="${name}"]:not([data-live])`)) {
     host.dataset.live = "";
     const made = picture(data);

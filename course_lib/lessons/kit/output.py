@@ -11,15 +11,23 @@ import html
 import json
 import math
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 from typing import Any
 
+from course_lib.base.translation import gettext as _
+from course_lib.base.translation import translate
 from course_lib.lessons.kit import palette
 
+CATALOG = "pictures"  # the translations of what scripts say
 _HERE = Path(__file__).parent
+_MARKED = re.compile(
+    r"(?<![\w.`])tr`((?:[^`\\]|\\.)*)`|(?<![\w.])count\((?:[^()\"`]|\([^()]*\))*, \"([^\"]+)\"(?:, \"([^\"]+)\")?\)", re.DOTALL
+)
+_VALUE = re.compile(r"\$\{(?:[^{}]|\{[^{}]*\})*\}")  # of a template: ${...}, with at most one more pair of braces within
+_ESCAPE = re.compile(r"\\(?:u([0-9a-fA-F]{4})|(.))")
 _IMPORT = re.compile(r"^import [^;]*;\n", re.MULTILINE)
 _EXPORT = re.compile(r"^export (?:default )?", re.MULTILINE)
 
@@ -42,10 +50,11 @@ class MovingPicture:
         data = json.dumps(_encode(self.data), ensure_ascii=False, allow_nan=False, separators=(",", ":"))
         kit, picture = _read_script(_HERE / "kit.js"), _read_script(_HERE.parent / "pictures" / self.name / "picture.js")
         key = f"{self.name}-{hashlib.sha256((kit + picture + data).encode()).hexdigest()[:12]}"
-        call = f"mount({json.dumps(key)}, {json.dumps(_make_css())}, picture, {data});"
+        words = {english: translated for english in list_marked(kit + picture) if (translated := translate(english, CATALOG)) != english}
+        call = f"mount({json.dumps(key)}, {json.dumps(_make_css())}, picture, {data}, {json.dumps(words, ensure_ascii=False)});"
         return (
             f'<div data-picture="{key}" data-lm-suppress-shortcuts="true"><p>{html.escape(self.alt)}</p>'
-            "<p><em>Run this cell to wake the picture.</em></p></div>\n"
+            f"<p><em>{_('Run this cell to wake the picture.')}</em></p></div>\n"
             # The picture is in a block, so that its names cannot clash with the kit's.
             f'<script type="module">\n{kit}\n{{\n{picture}\n{_escape(call)}\n}}\n</script>'
         )
@@ -56,6 +65,20 @@ class MovingPicture:
 
     def _repr_mimebundle_(self, include: Any = None, exclude: Any = None) -> dict[str, Any]:
         return {"text/html": self.make_html(), "text/plain": self.alt}
+
+
+def list_marked(script: str) -> Iterator[str]:
+    """Yield the English of what a script says in the learner's language: of tr`at ${place}` "at {0}", of count(n, "warp") "{0} warps".
+
+    A marked text holds no other backquote, and no brace but those around its values.
+    """
+    for said, noun, plural in _MARKED.findall(script):
+        if noun:
+            yield f"{{0}} {plural or noun + ('es' if noun.endswith(('ch', 'sh', 's', 'x')) else 's')}"
+        else:
+            parts = _VALUE.split(said)
+            english = "".join(part + f"{{{index}}}" for index, part in enumerate(parts[:-1])) + parts[-1]
+            yield _ESCAPE.sub(lambda sign: chr(int(sign[1], 16)) if sign[1] else sign[2], english)
 
 
 def _encode(value: Any) -> Any:
