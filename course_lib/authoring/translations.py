@@ -12,6 +12,7 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import polib
+import typer
 
 from course_lib import catalog
 from course_lib.authoring import notebooks
@@ -21,6 +22,8 @@ from course_lib.base.files import write_atomic
 from course_lib.base.translation import LANGUAGES, VARIABLE, find_catalog, read_catalog, split_blocks, translate_markdown
 from course_lib.catalog import texts
 from course_lib.catalog.comments import translate_comments
+from course_lib.cli.app import app
+from course_lib.cli.help import list_texts as list_help_texts
 from course_lib.grading.judging.causes import CAUSES
 from course_lib.lessons import prediction, steps
 from course_lib.lessons.kit.output import CATALOG, list_marked
@@ -51,6 +54,8 @@ def list_texts(name: str) -> dict[str, str]:
         for file in sorted(paths.PACKAGE.rglob("templates/*.html")):
             for text in _IN_TEMPLATE.findall(file.read_text(encoding="utf-8")):
                 found.setdefault(text, str(file.relative_to(paths.ROOT)))
+        for text in list_help_texts(typer.main.get_command(app)):
+            found.setdefault(text, "course --help")
     elif name == CATALOG:
         for file in sorted((paths.PACKAGE / "lessons").rglob("*.js")):
             for text in list_marked(file.read_text(encoding="utf-8")):
@@ -72,8 +77,8 @@ def _note_lesson(lesson: str, note: Callable[[str, str], str]) -> None:
         if cell.cell_type == "markdown":
             for block in split_blocks(cell.source):
                 note(block, source.name)
-        elif notebooks.STEP in cell.metadata.get("tags", []):
-            translate_comments(cell.source, lambda text: note(text, f"{source.name}, code of a step"))
+        elif cell.cell_type == "code":
+            translate_comments(cell.source, lambda text: note(text, f"{source.name}, code"))
     for question in prediction.read_lesson(lesson).values():
         question.translate(lambda text, where=question.id: note(text, f"prediction {where}"))
     for step in steps.read_lesson(lesson).values():

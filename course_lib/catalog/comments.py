@@ -20,7 +20,7 @@ def translate_comments(code: str, translate: Translate) -> str:
     for first, last, column, text in reversed(_find_comments(code)):
         if (translated := translate(text)) != text:
             before = lines[first][:column]
-            lines[first : last + 1] = _wrap(translated, before, "# ") if not before.strip() else [f"{before}# {translated}"]
+            lines[first : last + 1] = _wrap(translated, f"{before}# ") if not before.strip() else [f"{before}# {translated}"]
     code = "\n".join(lines) + "\n" * code.endswith("\n")
     return _translate_docstrings(code, translate)
 
@@ -72,26 +72,26 @@ def _translate_paragraph(paragraph: str, indent: str, translate: Translate) -> s
     text = textwrap.dedent(body) if formulas else " ".join(body.split())
     if (translated := translate(text)) == text:
         return paragraph
-    if formulas:
-        written = textwrap.indent(translated, body[: body.index(text.split("\n", 1)[0])])
-    else:
-        written = "\n".join(_wrap(translated, indent, ""))
-    return written + paragraph[len(body) :]
+    indented = textwrap.indent(translated, body[: body.index(text.split("\n", 1)[0])]) if formulas else "\n".join(_wrap(translated, indent))
+    return indented + paragraph[len(body) :]
 
 
-def _wrap(text: str, indent: str, mark: str) -> list[str]:
-    """Break a text into lines. Chinese has no spaces, so a line may end behind any of its characters."""
-    room = _WIDTH - cell_len(indent + mark)
+def _wrap(text: str, before: str) -> list[str]:
+    return [before + line for line in wrap(text, _WIDTH - cell_len(before))]
+
+
+def wrap(text: str, width: int) -> list[str]:
+    """Break a text into lines of at most ``width`` columns. Chinese has no spaces, so a line may end behind any of its characters."""
     if cell_len(text) == len(text):
-        return textwrap.wrap(text, room, initial_indent=indent + mark, subsequent_indent=indent + mark, break_on_hyphens=False)
+        return textwrap.wrap(text, width, break_on_hyphens=False)
     lines, line = [], ""
     for word in _split_words(text):
-        if line and cell_len(line + word.rstrip()) > room and not word.startswith(tuple("，。；：、？！）」”")):
+        if line and cell_len(line + word.rstrip()) > width and not word.startswith(tuple("，。；：、？！）」”")):
             lines.append(line.rstrip())
             line = word.lstrip()
         else:
             line += word
-    return [f"{indent}{mark}{line}" for line in [*lines, line.rstrip()] if line]
+    return [line for line in [*lines, line.rstrip()] if line]
 
 
 def _split_words(text: str) -> list[str]:

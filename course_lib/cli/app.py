@@ -122,7 +122,13 @@ def main(
     ] = False,
     language: Annotated[
         str | None,
-        typer.Option("--lang", help="The language, en or zh; without it, that of COURSE_LANG.", metavar="LANG", callback=_set_language),
+        typer.Option(
+            "--lang",
+            help="The language, en or zh; without it, that of COURSE_LANG.",
+            metavar="LANG",
+            is_eager=True,  # before --help, which speaks it
+            callback=_set_language,
+        ),
     ] = None,
 ) -> int:
     """LayerNorm and RMSNorm, from the formula to Triton kernels."""

@@ -5,9 +5,15 @@ typer's own boxes take longer to load than all the rest of the command.
 
 from __future__ import annotations
 
+import inspect
+import re
+from collections.abc import Iterator
+from typing import Any
+
 import typer.core
 
 from course_lib.base import paths
+from course_lib.base.translation import choose_language, join_lines, translate
 
 START = "Begin"
 LEARN, MEASURE, KEEP = "Work through the exercises", "Measure", "Keep the course working"
@@ -15,8 +21,59 @@ AUTHOR = "For authors"
 TEACH = "For instructors"
 
 
+_AS_IT_IS = "\b\n"  # before a paragraph whose lines click must keep
+_WIDTH, _OPTION_WIDTH = 76, 48  # columns, of a paragraph and of what stands beside the names of options
+
+
+def list_texts(command: Any) -> Iterator[str]:
+    """Yield what ``--help`` says of a command of learners, of its options and of the commands below it."""
+    for text in (command.help, command.epilog, *(getattr(parameter, "help", None) for parameter in command.params)):
+        yield from _split(text)
+    for below in getattr(command, "commands", {}).values():
+        if below.rich_help_panel not in (AUTHOR, TEACH):
+            yield str(below.rich_help_panel)
+            yield from list_texts(below)
+
+
+def _translate_help(command: Any) -> None:
+    """Translate in place what :func:`list_texts` yields of this command alone."""
+    if choose_language() == "en":
+        return
+    command.help, command.epilog = _translate(command.help, _WIDTH), _translate(command.epilog, _WIDTH)
+    for parameter in command.params:
+        if getattr(parameter, "help", None):
+            parameter.help = _translate(parameter.help, _OPTION_WIDTH)
+
+
+def _split(text: str | None) -> list[str]:
+    """Split a text into paragraphs. The lines of examples stay; those of other paragraphs are joined."""
+    paragraphs = re.split(r"\n\s*\n", inspect.cleandoc(text or ""))
+    return [part.removeprefix(_AS_IT_IS) if part.startswith(_AS_IT_IS) else " ".join(part.split()) for part in paragraphs if part]
+
+
+def _translate(text: str | None, width: int) -> str | None:
+    return "\n\n".join(_wrap(translate(paragraph, "interface"), width) for paragraph in _split(text)) or text
+
+
+def _wrap(text: str, width: int) -> str:
+    """Break a paragraph of one line into several. Click, which counts letters and not their width, then leaves them alone."""
+    from course_lib.catalog.comments import wrap  # here, because its library is slow to import, and English needs neither
+
+    return _AS_IT_IS + (text if "\n" in text else "\n".join(wrap(text, width)))
+
+
 class GroupedCommands(typer.core.TyperGroup):
     """The commands under the headings that ``rich_help_panel`` gives them, in the order in which they were added."""
+
+    def get_command(self, ctx, cmd_name):
+        command = super().get_command(ctx, cmd_name)
+        if command is not None:
+            _translate_help(command)
+        return command
+
+    def format_help(self, ctx, formatter) -> None:
+        _translate_help(self)
+        super().format_help(ctx, formatter)
 
     def format_commands(self, ctx, formatter) -> None:
         groups: dict[str, list[tuple[str, str]]] = {}
@@ -26,7 +83,9 @@ class GroupedCommands(typer.core.TyperGroup):
             assert isinstance(command, typer.core.TyperCommand | typer.core.TyperGroup), f"{name} is a command of typer's"
             if command.rich_help_panel in left_out:
                 continue
-            groups.setdefault(str(command.rich_help_panel), []).append((name, command.get_short_help_str(200)))
+            short = command.get_short_help_str(200)
+            shown = short if choose_language() == "en" else _wrap(join_lines(short), _WIDTH - 12)
+            groups.setdefault(translate(str(command.rich_help_panel), "interface"), []).append((name, shown))
         widest = max(len(name) for rows in groups.values() for name, _ in rows)
         for heading, rows in groups.items():
             with formatter.section(heading):

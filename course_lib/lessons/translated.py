@@ -1,4 +1,4 @@
-"""The lessons in the chosen language, made from the built notebooks: text cells, comments of steps, predictions and tasks are translated."""
+"""The lessons in the chosen language, made from the built notebooks: text cells, comments, predictions and tasks are translated."""
 
 from __future__ import annotations
 
@@ -49,18 +49,18 @@ def write_lessons(home: Path) -> Path:
 
 
 def translate_notebook(notebook: dict[str, Any], catalog: str) -> None:
-    """Translate the text cells of a built notebook, the comments of its steps, and what it shows of questions and tasks, in place."""
+    """Translate the text cells of a built notebook, the comments of its code, and what it shows of questions and tasks, in place."""
     _translate_cells(notebook, catalog, "images/")
     _renew_stills(notebook)
 
 
 def _translate_cells(notebook: dict[str, Any], catalog: str, images: str) -> None:
-    """Translate text cells and the comments of steps. ``images`` is the path from the notebook to its images."""
+    """Translate text cells and comments. ``images`` is the path from the notebook to its images."""
     for cell in notebook["cells"]:
         source = "".join(cell["source"])
         if cell["cell_type"] == "markdown":
             cell["source"] = _IMAGE.sub(f"]({images}", translate_markdown(source, catalog))
-        elif "step" in cell["metadata"].get("tags", []):
+        else:
             cell["source"] = translate_comments(source, partial(translate, catalog=catalog))
 
 
