@@ -16,9 +16,10 @@ from pathlib import Path
 
 from nbclient.exceptions import CellExecutionError, CellTimeoutError
 
-from course_lib.authoring import notebooks
+from course_lib.authoring import notebooks, translations
 from course_lib.base import paths
 from course_lib.base.errors import CourseError
+from course_lib.base.translation import LANGUAGES
 from course_lib.catalog import Exercise
 
 _FILES = (
@@ -129,8 +130,21 @@ def check(chosen: list[Exercise]) -> int:
         print("\n".join(finding.as_text() for finding in findings))
         print(f"  {time.monotonic() - started:.0f} s", flush=True)
         wrong += [exercise.id] if not all(finding.is_right for finding in findings) else []
+    print(describe_translations())
     print(f"Something is missing in {', '.join(wrong)}." if wrong else "Nothing is missing.")
     return 1 if wrong else 0
+
+
+def describe_translations() -> str:
+    """Say for each language how much of the course's texts of today is translated, and which catalogs have changed texts for a translator to read."""
+    lines = []
+    for language in LANGUAGES.keys() - {"en"}:
+        catalogs = {name: translations.update(language, name) for name in translations.list_catalogs()}
+        done, wanted = sum(len(found.translated_entries()) for found in catalogs.values()), sum(map(len, catalogs.values()))
+        fuzzy = [f"{name} ({len(found.fuzzy_entries())})" for name, found in catalogs.items() if found.fuzzy_entries()]
+        read = f"; the English has changed in {', '.join(fuzzy)}" if fuzzy else ""
+        lines.append(f"{LANGUAGES[language]}: {done} of {wanted} texts are translated, {100 * done // wanted} %{read}.")
+    return "\n".join(lines)
 
 
 def find_subject(test: str) -> str:

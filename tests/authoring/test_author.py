@@ -8,9 +8,10 @@ import subprocess
 import sys
 import tomllib
 
+import polib
 import pytest
 
-from course_lib.authoring import check, skeletons
+from course_lib.authoring import check, skeletons, translations
 from course_lib.base import paths
 from course_lib.base.errors import CourseError
 from course_lib.catalog import cut
@@ -142,3 +143,15 @@ def test_a_finding_without_a_test_is_not_right():
         and check.SubjectReport("cut", 1).is_right
         and not check.SubjectReport("cut", 1, ["x"]).is_right
     )
+
+
+def test_the_share_of_the_course_that_is_translated_is_said(tmp_path, monkeypatch):
+    monkeypatch.setattr(translations, "list_catalogs", lambda: ["causes"])
+    monkeypatch.setattr(translations, "list_texts", lambda name: {"Which row is wrong here?": "", "Which column is wrong?": "", "New.": ""})
+    kept = polib.POFile()
+    kept.append(polib.POEntry(msgid="Which row is wrong?", msgstr="哪一行错了？"))
+    kept.append(polib.POEntry(msgid="Which column is wrong?", msgstr="哪一列错了？"))
+    kept.save(str(tmp_path / "causes.po"))
+    monkeypatch.setattr(translations, "find_catalog", lambda language, name: tmp_path / f"{name}.po")
+    said = check.describe_translations()
+    assert "1 of 3 texts" in said and "33 %" in said and "the English has changed in causes (1)" in said

@@ -16,6 +16,7 @@ import termios
 from pathlib import Path
 
 import pytest
+from rich.cells import cell_len
 
 import course_lib
 from course_lib import catalog
@@ -142,6 +143,15 @@ def test_help_lists_the_commands_in_groups(command, option):
         < printed.index("  doctor ")
     )
     assert command("check", option)[1].count("Exit codes: 0 pass, 1 fail, 2 not attempted, 3") == 1
+
+
+@pytest.mark.parametrize("arguments", [(), ("check",), ("bench",), ("init",)])
+def test_help_is_in_the_language_of_the_call_and_no_line_of_its_texts_is_too_wide(command, monkeypatch, arguments):
+    monkeypatch.setenv("COURSE_LANG", "en")  # the call sets it; so it is put back after the test
+    english = command(*arguments, "--help")[1]
+    printed = command("--lang", "zh", *arguments, "--help")[1]
+    assert re.search("[\u4e00-\u9fff]", printed) and not re.search("[\u4e00-\u9fff]", english)
+    assert [line for line in printed.splitlines() if cell_len(line) > 84] == [], "a Chinese character takes two columns"
 
 
 SLOW_AND_WRONG = """

@@ -124,6 +124,7 @@ def _write_guides(guides: Sequence[str]) -> str:
     lines = {
         "docs/setup.md": _("Windows, macOS, hosted notebooks, a GPU, and what to do when a message stops you"),
         "docs/commands.md": _("the grader and the measurements from a terminal"),
+        "docs/glossary.md": _("the words and symbols of the course, each with what it means"),
         "docs/instructors.md": _("to teach with it: a class graded, reports, what to expect"),
         "CONTRIBUTING.md": _("to change it: how a lesson, an exercise, a picture or a kernel is added"),
         "docs/architecture.md": _("the rooms of the code, and who may use whom"),

@@ -29,7 +29,7 @@ let translations = {}; // by their English, in which {0} stands for the first va
 
 const fillIn = (words, values) => words.replace(/\{(\d+)\}/g, (place, index) => values[index]);
 
-/** Words in the learner's language, or in English without a translation: tr`Column ${at} of ${columns}`. */
+/** A template in the learner's language, or in English without a translation. "Column {0} of {1}" is the English that is looked up of Column ${at} of ${n}. */
 export function tr(parts, ...values) {
   const english = parts.reduce((words, part, index) => `${words}{${index - 1}}${part}`);
   return fillIn(translations[english] ?? english, values);
