@@ -20,7 +20,9 @@ Translate = Callable[[str], str]
 _FENCE = re.compile(r"^(```|~~~|\$\$)")
 _LINES_COUNT = re.compile(r"^\s*([-*+] |\d+\. |[|<>#]|    )")  # a block in which the ends of the lines mean something
 _BETWEEN_WIDE = re.compile(r"(?<=[\u2e80-\uffef])\n(?=[\u2e80-\uffef])")  # Chinese characters and their punctuation
-_FILLED = re.compile(r"\\\{\\\{(\w+)\\\}\\\}")
+_FIELD = re.compile(r"\{([A-Za-z]\w*)(?:[:!][^{}]*)?\}")  # {name} or {name:.2f}, in a text of a program
+_MARKDOWN_FIELD = re.compile(r"\{\{(\w+)\}\}")
+_OWN_LETTERS = 4  # a text with fewer outside its fields says nothing about what it is
 
 
 def choose_language() -> str:
@@ -63,10 +65,24 @@ def translate_markdown(text: str, catalog: str, language: str = "") -> str:
 def _translate_block(block: str, language: str, catalog: str) -> str:
     if (found := read_catalog(language, catalog).get(block)) is not None:
         return found
-    for pattern, translated in _list_patterns(language, catalog):
+    for pattern, translated, _ in _list_patterns(language, catalog, _MARKDOWN_FIELD):
         if match := pattern.fullmatch(block):
-            return re.sub(r"\{\{(\w+)\}\}", lambda name, values=match: values[name[1]], translated)
+            return _MARKDOWN_FIELD.sub(lambda field, values=match: values[field[1]], translated)
     return block
+
+
+def translate_filled(text: str, catalog: str) -> str:
+    """Return a text that was saved in English, its ``{fields}`` filled, in the chosen language. Values that the catalog has are translated, too.
+
+    Of several texts of the catalog that fit, the one with the most letters of its own counts.
+    """
+    language = choose_language()
+    if language == "en" or (found := read_catalog(language, catalog).get(text)) is not None:
+        return text if language == "en" else found
+    for pattern, translated, own in _list_patterns(language, catalog, _FIELD):
+        if own >= _OWN_LETTERS and (match := pattern.fullmatch(text)):
+            return _FIELD.sub(lambda field, values=match: translate_filled(values[field[1]], catalog), translated)
+    return text
 
 
 def split_blocks(text: str) -> list[str]:
@@ -112,17 +128,13 @@ def find_catalog(language: str, catalog: str) -> Path:
 
 
 @functools.cache
-def _list_patterns(language: str, catalog: str) -> list[tuple[re.Pattern[str], str]]:
-    """Return the translations of texts with ``{{name}}``, each with a pattern of what a filled text is."""
+def _list_patterns(language: str, catalog: str, field: re.Pattern[str]) -> list[tuple[re.Pattern[str], str, int]]:
+    """Return a pattern of what each text with fields is when they are filled, its translation, and its letters outside the fields: most first."""
     patterns = []
     for english, translated in read_catalog(language, catalog).items():
-        if "{{" in english:
-            seen: set[str] = set()
-
-            def capture(match: re.Match[str], seen: set[str] = seen) -> str:
-                again = match[1] in seen
-                seen.add(match[1])
-                return f"(?P={match[1]})" if again else f"(?P<{match[1]}>.+?)"
-
-            patterns.append((re.compile(_FILLED.sub(capture, re.escape(english))), translated))
-    return patterns
+        texts, names = field.split(english)[::2], field.split(english)[1::2]
+        if names:
+            groups = (f"(?P={name})" if name in names[:at] else f"(?P<{name}>.+?)" for at, name in enumerate(names))
+            pattern = "".join(re.escape(text) + group for text, group in zip(texts, [*groups, ""], strict=True))
+            patterns.append((re.compile(pattern, re.DOTALL), translated, len(re.findall("[A-Za-z]", "".join(texts)))))
+    return sorted(patterns, key=lambda pattern: -pattern[2])

@@ -15,6 +15,7 @@ from course_lib.base import paths
 from course_lib.base.files import keep_copy, write_atomic
 from course_lib.base.translation import choose_language, translate, translate_markdown
 from course_lib.catalog.comments import translate_comments
+from course_lib.lessons.kit.output import read_picture
 from course_lib.lessons.panel import exercise
 from course_lib.lessons.prediction import predict
 
@@ -65,13 +66,16 @@ def _translate_cells(notebook: dict[str, Any], catalog: str, images: str) -> Non
 
 
 def _renew_stills(notebook: dict[str, Any]) -> None:
-    """Show questions and tasks in the chosen language. This takes seconds for all lessons together."""
+    """Show questions, tasks and pictures in the chosen language. This takes seconds for all lessons together."""
     for cell in notebook["cells"]:
         if called := _STILL.findall("".join(cell["source"])) if cell["cell_type"] == "code" else []:
             name, which = called[-1]
             shown = (predict if name == "predict" else exercise)(which)._repr_mimebundle_()
             still = {kind: text for kind, text in shown.items() if kind.startswith("text/")}
             cell["outputs"] = [nbformat.from_dict({"output_type": "display_data", "data": still, "metadata": {}})]
+        for output in cell.get("outputs", []):
+            if picture := read_picture("".join(output.get("data", {}).get("text/html", ""))):
+                output["data"] |= picture._repr_mimebundle_()
 
 
 def _list_cells(notebook: dict[str, Any]) -> list[str]:

@@ -10,7 +10,7 @@ from pathlib import Path
 import ipywidgets
 import pytest
 
-from course_lib.base import paths
+from course_lib.base import paths, translation
 from course_lib.base.errors import CourseError
 from course_lib.lessons import cancellation, style
 from course_lib.lessons.kit import output, page, palette
@@ -195,6 +195,31 @@ def test_every_marked_text_of_a_script_is_read_whole(script: Path):
     assert len(marked) >= len(re.findall(r"(?<![\w.`])tr`", text))
     for english in marked:
         assert not re.search(r"[{}$]", re.sub(r"\{\d+\}", "", english)), english
+
+
+def test_a_picture_is_read_from_what_it_wrote(picture):
+    strange = MovingPicture("chart", {"words": "</script><!-- , picture, ", "none": math.nan, "key": "mean"}, "alt <b> & more")
+    for one in (picture, strange):
+        read = output.read_picture(one.make_html())
+        assert read is not None and read.name == one.name and read.alt == one.alt and read.make_html() == one.make_html()
+    assert output.read_picture("<div>no picture</div>") is None
+
+
+def test_a_saved_picture_is_read_in_the_chosen_language(monkeypatch):
+    saved = MovingPicture(
+        "chart", {"title": "Two sweeps cost 1.90 reads of x", "colour": "mean", "rows": ["read once"]}, "Time of mean"
+    ).make_html()
+    words = {
+        "Two sweeps cost {cost:.2f} reads of x": "两遍要读 {cost:.2f} 次 x",
+        "read once": "读一次",
+        "mean": "均值",
+        "Time of {what}": "{what}的时间",
+    }
+    monkeypatch.setenv("COURSE_LANG", "zh")
+    monkeypatch.setattr(translation, "read_catalog", lambda language, catalog: words)
+    monkeypatch.setattr(translation, "_list_patterns", translation._list_patterns.__wrapped__)
+    read = output.read_picture(saved)
+    assert read.data == {"title": "两遍要读 1.90 次 x", "colour": "mean", "rows": ["读一次"]} and read.alt == "均值的时间"
 
 
 def test_a_script_speaks_the_learners_language(show, picture, monkeypatch):

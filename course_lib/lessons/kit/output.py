@@ -18,7 +18,7 @@ from pathlib import Path
 from typing import Any
 
 from course_lib.base.translation import gettext as _
-from course_lib.base.translation import translate
+from course_lib.base.translation import translate, translate_filled
 from course_lib.lessons.kit import palette
 
 CATALOG = "pictures"  # the translations of what scripts say
@@ -28,6 +28,9 @@ _MARKED = re.compile(
 )
 _VALUE = re.compile(r"\$\{(?:[^{}]|\{[^{}]*\})*\}")  # of a template: ${...}, with at most one more pair of braces within
 _ESCAPE = re.compile(r"\\(?:u([0-9a-fA-F]{4})|(.))")
+_WRITTEN = re.compile(r'<div data-picture="(?P<name>\w+)-[0-9a-f]+"[^>]*><p>(?P<alt>[^<]*)</p>')
+_KEY = re.compile(r"[\w.-]*")  # of data: a single word may be the key of a state or of a colour
+_CALL = ", picture, "  # of what make_html writes: behind it stands the data
 _IMPORT = re.compile(r"^import [^;]*;\n", re.MULTILINE)
 _EXPORT = re.compile(r"^export (?:default )?", re.MULTILINE)
 
@@ -51,7 +54,7 @@ class MovingPicture:
         kit, picture = _read_script(_HERE / "kit.js"), _read_script(_HERE.parent / "pictures" / self.name / "picture.js")
         key = f"{self.name}-{hashlib.sha256((kit + picture + data).encode()).hexdigest()[:12]}"
         words = {english: translated for english in list_marked(kit + picture) if (translated := translate(english, CATALOG)) != english}
-        call = f"mount({json.dumps(key)}, {json.dumps(_make_css())}, picture, {data}, {json.dumps(words, ensure_ascii=False)});"
+        call = f"mount({json.dumps(key)}, {json.dumps(_make_css())}{_CALL}{data}, {json.dumps(words, ensure_ascii=False)});"
         return (
             f'<div data-picture="{key}" data-lm-suppress-shortcuts="true"><p>{html.escape(self.alt)}</p>'
             f"<p><em>{_('Run this cell to wake the picture.')}</em></p></div>\n"
@@ -65,6 +68,24 @@ class MovingPicture:
 
     def _repr_mimebundle_(self, include: Any = None, exclude: Any = None) -> dict[str, Any]:
         return {"text/html": self.make_html(), "text/plain": self.alt}
+
+
+def read_picture(markup: str) -> MovingPicture | None:
+    """Return the picture that ``make_html`` wrote in English, in the chosen language: what Python said is translated, too. None if it is no picture."""
+    found = _WRITTEN.match(markup)
+    if found is None:
+        return None
+    at = markup.index(_CALL, markup.rindex("\nmount(")) + len(_CALL)
+    data, _end = json.JSONDecoder().raw_decode(markup[at:].replace("<\\!--", "<!--"))
+    return MovingPicture(found["name"], _translate(data), translate_filled(html.unescape(found["alt"]), "interface"))
+
+
+def _translate(data: Any) -> Any:
+    if isinstance(data, dict):
+        return {key: _translate(part) for key, part in data.items()}
+    if isinstance(data, list):
+        return [_translate(part) for part in data]
+    return translate_filled(data, "interface") if isinstance(data, str) and not _KEY.fullmatch(data) else data
 
 
 def list_marked(script: str) -> Iterator[str]:
