@@ -29,7 +29,10 @@ from nbformat.v4 import new_code_cell, new_markdown_cell, new_notebook
 from course_lib import catalog
 from course_lib.authoring.wheel import build_wheel
 from course_lib.base import paths, tab
-from course_lib.catalog.texts import make_unsolved_text
+from course_lib.base.translation import choose_language
+from course_lib.base.translation import gettext as _
+from course_lib.catalog.texts import make_learners_text
+from course_lib.lessons.translated import read_translated
 
 STANDINS = paths.PACKAGE / "tab" / "standins"
 CORE = ("pyodide.js", "pyodide.mjs", "pyodide.asm.js", "pyodide.asm.wasm", "python_stdlib.zip")
@@ -88,16 +91,25 @@ class Package:
 
 
 def read_course(answers: dict[str, object]) -> Package:
-    """Return the course's wheel with the compiler's recorded ``answers``, and without the built notebooks: the site has those as files."""
+    """Return the course's wheel with the compiler's recorded ``answers``, and without the built notebooks: the site has those as files.
+
+    Of the translations it has those into the chosen language alone, by which the tab knows its language.
+    """
+    catalogs = f"course_lib/locale/{choose_language()}/"
     with tempfile.TemporaryDirectory() as folder, zipfile.ZipFile(build_wheel(Path(folder))) as wheel:
         files: dict[str, bytes] = {
             name: wheel.read(name)
             for name in wheel.namelist()
-            if not name.endswith((".ipynb", ".po")) and ".dist-info/" not in name  # the tab speaks English
+            if not name.endswith(".ipynb") and ".dist-info/" not in name and (not name.endswith(".po") or name.startswith(catalogs))
         }
     files["course_lib/compiler/recorded.json"] = json.dumps(answers).encode()
-    depends = ("ipython", "ipywidgets", "ml_dtypes", "numpy", "rich", "torch", "triton")
+    depends = ("ipython", "ipywidgets", "ml_dtypes", "numpy", "rich", "torch", "triton", *_list_translators())
     return Package("norm-kernels-course", _read_version("norm-kernels-course"), files, ("course_lib",), depends)
+
+
+def _list_translators() -> tuple[str, ...]:
+    """Return the packages that a tab needs for the chosen language."""
+    return () if choose_language() == "en" else ("polib",)
 
 
 def record_answers(notebooks: Iterable[Path]) -> dict[str, object]:
@@ -195,6 +207,7 @@ def build_pyodide(pyodide: Path, out: Path, answers: dict[str, object], extra: I
         read_triton(),
         read_torch(),
         *(read_pure(name, needs) for name, needs in PURE.items()),
+        *(read_pure(name, ()) for name in _list_translators()),
         *(Package(name, "0", {}, (), ()) for name in EMPTY),
         *extra,
     ]
@@ -248,10 +261,10 @@ def build_site(pyodide: Path, out: Path, answers: dict[str, object], extra: Iter
         work = Path(folder)
         shutil.copytree(paths.NOTEBOOKS / "images", work / "files" / "notebooks" / "images")
         for lesson in sorted(paths.NOTEBOOKS.glob("*.ipynb")):
-            shutil.copy(lesson, work / "files" / "notebooks")
+            (work / "files" / "notebooks" / lesson.name).write_text(read_translated(lesson), "utf-8")
         (work / "files" / "exercises").mkdir()
         for exercise in catalog.exercises().values():  # unsolved, even if the author has worked on exercises/
-            (work / "files" / "exercises" / f"{exercise.file}.py").write_text(make_unsolved_text(exercise), "utf-8")
+            (work / "files" / "exercises" / f"{exercise.file}.py").write_text(make_learners_text(exercise), "utf-8")
         (work / "files" / "your_work.ipynb").write_text(nbformat.writes(make_work_notebook()), "utf-8")
         settings = {"jupyter-lite-schema-version": 0, "jupyter-config-data": SETTINGS}
         (work / "jupyter-lite.json").write_text(json.dumps(settings))
@@ -287,12 +300,14 @@ def make_work_notebook() -> nbformat.NotebookNode:
     """Return the notebook with which a reader carries work from a tab to a machine, or back."""
     cells = [
         new_markdown_cell(
-            "# Your work, out of this browser and into it\n\nYour exercises and your progress are in this browser's storage. They are gone when you delete "
-            "the data of this site, and a browser that runs out of space may delete them.\n\n**Out:** run this cell. Then reload the file list on the "
-            "left, right-click `my-course.zip` and choose Download. On a machine, `course import my-course.zip` takes it."
+            _(
+                "# Your work, out of this browser and into it\n\nYour exercises and your progress are in this browser's storage. They are gone when you "
+                "delete the data of this site, and a browser that runs out of space may delete them.\n\n**Out:** run this cell. Then reload the file list "
+                "on the left, right-click `my-course.zip` and choose Download. On a machine, `course import my-course.zip` takes it."
+            )
         ),
         new_code_cell("import course_lib\nfrom course_lib.learner import carrying\n\nprint(carrying.pack())"),
-        new_markdown_cell("**In:** drag a `my-course.zip` into the file list on the left, beside this notebook. Then run this cell."),
+        new_markdown_cell(_("**In:** drag a `my-course.zip` into the file list on the left, beside this notebook. Then run this cell.")),
         new_code_cell('import course_lib\nfrom course_lib.learner import carrying\n\nprint(*carrying.unpack(), sep="\\n")'),
     ]
     return new_notebook(cells=cells, metadata={"kernelspec": {"name": "python", "display_name": "Python", "language": "python"}})

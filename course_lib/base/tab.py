@@ -40,8 +40,13 @@ class _LaterFinder:
 
 
 def prepare() -> None:
-    """Replace settings of JupyterLite's kernel that the course cannot use, and postpone the download of Matplotlib to its first import."""
+    """Replace settings of JupyterLite's kernel that the course cannot use, choose the language, and postpone the download of Matplotlib.
+
+    The course of a tab has the translations into its own language alone; one in English has none.
+    """
     os.umask(0o022)  # JupyterLite's umask is 0o777: a new file could not be read again
+    for catalogs in sorted((Path(__file__).parents[1] / "locale").glob("*/")):
+        os.environ.setdefault("COURSE_LANG", catalogs.name)
     sys.meta_path.insert(0, _LaterFinder())
     # it would warn in a cell that it builds its font list
     logging.getLogger("matplotlib.font_manager").setLevel(logging.ERROR)

@@ -77,8 +77,10 @@ def translate_filled(text: str, catalog: str) -> str:
     Of several texts of the catalog that fit, the one with the most letters of its own counts.
     """
     language = choose_language()
-    if language == "en" or (found := read_catalog(language, catalog).get(text)) is not None:
-        return text if language == "en" else found
+    if language == "en":
+        return text
+    if (found := read_catalog(language, catalog).get(text)) is not None:
+        return found
     for pattern, translated, own in _list_patterns(language, catalog, _FIELD):
         if own >= _OWN_LETTERS and (match := pattern.fullmatch(text)):
             return _FIELD.sub(lambda field, values=match: translate_filled(values[field[1]], catalog), translated)

@@ -55,6 +55,16 @@ def translate_notebook(notebook: dict[str, Any], catalog: str) -> None:
     _renew_stills(notebook)
 
 
+def read_translated(file: Path) -> str:
+    """Return the text of a built notebook in the chosen language."""
+    text = file.read_text(encoding="utf-8")
+    if choose_language() == "en":
+        return text
+    notebook = json.loads(text)
+    translate_notebook(notebook, f"lesson{file.name[:2]}")
+    return json.dumps(notebook, ensure_ascii=False, indent=1) + "\n"
+
+
 def _translate_cells(notebook: dict[str, Any], catalog: str, images: str) -> None:
     """Translate text cells and comments. ``images`` is the path from the notebook to its images."""
     for cell in notebook["cells"]:

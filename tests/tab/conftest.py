@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import functools
 import http.server
 import json
@@ -41,15 +42,21 @@ class _Quiet(http.server.SimpleHTTPRequestHandler):
 @pytest.fixture(scope="session")
 def site(tmp_path_factory) -> Iterator[str]:
     """The address of the site."""
-    pyodide, folder = find_pyodide(), tmp_path_factory.mktemp("tab")
+    with serve_site(tmp_path_factory.mktemp("tab"), tab.record_answers([paths.NOTEBOOKS / "12_locks.ipynb"])) as address:
+        yield address
+
+
+@contextlib.contextmanager
+def serve_site(folder: Path, answers: dict[str, object]) -> Iterator[str]:
+    """Build the site into ``folder``, and serve it."""
+    pyodide = find_pyodide()
     known = json.loads((pyodide / "pyodide-lock.json").read_text())["packages"]
     without = (
         []
         if "ml-dtypes" in known or "ml_dtypes" in known
         else [tab.Package("ml_dtypes", "0", {"ml_dtypes.py": _WITHOUT_BF16}, ("ml_dtypes",), ("numpy",))]
     )
-    lesson = paths.NOTEBOOKS / "12_locks.ipynb"
-    tab.build_site(pyodide, folder, tab.record_answers([lesson]), without)
+    tab.build_site(pyodide, folder, answers, without)
     (folder / "empty.html").write_text("<!doctype html><title>empty</title>")
     server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), functools.partial(_Quiet, directory=str(folder)))
     threading.Thread(target=server.serve_forever, daemon=True).start()

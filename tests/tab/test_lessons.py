@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from typing import Any
 
 import pytest
+from conftest import serve_site
 
 from course_lib import catalog
 from course_lib.base import paths
@@ -151,3 +152,16 @@ def test_a_check_of_lesson_12_finds_the_race(open_lesson):
     lesson.show_panel()
     lesson.write("12a", read_solution("12a").replace("tl.debug_barrier()", "pass"))
     lesson.press_check("barrier")
+
+
+def test_a_tab_in_chinese_speaks_it_from_the_page_to_the_verdict(browser, tmp_path, monkeypatch):
+    monkeypatch.setenv("COURSE_LANG", "zh_CN")
+    with serve_site(tmp_path, {}) as site, browser.new_page(viewport={"width": 1280, "height": 900}) as page:
+        lesson = Lesson(page, site, "00_start_here.ipynb")
+        lesson.open()
+        assert "预测" in page.locator(".jp-Notebook").inner_text() and lesson.run_all() == []
+        page.evaluate(_SCROLL)
+        panel = page.locator(".course-exercise:has(button:text-is('检查'))").first
+        panel.locator("button:text-is('检查')").click()
+        panel.filter(has_text="还没有做").wait_for()
+        assert "掩码" in lesson.run("print(open('/drive/exercises/ex00a_masked_copy.py').read(), end='')")

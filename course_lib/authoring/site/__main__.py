@@ -32,9 +32,10 @@ def main() -> int:
         os.environ[LANGUAGE_SWITCH] = "yes"
     places = {language: out.with_name(f"{out.name}-{language}") for language in others}
     # a language holds for a whole process
-    command = [sys.executable, "-m", "course_lib.authoring.site", *arguments.lessons, "--out"]
+    command = [sys.executable, "-m", "course_lib.authoring.site", *arguments.lessons]
+    command += ["--pyodide", str(arguments.pyodide)] if arguments.pyodide else []
     running = [
-        subprocess.Popen([*command, str(place)], env=os.environ | {VARIABLE: language}, stdout=subprocess.DEVNULL)
+        subprocess.Popen([*command, "--out", str(place)], env=os.environ | {VARIABLE: language}, stdout=subprocess.DEVNULL)
         for language, place in places.items()
     ]
     try:

@@ -19,7 +19,7 @@ from course_lib.base.errors import CourseError
 from course_lib.base.translation import choose_language
 from course_lib.base.translation import gettext as _
 from course_lib.lessons.stylesheets import PANEL_STYLE
-from course_lib.lessons.translated import translate_notebook
+from course_lib.lessons.translated import read_translated, translate_notebook
 
 _HERE = Path(__file__).parent
 # An icon: a row of four lanes, the last one masked. Without an icon a browser requests one that does not exist.
@@ -85,7 +85,7 @@ def stage(folder: Path, wanted: Collection[str], source: CourseSource) -> None:
     told = [lessons.read_lesson(notebook, name, readme) for name, notebook in built.items()]
     _write(folder / "index.md", front.write_front(built, told, names, source))
     for file in files:
-        _write(folder / "_extra" / "notebooks" / file.name, _translate_file(file))
+        _write(folder / "_extra" / "notebooks" / file.name, read_translated(file))
     _write(folder / "_extra" / ".nojekyll", "")  # without it, GitHub Pages leaves out folders that begin with _
     outputs = PANEL_STYLE.removeprefix("<style>").removesuffix("</style>")
     _write(folder / "_static" / "site.css", outputs + "\n" + (_HERE / "site.css").read_text(encoding="utf-8"))
@@ -94,16 +94,6 @@ def stage(folder: Path, wanted: Collection[str], source: CourseSource) -> None:
     _write(folder / "_templates" / "search.html", _SEARCH)
     shutil.copy(paths.ROOT / "docs" / "images" / "course-light.png", folder / "_static")
     _write(folder / "_static" / "site.js", (_HERE / "site.js").read_text(encoding="utf-8"))
-
-
-def _translate_file(file: Path) -> str:
-    """Return the text of the notebook that a reader downloads."""
-    text = file.read_text(encoding="utf-8")
-    if choose_language() == "en":
-        return text
-    notebook = nbformat.reads(text, as_version=4)
-    translate_notebook(notebook, f"lesson{file.name[:2]}")
-    return nbformat.writes(notebook)
 
 
 def _write(file: Path, text: str) -> None:
