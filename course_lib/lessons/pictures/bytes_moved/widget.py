@@ -22,7 +22,7 @@ def bytes_moved(M: int = 4096, N: int = 4096, dtype: str = "fp16", case: str | N
         make_data(M, N, dtype, case),
         _(
             "A race along the time at the memory limit, for M = {M}, N = {N}, {dtype}: a chain of launches, each a bar that begins where "
-            "the one before ended, and below it one fused launch. Each bar is made of the tensors that it reads and, hatched, those that it "
-            "writes."
+            "the one before ended, and below it one fused launch. Each bar is made of the tensors that it reads and, hatched, those that "
+            "it writes."
         ).format(M=M, N=N, dtype=dtype),
     )

@@ -64,7 +64,8 @@ def make_data(mean_over_std: float, n: int, dtype: str, algorithm: str) -> dict[
     return {
         "start": {"algorithm": algorithm, "order": "pairwise", "dtype": dtype, "n": n, "ratio": float(mean_over_std), "clamp": False},
         "names": {key: _(name) for key, name in NAMES.items()}, "ordered": [name for name in NAMES if name not in UNORDERED],
-        "orders": {order: _(order) for order in ORDERS}, "dtypes": list(DTYPES), "columns": columns, "ratios": ratios, "eps": EPS, "rows": rows, "true": true, "curves": curves,
+        "orders": {order: _(order) for order in ORDERS}, "dtypes": list(DTYPES), "columns": columns, "ratios": ratios, "eps": EPS,
+        "rows": rows, "true": true, "curves": curves,
     }  # fmt: skip
 
 
