@@ -5,13 +5,15 @@ from __future__ import annotations
 import ipywidgets
 
 from course_lib.base.errors import CourseError
+from course_lib.base.translation import gettext as _
+from course_lib.base.translation import mark as N_
 from course_lib.lessons.kit.asking import AskingPicture
 from course_lib.lessons.kit.output import MovingPicture
 from course_lib.lessons.own_launch import EPS, order_arguments
 from course_lib.lessons.pictures.access_map.widget import access_map
 from course_lib.lessons.pictures.compiled_kernel.model import learners_kernel
 
-KERNELS = ("blocked", "resident", "yours, 07a", "yours, 08a")
+KERNELS = (N_("blocked"), N_("resident"), N_("yours, 07a"), N_("yours, 08a"))
 
 
 def forward_map(*kernels: str, M: int = 4, N: int = 100, block: int = 64, rows: int = 2) -> AskingPicture:
@@ -26,9 +28,9 @@ def forward_map(*kernels: str, M: int = 4, N: int = 100, block: int = 64, rows: 
     """
     names = kernels or KERNELS
     if not set(names) <= set(KERNELS):
-        raise CourseError(f"the map shows {', '.join(KERNELS)}; you asked for {', '.join(names)}.")
-    controls = {"kernel": ipywidgets.Dropdown(options=names, value=names[0], description="kernel")}
-    return AskingPicture(lambda kernel: _trace(kernel, M, N, block, rows), controls, "Run it")
+        raise CourseError(_("the map shows {known}; you asked for {names}.").format(known=", ".join(KERNELS), names=", ".join(names)))
+    controls = {"kernel": ipywidgets.Dropdown(options=[(_(name), name) for name in names], value=names[0], description=_("kernel"))}
+    return AskingPicture(lambda kernel: _trace(kernel, M, N, block, rows), controls, _("Run it"))
 
 
 def _trace(kernel: str, M: int, N: int, block: int, rows: int) -> MovingPicture:

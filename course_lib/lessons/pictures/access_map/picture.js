@@ -1,11 +1,11 @@
 // Lesson 07: which lane of which program asks for which address, and how often. Python has recorded every access of a launch; passes,
 // paths of lanes and sectors are counted here.
 
-import { FONT, MONO, SMALL, breakCode, bytes, cell, code, count, linear, measure, number, path, slider, stepper, svg, target, text } from "../../kit/kit.js";
+import { FONT, MONO, SMALL, breakCode, bytes, cell, code, count, linear, measure, number, path, slider, stepper, svg, target, text, tr } from "../../kit/kit.js";
 
 const VERBS = ["read", "write", "atomic"];
 const LAST = [4, 2, 1]; // passes told apart, by verb; what comes after is counted with the last
-const PASSES = [["first read", "second read", "third read", "later reads"], ["write", "later writes"], ["atomics"]];
+const namePass = (verb, pass) => [[tr`first read`, tr`second read`, tr`third read`, tr`later reads`], [tr`write`, tr`later writes`], [tr`atomics`]][verb][pass];
 const WARP = 32;
 const SECTOR = 32; // bytes that a GPU fetches at least
 const WINDOW = 6; // programs on show at a time
@@ -55,8 +55,13 @@ export function countSectors(step, first) {
   return { lanes, sectors: [...sectors].sort((a, b) => a - b), asked: new Set(lanes).size * step.itemsize };
 }
 
-const list = (words) => (words.length < 2 ? words.join("") : `${words.slice(0, -1).join(", ")} and ${words.at(-1)}`);
-const often = (times) => ({ 1: "once", 2: "twice", 3: "three times" }[times] ?? `${times} times`);
+function list(words) {
+  if (words.length < 2) return words.join("");
+  const start = words.slice(0, -1).join(tr`, `);
+  return tr`${start} and ${words.at(-1)}`;
+}
+
+const often = (times) => ({ 1: tr`once`, 2: tr`twice`, 3: tr`three times` }[times] ?? tr`${times} times`);
 
 /** How often the program goes over the tensor that it asks most of, by verb, as far as it has come. */
 function sayPasses(data, steps) {
@@ -67,43 +72,52 @@ function sayPasses(data, steps) {
       asked.set(step.tensor, [before[0] + step.live * step.itemsize, Math.max(before[1], step.most)]);
     }
     const [most] = [...asked].sort((a, b) => b[1][0] - a[1][0]);
-    return most ? [`${["reads", "writes", "updates"][verb]} ${data.tensors[most[0]].name} ${often(most[1][1])}`] : [];
+    if (!most) return [];
+    const [name, times] = [data.tensors[most[0]].name, often(most[1][1])];
+    return [[tr`reads ${name} ${times}`, tr`writes ${name} ${times}`, tr`updates ${name} ${times}`][verb]];
   });
   return list(parts);
 }
 
 export function makeTitle(data, program, steps, at) {
   const last = at === steps.length - 1;
-  if (data.fault && data.stopped === null) return "The launch is stopped before its first access";
+  if (data.fault && data.stopped === null) return tr`The launch is stopped before its first access`;
   if (data.fault && program === data.stopped && last) {
     const step = steps[at];
-    return step.tensor < 0 && step.live ? `Program ${program} leaves its tensors in operation ${at + 1}` : `The launch is stopped behind operation ${at + 1} of program ${program}`;
+    return step.tensor < 0 && step.live ? tr`Program ${program} leaves its tensors in operation ${at + 1}` : tr`The launch is stopped behind operation ${at + 1} of program ${program}`;
   }
   const words = sayPasses(data, steps.slice(0, at + 1));
-  if (!words) return steps.length ? `Program ${program}: every lane is masked so far` : data.programs.every(([, accesses]) => !accesses.length) ? "No program asks for any memory" : `Program ${program} asks for no memory`;
-  return last ? `Program ${program} ${words}` : `Program ${program} so far: ${words}`;
+  if (!words) return steps.length ? tr`Program ${program}: every lane is masked so far` : data.programs.every(([, accesses]) => !accesses.length) ? tr`No program asks for any memory` : tr`Program ${program} asks for no memory`;
+  return last ? tr`Program ${program} ${words}` : tr`Program ${program} so far: ${words}`;
 }
 
 function describeStep(data, step) {
-  if (!step.live) return `${["a load", "a store", "an atomic"][step.verb]} of which every lane is masked (${step.masked})`;
-  const passes = [...step.passes.keys()].sort().map((pass) => PASSES[step.verb][pass]);
-  const what = step.tensor < 0 ? `${VERBS[step.verb]} outside the tensors` : `${list(passes)} of ${data.tensors[step.tensor].name}`;
-  return `${what}, ${count(step.live, "lane")}${step.masked ? `, ${step.masked} masked` : ""}, ${bytes(step.live * step.itemsize)}`;
+  if (!step.live) return [tr`a load of which every lane is masked (${step.masked})`, tr`a store of which every lane is masked (${step.masked})`, tr`an atomic of which every lane is masked (${step.masked})`][step.verb];
+  const passes = list([...step.passes.keys()].sort().map((pass) => namePass(step.verb, pass)));
+  const [lanes, size, masked] = [count(step.live, "lane"), bytes(step.live * step.itemsize), step.masked];
+  if (step.tensor < 0) {
+    const what = [tr`read outside the tensors`, tr`write outside the tensors`, tr`atomic outside the tensors`][step.verb];
+    return masked ? tr`${what}, ${lanes}, ${masked} masked, ${size}` : [what, lanes, size].join(tr`, `);
+  }
+  const { name } = data.tensors[step.tensor];
+  return masked ? tr`${passes} of ${name}, ${lanes}, ${masked} masked, ${size}` : tr`${passes} of ${name}, ${lanes}, ${size}`;
 }
 
 export function makeCaption(data, program, steps, at, lane) {
-  const words = [`${data.kernel}, grid ${data.grid.join(" x ")}.`];
+  const words = [tr`${data.kernel}, grid ${data.grid.join(" x ")}.`];
   const step = steps[at];
   if (step) {
-    words.push(`Program ${program}, operation ${at + 1} of ${steps.length}: ${describeStep(data, step)}${step.line === null ? "" : `, line ${step.line}`}.`);
+    const what = describeStep(data, step);
+    words.push(step.line === null ? tr`Program ${program}, operation ${at + 1} of ${steps.length}: ${what}.` : tr`Program ${program}, operation ${at + 1} of ${steps.length}: ${what}, line ${step.line}.`);
     if (step.lanes[lane] !== undefined) {
       const { sectors, asked, lanes } = countSectors(step, Math.floor(lane / WARP) * WARP);
-      words.push(`Lane ${lane} reaches ${data.tensors[step.tensor].name}[${step.lanes[lane]}]; the ${lanes.length} lanes drawn ask for ${bytes(asked)} in ${count(sectors.length, "sector")} of ${SECTOR} bytes.`);
-    } else if (step.live && step.tensor >= 0) words.push(`Lane ${lane} takes no part.`);
-    words.push(`Asked for so far by this program: ${bytes(steps.slice(0, at + 1).reduce((sum, each) => sum + each.live * each.itemsize, 0))}.`);
+      const touched = count(sectors.length, "sector");
+      words.push(tr`Lane ${lane} reaches ${data.tensors[step.tensor].name}[${step.lanes[lane]}]; the ${lanes.length} lanes drawn ask for ${bytes(asked)} in ${touched} of ${SECTOR} bytes.`);
+    } else if (step.live && step.tensor >= 0) words.push(tr`Lane ${lane} takes no part.`);
+    words.push(tr`Asked for so far by this program: ${bytes(steps.slice(0, at + 1).reduce((sum, each) => sum + each.live * each.itemsize, 0))}.`);
   }
   if (data.fault && (program === data.stopped || data.stopped === null) && at >= steps.length - 1) words.push(data.fault);
-  else words.push("A cache may answer part of it.");
+  else words.push(tr`A cache may answer part of it.`);
   if (data.apart) words.push(data.apart);
   return words.join(" ");
 }
@@ -121,8 +135,8 @@ export function picture(data) {
     steps: (program) => stepsOf(program).map(({ lanes, passOf, most, live, masked }) => ({ lanes, passOf, most, live, masked })),
     sectors: (program, at, from) => countSectors(stepsOf(program)[at], from),
     controls: [
-      [stepper("at", "operation", (state) => Math.max(stepsOf(state.program).length, 1))],
-      [slider("program", "program", { values: numbers, format: String }), slider("lane", "lane", { min: 0, max: (state) => lanesOf(state) - 1, format: String })],
+      [stepper("at", tr`operation`, (state) => Math.max(stepsOf(state.program).length, 1))],
+      [slider("program", tr`program`, { values: numbers, format: String }), slider("lane", tr`lane`, { min: 0, max: (state) => lanesOf(state) - 1, format: String })],
     ],
     off: () => (numbers.length < 2 ? ["program"] : []),
     render(given, width) {
@@ -150,7 +164,7 @@ function patterns(data) {
 
 /** The line of the kernel, and 32 of its lanes with the elements that they reach. */
 function drawLanes(data, step, lane, width) {
-  if (!step) return { draw: text(2, 12, "No memory is asked for here.", { fill: "var(--quiet)" }), bottom: 24 };
+  if (!step) return { draw: text(2, 12, tr`No memory is asked for here.`, { fill: "var(--quiet)" }), bottom: 24 };
   const source = data.source[step.line];
   const lines = source ? breakCode(`${step.line}  ${source}`, Math.floor((width - 4) / MONO)) : [];
   const draw = lines.map((part, i) => code(2 + (i ? 6 * MONO : 0), 10 + 16 * i, part));
@@ -160,22 +174,25 @@ function drawLanes(data, step, lane, width) {
   const shown = Math.min(WARP, all - from);
   const size = Math.min(30, (width - 4) / shown);
   const middle = (i) => 2 + (i + 0.5) * size;
-  draw.push(text(2, top, `lanes ${from} to ${from + shown - 1} of ${all}${all > WARP ? ", as many as a warp has" : ""}: press one`, { size: SMALL, fill: "var(--quiet)" }));
+  const which = all > WARP ? tr`lanes ${from} to ${from + shown - 1} of ${all}, as many as a warp has: press one` : tr`lanes ${from} to ${from + shown - 1} of ${all}: press one`;
+  draw.push(text(2, top, which, { size: SMALL, fill: "var(--quiet)" }));
   for (let i = 0; i < shown; i++) {
     const live = from + i < step.live;
     const chosen = from + i === lane;
     const words = size >= 22 || chosen ? String(from + i) : "";
-    draw.push(target(`lane-${i}`, { label: `lane ${from + i}${live && step.lanes.length ? `, ${data.tensors[step.tensor].name}[${step.lanes[from + i]}]` : live ? "" : ", masked"}`, pressed: chosen, press: () => ({ lane: from + i }), tabindex: -1 },
+    const label = !live ? tr`lane ${from + i}, masked` : step.lanes.length ? tr`lane ${from + i}, ${data.tensors[step.tensor].name}[${step.lanes[from + i]}]` : tr`lane ${from + i}`;
+    draw.push(target(`lane-${i}`, { label, pressed: chosen, press: () => ({ lane: from + i }), tabindex: -1 },
       cell(2 + i * size, top + 14, size - 2, 24, size >= 18 || !chosen ? words : "", { state: live ? (step.tensor < 0 ? "fault" : "active") : "masked", heavy: chosen, size: SMALL })));
   }
   const memory = top + 108;
   if (!step.lanes.length) {
-    draw.push(text(2, top + 62, step.live ? "These lanes lie outside the tensors." : "Every lane is masked: nothing moves.", { fill: "var(--quiet)" }));
+    draw.push(text(2, top + 62, step.live ? tr`These lanes lie outside the tensors.` : tr`Every lane is masked: nothing moves.`, { fill: "var(--quiet)" }));
     return { draw, bottom: top + 74 };
   }
   const { lanes, sectors } = countSectors(step, from);
+  const touched = count(sectors.length, "sector");
   const tensor = data.tensors[step.tensor];
-  if (!lanes.length) return { draw: [...draw, text(2, top + 62, "These lanes are masked: nothing moves.", { fill: "var(--quiet)" })], bottom: top + 74 };
+  if (!lanes.length) return { draw: [...draw, text(2, top + 62, tr`These lanes are masked: nothing moves.`, { fill: "var(--quiet)" })], bottom: top + 74 };
   const [low, high] = [Math.min(...lanes), Math.max(...lanes)];
   const per = SECTOR / step.itemsize;
   const ends = [Math.floor(low / per) * per, (Math.floor(high / per) + 1) * per];
@@ -189,7 +206,7 @@ function drawLanes(data, step, lane, width) {
     svg("path", { d: lines_to, stroke: `var(--${tensor.colour})`, "stroke-width": 1.2, opacity: 0.65, fill: "none" }),
     text(2, memory + 34, `${tensor.name}[${ends[0]}]`, { size: SMALL, fill: "var(--quiet)" }),
     text(width - 2, memory + 34, `[${ends[1] - 1}]`, { anchor: "end", size: SMALL, fill: "var(--quiet)" }),
-    text(width / 2, memory + 34, `${count(sectors.length, "sector")} of ${SECTOR} bytes`, { anchor: "middle", size: SMALL }));
+    text(width / 2, memory + 34, tr`${touched} of ${SECTOR} bytes`, { anchor: "middle", size: SMALL }));
   const mine = step.lanes[lane];
   if (mine !== undefined && lane - from < lanes.length) draw.push(path([[middle(lane - from), top + 40], [x(mine) + each / 2, memory - 2]], { "stroke-width": 2.4 }), svg("circle", { cx: x(mine) + each / 2, cy: memory + 10, r: 4.5, fill: "var(--paper)", stroke: "var(--ink)", "stroke-width": 2 }));
   return { draw, bottom: memory + 44 };
@@ -246,7 +263,7 @@ function drawMap(data, numbers, stepsOf, state, lane, width, top) {
     }));
   }
   const draw = [
-    ...shown.map((program) => target(`program-${program}`, { label: `program ${program}`, pressed: program === state.program, press: () => ({ program, at: 0 }) },
+    ...shown.map((program) => target(`program-${program}`, { label: tr`program ${program}`, pressed: program === state.program, press: () => ({ program, at: 0 }) },
       svg("rect", { x: 0, y: y(program) + tall / 2 - 10, width: 32, height: 20, rx: 4, fill: program === state.program ? "var(--chosen)" : "var(--control)", stroke: "var(--edge)" }),
       text(16, y(program) + tall / 2, String(program), { anchor: "middle", size: SMALL, fill: program === state.program ? "var(--on-chosen)" : "var(--ink)" }))),
     ...used.flatMap((tensor) => {
@@ -265,9 +282,9 @@ function drawMap(data, numbers, stepsOf, state, lane, width, top) {
   ];
   let bottom = upper + shown.length * row + 14;
   let x = 2;
-  const keys = [...new Set([...passes.values()].flat())].sort().map((pass) => [`url(#pass-${used[0]}-${pass})`, PASSES[pass[0]][pass[2]]]);
+  const keys = [...new Set([...passes.values()].flat())].sort().map((pass) => [`url(#pass-${used[0]}-${pass})`, namePass(pass[0], pass[2])]);
   bottom += 12;
-  for (const [fill, words] of [...keys, ["var(--grid)", "still to come"], ["lane", `path of lane ${lane}`]]) {
+  for (const [fill, words] of [...keys, ["var(--grid)", tr`still to come`], ["lane", tr`path of lane ${lane}`]]) {
     const need = 26 + measure(words, SMALL) + 14;
     if (x + need > width && x > 2) { x = 2; bottom += 20; }
     draw.push(fill === "lane" ? [svg("line", { x1: x, x2: x + 18, y1: bottom, y2: bottom, stroke: "var(--ink)", "stroke-width": 1.6 }), svg("circle", { cx: x + 9, cy: bottom, r: 3.5, fill: "var(--paper)", stroke: "var(--ink)" })] : svg("rect", { x, y: bottom - 6, width: 20, height: 12, fill, stroke: "var(--edge)" }), text(x + 26, bottom, words, { size: SMALL, fill: "var(--quiet)" }));
@@ -275,7 +292,8 @@ function drawMap(data, numbers, stepsOf, state, lane, width, top) {
   }
   if (numbers.length > shown.length || numbers.length < data.count) {
     bottom += 20;
-    draw.push(text(2, bottom, `programs ${shown[0]} to ${shown.at(-1)} of ${data.count}${numbers.length < data.count ? `; the first ${numbers.length} are in this page` : ""}`, { size: SMALL, fill: "var(--quiet)" }));
+    const which = numbers.length < data.count ? tr`programs ${shown[0]} to ${shown.at(-1)} of ${data.count}; the first ${numbers.length} are in this page` : tr`programs ${shown[0]} to ${shown.at(-1)} of ${data.count}`;
+    draw.push(text(2, bottom, which, { size: SMALL, fill: "var(--quiet)" }));
   }
   return { draw, bottom: bottom + 6 };
 }
@@ -294,6 +312,11 @@ function drawPath(steps, state, lane, columns, passes, strip, top) {
     here && svg("circle", { cx: here[0], cy: here[1], r: 6, fill: "var(--active)", stroke: "var(--ink)", "stroke-width": 2 }));
 }
 
+const countVisits = (times, verb) => {
+  const many = number(times, 3);
+  return (times === 1 ? [tr`${many} read`, tr`${many} write`, tr`${many} atomic`] : [tr`${many} reads`, tr`${many} writes`, tr`${many} atomics`])[VERBS.indexOf(verb)];
+};
+
 /** Bytes of each tensor: what this program has asked for, of all that it will; and how often the launch goes over the tensor. */
 function drawTable(data, steps, at, width, top) {
   const sum = (some, tensor) => some.filter((step) => step.tensor === tensor).reduce((all, step) => all + step.live * step.itemsize, 0);
@@ -308,11 +331,11 @@ function drawTable(data, steps, at, width, top) {
   return {
     bottom: top + 20 + rows.length * 24,
     draw: [
-      text(2, top, "bytes asked for by this program", { size: SMALL, fill: "var(--quiet)" }),
-      text(width - 2, top, width < 500 ? "whole launch" : "times over it, whole launch", { anchor: "end", size: SMALL, fill: "var(--quiet)" }),
+      text(2, top, tr`bytes asked for by this program`, { size: SMALL, fill: "var(--quiet)" }),
+      text(width - 2, top, width < 500 ? tr`whole launch` : tr`times over it, whole launch`, { anchor: "end", size: SMALL, fill: "var(--quiet)" }),
       rows.map(({ tensor, now, all }, i) => {
         const y = top + 24 + i * 24;
-        const times = VERBS.filter((verb) => tensor.bytes[verb]).map((verb) => `${number(tensor.times[verb], 3)} ${verb}${tensor.times[verb] === 1 ? "" : "s"}`).join(", ");
+        const times = VERBS.filter((verb) => tensor.bytes[verb]).map((verb) => countVisits(tensor.times[verb], verb)).join(tr`, `);
         return [
           text(2, y, tensor.name, { bold: true }),
           svg("rect", { x: name_room, y: y - 7, width: Math.max(all * scale, 1), height: 14, fill: "none", stroke: "var(--edge)", "stroke-dasharray": "3 2" }),

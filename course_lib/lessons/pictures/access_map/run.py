@@ -12,6 +12,7 @@ from typing import Any
 
 import numpy as np
 
+from course_lib.base.translation import gettext as _
 from course_lib.launching.description import LaunchTensor
 from course_lib.lessons import second_process
 from course_lib.lessons.second_process import LaunchJob
@@ -68,24 +69,25 @@ def record(kernel: Any, grid: Any, arguments: Sequence[Any], named: Mapping[str,
     """
     why = second_process.find_reason(kernel, apart)
     job = second_process.make_job(kernel, grid, arguments, named)
-    accesses, fault = second_process.interpret_apart(run, kernel, job, SECONDS) if why else run(kernel, job)
+    accesses, problem = second_process.interpret_apart(run, kernel, job, SECONDS) if why else run(kernel, job)
+    fault = _("It was stopped there: {problem}.").format(problem=problem) if problem else ""
     return Recording(job.entry_point, job.grid, job.tensors, tuple(accesses), second_process.read_source_lines(kernel), fault, why)
 
 
 def run(kernel: Any, job: LaunchJob) -> tuple[list[RecordedAccess], str]:
-    """Return the accesses of the launch, and a sentence that says what stopped it, or "". Needs Triton's interpreter mode."""
+    """Return the accesses of the launch, and what stopped it in words, or "". Needs Triton's interpreter mode."""
     from course_lib.interpreter.bounds import OutOfBounds
     from course_lib.interpreter.trace import tracing
     from course_lib.launching.interpreted import PlacedLaunch
 
-    placed, fault = PlacedLaunch(job, job.memory), ""
+    placed, problem = PlacedLaunch(job, job.memory), ""
     with tracing(placed.regions) as trace:
         try:
             placed.run(kernel)
         except OutOfBounds as outside:
-            fault = f"It was stopped there: {outside}."
+            problem = str(outside)
         except Exception as raised:
-            fault = f"It was stopped there: {second_process.describe_exception(raised)}."
+            problem = second_process.describe_exception(raised)
     sizes = (*job.grid, 1, 1)
     accesses = [
         RecordedAccess(
@@ -95,4 +97,4 @@ def run(kernel: Any, job: LaunchJob) -> tuple[list[RecordedAccess], str]:
         for event in trace.events
         if event.kind != "barrier"
     ]  # fmt: skip
-    return accesses, fault
+    return accesses, problem

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from course_lib.base.translation import gettext as _
 from course_lib.lessons.kit.asking import AskingPicture
 from course_lib.lessons.kit.output import MovingPicture
 from course_lib.lessons.pictures.access_map.model import make_data, model
@@ -25,21 +26,27 @@ def access_map(kernel: Any, grid: Any, *arguments: Any, **named: Any) -> MovingP
     Raises: CourseError if the launch does not fit the kernel or is too large; TypeError if ``kernel`` is not a kernel.
     """
     if callable(kernel) and not hasattr(kernel, "fn"):
-        return AskingPicture(lambda: _trace(kernel(), grid, arguments, named), {}, "Run it as it is now")
+        return AskingPicture(lambda: _trace(kernel(), grid, arguments, named), {}, _("Run it as it is now"))
     return _trace(kernel, grid, arguments, named)
 
 
 def _trace(kernel: Any, grid: Any, arguments: Any, named: Any) -> MovingPicture:
     data = make_data(model(record(kernel, grid, arguments, named)))
-    over = ", ".join(
-        f"{tensor['name']} {times:g} {verb}{'s' * (times != 1)}"
-        for tensor in data["tensors"]
-        for verb, times in tensor["times"].items()
-        if times
+    over = _(", ").join(
+        tensor["name"] + " " + _count_visits(times, verb) for tensor in data["tensors"] for verb, times in tensor["times"].items() if times
     )
-    alt = (
-        f"The memory accesses of {data['kernel']}, grid {' x '.join(map(str, data['grid']))}: a row for each program, the addresses of each "
-        f"tensor side by side, a hatched strip for each pass; above, the lanes of one operation and the elements that they reach. Times over "
-        f"each tensor: {over or 'none'}. {data['fault']}"
-    )
+    alt = _(
+        "The memory accesses of {kernel}, grid {grid}: a row for each program, the addresses of each "
+        "tensor side by side, a hatched strip for each pass; above, the lanes of one operation and the elements that they reach. Times over "
+        "each tensor: {over}. {fault}"
+    ).format(kernel=data["kernel"], grid=" x ".join(map(str, data["grid"])), over=over or _("none"), fault=data["fault"])
     return MovingPicture("access_map", data, alt.strip())
+
+
+def _count_visits(times: float, verb: str) -> str:
+    words = {
+        "read": _("{times} read") if times == 1 else _("{times} reads"),
+        "write": _("{times} write") if times == 1 else _("{times} writes"),
+        "atomic": _("{times} atomic") if times == 1 else _("{times} atomics"),
+    }
+    return words[verb].format(times=f"{times:g}")

@@ -13,16 +13,18 @@ import numpy as np
 from course_lib import catalog
 from course_lib.base import runtime as course_runtime
 from course_lib.base.errors import CourseError
+from course_lib.base.translation import gettext as _
+from course_lib.base.translation import mark as N_
 from course_lib.catalog import texts
 from course_lib.grading import public as grading
 from course_lib.grading.public import Case, Plan, Tensor, size_guard
 from course_lib.norms import statistics
 
-ALGORITHMS = {"one_pass": "one-pass", "shifted": "shifted one-pass", "two_pass": "two-pass", "welford": "Welford"}
-OWN = {"05a": "your 05a", "05b": "your 05b"}
+ALGORITHMS = {"one_pass": N_("one-pass"), "shifted": N_("shifted one-pass"), "two_pass": N_("two-pass"), "welford": "Welford"}
+OWN = {"05a": N_("your 05a"), "05b": N_("your 05b")}
 _NAMES = ALGORITHMS | OWN
-QUANTITIES = {"var": "variance", "rstd": "rstd", "y": "LayerNorm output"}
-ROWS = {"ordinary": "normal", "loud": "first element far out"}
+QUANTITIES = {"var": N_("variance"), "rstd": "rstd", "y": N_("LayerNorm output")}
+ROWS = {"ordinary": N_("normal"), "loud": N_("first element far out")}
 COLUMNS = (64, 512, 4096)
 BLOCKS = (256, 1024)
 RATIOS = tuple(10.0 ** (k / 2) for k in range(11))  # mean/std from 1 to 10^5
@@ -154,7 +156,7 @@ def _run(kernels: grading.Kernels, entry_point: str, n: int, block: int, rows: s
         limits = grading.ResourceLimits.for_mode(mode)
         run = grading.run(kernels, [plan], mode, replace(limits, case=max(limits.case, _OWN_SECONDS)))
     except OSError as refused:
-        return OwnStatistics(note=f"{file} could not be run: {refused}.")
+        return OwnStatistics(note=_("{file} could not be run: {problem}.").format(file=file, problem=refused))
     if 0 not in run.data:
         return OwnStatistics(note=_why_not(run, file))
     results = {}
@@ -162,7 +164,7 @@ def _run(kernels: grading.Kernels, entry_point: str, n: int, block: int, rows: s
         piece = run.data[0][tensor.offset : tensor.offset + tensor.nbytes]
         if tensor.is_output:
             if tensor.find_unwritten(piece).any():
-                return OwnStatistics(note=f"{file} did not store {tensor.name} for every row.")
+                return OwnStatistics(note=_("{file} did not store {tensor} for every row.").format(file=file, tensor=tensor.name))
             results[tensor.name] = tensor.read(piece).copy()
     return OwnStatistics(results["mean"], results["var"])
 
@@ -170,10 +172,10 @@ def _run(kernels: grading.Kernels, entry_point: str, n: int, block: int, rows: s
 def _why_not(run: grading.Run, file: str) -> str:
     raised = run.import_error or run.errors.get(0)
     if raised is not None:
-        where = f"{file}, line {raised.line}" if raised.line else file
+        where = _("{file}, line {line}").format(file=file, line=raised.line) if raised.line else file
         return f"{where}: {raised.type}: {' '.join(raised.text.split())[:300]}."
-    how = {"timed out": "was stopped: it took too long", "not started": "could not be started"}.get(run.ended, "ended its process")
-    return f"{file} {how}."
+    how = {"timed out": _("{file} was stopped: it took too long."), "not started": _("{file} could not be started.")}
+    return how.get(run.ended, _("{file} ended its process.")).format(file=file)
 
 
 def bound(algorithm: str, quantity: str, n: int, block: int, x: np.ndarray) -> tuple[float, ...]:
@@ -234,8 +236,21 @@ def check_settings(quantity: str, n: int, block: int, rows: str = "ordinary", ch
     known = quantity in QUANTITIES and n in COLUMNS and block in BLOCKS and rows in ROWS and chosen in ALGORITHMS
     if not (known and set(own) <= OWN.keys()):
         raise CourseError(
-            f"accuracy knows the quantities {', '.join(QUANTITIES)}, N of {COLUMNS}, BLOCK of {BLOCKS}, the rows {', '.join(ROWS)} and the "
-            f"algorithms {', '.join(ALGORITHMS)}; you asked for {quantity!r}, N={n}, BLOCK={block}, {rows!r}, {chosen!r}."
+            _(
+                "accuracy knows the quantities {quantities}, N of {columns}, BLOCK of {blocks}, the rows {known_rows} and the "
+                "algorithms {algorithms}; you asked for {quantity!r}, N={n}, BLOCK={block}, {rows!r}, {chosen!r}."
+            ).format(
+                quantities=", ".join(QUANTITIES),
+                columns=COLUMNS,
+                blocks=BLOCKS,
+                known_rows=", ".join(ROWS),
+                algorithms=", ".join(ALGORITHMS),
+                quantity=quantity,
+                n=n,
+                block=block,
+                rows=rows,
+                chosen=chosen,
+            )
         )
 
 
@@ -246,7 +261,7 @@ def _run_kernels(n: int, block: int, rows: str, own: Sequence[str]) -> tuple[dic
     for exercise_id in own:
         mine = own_statistics(exercise_id, n, block, rows)
         if mine.mean is None or mine.var is None:
-            notes.append(f"{OWN[exercise_id]} gave nothing to draw: {mine.note}")
+            notes.append(_("{name} gave nothing to draw: {note}").format(name=_(OWN[exercise_id]), note=mine.note))
         else:
             results[exercise_id] = mine.mean, mine.var
     return results, notes
@@ -271,9 +286,14 @@ def make_data(quantity: str, n: int, block: int, own: Sequence[str] = ()) -> dic
                 bounds[f"{asked}|{rows}|{chosen}"] = [_shorten(limit) for limit in bound(chosen, asked, n, block, x)]
     return {
         "start": {"quantity": quantity, "rows": "ordinary", "chosen": "one_pass", "ratio": 6},
-        "n": n, "block": block, "samples": SAMPLES, "ratios": RATIOS, "names": _NAMES, "bounded": list(ALGORITHMS),
-        "quantities": QUANTITIES, "rows": ROWS, "curves": curves, "bounds": bounds, "notes": list(notes),
+        "n": n, "block": block, "samples": SAMPLES, "ratios": RATIOS, "bounded": list(ALGORITHMS),
+        "names": _translate(_NAMES), "quantities": _translate(QUANTITIES), "rows": _translate(ROWS),
+        "curves": curves, "bounds": bounds, "notes": list(notes),
     }  # fmt: skip
+
+
+def _translate(names: dict[str, str]) -> dict[str, str]:
+    return {key: _(name) for key, name in names.items()}
 
 
 def _shorten(error: float) -> float:

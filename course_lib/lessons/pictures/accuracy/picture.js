@@ -1,6 +1,6 @@
 // Lesson 05: how far each statistics kernel is from the truth, against mean/std. Python ran the kernels; all that is left is to look.
 
-import { SMALL, along, axes, choice, handle, labels, linear, log, measure, number, path, slider, svg, target, text } from "../../kit/kit.js";
+import { SMALL, along, axes, choice, handle, labels, linear, log, measure, number, path, slider, svg, target, text, tr } from "../../kit/kit.js";
 
 const [FLOOR, CEILING] = [1e-9, 1e4];
 const LOOKS = {
@@ -13,6 +13,7 @@ const read = (value) => (value === null ? NaN : value === "Inf" ? Infinity : val
 const inside = (value) => (Number.isNaN(value) ? CEILING : Math.min(Math.max(value, FLOOR), CEILING));
 const sayRatio = (ratio) => (ratio >= 9.99 ? ratio.toFixed(0) : ratio.toFixed(1));
 const sayError = (error) => (Number.isNaN(error) ? "NaN" : number(error, 2));
+const nameError = (quantity) => ({ var: tr`relative error of the variance`, rstd: tr`relative error of the rstd` })[quantity];
 
 /** Every curve of a setting, with the error and the right digits at the chosen mean/std; and the bound there. */
 export function explain(data, { quantity, rows, chosen, ratio }) {
@@ -28,19 +29,20 @@ export function makeTitle(data, state, seen) {
   const at = `mean/std = ${sayRatio(data.ratios[state.ratio])}`;
   const worst = seen.curves.filter(({ key }) => data.bounded.includes(key)).reduce((a, b) => (inside(b.error) > inside(a.error) ? b : a));
   const name = worst.name[0].toUpperCase() + worst.name.slice(1);
-  if (worst.error < 1e-4) return `At ${at} every kernel keeps at least four digits`;
-  if (worst.error >= 1 || Number.isNaN(worst.error)) return `${name} has no digit left at ${at}`;
-  return `${name} is off by ${number(worst.error, 2)} at ${at}`;
+  if (worst.error < 1e-4) return tr`At ${at} every kernel keeps at least four digits`;
+  if (worst.error >= 1 || Number.isNaN(worst.error)) return tr`${name} has no digit left at ${at}`;
+  return tr`${name} is off by ${number(worst.error, 2)} at ${at}`;
 }
 
 export function makeCaption(data, state, seen) {
-  const kind = state.quantity === "y" ? "absolute error of y, which is around 1" : `relative error of the ${data.quantities[state.quantity]}`;
+  const kind = state.quantity === "y" ? tr`absolute error of y, which is around 1` : nameError(state.quantity);
   const name = data.names[state.chosen];
   const limit = seen.bound[state.ratio];
-  const shown = state.rows === "loud" ? `rows whose first element lies ${Math.sqrt(data.n - 1).toFixed(0)} standard deviations out` : "normal rows";
+  const shown = state.rows === "loud" ? tr`rows whose first element lies ${Math.sqrt(data.n - 1).toFixed(0)} standard deviations out` : tr`normal rows`;
+  const errors = seen.curves.map((curve) => `${curve.name} ${sayError(curve.error)}`).join(tr`, `);
   return [
-    `N = ${data.n}, BLOCK = ${data.block}, fp32, ${shown}. At mean/std = ${sayRatio(data.ratios[state.ratio])}, ${kind}, worst of ${data.samples} rows: ${seen.curves.map((curve) => `${curve.name} ${sayError(curve.error)}`).join(", ")}.`,
-    Number.isFinite(limit) ? `${name[0].toUpperCase() + name.slice(1)} cannot be off by more than ${number(limit, 2)}.` : `For ${name} nothing is promised here.`,
+    tr`N = ${data.n}, BLOCK = ${data.block}, fp32, ${shown}. At mean/std = ${sayRatio(data.ratios[state.ratio])}, ${kind}, worst of ${data.samples} rows: ${errors}.`,
+    Number.isFinite(limit) ? tr`${name[0].toUpperCase() + name.slice(1)} cannot be off by more than ${number(limit, 2)}.` : tr`For ${name} nothing is promised here.`,
     ...data.notes,
   ].join(" ");
 }
@@ -50,8 +52,8 @@ export function picture(data) {
     start: data.start,
     explain: (state) => explain(data, state),
     controls: [
-      [choice("quantity", "error of", Object.entries(data.quantities)), choice("rows", "rows", Object.entries(data.rows))],
-      [choice("chosen", "bound of", data.bounded.map((key) => [key, data.names[key]])),
+      [choice("quantity", tr`error of`, Object.entries(data.quantities)), choice("rows", tr`rows`, Object.entries(data.rows))],
+      [choice("chosen", tr`bound of`, data.bounded.map((key) => [key, data.names[key]])),
         slider("ratio", "mean/std", { max: data.ratios.length - 1, format: (index) => sayRatio(data.ratios[index]) })],
     ],
     render(state, width) {
@@ -62,7 +64,7 @@ export function picture(data) {
       const panel = drawDigits(data, state, seen, wide ? { left: chart + 24, top: 14, width: width - chart - 30 } : { left: 4, top: 360, width: width - 12 });
       return {
         title, caption: makeCaption(data, state, seen), height: Math.max(340, panel.bottom),
-        alt: `${title}. Error against mean/std of the row, both axes logarithmic, one line a kernel, with the bound of ${data.names[state.chosen]}; beside it the digits that are right at the chosen mean/std.`,
+        alt: tr`${title}. Error against mean/std of the row, both axes logarithmic, one line a kernel, with the bound of ${data.names[state.chosen]}; beside it the digits that are right at the chosen mean/std.`,
         draw: [drawCurves(data, state, seen, [58, 30, chart - 14, 282]), panel.draw],
       };
     },
@@ -81,19 +83,19 @@ function drawCurves(data, state, seen, box) {
   const step = (index) => ({ ratio: Math.min(Math.max(index, 0), data.ratios.length - 1) });
   const nearest = (px) => data.ratios.reduce((best, ratio, i) => (Math.abs(x(ratio) - px) < Math.abs(x(data.ratios[best]) - px) ? i : best), 0);
   return [
-    axes(box, { x, y, xName: "mean/std of the row: drag the line", yName: state.quantity === "y" ? "largest error of y" : `relative error of the ${data.quantities[state.quantity]}` }),
+    axes(box, { x, y, xName: tr`mean/std of the row: drag the line`, yName: state.quantity === "y" ? tr`largest error of y` : nameError(state.quantity) }),
     bound.length > 1 && svg("path", { d: `M${bound.map((point) => point.join()).join("L")}L${bound.at(-1)[0]},${top}H${bound[0][0]}Z`, fill: colour, opacity: 0.08 }),
     svg("line", { x1: left, x2: right, y1: y(1), y2: y(1), stroke: "var(--quiet)", "stroke-dasharray": "2 4" }),
     svg("line", { x1: at, x2: at, y1: top - 6, y2: bottom, stroke: "var(--ink)", "stroke-width": 1.4 }),
     path(bound, { stroke: colour, "stroke-width": 1.8, "stroke-dasharray": "1 4", "stroke-linecap": "round" }),
     drawn.map(({ key, line, fill, dash }) => [
       path(line, { stroke: fill, "stroke-width": key === state.chosen ? 2.8 : 1.6, "stroke-dasharray": dash }),
-      data.bounded.includes(key) && target(`line-${key}`, { label: `show the bound of ${data.names[key]}`, tabindex: -1, press: () => ({ chosen: key }) }, path(line, { stroke: "transparent", "stroke-width": 14 }))]),
+      data.bounded.includes(key) && target(`line-${key}`, { label: tr`show the bound of ${data.names[key]}`, tabindex: -1, press: () => ({ chosen: key }) }, path(line, { stroke: "transparent", "stroke-width": 14 }))]),
     drawn.map(({ errors, line, fill, mark }) => line.map(([cx, cy], i) => (Number.isNaN(errors[i]) ? cross(cx, cy, fill) : drawMark(mark, cx, cy, fill, i === state.ratio ? 6 : 3.6)))),
     labels([
-      { at: [[left + 4, y(1) - 9], [left + 4, y(1) + 9]], words: "1: no digit is right", gap: 0, size: SMALL, fill: "var(--quiet)" },
+      { at: [[left + 4, y(1) - 9], [left + 4, y(1) + 9]], words: tr`1: no digit is right`, gap: 0, size: SMALL, fill: "var(--quiet)" },
       ...drawn.map(({ key, line, fill }) => ({ at: line.toReversed(), words: data.names[key], bold: key === state.chosen, fill, size: SMALL })),
-      { at: bound.toReversed(), words: `bound of ${data.names[state.chosen]}`, fill: colour, size: SMALL },
+      { at: bound.toReversed(), words: tr`bound of ${data.names[state.chosen]}`, fill: colour, size: SMALL },
     ], box, [[at - 9, top, at + 9, bottom], ...drawn.flatMap(({ line }) => along(line)), ...along(bound)]),
     handle("ratio", at, top - 8, {
       label: "mean/std", value: data.ratios[state.ratio], min: data.ratios[0], max: data.ratios.at(-1), text: sayRatio(data.ratios[state.ratio]),
@@ -115,7 +117,7 @@ function drawDigits(data, state, seen, { left, top, width }) {
     const y = first + i * row;
     const chosen = curve.key === state.chosen;
     const { fill, mark } = LOOKS[curve.key];
-    const words = Number.isNaN(curve.error) ? "NaN" : curve.error >= 1 ? "none" : curve.error === 0 ? "all" : `${curve.digits.toFixed(1)}`;
+    const words = Number.isNaN(curve.error) ? "NaN" : curve.error >= 1 ? tr`none` : curve.error === 0 ? tr`all` : `${curve.digits.toFixed(1)}`;
     const drawn = [
       svg("rect", { x: left, y: y - 4, width, height: row - 2, fill: "transparent" }),
       drawMark(mark, left + 8, y + 10, fill, 5),
@@ -123,19 +125,20 @@ function drawDigits(data, state, seen, { left, top, width }) {
       svg("rect", { x: x(0), y, width: Math.max(x(Math.min(curve.digits, most)) - x(0), 0), height: 20, fill, "fill-opacity": 0.45, stroke: fill, "stroke-width": chosen ? 2.5 : 1 }),
       text(x(Math.min(curve.digits, most)) + 8, y + 10, words, { size: SMALL, bold: chosen })];
     if (!data.bounded.includes(curve.key)) return drawn;
-    return target(`curve-${curve.key}`, { label: `${curve.name}: error ${sayError(curve.error)}; show its bound`, pressed: chosen, press: () => ({ chosen: curve.key }) }, drawn);
+    return target(`curve-${curve.key}`, { label: tr`${curve.name}: error ${sayError(curve.error)}; show its bound`, pressed: chosen, press: () => ({ chosen: curve.key }) }, drawn);
   });
   const bottom = first + seen.curves.length * row;
   const limit = seen.bound[state.ratio];
   const promised = limit < 1 ? Math.min(-Math.log10(limit), most) : 0;
+  const head = tr`Right digits at mean/std = ${sayRatio(data.ratios[state.ratio])}`;
   const place = seen.curves.findIndex(({ key }) => key === state.chosen);
   return {
     draw: [
-      text(left, top, measure(`Right digits at mean/std = ${sayRatio(data.ratios[state.ratio])}`, 13, "600") < width ? `Right digits at mean/std = ${sayRatio(data.ratios[state.ratio])}` : "Right digits", { bold: true }),
+      text(left, top, measure(head, 13, "600") < width ? head : tr`Right digits`, { bold: true }),
       [0, 2, 4, 6, 8].map((digit) => [svg("line", { x1: x(digit), x2: x(digit), y1: first - 4, y2: bottom - 8, stroke: "var(--grid)" }), text(x(digit), bottom + 4, String(digit), { anchor: "middle", size: SMALL, fill: "var(--quiet)" })]),
       bars,
       svg("line", { x1: x(promised), x2: x(promised), y1: first + place * row - 4, y2: first + place * row + 24, stroke: "var(--ink)", "stroke-width": 2.4, "stroke-dasharray": "3 2" }),
-      text(left, bottom + 28, promised > 0 ? `dashed: ${promised.toFixed(1)} digits are promised` : "dashed: no digit is promised here", { size: SMALL, fill: "var(--quiet)" })],
+      text(left, bottom + 28, promised > 0 ? tr`dashed: ${promised.toFixed(1)} digits are promised` : tr`dashed: no digit is promised here`, { size: SMALL, fill: "var(--quiet)" })],
     bottom: bottom + 42,
   };
 }

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ipywidgets
 
+from course_lib.base.translation import gettext as _
 from course_lib.lessons.kit.asking import AskingPicture
 from course_lib.lessons.kit.output import MovingPicture
 from course_lib.lessons.pictures.accuracy.model import BLOCKS, COLUMNS, OWN, QUANTITIES, check_settings, make_data
@@ -28,16 +29,22 @@ def accuracy(quantity: str = "var", n: int = 512, block: int = 256) -> AskingPic
         return MovingPicture(
             "accuracy",
             data,
-            f"Error of the {QUANTITIES[quantity]} against mean/std of the row, both axes logarithmic, one line a kernel: "
-            f"{', '.join(data['names'][key] for key in data['curves'][f'{quantity}|ordinary'])}. N = {n}, BLOCK = {block}. One-pass loses two digits for each factor of 10 in mean/std, "
-            "Welford one, two-pass next to none.",
+            _(
+                "Error of the {quantity} against mean/std of the row, both axes logarithmic, one line a kernel: {kernels}. "
+                "N = {n}, BLOCK = {block}. One-pass loses two digits for each factor of 10 in mean/std, Welford one, two-pass next to none."
+            ).format(
+                quantity=_(QUANTITIES[quantity]),
+                kernels=_(", ").join(data["names"][key] for key in data["curves"][f"{quantity}|ordinary"]),
+                n=n,
+                block=block,
+            ),
         )
 
     controls = {
-        "n": ipywidgets.Dropdown(options=COLUMNS, value=n, description="columns N"),
+        "n": ipywidgets.Dropdown(options=COLUMNS, value=n, description=_("columns N")),
         "block": ipywidgets.Dropdown(options=BLOCKS, value=block, description="BLOCK"),
     } | {
-        f"own_{exercise_id}": ipywidgets.Checkbox(False, description=name, indent=False, layout=ipywidgets.Layout(width="auto"))
+        f"own_{exercise_id}": ipywidgets.Checkbox(False, description=_(name), indent=False, layout=ipywidgets.Layout(width="auto"))
         for exercise_id, name in OWN.items()
     }
-    return AskingPicture(make, controls, "Run the kernels")
+    return AskingPicture(make, controls, _("Run the kernels"))

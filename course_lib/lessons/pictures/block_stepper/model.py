@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from course_lib.base.errors import CourseError
+from course_lib.base.translation import gettext as _
 
 KINDS = {"layer_norm": "LayerNorm", "rms_norm": "RMSNorm"}
 BLOCKS = (2, 4, 8, 16)
@@ -177,20 +178,23 @@ class _Rows:
 def check_rows(x, block, kind, eps, w, b) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     x = np.asarray(x, dtype=np.float64)
     if x.ndim != 2 or 0 in x.shape:
-        raise CourseError(f"the block stepper takes x of shape (M, N) with at least one number; this x has shape {x.shape}.")
+        raise CourseError(
+            _("the block stepper takes x of shape (M, N) with at least one number; this x has shape {shape}.").format(shape=x.shape)
+        )
     if kind not in KINDS:
-        raise CourseError(f"the block stepper knows {' and '.join(KINDS)}; you asked for {kind!r}.")
+        raise CourseError(_("the block stepper knows {known}; you asked for {kind!r}.").format(known=_(" and ").join(KINDS), kind=kind))
     if block < 1 or block & (block - 1):
-        raise CourseError(f"BLOCK is a power of two, as tl.arange needs; you asked for {block}.")
+        raise CourseError(_("BLOCK is a power of two, as tl.arange needs; you asked for {block}.").format(block=block))
     if not eps >= 0.0:
-        raise CourseError(f"eps is added inside the root and cannot be negative; you passed {eps}.")
+        raise CourseError(_("eps is added inside the root and cannot be negative; you passed {eps}.").format(eps=eps))
     if kind == "rms_norm" and b is not None:
-        raise CourseError("RMSNorm has no bias: leave b out, or choose kind='layer_norm'.")
+        raise CourseError(_("RMSNorm has no bias: leave b out, or choose kind='layer_norm'."))
     n = x.shape[1]
     w = np.ones(n) if w is None else np.asarray(w, dtype=np.float64)
     b = np.zeros(n) if b is None else np.asarray(b, dtype=np.float64)
     if w.shape != (n,) or b.shape != (n,):
-        raise CourseError(f"w and b have one number for each of the {n} columns; their shapes are {w.shape} and {b.shape}.")
+        words = _("w and b have one number for each of the {n} columns; their shapes are {w} and {b}.")
+        raise CourseError(words.format(n=n, w=w.shape, b=b.shape))
     return x, w, b
 
 

@@ -1,7 +1,7 @@
 // Lessons 01, 02 and 07: one program of a norm kernel walks over its row. The row is dragged and typed here, so the arithmetic is
 // here too; tests hold it against model.py and the float64 references.
 
-import { FONT, SMALL, button, cell, choice, count, entry, handle, labels, linear, measure, number, powerOfTen, slider, stepper, svg, target, text, toggle } from "../../kit/kit.js";
+import { FONT, SMALL, button, cell, choice, count, entry, handle, labels, linear, measure, number, powerOfTen, slider, stepper, svg, target, text, toggle, tr } from "../../kit/kit.js";
 
 const MONO = "ui-monospace, SFMono-Regular, Menlo, Consolas, monospace";
 const LINE = 19; // px, a line of the source
@@ -10,10 +10,8 @@ const LIMIT = 1e4; // larger numbers have no room in a cell
 
 // ---- the program
 
-const SWEEPS = {
-  layer_norm: [["sum", "sum x"], ["deviation", "sum (x \u2212 mean)\u00b2"], ["normalise", "write y"]],
-  rms_norm: [["squares", "sum x\u00b2"], ["normalise", "write y"]],
-};
+const SWEEPS = { layer_norm: ["sum", "deviation", "normalise"], rms_norm: ["squares", "normalise"] };
+const nameSweep = (phase) => ({ sum: tr`sum x`, deviation: tr`sum (x \u2212 mean)\u00b2`, squares: tr`sum x\u00b2`, normalise: tr`write y` })[phase];
 
 /** The source of the kernel: [indent, words, the phases in which the line runs, whether it runs once after the last block]. */
 const sourceOf = ({ kind, masked, eps, oneBlock }) => (oneBlock ? sourceOfOneBlock(kind, masked, eps ? " + eps" : "") : sourceOfLoops(kind, masked));
@@ -21,7 +19,7 @@ const sourceOf = ({ kind, masked, eps, oneBlock }) => (oneBlock ? sourceOfOneBlo
 /** Where the whole row fits in one block there are no loops, and x is loaded once. */
 const sourceOfOneBlock = (kind, masked, eps) => {
   const layer = kind === "layer_norm";
-  const [first, second] = SWEEPS[kind].map(([phase]) => phase);
+  const [first, second] = SWEEPS[kind];
   return [
     [0, "x = tl.load(x_ptr + cols, mask, other=0)", first],
     ...(layer
@@ -47,12 +45,13 @@ const sourceOfLoops = (kind, masked) => {
 /** Rows as a reader types them: numbers with spaces or commas between, a semicolon between rows. {rows} or {problem}. */
 export function readRows(typed, { maxRows, maxColumns }) {
   const rows = typed.split(";").map((line) => line.replaceAll(",", " ").split(/\s+/).filter(Boolean)).filter((row) => row.length);
-  if (!rows.length) return { problem: "There is no row yet: type numbers with spaces between them, and a semicolon between rows." };
+  if (!rows.length) return { problem: tr`There is no row yet: type numbers with spaces between them, and a semicolon between rows.` };
   const strange = rows.flat().find((word) => !Number.isFinite(Number(word)) || Math.abs(Number(word)) >= LIMIT);
-  if (strange !== undefined) return { problem: `${strange} cannot be drawn: type numbers between -${LIMIT} and ${LIMIT}, for example 2 -1 3 .5; 4 -3 2.5 1` };
+  if (strange !== undefined) return { problem: tr`${strange} cannot be drawn: type numbers between -${LIMIT} and ${LIMIT}, for example 2 -1 3 .5; 4 -3 2.5 1` };
   const lengths = rows.map((row) => row.length);
-  if (new Set(lengths).size > 1) return { problem: `Every row needs as many numbers as the others; these have ${lengths.join(", ")}.` };
-  if (rows.length > maxRows || lengths[0] > maxColumns) return { problem: `There is room for ${maxRows} rows and ${maxColumns} columns; you typed ${rows.length} and ${lengths[0]}.` };
+  const listed = lengths.join(tr`, `);
+  if (new Set(lengths).size > 1) return { problem: tr`Every row needs as many numbers as the others; these have ${listed}.` };
+  if (rows.length > maxRows || lengths[0] > maxColumns) return { problem: tr`There is room for ${maxRows} rows and ${maxColumns} columns; you typed ${rows.length} and ${lengths[0]}.` };
   return { rows: rows.map((row) => row.map(Number)) };
 }
 
@@ -63,7 +62,8 @@ export function walk(x, { kind, block, eps, masked }) {
   const n = x.length;
   const known = { mean: null, spread: null, rstd: null, y: Array(n).fill(null) };
   const frames = [];
-  for (const [phase, name] of SWEEPS[kind]) {
+  for (const phase of SWEEPS[kind]) {
+    const name = nameSweep(phase);
     let lanes = Array(block).fill(0);
     for (let start = 0; start < n; start += block) {
       const columns = lanes.map((_, lane) => start + lane);
@@ -109,19 +109,25 @@ export function short(value) {
   return `${mantissa}\u00b7${powerOfTen(Number(exponent))}`;
 }
 
-const span = (columns) => (columns.length === 1 ? `column ${columns[0]}` : `columns ${columns[0]} to ${columns.at(-1)}`);
+const span = (columns) => (columns.length === 1 ? tr`column ${columns[0]}` : tr`columns ${columns[0]} to ${columns.at(-1)}`);
 
 export function makeTitle(state, seen) {
   const frame = seen.frames[seen.step];
   const pad = frame.columns.filter((column) => column >= seen.n).length;
   const inside = frame.columns.slice(0, frame.columns.length - pad);
-  if (frame.phase === "deviation" && pad && !state.masked && frame.mean) return `${count(pad, "lane")} past the end ${pad === 1 ? "adds" : "add"} mean\u00b2 to the sum of squares`;
-  if (seen.step === seen.frames.length - 1) return `Row ${seen.row} is done${seen.wrong ? ", with the wrong variance" : ""}`;
-  if (frame.start === null && frame.phase === "sum") return `The lanes add up to ${number(frame.together)}, so the mean is ${number(frame.mean)}`;
-  if (frame.start === null) return `The lanes add up to ${number(frame.together)}, so the ${state.kind === "layer_norm" ? "variance" : "mean square"} is ${number(frame.spread)}${seen.wrong ? `, and should be ${number(seen.right)}` : ""}`;
-  if (frame.phase === "normalise") return `y of ${span(inside)} is written`;
-  if (state.oneBlock) return { sum: "Each lane loads one number of the row", squares: "Each lane loads one number and squares it", deviation: "Each lane subtracts the mean, and squares what is left" }[frame.phase];
-  return `Each lane adds ${{ sum: "x", squares: "x\u00b2", deviation: "(x \u2212 mean)\u00b2" }[frame.phase]} of ${span(inside)} to a sum of its own`;
+  const lanes = count(pad, "lane");
+  if (frame.phase === "deviation" && pad && !state.masked && frame.mean) return pad === 1 ? tr`${lanes} past the end adds mean\u00b2 to the sum of squares` : tr`${lanes} past the end add mean\u00b2 to the sum of squares`;
+  if (seen.step === seen.frames.length - 1) return seen.wrong ? tr`Row ${seen.row} is done, with the wrong variance` : tr`Row ${seen.row} is done`;
+  if (frame.start === null) {
+    const together = number(frame.together);
+    if (frame.phase === "sum") return tr`The lanes add up to ${together}, so the mean is ${number(frame.mean)}`;
+    if (state.kind === "rms_norm") return tr`The lanes add up to ${together}, so the mean square is ${number(frame.spread)}`;
+    return seen.wrong ? tr`The lanes add up to ${together}, so the variance is ${number(frame.spread)}, and should be ${number(seen.right)}` : tr`The lanes add up to ${together}, so the variance is ${number(frame.spread)}`;
+  }
+  if (frame.phase === "normalise") return tr`y of ${span(inside)} is written`;
+  if (state.oneBlock) return { sum: tr`Each lane loads one number of the row`, squares: tr`Each lane loads one number and squares it`, deviation: tr`Each lane subtracts the mean, and squares what is left` }[frame.phase];
+  const added = { sum: "x", squares: "x\u00b2", deviation: "(x \u2212 mean)\u00b2" }[frame.phase];
+  return tr`Each lane adds ${added} of ${span(inside)} to a sum of its own`;
 }
 
 export function makeCaption(state, seen) {
@@ -129,19 +135,22 @@ export function makeCaption(state, seen) {
   const sweeps = SWEEPS[state.kind];
   const layer = state.kind === "layer_norm";
   const pad = frame.columns.filter((column) => column >= seen.n).length;
-  const words = [`${layer ? "LayerNorm" : "RMSNorm"}, row ${seen.row} of ${seen.rows.length} \u00d7 ${seen.n}${state.oneBlock ? "" : `, pass ${sweeps.findIndex(([phase]) => phase === frame.phase) + 1} of ${sweeps.length}`}: ${frame.name}.`];
-  if (frame.start !== null && !state.oneBlock) words.push(`Block ${frame.start / state.block + 1} of ${Math.ceil(seen.n / state.block)} loads ${span(frame.columns.slice(0, frame.columns.length - pad))}.`);
+  const norm = layer ? "LayerNorm" : "RMSNorm";
+  const words = [state.oneBlock ? tr`${norm}, row ${seen.row} of ${seen.rows.length} \u00d7 ${seen.n}: ${frame.name}.` : tr`${norm}, row ${seen.row} of ${seen.rows.length} \u00d7 ${seen.n}, pass ${sweeps.indexOf(frame.phase) + 1} of ${sweeps.length}: ${frame.name}.`];
+  if (frame.start !== null && !state.oneBlock) words.push(tr`Block ${frame.start / state.block + 1} of ${Math.ceil(seen.n / state.block)} loads ${span(frame.columns.slice(0, frame.columns.length - pad))}.`);
   if (pad) {
-    const lie = `${count(pad, "lane")} ${pad === 1 ? "lies" : "lie"} past column ${seen.n - 1}`;
-    if (frame.phase === "normalise") words.push(`${lie} and ${pad === 1 ? "stores" : "store"} nothing.`);
-    else if (frame.phase === "deviation" && !state.masked) words.push(`${lie}, loaded 0, and ${pad === 1 ? "holds" : "hold"} 0 \u2212 mean = ${number(-frame.mean)}.`);
-    else words.push(`${lie} and ${pad === 1 ? "adds" : "add"} 0.`);
+    const [lanes, last] = [count(pad, "lane"), seen.n - 1];
+    if (frame.phase === "normalise") words.push(pad === 1 ? tr`${lanes} lies past column ${last} and stores nothing.` : tr`${lanes} lie past column ${last} and store nothing.`);
+    else if (frame.phase === "deviation" && !state.masked) {
+      const held = number(-frame.mean);
+      words.push(pad === 1 ? tr`${lanes} lies past column ${last}, loaded 0, and holds 0 \u2212 mean = ${held}.` : tr`${lanes} lie past column ${last}, loaded 0, and hold 0 \u2212 mean = ${held}.`);
+    } else words.push(pad === 1 ? tr`${lanes} lies past column ${last} and adds 0.` : tr`${lanes} lie past column ${last} and add 0.`);
   }
   if (frame.rstd !== null) {
-    words.push(`rstd = ${number(frame.rstd)}.`);
-    if (frame.spread === 0) words.push(state.eps ? `The ${layer ? "variance" : "mean square"} is 0, so rstd is 1 / sqrt(eps).` : "1 / sqrt(0) is infinite, and 0 times that is no number.");
-    else if (state.eps >= 0.01 * frame.spread) words.push(`eps matters here: without it rstd would be ${number(1 / Math.sqrt(frame.spread))}.`);
-    if (seen.wrong) words.push(`The right variance is ${number(seen.right)}: the lanes past the end added ${number(frame.spread - seen.right)}.`);
+    words.push(tr`rstd = ${number(frame.rstd)}.`);
+    if (frame.spread === 0) words.push(!state.eps ? tr`1 / sqrt(0) is infinite, and 0 times that is no number.` : layer ? tr`The variance is 0, so rstd is 1 / sqrt(eps).` : tr`The mean square is 0, so rstd is 1 / sqrt(eps).`);
+    else if (state.eps >= 0.01 * frame.spread) words.push(tr`eps matters here: without it rstd would be ${number(1 / Math.sqrt(frame.spread))}.`);
+    if (seen.wrong) words.push(tr`The right variance is ${number(seen.right)}: the lanes past the end added ${number(frame.spread - seen.right)}.`);
   }
   return words.join(" ");
 }
@@ -153,9 +162,9 @@ export function picture(data) {
   const typed = (words, start = {}) => ({ typed: words, row: 0, n: data.maxColumns, step: 0, limits: null, ...start });
   const columns = (state) => look(state).rows?.[0].length ?? 1;
   const controls = [
-    [choice("kind", "norm", Object.entries(data.kinds)), choice("block", "BLOCK", data.blocks), choice("eps", "eps", data.eps.map((eps) => [eps, eps ? powerOfTen(Math.round(Math.log10(eps))) : "0"]))],
-    [entry("typed", "rows of x", { take: typed }), ...data.examples.map(([name, words]) => button(name, () => typed(words)))],
-    [slider("row", "program", { max: (state) => (look(state).rows?.length ?? 1) - 1 }), slider("n", "N", { min: 1, max: columns, format: (n) => (n >= data.maxColumns ? "all" : String(n)) }), toggle("masked", "mask the deviation")],
+    [choice("kind", tr`norm`, Object.entries(data.kinds)), choice("block", "BLOCK", data.blocks), choice("eps", "eps", data.eps.map((eps) => [eps, eps ? powerOfTen(Math.round(Math.log10(eps))) : "0"]))],
+    [entry("typed", tr`rows of x`, { take: typed }), ...data.examples.map(([name, words]) => button(name, () => typed(words)))],
+    [slider("row", tr`program`, { max: (state) => (look(state).rows?.length ?? 1) - 1 }), slider("n", "N", { min: 1, max: columns, format: (n) => (n >= data.maxColumns ? tr`all` : String(n)) }), toggle("masked", tr`mask the deviation`)],
   ];
   return {
     start: data.start,
@@ -163,12 +172,12 @@ export function picture(data) {
     short,
     controls: [
       ...(!data.start.oneBlock ? controls : look(data.start).rows.length > 1 ? [[controls[2][0]]] : []),
-      [stepper("step", "step", (state) => look(state).frames?.length ?? 1)],
+      [stepper("step", tr`step`, (state) => look(state).frames?.length ?? 1)],
     ],
     off: (state) => [...(state.kind === "layer_norm" ? [] : ["masked"]), ...(look(state).problem ? ["row", "n", "step"] : look(state).rows.length === 1 ? ["row"] : [])],
     render(state, width) {
       const seen = look(state);
-      if (seen.problem) return { title: "These rows cannot be drawn", caption: seen.problem, alt: seen.problem, height: 20, draw: [] };
+      if (seen.problem) return { title: tr`These rows cannot be drawn`, caption: seen.problem, alt: seen.problem, height: 20, draw: [] };
       const wide = width >= 760;
       const code = { left: 8, top: 76, width: wide ? 350 : width - 16 };
       const right = wide ? { left: code.left + code.width + 26, top: 76 } : { left: 4, top: 76 };
@@ -179,7 +188,7 @@ export function picture(data) {
       const title = makeTitle(state, seen);
       return {
         title, caption: makeCaption(state, seen),
-        alt: `${title}. The steps of one program in a line; its source with the lines of this step marked; the row as points that can be dragged, and what each lane of the block holds.`,
+        alt: tr`${title}. The steps of one program in a line; its source with the lines of this step marked; the row as points that can be dragged, and what each lane of the block holds.`,
         height: Math.max(right.top + panel.height, code.top + source.height),
         draw: [drawTimeline(seen, width), source.drawn, panel.drawn],
       };
@@ -198,10 +207,10 @@ function drawTimeline({ frames, step }, width) {
     begins.map(([frame, i], k) => [
       text(place(i), 10, frame.name, { size: SMALL, bold: frame.phase === frames[step].phase }),
       svg("path", { d: `M${place(i) + 1},22v-3H${place((begins[k + 1]?.[1] ?? frames.length)) - 2}v3`, fill: "none", stroke: "var(--quiet)" })]),
-    frames.map((frame, i) => target(`step-${i}`, { label: `step ${i + 1}: ${frame.name}`, press: () => ({ step: i }), tabindex: -1 },
+    frames.map((frame, i) => target(`step-${i}`, { label: tr`step ${i + 1}: ${frame.name}`, press: () => ({ step: i }), tabindex: -1 },
       cell(place(i) + 1, 26, wide - 3, 24, name(frame, i - frames.findIndex(({ phase }) => phase === frame.phase)), { size: SMALL, state: i === step ? "active" : i < step ? "done" : "waiting" }))),
     handle("step", place(step) + wide / 2, 38, {
-      label: "step", value: step + 1, min: 1, max: frames.length, text: `step ${step + 1} of ${frames.length}`,
+      label: tr`step`, value: step + 1, min: 1, max: frames.length, text: tr`step ${step + 1} of ${frames.length}`,
       drag: (px) => clamp(Math.floor((px - 8) / wide)), key: (dx, dy) => clamp(step + (dx || dy)),
       shape: [svg("rect", { x: place(step) - 1, y: 24, width: wide + 1, height: 28, rx: 3, fill: "transparent", stroke: "var(--ink)", "stroke-width": 2.5 })],
     }),
@@ -284,11 +293,11 @@ function drawRow(state, seen, { left, top, width, height }) {
     frame.mean !== null && labels([{ at: x.map((_, column) => [left + column * step + 2, y(frame.mean)]), words: "mean", gap: 2, size: SMALL, fill: "var(--mean)" }],
       [left, top, edge, top + height], [...x.map((value, column) => [at(column) - radius, y(value) - radius, at(column) + radius, y(value) + radius]), ...values.map(([words, column]) => [at(column) - measure(words, SMALL) / 2, beside(column) - 8, at(column) + measure(words, SMALL) / 2, beside(column) + 8])]),
     x.map((value, column) => handle(`x-${column}`, at(column), y(value), {
-      label: `x of column ${column}`, value, min: low, max: high, text: number(value), radius, fill: held.includes(column) ? "var(--active)" : "var(--waiting)",
+      label: tr`x of column ${column}`, value, min: low, max: high, text: number(value), radius, fill: held.includes(column) ? "var(--active)" : "var(--waiting)",
       drag: (px, py) => change(column, y.invert(py)), key: (dx, dy) => (dy ? change(column, value + dy * grain) : null),
     })),
     state.oneBlock ? drawGrip(edge, top, height, `N = ${n}`, left + width) : handle("n", edge, top + height + 12, {
-      label: "N, the number of columns", value: n, min: 1, max: seen.rows[0].length, text: count(n, "column"),
+      label: tr`N, the number of columns`, value: n, min: 1, max: seen.rows[0].length, text: count(n, "column"),
       drag: (px) => cut(Math.round((px - left) / step)), key: (dx, dy) => cut(n + (dx || dy)),
       shape: drawGrip(edge, top, height, `N = ${n}`, left + width),
     }),
@@ -324,11 +333,11 @@ function drawLanes(state, seen, { left, top, per, step }) {
     const at = top + chunk * tall;
     const lanes = Array.from({ length: Math.min(per, state.block) }, (_, i) => chunk * per + i);
     return [
-      text(left, at + 8, `lanes ${lanes[0]} to ${lanes.at(-1)}`, { size: SMALL, fill: "var(--quiet)" }),
+      text(left, at + 8, tr`lanes ${lanes[0]} to ${lanes.at(-1)}`, { size: SMALL, fill: "var(--quiet)" }),
       rows.map(([name, values, see], r) => [
         text(left - 8, at + 20 + r * ROW + ROW / 2, name, { anchor: "end", size: SMALL, bold: true }),
-        lanes.map((lane, i) => cell(left + i * step, at + 20 + r * ROW, step - 3, ROW - 3, values[lane] === null ? "off" : short(values[lane]), { size: SMALL, ...see(lane) }))]),
-      frame.start === null && chunk === chunks - 1 && text(left, at + 20 + ROW + 14, `together ${number(frame.together)}, divided by N: ${number(frame.together / seen.n)}`, { size: FONT, bold: true }),
+        lanes.map((lane, i) => cell(left + i * step, at + 20 + r * ROW, step - 3, ROW - 3, values[lane] === null ? tr`off` : short(values[lane]), { size: SMALL, ...see(lane) }))]),
+      frame.start === null && chunk === chunks - 1 && text(left, at + 20 + ROW + 14, tr`together ${number(frame.together)}, divided by N: ${number(frame.together / seen.n)}`, { size: FONT, bold: true }),
     ];
   });
   return { drawn, height: chunks * tall + 6 };
@@ -337,5 +346,5 @@ function drawLanes(state, seen, { left, top, per, step }) {
 function drawY(seen, { left, top, per, step }) {
   const { y } = seen.frames[seen.step];
   const cells = y.map((value, column) => cell(left + (column % per) * step, top + 20 + Math.floor(column / per) * ROW, step - 3, ROW - 3, value === null ? "" : short(value), { size: SMALL, state: value === null ? "waiting" : "done" }));
-  return { drawn: [text(left, top + 8, "y in memory", { size: SMALL, fill: "var(--quiet)" }), text(left - 8, top + 20 + ROW / 2, "y", { anchor: "end", size: SMALL, bold: true }), cells], height: 24 + Math.ceil(y.length / per) * ROW };
+  return { drawn: [text(left, top + 8, tr`y in memory`, { size: SMALL, fill: "var(--quiet)" }), text(left - 8, top + 20 + ROW / 2, "y", { anchor: "end", size: SMALL, bold: true }), cells], height: 24 + Math.ceil(y.length / per) * ROW };
 }

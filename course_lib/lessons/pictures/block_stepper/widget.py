@@ -6,6 +6,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from course_lib.base.errors import CourseError
+from course_lib.base.translation import gettext as _
 from course_lib.lessons.kit.output import MovingPicture
 from course_lib.lessons.pictures.block_stepper.model import (
     BLOCKS,
@@ -42,13 +43,15 @@ def block_stepper(
     Raises: CourseError if an argument has another value.
     """
     if block not in BLOCKS:
-        raise CourseError(f"the block stepper shows BLOCK from {BLOCKS}; you asked for {block}.")
+        raise CourseError(_("the block stepper shows BLOCK from {blocks}; you asked for {block}.").format(blocks=BLOCKS, block=block))
     given = np.asarray(EXAMPLE if x is None else x, dtype=np.float64)
     check_rows(given, block, kind, eps, None, None)
     if given.shape[0] > MAX_ROWS or given.shape[1] > MAX_COLUMNS:
-        raise CourseError(f"the block stepper shows up to {MAX_ROWS} rows and {MAX_COLUMNS} columns; this x has shape {given.shape}.")
+        words = _("the block stepper shows up to {rows} rows and {columns} columns; this x has shape {shape}.")
+        raise CourseError(words.format(rows=MAX_ROWS, columns=MAX_COLUMNS, shape=given.shape))
     if one_block and given.shape[1] > block:
-        raise CourseError(f"one block of {block} lanes does not hold a row of {given.shape[1]}; choose a larger block, or one_block=False.")
+        words = _("one block of {block} lanes does not hold a row of {columns}; choose a larger block, or one_block=False.")
+        raise CourseError(words.format(block=block, columns=given.shape[1]))
     rows = write_rows(given)
     data = {
         "start": {
@@ -56,11 +59,13 @@ def block_stepper(
             "limits": None, "oneBlock": one_block,
         },
         "kinds": KINDS, "blocks": BLOCKS, "eps": EPS, "maxRows": MAX_ROWS, "maxColumns": MAX_COLUMNS,
-        "examples": [["worked example", write_rows(EXAMPLE)], ["random, mean 3", write_rows(make_random_rows(mean=3.0))]],
+        "examples": [[_("worked example"), write_rows(EXAMPLE)], [_("random, mean 3"), write_rows(make_random_rows(mean=3.0))]],
     }  # fmt: skip
     return MovingPicture(
         "block_stepper",
         data,
-        f"{KINDS[kind]} of a row of {given.shape[1]} numbers in blocks of {block}: the steps of one program in a line, its source with the "
-        "lines of the step marked, the row as points that can be dragged, and under it what each lane holds and adds up.",
+        _(
+            "{kind} of a row of {columns} numbers in blocks of {block}: the steps of one program in a line, its source with the "
+            "lines of the step marked, the row as points that can be dragged, and under it what each lane holds and adds up."
+        ).format(kind=KINDS[kind], columns=given.shape[1], block=block),
     )

@@ -6,9 +6,11 @@ from dataclasses import asdict, dataclass
 from typing import Any
 
 from course_lib.base.errors import CourseError
+from course_lib.base.translation import gettext as _
+from course_lib.base.translation import mark as N_
 
 ITEMSIZE = {"fp16": 2, "bf16": 2, "fp32": 4}
-CASES = {"add": "add, then rms_norm", "eager": "rms_norm, op by op"}
+CASES = {"add": N_("add, then rms_norm"), "eager": N_("rms_norm, op by op")}
 L2_BYTES = 50e6  # H100
 LAUNCH_US = 10.0  # microseconds per launch, as lesson 06 assumes
 ROWS = (1, 16, 128, 1024, 4096, 16384, 65536)
@@ -74,10 +76,11 @@ def model(case: str, m: int, n: int, dtype: str, upcast: bool = True) -> Compari
     Raises: CourseError if the case or dtype is unknown or a size is below 1.
     """
     if case not in CASES or dtype not in ITEMSIZE or m < 1 or n < 1:
-        raise CourseError(
-            f"bytes_moved knows the cases {', '.join(CASES)}, the dtypes {', '.join(ITEMSIZE)} and sizes from 1; "
-            f"you asked for case={case!r}, M={m}, N={n}, dtype={dtype!r}."
+        words = _(
+            "bytes_moved knows the cases {cases}, the dtypes {dtypes} and sizes from 1; "
+            "you asked for case={case!r}, M={m}, N={n}, dtype={dtype!r}."
         )
+        raise CourseError(words.format(cases=", ".join(CASES), dtypes=", ".join(ITEMSIZE), case=case, m=m, n=n, dtype=dtype))
     tensors = _Tensors(ITEMSIZE[dtype])
     if case == "add":
         unfused = (
@@ -103,8 +106,8 @@ def _make_eager_chain(size: int, upcast: bool) -> tuple[LaunchTraffic, ...]:
         LaunchTraffic("mul w", (low.read("xhat"), low.write("y"))),
     ]
     if casts:
-        chain.insert(0, LaunchTraffic("cast up", (low.read("x"), high.write("x"))))
-        chain.insert(-1, LaunchTraffic("cast down", (high.read("xhat"), low.write("xhat"))))
+        chain.insert(0, LaunchTraffic(N_("cast up"), (low.read("x"), high.write("x"))))
+        chain.insert(-1, LaunchTraffic(N_("cast down"), (high.read("xhat"), low.write("xhat"))))
     return tuple(chain)
 
 
@@ -127,14 +130,14 @@ def make_data(m: int, n: int, dtype: str, case: str | None = None) -> dict[str, 
     """
     first = case or next(iter(CASES))
     model(first, m, n, dtype)
-    cases = {name: words for name, words in CASES.items() if case in (None, name)}
+    cases = {name: _(words) for name, words in CASES.items() if case in (None, name)}
     chains = {}
     for case in cases:
         for kind in ITEMSIZE:
             for upcast in (False, True):
                 made = model(case, 1, 1, kind, upcast)
                 chains[f"{case}|{kind}|{str(upcast).lower()}"] = {
-                    "separate": [asdict(launch) for launch in made.unfused],
+                    "separate": [asdict(launch) | {"name": _(launch.name)} for launch in made.unfused],
                     "fused": [asdict(launch) for launch in made.fused],
                 }
     return {

@@ -1,10 +1,10 @@
 // Lesson 09: a chain of launches against one fused launch, as a race along the time that their bytes take at the memory limit.
 
-import { SMALL, axes, bytes, choice, count, duration, handle, legend, linear, measure, number, roundUp, slider, stepper, svg, text, toggle } from "../../kit/kit.js";
+import { SMALL, axes, bytes, choice, count, duration, handle, legend, linear, measure, number, roundUp, slider, stepper, svg, text, toggle, tr } from "../../kit/kit.js";
 
 const COLOURS = { x: "var(--x)", y: "var(--y)", xhat: "var(--y)", residual: "var(--r)", total: "var(--r)", "x^2": "var(--mean)", ms: "var(--mean)", rstd: "var(--rstd)" };
 const STEPS = 40; // of the race
-const verb = (part) => `${part.write ? "write" : "read"} ${part.tensor}`;
+const nameTransfer = (part) => (part.write ? tr`write ${part.tensor}` : tr`read ${part.tensor}`);
 
 /** Both ways: each launch with when it starts and ends, in microseconds, and so its parts; and where the race is. */
 export function explain(data, { kind, m, n, dtype, upcast, bandwidth, at }) {
@@ -33,26 +33,30 @@ const findCurrent = (way, now) => {
 
 export function makeTitle(data, state, seen) {
   const times = seen.separate.bytes / seen.fused.bytes;
-  if (state.at === 0) return `The same result by ${count(seen.separate.launches.length, "launch")} and by one: who is there first?`;
+  const launches = count(seen.separate.launches.length, "launch");
+  if (state.at === 0) return tr`The same result by ${launches} and by one: who is there first?`;
   if (state.at >= STEPS) {
-    return state.kind === "add" ? `Fusing add and rms_norm moves ${(1 / times).toFixed(2)} of the bytes: 4 M N instead of 5 M N`
-      : `Op by op, rms_norm moves ${times.toFixed(1)} times the bytes, in ${count(seen.separate.launches.length, "launch")}`;
+    return state.kind === "add" ? tr`Fusing add and rms_norm moves ${(1 / times).toFixed(2)} of the bytes: 4 M N instead of 5 M N`
+      : tr`Op by op, rms_norm moves ${times.toFixed(1)} times the bytes, in ${launches}`;
   }
   const current = findCurrent(seen.separate, seen.now);
   const fused = findCurrent(seen.fused, seen.now);
-  const place = `launch ${current.launch + 1} of ${seen.separate.launches.length}, which ${current.part.write ? "writes" : "reads"} ${current.part.tensor}`;
-  return fused ? `After ${duration(seen.now)} the chain is at ${place}` : `The fused kernel is there; the chain is at ${place}`;
+  const { write, tensor } = current.part;
+  const [at, all] = [current.launch + 1, seen.separate.launches.length];
+  const place = write ? tr`launch ${at} of ${all}, which writes ${tensor}` : tr`launch ${at} of ${all}, which reads ${tensor}`;
+  return fused ? tr`After ${duration(seen.now)} the chain is at ${place}` : tr`The fused kernel is there; the chain is at ${place}`;
 }
 
 export function makeCaption(data, state, seen) {
   const { m, n, dtype } = state;
   const matrix = m * n * data.dtypes[dtype];
-  const words = [`M = ${m}, N = ${n}, ${dtype}: ${count(seen.separate.launches.length, "launch")} move ${bytes(seen.separate.bytes)}, ${duration(seen.separate.us)} at ${state.bandwidth} GB/s; 1 launch moves ${bytes(seen.fused.bytes)}, ${duration(seen.fused.us)}.`];
-  if (state.kind === "eager") words.push(state.upcast && data.dtypes[dtype] !== 4 ? "x is cast to fp32 first and back before w." : `Every intermediate is ${dtype}.`);
-  words.push("Counted: every tensor of a launch crosses HBM once. Left out on both sides: w (N elements) and the saved rstd.");
-  if (seen.separate.us < seen.separate.launching) words.push(`Here the launches set the time, not the bytes: ${number(seen.separate.launching)} \u00b5s against ${number(seen.fused.launching)}, if a launch takes ${data.launch_us}.`);
-  if (m < 16) words.push("With so few rows w is not small beside x.");
-  else if (matrix < data.l2_bytes) words.push(`A tensor of ${bytes(matrix)} fits in an H100's 50 MB of L2, so a real second launch finds part of it there.`);
+  const launches = count(seen.separate.launches.length, "launch");
+  const words = [tr`M = ${m}, N = ${n}, ${dtype}: ${launches} move ${bytes(seen.separate.bytes)}, ${duration(seen.separate.us)} at ${state.bandwidth} GB/s; 1 launch moves ${bytes(seen.fused.bytes)}, ${duration(seen.fused.us)}.`];
+  if (state.kind === "eager") words.push(state.upcast && data.dtypes[dtype] !== 4 ? tr`x is cast to fp32 first and back before w.` : tr`Every intermediate is ${dtype}.`);
+  words.push(tr`Counted: every tensor of a launch crosses HBM once. Left out on both sides: w (N elements) and the saved rstd.`);
+  if (seen.separate.us < seen.separate.launching) words.push(tr`Here the launches set the time, not the bytes: ${number(seen.separate.launching)} \u00b5s against ${number(seen.fused.launching)}, if a launch takes ${data.launch_us}.`);
+  if (m < 16) words.push(tr`With so few rows w is not small beside x.`);
+  else if (matrix < data.l2_bytes) words.push(tr`A tensor of ${bytes(matrix)} fits in an H100's 50 MB of L2, so a real second launch finds part of it there.`);
   return words.join(" ");
 }
 
@@ -61,10 +65,10 @@ export function picture(data) {
     start: data.start,
     explain: (state) => explain(data, state),
     controls: [
-      [...(Object.keys(data.cases).length > 1 ? [choice("kind", "case", Object.entries(data.cases))] : []), choice("dtype", "dtype", Object.keys(data.dtypes)),
-        ...("eager" in data.cases ? [toggle("upcast", "op by op in fp32")] : [])],
-      [slider("m", "M rows", { values: data.rows }), slider("n", "N columns", { values: data.columns }), slider("bandwidth", "GB/s", { min: 100, max: 8000, step: 100 })],
-      [stepper("at", "race", () => STEPS + 1, { interval: 110 })],
+      [...(Object.keys(data.cases).length > 1 ? [choice("kind", tr`case`, Object.entries(data.cases))] : []), choice("dtype", "dtype", Object.keys(data.dtypes)),
+        ...("eager" in data.cases ? [toggle("upcast", tr`op by op in fp32`)] : [])],
+      [slider("m", tr`M rows`, { values: data.rows }), slider("n", tr`N columns`, { values: data.columns }), slider("bandwidth", "GB/s", { min: 100, max: 8000, step: 100 })],
+      [stepper("at", tr`race`, () => STEPS + 1, { interval: 110 })],
     ],
     off: ({ kind, dtype }) => (kind === "eager" && data.dtypes[dtype] !== 4 ? [] : ["upcast"]),
     render(state, width) {
@@ -72,7 +76,7 @@ export function picture(data) {
       const title = makeTitle(data, state, seen);
       const { draw, height } = drawRace(data, state, seen, width);
       return { title, caption: makeCaption(data, state, seen), height, draw,
-        alt: `${title}. Bars for each launch, reads plain and writes hatched, laid end to end along the time at the memory limit.` };
+        alt: tr`${title}. Bars for each launch, reads plain and writes hatched, laid end to end along the time at the memory limit.` };
     },
   };
 }
@@ -86,9 +90,10 @@ function drawRace(data, state, seen, width) {
   let y = 28;
   const [drawn, said] = [[], []];
   for (const [name, way] of [["separate", seen.separate], ["fused", seen.fused]]) {
-    const head = `${name === "separate" ? "One after the other" : "Fused"}: ${count(way.launches.length, "launch")}, ${bytes(way.bytes)}, ${duration(way.us)}`;
+    const [launches, moved, took] = [count(way.launches.length, "launch"), bytes(way.bytes), duration(way.us)];
+    const head = name === "separate" ? tr`One after the other: ${launches}, ${moved}, ${took}` : tr`Fused: ${launches}, ${moved}, ${took}`;
     said.push(text(wide ? 0 : left, y + 8, head, { bold: true, halo: true }));
-    if (seen.now >= way.us && state.at > 0 && measure(head, 13, "600") + 70 < width) said.push(text(measure(head, 13, "600") + 26, y + 8, "\u2713 done", { bold: true, halo: true, fill: "var(--welford)" }));
+    if (seen.now >= way.us && state.at > 0 && measure(head, 13, "600") + 70 < width) said.push(text(measure(head, 13, "600") + 26, y + 8, tr`\u2713 done`, { bold: true, halo: true, fill: "var(--welford)" }));
     y += 24;
     for (const launch of way.launches) {
       const top = y + (wide ? 0 : 16);
@@ -108,15 +113,15 @@ function drawRace(data, state, seen, width) {
   const bottom = y;
   const here = x(seen.now);
   const to = (step) => ({ at: Math.min(Math.max(Math.round(step), 0), STEPS) });
-  const key = legend([{ words: "read", fill: "var(--paper)" }, { words: "write", fill: "var(--paper)", hatch: "masked" },
-    { words: `\u25b4 ${data.launch_us} \u00b5s for each launch`, fill: "none", line: "" }], left, bottom + 60, right - left);
+  const key = legend([{ words: tr`read`, fill: "var(--paper)" }, { words: tr`write`, fill: "var(--paper)", hatch: "masked" },
+    { words: tr`\u25b4 ${data.launch_us} \u00b5s for each launch`, fill: "none", line: "" }], left, bottom + 60, right - left);
   return {
     draw: [
       axes([left, 18, right, bottom], { x, y: linear([0, 1], [bottom, 18]), xTicks: x.ticks(wide ? 6 : 3).map(([value]) => [value, number(value / unit[0], 6)]), yTicks: [],
-        xName: wide ? "time at the memory limit, one launch after the other: drag the line" : "time at the memory limit" }),
+        xName: wide ? tr`time at the memory limit, one launch after the other: drag the line` : tr`time at the memory limit` }),
       text(right + 18, bottom + 14, unit[1], { size: SMALL, fill: "var(--quiet)" }),
       drawn, svg("line", { x1: here, x2: here, y1: 10, y2: bottom, stroke: "var(--ink)", "stroke-width": 1.6 }), said, key.draw,
-      handle("at", here, 10, { label: "time", value: state.at, min: 0, max: STEPS, text: duration(seen.now),
+      handle("at", here, 10, { label: tr`time`, value: state.at, min: 0, max: STEPS, text: duration(seen.now),
         drag: (px) => to((x.invert(px) / seen.separate.us) * STEPS), key: (dx, dy) => to(state.at + (dx || dy)),
         shape: [
           svg("rect", { x: here - 7, y: 20, width: 14, height: bottom - 20, fill: "transparent" }),
@@ -140,6 +145,6 @@ function drawPart(part, x, top, height, now) {
 /** Its name, where there is room. */
 function namePart(part, x, top, height) {
   const [from, until] = [x(part.start), x(part.end)];
-  const words = [verb(part), part.tensor].find((label) => measure(label, SMALL) < until - from - 4);
+  const words = [nameTransfer(part), part.tensor].find((label) => measure(label, SMALL) < until - from - 4);
   return words && text((from + until) / 2, top + height / 2, words, { anchor: "middle", size: SMALL, halo: part.write, "pointer-events": "none" });
 }

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from course_lib.base.translation import gettext as _
 from course_lib.lessons.kit.output import MovingPicture
 from course_lib.lessons.pictures.bytes_moved.model import make_data
 
@@ -19,6 +20,9 @@ def bytes_moved(M: int = 4096, N: int = 4096, dtype: str = "fp16", case: str | N
     return MovingPicture(
         "bytes_moved",
         make_data(M, N, dtype, case),
-        f"A race along the time at the memory limit, for M = {M}, N = {N}, {dtype}: a chain of launches, each a bar that begins where the one "
-        "before ended, and below it one fused launch. Each bar is made of the tensors that it reads and, hatched, those that it writes.",
+        _(
+            "A race along the time at the memory limit, for M = {M}, N = {N}, {dtype}: a chain of launches, each a bar that begins where "
+            "the one before ended, and below it one fused launch. Each bar is made of the tensors that it reads and, hatched, those that "
+            "it writes."
+        ).format(M=M, N=N, dtype=dtype),
     )

@@ -10,18 +10,20 @@ import ml_dtypes
 import numpy as np
 
 from course_lib.base.errors import CourseError
+from course_lib.base.translation import gettext as _
+from course_lib.base.translation import mark as N_
 from course_lib.norms import statistics
 
 DTYPES = {"fp16": np.float16, "bf16": ml_dtypes.bfloat16, "fp32": np.float32}
 NAMES = {
-    "naive": "naive, op by op",
-    "one_pass": "one-pass",
-    "shifted": "shifted one-pass",
-    "two_pass": "two-pass",
+    "naive": N_("naive, op by op"),
+    "one_pass": N_("one-pass"),
+    "shifted": N_("shifted one-pass"),
+    "two_pass": N_("two-pass"),
     "welford": "Welford",
-    "chan": "Chan merge",
+    "chan": N_("Chan merge"),
 }
-ORDERS = ("sequential", "pairwise")
+ORDERS = (N_("sequential"), N_("pairwise"))
 UNORDERED = ("welford", "chan")  # algorithms that fix their own order of additions
 RATIOS = (0.0, 1.0, 3.0, 10.0, 30.0, 100.0, 300.0, 1000.0, 3000.0, 10000.0, 30000.0)
 COLUMNS = (64, 1024, 8192)
@@ -42,10 +44,12 @@ def make_data(mean_over_std: float, n: int, dtype: str, algorithm: str) -> dict[
     Raises: CourseError if an argument is unknown, n is below 2, or mean_over_std negative or infinite.
     """
     if algorithm not in NAMES or dtype not in DTYPES or n < 2 or not 0 <= mean_over_std < math.inf:
-        raise CourseError(
-            f"the cancellation explorer knows the algorithms {', '.join(NAMES)}, the dtypes {', '.join(DTYPES)}, N from 2 and mean/std "
-            f"from 0; you asked for {algorithm!r}, {dtype!r}, N = {n}, mean/std = {mean_over_std}."
+        words = _(
+            "the cancellation explorer knows the algorithms {algorithms}, the dtypes {dtypes}, N from 2 and mean/std "
+            "from 0; you asked for {algorithm!r}, {dtype!r}, N = {n}, mean/std = {ratio}."
         )
+        known = {"algorithms": ", ".join(NAMES), "dtypes": ", ".join(DTYPES)}
+        raise CourseError(words.format(**known, algorithm=algorithm, dtype=dtype, n=n, ratio=mean_over_std))
     ratios = tuple(sorted({*RATIOS, float(mean_over_std)}))
     columns = sorted({*COLUMNS, n})
     rows, true, curves = {}, {}, {}
@@ -59,8 +63,9 @@ def make_data(mean_over_std: float, n: int, dtype: str, algorithm: str) -> dict[
                     curves[f"{name}|{order}|{d}|{c}"] = compute_curve(name, order, d, c, ratios)
     return {
         "start": {"algorithm": algorithm, "order": "pairwise", "dtype": dtype, "n": n, "ratio": float(mean_over_std), "clamp": False},
-        "names": NAMES, "ordered": [name for name in NAMES if name not in UNORDERED], "orders": ORDERS, "dtypes": list(DTYPES),
-        "columns": columns, "ratios": ratios, "eps": EPS, "rows": rows, "true": true, "curves": curves,
+        "names": {key: _(name) for key, name in NAMES.items()}, "ordered": [name for name in NAMES if name not in UNORDERED],
+        "orders": {order: _(order) for order in ORDERS}, "dtypes": list(DTYPES), "columns": columns, "ratios": ratios, "eps": EPS,
+        "rows": rows, "true": true, "curves": curves,
     }  # fmt: skip
 
 

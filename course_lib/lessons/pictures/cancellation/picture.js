@@ -1,7 +1,7 @@
 // Lesson 03: what each algorithm loses of a variance as the mean moves away. The numbers of the algorithms come from Python, which
 // rounds in each dtype; rows and LayerNorm's output are arithmetic on them.
 
-import { FONT, SMALL, along, axes, choice, decimal, handle, labels, linear, log, measure, number, path, slider, svg, text, toggle } from "../../kit/kit.js";
+import { FONT, SMALL, along, axes, choice, decimal, handle, labels, linear, log, measure, number, path, slider, svg, text, toggle, tr } from "../../kit/kit.js";
 
 const [FLOOR, CEILING] = [1e-9, 1e5];
 const inside = (value) => Math.min(Math.max(Number.isNaN(value) ? CEILING : value, FLOOR), CEILING);
@@ -43,23 +43,25 @@ export function explain(data, state) {
 
 export function makeTitle(data, state, seen) {
   const name = data.names[state.algorithm];
-  const head = `${name[0].toUpperCase()}${name.slice(1)} at mean/std = ${number(state.ratio)}`;
-  if (seen.want === 0) return `${head}: rounding made the row constant before anything was computed`;
-  if (!Number.isFinite(seen.used)) return seen.used === Infinity ? `${head}: the variance is infinite, y is 0` : `${head}: the variance is NaN, and so is y`;
-  if (seen.used + data.eps < 0) return `${head}: the variance is negative, y is NaN`;
-  if (seen.error <= 1e-3) return `${head}: right to ${seen.error === 0 ? "the last digit" : `${Math.min(Math.floor(-Math.log10(seen.error)), 15)} digits`}`;
-  if (seen.error < 0.5) return `${head}: ${number(100 * seen.error, 2)} % off, and y looks as good as ever`;
-  return `${head}: the variance is lost, y is ${seen.scale > 1 ? `${number(seen.scale, 3)} times too large` : `${number(seen.scale, 2)} of its size`}`;
+  const head = tr`${name[0].toUpperCase() + name.slice(1)} at mean/std = ${number(state.ratio)}`;
+  if (seen.want === 0) return tr`${head}: rounding made the row constant before anything was computed`;
+  if (!Number.isFinite(seen.used)) return seen.used === Infinity ? tr`${head}: the variance is infinite, y is 0` : tr`${head}: the variance is NaN, and so is y`;
+  if (seen.used + data.eps < 0) return tr`${head}: the variance is negative, y is NaN`;
+  if (seen.error === 0) return tr`${head}: right to the last digit`;
+  if (seen.error <= 1e-3) return tr`${head}: right to ${Math.min(Math.floor(-Math.log10(seen.error)), 15)} digits`;
+  if (seen.error < 0.5) return tr`${head}: ${number(100 * seen.error, 2)} % off, and y looks as good as ever`;
+  return seen.scale > 1 ? tr`${head}: the variance is lost, y is ${number(seen.scale, 3)} times too large` : tr`${head}: the variance is lost, y is ${number(seen.scale, 2)} of its size`;
 }
 
 export function makeCaption(state, seen) {
-  const summed = seen.ordered ? `, sums ${state.order}` : "";
+  const [want, got] = [number(seen.want, 5), number(seen.got, 5)];
+  const [error, bound] = [number(seen.error, 2), Number.isFinite(seen.bound) ? number(seen.bound, 2) : tr`none, for there are too many roundings`];
   const words = [
-    `N = ${state.n}, all arithmetic in ${state.dtype}${summed}.`,
-    `The variance of the stored row is ${number(seen.want, 5)}, computed ${number(seen.got, 5)}${seen.clamped ? ", clamped to 0" : ""}: relative error ${number(seen.error, 2)}, bound ${Number.isFinite(seen.bound) ? number(seen.bound, 2) : "none, for there are too many roundings"}.`,
+    !seen.ordered ? tr`N = ${state.n}, all arithmetic in ${state.dtype}.` : state.order === "pairwise" ? tr`N = ${state.n}, all arithmetic in ${state.dtype}, sums pairwise.` : tr`N = ${state.n}, all arithmetic in ${state.dtype}, sums sequential.`,
+    seen.clamped ? tr`The variance of the stored row is ${want}, computed ${got}, clamped to 0: relative error ${error}, bound ${bound}.` : tr`The variance of the stored row is ${want}, computed ${got}: relative error ${error}, bound ${bound}.`,
   ];
   const broken = seen.curve.error.indexOf(Infinity);
-  if (broken >= 0) words.push(`From the point marked Inf on, a square or a sum leaves the range of ${state.dtype}.`);
+  if (broken >= 0) words.push(tr`From the point marked Inf on, a square or a sum leaves the range of ${state.dtype}.`);
   return words.join(" ");
 }
 
@@ -70,8 +72,8 @@ export function picture(data) {
     start: data.start,
     explain: (state) => explain(data, state),
     controls: [
-      [choice("algorithm", "algorithm", names)],
-      [choice("dtype", "dtype", data.dtypes), choice("n", "N columns", data.columns), choice("order", "sums", data.orders), toggle("clamp", "clamp at 0")],
+      [choice("algorithm", tr`algorithm`, names)],
+      [choice("dtype", "dtype", data.dtypes), choice("n", tr`N columns`, data.columns), choice("order", tr`sums`, Object.entries(data.orders)), toggle("clamp", tr`clamp at 0`)],
       [slider("ratio", "mean/std", { values: data.ratios })],
     ],
     off: ({ algorithm }) => [...(data.ordered.includes(algorithm) ? [] : ["order"]), ...(["one_pass", "shifted"].includes(algorithm) ? [] : ["clamp"])],
@@ -84,7 +86,7 @@ export function picture(data) {
       const caption = makeCaption(state, seen);
       return {
         title, caption,
-        alt: `${title}. Left: relative error of the variance against mean/std, one line an algorithm, with the bound of the chosen one. Right: the subtraction, digit by digit, and LayerNorm's output.`,
+        alt: tr`${title}. Left: relative error of the variance against mean/std, one line an algorithm, with the bound of the chosen one. Right: the subtraction, digit by digit, and LayerNorm's output.`,
         height: wide ? 330 : 620,
         draw: [drawCurves(data, state, seen, [58, 30, curve_width - 14, 272], nearest), drawDigits(state, seen, right), drawOutput(seen, { ...right, top: right.top + 176 })],
       };
@@ -106,21 +108,21 @@ function drawCurves(data, state, seen, box, nearest) {
   const here = own[seen.at];
   const marks = seen.curve.var.map((value, i) => value < 0 && i !== seen.at && { at: [own[i]], words: "< 0", size: SMALL });
   return [
-    axes(box, { x, y, xName: "mean/std: drag the point", yName: "relative error of the variance", xTicks: [[0.3, "0"], [1, "1"], [10, "10"], [100, "100"], [1000, "1000"], [10000, "10\u2074"]] }),
+    axes(box, { x, y, xName: tr`mean/std: drag the point`, yName: tr`relative error of the variance`, xTicks: [[0.3, "0"], [1, "1"], [10, "10"], [100, "100"], [1000, "1000"], [10000, "10\u2074"]] }),
     svg("line", { x1: left, x2: right, y1: y(1), y2: y(1), stroke: "var(--quiet)", "stroke-dasharray": "2 4" }),
     others,
     path(bound, { "stroke-dasharray": "7 5", "stroke-width": 1.4 }),
     path(own, { stroke: colour, "stroke-width": 2.6 }),
     own.map(([cx, cy]) => svg("circle", { cx, cy, r: 3.5, fill: colour })),
     labels([
-      { at: [[left + 4, y(1) - 9], [left + 4, y(1) + 9]], words: "1: nothing left", gap: 0, size: SMALL, fill: "var(--quiet)" },
+      { at: [[left + 4, y(1) - 9], [left + 4, y(1) + 9]], words: tr`1: nothing left`, gap: 0, size: SMALL, fill: "var(--quiet)" },
       { at: own.toReversed(), words: data.names[state.algorithm], bold: true, fill: colour },
-      { at: bound.filter(Boolean).toReversed(), words: "bound" },
+      { at: bound.filter(Boolean).toReversed(), words: tr`bound` },
       ...marks.filter(Boolean),
     ], box, [[here[0] - 12, here[1] - 12, here[0] + 12, here[1] + 12], ...along(own), ...along(bound.filter(Boolean))]),
     handle("ratio", here[0], here[1], {
       label: "mean/std", value: state.ratio, min: data.ratios[0], max: data.ratios.at(-1), fill: colour,
-      text: `${number(state.ratio)}, relative error ${number(seen.error, 2)}`,
+      text: tr`${number(state.ratio)}, relative error ${number(seen.error, 2)}`,
       drag: (px) => ({ ratio: nearest(x.invert(px)) }),
       key: (dx, dy) => ({ ratio: data.ratios[Math.min(Math.max(seen.at + (dx || dy), 0), data.ratios.length - 1)] }),
     }),
@@ -129,19 +131,29 @@ function drawCurves(data, state, seen, box, nearest) {
 
 /** The two terms of the subtraction one above the other; the digits in which they agree go. */
 function drawDigits(state, seen, { left, top, width }) {
-  const head = text(left, top + 8, "The subtraction", { bold: true });
+  const head = text(left, top + 8, tr`The subtraction`, { bold: true });
   if (!seen.terms) {
     const why = {
-      naive: ["The deviations are small before", "they are squared: nothing large", "is subtracted. But every result is", "stored, and rounded, in between."],
-      two_pass: ["The deviations from the mean are", "small before they are squared:", "nothing large is subtracted", "from anything large."],
-      welford: ["Each number's deviation from the", "running mean is small: nothing large", "is subtracted after the squaring."],
-      chan: ["Halves bring M2 around their own", "means: nothing large is subtracted", "after the squaring."],
+      naive: tr`The deviations are small before
+they are squared: nothing large
+is subtracted. But every result is
+stored, and rounded, in between.`,
+      two_pass: tr`The deviations from the mean are
+small before they are squared:
+nothing large is subtracted
+from anything large.`,
+      welford: tr`Each number's deviation from the
+running mean is small: nothing large
+is subtracted after the squaring.`,
+      chan: tr`Halves bring M2 around their own
+means: nothing large is subtracted
+after the squaring.`,
     }[state.algorithm];
-    return [head, why.map((line, i) => text(left, top + 38 + 20 * i, line, { fill: "var(--quiet)" }))];
+    return [head, why.split("\n").map((line, i) => text(left, top + 38 + 20 * i, line, { fill: "var(--quiet)" }))];
   }
   const [squares, square] = seen.terms;
   const names = state.algorithm === "shifted" ? ["E[(x-s)\u00b2]", "E[x-s]\u00b2"] : ["E[x\u00b2]", "E[x]\u00b2"];
-  if (![squares, square].every(Number.isFinite)) return [head, text(left, top + 40, `${names[0]} is ${number(squares)}: past the range of ${state.dtype}.`, { fill: "var(--quiet)" })];
+  if (![squares, square].every(Number.isFinite)) return [head, text(left, top + 40, tr`${names[0]} is ${number(squares)}: past the range of ${state.dtype}.`, { fill: "var(--quiet)" })];
   const places = Math.max(0, Math.min(8, 9 - Math.floor(Math.log10(Math.max(squares, 1e-3)))));
   const [a, b] = [squares.toFixed(places), square.toFixed(places)];
   const length = Math.max(a.length, b.length);
@@ -161,19 +173,20 @@ function drawDigits(state, seen, { left, top, width }) {
     head, draw(lines[0], names[0], top + 36), draw(lines[1], names[1], top + 60),
     shared > 0 && digits > 0 && svg("line", { x1: start, x2: start + step * shared, y1: top + 48, y2: top + 48, stroke: "var(--quiet)", "stroke-width": 9, opacity: 0.25 }),
     svg("line", { x1: left, x2: start + step * length, y1: top + 76, y2: top + 76, stroke: "var(--ink)" }),
-    text(left, top + 92, "left over"), text(start + step * length, top + 92, number(seen.got, 6), { anchor: "end", bold: true, fill: kept }),
-    text(left, top + 114, "should be"), text(start + step * length, top + 114, number(seen.want, 6), { anchor: "end" }),
-    text(left, top + 140, digits > 0 ? `${digits === 1 ? "The first digit is" : `The first ${digits} digits are`} the same, and go.` : "No leading digit is the same.", { size: SMALL, fill: "var(--quiet)" }),
+    text(left, top + 92, tr`left over`), text(start + step * length, top + 92, number(seen.got, 6), { anchor: "end", bold: true, fill: kept }),
+    text(left, top + 114, tr`should be`), text(start + step * length, top + 114, number(seen.want, 6), { anchor: "end" }),
+    text(left, top + 140, digits === 0 ? tr`No leading digit is the same.` : digits === 1 ? tr`The first digit is the same, and go.` : tr`The first ${digits} digits are the same, and go.`, { size: SMALL, fill: "var(--quiet)" }),
   ];
 }
 
 /** LayerNorm's output with these statistics: each element from what it should be to what it is. */
 function drawOutput(seen, { left, top, width }) {
-  const head = text(left, top + 8, "y of this row: as it should be, and as it is", { bold: true, size: Math.min(FONT, (width / measure("y of this row: as it should be, and as it is", FONT, "600")) * FONT) });
+  const words = tr`y of this row: as it should be, and as it is`;
+  const head = text(left, top + 8, words, { bold: true, size: Math.min(FONT, (width / measure(words, FONT, "600")) * FONT) });
   if (!seen.y.every(Number.isFinite)) return [head, text(left + width / 2, top + 66, "NaN", { anchor: "middle", size: 30, bold: true, fill: "var(--y)" })];
   const reach = Math.max(4, 1.05 * Math.max(...seen.y.map(Math.abs), ...seen.yTrue.map(Math.abs)));
   const x = linear([-reach, reach], [left + 66, left + width - 8]);
-  const rows = [["should be", seen.yTrue, top + 46, "var(--quiet)"], ["is", seen.y, top + 98, "var(--y)"]];
+  const rows = [[tr`should be`, seen.yTrue, top + 46, "var(--quiet)"], [tr`is`, seen.y, top + 98, "var(--y)"]];
   return [
     head,
     seen.y.map((value, i) => svg("line", { x1: x(seen.yTrue[i]), y1: rows[0][2], x2: x(value), y2: rows[1][2], stroke: "var(--grid)", "stroke-width": 1.5 })),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from course_lib.base.translation import gettext as _
 from course_lib.lessons.kit.output import MovingPicture
 from course_lib.lessons.pictures.cancellation.model import make_data
 
@@ -16,7 +17,9 @@ def cancellation(mean_over_std: float = 1000.0, N: int = 8192, dtype: str = "fp3
     return MovingPicture(
         "cancellation",
         data,
-        "Relative error of the variance against mean/std, one line an algorithm, on logarithmic axes. E[x²] - E[x]², one-pass, loses "
-        "digits with the square of mean/std and keeps none of them from 10000 on; two-pass, Welford and Chan's merge lose next to "
-        "nothing. Beside it the two terms of the subtraction, digit by digit, and LayerNorm's output.",
+        _(
+            "Relative error of the variance against mean/std, one line an algorithm, on logarithmic axes. E[x²] - E[x]², one-pass, loses "
+            "digits with the square of mean/std and keeps none of them from 10000 on; two-pass, Welford and Chan's merge lose next to "
+            "nothing. Beside it the two terms of the subtraction, digit by digit, and LayerNorm's output."
+        ),
     )
