@@ -88,7 +88,7 @@ export function makeCaption(state, seen, now) {
     const { a, b, node } = now;
     words.push(
       tr`The means are ${short(a.mean)} and ${short(b.mean)}, d = ${short(node.apart)}, n = ${a.count} + ${b.count} = ${node.count}.`,
-      `mean = ${short(a.mean)} + d \u00b7 ${b.count} / ${node.count} = ${short(node.mean)}.`,
+      tr`mean = ${short(a.mean)} + d \u00b7 ${b.count} / ${node.count} = ${short(node.mean)}.`,
       `M2 = ${short(a.M2)} + ${short(b.M2)} + d\u00b2 \u00b7 ${a.count} \u00b7 ${b.count} / ${node.count} = ${short(node.M2)}.`);
   }
   if (now.ends) {
