@@ -14,6 +14,8 @@ from typing import Any
 from course_lib import catalog
 from course_lib.base import paths
 from course_lib.base.errors import CourseError
+from course_lib.base.translation import gettext as _
+from course_lib.base.translation import mark as N_
 from course_lib.catalog import texts
 from course_lib.compiler import CompileError, CompileReport, KernelSource, Pointer, compile_report, residency, source_text
 from course_lib.grading.public import NotAttempted, Unreadable, read_own_attempt
@@ -69,7 +71,7 @@ def compile_set(subject: Subject, dtype: str, block: int, arch: str) -> dict[str
         raise refused
     lines = dict(enumerate(source.text.split("\n"), source.first_line))
     return {
-        "kernel": subject.label, "function": source.name, "words": subject.words(dtype, block), "block": block, "dtype": dtype, "arch": arch,
+        "kernel": _(subject.label), "function": source.name, "words": subject.words(dtype, block), "block": block, "dtype": dtype, "arch": arch,
         "source": list_code(lines, _find_body(source)), "columns": columns,
     }  # fmt: skip
 
@@ -108,7 +110,7 @@ def _find_body(source: KernelSource) -> range:
     for node in ast.walk(ast.parse(textwrap.dedent(source.text))):
         if isinstance(node, ast.FunctionDef) and node.name == source.name:
             return range(node.body[0].lineno + source.first_line - 1, (node.end_lineno or 0) + source.first_line)
-    raise CourseError(f"{source.file} has no function `{source.name}`.")
+    raise CourseError(_("{file} has no function `{name}`.").format(file=source.file, name=source.name))
 
 
 # ---- the kernels of the course, and the learner's
@@ -133,16 +135,18 @@ def family(rows: int = 1) -> list[Subject]:
         return order_arguments("08a", 4096, block, make_pointers("08a", dtype) | {"ROWS": rows, "BLOCK": block})
 
     def long(dtype: str, block: int) -> str:
-        return f"rows of {LONG_ROW} columns in {dtype}, {block} columns per step"
+        return _("rows of {columns} columns in {dtype}, {block} columns per step").format(columns=LONG_ROW, dtype=dtype, block=block)
 
     def whole(dtype: str, block: int) -> str:
-        return f"rows of {block} columns in {dtype}, {rows} {'row' if rows == 1 else 'rows'} per program"
+        if rows == 1:
+            return _("rows of {columns} columns in {dtype}, 1 row per program").format(columns=block, dtype=dtype)
+        return _("rows of {columns} columns in {dtype}, {rows} rows per program").format(columns=block, dtype=dtype, rows=rows)
 
     return [
-        Subject("resident", lambda: layer_norm_resident_kernel, resident, whole),
-        Subject("blocked", lambda: layer_norm_blocked_kernel, blocked, long),
-        Subject("yours, 07a", lambda: learners_kernel("07a"), own_blocked, long),
-        Subject("yours, 08a", lambda: learners_kernel("08a"), own_resident, whole),
+        Subject(N_("resident"), lambda: layer_norm_resident_kernel, resident, whole),
+        Subject(N_("blocked"), lambda: layer_norm_blocked_kernel, blocked, long),
+        Subject(N_("yours, 07a"), lambda: learners_kernel("07a"), own_blocked, long),
+        Subject(N_("yours, 08a"), lambda: learners_kernel("08a"), own_resident, whole),
     ]
 
 
@@ -193,7 +197,7 @@ def count_line_instructions(words: str, *, num_warps: int = 4) -> Counter[str]:
     source = source_text(layer_norm_resident_kernel)
     found = [number for number, line in enumerate(source.text.splitlines(), source.first_line) if words in line]
     if not found:
-        raise CourseError(f"{source.name} has no line with {words!r}.")
+        raise CourseError(_("{name} has no line with {words!r}.").format(name=source.name, words=words))
     report = compile_forward(num_warps=num_warps)
     listing = (report.sass or "").splitlines()
     code = [_TIDY.sub(" ", listing[number - 1].split("//")[0]).strip(" ;") for number in report.lines[found[0]].sass]
@@ -207,9 +211,11 @@ def learners_kernel(exercise_id: str) -> KernelSource:
     """
     exercise = catalog.get(exercise_id)
     try:
-        text, _ = read_own_attempt(exercise)
+        text = read_own_attempt(exercise)[0]
     except NotAttempted as untouched:
-        raise CourseError(f"{untouched} Do exercise {exercise.id} first, then come back.") from None
+        words = _("{problem} Do exercise {exercise} first, then come back.")
+        raise CourseError(words.format(problem=untouched, exercise=exercise.id)) from None
     except Unreadable as unreadable:
-        raise CourseError(f"your file of exercise {exercise.id} cannot be read: {unreadable}") from None
+        words = _("your file of exercise {exercise} cannot be read: {problem}")
+        raise CourseError(words.format(exercise=exercise.id, problem=unreadable)) from None
     return KernelSource(text, exercise.entry_points[0], paths.shown(texts.find_file(exercise)))

@@ -1,43 +1,51 @@
 // Lesson 08: what the compiler makes of a kernel, for 1 to 32 warps: registers, spills, widths of loads, what fits a multiprocessor, and
 // the PTX and SASS of a source line. All numbers are the compiler's; the words are made here.
 
-import { FONT, MONO, SMALL, breakCode, cell, choice, code, count, measure, number, slider, svg, target, text } from "../../kit/kit.js";
+import { FONT, MONO, SMALL, breakCode, cell, choice, code, count, measure, number, slider, svg, target, text, tr } from "../../kit/kit.js";
 
 const MOST_REGISTERS = 255; // of a thread, on every architecture here
+const RESOURCES = { warps: () => tr`warps`, programs: () => tr`programs`, registers: () => tr`registers`, "shared memory": () => tr`shared memory` };
 const warpsOf = (many) => count(many, "warp");
+const limitsOf = (column) => column.limited.map((name) => RESOURCES[name]()).join(tr` and `);
 
 /** "1 and 2 warps", "4 to 32 warps", of all the numbers of warps tried. */
 function listWarps(chosen, all) {
-  if (chosen.length < 3) return chosen.length === 1 ? warpsOf(chosen[0]) : `${chosen.join(" and ")} warps`;
+  if (chosen.length < 3) return chosen.length === 1 ? warpsOf(chosen[0]) : tr`${chosen[0]} and ${chosen[1]} warps`;
   const whole = all.filter((warps) => warps >= chosen[0] && warps <= chosen.at(-1)).length === chosen.length;
-  return `${whole ? `${chosen[0]} to ${chosen.at(-1)}` : `${chosen.slice(0, -1).join(", ")} and ${chosen.at(-1)}`} warps`;
+  return whole ? tr`${chosen[0]} to ${chosen.at(-1)} warps` : tr`${chosen.slice(0, -1).join(", ")} and ${chosen.at(-1)} warps`;
 }
 
 /** The one message of a compiled kernel, from the reports themselves. */
 export function makeTitle({ block, columns }, warps) {
   const chosen = columns.find((column) => column.warps === warps);
-  if (chosen.refused) return `The compiler gives no kernel for ${warpsOf(warps)}`;
+  if (chosen.refused) return tr`The compiler gives no kernel for ${warpsOf(warps)}`;
   const known = columns.filter((column) => !column.refused);
   const all = known.map((column) => column.warps);
   const spilling = known.filter((column) => column.spill).map((column) => column.warps);
-  if (spilling.length && spilling.length < known.length) return `BLOCK ${block} spills on ${listWarps(spilling, all)}, and not on ${listWarps(all.filter((each) => !spilling.includes(each)), all)}`;
-  if (spilling.length) return `BLOCK ${block} spills on every number of warps tried`;
+  if (spilling.length && spilling.length < known.length) return tr`BLOCK ${block} spills on ${listWarps(spilling, all)}, and not on ${listWarps(all.filter((each) => !spilling.includes(each)), all)}`;
+  if (spilling.length) return tr`BLOCK ${block} spills on every number of warps tried`;
   const [first, last] = [known[0], known.at(-1)];
-  if (first === last || first.registers <= last.registers) return `BLOCK ${block} needs no spill: ${chosen.registers} registers per thread`;
-  return `More warps, fewer registers: ${first.registers} per thread on ${warpsOf(first.warps)}, ${last.registers} on ${last.warps}`;
+  if (first === last || first.registers <= last.registers) return tr`BLOCK ${block} needs no spill: ${chosen.registers} registers per thread`;
+  return tr`More warps, fewer registers: ${first.registers} per thread on ${warpsOf(first.warps)}, ${last.registers} on ${last.warps}`;
 }
 
-const bitsOf = (widths) => (widths?.length ? widths.map(([bits]) => bits).join(" and ") : "no");
+const bitsOf = (widths) => widths.map(([bits]) => bits).join(tr` and `);
+
+function describeAccesses({ loads, stores }) {
+  const loading = loads.length ? tr`Loads from global memory move ${bitsOf(loads)} bits per thread` : tr`Loads from global memory move no bits per thread`;
+  return stores?.length ? tr`${loading}, stores ${bitsOf(stores)}.` : tr`${loading}, stores no.`;
+}
 
 export function makeCaption(set, warps) {
   const column = set.columns.find((each) => each.warps === warps);
   const head = `${set.kernel}, ${set.words}, ${warpsOf(warps)}, ${set.arch}`;
   if (column.refused) return `${head}. ${column.refused}`;
-  const spilled = column.spill ? `${column.spill} bytes per thread are spilled` : "nothing is spilled";
-  const words = [`${head}: ${column.registers} registers per thread, ${spilled}, ${column.shared} bytes of shared memory per program.`];
-  if (column.loads) words.push(`Loads from global memory move ${bitsOf(column.loads)} bits per thread, stores ${bitsOf(column.stores)}.`);
-  if (!column.resident) words.push(`No program fits a multiprocessor: ${column.limited.join(" and ")} do not suffice.`);
-  else words.push(`${column.resident} of ${column.most} warps of a multiprocessor are resident${column.limited.length ? `; the limit is ${column.limited.join(" and ")}.` : ": every place is taken."}`);
+  const spilled = column.spill ? tr`${column.spill} bytes per thread are spilled` : tr`nothing is spilled`;
+  const words = [tr`${head}: ${column.registers} registers per thread, ${spilled}, ${column.shared} bytes of shared memory per program.`];
+  if (column.loads) words.push(describeAccesses(column));
+  if (!column.resident) words.push(tr`No program fits a multiprocessor: ${limitsOf(column)} do not suffice.`);
+  else if (column.limited.length) words.push(tr`${column.resident} of ${column.most} warps of a multiprocessor are resident; the limit is ${limitsOf(column)}.`);
+  else words.push(tr`${column.resident} of ${column.most} warps of a multiprocessor are resident: every place is taken.`);
   return words.join(" ");
 }
 
@@ -53,14 +61,14 @@ const made = (column, line) => column.code?.[line] ?? [[0, [], []], [0, [], []]]
 
 export function picture(data) {
   const names = data.sets.map((set) => `${set.kernel}${set.words ? `: ${set.words}` : ""}, ${set.arch}`);
-  const options = names.map((name, index) => [index, names.indexOf(name, index + 1) > 0 ? `${name}, before` : name]); // a file that has changed
+  const options = names.map((name, index) => [index, names.indexOf(name, index + 1) > 0 ? tr`${name}, before` : name]); // a file that has changed
   const setOf = (state) => data.sets[state.set];
   const lineOf = (state) => (setOf(state).source.some(([line]) => line === state.line) ? state.line : findFirstLine(setOf(state)));
   const carried = (state) => { const column = setOf(state).columns.find((each) => each.warps === state.warps); return setOf(state).source.map(([line]) => line).filter((line) => column.code?.[line]); };
   const start = { set: data.chosen, warps: data.warps, line: findFirstLine(data.sets[data.chosen]) };
   const warps = data.sets[0].columns.map((column) => column.warps);
   const lines = (stage) => { // over the lines that became instructions, which depend on the column
-    const index = slider("line", "line", {
+    const index = slider("line", tr`line`, {
       min: 0, max: (state) => Math.max(carried(state).length - 1, 0), format: () => String(lineOf(stage.state)),
     })({ get state() { return stage.state; }, set: ({ line }) => stage.set({ line: carried(stage.state)[line] }) });
     return { ...index, show: () => index.show(Math.max(carried(stage.state).indexOf(lineOf(stage.state)), 0)) };
@@ -68,7 +76,7 @@ export function picture(data) {
   return {
     start, makeTitle, makeCaption,
     controls: [
-      ...(data.sets.length > 1 ? [[choice("set", "compiled", options)]] : []),
+      ...(data.sets.length > 1 ? [[choice("set", tr`compiled`, options)]] : []),
       [slider("warps", "num_warps", { values: warps }), lines],
     ],
     render(state, width) {
@@ -84,27 +92,28 @@ export function picture(data) {
       const title = makeTitle(set, state.warps);
       const caption = makeCaption(set, state.warps);
       const [ptx, sass] = made(column, line);
-      const said = column.refused ? "" : ` Line ${line} became ${count(ptx[0], "PTX instruction")} and ${count(sass[0], "SASS instruction")}.`;
+      const said = column.refused ? "" : " " + tr`Line ${line} became ${count(ptx[0], "PTX instruction")} and ${count(sass[0], "SASS instruction")}.`;
       return { title, caption: caption + said, alt: `${title}. ${caption}${said}`, height: Math.max(panes.bottom, source.bottom), draw: [chart.draw, places.draw, source.draw, panes.draw] };
     },
   };
 }
 
-const widthsOf = (widths, times) => (widths === null ? ["-"] : widths.length ? widths.map(([bits, many]) => `${many}${times}${bits}`) : ["none"]);
+const widthsOf = (widths, times) => (widths === null ? ["-"] : widths.length ? widths.map(([bits, many]) => `${many}${times}${bits}`) : [tr`none`]);
 
 /** A column a number of warps: registers, spilled bytes, and the rest of its report below. A column can be pressed. */
 function drawColumns(set, warps, width) {
   const [top, tall] = [42, 128];
   const step = width / set.columns.length;
   const base = top + tall;
+  const size = Math.min(FONT, Math.max(SMALL, step / 5.6));
   const spilled = Math.max(...set.columns.map((column) => column.spill ?? 0));
   const times = step < 72 ? "\u00d7" : " \u00d7 ";
   const rows = [
-    ["bytes of shared memory per program", (column) => [number(column.shared, 6)]],
-    ["loads from global memory: how many \u00d7 bits per thread", (column) => widthsOf(column.loads, times)],
-    ["stores", (column) => widthsOf(column.stores, times)],
-    ["resident warps of a multiprocessor", (column) => [`${column.resident} of ${column.most}`]],
-    ["limited by", (column) => (column.limited.length ? column.limited.map((name) => (name === "shared memory" ? "shared" : name)) : ["warps"])],
+    [tr`bytes of shared memory per program`, (column) => [number(column.shared, 6)]],
+    [tr`loads from global memory: how many \u00d7 bits per thread`, (column) => widthsOf(column.loads, times)],
+    [tr`stores`, (column) => widthsOf(column.stores, times)],
+    [tr`resident warps of a multiprocessor`, (column) => [tr`${column.resident} of ${column.most}`]],
+    [tr`limited by`, (column) => (column.limited.length ? column.limited.map((name) => (name === "shared memory" ? tr`shared` : RESOURCES[name]())) : [tr`warps`])],
   ];
   let y = base + 46;
   const table = rows.map(([name, read]) => {
@@ -115,7 +124,7 @@ function drawColumns(set, warps, width) {
     return [
       svg("line", { x1: 0, x2: width, y1: at - 9, y2: at - 9, stroke: "var(--grid)" }),
       text(2, at + 2, name, { size: SMALL, fill: "var(--quiet)" }),
-      cells.map((lines, i) => lines.map((words, k) => text((i + 0.5) * step, at + 20 + 17 * k, words, { anchor: "middle", size: Math.min(FONT, Math.max(SMALL, step / 5.6)), bold: set.columns[i].warps === warps }))),
+      cells.map((lines, i) => lines.map((words, k) => text((i + 0.5) * step, at + 20 + 17 * k, words, { anchor: "middle", size, bold: set.columns[i].warps === warps }))),
     ];
   });
   const bottom = y - 14;
@@ -124,8 +133,9 @@ function drawColumns(set, warps, width) {
   const columns = set.columns.map((column, i) => {
     const middle = (i + 0.5) * step;
     const chosen = column.warps === warps;
+    const name = warpsOf(column.warps);
     const bars = column.refused
-      ? text(middle, base - 20, "refused", { anchor: "middle", size: SMALL, fill: "var(--quiet)" })
+      ? text(middle, base - 20, tr`refused`, { anchor: "middle", size: SMALL, fill: "var(--quiet)" })
       : [["registers", column.registers, MOST_REGISTERS, middle - bar - 1], ["spill", column.spill, spilled, middle + 1]].map(([name, value, most, x]) => {
         const high = value ? Math.max((tall * value) / most, 2) : 0;
         const label = String(value);
@@ -135,11 +145,11 @@ function drawColumns(set, warps, width) {
           value > 0 && (name === "spill" ? cell(x, base - high, bar, high, "", { state: "fault" }) : svg("rect", { x, y: base - high, width: bar, height: high, fill: "var(--x)", stroke: "var(--edge)" })),
           text(x + bar / 2 + shift, base - high - 9 - crowded, label, { anchor: "middle", size: SMALL, halo: true })];
       });
-    return target(`warps-${column.warps}`, { label: `${warpsOf(column.warps)}: ${column.refused ? "refused" : `${column.registers} registers, ${column.spill} bytes spilled`}`, pressed: chosen, press: () => ({ warps: column.warps }) },
+    return target(`warps-${column.warps}`, { label: column.refused ? tr`${warpsOf(column.warps)}: refused` : tr`${warpsOf(column.warps)}: ${column.registers} registers, ${column.spill} bytes spilled`, pressed: chosen, press: () => ({ warps: column.warps }) },
       svg("rect", { x: i * step + 1.5, y: top - 16, width: step - 3, height: bottom - top + 16, rx: 4, fill: chosen ? "var(--active)" : "transparent", "fill-opacity": 0.18, stroke: chosen ? "var(--ink)" : "transparent", "stroke-width": 1.5 }),
-      bars, text(middle, base + 14, warpsOf(column.warps), { anchor: "middle", size: Math.min(FONT, Math.max(SMALL, step / 5.6)), bold: chosen }));
+      bars, text(middle, base + 14, measure(name, size, "600") < step ? name : String(column.warps), { anchor: "middle", size, bold: chosen }));
   });
-  const key = [["var(--x)", "registers per thread, 255 at most"], ["fault", "bytes spilled per thread"]];
+  const key = [["var(--x)", tr`registers per thread, 255 at most`], ["fault", tr`bytes spilled per thread`]];
   let x = 2;
   const legend = key.map(([fill, words]) => {
     const at = x;
@@ -162,7 +172,8 @@ function drawResidency(column, width, top) {
     return d && svg("path", { d, fill, stroke: "var(--edge)", "stroke-dasharray": fill === "var(--waiting)" ? "2 2" : null });
   });
   const programs = column.resident / column.warps;
-  const words = column.resident ? `${count(programs, "program")} of ${warpsOf(column.warps)} on a multiprocessor${column.limited.length ? `, then ${column.limited.join(" and ")} run out` : ""}` : "not even one program fits a multiprocessor";
+  const held = tr`${count(programs, "program")} of ${warpsOf(column.warps)} on a multiprocessor`;
+  const words = !column.resident ? tr`not even one program fits a multiprocessor` : column.limited.length ? tr`${held}, then ${limitsOf(column)} run out` : held;
   return { draw: [text(2, top + 6, words, { size: SMALL }), squares], bottom: top + 18 + rows * (size + 2) };
 }
 
@@ -172,7 +183,7 @@ function drawSource(set, column, chosen, { left, top, width }) {
   const code_left = left + bars + 36;
   const room = Math.floor((left + width - code_left) / MONO);
   const most = Math.max(1, ...Object.values(column.code ?? {}).map(([, sass]) => sass[0]));
-  const draw = [text(left, top + 8, "SASS instructions of each line: press a line", { size: SMALL, fill: "var(--quiet)" })];
+  const draw = [text(left, top + 8, tr`SASS instructions of each line: press a line`, { size: SMALL, fill: "var(--quiet)" })];
   let y = top + 32;
   for (const [line, indent, words] of set.source) {
     const became = column.code?.[line];
@@ -186,7 +197,7 @@ function drawSource(set, column, chosen, { left, top, width }) {
       parts.map((part, i) => code(code_left + (indent + (i ? 4 : 0)) * MONO, y + 14 * i, part, { fill: became ? "var(--ink)" : "var(--quiet)" })),
     ];
     // the slider reaches every line by keyboard: a stop of the Tab key on each would be in the way
-    draw.push(became ? target(`line-${line}`, { label: `line ${line}: ${count(became[1][0], "SASS instruction")}`, pressed: line === chosen, press: () => ({ line }), tabindex: -1 }, inside) : inside);
+    draw.push(became ? target(`line-${line}`, { label: tr`line ${line}: ${count(became[1][0], "SASS instruction")}`, pressed: line === chosen, press: () => ({ line }), tabindex: -1 }, inside) : inside);
     y += height;
   }
   return { draw, bottom: y };
@@ -199,10 +210,10 @@ function drawPanes(column, line, width, top) {
     const start = y + 8;
     const inside = [];
     const [many, kinds, first] = made(column, line)[i];
-    inside.push(text(10, start + 16, column.refused ? `${name}: there is no report, see the words below` : `${name} of line ${line}: ${count(many, "instruction")}`, { bold: true }));
+    inside.push(text(10, start + 16, column.refused ? tr`${name}: there is no report, see the words below` : tr`${name} of line ${line}: ${count(many, "instruction")}`, { bold: true }));
     y = start + 40;
     if (!many && !column.refused) {
-      for (const words of ["No instruction carries this line: it is known when", "compiling, or it was folded into another one."]) { inside.push(text(10, y, words, { size: SMALL, fill: "var(--quiet)" })); y += 16; }
+      for (const words of [tr`No instruction carries this line: it is known when`, tr`compiling, or it was folded into another one.`]) { inside.push(text(10, y, words, { size: SMALL, fill: "var(--quiet)" })); y += 16; }
     }
     let x = 10;
     for (const [kind, times] of kinds) {
@@ -216,7 +227,7 @@ function drawPanes(column, line, width, top) {
     for (const instruction of first) {
       breakCode(instruction, Math.floor((width - 24) / MONO)).forEach((part, k) => { inside.push(code(10 + (k ? 4 * MONO : 0), y, part)); y += 16; });
     }
-    if (many > first.length) { inside.push(text(10, y, `and ${many - first.length} more`, { size: SMALL, fill: "var(--quiet)" })); y += 16; }
+    if (many > first.length) { inside.push(text(10, y, tr`and ${many - first.length} more`, { size: SMALL, fill: "var(--quiet)" })); y += 16; }
     return [svg("rect", { x: 0, y: start, width, height: y - start, rx: 5, fill: "var(--control)", stroke: "var(--edge)" }), inside];
   });
   return { bottom: y + 4, draw };

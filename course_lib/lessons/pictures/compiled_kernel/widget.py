@@ -13,6 +13,7 @@ from typing import Any
 import ipywidgets
 
 from course_lib.base.errors import CourseError
+from course_lib.base.translation import gettext as _
 from course_lib.compiler import KernelSource, Pointer, source_text
 from course_lib.lessons.kit.asking import AskingPicture
 from course_lib.lessons.kit.output import MovingPicture
@@ -43,7 +44,7 @@ def kernel_explorer(
     _within("dtype", dtype, DTYPES)
     _within("BLOCK", BLOCK, BLOCKS)
     controls = {
-        "kernel": ipywidgets.Dropdown(options=labels, value=kernel, description="kernel"),
+        "kernel": ipywidgets.Dropdown(options=[(_(label), label) for label in labels], value=kernel, description=_("kernel")),
         **_common(BLOCKS, BLOCK, num_warps, arch),
         "dtype": ipywidgets.Dropdown(options=DTYPES, value=dtype, description="dtype"),
     }
@@ -111,27 +112,28 @@ def _make(subjects: Sequence[Subject], controls: Mapping[str, Any], num_warps: i
         data = {"sets": shown, "chosen": len(shown) - 1, "warps": num_warps}
         return MovingPicture("compiled_kernel", data, _describe(made))
 
-    return AskingPicture(compile_chosen, controls, "Compile it")
+    return AskingPicture(compile_chosen, controls, _("Compile it"))
 
 
 def _describe(made: Mapping[str, Any]) -> str:
     columns = "; ".join(
-        f"{column['warps']}: refused"
+        _("{warps}: refused").format(warps=column["warps"])
         if "refused" in column
-        else f"{column['warps']}: {column['registers']} registers, {column['spill']} bytes spilled"
+        else _("{warps}: {registers} registers, {spill} bytes spilled").format_map(column)
         for column in made["columns"]
     )
-    return (
-        f"{made['kernel']}, {made['words']}, {made['arch']}. For 1 to 32 warps a bar of registers per thread, a hatched bar of spilled bytes: "
-        f"{columns}. Beside it the kernel's lines, with the PTX and SASS that each became."
+    words = _(
+        "{kernel}, {words}, {arch}. For 1 to 32 warps a bar of registers per thread, a hatched bar of spilled bytes: {columns}. Beside it the "
+        "kernel's lines, with the PTX and SASS that each became."
     )
+    return words.format(kernel=made["kernel"], words=made["words"], arch=made["arch"], columns=columns)
 
 
 def _typed(arguments: Mapping[str, Any] | Sequence[Any]) -> str:
     """Name the dtypes of the tensors among the arguments, each once: "tensors of fp16, fp32"."""
     values = arguments.values() if isinstance(arguments, Mapping) else arguments
     found = [value.dtype if isinstance(value, Pointer) else str(value.dtype).split(".")[-1] for value in values if hasattr(value, "dtype")]
-    return f"tensors of {', '.join(dict.fromkeys(found))}" if found else ""
+    return _("tensors of {dtypes}").format(dtypes=", ".join(dict.fromkeys(found))) if found else ""
 
 
 def _common(blocks: Sequence[int], size: int, num_warps: int, arch: str, name: str = "BLOCK") -> dict[str, Any]:
@@ -145,4 +147,5 @@ def _common(blocks: Sequence[int], size: int, num_warps: int, arch: str, name: s
 
 def _within(name: str, value: Any, allowed: Sequence[Any]) -> None:
     if value not in allowed:
-        raise CourseError(f"the explorer takes {name} from {', '.join(map(str, allowed))}; you asked for {value!r}.")
+        words = _("the explorer takes {name} from {known}; you asked for {value!r}.")
+        raise CourseError(words.format(name=name, known=", ".join(map(str, allowed)), value=value))

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from course_lib.base.errors import CourseError
+from course_lib.base.translation import gettext as _
 
 BLOCKS = (2, 4, 8, 16)
 MAX_N = 40
@@ -16,5 +17,6 @@ def make_data(n: int, block: int) -> dict[str, Any]:
     Raises: CourseError if n or block is outside what the picture shows.
     """
     if not 1 <= n <= MAX_N or block not in BLOCKS:
-        raise CourseError(f"copy_map shows n from 1 to {MAX_N} and block from {BLOCKS}; you asked for n={n}, block={block}.")
+        words = _("copy_map shows n from 1 to {most} and block from {blocks}; you asked for n={n}, block={block}.")
+        raise CourseError(words.format(most=MAX_N, blocks=BLOCKS, n=n, block=block))
     return {"start": {"n": n, "block": block, "masked": True, "grid": "cdiv", "at": min(6, n - 1)}, "blocks": BLOCKS, "maxN": MAX_N}

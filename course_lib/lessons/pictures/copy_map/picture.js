@@ -1,6 +1,6 @@
 // Lesson 00: x above, y below, and between them the lanes, each over the element it copies. All of it is whole numbers, worked out here.
 
-import { SMALL, arrow, cell, choice, count, handle, measure, slider, svg, target, text, toggle } from "../../kit/kit.js";
+import { SMALL, arrow, cell, choice, count, handle, measure, slider, svg, target, text, toggle, tr } from "../../kit/kit.js";
 
 const MEMORY = 64; // numbers from the start of x, and from the start of y; 40 elements in blocks of 16 and one program more reach so far
 const OLD = -1; // what the tensor behind y holds
@@ -25,27 +25,32 @@ export function explain({ n, block, masked, grid }) {
 }
 
 export function makeTitle({ n, block, masked }, seen) {
-  if (seen.programs === 0) return "A grid of 0 programs: nothing of y is written, and nobody complains";
-  if (seen.missed) return `${count(seen.programs, "program")} ${seen.programs === 1 ? "is" : "are"} too few: ${count(seen.missed, "element")} of y ${seen.missed === 1 ? "is" : "are"} never written`;
-  if (seen.overwritten) return `y is right, and ${count(seen.overwritten, "number")} of another tensor ${seen.overwritten === 1 ? "is" : "are"} gone`;
-  if (seen.programs > seen.needed) return `One program more than needed: the mask holds all its lanes back`;
-  if (seen.spare) return `The mask holds back ${count(seen.spare, "lane")} of program ${seen.programs - 1}, and the memory behind y stays as it was`;
-  return `${n} is ${seen.programs} \u00d7 ${block}: every lane has an element, ${masked ? "and the mask changes nothing" : "and nothing shows that the mask is missing"}`;
+  if (seen.programs === 0) return tr`A grid of 0 programs: nothing of y is written, and nobody complains`;
+  if (seen.missed) {
+    const few = seen.programs === 1 ? tr`1 program is too few` : tr`${seen.programs} programs are too few`;
+    return seen.missed === 1 ? tr`${few}: 1 element of y is never written` : tr`${few}: ${seen.missed} elements of y are never written`;
+  }
+  if (seen.overwritten === 1) return tr`y is right, and 1 number of another tensor is gone`;
+  if (seen.overwritten) return tr`y is right, and ${seen.overwritten} numbers of another tensor are gone`;
+  if (seen.programs > seen.needed) return tr`One program more than needed: the mask holds all its lanes back`;
+  if (seen.spare) return tr`The mask holds back ${count(seen.spare, "lane")} of program ${seen.programs - 1}, and the memory behind y stays as it was`;
+  if (masked) return tr`${n} is ${seen.programs} \u00d7 ${block}: every lane has an element, and the mask changes nothing`;
+  return tr`${n} is ${seen.programs} \u00d7 ${block}: every lane has an element, and nothing shows that the mask is missing`;
 }
 
 /** What the chosen lane does, and then the launch as a whole. */
 export function makeCaption({ n, block, masked, at }, seen) {
   const [program, lane] = [Math.floor(at / block), at % block];
-  const head = `Program ${program}, lane ${lane}: offset ${program} \u00b7 ${block} + ${lane} = ${at}.`;
+  const head = tr`Program ${program}, lane ${lane}: offset ${program} \u00b7 ${block} + ${lane} = ${at}.`;
   const here = at >= seen.lanes
-    ? at < n ? `Element ${at}: no program asks for it, so y[${at}] keeps what was there before.` : `Offset ${at} lies behind y, and no lane asks for it.`
-    : at < n ? `${head} It reads x[${at}] = ${valueAt(at)} and writes it to y[${at}].`
-      : masked ? `${head} ${at} < ${n} is false: the lane reads nothing and writes nothing.`
-        : `${head} Nothing compares it with n = ${n}: the lane reads what lies behind x, ${valueAt(at)}, and overwrites ${OLD} behind y.`;
-  const launch = `${count(seen.programs, "program")} of ${count(block, "lane")} for n = ${n}: ${count(seen.lanes, "lane")}.`;
+    ? at < n ? tr`Element ${at}: no program asks for it, so y[${at}] keeps what was there before.` : tr`Offset ${at} lies behind y, and no lane asks for it.`
+    : at < n ? tr`${head} It reads x[${at}] = ${valueAt(at)} and writes it to y[${at}].`
+      : masked ? tr`${head} ${at} < ${n} is false: the lane reads nothing and writes nothing.`
+        : tr`${head} Nothing compares it with n = ${n}: the lane reads what lies behind x, ${valueAt(at)}, and overwrites ${OLD} behind y.`;
+  const launch = tr`${count(seen.programs, "program")} of ${count(block, "lane")} for n = ${n}: ${count(seen.lanes, "lane")}.`;
   const wrong = [
-    seen.missed && `${seen.missed === 1 ? `Element ${n - 1} of y was` : `Elements ${seen.lanes} to ${n - 1} of y were`} never written.`,
-    seen.overwritten && `${seen.overwritten === 1 ? `Offset ${n} was` : `Offsets ${n} to ${seen.lanes - 1} were`} overwritten, and they are not y's.`,
+    seen.missed && (seen.missed === 1 ? tr`Element ${n - 1} of y was never written.` : tr`Elements ${seen.lanes} to ${n - 1} of y were never written.`),
+    seen.overwritten && (seen.overwritten === 1 ? tr`Offset ${n} was overwritten, and they are not y's.` : tr`Offsets ${n} to ${seen.lanes - 1} were overwritten, and they are not y's.`),
   ].filter(Boolean);
   return [here, launch, ...wrong].join(" ");
 }
@@ -56,7 +61,7 @@ export function picture(data) {
     explain,
     controls: [
       [slider("n", "n", { min: 1, max: data.maxN }), choice("block", "BLOCK", data.blocks), toggle("masked", "mask = offsets < n")],
-      [choice("grid", "grid", Object.entries(GRIDS)), slider("at", "offset", { min: 0, max: MEMORY - 1 })],
+      [choice("grid", tr`grid`, Object.entries(GRIDS)), slider("at", tr`offset`, { min: 0, max: MEMORY - 1 })],
     ],
     render(state, width) {
       const seen = explain(state);
@@ -68,7 +73,7 @@ export function picture(data) {
       const caption = makeCaption(state, seen);
       return {
         title, caption,
-        alt: `${title}. ${MEMORY} numbers of memory from the start of x above, from the start of y below, and the lanes between them.`,
+        alt: tr`${title}. ${MEMORY} numbers of memory from the start of x above, from the start of y below, and the lanes between them.`,
         height: lines * tall + (columns === 32 ? 30 : 70),
         draw: [
           Array.from({ length: lines }, (_, line) => drawLine(state, seen, { first: line * columns, columns, left, step, top: line * tall + 8 })),
@@ -89,7 +94,7 @@ function drawLine(state, seen, { first, columns, left, step, top }) {
   const last = Math.min(first + columns, MEMORY);
   const place = (offset) => left + (offset - first) * step;
   const here = state.at >= first && state.at < last;
-  const names = [["program", ROW.x - 12, seen.lanes > first], ["x", ROW.x + TALL / 2, true], ["lanes", ROW.lanes + TALL / 2, seen.lanes > first], ["y", ROW.y + TALL / 2, true]];
+  const names = [[tr`program`, ROW.x - 12, seen.lanes > first], ["x", ROW.x + TALL / 2, true], [tr`lanes`, ROW.lanes + TALL / 2, seen.lanes > first], ["y", ROW.y + TALL / 2, true]];
   return [
     names.map(([name, y, shown]) => shown && text(left - 8, top + y, name, { anchor: "end", size: SMALL, fill: "var(--quiet)" })),
     drawPrograms(state, seen, first, last, place, top),
@@ -117,7 +122,7 @@ function drawColumn({ n, masked, at }, seen, offset, x, step, top) {
   const y = seen.y[offset];
   const memory = own ? { state: y === null ? "waiting" : "done" } : y === OLD ? FOREIGN : { state: "fault" };
   const box = (row, label, look) => cell(x + 1, top + row, wide, TALL, label, { size: SMALL, ...look });
-  return target(`at-${offset}`, { label: `offset ${offset}`, press: () => ({ at: offset }), pressed: offset === at, tabindex: -1 },
+  return target(`at-${offset}`, { label: tr`offset ${offset}`, press: () => ({ at: offset }), pressed: offset === at, tabindex: -1 },
     svg("rect", { x, y: top + ROW.x, width: step, height: ROW.y + TALL - ROW.x, fill: "transparent" }),
     box(ROW.x, String(valueAt(offset)), own ? { state: "waiting" } : FOREIGN),
     offset < seen.lanes && box(ROW.lanes, String(offset), { state: lane, heavy: offset === at }),
@@ -143,7 +148,7 @@ function drawEnd(data, { n }, { columns, left, step, tall }) {
   const middle = Math.min(Math.max(x, left + half), left + columns * step - half + 4);
   const clamp = (value) => Math.min(Math.max(value, 1), data.maxN);
   return handle("n", x, top + ROW.foot, {
-    label: "n, the number of elements of x and y", value: n, min: 1, max: data.maxN, text: count(n, "element"),
+    label: tr`n, the number of elements of x and y`, value: n, min: 1, max: data.maxN, text: count(n, "element"),
     drag: (px, py) => ({ n: clamp(Math.max(0, Math.floor((py - 8) / tall)) * columns + Math.min(Math.max(Math.round((px - left) / step), 0), columns)) }),
     key: (dx, dy) => ({ n: clamp(n + (dx || dy)) }),
     shape: [
@@ -156,12 +161,12 @@ function drawEnd(data, { n }, { columns, left, step, tall }) {
 
 function drawLegend({ n, masked }, seen, top, width) {
   const used = [
-    seen.lanes && ["active", "", "copies"],
-    masked && seen.spare && ["masked", "", "masked off"],
-    seen.lanes && ["done", "", "written"],
-    seen.missed && ["waiting", "?", "never written"],
-    ["neighbour", String(OLD), "another tensor"],
-    seen.overwritten && ["fault", "", "not yours, overwritten"],
+    seen.lanes && ["active", "", tr`copies`],
+    masked && seen.spare && ["masked", "", tr`masked off`],
+    seen.lanes && ["done", "", tr`written`],
+    seen.missed && ["waiting", "?", tr`never written`],
+    ["neighbour", String(OLD), tr`another tensor`],
+    seen.overwritten && ["fault", "", tr`not yours, overwritten`],
   ].filter(Boolean);
   let [x, y] = [8, top];
   return used.map(([state, label, words]) => {

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from course_lib.base.translation import gettext as _
 from course_lib.lessons.kit.output import MovingPicture
 from course_lib.lessons.pictures.copy_map.model import make_data
 
@@ -17,10 +18,9 @@ def copy_map(n: int = 10, block: int = 4) -> MovingPicture:
     """
     data = make_data(n, block)
     programs = -(-n // block)
-    return MovingPicture(
-        "copy_map",
-        data,
-        f"Memory with x above and y below, and the lanes of {programs} programs of {block} between them, each above the element that it "
-        f"copies. n is {n}: all {n} elements of y are written, and {programs * block - n} lanes past the end are masked off. Behind y lies "
-        "the memory of another tensor, which stays as it is.",
+    words = _(
+        "Memory with x above and y below, and the lanes of {programs} programs of {block} between them, each above the element that it "
+        "copies. n is {n}: all {n} elements of y are written, and {spare} lanes past the end are masked off. Behind y lies the memory of "
+        "another tensor, which stays as it is."
     )
+    return MovingPicture("copy_map", data, words.format(programs=programs, block=block, n=n, spare=programs * block - n))

@@ -15,6 +15,8 @@ import torch
 
 import course_lib
 from course_lib.base.errors import CourseError
+from course_lib.base.translation import gettext as _
+from course_lib.base.translation import mark as N_
 from course_lib.bench import backward, forward, grid, operations, timing
 from course_lib.bench.measurement import Measurement
 from course_lib.bench.operations import OPERATIONS, Values
@@ -47,14 +49,14 @@ class Kernel:
 # Operations per element; a multiply-add counts as two. LayerNorm and RMSNorm as in lesson 06. Backward: 2 for xhat, 1 for wdy, 2 for c1,
 # 1 for c2, 4 for dx, 2 for dw, 1 for db.
 KERNELS = {
-    "blocked": Kernel("LayerNorm, blocked", "layer_norm", "blocked", 7, 4, 2),
-    "resident": Kernel("LayerNorm, resident", "layer_norm", "resident", 7, 2, 2),
-    "rms": Kernel("RMSNorm, resident", "rms_norm", "resident", 4, 2, 2),
-    "unfused": Kernel("add, then RMSNorm", "add_rms_norm", "unfused", 5, 5, 4),
-    "fused": Kernel("add + RMSNorm, fused", "add_rms_norm", "resident", 5, 4, 4),
-    "locked": Kernel("backward, lock", "layer_norm_backward", "locked", 13, 3, 3),
-    "two_stage": Kernel("backward, two stages", "layer_norm_backward", "two-stage", 13, 5, 3),
-    "persistent": Kernel("backward, persistent", "layer_norm_backward", "persistent", 13, 3, 3),
+    "blocked": Kernel(N_("LayerNorm, blocked"), "layer_norm", "blocked", 7, 4, 2),
+    "resident": Kernel(N_("LayerNorm, resident"), "layer_norm", "resident", 7, 2, 2),
+    "rms": Kernel(N_("RMSNorm, resident"), "rms_norm", "resident", 4, 2, 2),
+    "unfused": Kernel(N_("add, then RMSNorm"), "add_rms_norm", "unfused", 5, 5, 4),
+    "fused": Kernel(N_("add + RMSNorm, fused"), "add_rms_norm", "resident", 5, 4, 4),
+    "locked": Kernel(N_("backward, lock"), "layer_norm_backward", "locked", 13, 3, 3),
+    "two_stage": Kernel(N_("backward, two stages"), "layer_norm_backward", "two-stage", 13, 5, 3),
+    "persistent": Kernel(N_("backward, persistent"), "layer_norm_backward", "persistent", 13, 3, 3),
 }
 
 
@@ -155,7 +157,8 @@ def count_passes(exercise: str, kernel: Any) -> float:
     launch = make_launch(exercise, M, N, tile, _TRACED_PROGRAMS)
     recording = record(kernel, launch.grid, launch.arguments, launch.constants)
     if recording.fault:
-        raise CourseError(f"your kernel of {exercise} could not be traced. {recording.fault}")
+        words = _("your kernel of {exercise} could not be traced. {fault}")
+        raise CourseError(words.format(exercise=exercise, fault=recording.fault))
     matrices = {name for name, tensor in launch.tensors.items() if tensor.shape == (M, N)}
     names = dict(zip((tensor.name for tensor in recording.tensors), launch.tensors, strict=False))
     moved = sum(access.bytes for access in recording.accesses if names.get(access.tensor or "") in matrices)
@@ -195,10 +198,11 @@ def time_own(exercise: str, kernel: Any, N: int) -> float | None:
     try:
         return timing.device_us([call(launch) for launch in launches], renew=renew, judge=judge)
     except operations.WrongValues as wrong:
-        raise CourseError(
-            f"your kernel of {exercise} has no time: what it wrote while it was timed, for {M} rows of {N} columns, is wrong: {wrong}. It has "
-            "to compute everything in each launch, from the numbers that its tensors hold at that time."
-        ) from wrong
+        words = _(
+            "your kernel of {exercise} has no time: what it wrote while it was timed, for {rows} rows of {columns} columns, is wrong: {wrong}. "
+            "It has to compute everything in each launch, from the numbers that its tensors hold at that time."
+        )
+        raise CourseError(words.format(exercise=exercise, rows=M, columns=N, wrong=wrong)) from wrong
 
 
 def read_times() -> tuple[dict[tuple[str, str, int], dict], str]:
@@ -219,15 +223,22 @@ def make_data(own: str = "") -> dict[str, Any]:
     kernels: dict[str, dict[str, Any]] = {}
     for key, kernel in KERNELS.items():
         us = [times.get((kernel.op, kernel.provider, N), {}).get("us") for N in LENGTHS]
-        kernels[key] = {"label": kernel.label, "flop": kernel.flop, "asked": kernel.passes, "least": kernel.least, "us": us}
+        kernels[key] = {"label": _(kernel.label), "flop": kernel.flop, "asked": kernel.passes, "least": kernel.least, "us": us}
     if own:
         if own not in OWN:
-            raise CourseError(f"the roofline takes the kernels of {', '.join(OWN)}; you asked for {own!r}.")
+            words = _("the roofline takes the kernels of {known}; you asked for {own!r}.")
+            raise CourseError(words.format(known=", ".join(OWN), own=own))
         module = own_kernels.load_passing(own)
         kernel = getattr(module, own_launch.name_kernel(own))
         us = [time_own(own, kernel, N) if course_lib.MODE == "gpu" else None for N in LENGTHS]
         mine = OWN[own]
-        kernels["own"] = {"label": f"yours, {own}", "flop": mine.flop, "asked": count_passes(own, kernel), "least": mine.least, "us": us}
+        kernels["own"] = {
+            "label": _("yours, {exercise}").format(exercise=own),
+            "flop": mine.flop,
+            "asked": count_passes(own, kernel),
+            "least": mine.least,
+            "us": us,
+        }
     floors = [times["layer_norm", "resident", N] for N in LENGTHS]
     copies = [2 * ELEMENTS * ITEMSIZE / (row["us"] / row["over_floor"]) / 1e3 for row in floors]
     return {

@@ -1,8 +1,7 @@
 // Lesson 15: norm kernels under the roofline. What a kernel counts as bytes moves it along the roof; its time puts it at a height.
 
-import { SMALL, along, axes, choice, labels, linear, log, measure, number, path, slider, svg, target, text } from "../../kit/kit.js";
+import { SMALL, along, axes, choice, labels, linear, log, measure, number, path, slider, svg, target, text, tr } from "../../kit/kit.js";
 
-const WORDS = { least: "that it cannot do without", asked: "that it asks for" };
 const LOOKS = {
   blocked: ["var(--blocked)", "square"], resident: ["var(--resident)", "circle"], rms: ["var(--quack)", "diamond"], unfused: ["var(--compile)", "square"],
   fused: ["var(--torch)", "circle"], locked: ["var(--tutorial)", "triangle"], two_stage: ["var(--liger)", "square"], persistent: ["var(--ours)", "triangle"], own: ["var(--ink)", "star"],
@@ -27,21 +26,23 @@ const percent = (share) => `${Math.round(100 * share)} %`;
 export function makeTitle(data, state, seen) {
   const kernel = seen.find(({ key }) => key === state.chosen);
   const name = kernel.label[0].toUpperCase() + kernel.label.slice(1);
-  if (kernel.share === null) return `${name}: ${number(kernel.intensity, 3)} operations per byte, and no time at N = ${state.n}`;
-  if (kernel.share > 1) return `${name} stands ${percent(kernel.share - 1)} above the roof: a cache answered`;
-  return `${name} reaches ${percent(kernel.share)} of the roof at N = ${state.n}`;
+  if (kernel.share === null) return tr`${name}: ${number(kernel.intensity, 3)} operations per byte, and no time at N = ${state.n}`;
+  if (kernel.share > 1) return tr`${name} stands ${percent(kernel.share - 1)} above the roof: a cache answered`;
+  return tr`${name} reaches ${percent(kernel.share)} of the roof at N = ${state.n}`;
 }
 
 export function makeCaption(data, state, seen) {
   const kernel = seen.find(({ key }) => key === state.chosen);
-  const { passes, flop } = { passes: data.kernels[state.chosen][state.counted], flop: data.kernels[state.chosen].flop };
+  const { [state.counted]: passes, flop } = data.kernels[state.chosen];
   const words = [
-    `${kernel.label}, fp16, M N = 2\u00b2\u2075: ${flop} operations an element, ${number(passes, 3)} passes ${WORDS[state.counted]}, ${number(kernel.intensity, 3)} operations per byte.`,
+    state.counted === "least"
+      ? tr`${kernel.label}, fp16, M N = 2\u00b2\u2075: ${flop} operations an element, ${number(passes, 3)} passes that it cannot do without, ${number(kernel.intensity, 3)} operations per byte.`
+      : tr`${kernel.label}, fp16, M N = 2\u00b2\u2075: ${flop} operations an element, ${number(passes, 3)} passes that it asks for, ${number(kernel.intensity, 3)} operations per byte.`,
     kernel.us === null
-      ? state.chosen === "own" && !data.gpu ? "Its time was not measured: this machine has no GPU. The dashed line says how high it could stand." : `No time is stored for rows of ${state.n} columns.`
-      : `${number(kernel.us)} \u00b5s are ${number(kernel.tflops, 3)} TFLOP/s and ${Math.round(kernel.gbps)} GB/s.`,
-    `Roof: data sheet of the ${data.roof.name}, ${data.roof.gbps} GB/s and ${data.roof.tflops} TFLOP/s in fp32. Dashed: a copy in the same run, ${Math.round(data.copies[data.lengths.indexOf(state.n)])} GB/s. Times: ${data.source}.`,
-    "w, b, statistics and partial sums are left out.",
+      ? state.chosen === "own" && !data.gpu ? tr`Its time was not measured: this machine has no GPU. The dashed line says how high it could stand.` : tr`No time is stored for rows of ${state.n} columns.`
+      : tr`${number(kernel.us)} \u00b5s are ${number(kernel.tflops, 3)} TFLOP/s and ${Math.round(kernel.gbps)} GB/s.`,
+    tr`Roof: data sheet of the ${data.roof.name}, ${data.roof.gbps} GB/s and ${data.roof.tflops} TFLOP/s in fp32. Dashed: a copy in the same run, ${Math.round(data.copies[data.lengths.indexOf(state.n)])} GB/s. Times: ${data.source}.`,
+    tr`w, b, statistics and partial sums are left out.`,
   ];
   return words.join(" ");
 }
@@ -50,7 +51,7 @@ export function picture(data) {
   return {
     start: data.start,
     explain: (state) => explain(data, state),
-    controls: [[choice("counted", "bytes", [["least", "cannot do without"], ["asked", "asks for"]]), slider("n", "N columns", { values: data.lengths })]],
+    controls: [[choice("counted", tr`bytes`, [["least", tr`cannot do without`], ["asked", tr`asks for`]]), slider("n", tr`N columns`, { values: data.lengths })]],
     render(state, width) {
       const seen = explain(data, state);
       const title = makeTitle(data, state, seen);
@@ -59,7 +60,7 @@ export function picture(data) {
       const panel = drawShares(data, state, seen, wide ? { left: chart + 20, top: 16, width: width - chart - 26 } : { left: 4, top: 396, width: width - 12 });
       return {
         title, caption: makeCaption(data, state, seen), height: Math.max(374, panel.bottom),
-        alt: `${title}. TFLOP/s against operations per byte, both axes logarithmic, one mark a kernel under the roof of an ${data.roof.name}; beside it bars of the share of the roof.`,
+        alt: tr`${title}. TFLOP/s against operations per byte, both axes logarithmic, one mark a kernel under the roof of an ${data.roof.name}; beside it bars of the share of the roof.`,
         draw: [drawRoof(data, state, seen, [52, 30, chart - 12, 316]), panel.draw],
       };
     },
@@ -78,15 +79,15 @@ function drawRoof(data, state, seen, box) {
   const chosen = marks.find(({ key }) => key === state.chosen);
   const order = [...marks.filter((mark) => mark !== chosen), chosen];
   return [
-    axes(box, { x, y, xName: "operations per byte", yName: "TFLOP/s", xTicks: [[0.5, "0.5"], [1, "1"], [5, "5"], [20, "20"]], yTicks: [[0.5, "0.5"], [1, "1"], [5, "5"], [20, "20"], [67, "67"]] }),
+    axes(box, { x, y, xName: tr`operations per byte`, yName: "TFLOP/s", xTicks: [[0.5, "0.5"], [1, "1"], [5, "5"], [20, "20"]], yTicks: [[0.5, "0.5"], [1, "1"], [5, "5"], [20, "20"], [67, "67"]] }),
     path(roof, { "stroke-width": 2.4 }), path(floor, { stroke: "var(--quiet)", "stroke-dasharray": "5 4", "stroke-width": 1.4 }),
     svg("line", { x1: chosen.at[0], x2: chosen.at[0], y1: y(chosen.roof), y2: bottom, stroke: chosen.look[0], "stroke-width": 1.6, "stroke-dasharray": "4 3" }),
-    order.filter(({ at }) => at[1] !== null).map((kernel) => target(`mark-${kernel.key}`, { label: `${kernel.label}: ${percent(kernel.share)} of the roof`, tabindex: -1, press: () => ({ chosen: kernel.key }) },
+    order.filter(({ at }) => at[1] !== null).map((kernel) => target(`mark-${kernel.key}`, { label: tr`${kernel.label}: ${percent(kernel.share)} of the roof`, tabindex: -1, press: () => ({ chosen: kernel.key }) },
       svg("circle", { cx: kernel.at[0], cy: kernel.at[1], r: 12, fill: "transparent" }), drawMark(kernel.look[1], ...kernel.at, kernel.look[0], kernel === chosen ? 8 : 5.5))),
     labels([
-      ...(chosen.at[1] === null ? [{ at: [[chosen.at[0], y(chosen.roof)]], words: `${chosen.label}: no time`, bold: true }] : [{ at: [chosen.at], words: chosen.label, bold: true, gap: 12 }]),
-      { at: [[x(ridge), y(tflops)]], words: "arithmetic ends here", size: SMALL, fill: "var(--quiet)" },
-      { at: [[x(4), y((4 * gbps) / 1e3)], [x(0.5), y((0.5 * gbps) / 1e3)]], words: "memory ends here", size: SMALL, fill: "var(--quiet)" },
+      ...(chosen.at[1] === null ? [{ at: [[chosen.at[0], y(chosen.roof)]], words: tr`${chosen.label}: no time`, bold: true }] : [{ at: [chosen.at], words: chosen.label, bold: true, gap: 12 }]),
+      { at: [[x(ridge), y(tflops)]], words: tr`arithmetic ends here`, size: SMALL, fill: "var(--quiet)" },
+      { at: [[x(4), y((4 * gbps) / 1e3)], [x(0.5), y((0.5 * gbps) / 1e3)]], words: tr`memory ends here`, size: SMALL, fill: "var(--quiet)" },
     ], [left + 4, top, right, bottom - 4], [...along(roof), ...along(floor), ...marks.filter(({ at }) => at[1] !== null).map(({ at: [a, b] }) => [a - 7, b - 7, a + 7, b + 7])]),
   ];
 }
@@ -101,7 +102,7 @@ function drawShares(data, state, seen, { left, top, width }) {
     const chosen = kernel.key === state.chosen;
     const [fill, mark] = LOOKS[kernel.key];
     const share = kernel.share === null ? 0 : Math.min(kernel.share, 1.5);
-    const words = kernel.share === null ? "no time" : percent(kernel.share);
+    const words = kernel.share === null ? tr`no time` : percent(kernel.share);
     return target(`share-${kernel.key}`, { label: `${kernel.label}: ${words}`, pressed: chosen, press: () => ({ chosen: kernel.key }) },
       svg("rect", { x: left, y: y - 4, width, height: row - 3, fill: "transparent" }),
       drawMark(mark, left + 8, y + 9, fill, 5), text(left + 20, y + 9, kernel.label, { size: SMALL, bold: chosen }),
@@ -110,11 +111,11 @@ function drawShares(data, state, seen, { left, top, width }) {
       text(left + width - 2, y + 9, words, { anchor: "end", size: SMALL, bold: chosen }));
   });
   const bottom = first + seen.length * row;
-  const head = "Share of the roof";
+  const head = tr`Share of the roof`;
   return {
     draw: [
       text(left, top, head, { bold: true }),
-      measure(head, 13, "600") + left < x(1) - 40 && text(x(1), top + 10, "the roof", { anchor: "middle", size: SMALL, fill: "var(--quiet)" }),
+      measure(head, 13, "600") + left < x(1) - 40 && text(x(1), top + 10, tr`the roof`, { anchor: "middle", size: SMALL, fill: "var(--quiet)" }),
       svg("line", { x1: x(1), x2: x(1), y1: first - 8, y2: bottom - 4, stroke: "var(--ink)", "stroke-width": 1.8 }), bars],
     bottom: bottom + 8,
   };

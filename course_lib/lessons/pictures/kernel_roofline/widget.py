@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ipywidgets
 
+from course_lib.base.translation import gettext as _
 from course_lib.lessons.kit.asking import AskingPicture
 from course_lib.lessons.kit.output import MovingPicture
 from course_lib.lessons.pictures.kernel_roofline.model import OWN, make_data
@@ -17,13 +18,12 @@ def kernel_roofline() -> AskingPicture:
 
     def make(own: str) -> MovingPicture:
         data = make_data(own)
-        return MovingPicture(
-            "kernel_roofline",
-            data,
-            f"TFLOP/s against operations per byte, both axes logarithmic, under the roof of an {data['roof']['name']}: "
-            f"{', '.join(kernel['label'] for kernel in data['kernels'].values())}. Beside it the share of the roof that each of them "
-            f"reaches. Times: {data['source']}.",
+        words = _(
+            "TFLOP/s against operations per byte, both axes logarithmic, under the roof of an {gpu}: {kernels}. Beside it the share of the "
+            "roof that each of them reaches. Times: {source}."
         )
+        names = ", ".join(kernel["label"] for kernel in data["kernels"].values())
+        return MovingPicture("kernel_roofline", data, words.format(gpu=data["roof"]["name"], kernels=names, source=data["source"]))
 
-    choices = [("none", ""), *((f"exercise {exercise_id}", exercise_id) for exercise_id in OWN)]
-    return AskingPicture(make, {"own": ipywidgets.Dropdown(options=choices, description="your own kernel:")}, "Put it there")
+    choices = [(_("none"), ""), *((_("exercise {exercise}").format(exercise=exercise_id), exercise_id) for exercise_id in OWN)]
+    return AskingPicture(make, {"own": ipywidgets.Dropdown(options=choices, description=_("your own kernel:"))}, _("Put it there"))

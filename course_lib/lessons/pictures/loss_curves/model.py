@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from course_lib.base.errors import CourseError
+from course_lib.base.translation import gettext as _
 
 LIMITS = tuple(float(f"{digit}e{exponent}") for exponent in range(-7, 0) for digit in (1, 3))  # in nats
 
@@ -41,9 +42,11 @@ def model(runs: Mapping[str, Sequence[float]], run: str, until: int, limit: floa
     """
     names = list(runs)
     if not names or run not in names[1:]:
-        raise CourseError(f"loss_curves compares a run with {names[0] if names else 'a first one'!r}; there is no other run {run!r}.")
+        words = _("loss_curves compares a run with {first!r}; there is no other run {run!r}.")
+        raise CourseError(words.format(first=names[0] if names else _("a first one"), run=run))
     if until < 1 or limit <= 0:
-        raise CourseError(f"loss_curves needs at least one step and a limit above 0; you asked for {until} steps and {limit}.")
+        words = _("loss_curves needs at least one step and a limit above 0; you asked for {until} steps and {limit}.")
+        raise CourseError(words.format(until=until, limit=limit))
     return LossState(tuple(runs[names[0]][:until]), tuple(runs[run][:until]), limit)
 
 

@@ -1,6 +1,6 @@
 // Lesson 14: losses of the same training, and how far each run is from the first. The differences come from Python, of all their digits.
 
-import { SMALL, along, axes, choice, count, decimal, handle, labels, legend, linear, log, measure, number, path, slider, svg, text, toggle } from "../../kit/kit.js";
+import { SMALL, along, axes, choice, count, decimal, handle, labels, legend, linear, log, measure, number, path, slider, svg, text, toggle, tr } from "../../kit/kit.js";
 
 const LOOKS = [["--ours", "7 4"], ["--quack", "2 3"], ["--liger", "9 3 2 3"], ["--blocked", "12 4"], ["--compile", "4 2"]];
 const FLOOR = 1e-8; // where equal losses stand on an axis that has no 0
@@ -29,24 +29,30 @@ const end = (losses) => {
 };
 
 export function makeTitle(data, { run, limit }, seen) {
-  if (!seen.gaps.length) return `Waiting for the losses of ${run}`;
-  if (seen.equal === seen.gaps.length) return `Every loss is equal, bit for bit, over ${count(seen.gaps.length, "step")}`;
-  if (seen.parts === null) return `Never further apart than ${number(seen.largest, 2)} nats in ${count(seen.gaps.length, "step")}`;
-  return `Further apart than ${number(limit)} nats at step ${seen.parts} for the first time`;
+  if (!seen.gaps.length) return tr`Waiting for the losses of ${run}`;
+  if (seen.equal === seen.gaps.length) return tr`Every loss is equal, bit for bit, over ${count(seen.gaps.length, "step")}`;
+  if (seen.parts === null) return tr`Never further apart than ${number(seen.largest, 2)} nats in ${count(seen.gaps.length, "step")}`;
+  return tr`Further apart than ${number(limit)} nats at step ${seen.parts} for the first time`;
 }
 
 export function makeCaption(data, { run, limit, step }, seen) {
   const [reference] = data.names;
   const [wanted, losses] = [data.losses[reference], data.losses[run]];
-  if (!seen.gaps.length) return `${reference}, ${count(wanted.length, "step")}. No losses yet of ${run}.`;
+  if (!seen.gaps.length) return tr`${reference}, ${count(wanted.length, "step")}. No losses yet of ${run}.`;
   const words = [
-    `${run} against ${reference}, ${count(seen.gaps.length, "step")}: the losses go from ${decimal(read(losses[0]), 3)} to ${decimal(end(losses), 3)} and from ${decimal(read(wanted[0]), 3)} to ${decimal(end(wanted), 3)} (mean of the last ten).`,
-    seen.equal ? `Equal bit for bit in the first ${count(seen.equal, "step")}.` : "They differ from the first step on.",
+    tr`${run} against ${reference}, ${count(seen.gaps.length, "step")}: the losses go from ${decimal(read(losses[0]), 3)} to ${decimal(end(losses), 3)} and from ${decimal(read(wanted[0]), 3)} to ${decimal(end(wanted), 3)} (mean of the last ten).`,
+    seen.equal ? tr`Equal bit for bit in the first ${count(seen.equal, "step")}.` : tr`They differ from the first step on.`,
   ];
-  if (seen.largest > 0) words.push(`The largest difference is ${number(seen.largest, 2)} nats, at step ${seen.largestAt}.`);
-  words.push(`Further apart than ${number(limit)}: ${seen.parts === null ? "never" : `at step ${seen.parts} for the first time`}.`);
-  if (data.baseline !== null) words.push(`It ends ${end(losses) < data.baseline ? "below" : "not below"} ${decimal(data.baseline, 3)}, what counting single characters reaches.`);
-  if (step < seen.gaps.length) words.push(`Step ${step}: ${decimal(read(losses[step]), 4)} and ${decimal(read(wanted[step]), 4)}, ${seen.gaps[step] === 0 ? "equal" : `${number(seen.gaps[step], 2)} apart`}.`);
+  if (seen.largest > 0) words.push(tr`The largest difference is ${number(seen.largest, 2)} nats, at step ${seen.largestAt}.`);
+  words.push(seen.parts === null ? tr`Further apart than ${number(limit)}: never.` : tr`Further apart than ${number(limit)}: at step ${seen.parts} for the first time.`);
+  if (data.baseline !== null) {
+    const baseline = decimal(data.baseline, 3);
+    words.push(end(losses) < data.baseline ? tr`It ends below ${baseline}, what counting single characters reaches.` : tr`It ends not below ${baseline}, what counting single characters reaches.`);
+  }
+  if (step < seen.gaps.length) {
+    const [own, other] = [losses, wanted].map((values) => decimal(read(values[step]), 4));
+    words.push(seen.gaps[step] === 0 ? tr`Step ${step}: ${own} and ${other}, equal.` : tr`Step ${step}: ${own} and ${other}, ${number(seen.gaps[step], 2)} apart.`);
+  }
   return words.join(" ");
 }
 
@@ -56,8 +62,8 @@ export function picture(data) {
     start: data.start,
     explain: (state) => explain(data, state),
     controls: [
-      [choice("run", "run", others)],
-      [slider("limit", "apart", { values: data.limits, format: (limit) => `${number(limit)} nats` }), slider("step", "step", { min: 0, max: data.steps - 1 }), toggle("smooth", "mean of ten steps")],
+      [choice("run", tr`run`, others)],
+      [slider("limit", tr`apart`, { values: data.limits, format: (limit) => tr`${number(limit)} nats` }), slider("step", tr`step`, { min: 0, max: data.steps - 1 }), toggle("smooth", tr`mean of ten steps`)],
     ],
     off: () => (others.length > 1 ? [] : ["run"]),
     render(state, width) {
@@ -70,7 +76,7 @@ export function picture(data) {
       const below = [58, top + 266, width - 16, top + 446];
       return {
         title, caption: makeCaption(data, state, seen),
-        alt: `${title}. Above, the losses by step; below, on a logarithmic axis, how far each run is from the first, with a limit that can be dragged.`,
+        alt: tr`${title}. Above, the losses by step; below, on a logarithmic axis, how far each run is from the first, with a limit that can be dragged.`,
         height: below[3] + 68,
         draw: [key.draw, drawLosses(data, state, x, above), drawGaps(data, state, seen, x, below), drawStep(data, state, x, above[1], below[3])],
       };
@@ -96,13 +102,13 @@ function drawLosses(data, { run, smooth }, x, box) {
   const drawn = [own, wanted].map((line) => line.filter(Boolean));
   const base = data.baseline !== null && y(data.baseline);
   return [
-    axes(box, { x, y, xName: "step", yName: `loss, nats per character${smooth ? ", mean of ten steps" : ""}` }),
+    axes(box, { x, y, xName: tr`step`, yName: smooth ? tr`loss, nats per character, mean of ten steps` : tr`loss, nats per character` }),
     base !== false && path([[box[0], base], [box[2], base]], { "stroke-width": 1.2, "stroke-dasharray": "2 4" }),
     // the reference is wide and light, so that a curve on top of it shows it on both sides
     path(wanted, { stroke: "var(--torch)", "stroke-width": 7, opacity: 0.4 }),
     path(own, { stroke: `var(${colour})`, "stroke-dasharray": dashes }),
     labels([
-      base !== false && { at: [[box[2] - 4, base], [box[0] + 200, base]], words: "counting single characters", size: SMALL, gap: 4 },
+      base !== false && { at: [[box[2] - 4, base], [box[0] + 200, base]], words: tr`counting single characters`, size: SMALL, gap: 4 },
       { at: thin(drawn[1]), words: reference, bold: true, fill: "var(--torch)" },
       { at: thin(drawn[0]), words: run, bold: true, fill: `var(${colour})` },
     ].filter(Boolean), [box[0] + 2, box[1], box[2], box[3]], [...drawn.flatMap((line) => along(line, 5)), ...(base === false ? [] : [[box[0], base - 1, box[2], base + 1]])]),
@@ -124,16 +130,16 @@ function drawGaps(data, { run, limit }, seen, x, box) {
     : svg("line", { x1: px, x2: px, y1: py - 4, y2: py + 4, stroke: "var(--quiet)", "stroke-width": 1.6 })));
   const line = y(limit);
   return [
-    axes(box, { x, y, xName: "step", yName: `|difference from ${data.names[0]}|, nats`, yTicks: [[FLOOR, "equal"], ...y.ticks(6).filter(([value]) => value > 3 * FLOOR)] }),
+    axes(box, { x, y, xName: tr`step`, yName: tr`|difference from ${data.names[0]}|, nats`, yTicks: [[FLOOR, tr`equal`], ...y.ticks(6).filter(([value]) => value > 3 * FLOOR)] }),
     all.filter(([name]) => name !== run).map(([name, gaps]) => path(gaps.map((gap, step) => (Number.isFinite(gap) ? [x(step), at(gap)] : null)), { stroke: `var(${lookOf(data, name)[0]})`, "stroke-dasharray": lookOf(data, name)[1], "stroke-width": 1.3, opacity: 0.7 })),
     marks,
     seen.parts !== null && svg("circle", { cx: x(seen.parts), cy: at(Number.isFinite(seen.gaps[seen.parts]) ? seen.gaps[seen.parts] : top), r: 8, fill: "none", stroke: "var(--ink)", "stroke-width": 2 }),
     path([[box[0], line], [box[2], line]], { "stroke-width": 1.6, "stroke-dasharray": "7 4" }),
     labels([
-      { at: [[box[0] + 4, line - 9], [box[2] - 4, line - 9], [box[0] + 4, line + 9], [box[2] - 60, line + 9]], words: `apart: more than ${number(limit)} nats`, gap: 0, size: SMALL },
+      { at: [[box[0] + 4, line - 9], [box[2] - 4, line - 9], [box[0] + 4, line + 9], [box[2] - 60, line + 9]], words: tr`apart: more than ${number(limit)} nats`, gap: 0, size: SMALL },
     ], box, [...all.flatMap(([, gaps]) => gaps.map((gap, step) => [x(step) - 4, at(gap) - 4, x(step) + 4, at(gap) + 4])), [box[0], line - 1, box[2], line + 1], [box[2] - 12, line - 12, box[2] + 12, line + 12]]),
     handle("limit", box[2], line, {
-      label: "how far counts as apart", value: limit, min: data.limits[0], max: data.limits.at(-1), text: `${number(limit)} nats`,
+      label: tr`how far counts as apart`, value: limit, min: data.limits[0], max: data.limits.at(-1), text: tr`${number(limit)} nats`,
       drag: (px, py) => ({ limit: nearest(y.invert(Math.min(Math.max(py, box[1]), box[3]))) }), key: (dx, dy) => move(dx || dy),
     }),
   ];
@@ -141,12 +147,12 @@ function drawGaps(data, { run, limit }, seen, x, box) {
 
 /** The step looked at, through both drawings. */
 function drawStep(data, { step }, x, top, bottom) {
-  const words = `step ${step}`;
+  const words = tr`step ${step}`;
   const half = measure(words, SMALL, "600") / 2 + 8;
   const middle = Math.min(Math.max(x(step), 58 + half - 20), x(data.steps - 1) - half + 12);
   const clamp = (value) => ({ step: Math.min(Math.max(Math.round(value), 0), data.steps - 1) });
   return handle("step", x(step), bottom + 56, {
-    label: "step", value: step, min: 0, max: data.steps - 1, text: words,
+    label: tr`step`, value: step, min: 0, max: data.steps - 1, text: words,
     drag: (px) => clamp(x.invert(px)), key: (dx, dy) => clamp(step + (dx || dy)),
     shape: [
       svg("line", { x1: x(step), x2: x(step), y1: top, y2: bottom + 46, stroke: "var(--quiet)", "stroke-width": 1.2 }),

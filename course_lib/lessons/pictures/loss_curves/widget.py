@@ -7,6 +7,7 @@ from collections.abc import Iterable, Mapping
 from IPython.display import DisplayHandle, display
 
 from course_lib.base.errors import CourseError
+from course_lib.base.translation import gettext as _
 from course_lib.lessons.kit.output import MovingPicture
 from course_lib.lessons.pictures.loss_curves.model import make_data
 
@@ -21,9 +22,10 @@ class LossCurves:
         self.steps = steps
         names = list(self.runs)
         if len(names) < 2:
-            raise CourseError("loss_curves needs two runs at least: the one to compare with, and another.")
+            raise CourseError(_("loss_curves needs two runs at least: the one to compare with, and another."))
         if show is not None and show not in names[1:]:
-            raise CourseError(f"loss_curves has no run {show!r} to show; there are {', '.join(names[1:])}.")
+            words = _("loss_curves has no run {show!r} to show; there are {known}.")
+            raise CourseError(words.format(show=show, known=", ".join(names[1:])))
         self._baseline, self._show = baseline, show or names[1]
         self._handle: DisplayHandle | None = None
 
@@ -31,11 +33,9 @@ class LossCurves:
     def picture(self) -> MovingPicture:
         """Return the picture of the losses so far."""
         reference, *others = self.runs
-        return MovingPicture(
-            "loss_curves",
-            make_data(self.runs, self.steps, self._baseline, self._show),
-            f"Losses by step of {reference} and of {', '.join(others)}, and below, on a logarithmic axis, how far each is from {reference}.",
-        )
+        words = _("Losses by step of {first} and of {others}, and below, on a logarithmic axis, how far each is from {first}.")
+        data = make_data(self.runs, self.steps, self._baseline, self._show)
+        return MovingPicture("loss_curves", data, words.format(first=reference, others=", ".join(others)))
 
     def add(self, run: str, loss: float) -> None:
         """Append the next loss of ``run``. The picture is updated at every tenth loss and at the last.
@@ -67,5 +67,5 @@ def loss_curves(
     runs = {name: list(losses) for name, losses in runs.items()}
     steps = steps or max((len(losses) for losses in runs.values()), default=0)
     if steps < 1:
-        raise CourseError("loss_curves has nothing to draw: no run has a step. Say with `steps` how many there will be.")
+        raise CourseError(_("loss_curves has nothing to draw: no run has a step. Say with `steps` how many there will be."))
     return LossCurves(runs, steps, baseline, show)

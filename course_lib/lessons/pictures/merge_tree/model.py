@@ -5,6 +5,8 @@ from __future__ import annotations
 from typing import Any
 
 from course_lib.base.errors import CourseError
+from course_lib.base.translation import gettext as _
+from course_lib.base.translation import mark as N_
 
 COLUMNS = 8
 BLOCKS = (1, 2, 4, 8)
@@ -14,6 +16,7 @@ DATA = {
     "two levels": (1.0, 1.0, 1.0, 1.0, 5.0, 5.0, 5.0, 5.0),
     "mean 10000": (10002.0, 9999.0, 10003.0, 10000.5, 9999.5, 10001.5, 9998.0, 10001.0),
 }
+NAMES = {"worked example": N_("worked example"), "two levels": N_("two levels"), "mean 10000": N_("mean 10000")}
 
 
 def make_data(row: str, block: int, n: int, dtype: str) -> dict[str, Any]:
@@ -22,13 +25,16 @@ def make_data(row: str, block: int, n: int, dtype: str) -> dict[str, Any]:
     Raises: CourseError if there is no such row, block, N or dtype.
     """
     if row not in DATA or block not in BLOCKS or not 1 <= n <= COLUMNS or dtype not in DTYPES:
-        raise CourseError(
-            f"the merge tree has the rows {', '.join(DATA)}, blocks of {', '.join(map(str, BLOCKS))}, N from 1 to {COLUMNS} and the dtypes "
-            f"{', '.join(DTYPES)}; you asked for {row!r}, block = {block}, N = {n}, {dtype!r}."
+        words = _(
+            "the merge tree has the rows {rows}, blocks of {blocks}, N from 1 to {most} and the dtypes {dtypes}; you asked for {row!r}, "
+            "block = {block}, N = {n}, {dtype!r}."
         )
+        known = {"rows": ", ".join(DATA), "blocks": ", ".join(map(str, BLOCKS)), "most": COLUMNS, "dtypes": ", ".join(DTYPES)}
+        raise CourseError(words.format(**known, row=row, block=block, n=n, dtype=dtype))
     return {
         "start": {"row": row, "moved": None, "n": n, "parts": block, "split": n // 2, "dtype": dtype, "frame": 0},
         "rows": DATA,
+        "names": {name: _(words) for name, words in NAMES.items()},
         "blocks": BLOCKS,
         "dtypes": DTYPES,
     }

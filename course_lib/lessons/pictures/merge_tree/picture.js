@@ -1,10 +1,9 @@
 // Lesson 03: Welford within blocks, Chan's merge between them. The arithmetic is that of norms/statistics.py, rounded to the dtype at
 // every operation, so that a hand can move the split and the numbers.
 
-import { SMALL, along, arrow, axes, cell, choice, handle, labels, legend, linear, measure, rounding, short, slider, stepper, svg, target, text } from "../../kit/kit.js";
+import { SMALL, along, arrow, axes, cell, choice, handle, labels, legend, linear, measure, rounding, short, slider, stepper, svg, target, text, tr } from "../../kit/kit.js";
 
 const STEP = 0.5; // by which a number is moved
-const INVITE = "drag the split, or a number";
 
 const findRow = (data, state) => (state.moved?.row === state.row ? state.moved.x : data.rows[state.row]);
 
@@ -55,7 +54,7 @@ export function explain(data, state) {
   };
 }
 
-const span = ({ first, last }) => (last < first ? "no number" : first === last ? `x[${first}]` : `x[${first}..${last}]`);
+const span = ({ first, last }) => (last < first ? tr`no number` : first === last ? `x[${first}]` : `x[${first}..${last}]`);
 
 /** What one frame is about: the node that it makes and the two that it makes it of, or the blocks that take in a number. */
 function look(seen, state) {
@@ -69,32 +68,32 @@ function look(seen, state) {
 
 export function makeTitle(seen, now) {
   const root = seen.levels.at(-1)[0];
-  if (now.ends && now.node && now.a.count && now.b.count) return `All ${root.count}: M2 = ${short(now.a.M2)} + ${short(now.b.M2)} + ${short(now.node.between)} = ${short(root.M2)}, variance ${short(root.M2 / root.count)}`;
-  if (now.ends) return `All ${root.count} are known: variance ${short(root.M2)} / ${root.count} = ${short(root.M2 / root.count)}`;
-  if (now.blocks) return now.frame.column ? `Welford: each block takes in its number ${now.frame.column + 1}` : "Each block takes in its first number";
-  if (!now.a.count || !now.b.count) return "Merging with an empty side changes nothing";
-  return `Merge ${span(now.a)} with ${span(now.b)}: their means are ${short(Math.abs(now.node.apart))} apart`;
+  if (now.ends && now.node && now.a.count && now.b.count) return tr`All ${root.count}: M2 = ${short(now.a.M2)} + ${short(now.b.M2)} + ${short(now.node.between)} = ${short(root.M2)}, variance ${short(root.M2 / root.count)}`;
+  if (now.ends) return tr`All ${root.count} are known: variance ${short(root.M2)} / ${root.count} = ${short(root.M2 / root.count)}`;
+  if (now.blocks) return now.frame.column ? tr`Welford: each block takes in its number ${now.frame.column + 1}` : tr`Each block takes in its first number`;
+  if (!now.a.count || !now.b.count) return tr`Merging with an empty side changes nothing`;
+  return tr`Merge ${span(now.a)} with ${span(now.b)}: their means are ${short(Math.abs(now.node.apart))} apart`;
 }
 
 export function makeCaption(state, seen, now) {
-  const words = [`${seen.x.length} numbers in ${state.dtype}, ${state.parts === "split" ? "split in two by hand" : `blocks of ${state.parts}`}.`];
+  const words = [state.parts === "split" ? tr`${seen.x.length} numbers in ${state.dtype}, split in two by hand.` : tr`${seen.x.length} numbers in ${state.dtype}, blocks of ${state.parts}.`];
   if (now.blocks) {
     const { column } = now.frame;
     now.blocks.forEach((part, place) => {
-      if (part.count === column + 1) words.push(`Block ${place} takes ${short(seen.x[part.first + column])}: n = ${part.count}, mean = ${short(part.mean)}, M2 = ${short(part.M2)}.`);
+      if (part.count === column + 1) words.push(tr`Block ${place} takes ${short(seen.x[part.first + column])}: n = ${part.count}, mean = ${short(part.mean)}, M2 = ${short(part.M2)}.`);
     });
   } else if (!now.a.count || !now.b.count) {
-    words.push(`The ${now.b.count ? "left" : "right"} side has no number: n = 0, mean = 0, M2 = 0.`);
+    words.push(now.b.count ? tr`The left side has no number: n = 0, mean = 0, M2 = 0.` : tr`The right side has no number: n = 0, mean = 0, M2 = 0.`);
   } else {
     const { a, b, node } = now;
     words.push(
-      `The means are ${short(a.mean)} and ${short(b.mean)}, d = ${short(node.apart)}, n = ${a.count} + ${b.count} = ${node.count}.`,
-      `mean = ${short(a.mean)} + d \u00b7 ${b.count} / ${node.count} = ${short(node.mean)}.`,
+      tr`The means are ${short(a.mean)} and ${short(b.mean)}, d = ${short(node.apart)}, n = ${a.count} + ${b.count} = ${node.count}.`,
+      tr`mean = ${short(a.mean)} + d \u00b7 ${b.count} / ${node.count} = ${short(node.mean)}.`,
       `M2 = ${short(a.M2)} + ${short(b.M2)} + d\u00b2 \u00b7 ${a.count} \u00b7 ${b.count} / ${node.count} = ${short(node.M2)}.`);
   }
   if (now.ends) {
     const root = seen.levels.at(-1)[0];
-    words.push(`Variance ${short(root.M2 / root.count)}, true ${short(seen.true)}; E[x\u00b2] - E[x]\u00b2 in ${state.dtype}: ${short(seen.direct)}.`);
+    words.push(tr`Variance ${short(root.M2 / root.count)}, true ${short(seen.true)}; E[x\u00b2] - E[x]\u00b2 in ${state.dtype}: ${short(seen.direct)}.`);
   }
   return words.join(" ");
 }
@@ -104,10 +103,10 @@ export function picture(data) {
     start: data.start,
     explain: (state) => explain(data, state),
     controls: [
-      [choice("row", "x", Object.keys(data.rows)), choice("parts", "blocks of", [...data.blocks, ["split", "two, split by hand"]])],
-      [slider("n", "columns N", { min: 1, max: Object.values(data.rows)[0].length }), choice("dtype", "dtype", data.dtypes),
-        slider("split", "split after", { min: 0, max: (state) => state.n })],
-      [stepper("frame", "step", (state) => explain(data, state).frames.length)],
+      [choice("row", "x", Object.entries(data.names)), choice("parts", tr`blocks of`, [...data.blocks, ["split", tr`two, split by hand`]])],
+      [slider("n", tr`columns N`, { min: 1, max: Object.values(data.rows)[0].length }), choice("dtype", "dtype", data.dtypes),
+        slider("split", tr`split after`, { min: 0, max: (state) => state.n })],
+      [stepper("frame", tr`step`, (state) => explain(data, state).frames.length)],
     ],
     off: ({ parts }) => (parts === "split" ? [] : ["split"]),
     render(state, width) {
@@ -122,7 +121,7 @@ export function picture(data) {
       const bar = drawShares(seen, now, box, 224 + tree.height + 22);
       return {
         title, caption,
-        alt: `${title}. Points for the numbers, below them a tree of blocks and merges, each with n, mean and M2, and a bar for the parts of M2.`,
+        alt: tr`${title}. Points for the numbers, below them a tree of blocks and merges, each with n, mean and M2, and a bar for the parts of M2.`,
         height: 224 + tree.height + 22 + bar.height,
         draw: [drawNumbers(data, state, seen, now, box, slot), tree.draw, bar.draw],
       };
@@ -166,12 +165,13 @@ function drawNumbers(data, state, seen, now, box, slot) {
     lines.push(...[[a, ya], [b, yb], [node, yn]].flatMap(([part, lineY]) => along([[left + part.first * slot, lineY], [left + (part.first + part.count) * slot, lineY]], 2)));
     name(a, ya, `mean ${short(a.mean)}`, "var(--welford)");
     name(b, yb, `mean ${short(b.mean)}`, "var(--welford)");
-    if (a.count && b.count) name(node, yn, `both ${short(node.mean)}`, "var(--chan)");
+    if (a.count && b.count) name(node, yn, tr`both ${short(node.mean)}`, "var(--chan)");
   }
   const active = (i) => (now.blocks ? now.blocks.some((part) => part.first + now.frame.column === i && part.count === now.frame.column + 1) : i >= now.node.first && i <= now.node.last);
   const split = Math.min(state.split, seen.x.length);
   const at = left + split * slot;
   const byHand = state.parts === "split";
+  const invite = tr`drag the split, or a number`;
   const border = (s) => ({ parts: "split", split: Math.min(Math.max(s, 0), seen.x.length), ...(byHand ? {} : { frame: 99 }) });
   return [
     axes(box, { x: linear([0, 1], [left, right]), y, xTicks: [], yTicks: y.ticks(4) }),
@@ -183,7 +183,7 @@ function drawNumbers(data, state, seen, now, box, slot) {
       drag: (_, py) => move(i, y.invert(py)), key: (dx, dy) => move(i, findRow(data, state)[i] + STEP * (dy || dx)),
     })),
     handle("split", at, top, {
-      label: "split after", value: split, min: 0, max: seen.x.length, text: `${split} on the left, ${seen.x.length - split} on the right`,
+      label: tr`split after`, value: split, min: 0, max: seen.x.length, text: tr`${split} on the left, ${seen.x.length - split} on the right`,
       drag: (px) => border(Math.round((px - left) / slot)), key: (dx, dy) => border(split + (dx || dy)),
       shape: [
         svg("line", { x1: at, x2: at, y1: top - 4, y2: bottom, stroke: "var(--ink)", "stroke-width": byHand ? 2 : 1, "stroke-dasharray": byHand ? null : "3 5" }),
@@ -192,7 +192,7 @@ function drawNumbers(data, state, seen, now, box, slot) {
         svg("path", { d: `M${at - 4},5L${at - 12},12L${at - 4},19ZM${at + 4},5L${at + 12},12L${at + 4},19Z`, fill: byHand ? "var(--ink)" : "var(--quiet)" }),
       ],
     }),
-    text(...(at + 20 + measure(INVITE, SMALL) < right ? [at + 20, 12, INVITE, { size: SMALL, fill: "var(--quiet)" }] : [at - 20, 12, INVITE, { anchor: "end", size: SMALL, fill: "var(--quiet)" }])),
+    text(...(at + 20 + measure(invite, SMALL) < right ? [at + 20, 12, invite, { size: SMALL, fill: "var(--quiet)" }] : [at - 20, 12, invite, { anchor: "end", size: SMALL, fill: "var(--quiet)" }])),
   ];
 }
 
@@ -232,12 +232,12 @@ function drawTree(seen, now, box, slot, top) {
     }
     const state = waits ? "waiting" : node.count === 0 ? "masked" : made ? "active" : "done";
     const words = waits ? [] : node.count === 0 ? ["n 0"] : [`n ${node.count}`, fit(["mean ", ""], node.mean, wide - 6, reach), fit(["M2 "], node.M2, wide - 4, Math.max(node.M2, reach))].filter(Boolean);
-    const said = waits ? "not yet merged" : `n ${node.count}, mean ${short(node.mean)}, M2 ${short(node.M2)}`;
-    return target(`node-${level}-${place}`, { label: `${level ? "merge" : "block"} ${span(node)}: ${said}`, press: () => ({ frame: level ? index(level, place) : seen.frames.findLastIndex((frame) => frame.level === 0) }), pressed: made },
+    const said = waits ? tr`not yet merged` : `n ${node.count}, mean ${short(node.mean)}, M2 ${short(node.M2)}`;
+    return target(`node-${level}-${place}`, { label: level ? tr`merge ${span(node)}: ${said}` : tr`block ${span(node)}: ${said}`, press: () => ({ frame: level ? index(level, place) : seen.frames.findLastIndex((frame) => frame.level === 0) }), pressed: made },
       cell(x, y, wide, height, "", { state, heavy: made }),
       words.map((line, i) => text(x + wide / 2, y + height / 2 + 16 * (i - (words.length - 1) / 2), line, { anchor: "middle", size: SMALL, bold: made, fill: `var(--on-${state})`, class: state === "masked" ? "on-masked" : null })));
   }));
-  const heads = seen.levels.map((_, level) => text(left - 8, top + level * (height + gap) + height / 2, level ? `+${level}` : "block", { anchor: "end", size: SMALL, fill: "var(--quiet)" }));
+  const heads = seen.levels.map((_, level) => text(left - 8, top + level * (height + gap) + height / 2, level ? `+${level}` : tr`block`, { anchor: "end", size: SMALL, fill: "var(--quiet)" }));
   return { draw: [lines, boxes, heads], height: seen.levels.length * (height + gap) - gap };
 }
 
@@ -248,9 +248,9 @@ function drawShares(seen, now, box, top) {
   const parts = now.blocks
     ? now.blocks.filter((part) => part.count).map((part) => ({ name: span({ ...part, last: part.first + part.count - 1 }), size: part.M2, fill: "var(--welford)" }))
     : [
-      { name: `inside ${span(now.a)}`, size: now.a.M2, fill: "var(--welford)" },
-      { name: `inside ${span(now.b)}`, size: now.b.M2, fill: "var(--welford)", hatch: "masked" },
-      { name: "between the means", size: now.node.between, fill: "var(--chan)" },
+      { name: tr`inside ${span(now.a)}`, size: now.a.M2, fill: "var(--welford)" },
+      { name: tr`inside ${span(now.b)}`, size: now.b.M2, fill: "var(--welford)", hatch: "masked" },
+      { name: tr`between the means`, size: now.node.between, fill: "var(--chan)" },
     ];
   let at = left;
   const pieces = parts.map(({ size, fill, hatch }) => {
@@ -261,7 +261,7 @@ function drawShares(seen, now, box, top) {
     at += wide;
     return made;
   });
-  const words = now.blocks ? [{ words: "inside each block, by Welford; frame: the whole row's M2", fill: "var(--welford)" }]
+  const words = now.blocks ? [{ words: tr`inside each block, by Welford; frame: the whole row's M2`, fill: "var(--welford)" }]
     : parts.map(({ name, size, fill, hatch }) => ({ words: `${name}: ${short(size)}`, fill, hatch }));
   const key = legend(words, left, top + 36, right - left);
   return {

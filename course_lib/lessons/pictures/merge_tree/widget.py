@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from course_lib.base.translation import gettext as _
 from course_lib.lessons.kit.output import MovingPicture
-from course_lib.lessons.pictures.merge_tree.model import make_data
+from course_lib.lessons.pictures.merge_tree.model import NAMES, make_data
 
 
 def merge_tree(data: str = "worked example", block: int = 1, N: int = 8, dtype: str = "fp32") -> MovingPicture:
@@ -16,10 +17,10 @@ def merge_tree(data: str = "worked example", block: int = 1, N: int = 8, dtype: 
 
     Raises: CourseError if an argument has another value.
     """
-    return MovingPicture(
-        "merge_tree",
-        make_data(data, block, N, dtype),
-        f"The {N} numbers of the row {data} as points. Below them a tree: blocks of {block} on top, whose count, mean and M2 Welford finds "
-        "number by number, then Chan's merges down to one root that knows the whole row. A bar shows what M2 is made of: what lies inside "
-        "the left side, inside the right side, and between their means.",
+    made = make_data(data, block, N, dtype)
+    words = _(
+        "The {columns} numbers of the row {row} as points. Below them a tree: blocks of {block} on top, whose count, mean and M2 Welford "
+        "finds number by number, then Chan's merges down to one root that knows the whole row. A bar shows what M2 is made of: what lies "
+        "inside the left side, inside the right side, and between their means."
     )
+    return MovingPicture("merge_tree", made, words.format(columns=N, row=_(NAMES[data]), block=block))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -9,31 +10,33 @@ import ml_dtypes
 import numpy as np
 
 from course_lib.base.errors import CourseError
+from course_lib.base.translation import gettext as _
+from course_lib.base.translation import mark as N_
 
 KINDS = {"layer_norm": "LayerNorm", "rms_norm": "RMSNorm"}
 # the mistakes, by norm: a key for the term, and words for what happens to it
 TERMS: dict[str, dict[str, str]] = {
     "layer_norm": {
-        "none": "nothing: dx is right",
-        "c1": "c1 left out",
-        "c2": "c2 left out",
-        "both": "c1 and c2 left out",
-        "rstd": "the last rstd left out",
-        "w": "w left out",
-        "mean": "the mean not subtracted in xhat",
-        "divisor": "1/N left out of c1 and c2",
-        "statistics": "statistics saved in bf16",
+        "none": N_("nothing: dx is right"),
+        "c1": N_("c1 left out"),
+        "c2": N_("c2 left out"),
+        "both": N_("c1 and c2 left out"),
+        "rstd": N_("the last rstd left out"),
+        "w": N_("w left out"),
+        "mean": N_("the mean not subtracted in xhat"),
+        "divisor": N_("1/N left out of c1 and c2"),
+        "statistics": N_("statistics saved in bf16"),
     },
     "rms_norm": {
-        "none": "nothing: dx is right",
-        "c1": "c1 left out",
-        "c2": "a c2 put in",
-        "both": "c1 left out and a c2 put in",
-        "rstd": "the last rstd left out",
-        "w": "w left out",
-        "mean": "a mean subtracted in xhat",
-        "divisor": "1/N left out of c1",
-        "statistics": "statistics saved in bf16",
+        "none": N_("nothing: dx is right"),
+        "c1": N_("c1 left out"),
+        "c2": N_("a c2 put in"),
+        "both": N_("c1 left out and a c2 put in"),
+        "rstd": N_("the last rstd left out"),
+        "w": N_("w left out"),
+        "mean": N_("a mean subtracted in xhat"),
+        "divisor": N_("1/N left out of c1"),
+        "statistics": N_("statistics saved in bf16"),
     },
 }
 MYSTERIES = (
@@ -48,9 +51,9 @@ MYSTERIES = (
 )  # a lesson gives the number, so that its code does not name the mistake
 RATIOS = (0.0, 1.0, 3.0, 10.0, 100.0, 1000.0)
 COLUMNS = (3, 8, 16, 32)
-WEIGHTS = {"random": "random, 0.5 to 2", "ones": "all 1"}
-ACROSS = {"column": "column", "xhat": "xhat"}
-GRADIENTS = {"random": "random, mean 0.5", "ones": "all 1, as y.sum() sends"}
+WEIGHTS = {"random": N_("random, 0.5 to 2"), "ones": N_("all 1")}
+ACROSS = {"column": N_("column"), "xhat": "xhat"}
+GRADIENTS = {"random": N_("random, mean 0.5"), "ones": N_("all 1, as y.sum() sends")}
 # Standard deviation of every row. With 1, a missing rstd would hardly show. 1.734 times 3, 10 or 100 is not exact in bf16.
 STD = 1.734
 EPS = 1e-5
@@ -132,9 +135,11 @@ def model(
     choices = (("kind", kind, KINDS), ("term", term, TERMS["layer_norm"]), ("weights", weights, WEIGHTS), ("gradient", gradient, GRADIENTS))
     for name, value, known in choices:
         if value not in known:
-            raise CourseError(f"missing_term knows {name} {', '.join(map(repr, known))}; you asked for {value!r}.")
+            words = _("missing_term knows {name} {known}; you asked for {value!r}.")
+            raise CourseError(words.format(name=name, known=", ".join(map(repr, known)), value=value))
     if columns < 3 or not np.isfinite(ratio):
-        raise CourseError(f"missing_term draws rows of at least 3 columns with a finite mean; you asked for N={columns}, mean/std={ratio}.")
+        words = _("missing_term draws rows of at least 3 columns with a finite mean; you asked for N={columns}, mean/std={ratio}.")
+        raise CourseError(words.format(columns=columns, ratio=ratio))
     noise, w, dy = make_row(columns)
     x = STD * (ratio + noise)
     w = np.ones(columns) if weights == "ones" else w
@@ -171,7 +176,7 @@ def make_data(kind: str, term: str | None, hidden: str | None = None) -> dict[st
     """
     saved = {}
     rows = {columns: make_row(columns) for columns in COLUMNS}
-    for columns, (noise, _, _) in rows.items():
+    for columns, (noise, *_rest) in rows.items():
         for ratio in RATIOS:
             for norm in KINDS:
                 exact = compute_statistics(norm, STD * (ratio + noise))
@@ -181,11 +186,15 @@ def make_data(kind: str, term: str | None, hidden: str | None = None) -> dict[st
             "kind": kind, "term": term, "hidden": hidden, "gradient": "random", "weights": "random", "ratio": 3.0, "columns": 16, "column": 0,
             "across": "column" if hidden else "xhat",
         },
-        "kinds": KINDS, "terms": TERMS, "ratios": RATIOS, "columns": COLUMNS, "weights": WEIGHTS, "gradients": GRADIENTS,
-        "across": ACROSS,
+        "kinds": KINDS, "terms": {norm: _translate(terms) for norm, terms in TERMS.items()}, "ratios": RATIOS, "columns": COLUMNS,
+        "weights": _translate(WEIGHTS), "gradients": _translate(GRADIENTS), "across": _translate(ACROSS),
         "std": STD, "eps": EPS, "saved": saved,
         "rows": {str(columns): [part.tolist() for part in row] for columns, row in rows.items()},
     }  # fmt: skip
+
+
+def _translate(names: Mapping[str, str]) -> dict[str, str]:
+    return {key: _(words) for key, words in names.items()}
 
 
 def _dx(

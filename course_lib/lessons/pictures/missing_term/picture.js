@@ -1,8 +1,8 @@
 // Lesson 11: a mistake in dx, read from its error. Only what bf16 makes of the statistics is rounding, and comes from Python.
 
-import { FONT, SMALL, axes, button, cell, choice, labels, linear, number, path, slider, svg, target, text } from "../../kit/kit.js";
+import { FONT, SMALL, axes, button, cell, choice, labels, linear, number, path, slider, svg, target, text, tr } from "../../kit/kit.js";
 
-const SHORT = { none: "nothing", c1: "c1", c2: "c2", both: "c1 and c2", rstd: "last rstd", w: "w", mean: "mean", divisor: "1/N", statistics: "bf16 statistics" };
+const nameTerms = () => ({ none: tr`nothing`, c1: "c1", c2: "c2", both: tr`c1 and c2`, rstd: tr`last rstd`, w: "w", mean: tr`mean`, divisor: "1/N", statistics: tr`bf16 statistics` });
 const NOTHING = 1e-9; // of the size of wdy * rstd: what rounding leaves
 
 // ---- arithmetic on rows
@@ -59,21 +59,21 @@ export function explain(data, state, term = state.hidden ?? state.term) {
 /** What the error itself says about its cause: read from the line and the rest, not from what was chosen. */
 export function nameCause({ term, layer, dx, right, error, slope, intercept, rest, noise, rstd, c1, c2 }) {
   const whole = size(error);
-  if (whole <= noise) return term === "none" ? "No error" : "This test does not see the mistake";
+  if (whole <= noise) return term === "none" ? tr`No error` : tr`This test does not see the mistake`;
   const [one, hat, over] = [c2 * rstd, c1 * rstd, 1 - dx.length];
   const is = (value, wanted) => Math.abs(value - wanted) <= 1e-6 * Math.max(Math.abs(wanted), whole);
   if (size(rest) <= 1e-6 * whole) {
     const height = layer ? one : -one;
-    if (is(intercept, height) && is(slope, 0)) return layer ? "All along 1, by c2 * rstd: c2 is missing" : "All along 1, by -c2 * rstd: RMSNorm has no c2";
-    if (is(slope, hat) && is(intercept, 0)) return "All along xhat, by c1 * rstd: c1 is missing";
-    if (is(slope, hat) && is(intercept, height)) return layer ? "c1 * rstd along xhat and c2 * rstd along 1: both are missing" : "c1 is missing, and RMSNorm has no c2";
-    if (is(slope, over * hat) && is(intercept, layer ? over * one : 0)) return `${-over} times too much is taken out, N - 1: 1/N is missing`;
+    if (is(intercept, height) && is(slope, 0)) return layer ? tr`All along 1, by c2 * rstd: c2 is missing` : tr`All along 1, by -c2 * rstd: RMSNorm has no c2`;
+    if (is(slope, hat) && is(intercept, 0)) return tr`All along xhat, by c1 * rstd: c1 is missing`;
+    if (is(slope, hat) && is(intercept, height)) return layer ? tr`c1 * rstd along xhat and c2 * rstd along 1: both are missing` : tr`c1 is missing, and RMSNorm has no c2`;
+    if (is(slope, over * hat) && is(intercept, layer ? over * one : 0)) return tr`${-over} times too much is taken out, N - 1: 1/N is missing`;
   }
   const factor = size(right) > noise ? sum(product(dx, right)) / sum(product(right, right)) : 0;
-  if (factor && size(dx.map((value, i) => value - factor * right[i])) <= 1e-6 * whole) return `dx is right but for a factor of ${number(factor, 3)}: rstd is ${number(rstd, 3)}`;
-  if (size(rest) < 0.25 * whole) return "Along 1 and xhat, by other amounts than c1 and c2: xhat is off";
-  if (whole < 0.01 * size(right)) return "Below 1 % of dx, and no line: digits are lost somewhere";
-  return "No line: the row sums may be right, so look at wdy";
+  if (factor && size(dx.map((value, i) => value - factor * right[i])) <= 1e-6 * whole) return tr`dx is right but for a factor of ${number(factor, 3)}: rstd is ${number(rstd, 3)}`;
+  if (size(rest) < 0.25 * whole) return tr`Along 1 and xhat, by other amounts than c1 and c2: xhat is off`;
+  if (whole < 0.01 * size(right)) return tr`Below 1 % of dx, and no line: digits are lost somewhere`;
+  return tr`No line: the row sums may be right, so look at wdy`;
 }
 
 // ---- words
@@ -82,11 +82,11 @@ const inWords = (value) => number(value, 3);
 
 export function makeTitle({ kind, term, hidden }, seen, guess, data) {
   if (!hidden) return nameCause(seen);
-  if (!term) return "One mistake is hidden in this dx: which one? Read it from the points, then name it";
+  if (!term) return tr`One mistake is hidden in this dx: which one? Read it from the points, then name it`;
   const named = data.terms[kind][term];
-  if (term === hidden) return `Yes, ${named}. ${nameCause(seen)}`;
-  if (size(minus(guess.error, seen.error)) <= Math.max(1e-6 * size(seen.error), seen.noise)) return `It is not ${named}, but with this dy and w nobody can tell: both give the same dx`;
-  return `Not ${named}: that would give the hollow points`;
+  if (term === hidden) return tr`Yes, ${named}. ${nameCause(seen)}`;
+  if (size(minus(guess.error, seen.error)) <= Math.max(1e-6 * size(seen.error), seen.noise)) return tr`It is not ${named}, but with this dy and w nobody can tell: both give the same dx`;
+  return tr`Not ${named}: that would give the hollow points`;
 }
 
 /** Whether the picture may say what the error consists of: nothing is hidden, or it has been named. */
@@ -95,14 +95,19 @@ const isNamed = ({ hidden, term }) => !hidden || term === hidden;
 export function makeCaption(state, seen, data) {
   const { clean, parts } = seen;
   const named = isNamed(state);
+  const [right, error] = [seen.right, seen.error].map((values) => inWords(clean(size(values))));
   const words = [
-    `${data.kinds[state.kind]}, N = ${state.columns}, mean/std = ${number(state.ratio)}${state.hidden ? "" : `; ${data.terms[state.kind][state.term]}`}.`,
-    `The true dx has size ${inWords(clean(size(seen.right)))}, the error ${inWords(clean(size(seen.error)))}${named ? `: ${inWords(parts[0])} along 1, ${inWords(parts[1])} along xhat, ${inWords(parts[2])} in neither` : ""}.`,
+    state.hidden
+      ? tr`${data.kinds[state.kind]}, N = ${state.columns}, mean/std = ${number(state.ratio)}.`
+      : tr`${data.kinds[state.kind]}, N = ${state.columns}, mean/std = ${number(state.ratio)}; ${data.terms[state.kind][state.term]}.`,
+    named
+      ? tr`The true dx has size ${right}, the error ${error}: ${inWords(parts[0])} along 1, ${inWords(parts[1])} along xhat, ${inWords(parts[2])} in neither.`
+      : tr`The true dx has size ${right}, the error ${error}.`,
   ];
-  if (named) words.push(`The line is ${inWords(clean(seen.intercept))} high at xhat = 0 and has slope ${inWords(clean(seen.slope))}; c2 * rstd is ${inWords(clean(seen.c2 * seen.rstd))}, c1 * rstd is ${inWords(clean(seen.c1 * seen.rstd))}.`);
+  if (named) words.push(tr`The line is ${inWords(clean(seen.intercept))} high at xhat = 0 and has slope ${inWords(clean(seen.slope))}; c2 * rstd is ${inWords(clean(seen.c2 * seen.rstd))}, c1 * rstd is ${inWords(clean(seen.c1 * seen.rstd))}.`);
   const at = Math.min(state.column, state.columns - 1);
-  words.push(`Column ${at}: dx is ${inWords(clean(seen.dx[at]))} and should be ${inWords(clean(seen.right[at]))}.`);
-  if (size(seen.right) <= seen.noise) words.push("The true dx is 0 here: whatever returns 0 passes.");
+  words.push(tr`Column ${at}: dx is ${inWords(clean(seen.dx[at]))} and should be ${inWords(clean(seen.right[at]))}.`);
+  if (size(seen.right) <= seen.noise) words.push(tr`The true dx is 0 here: whatever returns 0 passes.`);
   return words.join(" ");
 }
 
@@ -119,21 +124,22 @@ export function picture(data) {
     explain: look,
     name: (state) => nameCause(look(state)),
     controls: [
-      [choice("kind", "norm", Object.entries(data.kinds)), choice("columns", "N", data.columns), slider("ratio", "mean/std", { values: data.ratios })],
+      [choice("kind", tr`norm`, Object.entries(data.kinds)), choice("columns", "N", data.columns), slider("ratio", "mean/std", { values: data.ratios })],
       [choice("gradient", "dy", Object.entries(data.gradients)), choice("weights", "w", Object.entries(data.weights))],
-      [choice("term", "what is wrong", Object.entries(SHORT))],
-      [choice("across", "across", Object.entries(data.across)), button("Hide a mistake", hide), button("Choose it myself", ({ hidden }) => (hidden ? { hidden: null, term: "none" } : null)), slider("column", "column", { min: 0, max: ({ columns }) => columns - 1 })],
+      [choice("term", tr`what is wrong`, Object.entries(nameTerms()))],
+      [choice("across", tr`across`, Object.entries(data.across)), button(tr`Hide a mistake`, hide), button(tr`Choose it myself`, ({ hidden }) => (hidden ? { hidden: null, term: "none" } : null)), slider("column", tr`column`, { min: 0, max: ({ columns }) => columns - 1 })],
     ],
     render(state, width) {
       const seen = look(state);
       const guess = state.hidden && state.term && state.term !== state.hidden ? explain(data, state, state.term) : null;
       const title = makeTitle(state, seen, guess, data);
+      const against = state.across === "xhat" ? tr`The error of dx against xhat, one point per column` : tr`The error of dx against the column`;
       const wide = width >= 760;
       const plot = wide ? [62, 48, width * 0.55, 350] : [62, 48, width - 12, 300];
       const right = wide ? { left: width * 0.55 + 40, width: width * 0.45 - 50 } : { left: 8, width: width - 20 };
       return {
         title, caption: makeCaption(state, seen, data),
-        alt: `${title}. The error of dx against ${state.across === "xhat" ? "xhat, one point per column" : "the column"}${isNamed(state) ? ", with the line that fits it best; the sizes of its three parts" : ""}; dx by column beside the true dx.`,
+        alt: isNamed(state) ? tr`${title}. ${against}, with the line that fits it best; the sizes of its three parts; dx by column beside the true dx.` : tr`${title}. ${against}; dx by column beside the true dx.`,
         height: wide ? 396 : 680,
         draw: [
           drawError(state, seen, guess, plot),
@@ -152,7 +158,7 @@ function room(values, seen) {
   return high - low <= Math.max(seen.noise, NOTHING) ? [-scale, scale] : [low - 0.12 * (high - low), high + 0.12 * (high - low)];
 }
 
-const press = (column) => ({ label: `column ${column}`, press: () => ({ column }), tabindex: -1 });
+const press = (column) => ({ label: tr`column ${column}`, press: () => ({ column }), tabindex: -1 });
 
 /** The error of each column against its xhat or its number: the line, what a wrong guess would give, and the points. */
 function drawError(state, seen, guess, box) {
@@ -166,11 +172,11 @@ function drawError(state, seen, guess, box) {
   const ends = [x.invert(left), x.invert(right)];
   const [height, slope] = [seen.clean(seen.intercept), seen.clean(seen.slope)];
   const at = Math.min(state.column, state.columns - 1);
-  const terms = [height && inWords(height), slope && `${height ? (slope < 0 ? "\u2212 " : "+ ") : slope < 0 ? "\u2212" : ""}${inWords(Math.abs(slope))} \u00b7 xhat`, seen.parts[2] && (height || slope ? "+ rest" : "rest")].filter(Boolean);
+  const terms = [height && inWords(height), slope && `${height ? (slope < 0 ? "\u2212 " : "+ ") : slope < 0 ? "\u2212" : ""}${inWords(Math.abs(slope))} \u00b7 xhat`, seen.parts[2] && (height || slope ? tr`+ rest` : tr`rest`)].filter(Boolean);
   const diamond = (cx, cy, radius) => `M${cx},${cy - radius}l${radius},${radius}l${-radius},${radius}l${-radius},${-radius}Z`;
   return [
-    named && text(8, 8, `error = ${terms.join(" ") || "0"}`, { bold: true }),
-    axes(box, { x, y, xName: state.across === "xhat" ? "xhat of the column" : "column", yName: "dx computed \u2212 true dx" }),
+    named && text(8, 8, tr`error = ${terms.join(" ") || "0"}`, { bold: true }),
+    axes(box, { x, y, xName: state.across === "xhat" ? tr`xhat of the column` : tr`column`, yName: tr`dx computed \u2212 true dx` }),
     svg("line", { x1: left, x2: right, y1: y(0), y2: y(0), stroke: "var(--quiet)" }),
     svg("line", { x1: x(0), x2: x(0), y1: box[1], y2: box[3], stroke: "var(--quiet)" }),
     named && state.across === "xhat" && path(ends.map((value) => [x(value), Math.min(Math.max(y(line(value)), box[1]), box[3])]), { "stroke-dasharray": "7 5", "stroke-width": 1.6 }),
@@ -179,18 +185,18 @@ function drawError(state, seen, guess, box) {
     seen.error.map((value, i) => target(`column-${i}`, { ...press(i), pressed: i === at },
       svg("circle", { cx: x(by[i]), cy: y(seen.clean(value)), r: 9, fill: "transparent" }),
       svg("path", { d: diamond(x(by[i]), y(seen.clean(value)), i === at ? 9 : 6), fill: "var(--dx)", stroke: "var(--ink)", "stroke-width": i === at ? 2.5 : 1 }))),
-    guess && labels([{ at: [[left + 8, box[1] + 10], [left + 8, box[3] - 12]], words: "hollow: your guess", size: SMALL, gap: 0 }], box, seen.error.map((value, i) => [x(by[i]) - 9, y(value) - 9, x(by[i]) + 9, y(value) + 9])),
+    guess && labels([{ at: [[left + 8, box[1] + 10], [left + 8, box[3] - 12]], words: tr`hollow: your guess`, size: SMALL, gap: 0 }], box, seen.error.map((value, i) => [x(by[i]) - 9, y(value) - 9, x(by[i]) + 9, y(value) + 9])),
   ];
 }
 
 /** How large each part of the error is; null as long as the mistake has no name. */
 function drawParts(parts, { left, top, width }) {
-  if (!parts) return text(left, top, "Parts of the error: once you have named it", { size: FONT, fill: "var(--quiet)" });
-  const names = ["along 1", "along xhat", "in neither"];
+  if (!parts) return text(left, top, tr`Parts of the error: once you have named it`, { size: FONT, fill: "var(--quiet)" });
+  const names = [tr`along 1`, tr`along xhat`, tr`in neither`];
   const looks = [{ fill: "var(--mean)" }, { fill: "var(--x)" }, { fill: "url(#hatch-fault)" }];
   const scale = (width - 150) / Math.max(...parts, 1e-300);
   return [
-    text(left, top, "Parts of the error (root mean square)", { bold: true, size: FONT }),
+    text(left, top, tr`Parts of the error (root mean square)`, { bold: true, size: FONT }),
     parts.map((value, i) => {
       const y = top + 26 + i * 36;
       return [
@@ -209,9 +215,9 @@ function drawColumns(state, seen, { left, top, width, height }) {
   const at = Math.min(state.column, state.columns - 1);
   const bar = (value, x, wide, look) => svg("rect", { x, y: Math.min(y(0), y(value)), width: wide, height: Math.abs(y(value) - y(0)), ...look });
   return [
-    text(left, top, "dx by column", { bold: true }),
-    cell(left + 110, top - 7, 14, 14, "", { fill: "none" }), text(left + 130, top, "true", { size: SMALL }),
-    cell(left + 170, top - 7, 14, 14, "", { fill: "var(--dx)" }), text(left + 190, top, "computed", { size: SMALL }),
+    text(left, top, tr`dx by column`, { bold: true }),
+    cell(left + 110, top - 7, 14, 14, "", { fill: "none" }), text(left + 130, top, tr`true`, { size: SMALL }),
+    cell(left + 170, top - 7, 14, 14, "", { fill: "var(--dx)" }), text(left + 190, top, tr`computed`, { size: SMALL }),
     y.ticks(3).map(([value, words]) => [svg("line", { x1: left + 44, x2: left + width, y1: y(value), y2: y(value), stroke: "var(--grid)" }), text(left + 38, y(value), words, { anchor: "end", size: SMALL, fill: "var(--quiet)" })]),
     seen.dx.map((value, i) => {
       const x = left + 46 + i * step;

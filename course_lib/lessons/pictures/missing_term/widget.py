@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from course_lib.base.errors import CourseError
+from course_lib.base.translation import gettext as _
 from course_lib.lessons.kit.output import MovingPicture
 from course_lib.lessons.pictures.missing_term.model import KINDS, MYSTERIES, make_data, model
 
@@ -20,12 +21,12 @@ def missing_term(kind: str = "layer_norm", term: str = "none", mystery: int = 0)
     """
     model(kind, term)
     if not 0 <= mystery <= len(MYSTERIES):
-        raise CourseError(f"missing_term has mysteries 1 to {len(MYSTERIES)}; you asked for {mystery!r}.")
+        words = _("missing_term has mysteries 1 to {most}; you asked for {mystery!r}.")
+        raise CourseError(words.format(most=len(MYSTERIES), mystery=mystery))
     hidden = MYSTERIES[mystery - 1] if mystery else None
-    return MovingPicture(
-        "missing_term",
-        make_data(kind, None if hidden else term, hidden),
-        f"The error of {KINDS[kind]}'s dx, one point per column, across by the number of the column or by its xhat. Against xhat the line that "
-        "fits it best has the error along 1 as its height at xhat = 0, and the error along xhat as its slope; what is off the line is in neither. "
-        "Beside it the sizes of the three parts, and dx by column.",
+    words = _(
+        "The error of {norm}'s dx, one point per column, across by the number of the column or by its xhat. Against xhat the line that "
+        "fits it best has the error along 1 as its height at xhat = 0, and the error along xhat as its slope; what is off the line is in "
+        "neither. Beside it the sizes of the three parts, and dx by column."
     )
+    return MovingPicture("missing_term", make_data(kind, None if hidden else term, hidden), words.format(norm=KINDS[kind]))

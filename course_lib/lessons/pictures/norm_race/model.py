@@ -12,6 +12,8 @@ from typing import Any
 
 import course_lib
 from course_lib.base.errors import CourseError
+from course_lib.base.translation import gettext as _
+from course_lib.base.translation import mark as N_
 from course_lib.bench import backward, forward, host, measurement
 from course_lib.bench.measurement import Measurement
 from course_lib.lessons import own_kernels, own_launch
@@ -19,12 +21,12 @@ from course_lib.lessons.pictures.kernel_roofline.model import LENGTHS, time_own
 from course_lib.lessons.pictures.kernel_roofline.model import OWN as OWN_KERNELS
 
 NAMES = {
-    "torch": "PyTorch", "compile": "torch.compile", "liger": "Liger-Kernel", "quack": "quack", "locked": "tutorial's design, mended",
-    "ours": "the course's",
+    "torch": "PyTorch", "compile": "torch.compile", "liger": "Liger-Kernel", "quack": "quack", "locked": N_("tutorial's design, mended"),
+    "ours": N_("the course's"),
 }  # fmt: skip
 OPERATIONS = {
-    "layer_norm": "LayerNorm", "rms_norm": "RMSNorm", "add_rms_norm": "add + RMSNorm", "layer_norm_backward": "LayerNorm backward",
-    "rms_norm_backward": "RMSNorm backward",
+    "layer_norm": "LayerNorm", "rms_norm": "RMSNorm", "add_rms_norm": N_("add + RMSNorm"), "layer_norm_backward": N_("LayerNorm backward"),
+    "rms_norm_backward": N_("RMSNorm backward"),
 }  # fmt: skip
 OWN = ("07a", "08a", "09a")  # exercises of whole operations that are raced here
 HERE, STORED = "here", "stored"
@@ -47,26 +49,25 @@ def make_data(where: str = STORED, own: str = "") -> dict[str, Any]:
     Raises: CourseError if nothing is stored, if HERE has no GPU, or if the learner's kernel is to race stored times or does not pass.
     """
     if own and where != HERE:
-        raise CourseError(
-            f"the times are those of a stored GPU, and your {own} would be timed on this one. Choose this GPU for all of them."
-        )
+        words = _("the times are those of a stored GPU, and your {exercise} would be timed on this one. Choose this GPU for all of them.")
+        raise CourseError(words.format(exercise=own))
     if where == HERE and course_lib.MODE != "gpu":
-        raise CourseError("measuring needs a GPU, and this machine has none. `course doctor` says why.")
+        raise CourseError(_("measuring needs a GPU, and this machine has none. `course doctor` says why."))
     of_forward, of_backward = _measure_here() if where == HERE else (measurement.stored(forward.KIND), measurement.stored(backward.KIND))
     calls = measurement.stored(host.KIND)  # always the stored host's times; the label names that host
-    names = dict(NAMES)
+    names = {name: _(words) for name, words in NAMES.items()}
     races = {op: _list_times(of_backward if op.endswith("backward") else of_forward, op) for op in OPERATIONS}
     if own:
         module = own_kernels.load_passing(own)
         kernel = getattr(module, own_launch.name_kernel(own))
-        names["own"] = f"yours, {own}"
+        names["own"] = _("yours, {exercise}").format(exercise=own)
         races[OWN_KERNELS[own].op]["own"] = [time_own(own, kernel, N) for N in LENGTHS]
     return {
         "start": {"op": OWN_KERNELS[own].op if own else "layer_norm", "n": 8192, "clock": "device", "at": 0},
-        "lengths": LENGTHS, "elements": forward.ELEMENTS, "names": names, "operations": OPERATIONS, "races": races,
+        "lengths": LENGTHS, "elements": forward.ELEMENTS, "names": names, "operations": {op: _(words) for op, words in OPERATIONS.items()}, "races": races,
         "floors": {op: _list_floors(of_backward if op.endswith("backward") else of_forward, op) for op in OPERATIONS},
         "calls": {op: _list_calls(calls, op) for op in OPERATIONS if not op.endswith("backward")},
-        "source": of_forward.label(), "host": f"64 x 1024 numbers, host of the {calls.label()}",
+        "source": of_forward.label(), "host": _("64 x 1024 numbers, host of the {gpu}").format(gpu=calls.label()),
     }  # fmt: skip
 
 

@@ -1,6 +1,6 @@
 // Lesson 15: a race of norms over the same matrix. Each bar grows with time until its call is over; the line is the time that has passed.
 
-import { SMALL, axes, choice, duration, handle, linear, measure, number, slider, stepper, svg, text } from "../../kit/kit.js";
+import { SMALL, axes, choice, duration, handle, linear, measure, number, slider, stepper, svg, text, tr } from "../../kit/kit.js";
 
 const STEPS = 40;
 const LONGEST = 3.2; // times the floor; what takes longer is drawn to the edge
@@ -27,24 +27,26 @@ const lead = (seen) => {
 
 export function makeTitle(data, state, seen) {
   const what = `${data.operations[state.op]}, N = ${state.n}`;
-  if (state.at === 0) return `${what}: who is there first?`;
+  if (state.at === 0) return tr`${what}: who is there first?`;
   if (state.at < STEPS) {
     const there = seen.runners.filter(({ us }) => us !== null && us <= (state.at / STEPS) * seen.end);
-    return there.length ? `${what}: ${there.length === 1 ? `${there[0].name} is` : `${there.length} are`} there` : `${what}: nobody is there yet`;
+    if (!there.length) return tr`${what}: nobody is there yet`;
+    return there.length === 1 ? tr`${what}: ${there[0].name} is there` : tr`${what}: ${there.length} are there`;
   }
   const ahead = lead(seen);
-  if (ahead < 1.02) return `${what}: ${seen.first.name} by ${number(100 * (ahead - 1), 2)} %, which two runs differ by as well`;
-  return `${what}: ${seen.first.name} first, the next takes ${number(ahead, 3)} times as long`;
+  if (ahead < 1.02) return tr`${what}: ${seen.first.name} by ${number(100 * (ahead - 1), 2)} %, which two runs differ by as well`;
+  return tr`${what}: ${seen.first.name} first, the next takes ${number(ahead, 3)} times as long`;
 }
 
 export function makeCaption(data, state, seen) {
   const { op, n, clock } = state;
-  const words = [`M = ${data.elements / n} rows of N = ${n} in fp16.`];
+  const words = [tr`M = ${data.elements / n} rows of N = ${n} in fp16.`];
   if (state.at >= STEPS) {
-    words.push(`${seen.runners.map(({ name, us }) => `${name} ${us === null ? "no time" : `${duration(us)}, ${number(us / seen.floor, 3)} of the floor`}`).join("; ")}.`);
+    const times = seen.runners.map(({ name, us }) => (us === null ? tr`${name} no time` : tr`${name} ${duration(us)}, ${number(us / seen.floor, 3)} of the floor`));
+    words.push(`${times.join("; ")}.`);
   }
-  words.push(`The floor is an elementwise pass over as many bytes, ${duration(seen.floor)}. Device times: ${data.source}.`);
-  if (clock === "call" && data.calls[op]) words.push(`With Python: the longer of the device's time and the host's for one call (${data.host}).`);
+  words.push(tr`The floor is an elementwise pass over as many bytes, ${duration(seen.floor)}. Device times: ${data.source}.`);
+  if (clock === "call" && data.calls[op]) words.push(tr`With Python: the longer of the device's time and the host's for one call (${data.host}).`);
   return words.join(" ");
 }
 
@@ -53,9 +55,9 @@ export function picture(data) {
     start: data.start,
     explain: (state) => explain(data, state),
     controls: [
-      [choice("op", "norm", Object.entries(data.operations))],
-      [choice("clock", "clock", [["device", "the device alone"], ["call", "with Python's call"]]), slider("n", "N columns", { values: data.lengths })],
-      [stepper("at", "race", () => STEPS + 1, { interval: 70 })],
+      [choice("op", tr`norm`, Object.entries(data.operations))],
+      [choice("clock", tr`clock`, [["device", tr`the device alone`], ["call", tr`with Python's call`]]), slider("n", tr`N columns`, { values: data.lengths })],
+      [stepper("at", tr`race`, () => STEPS + 1, { interval: 70 })],
     ],
     off: ({ op }) => (data.calls[op] ? [] : ["clock"]),
     render(state, width) {
@@ -64,7 +66,7 @@ export function picture(data) {
       const title = makeTitle(data, shown, seen);
       const { draw, height } = drawRace(data, shown, seen, width);
       return { title, caption: makeCaption(data, shown, seen), height, draw,
-        alt: `${title}. A bar for each of ${seen.runners.map(({ name }) => name).join(", ")}, growing with time; a dashed line at the time of an elementwise pass.` };
+        alt: tr`${title}. A bar for each of ${seen.runners.map(({ name }) => name).join(", ")}, growing with time; a dashed line at the time of an elementwise pass.` };
     },
   };
 }
@@ -86,19 +88,19 @@ function drawRace(data, state, seen, width) {
       wide ? text(left - 10, y + 11, name, { anchor: "end", bold: key === "own" || key === "ours" }) : text(left, y - 10, name, { size: SMALL, bold: key === "own" || key === "ours", halo: true }),
       until > 0 && svg("rect", { x: left, y, width: x(until) - left, height: 22, fill, "fill-opacity": 0.5, stroke: fill, "stroke-width": 1.2 }),
       until > device && call > device && svg("rect", { x: x(device), y, width: x(until) - x(device), height: 22, fill: "url(#hatch-masked)" }),
-      us === null && text(left + 6, y + 11, "no time: it refuses these rows", { size: SMALL, fill: "var(--quiet)" }),
+      us === null && text(left + 6, y + 11, tr`no time: it refuses these rows`, { size: SMALL, fill: "var(--quiet)" }),
       done && text(right + 70, y + 11, over ? `\u203a ${duration(us)}` : duration(us), { anchor: "end", size: SMALL, bold: key === seen.first.key }),
     ];
   });
   const here = x(now);
   return {
     draw: [
-      axes([left, top, right, bottom], { x, y: linear([0, 1], [bottom, top]), yTicks: [], xName: state.clock === "call" && data.calls[state.op] ? "\u00b5s of one call, hatched: the device waits for Python" : "\u00b5s of the device" }),
+      axes([left, top, right, bottom], { x, y: linear([0, 1], [bottom, top]), yTicks: [], xName: state.clock === "call" && data.calls[state.op] ? tr`\u00b5s of one call, hatched: the device waits for Python` : tr`\u00b5s of the device` }),
       svg("line", { x1: x(seen.floor), x2: x(seen.floor), y1: top - 6, y2: bottom, stroke: "var(--ink)", "stroke-dasharray": "5 4", "stroke-width": 1.4 }),
-      (Math.abs(x(seen.floor) - here) > 14 || state.at === 0) && text(x(seen.floor) + (measure("the floor", SMALL) / 2 > right - x(seen.floor) ? -30 : 0), top - 14, "the floor", { anchor: "middle", size: SMALL, fill: "var(--quiet)" }),
+      (Math.abs(x(seen.floor) - here) > 14 || state.at === 0) && text(x(seen.floor) + (measure(tr`the floor`, SMALL) / 2 > right - x(seen.floor) ? -30 : 0), top - 14, tr`the floor`, { anchor: "middle", size: SMALL, fill: "var(--quiet)" }),
       lanes,
       svg("line", { x1: here, x2: here, y1: top, y2: bottom, stroke: "var(--ink)", "stroke-width": 1.6 }),
-      handle("at", here, bottom, { label: "time", value: state.at, min: 0, max: STEPS, text: duration(now),
+      handle("at", here, bottom, { label: tr`time`, value: state.at, min: 0, max: STEPS, text: duration(now),
         drag: (px) => to((x.invert(px) / seen.end) * STEPS), key: (dx, dy) => to(state.at + (dx || dy)),
         shape: [svg("rect", { x: here - 7, y: top, width: 14, height: bottom - top, fill: "transparent" }), svg("circle", { cx: here, cy: bottom, r: 16, fill: "transparent" }), svg("circle", { cx: here, cy: bottom, r: 7, fill: "var(--active)", stroke: "var(--ink)", "stroke-width": 2 })] }),
     ],

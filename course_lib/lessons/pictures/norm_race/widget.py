@@ -5,6 +5,7 @@ from __future__ import annotations
 import ipywidgets
 
 import course_lib
+from course_lib.base.translation import gettext as _
 from course_lib.lessons.kit.asking import AskingPicture
 from course_lib.lessons.kit.output import MovingPicture
 from course_lib.lessons.pictures.norm_race.model import HERE, OWN, STORED, make_data
@@ -20,16 +21,14 @@ def norm_race() -> MovingPicture | AskingPicture:
 
     def make(where: str = STORED, own: str = "") -> MovingPicture:
         data = make_data(where, own)
-        return MovingPicture(
-            "norm_race",
-            data,
-            f"A race: a bar for each of {', '.join(data['names'].values())}, as long as the time of one call. Times: {data['source']}.",
-        )
+        words = _("A race: a bar for each of {names}, as long as the time of one call. Times: {source}.")
+        return MovingPicture("norm_race", data, words.format(names=", ".join(data["names"].values()), source=data["source"]))
 
     if course_lib.MODE != "gpu":
         return make()
-    where = ipywidgets.Dropdown(options=[("as stored", STORED), ("this GPU, some minutes", HERE)], description="times:")
+    where = ipywidgets.Dropdown(options=[(_("as stored"), STORED), (_("this GPU, some minutes"), HERE)], description=_("times:"))
     own = ipywidgets.Dropdown(
-        options=[("none", ""), *((f"exercise {exercise_id}", exercise_id) for exercise_id in OWN)], description="your own kernel:"
+        options=[(_("none"), ""), *((_("exercise {exercise}").format(exercise=exercise_id), exercise_id) for exercise_id in OWN)],
+        description=_("your own kernel:"),
     )
-    return AskingPicture(make, {"where": where, "own": own}, "Race")
+    return AskingPicture(make, {"where": where, "own": own}, _("Race"))

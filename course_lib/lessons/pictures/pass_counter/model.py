@@ -23,6 +23,8 @@ from torch import Tensor
 from course_lib.base import paths, runtime
 from course_lib.base.errors import CourseError
 from course_lib.base.plain import decode, encode
+from course_lib.base.translation import gettext as _
+from course_lib.base.translation import mark as N_
 from course_lib.base.worker import Worker, WorkerCommand, WorkerDied, WorkerTimeout, take_stdout
 from course_lib.interpreter.bounds import Region
 from course_lib.interpreter.trace import Trace, tracing
@@ -31,12 +33,12 @@ from course_lib.lessons.pictures.access_map.run import record
 from course_lib.lessons.pictures.compiled_kernel.model import learners_kernel
 
 ALGORITHMS = {
-    "copy": "copy",
-    "naive": "op by op",
-    "one_pass": "one-pass",
-    "two_pass": "two-pass, blocked",
-    "welford": "Welford, blocked",
-    "resident": "two-pass, resident",
+    "copy": N_("copy"),
+    "naive": N_("op by op"),
+    "one_pass": N_("one-pass"),
+    "two_pass": N_("two-pass, blocked"),
+    "welford": N_("Welford, blocked"),
+    "resident": N_("two-pass, resident"),
 }
 ITEMSIZE = {"fp16": 2, "fp32": 4}
 ROWS = (1, 16, 256, 4096, 65536)
@@ -232,10 +234,12 @@ def _prepare(algorithm: str, x: Tensor, block: Any) -> tuple[dict[str, Tensor], 
     ``block`` is an int. It has type Any because Triton's types do not accept an int for a tl.constexpr.
     """
     if algorithm not in ALGORITHMS:
-        raise CourseError(f"the pass counter knows {', '.join(ALGORITHMS)}; you asked for {algorithm!r}.")
+        words = _("the pass counter knows {known}; you asked for {algorithm!r}.")
+        raise CourseError(words.format(known=", ".join(ALGORITHMS), algorithm=algorithm))
     M, N = x.shape
     if algorithm == "resident" and N > RESIDENT_LIMIT:
-        raise CourseError(f"a row of {N} columns does not stay in the registers of one program; {RESIDENT_LIMIT} is the limit.")
+        words = _("a row of {columns} columns does not stay in the registers of one program; {limit} is the limit.")
+        raise CourseError(words.format(columns=N, limit=RESIDENT_LIMIT))
     y = torch.full_like(x, float("nan"))
     grid, matrices = (M,), {"x": x, "y": y}
     whole = {"copy": copy_kernel, "one_pass": one_pass_kernel, "two_pass": two_pass_kernel, "welford": welford_kernel}
@@ -269,12 +273,13 @@ def count(algorithm: str, N: int, BLOCK: int = BLOCK) -> Count:
     Raises: CourseError if the algorithm is unknown, N is below 1, BLOCK is not a power of two, or the second process fails.
     """
     if algorithm not in ALGORITHMS or N < 1 or BLOCK < 1 or BLOCK & (BLOCK - 1):
-        raise CourseError(
-            f"the pass counter knows {', '.join(ALGORITHMS)}, N >= 1 and a BLOCK that is a power of two; "
-            f"you asked for {algorithm!r}, N={N}, BLOCK={BLOCK}."
+        words = _(
+            "the pass counter knows {known}, N >= 1 and a BLOCK that is a power of two; you asked for {algorithm!r}, N={columns}, BLOCK={block}."
         )
+        raise CourseError(words.format(known=", ".join(ALGORITHMS), algorithm=algorithm, columns=N, block=BLOCK))
     if algorithm == "resident" and N > RESIDENT_LIMIT:
-        raise CourseError(f"a row of {N} columns does not stay in the registers of one program; {RESIDENT_LIMIT} is the limit.")
+        words = _("a row of {columns} columns does not stay in the registers of one program; {limit} is the limit.")
+        raise CourseError(words.format(columns=N, limit=RESIDENT_LIMIT))
     return _count_all(N, BLOCK)[algorithm]
 
 
@@ -355,7 +360,8 @@ def count_own(exercise_id: str, N: int) -> Count:
     arguments, constants = order_arguments(exercise_id, _TRACED_ROWS, N, made | {"ROWS": 1, "BLOCK": block})
     recording = record(kernel, (_TRACED_ROWS,), arguments, constants)
     if recording.fault:
-        raise CourseError(f"your kernel of {exercise_id} could not be counted. {recording.fault}")
+        words = _("your kernel of {exercise} could not be counted. {fault}")
+        raise CourseError(words.format(exercise=exercise_id, fault=recording.fault))
     sizes = {name: tensor.nbytes for name, tensor in made.items() if tensor.ndim == 2}
     accesses = (
         (0, access.program == 0, access, recording.source.get(access.line or 0, "").strip())
@@ -371,10 +377,11 @@ def _count_elsewhere(sizes: Collection[int], block: int) -> dict[tuple[int, int]
         with Worker(_launch) as counter:
             answer = json.loads(counter.ask(json.dumps({"sizes": sorted(sizes), "block": block}), _SECONDS))
     except WorkerTimeout:
-        raise CourseError(f"the process that traces kernels took longer than {_SECONDS:g} s. Run the cell again.") from None
+        words = _("the process that traces kernels took longer than {seconds:g} s. Run the cell again.")
+        raise CourseError(words.format(seconds=_SECONDS)) from None
     except WorkerDied as died:
-        said = died.last_line or "it printed nothing"
-        raise CourseError(f"the process that traces kernels failed ({said}). `course doctor` tries the interpreter.") from None
+        words = _("the process that traces kernels failed ({said}). `course doctor` tries the interpreter.")
+        raise CourseError(words.format(said=died.last_line or _("it printed nothing"))) from None
     return {(N, block): {one.algorithm: one for one in made} for N, made in decode(dict[int, list[Count]], answer).items()}
 
 
@@ -399,13 +406,14 @@ def make_data(algorithm: str, M: int, N: int, dtype: str, own: str = "") -> dict
     Raises: CourseError if :func:`count` refuses an argument, M is below 1, or the dtype is unknown.
     """
     if M < 1 or dtype not in ITEMSIZE:
-        raise CourseError(f"the pass counter takes M >= 1 and the dtypes {', '.join(ITEMSIZE)}; you asked for M={M}, dtype={dtype!r}.")
+        words = _("the pass counter takes M >= 1 and the dtypes {dtypes}; you asked for M={rows}, dtype={dtype!r}.")
+        raise CourseError(words.format(dtypes=", ".join(ITEMSIZE), rows=M, dtype=dtype))
     count(algorithm, N)
     columns = sorted({*COLUMNS, N})
-    names = {key: label for key, label in ALGORITHMS.items() if key in list_fitting(max(columns))}
+    names = {key: _(label) for key, label in ALGORITHMS.items() if key in list_fitting(max(columns))}
     counts = {size: {name: count(name, size) for name in names} for size in columns}
     if own:
-        names[own] = f"your {own}"
+        names[own] = _("your {exercise}").format(exercise=own)
         for size in columns:
             counts[size][own] = count_own(own, size)
     return {

@@ -1,9 +1,9 @@
 // Lesson 06: how often each way to normalise a row sweeps over the matrix. Python traced the kernels; times are arithmetic on the counts.
 
-import { SMALL, axes, bytes, choice, count, duration, handle, legend, linear, measure, number, roundUp, slider, stepper, svg, target, text } from "../../kit/kit.js";
+import { SMALL, axes, bytes, choice, count, duration, handle, legend, linear, measure, number, roundUp, slider, stepper, svg, target, text, tr } from "../../kit/kit.js";
 
 const COLOURS = { x: "var(--x)", y: "var(--y)", d: "var(--mean)", s: "var(--mean)", residual: "var(--r)", total: "var(--r)" };
-const verb = (sweep) => `${sweep.kind === "load" ? "read" : "write"} ${sweep.tensor}`;
+const verb = (sweep) => (sweep.kind === "load" ? tr`read ${sweep.tensor}` : tr`write ${sweep.tensor}`);
 
 /** Every algorithm at this size: its passes, bytes and microseconds at the bandwidth, and what its launches take. */
 export function explain(data, { m, n, dtype, bandwidth }) {
@@ -24,9 +24,9 @@ const find = (all, algorithm) => all.find((made) => made.algorithm === algorithm
 
 export function makeTitle(all, made) {
   const copied = all[0].passes;
-  if (made.algorithm === "copy") return `A copy makes ${copied} passes: nothing that reads x and writes y can do with less`;
-  if (made.passes === copied) return `${made.name}: ${count(made.passes, "pass")}, as many as a copy`;
-  return `${made.name}: ${count(made.passes, "pass")}, ${number(made.passes / copied, 3)} times a copy`;
+  if (made.algorithm === "copy") return tr`A copy makes ${copied} passes: nothing that reads x and writes y can do with less`;
+  if (made.passes === copied) return tr`${made.name}: ${count(made.passes, "pass")}, as many as a copy`;
+  return tr`${made.name}: ${count(made.passes, "pass")}, ${number(made.passes / copied, 3)} times a copy`;
 }
 
 export function makeCaption(data, state, all, made) {
@@ -34,10 +34,10 @@ export function makeCaption(data, state, all, made) {
   const at = Math.min(state.at, made.order.length);
   const now = at > 0 ? made.sweeps[made.order[at - 1]] : null;
   const words = [
-    `M = ${state.m}, N = ${state.n}, ${state.dtype}, ${count(made.launches, "launch")}: ${count(made.reads, "pass")} of reading, ${number(writes)} of writing.`,
-    `That asks for ${bytes(made.moved)}, a copy for ${bytes(all[0].moved)}; at ${state.bandwidth} GB/s ${duration(made.us)}.`,
-    made.us < made.launching ? `To launch takes longer: ${number(made.launching)} \u00b5s, if a launch takes ${data.launch_us}.` : "",
-    now ? `Access ${at} of ${made.order.length} of the first row: ${verb(now)}, by the line ${now.code}` : `Counted from a trace of ${data.traced} rows in the interpreter, w and b left out. A GPU moves less where a cache answers.`,
+    tr`M = ${state.m}, N = ${state.n}, ${state.dtype}, ${count(made.launches, "launch")}: ${count(made.reads, "pass")} of reading, ${number(writes)} of writing.`,
+    tr`That asks for ${bytes(made.moved)}, a copy for ${bytes(all[0].moved)}; at ${state.bandwidth} GB/s ${duration(made.us)}.`,
+    made.us < made.launching ? tr`To launch takes longer: ${number(made.launching)} \u00b5s, if a launch takes ${data.launch_us}.` : "",
+    now ? tr`Access ${at} of ${made.order.length} of the first row: ${verb(now)}, by the line ${now.code}` : tr`Counted from a trace of ${data.traced} rows in the interpreter, w and b left out. A GPU moves less where a cache answers.`,
   ];
   return words.filter(Boolean).join(" ");
 }
@@ -48,20 +48,21 @@ export function picture(data) {
     start: data.start,
     explain: (state) => explain(data, state),
     controls: [
-      [choice("algorithm", "algorithm", algorithms)],
-      [slider("m", "M rows", { values: data.rows }), slider("n", "N columns", { values: data.columns }), choice("dtype", "dtype", Object.keys(data.itemsize)),
+      [choice("algorithm", tr`algorithm`, algorithms)],
+      [slider("m", tr`M rows`, { values: data.rows }), slider("n", tr`N columns`, { values: data.columns }), choice("dtype", "dtype", Object.keys(data.itemsize)),
         slider("bandwidth", "GB/s", { min: 100, max: 8000, step: 100 })],
-      [stepper("at", "access", (state) => find(explain(data, state), state.algorithm).order.length + 1, { interval: 260 })],
+      [stepper("at", tr`access`, (state) => find(explain(data, state), state.algorithm).order.length + 1, { interval: 260 })],
     ],
     render(state, width) {
       const all = explain(data, state);
       const made = find(all, state.algorithm);
       const title = makeTitle(all, made);
+      const passes = all.map((one) => `${one.name} ${number(one.passes)}`).join(", ");
       const bars = drawBars(data, all, made, width);
       const row = drawRow(data, state, made, width, bars.height + 18);
       return {
         title, caption: makeCaption(data, state, all, made), height: bars.height + 18 + row.height, draw: [bars.draw, row.draw],
-        alt: `${title}. A bar for each algorithm, one piece a pass: ${all.map((one) => `${one.name} ${number(one.passes)}`).join(", ")}. Below, the row once for each pass of ${made.name}.`,
+        alt: tr`${title}. A bar for each algorithm, one piece a pass: ${passes}. Below, the row once for each pass of ${made.name}.`,
       };
     },
   };
@@ -105,13 +106,13 @@ function drawBars(data, all, made, width) {
       text(right + 8, y + bar / 2, duration(one.us), { size: SMALL, bold: chosen, fill: chosen ? "var(--ink)" : "var(--quiet)" }));
   });
   const key = legend([
-    { words: "read", fill: "var(--paper)" }, { words: "write", fill: "var(--paper)", hatch: "masked" }, { words: "where a copy ends", fill: "var(--ink)", line: "6 4" },
-    { words: `\u25b4 launches, ${data.launch_us} \u00b5s each`, fill: "none", line: "" }], left, bottom + 38, width - left);
+    { words: tr`read`, fill: "var(--paper)" }, { words: tr`write`, fill: "var(--paper)", hatch: "masked" }, { words: tr`where a copy ends`, fill: "var(--ink)", line: "6 4" },
+    { words: tr`\u25b4 launches, ${data.launch_us} \u00b5s each`, fill: "none", line: "" }], left, bottom + 38, width - left);
   return {
     draw: [
       axes([left, top, right, bottom], { x, y: linear([0, 1], [bottom, top]), xTicks: ticks, yTicks: [] }),
       text(right + 18, bottom + 14, unit[1], { size: SMALL, fill: "var(--quiet)" }),
-      text(left, 12, wide ? "time that the passes take at the memory limit: press a bar" : "time at the memory limit: press a bar", { size: SMALL, fill: "var(--quiet)" }),
+      text(left, 12, wide ? tr`time that the passes take at the memory limit: press a bar` : tr`time at the memory limit: press a bar`, { size: SMALL, fill: "var(--quiet)" }),
       svg("line", { x1: copied, x2: copied, y1: top - 6, y2: bottom, stroke: "var(--ink)", "stroke-width": 1.6, "stroke-dasharray": "6 4" }),
       bars,
       key.draw],
@@ -136,7 +137,7 @@ function drawRow(data, state, made, width, top) {
     const filled = Math.min(done, blocks);
     const here = left + ((done - 1) % blocks) * long;
     const first = i === 0 || made.sweeps[i - 1].launch !== sweep.launch;
-    const head = made.launches > 1 && first ? `launch ${sweep.launch + 1}: ` : "";
+    const head = made.launches > 1 && first ? tr`launch ${sweep.launch + 1}: ` : "";
     const edges = Array.from({ length: blocks < 80 ? blocks - 1 : 0 }, (_, k) => `M${left + (k + 1) * long},${y}v${height}`).join("");
     return [
       made.launches > 1 && first && i > 0 && svg("line", { x1: 0, x2: right, y1: y - 4, y2: y - 4, stroke: "var(--grid)", "stroke-width": 2 }),
@@ -151,12 +152,12 @@ function drawRow(data, state, made, width, top) {
   const under = top + 26 + strips.length * line + 8;
   const here = left + (at / end) * (right - left);
   const to = (access) => ({ at: Math.min(Math.max(Math.round(access), 0), made.order.length) });
-  const words = wide ? `One row of ${count(state.n, "column")}, once for each pass of ${made.name}: ${at} of ${count(made.order.length, "access", "accesses")}` : `One row, once for each pass: ${at} of ${made.order.length}`;
+  const words = wide ? tr`One row of ${count(state.n, "column")}, once for each pass of ${made.name}: ${at} of ${count(made.order.length, "access", "accesses")}` : tr`One row, once for each pass: ${at} of ${made.order.length}`;
   return {
     draw: [text(0, top + 8, words, { bold: true }), strips,
       svg("line", { x1: left, x2: right, y1: under, y2: under, stroke: "var(--edge)", "stroke-width": 3 }),
       svg("line", { x1: left, x2: here, y1: under, y2: under, stroke: "var(--ink)", "stroke-width": 3 }),
-      handle("at", here, under, { label: "access", value: at, min: 0, max: made.order.length, text: `${at} of ${made.order.length}`, radius: 7,
+      handle("at", here, under, { label: tr`access`, value: at, min: 0, max: made.order.length, text: tr`${at} of ${made.order.length}`, radius: 7,
         drag: (px) => to(((px - left) / (right - left)) * end), key: (dx, dy) => to(at + (dx || dy)) })],
     height: 26 + strips.length * line + 22,
   };

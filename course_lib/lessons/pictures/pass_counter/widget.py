@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ipywidgets
 
+from course_lib.base.translation import gettext as _
 from course_lib.lessons.kit.asking import AskingPicture
 from course_lib.lessons.kit.output import MovingPicture
 from course_lib.lessons.pictures.pass_counter.model import ALGORITHMS, OWN, make_data
@@ -26,12 +27,12 @@ def pass_counter(algorithm: str = "two_pass", M: int = 4096, N: int = 8192, dtyp
             for key, label in data["names"].items()
             if key in data["counts"][N]
         )
-        return MovingPicture(
-            "pass_counter",
-            data,
-            f"A bar for each algorithm, one piece a pass over the matrix, as long as the pass takes: {passes} passes. Below them a row of "
-            f"{N} columns, once for each pass of {ALGORITHMS.get(algorithm, algorithm)}.",
+        words = _(
+            "A bar for each algorithm, one piece a pass over the matrix, as long as the pass takes: {passes} passes. Below them a row of "
+            "{columns} columns, once for each pass of {algorithm}."
         )
+        name = _(ALGORITHMS.get(algorithm, algorithm))
+        return MovingPicture("pass_counter", data, words.format(passes=passes, columns=N, algorithm=name))
 
-    choices = [("none", ""), *((f"exercise {exercise_id}", exercise_id) for exercise_id in OWN)]
-    return AskingPicture(make, {"own": ipywidgets.Dropdown(options=choices, description="count your own kernel:")}, "Count it")
+    choices = [(_("none"), ""), *((_("exercise {exercise}").format(exercise=exercise_id), exercise_id) for exercise_id in OWN)]
+    return AskingPicture(make, {"own": ipywidgets.Dropdown(options=choices, description=_("count your own kernel:"))}, _("Count it"))
