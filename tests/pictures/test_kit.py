@@ -186,6 +186,7 @@ def test_what_a_script_marks_is_found():
         'tr`a ${b.map((x) => ({ y: 1 }))} \\u00b5 ${c}` + count(f(a.b), "pass") + count(seen[0].length, "access", "accesses") + str`no`'
     )
     assert list(output.list_marked(script)) == ["a {0} µ {1}", "{0} passes", "{0} accesses"]
+    assert list(output.list_marked('tr`${count(n, "lane")} of ${at}`')) == ["{0} of {1}", "{0} lanes"]
 
 
 @pytest.mark.parametrize("script", SCRIPTS, ids=lambda script: f"{script.parent.name}/{script.name}")

@@ -79,6 +79,8 @@ def list_marked(script: str) -> Iterator[str]:
             parts = _VALUE.split(said)
             english = "".join(part + f"{{{index}}}" for index, part in enumerate(parts[:-1])) + parts[-1]
             yield _ESCAPE.sub(lambda sign: chr(int(sign[1], 16)) if sign[1] else sign[2], english)
+            for value in _VALUE.findall(said):
+                yield from list_marked(value)
 
 
 def _encode(value: Any) -> Any:
