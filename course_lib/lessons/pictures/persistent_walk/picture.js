@@ -27,10 +27,7 @@ export function explain(data, { m, programs, tile, frame }) {
   };
 }
 
-const list = (values) => {
-  const before = values.slice(0, -1).join(tr`, `);
-  return values.length < 2 ? values.join("") : tr`${before} and ${values.at(-1)}`;
-};
+const list = (values) => (values.length ? values.reduce((before, next, i) => (i < values.length - 1 ? tr`${before}, ${next}` : tr`${before} and ${next}`)) : "");
 
 export function makeTitle({ programs, m }, seen) {
   const { at, turns, walks, added } = seen;

@@ -145,7 +145,8 @@ function describeCost(state, seen) {
 }
 
 const nameThreads = (threads) => {
-  const names = threads.join(tr`, `);
+  if (!threads.length) return "";
+  const names = threads.reduce((before, next) => tr`${before}, ${next}`);
   return threads.length === 1 ? tr`thread ${names}` : tr`threads ${names}`;
 };
 const listHolders = (way) => way.map(nameThreads).filter((words, i, all) => way[i].length && words !== all[i - 1]).join(tr`, then `);
