@@ -54,7 +54,7 @@ def list_texts(name: str) -> dict[str, str]:
     elif name == CATALOG:
         for file in sorted((paths.PACKAGE / "lessons").rglob("*.js")):
             for text in list_marked(file.read_text(encoding="utf-8")):
-                note(text, str(file.relative_to(paths.ROOT)))
+                found.setdefault(text, str(file.relative_to(paths.ROOT)))
     elif name == "causes":
         for cause, words in CAUSES.items():
             words.translate(lambda text, where=cause: note(text, where))
