@@ -122,7 +122,7 @@ class _Tables:
         self.barriers += [words for words in answer.barriers if words not in self.barriers]
         if not self.roots:
             alike = Node() if self.alike else None
-            self.roots = [alike or Node() for _ in range(answer.programs)]
+            self.roots = [alike or Node() for _each in range(answer.programs)]
         for program, index in enumerate(answer.indices):
             own = [operation for operation in answer.operations if operation.program == program]
             self._learn(program, own, variables.get(index, []), ended=program in answer.finished)
