@@ -67,6 +67,10 @@ def test_a_text_that_changed_keeps_its_translation_as_fuzzy(tmp_path, monkeypatc
     assert same.translated() and not new.msgstr
 
 
+def test_what_joins_the_words_of_a_picture_can_be_translated():
+    assert {", ", "{0}, {1}"} <= translations.list_texts("pictures").keys()
+
+
 def test_no_file_with_marked_texts_uses_their_mark_for_a_variable():
     """``_`` as a variable would hide the function of that name in the whole function."""
     for file in sorted(paths.PACKAGE.rglob("*.py")):

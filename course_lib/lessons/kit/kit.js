@@ -328,7 +328,7 @@ export const entry = (key, label, { take = (words) => ({ [key]: words }), size =
 };
 
 /** Back, Step, Play and a slider over frames. `frames` says how many there are in this state, `format(frame, last)` how one is called. */
-export const stepper = (key, label, frames, { interval = 700, format = (value, last) => `${value + 1} of ${last + 1}` } = {}) => (stage) => {
+export const stepper = (key, label, frames, { interval = 700, format = (value, last) => tr`${value + 1} of ${last + 1}` } = {}) => (stage) => {
   const last = () => frames(stage.state) - 1;
   const scrub = slider(key, label, { min: 0, max: last, format: (value) => format(value, last()) })(stage);
   let timer = null;
@@ -410,7 +410,8 @@ export class Stage {
     }
     const focused = this.root.activeElement?.dataset?.key;
     const width = this.width;
-    const { height, title, caption, alt, draw } = this.render(this.state, width);
+    const { height, title, caption: sentences, alt, draw } = this.render(this.state, width);
+    const caption = sentences.replace(/(?<=[\u3002\uff01\uff1b\uff1f]) /g, ""); // Chinese has no space between sentences
     this.title.textContent = title;
     this.svg.setAttribute("viewBox", `0 0 ${width} ${height}`);
     this.svg.setAttribute("width", width);

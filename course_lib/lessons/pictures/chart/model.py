@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 
+from course_lib.base.translation import gettext as _
 from course_lib.lessons.kit.output import MovingPicture
 
 
@@ -169,4 +170,4 @@ def chart(*views: View, alt: str, control: str = "", start: int = 0) -> MovingPi
     """Return the view of index ``start``, with a control called ``control`` for the others. The view's title and ``alt`` describe it for those
     who do not see it."""
     data = {"views": [asdict(view) for view in views], "control": control, "start": {"view": start, "at": None}, "alt": alt}
-    return MovingPicture("chart", data, f"{views[start].title}. {alt}")
+    return MovingPicture("chart", data, _("{title}. {alt}").format(title=views[start].title, alt=alt))

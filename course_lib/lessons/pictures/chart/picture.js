@@ -1,6 +1,6 @@
 // The charts of the lessons: panels of lines and dots, bars, cells, or boxes, which wrap below one another. Pointing, or the arrow keys, read a value.
 
-import { FONT, SMALL, along, arrow, axes, cell, choice, handle, labels, legend, linear, log, measure, number, path, roundUp, svg, text } from "../../kit/kit.js";
+import { FONT, SMALL, along, arrow, axes, cell, choice, handle, labels, legend, linear, log, measure, number, path, roundUp, svg, text, tr } from "../../kit/kit.js";
 
 const GAP = 28; // px between panels
 const LINE = 17; // px from one line of text to the next
@@ -8,15 +8,18 @@ const read = (value) => (value === null ? NaN : value === "Inf" ? Infinity : val
 const paint = (colour) => `var(--${colour.replaceAll("_", "-")})`;
 const inked = (colour) => `color-mix(in srgb, ${paint(colour)} 65%, var(--ink))`; // text in a colour, dark or light enough to read
 
+/** The parts of `words` between which a line may end: after a space, and between Chinese characters, but not before a sign that closes. */
+const split = (words) => words.split(/(?<= )|(?<=[\u2e80-\uffef])(?<![\u2018\u201c\u300a\uff08])(?![\u3001-\u3002\u300b\uff01\uff09\uff0c\uff1a\uff1b\uff1f])|(?=[\u4e00-\u9fff\uff08])(?<![\u2018\u201c\u300a\uff08])/);
+
 /** Words in lines of at most `room` pixels. */
 function wrap(words, room, size = FONT, weight = "normal") {
   const lines = [""];
-  for (const word of words.split(" ")) {
-    const longer = `${lines.at(-1)} ${word}`.trim();
-    if (lines.at(-1) && measure(longer, size, weight) > room) lines.push(word);
+  for (const part of split(words)) {
+    const longer = lines.at(-1) + part;
+    if (lines.at(-1) && measure(longer.trim(), size, weight) > room) lines.push(part);
     else lines[lines.length - 1] = longer;
   }
-  return lines;
+  return lines.map((line) => line.trim());
 }
 
 /** A heading in lines from `top` on, as {draw, height}. */
@@ -55,8 +58,10 @@ function say(panel, [, s, i]) {
   const one = panel.series[s];
   const x = read(one.x[i]);
   const place = panel.x.ticks?.find((tick) => Array.isArray(tick) && tick[0] === x)?.[1] ?? number(x, 6);
-  const name = panel.x.name.split(/ \(|,|:|;/)[0];
-  return `${one.name && `${one.name}: `}${number(read(one.y[i]), 3)}${panel.y.unit}${name && ` at ${name} = `}${place}${panel.x.unit}`;
+  const name = panel.x.name.split(/ \(|[,:;\uff08\uff0c\uff1a\uff1b]/)[0];
+  const value = number(read(one.y[i]), 3) + panel.y.unit;
+  const words = name ? tr`${value} at ${name} = ${place + panel.x.unit}` : value + place + panel.x.unit;
+  return one.name ? tr`${one.name}: ${words}` : words;
 }
 
 function drawPlot(panel, index, state, left, top, width, alone) {
@@ -130,8 +135,8 @@ function drawPlot(panel, index, state, left, top, width, alone) {
       here && svg("path", { d: `M${here[0]},${y0}V${y1}`, stroke: "var(--ink)", "stroke-width": 1, opacity: 0.5 }),
       here && svg("circle", { cx: here[0], cy: here[1], r: 7, fill: "none", stroke: "var(--ink)", "stroke-width": 2 }),
       handle(`read-${index}`, 0, 0, {
-        label: `${panel.title || "the chart"}: read a value`, value: at ? flat.findIndex((one) => String(one.at) === String(at)) : 0, min: 0, max: flat.length - 1,
-        text: at ? say(panel, at) : "use the arrow keys", drag: (px, py) => ({ at: nearest(px, py) }), key: move,
+        label: panel.title ? tr`${panel.title}: read a value` : tr`the chart: read a value`, value: at ? flat.findIndex((one) => String(one.at) === String(at)) : 0, min: 0, max: flat.length - 1,
+        text: at ? say(panel, at) : tr`use the arrow keys`, drag: (px, py) => ({ at: nearest(px, py) }), key: move,
         shape: svg("rect", { x: x0, y: y0, width: x1 - x0, height: y1 - y0, fill: "transparent", class: "reading" }),
         hover: (px, py) => {
           const next = px === undefined ? null : nearest(px, py);
@@ -189,7 +194,7 @@ function drawCells(panel, left, top, width) {
   const head = heading(panel.title, left, top, width, { bold: true });
   const rowName = heading(panel.row_name, left, top + head.height, width, { size: SMALL, fill: "var(--quiet)" });
   const names = Math.max(...panel.rows.map((words) => measure(words)));
-  const longest = Math.max(1, ...panel.words.flat().filter(Boolean).map((words) => measure(words)), ...panel.columns.flatMap((words) => words.split(" ")).map((word) => measure(word, SMALL)));
+  const longest = Math.max(1, ...panel.words.flat().filter(Boolean).map((words) => measure(words)), ...panel.columns.flatMap(split).map((part) => measure(part.trim(), SMALL)));
   const fit = (room) => Math.min(room / panel.columns.length, Math.max(longest + 26, 44));
   const beside = names < 30 || fit(width - names - 10) >= Math.min(longest + 8, fit(width)); // else a row's name stands above its cells
   const x0 = left + (beside && names ? names + 10 : 0);
@@ -276,7 +281,7 @@ export function picture(data) {
         draw.push(drawn.map((one) => one.draw));
         top += Math.max(...drawn.map((one) => one.height)) + 14;
       }
-      return { title, caption, alt: `${title}. ${data.alt}`, height: top - 8, draw };
+      return { title, caption, alt: tr`${title}. ${data.alt}`, height: top - 8, draw };
     },
   };
 }

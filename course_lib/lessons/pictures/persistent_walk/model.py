@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from course_lib.base.errors import CourseError
+from course_lib.base.translation import gettext as _
 
 # dy * xhat of each row, small whole numbers that a reader can add up
 PRODUCTS = (
@@ -32,8 +33,10 @@ def make_data(M: int, P: int, ROWS: int) -> dict[str, Any]:
     Raises: CourseError if there is no such M, P or ROWS.
     """
     if not 1 <= M <= MOST_ROWS or P not in PROGRAMS or ROWS not in TILE_ROWS:
-        raise CourseError(
-            f"the persistent walk has M from 1 to {MOST_ROWS} rows, P = {', '.join(map(str, PROGRAMS))} programs and tiles of "
-            f"{', '.join(map(str, TILE_ROWS))} rows; you asked for M = {M}, P = {P}, ROWS = {ROWS}."
+        words = _(
+            "the persistent walk has M from 1 to {most} rows, P = {programs} programs and tiles of {tiles} rows; "
+            "you asked for M = {M}, P = {P}, ROWS = {ROWS}."
         )
+        programs, tiles = (", ".join(map(str, numbers)) for numbers in (PROGRAMS, TILE_ROWS))
+        raise CourseError(words.format(most=MOST_ROWS, programs=programs, tiles=tiles, M=M, P=P, ROWS=ROWS))
     return {"start": {"m": M, "programs": P, "tile": ROWS, "frame": 0}, "products": PRODUCTS, "counts": PROGRAMS, "tiles": TILE_ROWS}

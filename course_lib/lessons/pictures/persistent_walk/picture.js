@@ -1,6 +1,6 @@
 // Lesson 13: the persistent kernel. P programs walk over the tiles of x and dy; a second stage adds up their partial sums.
 
-import { SMALL, arrow, cell, choice, count, legend, number, slider, stepper, svg, text } from "../../kit/kit.js";
+import { SMALL, arrow, cell, choice, count, legend, number, slider, stepper, svg, text, tr } from "../../kit/kit.js";
 
 const LINE = 22; // px from row to row
 const add = (a, b) => a.map((value, i) => value + b[i]);
@@ -27,22 +27,29 @@ export function explain(data, { m, programs, tile, frame }) {
   };
 }
 
-const list = (values) => (values.length < 2 ? values.join("") : `${values.slice(0, -1).join(", ")} and ${values.at(-1)}`);
+const list = (values) => (values.length ? values.reduce((before, next, i) => (i < values.length - 1 ? tr`${before}, ${next}` : tr`${before} and ${next}`)) : "");
 
 export function makeTitle({ programs, m }, seen) {
   const { at, turns, walks, added } = seen;
-  if (at === 0) return `${count(programs, "program")}, ${count(seen.tiles, "tile")}: nothing is read yet`;
-  if (at <= turns) return `Turn ${at}: ${list(walks.map(({ now }, program) => (now === null ? null : `program ${program} adds tile ${now}`)).filter(Boolean))}`;
-  if (added === 0) return `No tile is left: each program stores its partial dw, once`;
-  if (added < programs) return `Stage two adds the partial dw of program ${added - 1}`;
-  return `dw is complete: ${count(programs, "row")} of partial sums for ${count(m, "row")}`;
+  if (at === 0) return tr`${count(programs, "program")}, ${count(seen.tiles, "tile")}: nothing is read yet`;
+  if (at <= turns) {
+    const adding = list(walks.map(({ now }, program) => (now === null ? null : tr`program ${program} adds tile ${now}`)).filter(Boolean));
+    return tr`Turn ${at}: ${adding}`;
+  }
+  if (added === 0) return tr`No tile is left: each program stores its partial dw, once`;
+  if (added < programs) return tr`Stage two adds the partial dw of program ${added - 1}`;
+  return tr`dw is complete: ${count(programs, "row")} of partial sums for ${count(m, "row")}`;
 }
 
 export function makeCaption({ programs, tile }, seen) {
   const { at, turns, walks, added, dw } = seen;
-  if (at === 0) return `Program p takes tiles p, p + ${programs}, p + ${2 * programs}, ... of ${count(tile, "row")} each, as long as there are any. Its partial dw begins at 0, in its registers.`;
-  if (at > turns && added) return `The order is fixed, program 0 first, whichever program was ready first. dw is ${list(dw.map((value) => number(value)))}.`;
-  const words = walks.map(({ rows, own }, program) => (rows.length ? `Program ${program} has added ${rows.length > 1 ? "rows" : "row"} ${list(rows)}${own.length < at && at <= turns ? ", and has no tile left" : ""}.` : `Program ${program} has no tile: it stores its zeros.`));
+  if (at === 0) return tr`Program p takes tiles p, p + ${programs}, p + ${2 * programs}, ... of ${count(tile, "row")} each, as long as there are any. Its partial dw begins at 0, in its registers.`;
+  if (at > turns && added) return tr`The order is fixed, program 0 first, whichever program was ready first. dw is ${list(dw.map((value) => number(value)))}.`;
+  const words = walks.map(({ rows, own }, program) => {
+    if (!rows.length) return tr`Program ${program} has no tile: it stores its zeros.`;
+    const taken = rows.length > 1 ? tr`rows ${list(rows)}` : tr`row ${list(rows)}`;
+    return own.length < at && at <= turns ? tr`Program ${program} has added ${taken}, and has no tile left.` : tr`Program ${program} has added ${taken}.`;
+  });
   return words.join(" ");
 }
 
@@ -51,15 +58,15 @@ export function picture(data) {
     start: data.start,
     explain: (state) => explain(data, state),
     controls: [
-      [slider("m", "M rows", { min: 1, max: data.products.length }), choice("tile", "rows per tile", data.tiles), choice("programs", "programs P", data.counts)],
-      [stepper("frame", "step", (state) => explain(data, state).frames, { interval: 1100 })],
+      [slider("m", tr`M rows`, { min: 1, max: data.products.length }), choice("tile", tr`rows per tile`, data.tiles), choice("programs", tr`programs P`, data.counts)],
+      [stepper("frame", tr`step`, (state) => explain(data, state).frames, { interval: 1100 })],
     ],
     render(state, width) {
       const seen = explain(data, state);
       const title = makeTitle(state, seen);
       const { draw, height } = drawWalk(data, state, seen, width);
       return { title, caption: makeCaption(state, seen), height, draw,
-        alt: `${title}. Rows of dy times xhat in tiles on the left; beside them a partial dw for each program, and dw, which a second stage adds up from them.` };
+        alt: tr`${title}. Rows of dy times xhat in tiles on the left; beside them a partial dw for each program, and dw, which a second stage adds up from them.` };
     },
   };
 }
@@ -76,12 +83,12 @@ function drawWalk(data, state, seen, width) {
   const partialsEnd = top + state.programs * step;
   const dwTop = wide ? (top + partialsEnd) / 2 - LINE / 2 : partialsEnd + 36;
   const numbers = (values, x, y, look) => values.map((value, i) => cell(x + i * box, y, box, LINE - 2, look.empty ? "" : number(value), { size: SMALL, ...look }));
-  const drawn = [text(rowsAt, 10, "dy \u00b7 xhat", { bold: true }), text(partialsAt, 10, "partial dw", { bold: true })];
+  const drawn = [text(rowsAt, 10, "dy \u00b7 xhat", { bold: true }), text(partialsAt, 10, tr`partial dw`, { bold: true })];
 
   for (let number = 0; number < seen.tiles; number++) {
     const rows = seen.rowsOf(number);
     const [from, until] = [top + rows[0] * LINE, top + (rows.at(-1) + 1) * LINE - 2];
-    drawn.push(text(0, (from + until) / 2, `tile ${number}`, { size: SMALL }),
+    drawn.push(text(0, (from + until) / 2, tr`tile ${number}`, { size: SMALL }),
       svg("path", { d: `M${rowsAt - 22},${from}h-4V${until}h4`, fill: "none", stroke: "var(--quiet)" }));
     for (const row of rows) {
       const owner = seen.owner(row);
@@ -96,9 +103,9 @@ function drawWalk(data, state, seen, width) {
   seen.walks.forEach(({ now, own, partial }, program) => {
     const y = partialTop(program);
     const adding = seen.stored && seen.added === program + 1;
-    const where = seen.stored ? "in memory" : seen.at > 0 && own.length < seen.at ? "no tile left" : "registers";
+    const where = seen.stored ? tr`in memory` : seen.at > 0 && own.length < seen.at ? tr`no tile left` : tr`registers`;
     drawn.push(
-      text(partialsAt, y - 11, wide ? `program ${program}: ${where}` : `p${program}: ${where}`, { size: SMALL }),
+      text(partialsAt, y - 11, wide ? tr`program ${program}: ${where}` : tr`p${program}: ${where}`, { size: SMALL }),
       numbers(partial, partialsAt, y, { state: now !== null || adding ? "active" : seen.stored ? "done" : "waiting", heavy: now !== null || adding }));
     if (now !== null) {
       const rows = seen.rowsOf(now);
@@ -108,9 +115,9 @@ function drawWalk(data, state, seen, width) {
     if (adding && !wide) drawn.push(arrow([partialsAt - 3, y + LINE / 2 - 1], [partialsAt - 3, dwTop + LINE / 2 - 1], { bend: 22, colour: "var(--ink)" }));
   });
   const complete = seen.added === state.programs;
-  drawn.push(text(dwAt, dwTop - 12, wide ? "stage two: dw" : "dw", { bold: true }),
+  drawn.push(text(dwAt, dwTop - 12, wide ? tr`stage two: dw` : "dw", { bold: true }),
     numbers(seen.dw, dwAt, dwTop, { state: complete ? "done" : seen.added ? "active" : "waiting", heavy: seen.added > 0, empty: seen.added === 0 }));
   const bottom = Math.max(top + state.m * LINE, partialsEnd, dwTop + LINE) + 16;
-  const key = legend([{ words: "not yet", fill: "var(--waiting)" }, { words: "at work", fill: "var(--active)" }, { words: "done; p: the program that added the row", fill: "var(--done)" }], 0, bottom, width);
+  const key = legend([{ words: tr`not yet`, fill: "var(--waiting)" }, { words: tr`at work`, fill: "var(--active)" }, { words: tr`done; p: the program that added the row`, fill: "var(--done)" }], 0, bottom, width);
   return { draw: [drawn, key.draw], height: bottom + key.height };
 }

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from course_lib.base.translation import gettext as _
 from course_lib.lessons.kit.output import MovingPicture
 from course_lib.lessons.pictures.persistent_walk.model import make_data
 
@@ -16,10 +17,9 @@ def persistent_walk(M: int = 11, P: int = 3, ROWS: int = 2) -> MovingPicture:
 
     Raises: CourseError if an argument has another value.
     """
-    return MovingPicture(
-        "persistent_walk",
-        make_data(M, P, ROWS),
-        f"{M} rows in tiles of {ROWS}, and {P} programs. In each turn every program adds its next tile, P tiles further on, to a partial dw of "
+    alt = _(
+        "{M} rows in tiles of {ROWS}, and {P} programs. In each turn every program adds its next tile, P tiles further on, to a partial dw of "
         "its own, which stays in its registers. After the last tile each program stores its partial dw once, and a second stage adds up the "
-        "stored rows, program 0 first.",
+        "stored rows, program 0 first."
     )
+    return MovingPicture("persistent_walk", make_data(M, P, ROWS), alt.format(M=M, P=P, ROWS=ROWS))

@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from course_lib.base.errors import CourseError
+from course_lib.base.translation import gettext as _
 
 KINDS = {"layer_norm": "LayerNorm", "rms_norm": "RMSNorm"}
 N = 3
@@ -82,18 +83,18 @@ def model(kind: str, x: ArrayLike, wdy: ArrayLike, eps: float = 0.0) -> Projecti
     """
     x, wdy = (np.asarray(values, dtype=np.float64) for values in (x, wdy))
     if kind not in KINDS:
-        raise CourseError(f"the projection shows {' and '.join(KINDS)}; you asked for {kind!r}.")
+        raise CourseError(_("the projection shows layer_norm and rms_norm; you asked for {kind!r}.").format(kind=kind))
     if x.shape != (N,) or wdy.shape != (N,):
-        raise CourseError(
-            f"the projection is drawn in space, so x and wdy are three numbers each; their shapes are {x.shape} and {wdy.shape}."
-        )
+        words = _("the projection is drawn in space, so x and wdy are three numbers each; their shapes are {x} and {wdy}.")
+        raise CourseError(words.format(x=x.shape, wdy=wdy.shape))
     if not eps >= 0.0:
-        raise CourseError(f"eps is added inside the root and cannot be negative; you passed {eps}.")
+        raise CourseError(_("eps is added inside the root and cannot be negative; you passed {eps}.").format(eps=eps))
     centred = x - x.mean() if kind == "layer_norm" else x
     spread = float((centred**2).mean()) + eps
     if spread <= 0.0:
-        what = "is constant" if kind == "layer_norm" else "is zero"
-        raise CourseError(f"this row {what} and eps is 0: 1 / sqrt(0) has no value. Give the row a spread, or eps a value.")
+        if kind == "layer_norm":
+            raise CourseError(_("this row is constant and eps is 0: 1 / sqrt(0) has no value. Give the row a spread, or eps a value."))
+        raise CourseError(_("this row is zero and eps is 0: 1 / sqrt(0) has no value. Give the row a spread, or eps a value."))
     rstd = spread**-0.5
     xhat = centred * rstd
     return ProjectionState(kind, eps, x, wdy, rstd, xhat, float((xhat * wdy).mean()), float(wdy.mean()) if kind == "layer_norm" else None)

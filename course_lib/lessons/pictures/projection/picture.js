@@ -1,6 +1,6 @@
 // Lesson 10: what the VJP of a norm takes out of wdy, for rows of three numbers, which are points in space. Up is the direction 1.
 
-import { FONT, SMALL, along, arrow, choice, decimal, handle, labels, number, path, slider, svg, text, toggle } from "../../kit/kit.js";
+import { FONT, SMALL, along, arrow, choice, decimal, handle, labels, number, path, slider, svg, text, toggle, tr } from "../../kit/kit.js";
 
 const UP = 24; // degrees from which the plane is looked at
 const REACH = 2.55; // half the drawing's height, in the units of wdy
@@ -47,10 +47,11 @@ const vector = (values) => `[${values.map((value) => decimal(clean(value))).join
 
 export function makeTitle({ kind, eps }, seen) {
   const [whole, left] = [length(seen.wdy), length(seen.left)];
-  if (seen.kept >= 0.005) return `With eps = ${number(eps)}, ${number(100 * seen.kept, 2)} % of the push along xhat comes through`;
-  if (whole < ZERO) return "wdy is 0, and so is dx";
-  if (left < 0.02 * whole) return `All of wdy lies ${kind === "layer_norm" ? "along 1 and xhat" : "along xhat"}: nothing of it reaches dx`;
-  return `Of wdy's length ${decimal(whole)}, ${decimal(left)} is left: ${kind === "layer_norm" ? "its parts along 1 and along xhat are gone" : "only its part along xhat is gone"}`;
+  if (seen.kept >= 0.005) return tr`With eps = ${number(eps)}, ${number(100 * seen.kept, 2)} % of the push along xhat comes through`;
+  if (whole < ZERO) return tr`wdy is 0, and so is dx`;
+  const both = kind === "layer_norm"; // the part along 1 and the part along xhat
+  if (left < 0.02 * whole) return both ? tr`All of wdy lies along 1 and xhat: nothing of it reaches dx` : tr`All of wdy lies along xhat: nothing of it reaches dx`;
+  return both ? tr`Of wdy's length ${decimal(whole)}, ${decimal(left)} is left: its parts along 1 and along xhat are gone` : tr`Of wdy's length ${decimal(whole)}, ${decimal(left)} is left: only its part along xhat is gone`;
 }
 
 /** `touched`: whether something was moved. Before that nothing is said of the mean of what is left, which the page asks for. */
@@ -58,16 +59,16 @@ export function makeCaption({ kind, eps }, seen, touched) {
   const drift = clean(average(seen.left));
   const stretch = clean(dot(seen.left, seen.xhat) / 3);
   const words = [
-    `xhat = ${vector(seen.xhat)}, wdy = ${vector(seen.wdy)}, rstd = ${number(seen.rstd, 3)}.`,
-    kind === "layer_norm" ? `c2 = ${decimal(clean(seen.c2))} takes out the part along 1, c1 = ${decimal(clean(seen.c1))} the part along xhat.` : `c1 = ${decimal(clean(seen.c1))} takes out the part along xhat; no mean was subtracted, so there is no c2.`,
+    tr`xhat = ${vector(seen.xhat)}, wdy = ${vector(seen.wdy)}, rstd = ${number(seen.rstd, 3)}.`,
+    kind === "layer_norm" ? tr`c2 = ${decimal(clean(seen.c2))} takes out the part along 1, c1 = ${decimal(clean(seen.c1))} the part along xhat.` : tr`c1 = ${decimal(clean(seen.c1))} takes out the part along xhat; no mean was subtracted, so there is no c2.`,
   ];
-  if (!touched) return [...words, "Drag the tip of wdy, or its foot."].join(" ");
+  if (!touched) return [...words, tr`Drag the tip of wdy, or its foot.`].join(" ");
   words.push(
-    `Left is ${vector(seen.left)}, which is dx / rstd.`,
-    `Its mean is ${decimal(drift)}, so a step along it ${drift === 0 ? "cannot change" : "changes"} the mean of the row.`,
+    tr`Left is ${vector(seen.left)}, which is dx / rstd.`,
+    drift === 0 ? tr`Its mean is ${decimal(drift)}, so a step along it cannot change the mean of the row.` : tr`Its mean is ${decimal(drift)}, so a step along it changes the mean of the row.`,
   );
-  if (length(add(seen.again, seen.left, -1)) < ZERO) words.push(eps === 0 ? "Taken out once more, nothing changes: the matrix is a projector." : "Taken out once more, it moves by less than the drawing shows; only at eps = 0 is the matrix a projector.");
-  else words.push(`Of the ${decimal(clean(seen.c1))} along xhat, ${decimal(stretch)} is left: the share eps \u00b7 rstd\u00b2 = ${number(seen.kept, 2)}. Taken out once more, ${vector(seen.again)} would be left: the matrix is no projector.`);
+  if (length(add(seen.again, seen.left, -1)) < ZERO) words.push(eps === 0 ? tr`Taken out once more, nothing changes: the matrix is a projector.` : tr`Taken out once more, it moves by less than the drawing shows; only at eps = 0 is the matrix a projector.`);
+  else words.push(tr`Of the ${decimal(clean(seen.c1))} along xhat, ${decimal(stretch)} is left: the share eps \u00b7 rstd\u00b2 = ${number(seen.kept, 2)}. Taken out once more, ${vector(seen.again)} would be left: the matrix is no projector.`);
   return words.join(" ");
 }
 
@@ -80,9 +81,9 @@ export function picture(data) {
     start: data.start,
     explain,
     controls: [
-      [choice("kind", "norm", Object.entries(data.kinds)), slider("eps", "eps", { values: data.eps }), toggle("where", "all that can be left")],
-      [slider("turn", "turn wdy", { min: 0, max: 359, format: degrees }), slider("mean", "mean of wdy", { min: -1, max: 1, step: 0.05 }), slider("xTurn", "turn x", { min: 0, max: 359, format: degrees })],
-      [slider("xMean", "mean of x", { min: -2, max: 2, step: 0.5 }), slider("xStd", "std of x", { values: data.stds }), slider("view", "walk around", { min: 0, max: 359, format: degrees })],
+      [choice("kind", tr`norm`, Object.entries(data.kinds)), slider("eps", "eps", { values: data.eps }), toggle("where", tr`all that can be left`)],
+      [slider("turn", tr`turn wdy`, { min: 0, max: 359, format: degrees }), slider("mean", tr`mean of wdy`, { min: -1, max: 1, step: 0.05 }), slider("xTurn", tr`turn x`, { min: 0, max: 359, format: degrees })],
+      [slider("xMean", tr`mean of x`, { min: -2, max: 2, step: 0.5 }), slider("xStd", tr`std of x`, { values: data.stds }), slider("view", tr`walk around`, { min: 0, max: 359, format: degrees })],
     ],
     render(state, width) {
       const seen = explain(state);
@@ -92,7 +93,7 @@ export function picture(data) {
       const title = makeTitle(state, seen);
       return {
         title, caption: makeCaption(state, seen, Object.entries(data.start).some(([name, value]) => state[name] !== value)),
-        alt: `${title}. Space with the direction 1 upwards and the plane at right angles to it: the arrow wdy, the parts taken out of it along 1 and along xhat, and the arrow that is left. Beside it the length along each direction, in wdy and in what is left.`,
+        alt: tr`${title}. Space with the direction 1 upwards and the plane at right angles to it: the arrow wdy, the parts taken out of it along 1 and along xhat, and the arrow that is left. Beside it the length along each direction, in wdy and in what is left.`,
         height: wide ? space.height : space.height + 250,
         draw: [drawSpace(state, seen, space), drawBars(state, seen, bars)],
       };
@@ -149,14 +150,14 @@ function drawSpace(state, seen, box) {
     drawHandles(state, seen, camera, tips),
     labels([
       { at: around(tips.wdy), words: "wdy", gap: 13, bold: true, fill: "var(--dy)" },
-      { at: around(tips.left), words: "left", gap: 10, bold: true, fill: "var(--w)" },
+      { at: around(tips.left), words: tr`left`, gap: 10, bold: true, fill: "var(--w)" },
       { at: around(tips.xhat), words: "xhat", gap: 13, bold: true, fill: "var(--x)" },
-      far("wdy", "corner", 30) && { at: [between("wdy", "corner")], words: "c2 term", fill: "var(--mean)" },
-      far("corner", "left", 30) && { at: [between("corner", "left")], words: "c1 term" },
-      moved && { at: [tips.again], words: "once more", size: SMALL },
+      far("wdy", "corner", 30) && { at: [between("wdy", "corner")], words: tr`c2 term`, fill: "var(--mean)" },
+      far("corner", "left", 30) && { at: [between("corner", "left")], words: tr`c1 term` },
+      moved && { at: [tips.again], words: tr`once more`, size: SMALL },
       { at: [tips.one], words: "1", bold: true, fill: "var(--quiet)" },
       ...edges.map(({ tip, words }) => ({ at: [tip], words, size: SMALL, fill: "var(--quiet)", gap: 4 })),
-      { at: [[box.width / 2, box.height - 24]], words: "drag wdy, its foot on the plane, or xhat", size: SMALL, fill: "var(--quiet)" },
+      { at: [[box.width / 2, box.height - 24]], words: tr`drag wdy, its foot on the plane, or xhat`, size: SMALL, fill: "var(--quiet)" },
     ].filter(Boolean), [0, 0, box.width, box.height], [...lines, ...["wdy", "foot", "xhat", "left"].map((name) => [tips[name][0] - 9, tips[name][1] - 9, tips[name][0] + 9, tips[name][1] + 9])]),
   ];
 }
@@ -178,18 +179,18 @@ function drawHandles(state, seen, camera, tips) {
   const square = (x, y, size) => svg("rect", { x: x - size, y: y - size, width: 2 * size, height: 2 * size, fill: "var(--x)", stroke: "var(--ink)", "stroke-width": 2 });
   return [
     handle("foot", ...tips.foot, {
-      label: "wdy in the plane", value: state.turn, min: 0, max: 360, text: `turned ${state.turn} degrees, ${decimal(state.length)} long`, radius: 5, fill: "var(--paper)",
+      label: tr`wdy in the plane`, value: state.turn, min: 0, max: 360, text: tr`turned ${state.turn} degrees, ${decimal(state.length)} long`, radius: 5, fill: "var(--paper)",
       drag: (px, py) => camera.polar(camera.aside(px), camera.depthAt(py)),
       key: (dx, dy) => (dx ? turned("turn", state.turn, dx) : { length: Number(clamp(state.length + dy * 0.1, 0, 2.3).toFixed(2)) }),
     }),
     handle("xhat", ...tips.xhat, {
-      label: "x, turned about 1", value: state.xTurn, min: 0, max: 360, text: `turned ${state.xTurn} degrees`, radius: 7,
+      label: tr`x, turned about 1`, value: state.xTurn, min: 0, max: 360, text: tr`turned ${state.xTurn} degrees`, radius: 7,
       drag: (px, py) => ({ xTurn: camera.polar(camera.aside(px), camera.depthAt(py + camera.lift(average(seen.xhat)))).turn }),
       key: (dx, dy) => turned("xTurn", state.xTurn, dx || dy),
       shape: [svg("circle", { cx: tips.xhat[0], cy: tips.xhat[1], r: 15, fill: "transparent" }), square(...tips.xhat, 6)],
     }),
     handle("wdy", ...tips.wdy, {
-      label: "wdy: aside, and up along 1", value: state.mean, min: -1, max: 1, text: `mean ${decimal(state.mean)}, turned ${state.turn} degrees`, fill: "var(--dy)",
+      label: tr`wdy: aside, and up along 1`, value: state.mean, min: -1, max: 1, text: tr`mean ${decimal(state.mean)}, turned ${state.turn} degrees`, fill: "var(--dy)",
       drag: (px, py) => ({ ...camera.polar(camera.aside(px), w), ...mean(camera.rise(tips.foot[1] - py)) }),
       key: (dx, dy) => (dx ? turned("turn", state.turn, dx) : mean(state.mean + dy * 0.05)),
     }),
@@ -199,23 +200,23 @@ function drawHandles(state, seen, camera, tips) {
 /** How long wdy and what is left are along each direction: a hollow bar and a full one. */
 function drawBars(state, seen, { left, top, width }) {
   const across = cross(FRAME[2], seen.xhat);
-  const rows = [["along 1", FRAME[2]], ["along xhat", times(seen.xhat, 1 / length(seen.xhat))], ["across both", times(across, 1 / length(across))]];
+  const rows = [[tr`along 1`, FRAME[2]], [tr`along xhat`, times(seen.xhat, 1 / length(seen.xhat))], [tr`across both`, times(across, 1 / length(across))]];
   const middle = left + width / 2;
   const scale = (width / 2 - 8) / 2.9;
   const bar = (value, y, look) => svg("rect", { x: Math.min(middle, middle + value * scale), y, width: Math.abs(value) * scale, height: 14, ...look });
   return [
-    text(left, top, "Length along each direction", { bold: true }),
+    text(left, top, tr`Length along each direction`, { bold: true }),
     rows.map(([name, direction], i) => {
       const [before, after] = [dot(seen.wdy, direction), dot(seen.left, direction)].map(clean);
       const y = top + 26 + i * 64;
       return [
         text(left, y, name, { size: FONT }),
-        text(left + width, y, `wdy ${decimal(before)}, left ${decimal(after)}`, { anchor: "end", size: SMALL }),
+        text(left + width, y, tr`wdy ${decimal(before)}, left ${decimal(after)}`, { anchor: "end", size: SMALL }),
         bar(before, y + 12, { fill: "none", stroke: "var(--dy)", "stroke-width": 2 }),
         bar(after, y + 30, { fill: "var(--w)" }),
         svg("line", { x1: middle, x2: middle, y1: y + 9, y2: y + 48, stroke: "var(--quiet)" }),
       ];
     }),
-    text(left, top + 26 + 3 * 64 - 2, "hollow: wdy. Full: what is left, dx / rstd", { size: SMALL, fill: "var(--quiet)" }),
+    text(left, top + 26 + 3 * 64 - 2, tr`hollow: wdy. Full: what is left, dx / rstd`, { size: SMALL, fill: "var(--quiet)" }),
   ];
 }

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from course_lib.base.errors import CourseError
+from course_lib.base.translation import gettext as _
 from course_lib.lessons.kit.output import MovingPicture
 from course_lib.lessons.pictures.projection.model import EPS, IN_PLANE, KINDS, STDS
 
@@ -17,9 +18,10 @@ def projection(kind: str = "layer_norm", eps: float = 0.0) -> MovingPicture:
     Raises: CourseError if an argument has another value.
     """
     if kind not in KINDS:
-        raise CourseError(f"the projection shows {' and '.join(KINDS)}; you asked for {kind!r}.")
+        raise CourseError(_("the projection shows layer_norm and rms_norm; you asked for {kind!r}.").format(kind=kind))
     if eps not in EPS:
-        raise CourseError(f"the projection shows eps from {', '.join(f'{e:g}' for e in EPS)}; you asked for {eps!r}.")
+        offered = ", ".join(f"{offer:g}" for offer in EPS)
+        raise CourseError(_("the projection shows eps from {offered}; you asked for {eps!r}.").format(offered=offered, eps=eps))
     data = {
         "start": {
             "kind": kind, "eps": eps, "where": False, "turn": 130, "length": IN_PLANE, "mean": 0.75, "xTurn": 60, "xMean": 0.5, "xStd": 1.0,
@@ -27,9 +29,8 @@ def projection(kind: str = "layer_norm", eps: float = 0.0) -> MovingPicture:
         },
         "kinds": KINDS, "eps": EPS, "stds": STDS,
     }  # fmt: skip
-    return MovingPicture(
-        "projection",
-        data,
-        f"{KINDS[kind]} in space. Up is the direction 1, in which all three numbers of a row rise together; the disc is the plane at right "
-        "angles to it. The arrow wdy is taken apart into the parts that the VJP takes out and the arrow that is left, which is dx / rstd.",
+    alt = _(
+        "{norm} in space. Up is the direction 1, in which all three numbers of a row rise together; the disc is the plane at right "
+        "angles to it. The arrow wdy is taken apart into the parts that the VJP takes out and the arrow that is left, which is dx / rstd."
     )
+    return MovingPicture("projection", data, alt.format(norm=KINDS[kind]))

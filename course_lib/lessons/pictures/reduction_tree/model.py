@@ -12,13 +12,15 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from course_lib.base.errors import CourseError
+from course_lib.base.translation import gettext as _
+from course_lib.base.translation import mark as N_
 
-WAYS = {"shared": "shared memory", "shuffle": "warp shuffles"}
+WAYS = {"shared": N_("shared memory"), "shuffle": N_("warp shuffles")}
 DTYPES = {"fp32": np.dtype(np.float32), "fp16": np.dtype(np.float16)}
 THREADS = (2, 4, 8, 16)
 WARPS = (4, 8, 16)
 MOST_VALUES = 32
-DATA = {"counting": "1, 2, 3, ...", "near_ten": "near 10"}
+DATA = {"counting": "1, 2, 3, ...", "near_ten": N_("near 10")}
 _SEED = 4
 
 
@@ -116,13 +118,18 @@ def model(values: ArrayLike, threads: int, way: str = "shared", warp: int = 32, 
     """
     values = np.asarray(values)
     if values.ndim != 1 or not values.size:
-        raise CourseError(f"the reduction tree adds up a row of at least one number; this one has shape {values.shape}.")
+        raise CourseError(
+            _("the reduction tree adds up a row of at least one number; this one has shape {shape}.").format(shape=values.shape)
+        )
     if threads < 1 or threads & (threads - 1) or warp < 1 or warp & (warp - 1):
-        raise CourseError(f"threads and the threads of a warp are powers of two; you asked for {threads} and {warp}.")
+        words = _("threads and the threads of a warp are powers of two; you asked for {threads} and {warp}.")
+        raise CourseError(words.format(threads=threads, warp=warp))
     if way == "shuffle" and threads > warp * warp:
-        raise CourseError(f"one warp of {warp} threads adds up the sums of at most {warp} warps; {threads} threads are {threads // warp}.")
+        words = _("one warp of {warp} threads adds up the sums of at most {warp} warps; {threads} threads are {warps}.")
+        raise CourseError(words.format(warp=warp, threads=threads, warps=threads // warp))
     if way not in WAYS or dtype not in DTYPES:
-        raise CourseError(f"the ways are {', '.join(WAYS)} and the dtypes {', '.join(DTYPES)}; you asked for {way!r} and {dtype!r}.")
+        words = _("the ways are {ways} and the dtypes {dtypes}; you asked for {way!r} and {dtype!r}.")
+        raise CourseError(words.format(ways=", ".join(WAYS), dtypes=", ".join(DTYPES), way=way, dtype=dtype))
     values = values.astype(DTYPES[dtype])
     held = np.zeros(threads, dtype=DTYPES[dtype])
     first = values[:threads]
@@ -194,16 +201,19 @@ def make_data(n: int, threads: int, way: str, warp: int) -> dict[str, Any]:
     Raises: CourseError if the picture does not offer an argument's value.
     """
     if not 1 <= n <= MOST_VALUES or threads not in THREADS or warp not in WARPS or way not in WAYS:
+        words = _(
+            "the reduction tree draws 1 to {most} values, {offered} threads, warps of {warps} and the ways {ways}; "
+            "you asked for n={n}, threads={threads}, warp={warp}, way={way!r}."
+        )
+        offered, warps = (", ".join(map(str, numbers)) for numbers in (THREADS, WARPS))
         raise CourseError(
-            f"the reduction tree draws 1 to {MOST_VALUES} values, {', '.join(map(str, THREADS))} threads, warps of "
-            f"{', '.join(map(str, WARPS))} and the ways {', '.join(WAYS)}; "
-            f"you asked for n={n}, threads={threads}, warp={warp}, way={way!r}."
+            words.format(most=MOST_VALUES, offered=offered, warps=warps, ways=", ".join(WAYS), n=n, threads=threads, warp=warp, way=way)
         )
     return {
         "start": {"n": n, "threads": threads, "way": way, "warp": warp, "row": "counting", "dtype": "fp32", "done": 0, "picked": None},
         "rows": {kind: values_of(kind, MOST_VALUES).tolist() for kind in DATA},
-        "names": DATA,
-        "ways": WAYS,
+        "names": {kind: _(words) for kind, words in DATA.items()},
+        "ways": {way: _(words) for way, words in WAYS.items()},
         "threads": THREADS,
         "warps": WARPS,
         "dtypes": tuple(DTYPES),

@@ -1,6 +1,6 @@
 // Lesson 06: many numbers become one sum. The steps are those of model.py, every addition rounded to the dtype; a test compares them.
 
-import { SMALL, cell, choice, count, legend, measure, number, path, rounding, slider, stepper, svg, target, text } from "../../kit/kit.js";
+import { SMALL, cell, choice, count, legend, measure, number, path, rounding, slider, stepper, svg, target, text, tr } from "../../kit/kit.js";
 
 const HANDS_ON = ["meet", "share"]; // steps that move numbers and add none
 const range = (length, make) => Array.from({ length }, (_, i) => make(i));
@@ -102,59 +102,67 @@ export function follow(data, state) {
 
 export function makeTitle(state, seen, plan, followed) {
   const { values, steps } = seen;
-  if (followed?.inside) return `Thread ${followed.thread} holds the sum of ${followed.inside.length} of the ${count(values.length, "value")}`;
+  if (followed?.inside) return tr`Thread ${followed.thread} holds the sum of ${followed.inside.length} of the ${count(values.length, "value")}`;
   if (followed) {
     const holders = followed.way.at(-1);
-    if (!holders.length) return `x[${followed.value}] still waits to be read`;
-    return `x[${followed.value}] is by now in ${holders.length === 1 ? `the number of thread ${holders[0]}` : `the numbers of ${count(holders.length, "thread")}`}`;
+    if (!holders.length) return tr`x[${followed.value}] still waits to be read`;
+    return holders.length === 1 ? tr`x[${followed.value}] is by now in the number of thread ${holders[0]}` : tr`x[${followed.value}] is by now in the numbers of ${count(holders.length, "thread")}`;
   }
-  if (!plan.done) return `${count(values.length, "value")} for ${state.threads} threads: each starts with ${values.length >= state.threads ? "one of them" : "one or none"}`;
+  if (!plan.done) {
+    return values.length >= state.threads ? tr`${count(values.length, "value")} for ${state.threads} threads: each starts with one of them` : tr`${count(values.length, "value")} for ${state.threads} threads: each starts with one or none`;
+  }
   const step = steps[plan.done - 1];
   if (plan.done === steps.length) {
-    const cost = seen.additions < values.length - 1 ? `instead of ${values.length - 1}` : `where one thread needs ${values.length - 1}`;
-    return `${count(seen.additions, "step")} of additions ${cost}: the sum is ${number(seen.sum, 6)}`;
+    const [alone, sum] = [values.length - 1, number(seen.sum, 6)];
+    return seen.additions < alone ? tr`${count(seen.additions, "step")} of additions instead of ${alone}: the sum is ${sum}` : tr`${count(seen.additions, "step")} of additions where one thread needs ${alone}: the sum is ${sum}`;
   }
-  const head = `Step ${plan.done} of ${steps.length}`;
-  if (step.kind === "meet") return `${head}: ${state.threads / state.warp} warps leave their sums in shared memory`;
+  const head = tr`Step ${plan.done} of ${steps.length}`;
+  if (step.kind === "meet") return tr`${head}: ${state.threads / state.warp} warps leave their sums in shared memory`;
   const idle = state.threads - step.working;
-  if (step.kind === "shuffle" && !idle) return `${head}: every thread t adds the number of thread t xor ${step.stride}`;
-  return `${head}: ${count(step.working, "thread")} ${step.working === 1 ? "adds" : "add"}, ${idle} idle`;
+  if (step.kind === "shuffle" && !idle) return tr`${head}: every thread t adds the number of thread t xor ${step.stride}`;
+  return step.working === 1 ? tr`${head}: 1 thread adds, ${idle} idle` : tr`${head}: ${step.working} threads add, ${idle} idle`;
 }
 
 function describeStep(state, step, head) {
   const { threads } = state;
-  const idle = step.working >= threads ? "no thread is" : step.working === threads - 1 ? `thread ${threads - 1} is` : `threads ${step.working} to ${threads - 1} are`;
-  const who = step.working === 1 ? "thread 0 adds" : `threads t = 0 to ${step.working - 1} add`;
-  if (step.kind === "own") return `${head}: ${who} value t + ${step.stride} to a sum of their own${step.working < threads ? `; ${idle} idle` : ""}. No thread needs another.`;
-  if (step.kind === "shared") return `${head}, stride ${step.stride}: ${who} the number of thread t + ${step.stride}, from shared memory; ${idle} idle. Then all wait at a barrier.`;
-  if (step.kind === "meet") return `${head}: a shuffle does not leave its warp. So one thread of each of the ${step.working} warps writes the warp's sum to shared memory, all wait at a barrier, and threads 0 to ${step.working - 1} read them.`;
-  if (step.kind === "share") return `${head}: thread 0 writes the total to shared memory, all wait at a barrier, and all read it.`;
-  if (step.working < threads) return `${head}, stride ${step.stride}: threads 0 to ${step.working - 1} add the sums of the warps, by shuffles; the others are idle.`;
-  return `${head}, stride ${step.stride}: thread t adds the number of thread t xor ${step.stride}, straight from that thread's register. Partners do the same addition, so nobody is idle and nobody waits.`;
+  const idle = step.working >= threads ? tr`no thread is idle` : step.working === threads - 1 ? tr`thread ${threads - 1} is idle` : tr`threads ${step.working} to ${threads - 1} are idle`;
+  const who = step.working === 1 ? tr`thread 0 adds` : tr`threads t = 0 to ${step.working - 1} add`;
+  if (step.kind === "own") return step.working < threads ? tr`${head}: ${who} value t + ${step.stride} to a sum of their own; ${idle}. No thread needs another.` : tr`${head}: ${who} value t + ${step.stride} to a sum of their own. No thread needs another.`;
+  if (step.kind === "shared") return tr`${head}, stride ${step.stride}: ${who} the number of thread t + ${step.stride}, from shared memory; ${idle}. Then all wait at a barrier.`;
+  if (step.kind === "meet") return tr`${head}: a shuffle does not leave its warp. So one thread of each of the ${step.working} warps writes the warp's sum to shared memory, all wait at a barrier, and threads 0 to ${step.working - 1} read them.`;
+  if (step.kind === "share") return tr`${head}: thread 0 writes the total to shared memory, all wait at a barrier, and all read it.`;
+  if (step.working < threads) return tr`${head}, stride ${step.stride}: threads 0 to ${step.working - 1} add the sums of the warps, by shuffles; the others are idle.`;
+  return tr`${head}, stride ${step.stride}: thread t adds the number of thread t xor ${step.stride}, straight from that thread's register. Partners do the same addition, so nobody is idle and nobody waits.`;
 }
 
 function describeCost(state, seen) {
   const useful = seen.values.length - 1;
-  const spare = seen.done > useful ? `${seen.done - useful} of the ${seen.done} additions were done twice or added 0` : count(seen.done, "addition");
+  const spare = seen.done > useful ? tr`${seen.done - useful} of the ${seen.done} additions were done twice or added 0` : count(seen.done, "addition");
   const [error, other] = [Math.abs(seen.sum - seen.exact), Math.abs(seen.sequential - seen.exact)];
-  const rounding = !error && !other ? `Sum ${number(seen.sum, 7)}, exact.`
-    : `Sum ${number(seen.sum, 7)}, off by ${number(error, 2)}; added one after the other ${number(seen.sequential, 7)}, off by ${number(other, 2)}.`;
-  return `In all: ${count(seen.additions, "step")} where one thread needs ${useful}, ${spare}, ${count(seen.idle, "place")} idle, ${count(seen.barriers, "barrier")}. ${rounding}`;
+  const rounding = !error && !other ? tr`Sum ${number(seen.sum, 7)}, exact.`
+    : tr`Sum ${number(seen.sum, 7)}, off by ${number(error, 2)}; added one after the other ${number(seen.sequential, 7)}, off by ${number(other, 2)}.`;
+  return tr`In all: ${count(seen.additions, "step")} where one thread needs ${useful}, ${spare}, ${count(seen.idle, "place")} idle, ${count(seen.barriers, "barrier")}. ${rounding}`;
 }
 
-const listHolders = (way) => way.map((holders) => (holders.length === 1 ? `thread ${holders[0]}` : `threads ${holders.join(", ")}`)).filter((words, i, all) => way[i].length && words !== all[i - 1]).join(", then ");
+const nameThreads = (threads) => {
+  if (!threads.length) return "";
+  const names = threads.reduce((before, next) => tr`${before}, ${next}`);
+  return threads.length === 1 ? tr`thread ${names}` : tr`threads ${names}`;
+};
+const listHolders = (way) => way.map(nameThreads).filter((words, i, all) => way[i].length && words !== all[i - 1]).join(tr`, then `);
 
 export function makeCaption(data, state, seen, plan, followed) {
-  const words = [`${count(seen.values.length, "value")}, ${state.threads} threads, ${data.ways[state.way]}, ${state.dtype}.`];
+  const words = [tr`${count(seen.values.length, "value")}, ${state.threads} threads, ${data.ways[state.way]}, ${state.dtype}.`];
   if (followed?.inside) {
-    const terms = followed.inside.map((value) => `x[${value}]`);
-    words.push(`In the number of thread ${followed.thread}, ${number(followed.held, 6)}, ${terms.length ? `are ${terms.join(" + ")}` : "is no value"}.`);
+    const terms = followed.inside.map((value) => `x[${value}]`).join(" + ");
+    words.push(terms ? tr`In the number of thread ${followed.thread}, ${number(followed.held, 6)}, are ${terms}.` : tr`In the number of thread ${followed.thread}, ${number(followed.held, 6)}, is no value.`);
   } else if (followed) {
-    words.push(`The way of x[${followed.value}] = ${number(seen.values[followed.value], 6)}: ${listHolders(followed.way) || "no thread has read it yet"}.`);
+    const way = listHolders(followed.way) || tr`no thread has read it yet`;
+    words.push(tr`The way of x[${followed.value}] = ${number(seen.values[followed.value], 6)}: ${way}.`);
   }
-  if (!plan.done && !followed) words.push("Press a number to follow it.");
-  if (!plan.done) words.push(`Thread t starts with value t.${seen.values.length < state.threads ? " Threads without one start with 0." : ""}`);
-  else words.push(describeStep(state, seen.steps[plan.done - 1], `Step ${plan.done} of ${seen.steps.length}`));
+  if (!plan.done && !followed) words.push(tr`Press a number to follow it.`);
+  if (!plan.done) words.push(seen.values.length < state.threads ? tr`Thread t starts with value t. Threads without one start with 0.` : tr`Thread t starts with value t.`);
+  else words.push(describeStep(state, seen.steps[plan.done - 1], tr`Step ${plan.done} of ${seen.steps.length}`));
   if (plan.done === seen.steps.length && plan.done) words.push(describeCost(state, seen));
   return words.join(" ");
 }
@@ -165,9 +173,9 @@ export function picture(data) {
     explain: (state) => explain(data, state),
     follow: (state) => { const followed = follow(data, state); return followed && { ...followed, cells: [...followed.cells], lines: [...followed.lines] }; },
     controls: [
-      [slider("n", "values", { min: 1, max: data.rows.counting.length }), choice("threads", "threads", data.threads), choice("way", "by", Object.entries(data.ways))],
-      [choice("warp", "threads per warp", data.warps), choice("row", "row", Object.entries(data.names)), choice("dtype", "dtype", data.dtypes)],
-      [stepper("done", "frame", (state) => explain(data, state).steps.length + 1)],
+      [slider("n", tr`values`, { min: 1, max: data.rows.counting.length }), choice("threads", tr`threads`, data.threads), choice("way", tr`by`, Object.entries(data.ways))],
+      [choice("warp", tr`threads per warp`, data.warps), choice("row", tr`row`, Object.entries(data.names)), choice("dtype", "dtype", data.dtypes)],
+      [stepper("done", tr`frame`, (state) => explain(data, state).steps.length + 1)],
     ],
     off: ({ way }) => (way === "shuffle" ? [] : ["warp"]),
     render(state, width) {
@@ -178,7 +186,7 @@ export function picture(data) {
       const { draw, height } = drawTree(state, seen, plan, followed, width);
       return {
         title, caption: makeCaption(data, state, seen, plan, followed), height, draw,
-        alt: `${title}. Boxes for the values, below them a line of boxes for the threads after each step, with lines from the threads whose numbers are added.`,
+        alt: tr`${title}. Boxes for the values, below them a line of boxes for the threads after each step, with lines from the threads whose numbers are added.`,
       };
     },
   };
@@ -213,12 +221,14 @@ function drawTree(state, seen, plan, followed, width) {
     const [row, t] = [Math.floor(i / state.threads), i % state.threads];
     const used = row <= Math.min(plan.done, plan.own);
     const now = row === plan.done && plan.done > 0 && plan.done <= plan.own;
-    return spot(row, t, `value x[${i}] = ${number(value, 6)}`, cell(left + t * column, lineTop(row), column - 4, box, fit(value, column - 4), { state: now ? "active" : used ? "done" : "waiting", heavy: now, size: SMALL }));
+    return spot(row, t, tr`value x[${i}] = ${number(value, 6)}`, cell(left + t * column, lineTop(row), column - 4, box, fit(value, column - 4), { state: now ? "active" : used ? "done" : "waiting", heavy: now, size: SMALL }));
   });
   const drawLine = (row, held, partners, current) => range(state.threads, (t) => {
     const idle = held && partners[t] === null;
     const kind = !held ? "waiting" : idle ? "masked" : current ? "active" : "done";
-    const said = `thread ${t}, ${row === plan.rows ? "at first" : describeKind(plan.tree[row - plan.rows - 1])}: ${!held ? "not yet" : idle ? "idle" : number(held[t], 6)}`;
+    const when = row === plan.rows ? tr`at first` : describeKind(plan.tree[row - plan.rows - 1]);
+    const what = !held ? tr`not yet` : idle ? tr`idle` : number(held[t], 6);
+    const said = tr`thread ${t}, ${when}: ${what}`;
     return spot(row, t, said, cell(left + t * column, lineTop(row), column - 4, box, held && !idle ? fit(held[t], column - 4) : "", { state: kind, heavy: current && kind === "active", size: SMALL }));
   });
   const sums = plan.own && plan.done ? seen.steps[Math.min(plan.done, plan.own) - 1].held : seen.loaded;
@@ -228,14 +238,14 @@ function drawTree(state, seen, plan, followed, width) {
   const head = (row, words, current) => (wide
     ? heads.push(text(left - 12, lineTop(row) + box / 2, words[0], { anchor: "end", bold: current, size: SMALL, fill: current ? "var(--ink)" : "var(--quiet)" }),
       words[1] && text(left - 12, lineTop(row) - gap / 2, words[1], { anchor: "end", size: SMALL, fill: "var(--quiet)" }))
-    : heads.push(headOver(left, lineTop(row) - (row === plan.rows ? 11 : gap - 13), words.filter(Boolean).join(", "), current)));
-  head(plan.rows, ["threads hold"], plan.done <= plan.own);
+    : heads.push(headOver(left, lineTop(row) - (row === plan.rows ? 11 : gap - 13), words.filter(Boolean).join(tr`, `), current)));
+  head(plan.rows, [tr`threads hold`], plan.done <= plan.own);
   plan.tree.forEach((step, i) => {
     const row = plan.rows + 1 + i;
     const [shown, current] = [treeDone > i, treeDone === i + 1];
     lines.push(drawLine(row, shown ? step.held : null, step.partners, current));
     const memory = step.kind !== "shuffle";
-    head(row, [describeKind(step), memory ? "shared memory" : "registers"], current);
+    head(row, [describeKind(step), memory ? tr`shared memory` : tr`registers`], current);
     const [from, to] = [lineTop(row) - gap, lineTop(row)];
     const strip = from + (wide ? gap / 2 : gap - 22);
     if (memory) wires.push(svg("rect", { x: left, y: strip - 6, width: state.threads * column - 4, height: 12, rx: 3, fill: "var(--control)", stroke: "var(--edge)", "stroke-dasharray": shown ? null : "3 4" }));
@@ -250,16 +260,16 @@ function drawTree(state, seen, plan, followed, width) {
       }
     });
   });
-  const names = range(state.threads, (t) => text(middle(t), top - 12, wide && column > 54 ? `thread ${t}` : String(t), { anchor: "middle", size: SMALL, fill: "var(--quiet)" }));
+  const names = range(state.threads, (t) => text(middle(t), top - 12, wide && column > 54 ? tr`thread ${t}` : String(t), { anchor: "middle", size: SMALL, fill: "var(--quiet)" }));
   const bands = top > 26 && range(state.threads / state.warp, (w) => {
     const [x, end] = [left + w * state.warp * column - 2, left + (w + 1) * state.warp * column - 2];
-    return [w % 2 === 0 && svg("rect", { x, y: 4, width: end - x, height: lineTop(rows - 1) + box, fill: "var(--control)", opacity: 0.7 }), text((x + end) / 2, 14, `warp ${w}`, { anchor: "middle", size: SMALL, bold: true })];
+    return [w % 2 === 0 && svg("rect", { x, y: 4, width: end - x, height: lineTop(rows - 1) + box, fill: "var(--control)", opacity: 0.7 }), text((x + end) / 2, 14, tr`warp ${w}`, { anchor: "middle", size: SMALL, bold: true })];
   });
   const bottom = lineTop(rows - 1) + box + 22;
   const key = legend([
-    { words: "at work now", fill: "var(--active)" }, { words: "holds a number", fill: "var(--done)" }, { words: "idle", fill: "var(--masked)", hatch: "masked" },
-    { words: "its own number", fill: "var(--quiet)", line: "2 4" }, { words: "another thread's", fill: "var(--quiet)", line: "" }, { words: "not yet", fill: "var(--waiting)" }], left, bottom, width - left - 4);
-  return { draw: [bands, names, wires, values, lines, heads.filter(Boolean), wide && text(left - 12, top + box / 2, "values", { anchor: "end", size: SMALL, fill: "var(--quiet)" }), key.draw], height: bottom + key.height };
+    { words: tr`at work now`, fill: "var(--active)" }, { words: tr`holds a number`, fill: "var(--done)" }, { words: tr`idle`, fill: "var(--masked)", hatch: "masked" },
+    { words: tr`its own number`, fill: "var(--quiet)", line: "2 4" }, { words: tr`another thread's`, fill: "var(--quiet)", line: "" }, { words: tr`not yet`, fill: "var(--waiting)" }], left, bottom, width - left - 4);
+  return { draw: [bands, names, wires, values, lines, heads.filter(Boolean), wide && text(left - 12, top + box / 2, tr`values`, { anchor: "end", size: SMALL, fill: "var(--quiet)" }), key.draw], height: bottom + key.height };
 }
 
 /** Where there is no room beside the lines, their names stand on them. */
@@ -267,4 +277,4 @@ const headOver = (x, y, words, current) => [
   svg("rect", { x: x - 2, y: y - 8, width: measure(words, SMALL, current ? "600" : "normal") + 6, height: 16, fill: "var(--paper)" }),
   text(x, y, words, { size: SMALL, bold: current, fill: current ? "var(--ink)" : "var(--quiet)" })];
 
-const describeKind = (step) => ({ shared: `stride ${step.stride}`, shuffle: `xor ${step.stride}`, meet: "warps meet", share: "to all" })[step.kind];
+const describeKind = (step) => ({ shared: tr`stride ${step.stride}`, shuffle: `xor ${step.stride}`, meet: tr`warps meet`, share: tr`to all` })[step.kind];

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from course_lib.base.translation import gettext as _
 from course_lib.lessons.kit.output import MovingPicture
-from course_lib.lessons.pictures.reduction_tree.model import WAYS, make_data
+from course_lib.lessons.pictures.reduction_tree.model import make_data
 
 
 def reduction_tree(n: int = 16, threads: int = 8, way: str = "shared", warp: int = 4) -> MovingPicture:
@@ -17,9 +18,9 @@ def reduction_tree(n: int = 16, threads: int = 8, way: str = "shared", warp: int
 
     Raises: CourseError if an argument has another value.
     """
-    return MovingPicture(
-        "reduction_tree",
-        make_data(n, threads, way, warp),
-        f"{n} values on top, below them a line of {threads} threads, and a line more for each step in which threads add the numbers of other "
-        f"threads by {WAYS[way]}, until thread 0 has the sum.",
+    data = make_data(n, threads, way, warp)
+    alt = _(
+        "{n} values on top, below them a line of {threads} threads, and a line more for each step in which threads add the numbers of other "
+        "threads by {way}, until thread 0 has the sum."
     )
+    return MovingPicture("reduction_tree", data, alt.format(n=n, threads=threads, way=data["ways"][way]))

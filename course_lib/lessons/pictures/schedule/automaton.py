@@ -17,6 +17,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from course_lib.base.errors import CourseError
+from course_lib.base.translation import gettext as _
 from course_lib.lessons import second_process
 from course_lib.lessons.pictures.schedule.run import Interleaving, Operation, read_tensor, run
 from course_lib.lessons.second_process import LaunchJob
@@ -121,7 +122,7 @@ class _Tables:
         self.barriers += [words for words in answer.barriers if words not in self.barriers]
         if not self.roots:
             alike = Node() if self.alike else None
-            self.roots = [alike or Node() for _ in range(answer.programs)]
+            self.roots = [alike or Node() for _each in range(answer.programs)]
         for program, index in enumerate(answer.indices):
             own = [operation for operation in answer.operations if operation.program == program]
             self._learn(program, own, variables.get(index, []), ended=program in answer.finished)
@@ -195,9 +196,9 @@ class _Tables:
         """Take random walks through the tables, like a learner who chooses the programs by hand, and make a run for each move that the
         tables lack. If there are too many states to visit all, this finds the likely ones."""
         drawn = random.Random(0)
-        for _ in range(WALKS):
+        for _walk in range(WALKS):
             state, path = self._begin(shared)
-            for _ in range(MOST_MOVES):
+            for _move in range(MOST_MOVES):
                 able = [program for program, node in enumerate(state[0]) if node is not None]
                 after = self._step(state, drawn.choice(able), shared, path) if able and not self.exhausted else None
                 if after is None:
@@ -260,7 +261,7 @@ class _Tables:
                     continue
                 numbers[id(node)] = len(rows)
                 rows.append(node)
-                queue += [skip(following) for _, following in node.following.values()]
+                queue += [skip(following) for _found, following in node.following.values()]
             tables.append([self._describe(node, numbers, skip) for node in rows])
         return tables
 
@@ -280,7 +281,7 @@ def _pass_private(node: Node | None, shared: Sequence[str]) -> tuple[Node | None
     """Skip nodes whose operation no other program sees and that have one successor. Return the first other node, and the number skipped."""
     passed = 0
     while node is not None and node.operation is not None and not _is_shown(node.operation, shared) and len(node.following) == 1:
-        ((_, node),) = node.following.values()
+        ((_found, node),) = node.following.values()
         passed += 1
     return node, passed
 
@@ -326,10 +327,11 @@ def may_tell_programs_apart(source: Mapping[int, str]) -> bool:
 def _read_start(job: LaunchJob, name: str) -> list[float]:
     (tensor,) = [tensor for tensor in job.tensors if tensor.name == name]
     if tensor.elements > MOST_ELEMENTS or tensor.strides != _pack(tensor.shape):
-        raise CourseError(
-            f"the schedule explorer shows shared tensors of up to {MOST_ELEMENTS} elements that lie behind one another; `{name}` has "
-            f"shape {tensor.shape} and strides {tensor.strides}. Use a smaller launch."
+        words = _(
+            "the schedule explorer shows shared tensors of up to {most} elements that lie behind one another; `{name}` has "
+            "shape {shape} and strides {strides}. Use a smaller launch."
         )
+        raise CourseError(words.format(most=MOST_ELEMENTS, name=name, shape=tensor.shape, strides=tensor.strides))
     return read_tensor(tensor, job.memory).ravel().tolist()
 
 

@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from course_lib.base.errors import CourseError
+from course_lib.base.translation import gettext as _
 from course_lib.lessons import second_process
 from course_lib.lessons.kit.code import list_code
 from course_lib.lessons.pictures.schedule.automaton import explore, is_integer
@@ -42,9 +43,8 @@ def make_data(launch: ScheduleLaunch, seeds: Sequence[int], rooms: Sequence[int]
     job = second_process.make_job(kernel, launch.grid, launch.arguments, launch.named)
     programs = math.prod(job.grid)
     if programs > MOST_PROGRAMS:
-        raise CourseError(
-            f"the schedule explorer has a row for each of {MOST_PROGRAMS} programs; this launch has {programs}. Use a smaller grid."
-        )
+        words = _("the schedule explorer has a row for each of {most} programs; this launch has {programs}. Use a smaller grid.")
+        raise CourseError(words.format(most=MOST_PROGRAMS, programs=programs))
     options = {"seeds": list(seeds), "rooms": list(rooms)}
     known = second_process.interpret_apart(explore, kernel, job, SECONDS, **options) if why else explore(kernel, job, **options)
     source = second_process.read_source_lines(kernel)

@@ -1,9 +1,9 @@
 // Lessons 12 and 16: the programs of a launch, in an order that a seed drew or that the learner chooses. Python has found out what each program
 // does next for all that it can find in memory; this walks those tables, and keeps account of what orders which operation.
 
-import { FONT, MONO, SMALL, arrow, breakCode, button, cell, choice, code, count, handle, measure, number, slider, stepper, svg, target, text } from "../../kit/kit.js";
+import { FONT, MONO, SMALL, arrow, breakCode, button, cell, choice, code, count, handle, measure, number, slider, stepper, svg, target, text, tr } from "../../kit/kit.js";
 
-const MARKS = { L: "load", S: "store", T: "lock taken", w: "tried in vain", F: "lock given back", A: "other atomic", B: "barrier" };
+const MARKS = { L: () => tr`load`, S: () => tr`store`, T: () => tr`lock taken`, w: () => tr`tried in vain`, F: () => tr`lock given back`, A: () => tr`other atomic`, B: () => tr`barrier` };
 const FILLS = { L: "waiting", S: "active", T: "done", w: "masked", F: "done", A: "active", B: "masked" };
 const [LOAD, STORE, ATOMIC_READ, ATOMIC_WRITE] = [0, 1, 2, 3];
 const CONFLICTS = [[STORE, ATOMIC_WRITE], [LOAD, STORE, ATOMIC_READ, ATOMIC_WRITE], [STORE], [LOAD, STORE]];
@@ -190,8 +190,8 @@ export function explainThreads(launch, steps, moves) {
   const blocked = (thread) => {
     const step = own[at[thread]];
     if (!step) return "";
-    if (step.kind === "barrier" && at.some((other) => other < at[thread])) return "waits at the barrier";
-    if (step.mark === "T" && thread > 0 && at[0] <= at[thread]) return "waits for thread 0's lock";
+    if (step.kind === "barrier" && at.some((other) => other < at[thread])) return tr`waits at the barrier`;
+    if (step.mark === "T" && thread > 0 && at[0] <= at[thread]) return tr`waits for thread 0's lock`;
     return "";
   };
   for (const thread of moves) if (at[thread] < own.length && !blocked(thread)) at[thread] = skip(thread, at[thread] + 1);
@@ -206,47 +206,49 @@ const share = (elements, thread, threads) => elements.slice(Math.floor((thread *
 
 // ---- words
 
+const sayRange = (first, last) => tr`${first} to ${last}`;
 const placeOf = ({ tensor, elements }) => {
   if (!elements.length) return tensor;
   const [low, high] = [Math.min(...elements), Math.max(...elements)];
-  return `${tensor}[${low === high ? low : `${low} to ${high}`}]`;
+  return `${tensor}[${low === high ? low : sayRange(low, high)}]`;
 };
 const verbOf = ({ kind }) => (kind === "load" || kind === "store" ? kind : `atomic_${{ fadd: "add", umax: "max", umin: "min" }[kind] ?? kind}`);
-const list = (words) => (words.length < 2 ? words.join("") : `${words.slice(0, -1).join(", ")} and ${words.at(-1)}`);
+const list = (words) => (words.length ? words.reduce((before, next, i) => (i < words.length - 1 ? tr`${before}, ${next}` : tr`${before} and ${next}`)) : "");
 const several = (values) => (values.every((value) => value === values[0]) ? number(values[0]) : values.slice(0, 6).map((value) => number(value)).join(", ") + (values.length > 6 ? ", ..." : ""));
 
 function describeStep(step) {
   const place = placeOf(step);
-  if (step.kind === "barrier") return "its threads meet at a barrier";
-  if (!step.elements.length) return `${step.kind}s nothing: every lane is masked`;
+  if (step.kind === "barrier") return tr`its threads meet at a barrier`;
+  if (!step.elements.length) return tr`${step.kind}s nothing: every lane is masked`;
   return {
-    L: `loads ${place} and finds ${several(step.found)}`, S: `stores ${several(step.left)} to ${place}`, T: `takes ${place}`,
-    F: `gives back ${place}`, w: `tries ${place} in vain: it is ${several(step.left)}`,
-    A: step.kind === "add" ? `adds ${several(step.left.map((value, i) => value - step.found[i]))} to ${place}, and gets ${several(step.found)}` : `sets ${place} to ${several(step.left)} in one piece`,
+    L: tr`loads ${place} and finds ${several(step.found)}`, S: tr`stores ${several(step.left)} to ${place}`, T: tr`takes ${place}`,
+    F: tr`gives back ${place}`, w: tr`tries ${place} in vain: it is ${several(step.left)}`,
+    A: step.kind === "add" ? tr`adds ${several(step.left.map((value, i) => value - step.found[i]))} to ${place}, and gets ${several(step.found)}` : tr`sets ${place} to ${several(step.left)} in one piece`,
   }[step.mark];
 }
 
 /** How a program stands: done, waits (for a place, and who changed it last), or its next operation. */
 export function describeProgram(launch, world, program, room = Infinity) {
-  if (isDone(world, program)) return { status: "done", words: "done" };
+  if (isDone(world, program)) return { status: "done", words: tr`done` };
   const last = world.last[program];
   const place = last ? placeOf(last) : "";
   const looked = last && findCircle(launch, world, program)?.find((step) => placeOf(step) === place);
   if (looked && (looked.kind !== "load" || isAwaited(launch, world, looked))) {
     const by = world.changedBy[place];
-    return { status: "waits", place, by, words: `waits for ${place}${by === undefined ? `, which nobody has ${looked.kind === "load" ? "written" : "changed"}` : `, changed last by program ${by}`}` };
+    const words = by !== undefined ? tr`waits for ${place}, changed last by program ${by}` : looked.kind === "load" ? tr`waits for ${place}, which nobody has written` : tr`waits for ${place}, which nobody has changed`;
+    return { status: "waits", place, by, words };
   }
-  if (!last && countUnderWay(world) >= room) return { status: "shut out", words: `has not started: there is room for ${count(room, "program")} at a time` };
+  if (!last && countUnderWay(world) >= room) return { status: "shut out", words: tr`has not started: there is room for ${count(room, "program")} at a time` };
   const next = findNext(launch, world, program);
-  if (!next) return { status: "unknown", words: "what comes now was not worked out" };
-  if (last?.mark === "w") return { status: "running", words: `tried ${place} in vain; it has changed since` };
-  const words = next.kind === "barrier" ? "a barrier" : `${verbOf(next)} on ${placeOf(next)}`;
-  return { status: last ? "running" : "not started", words: `next, line ${next.line}: ${words}` };
+  if (!next) return { status: "unknown", words: tr`what comes now was not worked out` };
+  if (last?.mark === "w") return { status: "running", words: tr`tried ${place} in vain; it has changed since` };
+  const words = next.kind === "barrier" ? tr`a barrier` : tr`${verbOf(next)} on ${placeOf(next)}`;
+  return { status: last ? "running" : "not started", words: tr`next, line ${next.line}: ${words}` };
 }
 
 const describeRace = (world, { first, second, where }) => {
   const [one, other] = [world.steps[first - 1], world.steps[second - 1]];
-  return `Race on ${where}: program ${one.program} at line ${one.line} (${verbOf(one)}) and program ${other.program} at line ${other.line} (${verbOf(other)}), with nothing that orders them.`;
+  return tr`Race on ${where}: program ${one.program} at line ${one.line} (${verbOf(one)}) and program ${other.program} at line ${other.line} (${verbOf(other)}), with nothing that orders them.`;
 };
 
 /** What a complete run has left, first column of each shared tensor that is not of integers. */
@@ -256,35 +258,42 @@ const goalOf = (launch, reached) => (launch.outcomes ?? []).map(sayOutcome).find
 
 function makeTitle(launch, world, state, resident) {
   const race = world.races.at(-1);
-  if (isDeadlock(launch, world, resident)) return "Deadlock: no move of any program can end a wait";
-  if (race) return `A race on ${race.where}: operations ${race.first} and ${race.second}`;
+  if (isDeadlock(launch, world, resident)) return tr`Deadlock: no move of any program can end a wait`;
+  if (race) return tr`A race on ${race.where}: operations ${race.first} and ${race.second}`;
   const waiting = launch.nodes.map((_, p) => p).filter((p) => describeProgram(launch, world, p).status === "waits");
-  if (world.at.every((at) => at === END)) return "Every program is done, and no race was met";
+  if (world.at.every((at) => at === END)) return tr`Every program is done, and no race was met`;
   if (waiting.length) {
     const { by, place } = describeProgram(launch, world, waiting[0]);
-    if (waiting.length > 1) return `Programs ${list(waiting)} wait`;
-    return by !== undefined && listLocks(launch).has(place.split("[")[0]) ? `Program ${waiting[0]} waits, and program ${by} has the lock` : `Program ${waiting[0]} waits for ${place}`;
+    if (waiting.length > 1) return tr`Programs ${list(waiting)} wait`;
+    return by !== undefined && listLocks(launch).has(place.split("[")[0]) ? tr`Program ${waiting[0]} waits, and program ${by} has the lock` : tr`Program ${waiting[0]} waits for ${place}`;
   }
-  return state.at === 0 ? `${count(launch.programs, "program")} at the start: who moves first?` : `Program ${world.steps.at(-1).program} ${describeStep(world.steps.at(-1))}`;
+  return state.at === 0 ? tr`${count(launch.programs, "program")} at the start: who moves first?` : tr`Program ${world.steps.at(-1).program} ${describeStep(world.steps.at(-1))}`;
 }
 
 function makeCaption(launch, world, state, total, reached, resident) {
-  const words = [`${launch.kernel}, ${state.hand ? "an order by hand" : `seed ${state.seed}`}, operation ${world.steps.length} of ${total}.`];
+  const words = [state.hand ? tr`${launch.kernel}, an order by hand, operation ${world.steps.length} of ${total}.` : tr`${launch.kernel}, seed ${state.seed}, operation ${world.steps.length} of ${total}.`];
   const step = world.steps.at(-1);
-  if (!step) words.push(`Nothing has happened yet.${launch.hidden ? ` ${count(launch.hidden, "operation")} on memory that no two programs share ${launch.hidden === 1 ? "is" : "are"} left out.` : ""}`);
-  else words.push(`Program ${step.program}, line ${step.line}: ${describeStep(step)}.`);
+  if (!step) {
+    words.push(tr`Nothing has happened yet.`);
+    if (launch.hidden) words.push(launch.hidden === 1 ? tr`1 operation on memory that no two programs share is left out.` : tr`${launch.hidden} operations on memory that no two programs share are left out.`);
+  } else words.push(tr`Program ${step.program}, line ${step.line}: ${describeStep(step)}.`);
   const waiting = launch.nodes.map((_, p) => [p, describeProgram(launch, world, p)]).filter(([, how]) => how.status === "waits");
-  words.push(...waiting.map(([p, how]) => `Program ${p} ${how.words}.`));
+  words.push(...waiting.map(([p, how]) => tr`Program ${p} ${how.words}.`));
   if (isDeadlock(launch, world, resident)) {
     const out = launch.nodes.map((_, p) => p).filter((p) => describeProgram(launch, world, p, resident).status === "shut out");
-    words.push(`Deadlock in ${launch.kernel}: every program that has begun waits, however often it looks, and none is left that could change what it looks at.`);
-    if (out.length) words.push(`Program${out.length > 1 ? "s" : ""} ${list(out)} cannot start: there is room for ${count(resident, "program")} at a time, and those who have it wait.`);
+    words.push(tr`Deadlock in ${launch.kernel}: every program that has begun waits, however often it looks, and none is left that could change what it looks at.`);
+    if (out.length > 1) words.push(tr`Programs ${list(out)} cannot start: there is room for ${count(resident, "program")} at a time, and those who have it wait.`);
+    if (out.length === 1) words.push(tr`Program ${out[0]} cannot start: there is room for ${count(resident, "program")} at a time, and those who have it wait.`);
   }
   if (world.races.length) words.push(describeRace(world, world.races.at(-1)));
-  if (world.at.every((at) => at === END)) words.push(`The end: ${world.races.length ? count(world.races.length, "race") : "no race, no deadlock"}${readOutcome(launch, world).length ? `; memory holds ${sayOutcome(readOutcome(launch, world))}` : ""}.`);
+  if (world.at.every((at) => at === END)) {
+    const how = world.races.length ? count(world.races.length, "race") : tr`no race, no deadlock`;
+    const left = sayOutcome(readOutcome(launch, world));
+    words.push(left ? tr`The end: ${how}; memory holds ${left}.` : tr`The end: ${how}.`);
+  }
   const goal = goalOf(launch, reached);
-  if (state.hand && goal) words.push(`${reached.length ? `You have reached ${list(reached)}. ` : ""}Can you make it end with ${goal}?`);
-  else if (state.hand && launch.outcomes?.length === 1 && reached.length) words.push("Every order of the programs ends like this.");
+  if (state.hand && goal) words.push(reached.length ? tr`You have reached ${list(reached)}. Can you make it end with ${goal}?` : tr`Can you make it end with ${goal}?`);
+  else if (state.hand && launch.outcomes?.length === 1 && reached.length) words.push(tr`Every order of the programs ends like this.`);
   return words.join(" ");
 }
 
@@ -322,14 +331,14 @@ export function picture(data) {
     follow: (name, path) => { const { steps, races, memory, at } = replay(data.launches[name], path); return { steps: steps.map(({ program, kind, line, tensor, elements, found, left, mark }) => ({ program, kind, line, tensor, elements, found, left, mark })), races, memory, at, deadlock: isDeadlock(data.launches[name], replay(data.launches[name], path), data.rooms[0]) }; },
     threads: (name, path, who, moves) => { const launch = data.launches[name]; const { late, open, at } = explainThreads(launch, replay(launch, path).steps.filter((step) => step.program === who), moves); return { late, open, at }; },
     controls: [
-      [fresh(choice("launch", "kernel", names))],
+      [fresh(choice("launch", tr`kernel`, names))],
       [
-        ...(has_threads || data.view === "threads" ? [choice("view", "look at", [["programs", "the programs"], ["threads", "the threads of one program"]])] : []),
-        ...(data.rooms.length > 1 ? [fresh(choice("room", "room for", data.rooms.map((room) => [room, count(room, "program")])))] : []),
-        fresh(slider("seed", "seed", { values: data.seeds, format: String })),
+        ...(has_threads || data.view === "threads" ? [choice("view", tr`look at`, [["programs", tr`the programs`], ["threads", tr`the threads of one program`]])] : []),
+        ...(data.rooms.length > 1 ? [fresh(choice("room", tr`room for`, data.rooms.map((room) => [room, count(room, "program")])))] : []),
+        fresh(slider("seed", tr`seed`, { values: data.seeds, format: String })),
       ],
-      [stepper("at", "operation", (state) => pathOf(state).length + 1, { interval: 500, format: (value, last) => `${value} of ${last}` }),
-        button("By hand from the start", () => ({ hand: [], at: 0, view: "programs" })), button("Let the rest run", finish)],
+      [stepper("at", tr`operation`, (state) => pathOf(state).length + 1, { interval: 500, format: (value, last) => tr`${value} of ${last}` }),
+        button(tr`By hand from the start`, () => ({ hand: [], at: 0, view: "programs" })), button(tr`Let the rest run`, finish)],
     ],
     off: (state) => (state.view === "threads" ? ["at", "seed"] : []),
     render(state, width) {
@@ -347,7 +356,7 @@ export function picture(data) {
       const reached = state.reached[state.launch] ?? [];
       const title = shown.title ?? makeTitle(launch, world, state, state.room);
       const caption = shown.caption ?? makeCaption(launch, world, state, path.length, reached, state.room);
-      return { title, caption, alt: `${title}. ${caption}`, height: Math.max(shown.height, place.top + listing.height), draw: [shown.draw, listing.draw] };
+      return { title, caption, alt: tr`${title}. ${caption}`, height: Math.max(shown.height, place.top + listing.height), draw: [shown.draw, listing.draw] };
     },
   };
 }
@@ -371,9 +380,9 @@ function drawPrograms(launch, whole, world, state, width, { drive, able }) {
       drawHolds(whole, program, x, y + 48, at),
       own.map(([each, i]) => drawMark(each, i, x, y + 26, step, { future: i > at, now: i === at, raced: raced.has(i) })),
       can
-        ? target(`move-${program}`, { label: `Move program ${program}: ${how.words}`, press: () => drive(program) },
-          svg("rect", { x: 2, y: y + 1, width: 66, height: 21, rx: 4, fill: "var(--control)", stroke: "var(--edge)" }), text(35, y + 12, `move ${program} \u25b8`, { anchor: "middle", size: FONT }))
-        : text(4, y + 12, `program ${program}`, { halo: true, fill: "var(--quiet)" }),
+        ? target(`move-${program}`, { label: tr`Move program ${program}: ${how.words}`, press: () => drive(program) },
+          svg("rect", { x: 2, y: y + 1, width: 66, height: 21, rx: 4, fill: "var(--control)", stroke: "var(--edge)" }), text(35, y + 12, tr`move ${program} \u25b8`, { anchor: "middle", size: FONT }))
+        : text(4, y + 12, tr`program ${program}`, { halo: true, fill: "var(--quiet)" }),
       text(78, y + 12, fit(how.words, width - 80, how.status === "waits"), { size: SMALL, halo: true, bold: how.status === "waits", fill: how.status === "done" ? "var(--quiet)" : "var(--ink)" }),
     ];
   });
@@ -385,7 +394,7 @@ function drawPrograms(launch, whole, world, state, width, { drive, able }) {
   const key = drawKey(whole, raced.size > 0, width, bottom + 16);
   const memory = drawMemory(launch, world, width, key.bottom + 14);
   const grip = handle("at", x(at), 14, {
-    label: "operation", value: at, min: 0, max: whole.steps.length, text: at ? `${at}, program ${world.steps.at(-1).program} ${describeStep(world.steps.at(-1))}` : "0, the start", radius: 8,
+    label: tr`operation`, value: at, min: 0, max: whole.steps.length, text: at ? tr`${at}, program ${world.steps.at(-1).program} ${describeStep(world.steps.at(-1))}` : tr`0, the start`, radius: 8,
     drag: (px) => ({ at: Math.min(Math.max(Math.round((px - left) / step), 0), whole.steps.length) }),
     key: (dx, dy) => ({ at: Math.min(Math.max(at + (dx || dy), 0), whole.steps.length) }),
   });
@@ -407,7 +416,7 @@ function drawPrograms(launch, whole, world, state, width, { drive, able }) {
 /** `words`, or as many of them as there is room for. */
 function fit(words, room, bold = false) {
   let parts = words;
-  while (measure(parts, SMALL, bold ? "600" : "normal") > room && parts.includes(",")) parts = parts.slice(0, parts.lastIndexOf(","));
+  while (measure(parts, SMALL, bold ? "600" : "normal") > room && /[,\uff0c]/.test(parts)) parts = parts.slice(0, Math.max(parts.lastIndexOf(","), parts.lastIndexOf("\uff0c")));
   return parts;
 }
 
@@ -433,7 +442,7 @@ function drawHolds(whole, program, x, y, at) {
 }
 
 function drawKey(whole, raced, width, top) {
-  const used = [...Object.keys(MARKS).filter((mark) => whole.steps.some((step) => step.mark === mark)).map((mark) => [mark, mark === "A" && !whole.steps.some((step) => step.mark === "T") ? "atomic" : MARKS[mark], FILLS[mark]]), ...(whole.steps.some((step) => step.mark === "T") ? [["", "has the lock", null]] : []), ...(raced ? [["", "in a race: the arrow joins the latest two", "fault"]] : [])];
+  const used = [...Object.keys(MARKS).filter((mark) => whole.steps.some((step) => step.mark === mark)).map((mark) => [mark, mark === "A" && !whole.steps.some((step) => step.mark === "T") ? tr`atomic` : MARKS[mark](), FILLS[mark]]), ...(whole.steps.some((step) => step.mark === "T") ? [["", tr`has the lock`, null]] : []), ...(raced ? [["", tr`in a race: the arrow joins the latest two`, "fault"]] : [])];
   let [x, y] = [2, top];
   const draw = used.map(([mark, words, state]) => {
     const room = 24 + measure(words, SMALL) + 14;
@@ -452,7 +461,7 @@ function drawMemory(launch, world, width, top) {
   const of_locks = listLocks(launch);
   const isSet = ({ name, integers }, value) => integers && value && (!of_locks.size || of_locks.has(name)); // beside locks, a flag has no colour of its own
   // integers are called by their numbers in words, and so are their rows
-  const nameRow = ({ name, integers, columns, values }, r) => (values.length === columns ? name : integers ? `${name}[${r * columns} to ${(r + 1) * columns - 1}]` : `${name}[${r}]`);
+  const nameRow = ({ name, integers, columns, values }, r) => (values.length === columns ? name : integers ? `${name}[${sayRange(r * columns, (r + 1) * columns - 1)}]` : `${name}[${r}]`);
   const left = 2 + Math.max(60, ...launch.tensors.map((tensor) => measure(nameRow(tensor, 0), FONT) + 12));
   const draw = [];
   let y = top;
@@ -469,12 +478,12 @@ function drawMemory(launch, world, width, top) {
         const touched = step?.tensor === name && step.elements.includes(element);
         draw.push(cell(left + c * size, y, size - 4, 24, number(values[element]), { state: touched && step.changed ? "active" : isSet(tensor, values[element]) ? "done" : "waiting", heavy: touched, size: SMALL + 0.5 }));
         const by = world.changedBy[`${name}[${element}]`];
-        if (integers && values[element] && by !== undefined) draw.push(text(left + c * size + (size - 4) / 2, y + 33, `by ${by}`, { anchor: "middle", size: SMALL, fill: "var(--quiet)" }));
+        if (integers && values[element] && by !== undefined) draw.push(text(left + c * size + (size - 4) / 2, y + 33, tr`by ${by}`, { anchor: "middle", size: SMALL, fill: "var(--quiet)" }));
       }
       y += integers ? 46 : 28;
     }
     const hidden = columns - many;
-    if (hidden > 0 || values.length / columns > rows) draw.push(text(left, y + 8, `${hidden > 0 ? `${count(hidden, "more column")}` : `${values.length / columns - rows} more rows`} not drawn`, { size: SMALL, fill: "var(--quiet)" })), (y += 20);
+    if (hidden > 0 || values.length / columns > rows) draw.push(text(left, y + 8, hidden > 0 ? tr`${count(hidden, "more column")} not drawn` : tr`${values.length / columns - rows} more rows not drawn`, { size: SMALL, fill: "var(--quiet)" })), (y += 20);
     y += 4;
   }
   return { draw, bottom: y + 4 };
@@ -485,7 +494,8 @@ function drawCode(launch, { now, raced, markers, noun }, { left, top, width }) {
   const gutter = 17 * Math.min(markers.length, Math.max(4, ...launch.source.map(([number]) => markers.filter((each) => each.line === number).length)));
   const code_left = left + gutter + 32;
   const room = Math.floor((left + width - code_left) / MONO);
-  const draw = [text(left, top + 10, `${launch.kernel}: a marker is a ${noun}, at its next line`, { size: SMALL, fill: "var(--quiet)" })];
+  const title = noun === "thread" ? tr`${launch.kernel}: a marker is a thread, at its next line` : tr`${launch.kernel}: a marker is a program, at its next line`;
+  const draw = [text(left, top + 10, title, { size: SMALL, fill: "var(--quiet)" })];
   let y = top + 34;
   for (const [line, indent, words] of launch.source) {
     const parts = breakCode(words, room - indent);
@@ -501,7 +511,7 @@ function drawCode(launch, { now, raced, markers, noun }, { left, top, width }) {
     y += height;
   }
   const done = markers.filter((each) => each.line === undefined).map((each) => each.name);
-  if (done.length) draw.push(text(left, y + 8, `done: ${list(done)}`, { size: SMALL, fill: "var(--quiet)" }));
+  if (done.length) draw.push(text(left, y + 8, tr`done: ${list(done)}`, { size: SMALL, fill: "var(--quiet)" }));
   return { draw, height: y + 20 - top };
 }
 
@@ -512,7 +522,7 @@ function drawThreads(launch, whole, state, width) {
   const { own, threads, at, has, blocked, late, open } = seen;
   const left = 84;
   const step = Math.min(56, (width - left - 2) / Math.max(own.length, 1));
-  const chips = launch.nodes.map((_, program) => target(`who-${program}`, { label: `Look at the threads of program ${program}`, pressed: program === who, press: () => ({ who: program, moves: [] }) },
+  const chips = launch.nodes.map((_, program) => target(`who-${program}`, { label: tr`Look at the threads of program ${program}`, pressed: program === who, press: () => ({ who: program, moves: [] }) },
     svg("rect", { x: 2 + program * 40, y: 0, width: 34, height: 24, rx: 4, fill: program === who ? "var(--chosen)" : "var(--control)", stroke: "var(--edge)" }),
     text(19 + program * 40, 12, String(program), { anchor: "middle", fill: program === who ? "var(--on-chosen)" : "var(--ink)" })));
   const top = 78;
@@ -523,13 +533,13 @@ function drawThreads(launch, whole, state, width) {
     const over = at[thread] >= own.length;
     return [
       over || blocked[thread]
-        ? text(2, y + 12, `thread ${thread}`, { fill: "var(--quiet)" })
-        : target(`thread-${thread}`, { label: `Move thread ${thread}: line ${own[at[thread]].line}`, press: () => ({ moves: [...state.moves, thread] }) },
-          svg("rect", { x: 2, y: y + 1, width: 76, height: 22, rx: 4, fill: "var(--control)", stroke: "var(--edge)" }), text(40, y + 12, `thread ${thread} \u25b8`, { anchor: "middle", size: SMALL + 0.5 })),
+        ? text(2, y + 12, tr`thread ${thread}`, { fill: "var(--quiet)" })
+        : target(`thread-${thread}`, { label: tr`Move thread ${thread}: line ${own[at[thread]].line}`, press: () => ({ moves: [...state.moves, thread] }) },
+          svg("rect", { x: 2, y: y + 1, width: 76, height: 22, rx: 4, fill: "var(--control)", stroke: "var(--edge)" }), text(40, y + 12, tr`thread ${thread} \u25b8`, { anchor: "middle", size: SMALL + 0.5 })),
       own.map((each, i) => (has(thread, each)
         ? cell(left + i * step + 1, y + 1, step - 2, 22, i < at[thread] ? each.mark : "", { state: i < at[thread] ? FILLS[each.mark] : late.includes(thread) && each.kind === "store" && each.elements.length > 1 ? "fault" : "waiting", heavy: i === at[thread], size: SMALL + 0.5 })
         : svg("line", { x1: left + i * step + step / 2 - 4, x2: left + i * step + step / 2 + 4, y1: y + 12, y2: y + 12, stroke: "var(--edge)" }))),
-      text(left, y + 33, over ? "done" : blocked[thread] || `next, line ${own[at[thread]].line}`, { size: SMALL, bold: Boolean(blocked[thread]), fill: "var(--quiet)" }),
+      text(left, y + 33, over ? tr`done` : blocked[thread] || tr`next, line ${own[at[thread]].line}`, { size: SMALL, bold: Boolean(blocked[thread]), fill: "var(--quiet)" }),
     ];
   });
   const bottom = top + threads * 44;
@@ -541,20 +551,20 @@ function drawThreads(launch, whole, state, width) {
       const mine = share(each.elements, thread, threads);
       if (!mine.length) return null;
       const stored = at[thread] > i;
-      return [cell(left + thread * size, y, size - 4, 24, stored ? several(mine.map((element) => each.left[each.elements.indexOf(element)])) : "old", { state: stored ? "active" : late.includes(thread) ? "fault" : "waiting", size: SMALL }),
-        text(left + thread * size + (size - 4) / 2, y + 34, mine.length > 1 ? `${mine[0]} to ${mine.at(-1)}` : `[${mine[0]}]`, { anchor: "middle", size: SMALL, fill: "var(--quiet)" })];
+      return [cell(left + thread * size, y, size - 4, 24, stored ? several(mine.map((element) => each.left[each.elements.indexOf(element)])) : tr`old`, { state: stored ? "active" : late.includes(thread) ? "fault" : "waiting", size: SMALL }),
+        text(left + thread * size + (size - 4) / 2, y + 34, mine.length > 1 ? sayRange(mine[0], mine.at(-1)) : `[${mine[0]}]`, { anchor: "middle", size: SMALL, fill: "var(--quiet)" })];
     })];
   });
   const height = bottom + 30 + stores.length * 48 + 10;
-  const title = !own.length ? `Program ${who} has no operation on shared memory in this order`
-    : late.length ? `The lock is open, and thread${late.length > 1 ? "s" : ""} ${list(late)} ${late.length > 1 ? "have" : "has"} not stored`
-      : at.every((each) => each >= own.length) ? `Program ${who}: all its threads are done` : open ? "The lock is open, and every thread has stored" : `Program ${who}, inside: which thread moves next?`;
-  const waits = blocked.map((why, thread) => why && `Thread ${thread} ${why}.`).filter(Boolean);
+  const title = !own.length ? tr`Program ${who} has no operation on shared memory in this order`
+    : late.length ? (late.length > 1 ? tr`The lock is open, and threads ${list(late)} have not stored` : tr`The lock is open, and thread ${late[0]} has not stored`)
+      : at.every((each) => each >= own.length) ? tr`Program ${who}: all its threads are done` : open ? tr`The lock is open, and every thread has stored` : tr`Program ${who}, inside: which thread moves next?`;
+  const waits = blocked.map((why, thread) => why && tr`Thread ${thread} ${why}.`).filter(Boolean);
   const caption = [
-    `${launch.kernel}, program ${who}, drawn with ${threads} threads; a program of four warps has 128.`,
-    own.length ? "All threads load and store a block, each its own columns; a single number is stored, and a lock given back, by thread 0 for all." : "Choose another program or another seed.",
-    ...waits, late.length ? `The next program may take the lock now, and loads old columns.${launch.barriers.length ? ` The account of what is ordered says, for example: ${launch.barriers[0]}` : ""}` : "",
-    own.length && !late.length && !open ? "Can a thread give the lock back before the others have stored?" : "",
+    tr`${launch.kernel}, program ${who}, drawn with ${threads} threads; a program of four warps has 128.`,
+    own.length ? tr`All threads load and store a block, each its own columns; a single number is stored, and a lock given back, by thread 0 for all.` : tr`Choose another program or another seed.`,
+    ...waits, late.length ? tr`The next program may take the lock now, and loads old columns.` : "", late.length && launch.barriers.length ? tr`The account of what is ordered says, for example: ${launch.barriers[0]}` : "",
+    own.length && !late.length && !open ? tr`Can a thread give the lock back before the others have stored?` : "",
   ].filter(Boolean).join(" ");
   return {
     title, caption, height,
@@ -563,9 +573,9 @@ function drawThreads(launch, whole, state, width) {
       markers: at.map((place, name) => ({ name, line: own[place]?.line, waits: Boolean(blocked[name]) })),
     },
     draw: [
-      chips, text(8 + launch.programs * 40, 12, "program", { size: SMALL, fill: "var(--quiet)" }),
-      own.length > 0 && text(2, top - 10, "line", { size: SMALL, fill: "var(--quiet)" }), head, own.length > 0 && rows,
-      stores.length > 0 && text(2, bottom + 12, "memory, by the thread that stores it", { size: SMALL, fill: "var(--quiet)" }), memory,
+      chips, text(8 + launch.programs * 40, 12, tr`program`, { size: SMALL, fill: "var(--quiet)" }),
+      own.length > 0 && text(2, top - 10, tr`line`, { size: SMALL, fill: "var(--quiet)" }), head, own.length > 0 && rows,
+      stores.length > 0 && text(2, bottom + 12, tr`memory, by the thread that stores it`, { size: SMALL, fill: "var(--quiet)" }), memory,
     ],
   };
 }

@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 
 from course_lib.base.errors import CourseError
+from course_lib.base.translation import gettext as _
 from course_lib.launching.description import LaunchTensor
 from course_lib.lessons import second_process
 from course_lib.lessons.second_process import LaunchJob
@@ -105,7 +106,8 @@ class Interleaving:
         for tensor in self.tensors:
             if tensor.name == wanted:
                 return tensor
-        raise CourseError(f"`{self.kernel}` was given no tensor `{name}`; it has {', '.join(tensor.name for tensor in self.tensors)}.")
+        known = ", ".join(tensor.name for tensor in self.tensors)
+        raise CourseError(_("`{kernel}` was given no tensor `{name}`; it has {known}.").format(kernel=self.kernel, name=name, known=known))
 
 
 def interleaved(
@@ -172,7 +174,8 @@ def run(
     except CourseError:
         raise
     except Exception as raised:
-        raise CourseError(f"`{job.entry_point}` was stopped: {second_process.describe_exception(raised)}.") from raised
+        words = _("`{kernel}` was stopped: {exception}.")
+        raise CourseError(words.format(kernel=job.entry_point, exception=second_process.describe_exception(raised))) from raised
     replay = _Replay(job, placed.memory.ctypes.data)
     queues = {number: iter(seen.get(index, ())) for number, index in enumerate(outcome.programs)}
     operations = tuple(replay.apply(step, next(queues[step.program])) for step in outcome.steps)

@@ -9,6 +9,8 @@ from typing import Any
 from course_lib import catalog
 from course_lib.base import paths
 from course_lib.base.errors import CourseError
+from course_lib.base.translation import gettext as _
+from course_lib.base.translation import mark as N_
 from course_lib.catalog import texts
 from course_lib.compiler import KernelSource
 from course_lib.grading.public import Unreadable, read_text
@@ -19,7 +21,7 @@ from course_lib.lessons.pictures.schedule.model import SEEDS, ScheduleLaunch, ma
 __all__ = ["ScheduleLaunch", "learners_file", "schedule_explorer"]
 
 MOST_SEED = 9999
-_ALT = (
+_ALT = N_(
     "A row for each program with its operations on shared memory in the order in which they happened, the shared memory below, and the "
     "kernel's lines with a marker for each program at its next operation."
 )
@@ -47,9 +49,9 @@ def schedule_explorer(
     Raises: CourseError if there is no launch, or a launch cannot be run.
     """
     if not launches:
-        raise CourseError("the schedule explorer has nothing to explore: pass at least one launch by name.")
+        raise CourseError(_("the schedule explorer has nothing to explore: pass at least one launch by name."))
     if not 0 <= seed <= MOST_SEED:
-        raise CourseError(f"the schedule explorer takes seeds from 0 to {MOST_SEED}; you asked for {seed}.")
+        raise CourseError(_("the schedule explorer takes seeds from 0 to {most}; you asked for {seed}.").format(most=MOST_SEED, seed=seed))
     seeds = list(range(seed, seed + len(SEEDS)))
     read = [name for name, launch in launches.items() if callable(launch.kernel) and not hasattr(launch.kernel, "fn")]
     rooms = [resident] if isinstance(resident, int) else list(resident)
@@ -58,7 +60,7 @@ def schedule_explorer(
 
     def show(chosen: str) -> MovingPicture:
         data = {"launches": known, "chosen": chosen, "seeds": seeds, "rooms": rooms, "at_fault": at_fault, "view": view}
-        return MovingPicture("schedule", data, _ALT)
+        return MovingPicture("schedule", data, _(_ALT))
 
     if not read:
         return show(next(iter(known)))
@@ -86,8 +88,8 @@ class _AskingExplorer(AskingPicture):
             known[file] = make(files[file])
             return show(file)
 
-        choose = ipywidgets.Dropdown(options=list(files), description="file", disabled=len(files) < 2)
-        super().__init__(work, {"file": choose}, "Run it as it is now")
+        choose = ipywidgets.Dropdown(options=list(files), description=_("file"), disabled=len(files) < 2)
+        super().__init__(work, {"file": choose}, _("Run it as it is now"))
 
 
 def learners_file(exercise_id: str) -> Callable[[], KernelSource]:
@@ -100,7 +102,7 @@ def learners_file(exercise_id: str) -> Callable[[], KernelSource]:
     def read() -> KernelSource:
         path = texts.find_file(exercise)
         try:
-            text = read_text(path, f"`course reset {exercise_id}` writes it anew.")
+            text = read_text(path, _("`course reset {id}` writes it anew.").format(id=exercise_id))
         except Unreadable as unreadable:
             raise CourseError(str(unreadable)) from None
         return KernelSource(text, exercise.entry_points[0], paths.shown(path))
