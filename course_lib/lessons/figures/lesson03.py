@@ -65,7 +65,11 @@ def show_real_rows() -> MovingPicture:
             (
                 _(model),
                 [
-                    Bar(_("{norm}, {N} columns").format(norm=norm.norm, N=norm.N), [(find(norm), "x")], f"{find(norm):.3g}")
+                    Bar(
+                        _("norm {number}, {N} columns").format(number=norm.norm.removeprefix("norm "), N=norm.N),
+                        [(find(norm), "x")],
+                        f"{find(norm):.3g}",
+                    )
                     for norm in measured.of(model)
                 ],
             )
