@@ -14,6 +14,7 @@ from dataclasses import replace
 import torch
 
 import course_lib
+from course_lib.base.translation import mark as N_
 from course_lib.bench import grid, operations, tables, timing
 from course_lib.bench.measurement import Measurement
 from course_lib.bench.operations import DTYPES, OPERATIONS, NormOperation, Values
@@ -22,7 +23,7 @@ from course_lib.bench.providers import PEERS, Prepare, ProviderFunctions
 KIND = "host"
 SHAPE = grid.Shape(64, 1024)
 PROVIDERS = ("ours", "kernels", *PEERS)
-PASSES = ("forward", "forward and backward")
+PASSES = (N_("forward"), N_("forward and backward"))
 _OPS = tuple(op for op in OPERATIONS.values() if not op.backward)
 _METHOD = f"host time of an eager call on {SHAPE.M} x {SHAPE.N}, median of 500 calls, 50 at a time without synchronising between them"
 

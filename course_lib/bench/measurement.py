@@ -14,6 +14,7 @@ import course_lib
 from course_lib.base import paths
 from course_lib.base.errors import CourseError
 from course_lib.base.files import write_atomic
+from course_lib.base.translation import gettext as _
 
 _LIST_OF_SCALARS = re.compile(r'\[\n[^][{}"]*(?:"\w*"[^][{}"]*)*\]')  # over several lines, without other texts than words
 PART = "_part"  # suffix of the kind of a measurement with only some columns or providers, so that it is not mistaken for a whole one
@@ -42,7 +43,8 @@ class Measurement:
 
     def label(self) -> str:
         """Write the origin of the numbers for a figure: the device, and "now" or the date."""
-        return f"{self.device}, {'measured now' if self.live else f'measured {self.date}'}"
+        words = _("{device}, measured now") if self.live else _("{device}, measured {date}")
+        return words.format(device=self.device, date=self.date)
 
     def only(self, columns: Collection[int] | None = None, providers: Collection[str] | None = None) -> Measurement:
         """Return the same measurement with only some row lengths and providers; None keeps all."""
@@ -75,7 +77,9 @@ def new(kind: str, method: str, versions: dict[str, str] | None = None) -> Measu
     """
     if course_lib.MODE != "gpu":
         raise CourseError(
-            "measuring needs a GPU, and this machine runs in CPU mode. `course doctor` says why; `course bench --stored` shows what was measured."
+            _(
+                "measuring needs a GPU, and this machine runs in CPU mode. `course doctor` says why; `course bench --stored` shows what was measured."
+            )
         )
     import torch
     import triton
@@ -108,7 +112,11 @@ def stored(kind: str) -> Measurement:
     """
     found = sorted(paths.BENCH_RESULTS.glob(f"{kind}-*.json"), key=_date)
     if not found:
-        raise CourseError(f"there is no stored measurement {kind!r} in {paths.shown(paths.BENCH_RESULTS)}. Take one on a GPU.")
+        raise CourseError(
+            _("there is no stored measurement {kind!r} in {folder}. Take one on a GPU.").format(
+                kind=kind, folder=paths.shown(paths.BENCH_RESULTS)
+            )
+        )
     return _read(found[-1])
 
 
@@ -130,5 +138,5 @@ def _read(path: Path) -> Measurement:
         return Measurement(**json.loads(path.read_text(encoding="utf-8")))
     except (ValueError, TypeError) as broken:
         raise CourseError(
-            f"{paths.shown(path)} cannot be read ({broken}). `git checkout -- {paths.shown(path)}` brings it back."
+            _("{file} cannot be read ({error}). `git checkout -- {file}` brings it back.").format(file=paths.shown(path), error=broken)
         ) from broken

@@ -12,10 +12,12 @@ from dataclasses import dataclass
 
 from course_lib.base import paths
 from course_lib.base.errors import CourseError
+from course_lib.base.translation import gettext as _
+from course_lib.base.translation import mark as N_
 
 FILE = paths.BENCH_RESULTS / "published-layer-norm-backward.csv"
 M, ITEMSIZE, MATRICES = (4096, 2, 3)  # rows, bytes of an fp16 number, and the matrices that the tutorial counts: x and dy read, dx written
-EDITIONS = ("English", "Chinese")
+EDITIONS = (N_("English"), N_("Chinese"))
 
 
 @dataclass(frozen=True)
@@ -42,12 +44,16 @@ def read_published(edition: str = "English") -> list[Published]:
     Raises: CourseError if there is no such edition, or the file cannot be read.
     """
     if edition not in EDITIONS:
-        raise CourseError(f"the tutorial's tables are of the editions {', '.join(EDITIONS)}; you asked for {edition!r}.")
+        raise CourseError(
+            _("the tutorial's tables are of the editions {editions}; you asked for {edition!r}.").format(
+                editions=", ".join(EDITIONS), edition=edition
+            )
+        )
     try:
         with FILE.open(encoding="utf-8", newline="") as opened:
             lines = [line for line in csv.DictReader(opened) if line["edition"] == edition]
         return [Published(edition, int(line["N"]), float(line["triton_gbps"]), float(line["torch_gbps"])) for line in lines]
     except (OSError, KeyError, ValueError) as broken:
         raise CourseError(
-            f"{paths.shown(FILE)} cannot be read ({broken}). `git checkout -- {paths.shown(FILE)}` brings it back."
+            _("{file} cannot be read ({error}). `git checkout -- {file}` brings it back.").format(file=paths.shown(FILE), error=broken)
         ) from broken

@@ -17,6 +17,8 @@ import triton
 import triton.language as tl
 
 from course_lib.base.errors import CourseError
+from course_lib.base.translation import gettext as _
+from course_lib.base.translation import mark as N_
 from course_lib.kernels.launch import tables
 from course_lib.lessons.pictures.access_map.run import record
 
@@ -168,11 +170,13 @@ KERNELS: dict[str, tuple[Any, ...]] = {
 }
 _GRIDS = {
     "blocked_forward": "(M,)",
-    "resident_forward": "(triton.cdiv(M, ROWS),), with BLOCK >= N",
-    "add_then_rms_norm": "(M,) for both, with BLOCK >= N",
-    "add_rms_norm": "(M,), with BLOCK >= N",
-    "two_stage_backward": "dx: (M,); partials: (triton.cdiv(N, BLOCK_N), chunks) with chunks = triton.cdiv(M, rows_a_chunk); "
-    "finish: (triton.cdiv(N, BLOCK_N),)",
+    "resident_forward": N_("(triton.cdiv(M, ROWS),), with BLOCK >= N"),
+    "add_then_rms_norm": N_("(M,) for both, with BLOCK >= N"),
+    "add_rms_norm": N_("(M,), with BLOCK >= N"),
+    "two_stage_backward": N_(
+        "dx: (M,); partials: (triton.cdiv(N, BLOCK_N), chunks) with chunks = triton.cdiv(M, rows_a_chunk); "
+        "finish: (triton.cdiv(N, BLOCK_N),)"
+    ),
 }
 
 
@@ -185,8 +189,12 @@ def list_launches(
     """
     if name not in KERNELS or itemsize not in DTYPES or min(M, N, ROWS, rows_a_chunk, BLOCK_N) < 1:
         raise CourseError(
-            f"the accounting has {', '.join(KERNELS)}, sizes from 1 and an itemsize of 2 or 4; you asked for {name!r}, M={M}, N={N}, "
-            f"itemsize={itemsize}, ROWS={ROWS}, rows_a_chunk={rows_a_chunk}, BLOCK_N={BLOCK_N}."
+            _(
+                "the accounting has {kernels}, sizes from 1 and an itemsize of 2 or 4; you asked for {name!r}, M={M}, N={N}, "
+                "itemsize={itemsize}, ROWS={ROWS}, rows_a_chunk={rows_a_chunk}, BLOCK_N={BLOCK_N}."
+            ).format(
+                kernels=", ".join(KERNELS), name=name, M=M, N=N, itemsize=itemsize, ROWS=ROWS, rows_a_chunk=rows_a_chunk, BLOCK_N=BLOCK_N
+            )
         )
     dtype, whole = DTYPES[itemsize], {"BLOCK": tables.next_power_of_2(N)}
     matrix = {key: torch.randn(M, N).to(dtype) for key in ("x", "residual", "total", "y", "dy", "dx")}
@@ -230,7 +238,7 @@ def count_bytes(name: str, M: int, N: int, itemsize: int, **sizes: int) -> tuple
     for launch in list_launches(name, M, N, itemsize, **sizes):
         recording = record(launch.kernel, launch.grid, [*launch.tensors.values(), *launch.numbers], launch.constants)
         if recording.fault:
-            raise CourseError(f"{name} could not be traced. {recording.fault}")
+            raise CourseError(_("{name} could not be traced. {fault}").format(name=name, fault=recording.fault))
         read += sum(access.bytes for access in recording.accesses if access.kind == "load")
         written += sum(access.bytes for access in recording.accesses if access.kind == "store")
     return read, written
@@ -243,14 +251,13 @@ class KernelTexts:
         parts = []
         for name, kernels in KERNELS.items():
             text = "\n\n".join(inspect.getsource(getattr(kernel, "fn", kernel)).strip() for kernel in kernels)
-            parts.append(
-                f"<details><summary><code>{name}</code>: {len(kernels)} kernel{'s' * (len(kernels) > 1)}, grid "
-                f"<code>{html.escape(_GRIDS[name])}</code></summary><pre>{html.escape(text)}</pre></details>"
-            )
+            words = _("{name}: {count} kernels, grid {grid}") if len(kernels) > 1 else _("{name}: {count} kernel, grid {grid}")
+            summary = words.format(name=f"<code>{name}</code>", count=len(kernels), grid=f"<code>{html.escape(_(_GRIDS[name]))}</code>")
+            parts.append(f"<details><summary>{summary}</summary><pre>{html.escape(text)}</pre></details>")
         return "".join(parts)
 
     def __repr__(self) -> str:
-        return "The kernels of exercise 15a. They stand in course_lib/lessons/accounting.py."
+        return _("The kernels of exercise 15a. They stand in course_lib/lessons/accounting.py.")
 
 
 def show_kernels() -> KernelTexts:

@@ -16,6 +16,8 @@ import course_lib
 from course_lib import catalog
 from course_lib.base import runtime
 from course_lib.base.errors import CourseError
+from course_lib.base.translation import gettext as _
+from course_lib.base.translation import mark as N_
 from course_lib.bench import forward, grid, measurement, operations, row_statistics, timing, transformer
 from course_lib.bench.operations import OPERATIONS
 from course_lib.bench.providers import PROVIDERS
@@ -41,7 +43,7 @@ STEPS = 300  # of the training, as in lesson 14
 _HOPPER = (9, 0)  # the compute capability of the GPU on which the stored times were measured
 _ELEMENTS = 2**27  # of each matrix of which the statistics are timed: 0.5 GB in fp32
 _TIMED_STATISTICS = row_statistics.COLUMNS[:3]
-_NO_TIMES = "No GPU here: the chart has stored times alone."
+_NO_TIMES = N_("No GPU here: the chart has stored times alone.")
 
 Times = Mapping[int, float]  # time over the floor, by row length
 
@@ -54,33 +56,41 @@ def list_exercises() -> list[Exercise]:
 def describe_gpu() -> str:
     """Say in words what this machine's GPU has in common with that of the stored times, and what is different; or that there is no GPU."""
     if course_lib.MODE == "cpu":
-        return (
-            f"CPU mode ({runtime.current().why}): the course has no GPU here. Files are checked in Triton's interpreter, nothing is timed, and the\n"
+        return _(
+            "CPU mode ({why}): the course has no GPU here. Files are checked in Triton's interpreter, nothing is timed, and the\n"
             "charts have stored times alone. To get a GPU: on Colab choose Runtime, Change runtime type; on Kaggle choose Settings, Accelerator.\n"
             "Take one of compute capability 8.0 or newer (A100, L4, H100), not a T4 or a P100. Then run this notebook again from its first cell."
-        )
+        ).format(why=runtime.current().why)
     at = torch.device(course_lib.DEVICE, torch.cuda.current_device())
     capability, count = torch.cuda.get_device_capability(at), device.count_multiprocessors(at)
     gbps = device.find_bandwidth(at) * count
     lines = [
-        f"{torch.cuda.get_device_name(at)}: compute capability {capability[0]}.{capability[1]}, {count} multiprocessors, memory of {gbps:.0f} GB/s.",
-        f"The stored times are those of an {H100.name}: 9.0, {MULTIPROCESSORS} multiprocessors, {H100.bandwidth / 1e9:.0f} GB/s. Of another GPU, microseconds",
-        "cannot be compared with these. Times over the floor can: each GPU has its own floor.",
+        _("{name}: compute capability {major}.{minor}, {count} multiprocessors, memory of {gbps:.0f} GB/s.").format(
+            name=torch.cuda.get_device_name(at), major=capability[0], minor=capability[1], count=count, gbps=gbps
+        ),
+        _(
+            "The stored times are those of an {name}: 9.0, {count} multiprocessors, {gbps:.0f} GB/s. Of another GPU, microseconds\n"
+            "cannot be compared with these. Times over the floor can: each GPU has its own floor."
+        ).format(name=H100.name, count=MULTIPROCESSORS, gbps=H100.bandwidth / 1e9),
     ]
     if capability < _HOPPER:
-        lines += [
-            "Different on this GPU: it has no copies of whole tiles by hardware (TMA), no clusters of thread blocks, and no kernel starts before",
-            "the kernel before it has ended. Those came with 9.0. No exercise needs them, and `num_stages` works here, too.",
-        ]
+        lines.append(
+            _(
+                "Different on this GPU: it has no copies of whole tiles by hardware (TMA), no clusters of thread blocks, and no kernel starts before\n"
+                "the kernel before it has ended. Those came with 9.0. No exercise needs them, and `num_stages` works here, too."
+            )
+        )
     elif capability > _HOPPER:
-        lines.append("This GPU is newer than the one of the stored times. No kernel of the course uses what is new in it.")
+        lines.append(_("This GPU is newer than the one of the stored times. No kernel of the course uses what is new in it."))
     tuned = choice.find_device_class(torch.empty(1, dtype=torch.float16, device=at))
     if not tuned.bandwidth and capability != _HOPPER:
         lines.append(
-            f"No launch of the course was tuned on it: it takes those of the {tuned.name}. Another number of warps may be faster here."
+            _("No launch of the course was tuned on it: it takes those of the {name}. Another number of warps may be faster here.").format(
+                name=tuned.name
+            )
         )
     else:
-        lines.append(f"The course's launches here are those of its class {tuned.name}.")
+        lines.append(_("The course's launches here are those of its class {name}.").format(name=tuned.name))
     return "\n".join(lines)
 
 
@@ -93,10 +103,12 @@ def check_files() -> None:
         print(report.headline)
         if verdict.status == grading.NOT_ATTEMPTED:
             print(
-                f"    exercises/{exercise.file}.py is still as the course wrote it. If you have solved it, upload yours and run this cell again."
+                _(
+                    "    exercises/{file}.py is still as the course wrote it. If you have solved it, upload yours and run this cell again."
+                ).format(file=exercise.file)
             )
         elif verdict.status != grading.PASS:
-            print(f"    {report.cause} The panel in lesson {exercise.lesson} says more.")
+            print(_("    {cause} The panel in lesson {lesson} says more.").format(cause=report.cause, lesson=exercise.lesson))
         elif verdict.message:
             print(f"    {verdict.message}")
 
@@ -122,7 +134,7 @@ def show_backward() -> MovingPicture:
     """
     own, notes = _gather(_list_norms("layer_norm_backward"))
     dots = _time_all(own, LENGTHS, functools.partial(_time_norm, "layer_norm_backward"), "PyTorch")
-    without = "Your dots are without the second kernel, which adds up the partial sums."
+    without = _("Your dots are without the second kernel, which adds up the partial sums.")
     return lesson13.show_designs(read_stored_designs(), dots, _write_note(dots, [without, *notes] if own else notes))
 
 
@@ -132,19 +144,23 @@ def train_norm() -> LossCurves | None:
     Without a GPU it prints where this is done instead, and returns None.
     """
     if course_lib.MODE == "cpu":
-        print("No GPU here: lesson 14 trains the model in the interpreter, in half a minute to two minutes.")
+        print(_("No GPU here: lesson 14 trains the model in the interpreter, in half a minute to two minutes."))
         return None
     norm = own_kernels.gather_norm()
     print(norm)
     corpus = transformer.split(transformer.fables())
     runs: dict[str, list[float]] = {}
-    for name, kind in {"PyTorch's LayerNorm": torch.nn.LayerNorm, norm.name: norm.Module}.items():
+    for name, kind in {_("PyTorch's LayerNorm"): torch.nn.LayerNorm, norm.name: norm.Module}.items():
         model = transformer.build(corpus.training, kind, device=course_lib.DEVICE)
         next(iter(transformer.train(model, corpus.training, 1)))  # compiles
         model = transformer.build(corpus.training, kind, device=course_lib.DEVICE)
         started = time.perf_counter()
         runs[name] = list(transformer.learn(model, corpus, STEPS))
-        print(f"{name}: {time.perf_counter() - started:.1f} s for {STEPS} steps, loss on the held-out text {runs[name][-1]:.2f}")
+        print(
+            _("{name}: {seconds:.1f} s for {steps} steps, loss on the held-out text {loss:.2f}").format(
+                name=name, seconds=time.perf_counter() - started, steps=STEPS, loss=runs[name][-1]
+            )
+        )
     return loss_curves(runs, STEPS, baseline=corpus.training.entropy())
 
 
@@ -160,16 +176,21 @@ def _gather(exercise_ids: Sequence[str]) -> tuple[dict[str, Any], list[str]]:
         try:
             kernels[exercise_id] = getattr(own_kernels.load_passing(exercise_id), own_launch.name_kernel(exercise_id))
         except CourseError as reason:
-            notes.append(f"No dots of yours: {reason}")
+            notes.append(_("No dots of yours: {reason}").format(reason=reason))
     return kernels, notes
 
 
 def _write_note(dots: Sequence[Series], notes: Sequence[str]) -> str:
     """Return the words of a caption: where the dots were measured, their values, and the notes; or that there is no GPU."""
     if course_lib.MODE == "cpu":
-        return _NO_TIMES
-    values = [f"{one.name}: {', '.join(f'{y:.2f} at {N:.0f}' for N, y in zip(one.x, one.y, strict=True))}." for one in dots]
-    return " ".join([f"Dots: measured now on {runtime.current().name}.", *values, *notes])
+        return _(_NO_TIMES)
+    values = [
+        _("{name}: {values}.").format(
+            name=one.name, values=_(", ").join(_("{y:.2f} at {N:.0f}").format(y=y, N=N) for N, y in zip(one.x, one.y, strict=True))
+        )
+        for one in dots
+    ]
+    return " ".join([_("Dots: measured now on {gpu}.").format(gpu=runtime.current().name), *values, *notes])
 
 
 def _time_all(
@@ -183,8 +204,8 @@ def _time_all(
     if course_lib.MODE == "cpu":
         return []
     times = {N: time_row_length(kernels, N) for N in columns}
-    names = {exercise_id: (f"yours, {exercise_id}", _choose_colour(exercise_id)) for exercise_id in kernels}
-    names["torch"] = (f"{peer}, this GPU", "torch")
+    names = {exercise_id: (_("yours, {exercise}").format(exercise=exercise_id), _choose_colour(exercise_id)) for exercise_id in kernels}
+    names["torch"] = (_("{peer}, this GPU").format(peer=peer), "torch")
     return [
         Series(name, [N for N in columns if key in times[N]], [times[N][key] for N in columns if key in times[N]], colour, line=False)
         for key, (name, colour) in names.items()

@@ -14,6 +14,7 @@ from torch import Tensor
 
 import course_lib
 from course_lib import catalog
+from course_lib.base.translation import mark as N_
 from course_lib.grading.public import check, list_cases
 
 EPS = 1e-5
@@ -27,10 +28,10 @@ def normal(*shape: int, mean: float = 0.0, seed: int = 0) -> Tensor:
 
 # the four inputs that the page asks about; D is transposed, so neighbouring columns are not adjacent in memory
 INPUTS = {
-    "A: N = 64, mean 10": normal(_M, 64, mean=10.0),
-    "B: N = 60, mean 10": normal(_M, 60, mean=10.0),
-    "C: N = 60, mean 3000": normal(_M, 60, mean=3000.0),
-    "D: N = 64, transposed": normal(64, _M).t(),
+    N_("A: N = 64, mean 10"): normal(_M, 64, mean=10.0),
+    N_("B: N = 60, mean 10"): normal(_M, 60, mean=10.0),
+    N_("C: N = 60, mean 3000"): normal(_M, 60, mean=3000.0),
+    N_("D: N = 64, transposed"): normal(64, _M).t(),
 }
 
 

@@ -22,6 +22,8 @@ from torch.autograd.function import once_differentiable
 import course_lib
 from course_lib import catalog
 from course_lib.base.errors import CourseError
+from course_lib.base.translation import gettext as _
+from course_lib.base.translation import mark as N_
 from course_lib.catalog import texts
 from course_lib.grading import public as grading
 from course_lib.kernels.launch import device, tables
@@ -31,7 +33,7 @@ from course_lib.kernels.norm_backward import norm_backward_persistent_kernel, no
 from course_lib.lessons.own_launch import name_kernel, order_arguments
 from course_lib.norms import launchers
 
-ROLES = {"08a": "forward", "11a": "dx", "13b": "dw and db", "14a": "wiring"}
+ROLES = {"08a": N_("forward"), "11a": "dx", "13b": N_("dw and db"), "14a": N_("wiring")}
 # elements of a tile in CPU mode, large because the interpreter's time depends on operations, not on elements
 _TILE = 1 << 16
 _numbers = itertools.count(1)
@@ -47,7 +49,8 @@ class NormPart:
     why: str = ""
 
     def __str__(self) -> str:
-        return f"{self.role:10} {f'yours, {self.exercise}' if self.own else f'the course’s: {self.why}'}"
+        words = _("{role:10} yours, {exercise}") if self.own else _("{role:10} the course’s: {why}")
+        return words.format(role=_(self.role), exercise=self.exercise, why=self.why)
 
 
 class OwnNorm:
@@ -89,7 +92,8 @@ class OwnNorm:
     def name(self) -> str:
         """Return a label for a curve: "your LayerNorm" if all four parts are the learner's, else a label with their number."""
         own = sum(part.own for part in self.parts)
-        return {0: "the course's LayerNorm", len(ROLES): "your LayerNorm"}.get(own, f"LayerNorm, {own} of {len(ROLES)} parts yours")
+        words = {0: _("the course's LayerNorm"), len(ROLES): _("your LayerNorm")}.get(own, _("LayerNorm, {own} of {all} parts yours"))
+        return words.format(own=own, all=len(ROLES))
 
     def __repr__(self) -> str:
         return "\n".join(map(str, self.parts))
@@ -236,17 +240,17 @@ def _read_passing(exercise_id: str) -> str:
     try:
         text, code = grading.read_own_attempt(exercise)
     except grading.NotAttempted:
-        raise CourseError(f"your {exercise_id} is still as the course wrote it.") from None
+        raise CourseError(_("your {id} is still as the course wrote it.").format(id=exercise_id)) from None
     except grading.Unreadable as unreadable:
-        raise CourseError(f"your {exercise_id} cannot be read: {unreadable}") from None
+        raise CourseError(_("your {id} cannot be read: {reason}").format(id=exercise_id, reason=unreadable)) from None
     if _checked.get((exercise_id, text)) != grading.PASS:
         verdict = grading.check(exercise)
         if verdict.status == grading.GRADER_FAULT:
-            raise CourseError(f"your {exercise_id} could not be checked: {verdict.message}")
+            raise CourseError(_("your {id} could not be checked: {reason}").format(id=exercise_id, reason=verdict.message))
         if verdict.status != grading.PASS:
-            raise CourseError(f"your {exercise_id} does not pass yet; its panel says why.")
+            raise CourseError(_("your {id} does not pass yet; its panel says why.").format(id=exercise_id))
         if grading.read_own_attempt(exercise)[0] != text:
-            raise CourseError(f"your {exercise_id} was changed while it was checked. Run the cell again.")
+            raise CourseError(_("your {id} was changed while it was checked. Run the cell again.").format(id=exercise_id))
         _checked[exercise_id, text] = verdict.status
     return code.source
 
@@ -261,7 +265,9 @@ def _execute(exercise_id: str, source: str) -> types.ModuleType:
     try:
         exec(compile(source, file, "exec"), module.__dict__)
     except Exception as raised:
-        raise CourseError(f"your {exercise_id} passes its check and raises here: {type(raised).__name__}: {raised}") from raised
+        raise CourseError(
+            _("your {id} passes its check and raises here: {error}").format(id=exercise_id, error=f"{type(raised).__name__}: {raised}")
+        ) from raised
     return module
 
 
@@ -290,9 +296,17 @@ def _divide_up(M: int, rows: int) -> int:
 
 def _check_matrix(matrix: Tensor, name: str, *, any_stride: bool = False) -> Tensor:
     if matrix.ndim != 2:
-        raise ValueError(f"{name} has shape {tuple(matrix.shape)}; the kernels take matrices (M, N). Flatten the leading dimensions first.")
+        raise ValueError(
+            _("{name} has shape {shape}; the kernels take matrices (M, N). Flatten the leading dimensions first.").format(
+                name=name, shape=tuple(matrix.shape)
+            )
+        )
     if not any_stride and matrix.shape[1] > 1 and matrix.stride(1) != 1:
-        raise ValueError(f"the columns of {name} are {matrix.stride(1)} elements apart; the kernels take rows of packed elements.")
+        raise ValueError(
+            _("the columns of {name} are {stride} elements apart; the kernels take rows of packed elements.").format(
+                name=name, stride=matrix.stride(1)
+            )
+        )
     return matrix
 
 

@@ -11,6 +11,7 @@ from typing import Any
 from course_lib import catalog
 from course_lib.base import paths
 from course_lib.base.errors import CourseError
+from course_lib.base.translation import gettext as _
 from course_lib.catalog import texts
 
 EPS = 1e-5
@@ -63,7 +64,11 @@ def order_arguments(exercise_id: str, M: int, N: int, given: Mapping[str, Any]) 
         elif name.startswith("stride_"):
             value = 1 if name.endswith("_col") else N
         else:
-            raise CourseError(f"the kernel of {exercise_id} has a parameter `{parameter}`, which this launch has no value for.")
+            raise CourseError(
+                _("the kernel of {id} has a parameter `{parameter}`, which this launch has no value for.").format(
+                    id=exercise_id, parameter=parameter
+                )
+            )
         if constant:
             constants[name] = value
         else:

@@ -96,7 +96,11 @@ def choose_questions(lesson: str, made: Mapping[str, progress.Prediction], recal
     for wanted in (number - 1, number // 2):
         left = [question for question in questions if question not in chosen]
         if not left:
-            raise CourseError(f"no lesson before {lesson} has two predictions with the field `recall`; it stands in predictions/NN.toml.")
+            raise CourseError(
+                _("no lesson before {lesson} has two predictions with the field `recall`; it stands in predictions/NN.toml.").format(
+                    lesson=lesson
+                )
+            )
         chosen.append(min(left, key=functools.partial(rank, wanted)))
     return chosen
 

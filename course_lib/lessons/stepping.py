@@ -82,7 +82,9 @@ def step(step_id: str) -> None:
     text = _read_cell(frame.f_code.co_filename)
     if not text:
         raise CourseError(
-            f"step({step_id!r}) checks the cell of a notebook in which it stands, and this is no notebook. `{name_command('lab')}` opens the lessons."
+            _(
+                "step({id!r}) checks the cell of a notebook in which it stands, and this is no notebook. `{command}` opens the lessons."
+            ).format(id=step_id, command=name_command("lab"))
         )
     display(check_cell(wanted, text, frame.f_globals))
 
@@ -201,7 +203,7 @@ def _show(value: Any) -> str:
     try:
         return shorten(make_visible_line(repr(value)), _VALUE)
     except Exception as broken:
-        return f"a {type(value).__name__} whose repr raises {type(broken).__name__}"
+        return _("a {kind} whose repr raises {error}").format(kind=type(value).__name__, error=type(broken).__name__)
 
 
 def _is_unchanged(text: str, unsolved: str, name: str) -> bool:
@@ -262,9 +264,12 @@ def _write_failure(wanted: Step, verdict: Verdict) -> tuple[list[str], list[str]
         marked = html.escape(shown.source[shown.start : shown.end])
         code = f"{html.escape(shown.source[: shown.start])}<u>{marked}</u>{html.escape(shown.source[shown.end :])}"
         below = f"{shown.below}{shown.carets} {shown.label}".rstrip() if shown.carets else ""
-        where = f"{verdict.place.lead} line {verdict.place.line}"
-        lines += [f"{where.strip().capitalize()}:", f"{shown.gutter}{shown.source}", *([below] if below else [])]
-        parts.append(f"<div>{where.strip().capitalize()} of this cell:</div><pre>{shown.gutter}{code}\n{html.escape(below)}</pre>")
+        lead = verdict.place.lead
+        where = _("{lead} line {line}:") if lead else _("Line {line}:")
+        on_page = _("{lead} line {line} of this cell:") if lead else _("Line {line} of this cell:")
+        where, on_page = (words.format(lead=lead, line=verdict.place.line) for words in (where, on_page))
+        lines += [where, f"{shown.gutter}{shown.source}", *([below] if below else [])]
+        parts.append(f"<div>{on_page}</div><pre>{shown.gutter}{code}\n{html.escape(below)}</pre>")
     if verdict.question:
         parts.append(f"<p>{write_inline(verdict.question)}</p>")
         lines.append(verdict.question)

@@ -14,6 +14,7 @@ import torch
 
 import course_lib
 from course_lib.base.errors import CourseError
+from course_lib.base.translation import gettext as _
 from course_lib.bench import forward, grid, operations, timing
 from course_lib.bench.operations import EPS, OPERATIONS, Values
 from course_lib.compiler import Pointer, compile_report, residency
@@ -48,11 +49,11 @@ class Tried:
     over_floor: float | None
 
     def __str__(self) -> str:
-        time = "time not measured: no GPU" if self.over_floor is None else f"{self.over_floor:.2f} of the floor"
-        return (
-            f"rows {self.rows}, warps {self.num_warps}, stages {self.num_stages}: {self.registers} registers, {self.spill_bytes} bytes spilled, "
-            f"{self.shared_bytes / 1024:.0f} KB shared, {self.programs} on a multiprocessor, {self.ahead / 1024:.0f} KB ahead; {time}"
-        )
+        time = _("time not measured: no GPU") if self.over_floor is None else _("{over:.2f} of the floor").format(over=self.over_floor)
+        return _(
+            "rows {rows}, warps {num_warps}, stages {num_stages}: {registers} registers, {spill_bytes} bytes spilled, "
+            "{shared:.0f} KB shared, {programs} on a multiprocessor, {ahead:.0f} KB ahead; {time}"
+        ).format(**vars(self) | {"shared": self.shared_bytes / 1024, "ahead": self.ahead / 1024, "time": time})
 
 
 @dataclass(frozen=True)
@@ -72,8 +73,10 @@ class Predicted:
         return self.made.under_way
 
     def __str__(self) -> str:
-        spilled = f", {self.made.spill_bytes} bytes spilled" * bool(self.made.spill_bytes)
-        return f"N = {self.N}, rows {self.launch.rows}, warps {self.launch.num_warps}: {self.made}{spilled}"
+        words = _("N = {N}, rows {rows}, warps {warps}: {held}")
+        if self.made.spill_bytes:
+            words = _("N = {N}, rows {rows}, warps {warps}: {held}, {spilled} bytes spilled")
+        return words.format(N=self.N, rows=self.launch.rows, warps=self.launch.num_warps, held=self.made, spilled=self.made.spill_bytes)
 
 
 def predict_launch(N: int, rows: int, num_warps: int, dtype: str = "fp16") -> Predicted:
@@ -88,9 +91,13 @@ def predict_launch(N: int, rows: int, num_warps: int, dtype: str = "fp16") -> Pr
     Raises: CourseError if a setting has another value, or the compiler fails.
     """
     if not 1 <= N <= _LONGEST:
-        raise CourseError(f"N has to be from 1 to {_LONGEST}; you chose {N}.")
+        raise CourseError(
+            _("{name} has to be from {least} to {most}; you chose {value}.").format(name="N", least=1, most=_LONGEST, value=N)
+        )
     if dtype not in ITEMSIZE:
-        raise CourseError(f"dtype has to be {' or '.join(map(repr, ITEMSIZE))}; you chose {dtype!r}.")
+        raise CourseError(
+            _("dtype has to be {dtypes}; you chose {dtype!r}.").format(dtypes=_(" or ").join(map(repr, ITEMSIZE)), dtype=dtype)
+        )
     _require_power("rows", rows, 1, 64)
     _require_power("num_warps", num_warps, 1, 32)
     launch = LaunchChoice(rows, tables.next_power_of_2(N), num_warps)
@@ -99,7 +106,11 @@ def predict_launch(N: int, rows: int, num_warps: int, dtype: str = "fp16") -> Pr
 
 def _require_power(name: str, value: int, least: int, most: int) -> None:
     if not least <= value <= most or value & (value - 1):
-        raise CourseError(f"{name} has to be a power of two from {least} to {most}; you chose {value}.")
+        raise CourseError(
+            _("{name} has to be a power of two from {least} to {most}; you chose {value}.").format(
+                name=name, least=least, most=most, value=value
+            )
+        )
 
 
 def try_launch(N: int, rows: int, num_warps: int, num_stages: int) -> Tried:
@@ -117,7 +128,9 @@ def try_launch(N: int, rows: int, num_warps: int, num_stages: int) -> Tried:
     _require_power("rows", rows, 1, 64)
     _require_power("num_warps", num_warps, 1, 32)
     if not 1 <= num_stages <= 8:
-        raise CourseError(f"num_stages has to be from 1 to 8; you chose {num_stages}.")
+        raise CourseError(
+            _("{name} has to be from {least} to {most}; you chose {value}.").format(name="num_stages", least=1, most=8, value=num_stages)
+        )
     half, single = Pointer("fp16"), Pointer("fp32")
     arguments = [*[half] * 3, *[single] * 2, half, *[single] * 2, N, 1, N, 1, N, 32768, N]
     constants = {"ROWS": rows, "BLOCK": N, "FULL": True, "STAGES": num_stages, **_CONSTANTS}

@@ -15,6 +15,7 @@ from torch import Tensor
 from torch.autograd.function import once_differentiable
 
 import course_lib
+from course_lib.base.translation import mark as N_
 from course_lib.norms.launchers import launch_backward, launch_forward
 
 EPS = 1e-5
@@ -94,13 +95,13 @@ class NotOnce(Packed):
 
 
 BUGS: dict[str, Function] = {
-    "dw not returned": NoDw,
-    "dw, db swapped": Swapped,
-    "dy ignored": DyIgnored,
-    "dx written over dy": OverDy,
-    "dy's strides ignored": StridesIgnored,
-    "dw in x's dtype": Tidied,
-    "twice, not refused": NotOnce,
+    N_("dw not returned"): NoDw,
+    N_("dw, db swapped"): Swapped,
+    N_("dy ignored"): DyIgnored,
+    N_("dx written over dy"): OverDy,
+    N_("dy's strides ignored"): StridesIgnored,
+    N_("dw in x's dtype"): Tidied,
+    N_("twice, not refused"): NotOnce,
 }
 
 
@@ -167,7 +168,7 @@ def list_tests() -> dict[str, Callable[[Function], bool]]:
         "y + x": lambda f: agrees(f, lambda y, x: ((y + x) * g).sum(), x),
         "y.t()": lambda f: agrees(f, lambda y, x: (y.t() * g.t().contiguous()).sum(), x),
         "fp16 x": lambda f: agrees(f, lambda y, x: (y.float() * g.half().float()).sum(), x.half()),
-        "twice": survives_twice,
+        N_("twice"): survives_twice,
     }
 
 

@@ -13,6 +13,7 @@ from typing import NamedTuple
 
 from course_lib.base import runtime
 from course_lib.base.errors import CourseError
+from course_lib.base.translation import gettext as _
 from course_lib.compiler import CompileError, Pointer, compile_report, residency
 
 # an H100 SXM by NVIDIA's data sheet; LATENCY_NS is the time of a load from memory that lesson 15 assumes
@@ -81,8 +82,10 @@ class LaunchPrediction:
         return self.programs * self.tile_bytes
 
     def __str__(self) -> str:
-        resident = f"{self.programs} program{'s' * (self.programs != 1)} on a multiprocessor"
-        return f"{self.registers} registers a thread, {resident}, {format_kb(self.under_way)} under way"
+        words = _("{registers} registers a thread, {count} programs on a multiprocessor, {size} under way")
+        if self.programs == 1:
+            words = _("{registers} registers a thread, {count} program on a multiprocessor, {size} under way")
+        return words.format(registers=self.registers, count=self.programs, size=format_kb(self.under_way))
 
 
 def format_kb(count: float) -> str:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 
+from course_lib.base.translation import gettext as _
 from course_lib.bench.measurement import Measurement
 from course_lib.lessons import style
 from course_lib.lessons.kit.output import MovingPicture
@@ -29,32 +30,36 @@ def over_floor(measured: Measurement) -> MovingPicture:
         for provider in dict.fromkeys(row["provider"] for row in rows):
             own = {row["N"]: row["over_floor"] for row in rows if row["provider"] == provider}
             most = max(own.values())
-            name = f"{provider}, up to {most:.{0 if most >= 10 else 1}f}x" if most > _HIGHEST else provider
+            name = provider
+            if most > _HIGHEST:
+                name = _("{provider}, up to {most}x").format(provider=provider, most=f"{most:.{0 if most >= 10 else 1}f}")
             lines.append(Series(name, range(len(lengths)), [own.get(N, math.nan) for N in lengths], *_find_look(provider)))
         high = _HIGHEST if any(row["over_floor"] > _HIGHEST for row in rows) else None
         plot = Plot(
-            Axis("columns N", ticks=[(i, str(N)) for i, N in enumerate(lengths)]),
-            Axis("time over the floor", low=0.0, high=high, unit="x"),
+            Axis(_("columns N"), ticks=[(i, str(N)) for i, N in enumerate(lengths)]),
+            Axis(_("time over the floor"), low=0.0, high=high, unit="x"),
             lines,
-            [Level(1.0, "the floor")],
+            [Level(1.0, _("the floor"))],
         )
         name = f"{op.replace('_', ' ')}, {dtype}"
-        views.append(View(f"Time over the floor: {name}", [plot], f"{measured.label()}.", name))
-    return chart(*views, control="operation", alt=f"Time over floor of each provider by row length, {measured.kind}, {measured.label()}.")
+        views.append(View(_("Time over the floor: {name}").format(name=name), [plot], _("{told}.").format(told=measured.label()), name))
+    alt = _("Time over floor of each provider by row length, {kind}, {source}.").format(kind=measured.kind, source=measured.label())
+    return chart(*views, control=_("operation"), alt=alt)
 
 
 def host(measured: Measurement) -> MovingPicture:
     """Show bars per kind of call and operation. ``measured`` has rows with op, provider, passes and us."""
-    bars = [(row["passes"], row["op"], row["provider"], row["us"]) for row in measured.rows]
+    bars = [(_(row["passes"]), row["op"], row["provider"], row["us"]) for row in measured.rows]
     first = measured.rows[0]
-    source = f"{first['M']} x {first['N']}, {first['dtype']}; {measured.label()}."
-    return _draw_bars("Host time of an eager call", bars, "us per call", source)
+    source = _("{M} x {N}, {dtype}; {source}.").format(M=first["M"], N=first["N"], dtype=first["dtype"], source=measured.label())
+    return _draw_bars(_("Host time of an eager call"), bars, _("us per call"), source)
 
 
 def training(measured: Measurement) -> MovingPicture:
     """Show bars per norm, for the eager and the compiled model. ``measured`` has rows with norm, provider, compiled and ms."""
-    bars = [("model compiled" if row["compiled"] else "model eager", row["norm"], row["provider"], row["ms"]) for row in measured.rows]
-    return _draw_bars("Time of a training step", bars, "ms per step", f"{measured.label()}.")
+    panels = {True: _("model compiled"), False: _("model eager")}
+    bars = [(panels[row["compiled"]], row["norm"], row["provider"], row["ms"]) for row in measured.rows]
+    return _draw_bars(_("Time of a training step"), bars, _("ms per step"), _("{told}.").format(told=measured.label()))
 
 
 def _draw_bars(title: str, bars: list[tuple[str, str, str, float]], unit: str, source: str) -> MovingPicture:
@@ -65,7 +70,7 @@ def _draw_bars(title: str, bars: list[tuple[str, str, str, float]], unit: str, s
         panels.setdefault(panel, {}).setdefault(group.replace("_", " "), []).append(bar)
     high = max(value for *_, value in bars)
     drawn = [Bars(list(groups.items()), unit, high=high, title=panel) for panel, groups in panels.items()]
-    return chart(View(title, drawn, source), alt=f"{title}. {source}")
+    return chart(View(title, drawn, source), alt=_("{title}. {source}").format(title=title, source=source))
 
 
 def _find_look(provider: str) -> tuple[str, bool, bool, str]:

@@ -10,6 +10,8 @@ import functools
 import course_lib
 from course_lib import catalog
 from course_lib.base.errors import CourseError
+from course_lib.base.translation import gettext as _
+from course_lib.base.translation import mark as N_
 from course_lib.base.words import format_count
 from course_lib.bench import backward, forward, measurement
 from course_lib.grading.public import PASS
@@ -24,8 +26,8 @@ from course_lib.lessons.pictures.kernel_roofline.model import ELEMENTS, KERNELS,
 COLUMNS = 8192  # fp16, M N = 2^25
 _COURSE = {"07a": "blocked", "08a": "resident", "09a": "fused", "13b": "persistent"}  # the course's kernel beside an exercise's
 # what PyTorch does: a name, and the operation and provider of a measurement
-_PEERS = {"07a": ("PyTorch's LayerNorm", "layer_norm", "torch"), "09a": ("an addition, then RMSNorm", "add_rms_norm", "unfused")}
-_OWN_NAME = "yours"
+_PEERS = {"07a": (N_("PyTorch's LayerNorm"), "layer_norm", "torch"), "09a": (N_("an addition, then RMSNorm"), "add_rms_norm", "unfused")}
+_OWN_NAME = N_("yours")
 
 
 def ladder(lesson: str) -> MovingPicture:
@@ -40,21 +42,25 @@ def ladder(lesson: str) -> MovingPicture:
     source = stored_parts[0].label()
     groups: list[tuple[str, list[Bar]]] = []
     for exercise_id in (exercise_id for exercise_id in OWN if exercise_id[:2] <= lesson):
-        stored = [(_PEERS[exercise_id][0], _PEERS[exercise_id][1:], "torch")] if exercise_id in _PEERS else []
+        stored = [(_(_PEERS[exercise_id][0]), _PEERS[exercise_id][1:], "torch")] if exercise_id in _PEERS else []
         if exercise_id in _COURSE:
             kernel = KERNELS[_COURSE[exercise_id]]
-            stored.append(("the course's", (kernel.op, kernel.provider), "resident"))
-        bars = [_make_bar(name, times[*row, COLUMNS]["over_floor"], "time", colour) for name, row, colour in stored]
+            stored.append((_("the course's"), (kernel.op, kernel.provider), "resident"))
+        bars = [_make_bar(name, times[*row, COLUMNS]["over_floor"], _("{value:.2f} in time"), colour) for name, row, colour in stored]
         groups.append((f"{exercise_id} {catalog.get(exercise_id).title}", [*bars, _make_own(exercise_id)]))
     passed = sum(bars[-1].parts[0][0] > 0 for _, bars in groups)
-    title = f"{passed} of {format_count(len(groups), 'kernel')} passed" if passed else "Each kernel of yours that passes gets a bar here"
-    caption = (
-        f"Times: fp16, {ELEMENTS // COLUMNS} x {COLUMNS}. {source}. A pass reads or writes a whole matrix. Part of it may come from a cache, so "
+    title = _("{passed} of {kernels} passed") if passed else _("Each kernel of yours that passes gets a bar here")
+    title = title.format(passed=passed, kernels=format_count(len(groups), "kernel"), kernel_count=len(groups))
+    caption = _(
+        "Times: fp16, {M} x {N}. {source}. A pass reads or writes a whole matrix. Part of it may come from a cache, so "
         "that a kernel's time can be nearer to 1 than its passes."
+    ).format(M=ELEMENTS // COLUMNS, N=COLUMNS, source=source)
+    told = _("; ").join(
+        _("{name}: {values}").format(name=name, values=_(", ").join(f"{bar.name} {bar.words}" for bar in bars)) for name, bars in groups
     )
-    told = "; ".join(f"{name}: {', '.join(f'{bar.name} {bar.words}' for bar in bars)}" for name, bars in groups)
     return chart(
-        View(title, [Bars(groups, "times the least that the operation needs", level=(1.0, "the memory's limit"))], caption), alt=f"{told}."
+        View(title, [Bars(groups, _("times the least that the operation needs"), level=(1.0, _("the memory's limit")))], caption),
+        alt=_("{told}.").format(told=told),
     )
 
 
@@ -62,16 +68,18 @@ def _make_own(exercise_id: str) -> Bar:
     """Make the bar of the learner's kernel; it has no length if the last check was no pass, or if the kernel cannot be run."""
     least = OWN[exercise_id].least
     if progress.record(exercise_id).last.get("status") != PASS:
-        return Bar(_OWN_NAME, [(0.0, "ink")], "not passed yet")
+        return Bar(_(_OWN_NAME), [(0.0, "ink")], _("not passed yet"))
     try:
         if course_lib.MODE == "gpu":
             kernel = getattr(own_kernels.load_passing(exercise_id), own_launch.name_kernel(exercise_id))
             us = time_own(exercise_id, kernel, COLUMNS)
             assert us is not None, "every kernel takes rows of COLUMNS"
-            return _make_bar(_OWN_NAME, us / (least * _measure_pass_us()), "time on this GPU", "welford")
-        return _make_bar(_OWN_NAME, count_passes(exercise_id, learners_kernel(exercise_id)) / least, "passes", "welford")
+            return _make_bar(_(_OWN_NAME), us / (least * _measure_pass_us()), _("{value:.2f} in time on this GPU"), "welford")
+        return _make_bar(
+            _(_OWN_NAME), count_passes(exercise_id, learners_kernel(exercise_id)) / least, _("{value:.2f} in passes"), "welford"
+        )
     except CourseError as problem:
-        return Bar(_OWN_NAME, [(0.0, "ink")], str(problem))
+        return Bar(_(_OWN_NAME), [(0.0, "ink")], str(problem))
 
 
 @functools.cache
@@ -80,5 +88,5 @@ def _measure_pass_us() -> float:
     return norm_times(COLUMNS).copy_us(COLUMNS) / 2
 
 
-def _make_bar(name: str, value: float, counted: str, colour: str) -> Bar:
-    return Bar(name, [(value, colour)], f"{value:.2f} in {counted}")
+def _make_bar(name: str, value: float, words: str, colour: str) -> Bar:
+    return Bar(name, [(value, colour)], words.format(value=value))

@@ -6,6 +6,8 @@ from collections.abc import Sequence
 
 import numpy as np
 
+from course_lib.base.translation import gettext as _
+from course_lib.base.translation import mark as N_
 from course_lib.lessons.kit.output import MovingPicture
 from course_lib.lessons.pictures.chart.model import Axis, Bar, Bars, Cells, Level, Plot, Series, View, chart
 
@@ -18,29 +20,37 @@ NORMS: dict[str, tuple[int, ...]] = {
 
 # What a LayerNorm moves, in matrices of M x N: each step with the matrices that it reads, and those that it writes.
 TRAFFIC: dict[str, list[tuple[str, int, int]]] = {
-    "operations": [
-        ("mean of each row", 1, 0), ("subtract it", 1, 1), ("square", 1, 1), ("mean of the squares", 1, 0),
-        ("divide by its root", 1, 1), ("multiply by w", 1, 1), ("add b", 1, 1),
+    N_("operations"): [
+        (N_("mean of each row"), 1, 0), (N_("subtract it"), 1, 1), (N_("square"), 1, 1), (N_("mean of the squares"), 1, 0),
+        (N_("divide by its root"), 1, 1), (N_("multiply by w"), 1, 1), (N_("add b"), 1, 1),
     ],
-    "one kernel": [("all of it", 1, 1)],
+    N_("one kernel"): [(N_("all of it"), 1, 1)],
 }  # fmt: skip
 
 
 def count_traffic(way: str) -> int:
     """Count the matrices that ``way``, a key of TRAFFIC, reads and writes."""
-    return sum(read + written for _, read, written in TRAFFIC[way])
+    return sum(read + written for step, read, written in TRAFFIC[way])
 
 
 def show_traffic() -> MovingPicture:
     """Show a bar for each operation of a LayerNorm and one for a kernel that does them all: the matrices that they read and write."""
     groups = [
-        (f"{way}: {count_traffic(way)} matrices", [Bar(name, [(read, "x"), (written, "y")]) for name, read, written in steps])
+        (
+            _("{way}: {count} matrices").format(way=_(way), count=count_traffic(way)),
+            [Bar(_(name), [(read, "x"), (written, "y")]) for name, read, written in steps],
+        )
         for way, steps in TRAFFIC.items()
     ]
-    bars = Bars(groups, "matrices of M x N elements", parts=[("read", "x"), ("written", "y")])
-    title = f"One kernel moves {count_traffic('one kernel')} matrices, single operations move {count_traffic('operations')}"
-    told = "; ".join(f"{name} reads {read} and writes {written}" for name, read, written in TRAFFIC["operations"])
-    return chart(View(title, [bars], "Counted, not measured."), alt=f"Bars. {told}. One kernel reads 1 and writes 1.")
+    bars = Bars(groups, _("matrices of M x N elements"), parts=[(_("read"), "x"), (_("written"), "y")])
+    title = _("One kernel moves {one} matrices, single operations move {many}")
+    title = title.format(one=count_traffic("one kernel"), many=count_traffic("operations"))
+    told = _("; ").join(
+        _("{name} reads {read} and writes {written}").format(name=_(name), read=read, written=written)
+        for name, read, written in TRAFFIC["operations"]
+    )
+    alt = _("Bars. {told}. One kernel reads 1 and writes 1.").format(told=told)
+    return chart(View(title, [bars], _("Counted, not measured.")), alt=alt)
 
 
 def measure_sizes(layers: int = 100, width: int = 64) -> dict[str, list[float]]:
@@ -54,7 +64,7 @@ def measure_sizes(layers: int = 100, width: int = 64) -> dict[str, list[float]]:
         x = rng.standard_normal((64, width))
         x /= np.sqrt((x**2).mean())
         sizes = [float(np.sqrt((x**2).mean()))]
-        for _ in range(layers):
+        for _layer in range(layers):
             rotation = np.linalg.qr(rng.standard_normal((width, width)))[0]  # keeps the size of a row
             x = x @ (gain * rotation)
             if normalise:
@@ -63,25 +73,27 @@ def measure_sizes(layers: int = 100, width: int = 64) -> dict[str, list[float]]:
         return sizes
 
     return {
-        "each layer 1.1 times": pass_layers(1.1, normalise=False),
-        "each layer 0.9 times": pass_layers(0.9, normalise=False),
-        "1.1 times, then x / rms(x)": pass_layers(1.1, normalise=True),
+        N_("each layer 1.1 times"): pass_layers(1.1, normalise=False),
+        N_("each layer 0.9 times"): pass_layers(0.9, normalise=False),
+        N_("1.1 times, then x / rms(x)"): pass_layers(1.1, normalise=True),
     }
 
 
 def through_layers() -> MovingPicture:
     """Show the size of the numbers after each layer, on a logarithmic axis, with a mark at the largest fp16 number."""
     lines = [
-        Series(label, range(len(sizes)), sizes, colour, dots=False)
+        Series(_(label), range(len(sizes)), sizes, colour, dots=False)
         for (label, sizes), colour in zip(measure_sizes().items(), _COLOURS, strict=True)
     ]
-    y = Axis("root mean square (first row: 1)", log=True, low=1e-5, high=1e6)
-    plot = Plot(Axis("layers passed"), y, lines, [Level(65504, "65504, the end of fp16")])
+    y = Axis(_("root mean square (first row: 1)"), log=True, low=1e-5, high=1e6)
+    plot = Plot(Axis(_("layers passed")), y, lines, [Level(65504, _("65504, the end of fp16"))])
     return chart(
-        View("1.1 times per layer becomes almost 14,000 times; a norm keeps it at 1", [plot]),
-        alt="Root mean square of the numbers after each of 100 layers, on a logarithmic axis. With layers of 1.1 times it rises in a straight "
-        "line to almost 14,000, with layers of 0.9 times it falls below 0.0001. With a division by the root mean square after each layer it "
-        "stays at 1.",
+        View(_("1.1 times per layer becomes almost 14,000 times; a norm keeps it at 1"), [plot]),
+        alt=_(
+            "Root mean square of the numbers after each of 100 layers, on a logarithmic axis. With layers of 1.1 times it rises in a straight "
+            "line to almost 14,000, with layers of 0.9 times it falls below 0.0001. With a division by the root mean square after each layer it "
+            "stays at 1."
+        ),
     )
 
 
@@ -92,19 +104,21 @@ def count_means(norm: str, B: int, T: int, C: int) -> int:
 
 def shared_means(B: int, T: int, C: int) -> MovingPicture:
     """Show x of shape (B, T, C) once per norm, with the number of its mean in each element."""
-    rows = [words for b in range(B) for words in (f"sequence {b}", *(f"token {t}" for t in range(T)))]
+    rows = [words for b in range(B) for words in (_("sequence {b}").format(b=b), *(f"token {t}" for t in range(T)))]
     blank = [None] * C
     panels = []
     for norm in NORMS:
         words = [line for plane in _number_means(norm, B, T, C) for line in (blank, *([str(number) for number in row] for row in plane))]
         looks = [["active" if word == "0" else "waiting" for word in line] for line in words]
-        title = f"{norm}: {count_means(norm, B, T, C)} means"
-        panels.append(Cells(rows, [""] * C, words, looks, title=title, column_name="channels"))
+        title = _("{norm}: {count} means").format(norm=norm, count=count_means(norm, B, T, C))
+        panels.append(Cells(rows, [""] * C, words, looks, title=title, column_name=_("channels")))
     return chart(
-        View("Equal numbers share a mean", panels),
-        alt=f"A tensor of {B} sequences, {T} tokens, {C} channels, drawn three times; each element carries the number of the mean it belongs to. "
-        "LayerNorm: the channels of a token share a mean. BatchNorm: a channel shares one over all tokens of both sequences. InstanceNorm: a "
-        "channel shares one over the tokens of one sequence.",
+        View(_("Equal numbers share a mean"), panels),
+        alt=_(
+            "A tensor of {B} sequences, {T} tokens, {C} channels, drawn three times; each element carries the number of the mean it belongs to. "
+            "LayerNorm: the channels of a token share a mean. BatchNorm: a channel shares one over all tokens of both sequences. InstanceNorm: a "
+            "channel shares one over the tokens of one sequence."
+        ).format(B=B, T=T, C=C),
     )
 
 

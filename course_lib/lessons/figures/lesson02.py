@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
+from course_lib.base.translation import gettext as _
 from course_lib.lessons.kit.output import MovingPicture
 from course_lib.lessons.pictures.block_stepper.model import EXAMPLE as ROWS
 from course_lib.lessons.pictures.chart.model import Axis, Level, Plot, Series, View, chart
@@ -17,23 +18,24 @@ def small_rows(eps: float) -> MovingPicture:
 
     def make_view(eps: float) -> View:
         lines = (
-            Series("outside: x / (rms + eps)", rms.tolist(), (rms / (rms + eps)).tolist(), "quiet", dots=False, dash="7 4"),
-            Series("inside: x / sqrt(rms\u00b2 + eps)", rms.tolist(), (rms / np.sqrt(rms**2 + eps)).tolist(), "x", dots=False),
+            Series(_("outside: x / (rms + eps)"), rms.tolist(), (rms / (rms + eps)).tolist(), "quiet", dots=False, dash="7 4"),
+            Series(_("inside: x / sqrt(rms\u00b2 + eps)"), rms.tolist(), (rms / np.sqrt(rms**2 + eps)).tolist(), "x", dots=False),
         )
         levels = (Level(eps, f"eps = {_short(eps)}", "x"), Level(eps**0.5, f"sqrt(eps) = {_short(eps**0.5)}", "x"))
-        plot = Plot(Axis("rms of the row", log=True), Axis("rms of y (large rows: 1)", high=1.1), lines, levels)
-        return View("Rows below sqrt(eps) stay small, or below eps if it stands outside", [plot], name=_short(eps))
+        plot = Plot(Axis(_("rms of the row"), log=True), Axis(_("rms of y (large rows: 1)"), high=1.1), lines, levels)
+        return View(_("Rows below sqrt(eps) stay small, or below eps if it stands outside"), [plot], name=_short(eps))
 
     others = sorted({1e-8, 1e-6, 1e-5, 1e-3, eps})
     return chart(
         *map(make_view, others), control="eps", start=others.index(eps),
-        alt=f"The rms of y against the rms of the row, eps = {_short(eps)}, logarithmic axis. With eps inside the root the curve rises from 0 "
-        f"to 1 around sqrt(eps) = {_short(eps**0.5)}. With eps outside it rises around eps, so rows between the two come out at nearly full "
-        "size.",
+        alt=_(
+            "The rms of y against the rms of the row, eps = {eps}, logarithmic axis. With eps inside the root the curve rises from 0 "
+            "to 1 around sqrt(eps) = {root}. With eps outside it rises around eps, so rows between the two come out at nearly full size."
+        ).format(eps=_short(eps), root=_short(eps**0.5)),
     )  # fmt: skip
 
 
 def _short(value: float) -> str:
     """Write two digits; an exponent has no leading zero: 1e-5."""
-    digits, _, exponent = f"{value:.2g}".partition("e")
-    return f"{digits}e{int(exponent)}" if exponent else digits
+    digits, e, exponent = f"{value:.2g}".partition("e")
+    return f"{digits}{e}{int(exponent)}" if exponent else digits

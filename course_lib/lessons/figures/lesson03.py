@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from course_lib.base.translation import gettext as _
 from course_lib.lessons.figures.norm_inputs import TRAINED, NormInput, read_norm_inputs
 from course_lib.lessons.kit.output import MovingPicture
 from course_lib.lessons.pictures.cancellation.model import NAMES
@@ -30,23 +31,26 @@ def draw_terms(x: Any, mean_square: Any, squared_mean: Any) -> MovingPicture:
         ("E[x]\u00b2", wide.mean() ** 2, np.float32(float(squared_mean)), -0.6, "two_pass"),
     )
     step = float(np.spacing(terms[0][2]))
-    ends = [float(value) for _, exact, stored, _, _ in terms for value in (exact, stored)]
+    ends = [float(value) for term in terms for value in term[1:3]]
     low, high = np.floor((min(ends) - 3 * step) / step) * step, max(ends) + 3 * step
     numbers = [float(number) for number in np.arange(low, high, step)]
     strokes = Series("", numbers, [0.0] * len(numbers), "quiet", line=False)
     lines = [
-        Series(f"{name}, exact", [float(stored), float(exact)], [0.0, height], colour) for name, exact, stored, height, colour in terms
+        Series(_("{name}, exact").format(name=name), [float(stored), float(exact)], [0.0, height], colour)
+        for name, exact, stored, height, colour in terms
     ]
     left = terms[0][2] - terms[1][2]
     x = Axis(
-        f"each point is a number that fp32 can hold: one every {step:g}", low=low, high=high,
-        ticks=sorted((float(stored), f"{stored:.10g}") for _, _, stored, _, _ in terms),
+        _("each point is a number that fp32 can hold: one every {step:g}").format(step=step), low=low, high=high,
+        ticks=sorted((float(term[2]), f"{term[2]:.10g}") for term in terms),
     )  # fmt: skip
     plot = Plot(x, Axis("", low=-1.0, high=1.0, ticks=()), [strokes, *lines])
     return chart(
-        View(f"What is left over is {left:g}; the variance is {wide.var():.3f}", [plot]),
-        alt=f"A line on which fp32 numbers are points, {step:g} apart. The exact E[x\u00b2] and E[x]\u00b2 lie above and below it; lines go to the "
-        f"points where the computed ones lie. Their distance is {left:g}, and the variance is {wide.var():.3f}.",
+        View(_("What is left over is {left:g}; the variance is {variance:.3f}").format(left=left, variance=wide.var()), [plot]),
+        alt=_(
+            "A line on which fp32 numbers are points, {step:g} apart. The exact E[x\u00b2] and E[x]\u00b2 lie above and below it; lines go to the "
+            "points where the computed ones lie. Their distance is {left:g}, and the variance is {variance:.3f}."
+        ).format(step=step, left=left, variance=wide.var()),
     )
 
 
@@ -58,50 +62,65 @@ def show_real_rows() -> MovingPicture:
 
     def make_view(name: str, title: str, unit: str, find: Callable[[NormInput], float], level: tuple[float, str] | None) -> View:
         groups = [
-            (model, [Bar(f"{norm.norm}, {norm.N} columns", [(find(norm), "x")], f"{find(norm):.3g}") for norm in measured.of(model)])
+            (
+                _(model),
+                [
+                    Bar(
+                        _("norm {number}, {N} columns").format(number=norm.norm.removeprefix("norm "), N=norm.N),
+                        [(find(norm), "x")],
+                        f"{find(norm):.3g}",
+                    )
+                    for norm in measured.of(model)
+                ],
+            )
             for model in models
         ]
-        title = title.format(f"{max(map(find, norms)):.3g}")
-        return View(title, [Bars(groups, unit, log=True, high=100, level=level)], f"{measured.label()}.", name)
+        title = title.format(most=f"{max(map(find, norms)):.3g}")
+        return View(title, [Bars(groups, unit, log=True, high=100, level=level)], _("{told}.").format(told=measured.label()), name)
 
-    told = "; ".join(f"{model}: {', '.join(f'{norm.mean_over_std[-1]:.3g}' for norm in measured.of(model))}" for model in models)
+    told = _("; ").join(
+        _("{name}: {values}").format(name=_(model), values=_(", ").join(f"{norm.mean_over_std[-1]:.3g}" for norm in measured.of(model)))
+        for model in models
+    )
     return chart(
         make_view(
-            "mean/std", "No row of these models has a mean of more than {} standard deviations",
-            "largest |mean|/std of a row, on a logarithmic scale; at 64 one-pass has lost half of the digits",
+            _("mean/std"), _("No row of these models has a mean of more than {most} standard deviations"),
+            _("largest |mean|/std of a row, on a logarithmic scale; at 64 one-pass has lost half of the digits"),
             lambda norm: norm.mean_over_std[-1], (64, "64"),
         ),
         make_view(
-            "rms", "The rows have a root mean square of {} at most",
-            "largest root mean square of a row, on a logarithmic scale", lambda norm: norm.rms[-1], None,
+            "rms", _("The rows have a root mean square of {most} at most"),
+            _("largest root mean square of a row, on a logarithmic scale"), lambda norm: norm.rms[-1], None,
         ),
         make_view(
-            "columns", "No column is more than {} times as large as the median column",
-            "root mean square of the largest column, over that of the median column; logarithmic", lambda norm: norm.largest_column, None,
+            _("columns"), _("No column is more than {most} times as large as the median column"),
+            _("root mean square of the largest column, over that of the median column; logarithmic"), lambda norm: norm.largest_column, None,
         ),
-        control="of the rows",
-        alt=f"Bars, one for each norm, on a logarithmic scale with a mark at 64. Largest |mean|/std of a row: {told}.",
+        control=_("of the rows"),
+        alt=_("Bars, one for each norm, on a logarithmic scale with a mark at 64. Largest |mean|/std of a row: {told}.").format(told=told),
     )  # fmt: skip
 
 
 def show_against_bounds() -> MovingPicture:
     """Show a panel per algorithm: the relative error of every row in fp32, and the bound, against mean/std, on logarithmic axes."""
-    ratios, measured, bounds, _ = measure()
+    ratios, measured, bounds = measure()[:3]
     panels = []
     for key, name in NAMES.items():
         errors = Series("", np.repeat(ratios, ROWS).tolist(), measured[key].ravel().tolist(), key, line=False)
-        bound = Series("bound", ratios.tolist(), bounds[key].tolist(), dots=False, dash="7 4")
-        y = Axis("relative error", log=True, low=1e-9, high=1e6)
-        panels.append(Plot(Axis("mean/std", log=True), y, [errors, bound], [Level(1.0, "nothing left")], name))
+        bound = Series(_("bound"), ratios.tolist(), bounds[key].tolist(), dots=False, dash="7 4")
+        y = Axis(_("relative error"), log=True, low=1e-9, high=1e6)
+        panels.append(Plot(Axis(_("mean/std"), log=True), y, [errors, bound], [Level(1.0, _("nothing left"))], _(name)))
     return chart(
         View(
-            "Only one-pass loses digits with the square of mean/std",
+            _("Only one-pass loses digits with the square of mean/std"),
             panels,
-            f"N = {COLUMNS}, fp32; sums in pairs, Welford element by element.",
+            _("N = {N}, fp32; sums in pairs, Welford element by element.").format(N=COLUMNS),
         ),
-        alt="Six panels, relative error of the variance against mean/std on logarithmic axes, measured points below dashed bounds. Naive, "
-        "two-pass and shifted one-pass stay near 1e-7 far to the right. One-pass rises with the square of mean/std and passes 1 near 3000. "
-        "Welford and Chan rise slowly, to 1e-3 and 1e-4 at 30000.",
+        alt=_(
+            "Six panels, relative error of the variance against mean/std on logarithmic axes, measured points below dashed bounds. Naive, "
+            "two-pass and shifted one-pass stay near 1e-7 far to the right. One-pass rises with the square of mean/std and passes 1 near 3000. "
+            "Welford and Chan rise slowly, to 1e-3 and 1e-4 at 30000."
+        ),
     )
 
 

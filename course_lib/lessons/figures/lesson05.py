@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from course_lib.base.translation import gettext as _
+from course_lib.base.translation import mark as N_
 from course_lib.bench import measurement
 from course_lib.bench.measurement import Measurement
 from course_lib.bench.row_statistics import KIND
@@ -11,8 +13,8 @@ from course_lib.lessons.figures.measured import make_length_axis, make_line
 from course_lib.lessons.kit.output import MovingPicture
 from course_lib.lessons.pictures.chart.model import Axis, Level, Plot, Series, View, chart
 
-STREAMED = {"two_pass": "two-pass", "welford": "Welford", "shifted": "shifted one-pass"}
-IN_ONE_BLOCK = {"resident": "two passes in registers", "resident_welford": "Welford", "torch": "torch.var_mean"}
+STREAMED = {"two_pass": N_("two-pass"), "welford": "Welford", "shifted": N_("shifted one-pass")}
+IN_ONE_BLOCK = {"resident": N_("two passes in registers"), "resident_welford": "Welford", "torch": "torch.var_mean"}
 _COLOURS = {"resident_welford": "welford"}
 
 
@@ -35,31 +37,35 @@ def sweep_cost(measured: Measurement, dots: Sequence[Series] = (), note: str = "
         note: more words for the caption.
     """
     cost = {(row["dtype"], row["provider"], row["N"]): row["over_floor"] for row in measured.rows}
-    short, long = (pick(N for _, _, N in cost) for pick in (min, max))
+    short, long = (pick(key[2] for key in cost) for pick in (min, max))
 
     def make_view(name: str, dtype: str, kernels: dict[str, str], title: str, more: Sequence[Series] = ()) -> View:
         rows = [row for row in measured.rows if row["dtype"] == dtype and row["provider"] in kernels]
-        lines = [make_line(rows, key, words, _COLOURS.get(key, key)) for key, words in kernels.items()]
-        levels = (Level(1.0, "x read once"), Level(2.0, "x read twice"))
-        plot = Plot(make_length_axis(rows), Axis("time over one read of x", low=0.0, unit=" reads"), [*lines, *more], levels)
-        return View(title, [plot], f"{dtype}; {measured.label()}. {note}".rstrip(), name)
+        lines = [make_line(rows, key, _(words), _COLOURS.get(key, key)) for key, words in kernels.items()]
+        levels = (Level(1.0, _("x read once")), Level(2.0, _("x read twice")))
+        plot = Plot(make_length_axis(rows), Axis(_("time over one read of x"), low=0.0, unit=_(" reads")), [*lines, *more], levels)
+        return View(title, [plot], _("{dtype}; {source}. {note}").format(dtype=dtype, source=measured.label(), note=note).rstrip(), name)
 
     streamed = [
         make_view(
-            f"streamed, {dtype}",
+            _("streamed, {dtype}").format(dtype=dtype),
             dtype,
             STREAMED,
-            f"Two sweeps cost {cost[dtype, 'two_pass', long]:.2f} reads of x at {long} columns; "
-            f"Welford costs {cost[dtype, 'welford', short]:.2f} at {short}",
+            _("Two sweeps cost {sweeps:.2f} reads of x at {long} columns; Welford costs {welford:.2f} at {short}").format(
+                sweeps=cost[dtype, "two_pass", long], long=long, welford=cost[dtype, "welford", short], short=short
+            ),
             dots if dtype == "fp32" else (),
         )
         for dtype in ("fp32", "fp16")
     ]
-    registers = f"In registers two passes cost {cost['fp32', 'resident', short]:.2f} of a read, Welford {cost['fp32', 'resident_welford', short]:.2f}"
-    in_one_block = make_view("one block, fp32", "fp32", IN_ONE_BLOCK, registers)
-    told = "; ".join(
-        f"{words} {cost['fp32', key, short]:.2f} at {short} columns and {cost['fp32', key, long]:.2f} at {long}"
+    registers = _("In registers two passes cost {resident:.2f} of a read, Welford {welford:.2f}")
+    registers = registers.format(resident=cost["fp32", "resident", short], welford=cost["fp32", "resident_welford", short])
+    in_one_block = make_view(_("one block, fp32"), "fp32", IN_ONE_BLOCK, registers)
+    told = _("; ").join(
+        _("{name} {at_short:.2f} at {short} columns and {at_long:.2f} at {long}").format(
+            name=_(words), at_short=cost["fp32", key, short], short=short, at_long=cost["fp32", key, long], long=long
+        )
         for key, words in STREAMED.items()
     )
-    alt = f"Time of the statistics kernels over the time in which x is read once, by row length. Streamed, in fp32: {told}."
-    return chart(*streamed, in_one_block, control="rows", alt=alt)
+    alt = _("Time of the statistics kernels over the time in which x is read once, by row length. Streamed, in fp32: {told}.")
+    return chart(*streamed, in_one_block, control=_("rows"), alt=alt.format(told=told))

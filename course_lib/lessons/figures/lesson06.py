@@ -6,6 +6,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from course_lib.base.translation import gettext as _
+from course_lib.base.translation import mark as N_
 from course_lib.bench import measurement
 from course_lib.lessons.kit.output import MovingPicture
 from course_lib.lessons.norm_times import NormTimes
@@ -30,7 +32,7 @@ H100 = Device("H100 SXM", 3.35e12, 67e12)  # NVIDIA's data sheet
 FLOP = {"LayerNorm": 7, "RMSNorm": 4}  # operations per element
 _FP16 = 2  # bytes per element
 INTENSITY = {  # FLOP per byte, in fp16
-    "LayerNorm, op by op": FLOP["LayerNorm"] / (8 * _FP16),
+    N_("LayerNorm, op by op"): FLOP["LayerNorm"] / (8 * _FP16),
     "RMSNorm": FLOP["RMSNorm"] / (2 * _FP16),
     "LayerNorm": FLOP["LayerNorm"] / (2 * _FP16),
 }
@@ -42,31 +44,39 @@ def norms_on_the_roofline(times: NormTimes) -> MovingPicture:
     columns."""
     grid = np.logspace(-1.7, 2.6, 60)
     roof = Series(
-        "roof of the data sheet", grid.tolist(), (np.minimum(H100.peak, grid * H100.bandwidth) / 1e12).tolist(), "floor", dots=False
+        _("roof of the data sheet"), grid.tolist(), (np.minimum(H100.peak, grid * H100.bandwidth) / 1e12).tolist(), "floor", dots=False
     )
     allowed = [
-        Series(name, [intensity], [min(H100.peak, intensity * H100.bandwidth) / 1e12], "two_pass", line=False)
+        Series(_(name), [intensity], [min(H100.peak, intensity * H100.bandwidth) / 1e12], "two_pass", line=False)
         for name, intensity in INTENSITY.items()
     ]
     measured = [
         Series(
-            f"{name}, measured", [INTENSITY[name]], [FLOP[name] * _ELEMENTS / times.us(op, "resident", 8192) / 1e6], "one_pass", line=False
+            _("{name}, measured").format(name=name),
+            [INTENSITY[name]],
+            [FLOP[name] * _ELEMENTS / times.us(op, "resident", 8192) / 1e6],
+            "one_pass",
+            line=False,
         )
         for name, op in (("LayerNorm", "layer_norm"), ("RMSNorm", "rms_norm"))
     ]
     plot = Plot(
-        Axis("arithmetic intensity in FLOP per byte", log=True, low=0.02, high=400),
+        Axis(_("arithmetic intensity in FLOP per byte"), log=True, low=0.02, high=400),
         Axis("TFLOP/s", log=True, low=0.1, high=500, unit=" TFLOP/s"),
         [roof, *allowed, *measured],
-        [Level(H100.ridge, f"ridge: {H100.ridge:.0f} FLOP per byte", "x")],
+        [Level(H100.ridge, _("ridge: {ridge:.0f} FLOP per byte").format(ridge=H100.ridge), "x")],
     )
     return chart(
         View(
-            "A norm stands far left of the ridge: only bytes cost time", [plot], f"Data sheet of the {H100.name}; measured: {times.label}."
+            _("A norm stands far left of the ridge: only bytes cost time"),
+            [plot],
+            _("Data sheet of the {name}; measured: {source}.").format(name=H100.name, source=times.label),
         ),
-        alt="Roofline of an H100: TFLOP/s against FLOP per byte, both axes logarithmic. The slope of the bandwidth meets the level of the peak at "
-        "20 FLOP per byte. LayerNorm op by op, RMSNorm and LayerNorm stand on the slope at 0.44, 1 and 1.75. "
-        f"The measured norms lie a little below: {times.label}.",
+        alt=_(
+            "Roofline of an H100: TFLOP/s against FLOP per byte, both axes logarithmic. The slope of the bandwidth meets the level of the peak at "
+            "20 FLOP per byte. LayerNorm op by op, RMSNorm and LayerNorm stand on the slope at 0.44, 1 and 1.75. "
+            "The measured norms lie a little below: {source}."
+        ).format(source=times.label),
     )
 
 
@@ -79,19 +89,24 @@ def call_or_bytes(bandwidth: float) -> MovingPicture:
     host = measurement.stored("host")
     calls = {
         label: next(row["us"] for row in host.rows if (row["op"], row["passes"], row["provider"]) == ("layer_norm", "forward", provider))
-        for provider, label in (("torch", "PyTorch's LayerNorm"), ("kernels", "the course's kernel"))
+        for provider, label in (("torch", _("PyTorch's LayerNorm")), ("kernels", _("the course's kernel")))
     }
     shapes = {"16 x 4096": 2 * 16 * 4096 * _FP16, "4096 x 8192": 2 * 4096 * 8192 * _FP16}
     sizes = np.logspace(4, 9.3, 40)
-    line = Series("a copy", sizes.tolist(), (sizes / bandwidth * 1e6).tolist(), "floor", dots=False)
-    copies = [Series(f"a copy of {name}", [size], [size / bandwidth * 1e6], "x", line=False) for name, size in shapes.items()]
-    levels = [Level(us, f"a call of {label}: {us:.0f} \u00b5s, as long as {us * bandwidth / 1e12:.0f} MB") for label, us in calls.items()]
-    told = ", ".join(f"{label} {us:.0f} \u00b5s" for label, us in calls.items())
+    line = Series(_("a copy"), sizes.tolist(), (sizes / bandwidth * 1e6).tolist(), "floor", dots=False)
+    copies = [
+        Series(_("a copy of {name}").format(name=name), [size], [size / bandwidth * 1e6], "x", line=False) for name, size in shapes.items()
+    ]
+    level = _("a call of {name}: {us:.0f} \u00b5s, as long as {size:.0f} MB")
+    levels = [Level(us, level.format(name=label, us=us, size=us * bandwidth / 1e12)) for label, us in calls.items()]
+    told = _(", ").join(f"{label} {us:.0f} \u00b5s" for label, us in calls.items())
     plot = Plot(
-        Axis("bytes moved", log=True), Axis("microseconds", log=True, low=0.003, high=2000, unit=" \u00b5s"), [line, *copies], levels
+        Axis(_("bytes moved"), log=True), Axis(_("microseconds"), log=True, low=0.003, high=2000, unit=" \u00b5s"), [line, *copies], levels
     )
     return chart(
-        View("A small matrix is moved long before Python has made the call", [plot], f"Calls: {host.label()}."),
-        alt=f"Microseconds against bytes moved, both axes logarithmic: a copy at {bandwidth / 1e9:.0f} GB/s rises along a straight line. "
-        f"Level lines, {host.label()}: {told}. A matrix of 16 x 4096 lies far below them, one of 4096 x 8192 between them.",
+        View(_("A small matrix is moved long before Python has made the call"), [plot], _("Calls: {source}.").format(source=host.label())),
+        alt=_(
+            "Microseconds against bytes moved, both axes logarithmic: a copy at {bandwidth:.0f} GB/s rises along a straight line. "
+            "Level lines, {source}: {told}. A matrix of 16 x 4096 lies far below them, one of 4096 x 8192 between them."
+        ).format(bandwidth=bandwidth / 1e9, source=host.label(), told=told),
     )

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
+from course_lib.base.translation import gettext as _
 from course_lib.lessons.kit.output import MovingPicture
 from course_lib.lessons.pictures.chart.model import Axis, Plot, Series, View, chart
 
@@ -27,13 +28,17 @@ def show_unmasked_variance() -> MovingPicture:
     x, means, pad = make_rows(), list(range(11)), -N % BLOCKS[1]
     right, wrong = (find_unmasked_variance(x, block).tolist() for block in BLOCKS)
     lines = (
-        Series(f"1 + {pad}/{N} mean\u00b2", means, [1 + pad * mean * mean / N for mean in means], "quiet", dots=False),
-        Series(f"BLOCK = {BLOCKS[1]}: {pad} lanes past the end", means, wrong, "one_pass", line=False),
-        Series(f"BLOCK = {BLOCKS[0]}: no lane past the end", means, right, "two_pass"),
+        Series(
+            _("1 + {pad}/{N} mean\u00b2").format(pad=pad, N=N), means, [1 + pad * mean * mean / N for mean in means], "quiet", dots=False
+        ),
+        Series(_("BLOCK = {block}: {pad} lanes past the end").format(block=BLOCKS[1], pad=pad), means, wrong, "one_pass", line=False),
+        Series(_("BLOCK = {block}: no lane past the end").format(block=BLOCKS[0]), means, right, "two_pass"),
     )
-    plot = Plot(Axis("mean of the row (its standard deviation is 1)"), Axis("variance computed (true: 1)"), lines)
+    plot = Plot(Axis(_("mean of the row (its standard deviation is 1)")), Axis(_("variance computed (true: 1)")), lines)
     return chart(
-        View(f"{pad} lanes past the end ruin the variance once the mean leaves 0", [plot]),
-        alt="The variance found for rows of true variance 1, against their mean. With BLOCK = 64 24 lanes are past the end, and the points lie "
-        "on 1 + 0.024 mean squared: 3.4 at mean 10. With BLOCK = 8 no lane is past the end, and they stay at 1.",
+        View(_("{pad} lanes past the end ruin the variance once the mean leaves 0").format(pad=pad), [plot]),
+        alt=_(
+            "The variance found for rows of true variance 1, against their mean. With BLOCK = 64 24 lanes are past the end, and the points lie "
+            "on 1 + 0.024 mean squared: 3.4 at mean 10. With BLOCK = 8 no lane is past the end, and they stay at 1."
+        ),
     )

@@ -6,13 +6,15 @@ from collections.abc import Sequence
 from statistics import median
 from typing import Any
 
+from course_lib.base.translation import gettext as _
+from course_lib.base.translation import mark as N_
 from course_lib.bench import forward
 from course_lib.bench.measurement import Measurement
 from course_lib.lessons.figures.measured import make_length_axis, make_line
 from course_lib.lessons.kit.output import MovingPicture
 from course_lib.lessons.pictures.chart.model import Axis, Level, Plot, Series, View, chart
 
-PROVIDERS = {"blocked": "blocked: asks for 3 reads", "resident": "resident: 1 read", "torch": "PyTorch"}
+PROVIDERS = {"blocked": N_("blocked: asks for 3 reads"), "resident": N_("resident: 1 read"), "torch": "PyTorch"}
 
 
 def list_costs(measured: Measurement) -> list[dict[str, Any]]:
@@ -31,20 +33,24 @@ def show_forward_cost(measured: Measurement | None = None, dots: Sequence[Series
     """
     measured = measured or forward.latest()
     rows = list_costs(measured)
-    lines = [make_line(rows, provider, words, provider) for provider, words in PROVIDERS.items()]
+    lines = [make_line(rows, provider, _(words), provider) for provider, words in PROVIDERS.items()]
     plot = Plot(
         make_length_axis(rows, " (fp16)"),
-        Axis("time over a copy", low=0.0, unit=" copies"),
+        Axis(_("time over a copy"), low=0.0, unit=_(" copies")),
         [*(line for line in lines if line.x), *dots],
-        [Level(1.0, "a copy of the same bytes")],
+        [Level(1.0, _("a copy of the same bytes"))],
     )
-    points = "; ".join(
-        f"N = {N}: " + ", ".join(f"{row['provider']} {row['over_floor']:.2f}" for row in rows if row["N"] == N)
+    points = _("; ").join(
+        _("{name}: {values}").format(
+            name=f"N = {N}", values=_(", ").join(f"{row['provider']} {row['over_floor']:.2f}" for row in rows if row["N"] == N)
+        )
         for N in sorted({row["N"] for row in rows})
     )
     middle = {name: median([row["over_floor"] for row in rows if row["provider"] == name]) for name in ("blocked", "resident")}
-    title = f"Reading once costs {middle['resident']:.2f} copies, asking three times {middle['blocked']:.2f} (medians)"
+    title = _("Reading once costs {resident:.2f} copies, asking three times {blocked:.2f} (medians)").format(**middle)
     return chart(
-        View(title, [plot], f"{measured.label()}. {note}".rstrip()),
-        alt=f"Time of LayerNorm forward over that of a copy of the same bytes, {measured.label()}. {points}.",
+        View(title, [plot], _("{source}. {note}").format(source=measured.label(), note=note).rstrip()),
+        alt=_("Time of LayerNorm forward over that of a copy of the same bytes, {source}. {points}.").format(
+            source=measured.label(), points=points
+        ),
     )

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
+from course_lib.base.translation import gettext as _
 from course_lib.lessons.kit.output import MovingPicture
 from course_lib.lessons.pictures.chart.model import Axis, Cells, Level, Plot, Series, View, chart
 from course_lib.norms import reference
@@ -31,14 +32,16 @@ def show_three_paths(row: np.ndarray) -> MovingPicture:
             names, names,
             [["0" if abs(value) < 5e-4 else f"{value:.2f}" for value in line] for line in matrix],
             (matrix / largest).clip(-1, 1).tolist(),
-            "a: the xhat that feels it", "i: the x that moves", title,
+            _("a: the xhat that feels it"), _("i: the x that moves"), title,
         )
-        for title, matrix in zip(("x itself", "+ the mean", "+ sigma", "= the Jacobian"), (*parts, whole), strict=True)
+        for title, matrix in zip((_("x itself"), _("+ the mean"), "+ sigma", _("= the Jacobian")), (*parts, whole), strict=True)
     ]  # fmt: skip
     return chart(
-        View("x itself fills the diagonal; the mean and sigma fill every entry", panels),
-        alt="Four matrices of 4 x 4 numbers. The first has the same number on its diagonal and 0 elsewhere, the second the same negative number "
-        "everywhere, the third the products of two xhats. Their sum, the Jacobian, has no zero entry.",
+        View(_("x itself fills the diagonal; the mean and sigma fill every entry"), panels),
+        alt=_(
+            "Four matrices of 4 x 4 numbers. The first has the same number on its diagonal and 0 elsewhere, the second the same negative number "
+            "everywhere, the third the products of two xhats. Their sum, the Jacobian, has no zero entry."
+        ),
     )
 
 
@@ -54,13 +57,19 @@ def show_let_through(eps: float) -> MovingPicture:
     stds, shares = measure_let_through(eps)
     root = eps**0.5
     plot = Plot(
-        Axis("standard deviation of the row", log=True),
-        Axis("share of the push along xhat in dx / rstd", high=1.1),
+        Axis(_("standard deviation of the row"), log=True),
+        Axis(_("share of the push along xhat in dx / rstd"), high=1.1),
         [Series("", stds.tolist(), shares.tolist(), "dw")],
-        [Level(root, f"sqrt(eps) = {root:.2g}: half comes through", "x")],
+        [Level(root, _("sqrt(eps) = {root:.2g}: half comes through").format(root=root), "x")],
     )
     return chart(
-        View("For rows with a small std, eps lets a push along xhat through", [plot], "Of an ordinary row nearly nothing comes through."),
-        alt=f"Share of a push along xhat that reaches dx, against the standard deviation of the row on a logarithmic axis, eps = {eps:g}. The share "
-        f"is nearly 1 for rows far below sqrt(eps) = {root:.2g}, one half there, and nearly 0 far above.",
+        View(
+            _("For rows with a small std, eps lets a push along xhat through"),
+            [plot],
+            _("Of an ordinary row nearly nothing comes through."),
+        ),
+        alt=_(
+            "Share of a push along xhat that reaches dx, against the standard deviation of the row on a logarithmic axis, eps = {eps:g}. The share "
+            "is nearly 1 for rows far below sqrt(eps) = {root:.2g}, one half there, and nearly 0 far above."
+        ).format(eps=eps, root=root),
     )

@@ -8,6 +8,8 @@ import numpy as np
 import torch
 
 import course_lib
+from course_lib.base.translation import gettext as _
+from course_lib.base.translation import mark as N_
 from course_lib.kernels.layer_norm_backward import layer_norm_backward
 from course_lib.lessons.kit.output import MovingPicture
 from course_lib.lessons.pictures.chart.model import Axis, Bar, Bars, Level, Plot, Series, View, chart
@@ -16,7 +18,7 @@ from course_lib.norms import reference
 
 EPS = 1e-5
 RATIOS = (0.1, 1, 3, 10, 30, 100, 300, 1000)
-PARTS = (("along 1", "mean"), ("along xhat", "x"), ("in neither", "masked"))
+PARTS = ((N_("along 1"), "mean"), (N_("along xhat"), "x"), (N_("in neither"), "masked"))
 
 
 def measure_marks() -> dict[str, list[float]]:
@@ -31,12 +33,14 @@ def measure_marks() -> dict[str, list[float]]:
 
 def show_marks() -> MovingPicture:
     """Show a bar for each mistake, split into the shares of its squared error along 1, along xhat and in neither."""
-    colours = [colour for _, colour in PARTS]
-    bars = [Bar(mistake, list(zip(shares, colours, strict=True)), "") for mistake, shares in measure_marks().items()]
+    colours, parts = [colour for words, colour in PARTS], [(_(words), colour) for words, colour in PARTS]
+    bars = [Bar(_(mistake), list(zip(shares, colours, strict=True)), "") for mistake, shares in measure_marks().items()]
     return chart(
-        View("Where a mistake leaves its mark", [Bars([("", bars)], "share of the squared error", high=1.0, parts=PARTS)]),
-        alt="For seven mistakes in dx the shares of the squared error along 1, along xhat and in neither. c2 left out: all along 1. c1 left out: all "
-        "along xhat. Both, 1/N left out, and the mean not subtracted: shared between the two. rstd or w left out: all in neither.",
+        View(_("Where a mistake leaves its mark"), [Bars([("", bars)], _("share of the squared error"), high=1.0, parts=parts)]),
+        alt=_(
+            "For seven mistakes in dx the shares of the squared error along 1, along xhat and in neither. c2 left out: all along 1. c1 left out: all "
+            "along xhat. Both, 1/N left out, and the mean not subtracted: shared between the two. rstd or w left out: all in neither."
+        ),
     )
 
 
@@ -77,15 +81,20 @@ def _relative(got: np.ndarray, want: np.ndarray) -> float:
 def show_saved_statistics() -> MovingPicture:
     """Show the relative error of dx against mean over standard deviation, for statistics saved in fp32 and bf16."""
     ratios, off, one_rounding = measure_saved_statistics()
-    lines = [Series(f"statistics in {dtype}", ratios, off[dtype], colour) for dtype, colour in (("bf16", "one_pass"), ("fp32", "two_pass"))]
+    lines = [
+        Series(_("statistics in {dtype}").format(dtype=dtype), ratios, off[dtype], colour)
+        for dtype, colour in (("bf16", "one_pass"), ("fp32", "two_pass"))
+    ]
     plot = Plot(
-        Axis("mean / standard deviation of the row", log=True),
-        Axis("error of dx over its size", log=True),
+        Axis(_("mean / standard deviation of the row"), log=True),
+        Axis(_("error of dx over its size"), log=True),
         lines,
-        [Level(one_rounding, "storing dx in bf16")],
+        [Level(one_rounding, _("storing dx in bf16"))],
     )
     return chart(
-        View("Far from 0, bf16 statistics cost dx more than rounding dx does", [plot]),
-        alt="Error of dx over its size against mean over standard deviation, both axes logarithmic. Statistics in bf16 cost about what storing dx in "
-        "bf16 costs up to mean/std 1, and far more from 10 on. Statistics in fp32 stay below a tenth of it up to 1000.",
+        View(_("Far from 0, bf16 statistics cost dx more than rounding dx does"), [plot]),
+        alt=_(
+            "Error of dx over its size against mean over standard deviation, both axes logarithmic. Statistics in bf16 cost about what storing dx in "
+            "bf16 costs up to mean/std 1, and far more from 10 on. Statistics in fp32 stay below a tenth of it up to 1000."
+        ),
     )

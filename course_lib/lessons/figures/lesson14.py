@@ -4,18 +4,20 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
+from course_lib.base.translation import gettext as _
+from course_lib.base.translation import mark as N_
 from course_lib.bench import measurement
 from course_lib.bench.measurement import Measurement
 from course_lib.lessons.kit.output import MovingPicture
 from course_lib.lessons.own_kernels import NormPart
 from course_lib.lessons.pictures.chart.model import Bar, Bars, Box, Boxes, Cells, View, chart
 
-PROVIDERS = {"ours": "the course's kernels", "torch": "PyTorch's norm", "typed": "typed op by op"}
+PROVIDERS = {"ours": N_("the course's kernels"), "torch": N_("PyTorch's norm"), "typed": N_("typed op by op")}
 _NAMES = {"layer_norm": "LayerNorm", "rms_norm": "RMSNorm"}
 _LOOKS = {"ours": "ours", "torch": "torch", "typed": "tutorial"}
-_SHORT = {"torch": "PyTorch", "ours": "the course"}
-_MODES = {"eager": "eager", "graph": "in one CUDA graph", "compiled": "compiled"}
-_OTHER_PARTS = (("other kernels", "masked"), ("the GPU waits", "paper"))
+_SHORT = {"torch": "PyTorch", "ours": N_("the course")}
+_MODES = {"eager": N_("eager"), "graph": N_("in one CUDA graph"), "compiled": N_("compiled")}
+_OTHER_PARTS = ((N_("other kernels"), "masked"), (N_("the GPU waits"), "paper"))
 _LEAST_GAP = 0.005  # ms; a shorter gap between two kernels is too narrow to be seen
 
 
@@ -25,8 +27,8 @@ def show_parts(parts: Sequence[NormPart]) -> MovingPicture:
     count = sum(own.values())
 
     def box(x: float, y: float, width: float, height: float, exercise: str, role: str) -> Box:
-        whose = f"yours, {exercise}" if own[exercise] else "the course's"
-        return Box(x, y, width, height, f"{role}\n{whose}", "done" if own[exercise] else "waiting", at_top=role == "wiring")
+        whose = _("yours, {exercise}").format(exercise=exercise) if own[exercise] else _("the course's")
+        return Box(x, y, width, height, f"{_(role)}\n{whose}", "done" if own[exercise] else "waiting", at_top=exercise == "14a")
 
     boxes = [
         box(1.5, 0, 4.6, 5.6, "14a", "wiring"),  # around the other parts, because all data goes in and out through the wiring
@@ -35,11 +37,14 @@ def show_parts(parts: Sequence[NormPart]) -> MovingPicture:
         box(4.05, 3.6, 1.7, 1.5, "13b", "dw and db"),
         *(Box(x, y, 1.3, 1, words, "") for x, y, words in ((0, 1.6, "x, w, b"), (6.3, 1.6, "y"), (6.3, 3.8, "dy"), (0, 3.8, "dx, dw, db"))),
     ]
-    whose = "; ".join(
-        f"{part.role}: {f'yours, {part.exercise}' if part.own else f'the course’s, because {part.why}'}".rstrip(".") for part in parts
+    yours, courses = _("{role}: yours, {exercise}"), _("{role}: the course’s, because {why}")
+    whose = _("; ").join(
+        (yours if part.own else courses).format(role=_(part.role), exercise=part.exercise, why=part.why).rstrip(".。") for part in parts
     )
-    title = f"A norm of four parts: {count} of them yours" if count else "A norm of four parts"
-    return chart(View(title, [Boxes(boxes, [(4, 0), (0, 5), (6, 0), (0, 7)], 7.6)]), alt=f"The parts of the norm. {whose}.")
+    title = _("A norm of four parts: {count} of them yours").format(count=count) if count else _("A norm of four parts")
+    return chart(
+        View(title, [Boxes(boxes, [(4, 0), (0, 5), (6, 0), (0, 7)], 7.6)]), alt=_("The parts of the norm. {whose}.").format(whose=whose)
+    )
 
 
 def show_seen(table: Mapping[str, Mapping[str, bool]]) -> MovingPicture:
@@ -50,15 +55,16 @@ def show_seen(table: Mapping[str, Mapping[str, bool]]) -> MovingPicture:
     """
     tests = list(next(iter(table.values())))
     complete = [test for test in tests if all(row[test] for row in table.values())]
-    words = [["sees it" if sees else "passes" for sees in row.values()] for row in table.values()]
+    words = [[_("sees it") if sees else _("passes") for sees in row.values()] for row in table.values()]
     looks = [["done" if sees else "waiting" for sees in row.values()] for row in table.values()]
-    told = " ".join(f"{bug}: seen by {', '.join(t for t, sees in row.items() if sees)}." for bug, row in table.items())
+    seen = {bug: _(", ").join(_(test) for test, sees in row.items() if sees) for bug, row in table.items()}
+    told = " ".join(_("{bug}: seen by {tests}.").format(bug=_(bug), tests=by) for bug, by in seen.items())
     return chart(
         View(
-            f"{complete[0]} sees every bug" if complete else "No test sees every bug",
-            [Cells(list(table), tests, words, looks, "rows: bugs; columns: tests")],
+            _("{test} sees every bug").format(test=_(complete[0])) if complete else _("No test sees every bug"),
+            [Cells([_(bug) for bug in table], [_(test) for test in tests], words, looks, _("rows: bugs; columns: tests"))],
         ),
-        alt=f"A grid of {len(table)} bugs and the tests that see them. {told}",
+        alt=_("A grid of {count} bugs and the tests that see them. {told}").format(count=len(table), told=told),
     )
 
 
@@ -70,21 +76,27 @@ def show_speed(measured: Measurement) -> MovingPicture:
     """
     groups: dict[str, list[Bar]] = {}
     for row in sorted(measured.rows, key=lambda row: (row["compiled"], row["norm"], list(PROVIDERS).index(row["provider"]))):
-        group = f"{_NAMES[row['norm']]}, {'compiled' if row['compiled'] else 'eager'}"
+        group = f"{_NAMES[row['norm']]}{_(', ')}{_('compiled') if row['compiled'] else _('eager')}"
         speed = row["tokens_per_s"] / 1e3
-        groups.setdefault(group, []).append(Bar(PROVIDERS[row["provider"]], [(speed, _LOOKS[row["provider"]])], f"{speed:,.0f}"))
-    told = "; ".join(f"{group}: {', '.join(f'{bar.name} {bar.words}' for bar in bars)}" for group, bars in groups.items())
+        groups.setdefault(group, []).append(Bar(_(PROVIDERS[row["provider"]]), [(speed, _LOOKS[row["provider"]])], f"{speed:,.0f}"))
+    told = _("; ").join(
+        _("{name}: {values}").format(name=group, values=_(", ").join(f"{bar.name} {bar.words}" for bar in bars))
+        for group, bars in groups.items()
+    )
     speeds = {(row["norm"], row["compiled"], row["provider"]): row["tokens_per_s"] for row in measured.rows}
     shares = [speed / speeds[(*key, "torch")] for (*key, provider), speed in speeds.items() if provider == "ours"]
     size = measured.rows[0]
-    words = f"whole training, {size['layers']} layers, norms over {size['M']} x {size['N']}, {size['dtype']}"
+    words = _("whole training, {layers} layers, norms over {M} x {N}, {dtype}")
+    words = words.format(layers=size["layers"], M=size["M"], N=size["N"], dtype=size["dtype"])
     return chart(
         View(
-            f"With the course's kernels the training runs at {min(shares):.0%} to {max(shares):.0%} of PyTorch's speed",
-            [Bars(list(groups.items()), "thousand tokens per second")],
-            f"{words[0].upper()}{words[1:]}. {measured.label()}.",
+            _("With the course's kernels the training runs at {least:.0%} to {most:.0%} of PyTorch's speed").format(
+                least=min(shares), most=max(shares)
+            ),
+            [Bars(list(groups.items()), _("thousand tokens per second"))],
+            _("{words}. {source}.").format(words=f"{words[0].upper()}{words[1:]}", source=measured.label()),
         ),
-        alt=f"Bars. Thousand tokens per second of the {words}: {told}.",
+        alt=_("Bars. Thousand tokens per second of the {words}: {told}.").format(words=words, told=told),
     )
 
 
@@ -102,24 +114,32 @@ def show_profile(measured: Measurement) -> MovingPicture:
             continue
         mode, provider = row["mode"], row["provider"]
         idle[mode, provider] = f"{row['idle_ms']:.1f}"
-        words = f"{idle[mode, provider]} of {row['span_ms']:.1f}"
-        groups[mode].append(Bar(_SHORT[provider], _list_stretches(row["pieces"], _LOOKS[provider]), words))
-        told.append(f"{_MODES[mode]}, {_SHORT[provider]}: {words} ms, norms {row['kinds']['norm']:.1f} ms")
+        words = _("{idle} of {whole:.1f}").format(idle=idle[mode, provider], whole=row["span_ms"])
+        groups[mode].append(Bar(_(_SHORT[provider]), _list_stretches(row["pieces"], _LOOKS[provider]), words))
+        told.append(
+            _("{mode}, {provider}: {words} ms, norms {norms:.1f} ms").format(
+                mode=_(_MODES[mode]), provider=_(_SHORT[provider]), words=words, norms=row["kinds"]["norm"]
+            )
+        )
     return chart(
         View(
-            f"In one CUDA graph the GPU waits {idle['graph', 'ours']} ms per step; eager it waits {idle['eager', 'torch']} ms with PyTorch's "
-            f"norm and {idle['eager', 'ours']} with the course's",
+            _(
+                "In one CUDA graph the GPU waits {graph} ms per step; eager it waits {torch} ms with PyTorch's norm and {ours} with the course's"
+            ).format(graph=idle["graph", "ours"], torch=idle["eager", "torch"], ours=idle["eager", "ours"]),
             [
                 Bars(
-                    [(_MODES[mode], bars) for mode, bars in groups.items()],
-                    "time from left to right; beside each bar: ms that the GPU waits, of the ms of one step with LayerNorm",
-                    parts=[*((f"norm of {name}", _LOOKS[provider]) for provider, name in _SHORT.items()), *_OTHER_PARTS],
+                    [(_(_MODES[mode]), bars) for mode, bars in groups.items()],
+                    _("time from left to right; beside each bar: ms that the GPU waits, of the ms of one step with LayerNorm"),
+                    parts=[
+                        *((_("norm of {name}").format(name=_(name)), _LOOKS[provider]) for provider, name in _SHORT.items()),
+                        *((_(name), colour) for name, colour in _OTHER_PARTS),
+                    ],
                     edges=False,
                 )
             ],
-            f"Under the profiler, which slows the host. {measured.label()}.",
+            _("Under the profiler, which slows the host. {source}.").format(source=measured.label()),
         ),
-        alt=f"A timeline of one step for each norm and mode. Of one step the GPU waits: {'; '.join(told)}.",
+        alt=_("A timeline of one step for each norm and mode. Of one step the GPU waits: {told}.").format(told=_("; ").join(told)),
     )
 
 

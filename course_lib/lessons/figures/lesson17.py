@@ -5,11 +5,14 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping, Sequence
 
+from course_lib.base.translation import gettext as _
+from course_lib.base.translation import mark as N_
 from course_lib.lessons.kit.output import MovingPicture
 from course_lib.lessons.museum import Met
 from course_lib.lessons.pictures.chart.model import Cells, View, chart
 
 _LOOKS = {"": "waiting", "\u2713": "done", "\u2717": "fault"}
+_BUGS = (N_("past the end"), N_("one pass"), N_("second read"))  # names that the lesson gives to its kernels
 SHOWS = 0.01  # a larger error shows a bug: no test has a tolerance as wide as this
 
 
@@ -21,16 +24,17 @@ def show_errors(table: Mapping[str, Mapping[str, float]]) -> MovingPicture:
     """
     inputs = list(next(iter(table.values())))
     blind = [name for name in inputs if not any(_shows(row[name]) for row in table.values())]
-    title = f"Input {blind[0].partition(':')[0]} shows no bug, and no input shows all" if blind else "No input shows every bug"
+    title = _("Input {name} shows no bug, and no input shows all") if blind else _("No input shows every bug")
+    title = title.format(name=blind[0].partition(":")[0]) if blind else title
     words = [[_say(error) for error in row.values()] for row in table.values()]
     looks = [["done" if _shows(error) else "waiting" for error in row.values()] for row in table.values()]
-    told = " ".join(
-        f"{bug}: shown by {', '.join(name.partition(':')[0] for name, error in row.items() if _shows(error)) or 'none'}."
-        for bug, row in table.items()
-    )
+    shown = {bug: _(", ").join(name.partition(":")[0] for name, error in row.items() if _shows(error)) for bug, row in table.items()}
+    told = " ".join(_("{bug}: shown by {names}.").format(bug=_(bug), names=names or _("none")) for bug, names in shown.items())
     return chart(
-        View(title, [Cells(list(table), inputs, words, looks)]),
-        alt=f"A grid of {len(table)} bugs and {len(inputs)} inputs, with how far y is off. {told}",
+        View(title, [Cells([_(bug) for bug in table], [_(name) for name in inputs], words, looks)]),
+        alt=_("A grid of {bugs} bugs and {inputs} inputs, with how far y is off. {told}").format(
+            bugs=len(table), inputs=len(inputs), told=told
+        ),
     )
 
 
@@ -38,25 +42,30 @@ def show_met(met: Mapping[str, Sequence[Met]]) -> MovingPicture:
     """Show a row per test and a cell per kernel, once for the wrong kernels and once for the right ones. A cell shows whether the test raised."""
     panels, told = [], dict.fromkeys(met, "")
     names = [test.removeprefix("catch_").replace("_", " ") for test in met]
-    for title, is_right in (("wrong kernels", False), ("right kernels", True)):
+    for title, words_of, is_right in (
+        (_("wrong kernels"), _("{count} of {all} wrong kernels caught."), False),
+        (_("right kernels"), _("{count} of {all} right kernels accused."), True),
+    ):
         own = [[one for one in kernels if one.is_right == is_right] for kernels in met.values()]
         most = max(map(len, own))
         words = [[_sign(one) for one in some] + [None] * (most - len(some)) for some in own]
         looks = [[_LOOKS[word or ""] for word in line] for line in words]
         panels.append(Cells(names, [""] * most, words, looks, title=title))
         for test, some in zip(met, own, strict=True):
-            told[test] += f" {sum(one.caught is True for one in some)} of {len(some)} {title} {'accused' if is_right else 'caught'}."
+            told[test] += " " + words_of.format(count=sum(one.caught is True for one in some), all=len(some))
     kernels = [one for some in met.values() for one in some]
     said = (
-        "".join(f" {test}:{words}" for test, words in told.items())
+        " ".join(_("{name}: {values}").format(name=test, values=words.strip()) for test, words in told.items())
         if any(one.caught is not None for one in kernels)
-        else " None has run yet."
+        else _("None has run yet.")
     )
     full = sum(all(one.caught is not None and one.caught != one.is_right for one in some) for some in met.values())
-    caption = "\u2713: a wrong kernel found, a right one left alone. \u2717: a wrong one missed, a right one accused."
+    caption = _("\u2713: a wrong kernel found, a right one left alone. \u2717: a wrong one missed, a right one accused.")
     return chart(
-        View(f"{full} of {len(met)} bugs caught", panels, caption),
-        alt=f"A grid of {len(met)} tests and the kernels that they meet, wrong ones and right ones.{said}",
+        View(_("{full} of {all} bugs caught").format(full=full, all=len(met)), panels, caption),
+        alt=_("A grid of {count} tests and the kernels that they meet, wrong ones and right ones. {said}").format(
+            count=len(met), said=said
+        ),
     )
 
 
@@ -71,4 +80,4 @@ def _shows(error: float) -> bool:
 def _say(error: float) -> str:
     if math.isnan(error):
         return "NaN"
-    return f"{error:.0e}" if error < 1e-3 else f"off by {float(f'{error:.1g}'):,g}"
+    return f"{error:.0e}" if error < 1e-3 else _("off by {error:,g}").format(error=float(f"{error:.1g}"))

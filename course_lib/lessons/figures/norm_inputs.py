@@ -6,9 +6,12 @@ import json
 from dataclasses import dataclass
 from pathlib import Path
 
+from course_lib.base.translation import gettext as _
+from course_lib.base.translation import mark as N_
+
 STORED = Path(__file__).with_suffix(".json")
 QUANTILES = (0.0, 0.05, 0.25, 0.5, 0.75, 0.95, 1.0)
-TRAINED, UNTRAINED = "lesson 14, trained", "lesson 14, untrained"
+TRAINED, UNTRAINED = N_("lesson 14, trained"), "lesson 14, untrained"
 
 
 @dataclass(frozen=True)
@@ -44,8 +47,8 @@ class NormInputs:
 
     def label(self) -> str:
         """Write the origin of the numbers for a figure."""
-        made = ", ".join(f"{package['model']} from {package['package']} {package['version']}" for package in self.packages)
-        return f"Measured {self.date} on a CPU; {made}"
+        made = _(", ").join(_("{model} from {package} {version}").format(**package) for package in self.packages)
+        return _("Measured {date} on a CPU; {made}").format(date=self.date, made=made)
 
 
 def read_norm_inputs() -> NormInputs:
