@@ -9,6 +9,7 @@ import os
 import re
 import sys
 from collections.abc import Callable, Iterator
+from itertools import chain
 from pathlib import Path
 
 import polib
@@ -21,6 +22,7 @@ from course_lib.base.files import write_atomic
 from course_lib.base.translation import LANGUAGES, VARIABLE, find_catalog, read_catalog, split_blocks, translate_markdown
 from course_lib.catalog import texts
 from course_lib.catalog.comments import translate_comments
+from course_lib.grading.families import find_parts
 from course_lib.grading.judging.causes import CAUSES
 from course_lib.lessons import prediction, steps
 from course_lib.lessons.kit.output import CATALOG, list_marked
@@ -51,6 +53,9 @@ def list_texts(name: str) -> dict[str, str]:
         for file in sorted(paths.PACKAGE.rglob("templates/*.html")):
             for text in _IN_TEMPLATE.findall(file.read_text(encoding="utf-8")):
                 found.setdefault(text, str(file.relative_to(paths.ROOT)))
+        for exercise in catalog.exercises().values():
+            for case in chain.from_iterable(part.battery for part in find_parts(exercise).values()):
+                note(case.split_why()[1], f"a case of exercise {exercise.id}")
     elif name == CATALOG:
         for file in sorted((paths.PACKAGE / "lessons").rglob("*.js")):
             for text in list_marked(file.read_text(encoding="utf-8")):
