@@ -262,9 +262,11 @@ def _write_failure(wanted: Step, verdict: Verdict) -> tuple[list[str], list[str]
         marked = html.escape(shown.source[shown.start : shown.end])
         code = f"{html.escape(shown.source[: shown.start])}<u>{marked}</u>{html.escape(shown.source[shown.end :])}"
         below = f"{shown.below}{shown.carets} {shown.label}".rstrip() if shown.carets else ""
-        where = f"{verdict.place.lead} line {verdict.place.line}"
-        lines += [f"{where.strip().capitalize()}:", f"{shown.gutter}{shown.source}", *([below] if below else [])]
-        parts.append(f"<div>{where.strip().capitalize()} of this cell:</div><pre>{shown.gutter}{code}\n{html.escape(below)}</pre>")
+        where = _("It shows here: line {line}") if verdict.place.lead else _("Line {line}")
+        where_in = _("It shows here: line {line} of this cell:") if verdict.place.lead else _("Line {line} of this cell:")
+        lines += [f"{where.format(line=verdict.place.line)}{_(':')}", f"{shown.gutter}{shown.source}", *([below] if below else [])]
+        where_in = where_in.format(line=verdict.place.line)
+        parts.append(f"<div>{where_in}</div><pre>{shown.gutter}{code}\n{html.escape(below)}</pre>")
     if verdict.question:
         parts.append(f"<p>{write_inline(verdict.question)}</p>")
         lines.append(verdict.question)
