@@ -9,6 +9,7 @@ import os
 import re
 import sys
 from collections.abc import Callable, Iterator
+from itertools import chain
 from pathlib import Path
 
 import polib
@@ -24,6 +25,7 @@ from course_lib.catalog import texts
 from course_lib.catalog.comments import translate_comments
 from course_lib.cli.app import app
 from course_lib.cli.help import list_texts as list_help_texts
+from course_lib.grading.families import find_parts
 from course_lib.grading.judging.causes import CAUSES
 from course_lib.lessons import prediction, steps
 from course_lib.lessons.kit.output import CATALOG, list_marked
@@ -56,6 +58,9 @@ def list_texts(name: str) -> dict[str, str]:
                 found.setdefault(text, str(file.relative_to(paths.ROOT)))
         for text in list_help_texts(typer.main.get_command(app)):
             found.setdefault(text, "course --help")
+        for exercise in catalog.exercises().values():
+            for case in chain.from_iterable(part.battery for part in find_parts(exercise).values()):
+                note(case.split_why()[1], f"a case of exercise {exercise.id}")
     elif name == CATALOG:
         for file in sorted((paths.PACKAGE / "lessons").rglob("*.js")):
             for text in list_marked(file.read_text(encoding="utf-8")):

@@ -24,6 +24,7 @@ from triton.runtime.jit import JITFunction, create_function_from_signature
 
 from course_lib.base.errors import EnvironmentFault
 from course_lib.base.installation import install_again
+from course_lib.base.translation import gettext as _
 from course_lib.compiler.assembly import at_call_sites, ptx_lines, sass_lines, widths
 from course_lib.compiler.compile_job import Compiled, CompileJob, Lines
 from course_lib.compiler.units import Units
@@ -92,7 +93,7 @@ def _specialise(kernel: JITFunction, job: CompileJob, units: Units, backend: Any
     named = {name: units.decode(value) for name, value in job.named.items()}
     unknown = [name for name in named if name not in kernel.arg_names]
     if unknown:
-        raise BadArguments(f"it has no parameter `{unknown[0]}`")
+        raise BadArguments(_("it has no parameter `{name}`").format(name=unknown[0]))
     binder = create_function_from_signature(kernel.signature, kernel.params, backend)
     named |= options
     try:
@@ -101,7 +102,7 @@ def _specialise(kernel: JITFunction, job: CompileJob, units: Units, backend: Any
         if not str(refused).startswith("dynamic_func()"):
             raise
         raise BadArguments(str(refused).removeprefix("dynamic_func() ").replace("'", "`")) from None
-    _, signature, constexprs, attributes = kernel._pack_args(backend, named, bound, specialization, rest)
+    _options, signature, constexprs, attributes = kernel._pack_args(backend, named, bound, specialization, rest)
     return ASTSource(kernel, signature, constexprs, attributes)
 
 
@@ -135,7 +136,7 @@ def _run_tool(name: str, *arguments: str) -> str:
         raise NoTool(f"Triton's program {name} cannot read what its compiler made ({words[0]}). {install_again()}") from None
 
 
-def _stop(*_: Any) -> Any:
+def _stop(*_rest: Any) -> Any:
     raise _FarEnough
 
 

@@ -12,6 +12,7 @@ from typing import Any
 from course_lib.base.errors import EnvironmentFault
 from course_lib.base.plain import decode, encode
 from course_lib.base.tab import IN_TAB
+from course_lib.base.translation import gettext as _
 from course_lib.base.worker import WorkerFailure
 from course_lib.compiler.compile_job import CompileJob, CompilerAnswer
 from course_lib.sandbox import jobs
@@ -49,7 +50,7 @@ def ask(kernels: list[CompileJob], limit: float) -> list[CompilerAnswer]:
     try:
         return _read_answers(plain, kernels)
     except ValueError:
-        raise CompilerCrash("crash", "the compiler gave no answer that makes sense; change the lines you wrote last") from None
+        raise CompilerCrash("crash", _("the compiler gave no answer that makes sense; change the lines you wrote last")) from None
 
 
 def send(kernels: list[dict[str, Any]], limit: float) -> Any:
@@ -92,7 +93,7 @@ def _recall(kernels: list[dict[str, Any]]) -> list[dict[str, Any]]:
         _recorded.update(json.loads(RECORDED.read_text(encoding="utf-8")))
     if (answers := _recorded.get(make_key(kernels))) is None:
         raise EnvironmentFault(
-            "a browser tab has no compiler for GPUs. Open this lesson on your machine to see what the compiler makes of this kernel."
+            _("a browser tab has no compiler for GPUs. Open this lesson on your machine to see what the compiler makes of this kernel.")
         )
     return answers
 
@@ -103,24 +104,27 @@ def _describe_failure(answer: JobAnswer, limit: float) -> Exception:
     if answer.cause_of_end == "timed out":
         return CompilerCrash(
             "timeout",
-            f"compiling takes longer than {limit:g} seconds, and was ended; does `tl.static_range` unroll too much, "
-            "or BLOCK hold too many elements",
+            _(
+                "compiling takes longer than {limit:g} seconds, and was ended; does `tl.static_range` unroll too much, "
+                "or BLOCK hold too many elements"
+            ).format(limit=limit),
         )
     if answer.cause_of_end in ("flooded", "too many files"):
-        return CompilerCrash("flood", "it writes megabytes while it is compiled, and was ended")
+        return CompilerCrash("flood", _("it writes megabytes while it is compiled, and was ended"))
     how = answer.cause_of_end if answer.cause_of_end != "crashed" else _describe_end(answer.exit_code)
-    return CompilerCrash("crash", f"the compiler itself crashed on this kernel ({how}); change the lines you wrote last")
+    words = _("the compiler itself crashed on this kernel ({how}); change the lines you wrote last")
+    return CompilerCrash("crash", words.format(how=how))
 
 
 def _describe_end(code: int | None) -> str:
     if code is None or code >= 0:
-        return f"exit code {code}"
+        return _("exit code {code}").format(code=code)
     known: dict[int, str] = {
-        signal.SIGSEGV: "segmentation fault",
-        signal.SIGABRT: "it aborted",
-        signal.SIGKILL: "killed, most often for lack of memory",
+        signal.SIGSEGV: _("segmentation fault"),
+        signal.SIGABRT: _("it aborted"),
+        signal.SIGKILL: _("killed, most often for lack of memory"),
     }
-    return known.get(-code, f"signal {-code}")
+    return known.get(-code, _("signal {number}").format(number=-code))
 
 
 def _read_answers(plain: Any, kernels: list[CompileJob]) -> list[CompilerAnswer]:

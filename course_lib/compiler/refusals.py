@@ -13,6 +13,8 @@ from dataclasses import dataclass
 
 from triton.runtime.jit import JITFunction
 
+from course_lib.base.translation import gettext as _
+from course_lib.base.translation import mark as N_
 from course_lib.compiler.compilation import TOOLS, BadArguments, NoTool, explain_tool
 from course_lib.compiler.compile_job import Refusal
 from course_lib.compiler.units import NoKernel, Units
@@ -51,17 +53,20 @@ def explain(error: BaseException, units: Units, printed: str) -> Refusal:
         last = explain_tool(last)
     text = _read_words(last)
     if isinstance(last, NoKernel):
-        return _describe("no_kernel", f"there is no @triton.jit function named `{units.name}`", _Place(0, units.units[0]["first_line"], 0))
+        return _describe(
+            "no_kernel",
+            _("there is no @triton.jit function named `{name}`").format(name=units.name),
+            _Place(0, units.units[0]["first_line"], 0),
+        )
     if isinstance(last, NoTool):
         return _describe("no_tool", str(last), place)
     if os.strerror(errno.EFBIG) in text:  # Triton passes on only the message of this exception
-        return _describe("flood", "it writes megabytes while it is compiled, and was ended", place)
+        return _describe("flood", _("it writes megabytes while it is compiled, and was ended"), place)
     if isinstance(last, BadArguments):
-        return _describe("arguments", f"the arguments do not fit `{units.name}`: {text}", place)
+        return _describe("arguments", _("the arguments do not fit `{name}`: {error}").format(name=units.name, error=text), place)
     if isinstance(last, SyntaxError):
-        return _describe(
-            "syntax_error", f"this is not valid Python ({last.msg})", _Place(0, last.lineno or 1, max((last.offset or 1) - 1, 0))
-        )
+        words = _("this is not valid Python ({error})").format(error=last.msg)
+        return _describe("syntax_error", words, _Place(0, last.lineno or 1, max((last.offset or 1) - 1, 0)))
     if units.compiling == "compiler" and (mlir := re.search(r"(\S+):(\d+):(\d+): error: (.*)", printed)):
         for number, file in enumerate(units.files):
             if os.path.basename(mlir[1].strip("\"'")) == file.name:
@@ -85,7 +90,7 @@ def _read_words(error: BaseException) -> str:
         with contextlib.suppress(ValueError, SyntaxError):
             text = str(ast.literal_eval(quoted[2]))
     if isinstance(error, AssertionError) and not text:
-        text = "an assertion of the compiler failed"
+        text = _("an assertion of the compiler failed")
     text = re.sub(r"\s+", " ", text).strip().rstrip(".")
     if len(text) > 400:
         text = text[:400].rsplit(" ", 1)[0] + " ..."
@@ -113,7 +118,7 @@ def _find_place(chain: list[BaseException], units: Units) -> _Place:
 
 def _find_visited_place(link: BaseException, units: Units) -> _Place | None:
     """Find the innermost node of a jitted function that the compiler was visiting when it raised the error."""
-    for frame, _ in reversed(list(traceback.walk_tb(link.__traceback__))):
+    for frame, _line in reversed(list(traceback.walk_tb(link.__traceback__))):
         node, visitor = frame.f_locals.get("node"), frame.f_locals.get("self")
         if isinstance(node, (ast.stmt, ast.expr)) and visitor is not None and hasattr(visitor, "globals"):
             for unit, function in units.functions():
@@ -148,16 +153,16 @@ def _loop_carried(match: re.Match, place: _Place) -> tuple[str, _Place]:
         ]
         if inside:
             place = place.at(max(inside, key=lambda node: node.lineno))
-    return (
-        f"loop-carried variable `{name}` changes its type from {before} to {after} in the loop; give it one type before the loop",
-        place,
-    )
+    words = _("loop-carried variable `{name}` changes its type from {before} to {after} in the loop; give it one type before the loop")
+    return words.format(name=name, before=before, after=after), place
 
 
 def _describe_type(text: str) -> str:
     """Write ``<['8'], fp16>`` and ``<[8], fp16>`` in words."""
     block = re.match(r"<\[(.*)\], (.*)>$", text.strip())
-    return f"a block of {block[1].replace(chr(39), '').replace(', ', ' x ')} {block[2]}" if block else text.strip()
+    if block is None:
+        return text.strip()
+    return _("a block of {shape} {dtype}").format(shape=block[1].replace("'", "").replace(", ", " x "), dtype=block[2])
 
 
 def _not_defined(match: re.Match, place: _Place) -> tuple[str, _Place]:
@@ -166,32 +171,50 @@ def _not_defined(match: re.Match, place: _Place) -> tuple[str, _Place]:
         if isinstance(node, (ast.If, ast.For, ast.While)):
             inner = [part for part in ast.walk(node) if isinstance(part, ast.Name) and isinstance(part.ctx, ast.Store) and part.id == name]
             if inner:
-                where = "one branch of the `if`" if isinstance(node, ast.If) else "the loop"
-                line = place.at(node).line
-                return (f"`{name}` is defined only inside {where} in line {line}, which may not run; give it a value before that", place)
-    return f"`{name}` is not defined", place
+                words = _("`{name}` is defined only inside the loop in line {line}, which may not run; give it a value before that")
+                if isinstance(node, ast.If):
+                    words = _(
+                        "`{name}` is defined only inside one branch of the `if` in line {line}, which may not run; "
+                        "give it a value before that"
+                    )
+                return words.format(name=name, line=place.at(node).line), place
+    return _("`{name}` is not defined").format(name=name), place
 
 
 def _ambiguous(match: re.Match, place: _Place) -> tuple[str, _Place]:
     test = getattr(place.node, "test", None)
-    what = f"`{ast.unparse(test)}`" if test is not None else "this"
-    return f"`if` needs a single value, and {what} is a block; use `tl.where`, or the mask of a load or store", place
+    what = f"`{ast.unparse(test)}`" if test is not None else _("this")
+    words = _("`if` needs a single value, and {condition} is a block; use `tl.where`, or the mask of a load or store")
+    return words.format(condition=what), place
 
 
 def _index(match: re.Match, place: _Place) -> tuple[str, _Place]:
-    what = f"`{ast.unparse(place.node)}` indexes a block" if isinstance(place.node, ast.Subscript) else "a block is indexed"
-    return (f"{what}, which has no single elements in a kernel; reduce it (`tl.sum`, `tl.max`) or load the element from memory", place)
+    words = _(
+        "a block is indexed, which has no single elements in a kernel; reduce it (`tl.sum`, `tl.max`) or load the element from memory"
+    )
+    if isinstance(place.node, ast.Subscript):
+        words = _(
+            "`{code}` indexes a block, which has no single elements in a kernel; "
+            "reduce it (`tl.sum`, `tl.max`) or load the element from memory"
+        ).format(code=ast.unparse(place.node))
+    return words, place
 
 
 def _unsupported_node(match: re.Match, place: _Place) -> tuple[str, _Place]:
     if match[1] in ("Break", "Continue"):
-        return (f"the compiler does not support `{match[1].lower()}`; put the condition into the loop's bounds, or into a mask", place)
-    words = ast.unparse(place.node).splitlines()[0] if place.node is not None else match[1]
-    return f"the compiler does not support `{words}` in a kernel ({match[1]})", place
+        words = _("the compiler does not support `{statement}`; put the condition into the loop's bounds, or into a mask")
+        return words.format(statement=match[1].lower()), place
+    code = ast.unparse(place.node).splitlines()[0] if place.node is not None else match[1]
+    return _("the compiler does not support `{code}` in a kernel ({kind})").format(code=code, kind=match[1]), place
+
+
+def _branch_type(match: re.Match, place: _Place) -> tuple[str, _Place]:
+    words = _("`{name}` is {one} after one branch and {other} after the other; make them one type")
+    return words.format(name=match[1], one=_describe_type(match[2]), other=_describe_type(match[3])), place
 
 
 def _fixed(sentence: str):
-    return lambda match, place: (match.expand(sentence), place)
+    return lambda match, place: (match.expand(_(sentence)), place)
 
 
 # (cause, pattern that Triton's message matches, function that returns the sentence and the place)
@@ -199,7 +222,7 @@ _KNOWN = [
     (
         "plain_global",
         r"Cannot access global variable (\w+)",
-        _fixed(r"`\1` is a plain Python global, which the compiler refuses; write `\1 = tl.constexpr(...)` or pass it as an argument"),
+        _fixed(N_(r"`\1` is a plain Python global, which the compiler refuses; write `\1 = tl.constexpr(...)` or pass it as an argument")),
     ),
     ("loop_carried_type", r"Loop-carried variable (\w+) has initial type (.+?) but is re-assigned to (.+?) in loop", _loop_carried),
     ("unsupported_statement", r"unsupported AST node type: (\w+)", _unsupported_node),
@@ -207,49 +230,44 @@ _KNOWN = [
     (
         "arange_runtime",
         r"arange's arguments must be of type tl.constexpr",
-        _fixed("`tl.arange` needs constants, and a bound here is known only at run time; use a tl.constexpr BLOCK and a mask"),
+        _fixed(N_("`tl.arange` needs constants, and a bound here is known only at run time; use a tl.constexpr BLOCK and a mask")),
     ),
     ("block_index", r"unsupported tensor index", _index),
     (
         "list_method",
         r"(?:'(?:tuple|list)' object has no attribute '?|^'(?=\w+' is not in list))(\w+)",  # messages of Triton 3.7 and 3.6
-        _fixed(r"`.\1` changes a Python list, and a list cannot grow in a kernel; keep the values in a block or in names"),
+        _fixed(N_(r"`.\1` changes a Python list, and a list cannot grow in a kernel; keep the values in a block or in names")),
     ),
     (
         "constant_method",
         r"'(?:constexpr|int|float|bool)' object has no attribute '?(\w+)",
         _fixed(
-            r"the compiler knows this number, and a known number has no `.\1`: a tl.constexpr, and each argument that is 1 in a case (a stride, "
-            r"say). `tl.cast(...)` takes it as it takes any other"
+            N_(
+                r"the compiler knows this number, and a known number has no `.\1`: a tl.constexpr, and each argument that is 1 in a case (a stride, "
+                r"say). `tl.cast(...)` takes it as it takes any other"
+            )
         ),
     ),
     ("undefined_name", r"^(?:name )?'?(\w+)'? is not defined$", _not_defined),
-    (
-        "branch_type",
-        r"Mismatched type for (\w+) between then block \((.+?)\) and else block \((.+?)\)",
-        lambda match, place: (
-            f"`{match[1]}` is {_describe_type(match[2])} after one branch and {_describe_type(match[3])} after the other; make them one type",
-            place,
-        ),
-    ),
+    ("branch_type", r"Mismatched type for (\w+) between then block \((.+?)\) and else block \((.+?)\)", _branch_type),
     (
         "chained_assignment",
         r"Simultaneous multiple assignment is not supported",
-        _fixed("the compiler does not support two assignments in one statement; write them on two lines"),
+        _fixed(N_("the compiler does not support two assignments in one statement; write them on two lines")),
     ),
     (
         "power",
         r"'tensor' object has no attribute '__pow__'|unsupported operand type\(s\) for \*\*",
-        _fixed("the compiler has no `**` for blocks; multiply instead (`x * x`)"),
+        _fixed(N_("the compiler has no `**` for blocks; multiply instead (`x * x`)")),
     ),
     (
         "block_through_scalar_pointer",
         r"Value argument cannot be block type if pointer argument is not a block",
-        _fixed("a block is stored through one pointer; add offsets to the pointer, one for each lane"),
+        _fixed(N_("a block is stored through one pointer; add offsets to the pointer, one for each lane")),
     ),
     (
         "foreign_value",
         r"cannot convert (.+) of type <class 'numpy\.(\w+)'> to tensor",
-        _fixed(r"`numpy.\2` is a value of NumPy's, which the compiler cannot use; write a plain number"),
+        _fixed(N_(r"`numpy.\2` is a value of NumPy's, which the compiler cannot use; write a plain number")),
     ),
 ]

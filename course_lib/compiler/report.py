@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from course_lib.base.errors import CourseError, EnvironmentFault
+from course_lib.base.translation import gettext as _
 from course_lib.compiler import helper
 from course_lib.compiler.compile_job import Compiled, CompileJob, CompilerAnswer
 from course_lib.compiler.kernel_source import Sources, collect, describe_argument, describe_constant
@@ -26,7 +27,8 @@ class CompileError(CourseError):
 
     def __init__(self, cause: str, sentence: str, file: str, line: int, column: int, quoted: str):
         self.cause, self.sentence, self.file, self.line, self.column, self.quoted = (cause, sentence, file, line, column, quoted)
-        super().__init__(f"{file}, line {line}: {sentence}.\n    {quoted}" if quoted else f"{file}, line {line}: {sentence}.")
+        words = _("{file}, line {line}: {sentence}.").format(file=file, line=line, sentence=sentence)
+        super().__init__(f"{words}\n    {quoted}" if quoted else words)
 
 
 @dataclass(frozen=True)

@@ -148,7 +148,7 @@ def _note_oddities(verdict: Verdict, kernels: Kernels, exercise: Exercise) -> Ve
         found = runner.run_rest(kernels, "cpu" if exercise.kind == "kernel" else exercise.kind)
     if found is not None:
         line, words = found
-        oddities += (Oddity(line, f"code outside of what is checked {words}"),)
+        oddities += (Oddity(line, _("code outside of what is checked {words}").format(words=words)),)
         beside = _("Beside this, the code at line {line}, outside of what is checked, {words}.").format(line=line, words=words)
         verdict = replace(verdict, message=f"{verdict.message} {beside}")
     return replace(verdict, oddities=oddities)

@@ -8,6 +8,7 @@ from dataclasses import dataclass, replace
 
 from course_lib.base import background
 from course_lib.base.errors import EnvironmentFault
+from course_lib.base.translation import gettext as _
 from course_lib.grading.cases.plan import Plan
 from course_lib.grading.execution import child, runner
 from course_lib.grading.execution.runner import ResourceLimits, Run
@@ -201,4 +202,4 @@ def _add_faults(judged: list[Judged], interpreted: Run) -> str:
     if interpreted.ended == "finished" and not unseen:
         return ""
     why = f"{unseen[0].type}: {unseen[0].text}" if unseen else interpreted.ended
-    return f"Whether it stays inside its tensors could not be looked at in the interpreter ({why})."
+    return _("Whether it stays inside its tensors could not be looked at in the interpreter ({why}).").format(why=why)

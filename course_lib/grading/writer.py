@@ -165,7 +165,7 @@ class VerdictWriter:
             names = places.list_parameters(texts.make_unsolved_text(self.exercise), shown.plan.entry_point)
             first = replace(first, inputs=wording.list_inputs(shown.plan, names, bool(first.element)))
         given = "".join(f"{name} = {value}, " for name, value in first.inputs)
-        smallest = f"{first.case}: {given}{first.words}" if first.case else first.words
+        smallest = f"{first.case}{_(': ')}{given}{first.words}" if first.case else first.words
         evidence = _("{count}; the smallest: {case}.").format(count=wording.count_wrong(seen, failed), case=smallest.rstrip(".。"))
         return self._fail(
             cause,
@@ -204,7 +204,7 @@ class VerdictWriter:
     def _write_refused(self, raised: Raised) -> Verdict:
         """Write the verdict on a file that uses what the exercise does not allow."""
         cause = raised.fault.kind.cause if raised.fault and raised.fault.kind.group is Group.REFUSED else "not_allowed"
-        where = f"{self._name_line(raised)}: "
+        where = f"{self._name_line(raised)}{_(': ')}"
         text = shorten(" ".join(raised.text.split()), _LONGEST)
         return self._make(
             ERROR, cause, f"{where}{text}", headline=make_sentence(text), place=wording.find_raise(raised, self.file, self.text)
@@ -214,7 +214,7 @@ class VerdictWriter:
         cause = "kernel_raised" if self.exercise.kind == "kernel" else diagnosis.find_refusal(raised) or "function_raised"
         headline, question = CAUSES[cause].word_for(self.exercise.kind, self.exercise.entry_points)
         text = shorten(" ".join(raised.text.split()), _LONGEST)
-        first = Finding(of_case.plan.case.describe() if of_case else "", f"{raised.type}: {text.rstrip('.')}.")
+        first = Finding(of_case.plan.case.describe() if of_case else "", f"{raised.type}{_(': ')}{text.rstrip('.。')}{_('.')}")
         where = self._name_line(raised)
         place = wording.find_raise(raised, self.file, self.text)
         if cause == "gradients_misreturned":  # PyTorch raises this error after backward has returned
@@ -222,7 +222,7 @@ class VerdictWriter:
         question = question if place else ""  # the question is about the line
         status = ERROR if self.run.import_error else FAIL  # a file whose import fails has no cases
         return self._make(
-            status, cause, f"{where}: {_join_case(first)} {question}".rstrip(), headline=make_sentence(headline), first=first,
+            status, cause, f"{where}{_(': ')}{_join_case(first)} {question}".rstrip(), headline=make_sentence(headline), first=first,
             place=place, question=question,
         )  # fmt: skip
 
@@ -299,6 +299,10 @@ def _describe_excess(ended: str) -> str:
     return _("It took too many processes and was stopped.")
 
 
+def _name_end(ended: str) -> str:
+    return {"timed out": _("timed out"), "crashed": _("crashed")}.get(ended, ended)
+
+
 def _name_signal(number: int) -> str:
     known = number in set(signal.Signals)
     return f"{number} ({signal.Signals(number).name})" if known else str(number)
@@ -316,11 +320,11 @@ def _make_case_result(judged: Judged, number: int, run: runner.Run, hidden: bool
         return CaseResult(case.name, status, error, f"{case.describe()}{words}")
     if judged.passed:
         more = case.describe_success(judged.outputs)
-        return CaseResult(case.name, "pass", judged.ratio, f"{case.describe()}{': ' * bool(more)}{more}")
+        return CaseResult(case.name, "pass", judged.ratio, f"{case.describe()}{_(': ') * bool(more)}{more}")
     if judged.ran:
-        return CaseResult(case.name, "fail", judged.ratio or None, f"{case.describe()}: {wording.describe_finding(judged).words}")
+        return CaseResult(case.name, "fail", judged.ratio or None, f"{case.describe()}{_(': ')}{wording.describe_finding(judged).words}")
     if judged.raised:
-        return CaseResult(case.name, "fail", None, f"{case.describe()}: {judged.raised.type}")
+        return CaseResult(case.name, "fail", None, f"{case.describe()}{_(': ')}{judged.raised.type}")
     if number == run.case:
-        return CaseResult(case.name, "fail", None, f"{case.describe()}: {run.ended}")
+        return CaseResult(case.name, "fail", None, f"{case.describe()}{_(': ')}{_name_end(run.ended)}")
     return CaseResult(case.name, "not run", None, case.describe())

@@ -23,6 +23,7 @@ from typing import Any
 import numpy as np
 
 from course_lib.base.errors import CourseError
+from course_lib.base.translation import gettext as _
 from course_lib.interpreter import hooks
 
 _MOST_LISTED = 2**22  # the most offsets that are listed one by one, for a layout that overlaps itself irregularly
@@ -52,7 +53,8 @@ class Region:
         """
         device = getattr(getattr(tensor, "device", None), "type", "cpu")
         if device != "cpu":
-            raise CourseError(f"{name} is on {device}; accesses can only be checked on CPU tensors. Move it there with {name}.cpu().")
+            words = _("{name} is on {device}; accesses can only be checked on CPU tensors. Move it there with {name}.cpu().")
+            raise CourseError(words.format(name=name, device=device))
         return cls(name, tensor.data_ptr(), tensor.element_size(), tuple(tensor.shape), tuple(tensor.stride()))
 
     @property
@@ -104,9 +106,8 @@ class Region:
             return tuple(reversed(steps)), None
         count = math.prod(size for size, _ in merged[:listed])
         if count > _MOST_LISTED:
-            raise CourseError(
-                f"{self.name} overlaps itself in {count} ways, too many to check: shape {self.shape}, strides {self.strides}."
-            )
+            words = _("{name} overlaps itself in {count} ways, too many to check: shape {shape}, strides {strides}.")
+            raise CourseError(words.format(name=self.name, count=count, shape=self.shape, strides=self.strides))
         offsets = np.zeros(1, np.int64)
         for size, stride in merged[:listed]:
             offsets = np.unique(offsets[:, None] + np.arange(size, dtype=np.int64) * (stride * self.itemsize))
@@ -250,11 +251,21 @@ def _describe_fault(regions: Sequence[Region], access: hooks.MemoryAccess, live:
     file, line = where or (None, None)
     region = _guess_meant_region(regions, live, where)
     facts = {"kind": access.kind, "program": access.program, "lanes": live.size, "file": file, "line": line}
-    end = f"; line {line}" if line is not None else ""
+    end = _("; line {line}").format(line=line) if line is not None else ""
+    who, does = _name_program(access.program), _describe_operation(access.kind)
     if region is None:
         lane = int(np.flatnonzero(access.mask)[0])
-        message = f"{_name_program(access.program)} {_describe_operation(access.kind)}, and the kernel was given no tensor{end}"
-        return OutOfBounds(message, tensor=None, count=live.size, lane=lane, element=None, row=None, column=None, **facts)
+        words = _("{program} {does}, and the kernel was given no tensor{end}")
+        return OutOfBounds(
+            words.format(program=who, does=does, end=end),
+            tensor=None,
+            count=live.size,
+            lane=lane,
+            element=None,
+            row=None,
+            column=None,
+            **facts,
+        )
     same_size = region.itemsize == access.itemsize
     hits = region.contains(access.addresses) & access.mask if same_size else np.zeros_like(access.mask)
     misses = access.mask & ~hits
@@ -272,19 +283,20 @@ def _describe_fault(regions: Sequence[Region], access: hooks.MemoryAccess, live:
         "row": _flat_row(region, index), "column": index[-1] if index else 0,
     }  # fmt: skip
     if not same_size:
-        message = (
-            f"{_name_program(access.program)} {_describe_operation(access.kind)} {access.itemsize} bytes a lane in {region.name}, whose elements are "
-            f"{region.itemsize} bytes: the pointer has another dtype than the tensor{end}"
+        words = _(
+            "{program} {does} {wide} bytes a lane in {tensor}, whose elements are {itemsize} bytes: "
+            "the pointer has another dtype than the tensor{end}"
         )
-        return OutOfBounds(message, **facts)
+        words = words.format(program=who, does=does, wide=access.itemsize, tensor=region.name, itemsize=region.itemsize, end=end)
+        return OutOfBounds(words, **facts)
     block_index = np.unravel_index(lane, access.addresses.shape) if access.addresses.ndim > 1 else (lane,)
     shown = f"({', '.join(str(int(i)) for i in block_index)})" if len(block_index) > 1 else str(lane)
-    count = f"{facts['count']} of {'the ' if access.mask.size > live.size else ''}{live.size} "
-    count += "unmasked lanes" if access.mask.size > live.size else "lanes" if live.size > 1 else "lane"
-    message = (
-        f"{_name_program(access.program)} {_describe_operation(access.kind)} outside {region.name}: {count}, the first is lane {shown}: "
-        f"{_describe_place(region, element, into, index, rest)} ({_describe_region(region)}){end}"
-    )
+    count = _("{count} of {lanes} lanes") if live.size > 1 else _("{count} of {lanes} lane")
+    count = _("{count} of the {lanes} unmasked lanes") if access.mask.size > live.size else count
+    message = _("{program} {does} outside {tensor}: {count}, the first is lane {lane}: {place} ({size}){end}").format(
+        program=who, does=does, tensor=region.name, count=count.format(count=facts["count"], lanes=live.size), lane=shown,
+        place=_describe_place(region, element, into, index, rest), size=_describe_region(region), end=end,
+    )  # fmt: skip
     return OutOfBounds(message, **facts)
 
 
@@ -381,57 +393,66 @@ def _flat_row(region: Region, index: tuple[int, ...]) -> int | None:
 
 
 def _name_program(program: tuple[int, int, int]) -> str:
-    return f"program {program[0]}" if program[1:] == (0, 0) else f"program {program}"
+    return _("program {program}").format(program=program[0] if program[1:] == (0, 0) else program)
 
 
 def _describe_operation(kind: str) -> str:
     if kind in ("load", "store"):
-        return f"{kind}s"
+        return _("loads") if kind == "load" else _("stores")
     if kind == "cas":
-        return "compares and swaps"
+        return _("compares and swaps")
     plain = {"fadd": "add", "umax": "max", "umin": "min"}.get(kind, kind)
-    return f"does an atomic {plain}"
+    return _("does an atomic {operation}").format(operation=plain)
 
 
 def _describe_place(region: Region, element: int, into: int, index: tuple[int, ...], rest: int) -> str:
     """Describe the place of an address that is not the address of an element."""
     if into:
-        return f"{into} {'byte' if into == 1 else 'bytes'} into element {element}, so it is aligned to no element"
+        words = _("{count} byte into element {element}, so it is aligned to no element")
+        words = words if into == 1 else _("{count} bytes into element {element}, so it is aligned to no element")
+        return words.format(count=into, element=element)
     if not region.elements:
-        return f"element {element} of a tensor that has none"
+        return _("element {element} of a tensor that has none").format(element=element)
     below = (region.low - region.address) // region.itemsize - element
     if below > 0:
-        return f"element {element}, which is {below} before the start of {region.name}"
+        return _("element {element}, which is {count} before the start of {tensor}").format(
+            element=element, count=below, tensor=region.name
+        )
     if len(index) < 2:
         above = element - (region.high - region.address) // region.itemsize
-        if above > 0:
-            return f"element {element}, which is {above} past the end of {region.name}"
-        return f"element {element}, which is between two elements of {region.name}"
+        words = _("element {element}, which is between two elements of {tensor}")
+        words = _("element {element}, which is {count} past the end of {tensor}") if above > 0 else words
+        return words.format(element=element, count=above, tensor=region.name)
     *leading, column = index
     row = str(leading[0]) if len(leading) == 1 else f"({', '.join(map(str, leading))})"
     if any(not 0 <= digit < size for digit, size in zip(leading, region.shape[:-1], strict=True)):
         last = ", ".join(str(size - 1) for size in region.shape[:-1])
         last = last if len(leading) == 1 else f"({last})"
-        return f"element {element}, which is column {column} of row {row}, and the last row is {last}"
+        words = _("element {element}, which is column {column} of row {row}, and the last row is {last}")
+        return words.format(element=element, column=column, row=row, last=last)
     past = column - region.shape[-1] + 1
     if past > 0:
-        return f"element {element}, which is {past} past the end of row {row}"
+        return _("element {element}, which is {count} past the end of row {row}").format(element=element, count=past, row=row)
     if column < 0:
-        return f"element {element}, which is {-column} before the start of row {row}"
-    return f"element {element}, which is between columns {column} and {column + 1} of row {row}"
+        return _("element {element}, which is {count} before the start of row {row}").format(element=element, count=-column, row=row)
+    words = _("element {element}, which is between columns {column} and {next} of row {row}")
+    return words.format(element=element, column=column, next=column + 1, row=row)
 
 
 def _describe_region(region: Region) -> str:
-    def counted(number: int, word: str) -> str:
-        return f"{number} {word}{'' if number == 1 else 's'}"
-
     if len(region.shape) > 2:
-        return f"{region.name} has shape {region.shape} and strides {region.strides}"
+        words = _("{tensor} has shape {shape} and strides {strides}")
+        return words.format(tensor=region.name, shape=region.shape, strides=region.strides)
     if len(region.shape) < 2:
-        apart = f", {region.strides[0]} apart" if region.shape and region.strides[0] != 1 else ""
-        return f"{region.name} has {counted(region.elements, 'element')}{apart}"
+        words = _("{tensor} has {count} element") if region.elements == 1 else _("{tensor} has {count} elements")
+        apart = region.strides[0] if region.shape else 1
+        return words.format(tensor=region.name, count=region.elements) + (_(", {apart} apart").format(apart=apart) if apart != 1 else "")
     (rows, columns), (row_stride, column_stride) = region.shape, region.strides
-    text = f"{region.name} has {counted(rows, 'row')} of {counted(columns, 'column')}"
+    words = _("{tensor} has {rows} of {columns}").format(
+        tensor=region.name,
+        rows=(_("{count} row") if rows == 1 else _("{count} rows")).format(count=rows),
+        columns=(_("{count} column") if columns == 1 else _("{count} columns")).format(count=columns),
+    )
     if row_stride != columns * column_stride:
-        text += f", {row_stride} apart"
-    return text + (f", columns {column_stride} apart" if column_stride != 1 else "")
+        words += _(", {apart} apart").format(apart=row_stride)
+    return words + (_(", columns {apart} apart").format(apart=column_stride) if column_stride != 1 else "")

@@ -5,6 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
+from course_lib.base.translation import gettext as _
+
 
 class ScheduledStep(NamedTuple):
     """One memory operation of one program, in the order of the schedule.
@@ -122,7 +124,7 @@ class Schedule:
     def name(self, program: int) -> str:
         """Name the program: by one index on a grid of one dimension, by three on a larger grid."""
         index = self.programs[program]
-        return f"program {index[0] if self.programs[-1][1:] == (0, 0) else index}"
+        return _("program {program}").format(program=index[0] if self.programs[-1][1:] == (0, 0) else index)
 
     def place(self, address: int) -> str:
         """Name ``address`` as an element of the nearest pointer argument below it: "partial_ptr[12]"."""

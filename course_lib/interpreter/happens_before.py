@@ -13,6 +13,7 @@ from itertools import pairwise
 
 import numpy as np
 
+from course_lib.base.translation import gettext as _
 from course_lib.interpreter import hooks
 from course_lib.interpreter.findings import NoBarrier, Race, Schedule, ScheduledStep, verb
 
@@ -132,26 +133,34 @@ class RaceDetector:
         schedule = self.schedule
         for earlier, first, address, where, key in self.find_new_pairs("race", page, index, seen, unordered, step):
             same = first.kind == step.kind == "store" and _stores_what_is_there(access, address)
-            equal = " Both store the same value there: the result does not show it, and it is a race all the same." if same else ""
+            equal = _(" Both store the same value there: the result does not show it, and it is a race all the same.") if same else ""
             narrow = [line for number, line in ((earlier, first.line), (len(schedule.steps), step.line)) if number in self.narrow]
             if narrow:
-                equal = f' The atomic at line {narrow[0]} has the scope "cta": it orders nothing for other programs.'
-            message = (
-                f"Race on {where}: {schedule.name(first.program)} at line {first.line} ({verb(first)}) and "
-                f"{schedule.name(step.program)} at line {step.line} ({verb(step)}), with nothing that orders them.{equal}"
-            )
-            self.pairs[key] = Race(first, step, address, where, same, 1, message)
+                equal = _(' The atomic at line {line} has the scope "cta": it orders nothing for other programs.').format(line=narrow[0])
+            message = _(
+                "Race on {where}: {first} at line {first_line} ({first_does}) and {second} at line {second_line} ({second_does}), "
+                "with nothing that orders them."
+            ).format(
+                where=where, first=schedule.name(first.program), first_line=first.line, first_does=verb(first),
+                second=schedule.name(step.program), second_line=step.line, second_does=verb(step),
+            )  # fmt: skip
+            self.pairs[key] = Race(first, step, address, where, same, 1, message + equal)
 
     def add_missing_barriers(self, page: int, index, seen: np.ndarray, unfenced: np.ndarray, step: ScheduledStep) -> None:
         schedule = self.schedule
         for earlier, first, address, where, key in self.find_new_pairs("no barrier", page, index, seen, unfenced, step):
             later = (s for s in schedule.steps[earlier:-1] if s.program == first.program and s.lanes == 1)
             release = next((s for s in later if s.kind not in ("load", "store")), None)
-            goes_on = f"one of them does the {verb(release)} at line {release.line}" if release else "one of them goes on"
-            message = (
-                f"All threads of {schedule.name(first.program)} {first.kind} at line {first.line}, {goes_on}, and no barrier makes it wait "
-                f"for the others: {schedule.name(step.program)} at line {step.line} ({verb(step)} on {where}) can come before that."
-            )
+            goes_on = _("one of them goes on")
+            if release:
+                goes_on = _("one of them does the {does} at line {line}").format(does=verb(release), line=release.line)
+            message = _(
+                "All threads of {first} {first_does} at line {first_line}, {goes_on}, and no barrier makes it wait for the others: "
+                "{second} at line {second_line} ({second_does} on {where}) can come before that."
+            ).format(
+                first=schedule.name(first.program), first_does=first.kind, first_line=first.line, goes_on=goes_on,
+                second=schedule.name(step.program), second_line=step.line, second_does=verb(step), where=where,
+            )  # fmt: skip
             self.pairs[key] = NoBarrier(first, release, step, address, where, 1, message)
 
     def find_new_pairs(
@@ -177,7 +186,7 @@ class RaceDetector:
     def find_last_change(self, address: int, size: int) -> ScheduledStep | None:
         """Return the last step that changed one of these bytes: a plain store, or an atomic that had an effect."""
         last = max((step for at, step in self.changed_by_atomic.items() if address <= at < address + size), default=0)
-        for page, _, _, index in _split_into_pages(np.arange(address, address + size), 1):
+        for page, _low, _high, index in _split_into_pages(np.arange(address, address + size), 1):
             for track in self.pages.get(page, ({}, {}))[_STORE].values():
                 last = max(last, int(track.steps[index].max()))
         return self.schedule.steps[last - 1] if last else None

@@ -14,6 +14,7 @@ from typing import Any
 
 import numpy as np
 
+from course_lib.base.translation import gettext as _
 from course_lib.interpreter.meaning import NotInCpuMode
 from course_lib.interpreter.operations import fuse
 
@@ -122,7 +123,8 @@ def _find(symbol: str) -> Callable[..., np.ndarray]:
     for stem in (plain, plain.removesuffix("f")):
         if stem in _FLOATS:
             return _in_double(_FLOATS[stem])
-    raise NotInCpuMode(f"CPU mode cannot run libdevice's {name}; a GPU can. Write it with functions of tl, or check it on a GPU")
+    words = _("CPU mode cannot run libdevice's {name}; a GPU can. Write it with functions of tl, or check it on a GPU")
+    raise NotInCpuMode(words.format(name=name))
 
 
 def _in_double(function: Callable[..., np.ndarray]) -> Callable[..., np.ndarray]:

@@ -18,6 +18,9 @@ import triton.language as tl
 from triton.language.core import base_value, constexpr, tensor
 from triton.runtime import interpreter
 
+from course_lib.base.translation import gettext as _
+from course_lib.base.translation import mark as N_
+
 _Range, _StaticRange = tl.core.range, tl.core.static_range  # kept here, because a launch replaces them
 _min, _max = (getattr(tl.core, f"builtin_{name}", getattr(tl.core, f"{name}imum")) for name in ("min", "max"))
 _Condition = getattr(tl, "condition", ())  # Triton 3.6 does not have it
@@ -71,10 +74,10 @@ def assign_as(annotation: Any, value: Any) -> Any:
 def unpack(value: Any, count: int) -> tuple:
     """Return the values for ``count`` names on the left side of an assignment: the first ones of a tuple."""
     if not isinstance(value, (tuple, tl.tuple)):
-        refuse("a block or a number stands where a tuple is taken apart; only tuples can be")
+        refuse(_("a block or a number stands where a tuple is taken apart; only tuples can be"))
     items = tuple(value)
     if len(items) < count:
-        refuse(f"a tuple of {len(items)} is taken apart into {count} names")
+        refuse(_("a tuple of {length} is taken apart into {count} names").format(length=len(items), count=count))
     return items[:count]
 
 
@@ -95,19 +98,22 @@ def condition(value: Any) -> bool:
     if isinstance(value, tensor):
         if is_block(value):
             refuse(
-                "the condition of `if` or `while` is a block, which has no one truth value; tl.where(condition, a, b) chooses lane by lane"
+                _(
+                    "the condition of `if` or `while` is a block, which has no one truth value; tl.where(condition, a, b) chooses lane by lane"
+                )
             )
         return bool(value.handle.data.item())
     value = unwrap(value)
     if type(value) not in _CONDITIONS:
-        refuse(f"the condition of `if` is a {type(value).__name__}; Triton takes a tensor of one element, a bool or an int")
+        words = _("the condition of `if` is a {kind}; Triton takes a tensor of one element, a bool or an int")
+        refuse(words.format(kind=type(value).__name__))
     return bool(value)
 
 
 def still(value: Any) -> bool:
     """Return True if ``while value`` takes another turn."""
     if isinstance(unwrap(value), (bool, int, float, type(None))):
-        refuse("the condition of `while` is a number that the compiler knows; Triton takes a tensor, which the loop changes")
+        refuse(_("the condition of `while` is a number that the compiler knows; Triton takes a tensor, which the loop changes"))
     return condition(value)
 
 
@@ -155,7 +161,7 @@ def loop(iterator: Any, *arguments: Any, **named: Any) -> Iterator[Any]:
         return typed_range(given.start, given.end, given.step)
     if iterator in _STATIC_RANGES:
         return iter(static_range(*arguments, **named))
-    return refuse("a `for` loop in a kernel goes over range, tl.range or tl.static_range, and over nothing else")
+    return refuse(_("a `for` loop in a kernel goes over range, tl.range or tl.static_range, and over nothing else"))
 
 
 def typed_range(start: Any, end: Any, step: Any) -> Iterator[tensor]:
@@ -165,16 +171,17 @@ def typed_range(start: Any, end: Any, step: Any) -> Iterator[tensor]:
         start, end, step = end, start, -unwrap(step)
     bounds = [_semantic.to_tensor(bound) for bound in (start, end, step)]
     if any(is_block(bound) for bound in bounds):
-        refuse("start, end and step of range are single integers, and one of them is a block")
+        refuse(_("start, end and step of range are single integers, and one of them is a block"))
     kinds = [bound.dtype for bound in bounds]
     if not all(kind.is_int() for kind in kinds):
-        refuse(f"start, end and step of range are integers, not {', '.join(map(str, kinds))}")
+        refuse(_("start, end and step of range are integers, not {kinds}").format(kinds=", ".join(map(str, kinds))))
     kind = _semantic.integer_promote_impl(_semantic.integer_promote_impl(kinds[0], kinds[1]), kinds[2])
     number = interpreter._get_np_dtype(kind)
     signed = np.dtype(f"int{kind.primitive_bitwidth}") if kind.primitive_bitwidth > 1 else np.dtype(np.int8)
     low, high, pace = (int(bound.handle.data.astype(number).view(signed).item()) for bound in bounds)
     if low < high and pace <= 0:
-        refuse(f"the step of range is {pace} when the kernel runs; Triton runs a loop upwards unless the step is a negative constant")
+        words = _("the step of range is {step} when the kernel runs; Triton runs a loop upwards unless the step is a negative constant")
+        refuse(words.format(step=pace))
     for at in builtins.range(low, high, max(pace, 1)):
         value = high - at + low if backwards else at
         yield tensor(interpreter.TensorHandle(np.array([value], signed).view(number), kind), kind)
@@ -183,7 +190,7 @@ def typed_range(start: Any, end: Any, step: Any) -> Iterator[tensor]:
 def static_range(*arguments: Any, **named: Any) -> range:
     """Return the numbers of ``tl.static_range``, which the compiler knows."""
     if any(isinstance(value, tensor) for value in (*arguments, *named.values())):
-        refuse("tl.static_range is unrolled by the compiler: its bounds are constexpr, not values that a kernel has when it runs")
+        refuse(_("tl.static_range is unrolled by the compiler: its bounds are constexpr, not values that a kernel has when it runs"))
     given = _StaticRange(*map(constexpr, arguments), **{name: constexpr(value) for name, value in named.items()})
     return builtins.range(*(int(unwrap(bound)) for bound in (given.start, given.end, given.step)))
 
@@ -213,23 +220,23 @@ def largest(*values: Any, **named: Any) -> Any:
 def as_int(value: Any = 0, *rest: Any) -> int:
     """Compute ``int(value)`` of a number that the compiler knows."""
     if isinstance(value, tensor):
-        refuse("int() of a tensor; write x.to(tl.int32)")
+        refuse(_("int() of a tensor; write x.to(tl.int32)"))
     return builtins.int(unwrap(value), *rest)
 
 
 def as_float(value: Any = 0.0) -> float:
     """Compute ``float(value)`` of a number that the compiler knows."""
     if isinstance(value, tensor):
-        refuse("float() of a tensor; write x.to(tl.float32)")
+        refuse(_("float() of a tensor; write x.to(tl.float32)"))
     return builtins.float(unwrap(value))
 
 
 FUNCTIONS = {"min": smallest, "max": largest, "int": as_int, "float": as_float}
 # Replacements for functions that the compiler does not know, for messages.
 _UNKNOWN = {
-    "abs": "tl.abs", "all": "tl.min", "any": "tl.max", "bool": "x != 0", "divmod": "x // y and x % y", "pow": "tl.exp2 or products",
+    "abs": "tl.abs", "all": "tl.min", "any": "tl.max", "bool": "x != 0", "divmod": N_("x // y and x % y"), "pow": N_("tl.exp2 or products"),
     "round": "tl.floor(x + 0.5)", "sum": "tl.sum", "sorted": "tl.sort", "enumerate": "tl.static_range", "zip": "tl.static_range",
-    "reversed": "tl.static_range", "map": "tl.static_range", "filter": "tl.where", "str": "a constexpr", "tuple": "(a, b)",
+    "reversed": "tl.static_range", "map": "tl.static_range", "filter": "tl.where", "str": N_("a constexpr"), "tuple": "(a, b)",
     "set": "(a, b)", "dict": "(a, b)", "type": "x.dtype", "next": "tl.static_range", "iter": "tl.static_range",
 }  # fmt: skip
 UNKNOWN_FUNCTIONS = frozenset(_UNKNOWN)
@@ -237,7 +244,8 @@ UNKNOWN_FUNCTIONS = frozenset(_UNKNOWN)
 
 def unknown(name: str) -> NoReturn:
     """Raise NameError for a function of Python that Triton does not have."""
-    raise NameError(f"{name} is not defined in a Triton kernel; write {_UNKNOWN[name]} in place of Python's {name}")
+    words = _("{name} is not defined in a Triton kernel; write {replacement} in place of Python's {name}")
+    raise NameError(words.format(name=name, replacement=_(_UNKNOWN[name])))
 
 
 # ---- numbers that the compiler knows, met by tensors -------------------------------------------------------------------

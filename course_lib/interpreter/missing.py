@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any, NoReturn
 
+from course_lib.base.translation import gettext as _
 from course_lib.interpreter.meaning import NotInCpuMode
 
 _FUNCTIONS = ("dot_scaled", "map_elementwise")  # they fail before they reach an operation of the builder
@@ -42,4 +43,5 @@ def say_what_is_missing() -> None:
 def refuse(operation: str) -> NoReturn:
     """Raise NotInCpuMode for the builder's ``operation``."""
     name = _NAMES.get(operation, operation)
-    raise NotInCpuMode(f"CPU mode cannot run tl.{name}; a GPU can. Check this kernel on a GPU, or write it without {name}")
+    words = _("CPU mode cannot run tl.{name}; a GPU can. Check this kernel on a GPU, or write it without {name}")
+    raise NotInCpuMode(words.format(name=name))

@@ -21,6 +21,7 @@ from typing import Any
 
 import triton.language as tl
 
+from course_lib.base.translation import gettext as _
 from course_lib.interpreter import meaning
 
 HIDDEN = "__triton_meaning__"  # this name and the next two are added to the module of a kernel
@@ -143,7 +144,7 @@ class _Rewriter(ast.NodeTransformer):
     def visit_Assign(self, node: ast.Assign) -> ast.stmt:
         self.generic_visit(node)
         if len(node.targets) > 1:
-            refusal = _call("refuse", node, ast.Constant("a = b = value is not Triton; write one assignment for each name"))
+            refusal = _call("refuse", node, ast.Constant(_("a = b = value is not Triton; write one assignment for each name")))
             return _place(ast.Expr(refusal), node)
         node.value = _call("assign", node.value, node.value)
         if isinstance(node.targets[0], (ast.Tuple, ast.List)):
@@ -217,7 +218,7 @@ class _Rewriter(ast.NodeTransformer):
         self.generic_visit(node)
         if len(node.ops) == 1:
             return node
-        words = "Triton does not compile a comparison of more than two, as in a <= b < c; write (a <= b) & (b < c)"
+        words = _("Triton does not compile a comparison of more than two, as in a <= b < c; write (a <= b) & (b < c)")
         return _call("refuse", node, ast.Constant(words))
 
     def visit_List(self, node: ast.List) -> ast.expr:

@@ -49,6 +49,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from course_lib.base.errors import CourseError
+from course_lib.base.translation import gettext as _
 from course_lib.interpreter.findings import Schedule
 from course_lib.interpreter.lock import LOCK
 from course_lib.interpreter.scheduler import Scheduler
@@ -101,13 +102,14 @@ def run(
     """
     if not hasattr(kernel, "rewrite"):
         raise CourseError(
-            "interleaved runs need an interpreted kernel: set COURSE_DEVICE=cpu, start the process again, and pass the kernel"
+            _("interleaved runs need an interpreted kernel: set COURSE_DEVICE=cpu, start the process again, and pass the kernel")
         )
     if resident < 1:
-        raise CourseError(f"resident is {resident}: at least one program has to run")
+        raise CourseError(_("resident is {resident}: at least one program has to run").format(resident=resident))
     for argument in arguments:
         if getattr(getattr(argument, "device", None), "type", "cpu") != "cpu":
-            raise CourseError(f"interleaved runs read CPU memory, and a tensor is on {argument.device}: move it with .cpu()")
+            words = _("interleaved runs read CPU memory, and a tensor is on {device}: move it with .cpu()")
+            raise CourseError(words.format(device=argument.device))
     with LOCK, np.errstate(all="ignore"):
         return Scheduler(kernel, grid, arguments, constexprs, seed, resident, max_steps, patience, order).run()
 

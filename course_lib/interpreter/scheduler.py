@@ -15,6 +15,7 @@ from typing import Any
 import numpy as np
 
 from course_lib.base.errors import CourseError
+from course_lib.base.translation import gettext as _
 from course_lib.interpreter import hooks
 from course_lib.interpreter.findings import Deadlock, GivenUp, Schedule, ScheduledStep, Wait, verb
 from course_lib.interpreter.happens_before import RaceDetector, VectorClocks
@@ -62,7 +63,8 @@ class Scheduler:
         self.arguments = {name: value if name in fixed else _implicit_cvt(value) for name, value in bound.items()}
         sizes: tuple[int, ...] = tuple(grid(self.arguments) if callable(grid) else grid)
         if not 1 <= len(sizes) <= 3:
-            raise CourseError(f"the grid {sizes} has {len(sizes)} dimensions: one to three can be launched")
+            words = _("the grid {grid} has {count} dimensions: one to three can be launched")
+            raise CourseError(words.format(grid=sizes, count=len(sizes)))
         self.sizes = x, y, z = (*sizes, 1, 1)[:3]
         programs = tuple(product(range(x), range(y), range(z)))
         self.schedule = Schedule(
@@ -189,48 +191,58 @@ class Scheduler:
         if program.found_change:
             return
         who, where = self.schedule.name(program.number), self.schedule.place(failed.address)
-        times = "once" if program.tries == 1 else f"{program.tries} times"
-        words = f"{who} tried {times} at line {failed.line} ({verb(failed)} on {where}), never got it, and went on"
+        words = _("{program} tried {tries} times at line {line} ({does} on {where}), never got it, and went on")
+        words = _("{program} tried once at line {line} ({does} on {where}), never got it, and went on") if program.tries == 1 else words
+        words = words.format(program=who, tries=program.tries, line=failed.line, does=verb(failed), where=where)
         self.schedule.given_up.append(GivenUp(failed, program.tries, words))
 
     def describe_deadlock(self) -> Deadlock:
         schedule = self.schedule
-        done, waits = set(schedule.finished), []
+        done, waits, wait_too = set(schedule.finished), [], set()
         for program in self.residents:
             step = program.spin.find_wait()
             holder = self.races.find_last_change(step.address, step.size)
             if holder is None:
-                who = "nobody has changed it"
+                who = _("nobody has changed it")
             else:
-                state = "has finished" if holder.program in done else "waits too"
-                state = "is this very program" if holder.program == program.number else state
-                who = f"{schedule.name(holder.program)} changed it last, at line {holder.line} ({verb(holder)}), and {state}"
+                if holder.program == program.number:
+                    who = _("{program} changed it last, at line {line} ({does}), and is this very program")
+                elif holder.program in done:
+                    who = _("{program} changed it last, at line {line} ({does}), and has finished")
+                else:
+                    who = _("{program} changed it last, at line {line} ({does}), and waits too")
+                    wait_too.add(program.number)
+                who = who.format(program=schedule.name(holder.program), line=holder.line, does=verb(holder))
             where = schedule.place(step.address)
-            message = f"{schedule.name(program.number)} waits at line {step.line} ({verb(step)} on {where}): {who}"
+            message = _("{program} waits at line {line} ({does} on {where}): {holder}").format(
+                program=schedule.name(program.number), line=step.line, does=verb(step), where=where, holder=who
+            )
             waits.append(Wait(step, where, holder, message))
         # Put last the programs that wait for a waiting program: the others show more of the cause.
-        waits.sort(key=lambda wait: wait.message.endswith("waits too"))
+        waits.sort(key=lambda wait: wait.step.program in wait_too)
         left = tuple(sorted(self.waiting_room))
         return Deadlock(tuple(waits), left, self.tell_deadlock(waits, len(left)))
 
     def tell_deadlock(self, waits: list[Wait], left: int) -> str:
         """Describe a deadlock in at most three sentences: what to look for, which program waits, and how many others wait."""
         first, others = waits[0], len(waits) - 1
-        also = [f"{others} more program{' waits' if others == 1 else 's wait'}"] if others else []
-        also += [f"{left} cannot start, because all {self.schedule.resident} slots are taken"] if left else []
+        words = _("{count} more program waits") if others == 1 else _("{count} more programs wait")
+        also = [words.format(count=others)] if others else []
+        words = _("{count} cannot start, because all {resident} slots are taken")
+        also += [words.format(count=left, resident=self.schedule.resident)] if left else []
+        words = _("Deadlock in {kernel}: find the line that should change {where}, and why no program gets there")
         sentences = [
-            f"Deadlock in {self.schedule.kernel}: find the line that should change {first.where}, and why no program gets there",
-            f"{first.message[0].upper()}{first.message[1:]}",
-            " and ".join(also),
-        ]
-        return " ".join(f"{sentence}." for sentence in sentences if sentence)
+            words.format(kernel=self.schedule.kernel, where=first.where), f"{first.message[0].upper()}{first.message[1:]}",
+            _(" and ").join(also),
+        ]  # fmt: skip
+        return " ".join(f"{sentence}{_('.')}" for sentence in sentences if sentence)
 
     def describe_limit(self) -> str:
-        return (
-            f"Not finished after {self.max_steps} steps: {len(self.schedule.finished)} of {len(self.schedule.programs)} programs are done. "
+        return _(
+            "Not finished after {steps} steps: {done} of {programs} programs are done. "
             "No deadlock could be proved: either this is a long run, and max_steps is to be raised, or the programs keep "
             "one another busy forever (a livelock)."
-        )
+        ).format(steps=self.max_steps, done=len(self.schedule.finished), programs=len(self.schedule.programs))
 
 
 def _find_pointers(arguments: dict) -> Iterator[tuple[str, int, int]]:

@@ -9,6 +9,8 @@ from __future__ import annotations
 import time
 import warnings
 
+from course_lib.base.translation import gettext as _
+
 
 class InterpreterTiming(UserWarning):
     """Warns that a time is that of Triton's interpreter on the CPU."""
@@ -40,7 +42,7 @@ class HostClock:
 
     def get_device_interface(self) -> type[_Interface]:
         warnings.warn(
-            "course: this time is the CPU interpreter's, not a GPU's. It says nothing about which kernel or configuration is fast.",
+            _("course: this time is the CPU interpreter's, not a GPU's. It says nothing about which kernel or configuration is fast."),
             InterpreterTiming,
             stacklevel=3,
         )

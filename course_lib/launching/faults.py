@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 
 from course_lib.base.translation import gettext as _
+from course_lib.base.translation import mark as N_
 
 
 class Group(StrEnum):
@@ -21,9 +22,9 @@ class Group(StrEnum):
     REFUSED = "refused"  # the file uses what the exercise does not allow
 
 
-_READS_OUTSIDE = Group.OUTSIDE, "", "It reads outside {tensor}; with hidden cases it is not shown where"
-_WRITES_OUTSIDE = Group.OUTSIDE, "", "It writes outside {tensor}; with hidden cases it is not shown where"
-_WAITS = "The programs wait for one another"
+_READS_OUTSIDE = Group.OUTSIDE, "", N_("It reads outside {tensor}; with hidden cases it is not shown where")
+_WRITES_OUTSIDE = Group.OUTSIDE, "", N_("It writes outside {tensor}; with hidden cases it is not shown where")
+_WAITS = N_("The programs wait for one another")
 
 
 class FaultKind(StrEnum):
@@ -37,7 +38,7 @@ class FaultKind(StrEnum):
     cause: str
     withheld: str
 
-    def __new__(cls, word: str, group: Group, cause: str = "", withheld: str = "It does with {tensor} what it must not") -> FaultKind:
+    def __new__(cls, word: str, group: Group, cause: str = "", withheld: str = N_("It does with {tensor} what it must not")) -> FaultKind:
         kind = str.__new__(cls, word)
         kind._value_, kind.group, kind.cause, kind.withheld = word, group, cause, withheld
         return kind
@@ -56,25 +57,25 @@ class FaultKind(StrEnum):
     OR = "or", *_WRITES_OUTSIDE
     XCHG = "xchg", *_WRITES_OUTSIDE
     XOR = "xor", *_WRITES_OUTSIDE
-    INPUT = "input", Group.INPUT, "input_changed", "{tensor} is an input, and is written"
-    READS = "reads", Group.MINOR, "extra_pass", "It reads {tensor} more often than the exercise allows"
-    EMPTY = "empty", Group.MINOR, "empty_tiles", "Most loads have no lane"
-    ALONE = "alone", Group.MINOR, "work_not_shared", "One program does the work of the others"
-    CALLS = "calls", Group.MINOR, "not_its_own", "An entry point leaves its work to another"
-    OFTEN = "often", Group.MINOR, "too_many_calls", "An entry point calls another more often than the exercise allows"
-    UNCALLED = "uncalled", Group.MINOR, "part_not_used", "An entry point does not use the one that it is to use"
-    CTX = "ctx", Group.MINOR, "tensor_on_ctx", "A tensor is kept on ctx as an attribute"
-    SECOND = "second", Group.MINOR, "second_derivative_wrong", "A second derivative is wrong, without an error"
-    READ_BACK = "read back", Group.MINOR, "overwritten_read", "{tensor} is read after it was overwritten"
-    UNLIKE = "unlike", Group.MINOR, "chunks_disagree", "{tensor} has other bits in one column of a row than in another"
-    UNWRITTEN = "unwritten", Group.MINOR, "output_read_first", "{tensor} is read before it is written"
-    RACE = "race", Group.INTERLEAVED, "race", "Two programs touch {tensor} with nothing to order them"
-    BOTH_STORE = "both store", Group.INTERLEAVED, "race", "Two programs store into {tensor} with nothing to order them"
-    GAVE_UP = "gave up", Group.INTERLEAVED, "wait_given_up", "A program gives up a wait, and touches {tensor} all the same"
-    NO_BARRIER = "no barrier", Group.INTERLEAVED, "barrier_missing", "A barrier is missing before {tensor} is touched"
+    INPUT = "input", Group.INPUT, "input_changed", N_("{tensor} is an input, and is written")
+    READS = "reads", Group.MINOR, "extra_pass", N_("It reads {tensor} more often than the exercise allows")
+    EMPTY = "empty", Group.MINOR, "empty_tiles", N_("Most loads have no lane")
+    ALONE = "alone", Group.MINOR, "work_not_shared", N_("One program does the work of the others")
+    CALLS = "calls", Group.MINOR, "not_its_own", N_("An entry point leaves its work to another")
+    OFTEN = "often", Group.MINOR, "too_many_calls", N_("An entry point calls another more often than the exercise allows")
+    UNCALLED = "uncalled", Group.MINOR, "part_not_used", N_("An entry point does not use the one that it is to use")
+    CTX = "ctx", Group.MINOR, "tensor_on_ctx", N_("A tensor is kept on ctx as an attribute")
+    SECOND = "second", Group.MINOR, "second_derivative_wrong", N_("A second derivative is wrong, without an error")
+    READ_BACK = "read back", Group.MINOR, "overwritten_read", N_("{tensor} is read after it was overwritten")
+    UNLIKE = "unlike", Group.MINOR, "chunks_disagree", N_("{tensor} has other bits in one column of a row than in another")
+    UNWRITTEN = "unwritten", Group.MINOR, "output_read_first", N_("{tensor} is read before it is written")
+    RACE = "race", Group.INTERLEAVED, "race", N_("Two programs touch {tensor} with nothing to order them")
+    BOTH_STORE = "both store", Group.INTERLEAVED, "race", N_("Two programs store into {tensor} with nothing to order them")
+    GAVE_UP = "gave up", Group.INTERLEAVED, "wait_given_up", N_("A program gives up a wait, and touches {tensor} all the same")
+    NO_BARRIER = "no barrier", Group.INTERLEAVED, "barrier_missing", N_("A barrier is missing before {tensor} is touched")
     DEADLOCK = "deadlock", Group.INTERLEAVED, "deadlock", _WAITS
     LIVELOCK = "livelock", Group.INTERLEAVED, "deadlock", _WAITS
-    ORDER = "order", Group.INTERLEAVED, "order_dependent", "{tensor} depends on the order of the programs"
+    ORDER = "order", Group.INTERLEAVED, "order_dependent", N_("{tensor} depends on the order of the programs")
     NOT_ALLOWED = "not_allowed", Group.REFUSED, "not_allowed"
     UNDEFINED_NAME = "undefined_name", Group.REFUSED, "undefined_name"
 

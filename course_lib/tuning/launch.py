@@ -82,10 +82,8 @@ class LaunchPrediction:
         return self.programs * self.tile_bytes
 
     def __str__(self) -> str:
-        words = _("{registers} registers a thread, {count} programs on a multiprocessor, {size} under way")
-        if self.programs == 1:
-            words = _("{registers} registers a thread, {count} program on a multiprocessor, {size} under way")
-        return words.format(registers=self.registers, count=self.programs, size=format_kb(self.under_way))
+        words = _("{registers} registers a thread, {programs} on a multiprocessor, {under_way} under way")
+        return words.format(registers=self.registers, programs=_count_programs(self.programs), under_way=format_kb(self.under_way))
 
 
 def format_kb(count: float) -> str:
@@ -101,18 +99,21 @@ def find_illegal(N: int, values: tuple[float, ...]) -> LaunchFault | None:
     """
     for name, value in zip(NAMES, values, strict=True):
         if not math.isfinite(value) or value != int(value):
-            return LaunchFault("launch_not_legal", f"{name} is {value:g}, and has to be a whole number")
+            words = _("{name} is {value}, and has to be a whole number")
+            return LaunchFault("launch_not_legal", words.format(name=name, value=f"{value:g}"))
         if value < 1 or int(value) & (int(value) - 1):
-            return LaunchFault("launch_not_legal", f"{name} is {int(value)}, and has to be a power of two: 1, 2, 4, 8 ...")
+            words = _("{name} is {value}, and has to be a power of two: 1, 2, 4, 8 ...")
+            return LaunchFault("launch_not_legal", words.format(name=name, value=int(value)))
     rows, block, num_warps = map(int, values)
     if num_warps > _MOST_WARPS:
-        return LaunchFault("launch_not_legal", f"num_warps is {num_warps}, and a program has {_MOST_WARPS} warps at most")
+        words = _("num_warps is {num_warps}, and a program has {most} warps at most")
+        return LaunchFault("launch_not_legal", words.format(num_warps=num_warps, most=_MOST_WARPS))
     if block < N:
-        return LaunchFault("columns_left_out", f"BLOCK is {block}: of {N} columns the last {N - block} are never normalised")
+        words = _("BLOCK is {block}: of {columns} columns the last {count} are never normalised")
+        return LaunchFault("columns_left_out", words.format(block=block, columns=N, count=N - block))
     if rows * block > _MOST_NUMBERS:
-        return LaunchFault(
-            "launch_not_legal", f"a tile of ROWS x BLOCK = {rows} x {block} has more than {_MOST_NUMBERS} numbers, which Triton refuses"
-        )
+        words = _("a tile of ROWS x BLOCK = {rows} x {block} has more than {most} numbers, which Triton refuses")
+        return LaunchFault("launch_not_legal", words.format(rows=rows, block=block, most=_MOST_NUMBERS))
     return None
 
 
@@ -124,33 +125,41 @@ def find_misfit(M: int, N: int, dtype: str, launch: LaunchChoice) -> LaunchFault
     rows, block, num_warps = launch
     least = 1 << (N - 1).bit_length()
     if block > least:
-        return LaunchFault(
-            "lanes_idle", f"BLOCK is {block} for {N} columns: {block - N} of the lanes of each row load nothing, and {least} are enough"
-        )
+        words = _("BLOCK is {block} for {columns} columns: {idle} of the lanes of each row load nothing, and {least} are enough")
+        return LaunchFault("lanes_idle", words.format(block=block, columns=N, idle=block - N, least=least))
     programs, wanted = -(-M // rows), min(M, MULTIPROCESSORS)
     if programs < wanted:
-        return LaunchFault(
-            "too_few_programs",
-            f"with {rows} rows a program, {M} rows make {programs} program{'s' * (programs != 1)}; an {DEVICE} has {MULTIPROCESSORS} multiprocessors, "
-            f"and fewer rows a program would give {wanted} of them work",
+        words = _(
+            "with {rows} rows a program, {M} rows make {programs}; an {device} has {multiprocessors} multiprocessors, "
+            "and fewer rows a program would give {wanted} of them work"
         )
+        made = _count_programs(programs)
+        words = words.format(rows=rows, M=M, programs=made, device=DEVICE, multiprocessors=MULTIPROCESSORS, wanted=wanted)
+        return LaunchFault("too_few_programs", words)
     a_thread = rows * block / (32 * num_warps)
     if a_thread > _MOST_A_THREAD:
-        return LaunchFault("tile_spills", f"a thread gets {a_thread:g} numbers of x, and has {_MOST_A_THREAD} registers")
+        words = _("a thread gets {numbers} numbers of x, and has {registers} registers")
+        return LaunchFault("tile_spills", words.format(numbers=f"{a_thread:g}", registers=_MOST_A_THREAD))
     made = predict(N, dtype, launch)
     if made.spill_bytes:
-        return LaunchFault(
-            "tile_spills",
-            f"a thread gets {a_thread:g} numbers of x and may have {_count_registers(num_warps)} registers: {made.spill_bytes} bytes of each thread spill",
-        )
+        words = _("a thread gets {numbers} numbers of x and may have {registers} registers: {spill_bytes} bytes of each thread spill")
+        words = words.format(numbers=f"{a_thread:g}", registers=_count_registers(num_warps), spill_bytes=made.spill_bytes)
+        return LaunchFault("tile_spills", words)
     if made.under_way < WANTED and M * N * ITEMSIZE[dtype] >= MULTIPROCESSORS * WANTED:
-        resident = f"{made.programs} program{'s' * (made.programs != 1)} of {num_warps} warp{'s' * (num_warps != 1)}"
-        return LaunchFault(
-            "too_little_under_way",
-            f"an {DEVICE}'s multiprocessor holds {resident} ({made.limited_by} leave no room for more), with {format_kb(made.tile_bytes)} of x each: "
-            f"{format_kb(made.under_way)} under way, and {format_kb(WANTED)} are wanted",
-        )
+        words = _(
+            "an {device}'s multiprocessor holds {programs} of {warps} ({scarce} leave no room for more), with {each} of x each: "
+            "{under_way} under way, and {wanted} are wanted"
+        ).format(
+            device=DEVICE, programs=_count_programs(made.programs), scarce=made.limited_by, each=format_kb(made.tile_bytes),
+            warps=(_("{count} warp") if num_warps == 1 else _("{count} warps")).format(count=num_warps),
+            under_way=format_kb(made.under_way), wanted=format_kb(WANTED),
+        )  # fmt: skip
+        return LaunchFault("too_little_under_way", words)
     return None
+
+
+def _count_programs(count: int) -> str:
+    return (_("{count} program") if count == 1 else _("{count} programs")).format(count=count)
 
 
 def _count_registers(num_warps: int) -> int:
@@ -175,11 +184,12 @@ def predict(N: int, dtype: str, launch: LaunchChoice) -> LaunchPrediction:
             layer_norm_resident_kernel, arguments, constants, num_warps=launch.num_warps, arch=ARCH, disassemble=False, limit=_LIMIT
         )
     except CompileError as error:
-        raise CourseError(f"the compiler said nothing about {launch} for {N} columns: {error} Choose a smaller tile.") from None
+        words = _("the compiler said nothing about {launch} for {columns} columns: {error} Choose a smaller tile.")
+        raise CourseError(words.format(launch=launch, columns=N, error=error)) from None
     held = residency(ARCH, made.registers, made.shared_bytes, launch.num_warps)
     programs = held.warps // launch.num_warps
     scarce = min(held.programs, key=lambda name: held.programs[name])
-    limited_by = {"warps": f"its {held.most} warps", "programs": f"its {held.programs['programs']} slots for programs"}.get(
-        scarce, f"its {scarce}"
-    )
+    words = {"warps": _("its {count} warps"), "programs": _("its {count} slots for programs"), "registers": _("its registers")}
+    words = words.get(scarce, _("its {resource}"))
+    limited_by = words.format(count=held.most if scarce == "warps" else held.programs[scarce], resource=scarce)
     return LaunchPrediction(made.registers, made.spill_bytes, programs, limited_by, launch.rows * N * ITEMSIZE[dtype])

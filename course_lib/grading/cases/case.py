@@ -9,6 +9,8 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import Any
 
+from course_lib.base.translation import gettext as _
+
 PARTIALS = "{partials}"  # stands in the `why` of a SharedCase for the name and the number of the partial sums
 # Elements from one row to the next. Row 2 starts past 2^31, where a signed 32-bit product turns negative, and row 3 past 2^32, where
 # an unsigned one wraps round.
@@ -72,7 +74,7 @@ class Case:
 
     @property
     def has_mixed_dtypes(self) -> bool:
-        return self.w_dtype not in ("", self.dtype) or any(dtype != self.dtype for _, dtype in self.dtypes)
+        return self.w_dtype not in ("", self.dtype) or any(dtype != self.dtype for _name, dtype in self.dtypes)
 
     def dtype_of(self, name: str) -> str:
         """Return the dtype of the tensor ``name``."""
@@ -85,16 +87,26 @@ class Case:
     def describe(self) -> str:
         """Describe the case for a learner: shape, dtype and what is special."""
         if self.leading:
-            parts = [f"x of shape ({', '.join(map(str, self.leading))}, {self.N})"]
+            parts = [_("x of shape {shape}").format(shape=f"({', '.join(map(str, self.leading))}, {self.N})")]
         else:
             parts = [f"n = {self.N}"] if self.vector else [f"M = {self.M}", f"N = {self.N}"]
         if self.block:
             parts.append(f"{self.block_name} = {self.block}")
         if self.rows > 1:
             parts.append(f"{self.rows_name} = {self.rows}")
-        others = [f"{name} in {dtype}" for name, dtype in self.dtypes]
-        parts.append(f"{self.dtype} but {', '.join(others)}" if others else self.dtype)
-        return f"{', '.join(parts)}: {self.why}"
+        others = ", ".join(_("{name} in {dtype}").format(name=name, dtype=dtype) for name, dtype in self.dtypes)
+        parts.append(_("{dtype} but {others}").format(dtype=self.dtype, others=others) if others else self.dtype)
+        return _("{shape}: {why}").format(shape=", ".join(parts), why=self.describe_why())
+
+    def describe_why(self) -> str:
+        """Return ``why`` in the chosen language."""
+        function, words = self.split_why()
+        return f"{function}{_(', ')}{_(words)}" if function else _(words)
+
+    def split_why(self) -> tuple[str, str]:
+        """Return the function that ``why`` names at its beginning, in backquotes, and the other words; "" if it names none."""
+        function, comma, words = self.why.partition(", ")
+        return (function, words) if comma and function[:1] == function[-1] == "`" else ("", self.why)
 
     def describe_outcome(self, entry_point: str, outputs: dict[str, Any]) -> str:
         """Say what wrong outputs mean, if their numbers alone tell a learner nothing; else return ""."""
@@ -125,3 +137,9 @@ class SharedCase(Case):
         rest = f", rows_a_chunk = {self.chunk}" if self.chunk else ""
         words = super().describe().replace(f"N = {self.N}", f"N = {self.N}{rest}", 1)
         return words.replace(PARTIALS, f"{self.partials_name} = {self.partials}")
+
+
+def describe_padded_lanes(case: Case) -> str:
+    """Say how many padded lanes the case has; return "" if it has none."""
+    words = _("{count} padded lane") if case.padded_lanes == 1 else _("{count} padded lanes")
+    return words.format(count=case.padded_lanes) if case.padded_lanes else ""

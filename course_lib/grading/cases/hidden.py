@@ -26,7 +26,8 @@ import numpy as np
 
 from course_lib.base import paths
 from course_lib.base.errors import CourseError
-from course_lib.grading.cases.case import PARTIALS, Case, SharedCase
+from course_lib.base.translation import gettext as _
+from course_lib.grading.cases.case import PARTIALS, Case, SharedCase, describe_padded_lanes
 
 LEAST_BYTES = 16
 _MAKE_ONE = 'Make one: `python -c "import secrets; print(secrets.token_hex(16))" > FILE`, and keep it for the whole class.'
@@ -159,16 +160,14 @@ def _reshape_case(case: Case, column: _Columns, rows: _Rows) -> Case:
 
 def _describe_case(case: Case, made: Case) -> str:
     """Say what is special about the new case: the name of the visible case that it was drawn from, and its own numbers."""
-    said = [f'hidden, of the kind "{case.name}"']
-    if PARTIALS in case.why:
-        said.append(PARTIALS)
-    if made.padded_lanes:
-        said.append(f"{made.padded_lanes} padded lane{'s' * (made.padded_lanes > 1)}")
+    said = [_('hidden, of the kind "{name}"').format(name=case.name), PARTIALS * (PARTIALS in case.why), describe_padded_lanes(made)]
     if made.fill == "constant":
-        said.append(f"every element is {made.mean:g}")
+        said.append(_("every element is {value}").format(value=f"{made.mean:g}"))
     else:
-        said += [f"mean {made.mean:g}"] * bool(made.mean) + [f"std {made.std:g}"] * (made.std != 1)
-    return ", ".join(said + [f"eps = {made.eps:g}"] * (made.eps != 1e-5))
+        said.append(_("mean {value}").format(value=f"{made.mean:g}") if made.mean else "")
+        said.append(_("std {value}").format(value=f"{made.std:g}") if made.std != 1 else "")
+    said.append(f"eps = {made.eps:g}" if made.eps != 1e-5 else "")
+    return _(", ").join(part for part in said if part)
 
 
 # ---- the shapes that may be drawn, and the traits that must stay

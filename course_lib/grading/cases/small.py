@@ -11,7 +11,9 @@ from dataclasses import dataclass, fields, replace
 from itertools import product
 from math import prod
 
-from course_lib.grading.cases.case import PARTIALS, Case, SharedCase
+from course_lib.base.translation import gettext as _
+from course_lib.base.translation import mark as N_
+from course_lib.grading.cases.case import PARTIALS, Case, SharedCase, describe_padded_lanes
 
 # x has a variance of 9 (families/by_hand.py). SMALL_EPS changes no digit that is shown; with LARGE_EPS the root is 4. A row of one
 # number has a variance of 0, where SMALL_EPS would make rstd huge; with _EPS_OF_ONE rstd is 1/3, or 1/5 for RMSNorm.
@@ -22,7 +24,7 @@ _FEW_KINDS = 6
 # Row lengths that count as longer ones when the easiest case is chosen: N -> length. One column says little: its variance and its dx
 # are 0. Three whole numbers have no whole standard deviation.
 _EFFORT = {1: 6.0, 3: 4.5}
-_BY_HAND = "made to be worked out by hand"
+_BY_HAND = N_("made to be worked out by hand")
 # The fields that a case keeps when everything special about it is dropped
 _SHAPE = ("rows", "block_name", "rows_name", "partials", "partials_name", "chunk", "orders")
 # The fills that a small case can have as well
@@ -67,7 +69,7 @@ def _list_kinds(case: Case, battery: Sequence[Case]) -> Iterator[tuple[Case, str
     if own.fill in _KEPT_FILLS and not case.is_far and not _is_same_kind(own, plain):
         alone = case.vector and case.M == 1
         own_rows = _list_leading(case) if case.leading else [_Rows(1)] if alone else rows
-        yield own, f'of the kind "{case.name}"', own_rows, _MOST
+        yield own, _('of the kind "{name}"').format(name=case.name), own_rows, _MOST
 
 
 def _forget_special(case: Case, battery: Sequence[Case]) -> Case:
@@ -145,10 +147,6 @@ def _reshape(base: Case, column: tuple[int, int], r: _Rows) -> Case:
 
 def _word(made: Case, case: Case, words: str) -> Case:
     """Return ``made`` with a name and words for a learner: that it was made to be worked out by hand, and what is special about it."""
-    function = case.why.partition(",")[0]
-    said = [function] if function.startswith("`") else []  # names the function, if the exercise has several
-    said.append(_BY_HAND)
-    said += [PARTIALS] * (PARTIALS in case.why)
-    said += [f"{made.padded_lanes} padded lane{'s' * (made.padded_lanes > 1)}"] * bool(made.padded_lanes)
-    said += [words] * bool(words)
-    return replace(made, name=f"{case.name}, by hand", why=", ".join(said))
+    function, _words = case.split_why()  # the function, if the exercise has several
+    said = [function, _(_BY_HAND), PARTIALS * (PARTIALS in case.why), describe_padded_lanes(made), words]
+    return replace(made, name=f"{case.name}, by hand", why=_(", ").join(part for part in said if part))

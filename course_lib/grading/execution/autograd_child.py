@@ -18,9 +18,10 @@ from collections.abc import Callable, Iterable
 
 import torch
 
+from course_lib.base.translation import gettext as _
 from course_lib.grading.cases.plan import CaseLaunch
 from course_lib.grading.execution.case_runner import require_mode
-from course_lib.grading.execution.functions import TorchFunctions, WrongReturn
+from course_lib.grading.execution.functions import TorchFunctions, describe_wrong_return
 from course_lib.launching.faults import FaultKind, Misuse
 
 BITS = {"x": 1, "w": 2, "b": 4}
@@ -85,15 +86,11 @@ class Autograd(TorchFunctions):
             Norm = self.make_function(sys.modules[function.__module__], kept)
             self.call(Norm, case, views)
             twice_wrong = case.constexprs["second"] and not self._differentiates_twice(Norm, case, views)
-        words = "{} holds a tensor, which did not go through ctx.save_for_backward: PyTorch does not notice when it is changed"
-        found = [*changes, *(Misuse(FaultKind.CTX, words.format(name)) for name in kept)]
+        words = _("{name} holds a tensor, which did not go through ctx.save_for_backward: PyTorch does not notice when it is changed")
+        found = [*changes, *(Misuse(FaultKind.CTX, words.format(name=name)) for name in kept)]
         if twice_wrong:
-            found.append(
-                Misuse(
-                    FaultKind.SECOND,
-                    "A second derivative is wrong, and no error was raised: autograd takes what a launch returns for a constant",
-                )
-            )
+            words = _("A second derivative is wrong, and no error was raised: autograd takes what a launch returns for a constant")
+            found.append(Misuse(FaultKind.SECOND, words))
         self.misuse = next(iter(found), None)
         return bytes(memory)
 
@@ -133,8 +130,8 @@ class Autograd(TorchFunctions):
         y = Norm.apply(x, leaves.get("w"), leaves.get("b"), eps)
         wanted = {t.name: t for t in case.tensors if t.is_output}
         if not isinstance(y, torch.Tensor):
-            got = f"a tuple of {len(y)}" if isinstance(y, tuple) else f"`{type(y).__name__}`"
-            raise WrongReturn(f"`forward` returned {got}; asked for: y")
+            got = _("a tuple of {count}").format(count=len(y)) if isinstance(y, tuple) else f"`{type(y).__name__}`"
+            raise describe_wrong_return("forward", got, "y")
         if "y" in wanted:
             self.take(views["y"], y.detach(), wanted["y"])
             return

@@ -6,6 +6,8 @@ import sys
 from collections.abc import Callable, Iterator
 from typing import Any
 
+from course_lib.base.translation import gettext as _
+
 _MOST_CALLS = 64  # the caller runs once more for each value that the called function returns
 
 
@@ -15,7 +17,7 @@ def find_ignored(function: Callable, wanted: dict[str, tuple[int, int | None]], 
     ``call`` runs ``function`` once more. In each run another value that the called function returns is made larger by 1.
     """
     module, before = vars(sys.modules[function.__module__]), _list_bytes(returned)
-    for name, (least, _) in wanted.items():
+    for name, (least, _most) in wanted.items():
         called, number, count = module[name], 0, int(0 < least <= _MOST_CALLS)
         while number < count:
 
@@ -34,7 +36,8 @@ def find_ignored(function: Callable, wanted: dict[str, tuple[int, int | None]], 
             finally:
                 module[name] = called
             if same:
-                yield f"`{function.__name__}` calls `{name}`, and comes to the same result if `{name}` returns something else"
+                words = _("`{caller}` calls `{name}`, and comes to the same result if `{name}` returns something else")
+                yield words.format(caller=function.__name__, name=name)
                 break
             number += 1
 

@@ -12,6 +12,7 @@ from collections.abc import Iterator
 from typing import Any
 
 from course_lib.base.translation import gettext as _
+from course_lib.base.translation import mark as N_
 from course_lib.grading.cases.plan import CaseLaunch, CaseTensor
 from course_lib.grading.execution.case_runner import CaseRunner
 from course_lib.grading.execution.dependence import find_ignored
@@ -31,6 +32,11 @@ class Refused(BaseException):
 
 class WrongReturn(Exception):
     """A function returned something else than it was asked for. ``str()`` describes it."""
+
+
+def describe_wrong_return(function: str, got: str, wanted: str) -> WrongReturn:
+    """Make the exception for a function that returned ``got`` in place of ``wanted``, both in words."""
+    return WrongReturn(_("`{function}` returned {got}; asked for: {wanted}").format(function=function, got=got, wanted=wanted))
 
 
 class Functions(CaseRunner, abc.ABC):
@@ -68,14 +74,15 @@ class Functions(CaseRunner, abc.ABC):
         elif type(returned) not in (tuple, list):
             if len(wanted) == 1:
                 return (returned,)
-            got = f"one {self.noun}" if issubclass(kind, self.types) else f"`{kind.__name__}`"
+            got = _("one {noun}").format(noun=_(self.noun)) if issubclass(kind, self.types) else f"`{kind.__name__}`"
         elif len(returned) == len(wanted) == 1:
-            raise WrongReturn(f"`{function}` returned a {kind.__name__} of one; asked for: the {self.noun} itself")
+            words = _("`{function}` returned a {kind} of one; asked for: the {noun} itself")
+            raise WrongReturn(words.format(function=function, kind=kind.__name__, noun=_(self.noun)))
         elif len(returned) == len(wanted):
             return returned
         else:
-            got = f"{len(returned)} value" + "s" * (len(returned) != 1)
-        raise WrongReturn(f"`{function}` returned {got}; asked for: {', '.join(t.name for t in wanted)}")
+            got = (_("{count} value") if len(returned) == 1 else _("{count} values")).format(count=len(returned))
+        raise describe_wrong_return(function, got, ", ".join(t.name for t in wanted))
 
     @property
     @abc.abstractmethod
@@ -100,16 +107,15 @@ class Functions(CaseRunner, abc.ABC):
     def widen(self, value: Any, t: CaseTensor) -> Any:
         """Convert a list of numbers to an array, and True or a fraction to a number, where the output may have any dtype."""
         if t.whole and not issubclass(type(value), numbers.Integral):
-            raise WrongReturn(
-                f"{t.name} came back as {value if type(value) is float else type(value).__name__}; asked for: a whole number, an `int`"
-            )
+            words = _("{name} came back as {got}; asked for: a whole number, an `int`")
+            raise WrongReturn(words.format(name=t.name, got=value if type(value) is float else type(value).__name__))
         if not t.any_dtype:
             return value
         if t.shape and type(value) is list:
             try:
                 return self.make_array(value)
             except (TypeError, ValueError, RuntimeError):
-                self.refuse(t, "a list that is no array of numbers")
+                self.refuse(t, _("a list that is no array of numbers"))
         if type(value) is fractions.Fraction:
             return float(value)
         return int(value) if type(value) is bool else value
@@ -120,8 +126,9 @@ class Functions(CaseRunner, abc.ABC):
 
     @staticmethod
     def refuse(t: CaseTensor, got: str) -> None:
-        shape = f"shape {_tuple(t.shape)}" if t.shape else "one number"
-        raise WrongReturn(f"{t.name} came back as {got}; asked for: {shape}, {t.dtype}")
+        shape = _("shape {shape}").format(shape=_tuple(t.shape)) if t.shape else _("one number")
+        words = _("{name} came back as {got}; asked for: {shape}, {dtype}")
+        raise WrongReturn(words.format(name=t.name, got=got, shape=shape, dtype=t.dtype))
 
 
 def _tuple(shape) -> str:
@@ -177,7 +184,7 @@ def _find_learner() -> int | None:
 
 
 class NumPyFunctions(Functions):
-    noun = "array"
+    noun = N_("array")
 
     def __init__(self):
         import ml_dtypes
@@ -233,11 +240,12 @@ class NumPyFunctions(Functions):
             value = self.dtypes[t.dtype].type(value)
         kind = type(value)
         if kind is not self.np.ndarray and (t.shape or not issubclass(kind, self.np.generic)):
-            kinds = {self.np.ndarray: "a subclass of np.ndarray, ", self.np.generic: "one number, "}
+            kinds = {self.np.ndarray: _("a subclass of np.ndarray, "), self.np.generic: _("one number, ")}
             what = next((words for base, words in kinds.items() if issubclass(kind, base)), "")
             self.refuse(t, f"{what}`{kind.__name__}`")
         if tuple(value.shape) != t.shape or not (value.dtype == view.dtype or (t.any_dtype and value.dtype.kind in "fiub")):
-            self.refuse(t, f"shape {_tuple(value.shape)}, {self.names.get(value.dtype, value.dtype)}")
+            shape = _("shape {shape}").format(shape=_tuple(value.shape))
+            self.refuse(t, f"{shape}, {self.names.get(value.dtype, value.dtype)}")
         view[...] = value
 
 
@@ -253,7 +261,7 @@ def _list_frames(error: BaseException) -> list:
 class TorchFunctions(Functions):
     """Cases of functions in PyTorch operations, on the CPU. ``modules``: what a case would import. The server imports it before the forks."""
 
-    noun = "tensor"
+    noun = N_("tensor")
     modules: tuple[str, ...] = ()
 
     def __init__(self):
@@ -366,8 +374,9 @@ class TorchFunctions(Functions):
             value = self.torch.tensor(value, dtype=view.dtype)
         kind = type(value)
         if kind is not self.torch.Tensor:
-            what = "a subclass of torch.Tensor, " if issubclass(kind, self.torch.Tensor) else ""
+            what = _("a subclass of torch.Tensor, ") if issubclass(kind, self.torch.Tensor) else ""
             self.refuse(t, f"{what}`{kind.__name__}`")
         if tuple(value.shape) != t.shape or not (value.dtype == view.dtype or (t.any_dtype and not value.is_complex())):
-            self.refuse(t, f"shape {_tuple(value.shape)}, {self.names.get(value.dtype, str(value.dtype).removeprefix('torch.'))}")
+            shape = _("shape {shape}").format(shape=_tuple(value.shape))
+            self.refuse(t, f"{shape}, {self.names.get(value.dtype, str(value.dtype).removeprefix('torch.'))}")
         view.copy_(value)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import warnings
 from typing import TYPE_CHECKING
 
+from course_lib.base.translation import gettext as _
 from course_lib.grading.cases.plan import CaseLaunch
 from course_lib.grading.execution.case_runner import CaseRunner, require_mode
 from course_lib.grading.execution.watch import Watch
@@ -49,8 +50,9 @@ class Interpreter(CaseRunner):
             here = slice(t.offset, t.offset + t.nbytes)
             if t.is_output and not case.any_order and any(other[here] != runs[0][here] for other in runs):
                 if self.given_up is not None:
-                    raise Misuse(FaultKind.GAVE_UP, f"{self.given_up.message}.", t.name, self.given_up.step.line)
-                raise Misuse(FaultKind.ORDER, f"{t.name} has other bits when the programs run in another order", t.name, None)
+                    raise Misuse(FaultKind.GAVE_UP, f"{self.given_up.message}{_('.')}", t.name, self.given_up.step.line)
+                words = _("{name} has other bits when the programs run in another order")
+                raise Misuse(FaultKind.ORDER, words.format(name=t.name), t.name, None)
         self.misuse = find_worst(self.misuse, _find_unlike(case, runs[0]))
         return runs[0]
 
@@ -84,7 +86,7 @@ def _find_unlike(case: CaseLaunch, memory: bytes) -> Misuse | None:
         unlike = np.argwhere((values != first) & ~(np.isnan(values) & np.isnan(first)))
         if len(unlike):
             row, column = map(int, unlike[0])
-            words = f"{t.name}[{row}, {column}] has other bits than {t.name}[{row}, 0]"
+            words = _("{name}[{row}, {column}] has other bits than {name}[{row}, 0]").format(name=t.name, row=row, column=column)
             return Misuse(FaultKind.UNLIKE, words, t.name, row=row)
     return None
 
@@ -97,7 +99,7 @@ def find_misuse(outcome: Schedule) -> Misuse | None:
         # A loop that has tried only once does not wait.
         waits = [found for found in outcome.given_up if found.step.program in of_race and found.tries > 1]
         if waits:
-            words = f"{race.message} Before that {waits[0].message}."
+            words = _("{race} Before that {wait}.").format(race=race.message, wait=waits[0].message)
             return Misuse(FaultKind.GAVE_UP, words, race.where.split("[")[0], waits[0].step.line)
         kind = FaultKind.BOTH_STORE if race.first.kind == race.second.kind == "store" else FaultKind.RACE
         return Misuse(kind, race.message, race.where.split("[")[0], race.second.line)

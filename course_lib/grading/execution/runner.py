@@ -15,6 +15,8 @@ from typing import Any
 from course_lib.base.errors import EnvironmentFault
 from course_lib.base.files import TemporaryFolder
 from course_lib.base.plain import decode, encode
+from course_lib.base.translation import gettext as _
+from course_lib.base.translation import mark as N_
 from course_lib.grading.cases.plan import CaseLaunch, Plan
 from course_lib.grading.execution.case_runner import KERNEL_NAMES
 from course_lib.grading.submission.source import Kernels
@@ -135,18 +137,20 @@ def run_rest(kernels: Kernels, mode: str) -> tuple[int, str] | None:
         return None
     if raised is not None:
         refused = raised.type == "PermissionError"
-        return (raised.line or kernels.rest_line, "asked for what the sandbox refuses") if refused else None
-    return kernels.rest_line, _ENDS.get(answer.cause_of_end, "ended its own process")
+        return (raised.line or kernels.rest_line, _("asked for what the sandbox refuses")) if refused else None
+    words = _(_ENDS.get(answer.cause_of_end, _ENDED))
+    return kernels.rest_line, words.format(seconds=f"{_REST_SECONDS:g}")
 
 
 _REST_SECONDS = 3.0
 _ENDS = {
-    "timed out": f"did not end within {_REST_SECONDS:g} s",
-    "too many processes": "started more processes than a check allows",
-    "too much memory": "took more memory than a check allows",
-    "too many files": "wrote more files than a check allows",
-    "flooded": "printed more than a check allows",
+    "timed out": N_("did not end within {seconds} s"),
+    "too many processes": N_("started more processes than a check allows"),
+    "too much memory": N_("took more memory than a check allows"),
+    "too many files": N_("wrote more files than a check allows"),
+    "flooded": N_("printed more than a check allows"),
 }
+_ENDED = N_("ended its own process")
 
 
 class _Arrivals:
@@ -193,10 +197,12 @@ class _GpuHealth:
 
     @staticmethod
     def _describe_silence(said: str) -> EnvironmentFault:
-        last = (said.strip().splitlines() or ["it said nothing"])[-1]
+        last = (said.strip().splitlines() or [_("it said nothing")])[-1]
         return EnvironmentFault(
-            f"the GPU does not answer since a kernel crashed on it ({last[-300:]}). `nvidia-smi` shows whether it is there; "
-            "`export COURSE_DEVICE=cpu` works meanwhile."
+            _(
+                "the GPU does not answer since a kernel crashed on it ({said}). `nvidia-smi` shows whether it is there; "
+                "`export COURSE_DEVICE=cpu` works meanwhile."
+            ).format(said=last[-300:])
         )
 
 
@@ -272,4 +278,4 @@ def _raised(file: Path) -> Raised | None:
 
 def _without(folder: Path, text: str) -> str:
     """Return the text without the job's folder, so that two checks of one file give the same message."""
-    return text.replace(f"{folder}/kernels.py", "your file").replace(f"{folder}/", "").replace(str(folder), "the check's folder")
+    return text.replace(f"{folder}/kernels.py", _("your file")).replace(f"{folder}/", "").replace(str(folder), _("the check's folder"))

@@ -10,6 +10,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
+from course_lib.base.translation import gettext as _
 from course_lib.grading.cases.buffers import Tensor
 from course_lib.grading.cases.case import Case
 from course_lib.grading.cases.plan import Expected, Outputs, Part, Plan, Symptom
@@ -33,11 +34,10 @@ class LaunchCase(Case):
         if _FAULT not in outputs:  # the function returned nothing
             return ""
         fault = find_fault(self, outputs)
-        return (
-            ""
-            if fault is None
-            else f"`{entry_point}({self.M}, {self.N}, {ITEMSIZE[self.dtype]})` returned {_write(outputs)}: {fault.words}"
-        )
+        if fault is None:
+            return ""
+        call = f"`{entry_point}({self.M}, {self.N}, {ITEMSIZE[self.dtype]})`"
+        return _("{call} returned {launch}: {words}").format(call=call, launch=_write(outputs), words=fault.words)
 
     def describe_success(self, outputs: Outputs) -> str:
         launch = _read(outputs)

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from course_lib.base.translation import gettext as _
 from course_lib.grading.cases.buffers import Tensor
 from course_lib.grading.cases.case import Case
 from course_lib.grading.cases.plan import Expected, Outputs, Part, Plan, Symptom
@@ -22,16 +23,17 @@ class KernelCase(Case):
     backward: bool = False
 
     def describe(self) -> str:
-        return self.why
+        return self.describe_why()
 
     def describe_outcome(self, entry_point: str, outputs: Outputs) -> str:
         if not outputs:
             return ""  # the case did not finish
         raised, called = int((outputs["raised"] == 1).sum()), bool(outputs["called"].any())
         wrong = raised if self.is_right else _CALLS - raised
-        does = "raises AssertionError" if self.is_right else "returns" if called else "returns without a call"
-        often = "" if wrong == _CALLS else f" in {wrong} of {_CALLS} calls"
-        return f"{entry_point} {does}{often} for {self.why}"
+        words = _("{test} returns{often} for {kernel}") if called else _("{test} returns without a call{often} for {kernel}")
+        words = _("{test} raises AssertionError{often} for {kernel}") if self.is_right else words
+        often = "" if wrong == _CALLS else _(" in {wrong} of {calls} calls").format(wrong=wrong, calls=_CALLS)
+        return words.format(test=entry_point, often=often, kernel=self.describe_why())
 
 
 def _list_kernels(test: str, backward: bool, wrong: dict[str, str]) -> tuple[KernelCase, ...]:

@@ -11,6 +11,7 @@ from dataclasses import replace
 
 import numpy as np
 
+from course_lib.base.translation import gettext as _
 from course_lib.catalog import Exercise
 from course_lib.grading.cases.buffers import HAS_BF16
 from course_lib.grading.cases.hidden import Secret, draw_hidden_case
@@ -47,8 +48,10 @@ def describe_left_out(exercise: Exercise, plans: Sequence[Plan]) -> str:
     count = sum(len(part.battery) for part in find_parts(exercise).values()) - len(plans)
     if not count:
         return ""
-    lacks = "32-bit addresses" if HAS_BF16 else "32-bit addresses and no bf16"
-    return f"{count} more {'case is' if count == 1 else 'cases are'} checked only outside of this browser tab, which has {lacks}."
+    lacks = _("32-bit addresses") if HAS_BF16 else _("32-bit addresses and no bf16")
+    words = _("{count} more cases are checked only outside of this browser tab, which has {lacks}.")
+    words = _("{count} more case is checked only outside of this browser tab, which has {lacks}.") if count == 1 else words
+    return words.format(count=count, lacks=lacks)
 
 
 def _is_possible(plan: Plan) -> bool:
@@ -92,10 +95,12 @@ def make_second_plans(exercise: Exercise, plans: Sequence[Plan], choice: bytes, 
         own = [plan for plan in plans if plan.entry_point == entry_point]
         cheap = [plan for plan in own if _is_worth_repeating(plan)] or own
         chosen = cheap[int(chooser.integers(len(cheap)))]
-        case = replace(chosen.case, name=f"{chosen.case.name}, again", why=f"{chosen.case.why}; a second run, other numbers")
+        why = _("{why}; a second run, other numbers").format(why=chosen.case.describe_why())
+        case = replace(chosen.case, name=f"{chosen.case.name}, again", why=why)
         plan = part.planner(case, entry_point, rng)
         if plan.arguments == chosen.arguments and all(tensor.values is None for tensor in plan.tensors):
-            drawn = replace(draw_hidden_case(case, rng), why=f"`{entry_point}`; a second run, other sizes")
+            why = _("`{function}`; a second run, other sizes").format(function=entry_point)
+            drawn = replace(draw_hidden_case(case, rng), why=why)
             plan = part.planner(drawn, entry_point, rng)
         tensors = tuple(tensor if tensor.far else tensor.place_anew(rng) for tensor in plan.tensors)
         made.append(replace(plan, tensors=tensors, interleavings=min(plan.interleavings, 1)))

@@ -9,6 +9,7 @@ from itertools import permutations
 
 import numpy as np
 
+from course_lib.base.translation import gettext as _
 from course_lib.grading.cases.buffers import Tensor, round_to
 from course_lib.grading.cases.case import Case
 from course_lib.grading.cases.plan import Expected, Model, Outputs, Part, Plan, Symptom
@@ -303,11 +304,12 @@ class RowCase(Case):
             return ""
         row, called = outputs["row"], f"`{entry_point}({self.N})`"
         if not (np.abs(row) <= _LARGEST).all():
-            return f"{called} returned a number that is not between -1e6 and 1e6."
+            return _("{call} returned a number that is not between -1e6 and 1e6.").format(call=called)
         d = row - row[0]
         if not row.var():
-            return f"{called} returned equal numbers."
-        return f"in the row that {called} returned, E[d^2] is {(d**2).mean() / row.var():.3g} times the variance; N/2 is {self.N / 2:g}."
+            return _("{call} returned equal numbers.").format(call=called)
+        words = _("in the row that {call} returned, E[d^2] is {times} times the variance; N/2 is {half}.")
+        return words.format(call=called, times=f"{(d**2).mean() / row.var():.3g}", half=f"{self.N / 2:g}")
 
 
 ROWS = tuple(
@@ -528,7 +530,7 @@ def _swallows_nan(p: Plan, outputs: Outputs) -> bool:
 
 def _change_M2(p: Plan, change) -> Outputs:
     right = _merge_partials(*p.inputs.values())
-    n_a, _, M2_a, n_b, _, M2_b = p.inputs.values()
+    n_a, _mean_a, M2_a, n_b, _mean_b, M2_b = p.inputs.values()
     return right | {"M2": change(right["M2"], np.maximum(right["n"], 1), n_a, M2_a, n_b, M2_b)}
 
 
