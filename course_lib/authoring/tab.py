@@ -281,7 +281,7 @@ def build_site(pyodide: Path, out: Path, answers: dict[str, object], extra: Iter
 
 def count_bytes(site: Path) -> int:
     """Return the bytes that a browser fetches from the ``site`` before the first cell of a lesson runs."""
-    return sum(size for _, size in json.loads((site / _FILES).read_text()))
+    return sum(size for name, size in json.loads((site / _FILES).read_text()))
 
 
 def _list_first_files(site: Path) -> None:

@@ -13,18 +13,15 @@ from itertools import chain
 from pathlib import Path
 
 import polib
-import typer
 
 from course_lib import catalog
 from course_lib.authoring import notebooks
 from course_lib.authoring.site.guides import LEARNERS
 from course_lib.base import paths
 from course_lib.base.files import write_atomic
-from course_lib.base.translation import LANGUAGES, VARIABLE, find_catalog, read_catalog, split_blocks, translate_markdown
+from course_lib.base.translation import LANGUAGES, VARIABLE, find_catalog, read_catalog, split_blocks, split_help, translate_markdown
 from course_lib.catalog import texts
 from course_lib.catalog.comments import translate_comments
-from course_lib.cli.app import app
-from course_lib.cli.help import list_texts as list_help_texts
 from course_lib.grading.families import find_parts
 from course_lib.grading.judging.causes import CAUSES
 from course_lib.lessons import prediction, steps
@@ -56,7 +53,7 @@ def list_texts(name: str) -> dict[str, str]:
         for file in sorted(paths.PACKAGE.rglob("templates/*.html")):
             for text in _IN_TEMPLATE.findall(file.read_text(encoding="utf-8")):
                 found.setdefault(text, str(file.relative_to(paths.ROOT)))
-        for text in list_help_texts(typer.main.get_command(app)):
+        for text in _find_help(paths.PACKAGE / "cli" / "app.py"):
             found.setdefault(text, "course --help")
         for exercise in catalog.exercises().values():
             for case in chain.from_iterable(part.battery for part in find_parts(exercise).values()):
@@ -105,6 +102,27 @@ def _find_marked(file: Path) -> Iterator[str]:
             and isinstance(node.args[0], ast.Constant)
         ):
             yield str(node.args[0].value)
+
+
+def _find_help(file: Path) -> Iterator[str]:
+    """Yield what ``--help`` says of learners' commands: docstring and epilog of each function, and the help of its options and arguments."""
+    body = ast.parse(file.read_text(encoding="utf-8")).body
+    shared = {node.targets[0].id: node.value for node in body if isinstance(node, ast.Assign) and isinstance(node.targets[0], ast.Name)}
+    for function in body:
+        for call in function.decorator_list if isinstance(function, ast.FunctionDef) else ():
+            if not (isinstance(call, ast.Call) and ast.unparse(call.func) in ("app.command", "app.callback")):
+                continue
+            words = {keyword.arg: keyword.value for keyword in call.keywords}
+            if ast.unparse(words.get("rich_help_panel", call.func)) in ("TEACH", "AUTHOR"):
+                continue
+            assert isinstance(function, ast.FunctionDef)
+            yield from split_help(ast.get_docstring(function))
+            if isinstance(epilog := words.get("epilog"), ast.Constant):
+                yield from split_help(str(epilog.value))
+            named = [shared[node.id] for node in ast.walk(function.args) if isinstance(node, ast.Name) and node.id in shared]
+            for node in (node for tree in (function.args, *named) for node in ast.walk(tree)):
+                if isinstance(node, ast.keyword) and node.arg == "help" and isinstance(node.value, ast.Constant):
+                    yield str(node.value.value)
 
 
 def update(language: str, name: str) -> polib.POFile:

@@ -4,6 +4,7 @@ English. ``COURSE_LANG`` chooses the language. A text without a translation, or 
 from __future__ import annotations
 
 import functools
+import inspect
 import os
 import re
 from collections.abc import Callable
@@ -15,6 +16,7 @@ from course_lib.base.errors import CourseError
 LANGUAGES = {"en": "English", "zh_CN": "简体中文"}
 FOLDER = paths.PACKAGE / "locale"
 VARIABLE = "COURSE_LANG"
+KEEP_LINES = "\b\n"  # before a paragraph of help whose lines click must keep
 Translate = Callable[[str], str]
 
 _FENCE = re.compile(r"^(```|~~~|\$\$)")
@@ -112,6 +114,12 @@ def _join_lines(lines: list[str]) -> str:
 def join_lines(paragraph: str) -> str:
     """Return a paragraph on one line. Between two Chinese characters no space takes the place of the end of a line."""
     return " ".join(_BETWEEN_WIDE.sub("", paragraph).split())
+
+
+def split_help(text: str | None) -> list[str]:
+    """Split a text of ``--help`` into paragraphs. The lines of examples stay; those of other paragraphs are joined."""
+    paragraphs = re.split(r"\n\s*\n", inspect.cleandoc(text or ""))
+    return [part.removeprefix(KEEP_LINES) if part.startswith(KEEP_LINES) else " ".join(part.split()) for part in paragraphs if part]
 
 
 @functools.cache

@@ -5,38 +5,25 @@ typer's own boxes take longer to load than all the rest of the command.
 
 from __future__ import annotations
 
-import inspect
-import re
-from collections.abc import Iterator
 from typing import Any
 
 import typer.core
 
 from course_lib.base import paths
-from course_lib.base.translation import choose_language, join_lines, translate
+from course_lib.base.translation import KEEP_LINES, choose_language, join_lines, split_help, translate
+from course_lib.base.translation import mark as N_
 
-START = "Begin"
-LEARN, MEASURE, KEEP = "Work through the exercises", "Measure", "Keep the course working"
+START = N_("Begin")
+LEARN, MEASURE, KEEP = N_("Work through the exercises"), N_("Measure"), N_("Keep the course working")
 AUTHOR = "For authors"
 TEACH = "For instructors"
 
 
-_AS_IT_IS = "\b\n"  # before a paragraph whose lines click must keep
 _WIDTH, _OPTION_WIDTH = 76, 48  # columns, of a paragraph and of what stands beside the names of options
 
 
-def list_texts(command: Any) -> Iterator[str]:
-    """Yield what ``--help`` says of a command of learners, of its options and of the commands below it."""
-    for text in (command.help, command.epilog, *(getattr(parameter, "help", None) for parameter in command.params)):
-        yield from _split(text)
-    for below in getattr(command, "commands", {}).values():
-        if below.rich_help_panel not in (AUTHOR, TEACH):
-            yield str(below.rich_help_panel)
-            yield from list_texts(below)
-
-
 def _translate_help(command: Any) -> None:
-    """Translate in place what :func:`list_texts` yields of this command alone."""
+    """Translate in place what ``--help`` says of this command and of its options."""
     if choose_language() == "en":
         return
     command.help, command.epilog = _translate(command.help, _WIDTH), _translate(command.epilog, _WIDTH)
@@ -45,21 +32,15 @@ def _translate_help(command: Any) -> None:
             parameter.help = _translate(parameter.help, _OPTION_WIDTH)
 
 
-def _split(text: str | None) -> list[str]:
-    """Split a text into paragraphs. The lines of examples stay; those of other paragraphs are joined."""
-    paragraphs = re.split(r"\n\s*\n", inspect.cleandoc(text or ""))
-    return [part.removeprefix(_AS_IT_IS) if part.startswith(_AS_IT_IS) else " ".join(part.split()) for part in paragraphs if part]
-
-
 def _translate(text: str | None, width: int) -> str | None:
-    return "\n\n".join(_wrap(translate(paragraph, "interface"), width) for paragraph in _split(text)) or text
+    return "\n\n".join(_wrap(translate(paragraph, "interface"), width) for paragraph in split_help(text)) or text
 
 
 def _wrap(text: str, width: int) -> str:
     """Break a paragraph of one line into several. Click, which counts letters and not their width, then leaves them alone."""
     from course_lib.catalog.comments import wrap  # here, because its library is slow to import, and English needs neither
 
-    return _AS_IT_IS + (text if "\n" in text else "\n".join(wrap(text, width)))
+    return KEEP_LINES + (text if "\n" in text else "\n".join(wrap(text, width)))
 
 
 class GroupedCommands(typer.core.TyperGroup):

@@ -12,7 +12,9 @@ from course_lib.base.translation import FOLDER
 
 _ROW = re.compile(r"^\| (?P<english>[^|]+) \| [^|]+ \| (?P<chinese>[^|]*[\u4e00-\u9fff][^|]*) \|$", re.MULTILINE)
 _NOT_PROSE = re.compile(r"```.*?```|\$\$.*?\$\$|`[^`]*`|\$[^$]*\$|\[[^\]]*\]\([^)]*\)|<[^>]*>|\{\w+\}", re.DOTALL)
-_OTHER_SENSE = re.compile(r"\b(?:forwards|backwards|by floor|register it)\b")
+_OTHER_SENSE = re.compile(
+    r"\b(?:forwards|backwards|by floor|register it|A grid of|mean squared|operations? on shared memory|the shared memory below)\b"
+)
 # English words that also mean something else: an average and to signify, to pass a check, to keep a measurement, a competition
 SEVERAL_MEANINGS = {"mean", "pass", "store", "race"}
 
