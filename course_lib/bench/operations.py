@@ -105,17 +105,21 @@ def compare(op: NormOperation, named: Mapping[str, Tensor], values: Values) -> N
             raise WrongValues(f"{name} is of {tensor.dtype}, not {x.dtype}")
     sums = {name: torch.zeros(2, x.shape[1], dtype=torch.float64, device=x.device) for name in named if name in shapes}
     for rows in _split_rows(x):
-        for name, exact in _compute_exactly(op, values, rows).items():
+        for name, (exact, scale) in _compute_exactly(op, values, rows).items():
             if name in sums:
                 sums[name] += torch.stack((exact.sum(0), (exact * exact).sum(0)))
             elif name in named:
-                compare_tensor(name, named[name][rows], exact, exact.abs(), x.dtype)
+                compare_tensor(name, named[name][rows], exact, scale, x.dtype)
     for name, (exact, squares) in sums.items():
         compare_tensor(name, named[name], exact, squares.sqrt(), x.dtype)
 
 
-def _compute_exactly(op: NormOperation, values: Values, rows: slice) -> dict[str, Tensor]:
-    """Compute the operation on some rows in float64. For dw and db return the terms of the sums, one line per row."""
+def _compute_exactly(op: NormOperation, values: Values, rows: slice) -> dict[str, tuple[Tensor, Tensor]]:
+    """Compute the operation on some rows in float64: each value, and the size that its rounding errors are relative to.
+
+    For dw and db the values are the terms of the sums, one line per row. dx is a difference whose terms nearly cancel in short rows, and
+    rstd multiplies their rounding errors, so its size is that of the terms.
+    """
     x, w, b = values.x[rows], values.w.double(), values.b.double()
     total = x + values.residual[rows] if op.add else x  # rounded to the dtype, because the next layer reads it so
     wide = total.double()
@@ -124,13 +128,16 @@ def _compute_exactly(op: NormOperation, values: Values, rows: slice) -> dict[str
     xhat = deviation * rstd
     if not op.backward:
         y = xhat * w + b if op.centred else xhat * w
-        return {"total": wide, "y": y} if op.add else {"y": y}
+        exact = {"total": wide, "y": y} if op.add else {"y": y}
+        return {name: (value, value.abs()) for name, value in exact.items()}
     dy = values.dy[rows].double()
     wdy = w * dy
-    dx = wdy - xhat * (xhat * wdy).mean(1, keepdim=True)
+    projection = xhat * (xhat * wdy).mean(1, keepdim=True)
+    dx, size = wdy - projection, wdy.abs() + projection.abs()
     if op.centred:
-        return {"dx": (dx - wdy.mean(1, keepdim=True)) * rstd, "dw": dy * xhat, "db": dy}
-    return {"dx": dx * rstd, "dw": dy * xhat}
+        wdy_mean = wdy.mean(1, keepdim=True)
+        dx, size = dx - wdy_mean, size + wdy_mean.abs()
+    return {"dx": (dx * rstd, size * rstd), "dw": (dy * xhat, dy * xhat), "db": (dy, dy)}
 
 
 def compare_tensor(name: str, got: Tensor, exact: Tensor, scale: Tensor, dtype: torch.dtype) -> None:

@@ -149,7 +149,7 @@ def norm_backward_persistent_kernel(
     BLOCK: tl.constexpr,                 # power of two >= N
     STAGES: tl.constexpr,                # tiles in flight
     EVICTION_POLICY: tl.constexpr = "evict_first",   # for x, dy and dx, read or written once, so that w stays in L2
-    AHEAD: tl.constexpr = False,         # mean and rstd are loaded one tile ahead
+    AHEAD: tl.constexpr = "",            # mean and rstd are loaded one tile ahead: before dx's "store", "last" in the loop, or not
     DEPENDENT: tl.constexpr = False,     # the next kernel may start early
 ):  # fmt: skip
     """dx for tiles of rows, and per program one partial row of dw and, for LayerNorm, of db.
@@ -173,7 +173,7 @@ def norm_backward_persistent_kernel(
     dw = tl.zeros([ROWS, BLOCK], dtype=ACC)
     if CENTRED:
         db = tl.zeros([ROWS, BLOCK], dtype=ACC)
-    if AHEAD:
+    if AHEAD != "":
         first = (program * ROWS + tl.arange(0, ROWS)).to(tl.int64)
         rstd = tl.load(rstd_ptr + first, mask=first < M, other=0.0)
         if CENTRED:
@@ -192,7 +192,7 @@ def norm_backward_persistent_kernel(
             xhat = tl.load(x_tile_ptr, mask=mask, other=0.0, eviction_policy=EVICTION_POLICY).to(ACC)
             dy_tile_ptr = dy_ptr + rows[:, None] * stride_dy_row + wide * stride_dy_col
             dy = tl.load(dy_tile_ptr, mask=mask, other=0.0, eviction_policy=EVICTION_POLICY).to(ACC)
-        if not AHEAD:
+        if AHEAD == "":
             if CENTRED:
                 mean = tl.load(mean_ptr + rows, mask=row_mask, other=0.0)
             rstd = tl.load(rstd_ptr + rows, mask=row_mask, other=0.0)
@@ -208,7 +208,7 @@ def norm_backward_persistent_kernel(
             dx = (wdy - (xhat * c1[:, None] + c2[:, None])) * rstd[:, None]
         else:
             dx = (wdy - xhat * c1[:, None]) * rstd[:, None]
-        if AHEAD:  # here, because at the top of the loop or after the store some launches are slower (docs/kernels.md, "Backward")
+        if AHEAD == "store":
             after = rows + tl.num_programs(0) * ROWS
             rstd = tl.load(rstd_ptr + after, mask=after < M, other=0.0)
             if CENTRED:
@@ -222,6 +222,11 @@ def norm_backward_persistent_kernel(
         dw += dy * xhat
         if CENTRED:
             db += dy
+        if AHEAD == "last":
+            after = rows + tl.num_programs(0) * ROWS
+            rstd = tl.load(rstd_ptr + after, mask=after < M, other=0.0)
+            if CENTRED:
+                mean = tl.load(mean_ptr + after, mask=after < M, other=0.0)
     partial = program.to(tl.int64) * N + cols
     tl.store(dw_partial_ptr + partial, tl.sum(dw, axis=0), mask=col_mask)
     if CENTRED:
@@ -386,7 +391,7 @@ def _persistent(
 ) -> None:  # fmt: skip
     M, N = x.shape
     centred = mean is not None
-    tile, launcher = _prepare_persistent(N, tuned, centred, w is not None, device.has_dependent_launch(x.device))
+    tile, launcher = _prepare_persistent(N, x.dtype, tuned, centred, w is not None, device.has_dependent_launch(x.device))
     programs = min(-(-M // tile.rows), tile.programs_per_multiprocessor * device.count_multiprocessors(x.device))
     dw_partial, db_partial = make_partials(programs, x, centred=centred)
     launcher(
@@ -399,13 +404,13 @@ def _persistent(
 
 @functools.cache
 def _prepare_persistent(
-    N: int, tuned: DeviceClass, centred: bool, has_w: bool, dependent: bool
+    N: int, dtype: torch.dtype, tuned: DeviceClass, centred: bool, has_w: bool, dependent: bool
 ) -> tuple[tables.PersistentLaunch, Launcher]:
     tile, line = tables.persistent(N, tuned=tuned, centred=centred), find_line(tuned.persistent, N, centred=centred)
     return tile, Launcher(
         norm_backward_persistent_kernel, CENTRED=centred, HAS_W=has_w, FULL=tile.block == N,
         ROWS=tile.rows, BLOCK=tile.block, STAGES=tile.stages, EVICTION_POLICY=tables.eviction_policy(N),
-        AHEAD=line.ahead, DEPENDENT=dependent, num_warps=tile.num_warps, maxnreg=line.registers,
+        AHEAD=find_line(tuned.ahead, N, dtype, centred).ahead, DEPENDENT=dependent, num_warps=tile.num_warps, maxnreg=line.registers,
     )  # fmt: skip
 
 

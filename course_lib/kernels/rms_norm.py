@@ -73,6 +73,7 @@ def rms_norm_resident_kernel(
     ROWS: tl.constexpr,       # rows per program
     BLOCK: tl.constexpr,      # power of two >= N: the whole row stays in registers
     EVICTION_POLICY: tl.constexpr = "evict_first",   # for x and y, read or written once, so that w stays in L2
+    W_FIRST: tl.constexpr = False,   # load w before the reduction
 ):  # fmt: skip
     """A tile of ROWS whole rows per program, read once. Registers: ROWS * BLOCK / (32 * num_warps) fp32 per thread."""
     ACC: tl.constexpr = tl.float64 if x_ptr.dtype.element_ty == tl.float64 else tl.float32
@@ -83,6 +84,8 @@ def rms_norm_resident_kernel(
     cols_wide = cols.to(tl.int64)
     y_offsets = rows[:, None] * stride_y_row + cols_wide[None, :] * stride_y_col
 
+    if HAS_W and W_FIRST:
+        w = tl.load(w_ptr + cols, mask=col_mask, other=0.0, eviction_policy="evict_last")
     x_tile_ptr = x_ptr + rows[:, None] * stride_x_row + cols_wide[None, :] * stride_x_col
     x = tl.load(x_tile_ptr, mask=mask, other=0.0, eviction_policy=EVICTION_POLICY).to(ACC)
     if ADD:
@@ -94,7 +97,9 @@ def rms_norm_resident_kernel(
 
     rstd = tl.rsqrt(tl.sum(x * x, axis=1) / N + eps)  # padded lanes are 0 and add nothing; for a variance they would
     y = x * rstd[:, None]
-    if HAS_W:  # loaded after the reduction, because before it x needs the registers
+    if HAS_W and W_FIRST:
+        y *= w.to(ACC)[None, :]
+    elif HAS_W:
         y *= tl.load(w_ptr + cols, mask=col_mask, other=0.0, eviction_policy="evict_last").to(ACC)[None, :]
     tl.store(rstd_ptr + rows, rstd, mask=rows < M)
     tl.store(y_ptr + y_offsets, y.to(y_ptr.dtype.element_ty), mask=mask, eviction_policy=EVICTION_POLICY)
@@ -118,7 +123,7 @@ def _prepare_resident(N: int, tuned: DeviceClass, has_w: bool, add: bool) -> tup
     tile = tables.resident(N, tuned=tuned)
     return tile.rows, Launcher(
         rms_norm_resident_kernel, HAS_W=has_w, ADD=add, ROWS=tile.rows, BLOCK=tile.block,
-        EVICTION_POLICY=tables.eviction_policy(N, add=add), num_warps=tile.num_warps,
+        EVICTION_POLICY=tables.eviction_policy(N, add=add), W_FIRST=tables.loads_w_first(N), num_warps=tile.num_warps,
     )  # fmt: skip
 
 

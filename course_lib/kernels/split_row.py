@@ -163,6 +163,8 @@ def split_row_forward_kernel(
         if ADD:
             x_after += residual_next
             tl.store(total_ptr + after * stride_y_row + cols, x_after, mask=mask & (after < M))
+        if CENTRED:  # a barrier, without which the compiler may move the load of the words below the next loads: they would come later
+            tl.debug_barrier()
         more = mask & (further < M)
         x_next = tl.load(x_ptr + further * stride_x_row + wide * stride_x_col, mask=more, other=0.0, eviction_policy="evict_first")
         if ADD:
@@ -171,8 +173,8 @@ def split_row_forward_kernel(
                 mask=more, other=0.0, eviction_policy="evict_first",
             )  # fmt: skip
         if not CENTRED:
-            # Without this barrier the compiler may move the loads below the next lines, and RMSNorm is slower
-            # (docs/kernels.md, "A barrier that keeps the prefetch in front"). LayerNorm takes the same time either way.
+            # RMSNorm has its barrier here: without it the compiler may move the loads below the next lines
+            # (docs/kernels.md, "A barrier that keeps the prefetch in front").
             tl.debug_barrier()
         mean, squares = compute_chunk_statistics(x_after.to(tl.float32), mask, count, CENTRED)
         if after < M:

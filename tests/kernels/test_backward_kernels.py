@@ -133,13 +133,21 @@ def test_lock_free_designs_give_the_same_bits_every_time(algorithm):
     assert all(torch.equal(a, b) for a, b in zip(first, again, strict=True))
 
 
-@pytest.mark.parametrize("check", [check_layer_norm, check_rms_norm])
-def test_mean_and_rstd_one_tile_ahead_are_those_of_the_tile(check, monkeypatch):
+@pytest.mark.parametrize(
+    "check, N, dtype, place",
+    [
+        (check_layer_norm, 4096, torch.float16, "store"),
+        (check_layer_norm, 1536, torch.float32, "last"),
+        (check_rms_norm, 1536, torch.float16, "store"),
+        (check_rms_norm, 1024, torch.float16, "last"),
+    ],
+)
+def test_mean_and_rstd_one_tile_ahead_are_those_of_the_tile(check, N, dtype, place, monkeypatch):
     """Each row has a mean and rstd of its own, there are more tiles than programs, and the last tile has one row."""
-    assert find_line(H100.persistent, 4096, centred=check is check_layer_norm).ahead
+    assert find_line(H100.ahead, N, dtype, check is check_layer_norm).ahead == place
     monkeypatch.setattr(device, "count_multiprocessors", lambda _: 3)
-    x, dy, w = make((29, 4096), torch.float16, mean=3.0), make((29, 4096), torch.float16, 1), make(4096, torch.float16, 2)
-    check(dy, x * torch.linspace(1, 5, 29, device=DEVICE)[:, None].half(), w, "persistent")
+    x, dy, w = make((29, N), dtype, mean=3.0), make((29, N), dtype, 1), make(N, dtype, 2)
+    check(dy, x * torch.linspace(1, 5, 29, device=DEVICE, dtype=dtype)[:, None], w, "persistent")
 
 
 def test_no_rows_and_fewer_rows_than_buffers():

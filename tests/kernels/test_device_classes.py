@@ -63,7 +63,8 @@ def test_every_row_has_a_line_for_each_dtype_and_norm(tuned):
             for dtype in (HALF, BFLOAT, SINGLE, torch.float64) if 1 <= N <= limits.get(table, 1 << 21) else ():
                 for centred in (True, False):
                     line = device_classes.find_line(getattr(tuned, table), N, dtype, centred, False)
-                    assert line.algorithm if table in ("forward", "backward") else line.num_warps, (table, N, dtype, line)
+                    if table != "ahead":  # whose lines launch nothing
+                        assert line.algorithm if table in ("forward", "backward") else line.num_warps, (table, N, dtype, line)
 
 
 def test_a_table_without_a_line_for_a_row_says_so():

@@ -38,7 +38,7 @@ def persistent(kind: str, N: int, dtype: str, arch: str, tuned: DeviceClass = H1
     strides = [N, 1, N, 1, N, 1000, N]
     constexprs = {"HAS_W": True, "FULL": launch.block == N, "ROWS": launch.rows, "BLOCK": launch.block, "STAGES": launch.stages}
     constexprs |= {"DEPENDENT": arch >= "sm_90", "EVICTION_POLICY": tables.eviction_policy(N)}
-    constexprs |= {"CENTRED": centred, "AHEAD": line.ahead}
+    constexprs |= {"CENTRED": centred, "AHEAD": find_line(tuned.ahead, N, DTYPES[dtype], centred).ahead}
     arguments = [x, x, x, sums, sums, x, sums, sums, *strides]
     limits = {"num_warps": launch.num_warps, "maxnreg": line.registers, "arch": arch}
     return compile_report(norm_backward_persistent_kernel, arguments, constexprs, disassemble=False, **limits)

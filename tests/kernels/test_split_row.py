@@ -135,9 +135,11 @@ def test_the_algorithm_for_long_rows_follows_size_dtype_and_room(monkeypatch):
         assert chosen(few, odd) == "split"
     assert chosen(few, None, None, make(40000)) == "few rows" and chosen(few, None, make(40001)[1:]) == "split"
     assert chosen(many) == "split" and chosen(wide) == "blocked"
-    # in fp16 a row of 32768 columns is shared by programs, and with a residual it is not
+    # in fp16 a row of 32768 columns is shared by programs, in bf16 LayerNorm's alone, and with a residual it is not
     half = torch.empty(600, 32768, dtype=torch.float16, device=DEVICE)
-    assert chosen(half) == "split" and chosen(half[:2]) == "few rows" and chosen(half, half) == chosen(half.bfloat16()) == "resident"
+    bfloat = half.bfloat16()
+    assert chosen(half) == "split" and chosen(half[:2]) == "few rows" and chosen(half, half) == chosen(bfloat, bfloat) == "resident"
+    assert [chosen_for(centred, bfloat) for centred in (True, False)] == ["split", "resident"]
     # LayerNorm on fast memory: shorter rows, too, where all loads are whole vectors
     with monkeypatch.context() as fast:
         fast.setattr(device, "find_bandwidth", lambda _: H200.bandwidth)

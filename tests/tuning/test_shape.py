@@ -22,6 +22,12 @@ from course_lib.tuning.shape import MOST_COLUMNS, MOST_ROWS, make_report
 LENGTHS = (1, 2, 15, 16, 17, 128, 1000, 1023, 1025, 2500, 4095, 4096, 5120, 8192, 9000, 12288, 20000, 32767, 32768, 32769, 65536, 65537, 131073, MOST_COLUMNS)  # fmt: skip
 
 
+@pytest.fixture(autouse=True)
+def no_gpu(monkeypatch):
+    """Reports measure nothing. They are made of shapes of any size, for many of which a GPU's memory has no room."""
+    monkeypatch.setattr(course_lib, "MODE", "cpu")
+
+
 @pytest.mark.parametrize("dtype", operations.DTYPES)
 @pytest.mark.parametrize("norm", shape.NORMS)
 def test_a_report_of_any_shape_has_ten_lines_or_fewer(dtype, norm):

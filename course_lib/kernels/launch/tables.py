@@ -128,6 +128,14 @@ def eviction_policy(N: int, *, add: bool = False) -> str:
     return "" if add or N % 16 else "evict_first"
 
 
+def loads_w_first(N: int) -> bool:
+    """Return whether a resident RMSNorm loads w before its reduction, so that a program does not wait for w after it.
+
+    Above 8192 columns x needs the registers. Short rows, and those that begin at any address, lose (docs/kernels.md, "Forward").
+    """
+    return N % 16 == 0 and 128 < N <= 8192
+
+
 def row_chunks(M: int, programs: int = 0, *, centred: bool = True) -> tuple[int, int]:
     """Return the number of row chunks for column sums, and the rows per chunk. They depend only on M and N, so that the bits do too.
 
