@@ -207,12 +207,13 @@ def test_a_picture_is_read_from_what_it_wrote(picture):
 
 
 def test_a_saved_picture_is_read_in_the_chosen_language(monkeypatch):
-    saved = MovingPicture(
-        "chart", {"title": "Two sweeps cost 1.90 reads of x", "colour": "mean", "rows": ["read once"]}, "Time of mean"
-    ).make_html()
+    names = {"start": "read twice", "names": {"read twice": "read twice"}}  # the state names the key
+    data = {"title": "Two sweeps cost 1.90 reads of x", "colour": "mean", "rows": ["read once"]} | names
+    saved = MovingPicture("chart", data, "Time of mean").make_html()
     words = {
         "Two sweeps cost {cost:.2f} reads of x": "两遍要读 {cost:.2f} 次 x",
         "read once": "读一次",
+        "read twice": "读两次",
         "mean": "均值",
         "Time of {what}": "{what}的时间",
     }
@@ -220,7 +221,12 @@ def test_a_saved_picture_is_read_in_the_chosen_language(monkeypatch):
     monkeypatch.setattr(translation, "read_catalog", lambda language, catalog: words)
     monkeypatch.setattr(translation, "_list_patterns", translation._list_patterns.__wrapped__)
     read = output.read_picture(saved)
-    assert read.data == {"title": "两遍要读 1.90 次 x", "colour": "mean", "rows": ["读一次"]} and read.alt == "均值的时间"
+    assert (
+        read.data
+        == {"title": "两遍要读 1.90 次 x", "colour": "mean", "rows": ["读一次"]}
+        | {"start": "read twice", "names": {"read twice": "读两次"}}
+        and read.alt == "均值的时间"
+    )
 
 
 def test_a_script_speaks_the_learners_language(show, picture, monkeypatch):

@@ -29,7 +29,7 @@ _MARKED = re.compile(
 _VALUE = re.compile(r"\$\{(?:[^{}]|\{[^{}]*\})*\}")  # of a template: ${...}, with at most one more pair of braces within
 _ESCAPE = re.compile(r"\\(?:u([0-9a-fA-F]{4})|(.))")
 _WRITTEN = re.compile(r'<div data-picture="(?P<name>\w+)-[0-9a-f]+"[^>]*><p>(?P<alt>[^<]*)</p>')
-_KEY = re.compile(r"[\w.-]*")  # of data: a single word may be the key of a state or of a colour
+_WORD = re.compile(r"[\w.-]*")  # of data: it may name a state or a colour
 _CALL = ", picture, "  # of what make_html writes: behind it stands the data
 _IMPORT = re.compile(r"^import [^;]*;\n", re.MULTILINE)
 _EXPORT = re.compile(r"^export (?:default )?", re.MULTILINE)
@@ -77,15 +77,26 @@ def read_picture(markup: str) -> MovingPicture | None:
         return None
     at = markup.index(_CALL, markup.rindex("\nmount(")) + len(_CALL)
     data, _end = json.JSONDecoder().raw_decode(markup[at:].replace("<\\!--", "<!--"))
-    return MovingPicture(found["name"], _translate(data), translate_filled(html.unescape(found["alt"]), "interface"))
+    return MovingPicture(
+        found["name"], _translate(data, frozenset(_list_keys(data))), translate_filled(html.unescape(found["alt"]), "interface")
+    )
 
 
-def _translate(data: Any) -> Any:
+def _translate(data: Any, keys: frozenset[str]) -> Any:
+    """Translate the texts of data that was saved in English. One that is also a key of it stays, because a state may name the key by it."""
     if isinstance(data, dict):
-        return {key: _translate(part) for key, part in data.items()}
+        return {
+            key: _translate(part, keys - {key}) for key, part in data.items()
+        }  # {"two levels": "two levels"} is the name that is shown of a key
     if isinstance(data, list):
-        return [_translate(part) for part in data]
-    return translate_filled(data, "interface") if isinstance(data, str) and not _KEY.fullmatch(data) else data
+        return [_translate(part, keys) for part in data]
+    return translate_filled(data, "interface") if isinstance(data, str) and data not in keys and not _WORD.fullmatch(data) else data
+
+
+def _list_keys(data: Any) -> Iterator[str]:
+    for part in data.values() if isinstance(data, dict) else data if isinstance(data, list) else ():
+        yield from _list_keys(part)
+    yield from data if isinstance(data, dict) else ()
 
 
 def list_marked(script: str) -> Iterator[str]:
@@ -115,7 +126,8 @@ def _encode(value: Any) -> Any:
             return None
         if math.isinf(value):
             return "Inf" if value > 0 else "-Inf"
-        return int(value) if value == int(value) and abs(value) < 1e15 else float(f"{value:.12g}")
+        value = float(f"{value:.12g}")
+        return int(value) if value == int(value) and abs(value) < 1e15 else value
     return value
 
 
