@@ -82,15 +82,19 @@ def read_picture(markup: str) -> MovingPicture | None:
     )
 
 
-def _translate(data: Any, keys: frozenset[str]) -> Any:
-    """Translate the texts of data that was saved in English. One that is also a key of it stays, because a state may name the key by it."""
-    if isinstance(data, dict):
-        return {
-            key: _translate(part, keys - {key}) for key, part in data.items()
-        }  # {"two levels": "two levels"} is the name that is shown of a key
+def _translate(data: Any, keys: frozenset[str], *, shown: bool = False) -> Any:
+    """Translate the texts of data that was saved in English.
+
+    A text that is also a key of the data stays, because a state may name the key by it; so does a single word that is not known to be ``shown``.
+    """
+    if isinstance(data, dict):  # {"two levels": "two levels"} is the name that is shown of a key
+        of_chart = not data.keys().isdisjoint(("dots", "parts", "at_top"))  # a series, a bar or a box
+        return {key: _translate(part, keys - {key}, shown=of_chart and key in ("name", "words")) for key, part in data.items()}
     if isinstance(data, list):
         return [_translate(part, keys) for part in data]
-    return translate_filled(data, "interface") if isinstance(data, str) and data not in keys and not _WORD.fullmatch(data) else data
+    if not isinstance(data, str) or data in keys or (not shown and _WORD.fullmatch(data)):
+        return data
+    return "\n".join(translate_filled(line, "interface") for line in data.split("\n"))
 
 
 def _list_keys(data: Any) -> Iterator[str]:
