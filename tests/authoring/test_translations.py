@@ -71,13 +71,22 @@ def test_what_joins_the_words_of_a_picture_can_be_translated():
     assert {", ", "{0}, {1}"} <= translations.list_texts("pictures").keys()
 
 
+_COMPREHENSIONS = (ast.ListComp, ast.SetComp, ast.DictComp, ast.GeneratorExp)
+
+
+def _names_mark(node: ast.AST, kind: type[ast.expr_context]) -> bool:
+    return isinstance(node, ast.Name) and node.id == "_" and isinstance(node.ctx, kind)
+
+
 def test_no_file_with_marked_texts_uses_their_mark_for_a_variable():
-    """``_`` as a variable would hide the function of that name in the whole function."""
+    """``_`` as a variable would hide the function of that name in the whole function; that of a comprehension hides it there alone."""
     for file in sorted(paths.PACKAGE.rglob("*.py")):
         code = file.read_text(encoding="utf-8")
         if "gettext as _" in code:
             nodes = list(ast.walk(ast.parse(code)))
-            stored = [node.lineno for node in nodes if isinstance(node, ast.Name) and node.id == "_" and isinstance(node.ctx, ast.Store)]
+            own = [list(ast.walk(node)) for node in nodes if isinstance(node, _COMPREHENSIONS)]
+            inside = {id(node) for tree in own if not any(_names_mark(node, ast.Load) for node in tree) for node in tree}
+            stored = [node.lineno for node in nodes if _names_mark(node, ast.Store) and id(node) not in inside]
             assert not stored + [node.lineno for node in nodes if isinstance(node, ast.arg) and node.arg == "_"], file
             calls = [node for node in nodes if isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id == "_"]
             built = [ast.unparse(call) for call in calls if isinstance(call.args[0], (ast.JoinedStr, ast.BinOp))]
