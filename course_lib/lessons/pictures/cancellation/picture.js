@@ -175,7 +175,7 @@ after the squaring.`,
     svg("line", { x1: left, x2: start + step * length, y1: top + 76, y2: top + 76, stroke: "var(--ink)" }),
     text(left, top + 92, tr`left over`), text(start + step * length, top + 92, number(seen.got, 6), { anchor: "end", bold: true, fill: kept }),
     text(left, top + 114, tr`should be`), text(start + step * length, top + 114, number(seen.want, 6), { anchor: "end" }),
-    text(left, top + 140, digits === 0 ? tr`No leading digit is the same.` : digits === 1 ? tr`The first digit is the same, and go.` : tr`The first ${digits} digits are the same, and go.`, { size: SMALL, fill: "var(--quiet)" }),
+    text(left, top + 140, digits === 0 ? tr`No leading digit is the same.` : digits === 1 ? tr`The first digit is the same, and goes.` : tr`The first ${digits} digits are the same, and go.`, { size: SMALL, fill: "var(--quiet)" }),
   ];
 }
 

@@ -50,7 +50,7 @@ export function makeCaption({ n, block, masked, at }, seen) {
   const launch = tr`${count(seen.programs, "program")} of ${count(block, "lane")} for n = ${n}: ${count(seen.lanes, "lane")}.`;
   const wrong = [
     seen.missed && (seen.missed === 1 ? tr`Element ${n - 1} of y was never written.` : tr`Elements ${seen.lanes} to ${n - 1} of y were never written.`),
-    seen.overwritten && (seen.overwritten === 1 ? tr`Offset ${n} was overwritten, and they are not y's.` : tr`Offsets ${n} to ${seen.lanes - 1} were overwritten, and they are not y's.`),
+    seen.overwritten && (seen.overwritten === 1 ? tr`Offset ${n} was overwritten, and it is not y's.` : tr`Offsets ${n} to ${seen.lanes - 1} were overwritten, and they are not y's.`),
   ].filter(Boolean);
   return [here, launch, ...wrong].join(" ");
 }
