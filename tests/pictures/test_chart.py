@@ -240,3 +240,10 @@ def test_a_chart_of_a_lesson_has_no_words_on_one_another(name, show):
         [{"view": view} for view in range(len(picture.data["views"]))], lambda: [shown.overflow() <= 0 or pytest.fail("too wide")]
     )
     shown.shoot(f"chart-{name}")
+
+
+def test_what_a_chart_says_in_words_has_what_it_draws():
+    said = lesson15.show_counters().alt
+    assert said.count("registers per thread") == 3, "each kernel's counters are said"
+    nobody = {"twice": dict.fromkeys(TESTS, False), "eps": dict.fromkeys(TESTS, True)}
+    assert "twice: seen by none." in lesson14.show_seen(nobody).alt

@@ -58,7 +58,7 @@ def show_seen(table: Mapping[str, Mapping[str, bool]]) -> MovingPicture:
     words = [[_("sees it") if sees else _("passes") for sees in row.values()] for row in table.values()]
     looks = [["done" if sees else "waiting" for sees in row.values()] for row in table.values()]
     seen = {bug: _(", ").join(_(test) for test, sees in row.items() if sees) for bug, row in table.items()}
-    told = " ".join(_("{bug}: seen by {tests}.").format(bug=_(bug), tests=by) for bug, by in seen.items())
+    told = " ".join(_("{bug}: seen by {tests}.").format(bug=_(bug), tests=by or _("none")) for bug, by in seen.items())
     return chart(
         View(
             _("{test} sees every bug").format(test=_(complete[0])) if complete else _("No test sees every bug"),

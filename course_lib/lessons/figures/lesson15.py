@@ -145,7 +145,8 @@ def show_counters() -> MovingPicture:
             _(name),
         )
 
-    return chart(*map(make_view, rows), alt=_("Bars of hardware counters. {told}").format(told=" ".join(told)), control=_("kernel"))
+    views = [make_view(name) for name in rows]
+    return chart(*views, alt=_("Bars of hardware counters. {told}").format(told=" ".join(told)), control=_("kernel"))
 
 
 def list_device_gbps() -> dict[str, list[tuple[int, int]]]:
