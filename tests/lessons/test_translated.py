@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 import json
 import os
 import subprocess
@@ -36,13 +37,22 @@ def source(cell):
     return "".join(cell["source"])
 
 
+def read_code(text: str) -> str:
+    """Return a cell's code without its comments and docstrings; its layout says nothing."""
+    tree = ast.parse(text)
+    for node in ast.walk(tree):
+        if isinstance(node, (ast.Module, ast.FunctionDef)) and ast.get_docstring(node) is not None:
+            node.body[0] = ast.Pass()
+    return ast.unparse(tree)
+
+
 def test_every_lesson_is_there_with_the_same_code(home):
     for english in sorted(paths.NOTEBOOKS.glob("[0-9][0-9]_*.ipynb")):
         theirs, ours = read(home / "notebooks" / "zh_CN" / english.name), read(english)
         assert [cell["cell_type"] for cell in theirs["cells"]] == [cell["cell_type"] for cell in ours["cells"]]
         for there, here in zip(theirs["cells"], ours["cells"], strict=True):
-            if here["cell_type"] == "code" and "step" not in here["metadata"].get("tags", []):
-                assert source(there) == source(here)
+            if here["cell_type"] == "code":
+                assert read_code(source(there)) == read_code(source(here)), "comments and docstrings alone may differ"
 
 
 def test_text_steps_questions_and_tasks_are_translated(home):
