@@ -53,10 +53,14 @@ _CONTROLS = (
     )
     + "</p>"
 )
-# words of a notebook for a reader who can run its cells -> the words that replace them on a page
+# words of a notebook for a reader who can run its cells, as they are saved or translated -> the words that replace them on a page
 _INSTEAD = {
-    "<p><em>Run this cell for the controls that ask Python.</em></p>": _CONTROLS,
-    "<p><em>Run this cell to wake the picture.</em></p>": f"<p><em>{_('It moves in a browser that runs scripts.')}</em></p>",
+    f"<p><em>{words}</em></p>": instead
+    for english, instead in (
+        ("Run this cell for the controls that ask Python.", _CONTROLS),
+        ("Run this cell to wake the picture.", f"<p><em>{_('It moves in a browser that runs scripts.')}</em></p>"),
+    )
+    for words in (english, _(english))
 }
 _TO_RUN = re.compile(r"Run this cell (to|for) ([^.;<]+)")
 
