@@ -7,7 +7,7 @@ import functools
 import inspect
 import os
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from pathlib import Path
 
 from course_lib.base import paths
@@ -51,6 +51,11 @@ def translate(text: str, catalog: str, language: str = "") -> str:
 def gettext(text: str) -> str:
     """Return a text of the program's own, such as a button's, in the chosen language. Imported as ``_``, by which its texts are found."""
     return translate(text, "interface")
+
+
+def translate_names(names: Mapping[str, str]) -> dict[str, str]:
+    """Return names that a program shows, by their keys, in the chosen language."""
+    return {key: gettext(name) for key, name in names.items()}
 
 
 def mark(text: str) -> str:

@@ -53,7 +53,8 @@ class MovingPicture:
         data = json.dumps(_encode(self.data), ensure_ascii=False, allow_nan=False, separators=(",", ":"))
         kit, picture = _read_script(_HERE / "kit.js"), _read_script(_HERE.parent / "pictures" / self.name / "picture.js")
         key = f"{self.name}-{hashlib.sha256((kit + picture + data).encode()).hexdigest()[:12]}"
-        words = {english: translated for english in list_marked(kit + picture) if (translated := translate(english, CATALOG)) != english}
+        marked = _list_marked_once(kit + picture)
+        words = {english: translated for english in marked if (translated := translate(english, CATALOG)) != english}
         call = f"mount({json.dumps(key)}, {json.dumps(_make_css())}{_CALL}{data}, {json.dumps(words, ensure_ascii=False)});"
         return (
             f'<div data-picture="{key}" data-lm-suppress-shortcuts="true"><p>{html.escape(self.alt)}</p>'
@@ -117,6 +118,11 @@ def list_marked(script: str) -> Iterator[str]:
             yield _ESCAPE.sub(lambda sign: chr(int(sign[1], 16)) if sign[1] else sign[2], english)
             for value in _VALUE.findall(said):
                 yield from list_marked(value)
+
+
+@cache
+def _list_marked_once(script: str) -> tuple[str, ...]:
+    return tuple(list_marked(script))
 
 
 def _encode(value: Any) -> Any:

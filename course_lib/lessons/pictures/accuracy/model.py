@@ -15,6 +15,7 @@ from course_lib.base import runtime as course_runtime
 from course_lib.base.errors import CourseError
 from course_lib.base.translation import gettext as _
 from course_lib.base.translation import mark as N_
+from course_lib.base.translation import translate_names
 from course_lib.catalog import texts
 from course_lib.grading import public as grading
 from course_lib.grading.public import Case, Plan, Tensor, size_guard
@@ -287,13 +288,9 @@ def make_data(quantity: str, n: int, block: int, own: Sequence[str] = ()) -> dic
     return {
         "start": {"quantity": quantity, "rows": "ordinary", "chosen": "one_pass", "ratio": 6},
         "n": n, "block": block, "samples": SAMPLES, "ratios": RATIOS, "bounded": list(ALGORITHMS),
-        "names": _translate(_NAMES), "quantities": _translate(QUANTITIES), "rows": _translate(ROWS),
+        "names": translate_names(_NAMES), "quantities": translate_names(QUANTITIES), "rows": translate_names(ROWS),
         "curves": curves, "bounds": bounds, "notes": list(notes),
     }  # fmt: skip
-
-
-def _translate(names: dict[str, str]) -> dict[str, str]:
-    return {key: _(name) for key, name in names.items()}
 
 
 def _shorten(error: float) -> float:

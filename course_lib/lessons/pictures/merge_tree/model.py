@@ -7,6 +7,7 @@ from typing import Any
 from course_lib.base.errors import CourseError
 from course_lib.base.translation import gettext as _
 from course_lib.base.translation import mark as N_
+from course_lib.base.translation import translate_names
 
 COLUMNS = 8
 BLOCKS = (1, 2, 4, 8)
@@ -34,7 +35,7 @@ def make_data(row: str, block: int, n: int, dtype: str) -> dict[str, Any]:
     return {
         "start": {"row": row, "moved": None, "n": n, "parts": block, "split": n // 2, "dtype": dtype, "frame": 0},
         "rows": DATA,
-        "names": {name: _(words) for name, words in NAMES.items()},
+        "names": translate_names(NAMES),
         "blocks": BLOCKS,
         "dtypes": DTYPES,
     }

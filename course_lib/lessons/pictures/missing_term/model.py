@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -12,6 +11,7 @@ import numpy as np
 from course_lib.base.errors import CourseError
 from course_lib.base.translation import gettext as _
 from course_lib.base.translation import mark as N_
+from course_lib.base.translation import translate_names
 
 KINDS = {"layer_norm": "LayerNorm", "rms_norm": "RMSNorm"}
 # the mistakes, by norm: a key for the term, and words for what happens to it
@@ -186,15 +186,11 @@ def make_data(kind: str, term: str | None, hidden: str | None = None) -> dict[st
             "kind": kind, "term": term, "hidden": hidden, "gradient": "random", "weights": "random", "ratio": 3.0, "columns": 16, "column": 0,
             "across": "column" if hidden else "xhat",
         },
-        "kinds": KINDS, "terms": {norm: _translate(terms) for norm, terms in TERMS.items()}, "ratios": RATIOS, "columns": COLUMNS,
-        "weights": _translate(WEIGHTS), "gradients": _translate(GRADIENTS), "across": _translate(ACROSS),
+        "kinds": KINDS, "terms": {norm: translate_names(terms) for norm, terms in TERMS.items()}, "ratios": RATIOS, "columns": COLUMNS,
+        "weights": translate_names(WEIGHTS), "gradients": translate_names(GRADIENTS), "across": translate_names(ACROSS),
         "std": STD, "eps": EPS, "saved": saved,
         "rows": {str(columns): [part.tolist() for part in row] for columns, row in rows.items()},
     }  # fmt: skip
-
-
-def _translate(names: Mapping[str, str]) -> dict[str, str]:
-    return {key: _(words) for key, words in names.items()}
 
 
 def _dx(

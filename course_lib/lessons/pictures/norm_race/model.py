@@ -14,6 +14,7 @@ import course_lib
 from course_lib.base.errors import CourseError
 from course_lib.base.translation import gettext as _
 from course_lib.base.translation import mark as N_
+from course_lib.base.translation import translate_names
 from course_lib.bench import backward, forward, host, measurement
 from course_lib.bench.measurement import Measurement
 from course_lib.lessons import own_kernels, own_launch
@@ -55,7 +56,7 @@ def make_data(where: str = STORED, own: str = "") -> dict[str, Any]:
         raise CourseError(_("measuring needs a GPU, and this machine has none. `course doctor` says why."))
     of_forward, of_backward = _measure_here() if where == HERE else (measurement.stored(forward.KIND), measurement.stored(backward.KIND))
     calls = measurement.stored(host.KIND)  # always the stored host's times; the label names that host
-    names = {name: _(words) for name, words in NAMES.items()}
+    names = translate_names(NAMES)
     races = {op: _list_times(of_backward if op.endswith("backward") else of_forward, op) for op in OPERATIONS}
     if own:
         module = own_kernels.load_passing(own)

@@ -14,6 +14,7 @@ from numpy.typing import ArrayLike
 from course_lib.base.errors import CourseError
 from course_lib.base.translation import gettext as _
 from course_lib.base.translation import mark as N_
+from course_lib.base.translation import translate_names
 
 WAYS = {"shared": N_("shared memory"), "shuffle": N_("warp shuffles")}
 DTYPES = {"fp32": np.dtype(np.float32), "fp16": np.dtype(np.float16)}
@@ -212,8 +213,8 @@ def make_data(n: int, threads: int, way: str, warp: int) -> dict[str, Any]:
     return {
         "start": {"n": n, "threads": threads, "way": way, "warp": warp, "row": "counting", "dtype": "fp32", "done": 0, "picked": None},
         "rows": {kind: values_of(kind, MOST_VALUES).tolist() for kind in DATA},
-        "names": {kind: _(words) for kind, words in DATA.items()},
-        "ways": {way: _(words) for way, words in WAYS.items()},
+        "names": translate_names(DATA),
+        "ways": translate_names(WAYS),
         "threads": THREADS,
         "warps": WARPS,
         "dtypes": tuple(DTYPES),
