@@ -24,7 +24,7 @@ from course_lib.catalog import step_cells
 # Files and folders that are copied unchanged. A folder stands for everything in it. A learner gets no other file of the repository.
 COPIED = (
     ".binder", ".devcontainer", "AGENTS.md", ".gitattributes", ".gitignore", "CITATION.cff", "LICENSE", "SECURITY.md", "constraints.txt",
-    "course_command.py", "course_lib", "docs/cpu-mode.md", "docs/kernels.md", "docs/security.md", "docs/setup.md", "environment.yml",
+    "course_command.py", "course_lib", "docs/cpu-mode.md", "docs/glossary.md", "docs/kernels.md", "docs/security.md", "docs/setup.md", "environment.yml",
     "notebooks/images", "pyproject.toml", "setup.py", "tools/bootstrap.py", "tools/installer.py", "tools/jupyter", "tools/machine.py",
 )  # fmt: skip
 LEFT_OUT = ("course_lib/authoring", "course_lib/classroom")
