@@ -3,7 +3,8 @@
 The functions take all that :mod:`torch.nn.functional` takes: any leading dimensions, a normalized shape of several dimensions, weight
 or bias None or of another dtype, any strides, empty batches, autocast, torch.compile and CUDA graphs. They refuse what it refuses,
 in its words or clearer ones. With ``create_graph=True`` their gradients come from PyTorch operations, which can be differentiated
-again; the backward kernels cannot, and are not launched then.
+again; the backward kernels cannot, and are not launched then. Under the transforms of ``torch.func`` and in forward-mode
+differentiation PyTorch operations compute the norm itself, because a kernel carries no tangents and no batch dimension.
 
 A DTensor is refused with PyTorch's NotImplementedError, because the operators have no sharding strategy: call the functions on its
 ``to_local()`` where each process has whole rows. Under FSDP the modules get plain tensors.
@@ -22,6 +23,7 @@ from math import prod
 
 import torch
 from torch import Tensor
+from torch.autograd import forward_ad
 
 from course_lib.kernels.launch.operands import statistics_dtype
 from course_lib.kernels.layer_norm import add_layer_norm_forward, layer_norm_forward
@@ -57,6 +59,8 @@ def layer_norm(
     N = prod(normalized_shape)
     if input.numel() == 0:
         return _normalise_nothing(input, weight, bias)
+    if _is_transformed():
+        return _normalise_in_pytorch(input, N, weight, bias, eps, centred=True)
     run = _choose_eager(_LayerNorm, _infer_layer_norm, input, weight, bias) or _layer_norm
     y, *_ = run(_view_as_matrix(input, N), _flatten(weight), _flatten(bias), float(eps))
     return _shape_as(y, input)
@@ -83,6 +87,8 @@ def rms_norm(input: Tensor, normalized_shape: Sequence[int], weight: Tensor | No
     N = prod(normalized_shape)
     if input.numel() == 0:
         return _normalise_nothing(input, weight)
+    if _is_transformed():
+        return _normalise_in_pytorch(input, N, weight, None, _resolve_eps(eps, input), centred=False)
     run = _choose_eager(_RMSNorm, rms_norm_forward, input, weight) or _rms_norm
     y, *_ = run(_view_as_matrix(input, N), _flatten(weight), _resolve_eps(eps, input))
     return _shape_as(y, input)
@@ -106,6 +112,8 @@ def add_rms_norm(
     N = prod(normalized_shape)
     if input.numel() == 0:
         return _normalise_nothing(input, weight), input + residual
+    if _is_transformed():
+        return rms_norm(total := input + residual, normalized_shape, weight, eps), total
     run = _choose_eager(_AddRMSNorm, _add_rms_norm_outputs, input, residual, weight) or _add_rms_norm
     y, total, *_ = run(_view_as_matrix(input, N), _view_as_matrix(residual, N), _flatten(weight), _resolve_eps(eps, input))
     return _shape_as(y, input), _shape_as(total, input)
@@ -134,6 +142,8 @@ def add_layer_norm(
     N = prod(normalized_shape)
     if input.numel() == 0:
         return _normalise_nothing(input, weight, bias), input + residual
+    if _is_transformed():
+        return layer_norm(total := input + residual, normalized_shape, weight, bias, eps), total
     run = _choose_eager(_AddLayerNorm, _add_layer_norm_outputs, input, residual, weight, bias) or _add_layer_norm
     y, total, *_ = run(_view_as_matrix(input, N), _view_as_matrix(residual, N), _flatten(weight), _flatten(bias), float(eps))
     return _shape_as(y, input), _shape_as(total, input)
@@ -227,8 +237,8 @@ _PLAIN = (Tensor, torch.nn.Parameter)
 
 
 def _choose_eager(function: type[torch.autograd.Function], forward: Callable, input: Tensor, *others: Tensor | None) -> Callable | None:
-    """Return the function to call for plain tensors outside torch.compile and functorch; None if the operator is needed."""
-    if torch.compiler.is_compiling() or torch._C._are_functorch_transforms_active() or torch._C._len_torch_dispatch_stack():
+    """Return the function to call for plain tensors outside torch.compile; None if the operator is needed."""
+    if torch.compiler.is_compiling() or torch._C._len_torch_dispatch_stack():
         return None
     needs_gradient = False
     for tensor in (input, *others):
@@ -290,17 +300,41 @@ def _compute_differentiable_gradients(
     What the kernels return has no history: a second derivative would take it for a constant. ``once_differentiable`` does not refuse
     all of these: with ``torch.autograd.grad(..., inputs)`` its error is off the path from the loss to the inputs, and is never raised.
     """
-    dy32, x32 = dy.to(dtype), x.to(dtype)
-    if centred:
-        x32 = x32 - x32.mean(1, keepdim=True)
-    rstd = torch.rsqrt((x32 * x32).mean(1, keepdim=True) + ctx.eps)
-    xhat = x32 * rstd
+    dy32 = dy.to(dtype)
+    xhat, rstd = _normalise(x.to(dtype), ctx.eps, centred=centred)
     wdy = dy32 if weight is None else dy32 * weight.to(dtype)
     dx = wdy - xhat * (xhat * wdy).mean(1, keepdim=True)
     if centred:
         dx = dx - wdy.mean(1, keepdim=True)
     dw = (dy32 * xhat).sum(0)
     return (dx * rstd).to(x.dtype), dw if weight is None else dw.to(weight.dtype), dy32.sum(0)
+
+
+def _normalise(x: Tensor, eps: float, *, centred: bool) -> tuple[Tensor, Tensor]:
+    """Compute xhat, (M, N), and rstd, (M, 1), in PyTorch operations."""
+    if centred:
+        x = x - x.mean(1, keepdim=True)
+    rstd = torch.rsqrt((x * x).mean(1, keepdim=True) + eps)
+    return x * rstd, rstd
+
+
+def _is_transformed() -> bool:
+    """Return whether ``torch.func`` (grad, jvp, vmap, ...) or forward-mode differentiation is at work.
+
+    An operator written in Python would return tangents of zeros, and ``torch.func.grad`` refuses it.
+    """
+    return forward_ad._current_level >= 0 or torch._C._are_functorch_transforms_active()
+
+
+def _normalise_in_pytorch(input: Tensor, N: int, weight: Tensor | None, bias: Tensor | None, eps: float, *, centred: bool) -> Tensor:
+    """Compute y in PyTorch operations, which all of these transforms know."""
+    dtype = statistics_dtype(input.dtype)
+    y, _ = _normalise(_view_as_matrix(input, N).to(dtype), eps, centred=centred)
+    if weight is not None:
+        y = y * weight.reshape(-1).to(dtype)
+    if bias is not None:
+        y = y + bias.reshape(-1).to(dtype)
+    return y.to(input.dtype).view(input.shape)
 
 
 def _share_dx(dx: Tensor, dtotal: Tensor | None) -> tuple[Tensor, ...]:

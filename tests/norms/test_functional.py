@@ -200,6 +200,43 @@ def test_a_second_derivative_is_pytorchs(name, dtype, way):
             same(got, want, dtype)
 
 
+@pytest.mark.parametrize("dtype", [torch.float64, torch.float16])
+@pytest.mark.parametrize("name", NORMS)
+def test_forward_mode_is_pytorchs(name, dtype):
+    ours, theirs = NORMS[name]
+    leaves = tuple(make(shape, dtype, seed, 0.5, grad=False) for seed, shape in enumerate([(2, 3, 6), (6,), (6,)]))
+    tangents = tuple(make(leaf.shape, dtype, seed, grad=False) for seed, leaf in enumerate(leaves, 8))
+    got = torch.func.jvp(lambda *a: ours(functional, *a), leaves, tangents)
+    for a, e in zip(got, torch.func.jvp(theirs, leaves, tangents), strict=True):
+        same(a, e, dtype)
+    with torch.autograd.forward_ad.dual_level():
+        duals = [torch.autograd.forward_ad.make_dual(leaf, tangent) for leaf, tangent in zip(leaves, tangents, strict=True)]
+        same(torch.autograd.forward_ad.unpack_dual(ours(functional, *duals)).tangent, got[1], dtype)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("compiled", [False, True])
+@pytest.mark.parametrize("name", NORMS)
+def test_transforms_of_torch_func_give_what_pytorchs_norm_gives(name, compiled):
+    func, w, b = torch.func, make(6, torch.float64, 1, 0.5, grad=False), make(6, torch.float64, 2, grad=False)
+    x = make((3, 2, 6), torch.float64, grad=False)
+
+    def transform(norm):
+        def loss(x):
+            return norm(x, w, b).pow(3).sum()
+
+        ways = [
+            func.grad(loss), func.vmap(func.grad(loss)), func.vmap(lambda x: norm(x, w, b)), func.jacrev(lambda x: norm(x, w, b)),
+            func.hessian(loss), lambda x: func.jvp(func.grad(loss), (x,), (x,))[1],
+        ]  # fmt: skip
+        return lambda x: [way(x) for way in ways]
+
+    ours, theirs = NORMS[name]
+    run = transform(lambda x, w, b: ours(functional, x, w, b))
+    for got, want in zip((torch.compile(run, backend="aot_eager") if compiled else run)(x), transform(theirs)(x), strict=True):
+        same(got, want, torch.float64)
+
+
 @pytest.mark.slow
 def test_gradgradcheck_in_double():
     x, r, w, b = (make(s, torch.float64, i) for i, s in enumerate([(3, 6), (3, 6), (6,), (6,)]))

@@ -45,7 +45,13 @@ nn = _refusal.Submodule(
 )
 function = _refusal.Submodule("autograd.function", once_differentiable=_definitions.once_differentiable)
 _refusal.Submodule("autograd.gradcheck", GradcheckError=_definitions.GradcheckError, gradcheck=_definitions.gradcheck)
-autograd = _refusal.Submodule("autograd", Function=_definitions.Function, function=function, gradcheck=_definitions.gradcheck)
+autograd = _refusal.Submodule(
+    "autograd",
+    Function=_definitions.Function,
+    forward_ad=_refusal.Submodule("autograd.forward_ad", _current_level=-1),
+    function=function,
+    gradcheck=_definitions.gradcheck,
+)
 library = _refusal.Submodule("library", custom_op=_definitions.custom_op)
 compiler = _refusal.Submodule("compiler", is_compiling=lambda: False)
 _C = _refusal.Submodule("_C", _are_functorch_transforms_active=lambda: False, _len_torch_dispatch_stack=lambda: 0)
