@@ -133,6 +133,13 @@ def norm_column_partials_kernel(
         tl.store(db_partial_ptr + offsets, tl.sum(db, axis=0), mask=cols < N)
 
 
+@triton.jit
+def _load_statistics(mean_ptr, rstd_ptr, rows, M, CENTRED: tl.constexpr):
+    """mean and rstd of the rows, of those from M on 0; for RMSNorm, which has no mean, rstd twice."""
+    rstd = tl.load(rstd_ptr + rows, mask=rows < M, other=0.0)
+    return tl.load(mean_ptr + rows, mask=rows < M, other=0.0) if CENTRED else rstd, rstd
+
+
 @triton.jit(do_not_specialize=["M"])
 def norm_backward_persistent_kernel(
     dy_ptr, x_ptr,                       # (M, N), fp16, bf16, fp32 or fp64
@@ -175,9 +182,7 @@ def norm_backward_persistent_kernel(
         db = tl.zeros([ROWS, BLOCK], dtype=ACC)
     if AHEAD != "":
         first = (program * ROWS + tl.arange(0, ROWS)).to(tl.int64)
-        rstd = tl.load(rstd_ptr + first, mask=first < M, other=0.0)
-        if CENTRED:
-            mean = tl.load(mean_ptr + first, mask=first < M, other=0.0)
+        mean, rstd = _load_statistics(mean_ptr, rstd_ptr, first, M, CENTRED)
     for tile in tl.range(program, tl.cdiv(M, ROWS), tl.num_programs(0), num_stages=STAGES):
         rows = (tile * ROWS + tl.arange(0, ROWS)).to(tl.int64)
         row_mask = rows < M
@@ -209,10 +214,7 @@ def norm_backward_persistent_kernel(
         else:
             dx = (wdy - xhat * c1[:, None]) * rstd[:, None]
         if AHEAD == "store":
-            after = rows + tl.num_programs(0) * ROWS
-            rstd = tl.load(rstd_ptr + after, mask=after < M, other=0.0)
-            if CENTRED:
-                mean = tl.load(mean_ptr + after, mask=after < M, other=0.0)
+            mean, rstd = _load_statistics(mean_ptr, rstd_ptr, rows + tl.num_programs(0) * ROWS, M, CENTRED)
         target = dx_ptr + rows[:, None] * stride_dx_row + cols[None, :]
         if FULL and ROWS == 1:
             tl.store(target, dx.to(dx_ptr.dtype.element_ty), eviction_policy=EVICTION_POLICY)
@@ -223,10 +225,7 @@ def norm_backward_persistent_kernel(
         if CENTRED:
             db += dy
         if AHEAD == "last":
-            after = rows + tl.num_programs(0) * ROWS
-            rstd = tl.load(rstd_ptr + after, mask=after < M, other=0.0)
-            if CENTRED:
-                mean = tl.load(mean_ptr + after, mask=after < M, other=0.0)
+            mean, rstd = _load_statistics(mean_ptr, rstd_ptr, rows + tl.num_programs(0) * ROWS, M, CENTRED)
     partial = program.to(tl.int64) * N + cols
     tl.store(dw_partial_ptr + partial, tl.sum(dw, axis=0), mask=col_mask)
     if CENTRED:
