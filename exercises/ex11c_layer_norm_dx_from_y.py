@@ -1,7 +1,7 @@
 """Optional task 11c: dx of LayerNorm from y, without x.
 
 The forward pass was y = xhat * w + b. It kept rstd (M,), in fp32, and gave x and mean away: what comes in is y, as it was stored.
-No element of w is 0, so y, w and b say what xhat was. With wdy = w * dy,
+No element of w is 0, though some may be as small as 1e-12, so y, w and b say what xhat was. With wdy = w * dy,
 
     c1 = mean(xhat * wdy)        c2 = mean(wdy)        dx = (wdy - (xhat * c1 + c2)) * rstd
 

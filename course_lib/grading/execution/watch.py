@@ -18,8 +18,7 @@ class Watch:
     """Follows a launch through memory: writes to inputs, how often elements are read and by which program, and outputs read before they
     are written, or in place after it.
 
-    It counts active lanes: a masked lane accesses nothing. An atomic reads and writes, also one that adds 0. ``written`` is the first
-    write to an input.
+    A masked lane accesses nothing. An atomic reads and writes, also one that adds 0. ``written`` is the first write to an input.
     """
 
     def __init__(self, case: CaseLaunch, regions: list, line_of_kernel):
@@ -37,7 +36,7 @@ class Watch:
         self.stored = {  # output -> for each element, whether it was stored
             region.name: np.zeros((region.high - region.low) // region.itemsize + 1, bool) for region in self.regions if region.name in near
         }
-        self.lanes: dict[str, dict[int | None, int]] = {name: {} for name in self.allowed}  # tensor -> line -> lanes read
+        self.read: dict[str, dict[int | None, int]] = {name: {} for name in self.allowed}  # tensor -> line -> elements read
         self.shares: dict[str, dict[tuple, int]] = {name: {} for name in self.spread}  # tensor -> program -> lanes
         self.written: Misuse | None = None
         self.untimely: Misuse | None = None
@@ -56,9 +55,9 @@ class Watch:
             if reads:
                 words = _("{name} is an input and is written{line} by an atomic, which stores also where it adds 0")
             self.written = Misuse(FaultKind.INPUT, words.format(name=name, line=describe_line(line)), name, line)
-        if reads and name in self.lanes:
-            lines, line = self.lanes[name], self.find_line()
-            lines[line] = lines.get(line, 0) + live.size
+        if reads and name in self.read:
+            lines, line = self.read[name], self.find_line()
+            lines[line] = lines.get(line, 0) + _count_elements(live)
         if name in self.shares and (reads if name in self.inputs else writes):
             shares = self.shares[name]
             shares[access.program] = shares.get(access.program, 0) + live.size
@@ -99,13 +98,16 @@ class Watch:
         return Misuse(FaultKind.EMPTY, words.format(empty=self.loads[False], loads=sum(self.loads.values())))
 
     def find_excess(self) -> Misuse | None:
-        """Find the first tensor that was read too often. One element per row is free: some algorithms read the first one in advance."""
+        """Find the first tensor that was read too often.
+
+        One element per row is free, because some algorithms read the first one in advance; but not if the tensor need not be read at all.
+        """
         for region in self.regions:
             if region.name not in self.allowed:
                 continue
-            lines, allowed = self.lanes[region.name], self.allowed[region.name]
+            lines, allowed = self.read[region.name], self.allowed[region.name]
             total = sum(lines.values())
-            if total <= allowed * region.elements + region.shape[0]:
+            if total <= allowed * region.elements + (region.shape[0] if allowed else 0):
                 continue
             at = sorted(line for line in lines if line is not None)
             where = _(", at lines {lines}") if len(at) > 1 else _(", at line {lines}") if at else ""
@@ -134,3 +136,10 @@ class Watch:
             words = words.format(number=number, programs=self.programs, share=share.format(name=name))
             return Misuse(FaultKind.ALONE, words, name)
         return None
+
+
+def _count_elements(live) -> int:
+    """Count the elements that one load moves: lanes that load the same element move it once, such as padded lanes on the last column."""
+    import numpy as np
+
+    return live.size if (live[1:] > live[:-1]).all() else np.unique(live).size

@@ -114,6 +114,7 @@ DX_FROM_Y = (
     make_case("large eps", 3, 100, 128, "std 0.03: eps = 0.1 rules rstd, and xhat is small", "xhat is taken to have the variance 1", rows=2, mean=0.5),
     make_case("constant row", 2, 20, 32, "y is b in every column, and rstd is 1 / sqrt(eps)", "b is left in y"),
     make_case("b around 100", 3, 48, 64, "b is around 100: most of y is b", "b is rounded, or taken out after the division", mean=100.0),
+    make_case("tiny weights", 3, 48, 64, "every fourth element of w and b is small: from 1e-3 down to 1e-12", "a constant is added to w, or a small w is replaced", rows=2, fill="tiny weights"),
     make_case("fp16", 3, 129, 256, "half precision in and out", rows=2, mean=1.0),
     make_case("fp16, long row", 2, 2500, 4096),
     make_case("bf16", 3, 127, 128, rows=2),
@@ -136,6 +137,9 @@ def _plan_from_y(case: Case, kernel: str, rng: np.random.Generator) -> Plan:
     """Plan dx of the y that was stored. To the wrong formulas x is what xhat, recovered from y, is rstd times, and its mean is 0."""
     dy, x, w = draw_backward_inputs(replace(case, fill="normal") if case.fill == "zeros" else case, rng)
     b = draw_shift(case, rng, case.mean)
+    if case.fill == "tiny weights":
+        sizes = np.resize([1e-3, 1e-6, 1e-9, 2e-12], len(w[::4]))
+        w[::4], b[::4] = w[::4] * sizes, b[::4] * sizes
     y = by_hand.choose_rows(case.M, case.N) if case.by_hand else reference.layer_norm(x, w, b, case.eps).y
     if case.fill == "zeros":
         y[:, ::3] = 0
@@ -427,7 +431,9 @@ PARTS = {
         partial(_list_models, LAYER_NORM_MISTAKES),
         rare=RARE,
     ),
-    "layer_norm_dx_from_y_kernel": Part(DX_FROM_Y, _plan_from_y, _list_from_y_models, rare=RARE),
+    "layer_norm_dx_from_y_kernel": Part(
+        DX_FROM_Y, _plan_from_y, _list_from_y_models, rare=(*RARE, ("tiny_w_altered", lambda p, outputs: p.case.fill == "tiny weights"))
+    ),
     "rms_norm_dx_kernel": Part(
         RMS_NORM_DX,
         partial(_plan_dx, norm=reference.rms_norm, vjp=reference.rms_norm_vjp, tiled=False),

@@ -64,11 +64,14 @@ RAGGED = (
 
 
 def _draw_lengths(case: Case, rng: np.random.Generator) -> np.ndarray:
-    """Draw the length of each row, (M,), from 1 to N. Row 0 has N columns, and so has a row with a NaN or an Inf."""
+    """Draw the length of each row, (M,), from 1 to N. One row at least has N columns; a row with a NaN or an Inf has them as well.
+
+    In some cases the full row is not row 0: otherwise a kernel that takes the length of row 0 would do the same as one without a mask.
+    """
     lengths = rng.integers(1, case.N + 1, size=case.M)
+    lengths[rng.integers(case.M)] = case.N
     if case.by_hand or case.fill == "worked":
-        lengths = np.maximum(case.N - np.arange(case.M), 1)
-    lengths[0] = case.N
+        lengths = np.maximum(case.N - np.arange(case.M)[::-1], 1)
     if case.has_bad_row:
         lengths[1] = case.N
     return lengths.astype(np.int32)
@@ -149,6 +152,14 @@ def _take_lengths_of_last_row(p: Plan) -> np.ndarray:
     return p.inputs["lengths"][np.minimum(np.arange(p.case.M) // p.case.rows * p.case.rows + p.case.rows, p.case.M) - 1]
 
 
+def _take_length_of_row_0(p: Plan) -> np.ndarray:
+    return np.full(p.case.M, p.inputs["lengths"][0])
+
+
+def _take_lengths_by_program(p: Plan) -> np.ndarray:
+    return p.inputs["lengths"][np.arange(p.case.M) // p.case.rows]
+
+
 def _take_longest(p: Plan) -> np.ndarray:
     tile = np.arange(p.case.M) // p.case.rows
     return np.array([p.inputs["lengths"][tile == own].max() for own in tile])
@@ -159,7 +170,7 @@ def _list_models() -> Iterator[tuple[str, Model]]:
     yield from vary_formula("not_0_past_the_end", behind=["b", "formula"])
     yield from vary_formula("mask_missing", lengths=[lambda p: np.full(p.case.M, p.case.N)])
     yield "mask_missing", _spoil_short_rows
-    lengths = (_take_lengths_of_first_row, _take_lengths_of_last_row, _take_longest)
+    lengths = (_take_lengths_of_first_row, _take_lengths_of_last_row, _take_longest, _take_length_of_row_0, _take_lengths_by_program)
     yield from vary_formula("length_of_another_row", lengths=lengths, behind=["0", "b"])
     yield from vary_formula("padding_in_variance", padding=["N", "BLOCK"], behind=["0", "formula"])
     yield from vary_formula("divisor", mean_divisor=["length", "N", "BLOCK"], var_divisor=["N", "BLOCK"])

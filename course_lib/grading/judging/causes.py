@@ -538,6 +538,10 @@ CAUSES: dict[str, Cause] = {
     "xhat_not_recovered": Cause(
         "what y, w and b give is not xhat", "y = xhat * w + b. Which two steps lead from y back to xhat, and has rstd a part in them?"
     ),
+    "tiny_w_altered": Cause(
+        "a tiny element of w is altered before y - b is divided by it",
+        "An element of w may be 1e-12. By which number do you divide y - b in its column?",
+    ),
     "dw_sums_columns": Cause("dw adds up a whole row of dy", "In how many elements of one row's y does w[i] stand?"),
     "dw_without_xhat": Cause(
         "xhat is not in dw",

@@ -186,11 +186,15 @@ def is_of_half_precision(judged: list[Judged], failed: list[Judged]) -> bool:
 
     A result that overflowed counts as such an error only if fp16 overflows on this input.
     """
-    # Leave out cases with a tiny spread: in half precision their squares become 0, which is more than a rounding error.
-    failed = [j for j in failed if not (j.plan.case.has_bad_row or j.plan.case.std < _QUIET)] or failed
+    failed = [j for j in failed if not j.plan.case.has_bad_row and not _becomes_0_in_half(j.plan.case)] or failed
     if any(not j.deviations or Element.UNWRITTEN in j.kinds for j in failed):
         return False
     return all(_is_held_in_half(j) for j in failed) or _is_of_half_roundings(judged, failed)
+
+
+def _becomes_0_in_half(case: Case) -> bool:
+    """Return True if squares or weights of the case are so small that they become 0 in half precision, which is no rounding error."""
+    return case.std < _QUIET or case.fill == "tiny weights"
 
 
 def _is_of_half_roundings(judged: list[Judged], failed: list[Judged]) -> bool:
