@@ -54,7 +54,7 @@ def measure_toy() -> Iterator[NormInput]:
     """Yield the norms of lesson 14's model on held-out text, untrained, and trained with PyTorch's LayerNorm as in the lesson."""
     corpus = transformer.split(transformer.fables())
     model = transformer.build(corpus.training, nn.LayerNorm)
-    codes = next(transformer.batches(corpus.held_out, transformer.Size(batch=128), seed=1))[0]
+    codes = next(transformer.batches(corpus.held_out, transformer.ModelSize(batch=128), seed=1))[0]
     yield from _observe(model, codes, UNTRAINED)
     for _ in transformer.train(model, corpus.training, _STEPS):
         pass

@@ -19,7 +19,7 @@ from course_lib.lessons.own_kernels import ROLES, OwnNorm, gather_norm
 from course_lib.norms import launchers, reference
 
 DEVICE = course_lib.DEVICE
-SMALL = transformer.Size(layers=1, heads=2, channels=8, context=6, batch=2)
+SMALL = transformer.ModelSize(layers=1, heads=2, channels=8, context=6, batch=2)
 
 
 def solved(exercise_id: str) -> str:
