@@ -202,7 +202,7 @@ class _Question:
 
 @dataclass(frozen=True)
 class _Answer:
-    """What the function returned, or why it did not."""
+    """The value that the function returned, or the reason why it returned none."""
 
     returned: Any
     refused: str = ""
