@@ -28,14 +28,7 @@ from course_lib.lessons.figures.norm_inputs import QUANTILES, STORED, TRAINED, U
 
 _STEPS = 300  # as many as in lesson 14
 _LINES = 32  # lines of text for PP-OCRv4
-_FILES = (
-    "README.md",
-    "docs/*.md",
-    "notebooks/source/*.py",
-    "solutions/*.py",
-    "course_lib/catalog/*.toml",
-    "course_lib/lessons/kit/*.[cj]s*",
-)
+_FILES = "README.md docs/*.md notebooks/source/*.py solutions/*.py course_lib/catalog/*.toml course_lib/lessons/kit/*.[cj]s*".split()
 
 
 def describe_rows(model: str, norm: str, x: np.ndarray) -> NormInput:
