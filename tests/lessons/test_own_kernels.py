@@ -27,11 +27,10 @@ def solved(exercise_id: str) -> str:
 
 
 @pytest.fixture
-def folder(tmp_path, monkeypatch):
+def folder(own_exercises):
     """Where the learner's files are, all unsolved."""
-    monkeypatch.setenv("COURSE_EXERCISES", str(tmp_path / "exercises"))
-    exercises.write(tmp_path / "exercises")
-    return tmp_path / "exercises"
+    exercises.write(own_exercises)
+    return own_exercises
 
 
 def put(folder, exercise_id: str, text: str) -> None:
