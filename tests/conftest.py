@@ -7,6 +7,9 @@ import gc
 import os
 import signal
 import tempfile
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
 
 # Before anything imports the course: progress and kept copies of this test run go to a folder of their own.
 os.environ["COURSE_STATE"] = tempfile.mkdtemp(prefix="course-test-state-")
@@ -20,6 +23,7 @@ if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
     signal.signal(signal.SIGINT, signal.default_int_handler)
 
 import hypothesis
+import pytest
 
 import course_lib  # noqa: F401 - chooses the interpreter before any test imports triton
 
@@ -54,3 +58,25 @@ def pytest_collection_finish() -> None:
     gc.collect()
     gc.freeze()
     gc.enable()
+
+
+@pytest.fixture
+def state(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """Give the test a folder of its own for progress, which does not exist yet."""
+    monkeypatch.setenv("COURSE_STATE", str(tmp_path / "state"))
+    return tmp_path / "state"
+
+
+@pytest.fixture
+def own_exercises(state: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """Give the test folders of its own for progress and for exercises, which do not exist yet. Return that of the exercises."""
+    monkeypatch.setenv("COURSE_EXERCISES", str(tmp_path / "exercises"))
+    return tmp_path / "exercises"
+
+
+@pytest.fixture(scope="module")
+def browser() -> Iterator[Any]:
+    from chromium import open_browser  # imported here: few tests need it
+
+    with open_browser() as opened:
+        yield opened

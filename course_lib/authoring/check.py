@@ -70,7 +70,7 @@ _LEFT_OUT = "not 19_other_seeds and not nbval"
 
 @dataclass
 class SubjectReport:
-    """What the tests say of one subject: how many were looked at, and a sentence for each that is not right."""
+    """The results of the tests of one subject: their number, and a sentence for each failure."""
 
     subject: str
     tests: int = 0
@@ -148,7 +148,7 @@ def describe_translations() -> str:
 
 
 def find_subject(test: str) -> str:
-    """What a test, by its whole name, looks at."""
+    """Return the subject of the test with this whole name."""
     return next(subject for words, subject in _SUBJECTS.items() if words in test)
 
 

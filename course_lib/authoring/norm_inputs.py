@@ -28,14 +28,7 @@ from course_lib.lessons.figures.norm_inputs import QUANTILES, STORED, TRAINED, U
 
 _STEPS = 300  # as many as in lesson 14
 _LINES = 32  # lines of text for PP-OCRv4
-_FILES = (
-    "README.md",
-    "docs/*.md",
-    "notebooks/source/*.py",
-    "solutions/*.py",
-    "course_lib/catalog/*.toml",
-    "course_lib/lessons/kit/*.[cj]s*",
-)
+_FILES = "README.md docs/*.md notebooks/source/*.py solutions/*.py course_lib/catalog/*.toml course_lib/lessons/kit/*.[cj]s*".split()
 
 
 def describe_rows(model: str, norm: str, x: np.ndarray) -> NormInput:
@@ -54,7 +47,7 @@ def measure_toy() -> Iterator[NormInput]:
     """Yield the norms of lesson 14's model on held-out text, untrained, and trained with PyTorch's LayerNorm as in the lesson."""
     corpus = transformer.split(transformer.fables())
     model = transformer.build(corpus.training, nn.LayerNorm)
-    codes = next(transformer.batches(corpus.held_out, transformer.Size(batch=128), seed=1))[0]
+    codes = next(transformer.batches(corpus.held_out, transformer.ModelSize(batch=128), seed=1))[0]
     yield from _observe(model, codes, UNTRAINED)
     for _ in transformer.train(model, corpus.training, _STEPS):
         pass

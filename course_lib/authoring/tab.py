@@ -104,7 +104,7 @@ def read_course(answers: dict[str, object]) -> Package:
         }
     files["course_lib/compiler/recorded.json"] = json.dumps(answers).encode()
     depends = ("ipython", "ipywidgets", "ml_dtypes", "numpy", "rich", "torch", "triton", *_list_translators())
-    return Package("norm-kernels-course", _read_version("norm-kernels-course"), files, ("course_lib",), depends)
+    return Package("norm-kernels-course", metadata.version("norm-kernels-course"), files, ("course_lib",), depends)
 
 
 def _list_translators() -> tuple[str, ...]:
@@ -156,14 +156,14 @@ def read_triton() -> Package:
     files["triton/_C/libtriton.py"] = (STANDINS / "libtriton.py").read_bytes()
     # Triton's code generator, which says what a kernel may contain, uses two functions of Gluon, Triton's other language.
     files["triton/experimental/gluon/language.py"] = b"from triton.language import static_assert, static_print\n"
-    return Package("triton", _read_version("triton"), files, ("triton",), ("numpy",))
+    return Package("triton", metadata.version("triton"), files, ("triton",), ("numpy",))
 
 
 def read_torch() -> Package:
     """Return the stand-in for PyTorch."""
     folder = STANDINS / "torch"
     files = {f"torch/{file.relative_to(folder)}": file.read_bytes() for file in folder.rglob("*.py")}
-    return Package("torch", f"{_read_version('torch').split('+')[0]}", files, ("torch",), ("numpy",))
+    return Package("torch", f"{metadata.version('torch').split('+')[0]}", files, ("torch",), ("numpy",))
 
 
 def read_pure(name: str, depends: tuple[str, ...]) -> Package:
@@ -177,7 +177,7 @@ def read_pure(name: str, depends: tuple[str, ...]) -> Package:
             files[str(file) if inside else f"licences/{name}/{file.name}"] = Path(file.locate()).read_bytes()
         if inside:
             tops.add(file.parts[0].removesuffix(".py"))
-    return Package(name, _read_version(name), files, tuple(sorted(tops)), depends)
+    return Package(name, metadata.version(name), files, tuple(sorted(tops)), depends)
 
 
 def _read_package(name: str) -> dict[str, bytes]:
@@ -186,10 +186,6 @@ def _read_package(name: str) -> dict[str, bytes]:
     folder = Path(found.origin).parent
     files = {str(file.relative_to(folder)): file for file in folder.rglob("*.py")}
     return {f"{name}/{short}": file.read_bytes() for short, file in files.items() if not short.startswith(_WITHOUT)}
-
-
-def _read_version(name: str) -> str:
-    return metadata.version(name)
 
 
 def build_pyodide(pyodide: Path, out: Path, answers: dict[str, object], extra: Iterable[Package] = ()) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import errno
+import importlib.metadata
 import os
 import sys
 import traceback
@@ -25,6 +26,14 @@ _REMEDIES = {
     errno.EMFILE: "Too many files are open in this process (`ulimit -n` shows how many may be): restart it, then try again.",
     errno.ENFILE: "Too many files are open on this machine: end some programs, then try again.",
 }
+
+
+def find_version(package: str) -> str | None:
+    """Return the version from the package's metadata, without importing it; None if it is not installed."""
+    try:
+        return importlib.metadata.version(package)
+    except importlib.metadata.PackageNotFoundError:
+        return None
 
 
 def environment_fault(error: BaseException) -> EnvironmentFault | None:

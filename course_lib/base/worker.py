@@ -195,14 +195,7 @@ class Worker:
                 stdin.close()
                 stdout.close()
                 self.process = None
-        if self._lifeline is not None:
-            os.close(self._lifeline)
-        if self._log is not None:
-            self._log.close()
-        if self._folder is not None:
-            self._folder.remove()
-        self._lifeline = self._log = self._folder = None
-        self._received.clear()
+        self._release(TemporaryFolder.remove)
         _running.discard(self)
 
     def __enter__(self) -> Worker:
@@ -310,13 +303,18 @@ class Worker:
             for pipe in _pipes(self.process):
                 pipe.close()
             self.process.returncode = 0  # it is not a child of this process, which must not wait for it
+        self.process = None
+        self._release(lambda folder: os.close(folder.lock))
+
+    def _release(self, leave: Callable[[TemporaryFolder], None]) -> None:
+        """Close what belongs to one process of the worker; ``leave`` ends the use of its folder."""
         if self._lifeline is not None:
             os.close(self._lifeline)
         if self._log is not None:
             self._log.close()
         if self._folder is not None:
-            os.close(self._folder.lock)
-        self.process = self._folder = self._log = self._lifeline = None
+            leave(self._folder)
+        self._lifeline = self._log = self._folder = None
         self._received.clear()
 
 

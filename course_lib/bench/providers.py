@@ -8,7 +8,6 @@ called, because autograd would add its host time, and its own stream, to a graph
 
 from __future__ import annotations
 
-import importlib.metadata
 import importlib.util
 import re
 from collections.abc import Callable, Collection, Iterable
@@ -19,6 +18,7 @@ import torch.nn.functional as F
 from torch import Tensor
 
 from course_lib.base.errors import CourseError
+from course_lib.base.installation import find_version
 from course_lib.bench.operations import EPS, Values
 from course_lib.kernels import layer_norm, layer_norm_backward, rms_norm, rms_norm_backward
 from course_lib.kernels.launch import tables
@@ -65,13 +65,13 @@ class Provider:
         return "refused" if isinstance(error, ShapeRefused) or (self.refuses and re.search(self.refuses, str(error))) else "error"
 
 
-def _call_directly(functions: dict[str, Plain], backward: dict[str, Prepare] | None = None) -> ProviderFunctions:
-    """Make ProviderFunctions from plain forward functions, which need no preparation."""
+def _call_directly(functions: dict[str, Plain], prepared: dict[str, Prepare] | None = None) -> ProviderFunctions:
+    """Make ProviderFunctions from plain forward functions, which need no preparation, and from operations that need one."""
 
     def of(f: Plain) -> Prepare:
         return lambda v: lambda: f(v.x, v.residual, v.w, v.b)
 
-    return ProviderFunctions({op: of(f) for op, f in functions.items()} | (backward or {}), functions)
+    return ProviderFunctions({op: of(f) for op, f in functions.items()} | (prepared or {}), functions)
 
 
 # ---- the course's own --------------------------------------------------------------------------------------------------
@@ -80,19 +80,19 @@ def _call_directly(functions: dict[str, Plain], backward: dict[str, Prepare] | N
 def _ours() -> ProviderFunctions:
     """The course's own choice: forward through the public functions, backward through the kernels' functions."""
 
-    def add_rms_norm(x, residual, w, b):
-        return functional.add_rms_norm(x, residual, w.shape, w, EPS)[::-1]
-
-    def add_layer_norm(x, residual, w, b):
-        return functional.add_layer_norm(x, residual, w.shape, w, b, EPS)[::-1]
-
     plain: dict[str, Plain] = {
         "layer_norm": lambda x, residual, w, b: (functional.layer_norm(x, w.shape, w, b, EPS),),
         "rms_norm": lambda x, residual, w, b: (functional.rms_norm(x, w.shape, w, EPS),),
-        "add_rms_norm": add_rms_norm,
-        "add_layer_norm": add_layer_norm,
+        "add_rms_norm": lambda x, residual, w, b: functional.add_rms_norm(x, residual, w.shape, w, EPS)[::-1],
+        "add_layer_norm": lambda x, residual, w, b: functional.add_layer_norm(x, residual, w.shape, w, b, EPS)[::-1],
     }
     return _call_directly(plain, _backward("auto"))
+
+
+_FUSED: dict[str, Plain] = {
+    "add_rms_norm": lambda x, residual, w, b: rms_norm.add_rms_norm_forward(x, residual, w, EPS),
+    "add_layer_norm": lambda x, residual, w, b: layer_norm.add_layer_norm_forward(x, residual, w, b, EPS),
+}
 
 
 def _kernels() -> ProviderFunctions:
@@ -100,8 +100,6 @@ def _kernels() -> ProviderFunctions:
     forward: dict[str, Plain] = {
         "layer_norm": lambda x, residual, w, b: layer_norm.layer_norm_forward(x, w, b, EPS),
         "rms_norm": lambda x, residual, w, b: rms_norm.rms_norm_forward(x, w, EPS),
-        "add_rms_norm": lambda x, residual, w, b: rms_norm.add_rms_norm_forward(x, residual, w, EPS),
-        "add_layer_norm": lambda x, residual, w, b: layer_norm.add_layer_norm_forward(x, residual, w, b, EPS),
     }
 
     def layer(v: Values) -> Call:
@@ -118,7 +116,7 @@ def _kernels() -> ProviderFunctions:
 
         return call
 
-    return ProviderFunctions(_call_directly(forward).prepare, both={"layer_norm": layer, "rms_norm": rms})
+    return ProviderFunctions(_call_directly(forward | _FUSED).prepare, both={"layer_norm": layer, "rms_norm": rms})
 
 
 def _backward(algorithm: str) -> dict[str, Prepare]:
@@ -159,11 +157,7 @@ def _resident() -> ProviderFunctions:
 
         return prepare
 
-    fused: dict[str, Plain] = {
-        "add_rms_norm": lambda x, residual, w, b: rms_norm.add_rms_norm_forward(x, residual, w, EPS),
-        "add_layer_norm": lambda x, residual, w, b: layer_norm.add_layer_norm_forward(x, residual, w, b, EPS),
-    }
-    return ProviderFunctions(_forward_design("resident")().prepare | {op: of(f) for op, f in fused.items()})
+    return ProviderFunctions(_forward_design("resident")().prepare | {op: of(f) for op, f in _FUSED.items()})
 
 
 def _split() -> ProviderFunctions:
@@ -189,36 +183,23 @@ def _backward_design(algorithm: str) -> Callable[[], ProviderFunctions]:
 def _unfused() -> ProviderFunctions:
     """PyTorch's residual addition, then the course's kernel."""
 
-    def add_rms_norm(x, residual, w, b):
-        total = x + residual
-        return total, *rms_norm.rms_norm_forward(total, w, EPS)
-
-    def add_layer_norm(x, residual, w, b):
-        total = x + residual
-        return total, *layer_norm.layer_norm_forward(total, w, b, EPS)
-
-    return _call_directly({"add_rms_norm": add_rms_norm, "add_layer_norm": add_layer_norm})
+    return _call_directly(
+        {
+            "add_rms_norm": lambda x, residual, w, b: (total := x + residual, *rms_norm.rms_norm_forward(total, w, EPS)),
+            "add_layer_norm": lambda x, residual, w, b: (total := x + residual, *layer_norm.layer_norm_forward(total, w, b, EPS)),
+        }
+    )
 
 
 # ---- PyTorch -----------------------------------------------------------------------------------------------------------
 
 
-def _torch_layer_norm(x, residual, w, b):
-    return (F.layer_norm(x, w.shape, w, b, EPS),)
-
-
-def _torch_rms_norm(x, residual, w, b):
-    return (F.rms_norm(x, w.shape, w, EPS),)
-
-
-def _torch_add_layer_norm(x, residual, w, b):
-    total = x + residual
-    return total, F.layer_norm(total, w.shape, w, b, EPS)
-
-
-def _torch_add_rms_norm(x, residual, w, b):
-    total = x + residual
-    return total, F.rms_norm(total, w.shape, w, EPS)
+_TORCH: dict[str, Plain] = {
+    "layer_norm": lambda x, residual, w, b: (F.layer_norm(x, w.shape, w, b, EPS),),
+    "rms_norm": lambda x, residual, w, b: (F.rms_norm(x, w.shape, w, EPS),),
+    "add_rms_norm": lambda x, residual, w, b: (total := x + residual, F.rms_norm(total, w.shape, w, EPS)),
+    "add_layer_norm": lambda x, residual, w, b: (total := x + residual, F.layer_norm(total, w.shape, w, b, EPS)),
+}
 
 
 def _torch_layer_norm_backward(dy, x, mean, rstd, w, b):
@@ -227,14 +208,6 @@ def _torch_layer_norm_backward(dy, x, mean, rstd, w, b):
 
 def _torch_rms_norm_backward(dy, x, rstd, w):
     return torch.ops.aten._fused_rms_norm_backward(dy, x, w.shape, rstd, w, [True, True])
-
-
-_TORCH: dict[str, Plain] = {
-    "layer_norm": _torch_layer_norm,
-    "rms_norm": _torch_rms_norm,
-    "add_rms_norm": _torch_add_rms_norm,
-    "add_layer_norm": _torch_add_layer_norm,
-}
 
 
 def _torch(wrap: Callable[[Callable], Callable] = lambda f: f) -> ProviderFunctions:
@@ -336,14 +309,13 @@ def _quack() -> ProviderFunctions:
         _, _, rstd = rmsnorm_fwd(v.x, v.w, eps=EPS, store_rstd=True)
         return lambda: rmsnorm_bwd(v.x, v.w, v.dy, rstd)[:2]
 
-    loaded = _call_directly(
+    return _call_directly(
         {
             "rms_norm": lambda x, residual, w, b: (rmsnorm(x, w, eps=EPS),),
             "add_rms_norm": lambda x, residual, w, b: rmsnorm(x, w, residual=residual, eps=EPS, prenorm=True)[::-1],
         },
-        {"layer_norm_backward": layer, "rms_norm_backward": rms},
+        {"layer_norm": layer_forward, "layer_norm_backward": layer, "rms_norm_backward": rms},
     )
-    return ProviderFunctions(loaded.prepare | {"layer_norm": layer_forward}, loaded.eager)
 
 
 def _quack_tuned() -> ProviderFunctions:
@@ -391,8 +363,10 @@ def _quack_tuned() -> ProviderFunctions:
     def rms(v: Values) -> Call:
         return backward(v, v.w, rmsnorm_fwd(v.x, v.w, eps=EPS, store_rstd=True)[2])
 
-    loaded = _call_directly({"rms_norm": rms_norm, "add_rms_norm": add_rms_norm}, {"layer_norm_backward": layer, "rms_norm_backward": rms})
-    return ProviderFunctions(loaded.prepare | {"layer_norm": layer_forward}, loaded.eager)
+    return _call_directly(
+        {"rms_norm": rms_norm, "add_rms_norm": add_rms_norm},
+        {"layer_norm": layer_forward, "layer_norm_backward": layer, "rms_norm_backward": rms},
+    )
 
 
 def _flashinfer() -> ProviderFunctions:
@@ -407,8 +381,7 @@ def _flashinfer() -> ProviderFunctions:
 
         return call
 
-    loaded = _call_directly({"rms_norm": lambda x, residual, w, b: (rmsnorm(x, w, EPS),)})
-    return ProviderFunctions(loaded.prepare | {"add_rms_norm": add_rms_norm}, loaded.eager)
+    return _call_directly({"rms_norm": lambda x, residual, w, b: (rmsnorm(x, w, EPS),)}, {"add_rms_norm": add_rms_norm})
 
 
 def _cudnn() -> ProviderFunctions:
@@ -442,10 +415,10 @@ def _cudnn() -> ProviderFunctions:
 
         return call
 
-    loaded = _call_directly(
-        {"rms_norm": lambda x, residual, w, b: (rms_norm(x, w, eps=EPS),)}, {"layer_norm_backward": layer, "rms_norm_backward": rms}
+    return _call_directly(
+        {"rms_norm": lambda x, residual, w, b: (rms_norm(x, w, eps=EPS),)},
+        {"layer_norm": layer_forward, "layer_norm_backward": layer, "rms_norm_backward": rms},
     )
-    return ProviderFunctions(loaded.prepare | {"layer_norm": layer_forward}, loaded.eager)
 
 
 def _apex() -> ProviderFunctions:
@@ -535,8 +508,5 @@ def find_versions(providers: Iterable[Provider]) -> dict[str, str]:
     found = {}
     for provider in providers:
         for distribution in provider.distributions if provider.installed() else ():
-            try:
-                found[distribution] = importlib.metadata.version(distribution)
-            except importlib.metadata.PackageNotFoundError:
-                found[distribution] = "unknown"
+            found[distribution] = find_version(distribution) or "unknown"
     return found

@@ -22,7 +22,7 @@ from course_lib.bench.measurement import Measurement
 from course_lib.norms import modules
 
 KIND = "training"
-SIZE = small.Size(layers=4, heads=16, channels=1024, context=256, batch=64)
+SIZE = small.ModelSize(layers=4, heads=16, channels=1024, context=256, batch=64)
 _RATE = 3e-4
 _WARM_UP = 3
 
@@ -60,7 +60,7 @@ def latest(steps: int = 30) -> Measurement | None:
         return None
 
 
-def measure(steps: int = 100, *, compiled: bool = True, size: small.Size = SIZE) -> Measurement:
+def measure(steps: int = 100, *, compiled: bool = True, size: small.ModelSize = SIZE) -> Measurement:
     """Train ``steps`` steps with every norm, from one seed, under bf16 autocast.
 
     Args:
@@ -89,7 +89,7 @@ def measure(steps: int = 100, *, compiled: bool = True, size: small.Size = SIZE)
 
 
 def _time_steps(
-    text: small.Text, make: Callable[[int], nn.Module], steps: int, size: small.Size, compiled: bool
+    text: small.Text, make: Callable[[int], nn.Module], steps: int, size: small.ModelSize, compiled: bool
 ) -> tuple[list[float], float]:
     """Return the losses and the median milliseconds per step. To read a loss waits for the GPU, so a step ends when its loss is read."""
     model: nn.Module = small.build(text, make, size, device="cuda")

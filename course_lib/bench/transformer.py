@@ -30,7 +30,7 @@ Norm = Callable[[int], nn.Module]  # takes the number of channels, like torch.nn
 
 
 @dataclass(frozen=True)
-class Size:
+class ModelSize:
     """The size of a model and its batches. A training step has 2 * layers + 1 norms of batch * context rows of ``channels`` columns."""
 
     layers: int = 1
@@ -48,14 +48,14 @@ class Size:
         return self.batch * self.context
 
 
-TOY = Size()
+TOY = ModelSize()
 _SMALL = 1 << 16  # a model whose activations have at most this many elements counts as small
 
 
 class Block(nn.Module):
     """Attention, then a multilayer perceptron, each with a norm before it and a residual path around it."""
 
-    def __init__(self, size: Size, norm: Norm):
+    def __init__(self, size: ModelSize, norm: Norm):
         super().__init__()
         C = size.channels
         self.heads = size.heads
@@ -79,7 +79,7 @@ class Transformer(nn.Module):
         norm: makes a norm over the given number of channels.
     """
 
-    def __init__(self, vocabulary: int, size: Size = TOY, norm: Norm = nn.LayerNorm):
+    def __init__(self, vocabulary: int, size: ModelSize = TOY, norm: Norm = nn.LayerNorm):
         super().__init__()
         self.tokens = nn.Embedding(vocabulary, size.channels)
         self.positions = nn.Embedding(size.context, size.channels)
@@ -155,7 +155,7 @@ def split(text: str, share: float = 0.1) -> Corpus:
     return Corpus(Text(whole.codes[:cut], whole.characters), Text(whole.codes[cut:], whole.characters))
 
 
-def batches(text: Text, size: Size, seed: int, device: str | torch.device = "cpu") -> Iterator[tuple[Tensor, Tensor]]:
+def batches(text: Text, size: ModelSize, seed: int, device: str | torch.device = "cpu") -> Iterator[tuple[Tensor, Tensor]]:
     """Yield endless pairs of codes and the codes one position later, each (batch, context). A seed gives the same pairs on every device."""
     generator = torch.Generator().manual_seed(seed)
     window = torch.arange(size.context + 1)
@@ -165,7 +165,7 @@ def batches(text: Text, size: Size, seed: int, device: str | torch.device = "cpu
         yield piece[:, :-1], piece[:, 1:]
 
 
-def build(text: Text, norm: Norm, size: Size = TOY, seed: int = 0, device: str | torch.device = "cpu") -> Transformer:
+def build(text: Text, norm: Norm, size: ModelSize = TOY, seed: int = 0, device: str | torch.device = "cpu") -> Transformer:
     """Make a model with random weights from ``seed``: the same on every device, and for every norm that draws no random numbers."""
     with torch.random.fork_rng(devices=[]):
         torch.manual_seed(seed)
@@ -174,7 +174,14 @@ def build(text: Text, norm: Norm, size: Size = TOY, seed: int = 0, device: str |
 
 
 def train(
-    model: nn.Module, text: Text, steps: int, size: Size = TOY, *, seed: int = 0, rate: float = 2e-2, autocast: torch.dtype | None = None
+    model: nn.Module,
+    text: Text,
+    steps: int,
+    size: ModelSize = TOY,
+    *,
+    seed: int = 0,
+    rate: float = 2e-2,
+    autocast: torch.dtype | None = None,
 ) -> Iterator[float]:
     """Train in place with AdamW, and yield the loss of each step in nats per character. The rate falls to a tenth along a cosine.
 
@@ -197,7 +204,7 @@ def train(
 
 
 @contextlib.contextmanager
-def _few_threads(size: Size) -> Iterator[None]:
+def _few_threads(size: ModelSize) -> Iterator[None]:
     """Inside the block, PyTorch uses one CPU thread for a small model, because more threads would wait longer than they compute."""
     threads = torch.get_num_threads()
     if size.rows * size.channels <= _SMALL:
@@ -208,19 +215,19 @@ def _few_threads(size: Size) -> Iterator[None]:
         torch.set_num_threads(threads)
 
 
-def learn(model: nn.Module, corpus: Corpus, steps: int, size: Size = TOY, *, seed: int = 0, windows: int = 8) -> Iterator[float]:
+def learn(model: nn.Module, corpus: Corpus, steps: int, size: ModelSize = TOY) -> Iterator[float]:
     """Train in place like :func:`train`, and yield after each step the loss on held-out text, in nats per character.
 
-    The loss is the mean over the same ``windows`` pieces each time, so the curve has no noise from single batches.
+    The loss is the mean over the same 8 pieces each time, so the curve has no noise from single batches.
     """
-    for _ in train(model, corpus.training, steps, size, seed=seed):
-        yield loss_on(model, corpus.held_out, size, windows=windows)
+    for _ in train(model, corpus.training, steps, size):
+        yield loss_on(model, corpus.held_out, size, windows=8)
 
 
 @torch.no_grad()
-def loss_on(model: nn.Module, text: Text, size: Size = TOY, *, windows: int = 128, seed: int = 1) -> float:
+def loss_on(model: nn.Module, text: Text, size: ModelSize = TOY, *, windows: int = 128) -> float:
     """Return the mean loss over ``windows`` random pieces of the text, in nats per character. It has less noise than one small batch."""
-    codes, wanted = next(batches(text, replace(size, batch=windows), seed, next(model.parameters()).device))
+    codes, wanted = next(batches(text, replace(size, batch=windows), seed=1, device=next(model.parameters()).device))
     with _few_threads(size):
         return F.cross_entropy(model(codes).flatten(0, 1).float(), wanted.flatten()).item()
 
@@ -241,7 +248,7 @@ def write(model: Transformer, text: Text, length: int, *, start: str = "\n", war
     device = next(model.parameters()).device
     generator = torch.Generator().manual_seed(seed)
     codes = [text.characters.index(character) for character in start]
-    with _few_threads(Size(batch=1, context=context, channels=model.tokens.embedding_dim)):
+    with _few_threads(ModelSize(batch=1, context=context, channels=model.tokens.embedding_dim)):
         for _ in range(length):
             logits = model(torch.tensor([codes[-context:]], device=device))[0, -1].float().cpu()
             codes.append(int(torch.multinomial((logits / warmth).softmax(0), 1, generator=generator)))

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import functools
 import hashlib
-import importlib.metadata
 import json
 import platform
 import time
@@ -15,7 +14,7 @@ from course_lib import __version__, catalog
 from course_lib.base import paths
 from course_lib.base.errors import EnvironmentFault
 from course_lib.base.files import TemporaryFolder
-from course_lib.base.installation import environment_fault
+from course_lib.base.installation import environment_fault, find_version
 from course_lib.grading.check import check
 from course_lib.grading.verdict import Verdict
 
@@ -94,7 +93,7 @@ def make_key(exercise: str, data: bytes, setting: str) -> str:
 def grader_version() -> str:
     """Return a hash of everything that can change a verdict: grading code, exercises, PyTorch, Triton, NumPy, Python's minor version."""
     digest = hashlib.sha256()
-    packages = {name: _find_version(name) for name in ("torch", "triton", "numpy")}
+    packages = {name: find_version(name) or "none" for name in ("torch", "triton", "numpy")}
     packages["torch"] = packages["torch"].partition("+")[0]  # all builds of a version compute the same on the CPU
     digest.update(json.dumps([__version__, platform.python_version_tuple()[:2], packages]).encode())
     files = [file for room in _ROOMS for suffix in ("*.py", "*.toml") for file in (paths.PACKAGE / room).rglob(suffix)]
@@ -102,10 +101,3 @@ def grader_version() -> str:
         # Do not hash the path from the root: in an installed package the solutions lie in another place than in a checkout.
         digest.update(f"{file.parent.name}/{file.name}\0".encode() + hashlib.sha256(file.read_bytes()).digest())
     return digest.hexdigest()[:16]
-
-
-def _find_version(package: str) -> str:
-    try:
-        return importlib.metadata.version(package)
-    except importlib.metadata.PackageNotFoundError:
-        return "none"

@@ -34,14 +34,8 @@ from course_lib.classroom.record import Attempt, Person, Record, Rules, note_reg
 from course_lib.grading.cases.hidden import Secret, derive_secret
 from course_lib.sandbox import isolation, jobs
 
-GRADEBOOK, CANVAS, RESULTS, SIMILAR, TIMINGS, REGRADES = (
-    "gradebook.csv",
-    "canvas.csv",
-    "results.jsonl",
-    "similar.csv",
-    "timings.csv",
-    "regrades.csv",
-)
+GRADEBOOK, CANVAS, RESULTS = "gradebook.csv", "canvas.csv", "results.jsonl"
+SIMILAR, TIMINGS, REGRADES = "similar.csv", "timings.csv", "regrades.csv"
 _MOST_LINES = 400  # limit on the lines that are shown of each of two similar files
 _NOT_SHOWN = b"(This file was compared, and is not in the folders of the last run. A run with that folder shows it; --also names an earlier class's.)"
 

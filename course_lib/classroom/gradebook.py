@@ -188,21 +188,11 @@ def write_canvas(rows: Iterable[Row], exercises: Sequence[Exercise], possible: S
 
 def write_results(rows: Iterable[Row]) -> Iterator[str]:
     """Yield the lines of ``results.jsonl``: one per learner and exercise, with all that is known of it except the duration of the check."""
+    names = ("exercise", "status", "points", "graded", "by_hand", "comment", "late", "reason", "verdict")
     for row in rows:
         person = {"learner": row.learner, "id": row.id, "login": row.login}
         for mark in row.shown:
-            entry = person | {
-                "exercise": mark.exercise,
-                "status": mark.status,
-                "points": mark.points,
-                "graded": mark.graded,
-                "by_hand": mark.by_hand,
-                "comment": mark.comment,
-                "late": mark.late,
-                "reason": mark.reason,
-                "verdict": mark.verdict,
-            }
-            yield json.dumps(entry, ensure_ascii=False) + "\n"
+            yield json.dumps(person | {name: getattr(mark, name) for name in names}, ensure_ascii=False) + "\n"
 
 
 def write_regrades(lines: Iterable[dict[str, Any]]) -> Iterator[str]:

@@ -158,15 +158,7 @@ class _ClassPage:
         causes = [self._describe_cause(cause, found) for cause, found in self.causes.items()]
         causes.sort(key=lambda cause: (-cause["learners"], cause["words"]))
         found = [(exercise, one) for exercise, some in sorted(alike.items()) for one in some]
-        return {
-            "statuses": self.statuses,
-            "people": self.people,
-            "not_begun": self.not_begun,
-            "problems": self.problems,
-            "faults": self.faults,
-            "with_progress": self.with_progress,
-            "complete": self.complete,
-            "unread": self.unread,
+        return vars(self) | {
             "causes": [cause for cause in causes if cause["question"]],
             "refusals": [cause for cause in causes if not cause["question"]],
             "surprises": [

@@ -30,23 +30,7 @@ _TOKEN = re.compile(
     re.VERBOSE,
 )
 # names that tell what the code does: Python's keywords, and functions that exercises use; the learner chooses all other names
-_KEPT = frozenset(keyword.kwlist) | {
-    "tl",
-    "torch",
-    "np",
-    "range",
-    "len",
-    "sum",
-    "load",
-    "store",
-    "where",
-    "mask",
-    "mean",
-    "rsqrt",
-    "sqrt",
-    "arange",
-    "program_id",
-}
+_KEPT = {*keyword.kwlist, *"tl torch np range len sum load store where mask mean rsqrt sqrt arange program_id".split()}
 
 
 @dataclass(frozen=True)

@@ -5,21 +5,19 @@ Each command loads what it needs when it runs, so that ``course --help`` and com
 
 from __future__ import annotations
 
-import enum
-import importlib.metadata
 import io
 import os
 import platform
 import sys
 import warnings
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Literal
 
 import typer
 
 from course_lib.base import paths
 from course_lib.base.errors import CourseError, EnvironmentFault
-from course_lib.base.installation import import_fault
+from course_lib.base.installation import find_version, import_fault
 from course_lib.base.translation import LANGUAGES, VARIABLE, choose_language
 from course_lib.cli.help import AUTHOR, KEEP, LEARN, MEASURE, START, TEACH, GroupedCommands
 from course_lib.cli.terminal import Output, open_nowhere, say
@@ -55,7 +53,8 @@ def _print_versions(wanted: bool) -> None:
         return
     import course_lib
 
-    print(f"course {course_lib.__version__}, Python {platform.python_version()}, torch {_version('torch')}, triton {_version('triton')}")
+    torch, triton = (find_version(name) or "not installed" for name in ("torch", "triton"))
+    print(f"course {course_lib.__version__}, Python {platform.python_version()}, torch {torch}, triton {triton}")
     raise typer.Exit
 
 
@@ -70,37 +69,9 @@ def _set_language(wanted: str | None) -> None:
         raise typer.BadParameter(f"the course has {' and '.join(LANGUAGES)}, and no other language.") from None
 
 
-def _version(package: str) -> str:
-    """Return the version from the package's metadata, because importing PyTorch takes seconds."""
-    try:
-        return importlib.metadata.version(package)
-    except importlib.metadata.PackageNotFoundError:
-        return "not installed"
-
-
-class Tier(enum.StrEnum):
-    """The tiers of isolation that one can insist on, as a person types them."""
-
-    NAMESPACES = "namespaces"
-    LANDLOCK = "landlock"
-
-
-class GradingTier(enum.StrEnum):
-    """The same tiers, and ``limits``, which asks for none. Without this option, grading a class asks for the best tier."""
-
-    NAMESPACES = "namespaces"
-    LANDLOCK = "landlock"
-    LIMITS = "limits"
-
-
-class Weights(enum.StrEnum):
-    """The sources of an exercise's points."""
-
-    DIFFICULTY = "difficulty"
-    MINUTES = "minutes"
-    EQUAL = "equal"
-
-
+Tier = Literal["namespaces", "landlock"]  # the tiers of isolation that one can insist on, as a person types them
+GradingTier = Literal["namespaces", "landlock", "limits"]  # ``limits`` asks for no tier
+Weights = Literal["difficulty", "minutes", "equal"]  # the sources of an exercise's points
 ExerciseId = Annotated[str, typer.Argument(help="The exercise, such as 07a.", metavar="ID", autocompletion=_complete_exercise)]
 ExerciseIds = Annotated[
     list[str] | None,

@@ -3,10 +3,10 @@
 from course_lib.compiler.compile_job import Lines
 from course_lib.compiler.helper import warm
 from course_lib.compiler.kernel_source import KernelSource, Pointer, describe_constant, describe_units, source_text
-from course_lib.compiler.occupancy import MULTIPROCESSORS, Multiprocessor, Residency, occupancy, residency
+from course_lib.compiler.occupancy import occupancy, residency
 from course_lib.compiler.report import CompileError, CompileReport, Specialisation, check_compiles, compile_report, compile_reports
 
 __all__ = [
-    "MULTIPROCESSORS", "CompileError", "CompileReport", "KernelSource", "Lines", "Multiprocessor", "Pointer", "Residency", "Specialisation",
+    "CompileError", "CompileReport", "KernelSource", "Lines", "Pointer", "Specialisation",
     "check_compiles", "compile_report", "compile_reports", "describe_constant", "describe_units", "occupancy", "residency", "source_text", "warm",
 ]  # fmt: skip

@@ -35,7 +35,7 @@ class Lines:
 
 @dataclass(frozen=True)
 class Compiled:
-    """What the compiler made of a kernel; :class:`course_lib.compiler.CompileReport` says what the fields mean."""
+    """The compiler's results for a kernel; :class:`course_lib.compiler.CompileReport` says what the fields mean."""
 
     registers: int
     spill_bytes: int

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import contextlib
 import inspect
 import textwrap
 import types
@@ -11,6 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from course_lib.base import paths
+from course_lib.base.closures import read_closure
 from course_lib.base.errors import CourseError
 
 
@@ -49,14 +51,11 @@ def source_text(kernel: Any) -> KernelSource:
         unit = sources.units[0]
         return KernelSource(unit["text"].rstrip("\n"), sources.name, sources.files[0], unit["first_line"])
     text = kernel.text.replace("\r\n", "\n").replace("\r", "\n")
-    try:
-        tree = ast.parse(text)
-    except (SyntaxError, ValueError):  # return the whole text; the compiler will report the error
-        return KernelSource(text.rstrip("\n"), kernel.name, kernel.file, kernel.first_line)
-    for node in ast.walk(tree):
-        if isinstance(node, ast.FunctionDef) and node.name == kernel.name:
-            lines = text.split("\n")[node.lineno - 1 : node.end_lineno]
-            return KernelSource("\n".join(lines), kernel.name, kernel.file, kernel.first_line + node.lineno - 1)
+    with contextlib.suppress(SyntaxError, ValueError):  # return the whole text; the compiler will report the error
+        for node in ast.walk(ast.parse(text)):
+            if isinstance(node, ast.FunctionDef) and node.name == kernel.name:
+                lines = text.split("\n")[node.lineno - 1 : node.end_lineno]
+                return KernelSource("\n".join(lines), kernel.name, kernel.file, kernel.first_line + node.lineno - 1)
     return KernelSource(text.rstrip("\n"), kernel.name, kernel.file, kernel.first_line)
 
 
@@ -132,9 +131,7 @@ class _Collector:
         self.sources.units.append(unit)
         self.sources.files.append(_shown(function.__code__.co_filename))
         self.sources.indents.append(indent)
-        known = dict(function.__globals__)
-        cells = zip(function.__code__.co_freevars, function.__closure__ or (), strict=True)
-        known |= {name: cell.cell_contents for name, cell in cells if _is_filled(cell)}
+        known = function.__globals__ | read_closure(function)
         tree = ast.parse(text)
         used = sorted({node.id for node in ast.walk(tree) if isinstance(node, ast.Name)} & known.keys())
         unit["globals"] = {name: self.describe(known[name], name, tree) for name in used}
@@ -195,13 +192,6 @@ def _jit_options(wrapper) -> dict:
     return {name: list(value) if isinstance(value, tuple) else value for name in names if (value := given.get(name))}
 
 
-def _is_filled(cell) -> bool:
-    try:
-        return cell.cell_contents is not cell
-    except ValueError:
-        return False
-
-
 def _shown(filename: str) -> str:
     if "ipykernel_" in filename or filename.startswith("<"):
         return "this cell"
@@ -242,10 +232,8 @@ def describe_constant(value: Any, strict: bool = True) -> dict[str, Any]:
         return {"constexpr": describe_constant(value.value, strict)}
     if kind == "triton.language.core.dtype":
         return {"dtype": value.name}
-    if kind.startswith("numpy.") and hasattr(value, "item") and getattr(value, "shape", None) == ():
-        if strict:
-            return describe_constant(value.item())
-        return {"opaque": type(value).__name__}
+    if strict and kind.startswith("numpy.") and hasattr(value, "item") and getattr(value, "shape", None) == ():
+        return describe_constant(value.item())
     if strict:
         raise TypeError(f"{value!r} is no argument of a kernel that can be described: pass a tensor, a Pointer, a number, a bool or None")
     return {"opaque": type(value).__name__}

@@ -10,7 +10,7 @@ import sys
 from pathlib import Path
 
 from course_lib.base import paths, runtime
-from course_lib.base.installation import install_again
+from course_lib.base.installation import find_version, install_again
 from course_lib.doctor.findings import NOTE, OK, PROBLEM, DoctorFinding
 
 OLDEST_PYTHON = (3, 11, 0, "final")  # a release candidate is older: Triton's compiler crashes with 3.11.0rc1
@@ -88,13 +88,6 @@ def _find_triton_of_torch() -> str | None:
         if match and "extra" not in line:
             return match.group(1)
     return None
-
-
-def find_version(name: str) -> str | None:
-    try:
-        return importlib.metadata.version(name)
-    except importlib.metadata.PackageNotFoundError:
-        return None
 
 
 def _read_minor(version: str) -> str:

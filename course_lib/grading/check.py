@@ -37,6 +37,7 @@ def check(
     limits: ResourceLimits | None = None,
     required_tier: str | None = None,
     tell_first_failure: Callable[[str], None] | None = None,
+    take_cases: Callable[[list[Judged]], None] | None = None,
 ) -> Verdict:
     """Grade ``path`` (the learner's own file if None) as a solution of ``exercise``.
 
@@ -50,6 +51,7 @@ def check(
         tell_first_failure: called at most once, in the caller's thread, as soon as the first case is judged wrong; other cases may
             still run. It gets one line that says which case, which output and by how much. The cause comes with the verdict. It is
             not called for hidden cases.
+        take_cases: called with the judged cases and their outputs before the verdict is returned; with an empty list if nothing was run.
 
     Returns: the verdict. No content of a learner's file makes this function raise. A bug in the grader gives the verdict
     "grader fault", which is not counted against the learner.
@@ -59,30 +61,6 @@ def check(
     there is no verdict then, and nothing to record. CourseError if Triton was imported before the course. ValueError if the secret
     is empty.
     """
-    return check_with_cases(
-        exercise,
-        path,
-        mode=mode,
-        seed=seed,
-        secret=secret,
-        limits=limits,
-        required_tier=required_tier,
-        tell_first_failure=tell_first_failure,
-    )[0]
-
-
-def check_with_cases(
-    exercise: Exercise,
-    path: Path | None = None,
-    *,
-    mode: str | None = None,
-    seed: int = 0,
-    secret: str | bytes | None = None,
-    limits: ResourceLimits | None = None,
-    required_tier: str | None = None,
-    tell_first_failure: Callable[[str], None] | None = None,
-) -> tuple[Verdict, list[Judged]]:
-    """Grade as :func:`check` does. Return also the judged cases with their outputs, or an empty list if nothing was run."""
     if secret is not None and not secret:
         raise ValueError("the secret is empty")
     started = time.monotonic()
@@ -116,7 +94,9 @@ def check_with_cases(
         if isinstance(error, CourseError):
             raise
         verdict = report_grader_fault(exercise.id, mode or "unknown", error, hidden=secret is not None)
-    return replace(verdict, hidden=fingerprint).timed(time.monotonic() - started), judged
+    if take_cases is not None:
+        take_cases(judged)
+    return replace(verdict, hidden=fingerprint).timed(time.monotonic() - started)
 
 
 def report_grader_fault(exercise_id: str, mode: str, bug: Exception, hidden: bool) -> Verdict:

@@ -6,7 +6,7 @@ from course_lib import catalog
 from course_lib.grading.cases.buffers import Tensor, compute_strides, size_guard
 from course_lib.grading.cases.case import Case, SharedCase
 from course_lib.grading.cases.plan import Plan
-from course_lib.grading.check import check, check_with_cases
+from course_lib.grading.check import check
 from course_lib.grading.execution.runner import Run, run
 from course_lib.grading.families import find_parts
 from course_lib.grading.judging.causes import CAUSES, make_sentence
@@ -18,52 +18,16 @@ from course_lib.grading.steps import warm as warm_steps
 from course_lib.grading.submission.reader import NotAttempted, read_own_attempt
 from course_lib.grading.submission.source import Kernels, Unreadable, read_text
 from course_lib.grading.trials import run_cases
-from course_lib.grading.verdict import ERROR, EXIT_CODES, FAIL, GRADER_FAULT, NOT_ATTEMPTED, PASS, Verdict, from_dict
+from course_lib.grading.verdict import ERROR, FAIL, GRADER_FAULT, NOT_ATTEMPTED, PASS, Verdict, from_dict
 from course_lib.sandbox.jobs import ResourceLimits
 
 __all__ = [
-    "ERROR",
-    "EXIT_CODES",
-    "FAIL",
-    "GRADER_FAULT",
-    "NOT_ATTEMPTED",
-    "PASS",
-    "SIGNS",
-    "Case",
-    "Element",
-    "Judged",
-    "Kernels",
-    "KnownSlip",
-    "NotAttempted",
-    "Plan",
-    "Report",
-    "ResourceLimits",
-    "Run",
-    "SharedCase",
-    "Task",
-    "Tensor",
-    "TryCase",
-    "Unreadable",
-    "Verdict",
-    "check",
-    "check_step",
-    "check_with_cases",
-    "compute_strides",
-    "describe_status",
-    "from_dict",
-    "list_cases",
-    "make_report",
-    "make_sentence",
-    "make_try",
-    "name_cause",
-    "quote_line",
-    "read_own_attempt",
-    "read_text",
-    "run",
-    "run_cases",
-    "size_guard",
+    "ERROR", "FAIL", "GRADER_FAULT", "NOT_ATTEMPTED", "PASS", "SIGNS", "Case", "Element", "Judged", "Kernels", "KnownSlip",
+    "NotAttempted", "Plan", "Report", "ResourceLimits", "Run", "SharedCase", "Task", "Tensor", "TryCase", "Unreadable", "Verdict",
+    "check", "check_step", "compute_strides", "describe_status", "from_dict", "list_cases", "make_report",
+    "make_sentence", "make_try", "name_cause", "quote_line", "read_own_attempt", "read_text", "run", "run_cases", "size_guard",
     "warm_steps",
-]
+]  # fmt: skip
 
 
 def list_cases(exercise_id: str) -> tuple[Case, ...]:

@@ -23,7 +23,8 @@ from course_lib.grading.check import report_grader_fault
 from course_lib.grading.execution import runner
 from course_lib.grading.grade import grade_tries
 from course_lib.grading.judging.causes import make_sentence
-from course_lib.grading.judging.judge import Judged, judge_case
+from course_lib.grading.judging.judge import Judged
+from course_lib.grading.running import judge_run
 from course_lib.grading.submission import places, reader
 from course_lib.grading.submission.source import Unreadable
 from course_lib.grading.verdict import ERROR, FAIL, NOT_ATTEMPTED, Verdict
@@ -182,7 +183,7 @@ def _run_slip(task: Task, slip: KnownSlip, plans: list[Plan], mode: str, limits:
         kernels = reader.read(_make_exercise(task), slip.cell, CELL, unsolved="", given=_GIVEN[task.kind])
         assert kernels is not None, f"step {task.id}: a slip is no empty cell"
         run = runner.run(kernels, plans, mode, limits)
-        _slipped[key] = [judge_case(plan, run.data.get(n), run.errors.get(n)) for n, plan in enumerate(plans)]
+        _slipped[key] = judge_run(plans, run)
     return _slipped[key]
 
 

@@ -12,8 +12,8 @@ from course_lib.catalog import Exercise
 from course_lib.grading.cases.case import Case
 from course_lib.grading.execution import runner
 from course_lib.grading.families import find_parts
-from course_lib.grading.judging.judge import Judged, judge_case
-from course_lib.grading.running import describe_not_started
+from course_lib.grading.judging.judge import Judged
+from course_lib.grading.running import describe_not_started, judge_run
 from course_lib.grading.submission import reader
 
 
@@ -35,7 +35,7 @@ def run_cases(exercise: Exercise, text: str, name: str, cases: Sequence[Case]) -
     run = runner.run(kernels, plans, "cpu")
     if run.ended == "not started":
         raise describe_not_started(run)
-    return [judge_case(plan, run.data.get(n), run.errors.get(n)) for n, plan in enumerate(plans)]
+    return judge_run(plans, run)
 
 
 def _generator(case: Case) -> np.random.Generator:

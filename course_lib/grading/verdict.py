@@ -22,6 +22,8 @@ PRINTED_CHARACTERS = 4000
 # for the texts that may be longer than a sentence
 _MOST_CHARACTERS = {"message": 3000, "printed": PRINTED_CHARACTERS, "words": 1000, "detail": 400}
 _MOST_OF_OTHERS = 500
+# the keys of Verdict.as_dict, in their order
+_WRITTEN = "exercise status cause message headline first place question common cases mode isolation seconds printed hidden oddities".split()
 _WITH_LINES = ("message", "printed", "source")
 
 
@@ -173,24 +175,14 @@ class Verdict(_Shown):
             "got": _encode_number(self.first.got), "want": _encode_number(self.first.want),
             "ratio": _round_finite(self.first.ratio), "worst": _round_finite(self.first.worst), "inputs": dict(self.first.inputs),
         }  # fmt: skip
-        return {
-            "exercise": self.exercise,
-            "status": self.status,
-            "cause": self.cause,
-            "message": self.message,
-            "headline": self.headline,
+        values = vars(self) | {
             "first": first,
             "place": self.place and asdict(self.place),
-            "question": self.question,
-            "common": self.common,
-            "cases": [{"name": c.name, "status": c.status, "error": _round_finite(c.error), "detail": c.detail} for c in self.cases],
-            "mode": self.mode,
+            "cases": [asdict(case) | {"error": _round_finite(case.error)} for case in self.cases],
             "isolation": self.tier,
-            "seconds": self.seconds,
-            "printed": self.printed,
-            "hidden": self.hidden,
             "oddities": [asdict(oddity) for oddity in self.oddities],
         }
+        return {name: values[name] for name in _WRITTEN}
 
     def as_json(self) -> str:
         return json.dumps(self.as_dict(), indent=2, ensure_ascii=False, allow_nan=False)
@@ -206,24 +198,11 @@ def from_dict(data: dict) -> Verdict:
     if first is not None:
         numbers = {name: None if first[name] is None else float(first[name]) for name in ("got", "want")}
         first = Finding(**first | numbers | {"inputs": tuple(first.get("inputs", {}).items())})
-    return Verdict(
-        data["exercise"],
-        data["status"],
-        data["cause"],
-        data["message"],
-        cases,
-        data["mode"],
-        data["isolation"],
-        data["seconds"],
-        data["printed"],
-        data.get("hidden", ""),
-        data.get("headline", ""),
-        first,
-        None if place is None else Place(**place),
-        data.get("question", ""),
-        data.get("common", ""),
-        tuple(Oddity(**oddity) for oddity in data.get("oddities", ())),
-    )
+    texts = {name: data[name] for name in ("exercise", "status", "cause", "message", "mode", "seconds", "printed")}
+    texts |= {name: data.get(name, "") for name in ("hidden", "headline", "question", "common")}
+    oddities = tuple(Oddity(**oddity) for oddity in data.get("oddities", ()))
+    place = None if place is None else Place(**place)
+    return Verdict(**texts, cases=cases, tier=data["isolation"], first=first, place=place, oddities=oddities)
 
 
 def _round_finite(error: float | None) -> float | None:

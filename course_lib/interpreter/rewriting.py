@@ -21,6 +21,7 @@ from typing import Any
 
 import triton.language as tl
 
+from course_lib.base.closures import read_closure
 from course_lib.base.translation import gettext as _
 from course_lib.interpreter import meaning
 
@@ -82,11 +83,7 @@ def rewrite(function: FunctionType, pausing: bool = False) -> Callable:
     (definition,) = tree.body
     assert isinstance(definition, ast.FunctionDef)
     ast.increment_lineno(tree, max(first, 1) - 1)
-    outer = {
-        name: cell.cell_contents
-        for name, cell in zip(function.__code__.co_freevars, function.__closure__ or (), strict=True)
-        if _is_filled(cell)
-    }
+    outer = read_closure(function)
     definition.decorator_list = []
     definition.body = _Rewriter(definition, function.__globals__, outer).rewrite_body()
     if pausing:
@@ -107,14 +104,6 @@ def rewrite(function: FunctionType, pausing: bool = False) -> Callable:
     made: dict[str, Any] = {}
     exec(compile(module, function.__code__.co_filename, "exec", dont_inherit=True), function.__globals__, made)
     return made["factory"](**outer)
-
-
-def _is_filled(cell: Any) -> bool:
-    try:
-        cell.cell_contents  # noqa: B018 - raises if nothing has been assigned to the name yet
-    except ValueError:
-        return False
-    return True
 
 
 class _Rewriter(ast.NodeTransformer):

@@ -1,4 +1,4 @@
-"""What can go wrong in a launch or a call: exceptions and faults, as typed values.
+"""The exceptions and faults of a launch or a call, as typed values.
 
 The child process that ran a case reports them and may have forged them.
 """

@@ -13,7 +13,7 @@ from pathlib import Path
 
 from course_lib.base import paths
 from course_lib.base.errors import EnvironmentFault
-from course_lib.base.installation import find_python
+from course_lib.base.installation import find_python, find_version
 
 DISTRIBUTION = "norm-kernels-course"
 _NEEDED = re.compile(r"""([A-Za-z0-9._-]+).*;\s*extra\s*==\s*['"]lab['"]""")
@@ -26,15 +26,8 @@ def runs_here(folder: Path) -> bool:
 
 def list_missing() -> list[str]:
     """Return the packages that lessons and checks need and this Python lacks."""
-    missing = []
-    for text in importlib.metadata.requires(DISTRIBUTION) or []:
-        if (needed := _NEEDED.match(text)) is None:
-            continue
-        try:
-            importlib.metadata.version(needed[1])
-        except importlib.metadata.PackageNotFoundError:
-            missing.append(needed[1])
-    return missing
+    needed = filter(None, map(_NEEDED.match, importlib.metadata.requires(DISTRIBUTION) or []))
+    return [match[1] for match in needed if find_version(match[1]) is None]
 
 
 def make_environment(folder: Path) -> Path:
@@ -58,12 +51,7 @@ def complete_this_environment() -> None:
     """
     if not (missing := list_missing()):
         return
-    kept = []
-    for name in ("torch", "triton"):
-        try:
-            kept.append(f"{name}=={importlib.metadata.version(name)}")
-        except importlib.metadata.PackageNotFoundError:
-            continue
+    kept = [f"{name}=={version}" for name in ("torch", "triton") if (version := find_version(name))]
     command = [sys.executable, "-m", "pip", "install", "--quiet", *kept, *missing]
     if subprocess.run(command, check=False).returncode:
         raise EnvironmentFault(

@@ -24,7 +24,7 @@ def norm_with(dx: Dx = right_dx, *, w_in_dx: bool = True) -> type[nn.LayerNorm]:
         w_in_dx: False forgets the weight: dx gets dy for wdy.
     """
 
-    class Function(torch.autograd.Function):
+    class _HandWrittenBackward(torch.autograd.Function):
         @staticmethod
         def forward(ctx: Any, x: Tensor, w: Tensor, b: Tensor, eps: float) -> Tensor:
             y, mean, rstd = torch.native_layer_norm(x, x.shape[-1:], w, b, eps)
@@ -41,6 +41,6 @@ def norm_with(dx: Dx = right_dx, *, w_in_dx: bool = True) -> type[nn.LayerNorm]:
 
     class Norm(nn.LayerNorm):
         def forward(self, input: Tensor) -> Tensor:
-            return Function.apply(input, self.weight, self.bias, self.eps)  # pyright: ignore[reportReturnType]
+            return _HandWrittenBackward.apply(input, self.weight, self.bias, self.eps)  # pyright: ignore[reportReturnType]
 
     return Norm

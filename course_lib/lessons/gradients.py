@@ -43,7 +43,7 @@ def find_remainders(N: int, kind: str = "layer_norm", *, with_c2: bool = True) -
 def make_layer_norm(dw_of: Callable[[Tensor, Tensor, Tensor], Tensor]) -> Callable[..., Any]:
     """Return a LayerNorm of (x, w, b) with a backward written by hand: dx and db are right, dw is ``dw_of(dy, x, xhat)``."""
 
-    class LayerNorm(torch.autograd.Function):
+    class _HandWrittenLayerNorm(torch.autograd.Function):
         @staticmethod
         def forward(ctx: Any, x: Tensor, w: Tensor, b: Tensor) -> Tensor:
             mean = x.mean(dim=1, keepdim=True)
@@ -58,7 +58,7 @@ def make_layer_norm(dw_of: Callable[[Tensor, Tensor, Tensor], Tensor]) -> Callab
             c1, c2 = (xhat * wdy).mean(dim=1, keepdim=True), wdy.mean(dim=1, keepdim=True)
             return (wdy - xhat * c1 - c2) * rstd, dw_of(dy, x, xhat), dy.sum(dim=0)
 
-    return LayerNorm.apply
+    return _HandWrittenLayerNorm.apply
 
 
 def make_inputs(dtype: torch.dtype) -> tuple[Tensor, Tensor, Tensor]:

@@ -85,15 +85,23 @@ class HuntPanel(ipywidgets.VBox):
         self._fields: dict[str, Any] = {}
         self._head, self._code, self._answer, self._log, self._end = (ipywidgets.HTML() for number in range(5))
         actions: dict[str, tuple[Callable[[], None], str, str]] = {
-            ASK: (self._do_ask, _("Ask"), _("Run the kernel on this input")),
+            ASK: (lambda: self._tell(self._playing.ask(self._read_probe())), _("Ask"), _("Run the kernel on this input")),
             COMPARE: (
-                self._do_compare,
+                lambda: self._tell(self._playing.compare(self._read_probe()), compared=True),
                 _("Show what is expected (costs {cost})").format(cost=game.EXPECTED),
                 _("What the right kernel gives on this input"),
             ),
-            CLAIM: (self._do_claim, _("It is wrong here"), _("Costs {cost} if it is not").format(cost=game.WRONG)),
-            BUY: (self._do_code, _("Show the code (costs {cost})").format(cost=game.CODE), _("It is free once an input is found")),
-            GIVE_UP: (self._do_give_up, _("Give up"), _("End the hunt, and see the answer")),
+            CLAIM: (
+                lambda: self._tell(self._playing.claim(self._read_probe())),
+                _("It is wrong here"),
+                _("Costs {cost} if it is not").format(cost=game.WRONG),
+            ),
+            BUY: (
+                lambda: self._tell(self._playing.show_code()),
+                _("Show the code (costs {cost})").format(cost=game.CODE),
+                _("It is free once an input is found"),
+            ),
+            GIVE_UP: (lambda: self._tell(self._playing.give_up()), _("Give up"), _("End the hunt, and see the answer")),
             NAME: (self._do_line, _("This line is wrong"), _("Costs {cost} if it is another").format(cost=game.WRONG)),
             NEXT: (self._do_next, _("Next hunt"), _("Another kernel")),
             PLAY: (self._start, _("Begin the hunt"), ""),
@@ -141,9 +149,9 @@ class HuntPanel(ipywidgets.VBox):
         self._fields = {name: _make_field(name, getattr(last, name), choices.get(name), options) for name in options.names}
         self._input.children = tuple(self._fields.values())
 
-    def _read_probe(self, play: Session) -> Probe:
-        words = {name: field.value for name, field in self._fields.items()}
-        return play.options.check(Probe(**vars(play.options.first()) | words))
+    def _read_probe(self) -> Probe:
+        options, words = self._playing.options, {name: field.value for name, field in self._fields.items()}
+        return options.check(Probe(**vars(options.first()) | words))
 
     def _show(self) -> None:
         play = self.session
@@ -168,26 +176,11 @@ class HuntPanel(ipywidgets.VBox):
         if options != self._line.options:  # setting the same options again would clear the chosen line
             self._line.options = options
 
-    def _do_ask(self) -> None:
-        self._tell(self._playing.ask(self._read_probe(self._playing)))
-
-    def _do_compare(self) -> None:
-        self._tell(self._playing.compare(self._read_probe(self._playing)), compared=True)
-
-    def _do_claim(self) -> None:
-        self._tell(self._playing.claim(self._read_probe(self._playing)))
-
-    def _do_code(self) -> None:
-        self._tell(self._playing.show_code())
-
     def _do_line(self) -> None:
         line = self._line.value
         if not isinstance(line, int):
             raise CourseError(_("choose a line first."))
         self._tell(self._playing.name_line(line))
-
-    def _do_give_up(self) -> None:
-        self._tell(self._playing.give_up())
 
     def _do_next(self) -> None:
         self._begin = self._begin_next

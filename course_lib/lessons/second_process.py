@@ -92,21 +92,17 @@ def make_job(kernel: Any, grid: Any, arguments: Sequence[Any], named: Mapping[st
     tensors, memory, places, ordered, constants = [], bytearray(_GAP), {}, [], {}
     in_order = True
     for key, parameter in parameters.items():
-        if key not in given or parameter.constant:
-            in_order = False
-            if key in given:
-                constants[key] = given[key]
-            continue
-        value = given[key]
-        if hasattr(value, "untyped_storage"):
+        value = given.get(key)
+        if hasattr(value, "untyped_storage") and not parameter.constant:
             if not in_order:
                 raise CourseError(f"`{key}` of `{name}` stands behind a constant; the map needs a kernel whose tensors come first.")
             tensors.append(_copy_tensor(key, value, memory, places))
             ordered.append(tensors[-1].name)
-        elif in_order and not isinstance(value, str):
+            continue
+        in_order = in_order and key in given and not parameter.constant and not isinstance(value, str)
+        if in_order:
             ordered.append(value)
-        else:
-            in_order = False
+        elif key in given:
             constants[key] = value
     if not tensors:
         raise CourseError(f"`{name}` was given no tensor, so there is no memory to map.")
@@ -202,7 +198,7 @@ class _Question:
 
 @dataclass(frozen=True)
 class _Answer:
-    """What the function returned, or why it did not."""
+    """The value that the function returned, or the reason why it returned none."""
 
     returned: Any
     refused: str = ""

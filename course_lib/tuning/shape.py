@@ -1,4 +1,4 @@
-"""What the course says about one shape: bytes, floor and launch of the forward and the backward pass, and on a GPU their times.
+"""The report on one shape: bytes, floor and launch of the forward and the backward pass, and on a GPU their times.
 
 Without a GPU the device is an H100, whose measurements are stored: the floor is read off those of its elementwise passes.
 """

@@ -31,11 +31,9 @@ needs_no_gpu = pytest.mark.skipif(runtime.gpu_name() is not None, reason="this m
 
 
 @pytest.fixture(autouse=True)
-def learner(tmp_path, monkeypatch):
+def learner(own_exercises):
     """Solved files, and no progress."""
-    monkeypatch.setenv("COURSE_EXERCISES", str(tmp_path / "exercises"))
-    monkeypatch.setenv("COURSE_STATE", str(tmp_path / "state"))
-    (tmp_path / "exercises").mkdir()
+    own_exercises.mkdir()
     for solved in (COPY, NORM, STATISTICS):
         texts.find_file(solved).write_text(texts.read_solution(solved))
 

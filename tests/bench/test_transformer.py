@@ -12,11 +12,11 @@ import course_lib
 from course_lib.base import paths
 from course_lib.base.errors import CourseError
 from course_lib.bench import transformer
-from course_lib.bench.transformer import Size, Text, batches, build, encode, fables, learn, loss_on, share_of_words, split, train, write
+from course_lib.bench.transformer import ModelSize, Text, batches, build, encode, fables, learn, loss_on, share_of_words, train, write
 from course_lib.norms import modules
 
 DEVICE = course_lib.DEVICE
-SMALL = Size(layers=1, heads=2, channels=8, context=6, batch=2)
+SMALL = ModelSize(layers=1, heads=2, channels=8, context=6, batch=2)
 PROSE = encode("the mean of a row, the row of a mean, and the root of both. " * 40)
 
 
@@ -42,7 +42,7 @@ def test_a_norm_without_dw_is_seen_by_that_comparison():
 
 
 def test_it_learns_more_than_how_often_characters_occur():
-    size = Size(channels=32, context=16, batch=8)
+    size = ModelSize(channels=32, context=16, batch=8)
     model = build(PROSE, torch.nn.LayerNorm, size, device=DEVICE)
     before = loss_on(model, PROSE, size)
     for _ in train(model, PROSE, 60, size):
@@ -110,17 +110,17 @@ def test_a_missing_text_is_said(monkeypatch, tmp_path):
 
 
 def test_what_is_held_out_is_the_end_in_whole_lines_over_the_same_characters():
-    corpus = split("abc\n" * 9 + "cba\n")
+    corpus = transformer.split("abc\n" * 9 + "cba\n")
     assert corpus.training.characters == corpus.held_out.characters == "\nabc"
     decoded = ["".join(part.characters[code] for code in part.codes) for part in (corpus.training, corpus.held_out)]
     assert decoded == ["abc\n" * 9, "cba\n"]
     for wrong in ("abc", "one line\n"):
         with pytest.raises(CourseError, match="cannot be cut"):
-            split(wrong)
+            transformer.split(wrong)
 
 
 def test_learning_is_training_with_the_loss_on_what_is_held_out():
-    corpus = split("the mean of a row, the row of a mean, and the root of both.\n" * 40)
+    corpus = transformer.split("the mean of a row, the row of a mean, and the root of both.\n" * 40)
     model, same = (build(corpus.training, torch.nn.LayerNorm, SMALL, device=DEVICE) for _ in range(2))
     curve = list(learn(model, corpus, 4, SMALL))
     for _ in train(same, corpus.training, 4, SMALL):

@@ -2,10 +2,6 @@
 
 from __future__ import annotations
 
-import pytest
-
-pytestmark = [pytest.mark.browser, pytest.mark.timeout(300)]
-
 
 def test_an_answer_opens_with_its_prediction_and_by_a_click(course, page, expect):
     course.run(

@@ -4,12 +4,8 @@ from __future__ import annotations
 
 import shutil
 
-import pytest
-
 from course_lib.base import paths
 from course_lib.hunt import draw
-
-pytestmark = [pytest.mark.browser, pytest.mark.timeout(600)]
 
 FIRST = draw.draw(draw.list_open(set()), 0)
 assert FIRST is not None

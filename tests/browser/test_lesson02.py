@@ -2,11 +2,7 @@
 
 from __future__ import annotations
 
-import pytest
-
 from course_lib.base import paths
-
-pytestmark = [pytest.mark.browser, pytest.mark.timeout(600)]
 
 
 def test_a_learner_works_through_lesson_02(course, page, expect):

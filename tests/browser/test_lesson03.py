@@ -2,10 +2,6 @@
 
 from __future__ import annotations
 
-import pytest
-
-pytestmark = [pytest.mark.browser, pytest.mark.timeout(600)]
-
 
 def test_the_picture_moves_and_the_exercise_is_solved(course, page, expect):
     course.run("03_large_means", "cancellation(", 'exercise("03a")')

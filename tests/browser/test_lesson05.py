@@ -4,10 +4,6 @@ from __future__ import annotations
 
 import re
 
-import pytest
-
-pytestmark = [pytest.mark.browser, pytest.mark.timeout(600)]
-
 
 def test_a_reader_moves_the_accuracy_picture(course, page, expect):
     picture = page.locator('[data-picture^="accuracy-"]').first

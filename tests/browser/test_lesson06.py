@@ -2,10 +2,6 @@
 
 from __future__ import annotations
 
-import pytest
-
-pytestmark = [pytest.mark.browser, pytest.mark.timeout(600)]
-
 
 def test_the_tree_and_the_counter_follow_their_controls(course, page, expect):
     course.run("06_reductions_and_memory", "reduction_tree(", "pass_counter(", 'exercise("06a")')

@@ -5,11 +5,7 @@ from __future__ import annotations
 import re
 from pathlib import Path
 
-import pytest
-
 from course_lib.base import paths
-
-pytestmark = [pytest.mark.browser, pytest.mark.timeout(600)]
 
 
 def test_a_learner_works_through_lesson_07(course, page, expect):

@@ -2,10 +2,6 @@
 
 from __future__ import annotations
 
-import pytest
-
-pytestmark = [pytest.mark.browser, pytest.mark.timeout(600)]
-
 
 def test_the_map_follows_the_reader_and_takes_the_learners_kernel(course, page, expect):
     the_map = page.locator('[data-picture^="access_map-"]').first

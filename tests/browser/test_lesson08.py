@@ -4,10 +4,6 @@ from __future__ import annotations
 
 import re
 
-import pytest
-
-pytestmark = [pytest.mark.browser, pytest.mark.timeout(600)]
-
 
 def test_the_explorer_follows_the_reader_and_takes_the_learners_kernel(course, page, expect):
     explorer = page.locator('[data-picture^="compiled_kernel-"]').nth(1)  # the first has the blocked kernel

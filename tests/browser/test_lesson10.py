@@ -2,10 +2,6 @@
 
 from __future__ import annotations
 
-import pytest
-
-pytestmark = [pytest.mark.browser, pytest.mark.timeout(600)]
-
 
 def test_a_learner_turns_the_projection(course, page, expect):
     course.run("10_vjps", "projection()", 'exercise("10a")')

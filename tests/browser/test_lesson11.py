@@ -2,10 +2,6 @@
 
 from __future__ import annotations
 
-import pytest
-
-pytestmark = [pytest.mark.browser, pytest.mark.timeout(600)]
-
 
 def test_a_learner_finds_the_missing_term(course, page, expect):
     course.run("11_dx", "missing_term(", 'exercise("11a")', seconds=150)

@@ -2,10 +2,6 @@
 
 from __future__ import annotations
 
-import pytest
-
-pytestmark = [pytest.mark.browser, pytest.mark.timeout(600)]
-
 
 def test_the_schedule_explorer_moves(course, page, expect):
     picture = page.locator('[data-picture^="schedule-"]').first

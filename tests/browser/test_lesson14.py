@@ -2,10 +2,6 @@
 
 from __future__ import annotations
 
-import pytest
-
-pytestmark = [pytest.mark.browser, pytest.mark.timeout(600)]
-
 
 def test_a_learner_compares_trainings_and_wires_a_norm(course, page, expect):
     pictures = page.locator('[data-picture^="loss_curves-"]')

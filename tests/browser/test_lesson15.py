@@ -2,10 +2,6 @@
 
 from __future__ import annotations
 
-import pytest
-
-pytestmark = [pytest.mark.browser, pytest.mark.timeout(600)]
-
 
 def test_a_learner_reads_a_curve_races_and_counts_bytes(course, page, expect):
     roofline = page.locator('[data-picture^="kernel_roofline-"]')

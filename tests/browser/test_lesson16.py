@@ -2,10 +2,6 @@
 
 from __future__ import annotations
 
-import pytest
-
-pytestmark = [pytest.mark.browser, pytest.mark.timeout(600)]
-
 
 def test_a_reader_makes_a_deadlock_and_gets_out_of_it(course, page, expect):
     picture = page.locator('[data-picture^="schedule-"]').first

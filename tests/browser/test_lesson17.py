@@ -2,10 +2,6 @@
 
 from __future__ import annotations
 
-import pytest
-
-pytestmark = [pytest.mark.browser, pytest.mark.timeout(600)]
-
 
 def test_a_learner_predicts_and_catches_bugs(course, page, expect):
     course.run("17_bug_museum", 'predict("17-seen")', 'exercise("17a")', "show_met(met)", seconds=240)

@@ -2,10 +2,6 @@
 
 from __future__ import annotations
 
-import pytest
-
-pytestmark = [pytest.mark.browser, pytest.mark.timeout(600)]
-
 
 def test_a_question_is_answered_and_its_answer_is_there_after_a_reload(course, page, expect):
     page.set_viewport_size({"width": 900, "height": 1000})

@@ -34,9 +34,7 @@ EX = catalog.get("00a")
 
 
 @pytest.fixture(autouse=True)
-def learner(tmp_path, monkeypatch):
-    monkeypatch.setenv("COURSE_EXERCISES", str(tmp_path / "exercises"))
-    monkeypatch.setenv("COURSE_STATE", str(tmp_path / "state"))
+def learner(own_exercises, monkeypatch):
     monkeypatch.setenv("COLUMNS", "200")
     for exercise in catalog.exercises().values():
         workspace.reset(exercise)

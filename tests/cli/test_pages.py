@@ -21,9 +21,7 @@ SURPRISE, EXPECTED = find("03-ten-thousand"), find("03-spacing")
 
 
 @pytest.fixture(autouse=True)
-def learner(tmp_path, monkeypatch):
-    monkeypatch.setenv("COURSE_EXERCISES", str(tmp_path / "exercises"))
-    monkeypatch.setenv("COURSE_STATE", str(tmp_path / "state"))
+def learner(own_exercises):
     for exercise in catalog.exercises().values():
         workspace.reset(exercise)
 

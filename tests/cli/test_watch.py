@@ -64,9 +64,7 @@ course_command.main()
 
 
 @pytest.fixture(autouse=True)
-def learner(tmp_path, monkeypatch) -> Path:
-    monkeypatch.setenv("COURSE_EXERCISES", str(tmp_path / "exercises"))
-    monkeypatch.setenv("COURSE_STATE", str(tmp_path / "state"))
+def learner(own_exercises, tmp_path, monkeypatch) -> Path:
     monkeypatch.setenv("PYTHONPATH", str(paths.ROOT))
     monkeypatch.setenv("TERM", "xterm-256color")
     for name in ("COLUMNS", "LINES", "NO_COLOR"):

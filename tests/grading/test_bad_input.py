@@ -51,10 +51,8 @@ def compiler_is_warm():
 
 
 @pytest.fixture(autouse=True)
-def traces(tmp_path, monkeypatch, capfd):
+def traces(own_exercises, tmp_path, monkeypatch, capfd):
     """After each check: no process, no temporary folder, no traceback, and progress as it was."""
-    monkeypatch.setenv("COURSE_STATE", str(tmp_path / "state"))
-    monkeypatch.setenv("COURSE_EXERCISES", str(tmp_path / "exercises"))
     (tmp_path / "tmp").mkdir()
     monkeypatch.setattr(tempfile, "tempdir", str(tmp_path / "tmp"))
     jobs, stock = [], servers.ask

@@ -19,7 +19,7 @@ from course_lib.grading import grade, smaller
 from course_lib.grading.cases.case import Case
 from course_lib.grading.cases.plan import Plan
 from course_lib.grading.cases.small import list_small_cases
-from course_lib.grading.check import check, check_with_cases
+from course_lib.grading.check import check
 from course_lib.grading.execution import runner
 from course_lib.grading.families import by_hand, find_parts
 from course_lib.grading.judging.judge import judge_case
@@ -133,7 +133,8 @@ def check_mutant(exercise: Exercise, mutant: str, folder: Path, **how) -> tuple[
     entry = next(entry for entry in mutants.read_mutants(exercise) if entry["id"] == mutant)
     file = folder / "mine.py"
     file.write_text(mutants.make_text(exercise, entry), encoding="utf-8")
-    return check_with_cases(exercise, file, mode="cpu", **how)
+    cases = []
+    return check(exercise, file, mode="cpu", take_cases=cases.extend, **how), cases
 
 
 def test_a_person_can_work_it_out(tmp_path):
@@ -210,7 +211,8 @@ WRONG = "import torch\n\ndef layer_norm(x, w, b, eps):\n{first}    return (x + b
 def hand_in(tmp_path, first: str, **how) -> tuple[Verdict, list]:
     file = tmp_path / "mine.py"
     file.write_text(WRONG.format(first=first))
-    return check_with_cases(NORM, file, **how)
+    cases = []
+    return check(NORM, file, take_cases=cases.extend, **how), cases
 
 
 def test_a_candidate_that_raises_is_passed_over(tmp_path):

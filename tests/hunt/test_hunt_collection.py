@@ -23,10 +23,7 @@ HUNTS = list(read_hunts().values())
 EVERY = pytest.mark.parametrize("hunt", HUNTS, ids=lambda hunt: hunt.id)
 BY_EXERCISE = pytest.mark.parametrize("exercise", builder.list_exercises(), ids=lambda exercise: exercise.id)
 
-
-@pytest.fixture(autouse=True)
-def state(tmp_path, monkeypatch):
-    monkeypatch.setenv("COURSE_STATE", str(tmp_path / "state"))
+pytestmark = pytest.mark.usefixtures("state")
 
 
 @BY_EXERCISE

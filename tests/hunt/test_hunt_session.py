@@ -19,10 +19,7 @@ from course_lib.learner import progress
 HUNT = draw.draw(draw.list_open(set()), 0)
 assert HUNT is not None
 
-
-@pytest.fixture(autouse=True)
-def state(tmp_path, monkeypatch):
-    monkeypatch.setenv("COURSE_STATE", str(tmp_path / "state"))
+pytestmark = pytest.mark.usefixtures("state")
 
 
 def open_twice(level: str = game.SEEN) -> tuple[Session, Session]:

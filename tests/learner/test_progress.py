@@ -18,11 +18,7 @@ from course_lib.base import paths
 from course_lib.grading.verdict import ERROR, FAIL, GRADER_FAULT, NOT_ATTEMPTED, PASS, CaseResult, Finding, Place, Verdict, from_dict
 from course_lib.learner import progress
 
-
-@pytest.fixture(autouse=True)
-def state(tmp_path, monkeypatch):
-    monkeypatch.setenv("COURSE_STATE", str(tmp_path / "state"))
-    return tmp_path / "state"
+pytestmark = pytest.mark.usefixtures("state")
 
 
 def verdict(status: str = FAIL, exercise: str = "07a", message: str = "in words") -> Verdict:

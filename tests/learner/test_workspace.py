@@ -21,10 +21,8 @@ NOW = datetime(2025, 3, 1, 12, 0, 0)
 
 
 @pytest.fixture(autouse=True)
-def folder(tmp_path, monkeypatch):
-    monkeypatch.setenv("COURSE_EXERCISES", str(tmp_path / "exercises"))
-    monkeypatch.setenv("COURSE_STATE", str(tmp_path / "state"))
-    return tmp_path / "exercises"
+def folder(own_exercises):
+    return own_exercises
 
 
 @pytest.fixture

@@ -19,10 +19,7 @@ from course_lib.lessons.prediction import review_predictions, write_review
 FIRST = draw.draw(draw.list_open(set()), 0)
 assert FIRST is not None
 
-
-@pytest.fixture(autouse=True)
-def state(tmp_path, monkeypatch):
-    monkeypatch.setenv("COURSE_STATE", str(tmp_path / "state"))
+pytestmark = pytest.mark.usefixtures("state")
 
 
 def words(widget) -> str:

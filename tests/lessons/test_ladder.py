@@ -16,10 +16,8 @@ pytestmark = pytest.mark.usefixtures("learner")
 
 
 @pytest.fixture
-def learner(tmp_path, monkeypatch):
-    monkeypatch.setenv("COURSE_EXERCISES", str(tmp_path / "exercises"))
-    monkeypatch.setenv("COURSE_STATE", str(tmp_path / "state"))
-    exercises.write(tmp_path / "exercises")
+def learner(own_exercises):
+    exercises.write(own_exercises)
 
 
 def hand_in(exercise_id: str, text: str | None = None, status: str = PASS) -> None:

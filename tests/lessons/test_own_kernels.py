@@ -19,7 +19,7 @@ from course_lib.lessons.own_kernels import ROLES, OwnNorm, gather_norm
 from course_lib.norms import launchers, reference
 
 DEVICE = course_lib.DEVICE
-SMALL = transformer.Size(layers=1, heads=2, channels=8, context=6, batch=2)
+SMALL = transformer.ModelSize(layers=1, heads=2, channels=8, context=6, batch=2)
 
 
 def solved(exercise_id: str) -> str:
@@ -27,11 +27,10 @@ def solved(exercise_id: str) -> str:
 
 
 @pytest.fixture
-def folder(tmp_path, monkeypatch):
+def folder(own_exercises):
     """Where the learner's files are, all unsolved."""
-    monkeypatch.setenv("COURSE_EXERCISES", str(tmp_path / "exercises"))
-    exercises.write(tmp_path / "exercises")
-    return tmp_path / "exercises"
+    exercises.write(own_exercises)
+    return own_exercises
 
 
 def put(folder, exercise_id: str, text: str) -> None:

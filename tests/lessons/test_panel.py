@@ -25,11 +25,9 @@ EX = catalog.get("00a")
 
 
 @pytest.fixture
-def learner(tmp_path, monkeypatch):
+def learner(own_exercises):
     """A learner's folder with unsolved exercises, and no progress."""
-    monkeypatch.setenv("COURSE_EXERCISES", str(tmp_path / "exercises"))
-    monkeypatch.setenv("COURSE_STATE", str(tmp_path / "state"))
-    exercises.write(tmp_path / "exercises")
+    exercises.write(own_exercises)
     return texts.find_file(EX)
 
 

@@ -36,8 +36,7 @@ GRID = Question(
 
 
 @pytest.fixture(autouse=True)
-def learner(tmp_path, monkeypatch):
-    monkeypatch.setenv("COURSE_STATE", str(tmp_path / "state"))
+def learner(state, monkeypatch):
     monkeypatch.setattr(prediction, "read_lesson", lambda lesson: {q.id: q for q in (DIGITS, WORDS, LAST, GRID)})
 
 

@@ -22,11 +22,6 @@ ASKED_AGAIN = {question.id: question for lesson in ["00", *LESSONS] for question
 RIGHT, WRONG = Prediction("4", surprised=False), Prediction("5", surprised=True)
 
 
-@pytest.fixture
-def learner(tmp_path, monkeypatch):
-    monkeypatch.setenv("COURSE_STATE", str(tmp_path / "state"))
-
-
 def choose(lesson, made=(), recalled=()):
     return [question.id for question in choose_questions(lesson, dict(made), dict(recalled))]
 
@@ -92,7 +87,7 @@ def test_its_words_need_no_page_and_do_not_tell_the_answer():
         assert question.kind != "number" or len(numbers) != 1 or float(numbers[0]) != question.answer, question.id
 
 
-def test_an_answer_is_kept_apart_from_the_prediction(learner):
+def test_an_answer_is_kept_apart_from_the_prediction(state):
     progress.note_prediction("01-tests", "1", surprised=True)
     asked = next(one for one in recall("02").asked if one.question.id == "01-tests")
     assert "where you said 1" in asked.children[0].value and "Do you remember?" in asked.children[0].value
@@ -105,13 +100,13 @@ def test_an_answer_is_kept_apart_from_the_prediction(learner):
     assert "You answered <b>3.4</b>" in again._revealed.value
 
 
-def test_who_does_not_answer_sees_it_and_nothing_is_kept(learner):
+def test_who_does_not_answer_sees_it_and_nothing_is_kept(state):
     asked = recall("02").asked[0]
     asked._skip.click()
     assert "The answer: " in asked._revealed.value and not progress.read_recalled()
 
 
-def test_without_a_kernel_both_questions_stand_there_and_no_answer(learner):
+def test_without_a_kernel_both_questions_stand_there_and_no_answer(state):
     bundle = recall("04")._repr_mimebundle_()
     assert VIEW in bundle
     for question in choose_questions("04", {}, {}):
@@ -119,7 +114,7 @@ def test_without_a_kernel_both_questions_stand_there_and_no_answer(learner):
     assert bundle["text/plain"].count("Do you remember?") == 2
 
 
-def test_progress_of_an_older_course_has_no_recalled_answers(learner, tmp_path):
+def test_progress_of_an_older_course_has_no_recalled_answers(state, tmp_path):
     progress.note_prediction("01-tests", "1", surprised=True)
     file = progress.file()
     text = file.read_text().replace('"recalled"', '"of_another_course"')

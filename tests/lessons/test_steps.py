@@ -148,8 +148,7 @@ STEPS = {
 
 
 @pytest.fixture(autouse=True)
-def learner(tmp_path, monkeypatch):
-    monkeypatch.setenv("COURSE_STATE", str(tmp_path / "state"))
+def learner(state, monkeypatch):
     monkeypatch.setattr(stepping, "_failed", type(stepping._failed)())
 
 

@@ -8,7 +8,6 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from chromium import open_browser
 
 from course_lib.base import paths
 from course_lib.lessons.kit.output import MovingPicture
@@ -141,12 +140,6 @@ class Shown:
                 return found;
             }}"""
         )
-
-
-@pytest.fixture(scope="module")
-def browser() -> Iterator[Any]:
-    with open_browser() as browser:
-        yield browser
 
 
 @pytest.fixture

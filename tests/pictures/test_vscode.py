@@ -11,7 +11,6 @@ import json
 
 import nbformat
 import pytest
-from chromium import open_browser
 
 from course_lib.base import paths
 from course_lib.lessons.pictures.copy_map.widget import copy_map
@@ -43,12 +42,6 @@ _OUTSIDE = """<!doctype html><body style="background: {paper}"><iframe style="bo
  sandbox="allow-scripts allow-same-origin allow-forms allow-pointer-lock allow-downloads"></iframe>"""
 _HOSTS = "[...document.querySelectorAll('[data-picture]')]"
 NOTEBOOKS = {file.stem: file for file in sorted(paths.NOTEBOOKS.glob("*.ipynb"))}
-
-
-@pytest.fixture(scope="module")
-def browser():
-    with open_browser() as opened:
-        yield opened
 
 
 @pytest.fixture

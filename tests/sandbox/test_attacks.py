@@ -146,9 +146,7 @@ def left_by_others():
 
 
 @pytest.fixture
-def world(tmp_path, monkeypatch, sockets, left_by_others):
-    monkeypatch.setenv("COURSE_STATE", str(tmp_path / "state"))
-    monkeypatch.setenv("COURSE_EXERCISES", str(tmp_path / "exercises"))
+def world(own_exercises, tmp_path, monkeypatch, sockets, left_by_others):
     monkeypatch.setenv("COURSE_TEST_TOKEN", "a secret of the person's")
     (tmp_path / "tmp").mkdir()
     monkeypatch.setattr(tempfile, "tempdir", str(tmp_path / "tmp"))

@@ -10,7 +10,6 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from chromium import open_browser
 from filelock import FileLock
 
 from course_lib.base import paths
@@ -31,12 +30,6 @@ def site(tmp_path_factory: pytest.TempPathFactory) -> Path:
             assert built.returncode == 0, built.stdout + built.stderr
             done.touch()
     return out
-
-
-@pytest.fixture(scope="module")
-def browser() -> Iterator[Any]:
-    with open_browser() as opened:
-        yield opened
 
 
 class Opened:

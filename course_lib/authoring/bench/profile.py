@@ -31,7 +31,7 @@ from course_lib.bench.measurement import Measurement
 
 KIND = "profile"
 METHOD = "training step: bf16 autocast, AdamW; ms: host's clock, synchronized, median of 20 steps; the rest: one step under torch.profiler, CUDA activities only"
-SIZES = {"small": training.SIZE, "wide": small.Size(layers=1, heads=32, channels=4096, context=256, batch=32)}
+SIZES = {"small": training.SIZE, "wide": small.ModelSize(layers=1, heads=32, channels=4096, context=256, batch=32)}
 MODES = ("eager", "compiled", "graph")
 _PROVIDERS = ("torch", "ours")
 # By the kernel's name, the first that fits. The compiler names a fused kernel after all operations in it, so one with a norm counts as a norm.
@@ -67,7 +67,7 @@ def measure() -> Measurement:
     return result
 
 
-def _make_step(norm: Callable[[int], nn.Module], size: small.Size, mode: str) -> Callable[[], object]:
+def _make_step(norm: Callable[[int], nn.Module], size: small.ModelSize, mode: str) -> Callable[[], object]:
     """Return a training step on one fixed batch, warmed up; for "graph" it is the replay of a graph."""
     text = small.encode(small.fables())
     model: nn.Module = small.build(text, norm, size, device="cuda")

@@ -33,7 +33,7 @@ class Case:
     N: int
     block: int  # columns per block; 0 for a function, which has no blocks
     why: str
-    # What a wrong solution does that this case finds; a learner does not see it. It is left out of the repr for the reason given below.
+    # The mistake of a wrong solution that this case finds; a learner does not see it. It is left out of the repr for the reason given below.
     mistake: str = field(default="", repr=False, compare=False)
     dtype: str = "fp32"
     rows: int = 1

@@ -18,6 +18,7 @@ from collections.abc import Callable, Iterable
 
 import torch
 
+from course_lib.base.closures import read_closure
 from course_lib.base.translation import gettext as _
 from course_lib.grading.cases.plan import CaseLaunch
 from course_lib.grading.execution.case_runner import require_mode
@@ -54,18 +55,11 @@ def _list_held(one: object, home: str) -> Iterable[object]:
     if isinstance(one, types.MethodType):
         return [one.__self__, one.__func__]
     if isinstance(one, types.FunctionType) and one.__module__ == home:
-        return [vars(one), one.__defaults__, [c.cell_contents for c in one.__closure__ or () if _is_filled(c)]]
+        return [vars(one), one.__defaults__, read_closure(one)]
     if home in (type(one).__module__, getattr(one, "__module__", "")):
         attributes = dict(vars(one)) if hasattr(one, "__dict__") else {}  # for a class, vars returns a proxy
         return [attributes, *(getattr(one, name, None) for name in getattr(one, "__slots__", ()))]
     return ()
-
-
-def _is_filled(cell: types.CellType) -> bool:
-    try:
-        return cell.cell_contents is not cell
-    except ValueError:
-        return False
 
 
 class Autograd(TorchFunctions):

@@ -16,7 +16,6 @@ from course_lib.grading.submission import places
 
 Rule = Callable[["Flow"], Iterator[ast.expr | ast.stmt]]
 _HALF = ("float16", "bfloat16", "half", "element_ty", "dtype")
-_REDUCTIONS = ("sum", "mean", "max", "var", "std", "reduce")
 
 
 @dataclass(frozen=True)

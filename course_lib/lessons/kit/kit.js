@@ -1,4 +1,4 @@
-// What every moving picture stands on: a stage with native controls, and SVG pieces that look alike. Plain ES module, no build step:
+// The base of every moving picture: a stage with native controls, and SVG pieces that look alike. Plain ES module, no build step:
 // kit/output.py puts this file, the picture and its data into one output of a cell.
 
 const SVG = "http://www.w3.org/2000/svg";
