@@ -27,7 +27,7 @@ FILE = "mine.py"  # the name of the mutant's file in the messages
 _HEAD = """# What the grader says, cause by cause
 
 A failing verdict names a cause, shows the smallest case that fails and a line, asks a question whose answer is the remedy, and says what
-else fails. The line is the cause's, or, after "It shows here:", the one in which the error comes out. Where the code is wrong in the same way on a case that a person can work out by hand, that one is
+else fails. The line is the cause's, or, after "The error shows here:", the one in which the error comes out. Where the code is wrong in the same way on a case that a person can work out by hand, that one is
 shown, with its inputs; it is none of the check's own cases. This page has one real verdict for each cause: a wrong solution was handed in as `mine.py`, in CPU
 mode, and this came back. It is made by `python -m course_lib.authoring.verdicts`, and `make test` fails when the grader's words are no
 longer these.

@@ -24,6 +24,8 @@ _LINES_COUNT = re.compile(r"^\s*([-*+] |\d+\. |[|<>#]|    )")  # a block in whic
 _BETWEEN_WIDE = re.compile(r"(?<=[\u2e80-\uffef])\n(?=[\u2e80-\uffef])")  # Chinese characters and their punctuation
 _FIELD = re.compile(r"\{([A-Za-z]\w*)(?:[:!][^{}]*)?\}")  # {name} or {name:.2f}, in a text of a program
 _MARKDOWN_FIELD = re.compile(r"\{\{(\w+)\}\}")
+_BETWEEN_SENTENCES = re.compile(r"(?<=[.?!]) (?=\S)")
+_SPACE_AFTER_WIDE = re.compile(r"(?<=[\u3002\uff01\uff1a\uff1b\uff1f]) ")  # Chinese has no space between sentences
 _OWN_LETTERS = 4  # a text with fewer outside its fields says nothing about what it is
 
 
@@ -81,17 +83,32 @@ def _translate_block(block: str, language: str, catalog: str) -> str:
 def translate_filled(text: str, catalog: str) -> str:
     """Return a text that was saved in English, its ``{fields}`` filled, in the chosen language. Values that the catalog has are translated, too.
 
-    Of several texts of the catalog that fit, the one with the most letters of its own counts.
+    Of several texts of the catalog that fit, the one with the most letters of its own counts. Where the catalog has each sentence by itself, and
+    these have more letters of their own than a text that fits the whole, the sentences count.
     """
-    language = choose_language()
-    if language == "en":
+    if choose_language() == "en":
         return text
+    sentences = [_find_filled(sentence, catalog) for sentence in _BETWEEN_SENTENCES.split(text)]
+    own, whole = _find_filled(text, catalog) or (0, text)
+    if None not in sentences and sum(part[0] for part in sentences if part) > own:
+        return join_sentences(*(part[1] for part in sentences if part))
+    return whole
+
+
+def _find_filled(text: str, catalog: str) -> tuple[int, str] | None:
+    """Return the letters, outside of its fields, of the text of the catalog that fits ``text``, and its translation, filled."""
+    language = choose_language()
     if (found := read_catalog(language, catalog).get(text)) is not None:
-        return found
+        return len(re.findall("[A-Za-z]", text)), found
     for pattern, translated, own in _list_patterns(language, catalog, _FIELD):
         if own >= _OWN_LETTERS and (match := pattern.fullmatch(text)):
-            return _FIELD.sub(lambda field, values=match: translate_filled(values[field[1]], catalog), translated)
-    return text
+            return own, _FIELD.sub(lambda field, values=match: translate_filled(values[field[1]], catalog), translated)
+    return None
+
+
+def join_sentences(*sentences: str) -> str:
+    """Join the sentences, or a label that ends with a colon and its text. Empty ones are left out."""
+    return _SPACE_AFTER_WIDE.sub("", " ".join(filter(None, sentences)))
 
 
 def split_blocks(text: str) -> list[str]:

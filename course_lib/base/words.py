@@ -1,8 +1,14 @@
-"""Numbers and counts in the format of every picture and command."""
+"""Numbers, counts and lists in the format of every picture and command."""
 
 from __future__ import annotations
 
 import math
+from collections.abc import Iterable
+
+from course_lib.base.translation import gettext as _
+from course_lib.base.translation import mark as N_
+
+AND, OR = N_(" and "), N_(" or ")
 
 
 def format_number(value: float | None, digits: int = 4) -> str:
@@ -22,3 +28,10 @@ def format_count(many: float, noun: str, plural: str = "") -> str:
 def agree(many: int, one: str, more: str) -> str:
     """Return the form of a word that agrees with ``many``: agree(1, "lane lies", "lanes lie") is "lane lies"."""
     return one if many == 1 else more
+
+
+def list_words(words: Iterable[object], last: str = "") -> str:
+    """Return a list in the chosen language: "a, b, c", or "a, b and c" if ``last`` is AND (or OR)."""
+    names = [str(word) for word in words]
+    comma = _("{word}, {next}").format(word="", next="")
+    return _(last).join(filter(None, [comma.join(names[:-1]), *names[-1:]])) if last else comma.join(names)

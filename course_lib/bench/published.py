@@ -14,6 +14,7 @@ from course_lib.base import paths
 from course_lib.base.errors import CourseError
 from course_lib.base.translation import gettext as _
 from course_lib.base.translation import mark as N_
+from course_lib.base.words import list_words
 
 FILE = paths.BENCH_RESULTS / "published-layer-norm-backward.csv"
 M, ITEMSIZE, MATRICES = (4096, 2, 3)  # rows, bytes of an fp16 number, and the matrices that the tutorial counts: x and dy read, dx written
@@ -46,7 +47,7 @@ def read_published(edition: str = "English") -> list[Published]:
     if edition not in EDITIONS:
         raise CourseError(
             _("the tutorial's tables are of the editions {editions}; you asked for {edition!r}.").format(
-                editions=", ".join(EDITIONS), edition=edition
+                editions=list_words(EDITIONS), edition=edition
             )
         )
     try:

@@ -11,6 +11,7 @@ from rich.text import Text
 
 from course_lib.base import paths
 from course_lib.base.translation import gettext as _
+from course_lib.base.translation import join_sentences
 from course_lib.catalog import Exercise
 from course_lib.grading.report import Report, make_report, quote_line
 from course_lib.grading.verdict import ERROR, FAIL, GRADER_FAULT, NOT_ATTEMPTED, PASS, Verdict
@@ -80,7 +81,7 @@ def _introduce_output(verdict: Verdict, exercise: Exercise) -> str:
 
 
 def _finding(told: Report, console: Console, width: int) -> list[Text]:
-    lines = [_prose(f"{_('Smallest failing case:')} {told.case}")] if told.case else []
+    lines = [_prose(join_sentences(_("Smallest failing case:"), told.case))] if told.case else []
     column = max((cell_len(name) for name, value in told.numbers), default=0) + 1
     for text in (*(f"{set_cell_size(name, column)}{value}" for name, value in told.numbers), told.words):
         if text:

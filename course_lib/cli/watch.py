@@ -19,6 +19,8 @@ from course_lib import catalog
 from course_lib.base import paths
 from course_lib.base.errors import CourseError
 from course_lib.base.translation import gettext as _
+from course_lib.base.translation import join_sentences
+from course_lib.base.words import list_words
 from course_lib.catalog import Exercise, texts
 from course_lib.cli import screen, status
 from course_lib.cli.exercise import highlighted, hints, next_hint, note
@@ -250,7 +252,7 @@ class WatchSession:
         else:
             self._show(hints(self.current, taken))
         more = _("h once more shows hint {number} of {total}.") if taken < available else _("That was the last hint.")
-        self.message = f"{more.format(number=taken + 1, total=available)} {_('Esc goes back to the verdict.')}"
+        self.message = join_sentences(more.format(number=taken + 1, total=available), _("Esc goes back to the verdict."))
         self._hints_shown = True
 
     def _ask_for_solution(self, passed: bool) -> None:
@@ -373,7 +375,7 @@ def _sign(checker: Checker) -> str:
 def _watch_in_lines(exercises: list[Exercise]) -> None:
     saves = Saves(exercises)
     words = _("Watching {folder} for {names}. Save a file to check it; Ctrl-C ends.")
-    names = _(", ").join(exercise.id for exercise in exercises)
+    names = list_words(exercise.id for exercise in exercises)
     show(escape(words.format(folder=f"{paths.shown(paths.exercises())}/", names=names)))
     from course_lib.grading.check import check
 

@@ -11,6 +11,7 @@ from course_lib.base import runtime as course_runtime
 from course_lib.base.tab import IN_TAB
 from course_lib.base.text import make_visible_line
 from course_lib.base.translation import gettext as _
+from course_lib.base.translation import join_sentences
 from course_lib.catalog import Exercise, texts
 from course_lib.grading.cases.case import Case
 from course_lib.grading.cases.hidden import Secret
@@ -67,7 +68,7 @@ def grade(
     verdict = writer.write()
     if verdict.passed:
         left_out = describe_left_out(exercise, plans)
-        message = " ".join(part for part in (verdict.message, unchecked, left_out) if part)
+        message = join_sentences(verdict.message, unchecked, left_out)
         verdict = replace(verdict, message=message)
         verdict = _look_again(verdict, running, exercise, plans, secret, writer, compilation)
     verdict = _note_oddities(verdict, kernels, exercise)
@@ -150,7 +151,7 @@ def _note_oddities(verdict: Verdict, kernels: Kernels, exercise: Exercise) -> Ve
         line, words = found
         oddities += (Oddity(line, _("code outside of what is checked {words}").format(words=words)),)
         beside = _("Beside this, the code at line {line}, outside of what is checked, {words}.").format(line=line, words=words)
-        verdict = replace(verdict, message=f"{verdict.message} {beside}")
+        verdict = replace(verdict, message=join_sentences(verdict.message, beside))
     return replace(verdict, oddities=oddities)
 
 

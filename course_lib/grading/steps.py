@@ -15,6 +15,7 @@ from course_lib.base import background
 from course_lib.base.errors import CourseError, EnvironmentFault
 from course_lib.base.installation import environment_fault
 from course_lib.base.translation import gettext as _
+from course_lib.base.translation import join_sentences
 from course_lib.catalog import Exercise
 from course_lib.grading.cases.buffers import Tensor, compute_strides, size_guard
 from course_lib.grading.cases.case import Case
@@ -163,7 +164,7 @@ def _check(task: Task, text: str, plans: list[Plan], mode: str) -> Verdict:
         return verdict
     if slip := _find_slip(task, judged, plans, mode, limits):
         said = verdict.first.words if verdict.first else ""
-        message = " ".join(part for part in (slip.headline, said, slip.question) if part)
+        message = join_sentences(slip.headline, said, slip.question)
         return replace(verdict, cause=slip.cause, headline=slip.headline, question=slip.question, message=message)
     if verdict.cause not in _WITHOUT_QUESTION:
         return verdict

@@ -96,7 +96,7 @@ class Place(_Shown):
     @property
     def lead(self) -> str:
         """The words before the line. They make clear that a line with a label need not contain the cause."""
-        return _("It shows here:") if self.label else ""
+        return _("The error shows here:") if self.label else ""
 
     def __post_init__(self) -> None:
         """Make the line visible and cut it if it is too long. Keep the marked part, and move the marks with it."""

@@ -10,6 +10,8 @@ from pathlib import Path
 from course_lib.base.errors import EnvironmentFault
 from course_lib.base.text import shorten
 from course_lib.base.translation import gettext as _
+from course_lib.base.translation import join_sentences
+from course_lib.base.words import list_words
 from course_lib.catalog import Exercise, texts
 from course_lib.compiler import CompileError
 from course_lib.grading.cases.plan import Part, Plan
@@ -131,7 +133,7 @@ class VerdictWriter:
     def write_untimed(self, verdict: Verdict, why: str) -> Verdict:
         """Write the pass of a timed exercise whose launches were not timed. ``why`` is the reason."""
         fits = _("What can be known without a clock fits an {device}. Whether it is fast was not measured: {why}.")
-        return replace(verdict, message=f"{verdict.message} {fits.format(device=DEVICE, why=why)}")
+        return replace(verdict, message=join_sentences(verdict.message, fits.format(device=DEVICE, why=why)))
 
     def write_times(self, verdict: Verdict, times: list[Timed], gpu: str) -> Verdict:
         """Write a pass with the times of the launches on ``gpu``, or a fail if one of them is too far from the floor."""
@@ -139,9 +141,9 @@ class VerdictWriter:
         slow = sorted((t for t in times if not t.passes), key=lambda t: t.share)
         if not slow:
             timed = _("Timed on {gpu}: {shares} of the floor's bandwidth; {goal} is asked for.").format(
-                gpu=gpu, shares=", ".join(f"{t.share:.2f}" for t in times), goal=GOAL
+                gpu=gpu, shares=list_words(f"{t.share:.2f}" for t in times), goal=GOAL
             )
-            verdict = replace(verdict, message=f"{verdict.message} {timed}")
+            verdict = replace(verdict, message=join_sentences(verdict.message, timed))
         else:
             words = _("At {shape}, {launch} takes {time}; {goal} is asked for.")
             first = Finding("", words.format(shape=slow[0].shape, launch=slow[0].launch, time=slow[0], goal=GOAL))
@@ -185,7 +187,7 @@ class VerdictWriter:
         span = places.find_function(ast.parse(self.text), failed[0].plan.entry_point)
         where = span and places.make_place(self.file, self.text, span)
         count = make_sentence(wording.count_caught(seen))
-        return self._fail(cause, first, where, count, f"{first.words} {count}")
+        return self._fail(cause, first, where, count, join_sentences(first.words, count))
 
     def _find_cause(self, failed: list[Judged]) -> str:
         if self.parts is not None:
@@ -261,7 +263,7 @@ class VerdictWriter:
         """Make the verdict of a failure. ``asks`` is False if the cause's question would not help here."""
         headline, question = CAUSES[cause].word_for(self.exercise.kind, self.exercise.entry_points)
         evidence = evidence or _join_case(first)
-        message = f"{make_sentence(headline)} {evidence}"
+        message = join_sentences(make_sentence(headline), evidence)
         if asks:
             message = wording.write_message(cause, evidence, self.exercise.kind, self.exercise.entry_points)
         else:

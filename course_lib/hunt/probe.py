@@ -11,6 +11,7 @@ from course_lib import catalog
 from course_lib.base.errors import CourseError
 from course_lib.base.plain import decode
 from course_lib.base.translation import gettext as _
+from course_lib.base.words import list_words
 from course_lib.catalog import texts
 from course_lib.grading.public import Case, SharedCase, list_cases
 
@@ -115,7 +116,7 @@ class CaseOptions:
         for name, offered in choices.items():
             if (value := getattr(probe, name)) not in offered:
                 raise CourseError(
-                    _("{name} can be {offered}, and not {value}.").format(name=name, offered=_(", ").join(offered), value=repr(value))
+                    _("{name} can be {offered}, and not {value}.").format(name=name, offered=list_words(offered), value=repr(value))
                 )
 
     def _check_cost(self, probe: Probe) -> None:

@@ -7,7 +7,8 @@ from dataclasses import dataclass
 from course_lib import catalog
 from course_lib.base.errors import CourseError
 from course_lib.base.translation import gettext as _
-from course_lib.base.words import format_count
+from course_lib.base.translation import join_sentences
+from course_lib.base.words import format_count, list_words
 from course_lib.grading.public import make_sentence, name_cause
 from course_lib.hunt import draw, game
 from course_lib.hunt.asking import Answer, UnfairProbe, ask
@@ -131,7 +132,7 @@ class Session:
             self._move(kind="compare", question=number, exposes=answer.exposes)
         if not answer.exposes:
             return Told(_("On this input every result is within what the check allows: it does not show the mistake."), None, answer)
-        return Told(f"{_('This input shows the mistake.')} {answer.worst}".rstrip(), True, answer)
+        return Told(join_sentences(_("This input shows the mistake."), answer.worst), True, answer)
 
     def claim(self, probe: Probe) -> Told:
         """Claim that the kernel is wrong on this input.
@@ -142,7 +143,7 @@ class Session:
         known = self.game.questions[number].exposes
         self._move(kind="claim", question=number, exposes=answer.exposes)
         if answer.exposes:
-            return Told(f"{_('This input shows the mistake.')} {answer.worst}".rstrip(), True, answer)
+            return Told(join_sentences(_("This input shows the mistake."), answer.worst), True, answer)
         cost = "" if known is False else _(" The claim costs {cost}.").format(cost=WRONG)
         return Told(_("On this input every result is within what the check allows.{cost}").format(cost=cost), False, answer)
 
@@ -216,7 +217,7 @@ class Session:
         headline, question = name_cause(self.hunt.cause, self.hunt.exercise)
         one = _("Line {lines}. The smallest of the grader's inputs that shows it: `{input}`.")
         where = one if len(self.hunt.lines) == 1 else _("Lines {lines}. The smallest of the grader's inputs that shows it: `{input}`.")
-        lines = _(", ").join(map(str, self.hunt.lines))
+        lines = list_words(self.hunt.lines)
         told = [make_sentence(headline), where.format(lines=lines, input=self.options.write(self.hunt.probe)), question]
         cause = self.hunt.cause
         teller = _STORIES.get(f"{self.hunt.exercise_id} {cause}", _STORIES.get(cause))
@@ -267,7 +268,7 @@ def resume_or_draw(level: str | None, exercise_id: str | None = None) -> Session
 def _check_has_hunts(exercise_id: str, passed: set[str]) -> None:
     of_exercise = [hunt for hunt in read_hunts().values() if hunt.exercise_id == exercise_id]
     if not of_exercise:
-        there = _(", ").join(dict.fromkeys(hunt.exercise_id for hunt in read_hunts().values()))
+        there = list_words(dict.fromkeys(hunt.exercise_id for hunt in read_hunts().values()))
         raise CourseError(_("there are no hunts on {id}. There are on {there}.").format(id=exercise_id, there=there))
     if not any(hunt.starter or exercise_id in passed for hunt in of_exercise):
         raise CourseError(

@@ -20,6 +20,7 @@ from triton.runtime import interpreter
 
 from course_lib.base.translation import gettext as _
 from course_lib.base.translation import mark as N_
+from course_lib.base.words import list_words
 
 _Range, _StaticRange = tl.core.range, tl.core.static_range  # kept here, because a launch replaces them
 _min, _max = (getattr(tl.core, f"builtin_{name}", getattr(tl.core, f"{name}imum")) for name in ("min", "max"))
@@ -174,7 +175,7 @@ def typed_range(start: Any, end: Any, step: Any) -> Iterator[tensor]:
         refuse(_("start, end and step of range are single integers, and one of them is a block"))
     kinds = [bound.dtype for bound in bounds]
     if not all(kind.is_int() for kind in kinds):
-        refuse(_("start, end and step of range are integers, not {kinds}").format(kinds=", ".join(map(str, kinds))))
+        refuse(_("start, end and step of range are integers, not {kinds}").format(kinds=list_words(kinds)))
     kind = _semantic.integer_promote_impl(_semantic.integer_promote_impl(kinds[0], kinds[1]), kinds[2])
     number = interpreter._get_np_dtype(kind)
     signed = np.dtype(f"int{kind.primitive_bitwidth}") if kind.primitive_bitwidth > 1 else np.dtype(np.int8)

@@ -16,6 +16,7 @@ import numpy as np
 
 from course_lib.base.errors import CourseError
 from course_lib.base.translation import gettext as _
+from course_lib.base.translation import join_sentences
 from course_lib.interpreter import hooks
 from course_lib.interpreter.findings import Deadlock, GivenUp, Schedule, ScheduledStep, Wait, verb
 from course_lib.interpreter.happens_before import RaceDetector, VectorClocks
@@ -233,9 +234,9 @@ class Scheduler:
         words = _("Deadlock in {kernel}: find the line that should change {where}, and why no program gets there")
         sentences = [
             words.format(kernel=self.schedule.kernel, where=first.where), f"{first.message[0].upper()}{first.message[1:]}",
-            _(" and ").join(also),
+            _(", and ").join(also),
         ]  # fmt: skip
-        return " ".join(f"{sentence}{_('.')}" for sentence in sentences if sentence)
+        return join_sentences(*(f"{sentence}{_('.')}" for sentence in sentences if sentence))
 
     def describe_limit(self) -> str:
         return _(

@@ -19,6 +19,7 @@ import triton.language as tl
 from course_lib.base.errors import CourseError
 from course_lib.base.translation import gettext as _
 from course_lib.base.translation import mark as N_
+from course_lib.base.words import list_words
 from course_lib.kernels.launch import tables
 from course_lib.lessons.pictures.access_map.run import record
 
@@ -193,7 +194,7 @@ def list_launches(
                 "the accounting has {kernels}, sizes from 1 and an itemsize of 2 or 4; you asked for {name!r}, M={M}, N={N}, "
                 "itemsize={itemsize}, ROWS={ROWS}, rows_a_chunk={rows_a_chunk}, BLOCK_N={BLOCK_N}."
             ).format(
-                kernels=", ".join(KERNELS), name=name, M=M, N=N, itemsize=itemsize, ROWS=ROWS, rows_a_chunk=rows_a_chunk, BLOCK_N=BLOCK_N
+                kernels=list_words(KERNELS), name=name, M=M, N=N, itemsize=itemsize, ROWS=ROWS, rows_a_chunk=rows_a_chunk, BLOCK_N=BLOCK_N
             )
         )
     dtype, whole = DTYPES[itemsize], {"BLOCK": tables.next_power_of_2(N)}

@@ -17,6 +17,7 @@ from course_lib import catalog
 from course_lib.base import runtime
 from course_lib.base.errors import CourseError
 from course_lib.base.translation import gettext as _
+from course_lib.base.translation import join_sentences
 from course_lib.base.translation import mark as N_
 from course_lib.bench import forward, grid, measurement, operations, row_statistics, timing, transformer
 from course_lib.bench.operations import OPERATIONS
@@ -190,7 +191,7 @@ def _write_note(dots: Sequence[Series], notes: Sequence[str]) -> str:
         )
         for one in dots
     ]
-    return " ".join([_("Dots: measured now on {gpu}.").format(gpu=runtime.current().name), *values, *notes])
+    return join_sentences(_("Dots: measured now on {gpu}.").format(gpu=runtime.current().name), *values, *notes)
 
 
 def _time_all(

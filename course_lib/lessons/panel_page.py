@@ -19,7 +19,8 @@ from course_lib.base import paths
 from course_lib.base.tab import IN_TAB
 from course_lib.base.text import make_visible
 from course_lib.base.translation import gettext as _
-from course_lib.base.translation import join_lines
+from course_lib.base.translation import join_lines, join_sentences
+from course_lib.base.words import AND, list_words
 from course_lib.catalog import Exercise, texts
 from course_lib.grading.public import ERROR, FAIL, GRADER_FAULT, NOT_ATTEMPTED, PASS, SIGNS, Report, Verdict, make_report, quote_line
 
@@ -62,7 +63,7 @@ def write_link(exercise: Exercise) -> str:
     if relative is None:
         return write_box(f"{_('Your file:')} <code>{html.escape(str(path))}</code>", role=None)
     unsolved = texts.make_unsolved_text(exercise)
-    todo = _(" and ").join(mark for mark in ("YOUR CODE", "REPAIR") if f"# {mark}" in unsolved)
+    todo = list_words((mark for mark in ("YOUR CODE", "REPAIR") if f"# {mark}" in unsolved), AND)
     opener = _opener(relative, _("Open {file} beside this notebook").format(file=relative))
     return write_box(_("{opener}, work on the parts marked {todo}, save, then press Check.").format(opener=opener, todo=todo), role=None)
 
@@ -193,7 +194,7 @@ def _finding(told: Report) -> str:
         f"<tr><td>{html.escape(name)}</td><td><code>{html.escape(value.strip())}</code></td></tr>" for name, value in told.numbers
     )
     pieces = [
-        f"<div>{_('Smallest failing case:')} {html.escape(told.case)}</div>" if told.case else "",
+        f"<div>{join_sentences(_('Smallest failing case:'), html.escape(told.case))}</div>" if told.case else "",
         f"<table>{rows}</table>" if rows else "",
         f"<p>{write_inline(told.words)}</p>" if told.words else "",
     ]
@@ -211,7 +212,7 @@ def write_quotation(told: Report) -> str:
     # The text is underlined as well: with wide characters the carets may be misplaced, since these are seldom two columns wide.
     line = f"{html.escape(before)}<u>{html.escape(marked)}</u>{html.escape(after)}"
     below = f"\n{shown.below}{shown.carets} <b class='course-mark'>{html.escape(shown.label)}</b>" if shown.carets else ""
-    return f"<div>{told.place.lead} {link}<pre>{shown.gutter}{line}{below}</pre></div>"
+    return f"<div>{join_sentences(told.place.lead, link)}<pre>{shown.gutter}{line}{below}</pre></div>"
 
 
 def write_inline(text: str) -> str:

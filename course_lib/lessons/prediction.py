@@ -20,7 +20,7 @@ from typing import Any
 import ipywidgets
 
 from course_lib.base.errors import CourseError
-from course_lib.base.translation import Translate, choose_language, translate
+from course_lib.base.translation import Translate, choose_language, join_sentences, translate
 from course_lib.base.translation import gettext as _
 from course_lib.base.words import format_count, format_number
 from course_lib.hunt import draw
@@ -345,7 +345,7 @@ def write_review(lesson: str) -> str:
 
 def _write_hunts(lesson: str) -> str:
     waiting = _count_hunts(lesson)
-    words = f"{draw.say_waiting(waiting)} {_('`course hunt` in a terminal opens a page of them.')}"
+    words = join_sentences(draw.say_waiting(waiting), _("`course hunt` in a terminal opens a page of them."))
     return f"<p>{write_inline(words)}</p>" if waiting else ""
 
 

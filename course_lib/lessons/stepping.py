@@ -24,6 +24,7 @@ from course_lib.base.errors import CourseError
 from course_lib.base.installation import name_command
 from course_lib.base.text import make_visible_line, shorten
 from course_lib.base.translation import gettext as _
+from course_lib.base.translation import join_sentences
 from course_lib.base.words import format_count, format_number
 from course_lib.catalog import step_cells
 from course_lib.grading.public import (
@@ -180,7 +181,7 @@ def _check_value(wanted: Step, text: str, names: dict[str, Any]) -> Verdict:
     try:
         why_not = wanted.accepts(names[name])
     except WrongForm as unfit:
-        return _fail_value(wanted, f"{shown} {make_sentence(str(unfit))}", "")
+        return _fail_value(wanted, join_sentences(shown, make_sentence(str(unfit))), "")
     except Exception as unfit:  # `accepts` expects a number, and the value may be a text, a list or a tensor
         kind = type(names[name]).__name__
         return _fail_value(
@@ -191,7 +192,7 @@ def _check_value(wanted: Step, text: str, names: dict[str, Any]) -> Verdict:
             "",
         )
     if why_not:
-        return _fail_value(wanted, f"{shown} {make_sentence(why_not)}", "" if why_not.endswith("?") else wanted.question)
+        return _fail_value(wanted, join_sentences(shown, make_sentence(why_not)), "" if why_not.endswith("?") else wanted.question)
     return Verdict(wanted.id, PASS, "none", _("The value is right."), mode="value")
 
 
@@ -264,10 +265,10 @@ def _write_failure(wanted: Step, verdict: Verdict) -> tuple[list[str], list[str]
         marked = html.escape(shown.source[shown.start : shown.end])
         code = f"{html.escape(shown.source[: shown.start])}<u>{marked}</u>{html.escape(shown.source[shown.end :])}"
         below = f"{shown.below}{shown.carets} {shown.label}".rstrip() if shown.carets else ""
-        lead = verdict.place.lead
-        where = _("{lead} line {line}:") if lead else _("Line {line}:")
-        on_page = _("{lead} line {line} of this cell:") if lead else _("Line {line} of this cell:")
-        where, on_page = (words.format(lead=lead, line=verdict.place.line) for words in (where, on_page))
+        elsewhere = bool(verdict.place.label)
+        where = _("The error shows in line {line}:") if elsewhere else _("Line {line}:")
+        on_page = _("The error shows in line {line} of this cell:") if elsewhere else _("Line {line} of this cell:")
+        where, on_page = (words.format(line=verdict.place.line) for words in (where, on_page))
         lines += [where, f"{shown.gutter}{shown.source}", *([below] if below else [])]
         parts.append(f"<div>{on_page}</div><pre>{shown.gutter}{code}\n{html.escape(below)}</pre>")
     if verdict.question:

@@ -15,6 +15,7 @@ import torch
 import course_lib
 from course_lib.base.errors import CourseError
 from course_lib.base.translation import gettext as _
+from course_lib.base.words import OR, list_words
 from course_lib.bench import forward, grid, operations, timing
 from course_lib.bench.operations import EPS, OPERATIONS, Values
 from course_lib.compiler import Pointer, compile_report, residency
@@ -96,7 +97,7 @@ def predict_launch(N: int, rows: int, num_warps: int, dtype: str = "fp16") -> Pr
         )
     if dtype not in ITEMSIZE:
         raise CourseError(
-            _("dtype has to be {dtypes}; you chose {dtype!r}.").format(dtypes=_(" or ").join(map(repr, ITEMSIZE)), dtype=dtype)
+            _("dtype has to be {dtypes}; you chose {dtype!r}.").format(dtypes=list_words(map(repr, ITEMSIZE), OR), dtype=dtype)
         )
     _require_power("rows", rows, 1, 64)
     _require_power("num_warps", num_warps, 1, 32)

@@ -11,10 +11,10 @@ def test_the_picture_moves_and_the_exercise_is_solved(course, page, expect):
     explorer.scroll_into_view_if_needed()
     title = explorer.locator(".title")
     # above it the page asks what a reader of y would notice: at first it does not say
-    expect(title).not_to_contain_text("y looks as good as ever")
+    expect(title).not_to_contain_text("and y looks right")
     for _ in range(5):
         explorer.locator('[data-key="ratio"]').press("ArrowRight")
-    expect(title).to_contain_text("One-pass at mean/std = 300: 0.68 % off, and y looks as good as ever")
+    expect(title).to_contain_text("One-pass at mean/std = 300: the variance is 0.68 % off, and y looks right")
     explorer.get_by_label("two-pass", exact=True).check()
     expect(title).to_contain_text("Two-pass at mean/std = 300: right to")
     explorer.get_by_label("one-pass", exact=True).check()

@@ -14,7 +14,7 @@ def test_the_tree_is_stepped_and_split_and_an_exercise_is_solved(course, page, e
     expect(tree.locator(".title")).to_contain_text("Welford: each block takes in its number 2")
     for _ in range(3):
         step.press("Space")
-    expect(tree.locator(".title")).to_contain_text("All 8: M2 = 0 + 0 + 32 = 32, variance 4")
+    expect(tree.locator(".title")).to_contain_text("8 numbers: M2 = 0 + 0 + 32 = 32, variance 4")
     course.shoot("lesson04-tree")
     tree.locator('[data-key="split"]').press("ArrowLeft")
     expect(tree.locator(".caption")).to_contain_text("split in two by hand")

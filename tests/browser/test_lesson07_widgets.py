@@ -16,7 +16,7 @@ def test_the_map_follows_the_reader_and_takes_the_learners_kernel(course, page, 
     the_map.locator('[data-control="program"] input').press("ArrowRight")
     expect(caption).to_contain_text("Program 1, operation 2 of 14")
     the_map.locator('[data-key="lane-5"]').click()
-    expect(caption).to_contain_text("Lane 5 reaches x[169]")
+    expect(caption).to_contain_text("Lane 5 accesses x[169]")
     for theme in ("Dark", "Light"):
         course.theme(theme)
         page.wait_for_timeout(300)

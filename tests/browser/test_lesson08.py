@@ -14,7 +14,7 @@ def test_the_explorer_follows_the_reader_and_takes_the_learners_kernel(course, p
     explorer.scroll_into_view_if_needed()
     expect(caption).to_contain_text("resident, rows of 8192 columns in fp16")
     registers = int(re.search(r"(\d+) registers per thread", caption.inner_text())[1])
-    expect(title).to_contain_text("BLOCK 8192 spills on")
+    expect(title).to_contain_text("BLOCK = 8192 spills registers with")
     explorer.locator('[data-control="warps"] input').press("ArrowLeft")
     expect(caption).to_contain_text("2 warps, sm_90")
     assert int(re.search(r"(\d+) registers per thread", caption.inner_text())[1]) > registers

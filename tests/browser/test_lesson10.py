@@ -19,7 +19,7 @@ def test_a_learner_turns_the_projection(course, page, expect):
     words = caption.inner_text()
     picture.locator('[data-key="wdy"]').press("ArrowRight")
     expect(caption).not_to_have_text(words)
-    expect(caption).to_contain_text("Its mean is 0.00, so a step along it cannot change the mean of the row.")
+    expect(caption).to_contain_text("The mean of this vector is 0.00, so a step along it cannot change the mean of the row.")
     expect(caption).to_contain_text("the matrix is a projector")
 
     # eps: six steps to 3, and part of the push along xhat comes through

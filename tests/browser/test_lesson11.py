@@ -27,7 +27,7 @@ def test_a_learner_finds_the_missing_term(course, page, expect):
     picture.get_by_role("button", name="Choose it myself").click()
     expect(title).to_contain_text("No error")
     choose("c1")
-    expect(title).to_contain_text("All along xhat, by c1 * rstd: c1 is missing")
+    expect(title).to_contain_text("The error is c1 * rstd along xhat: c1 is missing")
     course.shoot("lesson11-missing-c1")
 
     # by keyboard: mean/std from 3 to 100 with bf16 statistics

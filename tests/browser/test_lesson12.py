@@ -25,7 +25,7 @@ def test_the_schedule_explorer_moves(course, page, expect):
     expect(caption).to_contain_text("seed 76, operation 0 of")
     picture.get_by_role("button", name="By hand from the start").click()
     picture.locator('[data-key="move-0"]').click()
-    expect(caption).to_contain_text("Can you make it end with 1?")
+    expect(caption).to_contain_text("Can you find an order that ends with 1?")
 
 
 def test_a_deadlock_and_the_learners_own_file(course, page, expect):

@@ -29,7 +29,7 @@ def test_a_learner_reads_a_curve_races_and_counts_bytes(course, page, expect):
     roofline.scroll_into_view_if_needed()
     roofline.get_by_role("radio", name="asks for").check()
     roofline.locator('[data-key="share-blocked"]').press("Enter")
-    expect(title).to_contain_text("above the roof: a cache answered")
+    expect(title).to_contain_text("above the roof, because a cache supplied data")
     course.shoot("lesson15-roofline")
     page.get_by_label("your own kernel:").select_option("exercise 08a")
     page.get_by_role("button", name="Put it there").click()
@@ -41,7 +41,7 @@ def test_a_learner_reads_a_curve_races_and_counts_bytes(course, page, expect):
     race.get_by_role("radio", name="with Python's call").check()
     race.locator('[data-key="at"]').press("ArrowRight")
     race.get_by_role("button", name="Play").click()
-    expect(race.locator(".title")).to_contain_text("torch.compile first", timeout=30_000)
+    expect(race.locator(".title")).to_contain_text("torch.compile is first", timeout=30_000)
     course.shoot("lesson15-race")
 
     # the sources unfold; the exercise: unsolved, then solved

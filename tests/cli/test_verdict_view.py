@@ -54,7 +54,7 @@ def test_a_fail_has_each_piece_apart_and_in_order():
         "  difference        0.3, 41.0 times the allowed error\n"
         "  3 of 3 elements of y are wrong, by up to 69,500 times the allowed error.\n"
         "\n"
-        "It shows here:\n"
+        "The error shows here:\n"
         "exercises/ex07a_layer_norm_forward.py:31\n"
         "31 |     squares += deviation * deviation\n"
         "   |                ^^^^^^^^^^^^^^^^^^^^^ y is stored here\n"

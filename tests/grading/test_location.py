@@ -77,12 +77,12 @@ def test_without_code_of_the_causes_form_only_the_symptom_is_shown(cause):
     text = texts.read_solution(catalog.get("01b")).replace("var = ", "var = 2 * ")
     text = text.replace("tl.rsqrt(var + eps)", "(var + eps) ** -0.5")
     place = find_place("01b", "y", cause, text)
-    assert (place.label, place.lead) == ("y is stored here", "It shows here:") and "tl.store(y_ptr" in place.source
+    assert (place.label, place.lead) == ("y is stored here", "The error shows here:") and "tl.store(y_ptr" in place.source
 
 
 def test_a_cause_without_a_quantity_claims_no_line():
     place = find_place("07a", "y", "wrong_values", texts.read_solution(catalog.get("07a")))
-    assert place.lead == "It shows here:" and place.label == "y is made here"
+    assert place.lead == "The error shows here:" and place.label == "y is made here"
 
 
 def test_each_gradient_has_its_own_part_of_the_return():

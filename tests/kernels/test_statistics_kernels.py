@@ -179,7 +179,7 @@ def test_the_figure_of_the_lesson_says_what_the_rows_say():
         for N in (1024, 262144)
     ]
     fp32, fp16, block = lesson05.sweep_cost(Measurement(bench.KIND, "a GPU", "today", {}, "a clock", rows)).data["views"]
-    assert fp32["title"] == "Two sweeps cost 1.90 reads of x at 262144 columns; Welford costs 1.10 at 1024"
-    assert fp16["title"] == "Two sweeps cost 3.80 reads of x at 262144 columns; Welford costs 2.20 at 1024"
-    assert block["title"] == "In registers two passes cost 1.00 of a read, Welford 1.40"
+    assert fp32["title"] == "Two sweeps cost 1.90 reads of x at 262144 columns; Welford costs 1.10 reads at 1024"
+    assert fp16["title"] == "Two sweeps cost 3.80 reads of x at 262144 columns; Welford costs 2.20 reads at 1024"
+    assert block["title"] == "In registers two passes cost 1.00 reads of x, Welford 1.40 reads"
     assert [line["name"] for line in fp32["panels"][0]["series"]] == list(lesson05.STREAMED.values()) and "a GPU" in fp32["caption"]

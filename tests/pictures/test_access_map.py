@@ -212,10 +212,10 @@ def test_a_kernel_that_leaves_its_tensors_is_shown_up_to_there():
 
 def test_faults_are_shown_in_words(show):
     shown = show(access_map(overrun_kernel, (2,), torch.ones(16), torch.zeros(12), BLOCK=8))
-    assert shown.title == "Program 1 leaves its tensors in operation 2" and "4 of 8 lanes" in shown.caption
+    assert shown.title == "Program 1 accesses memory outside its tensors in operation 2" and "4 of 8 lanes" in shown.caption
     assert "outside the tensors" in shown.drawn
     shown = show(access_map(raising_kernel, (1,), torch.ones(8), 3, BLOCK=8))
-    assert shown.title == "The launch is stopped behind operation 1 of program 0" and "Error" in shown.caption
+    assert shown.title == "The launch was stopped after operation 1 of program 0" and "Error" in shown.caption
 
 
 @pytest.mark.parametrize(
@@ -296,7 +296,7 @@ def test_strides_show_in_sectors(show):
     # a column of a matrix of 64 fp32 columns: every lane in a sector of its own; its row in the result: 32 lanes in 128 bytes
     assert len(shown.call("sectors", 0, 0, 0)["sectors"]) == 32
     assert len(shown.call("sectors", 0, 1, 0)["sectors"]) == 4
-    assert "32 lanes drawn ask for 128 bytes in 32 sectors of 32 bytes" in shown.caption
+    assert "32 lanes drawn access 128 bytes, which lie in 32 sectors of 32 bytes" in shown.caption
     shown.set(at=1)
     assert "in 4 sectors of 32 bytes" in shown.caption
 
@@ -304,20 +304,20 @@ def test_strides_show_in_sectors(show):
 def test_a_hand_and_the_keys_move_through_programs_operations_and_lanes(picture, show):
     shown = show(picture)
     assert shown.title == "Program 0 so far: reads source once"
-    assert "Program 0, operation 1 of 2: first read of source, 5 lanes, 3 masked, 20 bytes, line" in shown.caption
+    assert "Program 0, operation 1 of 2: first read of tensor source by 5 lanes (3 more lanes masked), 20 bytes, line" in shown.caption
     shown.page.get_by_role("button", name="Step").click()
-    assert "operation 2 of 2: write of out" in shown.caption
+    assert "operation 2 of 2: write of tensor out" in shown.caption
     assert shown.title == "Program 0 reads source once and writes out once"
     shown.grip("lane-3").click()
-    assert "Lane 3 reaches out[3]" in shown.caption
+    assert "Lane 3 accesses out[3]" in shown.caption
     shown.grip("lane-6").press("Enter")
-    assert "Lane 6 takes no part" in shown.caption
+    assert "Lane 6 accesses nothing in this operation." in shown.caption
     shown.grip("program-5").click()
     assert shown.state["at"] == 0 and "Program 5, operation 1 of 2" in shown.caption
     shown.page.locator('[data-control="program"] input').press("End")
     assert "Program 7, operation 1 of 2" in shown.caption and "programs 6 to 7 of 8" in shown.drawn
     shown.page.locator('[data-control="lane"] input').press("Home")
-    assert "Lane 0 reaches source[7]" in shown.caption
+    assert "Lane 0 accesses source[7]" in shown.caption
     shown.page.get_by_role("button", name="Reset").click()
     assert shown.title == "Program 0 so far: reads source once"
 
@@ -330,13 +330,13 @@ def test_a_program_without_an_access_is_shown_too(show):
 
     shown = show(access_map(first_only_kernel, (3,), torch.zeros(1)))
     shown.set(program=2, at=0)
-    assert shown.title == "Program 2 asks for no memory" and "grid 3" in shown.caption
+    assert shown.title == "Program 2 accesses no memory" and "a grid of 3 programs" in shown.caption
 
     @triton.jit
     def idle_kernel(x_ptr):
         tl.program_id(0)
 
-    assert show(access_map(idle_kernel, (2,), torch.zeros(1))).title == "No program asks for any memory"
+    assert show(access_map(idle_kernel, (2,), torch.zeros(1))).title == "No program accesses memory"
 
 
 EXTREMES = [

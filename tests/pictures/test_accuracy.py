@@ -166,13 +166,13 @@ def test_the_browser_has_the_models_numbers(exercises, show):
 def test_a_hand_and_the_keys_move_the_mean_and_choose_a_bound(show):
     shown = show(accuracy(n=64).picture)
     shown.set(ratio=AT_10000)
-    assert shown.title == "One-pass has no digit left at mean/std = 10000" and "cannot be off by more than" in shown.caption
+    assert shown.title == "One-pass has no digit left at mean/std = 10000" and "The bound of one-pass at this mean/std is " in shown.caption
     shown.drag("ratio", dx=-600)
     assert shown.state["ratio"] == 0 and shown.title.endswith("every kernel keeps at least four digits")
     shown.grip("ratio").press("ArrowRight")
-    assert shown.state["ratio"] == 1 and "At mean/std = 3.2," in shown.caption
+    assert shown.state["ratio"] == 1 and "in 4 rows at mean/std = 3.2:" in shown.caption
     shown.grip("curve-welford").press("Enter")
-    assert shown.state["chosen"] == "welford" and "Welford cannot be off by more than" in shown.caption
+    assert shown.state["chosen"] == "welford" and "The bound of Welford at this mean/std is " in shown.caption
     shown.set(quantity="y", rows="loud")
     assert "absolute error of y" in shown.caption and "8 standard deviations out" in shown.caption
 

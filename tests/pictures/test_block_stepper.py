@@ -166,7 +166,7 @@ def test_rows_are_typed(shown):
     first, second = (shown.call("explain", shown.state | {"row": row})["frames"][-1]["y"] for row in (0, 1))
     assert first == pytest.approx(second, rel=1e-4)  # a shift changes nothing, but for eps
     for words, problem in {
-        "": "There is no row yet", " ; ;": "There is no row yet", "1 2; 3": "these have 2, 1", "1 two": "two cannot be drawn",
+        "": "There is no row yet", " ; ;": "There is no row yet", "1 2; 3": "your rows have 2 and 1 columns", "1 two": "two cannot be drawn",
         "1 nan": "nan cannot be drawn", "1e7": "1e7 cannot be drawn", " ".join(["1"] * 17): "16 columns", ";".join(["1"] * 7): "6 rows",
     }.items():  # fmt: skip
         field.fill(words)
@@ -175,11 +175,11 @@ def test_rows_are_typed(shown):
     field.fill(".002 -.002")
     field.press("Enter")
     shown.set(eps=1e-3, step=3)
-    assert "eps matters here: without it rstd would be 500." in shown.caption
+    assert "eps changes this result: without eps, rstd would be 500." in shown.caption
     shown.set(typed="0 0 0", eps=0)
-    assert "0 times that is no number" in shown.caption and "NaN" not in shown.title
+    assert "0 times infinity is NaN" in shown.caption and "NaN" not in shown.title
     shown.page.get_by_role("button", name="worked example").click()
-    assert "of 3 × 8" in shown.caption
+    assert "x has 3 rows of 8 columns" in shown.caption
 
 
 @pytest.mark.parametrize(

@@ -49,28 +49,28 @@ def test_the_browser_moves_the_same_bytes_in_the_time_that_they_take(show):
 
 def test_the_race_is_run_by_hand_and_by_keys(show):
     shown = show(bytes_moved())
-    assert shown.title == "The same result by 2 launches and by one: who is there first?"
+    assert shown.title == "2 launches and 1 launch compute the same result: which is done first?"
     shown.drag("at", dx=200)
     assert shown.title.startswith("After ") and 0 < shown.state["at"] < END
     at = shown.state["at"]
     shown.grip("at").press("ArrowRight")
     assert shown.state["at"] == at + 1
     shown.set(at=36)
-    assert shown.title == "The fused kernel is there; the chain is at launch 2 of 2, which writes y" and "✓ done" in shown.drawn
+    assert shown.title == "The fused kernel is done; the chain is in launch 2 of 2, which writes y" and "✓ done" in shown.drawn
     shown.set(at=END)
-    assert shown.title == "Fusing add and rms_norm moves 0.80 of the bytes: 4 M N instead of 5 M N"
+    assert shown.title == "Fusing add and rms_norm moves 0.80 times the bytes: 4 M N elements instead of 5 M N"
     shown.set(kind="eager")
-    assert shown.title == "Op by op, rms_norm moves 9.0 times the bytes, in 8 launches"
+    assert shown.title == "Op by op, rms_norm moves 9.0 times the bytes of the fused kernel, in 8 launches"
 
 
 @pytest.mark.parametrize(
     ("change", "words"),
     [
         ({"m": 1024}, "M = 1024"),
-        ({"dtype": "fp32"}, "fp32: 2 launches move 336 MB"),
+        ({"dtype": "fp32"}, "2 launches move 336 MB"),
         ({"kind": "eager"}, "8 launches move 604 MB"),
-        ({"bandwidth": 1000}, "168 µs at 1000 GB/s"),
-        ({"n": 256, "m": 16}, "launches set the time, not the bytes: 20 µs against 10"),
+        ({"bandwidth": 1000}, "At 1000 GB/s, 2 launches move 168 MB in 168 µs"),
+        ({"n": 256, "m": 16}, "launches set the time, not the bytes: 20 µs for the chain and 10 µs for the fused kernel"),
     ],
 )
 def test_a_setting_changes_the_bars_and_the_words(show, change, words):

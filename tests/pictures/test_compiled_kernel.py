@@ -52,12 +52,12 @@ def shown(show):
 
 def test_the_title_says_what_the_reports_say(shown):
     for spills, words in (
-        ((900, 12, 0, 0, 0, 0), "BLOCK 1024 spills on 1 and 2 warps, and not on 4 to 32 warps"),
-        ((900, 0, 0, 0, 0, 8), "BLOCK 1024 spills on 1 and 32 warps, and not on 2 to 16 warps"),
-        ((0, 0, 0, 0, 0, 8), "BLOCK 1024 spills on 32 warps, and not on 1 to 16 warps"),
-        ((1, 0, 1, 0, 1, 0), "BLOCK 1024 spills on 1, 4 and 16 warps, and not on 2, 8 and 32 warps"),
-        ((1, 1, 1, 1, 1, 1), "BLOCK 1024 spills on every number of warps tried"),
-        ((0, 0, 0, 0, 0, 0), "More warps, fewer registers: 90 per thread on 1 warp, 40 on 32"),
+        ((900, 12, 0, 0, 0, 0), "BLOCK = 1024 spills registers with 1 and 2 warps, and not with 4 to 32 warps"),
+        ((900, 0, 0, 0, 0, 8), "BLOCK = 1024 spills registers with 1 and 32 warps, and not with 2 to 16 warps"),
+        ((0, 0, 0, 0, 0, 8), "BLOCK = 1024 spills registers with 32 warps, and not with 1 to 16 warps"),
+        ((1, 0, 1, 0, 1, 0), "BLOCK = 1024 spills registers with 1, 4 and 16 warps, and not with 2, 8 and 32 warps"),
+        ((1, 1, 1, 1, 1, 1), "BLOCK = 1024 spills registers with every number of warps tried"),
+        ((0, 0, 0, 0, 0, 0), "More warps, fewer registers per thread: 90 with 1 warp, 40 with 32 warps"),
     ):
         made = {w: report(w, 90 - 10 * i, spill) for i, (w, spill) in enumerate(zip(WARPS, spills, strict=True))}
         assert shown.call("makeTitle", one_set(made), 4) == words
@@ -67,13 +67,13 @@ def test_the_caption_names_the_limit_and_a_refusal(shown):
     held = one_set({w: report(w, 128 if w == 4 else 40) for w in WARPS})
     words = shown.call("makeCaption", held, 4)
     assert "128 registers per thread, nothing is spilled, 64 bytes of shared memory" in words
-    assert "16 of 64 warps of a multiprocessor are resident; the limit is registers." in words
-    assert "move 128 bits per thread, stores 32 and 128." in words
+    assert "16 of the 64 warps that a multiprocessor can hold are resident, limited by registers." in words
+    assert "move 128 bits per thread. Stores move 32 and 128 bits per thread." in words
     free = one_set({w: report(w, 32, shared_bytes=0) for w in WARPS})
-    assert "64 of 64 warps of a multiprocessor are resident: every place is taken." in shown.call("makeCaption", free, 4)
-    assert "No program fits" in shown.call("makeCaption", one_set({w: report(w, 128) for w in WARPS}), 32)
+    assert "64 of the 64 warps that a multiprocessor can hold are resident: no place is free." in shown.call("makeCaption", free, 4)
+    assert "has not enough registers for one program." in shown.call("makeCaption", one_set({w: report(w, 128) for w in WARPS}), 32)
     refused = one_set({**{w: report(w) for w in WARPS}, 4: "ex.py, line 3: `v` is not defined."})
-    assert shown.call("makeTitle", refused, 4) == "The compiler gives no kernel for 4 warps"
+    assert shown.call("makeTitle", refused, 4) == "The compiler makes no kernel for 4 warps"
     assert shown.call("makeCaption", refused, 4).endswith("ex.py, line 3: `v` is not defined.")
 
 

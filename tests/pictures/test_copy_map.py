@@ -46,14 +46,14 @@ def test_the_browser_does_what_the_kernel_does(shown):
 
 def test_a_lane_says_what_it_reads_and_writes(shown):
     shown.grip("at-9").click()
-    assert "Program 2, lane 1: offset 2 · 4 + 1 = 9. It reads x[9] = 90 and writes it to y[9]." in shown.caption
+    assert "Program 2, lane 1: offset 2 · 4 + 1 = 9. The lane reads x[9] = 90 and writes this value to y[9]." in shown.caption
     shown.grip("at-11").click()
     assert "11 < 10 is false: the lane reads nothing and writes nothing" in shown.caption
     shown.page.get_by_label("mask = offsets < n").click()
-    assert "reads what lies behind x, 88, and overwrites -1 behind y" in shown.caption
-    assert "Offsets 10 to 11 were overwritten" in shown.caption and "2 numbers of another tensor are gone" in shown.title
+    assert "reads 88 from behind x, and overwrites -1 behind y" in shown.caption
+    assert "Offsets 10 to 11 lie outside y, and were overwritten" in shown.caption and "2 numbers of another tensor are gone" in shown.title
     shown.grip("at-12").click()
-    assert "Offset 12 lies behind y, and no lane asks for it" in shown.caption
+    assert "Offset 12 lies behind y, and no lane has this offset" in shown.caption
 
 
 @pytest.mark.parametrize(
@@ -63,10 +63,10 @@ def test_a_lane_says_what_it_reads_and_writes(shown):
         ({"n": 8}, "every lane has an element", "2 programs"),
         ({"n": 8, "masked": False}, "nothing shows that the mask is missing", "2 programs"),
         ({"n": 9, "grid": "floor"}, "2 programs are too few: 1 element of y is never written", "Element 8 of y was never"),
-        ({"grid": "floor", "masked": False, "at": 8}, "never written", "no program asks for it, so y[8] keeps"),
+        ({"grid": "floor", "masked": False, "at": 8}, "never written", "No lane has offset 8, so y[8] keeps"),
         ({"n": 3, "grid": "floor"}, "A grid of 0 programs", "Elements 0 to 2 of y were never written"),
         ({"grid": "more"}, "One program more than needed", "4 programs"),
-        ({"n": 11, "masked": False}, "1 number of another tensor is gone", "Offset 11 was overwritten"),
+        ({"n": 11, "masked": False}, "1 number of another tensor is gone", "Offset 11 lies outside y, and was overwritten"),
     ],
 )
 def test_the_words_follow_the_launch(shown, changes, title, caption):

@@ -89,7 +89,7 @@ def test_the_words_follow_hands_and_keys(shown):
     assert shown.title == "LayerNorm, resident reaches 82 % of the roof at N = 8192"
     shown.grip("share-blocked").press("Enter")
     shown.page.get_by_role("radio", name="asks for").check()
-    assert shown.title == "LayerNorm, blocked stands 35 % above the roof: a cache answered"
+    assert shown.title == "LayerNorm, blocked stands 35 % above the roof, because a cache supplied data"
     shown.grip("share-persistent").click()
     shown.set(n=16384)
     assert shown.title.endswith("and no time at N = 16384")

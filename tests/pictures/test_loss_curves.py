@@ -80,15 +80,15 @@ def test_the_browser_finds_where_they_part_as_the_model_does(shown):
 
 
 def test_the_words_say_what_is_shown(shown, show):
-    assert "Never further apart than " in shown.title and "ends below 2.900" in shown.caption
+    assert "never differ by more than " in shown.title and "ends below 2.900 nats" in shown.caption
     shown.page.get_by_role("radio", name="dw never returned").check()
-    assert shown.title == "Further apart than 0.001 nats at step 4 for the first time"
-    assert "Equal bit for bit in the first 3 steps." in shown.caption
+    assert shown.title == "The losses first differ by more than 0.001 nats at step 4"
+    assert "equal bit for bit in the first 3 steps." in shown.caption
     few = show(loss_curves(RUNS, show="far").picture)
     few.set(limit=0.3)
-    assert few.title == "Further apart than 0.3 nats at step 1 for the first time"
+    assert few.title == "The losses first differ by more than 0.3 nats at step 1"
     few.set(step=3)
-    assert "Step 3: NaN and 1.2500, NaN apart." in few.caption
+    assert "Step 3: NaN and 1.2500 nats, which differ by NaN nats." in few.caption
     waiting = show(loss_curves({"right": [3.0], "ours": []}, 25).picture)
     assert waiting.title == "Waiting for the losses of ours" and "No losses yet of ours" in waiting.caption
     same = show(loss_curves({"right": [3.0, 2.0], "ours": [3.0, 2.0]}).picture)
@@ -110,7 +110,7 @@ def test_every_run_and_axis_has_its_name_in_the_drawing(show):
 
 def test_the_limit_and_the_step_are_dragged_and_moved_by_keys(shown):
     shown.drag("limit", dx=0, dy=70)
-    assert shown.state["limit"] < 1e-5 and "for the first time" in shown.title
+    assert shown.state["limit"] < 1e-5 and "first differ by more than" in shown.title
     before = shown.state["limit"]
     shown.grip("limit").press("ArrowUp")
     assert LIMITS.index(shown.state["limit"]) == LIMITS.index(before) + 1

@@ -88,23 +88,23 @@ def test_a_far_mean_is_never_rounded_away(show):
     shown = show(merge_tree("mean 10000"))
     shown.set(frame=LAST)
     assert "mean 10000.5" in shown.drawn and "mean 9999.5" in shown.drawn
-    assert "E[x²] - E[x]² in fp32: 0." in shown.caption and "Variance 2.402, true 2.402" in shown.caption
+    assert "E[x²] - E[x]² in fp32: 0." in shown.caption and "Variance 2.402, true variance 2.402" in shown.caption
 
 
 def test_the_words_say_what_happens(show):
     shown = show(merge_tree("two levels"))
     assert shown.title == "Each block takes in its first number" and "not yet merged" in shown.grip("node-3-0").get_attribute("aria-label")
     shown.page.get_by_role("button", name="Step", exact=True).click()
-    assert shown.title == "Merge x[0] with x[1]: their means are 0 apart"
+    assert shown.title == "Merge x[0] with x[1]: their means differ by 0"
     shown.grip("node-3-0").press("Enter")
-    assert shown.title == "All 8: M2 = 0 + 0 + 32 = 32, variance 4"
+    assert shown.title == "8 numbers: M2 = 0 + 0 + 32 = 32, variance 4"
     assert "M2 = 0 + 0 + d² · 4 · 4 / 8 = 32." in shown.caption
     shown.set(n=5, frame=3)
     assert shown.title == "Merging with an empty side changes nothing"
     shown.set(n=8, parts=4, frame=2)
     assert shown.title == "Welford: each block takes in its number 3"
     shown.set(n=1, parts=1)
-    assert shown.title == "All 1 are known: variance 0 / 1 = 0"
+    assert shown.title == "1 number: variance = M2 / n = 0 / 1 = 0"
 
 
 def test_it_looks_right_everywhere(show, record_property):

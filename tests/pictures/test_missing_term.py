@@ -80,16 +80,16 @@ def test_height_and_slope_are_the_missing_terms(columns, ratio):
         ("layer_norm", "none", "No error"),
         ("layer_norm", "c1", "c1 is missing"),
         ("layer_norm", "c2", "c2 is missing"),
-        ("layer_norm", "both", "both are missing"),
+        ("layer_norm", "both", "c1 and c2 are missing"),
         ("layer_norm", "rstd", "factor of 1.73"),
         ("layer_norm", "w", "look at wdy"),
-        ("layer_norm", "mean", "xhat is off"),
+        ("layer_norm", "mean", "xhat is wrong"),
         ("layer_norm", "divisor", "1/N is missing"),
         ("rms_norm", "c1", "c1 is missing"),
         ("rms_norm", "c2", "RMSNorm has no c2"),
         ("rms_norm", "both", "c1 is missing, and RMSNorm has no c2"),
         ("rms_norm", "w", "look at wdy"),
-        ("rms_norm", "mean", "xhat is off"),
+        ("rms_norm", "mean", "xhat is wrong"),
         ("rms_norm", "divisor", "1/N is missing"),
     ],
 )
@@ -101,7 +101,7 @@ def test_the_error_names_its_cause(kind, term, words, columns):
 def test_bf16_statistics_look_like_wrong_row_sums_far_from_0_and_like_lost_digits_near_it():
     assert "digits are lost" in name_cause(model("layer_norm", "statistics", 0.0))
     state = model("layer_norm", "statistics", 100.0)
-    assert "xhat is off" in name_cause(state) and size(state.error) > 0.02 * size(state.true)
+    assert "xhat is wrong" in name_cause(state) and size(state.error) > 0.02 * size(state.true)
 
 
 def test_a_gradient_of_ones_with_w_1_hides_all_but_c2():
@@ -174,12 +174,12 @@ def test_a_hidden_mistake_is_named_from_the_points_and_not_before(shown):
         assert name_cause(model("layer_norm", hidden)) not in said and TERMS["layer_norm"][hidden] not in said
     shown.set(hidden="c1", term=None)
     shown.page.get_by_role("radio", name="c2", exact=True).check()
-    assert shown.title == "Not c2 left out: that would give the hollow points" and "your guess" in shown.drawn
+    assert shown.title == "Not “c2 left out”: that mistake would give the hollow points" and "your guess" in shown.drawn
     assert "c1 left out" not in shown.caption
     shown.page.get_by_role("radio", name="c1", exact=True).check()
-    assert shown.title == "Yes, c1 left out. All along xhat, by c1 * rstd: c1 is missing"
+    assert shown.title == "Yes, c1 left out. The error is c1 * rstd along xhat: c1 is missing"
     shown.set(hidden="c1", term="w", weights="ones", gradient="ones")
-    assert "nobody can tell" in shown.title and "The true dx is 0 here: whatever returns 0 passes." in shown.caption
+    assert "both mistakes give the same dx" in shown.title and "the true dx is 0: any code that returns 0 passes." in shown.caption
     shown.page.get_by_role("button", name="Choose it myself").click()
     assert shown.title == "No error"
     shown.page.get_by_role("radio", name="c1", exact=True).check()

@@ -53,16 +53,16 @@ def test_the_browser_finds_who_is_first(shown):
 
 
 def test_the_words_follow_the_race(shown):
-    assert shown.title == "LayerNorm, N = 8192: who is there first?"
+    assert shown.title == "LayerNorm, N = 8192: which one is done first?"
     shown.set(at=40)
-    assert shown.title == "LayerNorm, N = 8192: the course's by 1.9 %, which two runs differ by as well"
-    assert "PyTorch 76.4 \u00b5s, 1.61 of the floor" in shown.caption
+    assert shown.title == "LayerNorm, N = 8192: the course's is 1.9 % faster, but two runs differ as much"
+    assert "PyTorch 76.4 \u00b5s (1.61 times the floor)" in shown.caption
     shown.page.get_by_role("radio", name="with Python's call").check()
-    assert shown.title.startswith("LayerNorm, N = 8192: torch.compile first")
+    assert shown.title.startswith("LayerNorm, N = 8192: torch.compile is first")
     shown.page.get_by_role("radio", name="LayerNorm backward").check()
-    assert shown.title.startswith("LayerNorm backward, N = 8192: the course's first, the next takes 1.15")
+    assert shown.title.startswith("LayerNorm backward, N = 8192: the course's is first, and the next one takes 1.15")
     shown.set(at=1)
-    assert shown.title == "LayerNorm backward, N = 8192: nobody is there yet"
+    assert shown.title == "LayerNorm backward, N = 8192: none is done yet"
 
 
 def test_a_hand_and_the_keys_move_the_time(shown):

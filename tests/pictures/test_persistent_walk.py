@@ -52,9 +52,11 @@ def test_the_words_say_what_happens(show):
     shown.set(frame=4)
     assert shown.title == "Stage two adds the partial dw of program 0"
     shown.set(frame=LAST)
-    assert shown.title == "dw is complete: 3 rows of partial sums for 11 rows" and "dw is 11, 11, 10 and 9." in shown.caption
+    assert (
+        shown.title == "dw is complete: 3 rows of partial sums were stored for 11 rows of dy" and "dw is 11, 11, 10 and 9." in shown.caption
+    )
     shown.set(m=4, frame=1)
-    assert "Program 2 has no tile: it stores its zeros." in shown.caption
+    assert "Program 2 has no tile, and stores zeros." in shown.caption
 
 
 def test_it_looks_right_everywhere(show):

@@ -94,12 +94,12 @@ def test_the_browser_takes_wdy_apart_as_the_reference_does(shown):
 @pytest.mark.parametrize(
     ("changes", "title", "words"),
     [
-        ({}, "its parts along 1 and along xhat are gone", ["c2 = 0.75", "Drag the tip of wdy"]),
+        ({}, "its parts along 1 and along xhat are gone", ["c2 = 0.75", "Drag the tip of the arrow wdy"]),
         ({"view": 105}, "its parts along 1 and along xhat are gone", ["cannot change the mean", "c2 = 0.75", "is a projector"]),
-        ({"length": 0}, "nothing of it reaches dx", ["Left is [0.00, 0.00, 0.00]"]),
+        ({"length": 0}, "nothing of it reaches dx", ["What is left is dx / rstd = [0.00, 0.00, 0.00]"]),
         ({"turn": 60, "mean": 0}, "All of wdy lies along 1 and xhat", ["c2 = 0.00"]),
         ({"eps": 1e-5}, "are gone", ["only at eps = 0 is the matrix a projector"]),
-        ({"eps": 1.0}, "With eps = 1, 50 % of the push along xhat comes through", ["the matrix is no projector"]),
+        ({"eps": 1.0}, "With eps = 1, 50 % of the part of wdy along xhat reaches dx", ["the matrix is no projector"]),
         ({"kind": "rms_norm"}, "only its part along xhat is gone", ["changes the mean of the row", "there is no c2"]),
     ],
 )
@@ -112,9 +112,9 @@ def test_the_words_say_what_is_shown(shown, changes, title, words):
 
 def test_nothing_is_said_of_what_the_page_asks_until_something_is_moved(shown):
     """Lesson 10 asks what the numbers of dx add up to, a screen above the picture."""
-    assert "Left is" not in shown.caption and "mean of the row" not in shown.caption
+    assert "What is left" not in shown.caption and "mean of the row" not in shown.caption
     shown.grip("wdy").press("ArrowRight")
-    assert "Its mean is 0.00" in shown.caption
+    assert "The mean of this vector is 0.00" in shown.caption
 
 
 def test_hands_and_keys_move_the_arrows(shown):
@@ -132,7 +132,7 @@ def test_hands_and_keys_move_the_arrows(shown):
     assert shown.state["xTurn"] == (turned + 5) % 360
     for turn in range(0, 360, 45):  # wherever wdy is dragged, nothing of the mean is left
         shown.set(turn=turn)
-        assert "Its mean is 0.00, so a step along it cannot change the mean of the row." in shown.caption
+        assert "The mean of this vector is 0.00, so a step along it cannot change the mean of the row." in shown.caption
 
 
 def test_a_dragged_point_stays_under_the_hand(shown):

@@ -136,23 +136,23 @@ def test_what_went_into_a_number_adds_up_to_it(show, way, threads):
 def test_a_value_goes_to_thread_0_and_by_shuffles_to_all(show):
     shown = show(reduction_tree())
     shown.grip("cell-1-5").click()  # x[13], which no thread has read yet
-    assert shown.title == "x[13] still waits to be read"
+    assert shown.title == "No thread has read x[13] yet"
     shown.set(done=LAST)
-    assert shown.title == "x[13] is by now in the number of thread 0"
+    assert shown.title == "The number of thread 0 now contains x[13]"
     assert "The way of x[13] = 14: thread 5, then thread 1, then thread 0." in shown.caption
     shown.set(way="shuffle")
-    assert shown.title == "x[13] is by now in the numbers of 8 threads"
+    assert shown.title == "The numbers of 8 threads now contain x[13]"
 
 
 def test_a_number_is_followed_by_hand_and_by_keys(show):
     shown = show(reduction_tree())
     shown.grip("cell-4-0").click()  # the last line: the steps up to it are taken
-    assert shown.state["done"] == 3 and "In the number of thread 0, 64, are x[0] + x[2] + x[4] + x[6] + x[8]" in shown.caption
+    assert shown.state["done"] == 3 and "Thread 0 holds 64, the sum of x[0] + x[2] + x[4] + x[6] + x[8]" in shown.caption
     shown.grip("picked").press("ArrowUp")
     shown.grip("picked").press("ArrowRight")  # the focus went along
     assert shown.state["picked"] == [3, 1] and shown.title == "Thread 1 holds the sum of 4 of the 16 values"
     shown.grip("picked").press("Enter")
-    assert shown.state["picked"] is None and shown.title == "Step 3 of 4: 2 threads add, 6 idle"
+    assert shown.state["picked"] is None and shown.title == "Step 3 of 4: 2 threads add, 6 are idle"
 
 
 def test_the_words_say_who_adds_whom(show):
@@ -160,17 +160,17 @@ def test_the_words_say_who_adds_whom(show):
     step = shown.page.get_by_role("button", name="Step", exact=True)
     step.click()
     step.click()
-    assert shown.title == "Step 2 of 4: 4 threads add, 4 idle"
-    assert "threads t = 0 to 3 add the number of thread t + 4" in shown.caption and "threads 4 to 7 are idle" in shown.caption
+    assert shown.title == "Step 2 of 4: 4 threads add, 4 are idle"
+    assert "each thread t from 0 to 3 adds the number of thread t + 4" in shown.caption and "threads 4 to 7 are idle" in shown.caption
     shown.set(done=LAST)
-    assert shown.title == "4 steps of additions instead of 15: the sum is 136"
-    assert "3 barriers" in shown.caption and "Sum 136, exact." in shown.caption
+    assert shown.title == "4 steps of additions instead of 15 steps: the sum is 136"
+    assert "3 barriers" in shown.caption and "The sum is 136, without error." in shown.caption
     shown.set(way="shuffle", done=2)
     assert "every thread t adds the number of thread t xor 2" in shown.title
     shown.set(done=4)
     assert "2 warps leave their sums in shared memory" in shown.title
     shown.set(**START | {"row": "near_ten", "n": 24, "dtype": "fp16", "done": LAST})
-    assert "one after the other" in shown.caption
+    assert "one value after the other" in shown.caption
     shown.set(**START | {"n": 15, "done": 1})
     assert "thread 7 is idle" in shown.caption
 

@@ -306,7 +306,7 @@ def test_an_order_that_nobody_has_run_is_walked_by_hand(picture, show):
     shown = show(picture)
     shown.set(launch="none")
     shown.page.get_by_role("button", name="By hand from the start").click()
-    assert "who moves first?" in shown.title and "Can you make it end with 1 | 10?" in shown.caption
+    assert "which program moves first?" in shown.title and "Can you find an order that ends with 1 | 10?" in shown.caption
     for program in (0, 1, 2, 2, 3, 3, 0, 1):  # 0 and 1 load zeros, and store last
         shown.grip(f"move-{program}").click()
     assert "memory holds 1 | 10" in shown.caption and "You have reached 1 | 10." in shown.caption
@@ -359,9 +359,9 @@ def test_findings_are_said_in_words(picture, show):
     shown.set(launch="early", seed=seed, at=second - 1)
     assert "race" not in shown.title and "Race" not in shown.caption
     shown.set(at=second)
-    assert shown.title.startswith(f"A race on {race.where}") and "with nothing that orders them" in shown.caption
+    assert shown.title.startswith(f"A race on {race.where}") and "nothing orders these two operations" in shown.caption
     shown.set(launch="right", seed=0, at=len(picture.data["launches"]["right"]["orders"][0]))
-    assert shown.title == "Every program is done, and no race was met" and "no race, no deadlock" in shown.caption
+    assert shown.title == "Every program is done, and no race was found" and "no race, no deadlock" in shown.caption
 
 
 def test_a_lock_given_back_too_early_shows_between_the_threads_too(picture, show):
@@ -466,7 +466,7 @@ def test_who_waits_for_a_word_is_told_which(shared_rows, show):
     for _ in range(4):  # its ticket, its word, what it finds there, and a look at the next
         shown.grip("move-4").click()
     assert shown.title == "Program 4 waits for word[1]"
-    assert "Program 4 waits for word[1], which nobody has written." in shown.caption
+    assert "Program 4 waits for word[1], which no program has written." in shown.caption
     for program in (0, 0):
         shown.grip(f"move-{program}").click()
     assert "waits" not in shown.title, "the word is there now"

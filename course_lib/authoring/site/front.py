@@ -13,7 +13,7 @@ from course_lib.authoring.site.html import CourseSource, write_commands, write_l
 from course_lib.authoring.site.lessons import Lesson, list_exercises, mend_words
 from course_lib.base.errors import CourseError
 from course_lib.base.translation import gettext as _
-from course_lib.base.words import format_count
+from course_lib.base.words import format_count, list_words
 
 # the parts of the course, by the number of their last lesson
 _PARTS = ((5, _("A kernel you can trust")), (9, _("Forward, fast, for any input")), (14, _("Backward")), (99, _("Know it")))
@@ -116,7 +116,7 @@ def _write_lesson(lesson: Lesson) -> str:
         prediction_count=lesson.predictions,
         step_count=lesson.steps,
     )
-    exercises = _("; you write {exercises}").format(exercises=_(", ").join(list_exercises(lesson))) if lesson.exercises else ""
+    exercises = _("; you write {exercises}").format(exercises=list_words(list_exercises(lesson))) if lesson.exercises else ""
     return f"**[{lesson.title}](notebooks/{lesson.name}.ipynb)**\n: {lesson.about}\n\n  *{facts}{exercises}{_('.')}*\n"
 
 

@@ -10,6 +10,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from course_lib.base.translation import gettext as _
+from course_lib.base.words import list_words
 
 PARTIALS = "{partials}"  # stands in the `why` of a SharedCase for the name and the number of the partial sums
 # Elements from one row to the next. Row 2 starts past 2^31, where a signed 32-bit product turns negative, and row 3 past 2^32, where
@@ -94,9 +95,9 @@ class Case:
             parts.append(f"{self.block_name} = {self.block}")
         if self.rows > 1:
             parts.append(f"{self.rows_name} = {self.rows}")
-        others = ", ".join(_("{name} in {dtype}").format(name=name, dtype=dtype) for name, dtype in self.dtypes)
+        others = list_words(_("{name} in {dtype}").format(name=name, dtype=dtype) for name, dtype in self.dtypes)
         parts.append(_("{dtype} but {others}").format(dtype=self.dtype, others=others) if others else self.dtype)
-        return _("{shape}: {why}").format(shape=", ".join(parts), why=self.describe_why())
+        return _("{shape}: {why}").format(shape=_(", ").join(parts), why=self.describe_why())
 
     def describe_why(self) -> str:
         """Return ``why`` in the chosen language."""

@@ -13,6 +13,7 @@ from typing import Any
 
 from course_lib.base.translation import gettext as _
 from course_lib.base.translation import mark as N_
+from course_lib.base.words import AND, list_words
 from course_lib.grading.cases.plan import CaseLaunch, CaseTensor
 from course_lib.grading.execution.case_runner import CaseRunner
 from course_lib.grading.execution.dependence import find_ignored
@@ -82,7 +83,7 @@ class Functions(CaseRunner, abc.ABC):
             return returned
         else:
             got = (_("{count} value") if len(returned) == 1 else _("{count} values")).format(count=len(returned))
-        raise describe_wrong_return(function, got, ", ".join(t.name for t in wanted))
+        raise describe_wrong_return(function, got, list_words(t.name for t in wanted))
 
     @property
     @abc.abstractmethod
@@ -223,7 +224,7 @@ class NumPyFunctions(Functions):
             words = _("an input is written{line}: {names} belong to the caller")
             if len(arrays) == 1:
                 words = _("an input is written{line}: {names} belongs to the caller")
-            words = words.format(line=describe_line(line), names=_(" and ").join(arrays))
+            words = words.format(line=describe_line(line), names=list_words(arrays, AND))
             raise Misuse(FaultKind.INPUT, words, "", line) from None
         for name, array in arrays.items():
             after = array.shape, array.strides, array.dtype

@@ -6,6 +6,7 @@ import bisect
 import math
 
 from course_lib.base.translation import gettext as _
+from course_lib.base.words import list_words
 from course_lib.grading.cases.plan import CaseLaunch
 from course_lib.launching.faults import FaultKind, Misuse, describe_line, find_worst
 
@@ -111,7 +112,7 @@ class Watch:
                 continue
             at = sorted(line for line in lines if line is not None)
             where = _(", at lines {lines}") if len(at) > 1 else _(", at line {lines}") if at else ""
-            where = where.format(lines=", ".join(map(str, at)))
+            where = where.format(lines=list_words(at))
             asked = _("the exercise asks for {count} times").format(count=allowed)
             asked = {0: _("it need not be read at all"), 1: _("the exercise asks for once")}.get(allowed, asked)
             often = f"{total / region.elements:.1f}"

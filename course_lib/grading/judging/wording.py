@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from course_lib.base.translation import gettext as _
+from course_lib.base.words import list_words
 from course_lib.grading.cases.plan import Plan
 from course_lib.grading.judging import diagnosis, location
 from course_lib.grading.judging.causes import CAUSES, make_sentence
@@ -81,7 +82,7 @@ def describe_finding(judged: Judged) -> Finding:
         return Finding(case, words.format(count=changed, name=name))
     if _is_about_outside(judged):
         name, positions = next(iter(judged.outside.items()))
-        shown = ", ".join(str(int(p)) for p in positions[:5]) + (", ..." if len(positions) > 5 else "")
+        shown = list_words([*map(int, positions[:5]), *(["..."] if len(positions) > 5 else [])])
         shape = str(judged.plan.tensor(name).shape).replace(",)", ")")
         words = _("{count} elements outside {name} were written, at {places} from its start ({name} has shape {shape})")
         return Finding(case, words.format(count=len(positions), name=name, places=shown, shape=shape))
@@ -191,7 +192,7 @@ def _describe_deviation(case: str, deviation: Deviation) -> Finding:
     where = [_name_element(deviation.output, index) for index in deviation.where]
     if deviation.kind is Element.UNWRITTEN:
         return Finding(case, _("{extent}, from {element} on").format(extent=_describe_extent(deviation), element=where[0]))
-    also = _(" (first: {elements})").format(elements=", ".join(where)) if deviation.count > 1 else ""
+    also = _(" (first: {elements})").format(elements=list_words(where)) if deviation.count > 1 else ""
     numbers = _describe_numbers(deviation)
     wrong = _("{count} of {size} elements{first}").format(count=deviation.count, size=deviation.size, first=also)
     of_first = {"element": where[0], "got": deviation.got, "want": deviation.want, "wrong": deviation.count, "size": deviation.size}

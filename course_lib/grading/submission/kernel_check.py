@@ -20,6 +20,7 @@ from types import ModuleType
 from typing import Any
 
 from course_lib.base.translation import gettext as _
+from course_lib.base.words import list_words
 from course_lib.grading.submission import needed
 from course_lib.grading.submission.places import Located, split_lines
 from course_lib.grading.submission.source import make_refusal
@@ -326,7 +327,7 @@ class _KernelCheck:
         kernel = self.kernel
         others = [d for d in kernel.decorator_list if not needed.is_jit(d, self.file.imports)]
         if others or isinstance(kernel, ast.AsyncFunctionDef):
-            decorators = ", ".join(f"`@{ast.unparse(d)}`" for d in kernel.decorator_list)
+            decorators = list_words(f"`@{ast.unparse(d)}`" for d in kernel.decorator_list)
             self.refuse(
                 kernel,
                 _(

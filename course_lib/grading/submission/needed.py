@@ -12,6 +12,7 @@ from collections.abc import Iterator
 from types import CodeType
 
 from course_lib.base.translation import gettext as _
+from course_lib.base.words import list_words
 from course_lib.grading.submission.places import split_lines
 from course_lib.grading.submission.source import Unreadable, make_refusal
 
@@ -71,7 +72,7 @@ def _find_kernels(tree: ast.Module, name: str, wanted: tuple[str, ...]) -> None:
         if kernel in functions:
             lost = _("`{name}` has lost its decorator. Put `@triton.jit` on the line above it.").format(name=kernel)
             raise make_refusal("no_kernel", name, functions[kernel], lost)
-        found = _("it has {names}").format(names=_(", ").join(f"`{k}`" for k in kernels))
+        found = _("it has {names}").format(names=list_words(f"`{k}`" for k in kernels))
         words = _(
             "{file} has no kernel named `{name}`; {found}. The course launches the kernel by that name: give it back, or `course reset` the file."
         )
@@ -90,7 +91,7 @@ def _find_functions(tree: ast.Module, name: str, wanted: tuple[str, ...]) -> str
         return found
     functions = [node.name for node in tree.body if isinstance(node, Function)]
     has = [f"`{function}`" for function in functions] + [_("the class `{name}`").format(name=node.name) for node in classes]
-    listed = _("it has {names}").format(names=_(", ").join(has)) if has else _("it has no function at all")
+    listed = _("it has {names}").format(names=list_words(has)) if has else _("it has no function at all")
     words = _("{file} has no function named `{name}`; {found}. The course calls it by that name: give it back, or `course reset` the file.")
     raise Unreadable("no_function", words.format(file=name, name=missing, found=listed))
 

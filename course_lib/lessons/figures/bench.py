@@ -52,7 +52,7 @@ def host(measured: Measurement) -> MovingPicture:
     bars = [(_(row["passes"]), row["op"], row["provider"], row["us"]) for row in measured.rows]
     first = measured.rows[0]
     source = _("{M} x {N}, {dtype}; {source}.").format(M=first["M"], N=first["N"], dtype=first["dtype"], source=measured.label())
-    return _draw_bars(_("Host time of an eager call"), bars, _("us per call"), source)
+    return _draw_bars(_("Host time of an eager call"), bars, _("\u00b5s per call"), source)
 
 
 def training(measured: Measurement) -> MovingPicture:
@@ -70,7 +70,7 @@ def _draw_bars(title: str, bars: list[tuple[str, str, str, float]], unit: str, s
         panels.setdefault(panel, {}).setdefault(group.replace("_", " "), []).append(bar)
     high = max(value for *_, value in bars)
     drawn = [Bars(list(groups.items()), unit, high=high, title=panel) for panel, groups in panels.items()]
-    return chart(View(title, drawn, source), alt=_("{title}. {source}").format(title=title, source=source))
+    return chart(View(title, drawn, source), alt=source)
 
 
 def _find_look(provider: str) -> tuple[str, bool, bool, str]:

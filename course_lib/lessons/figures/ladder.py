@@ -52,7 +52,7 @@ def ladder(lesson: str) -> MovingPicture:
     title = _("{passed} of {kernels} passed") if passed else _("Each kernel of yours that passes gets a bar here")
     title = title.format(passed=passed, kernels=format_count(len(groups), "kernel"), kernel_count=len(groups))
     caption = _(
-        "Times: fp16, {M} x {N}. {source}. A pass reads or writes a whole matrix. Part of it may come from a cache, so "
+        "Times: fp16, {M} x {N}. {source}. A pass reads or writes a whole matrix. Part of the matrix may come from a cache, so "
         "that a kernel's time can be nearer to 1 than its passes."
     ).format(M=ELEMENTS // COLUMNS, N=COLUMNS, source=source)
     told = _("; ").join(

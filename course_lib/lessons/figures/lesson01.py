@@ -21,10 +21,10 @@ NORMS: dict[str, tuple[int, ...]] = {
 # What a LayerNorm moves, in matrices of M x N: each step with the matrices that it reads, and those that it writes.
 TRAFFIC: dict[str, list[tuple[str, int, int]]] = {
     N_("operations"): [
-        (N_("mean of each row"), 1, 0), (N_("subtract it"), 1, 1), (N_("square"), 1, 1), (N_("mean of the squares"), 1, 0),
-        (N_("divide by its root"), 1, 1), (N_("multiply by w"), 1, 1), (N_("add b"), 1, 1),
+        (N_("mean of each row"), 1, 0), (N_("subtract the mean"), 1, 1), (N_("square"), 1, 1), (N_("mean of the squares"), 1, 0),
+        (N_("divide by the root"), 1, 1), (N_("multiply by w"), 1, 1), (N_("add b"), 1, 1),
     ],
-    N_("one kernel"): [(N_("all of it"), 1, 1)],
+    N_("one kernel"): [(N_("all steps"), 1, 1)],
 }  # fmt: skip
 
 
@@ -86,13 +86,13 @@ def through_layers() -> MovingPicture:
         for (label, sizes), colour in zip(measure_sizes().items(), _COLOURS, strict=True)
     ]
     y = Axis(_("root mean square (first row: 1)"), log=True, low=1e-5, high=1e6)
-    plot = Plot(Axis(_("layers passed")), y, lines, [Level(65504, _("65504, the end of fp16"))])
+    plot = Plot(Axis(_("layers passed")), y, lines, [Level(65504, _("65504, the largest fp16 number"))])
     return chart(
-        View(_("1.1 times per layer becomes almost 14,000 times; a norm keeps it at 1"), [plot]),
+        View(_("Layers of 1.1 times multiply a row by almost 14,000; a norm keeps its size at 1"), [plot]),
         alt=_(
-            "Root mean square of the numbers after each of 100 layers, on a logarithmic axis. With layers of 1.1 times it rises in a straight "
-            "line to almost 14,000, with layers of 0.9 times it falls below 0.0001. With a division by the root mean square after each layer it "
-            "stays at 1."
+            "Root mean square of the numbers after each of 100 layers, on a logarithmic axis. With layers of 1.1 times the curve rises in a "
+            "straight line to almost 14,000, with layers of 0.9 times it falls below 0.0001. With a division by the root mean square after each "
+            "layer it stays at 1."
         ),
     )
 

@@ -23,7 +23,7 @@ def small_rows(eps: float) -> MovingPicture:
         )
         levels = (Level(eps, f"eps = {_short(eps)}", "x"), Level(eps**0.5, f"sqrt(eps) = {_short(eps**0.5)}", "x"))
         plot = Plot(Axis(_("rms of the row"), log=True), Axis(_("rms of y (large rows: 1)"), high=1.1), lines, levels)
-        return View(_("Rows below sqrt(eps) stay small, or below eps if it stands outside"), [plot], name=_short(eps))
+        return View(_("Rows below sqrt(eps) stay small, or below eps if eps stands outside the root"), [plot], name=_short(eps))
 
     others = sorted({1e-8, 1e-6, 1e-5, 1e-3, eps})
     return chart(

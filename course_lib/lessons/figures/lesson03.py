@@ -46,7 +46,7 @@ def draw_terms(x: Any, mean_square: Any, squared_mean: Any) -> MovingPicture:
     )  # fmt: skip
     plot = Plot(x, Axis("", low=-1.0, high=1.0, ticks=()), [strokes, *lines])
     return chart(
-        View(_("What is left over is {left:g}; the variance is {variance:.3f}").format(left=left, variance=wide.var()), [plot]),
+        View(_("The computed difference is {left:g}; the variance is {variance:.3f}").format(left=left, variance=wide.var()), [plot]),
         alt=_(
             "A line on which fp32 numbers are points, {step:g} apart. The exact E[x\u00b2] and E[x]\u00b2 lie above and below it; lines go to the "
             "points where the computed ones lie. Their distance is {left:g}, and the variance is {variance:.3f}."
@@ -109,7 +109,7 @@ def show_against_bounds() -> MovingPicture:
         errors = Series("", np.repeat(ratios, ROWS).tolist(), measured[key].ravel().tolist(), key, line=False)
         bound = Series(_("bound"), ratios.tolist(), bounds[key].tolist(), dots=False, dash="7 4")
         y = Axis(_("relative error"), log=True, low=1e-9, high=1e6)
-        panels.append(Plot(Axis(_("mean/std"), log=True), y, [errors, bound], [Level(1.0, _("nothing left"))], _(name)))
+        panels.append(Plot(Axis(_("mean/std"), log=True), y, [errors, bound], [Level(1.0, _("no digit is right"))], _(name)))
     return chart(
         View(
             _("Only one-pass loses digits with the square of mean/std"),

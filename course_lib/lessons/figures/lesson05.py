@@ -51,14 +51,14 @@ def sweep_cost(measured: Measurement, dots: Sequence[Series] = (), note: str = "
             _("streamed, {dtype}").format(dtype=dtype),
             dtype,
             STREAMED,
-            _("Two sweeps cost {sweeps:.2f} reads of x at {long} columns; Welford costs {welford:.2f} at {short}").format(
+            _("Two sweeps cost {sweeps:.2f} reads of x at {long} columns; Welford costs {welford:.2f} reads at {short}").format(
                 sweeps=cost[dtype, "two_pass", long], long=long, welford=cost[dtype, "welford", short], short=short
             ),
             dots if dtype == "fp32" else (),
         )
         for dtype in ("fp32", "fp16")
     ]
-    registers = _("In registers two passes cost {resident:.2f} of a read, Welford {welford:.2f}")
+    registers = _("In registers two passes cost {resident:.2f} reads of x, Welford {welford:.2f} reads")
     registers = registers.format(resident=cost["fp32", "resident", short], welford=cost["fp32", "resident_welford", short])
     in_one_block = make_view(_("one block, fp32"), "fp32", IN_ONE_BLOCK, registers)
     told = _("; ").join(

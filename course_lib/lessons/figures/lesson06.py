@@ -97,7 +97,7 @@ def call_or_bytes(bandwidth: float) -> MovingPicture:
     copies = [
         Series(_("a copy of {name}").format(name=name), [size], [size / bandwidth * 1e6], "x", line=False) for name, size in shapes.items()
     ]
-    level = _("a call of {name}: {us:.0f} \u00b5s, as long as {size:.0f} MB")
+    level = _("a call of {name}: {us:.0f} \u00b5s, the time of copying {size:.0f} MB")
     levels = [Level(us, level.format(name=label, us=us, size=us * bandwidth / 1e12)) for label, us in calls.items()]
     told = _(", ").join(f"{label} {us:.0f} \u00b5s" for label, us in calls.items())
     plot = Plot(

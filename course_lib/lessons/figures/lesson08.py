@@ -14,7 +14,7 @@ from course_lib.lessons.figures.measured import make_length_axis, make_line
 from course_lib.lessons.kit.output import MovingPicture
 from course_lib.lessons.pictures.chart.model import Axis, Level, Plot, Series, View, chart
 
-PROVIDERS = {"blocked": N_("blocked: asks for 3 reads"), "resident": N_("resident: 1 read"), "torch": "PyTorch"}
+PROVIDERS = {"blocked": N_("blocked (asks for 3 reads)"), "resident": N_("resident (1 read)"), "torch": "PyTorch"}
 
 
 def list_costs(measured: Measurement) -> list[dict[str, Any]]:
@@ -42,12 +42,15 @@ def show_forward_cost(measured: Measurement | None = None, dots: Sequence[Series
     )
     points = _("; ").join(
         _("{name}: {values}").format(
-            name=f"N = {N}", values=_(", ").join(f"{row['provider']} {row['over_floor']:.2f}" for row in rows if row["N"] == N)
+            name=f"N = {N}",
+            values=_(", ").join(f"{_(PROVIDERS[row['provider']])} {row['over_floor']:.2f}" for row in rows if row["N"] == N),
         )
         for N in sorted({row["N"] for row in rows})
     )
     middle = {name: median([row["over_floor"] for row in rows if row["provider"] == name]) for name in ("blocked", "resident")}
-    title = _("Reading once costs {resident:.2f} copies, asking three times {blocked:.2f} (medians)").format(**middle)
+    title = _("Reading each row once costs {resident:.2f} copies, asking for it three times {blocked:.2f} copies (medians)").format(
+        **middle
+    )
     return chart(
         View(title, [plot], _("{source}. {note}").format(source=measured.label(), note=note).rstrip()),
         alt=_("Time of LayerNorm forward over that of a copy of the same bytes, {source}. {points}.").format(

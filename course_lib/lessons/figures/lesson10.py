@@ -32,7 +32,7 @@ def show_three_paths(row: np.ndarray) -> MovingPicture:
             names, names,
             [["0" if abs(value) < 5e-4 else f"{value:.2f}" for value in line] for line in matrix],
             (matrix / largest).clip(-1, 1).tolist(),
-            _("a: the xhat that feels it"), _("i: the x that moves"), title,
+            _("a: the xhat that changes"), _("i: the x that moves"), title,
         )
         for title, matrix in zip((_("x itself"), _("+ the mean"), "+ sigma", _("= the Jacobian")), (*parts, whole), strict=True)
     ]  # fmt: skip
@@ -66,7 +66,7 @@ def show_let_through(eps: float) -> MovingPicture:
         View(
             _("For rows with a small std, eps lets a push along xhat through"),
             [plot],
-            _("Of an ordinary row nearly nothing comes through."),
+            _("For an ordinary row, nearly nothing of the push comes through."),
         ),
         alt=_(
             "Share of a push along xhat that reaches dx, against the standard deviation of the row on a logarithmic axis, eps = {eps:g}. The share "

@@ -95,6 +95,6 @@ def show_saved_statistics() -> MovingPicture:
         View(_("Far from 0, bf16 statistics cost dx more than rounding dx does"), [plot]),
         alt=_(
             "Error of dx over its size against mean over standard deviation, both axes logarithmic. Statistics in bf16 cost about what storing dx in "
-            "bf16 costs up to mean/std 1, and far more from 10 on. Statistics in fp32 stay below a tenth of it up to 1000."
+            "bf16 costs up to mean/std 1, and far more from 10 on. Statistics in fp32 stay below a tenth of the error of storing dx up to 1000."
         ),
     )

@@ -5,7 +5,9 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 from course_lib.base.translation import gettext as _
+from course_lib.base.translation import join_sentences
 from course_lib.base.translation import mark as N_
+from course_lib.base.words import list_words
 from course_lib.bench import measurement
 from course_lib.bench.measurement import Measurement
 from course_lib.lessons.kit.output import MovingPicture
@@ -57,8 +59,8 @@ def show_seen(table: Mapping[str, Mapping[str, bool]]) -> MovingPicture:
     complete = [test for test in tests if all(row[test] for row in table.values())]
     words = [[_("sees it") if sees else _("passes") for sees in row.values()] for row in table.values()]
     looks = [["done" if sees else "waiting" for sees in row.values()] for row in table.values()]
-    seen = {bug: _(", ").join(_(test) for test, sees in row.items() if sees) for bug, row in table.items()}
-    told = " ".join(_("{bug}: seen by {tests}.").format(bug=_(bug), tests=by or _("none")) for bug, by in seen.items())
+    seen = {bug: list_words(_(test) for test, sees in row.items() if sees) for bug, row in table.items()}
+    told = join_sentences(*(_("{bug}: seen by {tests}.").format(bug=_(bug), tests=by or _("none")) for bug, by in seen.items()))
     return chart(
         View(
             _("{test} sees every bug").format(test=_(complete[0])) if complete else _("No test sees every bug"),
@@ -124,7 +126,7 @@ def show_profile(measured: Measurement) -> MovingPicture:
     return chart(
         View(
             _(
-                "In one CUDA graph the GPU waits {graph} ms per step; eager it waits {torch} ms with PyTorch's norm and {ours} with the course's"
+                "In one CUDA graph the GPU waits {graph} ms per step; in eager mode it waits {torch} ms with PyTorch's norm and {ours} ms with the course's"
             ).format(graph=idle["graph", "ours"], torch=idle["eager", "torch"], ours=idle["eager", "ours"]),
             [
                 Bars(

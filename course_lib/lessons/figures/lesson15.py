@@ -7,6 +7,7 @@ from typing import Any
 
 import course_lib
 from course_lib.base.translation import gettext as _
+from course_lib.base.translation import join_sentences
 from course_lib.base.translation import mark as N_
 from course_lib.bench import backward, measurement
 from course_lib.bench.published import EDITIONS, read_published
@@ -129,7 +130,7 @@ def show_counters() -> MovingPicture:
         else:
             title = _("The memory is {memory:.0f} % busy, and no unit is at its limit: there is time to gain")
         facts = _(
-            "{us:.0f} \u00b5s; {registers:.0f} registers per thread; {read_mb:.0f} MB read from memory and {written_mb:.0f} written"
+            "{us:.0f} \u00b5s; {registers:.0f} registers per thread; {read_mb:.0f} MB read from memory and {written_mb:.0f} MB written"
         ).format(**row)
         read, wait = (_(", ").join(f"{bar.name} {bar.words}" for bar in bars) for bars in ((*units, places), stalls))
         told.append(_("{name}: {facts}; {read}; warps wait, {wait}.").format(name=_(name), facts=facts, read=read, wait=wait))
@@ -146,7 +147,7 @@ def show_counters() -> MovingPicture:
         )
 
     views = [make_view(name) for name in rows]
-    return chart(*views, alt=_("Bars of hardware counters. {told}").format(told=" ".join(told)), control=_("kernel"))
+    return chart(*views, alt=_("Bars of hardware counters. {told}").format(told=join_sentences(*told)), control=_("kernel"))
 
 
 def list_device_gbps() -> dict[str, list[tuple[int, int]]]:

@@ -6,13 +6,15 @@ import math
 from collections.abc import Mapping, Sequence
 
 from course_lib.base.translation import gettext as _
+from course_lib.base.translation import join_sentences
 from course_lib.base.translation import mark as N_
+from course_lib.base.words import list_words
 from course_lib.lessons.kit.output import MovingPicture
 from course_lib.lessons.museum import Met
 from course_lib.lessons.pictures.chart.model import Cells, View, chart
 
 _LOOKS = {"": "waiting", "\u2713": "done", "\u2717": "fault"}
-_BUGS = (N_("past the end"), N_("one pass"), N_("second read"))  # names that the lesson gives to its kernels
+_BUGS = (N_("past the end"), N_("one pass"), N_("second read"))  # marked for translation: the page of the lesson calls its kernels so
 SHOWS = 0.01  # a larger error shows a bug: no test has a tolerance as wide as this
 
 
@@ -28,8 +30,8 @@ def show_errors(table: Mapping[str, Mapping[str, float]]) -> MovingPicture:
     title = title.format(name=blind[0].partition(":")[0]) if blind else title
     words = [[_say(error) for error in row.values()] for row in table.values()]
     looks = [["done" if _shows(error) else "waiting" for error in row.values()] for row in table.values()]
-    shown = {bug: _(", ").join(name.partition(":")[0] for name, error in row.items() if _shows(error)) for bug, row in table.items()}
-    told = " ".join(_("{bug}: shown by {names}.").format(bug=_(bug), names=names or _("none")) for bug, names in shown.items())
+    shown = {bug: list_words(name.partition(":")[0] for name, error in row.items() if _shows(error)) for bug, row in table.items()}
+    told = join_sentences(*(_("{bug}: shown by {names}.").format(bug=_(bug), names=names or _("none")) for bug, names in shown.items()))
     return chart(
         View(title, [Cells([_(bug) for bug in table], [_(name) for name in inputs], words, looks)]),
         alt=_("A grid of {bugs} bugs and {inputs} inputs, with how far y is off. {told}").format(
@@ -40,7 +42,7 @@ def show_errors(table: Mapping[str, Mapping[str, float]]) -> MovingPicture:
 
 def show_met(met: Mapping[str, Sequence[Met]]) -> MovingPicture:
     """Show a row per test and a cell per kernel, once for the wrong kernels and once for the right ones. A cell shows whether the test raised."""
-    panels, told = [], dict.fromkeys(met, "")
+    panels, told = [], {test: list[str]() for test in met}
     names = [test.removeprefix("catch_").replace("_", " ") for test in met]
     for title, words_of, is_right in (
         (_("wrong kernels"), _("{count} of {all} wrong kernels caught."), False),
@@ -52,10 +54,10 @@ def show_met(met: Mapping[str, Sequence[Met]]) -> MovingPicture:
         looks = [[_LOOKS[word or ""] for word in line] for line in words]
         panels.append(Cells(names, [""] * most, words, looks, title=title))
         for test, some in zip(met, own, strict=True):
-            told[test] += " " + words_of.format(count=sum(one.caught is True for one in some), all=len(some))
+            told[test].append(words_of.format(count=sum(one.caught is True for one in some), all=len(some)))
     kernels = [one for some in met.values() for one in some]
     said = (
-        " ".join(_("{name}: {values}").format(name=test, values=words.strip()) for test, words in told.items())
+        join_sentences(*(_("{name}: {values}").format(name=test, values=join_sentences(*words)) for test, words in told.items()))
         if any(one.caught is not None for one in kernels)
         else _("None has run yet.")
     )

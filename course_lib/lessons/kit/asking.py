@@ -17,6 +17,7 @@ from IPython.display import DisplayHandle, display
 from course_lib.base import background
 from course_lib.base.errors import CourseError
 from course_lib.base.translation import gettext as _
+from course_lib.base.words import list_words
 from course_lib.lessons.kit.output import MovingPicture
 
 
@@ -89,9 +90,9 @@ class AskingPicture:
 
 def _explain(problem: Exception, values: Mapping[str, Any]) -> str:
     """Describe an exception for the learner. A fault of the course is called one, with the line that raised it."""
-    where = ", ".join(f"{name} = {value}" for name, value in values.items())
+    where = list_words(f"{name} = {value}" for name, value in values.items())
     if isinstance(problem, CourseError):
-        return _("No new picture for {where}: {problem} The one below is the one from before.").format(where=where, problem=problem)
+        return _("No new picture for {where}: {problem} The picture below is the one from before.").format(where=where, problem=problem)
     frame = traceback.extract_tb(problem.__traceback__)[-1]
     words = _(
         "No new picture for {where}: {fault}. This is a fault of the course: please report these words. The picture below is the one from before."

@@ -35,6 +35,15 @@ export function tr(parts, ...values) {
   return fillIn(translations[english] ?? english, values);
 }
 
+/** Words as a list: "a", "a and b", "a, b and c". */
+export const list = (words) => words.slice(1).reduce((before, word, i) => (i < words.length - 2 ? tr`${before}, ${word}` : tr`${before} and ${word}`), words[0] ?? "");
+
+/** Parts of a sentence with commas between them. */
+export const joinClauses = (parts) => parts.join(tr`, `);
+
+/** Sentences one after the other. After Chinese punctuation stands no space. */
+export const joinSentences = (sentences) => sentences.join(" ").replace(/(?<=[\u3002\uff01\uff1b\uff1f]) /g, "");
+
 // ---- numbers in words
 
 const RAISED = { "-": "\u207b", 0: "\u2070", 1: "\u00b9", 2: "\u00b2", 3: "\u00b3", 4: "\u2074", 5: "\u2075", 6: "\u2076", 7: "\u2077", 8: "\u2078", 9: "\u2079" };
@@ -368,7 +377,7 @@ function isDark(element) {
 
 /**
  * A picture at work. `render(state, width)` returns {height, title, caption, alt, draw: [elements]}; it is called at every move and
- * has no effect of its own. `controls` are rows of what choice, slider, toggle, button and stepper return.
+ * has no effect of its own. Behind the title `alt` describes the drawing to those who do not see it; without it the caption does. `controls` are rows of what choice, slider, toggle, button and stepper return.
  * `off(state)` names the controls that have no meaning now.
  */
 export class Stage {
@@ -410,13 +419,12 @@ export class Stage {
     }
     const focused = this.root.activeElement?.dataset?.key;
     const width = this.width;
-    const { height, title, caption: sentences, alt, draw } = this.render(this.state, width);
-    const caption = sentences.replace(/(?<=[\u3002\uff01\uff1b\uff1f]) /g, ""); // Chinese has no space between sentences
+    const { height, title, caption, alt = caption, draw } = this.render(this.state, width);
     this.title.textContent = title;
     this.svg.setAttribute("viewBox", `0 0 ${width} ${height}`);
     this.svg.setAttribute("width", width);
     this.svg.setAttribute("height", height);
-    this.svg.setAttribute("aria-label", alt);
+    this.svg.setAttribute("aria-label", joinSentences([/[?\uff1f]$/.test(title) ? title : tr`${title}.`, alt]));
     this.svg.replaceChildren(hatches(), ...draw.flat(Infinity).filter(Boolean));
     if (this.caption.textContent !== caption) this.caption.textContent = caption;
     if (focused) this.svg.querySelector(`[data-key="${CSS.escape(focused)}"]`)?.focus({ preventScroll: true });

@@ -79,8 +79,16 @@ def read_picture(markup: str) -> MovingPicture | None:
     at = markup.index(_CALL, markup.rindex("\nmount(")) + len(_CALL)
     data, _end = json.JSONDecoder().raw_decode(markup[at:].replace("<\\!--", "<!--"))
     return MovingPicture(
-        found["name"], _translate(data, frozenset(_list_keys(data))), translate_filled(html.unescape(found["alt"]), "interface")
+        found["name"], _translate(data, frozenset(_list_keys(data))), _translate_alt(html.unescape(found["alt"]), data.get("alt", ""))
     )
+
+
+def _translate_alt(alt: str, described: str) -> str:
+    """Translate an alt text. That of a chart is its title and ``described``, which its data has, too."""
+    title = alt.removesuffix(f". {described}")
+    if not described or title == alt:
+        return translate_filled(alt, "interface")
+    return _("{title}. {alt}").format(title=translate_filled(title, "interface"), alt=translate_filled(described, "interface"))
 
 
 def _translate(data: Any, keys: frozenset[str], *, shown: bool = False) -> Any:

@@ -7,6 +7,7 @@ import ipywidgets
 from course_lib.base.errors import CourseError
 from course_lib.base.translation import gettext as _
 from course_lib.base.translation import mark as N_
+from course_lib.base.words import list_words
 from course_lib.lessons.kit.asking import AskingPicture
 from course_lib.lessons.kit.output import MovingPicture
 from course_lib.lessons.own_launch import EPS, order_arguments
@@ -28,7 +29,7 @@ def forward_map(*kernels: str, M: int = 4, N: int = 100, block: int = 64, rows: 
     """
     names = kernels or KERNELS
     if not set(names) <= set(KERNELS):
-        raise CourseError(_("the map shows {known}; you asked for {names}.").format(known=", ".join(KERNELS), names=", ".join(names)))
+        raise CourseError(_("the map shows {known}; you asked for {names}.").format(known=list_words(KERNELS), names=list_words(names)))
     controls = {"kernel": ipywidgets.Dropdown(options=[(_(name), name) for name in names], value=names[0], description=_("kernel"))}
     return AskingPicture(lambda kernel: _trace(kernel, M, N, block, rows), controls, _("Run it"))
 

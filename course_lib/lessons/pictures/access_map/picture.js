@@ -1,11 +1,11 @@
 // Lesson 07: which lane of which program asks for which address, and how often. Python has recorded every access of a launch; passes,
 // paths of lanes and sectors are counted here.
 
-import { FONT, MONO, SMALL, breakCode, bytes, cell, code, count, linear, measure, number, path, slider, stepper, svg, target, text, tr } from "../../kit/kit.js";
+import { FONT, MONO, SMALL, breakCode, bytes, cell, code, count, joinSentences, linear, list, measure, number, path, slider, stepper, svg, target, text, tr } from "../../kit/kit.js";
 
 const VERBS = ["read", "write", "atomic"];
 const LAST = [4, 2, 1]; // passes told apart, by verb; what comes after is counted with the last
-const namePass = (verb, pass) => [[tr`first read`, tr`second read`, tr`third read`, tr`later reads`], [tr`write`, tr`later writes`], [tr`atomics`]][verb][pass];
+const namePass = (verb, pass) => [[tr`first read`, tr`second read`, tr`third read`, tr`later reads`], [tr`write`, tr`later writes`], [tr`atomic operations`]][verb][pass];
 const WARP = 32;
 const SECTOR = 32; // bytes that a GPU fetches at least
 const WINDOW = 6; // programs on show at a time
@@ -55,12 +55,6 @@ export function countSectors(step, first) {
   return { lanes, sectors: [...sectors].sort((a, b) => a - b), asked: new Set(lanes).size * step.itemsize };
 }
 
-function list(words) {
-  if (words.length < 2) return words.join("");
-  const start = words.slice(0, -1).join(tr`, `);
-  return tr`${start} and ${words.at(-1)}`;
-}
-
 const often = (times) => ({ 1: tr`once`, 2: tr`twice`, 3: tr`three times` }[times] ?? tr`${times} times`);
 
 /** How often the program goes over the tensor that it asks most of, by verb, as far as it has come. */
@@ -81,30 +75,26 @@ function sayPasses(data, steps) {
 
 export function makeTitle(data, program, steps, at) {
   const last = at === steps.length - 1;
-  if (data.fault && data.stopped === null) return tr`The launch is stopped before its first access`;
+  if (data.fault && data.stopped === null) return tr`The launch was stopped before its first access to memory`;
   if (data.fault && program === data.stopped && last) {
     const step = steps[at];
-    return step.tensor < 0 && step.live ? tr`Program ${program} leaves its tensors in operation ${at + 1}` : tr`The launch is stopped behind operation ${at + 1} of program ${program}`;
+    return step.tensor < 0 && step.live ? tr`Program ${program} accesses memory outside its tensors in operation ${at + 1}` : tr`The launch was stopped after operation ${at + 1} of program ${program}`;
   }
   const words = sayPasses(data, steps.slice(0, at + 1));
-  if (!words) return steps.length ? tr`Program ${program}: every lane is masked so far` : data.programs.every(([, accesses]) => !accesses.length) ? tr`No program asks for any memory` : tr`Program ${program} asks for no memory`;
+  if (!words) return steps.length ? tr`Program ${program}: every lane has been masked so far` : data.programs.every(([, accesses]) => !accesses.length) ? tr`No program accesses memory` : tr`Program ${program} accesses no memory`;
   return last ? tr`Program ${program} ${words}` : tr`Program ${program} so far: ${words}`;
 }
 
 function describeStep(data, step) {
-  if (!step.live) return [tr`a load of which every lane is masked (${step.masked})`, tr`a store of which every lane is masked (${step.masked})`, tr`an atomic of which every lane is masked (${step.masked})`][step.verb];
+  if (!step.live) return [tr`a load whose ${step.masked} lanes are all masked`, tr`a store whose ${step.masked} lanes are all masked`, tr`an atomic operation whose ${step.masked} lanes are all masked`][step.verb];
   const passes = list([...step.passes.keys()].sort().map((pass) => namePass(step.verb, pass)));
-  const [lanes, size, masked] = [count(step.live, "lane"), bytes(step.live * step.itemsize), step.masked];
-  if (step.tensor < 0) {
-    const what = [tr`read outside the tensors`, tr`write outside the tensors`, tr`atomic outside the tensors`][step.verb];
-    return masked ? tr`${what}, ${lanes}, ${masked} masked, ${size}` : [what, lanes, size].join(tr`, `);
-  }
-  const { name } = data.tensors[step.tensor];
-  return masked ? tr`${passes} of ${name}, ${lanes}, ${masked} masked, ${size}` : tr`${passes} of ${name}, ${lanes}, ${size}`;
+  const what = step.tensor < 0 ? [tr`read outside the tensors`, tr`write outside the tensors`, tr`atomic operation outside the tensors`][step.verb] : tr`${passes} of tensor ${data.tensors[step.tensor].name}`;
+  const [lanes, size] = [count(step.live, "lane"), bytes(step.live * step.itemsize)];
+  return step.masked ? tr`${what} by ${lanes} (${count(step.masked, "more lane")} masked), ${size}` : tr`${what} by ${lanes}, ${size}`;
 }
 
 export function makeCaption(data, program, steps, at, lane) {
-  const words = [tr`${data.kernel}, grid ${data.grid.join(" x ")}.`];
+  const words = [tr`Kernel ${data.kernel} on a grid of ${data.grid.join(" x ")} programs.`];
   const step = steps[at];
   if (step) {
     const what = describeStep(data, step);
@@ -112,14 +102,14 @@ export function makeCaption(data, program, steps, at, lane) {
     if (step.lanes[lane] !== undefined) {
       const { sectors, asked, lanes } = countSectors(step, Math.floor(lane / WARP) * WARP);
       const touched = count(sectors.length, "sector");
-      words.push(tr`Lane ${lane} reaches ${data.tensors[step.tensor].name}[${step.lanes[lane]}]; the ${lanes.length} lanes drawn ask for ${bytes(asked)} in ${touched} of ${SECTOR} bytes.`);
-    } else if (step.live && step.tensor >= 0) words.push(tr`Lane ${lane} takes no part.`);
-    words.push(tr`Asked for so far by this program: ${bytes(steps.slice(0, at + 1).reduce((sum, each) => sum + each.live * each.itemsize, 0))}.`);
+      words.push(tr`Lane ${lane} accesses ${data.tensors[step.tensor].name}[${step.lanes[lane]}]. The ${lanes.length} lanes drawn access ${bytes(asked)}, which lie in ${touched} of ${SECTOR} bytes.`);
+    } else if (step.live && step.tensor >= 0) words.push(tr`Lane ${lane} accesses nothing in this operation.`);
+    words.push(tr`So far this program has asked for ${bytes(steps.slice(0, at + 1).reduce((sum, each) => sum + each.live * each.itemsize, 0))}.`);
   }
   if (data.fault && (program === data.stopped || data.stopped === null) && at >= steps.length - 1) words.push(data.fault);
-  else words.push(tr`A cache may answer part of it.`);
+  else words.push(tr`A cache may supply some of these bytes.`);
   if (data.apart) words.push(data.apart);
-  return words.join(" ");
+  return joinSentences(words);
 }
 
 export function picture(data) {
@@ -148,7 +138,7 @@ export function picture(data) {
       const table = drawTable(data, steps, state.at, width, map.bottom + 22);
       const title = makeTitle(data, state.program, steps, state.at);
       const caption = makeCaption(data, state.program, steps, state.at, lane);
-      return { title, caption, alt: `${title}. ${caption}`, height: table.bottom, draw: [patterns(data), zoom.draw, map.draw, table.draw] };
+      return { title, caption, height: table.bottom, draw: [patterns(data), zoom.draw, map.draw, table.draw] };
     },
   };
 }
@@ -164,7 +154,7 @@ function patterns(data) {
 
 /** The line of the kernel, and 32 of its lanes with the elements that they reach. */
 function drawLanes(data, step, lane, width) {
-  if (!step) return { draw: text(2, 12, tr`No memory is asked for here.`, { fill: "var(--quiet)" }), bottom: 24 };
+  if (!step) return { draw: text(2, 12, tr`No memory is accessed here.`, { fill: "var(--quiet)" }), bottom: 24 };
   const source = data.source[step.line];
   const lines = source ? breakCode(`${step.line}  ${source}`, Math.floor((width - 4) / MONO)) : [];
   const draw = lines.map((part, i) => code(2 + (i ? 6 * MONO : 0), 10 + 16 * i, part));
@@ -174,7 +164,7 @@ function drawLanes(data, step, lane, width) {
   const shown = Math.min(WARP, all - from);
   const size = Math.min(30, (width - 4) / shown);
   const middle = (i) => 2 + (i + 0.5) * size;
-  const which = all > WARP ? tr`lanes ${from} to ${from + shown - 1} of ${all}, as many as a warp has: press one` : tr`lanes ${from} to ${from + shown - 1} of ${all}: press one`;
+  const which = all > WARP ? tr`lanes ${from} to ${from + shown - 1} of ${all}, as many as a warp has threads: press a lane` : tr`lanes ${from} to ${from + shown - 1} of ${all}: press a lane`;
   draw.push(text(2, top, which, { size: SMALL, fill: "var(--quiet)" }));
   for (let i = 0; i < shown; i++) {
     const live = from + i < step.live;
@@ -186,7 +176,7 @@ function drawLanes(data, step, lane, width) {
   }
   const memory = top + 108;
   if (!step.lanes.length) {
-    draw.push(text(2, top + 62, step.live ? tr`These lanes lie outside the tensors.` : tr`Every lane is masked: nothing moves.`, { fill: "var(--quiet)" }));
+    draw.push(text(2, top + 62, step.live ? tr`These lanes access memory outside the tensors.` : tr`Every lane is masked: nothing moves.`, { fill: "var(--quiet)" }));
     return { draw, bottom: top + 74 };
   }
   const { lanes, sectors } = countSectors(step, from);
@@ -292,7 +282,7 @@ function drawMap(data, numbers, stepsOf, state, lane, width, top) {
   }
   if (numbers.length > shown.length || numbers.length < data.count) {
     bottom += 20;
-    const which = numbers.length < data.count ? tr`programs ${shown[0]} to ${shown.at(-1)} of ${data.count}; the first ${numbers.length} are in this page` : tr`programs ${shown[0]} to ${shown.at(-1)} of ${data.count}`;
+    const which = numbers.length < data.count ? tr`programs ${shown[0]} to ${shown.at(-1)} of ${data.count}; this page has only the first ${numbers.length} programs` : tr`programs ${shown[0]} to ${shown.at(-1)} of ${data.count}`;
     draw.push(text(2, bottom, which, { size: SMALL, fill: "var(--quiet)" }));
   }
   return { draw, bottom: bottom + 6 };
@@ -314,7 +304,7 @@ function drawPath(steps, state, lane, columns, passes, strip, top) {
 
 const countVisits = (times, verb) => {
   const many = number(times, 3);
-  return (times === 1 ? [tr`${many} read`, tr`${many} write`, tr`${many} atomic`] : [tr`${many} reads`, tr`${many} writes`, tr`${many} atomics`])[VERBS.indexOf(verb)];
+  return (times === 1 ? [tr`${many} read`, tr`${many} write`, tr`${many} atomic operation`] : [tr`${many} reads`, tr`${many} writes`, tr`${many} atomic operations`])[VERBS.indexOf(verb)];
 };
 
 /** Bytes of each tensor: what this program has asked for, of all that it will; and how often the launch goes over the tensor. */
@@ -332,10 +322,10 @@ function drawTable(data, steps, at, width, top) {
     bottom: top + 20 + rows.length * 24,
     draw: [
       text(2, top, tr`bytes asked for by this program`, { size: SMALL, fill: "var(--quiet)" }),
-      text(width - 2, top, width < 500 ? tr`whole launch` : tr`times over it, whole launch`, { anchor: "end", size: SMALL, fill: "var(--quiet)" }),
+      text(width - 2, top, width < 500 ? tr`whole launch` : tr`passes over the tensor, whole launch`, { anchor: "end", size: SMALL, fill: "var(--quiet)" }),
       rows.map(({ tensor, now, all }, i) => {
         const y = top + 24 + i * 24;
-        const times = VERBS.filter((verb) => tensor.bytes[verb]).map((verb) => countVisits(tensor.times[verb], verb)).join(tr`, `);
+        const times = list(VERBS.filter((verb) => tensor.bytes[verb]).map((verb) => countVisits(tensor.times[verb], verb)));
         return [
           text(2, y, tensor.name, { bold: true }),
           svg("rect", { x: name_room, y: y - 7, width: Math.max(all * scale, 1), height: 14, fill: "none", stroke: "var(--edge)", "stroke-dasharray": "3 2" }),

@@ -70,7 +70,7 @@ def record(kernel: Any, grid: Any, arguments: Sequence[Any], named: Mapping[str,
     why = second_process.find_reason(kernel, apart)
     job = second_process.make_job(kernel, grid, arguments, named)
     accesses, problem = second_process.interpret_apart(run, kernel, job, SECONDS) if why else run(kernel, job)
-    fault = _("It was stopped there: {problem}.").format(problem=problem) if problem else ""
+    fault = _("The launch was stopped there: {problem}.").format(problem=problem) if problem else ""
     return Recording(job.entry_point, job.grid, job.tensors, tuple(accesses), second_process.read_source_lines(kernel), fault, why)
 
 

@@ -37,7 +37,7 @@ def _trace(kernel: Any, grid: Any, arguments: Any, named: Any) -> MovingPicture:
     )
     alt = _(
         "The memory accesses of {kernel}, grid {grid}: a row for each program, the addresses of each "
-        "tensor side by side, a hatched strip for each pass; above, the lanes of one operation and the elements that they reach. Times over "
+        "tensor side by side, a hatched strip for each pass; above, the lanes of one operation and the elements that they reach. Passes over "
         "each tensor: {over}. {fault}"
     ).format(kernel=data["kernel"], grid=" x ".join(map(str, data["grid"])), over=over or _("none"), fault=data["fault"])
     return MovingPicture("access_map", data, alt.strip())
@@ -47,6 +47,6 @@ def _count_visits(times: float, verb: str) -> str:
     words = {
         "read": _("{times} read") if times == 1 else _("{times} reads"),
         "write": _("{times} write") if times == 1 else _("{times} writes"),
-        "atomic": _("{times} atomic") if times == 1 else _("{times} atomics"),
+        "atomic": _("{times} atomic operation") if times == 1 else _("{times} atomic operations"),
     }
     return words[verb].format(times=f"{times:g}")

@@ -16,6 +16,7 @@ from course_lib.base.errors import CourseError
 from course_lib.base.translation import gettext as _
 from course_lib.base.translation import mark as N_
 from course_lib.base.translation import translate_names
+from course_lib.base.words import list_words
 from course_lib.catalog import texts
 from course_lib.grading import public as grading
 from course_lib.grading.public import Case, Plan, Tensor, size_guard
@@ -241,11 +242,11 @@ def check_settings(quantity: str, n: int, block: int, rows: str = "ordinary", ch
                 "accuracy knows the quantities {quantities}, N of {columns}, BLOCK of {blocks}, the rows {known_rows} and the "
                 "algorithms {algorithms}; you asked for {quantity!r}, N={n}, BLOCK={block}, {rows!r}, {chosen!r}."
             ).format(
-                quantities=", ".join(QUANTITIES),
+                quantities=list_words(QUANTITIES),
                 columns=COLUMNS,
                 blocks=BLOCKS,
-                known_rows=", ".join(ROWS),
-                algorithms=", ".join(ALGORITHMS),
+                known_rows=list_words(ROWS),
+                algorithms=list_words(ALGORITHMS),
                 quantity=quantity,
                 n=n,
                 block=block,

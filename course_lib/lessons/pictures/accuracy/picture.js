@@ -1,6 +1,6 @@
 // Lesson 05: how far each statistics kernel is from the truth, against mean/std. Python ran the kernels; all that is left is to look.
 
-import { SMALL, along, axes, choice, handle, labels, linear, log, measure, number, path, slider, svg, target, text, tr } from "../../kit/kit.js";
+import { SMALL, along, axes, choice, handle, joinClauses, joinSentences, labels, linear, log, measure, number, path, slider, svg, target, text, tr } from "../../kit/kit.js";
 
 const [FLOOR, CEILING] = [1e-9, 1e4];
 const LOOKS = {
@@ -13,7 +13,7 @@ const read = (value) => (value === null ? NaN : value === "Inf" ? Infinity : val
 const inside = (value) => (Number.isNaN(value) ? CEILING : Math.min(Math.max(value, FLOOR), CEILING));
 const sayRatio = (ratio) => (ratio >= 9.99 ? ratio.toFixed(0) : ratio.toFixed(1));
 const sayError = (error) => (Number.isNaN(error) ? "NaN" : number(error, 2));
-const nameError = (quantity) => ({ var: tr`relative error of the variance`, rstd: tr`relative error of the rstd` })[quantity];
+const nameError = (quantity) => ({ var: tr`relative error of the variance`, rstd: tr`relative error of the rstd`, y: tr`absolute error of y` })[quantity];
 
 /** Every curve of a setting, with the error and the right digits at the chosen mean/std; and the bound there. */
 export function explain(data, { quantity, rows, chosen, ratio }) {
@@ -31,20 +31,19 @@ export function makeTitle(data, state, seen) {
   const name = worst.name[0].toUpperCase() + worst.name.slice(1);
   if (worst.error < 1e-4) return tr`At ${at} every kernel keeps at least four digits`;
   if (worst.error >= 1 || Number.isNaN(worst.error)) return tr`${name} has no digit left at ${at}`;
-  return tr`${name} is off by ${number(worst.error, 2)} at ${at}`;
+  return tr`${name} at ${at}: the ${nameError(state.quantity)} is ${number(worst.error, 2)}`;
 }
 
 export function makeCaption(data, state, seen) {
-  const kind = state.quantity === "y" ? tr`absolute error of y, which is around 1` : nameError(state.quantity);
   const name = data.names[state.chosen];
   const limit = seen.bound[state.ratio];
   const shown = state.rows === "loud" ? tr`rows whose first element lies ${Math.sqrt(data.n - 1).toFixed(0)} standard deviations out` : tr`normal rows`;
-  const errors = seen.curves.map((curve) => `${curve.name} ${sayError(curve.error)}`).join(tr`, `);
-  return [
-    tr`N = ${data.n}, BLOCK = ${data.block}, fp32, ${shown}. At mean/std = ${sayRatio(data.ratios[state.ratio])}, ${kind}, worst of ${data.samples} rows: ${errors}.`,
-    Number.isFinite(limit) ? tr`${name[0].toUpperCase() + name.slice(1)} cannot be off by more than ${number(limit, 2)}.` : tr`For ${name} nothing is promised here.`,
+  const errors = joinClauses(seen.curves.map((curve) => `${curve.name} ${sayError(curve.error)}`));
+  return joinSentences([
+    tr`N = ${data.n}, BLOCK = ${data.block}, fp32, ${shown}. Largest ${nameError(state.quantity)} in ${data.samples} rows at mean/std = ${sayRatio(data.ratios[state.ratio])}: ${errors}.`,
+    Number.isFinite(limit) ? tr`The bound of ${name} at this mean/std is ${number(limit, 2)}.` : tr`At this mean/std ${name} has no bound.`,
     ...data.notes,
-  ].join(" ");
+  ]);
 }
 
 export function picture(data) {
@@ -64,7 +63,7 @@ export function picture(data) {
       const panel = drawDigits(data, state, seen, wide ? { left: chart + 24, top: 14, width: width - chart - 30 } : { left: 4, top: 360, width: width - 12 });
       return {
         title, caption: makeCaption(data, state, seen), height: Math.max(340, panel.bottom),
-        alt: tr`${title}. Error against mean/std of the row, both axes logarithmic, one line a kernel, with the bound of ${data.names[state.chosen]}; beside it the digits that are right at the chosen mean/std.`,
+        alt: tr`Error against mean/std of the row, both axes logarithmic, one line per kernel, with the bound of ${data.names[state.chosen]}; beside it the digits that are right at the chosen mean/std.`,
         draw: [drawCurves(data, state, seen, [58, 30, chart - 14, 282]), panel.draw],
       };
     },
@@ -83,7 +82,7 @@ function drawCurves(data, state, seen, box) {
   const step = (index) => ({ ratio: Math.min(Math.max(index, 0), data.ratios.length - 1) });
   const nearest = (px) => data.ratios.reduce((best, ratio, i) => (Math.abs(x(ratio) - px) < Math.abs(x(data.ratios[best]) - px) ? i : best), 0);
   return [
-    axes(box, { x, y, xName: tr`mean/std of the row: drag the line`, yName: state.quantity === "y" ? tr`largest error of y` : nameError(state.quantity) }),
+    axes(box, { x, y, xName: tr`mean/std of the row: drag the line`, yName: nameError(state.quantity) }),
     bound.length > 1 && svg("path", { d: `M${bound.map((point) => point.join()).join("L")}L${bound.at(-1)[0]},${top}H${bound[0][0]}Z`, fill: colour, opacity: 0.08 }),
     svg("line", { x1: left, x2: right, y1: y(1), y2: y(1), stroke: "var(--quiet)", "stroke-dasharray": "2 4" }),
     svg("line", { x1: at, x2: at, y1: top - 6, y2: bottom, stroke: "var(--ink)", "stroke-width": 1.4 }),
@@ -138,7 +137,7 @@ function drawDigits(data, state, seen, { left, top, width }) {
       [0, 2, 4, 6, 8].map((digit) => [svg("line", { x1: x(digit), x2: x(digit), y1: first - 4, y2: bottom - 8, stroke: "var(--grid)" }), text(x(digit), bottom + 4, String(digit), { anchor: "middle", size: SMALL, fill: "var(--quiet)" })]),
       bars,
       svg("line", { x1: x(promised), x2: x(promised), y1: first + place * row - 4, y2: first + place * row + 24, stroke: "var(--ink)", "stroke-width": 2.4, "stroke-dasharray": "3 2" }),
-      text(left, bottom + 28, promised > 0 ? tr`dashed: ${promised.toFixed(1)} digits are promised` : tr`dashed: no digit is promised here`, { size: SMALL, fill: "var(--quiet)" })],
+      text(left, bottom + 28, promised > 0 ? tr`dashed: the bound promises ${promised.toFixed(1)} digits` : tr`dashed: the bound promises no digit`, { size: SMALL, fill: "var(--quiet)" })],
     bottom: bottom + 42,
   };
 }

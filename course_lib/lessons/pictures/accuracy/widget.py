@@ -5,6 +5,7 @@ from __future__ import annotations
 import ipywidgets
 
 from course_lib.base.translation import gettext as _
+from course_lib.base.words import list_words
 from course_lib.lessons.kit.asking import AskingPicture
 from course_lib.lessons.kit.output import MovingPicture
 from course_lib.lessons.pictures.accuracy.model import BLOCKS, COLUMNS, OWN, QUANTITIES, check_settings, make_data
@@ -30,11 +31,11 @@ def accuracy(quantity: str = "var", n: int = 512, block: int = 256) -> AskingPic
             "accuracy",
             data,
             _(
-                "Error of the {quantity} against mean/std of the row, both axes logarithmic, one line a kernel: {kernels}. "
+                "Error of the {quantity} against mean/std of the row, both axes logarithmic, one line per kernel: {kernels}. "
                 "N = {n}, BLOCK = {block}. One-pass loses two digits for each factor of 10 in mean/std, Welford one, two-pass next to none."
             ).format(
                 quantity=_(QUANTITIES[quantity]),
-                kernels=_(", ").join(data["names"][key] for key in data["curves"][f"{quantity}|ordinary"]),
+                kernels=list_words(data["names"][key] for key in data["curves"][f"{quantity}|ordinary"]),
                 n=n,
                 block=block,
             ),

@@ -10,6 +10,7 @@ from numpy.typing import ArrayLike
 
 from course_lib.base.errors import CourseError
 from course_lib.base.translation import gettext as _
+from course_lib.base.words import AND, list_words
 
 KINDS = {"layer_norm": "LayerNorm", "rms_norm": "RMSNorm"}
 BLOCKS = (2, 4, 8, 16)
@@ -182,7 +183,7 @@ def check_rows(x, block, kind, eps, w, b) -> tuple[np.ndarray, np.ndarray, np.nd
             _("the block stepper takes x of shape (M, N) with at least one number; this x has shape {shape}.").format(shape=x.shape)
         )
     if kind not in KINDS:
-        raise CourseError(_("the block stepper knows {known}; you asked for {kind!r}.").format(known=_(" and ").join(KINDS), kind=kind))
+        raise CourseError(_("the block stepper knows {known}; you asked for {kind!r}.").format(known=list_words(KINDS, AND), kind=kind))
     if block < 1 or block & (block - 1):
         raise CourseError(_("BLOCK is a power of two, as tl.arange needs; you asked for {block}.").format(block=block))
     if not eps >= 0.0:

@@ -1,7 +1,7 @@
 // Lessons 01, 02 and 07: one program of a norm kernel walks over its row. The row is dragged and typed here, so the arithmetic is
 // here too; tests hold it against model.py and the float64 references.
 
-import { FONT, SMALL, button, cell, choice, count, entry, handle, labels, linear, measure, number, powerOfTen, slider, stepper, svg, target, text, toggle, tr } from "../../kit/kit.js";
+import { FONT, SMALL, button, cell, choice, count, entry, handle, joinSentences, labels, linear, list, measure, number, powerOfTen, slider, stepper, svg, target, text, toggle, tr } from "../../kit/kit.js";
 
 const MONO = "ui-monospace, SFMono-Regular, Menlo, Consolas, monospace";
 const LINE = 19; // px, a line of the source
@@ -49,9 +49,8 @@ export function readRows(typed, { maxRows, maxColumns }) {
   const strange = rows.flat().find((word) => !Number.isFinite(Number(word)) || Math.abs(Number(word)) >= LIMIT);
   if (strange !== undefined) return { problem: tr`${strange} cannot be drawn: type numbers between -${LIMIT} and ${LIMIT}, for example 2 -1 3 .5; 4 -3 2.5 1` };
   const lengths = rows.map((row) => row.length);
-  const listed = lengths.join(tr`, `);
-  if (new Set(lengths).size > 1) return { problem: tr`Every row needs as many numbers as the others; these have ${listed}.` };
-  if (rows.length > maxRows || lengths[0] > maxColumns) return { problem: tr`There is room for ${maxRows} rows and ${maxColumns} columns; you typed ${rows.length} and ${lengths[0]}.` };
+  if (new Set(lengths).size > 1) return { problem: tr`Every row needs the same number of columns; your rows have ${list(lengths)} columns.` };
+  if (rows.length > maxRows || lengths[0] > maxColumns) return { problem: tr`There is room for ${maxRows} rows and ${maxColumns} columns; you typed ${rows.length} rows and ${lengths[0]} columns.` };
   return { rows: rows.map((row) => row.map(Number)) };
 }
 
@@ -136,7 +135,7 @@ export function makeCaption(state, seen) {
   const layer = state.kind === "layer_norm";
   const pad = frame.columns.filter((column) => column >= seen.n).length;
   const norm = layer ? "LayerNorm" : "RMSNorm";
-  const words = [state.oneBlock ? tr`${norm}, row ${seen.row} of ${seen.rows.length} \u00d7 ${seen.n}: ${frame.name}.` : tr`${norm}, row ${seen.row} of ${seen.rows.length} \u00d7 ${seen.n}, pass ${sweeps.indexOf(frame.phase) + 1} of ${sweeps.length}: ${frame.name}.`];
+  const words = [state.oneBlock ? tr`${norm} of row ${seen.row}; x has ${count(seen.rows.length, "row")} of ${count(seen.n, "column")}. This step: ${frame.name}.` : tr`${norm} of row ${seen.row}; x has ${count(seen.rows.length, "row")} of ${count(seen.n, "column")}. Pass ${sweeps.indexOf(frame.phase) + 1} of ${sweeps.length}: ${frame.name}.`];
   if (frame.start !== null && !state.oneBlock) words.push(tr`Block ${frame.start / state.block + 1} of ${Math.ceil(seen.n / state.block)} loads ${span(frame.columns.slice(0, frame.columns.length - pad))}.`);
   if (pad) {
     const [lanes, last] = [count(pad, "lane"), seen.n - 1];
@@ -148,11 +147,11 @@ export function makeCaption(state, seen) {
   }
   if (frame.rstd !== null) {
     words.push(tr`rstd = ${number(frame.rstd)}.`);
-    if (frame.spread === 0) words.push(!state.eps ? tr`1 / sqrt(0) is infinite, and 0 times that is no number.` : layer ? tr`The variance is 0, so rstd is 1 / sqrt(eps).` : tr`The mean square is 0, so rstd is 1 / sqrt(eps).`);
-    else if (state.eps >= 0.01 * frame.spread) words.push(tr`eps matters here: without it rstd would be ${number(1 / Math.sqrt(frame.spread))}.`);
+    if (frame.spread === 0) words.push(!state.eps ? tr`1 / sqrt(0) is infinite, and 0 times infinity is NaN.` : layer ? tr`The variance is 0, so rstd is 1 / sqrt(eps).` : tr`The mean square is 0, so rstd is 1 / sqrt(eps).`);
+    else if (state.eps >= 0.01 * frame.spread) words.push(tr`eps changes this result: without eps, rstd would be ${number(1 / Math.sqrt(frame.spread))}.`);
     if (seen.wrong) words.push(tr`The right variance is ${number(seen.right)}: the lanes past the end added ${number(frame.spread - seen.right)}.`);
   }
-  return words.join(" ");
+  return joinSentences(words);
 }
 
 // ---- the picture
@@ -177,7 +176,7 @@ export function picture(data) {
     off: (state) => [...(state.kind === "layer_norm" ? [] : ["masked"]), ...(look(state).problem ? ["row", "n", "step"] : look(state).rows.length === 1 ? ["row"] : [])],
     render(state, width) {
       const seen = look(state);
-      if (seen.problem) return { title: tr`These rows cannot be drawn`, caption: seen.problem, alt: seen.problem, height: 20, draw: [] };
+      if (seen.problem) return { title: tr`These rows cannot be drawn`, caption: seen.problem, height: 20, draw: [] };
       const wide = width >= 760;
       const code = { left: 8, top: 76, width: wide ? 350 : width - 16 };
       const right = wide ? { left: code.left + code.width + 26, top: 76 } : { left: 4, top: 76 };
@@ -188,7 +187,7 @@ export function picture(data) {
       const title = makeTitle(state, seen);
       return {
         title, caption: makeCaption(state, seen),
-        alt: tr`${title}. The steps of one program in a line; its source with the lines of this step marked; the row as points that can be dragged, and what each lane of the block holds.`,
+        alt: tr`The steps of one program in a line; its source with the lines of this step marked; the row as points that can be dragged, and what each lane of the block holds.`,
         height: Math.max(right.top + panel.height, code.top + source.height),
         draw: [drawTimeline(seen, width), source.drawn, panel.drawn],
       };

@@ -8,6 +8,7 @@ from typing import Any
 from course_lib.base.errors import CourseError
 from course_lib.base.translation import gettext as _
 from course_lib.base.translation import mark as N_
+from course_lib.base.words import list_words
 
 ITEMSIZE = {"fp16": 2, "bf16": 2, "fp32": 4}
 CASES = {"add": N_("add, then rms_norm"), "eager": N_("rms_norm, op by op")}
@@ -80,7 +81,7 @@ def model(case: str, m: int, n: int, dtype: str, upcast: bool = True) -> Compari
             "bytes_moved knows the cases {cases}, the dtypes {dtypes} and sizes from 1; "
             "you asked for case={case!r}, M={m}, N={n}, dtype={dtype!r}."
         )
-        raise CourseError(words.format(cases=", ".join(CASES), dtypes=", ".join(ITEMSIZE), case=case, m=m, n=n, dtype=dtype))
+        raise CourseError(words.format(cases=list_words(CASES), dtypes=list_words(ITEMSIZE), case=case, m=m, n=n, dtype=dtype))
     tensors = _Tensors(ITEMSIZE[dtype])
     if case == "add":
         unfused = (

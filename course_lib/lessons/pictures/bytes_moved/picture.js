@@ -1,6 +1,6 @@
 // Lesson 09: a chain of launches against one fused launch, as a race along the time that their bytes take at the memory limit.
 
-import { SMALL, axes, bytes, choice, count, duration, handle, legend, linear, measure, number, roundUp, slider, stepper, svg, text, toggle, tr } from "../../kit/kit.js";
+import { SMALL, axes, bytes, choice, count, duration, handle, joinSentences, legend, linear, measure, number, roundUp, slider, stepper, svg, text, toggle, tr } from "../../kit/kit.js";
 
 const COLOURS = { x: "var(--x)", y: "var(--y)", xhat: "var(--y)", residual: "var(--r)", total: "var(--r)", "x^2": "var(--mean)", ms: "var(--mean)", rstd: "var(--rstd)" };
 const STEPS = 40; // of the race
@@ -34,30 +34,30 @@ const findCurrent = (way, now) => {
 export function makeTitle(data, state, seen) {
   const times = seen.separate.bytes / seen.fused.bytes;
   const launches = count(seen.separate.launches.length, "launch");
-  if (state.at === 0) return tr`The same result by ${launches} and by one: who is there first?`;
+  if (state.at === 0) return tr`${launches} and 1 launch compute the same result: which is done first?`;
   if (state.at >= STEPS) {
-    return state.kind === "add" ? tr`Fusing add and rms_norm moves ${(1 / times).toFixed(2)} of the bytes: 4 M N instead of 5 M N`
-      : tr`Op by op, rms_norm moves ${times.toFixed(1)} times the bytes, in ${launches}`;
+    return state.kind === "add" ? tr`Fusing add and rms_norm moves ${(1 / times).toFixed(2)} times the bytes: 4 M N elements instead of 5 M N`
+      : tr`Op by op, rms_norm moves ${times.toFixed(1)} times the bytes of the fused kernel, in ${launches}`;
   }
   const current = findCurrent(seen.separate, seen.now);
   const fused = findCurrent(seen.fused, seen.now);
   const { write, tensor } = current.part;
   const [at, all] = [current.launch + 1, seen.separate.launches.length];
   const place = write ? tr`launch ${at} of ${all}, which writes ${tensor}` : tr`launch ${at} of ${all}, which reads ${tensor}`;
-  return fused ? tr`After ${duration(seen.now)} the chain is at ${place}` : tr`The fused kernel is there; the chain is at ${place}`;
+  return fused ? tr`After ${duration(seen.now)} the chain is in ${place}` : tr`The fused kernel is done; the chain is in ${place}`;
 }
 
 export function makeCaption(data, state, seen) {
   const { m, n, dtype } = state;
   const matrix = m * n * data.dtypes[dtype];
   const launches = count(seen.separate.launches.length, "launch");
-  const words = [tr`M = ${m}, N = ${n}, ${dtype}: ${launches} move ${bytes(seen.separate.bytes)}, ${duration(seen.separate.us)} at ${state.bandwidth} GB/s; 1 launch moves ${bytes(seen.fused.bytes)}, ${duration(seen.fused.us)}.`];
-  if (state.kind === "eager") words.push(state.upcast && data.dtypes[dtype] !== 4 ? tr`x is cast to fp32 first and back before w.` : tr`Every intermediate is ${dtype}.`);
-  words.push(tr`Counted: every tensor of a launch crosses HBM once. Left out on both sides: w (N elements) and the saved rstd.`);
-  if (seen.separate.us < seen.separate.launching) words.push(tr`Here the launches set the time, not the bytes: ${number(seen.separate.launching)} \u00b5s against ${number(seen.fused.launching)}, if a launch takes ${data.launch_us}.`);
-  if (m < 16) words.push(tr`With so few rows w is not small beside x.`);
-  else if (matrix < data.l2_bytes) words.push(tr`A tensor of ${bytes(matrix)} fits in an H100's 50 MB of L2, so a real second launch finds part of it there.`);
-  return words.join(" ");
+  const words = [tr`M = ${m}, N = ${n}, ${dtype}. At ${state.bandwidth} GB/s, ${launches} move ${bytes(seen.separate.bytes)} in ${duration(seen.separate.us)}, and 1 launch moves ${bytes(seen.fused.bytes)} in ${duration(seen.fused.us)}.`];
+  if (state.kind === "eager") words.push(state.upcast && data.dtypes[dtype] !== 4 ? tr`x is cast to fp32 first, and xhat is cast back to ${dtype} before it is multiplied by w.` : tr`Every intermediate result is ${dtype}.`);
+  words.push(tr`The count: a launch moves each of its tensors once from or to HBM. w (N elements) and the saved rstd are left out on both sides.`);
+  if (seen.separate.us < seen.separate.launching) words.push(tr`At this size the launches set the time, not the bytes: ${number(seen.separate.launching)} \u00b5s for the chain and ${number(seen.fused.launching)} \u00b5s for the fused kernel, if a launch takes ${data.launch_us} \u00b5s.`);
+  if (m < 16) words.push(tr`With so few rows, w is not small compared with x.`);
+  else if (matrix < data.l2_bytes) words.push(tr`A tensor of ${bytes(matrix)} fits in an H100's 50 MB of L2, so on a real H100 the second launch finds part of this tensor in L2.`);
+  return joinSentences(words);
 }
 
 export function picture(data) {
@@ -76,7 +76,7 @@ export function picture(data) {
       const title = makeTitle(data, state, seen);
       const { draw, height } = drawRace(data, state, seen, width);
       return { title, caption: makeCaption(data, state, seen), height, draw,
-        alt: tr`${title}. Bars for each launch, reads plain and writes hatched, laid end to end along the time at the memory limit.` };
+        alt: tr`Bars for each launch, reads plain and writes hatched, laid end to end along the time at the memory limit.` };
     },
   };
 }

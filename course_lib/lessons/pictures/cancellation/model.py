@@ -12,6 +12,7 @@ import numpy as np
 from course_lib.base.errors import CourseError
 from course_lib.base.translation import gettext as _
 from course_lib.base.translation import mark as N_
+from course_lib.base.words import list_words
 from course_lib.norms import statistics
 
 DTYPES = {"fp16": np.float16, "bf16": ml_dtypes.bfloat16, "fp32": np.float32}
@@ -48,7 +49,7 @@ def make_data(mean_over_std: float, n: int, dtype: str, algorithm: str) -> dict[
             "the cancellation explorer knows the algorithms {algorithms}, the dtypes {dtypes}, N from 2 and mean/std "
             "from 0; you asked for {algorithm!r}, {dtype!r}, N = {n}, mean/std = {ratio}."
         )
-        known = {"algorithms": ", ".join(NAMES), "dtypes": ", ".join(DTYPES)}
+        known = {"algorithms": list_words(NAMES), "dtypes": list_words(DTYPES)}
         raise CourseError(words.format(**known, algorithm=algorithm, dtype=dtype, n=n, ratio=mean_over_std))
     ratios = tuple(sorted({*RATIOS, float(mean_over_std)}))
     columns = sorted({*COLUMNS, n})

@@ -1,7 +1,7 @@
 // Lesson 03: what each algorithm loses of a variance as the mean moves away. The numbers of the algorithms come from Python, which
 // rounds in each dtype; rows and LayerNorm's output are arithmetic on them.
 
-import { FONT, SMALL, along, axes, choice, decimal, handle, labels, linear, log, measure, number, path, slider, svg, text, toggle, tr } from "../../kit/kit.js";
+import { FONT, SMALL, along, axes, choice, decimal, handle, joinSentences, labels, linear, log, measure, number, path, slider, svg, text, toggle, tr } from "../../kit/kit.js";
 
 const [FLOOR, CEILING] = [1e-9, 1e5];
 const inside = (value) => Math.min(Math.max(Number.isNaN(value) ? CEILING : value, FLOOR), CEILING);
@@ -49,20 +49,20 @@ export function makeTitle(data, state, seen) {
   if (seen.used + data.eps < 0) return tr`${head}: the variance is negative, y is NaN`;
   if (seen.error === 0) return tr`${head}: right to the last digit`;
   if (seen.error <= 1e-3) return tr`${head}: right to ${Math.min(Math.floor(-Math.log10(seen.error)), 15)} digits`;
-  if (seen.error < 0.5) return tr`${head}: ${number(100 * seen.error, 2)} % off, and y looks as good as ever`;
-  return seen.scale > 1 ? tr`${head}: the variance is lost, y is ${number(seen.scale, 3)} times too large` : tr`${head}: the variance is lost, y is ${number(seen.scale, 2)} of its size`;
+  if (seen.error < 0.5) return tr`${head}: the variance is ${number(100 * seen.error, 2)} % off, and y looks right`;
+  return tr`${head}: the variance is lost, y has ${number(seen.scale, 3)} times its true size`;
 }
 
 export function makeCaption(state, seen) {
   const [want, got] = [number(seen.want, 5), number(seen.got, 5)];
-  const [error, bound] = [number(seen.error, 2), Number.isFinite(seen.bound) ? number(seen.bound, 2) : tr`none, for there are too many roundings`];
+  const [error, bound] = [number(seen.error, 2), Number.isFinite(seen.bound) ? number(seen.bound, 2) : tr`none, because there are too many roundings`];
   const words = [
     !seen.ordered ? tr`N = ${state.n}, all arithmetic in ${state.dtype}.` : state.order === "pairwise" ? tr`N = ${state.n}, all arithmetic in ${state.dtype}, sums pairwise.` : tr`N = ${state.n}, all arithmetic in ${state.dtype}, sums sequential.`,
-    seen.clamped ? tr`The variance of the stored row is ${want}, computed ${got}, clamped to 0: relative error ${error}, bound ${bound}.` : tr`The variance of the stored row is ${want}, computed ${got}: relative error ${error}, bound ${bound}.`,
+    seen.clamped ? tr`The true variance of the stored row is ${want}, the computed one ${got}, clamped to 0. Its relative error: ${error}. The bound of this error: ${bound}.` : tr`The true variance of the stored row is ${want}, the computed one ${got}. Its relative error: ${error}. The bound of this error: ${bound}.`,
   ];
   const broken = seen.curve.error.indexOf(Infinity);
   if (broken >= 0) words.push(tr`From the point marked Inf on, a square or a sum leaves the range of ${state.dtype}.`);
-  return words.join(" ");
+  return joinSentences(words);
 }
 
 export function picture(data) {
@@ -86,7 +86,7 @@ export function picture(data) {
       const caption = makeCaption(state, seen);
       return {
         title, caption,
-        alt: tr`${title}. Left: relative error of the variance against mean/std, one line an algorithm, with the bound of the chosen one. Right: the subtraction, digit by digit, and LayerNorm's output.`,
+        alt: tr`Left: relative error of the variance against mean/std, one line per algorithm, with the bound of the chosen one. Right: the subtraction, digit by digit, and LayerNorm's output.`,
         height: wide ? 330 : 620,
         draw: [drawCurves(data, state, seen, [58, 30, curve_width - 14, 272], nearest), drawDigits(state, seen, right), drawOutput(seen, { ...right, top: right.top + 176 })],
       };
@@ -115,7 +115,7 @@ function drawCurves(data, state, seen, box, nearest) {
     path(own, { stroke: colour, "stroke-width": 2.6 }),
     own.map(([cx, cy]) => svg("circle", { cx, cy, r: 3.5, fill: colour })),
     labels([
-      { at: [[left + 4, y(1) - 9], [left + 4, y(1) + 9]], words: tr`1: nothing left`, gap: 0, size: SMALL, fill: "var(--quiet)" },
+      { at: [[left + 4, y(1) - 9], [left + 4, y(1) + 9]], words: tr`1: no digit is right`, gap: 0, size: SMALL, fill: "var(--quiet)" },
       { at: own.toReversed(), words: data.names[state.algorithm], bold: true, fill: colour },
       { at: bound.filter(Boolean).toReversed(), words: tr`bound` },
       ...marks.filter(Boolean),
@@ -129,7 +129,7 @@ function drawCurves(data, state, seen, box, nearest) {
   ];
 }
 
-/** The two terms of the subtraction one above the other; the digits in which they agree go. */
+/** The two terms of the subtraction one above the other; the digits in which they agree cancel. */
 function drawDigits(state, seen, { left, top, width }) {
   const head = text(left, top + 8, tr`The subtraction`, { bold: true });
   if (!seen.terms) {
@@ -145,8 +145,8 @@ from anything large.`,
       welford: tr`Each number's deviation from the
 running mean is small: nothing large
 is subtracted after the squaring.`,
-      chan: tr`Halves bring M2 around their own
-means: nothing large is subtracted
+      chan: tr`Each half has an M2 around its own
+mean: nothing large is subtracted
 after the squaring.`,
     }[state.algorithm];
     return [head, why.split("\n").map((line, i) => text(left, top + 38 + 20 * i, line, { fill: "var(--quiet)" }))];
@@ -173,20 +173,20 @@ after the squaring.`,
     head, draw(lines[0], names[0], top + 36), draw(lines[1], names[1], top + 60),
     shared > 0 && digits > 0 && svg("line", { x1: start, x2: start + step * shared, y1: top + 48, y2: top + 48, stroke: "var(--quiet)", "stroke-width": 9, opacity: 0.25 }),
     svg("line", { x1: left, x2: start + step * length, y1: top + 76, y2: top + 76, stroke: "var(--ink)" }),
-    text(left, top + 92, tr`left over`), text(start + step * length, top + 92, number(seen.got, 6), { anchor: "end", bold: true, fill: kept }),
+    text(left, top + 92, tr`difference`), text(start + step * length, top + 92, number(seen.got, 6), { anchor: "end", bold: true, fill: kept }),
     text(left, top + 114, tr`should be`), text(start + step * length, top + 114, number(seen.want, 6), { anchor: "end" }),
-    text(left, top + 140, digits === 0 ? tr`No leading digit is the same.` : digits === 1 ? tr`The first digit is the same, and goes.` : tr`The first ${digits} digits are the same, and go.`, { size: SMALL, fill: "var(--quiet)" }),
+    text(left, top + 140, digits === 0 ? tr`The terms share no leading digit.` : digits === 1 ? tr`The first digit is equal and cancels.` : tr`The first ${digits} digits are equal and cancel.`, { size: SMALL, fill: "var(--quiet)" }),
   ];
 }
 
 /** LayerNorm's output with these statistics: each element from what it should be to what it is. */
 function drawOutput(seen, { left, top, width }) {
-  const words = tr`y of this row: as it should be, and as it is`;
+  const words = tr`y of this row: true and computed`;
   const head = text(left, top + 8, words, { bold: true, size: Math.min(FONT, (width / measure(words, FONT, "600")) * FONT) });
   if (!seen.y.every(Number.isFinite)) return [head, text(left + width / 2, top + 66, "NaN", { anchor: "middle", size: 30, bold: true, fill: "var(--y)" })];
   const reach = Math.max(4, 1.05 * Math.max(...seen.y.map(Math.abs), ...seen.yTrue.map(Math.abs)));
   const x = linear([-reach, reach], [left + 66, left + width - 8]);
-  const rows = [[tr`should be`, seen.yTrue, top + 46, "var(--quiet)"], [tr`is`, seen.y, top + 98, "var(--y)"]];
+  const rows = [[tr`true`, seen.yTrue, top + 46, "var(--quiet)"], [tr`computed`, seen.y, top + 98, "var(--y)"]];
   return [
     head,
     seen.y.map((value, i) => svg("line", { x1: x(seen.yTrue[i]), y1: rows[0][2], x2: x(value), y2: rows[1][2], stroke: "var(--grid)", "stroke-width": 1.5 })),

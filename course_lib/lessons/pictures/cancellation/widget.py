@@ -18,7 +18,7 @@ def cancellation(mean_over_std: float = 1000.0, N: int = 8192, dtype: str = "fp3
         "cancellation",
         data,
         _(
-            "Relative error of the variance against mean/std, one line an algorithm, on logarithmic axes. E[x²] - E[x]², one-pass, loses "
+            "Relative error of the variance against mean/std, one line per algorithm, on logarithmic axes. E[x²] - E[x]², one-pass, loses "
             "digits with the square of mean/std and keeps none of them from 10000 on; two-pass, Welford and Chan's merge lose next to "
             "nothing. Beside it the two terms of the subtraction, digit by digit, and LayerNorm's output."
         ),

@@ -281,7 +281,7 @@ export function picture(data) {
         draw.push(drawn.map((one) => one.draw));
         top += Math.max(...drawn.map((one) => one.height)) + 14;
       }
-      return { title, caption, alt: tr`${title}. ${data.alt}`, height: top - 8, draw };
+      return { title, caption, alt: data.alt, height: top - 8, draw };
     },
   };
 }

@@ -1,52 +1,52 @@
 // Lesson 08: what the compiler makes of a kernel, for 1 to 32 warps: registers, spills, widths of loads, what fits a multiprocessor, and
 // the PTX and SASS of a source line. All numbers are the compiler's; the words are made here.
 
-import { FONT, MONO, SMALL, breakCode, cell, choice, code, count, measure, number, slider, svg, target, text, tr } from "../../kit/kit.js";
+import { FONT, MONO, SMALL, breakCode, cell, choice, code, count, joinClauses, joinSentences, list, measure, number, slider, svg, target, text, tr } from "../../kit/kit.js";
 
 const MOST_REGISTERS = 255; // of a thread, on every architecture here
 const RESOURCES = { warps: () => tr`warps`, programs: () => tr`programs`, registers: () => tr`registers`, "shared memory": () => tr`shared memory` };
 const warpsOf = (many) => count(many, "warp");
-const limitsOf = (column) => column.limited.map((name) => RESOURCES[name]()).join(tr` and `);
+const limitsOf = (column) => list(column.limited.map((name) => RESOURCES[name]()));
 
 /** "1 and 2 warps", "4 to 32 warps", of all the numbers of warps tried. */
 function listWarps(chosen, all) {
-  if (chosen.length < 3) return chosen.length === 1 ? warpsOf(chosen[0]) : tr`${chosen[0]} and ${chosen[1]} warps`;
+  if (chosen.length === 1) return warpsOf(chosen[0]);
   const whole = all.filter((warps) => warps >= chosen[0] && warps <= chosen.at(-1)).length === chosen.length;
-  return whole ? tr`${chosen[0]} to ${chosen.at(-1)} warps` : tr`${chosen.slice(0, -1).join(", ")} and ${chosen.at(-1)} warps`;
+  return whole && chosen.length > 2 ? tr`${chosen[0]} to ${chosen.at(-1)} warps` : tr`${list(chosen)} warps`;
 }
 
 /** The one message of a compiled kernel, from the reports themselves. */
 export function makeTitle({ block, columns }, warps) {
   const chosen = columns.find((column) => column.warps === warps);
-  if (chosen.refused) return tr`The compiler gives no kernel for ${warpsOf(warps)}`;
+  if (chosen.refused) return tr`The compiler makes no kernel for ${warpsOf(warps)}`;
   const known = columns.filter((column) => !column.refused);
   const all = known.map((column) => column.warps);
   const spilling = known.filter((column) => column.spill).map((column) => column.warps);
-  if (spilling.length && spilling.length < known.length) return tr`BLOCK ${block} spills on ${listWarps(spilling, all)}, and not on ${listWarps(all.filter((each) => !spilling.includes(each)), all)}`;
-  if (spilling.length) return tr`BLOCK ${block} spills on every number of warps tried`;
+  if (spilling.length && spilling.length < known.length) return tr`BLOCK = ${block} spills registers with ${listWarps(spilling, all)}, and not with ${listWarps(all.filter((each) => !spilling.includes(each)), all)}`;
+  if (spilling.length) return tr`BLOCK = ${block} spills registers with every number of warps tried`;
   const [first, last] = [known[0], known.at(-1)];
-  if (first === last || first.registers <= last.registers) return tr`BLOCK ${block} needs no spill: ${chosen.registers} registers per thread`;
-  return tr`More warps, fewer registers: ${first.registers} per thread on ${warpsOf(first.warps)}, ${last.registers} on ${last.warps}`;
+  if (first === last || first.registers <= last.registers) return tr`BLOCK = ${block} spills no registers: ${chosen.registers} registers per thread`;
+  return tr`More warps, fewer registers per thread: ${first.registers} with ${warpsOf(first.warps)}, ${last.registers} with ${warpsOf(last.warps)}`;
 }
 
-const bitsOf = (widths) => widths.map(([bits]) => bits).join(tr` and `);
+const bitsOf = (widths) => list(widths.map(([bits]) => bits));
 
-function describeAccesses({ loads, stores }) {
-  const loading = loads.length ? tr`Loads from global memory move ${bitsOf(loads)} bits per thread` : tr`Loads from global memory move no bits per thread`;
-  return stores?.length ? tr`${loading}, stores ${bitsOf(stores)}.` : tr`${loading}, stores no.`;
-}
+const describeAccesses = ({ loads, stores }) => [
+  loads.length ? tr`Loads from global memory move ${bitsOf(loads)} bits per thread.` : tr`Nothing is loaded from global memory.`,
+  stores?.length ? tr`Stores move ${bitsOf(stores)} bits per thread.` : tr`Nothing is stored.`,
+];
 
 export function makeCaption(set, warps) {
   const column = set.columns.find((each) => each.warps === warps);
-  const head = `${set.kernel}, ${set.words}, ${warpsOf(warps)}, ${set.arch}`;
-  if (column.refused) return `${head}. ${column.refused}`;
+  const head = joinClauses([set.kernel, set.words, warpsOf(warps), set.arch]);
+  if (column.refused) return joinSentences([tr`${head}.`, column.refused]);
   const spilled = column.spill ? tr`${column.spill} bytes per thread are spilled` : tr`nothing is spilled`;
   const words = [tr`${head}: ${column.registers} registers per thread, ${spilled}, ${column.shared} bytes of shared memory per program.`];
-  if (column.loads) words.push(describeAccesses(column));
-  if (!column.resident) words.push(tr`No program fits a multiprocessor: ${limitsOf(column)} do not suffice.`);
-  else if (column.limited.length) words.push(tr`${column.resident} of ${column.most} warps of a multiprocessor are resident; the limit is ${limitsOf(column)}.`);
-  else words.push(tr`${column.resident} of ${column.most} warps of a multiprocessor are resident: every place is taken.`);
-  return words.join(" ");
+  if (column.loads) words.push(...describeAccesses(column));
+  if (!column.resident) words.push(tr`A multiprocessor has not enough ${limitsOf(column)} for one program.`);
+  else if (column.limited.length) words.push(tr`${column.resident} of the ${column.most} warps that a multiprocessor can hold are resident, limited by ${limitsOf(column)}.`);
+  else words.push(tr`${column.resident} of the ${column.most} warps that a multiprocessor can hold are resident: no place is free.`);
+  return joinSentences(words);
 }
 
 /** The first line with a load that became instructions; the first line with any, if there is none. */
@@ -60,8 +60,8 @@ export function findFirstLine(set) {
 const made = (column, line) => column.code?.[line] ?? [[0, [], []], [0, [], []]];
 
 export function picture(data) {
-  const names = data.sets.map((set) => `${set.kernel}${set.words ? `: ${set.words}` : ""}, ${set.arch}`);
-  const options = names.map((name, index) => [index, names.indexOf(name, index + 1) > 0 ? tr`${name}, before` : name]); // a file that has changed
+  const names = data.sets.map((set) => joinClauses([set.kernel, set.words, set.arch].filter(Boolean)));
+  const options = names.map((name, index) => [index, names.indexOf(name, index + 1) > 0 ? tr`${name}, before the change` : name]); // a file that has changed
   const setOf = (state) => data.sets[state.set];
   const lineOf = (state) => (setOf(state).source.some(([line]) => line === state.line) ? state.line : findFirstLine(setOf(state)));
   const carried = (state) => { const column = setOf(state).columns.find((each) => each.warps === state.warps); return setOf(state).source.map(([line]) => line).filter((line) => column.code?.[line]); };
@@ -90,10 +90,9 @@ export function picture(data) {
       const source = drawSource(set, column, line, wide ? { left: chart_width + 26, top: 0, width: width - chart_width - 26 } : { left: 0, top: places.bottom + 18, width });
       const panes = drawPanes(column, line, chart_width, (wide ? places.bottom : source.bottom) + 8);
       const title = makeTitle(set, state.warps);
-      const caption = makeCaption(set, state.warps);
       const [ptx, sass] = made(column, line);
-      const said = column.refused ? "" : " " + tr`Line ${line} became ${count(ptx[0], "PTX instruction")} and ${count(sass[0], "SASS instruction")}.`;
-      return { title, caption: caption + said, alt: `${title}. ${caption}${said}`, height: Math.max(panes.bottom, source.bottom), draw: [chart.draw, places.draw, source.draw, panes.draw] };
+      const said = column.refused ? [] : [tr`Line ${line} became ${count(ptx[0], "PTX instruction")} and ${count(sass[0], "SASS instruction")}.`];
+      return { title, caption: joinSentences([makeCaption(set, state.warps), ...said]), height: Math.max(panes.bottom, source.bottom), draw: [chart.draw, places.draw, source.draw, panes.draw] };
     },
   };
 }
@@ -173,7 +172,7 @@ function drawResidency(column, width, top) {
   });
   const programs = column.resident / column.warps;
   const held = tr`${count(programs, "program")} of ${warpsOf(column.warps)} on a multiprocessor`;
-  const words = !column.resident ? tr`not even one program fits a multiprocessor` : column.limited.length ? tr`${held}, then ${limitsOf(column)} run out` : held;
+  const words = !column.resident ? tr`a multiprocessor cannot hold even one program` : column.limited.length ? tr`${held}, then ${limitsOf(column)} run out` : held;
   return { draw: [text(2, top + 6, words, { size: SMALL }), squares], bottom: top + 18 + rows * (size + 2) };
 }
 
@@ -213,7 +212,8 @@ function drawPanes(column, line, width, top) {
     inside.push(text(10, start + 16, column.refused ? tr`${name}: there is no report, see the words below` : tr`${name} of line ${line}: ${count(many, "instruction")}`, { bold: true }));
     y = start + 40;
     if (!many && !column.refused) {
-      for (const words of [tr`No instruction carries this line: it is known when`, tr`compiling, or it was folded into another one.`]) { inside.push(text(10, y, words, { size: SMALL, fill: "var(--quiet)" })); y += 16; }
+      for (const words of tr`No instruction belongs to this line: its result is known
+at compile time, or another line's instructions include it.`.split("\n")) { inside.push(text(10, y, words, { size: SMALL, fill: "var(--quiet)" })); y += 16; }
     }
     let x = 10;
     for (const [kind, times] of kinds) {

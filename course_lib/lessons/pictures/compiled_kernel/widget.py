@@ -14,6 +14,7 @@ import ipywidgets
 
 from course_lib.base.errors import CourseError
 from course_lib.base.translation import gettext as _
+from course_lib.base.words import list_words
 from course_lib.compiler import KernelSource, Pointer, source_text
 from course_lib.lessons.kit.asking import AskingPicture
 from course_lib.lessons.kit.output import MovingPicture
@@ -84,8 +85,8 @@ def explore(
         return given, constexprs | ({block: size} if block in constexprs else {})
 
     def words(dtype: str, size: int) -> str:
-        constants = ", ".join(f"{key} = {value}" for key, value in launch(dtype, size)[1].items())
-        return "; ".join(part for part in (_typed(launch(dtype, size)[0]), constants) if part)
+        constants = list_words(f"{key} = {value}" for key, value in launch(dtype, size)[1].items())
+        return _("; ").join(part for part in (_typed(launch(dtype, size)[0]), constants) if part)
 
     name = kernel.name if isinstance(kernel, KernelSource) else kernel.__name__ if hasattr(kernel, "__name__") else ""
     controls = _common(sizes, first, num_warps, arch, block)
@@ -116,7 +117,7 @@ def _make(subjects: Sequence[Subject], controls: Mapping[str, Any], num_warps: i
 
 
 def _describe(made: Mapping[str, Any]) -> str:
-    columns = "; ".join(
+    columns = _("; ").join(
         _("{warps}: refused").format(warps=column["warps"])
         if "refused" in column
         else _("{warps}: {registers} registers, {spill} bytes spilled").format_map(column)
@@ -133,7 +134,7 @@ def _typed(arguments: Mapping[str, Any] | Sequence[Any]) -> str:
     """Name the dtypes of the tensors among the arguments, each once: "tensors of fp16, fp32"."""
     values = arguments.values() if isinstance(arguments, Mapping) else arguments
     found = [value.dtype if isinstance(value, Pointer) else str(value.dtype).split(".")[-1] for value in values if hasattr(value, "dtype")]
-    return _("tensors of {dtypes}").format(dtypes=", ".join(dict.fromkeys(found))) if found else ""
+    return _("tensors of {dtypes}").format(dtypes=list_words(dict.fromkeys(found))) if found else ""
 
 
 def _common(blocks: Sequence[int], size: int, num_warps: int, arch: str, name: str = "BLOCK") -> dict[str, Any]:
@@ -148,4 +149,4 @@ def _common(blocks: Sequence[int], size: int, num_warps: int, arch: str, name: s
 def _within(name: str, value: Any, allowed: Sequence[Any]) -> None:
     if value not in allowed:
         words = _("the explorer takes {name} from {known}; you asked for {value!r}.")
-        raise CourseError(words.format(name=name, known=", ".join(map(str, allowed)), value=value))
+        raise CourseError(words.format(name=name, known=list_words(allowed), value=value))

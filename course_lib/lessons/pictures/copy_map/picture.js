@@ -1,6 +1,6 @@
 // Lesson 00: x above, y below, and between them the lanes, each over the element it copies. All of it is whole numbers, worked out here.
 
-import { SMALL, arrow, cell, choice, count, handle, measure, slider, svg, target, text, toggle, tr } from "../../kit/kit.js";
+import { SMALL, arrow, cell, choice, count, handle, joinSentences, measure, slider, svg, target, text, toggle, tr } from "../../kit/kit.js";
 
 const MEMORY = 64; // numbers from the start of x, and from the start of y; 40 elements in blocks of 16 and one program more reach so far
 const OLD = -1; // what the tensor behind y holds
@@ -25,7 +25,7 @@ export function explain({ n, block, masked, grid }) {
 }
 
 export function makeTitle({ n, block, masked }, seen) {
-  if (seen.programs === 0) return tr`A grid of 0 programs: nothing of y is written, and nobody complains`;
+  if (seen.programs === 0) return tr`A grid of 0 programs writes nothing to y, and raises no error`;
   if (seen.missed) {
     const few = seen.programs === 1 ? tr`1 program is too few` : tr`${seen.programs} programs are too few`;
     return seen.missed === 1 ? tr`${few}: 1 element of y is never written` : tr`${few}: ${seen.missed} elements of y are never written`;
@@ -43,16 +43,16 @@ export function makeCaption({ n, block, masked, at }, seen) {
   const [program, lane] = [Math.floor(at / block), at % block];
   const head = tr`Program ${program}, lane ${lane}: offset ${program} \u00b7 ${block} + ${lane} = ${at}.`;
   const here = at >= seen.lanes
-    ? at < n ? tr`Element ${at}: no program asks for it, so y[${at}] keeps what was there before.` : tr`Offset ${at} lies behind y, and no lane asks for it.`
-    : at < n ? tr`${head} It reads x[${at}] = ${valueAt(at)} and writes it to y[${at}].`
-      : masked ? tr`${head} ${at} < ${n} is false: the lane reads nothing and writes nothing.`
-        : tr`${head} Nothing compares it with n = ${n}: the lane reads what lies behind x, ${valueAt(at)}, and overwrites ${OLD} behind y.`;
+    ? at < n ? tr`No lane has offset ${at}, so y[${at}] keeps its old value.` : tr`Offset ${at} lies behind y, and no lane has this offset.`
+    : at < n ? joinSentences([head, tr`The lane reads x[${at}] = ${valueAt(at)} and writes this value to y[${at}].`])
+      : masked ? joinSentences([head, tr`${at} < ${n} is false: the lane reads nothing and writes nothing.`])
+        : joinSentences([head, tr`No mask compares this offset with n = ${n}: the lane reads ${valueAt(at)} from behind x, and overwrites ${OLD} behind y.`]);
   const launch = tr`${count(seen.programs, "program")} of ${count(block, "lane")} for n = ${n}: ${count(seen.lanes, "lane")}.`;
   const wrong = [
     seen.missed && (seen.missed === 1 ? tr`Element ${n - 1} of y was never written.` : tr`Elements ${seen.lanes} to ${n - 1} of y were never written.`),
-    seen.overwritten && (seen.overwritten === 1 ? tr`Offset ${n} was overwritten, and it is not y's.` : tr`Offsets ${n} to ${seen.lanes - 1} were overwritten, and they are not y's.`),
+    seen.overwritten && (seen.overwritten === 1 ? tr`Offset ${n} lies outside y, and was overwritten.` : tr`Offsets ${n} to ${seen.lanes - 1} lie outside y, and were overwritten.`),
   ].filter(Boolean);
-  return [here, launch, ...wrong].join(" ");
+  return joinSentences([here, launch, ...wrong]);
 }
 
 export function picture(data) {
@@ -73,7 +73,7 @@ export function picture(data) {
       const caption = makeCaption(state, seen);
       return {
         title, caption,
-        alt: tr`${title}. ${MEMORY} numbers of memory from the start of x above, from the start of y below, and the lanes between them.`,
+        alt: tr`${MEMORY} numbers of memory from the start of x above, from the start of y below, and the lanes between them.`,
         height: lines * tall + (columns === 32 ? 30 : 70),
         draw: [
           Array.from({ length: lines }, (_, line) => drawLine(state, seen, { first: line * columns, columns, left, step, top: line * tall + 8 })),
@@ -166,7 +166,7 @@ function drawLegend({ n, masked }, seen, top, width) {
     seen.lanes && ["done", "", tr`written`],
     seen.missed && ["waiting", "?", tr`never written`],
     ["neighbour", String(OLD), tr`another tensor`],
-    seen.overwritten && ["fault", "", tr`not yours, overwritten`],
+    seen.overwritten && ["fault", "", tr`another tensor, overwritten`],
   ].filter(Boolean);
   let [x, y] = [8, top];
   return used.map(([state, label, words]) => {

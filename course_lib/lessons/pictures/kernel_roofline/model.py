@@ -17,6 +17,7 @@ import course_lib
 from course_lib.base.errors import CourseError
 from course_lib.base.translation import gettext as _
 from course_lib.base.translation import mark as N_
+from course_lib.base.words import list_words
 from course_lib.bench import backward, forward, grid, operations, timing
 from course_lib.bench.measurement import Measurement
 from course_lib.bench.operations import OPERATIONS, Values
@@ -227,7 +228,7 @@ def make_data(own: str = "") -> dict[str, Any]:
     if own:
         if own not in OWN:
             words = _("the roofline takes the kernels of {known}; you asked for {own!r}.")
-            raise CourseError(words.format(known=", ".join(OWN), own=own))
+            raise CourseError(words.format(known=list_words(OWN), own=own))
         module = own_kernels.load_passing(own)
         kernel = getattr(module, own_launch.name_kernel(own))
         us = [time_own(own, kernel, N) if course_lib.MODE == "gpu" else None for N in LENGTHS]

@@ -1,6 +1,6 @@
 // Lesson 15: norm kernels under the roofline. What a kernel counts as bytes moves it along the roof; its time puts it at a height.
 
-import { SMALL, along, axes, choice, labels, linear, log, measure, number, path, slider, svg, target, text, tr } from "../../kit/kit.js";
+import { SMALL, along, axes, choice, joinSentences, labels, linear, log, measure, number, path, slider, svg, target, text, tr } from "../../kit/kit.js";
 
 const LOOKS = {
   blocked: ["var(--blocked)", "square"], resident: ["var(--resident)", "circle"], rms: ["var(--quack)", "diamond"], unfused: ["var(--compile)", "square"],
@@ -21,13 +21,13 @@ export function explain(data, { n, counted }) {
   });
 }
 
-const percent = (share) => `${Math.round(100 * share)} %`;
+const percent = (share) => tr`${Math.round(100 * share)} %`;
 
 export function makeTitle(data, state, seen) {
   const kernel = seen.find(({ key }) => key === state.chosen);
   const name = kernel.label[0].toUpperCase() + kernel.label.slice(1);
   if (kernel.share === null) return tr`${name}: ${number(kernel.intensity, 3)} operations per byte, and no time at N = ${state.n}`;
-  if (kernel.share > 1) return tr`${name} stands ${percent(kernel.share - 1)} above the roof: a cache answered`;
+  if (kernel.share > 1) return tr`${name} stands ${percent(kernel.share - 1)} above the roof, because a cache supplied data`;
   return tr`${name} reaches ${percent(kernel.share)} of the roof at N = ${state.n}`;
 }
 
@@ -36,15 +36,15 @@ export function makeCaption(data, state, seen) {
   const { [state.counted]: passes, flop } = data.kernels[state.chosen];
   const words = [
     state.counted === "least"
-      ? tr`${kernel.label}, fp16, M N = 2\u00b2\u2075: ${flop} operations an element, ${number(passes, 3)} passes that it cannot do without, ${number(kernel.intensity, 3)} operations per byte.`
-      : tr`${kernel.label}, fp16, M N = 2\u00b2\u2075: ${flop} operations an element, ${number(passes, 3)} passes that it asks for, ${number(kernel.intensity, 3)} operations per byte.`,
+      ? tr`${kernel.label}, fp16, M N = 2\u00b2\u2075: ${flop} operations per element, at least ${number(passes, 3)} passes over a matrix, ${number(kernel.intensity, 3)} operations per byte.`
+      : tr`${kernel.label}, fp16, M N = 2\u00b2\u2075: ${flop} operations per element, ${number(passes, 3)} passes over a matrix asked for, ${number(kernel.intensity, 3)} operations per byte.`,
     kernel.us === null
-      ? state.chosen === "own" && !data.gpu ? tr`Its time was not measured: this machine has no GPU. The dashed line says how high it could stand.` : tr`No time is stored for rows of ${state.n} columns.`
-      : tr`${number(kernel.us)} \u00b5s are ${number(kernel.tflops, 3)} TFLOP/s and ${Math.round(kernel.gbps)} GB/s.`,
+      ? state.chosen === "own" && !data.gpu ? tr`The time of your kernel was not measured, because this machine has no GPU. The dashed line shows how high your kernel could stand.` : tr`No time is stored for rows of ${state.n} columns.`
+      : tr`${number(kernel.us)} \u00b5s correspond to ${number(kernel.tflops, 3)} TFLOP/s and ${Math.round(kernel.gbps)} GB/s.`,
     tr`Roof: data sheet of the ${data.roof.name}, ${data.roof.gbps} GB/s and ${data.roof.tflops} TFLOP/s in fp32. Dashed: a copy in the same run, ${Math.round(data.copies[data.lengths.indexOf(state.n)])} GB/s. Times: ${data.source}.`,
-    tr`w, b, statistics and partial sums are left out.`,
+    tr`The bytes of w, b, statistics and partial sums are left out.`,
   ];
-  return words.join(" ");
+  return joinSentences(words);
 }
 
 export function picture(data) {
@@ -60,7 +60,7 @@ export function picture(data) {
       const panel = drawShares(data, state, seen, wide ? { left: chart + 20, top: 16, width: width - chart - 26 } : { left: 4, top: 396, width: width - 12 });
       return {
         title, caption: makeCaption(data, state, seen), height: Math.max(374, panel.bottom),
-        alt: tr`${title}. TFLOP/s against operations per byte, both axes logarithmic, one mark a kernel under the roof of an ${data.roof.name}; beside it bars of the share of the roof.`,
+        alt: tr`TFLOP/s against operations per byte, both axes logarithmic, one mark per kernel under the roof of an ${data.roof.name}; beside it bars of the share of the roof.`,
         draw: [drawRoof(data, state, seen, [52, 30, chart - 12, 316]), panel.draw],
       };
     },
@@ -86,8 +86,8 @@ function drawRoof(data, state, seen, box) {
       svg("circle", { cx: kernel.at[0], cy: kernel.at[1], r: 12, fill: "transparent" }), drawMark(kernel.look[1], ...kernel.at, kernel.look[0], kernel === chosen ? 8 : 5.5))),
     labels([
       ...(chosen.at[1] === null ? [{ at: [[chosen.at[0], y(chosen.roof)]], words: tr`${chosen.label}: no time`, bold: true }] : [{ at: [chosen.at], words: chosen.label, bold: true, gap: 12 }]),
-      { at: [[x(ridge), y(tflops)]], words: tr`arithmetic ends here`, size: SMALL, fill: "var(--quiet)" },
-      { at: [[x(4), y((4 * gbps) / 1e3)], [x(0.5), y((0.5 * gbps) / 1e3)]], words: tr`memory ends here`, size: SMALL, fill: "var(--quiet)" },
+      { at: [[x(ridge), y(tflops)]], words: tr`limit of the arithmetic`, size: SMALL, fill: "var(--quiet)" },
+      { at: [[x(4), y((4 * gbps) / 1e3)], [x(0.5), y((0.5 * gbps) / 1e3)]], words: tr`limit of the memory`, size: SMALL, fill: "var(--quiet)" },
     ], [left + 4, top, right, bottom - 4], [...along(roof), ...along(floor), ...marks.filter(({ at }) => at[1] !== null).map(({ at: [a, b] }) => [a - 7, b - 7, a + 7, b + 7])]),
   ];
 }

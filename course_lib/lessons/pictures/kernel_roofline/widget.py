@@ -22,7 +22,7 @@ def kernel_roofline() -> AskingPicture:
             "TFLOP/s against operations per byte, both axes logarithmic, under the roof of an {gpu}: {kernels}. Beside it the share of the "
             "roof that each of them reaches. Times: {source}."
         )
-        names = ", ".join(kernel["label"] for kernel in data["kernels"].values())
+        names = _(", ").join(kernel["label"] for kernel in data["kernels"].values())
         return MovingPicture("kernel_roofline", data, words.format(gpu=data["roof"]["name"], kernels=names, source=data["source"]))
 
     choices = [(_("none"), ""), *((_("exercise {exercise}").format(exercise=exercise_id), exercise_id) for exercise_id in OWN)]

@@ -1,6 +1,6 @@
 // Lesson 14: losses of the same training, and how far each run is from the first. The differences come from Python, of all their digits.
 
-import { SMALL, along, axes, choice, count, decimal, handle, labels, legend, linear, log, measure, number, path, slider, svg, text, toggle, tr } from "../../kit/kit.js";
+import { SMALL, along, axes, choice, count, decimal, handle, joinSentences, labels, legend, linear, log, measure, number, path, slider, svg, text, toggle, tr } from "../../kit/kit.js";
 
 const LOOKS = [["--ours", "7 4"], ["--quack", "2 3"], ["--liger", "9 3 2 3"], ["--blocked", "12 4"], ["--compile", "4 2"]];
 const FLOOR = 1e-8; // where equal losses stand on an axis that has no 0
@@ -31,8 +31,8 @@ const end = (losses) => {
 export function makeTitle(data, { run, limit }, seen) {
   if (!seen.gaps.length) return tr`Waiting for the losses of ${run}`;
   if (seen.equal === seen.gaps.length) return tr`Every loss is equal, bit for bit, over ${count(seen.gaps.length, "step")}`;
-  if (seen.parts === null) return tr`Never further apart than ${number(seen.largest, 2)} nats in ${count(seen.gaps.length, "step")}`;
-  return tr`Further apart than ${number(limit)} nats at step ${seen.parts} for the first time`;
+  if (seen.parts === null) return tr`The losses never differ by more than ${number(seen.largest, 2)} nats in ${count(seen.gaps.length, "step")}`;
+  return tr`The losses first differ by more than ${number(limit)} nats at step ${seen.parts}`;
 }
 
 export function makeCaption(data, { run, limit, step }, seen) {
@@ -40,20 +40,19 @@ export function makeCaption(data, { run, limit, step }, seen) {
   const [wanted, losses] = [data.losses[reference], data.losses[run]];
   if (!seen.gaps.length) return tr`${reference}, ${count(wanted.length, "step")}. No losses yet of ${run}.`;
   const words = [
-    tr`${run} against ${reference}, ${count(seen.gaps.length, "step")}: the losses go from ${decimal(read(losses[0]), 3)} to ${decimal(end(losses), 3)} and from ${decimal(read(wanted[0]), 3)} to ${decimal(end(wanted), 3)} (mean of the last ten).`,
-    seen.equal ? tr`Equal bit for bit in the first ${count(seen.equal, "step")}.` : tr`They differ from the first step on.`,
+    tr`${count(seen.gaps.length, "step")}: the loss of ${run} goes from ${decimal(read(losses[0]), 3)} to ${decimal(end(losses), 3)} nats, that of ${reference} from ${decimal(read(wanted[0]), 3)} to ${decimal(end(wanted), 3)} nats (mean of the last ten steps).`,
+    seen.equal ? tr`The losses are equal bit for bit in the first ${count(seen.equal, "step")}.` : tr`The losses differ from the first step on.`,
   ];
   if (seen.largest > 0) words.push(tr`The largest difference is ${number(seen.largest, 2)} nats, at step ${seen.largestAt}.`);
-  words.push(seen.parts === null ? tr`Further apart than ${number(limit)}: never.` : tr`Further apart than ${number(limit)}: at step ${seen.parts} for the first time.`);
   if (data.baseline !== null) {
     const baseline = decimal(data.baseline, 3);
-    words.push(end(losses) < data.baseline ? tr`It ends below ${baseline}, what counting single characters reaches.` : tr`It ends not below ${baseline}, what counting single characters reaches.`);
+    words.push(end(losses) < data.baseline ? tr`The loss of ${run} ends below ${baseline} nats, the loss that counting single characters reaches.` : tr`The loss of ${run} does not end below ${baseline} nats, the loss that counting single characters reaches.`);
   }
   if (step < seen.gaps.length) {
     const [own, other] = [losses, wanted].map((values) => decimal(read(values[step]), 4));
-    words.push(seen.gaps[step] === 0 ? tr`Step ${step}: ${own} and ${other}, equal.` : tr`Step ${step}: ${own} and ${other}, ${number(seen.gaps[step], 2)} apart.`);
+    words.push(seen.gaps[step] === 0 ? tr`Step ${step}: ${own} and ${other} nats, equal.` : tr`Step ${step}: ${own} and ${other} nats, which differ by ${number(seen.gaps[step], 2)} nats.`);
   }
-  return words.join(" ");
+  return joinSentences(words);
 }
 
 export function picture(data) {
@@ -63,7 +62,7 @@ export function picture(data) {
     explain: (state) => explain(data, state),
     controls: [
       [choice("run", tr`run`, others)],
-      [slider("limit", tr`apart`, { values: data.limits, format: (limit) => tr`${number(limit)} nats` }), slider("step", tr`step`, { min: 0, max: data.steps - 1 }), toggle("smooth", tr`mean of ten steps`)],
+      [slider("limit", tr`limit of the difference`, { values: data.limits, format: (limit) => tr`${number(limit)} nats` }), slider("step", tr`step`, { min: 0, max: data.steps - 1 }), toggle("smooth", tr`mean of ten steps`)],
     ],
     off: () => (others.length > 1 ? [] : ["run"]),
     render(state, width) {
@@ -76,7 +75,7 @@ export function picture(data) {
       const below = [58, top + 266, width - 16, top + 446];
       return {
         title, caption: makeCaption(data, state, seen),
-        alt: tr`${title}. Above, the losses by step; below, on a logarithmic axis, how far each run is from the first, with a limit that can be dragged.`,
+        alt: tr`Above, the losses by step; below, on a logarithmic axis, how far each run is from the first, with a limit that can be dragged.`,
         height: below[3] + 68,
         draw: [key.draw, drawLosses(data, state, x, above), drawGaps(data, state, seen, x, below), drawStep(data, state, x, above[1], below[3])],
       };

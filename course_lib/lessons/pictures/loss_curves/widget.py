@@ -8,6 +8,7 @@ from IPython.display import DisplayHandle, display
 
 from course_lib.base.errors import CourseError
 from course_lib.base.translation import gettext as _
+from course_lib.base.words import list_words
 from course_lib.lessons.kit.output import MovingPicture
 from course_lib.lessons.pictures.loss_curves.model import make_data
 
@@ -25,7 +26,7 @@ class LossCurves:
             raise CourseError(_("loss_curves needs two runs at least: the one to compare with, and another."))
         if show is not None and show not in names[1:]:
             words = _("loss_curves has no run {show!r} to show; there are {known}.")
-            raise CourseError(words.format(show=show, known=", ".join(names[1:])))
+            raise CourseError(words.format(show=show, known=list_words(names[1:])))
         self._baseline, self._show = baseline, show or names[1]
         self._handle: DisplayHandle | None = None
 
@@ -35,7 +36,7 @@ class LossCurves:
         reference, *others = self.runs
         words = _("Losses by step of {first} and of {others}, and below, on a logarithmic axis, how far each is from {first}.")
         data = make_data(self.runs, self.steps, self._baseline, self._show)
-        return MovingPicture("loss_curves", data, words.format(first=reference, others=", ".join(others)))
+        return MovingPicture("loss_curves", data, words.format(first=reference, others=list_words(others)))
 
     def add(self, run: str, loss: float) -> None:
         """Append the next loss of ``run``. The picture is updated at every tenth loss and at the last.

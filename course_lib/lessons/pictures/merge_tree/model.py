@@ -8,6 +8,7 @@ from course_lib.base.errors import CourseError
 from course_lib.base.translation import gettext as _
 from course_lib.base.translation import mark as N_
 from course_lib.base.translation import translate_names
+from course_lib.base.words import list_words
 
 COLUMNS = 8
 BLOCKS = (1, 2, 4, 8)
@@ -30,7 +31,7 @@ def make_data(row: str, block: int, n: int, dtype: str) -> dict[str, Any]:
             "the merge tree has the rows {rows}, blocks of {blocks}, N from 1 to {most} and the dtypes {dtypes}; you asked for {row!r}, "
             "block = {block}, N = {n}, {dtype!r}."
         )
-        known = {"rows": ", ".join(DATA), "blocks": ", ".join(map(str, BLOCKS)), "most": COLUMNS, "dtypes": ", ".join(DTYPES)}
+        known = {"rows": list_words(DATA), "blocks": list_words(BLOCKS), "most": COLUMNS, "dtypes": list_words(DTYPES)}
         raise CourseError(words.format(**known, row=row, block=block, n=n, dtype=dtype))
     return {
         "start": {"row": row, "moved": None, "n": n, "parts": block, "split": n // 2, "dtype": dtype, "frame": 0},

@@ -1,7 +1,7 @@
 // Lesson 03: Welford within blocks, Chan's merge between them. The arithmetic is that of norms/statistics.py, rounded to the dtype at
 // every operation, so that a hand can move the split and the numbers.
 
-import { SMALL, along, arrow, axes, cell, choice, handle, labels, legend, linear, measure, rounding, short, slider, stepper, svg, target, text, tr } from "../../kit/kit.js";
+import { SMALL, along, arrow, axes, cell, choice, count, handle, joinSentences, labels, legend, linear, measure, rounding, short, slider, stepper, svg, target, text, tr } from "../../kit/kit.js";
 
 const STEP = 0.5; // by which a number is moved
 
@@ -68,11 +68,11 @@ function look(seen, state) {
 
 export function makeTitle(seen, now) {
   const root = seen.levels.at(-1)[0];
-  if (now.ends && now.node && now.a.count && now.b.count) return tr`All ${root.count}: M2 = ${short(now.a.M2)} + ${short(now.b.M2)} + ${short(now.node.between)} = ${short(root.M2)}, variance ${short(root.M2 / root.count)}`;
-  if (now.ends) return tr`All ${root.count} are known: variance ${short(root.M2)} / ${root.count} = ${short(root.M2 / root.count)}`;
+  if (now.ends && now.node && now.a.count && now.b.count) return tr`${count(root.count, "number")}: M2 = ${short(now.a.M2)} + ${short(now.b.M2)} + ${short(now.node.between)} = ${short(root.M2)}, variance ${short(root.M2 / root.count)}`;
+  if (now.ends) return tr`${count(root.count, "number")}: variance = M2 / n = ${short(root.M2)} / ${root.count} = ${short(root.M2 / root.count)}`;
   if (now.blocks) return now.frame.column ? tr`Welford: each block takes in its number ${now.frame.column + 1}` : tr`Each block takes in its first number`;
   if (!now.a.count || !now.b.count) return tr`Merging with an empty side changes nothing`;
-  return tr`Merge ${span(now.a)} with ${span(now.b)}: their means are ${short(Math.abs(now.node.apart))} apart`;
+  return tr`Merge ${span(now.a)} with ${span(now.b)}: their means differ by ${short(Math.abs(now.node.apart))}`;
 }
 
 export function makeCaption(state, seen, now) {
@@ -89,13 +89,13 @@ export function makeCaption(state, seen, now) {
     words.push(
       tr`The means are ${short(a.mean)} and ${short(b.mean)}, d = ${short(node.apart)}, n = ${a.count} + ${b.count} = ${node.count}.`,
       tr`mean = ${short(a.mean)} + d \u00b7 ${b.count} / ${node.count} = ${short(node.mean)}.`,
-      `M2 = ${short(a.M2)} + ${short(b.M2)} + d\u00b2 \u00b7 ${a.count} \u00b7 ${b.count} / ${node.count} = ${short(node.M2)}.`);
+      tr`M2 = ${short(a.M2)} + ${short(b.M2)} + d\u00b2 \u00b7 ${a.count} \u00b7 ${b.count} / ${node.count} = ${short(node.M2)}.`);
   }
   if (now.ends) {
     const root = seen.levels.at(-1)[0];
-    words.push(tr`Variance ${short(root.M2 / root.count)}, true ${short(seen.true)}; E[x\u00b2] - E[x]\u00b2 in ${state.dtype}: ${short(seen.direct)}.`);
+    words.push(tr`Variance ${short(root.M2 / root.count)}, true variance ${short(seen.true)}; E[x\u00b2] - E[x]\u00b2 in ${state.dtype}: ${short(seen.direct)}.`);
   }
-  return words.join(" ");
+  return joinSentences(words);
 }
 
 export function picture(data) {
@@ -121,7 +121,7 @@ export function picture(data) {
       const bar = drawShares(seen, now, box, 224 + tree.height + 22);
       return {
         title, caption,
-        alt: tr`${title}. Points for the numbers, below them a tree of blocks and merges, each with n, mean and M2, and a bar for the parts of M2.`,
+        alt: tr`Points for the numbers, below them a tree of blocks and merges, each with n, mean and M2, and a bar for the parts of M2.`,
         height: 224 + tree.height + 22 + bar.height,
         draw: [drawNumbers(data, state, seen, now, box, slot), tree.draw, bar.draw],
       };
@@ -165,7 +165,7 @@ function drawNumbers(data, state, seen, now, box, slot) {
     lines.push(...[[a, ya], [b, yb], [node, yn]].flatMap(([part, lineY]) => along([[left + part.first * slot, lineY], [left + (part.first + part.count) * slot, lineY]], 2)));
     name(a, ya, `mean ${short(a.mean)}`, "var(--welford)");
     name(b, yb, `mean ${short(b.mean)}`, "var(--welford)");
-    if (a.count && b.count) name(node, yn, tr`both ${short(node.mean)}`, "var(--chan)");
+    if (a.count && b.count) name(node, yn, tr`mean of both ${short(node.mean)}`, "var(--chan)");
   }
   const active = (i) => (now.blocks ? now.blocks.some((part) => part.first + now.frame.column === i && part.count === now.frame.column + 1) : i >= now.node.first && i <= now.node.last);
   const split = Math.min(state.split, seen.x.length);
@@ -232,7 +232,7 @@ function drawTree(seen, now, box, slot, top) {
     }
     const state = waits ? "waiting" : node.count === 0 ? "masked" : made ? "active" : "done";
     const words = waits ? [] : node.count === 0 ? ["n 0"] : [`n ${node.count}`, fit(["mean ", ""], node.mean, wide - 6, reach), fit(["M2 "], node.M2, wide - 4, Math.max(node.M2, reach))].filter(Boolean);
-    const said = waits ? tr`not yet merged` : `n ${node.count}, mean ${short(node.mean)}, M2 ${short(node.M2)}`;
+    const said = waits ? tr`not yet merged` : tr`n ${node.count}, mean ${short(node.mean)}, M2 ${short(node.M2)}`;
     return target(`node-${level}-${place}`, { label: level ? tr`merge ${span(node)}: ${said}` : tr`block ${span(node)}: ${said}`, press: () => ({ frame: level ? index(level, place) : seen.frames.findLastIndex((frame) => frame.level === 0) }), pressed: made },
       cell(x, y, wide, height, "", { state, heavy: made }),
       words.map((line, i) => text(x + wide / 2, y + height / 2 + 16 * (i - (words.length - 1) / 2), line, { anchor: "middle", size: SMALL, bold: made, fill: `var(--on-${state})`, class: state === "masked" ? "on-masked" : null })));
@@ -262,7 +262,7 @@ function drawShares(seen, now, box, top) {
     return made;
   });
   const words = now.blocks ? [{ words: tr`inside each block, by Welford; frame: the whole row's M2`, fill: "var(--welford)" }]
-    : parts.map(({ name, size, fill, hatch }) => ({ words: `${name}: ${short(size)}`, fill, hatch }));
+    : parts.map(({ name, size, fill, hatch }) => ({ words: tr`${name}: ${short(size)}`, fill, hatch }));
   const key = legend(words, left, top + 36, right - left);
   return {
     draw: [

@@ -12,6 +12,7 @@ from course_lib.base.errors import CourseError
 from course_lib.base.translation import gettext as _
 from course_lib.base.translation import mark as N_
 from course_lib.base.translation import translate_names
+from course_lib.base.words import list_words
 
 KINDS = {"layer_norm": "LayerNorm", "rms_norm": "RMSNorm"}
 # the mistakes, by norm: a key for the term, and words for what happens to it
@@ -136,7 +137,7 @@ def model(
     for name, value, known in choices:
         if value not in known:
             words = _("missing_term knows {name} {known}; you asked for {value!r}.")
-            raise CourseError(words.format(name=name, known=", ".join(map(repr, known)), value=value))
+            raise CourseError(words.format(name=name, known=list_words(map(repr, known)), value=value))
     if columns < 3 or not np.isfinite(ratio):
         words = _("missing_term draws rows of at least 3 columns with a finite mean; you asked for N={columns}, mean/std={ratio}.")
         raise CourseError(words.format(columns=columns, ratio=ratio))
@@ -233,19 +234,21 @@ def name_cause(state: MissingTermState) -> str:
 
     if size(state.rest) <= 1e-6 * error:
         if is_(state.intercept, one if layer else -one) and is_(state.slope, 0):
-            return "All along 1, by c2 * rstd: c2 is missing" if layer else "All along 1, by -c2 * rstd: RMSNorm has no c2"
+            return "The error is c2 * rstd along 1: c2 is missing" if layer else "The error is -c2 * rstd along 1: RMSNorm has no c2"
         if is_(state.slope, hat) and is_(state.intercept, 0):
-            return "All along xhat, by c1 * rstd: c1 is missing"
+            return "The error is c1 * rstd along xhat: c1 is missing"
         if is_(state.slope, hat) and is_(state.intercept, one if layer else -one):
-            return "c1 * rstd along xhat and c2 * rstd along 1: both are missing" if layer else "c1 is missing, and RMSNorm has no c2"
+            if layer:
+                return "The error is c1 * rstd along xhat and c2 * rstd along 1: c1 and c2 are missing"
+            return "The error lies along 1 and xhat: c1 is missing, and RMSNorm has no c2"
         over = 1 - state.N
         if is_(state.slope, over * hat) and is_(state.intercept, over * one if layer else 0):
-            return f"{-over} times too much is taken out, N - 1: 1/N is missing"
+            return f"The error is N - 1 = {-over} times what should be taken out: 1/N is missing"
     factor = float((state.dx * state.true).sum() / (state.true**2).sum()) if size(state.true) > noise else 0.0
     if factor and size(state.dx - factor * state.true) <= 1e-6 * error:
         return f"dx is right but for a factor of {factor:.3g}: rstd is {state.rstd:.3g}"
     if size(state.rest) < 0.25 * error:
-        return "Along 1 and xhat, by other amounts than c1 and c2: xhat is off"
+        return "The error lies along 1 and xhat, by other amounts than c1 and c2: xhat is wrong"
     if error < 0.01 * size(state.true):
-        return "Below 1 % of dx, and no line: digits are lost somewhere"
-    return "No line: the row sums may be right, so look at wdy"
+        return "The error is below 1 % of dx, and its points form no line: digits are lost somewhere"
+    return "The points form no line: the row sums may be right, so look at wdy"

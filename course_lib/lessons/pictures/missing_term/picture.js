@@ -1,6 +1,6 @@
 // Lesson 11: a mistake in dx, read from its error. Only what bf16 makes of the statistics is rounding, and comes from Python.
 
-import { FONT, SMALL, axes, button, cell, choice, labels, linear, number, path, slider, svg, target, text, tr } from "../../kit/kit.js";
+import { FONT, SMALL, axes, button, cell, choice, joinSentences, labels, linear, number, path, slider, svg, target, text, tr } from "../../kit/kit.js";
 
 const nameTerms = () => ({ none: tr`nothing`, c1: "c1", c2: "c2", both: tr`c1 and c2`, rstd: tr`last rstd`, w: "w", mean: tr`mean`, divisor: "1/N", statistics: tr`bf16 statistics` });
 const NOTHING = 1e-9; // of the size of wdy * rstd: what rounding leaves
@@ -64,16 +64,16 @@ export function nameCause({ term, layer, dx, right, error, slope, intercept, res
   const is = (value, wanted) => Math.abs(value - wanted) <= 1e-6 * Math.max(Math.abs(wanted), whole);
   if (size(rest) <= 1e-6 * whole) {
     const height = layer ? one : -one;
-    if (is(intercept, height) && is(slope, 0)) return layer ? tr`All along 1, by c2 * rstd: c2 is missing` : tr`All along 1, by -c2 * rstd: RMSNorm has no c2`;
-    if (is(slope, hat) && is(intercept, 0)) return tr`All along xhat, by c1 * rstd: c1 is missing`;
-    if (is(slope, hat) && is(intercept, height)) return layer ? tr`c1 * rstd along xhat and c2 * rstd along 1: both are missing` : tr`c1 is missing, and RMSNorm has no c2`;
-    if (is(slope, over * hat) && is(intercept, layer ? over * one : 0)) return tr`${-over} times too much is taken out, N - 1: 1/N is missing`;
+    if (is(intercept, height) && is(slope, 0)) return layer ? tr`The error is c2 * rstd along 1: c2 is missing` : tr`The error is -c2 * rstd along 1: RMSNorm has no c2`;
+    if (is(slope, hat) && is(intercept, 0)) return tr`The error is c1 * rstd along xhat: c1 is missing`;
+    if (is(slope, hat) && is(intercept, height)) return layer ? tr`The error is c1 * rstd along xhat and c2 * rstd along 1: c1 and c2 are missing` : tr`The error lies along 1 and xhat: c1 is missing, and RMSNorm has no c2`;
+    if (is(slope, over * hat) && is(intercept, layer ? over * one : 0)) return tr`The error is N - 1 = ${-over} times what should be taken out: 1/N is missing`;
   }
   const factor = size(right) > noise ? sum(product(dx, right)) / sum(product(right, right)) : 0;
   if (factor && size(dx.map((value, i) => value - factor * right[i])) <= 1e-6 * whole) return tr`dx is right but for a factor of ${number(factor, 3)}: rstd is ${number(rstd, 3)}`;
-  if (size(rest) < 0.25 * whole) return tr`Along 1 and xhat, by other amounts than c1 and c2: xhat is off`;
-  if (whole < 0.01 * size(right)) return tr`Below 1 % of dx, and no line: digits are lost somewhere`;
-  return tr`No line: the row sums may be right, so look at wdy`;
+  if (size(rest) < 0.25 * whole) return tr`The error lies along 1 and xhat, by other amounts than c1 and c2: xhat is wrong`;
+  if (whole < 0.01 * size(right)) return tr`The error is below 1 % of dx, and its points form no line: digits are lost somewhere`;
+  return tr`The points form no line: the row sums may be right, so look at wdy`;
 }
 
 // ---- words
@@ -84,9 +84,9 @@ export function makeTitle({ kind, term, hidden }, seen, guess, data) {
   if (!hidden) return nameCause(seen);
   if (!term) return tr`One mistake is hidden in this dx: which one? Read it from the points, then name it`;
   const named = data.terms[kind][term];
-  if (term === hidden) return tr`Yes, ${named}. ${nameCause(seen)}`;
-  if (size(minus(guess.error, seen.error)) <= Math.max(1e-6 * size(seen.error), seen.noise)) return tr`It is not ${named}, but with this dy and w nobody can tell: both give the same dx`;
-  return tr`Not ${named}: that would give the hollow points`;
+  if (term === hidden) return joinSentences([tr`Yes, ${named}.`, nameCause(seen)]);
+  if (size(minus(guess.error, seen.error)) <= Math.max(1e-6 * size(seen.error), seen.noise)) return tr`The mistake is not \u201c${named}\u201d, but with this dy and w both mistakes give the same dx`;
+  return tr`Not \u201c${named}\u201d: that mistake would give the hollow points`;
 }
 
 /** Whether the picture may say what the error consists of: nothing is hidden, or it has been named. */
@@ -101,14 +101,14 @@ export function makeCaption(state, seen, data) {
       ? tr`${data.kinds[state.kind]}, N = ${state.columns}, mean/std = ${number(state.ratio)}.`
       : tr`${data.kinds[state.kind]}, N = ${state.columns}, mean/std = ${number(state.ratio)}; ${data.terms[state.kind][state.term]}.`,
     named
-      ? tr`The true dx has size ${right}, the error ${error}: ${inWords(parts[0])} along 1, ${inWords(parts[1])} along xhat, ${inWords(parts[2])} in neither.`
-      : tr`The true dx has size ${right}, the error ${error}.`,
+      ? tr`Root mean squares: true dx ${right}, error ${error}; parts of the error: ${inWords(parts[0])} along 1, ${inWords(parts[1])} along xhat, ${inWords(parts[2])} in neither.`
+      : tr`Root mean squares: true dx ${right}, error ${error}.`,
   ];
-  if (named) words.push(tr`The line is ${inWords(clean(seen.intercept))} high at xhat = 0 and has slope ${inWords(clean(seen.slope))}; c2 * rstd is ${inWords(clean(seen.c2 * seen.rstd))}, c1 * rstd is ${inWords(clean(seen.c1 * seen.rstd))}.`);
+  if (named) words.push(tr`The fitted line is ${inWords(clean(seen.intercept))} at xhat = 0 and has slope ${inWords(clean(seen.slope))}; c2 * rstd is ${inWords(clean(seen.c2 * seen.rstd))}, c1 * rstd is ${inWords(clean(seen.c1 * seen.rstd))}.`);
   const at = Math.min(state.column, state.columns - 1);
   words.push(tr`Column ${at}: dx is ${inWords(clean(seen.dx[at]))} and should be ${inWords(clean(seen.right[at]))}.`);
-  if (size(seen.right) <= seen.noise) words.push(tr`The true dx is 0 here: whatever returns 0 passes.`);
-  return words.join(" ");
+  if (size(seen.right) <= seen.noise) words.push(tr`With this dy and w the true dx is 0: any code that returns 0 passes.`);
+  return joinSentences(words);
 }
 
 // ---- the picture
@@ -139,7 +139,7 @@ export function picture(data) {
       const right = wide ? { left: width * 0.55 + 40, width: width * 0.45 - 50 } : { left: 8, width: width - 20 };
       return {
         title, caption: makeCaption(state, seen, data),
-        alt: isNamed(state) ? tr`${title}. ${against}, with the line that fits it best; the sizes of its three parts; dx by column beside the true dx.` : tr`${title}. ${against}; dx by column beside the true dx.`,
+        alt: isNamed(state) ? tr`${against}, with the line that fits it best; the sizes of its three parts; dx by column beside the true dx.` : tr`${against}; dx by column beside the true dx.`,
         height: wide ? 396 : 680,
         draw: [
           drawError(state, seen, guess, plot),

@@ -1,6 +1,6 @@
 // Lesson 15: a race of norms over the same matrix. Each bar grows with time until its call is over; the line is the time that has passed.
 
-import { SMALL, axes, choice, duration, handle, linear, measure, number, slider, stepper, svg, text, tr } from "../../kit/kit.js";
+import { SMALL, axes, choice, duration, handle, joinClauses, joinSentences, linear, list, measure, number, slider, stepper, svg, text, tr } from "../../kit/kit.js";
 
 const STEPS = 40;
 const LONGEST = 3.2; // times the floor; what takes longer is drawn to the edge
@@ -26,28 +26,28 @@ const lead = (seen) => {
 };
 
 export function makeTitle(data, state, seen) {
-  const what = `${data.operations[state.op]}, N = ${state.n}`;
-  if (state.at === 0) return tr`${what}: who is there first?`;
+  const what = tr`${data.operations[state.op]}, N = ${state.n}`;
+  if (state.at === 0) return tr`${what}: which one is done first?`;
   if (state.at < STEPS) {
     const there = seen.runners.filter(({ us }) => us !== null && us <= (state.at / STEPS) * seen.end);
-    if (!there.length) return tr`${what}: nobody is there yet`;
-    return there.length === 1 ? tr`${what}: ${there[0].name} is there` : tr`${what}: ${there.length} are there`;
+    if (!there.length) return tr`${what}: none is done yet`;
+    return there.length === 1 ? tr`${what}: ${there[0].name} is done` : tr`${what}: ${there.length} of ${seen.runners.length} are done`;
   }
   const ahead = lead(seen);
-  if (ahead < 1.02) return tr`${what}: ${seen.first.name} by ${number(100 * (ahead - 1), 2)} %, which two runs differ by as well`;
-  return tr`${what}: ${seen.first.name} first, the next takes ${number(ahead, 3)} times as long`;
+  if (ahead < 1.02) return tr`${what}: ${seen.first.name} is ${number(100 * (ahead - 1), 2)} % faster, but two runs differ as much`;
+  return tr`${what}: ${seen.first.name} is first, and the next one takes ${number(ahead, 3)} times as long`;
 }
 
 export function makeCaption(data, state, seen) {
   const { op, n, clock } = state;
-  const words = [tr`M = ${data.elements / n} rows of N = ${n} in fp16.`];
+  const words = [tr`M = ${data.elements / n} rows, N = ${n} columns, fp16.`];
   if (state.at >= STEPS) {
-    const times = seen.runners.map(({ name, us }) => (us === null ? tr`${name} no time` : tr`${name} ${duration(us)}, ${number(us / seen.floor, 3)} of the floor`));
-    words.push(`${times.join("; ")}.`);
+    const times = seen.runners.map(({ name, us }) => (us === null ? tr`${name} no time` : tr`${name} ${duration(us)} (${number(us / seen.floor, 3)} times the floor)`));
+    words.push(tr`${joinClauses(times)}.`);
   }
-  words.push(tr`The floor is an elementwise pass over as many bytes, ${duration(seen.floor)}. Device times: ${data.source}.`);
+  words.push(tr`The floor is the time of an elementwise pass over as many bytes: ${duration(seen.floor)}. Device times: ${data.source}.`);
   if (clock === "call" && data.calls[op]) words.push(tr`With Python: the longer of the device's time and the host's for one call (${data.host}).`);
-  return words.join(" ");
+  return joinSentences(words);
 }
 
 export function picture(data) {
@@ -66,7 +66,7 @@ export function picture(data) {
       const title = makeTitle(data, shown, seen);
       const { draw, height } = drawRace(data, shown, seen, width);
       return { title, caption: makeCaption(data, shown, seen), height, draw,
-        alt: tr`${title}. A bar for each of ${seen.runners.map(({ name }) => name).join(", ")}, growing with time; a dashed line at the time of an elementwise pass.` };
+        alt: tr`A bar for each of ${list(seen.runners.map(({ name }) => name))}, growing with time; a dashed line at the time of an elementwise pass.` };
     },
   };
 }
@@ -88,7 +88,7 @@ function drawRace(data, state, seen, width) {
       wide ? text(left - 10, y + 11, name, { anchor: "end", bold: key === "own" || key === "ours" }) : text(left, y - 10, name, { size: SMALL, bold: key === "own" || key === "ours", halo: true }),
       until > 0 && svg("rect", { x: left, y, width: x(until) - left, height: 22, fill, "fill-opacity": 0.5, stroke: fill, "stroke-width": 1.2 }),
       until > device && call > device && svg("rect", { x: x(device), y, width: x(until) - x(device), height: 22, fill: "url(#hatch-masked)" }),
-      us === null && text(left + 6, y + 11, tr`no time: it refuses these rows`, { size: SMALL, fill: "var(--quiet)" }),
+      us === null && text(left + 6, y + 11, tr`no time: this kernel refuses such rows`, { size: SMALL, fill: "var(--quiet)" }),
       done && text(right + 70, y + 11, over ? `\u203a ${duration(us)}` : duration(us), { anchor: "end", size: SMALL, bold: key === seen.first.key }),
     ];
   });

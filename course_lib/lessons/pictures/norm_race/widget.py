@@ -6,6 +6,7 @@ import ipywidgets
 
 import course_lib
 from course_lib.base.translation import gettext as _
+from course_lib.base.words import list_words
 from course_lib.lessons.kit.asking import AskingPicture
 from course_lib.lessons.kit.output import MovingPicture
 from course_lib.lessons.pictures.norm_race.model import HERE, OWN, STORED, make_data
@@ -22,7 +23,7 @@ def norm_race() -> MovingPicture | AskingPicture:
     def make(where: str = STORED, own: str = "") -> MovingPicture:
         data = make_data(where, own)
         words = _("A race: a bar for each of {names}, as long as the time of one call. Times: {source}.")
-        return MovingPicture("norm_race", data, words.format(names=", ".join(data["names"].values()), source=data["source"]))
+        return MovingPicture("norm_race", data, words.format(names=list_words(data["names"].values()), source=data["source"]))
 
     if course_lib.MODE != "gpu":
         return make()

@@ -25,6 +25,7 @@ from course_lib.base.errors import CourseError
 from course_lib.base.plain import decode, encode
 from course_lib.base.translation import gettext as _
 from course_lib.base.translation import mark as N_
+from course_lib.base.words import list_words
 from course_lib.base.worker import Worker, WorkerCommand, WorkerDied, WorkerTimeout, take_stdout
 from course_lib.interpreter.bounds import Region
 from course_lib.interpreter.trace import Trace, tracing
@@ -235,7 +236,7 @@ def _prepare(algorithm: str, x: Tensor, block: Any) -> tuple[dict[str, Tensor], 
     """
     if algorithm not in ALGORITHMS:
         words = _("the pass counter knows {known}; you asked for {algorithm!r}.")
-        raise CourseError(words.format(known=", ".join(ALGORITHMS), algorithm=algorithm))
+        raise CourseError(words.format(known=list_words(ALGORITHMS), algorithm=algorithm))
     M, N = x.shape
     if algorithm == "resident" and N > RESIDENT_LIMIT:
         words = _("a row of {columns} columns does not stay in the registers of one program; {limit} is the limit.")
@@ -276,7 +277,7 @@ def count(algorithm: str, N: int, BLOCK: int = BLOCK) -> Count:
         words = _(
             "the pass counter knows {known}, N >= 1 and a BLOCK that is a power of two; you asked for {algorithm!r}, N={columns}, BLOCK={block}."
         )
-        raise CourseError(words.format(known=", ".join(ALGORITHMS), algorithm=algorithm, columns=N, block=BLOCK))
+        raise CourseError(words.format(known=list_words(ALGORITHMS), algorithm=algorithm, columns=N, block=BLOCK))
     if algorithm == "resident" and N > RESIDENT_LIMIT:
         words = _("a row of {columns} columns does not stay in the registers of one program; {limit} is the limit.")
         raise CourseError(words.format(columns=N, limit=RESIDENT_LIMIT))
@@ -381,7 +382,7 @@ def _count_elsewhere(sizes: Collection[int], block: int) -> dict[tuple[int, int]
         raise CourseError(words.format(seconds=_SECONDS)) from None
     except WorkerDied as died:
         words = _("the process that traces kernels failed ({said}). `course doctor` tries the interpreter.")
-        raise CourseError(words.format(said=died.last_line or _("it printed nothing"))) from None
+        raise CourseError(words.format(said=died.last_line or _("the process printed nothing"))) from None
     return {(N, block): {one.algorithm: one for one in made} for N, made in decode(dict[int, list[Count]], answer).items()}
 
 
@@ -407,7 +408,7 @@ def make_data(algorithm: str, M: int, N: int, dtype: str, own: str = "") -> dict
     """
     if M < 1 or dtype not in ITEMSIZE:
         words = _("the pass counter takes M >= 1 and the dtypes {dtypes}; you asked for M={rows}, dtype={dtype!r}.")
-        raise CourseError(words.format(dtypes=", ".join(ITEMSIZE), rows=M, dtype=dtype))
+        raise CourseError(words.format(dtypes=list_words(ITEMSIZE), rows=M, dtype=dtype))
     count(algorithm, N)
     columns = sorted({*COLUMNS, N})
     names = {key: _(label) for key, label in ALGORITHMS.items() if key in list_fitting(max(columns))}

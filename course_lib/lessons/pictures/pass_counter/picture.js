@@ -1,6 +1,6 @@
 // Lesson 06: how often each way to normalise a row sweeps over the matrix. Python traced the kernels; times are arithmetic on the counts.
 
-import { SMALL, axes, bytes, choice, count, duration, handle, legend, linear, measure, number, roundUp, slider, stepper, svg, target, text, tr } from "../../kit/kit.js";
+import { SMALL, axes, bytes, choice, count, duration, handle, joinClauses, joinSentences, legend, linear, measure, number, roundUp, slider, stepper, svg, target, text, tr } from "../../kit/kit.js";
 
 const COLOURS = { x: "var(--x)", y: "var(--y)", d: "var(--mean)", s: "var(--mean)", residual: "var(--r)", total: "var(--r)" };
 const verb = (sweep) => (sweep.kind === "load" ? tr`read ${sweep.tensor}` : tr`write ${sweep.tensor}`);
@@ -24,9 +24,9 @@ const find = (all, algorithm) => all.find((made) => made.algorithm === algorithm
 
 export function makeTitle(all, made) {
   const copied = all[0].passes;
-  if (made.algorithm === "copy") return tr`A copy makes ${copied} passes: nothing that reads x and writes y can do with less`;
-  if (made.passes === copied) return tr`${made.name}: ${count(made.passes, "pass")}, as many as a copy`;
-  return tr`${made.name}: ${count(made.passes, "pass")}, ${number(made.passes / copied, 3)} times a copy`;
+  if (made.algorithm === "copy") return tr`A copy makes ${copied} passes: no kernel that reads x and writes y can make fewer`;
+  if (made.passes === copied) return tr`${made.name}: ${count(made.passes, "pass")}, as many as a copy makes`;
+  return tr`${made.name}: ${count(made.passes, "pass")}, ${number(made.passes / copied, 3)} times those of a copy`;
 }
 
 export function makeCaption(data, state, all, made) {
@@ -34,12 +34,12 @@ export function makeCaption(data, state, all, made) {
   const at = Math.min(state.at, made.order.length);
   const now = at > 0 ? made.sweeps[made.order[at - 1]] : null;
   const words = [
-    tr`M = ${state.m}, N = ${state.n}, ${state.dtype}, ${count(made.launches, "launch")}: ${count(made.reads, "pass")} of reading, ${number(writes)} of writing.`,
-    tr`That asks for ${bytes(made.moved)}, a copy for ${bytes(all[0].moved)}; at ${state.bandwidth} GB/s ${duration(made.us)}.`,
-    made.us < made.launching ? tr`To launch takes longer: ${number(made.launching)} \u00b5s, if a launch takes ${data.launch_us}.` : "",
-    now ? tr`Access ${at} of ${made.order.length} of the first row: ${verb(now)}, by the line ${now.code}` : tr`Counted from a trace of ${data.traced} rows in the interpreter, w and b left out. A GPU moves less where a cache answers.`,
+    tr`M = ${state.m}, N = ${state.n}, ${state.dtype}, ${count(made.launches, "launch")}: ${count(made.reads, "pass")} for reading, ${count(writes, "pass")} for writing.`,
+    tr`These passes ask for ${bytes(made.moved)}, which take ${duration(made.us)} at ${state.bandwidth} GB/s. A copy asks for ${bytes(all[0].moved)}.`,
+    made.us < made.launching ? tr`The launches take longer: ${number(made.launching)} \u00b5s, if one launch takes ${data.launch_us} \u00b5s.` : "",
+    now ? tr`Access ${at} of ${made.order.length} of the first row: ${verb(now)}, by the line ${now.code}` : tr`Counted from a trace of ${data.traced} rows in the interpreter, w and b left out. A GPU moves fewer bytes from and to memory where a cache has them.`,
   ];
-  return words.filter(Boolean).join(" ");
+  return joinSentences(words.filter(Boolean));
 }
 
 export function picture(data) {
@@ -57,12 +57,12 @@ export function picture(data) {
       const all = explain(data, state);
       const made = find(all, state.algorithm);
       const title = makeTitle(all, made);
-      const passes = all.map((one) => `${one.name} ${number(one.passes)}`).join(", ");
+      const passes = joinClauses(all.map((one) => `${one.name} ${number(one.passes)}`));
       const bars = drawBars(data, all, made, width);
       const row = drawRow(data, state, made, width, bars.height + 18);
       return {
         title, caption: makeCaption(data, state, all, made), height: bars.height + 18 + row.height, draw: [bars.draw, row.draw],
-        alt: tr`${title}. A bar for each algorithm, one piece a pass: ${passes}. Below, the row once for each pass of ${made.name}.`,
+        alt: tr`A bar for each algorithm, one piece per pass; numbers of passes: ${passes}. Below, the row once for each pass of ${made.name}.`,
       };
     },
   };
@@ -98,7 +98,7 @@ function drawBars(data, all, made, width) {
     });
     const mark = x(one.launching);
     const label = one.name + (chosen ? " \u25c2" : "");
-    return target(`bar-${one.algorithm}`, { label: `${one.name}: ${count(one.passes, "pass")}, ${duration(one.us)}`, pressed: chosen, press: () => ({ algorithm: one.algorithm, at: 0 }) },
+    return target(`bar-${one.algorithm}`, { label: tr`${one.name}: ${count(one.passes, "pass")}, ${duration(one.us)}`, pressed: chosen, press: () => ({ algorithm: one.algorithm, at: 0 }) },
       svg("rect", { x: 0, y: y - (wide ? 4 : 18), width, height: line, fill: "transparent" }),
       wide ? text(left - 10, y + bar / 2, label, { anchor: "end", bold: chosen }) : text(left, y - 9, label, { bold: chosen, size: SMALL, halo: true }),
       pieces,
@@ -106,8 +106,8 @@ function drawBars(data, all, made, width) {
       text(right + 8, y + bar / 2, duration(one.us), { size: SMALL, bold: chosen, fill: chosen ? "var(--ink)" : "var(--quiet)" }));
   });
   const key = legend([
-    { words: tr`read`, fill: "var(--paper)" }, { words: tr`write`, fill: "var(--paper)", hatch: "masked" }, { words: tr`where a copy ends`, fill: "var(--ink)", line: "6 4" },
-    { words: tr`\u25b4 launches, ${data.launch_us} \u00b5s each`, fill: "none", line: "" }], left, bottom + 38, width - left);
+    { words: tr`read`, fill: "var(--paper)" }, { words: tr`write`, fill: "var(--paper)", hatch: "masked" }, { words: tr`end of a copy`, fill: "var(--ink)", line: "6 4" },
+    { words: tr`\u25b4 end of the launches, ${data.launch_us} \u00b5s each`, fill: "none", line: "" }], left, bottom + 38, width - left);
   return {
     draw: [
       axes([left, top, right, bottom], { x, y: linear([0, 1], [bottom, top]), xTicks: ticks, yTicks: [] }),
@@ -152,7 +152,7 @@ function drawRow(data, state, made, width, top) {
   const under = top + 26 + strips.length * line + 8;
   const here = left + (at / end) * (right - left);
   const to = (access) => ({ at: Math.min(Math.max(Math.round(access), 0), made.order.length) });
-  const words = wide ? tr`One row of ${count(state.n, "column")}, once for each pass of ${made.name}: ${at} of ${count(made.order.length, "access", "accesses")}` : tr`One row, once for each pass: ${at} of ${made.order.length}`;
+  const words = wide ? tr`One row of ${count(state.n, "column")}, once for each pass of ${made.name}: ${at} of ${count(made.order.length, "access", "accesses")}` : tr`One row, once for each pass: ${at} of ${count(made.order.length, "access", "accesses")}`;
   return {
     draw: [text(0, top + 8, words, { bold: true }), strips,
       svg("line", { x1: left, x2: right, y1: under, y2: under, stroke: "var(--edge)", "stroke-width": 3 }),

@@ -22,13 +22,13 @@ def pass_counter(algorithm: str = "two_pass", M: int = 4096, N: int = 8192, dtyp
 
     def make(own: str) -> MovingPicture:
         data = make_data(algorithm, M, N, dtype, own)
-        passes = ", ".join(
+        passes = _(", ").join(
             f"{label} {sum(sweep['amount'] for sweep in data['counts'][N][key]['sweeps']):g}"
             for key, label in data["names"].items()
             if key in data["counts"][N]
         )
         words = _(
-            "A bar for each algorithm, one piece a pass over the matrix, as long as the pass takes: {passes} passes. Below them a row of "
+            "A bar for each algorithm, one piece per pass over the matrix, as long as the pass takes: {passes} passes. Below them a row of "
             "{columns} columns, once for each pass of {algorithm}."
         )
         name = _(ALGORITHMS.get(algorithm, algorithm))

@@ -6,6 +6,7 @@ from typing import Any
 
 from course_lib.base.errors import CourseError
 from course_lib.base.translation import gettext as _
+from course_lib.base.words import list_words
 
 # dy * xhat of each row, small whole numbers that a reader can add up
 PRODUCTS = (
@@ -37,6 +38,6 @@ def make_data(M: int, P: int, ROWS: int) -> dict[str, Any]:
             "the persistent walk has M from 1 to {most} rows, P = {programs} programs and tiles of {tiles} rows; "
             "you asked for M = {M}, P = {P}, ROWS = {ROWS}."
         )
-        programs, tiles = (", ".join(map(str, numbers)) for numbers in (PROGRAMS, TILE_ROWS))
+        programs, tiles = (list_words(numbers) for numbers in (PROGRAMS, TILE_ROWS))
         raise CourseError(words.format(most=MOST_ROWS, programs=programs, tiles=tiles, M=M, P=P, ROWS=ROWS))
     return {"start": {"m": M, "programs": P, "tile": ROWS, "frame": 0}, "products": PRODUCTS, "counts": PROGRAMS, "tiles": TILE_ROWS}

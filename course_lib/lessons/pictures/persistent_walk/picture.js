@@ -1,6 +1,6 @@
 // Lesson 13: the persistent kernel. P programs walk over the tiles of x and dy; a second stage adds up their partial sums.
 
-import { SMALL, arrow, cell, choice, count, legend, number, slider, stepper, svg, text, tr } from "../../kit/kit.js";
+import { SMALL, arrow, cell, choice, count, joinSentences, legend, list, number, slider, stepper, svg, text, tr } from "../../kit/kit.js";
 
 const LINE = 22; // px from row to row
 const add = (a, b) => a.map((value, i) => value + b[i]);
@@ -27,8 +27,6 @@ export function explain(data, { m, programs, tile, frame }) {
   };
 }
 
-const list = (values) => (values.length ? values.reduce((before, next, i) => (i < values.length - 1 ? tr`${before}, ${next}` : tr`${before} and ${next}`)) : "");
-
 export function makeTitle({ programs, m }, seen) {
   const { at, turns, walks, added } = seen;
   if (at === 0) return tr`${count(programs, "program")}, ${count(seen.tiles, "tile")}: nothing is read yet`;
@@ -38,19 +36,19 @@ export function makeTitle({ programs, m }, seen) {
   }
   if (added === 0) return tr`No tile is left: each program stores its partial dw, once`;
   if (added < programs) return tr`Stage two adds the partial dw of program ${added - 1}`;
-  return tr`dw is complete: ${count(programs, "row")} of partial sums for ${count(m, "row")}`;
+  return tr`dw is complete: ${count(programs, "row")} of partial sums were stored for ${count(m, "row")} of dy`;
 }
 
 export function makeCaption({ programs, tile }, seen) {
   const { at, turns, walks, added, dw } = seen;
-  if (at === 0) return tr`Program p takes tiles p, p + ${programs}, p + ${2 * programs}, ... of ${count(tile, "row")} each, as long as there are any. Its partial dw begins at 0, in its registers.`;
-  if (at > turns && added) return tr`The order is fixed, program 0 first, whichever program was ready first. dw is ${list(dw.map((value) => number(value)))}.`;
+  if (at === 0) return tr`Program p takes the tiles p, p + ${programs}, p + ${2 * programs}, ... of ${count(tile, "row")} each, until no tile is left. The partial dw of each program begins at 0, and stays in registers.`;
+  if (at > turns && added) return tr`The order of the additions is fixed, program 0 first, whichever program was ready first. dw is ${list(dw.map((value) => number(value)))}.`;
   const words = walks.map(({ rows, own }, program) => {
-    if (!rows.length) return tr`Program ${program} has no tile: it stores its zeros.`;
+    if (!rows.length) return tr`Program ${program} has no tile, and stores zeros.`;
     const taken = rows.length > 1 ? tr`rows ${list(rows)}` : tr`row ${list(rows)}`;
     return own.length < at && at <= turns ? tr`Program ${program} has added ${taken}, and has no tile left.` : tr`Program ${program} has added ${taken}.`;
   });
-  return words.join(" ");
+  return joinSentences(words);
 }
 
 export function picture(data) {
@@ -66,7 +64,7 @@ export function picture(data) {
       const title = makeTitle(state, seen);
       const { draw, height } = drawWalk(data, state, seen, width);
       return { title, caption: makeCaption(state, seen), height, draw,
-        alt: tr`${title}. Rows of dy times xhat in tiles on the left; beside them a partial dw for each program, and dw, which a second stage adds up from them.` };
+        alt: tr`Rows of dy times xhat in tiles on the left; beside them a partial dw for each program, and dw, which a second stage adds up from them.` };
     },
   };
 }

@@ -1,6 +1,6 @@
 // Lesson 10: what the VJP of a norm takes out of wdy, for rows of three numbers, which are points in space. Up is the direction 1.
 
-import { FONT, SMALL, along, arrow, choice, decimal, handle, labels, number, path, slider, svg, text, toggle, tr } from "../../kit/kit.js";
+import { FONT, SMALL, along, arrow, choice, decimal, handle, joinSentences, labels, number, path, slider, svg, text, toggle, tr } from "../../kit/kit.js";
 
 const UP = 24; // degrees from which the plane is looked at
 const REACH = 2.55; // half the drawing's height, in the units of wdy
@@ -47,7 +47,7 @@ const vector = (values) => `[${values.map((value) => decimal(clean(value))).join
 
 export function makeTitle({ kind, eps }, seen) {
   const [whole, left] = [length(seen.wdy), length(seen.left)];
-  if (seen.kept >= 0.005) return tr`With eps = ${number(eps)}, ${number(100 * seen.kept, 2)} % of the push along xhat comes through`;
+  if (seen.kept >= 0.005) return tr`With eps = ${number(eps)}, ${number(100 * seen.kept, 2)} % of the part of wdy along xhat reaches dx`;
   if (whole < ZERO) return tr`wdy is 0, and so is dx`;
   const both = kind === "layer_norm"; // the part along 1 and the part along xhat
   if (left < 0.02 * whole) return both ? tr`All of wdy lies along 1 and xhat: nothing of it reaches dx` : tr`All of wdy lies along xhat: nothing of it reaches dx`;
@@ -62,14 +62,14 @@ export function makeCaption({ kind, eps }, seen, touched) {
     tr`xhat = ${vector(seen.xhat)}, wdy = ${vector(seen.wdy)}, rstd = ${number(seen.rstd, 3)}.`,
     kind === "layer_norm" ? tr`c2 = ${decimal(clean(seen.c2))} takes out the part along 1, c1 = ${decimal(clean(seen.c1))} the part along xhat.` : tr`c1 = ${decimal(clean(seen.c1))} takes out the part along xhat; no mean was subtracted, so there is no c2.`,
   ];
-  if (!touched) return [...words, tr`Drag the tip of wdy, or its foot.`].join(" ");
+  if (!touched) return joinSentences([...words, tr`Drag the tip of the arrow wdy, or the foot of its dashed line.`]);
   words.push(
-    tr`Left is ${vector(seen.left)}, which is dx / rstd.`,
-    drift === 0 ? tr`Its mean is ${decimal(drift)}, so a step along it cannot change the mean of the row.` : tr`Its mean is ${decimal(drift)}, so a step along it changes the mean of the row.`,
+    tr`What is left is dx / rstd = ${vector(seen.left)}.`,
+    drift === 0 ? tr`The mean of this vector is ${decimal(drift)}, so a step along it cannot change the mean of the row.` : tr`The mean of this vector is ${decimal(drift)}, so a step along it changes the mean of the row.`,
   );
-  if (length(add(seen.again, seen.left, -1)) < ZERO) words.push(eps === 0 ? tr`Taken out once more, nothing changes: the matrix is a projector.` : tr`Taken out once more, it moves by less than the drawing shows; only at eps = 0 is the matrix a projector.`);
-  else words.push(tr`Of the ${decimal(clean(seen.c1))} along xhat, ${decimal(stretch)} is left: the share eps \u00b7 rstd\u00b2 = ${number(seen.kept, 2)}. Taken out once more, ${vector(seen.again)} would be left: the matrix is no projector.`);
-  return words.join(" ");
+  if (length(add(seen.again, seen.left, -1)) < ZERO) words.push(eps === 0 ? tr`Taking out both parts once more changes nothing: the matrix is a projector.` : tr`Taking out both parts once more changes less than the drawing shows; only at eps = 0 is the matrix a projector.`);
+  else words.push(tr`Of the ${decimal(clean(seen.c1))} along xhat, ${decimal(stretch)} is left: the share eps \u00b7 rstd\u00b2 = ${number(seen.kept, 2)}. Taking out both parts once more would leave ${vector(seen.again)}: the matrix is no projector.`);
+  return joinSentences(words);
 }
 
 // ---- the picture
@@ -93,7 +93,7 @@ export function picture(data) {
       const title = makeTitle(state, seen);
       return {
         title, caption: makeCaption(state, seen, Object.entries(data.start).some(([name, value]) => state[name] !== value)),
-        alt: tr`${title}. Space with the direction 1 upwards and the plane at right angles to it: the arrow wdy, the parts taken out of it along 1 and along xhat, and the arrow that is left. Beside it the length along each direction, in wdy and in what is left.`,
+        alt: tr`Space with the direction 1 upwards and the plane at right angles to it: the arrow wdy, the parts taken out of it along 1 and along xhat, and the arrow that is left. Beside it the length along each direction, in wdy and in what is left.`,
         height: wide ? space.height : space.height + 250,
         draw: [drawSpace(state, seen, space), drawBars(state, seen, bars)],
       };

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from course_lib.base.errors import CourseError
 from course_lib.base.translation import gettext as _
+from course_lib.base.words import list_words
 from course_lib.lessons.kit.output import MovingPicture
 from course_lib.lessons.pictures.projection.model import EPS, IN_PLANE, KINDS, STDS
 
@@ -20,7 +21,7 @@ def projection(kind: str = "layer_norm", eps: float = 0.0) -> MovingPicture:
     if kind not in KINDS:
         raise CourseError(_("the projection shows layer_norm and rms_norm; you asked for {kind!r}.").format(kind=kind))
     if eps not in EPS:
-        offered = ", ".join(f"{offer:g}" for offer in EPS)
+        offered = list_words(f"{offer:g}" for offer in EPS)
         raise CourseError(_("the projection shows eps from {offered}; you asked for {eps!r}.").format(offered=offered, eps=eps))
     data = {
         "start": {

@@ -15,6 +15,7 @@ from course_lib.base.errors import CourseError
 from course_lib.base.translation import gettext as _
 from course_lib.base.translation import mark as N_
 from course_lib.base.translation import translate_names
+from course_lib.base.words import list_words
 
 WAYS = {"shared": N_("shared memory"), "shuffle": N_("warp shuffles")}
 DTYPES = {"fp32": np.dtype(np.float32), "fp16": np.dtype(np.float16)}
@@ -130,7 +131,7 @@ def model(values: ArrayLike, threads: int, way: str = "shared", warp: int = 32, 
         raise CourseError(words.format(warp=warp, threads=threads, warps=threads // warp))
     if way not in WAYS or dtype not in DTYPES:
         words = _("the ways are {ways} and the dtypes {dtypes}; you asked for {way!r} and {dtype!r}.")
-        raise CourseError(words.format(ways=", ".join(WAYS), dtypes=", ".join(DTYPES), way=way, dtype=dtype))
+        raise CourseError(words.format(ways=list_words(WAYS), dtypes=list_words(DTYPES), way=way, dtype=dtype))
     values = values.astype(DTYPES[dtype])
     held = np.zeros(threads, dtype=DTYPES[dtype])
     first = values[:threads]
@@ -206,9 +207,9 @@ def make_data(n: int, threads: int, way: str, warp: int) -> dict[str, Any]:
             "the reduction tree draws 1 to {most} values, {offered} threads, warps of {warps} and the ways {ways}; "
             "you asked for n={n}, threads={threads}, warp={warp}, way={way!r}."
         )
-        offered, warps = (", ".join(map(str, numbers)) for numbers in (THREADS, WARPS))
+        offered, warps = (list_words(numbers) for numbers in (THREADS, WARPS))
         raise CourseError(
-            words.format(most=MOST_VALUES, offered=offered, warps=warps, ways=", ".join(WAYS), n=n, threads=threads, warp=warp, way=way)
+            words.format(most=MOST_VALUES, offered=offered, warps=warps, ways=list_words(WAYS), n=n, threads=threads, warp=warp, way=way)
         )
     return {
         "start": {"n": n, "threads": threads, "way": way, "warp": warp, "row": "counting", "dtype": "fp32", "done": 0, "picked": None},

@@ -1,6 +1,6 @@
 // Lesson 06: many numbers become one sum. The steps are those of model.py, every addition rounded to the dtype; a test compares them.
 
-import { SMALL, cell, choice, count, legend, measure, number, path, rounding, slider, stepper, svg, target, text, tr } from "../../kit/kit.js";
+import { SMALL, cell, choice, count, joinClauses, joinSentences, legend, list, measure, number, path, rounding, slider, stepper, svg, target, text, tr } from "../../kit/kit.js";
 
 const HANDS_ON = ["meet", "share"]; // steps that move numbers and add none
 const range = (length, make) => Array.from({ length }, (_, i) => make(i));
@@ -105,66 +105,62 @@ export function makeTitle(state, seen, plan, followed) {
   if (followed?.inside) return tr`Thread ${followed.thread} holds the sum of ${followed.inside.length} of the ${count(values.length, "value")}`;
   if (followed) {
     const holders = followed.way.at(-1);
-    if (!holders.length) return tr`x[${followed.value}] still waits to be read`;
-    return holders.length === 1 ? tr`x[${followed.value}] is by now in the number of thread ${holders[0]}` : tr`x[${followed.value}] is by now in the numbers of ${count(holders.length, "thread")}`;
+    if (!holders.length) return tr`No thread has read x[${followed.value}] yet`;
+    return holders.length === 1 ? tr`The number of thread ${holders[0]} now contains x[${followed.value}]` : tr`The numbers of ${count(holders.length, "thread")} now contain x[${followed.value}]`;
   }
   if (!plan.done) {
-    return values.length >= state.threads ? tr`${count(values.length, "value")} for ${state.threads} threads: each starts with one of them` : tr`${count(values.length, "value")} for ${state.threads} threads: each starts with one or none`;
+    return values.length >= state.threads ? tr`${count(values.length, "value")} for ${state.threads} threads: each thread starts with one value` : tr`${count(values.length, "value")} for ${state.threads} threads: each thread starts with one value or none`;
   }
   const step = steps[plan.done - 1];
   if (plan.done === steps.length) {
     const [alone, sum] = [values.length - 1, number(seen.sum, 6)];
-    return seen.additions < alone ? tr`${count(seen.additions, "step")} of additions instead of ${alone}: the sum is ${sum}` : tr`${count(seen.additions, "step")} of additions where one thread needs ${alone}: the sum is ${sum}`;
+    return seen.additions < alone ? tr`${count(seen.additions, "step")} of additions instead of ${count(alone, "step")}: the sum is ${sum}` : tr`${count(seen.additions, "step")} of additions where one thread needs ${count(alone, "step")}: the sum is ${sum}`;
   }
   const head = tr`Step ${plan.done} of ${steps.length}`;
   if (step.kind === "meet") return tr`${head}: ${state.threads / state.warp} warps leave their sums in shared memory`;
   const idle = state.threads - step.working;
   if (step.kind === "shuffle" && !idle) return tr`${head}: every thread t adds the number of thread t xor ${step.stride}`;
-  return step.working === 1 ? tr`${head}: 1 thread adds, ${idle} idle` : tr`${head}: ${step.working} threads add, ${idle} idle`;
+  return step.working === 1 ? tr`${head}: 1 thread adds, ${idle} are idle` : tr`${head}: ${step.working} threads add, ${idle} are idle`;
 }
 
 function describeStep(state, step, head) {
   const { threads } = state;
   const idle = step.working >= threads ? tr`no thread is idle` : step.working === threads - 1 ? tr`thread ${threads - 1} is idle` : tr`threads ${step.working} to ${threads - 1} are idle`;
-  const who = step.working === 1 ? tr`thread 0 adds` : tr`threads t = 0 to ${step.working - 1} add`;
-  if (step.kind === "own") return step.working < threads ? tr`${head}: ${who} value t + ${step.stride} to a sum of their own; ${idle}. No thread needs another.` : tr`${head}: ${who} value t + ${step.stride} to a sum of their own. No thread needs another.`;
-  if (step.kind === "shared") return tr`${head}, stride ${step.stride}: ${who} the number of thread t + ${step.stride}, from shared memory; ${idle}. Then all wait at a barrier.`;
-  if (step.kind === "meet") return tr`${head}: a shuffle does not leave its warp. So one thread of each of the ${step.working} warps writes the warp's sum to shared memory, all wait at a barrier, and threads 0 to ${step.working - 1} read them.`;
-  if (step.kind === "share") return tr`${head}: thread 0 writes the total to shared memory, all wait at a barrier, and all read it.`;
-  if (step.working < threads) return tr`${head}, stride ${step.stride}: threads 0 to ${step.working - 1} add the sums of the warps, by shuffles; the others are idle.`;
-  return tr`${head}, stride ${step.stride}: thread t adds the number of thread t xor ${step.stride}, straight from that thread's register. Partners do the same addition, so nobody is idle and nobody waits.`;
+  const who = step.working === 1 ? tr`thread t = 0 adds` : tr`each thread t from 0 to ${step.working - 1} adds`;
+  if (step.kind === "own") return step.working < threads ? tr`${head}: ${who} x[t + ${step.stride}] to its own sum; ${idle}. No thread needs the number of another thread.` : tr`${head}: ${who} x[t + ${step.stride}] to its own sum. No thread needs the number of another thread.`;
+  if (step.kind === "shared") return tr`${head}, stride ${step.stride}: ${who} the number of thread t + ${step.stride}, from shared memory; ${idle}. Then all threads wait at a barrier.`;
+  if (step.kind === "meet") return tr`${head}: a shuffle cannot reach another warp. So one thread of each of the ${step.working} warps writes the warp's sum to shared memory, all threads wait at a barrier, and threads 0 to ${step.working - 1} read these sums.`;
+  if (step.kind === "share") return tr`${head}: thread 0 writes the total to shared memory, all threads wait at a barrier, and all threads read the total.`;
+  if (step.working < threads) return tr`${head}, stride ${step.stride}: threads 0 to ${step.working - 1} add the sums of the warps, by shuffles; the other threads are idle.`;
+  return tr`${head}, stride ${step.stride}: thread t adds the number of thread t xor ${step.stride}, straight from that thread's register. Both threads of a pair do the same addition, so no thread is idle and no thread waits.`;
 }
 
 function describeCost(state, seen) {
   const useful = seen.values.length - 1;
   const spare = seen.done > useful ? tr`${seen.done - useful} of the ${seen.done} additions were done twice or added 0` : count(seen.done, "addition");
   const [error, other] = [Math.abs(seen.sum - seen.exact), Math.abs(seen.sequential - seen.exact)];
-  const rounding = !error && !other ? tr`Sum ${number(seen.sum, 7)}, exact.`
-    : tr`Sum ${number(seen.sum, 7)}, off by ${number(error, 2)}; added one after the other ${number(seen.sequential, 7)}, off by ${number(other, 2)}.`;
-  return tr`In all: ${count(seen.additions, "step")} where one thread needs ${useful}, ${spare}, ${count(seen.idle, "place")} idle, ${count(seen.barriers, "barrier")}. ${rounding}`;
+  const rounding = !error && !other ? tr`The sum is ${number(seen.sum, 7)}, without error.`
+    : tr`The sum is ${number(seen.sum, 7)}, off by ${number(error, 2)}; adding one value after the other gives ${number(seen.sequential, 7)}, off by ${number(other, 2)}.`;
+  return joinSentences([tr`In all: ${count(seen.additions, "step")} where one thread needs ${count(useful, "step")}; ${spare}; ${count(seen.idle, "idle turn")} of threads; ${count(seen.barriers, "barrier")}.`, rounding]);
 }
 
-const nameThreads = (threads) => {
-  if (!threads.length) return "";
-  const names = threads.reduce((before, next) => tr`${before}, ${next}`);
-  return threads.length === 1 ? tr`thread ${names}` : tr`threads ${names}`;
-};
+const nameThreads = (threads) => (threads.length === 1 ? tr`thread ${threads[0]}` : tr`threads ${list(threads)}`);
 const listHolders = (way) => way.map(nameThreads).filter((words, i, all) => way[i].length && words !== all[i - 1]).join(tr`, then `);
 
 export function makeCaption(data, state, seen, plan, followed) {
   const words = [tr`${count(seen.values.length, "value")}, ${state.threads} threads, ${data.ways[state.way]}, ${state.dtype}.`];
   if (followed?.inside) {
     const terms = followed.inside.map((value) => `x[${value}]`).join(" + ");
-    words.push(terms ? tr`In the number of thread ${followed.thread}, ${number(followed.held, 6)}, are ${terms}.` : tr`In the number of thread ${followed.thread}, ${number(followed.held, 6)}, is no value.`);
+    words.push(terms ? tr`Thread ${followed.thread} holds ${number(followed.held, 6)}, the sum of ${terms}.` : tr`Thread ${followed.thread} holds ${number(followed.held, 6)}, to which no value was added.`);
   } else if (followed) {
-    const way = listHolders(followed.way) || tr`no thread has read it yet`;
+    const way = listHolders(followed.way) || tr`no thread has read this value yet`;
     words.push(tr`The way of x[${followed.value}] = ${number(seen.values[followed.value], 6)}: ${way}.`);
   }
   if (!plan.done && !followed) words.push(tr`Press a number to follow it.`);
-  if (!plan.done) words.push(seen.values.length < state.threads ? tr`Thread t starts with value t. Threads without one start with 0.` : tr`Thread t starts with value t.`);
+  if (!plan.done) words.push(seen.values.length < state.threads ? tr`Thread t starts with x[t]. Threads without a value start with 0.` : tr`Thread t starts with x[t].`);
   else words.push(describeStep(state, seen.steps[plan.done - 1], tr`Step ${plan.done} of ${seen.steps.length}`));
   if (plan.done === seen.steps.length && plan.done) words.push(describeCost(state, seen));
-  return words.join(" ");
+  return joinSentences(words);
 }
 
 export function picture(data) {
@@ -186,7 +182,7 @@ export function picture(data) {
       const { draw, height } = drawTree(state, seen, plan, followed, width);
       return {
         title, caption: makeCaption(data, state, seen, plan, followed), height, draw,
-        alt: tr`${title}. Boxes for the values, below them a line of boxes for the threads after each step, with lines from the threads whose numbers are added.`,
+        alt: tr`Boxes for the values, below them a line of boxes for the threads after each step, with lines from the threads whose numbers are added.`,
       };
     },
   };
@@ -238,7 +234,7 @@ function drawTree(state, seen, plan, followed, width) {
   const head = (row, words, current) => (wide
     ? heads.push(text(left - 12, lineTop(row) + box / 2, words[0], { anchor: "end", bold: current, size: SMALL, fill: current ? "var(--ink)" : "var(--quiet)" }),
       words[1] && text(left - 12, lineTop(row) - gap / 2, words[1], { anchor: "end", size: SMALL, fill: "var(--quiet)" }))
-    : heads.push(headOver(left, lineTop(row) - (row === plan.rows ? 11 : gap - 13), words.filter(Boolean).join(tr`, `), current)));
+    : heads.push(headOver(left, lineTop(row) - (row === plan.rows ? 11 : gap - 13), joinClauses(words.filter(Boolean)), current)));
   head(plan.rows, [tr`threads hold`], plan.done <= plan.own);
   plan.tree.forEach((step, i) => {
     const row = plan.rows + 1 + i;

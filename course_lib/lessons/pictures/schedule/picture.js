@@ -1,7 +1,7 @@
 // Lessons 12 and 16: the programs of a launch, in an order that a seed drew or that the learner chooses. Python has found out what each program
 // does next for all that it can find in memory; this walks those tables, and keeps account of what orders which operation.
 
-import { FONT, MONO, SMALL, arrow, breakCode, button, cell, choice, code, count, handle, measure, number, slider, stepper, svg, target, text, tr } from "../../kit/kit.js";
+import { FONT, MONO, SMALL, arrow, breakCode, button, cell, choice, code, count, handle, joinClauses, joinSentences, list, measure, number, slider, stepper, svg, target, text, tr } from "../../kit/kit.js";
 
 const MARKS = { L: () => tr`load`, S: () => tr`store`, T: () => tr`lock taken`, w: () => tr`tried in vain`, F: () => tr`lock given back`, A: () => tr`other atomic`, B: () => tr`barrier` };
 const FILLS = { L: "waiting", S: "active", T: "done", w: "masked", F: "done", A: "active", B: "masked" };
@@ -213,8 +213,7 @@ const placeOf = ({ tensor, elements }) => {
   return `${tensor}[${low === high ? low : sayRange(low, high)}]`;
 };
 const verbOf = ({ kind }) => (kind === "load" || kind === "store" ? kind : `atomic_${{ fadd: "add", umax: "max", umin: "min" }[kind] ?? kind}`);
-const list = (words) => (words.length ? words.reduce((before, next, i) => (i < words.length - 1 ? tr`${before}, ${next}` : tr`${before} and ${next}`)) : "");
-const several = (values) => (values.every((value) => value === values[0]) ? number(values[0]) : values.slice(0, 6).map((value) => number(value)).join(", ") + (values.length > 6 ? ", ..." : ""));
+const several = (values) => (values.every((value) => value === values[0]) ? number(values[0]) : joinClauses([...values.slice(0, 6).map((value) => number(value)), ...(values.length > 6 ? ["..."] : [])]));
 
 function describeStep(step) {
   const place = placeOf(step);
@@ -222,8 +221,8 @@ function describeStep(step) {
   if (!step.elements.length) return tr`${step.kind}s nothing: every lane is masked`;
   return {
     L: tr`loads ${place} and finds ${several(step.found)}`, S: tr`stores ${several(step.left)} to ${place}`, T: tr`takes ${place}`,
-    F: tr`gives back ${place}`, w: tr`tries ${place} in vain: it is ${several(step.left)}`,
-    A: step.kind === "add" ? tr`adds ${several(step.left.map((value, i) => value - step.found[i]))} to ${place}, and gets ${several(step.found)}` : tr`sets ${place} to ${several(step.left)} in one piece`,
+    F: tr`gives back ${place}`, w: tr`tries ${place} in vain, because its value is ${several(step.left)}`,
+    A: step.kind === "add" ? tr`adds ${several(step.left.map((value, i) => value - step.found[i]))} to ${place}, and gets the old value ${several(step.found)}` : tr`sets ${place} to ${several(step.left)} in one atomic operation`,
   }[step.mark];
 }
 
@@ -235,20 +234,20 @@ export function describeProgram(launch, world, program, room = Infinity) {
   const looked = last && findCircle(launch, world, program)?.find((step) => placeOf(step) === place);
   if (looked && (looked.kind !== "load" || isAwaited(launch, world, looked))) {
     const by = world.changedBy[place];
-    const words = by !== undefined ? tr`waits for ${place}, changed last by program ${by}` : looked.kind === "load" ? tr`waits for ${place}, which nobody has written` : tr`waits for ${place}, which nobody has changed`;
+    const words = by !== undefined ? tr`waits for ${place}, changed last by program ${by}` : looked.kind === "load" ? tr`waits for ${place}, which no program has written` : tr`waits for ${place}, which no program has changed`;
     return { status: "waits", place, by, words };
   }
   if (!last && countUnderWay(world) >= room) return { status: "shut out", words: tr`has not started: there is room for ${count(room, "program")} at a time` };
   const next = findNext(launch, world, program);
-  if (!next) return { status: "unknown", words: tr`what comes now was not worked out` };
-  if (last?.mark === "w") return { status: "running", words: tr`tried ${place} in vain; it has changed since` };
+  if (!next) return { status: "unknown", words: tr`the next operation was not computed` };
+  if (last?.mark === "w") return { status: "running", words: tr`tried ${place} in vain; its value has changed since` };
   const words = next.kind === "barrier" ? tr`a barrier` : tr`${verbOf(next)} on ${placeOf(next)}`;
   return { status: last ? "running" : "not started", words: tr`next, line ${next.line}: ${words}` };
 }
 
 const describeRace = (world, { first, second, where }) => {
   const [one, other] = [world.steps[first - 1], world.steps[second - 1]];
-  return tr`Race on ${where}: program ${one.program} at line ${one.line} (${verbOf(one)}) and program ${other.program} at line ${other.line} (${verbOf(other)}), with nothing that orders them.`;
+  return tr`Race on ${where}: program ${one.program} at line ${one.line} (${verbOf(one)}) and program ${other.program} at line ${other.line} (${verbOf(other)}), and nothing orders these two operations.`;
 };
 
 /** What a complete run has left, first column of each shared tensor that is not of integers. */
@@ -261,13 +260,13 @@ function makeTitle(launch, world, state, resident) {
   if (isDeadlock(launch, world, resident)) return tr`Deadlock: no move of any program can end a wait`;
   if (race) return tr`A race on ${race.where}: operations ${race.first} and ${race.second}`;
   const waiting = launch.nodes.map((_, p) => p).filter((p) => describeProgram(launch, world, p).status === "waits");
-  if (world.at.every((at) => at === END)) return tr`Every program is done, and no race was met`;
+  if (world.at.every((at) => at === END)) return tr`Every program is done, and no race was found`;
   if (waiting.length) {
     const { by, place } = describeProgram(launch, world, waiting[0]);
     if (waiting.length > 1) return tr`Programs ${list(waiting)} wait`;
     return by !== undefined && listLocks(launch).has(place.split("[")[0]) ? tr`Program ${waiting[0]} waits, and program ${by} has the lock` : tr`Program ${waiting[0]} waits for ${place}`;
   }
-  return state.at === 0 ? tr`${count(launch.programs, "program")} at the start: who moves first?` : tr`Program ${world.steps.at(-1).program} ${describeStep(world.steps.at(-1))}`;
+  return state.at === 0 ? tr`${count(launch.programs, "program")} at the start: which program moves first?` : tr`Program ${world.steps.at(-1).program} ${describeStep(world.steps.at(-1))}`;
 }
 
 function makeCaption(launch, world, state, total, reached, resident) {
@@ -281,9 +280,9 @@ function makeCaption(launch, world, state, total, reached, resident) {
   words.push(...waiting.map(([p, how]) => tr`Program ${p} ${how.words}.`));
   if (isDeadlock(launch, world, resident)) {
     const out = launch.nodes.map((_, p) => p).filter((p) => describeProgram(launch, world, p, resident).status === "shut out");
-    words.push(tr`Deadlock in ${launch.kernel}: every program that has begun waits, however often it looks, and none is left that could change what it looks at.`);
-    if (out.length > 1) words.push(tr`Programs ${list(out)} cannot start: there is room for ${count(resident, "program")} at a time, and those who have it wait.`);
-    if (out.length === 1) words.push(tr`Program ${out[0]} cannot start: there is room for ${count(resident, "program")} at a time, and those who have it wait.`);
+    words.push(tr`Deadlock in ${launch.kernel}: every program that has started waits for a value, and no program is left that could change this value.`);
+    if (out.length > 1) words.push(tr`Programs ${list(out)} cannot start: there is room for ${count(resident, "program")} at a time, and the programs that have started wait.`);
+    if (out.length === 1) words.push(tr`Program ${out[0]} cannot start: there is room for ${count(resident, "program")} at a time, and the programs that have started wait.`);
   }
   if (world.races.length) words.push(describeRace(world, world.races.at(-1)));
   if (world.at.every((at) => at === END)) {
@@ -292,9 +291,9 @@ function makeCaption(launch, world, state, total, reached, resident) {
     words.push(left ? tr`The end: ${how}; memory holds ${left}.` : tr`The end: ${how}.`);
   }
   const goal = goalOf(launch, reached);
-  if (state.hand && goal) words.push(reached.length ? tr`You have reached ${list(reached)}. Can you make it end with ${goal}?` : tr`Can you make it end with ${goal}?`);
-  else if (state.hand && launch.outcomes?.length === 1 && reached.length) words.push(tr`Every order of the programs ends like this.`);
-  return words.join(" ");
+  if (state.hand && goal) words.push(reached.length ? tr`You have reached ${list(reached)}. Can you find an order that ends with ${goal}?` : tr`Can you find an order that ends with ${goal}?`);
+  else if (state.hand && launch.outcomes?.length === 1 && reached.length) words.push(tr`Every order of the programs ends with these values.`);
+  return joinSentences(words);
 }
 
 // ---- the picture
@@ -356,7 +355,7 @@ export function picture(data) {
       const reached = state.reached[state.launch] ?? [];
       const title = shown.title ?? makeTitle(launch, world, state, state.room);
       const caption = shown.caption ?? makeCaption(launch, world, state, path.length, reached, state.room);
-      return { title, caption, alt: tr`${title}. ${caption}`, height: Math.max(shown.height, place.top + listing.height), draw: [shown.draw, listing.draw] };
+      return { title, caption, height: Math.max(shown.height, place.top + listing.height), draw: [shown.draw, listing.draw] };
     },
   };
 }
@@ -478,7 +477,7 @@ function drawMemory(launch, world, width, top) {
         const touched = step?.tensor === name && step.elements.includes(element);
         draw.push(cell(left + c * size, y, size - 4, 24, number(values[element]), { state: touched && step.changed ? "active" : isSet(tensor, values[element]) ? "done" : "waiting", heavy: touched, size: SMALL + 0.5 }));
         const by = world.changedBy[`${name}[${element}]`];
-        if (integers && values[element] && by !== undefined) draw.push(text(left + c * size + (size - 4) / 2, y + 33, tr`by ${by}`, { anchor: "middle", size: SMALL, fill: "var(--quiet)" }));
+        if (integers && values[element] && by !== undefined) draw.push(text(left + c * size + (size - 4) / 2, y + 33, tr`program ${by}`, { anchor: "middle", size: SMALL, fill: "var(--quiet)" }));
       }
       y += integers ? 46 : 28;
     }
@@ -560,12 +559,12 @@ function drawThreads(launch, whole, state, width) {
     : late.length ? (late.length > 1 ? tr`The lock is open, and threads ${list(late)} have not stored` : tr`The lock is open, and thread ${late[0]} has not stored`)
       : at.every((each) => each >= own.length) ? tr`Program ${who}: all its threads are done` : open ? tr`The lock is open, and every thread has stored` : tr`Program ${who}, inside: which thread moves next?`;
   const waits = blocked.map((why, thread) => why && tr`Thread ${thread} ${why}.`).filter(Boolean);
-  const caption = [
-    tr`${launch.kernel}, program ${who}, drawn with ${threads} threads; a program of four warps has 128.`,
-    own.length ? tr`All threads load and store a block, each its own columns; a single number is stored, and a lock given back, by thread 0 for all.` : tr`Choose another program or another seed.`,
-    ...waits, late.length ? tr`The next program may take the lock now, and loads old columns.` : "", late.length && launch.barriers.length ? tr`The account of what is ordered says, for example: ${launch.barriers[0]}` : "",
-    own.length && !late.length && !open ? tr`Can a thread give the lock back before the others have stored?` : "",
-  ].filter(Boolean).join(" ");
+  const caption = joinSentences([
+    tr`${launch.kernel}, program ${who}, drawn with ${threads} threads; a program of four warps has 128 threads.`,
+    own.length ? tr`All threads load and store a block, each thread its own columns. Thread 0 stores a single number, and gives back a lock, for all threads.` : tr`Choose another program or another seed.`,
+    ...waits, late.length ? tr`The next program may take the lock now, and then loads old columns.` : "", late.length && launch.barriers.length ? tr`The check of the order of operations says, for example: ${launch.barriers[0]}` : "",
+    own.length && !late.length && !open ? tr`Can a thread give the lock back before the other threads have stored?` : "",
+  ].filter(Boolean));
   return {
     title, caption, height,
     code: {

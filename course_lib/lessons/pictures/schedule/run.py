@@ -14,6 +14,7 @@ import numpy as np
 
 from course_lib.base.errors import CourseError
 from course_lib.base.translation import gettext as _
+from course_lib.base.words import list_words
 from course_lib.launching.description import LaunchTensor
 from course_lib.lessons import second_process
 from course_lib.lessons.second_process import LaunchJob
@@ -106,7 +107,7 @@ class Interleaving:
         for tensor in self.tensors:
             if tensor.name == wanted:
                 return tensor
-        known = ", ".join(tensor.name for tensor in self.tensors)
+        known = list_words(tensor.name for tensor in self.tensors)
         raise CourseError(_("`{kernel}` was given no tensor `{name}`; it has {known}.").format(kernel=self.kernel, name=name, known=known))
 
 
