@@ -152,6 +152,11 @@ def test_what_eps_does_is_shown_with_an_eps_that_counts(tmp_path):
     assert (verdict.first.want, round(verdict.first.got or 0, 5)) == (-0.5, 0.4)
 
 
+def test_no_row_is_asked_for_that_is_shorter_than_the_exercise_says(tmp_path):
+    verdict, judged = check_mutant(catalog.get("03b"), "equal_numbers", tmp_path)
+    assert "`defeating_row(8)` returned equal numbers" in verdict.message and len(judged) == len(verdict.cases)
+
+
 def test_a_store_outside_is_shown_by_its_lane(tmp_path):
     verdict, _ = check_mutant(catalog.get("00a"), "no_store_mask", tmp_path)
     assert verdict.first is not None and verdict.first.case.startswith("n = 1, BLOCK = 2, fp32: ")
