@@ -9,7 +9,16 @@ from hypothesis import strategies as st
 
 from course_lib.base import translation
 from course_lib.base.errors import CourseError
-from course_lib.base.translation import choose_language, join_lines, split_blocks, translate, translate_markdown
+from course_lib.base.translation import (
+    choose_language,
+    join_lines,
+    join_sentences,
+    split_blocks,
+    translate,
+    translate_filled,
+    translate_markdown,
+)
+from course_lib.base.words import AND, list_words
 
 
 @pytest.fixture
@@ -92,3 +101,23 @@ def test_no_letter_of_a_text_is_lost_when_it_is_cut(text):
 def test_the_end_of_a_line_is_a_space_but_not_between_chinese_characters():
     assert join_lines("the end\nof a line") == "the end of a line"
     assert join_lines("通道，\n所以 x\n等于 1。\n然后") == "通道，所以 x 等于 1。然后"
+
+
+@pytest.mark.parametrize(("language", "listed", "two"), [("en", "a, b, c", "a, b and c"), ("zh", "a\u3001b\u3001c", "a\u3001b \u548c c")])
+def test_a_list_is_joined_in_the_chosen_language(monkeypatch, language, listed, two):
+    monkeypatch.setenv("COURSE_LANG", language)
+    assert (list_words("abc"), list_words("abc", AND), list_words("a", AND), list_words([])) == (listed, two, "a", "")
+
+
+def test_no_space_stands_behind_a_chinese_sentence():
+    assert join_sentences("One.", "", "Two.") == "One. Two."
+    assert join_sentences("\u4e00\u3002", "\u4e8c\u3002 \u4e09\uff1a", "4") == "\u4e00\u3002\u4e8c\u3002\u4e09\uff1a4"
+
+
+def test_saved_sentences_are_translated_one_by_one_where_each_is_known(catalog):
+    catalog(
+        ("{bug}: shown by {names}.", "\u66b4\u9732 {bug}\uff1a{names}\u3002"), ("A grid of bugs and inputs. {told}", "\u8868\u3002{told}")
+    )
+    shown = "\u66b4\u9732 x\uff1aA\u3002\u66b4\u9732 y\uff1aB\u3002"
+    assert translate_filled("x: shown by A. y: shown by B.", "some") == shown
+    assert translate_filled("A grid of bugs and inputs. x: shown by A. y: shown by B.", "some") == f"\u8868\u3002{shown}"

@@ -227,6 +227,8 @@ def test_a_saved_picture_is_read_in_the_chosen_language(monkeypatch):
         | {"start": "read twice", "names": {"read twice": "读两次"}}
         and read.alt == "均值的时间"
     )
+    charted = output.read_picture(MovingPicture("chart", {"alt": "Time of mean"}, "read once. Time of mean").make_html())
+    assert charted is not None and "\u8bfb\u4e00\u6b21" in charted.alt and "\u5747\u503c\u7684\u65f6\u95f4" in charted.alt
 
 
 def test_a_script_speaks_the_learners_language(show, picture, monkeypatch):
