@@ -5,13 +5,14 @@ Each command loads what it needs when it runs, so that ``course --help`` and com
 
 from __future__ import annotations
 
+import enum
 import io
 import os
 import platform
 import sys
 import warnings
 from pathlib import Path
-from typing import Annotated, Literal
+from typing import Annotated
 
 import typer
 
@@ -69,9 +70,10 @@ def _set_language(wanted: str | None) -> None:
         raise typer.BadParameter(f"the course has {' and '.join(LANGUAGES)}, and no other language.") from None
 
 
-Tier = Literal["namespaces", "landlock"]  # the tiers of isolation that one can insist on, as a person types them
-GradingTier = Literal["namespaces", "landlock", "limits"]  # ``limits`` asks for no tier
-Weights = Literal["difficulty", "minutes", "equal"]  # the sources of an exercise's points
+# The words of three options. Typer knows Literal since 0.19 only, and a learner may have an older one.
+Tier = enum.StrEnum("Tier", "NAMESPACES LANDLOCK")  # the tiers of isolation that one can insist on
+GradingTier = enum.StrEnum("GradingTier", "NAMESPACES LANDLOCK LIMITS")  # LIMITS asks for no tier
+Weights = enum.StrEnum("Weights", "DIFFICULTY MINUTES EQUAL")  # the sources of an exercise's points
 ExerciseId = Annotated[str, typer.Argument(help="The exercise, such as 07a.", metavar="ID", autocompletion=_complete_exercise)]
 ExerciseIds = Annotated[
     list[str] | None,
