@@ -55,6 +55,7 @@ class CaseLaunch(Launch):
     resident: int = 8
     any_order: bool = False
     reads: dict[str, int] = field(default_factory=dict)
+    reads_by_lane: bool = False
     spread: dict[str, int] = field(default_factory=dict)
     calls: dict[str, tuple[int, int | None]] = field(default_factory=dict)
     alike: tuple[str, ...] = ()
@@ -84,10 +85,12 @@ class Plan(Generic[C]):
     interleavings: int = 0  # number of orders of the programs' memory operations that are tried; above 0 only if programs share memory
     resident: int = 8  # the largest number of unfinished programs at one time in such an order, as in interpreter/schedule.py
     any_order: bool = False  # the outputs' bits may depend on the order of the memory operations
-    # The exercise asks for these besides right outputs. reads: how often the elements of a tensor may be read. spread: over how many
-    # programs the work on a tensor is spread. calls: the fewest and the most calls of another entry point, where None is no limit.
-    # alike: outputs, (M, columns) in fp32 and packed, of which a row has the same bits in all columns.
+    # The exercise asks for these besides right outputs. reads: how often the elements of a tensor may be read. If several lanes of one load
+    # read the same element, that is one read, or with ``reads_by_lane`` as many as there are lanes. spread: over how many programs the work
+    # on a tensor is spread. calls: the fewest and the most calls of another entry point, where None is no limit. alike: outputs,
+    # (M, columns) in fp32 and packed, of which a row has the same bits in all columns.
     reads: dict[str, int] = field(default_factory=dict)
+    reads_by_lane: bool = False
     spread: dict[str, int] = field(default_factory=dict)
     calls: dict[str, tuple[int, int | None]] = field(default_factory=dict)
     alike: tuple[str, ...] = ()

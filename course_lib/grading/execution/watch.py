@@ -25,7 +25,8 @@ class Watch:
     def __init__(self, case: CaseLaunch, regions: list, line_of_kernel):
         import numpy as np
 
-        self.allowed, self.spread, self.line_of_kernel = case.reads, case.spread, line_of_kernel
+        self.allowed, self.by_lane = case.reads, case.reads_by_lane
+        self.spread, self.line_of_kernel = case.spread, line_of_kernel
         self.programs = math.prod(case.grid)
         self.empty_allowed: int | None = case.empty_loads
         self.loads = {True: 0, False: 0}  # loads with an active lane, and loads without one
@@ -58,7 +59,7 @@ class Watch:
             self.written = Misuse(FaultKind.INPUT, words.format(name=name, line=describe_line(line)), name, line)
         if reads and name in self.read:
             lines, line = self.read[name], self.find_line()
-            lines[line] = lines.get(line, 0) + _count_elements(live)
+            lines[line] = lines.get(line, 0) + (live.size if self.by_lane else _count_elements(live))
         if name in self.shares and (reads if name in self.inputs else writes):
             shares = self.shares[name]
             shares[access.program] = shares.get(access.program, 0) + live.size

@@ -32,7 +32,7 @@ def _plan_copy(case: Case, kernel: str, rng: np.random.Generator) -> Plan:
     values, programs = x.astype(np.float64), -(-case.N // case.block)
     return Plan(
         case, kernel, (programs,), tensors, ("x", "y", case.N), {"BLOCK": case.block},
-        {"y": Expected(values, half_ulp(values, case.dtype), signed=True)}, inputs={"x": values}, reads={"x": 1},
+        {"y": Expected(values, half_ulp(values, case.dtype), signed=True)}, inputs={"x": values}, reads={"x": 1}, reads_by_lane=True,
         spread={"x": programs, "y": programs}, interleavings=int(programs == 2),
     )  # fmt: skip
 
