@@ -1,7 +1,8 @@
 """``make notebooks``: build the lessons from their percent scripts, and run them so that figures are inside.
 
 A lesson is built as a newcomer meets it: on the CPU, with unsolved exercises and no progress, none of it the author's
-own. ``python -m course_lib.authoring.notebooks 06 07`` builds only those lessons.
+own. ``python -m course_lib.authoring.notebooks 06 07`` builds only those lessons. With ``--pictures`` no lesson is run: its saved pictures get the
+scripts of today, and keep their data.
 
 A script makes two notebooks. The learner's lacks the cells tagged ``check``, which prove what the page says, and those tagged ``values``, which
 compute numbers for its prose (``prose.py``). Its code cells tagged ``answer``,
@@ -35,6 +36,7 @@ from course_lib.base.files import write_atomic
 from course_lib.catalog.cut import drop_marks
 from course_lib.catalog.step_cells import cut_cell
 from course_lib.lessons import answers
+from course_lib.lessons.kit.output import read_picture
 from course_lib.lessons.live import without_live_views
 
 _METADATA = {
@@ -189,6 +191,17 @@ def build(source: Path) -> float:
     return time.monotonic() - started
 
 
+def renew_pictures(source: Path) -> None:
+    """Write the saved pictures of a lesson with the scripts of today. Their data stays as it is."""
+    for file in filter(Path.exists, (find_notebook(source), find_answers(source.stem))):
+        notebook = nbformat.read(file, as_version=4)
+        for output in (output for cell in notebook.cells for output in cell.get("outputs", [])):
+            if (picture := read_picture(output.get("data", {}).get("text/html", ""))) is not None:
+                output.data["text/html"] = picture.make_html()
+        stills.add_pngs(notebook)
+        write_atomic(file, nbformat.writes(notebook) + "\n")
+
+
 def _join_streams(cell: nbformat.NotebookNode) -> None:
     """One output for what a cell prints: how it is cut into messages depends on the machine's load."""
     joined: list[nbformat.NotebookNode] = []
@@ -202,11 +215,16 @@ def _join_streams(cell: nbformat.NotebookNode) -> None:
 
 
 def main(wanted: list[str]) -> int:
+    with_pictures_alone = "--pictures" in wanted
+    wanted = [word for word in wanted if word != "--pictures"]
     chosen = [source for source in list_sources() if not wanted or source.name[:2] in wanted]
     if not chosen:
         print(f"course: no lesson in {paths.shown(paths.NOTEBOOK_SOURCES)} starts with {' or '.join(wanted)}.", file=sys.stderr)
         return 1
     for source in chosen:
+        if with_pictures_alone:
+            renew_pictures(source)
+            continue
         try:
             print(f"{find_notebook(source).name}: built in {build(source):.0f} s", flush=True)
         except (CellExecutionError, CellTimeoutError) as broken:

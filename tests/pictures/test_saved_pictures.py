@@ -24,7 +24,7 @@ LESSONS = [lesson for lesson in sorted(file.name[:2] for file in paths.NOTEBOOKS
 @pytest.mark.parametrize("lesson", LESSONS)
 def test_a_saved_picture_has_the_script_of_today(lesson):
     stale = [picture.name for markup in list_pictures(lesson) if (picture := read_picture(markup)) and picture.make_html() != markup]
-    assert not stale, f"`python -m course_lib.authoring.notebooks {lesson}` builds the notebook again: {stale}"
+    assert not stale, f"`python -m course_lib.authoring.notebooks --pictures {lesson}` writes them anew: {stale}"
 
 
 @pytest.mark.parametrize("language", LANGUAGES)
