@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import errno
-import importlib.metadata
 import os
 import sys
 import traceback
@@ -30,6 +29,8 @@ _REMEDIES = {
 
 def find_version(package: str) -> str | None:
     """Return the version from the package's metadata, without importing it; None if it is not installed."""
+    import importlib.metadata  # not at the top: it imports `random`, and a file of the learner with this name must be found before
+
     try:
         return importlib.metadata.version(package)
     except importlib.metadata.PackageNotFoundError:
