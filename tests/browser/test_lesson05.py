@@ -12,9 +12,9 @@ def test_a_reader_moves_the_accuracy_picture(course, page, expect):
 
     # by keyboard: the ratio of the line is in the words
     picture.scroll_into_view_if_needed()
-    expect(caption).to_contain_text("At mean/std = 1000,")
+    expect(caption).to_contain_text("in 4 rows at mean/std = 1000:")
     picture.locator('[data-key="ratio"]').press("ArrowRight")
-    expect(caption).to_contain_text("At mean/std = 3162,")
+    expect(caption).to_contain_text("in 4 rows at mean/std = 3162:")
 
     # a kernel of the reader's: unsolved it gives words, solved a curve
     page.get_by_label("your 05b", exact=True).check()

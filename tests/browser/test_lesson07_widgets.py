@@ -10,9 +10,9 @@ def test_the_map_follows_the_reader_and_takes_the_learners_kernel(course, page, 
 
     # a step, another program by keyboard, a lane
     the_map.scroll_into_view_if_needed()
-    expect(caption).to_contain_text("Program 0, operation 1 of 14: first read of x, 64 lanes")
+    expect(caption).to_contain_text("Program 0, operation 1 of 14: first read of tensor x by 64 lanes")
     the_map.get_by_role("button", name="Step", exact=True).click()
-    expect(caption).to_contain_text("operation 2 of 14: first read of x, 36 lanes, 28 masked")
+    expect(caption).to_contain_text("operation 2 of 14: first read of tensor x by 36 lanes (28 more lanes masked)")
     the_map.locator('[data-control="program"] input').press("ArrowRight")
     expect(caption).to_contain_text("Program 1, operation 2 of 14")
     the_map.locator('[data-key="lane-5"]').click()
@@ -30,5 +30,5 @@ def test_the_map_follows_the_reader_and_takes_the_learners_kernel(course, page, 
     expect(caption).to_contain_text("Program 1, operation 2 of 14")
     course.solve("ex07a_layer_norm_forward.py")
     ask.click()
-    expect(caption).to_contain_text("Program 0, operation 1 of 14: first read of x, 64 lanes", timeout=60_000)
+    expect(caption).to_contain_text("Program 0, operation 1 of 14: first read of tensor x by 64 lanes", timeout=60_000)
     expect(the_map).to_contain_text("total += tl.load")

@@ -19,7 +19,7 @@ def test_a_learner_finds_the_missing_term(course, page, expect):
 
     choose("xhat")
     choose("c2")
-    expect(title).to_contain_text("Not c2 left out")
+    expect(title).to_contain_text("Not \u201cc2 left out\u201d")
     choose("c1")
     expect(title).to_contain_text("Yes, c1 left out")
 
@@ -37,7 +37,7 @@ def test_a_learner_finds_the_missing_term(course, page, expect):
     slider.press("ArrowRight")
     slider.press("ArrowRight")
     expect(caption).to_contain_text("mean/std = 100")
-    expect(title).to_contain_text("xhat is off")
+    expect(title).to_contain_text("xhat is wrong")
 
     # RMSNorm, and the test that sees nothing
     choose("RMSNorm")

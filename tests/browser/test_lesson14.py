@@ -16,17 +16,17 @@ def test_a_learner_compares_trainings_and_wires_a_norm(course, page, expect):
     )
 
     # the first picture was fed while the norm trained: it ends with all 300 steps
-    expect(pictures.first.locator(".caption")).to_contain_text("the course's LayerNorm against PyTorch's LayerNorm, 300 steps")
+    expect(pictures.first.locator(".caption")).to_contain_text("300 steps: the loss of the course's LayerNorm goes from")
     expect(page.locator(".jp-OutputArea-output", has_text="your 08a is still as the course wrote it").first).to_be_visible()
 
     # the second starts with the wrong sign; another run is chosen: the words follow
     picture = pictures.last
     title, caption = picture.locator(".title"), picture.locator(".caption")
     picture.scroll_into_view_if_needed()
-    expect(caption).to_contain_text("wrong sign of c1 against")
+    expect(caption).to_contain_text("the loss of wrong sign of c1 goes from")
     course.shoot("lesson14-wrong-sign")
     picture.get_by_role("radio", name="w left out", exact=True).check()
-    expect(caption).to_contain_text("w left out against")
+    expect(caption).to_contain_text("the loss of w left out goes from")
 
     # by keyboard: another step, another limit
     picture.locator('[data-key="step"]').press("ArrowRight")

@@ -34,7 +34,7 @@ def test_a_learner_reads_a_curve_races_and_counts_bytes(course, page, expect):
     page.get_by_label("your own kernel:").select_option("exercise 08a")
     page.get_by_role("button", name="Put it there").click()
     expect(page.locator(".jp-OutputArea-output", has_text="your 08a is still as the course wrote it").first).to_be_visible(timeout=60_000)
-    expect(title).to_contain_text("a cache answered")
+    expect(title).to_contain_text("a cache supplied data")
 
     # the race, with Python's call
     race.scroll_into_view_if_needed()
