@@ -330,11 +330,11 @@ def _normalise_in_pytorch(input: Tensor, N: int, weight: Tensor | None, bias: Te
     """Compute y in PyTorch operations, which all of these transforms know."""
     dtype = statistics_dtype(input.dtype)
     y, _ = _normalise(_view_as_matrix(input, N).to(dtype), eps, centred=centred)
-    if weight is not None:
-        y = y * weight.reshape(-1).to(dtype)
-    if bias is not None:
-        y = y + bias.reshape(-1).to(dtype)
-    return y.to(input.dtype).view(input.shape)
+    if (weight := _flatten(weight)) is not None:
+        y = y * weight.to(dtype)
+    if (bias := _flatten(bias)) is not None:
+        y = y + bias.to(dtype)
+    return _shape_as(y.to(input.dtype), input)
 
 
 def _share_dx(dx: Tensor, dtotal: Tensor | None) -> tuple[Tensor, ...]:
