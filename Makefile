@@ -16,9 +16,10 @@ BUNDLE_ARGS ?=
 SOLVED ?=
 WORKERS ?= 2
 SINCE ?= main
+PART ?= all
 
 .DEFAULT_GOAL := help
-.PHONY: help lab test quick env dev exercises notebooks nbval nbval-gpu bundle site tab pyodide tab-test lint pins package doctor update clean
+.PHONY: help lab test sweep quick env dev exercises notebooks nbval nbval-gpu bundle site tab pyodide tab-test lint pins package doctor update clean
 
 help: ## list these commands
 	@echo "make COMMAND, where COMMAND is one of"
@@ -47,6 +48,9 @@ test: dev ## environment, then every test that this machine can run
 	@echo "course: running the tests. What this machine cannot run (GPU tests without a GPU, the browser test without Chromium)"
 	@echo "course: is left out; the lines marked SKIPPED at the end say what and why."
 	@$(VENV)/python -m pytest -rs -n $(WORKERS) --dist worksteal tests $(TEST_ARGS)
+
+sweep: dev ## authors: the cases that `make test` leaves out; PART=3/10
+	@$(VENV)/python -m pytest -rs -n $(WORKERS) --dist worksteal --sweep=$(PART) tests $(TEST_ARGS)
 
 quick: dev ## authors: a few tests of what differs from main, or SINCE=COMMIT
 	@$(VENV)/python -m course_lib.authoring.quick --since $(SINCE) -- -n $(WORKERS) --dist worksteal $(TEST_ARGS)

@@ -22,6 +22,7 @@ os.environ.setdefault("OMP_NUM_THREADS", "1")
 if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
     signal.signal(signal.SIGINT, signal.default_int_handler)
 
+import cost
 import hypothesis
 import pytest
 
@@ -34,10 +35,23 @@ hypothesis.settings.load_profile("course")
 
 def pytest_addoption(parser) -> None:
     parser.addoption("--of-each", type=int, metavar="N", help="run at most N cases of each test function, spread over its cases")
+    parser.addoption("--sweep", metavar="PART", help="run the cases of `make sweep`: all, or a part such as 3/10")
+    parser.addoption("--renew-cost", action="store_true", help="write tests/cost.json after a whole run without a failure")
+
+
+def pytest_configure(config) -> None:
+    config.pluginmanager.register(cost.CostRecorder(config), "cost-recorder")
+
+
+def pytest_report_header() -> str:
+    return cost.describe_last_run()
 
 
 def pytest_collection_modifyitems(config, items: list) -> None:
-    """Apply ``--of-each``, which `make quick` gives."""
+    """Leave the cases of a sweep to `make sweep`, and apply ``--of-each``, which `make quick` gives."""
+    in_sweep = choose_sweep(config.getoption("--sweep"), items)
+    config.hook.pytest_deselected(items=[item for item in items if item not in in_sweep])
+    items[:] = [item for item in items if item in in_sweep]
     most = config.getoption("--of-each")
     if not most:
         return
@@ -47,6 +61,26 @@ def pytest_collection_modifyitems(config, items: list) -> None:
     kept = {case for of in cases.values() for case in {of[n * (len(of) - 1) // max(most - 1, 1)] for n in range(most)}}
     config.hook.pytest_deselected(items=[item for item in items if item not in kept])
     items[:] = [item for item in items if item in kept]
+
+
+def choose_sweep(part: str | None, items: list[pytest.Item]) -> set[pytest.Item]:
+    """Return the items of a run: those without the mark ``sweep`` if ``part`` is None, else a part of those that have it.
+
+    Args:
+        part: "all", or "K/N": of N parts the one with number K, 1 to N. An item's place in the order of all node ids decides its part,
+            so that each part has cases of every test.
+
+    Raises: pytest.UsageError if ``part`` is neither.
+    """
+    marked = sorted((item for item in items if item.get_closest_marker("sweep")), key=lambda item: item.nodeid)
+    if part is None:
+        return set(items) - set(marked)
+    if part == "all":
+        return set(marked)
+    number, _, count = part.partition("/")
+    if not (number.isdecimal() and count.isdecimal() and 1 <= int(number) <= int(count)):
+        raise pytest.UsageError(f"--sweep={part}: give all, or a part such as 3/10, the third of ten")
+    return set(marked[int(number) - 1 :: int(count)])
 
 
 def pytest_collection() -> None:
