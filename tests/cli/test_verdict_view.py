@@ -288,7 +288,7 @@ def course(tmp_path):
 
     def run(*arguments: str, **settings: str) -> subprocess.CompletedProcess:
         command = [sys.executable, str(paths.ROOT / "course_command.py"), *arguments]
-        return subprocess.run(command, capture_output=True, encoding="utf-8", env=environment | settings, cwd=tmp_path, timeout=120)
+        return subprocess.run(command, capture_output=True, encoding="utf-8", env=environment | settings, cwd=tmp_path)
 
     return run
 
