@@ -34,7 +34,7 @@ hypothesis.settings.load_profile("course")
 
 
 def pytest_addoption(parser) -> None:
-    parser.addoption("--of-each", type=int, metavar="N", help="run at most N cases of each test function, spread over its cases")
+    parser.addoption("--of-each", type=int, metavar="N", help="run at most N cases of each dear test function")
     parser.addoption("--sweep", metavar="PART", help="run the cases of `make sweep`: all, or a part such as 3/10")
     parser.addoption("--renew-cost", action="store_true", help="write tests/cost.json after a whole run without a failure")
 
@@ -55,12 +55,18 @@ def pytest_collection_modifyitems(config, items: list) -> None:
     most = config.getoption("--of-each")
     if not most:
         return
+    dear = cost.list_dear_functions()
     cases = collections.defaultdict(list)
     for item in items:
         cases[item.nodeid.partition("[")[0]].append(item)
-    kept = {case for of in cases.values() for case in {of[n * (len(of) - 1) // max(most - 1, 1)] for n in range(most)}}
+    kept = {case for function, all_cases in cases.items() for case in (pick_evenly(all_cases, most) if function in dear else all_cases)}
     config.hook.pytest_deselected(items=[item for item in items if item not in kept])
     items[:] = [item for item in items if item in kept]
+
+
+def pick_evenly(cases: list, most: int) -> list:
+    """Return at most ``most`` of the cases, the first, the last and those evenly between."""
+    return [case for number, case in enumerate(cases) if number in {n * (len(cases) - 1) // max(most - 1, 1) for n in range(most)}]
 
 
 def choose_sweep(part: str | None, items: list[pytest.Item]) -> set[pytest.Item]:
