@@ -47,6 +47,15 @@ def pytest_report_header() -> str:
     return cost.describe_last_run()
 
 
+def pytest_terminal_summary(terminalreporter, config) -> None:
+    """Say how to run one case of a sweep again: without the option pytest leaves it out."""
+    broken = [report.nodeid for outcome in ("failed", "error") for report in terminalreporter.stats.get(outcome, ())]
+    if broken and config.getoption("--sweep"):
+        terminalreporter.section("to run a case again")
+        for nodeid in dict.fromkeys(broken):
+            terminalreporter.write_line(f".venv/bin/python -m pytest --sweep=all '{nodeid}'")
+
+
 def pytest_collection_modifyitems(config, items: list) -> None:
     """Leave the cases of a sweep to `make sweep`, and apply ``--of-each``, which `make quick` gives."""
     in_sweep = choose_sweep(config.getoption("--sweep"), items)

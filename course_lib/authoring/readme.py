@@ -1,6 +1,6 @@
 """``python -m course_lib.authoring.readme``: write the generated parts of README.md and docs/kernels.md.
 
-Both pages get a table of kernels from the stored measurements. README also gets the number of wrong solutions and the buttons that open
+Both pages get a table of kernels from the stored measurements. README also gets the buttons that open
 the course in a browser. A test compares the committed pages with those that are generated here.
 """
 
@@ -10,7 +10,6 @@ import re
 import sys
 from pathlib import Path
 
-from course_lib.authoring import mutants
 from course_lib.authoring.repository import read_repository, write_badges
 from course_lib.base import paths
 from course_lib.base.errors import CourseError
@@ -35,7 +34,6 @@ _OPERATIONS = {
     "layer_norm_backward": "LayerNorm backward",
     "rms_norm_backward": "RMSNorm backward",
 }
-_COUNT = re.compile(r"each of the \d+ wrong solutions")
 _LAUNCH = re.compile(r"(<!-- launch: [^\n]*-->\n).*?(<!-- end of launch -->)", re.DOTALL)
 _BLOCK = re.compile(r"(<!-- kernels: [^\n]*-->\n).*?(<!-- end of kernels -->)", re.DOTALL)
 
@@ -43,25 +41,22 @@ _BLOCK = re.compile(r"(<!-- kernels: [^\n]*-->\n).*?(<!-- end of kernels -->)", 
 def make_page(text: str, page: Path = PAGE, repository: str | None = None) -> str:
     """Return the text of ``page`` with a table of kernels from the newest stored measurements.
 
-    README also gets the number of wrong solutions, and buttons if the address of the repository is known.
+    README also gets buttons if the address of the repository is known.
 
     Args:
         repository: the address of the repository; None takes the one in pyproject.toml.
 
-    Raises: CourseError if the marks or the count are missing in ``text``, or if the kinds were not all measured on the same device with
+    Raises: CourseError if the marks are missing in ``text``, or if the kinds were not all measured on the same device with
         the same versions.
     """
     if not _BLOCK.search(text):
         raise CourseError(f"{paths.shown(page)}: the marks '<!-- kernels: ... -->' and '<!-- end of kernels -->' are missing.")
     if page == PAGE:
-        if not _COUNT.search(text):
-            raise CourseError(f"{paths.shown(page)}: the words 'each of the N wrong solutions' are missing.")
         if not _LAUNCH.search(text):
             raise CourseError(f"{paths.shown(page)}: the marks '<!-- launch: ... -->' and '<!-- end of launch -->' are missing.")
         badges = write_badges(read_repository() if repository is None else repository)
         launch = badges and f"\n**Without installing anything**, in a browser: {badges}\n"
         text = _LAUNCH.sub(lambda marks: f"{marks[1]}{launch}{marks[2]}", text)
-        text = _COUNT.sub(f"each of the {len(list(mutants.list_mutants()))} wrong solutions", text)
     return _BLOCK.sub(lambda marks: f"{marks[1]}{write_kernels(*_TABLES[page])}{marks[2]}", text)
 
 
