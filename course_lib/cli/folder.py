@@ -133,7 +133,7 @@ def bring_up_to_date() -> int:
     home = paths.folder()
     if not environment.upgrade_package():
         say(
-            f"course: this is version {course_lib.__version__}, as {sys.executable} has it; `uvx {environment.DISTRIBUTION}@latest update` fetches the newest."
+            f"course: this is version {course_lib.__version__}, as {sys.executable} has it; `uvx {paths.DISTRIBUTION}@latest update` fetches the newest."
         )
     # This process has loaded the old package. Only the new one knows the new files.
     os.execv(sys.executable, [sys.executable, "-m", "course_command", "init", "--renew", str(home)])

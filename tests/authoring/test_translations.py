@@ -69,7 +69,9 @@ def test_a_text_that_changed_keeps_its_translation_as_fuzzy(tmp_path, monkeypatc
 
 def test_a_long_text_with_one_new_word_is_found_again():
     """Its frequent letters count: without them a paragraph of this length was no longer like itself, and its translation was deleted."""
-    paragraph = "Every program takes a row of the matrix, adds its numbers in a tree of lanes, and writes a mean that later passes read. " * 4
+    paragraph = (
+        "Every program takes a row of the matrix, adds its numbers in a tree of lanes, and writes a mean that later passes read. " * 4
+    )
     other = "Lanes without an element load zero. " * 14
     assert translations._find_most_alike(paragraph.replace("writes", "stores", 1), [other, paragraph]) == paragraph
     assert translations._find_most_alike("Quite another thing: 1, 2, 3.", [other, paragraph]) is None
