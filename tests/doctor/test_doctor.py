@@ -401,14 +401,14 @@ def test_settings_that_force_a_mode(monkeypatch, variables: dict, found: list[st
         monkeypatch.delenv(name, raising=False)
     for name, value in variables.items():
         monkeypatch.setenv(name, value)
-    monkeypatch.setattr(runtime, "_set_here", False)
+    monkeypatch.setattr(runtime, "_set_here", set())
     assert [finding.level for finding in packages.examine_settings()] == found
 
 
 def test_what_the_course_set_itself_is_no_finding(monkeypatch) -> None:
     monkeypatch.delenv("COURSE_DEVICE", raising=False)
     monkeypatch.setenv("TRITON_INTERPRET", "1")
-    monkeypatch.setattr(runtime, "_set_here", True)
+    monkeypatch.setattr(runtime, "_set_here", {"TRITON_INTERPRET"})
     assert not [finding for finding in packages.examine_settings() if "TRITON_INTERPRET" in finding.what]
 
 
