@@ -141,12 +141,13 @@ class Listener:
 
     def feed(self, data):
         *ended, rest = (self._line + data).split(b"\n")
-        lines = [_make_plain(line) for line in ended]
-        self.lines = [*self.lines, *lines][-2000:]
-        for line, plain in zip(ended, lines):
-            if self._shown or not _PACKAGE.match(plain):
+        lines = []
+        for line in ended:
+            lines.append(_make_plain(line))
+            if self._shown or not _PACKAGE.match(lines[-1]):
                 self.out.write(line[self._shown :] + b"\n")
             self._shown = 0
+        self.lines = [*self.lines, *lines][-2000:]
         if self._shown or not rest.startswith(b" "):  # what may become a line of a package is held back
             self.out.write(rest[self._shown :])
             self._shown = len(rest)
