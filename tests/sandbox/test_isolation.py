@@ -35,10 +35,11 @@ from course_lib.grading.submission import reader
 from course_lib.grading.submission.source import Kernels
 from course_lib.sandbox import isolation, jobs, server, servers, syscalls
 from course_lib.sandbox.jobs import ResourceLimits
+from course_lib.sandbox.stage import Stage
 
 EX = catalog.get("01a")
 SOLUTION = paths.SOLUTIONS / f"{EX.file}.py"
-SHORT = dataclasses.replace(ResourceLimits.for_mode("torch"), case=1.0, total=1.5)
+SHORT = dataclasses.replace(ResourceLimits.for_mode("torch"), case=1.0, total=1.5, patience=1.0)
 ATTACKS = Path(__file__).parent.parent / "attacks"
 
 pytestmark = pytest.mark.skipif(course_lib.MODE != "cpu", reason="what a GPU's check permits is more, and told by test_attacks on a GPU")
@@ -508,6 +509,32 @@ def test_all_cases_together_have_a_limit(monkeypatch, tmp_path):
     assert set(states) == {"pass", "fail", "not run"} and 0.4 * states.count("pass") <= 2 * SHORT.total
 
 
+def end_after(folder: Path, *, clock: float, processor: float, queued: float = 0.0) -> str:
+    limits = {"start": 60.0, "case": 10.0, "total": 60.0, "patience": 6.0}
+    outcome = server.JobOutcome(stage=Stage.RUNNING, begin=server.Moment(0.0), since=server.Moment(0.0))
+    return outcome.find_passed_time(folder, limits, server.Moment(clock, processor, queued))
+
+
+def test_a_limit_counts_processor_time_and_the_clock_ends_only_what_waits(tmp_path):
+    assert end_after(tmp_path, clock=1000.0, processor=9.9, queued=980.0) == ""  # other programs had the processor
+    assert end_after(tmp_path, clock=11.0, processor=10.1) == "timed out"
+    assert end_after(tmp_path, clock=59.0, processor=0.1) == ""
+    assert end_after(tmp_path, clock=61.0, processor=0.1) == "waited"
+
+
+@pytest.mark.parametrize(("body", "ended"), [("while True: pass", "timed out"), ("import time; time.sleep(600)", "waited")])
+def test_a_job_ends_by_its_processor_time_or_by_the_clock(body, ended):
+    kernels = Kernels(f"def layer_norm(x, w, b, eps):\n    {body}\n", EX.entry_points)
+    limits = dataclasses.replace(ResourceLimits.for_mode("torch"), case=0.5, patience=2.0)
+    assert runner.run(kernels, make_plans(EX)[:1], "torch", limits).ended == ended
+
+
+def test_processor_time_of_ended_children_counts():
+    before = server._measure_processor_seconds(os.getpid())
+    subprocess.run([sys.executable, "-c", "import time\nwhile time.process_time() < 0.3:\n    pass"], check=True)
+    assert server._measure_processor_seconds(os.getpid()) - before >= 0.25
+
+
 def test_memory_is_the_functions_own_error(monkeypatch, tmp_path):
     limits = dataclasses.replace(SHORT, case=5.0, total=5.0, memory_bytes=100 << 20)
     verdict = past_the_list(monkeypatch, hostile("y = bytearray(200 << 20)"), tmp_path, limits)
@@ -745,7 +772,7 @@ def test_a_folder_that_cannot_be_looked_into_is_too_much(monkeypatch, tmp_path):
     limits = {"processes": 99, "threads": 10_000, "resident_bytes": 1 << 40, "disk_bytes": 1 << 30, "files": 2000}
     list_entries, hidden = os.scandir, tmp_path / "hidden"
     hidden.mkdir()
-    assert server._find_passed_limit(os.getpid(), tmp_path, limits) == ""
+    assert server._find_passed_limit([os.getpid()], tmp_path, limits) == ""
 
     def refuse(folder):
         if folder == str(hidden):
@@ -753,7 +780,7 @@ def test_a_folder_that_cannot_be_looked_into_is_too_much(monkeypatch, tmp_path):
         return list_entries(folder)
 
     monkeypatch.setattr(os, "scandir", refuse)
-    assert server._find_passed_limit(os.getpid(), tmp_path, limits) == "too many files"
+    assert server._find_passed_limit([os.getpid()], tmp_path, limits) == "too many files"
 
 
 def test_packages_that_an_environment_takes_from_another_one_are_readable(tmp_path, monkeypatch):
