@@ -37,9 +37,10 @@ from course_lib.sandbox import isolation, jobs, server, servers, syscalls
 from course_lib.sandbox.jobs import ResourceLimits
 from course_lib.sandbox.stage import Stage
 
-EX = catalog.get("01a")
+EX = catalog.get("04b")  # its server starts in a tenth of a second: PyTorch is not imported
 SOLUTION = paths.SOLUTIONS / f"{EX.file}.py"
-SHORT = dataclasses.replace(ResourceLimits.for_mode("torch"), case=1.0, total=1.5, patience=1.0)
+(NAME,) = EX.entry_points
+SHORT = dataclasses.replace(ResourceLimits.for_mode(EX.kind), case=1.0, total=1.5, patience=1.0)
 ATTACKS = Path(__file__).parent.parent / "attacks"
 
 pytestmark = pytest.mark.skipif(course_lib.MODE != "cpu", reason="what a GPU's check permits is more, and told by test_attacks on a GPU")
@@ -60,18 +61,30 @@ def alone(code: str, **options) -> subprocess.CompletedProcess:
     )
 
 
-def past_the_list(monkeypatch, text: str, tmp_path: Path, limits: ResourceLimits = SHORT):
+def past_the_list(monkeypatch, text: str, tmp_path: Path, limits: ResourceLimits = SHORT, exercise: catalog.Exercise = EX):
     file = tmp_path / "mine.py"
     file.write_text(text)
     with monkeypatch.context() as past:
         past.setattr(reader, "read", lambda exercise, text, name: Kernels(text, exercise.entry_points))
-        return check(EX, file, limits=limits)
+        return check(exercise, file, limits=limits)
 
 
 def hostile(body: str) -> str:
     return (
-        "import os\nimport torch\n\n\ndef layer_norm(x, w, b, eps):\n" + textwrap.indent(textwrap.dedent(body), "    ") + "\n    return x\n"
+        f"import os\n\n\ndef {NAME}(*given):\n" + textwrap.indent(textwrap.dedent(body), "    ") + "\n    return given\n"
     )
+
+
+WAITING = hostile("import time\ntime.sleep(600)")  # uses no processor time until its time by the clock is over
+
+
+def wait_for_descendants(pid: int, count: int) -> list[psutil.Process]:
+    """Wait until a process has ``count`` descendants, and return them."""
+    deadline = time.monotonic() + 120
+    while len(descendants := psutil.Process(pid).children(recursive=True)) < count:
+        assert time.monotonic() < deadline, f"process {pid} has {len(descendants)} descendants and not {count}"
+        time.sleep(0.005)
+    return descendants
 
 
 @pytest.fixture
@@ -245,7 +258,7 @@ def test_limits_only_confine_nobody(attack, monkeypatch, tmp_path):
     victim.write_text("as it was")
     text = (ATTACKS / f"{attack}.py").read_text().replace("@ROOT@", str(paths.ROOT)).replace("@VICTIM@", str(victim))
     monkeypatch.setattr(jobs, "BEST_TIER", isolation.LIMITS)
-    verdict = past_the_list(monkeypatch, text, tmp_path)
+    verdict = past_the_list(monkeypatch, text, tmp_path, exercise=catalog.get("01a"))
     assert verdict.tier == isolation.LIMITS and "BREACH" in verdict.printed
     assert verdict.passed or victim.read_text() == "changed"
 
@@ -501,7 +514,7 @@ def test_a_daemon_that_could_be_started_is_ended_all_the_same(tier, best, other_
 
 
 def test_all_cases_together_have_a_limit(monkeypatch, tmp_path):
-    slow = "\n\nright = layer_norm\n\n\ndef layer_norm(*given):\n    __import__('time').sleep(0.4)\n    return right(*given)\n"
+    slow = f"\n\nright = {NAME}\n\n\ndef {NAME}(*given):\n    __import__('time').sleep(0.4)\n    return right(*given)\n"
     verdict = past_the_list(monkeypatch, SOLUTION.read_text() + slow, tmp_path)
     assert (verdict.status, verdict.cause) == ("fail", "time_limit"), verdict.message
     states = [case.status for case in verdict.cases]
@@ -524,9 +537,9 @@ def test_a_limit_counts_processor_time_and_the_clock_ends_only_what_waits(tmp_pa
 
 @pytest.mark.parametrize(("body", "ended"), [("while True: pass", "timed out"), ("import time; time.sleep(600)", "waited")])
 def test_a_job_ends_by_its_processor_time_or_by_the_clock(body, ended):
-    kernels = Kernels(f"def layer_norm(x, w, b, eps):\n    {body}\n", EX.entry_points)
-    limits = dataclasses.replace(ResourceLimits.for_mode("torch"), case=0.5, patience=2.0)
-    assert runner.run(kernels, make_plans(EX)[:1], "torch", limits).ended == ended
+    kernels = Kernels(f"def {NAME}(*given):\n    {body}\n", EX.entry_points)
+    limits = dataclasses.replace(ResourceLimits.for_mode(EX.kind), case=0.5, patience=2.0)
+    assert runner.run(kernels, make_plans(EX)[:1], EX.kind, limits).ended == ended
 
 
 def test_processor_time_of_ended_children_counts():
@@ -551,7 +564,7 @@ def test_rows_far_apart_fit_under_the_limit_of_memory():
 
 
 def serving() -> servers.WarmServer:
-    (server,) = [server for server in servers._idle if server.key[0] == runner.KINDS["torch"]]
+    (server,) = [server for server in servers._idle if server.key[0] == runner.KINDS[EX.kind]]
     return server
 
 
@@ -570,18 +583,17 @@ def test_a_dead_server_costs_time_only():
 
 
 def test_a_server_killed_over_a_job_is_replaced_and_its_job_ends_with_it(monkeypatch, tmp_path):
-    runner.warm("torch")
+    runner.warm(EX.kind)
     victim = psutil.Process(serving().process.pid)
     below = []
 
     def kill() -> None:
-        time.sleep(0.4)
-        below.extend(victim.children(recursive=True))
+        below.extend(wait_for_descendants(victim.pid, 2))
         victim.kill()
 
     killer = threading.Thread(target=kill)
     killer.start()
-    verdict = past_the_list(monkeypatch, hostile("while True: pass"), tmp_path)
+    verdict = past_the_list(monkeypatch, WAITING, tmp_path)
     killer.join()
     assert (verdict.status, verdict.cause) == ("fail", "time_limit"), f"{verdict.message}\n{verdict.printed}"
     assert below and not [process for process in below if process.is_running() and process.status() != psutil.STATUS_ZOMBIE]
@@ -596,13 +608,14 @@ def wait_until_gone(processes: list[psutil.Process]) -> None:
     assert not [process for process in alive if process.status() != psutil.STATUS_ZOMBIE]
 
 
-MOMENTS = [random.Random(seed).uniform(0.0, 1.0) for seed in range(4)]
+# None: as soon as the process to kill, or the whole chain, is there. Otherwise: after so many seconds, whatever is there then.
+MOMENTS = [None, *(pytest.param(random.Random(seed).uniform(0.0, 1.0), marks=pytest.mark.sweep) for seed in range(4))]
 
 
 @pytest.mark.parametrize("moment", MOMENTS)
 def test_a_killed_checker_takes_server_and_job_along(moment, tmp_path):
     file = tmp_path / "mine.py"
-    file.write_text(hostile("while True: pass"))
+    file.write_text(WAITING)
     code = f"""
         import sys
         from pathlib import Path
@@ -611,16 +624,19 @@ def test_a_killed_checker_takes_server_and_job_along(moment, tmp_path):
         from course_lib.grading.execution import runner
         from course_lib.grading.submission import reader
         from course_lib.grading.submission.source import Kernels
-        exercise = catalog.get("01a")
+        exercise = catalog.get("{EX.id}")
         reader.read = lambda exercise, text, name: Kernels(text, exercise.entry_points)
-        runner.warm("torch")
+        runner.warm("{EX.kind}")
         print("warm", flush=True)
         check(exercise, Path({str(file)!r}))
     """
     environment = {**os.environ, "PYTHONPATH": str(paths.ROOT), "TMPDIR": str(tmp_path), "COURSE_STATE": str(tmp_path / "state")}
     checker = subprocess.Popen([sys.executable, "-c", textwrap.dedent(code)], stdout=subprocess.PIPE, env=environment)
     assert checker.stdout.readline() == b"warm\n"
-    time.sleep(moment)
+    if moment is None:
+        wait_for_descendants(checker.pid, 3)  # server, keeper and the next of the chain
+    else:
+        time.sleep(moment)
     _, *below = processes_of(checker.pid)
     assert below
     checker.kill()
@@ -632,12 +648,15 @@ def test_a_killed_checker_takes_server_and_job_along(moment, tmp_path):
 @pytest.mark.parametrize("below", [0, 1, 2, 3])
 def test_whoever_of_the_chain_is_killed_nothing_stays_and_the_next_check_passes(moment, below, monkeypatch, tmp_path):
     """Server, keeper, init or runner (two of them where there are no namespaces): the check ends with a verdict all the same."""
-    runner.warm("torch")
+    length = 3 if check(EX, SOLUTION).tier == isolation.NAMESPACES else 2
     server = serving().pid
     chain: list[psutil.Process] = []
 
     def kill() -> None:
-        time.sleep(moment)
+        if moment is None:
+            wait_for_descendants(server, min(below, length))
+        else:
+            time.sleep(moment)
         with contextlib.suppress(psutil.NoSuchProcess):  # the job has not begun, or is over: then nobody is killed
             chain.extend(processes_of(server))
             chain[min(below, len(chain) - 1)].kill()
@@ -645,7 +664,7 @@ def test_whoever_of_the_chain_is_killed_nothing_stays_and_the_next_check_passes(
     monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
     killer = threading.Thread(target=kill)
     killer.start()
-    verdict = past_the_list(monkeypatch, hostile("while True: pass"), tmp_path)
+    verdict = past_the_list(monkeypatch, WAITING, tmp_path)
     killer.join()
     assert verdict.status in ("fail", "grader fault") and chain
     wait_until_gone([process for process in chain[1:] if process.is_running()])
@@ -662,7 +681,7 @@ def test_a_server_that_dies_over_a_job_is_no_check_that_finished(begun, ended, m
 
     monkeypatch.setattr(servers, "ask", die)
     concrete = make_plans(EX, 0, None)
-    run = runner.run(Kernels(SOLUTION.read_text(), EX.entry_points), concrete, "torch")
+    run = runner.run(Kernels(SOLUTION.read_text(), EX.entry_points), concrete, EX.kind)
     assert (run.ended, run.case, run.printed) == (ended, 0 if begun else None, "its last words") and not run.data
 
 
@@ -679,10 +698,10 @@ def test_the_key_sees_an_edited_file(monkeypatch, tmp_path):
     file = tmp_path / "grading" / "x.py"
     file.write_text("1")
     monkeypatch.setattr(servers, "PACKAGE", tmp_path)
-    before = servers._key(runner.KINDS["torch"])
-    assert servers._key(runner.KINDS["torch"]) == before
+    before = servers._key(runner.KINDS[EX.kind])
+    assert servers._key(runner.KINDS[EX.kind]) == before
     file.write_text("22")
-    assert servers._key(runner.KINDS["torch"]) != before
+    assert servers._key(runner.KINDS[EX.kind]) != before
 
 
 @pytest.mark.parametrize("end", ["sys.exit()", "os.kill(os.getpid(), 9)", "os._exit(0)"])
@@ -711,16 +730,16 @@ def test_checks_in_threads_have_servers_of_their_own():
 
 
 def test_an_interrupted_check_leaves_nothing(monkeypatch, tmp_path):
-    runner.warm("torch")
+    runner.warm(EX.kind)
     pid = serving().process.pid
 
     def interrupt() -> None:
-        time.sleep(0.4)
+        wait_for_descendants(pid, 1)
         os.kill(os.getpid(), signal.SIGINT)
 
     threading.Thread(target=interrupt).start()
     with pytest.raises(KeyboardInterrupt):
-        past_the_list(monkeypatch, hostile("while True: pass"), tmp_path, dataclasses.replace(SHORT, case=20.0, total=20.0))
+        past_the_list(monkeypatch, WAITING, tmp_path, dataclasses.replace(SHORT, case=60.0, total=60.0))
     with contextlib.suppress(psutil.NoSuchProcess):
         assert psutil.Process(pid).status() == psutil.STATUS_ZOMBIE
     assert check(EX, SOLUTION).passed
