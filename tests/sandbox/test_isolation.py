@@ -70,9 +70,7 @@ def past_the_list(monkeypatch, text: str, tmp_path: Path, limits: ResourceLimits
 
 
 def hostile(body: str) -> str:
-    return (
-        f"import os\n\n\ndef {NAME}(*given):\n" + textwrap.indent(textwrap.dedent(body), "    ") + "\n    return given\n"
-    )
+    return f"import os\n\n\ndef {NAME}(*given):\n" + textwrap.indent(textwrap.dedent(body), "    ") + "\n    return given\n"
 
 
 WAITING = hostile("import time\ntime.sleep(600)")  # uses no processor time until its time by the clock is over
