@@ -54,7 +54,7 @@ def alone(code: str, **options) -> subprocess.CompletedProcess:
         [sys.executable, "-c", head + textwrap.dedent(code)],
         capture_output=True,
         text=True,
-        timeout=60,
+        timeout=250,
         env=environment,
         check=False,
         **options,
@@ -602,7 +602,7 @@ def processes_of(pid: int) -> list[psutil.Process]:
 
 
 def wait_until_gone(processes: list[psutil.Process]) -> None:
-    _, alive = psutil.wait_procs(processes, timeout=15)
+    _, alive = psutil.wait_procs(processes, timeout=60)
     assert not [process for process in alive if process.status() != psutil.STATUS_ZOMBIE]
 
 
@@ -708,7 +708,7 @@ def test_servers_end_with_the_process_that_started_them(end):
         f"from course_lib.grading.execution import runner\nfrom course_lib.sandbox import servers\nrunner.warm('numpy')\nprint(servers._idle[0].process.pid, flush=True)\n{end}"
     )
     pid = int(result.stdout)
-    deadline = time.monotonic() + 5
+    deadline = time.monotonic() + 60
     while psutil.pid_exists(pid) and time.monotonic() < deadline:
         time.sleep(0.02)
     assert not psutil.pid_exists(pid)
