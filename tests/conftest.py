@@ -22,6 +22,7 @@ os.environ.setdefault("OMP_NUM_THREADS", "1")
 if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
     signal.signal(signal.SIGINT, signal.default_int_handler)
 
+import compiler_facts
 import cost
 import hypothesis
 import pytest
@@ -37,10 +38,13 @@ def pytest_addoption(parser) -> None:
     parser.addoption("--of-each", type=int, metavar="N", help="run at most N cases of each dear test function")
     parser.addoption("--sweep", metavar="PART", help="run the cases of `make sweep`: all, or a part such as 3/10")
     parser.addoption("--renew-cost", action="store_true", help="write tests/cost.json after a whole run without a failure")
+    parser.addoption("--renew-facts", action="store_true", help="write tests/compiler_facts.json after a run without a failure")
 
 
 def pytest_configure(config) -> None:
     config.pluginmanager.register(cost.CostRecorder(config), "cost-recorder")
+    compiler_facts.check_options(config)
+    config.pluginmanager.register(compiler_facts.FactKeeper(config), "fact-keeper")
 
 
 def pytest_report_header() -> str:

@@ -126,7 +126,7 @@ def python(script: str, **environment: str) -> subprocess.CompletedProcess:
         capture_output=True,
         text=True,
         env=clean | {"PYTHONPATH": str(paths.ROOT), "COURSE_DEVICE": "cpu"} | environment,
-        timeout=60,
+        timeout=250,
     )
 
 
