@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import collections
 import gc
 import os
@@ -37,6 +38,7 @@ hypothesis.settings.load_profile("course")
 def pytest_addoption(parser) -> None:
     parser.addoption("--of-each", type=int, metavar="N", help="run at most N cases of each dear test function")
     parser.addoption("--sweep", metavar="PART", help="run the cases of `make sweep`: all, or a part such as 3/10")
+    parser.addoption("--screenshots", action="store_true", help="keep screenshots of the pictures in build/screenshots")
     parser.addoption("--renew-cost", action="store_true", help="write tests/cost.json after a whole run without a failure")
     parser.addoption("--renew-facts", action="store_true", help="write tests/compiler_facts.json after a run without a failure")
 
@@ -127,9 +129,22 @@ def own_exercises(state: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) 
     return tmp_path / "exercises"
 
 
-@pytest.fixture(scope="module")
-def browser() -> Iterator[Any]:
+@pytest.fixture(scope="session")
+def session_browser() -> Iterator[Any]:
+    """The browser of this worker's whole run; a test takes it from ``browser``."""
     from chromium import open_browser  # imported here: few tests need it
 
     with open_browser() as opened:
-        yield opened
+        loop = asyncio.get_running_loop()  # Playwright's own, which seems to run as long as the browser is open
+        asyncio._set_running_loop(None)
+        yield opened, loop
+        asyncio._set_running_loop(loop)
+
+
+@pytest.fixture
+def browser(session_browser: tuple[Any, asyncio.AbstractEventLoop]) -> Iterator[Any]:
+    """The browser. Playwright's event loop counts as running during the test only: tests that run notebooks have one of their own."""
+    opened, loop = session_browser
+    asyncio._set_running_loop(loop)
+    yield opened
+    asyncio._set_running_loop(None)

@@ -199,5 +199,5 @@ def test_a_release_can_be_installed_in_place_as_its_environment_does_it(made, tm
     """The build asks setup.py for what pyproject.toml leaves to it."""
     place = tmp_path / "course"  # a build leaves its notes there
     shutil.copytree(made, place)
-    done = subprocess.run([sys.executable, "setup.py", "-q", "--name"], cwd=place, capture_output=True, text=True, timeout=60, check=False)
+    done = subprocess.run([sys.executable, "setup.py", "-q", "--name"], cwd=place, capture_output=True, text=True, check=False)
     assert (done.returncode, done.stdout.strip().splitlines()[-1:]) == (0, ["norm-kernels-course"]), done.stderr

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import statistics
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -12,19 +11,49 @@ import pytest
 from course_lib.base import paths
 from course_lib.lessons.kit.output import MovingPicture
 
-SHOTS = paths.ROOT / "build" / "screenshots" / "pictures"  # git-ignored: to be looked at after a run
+SHOTS = paths.ROOT / "build" / "screenshots" / "pictures"  # git-ignored: to be looked at after a run with --screenshots
 _PAGE = "<!doctype html><meta charset=utf-8><body style='margin: 16px; background: {paper}; color: {ink}'>{html}"
 _HOST = "document.querySelector('[data-picture]')"
+# Sets each state in turn, and returns those in which words lie on one another or something stands out of the page.
+_FIND_UNCLEAR = f"""(states) => {{
+    const stage = {_HOST}.stage;
+    const findOverlaps = () => {{
+        const texts = [...stage.svg.querySelectorAll("text")].filter((text) => text.textContent.trim());
+        const boxes = texts.map((text) => text.getBoundingClientRect());
+        const overlaps = [];
+        for (let i = 0; i < texts.length; i++) for (let j = 0; j < i; j++) {{
+            const [a, b] = [boxes[i], boxes[j]];
+            const width = Math.min(a.right, b.right) - Math.max(a.left, b.left);
+            const height = Math.min(a.bottom, b.bottom) - Math.max(a.top, b.top);
+            if (width > 2 && height > 4) overlaps.push([texts[j].textContent, texts[i].textContent]);
+        }}
+        return overlaps;
+    }};
+    const unclear = [];
+    for (const state of states) {{
+        stage.set(state);
+        const overlaps = findOverlaps();
+        const overflow = document.documentElement.scrollWidth - document.documentElement.clientWidth;
+        if (overlaps.length || overflow > 0) unclear.push({{ state, overlaps, overflow }});
+    }}
+    return unclear;
+}}"""
 
 
 class Shown:
     """A picture in a page: what it says, and a hand that moves it."""
 
-    def __init__(self, page: Any, picture: MovingPicture, folder: Path) -> None:
-        self.page, self.picture, self._folder = page, picture, folder
+    WIDTHS = (1280, 900, 400)  # of a page: a desktop, a notebook beside its file browser, a phone
+
+    def __init__(self, page: Any, picture: MovingPicture, folder: Path, *, keep_screenshots: bool = False) -> None:
+        self.page, self.picture, self._folder, self._keep_screenshots = page, picture, folder, keep_screenshots
         self.faults: list[str] = []
-        page.on("pageerror", lambda error: self.faults.append(str(error)))
-        page.on("console", lambda said: self.faults.append(said.text) if said.type == "error" else None)
+        self._listeners = {
+            "pageerror": lambda error: self.faults.append(str(error)),
+            "console": lambda message: self.faults.append(message.text) if message.type == "error" else None,
+        }
+        for event, listener in self._listeners.items():
+            page.on(event, listener)
         self.load()
 
     def load(self, theme: str = "light") -> None:
@@ -33,6 +62,17 @@ class Shown:
         file.write_text(_PAGE.format(paper=paper, ink=ink, html=self.picture.make_html()), encoding="utf-8")
         self.page.goto(file.as_uri())
         self.page.wait_for_function(f"{_HOST}.stage")
+
+    def leave(self) -> None:
+        """Leave the page as the next picture of the test run wants it."""
+        for event, listener in self._listeners.items():
+            self.page.remove_listener(event, listener)
+        self.page.mouse.move(0, 0)
+        self.set_width(1280)
+
+    def set_width(self, width: int) -> None:
+        """Set the width of the page; the picture follows with its next state."""
+        self.page.set_viewport_size({"width": width, "height": 800})
 
     @property
     def title(self) -> str:
@@ -76,84 +116,66 @@ class Shown:
         self.page.mouse.move(x + dx, y + dy)
         self.page.mouse.up()
 
-    def measure_moves(self, states: list[dict[str, Any]], rounds: int = 5) -> tuple[float, float]:
-        """Median and 95th percentile of the milliseconds that a move takes until it is laid out."""
-        times = self.page.evaluate(
-            f"""async ([states, rounds]) => {{
-                const stage = {_HOST}.stage, times = [];
-                for (let i = 0; i < rounds * states.length; i++) {{
-                    const start = performance.now();
-                    stage.set(states[i % states.length]);
-                    stage.svg.getBoundingClientRect();
-                    times.push(performance.now() - start);
-                    await new Promise(requestAnimationFrame);
-                }}
-                return times;
-            }}""",
-            [states, rounds],
-        )
-        return statistics.median(times), sorted(times)[int(0.95 * (len(times) - 1))]
-
     def shoot(self, name: str) -> None:
-        """Screenshots in both themes, 1280 and 900 pixels wide, and one as narrow as a phone."""
-        SHOTS.mkdir(parents=True, exist_ok=True)
+        """Fail if the picture is not clear. With --screenshots, store it at each width in both themes."""
         state = self.state
-        for theme in ("light", "dark"):
-            self.load(theme)
-            for width in (1280, 900, 400):
-                self.page.set_viewport_size({"width": width, "height": 800})
-                self.set(**state)
-                self.page.wait_for_timeout(60)
-                assert self.overflow() <= 0, f"{name}: wider than {width} pixels"
-                self.page.screenshot(path=SHOTS / f"{name}-{theme}-{width}.png", full_page=True)
-        self.page.set_viewport_size({"width": 1280, "height": 800})
-        self.load()
-        self.set(**state)
+        self.assert_clear([state])
+        if self._keep_screenshots:
+            SHOTS.mkdir(parents=True, exist_ok=True)
+            for theme in ("dark", "light"):
+                self.load(theme)
+                for width in self.WIDTHS:
+                    self.set_width(width)
+                    self.set(**state)
+                    self.page.screenshot(path=SHOTS / f"{name}-{theme}-{width}.png", full_page=True)
+            self.set_width(1280)
+            self.set(**state)
 
     def overflow(self) -> float:
         """Pixels by which anything stands out of the page to the right."""
         return self.page.evaluate("document.documentElement.scrollWidth - document.documentElement.clientWidth")
 
-    def assert_clear(self, states: list[dict[str, Any]], look: Callable[[], None] = lambda: None) -> None:
-        """Fails if in one of these states words lie on one another, on a wide page or on a phone; ``look`` looks at each, too."""
-        for width in (1280, 400):
-            self.page.set_viewport_size({"width": width, "height": 800})
-            for state in states:
-                self.set(**state)
-                assert self.list_overlaps() == [], (width, state)
-                look()
-        self.page.set_viewport_size({"width": 1280, "height": 800})
+    def assert_clear(self, states: list[dict[str, Any]], look: Callable[[], None] | None = None) -> None:
+        """Fail if in one of the states, at one of WIDTHS, words lie on one another or something stands out of the page.
+
+        Args:
+            states: changes of the state that is shown, each to those before it.
+            look: called in each state, for what else has to hold there.
+        """
+        for width in self.WIDTHS:
+            self.set_width(width)
+            for group in [states] if look is None else [[state] for state in states]:
+                unclear = self.page.evaluate(_FIND_UNCLEAR, group)
+                assert unclear == [], (width, unclear[:5])
+                if look is not None:
+                    look()
+        self.set_width(1280)
+        self.set()
 
     def list_overlaps(self) -> list[tuple[str, str]]:
         """Pairs of texts of the drawing that lie on one another."""
-        return self.page.evaluate(
-            f"""() => {{
-                const texts = [...{_HOST}.stage.svg.querySelectorAll("text")].filter(t => t.textContent.trim());
-                const boxes = texts.map(t => t.getBoundingClientRect());
-                const found = [];
-                for (let i = 0; i < texts.length; i++) for (let j = 0; j < i; j++) {{
-                    const [a, b] = [boxes[i], boxes[j]];
-                    const w = Math.min(a.right, b.right) - Math.max(a.left, b.left);
-                    const h = Math.min(a.bottom, b.bottom) - Math.max(a.top, b.top);
-                    if (w > 2 && h > 4) found.push([texts[j].textContent, texts[i].textContent]);
-                }}
-                return found;
-            }}"""
-        )
+        return [pair for unclear in self.page.evaluate(_FIND_UNCLEAR, [{}]) for pair in unclear["overlaps"]]
+
+
+@pytest.fixture(scope="session")
+def pages(session_browser: Any) -> list[Any]:
+    """Pages that no test uses now. A new one takes half a second of processor time."""
+    return []
 
 
 @pytest.fixture
-def show(browser: Any, tmp_path: Path) -> Iterator[Callable[[MovingPicture], Shown]]:
-    """Opens a picture; after the test no script may have failed."""
+def show(browser: Any, pages: list[Any], tmp_path: Path, request: pytest.FixtureRequest) -> Iterator[Callable[[MovingPicture], Shown]]:
+    """Return a function that opens a picture in a page; after the test no script may have failed."""
     opened: list[Shown] = []
 
     def show(picture: MovingPicture) -> Shown:
-        page = browser.new_page(viewport={"width": 1280, "height": 800})
-        page.set_default_timeout(20_000)
-        opened.append(Shown(page, picture, tmp_path))
+        page = pages.pop() if pages else browser.new_page(viewport={"width": 1280, "height": 800})
+        page.set_default_timeout(240_000)
+        opened.append(Shown(page, picture, tmp_path, keep_screenshots=request.config.getoption("--screenshots")))
         return opened[-1]
 
     yield show
     for shown in opened:
-        assert shown.faults == []
-        shown.page.close()
+        shown.leave()
+        pages.append(shown.page)
+    assert [fault for shown in opened for fault in shown.faults] == []

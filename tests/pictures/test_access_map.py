@@ -352,26 +352,18 @@ EXTREMES = [
 def test_every_extreme_is_drawn_without_overlap(show):
     for make in EXTREMES:
         shown = show(MovingPicture("access_map", make_data(make()), "a map"))
-        for width in (1280, 400):
-            shown.page.set_viewport_size({"width": width, "height": 800})
-            for at in (0, 1, len(shown.call("steps", 0)) - 1):
-                shown.set(program=0, at=at, lane=1)
-                assert shown.list_overlaps() == [] and shown.overflow() <= 0
+        shown.assert_clear([{"program": 0, "at": at, "lane": 1} for at in (0, 1, len(shown.call("steps", 0)) - 1)])
 
 
-def test_it_looks_right_everywhere(show, record_property):
+def test_it_looks_right_everywhere(show):
     picture = MovingPicture("access_map", make_data(norm_map(4, 100, 64)), "a map")
-    record_property("bytes", len(picture.make_html()))
     assert len(picture.make_html()) < 150_000
     shown = show(picture)
     shown.set(program=1, at=9, lane=5)
     shown.shoot("access_map")
-    assert shown.list_overlaps() == []
-    record_property("milliseconds", shown.measure_moves([{"at": at} for at in range(14)]))
 
 
 def test_a_file_is_run_again_on_a_button_and_a_failure_leaves_the_picture(monkeypatch):
-    monkeypatch.setattr(importlib.import_module("course_lib.lessons.pictures.access_map.run"), "SECONDS", 4.0)
     texts = {"now": TEXT}
     asking = access_map(lambda: KernelSource(texts["now"], "mine", "exercises/ex.py"), 1, torch.zeros(5), 5, BLOCK=8)
     assert isinstance(asking, AskingPicture) and len(asking.picture.data["programs"][0][1]) == 1
@@ -379,13 +371,14 @@ def test_a_file_is_run_again_on_a_button_and_a_failure_leaves_the_picture(monkey
     asking.ask()
     before = asking.picture
     assert asking.error is None and len(before.data["programs"][0][1]) == 2
-    for text, words in (
-        (TEXT.replace("mine(x_ptr", "mine(x_ptr,,"), "not valid Python"),
-        (TEXT.replace("    cols", "    while n == 5:\n        pass\n    cols"), "did not end within 4 seconds"),
-    ):
-        texts["now"] = text
-        asking.ask()
-        assert words in asking.said.value and asking.picture is before
+    texts["now"] = TEXT.replace("mine(x_ptr", "mine(x_ptr,,")
+    asking.ask()
+    assert "not valid Python" in asking.said.value and asking.picture is before
+    # from here on, because a right kernel may take as long on a busy machine
+    monkeypatch.setattr(importlib.import_module("course_lib.lessons.pictures.access_map.run"), "SECONDS", 4.0)
+    texts["now"] = TEXT.replace("    cols", "    while n == 5:\n        pass\n    cols")
+    asking.ask()
+    assert "did not end within 4 seconds" in asking.said.value and asking.picture is before
 
 
 pytestmark = pytest.mark.skipif(course_lib.MODE != "cpu", reason="this process compiles; lesson 07 under nbval runs the map there")

@@ -193,20 +193,16 @@ def test_a_cell_has_one_rule_for_its_number(shown, value, words):
     assert shown.call("short", value) == words
 
 
-def test_it_looks_right_everywhere(shown, record_property):
+def test_it_looks_right_everywhere(shown):
     example, large = write_rows(EXAMPLE), write_rows(np.random.default_rng(1).normal(1000, 400, (6, 16)).round(2))
     settings = [(example, 8, 4), (example, 5, 16), (write_rows(PAIR), 5, 4), (large, 16, 2), (large, 13, 16), ("7", 1, 2)]
-    for width in (1280, 900, 400):
-        shown.page.set_viewport_size({"width": width, "height": 800})
-        for (typed, n, block), kind in itertools.product(settings, ("layer_norm", "rms_norm")):
-            shown.set(kind=kind, typed=typed, n=n, block=block, masked=False, row=0)
-            for step in range(0, len(shown.call("explain", shown.state)["frames"]), 2):
-                shown.set(step=step)
-                assert shown.list_overlaps() == [], (width, shown.state)
-    shown.page.set_viewport_size({"width": 1280, "height": 800})
-    shown.set(typed=write_rows(PAIR), n=5, block=4, kind="layer_norm", masked=False)
-    record_property("milliseconds", shown.measure_moves([{"step": step} for step in range(8)]))
-    shown.set(step=4)
+    states = []
+    for (typed, n, block), kind in itertools.product(settings, ("layer_norm", "rms_norm")):
+        shown.set(kind=kind, typed=typed, n=n, block=block, masked=False, row=0)
+        frames = len(shown.call("explain", shown.state)["frames"])
+        states += [shown.state | {"step": step} for step in range(0, frames, 2)]
+    shown.assert_clear(states)
+    shown.set(typed=write_rows(PAIR), n=5, block=4, kind="layer_norm", masked=False, step=4)
     shown.shoot("block_stepper")
 
 
@@ -223,7 +219,7 @@ def test_a_kernel_of_one_block_loads_once_and_cannot_be_changed(show):
     for step in range(5):
         shown.set(step=step)
         titles.append(shown.title)
-        assert shown.list_overlaps() == []
+    shown.assert_clear([{"step": step} for step in range(5)])
     assert titles == [
         "Each lane loads one number of the row",
         "The lanes add up to 68, so the mean is 13.6",

@@ -236,9 +236,7 @@ def test_every_colour_of_a_chart_is_one_of_the_course(name):
 def test_a_chart_of_a_lesson_has_no_words_on_one_another(name, show):
     picture = LESSONS[name]()
     shown = show(picture)
-    shown.assert_clear(
-        [{"view": view} for view in range(len(picture.data["views"]))], lambda: [shown.overflow() <= 0 or pytest.fail("too wide")]
-    )
+    shown.assert_clear([{"view": view} for view in range(len(picture.data["views"]))])
     shown.shoot(f"chart-{name}")
 
 

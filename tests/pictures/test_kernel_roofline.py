@@ -109,7 +109,7 @@ def test_a_learners_kernel_has_a_place_and_no_time_without_a_gpu(show, monkeypat
     assert "0.875 operations per byte" in shown.title
 
 
-def test_it_looks_right_everywhere(show, monkeypatch, record_property):
+def test_it_looks_right_everywhere(show, monkeypatch):
     solve(monkeypatch)
     asked = kernel_roofline()
     asked.controls["own"].value = "13b"
@@ -119,6 +119,5 @@ def test_it_looks_right_everywhere(show, monkeypatch, record_property):
         {"n": n, "counted": c, "chosen": k} for n in (256, 8192, 32768) for c in ("least", "asked") for k in ("own", "blocked", "locked")
     ]
     shown.assert_clear(states)
-    record_property("milliseconds", shown.measure_moves([{"n": n} for n in LENGTHS]))
     shown.set(n=4096, counted="asked", chosen="blocked")
     shown.shoot("kernel_roofline")

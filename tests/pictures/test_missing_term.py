@@ -196,13 +196,12 @@ def test_a_column_is_pressed_in_either_drawing(shown):
     assert "Column 11:" in shown.caption
 
 
-def test_it_looks_right_everywhere(shown, record_property):
+def test_it_looks_right_everywhere(shown):
     states = [
         {"kind": kind, "term": term, "hidden": hidden, "columns": columns, "ratio": ratio}
         for kind, term, hidden, columns, ratio in itertools.product(KINDS, TERMS["layer_norm"], (None, "c1", "divisor"), (3, 32), (3, 1000))
     ]
     shown.assert_clear(states)
-    record_property("milliseconds", shown.measure_moves([START | {"term": term} for term in TERMS["layer_norm"]]))
     shown.set(**START | {"hidden": "c1", "term": "both"})
     shown.shoot("missing_term")
     shown.set(**START | {"hidden": "w", "term": None, "column": 4})

@@ -76,7 +76,7 @@ def test_it_looks_right_everywhere(show):
 
     shown.assert_clear(states)
     for width in (700, 900, 400):
-        shown.page.set_viewport_size({"width": width, "height": 800})
+        shown.set_width(width)
         shown.set(m=MOST_ROWS, programs=4, tile=2, frame=LAST)
         look()
 

@@ -23,6 +23,7 @@ from course_lib.lessons import interleaved, schedule_explorer, split_rows
 from course_lib.lessons.kit.code import list_code
 from course_lib.lessons.kit.output import MovingPicture
 from course_lib.lessons.pictures.schedule import automaton
+from course_lib.lessons.pictures.schedule import run as schedule_run
 from course_lib.lessons.pictures.schedule.model import list_shown, make_data
 from course_lib.lessons.pictures.schedule.run import Interleaving
 from course_lib.lessons.pictures.schedule.widget import ScheduleLaunch, learners_file
@@ -171,7 +172,8 @@ def test_the_second_process_survives_a_file_that_ends_it():
 
 
 @pytest.mark.parametrize("moment", [random.Random(seed).uniform(0.0, 1.0) for seed in range(4)])
-def test_a_second_process_killed_at_work_is_named_and_its_server_replaced(moment):
+def test_a_second_process_killed_at_work_is_named_and_its_server_replaced(moment, monkeypatch):
+    monkeypatch.setattr(schedule_run, "SECONDS", 600.0)  # what ends the process is to be the signal, on a busy machine too
     text = "import triton\nimport time\n@triton.jit\ndef kernel(x_ptr, n):\n    pass\nheld = b'x' * 200_000_000\ntime.sleep({})\n"
     runs("right", [0], apart=True)  # now there is a server
     (server,) = [waiting for waiting in servers._idle if waiting.key[0].argument == "course_lib.lessons.pictures.schedule.run"]
@@ -182,7 +184,7 @@ def test_a_second_process_killed_at_work_is_named_and_its_server_replaced(moment
         return memory.rss - memory.shared
 
     def kill_work() -> None:  # the last process of the chain runs the file, and is known by the memory that the file takes
-        wanted, until = count_own_bytes(process) + 100_000_000, time.monotonic() + 50
+        wanted, until = count_own_bytes(process) + 100_000_000, time.monotonic() + 240
         while not (at_work := process.children(recursive=True)) or count_own_bytes(at_work[-1]) < wanted:
             assert time.monotonic() < until, "the file was not run"
             time.sleep(0.01)
@@ -192,7 +194,7 @@ def test_a_second_process_killed_at_work_is_named_and_its_server_replaced(moment
     killer = threading.Thread(target=kill_work)
     killer.start()
     with pytest.raises(CourseError, match="ended with code -9"):
-        interleaved(KernelSource(text.format(60), "kernel", "x.py"), (1,), torch.zeros(1), 1, seeds=[0])
+        interleaved(KernelSource(text.format(600), "kernel", "x.py"), (1,), torch.zeros(1), 1, seeds=[0])
     killer.join()
     killer = threading.Timer(moment, process.kill)  # the server itself: another one does the work again
     killer.start()
@@ -411,23 +413,17 @@ def kernel_with_flag(part_ptr, buffer_ptr, lock_ptr, N, GROUP: tl.constexpr, BAR
     tl.atomic_xchg(lock_ptr + row % GROUP, 0)
 
 
-def test_it_looks_right_everywhere(picture, show, record_property):
+def test_it_looks_right_everywhere(picture, show):
     shown = show(picture)
-    record_property("bytes", len(picture.make_html()))
     assert len(picture.make_html()) < 150_000
-    for width in (1280, 400):
-        shown.page.set_viewport_size({"width": width, "height": 800})
-        for kind in KINDS:
-            last = len(picture.data["launches"][kind]["orders"][0])
-            for at in (0, last // 3, 2 * last // 3, last):
-                shown.set(launch=kind, at=at, hand=None)
-                assert shown.list_overlaps() == [] and shown.overflow() <= 0
+    lengths = {kind: len(picture.data["launches"][kind]["orders"][0]) for kind in KINDS}
+    shown.assert_clear(
+        [{"launch": kind, "at": at, "hand": None} for kind, last in lengths.items() for at in (0, last // 3, 2 * last // 3, last)]
+    )
     shown.set(launch="never", at=len(picture.data["launches"]["never"]["orders"][0]))
     shown.shoot("schedule-deadlock")
     shown.set(launch="none", at=8)
     shown.shoot("schedule-race")
-    moves = [{"launch": "right", "at": at} for at in range(0, 20, 2)]
-    record_property("milliseconds", shown.measure_moves(moves))
 
 
 def test_the_learners_file_is_run_on_a_button_and_a_failure_leaves_the_picture():
@@ -473,7 +469,6 @@ def test_who_waits_for_a_word_is_told_which(shared_rows, show):
     shown.page.get_by_role("button", name="Let the rest run").click()
     assert "no race, no deadlock; memory holds 111 | 222" in shown.caption
     shown.shoot("schedule-words")
-    assert shown.list_overlaps() == []
 
 
 def test_too_little_room_is_a_deadlock(shared_rows, show):
@@ -489,7 +484,6 @@ def test_too_little_room_is_a_deadlock(shared_rows, show):
     shown.set(launch="id", room=3, seed=stuck, at=len(shared_rows.data["launches"]["id"]["orders"][20 + stuck - 3]))
     assert "cannot start: there is room for 3 programs at a time" in shown.caption
     shown.shoot("schedule-no-room")
-    assert shown.list_overlaps() == []
 
 
 def walk_at_random(data, drawn) -> bool:

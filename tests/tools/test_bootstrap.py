@@ -81,7 +81,7 @@ class Checkout:
 
     def run(self, *arguments: str, **options) -> tuple[int, str]:
         process = self.start(*arguments, **options)
-        output, _ = process.communicate(timeout=60)
+        output, _ = process.communicate()
         return process.returncode, output
 
     def calls(self) -> list[str]:
@@ -105,14 +105,14 @@ class Checkout:
             assert line, f"it did not wait: {said}"
             said += line
         self.release()
-        rest, _ = process.communicate(timeout=60)
+        rest, _ = process.communicate()
         return process.returncode, said + rest
 
     def installs(self) -> int:
         return len(self.calls())
 
     def wait_for_uv(self) -> None:
-        deadline = time.monotonic() + 30
+        deadline = time.monotonic() + 240
         while not any("--editable" in call for call in self.calls()):
             assert time.monotonic() < deadline, "uv was never started"
             time.sleep(0.02)
@@ -209,7 +209,7 @@ def test_two_at_once_install_once(checkout: Checkout) -> None:
     first = checkout.start(gpu=True)
     checkout.wait_for_uv()
     code, output = checkout.run_beside()
-    first_output, _ = first.communicate(timeout=60)
+    first_output, _ = first.communicate()
     assert (first.returncode, code) == (0, 0), first_output + output
     assert "environment is ready" in output
     assert checkout.installs() == 1
@@ -220,7 +220,7 @@ def test_ctrl_c_ends_uv_and_says_so(checkout: Checkout) -> None:
     process = checkout.start()
     checkout.wait_for_uv()
     process.send_signal(signal.SIGINT)
-    assert process.wait(timeout=20) == 130
+    assert process.wait() == 130
     assert "stopped. Nothing is broken" in process.stdout.read()
     assert not checkout.stamp.exists()
     process.stdout.close()
