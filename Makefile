@@ -97,9 +97,11 @@ lint: dev ## authors: ruff's checks, its formatting, and types
 
 pins: dev ## authors: prove that the pins fit every Python and processor
 	@$(VENV)/python tools/check_pins.py
+	@$(VENV)/python tools/proven.py record pins
 
 package: dev ## authors: build the wheel, and try it as a learner elsewhere
 	@$(VENV)/python tools/try_package.py
+	@$(VENV)/python tools/proven.py record package
 
 clean: ## remove .venv and caches; exercises, notebooks, progress stay
 	rm -rf .venv .venv.lock build norm_kernels_course.egg-info .pytest_cache .ruff_cache .hypothesis

@@ -34,7 +34,7 @@ def _choose() -> None:
 # Triton reads this variable if a launch does not set `enable_fp_fusion`, and Triton 3.10 changes its default. With the value 1, a
 # multiplication and an addition become one instruction in everything that the course compiles. All stored registers, times and last bits
 # come from kernels compiled like this.
-os.environ.setdefault("TRITON_DEFAULT_FP_FUSION", "1")
+_runtime.set_default("TRITON_DEFAULT_FP_FUSION", "1")
 
 # The command line postpones the choice until something needs it: see course_command.py.
 if os.environ.pop("COURSE_DEFER_CHOICE", None) != "1":

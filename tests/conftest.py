@@ -23,6 +23,7 @@ os.environ.setdefault("OMP_NUM_THREADS", "1")
 if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
     signal.signal(signal.SIGINT, signal.default_int_handler)
 
+import compiler_facts
 import cost
 import hypothesis
 import pytest
@@ -35,18 +36,30 @@ hypothesis.settings.load_profile("course")
 
 
 def pytest_addoption(parser) -> None:
-    parser.addoption("--of-each", type=int, metavar="N", help="run at most N cases of each test function, spread over its cases")
+    parser.addoption("--of-each", type=int, metavar="N", help="run at most N cases of each dear test function")
     parser.addoption("--sweep", metavar="PART", help="run the cases of `make sweep`: all, or a part such as 3/10")
     parser.addoption("--screenshots", action="store_true", help="keep screenshots of the pictures in build/screenshots")
     parser.addoption("--renew-cost", action="store_true", help="write tests/cost.json after a whole run without a failure")
+    parser.addoption("--renew-facts", action="store_true", help="write tests/compiler_facts.json after a run without a failure")
 
 
 def pytest_configure(config) -> None:
     config.pluginmanager.register(cost.CostRecorder(config), "cost-recorder")
+    compiler_facts.check_options(config)
+    config.pluginmanager.register(compiler_facts.FactKeeper(config), "fact-keeper")
 
 
 def pytest_report_header() -> str:
     return cost.describe_last_run()
+
+
+def pytest_terminal_summary(terminalreporter, config) -> None:
+    """Say how to run one case of a sweep again: without the option pytest leaves it out."""
+    broken = [report.nodeid for outcome in ("failed", "error") for report in terminalreporter.stats.get(outcome, ())]
+    if broken and config.getoption("--sweep"):
+        terminalreporter.section("to run a case again")
+        for nodeid in dict.fromkeys(broken):
+            terminalreporter.write_line(f".venv/bin/python -m pytest --sweep=all '{nodeid}'")
 
 
 def pytest_collection_modifyitems(config, items: list) -> None:
@@ -57,12 +70,18 @@ def pytest_collection_modifyitems(config, items: list) -> None:
     most = config.getoption("--of-each")
     if not most:
         return
+    dear = cost.list_dear_functions()
     cases = collections.defaultdict(list)
     for item in items:
         cases[item.nodeid.partition("[")[0]].append(item)
-    kept = {case for of in cases.values() for case in {of[n * (len(of) - 1) // max(most - 1, 1)] for n in range(most)}}
+    kept = {case for function, all_cases in cases.items() for case in (pick_evenly(all_cases, most) if function in dear else all_cases)}
     config.hook.pytest_deselected(items=[item for item in items if item not in kept])
     items[:] = [item for item in items if item in kept]
+
+
+def pick_evenly(cases: list, most: int) -> list:
+    """Return at most ``most`` of the cases, the first, the last and those evenly between."""
+    return [case for number, case in enumerate(cases) if number in {n * (len(cases) - 1) // max(most - 1, 1) for n in range(most)}]
 
 
 def choose_sweep(part: str | None, items: list[pytest.Item]) -> set[pytest.Item]:

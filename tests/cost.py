@@ -20,6 +20,8 @@ HERE = Path(__file__).parent
 RENEWED = HERE.parent / "build" / "test-cost.json"  # of the last whole run in this folder; git ignores it
 STORED = HERE / "cost.json"  # of the run that an author committed
 MIN_SECONDS = 1.0  # a test function that costs less, all its cases together, is counted with its folder only
+DEAR_SECONDS = 0.1  # a case that costs less always runs
+_SHOWN = 30  # test functions in the table at the end of a run
 _TICKS = os.sysconf("SC_CLK_TCK")
 
 
@@ -64,7 +66,10 @@ class CostRecorder:
 
     def pytest_terminal_summary(self, terminalreporter: Any) -> None:
         cost = self.summarize()
-        terminalreporter.section("processor seconds by folder")
+        terminalreporter.section("processor seconds, the dearest tests and all by folder")
+        for function, (cases, seconds) in list(cost["functions"].items())[:_SHOWN]:
+            terminalreporter.write_line(f"{seconds:8.0f} s  {cases:6} cases  {function}")
+        terminalreporter.write_line("")
         for folder, (cases, seconds) in sorted(cost["folders"].items(), key=lambda entry: -entry[1][1]):
             terminalreporter.write_line(f"{seconds:8.0f} s  {cases:6} tests  {folder}")
         terminalreporter.write_line(f"{cost['cpu_seconds']:8.0f} s  {cost['tests']:6} tests  in {cost['minutes']} minutes")
@@ -105,6 +110,14 @@ def describe_last_run() -> str:
                 f"for {cost['tests']} tests, {cost['cpu_seconds']} s of processor time."
             )
     return ""
+
+
+def list_dear_functions() -> set[str]:
+    """Return the test functions whose cases cost more than ``DEAR_SECONDS`` each in the stored run."""
+    if not STORED.exists():
+        return set()
+    functions = json.loads(STORED.read_text(encoding="utf-8"))["functions"]
+    return {function for function, (cases, seconds) in functions.items() if seconds > DEAR_SECONDS * cases}
 
 
 def is_worker(config: pytest.Config) -> bool:

@@ -207,6 +207,19 @@ def run_uv(arguments, settings, lock):
     return run_shown(command + arguments, ROOT, uv_environment(settings), lock)
 
 
+def confirm_cuda_build():
+    """Ask whether the package index's build, which is ten times as large, may take the place of the CPU build. Raises Stop if not."""
+    told = "PyTorch's index of CPU builds did not answer, see above. The package index has another build: %s." % SIZES["cuda"]
+    if sys.stdin.isatty() and sys.stdout.isatty():
+        say(told)
+        if input("course: take that one? [y/N] ").strip().lower() in ("y", "yes"):
+            return
+    raise Stop(
+        told + "\n  Two ways on: run the same command again once that index can be reached, or write TORCH=cuda beside it "
+        "(`make lab TORCH=cuda`), which takes the large build."
+    )
+
+
 def install(extras, asked_torch, lock):
     """uv, PyTorch's CPU build where it comes from PyTorch's own index, then the course with everything it needs. Raises Stop."""
     settings = read_pip_settings(VENV_PYTHON)
@@ -227,7 +240,7 @@ def install(extras, asked_torch, lock):
     for number, step in enumerate(steps):
         code, output = step()
         if code != 0 and own_index and number == 1 and asked_torch is None:
-            say("PyTorch's index of CPU builds did not answer, see above. Taking the build of the package index: %s." % SIZES["cuda"])
+            confirm_cuda_build()
             check_disk(VENV, "cuda")
         elif code != 0:
             raise Stop(find_cause(output, code, settings))

@@ -127,22 +127,38 @@ def uv_environment(settings):
 _CONTROL = re.compile(r"\x1b\[[0-9;?]*[A-Za-z]|\x1b(\[[0-9;?]*)?$")  # a colour or a move of the cursor; at the end, half of one
 
 
+_PACKAGE = re.compile(r" [+~-] \S+==")  # a line of uv's for a package that it installed, changed or removed
+
+
 class Listener:
-    """Takes output in pieces, passes it on at once, keeps the last lines as plain text."""
+    """Takes output in pieces, passes it on at once, keeps the last lines as plain text. Does not show the hundred lines of packages."""
 
     def __init__(self, out):
         self.out = out
         self.lines = []
         self._line = b""  # the line that nothing has ended yet
+        self._shown = 0  # bytes of it that were passed on
 
     def feed(self, data):
-        ended = (self._line + data).split(b"\n")
-        self._line = ended.pop()[-8192:]
-        lines = [_make_plain(line) for line in ended]
+        *ended, rest = (self._line + data).split(b"\n")
+        lines = []
+        for line in ended:
+            lines.append(_make_plain(line))
+            if self._shown or not _PACKAGE.match(lines[-1]):
+                self.out.write(line[self._shown :] + b"\n")
+            self._shown = 0
         self.lines = [*self.lines, *lines][-2000:]
-        self.out.write(data)
+        if self._shown or not rest.startswith(b" "):  # what may become a line of a package is held back
+            self.out.write(rest[self._shown :])
+            self._shown = len(rest)
+        self._line = rest
         if any(line.startswith("Installed ") for line in lines):  # uv compiles now, and shows nothing while it does
             self.out.write(b"course: compiling them to byte code, so that the first start is quick.\n")
+        self.out.flush()
+
+    def end(self):
+        """Show a last line that was held back because nothing ended it."""
+        self.out.write(self._line[self._shown :])
         self.out.flush()
 
     def text(self):
@@ -191,6 +207,7 @@ def run_shown(command, cwd, env, lock, out=None):
             if not data:
                 break
             listener.feed(data)
+        listener.end()
         return child.wait(), listener.text()
     except BaseException:
         child.terminate()

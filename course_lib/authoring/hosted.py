@@ -14,22 +14,31 @@ import nbformat
 from nbformat.v4 import new_code_cell, new_markdown_cell
 
 from course_lib.authoring.notebooks import list_sources, read_source
-from course_lib.authoring.repository import HOSTED
+from course_lib.authoring.repository import HOSTED, is_published, read_repository
 from course_lib.base import paths
 from course_lib.base.files import write_atomic
+from course_lib.base.paths import DISTRIBUTION
 
 FILE = paths.ROOT / HOSTED
 GPU_SOURCE = FILE.with_name("half_hour_on_a_gpu.py")
 GPU_FILE = GPU_SOURCE.with_suffix(".ipynb")
 SET_UP = """\
-# Run this cell first, and once. It sets the course up beside this notebook and leaves the host's PyTorch and Triton as they are.
+# Run this cell first, and once, for about a minute. It sets the course up beside this notebook and leaves the host's PyTorch and Triton as they are.
 import os
 import subprocess
 import sys
 
-!"{sys.executable}" -m pip install --quiet norm-kernels-course
-!"{sys.executable}" -m course_command init my-course --newest
-%cd my-course/notebooks
+SOURCE = "@SOURCE@"
+
+
+def run_module(*command, else_say):
+    if subprocess.run((sys.executable, "-m", *command)).returncode:
+        raise SystemExit(f"course: {else_say} The lines above say why. Nothing below this cell works without it.")
+
+
+run_module("pip", "install", "--quiet", SOURCE, else_say=f"pip could not install {SOURCE} (about a minute where it can).")
+run_module("course_command", "init", "my-course", "--newest", else_say="the course folder could not be made.")
+os.chdir("my-course/notebooks")
 
 asked = ["nvidia-smi", "--query-gpu=compute_cap", "--format=csv,noheader"]
 try:
@@ -73,7 +82,9 @@ def make_gpu_notebook() -> nbformat.NotebookNode:
 
 
 def _make_set_up() -> nbformat.NotebookNode:
-    return new_code_cell(SET_UP, id="set-up")
+    repository = read_repository()
+    source = DISTRIBUTION if is_published() or not repository else f"git+{repository}"
+    return new_code_cell(SET_UP.replace("@SOURCE@", source), id="set-up")
 
 
 def main() -> int:

@@ -1,4 +1,4 @@
-"""``make quick``: the tests of the rooms that a change touches, a few cases of each. ``make test`` runs all of them."""
+"""``make quick``: the tests of the rooms that a change touches, a few cases of each dear one. ``make test`` runs all of them."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from collections.abc import Iterable
 from course_lib.base import paths
 from course_lib.base.errors import CourseError
 
-OF_EACH = 3  # cases per test function: the first, the last and one between
+OF_EACH = 3  # cases of a test function whose cases cost over 0.1 s: the first, the last and one between
 _ALWAYS = ("tests/test_architecture.py", "tests/test_imports.py", "tests/test_documents.py")
 # For a change in one of these folders, the tests in the named folders of tests/ run in addition.
 _FURTHER = {"solutions": ("grading",), "exercises": ("catalog",), "notebooks": ("authoring", "lessons"), "tools": ("tools",)}
@@ -55,7 +55,7 @@ def main() -> int:
     if not chosen:
         print(f"course: nothing differs from {said.since}. SINCE=COMMIT names another commit.")
         return 0
-    print(f"course: at most {OF_EACH} cases of each test in {', '.join(chosen)}", flush=True)
+    print(f"course: at most {OF_EACH} cases of each dear test, and all others, in {', '.join(chosen)}", flush=True)
     return subprocess.run((sys.executable, "-m", "pytest", f"--of-each={OF_EACH}", *chosen, *said.pytest), cwd=paths.ROOT).returncode
 
 

@@ -1,30 +1,48 @@
-"""``python -m course_lib.authoring.readme``: write the generated parts of README.md and docs/kernels.md.
+"""``python -m course_lib.authoring.readme``: write the generated parts of README.md, docs/evidence.md and docs/kernels.md.
 
-Both pages get a table of kernels from the stored measurements. README also gets the number of wrong solutions and the buttons that open
-the course in a browser. A test compares the committed pages with those that are generated here.
+README gets the commands that start the course and the first exercise with a verdict on it; the other two get a table of kernels from
+the stored measurements. In all pages that name the package, its commands are spelled as they work today. A test compares the
+committed pages with those that are generated here.
 """
 
 from __future__ import annotations
 
+import json
+import math
 import re
 import sys
-from pathlib import Path
+from pathlib import Path, PurePosixPath
 
-from course_lib.authoring import mutants
-from course_lib.authoring.repository import read_repository, write_badges
+import polib
+
+from course_lib import catalog
+from course_lib.authoring import mutants, verdicts
+from course_lib.authoring.repository import START, is_published, read_repository, write_badges
 from course_lib.base import paths
 from course_lib.base.errors import CourseError
 from course_lib.base.files import write_atomic
+from course_lib.base.paths import DISTRIBUTION
+from course_lib.base.translation import FOLDER as LOCALE
 from course_lib.bench import measurement
 from course_lib.bench.measurement import PART
 from course_lib.bench.summary import PEER_MARGIN, compare_with_peers
+from course_lib.catalog import texts
+from course_lib.lessons.panel_page import find_first_line
 
 PAGE = paths.ROOT / "README.md"
+EVIDENCE_PAGE = paths.ROOT / "docs" / "evidence.md"
 KERNELS_PAGE = paths.ROOT / "docs" / "kernels.md"
+_SPELLINGS = {
+    f"uvx --from CLONE {DISTRIBUTION} ": f"uvx {DISTRIBUTION} ",
+    "pip install CLONE": f"pip install {DISTRIBUTION}",
+    '"CLONE[lab]"': f'"{DISTRIBUTION}[lab]"',
+}
+SPELLED = [paths.ROOT / "docs" / f"{name}.md" for name in ("setup", "commands", "instructors")]
+COST = paths.ROOT / "tests" / "cost.json"  # tests/cost.py writes it
 _KINDS = ("forward", "backward", "long_rows")
 # for each page, the kinds of measurement in its table and the row lengths that are the table's columns
 _TABLES = {
-    PAGE: (_KINDS, (256, 1024, 4096, 4097, 8192, 32768, 65536, 262144)),
+    EVIDENCE_PAGE: (_KINDS, (256, 1024, 4096, 4097, 8192, 32768, 65536, 262144)),
     KERNELS_PAGE: (tuple(f"{kind}{PART}" for kind in _KINDS), (256, 1024, 2048, 4096, 4097, 5120, 8192, 16384, 65536, 262144)),
 }
 _OPERATIONS = {
@@ -35,34 +53,72 @@ _OPERATIONS = {
     "layer_norm_backward": "LayerNorm backward",
     "rms_norm_backward": "RMSNorm backward",
 }
-_COUNT = re.compile(r"each of the \d+ wrong solutions")
-_LAUNCH = re.compile(r"(<!-- launch: [^\n]*-->\n).*?(<!-- end of launch -->)", re.DOTALL)
-_BLOCK = re.compile(r"(<!-- kernels: [^\n]*-->\n).*?(<!-- end of kernels -->)", re.DOTALL)
+_VERDICT = "load_outside"  # the cause, on docs/verdicts.md, of the verdict on the first exercise that README shows
+_SHOWN_EXERCISE = "00a"
 
 
 def make_page(text: str, page: Path = PAGE, repository: str | None = None) -> str:
-    """Return the text of ``page`` with a table of kernels from the newest stored measurements.
-
-    README also gets the number of wrong solutions, and buttons if the address of the repository is known.
+    """Return the text of ``page`` with its generated blocks written anew.
 
     Args:
         repository: the address of the repository; None takes the one in pyproject.toml.
 
-    Raises: CourseError if the marks or the count are missing in ``text``, or if the kinds were not all measured on the same device with
-        the same versions.
+    Raises: CourseError if the marks of a block are missing in ``text``, or if the kinds of measurement were not all measured on the
+        same device with the same versions.
     """
-    if not _BLOCK.search(text):
-        raise CourseError(f"{paths.shown(page)}: the marks '<!-- kernels: ... -->' and '<!-- end of kernels -->' are missing.")
-    if page == PAGE:
-        if not _COUNT.search(text):
-            raise CourseError(f"{paths.shown(page)}: the words 'each of the N wrong solutions' are missing.")
-        if not _LAUNCH.search(text):
-            raise CourseError(f"{paths.shown(page)}: the marks '<!-- launch: ... -->' and '<!-- end of launch -->' are missing.")
-        badges = write_badges(read_repository() if repository is None else repository)
-        launch = badges and f"\n**Without installing anything**, in a browser: {badges}\n"
-        text = _LAUNCH.sub(lambda marks: f"{marks[1]}{launch}{marks[2]}", text)
-        text = _COUNT.sub(f"each of the {len(list(mutants.list_mutants()))} wrong solutions", text)
-    return _BLOCK.sub(lambda marks: f"{marks[1]}{write_kernels(*_TABLES[page])}{marks[2]}", text)
+    if page != PAGE:
+        return _replace_block(text, page, "kernels", write_kernels(*_TABLES[page]))
+    text = _replace_block(text, page, "start", write_start(read_repository() if repository is None else repository))
+    return _replace_block(text, page, "exercise", write_exercise())
+
+
+def spell_package(text: str, published: bool) -> str:
+    """Return ``text`` with the package's commands as they work: from the index, or from the clone, whose folder stands as CLONE."""
+    for from_clone, from_index in _SPELLINGS.items():
+        text = text.replace(*((from_clone, from_index) if published else (from_index, from_clone)))
+    return text
+
+
+def _replace_block(text: str, page: Path, name: str, content: str) -> str:
+    block = re.compile(rf"(<!-- {name}: [^\n]*-->\n).*?(<!-- end of {name} -->)", re.DOTALL)
+    if not block.search(text):
+        raise CourseError(f"{paths.shown(page)}: the marks '<!-- {name}: ... -->' and '<!-- end of {name} -->' are missing.")
+    return block.sub(lambda marks: f"{marks[1]}{content}{marks[2]}", text)
+
+
+def write_start(repository: str) -> str:
+    """Return the commands with which a newcomer starts today: from a clone, and without one where the package is published."""
+    minutes = 5 * math.ceil(json.loads(COST.read_text(encoding="utf-8"))["minutes"] / 5)
+    clone = [f"git clone {repository}", f"cd {PurePosixPath(repository).name.removesuffix('.git')}"] if repository else []
+    commands = [
+        *clone,
+        "make lab     # opens lesson 00 in JupyterLab; the first time it takes a minute and fetches 0.5 GB",
+        f"make test    # proves what this page promises, in about {minutes} minutes on two cores",
+    ]
+    where = "" if repository else ", in this folder"
+    lines = [f"On Linux or WSL, with Python 3.11 or newer{where}:", "", "```sh", *commands, "```"]
+    if is_published():
+        lines += ["", f"Without a clone, with [uv](https://docs.astral.sh/uv/): `{START[0]}`."]
+    if badges := write_badges(repository):
+        lines += ["", f"**Without installing anything**, in a browser: {badges}"]
+    return "\n" + "\n".join(lines) + "\n\n"
+
+
+def write_exercise() -> str:
+    """Return the code of the first exercise, and the verdict on a mistake in it as a terminal shows it."""
+    exercise = catalog.get(_SHOWN_EXERCISE)
+    text = texts.make_unsolved_text(exercise)
+    code = "\n".join(text.splitlines()[find_first_line(text) - 1 :]).strip()
+    section = verdicts.read_sections(verdicts.PAGE.read_text(encoding="utf-8"))[_VERDICT]
+    quoted = [line.removeprefix(">").removeprefix(" ") for line in section.splitlines() if line.startswith(">")]
+    plain = [line.replace("**", "").replace("`", "") if not line[:1].isdigit() else line for line in quoted if "```" not in line]
+    (mutant,) = (entry for entry in mutants.read_mutants(exercise) if f"mutant `{entry['id']}`" in section)
+    ((right, wrong),) = mutant["edits"]
+    return (
+        f"```python\n{code}\n```\n\n"
+        f"Somebody writes `{wrong}` for `{right}`. Every element of `y` is still right. The check says:\n\n"
+        f"```text\n" + "\n".join(plain).strip() + "\n```\n"
+    )
 
 
 def write_kernels(kinds: tuple[str, ...], columns: tuple[int, ...]) -> str:
@@ -98,7 +154,14 @@ def _write_pair(entry: dict | None) -> str:
 
 
 def main() -> int:
-    for page in _TABLES:
+    for page in SPELLED:
+        write_atomic(page, spell_package(page.read_text(encoding="utf-8"), is_published()))
+    for file in sorted({path for name in ("setup", "commands") for path in LOCALE.glob(f"*/{name}.po")}):
+        catalog_file = polib.pofile(str(file), wrapwidth=100)
+        for entry in catalog_file:
+            entry.msgid, entry.msgstr = (spell_package(words, is_published()) for words in (entry.msgid, entry.msgstr))
+        catalog_file.save()
+    for page in (PAGE, *_TABLES):
         before = page.read_text(encoding="utf-8")
         after = make_page(before, page)
         write_atomic(page, after)

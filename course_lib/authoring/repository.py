@@ -8,10 +8,8 @@ from pathlib import Path
 from urllib.parse import quote
 
 from course_lib.base import paths
-from course_lib.learner.environment import DISTRIBUTION
+from course_lib.base.paths import DISTRIBUTION
 
-# commands that open lesson 00 on a machine with uv
-START = (f"uvx {DISTRIBUTION} my-course", "cd my-course", f"uvx {DISTRIBUTION} lab")
 FIRST, HOSTED = "notebooks/00_start_here.ipynb", "notebooks/hosted/00_start_here.ipynb"
 _GITHUB = re.compile(r"https://github\.com/([^/]+/[^/]+?)(?:\.git)?")
 # the button that each service offers for a README
@@ -23,7 +21,19 @@ _BADGES = {
 }
 
 
-def read_repository(pyproject: Path = paths.ROOT / "pyproject.toml") -> str:
+_PYPROJECT = paths.ROOT / "pyproject.toml"
+
+
+def is_published() -> bool:
+    """Return whether the package is on the index of packages: ``published`` of ``[tool.course]``."""
+    return tomllib.loads(_PYPROJECT.read_text(encoding="utf-8"))["tool"]["course"]["published"]
+
+
+# commands that make a course folder and open lesson 00 on a machine with uv; in a clone, until the package is published
+START = (f"uvx {DISTRIBUTION} my-course", "cd my-course", f"uvx {DISTRIBUTION} lab") if is_published() else ("make lab",)
+
+
+def read_repository(pyproject: Path = _PYPROJECT) -> str:
     """Return ``Repository`` of ``[project.urls]``, without a slash at the end; empty if it is not there."""
     project = tomllib.loads(pyproject.read_text(encoding="utf-8"))["project"]
     return project.get("urls", {}).get("Repository", "").rstrip("/")

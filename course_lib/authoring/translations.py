@@ -138,10 +138,25 @@ def update(language: str, name: str) -> polib.POFile:
         entry = polib.POEntry(msgid=text, comment=where)
         if text in kept:
             entry.msgstr, entry.flags, entry.previous_msgid = kept[text].msgstr, kept[text].flags, kept[text].previous_msgid
-        elif close := difflib.get_close_matches(text, gone, n=1, cutoff=_ALIKE):
-            entry.msgstr, entry.flags, entry.previous_msgid = kept[close[0]].msgstr, ["fuzzy"], close[0]
+        elif previous := _find_most_alike(text, gone):
+            entry.msgstr, entry.flags, entry.previous_msgid = kept[previous].msgstr, ["fuzzy"], previous
         new.append(entry)
     return new
+
+
+def _find_most_alike(text: str, candidates: list[str]) -> str | None:
+    """Return the candidate that is most like ``text``; None if none is at least ``_ALIKE``.
+
+    ``autojunk`` is off: in a text of 200 characters or more it would leave out every letter that is frequent, which is most of them.
+    """
+    matcher = difflib.SequenceMatcher(autojunk=False)
+    matcher.set_seq2(text)
+    best, best_ratio = None, _ALIKE
+    for candidate in candidates:
+        matcher.set_seq1(candidate)
+        if matcher.real_quick_ratio() >= best_ratio and matcher.quick_ratio() >= best_ratio and matcher.ratio() >= best_ratio:
+            best, best_ratio = candidate, matcher.ratio()
+    return best
 
 
 def find_faults(entry: polib.POEntry) -> Iterator[str]:

@@ -9,15 +9,21 @@ Two environment variables move folders, so that tests never touch a learner's wo
 
 from __future__ import annotations
 
+import importlib.metadata
+import json
 import os
+import shlex
 import shutil
 import sys
 from pathlib import Path
+from typing import Any
+from urllib.parse import unquote
 
 from course_lib.base.errors import CourseError
 from course_lib.base.tab import FOLDER, IN_TAB
 from course_lib.base.text import make_visible_line
 
+DISTRIBUTION = "norm-kernels-course"  # the package's name in an index
 PACKAGE = Path(__file__).resolve().parent.parent
 ROOT = PACKAGE.parent  # in a checkout its root folder, otherwise the folder in which packages are installed
 SHIPPED = PACKAGE / "shipped"  # only in an installed package: setup.py puts it there
@@ -44,8 +50,17 @@ def is_installed() -> bool:
 def name_program() -> str:
     """Return the command that a person types to run the course, usually ``course``."""
     if "UV" in os.environ:  # set by uvx, which leaves no command `course` in the shell
-        return "uvx norm-kernels-course"
+        source = read_origin().get("url", "").removeprefix("file://")
+        return f"uvx --from {shlex.quote(unquote(source))} {DISTRIBUTION}" if source else f"uvx {DISTRIBUTION}"
     return "course" if shutil.which("course") else str(Path(sys.executable).with_name("course"))
+
+
+def read_origin() -> dict[str, Any]:
+    """Return what pip recorded of a package that came from a file or an address (PEP 610); an empty dictionary if it came from an index."""
+    try:
+        return json.loads(importlib.metadata.distribution(DISTRIBUTION).read_text("direct_url.json") or "{}")
+    except importlib.metadata.PackageNotFoundError:  # a copy that nobody installed
+        return {}
 
 
 def find_folder() -> Path | None:

@@ -49,7 +49,7 @@ class Runtime:
 
 
 _chosen: Runtime | None = None
-_set_here = False  # True if this module set TRITON_INTERPRET
+_set_here: set[str] = set()  # environment variables that the course set in this process
 
 
 def current() -> Runtime:
@@ -106,9 +106,8 @@ def _apply(runtime: Runtime) -> None:
             "Restart the kernel (Kernel > Restart) and run `import course_lib` before anything that imports triton."
         )
     if runtime.interpreted:
-        global _set_here
-        _set_here = "TRITON_INTERPRET" not in os.environ
-        os.environ["TRITON_INTERPRET"] = "1"
+        set_default("TRITON_INTERPRET", "1")
+        os.environ["TRITON_INTERPRET"] = "1"  # it may have been set to another word for yes
     else:
         os.environ.pop("TRITON_INTERPRET", None)
 
@@ -126,7 +125,19 @@ def triton_imported_as() -> str | None:
 
 def interpreter_was_asked_for() -> bool:
     """Return True if TRITON_INTERPRET is set, and not by this module."""
-    return "TRITON_INTERPRET" in os.environ and not _set_here
+    return "TRITON_INTERPRET" in os.environ.keys() - _set_here
+
+
+def set_default(name: str, value: str) -> None:
+    """Set an environment variable of this process, unless the person who started it did."""
+    if name not in os.environ:
+        _set_here.add(name)
+        os.environ[name] = value
+
+
+def read_inherited() -> dict[str, str]:
+    """Return the environment as this process got it, for a program that makes its own choice: without what :func:`set_default` set."""
+    return {name: value for name, value in os.environ.items() if name not in _set_here}
 
 
 def gpu_name() -> str | None:

@@ -106,7 +106,8 @@ def _open_jupyterlab(command: str, page: str, arguments: list[str]) -> NoReturn:
     page = page or f"{lessons.relative_to(home)}/{FIRST_LESSON}"
     # JupyterLab keeps the list of trusted notebooks in the course folder, not in the home directory
     notary = [f"--NotebookNotary.db_file={state / 'trusted.db'}", f"--NotebookNotary.secret_file={state / 'trusted.key'}"]
-    settings = os.environ | {
+    # A kernel of JupyterLab chooses anew: a setting of this process would look to it like one of the learner's.
+    settings = runtime.read_inherited() | {
         "JUPYTER_CONFIG_PATH": os.pathsep.join(
             filter(None, [str(paths.FILES / "tools" / "jupyter"), os.environ.get("JUPYTER_CONFIG_PATH")])
         ),
@@ -133,7 +134,7 @@ def bring_up_to_date() -> int:
     home = paths.folder()
     if not environment.upgrade_package():
         say(
-            f"course: this is version {course_lib.__version__}, as {sys.executable} has it; `uvx {environment.DISTRIBUTION}@latest update` fetches the newest."
+            f"course: this is version {course_lib.__version__}, as {sys.executable} has it; `uvx {paths.DISTRIBUTION}@latest update` fetches the newest."
         )
     # This process has loaded the old package. Only the new one knows the new files.
     os.execv(sys.executable, [sys.executable, "-m", "course_command", "init", "--renew", str(home)])

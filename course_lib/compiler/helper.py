@@ -40,7 +40,7 @@ class CompilerCrash(Exception):
 
 
 def ask(kernels: list[CompileJob], limit: float) -> list[CompilerAnswer]:
-    """Return the answers to a submission's kernels, up to the first refusal. ``limit``: seconds per kernel.
+    """Return the answers to a submission's kernels, up to the first refusal. ``limit``: processor seconds per kernel.
 
     A kernel can take over the process that answers. So the shape of the answers is checked here, but their truth cannot be.
 
@@ -105,10 +105,12 @@ def _describe_failure(answer: JobAnswer, limit: float) -> Exception:
         return CompilerCrash(
             "timeout",
             _(
-                "compiling takes longer than {limit:g} seconds, and was ended; does `tl.static_range` unroll too much, "
+                "compiling takes longer than {limit:g} seconds of processor time, and was ended; does `tl.static_range` unroll too much, "
                 "or BLOCK hold too many elements"
             ).format(limit=limit),
         )
+    if answer.cause_of_end == "waited":
+        return CompilerCrash("timeout", _("the file waits or sleeps while it is compiled, and was ended; compiling does not wait"))
     if answer.cause_of_end in ("flooded", "too many files"):
         return CompilerCrash("flood", _("it writes megabytes while it is compiled, and was ended"))
     how = answer.cause_of_end if answer.cause_of_end != "crashed" else _describe_end(answer.exit_code)

@@ -70,7 +70,7 @@ def compile_report(
         num_stages: None for Triton's default.
         maxnreg: limit of registers per thread; None leaves it to the compiler.
         disassemble: False leaves out SASS, loads and stores, which saves most of the time for a small kernel.
-        limit: seconds; a compiler that takes longer is stopped.
+        limit: processor seconds; a compiler that takes longer is stopped.
 
     Raises: CompileError if the compiler refuses the kernel, crashes on it, or takes too long; CourseError if the kernel has
     no source text or an option is impossible; EnvironmentFault if the process that compiles does not start, or Triton's
@@ -106,7 +106,7 @@ def compile_reports(
     disassemble: bool = True,
     limit: float = 60.0,
 ) -> list[CompileReport]:
-    """Compile a source for each specialisation, in one confined process. ``limit``: seconds per specialisation.
+    """Compile a source for each specialisation, in one confined process. ``limit``: processor seconds per specialisation.
 
     Raises: the exceptions of :func:`compile_report`, for the first specialisation that is refused.
     """
@@ -126,7 +126,7 @@ def check_compiles(kernel: Any, specialisations: Sequence[Specialisation], *, ar
     to Triton's own IR, which is much faster and is the stage at which the compiler refuses a kernel's text.
 
     Args:
-        limit: seconds per specialisation.
+        limit: processor seconds per specialisation.
 
     Raises: the exceptions of :func:`compile_report`, for the first specialisation that is refused.
     """

@@ -235,8 +235,8 @@ class VerdictWriter:
     def _write_stopped(self, plan: Plan) -> Verdict:
         """Write the verdict if the process ended, or was stopped, in a case, and nothing else is wrong."""
         run, case = self.run, plan.case
-        if run.ended == "timed out":
-            return self._fail("time_limit", Finding(case.describe(), _("It was stopped after the time limit.")))
+        if run.ended in ("timed out", "waited"):
+            return self._fail("time_limit", Finding(case.describe(), _describe_time(run.ended)))
         if ended := _describe_end_from_outside(run.ended):
             raise EnvironmentFault(
                 _(
@@ -289,6 +289,12 @@ def _describe_end_from_outside(ended: str) -> str:
     return _("the process that watches your code run ended, twice, before your code did.") if ended == "died" else ""
 
 
+def _describe_time(ended: str) -> str:
+    if ended == "timed out":
+        return _("It was stopped after the time limit: it used up its processor time.")
+    return _("It was stopped after the time limit: it waits or sleeps, and its time by the clock is over.")
+
+
 def _describe_flood(ended: str) -> str:
     if ended == "flooded":
         return _("It printed more than {size} MB and was stopped.").format(size=runner.ResourceLimits.log_bytes >> 20)
@@ -302,7 +308,7 @@ def _describe_excess(ended: str) -> str:
 
 
 def _name_end(ended: str) -> str:
-    return {"timed out": _("timed out"), "crashed": _("crashed")}.get(ended, ended)
+    return {"timed out": _("timed out"), "waited": _("timed out"), "crashed": _("crashed")}.get(ended, ended)
 
 
 def _name_signal(number: int) -> str:

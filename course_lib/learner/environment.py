@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import importlib.metadata
 import importlib.util
-import json
 import os
 import re
 import subprocess
@@ -14,8 +13,8 @@ from pathlib import Path
 from course_lib.base import paths
 from course_lib.base.errors import EnvironmentFault
 from course_lib.base.installation import find_python, find_version
+from course_lib.base.paths import DISTRIBUTION
 
-DISTRIBUTION = "norm-kernels-course"
 _NEEDED = re.compile(r"""([A-Za-z0-9._-]+).*;\s*extra\s*==\s*['"]lab['"]""")
 
 
@@ -75,10 +74,9 @@ def upgrade_package() -> bool:
 
 def _name_package() -> str:
     """Return the requirement by which pip installs this same package: its version in the index, or the file or address of its origin."""
-    package = importlib.metadata.distribution(DISTRIBUTION)
-    origin = json.loads(package.read_text("direct_url.json") or "{}")
+    origin = paths.read_origin()
     if not origin:
-        return f"{DISTRIBUTION}[lab]=={package.version}"
+        return f"{DISTRIBUTION}[lab]=={importlib.metadata.version(DISTRIBUTION)}"
     address = origin["url"]
     if (version_control := origin.get("vcs_info")) is not None:
         address = f"{version_control['vcs']}+{address}@{version_control['commit_id']}"

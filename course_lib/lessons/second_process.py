@@ -211,7 +211,7 @@ def interpret_apart(function: Callable[..., T], kernel: Any, job: LaunchJob, sec
         function: a top-level function of a module of the course. Its options consist of JSON types; its annotation says what it returns, in
             types that :mod:`course_lib.base.plain` knows.
         kernel: a @triton.jit function, interpreted or compiled, or a KernelSource.
-        seconds: time limit for everything, including a start of the process.
+        seconds: limit of processor time for everything that the process does.
 
     Raises: CourseError if the kernel's file cannot run, the time is up, the process ends, or ``function`` raises a CourseError.
     """
@@ -255,8 +255,9 @@ def expect_sense() -> Iterator[None]:
 
 
 def _describe_end(answer: JobAnswer, seconds: float) -> str:
-    if answer.cause_of_end == "timed out" and answer.stage is not Stage.STARTING:
-        return f"the kernel did not end within {seconds:g} seconds in the interpreter, and was stopped. Does a loop wait?"
+    if answer.cause_of_end in ("timed out", "waited") and answer.stage is not Stage.STARTING:
+        measured = "of processor time " if answer.cause_of_end == "timed out" else ""
+        return f"the kernel did not end within {seconds:g} seconds {measured}in the interpreter, and was stopped. Does a loop wait?"
     how = f"with code {answer.exit_code}" if answer.exit_code is not None else f"({answer.cause_of_end})"
     said = (answer.printed.strip().splitlines() or ["it printed nothing"])[-1][:300]
     return f"the process that interprets the kernel ended {how}: {said}"

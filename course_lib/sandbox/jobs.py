@@ -35,7 +35,9 @@ _ANSWER_VALUES = 8_000_000  # limit for the JSON values in an answer: each takes
 class ResourceLimits:
     """The limits of one job, in seconds, bytes and counts. A byte limit of 0 is not set.
 
-    ``start``: seconds until the process is ready to work; ``case``: seconds per case; ``total``: seconds for all cases together.
+    ``start``: seconds until the process is ready to work; ``case``: processor seconds per case; ``total``: processor seconds for all
+    cases together. ``patience``: how many times as long as its processor time a job may sleep or wait, by the clock. The time in which
+    it waits for a processor does not count.
     ``memory_bytes``: memory beyond that of the libraries; ``resident_bytes``: resident memory, libraries included; ``files`` and
     ``disk_bytes``: number and size of the files that the job may leave in its folder; ``processes`` and ``threads``: how many the job
     may have at one time.
@@ -44,6 +46,7 @@ class ResourceLimits:
     start: float = 60.0
     case: float = 10.0
     total: float = 60.0
+    patience: float = 6.0
     address_bytes: int = 64 << 30
     memory_bytes: int = 4 << 30
     resident_bytes: int = 5 << 30
@@ -63,7 +66,7 @@ class ResourceLimits:
             return cls()
         # On a GPU the first case starts the compiler's programs, and CUDA reserves more address space than any machine has memory.
         return cls(
-            start=120.0, case=60.0, total=300.0, address_bytes=0, memory_bytes=0, resident_bytes=24 << 30, disk_bytes=1 << 30, files=20_000,
+            start=120.0, case=60.0, total=300.0, patience=2.0, address_bytes=0, memory_bytes=0, resident_bytes=24 << 30, disk_bytes=1 << 30, files=20_000,
             open_files=4096, processes=64, threads=1024,
         )  # fmt: skip
 
@@ -73,8 +76,9 @@ class JobAnswer:
     """The end of a job, as the server saw it.
 
     Args:
-        ended: "finished", "timed out", "flooded" (the job printed too much), "too much memory", "too many files", "too many processes",
-            "abandoned", or "died" (two servers in a row ended before the job did).
+        ended: "finished", "timed out" (its processor time is over), "waited" (its time by the clock is over), "flooded" (it printed too
+            much), "too much memory", "too many files", "too many processes", "abandoned", or "died" (two servers in a row ended before
+            the job did).
         exit_code: negative for a signal; None if the job was stopped before it ended.
         refusals: for each better tier, why this machine does not permit it.
         left_out: the cases for which this machine has no address space.
@@ -94,7 +98,9 @@ class JobAnswer:
 
     @property
     def cause_of_end(self) -> str:
-        """``ended``; for a job that ended by itself "timed out" at its CPU limit, "killed" from outside, or "crashed"."""
+        """``ended``; for a job that ended by itself "timed out" at the kernel's limit of processor time, "killed" from outside, or
+        "crashed".
+        """
         if self.signal == signal.SIGXCPU:
             return "timed out"
         if self.ended != "finished":
@@ -152,7 +158,7 @@ def run(
     Args:
         job: plain data for the machine's ``work``.
         folder: the folder of this job, in which it may write.
-        count: the number of its cases; each may take ``limits.case`` seconds.
+        count: the number of its cases; each may take ``limits.case`` processor seconds.
         reserve: bytes of address space that a case needs, by the number of the case.
         look: called several times per second, in this thread, while the job runs.
         is_over: called as often. When it returns True, the job is ended as "timed out": its answer is known or no longer needed.
@@ -177,7 +183,7 @@ def run(
             (folder / STOP).touch()
 
     try:
-        plain = servers.ask(kind, question, limits.start + limits.total, look_and_stop)
+        plain = servers.ask(kind, question, limits.start + limits.patience * limits.total, look_and_stop)
     except WorkerFailure as died:
         # Two servers ended during this job, the second one started for it. The files of begun cases show how far the job came.
         stage = Stage.RUNNING if any(folder.glob("*.begin")) else Stage.STARTING

@@ -30,7 +30,7 @@ import time
 import traceback
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 if __name__ == "__main__":  # the first argument of the script is the folder of the course
     sys.path.insert(0, sys.argv[1])
@@ -48,7 +48,9 @@ from course_lib.sandbox.stage import STOP, Stage
 
 _IDLE_SECONDS = 900.0
 _POLL_SECONDS = 0.01
-_LOOK_SECONDS = 0.05  # interval between two measurements of memory, processes and files
+_LOOK_SECONDS = 0.05  # interval between two measurements of processor time, memory, processes and files
+_MOST_LISTED = 1000  # processes of a job that are looked at: far more than any limit allows
+_TICKS_PER_SECOND = os.sysconf("SC_CLK_TCK")
 _END_SECONDS = 5.0  # a killed process disappears quickly, unless the kernel itself hangs
 _LOG_TAIL = 64 << 10
 # The number of starts for a chain that ends before it is ready. Its end says nothing about the tier: something killed it.
@@ -80,13 +82,29 @@ def main(root: str, kind: str) -> None:
         print(json.dumps(server.run(json.loads(line))), file=answers)
 
 
+class Moment(NamedTuple):
+    """A moment of a job.
+
+    Args:
+        clock: seconds of the monotonic clock.
+        processor: processor seconds that all processes of the job have used.
+        queued: seconds for which threads of the job could have run and waited for a processor.
+    """
+
+    clock: float
+    processor: float = 0.0
+    queued: float = 0.0
+
+
 @dataclass
 class JobOutcome:
     """The end of one job, as the server saw it.
 
     Args:
-        ended: "finished", "timed out", "flooded", "too much memory", "too many files", "too many processes" or "abandoned".
+        ended: as in :class:`course_lib.sandbox.jobs.JobAnswer`.
         case: the number of the last case that has begun; None before the first.
+        begin: the moment at which the job began; after Stage.STARTING, the moment at which Stage.IMPORTING began.
+        since: the moment at which the current stage or case began.
     """
 
     ended: str = "finished"
@@ -95,9 +113,8 @@ class JobOutcome:
     status: bytes = b""
     log: bytearray = field(default_factory=bytearray)
     logged: int = 0
-    # time at which the job began; after Stage.STARTING, time at which Stage.IMPORTING began
-    begin: float = field(default_factory=time.monotonic)
-    since: float = field(default_factory=time.monotonic)  # time at which the current stage or case began
+    begin: Moment = field(default_factory=lambda: Moment(time.monotonic()))
+    since: Moment = field(default_factory=lambda: Moment(time.monotonic()))
 
     @property
     def next_case(self) -> int:
@@ -117,20 +134,30 @@ class JobOutcome:
         text = self.status.lstrip(_CONFINED + _READY + _REFUSED)
         return int(text) if text else None
 
-    def note_ready(self, now: float) -> None:
+    def note_ready(self, now: Moment) -> None:
         if self.stage is Stage.STARTING and _READY in self.status:
             self.stage, self.begin, self.since = Stage.IMPORTING, now, now
 
-    def note_cases(self, folder: Path, count: int, now: float) -> None:
+    def note_cases(self, folder: Path, count: int, now: Moment) -> None:
         """Record the last of the ``count`` cases that the runner has begun."""
         while self.stage is not Stage.STARTING and self.next_case < count and os.path.lexists(folder / f"{self.next_case:02}.begin"):
             self.stage, self.case, self.since = Stage.RUNNING, self.next_case, now
 
-    def is_over(self, folder: Path, limits: dict[str, Any], now: float) -> bool:
-        """Return True if the time of the stage, the case or the job is over, or if the job's folder has a STOP file."""
+    def find_passed_time(self, folder: Path, limits: dict[str, Any], now: Moment) -> str:
+        """Return how the job ends if a time is over or if the job's folder has a STOP file; "" if neither is so.
+
+        The limits of a case and of the job count processor time, which does not grow while other programs have the processor. Only a
+        job that waits or sleeps is ended by the clock, without the time in which it waited for a processor.
+        """
         if self.stage is Stage.STARTING:  # if STOP ended this stage, it would look as if this machine could start no chain
-            return now - self.since > limits["start"]
-        return now - self.since > limits["case"] or now - self.begin > limits["total"] or os.path.lexists(folder / STOP)
+            return "timed out" if now.clock - self.since.clock > limits["start"] else ""
+        for limit, start in ((limits["case"], self.since), (limits["total"], self.begin)):
+            processor = now.processor - start.processor
+            if processor > limit:
+                return "timed out"
+            if now.clock - start.clock - processor - (now.queued - start.queued) > limits["patience"] * limit:
+                return "waited"
+        return "timed out" if os.path.lexists(folder / STOP) else ""
 
     def is_flooded(self, limits: dict[str, Any]) -> bool:
         return self.logged > limits.get("log_bytes", 1 << 62)
@@ -180,7 +207,7 @@ class JobServer:
         refusals: dict[str, str] = {}
         folder = Path("/dev/null")  # any path will do
         limits = dict.fromkeys(("file_bytes", "open_files", "address_bytes", "memory_bytes"), 0)
-        limits |= {"start": 20, "case": 20, "total": 20}
+        limits |= {"start": 20, "case": 20, "total": 20, "patience": 1}
         for tier in isolation.TIERS:
             outcome = self.try_start({"limits": limits, "count": 0}, folder, tier)
             if outcome.confined and outcome.exit_code == 0:
@@ -342,32 +369,34 @@ class JobServer:
         """Watch the chain until it ends or breaks a limit, then kill everything that is left of it."""
         keeper, log, status = started
         outcome = JobOutcome()
-        looked = time.monotonic()
+        looked = Moment(time.monotonic())
         poll = select.poll()
         for descriptor in (log, status, *(() if self.kind is None else (0,))):
             poll.register(descriptor, select.POLLIN)
         try:
             while self.take_ready(poll, log, status, outcome):
-                now = time.monotonic()
+                family: list[int] = []
+                if time.monotonic() - looked.clock > _LOOK_SECONDS:
+                    family = _list_family()
+                    looked = _measure_moment(family)
+                now = looked._replace(clock=time.monotonic())
                 outcome.note_ready(now)
                 outcome.note_cases(folder, count, now)
-                if outcome.is_over(folder, limits, now):
-                    outcome.ended = "timed out"
+                passed = outcome.find_passed_time(folder, limits, now)
+                if not passed and family and count:
+                    passed = _find_passed_limit(family, folder, limits)
+                if passed:
+                    outcome.ended = passed
                     break
                 if outcome.is_flooded(limits):
                     break
-                if now - looked > _LOOK_SECONDS and count:
-                    looked = now
-                    if passed := _find_passed_limit(keeper, folder, limits):
-                        outcome.ended = passed
-                        break
         finally:
             _end_chain(keeper)
             while self.take_log(log, outcome):
                 pass
             os.close(log)
             os.close(status)
-        outcome.note_ready(time.monotonic())  # the runner may have become ready after the last look
+        outcome.note_ready(Moment(time.monotonic()))  # the runner may have become ready after the last look
         if outcome.is_flooded(limits):
             outcome.ended = "flooded"
         return outcome
@@ -418,13 +447,24 @@ def _has_room_for(size: int) -> bool:
     return True
 
 
-def _find_passed_limit(keeper: int, folder: Path, limits: dict[str, Any]) -> str:
-    """Return the first exceeded limit among those that the kernel does not enforce; "" if there is none."""
-    family = [keeper]
+def _list_family() -> list[int]:
+    """Return the processes of the running job: the keeper, its descendants, and those of them that lost their parents."""
+    family = _find_children(os.getpid())
     for process in family:
         family += _find_children(process)
-        if len(family) > limits["processes"] + 2 or sum(map(_count_threads, family)) > limits["threads"]:
-            return "too many processes"
+        if len(family) > _MOST_LISTED:
+            break
+    return family
+
+
+def _find_passed_limit(family: list[int], folder: Path, limits: dict[str, Any]) -> str:
+    """Return the first exceeded limit among those that the kernel does not enforce; "" if there is none.
+
+    Args:
+        family: the processes of the job, the keeper first.
+    """
+    if len(family) > limits["processes"] + 2 or sum(map(_count_threads, family)) > limits["threads"]:
+        return "too many processes"
     if sum(_resident_bytes(process) for process in family[1:]) > limits["resident_bytes"]:
         return "too much memory"
     nameless: dict[int, int] = {}
@@ -504,6 +544,28 @@ def _count_threads(process: int) -> int:
         return os.stat(f"/proc/{process}/task").st_nlink - 2  # /proc has a folder per thread
     except OSError:
         return 0
+
+
+def _measure_moment(family: list[int]) -> Moment:
+    return Moment(time.monotonic(), sum(map(_measure_processor_seconds, family)), sum(map(_measure_queued_seconds, family)))
+
+
+def _measure_queued_seconds(process: int) -> float:
+    """Return how long the threads of a process could have run and waited for a processor; 0 on a kernel that does not count it."""
+    nanoseconds = 0
+    with contextlib.suppress(OSError):  # the process or a thread has ended, or the kernel does not count
+        for thread in os.listdir(f"/proc/{process}/task"):
+            nanoseconds += int(Path(f"/proc/{process}/task/{thread}/schedstat").read_bytes().split()[1])
+    return nanoseconds / 1e9
+
+
+def _measure_processor_seconds(process: int) -> float:
+    """Return the processor time of a process, and of its children that it has reaped."""
+    try:
+        fields = Path(f"/proc/{process}/stat").read_bytes().rpartition(b")")[2].split()
+    except OSError:
+        return 0.0
+    return sum(map(int, fields[11:15])) / _TICKS_PER_SECOND
 
 
 def _resident_bytes(process: int) -> int:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+import shutil
 import subprocess
 import sys
 
@@ -43,23 +45,14 @@ def test_an_unknown_commit_is_named():
         quick.list_changed("no-such-commit")
 
 
-@pytest.mark.parametrize(("most", "kept"), [(1, [0]), (2, [0, 9]), (3, [0, 4, 9]), (99, list(range(10)))])
-def test_of_each_spreads_the_cases(most, kept, tmp_path):
-    tmp_path.joinpath("conftest.py").write_text((paths.ROOT / "tests" / "conftest.py").read_text())
+def test_of_each_takes_few_cases_of_a_dear_test_and_all_of_another(tmp_path):
+    for name in ("conftest.py", "cost.py"):
+        shutil.copy(paths.ROOT / "tests" / name, tmp_path)
     file = tmp_path / "test_many.py"
-    file.write_text("import pytest\n@pytest.mark.parametrize('n', range(10))\ndef test_many(n): print(f'<{n}>')\ndef test_one(): pass\n")
-    command = (
-        sys.executable,
-        "-m",
-        "pytest",
-        "-q",
-        "-s",
-        "-p",
-        "no:cacheprovider",
-        f"--rootdir={tmp_path}",
-        f"--of-each={most}",
-        str(file),
-    )
+    many = "@pytest.mark.parametrize('n', range(10))"
+    file.write_text(f"import pytest\n{many}\ndef test_dear(n): print(f'<{{n}}>')\n{many}\ndef test_cheap(n): pass\n")
+    tmp_path.joinpath("cost.json").write_text(json.dumps({"functions": {"test_many.py::test_dear": [10, 5.0]}}))
+    command = (sys.executable, "-m", "pytest", "-q", "-s", "-p", "no:cacheprovider", f"--rootdir={tmp_path}", "--of-each=3", str(file))
     run = subprocess.run(command, text=True, capture_output=True, cwd=tmp_path, timeout=120)
-    assert [n for n in range(10) if f"<{n}>" in run.stdout] == kept, run.stdout + run.stderr
-    assert f"{len(kept) + 1} passed" in run.stdout
+    assert [n for n in range(10) if f"<{n}>" in run.stdout] == [0, 4, 9], run.stdout + run.stderr
+    assert "13 passed" in run.stdout

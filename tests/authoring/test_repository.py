@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import re
+import subprocess
+import sys
 from urllib.parse import parse_qs, urlsplit
 
 import nbformat
@@ -52,11 +54,21 @@ def test_the_hosted_notebook_is_lesson_00_with_its_set_up():
     assert "import course_lib" in [cell.source for cell in notebook.cells[2:]]
 
 
+def test_a_set_up_that_cannot_install_stops_with_a_sentence(tmp_path):
+    cell = hosted.SET_UP.replace("@SOURCE@", str(tmp_path / "no-such-file.whl"))
+    run = subprocess.run((sys.executable, "-c", cell), cwd=tmp_path, text=True, capture_output=True, timeout=200)
+    assert run.returncode == 1 and run.stderr.splitlines()[-1].startswith("course: pip could not install ")
+    assert "Traceback" not in run.stderr and not (tmp_path / "my-course").exists()
+
+
 def test_the_half_hour_on_a_gpu_begins_with_the_same_set_up():
     notebook = nbformat.read(hosted.GPU_FILE, as_version=4)
     nbformat.validate(notebook)
     assert notebook == hosted.make_gpu_notebook(), "run python -m course_lib.authoring.hosted"
     assert not any(cell.get("outputs") for cell in notebook.cells)
-    assert notebook.cells[0].source == hosted.SET_UP and "import course_lib\n" in notebook.cells[2].source
+    assert (
+        notebook.cells[0].source == hosted.SET_UP.replace("@SOURCE@", paths.DISTRIBUTION)
+        and "import course_lib\n" in notebook.cells[2].source
+    )
     text = "\n".join(cell.source for cell in notebook.cells)
     assert not [exercise for exercise in catalog.exercises().values() if exercise.file in text], "the catalog has the names of the files"

@@ -67,6 +67,16 @@ def test_a_text_that_changed_keeps_its_translation_as_fuzzy(tmp_path, monkeypatc
     assert same.translated() and not new.msgstr
 
 
+def test_a_long_text_with_one_new_word_is_found_again():
+    """Its frequent letters count: without them a paragraph of this length was no longer like itself, and its translation was deleted."""
+    paragraph = (
+        "Every program takes a row of the matrix, adds its numbers in a tree of lanes, and writes a mean that later passes read. " * 4
+    )
+    other = "Lanes without an element load zero. " * 14
+    assert translations._find_most_alike(paragraph.replace("writes", "stores", 1), [other, paragraph]) == paragraph
+    assert translations._find_most_alike("Quite another thing: 1, 2, 3.", [other, paragraph]) is None
+
+
 def test_what_joins_the_words_of_a_picture_can_be_translated():
     assert {", ", "{0}, {1}"} <= translations.list_texts("pictures").keys()
 

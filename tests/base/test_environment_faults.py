@@ -61,7 +61,7 @@ def course(*arguments: str, python: Path | str = sys.executable, **settings: str
     """The real command, as a process of its own."""
     environment = {k: v for k, v in os.environ.items() if not k.startswith(("COURSE_D", "TRITON_", "PYTHONPATH"))} | settings
     command = [str(python), str(paths.ROOT / "course_command.py"), *arguments]
-    return subprocess.run(command, capture_output=True, encoding="utf-8", env=environment, timeout=120)
+    return subprocess.run(command, capture_output=True, encoding="utf-8", env=environment, timeout=250)
 
 
 def assert_one_message(done: subprocess.CompletedProcess, *says: str) -> None:
@@ -134,7 +134,7 @@ except EnvironmentFault as fault:
     ],
 )
 def test_numpy_that_cannot_be_imported(python, how, says):
-    done = subprocess.run([python(**how), "-c", CHECK], capture_output=True, text=True, timeout=60)
+    done = subprocess.run([python(**how), "-c", CHECK], capture_output=True, text=True, timeout=250)
     assert done.stdout.startswith(f"03a was not checked: {says}") and done.stderr == "" and all(words in done.stdout for words in REMEDY)
 
 
@@ -152,7 +152,7 @@ except Exception as error:
     print(environment_fault(error))
 """
     environment = {**os.environ, "COURSE_DEFER_CHOICE": "1"}
-    said = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, timeout=60, env=environment).stdout
+    said = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, timeout=250, env=environment).stdout
     assert said.startswith(f"{called} cannot be imported: RuntimeError: mine ({tmp_path / package}.py, line 1)")
     assert f"That is not the {package} that the course installed" in said and "`unset PYTHONPATH`" in said
 
@@ -163,7 +163,7 @@ def test_a_script_that_bears_a_modules_name_is_named_and_no_traceback_shown(tmp_
     """Without what the course looks for, with an exception, and as a program that ends."""
     script = tmp_path / f"{name}.py"
     script.write_text(content)
-    bare = subprocess.run([sys.executable, "-c", ""], env=os.environ | {"PYTHONPATH": str(tmp_path)}, timeout=60)
+    bare = subprocess.run([sys.executable, "-c", ""], env=os.environ | {"PYTHONPATH": str(tmp_path)}, timeout=250)
     if bare.returncode:
         pytest.skip(f"on this machine another package's .pth file imports {name}, and Python ends before the course begins")
     done = course("check", "03a", PYTHONPATH=str(tmp_path))
@@ -186,7 +186,7 @@ def test_a_broken_torch_before_the_courses_own_on_a_machine_with_a_gpu(tmp_path)
     script = "from course_lib.base import runtime\nruntime._DEVICE_FILES = ('/dev/null',)\nfrom course_lib.cli.app import run\nimport sys\nsys.exit(run(['check', '00a']))"
     environment = {k: v for k, v in os.environ.items() if not k.startswith(("COURSE_DEVICE", "TRITON_"))}
     environment |= {"COURSE_DEFER_CHOICE": "1", "PYTHONPATH": f"{tmp_path}:{paths.ROOT}"}
-    done = subprocess.run([sys.executable, "-c", script], capture_output=True, encoding="utf-8", env=environment, timeout=60)
+    done = subprocess.run([sys.executable, "-c", script], capture_output=True, encoding="utf-8", env=environment, timeout=250)
     assert_one_message(done, "PyTorch cannot be imported: ModuleNotFoundError: No module named 'no_such_library'", "`unset PYTHONPATH`")
 
 

@@ -18,7 +18,7 @@ from course_lib.base.errors import CourseError
 def undecided(monkeypatch):
     """A process that has chosen nothing, with no GPU and no Triton, whatever this machine has."""
     monkeypatch.setattr(runtime, "_chosen", None)
-    monkeypatch.setattr(runtime, "_set_here", False, raising=False)
+    monkeypatch.setattr(runtime, "_set_here", set(), raising=False)
     monkeypatch.setattr(runtime, "gpu_name", lambda: None)
     monkeypatch.setattr(runtime, "triton_imported_as", lambda: None)
     # set first, so that what the choice writes is undone even where the variable was not there
@@ -126,7 +126,7 @@ def python(script: str, **environment: str) -> subprocess.CompletedProcess:
         capture_output=True,
         text=True,
         env=clean | {"PYTHONPATH": str(paths.ROOT), "COURSE_DEVICE": "cpu"} | environment,
-        timeout=60,
+        timeout=250,
     )
 
 

@@ -85,7 +85,7 @@ def members(group: int) -> list[int]:
     return found
 
 
-def wait_until_gone(group: int, seconds: float = 10.0) -> None:
+def wait_until_gone(group: int, seconds: float = 60.0) -> None:
     deadline = time.monotonic() + seconds
     while members(group):
         assert time.monotonic() < deadline, f"still there: {members(group)}"
@@ -163,11 +163,10 @@ def test_a_signal_is_named(echo, number):
 
 def test_a_limit_ends_the_whole_group(echo):
     echo.ask("grandchild", 30)
-    group, started = pid_of(echo), time.monotonic()
+    group = pid_of(echo)
     with pytest.raises(WorkerTimeout, match=r"within 0.3 s"):
-        echo.ask("sleep 60", 0.3)
-    assert time.monotonic() - started < 5
-    wait_until_gone(group, 2)
+        echo.ask("sleep 600", 0.3)
+    wait_until_gone(group)
     assert echo.ask("say on", 30) == b"on"
 
 
@@ -186,11 +185,10 @@ def test_a_worker_that_never_stops_talking_has_a_limit():
 
 def test_an_heir_of_its_output_does_not_hide_its_end(echo):
     echo.ask("say x", 30)
-    group, started = pid_of(echo), time.monotonic()
+    group = pid_of(echo)
     with pytest.raises(WorkerDied, match="exit code 5"):
-        echo.ask("heir", 60)
-    assert time.monotonic() - started < 5
-    wait_until_gone(group, 2)
+        echo.ask("heir", 600)  # longer than a test may take
+    wait_until_gone(group)
 
 
 def test_a_closed_output_is_an_end(echo, monkeypatch):
@@ -199,7 +197,7 @@ def test_a_closed_output_is_an_end(echo, monkeypatch):
     group = pid_of(echo)
     with pytest.raises(WorkerDied, match="closed its output"):
         echo.ask("closes", 30)
-    wait_until_gone(group, 2)
+    wait_until_gone(group)
 
 
 def test_a_worker_that_does_not_get_ready_says_why():
@@ -222,7 +220,7 @@ def test_an_interrupt_ends_it(echo):
     threading.Timer(0.3, lambda: os.kill(os.getpid(), signal.SIGINT)).start()
     with pytest.raises(KeyboardInterrupt):
         echo.ask("sleep 60", 60)
-    wait_until_gone(group, 2)
+    wait_until_gone(group)
     assert echo.ask("say on", 30) == b"on"
 
 
@@ -267,7 +265,7 @@ def test_a_fork_leaves_it_alone_and_starts_its_own(echo):
     os.close(read)
     os.close(write)
     assert status == 0 and other not in (0, first)
-    wait_until_gone(other, 2)
+    wait_until_gone(other)
     assert int(echo.ask("pid", 30)) == first
 
 
@@ -305,10 +303,8 @@ def test_grace_has_an_end(tmp_path):
     polite.ask("say x", 30)
     group = pid_of(polite)
     os.kill(group, signal.SIGSTOP)
-    started = time.monotonic()
     polite.end()
-    assert time.monotonic() - started < 5
-    wait_until_gone(group, 2)
+    wait_until_gone(group)
 
 
 class Owner:
@@ -377,7 +373,7 @@ def test_an_owner_killed_while_it_starts_one_leaves_nothing(moment):
     time.sleep(moment)
     owner.kill()
     owner.communicate()
-    deadline = time.monotonic() + 10
+    deadline = time.monotonic() + 60
     while found := [p.pid for p in psutil.process_iter(["cmdline"]) if mark in (p.info["cmdline"] or ())]:
         assert time.monotonic() < deadline, found
         time.sleep(0.05)
@@ -388,7 +384,7 @@ def test_a_worker_that_clears_away_is_not_killed_with_its_owner(tmp_path):
     owner = Owner(options=", on_owner_death=None, grace=10.0", arguments=f"('clears', {str(mark)!r})", question="sleep 0.5")
     try:
         os.kill(owner.pid, signal.SIGKILL)
-        deadline = time.monotonic() + 10
+        deadline = time.monotonic() + 60
         while not mark.exists():
             assert time.monotonic() < deadline
             time.sleep(0.05)
@@ -403,8 +399,8 @@ def test_a_worker_that_clears_away_is_not_killed_with_its_owner(tmp_path):
 def test_an_owner_that_ends_takes_it_along(end):
     owner = Owner(end)
     try:
-        owner.process.wait(20)
-        wait_until_gone(owner.group, 2)
+        owner.process.wait(120)
+        wait_until_gone(owner.group)
     finally:
         owner.end()
 
@@ -414,11 +410,9 @@ def test_a_killed_worker_is_noticed_at_once_and_replaced(echo, moment):
     echo.ask("grandchild", 30)
     group = pid_of(echo)
     threading.Timer(moment, lambda: os.kill(group, signal.SIGKILL)).start()
-    started = time.monotonic()
     with pytest.raises(WorkerDied, match="SIGKILL"):
-        echo.ask("sleep 60", 60)
-    assert time.monotonic() - started < 5
-    wait_until_gone(group, 2)
+        echo.ask("sleep 600", 600)  # longer than a test may take
+    wait_until_gone(group)
     assert echo.ask("say on", 30) == b"on"
 
 
@@ -426,9 +420,10 @@ def test_one_killed_while_nobody_asks_is_replaced_with_all_it_had_started(echo):
     echo.ask("grandchild", 30)
     group = pid_of(echo)
     os.kill(group, signal.SIGKILL)
-    time.sleep(0.1)
-    assert not echo.alive and echo.ask("say on", 30) == b"on"
-    wait_until_gone(group, 2)
+    while echo.alive:
+        time.sleep(0.01)
+    assert echo.ask("say on", 30) == b"on"
+    wait_until_gone(group)
 
 
 @pytest.mark.parametrize("moment", MOMENTS)

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import json
 import os
+import subprocess
+import sys
 
 import nbformat
 import pytest
@@ -44,6 +47,17 @@ def test_it_opens_the_page_in_jupyterlab_and_hands_options_on(hunt, folder):
     arguments = hunt("--no-browser", "--port", "8899")
     assert "jupyterlab" in arguments and "--LabApp.default_url=/lab/tree/hunt.ipynb" in arguments
     assert arguments[-3:] == ("--no-browser", "--port", "8899") and (folder / "hunt.ipynb").read_bytes() == PAGE.read_bytes()
+
+
+def test_jupyterlab_gets_the_learners_settings_and_none_that_the_course_made():
+    """A fresh kernel would say that TRITON_INTERPRET is set, a variable that nobody set."""
+    code = "import os, json; os.execve = lambda *a: print(json.dumps(a[2])) or os._exit(0); from course_command import main; main()"
+    environment = {name: value for name, value in os.environ.items() if not name.startswith("TRITON_")} | {"COURSE_DEVICE": "cpu"}
+    run = subprocess.run(
+        (sys.executable, "-u", "-c", code, "lab"), env=environment, text=True, capture_output=True, check=False, cwd=paths.ROOT
+    )
+    started_with = json.loads(run.stdout.splitlines()[-1])
+    assert not [name for name in started_with if name.startswith("TRITON_")] and started_with["COURSE_DEVICE"] == "cpu"
 
 
 def test_a_page_that_is_there_stays(hunt, folder):

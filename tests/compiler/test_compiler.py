@@ -87,11 +87,13 @@ def rms_norm(N, add, **options):
 MOST_SPILLED = {32768: 64}
 
 
+@pytest.mark.usefixtures("recall_compilations")
 @pytest.mark.parametrize("N", ROW_LENGTHS)
 def test_resident_layer_norm_fits_its_registers(N):
     assert layer_norm(N, disassemble=False).spill_bytes <= MOST_SPILLED.get(N, 0)
 
 
+@pytest.mark.usefixtures("recall_compilations")
 @pytest.mark.parametrize("N", ROW_LENGTHS)
 def test_resident_rms_norm_fits_its_registers(N):
     report = rms_norm(N, add=True, disassemble=False)
@@ -109,6 +111,7 @@ def test_other_architectures(arch):
             assert set(report.loads) == {16}
 
 
+@pytest.mark.usefixtures("recall_compilations")
 def test_blocked_kernels_fit_their_registers():
     _, block, num_warps = tables.blocked(100_000)
     options = {"num_warps": num_warps, "disassemble": False}
@@ -125,6 +128,7 @@ def test_loads_are_16_bytes_wide_when_addresses_are_aligned():
     assert sum(apart.loads.values()) == 8 * sum(aligned.loads.values())
 
 
+@pytest.mark.usefixtures("recall_compilations")
 def test_registers_fall_as_warps_grow_and_spills_go():
     one, four, eight, sixteen = (layer_norm(8192, rows=1, num_warps=warps, disassemble=False) for warps in (1, 4, 8, 16))
     assert one.spill_bytes > 0 == four.spill_bytes == eight.spill_bytes == sixteen.spill_bytes
@@ -518,10 +522,23 @@ def wait_until_gone(folder, seconds: float) -> None:
     assert not list(folder.iterdir())
 
 
-@pytest.mark.parametrize("moment", [random.Random(seed).uniform(0.0, 4.0) for seed in range(4)])
+def draw_moments(most: float) -> list:
+    """Return the moments of a kill: None, as soon as there is a job; in the sweep also four drawn numbers of seconds."""
+    return [None, *(pytest.param(random.Random(seed).uniform(0.0, most), marks=pytest.mark.sweep) for seed in range(4))]
+
+
+def wait_for_job(folder) -> None:
+    while not list(folder.glob("course-job-*/0")):
+        time.sleep(0.02)
+
+
+@pytest.mark.parametrize("moment", draw_moments(4.0))
 def test_a_killed_owner_leaves_no_helper_and_no_folder(moment, tmp_path):
     owner = start_owner(tmp_path, SLOW)
-    time.sleep(moment)  # while the helper starts, or compiles the first or a later time
+    if moment is None:
+        wait_for_job(tmp_path)
+    else:
+        time.sleep(moment)  # while the helper starts, or compiles the first or a later time
     owner.kill()
     owner.communicate()
     wait_until_gone(tmp_path, 30)
@@ -529,15 +546,14 @@ def test_a_killed_owner_leaves_no_helper_and_no_folder(moment, tmp_path):
 
 def test_an_endless_compilation_ends_without_its_owner_too(tmp_path):
     owner = start_owner(tmp_path, ENDLESS, limit="1")
-    while not list(tmp_path.glob("course-job-*/0")):
-        time.sleep(0.02)
+    wait_for_job(tmp_path)
     assert processes_under(tmp_path)  # before the kill: after it they may be gone at once
     owner.kill()
     owner.communicate()
     wait_until_gone(tmp_path, 60)
 
 
-@pytest.mark.parametrize("moment", [random.Random(seed).uniform(0.0, 1.5) for seed in range(4)])
+@pytest.mark.parametrize("moment", draw_moments(1.5))
 @pytest.mark.parametrize("below", [False, True])
 def test_a_killed_server_or_a_killed_program_below_it_is_survived(moment, below, one_server):
     helper.warm()
@@ -545,7 +561,10 @@ def test_a_killed_server_or_a_killed_program_below_it_is_survived(moment, below,
     victims: list[psutil.Process] = []
 
     def kill() -> None:
-        time.sleep(moment)
+        if moment is not None:
+            time.sleep(moment)
+        while moment is None and not first.children():  # the job's first process
+            time.sleep(0.005)
         with contextlib.suppress(psutil.NoSuchProcess):
             victims.extend(first.children(recursive=True)[-1:] if below else [first])
             for victim in victims:

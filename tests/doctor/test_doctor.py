@@ -40,25 +40,22 @@ def one(findings) -> DoctorFinding:
 
 
 @pytest.fixture(scope="module")
-def examined() -> tuple[list[DoctorFinding], float]:
-    started = time.monotonic()
+def findings() -> list[DoctorFinding]:
     old = os.environ.pop("COURSE_DEVICE", None)
     try:
-        return doctor.examine(), time.monotonic() - started
+        return doctor.examine()
     finally:
         if old is not None:
             os.environ["COURSE_DEVICE"] = old
 
 
-def test_this_machine_can_run_the_course(examined) -> None:
-    findings, _ = examined
+def test_this_machine_can_run_the_course(findings) -> None:
     assert doctor.can_run(findings), doctor.as_text(findings)
     facts = {finding.name: finding.what for finding in findings if finding.level == OK}
     assert {"system", "Python", "torch and triton", "kernels"} <= facts.keys() and "right values" in facts["kernels"]
 
 
-def test_whatever_is_wrong_has_a_remedy(examined) -> None:
-    findings, _ = examined
+def test_whatever_is_wrong_has_a_remedy(findings) -> None:
     assert [finding for finding in findings if finding.level != OK and not finding.remedy] == []
 
 
@@ -247,13 +244,11 @@ def test_module_runs_without_typer_and_rich() -> None:
 
 
 def test_a_hang_ends_at_its_limit_with_all_its_children() -> None:
-    child = Trial("import subprocess, sys; subprocess.run([sys.executable, '-c', 'import time; time.sleep(60)'])", 0.7)
-    started = time.monotonic()
+    child = Trial("import subprocess, sys; subprocess.run([sys.executable, '-c', 'import time; time.sleep(600)'])", 0.7)
     assert "no answer within" in child.report()["crash"]
-    assert time.monotonic() - started < 10
     group = child.pid
     child.stop()
-    deadline = time.monotonic() + 10
+    deadline = time.monotonic() + 60
     while _alive(group):
         assert time.monotonic() < deadline, "a grandchild is still there"
         time.sleep(0.05)
@@ -280,18 +275,18 @@ def test_a_killed_doctor_leaves_nothing(moment: float, tmp_path: Path) -> None:
     below = psutil.Process(owner.pid).children(recursive=True)
     owner.kill()
     owner.communicate()
-    _, alive = psutil.wait_procs(below, timeout=10)
+    _, alive = psutil.wait_procs(below, timeout=60)
     assert not [process for process in alive if process.status() != psutil.STATUS_ZOMBIE]
 
 
 @pytest.mark.parametrize("moment", [random.Random(seed).uniform(0.0, 0.5) for seed in range(3)])
 def test_a_killed_trial_is_a_finding_and_its_children_end(moment: float) -> None:
-    trial = Trial("import subprocess, sys; subprocess.run([sys.executable, '-c', 'import time; time.sleep(60)'])", 30)
+    trial = Trial("import subprocess, sys; subprocess.run([sys.executable, '-c', 'import time; time.sleep(600)'])", 30)
     group = trial.pid
     assert group is not None
     threading.Timer(moment, lambda: os.kill(group, signal.SIGKILL)).start()
     assert trial.report() == {"crash": "its process was ended by SIGKILL"}
-    deadline = time.monotonic() + 10
+    deadline = time.monotonic() + 60
     while _alive(group):
         assert time.monotonic() < deadline, "a grandchild is still there"
         time.sleep(0.05)
@@ -401,14 +396,14 @@ def test_settings_that_force_a_mode(monkeypatch, variables: dict, found: list[st
         monkeypatch.delenv(name, raising=False)
     for name, value in variables.items():
         monkeypatch.setenv(name, value)
-    monkeypatch.setattr(runtime, "_set_here", False)
+    monkeypatch.setattr(runtime, "_set_here", set())
     assert [finding.level for finding in packages.examine_settings()] == found
 
 
 def test_what_the_course_set_itself_is_no_finding(monkeypatch) -> None:
     monkeypatch.delenv("COURSE_DEVICE", raising=False)
     monkeypatch.setenv("TRITON_INTERPRET", "1")
-    monkeypatch.setattr(runtime, "_set_here", True)
+    monkeypatch.setattr(runtime, "_set_here", {"TRITON_INTERPRET"})
     assert not [finding for finding in packages.examine_settings() if "TRITON_INTERPRET" in finding.what]
 
 

@@ -457,7 +457,7 @@ check(catalog.get("00a"))
     environment = os.environ | {"TMPDIR": str(place), "COURSE_EXERCISES": str(file.parent)}
     kill_owner(program, moment, place, environment)
     file.write_text(RIGHT)
-    done = subprocess.run([sys.executable, "-c", program], env=environment, capture_output=True, text=True, timeout=60)
+    done = subprocess.run([sys.executable, "-c", program], env=environment, capture_output=True, text=True, timeout=250)
     assert done.returncode == 0 and list(place.iterdir()) == [], done.stderr
 
 

@@ -1,7 +1,7 @@
 """Slips: wrong solutions as learners write them, from the text of an exercise alone. None may pass. And right ones in unusual forms: all do.
 
-The whole corpus takes some minutes, so a run takes about every fourth slip and right solution, always the same ones, and no slip that
-is known to pass. COURSE_ALL_SLIPS=1 takes all. Each is a test by itself, so ``-n`` spreads them over workers.
+The whole corpus takes some minutes, so `make test` takes about every fourth slip and right solution, and `make sweep` the others with
+those that are known to pass.
 
 A slip whose text is that of a mutant names the mutant: test_grading.py has it refused, with its cause.
 """
@@ -9,7 +9,6 @@ A slip whose text is that of a mutant names the mutant: test_grading.py has it r
 from __future__ import annotations
 
 import hashlib
-import os
 
 import pytest
 
@@ -20,7 +19,6 @@ from course_lib.catalog import edits
 from course_lib.grading.check import check
 from course_lib.grading.verdict import ERROR, FAIL
 
-ALL = os.environ.get("COURSE_ALL_SLIPS") == "1"
 EVERY = 4
 
 # slips that pass: why no case shows them. One that is refused after all fails its test, so that it leaves the table.
@@ -43,24 +41,14 @@ SLIPS = {
 }
 
 
-def _is_in_sample(name: str) -> bool:
-    return ALL or (name not in KNOWN and hashlib.sha256(name.encode()).digest()[0] % EVERY == 0)
-
-
-def _params() -> list:
-    return [
-        pytest.param(
-            *SLIPS[name],
-            id=name,
-            marks=[pytest.mark.xfail(reason=KNOWN[name], raises=AssertionError, strict=True)] if name in KNOWN else [],
-        )
-        for name in SLIPS
-        if _is_in_sample(name)
-    ]
+def _list_marks(name: str) -> list[pytest.MarkDecorator]:
+    if name in KNOWN:
+        return [pytest.mark.sweep, pytest.mark.xfail(reason=KNOWN[name], raises=AssertionError, strict=True)]
+    return [pytest.mark.sweep] if hashlib.sha256(name.encode()).digest()[0] % EVERY else []
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize(("exercise", "entry"), _params())
+@pytest.mark.parametrize(("exercise", "entry"), [pytest.param(*SLIPS[name], id=name, marks=_list_marks(name)) for name in SLIPS])
 def test_slip_is_refused(exercise, entry, tmp_path):
     file = tmp_path / f"{exercise.file}.py"
     file.write_text(edits.edit_solution(exercise, entry, edits.SLIPS), encoding="utf-8")
@@ -69,10 +57,9 @@ def test_slip_is_refused(exercise, entry, tmp_path):
 
 
 RIGHT = [
-    pytest.param(exercise, text, id=name)
+    pytest.param(exercise, text, id=name, marks=_list_marks(name))
     for exercise in catalog.exercises().values()
     for name, text in edits.read_variants(exercise).items()
-    if _is_in_sample(name)
 ]
 
 

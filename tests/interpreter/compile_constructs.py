@@ -74,8 +74,14 @@ def ask(job, source, target, compile) -> str | None:
         while refused.__cause__ is not None:
             refused = refused.__cause__
             texts.append(str(refused))
-        return "\n".join(texts)[-1500:] or type(refused).__name__
+        return describe_refusal("\n".join(texts)) or type(refused).__name__
     raise AssertionError("the compilation did not stop where it should")
+
+
+def describe_refusal(text: str) -> str:
+    """Return the line of a refusal that has the reason, which the tests keep: the last one."""
+    lines = [line for line in text.splitlines() if line.strip()] or [""]
+    return lines[-1].strip()[:100]
 
 
 if __name__ == "__main__":

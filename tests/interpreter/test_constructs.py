@@ -14,6 +14,7 @@ import subprocess
 import sys
 from pathlib import Path
 
+import compiler_facts
 import numpy as np
 import pytest
 import torch
@@ -25,6 +26,8 @@ import course_lib
 from course_lib.base.files import write_atomic
 
 ALL = constructs()
+USER = "tests/interpreter/test_constructs.py"  # in the file of the kept facts
+COMPILING = Path(__file__).with_name("compile_constructs.py")
 DEVICE = "cuda" if course_lib.MODE == "gpu" else "cpu"
 TORCH = {**{name: getattr(torch, name) for name in (*SHORT, "bool")}, "float8e4nv": torch.float8_e4m3fn, "float8e5": torch.float8_e5m2}
 POINTERS = {**SHORT, "bool": "i1", "float16": "fp16", "float32": "fp32", "float64": "fp64", "float8e4nv": "fp8e4nv", "float8e5": "fp8e5"}
@@ -78,33 +81,57 @@ def write(folder: Path, number: int) -> Path:
     return path
 
 
-@pytest.fixture(scope="module")
-def compiler_says(tmp_path_factory, worker_id) -> list[str | None]:
-    """What the compiler says of each construct. The workers of a test run ask it once: the second takes what the first wrote."""
+@pytest.fixture(scope="module", params=compiler_facts.MODES)
+def compiler_says(request, tmp_path_factory) -> dict[int, str | None]:
+    """What the compiler says of each construct that this run asks for: why it refuses it, or None."""
     folder = tmp_path_factory.mktemp("compiled")
-    if worker_id == "master":
-        return ask_compiler(folder)
-    shared = tmp_path_factory.getbasetemp().parent / "compiler_says.json"  # the folder of this run, which its workers share
+    chosen = list_chosen(request.session)
+    jobs = [make_job(folder, number) for number in chosen]
+    keys = [compiler_facts.make_key([Path(path).read_text(), *rest], [COMPILING]) for path, *rest in jobs]
+
+    def ask(numbers: list[int]) -> list[str | None]:
+        return ask_once(tmp_path_factory, request.param, folder, [jobs[number] for number in numbers])
+
+    facts = request.config.pluginmanager.get_plugin("fact-keeper").facts
+    answers = facts.recall(USER, keys, ask, anew=request.param == "anew")
+    return dict(zip(chosen, answers, strict=True))
+
+
+def list_chosen(session: pytest.Session) -> list[int]:
+    """Return the numbers of the constructs that the tests of this session ask the compiler about."""
+    function = test_the_compiler_takes_what_the_table_says.__name__
+    items = [item for item in session.items if isinstance(item, pytest.Function) and item.originalname == function]
+    return sorted({item.callspec.params["number"] for item in items})
+
+
+def make_job(folder: Path, number: int) -> list:
+    """Write the module of a construct, and return what compile_constructs.py is asked about it."""
+    construct = ALL[number]
+    pointers = {"out_ptr": f"*{POINTERS[out_dtype(construct)]}"}
+    pointers |= {f"{name}_ptr": f"*{POINTERS[dtype]}" for name, (dtype, _) in construct.blocks().items()}
+    pointers |= {name: f"*{POINTERS[dtype]}" for name, (dtype, _) in construct.extra.items()}
+    signature = pointers | {name: SCALARS[name] for name in construct.arguments()} | {"K": "constexpr"}
+    return [str(write(folder, number)), "kernel", signature, construct.refused]
+
+
+def ask_once(tmp_path_factory, mode: str, folder: Path, jobs: list[list]) -> list[str | None]:
+    """Ask the compiler. The workers of a run have the same questions: the first asks, and the others wait for its answers."""
+    if "PYTEST_XDIST_WORKER" not in os.environ:
+        return ask_compiler(folder, jobs)
+    shared = tmp_path_factory.getbasetemp().parent / f"compiler_says_{mode}.json"  # the folder of this run, which its workers share
     with open(shared.with_suffix(".lock"), "w") as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)
         if not shared.exists():
-            write_atomic(shared, json.dumps(ask_compiler(folder)))
+            write_atomic(shared, json.dumps(ask_compiler(folder, jobs)))
     return json.loads(shared.read_text())
 
 
-def ask_compiler(folder: Path) -> list[str | None]:
-    jobs = []
-    for number, construct in enumerate(ALL):
-        pointers = {"out_ptr": f"*{POINTERS[out_dtype(construct)]}"}
-        pointers |= {f"{name}_ptr": f"*{POINTERS[dtype]}" for name, (dtype, _) in construct.blocks().items()}
-        pointers |= {name: f"*{POINTERS[dtype]}" for name, (dtype, _) in construct.extra.items()}
-        signature = pointers | {name: SCALARS[name] for name in construct.arguments()} | {"K": "constexpr"}
-        jobs.append([str(write(folder, number)), "kernel", signature, construct.refused])
+def ask_compiler(folder: Path, jobs: list[list]) -> list[str | None]:
     (folder / "job.json").write_text(json.dumps(jobs))
-    kept = {name: value for name, value in os.environ.items() if name not in ("TRITON_INTERPRET", "COURSE_DEVICE")}
+    environment = {name: value for name, value in os.environ.items() if not name.startswith("TRITON_") and name != "COURSE_DEVICE"}
     ran = subprocess.run(
-        [sys.executable, str(Path(__file__).with_name("compile_constructs.py")), str(folder / "job.json")],
-        capture_output=True, text=True, env={**kept, "TRITON_CACHE_DIR": str(folder / "cache")}, check=False,
+        [sys.executable, str(COMPILING), str(folder / "job.json")],
+        capture_output=True, text=True, env={**environment, "TRITON_CACHE_DIR": str(folder / "cache")}, check=False,
     )  # fmt: skip
     assert ran.returncode == 0, ran.stderr[-3000:]
     return json.loads(ran.stdout.splitlines()[-1])

@@ -18,7 +18,11 @@ from course_lib.kernels.split_row import split_row_forward_kernel
 from course_lib.kernels.split_row_backward import split_row_backward_kernel
 from course_lib.kernels.two_tiles_backward import two_tiles_backward_kernel
 
-pytestmark = [pytest.mark.slow, pytest.mark.skipif(course_lib.MODE != "cpu", reason="the tables are checked where nothing else compiles")]
+pytestmark = [
+    pytest.mark.slow,
+    pytest.mark.skipif(course_lib.MODE != "cpu", reason="the tables are checked where nothing else compiles"),
+    pytest.mark.usefixtures("recall_compilations"),
+]
 # a table line, by a row length it serves; multiples of 16 and others are launched differently
 LENGTHS = [128, 256, 512, 1024, 2048, 4096, 5120, 8192, 100, 1000, 2000 + 1, 4095, 8191]
 ARCHES = ["sm_80", "sm_90", "sm_100"]

@@ -16,6 +16,7 @@ from __future__ import annotations
 import contextlib
 import ctypes
 import dataclasses
+import functools
 import importlib
 import os
 import re
@@ -23,7 +24,6 @@ import resource
 import socket
 import tempfile
 import textwrap
-import time
 from pathlib import Path
 from typing import NamedTuple
 
@@ -37,9 +37,12 @@ from course_lib.base import paths
 from course_lib.base.errors import CourseError
 from course_lib.catalog import texts
 from course_lib.compiler import CompileError, KernelSource, Pointer, compile_report, helper
+from course_lib.grading.cases.plan import Plan
 from course_lib.grading.check import check
 from course_lib.grading.execution import runner
+from course_lib.grading.families.plans import make_plans
 from course_lib.grading.judging import compiled
+from course_lib.grading.judging.judge import judge
 from course_lib.grading.submission import reader
 from course_lib.grading.submission.source import Kernels
 from course_lib.learner import progress
@@ -52,9 +55,8 @@ from course_lib.sandbox.machine import ServerKind
 pytestmark = pytest.mark.skipif(course_lib.MODE != "cpu", reason="the attacks are Python, which a compiled kernel is not")
 
 HERE = Path(__file__).parent.parent / "attacks"
-LIMIT = 1.5
-GRACE = 30.0  # that it ends is what counts: removing 1100 nested folders takes a busy machine seconds
-LIMITS = dataclasses.replace(ResourceLimits(), case=LIMIT, total=LIMIT, memory_bytes=256 << 20, resident_bytes=1 << 30)
+LIMIT = 0.6
+LIMITS = dataclasses.replace(ResourceLimits(), case=LIMIT, total=LIMIT, patience=2.5, memory_bytes=256 << 20, resident_bytes=1 << 30)
 KEY = 0x6E6F726D
 OBEYED = re.compile("[\x00-\x09\x0b-\x1f\x7f-\x9f\u202e]")
 BREACH = "BREACH"
@@ -86,6 +88,19 @@ COMPILING, PICTURES, READING = (
     [attack for attack in FOUND if process in attack.layer.split("+")] for process in ("compile", "picture", "reading")
 )
 TIERS = (isolation.NAMESPACES, isolation.LANDLOCK)
+# One attack of each kind. A test that gives the same files to a process that another test gives them to has these in `make test`, and
+# all of them in `make sweep`.
+OF_EACH_KIND = {
+    "apart_calls_home", "apart_daemon", "apart_fills_the_disk", "apart_forbidden_calls", "apart_prints", "apart_reads_the_environment",
+    "apart_reads_the_solution", "apart_signals_the_parent", "apart_takes_memory", "apart_writes_outside", "compile_answers_a_word",
+    "compile_breaks_the_compiler", "compile_endless", "compile_forks",
+}  # fmt: skip
+
+
+def list_for_sweep(attacks: list[Attack]) -> list:
+    """Return the attacks as cases of a test, with those outside OF_EACH_KIND left to `make sweep`."""
+    marks = {attack.name: () if attack.name in OF_EACH_KIND else pytest.mark.sweep for attack in attacks}
+    return [pytest.param(attack, id=attack.name, marks=marks[attack.name]) for attack in attacks]
 
 
 class World(NamedTuple):
@@ -210,9 +225,21 @@ def after(world: World, tmp_path: Path) -> list[str]:
     return traces
 
 
-def and_the_next_check_passes(attack: Attack) -> None:
-    verdict = check(attack.exercise, paths.SOLUTIONS / f"{attack.exercise.file}.py")
-    assert verdict.passed, verdict.message
+def and_the_next_run_is_right(attack: Attack) -> None:
+    """The next submission, which the same server runs, is right in its first case. That later cases are is the same server's work."""
+    exercise = attack.exercise
+    plan = first_plan(exercise.id)
+    run = runner.run(Kernels(texts.read_solution(exercise), exercise.entry_points), [plan], find_mode(attack))
+    assert run.ended == "finished" and judge(plan, run.data[0]).right, f"{run.ended}\n{run.printed}"
+
+
+@functools.cache
+def first_plan(exercise_id: str) -> Plan:
+    return make_plans(catalog.get(exercise_id))[0]
+
+
+def find_mode(attack: Attack) -> str:
+    return "cpu" if attack.exercise.kind == "kernel" else attack.exercise.kind
 
 
 @pytest.mark.parametrize("attack", ATTACKS, ids=lambda attack: attack.name)
@@ -234,20 +261,16 @@ def test_what_it_runs_is_confined(attack, tier, best_tier, world, tmp_path, monk
         pytest.skip(f"this machine's best isolation is: {best_tier}")
     monkeypatch.setattr(jobs, "BEST_TIER", tier)
     file = handed_in(attack, world, tmp_path)
-    runner.warm("cpu" if attack.exercise.kind == "kernel" else attack.exercise.kind)
     with monkeypatch.context() as past:
         past.setattr(reader, "read", lambda exercise, text, name: Kernels(text, exercise.entry_points))
-        started = time.monotonic()
         verdict = check(attack.exercise, file, limits=LIMITS)
-        seconds = time.monotonic() - started
     assert verdict.status in ("error", "fail"), f"{verdict.status}: {verdict.message}"
     assert verdict.tier == tier
     assert "BREACH" not in verdict.printed, verdict.printed
-    assert seconds < LIMIT + GRACE
     assert after(world, tmp_path) == []
     assert len(verdict.message) < 2000 and len(verdict.printed) <= 4000
     assert not OBEYED.search(verdict.as_json()) and "\n✓" not in verdict.message
-    and_the_next_check_passes(attack)
+    and_the_next_run_is_right(attack)
 
 
 # ---- the processes that compile, interpret for a picture, and read ----------------------------------------------------------
@@ -329,12 +352,10 @@ def compile_copy(text: str) -> None:
     compile_report(source, [Pointer("fp32"), Pointer("fp32"), 5], {"BLOCK": 8}, disassemble=False, limit=LIMIT)
 
 
-def check_within_limits(attack: Attack, file: Path, tier: str, most_seconds: float):
+def check_within_limits(attack: Attack, file: Path, tier: str):
     """The verdict on a file that acts where a kernel is compiled. It may be right, so the verdict may be a pass."""
-    started = time.monotonic()
     with little_memory():
         verdict = check(attack.exercise, file, limits=LIMITS)
-    assert time.monotonic() - started < most_seconds
     assert "grader itself failed" not in verdict.message, verdict.message
     assert verdict.tier in (tier, "none", "")
     assert len(verdict.message) < 2000 and len(verdict.printed) <= 4000
@@ -342,10 +363,11 @@ def check_within_limits(attack: Attack, file: Path, tier: str, most_seconds: flo
     return verdict
 
 
-@pytest.mark.parametrize("attack", COMPILING, ids=lambda attack: attack.name)
-def test_a_kernel_reaches_nothing_while_it_is_compiled_though_the_check_lets_it_pass(attack, world, tmp_path, short_limits):
+@pytest.mark.parametrize("attack", list_for_sweep(COMPILING))
+def test_a_kernel_reaches_nothing_while_it_is_compiled_though_the_check_lets_it_pass(attack, best_tier, world, tmp_path, short_limits):
+    """The process is that of the next test, and another text gets there."""
     file = handed_in(attack, world, tmp_path, in_a_kernel(named(attack, world)))
-    check_within_limits(attack, file, check(catalog.get("01a"), paths.SOLUTIONS / "ex01a_layer_norm.py").tier, LIMIT + GRACE)
+    check_within_limits(attack, file, best_tier)
     assert after(world, tmp_path) == []
     and_the_compiler_still_refuses()
 
@@ -358,7 +380,7 @@ def test_what_is_compiled_is_confined(attack, tier, best_tier, world, tmp_path, 
     file = handed_in(attack, world, tmp_path, while_compiling(named(attack, world)))
     with monkeypatch.context() as past:
         past.setattr(reader, "read", lambda exercise, text, name: Kernels(text, exercise.entry_points))
-        check_within_limits(attack, file, tier, LIMIT + GRACE)
+        check_within_limits(attack, file, tier)
     assert after(world, tmp_path) == []
     and_the_compiler_still_refuses()
 
@@ -387,13 +409,13 @@ def test_what_is_interpreted_for_a_picture_is_confined(attack, tier, best_tier, 
         source = KernelSource(text, "copy_kernel", "exercises/ex.py")
         return len(record(source, 1, (torch.zeros(5), torch.zeros(5), 5), {"BLOCK": 8}).accesses)
 
-    said, started = "", time.monotonic()
+    said = ""
     with little_memory():
         try:
             map_accesses(f"{named(attack, world)}\n{RIGHT}")
         except CourseError as refused:
             said = str(refused)
-    assert time.monotonic() - started < LIMIT + GRACE and len(said) < 2000
+    assert len(said) < 2000
     and_nothing_was_told(said)
     assert after(world, tmp_path) == []
     assert map_accesses(RIGHT) == 2
@@ -404,13 +426,12 @@ def test_what_is_hard_to_read_is_said_to_be(attack, world, tmp_path):
     made: dict[str, str] = {}
     exec(attack.text, made)
     assert len(made["text"]) <= 1_000_000
-    started = time.monotonic()
     verdict = check(attack.exercise, handed_in(attack, world, tmp_path, made["text"]), limits=LIMITS)
-    assert time.monotonic() - started < reader.SECONDS + GRACE
     assert verdict.status == "error" and verdict.cause != "grader_fault", verdict.message
     assert 0 < len(verdict.message) < 2000
     assert after(world, tmp_path) == []
-    and_the_next_check_passes(attack)
+    verdict = check(attack.exercise, paths.SOLUTIONS / f"{attack.exercise.file}.py")  # its text is read by the same server
+    assert verdict.passed, verdict.message
 
 
 def test_there_are_enough_of_them(capsys):
@@ -418,4 +439,5 @@ def test_there_are_enough_of_them(capsys):
         print(f"\n{len(ATTACKS)} attacks handed in, {len(CONFINED)} without any check, under each tier that this machine has")
     assert len(COMPILING) >= 60 and len(PICTURES) >= 40 and len(READING) >= 15
     assert len(CONFINED) >= 45 and {attack.exercise.kind for attack in CONFINED} >= {"kernel", "torch"}
+    assert {attack.name for attack in COMPILING} >= OF_EACH_KIND
     assert all(texts.read_solution(attack.exercise) for attack in FOUND)

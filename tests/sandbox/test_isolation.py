@@ -35,10 +35,12 @@ from course_lib.grading.submission import reader
 from course_lib.grading.submission.source import Kernels
 from course_lib.sandbox import isolation, jobs, server, servers, syscalls
 from course_lib.sandbox.jobs import ResourceLimits
+from course_lib.sandbox.stage import Stage
 
-EX = catalog.get("01a")
+EX = catalog.get("04b")  # its server starts in a tenth of a second: PyTorch is not imported
 SOLUTION = paths.SOLUTIONS / f"{EX.file}.py"
-SHORT = dataclasses.replace(ResourceLimits.for_mode("torch"), case=1.0, total=1.5)
+(NAME,) = EX.entry_points
+SHORT = dataclasses.replace(ResourceLimits.for_mode(EX.kind), case=1.0, total=1.5, patience=1.0)
 ATTACKS = Path(__file__).parent.parent / "attacks"
 
 pytestmark = pytest.mark.skipif(course_lib.MODE != "cpu", reason="what a GPU's check permits is more, and told by test_attacks on a GPU")
@@ -52,25 +54,35 @@ def alone(code: str, **options) -> subprocess.CompletedProcess:
         [sys.executable, "-c", head + textwrap.dedent(code)],
         capture_output=True,
         text=True,
-        timeout=60,
+        timeout=250,
         env=environment,
         check=False,
         **options,
     )
 
 
-def past_the_list(monkeypatch, text: str, tmp_path: Path, limits: ResourceLimits = SHORT):
+def past_the_list(monkeypatch, text: str, tmp_path: Path, limits: ResourceLimits = SHORT, exercise: catalog.Exercise = EX):
     file = tmp_path / "mine.py"
     file.write_text(text)
     with monkeypatch.context() as past:
         past.setattr(reader, "read", lambda exercise, text, name: Kernels(text, exercise.entry_points))
-        return check(EX, file, limits=limits)
+        return check(exercise, file, limits=limits)
 
 
 def hostile(body: str) -> str:
-    return (
-        "import os\nimport torch\n\n\ndef layer_norm(x, w, b, eps):\n" + textwrap.indent(textwrap.dedent(body), "    ") + "\n    return x\n"
-    )
+    return f"import os\n\n\ndef {NAME}(*given):\n" + textwrap.indent(textwrap.dedent(body), "    ") + "\n    return given\n"
+
+
+WAITING = hostile("import time\ntime.sleep(600)")  # uses no processor time until its time by the clock is over
+
+
+def wait_for_descendants(pid: int, count: int) -> list[psutil.Process]:
+    """Wait until a process has ``count`` descendants, and return them."""
+    deadline = time.monotonic() + 120
+    while len(descendants := psutil.Process(pid).children(recursive=True)) < count:
+        assert time.monotonic() < deadline, f"process {pid} has {len(descendants)} descendants and not {count}"
+        time.sleep(0.005)
+    return descendants
 
 
 @pytest.fixture
@@ -244,7 +256,7 @@ def test_limits_only_confine_nobody(attack, monkeypatch, tmp_path):
     victim.write_text("as it was")
     text = (ATTACKS / f"{attack}.py").read_text().replace("@ROOT@", str(paths.ROOT)).replace("@VICTIM@", str(victim))
     monkeypatch.setattr(jobs, "BEST_TIER", isolation.LIMITS)
-    verdict = past_the_list(monkeypatch, text, tmp_path)
+    verdict = past_the_list(monkeypatch, text, tmp_path, exercise=catalog.get("01a"))
     assert verdict.tier == isolation.LIMITS and "BREACH" in verdict.printed
     assert verdict.passed or victim.read_text() == "changed"
 
@@ -500,12 +512,38 @@ def test_a_daemon_that_could_be_started_is_ended_all_the_same(tier, best, other_
 
 
 def test_all_cases_together_have_a_limit(monkeypatch, tmp_path):
-    slow = "\n\nright = layer_norm\n\n\ndef layer_norm(*given):\n    __import__('time').sleep(0.4)\n    return right(*given)\n"
+    slow = f"\n\nright = {NAME}\n\n\ndef {NAME}(*given):\n    __import__('time').sleep(0.4)\n    return right(*given)\n"
     verdict = past_the_list(monkeypatch, SOLUTION.read_text() + slow, tmp_path)
     assert (verdict.status, verdict.cause) == ("fail", "time_limit"), verdict.message
     states = [case.status for case in verdict.cases]
     # the cases after the one that was stopped have as much time once more
     assert set(states) == {"pass", "fail", "not run"} and 0.4 * states.count("pass") <= 2 * SHORT.total
+
+
+def end_after(folder: Path, *, clock: float, processor: float, queued: float = 0.0) -> str:
+    limits = {"start": 60.0, "case": 10.0, "total": 60.0, "patience": 6.0}
+    outcome = server.JobOutcome(stage=Stage.RUNNING, begin=server.Moment(0.0), since=server.Moment(0.0))
+    return outcome.find_passed_time(folder, limits, server.Moment(clock, processor, queued))
+
+
+def test_a_limit_counts_processor_time_and_the_clock_ends_only_what_waits(tmp_path):
+    assert end_after(tmp_path, clock=1000.0, processor=9.9, queued=980.0) == ""  # other programs had the processor
+    assert end_after(tmp_path, clock=11.0, processor=10.1) == "timed out"
+    assert end_after(tmp_path, clock=59.0, processor=0.1) == ""
+    assert end_after(tmp_path, clock=61.0, processor=0.1) == "waited"
+
+
+@pytest.mark.parametrize(("body", "ended"), [("while True: pass", "timed out"), ("import time; time.sleep(600)", "waited")])
+def test_a_job_ends_by_its_processor_time_or_by_the_clock(body, ended):
+    kernels = Kernels(f"def {NAME}(*given):\n    {body}\n", EX.entry_points)
+    limits = dataclasses.replace(ResourceLimits.for_mode(EX.kind), case=0.5, patience=2.0)
+    assert runner.run(kernels, make_plans(EX)[:1], EX.kind, limits).ended == ended
+
+
+def test_processor_time_of_ended_children_counts():
+    before = server._measure_processor_seconds(os.getpid())
+    subprocess.run([sys.executable, "-c", "import time\nwhile time.process_time() < 0.3:\n    pass"], check=True)
+    assert server._measure_processor_seconds(os.getpid()) - before >= 0.25
 
 
 def test_memory_is_the_functions_own_error(monkeypatch, tmp_path):
@@ -524,7 +562,7 @@ def test_rows_far_apart_fit_under_the_limit_of_memory():
 
 
 def serving() -> servers.WarmServer:
-    (server,) = [server for server in servers._idle if server.key[0] == runner.KINDS["torch"]]
+    (server,) = [server for server in servers._idle if server.key[0] == runner.KINDS[EX.kind]]
     return server
 
 
@@ -543,18 +581,17 @@ def test_a_dead_server_costs_time_only():
 
 
 def test_a_server_killed_over_a_job_is_replaced_and_its_job_ends_with_it(monkeypatch, tmp_path):
-    runner.warm("torch")
+    runner.warm(EX.kind)
     victim = psutil.Process(serving().process.pid)
     below = []
 
     def kill() -> None:
-        time.sleep(0.4)
-        below.extend(victim.children(recursive=True))
+        below.extend(wait_for_descendants(victim.pid, 2))
         victim.kill()
 
     killer = threading.Thread(target=kill)
     killer.start()
-    verdict = past_the_list(monkeypatch, hostile("while True: pass"), tmp_path)
+    verdict = past_the_list(monkeypatch, WAITING, tmp_path)
     killer.join()
     assert (verdict.status, verdict.cause) == ("fail", "time_limit"), f"{verdict.message}\n{verdict.printed}"
     assert below and not [process for process in below if process.is_running() and process.status() != psutil.STATUS_ZOMBIE]
@@ -565,17 +602,18 @@ def processes_of(pid: int) -> list[psutil.Process]:
 
 
 def wait_until_gone(processes: list[psutil.Process]) -> None:
-    _, alive = psutil.wait_procs(processes, timeout=15)
+    _, alive = psutil.wait_procs(processes, timeout=60)
     assert not [process for process in alive if process.status() != psutil.STATUS_ZOMBIE]
 
 
-MOMENTS = [random.Random(seed).uniform(0.0, 1.0) for seed in range(4)]
+# None: as soon as the process to kill, or the whole chain, is there. Otherwise: after so many seconds, whatever is there then.
+MOMENTS = [None, *(pytest.param(random.Random(seed).uniform(0.0, 1.0), marks=pytest.mark.sweep) for seed in range(4))]
 
 
 @pytest.mark.parametrize("moment", MOMENTS)
 def test_a_killed_checker_takes_server_and_job_along(moment, tmp_path):
     file = tmp_path / "mine.py"
-    file.write_text(hostile("while True: pass"))
+    file.write_text(WAITING)
     code = f"""
         import sys
         from pathlib import Path
@@ -584,16 +622,19 @@ def test_a_killed_checker_takes_server_and_job_along(moment, tmp_path):
         from course_lib.grading.execution import runner
         from course_lib.grading.submission import reader
         from course_lib.grading.submission.source import Kernels
-        exercise = catalog.get("01a")
+        exercise = catalog.get("{EX.id}")
         reader.read = lambda exercise, text, name: Kernels(text, exercise.entry_points)
-        runner.warm("torch")
+        runner.warm("{EX.kind}")
         print("warm", flush=True)
         check(exercise, Path({str(file)!r}))
     """
     environment = {**os.environ, "PYTHONPATH": str(paths.ROOT), "TMPDIR": str(tmp_path), "COURSE_STATE": str(tmp_path / "state")}
     checker = subprocess.Popen([sys.executable, "-c", textwrap.dedent(code)], stdout=subprocess.PIPE, env=environment)
     assert checker.stdout.readline() == b"warm\n"
-    time.sleep(moment)
+    if moment is None:
+        wait_for_descendants(checker.pid, 3)  # server, keeper and the next of the chain
+    else:
+        time.sleep(moment)
     _, *below = processes_of(checker.pid)
     assert below
     checker.kill()
@@ -605,12 +646,15 @@ def test_a_killed_checker_takes_server_and_job_along(moment, tmp_path):
 @pytest.mark.parametrize("below", [0, 1, 2, 3])
 def test_whoever_of_the_chain_is_killed_nothing_stays_and_the_next_check_passes(moment, below, monkeypatch, tmp_path):
     """Server, keeper, init or runner (two of them where there are no namespaces): the check ends with a verdict all the same."""
-    runner.warm("torch")
+    length = 3 if check(EX, SOLUTION).tier == isolation.NAMESPACES else 2
     server = serving().pid
     chain: list[psutil.Process] = []
 
     def kill() -> None:
-        time.sleep(moment)
+        if moment is None:
+            wait_for_descendants(server, min(below, length))
+        else:
+            time.sleep(moment)
         with contextlib.suppress(psutil.NoSuchProcess):  # the job has not begun, or is over: then nobody is killed
             chain.extend(processes_of(server))
             chain[min(below, len(chain) - 1)].kill()
@@ -618,7 +662,7 @@ def test_whoever_of_the_chain_is_killed_nothing_stays_and_the_next_check_passes(
     monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
     killer = threading.Thread(target=kill)
     killer.start()
-    verdict = past_the_list(monkeypatch, hostile("while True: pass"), tmp_path)
+    verdict = past_the_list(monkeypatch, WAITING, tmp_path)
     killer.join()
     assert verdict.status in ("fail", "grader fault") and chain
     wait_until_gone([process for process in chain[1:] if process.is_running()])
@@ -635,7 +679,7 @@ def test_a_server_that_dies_over_a_job_is_no_check_that_finished(begun, ended, m
 
     monkeypatch.setattr(servers, "ask", die)
     concrete = make_plans(EX, 0, None)
-    run = runner.run(Kernels(SOLUTION.read_text(), EX.entry_points), concrete, "torch")
+    run = runner.run(Kernels(SOLUTION.read_text(), EX.entry_points), concrete, EX.kind)
     assert (run.ended, run.case, run.printed) == (ended, 0 if begun else None, "its last words") and not run.data
 
 
@@ -652,10 +696,10 @@ def test_the_key_sees_an_edited_file(monkeypatch, tmp_path):
     file = tmp_path / "grading" / "x.py"
     file.write_text("1")
     monkeypatch.setattr(servers, "PACKAGE", tmp_path)
-    before = servers._key(runner.KINDS["torch"])
-    assert servers._key(runner.KINDS["torch"]) == before
+    before = servers._key(runner.KINDS[EX.kind])
+    assert servers._key(runner.KINDS[EX.kind]) == before
     file.write_text("22")
-    assert servers._key(runner.KINDS["torch"]) != before
+    assert servers._key(runner.KINDS[EX.kind]) != before
 
 
 @pytest.mark.parametrize("end", ["sys.exit()", "os.kill(os.getpid(), 9)", "os._exit(0)"])
@@ -664,7 +708,7 @@ def test_servers_end_with_the_process_that_started_them(end):
         f"from course_lib.grading.execution import runner\nfrom course_lib.sandbox import servers\nrunner.warm('numpy')\nprint(servers._idle[0].process.pid, flush=True)\n{end}"
     )
     pid = int(result.stdout)
-    deadline = time.monotonic() + 5
+    deadline = time.monotonic() + 60
     while psutil.pid_exists(pid) and time.monotonic() < deadline:
         time.sleep(0.02)
     assert not psutil.pid_exists(pid)
@@ -684,16 +728,16 @@ def test_checks_in_threads_have_servers_of_their_own():
 
 
 def test_an_interrupted_check_leaves_nothing(monkeypatch, tmp_path):
-    runner.warm("torch")
+    runner.warm(EX.kind)
     pid = serving().process.pid
 
     def interrupt() -> None:
-        time.sleep(0.4)
+        wait_for_descendants(pid, 1)
         os.kill(os.getpid(), signal.SIGINT)
 
     threading.Thread(target=interrupt).start()
     with pytest.raises(KeyboardInterrupt):
-        past_the_list(monkeypatch, hostile("while True: pass"), tmp_path, dataclasses.replace(SHORT, case=20.0, total=20.0))
+        past_the_list(monkeypatch, WAITING, tmp_path, dataclasses.replace(SHORT, case=60.0, total=60.0))
     with contextlib.suppress(psutil.NoSuchProcess):
         assert psutil.Process(pid).status() == psutil.STATUS_ZOMBIE
     assert check(EX, SOLUTION).passed
@@ -745,7 +789,7 @@ def test_a_folder_that_cannot_be_looked_into_is_too_much(monkeypatch, tmp_path):
     limits = {"processes": 99, "threads": 10_000, "resident_bytes": 1 << 40, "disk_bytes": 1 << 30, "files": 2000}
     list_entries, hidden = os.scandir, tmp_path / "hidden"
     hidden.mkdir()
-    assert server._find_passed_limit(os.getpid(), tmp_path, limits) == ""
+    assert server._find_passed_limit([os.getpid()], tmp_path, limits) == ""
 
     def refuse(folder):
         if folder == str(hidden):
@@ -753,7 +797,7 @@ def test_a_folder_that_cannot_be_looked_into_is_too_much(monkeypatch, tmp_path):
         return list_entries(folder)
 
     monkeypatch.setattr(os, "scandir", refuse)
-    assert server._find_passed_limit(os.getpid(), tmp_path, limits) == "too many files"
+    assert server._find_passed_limit([os.getpid()], tmp_path, limits) == "too many files"
 
 
 def test_packages_that_an_environment_takes_from_another_one_are_readable(tmp_path, monkeypatch):

@@ -280,11 +280,26 @@ def test_without_a_gpu_the_cpu_build_comes_from_pytorchs_own_index(checkout: Che
     assert "--torch-backend cpu --no-deps torch==2.13.0" in torch and "torch-backend" not in course
 
 
-def test_where_that_index_is_out_of_reach_the_package_index_serves(checkout: Checkout) -> None:
+def test_where_that_index_is_out_of_reach_nothing_large_is_fetched_unasked(checkout: Checkout) -> None:
     checkout.set(index="2", versions='["2.13.0+cu130", "3.7.1"]\n')
     code, output = checkout.run()
-    assert code == 0 and "dns error" in output and "did not answer" in output and "several GB" in output
-    assert checkout.installs() == 2
+    assert code == 1 and "dns error" in output and "did not answer" in output and "several GB" in output
+    assert "`make lab TORCH=cuda`" in output and checkout.installs() == 1
+
+
+@pytest.mark.parametrize(("answer", "takes_it"), [("y", True), ("", False), ("no", False)])
+def test_on_a_terminal_the_large_build_is_asked_for(load, monkeypatch, capsys, answer: str, takes_it: bool) -> None:
+    bootstrap = load("bootstrap")
+    monkeypatch.setattr("builtins.input", lambda question: answer)
+    for stream in ("stdin", "stdout"):
+        monkeypatch.setattr(getattr(sys, stream), "isatty", lambda: True, raising=False)
+    if takes_it:
+        bootstrap.confirm_cuda_build()
+    else:
+        with pytest.raises(bootstrap.Stop, match="TORCH=cuda"):
+            bootstrap.confirm_cuda_build()
+    printed = capsys.readouterr()
+    assert "5 GB on disk" in printed.out + printed.err
 
 
 def test_a_cpu_build_that_was_asked_for_is_not_replaced_by_another(checkout: Checkout) -> None:

@@ -87,6 +87,19 @@ def test_while_uv_compiles_and_shows_nothing_that_is_said(installer) -> None:
     assert shown.getvalue().count(b"course: compiling them to byte code") == 1
 
 
+def test_the_lines_of_packages_are_kept_and_not_shown(installer) -> None:
+    """They are more than a hundred, and the sentences before and after them are lost among them."""
+    shown = io.BytesIO()
+    listener = installer.Listener(shown)
+    text = b"Installed 3 packages in 1s\n + torch==2.13.0\n - \x1b[1msix\x1b[0m==1.17.0\n  x no solution\n ~ a==1\n last"
+    for at in range(len(text)):
+        listener.feed(text[at : at + 1])
+    listener.end()
+    lines = shown.getvalue().decode().splitlines()
+    assert [line for line in lines if not line.startswith("course: ")] == ["Installed 3 packages in 1s", "  x no solution", " last"]
+    assert "torch==2.13.0" in listener.text()
+
+
 @pytest.mark.parametrize("terminal", [True, False])
 def test_uv_sees_a_terminal_where_there_is_one(installer, monkeypatch, tmp_path: Path, terminal: bool) -> None:
     class Out(io.StringIO):

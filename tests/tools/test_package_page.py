@@ -25,7 +25,6 @@ def test_without_an_address_words_stay_and_what_leads_nowhere_goes(write_page) -
     page = write_page((ROOT / "README.md").read_text(encoding="utf-8"), "")
     assert [target for target in list_targets(page) if not target.startswith("https://")] == []
     assert "00 start here: your first kernel" in page and "see LICENSE." in page and "<picture" not in page
-    assert "[uv](https://docs.astral.sh/uv/)" in page
 
 
 def test_with_an_address_every_link_and_picture_leads_to_a_file_of_the_repository(write_page) -> None:

@@ -15,8 +15,8 @@ from course_lib.base.translation import choose_language, split_blocks, translate
 
 VERDICTS = "docs/verdicts.md"
 # the first documents, in this order; the others in docs/ follow
-_FIRST = ("docs/setup.md", "docs/commands.md", "docs/glossary.md", "docs/instructors.md", "CONTRIBUTING.md", "docs/architecture.md", "docs/kernels.md", VERDICTS, "docs/cpu-mode.md", "docs/security.md", "docs/site.md")  # fmt: skip
-LEARNERS = ("setup", "commands", "browser", "cpu-mode", "glossary")  # documents in docs/ that are translated, by their catalogs
+_FIRST = ("docs/setup.md", "docs/commands.md", "docs/glossary.md", "docs/instructors.md", "CONTRIBUTING.md", "docs/architecture.md", "docs/kernels.md", "docs/evidence.md", VERDICTS, "docs/cpu-mode.md", "docs/security.md", "docs/site.md")  # fmt: skip
+LEARNERS = ("setup", "commands", "browser", "cpu-mode", "glossary", "evidence")  # documents in docs/ that are translated, by their catalogs
 _LINK = re.compile(r"(?<!!)\[((?:[^\[\]]|\[[^\]]*\])*)\]\(([^)\s#]*)(#[^)\s]*)?\)")
 _SECTION = re.compile(r"^## (\w+)(?:: (.*))?$", re.MULTILINE)
 _ORIGIN = re.compile(r"Exercise (\w+), mutant `([^`]+)`:\n\n")

@@ -58,7 +58,7 @@ class Run:
     - "crashed": ``signal`` may have the signal.
     - "killed": SIGKILL came from outside, twice. The operating system sends it if memory runs out.
     - "died": the server that watched the process ended, twice.
-    - "timed out".
+    - "timed out": its processor time was over. "waited": its time by the clock was over.
     - "flooded": it printed too much.
     - "too much memory", "too many files" or "too many processes".
     - "not started": ``printed`` says why. The reason lies in the machine or the course, not in the learner's code.
@@ -144,7 +144,8 @@ def run_rest(kernels: Kernels, mode: str) -> tuple[int, str] | None:
 
 _REST_SECONDS = 3.0
 _ENDS = {
-    "timed out": N_("did not end within {seconds} s"),
+    "timed out": N_("did not end within {seconds} s of processor time"),
+    "waited": N_("waited or slept until its time was over"),
     "too many processes": N_("started more processes than a check allows"),
     "too much memory": N_("took more memory than a check allows"),
     "too many files": N_("wrote more files than a check allows"),
@@ -251,7 +252,7 @@ def _collect(folder: Path, plans: list[Plan], answer: JobAnswer) -> Run:
                 result.ended, result.reported = "crashed", first_line[:_NAME_CHARACTERS]
             return result
     # All results have arrived, and the process was stopped afterwards.
-    if stopped not in ("crashed", "killed", "died", "timed out"):
+    if stopped not in ("crashed", "killed", "died", "timed out", "waited"):
         result.case, result.ended = len(plans) - 1, stopped
     return result
 

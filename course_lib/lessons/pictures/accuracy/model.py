@@ -176,7 +176,8 @@ def _why_not(run: grading.Run, file: str) -> str:
     if raised is not None:
         where = _("{file}, line {line}").format(file=file, line=raised.line) if raised.line else file
         return f"{where}: {raised.type}: {' '.join(raised.text.split())[:300]}."
-    how = {"timed out": _("{file} was stopped: it took too long."), "not started": _("{file} could not be started.")}
+    too_long = _("{file} was stopped: it took too long.")
+    how = {"timed out": too_long, "waited": too_long, "not started": _("{file} could not be started.")}
     return how.get(run.ended, _("{file} ended its process.")).format(file=file)
 
 
