@@ -12,7 +12,7 @@ from nbformat.v4 import new_code_cell, new_markdown_cell, new_notebook, new_outp
 
 from course_lib import catalog
 from course_lib.authoring.notebooks import ANSWER, DIVE, read_with_answers
-from course_lib.authoring.repository import START, list_launches
+from course_lib.authoring.repository import DISTRIBUTION, START, list_launches
 from course_lib.authoring.site import front, guides, lessons
 from course_lib.authoring.site.html import CourseSource, write_headings_flat
 from course_lib.base import paths
@@ -186,7 +186,8 @@ def test_the_same_commands_stand_wherever_the_course_says_how_it_starts():
     setup = (paths.ROOT / "docs" / "setup.md").read_text(encoding="utf-8")
     assert "\n".join(START) in setup
     assert START[0] in README
-    assert START[-1] in (paths.ROOT / "course_lib" / "learner" / "folder_readme.md").read_text(encoding="utf-8")
+    folder_readme = (paths.ROOT / "course_lib" / "learner" / "folder_readme.md").read_text(encoding="utf-8")
+    assert f"uvx {DISTRIBUTION} lab" in folder_readme, "that folder has no Makefile"
 
 
 @pytest.mark.parametrize(
