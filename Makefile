@@ -88,7 +88,7 @@ pyodide: dev ## authors: fetch the Pyodide with which tab-test runs
 	@$(VENV)/python tests/tab/fetch_pyodide.py build/pyodide
 
 tab-test: pyodide ## authors: try lessons and checks in a browser tab
-	@COURSE_PYODIDE=build/pyodide $(VENV)/python -m pytest -rs -n 0 tests/tab $(TEST_ARGS)
+	@COURSE_PYODIDE=build/pyodide $(VENV)/python -m pytest -rs -n $(WORKERS) --dist loadscope tests/tab/test_checks.py tests/tab/test_lessons.py $(TEST_ARGS)
 
 lint: dev ## authors: ruff's checks, its formatting, and types
 	@$(VENV)/python -m ruff check .

@@ -6,6 +6,7 @@ from its set-up to its tear-down. A fixture of a module or session counts for th
 
 from __future__ import annotations
 
+import contextlib
 import datetime
 import json
 import os
@@ -28,12 +29,12 @@ def measure_process_tree(pid: int) -> float:
     """Return the processor seconds of a process, of its living descendants, and of the children that each of them has reaped."""
     try:
         fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
-        seconds = sum(map(int, fields[11:15])) / _TICKS
-        for task in os.listdir(f"/proc/{pid}/task"):
-            children = Path(f"/proc/{pid}/task/{task}/children").read_text().split()
-            seconds += sum(measure_process_tree(int(child)) for child in children)
     except OSError:  # the process ended meanwhile: its parent has its time
         return 0.0
+    seconds = sum(map(int, fields[11:15])) / _TICKS
+    for children in Path(f"/proc/{pid}/task").glob("*/children"):
+        with contextlib.suppress(OSError):  # the thread ended meanwhile, or the process
+            seconds += sum(measure_process_tree(int(child)) for child in children.read_text().split())
     return seconds
 
 

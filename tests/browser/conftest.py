@@ -1,4 +1,9 @@
-"""A real JupyterLab in a real browser, over a copy of the course's notebooks and exercises."""
+"""A real JupyterLab in a real browser, over a copy of the course's notebooks and exercises.
+
+`make test` runs what JupyterLab can do to each kind of thing that a lesson shows: a prediction with folded answers, a panel, a picture,
+one that asks Python, one that is fed while a cell runs, a question asked again, a hunt. The same in further lessons has the mark of a
+sweep: tests/pictures proves what their pictures say, tests/site that each moves in a page, and `make nbval` that their cells run.
+"""
 
 from __future__ import annotations
 
@@ -22,7 +27,7 @@ from typing import TYPE_CHECKING, Any
 
 import nbformat
 import pytest
-from chromium import import_playwright, open_browser
+from chromium import import_playwright
 
 from course_lib.authoring import exercises
 from course_lib.base import paths
@@ -30,9 +35,11 @@ from course_lib.base import paths
 if TYPE_CHECKING:
     from playwright.sync_api import Locator, Page
 
-SHOTS = paths.ROOT / "build" / "screenshots"  # git-ignored: to be looked at after a run
+SHOTS = paths.ROOT / "build" / "screenshots"  # git-ignored: to be looked at after a run with --screenshots
 _TOKEN = "course-test"
-_START_SECONDS = 90
+# Bounds, for a machine that is busy with other work: what is waited for takes seconds.
+_MAX_SECONDS = 600
+_MAX_MILLISECONDS = 1000 * _MAX_SECONDS
 _OPEN_ANSWERS = """new MutationObserver(() => document.querySelectorAll(".course-closed:not([open])").forEach((fold) => { fold.open = true; }))
     .observe(document, { subtree: true, childList: true })"""
 
@@ -50,7 +57,7 @@ class Lab:
     def ask(self, method: str, path: str) -> bytes:
         """What the server's API answers."""
         request = urllib.request.Request(f"{self.url}/{path}?token={_TOKEN}", method=method)
-        return urllib.request.urlopen(request, timeout=60).read()
+        return urllib.request.urlopen(request, timeout=_MAX_SECONDS).read()
 
 
 class Course:
@@ -58,16 +65,16 @@ class Course:
 
     PASS = re.compile(r"pass, (\d+) of \1 cases right")
 
-    def __init__(self, lab: Lab, page: Page):
-        self.lab, self.root, self.page = lab, lab.root, page
+    def __init__(self, lab: Lab, page: Page, *, keep_screenshots: bool = False):
+        self.lab, self.root, self.page, self._keep_screenshots = lab, lab.root, page, keep_screenshots
         self.captions = page.locator(".widget-html p[role=status]")
         self.pictures = page.locator(".widget-image[src^=blob]")  # of live widgets; a saved figure is inside the page
         self.panel = page.locator(".course-exercise").first
 
-    def run(self, notebook: str, *cells: str, until: Locator | None = None, seconds: int = 120, answers_open: bool = True) -> None:
+    def run(self, notebook: str, *cells: str, until: Locator | None = None, answers_open: bool = True) -> None:
         """Open the notebook and run its cells: those that hold one of the texts ``cells``, and what they need; all without it.
 
-        The tests of the lessons run every cell. ``until`` has to be there within ``seconds``; without it, the first panel.
+        The tests of the lessons run every cell. It waits for ``until``; without it, for the first panel.
         Answers to predictions that nobody made are closed then; ``answers_open`` opens each as it comes. Fails if a cell leaves an
         error, or writes to stderr.
         """
@@ -77,15 +84,15 @@ class Course:
             leave_out_others(self.root / "notebooks" / f"{notebook}.ipynb", cells)
         self.page.goto(self.lab.address(f"notebooks/{notebook}.ipynb"))
         self.page.locator(".jp-Notebook").wait_for()
-        self.wait_until_idle(60)
+        self.wait_until_idle()
         self.page.evaluate("() => { window.jupyterapp.commands.execute('notebook:run-all-cells'); }")
-        (until or self.panel).wait_for(state="attached", timeout=seconds * 1000)
-        self.wait_until_idle(seconds)
+        (until or self.panel).wait_for(state="attached")
+        self.wait_until_idle()
         errors = self.page.locator('[data-mime-type="application/vnd.jupyter.error"], [data-mime-type="application/vnd.jupyter.stderr"]')
         assert errors.count() == 0, errors.first.inner_text()
 
-    def wait_until_idle(self, seconds: int) -> None:
-        self.page.get_by_role("button", name=re.compile(r"\| Idle")).wait_for(timeout=seconds * 1000)
+    def wait_until_idle(self) -> None:
+        self.page.get_by_role("button", name=re.compile(r"\| Idle")).wait_for()
 
     def theme(self, name: str) -> None:
         """Switch to "Dark" or "Light"."""
@@ -93,7 +100,11 @@ class Course:
         self.page.wait_for_function("light => document.body.dataset.jpThemeLight === light", arg=str(name == "Light").lower())
 
     def shoot(self, name: str, element: Locator | None = None) -> None:
-        """A screenshot of the window, or of one element."""
+        """With --screenshots, keep one of the window, or of one element."""
+        if not self._keep_screenshots:
+            return
+        # a theme's colours arrive after its name
+        self.page.wait_for_function("document.getAnimations().every((animation) => animation.playState !== 'running')")
         SHOTS.mkdir(parents=True, exist_ok=True)
         (element or self.page).screenshot(path=SHOTS / f"{name}.png")
 
@@ -163,7 +174,7 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     for item in items:
         if item.path.parent == Path(__file__).parent:
             item.add_marker(pytest.mark.browser)
-            item.add_marker(pytest.mark.timeout(600))
+            item.add_marker(pytest.mark.timeout(3 * _MAX_SECONDS))
 
 
 @pytest.fixture(scope="session")
@@ -219,7 +230,7 @@ def lab(server: Lab) -> Iterator[Lab]:
 
 
 def _wait_for(address: str, server: subprocess.Popen, log: Path) -> None:
-    end = time.monotonic() + _START_SECONDS
+    end = time.monotonic() + _MAX_SECONDS
     while time.monotonic() < end and server.poll() is None:
         with contextlib.suppress(urllib.error.URLError, OSError):
             urllib.request.urlopen(address, timeout=1)
@@ -228,15 +239,22 @@ def _wait_for(address: str, server: subprocess.Popen, log: Path) -> None:
     pytest.fail(f"JupyterLab did not answer:\n{log.read_text()[-3000:]}")
 
 
+@pytest.fixture(scope="session")
+def contexts(session_browser: Any) -> list[Any]:
+    """The browser's one context, once a test has made it: what JupyterLab loads is in its cache for the next test."""
+    return []
+
+
 @pytest.fixture
-def page() -> Iterator[Page]:
-    """A window of a browser of its own."""
-    with open_browser() as browser:
-        view = browser.new_page(viewport={"width": 1400, "height": 1600})
-        view.set_default_timeout(60_000)
-        # its own five seconds are short where two kernels share a core
-        import_playwright().expect.set_options(timeout=60_000)
-        yield view
+def page(browser: Any, contexts: list[Any]) -> Iterator[Page]:
+    """A new window of the browser."""
+    if not contexts:
+        contexts.append(browser.new_context(viewport={"width": 1400, "height": 1600}))
+    view = contexts[0].new_page()
+    view.set_default_timeout(_MAX_MILLISECONDS)
+    import_playwright().expect.set_options(timeout=_MAX_MILLISECONDS)
+    yield view
+    view.close()
 
 
 @pytest.fixture
@@ -246,5 +264,5 @@ def expect(page: Page) -> Any:
 
 
 @pytest.fixture
-def course(page: Page, lab: Lab) -> Course:
-    return Course(lab, page)
+def course(page: Page, lab: Lab, request: pytest.FixtureRequest) -> Course:
+    return Course(lab, page, keep_screenshots=request.config.getoption("--screenshots"))

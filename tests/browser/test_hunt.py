@@ -30,7 +30,6 @@ def test_a_hunt_is_played_by_keyboard(course, page, expect):
     expect(panel).to_contain_text("shows the mistake")
     for theme in ("Dark", "Light"):
         course.theme(theme)
-        page.wait_for_timeout(300)
         course.shoot(f"hunt-exposed-{theme.lower()}")
     course.assert_readable(panel.locator(".course-code").first)
 
@@ -39,7 +38,6 @@ def test_a_hunt_is_played_by_keyboard(course, page, expect):
     expect(panel).to_contain_text("The hunt is won")
     for theme in ("Dark", "Light"):
         course.theme(theme)
-        page.wait_for_timeout(300)
         course.shoot(f"hunt-won-{theme.lower()}")
     panel.get_by_role("button", name="Next hunt").press("Enter")
     expect(panel).not_to_contain_text("The hunt is won")

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import pytest
 
+
+@pytest.mark.sweep
 def test_the_picture_moves_and_the_exercise_is_solved(course, page, expect):
     course.run("03_large_means", "cancellation(", 'exercise("03a")')
 

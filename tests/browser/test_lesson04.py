@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import pytest
 
+
+@pytest.mark.sweep
 def test_the_tree_is_stepped_and_split_and_an_exercise_is_solved(course, page, expect):
     course.run("04_streaming_and_merging", "merge_tree(", 'exercise("04a")')
 

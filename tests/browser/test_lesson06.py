@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import pytest
 
+
+@pytest.mark.sweep
 def test_the_tree_and_the_counter_follow_their_controls(course, page, expect):
     course.run("06_reductions_and_memory", "reduction_tree(", "pass_counter(", 'exercise("06a")')
 

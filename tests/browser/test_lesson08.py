@@ -4,7 +4,10 @@ from __future__ import annotations
 
 import re
 
+import pytest
 
+
+@pytest.mark.sweep
 def test_the_explorer_follows_the_reader_and_takes_the_learners_kernel(course, page, expect):
     explorer = page.locator('[data-picture^="compiled_kernel-"]').nth(1)  # the first has the blocked kernel
     title, caption = explorer.locator(".title"), explorer.locator(".caption")
@@ -32,21 +35,21 @@ def test_the_explorer_follows_the_reader_and_takes_the_learners_kernel(course, p
     page.locator(".widget-dropdown", has_text="dtype").last.locator("select").select_option("fp32")
     ask = page.get_by_role("button", name="Compile it").last
     ask.click()
-    expect(caption).to_contain_text(re.compile(r"in fp32, 1 row per program, 4 warps, sm_90: \d+ registers"), timeout=120_000)
+    expect(caption).to_contain_text(re.compile(r"in fp32, 1 row per program, 4 warps, sm_90: \d+ registers"))
     explorer.get_by_label(re.compile("in fp16")).check(force=True)
     expect(caption).to_contain_text("in fp16")
     for theme in ("Dark", "Light"):
         course.theme(theme)
-        page.wait_for_timeout(300)
         course.shoot(f"lesson08-explorer-{theme.lower()}", explorer)
 
     # the learner's kernel, once it is written
     course.solve("ex08a_layer_norm_resident.py")
     page.locator(".widget-dropdown", has_text="kernel").last.locator("select").select_option("yours, 08a")
     ask.click()
-    expect(caption).to_contain_text("yours, 08a, rows of 1024 columns in fp32", timeout=120_000)
+    expect(caption).to_contain_text("yours, 08a, rows of 1024 columns in fp32")
 
 
+@pytest.mark.sweep
 def test_a_learner_finishes_exercise_08a(course, expect):
     course.run("08_rows_in_registers", 'exercise("08a")')
     panel = course.panel

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import pytest
 
+
+@pytest.mark.sweep
 def test_a_learner_turns_the_projection(course, page, expect):
     course.run("10_vjps", "projection()", 'exercise("10a")')
 

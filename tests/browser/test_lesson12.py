@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import pytest
 
+
+@pytest.mark.sweep
 def test_the_schedule_explorer_moves(course, page, expect):
     picture = page.locator('[data-picture^="schedule-"]').first
     title, caption = picture.locator(".title"), picture.locator(".caption")
-    course.run("12_locks", "at_fault=True", until=caption, seconds=150)
+    course.run("12_locks", "at_fault=True", until=caption)
 
     # it opens at the first race; the next step loses a number
     caption.scroll_into_view_if_needed()
@@ -28,10 +31,11 @@ def test_the_schedule_explorer_moves(course, page, expect):
     expect(caption).to_contain_text("Can you find an order that ends with 1?")
 
 
+@pytest.mark.sweep
 def test_a_deadlock_and_the_learners_own_file(course, page, expect):
     pictures = page.locator('[data-picture^="schedule-"]')
     again = page.get_by_role("button", name="Run it as it is now")
-    course.run("12_locks", "schedule_explorer(slips)", "your_repair()", until=again, seconds=200)
+    course.run("12_locks", "schedule_explorer(slips)", "your_repair()", until=again)
     picture = pictures.filter(has=page.get_by_label("never given back"))
 
     picture.get_by_label("never given back").check(force=True)
@@ -51,15 +55,16 @@ def test_a_deadlock_and_the_learners_own_file(course, page, expect):
     # mended, and run once more: no race is left
     course.solve("ex12a_repair_the_lock.py")
     again.click()
-    expect(yours.locator(".title")).not_to_contain_text("race", timeout=60_000)
+    expect(yours.locator(".title")).not_to_contain_text("race")
     yours.locator('[data-control="at"] input').press("End")
     expect(yours.locator(".caption")).to_contain_text("no race, no deadlock")
 
 
+@pytest.mark.sweep
 def test_the_threads_of_one_program(course, page, expect):
     picture = page.locator('[data-picture^="schedule-"]').nth(2)
     title = picture.locator(".title")
-    course.run("12_locks", 'view="threads"', until=title, seconds=150)
+    course.run("12_locks", 'view="threads"', until=title)
     expect(title).to_contain_text("Program 0, inside")
     mover = picture.locator('[data-key="thread-0"]')
     while mover.count():  # thread 0 to its end, before the others

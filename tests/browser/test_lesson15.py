@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import pytest
 
+
+@pytest.mark.sweep
 def test_a_learner_reads_a_curve_races_and_counts_bytes(course, page, expect):
     roofline = page.locator('[data-picture^="kernel_roofline-"]')
     race = page.locator('[data-picture^="norm_race-"]')
@@ -15,7 +18,6 @@ def test_a_learner_reads_a_curve_races_and_counts_bytes(course, page, expect):
         "show_kernels()",
         'exercise("15a")',
         until=roofline.first,
-        seconds=300,
     )
 
     # a prediction is committed, and answered
@@ -33,7 +35,7 @@ def test_a_learner_reads_a_curve_races_and_counts_bytes(course, page, expect):
     course.shoot("lesson15-roofline")
     page.get_by_label("your own kernel:").select_option("exercise 08a")
     page.get_by_role("button", name="Put it there").click()
-    expect(page.locator(".jp-OutputArea-output", has_text="your 08a is still as the course wrote it").first).to_be_visible(timeout=60_000)
+    expect(page.locator(".jp-OutputArea-output", has_text="your 08a is still as the course wrote it").first).to_be_visible()
     expect(title).to_contain_text("a cache supplied data")
 
     # the race, with Python's call
@@ -41,7 +43,7 @@ def test_a_learner_reads_a_curve_races_and_counts_bytes(course, page, expect):
     race.get_by_role("radio", name="with Python's call").check()
     race.locator('[data-key="at"]').press("ArrowRight")
     race.get_by_role("button", name="Play").click()
-    expect(race.locator(".title")).to_contain_text("torch.compile is first", timeout=30_000)
+    expect(race.locator(".title")).to_contain_text("torch.compile is first")
     course.shoot("lesson15-race")
 
     # the sources unfold; the exercise: unsolved, then solved
@@ -51,7 +53,7 @@ def test_a_learner_reads_a_curve_races_and_counts_bytes(course, page, expect):
     panel.scroll_into_view_if_needed()
     course.solve("ex15a_bytes_asked.py")
     panel.get_by_role("button", name="Check", exact=True).click()
-    expect(panel).to_contain_text("15a Account for the bytes: pass", timeout=60_000)
+    expect(panel).to_contain_text("15a Account for the bytes: pass")
     course.shoot("lesson15-pass")
 
     course.theme("Dark")

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import pytest
 
+
+@pytest.mark.sweep
 def test_a_reader_makes_a_deadlock_and_gets_out_of_it(course, page, expect):
     picture = page.locator('[data-picture^="schedule-"]').first
     title, caption = picture.locator(".title"), picture.locator(".caption")
-    course.run("16_long_rows", "resident=ROOM", until=caption, seconds=200)
+    course.run("16_long_rows", "resident=ROOM", until=caption)
 
     caption.scroll_into_view_if_needed()
     picture.get_by_label("3 programs").check(force=True)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import pytest
+
 
 def test_a_question_is_answered_and_its_answer_is_there_after_a_reload(course, page, expect):
     page.set_viewport_size({"width": 900, "height": 1000})
@@ -15,12 +17,12 @@ def test_a_question_is_answered_and_its_answer_is_there_after_a_reload(course, p
     expect(course.panel).to_contain_text("Not as before")
     for theme in ("Dark", "Light"):
         course.theme(theme)
-        page.wait_for_timeout(300)
         course.shoot(f"recall-answered-{theme.lower()}")
     course.run("04_streaming_and_merging", until=course.panel)
     expect(course.panel).to_contain_text("You answered")
 
 
+@pytest.mark.sweep
 def test_the_ladder_stands_in_a_lesson_and_waits_for_the_first_pass(course, page, expect):
     page.set_viewport_size({"width": 900, "height": 1000})
     picture = page.locator('[data-picture^="chart-"]').last
@@ -29,5 +31,4 @@ def test_the_ladder_stands_in_a_lesson_and_waits_for_the_first_pass(course, page
     picture.scroll_into_view_if_needed()
     for theme in ("Dark", "Light"):
         course.theme(theme)
-        page.wait_for_timeout(300)
         course.shoot(f"ladder-{theme.lower()}")

@@ -13,11 +13,14 @@ import struct
 import subprocess
 import sys
 import termios
+import traceback
 from pathlib import Path
+from typing import NoReturn
 
 import pytest
 from rich.cells import cell_len
 
+import course_command
 import course_lib
 from course_lib import catalog
 from course_lib.base import paths
@@ -65,15 +68,10 @@ def wrong() -> str:
 # ---- the language ------------------------------------------------------------------------------------------------------
 
 
-def test_an_option_chooses_the_language_of_one_call():
-    said = [
-        subprocess.run(
-            [sys.executable, "-m", "course_command", *option, "status", "00a"],
-            env=os.environ | {"COURSE_LANG": "", "COLUMNS": "80"}, capture_output=True, text=True, check=True,
-        ).stdout
-        for option in ((), ("--lang", "zh"))
-    ]  # fmt: skip
-    assert "your file" in said[0] and "你的文件" in said[1] and "your file" not in said[1]
+def test_an_option_chooses_the_language_of_one_call(monkeypatch):
+    monkeypatch.setenv("COURSE_LANG", "")
+    english, chinese = run_forked("status", "00a")[1], run_forked("--lang", "zh", "status", "00a")[1]
+    assert "your file" in english and "你的文件" in chinese and "your file" not in chinese
 
 
 def test_a_language_that_the_course_lacks_is_wrong_use(command, monkeypatch):
@@ -160,17 +158,17 @@ def layer_norm(x, w, b, eps):
 """
 
 
-def test_a_terminal_shows_the_first_wrong_case_while_others_still_run():
+def test_a_terminal_shows_the_first_wrong_case_while_others_still_run(command):
     exercise = catalog.get("01a")
     texts.find_file(exercise).write_text(f"import torch\n{SLOW_AND_WRONG}")
     code, text = in_terminal("check", "01a", columns=300)
     first, verdict = text.find("Case 1 of "), re.search(r": fail, \d+ of", text)
     assert code == 1 and verdict and 0 <= first < verdict.start() and re.search(r"Case 1 of \d+ is wrong \(M = .*\): y ", text)
     assert text.count(" is wrong (") == 1
-    piped = process(COURSE, "check", "01a")
-    assert "Case 1 of" not in piped.stdout + piped.stderr and ": fail, 0 of" in piped.stdout
-    as_json = process(COURSE, "check", "01a", "--json")
-    assert json.loads(as_json.stdout)["status"] == "fail" and not as_json.stderr
+    _, piped, messages = command("check", "01a")
+    assert "Case 1 of" not in piped + messages and ": fail, 0 of" in piped
+    _, as_json, messages = command("check", "01a", "--json")
+    assert json.loads(as_json)["status"] == "fail" and not messages
 
 
 def test_json_has_every_field(command, learner):
@@ -269,7 +267,7 @@ def test_the_question_before_the_solution_stays_out_of_the_file(tmp_path):
     os.write(keyboard, b"y\n")
     with (tmp_path / "solution.py").open("w") as file:
         command = [sys.executable, str(paths.ROOT / "course_command.py"), "solution", "00a"]
-        done = subprocess.run(command, stdin=terminal, stdout=file, stderr=subprocess.PIPE, text=True, timeout=60)
+        done = subprocess.run(command, stdin=terminal, stdout=file, stderr=subprocess.PIPE, text=True)
     os.close(terminal)
     os.close(keyboard)
     assert done.returncode == 0 and "Show the solution all the same?" in done.stderr
@@ -483,38 +481,101 @@ def process(*arguments: str, **environment: str) -> subprocess.CompletedProcess:
         capture_output=True,
         text=True,
         env=os.environ | {"PYTHONPATH": str(paths.ROOT), "COLUMNS": ""} | environment,
-        timeout=60,
     )
 
 
 COURSE = str(paths.ROOT / "course_command.py")
 
 
-def in_terminal(*arguments: str, columns: int = 80) -> tuple[int, str]:
-    """The exit code and what a terminal of that width received, without its colours and links."""
+def run_forked(*arguments: str, columns: int = 0) -> tuple[int, str, str]:
+    """Run the command in a fork of this process, which has imported the course already: a new process takes a second for that.
+
+    It is for commands that start no process of their own: a fork shares this process's connections to the servers of checks.
+
+    Args:
+        columns: the width of the terminal that is its input and output; 0 gives it a pipe for each.
+
+    Returns: the exit code, the output, and the messages, which a terminal has among the output; a terminal's colours and links are left out.
+    """
+    if columns:
+        reader, writer = open_terminal(columns)
+        error_reader, error_writer = os.open(os.devnull, os.O_RDONLY), os.dup(writer)
+    else:
+        (reader, writer), (error_reader, error_writer) = os.pipe(), os.pipe()
+    child = os.fork()
+    if child == 0:
+        _become_command(arguments, writer, error_writer, in_terminal=bool(columns))
+    os.close(writer)
+    os.close(error_writer)
+    output, messages = _read_whole(reader), _read_whole(error_reader)
+    code = os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
+    return code, _drop_colours(output) if columns else output, messages
+
+
+def _become_command(arguments: tuple[str, ...], output: int, messages: int, *, in_terminal: bool) -> NoReturn:
+    code = 70  # of an error that is no SystemExit; its traceback is among the messages
+    try:
+        os.environ.pop("COLUMNS", None)
+        os.environ["TERM"] = "xterm-256color"
+        os.dup2(output if in_terminal else os.open(os.devnull, os.O_RDONLY), 0)
+        os.dup2(output, 1)
+        os.dup2(messages, 2)
+        streams = [open(number, "r" if number == 0 else "w", closefd=False) for number in range(3)]  # noqa: SIM115
+        sys.stdin, sys.stdout, sys.stderr = streams
+        sys.argv = ["course", *arguments]
+        try:
+            course_command.main()
+        except SystemExit as end:
+            code = int(end.code or 0)
+        except BaseException:
+            traceback.print_exc()
+        sys.stdout.flush()
+        sys.stderr.flush()
+    finally:
+        os._exit(code)
+
+
+def open_terminal(columns: int) -> tuple[int, int]:
+    """Return both ends of a terminal of that width: what reads it, and what a command has for its input and output."""
     controller, terminal = pty.openpty()
     fcntl.ioctl(terminal, termios.TIOCSWINSZ, struct.pack("HHHH", 24, columns, 0, 0))
+    return controller, terminal
+
+
+def _read_whole(source: int) -> str:
+    """Read what a terminal or a pipe received, and close it."""
+    received = b""
+    with contextlib.suppress(OSError):  # EIO: nobody holds the terminal any more
+        while data := os.read(source, 4096):
+            received += data
+    os.close(source)
+    return received.decode()
+
+
+def _drop_colours(received: str) -> str:
+    """Return what a terminal shows: without colours, links and the carriage returns of its lines."""
+    return re.sub(r"\x1b\[[0-9;?]*[A-Za-z]|\x1b\]8;.*?\x1b\\", "", received.replace("\r\n", "\n"))
+
+
+def in_terminal(*arguments: str, columns: int) -> tuple[int, str]:
+    """Run the command as a process. Return its exit code and what a terminal of that width received, without colours and links."""
+    controller, terminal = open_terminal(columns)
     environment = os.environ | {"PYTHONPATH": str(paths.ROOT), "TERM": "xterm-256color"}
     environment.pop("COLUMNS")
     running = subprocess.Popen([sys.executable, COURSE, *arguments], stdin=terminal, stdout=terminal, stderr=terminal, env=environment)
     os.close(terminal)
-    received = b""
-    with contextlib.suppress(OSError):  # EIO: nobody holds the terminal any more
-        while data := os.read(controller, 4096):
-            received += data
-    os.close(controller)
-    text = received.decode().replace("\r\n", "\n")
-    return running.wait(60), re.sub(r"\x1b\[[0-9;?]*[A-Za-z]|\x1b\]8;.*?\x1b\\", "", text)
+    text = _drop_colours(_read_whole(controller))
+    return running.wait(), text
 
 
 @pytest.mark.parametrize(
     "arguments", [(), ("--help",), ("check", "--help"), ("bench", "-h"), ("status",), ("hint", "07a"), ("bench", "--stored")]
 )
 def test_what_is_printed_fits_80_columns(arguments):
-    code, text = in_terminal(*arguments)
-    piped = process(COURSE, *arguments)
-    assert code == piped.returncode == 0 and not piped.stderr and "\x1b" not in piped.stdout
-    assert max(map(len, text.splitlines())) <= 80 and max(map(len, piped.stdout.splitlines())) <= 80
+    code, text, _ = run_forked(*arguments, columns=80)
+    assert code == 0 and max(map(len, text.splitlines())) <= 80
+    code, piped, messages = run_forked(*arguments)
+    assert code == 0 and not messages and "\x1b" not in piped and max(map(len, piped.splitlines())) <= 80
 
 
 def test_the_version_names_what_matters_and_imports_none_of_it():
@@ -528,86 +589,84 @@ def test_help_loads_neither_the_grader_nor_what_draws():
     assert not re.search(r"\| +(torch|triton|numpy|rich|course_lib\.grading.*|course_lib\.catalog)$", done.stderr, re.MULTILINE)
 
 
-def test_ids_are_completed():
-    asked = {"_COURSE_COMPLETE": "complete_bash", "COMP_WORDS": "course check 06", "COMP_CWORD": "2"}
-    assert process(COURSE, **asked).stdout.split() == [name for name in catalog.exercises() if name.startswith("06")]
-    assert (
-        "_COURSE_COMPLETE=complete_bash"
-        in process(COURSE, "--show-completion", "bash", _TYPER_COMPLETE_TEST_DISABLE_SHELL_DETECTION="1").stdout
-    )
+def test_ids_are_completed(monkeypatch):
+    with monkeypatch.context() as asked:
+        for name, value in {"_COURSE_COMPLETE": "complete_bash", "COMP_WORDS": "course check 06", "COMP_CWORD": "2"}.items():
+            asked.setenv(name, value)
+        assert run_forked()[1].split() == [name for name in catalog.exercises() if name.startswith("06")]
+    monkeypatch.setenv("_TYPER_COMPLETE_TEST_DISABLE_SHELL_DETECTION", "1")
+    assert "_COURSE_COMPLETE=complete_bash" in run_forked("--show-completion", "bash")[1]
 
 
 def test_the_solution_comes_without_the_authors_marks_and_loses_nothing():
-    source = texts.make_plain_solution(catalog.get("07a")).encode()
+    source = texts.make_plain_solution(catalog.get("07a"))
     whole = texts.read_solution(catalog.get("07a"))
     assert "BEGIN SOLUTION" in whole and ast.dump(ast.parse(whole)) == ast.dump(ast.parse(source))
-    done = subprocess.run(
-        [sys.executable, COURSE, "solution", "07a", "--yes"],
-        capture_output=True,
-        env=os.environ | {"PYTHONPATH": str(paths.ROOT)},
-        timeout=60,
-    )
-    assert done.stdout == source, "into a pipe it is the text, byte for byte"
-    assert b"SOLUTION" not in source and b"#:" not in source
-    code, text = in_terminal("solution", "07a", "--yes")
+    assert run_forked("solution", "07a", "--yes")[1] == source, "into a pipe it is the text, byte for byte"
+    assert "SOLUTION" not in source and "#:" not in source
+    code, text, _ = run_forked("solution", "07a", "--yes", columns=80)
     shown = "".join(re.sub(r"^ *\d* ", "", line.removesuffix("\n")) for line in text.splitlines())
-    assert code == 0 and "".join(shown.split()) == "".join(source.decode().split())
+    assert code == 0 and "".join(shown.split()) == "".join(source.split())
     assert max(map(len, text.splitlines())) <= 80
 
 
 def test_a_message_is_one_line_in_a_pipe_and_wrapped_at_words_in_a_terminal():
-    done = process(COURSE, "check", "99z")
-    assert done.returncode == 3 and done.stderr.count("\n") == 1 and len(done.stderr) > 80
-    code, text = in_terminal("check", "99z")
-    assert code == 3 and max(map(len, text.splitlines())) <= 80 and text.split() == done.stderr.split()
+    code, _, message = run_forked("check", "99z")
+    assert code == 3 and message.count("\n") == 1 and len(message) > 80
+    code, text, _ = run_forked("check", "99z", columns=80)
+    assert code == 3 and max(map(len, text.splitlines())) <= 80 and text.split() == message.split()
 
 
-def test_a_full_device_is_blamed_and_not_the_work():
+def test_a_full_device_is_blamed_and_not_the_work(capsys):
     solve()
-    with open("/dev/full", "w") as full:
-        done = subprocess.run(
-            [sys.executable, COURSE, "check", "00a", "--json"],
-            stdout=full, stderr=subprocess.PIPE, text=True, env=os.environ | {"PYTHONPATH": str(paths.ROOT)}, timeout=60,
-        )  # fmt: skip
-    assert done.returncode == cli.OUTPUT_ERROR and done.stderr.count("\n") == 1
-    assert "the output could not be written (No space left on device)" in done.stderr and "saved" in done.stderr
+    with open("/dev/full", "w") as device, contextlib.redirect_stdout(device):
+        code = cli.run(["check", "00a", "--json"])
+    message = capsys.readouterr().err
+    assert code == cli.OUTPUT_ERROR and message.count("\n") == 1
+    assert "the output could not be written (No space left on device)" in message and "saved" in message
     assert progress.record("00a").passed
 
 
+COMMANDS = ("check 03a", "check 03a --json", "status", "hint 03a")
+REDIRECTIONS = {">/dev/full": 74, ">/dev/full 2>/dev/full": 74, ">&-": 74, ">&- 2>&-": 74, "2>&-": 0, "| true": 0}
+NOT_IN_TURN = [  # each redirection has one command; the others are those of a sweep
+    pytest.param(command, redirection, marks=pytest.mark.sweep)
+    for number, redirection in enumerate(REDIRECTIONS)
+    for command in COMMANDS
+    if command != COMMANDS[number % len(COMMANDS)]
+]
+
+
 @pytest.mark.parametrize(
-    ("redirection", "code"), [(">/dev/full", 74), (">/dev/full 2>/dev/full", 74), (">&-", 74), (">&- 2>&-", 74), ("2>&-", 0), ("| true", 0)]
+    ("arguments", "redirection"),
+    [*((COMMANDS[number % len(COMMANDS)], redirection) for number, redirection in enumerate(REDIRECTIONS)), *NOT_IN_TURN],
 )
-@pytest.mark.parametrize("arguments", ["check 03a", "check 03a --json", "status", "hint 03a"])
-def test_the_exit_code_is_true_wherever_the_output_goes(arguments, redirection, code):
+def test_the_exit_code_is_true_wherever_the_output_goes(arguments, redirection):
     solve(catalog.get("03a"))  # a NumPy exercise: nothing imports PyTorch or compiles
     line = f"{sys.executable} {COURSE} {arguments} {redirection}; echo ${{PIPESTATUS[0]}} >&3"
     done = subprocess.run(
         ["bash", "-c", f"exec 3>&1; {{ {line}; }} 3>&1 >/dev/null"],
-        capture_output=True, text=True, env=os.environ | {"PYTHONPATH": str(paths.ROOT)}, timeout=60,
+        capture_output=True, text=True, env=os.environ | {"PYTHONPATH": str(paths.ROOT)},
     )  # fmt: skip
     assert "Traceback" not in done.stdout + done.stderr
-    assert done.stdout.split()[-1] in ((str(code),) if "|" not in redirection else ("0", "141"))
+    assert done.stdout.split()[-1] in ((str(REDIRECTIONS[redirection]),) if "|" not in redirection else ("0", "141"))
     if arguments.startswith("check"):
         assert progress.record("03a").passed, "what was checked is saved"
 
 
-def test_nothing_is_said_to_be_saved_that_is_not(tmp_path):
+def test_nothing_is_said_to_be_saved_that_is_not(tmp_path, capsys):
     other = tmp_path / "other.py"
     other.write_text(texts.read_solution(EX))
-    with open("/dev/full", "w") as full:
-        done = subprocess.run(
-            [sys.executable, COURSE, "check", "00a", "--file", str(other)],
-            stdout=full, stderr=subprocess.PIPE, text=True, env=os.environ | {"PYTHONPATH": str(paths.ROOT)}, timeout=60,
-        )  # fmt: skip
-    assert done.returncode == cli.OUTPUT_ERROR and "`course status` shows what is saved." in done.stderr
-    assert "verdict" not in done.stderr and progress.read() == {}
+    with open("/dev/full", "w") as device, contextlib.redirect_stdout(device):
+        code = cli.run(["check", "00a", "--file", str(other)])
+    message = capsys.readouterr().err
+    assert code == cli.OUTPUT_ERROR and "`course status` shows what is saved." in message
+    assert "verdict" not in message and progress.read() == {}
 
 
 def test_a_message_that_cannot_be_written_stays_out_of_the_results():
     line = f"{sys.executable} {COURSE} check 99z --json 2>&-"
-    done = subprocess.run(
-        ["bash", "-c", line], capture_output=True, text=True, env=os.environ | {"PYTHONPATH": str(paths.ROOT)}, timeout=60
-    )
+    done = subprocess.run(["bash", "-c", line], capture_output=True, text=True, env=os.environ | {"PYTHONPATH": str(paths.ROOT)})
     assert (done.returncode, done.stdout) == (3, "")
 
 
@@ -642,12 +701,16 @@ def test_no_files_name_draws_on_the_terminal(command, tmp_path, name, make):
         assert "\n✓ 00a" not in printed + said
 
 
-@pytest.mark.parametrize("arguments", ["", "--help", "status", "status --json", "solution 07a --yes", "bench forward --stored"])
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        "--help", "solution 07a --yes",
+        *(pytest.param(arguments, marks=pytest.mark.sweep) for arguments in ("", "status", "status --json", "bench forward --stored")),
+    ],
+)  # fmt: skip
 def test_a_reader_that_leaves_is_no_error(arguments):
     line = f"{sys.executable} {COURSE} {arguments} | true; echo ${{PIPESTATUS[0]}}"
-    done = subprocess.run(
-        ["bash", "-c", line], capture_output=True, text=True, env=os.environ | {"PYTHONPATH": str(paths.ROOT)}, timeout=60
-    )
+    done = subprocess.run(["bash", "-c", line], capture_output=True, text=True, env=os.environ | {"PYTHONPATH": str(paths.ROOT)})
     assert done.stdout.strip() in ("0", "141") and not done.stderr
 
 

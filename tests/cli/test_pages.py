@@ -7,7 +7,6 @@ import re
 import tomllib
 
 import pytest
-from chromium import open_browser
 
 from course_lib import catalog
 from course_lib.base import paths
@@ -88,20 +87,20 @@ def test_the_package_has_every_template():
 
 
 @pytest.mark.browser
-def test_pages_fit_phones_and_fetch_nothing(tmp_path):
+def test_pages_fit_phones_and_fetch_nothing(tmp_path, browser):
     progress.note_prediction(SURPRISE.id, "x" * 190, surprised=True)
     write_status(tmp_path / "status.html")
     list(bench.run("all", columns="65536", rows=16, plot=tmp_path / "shape.html"))
     for name in ("status.html", "shape.html"):
         assert set(re.findall(r"https?://[^\s\"'<]*", (tmp_path / name).read_text())) == {"http://www.w3.org/2000/svg"}
-    with open_browser() as browser:
-        for name in ("status.html", "shape.html"):
-            for width in (400, 1280):
-                page = browser.new_page(viewport={"width": width, "height": 800}, color_scheme="dark")
-                said: list[str] = []
-                page.on("console", lambda message, said=said: said.append(message.text))
-                page.on("pageerror", lambda error, said=said: said.append(str(error)))
-                page.goto((tmp_path / name).as_uri())
-                page.wait_for_function("document.querySelector('[data-picture]').shadowRoot?.querySelector('svg')")
-                assert page.evaluate("document.documentElement.scrollWidth") <= width and not said
-                page.close()
+    page = browser.new_page(color_scheme="dark")
+    messages: list[str] = []
+    page.on("console", lambda message: messages.append(message.text))
+    page.on("pageerror", lambda error: messages.append(str(error)))
+    for name in ("status.html", "shape.html"):
+        page.goto((tmp_path / name).as_uri())
+        page.wait_for_function("document.querySelector('[data-picture]').shadowRoot?.querySelector('svg')")
+        for width in (400, 1280):
+            page.set_viewport_size({"width": width, "height": 800})
+            assert page.evaluate("document.documentElement.scrollWidth") <= width and not messages
+    page.close()

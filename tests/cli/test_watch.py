@@ -27,7 +27,7 @@ from course_lib.learner import progress
 
 IDS = list(catalog.exercises())
 FIRST, SECOND = (catalog.get(name) for name in IDS[:2])
-SECONDS = 30
+SECONDS = 120  # a bound, for a machine that is busy with other work: what is waited for takes one or two
 
 # a grader that says what stands in the file, and waits while there is a file "hold"
 GRADER = """
@@ -179,7 +179,8 @@ def test_after_a_pass_it_stays_until_n_is_pressed(terminal):
     text = screen.until("The file says: 'right'", f"Passed. n goes to {SECOND.id}", f"1 of {len(catalog.required())} passed")
     assert FIRST.debrief.split(".")[0] in text, "the debrief"
     time.sleep(4 * watch.TICK)
-    assert FIRST.title in screen.text and checked() == [FIRST.id, FIRST.id]
+    screen.until(FIRST.title)
+    assert checked() == [FIRST.id, FIRST.id]
     screen.press("n")
     screen.until(f"{SECOND.id} {SECOND.title}", "The file says: 'wrong'")
     assert checked() == [FIRST.id, FIRST.id, SECOND.id]
@@ -193,8 +194,7 @@ def test_n_before_a_pass_says_what_is_missing_and_skips_when_pressed_again(termi
     screen.press("h")
     screen.until("Hint 1 of")
     screen.press("n")
-    screen.until("n once more skips it")
-    assert FIRST.title in screen.text, "another key in between takes the first n back"
+    screen.until("n once more skips it", FIRST.title)  # another key in between takes the first n back
     screen.press("n")
     screen.until(f"{SECOND.id} {SECOND.title}")
 
@@ -301,14 +301,16 @@ def test_a_save_of_another_exercise_is_said_in_one_line_and_does_not_jump(termin
     save(SECOND, "right")
     screen.until(f"You saved {SECOND.id}, which is not the exercise watched here")
     time.sleep(4 * watch.TICK)
-    assert checked() == [FIRST.id] and FIRST.title in screen.text
+    screen.until(FIRST.title)
+    assert checked() == [FIRST.id]
 
 
 def test_saves_during_a_check_bring_exactly_one_more(terminal):
     hold = paths.state() / "hold"
     hold.touch()
     screen = terminal()
-    screen.until(f"checking {FIRST.id}, 1 s", without="Traceback")
+    wait_for(lambda: checked() == [FIRST.id], "no check")
+    screen.until(f"checking {FIRST.id}", without="Traceback")
     save(FIRST, "wrong again")
     time.sleep(4 * watch.TICK)
     save(FIRST, "right at last")

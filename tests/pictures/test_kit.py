@@ -81,6 +81,21 @@ def test_a_picture_may_have_a_name_that_the_kit_has(show, monkeypatch):
     assert show(MovingPicture("some", {}, "alt")).title == "5"
 
 
+def test_words_on_one_another_and_what_is_too_wide_are_not_clear(show, monkeypatch):
+    read = output._read_script
+    words = "svg('text', { x: 20, y }, 'one'), svg('text', { x: 20, y: 20 }, 'two')"
+    mine = f"const picture = () => ({{ start: {{ y: 80 }}, controls: [[]], render: ({{ y }}) => ({{ height: 99, title: '', caption: '', draw: [{words}] }}) }});"
+    monkeypatch.setattr(output, "_read_script", lambda file: mine if file.name == "picture.js" else read(file))
+    shown = show(MovingPicture("some", {}, "alt"))
+    shown.assert_clear([{}])
+    with pytest.raises(AssertionError, match="one"):
+        shown.assert_clear([{"y": 80}, {"y": 22}])
+    assert shown.list_overlaps() == [["one", "two"]]
+    shown.page.evaluate("document.body.style.minWidth = '500px'")
+    with pytest.raises(AssertionError, match="overflow"):
+        shown.assert_clear([{"y": 80}])
+
+
 def test_two_of_a_kind_live_beside_each_other(picture, show, tmp_path):
     shown = show(picture)
     file = tmp_path / "two.html"

@@ -32,16 +32,33 @@ def site(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return out
 
 
+# those in view or above or below it; one in a closed fold is drawn when it is opened
+_PICTURES = "[...document.querySelectorAll('[data-picture]')].filter((host) => host.stage && host.checkVisibility())"
+
+
 class Opened:
     """A page of the site, opened from its folder, and what went wrong with it."""
 
-    def __init__(self, browser: Any, file: Path, anchor: str = "", width: int = 1280, *, touch: bool = False) -> None:
-        self.page = browser.new_page(viewport={"width": width, "height": 900}, color_scheme="light", has_touch=touch, is_mobile=touch)
+    def __init__(self, page: Any, file: Path, anchor: str = "", width: int = 1280) -> None:
+        self.page = page
         self.faults: list[str] = []
-        self.page.on("pageerror", lambda error: self.faults.append(str(error)))
-        self.page.on("console", lambda said: self.faults.append(said.text) if said.type == "error" else None)
-        self.page.on("request", self._note_request)
-        self.page.goto(file.as_uri() + anchor)
+        self._listeners = {
+            "pageerror": lambda error: self.faults.append(str(error)),
+            "console": lambda message: self.faults.append(message.text) if message.type == "error" else None,
+            "request": self._note_request,
+        }
+        for event, listener in self._listeners.items():
+            page.on(event, listener)
+        page.set_viewport_size({"width": width, "height": 900})
+        page.goto(file.as_uri() + anchor)
+
+    def leave(self) -> None:
+        """Leave the page as the next test wants it."""
+        for event, listener in self._listeners.items():
+            self.page.remove_listener(event, listener)
+        self.page.mouse.move(0, 0)
+        self.page.emulate_media(color_scheme="light")
+        self.page.goto("about:blank")
 
     def _note_request(self, request: Any) -> None:
         if not request.url.startswith(("file:", "data:", "blob:")):
@@ -49,26 +66,52 @@ class Opened:
 
     def set_width(self, width: int) -> None:
         self.page.set_viewport_size({"width": width, "height": 900})
-        self.page.wait_for_timeout(120)  # pictures draw anew when they have seen their width
+        self._wait_for_pictures()
 
     def open_folds(self) -> None:
         self.page.evaluate("document.querySelectorAll('details').forEach((fold) => { fold.open = true; })")
-        self.page.wait_for_timeout(120)
+        self._wait_for_pictures()
+
+    def _wait_for_pictures(self) -> None:
+        """Wait until each picture is drawn for the width that it has now."""
+        self.page.wait_for_function(f"{_PICTURES}.every(({{ stage }}) => Number(stage.svg.getAttribute('width')) === stage.width)")
 
     def set_theme(self, theme: str) -> None:
         self.page.evaluate(f"document.body.dataset.theme = '{theme}'")
-        self.page.wait_for_timeout(500)  # pictures look once more after 400 ms
+        self.wait_for_theme(theme)
+
+    def wait_for_theme(self, theme: str) -> None:
+        """Wait until each picture has the theme's colours, and no colour of the page changes any more."""
+        self.page.wait_for_function(f"{_PICTURES}.every((host) => host.dataset.theme === '{theme}')")
+        self.page.wait_for_function("document.getAnimations().every((animation) => animation.playState !== 'running')")
+
+
+@pytest.fixture(scope="session")
+def site_pages(session_browser: Any) -> list[Any]:
+    """Pages that no test uses now. A new one takes half a second of processor time."""
+    return []
 
 
 @pytest.fixture
-def open_page(site: Path, browser: Any) -> Iterator[Any]:
-    """Opens a page by its path in the site."""
+def open_page(site: Path, browser: Any, site_pages: list[Any]) -> Iterator[Any]:
+    """Return a function that opens a page by its path in the site."""
     opened: list[Opened] = []
+    with_touch: list[Any] = []
 
     def open_one(name: str, anchor: str = "", width: int = 1280, *, touch: bool = False) -> Opened:
-        opened.append(Opened(browser, site / name, anchor, width, touch=touch))
+        if touch:
+            page = browser.new_page(viewport={"width": width, "height": 900}, color_scheme="light", has_touch=True, is_mobile=True)
+            with_touch.append(page)
+        else:
+            page = site_pages.pop() if site_pages else browser.new_page(color_scheme="light")
+        page.set_default_timeout(120_000)
+        opened.append(Opened(page, site / name, anchor, width))
         return opened[-1]
 
     yield open_one
     for one in opened:
-        one.page.close()
+        if one.page in with_touch:
+            one.page.close()
+        else:
+            one.leave()
+            site_pages.append(one.page)

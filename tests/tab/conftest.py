@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from chromium import open_browser
+from filelock import FileLock
 
 from course_lib.authoring import tab
 from course_lib.base import paths
@@ -41,15 +41,31 @@ class _Quiet(http.server.SimpleHTTPRequestHandler):
 
 @pytest.fixture(scope="session")
 def site(tmp_path_factory) -> Iterator[str]:
-    """The address of the site."""
-    with serve_site(tmp_path_factory.mktemp("tab"), tab.record_answers([paths.NOTEBOOKS / "12_locks.ipynb"])) as address:
+    """The address of the site. Workers of one run share its folder, and each serves it."""
+    pyodide = find_pyodide()
+    base = tmp_path_factory.getbasetemp()
+    if "PYTEST_XDIST_WORKER" in os.environ:
+        base = base.parent
+    folder, done = base / "tab", base / "tab.done"
+    with FileLock(base / "tab.lock"):
+        if not done.exists():
+            build_site(pyodide, folder, tab.record_answers([paths.NOTEBOOKS / "12_locks.ipynb"]))
+            done.touch()
+    with serve(folder) as address:
         yield address
 
 
-@contextlib.contextmanager
-def serve_site(folder: Path, answers: dict[str, object]) -> Iterator[str]:
-    """Build the site into ``folder``, and serve it."""
-    pyodide = find_pyodide()
+@pytest.fixture
+def chinese_site(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[str]:
+    """The address of a site in Chinese."""
+    monkeypatch.setenv("COURSE_LANG", "zh_CN")
+    build_site(find_pyodide(), tmp_path / "tab", {})
+    with serve(tmp_path / "tab") as address:
+        yield address
+
+
+def build_site(pyodide: Path, folder: Path, answers: dict[str, object]) -> None:
+    """Build the site into ``folder``, with a page that is empty."""
     known = json.loads((pyodide / "pyodide-lock.json").read_text())["packages"]
     without = (
         []
@@ -58,13 +74,12 @@ def serve_site(folder: Path, answers: dict[str, object]) -> Iterator[str]:
     )
     tab.build_site(pyodide, folder, answers, without)
     (folder / "empty.html").write_text("<!doctype html><title>empty</title>")
+
+
+@contextlib.contextmanager
+def serve(folder: Path) -> Iterator[str]:
+    """Serve a folder on this machine, at the address that is yielded."""
     server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), functools.partial(_Quiet, directory=str(folder)))
     threading.Thread(target=server.serve_forever, daemon=True).start()
     yield f"http://127.0.0.1:{server.server_address[1]}"
     server.shutdown()
-
-
-@pytest.fixture
-def browser() -> Iterator[Any]:
-    with open_browser() as opened:
-        yield opened

@@ -20,7 +20,13 @@ STANDINS = paths.ROOT / "course_lib" / "tab" / "standins"
 NOT_IN_A_TAB = ("14", "15")
 # What asks for gradients, by lesson: a cell each.
 REFUSED = {"07": "requires_grad=True", "10": "torch.Tensor.requires_grad_", "17": "torch.nn.Parameter"}
-LESSONS = [path for path in sorted(paths.NOTEBOOK_SOURCES.glob("*.py")) if path.stem[:2] not in NOT_IN_A_TAB]
+# Those that refuse something, and others that use PyTorch for tensors, for statistics and for buffers. The rest is for a sweep.
+IN_EACH_RUN = {*REFUSED, "01", "05", "13"}
+LESSONS = [
+    pytest.param(path, id=path.stem, marks=[] if path.stem[:2] in IN_EACH_RUN else [pytest.mark.sweep])
+    for path in sorted(paths.NOTEBOOK_SOURCES.glob("*.py"))
+    if path.stem[:2] not in NOT_IN_A_TAB
+]
 
 
 def run(*command: str, folder: Path) -> str:
@@ -54,7 +60,7 @@ for name in names:
     f"triton=={metadata.version('triton')}\n" not in (paths.ROOT / "constraints.txt").read_text(encoding="utf-8"),
     reason="the stored outputs are those of the pinned packages",
 )
-@pytest.mark.parametrize("source", LESSONS, ids=lambda path: path.stem)
+@pytest.mark.parametrize("source", LESSONS)
 def test_the_cells_of_a_lesson_print_what_they_print_with_pytorch(source, tmp_path):
     notebook = find_notebook(source)
     ran = json.loads(run(str(Path(__file__).with_name("run_lesson.py")), str(notebook), folder=tmp_path).splitlines()[-1])
