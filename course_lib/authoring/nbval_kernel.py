@@ -51,7 +51,7 @@ def watch(folder: str) -> None:
         shell.user_ns.update(names)
 
     shell.events.register("pre_run_cell", keep_names)
-    shell.register_magic_function(put_solutions, "line", "put_solutions")
+    shell.magics_manager.register_function(put_solutions, "line", "put_solutions")
     sys.addaudithook(note)
 
 
@@ -72,7 +72,7 @@ def _put_solutions() -> None:
     """Put the course's solutions into the exercises, and expect that each panel passes from now on."""
     from course_lib.authoring import exercises
     from course_lib.base import paths
-    from course_lib.grading.public import PASS
+    from course_lib.grading.verdict import PASS
     from course_lib.lessons.panel import EXPECT
 
     exercises.put_solutions(paths.exercises())
