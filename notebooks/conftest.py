@@ -89,7 +89,10 @@ class Notebook(IPyNbFile):
     def collect(self):
         for item in super().collect():
             name = item.cell.metadata.get("nbval_name", f"Cell {item.cell_num + 1}")
-            yield Cell.from_parent(self, name=name, cell_num=item.cell_num, cell=item.cell, options=item.options)
+            cell = Cell.from_parent(self, name=name, cell_num=item.cell_num, cell=item.cell, options=item.options)
+            # nbval waits 5 seconds for an output after the reply; on a busy machine it may come later
+            cell.output_timeout = max(cell.output_timeout, self.config.option.nbval_cell_timeout)
+            yield cell
 
     @property
     def second_pass(self):
