@@ -503,7 +503,7 @@ def walk_at_random(data, drawn) -> bool:
         program = drawn.choice(able)
         node = data["nodes"][program][at[program]]
         found = [memory[node[2]][element] for element in node[3]] if node else None
-        known = [row for row in node[5] if list(row[0]) == found] if node else []
+        known = [row for row in node[6] if list(row[0]) == found] if node else []
         if not known:
             return False
         _, left, at[program], _ = known[0]
