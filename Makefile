@@ -67,9 +67,9 @@ exercises: dev ## authors: cut exercises/ out of solutions/
 notebooks: dev ## authors: build and execute notebooks/ from notebooks/source/
 	@$(VENV)/python -m course_lib.authoring.notebooks
 
-NBVAL = @$(VENV)/python -m course_lib.authoring.nbval --workers $(WORKERS) $(if $(SOLVED),--solved) $(LESSONS)
+NBVAL = @$(VENV)/python -m course_lib.authoring.nbval --workers $(WORKERS) $(if $(SOLVED),$(if $(filter both,$(SOLVED)),--both,--solved)) $(LESSONS)
 
-nbval: dev ## instructors: run and prove every lesson on the CPU; SOLVED=1: solved
+nbval: dev ## instructors: run and prove every lesson on the CPU; SOLVED=1, both
 	$(NBVAL) -- $(NBVAL_ARGS)
 
 nbval-gpu: dev ## instructors: the same on a GPU, or it stops

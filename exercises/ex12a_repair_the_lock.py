@@ -35,8 +35,9 @@ def add_to_buffers_kernel(
     db = dy
     group = program % GROUP
     buffer = group * N + cols
-    # REPAIR: Four things are wrong in these lines. Three of them show in some order of the programs, one shows in no
-    # order. Is what you know about the buffer still true when you use it?
+    # REPAIR: Five things are wrong in these lines. Three of them show in some order of the programs. Two show in no
+    # order, because they lie between the threads of one program. Is what you know about the buffer still true when
+    # you use it?
     written = tl.load(lock_ptr + GROUP + group)
     while tl.atomic_cas(lock_ptr + group, 0, 1) == 1:
         pass

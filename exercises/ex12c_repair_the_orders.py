@@ -36,10 +36,8 @@ def add_to_buffers_kernel(
     # REPAIR: Only `sem` is wrong in these lines.
     while tl.atomic_cas(lock_ptr + group, 0, 1, sem="release") == 1:
         pass
-    written = tl.load(lock_ptr + GROUP + group)
-    if written == 0:
-        tl.store(lock_ptr + GROUP + group, 1)
-    else:
+    written = tl.atomic_xchg(lock_ptr + GROUP + group, 1, sem="relaxed")
+    if written == 1:
         dw += tl.load(dw_buffer_ptr + buffer, mask=mask, other=0.0)
         db += tl.load(db_buffer_ptr + buffer, mask=mask, other=0.0)
     tl.store(dw_buffer_ptr + buffer, dw, mask=mask)

@@ -114,22 +114,41 @@ class FactKeeper:
 
     @pytest.fixture(params=MODES)
     def recall_compilations(self, request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
-        """Answer :func:`compile_report` from the file: registers, spills and shared memory. Access widths and texts are not kept."""
+        """Answer the course's questions to the compiler from the file.
+
+        Kept are that a kernel compiles, and of a report registers, spills and shared memory. Refusals, access widths and texts are not.
+        """
         send, user = helper.send, request.node.nodeid.partition("::")[0]
 
         def recall(kernels: list[dict[str, Any]], limit: float) -> list[dict[str, Any]]:
             assert not any(kernel["disassemble"] for kernel in kernels), "access widths are not kept: ask with disassemble=False"
             key = make_key(list(map(drop_line_numbers, kernels)), COMPILER)
-            facts = self.facts.recall(user, [key], lambda _: [ask(kernels, limit)], anew=request.param == "anew")
-            return [{"refusal": None, "report": dict(zip(KEPT, numbers, strict=True)) | NOT_KEPT} for numbers in facts[0]]
+            try:
+                facts = self.facts.recall(user, [key], lambda _: [ask(kernels, limit)], anew=request.param == "anew")
+            except RefusedKernel as refused:
+                return refused.answers
+            return list(map(make_answer, facts[0]))
 
-        def ask(kernels: list[dict[str, Any]], limit: float) -> list[list[int]]:
+        def ask(kernels: list[dict[str, Any]], limit: float) -> list[list[int] | None]:
             answers = send(kernels, limit)
-            refusals = [answer["refusal"] for answer in answers if answer["refusal"]]
-            assert not refusals, refusals
-            return [[answer["report"][name] for name in KEPT] for answer in answers]
+            if any(answer["refusal"] for answer in answers):
+                raise RefusedKernel(answers)
+            return [answer["report"] and [answer["report"][name] for name in KEPT] for answer in answers]
 
         monkeypatch.setattr(helper, "send", recall)
+
+
+class RefusedKernel(Exception):
+    """The compiler refuses a kernel, for which no fact is kept. ``answers``: what it answers."""
+
+    def __init__(self, answers: list[dict[str, Any]]):
+        super().__init__("the compiler refuses a kernel")
+        self.answers = answers
+
+
+def make_answer(numbers: list[int] | None) -> dict[str, Any]:
+    """Return the answer about a kernel whose fact is ``numbers``: those of a report, or None for one that compiles."""
+    return {"refusal": None, "report": numbers and dict(zip(KEPT, numbers, strict=True)) | NOT_KEPT}
 
 
 def write_facts(facts: dict[str, dict[str, Any]]) -> str:

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import shutil
 import sys
 from pathlib import Path
 
+from course_lib import catalog
 from course_lib.base import paths
 from course_lib.base.errors import CourseError
 from course_lib.base.files import write_atomic
@@ -39,6 +41,12 @@ def write(folder: Path) -> list[str]:
             said.append(f"{name}: kept, it has work of yours in it. `course reset {name[2:5]}` copies that aside and starts over.")
     workspace.write_manifest(folder, texts)
     return said
+
+
+def put_solutions(folder: Path) -> None:
+    """Put the course's solution of each exercise into ``folder``, in the place of what lies there."""
+    for exercise in catalog.exercises().values():
+        shutil.copy(paths.SOLUTIONS / f"{exercise.file}.py", folder)
 
 
 def main() -> int:

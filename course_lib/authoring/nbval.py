@@ -1,27 +1,33 @@
 """``make nbval``: every lesson under nbval, as an instructor's CI runs it, on the CPU or, with ``make nbval-gpu``, on a GPU.
 
-What runs is a lesson's proof: the learner's page with the cells that prove what it says. It runs in a folder of its own, with exercises
-as the course writes them or, with ``--solved``, with the course's solutions; each exercise panel is checked, and has to say so.
+What runs is a lesson's proof: the notebook as it lies on disk, with the cells that prove what it says
+(``page_proof.py``). It runs in a folder of its own, with exercises as the course writes them or, with
+``--solved``, with the course's solutions; each exercise panel is checked, and has to say so. With
+``--both`` one kernel runs a lesson unsolved and then solved. The second time it leaves out the cells
+before the first one that reads an exercise: they have run on the same files (``nbval_kernel.py``).
 Nobody's exercises and progress are touched. ``notebooks/conftest.py`` adds what nbval lets through.
 """
 
 from __future__ import annotations
 
 import argparse
+import copy
 import json
 import os
 import shutil
 import subprocess
 import sys
 import tempfile
-from collections.abc import Sequence
+from collections.abc import Mapping
+from dataclasses import dataclass
 from pathlib import Path
 
-import nbformat
+from nbformat import NotebookNode
+from nbformat.v4 import new_code_cell, new_notebook
 
-from course_lib import catalog
 from course_lib.authoring import exercises
-from course_lib.authoring.notebooks import VARIES, find_answers, find_notebook, list_sources, read_source
+from course_lib.authoring.notebooks import VARIES, find_notebook, list_sources, read_source
+from course_lib.authoring.page_proof import NAME, PageProof, describe_changes, make_page_proof
 from course_lib.base import paths, runtime
 from course_lib.base.errors import CourseError, EnvironmentFault
 from course_lib.base.words import format_count
@@ -29,6 +35,10 @@ from course_lib.grading.verdict import NOT_ATTEMPTED, PASS
 
 CELL_SECONDS = 120.0
 COMPARED = "nbval-check-output"  # the tag by which nbval knows the cells whose output it compares
+UNSOLVED, SOLVED = "unsolved", "solved"
+# metadata of a notebook: how many of its code cells run before the cells of the second state
+SECOND_PASS = "nbval_second_pass"
+_SWITCH = "%put_solutions"  # defined by nbval_kernel.py
 SANITIZERS = paths.NOTEBOOKS / "sanitize.cfg"
 DEVICE = "COURSE_NBVAL_DEVICE"  # read by notebooks/conftest.py: the mode in which every notebook has to have run
 BROKEN_ENVIRONMENT = 78  # as in course_lib/cli/app.py
@@ -69,43 +79,58 @@ def _get_content(notebook: dict) -> list:
     return [cells, notebook["metadata"], notebook["nbformat"], notebook["nbformat_minor"]]
 
 
-def lay_out(folder: Path, sources: Sequence[Path], *, solved: bool, device: str) -> None:
-    """Write the proofs of lessons into ``folder``/notebooks, with the stored outputs that nbval compares, and ``folder``/exercises.
+@dataclass(frozen=True)
+class Run:
+    """How lessons run: the ``states``, one after the other in one kernel, and "cpu" or "gpu"."""
 
-    Every cell that prints is compared, unless its source says why the output varies in such a run (:func:`find_reason`).
+    states: tuple[str, ...] = (UNSOLVED,)
+    device: str = "cpu"
+
+    @property
+    def expected(self) -> str:
+        """Return the verdict that each panel has at the beginning."""
+        return NOT_ATTEMPTED if self.states[0] == UNSOLVED else PASS
+
+
+def lay_out(folder: Path, proofs: Mapping[Path, PageProof], wanted: Run) -> None:
+    """Write the proofs of lessons into ``folder``/notebooks, with the stored outputs that nbval
+    compares, and ``folder``/exercises.
+
+    Every cell that prints is compared, unless its source says why the output varies in such a run
+    (:func:`find_reason`).
 
     Args:
-        device: "cpu" or "gpu", where the lessons will run.
-
-    Raises: CourseError if a notebook is not what its script builds.
+        proofs: by the lesson's script.
     """
     (folder / "notebooks").mkdir(parents=True)
-    for source in sources:
-        proof = read_proof(source)
-        for cell in proof.cells:
-            if is_printing(cell) and not find_reason(cell, solved=solved, device=device):
-                cell.metadata["tags"] = [*cell.metadata.get("tags", []), COMPARED]
-        (folder / "notebooks" / find_notebook(source).name).write_text(json.dumps(proof), encoding="utf-8")
+    for source, proof in proofs.items():
+        notebook = new_notebook(metadata=proof.notebook.metadata)
+        for state in wanted.states:
+            if notebook.cells:
+                metadata = {NAME: "Solutions are put in"}
+                notebook.cells.append(new_code_cell(_SWITCH, id="put-solutions", metadata=metadata))
+                kinds = [cell.cell_type for cell in notebook.cells]
+                notebook.metadata[SECOND_PASS] = kinds.count("code")
+            notebook.cells += _make_pass(proof, state, wanted)
+        text = json.dumps(notebook)
+        (folder / "notebooks" / find_notebook(source).name).write_text(text, encoding="utf-8")
     exercises.write(folder / "exercises")
-    if solved:
-        for exercise in catalog.exercises().values():
-            shutil.copy(paths.SOLUTIONS / f"{exercise.file}.py", folder / "exercises")
+    if wanted.states[0] == SOLVED:
+        exercises.put_solutions(folder / "exercises")
 
 
-def read_proof(source: Path) -> nbformat.NotebookNode:
-    """Return the proof of a lesson with the outputs that were stored with its page, those of answers included.
-
-    Raises: CourseError if the notebook is not what the script builds.
-    """
-    proof = read_source(source, proof=True)
-    page, answers = nbformat.reads(read_built(source), as_version=4), nbformat.read(find_answers(source.stem), as_version=4)
-    stored = {
-        cell.id: cell for cell in page.cells + answers.cells if cell.cell_type == "code"
-    }  # an answer has its output in `answers` alone
-    for cell in proof.cells:
-        if cell.id in stored:
-            cell.update({name: stored[cell.id][name] for name in ("outputs", "execution_count")})
-    return proof
+def _make_pass(proof: PageProof, state: str, wanted: Run) -> list[NotebookNode]:
+    """Return the cells of a proof as they run in one state."""
+    cells = copy.deepcopy(proof.notebook.cells)
+    for cell in cells:
+        solved, by_build = state == SOLVED, proof.stored_by_build
+        reason = find_reason(cell, solved=solved, device=wanted.device, stored_by_build=by_build)
+        if is_printing(cell) and not reason:
+            cell.metadata["tags"] = [*cell.metadata.get("tags", []), COMPARED]
+        if state != wanted.states[0]:
+            cell.id = f"{cell.id}-{state}"
+            cell.metadata[NAME] = f"{cell.metadata.get(NAME)}, {state}"
+    return cells
 
 
 def is_printing(cell: dict) -> bool:
@@ -113,25 +138,32 @@ def is_printing(cell: dict) -> bool:
     return any(output["output_type"] == "stream" for output in cell.get("outputs", []))
 
 
-def find_reason(cell: dict, *, solved: bool, device: str) -> str:
+def find_reason(cell: dict, *, solved: bool, device: str, stored_by_build: bool = True) -> str:
     """Return why a cell's output is not compared in such a run, in the author's words; "" if it is compared.
 
     The metadata ``varies`` of a cell has a reason for each kind of run in which it prints something else: "gpu", "solved", or "always".
+    An output that was not stored by the build may be that of any kind of run.
     """
-    is_kind = {"always": True, "solved": solved, "gpu": device == "gpu"}
+    anywhere = not stored_by_build
+    is_kind = {"always": True, "solved": solved or anywhere, "gpu": device == "gpu" or anywhere}
     return next((reason for kind, reason in cell["metadata"].get(VARIES, {}).items() if is_kind[kind]), "")
 
 
 def make_environment(folder: Path, **more: str) -> dict[str, str]:
     """The environment for a run in ``folder``: the course of this checkout, exercises and progress of the folder."""
     inherited = {name: value for name, value in os.environ.items() if name not in _NOT_INHERITED}
-    return inherited | {
-        "COURSE_DEFER_CHOICE": "1",  # of pytest's process, which runs no kernel; `import course_lib` takes it back for the notebooks
-        "COURSE_EXERCISES": str(folder / "exercises"),
-        "COURSE_STATE": str(folder / "state"),
-        "PYTHONPATH": os.pathsep.join(filter(None, [str(paths.ROOT), os.environ.get("PYTHONPATH")])),
-        **more,
-    }
+    # one thread for PyTorch, unless a person asks for more: notebooks that run at a time share the cores
+    return (
+        {"OMP_NUM_THREADS": "1"}
+        | inherited
+        | {
+            "COURSE_DEFER_CHOICE": "1",  # of pytest's process, which runs no kernel; `import course_lib` takes it back for the notebooks
+            "COURSE_EXERCISES": str(folder / "exercises"),
+            "COURSE_STATE": str(folder / "state"),
+            "PYTHONPATH": os.pathsep.join(filter(None, [str(paths.ROOT), os.environ.get("PYTHONPATH")])),
+            **more,
+        }
+    )
 
 
 def make_command(notebooks: Path, cell_seconds: float = CELL_SECONDS, workers: int = 0) -> list[str]:
@@ -142,7 +174,16 @@ def make_command(notebooks: Path, cell_seconds: float = CELL_SECONDS, workers: i
     shutil.copy(paths.NOTEBOOKS / "conftest.py", notebooks)
     # loadfile: else the workers share a notebook's cells out among themselves, and each runs its own in a kernel of its own
     parallel = ["-n", str(workers), "--dist", "loadfile"] if workers > 1 else ["-p", "no:xdist"]
-    lean = ["-p", "course_lib.authoring.lean_nbval", "-p", "no:hypothesispytest", "-p", "no:cacheprovider"]
+    lean = [
+        "-p",
+        "course_lib.authoring.lean_nbval",
+        "-p",
+        "no:hypothesispytest",
+        "-p",
+        "no:cacheprovider",
+        "-o",
+        "console_output_style=classic",
+    ]
     return [
         sys.executable, "-m", "pytest", "-rfEs", "-q", "--continue-on-collection-errors", *lean, *parallel, "--rootdir", str(notebooks), "-c", os.devnull,
         "--nbval-lax", "--nbval-sanitize-with", str(SANITIZERS), "--nbval-current-env", "--nbval-cell-timeout", f"{cell_seconds:g}", str(notebooks),
@@ -158,22 +199,27 @@ def require_device(device: str) -> None:
         )
 
 
-def run(lessons: list[str], *, solved: bool, device: str, workers: int, cell_seconds: float, pytest_args: list[str]) -> int:
+def run(lessons: list[str], wanted: Run, *, workers: int, cell_seconds: float, pytest_args: list[str]) -> int:
     """Run the lessons called ("03", or all if none is named) and show what pytest says; returns its exit code.
 
-    Raises: CourseError if there is no such lesson, or a notebook is not what its script builds; EnvironmentFault without a GPU.
+    Raises: CourseError if there is no such lesson, or a notebook cannot be read; EnvironmentFault without a GPU.
     """
-    require_device(device)
+    require_device(wanted.device)
     sources = [source for source in list_sources() if not lessons or source.name[:2] in lessons]
     if missing := set(lessons) - {source.name[:2] for source in sources}:
         raise CourseError(f"{paths.shown(paths.NOTEBOOK_SOURCES)} has no lesson {', '.join(sorted(missing))}.")
+    proofs = {source: make_page_proof(source) for source in sources}
+    for source, proof in proofs.items():
+        for sentence in describe_changes(source, proof):
+            print(f"course: {sentence}", flush=True)
     with tempfile.TemporaryDirectory(prefix="course-nbval-") as scratch:
         folder = Path(scratch)
-        lay_out(folder, sources, solved=solved, device=device)
-        environment = make_environment(folder, COURSE_EXPECT=PASS if solved else NOT_ATTEMPTED, COURSE_DEVICE=device, **{DEVICE: device})
+        lay_out(folder, proofs, wanted)
+        environment = make_environment(folder, COURSE_EXPECT=wanted.expected, COURSE_DEVICE=wanted.device, **{DEVICE: wanted.device})
         command = make_command(folder / "notebooks", cell_seconds, workers)
         count = format_count(len(sources), "lesson")
-        print(f"course: {count} under nbval, {'solved' if solved else 'unsolved'}, in {device.upper()} mode", flush=True)
+        states = " and then ".join(wanted.states)
+        print(f"course: {count} under nbval, {states}, in {wanted.device.upper()} mode", flush=True)
         return subprocess.run([*command, *pytest_args], cwd=paths.ROOT, env=environment, check=False).returncode
 
 
@@ -183,16 +229,16 @@ def main(argv: list[str]) -> int:
     )
     parser.add_argument("lessons", nargs="*", metavar="LESSON", help="such as 03; without one, all")
     parser.add_argument("--solved", action="store_true", help="with the course's solutions in the exercises")
+    parser.add_argument("--both", action="store_true", help="unsolved, and then solved in the same kernel")
     parser.add_argument("--gpu", action="store_true", help="on a GPU, and never in Triton's interpreter; without it on the CPU")
     parser.add_argument("--workers", type=int, default=2, help="how many notebooks run at a time (%(default)s)")
     parser.add_argument("--cell-seconds", type=float, default=CELL_SECONDS, help="a cell that takes longer has failed (%(default)g)")
     end = argv.index("--") if "--" in argv else len(argv)
     arguments = parser.parse_args(argv[:end])
+    states = (UNSOLVED, SOLVED) if arguments.both else (SOLVED,) if arguments.solved else (UNSOLVED,)
+    wanted = Run(states, "gpu" if arguments.gpu else "cpu")
     try:
-        return run(
-            arguments.lessons, solved=arguments.solved, device="gpu" if arguments.gpu else "cpu", workers=arguments.workers,
-            cell_seconds=arguments.cell_seconds, pytest_args=argv[end + 1 :],
-        )  # fmt: skip
+        return run(arguments.lessons, wanted, workers=arguments.workers, cell_seconds=arguments.cell_seconds, pytest_args=argv[end + 1 :])
     except EnvironmentFault as fault:
         print(f"course: {fault}", file=sys.stderr)
         return BROKEN_ENVIRONMENT

@@ -85,14 +85,27 @@ def read_with_answers(file: Path) -> nbformat.NotebookNode:
     return notebook
 
 
-def read_source(source: Path, *, proof: bool = False, filled: bool = True) -> nbformat.NotebookNode:
-    """The learner's notebook of a script, or its proof, without outputs. The same script gives the same bytes: cells are numbered, not
-    given random ids, and have the same number in both. With ``filled=False`` the learner's prose keeps its ``{{name}}``."""
+def read_script(source: Path) -> nbformat.NotebookNode:
+    """Return every cell of a lesson's script as it stands there, with the ids that the cells have in both notebooks."""
     notebook = jupytext.read(source, fmt="py:percent")
     notebook.metadata = nbformat.from_dict(_METADATA)
     notebook.nbformat, notebook.nbformat_minor = 4, 5
     for number, cell in enumerate(notebook.cells):
         cell["id"] = f"cell-{number:03}"
+    return notebook
+
+
+def list_cell_lines(source: Path) -> dict[str, int]:
+    """Return the line of a lesson's script on which each cell begins, by the cell's id."""
+    lines = source.read_text(encoding="utf-8").splitlines()
+    begins = [number for number, line in enumerate(lines, start=1) if line.startswith("# %%")]
+    return {f"cell-{number:03}": line for number, line in enumerate(begins)}
+
+
+def read_source(source: Path, *, proof: bool = False, filled: bool = True) -> nbformat.NotebookNode:
+    """The learner's notebook of a script, or its proof, without outputs. The same script gives the same bytes: cells are numbered, not
+    given random ids, and have the same number in both. With ``filled=False`` the learner's prose keeps its ``{{name}}``."""
+    notebook = read_script(source)
     if not proof:
         if filled:
             prose.fill(notebook.cells, source)

@@ -65,6 +65,17 @@ def drop_marks(solution: str) -> str:
     return "".join(line for line in solution.splitlines(keepends=True) if not line.strip().startswith(marks))
 
 
+def fill_in(exercise: str, solution: str, width: int = WIDTH) -> str:
+    """Return the text of an exercise with the solution's code in the place of each task that still stands in it.
+
+    ``exercise`` was cut from ``solution``, and a person may have edited it since.
+    """
+    for part in re.findall(rf"^[ \t]*{BEGIN}\n(.*?)^[ \t]*{END}$", solution, re.MULTILINE | re.DOTALL):
+        task = _write_task(part.splitlines(), "the solution", width)
+        exercise = exercise.replace(task, drop_marks(part).rstrip("\n"), 1)
+    return exercise
+
+
 def _write_task(part: list[str], where: str, width: int) -> str:
     code = [line for line in part if line.strip() and not line.strip().startswith("#")]
     given = [re.sub(r"#\| ?", "", line, count=1) for line in part if line.strip().startswith("#|")]

@@ -13,7 +13,8 @@ class ScheduledStep(NamedTuple):
 
     ``kind`` is a :class:`~course_lib.interpreter.hooks.MemoryAccess`'s. ``address`` is the lowest byte of the live lanes (0 if
     there are none), ``size`` the number of bytes up to the end of the last lane. ``changed``: the operation wrote to memory; it is
-    False for loads, barriers, a failed compare-and-swap, and an atomic that left memory unchanged.
+    False for loads, barriers, a failed compare-and-swap, and an atomic that left memory unchanged. ``shared``: one thread does an atomic
+    on a single number, and all threads of the program get its result, because the program reads it.
     """
 
     program: int
@@ -24,6 +25,7 @@ class ScheduledStep(NamedTuple):
     size: int
     lanes: int
     changed: bool
+    shared: bool
 
 
 @dataclass(frozen=True)
@@ -45,14 +47,16 @@ class Race:
 
 @dataclass(frozen=True)
 class NoBarrier:
-    """A race between the threads of programs: one thread does ``release`` for all, possibly before another thread has done ``first``.
+    """A race between the threads of programs, or of one program: no barrier makes one thread wait for another.
 
-    ``release`` is None if no atomic on a single number follows ``first``. ``times`` as in :class:`Race`.
+    ``first`` and ``second`` are the two operations on the same bytes; in one program, one thread writes a number that each thread loads.
+    ``line`` is the one to look at: that of the atomic that one thread does for all, or of the load that each thread does for itself.
+    ``times`` as in :class:`Race`.
     """
 
     first: ScheduledStep
-    release: ScheduledStep | None
     second: ScheduledStep
+    line: int
     address: int
     where: str
     times: int

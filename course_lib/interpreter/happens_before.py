@@ -25,7 +25,8 @@ _CONFLICTS = {
     _ATOMIC_WRITE: (_LOAD, _STORE),
 }
 _PAGE = 4096  # bytes
-_ONE, _ALL = range(2)  # an operation is done by one thread of the program, or by all of them
+# An operation is done by one thread of the program, by all threads together, or by each thread for itself: a load of a single number.
+_ONE, _ALL, _EACH = range(3)
 
 
 class _Track:
@@ -36,6 +37,9 @@ class _Track:
     def __init__(self):
         self.steps = np.zeros(_PAGE, np.int32)
         self.last, self.low, self.high = 0, _PAGE, 0
+
+
+_Page = tuple[dict[tuple[int, int], _Track], ...]  # for each kind of access: program, and who of its threads -> the last steps
 
 
 class VectorClocks:
@@ -56,11 +60,16 @@ class RaceDetector:
 
     def __init__(self, schedule: Schedule):
         self.schedule = schedule
-        self.pages: dict[int, tuple[dict[int, _Track], ...]] = {}
+        self.pages: dict[int, _Page] = {}
         self.released: dict[int, tuple[np.ndarray, np.ndarray]] = {}  # address -> the clocks that an acquire there takes over
         self.changed_by_atomic: dict[int, int] = {}
         self.narrow: set[int] = set()  # the steps that are atomics of the scope "cta"
         self.pairs: dict[tuple, Race | NoBarrier] = {}
+        # A number that each thread has loaded reaches memory by a later store or atomic of all threads. Until there is one, a finding
+        # with such a load is kept here: program of the load -> key of ``pairs`` -> the finding, and how often it was found.
+        self.pending: dict[int, dict[tuple, tuple[NoBarrier, int]]] = {}
+        self.last_block_write: dict[int, int] = {}  # program -> its last step in which all threads wrote
+        self.acquired_alone: dict[int, ScheduledStep] = {}  # program -> its last acquire whose result no other thread waits for
         self.times: dict[tuple, int] = {}
 
     def add_step(
@@ -82,29 +91,66 @@ class RaceDetector:
             how = _ATOMIC_READ
         else:
             how = _STORE if wrote else _LOAD
-        clock, threads = clocks.program, clocks.threads[who]
+        if who == _ALL and wrote:
+            self.last_block_write[step.program] = now
+            self.confirm_pending(step.program)
+        self.compare(now, step, access, how, who, live, clocks)
+        if step.kind == "load" and access.addresses.size == 1:
+            self.compare(now, step, access, how, _EACH, live, clocks)
+        if step.shared:
+            # The compiler gives the result to all threads through shared memory, and all of them wait for it.
+            self.add_barrier(now, clocks)
+
+    def compare(
+        self, now: int, step: ScheduledStep, access: hooks.MemoryAccess, how: int, who: int, live: np.ndarray, clocks: VectorClocks
+    ) -> None:
+        """Compare the step, done by ``who``, with the earlier steps on the same bytes, and keep it for later ones."""
+        clock, threads = clocks.program, clocks.threads[min(who, _ALL)]
         for page, low, high, index in _split_into_pages(live, access.itemsize):
             tracks = self.pages.get(page)
             if tracks is None:
                 tracks = self.pages[page] = ({}, {}, {}, {})
             for other in _CONFLICTS[how]:
                 # Go by program number: the order of first use would depend on which other tensors lie in the page.
-                for thread, track in sorted(tracks[other].items()):
+                for (program, thread), track in sorted(tracks[other].items()):
+                    latest_ordered = threads[2 * program + min(thread, _ALL)]
                     # Most earlier steps are ordered as a whole, or touch other bytes of the page.
-                    if thread // 2 == step.program or track.last <= threads[thread] or track.high <= low or high <= track.low:
+                    if program == step.program or track.last <= latest_ordered or track.high <= low or high <= track.low:
                         continue
                     seen = track.steps[index]
-                    unordered = seen > clock[thread // 2]
-                    if unordered.any():
+                    unordered = seen > clock[program]
+                    if unordered.any() and _EACH not in (who, thread):  # a load by each thread is one by the one thread, too
                         self.add_races(page, index, seen, unordered, step, access)
-                    unfenced = (seen > threads[thread]) & ~unordered
+                    unfenced = (seen > latest_ordered) & ~unordered
                     if unfenced.any():
-                        self.add_missing_barriers(page, index, seen, unfenced, step)
-            track = tracks[how].get(2 * step.program + who)
+                        known_to_one = clocks.threads[_ONE][2 * program + min(thread, _ALL)]
+                        loader = program if thread == _EACH else step.program if who == _EACH else None
+                        self.add_missing_barriers(page, index, seen, unfenced, step, known_to_one, loader)
+            self.compare_threads(tracks, page, index, step, how, who, threads)
+            track = tracks[how].get((step.program, who))
             if track is None:
-                track = tracks[how][2 * step.program + who] = _Track()
+                track = tracks[how][step.program, who] = _Track()
             track.steps[index] = now
             track.last, track.low, track.high = now, min(track.low, low), max(track.high, high)
+
+    def compare_threads(self, tracks: _Page, page: int, index, step: ScheduledStep, how: int, who: int, threads: np.ndarray) -> None:
+        """Compare the step with those of its own program: each thread loads a number for itself, and one of them writes it."""
+        if who == _EACH:
+            earlier = [(other, thread) for other in _CONFLICTS[how] for thread in (_ONE, _ALL)]
+        elif step.changed:
+            # An atomic write is no race with a volatile load. The threads of the program may still find different numbers.
+            earlier = [(_LOAD, _EACH), (_ATOMIC_READ, _EACH)]
+        else:
+            return
+        for other, thread in earlier:
+            track = tracks[other].get((step.program, thread))
+            latest_ordered = threads[2 * step.program + min(thread, _ALL)]
+            if track is None or track.last <= latest_ordered:
+                continue
+            seen = track.steps[index]
+            unfenced = seen > latest_ordered
+            if unfenced.any():
+                self.add_numbers(page, index, seen, unfenced, step)
 
     def add_barrier(self, now: int, clocks: VectorClocks) -> None:
         """Add a barrier at step ``now``: all threads of the program now come after what each of them did before."""
@@ -116,9 +162,14 @@ class RaceDetector:
         # Most lanes of a block share one pair of clocks.
         there = list({id(pair): pair for pair in map(self.released.get, addresses) if pair is not None}.values())
         if sem not in ("relaxed", "release"):
+            # If nothing reads the result, no thread waits for the one that does the atomic.
+            alone = who == _ONE and not step.shared
+            acquiring = clocks.threads[_ONE] if alone else clocks.threads
+            if alone:
+                self.acquired_alone[step.program] = step
             for clock, threads in there:
                 np.maximum(clocks.program, clock, out=clocks.program)
-                np.maximum(clocks.threads, threads, out=clocks.threads)  # both rows: the result goes to all threads
+                np.maximum(acquiring, threads, out=acquiring)
         if wrote and sem not in ("relaxed", "acquire"):
             clocks.program[step.program] = now
             known = clocks.threads[_ONE].copy() if who == _ONE else _merge_threads(now, clocks)
@@ -130,43 +181,116 @@ class RaceDetector:
             self.changed_by_atomic.update(dict.fromkeys(addresses, now))
 
     def add_races(self, page: int, index, seen: np.ndarray, unordered: np.ndarray, step: ScheduledStep, access: hooks.MemoryAccess) -> None:
-        schedule = self.schedule
-        for earlier, first, address, where, key in self.find_new_pairs("race", page, index, seen, unordered, step):
-            same = first.kind == step.kind == "store" and _stores_what_is_there(access, address)
-            equal = _(" Both store the same value there: the result does not show it, and it is a race all the same.") if same else ""
-            narrow = [line for number, line in ((earlier, first.line), (len(schedule.steps), step.line)) if number in self.narrow]
-            if narrow:
-                equal = _(' The atomic at line {line} has the scope "cta": it orders nothing for other programs.').format(line=narrow[0])
-            message = _(
-                "Race on {where}: {first} at line {first_line} ({first_does}) and {second} at line {second_line} ({second_does}), "
-                "with nothing that orders them."
-            ).format(
-                where=where, first=schedule.name(first.program), first_line=first.line, first_does=verb(first),
-                second=schedule.name(step.program), second_line=step.line, second_does=verb(step),
-            )  # fmt: skip
-            self.pairs[key] = Race(first, step, address, where, same, 1, message + equal)
+        for earlier, address, where, key in self.find_pairs("race", page, index, seen, unordered, step):
+            self.times[key] = self.times.get(key, 0) + 1
+            if key not in self.pairs:
+                self.pairs[key] = self.describe_race(earlier, step, address, where, access)
 
-    def add_missing_barriers(self, page: int, index, seen: np.ndarray, unfenced: np.ndarray, step: ScheduledStep) -> None:
+    def describe_race(self, earlier: int, step: ScheduledStep, address: int, where: str, access: hooks.MemoryAccess) -> Race:
         schedule = self.schedule
-        for earlier, first, address, where, key in self.find_new_pairs("no barrier", page, index, seen, unfenced, step):
-            later = (s for s in schedule.steps[earlier:-1] if s.program == first.program and s.lanes == 1)
-            release = next((s for s in later if s.kind not in ("load", "store")), None)
-            goes_on = _("one of them goes on")
-            if release:
-                goes_on = _("one of them does the {does} at line {line}").format(does=verb(release), line=release.line)
-            message = _(
-                "All threads of {first} {first_does} at line {first_line}, {goes_on}, and no barrier makes it wait for the others: "
-                "{second} at line {second_line} ({second_does} on {where}) can come before that."
-            ).format(
-                first=schedule.name(first.program), first_does=first.kind, first_line=first.line, goes_on=goes_on,
-                second=schedule.name(step.program), second_line=step.line, second_does=verb(step), where=where,
-            )  # fmt: skip
-            self.pairs[key] = NoBarrier(first, release, step, address, where, 1, message)
+        first = schedule.steps[earlier - 1]
+        same = first.kind == step.kind == "store" and _stores_what_is_there(access, address)
+        equal = _(" Both store the same value there: the result does not show it, and it is a race all the same.") if same else ""
+        narrow = [line for number, line in ((earlier, first.line), (len(schedule.steps), step.line)) if number in self.narrow]
+        if narrow:
+            equal = _(' The atomic at line {line} has the scope "cta": it orders nothing for other programs.').format(line=narrow[0])
+        message = _(
+            "Race on {where}: {first} at line {first_line} ({first_does}) and {second} at line {second_line} ({second_does}), "
+            "with nothing that orders them."
+        ).format(
+            where=where, first=schedule.name(first.program), first_line=first.line, first_does=verb(first),
+            second=schedule.name(step.program), second_line=step.line, second_does=verb(step),
+        )  # fmt: skip
+        return Race(first, step, address, where, same, 1, message + equal)
 
-    def find_new_pairs(
+    def add_missing_barriers(
+        self, page: int, index, seen: np.ndarray, unfenced: np.ndarray, step: ScheduledStep, known_to_one: int, loader: int | None
+    ) -> None:
+        """Add pairs of two programs. ``known_to_one``: up to that step of the earlier program, the one thread of this program comes later.
+
+        ``loader``: the program whose threads load a number each for itself; None if none does.
+        """
+        for earlier, address, where, key in self.find_pairs("no barrier", page, index, seen, unfenced, step):
+            first = self.schedule.steps[earlier - 1]
+            acquire = self.acquired_alone.get(step.program) if earlier <= known_to_one else None
+            if acquire is not None:
+                line, words = acquire.line, self.describe_lone_acquire(acquire, first, step, where)
+            else:
+                line, words = self.describe_early_release(earlier, first, step, where)
+            load = earlier if first.program == loader else len(self.schedule.steps)
+            self.add_finding(key, NoBarrier(first, step, line, address, where, 1, words), loader, load)
+
+    def describe_early_release(self, earlier: int, first: ScheduledStep, step: ScheduledStep, where: str) -> tuple[int, str]:
+        """Return the line at which one thread goes on too early, and the finding in words."""
+        schedule = self.schedule
+        later = (s for s in schedule.steps[earlier:-1] if s.program == first.program and s.lanes == 1)
+        release = next((s for s in later if s.kind not in ("load", "store")), None)
+        goes_on = _("one of them goes on")
+        if release:
+            goes_on = _("one of them does the {does} at line {line}").format(does=verb(release), line=release.line)
+        message = _(
+            "All threads of {first} {first_does} at line {first_line}, {goes_on}, and no barrier makes it wait for the others: "
+            "{second} at line {second_line} ({second_does} on {where}) can come before that."
+        ).format(
+            first=schedule.name(first.program), first_does=first.kind, first_line=first.line, goes_on=goes_on,
+            second=schedule.name(step.program), second_line=step.line, second_does=verb(step), where=where,
+        )  # fmt: skip
+        return (release or first).line, message
+
+    def describe_lone_acquire(self, acquire: ScheduledStep, first: ScheduledStep, step: ScheduledStep, where: str) -> str:
+        schedule = self.schedule
+        return _(
+            "One thread of {second} does the {does} at line {line}, nothing reads its result, and no barrier makes the other threads wait for "
+            "it: what they do at line {second_line} ({second_does} on {where}) can come before {first} at line {first_line} ({first_does})."
+        ).format(
+            second=schedule.name(step.program), does=verb(acquire), line=acquire.line, second_line=step.line, second_does=verb(step),
+            where=where, first=schedule.name(first.program), first_line=first.line, first_does=verb(first),
+        )  # fmt: skip
+
+    def add_numbers(self, page: int, index, seen: np.ndarray, unfenced: np.ndarray, step: ScheduledStep) -> None:
+        """Add pairs of one program: each of its threads loads a number for itself, and one of them writes it."""
+        for earlier, address, where, key in self.find_pairs("number", page, index, seen, unfenced, step):
+            first = self.schedule.steps[earlier - 1]
+            if step.kind == "load":
+                load, write, number = step, first, len(self.schedule.steps)
+                words = _(
+                    "One thread of {program} writes {where} at line {write_line} ({does}), each of its threads loads it at line {load_line}, "
+                    "and no barrier lies between: a thread that loads early finds the old value."
+                )
+            else:
+                load, write, number = first, step, earlier
+                words = _(
+                    "Each thread of {program} loads {where} at line {load_line}, one of them writes it at line {write_line} ({does}), "
+                    "and no barrier lies between: a thread that loads late finds the new value."
+                )
+            words = words.format(
+                program=self.schedule.name(step.program), where=where, write_line=write.line, load_line=load.line, does=verb(write)
+            )
+            self.add_finding(key, NoBarrier(first, step, load.line, address, where, 1, words), step.program, number)
+
+    def add_finding(self, key: tuple, finding: NoBarrier, loader: int | None, load: int) -> None:
+        """Keep a finding. If it has a load by each thread of ``loader``, at step ``load``, a store of all threads has to follow."""
+        if loader is None or self.last_block_write.get(loader, 0) > load:
+            self.times[key] = self.times.get(key, 0) + 1
+            self.pairs.setdefault(key, finding)
+        else:
+            pending = self.pending.setdefault(loader, {})
+            earlier_finding, count = pending.get(key, (finding, 0))
+            pending[key] = earlier_finding, count + 1
+
+    def confirm_pending(self, loader: int) -> None:
+        """Keep the pending findings of a program: what its threads have loaded now reaches memory."""
+        for key, (finding, count) in self.pending.pop(loader, {}).items():
+            self.times[key] = self.times.get(key, 0) + count
+            self.pairs.setdefault(key, finding)
+
+    def find_pairs(
         self, kind: str, page: int, index, seen: np.ndarray, unordered: np.ndarray, step: ScheduledStep
-    ) -> Iterator[tuple[int, ScheduledStep, int, str, tuple]]:
-        """Yield the earlier steps that nothing orders before ``step``, if their line is not yet paired with its line. Count all of them."""
+    ) -> Iterator[tuple[int, int, str, tuple]]:
+        """Yield the number of each earlier step that nothing orders before ``step``, the lowest byte that they share, its name, and a key.
+
+        Pairs of the same lines, on the same argument, have the same key.
+        """
         for earlier in np.unique(seen[unordered]).tolist():
             first = self.schedule.steps[earlier - 1]
             lane = int(np.flatnonzero(unordered & (seen == earlier))[0])
@@ -174,9 +298,7 @@ class RaceDetector:
             address = page * _PAGE + offset
             where = self.schedule.place(address)
             key = kind, first.file, first.line, first.kind, step.file, step.line, step.kind, where.split("[")[0]
-            self.times[key] = self.times.get(key, 0) + 1
-            if key not in self.pairs:
-                yield earlier, first, address, where, key
+            yield earlier, address, where, key
 
     def collect(self) -> tuple[list[Race], list[NoBarrier]]:
         """Return the races and the missing barriers so far: each pair of lines once, with the number of times that it was found."""

@@ -284,8 +284,10 @@ def let_constexprs_meet_tensors() -> None:
 # ---- programs that pause -----------------------------------------------------------------------------------------------
 
 
-def pause(make_pausing: Callable, uses_memory: bool, function: Any, *arguments: Any, **named: Any) -> Generator[None, None, Any]:
-    """Call ``function`` from a pausing kernel: yield first if it is a memory operation.
+def pause(
+    make_pausing: Callable, uses_memory: bool, drops_result: bool, function: Any, *arguments: Any, **named: Any
+) -> Generator[bool, None, Any]:
+    """Call ``function`` from a pausing kernel. If it is a memory operation, yield first, and say whether the kernel drops its result.
 
     A jitted helper runs in the form that ``make_pausing`` gives it, so that it pauses, too.
     """
@@ -296,11 +298,11 @@ def pause(make_pausing: Callable, uses_memory: bool, function: Any, *arguments: 
         except Exception as error:
             raise interpreter.InterpreterError(repr(error)) from error
     if uses_memory:
-        yield
+        yield drops_result
     return function(*arguments, **named)
 
 
-def pause_logical(is_and: bool, *operands: Callable[[], Any]) -> Generator[None, None, Any]:
+def pause_logical(is_and: bool, *operands: Callable[[], Any]) -> Generator[bool, None, Any]:
     """Compute what :func:`logical` computes, where an operand may pause."""
     values = []
     for operand in operands:
@@ -310,12 +312,12 @@ def pause_logical(is_and: bool, *operands: Callable[[], Any]) -> Generator[None,
     return logical(is_and, *(lambda value=value: value for value in values))
 
 
-def pause_choose(value: Any, then: Callable[[], Any], otherwise: Callable[[], Any]) -> Generator[None, None, Any]:
+def pause_choose(value: Any, then: Callable[[], Any], otherwise: Callable[[], Any]) -> Generator[bool, None, Any]:
     """Compute what :func:`choose` computes, where ``then`` or ``otherwise`` may pause."""
     taken = yield from _finish((then if condition(value) else otherwise)())
     return choose(value, lambda: taken, lambda: taken)
 
 
-def _finish(value: Any) -> Generator[None, None, Any]:
+def _finish(value: Any) -> Generator[bool, None, Any]:
     """Run the generator of an operand that may pause, and return its result; return any other value."""
     return (yield from value) if isinstance(value, GeneratorType) else value

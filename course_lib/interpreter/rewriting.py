@@ -15,7 +15,7 @@ import ast
 import functools
 import inspect
 import textwrap
-from collections.abc import Callable, Generator
+from collections.abc import Callable, Generator, Sequence
 from types import FunctionType
 from typing import Any
 
@@ -53,8 +53,10 @@ def rewrite_kernels() -> None:
 
 
 @functools.cache
-def make_pausing(function: FunctionType) -> Callable[..., Generator[None, None, Any]]:
+def make_pausing(function: FunctionType) -> Callable[..., Generator[bool, None, Any]]:
     """Return the function as a generator function that yields before each load, store, atomic and barrier, also of its helpers.
+
+    It yields whether the kernel drops the operation's result.
 
     A memory operation in a comprehension, and one of a function whose source cannot be found, is made without a yield before it.
     """
@@ -63,7 +65,7 @@ def make_pausing(function: FunctionType) -> Callable[..., Generator[None, None, 
         return pausing
 
     @functools.wraps(function)
-    def run_whole(*arguments: Any, **named: Any) -> Generator[None, None, Any]:
+    def run_whole(*arguments: Any, **named: Any) -> Generator[bool, None, Any]:
         yield from ()
         return pausing(*arguments, **named)
 
@@ -85,9 +87,10 @@ def rewrite(function: FunctionType, pausing: bool = False) -> Callable:
     ast.increment_lineno(tree, max(first, 1) - 1)
     outer = read_closure(function)
     definition.decorator_list = []
+    dropped = _find_dropped_results(definition)
     definition.body = _Rewriter(definition, function.__globals__, outer).rewrite_body()
     if pausing:
-        definition.body = [_Pauser().visit(statement) for statement in definition.body]
+        definition.body = [_Pauser(dropped).visit(statement) for statement in definition.body]
     factory = ast.FunctionDef(
         name="factory",
         args=ast.arguments([], [ast.arg(name) for name in outer], None, [], [], None, []),
@@ -253,7 +256,13 @@ class _Rewriter(ast.NodeTransformer):
 
 
 class _Pauser(ast.NodeTransformer):
-    """Makes a generator of a rewritten body: every call of the kernel becomes a ``yield from`` of :func:`meaning.pause`."""
+    """Makes a generator of a rewritten body: every call of the kernel becomes a ``yield from`` of :func:`meaning.pause`.
+
+    ``dropped`` has the calls whose results the kernel drops.
+    """
+
+    def __init__(self, dropped: Sequence[ast.Call]):
+        self.dropped = dropped
 
     def visit_Call(self, node: ast.Call) -> ast.expr:
         self.generic_visit(node)
@@ -265,13 +274,29 @@ class _Pauser(ast.NodeTransformer):
             return _place(ast.YieldFrom(node), node)
         name = getattr(function, "attr", "")
         uses_memory = ast.Constant(name in ("load", "store", "debug_barrier") or name.startswith("atomic_"))
-        pause = ast.Call(ast.Name(PAUSE, ast.Load()), [uses_memory, function, *node.args], node.keywords)
-        for part in (pause, pause.func, uses_memory):
+        drops_result = ast.Constant(any(call is node for call in self.dropped))
+        arguments = [uses_memory, drops_result, function, *node.args]
+        pause = ast.Call(ast.Name(PAUSE, ast.Load()), arguments, node.keywords)
+        for part in (pause, pause.func, uses_memory, drops_result):
             _place(part, node)
         return _place(ast.YieldFrom(pause), node)
 
     def visit_ListComp(self, node: ast.ListComp) -> ast.expr:
         return node  # Python has no yield in a comprehension
+
+
+def _find_dropped_results(definition: ast.FunctionDef) -> list[ast.Call]:
+    """List the calls whose results nothing reads: a call that is a statement, or whose result goes to a name that is never read."""
+    nodes = list(ast.walk(definition))
+    names_read = {node.id for node in nodes if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Load)}
+    dropped = []
+    for node in nodes:
+        if not isinstance(node, (ast.Expr, ast.Assign)) or not isinstance(node.value, ast.Call):
+            continue
+        targets = node.targets if isinstance(node, ast.Assign) else []
+        if all(isinstance(target, ast.Name) and target.id not in names_read for target in targets):
+            dropped.append(node.value)
+    return dropped
 
 
 def _call(function: str, like: ast.AST, *arguments: ast.expr, keywords: list[ast.keyword] | None = None) -> ast.Call:

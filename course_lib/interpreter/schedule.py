@@ -25,12 +25,21 @@ unknown type, or stores: it ends at the step limit. spinning.py has the proof.
 them stores a single number, or does an atomic on one, and all of them load and store blocks. Every program therefore has two
 clocks, one for that thread and one for all threads. An atomic on a single number releases only what its own thread has done or
 acquired; ``tl.debug_barrier()`` adds the stores of the other threads. A pair of accesses that is ordered if each program is one
-thread, and not ordered if it is many, is a missing barrier, and is reported apart from the races. After an acquire no barrier is
-needed: the compiler gives the result of an atomic to all threads through shared memory, with a ``bar.sync`` behind the atomic. A
-single number that all threads load needs none either: the load counts as that of the one thread. So does a load or store of a block
-whose mask leaves lane 0 alone: that lane is in the one thread.
+thread, and not ordered if it is many, is a missing barrier, and is reported apart from the races. A load or store of a block whose
+mask leaves lane 0 alone counts as one of the one thread: that lane is in it.
 
-**Limits.** Atomics on a whole block count as if they ordered the whole program. An atomic of scope "cta" is
+An atomic on a single number whose result the program reads is a barrier, too: the compiler gives the result to all threads through
+shared memory, with a ``bar.sync`` behind the atomic. If nothing reads the result, the other threads do not wait, and what the one
+thread has acquired they have not.
+
+A single number is loaded by each thread for itself. If one thread writes that number, before or after, and no barrier lies between, the
+threads may find different numbers: this is a missing barrier inside one program. It is reported only if all threads store a block, or
+do an atomic on one, after the load. Otherwise the number reaches memory through the one thread alone, and its own accesses are in order.
+
+**Limits.** A reduction is no barrier here, although the compiled one has a ``bar.sync`` where its result goes from one warp to another.
+A call of a helper is looked into for its own atomics; whether a caller reads what a helper returns is not known, so it counts as read.
+That threads of a program of single numbers may wait for different numbers, and one of them for ever, is not looked for. An
+``atomic_add`` of 0 with "acquire" whose result nothing reads counts as an acquire of one thread; Triton 3.6 and 3.7 leave it out. Atomics on a whole block count as if they ordered the whole program. An atomic of scope "cta" is
 a plain load and store for other programs, as PTX's memory model has it: two atomics of which one leaves the other's program out of its
 scope are a race. An endless loop without a memory operation never returns to the scheduler; an interrupt ends it.
 

@@ -27,10 +27,11 @@ from course_lib.interpreter.spinning import Spin
 class Program:
     """A started program: its generator, its clocks, and the record of its spin loops."""
 
-    def __init__(self, number: int, count: int, body: Generator[None, None, None]):
+    def __init__(self, number: int, count: int, body: Generator[bool, None, None]):
         self.number = number
         self.body = body
         self.clocks = VectorClocks(number, count)
+        self.drops_result = False  # the program does not read the result of its next memory operation
         self.spin = Spin(Scheduler.run_programs.__code__)
         self.failed: ScheduledStep | None = None  # the atomic or volatile load that the program repeats without any effect
         self.tries = 0
@@ -101,7 +102,7 @@ class Scheduler:
             self.running = program
             self.builder.set_grid_idx(*self.schedule.programs[program.number])
             try:
-                next(program.body)
+                program.drops_result = next(program.body)
             except StopIteration:
                 self.residents.remove(program)
                 self.schedule.finished.append(program.number)
@@ -153,7 +154,8 @@ class Scheduler:
         elif lanes:
             size = access.itemsize
         changed, wrote = _predict_effect(access) if lanes else (False, False)
-        step = ScheduledStep(program.number, access.kind, line, file, address, size, lanes, changed)
+        shared = access.is_atomic and access.addresses.size == 1 and not program.drops_result
+        step = ScheduledStep(program.number, access.kind, line, file, address, size, lanes, changed, shared)
         self.schedule.steps.append(step)
         self.note_tries(program, step, access)
         if lanes:

@@ -4,7 +4,7 @@
   traffic on the buffers. The order of the additions depends on timing, so bits change between runs. Lesson 12 shows
   this design; "auto" never chooses it.
 
-Source: the Triton tutorial "Layer Normalization", with its mistakes in strides, buffers and barriers repaired.
+Source: the Triton tutorial "Layer Normalization", with its mistakes in strides, buffers, barriers and the flag repaired.
 """
 
 from __future__ import annotations
@@ -65,6 +65,7 @@ def layer_norm_backward_locked_kernel(
     while tl.atomic_cas(lock_ptr + group, 0, 1) == 1:
         pass
     written = tl.load(lock_ptr + GROUP + group)
+    tl.debug_barrier()  # each thread loads the flag, and one sets it: a late thread would load 1, and add what lies in the buffer
     if written == 0:
         tl.store(lock_ptr + GROUP + group, 1)
     else:

@@ -73,6 +73,7 @@ class FaultKind(StrEnum):
     BOTH_STORE = "both store", Group.INTERLEAVED, "race", N_("Two programs store into {tensor} with nothing to order them")
     GAVE_UP = "gave up", Group.INTERLEAVED, "wait_given_up", N_("A program gives up a wait, and touches {tensor} all the same")
     NO_BARRIER = "no barrier", Group.INTERLEAVED, "barrier_missing", N_("A barrier is missing before {tensor} is touched")
+    EACH_LOADS = "each loads", Group.INTERLEAVED, "number_of_each_thread", N_("A barrier is missing between a load and a store of {tensor}")
     DEADLOCK = "deadlock", Group.INTERLEAVED, "deadlock", _WAITS
     LIVELOCK = "livelock", Group.INTERLEAVED, "deadlock", _WAITS
     ORDER = "order", Group.INTERLEAVED, "order_dependent", N_("{tensor} depends on the order of the programs")

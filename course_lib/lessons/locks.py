@@ -15,6 +15,10 @@ import torch
 import triton
 import triton.language as tl
 
+from course_lib.base.translation import gettext as _
+from course_lib.base.translation import mark as N_
+from course_lib.bench import measurement
+from course_lib.bench.measurement import Measurement
 from course_lib.compiler import Pointer, compile_report
 from course_lib.lessons.pictures.schedule.run import Interleaving, interleaved
 from course_lib.lessons.pictures.schedule.widget import ScheduleLaunch, learners_file
@@ -86,6 +90,64 @@ def row_with_barrier_kernel(part_ptr, total_ptr, lock_ptr, BLOCK: tl.constexpr):
 
 
 @triton.jit
+def each_asks_kernel(part_ptr, total_ptr, lock_ptr, flag_ptr, BLOCK: tl.constexpr):
+    cols = tl.arange(0, BLOCK)
+    row = tl.load(part_ptr + tl.program_id(0) * BLOCK + cols)
+    while tl.atomic_cas(lock_ptr, 0, 1) == 1:
+        pass
+    if tl.load(flag_ptr) == 0:
+        tl.store(flag_ptr, 1)
+    else:
+        row += tl.load(total_ptr + cols)
+    tl.store(total_ptr + cols, row)
+    tl.debug_barrier()
+    tl.atomic_xchg(lock_ptr, 0)
+
+
+@triton.jit
+def barrier_between_kernel(part_ptr, total_ptr, lock_ptr, flag_ptr, BLOCK: tl.constexpr):
+    cols = tl.arange(0, BLOCK)
+    row = tl.load(part_ptr + tl.program_id(0) * BLOCK + cols)
+    while tl.atomic_cas(lock_ptr, 0, 1) == 1:
+        pass
+    written = tl.load(flag_ptr)
+    tl.debug_barrier()
+    if written == 0:
+        tl.store(flag_ptr, 1)
+    else:
+        row += tl.load(total_ptr + cols)
+    tl.store(total_ptr + cols, row)
+    tl.debug_barrier()
+    tl.atomic_xchg(lock_ptr, 0)
+
+
+@triton.jit
+def one_asks_kernel(part_ptr, total_ptr, lock_ptr, flag_ptr, BLOCK: tl.constexpr):
+    cols = tl.arange(0, BLOCK)
+    row = tl.load(part_ptr + tl.program_id(0) * BLOCK + cols)
+    while tl.atomic_cas(lock_ptr, 0, 1) == 1:
+        pass
+    if tl.atomic_xchg(flag_ptr, 1) == 1:
+        row += tl.load(total_ptr + cols)
+    tl.store(total_ptr + cols, row)
+    tl.debug_barrier()
+    tl.atomic_xchg(lock_ptr, 0)
+
+
+@triton.jit
+def one_number_kernel(part_ptr, total_ptr, lock_ptr, flag_ptr):
+    part = tl.load(part_ptr + tl.program_id(0))
+    while tl.atomic_cas(lock_ptr, 0, 1) == 1:
+        pass
+    if tl.load(flag_ptr) == 0:
+        tl.store(flag_ptr, 1)
+    else:
+        part += tl.load(total_ptr)
+    tl.store(total_ptr, part)
+    tl.atomic_xchg(lock_ptr, 0)
+
+
+@triton.jit
 def grouped_kernel(part_ptr, buffer_ptr, lock_ptr, flag_ptr, GROUP: tl.constexpr):
     part = tl.load(part_ptr + tl.program_id(0))
     group = tl.program_id(0) % GROUP
@@ -99,14 +161,14 @@ def grouped_kernel(part_ptr, buffer_ptr, lock_ptr, flag_ptr, GROUP: tl.constexpr
     tl.atomic_xchg(lock_ptr + group, 0)
 
 
-def four_programs(kernel: Any) -> ScheduleLaunch:
-    """Return a launch of four programs that add 1, 10, 100 and 1000 to a total of 0. For a kernel with BLOCK, all are rows of COLUMNS."""
+def four_programs(kernel: Any, total: float = 0.0) -> ScheduleLaunch:
+    """Return a launch of four programs that add 1, 10, 100 and 1000 to ``total``. For a kernel with BLOCK, all are rows of COLUMNS."""
     takes = list(inspect.signature(kernel.fn).parameters)
     columns = COLUMNS if "BLOCK" in takes else 1
     part = torch.tensor(PARTS)[:, None].expand(-1, columns).contiguous()
-    lock = [torch.zeros(1, dtype=torch.int32)] if "lock_ptr" in takes else []
+    numbers = [torch.zeros(1, dtype=torch.int32) for name in ("lock_ptr", "flag_ptr") if name in takes]
     constants = {"BLOCK": columns} if columns > 1 else {}
-    return ScheduleLaunch(kernel, (len(PARTS),), [part, torch.zeros(columns), *lock], constants)
+    return ScheduleLaunch(kernel, (len(PARTS),), [part, torch.full((columns,), total), *numbers], constants)
 
 
 def run_orders(launch: ScheduleLaunch, seeds: Iterable[int] = range(40)) -> list[Interleaving]:
@@ -137,13 +199,69 @@ def your_repair() -> ScheduleLaunch:
     return ScheduleLaunch(learners_file("12a"), (M,), [*arguments, N, 1, N, N], {"GROUP": group, "BLOCK": triton.next_power_of_2(N)})
 
 
+_FORMS = {
+    "load and store": N_("each thread loads"),
+    "load, barrier and store": N_("a barrier between"),
+    "exchange": N_("one asks"),
+}  # the names of the lesson, by the forms of the stored measurement
+
+
+def describe_late_warps() -> str:
+    """Write how many launches of each form were wrong, with and without warps that come late to the flag."""
+    stored = measurement.stored("lock_race")
+    columns, num_warps = stored.rows[0]["N"], stored.rows[0]["num_warps"]
+    words = _("{columns} columns, {warps} warps, {label}: launches with a wrong sum")
+    lines = [words.format(columns=columns, warps=num_warps, label=stored.label()), f"{'':20} {_('late warps'):12} {_('no wait')}"]
+    for form, name in _FORMS.items():
+        late, ordinary = (_find_row(stored, form, columns, late=late) for late in (True, False))
+        counts = (_("{wrong} of {runs}").format(wrong=row["wrong"], runs=row["runs"]) for row in (late, ordinary))
+        lines.append("{:20} {:12} {}".format(_(name), *counts))
+    return "\n".join(lines)
+
+
+def compare_forms() -> dict[str, str]:
+    """Return the stored measurement's device, and how much longer the repaired forms take than the first: short rows and long ones."""
+    stored = measurement.stored("lock_race")
+    short, long = sorted({row["N"] for row in stored.rows})
+
+    def compare(form: str, columns: int) -> str:
+        ours, first = (_find_row(stored, name, columns, late=False)["us"] for name in (form, "load and store"))
+        return f"{ours / first:.2f}"
+
+    return {
+        "device": stored.device,
+        "exchange_short": compare("exchange", short), "exchange_long": compare("exchange", long),
+        "barrier_short": compare("load, barrier and store", short), "barrier_long": compare("load, barrier and store", long),
+    }  # fmt: skip
+
+
+def _find_row(stored: Measurement, form: str, columns: int, late: bool) -> dict:
+    return next(row for row in stored.rows if row["form"] == form and row["N"] == columns and bool(row["wait_us"]) == late)
+
+
 def list_last_steps(kernel: Any, BLOCK: int = 1024) -> list[str]:
     """List the stores, barriers and atomics of a kernel's PTX for an H100, from the last store on, in order."""
-    arguments = [Pointer("fp32"), Pointer("fp32"), Pointer("int32")]
-    ptx = compile_report(kernel, arguments, {"BLOCK": BLOCK}, num_warps=4, arch="sm_90", disassemble=False).ptx
-    found = re.findall(r"st\.global|bar\.sync|atom\.\S*(?:exch|cas)", ptx)
-    last = len(found) - 1 - found[::-1].index("st.global")
-    return [re.sub(r"atom\..*\.", "atom ... ", step) for step in found[last:]]
+    steps = re.findall(r"st\.global|bar\.sync|atom\.\S*(?:exch|cas)", _compile(kernel, BLOCK))
+    last = len(steps) - 1 - steps[::-1].index("st.global")
+    return [_shorten(step) for step in steps[last:]]
+
+
+def list_steps_of_the_flag(kernel: Any, BLOCK: int = 1024) -> list[str]:
+    """List what a kernel's PTX for an H100 does with single numbers, and its barriers, from the lock taken to the last barrier, in order."""
+    ptx = _compile(kernel, BLOCK)
+    locked = ptx[ptx.index("bra", ptx.index("ld.shared", ptx.index(".cas."))) :]
+    steps = re.findall(r"(?:ld|st)\.(?:global|shared)(?=\.b32)|bar\.sync|atom\.\S*(?:exch|cas)", locked)
+    return [_shorten(step) for step in steps[:-2]]  # without the last barrier, and the exchange that gives the lock back
+
+
+def _compile(kernel: Any, BLOCK: int) -> str:
+    flags = [Pointer("int32")] if "flag_ptr" in kernel.arg_names else []
+    arguments = [Pointer("fp32"), Pointer("fp32"), Pointer("int32"), *flags]
+    return compile_report(kernel, arguments, {"BLOCK": BLOCK}, num_warps=4, arch="sm_90", disassemble=False).ptx
+
+
+def _shorten(step: str) -> str:
+    return re.sub(r"atom\..*\.", "atom ... ", step)
 
 
 def measure_error(M: int, GROUP: int, dtype: Any, columns: int = 96) -> float:

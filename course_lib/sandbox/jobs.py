@@ -27,6 +27,7 @@ from course_lib.sandbox.stage import STOP, Stage
 
 BEST_TIER = isolation.NAMESPACES  # tests set a lower tier, to prove which attacks each tier stops
 _lowest_tier: contextvars.ContextVar[str] = contextvars.ContextVar("lowest_tier", default=isolation.LIMITS)
+_MOST_SHARED = 10.0  # how many times as long as on an idle machine a job may take
 _ANSWER_BYTES = 256 << 20
 _ANSWER_VALUES = 8_000_000  # limit for the JSON values in an answer: each takes memory in this process
 
@@ -183,7 +184,8 @@ def run(
             (folder / STOP).touch()
 
     try:
-        plain = servers.ask(kind, question, limits.start + limits.patience * limits.total, look_and_stop)
+        # The server enforces the limits. This one ends a server that hangs, also where a job waits long for a processor.
+        plain = servers.ask(kind, question, limits.start + _MOST_SHARED * limits.patience * limits.total, look_and_stop)
     except WorkerFailure as died:
         # Two servers ended during this job, the second one started for it. The files of begun cases show how far the job came.
         stage = Stage.RUNNING if any(folder.glob("*.begin")) else Stage.STARTING

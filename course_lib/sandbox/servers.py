@@ -80,7 +80,7 @@ def ask(kind: ServerKind, job: dict[str, Any], seconds: float, look: Callable[[]
     """Have a server run the job, and return the server's answer.
 
     Args:
-        seconds: the total time that the job's limits allow.
+        seconds: the time by the clock after which the server is taken for hung.
         look: called several times per second meanwhile.
 
     Raises: EnvironmentFault or WorkerFailure if a server does not start; WorkerFailure if two servers in a row end during the job.

@@ -7,15 +7,15 @@ import pytest
 from nbformat.v4 import new_code_cell, new_markdown_cell, new_notebook, new_output
 
 from course_lib.authoring import prose
-from course_lib.authoring.nbval import read_proof
 from course_lib.authoring.notebooks import list_sources, read_source
+from course_lib.authoring.page_proof import make_page_proof
 from course_lib.base.errors import CourseError
 from course_lib.base.words import format_count
 
 
 @pytest.mark.parametrize("source", list_sources(), ids=lambda s: s.stem)
 def test_every_number_in_the_prose_comes_from_a_run(source):
-    untied = prose.list_untied(read_proof(source))
+    untied = prose.list_untied(make_page_proof(source).notebook)
     listed = "; ".join(f"{number} in {line!r}" for number, line in untied)
     assert not untied, f"the prose of lesson {source.name[:2]} has {format_count(len(untied), 'number')} from no run: {listed}"
 

@@ -18,7 +18,7 @@ import pytest
 
 from course_lib import doctor
 from course_lib.base import paths, runtime
-from course_lib.doctor import NOTE, OK, PROBLEM, DoctorFinding, gpu, isolation, kernels, machine, packages, trials
+from course_lib.doctor import NOTE, OK, PROBLEM, DoctorFinding, examination, gpu, isolation, kernels, machine, packages, trials
 from course_lib.doctor.gpu import Card
 from course_lib.doctor.trials import Trial
 
@@ -108,11 +108,10 @@ def test_missing_packages_are_named_once_with_one_remedy_and_nothing_is_tried_wi
     assert {"kernels", "compiler", "GPU", "isolation"}.isdisjoint(finding.name for finding in findings)
 
 
-def test_an_equal_remedy_is_written_once(monkeypatch) -> None:
+def test_an_equal_remedy_is_written_once() -> None:
     broken = DoctorFinding("torch", PROBLEM, "does not import", "Install it anew.")
-    monkeypatch.setattr(gpu, "examine_gpu", lambda *_: [broken])
-    monkeypatch.setattr(kernels, "examine_kernels", lambda _: [DoctorFinding("kernels", PROBLEM, "x", broken.remedy)])
-    text = doctor.as_text(doctor.examine())
+    also_broken = DoctorFinding("kernels", PROBLEM, "x", broken.remedy)
+    text = doctor.as_text(examination._collect([("torch", lambda: [broken]), ("kernels", lambda: [also_broken])]))
     assert text.count("Install it anew.") == 1 and text.count("As said above.") == 1
 
 
@@ -138,7 +137,7 @@ def test_outside_a_course_folder_that_is_said_first_and_once(monkeypatch, instal
 
 
 def test_a_class_can_be_graded_outside_a_course_folder_and_the_doctor_goes_on(monkeypatch, installed_package) -> None:
-    first = doctor.examine()[0]
+    (first,) = machine.examine_folder(can_check=True)
     assert (first.name, first.level) == ("course folder", NOTE)
 
 
@@ -186,7 +185,7 @@ def test_triton_imported_too_early_is_found(monkeypatch, tmp_path: Path) -> None
     assert finding.level == PROBLEM and "imported before" in finding.what and "sitecustomize" in finding.remedy
 
 
-@pytest.mark.parametrize("columns", [80, 60])
+@pytest.mark.parametrize("columns", [60, pytest.param(80, marks=pytest.mark.sweep)])
 def test_the_command_wraps_at_words_and_never_sends_the_doctor_to_the_doctor(columns) -> None:
     environment = {**os.environ, "PYTHONPATH": str(ROOT), "COURSE_DEVICE": "gpu", "CUDA_VISIBLE_DEVICES": "", "COLUMNS": str(columns)}
     done = subprocess.run([sys.executable, str(ROOT / "course_command.py"), "doctor"], capture_output=True, text=True, env=environment)

@@ -231,6 +231,7 @@ def test_one_program_does_not_do_the_work_of_all(exercise_id, verdict_on):
 
 
 @interpreted
+@pytest.mark.usefixtures("recall_compilations")
 @pytest.mark.parametrize("exercise_id", ["00a", "06a", "07a", "08a", "12a", "13a", "13b"])
 def test_a_program_may_take_two_parts_and_leave_others_without(exercise_id, verdict_on):
     verdict = verdict_on(exercise_id, by_programs(exercise_id, PAIRS))
@@ -253,6 +254,10 @@ def test_no_tensor_is_kept_on_ctx_under_any_name_or_in_any_container(kept, verdi
     verdict = verdict_on("14a", edited("14a", (save, f"{save}    ctx.eps = {kept}\n")))
     assert (verdict.status, verdict.cause) == ("fail", "tensor_on_ctx"), verdict.message
     assert "`ctx.eps` holds a tensor" in verdict.message
+
+
+def test_numbers_and_shapes_may_be_kept_on_ctx(verdict_on):
+    save = "    ctx.save_for_backward(rows, w, b, mean, rstd)\n"
     assert verdict_on("14a", edited("14a", (save, f"{save}    ctx.eps = (eps, x.shape, x.dtype)\n"))).passed
 
 

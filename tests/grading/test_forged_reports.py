@@ -48,7 +48,7 @@ KINDS = [
     "a" * 5000,
 ]
 NUMBERS = [None, True, 0, 1, -1, 2, 7, 12, 30, 10**18, -(10**30), 2**64]
-ENDS = ["finished", "finished", "timed out", "flooded", "too much memory", "too many processes"]
+ENDS = ["finished", "finished", "timed out", "waited", "flooded", "too much memory", "too many processes"]
 
 
 def make_report(draw: random.Random, tensors: list[str]) -> dict:

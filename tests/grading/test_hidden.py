@@ -184,9 +184,19 @@ def test_values_are_new_where_the_shape_has_to_stay():
 # ---- the grader with a secret
 
 
-@pytest.mark.parametrize("secret", [SECRETS[0], pytest.param(SECRETS[1], marks=pytest.mark.sweep)])
+@pytest.mark.usefixtures("recall_compilations")
 @pytest.mark.parametrize("exercise", EXERCISES, ids=lambda e: e.id)
-def test_a_solution_passes_the_hidden_cases(exercise, secret):
+def test_a_solution_passes_the_hidden_cases(exercise):
+    check_solution(exercise, SECRETS[0])
+
+
+@pytest.mark.sweep
+@pytest.mark.parametrize("exercise", EXERCISES, ids=lambda e: e.id)
+def test_a_solution_passes_the_hidden_cases_of_another_secret(exercise):
+    check_solution(exercise, SECRETS[1])
+
+
+def check_solution(exercise: catalog.Exercise, secret: str) -> None:
     verdict = check(exercise, paths.SOLUTIONS / f"{exercise.file}.py", secret=secret)
     assert verdict.status == "pass", verdict.message + verdict.printed
     assert {case.status for case in verdict.cases} == {"pass"}

@@ -169,8 +169,8 @@ def output_plan(any_order: bool) -> Plan:
 
 
 IN_TURN = (
-    *ADD, TAKE, "seen = tl.load(part_ptr)", "old = tl.load(total_ptr + cols)",
-    "tl.store(total_ptr + cols, tl.where(seen == 0, row, old + row))", "tl.store(part_ptr, 1)", RELEASE,
+    *ADD, TAKE, "seen = tl.atomic_xchg(part_ptr, 1)", "old = tl.load(total_ptr + cols)",
+    "tl.store(total_ptr + cols, tl.where(seen == 0, row, old + row))", RELEASE,
 )  # fmt: skip
 
 

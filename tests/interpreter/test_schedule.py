@@ -312,6 +312,166 @@ def test_overlap_counts_whatever_the_width(offset, race):
     assert bool(run(two_widths_kernel, (2,), y, y.view(torch.int32), OFFSET=offset).races) == race
 
 
+# ---- the threads of one program ----------------------------------------------------------------------------------------
+
+
+@triton.jit
+def first_adds_kernel(x_ptr, total_ptr, lock_ptr, FORM: tl.constexpr, BLOCK: tl.constexpr):
+    """Each program adds its row to a row of totals. The first one finds nothing there: a flag beside the lock says so."""
+    cols = tl.arange(0, BLOCK)
+    row = tl.load(x_ptr + tl.program_id(0) * BLOCK + cols)
+    while tl.atomic_cas(lock_ptr, 0, 1) == 1:
+        pass
+    if FORM == "load and store":
+        written = tl.load(lock_ptr + 1)
+        if written == 0:
+            tl.store(lock_ptr + 1, 1)
+    elif FORM == "volatile load and exchange":
+        written = tl.load(lock_ptr + 1, volatile=True)
+        if written == 0:
+            tl.atomic_xchg(lock_ptr + 1, 1)
+    elif FORM == "exchange and load":
+        tl.atomic_xchg(lock_ptr + 1, 1)
+        written = tl.load(lock_ptr + 1)
+    elif FORM == "another atomic between":
+        written = tl.load(lock_ptr + 1)
+        tl.atomic_add(lock_ptr + 2, 1)
+        tl.store(lock_ptr + 1, 1)
+    elif FORM == "a name that is not read":
+        written = tl.load(lock_ptr + 1)
+        _count = tl.atomic_add(lock_ptr + 2, 1)
+        tl.store(lock_ptr + 1, 1)
+    elif FORM == "an answer between":
+        written = tl.load(lock_ptr + 1)
+        count = tl.atomic_add(lock_ptr + 2, 1)
+        tl.store(lock_ptr + 1, count + 1)
+    elif FORM == "barrier":
+        written = tl.load(lock_ptr + 1)
+        tl.debug_barrier()
+        if written == 0:
+            tl.store(lock_ptr + 1, 1)
+    else:
+        written = tl.atomic_xchg(lock_ptr + 1, 1)
+    if written != 0:
+        row += tl.load(total_ptr + cols)
+    tl.store(total_ptr + cols, row)
+    tl.debug_barrier()
+    tl.atomic_xchg(lock_ptr, 0)
+
+
+def run_first_adds(form: str, seed: int = 0, block: int = 4):
+    total = torch.full((block,), float("nan"))
+    return run(first_adds_kernel, (3,), torch.ones(3, block), total, locks(3), FORM=form, BLOCK=block, seed=seed), total
+
+
+@pytest.mark.parametrize(
+    ("form", "load", "write", "late"),
+    [
+        ("load and store", 0, 0, True),
+        ("volatile load and exchange", 1, 0, True),
+        ("exchange and load", 2, 1, False),
+        ("another atomic between", 3, 1, True),
+        ("a name that is not read", 4, 2, True),
+    ],
+)
+def test_a_number_that_each_thread_loads_and_one_writes_needs_a_barrier_between(form, load, write, late):
+    load = line(first_adds_kernel, "written = tl.load", load)
+    write = line(first_adds_kernel, "tl.atomic_xchg(lock_ptr + 1" if "exchange" in form else "tl.store(lock_ptr + 1", write)
+    for seed in range(5):
+        result, total = run_first_adds(form, seed)
+        assert result.complete and not result.races
+        assert form == "exchange and load" or total.tolist() == [3] * 4  # in order, one operation after the other, the sum is right
+        finding = result.no_barrier[0]
+        assert finding.first.program == finding.second.program and finding.line == load and finding.where == "lock_ptr[1]"
+        assert {finding.first.line, finding.second.line} == {load, write}
+        assert f"at line {load}" in finding.message and f"at line {write}" in finding.message
+        assert ("loads late finds the new value" if late else "loads early finds the old value") in finding.message
+
+
+@pytest.mark.parametrize("form", ["barrier", "exchange", "an answer between"])
+def test_a_barrier_or_one_answer_for_all_threads_lies_between(form):
+    for seed in range(5):
+        result, total = run_first_adds(form, seed)
+        assert result.complete and not result.findings and total.tolist() == [3] * 4
+
+
+def test_one_thread_alone_may_load_and_store_a_number():
+    """Other threads load it as well. What they find reaches no memory, because only one of them stores a single number."""
+    for form in ("load and store", "another atomic between", "exchange and load"):
+        assert not run_first_adds(form, block=1)[0].findings
+
+
+@triton.jit
+def rests_kernel(x_ptr, flag_ptr, AFTER: tl.constexpr):
+    cols = tl.arange(0, 4) + 4 * tl.program_id(0)
+    if not AFTER:
+        tl.store(x_ptr + cols, 1.0)
+    flag = tl.load(flag_ptr + tl.program_id(0))
+    tl.store(flag_ptr + tl.program_id(0), flag + 1)
+    if AFTER:
+        tl.store(x_ptr + cols, 1.0 * flag)
+
+
+@pytest.mark.parametrize("after", [True, False])
+def test_a_number_matters_where_all_threads_store_after_it(after):
+    found = run(rests_kernel, (2,), zeros(8), locks(2), AFTER=after)
+    assert len(found.no_barrier) == int(after) and not found.races
+    assert not after or found.no_barrier[0].times == 2  # once in each program
+
+
+@triton.jit
+def asks_in_the_lock_kernel(x_ptr, turn_ptr, lock_ptr):
+    """A program takes the lock, looks whether it is its turn, and if not gives the lock back without a barrier."""
+    cols = tl.arange(0, 4)
+    mine = False
+    while not mine:
+        while tl.atomic_cas(lock_ptr, 0, 1) == 1:
+            pass
+        mine = tl.load(turn_ptr) == tl.program_id(0)
+        if not mine:
+            tl.atomic_xchg(lock_ptr, 0)
+    tl.store(x_ptr + cols, tl.load(x_ptr + cols) + 1.0)
+    tl.debug_barrier()
+    tl.store(turn_ptr, tl.program_id(0) + 1)
+    tl.atomic_xchg(lock_ptr, 0)
+
+
+def test_a_lock_given_back_before_each_thread_has_loaded_is_a_missing_barrier():
+    findings = [run(asks_in_the_lock_kernel, (3,), zeros(4), locks(), locks(), seed=seed).no_barrier for seed in range(5)]
+    assert all(findings)
+    release = line(asks_in_the_lock_kernel, "tl.atomic_xchg")
+    for finding, *_others in findings:
+        assert finding.first.program != finding.second.program
+        assert (finding.first.line, finding.line) == (line(asks_in_the_lock_kernel, "mine = tl.load"), release)
+        assert f"one of them does the atomic_xchg at line {release}" in finding.message
+
+
+@triton.jit
+def acquires_kernel(x_ptr, lock_ptr, USED: tl.constexpr, BLOCK: tl.constexpr):
+    """The lock is taken relaxed; an atomic without effect then acquires."""
+    cols = tl.arange(0, BLOCK)
+    while tl.atomic_xchg(lock_ptr, 1, sem="relaxed") == 1:
+        pass
+    if USED:
+        held = tl.atomic_add(lock_ptr, 0, sem="acquire")
+        tl.store(x_ptr + cols, tl.load(x_ptr + cols) + held)
+    else:
+        tl.atomic_add(lock_ptr, 0, sem="acquire")
+        tl.store(x_ptr + cols, tl.load(x_ptr + cols) + 1.0)
+    tl.debug_barrier()
+    tl.atomic_xchg(lock_ptr, 0, sem="release")
+
+
+@pytest.mark.parametrize(("used", "block", "missing"), [(True, 4, False), (False, 4, True), (False, 1, False)])
+def test_an_acquire_whose_result_is_dropped_is_one_of_one_thread(used, block, missing):
+    for seed in range(4):
+        found = run(acquires_kernel, (3,), zeros(block), locks(), USED=used, BLOCK=block, seed=seed)
+        assert found.complete and not found.races and bool(found.no_barrier) == missing
+        for finding in found.no_barrier:
+            assert finding.line == line(acquires_kernel, "tl.atomic_add", 1)
+            assert "nothing reads its result, and no barrier makes the other threads wait for it" in finding.message
+
+
 # ---- waiting -----------------------------------------------------------------------------------------------------------
 
 

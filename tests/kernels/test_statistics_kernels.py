@@ -137,6 +137,7 @@ def test_arguments_that_make_no_sense_are_refused():
     assert row_statistics(torch.empty((0, 8), device=DEVICE), "welford")[0].shape == (0,)
 
 
+@pytest.mark.usefixtures("recall_compilations")
 @pytest.mark.parametrize("dtype", ["fp32", "fp16"])
 def test_no_kernel_spills_at_the_launches_that_are_timed(dtype):
     pointers = [Pointer(dtype), Pointer("fp32"), Pointer("fp32")]

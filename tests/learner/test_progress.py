@@ -193,18 +193,19 @@ def test_half_a_character_in_an_older_file_stays_readable(state):
     assert progress.read()["07a"].last == old["last"]
 
 
-def test_the_longest_verdict_of_every_exercise_takes_kilobytes():
+def test_the_longest_verdicts_take_kilobytes():
     """An endless message, of characters that take twelve bytes each in the file."""
     long = "\U0001f600" * 100_000
     cases = tuple(CaseResult(f"case {n}", "fail", 2.0, long) for n in range(60))
-    for name in catalog.exercises():
+    names = ("00a", "04b", "07a", "16b")  # each verdict writes the whole file anew
+    for name in names:
         progress.note_verdict(
             in_pieces(message=long, printed=long, headline=long, cases=cases)
             if name == "07a"
             else replace(in_pieces(message=long, printed=long, headline=long, cases=cases), exercise=name)
         )
     size = progress.file().stat().st_size
-    assert size < len(catalog.exercises()) * 32_000
+    assert size < len(names) * 32_000
     kept = from_dict(progress.record("07a").last)
     assert (kept.status, kept.cause, len(kept.cases)) == (FAIL, "a_cause", 60), "what it says is cut, not what it is"
     assert kept.message.startswith("\U0001f600") and kept.printed

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from types import SimpleNamespace
 
 import pytest
@@ -11,9 +10,9 @@ from notebook_runs import run_nbval
 
 import course_lib
 from course_lib import catalog
-from course_lib.authoring import exercises, hosted
+from course_lib.authoring import hosted, nbval
 from course_lib.authoring.notebooks import read_source
-from course_lib.base import paths
+from course_lib.authoring.page_proof import PageProof
 from course_lib.base.errors import CourseError
 from course_lib.base.runtime import Runtime
 from course_lib.kernels.launch import device
@@ -22,18 +21,15 @@ from course_lib.lessons import gpu_visit
 pytest.importorskip("nbval", reason="nbval is not installed; `make env` installs it")
 
 
-@pytest.mark.parametrize("state", ["not attempted", pytest.param("pass", marks=pytest.mark.slow)])
+@pytest.mark.slow
 @pytest.mark.timeout(900)
-def test_the_notebook_runs_under_nbval(state, tmp_path):
-    (tmp_path / "notebooks").mkdir()
-    exercises.write(tmp_path / "exercises")
-    if state == "pass":
-        for exercise in gpu_visit.list_exercises():
-            name = f"{exercise.file}.py"
-            (tmp_path / "exercises" / name).write_text((paths.SOLUTIONS / name).read_text(encoding="utf-8"), encoding="utf-8")
-    proof = read_source(hosted.GPU_SOURCE, proof=True)
-    (tmp_path / "notebooks" / hosted.GPU_FILE.name).write_text(json.dumps(proof), encoding="utf-8")
-    run = run_nbval(tmp_path, cell_seconds=400, COURSE_EXPECT=state, COURSE_NBVAL_DEVICE=course_lib.MODE)
+def test_the_notebook_runs_under_nbval(tmp_path):
+    """Unsolved, and then solved."""
+    proof = PageProof(read_source(hosted.GPU_SOURCE, proof=True), (), True, ())
+    wanted = nbval.Run((nbval.UNSOLVED, nbval.SOLVED), course_lib.MODE)
+    nbval.lay_out(tmp_path, {hosted.GPU_SOURCE: proof}, wanted)
+    expected = {"COURSE_EXPECT": wanted.expected, nbval.DEVICE: course_lib.MODE}
+    run = run_nbval(tmp_path, cell_seconds=400, **expected)
     assert run.exit_code == 0, run.output[-6000:]
 
 

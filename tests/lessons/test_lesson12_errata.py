@@ -99,6 +99,22 @@ def test_without_a_barrier_the_release_follows_the_store_and_no_run_shows_it():
     assert last_steps(as_published_kernel, arguments, {"GROUP": 2, "BARRIER": True, "BLOCK": 1024}) == ["st.global", "bar.sync", "exch"]
 
 
+def test_in_the_published_form_each_thread_asks_for_the_flag_and_one_sets_it():
+    arguments = torch.ones(4, 16), torch.full((2, 16), float("nan")), torch.zeros(4, dtype=torch.int32)
+    (run,) = interleaved(as_published_kernel, (4,), *arguments, GROUP=2, BARRIER=True, BLOCK=16, seeds=[0])
+    assert (run.result("buffer") == 2).all() and not run.findings, "no order of the programs shows it"
+    assert len(run.barriers) == 1 and "a thread that loads late finds the new value" in run.barriers[0]
+    ptx = compile_report(
+        as_published_kernel,
+        [Pointer("fp32"), Pointer("fp32"), Pointer("int32")],
+        {"GROUP": 2, "BARRIER": True, "BLOCK": 1024},
+        disassemble=False,
+    ).ptx
+    flag = ptx.index("ld.global.b32", ptx.index(".cas."))
+    assert not ptx[:flag].rstrip().splitlines()[-1].strip().startswith("@")  # each thread loads it
+    assert "bar.sync" not in ptx[flag : ptx.index(".exch.", flag)]
+
+
 def test_the_courses_locked_kernel_has_the_barrier():
     arguments = [Pointer("fp16")] * 3 + [Pointer("fp32")] * 2 + [Pointer("fp16")] + [Pointer("fp32")] * 2 + [Pointer("int32")]
     arguments += [1024, 1, 1024, 1, 1024, 1024]
@@ -118,6 +134,6 @@ def test_the_lock_is_the_slowest_design_at_every_length_that_lesson_13_shows():
 
 def test_each_erratum_says_where_and_when():
     errata = [part.split("\n\n")[0] for text in (LOCKS, WITHOUT) for part in text.split("> **ERRATUM**")[1:]]
-    assert len(errata) == 3
+    assert len(errata) == 4
     for text in errata[:2]:
         assert "https://github.com/" in text and re.search(r"\b20\d\d\b|commit", text)

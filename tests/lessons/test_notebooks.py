@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import re
-import time
 
 import pytest
 from notebook_runs import notebook, run_nbval
@@ -14,6 +13,7 @@ from course_lib import catalog
 from course_lib.authoring import exercises, nbval
 from course_lib.authoring.nbval import find_built, lay_out
 from course_lib.authoring.notebooks import VARIES, list_sources, read_source
+from course_lib.authoring.page_proof import make_page_proof
 from course_lib.base import paths, runtime
 from course_lib.base.errors import CourseError, EnvironmentFault
 from course_lib.catalog import texts
@@ -136,14 +136,21 @@ def test_a_lesson_has_the_panels_of_its_exercises(source):
 
 @pytest.mark.slow
 @pytest.mark.timeout(900)  # lesson 14 trains with the learner's kernels, which the interpreter runs
-@pytest.mark.parametrize("state", ["not attempted", "pass"])
 @pytest.mark.parametrize("source", LESSONS, ids=lambda s: s.stem)
-def test_a_lesson_runs_under_nbval(source, state, tmp_path):
-    """Every cell, with the unsolved exercises and again with the solutions; each panel's verdict must then be ``state``."""
-    lay_out(tmp_path, [source], solved=state == "pass", device=course_lib.MODE)
-    run = run_nbval(tmp_path, COURSE_EXPECT=state)
+def test_a_lesson_runs_under_nbval(source, tmp_path):
+    """Run every cell with the unsolved exercises, and again with the solutions what may depend on them.
+
+    Each panel asserts its verdict both times.
+    """
+    wanted = nbval.Run((nbval.UNSOLVED, nbval.SOLVED), course_lib.MODE)
+    lay_out(tmp_path, {source: make_page_proof(source)}, wanted)
+    # the test's own time limit is the bound, not that of a cell: on a busy machine a training takes minutes
+    run = run_nbval(tmp_path, cell_seconds=1000, COURSE_EXPECT=wanted.expected)
     assert run.exit_code == 0, run.output[-6000:]
-    assert f"{len(code_cells(read_source(source, proof=True)))} passed" in run.output
+    cells = code_cells(read_source(source, proof=True))
+    panel = next((n for n, cell in enumerate(cells) if re.search(r"^exercise\(", cell["source"], re.MULTILINE)), 0)
+    passed, skipped = (int((re.search(rf"(\d+) {word}", run.output) or [0, 0])[1]) for word in ("passed", "skipped"))
+    assert passed + skipped == 2 * len(cells) + 1 and skipped <= panel, run.output[-6000:]
 
 
 # a notebook with one fault in an otherwise sound lesson, and what the run has to say of it
@@ -171,9 +178,9 @@ if course_lib.MODE == "cpu":
 
 
 @pytest.mark.slow
+@pytest.mark.timeout(900)  # less than the 1000 seconds of a cell
 def test_broken_notebooks_fail_with_the_reason_and_a_sound_one_passes(tmp_path):
-    """One run for all of them; a kernel that is dead is not waited for as a cell that hangs is."""
-    started = time.monotonic()
+    """One run for all of them. A kernel that is dead is not waited for as a cell that hangs is: the test would end by its own time limit."""
     folder = tmp_path / "notebooks"
     names = {f"broken_{n:02}.ipynb": fault for n, fault in enumerate(BROKEN)}
     for name, fault in names.items():
@@ -186,7 +193,6 @@ def test_broken_notebooks_fail_with_the_reason_and_a_sound_one_passes(tmp_path):
     failed = set(re.findall(r"^(?:FAILED|ERROR) \S*?(\w+\.ipynb)", run.output, re.MULTILINE))
     wanted = {*names, "no_code.ipynb"}
     assert failed == wanted, f"passed: {[names[n] for n in set(names) - failed]}\n{run.output[-4000:]}"
-    assert time.monotonic() - started < 1000
     assert "no_code.ipynb proves nothing, so it cannot fail: it has no code cell" in run.output
     assert [fault for fault, (_, reason) in BROKEN.items() if reason not in run.output] == [], run.output
 
@@ -195,7 +201,7 @@ def test_broken_notebooks_fail_with_the_reason_and_a_sound_one_passes(tmp_path):
 def test_a_cell_that_hangs_is_stopped_and_named(tmp_path):
     notebook(tmp_path / "notebooks" / "hung.ipynb", "import time\ntime.sleep(600)", CLAIM)
     run = run_nbval(tmp_path, cell_seconds=3)
-    assert run.exit_code == 1 and "hung.ipynb::Cell 0" in run.output
+    assert run.exit_code == 1 and "hung.ipynb::Cell 1" in run.output
     assert "Timeout of 3 seconds exceeded executing cell" in run.output and "time.sleep(600)" in run.output
 
 
@@ -203,7 +209,7 @@ def test_a_run_for_a_gpu_refuses_to_pass_without_one(monkeypatch):
     """Nothing is run in the interpreter in its place; what a person chose for other runs does not reach the notebooks."""
     monkeypatch.setattr(runtime, "gpu_name", lambda: None)
     with pytest.raises(EnvironmentFault, match="PyTorch sees no GPU on this machine, and nothing was run"):
-        nbval.run(["00"], solved=False, device="gpu", workers=1, cell_seconds=1, pytest_args=[])
+        nbval.run(["00"], nbval.Run(device="gpu"), workers=1, cell_seconds=1, pytest_args=[])
     assert nbval.main(["--gpu", "00"]) == 78
     monkeypatch.setenv("TRITON_INTERPRET", "1")
     monkeypatch.setenv("COURSE_DEVICE", "cpu")
@@ -225,13 +231,16 @@ def test_the_learners_files_are_not_what_the_tests_run(tmp_path):
 @pytest.mark.parametrize("source", LESSONS, ids=lambda s: s.stem)
 def test_every_cell_that_prints_is_compared_or_says_why_not(source, tmp_path):
     """The outputs of answers lie in a file of their own and are compared, too."""
-    printing = [cell for cell in nbval.read_proof(source).cells if nbval.is_printing(cell)]
-    lay_out(tmp_path, [source], solved=False, device="cpu")
+    proof = make_page_proof(source)
+    assert not proof.changes and proof.stored_by_build and not proof.never_run
+    printing = [cell for cell in proof.notebook.cells if nbval.is_printing(cell)]
+    lay_out(tmp_path, {source: proof}, nbval.Run())
     laid_out = json.loads((tmp_path / "notebooks" / f"{source.stem}.ipynb").read_text())
+    assert [cell["source"] for cell in laid_out["cells"]] == [cell.source for cell in read_source(source, proof=True).cells]
     compared = [cell["id"] for cell in laid_out["cells"] if nbval.COMPARED in cell["metadata"].get("tags", [])]
     assert compared == [cell.id for cell in printing if not nbval.find_reason(cell, solved=False, device="cpu")]
     assert len(compared) > 1, f"notebooks/source/{source.name}: no cell but the first prints what a run can compare; let one print"
-    for cell in read_source(source, proof=True).cells:
+    for cell in proof.notebook.cells:
         reasons = cell.metadata.get(VARIES)
         if reasons is not None:
             assert cell.id in [one.id for one in printing], f"{cell.id} prints nothing that could vary"
@@ -245,6 +254,7 @@ def test_a_reason_counts_for_its_kind_of_run():
     assert found == ["", "measured there", "your kernels", "measured there"]
     assert nbval.find_reason({"metadata": {VARIES: {"always": "a clock"}}}, solved=False, device="cpu") == "a clock"
     assert nbval.find_reason({"metadata": {}}, solved=True, device="gpu") == ""
+    assert nbval.find_reason(cell, solved=False, device="cpu", stored_by_build=False), "somebody may have run it on a GPU"
 
 
 @pytest.mark.slow
@@ -261,17 +271,5 @@ def test_a_changed_output_fails_and_one_that_only_names_the_machine_passes(tmp_p
             cell |= {"execution_count": 1, "outputs": [{"output_type": "stream", "name": "stdout", "text": f"{text}\n"}]}
         path.write_text(json.dumps(data))
     run = run_nbval(tmp_path)
-    assert "1 failed, 3 passed" in run.output and "changed.ipynb::Cell 0" in run.output, run.output
-
-
-@pytest.mark.slow
-def test_a_changed_number_of_an_answer_fails_in_the_lesson(tmp_path):
-    source = LESSONS[0]
-    lay_out(tmp_path, [source], solved=False, device="cpu")
-    path = tmp_path / "notebooks" / f"{source.stem}.ipynb"
-    before = path.read_text()
-    path.write_text(before.replace("[7.0, 6.0, 5.0, 4.0, 3.0, 2.0, 1.0, 0.0]", "[7.0, 6.0, 5.0, 4.5, 3.0, 2.0, 1.0, 0.0]"))
-    assert path.read_text() != before
-    run = run_nbval(tmp_path, COURSE_DEVICE="cpu")
-    assert run.exit_code == 1 and re.search(r"^1 failed, \d+ passed", run.output, re.MULTILINE), run.output[-3000:]
-    assert "Cell outputs differ" in run.output
+    assert "1 failed, 3 passed" in run.output and "changed.ipynb::Cell 1" in run.output, run.output
+    assert "- 4\n+ 5\n" in run.output and "was stored" in run.output

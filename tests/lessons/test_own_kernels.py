@@ -14,6 +14,7 @@ from course_lib.authoring import exercises
 from course_lib.base import paths
 from course_lib.bench import transformer
 from course_lib.grading import public as grading
+from course_lib.grading.verdict import FAIL, PASS
 from course_lib.lessons import own_kernels
 from course_lib.lessons.own_kernels import ROLES, OwnNorm, gather_norm
 from course_lib.norms import launchers, reference
@@ -66,10 +67,15 @@ def test_right_files_are_the_learners_and_wrong_and_broken_ones_are_not(folder):
 
 
 def test_a_file_is_checked_again_only_when_its_text_changed(folder, monkeypatch):
+    """The verdicts are the test's: what a file is worth, tests/grading and the test above prove."""
     checked = []
-    check = grading.check
+
+    def check(exercise):
+        checked.append(exercise.id)
+        return grading.Verdict(exercise.id, PASS if len(checked) == 1 else FAIL, "none", "judged")
+
     monkeypatch.setattr(own_kernels, "_checked", {})
-    monkeypatch.setattr(grading, "check", lambda exercise: checked.append(exercise.id) or check(exercise))
+    monkeypatch.setattr(grading, "check", check)
     put(folder, "14a", solved("14a"))
     assert whose(gather_norm())["14a"] and whose(gather_norm())["14a"]
     put(folder, "14a", solved("14a").replace("dw.to(w.dtype)", "db.to(w.dtype)"))

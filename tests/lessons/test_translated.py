@@ -73,15 +73,15 @@ def test_images_are_one_folder_up(home):
 
 
 def test_a_lesson_that_a_learner_changed_stays_until_the_course_has_a_new_text(home):
-    file = home / "notebooks" / "zh_CN" / "18_capstone.ipynb"
-    notebook = read(file)
-    notebook["cells"].append({"cell_type": "markdown", "metadata": {}, "source": ["my words"]})
-    file.write_text(json.dumps(notebook), encoding="utf-8")
+    same, older = (home / "notebooks" / "zh_CN" / f"{name}.ipynb" for name in ("18_capstone", "17_bug_museum"))
+    for file in (same, older):
+        notebook = read(file)
+        notebook["cells"].append({"cell_type": "markdown", "metadata": {}, "source": ["my words"]})
+        if file == older:
+            notebook["metadata"]["course_text"][0] = "an older text"
+        file.write_text(json.dumps(notebook), encoding="utf-8")
     write(home)
-    assert source(read(file)["cells"][-1]) == "my words"
-    notebook["metadata"]["course_text"][0] = "an older text"
-    file.write_text(json.dumps(notebook), encoding="utf-8")
-    write(home)
-    assert source(read(file)["cells"][-1]) != "my words"
-    [copy] = (home / "state" / "kept").glob("18_capstone*.ipynb")
-    assert source(read(copy)["cells"][-1]) == "my words"
+    assert source(read(same)["cells"][-1]) == "my words"
+    assert source(read(older)["cells"][-1]) != "my words"
+    [copy] = (home / "state" / "kept").glob("*.ipynb")
+    assert copy.name.startswith("17_bug_museum") and source(read(copy)["cells"][-1]) == "my words"

@@ -19,7 +19,7 @@ import course_lib
 from course_lib.base import paths
 from course_lib.base.errors import CourseError
 from course_lib.compiler import KernelSource
-from course_lib.lessons import interleaved, schedule_explorer, split_rows
+from course_lib.lessons import interleaved, locks, schedule_explorer, split_rows
 from course_lib.lessons.kit.code import list_code
 from course_lib.lessons.kit.output import MovingPicture
 from course_lib.lessons.pictures.schedule import automaton
@@ -497,7 +497,7 @@ def walk_at_random(data, drawn) -> bool:
         program = drawn.choice(able)
         node = data["nodes"][program][at[program]]
         found = [memory[node[2]][element] for element in node[3]] if node else None
-        known = [row for row in node[5] if list(row[0]) == found] if node else []
+        known = [row for row in node[6] if list(row[0]) == found] if node else []
         if not known:
             return False
         _, left, at[program], _ = known[0]
@@ -519,3 +519,54 @@ def test_programs_are_alike_only_where_nothing_tells_them_apart():
     assert not automaton.may_tell_programs_apart(dict(enumerate(lines)))
     for more in ("    tl.store(x_ptr, tl.program_id(0))", "    find_place(x_ptr)", "    helpers.find_place(x_ptr)"):
         assert automaton.may_tell_programs_apart(dict(enumerate((*lines, more)))), more
+
+
+# ---- a number that each thread loads
+
+
+@pytest.fixture(scope="module")
+def flags():
+    kernels = {"each": locks.each_asks_kernel, "barrier": locks.barrier_between_kernel, "one": locks.one_asks_kernel}
+    return schedule_explorer({name: locks.four_programs(kernel, 7.0) for name, kernel in kernels.items()}, seed=2, view="threads")
+
+
+def test_a_late_thread_finds_what_its_own_program_has_left(flags, show):
+    shown = show(flags)
+    order = flags.data["launches"]["each"]["orders"][0]
+    together = shown.call("threads", "each", order, 0, [0, 1, 2, 3] * 8)
+    assert together["strays"] == [] and together["late"] == []
+    ahead = [0, 0, 0]  # thread 0 takes the lock for all, loads the flag, and stores 1
+    late = shown.call("threads", "each", order, 0, [*ahead, 1, 2, 3] + [1, 2, 3] * 3)
+    for number, stray in enumerate(late["strays"], 1):
+        thread, value, extra, (total,) = stray
+        assert (thread, value, [kind for kind, _line in extra], total) == (number, 1, ["load"], [8.0] * 4)
+    assert len(late["strays"]) == 3
+    for name in ("barrier", "one"):
+        seen = shown.call("threads", name, flags.data["launches"][name]["orders"][0], 0, [0] * 6)
+        assert seen["strays"] == [] and "waits" in seen["blocked"][0]
+        for moves in ([0] * 6 + [1, 2, 3] * 6 + [0] * 6, [3] * 6 + [0] * 6 + [2, 1] * 6):
+            assert shown.call("threads", name, flags.data["launches"][name]["orders"][0], 0, moves)["strays"] == []
+
+
+def test_a_late_thread_is_told_and_drawn(flags, show):
+    shown = show(flags)
+    assert "Each thread loads a single number for itself." in shown.caption
+    assert shown.caption.endswith("Can a thread find another number than thread 0?")
+    for thread in (0, 0, 0, 3, 3):
+        shown.grip(f"thread-{thread}").click()
+    assert shown.title == "Thread 3 found 1 in flag[0], and thread 0 did not"
+    assert "Thread 3 loaded late: it found 1 where thread 0 had found 0." in shown.caption
+    assert "a thread that loads late finds the new value" in shown.caption
+    for thread in (1, 2, 0, 1, 2, 3):
+        shown.grip(f"thread-{thread}").click()
+    assert shown.title == "Threads 1, 2 and 3 found 1 in flag[0], and thread 0 did not"
+    assert "Threads 1, 2 and 3 loaded late: they found 1 where thread 0 had found 0." in shown.caption
+    assert "8" in shown.drawn  # what was there, and the row
+    assert shown.list_overlaps() == []
+    shown.shoot("schedule-flag")
+    shown.set(launch="one", moves=[0, 0])
+    assert "Thread 1 waits for thread 0's" not in shown.caption and "Thread 0 waits until all threads have the answer." in shown.caption
+    shown.set(launch="one", moves=[1])
+    assert "Thread 1 waits for thread 0's lock." in shown.caption
+    shown.set(launch="one", moves=[0, 1])
+    assert "Thread 1 waits for thread 0's answer." in shown.caption

@@ -32,6 +32,7 @@ def add_to_buffers_kernel(
     while tl.atomic_cas(lock, 0, 1) == 1:
         pass
     later = tl.load(lock + GROUP) == 1
+    tl.debug_barrier()
     if not later:
         tl.store(dw, dy * xhat, mask=live)
         tl.store(db, dy, mask=live)

@@ -37,8 +37,8 @@ def add_to_buffers_kernel(
     else:
         tl.store(dw, tl.load(dw, mask=live, other=0.0) + dy * xhat, mask=live)
         tl.store(db, tl.load(db, mask=live, other=0.0) + dy, mask=live)
-    tl.store(lock + GROUP, 1)
     tl.debug_barrier()
+    tl.store(lock + GROUP, 1)
     tl.atomic_add(lock, -1)
 
 

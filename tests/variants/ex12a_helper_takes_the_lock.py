@@ -14,8 +14,9 @@ def take(lock_ptr):
 
 
 @triton.jit
-def give_back(lock_ptr):
+def give_back(lock_ptr, flag_ptr):
     tl.debug_barrier()
+    tl.store(flag_ptr, 1)
     tl.atomic_xchg(lock_ptr, FREE, sem="release")
 
 
@@ -49,8 +50,7 @@ def add_to_buffers_kernel(
         db += tl.load(db_at, mask=inside, other=0.0)
     tl.store(dw_at, dw, mask=inside)
     tl.store(db_at, db, mask=inside)
-    tl.store(lock_ptr + GROUP + group, 1)
-    give_back(lock_ptr + group)
+    give_back(lock_ptr + group, lock_ptr + GROUP + group)
 
 
 @triton.jit

@@ -31,12 +31,11 @@ def add_to_buffers_kernel(
     rstd = tl.load(rstd_ptr + row)
     while tl.atomic_xchg(lock_ptr + group, 1) == 1:
         pass
-    later = tl.load(lock_ptr + GROUP + group) > 0
+    later = tl.atomic_max(lock_ptr + GROUP + group, 1) > 0
     old_dw = tl.load(dw_buffer_ptr + at, mask=live & later, other=0.0)
     old_db = tl.load(db_buffer_ptr + at, mask=live & later, other=0.0)
     tl.store(dw_buffer_ptr + at, old_dw + dy * ((x - mean) * rstd), mask=live)
     tl.store(db_buffer_ptr + at, old_db + dy, mask=live)
-    tl.store(lock_ptr + GROUP + group, 1)
     tl.debug_barrier()
     tl.atomic_xchg(lock_ptr + group, 0)
 

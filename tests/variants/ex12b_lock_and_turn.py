@@ -24,6 +24,7 @@ def add_in_order_kernel(
         while tl.atomic_cas(lock_ptr, 0, 1) == 1:
             pass
         mine = tl.load(count_ptr) == ticket // GROUP
+        tl.debug_barrier()
         if not mine:
             tl.atomic_xchg(lock_ptr, 0)
     later = live & (ticket >= GROUP)

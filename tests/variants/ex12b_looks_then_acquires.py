@@ -8,7 +8,8 @@ import triton.language as tl
 def wait_for(word_ptr, value):
     while tl.load(word_ptr, volatile=True) < value:
         pass
-    tl.atomic_add(word_ptr, 0, sem="acquire")
+    while tl.atomic_add(word_ptr, 0, sem="acquire") < value:
+        pass
 
 
 @triton.jit

@@ -32,6 +32,7 @@ def add_to_buffers_kernel(
     while tl.atomic_cas(lock_ptr + group, 0, 1) == 1:
         pass
     written = tl.load(lock_ptr + GROUP + group)
+    tl.debug_barrier()
     if written == 0:
         tl.store(lock_ptr + GROUP + group, 1)
     else:

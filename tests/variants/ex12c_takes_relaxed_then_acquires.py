@@ -31,11 +31,9 @@ def add_to_buffers_kernel(
     buffer = group * N + cols
     while tl.atomic_xchg(lock_ptr + group, 1, sem="relaxed") == 1:
         pass
-    tl.atomic_add(lock_ptr + group, 0, sem="acquire")
-    written = tl.load(lock_ptr + GROUP + group)
-    if written == 0:
-        tl.store(lock_ptr + GROUP + group, 1)
-    else:
+    held = tl.atomic_add(lock_ptr + group, 0, sem="acquire")
+    written = tl.atomic_xchg(lock_ptr + GROUP + group, held, sem="relaxed")
+    if written == 1:
         dw += tl.load(dw_buffer_ptr + buffer, mask=mask, other=0.0)
         db += tl.load(db_buffer_ptr + buffer, mask=mask, other=0.0)
     tl.store(dw_buffer_ptr + buffer, dw, mask=mask)

@@ -32,7 +32,8 @@ def add_to_buffers_kernel(
     ticket = tl.atomic_add(lock_ptr + group, 1, sem="relaxed", scope="gpu")
     while tl.load(lock_ptr + GROUP + group, volatile=True) != ticket:
         pass
-    tl.atomic_add(lock_ptr + GROUP + group, 0, sem="acquire")
+    while tl.atomic_add(lock_ptr + GROUP + group, 0, sem="acquire") != ticket:
+        pass
     if ticket > 0:
         dw += tl.load(dw_buffer_ptr + buffer, mask=mask, other=0.0)
         db += tl.load(db_buffer_ptr + buffer, mask=mask, other=0.0)

@@ -1,5 +1,5 @@
 """Measurements that only authors take: ``plane`` finds expensive shapes, ``counters`` reads the hardware's counters, ``field`` has all other
-libraries, ``goals`` compares with the goals.
+libraries, ``lock_race`` counts the wrong runs of a locked sum, ``goals`` compares with the goals.
 
 python -m course_lib.authoring.bench.plane               measures on this machine's GPU, saves, prints the table
 python -m course_lib.authoring.bench.plane --stored      prints the newest stored measurement

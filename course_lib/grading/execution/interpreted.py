@@ -109,5 +109,6 @@ def find_misuse(outcome: Schedule) -> Misuse | None:
         return Misuse(FaultKind.LIVELOCK, outcome.limit, "", None)
     if outcome.no_barrier:
         missing = outcome.no_barrier[0]
-        return Misuse(FaultKind.NO_BARRIER, missing.message, missing.where.split("[")[0], (missing.release or missing.first).line)
+        kind = FaultKind.EACH_LOADS if missing.first.program == missing.second.program else FaultKind.NO_BARRIER
+        return Misuse(kind, missing.message, missing.where.split("[")[0], missing.line)
     return None

@@ -392,7 +392,13 @@ CAUSES: dict[str, Cause] = {
     "deadlock": Cause("a deadlock", "Who holds what the waiting program wants, and which line would give it back?"),
     "barrier_missing": Cause(
         "a barrier is missing inside the program",
-        "A program is many threads, and one of them gives the lock back for all. What makes it wait until the others have stored?",
+        "A program is many threads, and one of them takes the lock and gives it back for all. What makes the others wait until it has "
+        "the lock, and what makes it wait until the others have stored?",
+    ),
+    "number_of_each_thread": Cause(
+        "each thread loads a number that one of them changes",
+        "Each thread of a program loads this number for itself, and one of them writes it. What makes that thread wait for the others, "
+        "or which operation gives all of them one answer?",
     ),
     "order_dependent": Cause(
         "the result depends on the order of the programs", "Which sums are added up in the order in which programs happen to arrive?"

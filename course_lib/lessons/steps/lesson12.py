@@ -1,4 +1,4 @@
-"""The steps of lesson 12: an order that loses two numbers, a lock, a barrier, and a first program that stores instead of adding."""
+"""The steps of lesson 12: an order that loses two numbers, a lock, a barrier, and a flag that all threads have to read alike."""
 
 from __future__ import annotations
 
@@ -98,33 +98,36 @@ STEPS = (
     Step(
         "12-first",
         kind="kernel",
-        entry_point="first_stores_kernel",
+        entry_point="first_row_kernel",
         tries=(
             Try(
-                "four programs, one buffer that held NaN",
+                "four rows of four columns, a buffer that held NaN",
                 arguments={
-                    "part_ptr": In(_PARTS), "buffer_ptr": Out((1,)), "lock_ptr": Out((1,), "int32", start=0),
+                    "part_ptr": In(_ROWS), "total_ptr": Out((4,)), "lock_ptr": Out((1,), "int32", start=0),
                     "flag_ptr": Out((1,), "int32", start=0),
                 },
                 grid=(4,),
-                expected={"buffer_ptr": [1111], "lock_ptr": [0], "flag_ptr": [1]},
+                constexprs={"BLOCK": 4},
+                expected={"total_ptr": [1111, 2222, 3333, 4444], "lock_ptr": [0], "flag_ptr": [1]},
                 orders=6,
             ),
             Try(
                 "one program: it is the first",
                 arguments={
-                    "part_ptr": In([5]), "buffer_ptr": Out((1,)), "lock_ptr": Out((1,), "int32", start=0),
+                    "part_ptr": In(_ROWS[:1]), "total_ptr": Out((4,)), "lock_ptr": Out((1,), "int32", start=0),
                     "flag_ptr": Out((1,), "int32", start=0),
                 },
-                expected={"buffer_ptr": [5], "lock_ptr": [0], "flag_ptr": [1]},
+                constexprs={"BLOCK": 4},
+                expected={"total_ptr": [1, 2, 3, 4], "lock_ptr": [0], "flag_ptr": [1]},
             ),
         ),
-        question="What does the flag hold for the first program, and who changes it? Which programs may read the buffer?",
-        debrief="The lock protects the flag, too. Read outside the lock, it may be out of date before you use it.",
+        question="Who sets the flag, who asks for it, and who waits for whom?",
+        debrief="One question, one answer for all threads. A barrier between your load and your store is right as well, and costs less.",
         slips=(
-            Slip("tl.store(flag_ptr, 1)", "pass", "the flag never changes", "What does the second program find in the flag, and what should it find there?"),
-            Slip("part += tl.load(buffer_ptr)", "pass", "later programs drop what is in the buffer", "The second program finds the first one's part in the buffer. What does it store there?"),
-            Slip("tl.load(flag_ptr) == 0", "tl.load(flag_ptr) == 1"),
+            Slip("tl.atomic_xchg(flag_ptr, 1) == 1", "tl.load(flag_ptr) == 1", "the flag never changes", "What does the second program find in the flag, and what should it find there?"),
+            Slip("tl.atomic_xchg(flag_ptr, 1) == 1", "tl.atomic_xchg(flag_ptr, 1) == 0"),
+            Slip("    if tl.atomic_xchg(flag_ptr, 1) == 1:", "    written = tl.load(flag_ptr)\n    if written == 0:\n        tl.atomic_xchg(flag_ptr, 1)\n    if written == 1:"),
+            Slip("    if tl.atomic_xchg(flag_ptr, 1) == 1:", "    written = tl.load(flag_ptr)\n    tl.store(flag_ptr, 1)\n    tl.debug_barrier()\n    if written == 1:"),
         ),
     ),
 )  # fmt: skip

@@ -12,14 +12,14 @@ import operator
 import random
 import re
 import time
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from course_lib.base.errors import CourseError
 from course_lib.base.translation import gettext as _
 from course_lib.lessons import second_process
-from course_lib.lessons.pictures.schedule.run import Interleaving, Operation, read_tensor, run
+from course_lib.lessons.pictures.schedule.run import Interleaving, Operation, read_tensor, run, view_tensor
 from course_lib.lessons.second_process import LaunchJob
 
 MOST_STEPS = 1000  # limit on the operations of one run
@@ -59,6 +59,7 @@ def explore(kernel: Any, job: LaunchJob, seeds: Sequence[int], rooms: Sequence[i
     """
     tables = _Tables(kernel, job)
     runs = [tables.run(seed, room) for room in rooms for seed in seeds]
+    tables.follow_late_threads(runs)
     whole, outcomes, deadlock = False, [], False
     shared: tuple[str, ...] = ()
     while shared != (shared := tables.list_shared()):
@@ -105,8 +106,8 @@ class _Tables:
         places = map(id, nodes)
         return tuple(sorted(places) if self.alike else places), tuple(map(_key, memory))
 
-    def run(self, seed: int, resident: int, order: Sequence[int] = ()) -> Interleaving:
-        """Run the launch once and add its operations to the tables."""
+    def run(self, seed: int, resident: int, order: Sequence[int] = (), job: LaunchJob | None = None) -> Interleaving:
+        """Run the launch once and add its operations to the tables. ``job``: the launch with other memory at the start."""
         from course_lib.interpreter.scheduler import Scheduler
         from course_lib.interpreter.spinning import read_variables
 
@@ -117,7 +118,7 @@ class _Tables:
             # [1:] drops the frame of this function, which does not belong to the kernel
             variables.setdefault(access.program, []).append(read_variables(outermost)[1:])
 
-        answer = run(self.kernel, self.job, seed, resident, order=order, most_steps=MOST_STEPS, watch=watch)
+        answer = run(self.kernel, job or self.job, seed, resident, order=order, most_steps=MOST_STEPS, watch=watch)
         self.runs += 1
         self.barriers += [words for words in answer.barriers if words not in self.barriers]
         if not self.roots:
@@ -150,6 +151,22 @@ class _Tables:
             visited.append(following)
         if len(operations) < len(variables):  # the run was stopped before the program's next operation
             return
+
+    def follow_late_threads(self, runs: Sequence[Interleaving]) -> None:
+        """Add what a thread does that loads a number after another thread of its program has written it.
+
+        Such a thread finds what its program left, and so do all threads of a program that runs first with this number in memory.
+        """
+        writes = {(*_IDENTITY(write), write.program): write for answer in runs for write in _list_overtaking_writes(answer)}
+        for write in writes.values():
+            self.run(0, len(self.roots), [write.program] * MOST_STEPS, self._leave(write))
+
+    def _leave(self, operation: Operation) -> LaunchJob:
+        """Return the launch with what the operation leaves in its memory at the start."""
+        tensor = next(tensor for tensor in self.job.tensors if tensor.name == operation.tensor)
+        memory = bytearray(self.job.memory)
+        view_tensor(tensor, memory).flat[list(operation.elements)] = operation.left
+        return replace(self.job, memory=bytes(memory))
 
     def walk(self, shared: Sequence[str]) -> tuple[bool, list[list[float]], bool]:
         """Visit every state that some order of the programs reaches; make a run for each move that the tables lack.
@@ -274,7 +291,7 @@ class _Tables:
             after = skip(after)
             left = None if _key(done.left) == _key(done.found) else done.left
             following.append([done.found, left, -1 if after is None else numbers[id(after)], int(done.changed)])
-        return [operation.kind, operation.line, operation.tensor, operation.elements, operation.sem, following]
+        return [operation.kind, operation.line, operation.tensor, operation.elements, operation.sem, int(operation.shared), following]
 
 
 def _pass_private(node: Node | None, shared: Sequence[str]) -> tuple[Node | None, int]:
@@ -288,6 +305,22 @@ def _pass_private(node: Node | None, shared: Sequence[str]) -> tuple[Node | None
 
 def is_integer(dtype: str) -> bool:
     return dtype.startswith(("int", "uint"))
+
+
+def _list_overtaking_writes(answer: Interleaving) -> Iterator[Operation]:
+    """Yield the writes of a number that a thread of the program may still have to load, because no barrier lies between."""
+    for program in range(answer.programs):
+        loads: dict[Any, Operation] = {}  # place -> the load of this number since the last barrier
+        for operation in answer.operations:
+            place = operation.tensor, operation.elements
+            if operation.program != program:
+                continue
+            if operation.changed and place in loads and operation.left != loads[place].found:
+                yield operation
+            if operation.kind == "barrier" or operation.shared:
+                loads.clear()
+            elif operation.kind == "load" and len(operation.elements) == 1:
+                loads[place] = operation
 
 
 def _find_turn(operations: Sequence[Operation], variables: list[Any], visited: list[Node]) -> Node | None:

@@ -19,8 +19,8 @@ const find = (world, { tensor, elements }) => elements.map((element) => world.me
 export function findNext(launch, world, program) {
   const node = world.at[program] === END ? [] : launch.nodes[program][world.at[program]] ?? [];
   if (!node.length) return null;
-  const [kind, line, tensor, elements, order, following] = node;
-  return { program, kind, line, tensor, elements, order, following };
+  const [kind, line, tensor, elements, order, shared, following] = node;
+  return { program, node: world.at[program], kind, line, tensor, elements, order, shared: shared === 1, following };
 }
 
 /** The same with what it finds, leaves and changes now; null if it is not known. */
@@ -34,24 +34,27 @@ function tryNext(launch, world, program) {
   return { ...done, mark: markOf(done, listLocks(launch)) };
 }
 
-const locks = new Map(); // launch -> the names of its locks
+const locks = new Map(); // launch -> the places of its locks
 
-/** Tensors that some program takes by a compare and swap, or gives back by setting them to 0. */
+const listPlaces = (tensor, elements) => elements.map((element) => `${tensor}[${element}]`);
+
+/** Numbers that some program takes by a compare and swap, or gives back by setting them to 0: "lock[0]". */
 function listLocks(launch) {
   if (!locks.has(launch)) {
     const given = ([, left]) => left !== null && left.every((value) => value === 0);
-    const taken = launch.nodes.flat().filter(([kind, , , , , following]) => kind === "cas" || (kind === "xchg" && following.some(given)));
-    locks.set(launch, new Set(taken.map(([, , tensor]) => tensor)));
+    const taken = launch.nodes.flat().filter(([kind, , , , , , following]) => kind === "cas" || (kind === "xchg" && following.some(given)));
+    locks.set(launch, new Set(taken.flatMap(([, , tensor, elements]) => listPlaces(tensor, elements))));
   }
   return locks.get(launch);
 }
 
 /** One letter for an operation: the keys of MARKS. */
-function markOf({ kind, left, changed, tensor }, of_locks) {
+function markOf({ kind, left, changed, tensor, elements }, of_locks) {
   if (kind === "load" || kind === "store" || kind === "barrier") return kind[0].toUpperCase();
-  if (of_locks.has(tensor) && kind === "xchg" && !left.some((value) => value !== 0)) return "F";
-  if (!changed) return "w";
-  return of_locks.has(tensor) && (kind === "cas" || kind === "xchg") ? "T" : "A";
+  const is_lock = listPlaces(tensor, elements).some((place) => of_locks.has(place));
+  if (is_lock && kind === "xchg" && !left.some((value) => value !== 0)) return "F";
+  if (!changed) return kind === "xchg" && !is_lock ? "A" : "w";
+  return is_lock && (kind === "cas" || kind === "xchg") ? "T" : "A";
 }
 
 function begin(launch) {
@@ -86,7 +89,7 @@ function noteOrder(world, step) {
   const [now, clock] = [world.steps.length, world.clocks[step.program]];
   const atomic = step.kind !== "load" && step.kind !== "store";
   const wrote = step.kind === "cas" ? step.changed : step.kind !== "load";
-  const places = step.elements.map((element) => `${step.tensor}[${element}]`);
+  const places = listPlaces(step.tensor, step.elements);
   if (atomic) {
     const there = places.map((place) => world.released[place]).filter(Boolean);
     if (!["relaxed", "release"].includes(step.order)) there.forEach((other) => other.forEach((at, p) => { clock[p] = Math.max(clock[p], at); }));
@@ -178,27 +181,67 @@ function runOn(launch, path, resident) {
 
 // ---- the threads of one program
 
+/** What a thread does from `step` on, a load for which it finds `value`: until it does the same as the others again. */
+function follow(launch, program, step, value, memory) {
+  const stray = { value, extra: [], later: new Map() }; // operations that only it does; line -> what it does there
+  const rows = (node) => launch.nodes[program][node] ?? [];
+  let next = step.following.find((row) => row[0][0] === value)?.[2] ?? END;
+  while (next !== END && rows(next).length) {
+    const [kind, line, tensor, elements, , , following] = rows(next);
+    const here = elements.map((element) => memory[tensor]?.[element]);
+    const row = following.find(([found]) => same(found, here)) ?? following[0];
+    const done = { kind, line, tensor, elements, found: row[0], left: row[1] ?? row[0] };
+    done.mark = markOf({ ...done, changed: row[3] === 1 }, listLocks(launch));
+    stray.later.set(line, done);
+    stray.extra.push(done);
+    next = row[2];
+  }
+  return stray;
+}
+
 /** The program's operations from here to its end, without tries in vain, and how far each of four threads has come. */
-export function explainThreads(launch, steps, moves) {
+export function explainThreads(launch, steps, moves, memory = {}) {
   const own = steps.filter((step) => step.mark !== "w");
   const widest = Math.max(1, ...own.map((step) => step.elements.length));
   const threads = Math.min(4, Math.max(2, widest));
-  const has = (thread, step) => step.kind === "barrier" || step.kind === "load" || step.elements.length > 1 || step.mark === "T" || thread === 0;
+  const has = (thread, step) => step.kind === "barrier" || step.kind === "load" || step.elements.length > 1 || step.shared || thread === 0;
   const skip = (thread, at) => { while (at < own.length && !has(thread, own[at])) at++; return at; };
   const at = Array.from({ length: threads }, (_, thread) => skip(thread, 0));
-  // the result of a lock's try is handed to all threads by one of them; a barrier lets nobody on before all are there
+  // the result of an atomic is handed to all threads by one of them, and all of them meet there; a barrier lets nobody on before all are there
   const blocked = (thread) => {
     const step = own[at[thread]];
     if (!step) return "";
-    if (step.kind === "barrier" && at.some((other) => other < at[thread])) return tr`waits at the barrier`;
-    if (step.mark === "T" && thread > 0 && at[0] <= at[thread]) return tr`waits for thread 0's lock`;
+    const behind = (place) => at.some((other) => other < place);
+    if (step.kind === "barrier" && behind(at[thread])) return tr`waits at the barrier`;
+    if (step.shared && thread > 0 && at[0] <= at[thread]) return step.mark === "T" ? tr`waits for thread 0's lock` : tr`waits for thread 0's answer`;
+    if (own[at[thread] - 1]?.shared && behind(at[thread] - 1)) return tr`waits until all threads have the answer`;
     return "";
   };
-  for (const thread of moves) if (at[thread] < own.length && !blocked(thread)) at[thread] = skip(thread, at[thread] + 1);
+  const strays = new Map(); // thread -> what it does after it has found another number than thread 0
+  for (const thread of moves) {
+    const step = own[at[thread]];
+    if (!step || blocked(thread)) continue;
+    if (thread > 0 && step.kind === "load" && step.elements.length === 1) {
+      const place = placeOf(step);
+      const written = own.slice(0, at[0]).findLast((other, i) => i > at[thread] && other.kind !== "load" && other.elements.length === 1 && placeOf(other) === place);
+      if (written && written.left[0] !== step.found[0]) strays.set(thread, { line: step.line, place, ...follow(launch, step.program, step, written.left[0], memory) });
+    }
+    at[thread] = skip(thread, at[thread] + 1);
+  }
+  const lines = new Set(own.map((step) => step.line));
+  for (const stray of strays.values()) stray.extra = stray.extra.filter((step) => !lines.has(step.line));
   const release = own.findLastIndex((step) => step.mark === "F");
   const open = release >= 0 && at[0] > release;
   const late = open ? at.map((_, thread) => thread).filter((thread) => own.some((step, i) => i >= at[thread] && step.kind === "store" && step.elements.length > 1)) : [];
-  return { own, threads, at, has, blocked: at.map((_, thread) => blocked(thread)), open, late };
+  return { own, threads, at, has, blocked: at.map((_, thread) => blocked(thread)), open, late, strays };
+}
+
+/** The threads of a program, and how far they have come. */
+function lookInside(launch, path, who, moves) {
+  const { steps } = replay(launch, path);
+  const first = steps.findIndex((step) => step.program === who && step.kind === "load"); // memory changes for a late thread by its own program alone
+  const { memory } = replay(launch, path, Math.max(first, 0));
+  return explainThreads(launch, steps.filter((step) => step.program === who), moves, memory);
 }
 
 /** The elements of an operation that a thread of so many does. */
@@ -264,7 +307,7 @@ function makeTitle(launch, world, state, resident) {
   if (waiting.length) {
     const { by, place } = describeProgram(launch, world, waiting[0]);
     if (waiting.length > 1) return tr`Programs ${list(waiting)} wait`;
-    return by !== undefined && listLocks(launch).has(place.split("[")[0]) ? tr`Program ${waiting[0]} waits, and program ${by} has the lock` : tr`Program ${waiting[0]} waits for ${place}`;
+    return by !== undefined && listLocks(launch).has(place) ? tr`Program ${waiting[0]} waits, and program ${by} has the lock` : tr`Program ${waiting[0]} waits for ${place}`;
   }
   return state.at === 0 ? tr`${count(launch.programs, "program")} at the start: which program moves first?` : tr`Program ${world.steps.at(-1).program} ${describeStep(world.steps.at(-1))}`;
 }
@@ -328,7 +371,7 @@ export function picture(data) {
   return {
     start: { launch: first, seed: data.seeds[0], room: data.rooms[0], view: data.view, at: data.at_fault ? findFault(data.launches[first], data.launches[first].orders[0], data.rooms[0]) : 0, hand: null, who: 0, moves: [], reached: {} },
     follow: (name, path) => { const { steps, races, memory, at } = replay(data.launches[name], path); return { steps: steps.map(({ program, kind, line, tensor, elements, found, left, mark }) => ({ program, kind, line, tensor, elements, found, left, mark })), races, memory, at, deadlock: isDeadlock(data.launches[name], replay(data.launches[name], path), data.rooms[0]) }; },
-    threads: (name, path, who, moves) => { const launch = data.launches[name]; const { late, open, at } = explainThreads(launch, replay(launch, path).steps.filter((step) => step.program === who), moves); return { late, open, at }; },
+    threads: (name, path, who, moves) => { const launch = data.launches[name]; const { late, open, at, blocked, strays } = lookInside(launch, path, who, moves); return { late, open, at, blocked, strays: [...strays].map(([thread, { value, extra, later }]) => [thread, value, extra.map(({ kind, line }) => [kind, line]), [...later.values()].filter(({ kind }) => kind === "store").map(({ left }) => left)]) }; },
     controls: [
       [fresh(choice("launch", tr`kernel`, names))],
       [
@@ -349,7 +392,7 @@ export function picture(data) {
       const left_width = wide ? Math.round(width * 0.55) : width;
       const shown = state.view === "programs"
         ? drawPrograms(launch, whole, world, state, left_width, { drive: (program) => drive(state, program), able: listAble(launch, world, state.room) })
-        : drawThreads(launch, whole, state, left_width);
+        : drawThreads(launch, path, state, left_width);
       const place = wide ? { left: left_width + 24, top: 4, width: width - left_width - 24 } : { left: 0, top: shown.height + 18, width };
       const listing = drawCode(launch, shown.code, place);
       const reached = state.reached[state.launch] ?? [];
@@ -458,7 +501,7 @@ const MOST_ROWS = 4;
 function drawMemory(launch, world, width, top) {
   const step = world.steps.at(-1);
   const of_locks = listLocks(launch);
-  const isSet = ({ name, integers }, value) => integers && value && (!of_locks.size || of_locks.has(name)); // beside locks, a flag has no colour of its own
+  const isSet = ({ name, integers }, element, value) => integers && value && (!of_locks.size || of_locks.has(`${name}[${element}]`)); // beside locks, a flag has no colour of its own
   // integers are called by their numbers in words, and so are their rows
   const nameRow = ({ name, integers, columns, values }, r) => (values.length === columns ? name : integers ? `${name}[${sayRange(r * columns, (r + 1) * columns - 1)}]` : `${name}[${r}]`);
   const left = 2 + Math.max(60, ...launch.tensors.map((tensor) => measure(nameRow(tensor, 0), FONT) + 12));
@@ -475,7 +518,7 @@ function drawMemory(launch, world, width, top) {
       for (let c = 0; c < many; c++) {
         const element = r * columns + c;
         const touched = step?.tensor === name && step.elements.includes(element);
-        draw.push(cell(left + c * size, y, size - 4, 24, number(values[element]), { state: touched && step.changed ? "active" : isSet(tensor, values[element]) ? "done" : "waiting", heavy: touched, size: SMALL + 0.5 }));
+        draw.push(cell(left + c * size, y, size - 4, 24, number(values[element]), { state: touched && step.changed ? "active" : isSet(tensor, element, values[element]) ? "done" : "waiting", heavy: touched, size: SMALL + 0.5 }));
         const by = world.changedBy[`${name}[${element}]`];
         if (integers && values[element] && by !== undefined) draw.push(text(left + c * size + (size - 4) / 2, y + 33, tr`program ${by}`, { anchor: "middle", size: SMALL, fill: "var(--quiet)" }));
       }
@@ -515,10 +558,10 @@ function drawCode(launch, { now, raced, markers, noun }, { left, top, width }) {
 }
 
 /** Inside one program: what is one operation to the other programs is done by many threads, each in its own time. */
-function drawThreads(launch, whole, state, width) {
+function drawThreads(launch, path, state, width) {
   const who = state.who;
-  const seen = explainThreads(launch, whole.steps.filter((step) => step.program === who), state.moves);
-  const { own, threads, at, has, blocked, late, open } = seen;
+  const seen = lookInside(launch, path, who, state.moves);
+  const { own, threads, at, has, blocked, late, open, strays } = seen;
   const left = 84;
   const step = Math.min(56, (width - left - 2) / Math.max(own.length, 1));
   const chips = launch.nodes.map((_, program) => target(`who-${program}`, { label: tr`Look at the threads of program ${program}`, pressed: program === who, press: () => ({ who: program, moves: [] }) },
@@ -527,6 +570,27 @@ function drawThreads(launch, whole, state, width) {
   const top = 78;
   const head = own.map((each, i) => [
     text(left + (i + 0.5) * step, top - 26, each.mark, { anchor: "middle", bold: true }), text(left + (i + 0.5) * step, top - 10, String(each.line), { anchor: "middle", size: SMALL, fill: "var(--quiet)" })]);
+  const is_block = (each) => each.kind === "store" && each.elements.length > 1;
+  // the operations that only a late thread does stand where it does nothing else
+  const strayAt = (thread, i) => strays.get(thread)?.extra[own.slice(own.findIndex(({ line }) => line === strays.get(thread).line), i).filter((each) => !has(thread, each)).length];
+  const cells = (thread, each, i, y) => {
+    const done = i < at[thread];
+    const stray = strays.get(thread);
+    const box = (mark, kind) => cell(left + i * step + 1, y + 1, step - 2, 22, mark, { state: kind, heavy: i === at[thread], size: SMALL + 0.5 });
+    if (has(thread, each)) {
+      const wrong = (stray && (each.line === stray.line || is_block(each))) || (late.includes(thread) && is_block(each) && !done);
+      return box(done ? each.mark : "", wrong ? "fault" : done ? FILLS[each.mark] : "waiting");
+    }
+    const extra = stray && own.findIndex(({ line }) => line === stray.line) < i ? strayAt(thread, i) : undefined;
+    if (extra) return box(extra.mark, "fault");
+    return svg("line", { x1: left + i * step + step / 2 - 4, x2: left + i * step + step / 2 + 4, y1: y + 12, y2: y + 12, stroke: "var(--edge)" });
+  };
+  const standing = (thread, over) => {
+    if (blocked[thread]) return blocked[thread];
+    const stray = strays.get(thread);
+    const words = over ? tr`done` : tr`next, line ${own[at[thread]].line}`;
+    return stray ? tr`found ${number(stray.value)} in ${stray.place}; ${words}` : words;
+  };
   const rows = Array.from({ length: threads }, (_, thread) => {
     const y = top + thread * 44;
     const over = at[thread] >= own.length;
@@ -535,14 +599,12 @@ function drawThreads(launch, whole, state, width) {
         ? text(2, y + 12, tr`thread ${thread}`, { fill: "var(--quiet)" })
         : target(`thread-${thread}`, { label: tr`Move thread ${thread}: line ${own[at[thread]].line}`, press: () => ({ moves: [...state.moves, thread] }) },
           svg("rect", { x: 2, y: y + 1, width: 76, height: 22, rx: 4, fill: "var(--control)", stroke: "var(--edge)" }), text(40, y + 12, tr`thread ${thread} \u25b8`, { anchor: "middle", size: SMALL + 0.5 })),
-      own.map((each, i) => (has(thread, each)
-        ? cell(left + i * step + 1, y + 1, step - 2, 22, i < at[thread] ? each.mark : "", { state: i < at[thread] ? FILLS[each.mark] : late.includes(thread) && each.kind === "store" && each.elements.length > 1 ? "fault" : "waiting", heavy: i === at[thread], size: SMALL + 0.5 })
-        : svg("line", { x1: left + i * step + step / 2 - 4, x2: left + i * step + step / 2 + 4, y1: y + 12, y2: y + 12, stroke: "var(--edge)" }))),
-      text(left, y + 33, over ? tr`done` : blocked[thread] || tr`next, line ${own[at[thread]].line}`, { size: SMALL, bold: Boolean(blocked[thread]), fill: "var(--quiet)" }),
+      own.map((each, i) => cells(thread, each, i, y)),
+      text(left, y + 33, standing(thread, over), { size: SMALL, bold: Boolean(blocked[thread] || strays.has(thread)), fill: "var(--quiet)" }),
     ];
   });
   const bottom = top + threads * 44;
-  const stores = own.map((each, i) => [each, i]).filter(([each]) => each.kind === "store" && each.elements.length > 1);
+  const stores = own.map((each, i) => [each, i]).filter(([each]) => is_block(each));
   const memory = stores.map(([each, i], row) => {
     const y = bottom + 30 + row * 48;
     const size = Math.min(64, (width - left) / threads);
@@ -550,25 +612,40 @@ function drawThreads(launch, whole, state, width) {
       const mine = share(each.elements, thread, threads);
       if (!mine.length) return null;
       const stored = at[thread] > i;
-      return [cell(left + thread * size, y, size - 4, 24, stored ? several(mine.map((element) => each.left[each.elements.indexOf(element)])) : tr`old`, { state: stored ? "active" : late.includes(thread) ? "fault" : "waiting", size: SMALL }),
+      const { left: values } = strays.get(thread)?.later.get(each.line) ?? each;
+      const kind = stored && !strays.has(thread) ? "active" : late.includes(thread) || (stored && strays.has(thread)) ? "fault" : "waiting";
+      return [cell(left + thread * size, y, size - 4, 24, stored ? several(mine.map((element) => values[each.elements.indexOf(element)])) : tr`old`, { state: kind, size: SMALL }),
         text(left + thread * size + (size - 4) / 2, y + 34, mine.length > 1 ? sayRange(mine[0], mine.at(-1)) : `[${mine[0]}]`, { anchor: "middle", size: SMALL, fill: "var(--quiet)" })];
     })];
   });
   const height = bottom + 30 + stores.length * 48 + 10;
+  const strayed = [...strays.keys()].sort();
+  const stray = strays.get(strayed[0]);
+  const all_done = at.every((each) => each >= own.length);
   const title = !own.length ? tr`Program ${who} has no operation on shared memory in this order`
     : late.length ? (late.length > 1 ? tr`The lock is open, and threads ${list(late)} have not stored` : tr`The lock is open, and thread ${late[0]} has not stored`)
-      : at.every((each) => each >= own.length) ? tr`Program ${who}: all its threads are done` : open ? tr`The lock is open, and every thread has stored` : tr`Program ${who}, inside: which thread moves next?`;
+      : strayed.length > 1 ? tr`Threads ${list(strayed)} found ${number(stray.value)} in ${stray.place}, and thread 0 did not` : strayed.length ? tr`Thread ${strayed[0]} found ${number(stray.value)} in ${stray.place}, and thread 0 did not`
+        : all_done ? tr`Program ${who}: all its threads are done` : open ? tr`The lock is open, and every thread has stored` : tr`Program ${who}, inside: which thread moves next?`;
   const waits = blocked.map((why, thread) => why && tr`Thread ${thread} ${why}.`).filter(Boolean);
+  const loads_number = own.some((each) => each.kind === "load" && each.elements.length === 1);
+  const missed = stray ? own.find(({ line }) => line === stray.line).found : [];
+  const asks = strayed.length === 0 && own.length > 0 && late.length === 0 && !open;
   const caption = joinSentences([
     tr`${launch.kernel}, program ${who}, drawn with ${threads} threads; a program of four warps has 128 threads.`,
     own.length ? tr`All threads load and store a block, each thread its own columns. Thread 0 stores a single number, and gives back a lock, for all threads.` : tr`Choose another program or another seed.`,
-    ...waits, late.length ? tr`The next program may take the lock now, and then loads old columns.` : "", late.length && launch.barriers.length ? tr`The check of the order of operations says, for example: ${launch.barriers[0]}` : "",
-    own.length && !late.length && !open ? tr`Can a thread give the lock back before the other threads have stored?` : "",
+    loads_number ? tr`Each thread loads a single number for itself.` : "",
+    ...waits,
+    strayed.length === 1 ? tr`Thread ${strayed[0]} loaded late: it found ${number(stray.value)} where thread 0 had found ${several(missed)}.` : "",
+    strayed.length > 1 ? tr`Threads ${list(strayed)} loaded late: they found ${number(stray.value)} where thread 0 had found ${several(missed)}.` : "",
+    strayed.length ? tr`A thread that finds another number takes another branch.` : "",
+    late.length ? tr`The next program may take the lock now, and then loads old columns.` : "",
+    (late.length || strayed.length) && launch.barriers.length ? tr`The check of the order of operations says, for example: ${launch.barriers[0]}` : "",
+    asks ? (loads_number ? tr`Can a thread find another number than thread 0?` : tr`Can a thread give the lock back before the other threads have stored?`) : "",
   ].filter(Boolean));
   return {
     title, caption, height,
     code: {
-      now: undefined, raced: late.length ? stores.map(([each]) => each.line) : [], noun: "thread",
+      now: undefined, raced: late.length ? stores.map(([each]) => each.line) : strayed.length ? [stray.line] : [], noun: "thread",
       markers: at.map((place, name) => ({ name, line: own[place]?.line, waits: Boolean(blocked[name]) })),
     },
     draw: [

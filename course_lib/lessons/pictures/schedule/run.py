@@ -28,7 +28,7 @@ class Operation:
     """One memory operation, in the order of the schedule.
 
     ``elements`` are the flat indices of ``tensor`` that its lanes touch; ``found`` and ``left`` are their values before and
-    after it. ``changed`` as in :class:`course_lib.interpreter.findings.ScheduledStep`. A barrier has no tensor.
+    after it. ``changed`` and ``shared`` as in :class:`course_lib.interpreter.findings.ScheduledStep`. A barrier has no tensor.
     """
 
     program: int
@@ -40,6 +40,7 @@ class Operation:
     left: tuple[float | bool, ...]
     changed: bool
     sem: str = ""  # an atomic's memory order; "relaxed" for a volatile load
+    shared: bool = False
 
     @property
     def is_atomic(self) -> bool:
@@ -205,7 +206,7 @@ class _Replay:
         live = access.addresses[access.mask].astype(np.int64) - self.address
         tensor = self._tensor(int(live.min())) if step.lanes else None
         if tensor is None:
-            return Operation(step.program, step.kind, step.line, "", (), (), (), step.changed, access.sem)
+            return Operation(step.program, step.kind, step.line, "", (), (), (), step.changed, access.sem, step.shared)
         lanes = live[:, None] + np.arange(access.itemsize)
         raw = np.ascontiguousarray(self.memory[lanes])
         found = _decoded(raw, tensor)
@@ -215,7 +216,7 @@ class _Replay:
         elements = ((live - tensor.start) // tensor.itemsize).tolist()
         return Operation(
             step.program, step.kind, step.line, tensor.name, tuple(elements), tuple(found.tolist()), tuple(left.tolist()), step.changed,
-            access.sem,
+            access.sem, step.shared,
         )  # fmt: skip
 
     def _read_what_is_left(self, access: Any, raw: np.ndarray) -> np.ndarray:
@@ -255,6 +256,10 @@ def _dtype(tensor: LaunchTensor) -> np.dtype:
 
 
 def read_tensor(tensor: LaunchTensor, memory: bytes) -> np.ndarray:
-    dtype = _dtype(tensor)
+    return view_tensor(tensor, memory).copy()
+
+
+def view_tensor(tensor: LaunchTensor, memory: bytes | bytearray) -> np.ndarray:
+    """Return the tensor in ``memory``, which it shares."""
     strides = tuple(stride * tensor.itemsize for stride in tensor.strides)
-    return np.ndarray(tensor.shape, dtype, memory, tensor.start, strides).copy()
+    return np.ndarray(tensor.shape, _dtype(tensor), memory, tensor.start, strides)
