@@ -50,9 +50,14 @@ def is_installed() -> bool:
 def name_program() -> str:
     """Return the command that a person types to run the course, usually ``course``."""
     if "UV" in os.environ:  # set by uvx, which leaves no command `course` in the shell
-        source = read_origin().get("url", "").removeprefix("file://")
-        return f"uvx --from {shlex.quote(unquote(source))} {DISTRIBUTION}" if source else f"uvx {DISTRIBUTION}"
+        return name_uvx()
     return "course" if shutil.which("course") else str(Path(sys.executable).with_name("course"))
+
+
+def name_uvx() -> str:
+    """Return the command by which uv runs this same course: from the index, or from the clone or file that it was installed from."""
+    source = unquote(read_origin().get("url", "").removeprefix("file://"))
+    return f"uvx --from {shlex.quote(source)} {DISTRIBUTION}" if source else f"uvx {DISTRIBUTION}"
 
 
 def read_origin() -> dict[str, Any]:

@@ -69,7 +69,8 @@ def _list_files() -> Iterator[tuple[str, bytes]]:
         yield f"notebooks/{file.relative_to(paths.NOTEBOOKS)}", file.read_bytes()
     for name in _ALSO:
         yield name, (paths.FILES / name).read_bytes()
-    yield "README.md", _README.read_bytes()
+    readme = _README.read_text(encoding="utf-8")
+    yield "README.md", readme.replace(f"uvx {paths.DISTRIBUTION}", paths.name_uvx()).encode()
 
 
 def _hash(path: Path) -> str:

@@ -149,6 +149,14 @@ def test_who_names_no_folder_is_told_what_to_type(settings, says, arguments, cap
     assert says in capsys.readouterr().err
 
 
+def test_a_course_that_came_from_a_clone_is_run_from_there_again(monkeypatch, tmp_path):
+    monkeypatch.setattr(paths, "read_origin", lambda: {"url": "file:///home/me/my%20clone", "dir_info": {}})
+    monkeypatch.setenv("UV", "/usr/bin/uv")
+    assert paths.name_program() == "uvx --from '/home/me/my clone' norm-kernels-course"
+    folder.make(tmp_path / "c")
+    assert f"`{paths.name_uvx()} lab`" in (tmp_path / "c" / "README.md").read_text()
+
+
 def test_help_and_init_need_no_folder(capsys, tmp_path, monkeypatch):
     assert app.run(["check", "--help"]) == 0 and "Grade your file" in capsys.readouterr().out
     monkeypatch.delenv("UV", raising=False)
