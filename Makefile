@@ -47,13 +47,13 @@ lab: env ## environment, then JupyterLab on lesson 00
 test: dev ## environment, then every test that this machine can run
 	@echo "course: running the tests. What this machine cannot run (GPU tests without a GPU, the browser test without Chromium)"
 	@echo "course: is left out; the lines marked SKIPPED at the end say what and why."
-	@$(VENV)/python -m pytest -rs -n $(WORKERS) --dist worksteal tests $(TEST_ARGS)
+	@$(VENV)/python -m pytest -rs -p no:nbval -n $(WORKERS) --dist worksteal tests $(TEST_ARGS)
 
 sweep: dev ## authors: the cases that `make test` leaves out; PART=3/10
-	@$(VENV)/python -m pytest -rs -n $(WORKERS) --dist worksteal --sweep=$(PART) tests $(TEST_ARGS)
+	@$(VENV)/python -m pytest -rs -p no:nbval -n $(WORKERS) --dist worksteal --sweep=$(PART) tests $(TEST_ARGS)
 
 quick: dev ## authors: a few tests of what differs from main, or SINCE=COMMIT
-	@$(VENV)/python -m course_lib.authoring.quick --since $(SINCE) -- -n $(WORKERS) --dist worksteal $(TEST_ARGS)
+	@$(VENV)/python -m course_lib.authoring.quick --since $(SINCE) -- -p no:nbval -n $(WORKERS) --dist worksteal $(TEST_ARGS)
 
 doctor: env ## check machine and environment, with a remedy for each finding
 	@$(VENV)/course doctor

@@ -36,6 +36,7 @@ KILLING_CASES = killing_cases.read_killing_cases()
 SHOWN = {(exercise.id, entry["id"]): cause for cause, (exercise, entry) in verdicts.choose_mutants().items()}
 
 
+@pytest.mark.usefixtures("recall_compilations")
 @pytest.mark.parametrize("exercise", EXERCISES, ids=lambda e: e.id)
 def test_the_solution_passes(exercise):
     verdict = check(exercise, paths.SOLUTIONS / f"{exercise.file}.py")
@@ -72,6 +73,7 @@ def test_the_unsolved_file_is_not_attempted(exercise, tmp_path):
 VARIANTS = sorted((HERE / "variants").glob("ex*.py"))
 
 
+@pytest.mark.usefixtures("recall_compilations")
 @pytest.mark.parametrize("file", VARIANTS, ids=lambda file: file.stem)
 def test_a_right_but_different_kernel_passes(file):
     verdict = check(catalog.get(file.stem[2:5]), file)

@@ -64,6 +64,7 @@ RIGHT = [
 
 
 @pytest.mark.slow
+@pytest.mark.usefixtures("recall_compilations")
 @pytest.mark.parametrize(("exercise", "text"), RIGHT)
 def test_what_is_right_in_an_unusual_form_passes(exercise, text, tmp_path):
     file = tmp_path / f"{exercise.file}.py"
