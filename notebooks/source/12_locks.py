@@ -304,9 +304,9 @@ def first_row_kernel(part_ptr, total_ptr, lock_ptr, flag_ptr, BLOCK: tl.constexp
     row = tl.load(part_ptr + tl.program_id(0) * BLOCK + cols)
     while tl.atomic_cas(lock_ptr, 0, 1) == 1:
         pass
-    if tl.load(flag_ptr) == 0:
-        tl.store(flag_ptr, 1)
-    else:
+    written = tl.load(flag_ptr)
+    tl.store(flag_ptr, 1)
+    if written == 1:
         row += tl.load(total_ptr + cols)
     tl.store(total_ptr + cols, row)
     tl.debug_barrier()
@@ -370,11 +370,11 @@ def first_row_kernel(part_ptr, total_ptr, lock_ptr, flag_ptr, BLOCK: tl.constexp
         pass
     # BEGIN SOLUTION
     #: Make all threads take the same branch.
-    #| if tl.load(flag_ptr) == 0:
-    #|     tl.store(flag_ptr, 1)
-    #| else:
-    if tl.atomic_xchg(flag_ptr, 1) == 1:
-        # END SOLUTION
+    #| written = tl.load(flag_ptr)
+    #| tl.store(flag_ptr, 1)
+    written = tl.atomic_xchg(flag_ptr, 1)
+    # END SOLUTION
+    if written == 1:
         row += tl.load(total_ptr + cols)
     tl.store(total_ptr + cols, row)
     tl.debug_barrier()
