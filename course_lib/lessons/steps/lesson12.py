@@ -125,9 +125,9 @@ STEPS = (
         debrief="One question, one answer for all threads. A barrier between your load and your store is right as well, and costs less.",
         slips=(
             Slip("tl.atomic_xchg(flag_ptr, 1)", "tl.load(flag_ptr)", "the flag never changes", "What does the second program find in the flag, and what should it find there?"),
-            Slip("if written == 1:", "if written == 0:"),
-            Slip("written = tl.atomic_xchg(flag_ptr, 1)", "written = tl.load(flag_ptr)\n    tl.atomic_xchg(flag_ptr, 1)"),
-            Slip("written = tl.atomic_xchg(flag_ptr, 1)", "written = tl.load(flag_ptr)\n    tl.store(flag_ptr, 1)\n    tl.debug_barrier()"),
+            Slip("tl.atomic_xchg(flag_ptr, 1) == 1", "tl.atomic_xchg(flag_ptr, 1) == 0"),
+            Slip("    if tl.atomic_xchg(flag_ptr, 1) == 1:", "    written = tl.load(flag_ptr)\n    tl.atomic_xchg(flag_ptr, 1)\n    if written == 1:"),
+            Slip("    if tl.atomic_xchg(flag_ptr, 1) == 1:", "    written = tl.load(flag_ptr)\n    tl.store(flag_ptr, 1)\n    tl.debug_barrier()\n    if written == 1:"),
         ),
     ),
 )  # fmt: skip
