@@ -300,15 +300,13 @@ assert not any(run.findings or run.barriers for run in grouped)
 # %%
 @triton.jit
 def first_row_kernel(part_ptr, total_ptr, lock_ptr, flag_ptr, BLOCK: tl.constexpr):
-    cols = tl.arange(0, BLOCK)
-    row = tl.load(part_ptr + tl.program_id(0) * BLOCK + cols)
+    row = tl.load(part_ptr + tl.program_id(0) * BLOCK + tl.arange(0, BLOCK))
     while tl.atomic_cas(lock_ptr, 0, 1) == 1:
         pass
-    if tl.load(flag_ptr) == 0:
-        tl.store(flag_ptr, 1)
-    else:
-        row += tl.load(total_ptr + cols)
-    tl.store(total_ptr + cols, row)
+    if tl.load(flag_ptr) == 1:
+        row += tl.load(total_ptr + tl.arange(0, BLOCK))
+    tl.store(flag_ptr, 1)
+    tl.store(total_ptr + tl.arange(0, BLOCK), row)
     tl.debug_barrier()
     tl.atomic_xchg(lock_ptr, 0)
 
@@ -364,19 +362,18 @@ assert "each thread loads    39 of 40     0 of 300" in locks.describe_late_warps
 # %% tags=["step"]
 @triton.jit
 def first_row_kernel(part_ptr, total_ptr, lock_ptr, flag_ptr, BLOCK: tl.constexpr):
-    cols = tl.arange(0, BLOCK)
-    row = tl.load(part_ptr + tl.program_id(0) * BLOCK + cols)
+    row = tl.load(part_ptr + tl.program_id(0) * BLOCK + tl.arange(0, BLOCK))
     while tl.atomic_cas(lock_ptr, 0, 1) == 1:
         pass
     # BEGIN SOLUTION
     #: Make all threads take the same branch.
-    #| if tl.load(flag_ptr) == 0:
-    #|     tl.store(flag_ptr, 1)
-    #| else:
+    #| if tl.load(flag_ptr) == 1:
+    #|     row += tl.load(total_ptr + tl.arange(0, BLOCK))
+    #| tl.store(flag_ptr, 1)
     if tl.atomic_xchg(flag_ptr, 1) == 1:
-        # END SOLUTION
-        row += tl.load(total_ptr + cols)
-    tl.store(total_ptr + cols, row)
+        row += tl.load(total_ptr + tl.arange(0, BLOCK))
+    # END SOLUTION
+    tl.store(total_ptr + tl.arange(0, BLOCK), row)
     tl.debug_barrier()
     tl.atomic_xchg(lock_ptr, 0)
 

@@ -321,8 +321,8 @@ RIGHT: dict[str, tuple[Answer, ...]] = {
     "12-first": (
         ("    if tl.atomic_xchg(flag_ptr, 1) == 1:", "    written = tl.load(flag_ptr)\n    tl.debug_barrier()\n    tl.store(flag_ptr, 1)\n    if written == 1:"),
         ("tl.atomic_xchg(flag_ptr, 1) == 1", "tl.atomic_or(flag_ptr, 1) != 0"),
-        ("    if tl.atomic_xchg(flag_ptr, 1) == 1:\n        row += tl.load(total_ptr + cols)", "    written = tl.atomic_cas(flag_ptr, 0, 1)\n    row += tl.load(total_ptr + cols, mask=(cols >= 0) & (written == 1), other=0.0)"),
-        ("    if tl.atomic_xchg(flag_ptr, 1) == 1:\n        row += tl.load(total_ptr + cols)\n    tl.store(total_ptr + cols, row)\n    tl.debug_barrier()", "    if tl.load(flag_ptr) == 1:\n        row += tl.load(total_ptr + cols)\n    tl.store(total_ptr + cols, row)\n    tl.debug_barrier()\n    tl.store(flag_ptr, 1)"),
+        ("    if tl.atomic_xchg(flag_ptr, 1) == 1:\n        row += tl.load(total_ptr + tl.arange(0, BLOCK))", "    written = tl.atomic_cas(flag_ptr, 0, 1)\n    row += tl.load(total_ptr + tl.arange(0, BLOCK), mask=(tl.arange(0, BLOCK) >= 0) & (written == 1), other=0.0)"),
+        ("    if tl.atomic_xchg(flag_ptr, 1) == 1:\n        row += tl.load(total_ptr + tl.arange(0, BLOCK))\n    tl.store(total_ptr + tl.arange(0, BLOCK), row)\n    tl.debug_barrier()", "    if tl.load(flag_ptr) == 1:\n        row += tl.load(total_ptr + tl.arange(0, BLOCK))\n    tl.store(total_ptr + tl.arange(0, BLOCK), row)\n    tl.debug_barrier()\n    tl.store(flag_ptr, 1)"),
     ),
     "13-slot": (
         ("partial_ptr + row * BLOCK + cols, part)", "partial_ptr + BLOCK * row + cols, part)"),

@@ -124,9 +124,9 @@ STEPS = (
         question="Who sets the flag, who asks for it, and who waits for whom?",
         debrief="One question, one answer for all threads. A barrier between your load and your store is right as well, and costs less.",
         slips=(
-            Slip("tl.atomic_xchg(flag_ptr, 1) == 1", "tl.load(flag_ptr) == 1", "the flag never changes", "What does the second program find in the flag, and what should it find there?"),
+            Slip("tl.atomic_xchg(flag_ptr, 1)", "tl.load(flag_ptr)", "the flag never changes", "What does the second program find in the flag, and what should it find there?"),
             Slip("tl.atomic_xchg(flag_ptr, 1) == 1", "tl.atomic_xchg(flag_ptr, 1) == 0"),
-            Slip("    if tl.atomic_xchg(flag_ptr, 1) == 1:", "    written = tl.load(flag_ptr)\n    if written == 0:\n        tl.atomic_xchg(flag_ptr, 1)\n    if written == 1:"),
+            Slip("    if tl.atomic_xchg(flag_ptr, 1) == 1:", "    written = tl.load(flag_ptr)\n    tl.atomic_xchg(flag_ptr, 1)\n    if written == 1:"),
             Slip("    if tl.atomic_xchg(flag_ptr, 1) == 1:", "    written = tl.load(flag_ptr)\n    tl.store(flag_ptr, 1)\n    tl.debug_barrier()\n    if written == 1:"),
         ),
     ),
