@@ -11,6 +11,7 @@ import json
 import math
 import re
 import sys
+import textwrap
 from pathlib import Path, PurePosixPath
 
 import polib
@@ -90,13 +91,13 @@ def write_start(repository: str) -> str:
     """Return the commands with which a newcomer starts today: from a clone, and without one where the package is published."""
     minutes = 5 * math.ceil(json.loads(COST.read_text(encoding="utf-8"))["minutes"] / 5)
     clone = [f"git clone {repository}", f"cd {PurePosixPath(repository).name.removesuffix('.git')}"] if repository else []
-    commands = [
-        *clone,
-        "make lab     # opens lesson 00 in JupyterLab; the first time it takes a minute and fetches 0.5 GB",
-        f"make test    # proves what this page promises, in about {minutes} minutes on two cores",
-    ]
+    commands = [*clone, "make lab", "make test"]
     where = "" if repository else ", in this folder"
-    lines = [f"On Linux or WSL, with Python 3.11 or newer{where}:", "", "```sh", *commands, "```"]
+    lines = [
+        f"On Linux or WSL, with Python 3.11 or newer{where}:", "", "```sh", *commands, "```", "",
+        "`make lab` opens lesson 00 in JupyterLab; the first time it takes a minute and fetches 0.5 GB. `make test` proves what this\n"
+        f"page promises, in about {minutes} minutes on two cores.",
+    ]  # fmt: skip
     if is_published():
         lines += ["", f"Without a clone, with [uv](https://docs.astral.sh/uv/): `{START[0]}`."]
     if badges := write_badges(repository):
@@ -112,12 +113,13 @@ def write_exercise() -> str:
     section = verdicts.read_sections(verdicts.PAGE.read_text(encoding="utf-8"))[_VERDICT]
     quoted = [line.removeprefix(">").removeprefix(" ") for line in section.splitlines() if line.startswith(">")]
     plain = [line.replace("**", "").replace("`", "") if not line[:1].isdigit() else line for line in quoted if "```" not in line]
+    wrapped = [part for line in plain for part in (textwrap.wrap(line, 80) if "|" not in line else [line]) or [""]]
     (mutant,) = (entry for entry in mutants.read_mutants(exercise) if f"mutant `{entry['id']}`" in section)
     ((right, wrong),) = mutant["edits"]
     return (
         f"```python\n{code}\n```\n\n"
         f"Somebody writes `{wrong}` for `{right}`. Every element of `y` is still right. The check says:\n\n"
-        f"```text\n" + "\n".join(plain).strip() + "\n```\n"
+        f"```text\n" + "\n".join(wrapped).strip() + "\n```\n"
     )
 
 
