@@ -8,7 +8,7 @@ import sys
 
 import cost
 import pytest
-from conftest import choose_sweep, pick_evenly
+from selection import choose_sweep, pick_evenly
 
 
 class Item:

@@ -9,15 +9,10 @@ Two environment variables move folders, so that tests never touch a learner's wo
 
 from __future__ import annotations
 
-import importlib.metadata
-import json
 import os
-import shlex
 import shutil
 import sys
 from pathlib import Path
-from typing import Any
-from urllib.parse import unquote
 
 from course_lib.base.errors import CourseError
 from course_lib.base.tab import FOLDER, IN_TAB
@@ -56,12 +51,19 @@ def name_program() -> str:
 
 def name_uvx() -> str:
     """Return the command by which uv runs this same course: from the index, or from the clone or file that it was installed from."""
+    import shlex
+    from urllib.parse import unquote
+
     source = unquote(read_origin().get("url", "").removeprefix("file://"))
     return f"uvx --from {shlex.quote(source)} {DISTRIBUTION}" if source else f"uvx {DISTRIBUTION}"
 
 
-def read_origin() -> dict[str, Any]:
+def read_origin() -> dict:
     """Return what pip recorded of a package that came from a file or an address (PEP 610); an empty dictionary if it came from an index."""
+    # Imported here: this module is loaded before anything can say that a file of the learner's bears the name of a module.
+    import importlib.metadata
+    import json
+
     try:
         return json.loads(importlib.metadata.distribution(DISTRIBUTION).read_text("direct_url.json") or "{}")
     except importlib.metadata.PackageNotFoundError:  # a copy that nobody installed
