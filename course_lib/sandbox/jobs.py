@@ -37,8 +37,9 @@ class ResourceLimits:
     """The limits of one job, in seconds, bytes and counts. A byte limit of 0 is not set.
 
     ``start``: seconds until the process is ready to work; ``case``: processor seconds per case; ``total``: processor seconds for all
-    cases together. ``patience``: how many times as long as its processor time a job may sleep or wait, by the clock. The time in which
-    it waits for a processor does not count.
+    cases together. ``load``: processor seconds until the first case begins, for the import of the file and, on a GPU, for the
+    compilation of all its kernels; 0 takes ``case``. ``patience``: how many times as long as its processor time a job may sleep or
+    wait, by the clock. The time in which it waits for a processor does not count.
     ``memory_bytes``: memory beyond that of the libraries; ``resident_bytes``: resident memory, libraries included; ``files`` and
     ``disk_bytes``: number and size of the files that the job may leave in its folder; ``processes`` and ``threads``: how many the job
     may have at one time.
@@ -46,6 +47,7 @@ class ResourceLimits:
 
     start: float = 60.0
     case: float = 10.0
+    load: float = 0.0
     total: float = 60.0
     patience: float = 6.0
     address_bytes: int = 64 << 30
@@ -67,7 +69,7 @@ class ResourceLimits:
             return cls()
         # On a GPU the first case starts the compiler's programs, and CUDA reserves more address space than any machine has memory.
         return cls(
-            start=120.0, case=60.0, total=300.0, patience=2.0, address_bytes=0, memory_bytes=0, resident_bytes=24 << 30, disk_bytes=1 << 30, files=20_000,
+            start=120.0, case=60.0, load=300.0, total=600.0, patience=2.0, address_bytes=0, memory_bytes=0, resident_bytes=24 << 30, disk_bytes=1 << 30, files=20_000,
             open_files=4096, processes=64, threads=1024,
         )  # fmt: skip
 

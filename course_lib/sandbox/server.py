@@ -151,7 +151,8 @@ class JobOutcome:
         """
         if self.stage is Stage.STARTING:  # if STOP ended this stage, it would look as if this machine could start no chain
             return "timed out" if now.clock - self.since.clock > limits["start"] else ""
-        for limit, start in ((limits["case"], self.since), (limits["total"], self.begin)):
+        of_stage = limits["case"] if self.case is not None else limits["load"] or limits["case"]
+        for limit, start in ((of_stage, self.since), (limits["total"], self.begin)):
             processor = now.processor - start.processor
             if processor > limit:
                 return "timed out"
@@ -207,7 +208,7 @@ class JobServer:
         refusals: dict[str, str] = {}
         folder = Path("/dev/null")  # any path will do
         limits = dict.fromkeys(("file_bytes", "open_files", "address_bytes", "memory_bytes"), 0)
-        limits |= {"start": 20, "case": 20, "total": 20, "patience": 1}
+        limits |= {"start": 20, "load": 20, "case": 20, "total": 20, "patience": 1}
         for tier in isolation.TIERS:
             outcome = self.try_start({"limits": limits, "count": 0}, folder, tier)
             if outcome.confined and outcome.exit_code == 0:

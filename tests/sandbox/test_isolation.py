@@ -522,9 +522,10 @@ def test_all_cases_together_have_a_limit(monkeypatch, tmp_path):
     assert set(states) == {"pass", "fail", "not run"} and 0.4 * states.count("pass") <= 2 * SHORT.total
 
 
-def end_after(folder: Path, *, clock: float, processor: float, queued: float = 0.0) -> str:
-    limits = {"start": 60.0, "case": 10.0, "total": 60.0, "patience": 6.0}
-    outcome = server.JobOutcome(stage=Stage.RUNNING, begin=server.Moment(0.0), since=server.Moment(0.0))
+def end_after(folder: Path, *, clock: float, processor: float, queued: float = 0.0, load: float = 0.0, case: int | None = 0) -> str:
+    limits = {"start": 60.0, "load": load, "case": 10.0, "total": 60.0, "patience": 6.0}
+    stage = Stage.IMPORTING if case is None else Stage.RUNNING
+    outcome = server.JobOutcome(stage=stage, case=case, begin=server.Moment(0.0), since=server.Moment(0.0))
     return outcome.find_passed_time(folder, limits, server.Moment(clock, processor, queued))
 
 
@@ -533,6 +534,14 @@ def test_a_limit_counts_processor_time_and_the_clock_ends_only_what_waits(tmp_pa
     assert end_after(tmp_path, clock=11.0, processor=10.1) == "timed out"
     assert end_after(tmp_path, clock=59.0, processor=0.1) == ""
     assert end_after(tmp_path, clock=61.0, processor=0.1) == "waited"
+
+
+def test_what_comes_before_the_first_case_has_a_limit_of_its_own(tmp_path):
+    """On a GPU all kernels are compiled there: a right sum over 260 buffers by `tl.static_range` takes a minute."""
+    assert end_after(tmp_path, clock=50.0, processor=50.0, load=55.0, case=None) == ""
+    assert end_after(tmp_path, clock=56.0, processor=56.0, load=55.0, case=None) == "timed out"
+    assert end_after(tmp_path, clock=11.0, processor=11.0, load=55.0, case=0) == "timed out"
+    assert end_after(tmp_path, clock=11.0, processor=11.0, load=0.0, case=None) == "timed out"
 
 
 @pytest.mark.parametrize(("body", "ended"), [("while True: pass", "timed out"), ("import time; time.sleep(600)", "waited")])
