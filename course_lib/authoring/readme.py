@@ -7,8 +7,6 @@ committed pages with those that are generated here.
 
 from __future__ import annotations
 
-import json
-import math
 import re
 import sys
 import textwrap
@@ -39,7 +37,6 @@ _SPELLINGS = {
     '"CLONE[lab]"': f'"{DISTRIBUTION}[lab]"',
 }
 SPELLED = [paths.ROOT / "docs" / f"{name}.md" for name in ("setup", "commands", "instructors")]
-COST = paths.ROOT / "tests" / "cost.json"  # tests/cost.py writes it
 _KINDS = ("forward", "backward", "long_rows")
 # for each page, the kinds of measurement in its table and the row lengths that are the table's columns
 _TABLES = {
@@ -89,14 +86,13 @@ def _replace_block(text: str, page: Path, name: str, content: str) -> str:
 
 def write_start(repository: str) -> str:
     """Return the commands with which a newcomer starts today: from a clone, and without one where the package is published."""
-    minutes = 5 * math.ceil(json.loads(COST.read_text(encoding="utf-8"))["minutes"] / 5)
     clone = [f"git clone {repository}", f"cd {PurePosixPath(repository).name.removesuffix('.git')}"] if repository else []
     commands = [*clone, "make lab", "make test"]
     where = "" if repository else ", in this folder"
     lines = [
         f"On Linux or WSL, with Python 3.11 or newer{where}:", "", "```sh", *commands, "```", "",
         "`make lab` opens lesson 00 in JupyterLab; the first time it takes a minute and fetches 0.5 GB. `make test` proves what this\n"
-        f"page promises, in about {minutes} minutes on two cores.",
+        "page promises, in about a quarter of an hour on two cores.",
     ]  # fmt: skip
     if is_published():
         lines += ["", f"Without a clone, with [uv](https://docs.astral.sh/uv/): `{START[0]}`."]

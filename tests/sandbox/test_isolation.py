@@ -605,7 +605,8 @@ def test_a_server_killed_over_a_job_is_replaced_and_its_job_ends_with_it(monkeyp
     verdict = past_the_list(monkeypatch, WAITING, tmp_path)
     killer.join()
     assert (verdict.status, verdict.cause) == ("fail", "time_limit"), f"{verdict.message}\n{verdict.printed}"
-    assert below and not [process for process in below if process.is_running() and process.status() != psutil.STATUS_ZOMBIE]
+    assert below
+    wait_until_gone(below)
 
 
 def processes_of(pid: int) -> list[psutil.Process]:
