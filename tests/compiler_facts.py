@@ -19,6 +19,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from selection import chooses_tests
 
 from course_lib.base import paths
 from course_lib.compiler import helper
@@ -168,6 +169,5 @@ def drop_line_numbers(kernel: dict[str, Any]) -> dict[str, Any]:
 def check_options(config: pytest.Config) -> None:
     """Raise a UsageError if ``--renew-facts`` is given for a part of a file: the facts of the other part would be lost."""
     option = config.option
-    chooses = option.keyword or option.markexpr or option.sweep or option.of_each or option.maxfail
-    if option.renew_facts and (chooses or any("::" in str(argument) for argument in config.args)):
+    if option.renew_facts and (chooses_tests(config) or any("::" in str(argument) for argument in config.args)):
         raise pytest.UsageError("--renew-facts: name whole files, and choose no tests in them")

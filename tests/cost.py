@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from selection import chooses_tests
 
 HERE = Path(__file__).parent
 RENEWED = HERE.parent / "build" / "test-cost.json"  # of the last whole run in this folder; git ignores it
@@ -127,6 +128,4 @@ def is_worker(config: pytest.Config) -> bool:
 
 def is_whole_run(config: pytest.Config) -> bool:
     """Return whether the run is that of ``make test``, without a choice of tests."""
-    option = config.option
-    chooses = option.keyword or option.markexpr or option.sweep or option.of_each or option.maxfail
-    return not chooses and [str(argument).rstrip("/") for argument in config.args] == ["tests"]
+    return not chooses_tests(config) and [str(argument).rstrip("/") for argument in config.args] == ["tests"]

@@ -5,6 +5,12 @@ from __future__ import annotations
 import pytest
 
 
+def chooses_tests(config: pytest.Config) -> bool:
+    """Return whether an option leaves out some of the tests that the arguments name."""
+    option = config.option
+    return bool(option.keyword or option.markexpr or option.sweep or option.of_each or option.maxfail)
+
+
 def pick_evenly(cases: list, most: int) -> list:
     """Return at most ``most`` of the cases, the first, the last and those evenly between."""
     return [case for number, case in enumerate(cases) if number in {n * (len(cases) - 1) // max(most - 1, 1) for n in range(most)}]
