@@ -1,8 +1,10 @@
-"""``python -m course_lib.authoring.hosted``: write the notebooks for a hosted notebook service such as Colab or Kaggle.
+"""``python -m course_lib.authoring.hosted``: write the notebooks for a hosted notebook service such
+as Colab or Kaggle.
 
-Such a service opens a single notebook on a machine that has PyTorch and Triton, but not the course. The first cell of each notebook therefore
-sets the course up. One is lesson 00; the other is half an hour on a GPU, whose script lies beside it. A test compares the committed
-notebooks with those that are built here.
+Such a service opens a single notebook on a machine that has PyTorch and Triton, but not the course.
+The first cell of each notebook therefore sets the course up. One is lesson 00; the other is half an
+hour on a GPU, whose script lies beside it. A test compares the committed notebooks with those that
+are built here.
 """
 
 from __future__ import annotations
@@ -46,7 +48,7 @@ try:
 except FileNotFoundError:  # a machine without an NVIDIA GPU
     capability = []
 if capability and float(capability[0]) < 8.0:
-    os.environ["COURSE_DEVICE"] = "cpu"  # see below"""
+    os.environ["COURSE_DEVICE"] = "cpu"  # see below"""  # noqa: E501
 _ABOUT = """\
 This is lesson 00 of *LayerNorm and RMSNorm in Triton*, on a hosted machine. The cell above made the course folder `my-course`. The machine is
 taken away when you leave: download `my-course/exercises` and `my-course/.course` before, if you want to go on elsewhere. *Run all* would show
@@ -60,22 +62,30 @@ needs a time, it shows a stored one. If you choose GPU mode in spite of that (`C
 - It has no TMA and no clusters of thread blocks, which came with compute capability 9.0. No exercise needs them.
 - Its times differ from those of the lessons: its memory moves 320 GB/s, and that of the H100 on which they were measured about ten times as much.
 
-An L4 or an A100 (8.9 and 8.0) runs the lessons in GPU mode. The course was not tried on a T4."""
+An L4 or an A100 (8.9 and 8.0) runs the lessons in GPU mode. The course was not tried on a T4."""  # noqa: E501
 
 
 def make_notebook() -> nbformat.NotebookNode:
-    """Return the notebook without outputs: the cell that sets the course up, a text about the machine, and the lesson."""
+    """Return the notebook without outputs: the cell that sets the course up, a text about the
+    machine, and the lesson."""
     notebook = read_source(list_sources()[0])
     # The service opens this notebook alone, so a link to another lesson would lead nowhere.
-    notebook.cells[-1].source = re.sub(r"\[(lesson \d\d)\]\([^)]*\)", r"\1", notebook.cells[-1].source)
+    notebook.cells[-1].source = re.sub(
+        r"\[(lesson \d\d)\]\([^)]*\)", r"\1", notebook.cells[-1].source
+    )
     # The picture's file is not beside the notebook either.
     notebook.cells[0].source = re.sub(r"!\[[^\]]*\]\([^)]*\)\n\n", "", notebook.cells[0].source)
-    notebook.cells = [_make_set_up(), new_markdown_cell(_ABOUT, id="about-the-machine"), *notebook.cells]
+    notebook.cells = [
+        _make_set_up(),
+        new_markdown_cell(_ABOUT, id="about-the-machine"),
+        *notebook.cells,
+    ]
     return notebook
 
 
 def make_gpu_notebook() -> nbformat.NotebookNode:
-    """Return the notebook of half an hour on a GPU without outputs: the cell that sets the course up, and what its script says."""
+    """Return the notebook of half an hour on a GPU without outputs: the cell that sets the course
+    up, and what its script says."""
     notebook = read_source(GPU_SOURCE)
     notebook.cells = [_make_set_up(), *notebook.cells]
     return notebook

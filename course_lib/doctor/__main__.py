@@ -1,4 +1,5 @@
-"""``python -m course_lib.doctor``: the doctor in plain text, for an environment in which the ``course`` command cannot start."""
+"""``python -m course_lib.doctor``: the doctor in plain text, for an environment in which the
+``course`` command cannot start."""
 
 import sys
 

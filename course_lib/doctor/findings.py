@@ -12,7 +12,8 @@ OK, NOTE, PROBLEM = "ok", "note", "problem"
 
 @dataclass(frozen=True)
 class DoctorFinding:
-    """The result for one thing examined: something to do, with its remedy, or a fact that a report of a fault needs (OK, without a remedy)."""
+    """The result for one thing examined: something to do, with its remedy, or a fact that a report
+    of a fault needs (OK, without a remedy)."""
 
     name: str
     level: str  # OK; NOTE: the course runs nevertheless; PROBLEM: it does not
@@ -20,7 +21,8 @@ class DoctorFinding:
     remedy: str = ""
 
     def __post_init__(self) -> None:
-        for name, text in vars(self).items():  # a path or a package's message may hold terminal control characters
+        # a path or a package's message may hold terminal control characters
+        for name, text in vars(self).items():
             object.__setattr__(self, name, make_visible_line(text))
 
 
@@ -30,7 +32,8 @@ def can_run(findings: Iterable[DoctorFinding]) -> bool:
 
 
 def as_text(findings: Iterable[DoctorFinding], width: int = 110) -> str:
-    """Return what there is to do, one paragraph per finding with its remedy after an arrow below, then all facts in one, and the conclusion.
+    """Return what there is to do, one paragraph per finding with its remedy after an arrow below,
+    then all facts in one, and the conclusion.
 
     A command or a path that is longer than ``width`` stays whole, so that it can be copied.
     """
@@ -43,6 +46,8 @@ def as_text(findings: Iterable[DoctorFinding], width: int = 110) -> str:
             lines += wrap(finding.remedy, width, "  → ", " " * 4)
     facts = "; ".join(finding.what for finding in findings if finding.level == OK)
     conclusion = (
-        "The course can run here." if can_run(findings) else "The course cannot run here yet. Follow the arrows below ✗, from the top."
+        "The course can run here."
+        if can_run(findings)
+        else "The course cannot run here yet. Follow the arrows below ✗, from the top."
     )
     return "\n".join([*lines, *wrap(facts, width, "  ", "  "), *wrap(conclusion, width, "", "")])

@@ -1,4 +1,5 @@
-"""Where the repository is known, README and the site have buttons that open the course elsewhere."""
+"""Where the repository is known, README and the site have buttons that open the course
+elsewhere."""
 
 from __future__ import annotations
 
@@ -30,7 +31,10 @@ def test_each_service_opens_a_file_of_this_repository():
     assert launches == repository.list_launches(f"{GITHUB}.git", "notebooks/03_large_means.ipynb")
     assert all("example/norms" in address for address in launches.values())
     (opened,) = parse_qs(urlsplit(launches["Binder"]).query)["urlpath"]
-    named = [opened.removeprefix("lab/tree/"), *(launches[name].partition("/blob/main/")[2] for name in ("Colab", "Kaggle"))]
+    named = [
+        opened.removeprefix("lab/tree/"),
+        *(launches[name].partition("/blob/main/")[2] for name in ("Colab", "Kaggle")),
+    ]
     assert all((paths.ROOT / name).is_file() for name in named), named
 
 
@@ -42,7 +46,9 @@ def test_without_an_address_on_github_there_is_no_button(address):
 def test_the_readme_has_the_buttons_once_the_address_is_known():
     text = readme.PAGE.read_text(encoding="utf-8")
     page = readme.make_page(text, repository=GITHUB)
-    assert set(repository.list_launches(GITHUB).values()) <= set(re.findall(r"\]\((https://[^)]+)\)", page))
+    assert set(repository.list_launches(GITHUB).values()) <= set(
+        re.findall(r"\]\((https://[^)]+)\)", page)
+    )
     assert readme.make_page(page, repository="") == text
 
 
@@ -56,8 +62,12 @@ def test_the_hosted_notebook_is_lesson_00_with_its_set_up():
 
 def test_a_set_up_that_cannot_install_stops_with_a_sentence(tmp_path):
     cell = hosted.SET_UP.replace("@SOURCE@", str(tmp_path / "no-such-file.whl"))
-    run = subprocess.run((sys.executable, "-c", cell), cwd=tmp_path, text=True, capture_output=True, timeout=200)
-    assert run.returncode == 1 and run.stderr.splitlines()[-1].startswith("course: pip could not install ")
+    run = subprocess.run(
+        (sys.executable, "-c", cell), cwd=tmp_path, text=True, capture_output=True, timeout=200
+    )
+    assert run.returncode == 1 and run.stderr.splitlines()[-1].startswith(
+        "course: pip could not install "
+    )
     assert "Traceback" not in run.stderr and not (tmp_path / "my-course").exists()
 
 
@@ -71,4 +81,6 @@ def test_the_half_hour_on_a_gpu_begins_with_the_same_set_up():
         and "import course_lib\n" in notebook.cells[2].source
     )
     text = "\n".join(cell.source for cell in notebook.cells)
-    assert not [exercise for exercise in catalog.exercises().values() if exercise.file in text], "the catalog has the names of the files"
+    assert not [exercise for exercise in catalog.exercises().values() if exercise.file in text], (
+        "the catalog has the names of the files"
+    )
