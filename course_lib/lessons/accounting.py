@@ -58,18 +58,9 @@ def blocked_kernel(x_ptr, y_ptr, w_ptr, b_ptr, mean_ptr, rstd_ptr, N, eps, BLOCK
 
 @triton.jit
 def resident_kernel(
-    x_ptr,
-    y_ptr,
-    w_ptr,
-    b_ptr,
-    mean_ptr,
-    rstd_ptr,
-    M,
-    N,
-    eps,
-    ROWS: tl.constexpr,
+    x_ptr, y_ptr, w_ptr, b_ptr, mean_ptr, rstd_ptr, M, N, eps, ROWS: tl.constexpr,
     BLOCK: tl.constexpr,
-):
+):  # fmt: skip
     rows = tl.program_id(0).to(tl.int64) * ROWS + tl.arange(0, ROWS)
     cols = tl.arange(0, BLOCK)
     offsets = rows[:, None] * N + cols[None, :]
@@ -140,17 +131,9 @@ def dx_kernel(dy_ptr, x_ptr, w_ptr, mean_ptr, rstd_ptr, dx_ptr, N, BLOCK: tl.con
 
 @triton.jit
 def partials_kernel(
-    dy_ptr,
-    x_ptr,
-    mean_ptr,
-    rstd_ptr,
-    dw_partial_ptr,
-    db_partial_ptr,
-    M,
-    N,
-    rows_a_chunk,
+    dy_ptr, x_ptr, mean_ptr, rstd_ptr, dw_partial_ptr, db_partial_ptr, M, N, rows_a_chunk,
     BLOCK_N: tl.constexpr,
-):
+):  # fmt: skip
     chunk = tl.program_id(1)
     cols = tl.program_id(0) * BLOCK_N + tl.arange(0, BLOCK_N)
     dw = tl.zeros([BLOCK_N], dtype=tl.float32)

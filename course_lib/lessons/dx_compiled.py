@@ -29,17 +29,9 @@ def add_pairs(a, b, other_a, other_b):
 
 @triton.jit
 def three_ways_kernel(
-    dy_ptr,
-    x_ptr,
-    mean_ptr,
-    rstd_ptr,
-    dx_ptr,
-    N,
-    eps,
-    SAVED: tl.constexpr,
-    PAIR: tl.constexpr,
+    dy_ptr, x_ptr, mean_ptr, rstd_ptr, dx_ptr, N, eps, SAVED: tl.constexpr, PAIR: tl.constexpr,
     BLOCK: tl.constexpr,
-):
+):  # fmt: skip
     """dx of packed rows with w = 1. SAVED loads the statistics, else they are recomputed; PAIR
     computes both sums in one reduction."""
     row = tl.program_id(0).to(tl.int64)

@@ -27,14 +27,9 @@ HERE = str(Path(__file__).resolve())
 
 @triton.jit
 def copy_kernel(
-    x_ptr,
-    y_ptr,
-    n,
-    MASK_LOAD: tl.constexpr,
-    MASK_STORE: tl.constexpr,
-    SLACK: tl.constexpr,
+    x_ptr, y_ptr, n, MASK_LOAD: tl.constexpr, MASK_STORE: tl.constexpr, SLACK: tl.constexpr,
     BLOCK: tl.constexpr,
-):
+):  # fmt: skip
     offsets = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
     mask = offsets < n + SLACK
     if MASK_LOAD:  # noqa: SIM108 - two lines, told apart by a fault

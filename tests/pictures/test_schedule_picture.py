@@ -514,14 +514,9 @@ def test_a_barrier_acts_between_the_threads_of_one_program(show):
 
 @triton.jit
 def kernel_with_flag(
-    part_ptr,
-    buffer_ptr,
-    lock_ptr,
-    N,
-    GROUP: tl.constexpr,
-    BARRIER: tl.constexpr,
+    part_ptr, buffer_ptr, lock_ptr, N, GROUP: tl.constexpr, BARRIER: tl.constexpr,
     BLOCK: tl.constexpr,
-):
+):  # fmt: skip
     row = tl.program_id(0)
     cols = tl.arange(0, BLOCK)
     mask = cols < N
