@@ -46,7 +46,7 @@ _GUIDE = re.compile(r"`(docs/[\w-]+\.md)`")
 _DIGITS = r"\d+(?:,\d{3})*(?:\.\d+)?(?:e[-+]?\d+)?|\.\d+"
 _POWERS = str.maketrans("⁻⁰¹²³⁴⁵⁶⁷⁸⁹", "-0123456789")
 _NUMBER = re.compile(
-    rf"(?<![\w.#⁻])(?P<digits>{_DIGITS})(?: · 10(?P<power>[⁻⁰¹²³⁴⁵⁶⁷⁸⁹]+))?"
+    rf"(?<![\w.#⁻])(?P<digits>{_DIGITS})(?:\s·\s10(?P<power>[⁻⁰¹²³⁴⁵⁶⁷⁸⁹]+))?"
     r"(?P<unit>\s?(?:µs|ms|ns|[GT]B/s|[KMGT]B|times|percent)\b|\s?%)?(?!\w|\.\d|[⁻⁰¹²³⁴⁵⁶⁷⁸⁹])"
 )
 _YEARS = range(1900, 2100)
