@@ -34,7 +34,9 @@ def examine_kernels(canary: Trial) -> list[DoctorFinding]:
         )
     elif not findings:
         findings.append(
-            DoctorFinding("kernels", OK, f"small kernels give the right values in {mode.upper()} mode ({report['seconds']:g} s)")
+            DoctorFinding(
+                "kernels", OK, f"small kernels give the right values in {mode.upper()} mode", detail=f"in {report['seconds']:g} s"
+            )
         )
     return findings
 

@@ -29,7 +29,7 @@ def examine_python() -> list[DoctorFinding]:
                 "Python", PROBLEM, f"{version}; the course needs 3.11.0 or newer, and no release candidate of it", _name_other_python()
             )
         ]
-    return [DoctorFinding("Python", OK, f"{version} in {sys.prefix}")]
+    return [DoctorFinding("Python", OK, version, detail=f"in {sys.prefix}")]
 
 
 def _name_other_python() -> str:
