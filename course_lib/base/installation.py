@@ -63,8 +63,9 @@ def missing_package(package: str) -> EnvironmentFault:
     home = paths.find_folder()
     if paths.is_installed() and home is not None and find_python(home) is None:
         how_far = "not finished" if (home / ".venv").exists() else "not made yet"
+        program = paths.name_program()
         return EnvironmentFault(
-            f"the environment of {home} is {how_far}. `course lab` makes it and opens lesson 00; `course env` makes it alone. "
+            f"the environment of {home} is {how_far}. `{program} lab` makes it and opens lesson 00; `{program} env` makes it alone. "
             f"(This Python is {sys.executable}, and has no {_PACKAGES.get(package, package)}.)"
         )
     return EnvironmentFault(f"{_PACKAGES.get(package, package)} is not installed for the Python that runs the course. {install_again()}")
