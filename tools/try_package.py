@@ -56,6 +56,11 @@ class Learner:
         self.environment = kept | {"HOME": str(home), "PATH": os.defpath, "LANG": "C.UTF-8", "TORCH": os.environ.get("TORCH", "cpu")}
         self.as_user = {"user": _NOBODY, "group": _NOBODY, "extra_groups": ()} if os.geteuid() == 0 else {}
 
+    def take_over(self, folder: Path) -> None:
+        """Make this person the owner of a folder and of all that is in it."""
+        for path in (folder, *folder.rglob("*")) if self.as_user else ():
+            shutil.chown(path, _NOBODY, _NOBODY)
+
     def start(self, *command: object, cwd: Path | None = None, **more: object) -> subprocess.Popen[str]:
         return subprocess.Popen(
             [str(part) for part in command], cwd=cwd or self.home, env=self.environment, text=True, stdout=subprocess.PIPE,
@@ -72,6 +77,17 @@ class Learner:
             sys.exit(f"package: `{words}` ended with {process.returncode} and not {code}:\n{printed}")
         print(f"package: {time.monotonic() - started:5.1f} s  {words if len(words) < 100 else words[:60] + ' ...'}", flush=True)
         return printed
+
+
+def make_learner(home: Path) -> Learner:
+    """Return a person whose home has nothing but pip's settings, which may name the index or the folder that packages come from."""
+    (home / ".config" / "pip").mkdir(parents=True)
+    own = Path.home() / ".config" / "pip" / "pip.conf"
+    if own.is_file():
+        shutil.copyfile(own, home / ".config" / "pip" / "pip.conf")
+    learner = Learner(home)
+    learner.take_over(home)
+    return learner
 
 
 def expect(words: str, printed: str) -> None:
@@ -137,16 +153,7 @@ def main() -> None:
         folder.chmod(0o755)
         wheel = build(folder)
         print(f"package: {wheel.name}, {wheel.stat().st_size / 1e6:.1f} MB")
-        home = folder / "home"
-        (home / ".config" / "pip").mkdir(parents=True)
-        # it may name the index or the folder that packages come from
-        own = Path.home() / ".config" / "pip" / "pip.conf"
-        if own.is_file():
-            shutil.copyfile(own, home / ".config" / "pip" / "pip.conf")
-        learner = Learner(home)
-        if learner.as_user:
-            for path in (home, *home.rglob("*")):
-                shutil.chown(path, _NOBODY, _NOBODY)
+        learner = make_learner(folder / "home")
         try_out(learner, wheel)
 
 
