@@ -33,7 +33,8 @@ def can_run(findings: Iterable[DoctorFinding]) -> bool:
 def as_text(findings: Iterable[DoctorFinding], width: int = 110, details: bool = False) -> str:
     """Return what there is to do, one paragraph per finding with its remedy after an arrow below, then all facts in one, and the conclusion.
 
-    With ``details`` each fact has a paragraph of its own, with its name and its detail. A command or a path that is longer than ``width`` stays whole, so that it can be copied.
+    With ``details`` each fact has a paragraph of its own, with its name and its detail. A command
+    or a path that is longer than ``width`` stays whole, so that it can be copied.
     """
     findings = list(findings)
     marks = {NOTE: "! ", PROBLEM: "✗ "}

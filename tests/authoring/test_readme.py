@@ -31,8 +31,14 @@ def test_a_page_without_the_marks_is_not_guessed_at():
 
 
 def test_the_package_is_named_as_it_can_be_had():
-    from_clone = 'uvx --from CLONE norm-kernels-course my-course, pip install CLONE, pip install "CLONE[lab]", uvx --refresh --from CLONE norm-kernels-course update'
-    from_index = 'uvx norm-kernels-course my-course, pip install norm-kernels-course, pip install "norm-kernels-course[lab]", uvx norm-kernels-course@latest update'
+    from_clone = (
+        'uvx --from CLONE norm-kernels-course my-course, pip install CLONE, pip install "CLONE[lab]", '
+        "uvx --refresh --from CLONE norm-kernels-course update"
+    )
+    from_index = (
+        'uvx norm-kernels-course my-course, pip install norm-kernels-course, pip install "norm-kernels-course[lab]", '
+        "uvx norm-kernels-course@latest update"
+    )
     assert readme.spell_package(from_clone, published=True) == from_index == readme.spell_package(from_index, published=True)
     assert readme.spell_package(from_index, published=False) == from_clone == readme.spell_package(from_clone, published=False)
     for page in readme.SPELLED:

@@ -70,7 +70,7 @@ def test_the_set_up_takes_the_package_from_where_it_is(monkeypatch, published, r
     monkeypatch.setattr(hosted, "is_published", lambda: published)
     monkeypatch.setattr(hosted, "read_repository", lambda: repository)
     cell = hosted.write_set_up()
-    assert f'SOURCE = "{source}"' in cell and ("pip wheel --no-deps ." in cell) == upload and "@" not in cell.replace("@index", "")
+    assert f'SOURCE = "{source}"' in cell and ("pip wheel --no-deps ." in cell) == upload and "@" not in cell
     compile(cell, "set-up", "exec")
 
 

@@ -37,7 +37,7 @@ def test_each_command_of_the_pages_is_typed_or_has_a_reason(try_commands) -> Non
 
 
 def test_no_command_is_listed_that_no_page_tells(try_commands) -> None:
-    told = {command for commands in try_commands.read_pages().values() for command in commands}
+    of_pages = {command for commands in try_commands.read_pages().values() for command in commands}
     listed = [*(command.text for command in try_commands.COMMANDS), *try_commands.UNTRIED]
     assert len(listed) == len(set(listed))
-    assert [command for command in listed if command not in told] == []
+    assert [command for command in listed if command not in of_pages] == []
