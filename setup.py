@@ -12,8 +12,10 @@ from setuptools import setup
 from setuptools.command.build_py import build_py
 
 SHIPPED = (  # MANIFEST.in names the same for the source distribution
-    "AGENTS.md", "constraints.txt", "docs/commands.md", "docs/cpu-mode.md", "docs/kernels.md", "docs/security.md", "notebooks/*.ipynb",
-    "notebooks/images/*", "notebooks/source/*.py", "solutions/*.py", "tools/bootstrap.py", "tools/installer.py", "tools/machine.py", "tools/jupyter/**/*.json",
+    "AGENTS.md", "constraints.txt", "docs/commands.md", "docs/cpu-mode.md", "docs/kernels.md",
+    "docs/security.md", "notebooks/*.ipynb",
+    "notebooks/images/*", "notebooks/source/*.py", "solutions/*.py", "tools/bootstrap.py",
+    "tools/installer.py", "tools/machine.py", "tools/jupyter/**/*.json",
 )  # fmt: skip
 
 
@@ -31,13 +33,18 @@ class BuildWithCourse(build_py):
 
 
 def write_page(readme: str, repository: str) -> str:
-    """Return README for the index of packages, where a relative link leads nowhere: such a link leads to ``repository``.
+    """Return README for the index of packages, where a relative link leads nowhere: such a link
+    leads to ``repository``.
 
     If ``repository`` is empty, the words of a link stay, and pictures go.
     """
     file = r"(?!https?:|#)"  # where a link to a file of the repository begins
     if not repository:
-        return re.sub(rf"(?<!!)\[([^\]]+)\]\({file}[^)]+\)", r"\1", re.sub(r"(?s)<picture>.*?</picture>\s*", "", readme))
+        return re.sub(
+            rf"(?<!!)\[([^\]]+)\]\({file}[^)]+\)",
+            r"\1",
+            re.sub(r"(?s)<picture>.*?</picture>\s*", "", readme),
+        )
     page = re.sub(rf"\]\({file}([^)]+)\)", rf"]({repository}/blob/main/\1)", readme)
     return re.sub(rf'\b(src|srcset)="{file}([^"]+)"', rf'\1="{repository}/raw/main/\2"', page)
 
@@ -47,7 +54,8 @@ if __name__ == "__main__":
     setup(
         cmdclass={"build_py": BuildWithCourse},
         long_description=write_page(
-            Path("README.md").read_text(encoding="utf-8"), project.get("urls", {}).get("Repository", "").rstrip("/")
+            Path("README.md").read_text(encoding="utf-8"),
+            project.get("urls", {}).get("Repository", "").rstrip("/"),
         ),
         long_description_content_type="text/markdown",
     )

@@ -7,7 +7,7 @@ notebook has to have run in that mode. All of them fail here, with the reason; w
 
 A cell is called by its number in JupyterLab after a run of all cells. ``course_lib/authoring/nbval.py`` gives other names to cells that
 are not on the page, and may write the cells of two states into one notebook.
-"""
+"""  # noqa: E501
 
 import difflib
 import os
@@ -70,7 +70,7 @@ class Notebook(IPyNbFile):
 
     If it has the cells of two states, its kernel is watched: the second state leaves out the cells before the first one that depends on
     the exercises, which would run on the same files again.
-    """
+    """  # noqa: E501
 
     marker = None  # the file that exists as soon as a cell depends on the exercises
     first_dependent = None  # the number of that cell
@@ -130,7 +130,10 @@ class Cell(IPyNbCell):
         """Show what was stored as "-" and what came as "+"."""
         stored, came = (text if isinstance(text, str) else repr(text) for text in (left, right))
         lines = difflib.ndiff(stored.splitlines(), came.splitlines())
-        self.comparison_traceback += [f"{key}: - was stored, + came", *(line.rstrip("\n") for line in lines)]
+        self.comparison_traceback += [
+            f"{key}: - was stored, + came",
+            *(line.rstrip("\n") for line in lines),
+        ]
 
 
 @pytest.hookimpl(hookwrapper=True)
@@ -186,7 +189,8 @@ def pytest_runtest_makereport(item, call):
         mode = found[1] if found else "no"
         if mode != _DEVICE.upper():
             _fail(
-                report, f"{item.nodeid}: this run is for {_DEVICE.upper()} mode, and its first cell chose {mode} mode."
+                report,
+                f"{item.nodeid}: this run is for {_DEVICE.upper()} mode, and its first cell chose {mode} mode.",
             )
 
 

@@ -12,12 +12,15 @@ from course_lib.authoring.stills import CHROMIUM_ARGUMENTS, find_chromium
 
 
 def import_playwright() -> Any:
-    return pytest.importorskip("playwright.sync_api", reason="playwright is not installed; `make env` installs it")
+    return pytest.importorskip(
+        "playwright.sync_api", reason="playwright is not installed; `make env` installs it"
+    )
 
 
 @contextlib.contextmanager
 def open_browser() -> Iterator[Any]:
-    """A browser that ends with the block. Playwright's event loop, kept for longer, would be in the way of tests that run notebooks."""
+    """A browser that ends with the block. Playwright's event loop, kept for longer, would be in the
+    way of tests that run notebooks."""
     playwright = import_playwright()
     executable = find_chromium()
     if executable is None:

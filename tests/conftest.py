@@ -12,14 +12,17 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-# Before anything imports the course: progress and kept copies of this test run go to a folder of their own.
+# Before anything imports the course: progress and kept copies of this test run go to a folder of
+# their own.
 os.environ["COURSE_STATE"] = tempfile.mkdtemp(prefix="course-test-state-")
 os.environ.pop("COURSE_EXERCISES", None)
 os.environ.pop("COURSE_EXPECT", None)
-# One thread for PyTorch in this process and in those that it starts: the workers of a test run share the cores, and a thread that
-# waits for one without a core spins. With two threads the trainings of lesson 14 take four times the processor time.
+# One thread for PyTorch in this process and in those that it starts: the workers of a test run
+# share the cores, and a thread that waits for one without a core spins. With two threads the
+# trainings of lesson 14 take four times the processor time.
 os.environ.setdefault("OMP_NUM_THREADS", "1")
-# A job that a shell puts into the background ignores Ctrl-C, and so do its children: the tests of interrupts would wait forever.
+# A job that a shell puts into the background ignores Ctrl-C, and so do its children: the tests of
+# interrupts would wait forever.
 if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
     signal.signal(signal.SIGINT, signal.default_int_handler)
 
@@ -37,11 +40,27 @@ hypothesis.settings.load_profile("course")
 
 
 def pytest_addoption(parser) -> None:
-    parser.addoption("--of-each", type=int, metavar="N", help="run at most N cases of each dear test function")
-    parser.addoption("--sweep", metavar="PART", help="run the cases of `make sweep`: all, or a part such as 3/10")
-    parser.addoption("--screenshots", action="store_true", help="keep screenshots of the pictures in build/screenshots")
-    parser.addoption("--renew-cost", action="store_true", help="write tests/cost.json after a whole run without a failure")
-    parser.addoption("--renew-facts", action="store_true", help="write tests/compiler_facts.json after a run without a failure")
+    parser.addoption(
+        "--of-each", type=int, metavar="N", help="run at most N cases of each dear test function"
+    )
+    parser.addoption(
+        "--sweep", metavar="PART", help="run the cases of `make sweep`: all, or a part such as 3/10"
+    )
+    parser.addoption(
+        "--screenshots",
+        action="store_true",
+        help="keep screenshots of the pictures in build/screenshots",
+    )
+    parser.addoption(
+        "--renew-cost",
+        action="store_true",
+        help="write tests/cost.json after a whole run without a failure",
+    )
+    parser.addoption(
+        "--renew-facts",
+        action="store_true",
+        help="write tests/compiler_facts.json after a run without a failure",
+    )
 
 
 def pytest_configure(config) -> None:
@@ -56,7 +75,11 @@ def pytest_report_header() -> str:
 
 def pytest_terminal_summary(terminalreporter, config) -> None:
     """Say how to run one case of a sweep again: without the option pytest leaves it out."""
-    broken = [report.nodeid for outcome in ("failed", "error") for report in terminalreporter.stats.get(outcome, ())]
+    broken = [
+        report.nodeid
+        for outcome in ("failed", "error")
+        for report in terminalreporter.stats.get(outcome, ())
+    ]
     if broken and config.getoption("--sweep"):
         terminalreporter.section("to run a case again")
         for nodeid in dict.fromkeys(broken):
@@ -64,7 +87,8 @@ def pytest_terminal_summary(terminalreporter, config) -> None:
 
 
 def pytest_collection_modifyitems(config, items: list) -> None:
-    """Leave the cases of a sweep to `make sweep`, and apply ``--of-each``, which `make quick` gives."""
+    """Leave the cases of a sweep to `make sweep`, and apply ``--of-each``, which `make quick`
+    gives."""
     in_sweep = choose_sweep(config.getoption("--sweep"), items)
     config.hook.pytest_deselected(items=[item for item in items if item not in in_sweep])
     items[:] = [item for item in items if item in in_sweep]
@@ -75,13 +99,18 @@ def pytest_collection_modifyitems(config, items: list) -> None:
     cases = collections.defaultdict(list)
     for item in items:
         cases[item.nodeid.partition("[")[0]].append(item)
-    kept = {case for function, all_cases in cases.items() for case in (pick_evenly(all_cases, most) if function in dear else all_cases)}
+    kept = {
+        case
+        for function, all_cases in cases.items()
+        for case in (pick_evenly(all_cases, most) if function in dear else all_cases)
+    }
     config.hook.pytest_deselected(items=[item for item in items if item not in kept])
     items[:] = [item for item in items if item in kept]
 
 
 def pytest_collection() -> None:
-    """Ten thousand tests are collected, and stay: a garbage collection would look through all of them, again and again."""
+    """Ten thousand tests are collected, and stay: a garbage collection would look through all of
+    them, again and again."""
     gc.disable()
 
 
@@ -100,7 +129,8 @@ def state(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 @pytest.fixture
 def own_exercises(state: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """Give the test folders of its own for progress and for exercises, which do not exist yet. Return that of the exercises."""
+    """Give the test folders of its own for progress and for exercises, which do not exist yet.
+    Return that of the exercises."""
     monkeypatch.setenv("COURSE_EXERCISES", str(tmp_path / "exercises"))
     return tmp_path / "exercises"
 
@@ -111,7 +141,8 @@ def session_browser() -> Iterator[Any]:
     from chromium import open_browser  # imported here: few tests need it
 
     with open_browser() as opened:
-        loop = asyncio.get_running_loop()  # Playwright's own, which seems to run as long as the browser is open
+        # Playwright's own, which seems to run as long as the browser is open
+        loop = asyncio.get_running_loop()
         asyncio._set_running_loop(None)
         yield opened, loop
         asyncio._set_running_loop(loop)
@@ -119,7 +150,8 @@ def session_browser() -> Iterator[Any]:
 
 @pytest.fixture
 def browser(session_browser: tuple[Any, asyncio.AbstractEventLoop]) -> Iterator[Any]:
-    """The browser. Playwright's event loop counts as running during the test only: tests that run notebooks have one of their own."""
+    """The browser. Playwright's event loop counts as running during the test only: tests that run
+    notebooks have one of their own."""
     opened, loop = session_browser
     asyncio._set_running_loop(loop)
     yield opened

@@ -1,7 +1,9 @@
-"""The processor time of each test: measured in every run, kept in a small file, told at the start of the next run.
+"""The processor time of each test: measured in every run, kept in a small file, told at the start
+of the next run.
 
-A test's cost is the processor time of its whole process tree (the worker, its children and theirs, the ended ones included),
-from its set-up to its tear-down. A fixture of a module or session counts for the test that asks for it first.
+A test's cost is the processor time of its whole process tree (the worker, its children and theirs,
+the ended ones included), from its set-up to its tear-down. A fixture of a module or session counts
+for the test that asks for it first.
 """
 
 from __future__ import annotations
@@ -18,16 +20,19 @@ import pytest
 from selection import chooses_tests
 
 HERE = Path(__file__).parent
-RENEWED = HERE.parent / "build" / "test-cost.json"  # of the last whole run in this folder; git ignores it
+# of the last whole run in this folder; git ignores it
+RENEWED = HERE.parent / "build" / "test-cost.json"
 STORED = HERE / "cost.json"  # of the run that an author committed
-MIN_SECONDS = 1.0  # a test function that costs less, all its cases together, is counted with its folder only
+# a test function that costs less, all its cases together, is counted with its folder only
+MIN_SECONDS = 1.0
 DEAR_SECONDS = 0.1  # a case that costs less always runs
 _SHOWN = 30  # test functions in the table at the end of a run
 _TICKS = os.sysconf("SC_CLK_TCK")
 
 
 def measure_process_tree(pid: int) -> float:
-    """Return the processor seconds of a process, of its living descendants, and of the children that each of them has reaped."""
+    """Return the processor seconds of a process, of its living descendants, and of the children
+    that each of them has reaped."""
     try:
         fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
     except OSError:  # the process ended meanwhile: its parent has its time
@@ -35,16 +40,20 @@ def measure_process_tree(pid: int) -> float:
     seconds = sum(map(int, fields[11:15])) / _TICKS
     for children in Path(f"/proc/{pid}/task").glob("*/children"):
         with contextlib.suppress(OSError):  # the thread ended meanwhile, or the process
-            seconds += sum(measure_process_tree(int(child)) for child in children.read_text().split())
+            seconds += sum(
+                measure_process_tree(int(child)) for child in children.read_text().split()
+            )
     return seconds
 
 
 class CostRecorder:
-    """A pytest plugin that measures each test where it runs and, where the run is controlled, adds the costs up."""
+    """A pytest plugin that measures each test where it runs and, where the run is controlled, adds
+    the costs up."""
 
     def __init__(self, config: pytest.Config) -> None:
         self.config = config
-        self.functions: dict[str, tuple[int, float]] = {}  # by node id without its case: cases, processor seconds
+        # by node id without its case: cases, processor seconds
+        self.functions: dict[str, tuple[int, float]] = {}
         self.started_at = time.time()
         self.collected = 0
         self._before = 0.0
@@ -55,8 +64,11 @@ class CostRecorder:
 
     @pytest.hookimpl(tryfirst=True)
     def pytest_runtest_makereport(self, item: pytest.Item, call: pytest.CallInfo) -> None:
-        if call.when == "teardown":  # its report carries the property to the process that controls the run
-            item.user_properties.append(("cpu_seconds", measure_process_tree(os.getpid()) - self._before))
+        # its report carries the property to the process that controls the run
+        if call.when == "teardown":
+            item.user_properties.append(
+                ("cpu_seconds", measure_process_tree(os.getpid()) - self._before)
+            )
 
     def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
         if report.when == "teardown" and not is_worker(self.config):
@@ -71,9 +83,13 @@ class CostRecorder:
         for function, (cases, seconds) in list(cost["functions"].items())[:_SHOWN]:
             terminalreporter.write_line(f"{seconds:8.0f} s  {cases:6} cases  {function}")
         terminalreporter.write_line("")
-        for folder, (cases, seconds) in sorted(cost["folders"].items(), key=lambda entry: -entry[1][1]):
+        for folder, (cases, seconds) in sorted(
+            cost["folders"].items(), key=lambda entry: -entry[1][1]
+        ):
             terminalreporter.write_line(f"{seconds:8.0f} s  {cases:6} tests  {folder}")
-        terminalreporter.write_line(f"{cost['cpu_seconds']:8.0f} s  {cost['tests']:6} tests  in {cost['minutes']} minutes")
+        terminalreporter.write_line(
+            f"{cost['cpu_seconds']:8.0f} s  {cost['tests']:6} tests  in {cost['minutes']} minutes"
+        )
 
     def pytest_sessionfinish(self, exitstatus: int) -> None:
         if is_worker(self.config) or exitstatus or not is_whole_run(self.config):
@@ -89,7 +105,11 @@ class CostRecorder:
             folder = "/".join(function.partition("::")[0].split("/")[:2])
             cases_before, seconds_before = folders.get(folder, (0, 0.0))
             folders[folder] = (cases_before + cases, round(seconds_before + seconds, 2))
-        dear = {function: (cases, round(seconds, 1)) for function, (cases, seconds) in self.functions.items() if seconds >= MIN_SECONDS}
+        dear = {
+            function: (cases, round(seconds, 1))
+            for function, (cases, seconds) in self.functions.items()
+            if seconds >= MIN_SECONDS
+        }
         return {
             "date": datetime.date.today().isoformat(),
             "cores": os.cpu_count(),
@@ -102,23 +122,30 @@ class CostRecorder:
 
 
 def describe_last_run() -> str:
-    """Return a sentence that says how long the last whole run took, or an empty string if none is kept."""
+    """Return a sentence that says how long the last whole run took, or an empty string if none is
+    kept."""
     for file in (RENEWED, STORED):
         if file.exists():
             cost = json.loads(file.read_text(encoding="utf-8"))
             return (
-                f"The last whole run ({cost['date']}, {cost['cores']} cores) took {cost['minutes']:.0f} minutes "
-                f"for {cost['tests']} tests, {cost['cpu_seconds']} s of processor time."
+                f"The last whole run ({cost['date']}, {cost['cores']} cores) took"
+                f" {cost['minutes']:.0f} minutes for {cost['tests']} tests, {cost['cpu_seconds']} s"
+                " of processor time."
             )
     return ""
 
 
 def list_dear_functions() -> set[str]:
-    """Return the test functions whose cases cost more than ``DEAR_SECONDS`` each in the stored run."""
+    """Return the test functions whose cases cost more than ``DEAR_SECONDS`` each in the stored
+    run."""
     if not STORED.exists():
         return set()
     functions = json.loads(STORED.read_text(encoding="utf-8"))["functions"]
-    return {function for function, (cases, seconds) in functions.items() if seconds > DEAR_SECONDS * cases}
+    return {
+        function
+        for function, (cases, seconds) in functions.items()
+        if seconds > DEAR_SECONDS * cases
+    }
 
 
 def is_worker(config: pytest.Config) -> bool:
@@ -128,4 +155,6 @@ def is_worker(config: pytest.Config) -> bool:
 
 def is_whole_run(config: pytest.Config) -> bool:
     """Return whether the run is that of ``make test``, without a choice of tests."""
-    return not chooses_tests(config) and [str(argument).rstrip("/") for argument in config.args] == ["tests"]
+    return not chooses_tests(config) and [
+        str(argument).rstrip("/") for argument in config.args
+    ] == ["tests"]

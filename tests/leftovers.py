@@ -1,4 +1,5 @@
-"""What is left of a process that was killed: nothing, after a moment. For the tests that kill the owner of a worker."""
+"""What is left of a process that was killed: nothing, after a moment. For the tests that kill the
+owner of a worker."""
 
 from __future__ import annotations
 
@@ -23,8 +24,11 @@ def processes_under(folder: Path) -> list[psutil.Process]:
 
 
 def kill_owner(program: str, moment: float, folder: Path, environment: Mapping[str, str]) -> None:
-    """Start ``program`` in ``folder``, kill it ``moment`` seconds after it printed "now", and see everything under it end."""
-    owner = subprocess.Popen([sys.executable, "-c", program], env=environment, stdout=subprocess.PIPE, cwd=folder)
+    """Start ``program`` in ``folder``, kill it ``moment`` seconds after it printed "now", and see
+    everything under it end."""
+    owner = subprocess.Popen(
+        [sys.executable, "-c", program], env=environment, stdout=subprocess.PIPE, cwd=folder
+    )
     assert owner.stdout is not None and owner.stdout.readline() == b"now\n"
     time.sleep(moment)
     owner.kill()

@@ -25,5 +25,7 @@ def test_every_room_is_on_the_page(room):
 
 
 def test_the_rooms_on_disk_are_the_rooms_of_the_table():
-    rooms = {path.name for path in PACKAGE.iterdir() if path.is_dir() and (path / "__init__.py").exists()}
+    rooms = {
+        path.name for path in PACKAGE.iterdir() if path.is_dir() and (path / "__init__.py").exists()
+    }
     assert rooms == {name.split(".")[0] for name in MAY_IMPORT}

@@ -1,4 +1,5 @@
-"""Imports point one way: a room imports the rooms below it, and none above. MAY_IMPORT is the whole of it."""
+"""Imports point one way: a room imports the rooms below it, and none above. MAY_IMPORT is the whole
+of it."""
 
 from __future__ import annotations
 
@@ -15,13 +16,16 @@ from course_lib.base import paths
 
 PACKAGE = paths.ROOT / "course_lib"
 MODULES = {
-    ".".join(("course_lib", *path.relative_to(PACKAGE).with_suffix("").parts)).removesuffix(".__init__"): path
+    ".".join(("course_lib", *path.relative_to(PACKAGE).with_suffix("").parts)).removesuffix(
+        ".__init__"
+    ): path
     for path in PACKAGE.rglob("*.py")
 }
 
 
 def imported(source: str, module: str, is_package: bool) -> set[str]:
-    """Every module that ``source`` imports, at the top or inside a function; ``from a import b`` counts as a and a.b."""
+    """Every module that ``source`` imports, at the top or inside a function; ``from a import b``
+    counts as a and a.b."""
     found = set()
     package = module.split(".") if is_package else module.split(".")[:-1]
     for node in ast.walk(ast.parse(source)):
@@ -31,7 +35,9 @@ def imported(source: str, module: str, is_package: bool) -> set[str]:
             base = ".".join(package[: len(package) - node.level + 1]) if node.level else ""
             base = ".".join(part for part in (base, node.module) if part)
             found |= {base, *(f"{base}.{alias.name}" for alias in node.names)}
-        elif isinstance(node, ast.Call) and ast.unparse(node.func).split(".")[-1] == "import_module":
+        elif (
+            isinstance(node, ast.Call) and ast.unparse(node.func).split(".")[-1] == "import_module"
+        ):
             found |= {a.value for a in node.args if isinstance(a, ast.Constant)}
     return found
 
@@ -49,7 +55,11 @@ def of_the_course(module: str) -> set[str]:
 
 
 def within(room: str) -> list[str]:
-    return [name for name in MODULES if name == f"course_lib.{room}" or name.startswith(f"course_lib.{room}.")]
+    return [
+        name
+        for name in MODULES
+        if name == f"course_lib.{room}" or name.startswith(f"course_lib.{room}.")
+    ]
 
 
 def room_of(module: str) -> str:
@@ -61,7 +71,8 @@ def room_of(module: str) -> str:
     return name
 
 
-# What each room imports, directly. The order is that of docs/architecture.md: a room stands above those it imports.
+# What each room imports, directly. The order is that of docs/architecture.md: a room stands above
+# those it imports.
 MAY_IMPORT: dict[str, set[str]] = {
     "base": set(),
     "tab": set(),
@@ -79,31 +90,40 @@ MAY_IMPORT: dict[str, set[str]] = {
     "grading.verdict": {"base"},
     "grading.cases": {"base", "launching", "tuning"},
     "grading.submission": {"base", "catalog", "sandbox", "grading.verdict"},
-    "grading.execution": {"base", "compiler", "interpreter", "launching", "norms", "sandbox", "grading.cases", "grading.submission", "grading.verdict"},
-    "grading.judging": {"base", "compiler", "launching", "grading.cases", "grading.submission", "grading.verdict"},
-    "grading.families": {"base", "catalog", "norms.reference", "norms.statistics", "tuning", "grading.cases", "grading.judging"},
+    "grading.execution": {"base", "compiler", "interpreter", "launching", "norms", "sandbox",
+        "grading.cases", "grading.submission", "grading.verdict"},
+    "grading.judging": {"base", "compiler", "launching", "grading.cases", "grading.submission",
+        "grading.verdict"},
+    "grading.families": {"base", "catalog", "norms.reference", "norms.statistics", "tuning",
+        "grading.cases", "grading.judging"},
     "grading": {
-        "base", "catalog", "compiler", "launching", "sandbox", "tuning", "grading.verdict", "grading.cases", "grading.submission", "grading.execution",
+        "base", "catalog", "compiler", "launching", "sandbox", "tuning", "grading.verdict",
+        "grading.cases", "grading.submission", "grading.execution",
         "grading.judging", "grading.families",
     },
     "grading.public": {  # the face of the grader, for lessons
-        "catalog", "sandbox", "grading", "grading.verdict", "grading.cases", "grading.submission", "grading.execution", "grading.judging",
+        "catalog", "sandbox", "grading", "grading.verdict", "grading.cases", "grading.submission",
+        "grading.execution", "grading.judging",
         "grading.families",
     },
     "learner": {"base", "catalog", "grading.verdict"},
-    "classroom": {"base", "catalog", "sandbox", "grading", "grading.verdict", "grading.cases", "grading.judging"},
+    "classroom": {"base", "catalog", "sandbox", "grading", "grading.verdict", "grading.cases",
+        "grading.judging"},
     "hunt": {"base", "catalog", "grading.public", "learner"},
     "doctor": {"base", "interpreter"},
     "lessons": {
-        "base", "sandbox", "interpreter", "launching", "compiler", "kernels", "norms", "norms.reference", "norms.statistics", "catalog", "grading.public",
+        "base", "sandbox", "interpreter", "launching", "compiler", "kernels", "norms",
+        "norms.reference", "norms.statistics", "catalog", "grading.public",
         "learner", "bench", "tuning", "hunt",
     },
     "authoring": {
         "compiler",
-        "base", "catalog", "learner", "lessons", "bench", "hunt", "grading", "grading.verdict", "grading.cases", "grading.submission", "grading.execution",
+        "base", "catalog", "learner", "lessons", "bench", "hunt", "grading", "grading.verdict",
+        "grading.cases", "grading.submission", "grading.execution",
         "grading.judging", "grading.families",
     },
-    "cli": {"base", "sandbox", "catalog", "learner", "grading", "grading.verdict", "grading.cases", "bench", "tuning", "classroom", "doctor", "lessons", "authoring"},
+    "cli": {"base", "sandbox", "catalog", "learner", "grading", "grading.verdict", "grading.cases",
+        "bench", "tuning", "classroom", "doctor", "lessons", "authoring"},
 }  # fmt: skip
 
 
@@ -111,7 +131,8 @@ def test_a_room_imports_only_the_rooms_below_it():
     offenders = []
     for module in sorted(MODULES.keys() - {"course_lib"}):
         room = room_of(module)
-        # a package's own face ("grading.families") is named by every import of something inside it, so the innermost name counts
+        # a package's own face ("grading.families") is named by every import of something inside it,
+        # so the innermost name counts
         named = of_the_course(module)
         inner = {name for name in named if not any(other.startswith(f"{name}.") for other in named)}
         forbidden = {room_of(name) for name in inner} - {room} - MAY_IMPORT[room]
@@ -123,7 +144,9 @@ def test_a_lesson_takes_from_the_grader_only_what_its_public_face_offers():
     offenders = []
     for source in sorted(paths.NOTEBOOK_SOURCES.glob("*.py")):
         names = imported(source.read_text(encoding="utf-8"), source.stem, False)
-        modules = {name for name in names if name in MODULES and name.startswith("course_lib.grading")}
+        modules = {
+            name for name in names if name in MODULES and name.startswith("course_lib.grading")
+        }
         inside = modules - {"course_lib.grading", "course_lib.grading.public"}
         offenders += [f"{source.name} imports {name}" for name in sorted(inside)]
     assert offenders == []
@@ -138,14 +161,20 @@ def test_nothing_stands_loose_but_the_package_itself():
 
 
 def test_nothing_imports_itself_by_way_of_others():
-    # a package's own __init__ is left out: it names its modules, and they name it as they name one another
+    # a package's own __init__ is left out: it names its modules, and they name it as they name one
+    # another
     modules = {name for name, path in MODULES.items() if path.name != "__init__.py"}
     graph = {name: of_the_course(name) & modules for name in modules}
-    graphlib.TopologicalSorter(graph).prepare()  # raises CycleError, which names the modules of the circle
+    # raises CycleError, which names the modules of the circle
+    graphlib.TopologicalSorter(graph).prepare()
 
 
 def test_only_the_interpreter_package_touches_tritons_private_interpreter():
-    touching = {name for name in MODULES if any(i.startswith("triton.runtime.interpreter") for i in list_imports(name))}
+    touching = {
+        name
+        for name in MODULES
+        if any(i.startswith("triton.runtime.interpreter") for i in list_imports(name))
+    }
     assert touching and touching <= set(within("interpreter"))
 
 
@@ -169,8 +198,19 @@ def test_only_the_interpreter_package_touches_tritons_private_interpreter():
 def test_what_the_command_line_loads_first_has_no_heavy_import(module):
     source = MODULES[f"course_lib.{module}"].read_text(encoding="utf-8")
     top = ast.parse(source).body
-    names = {n for node in top if isinstance(node, (ast.Import, ast.ImportFrom)) for n in imported(ast.unparse(node), module, False)}
-    assert not {name.split(".")[0] for name in names} & {"torch", "triton", "matplotlib", "ipywidgets", "numpy"}
+    names = {
+        n
+        for node in top
+        if isinstance(node, (ast.Import, ast.ImportFrom))
+        for n in imported(ast.unparse(node), module, False)
+    }
+    assert not {name.split(".")[0] for name in names} & {
+        "torch",
+        "triton",
+        "matplotlib",
+        "ipywidgets",
+        "numpy",
+    }
 
 
 def test_a_picture_loads_when_it_is_touched():
@@ -180,13 +220,17 @@ heavy = ("matplotlib", "ipywidgets", "course_lib.lessons.pictures", "course_lib.
 print([name for name in sys.modules if name.startswith(heavy)])
 from course_lib.lessons.pictures.copy_map.model import make_data
 print(callable(lessons.copy_map), [name for name in lessons._LAZY if not callable(getattr(lessons, name))])
-"""
-    said = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True, cwd=paths.ROOT)
+"""  # noqa: E501
+    said = subprocess.run(
+        [sys.executable, "-c", code], capture_output=True, text=True, check=True, cwd=paths.ROOT
+    )
     assert said.stdout.splitlines() == ["[]", "True []"]
 
 
 def test_the_course_draws_without_matplotlib():
-    drawing = {name for name in MODULES if any(i.split(".")[0] == "matplotlib" for i in list_imports(name))}
+    drawing = {
+        name for name in MODULES if any(i.split(".")[0] == "matplotlib" for i in list_imports(name))
+    }
     assert not drawing
 
 
@@ -212,9 +256,15 @@ def test_kernels_and_reference_import_no_optional_library():
 @pytest.mark.parametrize(
     ("source", "found"),
     [
-        ("def f():\n    from course_lib.lessons import panel", {"course_lib.lessons", "course_lib.lessons.panel"}),
+        (
+            "def f():\n    from course_lib.lessons import panel",
+            {"course_lib.lessons", "course_lib.lessons.panel"},
+        ),
         ("from . import panel", {"course_lib.part", "course_lib.part.panel"}),
-        ("from ..lessons.panel import x", {"course_lib.lessons.panel", "course_lib.lessons.panel.x"}),
+        (
+            "from ..lessons.panel import x",
+            {"course_lib.lessons.panel", "course_lib.lessons.panel.x"},
+        ),
         ("import_module('course_lib.cli')", {"course_lib.cli"}),
     ],
 )
@@ -223,4 +273,7 @@ def test_the_test_itself_sees_every_kind_of_import(source, found):
 
 
 def test_the_package_is_where_this_test_looks():
-    assert Path(PACKAGE / "grading" / "execution" / "child.py") in MODULES.values() and len(MODULES) > 20
+    assert (
+        Path(PACKAGE / "grading" / "execution" / "child.py") in MODULES.values()
+        and len(MODULES) > 20
+    )

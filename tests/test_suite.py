@@ -1,4 +1,5 @@
-"""The suite's own parts: what `make test` and `make sweep` run, and how a test's cost is measured."""
+"""The suite's own parts: what `make test` and `make sweep` run, and how a test's cost is
+measured."""
 
 from __future__ import annotations
 
@@ -36,7 +37,9 @@ def test_a_part_that_is_none_is_refused_with_an_example(part):
         choose_sweep(part, [])
 
 
-@pytest.mark.parametrize(("most", "picked"), [(1, [0]), (2, [0, 9]), (3, [0, 4, 9]), (99, list(range(10)))])
+@pytest.mark.parametrize(
+    ("most", "picked"), [(1, [0]), (2, [0, 9]), (3, [0, 4, 9]), (99, list(range(10)))]
+)
 def test_few_cases_are_spread_over_all(most, picked):
     assert pick_evenly(list(range(10)), most) == picked
 
@@ -45,7 +48,12 @@ def test_the_cost_of_a_test_has_the_processes_that_it_starts():
     """One process is reaped before the second measurement, the other lives on."""
     spin = "import time\nwhile time.process_time() < 0.4: pass\nprint(flush=True)\ninput()"
     before = cost.measure_process_tree(os.getpid())
-    processes = [subprocess.Popen((sys.executable, "-c", spin), stdin=subprocess.PIPE, stdout=subprocess.PIPE) for _ in range(2)]
+    processes = [
+        subprocess.Popen(
+            (sys.executable, "-c", spin), stdin=subprocess.PIPE, stdout=subprocess.PIPE
+        )
+        for _ in range(2)
+    ]
     for process in processes:
         assert process.stdout.readline() == b"\n"
     processes[0].communicate(b"\n")

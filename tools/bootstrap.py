@@ -1,17 +1,19 @@
 """Makes the course's environment in ``.venv``: `make lab`, `make test` and the rest run this first.
 
-``course lab`` of an installed package runs it too, with two environment variables: COURSE_FOLDER, the course folder that gets the ``.venv``,
-and COURSE_PACKAGE, what an installer must be told to install the course; in a checkout it is the checkout itself.
+``course lab`` of an installed package runs it too, with two environment variables: COURSE_FOLDER,
+the course folder that gets the ``.venv``, and COURSE_PACKAGE, what an installer must be told to
+install the course; in a checkout it is the checkout itself.
 
-It checks the machine, makes the environment and leaves the installing to uv (``installer.py``), which pip puts into the environment.
-Standard library only, and written so that Python 3.6 can read it: an old Python has to get as far as the sentence that says it is too
-old. A second run finds the stamp and is done in a fraction of a second.
+It checks the machine, makes the environment and leaves the installing to uv (``installer.py``),
+which pip puts into the environment. Standard library only, and written so that Python 3.6 can read
+it: an old Python has to get as far as the sentence that says it is too old. A second run finds the
+stamp and is done in a fraction of a second.
 
 What may happen half-way, and what is done about it:
     killed, power cut       the stamp is written last, a marker first: the next run sees the marker and starts afresh
     two runs at once        a lock that pip and uv hold too, so that even an orphaned one is waited for
     pip or uv fails         its output is shown as it comes and read at the same time; the cause is named at the end
-"""
+"""  # noqa: E501
 
 import argparse
 import errno
@@ -26,7 +28,14 @@ import subprocess
 import sys
 import time
 
-from installer import clean_environment, find_cause, is_on, read_pip_settings, run_shown, uv_environment
+from installer import (
+    clean_environment,
+    find_cause,
+    is_on,
+    read_pip_settings,
+    run_shown,
+    uv_environment,
+)
 from machine import GPU_FILES, OLDEST, Stop, ask, check_disk, check_platform, check_python, say
 
 # JupyterLab begins with the lesson, not with a question about news
@@ -61,9 +70,11 @@ def read_stamp():
 
 
 def find_state(asked, extras, torch_build):
-    """How ``.venv`` stands: absent, foreign (nobody stamped it), half-made, moved, broken, other-python, other-torch, outdated or ready.
+    """How ``.venv`` stands: absent, foreign (nobody stamped it), half-made, moved, broken,
+    other-python, other-torch, outdated or ready.
 
-    ``asked`` is the Python version that the person named, '3.12', and ``torch_build`` the build of PyTorch; None takes what there is.
+    ``asked`` is the Python version that the person named, '3.12', and ``torch_build`` the build of
+    PyTorch; None takes what there is.
     """
     stamp = read_stamp()
     if stamp is None:
@@ -88,29 +99,46 @@ def pinned(package):
     with open(os.path.join(ROOT, "constraints.txt"), encoding="utf-8") as file:
         match = re.search(r"(?m)^%s==(\S+)" % re.escape(package), file.read())
     if not match:
-        raise Stop("constraints.txt names no version of %s. Take a fresh copy of the course." % package)
+        raise Stop(
+            "constraints.txt names no version of %s. Take a fresh copy of the course." % package
+        )
     return match.group(1)
 
 
 def choose_torch(asked, settings):
-    """Which build of PyTorch comes, and from where: ('cpu' or 'cuda', True if PyTorch's own index of CPU builds must be asked).
+    """Which build of PyTorch comes, and from where: ('cpu' or 'cuda', True if PyTorch's own index
+    of CPU builds must be asked).
 
     An index whose address ends in /cpu, or a folder with the wheel, has the CPU build already.
     """
-    places = " ".join(settings.get(key, "") for key in ("index-url", "extra-index-url", "find-links")).split()
+    places = " ".join(
+        settings.get(key, "") for key in ("index-url", "extra-index-url", "find-links")
+    ).split()
     wheel = "torch-%s+cpu-cp%d%d-*" % ((pinned("torch"), *sys.version_info[:2]))
-    folders = [place[len("file://") :] if place.startswith("file://") else place for place in places]
-    if any(place.rstrip("/").endswith("/cpu") for place in places) or any(glob.glob(os.path.join(glob.escape(f), wheel)) for f in folders):
+    folders = [
+        place[len("file://") :] if place.startswith("file://") else place for place in places
+    ]
+    if any(place.rstrip("/").endswith("/cpu") for place in places) or any(
+        glob.glob(os.path.join(glob.escape(f), wheel)) for f in folders
+    ):
         if asked == "cuda":
-            raise Stop("TORCH=cuda is asked for, and pip's settings name a place with the CPU build. Take it out, or leave TORCH=cuda out.")
+            raise Stop(
+                "TORCH=cuda is asked for, and pip's settings name a place with the CPU build. Take"
+                " it out, or leave TORCH=cuda out."
+            )
         return "cpu", False
-    if asked is None and not is_on(settings, "no-index") and not any(os.path.exists(file) for file in GPU_FILES):
+    if (
+        asked is None
+        and not is_on(settings, "no-index")
+        and not any(os.path.exists(file) for file in GPU_FILES)
+    ):
         return "cpu", True
     return ("cpu", not is_on(settings, "no-index")) if asked == "cpu" else ("cuda", False)
 
 
 def lock_folder():
-    """Open and lock ``.venv.lock``, waiting for another run if there is one. The lock goes with the last process that holds it open."""
+    """Open and lock ``.venv.lock``, waiting for another run if there is one. The lock goes with the
+    last process that holds it open."""
     import fcntl
 
     path = os.path.join(FOLDER, LOCK)
@@ -118,17 +146,24 @@ def lock_folder():
         file = os.fdopen(os.open(path, os.O_RDWR | os.O_CREAT, 0o666), "r+")
     except OSError as error:
         raise Stop(
-            "this folder cannot be written (%s: %s). Copy the course to a folder of your own, for instance "
-            "`cp -r . ~/norm-kernels-course`, and run the same command there." % (path, error.strerror)
+            "this folder cannot be written (%s: %s). Copy the course to a folder of your own, for"
+            " instance `cp -r . ~/norm-kernels-course`, and run the same command there."
+            % (path, error.strerror)
         ) from error
     try:
         fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
     except OSError as error:
         if error.errno not in (errno.EAGAIN, errno.EACCES):
-            say("this file system has no locks (%s): do not start a second set-up at the same time." % error.strerror)
+            say(
+                "this file system has no locks (%s): do not start a second set-up at the same time."
+                % error.strerror
+            )
             return file
         owner = file.read().strip() or "unknown"
-        say("another set-up is at work in this folder (process %s). Waiting for it; Ctrl-C stops waiting." % owner)
+        say(
+            "another set-up is at work in this folder (process %s). Waiting for it; Ctrl-C stops"
+            " waiting." % owner
+        )
         fcntl.flock(file, fcntl.LOCK_EX)
     file.seek(0)
     file.truncate()
@@ -148,7 +183,8 @@ def write_whole(path, text):
 
 
 def create_venv():
-    """A new environment, made by this Python, or by the one beneath it if this one is itself an environment's."""
+    """A new environment, made by this Python, or by the one beneath it if this one is itself an
+    environment's."""
     for name in os.listdir(VENV):  # the folder itself stays: it may be a link to a larger disk
         path = os.path.join(VENV, name)
         if os.path.isdir(path) and not os.path.islink(path):
@@ -156,45 +192,66 @@ def create_venv():
         elif name != MARKER:
             os.unlink(path)
     python = getattr(sys, "_base_executable", None) or sys.executable
-    command = [python, "-m", "venv", "--prompt", "norm-kernels", os.path.realpath(VENV)]  # the module venv refuses a link
-    done = subprocess.run(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, env=clean_environment(), check=False)
+    # the module venv refuses a link
+    command = [python, "-m", "venv", "--prompt", "norm-kernels", os.path.realpath(VENV)]
+    done = subprocess.run(
+        command,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        env=clean_environment(),
+        check=False,
+    )
     if done.returncode != 0:
         output = done.stdout.decode("utf-8", "replace").strip()
         missing = "ensurepip" in output and "no space" not in output.lower()
-        why = "`sudo apt install python%d.%d-venv` (Debian, Ubuntu)" % sys.version_info[:2] if missing else find_cause(output, 1, {})
+        why = (
+            "`sudo apt install python%d.%d-venv` (Debian, Ubuntu)" % sys.version_info[:2]
+            if missing
+            else find_cause(output, 1, {})
+        )
         raise Stop("Python could not make the environment:\n%s\n  %s" % (output[-2000:], why))
 
 
 def check_imports():
-    """Import torch and triton in the new environment. Returns their versions in words; raises Stop unless they are the pinned ones."""
+    """Import torch and triton in the new environment. Returns their versions in words; raises Stop
+    unless they are the pinned ones."""
     code = "import json, torch, triton; print(json.dumps([torch.__version__, triton.__version__]))"
     done = subprocess.run(
-        [VENV_PYTHON, "-c", code], cwd=ROOT, stdout=subprocess.PIPE, stderr=subprocess.PIPE, env=clean_environment(), check=False
+        [VENV_PYTHON, "-c", code], cwd=ROOT, stdout=subprocess.PIPE, stderr=subprocess.PIPE,
+        env=clean_environment(), check=False
     )  # fmt: skip
     if done.returncode != 0:
         errors = done.stderr.decode("utf-8", "replace").strip()
-        why = "This disk is mounted with `noexec`: move the folder to another one." if "failed to map segment" in errors else (
+        why = "This disk is mounted with `noexec`: move the folder to another one." if "failed to map segment" in errors else (  # noqa: E501
             "`make clean`, then the same command again, makes the environment afresh."
         )  # fmt: skip
-        raise Stop("PyTorch and Triton are installed, but do not import (exit %d):\n%s\n  %s" % (done.returncode, errors[-2000:], why))
+        raise Stop(
+            "PyTorch and Triton are installed, but do not import (exit %d):\n%s\n  %s"
+            % (done.returncode, errors[-2000:], why)
+        )
     torch, triton = json.loads(done.stdout.decode("utf-8").strip().splitlines()[-1])
     for name, version in (("torch", torch), ("triton", triton)):
         if version.split("+")[0] != pinned(name):
             raise Stop(
-                "%s %s was installed, but %s is pinned in constraints.txt. Something outside this folder decides: look at "
-                "`env | grep -E 'PIP_|UV_'` and `pip config list`, then `make clean` and the same command again."
-                % (name, version, pinned(name))
+                "%s %s was installed, but %s is pinned in constraints.txt. Something outside this"
+                " folder decides: look at `env | grep -E 'PIP_|UV_'` and `pip config list`, then"
+                " `make clean` and the same command again." % (name, version, pinned(name))
             )
     return "torch %s, triton %s" % (torch, triton)
 
 
-SIZES = {"cpu": "about 0.5 GB with PyTorch's CPU build, 2 GB on disk", "cuda": "several GB with PyTorch's CUDA build, 5 GB on disk"}
+SIZES = {
+    "cpu": "about 0.5 GB with PyTorch's CPU build, 2 GB on disk",
+    "cuda": "several GB with PyTorch's CUDA build, 5 GB on disk",
+}
 NEWS = {
     "half-made": "the last set-up did not finish; starting afresh.",
     "moved": "the environment was made in another folder; making a new one.",
     "broken": "the environment's Python no longer runs; making a new one.",
     "other-python": "the environment has another Python than the one you name; making a new one.",
-    "other-torch": "the environment has another build of PyTorch than the one you name; making a new one.",
+    "other-torch": (
+        "the environment has another build of PyTorch than the one you name; making a new one."
+    ),
     "outdated": "bringing the packages in .venv up to date.",
     "foreign": "installing into the environment that is in .venv already.",
 }
@@ -202,26 +259,43 @@ NEWS = {
 
 def run_uv(arguments, settings, lock):
     """`uv pip install` into the environment; returns (exit code, output)."""
-    command = [VENV_PYTHON, "-m", "uv", "pip", "install", "--python", VENV_PYTHON, "--constraints", "constraints.txt", "--compile-bytecode"]
+    command = [
+        VENV_PYTHON,
+        "-m",
+        "uv",
+        "pip",
+        "install",
+        "--python",
+        VENV_PYTHON,
+        "--constraints",
+        "constraints.txt",
+        "--compile-bytecode",
+    ]
     command += ["--no-index"] if is_on(settings, "no-index") else []
     return run_shown(command + arguments, ROOT, uv_environment(settings), lock)
 
 
 def confirm_cuda_build():
-    """Ask whether the package index's build, which is ten times as large, may take the place of the CPU build. Raises Stop if not."""
-    told = "PyTorch's index of CPU builds did not answer, see above. The package index has another build: %s." % SIZES["cuda"]
+    """Ask whether the package index's build, which is ten times as large, may take the place of the
+    CPU build. Raises Stop if not."""
+    told = (
+        "PyTorch's index of CPU builds did not answer, see above. The package index has another"
+        " build: %s." % SIZES["cuda"]
+    )
     if sys.stdin.isatty() and sys.stdout.isatty():
         say(told)
         if input("course: take that one? [y/N] ").strip().lower() in ("y", "yes"):
             return
     raise Stop(
-        told + "\n  Two ways on: run the same command again once that index can be reached, or write TORCH=cuda beside it "
-        "(`make lab TORCH=cuda`), which takes the large build."
+        told
+        + "\n  Two ways on: run the same command again once that index can be reached, or write"
+        " TORCH=cuda beside it (`make lab TORCH=cuda`), which takes the large build."
     )
 
 
 def install(extras, asked_torch, lock):
-    """uv, PyTorch's CPU build where it comes from PyTorch's own index, then the course with everything it needs. Raises Stop."""
+    """uv, PyTorch's CPU build where it comes from PyTorch's own index, then the course with
+    everything it needs. Raises Stop."""
     settings = read_pip_settings(VENV_PYTHON)
     has = ask(VENV_PYTHON, "import importlib.metadata as m; print(m.version('torch'))")
     has_torch = has is not None and has.split("+")[0] == pinned("torch")
@@ -230,13 +304,31 @@ def install(extras, asked_torch, lock):
         check_disk(VENV, build)
         say("fetching PyTorch, Triton, JupyterLab and what they need: %s." % SIZES[build])
         if build == "cpu" and own_index and asked_torch is None:
-            say("this machine shows no GPU, so the CPU build is taken. `TORCH=cuda` beside the command takes the other one.")
-    pip = [VENV_PYTHON, "-m", "pip", "--no-input", "--disable-pip-version-check", "install", "-q", "uv==" + pinned("uv")]
+            say(
+                "this machine shows no GPU, so the CPU build is taken. `TORCH=cuda` beside the"
+                " command takes the other one."
+            )
+    pip = [
+        VENV_PYTHON,
+        "-m",
+        "pip",
+        "--no-input",
+        "--disable-pip-version-check",
+        "install",
+        "-q",
+        "uv==" + pinned("uv"),
+    ]
     steps = [lambda: run_shown(pip, ROOT, clean_environment(), lock)]
     if own_index:  # that index alone, and for this package alone; what it needs comes with the rest
-        steps.append(lambda: run_uv(["--torch-backend", "cpu", "--no-deps", "torch==" + pinned("torch")], settings, lock))
+        steps.append(
+            lambda: run_uv(
+                ["--torch-backend", "cpu", "--no-deps", "torch==" + pinned("torch")], settings, lock
+            )
+        )
     course = [PACKAGE] if PACKAGE else ["--editable", ".[%s]" % ",".join(extras)]
-    steps.append(lambda: run_uv(["--build-constraints", "constraints.txt", *course], settings, lock))
+    steps.append(
+        lambda: run_uv(["--build-constraints", "constraints.txt", *course], settings, lock)
+    )
     for number, step in enumerate(steps):
         code, output = step()
         if code != 0 and own_index and number == 1 and asked_torch is None:
@@ -254,10 +346,14 @@ def build(asked, extras, torch, lock):
         return
     if state in NEWS:
         say(NEWS[state])
-    if state == "foreign" and ask(VENV_PYTHON, "import sys, pip; sys.exit(sys.version_info < %r)" % (OLDEST,)) is None:
+    if (
+        state == "foreign"
+        and ask(VENV_PYTHON, "import sys, pip; sys.exit(sys.version_info < %r)" % (OLDEST,)) is None
+    ):
         raise Stop(
-            "there is a folder .venv here that the course did not make, and no Python 3.11 or newer with pip runs in it.\n"
-            "  Move it away (`mv .venv .venv-other`), then run the same command again."
+            "there is a folder .venv here that the course did not make, and no Python 3.11 or newer"
+            " with pip runs in it.\n  Move it away (`mv .venv .venv-other`), then run the same"
+            " command again."
         )
     extras = sorted(set(extras) | set((read_stamp() or {}).get("extras", [])))
     try:
@@ -265,33 +361,52 @@ def build(asked, extras, torch, lock):
         if os.path.lexists(os.path.join(VENV, STAMP)):
             os.unlink(os.path.join(VENV, STAMP))
         if state not in ("outdated", "foreign"):
-            say("making an environment in .venv with Python %d.%d.%d. Your exercises, notebooks and progress stay." % sys.version_info[:3])
+            say(
+                "making an environment in .venv with Python %d.%d.%d. Your exercises, notebooks and"
+                " progress stay." % sys.version_info[:3]
+            )
             create_venv()
     except OSError as error:
         raise Stop(
-            "%s cannot be written (%s). If an earlier run was started with sudo: `sudo rm -rf .venv`, then run the same command again."
-            % (error.filename or VENV, error.strerror)
+            "%s cannot be written (%s). If an earlier run was started with sudo: `sudo rm -rf"
+            " .venv`, then run the same command again." % (error.filename or VENV, error.strerror)
         ) from error
     install(extras, torch, lock)
     write_whole(os.path.join(VENV, LAB_CONFIG), json.dumps(QUIET_LAB) + "\n")
     versions = check_imports()
     python = ask(VENV_PYTHON, "import sys; print('%d.%d' % sys.version_info[:2])")
-    stamp = {"pins": hash_of_pins(), "python": python, "place": os.path.realpath(VENV), "versions": versions, "extras": extras}
+    stamp = {
+        "pins": hash_of_pins(),
+        "python": python,
+        "place": os.path.realpath(VENV),
+        "versions": versions,
+        "extras": extras,
+    }
     write_whole(os.path.join(VENV, STAMP), json.dumps(stamp) + "\n")
     os.unlink(os.path.join(VENV, MARKER))
     say("done in %.0f s." % (time.time() - started))
 
 
 def main(argv):
-    parser = argparse.ArgumentParser(description="Make the course's environment in .venv, or find that it is ready.")
-    parser.add_argument("--asked", action="store_true", help="the person named this Python: take no other in its place")
+    parser = argparse.ArgumentParser(
+        description="Make the course's environment in .venv, or find that it is ready."
+    )
+    parser.add_argument(
+        "--asked",
+        action="store_true",
+        help="the person named this Python: take no other in its place",
+    )
     parser.add_argument("--dev", action="store_true", help="with the tools of authors and tests")
     arguments = parser.parse_args(argv)
-    asked, extras = ("%d.%d" % sys.version_info[:2] if arguments.asked else None, ["lab", *(["dev"] if arguments.dev else [])])
+    asked = "%d.%d" % sys.version_info[:2] if arguments.asked else None
+    extras = ["lab", *(["dev"] if arguments.dev else [])]
     torch = os.environ.get("TORCH", "").lower() or None
     try:
         if torch not in (None, "cpu", "cuda"):
-            raise Stop("TORCH is %r; it can be cpu or cuda, for the build of PyTorch, or be left out." % torch)
+            raise Stop(
+                "TORCH is %r; it can be cpu or cuda, for the build of PyTorch, or be left out."
+                % torch
+            )
         if find_state(asked, extras, torch) != "ready":
             check_platform()
             check_python(arguments.asked, [os.path.abspath(__file__), *argv])

@@ -1,9 +1,12 @@
-"""Proves, without installing, that constraints.txt fits every Python and processor that the course admits: `make pins`.
+"""Proves, without installing, that constraints.txt fits every Python and processor that the course
+admits: `make pins`.
 
-uv resolves the course with its authors' tools for each of them from ready-made wheels alone (``--only-binary``). A pin that asks for a
-newer Python, a package without a wheel, a conflict or a package that is not pinned ends it with exit code 1.
+uv resolves the course with its authors' tools for each of them from ready-made wheels alone
+(``--only-binary``). A pin that asks for a newer Python, a package without a wheel, a conflict or a
+package that is not pinned ends it with exit code 1.
 
-PyTorch's CUDA build is what the package index has. Its CPU build is tried where pip's settings name a place with its wheel.
+PyTorch's CUDA build is what the package index has. Its CPU build is tried where pip's settings name
+a place with its wheel.
 """
 
 from __future__ import annotations
@@ -26,7 +29,8 @@ UNPINNED = re.compile(r"(nvidia|cuda)-")
 
 
 def resolve(python: str, platform: str, settings: dict[str, str]) -> tuple[set[str], str]:
-    """The packages of one environment as 'name==version', and uv's words if there is no such environment."""
+    """The packages of one environment as 'name==version', and uv's words if there is no such
+    environment."""
     command = [
         sys.executable,
         "-m",
@@ -40,13 +44,25 @@ def resolve(python: str, platform: str, settings: dict[str, str]) -> tuple[set[s
         "constraints.txt",
         "--quiet",
     ]
-    command += ["--no-header", "--no-annotate", "--only-binary", ":all:", "--python-version", python, "--python-platform", platform]
-    done = subprocess.run(command, cwd=ROOT, env=uv_environment(settings), capture_output=True, text=True, check=False)
+    command += [
+        "--no-header",
+        "--no-annotate",
+        "--only-binary",
+        ":all:",
+        "--python-version",
+        python,
+        "--python-platform",
+        platform,
+    ]
+    done = subprocess.run(
+        command, cwd=ROOT, env=uv_environment(settings), capture_output=True, text=True, check=False
+    )
     return set(done.stdout.split()), done.stderr.strip() if done.returncode else ""
 
 
 def list_settings() -> list[dict[str, str]]:
-    """pip's settings; and, where they name a folder with wheels, which may have the CPU build, the same without it."""
+    """pip's settings; and, where they name a folder with wheels, which may have the CPU build, the
+    same without it."""
     here = read_pip_settings(sys.executable)
     elsewhere = {name: value for name, value in here.items() if name != "find-links"}
     return [here] if here == elsewhere else [here, elsewhere]
@@ -54,22 +70,37 @@ def list_settings() -> list[dict[str, str]]:
 
 def describe_fault(found: set[str], refusal: str, pinned: set[str]) -> str:
     """Why an environment cannot be made as pinned; "" if it can."""
-    loose = sorted(line for line in found if _normal(line) not in pinned and not UNPINNED.match(line))
+    loose = sorted(
+        line for line in found if _normal(line) not in pinned and not UNPINNED.match(line)
+    )
     return refusal or (f"not pinned: {', '.join(loose)}" if loose else "")
 
 
 def main() -> int:
-    minimum = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]["requires-python"]
+    minimum = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"][
+        "requires-python"
+    ]
     if minimum != f">={PYTHONS[0].rpartition('.')[0]}":
-        print(f"pins: requires-python is {minimum}, and {PYTHONS[0]} is the first Python tried here. Change one of them.")
+        print(
+            f"pins: requires-python is {minimum}, and {PYTHONS[0]} is the first Python tried here."
+            " Change one of them."
+        )
         return 1
-    pinned = {_normal(line) for line in (ROOT / "constraints.txt").read_text(encoding="utf-8").split() if "==" in line}
+    pinned = {
+        _normal(line)
+        for line in (ROOT / "constraints.txt").read_text(encoding="utf-8").split()
+        if "==" in line
+    }
     tried, wrong = set(), 0  # the builds of PyTorch that were resolved
     for python, platform, settings in itertools.product(PYTHONS, PLATFORMS, list_settings()):
         found, refusal = resolve(python, platform, settings)
         fault = describe_fault(found, refusal, pinned)
         wrong += bool(fault)
-        build = "CPU" if any(line.startswith("torch==") and line.endswith("+cpu") for line in found) else "CUDA"
+        build = (
+            "CPU"
+            if any(line.startswith("torch==") and line.endswith("+cpu") for line in found)
+            else "CUDA"
+        )
         tried.add((python, platform, build))
         what = f"{len(found)} packages, with PyTorch's {build} build"
         print(f"pins: Python {python}, {platform}: {fault or what}", flush=True)
@@ -79,7 +110,10 @@ def main() -> int:
         if (python, platform, "CPU") not in tried
     ]
     if untried:
-        print(f"pins: not tried with PyTorch's CPU build, whose wheel is not at hand: {'; '.join(untried)}")
+        print(
+            "pins: not tried with PyTorch's CPU build, whose wheel is not at hand:"
+            f" {'; '.join(untried)}"
+        )
     print(
         f"pins: {wrong} of the environments above cannot be made as pinned"
         if wrong

@@ -1,4 +1,5 @@
-"""Whether this machine can hold the course: its system, its Python, its disk. Every refusal says what to do.
+"""Whether this machine can hold the course: its system, its Python, its disk. Every refusal says
+what to do.
 
 Standard library only, and readable by Python 3.6, as ``bootstrap.py`` explains.
 """
@@ -12,7 +13,8 @@ import subprocess
 import sys
 import textwrap
 
-# As in sys.version_info: a release candidate is older than its release. Triton's compiler crashes with 3.11.0rc1, Ubuntu 22.04's python3.11.
+# As in sys.version_info: a release candidate is older than its release. Triton's compiler crashes
+# with 3.11.0rc1, Ubuntu 22.04's python3.11.
 OLDEST, NEWEST_TESTED = (3, 11, 0, "final"), (3, 14)
 CANDIDATES = ("python3.13", "python3.12", "python3.11")
 ARCHITECTURES = ("x86_64", "aarch64")
@@ -36,7 +38,9 @@ def say(text, stream=None):
         lines = [
             part
             for line in lines
-            for part in textwrap.wrap(line, width, subsequent_indent="  ", break_long_words=False, break_on_hyphens=False)
+            for part in textwrap.wrap(
+                line, width, subsequent_indent="  ", break_long_words=False, break_on_hyphens=False
+            )
         ]
     stream.write("\n".join(lines) + "\n")
     stream.flush()
@@ -47,7 +51,8 @@ def ask(python, code, env=None):
     try:
         done = subprocess.run(
             [python, "-I", "-c", code],
-            stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, stdin=subprocess.DEVNULL, env=env, timeout=60, check=False,
+            stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, stdin=subprocess.DEVNULL, env=env,
+            timeout=60, check=False,
         )  # fmt: skip
     except (OSError, subprocess.TimeoutExpired):
         return None
@@ -60,36 +65,67 @@ def check_platform():
     libc, version = platform.libc_ver()
     if name != "Linux":
         where = "Open this folder in WSL (Windows), in the dev container, or on a hosted notebook"
-        raise Stop("there is no Triton for %s, and the lessons need it. %s; %s" % (name, where, OTHER_SYSTEMS))
-    if platform.machine() not in ARCHITECTURES:
-        where = "%s; PyTorch and Triton are published for %s only" % (platform.machine(), " and ".join(ARCHITECTURES))
-        raise Stop("this processor is %s. Use another machine or a hosted notebook; %s" % (where, OTHER_SYSTEMS))
-    if struct.calcsize("P") != 8:
-        raise Stop("this Python is a 32-bit program; PyTorch needs a 64-bit one. Name another: `make lab PYTHON=python3.12`.")
-    if libc != "glibc" or tuple(int(part) for part in re.findall(r"\d+", version)[:2]) < OLDEST_GLIBC:
-        has = "glibc " + version if libc == "glibc" else "another C library than glibc (Alpine, perhaps)"
         raise Stop(
-            "this Linux has %s; PyTorch needs glibc 2.28 or newer (Debian 10, Ubuntu 20.04, RHEL 8). Use such a system or the dev container; "
-            "%s" % (has, OTHER_SYSTEMS)
+            "there is no Triton for %s, and the lessons need it. %s; %s"
+            % (name, where, OTHER_SYSTEMS)
+        )
+    if platform.machine() not in ARCHITECTURES:
+        where = "%s; PyTorch and Triton are published for %s only" % (
+            platform.machine(),
+            " and ".join(ARCHITECTURES),
+        )
+        raise Stop(
+            "this processor is %s. Use another machine or a hosted notebook; %s"
+            % (where, OTHER_SYSTEMS)
+        )
+    if struct.calcsize("P") != 8:
+        raise Stop(
+            "this Python is a 32-bit program; PyTorch needs a 64-bit one. Name another: `make lab"
+            " PYTHON=python3.12`."
+        )
+    if (
+        libc != "glibc"
+        or tuple(int(part) for part in re.findall(r"\d+", version)[:2]) < OLDEST_GLIBC
+    ):
+        has = (
+            "glibc " + version
+            if libc == "glibc"
+            else "another C library than glibc (Alpine, perhaps)"
+        )
+        raise Stop(
+            "this Linux has %s; PyTorch needs glibc 2.28 or newer (Debian 10, Ubuntu 20.04, RHEL"
+            " 8). Use such a system or the dev container; %s" % (has, OTHER_SYSTEMS)
         )
 
 
 def find_other_python():
-    """A Python on PATH that can make the environment, or None. A name on PATH proves nothing (pyenv's shims), so each is run."""
-    code = "import sys, venv, ensurepip; sys.exit(sys.version_info < %r or sys.implementation.name != 'cpython')" % (OLDEST,)
+    """A Python on PATH that can make the environment, or None. A name on PATH proves nothing
+    (pyenv's shims), so each is run."""
+    code = (
+        "import sys, venv, ensurepip; sys.exit(sys.version_info < %r or sys.implementation.name !="
+        " 'cpython')" % (OLDEST,)
+    )
     folders = os.environ.get("PATH", os.defpath).split(os.pathsep)
     paths = [os.path.join(folder, name) for name in CANDIDATES for folder in folders]
-    return next((path for path in paths if os.path.isfile(path) and ask(path, code) is not None), None)
+    return next(
+        (path for path in paths if os.path.isfile(path) and ask(path, code) is not None), None
+    )
 
 
 def check_python(asked, argv):
-    """Return if this Python will do; else start again with one on PATH that will, unless the person named this one (``asked``). ``argv`` starts the set-up anew."""
+    """Return if this Python will do; else start again with one on PATH that will, unless the person
+    named this one (``asked``). ``argv`` starts the set-up anew."""
     name = "Python %s (%s)" % (platform.python_version(), sys.executable)
     if sys.version_info < OLDEST:
-        wrong = name + " is too old: the course needs 3.11.0 or newer, and no release candidate of it."
+        wrong = (
+            name + " is too old: the course needs 3.11.0 or newer, and no release candidate of it."
+        )
         remedy = (
-            "Install one (Debian, Ubuntu: `sudo apt install python3.12 python3.12-venv`, or python3.11; Fedora: `sudo dnf install python3.12`)"
-            ",\n  then name it: `make lab PYTHON=python3.12`. Ubuntu 22.04 has none: install uv\n  (https://docs.astral.sh/uv/), `uv python install 3.12`, then `make lab PYTHON=$(uv python find 3.12)`."
+            "Install one (Debian, Ubuntu: `sudo apt install python3.12 python3.12-venv`, or"
+            " python3.11; Fedora: `sudo dnf install python3.12`),\n  then name it: `make lab"
+            " PYTHON=python3.12`. Ubuntu 22.04 has none: install uv\n "
+            " (https://docs.astral.sh/uv/), `uv python install 3.12`, then `make lab PYTHON=$(uv"
+            " python find 3.12)`."
         )
     elif sys.implementation.name != "cpython":
         wrong = name + " is " + sys.implementation.name + ": PyTorch is published for CPython only."
@@ -99,11 +135,20 @@ def check_python(asked, argv):
             import ensurepip  # noqa: F401
             import venv  # noqa: F401
         except ImportError as error:
-            wrong = "%s has no module %s and cannot make an environment: Debian and Ubuntu ship it apart." % (name, error.name)
-            remedy = "`sudo apt install python%d.%d-venv`, then run the same command again." % sys.version_info[:2]
+            wrong = (
+                "%s has no module %s and cannot make an environment: Debian and Ubuntu ship it"
+                " apart." % (name, error.name)
+            )
+            remedy = (
+                "`sudo apt install python%d.%d-venv`, then run the same command again."
+                % sys.version_info[:2]
+            )
         else:
             if sys.version_info[:2] > NEWEST_TESTED:
-                say("the course was tested with Python 3.11 to %d.%d, and this is %s. Going on." % ((*NEWEST_TESTED, name)))
+                say(
+                    "the course was tested with Python 3.11 to %d.%d, and this is %s. Going on."
+                    % ((*NEWEST_TESTED, name))
+                )
             return
     better = None if asked else find_other_python()
     if better is None:
@@ -115,8 +160,13 @@ def check_python(asked, argv):
 def check_disk(folder, build):
     free = shutil.disk_usage(os.path.realpath(folder)).free / GB
     if free < NEEDED_GB[build]:
-        smaller = "\n  Without a GPU the CPU build is enough: `make lab TORCH=cpu` needs 3 GB." if build == "cuda" else ""
+        smaller = (
+            "\n  Without a GPU the CPU build is enough: `make lab TORCH=cpu` needs 3 GB."
+            if build == "cuda"
+            else ""
+        )
         raise Stop(
-            "%.1f GB are free here, and the environment needs %d GB with PyTorch's %s build. Free some, or make .venv a link to a folder on a "
-            "larger disk (`mkdir /large/venv && ln -s /large/venv .venv`).%s" % (free, NEEDED_GB[build], build.upper(), smaller)
+            "%.1f GB are free here, and the environment needs %d GB with PyTorch's %s build. Free"
+            " some, or make .venv a link to a folder on a larger disk (`mkdir /large/venv && ln -s"
+            " /large/venv .venv`).%s" % (free, NEEDED_GB[build], build.upper(), smaller)
         )

@@ -1,9 +1,12 @@
-"""Keep which stages of ``.ci/run`` are proven, and for which inputs: ``python tools/proven.py need STAGE``, ``... record STAGE``.
+"""Keep which stages of ``.ci/run`` are proven, and for which inputs: ``python tools/proven.py need
+STAGE``, ``... record STAGE``.
 
-Three stages depend on few files: the pins, the commands that a newcomer types, and the package. ``.ci/proven.json`` has for each the
-hash of these files when it last passed, and the date. ``need`` ends with exit code 0 if the stage has to run: its files are others,
-the proof is a week old, or ``CI_ALL`` is set, as for a release. ``record`` writes the proof after a pass; the author who changes the
-files commits it. A record that is missing or out of date costs CI time and hides nothing.
+Three stages depend on few files: the pins, the commands that a newcomer types, and the package.
+``.ci/proven.json`` has for each the hash of these files when it last passed, and the date. ``need``
+ends with exit code 0 if the stage has to run: its files are others, the proof is a week old, or
+``CI_ALL`` is set, as for a release. ``record`` writes the proof after a pass; the author who
+changes the files commits it. A record that is missing or out of date costs CI time and hides
+nothing.
 """
 
 from __future__ import annotations
@@ -21,34 +24,54 @@ RECORD = ROOT / ".ci" / "proven.json"
 DAYS = 7
 _BUILD = ("pyproject.toml", "constraints.txt", "tools/installer.py", "tools/proven.py")
 _BOOTSTRAP = ("Makefile", "setup.py", "tools/bootstrap.py", "tools/machine.py")
-# by stage: paths whose contents count, and folders of which only the names of the files count, since the tests prove the contents
+# by stage: paths whose contents count, and folders of which only the names of the files count,
+# since the tests prove the contents
 _INPUTS: dict[str, tuple[tuple[str, ...], tuple[str, ...]]] = {
     "pins": ((*_BUILD, "tools/check_pins.py"), ()),
     "commands": (
-        (*_BUILD, *_BOOTSTRAP, "course_command.py", "course_lib/authoring/hosted.py", "tools/try_commands.py", "tools/try_package.py"),
+        (
+            *_BUILD,
+            *_BOOTSTRAP,
+            "course_command.py",
+            "course_lib/authoring/hosted.py",
+            "tools/try_commands.py",
+            "tools/try_package.py",
+        ),
         (),
     ),
     "package": (
-        (*_BUILD, *_BOOTSTRAP, "MANIFEST.in", "course_command.py", "course_lib/learner", "tools/try_package.py"),
+        (
+            *_BUILD,
+            *_BOOTSTRAP,
+            "MANIFEST.in",
+            "course_command.py",
+            "course_lib/learner",
+            "tools/try_package.py",
+        ),
         ("course_lib", "exercises", "notebooks", "solutions", "docs"),
     ),
 }
 
 
 def hash_inputs(stage: str) -> str:
-    """Return the hash of the files that a stage depends on, as they are in the folder. Files that git does not track do not count."""
+    """Return the hash of the files that a stage depends on, as they are in the folder. Files that
+    git does not track do not count."""
     contents, names = _INPUTS[stage]
     digest = hashlib.sha256("\n".join(_list_tracked(names)).encode())
     for name in _list_tracked(contents):
         file = ROOT / name
-        digest.update(f"\n{name}\n".encode() + (file.read_bytes() if file.is_file() else b"removed"))
+        digest.update(
+            f"\n{name}\n".encode() + (file.read_bytes() if file.is_file() else b"removed")
+        )
     return digest.hexdigest()
 
 
 def _list_tracked(paths: tuple[str, ...]) -> list[str]:
     if not paths:
         return []
-    listing = subprocess.run(("git", "ls-files", "--", *paths), cwd=ROOT, text=True, capture_output=True, check=True)
+    listing = subprocess.run(
+        ("git", "ls-files", "--", *paths), cwd=ROOT, text=True, capture_output=True, check=True
+    )
     return sorted(listing.stdout.splitlines())
 
 

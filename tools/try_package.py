@@ -1,7 +1,9 @@
-"""Build the package, install it in an empty environment elsewhere, and take lessons 00 and 03 through with it: `make package`.
+"""Build the package, install it in an empty environment elsewhere, and take lessons 00 and 03
+through with it: `make package`.
 
-What a learner does: `course init`, the environment, the steps of a lesson solved in its notebook, checks of exercises, `course watch`.
-All of it runs in a new folder outside the checkout; as root, it runs as an ordinary user.
+What a learner does: `course init`, the environment, the steps of a lesson solved in its notebook,
+checks of exercises, `course watch`. All of it runs in a new folder outside the checkout; as root,
+it runs as an ordinary user.
 """
 
 from __future__ import annotations
@@ -18,7 +20,8 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parent.parent
 LESSONS = {"00": ("00a",), "03": ("03a",)}
 _NOBODY = 65534
-# Runs in the folder's environment: solve the steps of a lesson in its notebook, run it, and print which steps passed.
+# Runs in the folder's environment: solve the steps of a lesson in its notebook, run it, and print
+# which steps passed.
 _RUN_LESSON = """
 import json, os, sys
 os.environ["COURSE_DEFER_CHOICE"] = "1"
@@ -41,7 +44,10 @@ print(json.dumps([steps, sorted(progress.read_steps())]))
 
 def build(folder: Path) -> Path:
     """Build the source distribution and, from it, the wheel. Return the wheel."""
-    subprocess.run([sys.executable, "-m", "uv", "build", "--quiet", "--out-dir", str(folder), str(ROOT)], check=True)
+    subprocess.run(
+        [sys.executable, "-m", "uv", "build", "--quiet", "--out-dir", str(folder), str(ROOT)],
+        check=True,
+    )
     (wheel,) = folder.glob("*.whl")
     return wheel
 
@@ -51,36 +57,60 @@ class Learner:
 
     def __init__(self, home: Path) -> None:
         self.home = home
-        # the settings of pip and uv say where packages come from; of the rest, a learner has nothing
-        kept = {name: value for name, value in os.environ.items() if name.startswith(("PIP_", "UV_INDEX", "UV_DEFAULT", "SSL_"))}
-        self.environment = kept | {"HOME": str(home), "PATH": os.defpath, "LANG": "C.UTF-8", "TORCH": os.environ.get("TORCH", "cpu")}
-        self.as_user = {"user": _NOBODY, "group": _NOBODY, "extra_groups": ()} if os.geteuid() == 0 else {}
+        # the settings of pip and uv say where packages come from; of the rest, a learner has
+        # nothing
+        kept = {
+            name: value
+            for name, value in os.environ.items()
+            if name.startswith(("PIP_", "UV_INDEX", "UV_DEFAULT", "SSL_"))
+        }
+        self.environment = kept | {
+            "HOME": str(home),
+            "PATH": os.defpath,
+            "LANG": "C.UTF-8",
+            "TORCH": os.environ.get("TORCH", "cpu"),
+        }
+        self.as_user = (
+            {"user": _NOBODY, "group": _NOBODY, "extra_groups": ()} if os.geteuid() == 0 else {}
+        )
 
     def take_over(self, folder: Path) -> None:
         """Make this person the owner of a folder and of all that is in it."""
         for path in (folder, *folder.rglob("*")) if self.as_user else ():
             shutil.chown(path, _NOBODY, _NOBODY)
 
-    def start(self, *command: object, cwd: Path | None = None, **more: object) -> subprocess.Popen[str]:
+    def start(
+        self, *command: object, cwd: Path | None = None, **more: object
+    ) -> subprocess.Popen[str]:
         return subprocess.Popen(
-            [str(part) for part in command], cwd=cwd or self.home, env=self.environment, text=True, stdout=subprocess.PIPE,
-            stderr=subprocess.STDOUT, stdin=subprocess.DEVNULL, **self.as_user, **more,  # type: ignore[call-overload]
+            [str(part) for part in command], cwd=cwd or self.home, env=self.environment, text=True,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT, stdin=subprocess.DEVNULL, **self.as_user,
+            **more,  # type: ignore[call-overload]
         )  # fmt: skip
 
     def run(self, *command: object, cwd: Path | None = None, code: int = 0) -> str:
-        """Run a command and return what it printed. Ends the program if its exit code is not ``code``."""
+        """Run a command and return what it printed. Ends the program if its exit code is not
+        ``code``."""
         started = time.monotonic()
         with self.start(*command, cwd=cwd) as process:
             printed = process.communicate(timeout=900)[0]
         words = " ".join(str(part) for part in command)
         if process.returncode != code:
-            sys.exit(f"package: `{words}` ended with {process.returncode} and not {code}:\n{printed}")
-        print(f"package: {time.monotonic() - started:5.1f} s  {words if len(words) < 100 else words[:60] + ' ...'}", flush=True)
+            sys.exit(
+                f"package: `{words}` ended with {process.returncode} and not {code}:\n{printed}"
+            )
+        print(
+            f"package: {time.monotonic() - started:5.1f} s "
+            f" {words if len(words) < 100 else words[:60] + ' ...'}",
+            flush=True,
+        )
         return printed
 
 
 def make_learner(home: Path) -> Learner:
-    """Return a person whose home has nothing but pip's settings, which may name the index or the folder that packages come from."""
+    """Return a person whose home has nothing but pip's settings, which may name the index or the
+    folder that packages come from."""
     (home / ".config" / "pip").mkdir(parents=True)
     own = Path.home() / ".config" / "pip" / "pip.conf"
     if own.is_file():
@@ -98,9 +128,13 @@ def expect(words: str, printed: str) -> None:
 def try_out(learner: Learner, wheel: Path) -> None:
     """Take the lessons through, from an empty home on."""
     # root's own Python may lie where an ordinary user cannot go
-    learner.run("/usr/bin/python3" if learner.as_user else sys.executable, "-m", "venv", "environment")
+    learner.run(
+        "/usr/bin/python3" if learner.as_user else sys.executable, "-m", "venv", "environment"
+    )
     command = learner.home / "environment" / "bin" / "course"
-    learner.run(command.with_name("pip"), "install", "--quiet", "--disable-pip-version-check", wheel)
+    learner.run(
+        command.with_name("pip"), "install", "--quiet", "--disable-pip-version-check", wheel
+    )
     expect("course init my-course", learner.run(command, "check", "00a", code=3))
     expect("Next: cd my-course", learner.run(command.with_name("norm-kernels-course"), "my-course"))
     course = learner.home / "my-course"
@@ -108,7 +142,9 @@ def try_out(learner: Learner, wheel: Path) -> None:
     python = course / ".venv" / "bin" / "python"
     expect("The course can run here.", learner.run(command, "doctor", cwd=course))
     for lesson, exercises in LESSONS.items():
-        steps, passed = json.loads(learner.run(python, "-c", _RUN_LESSON, lesson, cwd=course).splitlines()[-1])
+        steps, passed = json.loads(
+            learner.run(python, "-c", _RUN_LESSON, lesson, cwd=course).splitlines()[-1]
+        )
         if not steps or not set(steps) <= set(passed):
             sys.exit(f"package: of the steps {steps} of lesson {lesson} only {passed} passed.")
         for name in exercises:
@@ -121,7 +157,15 @@ def try_out(learner: Learner, wheel: Path) -> None:
     handed_in = learner.home / "class" / "ann"
     shutil.copytree(course / "exercises", handed_in / "exercises")
     # an instructor has no course folder
-    graded = learner.run(python.with_name("course"), "grade", "class", "--out", "results", "--only", ",".join(sum(LESSONS.values(), ())))
+    graded = learner.run(
+        python.with_name("course"),
+        "grade",
+        "class",
+        "--out",
+        "results",
+        "--only",
+        ",".join(sum(LESSONS.values(), ())),
+    )
     expect("2 files checked, 0 verdicts kept", graded)
     expect("What you wrote is as it was.", learner.run(command, "init", course))
     expect("pass", learner.run(command, "check", "03a", cwd=course))
@@ -138,7 +182,10 @@ def watch(learner: Learner, command: Path, course: Path) -> None:
             printed = ""
             while "01a" not in printed.partition("saved")[2] and "not attempted" not in printed:
                 if time.monotonic() > end or watching.poll() is not None:
-                    sys.exit(f"package: `course watch` printed no verdict after a file was saved:\n{printed}")
+                    sys.exit(
+                        "package: `course watch` printed no verdict after a file was"
+                        f" saved:\n{printed}"
+                    )
                 file.write_text(text, encoding="utf-8")
                 time.sleep(1)
                 printed += watching.stdout.read() or ""

@@ -1,6 +1,8 @@
-"""``course author check``: all that the tests say of one exercise, with a line for each thing that was looked at.
+"""``course author check``: all that the tests say of one exercise, with a line for each thing that
+was looked at.
 
-The checks are the tests themselves, chosen by the exercise's id, and the build of its lesson. Nothing is checked in another way here.
+The checks are the tests themselves, chosen by the exercise's id, and the build of its lesson.
+Nothing is checked in another way here.
 """
 
 from __future__ import annotations
@@ -59,9 +61,16 @@ _LOOKED_AT = {
     "solution": "the solution passes; the unsolved file is not attempted",
     "mutants": "each wrong solution is refused, with its cause",
     "variants": "each right one passes, and is not the solution again",
-    "causes": "every cause has its words, every known bug its mutants, docs/verdicts.md counts them",
-    "notebook": "the lesson is built from its source, has the exercise's panel, asks, is short, and runs",
-    "prose": "each number in the lesson's prose is filled from a stored file, or comes from what the lesson runs",
+    "causes": (
+        "every cause has its words, every known bug its mutants, docs/verdicts.md counts them"
+    ),
+    "notebook": (
+        "the lesson is built from its source, has the exercise's panel, asks, is short, and runs"
+    ),
+    "prose": (
+        "each number in the lesson's prose is filled from a stored file, or comes from what the"
+        " lesson runs"
+    ),
     "README": "it, docs/instructors.md and weeks.toml list the lesson",
 }
 _LEFT_OUT = "not nbval"  # it runs the lesson once more
@@ -93,17 +102,40 @@ def check_exercise(exercise: Exercise) -> list[SubjectReport]:
     findings = {subject: SubjectReport(subject) for subject in _LOOKED_AT}
     with tempfile.TemporaryDirectory(prefix="course-author-") as scratch:
         report = Path(scratch) / "report.xml"
-        chosen = f"({exercise.id} or test_causes or counts_every_mutant or test_every_lesson_is_linked or readme_counts or terms_plan_has_every or plan_of_the_instructors or {exercise.lesson}_ or [{exercise.lesson}]) and {_LEFT_OUT}"
-        command = [sys.executable, "-m", "pytest", "-q", "-n", "2", "--dist", "worksteal", "-p", "no:cacheprovider", f"--junitxml={report}"]
+        chosen = (
+            f"({exercise.id} or test_causes or counts_every_mutant or test_every_lesson_is_linked"
+            " or readme_counts or terms_plan_has_every or plan_of_the_instructors or"
+            f" {exercise.lesson}_ or [{exercise.lesson}]) and {_LEFT_OUT}"
+        )
+        command = [
+            sys.executable,
+            "-m",
+            "pytest",
+            "-q",
+            "-n",
+            "2",
+            "--dist",
+            "worksteal",
+            "-p",
+            "no:cacheprovider",
+            f"--junitxml={report}",
+        ]
         tests = subprocess.Popen(
-            [*command, "-k", chosen, *_FILES], cwd=paths.ROOT, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True
+            [*command, "-k", chosen, *_FILES],
+            cwd=paths.ROOT,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            text=True,
         )
         notebook = findings["notebook"]
         notebook.tests += 1
         notebook.missing += _run_lesson(exercise.lesson)
         output, _ = tests.communicate()
         if not report.exists():
-            raise CourseError(f"the tests of exercise {exercise.id} could not be run. pytest says:\n{output.strip()}")
+            raise CourseError(
+                f"the tests of exercise {exercise.id} could not be run. pytest"
+                f" says:\n{output.strip()}"
+            )
         said = set()
         for name, sentence, test in read_report(report):
             finding = findings[find_subject(name)]
@@ -114,13 +146,15 @@ def check_exercise(exercise: Exercise) -> list[SubjectReport]:
     for finding in findings.values():
         if not finding.tests:
             finding.missing.append(
-                f"no test looks at this: are solutions/{exercise.file}.py and lesson {exercise.lesson} in {paths.shown(paths.NOTEBOOK_SOURCES)} there?"
+                f"no test looks at this: are solutions/{exercise.file}.py and lesson"
+                f" {exercise.lesson} in {paths.shown(paths.NOTEBOOK_SOURCES)} there?"
             )
     return list(findings.values())
 
 
 def check(chosen: list[Exercise]) -> int:
-    """Print what is right and what is missing of each exercise; returns the exit code, 1 if something is missing."""
+    """Print what is right and what is missing of each exercise; returns the exit code, 1 if
+    something is missing."""
     wrong = []
     for exercise in chosen:
         started = time.monotonic()
@@ -135,14 +169,25 @@ def check(chosen: list[Exercise]) -> int:
 
 
 def describe_translations() -> str:
-    """Say for each language how much of the course's texts of today is translated, and which catalogs have changed texts for a translator to read."""
+    """Say for each language how much of the course's texts of today is translated, and which
+    catalogs have changed texts for a translator to read."""
     lines = []
     for language in LANGUAGES.keys() - {"en"}:
-        catalogs = {name: translations.update(language, name) for name in translations.list_catalogs()}
-        done, wanted = sum(len(found.translated_entries()) for found in catalogs.values()), sum(map(len, catalogs.values()))
-        fuzzy = [f"{name} ({len(found.fuzzy_entries())})" for name, found in catalogs.items() if found.fuzzy_entries()]
+        catalogs = {
+            name: translations.update(language, name) for name in translations.list_catalogs()
+        }
+        done = sum(len(found.translated_entries()) for found in catalogs.values())
+        wanted = sum(map(len, catalogs.values()))
+        fuzzy = [
+            f"{name} ({len(found.fuzzy_entries())})"
+            for name, found in catalogs.items()
+            if found.fuzzy_entries()
+        ]
         read = f"; the English has changed in {', '.join(fuzzy)}" if fuzzy else ""
-        lines.append(f"{LANGUAGES[language]}: {done} of {wanted} texts are translated, {100 * done // wanted} %{read}.")
+        lines.append(
+            f"{LANGUAGES[language]}: {done} of {wanted} texts are translated,"
+            f" {100 * done // wanted} %{read}."
+        )
     return "\n".join(lines)
 
 
@@ -153,13 +198,22 @@ def find_subject(test: str) -> str:
 
 def _run_lesson(lesson: str) -> list[str]:
     """Run the lesson's notebook as a newcomer meets it; a sentence if it cannot be run."""
-    source = next((source for source in notebooks.list_sources() if source.name.startswith(f"{lesson}_")), None)
+    source = next(
+        (source for source in notebooks.list_sources() if source.name.startswith(f"{lesson}_")),
+        None,
+    )
     if source is None:
-        return [f"{paths.shown(paths.NOTEBOOK_SOURCES)} has no lesson {lesson}: `course author new lesson {lesson}_NAME` lays one out."]
+        return [
+            f"{paths.shown(paths.NOTEBOOK_SOURCES)} has no lesson {lesson}: `course author new"
+            f" lesson {lesson}_NAME` lays one out."
+        ]
     try:
         notebooks.run_unsolved(notebooks.read_source(source))
     except (CellExecutionError, CellTimeoutError) as broken:
-        return [f"{paths.shown(source)} does not run: {notebooks.COLOURS.sub('', str(broken)).strip().splitlines()[-1]}"]
+        return [
+            f"{paths.shown(source)} does not run:"
+            f" {notebooks.COLOURS.sub('', str(broken)).strip().splitlines()[-1]}"
+        ]
     except CourseError as error:
         return [str(error)]
     return []
@@ -170,11 +224,20 @@ def read_report(report: Path) -> Iterator[tuple[str, str, str]]:
     for case in xml.parse(report).getroot().iter("testcase"):
         name = f"{case.get('classname')}.{case.get('name')}"
         broken = next((part for part in case if part.tag in ("failure", "error")), None)
-        yield name, "" if broken is None else _first_sentence(broken.get("message", "")), case.get("name", "")
+        yield (
+            name,
+            "" if broken is None else _first_sentence(broken.get("message", "")),
+            case.get("name", ""),
+        )
 
 
 def _first_sentence(message: str) -> str:
-    """The words of an assertion or an exception, without its type and without the values that pytest adds."""
+    """The words of an assertion or an exception, without its type and without the values that
+    pytest adds."""
     first = (message.strip().splitlines() or ["it failed without a word"])[0]
     kind, _, words = first.partition(": ")
-    return words if words and kind.rpartition(".")[2].endswith(("Error", "Failed", "Exception")) else first
+    return (
+        words
+        if words and kind.rpartition(".")[2].endswith(("Error", "Failed", "Exception"))
+        else first
+    )

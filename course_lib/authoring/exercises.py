@@ -1,4 +1,5 @@
-"""``make exercises``: write exercises/ from solutions/, except for the files that a learner has changed."""
+"""``make exercises``: write exercises/ from solutions/, except for the files that a learner has
+changed."""
 
 from __future__ import annotations
 
@@ -15,12 +16,17 @@ from course_lib.learner import workspace
 
 
 def generate() -> dict[str, str]:
-    """Return the text of every exercise file by its name. It is the solution with the learner's part cut out."""
-    return {path.name: cut(path.read_text(encoding="utf-8"), path.name) for path in sorted(paths.SOLUTIONS.glob("ex*.py"))}
+    """Return the text of every exercise file by its name. It is the solution with the learner's
+    part cut out."""
+    return {
+        path.name: cut(path.read_text(encoding="utf-8"), path.name)
+        for path in sorted(paths.SOLUTIONS.glob("ex*.py"))
+    }
 
 
 def write(folder: Path) -> list[str]:
-    """Bring the exercises in ``folder`` up to date, except for the files that a learner has changed.
+    """Bring the exercises in ``folder`` up to date, except for the files that a learner has
+    changed.
 
     Returns: one line about each file.
     """
@@ -38,13 +44,17 @@ def write(folder: Path) -> list[str]:
             write_atomic(path, text)
             said.append(f"{name}: written anew")
         else:
-            said.append(f"{name}: kept, it has work of yours in it. `course reset {name[2:5]}` copies that aside and starts over.")
+            said.append(
+                f"{name}: kept, it has work of yours in it. `course reset {name[2:5]}` copies that"
+                " aside and starts over."
+            )
     workspace.write_manifest(folder, texts)
     return said
 
 
 def put_solutions(folder: Path) -> None:
-    """Put the course's solution of each exercise into ``folder``, in the place of what lies there."""
+    """Put the course's solution of each exercise into ``folder``, in the place of what lies
+    there."""
     for exercise in catalog.exercises().values():
         shutil.copy(paths.SOLUTIONS / f"{exercise.file}.py", folder)
 

@@ -1,9 +1,11 @@
-"""``python -m course_lib.authoring.hunts``: build the hunts from the wrong solutions in tests/mutants/.
+"""``python -m course_lib.authoring.hunts``: build the hunts from the wrong solutions in
+tests/mutants/.
 
-A wrong solution becomes a hunt if three conditions hold. In CPU mode it ends with wrong results, or accesses memory outside a tensor.
-A learner can type an input on which it is wrong and the right solution is right. Its wrong lines are known: they are the lines that
-differ from the right solution's. At most ``MOST`` hunts are taken from each exercise, one per cause, and most of them are wrong on few
-inputs only. The remaining hunts of the exercises in ``DAILY`` become hunts of the day.
+A wrong solution becomes a hunt if three conditions hold. In CPU mode it ends with wrong results, or
+accesses memory outside a tensor. A learner can type an input on which it is wrong and the right
+solution is right. Its wrong lines are known: they are the lines that differ from the right
+solution's. At most ``MOST`` hunts are taken from each exercise, one per cause, and most of them are
+wrong on few inputs only. The remaining hunts of the exercises in ``DAILY`` become hunts of the day.
 """
 
 from __future__ import annotations
@@ -35,18 +37,31 @@ from course_lib.hunt.probe import HAND_COLUMNS, Probe, find_options
 MOST = 8  # hunts per exercise
 _EASY = 2  # of an exercise's hunts, at least so many are wrong on nearly every input
 STARTERS = 3
-_FAMILIES = ("copying", "layer_norm", "rms_norm", "statistics_kernels", "reductions", "dx_kernels", "dw_kernels")
+_FAMILIES = (
+    "copying",
+    "layer_norm",
+    "rms_norm",
+    "statistics_kernels",
+    "reductions",
+    "dx_kernels",
+    "dw_kernels",
+)
 _MOST_LINES = 3
-# A wrong solution with one of these causes is no hunt: it does not end, its results are right, or the mistake is obvious.
+# A wrong solution with one of these causes is no hunt: it does not end, its results are right, or
+# the mistake is obvious.
 _CAUSES = {
-    "undefined_name", "kernel_raised", "time_limit", "would_not_compile", "extra_pass", "work_not_shared", "right_only_once", "input_changed",
+    "undefined_name", "kernel_raised", "time_limit", "would_not_compile", "extra_pass",
+    "work_not_shared", "right_only_once", "input_changed",
     "output_read_first", "not_written", "statistics_not_saved",
 }  # fmt: skip
 # These wrong solutions were written to fool a grader. Such a line is not written by mistake.
 _NOBODYS = {
-    "zeros", "nothing_from_program_16_on", "row_63_for_all_later_ones", "tile_63_for_all_later_ones", "wrong_from_row_128_on", "wrong_from_program_128_on",
-    "places_instead_of_values", "a_reciprocal_root_of_0_replaced", "at_most_4096_columns", "always_4096_columns", "later_blocks_are_zero",
-    "last_x_for_every_block", "shift_of_the_last_block_without_other", "tile_parked_in_y", "dy_never_read", "residual_forgotten", "gain_by_row",
+    "zeros", "nothing_from_program_16_on", "row_63_for_all_later_ones",
+    "tile_63_for_all_later_ones", "wrong_from_row_128_on", "wrong_from_program_128_on",
+    "places_instead_of_values", "a_reciprocal_root_of_0_replaced", "at_most_4096_columns",
+    "always_4096_columns", "later_blocks_are_zero",
+    "last_x_for_every_block", "shift_of_the_last_block_without_other", "tile_parked_in_y",
+    "dy_never_read", "residual_forgotten", "gain_by_row",
     "statistics_of_the_first_row", "one_mean_for_the_tile", "lanes_weigh_the_same",
 }  # fmt: skip
 
@@ -56,12 +71,16 @@ def list_exercises() -> list[Exercise]:
     return [
         e
         for e in catalog.exercises().values()
-        if e.kind == "kernel" and e.family in _FAMILIES and len(find_parts(e)) == 1 and not e.optional
+        if e.kind == "kernel"
+        and e.family in _FAMILIES
+        and len(find_parts(e)) == 1
+        and not e.optional
     ]
 
 
 def list_candidates(exercise: Exercise) -> list[dict]:
-    """Return the exercise's wrong solutions that may become hunts. None of them has been run yet."""
+    """Return the exercise's wrong solutions that may become hunts. None of them has been run
+    yet."""
     return [
         entry
         for entry in mutants.read_mutants(exercise)
@@ -70,7 +89,8 @@ def list_candidates(exercise: Exercise) -> list[dict]:
 
 
 def strip(text: str) -> str:
-    """Return a file's kernels, from the first decorator on, as a hunt shows them: without comments, docstrings and repeated blank lines."""
+    """Return a file's kernels, from the first decorator on, as a hunt shows them: without comments,
+    docstrings and repeated blank lines."""
     lines = text.splitlines(keepends=True)
     for token in tokenize.generate_tokens(io.StringIO(text).readline):
         if token.type == tokenize.COMMENT:
@@ -91,18 +111,24 @@ def strip(text: str) -> str:
 
 
 def find_lines(right: str, wrong: str) -> tuple[int, ...]:
-    """Return the numbers, from 1, of the lines of ``wrong`` that differ from ``right``. A missing line has no number."""
+    """Return the numbers, from 1, of the lines of ``wrong`` that differ from ``right``. A missing
+    line has no number."""
     sides = [[line.strip() for line in text.splitlines()] for text in (right, wrong)]
     found: list[int] = []
-    for kind, _, _, start, end in difflib.SequenceMatcher(None, *sides, autojunk=False).get_opcodes():
+    for kind, _, _, start, end in difflib.SequenceMatcher(
+        None, *sides, autojunk=False
+    ).get_opcodes():
         if kind in ("replace", "insert"):
             found += [row + 1 for row in range(start, end) if sides[1][row]]
     return tuple(found)
 
 
 def name_hunt(exercise: Exercise, mutant: str) -> str:
-    """Return a name that gives nothing away and stays when hunts are added: five letters from the hash of exercise and mutant."""
-    number = int.from_bytes(hashlib.blake2b(f"hunt {exercise.id}/{mutant}".encode(), digest_size=4).digest())
+    """Return a name that gives nothing away and stays when hunts are added: five letters from the
+    hash of exercise and mutant."""
+    number = int.from_bytes(
+        hashlib.blake2b(f"hunt {exercise.id}/{mutant}".encode(), digest_size=4).digest()
+    )
     letters = ""
     for among in ("bdfghjklmnprstvz", "aeiou", "bdfghjklmnprstvz", "aeiou", "bdgklmnrst"):
         number, which = divmod(number, len(among))
@@ -111,9 +137,21 @@ def name_hunt(exercise: Exercise, mutant: str) -> str:
 
 
 def digest(exercise: Exercise) -> str:
-    """Return a digest of everything that determines the exercise's hunts: solution, candidates, the grader's cases, and the rules above."""
-    rules = (MOST, STARTERS, HAND_COLUMNS, _EASY, _MOST_LINES, sorted(_NOBODYS), sorted(_CAUSES), exercise.id in DAILY)
-    return _hash(texts.read_solution(exercise), list_candidates(exercise), _read_battery(exercise), rules)
+    """Return a digest of everything that determines the exercise's hunts: solution, candidates, the
+    grader's cases, and the rules above."""
+    rules = (
+        MOST,
+        STARTERS,
+        HAND_COLUMNS,
+        _EASY,
+        _MOST_LINES,
+        sorted(_NOBODYS),
+        sorted(_CAUSES),
+        exercise.id in DAILY,
+    )
+    return _hash(
+        texts.read_solution(exercise), list_candidates(exercise), _read_battery(exercise), rules
+    )
 
 
 def make_text(exercise: Exercise, entry: dict) -> tuple[str, tuple[int, ...]]:
@@ -127,51 +165,73 @@ def is_exposed(judged: Judged) -> bool:
 
 
 class Builder:
-    """Builder of the hunts. It measures a wrong solution only if its text, the cases or the right solution have changed."""
+    """Builder of the hunts. It measures a wrong solution only if its text, the cases or the right
+    solution have changed."""
 
     def __init__(self, known: dict[str, Any], keep: Callable[[dict[str, Any]], None]) -> None:
         """Take the ``known`` measurements.
 
-        ``keep`` is called with all measurements after each exercise, so that an interrupted build loses little.
+        ``keep`` is called with all measurements after each exercise, so that an interrupted build
+        loses little.
         """
         self._known, self._keep = known, keep
         self.measured: dict[str, Any] = {}
 
     def build(self) -> list[Hunt]:
         """Return every hunt, in the order of the course."""
-        names = [name_hunt(exercise, entry["id"]) for exercise in list_exercises() for entry in list_candidates(exercise)]
+        names = [
+            name_hunt(exercise, entry["id"])
+            for exercise in list_exercises()
+            for entry in list_candidates(exercise)
+        ]
         if len(set(names)) < len(names):
-            raise ValueError(f"two hunts have one name: change what name_hunt begins its hash with. {sorted(names)}")
+            raise ValueError(
+                "two hunts have one name: change what name_hunt begins its hash with."
+                f" {sorted(names)}"
+            )
         hunts: list[Hunt] = []
         for exercise in list_exercises():
-            found = [hunt for entry in list_candidates(exercise) if (hunt := self._make(exercise, entry)) is not None]
+            found = [
+                hunt
+                for entry in list_candidates(exercise)
+                if (hunt := self._make(exercise, entry)) is not None
+            ]
             of_exercise = choose(found, daily=exercise.id in DAILY)
             if not hunts:  # the first exercise of the course
-                of_exercise = [replace(hunt, starter=n < STARTERS) for n, hunt in enumerate(of_exercise)]
+                of_exercise = [
+                    replace(hunt, starter=n < STARTERS) for n, hunt in enumerate(of_exercise)
+                ]
             hunts += of_exercise
             self._keep(self._known | self.measured)
-            print(f"{exercise.id}: {len(of_exercise)} hunts of {len(found)} that could be", flush=True)
+            print(
+                f"{exercise.id}: {len(of_exercise)} hunts of {len(found)} that could be", flush=True
+            )
         return hunts
 
     def _make(self, exercise: Exercise, entry: dict) -> Hunt | None:
         text, lines = make_text(exercise, entry)
         if not 0 < len(lines) <= _MOST_LINES:
             return None
-        key = _hash(exercise.id, text, texts.read_solution(exercise), _read_battery(exercise), HAND_COLUMNS)
+        key = _hash(
+            exercise.id, text, texts.read_solution(exercise), _read_battery(exercise), HAND_COLUMNS
+        )
         if key not in self.measured:
             self.measured[key] = self._known[key] if key in self._known else measure(exercise, text)
         seen = self.measured[key]
         cause = entry.get("cause_cpu", entry["cause"])
         return seen and Hunt(
-            name_hunt(exercise, entry["id"]), exercise.id, text, lines, cause, entry["id"], seen["cases"], seen["killers"],
+            name_hunt(exercise, entry["id"]), exercise.id, text, lines, cause, entry["id"],
+            seen["cases"], seen["killers"],
             Probe.from_dict(seen["probe"]),
         )  # fmt: skip
 
 
 def measure(exercise: Exercise, text: str) -> dict[str, Any] | None:
-    """Return the number of the grader's cases, how many of them show the mistake, and the smallest input that shows it.
+    """Return the number of the grader's cases, how many of them show the mistake, and the smallest
+    input that shows it.
 
-    The result is None if no input that a learner can type shows the mistake, or if the kernel does not end.
+    The result is None if no input that a learner can type shows the mistake, or if the kernel does
+    not end.
     """
     options = find_options(exercise.id)
     near = [case for case in _read_battery(exercise) if not case.is_far]
@@ -186,18 +246,22 @@ def measure(exercise: Exercise, text: str) -> dict[str, Any] | None:
     cases = [options.make_case(probe) for probe in ordered]
     wrong = run_cases(exercise, IMPORTS + text, "hunt.py", cases)
     right = run_cases(exercise, texts.read_solution(exercise), "solution.py", cases)
-    showing = (p for p, w, r in zip(ordered, wrong, right, strict=True) if is_exposed(w) and r.passed)
+    showing = (
+        p for p, w, r in zip(ordered, wrong, right, strict=True) if is_exposed(w) and r.passed
+    )
     probe = next(showing, None)
     return probe and {"cases": len(near), "killers": len(killers), "probe": probe.as_dict()}
 
 
 def choose(found: list[Hunt], daily: bool) -> list[Hunt]:
-    """Choose at most ``MOST`` hunts, one per cause. Hard ones come first: a mistake that nearly every input shows is soon found.
+    """Choose at most ``MOST`` hunts, one per cause. Hard ones come first: a mistake that nearly
+    every input shows is soon found.
 
     If ``daily`` is true, the remaining hunts are returned, too, as hunts of the day.
     """
     ranked = sorted(found, key=lambda h: (h.grader_needs, h.id))
-    by_cause = list({hunt.cause: hunt for hunt in ranked}.values())  # the hardest hunt of each cause
+    # the hardest hunt of each cause
+    by_cause = list({hunt.cause: hunt for hunt in ranked}.values())
     by_cause.sort(key=lambda h: (h.grader_needs, h.id))
     hard, easy = [h for h in by_cause if h.level > 1], [h for h in by_cause if h.level == 1]
     picked = _spread(hard, MOST - min(_EASY, len(easy)))
@@ -225,13 +289,21 @@ def main() -> int:
     before = read_built()
 
     def keep(measured: dict[str, Any]) -> None:
-        write_atomic(FILE, pack(list(read_hunts().values()) if before else [], before.get("digests", {}), measured))
+        write_atomic(
+            FILE,
+            pack(
+                list(read_hunts().values()) if before else [], before.get("digests", {}), measured
+            ),
+        )
 
     builder = Builder(before.get("measured", {}), keep)
     hunts = builder.build()
     digests = {exercise.id: digest(exercise) for exercise in list_exercises()}
     write_atomic(FILE, pack(hunts, digests, builder.measured))
-    print(f"{paths.shown(FILE)}: {len(hunts)} hunts, {sum(hunt.daily for hunt in hunts)} of them for the hunts of the day")
+    print(
+        f"{paths.shown(FILE)}: {len(hunts)} hunts, {sum(hunt.daily for hunt in hunts)} of them for"
+        " the hunts of the day"
+    )
     return 0
 
 

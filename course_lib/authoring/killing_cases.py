@@ -1,8 +1,10 @@
-"""The cases that kill each wrong solution: those on which it fails with its cause, chosen as few and small as they can be.
+"""The cases that kill each wrong solution: those on which it fails with its cause, chosen as few
+and small as they can be.
 
-The numbers of these cases stand in ``tests/mutants/killing_cases.json``. A wrong solution that is not in that file needs the whole
-check: it does not get as far as a case, it ends the process, only the compiler or the second run refuses it, or its cause shows only
-in the whole battery. ``python -m course_lib.authoring.killing_cases [ID ...]`` finds the cases anew. Nothing depends on the file but
+The numbers of these cases stand in ``tests/mutants/killing_cases.json``. A wrong solution that is
+not in that file needs the whole check: it does not get as far as a case, it ends the process, only
+the compiler or the second run refuses it, or its cause shows only in the whole battery. ``python -m
+course_lib.authoring.killing_cases [ID ...]`` finds the cases anew. Nothing depends on the file but
 the time of the tests: where its cases no longer give the cause, the tests run the whole check.
 """
 
@@ -32,15 +34,17 @@ _NAME = "mine.py"  # the name of the wrong solution's file in messages
 
 
 def read_killing_cases() -> dict[str, dict[str, list[int]]]:
-    """Return the numbers of the kept cases by exercise and wrong solution; an empty dictionary if none are kept."""
+    """Return the numbers of the kept cases by exercise and wrong solution; an empty dictionary if
+    none are kept."""
     return json.loads(FILE.read_text(encoding="utf-8")) if FILE.exists() else {}
 
 
 def check_on_cases(exercise: Exercise, entry: dict, numbers: Sequence[int]) -> Verdict:
-    """Return the verdict on a wrong solution from these cases of the learner's check, in CPU mode, without a smaller case to show.
+    """Return the verdict on a wrong solution from these cases of the learner's check, in CPU mode,
+    without a smaller case to show.
 
-    Raises: IndexError if the exercise has fewer cases; CourseError if an edit does not fit the solution; Unreadable if its text
-    cannot be graded.
+    Raises: IndexError if the exercise has fewer cases; CourseError if an edit does not fit the
+    solution; Unreadable if its text cannot be graded.
     """
     plans = _list_plans(exercise.id)
     chosen = [plans[number] for number in numbers]
@@ -50,9 +54,11 @@ def check_on_cases(exercise: Exercise, entry: dict, numbers: Sequence[int]) -> V
 
 
 def find_killing_cases(exercise: Exercise, entry: dict) -> list[int]:
-    """Return the numbers of the fewest and smallest cases that prove the cause of a wrong solution; an empty list if none do.
+    """Return the numbers of the fewest and smallest cases that prove the cause of a wrong solution;
+    an empty list if none do.
 
-    The whole battery runs once. Then the verdict is written from a few of its judged cases after another, until it names the cause.
+    The whole battery runs once. Then the verdict is written from a few of its judged cases after
+    another, until it names the cause.
     """
     expected = entry.get("cause_cpu", entry["cause"])
     text = mutants.make_text(exercise, entry)
@@ -63,15 +69,22 @@ def find_killing_cases(exercise: Exercise, entry: dict) -> list[int]:
     if run.case is not None or run.import_error is not None or exercise.kind == "tests":
         return []
     for numbers in _list_choices(judged):
-        part = Run(run.ended, errors={at: run.errors[n] for at, n in enumerate(numbers) if n in run.errors})
+        part = Run(
+            run.ended, errors={at: run.errors[n] for at, n in enumerate(numbers) if n in run.errors}
+        )
         verdict = _write_verdict(exercise, text, part, [judged[n] for n in numbers])
-        if not verdict.passed and verdict.cause == expected and check_on_cases(exercise, entry, numbers).cause == expected:
+        if (
+            not verdict.passed
+            and verdict.cause == expected
+            and check_on_cases(exercise, entry, numbers).cause == expected
+        ):
             return numbers
     return []
 
 
 def _list_choices(judged: list[Judged]) -> Iterator[list[int]]:
-    """Yield lists of case numbers, the cheapest first: a few failing cases, then more and more cases of all kinds."""
+    """Yield lists of case numbers, the cheapest first: a few failing cases, then more and more
+    cases of all kinds."""
     whole = [n for n, j in enumerate(judged) if not j.plan.sample]
     by_cost = sorted(whole, key=lambda n: _estimate_cost(judged[n].plan))
     failing = [n for n in by_cost if not judged[n].passed]
@@ -106,7 +119,9 @@ def _write_verdict(exercise: Exercise, text: str, run: Run, judged: list[Judged]
 
 
 def _write(kept: dict[str, dict[str, list[int]]]) -> None:
-    lines = (f"{json.dumps(exercise)}: {json.dumps(cases)}" for exercise, cases in sorted(kept.items()))
+    lines = (
+        f"{json.dumps(exercise)}: {json.dumps(cases)}" for exercise, cases in sorted(kept.items())
+    )
     write_atomic(FILE, "{\n" + ",\n".join(lines) + "\n}\n")
 
 
@@ -117,7 +132,11 @@ def main(argv: list[str]) -> int:
         entries = [entry for entry in mutants.read_mutants(exercise) if not entry.get("slow")]
         cases = {entry["id"]: find_killing_cases(exercise, entry) for entry in entries}
         kept[exercise.id] = {name: numbers for name, numbers in sorted(cases.items()) if numbers}
-        print(f"{exercise.id}: {len(kept[exercise.id])} of {len(entries)} wrong solutions need a few cases only", flush=True)
+        print(
+            f"{exercise.id}: {len(kept[exercise.id])} of {len(entries)} wrong solutions need a few"
+            " cases only",
+            flush=True,
+        )
         _write(kept)
     return 0
 

@@ -1,6 +1,8 @@
-"""``python -m course_lib.authoring.lesson_size``: estimate from its script how long each lesson takes a newcomer.
+"""``python -m course_lib.authoring.lesson_size``: estimate from its script how long each lesson
+takes a newcomer.
 
-A page that says "*About N minutes" a second time has two sittings. The second begins with the cell that says so.
+A page that says "*About N minutes" a second time has two sittings. The second begins with the cell
+that says so.
 """
 
 from __future__ import annotations
@@ -14,7 +16,15 @@ from pathlib import Path
 from nbformat import NotebookNode
 
 from course_lib import catalog
-from course_lib.authoring.notebooks import ANSWER, CALL, DIVE, MINUTES, STEP, list_sources, read_source
+from course_lib.authoring.notebooks import (
+    ANSWER,
+    CALL,
+    DIVE,
+    MINUTES,
+    STEP,
+    list_sources,
+    read_source,
+)
 from course_lib.lessons.prediction import Question, find
 
 WORDS_A_MINUTE = 150
@@ -25,15 +35,16 @@ _OPTIONAL = "## Without rails"  # the section of the optional task
 
 @dataclass(frozen=True)
 class LessonSize:
-    """The size of one sitting of a lesson's page as a learner sees it, without its dives and the section of its optional task.
+    """The size of one sitting of a lesson's page as a learner sees it, without its dives and the
+    section of its optional task.
 
     Attributes:
-        sitting: 1 for the first sitting of the lesson; most lessons have one.
-        words: number of words in the text and in the predictions with their reasons. A formula counts like text.
-        code_lines: number of code lines that are not folded, steps included.
-        longest_cell: lines of the longest open code cell.
-        exercise_minutes: the sum of the minutes that the catalog gives for the exercises of the sitting, without an optional task.
-        said: the minutes that the sitting itself names; 0 if it names none.
+        sitting: 1 for the first sitting of the lesson; most lessons have one. words: number of
+        words in the text and in the predictions with their reasons. A formula counts like text.
+        code_lines: number of code lines that are not folded, steps included. longest_cell: lines of
+        the longest open code cell. exercise_minutes: the sum of the minutes that the catalog gives
+        for the exercises of the sitting, without an optional task. said: the minutes that the
+        sitting itself names; 0 if it names none.
     """
 
     lesson: str
@@ -50,7 +61,11 @@ class LessonSize:
     @property
     def page_minutes(self) -> float:
         """The minutes for the page without the exercises."""
-        return self.words / WORDS_A_MINUTE + self.steps * STEP_MINUTES + self.predictions * PREDICTION_MINUTES
+        return (
+            self.words / WORDS_A_MINUTE
+            + self.steps * STEP_MINUTES
+            + self.predictions * PREDICTION_MINUTES
+        )
 
     @property
     def minutes(self) -> float:
@@ -58,20 +73,27 @@ class LessonSize:
 
 
 def measure(source: Path) -> list[LessonSize]:
-    """Return the size of each sitting of the learner's page that is built from the script ``source``."""
+    """Return the size of each sitting of the learner's page that is built from the script
+    ``source``."""
     sittings: list[list[NotebookNode]] = [[]]
     for cell in read_source(source).cells:
         if sittings[0] and cell.cell_type == "markdown" and MINUTES.search(cell.source):
             sittings.append([])
         sittings[-1].append(cell)
-    return [_measure_sitting(source.name[:2], number, cells) for number, cells in enumerate(sittings, 1)]
+    return [
+        _measure_sitting(source.name[:2], number, cells) for number, cells in enumerate(sittings, 1)
+    ]
 
 
 def _measure_sitting(lesson: str, sitting: int, cells: Sequence[NotebookNode]) -> LessonSize:
     texts, codes, calls, steps, dives, below = [], [], [], 0, 0, 0
     for cell in cells:
         tags = cell.metadata.get("tags", [])
-        level = len(heading[1]) if (heading := re.match(r"(#+) ", cell.source)) and cell.cell_type == "markdown" else 0
+        level = (
+            len(heading[1])
+            if (heading := re.match(r"(#+) ", cell.source)) and cell.cell_type == "markdown"
+            else 0
+        )
         if below and level and level <= below:  # the next section of the same level ends a dive
             below = 0
         if DIVE in tags or cell.source.startswith(_OPTIONAL):
@@ -86,11 +108,16 @@ def _measure_sitting(lesson: str, sitting: int, cells: Sequence[NotebookNode]) -
         if ANSWER not in tags:
             codes.append([line for line in cell.source.splitlines() if line.strip()])
     questions = [find(argument) for call, argument in calls if call == "predict"]
-    exercises = [catalog.required()[argument] for call, argument in calls if call == "exercise" and argument in catalog.required()]
+    exercises = [
+        catalog.required()[argument]
+        for call, argument in calls
+        if call == "exercise" and argument in catalog.required()
+    ]
     said = MINUTES.search("\n".join(texts))
     texts += map(_write_question, questions)
     return LessonSize(
-        lesson, sitting, sum(len(text.split()) for text in texts), sum(map(len, codes)), max(map(len, codes)), len(questions), steps, dives,
+        lesson, sitting, sum(len(text.split()) for text in texts), sum(map(len, codes)),
+        max(map(len, codes)), len(questions), steps, dives,
         sum(exercise.minutes for exercise in exercises), int(said[1]) if said else 0,
     )  # fmt: skip
 
@@ -100,12 +127,16 @@ def _write_question(question: Question) -> str:
 
 
 def main() -> int:
-    print("lesson   words  open code lines  longest cell  predictions  steps  dives  page min  exercises min  all  says")
+    print(
+        "lesson   words  open code lines  longest cell  predictions  steps  dives  page min "
+        " exercises min  all  says"
+    )
     for size in (size for source in list_sources() for size in measure(source)):
         name = size.lesson + f", {size.sitting}" * (size.sitting > 1)
         print(
-            f"{name:<6} {size.words:7} {size.code_lines:16} {size.longest_cell:13} {size.predictions:12} {size.steps:6} {size.dives:6} "
-            f"{size.page_minutes:9.0f} {size.exercise_minutes:14} {size.minutes:4.0f} {size.said:5}"
+            f"{name:<6} {size.words:7} {size.code_lines:16} {size.longest_cell:13}"
+            f" {size.predictions:12} {size.steps:6} {size.dives:6} {size.page_minutes:9.0f}"
+            f" {size.exercise_minutes:14} {size.minutes:4.0f} {size.said:5}"
         )
     return 0
 

@@ -1,4 +1,5 @@
-"""Wrong solutions, made from right ones by edits. The grader must refuse each of them with its cause."""
+"""Wrong solutions, made from right ones by edits. The grader must refuse each of them with its
+cause."""
 
 from __future__ import annotations
 
@@ -12,7 +13,8 @@ FOLDER = paths.ROOT / "tests" / "mutants"
 
 
 def read_mutants(exercise: Exercise) -> list[dict]:
-    """Return the entries of the exercise's file: id, cause, edits, and where needed cause_cpu, cause_gpu, cause_hidden and slow."""
+    """Return the entries of the exercise's file: id, cause, edits, and where needed cause_cpu,
+    cause_gpu, cause_hidden and slow."""
     return edits.read_entries(exercise, FOLDER, "mutant")
 
 

@@ -1,11 +1,13 @@
-"""``make nbval``: every lesson under nbval, as an instructor's CI runs it, on the CPU or, with ``make nbval-gpu``, on a GPU.
+"""``make nbval``: every lesson under nbval, as an instructor's CI runs it, on the CPU or, with
+``make nbval-gpu``, on a GPU.
 
-What runs is a lesson's proof: the notebook as it lies on disk, with the cells that prove what it says
-(``page_proof.py``). It runs in a folder of its own, with exercises as the course writes them or, with
-``--solved``, with the course's solutions; each exercise panel is checked, and has to say so. With
-``--both`` one kernel runs a lesson unsolved and then solved. The second time it leaves out the cells
-before the first one that reads an exercise: they have run on the same files (``nbval_kernel.py``).
-Nobody's exercises and progress are touched. ``notebooks/conftest.py`` adds what nbval lets through.
+What runs is a lesson's proof: the notebook as it lies on disk, with the cells that prove what it
+says (``page_proof.py``). It runs in a folder of its own, with exercises as the course writes them
+or, with ``--solved``, with the course's solutions; each exercise panel is checked, and has to say
+so. With ``--both`` one kernel runs a lesson unsolved and then solved. The second time it leaves out
+the cells before the first one that reads an exercise: they have run on the same files
+(``nbval_kernel.py``). Nobody's exercises and progress are touched. ``notebooks/conftest.py`` adds
+what nbval lets through.
 """
 
 from __future__ import annotations
@@ -40,23 +42,35 @@ UNSOLVED, SOLVED = "unsolved", "solved"
 SECOND_PASS = "nbval_second_pass"
 _SWITCH = "%put_solutions"  # defined by nbval_kernel.py
 SANITIZERS = paths.NOTEBOOKS / "sanitize.cfg"
-DEVICE = "COURSE_NBVAL_DEVICE"  # read by notebooks/conftest.py: the mode in which every notebook has to have run
+# read by notebooks/conftest.py: the mode in which every notebook has to have run
+DEVICE = "COURSE_NBVAL_DEVICE"
 BROKEN_ENVIRONMENT = 78  # as in course_lib/cli/app.py
 # what this process or a person chose for other runs is not for the notebooks
 _NOT_INHERITED = ("TRITON_INTERPRET", "PYTEST_ADDOPTS", "COURSE_EXPECT", "COURSE_DEVICE", DEVICE)
 
 
 def read_built(source: Path, *, committed_first: bool = False) -> str:
-    """The notebook that a script builds, with the outputs that were stored: as it lies in notebooks/, else as git has it, because a person
-    may have changed the first; or in the other order, because a person may have run it.
+    """The notebook that a script builds, with the outputs that were stored: as it lies in
+    notebooks/, else as git has it, because a person may have changed the first; or in the other
+    order, because a person may have run it.
 
     Raises: CourseError if neither is what the script builds.
     """
     want = _get_content(read_source(source))
     stored = _read_stored(find_notebook(source))
-    found = next((text for text in (stored[::-1] if committed_first else stored) if _get_content(json.loads(text)) == want), None)
+    found = next(
+        (
+            text
+            for text in (stored[::-1] if committed_first else stored)
+            if _get_content(json.loads(text)) == want
+        ),
+        None,
+    )
     if found is None:
-        raise CourseError(f"{paths.shown(find_notebook(source))} is not what {paths.shown(source)} builds. Run `make notebooks`.")
+        raise CourseError(
+            f"{paths.shown(find_notebook(source))} is not what {paths.shown(source)} builds. Run"
+            " `make notebooks`."
+        )
     return found
 
 
@@ -68,14 +82,23 @@ def find_built(source: Path) -> dict:
 def _read_stored(path: Path) -> list[str]:
     texts = [path.read_text(encoding="utf-8")] if path.exists() else []
     if shutil.which("git"):
-        done = subprocess.run(["git", "show", f"HEAD:notebooks/{path.name}"], cwd=paths.ROOT, capture_output=True, text=True, check=False)
+        done = subprocess.run(
+            ["git", "show", f"HEAD:notebooks/{path.name}"],
+            cwd=paths.ROOT,
+            capture_output=True,
+            text=True,
+            check=False,
+        )
         texts += [done.stdout] if done.returncode == 0 else []
     return texts
 
 
 def _get_content(notebook: dict) -> list:
     """Everything that is built from the script: cells and metadata, no outputs."""
-    cells = [(cell["cell_type"], cell["id"], "".join(cell["source"]), cell["metadata"]) for cell in notebook["cells"]]
+    cells = [
+        (cell["cell_type"], cell["id"], "".join(cell["source"]), cell["metadata"])
+        for cell in notebook["cells"]
+    ]
     return [cells, notebook["metadata"], notebook["nbformat"], notebook["nbformat_minor"]]
 
 
@@ -139,40 +162,54 @@ def is_printing(cell: dict) -> bool:
 
 
 def find_reason(cell: dict, *, solved: bool, device: str, stored_by_build: bool = True) -> str:
-    """Return why a cell's output is not compared in such a run, in the author's words; "" if it is compared.
+    """Return why a cell's output is not compared in such a run, in the author's words; "" if it is
+    compared.
 
-    The metadata ``varies`` of a cell has a reason for each kind of run in which it prints something else: "gpu", "solved", or "always".
-    An output that was not stored by the build may be that of any kind of run.
+    The metadata ``varies`` of a cell has a reason for each kind of run in which it prints something
+    else: "gpu", "solved", or "always". An output that was not stored by the build may be that of
+    any kind of run.
     """
     anywhere = not stored_by_build
     is_kind = {"always": True, "solved": solved or anywhere, "gpu": device == "gpu" or anywhere}
-    return next((reason for kind, reason in cell["metadata"].get(VARIES, {}).items() if is_kind[kind]), "")
+    return next(
+        (reason for kind, reason in cell["metadata"].get(VARIES, {}).items() if is_kind[kind]), ""
+    )
 
 
 def make_environment(folder: Path, **more: str) -> dict[str, str]:
-    """The environment for a run in ``folder``: the course of this checkout, exercises and progress of the folder."""
+    """The environment for a run in ``folder``: the course of this checkout, exercises and progress
+    of the folder."""
     inherited = {name: value for name, value in os.environ.items() if name not in _NOT_INHERITED}
-    # one thread for PyTorch, unless a person asks for more: notebooks that run at a time share the cores
+    # one thread for PyTorch, unless a person asks for more: notebooks that run at a time share the
+    # cores
     return (
         {"OMP_NUM_THREADS": "1"}
         | inherited
         | {
-            "COURSE_DEFER_CHOICE": "1",  # of pytest's process, which runs no kernel; `import course_lib` takes it back for the notebooks
+            # of pytest's process, which runs no kernel; `import course_lib` takes it back for the
+            # notebooks
+            "COURSE_DEFER_CHOICE": "1",
             "COURSE_EXERCISES": str(folder / "exercises"),
             "COURSE_STATE": str(folder / "state"),
-            "PYTHONPATH": os.pathsep.join(filter(None, [str(paths.ROOT), os.environ.get("PYTHONPATH")])),
+            "PYTHONPATH": os.pathsep.join(
+                filter(None, [str(paths.ROOT), os.environ.get("PYTHONPATH")])
+            ),
             **more,
         }
     )
 
 
-def make_command(notebooks: Path, cell_seconds: float = CELL_SECONDS, workers: int = 0) -> list[str]:
-    """The pytest command for the notebooks of a folder, after putting the course's conftest.py beside them.
+def make_command(
+    notebooks: Path, cell_seconds: float = CELL_SECONDS, workers: int = 0
+) -> list[str]:
+    """The pytest command for the notebooks of a folder, after putting the course's conftest.py
+    beside them.
 
     Its rootdir is that folder: the options of the project's own tests do not reach in.
     """
     shutil.copy(paths.NOTEBOOKS / "conftest.py", notebooks)
-    # loadfile: else the workers share a notebook's cells out among themselves, and each runs its own in a kernel of its own
+    # loadfile: else the workers share a notebook's cells out among themselves, and each runs its
+    # own in a kernel of its own
     parallel = ["-n", str(workers), "--dist", "loadfile"] if workers > 1 else ["-p", "no:xdist"]
     lean = [
         "-p",
@@ -185,8 +222,10 @@ def make_command(notebooks: Path, cell_seconds: float = CELL_SECONDS, workers: i
         "console_output_style=classic",
     ]
     return [
-        sys.executable, "-m", "pytest", "-rfEs", "-q", "--continue-on-collection-errors", *lean, *parallel, "--rootdir", str(notebooks), "-c", os.devnull,
-        "--nbval-lax", "--nbval-sanitize-with", str(SANITIZERS), "--nbval-current-env", "--nbval-cell-timeout", f"{cell_seconds:g}", str(notebooks),
+        sys.executable, "-m", "pytest", "-rfEs", "-q", "--continue-on-collection-errors", *lean,
+        *parallel, "--rootdir", str(notebooks), "-c", os.devnull,
+        "--nbval-lax", "--nbval-sanitize-with", str(SANITIZERS), "--nbval-current-env",
+        "--nbval-cell-timeout", f"{cell_seconds:g}", str(notebooks),
     ]  # fmt: skip
 
 
@@ -194,20 +233,27 @@ def require_device(device: str) -> None:
     """Raises: EnvironmentFault if ``device`` is "gpu" and PyTorch can use none."""
     if device == "gpu" and runtime.gpu_name() is None:
         raise EnvironmentFault(
-            "PyTorch sees no GPU on this machine, and nothing was run: in the interpreter this run would pass without having "
-            "compiled a kernel. `course doctor` says why there is no GPU; `make nbval` runs the lessons on the CPU."
+            "PyTorch sees no GPU on this machine, and nothing was run: in the interpreter this run"
+            " would pass without having compiled a kernel. `course doctor` says why there is no"
+            " GPU; `make nbval` runs the lessons on the CPU."
         )
 
 
-def run(lessons: list[str], wanted: Run, *, workers: int, cell_seconds: float, pytest_args: list[str]) -> int:
-    """Run the lessons called ("03", or all if none is named) and show what pytest says; returns its exit code.
+def run(
+    lessons: list[str], wanted: Run, *, workers: int, cell_seconds: float, pytest_args: list[str]
+) -> int:
+    """Run the lessons called ("03", or all if none is named) and show what pytest says; returns its
+    exit code.
 
-    Raises: CourseError if there is no such lesson, or a notebook cannot be read; EnvironmentFault without a GPU.
+    Raises: CourseError if there is no such lesson, or a notebook cannot be read; EnvironmentFault
+    without a GPU.
     """
     require_device(wanted.device)
     sources = [source for source in list_sources() if not lessons or source.name[:2] in lessons]
     if missing := set(lessons) - {source.name[:2] for source in sources}:
-        raise CourseError(f"{paths.shown(paths.NOTEBOOK_SOURCES)} has no lesson {', '.join(sorted(missing))}.")
+        raise CourseError(
+            f"{paths.shown(paths.NOTEBOOK_SOURCES)} has no lesson {', '.join(sorted(missing))}."
+        )
     proofs = {source: make_page_proof(source) for source in sources}
     for source, proof in proofs.items():
         for sentence in describe_changes(source, proof):
@@ -215,30 +261,61 @@ def run(lessons: list[str], wanted: Run, *, workers: int, cell_seconds: float, p
     with tempfile.TemporaryDirectory(prefix="course-nbval-") as scratch:
         folder = Path(scratch)
         lay_out(folder, proofs, wanted)
-        environment = make_environment(folder, COURSE_EXPECT=wanted.expected, COURSE_DEVICE=wanted.device, **{DEVICE: wanted.device})
+        environment = make_environment(
+            folder,
+            COURSE_EXPECT=wanted.expected,
+            COURSE_DEVICE=wanted.device,
+            **{DEVICE: wanted.device},
+        )
         command = make_command(folder / "notebooks", cell_seconds, workers)
         count = format_count(len(sources), "lesson")
         states = " and then ".join(wanted.states)
         print(f"course: {count} under nbval, {states}, in {wanted.device.upper()} mode", flush=True)
-        return subprocess.run([*command, *pytest_args], cwd=paths.ROOT, env=environment, check=False).returncode
+        return subprocess.run(
+            [*command, *pytest_args], cwd=paths.ROOT, env=environment, check=False
+        ).returncode
 
 
 def main(argv: list[str]) -> int:
     parser = argparse.ArgumentParser(
-        prog="python -m course_lib.authoring.nbval", description="Run the lessons under nbval. What stands after -- goes to pytest."
+        prog="python -m course_lib.authoring.nbval",
+        description="Run the lessons under nbval. What stands after -- goes to pytest.",
     )
     parser.add_argument("lessons", nargs="*", metavar="LESSON", help="such as 03; without one, all")
-    parser.add_argument("--solved", action="store_true", help="with the course's solutions in the exercises")
-    parser.add_argument("--both", action="store_true", help="unsolved, and then solved in the same kernel")
-    parser.add_argument("--gpu", action="store_true", help="on a GPU, and never in Triton's interpreter; without it on the CPU")
-    parser.add_argument("--workers", type=int, default=2, help="how many notebooks run at a time (%(default)s)")
-    parser.add_argument("--cell-seconds", type=float, default=CELL_SECONDS, help="a cell that takes longer has failed (%(default)g)")
+    parser.add_argument(
+        "--solved", action="store_true", help="with the course's solutions in the exercises"
+    )
+    parser.add_argument(
+        "--both", action="store_true", help="unsolved, and then solved in the same kernel"
+    )
+    parser.add_argument(
+        "--gpu",
+        action="store_true",
+        help="on a GPU, and never in Triton's interpreter; without it on the CPU",
+    )
+    parser.add_argument(
+        "--workers", type=int, default=2, help="how many notebooks run at a time (%(default)s)"
+    )
+    parser.add_argument(
+        "--cell-seconds",
+        type=float,
+        default=CELL_SECONDS,
+        help="a cell that takes longer has failed (%(default)g)",
+    )
     end = argv.index("--") if "--" in argv else len(argv)
     arguments = parser.parse_args(argv[:end])
-    states = (UNSOLVED, SOLVED) if arguments.both else (SOLVED,) if arguments.solved else (UNSOLVED,)
+    states = (
+        (UNSOLVED, SOLVED) if arguments.both else (SOLVED,) if arguments.solved else (UNSOLVED,)
+    )
     wanted = Run(states, "gpu" if arguments.gpu else "cpu")
     try:
-        return run(arguments.lessons, wanted, workers=arguments.workers, cell_seconds=arguments.cell_seconds, pytest_args=argv[end + 1 :])
+        return run(
+            arguments.lessons,
+            wanted,
+            workers=arguments.workers,
+            cell_seconds=arguments.cell_seconds,
+            pytest_args=argv[end + 1 :],
+        )
     except EnvironmentFault as fault:
         print(f"course: {fault}", file=sys.stderr)
         return BROKEN_ENVIRONMENT

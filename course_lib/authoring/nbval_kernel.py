@@ -1,7 +1,8 @@
-"""What nbval runs in a notebook's kernel beside the cells, if one kernel proves both states of a lesson.
+"""What nbval runs in a notebook's kernel beside the cells, if one kernel proves both states of a
+lesson.
 
-``watch`` runs before the first cell, from this file's text: ``import course_lib`` has to be the first
-cell's. So nothing but the standard library and IPython is imported above.
+``watch`` runs before the first cell, from this file's text: ``import course_lib`` has to be the
+first cell's. So nothing but the standard library and IPython is imported above.
 """
 
 from __future__ import annotations
@@ -20,19 +21,20 @@ _INHERITING = ("os.fork", "os.forkpty", "os.system", "pty.spawn")
 
 
 def watch(folder: str) -> None:
-    """Give the kernel exercises and progress of its own in ``folder``, and write the file ``depends``
-    there as soon as a cell reads an exercise.
+    """Give the kernel exercises and progress of its own in ``folder``, and write the file
+    ``depends`` there as soon as a cell reads an exercise.
 
-    A process that a cell starts could do so unseen. So the file is written, too, as soon as one starts
-    that knows where they are. The magic ``%put_solutions`` is defined, which begins the second state:
-    the notebook's names are then those from before that cell.
+    A process that a cell starts could do so unseen. So the file is written, too, as soon as one
+    starts that knows where they are. The magic ``%put_solutions`` is defined, which begins the
+    second state: the notebook's names are then those from before that cell.
     """
     shell = get_ipython()
     assert shell is not None, "this runs in a kernel"
     exercises = os.path.realpath(os.path.join(folder, "exercises"))
     shutil.copytree(os.environ[_FOLDER], exercises)
     os.environ |= {_FOLDER: exercises, "COURSE_STATE": os.path.join(folder, "state")}
-    dependent: list[str] = []  # the event that shows that the cells depend on the exercises from here on
+    # the event that shows that the cells depend on the exercises from here on
+    dependent: list[str] = []
     names: dict[str, Any] = {}
 
     def note(event: str, arguments: tuple[Any, ...]) -> None:
@@ -69,7 +71,8 @@ def _depends(event: str, arguments: tuple[Any, ...], exercises: str) -> bool:
 
 
 def _put_solutions() -> None:
-    """Put the course's solutions into the exercises, and expect that each panel passes from now on."""
+    """Put the course's solutions into the exercises, and expect that each panel passes from now
+    on."""
     from course_lib.authoring import exercises
     from course_lib.base import paths
     from course_lib.grading.verdict import PASS

@@ -1,15 +1,18 @@
-"""``make notebooks``: build the lessons from their percent scripts, and run them so that figures are inside.
+"""``make notebooks``: build the lessons from their percent scripts, and run them so that figures
+are inside.
 
-A lesson is built as a newcomer meets it: on the CPU, with unsolved exercises and no progress, none of it the author's
-own. ``python -m course_lib.authoring.notebooks 06 07`` builds only those lessons. With ``--pictures`` no lesson is run: its saved pictures get the
-scripts of today, and keep their data.
+A lesson is built as a newcomer meets it: on the CPU, with unsolved exercises and no progress, none
+of it the author's own. ``python -m course_lib.authoring.notebooks 06 07`` builds only those
+lessons. With ``--pictures`` no lesson is run: its saved pictures get the scripts of today, and keep
+their data.
 
-A script makes two notebooks. The learner's lacks the cells tagged ``check``, which prove what the page says, and those tagged ``values``, which
-compute numbers for its prose (``prose.py``). Its code cells tagged ``answer``,
-before which a prediction stands, are shipped without output, and name the predictions that they answer, so that their output stays closed until
-these are made (``lessons/answers.py``). The web site shows that output in a fold: it is kept in
-``site/answers``. Its cells tagged ``step`` are cut as an exercise is cut
-from its solution. A heading tagged ``dive`` is folded with all that stands under it. The proof has every cell, solved: tests run it, and it
+A script makes two notebooks. The learner's lacks the cells tagged ``check``, which prove what the
+page says, and those tagged ``values``, which compute numbers for its prose (``prose.py``). Its code
+cells tagged ``answer``, before which a prediction stands, are shipped without output, and name the
+predictions that they answer, so that their output stays closed until these are made
+(``lessons/answers.py``). The web site shows that output in a fold: it is kept in ``site/answers``.
+Its cells tagged ``step`` are cut as an exercise is cut from its solution. A heading tagged ``dive``
+is folded with all that stands under it. The proof has every cell, solved: tests run it, and it
 raises if the course's answer to a step does not pass.
 """
 
@@ -47,11 +50,13 @@ _CELL_SECONDS = 120
 COLOURS = re.compile(r"\x1b\[[0-9;]*m")  # in a traceback
 # the calls of a page that ask the learner for something: the function and its id
 CALL = re.compile(r'^(predict|exercise|review_predictions|step|recall)\("([^"]+)"\)', re.MULTILINE)
-MINUTES = re.compile(r"^\*(?:About|约) (\d+) (?:minutes|分钟)", re.MULTILINE)  # each sitting of a lesson begins with the cell that says so
+# each sitting of a lesson begins with the cell that says so
+MINUTES = re.compile(r"^\*(?:About|约) (\d+) (?:minutes|分钟)", re.MULTILINE)
 _ASKS = re.compile(r'^predict\("([^"]+)"\)', re.MULTILINE)
 _NEXT = re.compile(r"(?<=^\*\*Next:\*\* )lesson (\d\d)", re.MULTILINE)
 CHECK, ANSWER, STEP, DIVE = "check", "answer", "step", "dive"  # tags of cells
-VARIES = "varies"  # metadata of a cell: why nbval does not compare what it prints (nbval.find_reason)
+# metadata of a cell: why nbval does not compare what it prints (nbval.find_reason)
+VARIES = "varies"
 
 
 def list_sources() -> list[Path]:
@@ -64,7 +69,8 @@ def find_notebook(source: Path) -> Path:
 
 
 def find_answers(name: str) -> Path:
-    """The file with a lesson's code cells tagged ``answer`` and their outputs, by the lesson's name: a notebook that no linter takes for code."""
+    """The file with a lesson's code cells tagged ``answer`` and their outputs, by the lesson's
+    name: a notebook that no linter takes for code."""
     return Path(__file__).parent / "site" / "answers" / f"{name}.json"
 
 
@@ -73,12 +79,16 @@ def read_with_answers(file: Path) -> nbformat.NotebookNode:
 
     Raises: CourseError if the notebook and these outputs were not built together.
     """
-    notebook, kept = nbformat.read(file, as_version=4), nbformat.read(find_answers(file.stem), as_version=4)
+    notebook = nbformat.read(file, as_version=4)
+    kept = nbformat.read(find_answers(file.stem), as_version=4)
     cells = [cell for cell in notebook.cells if _is_code_answer(cell)]
-    if [(cell.id, cell.source) for cell in cells] != [(cell.id, cell.source) for cell in kept.cells]:
+    if [(cell.id, cell.source) for cell in cells] != [
+        (cell.id, cell.source) for cell in kept.cells
+    ]:
         raise CourseError(
-            f"{paths.shown(find_answers(file.stem))} has the outputs of other code than {paths.shown(file)}. "
-            f"`python -m course_lib.authoring.notebooks {file.name[:2]}` builds both."
+            f"{paths.shown(find_answers(file.stem))} has the outputs of other code than"
+            f" {paths.shown(file)}. `python -m course_lib.authoring.notebooks {file.name[:2]}`"
+            " builds both."
         )
     for cell, answer in zip(cells, kept.cells, strict=True):
         cell.outputs = answer.outputs
@@ -86,7 +96,8 @@ def read_with_answers(file: Path) -> nbformat.NotebookNode:
 
 
 def read_script(source: Path) -> nbformat.NotebookNode:
-    """Return every cell of a lesson's script as it stands there, with the ids that the cells have in both notebooks."""
+    """Return every cell of a lesson's script as it stands there, with the ids that the cells have
+    in both notebooks."""
     notebook = jupytext.read(source, fmt="py:percent")
     notebook.metadata = nbformat.from_dict(_METADATA)
     notebook.nbformat, notebook.nbformat_minor = 4, 5
@@ -103,19 +114,26 @@ def list_cell_lines(source: Path) -> dict[str, int]:
 
 
 def read_source(source: Path, *, proof: bool = False, filled: bool = True) -> nbformat.NotebookNode:
-    """The learner's notebook of a script, or its proof, without outputs. The same script gives the same bytes: cells are numbered, not
-    given random ids, and have the same number in both. With ``filled=False`` the learner's prose keeps its ``{{name}}``."""
+    """The learner's notebook of a script, or its proof, without outputs. The same script gives the
+    same bytes: cells are numbered, not given random ids, and have the same number in both. With
+    ``filled=False`` the learner's prose keeps its ``{{name}}``."""
     notebook = read_script(source)
     if not proof:
         if filled:
             prose.fill(notebook.cells, source)
-        notebook.cells = [cell for cell in notebook.cells if not {CHECK, prose.VALUES} & set(_get_tags(cell))]
+        notebook.cells = [
+            cell for cell in notebook.cells if not {CHECK, prose.VALUES} & set(_get_tags(cell))
+        ]
     asked: list[str] = []
     for number, cell in enumerate(notebook.cells):
         tags = _get_tags(cell)
         if cell.cell_type == "code" and (ids := _ASKS.findall(cell.source)):
             # predictions that stand together are answered together
-            asked = ids if number == 0 or not _ASKS.search(notebook.cells[number - 1].source) else [*asked, *ids]
+            asked = (
+                ids
+                if number == 0 or not _ASKS.search(notebook.cells[number - 1].source)
+                else [*asked, *ids]
+            )
         if _is_code_answer(cell) and asked and not proof:
             cell.metadata[answers.METADATA] = asked
         if not proof:
@@ -140,7 +158,11 @@ def _prove(solved: str) -> str:
     """A step's solved cell, with a last line that raises if the step does not pass."""
     ids = re.findall(r"^step\(([^)]+)\)", solved, re.MULTILINE)
     proofs = "; ".join(f"assert_passed({step_id})" for step_id in ids)
-    return f"{solved}\nfrom course_lib.lessons.stepping import assert_passed; {proofs}" if ids else solved
+    return (
+        f"{solved}\nfrom course_lib.lessons.stepping import assert_passed; {proofs}"
+        if ids
+        else solved
+    )
 
 
 def _get_tags(cell: nbformat.NotebookNode) -> list[str]:
@@ -162,7 +184,8 @@ def execute(notebook: nbformat.NotebookNode, folder: Path, **environment: str) -
         kernel_name="python3",
         resources={"metadata": {"path": str(folder)}},
         record_timing=False,
-        extra_arguments=["--IPKernelApp.log_level=ERROR"],  # that it speaks TCP on this machine is no news to an author
+        # that it speaks TCP on this machine is no news to an author
+        extra_arguments=["--IPKernelApp.log_level=ERROR"],
     )
     # what this process chose for itself is not for the lesson, whose first cell chooses anew
     inherited = {name: value for name, value in os.environ.items() if name != "TRITON_INTERPRET"}
@@ -170,15 +193,18 @@ def execute(notebook: nbformat.NotebookNode, folder: Path, **environment: str) -
 
 
 def run_unsolved(notebook: nbformat.NotebookNode) -> None:
-    """Run every cell in place, with unsolved exercises and no progress, none of it the author's own.
+    """Run every cell in place, with unsolved exercises and no progress, none of it the author's
+    own.
 
-    Raises: nbclient's CellExecutionError or CellTimeoutError at the first cell that fails; CourseError if an exercise cannot be cut.
+    Raises: nbclient's CellExecutionError or CellTimeoutError at the first cell that fails;
+    CourseError if an exercise cannot be cut.
     """
     with tempfile.TemporaryDirectory(prefix="course-build-") as scratch:
         folder = Path(scratch)
         exercises.write(folder / "exercises")
         execute(
-            notebook, paths.NOTEBOOKS, COURSE_EXERCISES=str(folder / "exercises"), COURSE_STATE=str(folder / "state"),
+            notebook, paths.NOTEBOOKS, COURSE_EXERCISES=str(folder / "exercises"),
+            COURSE_STATE=str(folder / "state"),
             PYTHONPATH=str(paths.ROOT), **({"COURSE_DEVICE": "cpu"} if runtime.gpu_name() else {}),
         )  # fmt: skip
 
@@ -216,10 +242,15 @@ def renew_pictures(source: Path) -> None:
 
 
 def _join_streams(cell: nbformat.NotebookNode) -> None:
-    """One output for what a cell prints: how it is cut into messages depends on the machine's load."""
+    """One output for what a cell prints: how it is cut into messages depends on the machine's
+    load."""
     joined: list[nbformat.NotebookNode] = []
     for output in cell.get("outputs", []):
-        if joined and output.output_type == joined[-1].output_type == "stream" and output.name == joined[-1].name:
+        if (
+            joined
+            and output.output_type == joined[-1].output_type == "stream"
+            and output.name == joined[-1].name
+        ):
             joined[-1].text += output.text
         else:
             joined.append(output)
@@ -232,7 +263,11 @@ def main(wanted: list[str]) -> int:
     wanted = [word for word in wanted if word != "--pictures"]
     chosen = [source for source in list_sources() if not wanted or source.name[:2] in wanted]
     if not chosen:
-        print(f"course: no lesson in {paths.shown(paths.NOTEBOOK_SOURCES)} starts with {' or '.join(wanted)}.", file=sys.stderr)
+        print(
+            f"course: no lesson in {paths.shown(paths.NOTEBOOK_SOURCES)} starts with"
+            f" {' or '.join(wanted)}.",
+            file=sys.stderr,
+        )
         return 1
     for source in chosen:
         if with_pictures_alone:

@@ -1,9 +1,9 @@
 """The proof of a lesson's notebook as it lies on disk: its cells, its stored outputs, and the cells
 that prove what it says.
 
-The learner's page lacks the cells tagged ``check`` and ``values``, and shows its steps unsolved. Both
-come from the script. A person may have changed the page in JupyterLab, so its cells are matched with
-those that the script builds by their texts, not by their ids.
+The learner's page lacks the cells tagged ``check`` and ``values``, and shows its steps unsolved.
+Both come from the script. A person may have changed the page in JupyterLab, so its cells are
+matched with those that the script builds by their texts, not by their ids.
 """
 
 from __future__ import annotations
@@ -33,11 +33,13 @@ class PageProof:
     """The proof of a page.
 
     Args:
-        notebook: the cells that run, with the outputs that the page has stored.
-        changes: where the page says something else than its script builds, such as "cell 7 is changed".
-        stored_by_build: False if somebody ran the page and saved it. Then the outputs may be those of
+        notebook: the cells that run, with the outputs that the page has stored. changes: where the
+        page says something else than its script builds, such as "cell 7 is changed".
+        stored_by_build: False if somebody ran the page and saved it. Then the outputs may be those
+        of
             another machine.
-        never_run: the names of the code cells without a stored output that somebody added or cleared.
+        never_run: the names of the code cells without a stored output that somebody added or
+        cleared.
     """
 
     notebook: NotebookNode
@@ -117,7 +119,8 @@ def make_page_proof(source: Path) -> PageProof:
 
 
 def _read_answers(source: Path) -> dict[tuple[str, str], list[NotebookNode]]:
-    """Return the outputs of answers that the build took out of the page, by id and code of the cell."""
+    """Return the outputs of answers that the build took out of the page, by id and code of the
+    cell."""
     kept = nbformat.read(notebooks.find_answers(source.stem), as_version=4)
     return {(cell.id, cell.source): cell.outputs for cell in kept.cells}
 
@@ -188,7 +191,9 @@ class _CheckCells:
     script builds.
     """
 
-    def __init__(self, proving: list[NotebookNode], built: list[NotebookNode], source: Path) -> None:
+    def __init__(
+        self, proving: list[NotebookNode], built: list[NotebookNode], source: Path
+    ) -> None:
         self.proving = proving
         self.script = source.name
         self.lines = notebooks.list_cell_lines(source)
@@ -225,7 +230,9 @@ def _solve(cell: NotebookNode, built: NotebookNode, solution: str, proving: str)
     return fill_in(cell.source, solution, CELL_WIDTH) + proving.removeprefix(drop_marks(solution))
 
 
-def _list_changes(page: list[NotebookNode], built: list[NotebookNode], matches: dict[int, int]) -> list[str]:
+def _list_changes(
+    page: list[NotebookNode], built: list[NotebookNode], matches: dict[int, int]
+) -> list[str]:
     """Return where a page says something else than the built one, in its order."""
     changes = []
     number = 0

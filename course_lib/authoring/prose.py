@@ -1,7 +1,8 @@
 """The numbers in a lesson's prose: each has a source that a run would contradict.
 
-``{{name}}`` in a markdown cell of a script stands for ``values["name"]``, which a cell tagged ``values`` computes from stored files. A number that
-is written out has to be in the lesson's code, check cells included, or in what its cells print: nbval runs the first and compares the second.
+``{{name}}`` in a markdown cell of a script stands for ``values["name"]``, which a cell tagged
+``values`` computes from stored files. A number that is written out has to be in the lesson's code,
+check cells included, or in what its cells print: nbval runs the first and compares the second.
 :func:`list_untied` lists the numbers that are in neither.
 """
 
@@ -19,9 +20,15 @@ from course_lib.base.errors import CourseError
 
 VALUES = "values"  # the tag of the cells, and the name of the dictionary that each of them makes
 _FILLED = re.compile(r"\{\{(\w+)\}\}")
-_MONTHS = "January February March April May June July August September October November December".split()
-# Nouns behind which a number is a name. A number that is part of a word (fp16, 07a, #518) is none here.
-_NOUNS = "lesson exercise room section issue request PR commit version program row column lane thread input PyTorch Triton torch RTX quack".split()
+_MONTHS = (
+    "January February March April May June July August September October November December".split()
+)
+# Nouns behind which a number is a name. A number that is part of a word (fp16, 07a, #518) is none
+# here.
+_NOUNS = (
+    "lesson exercise room section issue request PR commit version program row column lane thread"
+    " input PyTorch Triton torch RTX quack".split()
+)
 _NO_CLAIM = re.compile(
     "|".join((
         r"```.*?```", r"`[^`]*`",  # code
@@ -56,14 +63,16 @@ def fill(cells: Sequence[NotebookNode], source: Path) -> None:
             continue
         if unknown := [name for name in _FILLED.findall(cell.source) if name not in values]:
             raise CourseError(
-                f"{paths.shown(source)}, {cell.id}: {{{{{unknown[0]}}}}} has no value. A cell tagged `{VALUES}` puts it into `{VALUES}`; "
-                f"these have {', '.join(values) or 'none'}."
+                f"{paths.shown(source)}, {cell.id}: {{{{{unknown[0]}}}}} has no value. A cell"
+                f" tagged `{VALUES}` puts it into `{VALUES}`; these have"
+                f" {', '.join(values) or 'none'}."
             )
         cell.source = _FILLED.sub(lambda match: str(values[match[1]]), cell.source)
 
 
 def _compute_values(cells: Sequence[NotebookNode], source: Path) -> dict[str, object]:
-    """Run the cells tagged ``values`` one after the other, in a namespace of their own, and collect what they put into ``values``."""
+    """Run the cells tagged ``values`` one after the other, in a namespace of their own, and collect
+    what they put into ``values``."""
     namespace: dict[str, object] = {}
     values: dict[str, object] = {}
     for cell in cells:
@@ -74,12 +83,15 @@ def _compute_values(cells: Sequence[NotebookNode], source: Path) -> dict[str, ob
             exec(compile(cell.source, where, "exec"), namespace)
         except Exception as error:
             raise CourseError(
-                f"{where}: {type(error).__name__}: {error}. A cell tagged `{VALUES}` runs alone when the lesson is built: it sees stored files "
-                f"and what other such cells computed, and nothing of the rest of the page."
+                f"{where}: {type(error).__name__}: {error}. A cell tagged `{VALUES}` runs alone"
+                " when the lesson is built: it sees stored files and what other such cells"
+                " computed, and nothing of the rest of the page."
             ) from error
         found = namespace.pop(VALUES, None)
         if not isinstance(found, dict):
-            raise CourseError(f"{where}: it makes no dictionary `{VALUES}`, though it is tagged so.")
+            raise CourseError(
+                f"{where}: it makes no dictionary `{VALUES}`, though it is tagged so."
+            )
         if twice := values.keys() & found.keys():
             raise CourseError(f"{where}: `{min(twice)}` has a value already. Take another name.")
         values |= found
@@ -87,11 +99,13 @@ def _compute_values(cells: Sequence[NotebookNode], source: Path) -> dict[str, ob
 
 
 def list_untied(notebook: NotebookNode) -> list[tuple[str, str]]:
-    """Return the numbers in the prose of a lesson's proof that nothing ties to a run, each with the line in which it stands.
+    """Return the numbers in the prose of a lesson's proof that nothing ties to a run, each with the
+    line in which it stands.
 
-    A number is tied if the same number stands in the lesson's code, in what a cell prints, or in a file of docs/ that its paragraph names. Not
-    listed are numbers in code, formulas and titles, names ("lesson 07"), dates, settings ("N = 1000"), powers of two and of ten, whole numbers
-    up to 12 without a unit, and what a paragraph says that links to a source on the web.
+    A number is tied if the same number stands in the lesson's code, in what a cell prints, or in a
+    file of docs/ that its paragraph names. Not listed are numbers in code, formulas and titles,
+    names ("lesson 07"), dates, settings ("N = 1000"), powers of two and of ten, whole numbers up to
+    12 without a unit, and what a paragraph says that links to a source on the web.
 
     Args:
         notebook: the proof with the stored outputs. Its ``{{name}}`` are not filled.
@@ -100,18 +114,37 @@ def list_untied(notebook: NotebookNode) -> list[tuple[str, str]]:
     for cell in notebook.cells:
         if cell.cell_type == "code":
             tied |= _find_constants(cell.source)
-            tied.update(*(_read_numbers(output.text) for output in cell.get("outputs", []) if output.output_type == "stream"))
+            tied.update(
+                *(
+                    _read_numbers(output.text)
+                    for output in cell.get("outputs", [])
+                    if output.output_type == "stream"
+                )
+            )
     untied = []
     for cell in notebook.cells:
         for paragraph in cell.source.split("\n\n") if cell.cell_type == "markdown" else ():
             if _LINK.search(paragraph):
                 continue
-            here = tied.union(*(_read_numbers((paths.ROOT / guide).read_text(encoding="utf-8")) for guide in _GUIDE.findall(paragraph)))
-            prose = _NO_CLAIM.sub(lambda match: re.sub(r"[^\n]", " ", match[0]), paragraph)  # what stands behind it keeps its place
+            here = tied.union(
+                *(
+                    _read_numbers((paths.ROOT / guide).read_text(encoding="utf-8"))
+                    for guide in _GUIDE.findall(paragraph)
+                )
+            )
+            # what stands behind it keeps its place
+            prose = _NO_CLAIM.sub(lambda match: re.sub(r"[^\n]", " ", match[0]), paragraph)
             for match in _NUMBER.finditer(prose):
-                number = float(match["digits"].replace(",", "")) * 10.0 ** int((match["power"] or "0").translate(_POWERS))
+                number = float(match["digits"].replace(",", "")) * 10.0 ** int(
+                    (match["power"] or "0").translate(_POWERS)
+                )
                 if not _is_definition(number, match["unit"]) and number not in here:
-                    untied.append((" ".join(match[0].split()), paragraph.splitlines()[paragraph.count("\n", 0, match.start())].strip()))
+                    untied.append(
+                        (
+                            " ".join(match[0].split()),
+                            paragraph.splitlines()[paragraph.count("\n", 0, match.start())].strip(),
+                        )
+                    )
     return untied
 
 
@@ -119,7 +152,9 @@ def _is_definition(number: float, unit: str | None) -> bool:
     if unit or not number.is_integer():
         return False
     whole = int(number)
-    return whole <= 12 or whole in _YEARS or whole & (whole - 1) == 0 or str(whole).strip("0") == "1"
+    return (
+        whole <= 12 or whole in _YEARS or whole & (whole - 1) == 0 or str(whole).strip("0") == "1"
+    )
 
 
 def _read_numbers(text: str) -> set[float]:

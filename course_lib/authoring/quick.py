@@ -1,4 +1,5 @@
-"""``make quick``: the tests of the rooms that a change touches, a few cases of each dear one. ``make test`` runs all of them."""
+"""``make quick``: the tests of the rooms that a change touches, a few cases of each dear one.
+``make test`` runs all of them."""
 
 from __future__ import annotations
 
@@ -10,30 +11,42 @@ from collections.abc import Iterable
 from course_lib.base import paths
 from course_lib.base.errors import CourseError
 
-OF_EACH = 3  # cases of a test function whose cases cost over 0.1 s: the first, the last and one between
+# cases of a test function whose cases cost over 0.1 s: the first, the last and one between
+OF_EACH = 3
 _ALWAYS = ("tests/test_architecture.py", "tests/test_imports.py", "tests/test_documents.py")
 # For a change in one of these folders, the tests in the named folders of tests/ run in addition.
-_FURTHER = {"solutions": ("grading",), "exercises": ("catalog",), "notebooks": ("authoring", "lessons"), "tools": ("tools",)}
+_FURTHER = {
+    "solutions": ("grading",),
+    "exercises": ("catalog",),
+    "notebooks": ("authoring", "lessons"),
+    "tools": ("tools",),
+}
 
 
 def list_changed(since: str) -> list[str]:
-    """Return the files that differ from ``since``, as paths from the course's folder. Changes need not be committed.
+    """Return the files that differ from ``since``, as paths from the course's folder. Changes need
+    not be committed.
 
     Raises: CourseError if git does not know ``since``, or the folder is not a git checkout.
     """
     found: list[str] = []
-    for command in (("diff", "--name-only", "--merge-base", since), ("ls-files", "--others", "--exclude-standard")):
+    for command in (
+        ("diff", "--name-only", "--merge-base", since),
+        ("ls-files", "--others", "--exclude-standard"),
+    ):
         answer = subprocess.run(("git", *command), cwd=paths.ROOT, text=True, capture_output=True)
         if answer.returncode:
             raise CourseError(
-                f"git cannot compare this folder with {since}: {answer.stderr.strip().splitlines()[0]}. SINCE=COMMIT names another commit."
+                f"git cannot compare this folder with {since}:"
+                f" {answer.stderr.strip().splitlines()[0]}. SINCE=COMMIT names another commit."
             )
         found += answer.stdout.splitlines()
     return sorted(set(found))
 
 
 def choose_tests(changed: Iterable[str]) -> list[str]:
-    """Return the test folders and test files for the ``changed`` files; an empty list if nothing changed."""
+    """Return the test folders and test files for the ``changed`` files; an empty list if nothing
+    changed."""
     chosen: set[str] = set()
     for file in changed:
         top, _, rest = file.partition("/")
@@ -45,7 +58,9 @@ def choose_tests(changed: Iterable[str]) -> list[str]:
 
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--since", default="main", help="the commit or branch to compare with (default: main)")
+    parser.add_argument(
+        "--since", default="main", help="the commit or branch to compare with (default: main)"
+    )
     parser.add_argument("pytest", nargs="*", help="goes to pytest, after --")
     said = parser.parse_args()
     try:
@@ -55,8 +70,15 @@ def main() -> int:
     if not chosen:
         print(f"course: nothing differs from {said.since}. SINCE=COMMIT names another commit.")
         return 0
-    print(f"course: at most {OF_EACH} cases of each dear test, and all others, in {', '.join(chosen)}", flush=True)
-    return subprocess.run((sys.executable, "-m", "pytest", f"--of-each={OF_EACH}", *chosen, *said.pytest), cwd=paths.ROOT).returncode
+    print(
+        f"course: at most {OF_EACH} cases of each dear test, and all others, in"
+        f" {', '.join(chosen)}",
+        flush=True,
+    )
+    return subprocess.run(
+        (sys.executable, "-m", "pytest", f"--of-each={OF_EACH}", *chosen, *said.pytest),
+        cwd=paths.ROOT,
+    ).returncode
 
 
 if __name__ == "__main__":

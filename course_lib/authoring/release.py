@@ -1,7 +1,9 @@
-"""``course release DIR``: copy the course for learners, without solutions, tests, lessons' scripts and tools for authors or instructors.
+"""``course release DIR``: copy the course for learners, without solutions, tests, lessons' scripts
+and tools for authors or instructors.
 
-While a learner works, the course reads some of ``solutions/`` and ``notebooks/source/``. The copy has these parts in
-``paths.RELEASED``: the unsolved exercises, and the cells of the lessons' steps, which show an answer after a pass or two failures.
+While a learner works, the course reads some of ``solutions/`` and ``notebooks/source/``. The copy
+has these parts in ``paths.RELEASED``: the unsolved exercises, and the cells of the lessons' steps,
+which show an answer after a pass or two failures.
 """
 
 from __future__ import annotations
@@ -21,17 +23,23 @@ from course_lib.base import paths
 from course_lib.base.errors import CourseError
 from course_lib.catalog import step_cells
 
-# Files and folders that are copied unchanged. A folder stands for everything in it. A learner gets no other file of the repository.
+# Files and folders that are copied unchanged. A folder stands for everything in it. A learner gets
+# no other file of the repository.
 COPIED = (
-    ".binder", ".devcontainer", "AGENTS.md", ".gitattributes", ".gitignore", "CITATION.cff", "LICENSE", "SECURITY.md", "constraints.txt",
-    "course_command.py", "course_lib", "docs/cpu-mode.md", "docs/glossary.md", "docs/kernels.md", "docs/security.md", "docs/setup.md", "environment.yml",
-    "notebooks/images", "pyproject.toml", "setup.py", "tools/bootstrap.py", "tools/installer.py", "tools/jupyter", "tools/machine.py",
+    ".binder", ".devcontainer", "AGENTS.md", ".gitattributes", ".gitignore", "CITATION.cff",
+    "LICENSE", "SECURITY.md", "constraints.txt",
+    "course_command.py", "course_lib", "docs/cpu-mode.md", "docs/glossary.md", "docs/kernels.md",
+    "docs/security.md", "docs/setup.md", "environment.yml",
+    "notebooks/images", "pyproject.toml", "setup.py", "tools/bootstrap.py", "tools/installer.py",
+    "tools/jupyter", "tools/machine.py",
 )  # fmt: skip
 LEFT_OUT = ("course_lib/authoring", "course_lib/classroom")
 _README = Path(__file__).parent / "release_readme.md"
 # parts of the Makefile that are useless without the files that are left out
 _NOT_FOR_LEARNERS = re.compile(r"## (authors|instructors): |^test:|^NBVAL = ", re.MULTILINE)
-_THEIR_SETTINGS = re.compile(r"^.*\b(TEST_ARGS|NBVAL_ARGS|BUNDLE_ARGS|LESSONS|SOLVED|WORKERS)\b.*\n", re.MULTILINE)
+_THEIR_SETTINGS = re.compile(
+    r"^.*\b(TEST_ARGS|NBVAL_ARGS|BUNDLE_ARGS|LESSONS|SOLVED|WORKERS)\b.*\n", re.MULTILINE
+)
 
 
 def release(folder: Path) -> str:
@@ -39,10 +47,12 @@ def release(folder: Path) -> str:
 
     Returns: a description of the copy, to be printed.
 
-    Raises: CourseError if ``folder`` is not empty or lies in the course's own folders, or a notebook is not what its script builds; OSError
-        if the copy cannot be written.
+    Raises: CourseError if ``folder`` is not empty or lies in the course's own folders, or a
+        notebook is not what its script builds; OSError if the copy cannot be written.
     """
-    folder = folder.resolve() if folder.name in ("", "..") else folder.parent.resolve() / folder.name
+    folder = (
+        folder.resolve() if folder.name in ("", "..") else folder.parent.resolve() / folder.name
+    )
     require_free(folder)
     files = dict(_collect())
     folder.parent.mkdir(parents=True, exist_ok=True)
@@ -59,24 +69,36 @@ def release(folder: Path) -> str:
         unfinished.rename(folder)  # this replaces an empty folder, but no other one
     except OSError:
         shutil.rmtree(unfinished, ignore_errors=True)
-        require_free(folder)  # raises its own error if another process has put files there meanwhile
+        # raises its own error if another process has put files there meanwhile
+        require_free(folder)
         raise
     size = sum(path.stat().st_size for path in folder.rglob("*") if path.is_file())
     notebooks = len(list((folder / "notebooks").glob("*.ipynb")))
     return (
-        f"{folder}: {_describe()}, {notebooks} lessons, {size / 1e6:.0f} MB, without solutions, tests and authors' tools. "
-        "docs/instructors.md says what a learner can find all the same, and how to hand it out."
+        f"{folder}: {_describe()}, {notebooks} lessons, {size / 1e6:.0f} MB, without solutions,"
+        " tests and authors' tools. docs/instructors.md says what a learner can find all the same,"
+        " and how to hand it out."
     )
 
 
 def require_free(folder: Path) -> None:
     if folder.is_symlink() or (folder.exists() and not folder.is_dir()):
-        raise CourseError(f"{folder} is no folder. Name one that is not there yet, or an empty one.")
+        raise CourseError(
+            f"{folder} is no folder. Name one that is not there yet, or an empty one."
+        )
     if folder.exists() and any(folder.iterdir()):
-        raise CourseError(f"{folder} is not empty, and nothing is overwritten. Name one that is not there yet, or an empty one.")
-    ours = [paths.ROOT / name for name in ("course_lib", "docs", "exercises", "notebooks", "solutions", "tests", "tools")]
+        raise CourseError(
+            f"{folder} is not empty, and nothing is overwritten. Name one that is not there yet, or"
+            " an empty one."
+        )
+    ours = [
+        paths.ROOT / name
+        for name in ("course_lib", "docs", "exercises", "notebooks", "solutions", "tests", "tools")
+    ]
     if any(folder.is_relative_to(own) for own in ours):
-        raise CourseError(f"{folder} lies in the course's own files. Name a folder beside the course.")
+        raise CourseError(
+            f"{folder} lies in the course's own files. Name a folder beside the course."
+        )
 
 
 def _collect() -> Iterator[tuple[str, bytes]]:
@@ -85,8 +107,14 @@ def _collect() -> Iterator[tuple[str, bytes]]:
         if _lies_in(name, COPIED) and not _lies_in(name, LEFT_OUT):
             yield name, (paths.ROOT / name).read_bytes()
     for source in list_sources():
-        yield f"notebooks/{find_notebook(source).name}", read_built(source, committed_first=True).encode()
-        yield f"{paths.RELEASED.relative_to(paths.ROOT)}/{source.name}", step_cells.extract(source).encode()
+        yield (
+            f"notebooks/{find_notebook(source).name}",
+            read_built(source, committed_first=True).encode(),
+        )
+        yield (
+            f"{paths.RELEASED.relative_to(paths.ROOT)}/{source.name}",
+            step_cells.extract(source).encode(),
+        )
     for name, text in exercises.generate().items():
         yield f"{paths.RELEASED.relative_to(paths.ROOT)}/{name}", text.encode()
     yield "Makefile", _cut_makefile((paths.ROOT / "Makefile").read_text(encoding="utf-8")).encode()
@@ -98,13 +126,21 @@ def _lies_in(name: str, places: tuple[str, ...]) -> bool:
 
 
 def _list_files() -> list[str]:
-    """Return the paths of the course's files from its root: tracked and new files; without git, all files except caches."""
+    """Return the paths of the course's files from its root: tracked and new files; without git, all
+    files except caches."""
     found = _ask_git("ls-files", "-z", "--cached", "--others", "--exclude-standard")
     if found is not None:
         return sorted(name for name in found.split("\0") if name and (paths.ROOT / name).is_file())
     places = [paths.ROOT / name for name in COPIED]
-    files = [file for place in places for file in (place.rglob("*") if place.is_dir() else [place]) if file.is_file()]
-    return sorted(str(file.relative_to(paths.ROOT)) for file in files if "__pycache__" not in file.parts)
+    files = [
+        file
+        for place in places
+        for file in (place.rglob("*") if place.is_dir() else [place])
+        if file.is_file()
+    ]
+    return sorted(
+        str(file.relative_to(paths.ROOT)) for file in files if "__pycache__" not in file.parts
+    )
 
 
 def _describe() -> str:
@@ -114,20 +150,29 @@ def _describe() -> str:
 
 
 def _ask_git(*arguments: str) -> str | None:
-    """Run git in the course's folder and return its output; None if the folder is no checkout, git is not installed, or git fails."""
+    """Run git in the course's folder and return its output; None if the folder is no checkout, git
+    is not installed, or git fails."""
     if not (paths.ROOT / ".git").exists() or shutil.which("git") is None:
         return None
-    done = subprocess.run(["git", *arguments], cwd=paths.ROOT, capture_output=True, text=True, check=False)
+    done = subprocess.run(
+        ["git", *arguments], cwd=paths.ROOT, capture_output=True, text=True, check=False
+    )
     return done.stdout if done.returncode == 0 else None
 
 
 def _cut_makefile(text: str) -> str:
-    """Return the Makefile without `test` and without the commands whose help says that they are for authors or instructors."""
+    """Return the Makefile without `test` and without the commands whose help says that they are for
+    authors or instructors."""
     parts = text.split("\n\n")
     gone = [part for part in parts if _NOT_FOR_LEARNERS.search(part)]
     names = {name for part in gone for name in re.findall(r"^([a-z-]+):", part, re.MULTILINE)}
     kept = _THEIR_SETTINGS.sub("", "\n\n".join(part for part in parts if part not in gone))
-    return re.sub(r"^\.PHONY: (.*)$", lambda found: _drop(found, names), kept, flags=re.MULTILINE).rstrip("\n") + "\n"
+    return (
+        re.sub(
+            r"^\.PHONY: (.*)$", lambda found: _drop(found, names), kept, flags=re.MULTILINE
+        ).rstrip("\n")
+        + "\n"
+    )
 
 
 def _drop(phony: re.Match[str], names: set[str]) -> str:

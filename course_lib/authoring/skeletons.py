@@ -1,7 +1,9 @@
-"""``course author new``: write the files of a new exercise, lesson, picture or kernel. Each file says what is still missing in it.
+"""``course author new``: write the files of a new exercise, lesson, picture or kernel. Each file
+says what is still missing in it.
 
-The files are made from the templates in ``skeletons/``. A part that the author has to write carries the mark ``SAY:``, is empty, or
-raises an error that says what to write. The tests of the new files fail until all such parts are written.
+The files are made from the templates in ``skeletons/``. A part that the author has to write carries
+the mark ``SAY:``, is empty, or raises an error that says what to write. The tests of the new files
+fail until all such parts are written.
 """
 
 from __future__ import annotations
@@ -28,18 +30,22 @@ def new_exercise(name: str, kind: str = "kernel", family: str = "") -> list[Path
     """Write the files of a new exercise.
 
     Args:
-        name: such as "18a_column_sums".
-        kind: one of KINDS; an exercise of the kind "autograd" is made by hand.
-        family: an existing family, or the name of a new one; empty for a new family that is named after the exercise.
+        name: such as "18a_column_sums". kind: one of KINDS; an exercise of the kind "autograd" is
+        made by hand. family: an existing family, or the name of a new one; empty for a new family
+        that is named after the exercise.
 
     Returns: the files that were written.
 
-    Raises: CourseError if the name, kind or family is not valid, or one of the files exists already; then nothing is written.
+    Raises: CourseError if the name, kind or family is not valid, or one of the files exists
+    already; then nothing is written.
     """
     stem = f"ex{name.removeprefix('ex')}"
     match = STEM.fullmatch(stem)
     if match is None:
-        raise CourseError(f"{name!r} is no name for an exercise. Give lesson, letter and words, such as 18a_column_sums.")
+        raise CourseError(
+            f"{name!r} is no name for an exercise. Give lesson, letter and words, such as"
+            " 18a_column_sums."
+        )
     if kind not in KINDS:
         raise CourseError(f"kind {kind!r} is none of {', '.join(KINDS)}.")
     words = stem.removeprefix(f"ex{match[1]}_")
@@ -66,14 +72,22 @@ def new_exercise(name: str, kind: str = "kernel", family: str = "") -> list[Path
 def new_lesson(name: str) -> list[Path]:
     """Write the percent script of a new lesson; ``name`` is, for example, "11_measuring".
 
-    Raises: CourseError if the name is not valid, or a lesson with this number or a file with this name exists already.
+    Raises: CourseError if the name is not valid, or a lesson with this number or a file with this
+    name exists already.
     """
     match = _LESSON.fullmatch(name)
     if match is None:
-        raise CourseError(f"{name!r} is no name for a lesson. Give a number of two digits and words, such as 11_measuring.")
+        raise CourseError(
+            f"{name!r} is no name for a lesson. Give a number of two digits and words, such as"
+            " 11_measuring."
+        )
     for other in paths.NOTEBOOK_SOURCES.glob(f"{match[1]}_*.py"):
-        raise CourseError(f"lesson {match[1]} is there already, in {paths.shown(other)}. Take another number.")
-    return _write({paths.NOTEBOOK_SOURCES / f"{name}.py": "lesson.txt"}, {"number": match[1], "stem": name})
+        raise CourseError(
+            f"lesson {match[1]} is there already, in {paths.shown(other)}. Take another number."
+        )
+    return _write(
+        {paths.NOTEBOOK_SOURCES / f"{name}.py": "lesson.txt"}, {"number": match[1], "stem": name}
+    )
 
 
 def new_picture(name: str) -> list[Path]:
@@ -113,18 +127,30 @@ NEW = {"exercise": new_exercise, "lesson": new_lesson, "picture": new_picture, "
 
 def _require_name(name: str, what: str) -> None:
     if _NAME.fullmatch(name) is None:
-        raise CourseError(f"{name!r} is no name for {what}: small letters, digits and _, beginning with a letter.")
+        raise CourseError(
+            f"{name!r} is no name for {what}: small letters, digits and _, beginning with a letter."
+        )
 
 
 def _write(files: dict[Path, str], names: dict[str, str]) -> list[Path]:
     """Write every file from its template, or none if one of them exists already."""
     if there := [paths.shown(path) for path in files if path.exists()]:
-        raise CourseError(f"nothing was written, for there is already {', '.join(there)}. Take another name, or go on with what is there.")
+        raise CourseError(
+            f"nothing was written, for there is already {', '.join(there)}. Take another name, or"
+            " go on with what is there."
+        )
     for path, template in files.items():
         path.parent.mkdir(parents=True, exist_ok=True)
-        write_atomic(path, string.Template((FOLDER / template).read_text(encoding="utf-8")).substitute(names))
-    if importlib.util.find_spec("ruff") is not None:  # line breaks and the order of imports depend on the names
+        write_atomic(
+            path, string.Template((FOLDER / template).read_text(encoding="utf-8")).substitute(names)
+        )
+    # line breaks and the order of imports depend on the names
+    if importlib.util.find_spec("ruff") is not None:
         code = [str(path) for path in files if path.suffix == ".py"]
         for command in (["check", "-q", "--fix-only", "--select", "I"], ["format", "-q"]):
-            subprocess.run([sys.executable, "-m", "ruff", *command, "--no-cache", *code], cwd=paths.ROOT, check=True)
+            subprocess.run(
+                [sys.executable, "-m", "ruff", *command, "--no-cache", *code],
+                cwd=paths.ROOT,
+                check=True,
+            )
     return list(files)

@@ -13,15 +13,18 @@ from course_lib.base.errors import CourseError
 _PICTURE = re.compile(r'<div data-picture="([^"]+)"')
 _PAGE = "<!doctype html><meta charset=utf-8><body style='margin: 12px; background: #fff'>{html}"
 _WIDTH = 900  # CSS pixels
-# Chromium cannot use its sandbox when it runs as root. The other arguments prevent network requests.
+# Chromium cannot use its sandbox when it runs as root. The other arguments prevent network
+# requests.
 CHROMIUM_ARGUMENTS = (
-    "--no-sandbox --disable-gpu --disable-quic --no-first-run --disable-background-networking --disable-component-update "
-    "--disable-sync --disable-dev-shm-usage"
+    "--no-sandbox --disable-gpu --disable-quic --no-first-run --disable-background-networking"
+    " --disable-component-update --disable-sync --disable-dev-shm-usage"
 ).split()
 
 
 def find_chromium() -> str | None:
-    return next(filter(None, map(shutil.which, ("chromium", "chromium-browser", "google-chrome"))), None)
+    return next(
+        filter(None, map(shutil.which, ("chromium", "chromium-browser", "google-chrome"))), None
+    )
 
 
 def add_pngs(notebook: dict[str, Any]) -> None:
@@ -29,14 +32,21 @@ def add_pngs(notebook: dict[str, Any]) -> None:
 
     Raises: CourseError if the notebook has a moving picture, and Chromium or playwright is missing.
     """
-    outputs = [output for cell in notebook["cells"] for output in cell.get("outputs", []) if _PICTURE.search(_get_html(output))]
+    outputs = [
+        output
+        for cell in notebook["cells"]
+        for output in cell.get("outputs", [])
+        if _PICTURE.search(_get_html(output))
+    ]
     if not outputs:
         return
     executable = find_chromium()
-    if executable is None or importlib.util.find_spec("playwright") is None:  # only authors need both
+    # only authors need both
+    if executable is None or importlib.util.find_spec("playwright") is None:
         raise CourseError(
-            "a lesson with moving pictures is built with a picture of each, for which playwright opens it in Chromium. Run `make dev`, and "
-            "install Chromium (Debian, Ubuntu: apt install chromium)."
+            "a lesson with moving pictures is built with a picture of each, for which playwright"
+            " opens it in Chromium. Run `make dev`, and install Chromium (Debian, Ubuntu: apt"
+            " install chromium)."
         )
     from playwright.sync_api import sync_playwright
 
@@ -48,7 +58,10 @@ def add_pngs(notebook: dict[str, Any]) -> None:
             page.wait_for_function("document.querySelector('[data-picture]').stage")
             shot = page.locator("[data-picture]").screenshot(animations="disabled")
             output["data"]["image/png"] = base64.b64encode(shot).decode("ascii")
-            output.setdefault("metadata", {})["image/png"] = {"alt": output["data"]["text/plain"], "width": _WIDTH - 24}
+            output.setdefault("metadata", {})["image/png"] = {
+                "alt": output["data"]["text/plain"],
+                "width": _WIDTH - 24,
+            }
         browser.close()
 
 

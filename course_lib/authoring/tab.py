@@ -1,7 +1,9 @@
-"""Build the course as a site of notebooks that run in a browser tab: JupyterLite, Pyodide, and the packages of the course.
+"""Build the course as a site of notebooks that run in a browser tab: JupyterLite, Pyodide, and the
+packages of the course.
 
-``python -m course_lib.authoring.tab PYODIDE OUT``: PYODIDE is a folder with a Pyodide distribution (its core, NumPy and what IPython
-needs), OUT the folder of the site. Everything that a reader's browser asks for comes from OUT.
+``python -m course_lib.authoring.tab PYODIDE OUT``: PYODIDE is a folder with a Pyodide distribution
+(its core, NumPy and what IPython needs), OUT the folder of the site. Everything that a reader's
+browser asks for comes from OUT.
 """
 
 from __future__ import annotations
@@ -37,13 +39,25 @@ from course_lib.lessons.translated import read_translated
 STANDINS = paths.PACKAGE / "tab" / "standins"
 CORE = ("pyodide.js", "pyodide.mjs", "pyodide.asm.js", "pyodide.asm.wasm", "python_stdlib.zip")
 # packages that the kernel of JupyterLite loads at its start, and packages that the course imports
-NEEDED = ("numpy", "ipython", "micropip", "packaging", "sqlite3", "matplotlib-inline", "pygments", "six", "traitlets")
+NEEDED = (
+    "numpy",
+    "ipython",
+    "micropip",
+    "packaging",
+    "sqlite3",
+    "matplotlib-inline",
+    "pygments",
+    "six",
+    "traitlets",
+)
 OPTIONAL = ("ml-dtypes",)  # Pyodide has it from version 0.29 on
-# The kernel of JupyterLite loads these packages at its start, but no lesson uses them. The site has empty ones, which load faster.
+# The kernel of JupyterLite loads these packages at its start, but no lesson uses them. The site has
+# empty ones, which load faster.
 EMPTY = ("ssl",)
 # parts of Matplotlib and its dependencies that no lesson needs
 _WITHOUT_LATER = ("fontTools/", "matplotlib/tests/", "matplotlib/mpl-data/sample_data/", "pytz/")
-# packages in pure Python, which are taken from the environment of the build, and the packages that each of them needs
+# packages in pure Python, which are taken from the environment of the build, and the packages that
+# each of them needs
 PURE = {
     "ipywidgets": ("comm", "ipython", "traitlets"),
     "comm": ("traitlets",),
@@ -53,15 +67,26 @@ PURE = {
     "sympy": ("mpmath",),
     "mpmath": (),
 }
-NOT_IN_TAB = ("14", "15")  # lessons that can only be read in a tab: one trains with PyTorch, the other measures a GPU
+# lessons that can only be read in a tab: one trains with PyTorch, the other measures a GPU
+NOT_IN_TAB = ("14", "15")
 _FILES = "files.json"
-_WITHOUT = ("tests/", "backends/amd/", "backends/nvidia/", "experimental/", "instrumentation/", "plugins/", "profiler/")
-_DATE = (2020, 1, 1, 0, 0, 0)  # the date of every file in an archive, so that the same sources give the same bytes
+_WITHOUT = (
+    "tests/",
+    "backends/amd/",
+    "backends/nvidia/",
+    "experimental/",
+    "instrumentation/",
+    "plugins/",
+    "profiler/",
+)
+# the date of every file in an archive, so that the same sources give the same bytes
+_DATE = (2020, 1, 1, 0, 0, 0)
 
 
 @dataclass(frozen=True)
 class Package:
-    """A wheel of the site: its files by name, the names of its top-level modules, and the packages that it needs."""
+    """A wheel of the site: its files by name, the names of its top-level modules, and the packages
+    that it needs."""
 
     name: str
     version: str
@@ -77,34 +102,64 @@ class Package:
         """Write the wheel into ``folder``. Returns: its entry for Pyodide's lock file."""
         info = f"{self.name.replace('-', '_')}-{self.version}.dist-info"
         described = {
-            f"{info}/METADATA": f"Metadata-Version: 2.1\nName: {self.name}\nVersion: {self.version}\n".encode(),
-            f"{info}/WHEEL": b"Wheel-Version: 1.0\nGenerator: course\nRoot-Is-Purelib: true\nTag: py3-none-any\n",
+            f"{info}/METADATA": (
+                f"Metadata-Version: 2.1\nName: {self.name}\nVersion: {self.version}\n".encode()
+            ),
+            f"{info}/WHEEL": (
+                b"Wheel-Version: 1.0\nGenerator: course\nRoot-Is-Purelib: true\nTag: py3-none-any\n"
+            ),
         }
-        with zipfile.ZipFile(folder / self.file_name, "w", zipfile.ZIP_DEFLATED, compresslevel=9) as archive:
+        with zipfile.ZipFile(
+            folder / self.file_name, "w", zipfile.ZIP_DEFLATED, compresslevel=9
+        ) as archive:
             for name, data in sorted((self.files | described).items()):
                 archive.writestr(zipfile.ZipInfo(name, _DATE), data, zipfile.ZIP_DEFLATED)
         return {
-            "name": self.name, "version": self.version, "file_name": self.file_name, "install_dir": "site", "package_type": "package",
-            "sha256": hashlib.sha256((folder / self.file_name).read_bytes()).hexdigest(), "imports": list(self.imports),
+            "name": self.name, "version": self.version, "file_name": self.file_name,
+            "install_dir": "site", "package_type": "package",
+            "sha256": hashlib.sha256((folder / self.file_name).read_bytes()).hexdigest(),
+            "imports": list(self.imports),
             "depends": list(self.depends), "unvendored_tests": False,
         }  # fmt: skip
 
 
 def read_course(answers: dict[str, object]) -> Package:
-    """Return the course's wheel with the compiler's recorded ``answers``, and without the built notebooks: the site has those as files.
+    """Return the course's wheel with the compiler's recorded ``answers``, and without the built
+    notebooks: the site has those as files.
 
-    Of the translations it has those into the chosen language alone, by which the tab knows its language.
+    Of the translations it has those into the chosen language alone, by which the tab knows its
+    language.
     """
     catalogs = f"course_lib/locale/{choose_language()}/"
-    with tempfile.TemporaryDirectory() as folder, zipfile.ZipFile(build_wheel(Path(folder))) as wheel:
+    with (
+        tempfile.TemporaryDirectory() as folder,
+        zipfile.ZipFile(build_wheel(Path(folder))) as wheel,
+    ):
         files: dict[str, bytes] = {
             name: wheel.read(name)
             for name in wheel.namelist()
-            if not name.endswith(".ipynb") and ".dist-info/" not in name and (not name.endswith(".po") or name.startswith(catalogs))
+            if not name.endswith(".ipynb")
+            and ".dist-info/" not in name
+            and (not name.endswith(".po") or name.startswith(catalogs))
         }
     files["course_lib/compiler/recorded.json"] = json.dumps(answers).encode()
-    depends = ("ipython", "ipywidgets", "ml_dtypes", "numpy", "rich", "torch", "triton", *_list_translators())
-    return Package("norm-kernels-course", metadata.version("norm-kernels-course"), files, ("course_lib",), depends)
+    depends = (
+        "ipython",
+        "ipywidgets",
+        "ml_dtypes",
+        "numpy",
+        "rich",
+        "torch",
+        "triton",
+        *_list_translators(),
+    )
+    return Package(
+        "norm-kernels-course",
+        metadata.version("norm-kernels-course"),
+        files,
+        ("course_lib",),
+        depends,
+    )
 
 
 def _list_translators() -> tuple[str, ...]:
@@ -113,12 +168,15 @@ def _list_translators() -> tuple[str, ...]:
 
 
 def record_answers(notebooks: Iterable[Path]) -> dict[str, object]:
-    """Run the notebooks, and return the compiler's answer to each of their requests, for :mod:`course_lib.compiler.helper`."""
+    """Run the notebooks, and return the compiler's answer to each of their requests, for
+    :mod:`course_lib.compiler.helper`."""
     recorded: dict[str, object] = {}
     for notebook in notebooks:
         done = subprocess.run(
-            [sys.executable, "-c", "from course_lib.authoring import tab; tab.print_answers()", str(notebook)],
-            capture_output=True, text=True, env=os.environ | {"COURSE_DEVICE": "cpu"}, cwd=paths.ROOT,
+            [sys.executable, "-c", "from course_lib.authoring import tab; tab.print_answers()",
+                str(notebook)],
+            capture_output=True, text=True, env=os.environ | {"COURSE_DEVICE": "cpu"},
+            cwd=paths.ROOT,
         )  # fmt: skip
         if done.returncode:
             raise SystemExit(f"{notebook.name} does not run:\n{done.stderr[-2000:]}")
@@ -127,7 +185,8 @@ def record_answers(notebooks: Iterable[Path]) -> dict[str, object]:
 
 
 def print_answers() -> None:
-    """Run the notebook that the command line names, in this process, and print the compiler's answers as JSON on the last line."""
+    """Run the notebook that the command line names, in this process, and print the compiler's
+    answers as JSON on the last line."""
     from IPython.core.interactiveshell import InteractiveShell
     from IPython.utils.capture import capture_output
 
@@ -151,30 +210,46 @@ def print_answers() -> None:
 
 
 def read_triton() -> Package:
-    """Return Triton's Python files with the stand-in for its native library. Its compiler's backends and tools are left out."""
+    """Return Triton's Python files with the stand-in for its native library. Its compiler's
+    backends and tools are left out."""
     files = _read_package("triton")
     files["triton/_C/libtriton.py"] = (STANDINS / "libtriton.py").read_bytes()
-    # Triton's code generator, which says what a kernel may contain, uses two functions of Gluon, Triton's other language.
-    files["triton/experimental/gluon/language.py"] = b"from triton.language import static_assert, static_print\n"
+    # Triton's code generator, which says what a kernel may contain, uses two functions of Gluon,
+    # Triton's other language.
+    files["triton/experimental/gluon/language.py"] = (
+        b"from triton.language import static_assert, static_print\n"
+    )
     return Package("triton", metadata.version("triton"), files, ("triton",), ("numpy",))
 
 
 def read_torch() -> Package:
     """Return the stand-in for PyTorch."""
     folder = STANDINS / "torch"
-    files = {f"torch/{file.relative_to(folder)}": file.read_bytes() for file in folder.rglob("*.py")}
-    return Package("torch", f"{metadata.version('torch').split('+')[0]}", files, ("torch",), ("numpy",))
+    files = {
+        f"torch/{file.relative_to(folder)}": file.read_bytes() for file in folder.rglob("*.py")
+    }
+    return Package(
+        "torch", f"{metadata.version('torch').split('+')[0]}", files, ("torch",), ("numpy",)
+    )
 
 
 def read_pure(name: str, depends: tuple[str, ...]) -> Package:
-    """Return the package ``name``, which is pure Python, from the environment of the build, with its licence."""
+    """Return the package ``name``, which is pure Python, from the environment of the build, with
+    its licence."""
     files, tops = {}, set()
     for file in metadata.files(name) or ():
         inside = ".dist-info" not in file.parts[0]
-        if file.parts[0] == ".." or "__pycache__" in file.parts or "tests" in file.parts or not Path(file.locate()).is_file():
+        if (
+            file.parts[0] == ".."
+            or "__pycache__" in file.parts
+            or "tests" in file.parts
+            or not Path(file.locate()).is_file()
+        ):
             continue
         if inside or "LICEN" in file.name.upper():
-            files[str(file) if inside else f"licences/{name}/{file.name}"] = Path(file.locate()).read_bytes()
+            files[str(file) if inside else f"licences/{name}/{file.name}"] = Path(
+                file.locate()
+            ).read_bytes()
         if inside:
             tops.add(file.parts[0].removesuffix(".py"))
     return Package(name, metadata.version(name), files, tuple(sorted(tops)), depends)
@@ -185,11 +260,18 @@ def _read_package(name: str) -> dict[str, bytes]:
     assert found is not None and found.origin is not None, name
     folder = Path(found.origin).parent
     files = {str(file.relative_to(folder)): file for file in folder.rglob("*.py")}
-    return {f"{name}/{short}": file.read_bytes() for short, file in files.items() if not short.startswith(_WITHOUT)}
+    return {
+        f"{name}/{short}": file.read_bytes()
+        for short, file in files.items()
+        if not short.startswith(_WITHOUT)
+    }
 
 
-def build_pyodide(pyodide: Path, out: Path, answers: dict[str, object], extra: Iterable[Package] = ()) -> None:
-    """Copy the parts of a Pyodide distribution that the course needs to ``out``, and add the course's own packages to its lock file.
+def build_pyodide(
+    pyodide: Path, out: Path, answers: dict[str, object], extra: Iterable[Package] = ()
+) -> None:
+    """Copy the parts of a Pyodide distribution that the course needs to ``out``, and add the
+    course's own packages to its lock file.
 
     The other arguments are those of :func:`build_site`.
     """
@@ -197,7 +279,9 @@ def build_pyodide(pyodide: Path, out: Path, answers: dict[str, object], extra: I
     for name in CORE:
         shutil.copy(pyodide / name, out / name)
     lock = json.loads((pyodide / "pyodide-lock.json").read_text())
-    known = {re.sub(r"[-_.]+", "-", name).lower(): entry for name, entry in lock["packages"].items()}
+    known = {
+        re.sub(r"[-_.]+", "-", name).lower(): entry for name, entry in lock["packages"].items()
+    }
     own = [
         read_course(answers),
         read_triton(),
@@ -208,44 +292,61 @@ def build_pyodide(pyodide: Path, out: Path, answers: dict[str, object], extra: I
         *extra,
     ]
     entries = {package.name.replace("_", "-"): package.write(out) for package in own}
-    wanted = [*(name for name in (*NEEDED, *OPTIONAL) if name in known), *(need for package in own for need in package.depends)]
+    wanted = [
+        *(name for name in (*NEEDED, *OPTIONAL) if name in known),
+        *(need for package in own for need in package.depends),
+    ]
     kept = _find_needed(known, wanted, entries.keys())
     for entry in kept.values():
         shutil.copy(pyodide / entry["file_name"], out / entry["file_name"])
     later = _find_needed(known, [tab.LATER], entries.keys())
-    _write_later(pyodide, [entry for name, entry in later.items() if name not in kept], out / tab.LATER_FILE)
-    # The kernel of a notebook loads these packages in any case; the worker of a check loads only the packages that the course depends on.
+    _write_later(
+        pyodide, [entry for name, entry in later.items() if name not in kept], out / tab.LATER_FILE
+    )
+    # The kernel of a notebook loads these packages in any case; the worker of a check loads only
+    # the packages that the course depends on.
     entries["norm-kernels-course"]["depends"] += sorted(later.keys() & kept.keys())
     lock["packages"] = kept | entries
     (out / "pyodide-lock.json").write_text(json.dumps(lock))
 
 
-def _find_needed(known: dict[str, dict], wanted: list[str], there: Iterable[str]) -> dict[str, dict]:
-    """Return the lock file's entries for the ``wanted`` packages and all that they need, except for the packages in ``there``."""
+def _find_needed(
+    known: dict[str, dict], wanted: list[str], there: Iterable[str]
+) -> dict[str, dict]:
+    """Return the lock file's entries for the ``wanted`` packages and all that they need, except for
+    the packages in ``there``."""
     kept: dict[str, dict] = {}
     while wanted:
         name = re.sub(r"[-_.]+", "-", wanted.pop()).lower()
         if name in there or name in kept:
             continue
         if name not in known:
-            raise SystemExit(f"this Pyodide has no package {name!r}: take a distribution that has it")
+            raise SystemExit(
+                f"this Pyodide has no package {name!r}: take a distribution that has it"
+            )
         kept[name] = known[name]
         wanted += known[name]["depends"]
     return kept
 
 
 def _write_later(pyodide: Path, entries: Iterable[dict], file: Path) -> None:
-    """Write the archive that :mod:`course_lib.base.tab` fetches when Matplotlib is first imported."""
+    """Write the archive that :mod:`course_lib.base.tab` fetches when Matplotlib is first
+    imported."""
     with zipfile.ZipFile(file, "w", zipfile.ZIP_DEFLATED, compresslevel=9) as archive:
         for entry in entries:
             with zipfile.ZipFile(pyodide / entry["file_name"]) as wheel:
                 for name in wheel.namelist():
                     if not name.startswith(_WITHOUT_LATER):
-                        archive.writestr(zipfile.ZipInfo(name, _DATE), wheel.read(name), zipfile.ZIP_DEFLATED)
+                        archive.writestr(
+                            zipfile.ZipInfo(name, _DATE), wheel.read(name), zipfile.ZIP_DEFLATED
+                        )
 
 
-def build_site(pyodide: Path, out: Path, answers: dict[str, object], extra: Iterable[Package] = ()) -> None:
-    """Build the whole site into ``out``: JupyterLite with the lessons and the exercises as its files, and Pyodide.
+def build_site(
+    pyodide: Path, out: Path, answers: dict[str, object], extra: Iterable[Package] = ()
+) -> None:
+    """Build the whole site into ``out``: JupyterLite with the lessons and the exercises as its
+    files, and Pyodide.
 
     Args:
         pyodide: a Pyodide distribution: its core, NumPy, and what IPython and Matplotlib need.
@@ -257,16 +358,35 @@ def build_site(pyodide: Path, out: Path, answers: dict[str, object], extra: Iter
         work = Path(folder)
         shutil.copytree(paths.NOTEBOOKS / "images", work / "files" / "notebooks" / "images")
         for lesson in sorted(paths.NOTEBOOKS.glob("*.ipynb")):
-            (work / "files" / "notebooks" / lesson.name).write_text(read_translated(lesson), "utf-8")
+            (work / "files" / "notebooks" / lesson.name).write_text(
+                read_translated(lesson), "utf-8"
+            )
         (work / "files" / "exercises").mkdir()
-        for exercise in catalog.exercises().values():  # unsolved, even if the author has worked on exercises/
-            (work / "files" / "exercises" / f"{exercise.file}.py").write_text(make_learners_text(exercise), "utf-8")
-        (work / "files" / "your_work.ipynb").write_text(nbformat.writes(make_work_notebook()), "utf-8")
+        # unsolved, even if the author has worked on exercises/
+        for exercise in catalog.exercises().values():
+            (work / "files" / "exercises" / f"{exercise.file}.py").write_text(
+                make_learners_text(exercise), "utf-8"
+            )
+        (work / "files" / "your_work.ipynb").write_text(
+            nbformat.writes(make_work_notebook()), "utf-8"
+        )
         settings = {"jupyter-lite-schema-version": 0, "jupyter-config-data": SETTINGS}
         (work / "jupyter-lite.json").write_text(json.dumps(settings))
         python = _make_environment(work / "environment", version)
         subprocess.run(
-            [python, "-m", "jupyter", "lite", "build", "--lite-dir", work, "--contents", "files", "--output-dir", out.resolve()],
+            [
+                python,
+                "-m",
+                "jupyter",
+                "lite",
+                "build",
+                "--lite-dir",
+                work,
+                "--contents",
+                "files",
+                "--output-dir",
+                out.resolve(),
+            ],
             cwd=work,
             check=True,
             stdout=subprocess.DEVNULL,
@@ -276,20 +396,27 @@ def build_site(pyodide: Path, out: Path, answers: dict[str, object], extra: Iter
 
 
 def count_bytes(site: Path) -> int:
-    """Return the bytes that a browser fetches from the ``site`` before the first cell of a lesson runs."""
+    """Return the bytes that a browser fetches from the ``site`` before the first cell of a lesson
+    runs."""
     return sum(size for name, size in json.loads((site / _FILES).read_text()))
 
 
 def _list_first_files(site: Path) -> None:
-    """Write a list of [path, bytes] of the files that every lesson needs: Python, and all packages except those that are fetched later.
+    """Write a list of [path, bytes] of the files that every lesson needs: Python, and all packages
+    except those that are fetched later.
 
-    A page of the site loads these files before it opens a lesson, and shows the progress. JupyterLab's files are not in the list: they are
-    loaded before Python.
+    A page of the site loads these files before it opens a lesson, and shows the progress.
+    JupyterLab's files are not in the list: they are loaded before Python.
     """
     lock = json.loads((site / "pyodide" / "pyodide-lock.json").read_text())["packages"]
-    names = [*CORE[2:], *(entry["file_name"] for name, entry in lock.items() if name not in ("sympy", "mpmath"))]
+    names = [
+        *CORE[2:],
+        *(entry["file_name"] for name, entry in lock.items() if name not in ("sympy", "mpmath")),
+    ]
     files = [site / "pyodide" / name for name in names]
-    (site / _FILES).write_text(json.dumps([[str(file.relative_to(site)), file.stat().st_size] for file in files]))
+    (site / _FILES).write_text(
+        json.dumps([[str(file.relative_to(site)), file.stat().st_size] for file in files])
+    )
 
 
 def make_work_notebook() -> nbformat.NotebookNode:
@@ -297,38 +424,68 @@ def make_work_notebook() -> nbformat.NotebookNode:
     cells = [
         new_markdown_cell(
             _(
-                "# Your work, out of this browser and into it\n\nYour exercises and your progress are in this browser's storage. They are gone when you "
-                "delete the data of this site, and a browser that runs out of space may delete them.\n\n**Out:** run this cell. Then reload the file list "
-                "on the left, right-click `my-course.zip` and choose Download. On a machine, `course import my-course.zip` takes it."
+                "# Your work, out of this browser and into it\n\nYour exercises and your progress"
+                " are in this browser's storage. They are gone when you delete the data of this"
+                " site, and a browser that runs out of space may delete them.\n\n**Out:** run this"
+                " cell. Then reload the file list on the left, right-click `my-course.zip` and"
+                " choose Download. On a machine, `course import my-course.zip` takes it."
             )
         ),
-        new_code_cell("import course_lib\nfrom course_lib.learner import carrying\n\nprint(carrying.pack())"),
-        new_markdown_cell(_("**In:** drag a `my-course.zip` into the file list on the left, beside this notebook. Then run this cell.")),
-        new_code_cell('import course_lib\nfrom course_lib.learner import carrying\n\nprint(*carrying.unpack(), sep="\\n")'),
+        new_code_cell(
+            "import course_lib\nfrom course_lib.learner import carrying\n\nprint(carrying.pack())"
+        ),
+        new_markdown_cell(
+            _(
+                "**In:** drag a `my-course.zip` into the file list on the left, beside this"
+                " notebook. Then run this cell."
+            )
+        ),
+        new_code_cell(
+            "import course_lib\nfrom course_lib.learner import"
+            ' carrying\n\nprint(*carrying.unpack(), sep="\\n")'
+        ),
     ]
-    return new_notebook(cells=cells, metadata={"kernelspec": {"name": "python", "display_name": "Python", "language": "python"}})
+    return new_notebook(
+        cells=cells,
+        metadata={"kernelspec": {"name": "python", "display_name": "Python", "language": "python"}},
+    )
 
 
 def _make_environment(folder: Path, pyodide_version: str) -> Path:
     """Make an environment with the JupyterLite for this Pyodide.
 
-    It has no other extension of JupyterLab, because a site contains all extensions of its environment.
+    It has no other extension of JupyterLab, because a site contains all extensions of its
+    environment.
 
     Returns: the path of the environment's Python.
     """
     series = ".".join(pyodide_version.split(".")[:2])
     if series not in JUPYTERLITE:
-        raise SystemExit(f"no JupyterLite is known for Pyodide {pyodide_version}; JUPYTERLITE has {', '.join(JUPYTERLITE)}")
+        raise SystemExit(
+            f"no JupyterLite is known for Pyodide {pyodide_version}; JUPYTERLITE has"
+            f" {', '.join(JUPYTERLITE)}"
+        )
     venv.create(folder, with_pip=True)
     python = folder / "bin" / "python"
     subprocess.run([python, "-m", "pip", "install", "-q", *JUPYTERLITE[series]], check=True)
     return python
 
 
-# Packages for each series of Pyodide. The tests use 0.27, which is available from PyPI. A public site uses 0.29, which has ml_dtypes.
+# Packages for each series of Pyodide. The tests use 0.27, which is available from PyPI. A public
+# site uses 0.29, which has ml_dtypes.
 JUPYTERLITE = {
-    "0.27": ("jupyterlite-core==0.5.1", "jupyterlite-pyodide-kernel==0.5.2", "jupyterlab_widgets==3.0.13", "jupyter-server"),
-    "0.29": ("jupyterlite-core==0.7.6", "jupyterlite-pyodide-kernel==0.7.2", "jupyterlab_widgets==3.0.17", "jupyter-server"),
+    "0.27": (
+        "jupyterlite-core==0.5.1",
+        "jupyterlite-pyodide-kernel==0.5.2",
+        "jupyterlab_widgets==3.0.13",
+        "jupyter-server",
+    ),
+    "0.29": (
+        "jupyterlite-core==0.7.6",
+        "jupyterlite-pyodide-kernel==0.7.2",
+        "jupyterlab_widgets==3.0.17",
+        "jupyter-server",
+    ),
 }
 # The address of Pyodide is relative to a JupyterLite application's page, such as lab/index.html.
 SETTINGS = {
@@ -337,8 +494,19 @@ SETTINGS = {
     "litePluginSettings": {
         "@jupyterlite/pyodide-kernel-extension:kernel": {
             "pyodideUrl": "../pyodide/pyodide.js",
-            # These packages load in parallel with Python itself. Otherwise the kernel would load them one after the other.
-            "loadPyodideOptions": {"packages": ["micropip", "packaging", "ssl", "sqlite3", "comm", "ipython", "norm-kernels-course"]},
+            # These packages load in parallel with Python itself. Otherwise the kernel would load
+            # them one after the other.
+            "loadPyodideOptions": {
+                "packages": [
+                    "micropip",
+                    "packaging",
+                    "ssl",
+                    "sqlite3",
+                    "comm",
+                    "ipython",
+                    "norm-kernels-course",
+                ]
+            },
         }
     },
 }
@@ -349,7 +517,9 @@ def main() -> None:
     parser.add_argument("pyodide", type=Path, help="a folder with a Pyodide distribution")
     parser.add_argument("out", type=Path, help="the folder of the site")
     arguments = parser.parse_args()
-    build_site(arguments.pyodide, arguments.out, record_answers(sorted(paths.NOTEBOOKS.glob("*.ipynb"))))
+    build_site(
+        arguments.pyodide, arguments.out, record_answers(sorted(paths.NOTEBOOKS.glob("*.ipynb")))
+    )
 
 
 if __name__ == "__main__":

@@ -1,5 +1,6 @@
-"""``python -m course_lib.authoring.translations``: bring the catalogs of ``course_lib/locale`` up to date with the English texts, and say how much
-of each is translated. A text whose English changed keeps its translation, which is marked fuzzy and not shown until a person has read it."""
+"""``python -m course_lib.authoring.translations``: bring the catalogs of ``course_lib/locale`` up
+to date with the English texts, and say how much of each is translated. A text whose English changed
+keeps its translation, which is marked fuzzy and not shown until a person has read it."""
 
 from __future__ import annotations
 
@@ -19,7 +20,15 @@ from course_lib.authoring import notebooks
 from course_lib.authoring.site.guides import LEARNERS
 from course_lib.base import paths
 from course_lib.base.files import write_atomic
-from course_lib.base.translation import LANGUAGES, VARIABLE, find_catalog, read_catalog, split_blocks, split_help, translate_markdown
+from course_lib.base.translation import (
+    LANGUAGES,
+    VARIABLE,
+    find_catalog,
+    read_catalog,
+    split_blocks,
+    split_help,
+    translate_markdown,
+)
 from course_lib.catalog import texts
 from course_lib.catalog.comments import translate_comments
 from course_lib.grading.families import find_parts
@@ -28,13 +37,22 @@ from course_lib.lessons import prediction, steps
 from course_lib.lessons.kit.output import CATALOG, list_marked
 
 _ALIKE = 0.6  # as difflib measures it: from here on a new text counts as a change of an old one
-_NO_WORDS = re.compile(r"```.*?```|\$\$.*?\$\$|`[^`]*`|\$[^$]*\$|<[^>]*>|\{\{\w+\}\}|\]\([^)\s]*\)|https?://\S+", re.DOTALL)
+_NO_WORDS = re.compile(
+    r"```.*?```|\$\$.*?\$\$|`[^`]*`|\$[^$]*\$|<[^>]*>|\{\{\w+\}\}|\]\([^)\s]*\)|https?://\S+",
+    re.DOTALL,
+)
 _IN_TEMPLATE = re.compile(r'(?<!\w)_\("([^"]+)"\)')  # a marked text of a page that Jinja fills
 GUIDES = {"readme": "README.md"} | {name: f"docs/{name}.md" for name in LEARNERS}
 
 
 def list_catalogs() -> list[str]:
-    return [*(f"lesson{source.stem[:2]}" for source in notebooks.list_sources()), "interface", CATALOG, "causes", *GUIDES]
+    return [
+        *(f"lesson{source.stem[:2]}" for source in notebooks.list_sources()),
+        "interface",
+        CATALOG,
+        "causes",
+        *GUIDES,
+    ]
 
 
 def list_texts(name: str) -> dict[str, str]:
@@ -88,7 +106,10 @@ def _note_lesson(lesson: str, note: Callable[[str, str], str]) -> None:
     for exercise in catalog.exercises().values():
         if exercise.lesson == lesson:
             exercise.translate(lambda text, where=exercise.id: note(text, f"exercise {where}"))
-            translate_comments(texts.make_unsolved_text(exercise), lambda text, where=exercise.file: note(text, f"exercises/{where}.py"))
+            translate_comments(
+                texts.make_unsolved_text(exercise),
+                lambda text, where=exercise.file: note(text, f"exercises/{where}.py"),
+            )
 
 
 def _find_marked(file: Path) -> Iterator[str]:
@@ -105,12 +126,20 @@ def _find_marked(file: Path) -> Iterator[str]:
 
 
 def _find_help(file: Path) -> Iterator[str]:
-    """Yield what ``--help`` says of learners' commands: docstring and epilog of each function, and the help of its options and arguments."""
+    """Yield what ``--help`` says of learners' commands: docstring and epilog of each function, and
+    the help of its options and arguments."""
     body = ast.parse(file.read_text(encoding="utf-8")).body
-    shared = {node.targets[0].id: node.value for node in body if isinstance(node, ast.Assign) and isinstance(node.targets[0], ast.Name)}
+    shared = {
+        node.targets[0].id: node.value
+        for node in body
+        if isinstance(node, ast.Assign) and isinstance(node.targets[0], ast.Name)
+    }
     for function in body:
         for call in function.decorator_list if isinstance(function, ast.FunctionDef) else ():
-            if not (isinstance(call, ast.Call) and ast.unparse(call.func) in ("app.command", "app.callback")):
+            if not (
+                isinstance(call, ast.Call)
+                and ast.unparse(call.func) in ("app.command", "app.callback")
+            ):
                 continue
             words = {keyword.arg: keyword.value for keyword in call.keywords}
             if ast.unparse(words.get("rich_help_panel", call.func)) in ("TEACH", "AUTHOR"):
@@ -119,27 +148,44 @@ def _find_help(file: Path) -> Iterator[str]:
             yield from split_help(ast.get_docstring(function))
             if isinstance(epilog := words.get("epilog"), ast.Constant):
                 yield from split_help(str(epilog.value))
-            named = [shared[node.id] for node in ast.walk(function.args) if isinstance(node, ast.Name) and node.id in shared]
+            named = [
+                shared[node.id]
+                for node in ast.walk(function.args)
+                if isinstance(node, ast.Name) and node.id in shared
+            ]
             for node in (node for tree in (function.args, *named) for node in ast.walk(tree)):
-                if isinstance(node, ast.keyword) and node.arg == "help" and isinstance(node.value, ast.Constant):
+                if (
+                    isinstance(node, ast.keyword)
+                    and node.arg == "help"
+                    and isinstance(node.value, ast.Constant)
+                ):
                     yield str(node.value.value)
 
 
 def update(language: str, name: str) -> polib.POFile:
-    """Return a catalog with the texts of today: translations are kept by their English, and by likeness for a text that changed."""
+    """Return a catalog with the texts of today: translations are kept by their English, and by
+    likeness for a text that changed."""
     file = find_catalog(language, name)
     old = polib.pofile(str(file)) if file.exists() else polib.POFile()
     kept = {entry.msgid: entry for entry in old}
     wanted = list_texts(name)
     gone = [text for text, entry in kept.items() if text not in wanted and entry.msgstr]
     new = polib.POFile(wrapwidth=100)
-    new.metadata = {"Language": language, "Content-Type": "text/plain; charset=utf-8", "Content-Transfer-Encoding": "8bit"}
+    new.metadata = {
+        "Language": language,
+        "Content-Type": "text/plain; charset=utf-8",
+        "Content-Transfer-Encoding": "8bit",
+    }
     for text, where in wanted.items():
         entry = polib.POEntry(msgid=text, comment=where)
         if text in kept:
-            entry.msgstr, entry.flags, entry.previous_msgid = kept[text].msgstr, kept[text].flags, kept[text].previous_msgid
+            entry.msgstr = kept[text].msgstr
+            entry.flags = kept[text].flags
+            entry.previous_msgid = kept[text].previous_msgid
         elif previous := _find_most_alike(text, gone):
-            entry.msgstr, entry.flags, entry.previous_msgid = kept[previous].msgstr, ["fuzzy"], previous
+            entry.msgstr = kept[previous].msgstr
+            entry.flags = ["fuzzy"]
+            entry.previous_msgid = previous
         new.append(entry)
     return new
 
@@ -147,23 +193,32 @@ def update(language: str, name: str) -> polib.POFile:
 def _find_most_alike(text: str, candidates: list[str]) -> str | None:
     """Return the candidate that is most like ``text``; None if none is at least ``_ALIKE``.
 
-    ``autojunk`` is off: in a text of 200 characters or more it would leave out every letter that is frequent, which is most of them.
+    ``autojunk`` is off: in a text of 200 characters or more it would leave out every letter that is
+    frequent, which is most of them.
     """
     matcher = difflib.SequenceMatcher(autojunk=False)
     matcher.set_seq2(text)
     best, best_ratio = None, _ALIKE
     for candidate in candidates:
         matcher.set_seq1(candidate)
-        if matcher.real_quick_ratio() >= best_ratio and matcher.quick_ratio() >= best_ratio and matcher.ratio() >= best_ratio:
+        if (
+            matcher.real_quick_ratio() >= best_ratio
+            and matcher.quick_ratio() >= best_ratio
+            and matcher.ratio() >= best_ratio
+        ):
             best, best_ratio = candidate, matcher.ratio()
     return best
 
 
 def find_faults(entry: polib.POEntry) -> Iterator[str]:
-    """Yield what a translation must have in common with its English and has not: code, formulas, links, names to fill in, numbers."""
+    """Yield what a translation must have in common with its English and has not: code, formulas,
+    links, names to fill in, numbers."""
     for what, pattern in _SAME.items():
         # {step_count}, a number, may stand for {steps}, its English phrase
-        here, there = (sorted(pattern.findall(text.replace("_count}", "s}"))) for text in (entry.msgid, entry.msgstr))
+        here, there = (
+            sorted(pattern.findall(text.replace("_count}", "s}")))
+            for text in (entry.msgid, entry.msgstr)
+        )
         if here != there:
             missing = [part for part in here if here.count(part) > there.count(part)]
             extra = [part for part in there if there.count(part) > here.count(part)]
@@ -181,8 +236,14 @@ _SAME = {
 
 def write_readme(language: str) -> str:
     """Return README.md in another language, with a link to the English one."""
-    here, english = f"[{LANGUAGES[language]}]({find_readme(language).name})", f"[{LANGUAGES['en']}](README.md)"
-    return translate_markdown((paths.ROOT / "README.md").read_text(encoding="utf-8"), "readme", language).replace(here, english) + "\n"
+    here = f"[{LANGUAGES[language]}]({find_readme(language).name})"
+    english = f"[{LANGUAGES['en']}](README.md)"
+    return (
+        translate_markdown(
+            (paths.ROOT / "README.md").read_text(encoding="utf-8"), "readme", language
+        ).replace(here, english)
+        + "\n"
+    )
 
 
 def find_readme(language: str) -> Path:
@@ -199,9 +260,14 @@ def main(wanted: list[str]) -> int:
             updated = update(language, name)
             find_catalog(language, name).parent.mkdir(parents=True, exist_ok=True)
             updated.save(str(find_catalog(language, name)))
-            faults = [(entry.msgid, fault) for entry in updated.translated_entries() for fault in find_faults(entry)]
+            faults = [
+                (entry.msgid, fault)
+                for entry in updated.translated_entries()
+                for fault in find_faults(entry)
+            ]
             print(
-                f"{language}/{name}: {len(updated.translated_entries())} of {len(updated)} translated, {len(updated.fuzzy_entries())} fuzzy"
+                f"{language}/{name}: {len(updated.translated_entries())} of {len(updated)}"
+                f" translated, {len(updated.fuzzy_entries())} fuzzy"
             )
             for text, fault in faults:
                 print(f"  {text[:60]!r}: {fault}")

@@ -1,7 +1,9 @@
-"""``python -m course_lib.authoring.verdicts``: write docs/verdicts.md, which shows for every cause a verdict that the grader gave.
+"""``python -m course_lib.authoring.verdicts``: write docs/verdicts.md, which shows for every cause
+a verdict that the grader gave.
 
-The verdicts on the page are those on the mutants, so they are the grader's own words. A test runs every mutant and compares its verdict
-with the page. With ids (``verdicts 06a``) only these exercises are checked, and the causes that the page does not show on the same mutant.
+The verdicts on the page are those on the mutants, so they are the grader's own words. A test runs
+every mutant and compares its verdict with the page. With ids (``verdicts 06a``) only these
+exercises are checked, and the causes that the page does not show on the same mutant.
 """
 
 from __future__ import annotations
@@ -31,7 +33,7 @@ else fails. The line is the cause's, or, after "The error shows here:", the one 
 shown, with its inputs; it is none of the check's own cases. This page has one real verdict for each cause: a wrong solution was handed in as `mine.py`, in CPU
 mode, and this came back. It is made by `python -m course_lib.authoring.verdicts`, and `make test` fails when the grader's words are no
 longer these.
-"""
+"""  # noqa: E501
 _OTHERS = """## Other ends
 
 Causes that no wrong solution of the collection has by itself: {causes}.
@@ -41,10 +43,13 @@ Causes that no wrong solution of the collection has by itself: {causes}.
 def choose_mutants() -> dict[str, tuple[Exercise, dict]]:
     """Return for each cause the first mutant that has it in CPU mode.
 
-    Mutants of optional tasks come after all others, and those that only a time limit ends come last.
+    Mutants of optional tasks come after all others, and those that only a time limit ends come
+    last.
     """
     found: dict[str, tuple[Exercise, dict]] = {}
-    for exercise, entry in sorted(mutants.list_mutants(), key=lambda pair: (bool(pair[1].get("slow")), pair[0].optional)):
+    for exercise, entry in sorted(
+        mutants.list_mutants(), key=lambda pair: (bool(pair[1].get("slow")), pair[0].optional)
+    ):
         found.setdefault(entry.get("cause_cpu", entry["cause"]), (exercise, entry))
     return dict(sorted(found.items()))
 
@@ -62,19 +67,26 @@ def write_source(exercise: Exercise, entry: dict) -> str:
 
 
 def write_section(cause: str, exercise: Exercise, entry: dict, verdict: Verdict) -> str:
-    """Return the page's section for one cause: the parts of the verdict in the order in which a learner sees them."""
+    """Return the page's section for one cause: the parts of the verdict in the order in which a
+    learner sees them."""
     headline = f": {CAUSES[cause].headline}" if cause in CAUSES else ""
     report = make_report(verdict, exercise)
     found = [f"**{report.cause}**", f"Smallest failing case: {report.case}" if report.case else ""]
     if report.numbers:
         column = max(len(name) for name, _ in report.numbers) + 1
-        found.append("\n".join(["```text", *(f"{name:{column}}{value}" for name, value in report.numbers), "```"]))
+        found.append(
+            "\n".join(
+                ["```text", *(f"{name:{column}}{value}" for name, value in report.numbers), "```"]
+            )
+        )
     found.append(report.words)
     if report.place:
         shown = quote_line(report.place)
         below = [f"{shown.below}{shown.carets} {shown.label}".rstrip()] if shown.carets else []
         where = f"{report.place.lead} `{FILE}:{report.place.line}`".lstrip()
-        found.append("\n".join([where, "```python", f"{shown.gutter}{shown.source}", *below, "```"]))
+        found.append(
+            "\n".join([where, "```python", f"{shown.gutter}{shown.source}", *below, "```"])
+        )
     text = "\n\n".join(piece for piece in (*found, report.question, report.common) if piece)
     quotation = "\n".join(f"> {line}".rstrip() for line in text.splitlines())
     return f"## {cause}{headline}\n\n{write_source(exercise, entry)}\n\n{quotation}\n"
@@ -84,7 +96,9 @@ def write_page(sections: Mapping[str, str]) -> str:
     """Return the whole page from its ``sections`` by cause."""
     counts = Counter(exercise.id for exercise, _ in mutants.list_mutants())
     table = "\n".join(f"| {exercise} | {number} |" for exercise, number in sorted(counts.items()))
-    total = f"| Exercise | Wrong solutions |\n|---|---|\n{table}\n| all | {sum(counts.values())} |\n"
+    total = (
+        f"| Exercise | Wrong solutions |\n|---|---|\n{table}\n| all | {sum(counts.values())} |\n"
+    )
     silent = sorted(CAUSES.keys() - sections.keys())
     other = [_OTHERS.format(causes=", ".join(f"`{cause}`" for cause in silent))] if silent else []
     return "\n".join([_HEAD, total, *sections.values(), *other])
@@ -92,7 +106,10 @@ def write_page(sections: Mapping[str, str]) -> str:
 
 def read_sections(page: str) -> dict[str, str]:
     """Return the sections of a written page by cause."""
-    return {text.split(":")[0].split("\n")[0]: f"## {text.rstrip()}\n" for text in re.split(r"^## ", page, flags=re.MULTILINE)[1:]}
+    return {
+        text.split(":")[0].split("\n")[0]: f"## {text.rstrip()}\n"
+        for text in re.split(r"^## ", page, flags=re.MULTILINE)[1:]
+    }
 
 
 def main(argv: list[str]) -> int:
@@ -105,7 +122,9 @@ def main(argv: list[str]) -> int:
             if exercise.id not in chosen and f"\n\n{write_source(exercise, entry)}\n\n" in kept:
                 sections[cause] = kept
                 continue
-            sections[cause] = write_section(cause, exercise, entry, check_mutant(exercise, entry, Path(scratch)))
+            sections[cause] = write_section(
+                cause, exercise, entry, check_mutant(exercise, entry, Path(scratch))
+            )
             print(f"{cause}: {exercise.id} {entry['id']}", flush=True)
     PAGE.parent.mkdir(exist_ok=True)
     write_atomic(PAGE, write_page(sections))

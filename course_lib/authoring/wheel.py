@@ -10,11 +10,23 @@ from course_lib.base import paths
 
 
 def build_wheel(folder: Path) -> Path:
-    """Build the wheel into ``folder``, which must be empty, without using a network, and return the wheel's path.
+    """Build the wheel into ``folder``, which must be empty, without using a network, and return the
+    wheel's path.
 
     Raises: CalledProcessError if pip fails. pip prints the reason.
     """
-    command = [sys.executable, "-m", "pip", "wheel", "-q", "--no-deps", "--no-build-isolation", "-w", folder, paths.ROOT]
+    command = [
+        sys.executable,
+        "-m",
+        "pip",
+        "wheel",
+        "-q",
+        "--no-deps",
+        "--no-build-isolation",
+        "-w",
+        folder,
+        paths.ROOT,
+    ]
     subprocess.run(command, check=True)
     (wheel,) = folder.glob("*.whl")
     return wheel

@@ -16,8 +16,9 @@ T = TypeVar("T")
 def start(work: Callable[[], T]) -> Future[T]:
     """Call ``work`` in a new thread, in the caller's context; return a future.
 
-    The future's ``result()`` waits for ``work``, then returns its result or raises its exception. The thread is a daemon, unlike an
-    executor's: the program may end before ``work`` does. A browser tab has no threads: there ``work`` runs before this function returns.
+    The future's ``result()`` waits for ``work``, then returns its result or raises its exception.
+    The thread is a daemon, unlike an executor's: the program may end before ``work`` does. A
+    browser tab has no threads: there ``work`` runs before this function returns.
     """
     future: Future[T] = Future()
     context = contextvars.copy_context()
@@ -38,7 +39,8 @@ def start(work: Callable[[], T]) -> Future[T]:
 def call_soon(work: Callable[[], object]) -> None:
     """Call ``work`` in answer to a click.
 
-    In a browser tab the call comes after the click's own handler has returned: only then may ``work`` wait for something.
+    In a browser tab the call comes after the click's own handler has returned: only then may
+    ``work`` wait for something.
     """
     if IN_TAB:
         import asyncio

@@ -1,4 +1,5 @@
-"""Safe reading of files from other people, and safe writing: a crash during a write leaves the old text or the new one."""
+"""Safe reading of files from other people, and safe writing: a crash during a write leaves the old
+text or the new one."""
 
 from __future__ import annotations
 
@@ -24,7 +25,8 @@ _KINDS = {
 _TEMPORARY = re.compile(r"course-(check|probe|job|compile)-[a-z0-9_]+")
 # The same test as in base/tab.py: this file is also run alone, and imports nothing of the course.
 _IN_TAB = sys.platform == "emscripten"
-# A file that looks plain there may block its reader for ever, or act when it is read. A browser has no such files.
+# A file that looks plain there may block its reader for ever, or act when it is read. A browser has
+# no such files.
 _OF_THE_KERNEL = () if _IN_TAB else ("/proc", "/sys")
 
 
@@ -35,16 +37,18 @@ class NoPlainFile(OSError):
 def read_plain_file(path: Path, most: int) -> bytes:
     """Return a plain file's content, or its first ``most`` bytes.
 
-    The file is read once, so that the bytes that are examined are the bytes that are used. If the last part of ``path`` is a link, it is
-    not followed: a learner's link could otherwise name any file that the grader may read. Nothing that could block, such as a pipe or a
-    device, is opened for reading.
+    The file is read once, so that the bytes that are examined are the bytes that are used. If the
+    last part of ``path`` is a link, it is not followed: a learner's link could otherwise name any
+    file that the grader may read. Nothing that could block, such as a pipe or a device, is opened
+    for reading.
 
     Raises: NoPlainFile if something else is there; another OSError if it cannot be read.
     """
     _require_plain(path, os.lstat(path))
     descriptor = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_NOCTTY)
     with open(descriptor, "rb") as file:
-        _require_plain(path, os.fstat(descriptor))  # the file may have been replaced between lstat and open
+        # the file may have been replaced between lstat and open
+        _require_plain(path, os.fstat(descriptor))
         return file.read(most) or b""
 
 
@@ -52,7 +56,9 @@ def _require_plain(path: Path, found: os.stat_result) -> None:
     kind = stat.S_IFMT(found.st_mode)
     if kind != stat.S_IFREG:
         raise NoPlainFile(errno.EINVAL, _KINDS.get(kind, "is a device, no plain file"), str(path))
-    if found.st_dev in {os.stat(folder).st_dev for folder in _OF_THE_KERNEL if os.path.exists(folder)}:
+    if found.st_dev in {
+        os.stat(folder).st_dev for folder in _OF_THE_KERNEL if os.path.exists(folder)
+    }:
         raise NoPlainFile(errno.EINVAL, "is made by the kernel, and no plain file", str(path))
 
 
@@ -61,7 +67,8 @@ def write_atomic(path: Path, data: bytes | str) -> None:
 
     Text is written as UTF-8. The permissions of an existing file are kept.
 
-    Raises: OSError, with the old file untouched, if the disk is full or the folder cannot be written.
+    Raises: OSError, with the old file untouched, if the disk is full or the folder cannot be
+    written.
     """
     path = Path(path)
     if isinstance(data, str):
@@ -88,7 +95,8 @@ def write_atomic(path: Path, data: bytes | str) -> None:
 
 
 def open_private(path: str | Path, flags: int) -> int:
-    """Open a file that only its owner may read and write, whatever the umask or the file's earlier mode; an ``opener`` for :func:`open`.
+    """Open a file that only its owner may read and write, whatever the umask or the file's earlier
+    mode; an ``opener`` for :func:`open`.
 
     Raises: OSError if it cannot be opened, or its mode cannot be set.
     """
@@ -102,13 +110,15 @@ def open_private(path: str | Path, flags: int) -> int:
 
 
 def make_private_folder(path: Path) -> None:
-    """Make a folder that only its owner may enter; if it exists, take the rights away from everybody else."""
+    """Make a folder that only its owner may enter; if it exists, take the rights away from
+    everybody else."""
     path.mkdir(mode=0o700, parents=True, exist_ok=True)
     path.chmod(0o700)
 
 
 def keep_copy(path: Path, folder: Path, now: datetime | None = None) -> Path:
-    """Copy ``path`` into ``folder`` under a dated name that is not taken yet; return the copy's path."""
+    """Copy ``path`` into ``folder`` under a dated name that is not taken yet; return the copy's
+    path."""
     now = now or datetime.now()
     data = path.read_bytes()
     stamp = now.strftime("%Y-%m-%d-%H%M%S")
@@ -127,7 +137,8 @@ def keep_copy(path: Path, folder: Path, now: datetime | None = None) -> Path:
 
 
 def _reserved(path: Path) -> bool:
-    """Create ``path`` as an empty file; return False if the name is taken. Safe against other processes that try the same name."""
+    """Create ``path`` as an empty file; return False if the name is taken. Safe against other
+    processes that try the same name."""
     try:
         path.touch(exist_ok=False)
     except FileExistsError:
@@ -144,11 +155,13 @@ def _umask() -> int:
 class TemporaryFolder:
     """A temporary folder of this process, removed by :meth:`remove` or at the context's end.
 
-    While the folder exists, the process holds a shared flock on it, which the kernel releases however the process ends. The first
-    folder that a process makes also removes the folders that killed processes left behind.
+    While the folder exists, the process holds a shared flock on it, which the kernel releases
+    however the process ends. The first folder that a process makes also removes the folders that
+    killed processes left behind.
 
     Args:
-        prefix: "course-check-" or a similar one; only folders with such a prefix are removed as abandoned.
+        prefix: "course-check-" or a similar one; only folders with such a prefix are removed as
+        abandoned.
 
     Raises: OSError if it cannot be made.
     """
@@ -157,7 +170,8 @@ class TemporaryFolder:
         _remove_abandoned(tempfile.gettempdir())
         while True:
             self.path = Path(tempfile.mkdtemp(prefix=prefix))
-            with contextlib.suppress(FileNotFoundError):  # another process removed the folder as abandoned before it was locked
+            # another process removed the folder as abandoned before it was locked
+            with contextlib.suppress(FileNotFoundError):
                 self.lock = _lock(self.path, exclusive=False)
                 if os.path.samestat(os.fstat(self.lock), os.lstat(self.path)):
                     return
@@ -190,11 +204,13 @@ def remove_tree(folder: Path) -> None:
 def _remove_abandoned(place: str) -> None:
     """Remove this user's temporary folders whose process has ended."""
     names: list[str] = []
-    with contextlib.suppress(OSError), os.scandir(place) as entries:  # a shared folder may not be listable
+    # a shared folder may not be listable
+    with contextlib.suppress(OSError), os.scandir(place) as entries:
         names = [entry.name for entry in entries if _TEMPORARY.fullmatch(entry.name)]
     for name in names:
         folder = Path(place, name)
-        with contextlib.suppress(OSError):  # the folder is in use, is another user's, or was removed meanwhile: leave it
+        # the folder is in use, is another user's, or was removed meanwhile: leave it
+        with contextlib.suppress(OSError):
             lock = _lock(folder, exclusive=True)
             try:
                 found = os.fstat(lock)
@@ -205,11 +221,13 @@ def _remove_abandoned(place: str) -> None:
 
 
 def _lock(folder: Path, exclusive: bool) -> int:
-    """Open ``folder`` and lock it; return the descriptor that holds the lock. An exclusive request fails if another lock exists.
+    """Open ``folder`` and lock it; return the descriptor that holds the lock. An exclusive request
+    fails if another lock exists.
 
     On a file system without locks a shared request returns the descriptor without a lock.
 
-    Raises: OSError if ``folder`` is no folder or is a link; for an exclusive request also if it is locked or cannot be locked.
+    Raises: OSError if ``folder`` is no folder or is a link; for an exclusive request also if it is
+    locked or cannot be locked.
     """
     descriptor = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW)
     try:
@@ -222,12 +240,17 @@ def _lock(folder: Path, exclusive: bool) -> int:
 
 
 def lock_file(descriptor: int, exclusive: bool, wait: bool) -> None:
-    """Lock an open file or folder until it is closed. A browser tab has only one process, so there the function does nothing.
+    """Lock an open file or folder until it is closed. A browser tab has only one process, so there
+    the function does nothing.
 
-    Raises: OSError if another process has the lock and ``wait`` is False, or if the file system has no locks.
+    Raises: OSError if another process has the lock and ``wait`` is False, or if the file system has
+    no locks.
     """
     if _IN_TAB:
         return
-    import fcntl  # imported here: a system without fcntl still runs `course doctor`, which says what is missing
+    # imported here: a system without fcntl still runs `course doctor`, which says what is missing
+    import fcntl
 
-    fcntl.flock(descriptor, (fcntl.LOCK_EX if exclusive else fcntl.LOCK_SH) | (0 if wait else fcntl.LOCK_NB))
+    fcntl.flock(
+        descriptor, (fcntl.LOCK_EX if exclusive else fcntl.LOCK_SH) | (0 if wait else fcntl.LOCK_NB)
+    )

@@ -13,23 +13,48 @@ from course_lib.base.errors import EnvironmentFault
 
 _STAMP = ".course-stamp"  # tools/bootstrap.py writes it last
 _PACKAGES = {"torch": "PyTorch", "triton": "Triton", "numpy": "NumPy"}
-_NEEDED = {*_PACKAGES, "ml_dtypes", "polib", "rich", "typer", "psutil", "sympy", "matplotlib", "ipywidgets", "landlockpy"}
+_NEEDED = {
+    *_PACKAGES,
+    "ml_dtypes",
+    "polib",
+    "rich",
+    "typer",
+    "psutil",
+    "sympy",
+    "matplotlib",
+    "ipywidgets",
+    "landlockpy",
+}
 _REMEDIES = {
     errno.ENOSPC: "Free some space (`df -h` shows where), then try again.",
     errno.EDQUOT: "Your quota on this disk is used up: delete something, then try again.",
-    errno.EROFS: "This disk is mounted for reading only. Set TMPDIR and COURSE_STATE to folders that you can write to.",
-    errno.EACCES: "Look at who may write there, or set TMPDIR and COURSE_STATE to folders that you can write to.",
+    errno.EROFS: (
+        "This disk is mounted for reading only. Set TMPDIR and COURSE_STATE to folders that you can"
+        " write to."
+    ),
+    errno.EACCES: (
+        "Look at who may write there, or set TMPDIR and COURSE_STATE to folders that you can"
+        " write to."
+    ),
     errno.EPERM: "This machine does not permit it. `course doctor` says what it permits.",
     errno.ENOMEM: "Close other programs, or take a machine with more memory, then try again.",
-    errno.EAGAIN: "No more processes may be started (`ulimit -u` shows how many): end some, then try again.",
-    errno.EMFILE: "Too many files are open in this process (`ulimit -n` shows how many may be): restart it, then try again.",
+    errno.EAGAIN: (
+        "No more processes may be started (`ulimit -u` shows how many): end some, then try again."
+    ),
+    errno.EMFILE: (
+        "Too many files are open in this process (`ulimit -n` shows how many may be): restart it,"
+        " then try again."
+    ),
     errno.ENFILE: "Too many files are open on this machine: end some programs, then try again.",
 }
 
 
 def find_version(package: str) -> str | None:
-    """Return the version from the package's metadata, without importing it; None if it is not installed."""
-    import importlib.metadata  # not at the top: it imports `random`, and a file of the learner with this name must be found before
+    """Return the version from the package's metadata, without importing it; None if it is not
+    installed."""
+    # not at the top: it imports `random`, and a file of the learner with this name must be found
+    # before
+    import importlib.metadata
 
     try:
         return importlib.metadata.version(package)
@@ -38,11 +63,12 @@ def find_version(package: str) -> str | None:
 
 
 def environment_fault(error: BaseException) -> EnvironmentFault | None:
-    """Return the fault of the machine or the installation that ``error`` shows, with its remedy; None if it shows none.
+    """Return the fault of the machine or the installation that ``error`` shows, with its remedy;
+    None if it shows none.
 
-    A full disk, too little memory and a missing permission are faults of the machine. Faults of the installation are an import that
-    fails outside ``course_lib``, and a file that shadows a module of Python or of the course's packages. Every other exception may be a
-    bug of the course.
+    A full disk, too little memory and a missing permission are faults of the machine. Faults of the
+    installation are an import that fails outside ``course_lib``, and a file that shadows a module
+    of Python or of the course's packages. Every other exception may be a bug of the course.
     """
     if isinstance(error, EnvironmentFault):
         return error
@@ -50,7 +76,9 @@ def environment_fault(error: BaseException) -> EnvironmentFault | None:
         return EnvironmentFault(f"this machine has not enough memory. {_REMEDIES[errno.ENOMEM]}")
     if isinstance(error, OSError) and error.errno in _REMEDIES:
         where = f": {error.filename}" if error.filename else ""
-        return EnvironmentFault(f"this machine says: {error.strerror}{where}. {_REMEDIES[error.errno]}")
+        return EnvironmentFault(
+            f"this machine says: {error.strerror}{where}. {_REMEDIES[error.errno]}"
+        )
     return import_fault(error)
 
 
@@ -65,56 +93,79 @@ def missing_package(package: str) -> EnvironmentFault:
         how_far = "not finished" if (home / ".venv").exists() else "not made yet"
         program = paths.name_program()
         return EnvironmentFault(
-            f"the environment of {home} is {how_far}. `{program} lab` makes it and opens lesson 00; `{program} env` makes it alone. "
-            f"(This Python is {sys.executable}, and has no {_PACKAGES.get(package, package)}.)"
+            f"the environment of {home} is {how_far}. `{program} lab` makes it and opens lesson 00;"
+            f" `{program} env` makes it alone. (This Python is {sys.executable}, and has no"
+            f" {_PACKAGES.get(package, package)}.)"
         )
-    return EnvironmentFault(f"{_PACKAGES.get(package, package)} is not installed for the Python that runs the course. {install_again()}")
+    return EnvironmentFault(
+        f"{_PACKAGES.get(package, package)} is not installed for the Python that runs the course."
+        f" {install_again()}"
+    )
 
 
 def import_fault(error: BaseException) -> EnvironmentFault | None:
-    """Return the fault if ``error`` ended an import outside ``course_lib``, or if a loaded module shadows another; None otherwise."""
+    """Return the fault if ``error`` ended an import outside ``course_lib``, or if a loaded module
+    shadows another; None otherwise."""
     if shadow := _find_shadow():
         name, file = shadow
         return EnvironmentFault(
-            f"`{name}` is not the module that the course needs ({type(error).__name__}: {error}). {_name_shadow(name, file)}"
+            f"`{name}` is not the module that the course needs ({type(error).__name__}: {error})."
+            f" {_name_shadow(name, file)}"
         )
     foreign = [
         (frame.filename, frame.lineno)
         for frame in traceback.extract_tb(error.__traceback__)
-        if frame.name == "<module>" and not frame.filename.startswith("<") and not _is_ours(frame.filename)
+        if frame.name == "<module>"
+        and not frame.filename.startswith("<")
+        and not _is_ours(frame.filename)
     ]
     if isinstance(error, SyntaxError) and error.filename and not _is_ours(error.filename):
         foreign.append((error.filename, error.lineno))
     if not foreign:
-        if isinstance(error, ModuleNotFoundError) and error.name and error.name.split(".")[0] != "course_lib":
+        if (
+            isinstance(error, ModuleNotFoundError)
+            and error.name
+            and error.name.split(".")[0] != "course_lib"
+        ):
             return missing_package(error.name.split(".")[0])
         return None
     strange = next((file for file, _ in foreign if not _is_installed(file)), None)
     imported, (file, line) = _package_of(strange or foreign[0][0]), foreign[-1]
     said = (str(error).strip().splitlines() or [""])[0]
-    what = f"{_PACKAGES.get(imported, imported)} cannot be imported: {type(error).__name__}: {said} ({file}, line {line})."
-    return EnvironmentFault(f"{what} {_name_shadow(imported, strange) if strange else install_again()}")
+    what = (
+        f"{_PACKAGES.get(imported, imported)} cannot be imported: {type(error).__name__}: {said}"
+        f" ({file}, line {line})."
+    )
+    return EnvironmentFault(
+        f"{what} {_name_shadow(imported, strange) if strange else install_again()}"
+    )
 
 
 def _find_shadow() -> tuple[str, str] | None:
-    """Return name and file of a module that shadows one of Python's or of a needed package; None if there is none.
+    """Return name and file of a module that shadows one of Python's or of a needed package; None if
+    there is none.
 
-    The needed packages are folders, so a single file of such a name is a person's script. A whole package from elsewhere is another
-    installation, which may be intended.
+    The needed packages are folders, so a single file of such a name is a person's script. A whole
+    package from elsewhere is another installation, which may be intended.
     """
     for name, module in list(sys.modules.items()):
         file = getattr(module, "__file__", None)
-        taken = name in sys.stdlib_module_names or (name in _NEEDED and not hasattr(module, "__path__"))
+        taken = name in sys.stdlib_module_names or (
+            name in _NEEDED and not hasattr(module, "__path__")
+        )
         if taken and isinstance(file, str) and not _is_installed(file):
             return name, file
     return None
 
 
 def _is_installed(file: str) -> bool:
-    """Return True for a file of Python itself, or of a package in a folder for installed packages."""
+    """Return True for a file of Python itself, or of a package in a folder for installed
+    packages."""
     homes = Path(os.__file__).resolve().parent, Path(sys.prefix).resolve()
     path = Path(file)
-    return not {"site-packages", "dist-packages"}.isdisjoint(path.parts) or any(path.resolve().is_relative_to(home) for home in homes)
+    return not {"site-packages", "dist-packages"}.isdisjoint(path.parts) or any(
+        path.resolve().is_relative_to(home) for home in homes
+    )
 
 
 def _name_shadow(name: str, file: str) -> str:
@@ -140,16 +191,20 @@ def install_again() -> str:
     home, this_python = paths.find_folder(), f"(This Python is {sys.executable}.)"
     if home is None:
         return (
-            "A course folder gets an environment that has it all. To grade a class with this Python: "
-            f"`pip install 'norm-kernels-course[lab]'`. {this_python}"
+            "A course folder gets an environment that has it all. To grade a class with this"
+            f" Python: `pip install 'norm-kernels-course[lab]'`. {this_python}"
         )
     if paths.is_installed():
-        # `course env` replaces an unfinished environment by itself; if an installer still works in it, `course env` waits for it
+        # `course env` replaces an unfinished environment by itself; if an installer still works in it, `course env` waits for it  # noqa: E501
         again = "`course env`" if find_python(home) is None else "`rm -r .venv`, then `course env`,"
-        return f"{again} makes the environment of {home}; your exercises and progress stay. {this_python}"
+        return (
+            f"{again} makes the environment of {home}; your exercises and progress stay."
+            f" {this_python}"
+        )
     return (
-        "`make clean`, then `make lab`, installs it anew (in an environment of your own: `pip install -c constraints.txt -e '.[lab]'` in the "
-        f"course's folder); `course doctor` says what else is missing. {this_python}"
+        "`make clean`, then `make lab`, installs it anew (in an environment of your own: `pip"
+        " install -c constraints.txt -e '.[lab]'` in the course's folder); `course doctor` says"
+        f" what else is missing. {this_python}"
     )
 
 
@@ -158,7 +213,8 @@ def _is_ours(file: str) -> bool:
 
 
 def _package_of(file: str) -> str:
-    """Return the name of a file's package: ``torch`` for ``.../site-packages/torch/_C/x.py`` and for ``/anywhere/torch.py``."""
+    """Return the name of a file's package: ``torch`` for ``.../site-packages/torch/_C/x.py`` and
+    for ``/anywhere/torch.py``."""
     path = Path(file)
     if "site-packages" in path.parts:
         return path.parts[path.parts.index("site-packages") + 1].removesuffix(".py")

@@ -1,4 +1,5 @@
-"""Self-contained HTML pages: ``page.html`` here has their head and style, in light and dark colours."""
+"""Self-contained HTML pages: ``page.html`` here has their head and style, in light and dark
+colours."""
 
 from __future__ import annotations
 
@@ -8,5 +9,10 @@ from jinja2 import Environment, FileSystemLoader, StrictUndefined
 
 
 def open_templates(folder: Path) -> Environment:
-    """Return the templates of ``folder``, which may extend "page.html". They escape every text, because learners write some of them."""
-    return Environment(loader=FileSystemLoader([folder, Path(__file__).parent]), autoescape=True, undefined=StrictUndefined)
+    """Return the templates of ``folder``, which may extend "page.html". They escape every text,
+    because learners write some of them."""
+    return Environment(
+        loader=FileSystemLoader([folder, Path(__file__).parent]),
+        autoescape=True,
+        undefined=StrictUndefined,
+    )

@@ -1,10 +1,12 @@
-"""The places of the course's own files and the learner's. Everything that opens a file of the course asks this module.
+"""The places of the course's own files and the learner's. Everything that opens a file of the
+course asks this module.
 
-In a checkout both are in one folder. An installed package carries the course's files in ``course_lib/shipped``; the learner's files are
-in a course folder, which ``course init`` makes.
+In a checkout both are in one folder. An installed package carries the course's files in
+``course_lib/shipped``; the learner's files are in a course folder, which ``course init`` makes.
 
 Two environment variables move folders, so that tests never touch a learner's work:
-``COURSE_EXERCISES`` names the folder with the learner's files, ``COURSE_STATE`` the folder with progress and kept copies.
+``COURSE_EXERCISES`` names the folder with the learner's files, ``COURSE_STATE`` the folder with
+progress and kept copies.
 """
 
 from __future__ import annotations
@@ -20,20 +22,26 @@ from course_lib.base.text import make_visible_line
 
 DISTRIBUTION = "norm-kernels-course"  # the package's name in an index
 PACKAGE = Path(__file__).resolve().parent.parent
-ROOT = PACKAGE.parent  # in a checkout its root folder, otherwise the folder in which packages are installed
+# in a checkout its root folder, otherwise the folder in which packages are installed
+ROOT = PACKAGE.parent
 SHIPPED = PACKAGE / "shipped"  # only in an installed package: setup.py puts it there
 FILES = SHIPPED if SHIPPED.is_dir() else ROOT
 SOLUTIONS = FILES / "solutions"
 NOTEBOOKS = FILES / "notebooks"
 NOTEBOOK_SOURCES = NOTEBOOKS / "source"
-RELEASED = PACKAGE / "catalog" / "released"  # in a learner's release, in place of solutions and sources; see is_release()
+# in a learner's release, in place of solutions and sources; see is_release()
+RELEASED = PACKAGE / "catalog" / "released"
 BENCH_RESULTS = PACKAGE / "bench" / "results"
-MARKER = Path(".course", "folder.json")  # the file that makes a folder a course folder; ``course_lib.learner.folder`` writes it
-WORK = Path("my-course.zip")  # the archive that ``course export`` writes and ``course import`` reads, unless they name another file
+# the file that makes a folder a course folder; ``course_lib.learner.folder`` writes it
+MARKER = Path(".course", "folder.json")
+# the archive that ``course export`` writes and ``course import`` reads, unless they name another
+# file
+WORK = Path("my-course.zip")
 
 
 def is_release() -> bool:
-    """Return True in a copy that ``course release`` made: it has no solutions, no tests, nothing for authors and instructors."""
+    """Return True in a copy that ``course release`` made: it has no solutions, no tests, nothing
+    for authors and instructors."""
     return RELEASED.is_dir()
 
 
@@ -50,7 +58,8 @@ def name_program() -> str:
 
 
 def name_uvx() -> str:
-    """Return the command by which uv runs this same course: from the index, or from the clone or file that it was installed from."""
+    """Return the command by which uv runs this same course: from the index, or from the clone or
+    file that it was installed from."""
     import shlex
     from urllib.parse import unquote
 
@@ -59,19 +68,24 @@ def name_uvx() -> str:
 
 
 def read_origin() -> dict:
-    """Return what pip recorded of a package that came from a file or an address (PEP 610); an empty dictionary if it came from an index."""
-    # Imported here: this module is loaded before anything can say that a file of the learner's bears the name of a module.
+    """Return what pip recorded of a package that came from a file or an address (PEP 610); an empty
+    dictionary if it came from an index."""
+    # Imported here: this module is loaded before anything can say that a file of the learner's
+    # bears the name of a module.
     import importlib.metadata
     import json
 
     try:
-        return json.loads(importlib.metadata.distribution(DISTRIBUTION).read_text("direct_url.json") or "{}")
+        return json.loads(
+            importlib.metadata.distribution(DISTRIBUTION).read_text("direct_url.json") or "{}"
+        )
     except importlib.metadata.PackageNotFoundError:  # a copy that nobody installed
         return {}
 
 
 def find_folder() -> Path | None:
-    """Return the folder in which the learner works: the checkout, or the course folder that holds the current folder; None if there is none.
+    """Return the folder in which the learner works: the checkout, or the course folder that holds
+    the current folder; None if there is none.
 
     In a browser tab it is always :data:`~course_lib.base.tab.FOLDER`.
     """
@@ -90,8 +104,9 @@ def folder() -> Path:
     """
     if (found := find_folder()) is None:
         raise CourseError(
-            f"{Path.cwd()} is not in a course folder. `{name_program()} init my-course` makes one here, with exercises and lessons; "
-            "if you have one already, change to it: `cd my-course`."
+            f"{Path.cwd()} is not in a course folder. `{name_program()} init my-course` makes one"
+            " here, with exercises and lessons; if you have one already, change to it: `cd"
+            " my-course`."
         )
     return found
 
@@ -105,7 +120,8 @@ def exercises() -> Path:
 
 
 def state() -> Path:
-    """Return the git-ignored folder with progress, last verdicts and kept copies of learners' files.
+    """Return the git-ignored folder with progress, last verdicts and kept copies of learners'
+    files.
 
     Raises: CourseError if the package is installed and this is no course folder.
     """
@@ -113,7 +129,8 @@ def state() -> Path:
 
 
 def shown(path: Path) -> str:
-    """Return ``path`` as messages show it: relative to the course folder, even if tests or builds have moved ``exercises`` or ``.course``.
+    """Return ``path`` as messages show it: relative to the course folder, even if tests or builds
+    have moved ``exercises`` or ``.course``.
 
     A link keeps its own name. Control characters in a name are made visible.
     """

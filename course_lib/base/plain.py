@@ -1,4 +1,5 @@
-"""Typed values as plain data, for JSON, and back. Processes send such data to each other, and the sender may be a submission."""
+"""Typed values as plain data, for JSON, and back. Processes send such data to each other, and the
+sender may be a submission."""
 
 from __future__ import annotations
 
@@ -24,14 +25,18 @@ def _list_needed(kind: Any) -> set[str]:
     """Return the names of a dataclass's fields that have no default."""
     missing = dataclasses.MISSING
     return {
-        field.name for field in dataclasses.fields(kind) if field.init and field.default is missing and field.default_factory is missing
+        field.name
+        for field in dataclasses.fields(kind)
+        if field.init and field.default is missing and field.default_factory is missing
     }
 
 
 def encode(kind: Any, value: Any) -> Any:
-    """Return ``value`` as plain data: dicts, lists, texts, numbers, None. Bytes and flat arrays of int64 become base64 text.
+    """Return ``value`` as plain data: dicts, lists, texts, numbers, None. Bytes and flat arrays of
+    int64 become base64 text.
 
-    ``kind`` is a dataclass or another type. Of an object that has more attributes than the fields of the dataclass, only these are written.
+    ``kind`` is a dataclass or another type. Of an object that has more attributes than the fields
+    of the dataclass, only these are written.
     """
     if type(value) in (int, float, str, bool, type(None)):
         return value
@@ -51,8 +56,9 @@ def encode(kind: Any, value: Any) -> Any:
 def decode(kind: Any, plain: Any) -> Any:
     """Return the value of type ``kind`` that :func:`encode` made ``plain`` of.
 
-    ``kind`` is a dataclass, an enum, a union, a tuple, list or dict of such types, a type of JSON, bytes, np.ndarray (flat, int64), or Any:
-    then ``plain`` is not checked. A field with a default may be missing.
+    ``kind`` is a dataclass, an enum, a union, a tuple, list or dict of such types, a type of JSON,
+    bytes, np.ndarray (flat, int64), or Any: then ``plain`` is not checked. A field with a default
+    may be missing.
 
     Raises: ValueError if ``plain`` has not the form of ``kind``.
     """
@@ -93,7 +99,8 @@ def _decode_single(kind: Any, plain: Any) -> Any:
     if kind is bytes and type(plain) is str:
         return base64.b64decode(plain)
     if getattr(kind, "__name__", "") == "ndarray":
-        import numpy as np  # imported here, because what the command line loads first needs no array
+        # imported here, because what the command line loads first needs no array
+        import numpy as np
 
         return np.frombuffer(decode(bytes, plain), np.int64)
     if isinstance(kind, enum.EnumType):

@@ -1,11 +1,12 @@
 """The choice between the GPU and Triton's interpreter, made before Triton is imported.
 
-Triton reads ``TRITON_INTERPRET`` while it is imported and while a kernel is decorated. If the variable is set later, half of Triton
-runs interpreted and half compiled, and the first launch fails far from the cause. So ``import course_lib`` makes the choice here,
-once; a Triton that was imported earlier in the other mode is an error, and its message says what to do.
+Triton reads ``TRITON_INTERPRET`` while it is imported and while a kernel is decorated. If the
+variable is set later, half of Triton runs interpreted and half compiled, and the first launch fails
+far from the cause. So ``import course_lib`` makes the choice here, once; a Triton that was imported
+earlier in the other mode is an error, and its message says what to do.
 
-A GPU is first looked for by its device file. PyTorch is imported and asked only if such a file exists, so that the command line
-starts quickly on a laptop.
+A GPU is first looked for by its device file. PyTorch is imported and asked only if such a file
+exists, so that the command line starts quickly on a laptop.
 """
 
 from __future__ import annotations
@@ -23,7 +24,8 @@ from course_lib.base.translation import gettext as _
 
 # NVIDIA on Linux, NVIDIA and others through WSL, AMD
 _DEVICE_FILES = ("/dev/nvidia0", "/dev/nvidiactl", "/dev/dxg", "/dev/kfd")
-_NO_GPU, _FOUND, _SET = "no GPU found", "found a GPU", "TRITON_INTERPRET is set"  # reasons for a choice
+# reasons for a choice
+_NO_GPU, _FOUND, _SET = "no GPU found", "found a GPU", "TRITON_INTERPRET is set"
 
 
 @dataclass(frozen=True)
@@ -41,11 +43,19 @@ class Runtime:
 
     def line(self) -> str:
         """Return one line for the first cell of a notebook."""
-        reasons = {_NO_GPU: _("no GPU found"), _FOUND: _("found a GPU"), _SET: _("TRITON_INTERPRET is set")}
+        reasons = {
+            _NO_GPU: _("no GPU found"),
+            _FOUND: _("found a GPU"),
+            _SET: _("TRITON_INTERPRET is set"),
+        }
         why = reasons.get(self.why, self.why)
         if self.interpreted:
-            return _("course: CPU mode ({why}). Kernels run in Triton's interpreter: right, and slow.").format(why=why)
-        return _("course: GPU mode, {name} ({why}). Kernels are compiled.").format(name=self.name, why=why)
+            return _(
+                "course: CPU mode ({why}). Kernels run in Triton's interpreter: right, and slow."
+            ).format(why=why)
+        return _("course: GPU mode, {name} ({why}). Kernels are compiled.").format(
+            name=self.name, why=why
+        )
 
 
 _chosen: Runtime | None = None
@@ -55,9 +65,9 @@ _set_here: set[str] = set()  # environment variables that the course set in this
 def current() -> Runtime:
     """Return the choice for this process; the first call makes it.
 
-    Raises: CourseError if Triton was imported in the other mode before; EnvironmentFault if this system has no Triton, if
-    ``COURSE_DEVICE`` has an unknown value or asks for a GPU that is not there, or if PyTorch is needed for the choice and cannot be
-    imported.
+    Raises: CourseError if Triton was imported in the other mode before; EnvironmentFault if this
+    system has no Triton, if ``COURSE_DEVICE`` has an unknown value or asks for a GPU that is not
+    there, or if PyTorch is needed for the choice and cannot be imported.
     """
     global _chosen
     if _chosen is None:
@@ -68,21 +78,27 @@ def current() -> Runtime:
 def _choose() -> Runtime:
     if tab.IN_TAB:
         tab.prepare()
-        runtime = Runtime("cpu", "cpu", platform.machine(), "in a browser tab; your_work.ipynb saves your files as a zip")
+        runtime = Runtime(
+            "cpu",
+            "cpu",
+            platform.machine(),
+            "in a browser tab; your_work.ipynb saves your files as a zip",
+        )
         _apply(runtime)
         return runtime
     _require_linux()
     asked = os.environ.get("COURSE_DEVICE", "").strip().lower()
     if asked not in ("", "cpu", "gpu"):
         raise EnvironmentFault(
-            f"COURSE_DEVICE is {asked!r}; it can be 'cpu', 'gpu' or unset. `unset COURSE_DEVICE` lets the course choose; then start again."
+            f"COURSE_DEVICE is {asked!r}; it can be 'cpu', 'gpu' or unset. `unset COURSE_DEVICE`"
+            " lets the course choose; then start again."
         )
     if asked == "gpu":
         name = gpu_name()
         if name is None:
             raise EnvironmentFault(
-                "COURSE_DEVICE asks for a GPU and PyTorch sees none. `unset COURSE_DEVICE` to work on the CPU; `course doctor` says "
-                "why there is no GPU."
+                "COURSE_DEVICE asks for a GPU and PyTorch sees none. `unset COURSE_DEVICE` to work"
+                " on the CPU; `course doctor` says why there is no GPU."
             )
         runtime = Runtime("gpu", "cuda", name, "COURSE_DEVICE=gpu")
     elif asked == "cpu":
@@ -102,8 +118,10 @@ def _apply(runtime: Runtime) -> None:
     if early is not None and early != runtime.mode:
         wanted = "the interpreter" if runtime.interpreted else "the GPU"
         raise CourseError(
-            f"Triton was imported before course_lib, set up for {'compiling' if early == 'gpu' else 'the interpreter'}; this machine needs {wanted}. "
-            "Restart the kernel (Kernel > Restart) and run `import course_lib` before anything that imports triton."
+            "Triton was imported before course_lib, set up for"
+            f" {'compiling' if early == 'gpu' else 'the interpreter'}; this machine needs {wanted}."
+            " Restart the kernel (Kernel > Restart) and run `import course_lib` before anything"
+            " that imports triton."
         )
     if runtime.interpreted:
         set_default("TRITON_INTERPRET", "1")
@@ -113,9 +131,11 @@ def _apply(runtime: Runtime) -> None:
 
 
 def triton_imported_as() -> str | None:
-    """Return the mode in which this process imported Triton: "cpu" (interpreter), "gpu" (compiler), or None if it did not.
+    """Return the mode in which this process imported Triton: "cpu" (interpreter), "gpu" (compiler),
+    or None if it did not.
 
-    The environment says only which mode was requested; the standard library's jitted functions show which one Triton took.
+    The environment says only which mode was requested; the standard library's jitted functions show
+    which one Triton took.
     """
     standard = sys.modules.get("triton.language.standard")
     if standard is None:
@@ -136,12 +156,14 @@ def set_default(name: str, value: str) -> None:
 
 
 def read_inherited() -> dict[str, str]:
-    """Return the environment as this process got it, for a program that makes its own choice: without what :func:`set_default` set."""
+    """Return the environment as this process got it, for a program that makes its own choice:
+    without what :func:`set_default` set."""
     return {name: value for name, value in os.environ.items() if name not in _set_here}
 
 
 def gpu_name() -> str | None:
-    """Return the name of the first GPU that PyTorch can use, or None. PyTorch is imported only if a device file exists.
+    """Return the name of the first GPU that PyTorch can use, or None. PyTorch is imported only if a
+    device file exists.
 
     Raises: EnvironmentFault if that import fails.
     """
@@ -161,8 +183,9 @@ def _require_linux() -> None:
     system = platform.system()
     if system != "Linux":
         raise EnvironmentFault(
-            f"this machine has no Triton ({ {'Darwin': 'macOS'}.get(system, system) }). The lessons need Linux: open the folder in WSL, "
-            'in the dev container, or on a hosted notebook; docs/setup.md, "Other systems", says how.'
+            f"this machine has no Triton ({ {'Darwin': 'macOS'}.get(system, system) }). The lessons"
+            " need Linux: open the folder in WSL, in the dev container, or on a hosted notebook;"
+            ' docs/setup.md, "Other systems", says how.'
         )
 
 

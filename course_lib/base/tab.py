@@ -1,4 +1,5 @@
-"""The differences of a browser tab: Python in WebAssembly with one process, no threads and 32-bit addresses."""
+"""The differences of a browser tab: Python in WebAssembly with one process, no threads and 32-bit
+addresses."""
 
 from __future__ import annotations
 
@@ -8,14 +9,17 @@ import sys
 from pathlib import Path
 
 IN_TAB = sys.platform == "emscripten"
-# the folder in which JupyterLite's kernel shows the browser's files; in a tab it is the course folder
+# the folder in which JupyterLite's kernel shows the browser's files; in a tab it is the course
+# folder
 FOLDER = Path("/drive")
-# Matplotlib and its dependencies: an archive of its own beside Pyodide, because it is a large part of the download and no kernel needs it.
+# Matplotlib and its dependencies: an archive of its own beside Pyodide, because it is a large part
+# of the download and no kernel needs it.
 LATER, LATER_FILE = "matplotlib", "later.zip"
 
 
 class _LaterFinder:
-    """Import hook that fetches Matplotlib from the site at its first import. The request blocks, because an import does."""
+    """Import hook that fetches Matplotlib from the site at its first import. The request blocks,
+    because an import does."""
 
     def find_spec(self, fullname: str, path: object = None, target: object = None) -> None:
         if fullname != LATER:
@@ -33,14 +37,18 @@ class _LaterFinder:
         request.send()
         if request.status != 200:
             sys.meta_path.insert(0, self)
-            raise ImportError(f"this site did not give out {LATER_FILE} (status {request.status}). Run the cell again, or reload the page.")
+            raise ImportError(
+                f"this site did not give out {LATER_FILE} (status {request.status}). Run the cell"
+                " again, or reload the page."
+            )
         with zipfile.ZipFile(io.BytesIO(request.response.to_bytes())) as archive:
             archive.extractall(site.getsitepackages()[0])
         importlib.invalidate_caches()
 
 
 def prepare() -> None:
-    """Replace settings of JupyterLite's kernel that the course cannot use, choose the language, and postpone the download of Matplotlib.
+    """Replace settings of JupyterLite's kernel that the course cannot use, choose the language, and
+    postpone the download of Matplotlib.
 
     The course of a tab has the translations into its own language alone; one in English has none.
     """

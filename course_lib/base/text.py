@@ -1,7 +1,9 @@
-"""Text from other people, made safe to show: control characters become visible, and long text is cut.
+"""Text from other people, made safe to show: control characters become visible, and long text is
+cut.
 
-A learner's file, its name, its output and its exceptions all reach a terminal, a browser or another program. Unfiltered, an escape
-sequence could clear the screen, an override character reverse the writing direction, and a line break fake a line of its own.
+A learner's file, its name, its output and its exceptions all reach a terminal, a browser or another
+program. Unfiltered, an escape sequence could clear the screen, an override character reverse the
+writing direction, and a line break fake a line of its own.
 """
 
 from __future__ import annotations
@@ -9,10 +11,12 @@ from __future__ import annotations
 import re
 import unicodedata
 
-# Unicode categories that are not seen: control, format (reverses the direction or has no width), surrogate, line and paragraph separator.
+# Unicode categories that are not seen: control, format (reverses the direction or has no width),
+# surrogate, line and paragraph separator.
 _UNSEEN = ("Cc", "Cf", "Cs", "Zl", "Zp")
 _CUT = " ... "
-_UNBROKEN = re.compile(r"(?:`[^`]*`|\S)+")  # a word, or a command in backticks together with the characters that touch it
+# a word, or a command in backticks together with the characters that touch it
+_UNBROKEN = re.compile(r"(?:`[^`]*`|\S)+")
 
 
 class _Visible(dict[int, int | str]):
@@ -30,7 +34,8 @@ _LINE = _Visible(_ASCII)
 
 
 def make_visible(text: str) -> str:
-    r"""Return ``text`` with each character that acts without being seen in Python's notation: ``\x1b``, ``\u202e``.
+    r"""Return ``text`` with each character that acts without being seen in Python's notation:
+    ``\x1b``, ``\u202e``.
 
     Line ends and tabs stay; CRLF becomes a plain line end. A second call changes nothing.
     """
@@ -38,12 +43,14 @@ def make_visible(text: str) -> str:
 
 
 def make_visible_line(text: str) -> str:
-    r"""Return ``text`` as :func:`make_visible` does, but on one line, as for a file name: line ends and tabs become ``\n`` and ``\t``."""
+    r"""Return ``text`` as :func:`make_visible` does, but on one line, as for a file name: line ends
+    and tabs become ``\n`` and ``\t``."""
     return text.translate(_LINE)
 
 
 def shorten(text: str, most: int) -> str:
-    """Return ``text`` if it has at most ``most`` characters; otherwise its beginning and its end, shortened to that length."""
+    """Return ``text`` if it has at most ``most`` characters; otherwise its beginning and its end,
+    shortened to that length."""
     if len(text) <= most:
         return text
     kept = max(most - len(_CUT), 0)
@@ -51,9 +58,11 @@ def shorten(text: str, most: int) -> str:
 
 
 def wrap(text: str, width: int, first: str = "", rest: str = "") -> list[str]:
-    """Return ``text`` in lines of at most ``width`` characters, with ``first`` before the first line and ``rest`` before the others.
+    """Return ``text`` in lines of at most ``width`` characters, with ``first`` before the first
+    line and ``rest`` before the others.
 
-    A text in backticks and a path are meant to be copied, so they are never broken: a line with one may be longer than ``width``.
+    A text in backticks and a path are meant to be copied, so they are never broken: a line with one
+    may be longer than ``width``.
     """
     lines = [first]
     started = False

@@ -19,19 +19,26 @@ def format_number(value: float | None, digits: int = 4) -> str:
 
 
 def format_count(many: float, noun: str, plural: str = "") -> str:
-    """Return a number with its noun: "1 warp", "2 warps", "2.5 launches". ``plural`` is needed if it is not the noun and an s or es."""
+    """Return a number with its noun: "1 warp", "2 warps", "2.5 launches". ``plural`` is needed if
+    it is not the noun and an s or es."""
     ending = "es" if noun.endswith(("ch", "sh", "s", "x")) else "s"
     amount = f"{many:.0f}" if many == round(many) else format_number(many, 3)
     return f"{amount} {noun if many == 1 else plural or noun + ending}"
 
 
 def agree(many: int, one: str, more: str) -> str:
-    """Return the form of a word that agrees with ``many``: agree(1, "lane lies", "lanes lie") is "lane lies"."""
+    """Return the form of a word that agrees with ``many``: agree(1, "lane lies", "lanes lie") is
+    "lane lies"."""
     return one if many == 1 else more
 
 
 def list_words(words: Iterable[object], last: str = "") -> str:
-    """Return a list in the chosen language: "a, b, c", or "a, b and c" if ``last`` is AND (or OR)."""
+    """Return a list in the chosen language: "a, b, c", or "a, b and c" if ``last`` is AND (or
+    OR)."""
     names = [str(word) for word in words]
     comma = _("{word}, {next}").format(word="", next="")
-    return _(last).join(filter(None, [comma.join(names[:-1]), *names[-1:]])) if last else comma.join(names)
+    return (
+        _(last).join(filter(None, [comma.join(names[:-1]), *names[-1:]]))
+        if last
+        else comma.join(names)
+    )

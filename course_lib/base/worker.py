@@ -1,8 +1,10 @@
-"""Child processes that answer questions: one line in, one line out, a time limit, and no process left behind.
+"""Child processes that answer questions: one line in, one line out, a time limit, and no process
+left behind.
 
-A worker is a child process in its own process group. It reads questions from stdin and writes answers to stdout, one per line; its
-stderr is a log. If anything goes wrong (time limit, death, interrupt), the whole group is killed before the caller sees the
-exception. A worker ends when this process exits. If this process is killed, the kernel sends a signal to the group, and the worker
+A worker is a child process in its own process group. It reads questions from stdin and writes
+answers to stdout, one per line; its stderr is a log. If anything goes wrong (time limit, death,
+interrupt), the whole group is killed before the caller sees the exception. A worker ends when this
+process exits. If this process is killed, the kernel sends a signal to the group, and the worker
 reads the end of its input.
 """
 
@@ -25,14 +27,16 @@ from typing import IO, TextIO
 
 from course_lib.base.files import TemporaryFolder
 
-_LOOK_SECONDS = 0.1  # interval at which a silent worker is examined: has it ended, is its log too long?
+# interval at which a silent worker is examined: has it ended, is its log too long?
+_LOOK_SECONDS = 0.1
 _LAST_SECONDS = 5.0  # time for a worker to finish an exit that has begun
 _LOG_BYTES = 16 << 20  # a longer log is emptied
 _TAIL_BYTES = 64 << 10
 
 
 class WorkerFailure(Exception):
-    """A worker that gave no answer and was killed. ``printed``: the end of its log since the last question."""
+    """A worker that gave no answer and was killed. ``printed``: the end of its log since the last
+    question."""
 
     def __init__(self, what: str, printed: str):
         super().__init__(what)
@@ -49,14 +53,19 @@ class WorkerTimeout(WorkerFailure):
 
 
 class WorkerDied(WorkerFailure):
-    """A worker that ended by itself or was killed. ``code`` is negative for a signal, and None if the worker only closed its stdout."""
+    """A worker that ended by itself or was killed. ``code`` is negative for a signal, and None if
+    the worker only closed its stdout."""
 
     def __init__(self, code: int | None, printed: str):
         self.code = code
         if code is None:
             what = "closed its output"
         else:
-            what = f"was ended by {_name_signal(-code)}" if code < 0 else f"ended with exit code {code}"
+            what = (
+                f"was ended by {_name_signal(-code)}"
+                if code < 0
+                else f"ended with exit code {code}"
+            )
         super().__init__(what, printed)
 
 
@@ -64,7 +73,8 @@ class WorkerDied(WorkerFailure):
 class WorkerCommand:
     """The command that starts a worker, with its whole environment and its current folder.
 
-    ``cwd`` None means the current folder of this process. A worker with a temporary folder starts in that one.
+    ``cwd`` None means the current folder of this process. A worker with a temporary folder starts
+    in that one.
     """
 
     command: Sequence[str]
@@ -73,17 +83,22 @@ class WorkerCommand:
 
 
 class Worker:
-    """A child process that answers questions. The first question starts it; it stays for the next, and is started again if it has ended.
+    """A child process that answers questions. The first question starts it; it stays for the next,
+    and is started again if it has ended.
 
-    Any thread may ask; one question waits for the other. A fork of the process that started the worker lets go of it and starts its own.
+    Any thread may ask; one question waits for the other. A fork of the process that started the
+    worker lets go of it and starts its own.
 
     Args:
         launch: called at each start, so that a worker gets the environment of that moment.
-        ready_seconds: seconds from its start within which the worker must print a first line, kept as ``hello``; None: it prints none.
-        grace: seconds in which the worker may end by itself after its input was closed; 0 kills it at once.
-        on_owner_death: the signal that the kernel sends to the group when this process has ended, for whatever reason. A worker that has
-            to clean up is sent a signal that it handles. None: the worker only reads the end of its input.
-        temporary_folder: prefix of a folder that is made at each start as the worker's current folder and removed at its end; "" for none.
+        ready_seconds: seconds from its start within which the worker must print a first line, kept
+        as ``hello``; None: it prints none. grace: seconds in which the worker may end by itself
+        after its input was closed; 0 kills it at once. on_owner_death: the signal that the kernel
+        sends to the group when this process has ended, for whatever reason. A worker that has
+            to clean up is sent a signal that it handles. None: the worker only reads the end of its
+            input.
+        temporary_folder: prefix of a folder that is made at each start as the worker's current
+        folder and removed at its end; "" for none.
     """
 
     def __init__(
@@ -124,7 +139,8 @@ class Worker:
     def start(self) -> None:
         """Start the worker, unless it is alive.
 
-        Raises: WorkerFailure if it does not become ready; OSError if this machine cannot start a process.
+        Raises: WorkerFailure if it does not become ready; OSError if this machine cannot start a
+        process.
         """
         with self._lock:
             if self.alive:
@@ -134,7 +150,9 @@ class Worker:
             try:
                 self._start_process(launch)
                 if self._ready_seconds is not None:
-                    self.hello = self._read_line(time.monotonic() + self._ready_seconds, self._ready_seconds)
+                    self.hello = self._read_line(
+                        time.monotonic() + self._ready_seconds, self._ready_seconds
+                    )
             except BaseException:
                 self.end()
                 raise
@@ -142,13 +160,15 @@ class Worker:
     def ask(self, question: str, seconds: float, look: Callable[[], None] | None = None) -> bytes:
         """Send a question of one line and return the answer of one line.
 
-        A worker that is not alive is started first. Its start counts towards ``seconds``, unless it has ``ready_seconds``.
+        A worker that is not alive is started first. Its start counts towards ``seconds``, unless it
+        has ``ready_seconds``.
 
         Args:
             look: called several times per second until the answer begins.
 
-        Raises: WorkerTimeout, WorkerDied, or the exception that interrupts the wait. In all three cases the worker has been killed, so that
-        no later question reads the answer to this one. OSError if this machine cannot start a process.
+        Raises: WorkerTimeout, WorkerDied, or the exception that interrupts the wait. In all three
+        cases the worker has been killed, so that no later question reads the answer to this one.
+        OSError if this machine cannot start a process.
         """
         with self._lock:
             deadline = time.monotonic() + seconds
@@ -179,7 +199,8 @@ class Worker:
                 raise
 
     def end(self) -> None:
-        """End the worker with its whole process group, and remove its folder. Do nothing if it does not run."""
+        """End the worker with its whole process group, and remove its folder. Do nothing if it does
+        not run."""
         process = self.process
         if process is not None:
             stdin, stdout = _pipes(process)
@@ -188,7 +209,8 @@ class Worker:
                     stdin.close()
                     _wait(process, self._grace)
             finally:
-                # The group's first process still exists, at least as a zombie, so the kernel has not reused its id.
+                # The group's first process still exists, at least as a zombie, so the kernel has
+                # not reused its id.
                 with contextlib.suppress(ProcessLookupError, PermissionError):
                     os.killpg(process.pid, signal.SIGKILL)
                 process.wait()
@@ -214,11 +236,13 @@ class Worker:
         self._log = tempfile.TemporaryFile()  # noqa: SIM115 - closed by end(); it has no name, so it needs no removal
         _append_only(self._log.fileno())
         inherited, self._lifeline = os.pipe() if self._on_owner_death is not None else (None, None)
-        # The worker inherits the folder's lock: it uses the folder a moment longer than an owner that is killed.
+        # The worker inherits the folder's lock: it uses the folder a moment longer than an owner
+        # that is killed.
         lock = () if self._folder is None else (self._folder.lock,)
         try:
             self.process = subprocess.Popen(
-                launch.command, bufsize=0, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=self._log,
+                launch.command, bufsize=0, stdin=subprocess.PIPE, stdout=subprocess.PIPE,
+                stderr=self._log,
                 cwd=self.folder or launch.cwd, env=launch.environment, start_new_session=True,
                 pass_fds=lock if inherited is None else (*lock, inherited),
             )  # fmt: skip
@@ -232,14 +256,18 @@ class Worker:
     # ---- a question and its answer
 
     def _send(self, data: bytes, deadline: float, seconds: float) -> None:
-        """Write ``data``. If the worker has ended, return without an error: the read that follows reports how it ended."""
+        """Write ``data``. If the worker has ended, return without an error: the read that follows
+        reports how it ended."""
         stdin, rest = _pipes(self._started())[0].fileno(), memoryview(data)
         with contextlib.suppress(BrokenPipeError):
             while rest and self._wait_for(stdin, select.POLLOUT, deadline, seconds):
-                with contextlib.suppress(BlockingIOError):  # the pipe has less room than one write needs
+                # the pipe has less room than one write needs
+                with contextlib.suppress(BlockingIOError):
                     rest = rest[os.write(stdin, rest) :]
 
-    def _read_line(self, deadline: float, seconds: float, look: Callable[[], None] | None = None) -> bytes:
+    def _read_line(
+        self, deadline: float, seconds: float, look: Callable[[], None] | None = None
+    ) -> bytes:
         stdout, searched = _pipes(self._started())[1].fileno(), 0
         while (end := self._received.find(b"\n", searched)) < 0:
             searched = len(self._received)
@@ -252,8 +280,16 @@ class Worker:
         del self._received[: end + 1]
         return line
 
-    def _wait_for(self, descriptor: int, event: int, deadline: float, seconds: float, look: Callable[[], None] | None = None) -> bool:
-        """Wait until the pipe is ready and return True; return False if the worker has ended and only its children hold the pipe open.
+    def _wait_for(
+        self,
+        descriptor: int,
+        event: int,
+        deadline: float,
+        seconds: float,
+        look: Callable[[], None] | None = None,
+    ) -> bool:
+        """Wait until the pipe is ready and return True; return False if the worker has ended and
+        only its children hold the pipe open.
 
         Raises: WorkerTimeout.
         """
@@ -292,17 +328,23 @@ class Worker:
         size = self._log_size()
         start = max(self._asked_at if self._asked_at <= size else 0, size - _TAIL_BYTES)
         # pread, because the file position is shared with the worker
-        return os.pread(self._log.fileno(), size - start, start).decode("utf-8", "replace") if self._log is not None else ""
+        return (
+            os.pread(self._log.fileno(), size - start, start).decode("utf-8", "replace")
+            if self._log is not None
+            else ""
+        )
 
     # ---- a fork
 
     def _forget(self) -> None:
         """Let go of the worker, in a fork of the process that started it, without ending it."""
-        self._lock = threading.RLock()  # the thread that held the old lock does not exist in the fork
+        # the thread that held the old lock does not exist in the fork
+        self._lock = threading.RLock()
         if self.process is not None:
             for pipe in _pipes(self.process):
                 pipe.close()
-            self.process.returncode = 0  # it is not a child of this process, which must not wait for it
+            # it is not a child of this process, which must not wait for it
+            self.process.returncode = 0
         self.process = None
         self._release(lambda folder: os.close(folder.lock))
 
@@ -319,7 +361,8 @@ class Worker:
 
 
 def take_stdout() -> TextIO:
-    """Return the file for a worker's answers, one per line; called in the worker. Everything printed afterwards goes to its log."""
+    """Return the file for a worker's answers, one per line; called in the worker. Everything
+    printed afterwards goes to its log."""
     answers = os.fdopen(os.dup(1), "w", encoding="utf-8", buffering=1)
     os.dup2(2, 1)
     return answers
@@ -349,7 +392,8 @@ def _pipes(process: subprocess.Popen[bytes]) -> tuple[IO[bytes], IO[bytes]]:
 
 
 def _exit_code(process: subprocess.Popen[bytes]) -> int | None:
-    """Return the exit code, negative for a signal; None while the process runs. It is not reaped, so that its group's id stays taken."""
+    """Return the exit code, negative for a signal; None while the process runs. It is not reaped,
+    so that its group's id stays taken."""
     if process.returncode is not None or sys.platform != "linux":
         return process.poll()
     try:
@@ -362,7 +406,8 @@ def _exit_code(process: subprocess.Popen[bytes]) -> int | None:
 
 
 def _wait(process: subprocess.Popen[bytes], seconds: float) -> int | None:
-    """Return the exit code as soon as the process has ended; None if it still runs after ``seconds``."""
+    """Return the exit code as soon as the process has ended; None if it still runs after
+    ``seconds``."""
     deadline = time.monotonic() + seconds
     while (code := _exit_code(process)) is None and time.monotonic() < deadline:
         time.sleep(0.002)
@@ -371,21 +416,25 @@ def _wait(process: subprocess.Popen[bytes], seconds: float) -> int | None:
 
 def _append_only(descriptor: int) -> None:
     """Make each write go to the end of the file, even after the file was emptied."""
-    import fcntl  # imported here: a system without fcntl still runs `course doctor`, which says what is missing
+    # imported here: a system without fcntl still runs `course doctor`, which says what is missing
+    import fcntl
 
     fcntl.fcntl(descriptor, fcntl.F_SETFL, fcntl.fcntl(descriptor, fcntl.F_GETFL) | os.O_APPEND)
 
 
 def _signal_group_on_hangup(read_end: int, group: int, number: signal.Signals) -> None:
-    """Have the kernel send the signal to the group when the pipe's last write end closes, that is, when this process has ended.
+    """Have the kernel send the signal to the group when the pipe's last write end closes, that is,
+    when this process has ended.
 
-    PR_SET_PDEATHSIG would instead fire when the *thread* that started the worker ends, and would reach only the worker, not its children.
+    PR_SET_PDEATHSIG would instead fire when the *thread* that started the worker ends, and would
+    reach only the worker, not its children.
     """
     if sys.platform != "linux":
         return
     import fcntl
 
-    with contextlib.suppress(OSError):  # if the machine refuses, a worker ends when it reads the end of its input
+    # if the machine refuses, a worker ends when it reads the end of its input
+    with contextlib.suppress(OSError):
         fcntl.fcntl(read_end, fcntl.F_SETOWN, -group)
         fcntl.fcntl(read_end, fcntl.F_SETSIG, number)
         fcntl.fcntl(read_end, fcntl.F_SETFL, fcntl.fcntl(read_end, fcntl.F_GETFL) | os.O_ASYNC)

@@ -1,1 +1,2 @@
-"""Measure kernels: device time against the floor. Measurements are stored with device, versions and date."""
+"""Measure kernels: device time against the floor. Measurements are stored with device, versions and
+date."""

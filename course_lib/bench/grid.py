@@ -1,6 +1,8 @@
-"""Time providers over a grid of shapes: measure the floor, check the values, measure device times. Failures are kept with their reasons.
+"""Time providers over a grid of shapes: measure the floor, check the values, measure device times.
+Failures are kept with their reasons.
 
-A kind of measurement (forward.py, backward.py, long_rows.py) is a :class:`Grid` with its shapes, operations and providers.
+A kind of measurement (forward.py, backward.py, long_rows.py) is a :class:`Grid` with its shapes,
+operations and providers.
 """
 
 from __future__ import annotations
@@ -23,14 +25,16 @@ TOUCHED = 400 << 20  # bytes that one graph reads and writes, eight times an H10
 MOST_INPUTS = 200
 _COLOUR = re.compile("\x1b\\[[0-9;]*m")  # terminal colours in the messages of some libraries
 METHOD = (
-    "device time, CUDA graph over inputs of 400 MB or more, outputs kept, median of 12 replays, the better of two, in both orders of the providers; values checked against float64 first; "
-    "floor: the fastest elementwise pass over as many bytes, several tried before and after"
+    "device time, CUDA graph over inputs of 400 MB or more, outputs kept, median of 12 replays, the"
+    " better of two, in both orders of the providers; values checked against float64 first; floor:"
+    " the fastest elementwise pass over as many bytes, several tried before and after"
 )
 
 
 @dataclass(frozen=True)
 class Shape:
-    """M x N. ``tag`` is added to the operations' names, to distinguish several M at one row length."""
+    """M x N. ``tag`` is added to the operations' names, to distinguish several M at one row
+    length."""
 
     M: int
     N: int
@@ -39,9 +43,11 @@ class Shape:
 
 @dataclass(frozen=True)
 class Sweep:
-    """Operations at row lengths of a grid, with ``rows`` rows, or with as many as give M x N = ``elements``.
+    """Operations at row lengths of a grid, with ``rows`` rows, or with as many as give M x N =
+    ``elements``.
 
-    ``columns`` limits the grid's row lengths; None takes all of them. ``tag`` is that of the shapes.
+    ``columns`` limits the grid's row lengths; None takes all of them. ``tag`` is that of the
+    shapes.
     """
 
     operations: tuple[str, ...]
@@ -59,7 +65,8 @@ class Sweep:
 
 @dataclass(frozen=True)
 class Grid:
-    """A kind of measurement. Lessons show only ``lesson_columns`` and ``lesson_providers``: their own designs, and PyTorch."""
+    """A kind of measurement. Lessons show only ``lesson_columns`` and ``lesson_providers``: their
+    own designs, and PyTorch."""
 
     kind: str
     columns: tuple[int, ...]
@@ -68,7 +75,12 @@ class Grid:
     lesson_columns: tuple[int, ...] = ()
     lesson_providers: tuple[str, ...] = ()
 
-    def measure(self, columns: Iterable[int] | None = None, dtype: str = "fp16", providers: Iterable[str] | None = None) -> Measurement:
+    def measure(
+        self,
+        columns: Iterable[int] | None = None,
+        dtype: str = "fp16",
+        providers: Iterable[str] | None = None,
+    ) -> Measurement:
         """Time every provider at every shape.
 
         Args:
@@ -79,14 +91,23 @@ class Grid:
         Raises: CourseError without a GPU, for an unknown dtype or provider.
         """
         columns = self.columns if columns is None else tuple(columns)
-        result, timed = begin(self.kind, dtype, providers, self.providers, whole=set(columns) >= set(self.columns))
+        result, timed = begin(
+            self.kind, dtype, providers, self.providers, whole=set(columns) >= set(self.columns)
+        )
         for sweep in self.sweeps:
             for shape in sweep.shapes(columns):
-                measure_shape(result, tuple(OPERATIONS[name] for name in sweep.operations), shape, dtype, timed)
+                measure_shape(
+                    result,
+                    tuple(OPERATIONS[name] for name in sweep.operations),
+                    shape,
+                    dtype,
+                    timed,
+                )
         return result
 
     def latest(self, columns: tuple[int, ...] | None = None) -> Measurement:
-        """Return the part that lessons show, measured now if there is a GPU, else from the newest stored measurement.
+        """Return the part that lessons show, measured now if there is a GPU, else from the newest
+        stored measurement.
 
         Args:
             columns: the row lengths; None takes ``lesson_columns``.
@@ -100,26 +121,38 @@ class Grid:
 
 
 def begin(
-    kind: str, dtype: str, names: Iterable[str] | None, among: Sequence[str], *, whole: bool, method: str = METHOD
+    kind: str,
+    dtype: str,
+    names: Iterable[str] | None,
+    among: Sequence[str],
+    *,
+    whole: bool,
+    method: str = METHOD,
 ) -> tuple[Measurement, list[Provider]]:
     """Return an empty measurement, and the providers to time.
 
     Args:
-        names: names of providers; None takes all of ``among``.
-        whole: whether all shapes will be measured. A part of the shapes or providers is stored under another kind, and so is a dtype
+        names: names of providers; None takes all of ``among``. whole: whether all shapes will be
+        measured. A part of the shapes or providers is stored under another kind, and so is a dtype
             other than fp16.
 
     Raises: CourseError without a GPU, for an unknown dtype or provider.
     """
     if dtype not in DTYPES:
-        raise CourseError(f"there is no dtype {dtype!r} to measure. There are: {', '.join(DTYPES)}.")
+        raise CourseError(
+            f"there is no dtype {dtype!r} to measure. There are: {', '.join(DTYPES)}."
+        )
     providers = choose_providers(names, among)
     whole = whole and {p.name for p in providers} == set(among)
     found = find_versions(providers)
-    result = measurement.new(f"{of_dtype(kind, dtype)}{'' if whole else measurement.PART}", method, found)
+    result = measurement.new(
+        f"{of_dtype(kind, dtype)}{'' if whole else measurement.PART}", method, found
+    )
     for provider in providers:
         if not provider.installed():
-            result.untimed.append({"provider": provider.name, "state": "absent", "note": "not installed"})
+            result.untimed.append(
+                {"provider": provider.name, "state": "absent", "note": "not installed"}
+            )
     return result, [provider for provider in providers if provider.installed()]
 
 
@@ -129,11 +162,18 @@ def of_dtype(kind: str, dtype: str) -> str:
 
 
 def count_inputs(M: int, N: int, itemsize: int) -> int:
-    """Return how many inputs of M x N elements of ``itemsize`` bytes, with their outputs, are larger than the L2 cache."""
+    """Return how many inputs of M x N elements of ``itemsize`` bytes, with their outputs, are
+    larger than the L2 cache."""
     return min(MOST_INPUTS, max(2, TOUCHED // (2 * M * N * itemsize)))
 
 
-def measure_shape(result: Measurement, ops: Sequence[NormOperation], shape: Shape, dtype: str, providers: Sequence[Provider]) -> None:
+def measure_shape(
+    result: Measurement,
+    ops: Sequence[NormOperation],
+    shape: Shape,
+    dtype: str,
+    providers: Sequence[Provider],
+) -> None:
     """Time ``ops`` of one shape with every provider, and add the times to ``result``.
 
     If one provider fails, the error is recorded and the others are still timed.
@@ -156,24 +196,49 @@ def measure_shape(result: Measurement, ops: Sequence[NormOperation], shape: Shap
         for op in ops:
             if op.name not in prepare:
                 continue
-            _show_progress(f"{result.kind} {shape.M} x {shape.N} {dtype}: {provider.name} {op.name}")
+            _show_progress(
+                f"{result.kind} {shape.M} x {shape.N} {dtype}: {provider.name} {op.name}"
+            )
             try:
-                times[op.name, provider.name] = _check_and_time(op, [prepare[op.name](v) for v in inputs], inputs[0])
+                times[op.name, provider.name] = _check_and_time(
+                    op, [prepare[op.name](v) for v in inputs], inputs[0]
+                )
             except Exception as error:
-                record(result, provider, error, {"op": op.name + shape.tag, "M": shape.M, "N": shape.N, "dtype": dtype})
-    # Time everything again in reverse order: on an H200 the first provider after new inputs takes up to 3 % longer.
+                record(
+                    result,
+                    provider,
+                    error,
+                    {"op": op.name + shape.tag, "M": shape.M, "N": shape.N, "dtype": dtype},
+                )
+    # Time everything again in reverse order: on an H200 the first provider after new inputs takes
+    # up to 3 % longer.
     for provider in reversed(providers):
         for op in ops:
             if (op.name, provider.name) in times:
                 calls = [prepared[provider.name][op.name](v) for v in inputs]
-                times[op.name, provider.name] = min(times[op.name, provider.name], timing.device_us(calls))
+                times[op.name, provider.name] = min(
+                    times[op.name, provider.name], timing.device_us(calls)
+                )
     floors = {op.name: min(before[op.name], operations.floor_us(op, inputs)) for op in ops}
     for op in ops:
         for provider in providers:
             if (op.name, provider.name) in times:
-                names = {"op": op.name + shape.tag, "provider": provider.name, "M": shape.M, "N": shape.N, "dtype": dtype}
+                names = {
+                    "op": op.name + shape.tag,
+                    "provider": provider.name,
+                    "M": shape.M,
+                    "N": shape.N,
+                    "dtype": dtype,
+                }
                 moved = op.matrices * elements * itemsize
-                result.rows.append(measurement.row(**names, us=times[op.name, provider.name], moved=moved, floor=floors[op.name]))
+                result.rows.append(
+                    measurement.row(
+                        **names,
+                        us=times[op.name, provider.name],
+                        moved=moved,
+                        floor=floors[op.name],
+                    )
+                )
     _show_progress("")
     if torch.cuda.is_available():
         torch.cuda.empty_cache()  # other graphs cannot use a graph's memory pool
@@ -192,12 +257,17 @@ def record(result: Measurement, provider: Provider, error: Exception, names: dic
     state = "wrong" if isinstance(error, WrongValues) else provider.state(error)
     note = str(error) if state in ("wrong", "refused") else f"{type(error).__name__}: {error}"
     note = _COLOUR.sub("", note).strip()
-    result.untimed.append({**names, "provider": provider.name, "state": state, "note": note.split("\n\n")[0][:500]})
+    result.untimed.append(
+        {**names, "provider": provider.name, "state": state, "note": note.split("\n\n")[0][:500]}
+    )
     if torch.cuda.is_available():
         try:
             torch.cuda.synchronize()
         except RuntimeError as dead:
-            dead.add_note(f"{provider.name} left the device unusable with {note!r}. Measure the others with --providers.")
+            dead.add_note(
+                f"{provider.name} left the device unusable with {note!r}. Measure the others with"
+                " --providers."
+            )
             raise dead from error
 
 

@@ -1,9 +1,11 @@
-"""Measure the host time of an eager call: checking arguments, finding the kernel, launching it, and autograd's bookkeeping.
+"""Measure the host time of an eager call: checking arguments, finding the kernel, launching it, and
+autograd's bookkeeping.
 
-With few short rows the GPU finishes before the host returns, so this is the whole time of a call. Each row has op (a forward
-operation), provider (one of PROVIDERS; "kernels" is the course's kernels without the operators around them), passes ("forward"
-is without gradients; "forward and backward" goes through autograd, but for "kernels" calls one kernel after the other), M, N,
-dtype and us, the median over calls without synchronisation between them.
+With few short rows the GPU finishes before the host returns, so this is the whole time of a call.
+Each row has op (a forward operation), provider (one of PROVIDERS; "kernels" is the course's kernels
+without the operators around them), passes ("forward" is without gradients; "forward and backward"
+goes through autograd, but for "kernels" calls one kernel after the other), M, N, dtype and us, the
+median over calls without synchronisation between them.
 """
 
 from __future__ import annotations
@@ -25,7 +27,10 @@ SHAPE = grid.Shape(64, 1024)
 PROVIDERS = ("ours", "kernels", *PEERS)
 PASSES = (N_("forward"), N_("forward and backward"))
 _OPS = tuple(op for op in OPERATIONS.values() if not op.backward)
-_METHOD = f"host time of an eager call on {SHAPE.M} x {SHAPE.N}, median of 500 calls, 50 at a time without synchronising between them"
+_METHOD = (
+    f"host time of an eager call on {SHAPE.M} x {SHAPE.N}, median of 500 calls, 50 at a time"
+    " without synchronising between them"
+)
 
 
 def measure(dtype: str = "fp16", providers: Iterable[str] | None = None) -> Measurement:
@@ -38,7 +43,9 @@ def measure(dtype: str = "fp16", providers: Iterable[str] | None = None) -> Meas
     Raises: CourseError without a GPU, for an unknown dtype or provider.
     """
     result, timed = grid.begin(KIND, dtype, providers, PROVIDERS, whole=True, method=_METHOD)
-    (values,) = operations.make(SHAPE.M, SHAPE.N, DTYPES[dtype], course_lib.DEVICE, 1, tuple(OPERATIONS.values()))
+    (values,) = operations.make(
+        SHAPE.M, SHAPE.N, DTYPES[dtype], course_lib.DEVICE, 1, tuple(OPERATIONS.values())
+    )
     for provider in timed:
         try:
             functions = provider.load()
@@ -47,7 +54,14 @@ def measure(dtype: str = "fp16", providers: Iterable[str] | None = None) -> Meas
             continue
         for op in _OPS:
             for passes, prepare in _find_passes(functions, op).items():
-                names = {"op": op.name, "provider": provider.name, "passes": passes, "M": SHAPE.M, "N": SHAPE.N, "dtype": dtype}
+                names = {
+                    "op": op.name,
+                    "provider": provider.name,
+                    "passes": passes,
+                    "M": SHAPE.M,
+                    "N": SHAPE.N,
+                    "dtype": dtype,
+                }
                 try:
                     call = prepare(values)
                     if passes == "forward":
@@ -66,12 +80,22 @@ def _find_passes(functions: ProviderFunctions, op: NormOperation) -> dict[str, P
     if op.name in functions.both:
         kinds["forward and backward"] = functions.both[op.name]
     elif op.name in functions.eager:
-        kinds["forward and backward"] = lambda values: _call_through_autograd(functions.eager[op.name], op, values)
+        kinds["forward and backward"] = lambda values: _call_through_autograd(
+            functions.eager[op.name], op, values
+        )
     return kinds
 
 
-def _call_through_autograd(forward: Callable[..., tuple], op: NormOperation, values: Values) -> Callable[[], tuple]:
-    leaves = replace(values, **{name: getattr(values, name).detach().requires_grad_() for name in ("x", "residual", "w", "b")})
+def _call_through_autograd(
+    forward: Callable[..., tuple], op: NormOperation, values: Values
+) -> Callable[[], tuple]:
+    leaves = replace(
+        values,
+        **{
+            name: getattr(values, name).detach().requires_grad_()
+            for name in ("x", "residual", "w", "b")
+        },
+    )
     wanted = [leaves.x, leaves.w] + [leaves.b] * op.centred + [leaves.residual] * op.add
 
     def call() -> tuple:
@@ -82,10 +106,19 @@ def _call_through_autograd(forward: Callable[..., tuple], op: NormOperation, val
 
 
 def table(result: Measurement, width: int = tables.WIDTH) -> str:
-    """Write a table of microseconds per kind of call: one line per provider, one column per operation. Notes name what was not timed."""
+    """Write a table of microseconds per kind of call: one line per provider, one column per
+    operation. Notes name what was not timed."""
     lines = [result.label()]
     for passes in PASSES:
-        rows = [((row["provider"],), row["op"], f"{row['us']:.1f}") for row in result.rows if row["passes"] == passes]
-        marks = [((e["provider"],), e["op"], tables.MARKS[e["state"]]) for e in result.untimed if e.get("passes") == passes]
+        rows = [
+            ((row["provider"],), row["op"], f"{row['us']:.1f}")
+            for row in result.rows
+            if row["passes"] == passes
+        ]
+        marks = [
+            ((e["provider"],), e["op"], tables.MARKS[e["state"]])
+            for e in result.untimed
+            if e.get("passes") == passes
+        ]
         lines += ["", *tables.cells(rows, marks, f"{passes}, us a call", width)]
     return "\n".join([*lines, *tables.notes(result, width)])

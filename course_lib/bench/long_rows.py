@@ -1,8 +1,10 @@
-"""Measure rows that are too long for one program, or too few to fill the device: the course's designs, PyTorch, other libraries.
+"""Measure rows that are too long for one program, or too few to fill the device: the course's
+designs, PyTorch, other libraries.
 
-Each row has op (such as "layer_norm M=many", "rms_norm_backward M=many", "layer_norm M=16"), provider (one of PROVIDERS), M, N,
-dtype, us (device time of one call), gbps (the least bytes that the operation can move, over that time) and over_floor (time over
-that of the fastest elementwise pass over as many bytes, same run; for a megabyte most of that pass is the launch).
+Each row has op (such as "layer_norm M=many", "rms_norm_backward M=many", "layer_norm M=16"),
+provider (one of PROVIDERS), M, N, dtype, us (device time of one call), gbps (the least bytes that
+the operation can move, over that time) and over_floor (time over that of the fastest elementwise
+pass over as many bytes, same run; for a megabyte most of that pass is the launch).
 """
 
 from __future__ import annotations

@@ -1,4 +1,5 @@
-"""A set of timings with everything that is needed to interpret them: device, versions, date and method."""
+"""A set of timings with everything that is needed to interpret them: device, versions, date and
+method."""
 
 from __future__ import annotations
 
@@ -16,8 +17,11 @@ from course_lib.base.errors import CourseError
 from course_lib.base.files import write_atomic
 from course_lib.base.translation import gettext as _
 
-_LIST_OF_SCALARS = re.compile(r'\[\n[^][{}"]*(?:"\w*"[^][{}"]*)*\]')  # over several lines, without other texts than words
-PART = "_part"  # suffix of the kind of a measurement with only some columns or providers, so that it is not mistaken for a whole one
+# over several lines, without other texts than words
+_LIST_OF_SCALARS = re.compile(r'\[\n[^][{}"]*(?:"\w*"[^][{}"]*)*\]')
+# suffix of the kind of a measurement with only some columns or providers, so that it is not
+# mistaken for a whole one
+PART = "_part"
 
 
 class Unavailable(CourseError):
@@ -26,10 +30,12 @@ class Unavailable(CourseError):
 
 @dataclass
 class Measurement:
-    """A measurement. ``rows`` are dictionaries whose keys the measuring module explains; ``live``: it was taken just now.
+    """A measurement. ``rows`` are dictionaries whose keys the measuring module explains; ``live``:
+    it was taken just now.
 
-    ``untimed`` are dictionaries for cases without a time. They have provider, state and note, and if they are about one shape also op,
-    M, N and dtype. States: "absent" (not installed), "refused" (the provider does not take the shape), "wrong" (wrong values), "error".
+    ``untimed`` are dictionaries for cases without a time. They have provider, state and note, and
+    if they are about one shape also op, M, N and dtype. States: "absent" (not installed), "refused"
+    (the provider does not take the shape), "wrong" (wrong values), "error".
     """
 
     kind: str
@@ -46,7 +52,9 @@ class Measurement:
         words = _("{device}, measured now") if self.live else _("{device}, measured {date}")
         return words.format(device=self.device, date=self.date)
 
-    def only(self, columns: Collection[int] | None = None, providers: Collection[str] | None = None) -> Measurement:
+    def only(
+        self, columns: Collection[int] | None = None, providers: Collection[str] | None = None
+    ) -> Measurement:
         """Return the same measurement with only some row lengths and providers; None keeps all."""
 
         def wanted(entry: dict) -> bool:
@@ -54,7 +62,9 @@ class Measurement:
                 providers is None or entry["provider"] in providers
             )
 
-        return replace(self, rows=list(filter(wanted, self.rows)), untimed=list(filter(wanted, self.untimed)))
+        return replace(
+            self, rows=list(filter(wanted, self.rows)), untimed=list(filter(wanted, self.untimed))
+        )
 
     def save(self) -> Path:
         """Write the measurement to bench/results/, in a file named after kind, device and date."""
@@ -62,7 +72,9 @@ class Measurement:
         path = paths.BENCH_RESULTS / name
         data = asdict(self)
         del data["live"]
-        text = _LIST_OF_SCALARS.sub(lambda found: " ".join(found[0].split()), json.dumps(data, indent=1))
+        text = _LIST_OF_SCALARS.sub(
+            lambda found: " ".join(found[0].split()), json.dumps(data, indent=1)
+        )
         write_atomic(path, text + "\n")
         return path
 
@@ -78,18 +90,26 @@ def new(kind: str, method: str, versions: dict[str, str] | None = None) -> Measu
     if course_lib.MODE != "gpu":
         raise CourseError(
             _(
-                "measuring needs a GPU, and this machine runs in CPU mode. `course doctor` says why; `course bench --stored` shows what was measured."
+                "measuring needs a GPU, and this machine runs in CPU mode. `course doctor` says"
+                " why; `course bench --stored` shows what was measured."
             )
         )
     import torch
     import triton
 
-    versions = {"python": platform.python_version(), "torch": torch.__version__, "triton": triton.__version__} | (versions or {})
-    return Measurement(kind, torch.cuda.get_device_name(0), date.today().isoformat(), versions, method, live=True)
+    versions = {
+        "python": platform.python_version(),
+        "torch": torch.__version__,
+        "triton": triton.__version__,
+    } | (versions or {})
+    return Measurement(
+        kind, torch.cuda.get_device_name(0), date.today().isoformat(), versions, method, live=True
+    )
 
 
 def row(*, us: float, moved: int, floor: float, **names) -> dict:
-    """Make one row: ``names``, then us (one call), gbps (the bytes that have to move, over that time) and over_floor.
+    """Make one row: ``names``, then us (one call), gbps (the bytes that have to move, over that
+    time) and over_floor.
 
     Args:
         us: the time of one call.
@@ -97,7 +117,12 @@ def row(*, us: float, moved: int, floor: float, **names) -> dict:
         floor: the time of the fastest elementwise pass over as many bytes, same run.
         names: op, provider, M, N, dtype and any other keys that distinguish this row.
     """
-    return {**names, "us": round(us, 2), "gbps": round(moved / us * 1e-3), "over_floor": round(us / floor, 3)}
+    return {
+        **names,
+        "us": round(us, 2),
+        "gbps": round(moved / us * 1e-3),
+        "over_floor": round(us / floor, 3),
+    }
 
 
 def is_stored(kind: str) -> bool:
@@ -121,7 +146,8 @@ def stored(kind: str) -> Measurement:
 
 
 def read_all(kinds: Collection[str]) -> list[Measurement]:
-    """Read every stored measurement of ``kinds``, of any device and dtype, whole or in part, the newest first.
+    """Read every stored measurement of ``kinds``, of any device and dtype, whole or in part, the
+    newest first.
 
     Raises: CourseError if a file cannot be read.
     """
@@ -138,5 +164,7 @@ def _read(path: Path) -> Measurement:
         return Measurement(**json.loads(path.read_text(encoding="utf-8")))
     except (ValueError, TypeError) as broken:
         raise CourseError(
-            _("{file} cannot be read ({error}). `git checkout -- {file}` brings it back.").format(file=paths.shown(path), error=broken)
+            _("{file} cannot be read ({error}). `git checkout -- {file}` brings it back.").format(
+                file=paths.shown(path), error=broken
+            )
         ) from broken

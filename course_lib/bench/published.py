@@ -1,8 +1,9 @@
-"""The benchmark tables of Triton's tutorial "Layer Normalization": GB/s of a backward pass by row length, and the times that follow.
+"""The benchmark tables of Triton's tutorial "Layer Normalization": GB/s of a backward pass by row
+length, and the times that follow.
 
-The English and the Chinese edition each have a table of the tutorial's kernels and of PyTorch, from different runs. Neither names its
-GPU, its clocks or its versions; both were copied in November 2026. Source:
-https://triton-lang.org/main/getting-started/tutorials/05-layer-norm.html
+The English and the Chinese edition each have a table of the tutorial's kernels and of PyTorch, from
+different runs. Neither names its GPU, its clocks or its versions; both were copied in November
+2026. Source: https://triton-lang.org/main/getting-started/tutorials/05-layer-norm.html
 """
 
 from __future__ import annotations
@@ -17,13 +18,16 @@ from course_lib.base.translation import mark as N_
 from course_lib.base.words import list_words
 
 FILE = paths.BENCH_RESULTS / "published-layer-norm-backward.csv"
-M, ITEMSIZE, MATRICES = (4096, 2, 3)  # rows, bytes of an fp16 number, and the matrices that the tutorial counts: x and dy read, dx written
+# rows, bytes of an fp16 number, and the matrices that the tutorial counts: x and dy read, dx
+# written
+M, ITEMSIZE, MATRICES = (4096, 2, 3)
 EDITIONS = (N_("English"), N_("Chinese"))
 
 
 @dataclass(frozen=True)
 class Published:
-    """One line of a table: the printed GB/s of the tutorial's kernels ("triton") and of PyTorch ("torch")."""
+    """One line of a table: the printed GB/s of the tutorial's kernels ("triton") and of PyTorch
+    ("torch")."""
 
     edition: str
     N: int
@@ -31,7 +35,8 @@ class Published:
     torch: float
 
     def us(self, provider: str) -> float:
-        """Return the microseconds of one call, from the GB/s and the bytes that the tutorial counts.
+        """Return the microseconds of one call, from the GB/s and the bytes that the tutorial
+        counts.
 
         Raises: KeyError if the provider is neither "triton" nor "torch".
         """
@@ -46,15 +51,22 @@ def read_published(edition: str = "English") -> list[Published]:
     """
     if edition not in EDITIONS:
         raise CourseError(
-            _("the tutorial's tables are of the editions {editions}; you asked for {edition!r}.").format(
-                editions=list_words(EDITIONS), edition=edition
-            )
+            _(
+                "the tutorial's tables are of the editions {editions}; you asked for {edition!r}."
+            ).format(editions=list_words(EDITIONS), edition=edition)
         )
     try:
         with FILE.open(encoding="utf-8", newline="") as opened:
             lines = [line for line in csv.DictReader(opened) if line["edition"] == edition]
-        return [Published(edition, int(line["N"]), float(line["triton_gbps"]), float(line["torch_gbps"])) for line in lines]
+        return [
+            Published(
+                edition, int(line["N"]), float(line["triton_gbps"]), float(line["torch_gbps"])
+            )
+            for line in lines
+        ]
     except (OSError, KeyError, ValueError) as broken:
         raise CourseError(
-            _("{file} cannot be read ({error}). `git checkout -- {file}` brings it back.").format(file=paths.shown(FILE), error=broken)
+            _("{file} cannot be read ({error}). `git checkout -- {file}` brings it back.").format(
+                file=paths.shown(FILE), error=broken
+            )
         ) from broken

@@ -1,9 +1,11 @@
-"""Measure the statistics kernels of lesson 05: rows that stay in registers and rows that are streamed, in one sweep and in two.
+"""Measure the statistics kernels of lesson 05: rows that stay in registers and rows that are
+streamed, in one sweep and in two.
 
-Each row has provider, M, N, dtype, sweeps (how often the kernel loads x), us (device time of one call), gbps (M N
-itemsize, one read of x, over that time) and over_floor (time over that of the fastest pass that reads as many bytes
-once, same run). Providers: "one_pass", "shifted", "two_pass", "welford" (streamed), "resident" (two passes in
-registers), "resident_welford" (the Welford kernel with the whole row in one block), "torch" (torch.var_mean).
+Each row has provider, M, N, dtype, sweeps (how often the kernel loads x), us (device time of one
+call), gbps (M N itemsize, one read of x, over that time) and over_floor (time over that of the
+fastest pass that reads as many bytes once, same run). Providers: "one_pass", "shifted", "two_pass",
+"welford" (streamed), "resident" (two passes in registers), "resident_welford" (the Welford kernel
+with the whole row in one block), "torch" (torch.var_mean).
 """
 
 from __future__ import annotations
@@ -23,9 +25,18 @@ from course_lib.norms import reference
 KIND = "statistics"
 COLUMNS = (1024, 4096, 16384, 65536, 262144)
 RESIDENT_COLUMNS = 16384  # the longest row that both resident kernels hold without spills
-SWEEPS = {"one_pass": 1, "shifted": 1, "two_pass": 2, "welford": 1, "resident": 1, "resident_welford": 1, "torch": 1}
+SWEEPS = {
+    "one_pass": 1,
+    "shifted": 1,
+    "two_pass": 2,
+    "welford": 1,
+    "resident": 1,
+    "resident_welford": 1,
+    "torch": 1,
+}
 DTYPES = {"fp32": torch.float32, "fp16": torch.float16}
-# elements of x: 1 GB in fp32. At 262144 columns even the rows at work are several times any L2 cache.
+# elements of x: 1 GB in fp32. At 262144 columns even the rows at work are several times any L2
+# cache.
 _ELEMENTS = 2**28
 _COUNT = 2  # inputs per graph; each is many times the cache
 
@@ -33,7 +44,8 @@ Call = Callable[[torch.Tensor], Sequence[torch.Tensor]]  # x -> mean and var of 
 
 
 def latest(columns: tuple[int, ...] = COLUMNS) -> Measurement | None:
-    """Measure now if there is a GPU; else return the newest stored measurement, or None if there is none yet.
+    """Measure now if there is a GPU; else return the newest stored measurement, or None if there is
+    none yet.
 
     Raises: CourseError if the stored one cannot be read.
     """
@@ -45,11 +57,13 @@ def latest(columns: tuple[int, ...] = COLUMNS) -> Measurement | None:
 def measure(columns: tuple[int, ...] = COLUMNS) -> Measurement:
     """Time every provider at every row length, fp32 and fp16, M x N = 2^28 elements.
 
-    Raises: CourseError without a GPU; AssertionError if a provider's values are wrong, since its time would mean nothing.
+    Raises: CourseError without a GPU; AssertionError if a provider's values are wrong, since its
+    time would mean nothing.
     """
     result = measurement.new(
         KIND,
-        "device time, CUDA graph over two inputs of 0.5 or 1 GB, median of 12 replays; floor: a sum over x, or half of an out-of-place copy",
+        "device time, CUDA graph over two inputs of 0.5 or 1 GB, median of 12 replays; floor: a sum"
+        " over x, or half of an out-of-place copy",
     )
     for dtype in DTYPES:
         for N in columns:
@@ -59,7 +73,10 @@ def measure(columns: tuple[int, ...] = COLUMNS) -> Measurement:
 
 def providers(N: int) -> dict[str, Call]:
     """Return the calls to time for rows of N columns."""
-    calls: dict[str, Call] = {name: lambda x, name=name: row_statistics(x, name) for name in ("one_pass", "shifted", "two_pass", "welford")}
+    calls: dict[str, Call] = {
+        name: lambda x, name=name: row_statistics(x, name)
+        for name in ("one_pass", "shifted", "two_pass", "welford")
+    }
     if N <= RESIDENT_COLUMNS:
         calls["resident"] = lambda x: row_statistics(x, "resident")
         calls["resident_welford"] = resident_welford
@@ -68,11 +85,22 @@ def providers(N: int) -> dict[str, Call]:
 
 
 def resident_welford(x: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
-    """Run the Welford kernel with a block that holds the row: with one element per lane, all the work is in the merge."""
+    """Run the Welford kernel with a block that holds the row: with one element per lane, all the
+    work is in the merge."""
     M, N = x.shape
     _, block, num_warps = launch_tables.resident(N)
     mean, var = (torch.empty(M, dtype=torch.float32, device=x.device) for _ in range(2))
-    welford_kernel[(M,)](x, mean, var, x.stride(0), x.stride(1), N, BLOCK=block, num_warps=num_warps)  # pyright: ignore[reportCallIssue] - Triton types a kernel as its function, without launch options
+    # Triton types a kernel as its function, without launch options.
+    welford_kernel[(M,)](
+        x,
+        mean,
+        var,
+        x.stride(0),
+        x.stride(1),
+        N,
+        BLOCK=block,
+        num_warps=num_warps,  # pyright: ignore[reportCallIssue]
+    )
     return mean, var
 
 
@@ -94,14 +122,17 @@ def floor_us(inputs: Sequence[torch.Tensor]) -> float:
 
 
 def assert_right(provider: str, call: Call, x: torch.Tensor) -> None:
-    """Raise AssertionError, with the provider's name, if mean or var of the first rows of x are wrong."""
+    """Raise AssertionError, with the provider's name, if mean or var of the first rows of x are
+    wrong."""
     mean, var = (reference.float64(value[:4]) for value in call(x))
     exact = reference.float64(x[:4])
     worst = max(abs(mean - exact.mean(axis=1)).max(), abs(var - exact.var(axis=1)).max())
-    limit = 1e-2 if provider == "torch" and x.dtype == torch.float16 else 1e-4  # torch returns x's dtype
+    # torch returns x's dtype
+    limit = 1e-2 if provider == "torch" and x.dtype == torch.float16 else 1e-4
     assert worst < limit, f"{provider} is wrong by {worst:.3g}: not timed"
 
 
 def table(result: Measurement, width: int = tables.WIDTH) -> str:
-    """Write a table of time over floor, with one line per dtype and provider and one column per row length."""
+    """Write a table of time over floor, with one line per dtype and provider and one column per row
+    length."""
     return tables.over_floor(result, width, ("dtype", "provider"))

@@ -1,4 +1,5 @@
-"""A short summary of each kind of measurement, which compares the course's kernels with the best other ones."""
+"""A short summary of each kind of measurement, which compares the course's kernels with the best
+other ones."""
 
 from __future__ import annotations
 
@@ -11,19 +12,29 @@ from course_lib.bench.providers import PEERS
 
 _COLUMNS = 4  # number of row lengths that fit beside the longest name
 PEER_MARGIN = 1.02  # a peer may be faster by this factor, because two runs differ by as much
-_OWN = ("ours", "resident", "persistent", "split")  # the course's choice, or the design that it would choose if "ours" was not timed
+# the course's choice, or the design that it would choose if "ours" was not timed
+_OWN = ("ours", "resident", "persistent", "split")
 
 
 def summary(kind: str, result: Measurement, width: int = tables.WIDTH) -> str:
     """Write a few lines about ``result``, a measurement of ``kind``, in any dtype."""
-    lines = {"host": _host, "training": _training, "statistics": _statistics}.get(kind, _over_floor)(result, width)
-    return "\n".join([f"{kind}: {result.label()}", *(lines if result.rows else ["there are no times in this selection"])])
+    lines = {"host": _host, "training": _training, "statistics": _statistics}.get(
+        kind, _over_floor
+    )(result, width)
+    return "\n".join(
+        [
+            f"{kind}: {result.label()}",
+            *(lines if result.rows else ["there are no times in this selection"]),
+        ]
+    )
 
 
 def compare_with_peers(result: Measurement) -> list[dict]:
-    """Make one entry per shape and operation: op, M, N, ours, peer (the best), peer_over_floor, to_peer and ahead.
+    """Make one entry per shape and operation: op, M, N, ours, peer (the best), peer_over_floor,
+    to_peer and ahead.
 
-    The last four are None without a peer. Shapes that were timed without the course's kernels are left out.
+    The last four are None without a peer. Shapes that were timed without the course's kernels are
+    left out.
     """
     shapes: dict[tuple, dict[str, float]] = {}
     for row in result.rows:
@@ -33,25 +44,45 @@ def compare_with_peers(result: Measurement) -> list[dict]:
         own = next((times[name] for name in _OWN if name in times), None)
         if own is not None:
             entries.append({"op": op, "M": M, "N": N, "ours": own, **_find_best_peer(own, times)})
-    return sorted(entries, key=lambda e: (list(OPERATIONS).index(e["op"].split(" ")[0]), -e["M"] * (e["N"] >= 65536), e["N"]))
+    return sorted(
+        entries,
+        key=lambda e: (
+            list(OPERATIONS).index(e["op"].split(" ")[0]),
+            -e["M"] * (e["N"] >= 65536),
+            e["N"],
+        ),
+    )
 
 
 def _find_best_peer(own: float, times: dict[str, float]) -> dict:
     peer = min((name for name in PEERS if name in times), key=times.__getitem__, default=None)
     if peer is None:
         return dict.fromkeys(("peer", "peer_over_floor", "to_peer", "ahead"))
-    return {"peer": peer, "peer_over_floor": times[peer], "to_peer": own / times[peer], "ahead": own / times[peer] <= PEER_MARGIN}
+    return {
+        "peer": peer,
+        "peer_over_floor": times[peer],
+        "to_peer": own / times[peer],
+        "ahead": own / times[peer] <= PEER_MARGIN,
+    }
 
 
 def _over_floor(result: Measurement, width: int) -> list[str]:
     entries = compare_with_peers(result)
     shown = _spread({e["N"] for e in entries})
-    cells = [((e["op"],), e["N"], _pair(e["ours"], e["peer_over_floor"], 2)) for e in entries if e["N"] in shown]
+    cells = [
+        ((e["op"],), e["N"], _pair(e["ours"], e["peer_over_floor"], 2))
+        for e in entries
+        if e["N"] in shown
+    ]
     ahead = [e["ahead"] for e in entries if e["ahead"] is not None]
     return [
         "time over floor, the course's kernel / the best other library's",
         *tables.cells(cells, (), "N =", width),
-        *([f"level with the best other library, or ahead, at {sum(ahead)} of {len(ahead)} shapes"] if ahead else []),
+        *(
+            [f"level with the best other library, or ahead, at {sum(ahead)} of {len(ahead)} shapes"]
+            if ahead
+            else []
+        ),
     ]
 
 
@@ -59,15 +90,35 @@ def _host(result: Measurement, width: int) -> list[str]:
     cells = []
     for (op, passes), times in _by(("op", "passes"), result.rows, "us").items():
         if "ours" in times:
-            cells.append(((op,), passes, _pair(times["ours"], min((times[p] for p in PEERS if p in times), default=None), 0)))
-    return ["microseconds of an eager call, the course's operator / the best other library's", *tables.cells(cells, (), "", width)]
+            cells.append(
+                (
+                    (op,),
+                    passes,
+                    _pair(
+                        times["ours"], min((times[p] for p in PEERS if p in times), default=None), 0
+                    ),
+                )
+            )
+    return [
+        "microseconds of an eager call, the course's operator / the best other library's",
+        *tables.cells(cells, (), "", width),
+    ]
 
 
 def _training(result: Measurement, width: int) -> list[str]:
     cells = []
     for (norm, compiled), times in _by(("norm", "compiled"), result.rows, "ms").items():
-        cells.append(((norm,), "compiled" if compiled else "eager", _pair(times["ours"], times.get("torch"), 1)))
-    return ["milliseconds of a training step, with the course's norm / PyTorch's", *tables.cells(cells, (), "", width)]
+        cells.append(
+            (
+                (norm,),
+                "compiled" if compiled else "eager",
+                _pair(times["ours"], times.get("torch"), 1),
+            )
+        )
+    return [
+        "milliseconds of a training step, with the course's norm / PyTorch's",
+        *tables.cells(cells, (), "", width),
+    ]
 
 
 def _statistics(result: Measurement, width: int) -> list[str]:
@@ -76,12 +127,28 @@ def _statistics(result: Measurement, width: int) -> list[str]:
     cells = []
     for (dtype, N), of in times.items():
         if N in shown:
-            cells.append(((dtype,), N, _pair(min(time for name, time in of.items() if name != "torch"), of.get("torch"), 2)))
-    return ["time over floor, the fastest kernel of the course / torch.var_mean", *tables.cells(cells, (), "N =", width)]
+            cells.append(
+                (
+                    (dtype,),
+                    N,
+                    _pair(
+                        min(time for name, time in of.items() if name != "torch"),
+                        of.get("torch"),
+                        2,
+                    ),
+                )
+            )
+    return [
+        "time over floor, the fastest kernel of the course / torch.var_mean",
+        *tables.cells(cells, (), "N =", width),
+    ]
 
 
-def _by(names: tuple[str, ...], rows: Iterable[dict], quantity: str) -> dict[tuple, dict[str, float]]:
-    """Return the quantity of each provider, for each combination of values of the keys ``names``."""
+def _by(
+    names: tuple[str, ...], rows: Iterable[dict], quantity: str
+) -> dict[tuple, dict[str, float]]:
+    """Return the quantity of each provider, for each combination of values of the keys
+    ``names``."""
     found: dict[tuple, dict[str, float]] = {}
     for row in rows:
         found.setdefault(tuple(row[name] for name in names), {})[row["provider"]] = row[quantity]
@@ -93,7 +160,8 @@ def _pair(own: float, other: float | None, digits: int) -> str:
 
 
 def _spread(columns: Iterable[int]) -> list[int]:
-    """Choose a few row lengths from the shortest to the longest, powers of two if there are enough."""
+    """Choose a few row lengths from the shortest to the longest, powers of two if there are
+    enough."""
     columns = sorted(columns)
     powers = [N for N in columns if N & (N - 1) == 0]
     columns = powers if len(powers) >= _COLUMNS else columns

@@ -10,25 +10,40 @@ from course_lib.bench.measurement import Measurement
 
 WIDTH = 80
 MARKS = {"refused": "-", "absent": "-", "error": "error", "wrong": "wrong"}
-_LONGEST_REASON = 200  # longer messages, such as a compiler's, are cut; `course bench KIND --json` has all of the text
+# longer messages, such as a compiler's, are cut; `course bench KIND --json` has all of the text
+_LONGEST_REASON = 200
 _GAP = "  "
 
 
-def over_floor(result: Measurement, width: int = WIDTH, keys: tuple[str, ...] = ("op", "provider")) -> str:
-    """Write a table of time over floor: one line per combination of ``keys``, one column per row length. Notes name what was not timed."""
+def over_floor(
+    result: Measurement, width: int = WIDTH, keys: tuple[str, ...] = ("op", "provider")
+) -> str:
+    """Write a table of time over floor: one line per combination of ``keys``, one column per row
+    length. Notes name what was not timed."""
     lines = cells(
-        ((tuple(row[key] for key in keys), row["N"], f"{row['over_floor']:.2f}") for row in result.rows),
-        ((tuple(e.get(key) for key in keys), e["N"], MARKS[e["state"]]) for e in result.untimed if e.get("N")),
+        (
+            (tuple(row[key] for key in keys), row["N"], f"{row['over_floor']:.2f}")
+            for row in result.rows
+        ),
+        (
+            (tuple(e.get(key) for key in keys), e["N"], MARKS[e["state"]])
+            for e in result.untimed
+            if e.get("N")
+        ),
         "time over floor, N =",
         width,
     )
     return "\n".join([result.label(), *lines, *notes(result, width)])
 
 
-def cells(rows: Iterable[tuple], marks: Iterable[tuple], corner: str, width: int = WIDTH) -> list[str]:
-    """Make a table from tuples (names, column, text). ``marks`` fill empty cells, but do not create lines.
+def cells(
+    rows: Iterable[tuple], marks: Iterable[tuple], corner: str, width: int = WIDTH
+) -> list[str]:
+    """Make a table from tuples (names, column, text). ``marks`` fill empty cells, but do not create
+    lines.
 
-    Lines are grouped by their first name, in the order in which the names first appear. Columns are sorted if all are numbers.
+    Lines are grouped by their first name, in the order in which the names first appear. Columns are
+    sorted if all are numbers.
     """
     texts: dict[tuple[tuple, int | str], str] = {}
     for names, column, text in rows:
@@ -42,22 +57,39 @@ def cells(rows: Iterable[tuple], marks: Iterable[tuple], corner: str, width: int
     for names, column, text in marks:
         texts.setdefault((names, column), text)
     head = [corner, *(" ".join(names) for names in lines)]
-    return in_blocks([head], [[str(column), *(texts.get((names, column), "-") for names in lines)] for column in columns], width)
+    return in_blocks(
+        [head],
+        [
+            [str(column), *(texts.get((names, column), "-") for names in lines)]
+            for column in columns
+        ],
+        width,
+    )
 
 
-def in_blocks(names: Sequence[Sequence[str]], columns: Sequence[Sequence[str]], width: int = WIDTH) -> list[str]:
-    """Return the lines of a table. If it is wider than ``width``, it is cut into blocks, one below the other.
+def in_blocks(
+    names: Sequence[Sequence[str]], columns: Sequence[Sequence[str]], width: int = WIDTH
+) -> list[str]:
+    """Return the lines of a table. If it is wider than ``width``, it is cut into blocks, one below
+    the other.
 
     Args:
         names: the columns on the left, which every block repeats; each begins with its heading.
         columns: the other columns, aligned on the right; each begins with its heading.
     """
-    left = [_GAP.join(cells) for cells in zip(*(_align(column, str.ljust) for column in names), strict=True)]
+    left = [
+        _GAP.join(cells)
+        for cells in zip(*(_align(column, str.ljust) for column in names), strict=True)
+    ]
     right = [_align(column, str.rjust) for column in columns]
     needed = len(_blocks(left, right, width))
     narrowest = next(
-        w for w in range(width + 1) if len(_blocks(left, right, w)) == needed
-    )  # the narrowest width with as many blocks spreads the columns evenly, so that the last block is not almost empty
+        w
+        for w in range(width + 1)
+        if len(_blocks(left, right, w)) == needed
+        # the narrowest width with as many blocks spreads the columns evenly, so that the last block
+        # is not almost empty
+    )
     return [line.rstrip() for block in _blocks(left, right, narrowest) for line in ["", *block]][1:]
 
 
@@ -86,7 +118,10 @@ def notes(result: Measurement, width: int = WIDTH) -> list[str]:
         where.setdefault((entry["provider"], entry["state"], reason), []).append(shape)
     lines = []
     for (provider, state, reason), shapes in where.items():
-        lines += paragraph(f"{provider}, {state}: {reason}" + (f" ({_shorten(shapes)})" if any(shapes) else ""), width)
+        lines += paragraph(
+            f"{provider}, {state}: {reason}" + (f" ({_shorten(shapes)})" if any(shapes) else ""),
+            width,
+        )
     return lines
 
 
@@ -96,4 +131,8 @@ def paragraph(text: str, width: int = WIDTH) -> list[str]:
 
 
 def _shorten(shapes: list[str]) -> str:
-    return ", ".join(shapes) if len(shapes) <= 3 else f"{shapes[0]} ... {shapes[-1]}, {len(shapes)} in all"
+    return (
+        ", ".join(shapes)
+        if len(shapes) <= 3
+        else f"{shapes[0]} ... {shapes[-1]}, {len(shapes)} in all"
+    )

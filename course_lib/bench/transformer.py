@@ -1,11 +1,13 @@
-"""A small character-level transformer with an exchangeable norm, its training text, a training loop, and text samples from the model.
+"""A small character-level transformer with an exchangeable norm, its training text, a training
+loop, and text samples from the model.
 
-Lesson 14 trains it from one seed with PyTorch's norm, with the learner's and with broken ones, and compares the losses on a
-part of the text that is held out. It is a plain decoder with norms before attention, before the multilayer perceptron and
-before the output. The text is ``text/fables.txt``; ``text/LICENCE.txt`` names its source and licence.
+Lesson 14 trains it from one seed with PyTorch's norm, with the learner's and with broken ones, and
+compares the losses on a part of the text that is held out. It is a plain decoder with norms before
+attention, before the multilayer perceptron and before the output. The text is ``text/fables.txt``;
+``text/LICENCE.txt`` names its source and licence.
 
-Source: Vaswani et al. 2017, "Attention Is All You Need"; norms placed as in Xiong et al. 2020, "On Layer Normalization in
-the Transformer Architecture".
+Source: Vaswani et al. 2017, "Attention Is All You Need"; norms placed as in Xiong et al. 2020, "On
+Layer Normalization in the Transformer Architecture".
 """
 
 from __future__ import annotations
@@ -26,12 +28,14 @@ from torch import Tensor, nn
 from course_lib.base import paths
 from course_lib.base.errors import CourseError
 
-Norm = Callable[[int], nn.Module]  # takes the number of channels, like torch.nn.LayerNorm and torch.nn.RMSNorm
+# takes the number of channels, like torch.nn.LayerNorm and torch.nn.RMSNorm
+Norm = Callable[[int], nn.Module]
 
 
 @dataclass(frozen=True)
 class ModelSize:
-    """The size of a model and its batches. A training step has 2 * layers + 1 norms of batch * context rows of ``channels`` columns."""
+    """The size of a model and its batches. A training step has 2 * layers + 1 norms of batch *
+    context rows of ``channels`` columns."""
 
     layers: int = 1
     heads: int = 4
@@ -53,7 +57,8 @@ _SMALL = 1 << 16  # a model whose activations have at most this many elements co
 
 
 class Block(nn.Module):
-    """Attention, then a multilayer perceptron, each with a norm before it and a residual path around it."""
+    """Attention, then a multilayer perceptron, each with a norm before it and a residual path
+    around it."""
 
     def __init__(self, size: ModelSize, norm: Norm):
         super().__init__()
@@ -65,7 +70,11 @@ class Block(nn.Module):
 
     def forward(self, x: Tensor) -> Tensor:
         B, T, C = x.shape
-        q, k, v = self.qkv(self.norm1(x)).view(B, T, 3, self.heads, C // self.heads).permute(2, 0, 3, 1, 4)
+        q, k, v = (
+            self.qkv(self.norm1(x))
+            .view(B, T, 3, self.heads, C // self.heads)
+            .permute(2, 0, 3, 1, 4)
+        )
         mixed = F.scaled_dot_product_attention(q, k, v, is_causal=True)
         x = x + self.out(mixed.transpose(1, 2).reshape(B, T, C))
         return x + self.down(F.gelu(self.up(self.norm2(x))))
@@ -88,7 +97,8 @@ class Transformer(nn.Module):
         self.head = nn.Linear(size.channels, vocabulary)
 
     def forward(self, codes: Tensor) -> Tensor:
-        """Return logits, shape (batch, context, vocabulary), for codes of shape (batch, context)."""
+        """Return logits, shape (batch, context, vocabulary), for codes of shape (batch,
+        context)."""
         x = self.tokens(codes) + self.positions.weight[: codes.shape[1]]
         for block in self.blocks:
             x = block(x)
@@ -103,7 +113,8 @@ class Text:
     characters: str
 
     def entropy(self) -> float:
-        """Return the entropy of single characters in nats: the loss of a model that knows only how often each occurs."""
+        """Return the entropy of single characters in nats: the loss of a model that knows only how
+        often each occurs."""
         share = torch.bincount(self.codes).double() / len(self.codes)
         return float(-(share[share > 0] * share[share > 0].log()).sum())
 
@@ -122,7 +133,8 @@ def encode(text: str) -> Text:
 
 @dataclass(frozen=True)
 class Corpus:
-    """Two parts of one text with the same set of characters: one to train on, and one that is held out."""
+    """Two parts of one text with the same set of characters: one to train on, and one that is held
+    out."""
 
     training: Text
     held_out: Text
@@ -139,7 +151,8 @@ def fables() -> str:
         return file.read_text(encoding="utf-8")
     except FileNotFoundError:
         raise CourseError(
-            f"the training text {paths.shown(file)} is missing. Take it back from git: `git checkout -- {paths.shown(file)}`."
+            f"the training text {paths.shown(file)} is missing. Take it back from git: `git"
+            f" checkout -- {paths.shown(file)}`."
         ) from None
 
 
@@ -150,13 +163,21 @@ def split(text: str, share: float = 0.1) -> Corpus:
     """
     cut = text.rfind("\n", 0, int(len(text) * (1 - share))) + 1
     if not 0 < cut < len(text):
-        raise CourseError(f"a text of {text.count(chr(10))} lines cannot be cut into a part to train on and one to hold out.")
+        raise CourseError(
+            f"a text of {text.count(chr(10))} lines cannot be cut into a part to train on and one"
+            " to hold out."
+        )
     whole = encode(text)
-    return Corpus(Text(whole.codes[:cut], whole.characters), Text(whole.codes[cut:], whole.characters))
+    return Corpus(
+        Text(whole.codes[:cut], whole.characters), Text(whole.codes[cut:], whole.characters)
+    )
 
 
-def batches(text: Text, size: ModelSize, seed: int, device: str | torch.device = "cpu") -> Iterator[tuple[Tensor, Tensor]]:
-    """Yield endless pairs of codes and the codes one position later, each (batch, context). A seed gives the same pairs on every device."""
+def batches(
+    text: Text, size: ModelSize, seed: int, device: str | torch.device = "cpu"
+) -> Iterator[tuple[Tensor, Tensor]]:
+    """Yield endless pairs of codes and the codes one position later, each (batch, context). A seed
+    gives the same pairs on every device."""
     generator = torch.Generator().manual_seed(seed)
     window = torch.arange(size.context + 1)
     while True:
@@ -165,8 +186,11 @@ def batches(text: Text, size: ModelSize, seed: int, device: str | torch.device =
         yield piece[:, :-1], piece[:, 1:]
 
 
-def build(text: Text, norm: Norm, size: ModelSize = TOY, seed: int = 0, device: str | torch.device = "cpu") -> Transformer:
-    """Make a model with random weights from ``seed``: the same on every device, and for every norm that draws no random numbers."""
+def build(
+    text: Text, norm: Norm, size: ModelSize = TOY, seed: int = 0, device: str | torch.device = "cpu"
+) -> Transformer:
+    """Make a model with random weights from ``seed``: the same on every device, and for every norm
+    that draws no random numbers."""
     with torch.random.fork_rng(devices=[]):
         torch.manual_seed(seed)
         model = Transformer(len(text.characters), size, norm)
@@ -183,7 +207,8 @@ def train(
     rate: float = 2e-2,
     autocast: torch.dtype | None = None,
 ) -> Iterator[float]:
-    """Train in place with AdamW, and yield the loss of each step in nats per character. The rate falls to a tenth along a cosine.
+    """Train in place with AdamW, and yield the loss of each step in nats per character. The rate
+    falls to a tenth along a cosine.
 
     Args:
         seed: seed of the batches.
@@ -191,7 +216,9 @@ def train(
     """
     device = next(model.parameters()).device
     optimizer = torch.optim.AdamW(model.parameters(), lr=rate, weight_decay=0.0)
-    schedule = torch.optim.lr_scheduler.LambdaLR(optimizer, lambda step: 0.55 + 0.45 * math.cos(math.pi * step / steps))
+    schedule = torch.optim.lr_scheduler.LambdaLR(
+        optimizer, lambda step: 0.55 + 0.45 * math.cos(math.pi * step / steps)
+    )
     for _, (codes, wanted) in zip(range(steps), batches(text, size, seed, device), strict=False):
         with _few_threads(size):
             with torch.autocast(device.type, dtype=autocast, enabled=autocast is not None):
@@ -205,7 +232,8 @@ def train(
 
 @contextlib.contextmanager
 def _few_threads(size: ModelSize) -> Iterator[None]:
-    """Inside the block, PyTorch uses one CPU thread for a small model, because more threads would wait longer than they compute."""
+    """Inside the block, PyTorch uses one CPU thread for a small model, because more threads would
+    wait longer than they compute."""
     threads = torch.get_num_threads()
     if size.rows * size.channels <= _SMALL:
         torch.set_num_threads(1)
@@ -216,9 +244,11 @@ def _few_threads(size: ModelSize) -> Iterator[None]:
 
 
 def learn(model: nn.Module, corpus: Corpus, steps: int, size: ModelSize = TOY) -> Iterator[float]:
-    """Train in place like :func:`train`, and yield after each step the loss on held-out text, in nats per character.
+    """Train in place like :func:`train`, and yield after each step the loss on held-out text, in
+    nats per character.
 
-    The loss is the mean over the same 8 pieces each time, so the curve has no noise from single batches.
+    The loss is the mean over the same 8 pieces each time, so the curve has no noise from single
+    batches.
     """
     for _ in train(model, corpus.training, steps, size):
         yield loss_on(model, corpus.held_out, size, windows=8)
@@ -226,18 +256,30 @@ def learn(model: nn.Module, corpus: Corpus, steps: int, size: ModelSize = TOY) -
 
 @torch.no_grad()
 def loss_on(model: nn.Module, text: Text, size: ModelSize = TOY, *, windows: int = 128) -> float:
-    """Return the mean loss over ``windows`` random pieces of the text, in nats per character. It has less noise than one small batch."""
-    codes, wanted = next(batches(text, replace(size, batch=windows), seed=1, device=next(model.parameters()).device))
+    """Return the mean loss over ``windows`` random pieces of the text, in nats per character. It
+    has less noise than one small batch."""
+    codes, wanted = next(
+        batches(text, replace(size, batch=windows), seed=1, device=next(model.parameters()).device)
+    )
     with _few_threads(size):
         return F.cross_entropy(model(codes).flatten(0, 1).float(), wanted.flatten()).item()
 
 
 @torch.no_grad()
-def write(model: Transformer, text: Text, length: int, *, start: str = "\n", warmth: float = 0.5, seed: int = 0) -> str:
+def write(
+    model: Transformer,
+    text: Text,
+    length: int,
+    *,
+    start: str = "\n",
+    warmth: float = 0.5,
+    seed: int = 0,
+) -> str:
     """Let the model write ``length`` characters after ``start``, one after another.
 
     Args:
-        warmth: divisor of the logits ("temperature"): near 0 the likeliest character is taken, at 1 each with its probability.
+        warmth: divisor of the logits ("temperature"): near 0 the likeliest character is taken, at 1
+        each with its probability.
 
     Raises: CourseError if ``start`` is empty or has a character that the text does not have.
     """
@@ -251,7 +293,9 @@ def write(model: Transformer, text: Text, length: int, *, start: str = "\n", war
     with _few_threads(ModelSize(batch=1, context=context, channels=model.tokens.embedding_dim)):
         for _ in range(length):
             logits = model(torch.tensor([codes[-context:]], device=device))[0, -1].float().cpu()
-            codes.append(int(torch.multinomial((logits / warmth).softmax(0), 1, generator=generator)))
+            codes.append(
+                int(torch.multinomial((logits / warmth).softmax(0), 1, generator=generator))
+            )
     return "".join(text.characters[code] for code in codes[len(start) :])
 
 
@@ -261,7 +305,8 @@ def show(text: str, width: int = 92) -> None:
 
 
 def share_of_words(sample: str, text: str) -> float:
-    """Return the share of the sample's words (runs of letters) that are words of ``text``. The last word may be cut, so it is left out."""
+    """Return the share of the sample's words (runs of letters) that are words of ``text``. The last
+    word may be cut, so it is left out."""
     known = set(re.findall("[A-Za-z]+", text))
     words = re.findall("[A-Za-z]+(?=[^A-Za-z])", sample)
     return sum(word in known for word in words) / len(words) if words else 0.0

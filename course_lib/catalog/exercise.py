@@ -1,4 +1,5 @@
-"""The exercises of the course, read from the catalog files of this folder: ``<stem>.toml``, with the stem of the solution.
+"""The exercises of the course, read from the catalog files of this folder: ``<stem>.toml``, with
+the stem of the solution.
 
 The stem says which exercise it is: ``ex07a_layer_norm_forward`` is exercise 07a of lesson 07.
 """
@@ -34,22 +35,23 @@ _WORDS = {
 
 @dataclass(frozen=True)
 class Exercise:
-    """The facts of one exercise. ``id``, ``lesson`` and ``file`` (its stem) come from the name of its catalog file.
+    """The facts of one exercise. ``id``, ``lesson`` and ``file`` (its stem) come from the name of
+    its catalog file.
 
     Attributes:
-        kind: the form of the answer: "kernel" (Triton), functions in "torch" or "numpy" operations, "autograd" (the
-            ``forward`` and ``backward`` of an autograd Function), or "tests" (functions that get a kernel and raise AssertionError
-            if it is wrong).
-        family: the module of ``course_lib.grading.families`` that has the cases of its entry points.
-        entry_points: the names of the kernels that the course launches, or of the functions that it calls.
-        difficulty: 1 to 5.
-        prerequisites: exercises, lessons, or things that a learner knows before the course.
-        hints: three or more, each more direct than the last.
-        stretch: a suggestion for further work after a pass.
-        debrief: the harm that the avoided bug did elsewhere; shown after a pass.
-        forbidden: words that the code must not contain, each with the reason that the verdict gives.
-        short_path: whether the exercise belongs to the path of six hours, which ends with a model that trains with the learner's kernels.
-        optional: whether the course asks nobody for it. It is checked as every exercise is, and counts nowhere.
+        kind: the form of the answer: "kernel" (Triton), functions in "torch" or "numpy" operations,
+            "autograd" (the ``forward`` and ``backward`` of an autograd Function), or "tests"
+            (functions that get a kernel and raise AssertionError if it is wrong).
+        family: the module of ``course_lib.grading.families`` that has the cases of its entry
+        points. entry_points: the names of the kernels that the course launches, or of the functions
+        that it calls. difficulty: 1 to 5. prerequisites: exercises, lessons, or things that a
+        learner knows before the course. hints: three or more, each more direct than the last.
+        stretch: a suggestion for further work after a pass. debrief: the harm that the avoided bug
+        did elsewhere; shown after a pass. forbidden: words that the code must not contain, each
+        with the reason that the verdict gives. short_path: whether the exercise belongs to the path
+        of six hours, which ends with a model that trains with the learner's kernels. optional:
+        whether the course asks nobody for it. It is checked as every exercise is, and counts
+        nowhere.
     """
 
     id: str
@@ -75,7 +77,8 @@ class Exercise:
         """Return the exercise with its words in another language."""
         return replace(
             self,
-            title=translate(self.title), objective=translate(self.objective), hints=tuple(map(translate, self.hints)),
+            title=translate(self.title), objective=translate(self.objective),
+            hints=tuple(map(translate, self.hints)),
             stretch=translate(self.stretch), debrief=translate(self.debrief),
             forbidden={word: translate(reason) for word, reason in self.forbidden.items()},
         )  # fmt: skip
@@ -83,17 +86,22 @@ class Exercise:
 
 @functools.cache
 def exercises() -> dict[str, Exercise]:
-    """Return every exercise by id, in the order of the course, with its words in the chosen language.
+    """Return every exercise by id, in the order of the course, with its words in the chosen
+    language.
 
     Raises: CourseError, with file and field, if a catalog file is wrong.
     """
     if choose_language() == "en":
         return read_catalog(FOLDER)
-    return {e.id: e.translate(partial(translate, catalog=f"lesson{e.lesson}")) for e in read_catalog(FOLDER).values()}
+    return {
+        e.id: e.translate(partial(translate, catalog=f"lesson{e.lesson}"))
+        for e in read_catalog(FOLDER).values()
+    }
 
 
 def required() -> dict[str, Exercise]:
-    """Return by id the exercises that the course asks for, which are all but the optional tasks, in the order of the course.
+    """Return by id the exercises that the course asks for, which are all but the optional tasks, in
+    the order of the course.
 
     Raises: CourseError, with file and field, if a catalog file is wrong.
     """
@@ -103,14 +111,17 @@ def required() -> dict[str, Exercise]:
 def read_catalog(folder: Path) -> dict[str, Exercise]:
     """Return every exercise that has a file in ``folder``, by id.
 
-    Raises: CourseError, with file and field, if the name of a file is not valid, if the file is no TOML, if a field is missing, unknown
-        or of the wrong type, or if two files have the same id.
+    Raises: CourseError, with file and field, if the name of a file is not valid, if the file is no
+        TOML, if a field is missing, unknown or of the wrong type, or if two files have the same id.
     """
     found: dict[str, Exercise] = {}
     for file in sorted(folder.glob("*.toml")):
         exercise = read_exercise(file)
         if (first := found.get(exercise.id)) is not None:
-            raise CourseError(f"{paths.shown(file)}: exercise {exercise.id} stands there twice, first in {first.file}.toml. Rename one.")
+            raise CourseError(
+                f"{paths.shown(file)}: exercise {exercise.id} stands there twice, first in"
+                f" {first.file}.toml. Rename one."
+            )
         found[exercise.id] = exercise
     return found
 
@@ -122,7 +133,10 @@ def read_exercise(file: Path) -> Exercise:
     """
     where = paths.shown(file)
     if (name := STEM.fullmatch(file.stem)) is None:
-        raise CourseError(f"{where}: the name of a catalog file has the form exNNx_some_words.toml, such as ex07a_layer_norm_forward.toml.")
+        raise CourseError(
+            f"{where}: the name of a catalog file has the form exNNx_some_words.toml, such as"
+            " ex07a_layer_norm_forward.toml."
+        )
     where = f"{where}, exercise {name[1]}"
     try:
         entry = tomllib.loads(file.read_text(encoding="utf-8"))
@@ -130,28 +144,43 @@ def read_exercise(file: Path) -> Exercise:
         raise CourseError(f"{where}: it is not valid TOML: {error}.") from None
     wanted = {f.name: f for f in fields(Exercise) if f.name not in _FROM_THE_STEM}
     if unknown := sorted(entry.keys() - wanted.keys()):
-        raise CourseError(f"{where}: there is no field {_list(unknown)}. There are {_list(wanted)}.")
-    if missing := [key for key, f in wanted.items() if key not in entry and f.default is f.default_factory is MISSING]:
+        raise CourseError(
+            f"{where}: there is no field {_list(unknown)}. There are {_list(wanted)}."
+        )
+    if missing := [
+        key
+        for key, f in wanted.items()
+        if key not in entry and f.default is f.default_factory is MISSING
+    ]:
         raise CourseError(f"{where}: missing field {_list(missing)}.")
     for key, value in entry.items():
         annotation = str(wanted[key].type)
         if not _has_type(value, annotation):
-            raise CourseError(f"{where}, field {key}: it has to be {_WORDS[annotation]}, and is {value!r}.")
+            raise CourseError(
+                f"{where}, field {key}: it has to be {_WORDS[annotation]}, and is {value!r}."
+            )
     if entry["kind"] not in KINDS:
         raise CourseError(f"{where}, field kind: {entry['kind']!r} is none of {', '.join(KINDS)}.")
-    values: dict[str, Any] = {key: tuple(value) if isinstance(value, list) else value for key, value in entry.items()}
+    values: dict[str, Any] = {
+        key: tuple(value) if isinstance(value, list) else value for key, value in entry.items()
+    }
     return Exercise(id=name[1], lesson=name[1][:2], file=file.stem, **values)
 
 
 def get(exercise_id: str) -> Exercise:
-    """Return the exercise with this id. "7a", "07A" and the name of the exercise file, with or without folders, all mean "07a".
+    """Return the exercise with this id. "7a", "07A" and the name of the exercise file, with or
+    without folders, all mean "07a".
 
     Raises: CourseError, with the ids that exist, if there is none.
     """
-    wanted = next((e.id for e in exercises().values() if e.file == Path(exercise_id).stem), exercise_id)
+    wanted = next(
+        (e.id for e in exercises().values() if e.file == Path(exercise_id).stem), exercise_id
+    )
     wanted = wanted.strip().lower().removeprefix("ex").zfill(3)
     if wanted not in exercises():
-        raise CourseError(f"there is no exercise {exercise_id!r}. There are: {', '.join(exercises())}.")
+        raise CourseError(
+            f"there is no exercise {exercise_id!r}. There are: {', '.join(exercises())}."
+        )
     return exercises()[wanted]
 
 
@@ -167,7 +196,9 @@ def _has_type(value: Any, annotation: str) -> bool:
             return isinstance(value, list) and all(isinstance(item, str) for item in value)
         case "Mapping[str, str]":
             return isinstance(value, dict) and all(isinstance(item, str) for item in value.values())
-    raise AssertionError(f"Exercise has a field of type {annotation}, which no catalog file can hold")
+    raise AssertionError(
+        f"Exercise has a field of type {annotation}, which no catalog file can hold"
+    )
 
 
 def _list(names: Any) -> str:

@@ -1,6 +1,8 @@
-"""The cells of the lessons' steps, read from the lessons' scripts. There they are solved, with marks around the part that a learner writes.
+"""The cells of the lessons' steps, read from the lessons' scripts. There they are solved, with
+marks around the part that a learner writes.
 
-A learner's release has no scripts. It has only the cells of steps, because a step shows an answer after a pass or two failures.
+A learner's release has no scripts. It has only the cells of steps, because a step shows an answer
+after a pass or two failures.
 """
 
 from __future__ import annotations
@@ -18,8 +20,13 @@ _CALL = re.compile(r"""^step\((["'])(\d\d-[a-z0-9-]+)\1\)""", re.MULTILINE)
 
 
 def list_ids(lesson: str) -> list[str]:
-    """Return the ids of the steps of a lesson, such as "03", in the order of its page; an empty list if the lesson has no script."""
-    return [found[2] for script in _find_scripts(lesson) for found in _CALL.finditer(script.read_text(encoding="utf-8"))]
+    """Return the ids of the steps of a lesson, such as "03", in the order of its page; an empty
+    list if the lesson has no script."""
+    return [
+        found[2]
+        for script in _find_scripts(lesson)
+        for found in _CALL.finditer(script.read_text(encoding="utf-8"))
+    ]
 
 
 def make_unsolved(step_id: str) -> str:
@@ -63,7 +70,8 @@ def list_given(step_id: str) -> tuple[str, ...]:
 
 
 def _split_at_marks(step_id: str) -> list[list[str]]:
-    """Split the solved cell at its marks: the lines before the first mark, the first answer, the lines up to the next mark, and so on."""
+    """Split the solved cell at its marks: the lines before the first mark, the first answer, the
+    lines up to the next mark, and so on."""
     parts: list[list[str]] = [[]]
     for line in _read(step_id).splitlines():
         if line.strip() in (BEGIN, END):
@@ -74,7 +82,8 @@ def _split_at_marks(step_id: str) -> list[list[str]]:
 
 
 def list_parameters(step_id: str, function: str) -> list[str]:
-    """Return the parameter names of a function or kernel in the solved cell; an empty list if it has no such function."""
+    """Return the parameter names of a function or kernel in the solved cell; an empty list if it
+    has no such function."""
     for node in ast.walk(ast.parse(make_solved(step_id))):
         if isinstance(node, ast.FunctionDef) and node.name == function:
             return [argument.arg for argument in (*node.args.posonlyargs, *node.args.args)]
@@ -86,7 +95,10 @@ def _read(step_id: str) -> str:
         for cell in _split(script):
             if any(found[2] == step_id for found in _CALL.finditer(cell)):
                 return cell.strip("\n")
-    raise CourseError(f"the lesson's script in {paths.shown(paths.NOTEBOOK_SOURCES)} has no cell with step({step_id!r}).")
+    raise CourseError(
+        f"the lesson's script in {paths.shown(paths.NOTEBOOK_SOURCES)} has no cell with"
+        f" step({step_id!r})."
+    )
 
 
 def extract(script: Path) -> str:

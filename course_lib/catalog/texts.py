@@ -1,4 +1,5 @@
-"""The texts of an exercise: the learner's file, the course's solution, and the unsolved exercise."""
+"""The texts of an exercise: the learner's file, the course's solution, and the unsolved
+exercise."""
 
 from __future__ import annotations
 
@@ -18,7 +19,8 @@ def find_file(exercise: Exercise) -> Path:
 
 
 def is_learners_file(exercise: Exercise, path: Path) -> bool:
-    """Return True if ``path`` is the learner's file. A class may be graded outside any course folder; then there is no such file."""
+    """Return True if ``path`` is the learner's file. A class may be graded outside any course
+    folder; then there is no such file."""
     return paths.find_folder() is not None and path == find_file(exercise)
 
 
@@ -26,8 +28,9 @@ def require_solution(exercise: Exercise) -> None:
     """Raise CourseError if this copy of the course was made without solutions."""
     if paths.is_release():
         raise CourseError(
-            f"the solution of {exercise.id} is not in this copy of the course: whoever made it for you left the solutions out. "
-            f"`course hint {exercise.id}` has {len(exercise.hints)} hints; for the solution ask the person who gave you this copy."
+            f"the solution of {exercise.id} is not in this copy of the course: whoever made it for"
+            f" you left the solutions out. `course hint {exercise.id}` has {len(exercise.hints)}"
+            " hints; for the solution ask the person who gave you this copy."
         )
 
 
@@ -53,10 +56,15 @@ def make_unsolved_text(exercise: Exercise) -> str:
 
 
 def make_learners_text(exercise: Exercise, language: str = "") -> str:
-    """Return the unsolved exercise as a learner gets it: its docstring and its comments are in ``language``, or in the chosen one."""
-    return translate_comments(make_unsolved_text(exercise), lambda text: translate(text, f"lesson{exercise.lesson}", language))
+    """Return the unsolved exercise as a learner gets it: its docstring and its comments are in
+    ``language``, or in the chosen one."""
+    return translate_comments(
+        make_unsolved_text(exercise),
+        lambda text: translate(text, f"lesson{exercise.lesson}", language),
+    )
 
 
 def is_unsolved(exercise: Exercise, data: bytes) -> bool:
-    """Return True if ``data`` is the unsolved exercise, byte for byte, in any language of the course."""
+    """Return True if ``data`` is the unsolved exercise, byte for byte, in any language of the
+    course."""
     return any(data == make_learners_text(exercise, language).encode() for language in LANGUAGES)

@@ -1,8 +1,10 @@
-"""The unpacking of the exercise files in a zip or tar. It runs in a confined process, because the archive may be hostile.
+"""The unpacking of the exercise files in a zip or tar. It runs in a confined process, because the
+archive may be hostile.
 
-The learner chose the names, links and sizes in the archive, and the way in which it is packed. So only members that look like an exercise
-file or a progress file are read, each up to a limit. A member that points outside of the archive, or is a link, is left out, and a note
-says so. An archive that unpacks to too many bytes is refused as a whole. No member is written to the disk.
+The learner chose the names, links and sizes in the archive, and the way in which it is packed. So
+only members that look like an exercise file or a progress file are read, each up to a limit. A
+member that points outside of the archive, or is a link, is left out, and a note says so. An archive
+that unpacks to too many bytes is refused as a whole. No member is written to the disk.
 """
 
 from __future__ import annotations
@@ -33,30 +35,40 @@ from course_lib.sandbox.stage import Stage
 KIND = ServerKind("course_lib.classroom.archives:make_machine")
 MOST_BYTES = 32 << 20  # limit on the packed size of an archive
 MOST_UNPACKED = 256 << 20
-MOST_RATIO = 200  # limit on unpacked / packed bytes, for archives of more than _SMALL unpacked bytes
+# limit on unpacked / packed bytes, for archives of more than _SMALL unpacked bytes
+MOST_RATIO = 200
 MOST_MEMBERS = 20_000
 MOST_WANTED = 200
-FILE_BYTES = (1 << 20) + 1  # one byte more than the grader's limit, so that the grader notices a file that is too large
+# one byte more than the grader's limit, so that the grader notices a file that is too large
+FILE_BYTES = (1 << 20) + 1
 _SMALL = 8 << 20
 _LONGEST = 200
-_LIMITS = ResourceLimits(case=20.0, total=20.0, address_bytes=4 << 30, memory_bytes=1 << 30, resident_bytes=1 << 30)
+_LIMITS = ResourceLimits(
+    case=20.0, total=20.0, address_bytes=4 << 30, memory_bytes=1 << 30, resident_bytes=1 << 30
+)
 _SUFFIXES = (".tar.gz", ".tar.bz2", ".tar.xz", ".tgz", ".tbz2", ".txz", ".zip", ".tar")
 _OTHERS = (".7z", ".rar", ".gz", ".bz2", ".xz", ".zst")
 WANTED = re.compile(r"(?i:ex\d\d[a-z](?![a-z0-9]).*\.py)|progress\.json")
-# wrong names that learners may give to an exercise's file: 07a.py, ex7a.py, exercise_07a.ipynb, ex07a_layer_norm_forward.py.txt
-_MEANT = re.compile(r"(?:ex(?:ercise)?)?[-_ ]?\d{1,2}[-_ ]?[a-z](?![a-z0-9]).*\.(?:py|txt|ipynb)", re.IGNORECASE)
+# wrong names that learners may give to an exercise's file: 07a.py, ex7a.py, exercise_07a.ipynb,
+# ex07a_layer_norm_forward.py.txt
+_MEANT = re.compile(
+    r"(?:ex(?:ercise)?)?[-_ ]?\d{1,2}[-_ ]?[a-z](?![a-z0-9]).*\.(?:py|txt|ipynb)", re.IGNORECASE
+)
 # names in an archive of a whole class, as Canvas and Moodle pack it
 _OF_A_CLASS = re.compile(r".*(?:_assignsubmission_|_\d+_\d+_ex\d\d[a-z]).*")
-# folders of the course, or of the system that packed the archive, whose files have the names of exercises but are no submissions
-_SKIPPED = re.compile(r"__MACOSX|solutions|tests|site-packages|build|node_modules|kept|__pycache__|\.(?!course$).*")
+# folders of the course, or of the system that packed the archive, whose files have the names of
+# exercises but are no submissions
+_SKIPPED = re.compile(
+    r"__MACOSX|solutions|tests|site-packages|build|node_modules|kept|__pycache__|\.(?!course$).*"
+)
 
 
 @dataclass(frozen=True)
 class Member:
     """A file of a submission.
 
-    ``path`` is its path in the submission, with "/". ``time`` is in seconds since 1970, from the archive if the file is ``packed`` in one,
-    else from the disk.
+    ``path`` is its path in the submission, with "/". ``time`` is in seconds since 1970, from the
+    archive if the file is ``packed`` in one, else from the disk.
     """
 
     path: str
@@ -67,7 +79,8 @@ class Member:
 
 @dataclass(frozen=True)
 class Unpacked:
-    """The content of an archive: ``members`` that may count, ``notes`` on members left out, and the ``problem`` if it cannot be read."""
+    """The content of an archive: ``members`` that may count, ``notes`` on members left out, and the
+    ``problem`` if it cannot be read."""
 
     members: tuple[Member, ...] = ()
     notes: tuple[str, ...] = ()
@@ -75,7 +88,8 @@ class Unpacked:
 
 
 def is_archive(name: str) -> bool:
-    """Return whether a name has the suffix of an archive, including formats that the course does not read."""
+    """Return whether a name has the suffix of an archive, including formats that the course does
+    not read."""
     return name.lower().endswith((*_SUFFIXES, *_OTHERS))
 
 
@@ -85,12 +99,14 @@ def name_without_suffix(name: str) -> str:
 
 
 def is_wanted(path: PurePosixPath) -> bool:
-    """Return whether a file has the name of an exercise file or a progress file, and lies in a folder that is not skipped."""
+    """Return whether a file has the name of an exercise file or a progress file, and lies in a
+    folder that is not skipped."""
     return WANTED.fullmatch(path.name) is not None and not is_skipped(path.parent)
 
 
 def explain_unwanted(path: PurePosixPath) -> str:
-    """Return why a file is not read although its author may have meant it as an exercise's; "" for all other files."""
+    """Return why a file is not read although its author may have meant it as an exercise's; "" for
+    all other files."""
     if WANTED.fullmatch(path.name) or not _MEANT.fullmatch(path.name) or is_skipped(path.parent):
         return ""
     if path.name.lower().endswith(".ipynb"):
@@ -99,12 +115,14 @@ def explain_unwanted(path: PurePosixPath) -> str:
 
 
 def is_skipped(folder: PurePosixPath) -> bool:
-    """Return whether a folder holds no submissions: the course's solutions and tests, caches, and hidden folders except ``.course``."""
+    """Return whether a folder holds no submissions: the course's solutions and tests, caches, and
+    hidden folders except ``.course``."""
     return any(_SKIPPED.fullmatch(part) for part in folder.parts)
 
 
 def unpack(path: Path) -> Unpacked:
-    """Return the exercise files in an archive. The content of the archive never causes an exception.
+    """Return the exercise files in an archive. The content of the archive never causes an
+    exception.
 
     Raises: EnvironmentFault or OSError if this machine cannot start the confined process.
     """
@@ -117,28 +135,40 @@ def unpack(path: Path) -> Unpacked:
         return Unpacked(problem=f"{name} cannot be read: {error.strerror}")
     if len(data) > MOST_BYTES:
         return Unpacked(problem=f"{name} is larger than {MOST_BYTES >> 20} MB")
-    job = {"archive": base64.b64encode(data).decode(), "name": path.name.encode(errors="replace").decode()}
+    job = {
+        "archive": base64.b64encode(data).decode(),
+        "name": path.name.encode(errors="replace").decode(),
+    }
     try:
         return _check_answer(jobs.ask(KIND, job, _LIMITS), name)
     except JobFailure as failure:
         if failure.answer.stage is Stage.STARTING:
             raise jobs.describe_not_started("reads archives", failure.answer) from None
-        return Unpacked(problem=f"{name} takes more time or memory to unpack than a submission should")
+        return Unpacked(
+            problem=f"{name} takes more time or memory to unpack than a submission should"
+        )
     except WorkerFailure as failed:
         raise jobs.describe_not_started("reads archives", failed) from None
 
 
 def _check_answer(answer: Any, name: str) -> Unpacked:
-    """Return a checked copy of the process's answer. The archive may have taken control of the process, so the answer is not trusted."""
+    """Return a checked copy of the process's answer. The archive may have taken control of the
+    process, so the answer is not trusted."""
     try:
         members = tuple(
-            Member(_cut(m["path"]), base64.b64decode(m["data"], validate=True)[:FILE_BYTES], _clean_time(m["time"]))
+            Member(
+                _cut(m["path"]),
+                base64.b64decode(m["data"], validate=True)[:FILE_BYTES],
+                _clean_time(m["time"]),
+            )
             for m in answer["members"][:MOST_WANTED]
         )
         notes = tuple(_cut(note) for note in answer["notes"][:20])
         problem = f"{name} {_cut(answer['problem'])}" if answer["problem"] else ""
     except (KeyError, TypeError, ValueError, AttributeError, binascii.Error):
-        return Unpacked(problem=f"{name} cannot be read: the process that unpacked it gave no proper answer")
+        return Unpacked(
+            problem=f"{name} cannot be read: the process that unpacked it gave no proper answer"
+        )
     return Unpacked(members, notes, problem)
 
 
@@ -158,8 +188,13 @@ class _Unpacker(Machine):
     def work(self, job: dict[str, Any], folder: Path) -> None:
         begin_case(folder, 0)
         found = read_members(base64.b64decode(job["archive"]), job["name"])
-        members = [{"path": m.path, "data": base64.b64encode(m.data).decode(), "time": m.time} for m in found.members]
-        write_answer(folder, {"members": members, "notes": list(found.notes), "problem": found.problem})
+        members = [
+            {"path": m.path, "data": base64.b64encode(m.data).decode(), "time": m.time}
+            for m in found.members
+        ]
+        write_answer(
+            folder, {"members": members, "notes": list(found.notes), "problem": found.problem}
+        )
 
 
 class _TooMuch(Exception):
@@ -167,7 +202,8 @@ class _TooMuch(Exception):
 
 
 def read_members(data: bytes, name: str) -> Unpacked:
-    """Return the exercise files in the bytes of an archive. :func:`unpack` runs this in its process; call it only in a confined process."""
+    """Return the exercise files in the bytes of an archive. :func:`unpack` runs this in its
+    process; call it only in a confined process."""
     gathered = _Gathered()
     try:
         if data.startswith(b"PK"):
@@ -176,8 +212,15 @@ def read_members(data: bytes, name: str) -> Unpacked:
             _read_tar(data, gathered)
     except _TooMuch as bomb:
         return Unpacked(problem=str(bomb))
-    except Exception as error:  # invalid bytes make the libraries raise many exceptions, and all of them mean that the archive is damaged
-        return Unpacked(problem=f"is damaged, or no {'zip' if name.lower().endswith('.zip') else 'tar'} ({type(error).__name__})")
+    # invalid bytes make the libraries raise many exceptions, and all of them mean that the archive
+    # is damaged
+    except Exception as error:
+        return Unpacked(
+            problem=(
+                f"is damaged, or no {'zip' if name.lower().endswith('.zip') else 'tar'}"
+                f" ({type(error).__name__})"
+            )
+        )
     return Unpacked(tuple(gathered.members), gathered.describe())
 
 
@@ -188,7 +231,8 @@ class _Gathered:
         self.count = 0
 
     def look_at(self, name: str, why_not: str) -> PurePosixPath | None:
-        """Return the path of a member if it is to be read, else None. Note every member that points outside, whatever its name.
+        """Return the path of a member if it is to be read, else None. Note every member that points
+        outside, whatever its name.
 
         ``why_not`` explains why the member cannot be read, or is "".
         """
@@ -200,7 +244,9 @@ class _Gathered:
         if path.is_absolute() or ".." in path.parts or re.match("[A-Za-z]:", name):
             self.left_out.setdefault("points outside the archive", []).append(name)
         elif _OF_A_CLASS.fullmatch(name):
-            self.left_out.setdefault("belongs to the download of a class: unpack that, and name its folder", []).append(name)
+            self.left_out.setdefault(
+                "belongs to the download of a class: unpack that, and name its folder", []
+            ).append(name)
         elif is_wanted(path):
             if not why_not:
                 if len(self.members) >= MOST_WANTED:
@@ -213,7 +259,8 @@ class _Gathered:
 
     def describe(self) -> tuple[str, ...]:
         return tuple(
-            f"{_cut(names[0])}{f' and {len(names) - 1} more' if len(names) > 1 else ''}: not read, it {why}"
+            f"{_cut(names[0])}{f' and {len(names) - 1} more' if len(names) > 1 else ''}: not read,"
+            f" it {why}"
             for why, names in self.left_out.items()
         )
 
@@ -226,14 +273,23 @@ def _read_zip(data: bytes, gathered: _Gathered) -> None:
             if member.is_dir():
                 continue
             kind = stat.S_IFMT(member.external_attr >> 16)
-            why_not = "is encrypted" if member.flag_bits & 1 else "is a link" if kind not in (0, stat.S_IFREG) else ""
+            why_not = (
+                "is encrypted"
+                if member.flag_bits & 1
+                else "is a link"
+                if kind not in (0, stat.S_IFREG)
+                else ""
+            )
             if (path := gathered.look_at(member.filename, why_not)) is not None:
                 with archive.open(member) as file:
-                    gathered.members.append(Member(str(path), file.read(FILE_BYTES), _read_time(member.date_time)))
+                    gathered.members.append(
+                        Member(str(path), file.read(FILE_BYTES), _read_time(member.date_time))
+                    )
 
 
 def _read_time(date_time: tuple[int, ...]) -> float:
-    """Return a zip's time in seconds since 1970. A zip has no time zone, so read it as UTC: then all machines get the same result."""
+    """Return a zip's time in seconds since 1970. A zip has no time zone, so read it as UTC: then
+    all machines get the same result."""
     try:
         return float(calendar.timegm((*date_time, 0, 0, 0)))
     except (ValueError, OverflowError):
@@ -241,7 +297,8 @@ def _read_time(date_time: tuple[int, ...]) -> float:
 
 
 class _Counted(io.RawIOBase):
-    """A decompressed stream that raises _TooMuch when more bytes were read from it than an archive may have."""
+    """A decompressed stream that raises _TooMuch when more bytes were read from it than an archive
+    may have."""
 
     def __init__(self, stream: IO[bytes], packed: int):
         self.stream, self.packed, self.given = stream, packed, 0
@@ -265,11 +322,19 @@ def _read_tar(data: bytes, gathered: _Gathered) -> None:
         for member in archive:
             if member.isdir():
                 continue
-            why_not = "" if member.isreg() else "is a link" if member.issym() or member.islnk() else "is no plain file"
+            why_not = (
+                ""
+                if member.isreg()
+                else "is a link"
+                if member.issym() or member.islnk()
+                else "is no plain file"
+            )
             if (path := gathered.look_at(member.name, why_not)) is not None:
                 file = archive.extractfile(member)
                 assert file is not None, "a plain file"
-                gathered.members.append(Member(str(path), file.read(FILE_BYTES), float(member.mtime)))
+                gathered.members.append(
+                    Member(str(path), file.read(FILE_BYTES), float(member.mtime))
+                )
 
 
 def _require_sane(unpacked: int, packed: int) -> None:

@@ -1,4 +1,5 @@
-"""The check of one file in a worker. Request and answer are plain data, so the worker may be another process or another machine."""
+"""The check of one file in a worker. Request and answer are plain data, so the worker may be
+another process or another machine."""
 
 from __future__ import annotations
 
@@ -18,13 +19,25 @@ from course_lib.base.installation import environment_fault, find_version
 from course_lib.grading.check import check
 from course_lib.grading.verdict import Verdict
 
-# the packages that can change a verdict; a change to the rest of the course does not make a class be checked again
-_ROOMS = ("base", "catalog", "compiler", "grading", "interpreter", "kernels", "norms", "sandbox", "tuning")
+# the packages that can change a verdict; a change to the rest of the course does not make a class
+# be checked again
+_ROOMS = (
+    "base",
+    "catalog",
+    "compiler",
+    "grading",
+    "interpreter",
+    "kernels",
+    "norms",
+    "sandbox",
+    "tuning",
+)
 
 
 @dataclass(frozen=True)
 class Request:
-    """A file to check. ``tier`` is the least isolation, ``mode`` is "cpu" or "gpu", ``version`` is that of the asking machine's grader."""
+    """A file to check. ``tier`` is the least isolation, ``mode`` is "cpu" or "gpu", ``version`` is
+    that of the asking machine's grader."""
 
     exercise: str
     data: bytes
@@ -38,8 +51,8 @@ class Request:
 class FileAnswer:
     """The answer to a request.
 
-    ``verdict`` is :meth:`Verdict.as_dict` without its seconds. It is None if this machine could not check the file; then ``fault``
-    explains why.
+    ``verdict`` is :meth:`Verdict.as_dict` without its seconds. It is None if this machine could not
+    check the file; then ``fault`` explains why.
     """
 
     verdict: dict[str, Any] | None
@@ -48,22 +61,28 @@ class FileAnswer:
 
 
 def check_request(request: Request) -> FileAnswer:
-    """Check one file as ``course check --secret-file`` does. Faults of the submission or of the machine become part of the answer."""
+    """Check one file as ``course check --secret-file`` does. Faults of the submission or of the
+    machine become part of the answer."""
     started = time.monotonic()
     if request.version != grader_version():
         return FileAnswer(
             None,
-            fault="this worker has another version of the course, PyTorch or Triton than the machine that asks. "
-            "Install the same on both, then start the worker again.",
+            fault=(
+                "this worker has another version of the course, PyTorch or Triton than the machine"
+                " that asks. Install the same on both, then start the worker again."
+            ),
         )
     exercise = catalog.get(request.exercise)
     try:
         with TemporaryFolder("course-check-") as folder:
-            # Use the course's own file name, so that equal files of two learners have equal verdicts.
+            # Use the course's own file name, so that equal files of two learners have equal
+            # verdicts.
             file = folder / f"{exercise.file}.py"
             file.write_bytes(request.data)
             shown = f"{paths.shown(folder)}/"
-            verdict = check(exercise, file, mode=request.mode, secret=request.secret, required_tier=request.tier)
+            verdict = check(
+                exercise, file, mode=request.mode, secret=request.secret, required_tier=request.tier
+            )
     except EnvironmentFault as fault:
         return FileAnswer(None, time.monotonic() - started, str(fault))
     except OSError as error:
@@ -76,13 +95,20 @@ def check_request(request: Request) -> FileAnswer:
 
 
 def _forget_folder(verdict: Verdict, folder: str) -> Verdict:
-    """Return the verdict without the name of the temporary folder, which differs from check to check."""
+    """Return the verdict without the name of the temporary folder, which differs from check to
+    check."""
     place = verdict.place and replace(verdict.place, file=verdict.place.file.replace(folder, ""))
-    return replace(verdict, message=verdict.message.replace(folder, ""), headline=verdict.headline.replace(folder, ""), place=place)
+    return replace(
+        verdict,
+        message=verdict.message.replace(folder, ""),
+        headline=verdict.headline.replace(folder, ""),
+        place=place,
+    )
 
 
 def make_key(exercise: str, data: bytes, setting: str) -> str:
-    """Return the journal's key of a verdict. It depends on the exercise, the file, and ``setting``, the names of grader and cases."""
+    """Return the journal's key of a verdict. It depends on the exercise, the file, and ``setting``,
+    the names of grader and cases."""
     digest = hashlib.sha256()
     for part in (exercise.encode(), setting.encode(), data):
         digest.update(len(part).to_bytes(8, "little") + part)
@@ -91,13 +117,24 @@ def make_key(exercise: str, data: bytes, setting: str) -> str:
 
 @functools.cache
 def grader_version() -> str:
-    """Return a hash of everything that can change a verdict: grading code, exercises, PyTorch, Triton, NumPy, Python's minor version."""
+    """Return a hash of everything that can change a verdict: grading code, exercises, PyTorch,
+    Triton, NumPy, Python's minor version."""
     digest = hashlib.sha256()
     packages = {name: find_version(name) or "none" for name in ("torch", "triton", "numpy")}
-    packages["torch"] = packages["torch"].partition("+")[0]  # all builds of a version compute the same on the CPU
+    # all builds of a version compute the same on the CPU
+    packages["torch"] = packages["torch"].partition("+")[0]
     digest.update(json.dumps([__version__, platform.python_version_tuple()[:2], packages]).encode())
-    files = [file for room in _ROOMS for suffix in ("*.py", "*.toml") for file in (paths.PACKAGE / room).rglob(suffix)]
+    files = [
+        file
+        for room in _ROOMS
+        for suffix in ("*.py", "*.toml")
+        for file in (paths.PACKAGE / room).rglob(suffix)
+    ]
     for file in sorted([*files, *paths.SOLUTIONS.glob("ex*.py")]):
-        # Do not hash the path from the root: in an installed package the solutions lie in another place than in a checkout.
-        digest.update(f"{file.parent.name}/{file.name}\0".encode() + hashlib.sha256(file.read_bytes()).digest())
+        # Do not hash the path from the root: in an installed package the solutions lie in another
+        # place than in a checkout.
+        digest.update(
+            f"{file.parent.name}/{file.name}\0".encode()
+            + hashlib.sha256(file.read_bytes()).digest()
+        )
     return digest.hexdigest()[:16]

@@ -2,9 +2,11 @@
 
 If a rule had to decide, a note in the learner's report says so:
 
-- Of several submissions by one learner, only the latest counts. A submission without exercise files never counts before one with some.
-- Of several different files for one exercise, the first of these differences decides: a file with the course's name; a file in a folder
-  ``exercises``; the file in the higher folder; the later file; the last by name.
+- Of several submissions by one learner, only the latest counts. A submission without exercise files
+  never counts before one with some.
+- Of several different files for one exercise, the first of these differences decides: a file with
+  the course's name; a file in a folder ``exercises``; the file in the higher folder; the later
+  file; the last by name.
 """
 
 from __future__ import annotations
@@ -20,7 +22,15 @@ from course_lib.base.files import read_plain_file
 from course_lib.base.installation import environment_fault
 from course_lib.base.text import make_visible_line
 from course_lib.catalog import Exercise
-from course_lib.classroom.archives import FILE_BYTES, Member, explain_unwanted, is_archive, is_skipped, is_wanted, unpack
+from course_lib.classroom.archives import (
+    FILE_BYTES,
+    Member,
+    explain_unwanted,
+    is_archive,
+    is_skipped,
+    is_wanted,
+    unpack,
+)
 from course_lib.classroom.discovery import Entry, Submissions, SubmissionSource
 
 _MOST_ENTRIES = 20_000
@@ -29,7 +39,8 @@ _MOST_ARCHIVES = 3
 _MOST_NOTES = 12
 _MOST_OTHERS = 3
 _NAME = re.compile(r"(?P<id>ex\d\d[a-z])(?![a-z0-9])[^.]*", re.IGNORECASE)
-# suffixes that systems and browsers append to the name of a file that exists already: -1, (2), " copy"
+# suffixes that systems and browsers append to the name of a file that exists already: -1, (2), "
+# copy"
 _APPENDED = re.compile(r"(?:[-_ ]?\((?P<one>\d{1,4})\)|[-](?P<two>\d{1,4})| copy)$", re.IGNORECASE)
 
 
@@ -37,10 +48,12 @@ _APPENDED = re.compile(r"(?:[-_ ]?\((?P<one>\d{1,4})\)|[-](?P<two>\d{1,4})| copy
 class Collected:
     """The parts of one learner's submission that count.
 
-    ``files`` has by exercise the file that counts, ``refused`` the reason why the file for an exercise cannot be read. ``problem`` explains
-    why nothing could be read at all. ``notes`` has other remarks for the teacher. ``progress`` is the content of the learner's progress
-    file. ``time`` orders the submissions of one learner: it is the latest time on this disk of the files that count, or of their archives,
-    in seconds since 1970; 0 if there is no file. ``others`` names the first Python files and notebooks that belong to no exercise.
+    ``files`` has by exercise the file that counts, ``refused`` the reason why the file for an
+    exercise cannot be read. ``problem`` explains why nothing could be read at all. ``notes`` has
+    other remarks for the teacher. ``progress`` is the content of the learner's progress file.
+    ``time`` orders the submissions of one learner: it is the latest time on this disk of the files
+    that count, or of their archives, in seconds since 1970; 0 if there is no file. ``others`` names
+    the first Python files and notebooks that belong to no exercise.
     """
 
     entry: Entry
@@ -54,7 +67,8 @@ class Collected:
 
 
 def collect(submissions: Submissions, exercises: Collection[Exercise]) -> Collected:
-    """Return the files for ``exercises`` that one learner handed in. The content of a submission never causes an exception.
+    """Return the files for ``exercises`` that one learner handed in. The content of a submission
+    never causes an exception.
 
     Raises: EnvironmentFault or OSError if this machine cannot read files or unpack archives.
     """
@@ -62,15 +76,22 @@ def collect(submissions: Submissions, exercises: Collection[Exercise]) -> Collec
     if len(all_collected) == 1:
         return all_collected[0]
     # the latest submission, but one without exercise files never counts before one with some
-    ranked = sorted(range(len(all_collected)), key=lambda n: (bool(all_collected[n].files), all_collected[n].time, n))
+    ranked = sorted(
+        range(len(all_collected)),
+        key=lambda n: (bool(all_collected[n].files), all_collected[n].time, n),
+    )
     counts = all_collected[ranked[-1]]
     names = [_describe_sources(entry) for entry in submissions.entries]
-    counts.notes.insert(0, f"{len(names)} submissions: {', '.join(names)}; the later one counts: {names[ranked[-1]]}")
+    counts.notes.insert(
+        0,
+        f"{len(names)} submissions: {', '.join(names)}; the later one counts: {names[ranked[-1]]}",
+    )
     return counts
 
 
 def read_clock(entry: Entry, member: Member) -> tuple[float, str]:
-    """Return the time when a file was handed in, in seconds since 1970, and the source of that time; or 0 and why the time is unknown."""
+    """Return the time when a file was handed in, in seconds since 1970, and the source of that
+    time; or 0 and why the time is unknown."""
     if entry.submitted:
         return entry.submitted, "the mapping's time"
     if member.packed:
@@ -105,12 +126,21 @@ def _collect_entry(entry: Entry, exercises: Collection[Exercise]) -> Collected:
         _choose(ids[exercise_id], [members[n] for n in candidates[exercise_id]], collected)
         collected.refused.pop(exercise_id, None)
     counted = {id(member) for member in collected.files.values()}
-    collected.time = max((time for member, time in zip(members, times, strict=True) if id(member) in counted), default=0.0)
+    collected.time = max(
+        (time for member, time in zip(members, times, strict=True) if id(member) in counted),
+        default=0.0,
+    )
     if len(collected.notes) > _MOST_NOTES:
-        collected.notes[_MOST_NOTES:] = [f"and {len(collected.notes) - _MOST_NOTES} more such things"]
+        collected.notes[_MOST_NOTES:] = [
+            f"and {len(collected.notes) - _MOST_NOTES} more such things"
+        ]
     if not members and not collected.refused and not collected.problem:
         holds = f"; it holds {', '.join(collected.others)}" if collected.others else ""
-        collected.problem = collected.notes.pop(0) if collected.notes else f"there is no exercise file (ex07a_NAME.py) in it{holds}"
+        collected.problem = (
+            collected.notes.pop(0)
+            if collected.notes
+            else f"there is no exercise file (ex07a_NAME.py) in it{holds}"
+        )
     return collected
 
 
@@ -124,7 +154,9 @@ def _choose(exercise: Exercise, members: list[Member], collected: Collected) -> 
     collected.files[exercise.id] = chosen
     if any(member.data != chosen.data for member in members):
         paths = ", ".join(sorted(member.path for member in members))
-        collected.notes.append(f"{exercise.id}: {len(members)} files ({paths}); {chosen.path} counts")
+        collected.notes.append(
+            f"{exercise.id}: {len(members)} files ({paths}); {chosen.path} counts"
+        )
 
 
 def _rank(exercise: Exercise, member: Member) -> tuple:
@@ -133,23 +165,37 @@ def _rank(exercise: Exercise, member: Member) -> tuple:
     appended = _APPENDED.search(stem)
     number = int(appended["one"] or appended["two"] or 1) if appended else 0
     bare = stem[: appended.start()] if appended else stem
-    return bare == exercise.file, path.parent.name == "exercises", -len(path.parts), member.time, number, member.path
+    return (
+        bare == exercise.file,
+        path.parent.name == "exercises",
+        -len(path.parts),
+        member.time,
+        number,
+        member.path,
+    )
 
 
 def _read_source(source: SubmissionSource, collected: Collected) -> Iterator[tuple[Member, float]]:
-    """Yield each member that may count, with its time on this disk: that of the file, or of the archive that contains it."""
+    """Yield each member that may count, with its time on this disk: that of the file, or of the
+    archive that contains it."""
     try:
         status = os.lstat(source.path)
     except OSError as error:
-        collected.notes.append(f"{make_visible_line(source.path.name)} cannot be read: {error.strerror}")
+        collected.notes.append(
+            f"{make_visible_line(source.path.name)} cannot be read: {error.strerror}"
+        )
         return
     if stat.S_ISDIR(status.st_mode):
         yield from _read_folder(source.path, collected)
     else:
-        yield from _read_file(source.path, PurePosixPath(source.name or source.path.name), status, collected)
+        yield from _read_file(
+            source.path, PurePosixPath(source.name or source.path.name), status, collected
+        )
 
 
-def _read_file(path: Path, name: PurePosixPath, status: os.stat_result, collected: Collected) -> Iterator[tuple[Member, float]]:
+def _read_file(
+    path: Path, name: PurePosixPath, status: os.stat_result, collected: Collected
+) -> Iterator[tuple[Member, float]]:
     if is_archive(name.name):
         yield from _read_archive(path, "", status, collected)
     elif is_wanted(name):
@@ -161,11 +207,16 @@ def _read_file(path: Path, name: PurePosixPath, status: os.stat_result, collecte
         collected.notes.append(f"{make_visible_line(name.name)} is no exercise file")
 
 
-def _read_archive(path: Path, before: str, status: os.stat_result, collected: Collected) -> Iterator[tuple[Member, float]]:
+def _read_archive(
+    path: Path, before: str, status: os.stat_result, collected: Collected
+) -> Iterator[tuple[Member, float]]:
     unpacked = unpack(path)
     collected.notes += [*unpacked.notes, *([unpacked.problem] if unpacked.problem else [])]
     for member in unpacked.members:
-        yield Member(f"{before}{member.path}", member.data, member.time, packed=True), status.st_mtime
+        yield (
+            Member(f"{before}{member.path}", member.data, member.time, packed=True),
+            status.st_mtime,
+        )
 
 
 def _read_member(path: Path, name: PurePosixPath, collected: Collected) -> Member | None:
@@ -176,8 +227,14 @@ def _read_member(path: Path, name: PurePosixPath, collected: Collected) -> Membe
     except OSError as error:
         fault = environment_fault(error)
         if fault is not None and not isinstance(error, PermissionError):
-            raise  # too many open files, or no memory: the fault lies with this machine, not with the submission
-        why = f"{shown} {error.strerror}" if str(error.strerror).startswith("is ") else f"{shown} cannot be read: {error.strerror}"
+            # too many open files, or no memory: the fault lies with this machine, not with the
+            # submission
+            raise
+        why = (
+            f"{shown} {error.strerror}"
+            if str(error.strerror).startswith("is ")
+            else f"{shown} cannot be read: {error.strerror}"
+        )
         collected.refused[_find_exercise(str(name))] = why
         collected.notes.append(why)
         return None
@@ -188,12 +245,17 @@ def _read_folder(folder: Path, collected: Collected) -> Iterator[tuple[Member, f
     for path, name, status in _walk(folder, collected):
         looked_at += 1
         if looked_at > _MOST_ENTRIES:
-            collected.notes.append(f"it holds more than {_MOST_ENTRIES} files; the rest was not looked at")
+            collected.notes.append(
+                f"it holds more than {_MOST_ENTRIES} files; the rest was not looked at"
+            )
             return
         if is_archive(name.name) and stat.S_ISREG(status.st_mode):
             archives += 1
             if archives > _MOST_ARCHIVES:
-                collected.notes.append(f"{make_visible_line(str(name))}: not read, {_MOST_ARCHIVES} archives were read before it")
+                collected.notes.append(
+                    f"{make_visible_line(str(name))}: not read, {_MOST_ARCHIVES} archives were read"
+                    " before it"
+                )
                 continue
             yield from _read_archive(path, f"{make_visible_line(str(name))}/", status, collected)
         elif is_wanted(name):
@@ -205,8 +267,11 @@ def _read_folder(folder: Path, collected: Collected) -> Iterator[tuple[Member, f
             collected.others.append(make_visible_line(str(name)))
 
 
-def _walk(folder: Path, collected: Collected) -> Iterator[tuple[Path, PurePosixPath, os.stat_result]]:
-    """Yield all entries below a folder except folders, with their names and states; the entries of one folder in the order of their names.
+def _walk(
+    folder: Path, collected: Collected
+) -> Iterator[tuple[Path, PurePosixPath, os.stat_result]]:
+    """Yield all entries below a folder except folders, with their names and states; the entries of
+    one folder in the order of their names.
 
     No link is followed.
     """
@@ -216,14 +281,18 @@ def _walk(folder: Path, collected: Collected) -> Iterator[tuple[Path, PurePosixP
         try:
             entries = sorted(os.scandir(here), key=lambda entry: entry.name)
         except OSError as error:
-            collected.notes.append(f"{make_visible_line(str(name / '.'))} cannot be read: {error.strerror}")
+            collected.notes.append(
+                f"{make_visible_line(str(name / '.'))} cannot be read: {error.strerror}"
+            )
             continue
         for entry in entries:
             inner = name / entry.name
             try:
                 status = entry.stat(follow_symlinks=False)
             except OSError as error:
-                collected.notes.append(f"{make_visible_line(str(inner))} cannot be read: {error.strerror}")
+                collected.notes.append(
+                    f"{make_visible_line(str(inner))} cannot be read: {error.strerror}"
+                )
                 continue
             if not stat.S_ISDIR(status.st_mode):
                 yield Path(entry.path), inner, status

@@ -1,13 +1,17 @@
-"""The learners of a class and the places of their submissions, found in the folder that a learning platform's download makes.
+"""The learners of a class and the places of their submissions, found in the folder that a learning
+platform's download makes.
 
 This module opens folders only, and no files. It recognises four layouts by the names in the folder:
 
-- Canvas, "Download Submissions": flat files ``doejane_12345_67890_ex07a_layer_norm_forward.py`` with the numbers of the user and of the
-  file; ``doejane_LATE_12345_...`` if the file was late (``lib/content_zipper.rb`` of instructure/canvas-lms at 05e9653);
-- Moodle, "Download all submissions": folders ``Jane Doe_12345_assignsubmission_file`` (older versions add ``_`` at the end), or files whose
-  names begin so; ``Group A_77_assignsubmission_file`` for a group, and no number for learners who are in no group
+- Canvas, "Download Submissions": flat files ``doejane_12345_67890_ex07a_layer_norm_forward.py``
+  with the numbers of the user and of the file; ``doejane_LATE_12345_...`` if the file was late
+  (``lib/content_zipper.rb`` of instructure/canvas-lms at 05e9653);
+- Moodle, "Download all submissions": folders ``Jane Doe_12345_assignsubmission_file`` (older
+  versions add ``_`` at the end), or files whose names begin so; ``Group
+  A_77_assignsubmission_file`` for a group, and no number for learners who are in no group
   (``mod/assign/classes/downloader.php`` of moodle/moodle);
-- cloned repositories ``assignment-username``, each with a folder ``exercises``, as GitHub Classroom made them until 2026-08-28;
+- cloned repositories ``assignment-username``, each with a folder ``exercises``, as GitHub Classroom
+  made them until 2026-08-28;
 - plain: one folder or archive per learner, with the learner's name.
 
 For any other layout, a mapping file names the learners and their paths.
@@ -30,10 +34,18 @@ from course_lib.classroom.archives import is_archive, name_without_suffix
 from course_lib.classroom.own_word import read_table
 from course_lib.classroom.weeks import read_moment
 
-CANVAS = re.compile(r"(?P<name>.+?)(?P<late>_LATE)?_(?P<id>\d+|anon_[^_]+)_(?P<file>\d+)_(?P<rest>.+)")
-CANVAS_ANONYMOUS = re.compile(r"(?P<name>)(?P<late>LATE_)?(?P<id>anon_[^_]+)_(?P<file>\d+)_(?P<rest>.+)")
-CANVAS_ONLINE = re.compile(r"(?P<name>.+?)(?P<late>_LATE)?_(?P<id>\d+|anon_[^_]+)_(?P<kind>text|link)\.html")
-MOODLE = re.compile(r"(?P<name>.+?)(?:_(?P<id>\d+))?_assignsubmission_(?P<kind>[a-z0-9]+)_?(?P<rest>.*)")
+CANVAS = re.compile(
+    r"(?P<name>.+?)(?P<late>_LATE)?_(?P<id>\d+|anon_[^_]+)_(?P<file>\d+)_(?P<rest>.+)"
+)
+CANVAS_ANONYMOUS = re.compile(
+    r"(?P<name>)(?P<late>LATE_)?(?P<id>anon_[^_]+)_(?P<file>\d+)_(?P<rest>.+)"
+)
+CANVAS_ONLINE = re.compile(
+    r"(?P<name>.+?)(?P<late>_LATE)?_(?P<id>\d+|anon_[^_]+)_(?P<kind>text|link)\.html"
+)
+MOODLE = re.compile(
+    r"(?P<name>.+?)(?:_(?P<id>\d+))?_assignsubmission_(?P<kind>[a-z0-9]+)_?(?P<rest>.*)"
+)
 _LONGEST = 120  # limit on the characters of a name
 _MAP_COLUMNS = ("learner", "path", "id", "login", "submitted")
 _CANVAS_CLOCK = "Canvas's download has no times"
@@ -52,7 +64,8 @@ _KINDS = {
 class SubmissionSource:
     """A folder, an archive or a plain file that belongs to a learner.
 
-    ``name`` is the name that the learner gave it, if the system that the class was downloaded from put a prefix in front, else "".
+    ``name`` is the name that the learner gave it, if the system that the class was downloaded from
+    put a prefix in front, else "".
     """
 
     path: Path
@@ -63,11 +76,13 @@ class SubmissionSource:
 class Entry:
     """One submission of one learner.
 
-    ``key`` is unique to the learner: the system's own number if there is one, else the name. ``learner`` is the name as it is shown. ``id``
-    and ``login`` match the learner to a gradebook; they are empty if the layout does not tell them. ``late`` is true if the layout marks
-    the submission as late. ``submitted`` is its time in seconds since 1970 if a mapping has it, else 0. ``clockless`` explains why the
-    times of the files on this disk are not the times of submission, or is "". ``problem`` explains why the submission cannot be read, or
-    is "". ``notes`` has other remarks for the teacher.
+    ``key`` is unique to the learner: the system's own number if there is one, else the name.
+    ``learner`` is the name as it is shown. ``id`` and ``login`` match the learner to a gradebook;
+    they are empty if the layout does not tell them. ``late`` is true if the layout marks the
+    submission as late. ``submitted`` is its time in seconds since 1970 if a mapping has it, else 0.
+    ``clockless`` explains why the times of the files on this disk are not the times of submission,
+    or is "". ``problem`` explains why the submission cannot be read, or is "". ``notes`` has other
+    remarks for the teacher.
     """
 
     key: str
@@ -94,14 +109,15 @@ class Submissions:
 
 
 def discover(folder: Path, mapping: Path | None = None) -> list[Submissions]:
-    """Return the submissions of all learners in ``folder``, or of those in ``mapping``, in the order of the learners' names.
+    """Return the submissions of all learners in ``folder``, or of those in ``mapping``, in the
+    order of the learners' names.
 
     Args:
-        folder: the class's folder.
-        mapping: a CSV file with the columns learner and path (relative to ``folder``), and optionally id, login and submitted.
+        folder: the class's folder. mapping: a CSV file with the columns learner and path (relative
+        to ``folder``), and optionally id, login and submitted.
 
-    Raises: CourseError if the folder does not exist, has no submission, or is itself one learner's submission; or if the mapping cannot
-    be used.
+    Raises: CourseError if the folder does not exist, has no submission, or is itself one learner's
+    submission; or if the mapping cannot be used.
     """
     found = _read_mapping(folder, mapping) if mapping else _read_folder(folder)
     people: dict[str, list[Entry]] = {}
@@ -117,9 +133,14 @@ def list_strays(folder: Path) -> list[str]:
 
 
 def _is_stray(path: Path) -> bool:
-    """Return whether ``path`` is a plain file that is no archive and whose name has none of the systems' patterns."""
+    """Return whether ``path`` is a plain file that is no archive and whose name has none of the
+    systems' patterns."""
     patterns = (CANVAS, CANVAS_ANONYMOUS, CANVAS_ONLINE, MOODLE)
-    return _is_plain(path) and not is_archive(path.name) and not any(p.fullmatch(path.name) for p in patterns)
+    return (
+        _is_plain(path)
+        and not is_archive(path.name)
+        and not any(p.fullmatch(path.name) for p in patterns)
+    )
 
 
 def _tell_apart(people: list[Submissions]) -> list[Submissions]:
@@ -139,20 +160,32 @@ def _read_folder(folder: Path) -> list[Entry]:
     names = _list_folder(folder)
     if not names:
         raise CourseError(
-            f"there is no submission in {paths.shown(folder)}. It needs one sub-folder or archive a learner; `course grade --help` lists the layouts."
+            f"there is no submission in {paths.shown(folder)}. It needs one sub-folder or archive a"
+            " learner; `course grade --help` lists the layouts."
         )
     canvas = _read_canvas(folder, names)
-    rest = [name for name in names if name not in {source.path.name for entry in canvas for source in entry.sources}]
+    rest = [
+        name
+        for name in names
+        if name not in {source.path.name for entry in canvas for source in entry.sources}
+    ]
     moodle = _read_moodle(folder, rest)
     rest = [name for name in rest if not MOODLE.fullmatch(name)]
-    if not canvas and not moodle and all(re.match(r"ex\d\d[a-z]_", name) or name == "manifest.json" for name in rest):
+    if (
+        not canvas
+        and not moodle
+        and all(re.match(r"ex\d\d[a-z]_", name) or name == "manifest.json" for name in rest)
+    ):
         raise CourseError(
-            f"{paths.shown(folder)} holds exercise files: it is one learner's submission, not a class. Name the folder above it, "
-            "with one sub-folder or archive a learner."
+            f"{paths.shown(folder)} holds exercise files: it is one learner's submission, not a"
+            " class. Name the folder above it, with one sub-folder or archive a learner."
         )
     rest = [name for name in rest if not _is_stray(folder / name)]
     if not canvas and not moodle and not rest:
-        raise CourseError(f"there is no submission in {paths.shown(folder)}, but only {', '.join(map(make_visible_line, names[:3]))}.")
+        raise CourseError(
+            f"there is no submission in {paths.shown(folder)}, but only"
+            f" {', '.join(map(make_visible_line, names[:3]))}."
+        )
     if len(names) == 1:
         _refuse_nested(folder, names[0])
     prefix = _find_classroom_prefix(folder, rest)
@@ -160,21 +193,32 @@ def _read_folder(folder: Path) -> list[Entry]:
 
 
 def _refuse_nested(folder: Path, name: str) -> None:
-    """Raise CourseError if ``folder`` holds nothing but the class's folder ``name``, which would be read as one learner's submission."""
+    """Raise CourseError if ``folder`` holds nothing but the class's folder ``name``, which would be
+    read as one learner's submission."""
     inner = folder / name
     if not inner.is_dir() or inner.is_symlink() or (inner / "exercises").exists():
         return
     names = _list_folder(inner)
-    several = {each for each in names if MOODLE.fullmatch(each) or (CANVAS.fullmatch(each) and _is_plain(inner / each))}
-    if not several:  # one learner's submission has an exercise once or twice; three files of it come from several learners
+    several = {
+        each
+        for each in names
+        if MOODLE.fullmatch(each) or (CANVAS.fullmatch(each) and _is_plain(inner / each))
+    }
+    # one learner's submission has an exercise once or twice; three files of it come from several
+    # learners
+    if not several:
         owners: dict[str, list[str]] = {}
-        for file in (*inner.glob("*/ex[0-9][0-9]*.py"), *inner.glob("*/exercises/ex[0-9][0-9]*.py")):
+        for file in (
+            *inner.glob("*/ex[0-9][0-9]*.py"),
+            *inner.glob("*/exercises/ex[0-9][0-9]*.py"),
+        ):
             owners.setdefault(file.name, []).append(file.relative_to(inner).parts[0])
         several = {each for found in owners.values() if len(found) > 2 for each in found}
     if several:
         raise CourseError(
-            f"{paths.shown(folder)} holds nothing but the folder {make_visible_line(name)}, and that one holds what looks like the submissions of "
-            f"{len(several)} learners. If that is the class, name {paths.shown(inner)}; if it is one learner, say so with --map."
+            f"{paths.shown(folder)} holds nothing but the folder {make_visible_line(name)}, and"
+            f" that one holds what looks like the submissions of {len(several)} learners. If that"
+            f" is the class, name {paths.shown(inner)}; if it is one learner, say so with --map."
         )
 
 
@@ -183,14 +227,21 @@ def _list_folder(folder: Path) -> list[str]:
         names = os.listdir(folder)
     except NotADirectoryError:
         unpack = " Unpack it first." if is_archive(folder.name) else ""
-        raise CourseError(f"{paths.shown(folder)} is a file, and a class's folder is wanted.{unpack}") from None
+        raise CourseError(
+            f"{paths.shown(folder)} is a file, and a class's folder is wanted.{unpack}"
+        ) from None
     except OSError as error:
         raise CourseError(f"{paths.shown(folder)} cannot be read: {error.strerror}.") from None
-    return sorted(name for name in names if not name.startswith(".") and name not in ("__MACOSX", "desktop.ini"))
+    return sorted(
+        name
+        for name in names
+        if not name.startswith(".") and name not in ("__MACOSX", "desktop.ini")
+    )
 
 
 def _read_canvas(folder: Path, names: Sequence[str]) -> list[Entry]:
-    """Return an entry per user number of Canvas. Folders are left out, because Canvas writes only files."""
+    """Return an entry per user number of Canvas. Folders are left out, because Canvas writes only
+    files."""
     entries: dict[str, Entry] = {}
     for name in names:
         online = CANVAS_ONLINE.fullmatch(name)
@@ -199,17 +250,27 @@ def _read_canvas(folder: Path, names: Sequence[str]) -> list[Entry]:
             continue
         number = match["id"]
         shown = clean_name(match["name"] or number)
-        entry = entries.setdefault(number, Entry(f"canvas {number}", shown, id=number, clockless=_CANVAS_CLOCK))
+        entry = entries.setdefault(
+            number, Entry(f"canvas {number}", shown, id=number, clockless=_CANVAS_CLOCK)
+        )
         source = SubmissionSource(folder / name, "" if online else match["rest"])
-        notes = (f"{make_visible_line(name)} was typed into Canvas, and is not graded",) if online else ()
+        notes = (
+            (f"{make_visible_line(name)} was typed into Canvas, and is not graded",)
+            if online
+            else ()
+        )
         entries[number] = replace(
-            entry, sources=(*entry.sources, source), late=entry.late or bool(match["late"]), notes=(*entry.notes, *notes)
+            entry,
+            sources=(*entry.sources, source),
+            late=entry.late or bool(match["late"]),
+            notes=(*entry.notes, *notes),
         )
     return list(entries.values())
 
 
 def _read_moodle(folder: Path, names: Sequence[str]) -> list[Entry]:
-    """Return an entry per number of Moodle, or per name where there is no number. Its sources are a folder or flat files."""
+    """Return an entry per number of Moodle, or per name where there is no number. Its sources are a
+    folder or flat files."""
     entries: dict[str, Entry] = {}
     for name in names:
         match = MOODLE.fullmatch(name)
@@ -217,30 +278,51 @@ def _read_moodle(folder: Path, names: Sequence[str]) -> list[Entry]:
             continue
         key, path = match["id"] or match["name"], folder / name
         name_of = clean_name(match["name"])
-        entry = entries.setdefault(key, Entry(f"moodle {key}", name_of, id=match["id"] or "", clockless=_MOODLE_CLOCK))
+        entry = entries.setdefault(
+            key, Entry(f"moodle {key}", name_of, id=match["id"] or "", clockless=_MOODLE_CLOCK)
+        )
         if match["kind"] != "file":
-            what = "an online text" if match["kind"] == "onlinetext" else f"no file but {match['kind']}"
-            entries[key] = replace(entry, notes=(*entry.notes, f"{make_visible_line(name)} is {what}, which is not graded"))
+            what = (
+                "an online text"
+                if match["kind"] == "onlinetext"
+                else f"no file but {match['kind']}"
+            )
+            entries[key] = replace(
+                entry,
+                notes=(*entry.notes, f"{make_visible_line(name)} is {what}, which is not graded"),
+            )
         elif problem := _find_obstacle(path, match["rest"]):
             entries[key] = replace(entry, notes=(*entry.notes, problem))
         else:
-            entries[key] = replace(entry, sources=(*entry.sources, SubmissionSource(path, match["rest"])))
+            entries[key] = replace(
+                entry, sources=(*entry.sources, SubmissionSource(path, match["rest"]))
+            )
     return list(entries.values())
 
 
 def _find_classroom_prefix(folder: Path, names: Sequence[str]) -> str:
-    """Return the prefix before the user's name in the names of cloned repositories; "" if there is none.
+    """Return the prefix before the user's name in the names of cloned repositories; "" if there is
+    none.
 
-    It is the name of the folder that ``gh classroom clone`` makes, without "-submissions". In another folder it is the common start of the
-    names of all repositories with exercises, up to its last hyphen. Other entries of the folder do not count.
+    It is the name of the folder that ``gh classroom clone`` makes, without "-submissions". In
+    another folder it is the common start of the names of all repositories with exercises, up to its
+    last hyphen. Other entries of the folder do not count.
     """
     if folder.name.endswith("-submissions"):
         return f"{folder.name.removesuffix('-submissions')}-"
-    names = [name for name in names if all(os.path.isdir(folder / name / inner) for inner in (".git", "exercises"))]
+    names = [
+        name
+        for name in names
+        if all(os.path.isdir(folder / name / inner) for inner in (".git", "exercises"))
+    ]
     if len(names) < 2:
         return ""
-    first, last = min(names), max(names)  # all names between these two in order begin with the common start of the two
-    same = next((n for n, (a, b) in enumerate(zip(first, last, strict=False)) if a != b), min(len(first), len(last)))
+    # all names between these two in order begin with the common start of the two
+    first, last = min(names), max(names)
+    same = next(
+        (n for n, (a, b) in enumerate(zip(first, last, strict=False)) if a != b),
+        min(len(first), len(last)),
+    )
     return first[: first[:same].rfind("-") + 1]
 
 
@@ -250,13 +332,27 @@ def _read_plain(path: Path, prefix: str) -> Entry:
     if prefix and name.startswith(prefix) and len(name) > len(prefix):
         user = name[len(prefix) :]
         login, sources = clean_name(user), (SubmissionSource(path, ""),)
-        return Entry(_make_key(user), login, sources, login=login, clockless=clock, problem=_find_obstacle(path))
+        return Entry(
+            _make_key(user),
+            login,
+            sources,
+            login=login,
+            clockless=clock,
+            problem=_find_obstacle(path),
+        )
     bare = name_without_suffix(name) if is_archive(name) and not os.path.isdir(path) else name
-    return Entry(_make_key(bare), clean_name(bare), (SubmissionSource(path, ""),), clockless=clock, problem=_find_obstacle(path))
+    return Entry(
+        _make_key(bare),
+        clean_name(bare),
+        (SubmissionSource(path, ""),),
+        clockless=clock,
+        problem=_find_obstacle(path),
+    )
 
 
 def _find_obstacle(path: Path, rest: str = "") -> str:
-    """Return why ``path`` cannot be a submission; "" if it can. ``rest`` is the name that the learner gave to a flat file, else ""."""
+    """Return why ``path`` cannot be a submission; "" if it can. ``rest`` is the name that the
+    learner gave to a flat file, else ""."""
     try:
         mode = os.lstat(path).st_mode
     except OSError as error:
@@ -284,20 +380,38 @@ def _read_row(folder: Path, cells: dict[str, str], where: str) -> Entry:
     if cells["path"]:
         if path.is_absolute() or ".." in path.parts:
             raise CourseError(f"{where}: {cells['path']} does not lie in the class's folder.")
-        problem, sources = _find_obstacle(folder / path, "a flat file"), (SubmissionSource(folder / path, ""),)
+        problem = _find_obstacle(folder / path, "a flat file")
+        sources = (SubmissionSource(folder / path, ""),)
     key = cells.get("id") or cells["learner"]
     number, login = (clean_name(cells[name]) if cells.get(name) else "" for name in ("id", "login"))
-    submitted = read_moment(cells["submitted"], f"{where}: submitted").timestamp() if cells.get("submitted") else 0.0
-    return Entry(_make_key(key), clean_name(cells["learner"]), sources, number, login, submitted=submitted, problem=problem)
+    submitted = (
+        read_moment(cells["submitted"], f"{where}: submitted").timestamp()
+        if cells.get("submitted")
+        else 0.0
+    )
+    return Entry(
+        _make_key(key),
+        clean_name(cells["learner"]),
+        sources,
+        number,
+        login,
+        submitted=submitted,
+        problem=problem,
+    )
 
 
 def clean_name(name: str) -> str:
-    """Return a name as it is shown everywhere: on one line, without active control characters, its accents composed, its length limited."""
-    return shorten(make_visible_line(unicodedata.normalize("NFC", name)).strip(), _LONGEST) or "(no name)"
+    """Return a name as it is shown everywhere: on one line, without active control characters, its
+    accents composed, its length limited."""
+    return (
+        shorten(make_visible_line(unicodedata.normalize("NFC", name)).strip(), _LONGEST)
+        or "(no name)"
+    )
 
 
 def _make_key(name: str) -> str:
-    """Return the key of a name. Entries with one key belong to one learner. Names that differ in capitals have different keys."""
+    """Return the key of a name. Entries with one key belong to one learner. Names that differ in
+    capitals have different keys."""
     return f"name {unicodedata.normalize('NFC', name)}"
 
 

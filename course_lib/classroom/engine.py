@@ -1,13 +1,17 @@
-"""The engine, which sends files to any executor for checking and stores each verdict in the journal.
+"""The engine, which sends files to any executor for checking and stores each verdict in the
+journal.
 
 It does not depend on learners, exercises or grading.
 
-- The number of files that are sent off and not yet answered has a limit, so memory does not grow with the class.
-- A grader fault or a fault of the machine proves nothing about a file. The engine tries such a file three times in all, then lists it
-  apart. The journal does not store these faults, so the next run tries again.
-- If a worker dies, all files that were sent off are lost. The engine then checks each of them alone, to find the file that kills
-  workers. The other files get their verdicts.
-- If three different files in a row cannot be checked because of the machine, the engine stops with an exception that explains why.
+- The number of files that are sent off and not yet answered has a limit, so memory does not grow
+  with the class.
+- A grader fault or a fault of the machine proves nothing about a file. The engine tries such a file
+  three times in all, then lists it apart. The journal does not store these faults, so the next run
+  tries again.
+- If a worker dies, all files that were sent off are lost. The engine then checks each of them
+  alone, to find the file that kills workers. The other files get their verdicts.
+- If three different files in a row cannot be checked because of the machine, the engine stops with
+  an exception that explains why.
 """
 
 from __future__ import annotations
@@ -27,7 +31,8 @@ _MOST_MACHINE_FAULTS = 3
 
 
 class CheckAnswer(Protocol):
-    """The result of the check function: a plain verdict with its status, or None and the machine's fault in words."""
+    """The result of the check function: a plain verdict with its status, or None and the machine's
+    fault in words."""
 
     @property
     def verdict(self) -> dict[str, Any] | None: ...
@@ -44,7 +49,8 @@ class VerdictStore(Protocol):
 
 @dataclass
 class Job:
-    """A file to check. ``request`` is passed to the worker unchanged. If ``anew``, it is checked although the journal has its verdict."""
+    """A file to check. ``request`` is passed to the worker unchanged. If ``anew``, it is checked
+    although the journal has its verdict."""
 
     key: str
     request: object
@@ -58,8 +64,8 @@ class Job:
 class EngineOutcome:
     """The result of a run.
 
-    ``faults`` has by key the reason why a file has no verdict. ``checked`` counts the verdicts made in this run, ``kept`` those that the
-    journal had before.
+    ``faults`` has by key the reason why a file has no verdict. ``checked`` counts the verdicts made
+    in this run, ``kept`` those that the journal had before.
     """
 
     faults: dict[str, str] = field(default_factory=dict)
@@ -72,10 +78,9 @@ class Engine:
 
     Args:
         start: returns a context manager that starts workers; called again after a worker died.
-        check: the function that a worker runs on each request.
-        journal: the store of the verdicts.
-        width: limit on the files that are sent off and not yet answered.
-        tell: called for each file with its key and the seconds of its check; None if this run made no verdict for it.
+        check: the function that a worker runs on each request. journal: the store of the verdicts.
+        width: limit on the files that are sent off and not yet answered. tell: called for each file
+        with its key and the seconds of its check; None if this run made no verdict for it.
     """
 
     def __init__(
@@ -87,14 +92,20 @@ class Engine:
         width: int,
         tell: Callable[[str, float | None], None] = lambda key, seconds: None,
     ):
-        self.start, self.check, self.journal, self.width, self.tell = start, check, journal, width, tell
+        self.start = start
+        self.check = check
+        self.journal = journal
+        self.width = width
+        self.tell = tell
         self.outcome = EngineOutcome()
         self._machine_faults: dict[str, str] = {}  # by key, since the last verdict
 
     def run(self, jobs: Iterable[Job]) -> EngineOutcome:
-        """Check all files whose verdicts the journal does not have. Jobs with the same key are checked once.
+        """Check all files whose verdicts the journal does not have. Jobs with the same key are
+        checked once.
 
-        Raises: EnvironmentFault if the journal cannot be written, or if this machine cannot check files.
+        Raises: EnvironmentFault if the journal cannot be written, or if this machine cannot check
+        files.
         """
         waiting, alone = self._leave_out_known(jobs), deque[Job]()
         again: deque[Job] = deque()
@@ -106,7 +117,11 @@ class Engine:
             for job in broken:
                 job.deaths, job.suspect = job.deaths + (len(broken) == 1), True
                 if job.deaths >= 2:
-                    self._give_up(job, "the process that checks it ended twice, and nothing else was checked at the same time")
+                    self._give_up(
+                        job,
+                        "the process that checks it ended twice, and nothing else was checked at"
+                        " the same time",
+                    )
                 else:
                     alone.append(job)
 
@@ -123,8 +138,11 @@ class Engine:
             else:
                 yield job
 
-    def _run_until_broken(self, executor: Executor, waiting: Iterator[Job], again: deque[Job], alone: deque[Job]) -> list[Job]:
-        """Run all jobs and return []. If the executor breaks, return the jobs that were sent off and not answered."""
+    def _run_until_broken(
+        self, executor: Executor, waiting: Iterator[Job], again: deque[Job], alone: deque[Job]
+    ) -> list[Job]:
+        """Run all jobs and return []. If the executor breaks, return the jobs that were sent off
+        and not answered."""
         running: dict[Future, Job] = {}
         while True:
             while (job := self._choose_next(running, waiting, again, alone)) is not None:
@@ -141,16 +159,27 @@ class Engine:
                     answer = future.result()
                 except BrokenExecutor:
                     broken.append(job)
-                except Exception as error:  # raised in the worker or on the way to it: the fault lies with the course, not with the file
-                    self._try_again(job, f"the check itself failed ({type(error).__name__}: {error})", again)
+                # raised in the worker or on the way to it: the fault lies with the course, not with
+                # the file
+                except Exception as error:
+                    self._try_again(
+                        job, f"the check itself failed ({type(error).__name__}: {error})", again
+                    )
                 else:
                     job.suspect = False
                     self._take_answer(job, answer, again)
             if broken:
                 return [*broken, *running.values()]
 
-    def _choose_next(self, running: dict[Future, Job], waiting: Iterator[Job], again: deque[Job], alone: deque[Job]) -> Job | None:
-        """Return the next job to send off; None if ``width`` jobs are running, if a job has to run alone, or if no job is left."""
+    def _choose_next(
+        self,
+        running: dict[Future, Job],
+        waiting: Iterator[Job],
+        again: deque[Job],
+        alone: deque[Job],
+    ) -> Job | None:
+        """Return the next job to send off; None if ``width`` jobs are running, if a job has to run
+        alone, or if no job is left."""
         if alone:
             return None if running else alone.popleft()
         if len(running) >= self.width or any(job.suspect for job in running.values()):
@@ -162,8 +191,9 @@ class Engine:
             self._machine_faults[job.key] = answer.fault
             if len(self._machine_faults) >= _MOST_MACHINE_FAULTS:
                 raise EnvironmentFault(
-                    f"{len(self._machine_faults)} files in a row could not be checked. {answer.fault} Every verdict so far is kept: give the same "
-                    "command again when that is set right."
+                    f"{len(self._machine_faults)} files in a row could not be checked."
+                    f" {answer.fault} Every verdict so far is kept: give the same command again"
+                    " when that is set right."
                 )
             self._try_again(job, answer.fault, again)
             return

@@ -1,4 +1,5 @@
-"""The grading of a class, from the folder of submissions to the gradebook. All results lie in one folder, with those of earlier runs."""
+"""The grading of a class, from the folder of submissions to the gradebook. All results lie in one
+folder, with those of earlier runs."""
 
 from __future__ import annotations
 
@@ -37,18 +38,22 @@ from course_lib.sandbox import isolation, jobs
 GRADEBOOK, CANVAS, RESULTS = "gradebook.csv", "canvas.csv", "results.jsonl"
 SIMILAR, TIMINGS, REGRADES = "similar.csv", "timings.csv", "regrades.csv"
 _MOST_LINES = 400  # limit on the lines that are shown of each of two similar files
-_NOT_SHOWN = b"(This file was compared, and is not in the folders of the last run. A run with that folder shows it; --also names an earlier class's.)"
+_NOT_SHOWN = (
+    b"(This file was compared, and is not in the folders of the last run. A run with that folder"
+    b" shows it; --also names an earlier class's.)"
+)
 
 
 @dataclass(frozen=True)
 class ClassOptions:
     """The options for grading a class.
 
-    ``only`` names the exercises to grade; if it is empty, all are graded. ``recheck`` names exercises to check again although they have
-    verdicts. ``due`` has the deadline of each exercise that has one. ``weights``, ``late`` and ``partial`` are the rules for points. A rule
-    that is None is taken from earlier runs, or else has its default. ``change_rules`` permits rules that differ from those of earlier runs.
-    ``anew`` discards the marks of earlier runs. ``also`` has folders of earlier classes: their files are compared with this class's, but
-    not graded.
+    ``only`` names the exercises to grade; if it is empty, all are graded. ``recheck`` names
+    exercises to check again although they have verdicts. ``due`` has the deadline of each exercise
+    that has one. ``weights``, ``late`` and ``partial`` are the rules for points. A rule that is
+    None is taken from earlier runs, or else has its default. ``change_rules`` permits rules that
+    differ from those of earlier runs. ``anew`` discards the marks of earlier runs. ``also`` has
+    folders of earlier classes: their files are compared with this class's, but not graded.
     """
 
     only: tuple[str, ...] = ()
@@ -67,10 +72,12 @@ class ClassOptions:
 
 @dataclass(frozen=True)
 class Progress:
-    """The progress of a run: the number of files done, and of learners done out of all ``learners``.
+    """The progress of a run: the number of files done, and of learners done out of all
+    ``learners``.
 
-    ``done`` counts fractions of a learner: one of three files is a third. The total number of files is unknown until the last submission
-    is opened. ``seconds`` is the duration of the check that has just ended, or None if the file was not checked in this run.
+    ``done`` counts fractions of a learner: one of three files is a third. The total number of files
+    is unknown until the last submission is opened. ``seconds`` is the duration of the check that
+    has just ended, or None if the file was not checked in this run.
     """
 
     files: int
@@ -83,10 +90,11 @@ class Progress:
 class Graded:
     """The result of a run.
 
-    ``checked`` counts the verdicts made in this run, ``kept`` those taken from the journal, ``torn`` the damaged lines of the journal.
-    ``faults`` has learner, exercise and reason of each file that could not be graded. ``problems`` has learner and reason of each
-    submission that could not be read. ``strays`` are files of the class's folder that belong to no submission. ``regraded`` counts the
-    marks whose points differ from those of earlier runs.
+    ``checked`` counts the verdicts made in this run, ``kept`` those taken from the journal,
+    ``torn`` the damaged lines of the journal. ``faults`` has learner, exercise and reason of each
+    file that could not be graded. ``problems`` has learner and reason of each submission that could
+    not be read. ``strays`` are files of the class's folder that belong to no submission.
+    ``regraded`` counts the marks whose points differ from those of earlier runs.
     """
 
     out: Path
@@ -123,15 +131,20 @@ def grade_class(
         find_tier: returns the best isolation that this machine has.
         tell: called with the progress after each file, and at the end.
 
-    Raises: CourseError if ``folder``, the options or ``out`` cannot be used; EnvironmentFault if the disk is full, or if this machine
-    cannot check files. Verdicts that were reached before the exception are kept.
+    Raises: CourseError if ``folder``, the options or ``out`` cannot be used; EnvironmentFault if
+    the disk is full, or if this machine cannot check files. Verdicts that were reached before the
+    exception are kept.
     """
     asked = {catalog.get(name).id for name in options.only} or set(catalog.exercises())
     recheck = {catalog.get(name).id for name in options.recheck}
     if unknown := recheck - asked:
         raise CourseError(f"--recheck names {', '.join(sorted(unknown))}, which --only leaves out.")
     people = discover(folder, options.mapping)
-    earlier = [(f"{one.learner.learner} ({clean_name(other.resolve().name)})", one) for other in options.also for one in discover(other)]
+    earlier = [
+        (f"{one.learner.learner} ({clean_name(other.resolve().name)})", one)
+        for other in options.also
+        for one in discover(other)
+    ]
     strays = () if options.mapping else tuple(list_strays(folder))
     prepare_folder(out, folder)
     try:
@@ -139,22 +152,43 @@ def grade_class(
             record = Record() if options.anew else read_record(out)
             if not record.rules and not options.anew and (out / GRADEBOOK).exists():
                 raise CourseError(
-                    f"{paths.shown(out)} has a gradebook of an older version of the course, which this run would replace: `--anew` allows that. "
-                    "The verdicts are kept."
+                    f"{paths.shown(out)} has a gradebook of an older version of the course, which"
+                    " this run would replace: `--anew` allows that. The verdicts are kept."
                 )
             record.rules = settle_rules(record.rules, options, out)
             record.asked |= asked
             words = read_words(out / MARKS, _list_names(record, people))
             tier = choose_tier(options.tier, (find_tier or find_best_tier)())
             secret = take_secret(out, options.secret_file)
-            exercises = [exercise for exercise in catalog.exercises().values() if exercise.id in asked]
-            return _Run(out, options, exercises, people, journal, tier, secret, record, words, strays, earlier).go(
-                start, width, check, tell
-            )
+            exercises = [
+                exercise for exercise in catalog.exercises().values() if exercise.id in asked
+            ]
+            return _Run(
+                out,
+                options,
+                exercises,
+                people,
+                journal,
+                tier,
+                secret,
+                record,
+                words,
+                strays,
+                earlier,
+            ).go(start, width, check, tell)
     except OSError as error:
-        if error.errno not in (errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EROFS, errno.EACCES, errno.EPERM):
+        if error.errno not in (
+            errno.ENOSPC,
+            errno.EDQUOT,
+            errno.EFBIG,
+            errno.EROFS,
+            errno.EACCES,
+            errno.EPERM,
+        ):
             raise
-        raise describe_full_disk(error, Path(error.filename) if isinstance(error.filename, str) else out) from error
+        raise describe_full_disk(
+            error, Path(error.filename) if isinstance(error.filename, str) else out
+        ) from error
 
 
 def find_best_tier() -> str:
@@ -163,34 +197,41 @@ def find_best_tier() -> str:
     Raises: EnvironmentFault if no process starts at all.
     """
     with TemporaryFolder("course-probe-") as folder:
-        answer = jobs.run(archives.KIND, {"archive": "", "name": "probe"}, folder, jobs.ResourceLimits())
+        answer = jobs.run(
+            archives.KIND, {"archive": "", "name": "probe"}, folder, jobs.ResourceLimits()
+        )
     if answer.tier not in isolation.TIERS:
         raise jobs.describe_not_started("runs submissions", answer)
     return answer.tier
 
 
 def choose_tier(asked: str | None, best: str) -> str:
-    """Return the tier of isolation that every check has to have: ``asked``, or ``best`` if none was asked for.
+    """Return the tier of isolation that every check has to have: ``asked``, or ``best`` if none was
+    asked for.
 
-    Raises: EnvironmentFault if no tier was asked for and the best is "limits only", which is no protection; or if this machine does not
-    have the tier that was asked for.
+    Raises: EnvironmentFault if no tier was asked for and the best is "limits only", which is no
+    protection; or if this machine does not have the tier that was asked for.
     """
     if asked is None and best == isolation.LIMITS:
         raise EnvironmentFault(
-            "this machine cannot shut a submission in: it has the tier 'limits only', which stops nobody who means harm. Nothing was run. `course doctor` "
-            "says what is missing. If you trust everybody in this class: `--require-tier limits`."
+            "this machine cannot shut a submission in: it has the tier 'limits only', which stops"
+            " nobody who means harm. Nothing was run. `course doctor` says what is missing. If you"
+            " trust everybody in this class: `--require-tier limits`."
         )
     if asked is not None and isolation.TIERS.index(best) > isolation.TIERS.index(asked):
         raise EnvironmentFault(
-            f"this machine has the tier {best!r} of isolation, and {asked!r} was asked for. Nothing was run. `course doctor` says what is missing."
+            f"this machine has the tier {best!r} of isolation, and {asked!r} was asked for. Nothing"
+            " was run. `course doctor` says what is missing."
         )
     return asked or best
 
 
 def settle_rules(before: Rules | None, options: ClassOptions, out: Path) -> Rules:
-    """Return the rules for points: those of the options, and where an option is None that of earlier runs.
+    """Return the rules for points: those of the options, and where an option is None that of
+    earlier runs.
 
-    Raises: CourseError if they differ from the rules of earlier runs and ``change_rules`` is not set.
+    Raises: CourseError if they differ from the rules of earlier runs and ``change_rules`` is not
+    set.
     """
     kept = before or Rules()
     rules = Rules(
@@ -200,19 +241,24 @@ def settle_rules(before: Rules | None, options: ClassOptions, out: Path) -> Rule
     )
     if before and rules != before and not options.change_rules:
         raise CourseError(
-            f"every mark in {paths.shown(out)} was given with: {before.describe()}. This run would give all of them anew with: {rules.describe()}. "
-            "Nothing was written. `--change-rules` allows it."
+            f"every mark in {paths.shown(out)} was given with: {before.describe()}. This run would"
+            f" give all of them anew with: {rules.describe()}. Nothing was written."
+            " `--change-rules` allows it."
         )
     return rules
 
 
 def _list_names(record: Record, people: Sequence[Submissions]) -> list[tuple[str, set[str]]]:
-    """Return each learner's key, with the names that ``marks.csv`` may use: name, number, login, and each of them defused."""
+    """Return each learner's key, with the names that ``marks.csv`` may use: name, number, login,
+    and each of them defused."""
     present = [person.learner.key for person in people]
     named: dict[str, set[str]] = {}
     for key, names in (
         *((person.key, (person.learner, person.id, person.login)) for person in record),
-        *((one.learner.key, (one.learner.learner, one.learner.id, one.learner.login)) for one in people),
+        *(
+            (one.learner.key, (one.learner.learner, one.learner.id, one.learner.login))
+            for one in people
+        ),
     ):
         known = record.find(key, *names[:2], present)
         named.setdefault(known.key if known else key, set()).update(
@@ -223,7 +269,8 @@ def _list_names(record: Record, people: Sequence[Submissions]) -> list[tuple[str
 
 @dataclass
 class _Submission:
-    """The data of one learner's submission that stay in memory until the class is graded. The files do not."""
+    """The data of one learner's submission that stay in memory until the class is graded. The files
+    do not."""
 
     person: Person
     attempts: dict[str, Attempt]
@@ -232,11 +279,16 @@ class _Submission:
 
 class _Run:
     def __init__(
-        self, out: Path, options: ClassOptions, exercises: Sequence[Exercise], people: Sequence[Submissions], journal: Journal, tier: str, secret: bytes,
+        self, out: Path, options: ClassOptions, exercises: Sequence[Exercise],
+        people: Sequence[Submissions], journal: Journal, tier: str, secret: bytes,
         record: Record, words: Mapping[tuple[str, str], Word], strays: tuple[str, ...],
         earlier: Sequence[tuple[str, Submissions]],
     ):  # fmt: skip
-        self.out, self.options, self.exercises, self.people, self.journal = out, options, exercises, people, journal
+        self.out = out
+        self.options = options
+        self.exercises = exercises
+        self.people = people
+        self.journal = journal
         self.tier, self.secret, self.version = tier, secret, checking.grader_version()
         self.record, self.words, self.strays, self.earlier = record, words, strays, earlier
         self.mode = runtime.current().mode
@@ -246,7 +298,8 @@ class _Run:
         self.known: list[_Submission] = []
         self._unsolved: dict[str, frozenset[int]] = {}
         self.done = Fraction()  # in learners
-        # by the key of a file: one entry per learner who handed it in, the file's share of that learner's files
+        # by the key of a file: one entry per learner who handed it in, the file's share of that
+        # learner's files
         self._parts: dict[str, list[Fraction]] = {}
 
     def go(
@@ -267,7 +320,9 @@ class _Run:
                     timings.write(f"{key},{seconds:.3f}\n")
                 tell(Progress(files, float(self.done), len(self.people), seconds))
 
-            outcome = Engine(start, check, self.journal, width=width, tell=note).run(self._list_jobs())
+            outcome = Engine(start, check, self.journal, width=width, tell=note).run(
+                self._list_jobs()
+            )
         tell(Progress(files, float(self.done), len(self.people), None))
         self._add_to_record(outcome.faults)
         regraded = self._write()
@@ -284,17 +339,22 @@ class _Run:
                 for name, attempt in one.attempts.items()
                 if attempt.key in outcome.faults
             ),
-            tuple((one.person.learner, one.person.problem) for one in self.known if one.person.problem),
+            tuple(
+                (one.person.learner, one.person.problem) for one in self.known if one.person.problem
+            ),
             self.strays,
             regraded,
         )
 
     def _list_jobs(self) -> Iterator[Job]:
-        """Yield a job per file. Read one learner's submission after the other, so that only one learner's files are in memory."""
+        """Yield a job per file. Read one learner's submission after the other, so that only one
+        learner's files are in memory."""
         for submissions in self.people:
             collected = collect(submissions, self.exercises)
             for name in [
-                name for name, member in collected.files.items() if catalog.get(name).optional and _is_unsolved(name, member.data)
+                name
+                for name, member in collected.files.items()
+                if catalog.get(name).optional and _is_unsolved(name, member.data)
             ]:
                 del collected.files[name]  # an optional task that nobody began was not handed in
             files, person = collected.files, self._describe(collected)
@@ -307,12 +367,20 @@ class _Run:
                 self._parts.setdefault(attempts[name].key, []).append(Fraction(1, len(files)))
                 yield Job(
                     attempts[name].key,
-                    checking.Request(name, member.data, self._find_secret(owner), self.tier, self.mode, self.version),
+                    checking.Request(
+                        name,
+                        member.data,
+                        self._find_secret(owner),
+                        self.tier,
+                        self.mode,
+                        self.version,
+                    ),
                     anew=name in self.recheck,
                 )
 
     def _find_owner(self, person: Person, name: str, data: bytes) -> str:
-        """Return the key of the learner whose hidden cases the file is checked with; "" for the unsolved text, checked once for all."""
+        """Return the key of the learner whose hidden cases the file is checked with; "" for the
+        unsolved text, checked once for all."""
         return "" if _is_unsolved(name, data) else person.key
 
     def _find_secret(self, owner: str) -> bytes:
@@ -331,7 +399,9 @@ class _Run:
                 file = hashlib.sha256(member.data).hexdigest()
                 attempts[name] = Attempt(file, key, self.version, time=time, clock=clock, **shared)
             else:
-                attempts[name] = Attempt("", "", self.version, reason=collected.refused[name], **shared)
+                attempts[name] = Attempt(
+                    "", "", self.version, reason=collected.refused[name], **shared
+                )
         return attempts
 
     def _take_fingerprints(self, collected: Collected) -> dict[str, array[int]]:
@@ -341,16 +411,24 @@ class _Run:
         }
 
     def _given(self, exercise_id: str) -> frozenset[int]:
-        """Return the hashes of the unsolved text, which the course wrote and every file of an exercise shares."""
+        """Return the hashes of the unsolved text, which the course wrote and every file of an
+        exercise shares."""
         if exercise_id not in self._unsolved:
-            self._unsolved[exercise_id] = similarity.take_every_run(_make_unsolved_text(exercise_id))
+            self._unsolved[exercise_id] = similarity.take_every_run(
+                _make_unsolved_text(exercise_id)
+            )
         return self._unsolved[exercise_id]
 
     def _describe(self, collected: Collected) -> Person:
-        """Update the learner's entry in the record, except for the attempts and marks, and return it."""
+        """Update the learner's entry in the record, except for the attempts and marks, and return
+        it."""
         entry = collected.entry
-        person = self.record.find(entry.key, entry.learner, entry.id, self.present) or Person(entry.key, entry.learner)
-        person.learner, person.id, person.login = entry.learner, entry.id or person.id, entry.login or person.login
+        person = self.record.find(entry.key, entry.learner, entry.id, self.present) or Person(
+            entry.key, entry.learner
+        )
+        person.learner = entry.learner
+        person.id = entry.id or person.id
+        person.login = entry.login or person.login
         person.source = " + ".join(clean_name(source.path.name) for source in entry.sources)
         person.problem, person.notes = collected.problem, list(collected.notes)
         if collected.progress is not None:
@@ -362,11 +440,21 @@ class _Run:
         for one in self.known:
             self.record.people[one.person.key] = one.person
             for name, attempt in one.attempts.items():
-                words = similarity.describe_published(frozenset(one.fingerprints.get(name, ())), published[name])
-                one.person.add(name, replace(attempt, fault=faults.get(attempt.key, ""), published=words))
-        earlier = [(name, self._take_fingerprints(collect(one, self.exercises))) for name, one in self.earlier]
+                words = similarity.describe_published(
+                    frozenset(one.fingerprints.get(name, ())), published[name]
+                )
+                one.person.add(
+                    name, replace(attempt, fault=faults.get(attempt.key, ""), published=words)
+                )
+        earlier = [
+            (name, self._take_fingerprints(collect(one, self.exercises)))
+            for name, one in self.earlier
+        ]
         for exercise in self.exercises:
-            fingerprints = {one.person.learner: frozenset(one.fingerprints.get(exercise.id, ())) for one in self.known}
+            fingerprints = {
+                one.person.learner: frozenset(one.fingerprints.get(exercise.id, ()))
+                for one in self.known
+            }
             others = [(name, frozenset(found.get(exercise.id, ()))) for name, found in earlier]
             alike = similarity.find_alike([*fingerprints.items(), *others])
             self.record.alike[exercise.id] = similarity.merge_alike(
@@ -377,30 +465,54 @@ class _Run:
             )
 
     def _list_published(self, exercise: Exercise) -> list[tuple[str, frozenset[int]]]:
-        """Return names and hashes of the published right answers: the course's solution and the variants in its tests, where they exist."""
-        published = {} if paths.is_release() else {"the published solution": texts.read_solution(exercise)}
-        published |= {f"the published variant {name}": text for name, text in edits.read_variants(exercise).items()}
-        return [(name, similarity.take_fingerprint(text.encode(), self._given(exercise.id))) for name, text in published.items()]
+        """Return names and hashes of the published right answers: the course's solution and the
+        variants in its tests, where they exist."""
+        published = (
+            {} if paths.is_release() else {"the published solution": texts.read_solution(exercise)}
+        )
+        published |= {
+            f"the published variant {name}": text
+            for name, text in edits.read_variants(exercise).items()
+        }
+        return [
+            (name, similarity.take_fingerprint(text.encode(), self._given(exercise.id)))
+            for name, text in published.items()
+        ]
 
     def _show_alike(self, exercise: Exercise) -> None:
-        """Write two files of each group of similar files side by side. Read the files again, because they are not kept in memory."""
-        people = dict(self.earlier) | {one.person.learner: submissions for one, submissions in zip(self.known, self.people, strict=True)}
+        """Write two files of each group of similar files side by side. Read the files again,
+        because they are not kept in memory."""
+        people = dict(self.earlier) | {
+            one.person.learner: submissions
+            for one, submissions in zip(self.known, self.people, strict=True)
+        }
         texts_by_name: dict[str, str] = {}
         groups = []
         for one in self.record.alike[exercise.id][: reports.MOST_ALIKE]:
             for name in one.learners[:2]:
                 if name not in texts_by_name:
-                    member = collect(people[name], self.exercises).files.get(exercise.id) if name in people else None
+                    member = (
+                        collect(people[name], self.exercises).files.get(exercise.id)
+                        if name in people
+                        else None
+                    )
                     data = member.data if member else _NOT_SHOWN
                     lines = data.decode("utf-8", "replace").splitlines()[:_MOST_LINES]
-                    texts_by_name[name] = "\n".join(make_visible_line(line.expandtabs()) for line in lines)
+                    texts_by_name[name] = "\n".join(
+                        make_visible_line(line.expandtabs()) for line in lines
+                    )
             groups.append((one, [(name, texts_by_name[name]) for name in one.learners[:2]]))
         reports.write_alike(self.out, exercise, groups)
 
     def _write(self) -> int:
-        """Write the record and all files made from it. Return the number of marks that differ from those of earlier runs."""
+        """Write the record and all files made from it. Return the number of marks that differ from
+        those of earlier runs."""
         marker = Marker(self.record, self.journal.get, self.words)
-        changed = [line for person in self.record for line in note_regrades(person, marker.summarize(person), lambda: datetime.now(UTC))]
+        changed = [
+            line
+            for person in self.record
+            for line in note_regrades(person, marker.summarize(person), lambda: datetime.now(UTC))
+        ]
         self.record.regrades += changed
         self.record.write(self.out)
         rows, exercises = _Rows(self.record, marker), self.record.exercises
@@ -427,7 +539,8 @@ def _make_unsolved_text(exercise_id: str) -> str:
 
 @dataclass(frozen=True)
 class _Rows:
-    """The rows of all learners. Each iteration makes them anew from the journal, so that a class's verdicts are never all in memory."""
+    """The rows of all learners. Each iteration makes them anew from the journal, so that a class's
+    verdicts are never all in memory."""
 
     record: Record
     marker: Marker

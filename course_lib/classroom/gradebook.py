@@ -2,14 +2,17 @@
 
 There are two files, because Canvas accepts only its own columns:
 
-- ``gradebook.csv`` has everything: the learner, the time, problems with the submission, and points and status of each exercise. Moodle's
-  grade import takes it: in its dialog the teacher chooses the column that identifies the learner and the columns that are grades, and
-  leaves the others out (docs.moodle.org, "Grade import").
-- ``canvas.csv`` has nothing but points. Canvas's importer requires a first column with "Student" in its name, then "ID", "SIS User
-  ID", "SIS Login ID" and "Section" in this order. It takes each column after "Section" for an assignment, and reads a second row
-  "Points Possible" (``lib/gradebook_importer.rb`` of instructure/canvas-lms at 00b222d).
+- ``gradebook.csv`` has everything: the learner, the time, problems with the submission, and points
+  and status of each exercise. Moodle's grade import takes it: in its dialog the teacher chooses the
+  column that identifies the learner and the columns that are grades, and leaves the others out
+  (docs.moodle.org, "Grade import").
+- ``canvas.csv`` has nothing but points. Canvas's importer requires a first column with "Student" in
+  its name, then "ID", "SIS User ID", "SIS Login ID" and "Section" in this order. It takes each
+  column after "Section" for an assignment, and reads a second row "Points Possible"
+  (``lib/gradebook_importer.rb`` of instructure/canvas-lms at 00b222d).
 
-A cell that a spreadsheet would take for a formula begins with an apostrophe (OWASP, "CSV Injection").
+A cell that a spreadsheet would take for a formula begins with an apostrophe (OWASP, "CSV
+Injection").
 """
 
 from __future__ import annotations
@@ -35,12 +38,15 @@ _FORMULA = ("=", "+", "-", "@", "\t", "\r", "\n", "|", "%")
 
 @dataclass(frozen=True)
 class Mark:
-    """The mark of one learner for one exercise: ``points`` out of ``possible``, or None if the exercise does not count (yet).
+    """The mark of one learner for one exercise: ``points`` out of ``possible``, or None if the
+    exercise does not count (yet).
 
-    ``status`` is the status of the verdict, "no file", or "not graded". ``verdict`` is :meth:`Verdict.as_dict` without seconds; if there is
-    none, ``reason`` explains it. ``graded`` has the grader's points. ``by_hand`` has the teacher's decision, which replaces them: points,
-    "excused", or "" for none. ``comment`` is the teacher's comment. ``late`` says in words how late the file is, or is "". ``published``
-    names the published solution that the file equals or resembles, or is "".
+    ``status`` is the status of the verdict, "no file", or "not graded". ``verdict`` is
+    :meth:`Verdict.as_dict` without seconds; if there is none, ``reason`` explains it. ``graded``
+    has the grader's points. ``by_hand`` has the teacher's decision, which replaces them: points,
+    "excused", or "" for none. ``comment`` is the teacher's comment. ``late`` says in words how late
+    the file is, or is "". ``published`` names the published solution that the file equals or
+    resembles, or is "".
     """
 
     exercise: str
@@ -61,14 +67,18 @@ class Mark:
 
     @property
     def shown(self) -> bool:
-        """Whether the mark says anything: that of an optional task that was not handed in does not."""
+        """Whether the mark says anything: that of an optional task that was not handed in does
+        not."""
         return not self.optional or self.status != NO_FILE or bool(self.hand_words)
 
     @property
     def hand_words(self) -> str:
-        """The teacher's points or excuse beside the grader's points, and the teacher's comment; "" if the teacher gave neither."""
+        """The teacher's points or excuse beside the grader's points, and the teacher's comment; ""
+        if the teacher gave neither."""
         graded = "nothing yet" if self.graded is None else format_points(self.graded)
-        counts = f"{self.by_hand} counts (marks.csv), not {graded} by the grader" if self.by_hand else ""
+        counts = (
+            f"{self.by_hand} counts (marks.csv), not {graded} by the grader" if self.by_hand else ""
+        )
         return ": ".join(words for words in (counts, self.comment) if words)
 
 
@@ -76,8 +86,8 @@ class Mark:
 class Row:
     """The gradebook's row of one learner.
 
-    ``key`` is unique to the learner. ``submitted`` is the time of the submission, or None if it is not known. ``late`` says in words which
-    exercises are late, or is "".
+    ``key`` is unique to the learner. ``submitted`` is the time of the submission, or None if it is
+    not known. ``late`` says in words which exercises are late, or is "".
     """
 
     key: str
@@ -98,7 +108,8 @@ class Row:
 
     @property
     def required(self) -> list[Mark]:
-        """The marks of the exercises that were asked for, which are all but those of optional tasks."""
+        """The marks of the exercises that were asked for, which are all but those of optional
+        tasks."""
         return [mark for mark in self.marks if not mark.optional]
 
     @property
@@ -108,7 +119,8 @@ class Row:
 
     @property
     def possible(self) -> float:
-        """The largest sum of points that this learner could have. Excused exercises do not count."""
+        """The largest sum of points that this learner could have. Excused exercises do not
+        count."""
         return sum(mark.possible for mark in self.marks if mark.by_hand != EXCUSED)
 
     @property
@@ -135,8 +147,11 @@ class Row:
         return sum(mark.status == PASS for mark in self.required)
 
 
-def write_gradebook(rows: Iterable[Row], exercises: Sequence[Exercise], possible: Sequence[float]) -> Iterator[str]:
-    """Yield the lines of ``gradebook.csv``: the heading with the possible points of each exercise, then one line per learner."""
+def write_gradebook(
+    rows: Iterable[Row], exercises: Sequence[Exercise], possible: Sequence[float]
+) -> Iterator[str]:
+    """Yield the lines of ``gradebook.csv``: the heading with the possible points of each exercise,
+    then one line per learner."""
     yield _join(
         [
             *(
@@ -154,7 +169,10 @@ def write_gradebook(rows: Iterable[Row], exercises: Sequence[Exercise], possible
                 cell
                 for exercise, points in zip(exercises, possible, strict=True)
                 for cell in (
-                    f"{exercise.id} ({'optional' if exercise.optional else f'of {format_points(points)}'})",
+                    (
+                        f"{exercise.id}"
+                        f" ({'optional' if exercise.optional else f'of {format_points(points)}'})"
+                    ),
                     f"{exercise.id} status",
                 )
             ),
@@ -164,35 +182,80 @@ def write_gradebook(rows: Iterable[Row], exercises: Sequence[Exercise], possible
     for row in rows:
         yield _join(
             [
-                row.learner, row.id, row.login, row.source, row.submitted.isoformat(timespec="seconds") if row.submitted else "", row.late,
+                row.learner, row.id, row.login, row.source,
+                row.submitted.isoformat(timespec="seconds") if row.submitted else "", row.late,
                 format_points(row.points), format_points(row.possible), str(row.passed),
-                *(cell for mark in row.marks for cell in ((format_points(mark.points), mark.status) if mark.shown else ("", ""))),
-                "; ".join(row.by_hand), "; ".join(row.published), "; ".join(row.oddities), row.problem,
+                *(cell for mark in row.marks for cell in ((format_points(mark.points),
+                    mark.status) if mark.shown else ("", ""))),
+                "; ".join(row.by_hand), "; ".join(row.published), "; ".join(row.oddities),
+                row.problem,
                 "; ".join(row.notes),
             ]
         )  # fmt: skip
 
 
-def write_canvas(rows: Iterable[Row], exercises: Sequence[Exercise], possible: Sequence[float]) -> Iterator[str]:
+def write_canvas(
+    rows: Iterable[Row], exercises: Sequence[Exercise], possible: Sequence[float]
+) -> Iterator[str]:
     """Yield the lines of ``canvas.csv``. Optional tasks are left out.
 
     The cell of an exercise that could not be graded is empty, so Canvas does not change the grade.
     """
-    required = [(exercise, points) for exercise, points in zip(exercises, possible, strict=True) if not exercise.optional]
-    yield _join(["Student", "ID", "SIS User ID", "SIS Login ID", "Section", *(f"{e.id} {e.title}" for e, _ in required)])
-    yield _join(["Points Possible", "", "", "", "", *(format_points(points) for _, points in required)])
+    required = [
+        (exercise, points)
+        for exercise, points in zip(exercises, possible, strict=True)
+        if not exercise.optional
+    ]
+    yield _join(
+        [
+            "Student",
+            "ID",
+            "SIS User ID",
+            "SIS Login ID",
+            "Section",
+            *(f"{e.id} {e.title}" for e, _ in required),
+        ]
+    )
+    yield _join(
+        ["Points Possible", "", "", "", "", *(format_points(points) for _, points in required)]
+    )
     for row in rows:
         number = row.id if row.id.isdecimal() else ""
-        yield _join([row.learner, number, "", row.login, "", *(format_points(mark.points) for mark in row.required)])
+        yield _join(
+            [
+                row.learner,
+                number,
+                "",
+                row.login,
+                "",
+                *(format_points(mark.points) for mark in row.required),
+            ]
+        )
 
 
 def write_results(rows: Iterable[Row]) -> Iterator[str]:
-    """Yield the lines of ``results.jsonl``: one per learner and exercise, with all that is known of it except the duration of the check."""
-    names = ("exercise", "status", "points", "graded", "by_hand", "comment", "late", "reason", "verdict")
+    """Yield the lines of ``results.jsonl``: one per learner and exercise, with all that is known of
+    it except the duration of the check."""
+    names = (
+        "exercise",
+        "status",
+        "points",
+        "graded",
+        "by_hand",
+        "comment",
+        "late",
+        "reason",
+        "verdict",
+    )
     for row in rows:
         person = {"learner": row.learner, "id": row.id, "login": row.login}
         for mark in row.shown:
-            yield json.dumps(person | {name: getattr(mark, name) for name in names}, ensure_ascii=False) + "\n"
+            yield (
+                json.dumps(
+                    person | {name: getattr(mark, name) for name in names}, ensure_ascii=False
+                )
+                + "\n"
+            )
 
 
 def write_regrades(lines: Iterable[dict[str, Any]]) -> Iterator[str]:
@@ -205,7 +268,8 @@ def write_regrades(lines: Iterable[dict[str, Any]]) -> Iterator[str]:
 
 
 def write_similar(alike: Mapping[str, Sequence[Alike]]) -> Iterator[str]:
-    """Yield the lines of ``similar.csv``: the learners with near-identical files for an exercise."""
+    """Yield the lines of ``similar.csv``: the learners with near-identical files for an
+    exercise."""
     yield _join(["Exercise", "Learners", "Shared"])
     for exercise, found in sorted(alike.items()):
         for one in found:
@@ -218,11 +282,18 @@ def format_points(points: float | None) -> str:
 
 
 def defuse(cell: str) -> str:
-    """Return the text, with an apostrophe in front if a spreadsheet would take it for a formula. The spreadsheet then shows it as text.
+    """Return the text, with an apostrophe in front if a spreadsheet would take it for a formula.
+    The spreadsheet then shows it as text.
 
-    A text that begins with an apostrophe gets another one, so that two different names never become equal.
+    A text that begins with an apostrophe gets another one, so that two different names never become
+    equal.
     """
-    return f"'{cell}" if cell.lstrip(" \u00a0\u3000").startswith(_FORMULA) or cell.startswith(("'", "＝", "＋", "－", "＠")) else cell
+    return (
+        f"'{cell}"
+        if cell.lstrip(" \u00a0\u3000").startswith(_FORMULA)
+        or cell.startswith(("'", "＝", "＋", "－", "＠"))
+        else cell
+    )
 
 
 def _join(cells: Sequence[str]) -> str:

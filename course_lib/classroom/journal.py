@@ -1,7 +1,9 @@
-"""The journal of verdicts: one file with a line per verdict, which only grows. Each verdict is on the disk before the next is handled.
+"""The journal of verdicts: one file with a line per verdict, which only grows. Each verdict is on
+the disk before the next is handled.
 
-Only complete lines count. After a power failure or on a full disk the last line may be incomplete. It is cut off when the journal is
-opened again, and the file of its verdict is checked again. Verdicts are not kept in memory, only their places in the journal.
+Only complete lines count. After a power failure or on a full disk the last line may be incomplete.
+It is cut off when the journal is opened again, and the file of its verdict is checked again.
+Verdicts are not kept in memory, only their places in the journal.
 """
 
 from __future__ import annotations
@@ -21,7 +23,8 @@ _VERSION = 1
 
 
 class Journal:
-    """The verdicts of one class, by key. A lock on the file lets only one process at a time open it.
+    """The verdicts of one class, by key. A lock on the file lets only one process at a time open
+    it.
 
     Raises: CourseError if another process has the journal open; OSError if it cannot be opened.
     """
@@ -37,14 +40,16 @@ class Journal:
         except BlockingIOError:
             os.close(self._descriptor)
             raise CourseError(
-                f"another `course grade` is at work in {paths.shown(file.parent)}. Wait for it, or choose another folder."
+                f"another `course grade` is at work in {paths.shown(file.parent)}. Wait for it, or"
+                " choose another folder."
             ) from None
         except BaseException:
             os.close(self._descriptor)
             raise
 
     def _read(self) -> int:
-        """Store the place of each verdict, cut off an incomplete last line, and return the length of the journal."""
+        """Store the place of each verdict, cut off an incomplete last line, and return the length
+        of the journal."""
         place = 0
         with open(self.file, "rb") as lines:
             for line in lines:
@@ -54,7 +59,9 @@ class Journal:
                 try:
                     self._places[_parse(line)[0]] = place
                 except (ValueError, KeyError, TypeError, RecursionError):
-                    self.torn += 1  # another program wrote here, or the disk is damaged: the file of this verdict is checked again
+                    # another program wrote here, or the disk is damaged: the file of this verdict
+                    # is checked again
+                    self.torn += 1
                 place += len(line)
         os.ftruncate(self._descriptor, place)
         return place
@@ -79,7 +86,14 @@ class Journal:
 
         Raises: EnvironmentFault if it cannot be written; the journal then stays as it was.
         """
-        line = json.dumps({"v": _VERSION, "key": key, "verdict": verdict}, ensure_ascii=True, separators=(",", ":")).encode() + b"\n"
+        line = (
+            json.dumps(
+                {"v": _VERSION, "key": key, "verdict": verdict},
+                ensure_ascii=True,
+                separators=(",", ":"),
+            ).encode()
+            + b"\n"
+        )
         try:
             rest = memoryview(line)
             while rest:
@@ -103,14 +117,23 @@ class Journal:
 
 def describe_full_disk(error: OSError, file: Path) -> EnvironmentFault:
     """Return the exception for a file of the class that cannot be written."""
-    room = " Make room there" if error.errno in (errno.ENOSPC, errno.EDQUOT, errno.EFBIG) else " Set that right"
+    room = (
+        " Make room there"
+        if error.errno in (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
+        else " Set that right"
+    )
     return EnvironmentFault(
-        f"{paths.shown(file)} cannot be written: {error.strerror}. Every verdict before this one is kept.{room}, then give the same command again: it goes on where it stopped."
+        f"{paths.shown(file)} cannot be written: {error.strerror}. Every verdict before this one is"
+        f" kept.{room}, then give the same command again: it goes on where it stopped."
     )
 
 
 def _parse(line: bytes) -> tuple[str, dict[str, Any]]:
     entry = json.loads(line)
-    if entry["v"] != _VERSION or not isinstance(entry["key"], str) or not isinstance(entry["verdict"], dict):
+    if (
+        entry["v"] != _VERSION
+        or not isinstance(entry["key"], str)
+        or not isinstance(entry["verdict"], dict)
+    ):
         raise ValueError("no line of this journal's")
     return entry["key"], entry["verdict"]

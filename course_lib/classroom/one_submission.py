@@ -1,10 +1,14 @@
-"""The grading of a single submission on Gradescope or Classroom 50, with the result in that system's format.
+"""The grading of a single submission on Gradescope or Classroom 50, with the result in that
+system's format.
 
-``run_autograder`` of ``course release --gradescope`` runs ``python -m course_lib.classroom.one_submission gradescope``.
-``autograder.py`` of ``course release --classroom50`` runs it with ``classroom50 BUNDLE``. Sources of both formats, read on 2026-11-25:
+``run_autograder`` of ``course release --gradescope`` runs ``python -m
+course_lib.classroom.one_submission gradescope``. ``autograder.py`` of ``course release
+--classroom50`` runs it with ``classroom50 BUNDLE``. Sources of both formats, read on 2026-11-25:
 
-- Gradescope's folders and ``results.json``: https://gradescope-autograders.readthedocs.io/en/latest/specs/
-- Classroom 50's environment and ``result.json``: https://github.com/foundation50/classroom50/wiki/Advanced-Autograding
+- Gradescope's folders and ``results.json``:
+  https://gradescope-autograders.readthedocs.io/en/latest/specs/
+- Classroom 50's environment and ``result.json``:
+  https://github.com/foundation50/classroom50/wiki/Advanced-Autograding
 """
 
 from __future__ import annotations
@@ -38,14 +42,18 @@ from course_lib.grading.verdict import PASS
 
 SETTINGS, SECRET = "settings.json", "secret"
 AUTOGRADER = Path("/autograder")
-_NOT_YOURS = "The course could not grade this. That is not your fault, and takes no points from you. Your teacher sees the reason."
+_NOT_YOURS = (
+    "The course could not grade this. That is not your fault, and takes no points from you. Your"
+    " teacher sees the reason."
+)
 
 
 @dataclass(frozen=True)
 class Settings:
     """The exercises and rules of an assignment.
 
-    They correspond to the options ``--only``, ``--weights``, ``--partial`` and ``--require-tier`` of ``course grade``.
+    They correspond to the options ``--only``, ``--weights``, ``--partial`` and ``--require-tier``
+    of ``course grade``.
     """
 
     exercises: tuple[str, ...]
@@ -60,18 +68,23 @@ class Settings:
 def read_settings(file: Path) -> Settings:
     """Return the settings that :meth:`Settings.write` wrote.
 
-    Raises: OSError if the file cannot be read; ValueError, KeyError or TypeError if it has other content.
+    Raises: OSError if the file cannot be read; ValueError, KeyError or TypeError if it has other
+    content.
     """
     plain = json.loads(file.read_text(encoding="utf-8"))
     return Settings(**plain | {"exercises": tuple(plain["exercises"])})
 
 
-def grade_submission(folder: Path, learner: str, settings: Settings, secret_file: Path | None) -> Row:
-    """Grade the files in ``folder`` as ``course grade`` grades a class of this one learner, with one worker.
+def grade_submission(
+    folder: Path, learner: str, settings: Settings, secret_file: Path | None
+) -> Row:
+    """Grade the files in ``folder`` as ``course grade`` grades a class of this one learner, with
+    one worker.
 
     Args:
         learner: the learner's name. The hidden cases are derived from it and from the secret.
-        secret_file: the file of the secret. If it is None, a new secret is made, and with it new hidden cases.
+        secret_file: the file of the secret. If it is None, a new secret is made, and with it new
+        hidden cases.
 
     Raises: the exceptions of :func:`grade_class`.
     """
@@ -80,7 +93,8 @@ def grade_submission(folder: Path, learner: str, settings: Settings, secret_file
         with mapping.open("w", encoding="utf-8", newline="") as file:
             csv.writer(file).writerows([("learner", "path"), (learner, ".")])
         options = ClassOptions(
-            settings.exercises, secret_file=secret_file, mapping=mapping, weights=settings.weights, partial=settings.partial, tier=settings.tier
+            settings.exercises, secret_file=secret_file, mapping=mapping, weights=settings.weights,
+            partial=settings.partial, tier=settings.tier
         )  # fmt: skip
         # One worker: a container shows all processors of its host, but has memory for one.
         grade_class(folder, out, options, functools.partial(workers.start_processes, 1), 2)
@@ -91,14 +105,17 @@ def grade_submission(folder: Path, learner: str, settings: Settings, secret_file
 
 
 def describe_for_gradescope(row: Row, seconds: float) -> dict[str, Any]:
-    """Return the content of ``results.json``. It gives the number of right hidden cases, but not the cases.
+    """Return the content of ``results.json``. It gives the number of right hidden cases, but not
+    the cases.
 
-    An exercise that could not be graded has no score. Then the total is left out as well, and Gradescope adds up the other scores.
+    An exercise that could not be graded has no score. Then the total is left out as well, and
+    Gradescope adds up the other scores.
     """
     result: dict[str, Any] = {
         "execution_time": round(seconds),
         "output": _describe_files(row),
-        "output_format": "text",  # by default Gradescope renders HTML, and the learner chose the names of the files
+        # by default Gradescope renders HTML, and the learner chose the names of the files
+        "output_format": "text",
         "visibility": "visible",
         "stdout_visibility": "hidden",
         "tests": [_describe_test(mark) for mark in row.marks],
@@ -109,7 +126,8 @@ def describe_for_gradescope(row: Row, seconds: float) -> dict[str, Any]:
 
 
 def _describe_files(row: Row) -> str:
-    """Return the notes on the submission as a whole, one per line, without the reasons of single exercises."""
+    """Return the notes on the submission as a whole, one per line, without the reasons of single
+    exercises."""
     problem = [f"Nothing could be read. {row.problem}."] if row.problem else []
     reasons = [mark.reason for mark in row.marks]
     return "\n".join([*problem, *(f"{note}." for note in row.notes if note not in reasons)])
@@ -117,16 +135,26 @@ def _describe_files(row: Row) -> str:
 
 def _describe_test(mark: Mark) -> dict[str, Any]:
     exercise = catalog.get(mark.exercise)
-    test = {"name": f"{exercise.id} {exercise.title}: {mark.status}", "output": describe_mark(mark, exercise), "visibility": "visible"}
+    test = {
+        "name": f"{exercise.id} {exercise.title}: {mark.status}",
+        "output": describe_mark(mark, exercise),
+        "visibility": "visible",
+    }
     if mark.points is None:
         return test
-    return test | {"score": mark.points, "max_score": mark.possible, "status": "passed" if mark.status == PASS else "failed"}
+    return test | {
+        "score": mark.points,
+        "max_score": mark.possible,
+        "status": "passed" if mark.status == PASS else "failed",
+    }
 
 
 def run_gradescope(root: Path = AUTOGRADER) -> None:
-    """Grade ``submission`` below ``root``. Write ``results/results.json`` in any case. Only the teacher sees the printed text.
+    """Grade ``submission`` below ``root``. Write ``results/results.json`` in any case. Only the
+    teacher sees the printed text.
 
-    Raises: any exception of the grading, after a result that tells the learner that it is not the learner's fault.
+    Raises: any exception of the grading, after a result that tells the learner that it is not the
+    learner's fault.
     """
     started = time.monotonic()
     try:
@@ -135,7 +163,12 @@ def run_gradescope(root: Path = AUTOGRADER) -> None:
         row = grade_submission(root / "submission", learner, settings, root / "source" / SECRET)
         result = describe_for_gradescope(row, time.monotonic() - started)
     except Exception:
-        test = {"name": "Grading", "status": "failed", "output": _NOT_YOURS, "visibility": "visible"}
+        test = {
+            "name": "Grading",
+            "status": "failed",
+            "output": _NOT_YOURS,
+            "visibility": "visible",
+        }
         _write_results(root, {"output": _NOT_YOURS, "stdout_visibility": "hidden", "tests": [test]})
         raise
     _write_results(root, result)
@@ -143,38 +176,59 @@ def run_gradescope(root: Path = AUTOGRADER) -> None:
 
 
 def _read_learner(metadata: Path) -> str:
-    """Return the sorted user numbers of a group's members as one name; "nobody" in a trial outside of Gradescope, without metadata."""
+    """Return the sorted user numbers of a group's members as one name; "nobody" in a trial outside
+    of Gradescope, without metadata."""
     if not metadata.exists():
         return "nobody"
-    return " ".join(sorted(str(user["id"]) for user in json.loads(metadata.read_text(encoding="utf-8"))["users"]))
+    return " ".join(
+        sorted(
+            str(user["id"]) for user in json.loads(metadata.read_text(encoding="utf-8"))["users"]
+        )
+    )
 
 
 def _write_results(root: Path, result: dict[str, Any]) -> None:
-    write_atomic(root / "results" / "results.json", json.dumps(result, indent=2, ensure_ascii=False))
+    write_atomic(
+        root / "results" / "results.json", json.dumps(result, indent=2, ensure_ascii=False)
+    )
 
 
 def _tell_teacher(row: Row) -> list[str]:
     lines = [f"{row.learner}: {format_points(row.points)} of {format_points(row.possible)} points."]
-    lines += [f"{mark.exercise}: not graded. {mark.reason}" for mark in row.marks if mark.status == NOT_GRADED]
-    return lines + [f"Odd: {words}" for words in row.oddities] + [f"Published: {words}" for words in row.published]
+    lines += [
+        f"{mark.exercise}: not graded. {mark.reason}"
+        for mark in row.marks
+        if mark.status == NOT_GRADED
+    ]
+    return (
+        lines
+        + [f"Odd: {words}" for words in row.oddities]
+        + [f"Published: {words}" for words in row.published]
+    )
 
 
 def run_classroom50(bundle: Path, checkout: Path, environment: Mapping[str, str]) -> None:
-    """Grade ``checkout`` by the settings in ``bundle``, and write ``result.json`` and ``release-body.md`` into ``checkout``.
+    """Grade ``checkout`` by the settings in ``bundle``, and write ``result.json`` and
+    ``release-body.md`` into ``checkout``.
 
-    The bundle lies on a public page, so it has no secret, and each run makes new hidden cases. The student can read the printed text.
+    The bundle lies on a public page, so it has no secret, and each run makes new hidden cases. The
+    student can read the printed text.
 
-    Raises: EnvironmentFault if an exercise could not be graded. The exit code then tells Classroom 50 that it was not the student's fault.
+    Raises: EnvironmentFault if an exercise could not be graded. The exit code then tells Classroom
+    50 that it was not the student's fault.
     """
     row = grade_submission(checkout, environment["OWNER"], read_settings(bundle / SETTINGS), None)
     if faults := [f"{mark.exercise}: {mark.reason}" for mark in row.marks if mark.points is None]:
         raise EnvironmentFault(f"not graded, and not the student's fault: {'; '.join(faults)}")
-    write_atomic(checkout / "result.json", json.dumps(describe_for_classroom50(row, environment), indent=2))
+    write_atomic(
+        checkout / "result.json", json.dumps(describe_for_classroom50(row, environment), indent=2)
+    )
     write_atomic(checkout / "release-body.md", "\n".join(_write_body(row)))
 
 
 def describe_for_classroom50(row: Row, environment: Mapping[str, str]) -> dict[str, Any]:
-    """Return the content of ``result.json``. Its points are whole numbers, so fractions are rounded down."""
+    """Return the content of ``result.json``. Its points are whole numbers, so fractions are rounded
+    down."""
     tests = [
         {
             "test-name": f"{mark.exercise} {catalog.get(mark.exercise).title}",
@@ -194,7 +248,8 @@ def describe_for_classroom50(row: Row, environment: Mapping[str, str]) -> dict[s
         "commit": environment["COMMIT_URL"],
         "release": environment["RELEASE_URL"],
         "review": environment.get("REVIEW_URL") or environment["COMMIT_URL"],
-        "datetime": datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%SZ"),  # Classroom 50 replaces it by the commit's time
+        # Classroom 50 replaces it by the commit's time
+        "datetime": datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%SZ"),
         "score": sum(test["score"] for test in tests),
         "max-score": sum(test["max-score"] for test in tests),
         "tests": tests,
@@ -202,7 +257,8 @@ def describe_for_classroom50(row: Row, environment: Mapping[str, str]) -> dict[s
 
 
 def _write_body(row: Row) -> Iterator[str]:
-    """Yield the lines of a submission's Markdown page. The texts are indented, so that Markdown shows a learner's code unchanged."""
+    """Yield the lines of a submission's Markdown page. The texts are indented, so that Markdown
+    shows a learner's code unchanged."""
     yield f"### {format_points(row.points)} of {format_points(row.possible)} points\n"
     if about := _describe_files(row):
         yield f"{textwrap.indent(about, '    ')}\n"
@@ -222,7 +278,8 @@ def main(arguments: list[str]) -> int:
             case _:
                 raise CourseError(f"{arguments} is not `gradescope` and not `classroom50 BUNDLE`.")
     except (CourseError, EnvironmentFault) as error:
-        # Print it on one line: it may contain a learner's text, and GitHub takes a line that begins with :: for a command.
+        # Print it on one line: it may contain a learner's text, and GitHub takes a line that begins
+        # with :: for a command.
         print(f"course: {' '.join(str(error).split())}", file=sys.stderr)
         return 1
     return 0

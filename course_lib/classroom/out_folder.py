@@ -1,4 +1,5 @@
-"""The folder of a class's results: the checks that it can be used, the secret for its hidden cases, and the writing of its files."""
+"""The folder of a class's results: the checks that it can be used, the secret for its hidden cases,
+and the writing of its files."""
 
 from __future__ import annotations
 
@@ -21,31 +22,44 @@ _VERSION = 1
 def prepare_folder(out: Path, folder: Path) -> None:
     """Make the folder ``out``, or check that it is empty or holds a class's results.
 
-    Raises: CourseError if it holds other files, or lies in ``folder``, the folder of the submissions.
+    Raises: CourseError if it holds other files, or lies in ``folder``, the folder of the
+    submissions.
     """
     if out.resolve().is_relative_to(folder.resolve()):
-        raise CourseError(f"{paths.shown(out)} lies in the folder of the submissions, and would be taken for one. Choose another with -o.")
+        raise CourseError(
+            f"{paths.shown(out)} lies in the folder of the submissions, and would be taken for one."
+            " Choose another with -o."
+        )
     if out.exists() and not (out / SETTINGS).exists() and (others := _list_strangers(out)):
-        raise CourseError(f"{paths.shown(out)} holds other files ({', '.join(others[:3])}). Choose an empty folder with -o, or a new one.")
+        raise CourseError(
+            f"{paths.shown(out)} holds other files ({', '.join(others[:3])}). Choose an empty"
+            " folder with -o, or a new one."
+        )
     make_private_folder(out)  # it will hold learners' results and the secret
 
 
 def _list_strangers(out: Path) -> list[str]:
-    """Return the names in ``out`` that come neither from a run that was killed at its start, nor from a teacher's ``marks.csv``."""
+    """Return the names in ``out`` that come neither from a run that was killed at its start, nor
+    from a teacher's ``marks.csv``."""
     ours = (MARKS, JOURNAL, SECRET, _name_part(SECRET), _name_part(SETTINGS))
     return sorted(name for name in os.listdir(out) if name not in ours)
 
 
 def take_secret(out: Path, secret_file: Path | None) -> bytes:
-    """Return the secret of this class: from ``secret_file``, or from ``out``, where the first run writes a random one.
+    """Return the secret of this class: from ``secret_file``, or from ``out``, where the first run
+    writes a random one.
 
-    Raises: CourseError if earlier runs used another secret, or if a file of the secret cannot be used.
+    Raises: CourseError if earlier runs used another secret, or if a file of the secret cannot be
+    used.
     """
     own = out / SECRET
     if secret_file is None and not own.exists() and not (out / SETTINGS).exists():
         write_lines(own, [f"{secrets.token_hex(16)}\n"])
     if secret_file is None and not own.exists():
-        raise CourseError(f"{paths.shown(out)} was begun with a secret from a file. Name the same one: --secret-file.")
+        raise CourseError(
+            f"{paths.shown(out)} was begun with a secret from a file. Name the same one:"
+            " --secret-file."
+        )
     secret = read_secret(secret_file or own)
     fingerprint = Secret(secret).fingerprint
     settings = out / SETTINGS
@@ -53,11 +67,15 @@ def take_secret(out: Path, secret_file: Path | None) -> bytes:
         try:
             begun = json.loads(settings.read_text(encoding="utf-8"))["secret"]
         except (ValueError, KeyError, TypeError):
-            raise CourseError(f"{paths.shown(settings)} is damaged. Remove that file alone, and give the same command again.") from None
+            raise CourseError(
+                f"{paths.shown(settings)} is damaged. Remove that file alone, and give the same"
+                " command again."
+            ) from None
         if begun != fingerprint:
             raise CourseError(
-                f"{paths.shown(out)} was begun with another secret (fingerprint {begun}, this one has {fingerprint}): its hidden cases were others, and "
-                "results of both do not belong in one gradebook. Give the same secret, or choose another folder with -o."
+                f"{paths.shown(out)} was begun with another secret (fingerprint {begun}, this one"
+                f" has {fingerprint}): its hidden cases were others, and results of both do not"
+                " belong in one gradebook. Give the same secret, or choose another folder with -o."
             )
     else:
         write_lines(settings, [json.dumps({"version": _VERSION, "secret": fingerprint}) + "\n"])
@@ -65,15 +83,19 @@ def take_secret(out: Path, secret_file: Path | None) -> bytes:
 
 
 def write_lines(file: Path, lines: Iterable[str]) -> None:
-    """Replace the content of ``file`` by the lines in UTF-8, completely or not at all. Each line contains its line end.
+    """Replace the content of ``file`` by the lines in UTF-8, completely or not at all. Each line
+    contains its line end.
 
     The lines are never all in memory. Only the owner can read the file.
 
-    Raises: OSError if the disk is full or the folder cannot be written; the old file then stays as it was.
+    Raises: OSError if the disk is full or the folder cannot be written; the old file then stays as
+    it was.
     """
     part = file.with_name(_name_part(file.name))
     try:
-        with open(part, "w", encoding="utf-8", errors="backslashreplace", newline="", opener=open_private) as out:
+        with open(
+            part, "w", encoding="utf-8", errors="backslashreplace", newline="", opener=open_private
+        ) as out:
             out.writelines(lines)
             out.flush()
             os.fsync(out.fileno())

@@ -1,4 +1,5 @@
-"""The file ``marks.csv``: the teacher's own points, comments and excuses, which replace the grader's points."""
+"""The file ``marks.csv``: the teacher's own points, comments and excuses, which replace the
+grader's points."""
 
 from __future__ import annotations
 
@@ -22,15 +23,19 @@ _COLUMNS = ("learner", "exercise", "points", "comment")
 
 @dataclass(frozen=True)
 class Word:
-    """The teacher's decision on one exercise of one learner: points, an excuse, or a comment alone."""
+    """The teacher's decision on one exercise of one learner: points, an excuse, or a comment
+    alone."""
 
     points: float | None = None
     excused: bool = False
     comment: str = ""
 
 
-def read_table(file: Path, what: str, needed: Collection[str], columns: Collection[str]) -> list[tuple[str, dict[str, str]]]:
-    """Return for each line of a CSV file its place in words and its cells by column, without white space around them.
+def read_table(
+    file: Path, what: str, needed: Collection[str], columns: Collection[str]
+) -> list[tuple[str, dict[str, str]]]:
+    """Return for each line of a CSV file its place in words and its cells by column, without white
+    space around them.
 
     Raises: CourseError if the file cannot be read, is no CSV file in UTF-8, or has other columns.
     """
@@ -47,7 +52,8 @@ def read_table(file: Path, what: str, needed: Collection[str], columns: Collecti
     if not set(needed) <= set(header) <= set(columns) or len(set(header)) < len(header):
         others = [name for name in columns if name not in needed]
         raise CourseError(
-            f"{what} {shown} needs a first line with the columns {','.join(needed)}, and may have {' and '.join(others)}; it has {header}."
+            f"{what} {shown} needs a first line with the columns {','.join(needed)}, and may have"
+            f" {' and '.join(others)}; it has {header}."
         )
     found = []
     for number, row in rows[1:]:
@@ -60,13 +66,17 @@ def read_table(file: Path, what: str, needed: Collection[str], columns: Collecti
     return found
 
 
-def read_words(file: Path, learners: Iterable[tuple[str, Collection[str]]]) -> dict[tuple[str, str], Word]:
-    """Return the teacher's decisions by learner's key and exercise; an empty dict if the file does not exist.
+def read_words(
+    file: Path, learners: Iterable[tuple[str, Collection[str]]]
+) -> dict[tuple[str, str], Word]:
+    """Return the teacher's decisions by learner's key and exercise; an empty dict if the file does
+    not exist.
 
     Args:
         learners: the key of each learner, with all names that the file may use.
 
-    Raises: CourseError, with file and line, for an unknown learner, exercise or number, or for a second line on the same two.
+    Raises: CourseError, with file and line, for an unknown learner, exercise or number, or for a
+    second line on the same two.
     """
     if not file.exists():
         return {}
@@ -91,7 +101,10 @@ def read_words(file: Path, learners: Iterable[tuple[str, Collection[str]]]) -> d
         except CourseError as error:
             raise CourseError(f"{where}: {error}") from None
         if place in words:
-            raise CourseError(f"{where}: {cells['learner']} and {place[1]} stand in {lines[place].rpartition(', ')[2]} already.")
+            raise CourseError(
+                f"{where}: {cells['learner']} and {place[1]} stand in"
+                f" {lines[place].rpartition(', ')[2]} already."
+            )
         words[place], lines[place] = _read_word(cells, where), where
     return words
 

@@ -1,4 +1,5 @@
-"""A learner's predictions in the lessons, read from a progress file that was handed in, and the questions of the lessons."""
+"""A learner's predictions in the lessons, read from a progress file that was handed in, and the
+questions of the lessons."""
 
 from __future__ import annotations
 
@@ -13,7 +14,8 @@ _FOLDER = paths.PACKAGE / "lessons" / "predictions"
 
 
 def read_surprises(data: bytes) -> dict[str, bool] | None:
-    """Return for each prediction of a progress file, by id, whether the answer surprised the learner; None if ``data`` is no such file.
+    """Return for each prediction of a progress file, by id, whether the answer surprised the
+    learner; None if ``data`` is no such file.
 
     Only questions of the course count.
     """
@@ -21,7 +23,11 @@ def read_surprises(data: bytes) -> dict[str, bool] | None:
         return None
     try:
         predictions = json.loads(data)["predictions"]
-        found = {name: said["surprised"] for name, said in predictions.items() if name in list_questions()}
+        found = {
+            name: said["surprised"]
+            for name, said in predictions.items()
+            if name in list_questions()
+        }
     except (ValueError, KeyError, TypeError, AttributeError, RecursionError):
         return None
     return {name: surprised for name, surprised in found.items() if isinstance(surprised, bool)}

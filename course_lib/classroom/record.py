@@ -1,7 +1,9 @@
-"""The record of a class over all weeks: each learner's files, the exercises that were asked for, and the rules for points.
+"""The record of a class over all weeks: each learner's files, the exercises that were asked for,
+and the rules for points.
 
-Each run adds to the record, and changes no exercise that it was not asked to grade. The record names verdicts by their keys in the
-journal. It is written before the gradebook and the pages, which are made from it. If a run is repeated, the record stays the same.
+Each run adds to the record, and changes no exercise that it was not asked to grade. The record
+names verdicts by their keys in the journal. It is written before the gradebook and the pages, which
+are made from it. If a run is repeated, the record stays the same.
 """
 
 from __future__ import annotations
@@ -30,8 +32,9 @@ _DAY = 86_400.0
 class Rules:
     """The rules that turn verdicts into points.
 
-    ``weights`` chooses the points of an exercise, see :func:`course_lib.classroom.marking.weigh`. ``late`` is the percentage of an
-    exercise's points that each late day costs. If ``partial`` is true, a failed exercise gets points for its right cases.
+    ``weights`` chooses the points of an exercise, see :func:`course_lib.classroom.marking.weigh`.
+    ``late`` is the percentage of an exercise's points that each late day costs. If ``partial`` is
+    true, a failed exercise gets points for its right cases.
     """
 
     weights: str = "difficulty"
@@ -40,18 +43,23 @@ class Rules:
 
     def describe(self) -> str:
         late = f"late {self.late:g} % per day" if self.late else "no points off for lateness"
-        return f"weights {self.weights}, {late}, {'partial points' if self.partial else 'no partial points'}"
+        return (
+            f"weights {self.weights}, {late},"
+            f" {'partial points' if self.partial else 'no partial points'}"
+        )
 
 
 @dataclass(frozen=True)
 class Attempt:
     """A file that a learner handed in for an exercise.
 
-    ``file`` is the hash of its bytes, and ``key`` is the key of its verdict in the journal. Both are "" for a file that cannot be read;
-    then ``reason`` explains why. ``version`` is the grader's. ``fault`` explains why the file could not be graded yet, or is "". ``time``
-    and ``due``, the deadline, are in seconds since 1970, or 0 if not known. ``clock`` names the source of the time, or explains why the
-    time is unknown. ``marked_late`` is true if the system that the file comes from calls it late. ``published`` names the published
-    solution that the file equals or resembles, or is "".
+    ``file`` is the hash of its bytes, and ``key`` is the key of its verdict in the journal. Both
+    are "" for a file that cannot be read; then ``reason`` explains why. ``version`` is the
+    grader's. ``fault`` explains why the file could not be graded yet, or is "". ``time`` and
+    ``due``, the deadline, are in seconds since 1970, or 0 if not known. ``clock`` names the source
+    of the time, or explains why the time is unknown. ``marked_late`` is true if the system that the
+    file comes from calls it late. ``published`` names the published solution that the file equals
+    or resembles, or is "".
     """
 
     file: str
@@ -67,13 +75,15 @@ class Attempt:
 
     @property
     def days_late(self) -> int:
-        """The number of days from the deadline to the time of the file, where a day that has begun counts; 0 if the time is not known."""
+        """The number of days from the deadline to the time of the file, where a day that has begun
+        counts; 0 if the time is not known."""
         return max(math.ceil((self.time - self.due) / _DAY), 0) if self.time and self.due else 0
 
 
 @dataclass
 class Person:
-    """A learner. ``attempts`` has by exercise all different files that were handed in, ``marks`` the marks that the last run wrote."""
+    """A learner. ``attempts`` has by exercise all different files that were handed in, ``marks``
+    the marks that the last run wrote."""
 
     key: str
     learner: str
@@ -89,10 +99,13 @@ class Person:
     @property
     def submitted(self) -> float:
         """The latest time of all files, in seconds since 1970; 0 if none is known."""
-        return max((attempt.time for some in self.attempts.values() for attempt in some), default=0.0)
+        return max(
+            (attempt.time for some in self.attempts.values() for attempt in some), default=0.0
+        )
 
     def add(self, exercise: str, attempt: Attempt) -> None:
-        """Add a file, or update its entry. If the file has two times, keep the earlier one, because each download sets a new time."""
+        """Add a file, or update its entry. If the file has two times, keep the earlier one, because
+        each download sets a new time."""
         attempts = self.attempts.setdefault(exercise, [])
         for number, known in enumerate(attempts):
             if known.file == attempt.file:
@@ -106,8 +119,9 @@ class Person:
 class Record:
     """The record of the whole class.
 
-    ``asked`` has the exercises that count. ``people`` has the learners by key. ``alike`` has by exercise the groups of similar files.
-    ``regrades`` has a line per mark that changed after it was written.
+    ``asked`` has the exercises that count. ``people`` has the learners by key. ``alike`` has by
+    exercise the groups of similar files. ``regrades`` has a line per mark that changed after it was
+    written.
     """
 
     rules: Rules | None = None
@@ -124,13 +138,19 @@ class Record:
         return [exercise for exercise in asked if not exercise.optional or exercise.id in handed_in]
 
     def __iter__(self) -> Iterator[Person]:
-        return iter(sorted(self.people.values(), key=lambda person: (person.learner.casefold(), person.key)))
+        return iter(
+            sorted(self.people.values(), key=lambda person: (person.learner.casefold(), person.key))
+        )
 
-    def find(self, key: str, learner: str, number: str = "", present: Sequence[str] = ()) -> Person | None:
-        """Return the learner of a key; else the one learner whom an earlier week knew by another key; else None.
+    def find(
+        self, key: str, learner: str, number: str = "", present: Sequence[str] = ()
+    ) -> Person | None:
+        """Return the learner of a key; else the one learner whom an earlier week knew by another
+        key; else None.
 
-        Moodle's numbers differ between assignments, so a learner of Moodle is found by name. Canvas gives a learner the same ``number`` in
-        all assignments, and a mapping may have it as the id. A learner whose own key is among ``present`` is not found by another key.
+        Moodle's numbers differ between assignments, so a learner of Moodle is found by name. Canvas
+        gives a learner the same ``number`` in all assignments, and a mapping may have it as the id.
+        A learner whose own key is among ``present`` is not found by another key.
 
         Args:
             key: the learner's key in this run.
@@ -140,7 +160,11 @@ class Record:
         """
         if key in self.people:
             return self.people[key]
-        same = [person for person in self.people.values() if person.key not in present and _is_same(person, key, learner, number)]
+        same = [
+            person
+            for person in self.people.values()
+            if person.key not in present and _is_same(person, key, learner, number)
+        ]
         return same[0] if len(same) == 1 else None
 
     def write(self, out: Path) -> None:
@@ -149,16 +173,22 @@ class Record:
             "rules": asdict(self.rules or Rules()),
             "asked": sorted(self.asked),
             "people": [asdict(person) for person in self],
-            "alike": {exercise: [asdict(one) for one in found] for exercise, found in sorted(self.alike.items())},
+            "alike": {
+                exercise: [asdict(one) for one in found]
+                for exercise, found in sorted(self.alike.items())
+            },
             "regrades": self.regrades,
         }
         write_lines(out / RECORD, [json.dumps(whole, ensure_ascii=True, indent=1) + "\n"])
 
 
 def _is_same(person: Person, key: str, learner: str, number: str) -> bool:
-    """Return whether a recorded learner is the same as one with another key. The first word of a key names the layout of the download."""
+    """Return whether a recorded learner is the same as one with another key. The first word of a
+    key names the layout of the download."""
     layouts = {person.key.split()[0], key.split()[0]}
-    return (layouts == {"moodle"} and person.learner == learner) or (layouts == {"canvas", "name"} and number != "" and person.id == number)
+    return (layouts == {"moodle"} and person.learner == learner) or (
+        layouts == {"canvas", "name"} and number != "" and person.id == number
+    )
 
 
 def read_record(out: Path) -> Record:
@@ -172,40 +202,54 @@ def read_record(out: Path) -> Record:
             raise ValueError("another version")
         people = [_read_person(person) for person in whole["people"]]
         by_key = {person.key: person for person in people}
-        alike = {exercise: [Alike(tuple(one["learners"]), one["shared"]) for one in found] for exercise, found in whole["alike"].items()}
-        return Record(Rules(**whole["rules"]), set(whole["asked"]), by_key, alike, whole["regrades"])
+        alike = {
+            exercise: [Alike(tuple(one["learners"]), one["shared"]) for one in found]
+            for exercise, found in whole["alike"].items()
+        }
+        return Record(
+            Rules(**whole["rules"]), set(whole["asked"]), by_key, alike, whole["regrades"]
+        )
     except FileNotFoundError:
         return Record()
     except (ValueError, KeyError, TypeError, AttributeError):
         raise CourseError(
-            f"{paths.shown(out / RECORD)} is damaged, or of another version of the course. `--anew` writes the results from this run alone."
+            f"{paths.shown(out / RECORD)} is damaged, or of another version of the course. `--anew`"
+            " writes the results from this run alone."
         ) from None
 
 
 def _read_person(plain: dict[str, Any]) -> Person:
-    attempts = {name: [Attempt(**attempt) for attempt in some] for name, some in plain["attempts"].items()}
-    for name, words in plain.pop("published", {}).items():  # a record from before 2026-11-26 has this for the newest file only
+    attempts = {
+        name: [Attempt(**attempt) for attempt in some] for name, some in plain["attempts"].items()
+    }
+    # a record from before 2026-11-26 has this for the newest file only
+    for name, words in plain.pop("published", {}).items():
         attempts[name][-1] = replace(attempts[name][-1], published=words)
     return Person(**{**plain, "attempts": attempts})
 
 
 def read_time(seconds: float) -> datetime | None:
-    """Return the moment that is ``seconds`` after the start of 1970; None for 0, and for a time outside of the calendar."""
+    """Return the moment that is ``seconds`` after the start of 1970; None for 0, and for a time
+    outside of the calendar."""
     try:
         return datetime.fromtimestamp(seconds, UTC) if seconds else None
     except (ValueError, OverflowError, OSError):
         return None
 
 
-def note_regrades(person: Person, marks: dict[str, dict[str, Any]], now: Callable[[], datetime]) -> list[dict[str, Any]]:
-    """Store the new marks of a learner, and return a line for ``regrades.csv`` for each exercise whose points changed."""
+def note_regrades(
+    person: Person, marks: dict[str, dict[str, Any]], now: Callable[[], datetime]
+) -> list[dict[str, Any]]:
+    """Store the new marks of a learner, and return a line for ``regrades.csv`` for each exercise
+    whose points changed."""
     changed = []
     for exercise, mark in marks.items():
         before = person.marks.get(exercise)
         if before is not None and before["points"] != mark["points"]:
             why = _explain_change(before, mark)
             changed.append(
-                {"when": now().isoformat(timespec="seconds"), "learner": person.learner, "exercise": exercise,
+                {"when": now().isoformat(timespec="seconds"), "learner": person.learner,
+                    "exercise": exercise,
                  "old": before["points"], "new": mark["points"], "why": why}
             )  # fmt: skip
         person.marks[exercise] = mark
@@ -220,4 +264,7 @@ def _explain_change(before: dict[str, Any], now: dict[str, Any]) -> str:
         ("rules", "rules for points changed"),
         ("days_late", "deadline or time of the file changed"),
     )
-    return " and ".join(words for name, words in reasons if before[name] != now[name]) or "checked again"
+    return (
+        " and ".join(words for name, words in reasons if before[name] != now[name])
+        or "checked again"
+    )

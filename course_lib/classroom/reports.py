@@ -1,7 +1,9 @@
-"""The HTML pages of a class: one for each learner, and one about the whole class for the instructor.
+"""The HTML pages of a class: one for each learner, and one about the whole class for the
+instructor.
 
-A page is a single file without scripts or downloads, in light and dark colours. Jinja2 escapes every text, because learners wrote the
-names, notes and lines of code. A learner's page explains the cause of a failure, but shows no shapes and no numbers of hidden cases.
+A page is a single file without scripts or downloads, in light and dark colours. Jinja2 escapes
+every text, because learners wrote the names, notes and lines of code. A learner's page explains the
+cause of a failure, but shows no shapes and no numbers of hidden cases.
 """
 
 from __future__ import annotations
@@ -32,18 +34,31 @@ from course_lib.grading.report import SIGNS, quote_line
 from course_lib.grading.verdict import ERROR, FAIL, GRADER_FAULT, NOT_ATTEMPTED, PASS, Place
 
 CLASS_PAGE, FOLDER, ALIKE_FOLDER = "class.html", "reports", "alike"
-_STYLES = {PASS: "pass", FAIL: "fail", ERROR: "error", NOT_ATTEMPTED: "unattempted", NO_FILE: "none", NOT_GRADED: "fault"}
+_STYLES = {
+    PASS: "pass",
+    FAIL: "fail",
+    ERROR: "error",
+    NOT_ATTEMPTED: "unattempted",
+    NO_FILE: "none",
+    NOT_GRADED: "fault",
+}
 _SIGNS = SIGNS | {NO_FILE: "–", NOT_GRADED: SIGNS[GRADER_FAULT]}
 _MOST_SURPRISES = 20
-MOST_ALIKE = 100  # limit on the groups and pairs that the page of the class, or of an exercise, shows
+# limit on the groups and pairs that the page of the class, or of an exercise, shows
+MOST_ALIKE = 100
 _QUESTION = 220  # limit on the characters that are shown of a prediction's question
 _COLUMNS = 110
 
 
 def write_reports(
-    out: Path, rows: Iterable[Row], exercises: Sequence[Exercise], alike: Mapping[str, Sequence[Alike]], strays: Sequence[str]
+    out: Path,
+    rows: Iterable[Row],
+    exercises: Sequence[Exercise],
+    alike: Mapping[str, Sequence[Alike]],
+    strays: Sequence[str],
 ) -> None:
-    """Write all pages below ``out``, and remove the pages of learners who are no longer in the class.
+    """Write all pages below ``out``, and remove the pages of learners who are no longer in the
+    class.
 
     Raises: OSError if the disk is full or the folder cannot be written.
     """
@@ -62,8 +77,11 @@ def write_reports(
     _write(out / CLASS_PAGE, "class.html", shared | gathered.describe(alike) | {"strays": strays})
 
 
-def write_alike(out: Path, exercise: Exercise, groups: Sequence[tuple[Alike, Sequence[tuple[str, str]]]]) -> None:
-    """Write the page that shows similar files side by side with their learners' names. If there are none, remove the page.
+def write_alike(
+    out: Path, exercise: Exercise, groups: Sequence[tuple[Alike, Sequence[tuple[str, str]]]]
+) -> None:
+    """Write the page that shows similar files side by side with their learners' names. If there are
+    none, remove the page.
 
     Raises: OSError if the disk is full or the folder cannot be written.
     """
@@ -76,18 +94,23 @@ def write_alike(out: Path, exercise: Exercise, groups: Sequence[tuple[Alike, Seq
 
 
 def name_page(row: Row) -> str:
-    """Return the file name of a learner's page. It is valid on every system, contains the learner's name, and is unique to the learner."""
+    """Return the file name of a learner's page. It is valid on every system, contains the learner's
+    name, and is unique to the learner."""
     plain = unicodedata.normalize("NFKD", row.learner).encode("ascii", "ignore").decode().lower()
     slug = re.sub(r"[^a-z0-9]+", "-", plain).strip("-")[:40] or "learner"
     return f"{slug}-{hashlib.sha256(row.key.encode(errors='surrogatepass')).hexdigest()[:8]}.html"
 
 
 def say_what_happened(mark: Mark, exercise: Exercise) -> str:
-    """Return the result of one exercise for the learner, in a sentence or two. Of hidden cases, it tells only how many are right."""
+    """Return the result of one exercise for the learner, in a sentence or two. Of hidden cases, it
+    tells only how many are right."""
     if mark.status == NO_FILE:
         return f"There is no file {exercise.file}.py in what you handed in."
     if mark.status == NOT_GRADED:
-        return "This file could not be graded yet. That is not your fault, and takes no points from you."
+        return (
+            "This file could not be graded yet. That is not your fault, and takes no points from"
+            " you."
+        )
     if mark.verdict is None:
         return make_sentence(mark.reason)
     if mark.status == NOT_ATTEMPTED:
@@ -102,10 +125,15 @@ def say_what_happened(mark: Mark, exercise: Exercise) -> str:
 
 
 def describe_mark(mark: Mark, exercise: Exercise) -> str:
-    """Return the result of one exercise as plain text: what happened, the line, and the question that leads to the remedy."""
+    """Return the result of one exercise as plain text: what happened, the line, and the question
+    that leads to the remedy."""
     parts = [say_what_happened(mark, exercise)]
     if mark.verdict and mark.status in (FAIL, ERROR):
-        parts += [mark.verdict["first"]["words"]] if mark.status == ERROR and mark.verdict["first"] else []
+        parts += (
+            [mark.verdict["first"]["words"]]
+            if mark.status == ERROR and mark.verdict["first"]
+            else []
+        )
         parts += [_quote(mark.verdict["place"])] if mark.verdict["place"] else []
         parts += [mark.verdict["question"]]
     return "\n\n".join(part for part in parts if part)
@@ -117,7 +145,8 @@ class _ClassPage:
     def __init__(self, exercises: Sequence[Exercise]):
         self.exercises = {exercise.id: exercise for exercise in exercises}
         self.statuses: dict[str, Counter[str]] = {exercise.id: Counter() for exercise in exercises}
-        self.causes: dict[str, dict[str, list[str]]] = {}  # by cause, then by exercise: the keys of the learners
+        # by cause, then by exercise: the keys of the learners
+        self.causes: dict[str, dict[str, list[str]]] = {}
         self.complete = self.unread = 0
         self.answered: Counter[str] = Counter()
         self.surprised: Counter[str] = Counter()
@@ -129,21 +158,28 @@ class _ClassPage:
 
     def add(self, row: Row, page: str) -> None:
         person = {
-            "learner": row.learner, "file": page, "points": row.points, "possible": row.possible, "passed": row.passed, "late": row.late,
+            "learner": row.learner, "file": page, "points": row.points, "possible": row.possible,
+            "passed": row.passed, "late": row.late,
         }  # fmt: skip
         self.people.append(person)
         if not row.problem and all(mark.status in (NO_FILE, NOT_ATTEMPTED) for mark in row.marks):
             self.not_begun.append(person)
         self.complete += row.passed == len(row.required)
         self.unread += bool(row.problem)
-        if said := [text for text in (row.problem, *row.by_hand, *row.published, *row.oddities, *row.notes) if text]:
+        if said := [
+            text
+            for text in (row.problem, *row.by_hand, *row.published, *row.oddities, *row.notes)
+            if text
+        ]:
             self.problems.append((row.learner, said))
         for mark in row.shown:
             self.statuses[mark.exercise][mark.status] += 1
             if mark.status == NOT_GRADED:
                 self.faults.append((row.learner, mark.exercise, mark.reason))
             elif mark.verdict and mark.status in (FAIL, ERROR):
-                self.causes.setdefault(mark.verdict["cause"], {}).setdefault(mark.exercise, []).append(row.key)
+                self.causes.setdefault(mark.verdict["cause"], {}).setdefault(
+                    mark.exercise, []
+                ).append(row.key)
         self.with_progress += bool(row.predictions)
         for name, surprised in row.predictions.items():
             self.answered[name] += 1
@@ -153,7 +189,11 @@ class _ClassPage:
         order = {name: n for n, name in enumerate(list_questions())}
         surprises = sorted(
             (name for name in self.surprised if self.surprised[name]),
-            key=lambda name: (-self.surprised[name] / self.answered[name], -self.answered[name], order[name]),
+            key=lambda name: (
+                -self.surprised[name] / self.answered[name],
+                -self.answered[name],
+                order[name],
+            ),
         )
         causes = [self._describe_cause(cause, found) for cause, found in self.causes.items()]
         causes.sort(key=lambda cause: (-cause["learners"], cause["words"]))
@@ -162,7 +202,12 @@ class _ClassPage:
             "causes": [cause for cause in causes if cause["question"]],
             "refusals": [cause for cause in causes if not cause["question"]],
             "surprises": [
-                (name, shorten(list_questions()[name], _QUESTION), self.answered[name], self.surprised[name])
+                (
+                    name,
+                    shorten(list_questions()[name], _QUESTION),
+                    self.answered[name],
+                    self.surprised[name],
+                )
                 for name in surprises[:_MOST_SURPRISES]
             ],
             "alike": found[:MOST_ALIKE],
@@ -170,7 +215,8 @@ class _ClassPage:
         }
 
     def _describe_cause(self, cause: str, found: dict[str, list[str]]) -> dict[str, Any]:
-        """Return a cause with the numbers of learners, and the question that leads to the remedy; "" if the file was not run.
+        """Return a cause with the numbers of learners, and the question that leads to the remedy;
+        "" if the file was not run.
 
         The words are the course's own, never a learner's.
         """
@@ -192,7 +238,8 @@ def _write(file: Path, template: str, values: dict[str, Any]) -> None:
         if file.read_bytes() == text.encode():
             return  # unchanged, so the file keeps its date
     except OSError:
-        pass  # The file does not exist yet or cannot be read. In the second case write_lines raises.
+        # The file does not exist yet or cannot be read. In the second case write_lines raises.
+        pass
     write_lines(file, [text])
 
 
@@ -216,7 +263,10 @@ def _prose(text: str) -> Markup:
     parts = text.split("`")
     if len(parts) % 2 == 0:
         return escape(text)
-    return Markup("").join(Markup("<code>{}</code>").format(part) if number % 2 else escape(part) for number, part in enumerate(parts))
+    return Markup("").join(
+        Markup("<code>{}</code>").format(part) if number % 2 else escape(part)
+        for number, part in enumerate(parts)
+    )
 
 
 def _quote(place: dict[str, Any]) -> str:
@@ -224,4 +274,8 @@ def _quote(place: dict[str, Any]) -> str:
     shown = Place(**place)
     quoted = quote_line(shown, _COLUMNS)
     first = f"{shown.lead}\n{shown.file}:{shown.line}\n{quoted.gutter}{quoted.source}".lstrip()
-    return f"{first}\n{quoted.below}{quoted.carets} {quoted.label}".rstrip() if quoted.carets else first
+    return (
+        f"{first}\n{quoted.below}{quoted.carets} {quoted.label}".rstrip()
+        if quoted.carets
+        else first
+    )

@@ -1,11 +1,14 @@
 """A search for files that are nearly identical. It does not judge whether a learner copied.
 
-The method is winnowing (Schleimer, Wilkerson and Aiken 2003, "Winnowing: Local Algorithms for Document Fingerprinting", which MOSS uses).
-A file becomes a sequence of tokens without comments and spaces, in which all names that learners choose are equal. Each run of ``_RUN``
-tokens has a hash. Of each ``_WINDOW`` consecutive hashes the smallest is kept. Two files that share ``_RUN + _WINDOW - 1`` consecutive
-tokens anywhere share a hash. Hashes of the unsolved exercise, which the course wrote, are removed.
+The method is winnowing (Schleimer, Wilkerson and Aiken 2003, "Winnowing: Local Algorithms for
+Document Fingerprinting", which MOSS uses). A file becomes a sequence of tokens without comments and
+spaces, in which all names that learners choose are equal. Each run of ``_RUN`` tokens has a hash.
+Of each ``_WINDOW`` consecutive hashes the smallest is kept. Two files that share ``_RUN + _WINDOW -
+1`` consecutive tokens anywhere share a hash. Hashes of the unsolved exercise, which the course
+wrote, are removed.
 
-One regular expression cuts a file into tokens, in time proportional to its length for every text. The file is not parsed.
+One regular expression cuts a file into tokens, in time proportional to its length for every text.
+The file is not parsed.
 """
 
 from __future__ import annotations
@@ -29,15 +32,21 @@ _TOKEN = re.compile(
     |(?P<name>[^\W\d]\w*)|(?P<number>\d[\w.]*)|(?P<other>.)""",
     re.VERBOSE,
 )
-# names that tell what the code does: Python's keywords, and functions that exercises use; the learner chooses all other names
-_KEPT = {*keyword.kwlist, *"tl torch np range len sum load store where mask mean rsqrt sqrt arange program_id".split()}
+# names that tell what the code does: Python's keywords, and functions that exercises use; the
+# learner chooses all other names
+_KEPT = {
+    *keyword.kwlist,
+    *"tl torch np range len sum load store where mask mean rsqrt sqrt arange program_id".split(),
+}
 
 
 @dataclass(frozen=True)
 class Alike:
-    """Learners with similar files for an exercise. ``shared`` is the part of the hashes that the files share, 0 to 1.
+    """Learners with similar files for an exercise. ``shared`` is the part of the hashes that the
+    files share, 0 to 1.
 
-    They are all learners with one set of hashes, or two learners with similar sets. Each of the two stands for all learners with that set.
+    They are all learners with one set of hashes, or two learners with similar sets. Each of the two
+    stands for all learners with that set.
     """
 
     learners: tuple[str, ...]
@@ -45,18 +54,21 @@ class Alike:
 
 
 def take_fingerprint(data: bytes, given: frozenset[int] = frozenset()) -> frozenset[int]:
-    """Return the hashes of a file without ``given``, the hashes of the course's own text; an empty set if there are too few to compare."""
+    """Return the hashes of a file without ``given``, the hashes of the course's own text; an empty
+    set if there are too few to compare."""
     hashes = frozenset(_winnow(_list_runs(data[:_MOST_BYTES]))) - given
     return hashes if len(hashes) >= _FEWEST else frozenset()
 
 
 def take_every_run(text: str) -> frozenset[int]:
-    """Return the hashes of all runs of a text. Any of them may be among a file's hashes, so all have to be removed from the file's."""
+    """Return the hashes of all runs of a text. Any of them may be among a file's hashes, so all
+    have to be removed from the file's."""
     return frozenset(_list_runs(text.encode()))
 
 
 def find_alike(fingerprints: Iterable[tuple[str, frozenset[int]]]) -> list[Alike]:
-    """Return the groups of learners with equal hashes, and the pairs whose files share :data:`ALIKE` or more; the most similar first."""
+    """Return the groups of learners with equal hashes, and the pairs whose files share
+    :data:`ALIKE` or more; the most similar first."""
     same: dict[frozenset[int], list[str]] = defaultdict(list)
     for learner, hashes in fingerprints:
         if hashes:
@@ -66,17 +78,21 @@ def find_alike(fingerprints: Iterable[tuple[str, frozenset[int]]]) -> list[Alike
     for number, small in enumerate(by_size):
         for large in by_size[number + 1 :]:
             if len(small) < ALIKE * len(large):
-                break  # the sets that follow are at least as large, so they share too little as well
+                # the sets that follow are at least as large, so they share too little as well
+                break
             if (shared := share(small, large)) >= ALIKE:
                 found.append(Alike(tuple(sorted((min(same[small]), min(same[large])))), shared))
     return _sort(found)
 
 
-def merge_alike(before: Iterable[Alike], found: Iterable[Alike], compared: Collection[str]) -> list[Alike]:
-    """Return the groups of an earlier comparison together with those of the present one; the most similar first.
+def merge_alike(
+    before: Iterable[Alike], found: Iterable[Alike], compared: Collection[str]
+) -> list[Alike]:
+    """Return the groups of an earlier comparison together with those of the present one; the most
+    similar first.
 
-    An earlier group is kept if it has a learner who is not among ``compared``, the learners whose files are compared now. A new group
-    is left out if a kept group has all its learners.
+    An earlier group is kept if it has a learner who is not among ``compared``, the learners whose
+    files are compared now. A new group is left out if a kept group has all its learners.
 
     Args:
         before: the groups of earlier comparisons.
@@ -84,23 +100,40 @@ def merge_alike(before: Iterable[Alike], found: Iterable[Alike], compared: Colle
         compared: the names of the learners whose files are compared now.
     """
     kept = [one for one in before if not set(one.learners).issubset(compared)]
-    return _sort([*kept, *(one for one in found if not any(set(one.learners).issubset(old.learners) for old in kept))])
+    return _sort(
+        [
+            *kept,
+            *(
+                one
+                for one in found
+                if not any(set(one.learners).issubset(old.learners) for old in kept)
+            ),
+        ]
+    )
 
 
 def _sort(found: Iterable[Alike]) -> list[Alike]:
     return sorted(found, key=lambda one: (-one.shared, one.learners))
 
 
-def describe_published(hashes: frozenset[int], published: Iterable[tuple[str, frozenset[int]]]) -> str:
-    """Return the name of the published text that a file equals, or of the most similar one with the percentage; "" if none is similar."""
-    shared, name = max(((share(hashes, known), name) for name, known in published), key=lambda one: one[0], default=(0.0, ""))
+def describe_published(
+    hashes: frozenset[int], published: Iterable[tuple[str, frozenset[int]]]
+) -> str:
+    """Return the name of the published text that a file equals, or of the most similar one with the
+    percentage; "" if none is similar."""
+    shared, name = max(
+        ((share(hashes, known), name) for name, known in published),
+        key=lambda one: one[0],
+        default=(0.0, ""),
+    )
     if not hashes or shared < ALIKE:
         return ""
     return name if shared == 1 else f"{math.floor(100 * shared)} % like {name}"
 
 
 def share(one: frozenset[int], other: frozenset[int]) -> float:
-    """Return the number of hashes that both sets have, divided by the number that at least one set has."""
+    """Return the number of hashes that both sets have, divided by the number that at least one set
+    has."""
     both = len(one & other)
     return both / max(len(one) + len(other) - both, 1)
 
@@ -117,8 +150,11 @@ def _list_runs(data: bytes) -> list[int]:
                 tokens.append("text")
             case _:
                 tokens.append(match.group())
-    # crc32 is fast and equal on every machine; it need not resist attacks, because a collision is of no use to a learner
-    return [zlib.crc32("\0".join(tokens[n : n + _RUN]).encode()) for n in range(len(tokens) - _RUN + 1)]
+    # crc32 is fast and equal on every machine; it need not resist attacks, because a collision is
+    # of no use to a learner
+    return [
+        zlib.crc32("\0".join(tokens[n : n + _RUN]).encode()) for n in range(len(tokens) - _RUN + 1)
+    ]
 
 
 def _winnow(hashes: list[int]) -> Iterator[int]:

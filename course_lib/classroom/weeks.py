@@ -19,7 +19,8 @@ SHIPPED = Path(__file__).parent / FILE
 
 @dataclass(frozen=True)
 class Week:
-    """The exercises of one week of the plan. ``due`` is their deadline, or None if the plan has none."""
+    """The exercises of one week of the plan. ``due`` is their deadline, or None if the plan has
+    none."""
 
     name: str
     exercises: tuple[str, ...]
@@ -27,14 +28,16 @@ class Week:
 
 
 def find_plan(file: Path | None) -> Path:
-    """Return the plan to read: ``file`` if it is given, else ``weeks.toml`` in the current folder if it exists, else the course's plan."""
+    """Return the plan to read: ``file`` if it is given, else ``weeks.toml`` in the current folder
+    if it exists, else the course's plan."""
     return file or (Path(FILE) if Path(FILE).exists() else SHIPPED)
 
 
 def read_plan(file: Path) -> dict[str, Week]:
     """Return the weeks of a plan, by name.
 
-    Raises: CourseError if the file cannot be read, or names an exercise that does not exist or stands in two weeks.
+    Raises: CourseError if the file cannot be read, or names an exercise that does not exist or
+    stands in two weeks.
     """
     shown = paths.shown(file)
     try:
@@ -42,13 +45,20 @@ def read_plan(file: Path) -> dict[str, Week]:
     except OSError as error:
         raise CourseError(f"the plan {shown} cannot be read: {error.strerror}.") from None
     except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
-        raise CourseError(f'the plan {shown} is no TOML: {error}. A deadline is written due = "2026-12-01T23:59".') from None
-    weeks = {name: _read_week(name, table, f"the plan {shown}, week {name}") for name, table in tables.items()}
+        raise CourseError(
+            f'the plan {shown} is no TOML: {error}. A deadline is written due = "2026-12-01T23:59".'
+        ) from None
+    weeks = {
+        name: _read_week(name, table, f"the plan {shown}, week {name}")
+        for name, table in tables.items()
+    }
     asked_in: dict[str, str] = {}
     for week in weeks.values():
         for exercise in week.exercises:
             if other := asked_in.get(exercise):
-                raise CourseError(f"the plan {shown} asks for {exercise} in week {other} and in week {week.name}.")
+                raise CourseError(
+                    f"the plan {shown} asks for {exercise} in week {other} and in week {week.name}."
+                )
             asked_in[exercise] = week.name
     return weeks
 
@@ -62,13 +72,16 @@ def _read_week(name: str, table: Any, where: str) -> Week:
         exercises = tuple(catalog.get(str(exercise)).id for exercise in table["exercises"])
     except CourseError as error:
         raise CourseError(f"{where}: {error}") from None
-    return Week(name, exercises, read_moment(table["due"], f"{where}: due") if "due" in table else None)
+    return Week(
+        name, exercises, read_moment(table["due"], f"{where}: due") if "due" in table else None
+    )
 
 
 def choose_weeks(plan: dict[str, Week], names: Sequence[str], file: Path) -> list[Week]:
     """Return the weeks with these names.
 
-    Raises: CourseError, which lists the weeks of the plan, if the plan does not have one of the names.
+    Raises: CourseError, which lists the weeks of the plan, if the plan does not have one of the
+    names.
     """
     if unknown := [name for name in names if name not in plan]:
         known = ", ".join(plan) or "none"
@@ -77,14 +90,20 @@ def choose_weeks(plan: dict[str, Week], names: Sequence[str], file: Path) -> lis
 
 
 def read_moment(value: Any, where: str) -> datetime:
-    """Return the moment that ``value`` stands for. A date stands for the end of its day; a time without a zone has this machine's zone.
+    """Return the moment that ``value`` stands for. A date stands for the end of its day; a time
+    without a zone has this machine's zone.
 
     Raises: CourseError if ``value`` is neither a date nor the text of one.
     """
     try:
         moment = value if isinstance(value, date) else datetime.fromisoformat(value)
     except (TypeError, ValueError):
-        raise CourseError(f"{where} {value!r} is no date. Write 2026-12-01, 2026-12-01T18:00, or 2026-12-01T18:00+01:00.") from None
-    if not isinstance(moment, datetime) or (isinstance(value, str) and len(value) <= len("2026-12-01")):
+        raise CourseError(
+            f"{where} {value!r} is no date. Write 2026-12-01, 2026-12-01T18:00, or"
+            " 2026-12-01T18:00+01:00."
+        ) from None
+    if not isinstance(moment, datetime) or (
+        isinstance(value, str) and len(value) <= len("2026-12-01")
+    ):
         moment = datetime(moment.year, moment.month, moment.day, 23, 59, 59)
     return moment.astimezone()

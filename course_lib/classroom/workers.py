@@ -1,4 +1,5 @@
-"""The executors that run the checks for the engine: processes of this machine, or the workers of a dask scheduler."""
+"""The executors that run the checks for the engine: processes of this machine, or the workers of a
+dask scheduler."""
 
 from __future__ import annotations
 
@@ -18,14 +19,18 @@ CONNECT_SECONDS = 10.0
 
 @contextlib.contextmanager
 def start_processes(count: int) -> Iterator[Executor]:
-    """Run ``count`` worker processes. They end with the block, also after an exception, and if this process is killed.
+    """Run ``count`` worker processes. They end with the block, also after an exception, and if this
+    process is killed.
 
     They are spawned and not forked, because this process has threads that draw a progress bar.
     """
     context = multiprocessing.get_context("spawn")
     before = set(multiprocessing.active_children())
-    executor = ProcessPoolExecutor(count, mp_context=context, initializer=_begin_worker, initargs=(os.getpid(),))
-    # A process of the pool reads this when it starts: it then chooses between GPU and interpreter only at its first check.
+    executor = ProcessPoolExecutor(
+        count, mp_context=context, initializer=_begin_worker, initargs=(os.getpid(),)
+    )
+    # A process of the pool reads this when it starts: it then chooses between GPU and interpreter
+    # only at its first check.
     os.environ["COURSE_DEFER_CHOICE"] = "1"
     try:
         yield executor
@@ -42,21 +47,24 @@ def _begin_worker(parent: int) -> None:
     isolation.die_with_parent()
     if os.getppid() != parent:
         os._exit(1)  # the parent ended before the line above
-    signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C goes to the whole group of a terminal; the parent ends its workers
+    # Ctrl-C goes to the whole group of a terminal; the parent ends its workers
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
 
 
 @contextlib.contextmanager
 def connect(scheduler: str) -> Iterator[Executor]:
     """Connect to all workers of a dask scheduler, as one executor.
 
-    Raises: EnvironmentFault if dask.distributed is not installed, or no scheduler answers at that address.
+    Raises: EnvironmentFault if dask.distributed is not installed, or no scheduler answers at that
+    address.
     """
     with _open_client(scheduler) as client, client.get_executor(pure=False) as executor:
         yield executor
 
 
 def count_workers(scheduler: str) -> int:
-    """Return the number of files that the workers of a dask scheduler check at a time: one per thread.
+    """Return the number of files that the workers of a dask scheduler check at a time: one per
+    thread.
 
     Raises: the exceptions of :func:`connect`, and EnvironmentFault if the scheduler has no worker.
     """
@@ -64,7 +72,8 @@ def count_workers(scheduler: str) -> int:
         threads = sum(client.nthreads().values())
     if not threads:
         raise EnvironmentFault(
-            f"the scheduler at {scheduler} has no worker. Start one on each machine: `dask worker {scheduler} --nthreads 1`."
+            f"the scheduler at {scheduler} has no worker. Start one on each machine: `dask worker"
+            f" {scheduler} --nthreads 1`."
         )
     return threads
 
@@ -75,13 +84,15 @@ def _open_client(scheduler: str) -> Iterator[Any]:
         import distributed
     except ImportError:
         raise EnvironmentFault(
-            "--scheduler needs dask.distributed, which is not installed: `pip install -c constraints.txt -e .[cluster]`."
+            "--scheduler needs dask.distributed, which is not installed: `pip install -c"
+            " constraints.txt -e .[cluster]`."
         ) from None
     try:
         client = distributed.Client(scheduler, timeout=CONNECT_SECONDS, set_as_default=False)
     except (OSError, TimeoutError, ValueError) as error:
         raise EnvironmentFault(
-            f"no dask scheduler answers at {scheduler} ({error}). Start one with `dask scheduler`; the instructor's guide says how."
+            f"no dask scheduler answers at {scheduler} ({error}). Start one with `dask scheduler`;"
+            " the instructor's guide says how."
         ) from None
     with client:
         yield client

@@ -1,6 +1,7 @@
 """The ``course`` command: its commands with their options, and what an error becomes.
 
-Each command loads what it needs when it runs, so that ``course --help`` and completion answer at once.
+Each command loads what it needs when it runs, so that ``course --help`` and completion answer at
+once.
 """
 
 from __future__ import annotations
@@ -26,21 +27,30 @@ from course_lib.cli.terminal import Output, open_nowhere, say
 USAGE_ERROR = 64  # sysexits' EX_USAGE; typer's own 2 would read as "not attempted"
 OUTPUT_ERROR = 74  # sysexits' EX_IOERR; 3 would read as a fault of the file that was checked
 BAD_REQUEST = 3  # as for a file that cannot be read: there was nothing to judge
-BROKEN_ENVIRONMENT = 78  # sysexits' EX_CONFIG: the machine, the installation or a setting is at fault
+# sysexits' EX_CONFIG: the machine, the installation or a setting is at fault
+BROKEN_ENVIRONMENT = 78
 INTERRUPTED = 130
 NOBODY_READS = 141  # a shell's exit code for a program that SIGPIPE ended
 
-_WORK_ANYWHERE = ("init", "doctor", "bench", "grade", "author", "release")  # and the rest in a course folder only
+# and the rest in a course folder only
+_WORK_ANYWHERE = ("init", "doctor", "bench", "grade", "author", "release")
 
 app = typer.Typer(
-    cls=GroupedCommands, context_settings={"help_option_names": ["-h", "--help"]}, rich_markup_mode=None, pretty_exceptions_enable=False
+    cls=GroupedCommands,
+    context_settings={"help_option_names": ["-h", "--help"]},
+    rich_markup_mode=None,
+    pretty_exceptions_enable=False,
 )
 
 
 def _complete_exercise(incomplete: str) -> list[tuple[str, str]]:
     from course_lib import catalog
 
-    return [(name, exercise.title) for name, exercise in catalog.exercises().items() if name.startswith(incomplete)]
+    return [
+        (name, exercise.title)
+        for name, exercise in catalog.exercises().items()
+        if name.startswith(incomplete)
+    ]
 
 
 def _complete_kind(incomplete: str) -> list[tuple[str, str]]:
@@ -55,7 +65,10 @@ def _print_versions(wanted: bool) -> None:
     import course_lib
 
     torch, triton = (find_version(name) or "not installed" for name in ("torch", "triton"))
-    print(f"course {course_lib.__version__}, Python {platform.python_version()}, torch {torch}, triton {triton}")
+    print(
+        f"course {course_lib.__version__}, Python {platform.python_version()}, torch {torch},"
+        f" triton {triton}"
+    )
     raise typer.Exit
 
 
@@ -67,30 +80,53 @@ def _set_language(wanted: str | None) -> None:
     try:
         choose_language()
     except CourseError:
-        raise typer.BadParameter(f"the course has {' and '.join(LANGUAGES)}, and no other language.") from None
+        raise typer.BadParameter(
+            f"the course has {' and '.join(LANGUAGES)}, and no other language."
+        ) from None
 
 
-# The words of three options. Typer knows Literal since 0.19 only, and a learner may have an older one.
+# The words of three options. Typer knows Literal since 0.19 only, and a learner may have an older
+# one.
 Tier = enum.StrEnum("Tier", "NAMESPACES LANDLOCK")  # the tiers of isolation that one can insist on
 GradingTier = enum.StrEnum("GradingTier", "NAMESPACES LANDLOCK LIMITS")  # LIMITS asks for no tier
 Weights = enum.StrEnum("Weights", "DIFFICULTY MINUTES EQUAL")  # the sources of an exercise's points
-ExerciseId = Annotated[str, typer.Argument(help="The exercise, such as 07a.", metavar="ID", autocompletion=_complete_exercise)]
+ExerciseId = Annotated[
+    str,
+    typer.Argument(
+        help="The exercise, such as 07a.", metavar="ID", autocompletion=_complete_exercise
+    ),
+]
 ExerciseIds = Annotated[
     list[str] | None,
-    typer.Argument(help="Exercises, such as 07a, or lessons, such as 07.", metavar="[ID]...", autocompletion=_complete_exercise),
+    typer.Argument(
+        help="Exercises, such as 07a, or lessons, such as 07.",
+        metavar="[ID]...",
+        autocompletion=_complete_exercise,
+    ),
 ]
 ExerciseIdOrNext = Annotated[
-    str | None, typer.Argument(help="The exercise, such as 07a; without it the next one.", metavar="ID", autocompletion=_complete_exercise)
+    str | None,
+    typer.Argument(
+        help="The exercise, such as 07a; without it the next one.",
+        metavar="ID",
+        autocompletion=_complete_exercise,
+    ),
 ]
 
 
-@app.callback(invoke_without_command=True, epilog="`course` alone says where you are. `course COMMAND --help` explains a command.")
+@app.callback(
+    invoke_without_command=True,
+    epilog="`course` alone says where you are. `course COMMAND --help` explains a command.",
+)
 def main(
     context: typer.Context,
     version: Annotated[
         bool,
         typer.Option(
-            "--version", help="Print the versions of the course, Python, PyTorch and Triton.", is_eager=True, callback=_print_versions
+            "--version",
+            help="Print the versions of the course, Python, PyTorch and Triton.",
+            is_eager=True,
+            callback=_print_versions,
         ),
     ] = False,
     language: Annotated[
@@ -122,20 +158,27 @@ def main(
               course init /content/my-course --newest""",
 )
 def init(
-    folder: Annotated[Path | None, typer.Argument(help="The folder to make, such as my-course.", metavar="DIR")] = None,
+    folder: Annotated[
+        Path | None, typer.Argument(help="The folder to make, such as my-course.", metavar="DIR")
+    ] = None,
     newest: Annotated[
         bool,
         typer.Option(
             "--newest",
-            help="Use this Python and its own PyTorch and Triton, which stay as they are, and install here what it lacks. Without it, "
-            "`course lab` makes an environment with pinned versions.",
+            help=(
+                "Use this Python and its own PyTorch and Triton, which stay as they are, and"
+                " install here what it lacks. Without it, "
+                "`course lab` makes an environment with pinned versions."
+            ),
         ),
     ] = False,
     renew: Annotated[bool, typer.Option("--renew", hidden=True)] = False,
 ) -> int:
     """Make a course folder: exercises, lessons, your progress."""
     if folder is None and paths.is_installed():
-        raise typer.BadParameter(f"name the folder to make: `{paths.name_program()} init my-course`.", param_hint="DIR")
+        raise typer.BadParameter(
+            f"name the folder to make: `{paths.name_program()} init my-course`.", param_hint="DIR"
+        )
     from course_lib.cli import folder as folders
 
     return folders.init(folder or Path(), newest, renew)  # a checkout refuses any
@@ -174,46 +217,68 @@ def lab(context: typer.Context) -> int:
     \b
     Examples: course check
               course check 07a 08a
-              course check 07a --file other.py --json""",
+              course check 07a --file other.py --json""",  # noqa: E501
 )
 def check(
     exercise_ids: ExerciseIds = None,
-    file: Annotated[Path | None, typer.Option(help="Check this file instead of yours in exercises/. Progress is then left alone.")] = None,
-    as_json: Annotated[bool, typer.Option("--json", help="Print the verdict as JSON, for programs.")] = False,
+    file: Annotated[
+        Path | None,
+        typer.Option(
+            help="Check this file instead of yours in exercises/. Progress is then left alone."
+        ),
+    ] = None,
+    as_json: Annotated[
+        bool, typer.Option("--json", help="Print the verdict as JSON, for programs.")
+    ] = False,
     secret_file: Annotated[
         Path | None,
         typer.Option(
-            help="For instructors: grade with hidden cases, of other shapes and values, drawn from the secret in this file. "
-            "Progress is then left alone."
+            help=(
+                "For instructors: grade with hidden cases, of other shapes and values, drawn from"
+                " the secret in this file. "
+                "Progress is then left alone."
+            )
         ),
     ] = None,
     require_tier: Annotated[
         Tier | None,
         typer.Option(
-            help="For instructors: run the file only where this machine shuts it in at least so well; docs/security.md says what "
-            "each tier promises."
+            help=(
+                "For instructors: run the file only where this machine shuts it in at least so"
+                " well; docs/security.md says what "
+                "each tier promises."
+            )
         ),
     ] = None,
 ) -> int:
-    """Grade your file of an exercise, such as 07a, or of all of a lesson, such as 07; without an ID, of the next one.
+    """Grade your file of an exercise, such as 07a, or of all of a lesson, such as 07; without an
+    ID, of the next one.
 
     Of several, the worst verdict decides the exit code.
     """
     if not exercise_ids and (file or secret_file):
-        raise typer.BadParameter("name the exercise that the file belongs to: `course check ID --file PATH`.", param_hint="ID")
+        raise typer.BadParameter(
+            "name the exercise that the file belongs to: `course check ID --file PATH`.",
+            param_hint="ID",
+        )
     from course_lib.cli import exercise, status
 
     names = [found.id for found in status.find(exercise_ids or [])]
     if len(names) > 1 and (file or as_json):
-        raise typer.BadParameter(f"these are {', '.join(names)}: with --file or --json, name one of them.", param_hint="ID")
-    return max(exercise.check(name, file, secret_file, as_json, require_tier) for name in names or [None])
+        raise typer.BadParameter(
+            f"these are {', '.join(names)}: with --file or --json, name one of them.",
+            param_hint="ID",
+        )
+    return max(
+        exercise.check(name, file, secret_file, as_json, require_tier) for name in names or [None]
+    )
 
 
 @app.command(
     rich_help_panel=LEARN,
     epilog="""Without a terminal (in a pipe) it prints one verdict after another, of the exercise named or of any that is saved.
 
-    Example: course watch 07a""",
+    Example: course watch 07a""",  # noqa: E501
 )
 def watch(exercise_id: ExerciseIdOrNext = None) -> int:
     """Check an exercise each time you save it, with keys for hints and for the next one."""
@@ -237,7 +302,10 @@ def hint(exercise_id: ExerciseIdOrNext = None) -> int:
     Example: course solution 07a --yes > solution.py""",
 )
 def solution(
-    exercise_id: ExerciseId, yes: Annotated[bool, typer.Option("--yes", help="Show it although the exercise is not passed yet.")] = False
+    exercise_id: ExerciseId,
+    yes: Annotated[
+        bool, typer.Option("--yes", help="Show it although the exercise is not passed yet.")
+    ] = False,
 ) -> int:
     """Show the course's solution: after a pass, or when you confirm."""
     from course_lib.cli import exercise
@@ -259,7 +327,8 @@ def reset(exercise_id: ExerciseId) -> int:
     epilog="Options go to JupyterLab as they are. Example: course hunt --no-browser",
 )
 def hunt(context: typer.Context) -> int:
-    """Find what is wrong in a kernel with as few questions as you can: opens hunt.ipynb in JupyterLab."""
+    """Find what is wrong in a kernel with as few questions as you can: opens hunt.ipynb in
+    JupyterLab."""
     from course_lib.cli import folder as folders
 
     return folders.hunt(context.args)
@@ -274,17 +343,23 @@ def hunt(context: typer.Context) -> int:
 )
 def status(
     exercise_ids: ExerciseIds = None,
-    as_json: Annotated[bool, typer.Option("--json", help="Print it as JSON, for programs.")] = False,
+    as_json: Annotated[
+        bool, typer.Option("--json", help="Print it as JSON, for programs.")
+    ] = False,
     page: Annotated[
         Path | None,
         typer.Option(
             "--html",
             metavar="FILE",
-            help="Write a page to keep or to hand in: what is passed, predictions that surprised, answers to questions asked again, the ladder.",
+            help=(
+                "Write a page to keep or to hand in: what is passed, predictions that surprised,"
+                " answers to questions asked again, the ladder."
+            ),
         ),
     ] = None,
 ) -> int:
-    """List the exercises, what is passed, and what comes next; with an ID, say what that exercise asks for."""
+    """List the exercises, what is passed, and what comes next; with an ID, say what that exercise
+    asks for."""
     from course_lib.cli import status as where
     from course_lib.cli.terminal import show
 
@@ -294,7 +369,9 @@ def status(
 
         require_html(page, "--html")
         if exercise_ids or as_json:
-            raise CourseError("--html writes the page of the whole course; leave --json and the exercises out.")
+            raise CourseError(
+                "--html writes the page of the whole course; leave --json and the exercises out."
+            )
         status_page.write(page)
         print(f"written to {page}")
         return 0
@@ -318,43 +395,83 @@ def bench(
     kind: Annotated[
         str,
         typer.Argument(
-            help="forward, backward, long_rows, statistics, host, training, or all.", metavar="KIND", autocompletion=_complete_kind
+            help="forward, backward, long_rows, statistics, host, training, or all.",
+            metavar="KIND",
+            autocompletion=_complete_kind,
         ),
     ] = "all",
-    stored: Annotated[bool, typer.Option("--stored", help="Show the newest stored measurement; measure nothing.")] = False,
+    stored: Annotated[
+        bool, typer.Option("--stored", help="Show the newest stored measurement; measure nothing.")
+    ] = False,
     plot: Annotated[
-        Path | None, typer.Option("--plot", "--html", help="Also draw what came out into this HTML file; of `all`, one file a kind.")
+        Path | None,
+        typer.Option(
+            "--plot",
+            "--html",
+            help="Also draw what came out into this HTML file; of `all`, one file a kind.",
+        ),
     ] = None,
-    columns: Annotated[str | None, typer.Option(help="Only these row lengths, such as 1024,4095.")] = None,
+    columns: Annotated[
+        str | None, typer.Option(help="Only these row lengths, such as 1024,4095.")
+    ] = None,
     rows: Annotated[
         int | None,
         typer.Option(
             metavar="M",
-            help="Report on M rows of --columns N instead: bytes, floor, launch and its reason, and on a GPU the times. Without a GPU it is "
-            "computed for an H100.",
+            help=(
+                "Report on M rows of --columns N instead: bytes, floor, launch and its reason, and"
+                " on a GPU the times. Without a GPU it is "
+                "computed for an H100."
+            ),
         ),
     ] = None,
     dtype: Annotated[str | None, typer.Option(help="fp16 (as without it), bf16 or fp32.")] = None,
-    norm: Annotated[str | None, typer.Option(help="With --rows: layer_norm (as without it) or rms_norm.")] = None,
-    providers: Annotated[str | None, typer.Option(help="Only these, such as ours,torch,compile,liger,quack.")] = None,
-    as_json: Annotated[bool, typer.Option("--json", help="Print everything that was measured as JSON, for programs.")] = False,
+    norm: Annotated[
+        str | None, typer.Option(help="With --rows: layer_norm (as without it) or rms_norm.")
+    ] = None,
+    providers: Annotated[
+        str | None, typer.Option(help="Only these, such as ours,torch,compile,liger,quack.")
+    ] = None,
+    as_json: Annotated[
+        bool,
+        typer.Option("--json", help="Print everything that was measured as JSON, for programs."),
+    ] = False,
 ) -> int:
     """Time the course's kernels against PyTorch and other libraries on this GPU."""
     from course_lib.cli import bench as measuring
 
     texts = measuring.run(
-        kind, stored=stored, plot=plot, columns=columns, rows=rows, dtype=dtype, norm=norm, providers=providers, as_json=as_json
+        kind,
+        stored=stored,
+        plot=plot,
+        columns=columns,
+        rows=rows,
+        dtype=dtype,
+        norm=norm,
+        providers=providers,
+        as_json=as_json,
     )
     for text in texts:
         print(text, flush=True)  # without markup, because other programs may read the numbers
     return 0
 
 
-WeekNames = Annotated[str | None, typer.Option("--week", help="The week whose exercises were asked for, such as 3; or several, 3,4.")]
-PlanFile = Annotated[
-    Path | None, typer.Option("--weeks", help="The plan of the weeks; without it weeks.toml in this folder, else the course's own.")
+WeekNames = Annotated[
+    str | None,
+    typer.Option(
+        "--week", help="The week whose exercises were asked for, such as 3; or several, 3,4."
+    ),
 ]
-AskedFor = Annotated[str | None, typer.Option("--only", help="The exercises that were asked for, such as 07a,08a.")]
+PlanFile = Annotated[
+    Path | None,
+    typer.Option(
+        "--weeks",
+        help="The plan of the weeks; without it weeks.toml in this folder, else the course's own.",
+    ),
+]
+AskedFor = Annotated[
+    str | None, typer.Option("--only", help="The exercises that were asked for, such as 07a,08a.")
+]
 AllAskedFor = Annotated[bool, typer.Option("--all", help="Every exercise was asked for.")]
 
 
@@ -365,51 +482,115 @@ AllAskedFor = Annotated[bool, typer.Option("--all", help="Every exercise was ask
 
     \b
     Examples: course grade submissions -o results --week 3
-              course grade submissions -o results --only 07a,08a --due 2026-12-01T18:00 --late "10 % per day\"""",
+              course grade submissions -o results --only 07a,08a --due 2026-12-01T18:00 --late "10 % per day\"""",  # noqa: E501
 )
 def grade(
     folder: Annotated[Path, typer.Argument(help="The class's submissions.", metavar="FOLDER")],
-    out: Annotated[Path, typer.Option("--out", "-o", help="Where the results go. If it is there, grading goes on where it stopped.")],
+    out: Annotated[
+        Path,
+        typer.Option(
+            "--out",
+            "-o",
+            help="Where the results go. If it is there, grading goes on where it stopped.",
+        ),
+    ],
     week: WeekNames = None,
     plan: PlanFile = None,
     only: AskedFor = None,
     everything: AllAskedFor = False,
     workers: Annotated[
-        int | None, typer.Option(min=1, help="How many files are checked at a time; without it, as many as there are processors.")
+        int | None,
+        typer.Option(
+            min=1,
+            help=(
+                "How many files are checked at a time; without it, as many as there are processors."
+            ),
+        ),
     ] = None,
     secret_file: Annotated[
-        Path | None, typer.Option(help="The secret of the hidden cases; without it one is made, and kept with the results.")
+        Path | None,
+        typer.Option(
+            help=(
+                "The secret of the hidden cases; without it one is made, and kept with the results."
+            )
+        ),
     ] = None,
     mapping: Annotated[
-        Path | None, typer.Option("--map", help="A CSV file with the columns learner,path and, if wanted, id and login.")
+        Path | None,
+        typer.Option(
+            "--map", help="A CSV file with the columns learner,path and, if wanted, id and login."
+        ),
     ] = None,
-    due: Annotated[str | None, typer.Option(help="The deadline of these exercises; without it, the plan's.")] = None,
-    late: Annotated[str | None, typer.Option(help='What lateness costs, such as "10 % per day": of the points of the exercise.')] = None,
+    due: Annotated[
+        str | None, typer.Option(help="The deadline of these exercises; without it, the plan's.")
+    ] = None,
+    late: Annotated[
+        str | None,
+        typer.Option(
+            help='What lateness costs, such as "10 % per day": of the points of the exercise.'
+        ),
+    ] = None,
     weights: Annotated[
         Weights | None,
         typer.Option(
-            help="What the points of an exercise are: its difficulty (1 to 5), its minutes, or 1 each; without it, as OUT has them, else difficulty."
+            help=(
+                "What the points of an exercise are: its difficulty (1 to 5), its minutes, or 1"
+                " each; without it, as OUT has them, else difficulty."
+            )
         ),
     ] = None,
     partial: Annotated[
-        bool | None, typer.Option("--partial/--no-partial", help="Points for the part of the cases that is right.", show_default=False)
+        bool | None,
+        typer.Option(
+            "--partial/--no-partial",
+            help="Points for the part of the cases that is right.",
+            show_default=False,
+        ),
     ] = None,
-    change_rules: Annotated[bool, typer.Option(help="Give the marks in OUT anew, with other --weights, --late or --partial.")] = False,
+    change_rules: Annotated[
+        bool,
+        typer.Option(help="Give the marks in OUT anew, with other --weights, --late or --partial."),
+    ] = False,
     also: Annotated[
         list[Path] | None,
-        typer.Option(help="An earlier class's submissions, to compare with and not to grade; may be given again.", metavar="FOLDER"),
+        typer.Option(
+            help=(
+                "An earlier class's submissions, to compare with and not to grade; may be given"
+                " again."
+            ),
+            metavar="FOLDER",
+        ),
     ] = None,
-    anew: Annotated[bool, typer.Option(help="Forget the marks of earlier runs in OUT; the verdicts are kept.")] = False,
-    recheck: Annotated[str | None, typer.Option(help="Check these exercises again, such as 07a, whatever is known.")] = None,
+    anew: Annotated[
+        bool, typer.Option(help="Forget the marks of earlier runs in OUT; the verdicts are kept.")
+    ] = False,
+    recheck: Annotated[
+        str | None,
+        typer.Option(help="Check these exercises again, such as 07a, whatever is known."),
+    ] = None,
     require_tier: Annotated[
         GradingTier | None,
-        typer.Option(help="Run nothing unless it is shut in so well; without it, the best that this machine has, and never limits alone."),
+        typer.Option(
+            help=(
+                "Run nothing unless it is shut in so well; without it, the best that this machine"
+                " has, and never limits alone."
+            )
+        ),
     ] = None,
     resume: Annotated[
-        bool | None, typer.Option("--resume/--no-resume", help="Insist that OUT is there, or that it is not.", show_default=False)
+        bool | None,
+        typer.Option(
+            "--resume/--no-resume",
+            help="Insist that OUT is there, or that it is not.",
+            show_default=False,
+        ),
     ] = None,
     scheduler: Annotated[
-        str | None, typer.Option(help="The address of a dask scheduler, whose workers then check the files.", metavar="ADDRESS")
+        str | None,
+        typer.Option(
+            help="The address of a dask scheduler, whose workers then check the files.",
+            metavar="ADDRESS",
+        ),
     ] = None,
 ) -> int:
     """Grade a class: every exercise of everybody, with hidden cases."""
@@ -417,15 +598,22 @@ def grade(
     from course_lib.cli import grade as grading
 
     return grading.grade(
-        folder, out, week=week, plan=plan, only=only, everything=everything, recheck=recheck, count=workers, secret_file=secret_file,
-        mapping=mapping, due=due, late=late, weights=weights, partial=partial, change_rules=change_rules, anew=anew, also=also or [], tier=require_tier, resume=resume, scheduler=scheduler,
+        folder, out, week=week, plan=plan, only=only, everything=everything, recheck=recheck,
+        count=workers, secret_file=secret_file,
+        mapping=mapping, due=due, late=late, weights=weights, partial=partial,
+        change_rules=change_rules, anew=anew, also=also or [], tier=require_tier, resume=resume,
+        scheduler=scheduler,
     )  # fmt: skip
 
 
 @app.command(rich_help_panel=KEEP)
 def doctor(
     details: Annotated[
-        bool, typer.Option("--details", help="Show each fact about this machine, too, with what a report of a fault needs.")
+        bool,
+        typer.Option(
+            "--details",
+            help="Show each fact about this machine, too, with what a report of a fault needs.",
+        ),
     ] = False,
 ) -> int:
     """Say whether the course can run here, and what to do about what is wrong."""
@@ -436,9 +624,14 @@ def doctor(
 
     findings, screen = examiner.examine(), console()
     text = Text(examiner.as_text(findings, screen.width, details))
-    for pattern, style in ((r"(?m)^✗", "red"), (r"(?m)^!", "yellow"), (r"(?m)(?<=^[✗!] )[^:\n]+", "bold")):
+    for pattern, style in (
+        (r"(?m)^✗", "red"),
+        (r"(?m)^!", "yellow"),
+        (r"(?m)(?<=^[✗!] )[^:\n]+", "bold"),
+    ):
         text.highlight_regex(pattern, style)
-    screen.print(text, soft_wrap=True)  # rich must not cut a command that is longer than the terminal is wide
+    # rich must not cut a command that is longer than the terminal is wide
+    screen.print(text, soft_wrap=True)
     return 0 if examiner.can_run(findings) else 1
 
 
@@ -489,10 +682,24 @@ def describe_author() -> None:
               course author new lesson 11_measuring""",
 )
 def author_new(
-    what: Annotated[str, typer.Argument(help="exercise, lesson, picture or kernel.", metavar="WHAT")],
-    name: Annotated[str, typer.Argument(help="Its name; of an exercise and a lesson with the number in front.", metavar="NAME")],
-    kind: Annotated[str | None, typer.Option(help="Of an exercise: kernel (as without it), torch or numpy.")] = None,
-    family: Annotated[str | None, typer.Option(help="Of an exercise: the family that gets its cases; a new one if there is none.")] = None,
+    what: Annotated[
+        str, typer.Argument(help="exercise, lesson, picture or kernel.", metavar="WHAT")
+    ],
+    name: Annotated[
+        str,
+        typer.Argument(
+            help="Its name; of an exercise and a lesson with the number in front.", metavar="NAME"
+        ),
+    ],
+    kind: Annotated[
+        str | None, typer.Option(help="Of an exercise: kernel (as without it), torch or numpy.")
+    ] = None,
+    family: Annotated[
+        str | None,
+        typer.Option(
+            help="Of an exercise: the family that gets its cases; a new one if there is none."
+        ),
+    ] = None,
 ) -> int:
     """Lay out the files of something new; their tests fail until it is written."""
     from course_lib.cli import author as authoring
@@ -509,7 +716,12 @@ def author_new(
 )
 def author_check(
     exercise_ids: Annotated[
-        list[str] | None, typer.Argument(help="The exercises; without one, all.", metavar="[ID]...", autocompletion=_complete_exercise)
+        list[str] | None,
+        typer.Argument(
+            help="The exercises; without one, all.",
+            metavar="[ID]...",
+            autocompletion=_complete_exercise,
+        ),
     ] = None,
 ) -> int:
     """Run all checks of an exercise: cut, catalog, mutants, variants, causes, notebook."""
@@ -526,25 +738,38 @@ def author_check(
     \b
     Examples: course release ../course-for-the-class
               course release --gradescope ../gradescope-week-3 --week 3
-              course release --workflow ../course-for-the-class --week 3""",
+              course release --workflow ../course-for-the-class --week 3""",  # noqa: E501
 )
 def release(
     folder: Annotated[Path, typer.Argument(help="The folder to make.", metavar="DIR")],
-    gradescope: Annotated[bool, typer.Option("--gradescope", help="Make an autograder for Gradescope instead.")] = False,
-    classroom50: Annotated[bool, typer.Option("--classroom50", help="Make an autograder for Classroom 50 instead.")] = False,
-    workflow: Annotated[bool, typer.Option("--workflow", help="Add a workflow for GitHub Actions to the copy that is there.")] = False,
+    gradescope: Annotated[
+        bool, typer.Option("--gradescope", help="Make an autograder for Gradescope instead.")
+    ] = False,
+    classroom50: Annotated[
+        bool, typer.Option("--classroom50", help="Make an autograder for Classroom 50 instead.")
+    ] = False,
+    workflow: Annotated[
+        bool,
+        typer.Option(
+            "--workflow", help="Add a workflow for GitHub Actions to the copy that is there."
+        ),
+    ] = False,
     week: WeekNames = None,
     plan: PlanFile = None,
     only: AskedFor = None,
     everything: AllAskedFor = False,
     secret_file: Annotated[
-        Path | None, typer.Option(help="The secret of the hidden cases of the autograder; without it a new one.")
+        Path | None,
+        typer.Option(
+            help="The secret of the hidden cases of the autograder; without it a new one."
+        ),
     ] = None,
     weights: Annotated[Weights | None, typer.Option(help="As for `course grade`.")] = None,
     partial: Annotated[bool, typer.Option("--partial", help="As for `course grade`.")] = False,
     require_tier: Annotated[GradingTier | None, typer.Option(help="As for `course grade`.")] = None,
 ) -> int:
-    """Make a copy of the course for learners: no solutions, no tests, no tools of authors and instructors."""
+    """Make a copy of the course for learners: no solutions, no tests, no tools of authors and
+    instructors."""
     _require_whole_course("release")
     from course_lib.cli import release as releasing
 
@@ -556,11 +781,17 @@ def release(
         from course_lib.cli.grade import choose_exercises
 
         asked, _ = choose_exercises(week, plan, only, everything)
-        rules = {"secret_file": secret_file, "weights": weights, "partial": partial, "tier": require_tier}
+        rules = {
+            "secret_file": secret_file,
+            "weights": weights,
+            "partial": partial,
+            "tier": require_tier,
+        }
         return releasing.release_for(systems[0], folder, asked, **rules)
     if any((week, plan, only, everything, secret_file, weights, partial, require_tier)):
         raise typer.BadParameter(
-            "the learners' copy has every exercise; the options of grading belong to --gradescope, --classroom50 or --workflow."
+            "the learners' copy has every exercise; the options of grading belong to --gradescope,"
+            " --classroom50 or --workflow."
         )
     return releasing.release(folder)
 
@@ -572,35 +803,42 @@ def _require_whole_course(command: str) -> None:
     """
     if paths.is_release():
         raise CourseError(
-            f"{paths.ROOT} is a copy of the course for learners, without solutions and without what `course {command}` needs: "
-            "give the command in the whole course, from which this copy was made."
+            f"{paths.ROOT} is a copy of the course for learners, without solutions and without what"
+            f" `course {command}` needs: give the command in the whole course, from which this copy"
+            " was made."
         )
     if paths.is_installed() and command != "grade":
         raise CourseError(
-            f"the installed package has no tests and no sources of the lessons, which `course {command}` needs: give the command in a "
-            "checkout of the course."
+            "the installed package has no tests and no sources of the lessons, which `course"
+            f" {command}` needs: give the command in a checkout of the course."
         )
 
 
 def run(arguments: list[str]) -> int:
-    """Run the command; errors meant for people are a message on standard error, never a traceback."""
+    """Run the command; errors meant for people are a message on standard error, never a
+    traceback."""
     warnings.showwarning = lambda message, *rest, **more: say(str(message))
     for stream in (sys.stdout, sys.stderr):
         if isinstance(stream, io.TextIOWrapper):
-            stream.reconfigure(errors="replace")  # a terminal without "●", or a message with half a character, is no reason to stop
+            # a terminal without "●", or a message with half a character, is no reason to stop
+            stream.reconfigure(errors="replace")
     output = Output(sys.stdout or open_nowhere())
     sys.stdout = output
     try:
         code = _dispatch(arguments)
         output.flush()  # flushed here, where an error can still be reported
         return code
-    except (OSError, SystemExit) as error:  # typer and rich raise SystemExit if the reader of a pipe has ended
+    # typer and rich raise SystemExit if the reader of a pipe has ended
+    except (OSError, SystemExit) as error:
         if output.error is not None:
             return _report_lost_output(output)
         if isinstance(error, SystemExit):
             raise
         where = f": {error.filename}" if error.filename else ""
-        say(f"course: {error.strerror or error}{where}. `course doctor` looks at the disk and at the folders that the course writes.")
+        say(
+            f"course: {error.strerror or error}{where}. `course doctor` looks at the disk and at"
+            " the folders that the course writes."
+        )
         return BAD_REQUEST
     finally:
         sys.stdout = output.stream
@@ -615,7 +853,8 @@ def _dispatch(arguments: list[str]) -> int:
     command = arguments[0] if arguments else ""
     try:
         if _needs_folder(command, arguments):
-            paths.folder()  # before any import, because a missing folder is the first thing to report
+            # before any import, because a missing folder is the first thing to report
+            paths.folder()
         code = app(arguments, prog_name="course", standalone_mode=False) or 0
         if code == INTERRUPTED:  # typer's exit code after Ctrl-C
             say("course: stopped.")
@@ -624,7 +863,10 @@ def _dispatch(arguments: list[str]) -> int:
         context = getattr(usage, "ctx", None)
         words = usage.format_message()
         stop = "" if words.endswith((".", "?", "!")) else "."
-        say(f"course: {words}{stop} `{context.command_path if context else 'course'} --help` shows how it is used.")
+        say(
+            f"course: {words}{stop} `{context.command_path if context else 'course'} --help` shows"
+            " how it is used."
+        )
         return USAGE_ERROR
     except typer.Abort:
         say("course: stopped.")
@@ -637,7 +879,8 @@ def _dispatch(arguments: list[str]) -> int:
         return BAD_REQUEST
     except OSError:
         raise  # run() tells files from output
-    except (Exception, SystemExit) as error:  # a command imports its modules when it runs, and that can fail
+    # a command imports its modules when it runs, and that can fail
+    except (Exception, SystemExit) as error:
         fault = import_fault(error)
         if fault is None:
             raise
@@ -646,14 +889,15 @@ def _dispatch(arguments: list[str]) -> int:
 
 
 def _report_lost_output(output: Output) -> int:
-    """Return the exit code of a command whose output could not be written. If the reader of a pipe has ended, no message is needed."""
+    """Return the exit code of a command whose output could not be written. If the reader of a pipe
+    has ended, no message is needed."""
     output.discard()
     error = output.error
     assert error is not None, "called because a write failed"
     if isinstance(error, BrokenPipeError):
         return NOBODY_READS
     say(
-        f"course: the output could not be written ({error.strerror}). `course status` shows what is saved. "
-        "Make room there, or write elsewhere, and run the command again."
+        f"course: the output could not be written ({error.strerror}). `course status` shows what is"
+        " saved. Make room there, or write elsewhere, and run the command again."
     )
     return OUTPUT_ERROR

@@ -19,7 +19,9 @@ def new(what: str, name: str, kind: str | None, family: str | None) -> int:
     from course_lib.authoring import skeletons
 
     if what not in skeletons.NEW:
-        raise CourseError(f"there is no {what!r} to be made. There are: {', '.join(skeletons.NEW)}.")
+        raise CourseError(
+            f"there is no {what!r} to be made. There are: {', '.join(skeletons.NEW)}."
+        )
     if what == "exercise":
         written = skeletons.new_exercise(name, kind or "kernel", family or "")
     elif kind or family:
@@ -29,22 +31,34 @@ def new(what: str, name: str, kind: str | None, family: str | None) -> int:
     print("\n".join(f"{paths.shown(path)}: written" for path in written))
     tests = [path for path in written if path.name.startswith("test_")]
     if what == "exercise":
-        print(f"`make exercises`, then `course author check {name.removeprefix('ex')[:3]}` says what is missing.")
+        print(
+            f"`make exercises`, then `course author check {name.removeprefix('ex')[:3]}` says what"
+            " is missing."
+        )
     elif tests:
         print(f"`python -m pytest {paths.shown(tests[0])}` says what is missing.")
     else:
-        print(f"`python -m course_lib.authoring.notebooks {name[:2]}` builds it, and says what is missing.")
+        print(
+            f"`python -m course_lib.authoring.notebooks {name[:2]}` builds it, and says what is"
+            " missing."
+        )
     return 0
 
 
 def check(exercise_ids: list[str]) -> int:
     """Check the exercises named, or all; returns 1 if something is missing.
 
-    Raises: CourseError if there is no such exercise; EnvironmentFault if the authors' tools are not installed.
+    Raises: CourseError if there is no such exercise; EnvironmentFault if the authors' tools are not
+    installed.
     """
-    chosen = [catalog.get(exercise_id) for exercise_id in exercise_ids] or list(catalog.exercises().values())
+    chosen = [catalog.get(exercise_id) for exercise_id in exercise_ids] or list(
+        catalog.exercises().values()
+    )
     if absent := [tool for tool in _TOOLS if importlib.util.find_spec(tool) is None]:
-        raise EnvironmentFault(f"the authors' tools are not installed ({', '.join(absent)} not found). `make dev` installs them.")
+        raise EnvironmentFault(
+            f"the authors' tools are not installed ({', '.join(absent)} not found). `make dev`"
+            " installs them."
+        )
     from course_lib.authoring import check as checking
 
     return checking.check(chosen)

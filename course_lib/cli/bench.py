@@ -23,7 +23,10 @@ if TYPE_CHECKING:
     from course_lib.tuning.shape import ShapeReport
 
 KINDS = {
-    "forward": "forward passes of LayerNorm and RMSNorm, with and without the residual added first, against the floor",
+    "forward": (
+        "forward passes of LayerNorm and RMSNorm, with and without the residual added first,"
+        " against the floor"
+    ),
     "backward": "their backward passes alone",
     "long_rows": "rows of 65536 columns and more, forward and backward",
     "statistics": "mean and variance alone, by lesson 05's algorithms",
@@ -52,7 +55,8 @@ def run(
     as_json: bool = False,
     width: int | None = None,
 ) -> Iterator[str]:
-    """Yield the texts to print, as they become known: of one kind its table, of "all" a summary of each, of one shape its report.
+    """Yield the texts to print, as they become known: of one kind its table, of "all" a summary of
+    each, of one shape its report.
 
     Args:
         kind: one of KINDS, or "all".
@@ -66,19 +70,23 @@ def run(
         as_json: everything that was measured, one JSON object by kind, and nothing else.
         width: columns to print in; None takes the terminal's, and 80 elsewhere.
 
-    Raises: CourseError if there is no such kind, dtype, provider or row length, no GPU to measure on, or nothing stored.
+    Raises: CourseError if there is no such kind, dtype, provider or row length, no GPU to measure
+    on, or nothing stored.
     """
     if kind not in (*KINDS, "all"):
         raise CourseError(f"there is no measurement {kind!r}. There are: {', '.join(KINDS)}, all.")
     asked = _read_selection(columns, dtype, providers)
     _refuse_options(kind, asked, plot=plot, as_json=as_json)
     if rows is not None or norm is not None:
-        yield from _report_shape(kind, asked, rows, norm, stored=stored, plot=plot, as_json=as_json, width=width)
+        yield from _report_shape(
+            kind, asked, rows, norm, stored=stored, plot=plot, as_json=as_json, width=width
+        )
         return
     width = width or shutil.get_terminal_size((tables.WIDTH, 24)).columns
     modules = _import_modules(kind)
     _refuse_unknown_providers(asked.get("providers", ()), modules)
-    from course_lib.bench.summary import summary  # imports PyTorch, for which the mode has to be chosen before
+    # imports PyTorch, for which the mode has to be chosen before
+    from course_lib.bench.summary import summary
 
     alone, everything = kind != "all", {}
     for name, module in modules.items():
@@ -100,13 +108,22 @@ def run(
     if as_json:
         yield json.dumps(everything, indent=1)
     elif not alone:
-        text = f"The floor is the fastest elementwise pass over as many bytes. `course bench KIND --stored` shows all of a kind: {', '.join(KINDS)}."
+        text = (
+            "The floor is the fastest elementwise pass over as many bytes. `course bench KIND"
+            f" --stored` shows all of a kind: {', '.join(KINDS)}."
+        )
         yield _paragraph(text, width)
 
 
-def _read_selection(columns: str | None, dtype: str | None, providers: str | None) -> dict[str, Any]:
+def _read_selection(
+    columns: str | None, dtype: str | None, providers: str | None
+) -> dict[str, Any]:
     """Return the values of the options that were given."""
-    given = {"columns": columns and _numbers(columns), "dtype": dtype, "providers": providers and _names(providers)}
+    given = {
+        "columns": columns and _numbers(columns),
+        "dtype": dtype,
+        "providers": providers and _names(providers),
+    }
     return {name: value for name, value in given.items() if value}
 
 
@@ -123,18 +140,34 @@ def _refuse_options(kind: str, asked: dict[str, Any], *, plot: Path | None, as_j
 
 
 def _report_shape(
-    kind: str, asked: dict[str, Any], M: int | None, norm: str | None, *, stored: bool, plot: Path | None, as_json: bool, width: int | None
+    kind: str,
+    asked: dict[str, Any],
+    M: int | None,
+    norm: str | None,
+    *,
+    stored: bool,
+    plot: Path | None,
+    as_json: bool,
+    width: int | None,
 ) -> Iterator[str]:
     """Yield the report of one shape, and write its page if a file is named."""
     if kind != "all" or "providers" in asked:
-        raise CourseError("--rows and --norm ask for the report of one shape, which has no KIND and no --providers. Leave those out.")
+        raise CourseError(
+            "--rows and --norm ask for the report of one shape, which has no KIND and no"
+            " --providers. Leave those out."
+        )
     columns = asked.get("columns", ())
     if M is None or len(columns) != 1:
-        raise CourseError("the report of a shape takes one row length and the number of rows, such as --columns 4096 --rows 8192.")
+        raise CourseError(
+            "the report of a shape takes one row length and the number of rows, such as --columns"
+            " 4096 --rows 8192."
+        )
     _ = course_lib.MODE  # chooses GPU or interpreter now, before PyTorch is imported
     from course_lib.tuning import shape
 
-    report = shape.make_report(columns[0], M, asked.get("dtype", "fp16"), norm or "layer_norm", timed=not stored)
+    report = shape.make_report(
+        columns[0], M, asked.get("dtype", "fp16"), norm or "layer_norm", timed=not stored
+    )
     if as_json:
         yield json.dumps({"shape": asdict(report)}, indent=1)
         return
@@ -148,26 +181,38 @@ def _report_shape(
 
 
 def _write_lines(report: ShapeReport, width: int) -> Iterator[str]:
-    """Yield the lines of a report. At 80 columns there are ten or fewer, unless a time is missing, which takes a line of its own."""
+    """Yield the lines of a report. At 80 columns there are ten or fewer, unless a time is missing,
+    which takes a line of its own."""
     yield from tables.paragraph(report.write_title(), width)
     for name, one in zip(("forward", "backward"), report.passes, strict=True):
         first, *others = one.write()
         yield from tables.paragraph(f"{name}: {first}", width)
         for text in others:
-            yield from textwrap.wrap(text, width, initial_indent="  ", subsequent_indent="  ", break_on_hyphens=False)
+            yield from textwrap.wrap(
+                text, width, initial_indent="  ", subsequent_indent="  ", break_on_hyphens=False
+            )
     yield from tables.notes(report.measured, width) if report.measured else ()
 
 
 def _import_modules(kind: str) -> dict[str, ModuleType]:
     """Import the module of each kind that is asked for."""
-    _ = course_lib.MODE  # chooses GPU or interpreter now: these modules import PyTorch, and that can import Triton
+    # chooses GPU or interpreter now: these modules import PyTorch, and that can import Triton
+    _ = course_lib.MODE
     kinds = tuple(KINDS) if kind == "all" else (kind,)
-    return {name: importlib.import_module(f"course_lib.bench.{_MODULES.get(name, name)}") for name in kinds}
+    return {
+        name: importlib.import_module(f"course_lib.bench.{_MODULES.get(name, name)}")
+        for name in kinds
+    }
 
 
-def _measure(name: str, module: ModuleType, asked: dict[str, Any], *, stored: bool, alone: bool) -> measurement.Measurement | None:
-    """Measure a kind, or recall its newest measurement; return None if the kind has none of the providers that were asked for."""
-    selection = {option: value for option, value in asked.items() if option in _SELECTS.get(name, ())}
+def _measure(
+    name: str, module: ModuleType, asked: dict[str, Any], *, stored: bool, alone: bool
+) -> measurement.Measurement | None:
+    """Measure a kind, or recall its newest measurement; return None if the kind has none of the
+    providers that were asked for."""
+    selection = {
+        option: value for option, value in asked.items() if option in _SELECTS.get(name, ())
+    }
     if "providers" in selection and not alone:
         selection["providers"] = tuple(p for p in selection["providers"] if p in module.PROVIDERS)
         if not selection["providers"]:
@@ -180,33 +225,51 @@ def _paragraph(text: str, width: int) -> str:
 
 
 def _refuse_unknown_providers(names: tuple[str, ...], modules: dict[str, ModuleType]) -> None:
-    known = [name for kind, module in modules.items() if "providers" in _SELECTS.get(kind, ()) for name in module.PROVIDERS]
+    known = [
+        name
+        for kind, module in modules.items()
+        if "providers" in _SELECTS.get(kind, ())
+        for name in module.PROVIDERS
+    ]
     for name in names:
         if name not in known:
-            raise CourseError(f"there is no provider {name!r} here. There are: {', '.join(dict.fromkeys(known))}.")
+            raise CourseError(
+                f"there is no provider {name!r} here. There are: {', '.join(dict.fromkeys(known))}."
+            )
 
 
 def _recalled(
-    kind: str, *, alone: bool, columns: tuple[int, ...] | None = None, dtype: str = "fp16", providers: tuple[str, ...] | None = None
+    kind: str,
+    *,
+    alone: bool,
+    columns: tuple[int, ...] | None = None,
+    dtype: str = "fp16",
+    providers: tuple[str, ...] | None = None,
 ) -> measurement.Measurement:
     """Return the newest stored measurement.
 
     Args:
         alone: only this kind was asked for, so that a row length it lacks is a mistake.
 
-    Raises: CourseError if it is not there or cannot be read, or lacks one of the columns; Unavailable if another kind may be there.
+    Raises: CourseError if it is not there or cannot be read, or lacks one of the columns;
+    Unavailable if another kind may be there.
     """
     from course_lib.bench.grid import of_dtype
 
     name = of_dtype(kind, dtype)
     if not alone and not measurement.is_stored(name):
         of = "" if name == kind else f" in {dtype}"
-        raise measurement.Unavailable(f"not measured yet{of}. `course bench {kind}` on a GPU takes it.")
+        raise measurement.Unavailable(
+            f"not measured yet{of}. `course bench {kind}` on a GPU takes it."
+        )
     taken = measurement.stored(name)
     lengths = sorted({row["N"] for row in taken.rows if "N" in row})
     for N in columns or ():
         if alone and N not in lengths:
-            raise CourseError(f"the stored measurement {name!r} has no row length {N}. It has: {', '.join(map(str, lengths))}.")
+            raise CourseError(
+                f"the stored measurement {name!r} has no row length {N}. It has:"
+                f" {', '.join(map(str, lengths))}."
+            )
     return taken.only(columns, providers)
 
 
@@ -224,14 +287,19 @@ def _names(text: str) -> tuple[str, ...]:
     return tuple(part.strip() for part in text.split(","))
 
 
-def _draw(kind: str, taken: measurement.Measurement, plot: Path | None, *, alone: bool) -> Iterator[str]:
+def _draw(
+    kind: str, taken: measurement.Measurement, plot: Path | None, *, alone: bool
+) -> Iterator[str]:
     """Draw the measurement, if a picture is asked for; say where it is."""
     if plot is None:
         return
     from course_lib.lessons.figures import bench as figures
 
     if not taken.rows:
-        raise CourseError(f"there is nothing to draw: this selection of the measurement {taken.kind!r} has no times.")
+        raise CourseError(
+            f"there is nothing to draw: this selection of the measurement {taken.kind!r} has no"
+            " times."
+        )
     drawing = {"host": figures.host, "training": figures.training}.get(kind, figures.over_floor)
     target = plot if alone else plot.with_stem(f"{plot.stem}-{kind}")
     write_atomic(target, drawing(taken).make_page())

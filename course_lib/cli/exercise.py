@@ -25,15 +25,26 @@ if TYPE_CHECKING:
     from rich.syntax import Syntax
 
 
-def check(exercise_id: str | None, file: Path | None, secret_file: Path | None, as_json: bool, require_tier: str | None = None) -> int:
-    """Grade, remember and print; returns the verdict's exit code. ``require_tier``: "namespaces", "landlock", or None.
+def check(
+    exercise_id: str | None,
+    file: Path | None,
+    secret_file: Path | None,
+    as_json: bool,
+    require_tier: str | None = None,
+) -> int:
+    """Grade, remember and print; returns the verdict's exit code. ``require_tier``: "namespaces",
+    "landlock", or None.
 
-    Raises: CourseError if there is no such exercise, or the secret cannot be used; OSError if its file cannot be read.
+    Raises: CourseError if there is no such exercise, or the secret cannot be used; OSError if its
+    file cannot be read.
     """
     exercise = status.chosen(exercise_id)
-    # progress is the learner's: its last verdict is one that Check gives again, and its pass one that Check gave
+    # progress is the learner's: its last verdict is one that Check gives again, and its pass one
+    # that Check gave
     own = file is None and secret_file is None
-    busy = console().status(_("checking {id} {title} ...").format(id=exercise.id, title=escape(exercise.title)))
+    busy = console().status(
+        _("checking {id} {title} ...").format(id=exercise.id, title=escape(exercise.title))
+    )
 
     def tell(words: str) -> None:
         busy.update(_("checking {id}: the other cases still run ...").format(id=exercise.id))
@@ -43,7 +54,8 @@ def check(exercise_id: str | None, file: Path | None, secret_file: Path | None, 
     waits = not as_json and busy.console.is_terminal
     with contextlib.nullcontext() if as_json else busy:
         verdict = _grade(exercise, file, secret_file, require_tier, tell if waits else None)
-        complaint = note(verdict) if own else ""  # before anything is printed, because this may fail
+        # before anything is printed, because this may fail
+        complaint = note(verdict) if own else ""
     if complaint:
         say(f"course: {complaint}")
     if as_json:
@@ -52,12 +64,17 @@ def check(exercise_id: str | None, file: Path | None, secret_file: Path | None, 
     show(verdict_view(verdict, exercise))
     if own and verdict.passed and not complaint:
         upcoming = status.next_exercise(progress.read())
-        show(_("That was the last one: you have passed every exercise.") if upcoming is None else status.next_line(upcoming))
+        show(
+            _("That was the last one: you have passed every exercise.")
+            if upcoming is None
+            else status.next_line(upcoming)
+        )
     return verdict.exit_code
 
 
 def note(verdict: Verdict) -> str:
-    """Remember a verdict. It stands, and is shown, even where the progress file cannot be written; returns that in words, or ""."""
+    """Remember a verdict. It stands, and is shown, even where the progress file cannot be written;
+    returns that in words, or ""."""
     try:
         progress.note_verdict(verdict)
     except OSError as error:
@@ -75,7 +92,10 @@ def hints(exercise: Exercise, taken: int) -> str:
     """Return the hints taken so far, in rich's markup."""
     head, total = _("Hint {number} of {total}."), len(exercise.hints)
     shown = enumerate(exercise.hints[:taken], start=1)
-    return "\n\n".join(f"[bold]{head.format(number=number, total=total)}[/bold] {escape(text)}" for number, text in shown)
+    return "\n\n".join(
+        f"[bold]{head.format(number=number, total=total)}[/bold] {escape(text)}"
+        for number, text in shown
+    )
 
 
 def hint(exercise_id: str | None) -> int:
@@ -85,8 +105,15 @@ def hint(exercise_id: str | None) -> int:
         show(f"{exercise.id} {escape(exercise.title)}")
     show(hints)
     if progress.record(exercise.id).hints == len(exercise.hints):
-        ours = "" if paths.is_release() else _(" `course solution {id}` shows the course's solution.").format(id=exercise.id)
-        words = _("There are no more hints. Compare, in the lesson's panel, sets your outputs beside the right ones.{ours}")
+        ours = (
+            ""
+            if paths.is_release()
+            else _(" `course solution {id}` shows the course's solution.").format(id=exercise.id)
+        )
+        words = _(
+            "There are no more hints. Compare, in the lesson's panel, sets your outputs beside the"
+            " right ones.{ours}"
+        )
         show("\n" + words.format(ours=ours))
     return 0
 
@@ -107,7 +134,8 @@ def solution(exercise_id: str, confirmed: bool) -> int:
 
 
 def highlighted(text: str) -> Syntax:
-    """Return source code in colours, with numbered lines; a line that is too long for the terminal is wrapped."""
+    """Return source code in colours, with numbered lines; a line that is too long for the terminal
+    is wrapped."""
     from rich.syntax import Syntax  # imports a lexer that only this function needs
 
     return Syntax(text, "python", line_numbers=True, word_wrap=True, theme="ansi_dark")
@@ -117,17 +145,30 @@ def reset(exercise_id: str) -> int:
     exercise = catalog.get(exercise_id)
     copy = workspace.reset(exercise)
     progress.note_reset(exercise.id)
-    kept = _("Your version is kept as {file}.").format(file=paths.shown(copy)) if copy else _("There was no work of yours in it.")
-    show(escape(_("{file} is as the course wrote it. {kept}").format(file=paths.shown(texts.find_file(exercise)), kept=kept)))
+    kept = (
+        _("Your version is kept as {file}.").format(file=paths.shown(copy))
+        if copy
+        else _("There was no work of yours in it.")
+    )
+    show(
+        escape(
+            _("{file} is as the course wrote it. {kept}").format(
+                file=paths.shown(texts.find_file(exercise)), kept=kept
+            )
+        )
+    )
     return 0
 
 
 def _confirm(exercise: Exercise) -> bool:
     if not sys.stdin.isatty():
-        words = _("{id} is not passed yet. `course solution {id} --yes` shows the solution all the same.")
+        words = _(
+            "{id} is not passed yet. `course solution {id} --yes` shows the solution all the same."
+        )
         say(f"course: {words.format(id=exercise.id)}")
         return False
-    # not typer.confirm: it writes a space to standard output, which may be the file that the solution goes to
+    # not typer.confirm: it writes a space to standard output, which may be the file that the
+    # solution goes to
     words = _("{id} is not passed yet. Show the solution all the same?")
     sys.stderr.write(f"{words.format(id=exercise.id)} [y/N]: ")
     sys.stderr.flush()
@@ -146,7 +187,10 @@ def _grade(
     from course_lib.grading.check import check as grade
     from course_lib.sandbox.isolation import LANDLOCK, NAMESPACES
 
-    # The secret is read from a file, because every process of the machine, a submission too, can read a command line.
+    # The secret is read from a file, because every process of the machine, a submission too, can
+    # read a command line.
     tier = {None: None, "namespaces": NAMESPACES, "landlock": LANDLOCK}[require_tier]
     secret = read_secret(secret_file) if secret_file else None
-    return grade(exercise, file, secret=secret, required_tier=tier, tell_first_failure=tell_first_failure)
+    return grade(
+        exercise, file, secret=secret, required_tier=tier, tell_first_failure=tell_first_failure
+    )

@@ -28,7 +28,8 @@ def init(place: Path, newest: bool, renew: bool) -> int:
     """
     if not paths.is_installed():
         raise CourseError(
-            f"{paths.ROOT} is a course folder already: `make lab` opens lesson 00 there. `course init` belongs to the installed package."
+            f"{paths.ROOT} is a course folder already: `make lab` opens lesson 00 there. `course"
+            " init` belongs to the installed package."
         )
     had_work = place.exists()
     for line in folder.make(place, renew):
@@ -39,8 +40,10 @@ def init(place: Path, newest: bool, renew: bool) -> int:
         environment.make_environment(place)
     lessons = len(list((place / "notebooks").glob("[0-9]*.ipynb")))
     print(
-        f"{place}: {lessons} lessons in notebooks/, {len(catalog.required())} exercises and {len(catalog.exercises()) - len(catalog.required())} optional tasks in exercises/."
-        + had_work * " What you wrote is as it was."
+        f"{place}: {lessons} lessons in notebooks/, {len(catalog.required())} exercises and"
+        f" {len(catalog.exercises()) - len(catalog.required())} optional tasks in exercises/."
+        + had_work
+        * " What you wrote is as it was."
     )
     enter = "" if place.resolve() == Path.cwd() else f"cd {place} && "
     print(f"Next: {enter}{paths.name_program()} lab")
@@ -50,7 +53,8 @@ def init(place: Path, newest: bool, renew: bool) -> int:
 def env() -> int:
     """Make the environment of the course folder, or bring it up to date.
 
-    Raises: CourseError if this is no course folder, or a checkout; EnvironmentFault if it cannot be made.
+    Raises: CourseError if this is no course folder, or a checkout; EnvironmentFault if it cannot be
+    made.
     """
     home = paths.folder()
     if not paths.is_installed():
@@ -65,13 +69,15 @@ def env() -> int:
 def lab(arguments: list[str]) -> NoReturn:
     """Open lesson 00 in JupyterLab; ``arguments`` go to it. This process becomes JupyterLab.
 
-    Raises: CourseError if this is no course folder; EnvironmentFault if the environment cannot be made, or the course cannot run in it.
+    Raises: CourseError if this is no course folder; EnvironmentFault if the environment cannot be
+    made, or the course cannot run in it.
     """
     _open_jupyterlab("lab", "", arguments)
 
 
 def hunt(arguments: list[str]) -> int:
-    """Open the page of the hunt in JupyterLab as :func:`lab` opens lesson 00; in JupyterLab's own terminal, say where the page is.
+    """Open the page of the hunt in JupyterLab as :func:`lab` opens lesson 00; in JupyterLab's own
+    terminal, say where the page is.
 
     The page is written into the course folder if it is not there.
 
@@ -81,13 +87,17 @@ def hunt(arguments: list[str]) -> int:
     if not page.exists():
         shutil.copyfile(paths.PACKAGE / "hunt" / HUNT, page)
     if "JUPYTER_SERVER_ROOT" in os.environ:
-        print(f"{HUNT} is in JupyterLab's list of files, at the top of the course folder: open it, and run its first cell.")
+        print(
+            f"{HUNT} is in JupyterLab's list of files, at the top of the course folder: open it,"
+            " and run its first cell."
+        )
         return 0
     _open_jupyterlab("hunt", HUNT, arguments)
 
 
 def _open_jupyterlab(command: str, page: str, arguments: list[str]) -> NoReturn:
-    """Open ``page``, a file of the course folder, or lesson 00, for ``command``, which is given again where the environment had to be made first."""
+    """Open ``page``, a file of the course folder, or lesson 00, for ``command``, which is given
+    again where the environment had to be made first."""
     home = paths.folder()
     if paths.is_installed() and (missing := environment.list_missing()):
         if environment.runs_here(home):
@@ -100,33 +110,53 @@ def _open_jupyterlab(command: str, page: str, arguments: list[str]) -> NoReturn:
     notebook_filter.watch(home)
     lessons = home / "notebooks"
     if choose_language() != "en":
-        from course_lib.lessons.translated import write_lessons  # here, because it imports Jupyter's widgets, which takes seconds
+        # here, because it imports Jupyter's widgets, which takes seconds
+        from course_lib.lessons.translated import write_lessons
 
         lessons = write_lessons(home)
     page = page or f"{lessons.relative_to(home)}/{FIRST_LESSON}"
     # JupyterLab keeps the list of trusted notebooks in the course folder, not in the home directory
-    notary = [f"--NotebookNotary.db_file={state / 'trusted.db'}", f"--NotebookNotary.secret_file={state / 'trusted.key'}"]
-    # A kernel of JupyterLab chooses anew: a setting of this process would look to it like one of the learner's.
+    notary = [
+        f"--NotebookNotary.db_file={state / 'trusted.db'}",
+        f"--NotebookNotary.secret_file={state / 'trusted.key'}",
+    ]
+    # A kernel of JupyterLab chooses anew: a setting of this process would look to it like one of
+    # the learner's.
     settings = runtime.read_inherited() | {
         "JUPYTER_CONFIG_PATH": os.pathsep.join(
-            filter(None, [str(paths.FILES / "tools" / "jupyter"), os.environ.get("JUPYTER_CONFIG_PATH")])
+            filter(
+                None,
+                [str(paths.FILES / "tools" / "jupyter"), os.environ.get("JUPYTER_CONFIG_PATH")],
+            )
         ),
         "PATH": os.pathsep.join(
             [str(Path(sys.executable).parent), os.environ.get("PATH", os.defpath)]
         ),  # `course` in JupyterLab's terminals
     }
-    trust = [sys.executable, "-c", "from nbformat.sign import main; main()", *notary, *map(str, sorted(lessons.glob("[0-9][0-9]_*.ipynb")))]
-    subprocess.run(trust, stdout=subprocess.DEVNULL, env=settings, check=False)  # pictures of trusted notebooks move without being run
+    trust = [
+        sys.executable,
+        "-c",
+        "from nbformat.sign import main; main()",
+        *notary,
+        *map(str, sorted(lessons.glob("[0-9][0-9]_*.ipynb"))),
+    ]
+    # pictures of trusted notebooks move without being run
+    subprocess.run(trust, stdout=subprocess.DEVNULL, env=settings, check=False)
     as_root = []
     if os.geteuid() == 0:
         say("course: you are root; JupyterLab is started with --allow-root.")
         as_root = ["--allow-root"]
     own = [f"--ServerApp.root_dir={home}", f"--LabApp.default_url=/lab/tree/{page}"]
-    os.execve(sys.executable, [sys.executable, "-m", "jupyterlab", *notary, *own, *as_root, *arguments], settings)
+    os.execve(
+        sys.executable,
+        [sys.executable, "-m", "jupyterlab", *notary, *own, *as_root, *arguments],
+        settings,
+    )
 
 
 def bring_up_to_date() -> int:
-    """Fetch a newer course. A checkout asks git; an installed package is replaced, and then completes the course folder."""
+    """Fetch a newer course. A checkout asks git; an installed package is replaced, and then
+    completes the course folder."""
     if not paths.is_installed():
         for line in update.update():
             print(line)
@@ -136,6 +166,9 @@ def bring_up_to_date() -> int:
         newest = f"uvx {paths.DISTRIBUTION}@latest"
         if paths.read_origin():  # a clone or a file, which uv has kept as it was
             newest = paths.name_uvx().replace("uvx", "uvx --refresh", 1)
-        say(f"course: this is version {course_lib.__version__}, as {sys.executable} has it; `{newest} update` fetches the newest.")
+        say(
+            f"course: this is version {course_lib.__version__}, as {sys.executable} has it;"
+            f" `{newest} update` fetches the newest."
+        )
     # This process has loaded the old package. Only the new one knows the new files.
     os.execv(sys.executable, [sys.executable, "-m", "course_command", "init", "--renew", str(home)])

@@ -1,4 +1,5 @@
-"""Run ``course grade``: read its options, show the progress, and print at the end the results and where they lie."""
+"""Run ``course grade``: read its options, show the progress, and print at the end the results and
+where they lie."""
 
 from __future__ import annotations
 
@@ -15,11 +16,22 @@ from course_lib.base import paths
 from course_lib.base.errors import CourseError
 from course_lib.base.words import agree, format_count
 from course_lib.classroom import weeks, workers
-from course_lib.classroom.grade_class import GRADEBOOK, REGRADES, ClassOptions, Graded, Progress, grade_class
+from course_lib.classroom.grade_class import (
+    GRADEBOOK,
+    REGRADES,
+    ClassOptions,
+    Graded,
+    Progress,
+    grade_class,
+)
 from course_lib.cli.terminal import console, say
 from course_lib.sandbox import isolation
 
-TIERS = {"namespaces": isolation.NAMESPACES, "landlock": isolation.LANDLOCK, "limits": isolation.LIMITS}
+TIERS = {
+    "namespaces": isolation.NAMESPACES,
+    "landlock": isolation.LANDLOCK,
+    "limits": isolation.LIMITS,
+}
 _SHOWN = 10  # faults and problems; all of them are in the files
 NOT_ALL_GRADED = 4  # as for a grader fault
 
@@ -49,26 +61,40 @@ def grade(
 ) -> int:
     """Grade a class; returns 0, or 4 if a file could not be graded.
 
-    Raises: CourseError if the options or the folders cannot be used; EnvironmentFault if the machine does not let it go on.
+    Raises: CourseError if the options or the folders cannot be used; EnvironmentFault if the
+    machine does not let it go on.
     """
     if resume is False and out.exists() and any(out.iterdir()):
-        raise CourseError(f"{paths.shown(out)} is there already. Choose another folder, or leave out --no-resume to go on with it.")
+        raise CourseError(
+            f"{paths.shown(out)} is there already. Choose another folder, or leave out --no-resume"
+            " to go on with it."
+        )
     if resume and not out.exists():
-        raise CourseError(f"there is no {paths.shown(out)} to go on with. Leave out --resume to begin it.")
+        raise CourseError(
+            f"there is no {paths.shown(out)} to go on with. Leave out --resume to begin it."
+        )
     asked, deadlines = choose_exercises(week, plan, only, everything)
     if due:
         deadlines |= dict.fromkeys(asked, weeks.read_moment(due, "--due"))
     rate = read_late_rule(late)
     if rate and not deadlines:
-        raise CourseError("--late needs a deadline: a line `due` in the plan of the weeks, or --due.")
+        raise CourseError(
+            "--late needs a deadline: a line `due` in the plan of the weeks, or --due."
+        )
     lessons = {catalog.get(name).lesson for name in asked}
-    tasks = tuple(exercise.id for exercise in catalog.exercises().values() if exercise.optional and exercise.lesson in lessons)
+    tasks = tuple(
+        exercise.id
+        for exercise in catalog.exercises().values()
+        if exercise.optional and exercise.lesson in lessons
+    )
     options = ClassOptions(
-        asked + tasks, split_list(recheck), secret_file, mapping, deadlines, weights, rate, partial, change_rules, anew,
+        asked + tasks, split_list(recheck), secret_file, mapping, deadlines, weights, rate, partial,
+        change_rules, anew,
         TIERS[tier] if tier else None, tuple(also),
     )  # fmt: skip
     if scheduler:
-        start, width = functools.partial(workers.connect, scheduler), count or workers.count_workers(scheduler)
+        start = functools.partial(workers.connect, scheduler)
+        width = count or workers.count_workers(scheduler)
     else:
         width = count or workers.count_processors()
         start = functools.partial(workers.start_processes, width)
@@ -77,7 +103,9 @@ def grade(
             # twice as many as workers, so that the next request is ready when a worker has finished
             graded = grade_class(folder, out, options, start, 2 * width, tell=tell)
     except KeyboardInterrupt:
-        say("course: every verdict so far is kept. The same command goes on where this one stopped.")
+        say(
+            "course: every verdict so far is kept. The same command goes on where this one stopped."
+        )
         raise
     _say_what_came_out(graded)
     return NOT_ALL_GRADED if graded.faults else 0
@@ -97,21 +125,36 @@ def choose_exercises(
     """
     if sum((week is not None, only is not None, everything)) != 1:
         raise CourseError(
-            "say which exercises you asked for, so that no other counts as missing: --week 3, --only 07a,08a, or --all. One of the three."
+            "say which exercises you asked for, so that no other counts as missing: --week 3,"
+            " --only 07a,08a, or --all. One of the three."
         )
     file = weeks.find_plan(plan_file)
     plan = weeks.read_plan(file)
     if week is not None:
-        asked = tuple(name for one in weeks.choose_weeks(plan, split_list(week), file) for name in one.exercises)
-        print(f"Week {', '.join(split_list(week))} asks for {', '.join(asked)} ({paths.shown(file)}).")
+        asked = tuple(
+            name
+            for one in weeks.choose_weeks(plan, split_list(week), file)
+            for name in one.exercises
+        )
+        print(
+            f"Week {', '.join(split_list(week))} asks for {', '.join(asked)} ({paths.shown(file)})."
+        )
     else:
-        asked = tuple(catalog.get(name).id for name in split_list(only)) or tuple(catalog.required())
-    due = {name: one.due for one in plan.values() for name in one.exercises if one.due and name in asked}
+        asked = tuple(catalog.get(name).id for name in split_list(only)) or tuple(
+            catalog.required()
+        )
+    due = {
+        name: one.due
+        for one in plan.values()
+        for name in one.exercises
+        if one.due and name in asked
+    }
     return asked, due
 
 
 def read_late_rule(text: str | None) -> float | None:
-    """Return what each day costs, in hundredths of an exercise's points, of a text such as ``10 % per day``.
+    """Return what each day costs, in hundredths of an exercise's points, of a text such as ``10 %
+    per day``.
 
     Raises: CourseError if it is no such text.
     """
@@ -119,7 +162,10 @@ def read_late_rule(text: str | None) -> float | None:
         return None
     match = re.fullmatch(r"\s*(\d+(?:\.\d+)?)\s*%\s*per\s+day\s*", text)
     if match is None or float(match[1]) > 100:
-        raise CourseError(f'--late {text!r} is no rule. Write "10 % per day"; the deadline stands in the plan of the weeks or in --due.')
+        raise CourseError(
+            f'--late {text!r} is no rule. Write "10 % per day"; the deadline stands in the plan of'
+            " the weeks or in --due."
+        )
     return float(match[1])
 
 
@@ -135,7 +181,9 @@ def _show_progress() -> Iterator[Callable[[Progress], None]]:
     columns = (
         TextColumn("checking"),
         BarColumn(),
-        TextColumn("{task.completed:.0f} of {task.fields[learners]}, {task.fields[files]}, time left"),
+        TextColumn(
+            "{task.completed:.0f} of {task.fields[learners]}, {task.fields[files]}, time left"
+        ),
         TimeRemainingColumn(elapsed_when_finished=True),
     )
     with Bar(*columns, console=console(), transient=True) as bar:
@@ -159,7 +207,8 @@ def _tell_lines() -> Callable[[Progress], None]:
         if tenth > last:
             last = tenth
             print(
-                f"{progress.done:.0f} of {format_count(progress.learners, 'learner')}, {format_count(progress.files, 'file')}",
+                f"{progress.done:.0f} of {format_count(progress.learners, 'learner')},"
+                f" {format_count(progress.files, 'file')}",
                 file=sys.stderr,
                 flush=True,
             )
@@ -171,15 +220,23 @@ def _say_what_came_out(graded: Graded) -> None:
     out = paths.shown(graded.out)
     better = "" if graded.tier == isolation.NAMESPACES else " or better"
     print(
-        f"{format_count(graded.learners, 'learner')}: {format_count(graded.checked, 'file')} checked, "
-        f"{format_count(graded.kept, 'verdict')} kept from before. Isolation: {graded.tier}{better}."
+        f"{format_count(graded.learners, 'learner')}: {format_count(graded.checked, 'file')}"
+        f" checked, {format_count(graded.kept, 'verdict')} kept from before. Isolation:"
+        f" {graded.tier}{better}."
     )
     if graded.torn:
-        lines = agree(graded.torn, "line of the journal was torn; what it", "lines of the journal were torn; what they")
+        lines = agree(
+            graded.torn,
+            "line of the journal was torn; what it",
+            "lines of the journal were torn; what they",
+        )
         print(f"{graded.torn} {lines} said was checked again.")
     for title, lines in (
         ("Nothing could be read of", [f"{learner}: {why}" for learner, why in graded.problems]),
-        ("Not graded, and no fault of theirs", [f"{learner}, {exercise}: {why}" for learner, exercise, why in graded.faults]),
+        (
+            "Not graded, and no fault of theirs",
+            [f"{learner}, {exercise}: {why}" for learner, exercise, why in graded.faults],
+        ),
     ):
         if lines:
             print(f"{title} ({len(lines)}):")
@@ -189,7 +246,12 @@ def _say_what_came_out(graded: Graded) -> None:
     if graded.strays:
         print(f"Nobody's submission, and not looked at: {', '.join(graded.strays[:_SHOWN])}.")
     if graded.regraded:
-        print(f"{graded.regraded} marks of before have changed: {out}/{REGRADES} says which, and why.")
+        print(
+            f"{graded.regraded} marks of before have changed: {out}/{REGRADES} says which, and why."
+        )
     print(f"{out}/{GRADEBOOK}, canvas.csv, results.jsonl, class.html and reports/ are written.")
     if graded.faults:
-        say("course: not everything could be graded. The same command tries those files again, and keeps the rest.")
+        say(
+            "course: not everything could be graded. The same command tries those files again, and"
+            " keeps the rest."
+        )

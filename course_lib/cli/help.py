@@ -1,4 +1,5 @@
-"""Format `course --help`: plain text with the commands in groups, which needs no library that draws.
+"""Format `course --help`: plain text with the commands in groups, which needs no library that
+draws.
 
 typer's own boxes take longer to load than all the rest of the command.
 """
@@ -10,41 +11,59 @@ from typing import Any
 import typer.core
 
 from course_lib.base import paths
-from course_lib.base.translation import KEEP_LINES, choose_language, join_lines, split_help, translate
+from course_lib.base.translation import (
+    KEEP_LINES,
+    choose_language,
+    join_lines,
+    split_help,
+    translate,
+)
 from course_lib.base.translation import mark as N_
 
 START = N_("Begin")
-LEARN, MEASURE, KEEP = N_("Work through the exercises"), N_("Measure"), N_("Keep the course working")
+LEARN = N_("Work through the exercises")
+MEASURE = N_("Measure")
+KEEP = N_("Keep the course working")
 AUTHOR = "For authors"
 TEACH = "For instructors"
 
 
-_WIDTH, _OPTION_WIDTH = 76, 48  # columns, of a paragraph and of what stands beside the names of options
+# columns, of a paragraph and of what stands beside the names of options
+_WIDTH, _OPTION_WIDTH = 76, 48
 
 
 def _translate_help(command: Any) -> None:
     """Translate in place what ``--help`` says of this command and of its options."""
     if choose_language() == "en":
         return
-    command.help, command.epilog = _translate(command.help, _WIDTH), _translate(command.epilog, _WIDTH)
+    command.help = _translate(command.help, _WIDTH)
+    command.epilog = _translate(command.epilog, _WIDTH)
     for parameter in command.params:
         if getattr(parameter, "help", None):
             parameter.help = _translate(parameter.help, _OPTION_WIDTH)
 
 
 def _translate(text: str | None, width: int) -> str | None:
-    return "\n\n".join(_wrap(translate(paragraph, "interface"), width) for paragraph in split_help(text)) or text
+    return (
+        "\n\n".join(
+            _wrap(translate(paragraph, "interface"), width) for paragraph in split_help(text)
+        )
+        or text
+    )
 
 
 def _wrap(text: str, width: int) -> str:
-    """Break a paragraph of one line into several. Click, which counts letters and not their width, then leaves them alone."""
-    from course_lib.catalog.comments import wrap  # here, because its library is slow to import, and English needs neither
+    """Break a paragraph of one line into several. Click, which counts letters and not their width,
+    then leaves them alone."""
+    # here, because its library is slow to import, and English needs neither
+    from course_lib.catalog.comments import wrap
 
     return KEEP_LINES + (text if "\n" in text else "\n".join(wrap(text, width)))
 
 
 class GroupedCommands(typer.core.TyperGroup):
-    """The commands under the headings that ``rich_help_panel`` gives them, in the order in which they were added."""
+    """The commands under the headings that ``rich_help_panel`` gives them, in the order in which
+    they were added."""
 
     def get_command(self, ctx, cmd_name):
         command = super().get_command(ctx, cmd_name)
@@ -58,15 +77,21 @@ class GroupedCommands(typer.core.TyperGroup):
 
     def format_commands(self, ctx, formatter) -> None:
         groups: dict[str, list[tuple[str, str]]] = {}
-        left_out = {AUTHOR, TEACH} if paths.is_release() else {AUTHOR} if paths.is_installed() else set()
+        left_out = (
+            {AUTHOR, TEACH} if paths.is_release() else {AUTHOR} if paths.is_installed() else set()
+        )
         for name in self.list_commands(ctx):
             command = self.get_command(ctx, name)
-            assert isinstance(command, typer.core.TyperCommand | typer.core.TyperGroup), f"{name} is a command of typer's"
+            assert isinstance(command, typer.core.TyperCommand | typer.core.TyperGroup), (
+                f"{name} is a command of typer's"
+            )
             if command.rich_help_panel in left_out:
                 continue
             short = command.get_short_help_str(200)
             shown = short if choose_language() == "en" else _wrap(join_lines(short), _WIDTH - 12)
-            groups.setdefault(translate(str(command.rich_help_panel), "interface"), []).append((name, shown))
+            groups.setdefault(translate(str(command.rich_help_panel), "interface"), []).append(
+                (name, shown)
+            )
         widest = max(len(name) for rows in groups.values() for name, _ in rows)
         for heading, rows in groups.items():
             with formatter.section(heading):

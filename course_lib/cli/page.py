@@ -20,9 +20,13 @@ if TYPE_CHECKING:
 
 
 def require_html(file: Path, option: str) -> None:
-    """Raise CourseError if a browser would not take ``file``, the value of ``option``, for a page."""
+    """Raise CourseError if a browser would not take ``file``, the value of ``option``, for a
+    page."""
     if file.suffix != ".html":
-        raise CourseError(f"{option} writes a page for a browser, and {file.name} is no name of one. Give a name that ends in .html.")
+        raise CourseError(
+            f"{option} writes a page for a browser, and {file.name} is no name of one. Give a name"
+            " that ends in .html."
+        )
 
 
 def write_page(file: Path, template: str, *, picture: MovingPicture, **values: Any) -> None:

@@ -1,4 +1,5 @@
-"""The whole terminal for one command: keys as they are pressed, lines where they belong, everything given back at the end."""
+"""The whole terminal for one command: keys as they are pressed, lines where they belong, everything
+given back at the end."""
 
 from __future__ import annotations
 
@@ -19,9 +20,16 @@ from rich.segment import Segment, SegmentLines
 
 from course_lib.cli.terminal import console
 
-UP, DOWN, PAGE_UP, PAGE_DOWN, ESCAPE, ENTER, BACKSPACE = ("up", "down", "page up", "page down", "escape", "enter", "backspace")
+UP = "up"
+DOWN = "down"
+PAGE_UP = "page up"
+PAGE_DOWN = "page down"
+ESCAPE = "escape"
+ENTER = "enter"
+BACKSPACE = "backspace"
 _NAMES = {
-    "\x1b[A": UP, "\x1bOA": UP, "\x1b[B": DOWN, "\x1bOB": DOWN, "\x1b[5~": PAGE_UP, "\x1b[6~": PAGE_DOWN,
+    "\x1b[A": UP, "\x1bOA": UP, "\x1b[B": DOWN, "\x1bOB": DOWN, "\x1b[5~": PAGE_UP,
+    "\x1b[6~": PAGE_DOWN,
     "\x1b": ESCAPE, "\n": ENTER, "\r": ENTER, "\x7f": BACKSPACE, "\b": BACKSPACE,
 }  # fmt: skip
 _KEY = re.compile(r"\x1b\[[0-9;]*[A-Za-z~]|\x1bO[A-Z]|.", re.DOTALL)
@@ -30,18 +38,28 @@ _KEY = re.compile(r"\x1b\[[0-9;]*[A-Za-z~]|\x1bO[A-Z]|.", re.DOTALL)
 class Screen:
     """The terminal while the context lasts, in the main thread.
 
-    Every way out gives it back: the end of the context, an exception, Ctrl-C (KeyboardInterrupt), SIGTERM and SIGHUP (SystemExit).
-    Ctrl-Z gives it back until the process goes on. What is written to ``sys.stderr`` meanwhile is kept and printed at the end.
+    Every way out gives it back: the end of the context, an exception, Ctrl-C (KeyboardInterrupt),
+    SIGTERM and SIGHUP (SystemExit). Ctrl-Z gives it back until the process goes on. What is written
+    to ``sys.stderr`` meanwhile is kept and printed at the end.
     """
 
     def __enter__(self) -> Screen:
         self._keyboard = sys.stdin.fileno()
         self._typed = ""
-        self.taken = 0  # how often the terminal was taken: after each time, everything has to be drawn again
+        # how often the terminal was taken: after each time, everything has to be drawn again
+        self.taken = 0
         self._settings = termios.tcgetattr(self._keyboard)
         self._messages, self._stderr = io.StringIO(), sys.stderr
-        self._live = Live(console=console(), screen=True, auto_refresh=False, redirect_stdout=False, redirect_stderr=False)
-        self._handlers = {number: signal.signal(number, _leave) for number in (signal.SIGTERM, signal.SIGHUP)}
+        self._live = Live(
+            console=console(),
+            screen=True,
+            auto_refresh=False,
+            redirect_stdout=False,
+            redirect_stderr=False,
+        )
+        self._handlers = {
+            number: signal.signal(number, _leave) for number in (signal.SIGTERM, signal.SIGHUP)
+        }
         self._handlers[signal.SIGTSTP] = signal.signal(signal.SIGTSTP, self._pause)
         sys.stderr = self._messages
         try:
@@ -67,7 +85,8 @@ class Screen:
         return columns, rows
 
     def read_key(self, seconds: float) -> str:
-        """Return the next key, or wait that long for one: a character, one of the names above, or "" if none was pressed.
+        """Return the next key, or wait that long for one: a character, one of the names above, or
+        "" if none was pressed.
 
         Raises: EOFError if the terminal is gone.
         """
@@ -84,7 +103,8 @@ class Screen:
 
     def draw(self, lines: list[list[Segment]]) -> None:
         """Show ``lines`` from the top; those below the screen are left out."""
-        self._live.console.size = self.size  # rich alone would believe a COLUMNS that was exported before the terminal changed
+        # rich alone would believe a COLUMNS that was exported before the terminal changed
+        self._live.console.size = self.size
         self._live.update(SegmentLines(lines, new_lines=True), refresh=True)
 
     def _take(self) -> None:
@@ -93,7 +113,8 @@ class Screen:
         self.taken += 1
 
     def _give_back(self) -> None:
-        with contextlib.suppress(OSError, termios.error):  # a closed terminal has no settings to restore
+        # a closed terminal has no settings to restore
+        with contextlib.suppress(OSError, termios.error):
             self._live.stop()
             termios.tcsetattr(self._keyboard, termios.TCSADRAIN, self._settings)
 
@@ -106,7 +127,8 @@ class Screen:
 
 
 def rendered(renderable: RenderableType, columns: int) -> list[list[Segment]]:
-    """Return the lines that rich draws of ``renderable`` in that width, with the colours of this terminal."""
+    """Return the lines that rich draws of ``renderable`` in that width, with the colours of this
+    terminal."""
     drawing = console()
     return drawing.render_lines(renderable, drawing.options.update(width=columns), pad=False)
 

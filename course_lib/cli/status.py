@@ -1,4 +1,5 @@
-"""Print the state of the learner's work: how much is passed, which exercise comes next, what it needs."""
+"""Print the state of the learner's work: how much is passed, which exercise comes next, what it
+needs."""
 
 from __future__ import annotations
 
@@ -27,31 +28,44 @@ TITLE, _MINUTES, STATE, _HINTS = 2, 4, 5, 6  # columns of the list
 PATH_SIGN = "◆"  # marks the exercises of the short path
 
 
-def next_exercise(records: dict[str, ExerciseProgress], after: Exercise | None = None) -> Exercise | None:
-    """Return the exercise that comes next: the first one in the order of the course that is not passed; None if all are.
+def next_exercise(
+    records: dict[str, ExerciseProgress], after: Exercise | None = None
+) -> Exercise | None:
+    """Return the exercise that comes next: the first one in the order of the course that is not
+    passed; None if all are.
 
-    It is never an optional task. A learner who has left out exercises that are not on the path of six hours, and has passed no other, gets the
-    next one of the path.
+    It is never an optional task. A learner who has left out exercises that are not on the path of
+    six hours, and has passed no other, gets the next one of the path.
 
     Args:
-        records: what ``progress.read()`` returned.
-        after: begin behind this exercise, and go on from the first one; it is the answer only if nothing else is left.
+        records: what ``progress.read()`` returned. after: begin behind this exercise, and go on
+        from the first one; it is the answer only if nothing else is left.
     """
     order = list(catalog.exercises().values())
     start = order.index(after) + 1 if after else 0
     ordered = [exercise for exercise in order[start:] + order[:start] if not exercise.optional]
     upcoming = next((e for e in ordered if not _is_passed(e, records)), None)
     on_path = _find_next_on_path(records)
-    left_out = upcoming and on_path and any(_is_passed(e, records) for e in order[order.index(upcoming) :])
+    left_out = (
+        upcoming and on_path and any(_is_passed(e, records) for e in order[order.index(upcoming) :])
+    )
     return on_path if left_out and not after else upcoming
 
 
 def _find_next_on_path(records: dict[str, ExerciseProgress]) -> Exercise | None:
-    """Return the first exercise of the short path that is not passed; None if there is none, or if one that is not on the path is passed."""
+    """Return the first exercise of the short path that is not passed; None if there is none, or if
+    one that is not on the path is passed."""
     required = catalog.required().values()
     if any(_is_passed(exercise, records) and not exercise.short_path for exercise in required):
         return None
-    return next((exercise for exercise in required if exercise.short_path and not _is_passed(exercise, records)), None)
+    return next(
+        (
+            exercise
+            for exercise in required
+            if exercise.short_path and not _is_passed(exercise, records)
+        ),
+        None,
+    )
 
 
 def _is_passed(exercise: Exercise, records: dict[str, ExerciseProgress]) -> bool:
@@ -65,13 +79,17 @@ def chosen(exercise_id: str | None) -> Exercise:
     """
     exercise = catalog.get(exercise_id) if exercise_id else next_exercise(progress.read())
     if exercise is None:
-        words = _("all {count} exercises are passed. Name the one that you mean: `course status` lists them.")
+        words = _(
+            "all {count} exercises are passed. Name the one that you mean: `course status` lists"
+            " them."
+        )
         raise CourseError(words.format(count=len(catalog.required())))
     return exercise
 
 
 def find(names: list[str]) -> list[Exercise]:
-    """Find the exercises that are meant by ids, such as "07a", and by lessons' numbers, such as "07"; each of them once.
+    """Find the exercises that are meant by ids, such as "07a", and by lessons' numbers, such as
+    "07"; each of them once.
 
     The number of a lesson does not mean its optional task.
 
@@ -79,7 +97,9 @@ def find(names: list[str]) -> list[Exercise]:
     """
     found = {}
     for name in names:
-        of_lesson = [exercise for exercise in catalog.required().values() if exercise.lesson == name]
+        of_lesson = [
+            exercise for exercise in catalog.required().values() if exercise.lesson == name
+        ]
         found |= {exercise.id: exercise for exercise in of_lesson or [catalog.get(name)]}
     return list(found.values())
 
@@ -106,7 +126,8 @@ def progress_bar(records: dict[str, ExerciseProgress], columns: int = BAR_COLUMN
 
 
 def passed_of_all(records: dict[str, ExerciseProgress]) -> tuple[int, int]:
-    """Return how many exercises are passed, and how many there are, both without the optional tasks."""
+    """Return how many exercises are passed, and how many there are, both without the optional
+    tasks."""
     return _count_passed(catalog.required(), records)
 
 
@@ -115,7 +136,8 @@ def _count_passed(names: Collection[str], records: dict[str, ExerciseProgress]) 
 
 
 def overview() -> Group:
-    """Return the text of `course` alone: the bar, the next exercise and what it needs, and how to go on."""
+    """Return the text of `course` alone: the bar, the next exercise and what it needs, and how to
+    go on."""
     records = progress.read()
     upcoming = next_exercise(records)
     if upcoming is None:
@@ -124,29 +146,49 @@ def overview() -> Group:
             ("course check ID", _("checks one again")),
             ("course --help", _("lists all commands")),
         ]
-        return Group(progress_bar(records), "", _("You have passed every exercise."), "", _commands(ways))
+        return Group(
+            progress_bar(records), "", _("You have passed every exercise."), "", _commands(ways)
+        )
     ways = [
         ("course check", _("grades your file")),
         ("course watch", _("grades it each time you save it")),
-        ("course hint", _("the next hint") if records.get(upcoming.id, ExerciseProgress()).hints else _("the first hint")),
+        (
+            "course hint",
+            (
+                _("the next hint")
+                if records.get(upcoming.id, ExerciseProgress()).hints
+                else _("the first hint")
+            ),
+        ),
         ("course lab", _("opens the lessons in JupyterLab")),
         ("course --help", _("lists all commands")),
     ]
-    return Group(progress_bar(records), "", *_describe(upcoming, records, _("Next: ")), "", _commands(ways))
+    return Group(
+        progress_bar(records), "", *_describe(upcoming, records, _("Next: ")), "", _commands(ways)
+    )
 
 
 def describe(exercises: list[Exercise]) -> Group:
-    """Return the text of `course status 07a`: for each exercise its task, what it needs, and its state."""
+    """Return the text of `course status 07a`: for each exercise its task, what it needs, and its
+    state."""
     records = progress.read()
     return Group(*(part for exercise in exercises for part in _describe(exercise, records)))
 
 
-def _describe(exercise: Exercise, records: dict[str, ExerciseProgress], before: str = "") -> tuple[str, Padding]:
+def _describe(
+    exercise: Exercise, records: dict[str, ExerciseProgress], before: str = ""
+) -> tuple[str, Padding]:
     facts = Table.grid(padding=(0, 2))
     for name, text in _facts(exercise, records):
         facts.add_row(f"[dim]{name}[/dim]", text)
-    about = _("{exercise}, about {minutes} minutes, optional") if exercise.optional else _("{exercise}, about {minutes} minutes")
-    return before + about.format(exercise=_name(exercise), minutes=exercise.minutes), Padding(facts, (0, 2))
+    about = (
+        _("{exercise}, about {minutes} minutes, optional")
+        if exercise.optional
+        else _("{exercise}, about {minutes} minutes")
+    )
+    return before + about.format(exercise=_name(exercise), minutes=exercise.minutes), Padding(
+        facts, (0, 2)
+    )
 
 
 def listing() -> Group:
@@ -154,29 +196,54 @@ def listing() -> Group:
     records = progress.read()
     upcoming = next_exercise(records)
     table = Table(box=None, padding=(0, 1, 0, 0), pad_edge=False, header_style="bold")
-    for number, column in enumerate(("", "", _("exercise"), _("level"), _("min"), _("status"), _("hints"))):
-        table.add_column(column, justify="right" if number in (_MINUTES, _HINTS) else "left", no_wrap=number != TITLE)
+    for number, column in enumerate(
+        ("", "", _("exercise"), _("level"), _("min"), _("status"), _("hints"))
+    ):
+        table.add_column(
+            column,
+            justify="right" if number in (_MINUTES, _HINTS) else "left",
+            no_wrap=number != TITLE,
+        )
     for exercise in catalog.required().values():
         table.add_row(*row(exercise, records, marked=exercise == upcoming))
     tasks = [exercise for exercise in catalog.exercises().values() if exercise.optional]
     if tasks:
         passed, total = _count_passed([task.id for task in tasks], records)
         table.add_section()
-        words = _("[bold]Without rails[/]: {passed} of {total} optional tasks passed; they count nowhere.")
+        words = _(
+            "[bold]Without rails[/]: {passed} of {total} optional tasks passed; they count nowhere."
+        )
         table.add_row("", "", words.format(passed=passed, total=total))
         for task in tasks:
             table.add_row(*row(task, records, marked=False))
     closing = _("You have passed every exercise.") if upcoming is None else next_line(upcoming)
-    files = _("Your files are in {folder}.").format(folder=f"{escape(paths.shown(paths.exercises()))}/")
-    path = _("{sign} the path of six hours: these exercises and their lessons; it ends with a model that trains with your kernels.")
-    return Group(table, "", path.format(sign=PATH_SIGN), progress_bar(records), *_tell_predictions(), *tell_steps(), closing, files)
+    files = _("Your files are in {folder}.").format(
+        folder=f"{escape(paths.shown(paths.exercises()))}/"
+    )
+    path = _(
+        "{sign} the path of six hours: these exercises and their lessons; it ends with a model that"
+        " trains with your kernels."
+    )
+    return Group(
+        table,
+        "",
+        path.format(sign=PATH_SIGN),
+        progress_bar(records),
+        *_tell_predictions(),
+        *tell_steps(),
+        closing,
+        files,
+    )
 
 
 def _tell_predictions() -> list[str]:
-    """Return a line with the number of predictions made in the lessons, and of surprises; nothing before the first."""
+    """Return a line with the number of predictions made in the lessons, and of surprises; nothing
+    before the first."""
     made = progress.read_predictions()
     surprises = sum(prediction.surprised for prediction in made.values())
-    told = _("Predictions made in the lessons: {made}, surprises among them: {surprises}.").format(made=len(made), surprises=surprises)
+    told = _("Predictions made in the lessons: {made}, surprises among them: {surprises}.").format(
+        made=len(made), surprises=surprises
+    )
     return [told] if made else []
 
 
@@ -184,13 +251,23 @@ def tell_steps() -> list[str]:
     """Return a line with the number of steps passed, by lesson; nothing before the first."""
     passed = progress.read_steps()
     lessons = sorted({step_id[:2] for step_id in passed})
-    counts = [(lesson, ids, passed.keys() & ids) for lesson in lessons if (ids := set(step_cells.list_ids(lesson)))]
+    counts = [
+        (lesson, ids, passed.keys() & ids)
+        for lesson in lessons
+        if (ids := set(step_cells.list_ids(lesson)))
+    ]
     words = _("lesson {lesson} {passed} of {total}")
-    told = _(", ").join(words.format(lesson=lesson, passed=len(here), total=len(ids)) for lesson, ids, here in counts if here)
+    told = _(", ").join(
+        words.format(lesson=lesson, passed=len(here), total=len(ids))
+        for lesson, ids, here in counts
+        if here
+    )
     return [_("Steps passed: {told}.").format(told=told)] if told else []
 
 
-def row(exercise: Exercise, records: dict[str, ExerciseProgress], *, marked: bool) -> tuple[str, ...]:
+def row(
+    exercise: Exercise, records: dict[str, ExerciseProgress], *, marked: bool
+) -> tuple[str, ...]:
     """Return the cells of an exercise in a list; ``marked`` puts an arrow in front."""
     now = state(records.get(exercise.id))
     level = "●" * exercise.difficulty + "○" * (5 - exercise.difficulty)
@@ -209,7 +286,11 @@ def row(exercise: Exercise, records: dict[str, ExerciseProgress], *, marked: boo
 def next_line(exercise: Exercise) -> str:
     """Return a line with the exercise that comes next and its command, in rich's markup."""
     on_path = _find_next_on_path(progress.read())
-    path = _(" On the path of six hours comes {id}.").format(id=on_path.id) if on_path and on_path != exercise else ""
+    path = (
+        _(" On the path of six hours comes {id}.").format(id=on_path.id)
+        if on_path and on_path != exercise
+        else ""
+    )
     words = _("Next: {exercise}, about {minutes} minutes. `course check` takes it.{path}")
     return words.format(exercise=_name(exercise), minutes=exercise.minutes, path=path)
 
@@ -219,11 +300,15 @@ def _name(exercise: Exercise) -> str:
 
 
 def as_json(exercises: list[Exercise]) -> str:
-    """Return the data of `course status --json`: status and hints of each exercise, or of those named, by id."""
+    """Return the data of `course status --json`: status and hints of each exercise, or of those
+    named, by id."""
     records = progress.read()
     return json.dumps(
         {
-            name: {"status": state(records.get(name)), "hints": records.get(name, ExerciseProgress()).hints}
+            name: {
+                "status": state(records.get(name)),
+                "hints": records.get(name, ExerciseProgress()).hints,
+            }
             for name in [exercise.id for exercise in exercises] or catalog.exercises()
         },
         indent=2,
@@ -249,12 +334,14 @@ def _write_state(now: str) -> str:
 
 
 def _need(text: str, records: dict[str, ExerciseProgress]) -> str:
-    """Return the text of a prerequisite; for an exercise, with its title and whether it is passed."""
+    """Return the text of a prerequisite; for an exercise, with its title and whether it is
+    passed."""
     if text not in catalog.exercises():
         return escape(text)
     now = state(records.get(text))
     return (
-        f"{text} {escape(catalog.get(text).title)} ([{STYLES[now]}]{SIGNS[now]} {_('passed') if now == PASS else _('not passed yet')}[/])"
+        f"{text} {escape(catalog.get(text).title)} ([{STYLES[now]}]{SIGNS[now]}"
+        f" {_('passed') if now == PASS else _('not passed yet')}[/])"
     )
 
 

@@ -1,4 +1,5 @@
-"""Write the page of ``course status --html``: what is passed, the predictions that surprised, what was asked again, the ladder."""
+"""Write the page of ``course status --html``: what is passed, the predictions that surprised, what
+was asked again, the ladder."""
 
 from __future__ import annotations
 
@@ -24,7 +25,8 @@ _STYLES = {NOT_ATTEMPTED: "unattempted"}  # the other states are called as their
 def write(file: Path) -> None:
     """Write the page of this course folder into ``file``. The progress is read and not changed.
 
-    Raises: CourseError if the times of the ladder are missing; OSError if the file cannot be written.
+    Raises: CourseError if the times of the ladder are missing; OSError if the file cannot be
+    written.
     """
     _ = course_lib.MODE  # chooses GPU or interpreter now: the ladder imports PyTorch
     from course_lib.lessons.figures.ladder import ladder
@@ -46,7 +48,9 @@ def write(file: Path) -> None:
     )
 
 
-def _describe_exercises(exercises: Iterable[Exercise], records: Mapping[str, ExerciseProgress]) -> list[dict[str, Any]]:
+def _describe_exercises(
+    exercises: Iterable[Exercise], records: Mapping[str, ExerciseProgress]
+) -> list[dict[str, Any]]:
     """Return what the table says of each exercise."""
     rows = []
     for exercise in exercises:
@@ -65,7 +69,8 @@ def _describe_exercises(exercises: Iterable[Exercise], records: Mapping[str, Exe
 
 
 def _describe_answers(answers: Mapping[str, Prediction]) -> list[dict[str, Any]]:
-    """Return what the page says of each answer, in the order of the course; a question that the course no longer has is left out.
+    """Return what the page says of each answer, in the order of the course; a question that the
+    course no longer has is left out.
 
     A question that needs the lesson's page stands in its other words, if it has any.
 
@@ -80,7 +85,18 @@ def _describe_answers(answers: Mapping[str, Prediction]) -> list[dict[str, Any]]
         name = key.split(" ")[-1]
         found = read_lesson(name[:2])
         if question := found.get(name):
-            asked, result = (Markup(write_markdown(text)) for text in (question.recall or question.question, question.write_result()))
+            asked, result = (
+                Markup(write_markdown(text))
+                for text in (question.recall or question.question, question.write_result())
+            )
             place = key[:2], list(found).index(name)
-            rows.append({"question": asked, "result": result, "place": place, "said": answer.said, "surprised": answer.surprised})
+            rows.append(
+                {
+                    "question": asked,
+                    "result": result,
+                    "place": place,
+                    "said": answer.said,
+                    "surprised": answer.surprised,
+                }
+            )
     return sorted(rows, key=lambda row: row["place"])

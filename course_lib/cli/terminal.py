@@ -16,8 +16,10 @@ if TYPE_CHECKING:
 
 
 def console() -> Console:
-    """Return a console for standard output with its width and colours of this moment; for no terminal, plain text of 80 columns."""
-    from rich.console import Console  # imported only when something is drawn, because `course --help` should not wait for it
+    """Return a console for standard output with its width and colours of this moment; for no
+    terminal, plain text of 80 columns."""
+    # imported only when something is drawn, because `course --help` should not wait for it
+    from rich.console import Console
 
     return Console(highlight=False, emoji=False)
 
@@ -37,18 +39,24 @@ def say(message: str) -> None:
     lines = make_visible(message).expandtabs().splitlines()
     if sys.stderr.isatty():
         width = max(20, shutil.get_terminal_size().columns)
-        lines = [part for line in lines for part in wrap(line, width, line[: len(line) - len(line.lstrip())])]
+        lines = [
+            part
+            for line in lines
+            for part in wrap(line, width, line[: len(line) - len(line.lstrip())])
+        ]
     with contextlib.suppress(OSError):
         print("\n".join(lines), file=sys.stderr, flush=True)
 
 
 def open_nowhere() -> TextIO:
-    """Return a stand-in for a standard output that was closed: each write to it fails, as on a full device."""
+    """Return a stand-in for a standard output that was closed: each write to it fails, as on a full
+    device."""
     return os.fdopen(os.open(os.devnull, os.O_RDONLY), "w")
 
 
 class Output:
-    """Standard output that keeps the error of its last failed write, so that an error of a file is not taken for one of the output."""
+    """Standard output that keeps the error of its last failed write, so that an error of a file is
+    not taken for one of the output."""
 
     def __init__(self, stream: TextIO) -> None:
         self.stream = stream
@@ -66,7 +74,8 @@ class Output:
         return getattr(self.stream, name)
 
     def discard(self) -> None:
-        """Discard text that cannot be written, so that the interpreter does not try to write it once more when it ends."""
+        """Discard text that cannot be written, so that the interpreter does not try to write it
+        once more when it ends."""
         nowhere = os.open(os.devnull, os.O_WRONLY)
         os.dup2(nowhere, self.stream.fileno())
         os.close(nowhere)

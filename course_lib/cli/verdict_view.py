@@ -1,4 +1,5 @@
-"""A verdict drawn for the terminal: its pieces from the top, each apart, at any width and without colour too."""
+"""A verdict drawn for the terminal: its pieces from the top, each apart, at any width and without
+colour too."""
 
 from __future__ import annotations
 
@@ -16,13 +17,19 @@ from course_lib.catalog import Exercise
 from course_lib.grading.report import Report, make_report, quote_line
 from course_lib.grading.verdict import ERROR, FAIL, GRADER_FAULT, NOT_ATTEMPTED, PASS, Verdict
 
-STYLES = {PASS: "green", FAIL: "red", ERROR: "red", NOT_ATTEMPTED: "yellow", GRADER_FAULT: "magenta"}
+STYLES = {
+    PASS: "green",
+    FAIL: "red",
+    ERROR: "red",
+    NOT_ATTEMPTED: "yellow",
+    GRADER_FAULT: "magenta",
+}
 _INDENT = "  "
 
 
 class VerdictView:
-    """The text of a verdict for ``course check`` and ``course watch``. There is no box: a line can then be copied, and nothing
-    has to be cut to fit but the learner's own line of code."""
+    """The text of a verdict for ``course check`` and ``course watch``. There is no box: a line can
+    then be copied, and nothing has to be cut to fit but the learner's own line of code."""
 
     def __init__(self, verdict: Verdict, exercise: Exercise):
         self.verdict, self.exercise = verdict, exercise
@@ -44,7 +51,11 @@ class VerdictView:
         yield self._quotation(width)
         yield [_prose(told.question)] if told.question else []
         yield [_prose(told.common)] if told.common else []
-        yield ([Text(_introduce_output(self.verdict, self.exercise), "dim"), Text(told.printed)] if told.printed else [])
+        yield (
+            [Text(_introduce_output(self.verdict, self.exercise), "dim"), Text(told.printed)]
+            if told.printed
+            else []
+        )
         if told.debrief:
             yield [Text(f"{_('What you avoided.')} ", "bold") + _prose(told.debrief)]
             yield [Text(f"{_('Further.')} ", "bold") + _prose(told.further)]
@@ -52,21 +63,31 @@ class VerdictView:
             yield [_prose(_("Stuck? `course hint {id}`").format(id=self.exercise.id), "dim")]
 
     def _quotation(self, width: int) -> list[Text]:
-        """Return the file with the line's number, the line, and carets below it with the label, or below them where it does not fit."""
+        """Return the file with the line's number, the line, and carets below it with the label, or
+        below them where it does not fit."""
         place = self.told.place
         if place is None:
             return []
         shown = quote_line(place, width)
-        file = Text(f"{self.told.file}:{place.line}", Style(link=paths.located(place.file).as_uri()))
+        file = Text(
+            f"{self.told.file}:{place.line}", Style(link=paths.located(place.file).as_uri())
+        )
         lead = [Text(place.lead)] if place.lead else []
         lines = [Text.assemble((shown.gutter, "dim"), shown.source)]
         below = f"{shown.carets} {shown.label}".rstrip()
         fits = cell_len(shown.below + below) <= width
         if shown.carets:
-            lines.append(Text.assemble((shown.below, "dim"), (below if fits else shown.carets, self.colour)))
+            lines.append(
+                Text.assemble((shown.below, "dim"), (below if fits else shown.carets, self.colour))
+            )
         for line in lines:
             line.no_wrap, line.overflow = True, "ignore"
-        return [*lead, file, *lines, *([] if fits else [Text.assemble((shown.below, "dim"), (shown.label, self.colour))])]
+        return [
+            *lead,
+            file,
+            *lines,
+            *([] if fits else [Text.assemble((shown.below, "dim"), (shown.label, self.colour))]),
+        ]
 
 
 def verdict_view(verdict: Verdict, exercise: Exercise) -> VerdictView:
@@ -83,9 +104,14 @@ def _introduce_output(verdict: Verdict, exercise: Exercise) -> str:
 def _finding(told: Report, console: Console, width: int) -> list[Text]:
     lines = [_prose(join_sentences(_("Smallest failing case:"), told.case))] if told.case else []
     column = max((cell_len(name) for name, value in told.numbers), default=0) + 1
-    for text in (*(f"{set_cell_size(name, column)}{value}" for name, value in told.numbers), told.words):
+    for text in (
+        *(f"{set_cell_size(name, column)}{value}" for name, value in told.numbers),
+        told.words,
+    ):
         if text:
-            lines += [Text(_INDENT) + line for line in _prose(text).wrap(console, width - len(_INDENT))]
+            lines += [
+                Text(_INDENT) + line for line in _prose(text).wrap(console, width - len(_INDENT))
+            ]
     return lines
 
 

@@ -1,4 +1,5 @@
-"""`course watch`: checks an exercise each time it is saved. In a terminal it fills the screen and takes keys."""
+"""`course watch`: checks an exercise each time it is saved. In a terminal it fills the screen and
+takes keys."""
 
 from __future__ import annotations
 
@@ -40,24 +41,30 @@ def watch(exercise_id: str | None) -> int:
     """Watch until it is ended: by a key on a screen, by Ctrl-C elsewhere.
 
     Args:
-        exercise_id: the exercise to begin with; None is the next one, or, without a terminal, all of them.
+        exercise_id: the exercise to begin with; None is the next one, or, without a terminal, all
+        of them.
 
     Raises: CourseError if there is no such exercise; KeyboardInterrupt.
     """
     if sys.stdin.isatty() and sys.stdout.isatty() and os.environ.get("TERM") != "dumb":
         _watch_on_screen(status.chosen(exercise_id))
     else:
-        _watch_in_lines([catalog.get(exercise_id)] if exercise_id else list(catalog.exercises().values()))
+        _watch_in_lines(
+            [catalog.get(exercise_id)] if exercise_id else list(catalog.exercises().values())
+        )
     return 0
 
 
 def _explain_keys() -> str:
     words = _("next/hint/list/solution/run again/quit").split("/")
-    return "  ".join(f"[bold]{key}[/bold] {what}" for key, what in zip("nhlsrq", words, strict=True))
+    return "  ".join(
+        f"[bold]{key}[/bold] {what}" for key, what in zip("nhlsrq", words, strict=True)
+    )
 
 
 class Saves:
-    """Which files were saved, deleted or locked away, by looking at their times. That works in network and shared folders, too, where no events come."""
+    """Which files were saved, deleted or locked away, by looking at their times. That works in
+    network and shared folders, too, where no events come."""
 
     def __init__(self, exercises: list[Exercise]) -> None:
         self._files = {texts.find_file(exercise): exercise for exercise in exercises}
@@ -66,7 +73,8 @@ class Saves:
         self._looked = 0.0
 
     def poll(self) -> list[Exercise]:
-        """Return the exercises saved since the last look, one per TICK. A file counts once two looks find it the same, because editors write in pieces."""
+        """Return the exercises saved since the last look, one per TICK. A file counts once two
+        looks find it the same, because editors write in pieces."""
         if time.monotonic() < self._looked + TICK:
             return []
         self._looked = time.monotonic()
@@ -84,7 +92,8 @@ class Saves:
 
 
 def _stamp(path: Path) -> tuple | None:
-    """Return a value that differs after every save and every change of permissions; None if there is no such file."""
+    """Return a value that differs after every save and every change of permissions; None if there
+    is no such file."""
     try:
         facts = path.stat()
     except OSError:
@@ -108,15 +117,19 @@ class Checker:
     def start(self, exercise: Exercise) -> None:
         self.exercise, self._started, self._outcome, self._told = exercise, time.monotonic(), [], []
         # a daemon thread, so that quitting does not wait for a verdict
-        threading.Thread(target=self._check, args=(exercise, self._outcome, self._told), daemon=True).start()
+        threading.Thread(
+            target=self._check, args=(exercise, self._outcome, self._told), daemon=True
+        ).start()
 
     @property
     def first_failure(self) -> str:
-        """Return a line about the first wrong case while other cases still run; empty if no case is wrong yet."""
+        """Return a line about the first wrong case while other cases still run; empty if no case is
+        wrong yet."""
         return "".join(self._told)
 
     def finished(self) -> tuple[Exercise, Verdict | CourseError] | None:
-        """Return the result of a check that has ended since the last call: a verdict, or why there is none.
+        """Return the result of a check that has ended since the last call: a verdict, or why there
+        is none.
 
         Raises: what the check raised, if that is not meant for people.
         """
@@ -131,7 +144,8 @@ class Checker:
     @staticmethod
     def _check(exercise: Exercise, outcome: list[Verdict | BaseException], told: list[str]) -> None:
         try:
-            from course_lib.grading.check import check  # imports NumPy, so it is imported after the screen has appeared
+            # imports NumPy, so it is imported after the screen has appeared
+            from course_lib.grading.check import check
 
             outcome.append(check(exercise, tell_first_failure=told.append))
         except BaseException as error:
@@ -139,7 +153,8 @@ class Checker:
 
 
 class WatchSession:
-    """The state of the screen, which keys, saves and verdicts change. Only a key moves it to another exercise."""
+    """The state of the screen, which keys, saves and verdicts change. Only a key moves it to
+    another exercise."""
 
     def __init__(self, exercise: Exercise) -> None:
         self.records: dict[str, ExerciseProgress] = progress.read()
@@ -165,22 +180,31 @@ class WatchSession:
         if exercise == self.current:
             self.check_wanted = True
         else:
-            self.message = _("You saved {id}, which is not the exercise watched here. Press l to go there.").format(id=exercise.id)
+            self.message = _(
+                "You saved {id}, which is not the exercise watched here. Press l to go there."
+            ).format(id=exercise.id)
 
     def take_verdict(self, exercise: Exercise, outcome: Verdict | CourseError) -> None:
-        """Keep the verdict of a check that has ended, and show it if its exercise is still the one watched."""
+        """Keep the verdict of a check that has ended, and show it if its exercise is still the one
+        watched."""
         self.changes += 1
         complaint = note(outcome) if isinstance(outcome, Verdict) else ""
         if not complaint:
             self.records = progress.read()
         if exercise != self.current:
             return
-        self._verdict = verdict_view(outcome, exercise) if isinstance(outcome, Verdict) else escape(str(outcome))
+        self._verdict = (
+            verdict_view(outcome, exercise)
+            if isinstance(outcome, Verdict)
+            else escape(str(outcome))
+        )
         self._show(self._verdict)
         if isinstance(outcome, Verdict) and outcome.passed:
             upcoming = status.next_exercise(self.records)
             if upcoming:
-                self.message = _("Passed. n goes to {id} {title}.").format(id=upcoming.id, title=upcoming.title)
+                self.message = _("Passed. n goes to {id} {title}.").format(
+                    id=upcoming.id, title=upcoming.title
+                )
             else:
                 self.message = _("Passed. You have passed every exercise.")
         self.message = complaint or self.message
@@ -238,21 +262,34 @@ class WatchSession:
             self.go_to(upcoming)
         else:
             now = status.state(self.records.get(self.current.id))
-            words = _("{id} is not passed yet ({state}). n once more skips it, for {next}; h gives a hint.")
-            self.message = words.format(id=self.current.id, state=describe_status(now), next=upcoming.id)
+            words = _(
+                "{id} is not passed yet ({state}). n once more skips it, for {next}; h gives a"
+                " hint."
+            )
+            self.message = words.format(
+                id=self.current.id, state=describe_status(now), next=upcoming.id
+            )
             self._skips = True
 
     def _hint(self) -> None:
-        """Show the hints taken so far. The first hint counts, and so does each further one that is taken while they are shown."""
-        taken, available = self.records.get(self.current.id, ExerciseProgress()).hints, len(self.current.hints)
+        """Show the hints taken so far. The first hint counts, and so does each further one that is
+        taken while they are shown."""
+        taken = self.records.get(self.current.id, ExerciseProgress()).hints
+        available = len(self.current.hints)
         if not taken or self._hints_shown:
             self._show(next_hint(self.current))
             self.records = progress.read()
             taken = min(taken + 1, available)
         else:
             self._show(hints(self.current, taken))
-        more = _("h once more shows hint {number} of {total}.") if taken < available else _("That was the last hint.")
-        self.message = join_sentences(more.format(number=taken + 1, total=available), _("Esc goes back to the verdict."))
+        more = (
+            _("h once more shows hint {number} of {total}.")
+            if taken < available
+            else _("That was the last hint.")
+        )
+        self.message = join_sentences(
+            more.format(number=taken + 1, total=available), _("Esc goes back to the verdict.")
+        )
         self._hints_shown = True
 
     def _ask_for_solution(self, passed: bool) -> None:
@@ -282,16 +319,27 @@ class WatchSession:
             if exercises[self._selected] != self.current:
                 self.go_to(exercises[self._selected])
         elif key in (screen.UP, screen.DOWN):
-            self._typed, self._selected = ("", max(0, min(len(exercises) - 1, self._selected + (1 if key == screen.DOWN else -1))))
+            self._typed, self._selected = (
+                "",
+                max(0, min(len(exercises) - 1, self._selected + (1 if key == screen.DOWN else -1))),
+            )
         elif key == screen.BACKSPACE:
             self._typed = typed[:-1]
         elif key.isalnum() and len(key) == 1:
             self._type(typed + key.lower(), exercises)
 
     def _type(self, text: str, exercises: list[Exercise]) -> None:
-        found = next((n for n, e in enumerate(exercises) if e.id.startswith(text) or e.id.lstrip("0").startswith(text)), None)
+        found = next(
+            (
+                n
+                for n, e in enumerate(exercises)
+                if e.id.startswith(text) or e.id.lstrip("0").startswith(text)
+            ),
+            None,
+        )
         if found is None:
-            self._typed, self.message = "", _("No exercise begins with {text}.").format(text=repr(text))
+            self._typed = ""
+            self.message = _("No exercise begins with {text}.").format(text=repr(text))
         else:
             self._typed, self._selected = text, found
 
@@ -301,16 +349,26 @@ class WatchSession:
     # ---- what it looks like
 
     def lines(self, columns: int, rows: int, checking: str) -> list[list[Segment]]:
-        """Return the lines of the screen: header, body, and at the bottom the message and the keys. ``checking`` is the sign of a running check."""
+        """Return the lines of the screen: header, body, and at the bottom the message and the keys.
+        ``checking`` is the sign of a running check."""
         listing = self._typed is not None
         bar = max(10, min(status.BAR_COLUMNS, columns - 20))
-        title = f"[bold]{self.current.id} {escape(self.current.title)}[/bold]  {status.link(self.current)}"
-        header = rendered(Group(status.progress_bar(self.records, bar), title, Rule(style="dim")), columns)
+        title = (
+            f"[bold]{self.current.id} {escape(self.current.title)}[/bold] "
+            f" {status.link(self.current)}"
+        )
+        header = rendered(
+            Group(status.progress_bar(self.records, bar), title, Rule(style="dim")), columns
+        )
         idle = "" if checking else f"[dim]{_('Save the file to check it.')}[/dim]"
         said = _(". ").join(filter(None, [checking, escape(self.message)]))
         said = said or (_("go to: {typed}").format(typed=self._typed) if listing else idle)
-        list_keys = _("[bold]↑ ↓[/bold] or an ID choose  [bold]Enter[/bold] go there  [bold]Esc[/bold] back")
-        footer = rendered(Group(Rule(style="dim"), said, list_keys if listing else _explain_keys()), columns)
+        list_keys = _(
+            "[bold]↑ ↓[/bold] or an ID choose  [bold]Enter[/bold] go there  [bold]Esc[/bold] back"
+        )
+        footer = rendered(
+            Group(Rule(style="dim"), said, list_keys if listing else _explain_keys()), columns
+        )
         space = max(1, rows - len(header) - len(footer))
         body = self._list(columns, space) if listing else self._page(columns, space)
         return header + body + [[]] * (space - len(body)) + footer
@@ -322,17 +380,28 @@ class WatchSession:
             return lines
         self.scroll = min(self.scroll, len(lines) - space + 1)
         left = len(lines) - self.scroll - (space - 1)
-        more = _("… {left} more line: ↓ or space") if left == 1 else _("… {left} more lines: ↓ or space")
+        more = (
+            _("… {left} more line: ↓ or space")
+            if left == 1
+            else _("… {left} more lines: ↓ or space")
+        )
         words = more.format(left=left) if left else _("the end: ↑ or b goes back")
-        return lines[self.scroll : self.scroll + space - 1] + rendered(f"[reverse] {words} [/reverse]", columns)[:1]
+        return (
+            lines[self.scroll : self.scroll + space - 1]
+            + rendered(f"[reverse] {words} [/reverse]", columns)[:1]
+        )
 
     def _list(self, columns: int, space: int) -> list[list[Segment]]:
         rows = []
         longest = max(12, min(48, columns - 24))  # of a title: the status behind it stays in view
         for n, exercise in enumerate(catalog.exercises().values()):
             row = status.row(exercise, self.records, marked=exercise == self.current)
-            line = f"{row[0]} {row[1]} {set_cell_size(row[status.TITLE], longest)} {row[status.STATE]}"
-            text = Text.from_markup(line, style="reverse" if n == self._selected else "", overflow="ellipsis")
+            line = (
+                f"{row[0]} {row[1]} {set_cell_size(row[status.TITLE], longest)} {row[status.STATE]}"
+            )
+            text = Text.from_markup(
+                line, style="reverse" if n == self._selected else "", overflow="ellipsis"
+            )
             text.no_wrap = True
             rows.append(text)
         lines = rendered(Group(*rows), columns)
@@ -341,7 +410,9 @@ class WatchSession:
 
 
 def _watch_on_screen(exercise: Exercise) -> None:
-    session, checker, saves = WatchSession(exercise), Checker(), Saves(list(catalog.exercises().values()))
+    session = WatchSession(exercise)
+    checker = Checker()
+    saves = Saves(list(catalog.exercises().values()))
     with Screen() as terminal:
         drawn = None
         while not session.ended:
@@ -360,7 +431,11 @@ def _watch_on_screen(exercise: Exercise) -> None:
             if key := terminal.read_key(TICK):
                 session.press(key)
     passed, total = status.passed_of_all(session.records)
-    show(_("{passed} of {total} passed. `course watch` goes on from here.").format(passed=passed, total=total))
+    show(
+        _("{passed} of {total} passed. `course watch` goes on from here.").format(
+            passed=passed, total=total
+        )
+    )
 
 
 def _sign(checker: Checker) -> str:
@@ -368,7 +443,9 @@ def _sign(checker: Checker) -> str:
     if checker.exercise is None:
         return ""
     turn = _SPINNER[int(checker.seconds / TICK) % len(_SPINNER)]
-    checking = _("{turn} checking {id}, {seconds} s").format(turn=turn, id=checker.exercise.id, seconds=f"{checker.seconds:.0f}")
+    checking = _("{turn} checking {id}, {seconds} s").format(
+        turn=turn, id=checker.exercise.id, seconds=f"{checker.seconds:.0f}"
+    )
     return _(". ").join(filter(None, [checking, escape(checker.first_failure)]))
 
 

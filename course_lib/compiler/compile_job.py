@@ -8,7 +8,8 @@ from typing import Any
 
 @dataclass(frozen=True)
 class CompileJob:
-    """A kernel to compile for ``arch`` (90 for sm_90). ``units``, ``positional`` and ``named`` are described, see ``units.py``.
+    """A kernel to compile for ``arch`` (90 for sm_90). ``units``, ``positional`` and ``named`` are
+    described, see ``units.py``.
 
     ``through`` is the last stage: "ttir", "cubin", or "report", which also describes the result.
     """
@@ -27,7 +28,8 @@ class CompileJob:
 
 @dataclass(frozen=True)
 class Lines:
-    """The lines of ``ptx`` and ``sass`` made from one line of the kernel, by their numbers from 1."""
+    """The lines of ``ptx`` and ``sass`` made from one line of the kernel, by their numbers from
+    1."""
 
     ptx: tuple[int, ...]
     sass: tuple[int, ...]
@@ -35,7 +37,8 @@ class Lines:
 
 @dataclass(frozen=True)
 class Compiled:
-    """The compiler's results for a kernel; :class:`course_lib.compiler.CompileReport` says what the fields mean."""
+    """The compiler's results for a kernel; :class:`course_lib.compiler.CompileReport` says what the
+    fields mean."""
 
     registers: int
     spill_bytes: int
@@ -52,7 +55,8 @@ class Compiled:
 
 @dataclass(frozen=True)
 class Refusal:
-    """The cause, a sentence, and the place (number of the unit, line from 1, column from 0) of what ended a compilation."""
+    """The cause, a sentence, and the place (number of the unit, line from 1, column from 0) of what
+    ended a compilation."""
 
     cause: str
     sentence: str

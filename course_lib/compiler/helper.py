@@ -23,16 +23,26 @@ from course_lib.sandbox.stage import Stage
 
 _DOES = "compiles kernels"
 KIND = ServerKind("course_lib.compiler.machine:make_machine", needs=Needs.PROGRAMS)
-# Ten times the usual need. An endless unrolled loop hits this limit before the machine starts to swap.
-_LIMITS = ResourceLimits(address_bytes=8 << 30, memory_bytes=0, file_bytes=16 << 20, open_files=1024, processes=32, log_bytes=1 << 20)
+# Ten times the usual need. An endless unrolled loop hits this limit before the machine starts to
+# swap.
+_LIMITS = ResourceLimits(
+    address_bytes=8 << 30,
+    memory_bytes=0,
+    file_bytes=16 << 20,
+    open_files=1024,
+    processes=32,
+    log_bytes=1 << 20,
+)
 
 
-RECORDED = Path(__file__).with_name("recorded.json")  # exists only in a browser tab; the build of the site makes it
+# exists only in a browser tab; the build of the site makes it
+RECORDED = Path(__file__).with_name("recorded.json")
 _recorded: dict[str, list[dict[str, Any]]] = {}
 
 
 class CompilerCrash(Exception):
-    """The process that compiles crashed or was stopped; ``cause`` is "crash", "timeout" or "flood"."""
+    """The process that compiles crashed or was stopped; ``cause`` is "crash", "timeout" or
+    "flood"."""
 
     def __init__(self, cause: str, sentence: str):
         super().__init__(sentence)
@@ -40,9 +50,11 @@ class CompilerCrash(Exception):
 
 
 def ask(kernels: list[CompileJob], limit: float) -> list[CompilerAnswer]:
-    """Return the answers to a submission's kernels, up to the first refusal. ``limit``: processor seconds per kernel.
+    """Return the answers to a submission's kernels, up to the first refusal. ``limit``: processor
+    seconds per kernel.
 
-    A kernel can take over the process that answers. So the shape of the answers is checked here, but their truth cannot be.
+    A kernel can take over the process that answers. So the shape of the answers is checked here,
+    but their truth cannot be.
 
     Raises: CompilerCrash; EnvironmentFault if the process does not start.
     """
@@ -50,11 +62,15 @@ def ask(kernels: list[CompileJob], limit: float) -> list[CompilerAnswer]:
     try:
         return _read_answers(plain, kernels)
     except ValueError:
-        raise CompilerCrash("crash", _("the compiler gave no answer that makes sense; change the lines you wrote last")) from None
+        raise CompilerCrash(
+            "crash",
+            _("the compiler gave no answer that makes sense; change the lines you wrote last"),
+        ) from None
 
 
 def send(kernels: list[dict[str, Any]], limit: float) -> Any:
-    """Return the answers as plain data, of any shape. Otherwise as :func:`ask`, to whose kernels these are the plain data."""
+    """Return the answers as plain data, of any shape. Otherwise as :func:`ask`, to whose kernels
+    these are the plain data."""
     if IN_TAB:
         return _recall(kernels)
     limits = dataclasses.replace(_LIMITS, case=limit, total=limit * max(1, len(kernels)))
@@ -85,7 +101,8 @@ def make_key(kernels: list[dict[str, Any]]) -> str:
 
 
 def _recall(kernels: list[dict[str, Any]]) -> list[dict[str, Any]]:
-    """Return the answers that were recorded when the site was built. It recorded what the lessons' unchanged cells ask.
+    """Return the answers that were recorded when the site was built. It recorded what the lessons'
+    unchanged cells ask.
 
     Raises: EnvironmentFault if there is no recorded answer.
     """
@@ -93,7 +110,10 @@ def _recall(kernels: list[dict[str, Any]]) -> list[dict[str, Any]]:
         _recorded.update(json.loads(RECORDED.read_text(encoding="utf-8")))
     if (answers := _recorded.get(make_key(kernels))) is None:
         raise EnvironmentFault(
-            _("a browser tab has no compiler for GPUs. Open this lesson on your machine to see what the compiler makes of this kernel.")
+            _(
+                "a browser tab has no compiler for GPUs. Open this lesson on your machine to see"
+                " what the compiler makes of this kernel."
+            )
         )
     return answers
 
@@ -105,15 +125,23 @@ def _describe_failure(answer: JobAnswer, limit: float) -> Exception:
         return CompilerCrash(
             "timeout",
             _(
-                "compiling takes longer than {limit:g} seconds of processor time, and was ended; does `tl.static_range` unroll too much, "
-                "or BLOCK hold too many elements"
+                "compiling takes longer than {limit:g} seconds of processor time, and was ended;"
+                " does `tl.static_range` unroll too much, or BLOCK hold too many elements"
             ).format(limit=limit),
         )
     if answer.cause_of_end == "waited":
-        return CompilerCrash("timeout", _("the file waits or sleeps while it is compiled, and was ended; compiling does not wait"))
+        return CompilerCrash(
+            "timeout",
+            _(
+                "the file waits or sleeps while it is compiled, and was ended; compiling does not"
+                " wait"
+            ),
+        )
     if answer.cause_of_end in ("flooded", "too many files"):
         return CompilerCrash("flood", _("it writes megabytes while it is compiled, and was ended"))
-    how = answer.cause_of_end if answer.cause_of_end != "crashed" else _describe_end(answer.exit_code)
+    how = (
+        answer.cause_of_end if answer.cause_of_end != "crashed" else _describe_end(answer.exit_code)
+    )
     words = _("the compiler itself crashed on this kernel ({how}); change the lines you wrote last")
     return CompilerCrash("crash", words.format(how=how))
 
@@ -139,6 +167,10 @@ def _read_answers(plain: Any, kernels: list[CompileJob]) -> list[CompilerAnswer]
         (answer.report is not None) == (kernel.through == "report" and answer.refusal is None)
         for answer, kernel in zip(answers, kernels, strict=False)
     )
-    if not fit or not 1 <= len(answers) <= len(kernels) or (len(answers) < len(kernels) and answers[-1].refusal is None):
+    if (
+        not fit
+        or not 1 <= len(answers) <= len(kernels)
+        or (len(answers) < len(kernels) and answers[-1].refusal is None)
+    ):
         raise ValueError("the answers do not fit the kernels")
     return answers

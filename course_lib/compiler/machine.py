@@ -1,7 +1,9 @@
-"""The confined process that compiles kernels given as source text, and describes the results. It needs no GPU.
+"""The confined process that compiles kernels given as source text, and describes the results. It
+needs no GPU.
 
-Triton runs parts of a kernel's text while it compiles it, so the text can do anything in this process. Therefore each job has its own
-fork and its own folder, and access to nothing else. The answer to a bad kernel is a line and a sentence, never a traceback.
+Triton runs parts of a kernel's text while it compiles it, so the text can do anything in this
+process. Therefore each job has its own fork and its own folder, and access to nothing else. The
+answer to a bad kernel is a line and a sentence, never a traceback.
 """
 
 from __future__ import annotations
@@ -34,11 +36,13 @@ _FIRST = CompileJob(
     [
         {
             "name": "copy_one",
-            "text": "import triton\nimport triton.language as tl\n\n\n@triton.jit\ndef copy_one(x_ptr, y_ptr):\n    tl.store(y_ptr, tl.load(x_ptr))\n",
+            "text": "import triton\nimport triton.language as tl\n\n\n@triton.jit\ndef "
+                    "copy_one(x_ptr, y_ptr):\n    tl.store(y_ptr, tl.load(x_ptr))\n",
             "first_line": 1, "globals": {}, "jit": None,
         }
     ],
-    [{"pointer": {"dtype": "float32", "address": 0}}, {"pointer": {"dtype": "float32", "address": 0}}],
+    [{"pointer": {"dtype": "float32", "address": 0}},
+        {"pointer": {"dtype": "float32", "address": 0}}],
     {},
 )  # fmt: skip
 
@@ -49,11 +53,13 @@ def make_machine(_: str) -> Machine:
 
 @contextlib.contextmanager
 def put_off_nothing() -> Iterator[None]:
-    """Do Triton's delayed start-up work once, before the forks: compile a first kernel. Also skip work that no job needs.
+    """Do Triton's delayed start-up work once, before the forks: compile a first kernel. Also skip
+    work that no job needs.
 
     Inside the block Triton has a cache folder, in case the caller wants to build more.
     """
-    # Triton's cache key has a hash of Triton's own files, which is slow. Here each job has its own cache, so the version is enough.
+    # Triton's cache key has a hash of Triton's own files, which is slow. Here each job has its own
+    # cache, so the version is enough.
     cache.triton_key = lambda: triton.__version__
     before = os.environ.get("TRITON_CACHE_DIR")
     with TemporaryFolder("course-compile-") as folder:
@@ -70,10 +76,12 @@ def put_off_nothing() -> Iterator[None]:
 
 @contextlib.contextmanager
 def _tensor_type() -> Iterator[None]:
-    """Provide a type ``torch.Tensor`` inside the block. Triton's launcher looks it up once, at its first launch.
+    """Provide a type ``torch.Tensor`` inside the block. Triton's launcher looks it up once, at its
+    first launch.
 
-    If PyTorch is not imported, an unused type takes its place, because the arguments here are not tensors and PyTorch is large and slow to
-    import. A kernel's text that imports PyTorch afterwards gets the real one.
+    If PyTorch is not imported, an unused type takes its place, because the arguments here are not
+    tensors and PyTorch is large and slow to import. A kernel's text that imports PyTorch afterwards
+    gets the real one.
     """
     if "torch" in sys.modules:
         yield
@@ -98,7 +106,8 @@ class _Compiler(Machine):
         answers = []
         for number, kernel in enumerate(decode(list[CompileJob], job["kernels"])):
             begin_case(folder, number)
-            place = folder / str(number)  # a new path per kernel, because some caches use file names as keys
+            # a new path per kernel, because some caches use file names as keys
+            place = folder / str(number)
             place.mkdir()
             answers.append(_compile(kernel, place))
             if answers[-1].refusal is not None:
@@ -125,7 +134,8 @@ def _read_tail(log: Path) -> str:
 
 
 def _start_log(folder: Path) -> Path:
-    """Send all output of the compiler to a file. For some refusals, only the output has the place and the reason."""
+    """Send all output of the compiler to a file. For some refusals, only the output has the place
+    and the reason."""
     log = folder / "log"
     descriptor = os.open(log, os.O_WRONLY | os.O_CREAT | os.O_APPEND)
     for standard in (1, 2):

@@ -1,4 +1,5 @@
-"""Compute how many programs of a kernel one multiprocessor holds at a time, from the limits of each of its resources."""
+"""Compute how many programs of a kernel one multiprocessor holds at a time, from the limits of each
+of its resources."""
 
 from __future__ import annotations
 
@@ -10,7 +11,8 @@ from course_lib.base.errors import CourseError
 
 @dataclass(frozen=True)
 class Multiprocessor:
-    """The limits of one multiprocessor of an architecture; the system takes ``reserved`` bytes of shared memory per program."""
+    """The limits of one multiprocessor of an architecture; the system takes ``reserved`` bytes of
+    shared memory per program."""
 
     warps: int
     programs: int
@@ -22,13 +24,51 @@ class Multiprocessor:
 
 # CUDA C++ Programming Guide, "Technical Specifications per Compute Capability"
 MULTIPROCESSORS = {
-    "sm_75": Multiprocessor(warps=32, programs=16, shared_bytes=64 << 10, shared_bytes_a_program=64 << 10, reserved=0),
-    "sm_80": Multiprocessor(warps=64, programs=32, shared_bytes=164 << 10, shared_bytes_a_program=163 << 10, reserved=1024),
-    "sm_86": Multiprocessor(warps=48, programs=16, shared_bytes=100 << 10, shared_bytes_a_program=99 << 10, reserved=1024),
-    "sm_89": Multiprocessor(warps=48, programs=24, shared_bytes=100 << 10, shared_bytes_a_program=99 << 10, reserved=1024),
-    "sm_90": Multiprocessor(warps=64, programs=32, shared_bytes=228 << 10, shared_bytes_a_program=227 << 10, reserved=1024),
-    "sm_100": Multiprocessor(warps=64, programs=32, shared_bytes=228 << 10, shared_bytes_a_program=227 << 10, reserved=1024),
-    "sm_120": Multiprocessor(warps=48, programs=24, shared_bytes=100 << 10, shared_bytes_a_program=99 << 10, reserved=1024),
+    "sm_75": Multiprocessor(
+        warps=32, programs=16, shared_bytes=64 << 10, shared_bytes_a_program=64 << 10, reserved=0
+    ),
+    "sm_80": Multiprocessor(
+        warps=64,
+        programs=32,
+        shared_bytes=164 << 10,
+        shared_bytes_a_program=163 << 10,
+        reserved=1024,
+    ),
+    "sm_86": Multiprocessor(
+        warps=48,
+        programs=16,
+        shared_bytes=100 << 10,
+        shared_bytes_a_program=99 << 10,
+        reserved=1024,
+    ),
+    "sm_89": Multiprocessor(
+        warps=48,
+        programs=24,
+        shared_bytes=100 << 10,
+        shared_bytes_a_program=99 << 10,
+        reserved=1024,
+    ),
+    "sm_90": Multiprocessor(
+        warps=64,
+        programs=32,
+        shared_bytes=228 << 10,
+        shared_bytes_a_program=227 << 10,
+        reserved=1024,
+    ),
+    "sm_100": Multiprocessor(
+        warps=64,
+        programs=32,
+        shared_bytes=228 << 10,
+        shared_bytes_a_program=227 << 10,
+        reserved=1024,
+    ),
+    "sm_120": Multiprocessor(
+        warps=48,
+        programs=24,
+        shared_bytes=100 << 10,
+        shared_bytes_a_program=99 << 10,
+        reserved=1024,
+    ),
 }
 _PARTITIONS = 4  # a multiprocessor has four register files, one per warp scheduler
 _WARP_REGISTERS = 256  # registers are allocated to a warp in units of this size
@@ -37,7 +77,8 @@ _LATER_SHARED_PIECE = 128
 
 
 def occupancy(arch: str, registers: int, shared: int, num_warps: int) -> int:
-    """Return the number of warps that are resident on one multiprocessor at a time; 0 if not even one program fits.
+    """Return the number of warps that are resident on one multiprocessor at a time; 0 if not even
+    one program fits.
 
     Args: registers per thread, shared bytes per program, warps per program.
 
@@ -48,9 +89,11 @@ def occupancy(arch: str, registers: int, shared: int, num_warps: int) -> int:
 
 @dataclass(frozen=True)
 class Residency:
-    """The number of programs of ``num_warps`` warps that each resource of one multiprocessor has room for.
+    """The number of programs of ``num_warps`` warps that each resource of one multiprocessor has
+    room for.
 
-    ``programs`` has the keys "warps", "programs", "registers" and "shared memory"; ``most`` is the multiprocessor's limit of warps.
+    ``programs`` has the keys "warps", "programs", "registers" and "shared memory"; ``most`` is the
+    multiprocessor's limit of warps.
     """
 
     num_warps: int
@@ -63,37 +106,53 @@ class Residency:
 
     @property
     def limited_by(self) -> tuple[str, ...]:
-        """Return the resources with room for the fewest programs; empty if every warp of the multiprocessor is used."""
+        """Return the resources with room for the fewest programs; empty if every warp of the
+        multiprocessor is used."""
         fewest = min(self.programs.values())
-        return () if self.warps == self.most else tuple(name for name, count in self.programs.items() if count == fewest)
+        return (
+            ()
+            if self.warps == self.most
+            else tuple(name for name, count in self.programs.items() if count == fewest)
+        )
 
 
 def residency(arch: str, registers: int, shared: int, num_warps: int) -> Residency:
-    """Compute how many programs fit on one multiprocessor, by its limits of warps, programs, registers and shared memory.
+    """Compute how many programs fit on one multiprocessor, by its limits of warps, programs,
+    registers and shared memory.
 
     Args: registers per thread, shared bytes per program, warps per program.
 
-    A warp gets its registers in units of 256 from one of four register files. A program gets shared memory in units of
-    128 bytes (256 on sm_75), of which the system takes 1 KB from sm_80 on. The allocation rules are those of
-    ``cuda_occupancy.h`` in the CUDA toolkit.
+    A warp gets its registers in units of 256 from one of four register files. A program gets shared
+    memory in units of 128 bytes (256 on sm_75), of which the system takes 1 KB from sm_80 on. The
+    allocation rules are those of ``cuda_occupancy.h`` in the CUDA toolkit.
 
     Raises: CourseError for an architecture that is not in MULTIPROCESSORS.
     """
     limits = multiprocessor(arch)
     if num_warps < 1 or registers < 0 or shared < 0:
         raise ValueError(
-            f"registers={registers}, shared={shared}, num_warps={num_warps}: a program has 1 warp or more, and no negative sizes"
+            f"registers={registers}, shared={shared}, num_warps={num_warps}: a program has 1 warp"
+            " or more, and no negative sizes"
         )
     a_warp = _round_up(registers * 32, _WARP_REGISTERS)
     if registers > 255 or a_warp * _round_up(num_warps, _PARTITIONS) > limits.registers:
         by_registers = 0
     else:
-        by_registers = limits.registers // _PARTITIONS // a_warp * _PARTITIONS // num_warps if a_warp else limits.programs
+        by_registers = (
+            limits.registers // _PARTITIONS // a_warp * _PARTITIONS // num_warps
+            if a_warp
+            else limits.programs
+        )
     taken = _round_up(shared + limits.reserved, _SHARED_PIECE.get(arch, _LATER_SHARED_PIECE))
     by_shared = limits.shared_bytes // taken if taken else limits.programs
     if shared > limits.shared_bytes_a_program:
         by_shared = 0
-    programs = {"warps": limits.warps // num_warps, "programs": limits.programs, "registers": by_registers, "shared memory": by_shared}
+    programs = {
+        "warps": limits.warps // num_warps,
+        "programs": limits.programs,
+        "registers": by_registers,
+        "shared memory": by_shared,
+    }
     return Residency(num_warps, limits.warps, programs)
 
 
@@ -103,7 +162,10 @@ def multiprocessor(arch: str) -> Multiprocessor:
     Raises: CourseError for an architecture that is not in MULTIPROCESSORS.
     """
     if arch not in MULTIPROCESSORS:
-        raise CourseError(f"the architecture {arch!r} is not one the course knows; it can be {', '.join(MULTIPROCESSORS)}.")
+        raise CourseError(
+            f"the architecture {arch!r} is not one the course knows; it can be"
+            f" {', '.join(MULTIPROCESSORS)}."
+        )
     return MULTIPROCESSORS[arch]
 
 

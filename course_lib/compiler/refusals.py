@@ -1,4 +1,5 @@
-"""Explain why the compiler refuses a kernel: find the cause, one sentence and the place from the exception that Triton raised."""
+"""Explain why the compiler refuses a kernel: find the cause, one sentence and the place from the
+exception that Triton raised."""
 
 from __future__ import annotations
 
@@ -32,11 +33,14 @@ class _Place:
     shift: int = 0  # added to a line number of ``function`` to get that of the text
 
     def at(self, node: ast.stmt | ast.expr) -> _Place:
-        return _Place(self.unit, node.lineno + self.shift, node.col_offset, node, self.function, self.shift)
+        return _Place(
+            self.unit, node.lineno + self.shift, node.col_offset, node, self.function, self.shift
+        )
 
 
 def explain(error: BaseException, units: Units, printed: str) -> Refusal:
-    """Return the cause, a sentence, and the place (unit, line from 1, column from 0) of the exception that ended a compilation.
+    """Return the cause, a sentence, and the place (unit, line from 1, column from 0) of the
+    exception that ended a compilation.
 
     Args:
         error: the exception.
@@ -61,13 +65,23 @@ def explain(error: BaseException, units: Units, printed: str) -> Refusal:
     if isinstance(last, NoTool):
         return _describe("no_tool", str(last), place)
     if os.strerror(errno.EFBIG) in text:  # Triton passes on only the message of this exception
-        return _describe("flood", _("it writes megabytes while it is compiled, and was ended"), place)
+        return _describe(
+            "flood", _("it writes megabytes while it is compiled, and was ended"), place
+        )
     if isinstance(last, BadArguments):
-        return _describe("arguments", _("the arguments do not fit `{name}`: {error}").format(name=units.name, error=text), place)
+        return _describe(
+            "arguments",
+            _("the arguments do not fit `{name}`: {error}").format(name=units.name, error=text),
+            place,
+        )
     if isinstance(last, SyntaxError):
         words = _("this is not valid Python ({error})").format(error=last.msg)
-        return _describe("syntax_error", words, _Place(0, last.lineno or 1, max((last.offset or 1) - 1, 0)))
-    if units.compiling == "compiler" and (mlir := re.search(r"(\S+):(\d+):(\d+): error: (.*)", printed)):
+        return _describe(
+            "syntax_error", words, _Place(0, last.lineno or 1, max((last.offset or 1) - 1, 0))
+        )
+    if units.compiling == "compiler" and (
+        mlir := re.search(r"(\S+):(\d+):(\d+): error: (.*)", printed)
+    ):
         for number, file in enumerate(units.files):
             if os.path.basename(mlir[1].strip("\"'")) == file.name:
                 place = _Place(number, int(mlir[2]), int(mlir[3]) - 1)
@@ -98,7 +112,8 @@ def _read_words(error: BaseException) -> str:
 
 
 def _find_place(chain: list[BaseException], units: Units) -> _Place:
-    """Find the innermost place in the units' own text that an error went through; the kernel's first line if it names none."""
+    """Find the innermost place in the units' own text that an error went through; the kernel's
+    first line if it names none."""
     functions = units.functions()
     for link in reversed(chain):
         node, source = getattr(link, "node", None), getattr(link, "src", None)
@@ -117,12 +132,19 @@ def _find_place(chain: list[BaseException], units: Units) -> _Place:
 
 
 def _find_visited_place(link: BaseException, units: Units) -> _Place | None:
-    """Find the innermost node of a jitted function that the compiler was visiting when it raised the error."""
+    """Find the innermost node of a jitted function that the compiler was visiting when it raised
+    the error."""
     for frame, _line in reversed(list(traceback.walk_tb(link.__traceback__))):
         node, visitor = frame.f_locals.get("node"), frame.f_locals.get("self")
-        if isinstance(node, (ast.stmt, ast.expr)) and visitor is not None and hasattr(visitor, "globals"):
+        if (
+            isinstance(node, (ast.stmt, ast.expr))
+            and visitor is not None
+            and hasattr(visitor, "globals")
+        ):
             for unit, function in units.functions():
-                if function.__globals__ is visitor.globals and visitor.name.endswith(f".{function.__name__}"):
+                if function.__globals__ is visitor.globals and visitor.name.endswith(
+                    f".{function.__name__}"
+                ):
                     return _in_function(unit, function, node)
     return None
 
@@ -147,13 +169,19 @@ def _in_function(unit: int, function: JITFunction, node: ast.stmt | ast.expr) ->
 
 def _loop_carried(match: re.Match, place: _Place) -> tuple[str, _Place]:
     name, before, after = match[1], _describe_type(match[2]), _describe_type(match[3])
-    if place.node is not None:  # the compiler names the loop; point at the assignment, which has to change
+    # the compiler names the loop; point at the assignment, which has to change
+    if place.node is not None:
         inside = [
-            node for node in ast.walk(place.node) if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store) and node.id == name
+            node
+            for node in ast.walk(place.node)
+            if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store) and node.id == name
         ]
         if inside:
             place = place.at(max(inside, key=lambda node: node.lineno))
-    words = _("loop-carried variable `{name}` changes its type from {before} to {after} in the loop; give it one type before the loop")
+    words = _(
+        "loop-carried variable `{name}` changes its type from {before} to {after} in the loop; give"
+        " it one type before the loop"
+    )
     return words.format(name=name, before=before, after=after), place
 
 
@@ -162,20 +190,31 @@ def _describe_type(text: str) -> str:
     block = re.match(r"<\[(.*)\], (.*)>$", text.strip())
     if block is None:
         return text.strip()
-    return _("a block of {shape} {dtype}").format(shape=block[1].replace("'", "").replace(", ", " x "), dtype=block[2])
+    return _("a block of {shape} {dtype}").format(
+        shape=block[1].replace("'", "").replace(", ", " x "), dtype=block[2]
+    )
 
 
 def _not_defined(match: re.Match, place: _Place) -> tuple[str, _Place]:
     name = match[1]
     for node in ast.walk(place.function) if place.function else []:
         if isinstance(node, (ast.If, ast.For, ast.While)):
-            inner = [part for part in ast.walk(node) if isinstance(part, ast.Name) and isinstance(part.ctx, ast.Store) and part.id == name]
+            inner = [
+                part
+                for part in ast.walk(node)
+                if isinstance(part, ast.Name)
+                and isinstance(part.ctx, ast.Store)
+                and part.id == name
+            ]
             if inner:
-                words = _("`{name}` is defined only inside the loop in line {line}, which may not run; give it a value before that")
+                words = _(
+                    "`{name}` is defined only inside the loop in line {line}, which may not run;"
+                    " give it a value before that"
+                )
                 if isinstance(node, ast.If):
                     words = _(
-                        "`{name}` is defined only inside one branch of the `if` in line {line}, which may not run; "
-                        "give it a value before that"
+                        "`{name}` is defined only inside one branch of the `if` in line {line},"
+                        " which may not run; give it a value before that"
                     )
                 return words.format(name=name, line=place.at(node).line), place
     return _("`{name}` is not defined").format(name=name), place
@@ -184,13 +223,17 @@ def _not_defined(match: re.Match, place: _Place) -> tuple[str, _Place]:
 def _ambiguous(match: re.Match, place: _Place) -> tuple[str, _Place]:
     test = getattr(place.node, "test", None)
     what = f"`{ast.unparse(test)}`" if test is not None else _("this")
-    words = _("`if` needs a single value, and {condition} is a block; use `tl.where`, or the mask of a load or store")
+    words = _(
+        "`if` needs a single value, and {condition} is a block; use `tl.where`, or the mask of a"
+        " load or store"
+    )
     return words.format(condition=what), place
 
 
 def _index(match: re.Match, place: _Place) -> tuple[str, _Place]:
     words = _(
-        "a block is indexed, which has no single elements in a kernel; reduce it (`tl.sum`, `tl.max`) or load the element from memory"
+        "a block is indexed, which has no single elements in a kernel; reduce it (`tl.sum`,"
+        " `tl.max`) or load the element from memory"
     )
     if isinstance(place.node, ast.Subscript):
         words = _(
@@ -202,15 +245,26 @@ def _index(match: re.Match, place: _Place) -> tuple[str, _Place]:
 
 def _unsupported_node(match: re.Match, place: _Place) -> tuple[str, _Place]:
     if match[1] in ("Break", "Continue"):
-        words = _("the compiler does not support `{statement}`; put the condition into the loop's bounds, or into a mask")
+        words = _(
+            "the compiler does not support `{statement}`; put the condition into the loop's bounds,"
+            " or into a mask"
+        )
         return words.format(statement=match[1].lower()), place
     code = ast.unparse(place.node).splitlines()[0] if place.node is not None else match[1]
-    return _("the compiler does not support `{code}` in a kernel ({kind})").format(code=code, kind=match[1]), place
+    return (
+        _("the compiler does not support `{code}` in a kernel ({kind})").format(
+            code=code, kind=match[1]
+        ),
+        place,
+    )
 
 
 def _branch_type(match: re.Match, place: _Place) -> tuple[str, _Place]:
     words = _("`{name}` is {one} after one branch and {other} after the other; make them one type")
-    return words.format(name=match[1], one=_describe_type(match[2]), other=_describe_type(match[3])), place
+    return (
+        words.format(name=match[1], one=_describe_type(match[2]), other=_describe_type(match[3])),
+        place,
+    )
 
 
 def _fixed(sentence: str):
@@ -222,38 +276,72 @@ _KNOWN = [
     (
         "plain_global",
         r"Cannot access global variable (\w+)",
-        _fixed(N_(r"`\1` is a plain Python global, which the compiler refuses; write `\1 = tl.constexpr(...)` or pass it as an argument")),
+        _fixed(
+            N_(
+                r"`\1` is a plain Python global, which the compiler refuses; write `\1 ="
+                r" tl.constexpr(...)` or pass it as an argument"
+            )
+        ),
     ),
-    ("loop_carried_type", r"Loop-carried variable (\w+) has initial type (.+?) but is re-assigned to (.+?) in loop", _loop_carried),
+    (
+        "loop_carried_type",
+        r"Loop-carried variable (\w+) has initial type (.+?) but is re-assigned to (.+?) in loop",
+        _loop_carried,
+    ),
     ("unsupported_statement", r"unsupported AST node type: (\w+)", _unsupported_node),
-    ("block_condition", r"Boolean value of Tensor with more than one value is ambiguous", _ambiguous),
+    (
+        "block_condition",
+        r"Boolean value of Tensor with more than one value is ambiguous",
+        _ambiguous,
+    ),
     (
         "arange_runtime",
         r"arange's arguments must be of type tl.constexpr",
-        _fixed(N_("`tl.arange` needs constants, and a bound here is known only at run time; use a tl.constexpr BLOCK and a mask")),
+        _fixed(
+            N_(
+                "`tl.arange` needs constants, and a bound here is known only at run time; use a"
+                " tl.constexpr BLOCK and a mask"
+            )
+        ),
     ),
     ("block_index", r"unsupported tensor index", _index),
     (
         "list_method",
-        r"(?:'(?:tuple|list)' object has no attribute '?|^'(?=\w+' is not in list))(\w+)",  # messages of Triton 3.7 and 3.6
-        _fixed(N_(r"`.\1` changes a Python list, and a list cannot grow in a kernel; keep the values in a block or in names")),
+        # messages of Triton 3.7 and 3.6
+        r"(?:'(?:tuple|list)' object has no attribute '?|^'(?=\w+' is not in list))(\w+)",
+        _fixed(
+            N_(
+                r"`.\1` changes a Python list, and a list cannot grow in a kernel; keep the values"
+                r" in a block or in names"
+            )
+        ),
     ),
     (
         "constant_method",
         r"'(?:constexpr|int|float|bool)' object has no attribute '?(\w+)",
         _fixed(
             N_(
-                r"the compiler knows this number, and a known number has no `.\1`: a tl.constexpr, and each argument that is 1 in a case (a stride, "
+                r"the compiler knows this number, and a known number has no `.\1`: a tl.constexpr,"
+                r" and each argument that is 1 in a case (a stride, "
                 r"say). `tl.cast(...)` takes it as it takes any other"
             )
         ),
     ),
     ("undefined_name", r"^(?:name )?'?(\w+)'? is not defined$", _not_defined),
-    ("branch_type", r"Mismatched type for (\w+) between then block \((.+?)\) and else block \((.+?)\)", _branch_type),
+    (
+        "branch_type",
+        r"Mismatched type for (\w+) between then block \((.+?)\) and else block \((.+?)\)",
+        _branch_type,
+    ),
     (
         "chained_assignment",
         r"Simultaneous multiple assignment is not supported",
-        _fixed(N_("the compiler does not support two assignments in one statement; write them on two lines")),
+        _fixed(
+            N_(
+                "the compiler does not support two assignments in one statement; write them on two"
+                " lines"
+            )
+        ),
     ),
     (
         "power",
@@ -263,11 +351,21 @@ _KNOWN = [
     (
         "block_through_scalar_pointer",
         r"Value argument cannot be block type if pointer argument is not a block",
-        _fixed(N_("a block is stored through one pointer; add offsets to the pointer, one for each lane")),
+        _fixed(
+            N_(
+                "a block is stored through one pointer; add offsets to the pointer, one for each"
+                " lane"
+            )
+        ),
     ),
     (
         "foreign_value",
         r"cannot convert (.+) of type <class 'numpy\.(\w+)'> to tensor",
-        _fixed(N_(r"`numpy.\2` is a value of NumPy's, which the compiler cannot use; write a plain number")),
+        _fixed(
+            N_(
+                r"`numpy.\2` is a value of NumPy's, which the compiler cannot use; write a plain"
+                r" number"
+            )
+        ),
     ),
 ]

@@ -1,7 +1,9 @@
-"""Compile a kernel on a machine without a GPU, and report registers, spills, access widths, PTX and SASS.
+"""Compile a kernel on a machine without a GPU, and report registers, spills, access widths, PTX and
+SASS.
 
-A process whose Triton interprets cannot compile, so a confined process does it (``machine.py``). The interpreter accepts some kernels
-that the compiler refuses; for these a CompileError has the line and one sentence.
+A process whose Triton interprets cannot compile, so a confined process does it (``machine.py``).
+The interpreter accepts some kernels that the compiler refuses; for these a CompileError has the
+line and one sentence.
 """
 
 from __future__ import annotations
@@ -21,13 +23,21 @@ from course_lib.compiler.occupancy import multiprocessor
 class CompileError(CourseError):
     """The compiler refuses the kernel, or crashes on it.
 
-    ``cause`` is a stable identifier ("plain_global", "loop_carried_type", ..., "crash", "timeout", "other"). ``sentence`` says what
-    is wrong; ``file``, ``line`` and ``column`` (both from 1) give the place, and ``quoted`` is the line itself.
+    ``cause`` is a stable identifier ("plain_global", "loop_carried_type", ..., "crash", "timeout",
+    "other"). ``sentence`` says what is wrong; ``file``, ``line`` and ``column`` (both from 1) give
+    the place, and ``quoted`` is the line itself.
     """
 
     def __init__(self, cause: str, sentence: str, file: str, line: int, column: int, quoted: str):
-        self.cause, self.sentence, self.file, self.line, self.column, self.quoted = (cause, sentence, file, line, column, quoted)
-        words = _("{file}, line {line}: {sentence}.").format(file=file, line=line, sentence=sentence)
+        self.cause = cause
+        self.sentence = sentence
+        self.file = file
+        self.line = line
+        self.column = column
+        self.quoted = quoted
+        words = _("{file}, line {line}: {sentence}.").format(
+            file=file, line=line, sentence=sentence
+        )
         super().__init__(f"{words}\n    {quoted}" if quoted else words)
 
 
@@ -35,11 +45,12 @@ class CompileError(CourseError):
 class CompileReport(Compiled):
     """The result of a compilation.
 
-    ``registers`` are per thread. ``spill_bytes`` is the stack of a thread in local memory: 0 for a kernel that fits its
-    registers. ``shared_bytes`` are per program. ``loads`` and ``stores`` count the instructions on global memory by the
-    bytes that each moves per thread; a loop's body counts once. They and ``sass`` are None if ``disassemble`` was False.
-    ``lines`` maps a line of the kernel's file to lines of PTX and SASS; inlined code (a ``tl.sum``, a jitted helper)
-    belongs to the line that calls it. ``seconds`` is the time of the compilation.
+    ``registers`` are per thread. ``spill_bytes`` is the stack of a thread in local memory: 0 for a
+    kernel that fits its registers. ``shared_bytes`` are per program. ``loads`` and ``stores`` count
+    the instructions on global memory by the bytes that each moves per thread; a loop's body counts
+    once. They and ``sass`` are None if ``disassemble`` was False. ``lines`` maps a line of the
+    kernel's file to lines of PTX and SASS; inlined code (a ``tl.sum``, a jitted helper) belongs to
+    the line that calls it. ``seconds`` is the time of the compilation.
     """
 
     kernel: str
@@ -62,22 +73,24 @@ def compile_report(
     """Compile a kernel for ``arch``, as a launch with these arguments would.
 
     Args:
-        kernel: a @triton.jit function, interpreted or compiled, or a KernelSource.
-        arguments: by name, or in the kernel's order: tensors, Pointer, int, float, bool, None. They are specialised
-            as by the launcher: the compiler knows which addresses and integers are divisible by 16, 1 and None become
-            constants, a large integer is an i64, a float an fp32.
-        constexprs: the kernel's tl.constexpr arguments by name.
-        num_stages: None for Triton's default.
-        maxnreg: limit of registers per thread; None leaves it to the compiler.
-        disassemble: False leaves out SASS, loads and stores, which saves most of the time for a small kernel.
-        limit: processor seconds; a compiler that takes longer is stopped.
+        kernel: a @triton.jit function, interpreted or compiled, or a KernelSource. arguments: by
+        name, or in the kernel's order: tensors, Pointer, int, float, bool, None. They are
+        specialised
+            as by the launcher: the compiler knows which addresses and integers are divisible by 16,
+            1 and None become constants, a large integer is an i64, a float an fp32.
+        constexprs: the kernel's tl.constexpr arguments by name. num_stages: None for Triton's
+        default. maxnreg: limit of registers per thread; None leaves it to the compiler.
+        disassemble: False leaves out SASS, loads and stores, which saves most of the time for a
+        small kernel. limit: processor seconds; a compiler that takes longer is stopped.
 
-    Raises: CompileError if the compiler refuses the kernel, crashes on it, or takes too long; CourseError if the kernel has
-    no source text or an option is impossible; EnvironmentFault if the process that compiles does not start, or Triton's
-    ptxas cannot run here; TypeError for an argument of another type.
+    Raises: CompileError if the compiler refuses the kernel, crashes on it, or takes too long;
+    CourseError if the kernel has no source text or an option is impossible; EnvironmentFault if the
+    process that compiles does not start, or Triton's ptxas cannot run here; TypeError for an
+    argument of another type.
     """
     (report,) = compile_reports(
-        kernel, [Specialisation(arguments, constexprs or {}, num_warps)], num_stages=num_stages, maxnreg=maxnreg, arch=arch,
+        kernel, [Specialisation(arguments, constexprs or {}, num_warps)], num_stages=num_stages,
+        maxnreg=maxnreg, arch=arch,
         disassemble=disassemble, limit=limit,
     )  # fmt: skip
     return report
@@ -85,7 +98,8 @@ def compile_report(
 
 @dataclass(frozen=True)
 class Specialisation:
-    """The arguments and constants for which a kernel is compiled, as :func:`compile_report` takes them.
+    """The arguments and constants for which a kernel is compiled, as :func:`compile_report` takes
+    them.
 
     ``kernel``: the name of the function to compile; "" for the source's own kernel.
     """
@@ -106,24 +120,39 @@ def compile_reports(
     disassemble: bool = True,
     limit: float = 60.0,
 ) -> list[CompileReport]:
-    """Compile a source for each specialisation, in one confined process. ``limit``: processor seconds per specialisation.
+    """Compile a source for each specialisation, in one confined process. ``limit``: processor
+    seconds per specialisation.
 
     Raises: the exceptions of :func:`compile_report`, for the first specialisation that is refused.
     """
     sources = collect(kernel)
     options = {"num_stages": num_stages, "maxnreg": maxnreg, "disassemble": disassemble}
-    answers = _ask(sources, [_describe(sources, one, arch, **options) for one in specialisations], limit)
+    answers = _ask(
+        sources, [_describe(sources, one, arch, **options) for one in specialisations], limit
+    )
     return [
-        CompileReport(kernel=one.kernel or sources.name, arch=arch, num_warps=one.num_warps, **vars(answer.report))
+        CompileReport(
+            kernel=one.kernel or sources.name,
+            arch=arch,
+            num_warps=one.num_warps,
+            **vars(answer.report),
+        )
         for answer, one in zip(answers, specialisations, strict=True)
     ]
 
 
-def check_compiles(kernel: Any, specialisations: Sequence[Specialisation], *, arch: str = "sm_90", limit: float = 60.0) -> None:
+def check_compiles(
+    kernel: Any,
+    specialisations: Sequence[Specialisation],
+    *,
+    arch: str = "sm_90",
+    limit: float = 60.0,
+) -> None:
     """Check that a source compiles for each specialisation, without a report.
 
-    A few specialisations that together have each parameter in each of its dtypes are compiled to machine code. The others are compiled only
-    to Triton's own IR, which is much faster and is the stage at which the compiler refuses a kernel's text.
+    A few specialisations that together have each parameter in each of its dtypes are compiled to
+    machine code. The others are compiled only to Triton's own IR, which is much faster and is the
+    stage at which the compiler refuses a kernel's text.
 
     Args:
         limit: processor seconds per specialisation.
@@ -132,15 +161,21 @@ def check_compiles(kernel: Any, specialisations: Sequence[Specialisation], *, ar
     """
     sources = collect(kernel)
     whole = _cover_dtypes(specialisations)
-    described = [_describe(sources, one, arch, through="cubin" if n in whole else "ttir") for n, one in enumerate(specialisations)]
+    described = [
+        _describe(sources, one, arch, through="cubin" if n in whole else "ttir")
+        for n, one in enumerate(specialisations)
+    ]
     _ask(sources, described, limit)
 
 
 def _cover_dtypes(specialisations: Sequence[Specialisation]) -> set[int]:
-    """Choose specialisations, by number, that together show each pointer of each kernel in every dtype that it has."""
+    """Choose specialisations, by number, that together show each pointer of each kernel in every
+    dtype that it has."""
     chosen, seen = set(), set()
     for n, one in enumerate(specialisations):
-        arguments = one.arguments if isinstance(one.arguments, Mapping) else dict(enumerate(one.arguments))
+        arguments = (
+            one.arguments if isinstance(one.arguments, Mapping) else dict(enumerate(one.arguments))
+        )
         dtypes = {name: str(getattr(value, "dtype", "")) for name, value in arguments.items()}
         shows = {(one.kernel, name, dtype) for name, dtype in dtypes.items() if dtype}
         if not shows <= seen or not shows:
@@ -153,12 +188,17 @@ def _describe(sources: Sources, one: Specialisation, arch: str, **options: Any) 
     """Describe one specialisation for the process that compiles."""
     multiprocessor(arch)
     if one.num_warps not in (1, 2, 4, 8, 16, 32):
-        raise CourseError(f"num_warps is {one.num_warps!r}; a program has 1, 2, 4, 8, 16 or 32 warps.")
-    positional, named = ([], one.arguments) if isinstance(one.arguments, Mapping) else (one.arguments, {})
+        raise CourseError(
+            f"num_warps is {one.num_warps!r}; a program has 1, 2, 4, 8, 16 or 32 warps."
+        )
+    positional, named = (
+        ([], one.arguments) if isinstance(one.arguments, Mapping) else (one.arguments, {})
+    )
     described = {name: describe_argument(value) for name, value in named.items()}
     described |= {name: describe_constant(value) for name, value in one.constexprs.items()}
     return CompileJob(
-        one.kernel or sources.name, sources.units, [describe_argument(value) for value in positional], described, one.num_warps,
+        one.kernel or sources.name, sources.units,
+        [describe_argument(value) for value in positional], described, one.num_warps,
         int(arch.removeprefix("sm_")), **options,
     )  # fmt: skip
 
@@ -166,7 +206,8 @@ def _describe(sources: Sources, one: Specialisation, arch: str, **options: Any) 
 def _ask(sources: Sources, described: list[CompileJob], limit: float) -> list[CompilerAnswer]:
     """Return one answer per description.
 
-    Raises: CompileError for the first that is refused; EnvironmentFault if a program of Triton's is missing.
+    Raises: CompileError for the first that is refused; EnvironmentFault if a program of Triton's is
+    missing.
     """
     try:
         answers = helper.ask(described, limit)
@@ -180,9 +221,14 @@ def _ask(sources: Sources, described: list[CompileJob], limit: float) -> list[Co
     return answers
 
 
-def _refusal(sources: Sources, cause: str, sentence: str, unit: int, line: int, column: int) -> CompileError:
-    """Make the error for line ``line`` (from 1) and column ``column`` (from 0) of one of the kernel's texts."""
+def _refusal(
+    sources: Sources, cause: str, sentence: str, unit: int, line: int, column: int
+) -> CompileError:
+    """Make the error for line ``line`` (from 1) and column ``column`` (from 0) of one of the
+    kernel's texts."""
     texts = sources.units[unit]["text"].split("\n")
     at = line - sources.units[unit]["first_line"]
     quoted = texts[at].strip() if 0 <= at < len(texts) else ""
-    return CompileError(cause, sentence, sources.files[unit], line, column + sources.indents[unit] + 1, quoted)
+    return CompileError(
+        cause, sentence, sources.files[unit], line, column + sources.indents[unit] + 1, quoted
+    )

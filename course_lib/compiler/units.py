@@ -1,6 +1,8 @@
-"""Load a job's kernels in the process that runs or compiles them: source texts become modules with their globals.
+"""Load a job's kernels in the process that runs or compiles them: source texts become modules with
+their globals.
 
-A kernel comes as units. Each has a text, the number of its first line, and descriptions of its globals (see ``kernel_source.py``).
+A kernel comes as units. Each has a text, the number of its first line, and descriptions of its
+globals (see ``kernel_source.py``).
 """
 
 from __future__ import annotations
@@ -16,7 +18,8 @@ import triton
 import triton.language as tl
 from triton.runtime.jit import JITFunction
 
-_FILE = "course_kernel_{}.py"  # a base name that no file of Triton's has, because debug comments in PTX give only base names
+# a base name that no file of Triton's has, because debug comments in PTX give only base names
+_FILE = "course_kernel_{}.py"
 
 
 class NoKernel(Exception):
@@ -24,7 +27,8 @@ class NoKernel(Exception):
 
 
 class Units:
-    """The job's source texts as modules. They are written to files, run, and given their globals."""
+    """The job's source texts as modules. They are written to files, run, and given their
+    globals."""
 
     kind: type = JITFunction  # the type of a kernel in this process
 
@@ -45,10 +49,22 @@ class Units:
             space.update(__name__=file.stem, __file__=str(file))
         for number, (unit, space) in enumerate(zip(self.units, self.spaces, strict=True)):
             # constants and modules first, because a parameter's default value may name one
-            space.update({name: self.decode(value) for name, value in unit["globals"].items() if "jit" not in value})
-            # Annotations stay text, as Triton reads them, so that none of them is evaluated and fails.
+            space.update(
+                {
+                    name: self.decode(value)
+                    for name, value in unit["globals"].items()
+                    if "jit" not in value
+                }
+            )
+            # Annotations stay text, as Triton reads them, so that none of them is evaluated and
+            # fails.
             flags = 0 if unit["jit"] is None else __import__("__future__").annotations.compiler_flag
-            exec(compile(self.texts[number], str(self.files[number]), "exec", flags, dont_inherit=True), space)
+            exec(
+                compile(
+                    self.texts[number], str(self.files[number]), "exec", flags, dont_inherit=True
+                ),
+                space,
+            )
             if unit["jit"] is not None:
                 space[unit["name"]] = triton.jit(space[unit["name"]], **unit["jit"])
         for unit, space in zip(self.units, self.spaces, strict=True):
@@ -61,8 +77,15 @@ class Units:
     def functions(self) -> list[tuple[int, JITFunction]]:
         """List every jitted function of the units, with the number of its unit."""
         numbers = {str(file): number for number, file in enumerate(self.files)}
-        found = {id(value): value for space in self.spaces for value in space.values() if isinstance(value, JITFunction)}
-        places = ((numbers.get(function.fn.__code__.co_filename), function) for function in found.values())
+        found = {
+            id(value): value
+            for space in self.spaces
+            for value in space.values()
+            if isinstance(value, JITFunction)
+        }
+        places = (
+            (numbers.get(function.fn.__code__.co_filename), function) for function in found.values()
+        )
         return [(number, function) for number, function in places if number is not None]
 
     def decode(self, value: dict):
@@ -82,16 +105,20 @@ class Units:
             return operator.attrgetter(content[1])(importlib.import_module(content[0]))
         if kind == "namespace":
             module = types.ModuleType(content["name"])
-            vars(module).update({name: self.decode(inner) for name, inner in content["names"].items()})
+            vars(module).update(
+                {name: self.decode(inner) for name, inner in content["names"].items()}
+            )
             return module
         if kind == "pointer":
             return _Pointer(content["dtype"], content["address"])
-        return type(content, (), {})()  # an object that a kernel cannot use; the compiler's refusal names its type
+        # an object that a kernel cannot use; the compiler's refusal names its type
+        return type(content, (), {})()
 
 
 @dataclass(frozen=True)
 class _Dtype:
-    """An object with the same text as a dtype of PyTorch. PyTorch itself is not imported here, because it is large and slow to import."""
+    """An object with the same text as a dtype of PyTorch. PyTorch itself is not imported here,
+    because it is large and slow to import."""
 
     name: str
 

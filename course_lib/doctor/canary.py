@@ -1,6 +1,8 @@
-"""Two small kernels with checked results, by which `course doctor` sees whether kernels work on this machine.
+"""Two small kernels with checked results, by which `course doctor` sees whether kernels work on
+this machine.
 
-Import this module only after the choice between GPU and interpreter has been made (``course_lib.MODE``).
+Import this module only after the choice between GPU and interpreter has been made
+(``course_lib.MODE``).
 """
 
 from __future__ import annotations
@@ -26,7 +28,8 @@ def copy_kernel(x_ptr, y_ptr, N, BLOCK: tl.constexpr):
 
 @triton.jit
 def centred_sum_kernel(x_ptr, mean_ptr, var_ptr, stride_x, N, BLOCK: tl.constexpr):
-    """Mean and biased variance of one row of N numbers, N < BLOCK. The results are right only if masks and reductions both work."""
+    """Mean and biased variance of one row of N numbers, N < BLOCK. The results are right only if
+    masks and reductions both work."""
     row = tl.program_id(0).to(tl.int64)
     cols = tl.arange(0, BLOCK)
     mask = cols < N
@@ -40,8 +43,9 @@ def centred_sum_kernel(x_ptr, mean_ptr, var_ptr, stride_x, N, BLOCK: tl.constexp
 def run() -> dict[str, object]:
     """Launch both kernels in the chosen mode.
 
-    Returns: "mode"; "triton", the mode in which this process imported Triton ("gpu" or "cpu"); "wrong", a list of sentences, empty if
-    every value is right; "losses", the faults of this Triton's interpreter that the course could not correct; "seconds".
+    Returns: "mode"; "triton", the mode in which this process imported Triton ("gpu" or "cpu");
+    "wrong", a list of sentences, empty if every value is right; "losses", the faults of this
+    Triton's interpreter that the course could not correct; "seconds".
     """
     chosen = runtime.current()
     started = time.perf_counter()
@@ -65,17 +69,27 @@ def _find_copy_faults(device: str, N: int = 37, BLOCK: Any = 16) -> list[str]:
     if not different:
         return []
     first = different[0]
-    return [f"masked copy: y[{first}] is {got[first].item():g}, not {expected[first].item():g} ({len(different)} of {len(got)} wrong)"]
+    return [
+        f"masked copy: y[{first}] is {got[first].item():g}, not {expected[first].item():g}"
+        f" ({len(different)} of {len(got)} wrong)"
+    ]
 
 
 def _find_sum_faults(device: str, M: int = 3, N: int = 100, BLOCK: Any = 128) -> list[str]:
     # a mean far from 0 makes padding visible that leaks into the variance
     x = (torch.arange(M * N, dtype=torch.float32).reshape(M, N) * 7 % 11 + 3).to(device)
-    mean, var = torch.full((M,), float("nan"), device=device), torch.full((M,), float("nan"), device=device)
+    mean = torch.full((M,), float("nan"), device=device)
+    var = torch.full((M,), float("nan"), device=device)
     centred_sum_kernel[(M,)](x, mean, var, x.stride(0), N, BLOCK=BLOCK)
     exact = x.cpu().double()
     faults = []
-    for name, got, expected in (("mean", mean, exact.mean(1)), ("variance", var, exact.var(1, correction=0))):
+    for name, got, expected in (
+        ("mean", mean, exact.mean(1)),
+        ("variance", var, exact.var(1, correction=0)),
+    ):
         if not torch.allclose(got.cpu().double(), expected, rtol=1e-5, atol=0):
-            faults.append(f"{name} of rows: {got.cpu().tolist()}, not {[round(value, 4) for value in expected.tolist()]}")
+            faults.append(
+                f"{name} of rows: {got.cpu().tolist()}, not"
+                f" {[round(value, 4) for value in expected.tolist()]}"
+            )
     return faults

@@ -15,9 +15,11 @@ Check = Callable[[], Iterable[DoctorFinding]]
 
 
 def examine() -> list[DoctorFinding]:
-    """Return every finding, in reading order. Never raises; takes as long as two imports of PyTorch.
+    """Return every finding, in reading order. Never raises; takes as long as two imports of
+    PyTorch.
 
-    If packages are missing, the checks that need them are left out: they would only report the same again.
+    If packages are missing, the checks that need them are left out: they would only report the same
+    again.
     """
     complete = not packages.list_missing()
     before: list[tuple[str, Check]] = [
@@ -27,7 +29,10 @@ def examine() -> list[DoctorFinding]:
         ("packages", packages.examine_packages),
         ("settings", packages.examine_settings),
     ]
-    after: list[tuple[str, Check]] = [("disk", machine.examine_disk), ("your files", machine.examine_files)]
+    after: list[tuple[str, Check]] = [
+        ("disk", machine.examine_disk),
+        ("your files", machine.examine_files),
+    ]
     if not complete:
         return _collect([*before, *after])
     canary = Trial(trials.CANARY, CANARY_SECONDS)
@@ -50,7 +55,8 @@ def examine() -> list[DoctorFinding]:
 
 
 def _collect(checks: Iterable[tuple[str, Check]]) -> list[DoctorFinding]:
-    """Run the checks and return their findings. A remedy that an earlier finding has already is not repeated."""
+    """Run the checks and return their findings. A remedy that an earlier finding has already is not
+    repeated."""
     findings: list[DoctorFinding] = []
     for name, check in checks:
         try:

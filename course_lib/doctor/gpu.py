@@ -11,7 +11,8 @@ from course_lib.base.installation import install_again, name_command
 from course_lib.doctor.findings import NOTE, OK, PROBLEM, DoctorFinding
 from course_lib.doctor.packages import find_other_package
 
-# The oldest driver for each CUDA major version (NVIDIA, "CUDA Compatibility", minor version compatibility)
+# The oldest driver for each CUDA major version (NVIDIA, "CUDA Compatibility", minor version
+# compatibility)
 OLDEST_DRIVER = {11: 450, 12: 525, 13: 580}
 
 
@@ -24,21 +25,36 @@ class Card:
 
 
 def ask_nvidia_smi() -> list[Card] | str:
-    """Return the machine's NVIDIA GPUs; an empty list if nvidia-smi is missing or sees none; a sentence if it fails."""
+    """Return the machine's NVIDIA GPUs; an empty list if nvidia-smi is missing or sees none; a
+    sentence if it fails."""
     tool = shutil.which("nvidia-smi")
     if tool is None:
         return []
     command = [tool, "--query-gpu=name,driver_version", "--format=csv,noheader"]
     try:
-        done = subprocess.run(command, capture_output=True, text=True, timeout=30, stdin=subprocess.DEVNULL, check=False)
+        done = subprocess.run(
+            command,
+            capture_output=True,
+            text=True,
+            timeout=30,
+            stdin=subprocess.DEVNULL,
+            check=False,
+        )
     except subprocess.TimeoutExpired:
         return "nvidia-smi does not answer within 30 s"
     except OSError as error:
         return f"nvidia-smi cannot be started ({error.strerror})"
     said = (done.stdout + done.stderr).strip()
     if done.returncode != 0:
-        return next(iter(said.splitlines()), "") or f"nvidia-smi ended with exit code {done.returncode}"
-    rows = [[field.strip() for field in line.split(",")] for line in done.stdout.splitlines() if "," in line]
+        return (
+            next(iter(said.splitlines()), "")
+            or f"nvidia-smi ended with exit code {done.returncode}"
+        )
+    rows = [
+        [field.strip() for field in line.split(",")]
+        for line in done.stdout.splitlines()
+        if "," in line
+    ]
     return [Card(*row[:2]) for row in rows]
 
 
@@ -55,7 +71,10 @@ def examine_gpu(probe: dict, cards: list[Card] | str) -> list[DoctorFinding]:
         name = "triton" if torch_ok else "torch"
         other = find_other_package()
         remedy = (
-            f"`unset PYTHONPATH`, or move {other} away: it stands before the installed package of that name." if other else install_again()
+            f"`unset PYTHONPATH`, or move {other} away: it stands before the installed package of"
+            " that name."
+            if other
+            else install_again()
         )
         findings.append(DoctorFinding(name, PROBLEM, f"does not import: {probe['crash']}", remedy))
     if isinstance(cards, str):
@@ -64,7 +83,8 @@ def examine_gpu(probe: dict, cards: list[Card] | str) -> list[DoctorFinding]:
                 "GPU",
                 NOTE,
                 f"the GPU's driver does not work: {cards}",
-                "Restart the machine; if that does not help, install the driver again. CPU mode works meanwhile.",
+                "Restart the machine; if that does not help, install the driver again. CPU mode"
+                " works meanwhile.",
             )
         )
         cards = []
@@ -84,14 +104,33 @@ def examine_gpu(probe: dict, cards: list[Card] | str) -> list[DoctorFinding]:
             "Unset PIP_EXTRA_INDEX_URL and PIP_INDEX_URL if they name PyTorch's CPU index, then "
             f"`TORCH=cuda {name_command('env')}`. CPU mode works meanwhile."
         )
-        return [*findings, DoctorFinding("GPU", NOTE, f"{here}, but torch {version} is a build without CUDA", remedy)]
+        return [
+            *findings,
+            DoctorFinding(
+                "GPU", NOTE, f"{here}, but torch {version} is a build without CUDA", remedy
+            ),
+        ]
     needed = OLDEST_DRIVER.get(int(cuda.split(".")[0]))
     if needed is not None and _read_major(card.driver) < needed:
         remedy = f"Install driver {needed} or newer. CPU mode works meanwhile."
-        return [*findings, DoctorFinding("GPU", NOTE, f"{here}, too old for torch {version}, which is built for CUDA {cuda}", remedy)]
+        return [
+            *findings,
+            DoctorFinding(
+                "GPU",
+                NOTE,
+                f"{here}, too old for torch {version}, which is built for CUDA {cuda}",
+                remedy,
+            ),
+        ]
     why = probe.get("warning") or "PyTorch gives no reason"
-    remedy = "In a container, start it with the GPU (`docker run --gpus all`). Otherwise restart the machine. CPU mode works meanwhile."
-    return [*findings, DoctorFinding("GPU", NOTE, f"{here}, but PyTorch cannot use it: {why}", remedy)]
+    remedy = (
+        "In a container, start it with the GPU (`docker run --gpus all`). Otherwise restart the"
+        " machine. CPU mode works meanwhile."
+    )
+    return [
+        *findings,
+        DoctorFinding("GPU", NOTE, f"{here}, but PyTorch cannot use it: {why}", remedy),
+    ]
 
 
 def _describe_usable(probe: dict) -> list[DoctorFinding]:
@@ -99,7 +138,10 @@ def _describe_usable(probe: dict) -> list[DoctorFinding]:
     if probe.get("hip"):
         return [
             DoctorFinding(
-                "GPU", NOTE, f"{name} through ROCm; the course is tested on NVIDIA GPUs only", "`export COURSE_DEVICE=cpu` if kernels fail."
+                "GPU",
+                NOTE,
+                f"{name} through ROCm; the course is tested on NVIDIA GPUs only",
+                "`export COURSE_DEVICE=cpu` if kernels fail.",
             )
         ]
     what = f"{name}, compute capability {major}.{minor}, CUDA {probe['cuda']}"

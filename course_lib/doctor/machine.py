@@ -23,7 +23,8 @@ def examine_system() -> list[DoctorFinding]:
                 "system",
                 PROBLEM,
                 f"this is {name}, and there is no Triton for it",
-                "Take WSL, the dev container or a hosted notebook" + ("." if paths.is_installed() else ': docs/setup.md, "Other systems".'),
+                "Take WSL, the dev container or a hosted notebook"
+                + ("." if paths.is_installed() else ': docs/setup.md, "Other systems".'),
             )
         ]
     what = f"Linux, {platform.machine()}, {os.cpu_count()} cores"
@@ -45,7 +46,8 @@ def examine_memory(probe: dict) -> list[DoctorFinding]:
             DoctorFinding(
                 "memory",
                 NOTE,
-                f"{free / GB:.1f} GB available; grading starts a process of about 1 GB beside the notebook's",
+                f"{free / GB:.1f} GB available; grading starts a process of about 1 GB beside the"
+                " notebook's",
                 "Close other programs or notebooks.",
             )
         )
@@ -54,15 +56,22 @@ def examine_memory(probe: dict) -> list[DoctorFinding]:
         what = f"{gpu_free:.1f} of {gpu_total:.1f} GB available on the GPU"
         if gpu_free < 2:
             findings.append(
-                DoctorFinding("GPU memory", NOTE, what, "`nvidia-smi` lists who holds it; shut down notebooks that you no longer need.")
+                DoctorFinding(
+                    "GPU memory",
+                    NOTE,
+                    what,
+                    "`nvidia-smi` lists who holds it; shut down notebooks that you no longer need.",
+                )
             )
     return findings
 
 
 def _read_container_limit(root: Path = Path("/sys/fs/cgroup")) -> int | None:
-    """Return the bytes of memory that this container may still take (cgroup v2); None if there is no limit."""
+    """Return the bytes of memory that this container may still take (cgroup v2); None if there is
+    no limit."""
     try:
-        most, used = (root / "memory.max").read_text().strip(), (root / "memory.current").read_text().strip()
+        most = (root / "memory.max").read_text().strip()
+        used = (root / "memory.current").read_text().strip()
     except OSError:
         return None
     return max(0, int(most) - int(used)) if most.isdigit() and used.isdigit() else None
@@ -72,14 +81,22 @@ def examine_disk() -> list[DoctorFinding]:
     free = shutil.disk_usage(paths.find_folder() or Path.cwd()).free
     what = f"{free / GB:.1f} GB free here"
     if free < GB / 10:
-        return [DoctorFinding("disk", PROBLEM, what, "Free at least 1 GB: your work cannot be saved on a full disk.")]
+        return [
+            DoctorFinding(
+                "disk",
+                PROBLEM,
+                what,
+                "Free at least 1 GB: your work cannot be saved on a full disk.",
+            )
+        ]
     if free < GB:
         return [DoctorFinding("disk", NOTE, what, "Free at least 1 GB before you go on.")]
     return []
 
 
 def examine_folder(can_check: bool) -> list[DoctorFinding]:
-    """Report a missing course folder. With ``can_check`` this Python can check without one, as to grade a class, so it is only a note."""
+    """Report a missing course folder. With ``can_check`` this Python can check without one, as to
+    grade a class, so it is only a note."""
     try:
         paths.exercises()
     except CourseError as nowhere:
@@ -101,9 +118,11 @@ def examine_files() -> list[DoctorFinding]:
                 "your exercises",
                 PROBLEM,
                 f"there is no folder {paths.shown(folder)}",
-                f"`course init {paths.find_folder()}` writes what is missing."
-                if paths.is_installed()
-                else "Take a full copy of the course; authors: `make exercises`.",
+                (
+                    f"`course init {paths.find_folder()}` writes what is missing."
+                    if paths.is_installed()
+                    else "Take a full copy of the course; authors: `make exercises`."
+                ),
             )
         )
     else:
@@ -122,5 +141,10 @@ def _examine_writable(name: str, folder: Path, meant: Path | None = None) -> lis
         with tempfile.TemporaryFile(dir=folder):
             return []
     except OSError as error:
-        remedy = f'Give the folder to yourself: `sudo chown -R "$USER" {folder}`, or copy the course to a folder of your own.'
-        return [DoctorFinding(name, PROBLEM, f"{shown} cannot be written ({error.strerror})", remedy)]
+        remedy = (
+            f'Give the folder to yourself: `sudo chown -R "$USER" {folder}`, or copy the course to'
+            " a folder of your own."
+        )
+        return [
+            DoctorFinding(name, PROBLEM, f"{shown} cannot be written ({error.strerror})", remedy)
+        ]

@@ -13,11 +13,25 @@ from course_lib.base import paths, runtime
 from course_lib.base.installation import find_version, install_again
 from course_lib.doctor.findings import NOTE, OK, PROBLEM, DoctorFinding
 
-OLDEST_PYTHON = (3, 11, 0, "final")  # a release candidate is older: Triton's compiler crashes with 3.11.0rc1
+# a release candidate is older: Triton's compiler crashes with 3.11.0rc1
+OLDEST_PYTHON = (3, 11, 0, "final")
 # (torch, triton) as major.minor. The first pair is pinned; the second is tested as well.
 TESTED_PAIRS = (("2.13", "3.7"), ("2.11", "3.6"))
-# The packages that the lessons, the grader and the panels import. Without one of them a part that learners use does not run.
-NEEDED = ("torch", "triton", "numpy", "ml_dtypes", "matplotlib", "ipykernel", "ipywidgets", "polib", "psutil", "rich", "typer")
+# The packages that the lessons, the grader and the panels import. Without one of them a part that
+# learners use does not run.
+NEEDED = (
+    "torch",
+    "triton",
+    "numpy",
+    "ml_dtypes",
+    "matplotlib",
+    "ipykernel",
+    "ipywidgets",
+    "polib",
+    "psutil",
+    "rich",
+    "typer",
+)
 _TRUE = ("1", "true", "yes", "on", "y")
 
 
@@ -26,7 +40,10 @@ def examine_python() -> list[DoctorFinding]:
     if sys.version_info < OLDEST_PYTHON:
         return [
             DoctorFinding(
-                "Python", PROBLEM, f"{version}; the course needs 3.11.0 or newer, and no release candidate of it", _name_other_python()
+                "Python",
+                PROBLEM,
+                f"{version}; the course needs 3.11.0 or newer, and no release candidate of it",
+                _name_other_python(),
             )
         ]
     return [DoctorFinding("Python", OK, version, detail=f"in {sys.prefix}")]
@@ -34,7 +51,10 @@ def examine_python() -> list[DoctorFinding]:
 
 def _name_other_python() -> str:
     if paths.is_installed():
-        return "Install the course for Python 3.12 (`python3.12 -m pip install norm-kernels-course`); in the course folder `rm -r .venv`, then `course env`."
+        return (
+            "Install the course for Python 3.12 (`python3.12 -m pip install norm-kernels-course`);"
+            " in the course folder `rm -r .venv`, then `course env`."
+        )
     return "`make lab PYTHON=python3.12` makes the environment with another Python."
 
 
@@ -44,41 +64,68 @@ def list_missing() -> list[str]:
 
 
 def read_tested_versions(text: str | None = None) -> dict[str, str]:
-    """Return the versions in constraints.txt by normalised package name; empty if that file is absent."""
+    """Return the versions in constraints.txt by normalised package name; empty if that file is
+    absent."""
     if text is None:
         file = paths.FILES / "constraints.txt"
         text = file.read_text(encoding="utf-8") if file.exists() else ""
-    return {normalise(name): version for name, version in re.findall(r"(?m)^([A-Za-z0-9._-]+)==(\S+)", text)}
+    return {
+        normalise(name): version
+        for name, version in re.findall(r"(?m)^([A-Za-z0-9._-]+)==(\S+)", text)
+    }
 
 
 def examine_packages() -> list[DoctorFinding]:
-    """Compare each package that the course imports with the tested versions; torch and triton have a check of their own."""
+    """Compare each package that the course imports with the tested versions; torch and triton have
+    a check of their own."""
     tested = read_tested_versions()
     if missing := list_missing():
-        level = NOTE if paths.find_folder() is None else PROBLEM  # without a course folder the missing folder is the problem
+        # without a course folder the missing folder is the problem
+        level = NOTE if paths.find_folder() is None else PROBLEM
         what = f"not installed: {', '.join(missing)}"
         return [DoctorFinding("packages", level, what, install_again())]
     others = [
         f"{name} {have} ({tested[normalise(name)]} was tested)"
         for name in NEEDED
-        if name not in ("torch", "triton") and (have := find_version(name)) and have.split("+")[0] != tested.get(normalise(name), have)
+        if name not in ("torch", "triton")
+        and (have := find_version(name))
+        and have.split("+")[0] != tested.get(normalise(name), have)
     ]
-    return [DoctorFinding("packages", NOTE, f"other versions: {', '.join(others)}", install_again())] if others else []
+    return (
+        [DoctorFinding("packages", NOTE, f"other versions: {', '.join(others)}", install_again())]
+        if others
+        else []
+    )
 
 
 def examine_pair() -> list[DoctorFinding]:
-    """Report whether torch and triton belong together: a CUDA build of torch requires one exact version of Triton."""
+    """Report whether torch and triton belong together: a CUDA build of torch requires one exact
+    version of Triton."""
     torch, triton = find_version("torch"), find_version("triton")
     if torch is None or triton is None:
         return []  # examine_packages() reports this
     what = f"torch {torch}, triton {triton}"
     asked = _find_triton_of_torch()
     if asked is not None and asked != triton:
-        return [DoctorFinding("torch and triton", PROBLEM, f"{what}: this torch asks for triton {asked}", install_again())]
+        return [
+            DoctorFinding(
+                "torch and triton",
+                PROBLEM,
+                f"{what}: this torch asks for triton {asked}",
+                install_again(),
+            )
+        ]
     minors = (_read_minor(torch), _read_minor(triton))
     if minors not in TESTED_PAIRS:
         tested = " or ".join(f"torch {a} with triton {b}" for a, b in TESTED_PAIRS)
-        return [DoctorFinding("torch and triton", NOTE, f"{what}: not a tested pair (tested: {tested})", install_again())]
+        return [
+            DoctorFinding(
+                "torch and triton",
+                NOTE,
+                f"{what}: not a tested pair (tested: {tested})",
+                install_again(),
+            )
+        ]
     return [DoctorFinding("torch and triton", OK, f"{what}, a tested pair")]
 
 
@@ -99,14 +146,23 @@ def normalise(name: str) -> str:
 
 
 def find_other_package() -> Path | None:
-    """Return a file or folder on PYTHONPATH that Python would import in place of a package of the course; None if there is none."""
-    folders = [Path(folder) for folder in os.environ.get("PYTHONPATH", "").split(os.pathsep) if folder]
-    found = (folder / name for folder in folders for package in NEEDED for name in (f"{package}.py", package))
+    """Return a file or folder on PYTHONPATH that Python would import in place of a package of the
+    course; None if there is none."""
+    folders = [
+        Path(folder) for folder in os.environ.get("PYTHONPATH", "").split(os.pathsep) if folder
+    ]
+    found = (
+        folder / name
+        for folder in folders
+        for package in NEEDED
+        for name in (f"{package}.py", package)
+    )
     return next((path for path in found if path.exists()), None)
 
 
 def examine_settings() -> list[DoctorFinding]:
-    """Report the environment variables that decide how the course runs. A COURSE_DEVICE that is no device is what the kernels' check reports."""
+    """Report the environment variables that decide how the course runs. A COURSE_DEVICE that is no
+    device is what the kernels' check reports."""
     findings = []
     device = os.environ.get("COURSE_DEVICE", "").strip()
     interpret = os.environ.get("TRITON_INTERPRET", "").strip()
@@ -114,26 +170,37 @@ def examine_settings() -> list[DoctorFinding]:
     if device.lower() in ("cpu", "gpu"):
         findings.append(
             DoctorFinding(
-                "settings", NOTE, f"COURSE_DEVICE={device} forces {device.upper()} mode", "`unset COURSE_DEVICE` lets the course choose."
+                "settings",
+                NOTE,
+                f"COURSE_DEVICE={device} forces {device.upper()} mode",
+                "`unset COURSE_DEVICE` lets the course choose.",
             )
         )
     if interpret and runtime.interpreter_was_asked_for():
         effect = (
             "the course goes by COURSE_DEVICE"
             if device
-            else "it forces CPU mode"
-            if interpret.lower() in _TRUE
-            else "it has no effect on the course"
+            else (
+                "it forces CPU mode"
+                if interpret.lower() in _TRUE
+                else "it has no effect on the course"
+            )
         )
         findings.append(
             DoctorFinding(
-                "settings", NOTE, f"TRITON_INTERPRET={interpret} is set; {effect}", "`unset TRITON_INTERPRET` lets the course choose."
+                "settings",
+                NOTE,
+                f"TRITON_INTERPRET={interpret} is set; {effect}",
+                "`unset TRITON_INTERPRET` lets the course choose.",
             )
         )
     if visible is not None and visible.strip() in ("", "-1"):
         findings.append(
             DoctorFinding(
-                "settings", NOTE, f"CUDA_VISIBLE_DEVICES={visible!r} hides every GPU", "`unset CUDA_VISIBLE_DEVICES` shows them again."
+                "settings",
+                NOTE,
+                f"CUDA_VISIBLE_DEVICES={visible!r} hides every GPU",
+                "`unset CUDA_VISIBLE_DEVICES` shows them again.",
             )
         )
     return findings

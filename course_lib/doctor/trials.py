@@ -1,4 +1,5 @@
-"""Trials of what may crash, hang or be missing (PyTorch, Triton, a GPU's driver), each in a separate process."""
+"""Trials of what may crash, hang or be missing (PyTorch, Triton, a GPU's driver), each in a
+separate process."""
 
 from __future__ import annotations
 
@@ -26,7 +27,7 @@ if available:
     say(name=torch.cuda.get_device_name(0), capability=torch.cuda.get_device_capability(0))
     free, total = torch.cuda.mem_get_info()
     say(gpu_free=free, gpu_total=total)
-"""
+"""  # noqa: E501
 
 CANARY = """
 import json
@@ -75,7 +76,8 @@ class Trial:
         return self._worker.pid
 
     def report(self) -> dict[str, Any]:
-        """Return the JSON objects that the script printed, one per line, merged. ``crash`` says in words how it failed, if it did."""
+        """Return the JSON objects that the script printed, one per line, merged. ``crash`` says in
+        words how it failed, if it did."""
         if self._facts is None:
             self._facts = self._collect()
         return self._facts
@@ -106,4 +108,8 @@ class Trial:
 
 def _launch(code: str) -> WorkerCommand:
     path = os.pathsep.join([str(paths.ROOT), *filter(None, [os.environ.get("PYTHONPATH")])])
-    return WorkerCommand([sys.executable, "-c", code], {**os.environ, "PYTHONPATH": path, "COURSE_DEFER_CHOICE": "1"}, cwd=None)
+    return WorkerCommand(
+        [sys.executable, "-c", code],
+        {**os.environ, "PYTHONPATH": path, "COURSE_DEFER_CHOICE": "1"},
+        cwd=None,
+    )

@@ -1,4 +1,5 @@
-"""Check one exercise file. This is the only entry to grading for the command line, the panels and the tests."""
+"""Check one exercise file. This is the only entry to grading for the command line, the panels and
+the tests."""
 
 from __future__ import annotations
 
@@ -42,24 +43,29 @@ def check(
     """Grade ``path`` (the learner's own file if None) as a solution of ``exercise``.
 
     Args:
-        mode: "cpu" (interpreter) or "gpu" (compiled), for kernels; None takes what this machine has. Functions run on the CPU.
-        seed: determines the inputs. A learner's check always uses 0, so that two checks of one file agree.
-        secret: an instructor's secret. Its cases have other shapes and values than the learner's own check, the same ones each time.
-        limits: time and memory; None takes those of the mode.
-        required_tier: the weakest isolation that is accepted, a name from ``course_lib.sandbox.isolation.TIERS``. A machine without
-            a tier at least as strong does not run the submission. None takes the best tier that the machine has.
-        tell_first_failure: called at most once, in the caller's thread, as soon as the first case is judged wrong; other cases may
-            still run. It gets one line that says which case, which output and by how much. The cause comes with the verdict. It is
-            not called for hidden cases.
-        take_cases: called with the judged cases and their outputs before the verdict is returned; with an empty list if nothing was run.
+        mode: "cpu" (interpreter) or "gpu" (compiled), for kernels; None takes what this machine
+        has. Functions run on the CPU. seed: determines the inputs. A learner's check always uses 0,
+        so that two checks of one file agree. secret: an instructor's secret. Its cases have other
+        shapes and values than the learner's own check, the same ones each time. limits: time and
+        memory; None takes those of the mode. required_tier: the weakest isolation that is accepted,
+        a name from ``course_lib.sandbox.isolation.TIERS``. A machine without
+            a tier at least as strong does not run the submission. None takes the best tier that the
+            machine has.
+        tell_first_failure: called at most once, in the caller's thread, as soon as the first case
+            is judged wrong; other cases may still run. It gets one line that says which case, which
+            output and by how much. The cause comes with the verdict. It is not called for hidden
+            cases.
+        take_cases: called with the judged cases and their outputs before the verdict is returned;
+        with an empty list if nothing was run.
 
-    Returns: the verdict. No content of a learner's file makes this function raise. A bug in the grader gives the verdict
-    "grader fault", which is not counted against the learner.
+    Returns: the verdict. No content of a learner's file makes this function raise. A bug in the
+    grader gives the verdict "grader fault", which is not counted against the learner.
 
-    Raises: EnvironmentFault if the machine, the installation or a setting prevents the check (no GPU although ``COURSE_DEVICE`` asks
-    for one, a package that cannot be imported, a full disk, no process can be started, no isolation as good as ``required_tier``):
-    there is no verdict then, and nothing to record. CourseError if Triton was imported before the course. ValueError if the secret
-    is empty.
+    Raises: EnvironmentFault if the machine, the installation or a setting prevents the check (no
+    GPU although ``COURSE_DEVICE`` asks for one, a package that cannot be imported, a full disk, no
+    process can be started, no isolation as good as ``required_tier``): there is no verdict then,
+    and nothing to record. CourseError if Triton was imported before the course. ValueError if the
+    secret is empty.
     """
     if secret is not None and not secret:
         raise ValueError("the secret is empty")
@@ -67,7 +73,8 @@ def check(
     judged: list[Judged] = []
     fingerprint = ""
     try:
-        # imported here so that a NumPy that cannot be imported is reported like any other fault of the machine
+        # imported here so that a NumPy that cannot be imported is reported like any other fault of
+        # the machine
         from course_lib.grading.cases.hidden import Secret
         from course_lib.grading.grade import grade
         from course_lib.sandbox.isolation import LIMITS
@@ -77,14 +84,26 @@ def check(
         fingerprint = drawn_from.fingerprint if drawn_from else ""
         if IN_TAB and exercise.kind in _NEEDS_PYTORCH:
             raise EnvironmentFault(
-                _("it is graded with PyTorch, which a browser tab does not have. Open this lesson on your machine to check it.")
+                _(
+                    "it is graded with PyTorch, which a browser tab does not have. Open this lesson"
+                    " on your machine to check it."
+                )
             )
         mode = exercise.kind if exercise.kind != "kernel" else mode or course_runtime.current().mode
         with require_tier(required_tier or LIMITS), warnings.catch_warnings():
-            # Python's warnings about the file are not part of the verdict. Before 3.12 the category was DeprecationWarning.
+            # Python's warnings about the file are not part of the verdict. Before 3.12 the category
+            # was DeprecationWarning.
             warnings.simplefilter("ignore", SyntaxWarning)
             warnings.filterwarnings("ignore", "invalid escape sequence", DeprecationWarning)
-            verdict, judged = grade(exercise, path or texts.find_file(exercise), mode, seed, drawn_from, limits, tell_first_failure)
+            verdict, judged = grade(
+                exercise,
+                path or texts.find_file(exercise),
+                mode,
+                seed,
+                drawn_from,
+                limits,
+                tell_first_failure,
+            )
     except Exception as error:
         if (fault := environment_fault(error)) is not None:
             file = fault.printed and faults.keep_fault(exercise.id, fault.printed)[0]
@@ -93,7 +112,9 @@ def check(
             raise EnvironmentFault(f"{words}{kept}") from error
         if isinstance(error, CourseError):
             raise
-        verdict = report_grader_fault(exercise.id, mode or "unknown", error, hidden=secret is not None)
+        verdict = report_grader_fault(
+            exercise.id, mode or "unknown", error, hidden=secret is not None
+        )
     if take_cases is not None:
         take_cases(judged)
     return replace(verdict, hidden=fingerprint).timed(time.monotonic() - started)
@@ -102,12 +123,21 @@ def check(
 def report_grader_fault(exercise_id: str, mode: str, bug: Exception, hidden: bool) -> Verdict:
     """Write the verdict for a bug in the course. The traceback goes to a file, not to the terminal.
 
-    With hidden cases the verdict leaves out the exception's words, which could hold values of a case.
+    With hidden cases the verdict leaves out the exception's words, which could hold values of a
+    case.
     """
     what = type(bug).__name__ if hidden else f"{type(bug).__name__}: {bug}"
     file, last = faults.keep_fault(exercise_id, "".join(traceback.format_exception(bug)))
     message = _(
-        "the grader itself failed ({what}). This is not your kernel, and nothing is recorded. "
-        "Please report it with {file}; `course doctor` says whether something is wrong with this machine."
+        "the grader itself failed ({what}). This is not your kernel, and nothing is recorded."
+        " Please report it with {file}; `course doctor` says whether something is wrong with this"
+        " machine."
     ).format(what=what, file=file or _("the lines below"))
-    return Verdict(exercise_id, GRADER_FAULT, "grader_fault", message, mode=mode, printed="" if hidden else last)
+    return Verdict(
+        exercise_id,
+        GRADER_FAULT,
+        "grader_fault",
+        message,
+        mode=mode,
+        printed="" if hidden else last,
+    )

@@ -1,4 +1,5 @@
-"""Store the output or traceback of a check that could not be completed, for a bug report: one file per exercise, in the state folder."""
+"""Store the output or traceback of a check that could not be completed, for a bug report: one file
+per exercise, in the state folder."""
 
 from __future__ import annotations
 
@@ -12,9 +13,11 @@ _LAST = 12  # lines to return if the file cannot be written
 
 
 def keep_fault(exercise_id: str, text: str) -> tuple[str, str]:
-    """Save ``text`` in place of the text kept for this exercise before. Of a long text, save the beginning and the end.
+    """Save ``text`` in place of the text kept for this exercise before. Of a long text, save the
+    beginning and the end.
 
-    Returns: the file's path as messages show it, and ""; if it cannot be saved, "" and the text's last lines.
+    Returns: the file's path as messages show it, and ""; if it cannot be saved, "" and the text's
+    last lines.
     """
     text = shorten(make_visible(text), _MOST_CHARACTERS)
     try:

@@ -1,4 +1,5 @@
-"""Run the stages of a check: read the file, run its code on every case, judge, write the verdict, and check a pass a second time."""
+"""Run the stages of a check: read the file, run its code on every case, judge, write the verdict,
+and check a pass a second time."""
 
 from __future__ import annotations
 
@@ -22,7 +23,13 @@ from course_lib.grading.families.plans import describe_left_out, make_plans, mak
 from course_lib.grading.judging.causes import make_sentence
 from course_lib.grading.judging.compiled import Compilation, CompilerFailure
 from course_lib.grading.judging.judge import Judged
-from course_lib.grading.running import FirstFailure, Running, forget_unwritten, judge_run, judge_shuffled
+from course_lib.grading.running import (
+    FirstFailure,
+    Running,
+    forget_unwritten,
+    judge_run,
+    judge_shuffled,
+)
 from course_lib.grading.smaller import SmallCases
 from course_lib.grading.submission import places, reader, source
 from course_lib.grading.submission.source import Kernels, Unreadable
@@ -40,16 +47,21 @@ def grade(
     limits: runner.ResourceLimits | None,
     tell_first_failure: Callable[[str], None] | None = None,
 ) -> tuple[Verdict, list[Judged]]:
-    """Return the verdict on the file at ``path``, and the judged cases, or no cases if nothing was run.
+    """Return the verdict on the file at ``path``, and the judged cases, or no cases if nothing was
+    run.
 
-    If a smaller failing case was found to show, it is the last. With a secret, ``tell_first_failure`` is not called and nothing is
-    timed: a grade must not depend on the machine.
+    If a smaller failing case was found to show, it is the last. With a secret,
+    ``tell_first_failure`` is not called and nothing is timed: a grade must not depend on the
+    machine.
 
-    Raises: EnvironmentFault or OSError if this machine cannot run the check. Any other exception is a bug in the grader.
+    Raises: EnvironmentFault or OSError if this machine cannot run the check. Any other exception is
+    a bug in the grader.
     """
     text, name = "", make_visible_line(path.name)
     try:
-        text = source.read_text(path, _describe_reset(exercise) if texts.is_learners_file(exercise, path) else "")
+        text = source.read_text(
+            path, _describe_reset(exercise) if texts.is_learners_file(exercise, path) else ""
+        )
         kernels = reader.read(exercise, text, name)
     except Unreadable as unreadable:
         return _write_unreadable(exercise, path, text, unreadable, mode), []
@@ -59,12 +71,19 @@ def grade(
     hidden = secret is not None
     running = Running(kernels, mode, limits, len(places.split_lines(text)) if hidden else None)
     compilation = Compilation(kernels, plans, name) if _asks_compiler(mode) else None
-    take = None if tell_first_failure is None or hidden else FirstFailure(plans, tell_first_failure).take
+    take = (
+        None
+        if tell_first_failure is None or hidden
+        else FirstFailure(plans, tell_first_failure).take
+    )
     judge_plans = judge_shuffled if exercise.kind == "tests" else Running.judge_all
     run, judged, unchecked = judge_plans(running, plans, take)
-    # No smaller case is shown with hidden cases: which one is found depends on them, and could tell the learner about them.
+    # No smaller case is shown with hidden cases: which one is found depends on them, and could tell
+    # the learner about them.
     search = None if hidden else SmallCases(kernels, exercise, mode, limits)
-    writer = VerdictWriter(exercise, paths.shown(path), text, judged, run, mode, hidden, search=search)
+    writer = VerdictWriter(
+        exercise, paths.shown(path), text, judged, run, mode, hidden, search=search
+    )
     verdict = writer.write()
     if verdict.passed:
         left_out = describe_left_out(exercise, plans)
@@ -76,10 +95,12 @@ def grade(
 
 
 def _look_again(
-    verdict: Verdict, running: Running, exercise: Exercise, plans: list[Plan], secret: Secret | None, writer: VerdictWriter,
+    verdict: Verdict, running: Running, exercise: Exercise, plans: list[Plan],
+    secret: Secret | None, writer: VerdictWriter,
     compilation: Compilation | None,
 ) -> Verdict:  # fmt: skip
-    """Return the pass, or another verdict if a second run, the compiler or the timing contradicts it."""
+    """Return the pass, or another verdict if a second run, the compiler or the timing contradicts
+    it."""
     if compilation:
         compilation.ask()
     if (again := _run_again(running, exercise, plans, secret, writer)) is not None:
@@ -90,7 +111,8 @@ def _look_again(
 
 
 def _asks_compiler(mode: str) -> bool:
-    """Return True for kernels that run in the interpreter alone. A run on the GPU compiles them; a browser tab has no compiler."""
+    """Return True for kernels that run in the interpreter alone. A run on the GPU compiles them; a
+    browser tab has no compiler."""
     return mode == "cpu" and not IN_TAB
 
 
@@ -98,42 +120,68 @@ def _describe_reset(exercise: Exercise) -> str:
     return _("`course reset {id}` writes it anew.").format(id=exercise.id)
 
 
-def _write_unreadable(exercise: Exercise, path: Path, text: str, unreadable: Unreadable, mode: str) -> Verdict:
+def _write_unreadable(
+    exercise: Exercise, path: Path, text: str, unreadable: Unreadable, mode: str
+) -> Verdict:
     where = unreadable.span and places.make_place(paths.shown(path), text, unreadable.span)
     headline = make_sentence(unreadable.what)
-    return Verdict(exercise.id, ERROR, unreadable.cause, str(unreadable), mode=mode, headline=headline, place=where)
+    return Verdict(
+        exercise.id,
+        ERROR,
+        unreadable.cause,
+        str(unreadable),
+        mode=mode,
+        headline=headline,
+        place=where,
+    )
 
 
 def _write_not_attempted(exercise: Exercise, path: Path, mode: str) -> Verdict:
     mark = "YOUR CODE" if "YOUR CODE" in texts.make_unsolved_text(exercise) else "REPAIR"
-    message = _("{file} is still as the course wrote it. Fill in the parts marked {mark}, then check again.")
+    message = _(
+        "{file} is still as the course wrote it. Fill in the parts marked {mark}, then check again."
+    )
     message = message.format(file=paths.shown(path), mark=mark)
     return Verdict(exercise.id, NOT_ATTEMPTED, "not_attempted", message, mode=mode)
 
 
-def _run_again(running: Running, exercise: Exercise, plans: list[Plan], secret: Secret | None, first: VerdictWriter) -> Verdict | None:
-    """Return a verdict if a second run shows a fault that the first did not; None if it agrees with the pass.
+def _run_again(
+    running: Running,
+    exercise: Exercise,
+    plans: list[Plan],
+    secret: Secret | None,
+    first: VerdictWriter,
+) -> Verdict | None:
+    """Return a verdict if a second run shows a fault that the first did not; None if it agrees with
+    the pass.
 
-    With a secret, the second run's case and numbers are drawn from the secret alone, so that no file can influence them. Without one,
-    the case is always the same and the submitted code determines the numbers: two checks of one file agree, and writing the numbers
-    into the file changes them.
+    With a secret, the second run's case and numbers are drawn from the secret alone, so that no
+    file can influence them. Without one, the case is always the same and the submitted code
+    determines the numbers: two checks of one file agree, and writing the numbers into the file
+    changes them.
     """
     choice = numbers = f"again: {exercise.id}".encode()
     if secret is None:
         numbers += running.kernels.source.encode()
     else:
-        choice, numbers = (secret.generator(f"again, {what}: {exercise.id}").bytes(32) for what in ("case", "numbers"))
+        choice, numbers = (
+            secret.generator(f"again, {what}: {exercise.id}").bytes(32)
+            for what in ("case", "numbers")
+        )
     again = make_second_plans(exercise, plans, choice, numbers)
     run = running.run(again, mode="cpu" if running.mode == "gpu" else None)
     judged = judge_run(again, run)
     if all(j.right for j in judged if j.ran):
         forget_unwritten(judged)
-    verdict = VerdictWriter(exercise, first.file, first.text, judged, run, running.mode, first.hidden, first).write()
+    verdict = VerdictWriter(
+        exercise, first.file, first.text, judged, run, running.mode, first.hidden, first
+    ).write()
     return None if verdict.passed else verdict
 
 
 def _ask_compiler(compilation: Compilation, writer: VerdictWriter) -> Verdict | None:
-    """Return a verdict if the compiler refuses, or crashes on, kernels that passed in the interpreter; None if it accepts them."""
+    """Return a verdict if the compiler refuses, or crashes on, kernels that passed in the
+    interpreter; None if it accepts them."""
     try:
         refusal = compilation.find_refusal()
     except CompilerFailure as failure:
@@ -142,52 +190,83 @@ def _ask_compiler(compilation: Compilation, writer: VerdictWriter) -> Verdict | 
 
 
 def _note_oddities(verdict: Verdict, kernels: Kernels, exercise: Exercise) -> Verdict:
-    """Add to the verdict what is odd in the file. For a pass, also run the code outside of the entry points, which no case runs."""
+    """Add to the verdict what is odd in the file. For a pass, also run the code outside of the
+    entry points, which no case runs."""
     oddities = kernels.oddities
     found = None
     if verdict.passed and kernels.rest:
         found = runner.run_rest(kernels, "cpu" if exercise.kind == "kernel" else exercise.kind)
     if found is not None:
         line, words = found
-        oddities += (Oddity(line, _("code outside of what is checked {words}").format(words=words)),)
-        beside = _("Beside this, the code at line {line}, outside of what is checked, {words}.").format(line=line, words=words)
+        oddities += (
+            Oddity(line, _("code outside of what is checked {words}").format(words=words)),
+        )
+        beside = _(
+            "Beside this, the code at line {line}, outside of what is checked, {words}."
+        ).format(line=line, words=words)
         verdict = replace(verdict, message=join_sentences(verdict.message, beside))
     return replace(verdict, oddities=oddities)
 
 
 def _time(exercise: Exercise, verdict: Verdict, writer: VerdictWriter) -> Verdict:
-    """Add to the pass of a timed exercise the times on this machine's GPU, or the reason why there are none. Too slow is a fail.
+    """Add to the pass of a timed exercise the times on this machine's GPU, or the reason why there
+    are none. Too slow is a fail.
 
-    Of the submission only the numbers that came back as bytes are used: the code that is launched and timed is the course's own.
+    Of the submission only the numbers that came back as bytes are used: the code that is launched
+    and timed is the course's own.
     """
-    clocks = {name: part.time for name, part in find_parts(exercise).items() if part.time is not None}
+    clocks = {
+        name: part.time for name, part in find_parts(exercise).items() if part.time is not None
+    }
     if not clocks:
         return verdict
     gpu = course_runtime.current()
     if writer.hidden or gpu.mode != "gpu":
-        why = _("a check with hidden cases times nothing") if writer.hidden else _("this machine has no GPU")
+        why = (
+            _("a check with hidden cases times nothing")
+            if writer.hidden
+            else _("this machine has no GPU")
+        )
         return writer.write_untimed(verdict, why)
     try:
-        times = [clocks[j.plan.entry_point](j.plan, j.outputs) for j in writer.judged if j.plan.entry_point in clocks]
+        times = [
+            clocks[j.plan.entry_point](j.plan, j.outputs)
+            for j in writer.judged
+            if j.plan.entry_point in clocks
+        ]
     except NoRoom as full:
-        return writer.write_untimed(verdict, _("{gpu} has no room for the inputs ({full})").format(gpu=gpu.name, full=full))
+        return writer.write_untimed(
+            verdict, _("{gpu} has no room for the inputs ({full})").format(gpu=gpu.name, full=full)
+        )
     return writer.write_times(verdict, [timed for timed in times if timed is not None], gpu.name)
 
 
 def grade_tries(
-    exercise: Exercise, text: str, kernels: Kernels, plans: list[Plan], mode: str, limits: runner.ResourceLimits
+    exercise: Exercise,
+    text: str,
+    kernels: Kernels,
+    plans: list[Plan],
+    mode: str,
+    limits: runner.ResourceLimits,
 ) -> tuple[Verdict, list[Judged]]:
-    """Return the verdict on the code of a step, which has no family, from a few tries with known results; and the judged tries.
+    """Return the verdict on the code of a step, which has no family, from a few tries with known
+    results; and the judged tries.
 
-    ``text`` is the text that the code was cut out of, ``exercise.file`` its name in messages. In GPU mode the interpreter runs the
-    tries as well; in CPU mode the compiler is asked about kernels whose tries are all right.
+    ``text`` is the text that the code was cut out of, ``exercise.file`` its name in messages. In
+    GPU mode the interpreter runs the tries as well; in CPU mode the compiler is asked about kernels
+    whose tries are all right.
 
-    Raises: EnvironmentFault or OSError if this machine cannot run it. Any other exception is a bug in the grader.
+    Raises: EnvironmentFault or OSError if this machine cannot run it. Any other exception is a bug
+    in the grader.
     """
     compilation = Compilation(kernels, plans, exercise.file) if _asks_compiler(mode) else None
     run, judged, _unchecked = Running(kernels, mode, limits).judge_all(plans)
-    parts = {entry_point: Part((), _plan_nothing, unwritten={}) for entry_point in exercise.entry_points}
-    writer = VerdictWriter(exercise, exercise.file, text, judged, run, mode, hidden=False, parts=parts)
+    parts = {
+        entry_point: Part((), _plan_nothing, unwritten={}) for entry_point in exercise.entry_points
+    }
+    writer = VerdictWriter(
+        exercise, exercise.file, text, judged, run, mode, hidden=False, parts=parts
+    )
     verdict = writer.write()
     if verdict.passed and compilation:
         verdict = _ask_compiler(compilation, writer) or verdict

@@ -1,4 +1,5 @@
-"""The part of the grader that lessons, panels and pictures use. They import no other module of it."""
+"""The part of the grader that lessons, panels and pictures use. They import no other module of
+it."""
 
 from __future__ import annotations
 
@@ -18,14 +19,26 @@ from course_lib.grading.steps import warm as warm_steps
 from course_lib.grading.submission.reader import NotAttempted, read_own_attempt
 from course_lib.grading.submission.source import Kernels, Unreadable, read_text
 from course_lib.grading.trials import run_cases
-from course_lib.grading.verdict import ERROR, FAIL, GRADER_FAULT, NOT_ATTEMPTED, PASS, Verdict, from_dict
+from course_lib.grading.verdict import (
+    ERROR,
+    FAIL,
+    GRADER_FAULT,
+    NOT_ATTEMPTED,
+    PASS,
+    Verdict,
+    from_dict,
+)
 from course_lib.sandbox.jobs import ResourceLimits
 
 __all__ = [
-    "ERROR", "FAIL", "GRADER_FAULT", "NOT_ATTEMPTED", "PASS", "SIGNS", "Case", "Element", "Judged", "Kernels", "KnownSlip",
-    "NotAttempted", "Plan", "Report", "ResourceLimits", "Run", "SharedCase", "Task", "Tensor", "TryCase", "Unreadable", "Verdict",
-    "check", "check_step", "compute_strides", "describe_status", "from_dict", "list_cases", "make_report",
-    "make_sentence", "make_try", "name_cause", "quote_line", "read_own_attempt", "read_text", "run", "run_cases", "size_guard",
+    "ERROR", "FAIL", "GRADER_FAULT", "NOT_ATTEMPTED", "PASS", "SIGNS", "Case", "Element", "Judged",
+    "Kernels", "KnownSlip",
+    "NotAttempted", "Plan", "Report", "ResourceLimits", "Run", "SharedCase", "Task", "Tensor",
+    "TryCase", "Unreadable", "Verdict",
+    "check", "check_step", "compute_strides", "describe_status", "from_dict", "list_cases",
+    "make_report",
+    "make_sentence", "make_try", "name_cause", "quote_line", "read_own_attempt", "read_text", "run",
+    "run_cases", "size_guard",
     "warm_steps",
 ]  # fmt: skip
 
@@ -35,9 +48,12 @@ def list_cases(exercise_id: str) -> tuple[Case, ...]:
 
     Raises: CourseError, which lists the exercises, if there is none of this name.
     """
-    return tuple(case for part in find_parts(catalog.get(exercise_id)).values() for case in part.battery)
+    return tuple(
+        case for part in find_parts(catalog.get(exercise_id)).values() for case in part.battery
+    )
 
 
 def name_cause(cause: str, exercise: catalog.Exercise) -> tuple[str, str]:
-    """Return the headline of a cause, and the question that leads to the remedy, as a verdict on this exercise words them."""
+    """Return the headline of a cause, and the question that leads to the remedy, as a verdict on
+    this exercise words them."""
     return CAUSES[cause].word_for(exercise.kind, exercise.entry_points)

@@ -26,8 +26,8 @@ _REST_SECONDS = 2.0  # time limit per case for the cases after one that was stop
 class Running:
     """One submission in ``mode``, within ``limits`` (None: those of the mode).
 
-    If the cases are hidden, ``hidden_lines`` is the number of lines of the submitted file, and the words of its code are withheld.
-    Otherwise it is None.
+    If the cases are hidden, ``hidden_lines`` is the number of lines of the submitted file, and the
+    words of its code are withheld. Otherwise it is None.
     """
 
     kernels: Kernels
@@ -46,9 +46,11 @@ class Running:
     ) -> Run:
         """Run the plans in ``mode``, which defaults to the mode of the submission.
 
-        ``limits`` default to those of the submission in its own mode, and to those of ``mode`` in another mode.
+        ``limits`` default to those of the submission in its own mode, and to those of ``mode`` in
+        another mode.
 
-        Raises: EnvironmentFault if this machine starts no process; otherwise as :func:`course_lib.grading.execution.runner.run`.
+        Raises: EnvironmentFault if this machine starts no process; otherwise as
+        :func:`course_lib.grading.execution.runner.run`.
         """
         mode = mode or self.mode
         limits = limits or (self.limits if mode == self.mode else None)
@@ -56,15 +58,20 @@ class Running:
         if self.hidden_lines is not None:
             run = withhold(run, plans, self.hidden_lines)
             if run.import_error and run.import_error.type == child.REFUSED:
-                run = runner.run(self.kernels, [], mode, limits)  # without cases, the refusal cannot hold an input's values
+                # without cases, the refusal cannot hold an input's values
+                run = runner.run(self.kernels, [], mode, limits)
         if run.ended == "not started" and run.import_error is None:
             raise describe_not_started(run)
         return run
 
-    def judge_all(self, plans: list[Plan], take: Callable[[int, bytes], None] | None = None) -> tuple[Run, list[Judged], str]:
-        """Run and judge every plan. In GPU mode the interpreter runs them as well: it sees faults that a compiled kernel does not show.
+    def judge_all(
+        self, plans: list[Plan], take: Callable[[int, bytes], None] | None = None
+    ) -> tuple[Run, list[Judged], str]:
+        """Run and judge every plan. In GPU mode the interpreter runs them as well: it sees faults
+        that a compiled kernel does not show.
 
-        Returns: the run, the judged cases, and a sentence about what the interpreter could not check, or "".
+        Returns: the run, the judged cases, and a sentence about what the interpreter could not
+        check, or "".
         """
         if self.mode == "gpu":
             return self._judge_on_gpu([replace(plan, sample=()) for plan in plans], take)
@@ -74,17 +81,29 @@ class Running:
         forget_unwritten(judged)
         return run, judged, ""
 
-    def _judge_on_gpu(self, plans: list[Plan], take: Callable[[int, bytes], None] | None) -> tuple[Run, list[Judged], str]:
+    def _judge_on_gpu(
+        self, plans: list[Plan], take: Callable[[int, bytes], None] | None
+    ) -> tuple[Run, list[Judged], str]:
         interpreting = background.start(lambda: self.run(plans, mode="cpu"))
         run = self._run_to_the_end(plans, take, lambda: _found_a_deadlock(interpreting))
         judged = judge_run(plans, run)
-        # If the GPU cannot allocate rows 2^30 elements apart, the interpreter's result decides. The child's own report is not evidence.
-        unplaced = {n for n, j in enumerate(judged) if j.raised and j.raised.type == "Unplaceable" and j.plan.case.is_far}
+        # If the GPU cannot allocate rows 2^30 elements apart, the interpreter's result decides. The
+        # child's own report is not evidence.
+        unplaced = {
+            n
+            for n, j in enumerate(judged)
+            if j.raised and j.raised.type == "Unplaceable" and j.plan.case.is_far
+        }
         for n in unplaced:
             judged[n].raised = None
         unchecked = ""
-        shared = any(plan.interleavings for plan in plans)  # a run on a GPU does not report a race, and its outputs often do not show it
-        if shared or run.case is not None or all(j.passed or not (j.ran or j.raised) for j in judged):
+        # a run on a GPU does not report a race, and its outputs often do not show it
+        shared = any(plan.interleavings for plan in plans)
+        if (
+            shared
+            or run.case is not None
+            or all(j.passed or not (j.ran or j.raised) for j in judged)
+        ):
             interpreted = interpreting.result()
             for n in unplaced & interpreted.data.keys():
                 judged[n] = judge(plans[n], interpreted.data[n])
@@ -93,11 +112,16 @@ class Running:
         return run, judged, unchecked
 
     def _run_to_the_end(
-        self, plans: list[Plan], take: Callable[[int, bytes], None] | None, is_over: Callable[[], bool] | None = None
+        self,
+        plans: list[Plan],
+        take: Callable[[int, bytes], None] | None,
+        is_over: Callable[[], bool] | None = None,
     ) -> Run:
-        """Run the plans. If the time limit stopped one and the earlier ones are right, run the later ones for a short time.
+        """Run the plans. If the time limit stopped one and the earlier ones are right, run the
+        later ones for a short time.
 
-        A loop that goes too far may time out in the case with the most steps and give wrong values, which name the cause, in another.
+        A loop that goes too far may time out in the case with the most steps and give wrong values,
+        which name the cause, in another.
         """
         run = self.run(plans, take=take, is_over=is_over)
         if run.ended != "timed out" or run.case is None or (is_over and is_over()):
@@ -105,14 +129,17 @@ class Running:
         if not all(judge(plans[number], data).right for number, data in run.data.items()):
             return run
         first, limits = run.case + 1, self.limits or ResourceLimits.for_mode(self.mode)
-        short = replace(limits, case=min(limits.case, _REST_SECONDS), total=min(limits.total, 4 * _REST_SECONDS))
+        short = replace(
+            limits, case=min(limits.case, _REST_SECONDS), total=min(limits.total, 4 * _REST_SECONDS)
+        )
         rest = self.run(plans[first:], limits=short)
         run.data |= {first + number: data for number, data in rest.data.items()}
         run.errors |= {first + number: error for number, error in rest.errors.items()}
         return run
 
     def _judge_samples(self, judged: list[Judged]) -> None:
-        """Run and judge all programs of the wrong cases, if each of these ran only a sample of its programs.
+        """Run and judge all programs of the wrong cases, if each of these ran only a sample of its
+        programs.
 
         A right kernel may distribute its rows over the programs in its own way.
         """
@@ -126,10 +153,14 @@ class Running:
                 judged[n] = judge_case(whole[number], run.data.get(number), run.errors.get(number))
 
 
-def judge_shuffled(running: Running, plans: list[Plan], take: Callable[[int, bytes], None] | None) -> tuple[Run, list[Judged], str]:
-    """Run and judge as :meth:`Running.judge_all` does, in a random order of the cases that differs from check to check.
+def judge_shuffled(
+    running: Running, plans: list[Plan], take: Callable[[int, bytes], None] | None
+) -> tuple[Run, list[Judged], str]:
+    """Run and judge as :meth:`Running.judge_all` does, in a random order of the cases that differs
+    from check to check.
 
-    A test must not learn which kernel it gets; an order that followed from the file's text would tell it.
+    A test must not learn which kernel it gets; an order that followed from the file's text would
+    tell it.
     """
     order = list(range(len(plans)))
     random.SystemRandom().shuffle(order)
@@ -148,13 +179,19 @@ def judge_run(plans: list[Plan], run: Run) -> list[Judged]:
 
 
 def forget_unwritten(judged: list[Judged]) -> None:
-    """Take away the fault that an output was read before it was written, if the value read shows in no output: the code may discard it.
+    """Take away the fault that an output was read before it was written, if the value read shows in
+    no output: the code may discard it.
 
-    A case without outputs keeps the fault: the child reports it beside outputs, so such a report is forged. After a wrong second run
-    the caller keeps all of these faults.
+    A case without outputs keeps the fault: the child reports it beside outputs, so such a report is
+    forged. After a wrong second run the caller keeps all of these faults.
     """
     for j in judged:
-        if j.outputs and j.fault and j.fault.kind is FaultKind.UNWRITTEN and not j.shows_what_was_held:
+        if (
+            j.outputs
+            and j.fault
+            and j.fault.kind is FaultKind.UNWRITTEN
+            and not j.shows_what_was_held
+        ):
             j.fault = None
 
 
@@ -164,7 +201,8 @@ def describe_not_started(run: Run) -> EnvironmentFault:
 
 
 class FirstFailure:
-    """Judges results as they arrive and tells of the first wrong one. The verdict judges all of them anew, as they are after the run."""
+    """Judges results as they arrive and tells of the first wrong one. The verdict judges all of
+    them anew, as they are after the run."""
 
     def __init__(self, plans: list[Plan], tell: Callable[[str], None]):
         self.plans, self.tell, self.told = plans, tell, False
@@ -179,18 +217,24 @@ class FirstFailure:
 
 
 def _found_a_deadlock(interpreting: background.Future[Run]) -> bool:
-    """Return True once the interpreter has found a deadlock: on the GPU the programs would wait until the time limit."""
+    """Return True once the interpreter has found a deadlock: on the GPU the programs would wait
+    until the time limit."""
     if not interpreting.done() or interpreting.exception() is not None:
         return False
     faults = [error.fault for error in interpreting.result().errors.values()]
-    return any(fault is not None and fault.kind in (FaultKind.DEADLOCK, FaultKind.LIVELOCK) for fault in faults)
+    return any(
+        fault is not None and fault.kind in (FaultKind.DEADLOCK, FaultKind.LIVELOCK)
+        for fault in faults
+    )
 
 
 def _add_faults(judged: list[Judged], interpreted: Run) -> str:
-    """Add the faults that only the interpreter sees. Return a sentence about what it could not check, or "".
+    """Add the faults that only the interpreter sees. Return a sentence about what it could not
+    check, or "".
 
-    A compiled kernel that reads past the end of a tensor usually gives the right values, and so does one whose masked lanes happen to
-    hold 0. A kernel that crashes the GPU's context does not show which lane caused it.
+    A compiled kernel that reads past the end of a tensor usually gives the right values, and so
+    does one whose masked lanes happen to hold 0. A kernel that crashes the GPU's context does not
+    show which lane caused it.
     """
     for number, j in enumerate(judged):
         error = interpreted.errors.get(number)
@@ -198,8 +242,14 @@ def _add_faults(judged: list[Judged], interpreted: Run) -> str:
             j.fault, j.ran = error.fault, True
         elif error is None and j.passed and number in interpreted.data:
             judged[number] = judge(j.plan, interpreted.data[number])
-    unseen = [error for error in interpreted.errors.values() if error.fault is None and error.type != "Unplaceable"]
+    unseen = [
+        error
+        for error in interpreted.errors.values()
+        if error.fault is None and error.type != "Unplaceable"
+    ]
     if interpreted.ended == "finished" and not unseen:
         return ""
     why = f"{unseen[0].type}: {unseen[0].text}" if unseen else interpreted.ended
-    return _("Whether it stays inside its tensors could not be looked at in the interpreter ({why}).").format(why=why)
+    return _(
+        "Whether it stays inside its tensors could not be looked at in the interpreter ({why})."
+    ).format(why=why)

@@ -1,4 +1,5 @@
-"""Check a step of a lesson: run the text of one cell on a few tries, in a process confined like that of an exercise."""
+"""Check a step of a lesson: run the text of one cell on a few tries, in a process confined like
+that of an exercise."""
 
 from __future__ import annotations
 
@@ -41,13 +42,15 @@ _CASE_SECONDS = 5.0  # far more than a try takes
 _ROUNDING = {"fp16": 2.0**-10, "bf16": 2.0**-7}
 # relative difference between two ways to compute the same wrong number
 _SAME = 1e-4
-# Causes whose questions do not fit a step: a step has no docstring, and need not add numbers up in an order.
+# Causes whose questions do not fit a step: a step has no docstring, and need not add numbers up in
+# an order.
 _WITHOUT_QUESTION = ("wrong_values", "wrong_return", "order_dependent")
 
 
 @dataclass(frozen=True)
 class KnownSlip:
-    """A mistake that the author of the step foresaw: the whole cell with the mistake, and its cause as a verdict names it."""
+    """A mistake that the author of the step foresaw: the whole cell with the mistake, and its cause
+    as a verdict names it."""
 
     cell: str
     cause: str
@@ -57,10 +60,12 @@ class KnownSlip:
 
 @dataclass(frozen=True)
 class Task:
-    """The task of a step: ``kind`` is "kernel", "torch" or "numpy"; ``unsolved`` is the cell as the course wrote it.
+    """The task of a step: ``kind`` is "kernel", "torch" or "numpy"; ``unsolved`` is the cell as the
+    course wrote it.
 
-    ``given`` has the lines of the cell that the learner need not write. The verdict asks ``question`` if the values are wrong, no known
-    slip explains them, and the cell still has all lines of ``given``.
+    ``given`` has the lines of the cell that the learner need not write. The verdict asks
+    ``question`` if the values are wrong, no known slip explains them, and the cell still has all
+    lines of ``given``.
     """
 
     id: str
@@ -74,7 +79,8 @@ class Task:
 
 @dataclass(frozen=True)
 class TryCase(Case):
-    """A try, named by the words of its author. ``asked`` is True if the step's question helps when this try fails."""
+    """A try, named by the words of its author. ``asked`` is True if the step's question helps when
+    this try fails."""
 
     asked: bool = True
 
@@ -83,26 +89,36 @@ class TryCase(Case):
 
 
 def make_try(
-    case: TryCase, entry_point: str, arguments: Mapping[str, Tensor | int | float], expected: Mapping[str, np.ndarray], within: float,
+    case: TryCase, entry_point: str, arguments: Mapping[str, Tensor | int | float],
+    expected: Mapping[str, np.ndarray], within: float,
     *, grid: tuple[int, ...] = (), constexprs: Mapping[str, int] | None = None, orders: int = 0,
 ) -> Plan:  # fmt: skip
     """Make the plan of a try.
 
     Args:
-        arguments: tensors and numbers by name, in the order of the call.
-        expected: what the outputs have to hold, in float64. One that is no argument is returned, in any dtype of real numbers.
-        within: the allowed error, as a part of the largest value of an output.
-        grid: the kernel's grid; empty for a function.
-        orders: the number of orders that are tried, for programs that share memory.
+        arguments: tensors and numbers by name, in the order of the call. expected: what the outputs
+        have to hold, in float64. One that is no argument is returned, in any dtype of real numbers.
+        within: the allowed error, as a part of the largest value of an output. grid: the kernel's
+        grid; empty for a function. orders: the number of orders that are tried, for programs that
+        share memory.
     """
     constants = dict(constexprs or {})
     room = max([0, *(size for size in constants.values() if isinstance(size, int))])
     tensors = {name: value for name, value in arguments.items() if isinstance(value, Tensor)}
     for name, values in expected.items():
-        tensors.setdefault(name, Tensor(name, "fp32", values.shape, compute_strides(values.shape), any_dtype=True))
-    placed = tuple(replace(tensor, guard=size_guard(tensor.elements + room)) for tensor in tensors.values())
-    wanted = {name: _expect(values, max(within, _ROUNDING.get(tensors[name].dtype, 0.0))) for name, values in expected.items()}
-    ordered = tuple(name if isinstance(value, Tensor) else value for name, value in arguments.items())
+        tensors.setdefault(
+            name, Tensor(name, "fp32", values.shape, compute_strides(values.shape), any_dtype=True)
+        )
+    placed = tuple(
+        replace(tensor, guard=size_guard(tensor.elements + room)) for tensor in tensors.values()
+    )
+    wanted = {
+        name: _expect(values, max(within, _ROUNDING.get(tensors[name].dtype, 0.0)))
+        for name, values in expected.items()
+    }
+    ordered = tuple(
+        name if isinstance(value, Tensor) else value for name, value in arguments.items()
+    )
     return Plan(case, entry_point, grid, placed, ordered, constants, wanted, interleavings=orders)
 
 
@@ -118,7 +134,8 @@ def check_step(task: Task, text: str, plans: list[Plan], mode: str) -> Verdict:
         plans: the tries.
         mode: "cpu" (interpreter) or "gpu" (compiled), for kernels; functions run on the CPU.
 
-    Raises: EnvironmentFault if the machine or the installation prevents the check. There is no verdict then.
+    Raises: EnvironmentFault if the machine or the installation prevents the check. There is no
+    verdict then.
     """
     started = time.monotonic()
     mode = task.kind if task.kind != "kernel" else mode
@@ -128,7 +145,9 @@ def check_step(task: Task, text: str, plans: list[Plan], mode: str) -> Verdict:
             verdict = _check(task, text, plans, mode)
     except Exception as error:
         if (fault := environment_fault(error)) is not None:
-            raise EnvironmentFault(_("step {id} was not checked: {fault}").format(id=task.id, fault=fault)) from error
+            raise EnvironmentFault(
+                _("step {id} was not checked: {fault}").format(id=task.id, fault=fault)
+            ) from error
         if isinstance(error, CourseError):
             raise
         verdict = report_grader_fault(task.id, mode, error, hidden=False)
@@ -136,7 +155,8 @@ def check_step(task: Task, text: str, plans: list[Plan], mode: str) -> Verdict:
 
 
 def warm(kind: str, mode: str) -> None:
-    """Start the processes that a check of this kind needs, so that the first check does not wait for them.
+    """Start the processes that a check of this kind needs, so that the first check does not wait
+    for them.
 
     Raises: EnvironmentFault or WorkerFailure if one of them does not start.
     """
@@ -155,8 +175,15 @@ def _check(task: Task, text: str, plans: list[Plan], mode: str) -> Verdict:
     except Unreadable as unreadable:
         return _write_unreadable(task, text, unreadable, mode)
     if kernels is None:
-        return Verdict(task.id, NOT_ATTEMPTED, "not_attempted", _("The cell is as the course wrote it."), mode=mode)
-    warming.exception()  # Wait, so that no second server is started. If the start failed, the run raises the error.
+        return Verdict(
+            task.id,
+            NOT_ATTEMPTED,
+            "not_attempted",
+            _("The cell is as the course wrote it."),
+            mode=mode,
+        )
+    # Wait, so that no second server is started. If the start failed, the run raises the error.
+    warming.exception()
     limits = runner.ResourceLimits.for_mode(mode)
     limits = limits if mode == "gpu" else replace(limits, case=_CASE_SECONDS)
     verdict, judged = grade_tries(step, text, kernels, plans, mode, limits)
@@ -165,23 +192,48 @@ def _check(task: Task, text: str, plans: list[Plan], mode: str) -> Verdict:
     if slip := _find_slip(task, judged, plans, mode, limits):
         said = verdict.first.words if verdict.first else ""
         message = join_sentences(slip.headline, said, slip.question)
-        return replace(verdict, cause=slip.cause, headline=slip.headline, question=slip.question, message=message)
+        return replace(
+            verdict,
+            cause=slip.cause,
+            headline=slip.headline,
+            question=slip.question,
+            message=message,
+        )
     if verdict.cause not in _WITHOUT_QUESTION:
         return verdict
-    fits = verdict.cause != "wrong_return" and _keeps_lines(task, text) and all(j.plan.case.asked for j in judged if not j.passed)
+    fits = (
+        verdict.cause != "wrong_return"
+        and _keeps_lines(task, text)
+        and all(j.plan.case.asked for j in judged if not j.passed)
+    )
     return replace(verdict, question=task.question if fits else "")
 
 
-def _find_slip(task: Task, judged: list[Judged], plans: list[Plan], mode: str, limits: runner.ResourceLimits) -> KnownSlip | None:
-    """Return the known slip whose results are the same as those of the learner's code in every try; None if there is none."""
-    return next((slip for slip in task.slips if _is_same(judged, _run_slip(task, slip, plans, mode, limits))), None)
+def _find_slip(
+    task: Task, judged: list[Judged], plans: list[Plan], mode: str, limits: runner.ResourceLimits
+) -> KnownSlip | None:
+    """Return the known slip whose results are the same as those of the learner's code in every try;
+    None if there is none."""
+    return next(
+        (
+            slip
+            for slip in task.slips
+            if _is_same(judged, _run_slip(task, slip, plans, mode, limits))
+        ),
+        None,
+    )
 
 
-def _run_slip(task: Task, slip: KnownSlip, plans: list[Plan], mode: str, limits: runner.ResourceLimits) -> list[Judged]:
-    """Return the judged tries of the cell with the slip. They are always the same, so the cell is run once per process."""
+def _run_slip(
+    task: Task, slip: KnownSlip, plans: list[Plan], mode: str, limits: runner.ResourceLimits
+) -> list[Judged]:
+    """Return the judged tries of the cell with the slip. They are always the same, so the cell is
+    run once per process."""
     key = (mode, task.id, slip.cell)
     if key not in _slipped:
-        kernels = reader.read(_make_exercise(task), slip.cell, CELL, unsolved="", given=_GIVEN[task.kind])
+        kernels = reader.read(
+            _make_exercise(task), slip.cell, CELL, unsolved="", given=_GIVEN[task.kind]
+        )
         assert kernels is not None, f"step {task.id}: a slip is no empty cell"
         run = runner.run(kernels, plans, mode, limits)
         _slipped[key] = judge_run(plans, run)
@@ -192,13 +244,18 @@ _slipped: dict[tuple[str, str, str], list[Judged]] = {}
 
 
 def _is_same(judged: list[Judged], slipped: list[Judged]) -> bool:
-    """Return True if every try left the same numbers except for rounding, did the same to memory and raised the same error."""
+    """Return True if every try left the same numbers except for rounding, did the same to memory
+    and raised the same error."""
     for mine, known in zip(judged, slipped, strict=True):
-        if mine.outputs.keys() != known.outputs.keys() or _describe_rest(mine) != _describe_rest(known):
+        if mine.outputs.keys() != known.outputs.keys() or _describe_rest(mine) != _describe_rest(
+            known
+        ):
             return False
         for name, values in known.outputs.items():
             allowed = known.plan.expected[name].allowed
-            if not np.isclose(mine.outputs[name], values, rtol=_SAME, atol=allowed, equal_nan=True).all():
+            if not np.isclose(
+                mine.outputs[name], values, rtol=_SAME, atol=allowed, equal_nan=True
+            ).all():
                 return False
     return True
 
@@ -211,7 +268,8 @@ def _describe_rest(judged: Judged) -> tuple:
 
 
 def _keeps_lines(task: Task, text: str) -> bool:
-    """Return True if the cell still has all lines that the course wrote. The mistake is then in the learner's own lines."""
+    """Return True if the cell still has all lines that the course wrote. The mistake is then in the
+    learner's own lines."""
     lines = {line.strip() for line in text.splitlines()}
     return {line.strip() for line in task.given} - {""} <= lines
 
@@ -220,16 +278,26 @@ def _write_unreadable(task: Task, text: str, unreadable: Unreadable, mode: str) 
     where = unreadable.span and places.make_place(CELL, text, unreadable.span)
     words = str(unreadable)
     if unreadable.cause in ("no_kernel", "no_function") and unreadable.span is None:
-        words = _("{cell} has no function named `{name}`, and the check calls it by that name. Give it back.")
+        words = _(
+            "{cell} has no function named `{name}`, and the check calls it by that name. Give it"
+            " back."
+        )
         if task.kind == "kernel":
-            words = _("{cell} has no kernel named `{name}`, and the check calls it by that name. Give it back.")
+            words = _(
+                "{cell} has no kernel named `{name}`, and the check calls it by that name. Give it"
+                " back."
+            )
         words = words.format(cell=_("this cell"), name=task.entry_point)
     headline = make_sentence(unreadable.what if where else words)
-    return Verdict(task.id, ERROR, unreadable.cause, words, mode=mode, headline=headline, place=where)
+    return Verdict(
+        task.id, ERROR, unreadable.cause, words, mode=mode, headline=headline, place=where
+    )
 
 
 def _make_exercise(task: Task) -> Exercise:
     return Exercise(
-        id=task.id, lesson=task.id[:2], file=CELL, title="", objective="", kind=task.kind, family="", entry_points=(task.entry_point,),
-        difficulty=1, minutes=2, needs_gpu=False, prerequisites=(), hints=(), stretch="", debrief="",
+        id=task.id, lesson=task.id[:2], file=CELL, title="", objective="", kind=task.kind,
+        family="", entry_points=(task.entry_point,),
+        difficulty=1, minutes=2, needs_gpu=False, prerequisites=(), hints=(), stretch="",
+        debrief="",
     )  # fmt: skip

@@ -1,4 +1,5 @@
-"""Run a kernel on any cases, outside of a check. The cases are judged one by one, and there is no verdict."""
+"""Run a kernel on any cases, outside of a check. The cases are judged one by one, and there is no
+verdict."""
 
 from __future__ import annotations
 
@@ -18,12 +19,15 @@ from course_lib.grading.submission import reader
 
 
 def run_cases(exercise: Exercise, text: str, name: str, cases: Sequence[Case]) -> list[Judged]:
-    """Run the ``text`` of a file on each case and judge it, in CPU mode, in the same confined processes as a check.
+    """Run the ``text`` of a file on each case and judge it, in CPU mode, in the same confined
+    processes as a check.
 
-    The numbers of a case follow from its name. ``name`` is the file's name, for messages. If a case did not finish, its ``ran`` is False.
-    If it raised nothing either, it was stopped, or this machine had no room for it.
+    The numbers of a case follow from its name. ``name`` is the file's name, for messages. If a case
+    did not finish, its ``ran`` is False. If it raised nothing either, it was stopped, or this
+    machine had no room for it.
 
-    Raises: Unreadable if the text cannot be parsed, or lacks the entry point; EnvironmentFault if this machine cannot run it.
+    Raises: Unreadable if the text cannot be parsed, or lacks the entry point; EnvironmentFault if
+    this machine cannot run it.
     """
     warming = background.start(lambda: runner.warm("cpu"))  # in parallel with the reader
     kernels = reader.read(exercise, text, name)
@@ -31,7 +35,8 @@ def run_cases(exercise: Exercise, text: str, name: str, cases: Sequence[Case]) -
         raise ValueError(f"{name} is {exercise.id} as the course wrote it: there is nothing to run")
     ((entry_point, part),) = find_parts(exercise).items()
     plans = [part.planner(case, entry_point, _generator(case)) for case in cases]
-    warming.exception()  # Wait, so that no second server is started. If the start failed, the run raises the error.
+    # Wait, so that no second server is started. If the start failed, the run raises the error.
+    warming.exception()
     run = runner.run(kernels, plans, "cpu")
     if run.ended == "not started":
         raise describe_not_started(run)

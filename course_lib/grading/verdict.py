@@ -23,12 +23,16 @@ PRINTED_CHARACTERS = 4000
 _MOST_CHARACTERS = {"message": 3000, "printed": PRINTED_CHARACTERS, "words": 1000, "detail": 400}
 _MOST_OF_OTHERS = 500
 # the keys of Verdict.as_dict, in their order
-_WRITTEN = "exercise status cause message headline first place question common cases mode isolation seconds printed hidden oddities".split()
+_WRITTEN = (
+    "exercise status cause message headline first place question common cases mode isolation"
+    " seconds printed hidden oddities".split()
+)
 _WITH_LINES = ("message", "printed", "source")
 
 
 class _Shown:
-    """The base of all parts of a verdict: it makes the control characters of their texts visible, and cuts long texts.
+    """The base of all parts of a verdict: it makes the control characters of their texts visible,
+    and cuts long texts.
 
     The texts may contain parts of a learner's file, and go to terminals, pages, programs and files.
     """
@@ -37,15 +41,18 @@ class _Shown:
         for name, value in vars(self).items():
             if isinstance(value, str):
                 visible = make_visible(value) if name in _WITH_LINES else make_visible_line(value)
-                object.__setattr__(self, name, shorten(visible, _MOST_CHARACTERS.get(name, _MOST_OF_OTHERS)))
+                object.__setattr__(
+                    self, name, shorten(visible, _MOST_CHARACTERS.get(name, _MOST_OF_OTHERS))
+                )
 
 
 @dataclass(frozen=True)
 class CaseResult(_Shown):
     """The result of one case.
 
-    ``error`` is the largest error in units of the allowed one. It is None if the case gave no number: it was not run, a NaN stands where a
-    number belongs, or bytes changed that must not change.
+    ``error`` is the largest error in units of the allowed one. It is None if the case gave no
+    number: it was not run, a NaN stands where a number belongs, or bytes changed that must not
+    change.
     """
 
     name: str
@@ -58,11 +65,12 @@ class CaseResult(_Shown):
 class Finding(_Shown):
     """The evidence of the first failing case.
 
-    ``case`` is its shape and what is special about it; it is empty if the finding belongs to no case. ``words`` describe all that
-    happened. If numbers are wrong, ``element`` names the first wrong one ("y[0, 0]"), ``got`` and ``want`` are the two values, and
-    ``ratio`` is their difference over the allowed error. ``wrong`` of the output's ``size`` elements are wrong, by at most ``worst``
-    times the allowed error. ``ratio`` and ``worst`` are None for NaN and Inf. ``inputs`` has names and texts of the inputs if the case
-    was made to be worked out by hand.
+    ``case`` is its shape and what is special about it; it is empty if the finding belongs to no
+    case. ``words`` describe all that happened. If numbers are wrong, ``element`` names the first
+    wrong one ("y[0, 0]"), ``got`` and ``want`` are the two values, and ``ratio`` is their
+    difference over the allowed error. ``wrong`` of the output's ``size`` elements are wrong, by at
+    most ``worst`` times the allowed error. ``ratio`` and ``worst`` are None for NaN and Inf.
+    ``inputs`` has names and texts of the inputs if the case was made to be worked out by hand.
     """
 
     case: str
@@ -81,9 +89,10 @@ class Finding(_Shown):
 class Place(_Shown):
     """A line of the learner's file to which the evidence points.
 
-    ``file`` is the path as :func:`course_lib.base.paths.shown` gives it, ``line`` counts from 1, ``source`` is the line without
-    its end. ``start`` and ``end`` count characters of ``source`` from 0; both are 0 if only the line is known. ``label`` is empty if the
-    cause is in this line. If the error only becomes visible here, ``label`` says what the line does ("y is stored here").
+    ``file`` is the path as :func:`course_lib.base.paths.shown` gives it, ``line`` counts from 1,
+    ``source`` is the line without its end. ``start`` and ``end`` count characters of ``source``
+    from 0; both are 0 if only the line is known. ``label`` is empty if the cause is in this line.
+    If the error only becomes visible here, ``label`` says what the line does ("y is stored here").
     """
 
     file: str
@@ -95,11 +104,13 @@ class Place(_Shown):
 
     @property
     def lead(self) -> str:
-        """The words before the line. They make clear that a line with a label need not contain the cause."""
+        """The words before the line. They make clear that a line with a label need not contain the
+        cause."""
         return _("The error shows here:") if self.label else ""
 
     def __post_init__(self) -> None:
-        """Make the line visible and cut it if it is too long. Keep the marked part, and move the marks with it."""
+        """Make the line visible and cut it if it is too long. Keep the marked part, and move the
+        marks with it."""
         source, behind = make_visible(self.source), max(self.end - len(self.source), 0)
         start, end = (len(make_visible(self.source[:column])) for column in (self.start, self.end))
         left_out = max(start - _MOST_OF_OTHERS // 2, 0) if len(source) > _MOST_OF_OTHERS else 0
@@ -125,12 +136,14 @@ class Oddity(_Shown):
 class Verdict(_Shown):
     """The outcome of a check.
 
-    ``cause`` is a stable identifier ("padding_in_variance"). ``message`` is one paragraph with all that a learner reads. The next
-    fields have the same in pieces, and are empty or None if there is nothing to say: ``headline`` is the cause in words, ``first``
-    the first failing case, ``place`` the line that the evidence points to, ``question`` a question that leads to the remedy, and
-    ``common`` says how many cases fail and what they share. ``tier`` is the isolation under which the kernel ran, ``printed`` the end
-    of its printed output. ``hidden`` is the fingerprint of the secret that the cases were drawn from; it is empty for the cases that
-    every learner has. ``oddities`` are unusual lines that an instructor may want to look at.
+    ``cause`` is a stable identifier ("padding_in_variance"). ``message`` is one paragraph with all
+    that a learner reads. The next fields have the same in pieces, and are empty or None if there is
+    nothing to say: ``headline`` is the cause in words, ``first`` the first failing case, ``place``
+    the line that the evidence points to, ``question`` a question that leads to the remedy, and
+    ``common`` says how many cases fail and what they share. ``tier`` is the isolation under which
+    the kernel ran, ``printed`` the end of its printed output. ``hidden`` is the fingerprint of the
+    secret that the cases were drawn from; it is empty for the cases that every learner has.
+    ``oddities`` are unusual lines that an instructor may want to look at.
     """
 
     exercise: str
@@ -161,7 +174,8 @@ class Verdict(_Shown):
     def count_right_parts(self, parts: Sequence[str]) -> int:
         """Count the ``parts`` of a submission of which every case is right.
 
-        A part is graded by itself, as an entry point of the kind "tests" is. A case's name begins with the name of its part.
+        A part is graded by itself, as an entry point of the kind "tests" is. A case's name begins
+        with the name of its part.
         """
         wrong = {case.name.partition(":")[0] for case in self.cases if case.status != "pass"}
         return sum(part not in wrong for part in parts) if self.cases else 0
@@ -170,10 +184,12 @@ class Verdict(_Shown):
         return replace(self, seconds=round(seconds, 3))
 
     def as_dict(self) -> dict:
-        """Return the verdict in the form that ``--json`` prints and that the progress file keeps."""
+        """Return the verdict in the form that ``--json`` prints and that the progress file
+        keeps."""
         first = self.first and asdict(self.first) | {
             "got": _encode_number(self.first.got), "want": _encode_number(self.first.want),
-            "ratio": _round_finite(self.first.ratio), "worst": _round_finite(self.first.worst), "inputs": dict(self.first.inputs),
+            "ratio": _round_finite(self.first.ratio), "worst": _round_finite(self.first.worst),
+            "inputs": dict(self.first.inputs),
         }  # fmt: skip
         values = vars(self) | {
             "first": first,
@@ -189,20 +205,30 @@ class Verdict(_Shown):
 
 
 def from_dict(data: dict) -> Verdict:
-    """Return the verdict that :meth:`Verdict.as_dict` wrote. Fields that older versions did not write may be missing.
+    """Return the verdict that :meth:`Verdict.as_dict` wrote. Fields that older versions did not
+    write may be missing.
 
     Raises: KeyError, TypeError or ValueError if ``data`` is something else.
     """
-    cases = tuple(CaseResult(c["name"], c["status"], c["error"], c["detail"]) for c in data["cases"])
+    cases = tuple(
+        CaseResult(c["name"], c["status"], c["error"], c["detail"]) for c in data["cases"]
+    )
     first, place = data.get("first"), data.get("place")
     if first is not None:
-        numbers = {name: None if first[name] is None else float(first[name]) for name in ("got", "want")}
+        numbers = {
+            name: None if first[name] is None else float(first[name]) for name in ("got", "want")
+        }
         first = Finding(**first | numbers | {"inputs": tuple(first.get("inputs", {}).items())})
-    texts = {name: data[name] for name in ("exercise", "status", "cause", "message", "mode", "seconds", "printed")}
+    texts = {
+        name: data[name]
+        for name in ("exercise", "status", "cause", "message", "mode", "seconds", "printed")
+    }
     texts |= {name: data.get(name, "") for name in ("hidden", "headline", "question", "common")}
     oddities = tuple(Oddity(**oddity) for oddity in data.get("oddities", ()))
     place = None if place is None else Place(**place)
-    return Verdict(**texts, cases=cases, tier=data["isolation"], first=first, place=place, oddities=oddities)
+    return Verdict(
+        **texts, cases=cases, tier=data["isolation"], first=first, place=place, oddities=oddities
+    )
 
 
 def _round_finite(error: float | None) -> float | None:

@@ -24,7 +24,16 @@ from course_lib.grading.judging.judge import Judged, forget_minor_fault
 from course_lib.grading.smaller import SmallCases
 from course_lib.grading.submission import places
 from course_lib.grading.submission.places import Span
-from course_lib.grading.verdict import ERROR, FAIL, GRADER_FAULT, PASS, CaseResult, Finding, Place, Verdict
+from course_lib.grading.verdict import (
+    ERROR,
+    FAIL,
+    GRADER_FAULT,
+    PASS,
+    CaseResult,
+    Finding,
+    Place,
+    Verdict,
+)
 from course_lib.grading.withheld import round_error
 from course_lib.launching.faults import FaultKind, Group, Raised
 from course_lib.tuning.clock import GOAL, Timed
@@ -37,22 +46,29 @@ class VerdictWriter:
     """The writer of the verdict on one run.
 
     Attributes:
-        file: the path of the learner's file, as messages show it.
-        text: the text of that file.
+        file: the path of the learner's file, as messages show it. text: the text of that file.
         first: the writer of the pass that this run checks a second time; None for a first run.
-        parts: the parts of an exercise without a family, whose wrong formulas are not known; None takes the parts of the family.
-        search: the search for a smaller case to show; None if no smaller case is looked for.
-        smaller: the case that the search found.
-        hidden: True if the cases are hidden. The verdict then shows only the first wrong element, and says of other cases only that they
+        parts: the parts of an exercise without a family, whose wrong formulas are not known; None
+        takes the parts of the family. search: the search for a smaller case to show; None if no
+        smaller case is looked for. smaller: the case that the search found. hidden: True if the
+        cases are hidden. The verdict then shows only the first wrong element, and says of other
+        cases only that they
             are wrong.
     """
 
     def __init__(
-        self, exercise: Exercise, file: str, text: str, judged: list[Judged], run: runner.Run, mode: str, hidden: bool,
-        first: VerdictWriter | None = None, parts: dict[str, Part] | None = None, search: SmallCases | None = None,
+        self, exercise: Exercise, file: str, text: str, judged: list[Judged], run: runner.Run,
+        mode: str, hidden: bool,
+        first: VerdictWriter | None = None, parts: dict[str, Part] | None = None,
+        search: SmallCases | None = None,
     ):  # fmt: skip
         self.hidden, self.parts = hidden, parts
-        self.exercise, self.file, self.text, self.judged, self.run, self.mode = exercise, file, text, judged, run, mode
+        self.exercise = exercise
+        self.file = file
+        self.text = text
+        self.judged = judged
+        self.run = run
+        self.mode = mode
         self.first = first
         self.search, self.smaller = search, None
 
@@ -74,7 +90,9 @@ class VerdictWriter:
         self._require_all_cases()
         message = _("All {count} cases are right.").format(count=len(self.judged))
         if self.exercise.kind == "tests":
-            message = _("{caught}, and no right kernel is accused.").format(caught=wording.count_caught(self.judged))
+            message = _("{caught}, and no right kernel is accused.").format(
+                caught=wording.count_caught(self.judged)
+            )
         return self._make(PASS, "none", message)
 
     def _write_exception(self, raised: Raised, of_case: Judged | None) -> Verdict:
@@ -84,13 +102,20 @@ class VerdictWriter:
             return self._write_wrong_return(of_case.plan, raised.text)
         if raised.type == "OSError" and "File too large" in raised.text:
             size = runner.ResourceLimits.file_bytes >> 20
-            return self._fail("output_flood", Finding("", _("It wrote more than {size} MB to a file and was stopped.").format(size=size)))
+            return self._fail(
+                "output_flood",
+                Finding(
+                    "",
+                    _("It wrote more than {size} MB to a file and was stopped.").format(size=size),
+                ),
+            )
         return self._write_raised(raised, of_case)
 
     def _forget_minor_faults(self) -> None:
         """Remove the minor faults: they count only if all outputs are right.
 
-        In a second run, keep the fault that an output was read before it was written: this is what makes the second run differ.
+        In a second run, keep the fault that an output was read before it was written: this is what
+        makes the second run differ.
         """
         for j in self.judged:
             if self.first is None or j.fault is None or j.fault.kind is not FaultKind.UNWRITTEN:
@@ -99,7 +124,8 @@ class VerdictWriter:
     def _require_all_cases(self) -> None:
         """Require that every case was run, because a pass needs all of them.
 
-        Raises: EnvironmentFault if this machine has no room for a case; RuntimeError if a case is missing without a known reason.
+        Raises: EnvironmentFault if this machine has no room for a case; RuntimeError if a case is
+        missing without a known reason.
         """
         missing = [j for j in self.judged if not j.ran]
         far_on_gpu = sum(j.plan.case.is_far for j in missing) if self.mode == "gpu" else 0
@@ -108,48 +134,76 @@ class VerdictWriter:
         if missing:
             raise EnvironmentFault(
                 _(
-                    "{right} cases are right, and {missing} could not be run: their rows lie more than 2^30 elements "
-                    "apart, and this machine gives no address space for that. `ulimit -v unlimited` takes away a limit of this shell; "
-                    "otherwise check on another machine."
+                    "{right} cases are right, and {missing} could not be run: their rows lie more"
+                    " than 2^30 elements apart, and this machine gives no address space for that."
+                    " `ulimit -v unlimited` takes away a limit of this shell; otherwise check on"
+                    " another machine."
                 ).format(right=len(self.judged) - len(missing), missing=len(missing))
             )
 
     def write_refusal(self, refusal: CompileError) -> Verdict:
-        """Write the verdict on kernels that pass in the interpreter and that the compiler refuses."""
-        span = Span(refusal.line, refusal.column - 1, refusal.column) if refusal.column else Span(refusal.line)
+        """Write the verdict on kernels that pass in the interpreter and that the compiler
+        refuses."""
+        span = (
+            Span(refusal.line, refusal.column - 1, refusal.column)
+            if refusal.column
+            else Span(refusal.line)
+        )
         where = places.make_place(self.file, self.text, span)
         first = Finding("", make_sentence(refusal.sentence) if where else str(refusal))
         return self._fail("would_not_compile", first, where, evidence=str(refusal))
 
     def write_compiler_failure(self, failure: CompilerFailure) -> Verdict:
-        """Write the verdict if all cases are right and the compiler crashed: neither a pass nor a fault of the learner."""
+        """Write the verdict if all cases are right and the compiler crashed: neither a pass nor a
+        fault of the learner."""
         message = _(
-            "all cases are right in the interpreter, but the compiler for a GPU did not survive the kernel, twice: {failure} "
-            "This counts neither as a pass nor as a fail, and nothing is recorded. A simpler kernel may get through; "
-            "please report this one."
+            "all cases are right in the interpreter, but the compiler for a GPU did not survive the"
+            " kernel, twice: {failure} This counts neither as a pass nor as a fail, and nothing is"
+            " recorded. A simpler kernel may get through; please report this one."
         ).format(failure=failure)
         return self._make(GRADER_FAULT, "grader_fault", message)
 
     def write_untimed(self, verdict: Verdict, why: str) -> Verdict:
-        """Write the pass of a timed exercise whose launches were not timed. ``why`` is the reason."""
-        fits = _("What can be known without a clock fits an {device}. Whether it is fast was not measured: {why}.")
-        return replace(verdict, message=join_sentences(verdict.message, fits.format(device=DEVICE, why=why)))
+        """Write the pass of a timed exercise whose launches were not timed. ``why`` is the
+        reason."""
+        fits = _(
+            "What can be known without a clock fits an {device}. Whether it is fast was not"
+            " measured: {why}."
+        )
+        return replace(
+            verdict, message=join_sentences(verdict.message, fits.format(device=DEVICE, why=why))
+        )
 
     def write_times(self, verdict: Verdict, times: list[Timed], gpu: str) -> Verdict:
-        """Write a pass with the times of the launches on ``gpu``, or a fail if one of them is too far from the floor."""
-        rows = tuple(CaseResult(f"time of {t.shape}", "pass" if t.passes else "fail", None, f"{t.launch}: {t}") for t in times)
+        """Write a pass with the times of the launches on ``gpu``, or a fail if one of them is too
+        far from the floor."""
+        rows = tuple(
+            CaseResult(
+                f"time of {t.shape}", "pass" if t.passes else "fail", None, f"{t.launch}: {t}"
+            )
+            for t in times
+        )
         slow = sorted((t for t in times if not t.passes), key=lambda t: t.share)
         if not slow:
-            timed = _("Timed on {gpu}: {shares} of the floor's bandwidth; {goal} is asked for.").format(
-                gpu=gpu, shares=list_words(f"{t.share:.2f}" for t in times), goal=GOAL
-            )
+            timed = _(
+                "Timed on {gpu}: {shares} of the floor's bandwidth; {goal} is asked for."
+            ).format(gpu=gpu, shares=list_words(f"{t.share:.2f}" for t in times), goal=GOAL)
             verdict = replace(verdict, message=join_sentences(verdict.message, timed))
         else:
             words = _("At {shape}, {launch} takes {time}; {goal} is asked for.")
-            first = Finding("", words.format(shape=slow[0].shape, launch=slow[0].launch, time=slow[0], goal=GOAL))
-            words = _("{slow} of {shapes} timed shapes on {gpu} are below {goal} of the floor's bandwidth.")
+            first = Finding(
+                "",
+                words.format(shape=slow[0].shape, launch=slow[0].launch, time=slow[0], goal=GOAL),
+            )
+            words = _(
+                "{slow} of {shapes} timed shapes on {gpu} are below {goal} of the floor's"
+                " bandwidth."
+            )
             if len(slow) == 1:
-                words = _("{slow} of {shapes} timed shapes on {gpu} is below {goal} of the floor's bandwidth.")
+                words = _(
+                    "{slow} of {shapes} timed shapes on {gpu} is below {goal} of the floor's"
+                    " bandwidth."
+                )
             common = words.format(slow=len(slow), shapes=len(times), gpu=gpu, goal=GOAL)
             verdict = self._fail("below_the_floor", first, common=common)
         return replace(verdict, cases=(*verdict.cases, *rows))
@@ -164,11 +218,17 @@ class VerdictWriter:
         shown = self.smaller or wording.choose_shown(failed, cause)
         first = wording.describe_finding(shown)
         if self.smaller is not None:
-            names = places.list_parameters(texts.make_unsolved_text(self.exercise), shown.plan.entry_point)
-            first = replace(first, inputs=wording.list_inputs(shown.plan, names, bool(first.element)))
+            names = places.list_parameters(
+                texts.make_unsolved_text(self.exercise), shown.plan.entry_point
+            )
+            first = replace(
+                first, inputs=wording.list_inputs(shown.plan, names, bool(first.element))
+            )
         given = "".join(f"{name} = {value}, " for name, value in first.inputs)
         smallest = f"{first.case}{_(': ')}{given}{first.words}" if first.case else first.words
-        evidence = _("{count}; the smallest: {case}.").format(count=wording.count_wrong(seen, failed), case=smallest.rstrip(".。"))
+        evidence = _("{count}; the smallest: {case}.").format(
+            count=wording.count_wrong(seen, failed), case=smallest.rstrip(".。")
+        )
         return self._fail(
             cause,
             first,
@@ -178,7 +238,8 @@ class VerdictWriter:
         )
 
     def _write_wrong_tests(self, failed: list[Judged], seen: list[Judged]) -> Verdict:
-        """Write the verdict on the first failing test. A test that calls its kernel goes first: the others are probably not written yet."""
+        """Write the verdict on the first failing test. A test that calls its kernel goes first: the
+        others are probably not written yet."""
         shown = next((j for j in failed if j.outputs["called"].any()), failed[0])
         failed = [j for j in failed if j.plan.entry_point == shown.plan.entry_point]
         parts = find_parts(self.exercise)
@@ -194,7 +255,9 @@ class VerdictWriter:
             return diagnosis.find_plain_cause(self.judged, self.parts)
         if self.first is None or any(j.changes_input for j in failed):
             return diagnosis.find_cause(self.judged, find_parts(self.exercise))
-        return next((j.fault.kind.cause for j in failed if j.fault and j.has_minor_fault), "right_only_once")
+        return next(
+            (j.fault.kind.cause for j in failed if j.fault and j.has_minor_fault), "right_only_once"
+        )
 
     def _write_wrong_return(self, plan: Plan, words: str) -> Verdict:
         where = wording.find_return(plan.entry_point, self.file, self.text)
@@ -205,26 +268,43 @@ class VerdictWriter:
 
     def _write_refused(self, raised: Raised) -> Verdict:
         """Write the verdict on a file that uses what the exercise does not allow."""
-        cause = raised.fault.kind.cause if raised.fault and raised.fault.kind.group is Group.REFUSED else "not_allowed"
+        cause = (
+            raised.fault.kind.cause
+            if raised.fault and raised.fault.kind.group is Group.REFUSED
+            else "not_allowed"
+        )
         where = f"{self._name_line(raised)}{_(': ')}"
         text = shorten(" ".join(raised.text.split()), _LONGEST)
         return self._make(
-            ERROR, cause, f"{where}{text}", headline=make_sentence(text), place=wording.find_raise(raised, self.file, self.text)
+            ERROR,
+            cause,
+            f"{where}{text}",
+            headline=make_sentence(text),
+            place=wording.find_raise(raised, self.file, self.text),
         )
 
     def _write_raised(self, raised: Raised, of_case: Judged | None) -> Verdict:
-        cause = "kernel_raised" if self.exercise.kind == "kernel" else diagnosis.find_refusal(raised) or "function_raised"
+        cause = (
+            "kernel_raised"
+            if self.exercise.kind == "kernel"
+            else diagnosis.find_refusal(raised) or "function_raised"
+        )
         headline, question = CAUSES[cause].word_for(self.exercise.kind, self.exercise.entry_points)
         text = shorten(" ".join(raised.text.split()), _LONGEST)
-        first = Finding(of_case.plan.case.describe() if of_case else "", f"{raised.type}{_(': ')}{text.rstrip('.。')}{_('.')}")
+        first = Finding(
+            of_case.plan.case.describe() if of_case else "",
+            f"{raised.type}{_(': ')}{text.rstrip('.。')}{_('.')}",
+        )
         where = self._name_line(raised)
         place = wording.find_raise(raised, self.file, self.text)
-        if cause == "gradients_misreturned":  # PyTorch raises this error after backward has returned
+        # PyTorch raises this error after backward has returned
+        if cause == "gradients_misreturned":
             place = wording.find_return("backward", self.file, self.text)
         question = question if place else ""  # the question is about the line
         status = ERROR if self.run.import_error else FAIL  # a file whose import fails has no cases
         return self._make(
-            status, cause, f"{where}{_(': ')}{_join_case(first)} {question}".rstrip(), headline=make_sentence(headline), first=first,
+            status, cause, f"{where}{_(': ')}{_join_case(first)} {question}".rstrip(),
+            headline=make_sentence(headline), first=first,
             place=place, question=question,
         )  # fmt: skip
 
@@ -233,50 +313,88 @@ class VerdictWriter:
         return _("{file}, line {line}").format(file=file, line=raised.line) if raised.line else file
 
     def _write_stopped(self, plan: Plan) -> Verdict:
-        """Write the verdict if the process ended, or was stopped, in a case, and nothing else is wrong."""
+        """Write the verdict if the process ended, or was stopped, in a case, and nothing else is
+        wrong."""
         run, case = self.run, plan.case
         if run.ended in ("timed out", "waited"):
             return self._fail("time_limit", Finding(case.describe(), _describe_time(run.ended)))
         if ended := _describe_end_from_outside(run.ended):
             raise EnvironmentFault(
                 _(
-                    "{ended} That says nothing about your code: close other programs, then check again. "
-                    "`course doctor` says how much memory there is."
+                    "{ended} That says nothing about your code: close other programs, then check"
+                    " again. `course doctor` says how much memory there is."
                 ).format(ended=ended)
             )
         if run.ended.startswith("too "):
-            return self._fail("crash", Finding(case.describe(), _describe_excess(run.ended)), asks=False)
+            return self._fail(
+                "crash", Finding(case.describe(), _describe_excess(run.ended)), asks=False
+            )
         if run.reported:
-            words, address = _("It ended with `{report}`."), "address" in run.reported or "memory access" in run.reported
+            words = _("It ended with `{report}`.")
+            address = "address" in run.reported or "memory access" in run.reported
         elif run.signal:
             words, address = _("It ended with signal {signal}."), run.signal in _OF_AN_ADDRESS
         else:
             words, address = _("It ended by itself, before it was done."), False
-        words = words.format(report=run.reported, signal=_name_signal(run.signal) if run.signal else "")
+        words = words.format(
+            report=run.reported, signal=_name_signal(run.signal) if run.signal else ""
+        )
         words += _(" That is what an address far outside a tensor does.") if address else ""
         far = address and case.is_far
-        return self._fail(diagnosis.name_far_cause([case]) if far else "crash", Finding(case.describe(), words), asks=address)
+        return self._fail(
+            diagnosis.name_far_cause([case]) if far else "crash",
+            Finding(case.describe(), words),
+            asks=address,
+        )
 
     def _fail(
-        self, cause: str, first: Finding, where: Place | None = None, common: str = "", evidence: str = "", asks: bool = True
+        self,
+        cause: str,
+        first: Finding,
+        where: Place | None = None,
+        common: str = "",
+        evidence: str = "",
+        asks: bool = True,
     ) -> Verdict:
-        """Make the verdict of a failure. ``asks`` is False if the cause's question would not help here."""
+        """Make the verdict of a failure. ``asks`` is False if the cause's question would not help
+        here."""
         headline, question = CAUSES[cause].word_for(self.exercise.kind, self.exercise.entry_points)
         evidence = evidence or _join_case(first)
         message = join_sentences(make_sentence(headline), evidence)
         if asks:
-            message = wording.write_message(cause, evidence, self.exercise.kind, self.exercise.entry_points)
+            message = wording.write_message(
+                cause, evidence, self.exercise.kind, self.exercise.entry_points
+            )
         else:
             question = ""
         return self._make(
-            FAIL, cause, message, headline=make_sentence(headline), first=first, place=where, question=question, common=common
+            FAIL,
+            cause,
+            message,
+            headline=make_sentence(headline),
+            first=first,
+            place=where,
+            question=question,
+            common=common,
         )
 
     def _make(self, status: str, cause: str, message: str, **pieces) -> Verdict:
         looks = (self,) if self.first is None else (self.first, self)
-        cases = tuple(_make_case_result(j, n, look.run, self.hidden) for look in looks for n, j in enumerate(look.judged))
+        cases = tuple(
+            _make_case_result(j, n, look.run, self.hidden)
+            for look in looks
+            for n, j in enumerate(look.judged)
+        )
         return Verdict(
-            self.exercise.id, status, cause, message, cases, self.mode, self.run.tier, printed=self.run.printed.strip(), **pieces
+            self.exercise.id,
+            status,
+            cause,
+            message,
+            cases,
+            self.mode,
+            self.run.tier,
+            printed=self.run.printed.strip(),
+            **pieces,
         )
 
 
@@ -285,20 +403,36 @@ _OF_AN_ADDRESS = (signal.SIGSEGV, signal.SIGBUS)
 
 def _describe_end_from_outside(ended: str) -> str:
     if ended == "killed":
-        return _("the process that runs your code was killed from outside, twice: most often the machine runs out of memory.")
-    return _("the process that watches your code run ended, twice, before your code did.") if ended == "died" else ""
+        return _(
+            "the process that runs your code was killed from outside, twice: most often the machine"
+            " runs out of memory."
+        )
+    return (
+        _("the process that watches your code run ended, twice, before your code did.")
+        if ended == "died"
+        else ""
+    )
 
 
 def _describe_time(ended: str) -> str:
     if ended == "timed out":
         return _("It was stopped after the time limit: it used up its processor time.")
-    return _("It was stopped after the time limit: it waits or sleeps, and its time by the clock is over.")
+    return _(
+        "It was stopped after the time limit: it waits or sleeps, and its time by the clock is"
+        " over."
+    )
 
 
 def _describe_flood(ended: str) -> str:
     if ended == "flooded":
-        return _("It printed more than {size} MB and was stopped.").format(size=runner.ResourceLimits.log_bytes >> 20)
-    return _("It wrote more files, or larger ones, than a check has room for, and was stopped.") if ended == "too many files" else ""
+        return _("It printed more than {size} MB and was stopped.").format(
+            size=runner.ResourceLimits.log_bytes >> 20
+        )
+    return (
+        _("It wrote more files, or larger ones, than a check has room for, and was stopped.")
+        if ended == "too many files"
+        else ""
+    )
 
 
 def _describe_excess(ended: str) -> str:
@@ -308,7 +442,9 @@ def _describe_excess(ended: str) -> str:
 
 
 def _name_end(ended: str) -> str:
-    return {"timed out": _("timed out"), "waited": _("timed out"), "crashed": _("crashed")}.get(ended, ended)
+    return {"timed out": _("timed out"), "waited": _("timed out"), "crashed": _("crashed")}.get(
+        ended, ended
+    )
 
 
 def _name_signal(number: int) -> str:
@@ -317,7 +453,11 @@ def _name_signal(number: int) -> str:
 
 
 def _join_case(first: Finding) -> str:
-    return _("{words} In the case {case}.").format(words=first.words, case=first.case) if first.case else first.words
+    return (
+        _("{words} In the case {case}.").format(words=first.words, case=first.case)
+        if first.case
+        else first.words
+    )
 
 
 def _make_case_result(judged: Judged, number: int, run: runner.Run, hidden: bool) -> CaseResult:
@@ -328,11 +468,22 @@ def _make_case_result(judged: Judged, number: int, run: runner.Run, hidden: bool
         return CaseResult(case.name, status, error, f"{case.describe()}{words}")
     if judged.passed:
         more = case.describe_success(judged.outputs)
-        return CaseResult(case.name, "pass", judged.ratio, f"{case.describe()}{_(': ') * bool(more)}{more}")
+        return CaseResult(
+            case.name, "pass", judged.ratio, f"{case.describe()}{_(': ') * bool(more)}{more}"
+        )
     if judged.ran:
-        return CaseResult(case.name, "fail", judged.ratio or None, f"{case.describe()}{_(': ')}{wording.describe_finding(judged).words}")
+        return CaseResult(
+            case.name,
+            "fail",
+            judged.ratio or None,
+            f"{case.describe()}{_(': ')}{wording.describe_finding(judged).words}",
+        )
     if judged.raised:
-        return CaseResult(case.name, "fail", None, f"{case.describe()}{_(': ')}{judged.raised.type}")
+        return CaseResult(
+            case.name, "fail", None, f"{case.describe()}{_(': ')}{judged.raised.type}"
+        )
     if number == run.case:
-        return CaseResult(case.name, "fail", None, f"{case.describe()}{_(': ')}{_name_end(run.ended)}")
+        return CaseResult(
+            case.name, "fail", None, f"{case.describe()}{_(': ')}{_name_end(run.ended)}"
+        )
     return CaseResult(case.name, "not run", None, case.describe())

@@ -1,6 +1,8 @@
-"""All hunts: ``hunts.json``, which ``python -m course_lib.authoring.hunts`` builds from the wrong solutions of the tests.
+"""All hunts: ``hunts.json``, which ``python -m course_lib.authoring.hunts`` builds from the wrong
+solutions of the tests.
 
-The file is packed only so that a person who opens it by accident does not read an answer. It is a game, and not a secret.
+The file is packed only so that a person who opens it by accident does not read an answer. It is a
+game, and not a secret.
 """
 
 from __future__ import annotations
@@ -20,7 +22,10 @@ from course_lib.hunt.probe import Probe
 
 FILE = Path(__file__).with_name("hunts.json")
 IMPORTS = "import triton\nimport triton.language as tl\n\n\n"
-_ABOUT = "Built by `python -m course_lib.authoring.hunts`. Packed so that nobody reads an answer by accident; it is a game, and no secret."
+_ABOUT = (
+    "Built by `python -m course_lib.authoring.hunts`. Packed so that nobody reads an answer by"
+    " accident; it is a game, and no secret."
+)
 
 
 @dataclass(frozen=True)
@@ -62,7 +67,8 @@ class Hunt:
 
     @property
     def grader_needs(self) -> float:
-        """Return how many cases the grader tries until one shows the mistake: the mean over all orders of its cases."""
+        """Return how many cases the grader tries until one shows the mistake: the mean over all
+        orders of its cases."""
         return (self.cases + 1) / (self.killers + 1)
 
     @property
@@ -74,17 +80,20 @@ class Hunt:
 @functools.cache
 def read_hunts() -> dict[str, Hunt]:
     """Read every hunt by id, in the order of the course."""
-    return {hunt.id: hunt for hunt in map(_parse, _unpack(FILE.read_text(encoding="utf-8"))["hunts"])}
+    return {
+        hunt.id: hunt for hunt in map(_parse, _unpack(FILE.read_text(encoding="utf-8"))["hunts"])
+    }
 
 
 def read_built() -> dict[str, Any]:
-    """Read everything in the file, with "digests" and "measured", for the program that builds it."""
+    """Read everything in the file, with "digests" and "measured", for the program that builds
+    it."""
     return _unpack(FILE.read_text(encoding="utf-8")) if FILE.exists() else {}
 
 
 def pack(hunts: list[Hunt], digests: dict[str, str], measured: dict[str, Any]) -> str:
-    """Write the text of the file. ``digests`` has by exercise a digest of all that its hunts depend on, ``measured`` the results of running
-    the wrong solutions."""
+    """Write the text of the file. ``digests`` has by exercise a digest of all that its hunts depend
+    on, ``measured`` the results of running the wrong solutions."""
     built = {"hunts": [asdict(hunt) for hunt in hunts], "digests": digests, "measured": measured}
     data = json.dumps(built, sort_keys=True).encode()
     packed = base64.b64encode(zlib.compress(data, 9)).decode()
@@ -96,4 +105,6 @@ def _unpack(text: str) -> dict[str, Any]:
 
 
 def _parse(entry: dict[str, Any]) -> Hunt:
-    return Hunt(**entry | {"lines": tuple(entry["lines"]), "probe": Probe.from_dict(entry["probe"])})
+    return Hunt(
+        **entry | {"lines": tuple(entry["lines"]), "probe": Probe.from_dict(entry["probe"])}
+    )

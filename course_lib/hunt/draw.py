@@ -12,15 +12,20 @@ from course_lib.hunt.collection import Hunt, read_hunts
 from course_lib.learner import progress
 from course_lib.learner.progress import HuntRecord
 
-# Exercises of lessons 00 to 02: a class has done them after its first days, and later norm kernels have the same bugs.
+# Exercises of lessons 00 to 02: a class has done them after its first days, and later norm kernels
+# have the same bugs.
 DAILY = ("00a", "01b", "02b")
-# Level of the next hunt, by the number of hunts played: an easy one first, and some hard ones before the end.
+# Level of the next hunt, by the number of hunts played: an easy one first, and some hard ones
+# before the end.
 _LEVELS = (1, 2, 1, 2, 3, 2, 3)
 
 
 def list_open(passed: set[str]) -> list[Hunt]:
-    """List the hunts on exercises that the learner has ``passed``, so that the code gives no solution away, and the starters."""
-    return [h for h in read_hunts().values() if not h.daily and (h.starter or h.exercise_id in passed)]
+    """List the hunts on exercises that the learner has ``passed``, so that the code gives no
+    solution away, and the starters."""
+    return [
+        h for h in read_hunts().values() if not h.daily and (h.starter or h.exercise_id in passed)
+    ]
 
 
 def find_passed() -> set[str]:
@@ -41,7 +46,19 @@ def say_waiting(count: int) -> str:
     """Write in words how many hunts wait."""
     if count < 2:
         return _("One hunt waits for you.") if count else _("No hunts wait for you.")
-    names = ("Two", "Three", "Four", "Five", "Six", "Seven", "Eight", "Nine", "Ten", "Eleven", "Twelve")
+    names = (
+        "Two",
+        "Three",
+        "Four",
+        "Five",
+        "Six",
+        "Seven",
+        "Eight",
+        "Nine",
+        "Ten",
+        "Eleven",
+        "Twelve",
+    )
     number = names[count - 2] if count - 2 < len(names) else str(count)
     return _("{numbers} hunts wait for you.").format(numbers=number, number_count=count)
 
@@ -50,10 +67,13 @@ def is_ended(record: HuntRecord) -> bool:
     return game.replay(record.level, record.moves).ended
 
 
-def find_unfinished(plays: Mapping[str, HuntRecord], passed: set[str], exercise_id: str | None = None) -> str | None:
+def find_unfinished(
+    plays: Mapping[str, HuntRecord], passed: set[str], exercise_id: str | None = None
+) -> str | None:
     """Find the play that was begun last among those that have not ended.
 
-    With ``exercise_id`` only hunts on this exercise count. Without it today's hunt counts as well, but not that of another day.
+    With ``exercise_id`` only hunts on this exercise count. Without it today's hunt counts as well,
+    but not that of another day.
     """
     known = {hunt.id: hunt for hunt in list_open(passed)}
     begun = []
@@ -68,9 +88,12 @@ def find_unfinished(plays: Mapping[str, HuntRecord], passed: set[str], exercise_
 
 
 def draw(waiting: list[Hunt], played: int) -> Hunt | None:
-    """Choose the next of the ``waiting`` hunts after ``played`` ones have ended. The choice stays the same until this hunt ends."""
+    """Choose the next of the ``waiting`` hunts after ``played`` ones have ended. The choice stays
+    the same until this hunt ends."""
     wanted = _LEVELS[played % len(_LEVELS)]
-    return min(waiting, key=lambda hunt: (abs(hunt.level - wanted), _mix(f"next {hunt.id}")), default=None)
+    return min(
+        waiting, key=lambda hunt: (abs(hunt.level - wanted), _mix(f"next {hunt.id}")), default=None
+    )
 
 
 def name_day(day: date | None = None) -> str:
@@ -81,8 +104,8 @@ def name_day(day: date | None = None) -> str:
 def draw_daily(day: str) -> Hunt:
     """Return the hunt of a day, the same in every copy of this version of the course.
 
-    It is the one with the smallest hash of day and name. So a hunt that is added or removed changes only the days on which it has the
-    smallest hash.
+    It is the one with the smallest hash of day and name. So a hunt that is added or removed changes
+    only the days on which it has the smallest hash.
     """
     pool = [hunt for hunt in read_hunts().values() if hunt.daily]
     return min(pool, key=lambda hunt: _mix(f"{day} {hunt.id}"))

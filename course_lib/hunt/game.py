@@ -1,8 +1,9 @@
 """The rules of a hunt: the learner's moves and their cost.
 
-A hunt has two parts. First the learner asks for the kernel's outputs on inputs of their choice, until one output is shown to be wrong.
-Then the code is shown, and the learner names the wrong line. At level "seen" the code is shown from the beginning. Moves are plain data
-in the progress file. Two processes may add moves; a move that no longer applies changes nothing.
+A hunt has two parts. First the learner asks for the kernel's outputs on inputs of their choice,
+until one output is shown to be wrong. Then the code is shown, and the learner names the wrong line.
+At level "seen" the code is shown from the beginning. Moves are plain data in the progress file. Two
+processes may add moves; a move that no longer applies changes nothing.
 """
 
 from __future__ import annotations
@@ -23,7 +24,8 @@ QUESTION, EXPECTED, CODE, WRONG = 1, 1, 4, 2
 class GameQuestion:
     """An input on which the learner ran the kernel.
 
-    ``compared``: the expected outputs were shown as well. ``exposes``: whether the input shows the mistake; None if not known yet.
+    ``compared``: the expected outputs were shown as well. ``exposes``: whether the input shows the
+    mistake; None if not known yet.
     """
 
     probe: Probe
@@ -35,8 +37,8 @@ class GameQuestion:
 class Game:
     """The state of a hunt.
 
-    ``named`` is the wrong line, once the learner has found it. ``searched`` is the number of questions up to the first input that was
-    shown to expose the mistake.
+    ``named`` is the wrong line, once the learner has found it. ``searched`` is the number of
+    questions up to the first input that was shown to expose the mistake.
     """
 
     level: str
@@ -77,10 +79,14 @@ class Game:
 
     def find(self, probe: Probe) -> int | None:
         """Find the number, from 0, of the question with this input."""
-        return next((number for number, question in enumerate(self.questions) if question.probe == probe), None)
+        return next(
+            (number for number, question in enumerate(self.questions) if question.probe == probe),
+            None,
+        )
 
     def apply(self, move: Mapping[str, Any]) -> Game:
-        """Return the game after ``move``, or the same game if the move does not apply or is invalid."""
+        """Return the game after ``move``, or the same game if the move does not apply or is
+        invalid."""
         if self.ended:
             return self
         try:
@@ -99,7 +105,11 @@ def replay(level: str, moves: Iterable[Mapping[str, Any]]) -> Game:
 
 def _ask(game: Game, move: Mapping[str, Any]) -> Game:
     probe = Probe.from_dict(move["probe"])
-    return game if game.find(probe) is not None else replace(game, questions=(*game.questions, GameQuestion(probe)))
+    return (
+        game
+        if game.find(probe) is not None
+        else replace(game, questions=(*game.questions, GameQuestion(probe)))
+    )
 
 
 def _compare(game: Game, move: Mapping[str, Any]) -> Game:
@@ -134,13 +144,29 @@ def _buy_code(game: Game, _: Mapping[str, Any]) -> Game:
 
 def _name_line(game: Game, move: Mapping[str, Any]) -> Game:
     line = move["line"]
-    if type(line) is not int or game.named is not None or line in game.wrong_lines or not game.code_is_open:
+    if (
+        type(line) is not int
+        or game.named is not None
+        or line in game.wrong_lines
+        or not game.code_is_open
+    ):
         return game
-    return replace(game, named=line) if move["right"] else replace(game, wrong_lines=(*game.wrong_lines, line))
+    return (
+        replace(game, named=line)
+        if move["right"]
+        else replace(game, wrong_lines=(*game.wrong_lines, line))
+    )
 
 
 def _give_up(game: Game, _: Mapping[str, Any]) -> Game:
     return replace(game, given_up=True)
 
 
-_APPLY = {"ask": _ask, "compare": _compare, "claim": _claim, "code": _buy_code, "line": _name_line, "give up": _give_up}
+_APPLY = {
+    "ask": _ask,
+    "compare": _compare,
+    "claim": _claim,
+    "code": _buy_code,
+    "line": _name_line,
+    "give up": _give_up,
+}

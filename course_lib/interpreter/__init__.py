@@ -1,4 +1,5 @@
-"""Make Triton's CPU interpreter behave as a GPU does. Only this package touches Triton's private interpreter.
+"""Make Triton's CPU interpreter behave as a GPU does. Only this package touches Triton's private
+interpreter.
 
 ``import course_lib`` calls ``install()`` once, if this process interprets its kernels.
 """

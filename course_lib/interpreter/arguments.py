@@ -1,7 +1,8 @@
 """Give the arguments of a kernel the types that Triton's launcher gives them.
 
-The stock interpreter keeps a float argument as a Python number, which takes the type of the other operand: half precision times
-``eps`` stays half precision, where a GPU makes it fp32. The stock interpreter refuses a bool argument.
+The stock interpreter keeps a float argument as a Python number, which takes the type of the other
+operand: half precision times ``eps`` stays half precision, where a GPU makes it fp32. The stock
+interpreter refuses a bool argument.
 """
 
 from __future__ import annotations
@@ -21,9 +22,13 @@ def type_numbers() -> None:
 
     def _implicit_cvt(argument):
         if isinstance(argument, (bool, np.bool_)):
-            return tl.tensor(interpreter.TensorHandle(np.array([argument], np.bool_), tl.int1), tl.int1)
+            return tl.tensor(
+                interpreter.TensorHandle(np.array([argument], np.bool_), tl.int1), tl.int1
+            )
         if isinstance(argument, float):
-            return tl.tensor(interpreter.TensorHandle(np.array([argument], np.float32), tl.float32), tl.float32)
+            return tl.tensor(
+                interpreter.TensorHandle(np.array([argument], np.float32), tl.float32), tl.float32
+            )
         return stock(argument)
 
     interpreter._implicit_cvt = _implicit_cvt

@@ -1,10 +1,12 @@
 """Stop an interpreted kernel before its first access outside the tensors that it was given.
 
-On a GPU such an access reads the values of another tensor, or raises an error much later; in the stock interpreter it has no
-visible effect, or ends in a segmentation fault. Here it is an exception that names the lane.
+On a GPU such an access reads the values of another tensor, or raises an error much later; in the
+stock interpreter it has no visible effect, or ends in a segmentation fault. Here it is an exception
+that names the lane.
 
-Whether an address belongs to a tensor is computed and not looked up in a list: an offset is divided by the strides, from the
-largest to the smallest. Rows that lie 2^30 elements apart therefore cost as much as packed rows.
+Whether an address belongs to a tensor is computed and not looked up in a list: an offset is divided
+by the strides, from the largest to the smallest. Rows that lie 2^30 elements apart therefore cost
+as much as packed rows.
 """
 
 from __future__ import annotations
@@ -26,12 +28,14 @@ from course_lib.base.errors import CourseError
 from course_lib.base.translation import gettext as _
 from course_lib.interpreter import hooks
 
-_MOST_LISTED = 2**22  # the most offsets that are listed one by one, for a layout that overlaps itself irregularly
+# the most offsets that are listed one by one, for a layout that overlaps itself irregularly
+_MOST_LISTED = 2**22
 
 
 @dataclass(frozen=True)
 class Region:
-    """The memory of one tensor. ``address`` is the byte address of element 0; ``strides`` count elements and may be negative."""
+    """The memory of one tensor. ``address`` is the byte address of element 0; ``strides`` count
+    elements and may be negative."""
 
     name: str
     address: int
@@ -43,23 +47,38 @@ class Region:
         object.__setattr__(self, "shape", tuple(int(size) for size in self.shape))
         object.__setattr__(self, "strides", tuple(int(stride) for stride in self.strides))
         if len(self.shape) != len(self.strides):
-            raise ValueError(f"{self.name} has {len(self.shape)} sizes and {len(self.strides)} strides; it needs one stride a dimension")
+            raise ValueError(
+                f"{self.name} has {len(self.shape)} sizes and {len(self.strides)} strides; it needs"
+                " one stride a dimension"
+            )
 
     @classmethod
     def of(cls, name: str, tensor) -> Region:
-        """Make the region of a PyTorch tensor on the CPU, or of any object with data_ptr, element_size, shape and stride.
+        """Make the region of a PyTorch tensor on the CPU, or of any object with data_ptr,
+        element_size, shape and stride.
 
-        Raises: CourseError if the tensor is on a device: the interpreter then works on a copy, at other addresses.
+        Raises: CourseError if the tensor is on a device: the interpreter then works on a copy, at
+        other addresses.
         """
         device = getattr(getattr(tensor, "device", None), "type", "cpu")
         if device != "cpu":
-            words = _("{name} is on {device}; accesses can only be checked on CPU tensors. Move it there with {name}.cpu().")
+            words = _(
+                "{name} is on {device}; accesses can only be checked on CPU tensors. Move it there"
+                " with {name}.cpu()."
+            )
             raise CourseError(words.format(name=name, device=device))
-        return cls(name, tensor.data_ptr(), tensor.element_size(), tuple(tensor.shape), tuple(tensor.stride()))
+        return cls(
+            name,
+            tensor.data_ptr(),
+            tensor.element_size(),
+            tuple(tensor.shape),
+            tuple(tensor.stride()),
+        )
 
     @property
     def elements(self) -> int:
-        """Return the number of elements by the shape. An expanded tensor has one per index, as for ``numel``."""
+        """Return the number of elements by the shape. An expanded tensor has one per index, as for
+        ``numel``."""
         return math.prod(self.shape)
 
     @property
@@ -69,7 +88,11 @@ class Region:
     @property
     def _below(self) -> int:
         """Return how many elements below element 0 the negative strides reach."""
-        return sum((size - 1) * -stride for size, stride in zip(self.shape, self.strides, strict=True) if stride < 0)
+        return sum(
+            (size - 1) * -stride
+            for size, stride in zip(self.shape, self.strides, strict=True)
+            if stride < 0
+        )
 
     @cached_property
     def low(self) -> int:
@@ -81,16 +104,27 @@ class Region:
         """Return the highest address of an element; it is below ``low`` if there is no element."""
         if not self.elements:
             return self.low - 1
-        return self.low + sum((size - 1) * abs(stride) for size, stride in zip(self.shape, self.strides, strict=True)) * self.itemsize
+        return (
+            self.low
+            + sum(
+                (size - 1) * abs(stride)
+                for size, stride in zip(self.shape, self.strides, strict=True)
+            )
+            * self.itemsize
+        )
 
     @cached_property
     def _layout(self) -> tuple[tuple[tuple[int, int], ...], np.ndarray | None]:
-        """Return the numbers by which a byte offset from ``low`` is taken apart: (largest offset, stride) for each dimension, the
-        outermost first, and the sorted offsets of the innermost dimensions where those interleave (else None)."""
+        """Return the numbers by which a byte offset from ``low`` is taken apart: (largest offset,
+        stride) for each dimension, the outermost first, and the sorted offsets of the innermost
+        dimensions where those interleave (else None)."""
         merged: list[tuple[int, int]] = []
-        for stride, size in sorted((abs(t), s) for s, t in zip(self.shape, self.strides, strict=True) if s > 1 and t):
+        for stride, size in sorted(
+            (abs(t), s) for s, t in zip(self.shape, self.strides, strict=True) if s > 1 and t
+        ):
             for k, (inner_size, inner) in enumerate(merged):
-                if stride % inner == 0 and stride // inner <= inner_size:  # its steps leave no gap: one longer dimension
+                # its steps leave no gap: one longer dimension
+                if stride % inner == 0 and stride // inner <= inner_size:
                     merged[k] = ((size - 1) * (stride // inner) + inner_size, inner)
                     break
             else:
@@ -106,21 +140,32 @@ class Region:
             return tuple(reversed(steps)), None
         count = math.prod(size for size, _ in merged[:listed])
         if count > _MOST_LISTED:
-            words = _("{name} overlaps itself in {count} ways, too many to check: shape {shape}, strides {strides}.")
-            raise CourseError(words.format(name=self.name, count=count, shape=self.shape, strides=self.strides))
+            words = _(
+                "{name} overlaps itself in {count} ways, too many to check: shape {shape}, strides"
+                " {strides}."
+            )
+            raise CourseError(
+                words.format(name=self.name, count=count, shape=self.shape, strides=self.strides)
+            )
         offsets = np.zeros(1, np.int64)
         for size, stride in merged[:listed]:
-            offsets = np.unique(offsets[:, None] + np.arange(size, dtype=np.int64) * (stride * self.itemsize))
+            offsets = np.unique(
+                offsets[:, None] + np.arange(size, dtype=np.int64) * (stride * self.itemsize)
+            )
         return tuple(reversed(steps[listed:])), offsets
 
     def contains(self, addresses: np.ndarray) -> np.ndarray:
-        """Return True for each of ``addresses`` (int64, any shape) that is exactly the address of an element."""
+        """Return True for each of ``addresses`` (int64, any shape) that is exactly the address of
+        an element."""
         inside = (addresses >= self.low) & (addresses <= self.high)
         return inside & self._on_elements(np.where(inside, addresses, self.low))
 
     def contains_all(self, addresses: np.ndarray, lowest: int, highest: int) -> bool:
-        """Return True if all ``addresses`` are those of elements. ``lowest`` and ``highest`` are the extremes of them."""
-        return self.low <= lowest and highest <= self.high and bool(self._on_elements(addresses).all())
+        """Return True if all ``addresses`` are those of elements. ``lowest`` and ``highest`` are
+        the extremes of them."""
+        return (
+            self.low <= lowest and highest <= self.high and bool(self._on_elements(addresses).all())
+        )
 
     def _on_elements(self, addresses: np.ndarray) -> np.ndarray:
         """Do as :meth:`contains`, for addresses between ``low`` and ``high``."""
@@ -130,22 +175,41 @@ class Region:
             if k:
                 fits = offset <= largest
                 inside = fits if inside is None else inside & fits
-            # A bit mask is several times as fast as a division, and most innermost strides are the size of the element.
-            offset = offset & (stride - 1) if stride & (stride - 1) == 0 else offset - offset // stride * stride
-        here = offset == 0 if listed is None else listed[np.minimum(np.searchsorted(listed, offset), len(listed) - 1)] == offset
+            # A bit mask is several times as fast as a division, and most innermost strides are the
+            # size of the element.
+            offset = (
+                offset & (stride - 1)
+                if stride & (stride - 1) == 0
+                else offset - offset // stride * stride
+            )
+        here = (
+            offset == 0
+            if listed is None
+            else listed[np.minimum(np.searchsorted(listed, offset), len(listed) - 1)] == offset
+        )
         return here if inside is None else inside & here
 
     def index(self, element: int) -> tuple[tuple[int, ...], int]:
-        """Return the index of the element offset ``element``, and the remainder (not 0 between two elements).
+        """Return the index of the element offset ``element``, and the remainder (not 0 between two
+        elements).
 
-        Outside of the tensor the index is the one in a tensor whose outermost dimension has no end, and in which each row
-        continues up to the start of the next row.
+        Outside of the tensor the index is the one in a tensor whose outermost dimension has no end,
+        and in which each row continues up to the start of the next row.
         """
-        dimensions = [(abs(stride), size, k) for k, (size, stride) in enumerate(zip(self.shape, self.strides, strict=True)) if stride]
+        dimensions = [
+            (abs(stride), size, k)
+            for k, (size, stride) in enumerate(zip(self.shape, self.strides, strict=True))
+            if stride
+        ]
         long = [stride for stride, size, _ in dimensions if size > 1]
         span = sum((size - 1) * stride for stride, size, _ in dimensions)
-        # A dimension of size 1 may have any stride. Use the stride only if it is no step inside of the other dimensions.
-        order = [k for stride, size, k in dimensions if size > 1 or stride > span or stride < min(long, default=1)]
+        # A dimension of size 1 may have any stride. Use the stride only if it is no step inside of
+        # the other dimensions.
+        order = [
+            k
+            for stride, size, k in dimensions
+            if size > 1 or stride > span or stride < min(long, default=1)
+        ]
         order.sort(key=lambda k: (-abs(self.strides[k]), k))
         index, rest = [0] * len(self.shape), element + self._below
         for k in order:
@@ -155,7 +219,8 @@ class Region:
 
 
 def find_region(regions: Sequence[Region], addresses: np.ndarray, itemsize: int) -> Region | None:
-    """Return the first region in which all ``addresses`` (flat, not empty) are elements of ``itemsize`` bytes; None if there is none."""
+    """Return the first region in which all ``addresses`` (flat, not empty) are elements of
+    ``itemsize`` bytes; None if there is none."""
     lowest, highest = int(addresses.min()), int(addresses.max())
     for region in regions:
         if region.itemsize == itemsize and region.contains_all(addresses, lowest, highest):
@@ -164,18 +229,23 @@ def find_region(regions: Sequence[Region], addresses: np.ndarray, itemsize: int)
 
 
 class OutOfBounds(Exception):
-    """Raised at a kernel's access outside its tensors. The message describes the access in words, the attributes as data.
+    """Raised at a kernel's access outside its tensors. The message describes the access in words,
+    the attributes as data.
 
-    ``kind`` and ``program`` are those of :class:`hooks.MemoryAccess`. ``tensor`` is the name of the region that the kernel
-    meant to access, None if there are no regions. ``count`` of the ``lanes`` unmasked lanes miss it; the first of these has the
-    flat index ``lane`` in the block. ``element`` is the offset of this lane from element 0, in elements, rounded down. ``row`` and
-    ``column`` are the place of ``element``; for a tensor of one dimension ``row`` is None, for three dimensions it is the flat
-    index of the leading ones; both are None if ``tensor`` is. ``file`` and ``line`` are those of the kernel, None if unknown.
+    ``kind`` and ``program`` are those of :class:`hooks.MemoryAccess`. ``tensor`` is the name of the
+    region that the kernel meant to access, None if there are no regions. ``count`` of the ``lanes``
+    unmasked lanes miss it; the first of these has the flat index ``lane`` in the block. ``element``
+    is the offset of this lane from element 0, in elements, rounded down. ``row`` and ``column`` are
+    the place of ``element``; for a tensor of one dimension ``row`` is None, for three dimensions it
+    is the flat index of the leading ones; both are None if ``tensor`` is. ``file`` and ``line`` are
+    those of the kernel, None if unknown.
     """
 
     def __init__(
-        self, message: str, *, kind: str, program: tuple[int, int, int], tensor: str | None, count: int, lanes: int, lane: int,
-        element: int | None, row: int | None, column: int | None, file: str | None, line: int | None,
+        self, message: str, *, kind: str, program: tuple[int, int, int], tensor: str | None,
+        count: int, lanes: int, lane: int,
+        element: int | None, row: int | None, column: int | None, file: str | None,
+        line: int | None,
     ):  # fmt: skip
         super().__init__(message)
         self.kind, self.program, self.tensor = kind, program, tensor
@@ -189,14 +259,16 @@ _open_blocks: contextvars.ContextVar[tuple] = contextvars.ContextVar("open_block
 
 @contextlib.contextmanager
 def checked(regions: Iterable[Region]) -> Iterator[None]:
-    """Check every load, store and atomic of the kernels launched inside the block, interleaved ones included.
+    """Check every load, store and atomic of the kernels launched inside the block, interleaved ones
+    included.
 
-    All unmasked lanes of an access must be elements of one region, with the item size of the region. A row that continues into the
-    memory of the next tensor is therefore stopped at the first lane in that tensor, and an access that gathers from two tensors at
-    once is a fault. Blocks may be nested: an access must then be right for each of them.
+    All unmasked lanes of an access must be elements of one region, with the item size of the
+    region. A row that continues into the memory of the next tensor is therefore stopped at the
+    first lane in that tensor, and an access that gathers from two tensors at once is a fault.
+    Blocks may be nested: an access must then be right for each of them.
 
-    Raises: OutOfBounds, itself and not wrapped in Triton's InterpreterError; CourseError if this process compiles its
-    kernels, or a region overlaps itself in too many ways.
+    Raises: OutOfBounds, itself and not wrapped in Triton's InterpreterError; CourseError if this
+    process compiles its kernels, or a region overlaps itself in too many ways.
     """
     require_interpreter("accesses can only be checked")
     regions, token = tuple(regions), object()
@@ -234,23 +306,36 @@ def require_interpreter(what: str) -> None:
     from triton.language import standard
     from triton.runtime.interpreter import InterpretedFunction
 
-    if not isinstance(standard.sum, InterpretedFunction):  # the type of a library function shows in which mode Triton was imported
-        raise CourseError(f"{what} in CPU mode, and this process compiles its kernels. Set COURSE_DEVICE=cpu and start again.")
+    # the type of a library function shows in which mode Triton was imported
+    if not isinstance(standard.sum, InterpretedFunction):
+        raise CourseError(
+            f"{what} in CPU mode, and this process compiles its kernels. Set COURSE_DEVICE=cpu and"
+            " start again."
+        )
 
 
 def _under(error: BaseException) -> OutOfBounds | None:
-    """Return the fault inside the exceptions in which Triton wrapped it, one per function of the kernel that it passed."""
+    """Return the fault inside the exceptions in which Triton wrapped it, one per function of the
+    kernel that it passed."""
     link: BaseException | None = error
     while link is not None and not isinstance(link, OutOfBounds):
         link = link.__cause__
     return link
 
 
-def _describe_fault(regions: Sequence[Region], access: hooks.MemoryAccess, live: np.ndarray) -> OutOfBounds:
+def _describe_fault(
+    regions: Sequence[Region], access: hooks.MemoryAccess, live: np.ndarray
+) -> OutOfBounds:
     where = hooks.line_of_kernel()
     file, line = where or (None, None)
     region = _guess_meant_region(regions, live, where)
-    facts = {"kind": access.kind, "program": access.program, "lanes": live.size, "file": file, "line": line}
+    facts = {
+        "kind": access.kind,
+        "program": access.program,
+        "lanes": live.size,
+        "file": file,
+        "line": line,
+    }
     end = _("; line {line}").format(line=line) if line is not None else ""
     who, does = _name_program(access.program), _describe_operation(access.kind)
     if region is None:
@@ -267,14 +352,17 @@ def _describe_fault(regions: Sequence[Region], access: hooks.MemoryAccess, live:
             **facts,
         )
     same_size = region.itemsize == access.itemsize
-    hits = region.contains(access.addresses) & access.mask if same_size else np.zeros_like(access.mask)
+    hits = (
+        region.contains(access.addresses) & access.mask if same_size else np.zeros_like(access.mask)
+    )
     misses = access.mask & ~hits
     lane = int(np.flatnonzero(misses)[0])
     element, into = divmod(int(access.addresses.flat[lane]) - region.address, region.itemsize)
     index, rest = region.index(element)
     row = _find_row_of_lanes_before(region, access.addresses, hits, lane)
     if row is not None:
-        # The lanes before it lie in one row, so this lane has passed the end of that row, and is not meant for a row below.
+        # The lanes before it lie in one row, so this lane has passed the end of that row, and is
+        # not meant for a row below.
         first = sum(i * stride for i, stride in zip(row, region.strides, strict=False))
         column, rest = divmod(element - first, region.strides[-1])
         index = (*row, column)
@@ -284,25 +372,41 @@ def _describe_fault(regions: Sequence[Region], access: hooks.MemoryAccess, live:
     }  # fmt: skip
     if not same_size:
         words = _(
-            "{program} {does} {wide} bytes a lane in {tensor}, whose elements are {itemsize} bytes: "
-            "the pointer has another dtype than the tensor{end}"
+            "{program} {does} {wide} bytes a lane in {tensor}, whose elements are {itemsize} bytes:"
+            " the pointer has another dtype than the tensor{end}"
         )
-        words = words.format(program=who, does=does, wide=access.itemsize, tensor=region.name, itemsize=region.itemsize, end=end)
+        words = words.format(
+            program=who,
+            does=does,
+            wide=access.itemsize,
+            tensor=region.name,
+            itemsize=region.itemsize,
+            end=end,
+        )
         return OutOfBounds(words, **facts)
-    block_index = np.unravel_index(lane, access.addresses.shape) if access.addresses.ndim > 1 else (lane,)
-    shown = f"({', '.join(str(int(i)) for i in block_index)})" if len(block_index) > 1 else str(lane)
+    block_index = (
+        np.unravel_index(lane, access.addresses.shape) if access.addresses.ndim > 1 else (lane,)
+    )
+    shown = (
+        f"({', '.join(str(int(i)) for i in block_index)})" if len(block_index) > 1 else str(lane)
+    )
     count = _("{count} of {lanes} lanes") if live.size > 1 else _("{count} of {lanes} lane")
     count = _("{count} of the {lanes} unmasked lanes") if access.mask.size > live.size else count
-    message = _("{program} {does} outside {tensor}: {count}, the first is lane {lane}: {place} ({size}){end}").format(
-        program=who, does=does, tensor=region.name, count=count.format(count=facts["count"], lanes=live.size), lane=shown,
-        place=_describe_place(region, element, into, index, rest), size=_describe_region(region), end=end,
+    message = _("{program} {does} outside {tensor}: {count}, the first is lane {lane}: {place} "
+                "({size}){end}").format(
+        program=who, does=does, tensor=region.name,
+        count=count.format(count=facts["count"], lanes=live.size), lane=shown,
+        place=_describe_place(region, element, into, index, rest), size=_describe_region(region),
+        end=end,
     )  # fmt: skip
     return OutOfBounds(message, **facts)
 
 
-def _guess_meant_region(regions: Sequence[Region], live: np.ndarray, where: tuple[str, int] | None) -> Region | None:
-    """Return the region that the kernel probably meant: that of the pointer named in the call, else the one that holds most
-    lanes, else the nearest."""
+def _guess_meant_region(
+    regions: Sequence[Region], live: np.ndarray, where: tuple[str, int] | None
+) -> Region | None:
+    """Return the region that the kernel probably meant: that of the pointer named in the call, else
+    the one that holds most lanes, else the nearest."""
     if not regions:
         return None
     named = _find_named_in_call(regions, where)
@@ -316,9 +420,11 @@ def _guess_meant_region(regions: Sequence[Region], live: np.ndarray, where: tupl
 
 
 def _find_named_in_call(regions: Sequence[Region], where: tuple[str, int] | None) -> Region | None:
-    """Return the region of the first pointer in the source of the current call; None if it cannot be found.
+    """Return the region of the first pointer in the source of the current call; None if it cannot
+    be found.
 
-    With a wrong row, the addresses of ``tl.store(y_ptr + row * stride, x)`` may be nearest to any tensor. The name ``y_ptr`` decides.
+    With a wrong row, the addresses of ``tl.store(y_ptr + row * stride, x)`` may be nearest to any
+    tensor. The name ``y_ptr`` decides.
     """
     frame = _find_frame(where)
     if frame is None:
@@ -329,12 +435,22 @@ def _find_named_in_call(regions: Sequence[Region], where: tuple[str, int] | None
     begin, end = (here[0], here[2]), (here[1], here[3])
     for instruction in dis.get_instructions(frame.f_code):
         at = instruction.positions
-        if not instruction.opname.startswith("LOAD_") or at is None or None in (at.lineno, at.col_offset):
+        if (
+            not instruction.opname.startswith("LOAD_")
+            or at is None
+            or None in (at.lineno, at.col_offset)
+        ):
             continue
         if begin <= (at.lineno, at.col_offset) and (at.end_lineno, at.end_col_offset) <= end:
-            names = instruction.argval if isinstance(instruction.argval, tuple) else (instruction.argval,)
+            names = (
+                instruction.argval
+                if isinstance(instruction.argval, tuple)
+                else (instruction.argval,)
+            )
             for name in names:
-                pointers = _read_pointers(frame.f_locals.get(name)) if isinstance(name, str) else None
+                pointers = (
+                    _read_pointers(frame.f_locals.get(name)) if isinstance(name, str) else None
+                )
                 if pointers is not None:
                     return _find_region_pointed_into(regions, pointers, name.removesuffix("_ptr"))
     return None
@@ -348,12 +464,13 @@ def _find_frame(where: tuple[str, int] | None) -> FrameType | None:
 
 
 def _read_pointers(value) -> np.ndarray | None:
-    """Return the addresses in a variable of a kernel, flat. For a tensor descriptor it is the address that it was made of. None if
-    the variable holds no pointers."""
+    """Return the addresses in a variable of a kernel, flat. For a tensor descriptor it is the
+    address that it was made of. None if the variable holds no pointers."""
     import triton.language as tl
 
     made_of: Any = getattr(value, "handle", None)
-    if hasattr(made_of, "base") and hasattr(made_of, "materialize_pointers"):  # Triton 3.9 has no block pointers, and no class for them
+    # Triton 3.9 has no block pointers, and no class for them
+    if hasattr(made_of, "base") and hasattr(made_of, "materialize_pointers"):
         handle: Any = made_of.base
     elif isinstance(value, tl.tensor) and value.dtype.scalar.is_ptr():
         handle = value.handle
@@ -362,24 +479,34 @@ def _read_pointers(value) -> np.ndarray | None:
     return np.asarray(handle.data).astype(np.int64).ravel()
 
 
-def _find_region_pointed_into(regions: Sequence[Region], pointers: np.ndarray, stem: str) -> Region | None:
+def _find_region_pointed_into(
+    regions: Sequence[Region], pointers: np.ndarray, stem: str
+) -> Region | None:
     def score(region: Region) -> tuple[int, bool]:
-        return int(((pointers >= region.low) & (pointers <= region.high)).sum()), region.name == stem
+        return (
+            int(((pointers >= region.low) & (pointers <= region.high)).sum()),
+            region.name == stem,
+        )
 
     best = max(regions, key=score)
     return best if score(best)[0] else None
 
 
-def _find_row_of_lanes_before(region: Region, addresses: np.ndarray, hits: np.ndarray, lane: int) -> tuple[int, ...] | None:
-    """Return the index without the column of the lanes before ``lane``, in the same line of the block; None if there are fewer than
-    two such lanes, or if they lie in different rows."""
+def _find_row_of_lanes_before(
+    region: Region, addresses: np.ndarray, hits: np.ndarray, lane: int
+) -> tuple[int, ...] | None:
+    """Return the index without the column of the lanes before ``lane``, in the same line of the
+    block; None if there are fewer than two such lanes, or if they lie in different rows."""
     if not region.shape or not region.strides[-1]:
         return None
     start = lane - lane % (addresses.shape[-1] if addresses.ndim else 1)
     before = start + np.flatnonzero(hits.ravel()[start:lane])
     if before.size < 2:
         return None
-    (*first, a), (*last, b) = (region.index((int(addresses.flat[k]) - region.address) // region.itemsize)[0] for k in before[[0, -1]])
+    (*first, a), (*last, b) = (
+        region.index((int(addresses.flat[k]) - region.address) // region.itemsize)[0]
+        for k in before[[0, -1]]
+    )
     return tuple(first) if first == last and a != b else None
 
 
@@ -405,11 +532,17 @@ def _describe_operation(kind: str) -> str:
     return _("does an atomic {operation}").format(operation=plain)
 
 
-def _describe_place(region: Region, element: int, into: int, index: tuple[int, ...], rest: int) -> str:
+def _describe_place(
+    region: Region, element: int, into: int, index: tuple[int, ...], rest: int
+) -> str:
     """Describe the place of an address that is not the address of an element."""
     if into:
         words = _("{count} byte into element {element}, so it is aligned to no element")
-        words = words if into == 1 else _("{count} bytes into element {element}, so it is aligned to no element")
+        words = (
+            words
+            if into == 1
+            else _("{count} bytes into element {element}, so it is aligned to no element")
+        )
         return words.format(count=into, element=element)
     if not region.elements:
         return _("element {element} of a tensor that has none").format(element=element)
@@ -421,20 +554,30 @@ def _describe_place(region: Region, element: int, into: int, index: tuple[int, .
     if len(index) < 2:
         above = element - (region.high - region.address) // region.itemsize
         words = _("element {element}, which is between two elements of {tensor}")
-        words = _("element {element}, which is {count} past the end of {tensor}") if above > 0 else words
+        words = (
+            _("element {element}, which is {count} past the end of {tensor}")
+            if above > 0
+            else words
+        )
         return words.format(element=element, count=above, tensor=region.name)
     *leading, column = index
     row = str(leading[0]) if len(leading) == 1 else f"({', '.join(map(str, leading))})"
     if any(not 0 <= digit < size for digit, size in zip(leading, region.shape[:-1], strict=True)):
         last = ", ".join(str(size - 1) for size in region.shape[:-1])
         last = last if len(leading) == 1 else f"({last})"
-        words = _("element {element}, which is column {column} of row {row}, and the last row is {last}")
+        words = _(
+            "element {element}, which is column {column} of row {row}, and the last row is {last}"
+        )
         return words.format(element=element, column=column, row=row, last=last)
     past = column - region.shape[-1] + 1
     if past > 0:
-        return _("element {element}, which is {count} past the end of row {row}").format(element=element, count=past, row=row)
+        return _("element {element}, which is {count} past the end of row {row}").format(
+            element=element, count=past, row=row
+        )
     if column < 0:
-        return _("element {element}, which is {count} before the start of row {row}").format(element=element, count=-column, row=row)
+        return _("element {element}, which is {count} before the start of row {row}").format(
+            element=element, count=-column, row=row
+        )
     words = _("element {element}, which is between columns {column} and {next} of row {row}")
     return words.format(element=element, column=column, next=column + 1, row=row)
 
@@ -444,15 +587,25 @@ def _describe_region(region: Region) -> str:
         words = _("{tensor} has shape {shape} and strides {strides}")
         return words.format(tensor=region.name, shape=region.shape, strides=region.strides)
     if len(region.shape) < 2:
-        words = _("{tensor} has {count} element") if region.elements == 1 else _("{tensor} has {count} elements")
+        words = (
+            _("{tensor} has {count} element")
+            if region.elements == 1
+            else _("{tensor} has {count} elements")
+        )
         apart = region.strides[0] if region.shape else 1
-        return words.format(tensor=region.name, count=region.elements) + (_(", {apart} apart").format(apart=apart) if apart != 1 else "")
+        return words.format(tensor=region.name, count=region.elements) + (
+            _(", {apart} apart").format(apart=apart) if apart != 1 else ""
+        )
     (rows, columns), (row_stride, column_stride) = region.shape, region.strides
     words = _("{tensor} has {rows} of {columns}").format(
         tensor=region.name,
         rows=(_("{count} row") if rows == 1 else _("{count} rows")).format(count=rows),
-        columns=(_("{count} column") if columns == 1 else _("{count} columns")).format(count=columns),
+        columns=(_("{count} column") if columns == 1 else _("{count} columns")).format(
+            count=columns
+        ),
     )
     if row_stride != columns * column_stride:
         words += _(", {apart} apart").format(apart=row_stride)
-    return words + (_(", columns {apart} apart").format(apart=column_stride) if column_stride != 1 else "")
+    return words + (
+        _(", columns {apart} apart").format(apart=column_stride) if column_stride != 1 else ""
+    )

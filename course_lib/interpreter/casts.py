@@ -1,9 +1,9 @@
 """Cast between all of Triton's dtypes as a GPU does.
 
-The stock interpreter keeps bf16 and fp8 as raw bit patterns, and casts them from and to fp32 and fp16 only: an int32 or an fp64
-that is cast to bf16 is taken for a bit pattern. Here floats round to nearest even, or toward zero where the kernel asks for it.
-fp8 has no infinity, so that large values become its largest number. A float that is too large for an integer becomes the
-largest integer.
+The stock interpreter keeps bf16 and fp8 as raw bit patterns, and casts them from and to fp32 and
+fp16 only: an int32 or an fp64 that is cast to bf16 is taken for a bit pattern. Here floats round to
+nearest even, or toward zero where the kernel asks for it. fp8 has no infinity, so that large values
+become its largest number. A float that is too large for an integer becomes the largest integer.
 """
 
 from __future__ import annotations
@@ -28,7 +28,10 @@ def cast_as_a_gpu() -> None:
 
     def cast_impl(self, src, dst_type):
         target = dst_type.scalar
-        return TensorHandle(_cast(src.data, src.dtype.scalar.name, target.name, _get_np_dtype(target), False), target)
+        return TensorHandle(
+            _cast(src.data, src.dtype.scalar.name, target.name, _get_np_dtype(target), False),
+            target,
+        )
 
     def create_fp_to_fp(self, src, dst_type, rounding_mode):
         source, target = src.dtype.scalar.name, dst_type.scalar.name
@@ -42,8 +45,11 @@ def cast_as_a_gpu() -> None:
     InterpreterBuilder.create_fp_to_fp = create_fp_to_fp
 
 
-def _cast(data: np.ndarray, source: str, target: str, stored: np.dtype, toward_zero: bool) -> np.ndarray:
-    """Cast ``data`` of Triton's dtype ``source`` to the interpreter's representation of ``target``, whose NumPy dtype is ``stored``."""
+def _cast(
+    data: np.ndarray, source: str, target: str, stored: np.dtype, toward_zero: bool
+) -> np.ndarray:
+    """Cast ``data`` of Triton's dtype ``source`` to the interpreter's representation of ``target``,
+    whose NumPy dtype is ``stored``."""
     if source == "bf16":
         data = bf16_values(data)
     elif source in _FP8:
@@ -80,7 +86,8 @@ def _to_fp8(data: np.ndarray, kind: type, toward_zero: bool) -> np.ndarray:
 def _to_integer(data: np.ndarray, stored: np.dtype) -> np.ndarray:
     """Cut toward zero. NaN becomes 0.
 
-    A number that is too large becomes the largest integer. For 8 bits, it becomes the largest integer of 16 bits, whose low bits are kept.
+    A number that is too large becomes the largest integer. For 8 bits, it becomes the largest
+    integer of 16 bits, whose low bits are kept.
     """
     limits = np.iinfo(np.dtype(f"{stored.kind}{max(2, stored.itemsize)}"))
     whole = np.trunc(data.astype(np.float64))
@@ -92,12 +99,16 @@ def _to_integer(data: np.ndarray, stored: np.dtype) -> np.ndarray:
 
 
 def _cut(data: np.ndarray, stored: np.dtype, sticky: bool = False) -> np.ndarray:
-    """Round ``data`` toward zero to the narrower float dtype ``stored``. ``sticky`` sets the last bit of each inexact result, so that a
-    second rounding to fewer bits is right."""
+    """Round ``data`` toward zero to the narrower float dtype ``stored``. ``sticky`` sets the last
+    bit of each inexact result, so that a second rounding to fewer bits is right."""
     near = data.astype(stored)
     away = np.abs(near.astype(data.dtype)) > np.abs(data)
     cut = np.where(away, np.nextafter(near, stored.type(0)), near)
     if not sticky:
         return cut
     bits = cut.view(np.uint32)
-    return np.where(cut.astype(data.dtype) != data, bits | (np.isfinite(cut)), bits).astype(np.uint32).view(np.float32)
+    return (
+        np.where(cut.astype(data.dtype) != data, bits | (np.isfinite(cut)), bits)
+        .astype(np.uint32)
+        .view(np.float32)
+    )

@@ -1,7 +1,9 @@
-"""Find accesses of different programs whose order nothing determines, by vector clocks over the steps of one schedule, for every byte.
+"""Find accesses of different programs whose order nothing determines, by vector clocks over the
+steps of one schedule, for every byte.
 
-The vector clocks are those of DJIT+, in NumPy arrays. Sources: Flanagan and Freund 2009, "FastTrack: Efficient and Precise Dynamic Race
-Detection"; Lamport 1978, "Time, Clocks, and the Ordering of Events in a Distributed System".
+The vector clocks are those of DJIT+, in NumPy arrays. Sources: Flanagan and Freund 2009,
+"FastTrack: Efficient and Precise Dynamic Race Detection"; Lamport 1978, "Time, Clocks, and the
+Ordering of Events in a Distributed System".
 """
 
 from __future__ import annotations
@@ -25,12 +27,14 @@ _CONFLICTS = {
     _ATOMIC_WRITE: (_LOAD, _STORE),
 }
 _PAGE = 4096  # bytes
-# An operation is done by one thread of the program, by all threads together, or by each thread for itself: a load of a single number.
+# An operation is done by one thread of the program, by all threads together, or by each thread for
+# itself: a load of a single number.
 _ONE, _ALL, _EACH = range(3)
 
 
 class _Track:
-    """The last step of one kind, by one thread or all threads of one program, for each byte of a page; 0 if there is none."""
+    """The last step of one kind, by one thread or all threads of one program, for each byte of a
+    page; 0 if there is none."""
 
     __slots__ = ("high", "last", "low", "steps")
 
@@ -39,14 +43,17 @@ class _Track:
         self.last, self.low, self.high = 0, _PAGE, 0
 
 
-_Page = tuple[dict[tuple[int, int], _Track], ...]  # for each kind of access: program, and who of its threads -> the last steps
+# for each kind of access: program, and who of its threads -> the last steps
+_Page = tuple[dict[tuple[int, int], _Track], ...]
 
 
 class VectorClocks:
-    """The steps that come before the next step of program ``number`` in every order; there are ``count`` programs.
+    """The steps that come before the next step of program ``number`` in every order; there are
+    ``count`` programs.
 
-    ``program``, shape (count,), int32, has the last such step of each program. ``threads``, shape (2, 2 count), has the same for
-    threads: the rows are the one thread and all threads of this program, the columns are the same two of each program in turn.
+    ``program``, shape (count,), int32, has the last such step of each program. ``threads``, shape
+    (2, 2 count), has the same for threads: the rows are the one thread and all threads of this
+    program, the columns are the same two of each program in turn.
     """
 
     def __init__(self, number: int, count: int):
@@ -56,27 +63,40 @@ class VectorClocks:
 
 
 class RaceDetector:
-    """Follows the steps of a schedule as they happen, and keeps the pairs of steps that no clock orders."""
+    """Follows the steps of a schedule as they happen, and keeps the pairs of steps that no clock
+    orders."""
 
     def __init__(self, schedule: Schedule):
         self.schedule = schedule
         self.pages: dict[int, _Page] = {}
-        self.released: dict[int, tuple[np.ndarray, np.ndarray]] = {}  # address -> the clocks that an acquire there takes over
+        # address -> the clocks that an acquire there takes over
+        self.released: dict[int, tuple[np.ndarray, np.ndarray]] = {}
         self.changed_by_atomic: dict[int, int] = {}
         self.narrow: set[int] = set()  # the steps that are atomics of the scope "cta"
         self.pairs: dict[tuple, Race | NoBarrier] = {}
-        # A number that each thread has loaded reaches memory by a later store or atomic of all threads. Until there is one, a finding
-        # with such a load is kept here: program of the load -> key of ``pairs`` -> the finding, and how often it was found.
+        # A number that each thread has loaded reaches memory by a later store or atomic of all
+        # threads. Until there is one, a finding with such a load is kept here: program of the load
+        # -> key of ``pairs`` -> the finding, and how often it was found.
         self.pending: dict[int, dict[tuple, tuple[NoBarrier, int]]] = {}
-        self.last_block_write: dict[int, int] = {}  # program -> its last step in which all threads wrote
-        self.acquired_alone: dict[int, ScheduledStep] = {}  # program -> its last acquire whose result no other thread waits for
+        # program -> its last step in which all threads wrote
+        self.last_block_write: dict[int, int] = {}
+        # program -> its last acquire whose result no other thread waits for
+        self.acquired_alone: dict[int, ScheduledStep] = {}
         self.times: dict[tuple, int] = {}
 
     def add_step(
-        self, now: int, step: ScheduledStep, access: hooks.MemoryAccess, wrote: bool, live: np.ndarray, clocks: VectorClocks
+        self,
+        now: int,
+        step: ScheduledStep,
+        access: hooks.MemoryAccess,
+        wrote: bool,
+        live: np.ndarray,
+        clocks: VectorClocks,
     ) -> None:
-        """Add step number ``now`` (from 1), which is about to happen. ``live`` has its addresses, ascending, none twice."""
-        # Lane 0 of a block is in the thread that does what is done once. If the mask leaves that lane alone, no other thread takes part.
+        """Add step number ``now`` (from 1), which is about to happen. ``live`` has its addresses,
+        ascending, none twice."""
+        # Lane 0 of a block is in the thread that does what is done once. If the mask leaves that
+        # lane alone, no other thread takes part.
         lane_0_alone = step.lanes == 1 and bool(access.mask.flat[0]) and not access.is_atomic
         who = _ONE if access.addresses.size == 1 or lane_0_alone else _ALL
         if access.sem == "cta":  # for other programs no atomic at all
@@ -98,34 +118,54 @@ class RaceDetector:
         if step.kind == "load" and access.addresses.size == 1:
             self.compare(now, step, access, how, _EACH, live, clocks)
         if step.shared:
-            # The compiler gives the result to all threads through shared memory, and all of them wait for it.
+            # The compiler gives the result to all threads through shared memory, and all of them
+            # wait for it.
             self.add_barrier(now, clocks)
 
     def compare(
-        self, now: int, step: ScheduledStep, access: hooks.MemoryAccess, how: int, who: int, live: np.ndarray, clocks: VectorClocks
+        self,
+        now: int,
+        step: ScheduledStep,
+        access: hooks.MemoryAccess,
+        how: int,
+        who: int,
+        live: np.ndarray,
+        clocks: VectorClocks,
     ) -> None:
-        """Compare the step, done by ``who``, with the earlier steps on the same bytes, and keep it for later ones."""
+        """Compare the step, done by ``who``, with the earlier steps on the same bytes, and keep it
+        for later ones."""
         clock, threads = clocks.program, clocks.threads[min(who, _ALL)]
         for page, low, high, index in _split_into_pages(live, access.itemsize):
             tracks = self.pages.get(page)
             if tracks is None:
                 tracks = self.pages[page] = ({}, {}, {}, {})
             for other in _CONFLICTS[how]:
-                # Go by program number: the order of first use would depend on which other tensors lie in the page.
+                # Go by program number: the order of first use would depend on which other tensors
+                # lie in the page.
                 for (program, thread), track in sorted(tracks[other].items()):
                     latest_ordered = threads[2 * program + min(thread, _ALL)]
                     # Most earlier steps are ordered as a whole, or touch other bytes of the page.
-                    if program == step.program or track.last <= latest_ordered or track.high <= low or high <= track.low:
+                    if (
+                        program == step.program
+                        or track.last <= latest_ordered
+                        or track.high <= low
+                        or high <= track.low
+                    ):
                         continue
                     seen = track.steps[index]
                     unordered = seen > clock[program]
-                    if unordered.any() and _EACH not in (who, thread):  # a load by each thread is one by the one thread, too
+                    # a load by each thread is one by the one thread, too
+                    if unordered.any() and _EACH not in (who, thread):
                         self.add_races(page, index, seen, unordered, step, access)
                     unfenced = (seen > latest_ordered) & ~unordered
                     if unfenced.any():
                         known_to_one = clocks.threads[_ONE][2 * program + min(thread, _ALL)]
-                        loader = program if thread == _EACH else step.program if who == _EACH else None
-                        self.add_missing_barriers(page, index, seen, unfenced, step, known_to_one, loader)
+                        loader = (
+                            program if thread == _EACH else step.program if who == _EACH else None
+                        )
+                        self.add_missing_barriers(
+                            page, index, seen, unfenced, step, known_to_one, loader
+                        )
             self.compare_threads(tracks, page, index, step, how, who, threads)
             track = tracks[how].get((step.program, who))
             if track is None:
@@ -133,12 +173,23 @@ class RaceDetector:
             track.steps[index] = now
             track.last, track.low, track.high = now, min(track.low, low), max(track.high, high)
 
-    def compare_threads(self, tracks: _Page, page: int, index, step: ScheduledStep, how: int, who: int, threads: np.ndarray) -> None:
-        """Compare the step with those of its own program: each thread loads a number for itself, and one of them writes it."""
+    def compare_threads(
+        self,
+        tracks: _Page,
+        page: int,
+        index,
+        step: ScheduledStep,
+        how: int,
+        who: int,
+        threads: np.ndarray,
+    ) -> None:
+        """Compare the step with those of its own program: each thread loads a number for itself,
+        and one of them writes it."""
         if who == _EACH:
             earlier = [(other, thread) for other in _CONFLICTS[how] for thread in (_ONE, _ALL)]
         elif step.changed:
-            # An atomic write is no race with a volatile load. The threads of the program may still find different numbers.
+            # An atomic write is no race with a volatile load. The threads of the program may still
+            # find different numbers.
             earlier = [(_LOAD, _EACH), (_ATOMIC_READ, _EACH)]
         else:
             return
@@ -153,14 +204,29 @@ class RaceDetector:
                 self.add_numbers(page, index, seen, unfenced, step)
 
     def add_barrier(self, now: int, clocks: VectorClocks) -> None:
-        """Add a barrier at step ``now``: all threads of the program now come after what each of them did before."""
+        """Add a barrier at step ``now``: all threads of the program now come after what each of
+        them did before."""
         clocks.threads[:] = _merge_threads(now, clocks)
 
-    def synchronise(self, now: int, step: ScheduledStep, sem: str, wrote: bool, live: np.ndarray, clocks: VectorClocks, who: int) -> None:
-        """Acquire the clocks released at these addresses, and release this program's clocks there, as the memory order ``sem`` says."""
+    def synchronise(
+        self,
+        now: int,
+        step: ScheduledStep,
+        sem: str,
+        wrote: bool,
+        live: np.ndarray,
+        clocks: VectorClocks,
+        who: int,
+    ) -> None:
+        """Acquire the clocks released at these addresses, and release this program's clocks there,
+        as the memory order ``sem`` says."""
         addresses = live.tolist()
         # Most lanes of a block share one pair of clocks.
-        there = list({id(pair): pair for pair in map(self.released.get, addresses) if pair is not None}.values())
+        there = list(
+            {
+                id(pair): pair for pair in map(self.released.get, addresses) if pair is not None
+            }.values()
+        )
         if sem not in ("relaxed", "release"):
             # If nothing reads the result, no thread waits for the one that does the atomic.
             alone = who == _ONE and not step.shared
@@ -180,37 +246,80 @@ class RaceDetector:
         if step.changed:
             self.changed_by_atomic.update(dict.fromkeys(addresses, now))
 
-    def add_races(self, page: int, index, seen: np.ndarray, unordered: np.ndarray, step: ScheduledStep, access: hooks.MemoryAccess) -> None:
-        for earlier, address, where, key in self.find_pairs("race", page, index, seen, unordered, step):
+    def add_races(
+        self,
+        page: int,
+        index,
+        seen: np.ndarray,
+        unordered: np.ndarray,
+        step: ScheduledStep,
+        access: hooks.MemoryAccess,
+    ) -> None:
+        for earlier, address, where, key in self.find_pairs(
+            "race", page, index, seen, unordered, step
+        ):
             self.times[key] = self.times.get(key, 0) + 1
             if key not in self.pairs:
                 self.pairs[key] = self.describe_race(earlier, step, address, where, access)
 
-    def describe_race(self, earlier: int, step: ScheduledStep, address: int, where: str, access: hooks.MemoryAccess) -> Race:
+    def describe_race(
+        self,
+        earlier: int,
+        step: ScheduledStep,
+        address: int,
+        where: str,
+        access: hooks.MemoryAccess,
+    ) -> Race:
         schedule = self.schedule
         first = schedule.steps[earlier - 1]
         same = first.kind == step.kind == "store" and _stores_what_is_there(access, address)
-        equal = _(" Both store the same value there: the result does not show it, and it is a race all the same.") if same else ""
-        narrow = [line for number, line in ((earlier, first.line), (len(schedule.steps), step.line)) if number in self.narrow]
+        equal = (
+            _(
+                " Both store the same value there: the result does not show it, and it is a race"
+                " all the same."
+            )
+            if same
+            else ""
+        )
+        narrow = [
+            line
+            for number, line in ((earlier, first.line), (len(schedule.steps), step.line))
+            if number in self.narrow
+        ]
         if narrow:
-            equal = _(' The atomic at line {line} has the scope "cta": it orders nothing for other programs.').format(line=narrow[0])
+            equal = _(
+                ' The atomic at line {line} has the scope "cta": it orders nothing for other'
+                " programs."
+            ).format(line=narrow[0])
         message = _(
-            "Race on {where}: {first} at line {first_line} ({first_does}) and {second} at line {second_line} ({second_does}), "
+            "Race on {where}: {first} at line {first_line} ({first_does}) and {second} at line "
+            "{second_line} ({second_does}), "
             "with nothing that orders them."
         ).format(
-            where=where, first=schedule.name(first.program), first_line=first.line, first_does=verb(first),
+            where=where, first=schedule.name(first.program), first_line=first.line,
+            first_does=verb(first),
             second=schedule.name(step.program), second_line=step.line, second_does=verb(step),
         )  # fmt: skip
         return Race(first, step, address, where, same, 1, message + equal)
 
     def add_missing_barriers(
-        self, page: int, index, seen: np.ndarray, unfenced: np.ndarray, step: ScheduledStep, known_to_one: int, loader: int | None
+        self,
+        page: int,
+        index,
+        seen: np.ndarray,
+        unfenced: np.ndarray,
+        step: ScheduledStep,
+        known_to_one: int,
+        loader: int | None,
     ) -> None:
-        """Add pairs of two programs. ``known_to_one``: up to that step of the earlier program, the one thread of this program comes later.
+        """Add pairs of two programs. ``known_to_one``: up to that step of the earlier program, the
+        one thread of this program comes later.
 
         ``loader``: the program whose threads load a number each for itself; None if none does.
         """
-        for earlier, address, where, key in self.find_pairs("no barrier", page, index, seen, unfenced, step):
+        for earlier, address, where, key in self.find_pairs(
+            "no barrier", page, index, seen, unfenced, step
+        ):
             first = self.schedule.steps[earlier - 1]
             acquire = self.acquired_alone.get(step.program) if earlier <= known_to_one else None
             if acquire is not None:
@@ -218,58 +327,92 @@ class RaceDetector:
             else:
                 line, words = self.describe_early_release(earlier, first, step, where)
             load = earlier if first.program == loader else len(self.schedule.steps)
-            self.add_finding(key, NoBarrier(first, step, line, address, where, 1, words), loader, load)
+            self.add_finding(
+                key, NoBarrier(first, step, line, address, where, 1, words), loader, load
+            )
 
-    def describe_early_release(self, earlier: int, first: ScheduledStep, step: ScheduledStep, where: str) -> tuple[int, str]:
+    def describe_early_release(
+        self, earlier: int, first: ScheduledStep, step: ScheduledStep, where: str
+    ) -> tuple[int, str]:
         """Return the line at which one thread goes on too early, and the finding in words."""
         schedule = self.schedule
-        later = (s for s in schedule.steps[earlier:-1] if s.program == first.program and s.lanes == 1)
+        later = (
+            s for s in schedule.steps[earlier:-1] if s.program == first.program and s.lanes == 1
+        )
         release = next((s for s in later if s.kind not in ("load", "store")), None)
         goes_on = _("one of them goes on")
         if release:
-            goes_on = _("one of them does the {does} at line {line}").format(does=verb(release), line=release.line)
+            goes_on = _("one of them does the {does} at line {line}").format(
+                does=verb(release), line=release.line
+            )
         message = _(
-            "All threads of {first} {first_does} at line {first_line}, {goes_on}, and no barrier makes it wait for the others: "
+            "All threads of {first} {first_does} at line {first_line}, {goes_on}, and no barrier "
+            "makes it wait for the others: "
             "{second} at line {second_line} ({second_does} on {where}) can come before that."
         ).format(
-            first=schedule.name(first.program), first_does=first.kind, first_line=first.line, goes_on=goes_on,
-            second=schedule.name(step.program), second_line=step.line, second_does=verb(step), where=where,
+            first=schedule.name(first.program), first_does=first.kind, first_line=first.line,
+            goes_on=goes_on,
+            second=schedule.name(step.program), second_line=step.line, second_does=verb(step),
+            where=where,
         )  # fmt: skip
         return (release or first).line, message
 
-    def describe_lone_acquire(self, acquire: ScheduledStep, first: ScheduledStep, step: ScheduledStep, where: str) -> str:
+    def describe_lone_acquire(
+        self, acquire: ScheduledStep, first: ScheduledStep, step: ScheduledStep, where: str
+    ) -> str:
         schedule = self.schedule
         return _(
-            "One thread of {second} does the {does} at line {line}, nothing reads its result, and no barrier makes the other threads wait for "
-            "it: what they do at line {second_line} ({second_does} on {where}) can come before {first} at line {first_line} ({first_does})."
+            "One thread of {second} does the {does} at line {line}, nothing reads its result, and "
+            "no barrier makes the other threads wait for "
+            "it: what they do at line {second_line} ({second_does} on {where}) can come before "
+            "{first} at line {first_line} ({first_does})."
         ).format(
-            second=schedule.name(step.program), does=verb(acquire), line=acquire.line, second_line=step.line, second_does=verb(step),
-            where=where, first=schedule.name(first.program), first_line=first.line, first_does=verb(first),
+            second=schedule.name(step.program), does=verb(acquire), line=acquire.line,
+            second_line=step.line, second_does=verb(step),
+            where=where, first=schedule.name(first.program), first_line=first.line,
+            first_does=verb(first),
         )  # fmt: skip
 
-    def add_numbers(self, page: int, index, seen: np.ndarray, unfenced: np.ndarray, step: ScheduledStep) -> None:
-        """Add pairs of one program: each of its threads loads a number for itself, and one of them writes it."""
-        for earlier, address, where, key in self.find_pairs("number", page, index, seen, unfenced, step):
+    def add_numbers(
+        self, page: int, index, seen: np.ndarray, unfenced: np.ndarray, step: ScheduledStep
+    ) -> None:
+        """Add pairs of one program: each of its threads loads a number for itself, and one of them
+        writes it."""
+        for earlier, address, where, key in self.find_pairs(
+            "number", page, index, seen, unfenced, step
+        ):
             first = self.schedule.steps[earlier - 1]
             if step.kind == "load":
                 load, write, number = step, first, len(self.schedule.steps)
                 words = _(
-                    "One thread of {program} writes {where} at line {write_line} ({does}), each of its threads loads it at line {load_line}, "
-                    "and no barrier lies between: a thread that loads early finds the old value."
+                    "One thread of {program} writes {where} at line {write_line} ({does}), each of"
+                    " its threads loads it at line {load_line}, and no barrier lies between: a"
+                    " thread that loads early finds the old value."
                 )
             else:
                 load, write, number = first, step, earlier
                 words = _(
-                    "Each thread of {program} loads {where} at line {load_line}, one of them writes it at line {write_line} ({does}), "
-                    "and no barrier lies between: a thread that loads late finds the new value."
+                    "Each thread of {program} loads {where} at line {load_line}, one of them writes"
+                    " it at line {write_line} ({does}), and no barrier lies between: a thread that"
+                    " loads late finds the new value."
                 )
             words = words.format(
-                program=self.schedule.name(step.program), where=where, write_line=write.line, load_line=load.line, does=verb(write)
+                program=self.schedule.name(step.program),
+                where=where,
+                write_line=write.line,
+                load_line=load.line,
+                does=verb(write),
             )
-            self.add_finding(key, NoBarrier(first, step, load.line, address, where, 1, words), step.program, number)
+            self.add_finding(
+                key,
+                NoBarrier(first, step, load.line, address, where, 1, words),
+                step.program,
+                number,
+            )
 
     def add_finding(self, key: tuple, finding: NoBarrier, loader: int | None, load: int) -> None:
-        """Keep a finding. If it has a load by each thread of ``loader``, at step ``load``, a store of all threads has to follow."""
+        """Keep a finding. If it has a load by each thread of ``loader``, at step ``load``, a store
+        of all threads has to follow."""
         if loader is None or self.last_block_write.get(loader, 0) > load:
             self.times[key] = self.times.get(key, 0) + 1
             self.pairs.setdefault(key, finding)
@@ -279,15 +422,23 @@ class RaceDetector:
             pending[key] = earlier_finding, count + 1
 
     def confirm_pending(self, loader: int) -> None:
-        """Keep the pending findings of a program: what its threads have loaded now reaches memory."""
+        """Keep the pending findings of a program: what its threads have loaded now reaches
+        memory."""
         for key, (finding, count) in self.pending.pop(loader, {}).items():
             self.times[key] = self.times.get(key, 0) + count
             self.pairs.setdefault(key, finding)
 
     def find_pairs(
-        self, kind: str, page: int, index, seen: np.ndarray, unordered: np.ndarray, step: ScheduledStep
+        self,
+        kind: str,
+        page: int,
+        index,
+        seen: np.ndarray,
+        unordered: np.ndarray,
+        step: ScheduledStep,
     ) -> Iterator[tuple[int, int, str, tuple]]:
-        """Yield the number of each earlier step that nothing orders before ``step``, the lowest byte that they share, its name, and a key.
+        """Yield the number of each earlier step that nothing orders before ``step``, the lowest
+        byte that they share, its name, and a key.
 
         Pairs of the same lines, on the same argument, have the same key.
         """
@@ -297,17 +448,33 @@ class RaceDetector:
             offset = index.start + lane if isinstance(index, slice) else int(index[lane])
             address = page * _PAGE + offset
             where = self.schedule.place(address)
-            key = kind, first.file, first.line, first.kind, step.file, step.line, step.kind, where.split("[")[0]
+            key = (
+                kind,
+                first.file,
+                first.line,
+                first.kind,
+                step.file,
+                step.line,
+                step.kind,
+                where.split("[")[0],
+            )
             yield earlier, address, where, key
 
     def collect(self) -> tuple[list[Race], list[NoBarrier]]:
-        """Return the races and the missing barriers so far: each pair of lines once, with the number of times that it was found."""
+        """Return the races and the missing barriers so far: each pair of lines once, with the
+        number of times that it was found."""
         counted = [replace(pair, times=self.times[key]) for key, pair in self.pairs.items()]
-        return [pair for pair in counted if isinstance(pair, Race)], [pair for pair in counted if isinstance(pair, NoBarrier)]
+        return [pair for pair in counted if isinstance(pair, Race)], [
+            pair for pair in counted if isinstance(pair, NoBarrier)
+        ]
 
     def find_last_change(self, address: int, size: int) -> ScheduledStep | None:
-        """Return the last step that changed one of these bytes: a plain store, or an atomic that had an effect."""
-        last = max((step for at, step in self.changed_by_atomic.items() if address <= at < address + size), default=0)
+        """Return the last step that changed one of these bytes: a plain store, or an atomic that
+        had an effect."""
+        last = max(
+            (step for at, step in self.changed_by_atomic.items() if address <= at < address + size),
+            default=0,
+        )
         for page, _low, _high, index in _split_into_pages(np.arange(address, address + size), 1):
             for track in self.pages.get(page, ({}, {}))[_STORE].values():
                 last = max(last, int(track.steps[index].max()))
@@ -321,11 +488,16 @@ def _merge_threads(now: int, clocks: VectorClocks) -> np.ndarray:
     return known
 
 
-def _split_into_pages(live: np.ndarray, itemsize: int) -> Iterator[tuple[int, int, int, slice | np.ndarray]]:
-    """Yield the bytes of ascending addresses page by page: the page, the lowest byte in it, one past the highest byte, an index."""
+def _split_into_pages(
+    live: np.ndarray, itemsize: int
+) -> Iterator[tuple[int, int, int, slice | np.ndarray]]:
+    """Yield the bytes of ascending addresses page by page: the page, the lowest byte in it, one
+    past the highest byte, an index."""
     first, end = int(live[0]), int(live[-1]) + itemsize
     page, last = first // _PAGE, (end - 1) // _PAGE
-    if live.size == 1 or (end - first == live.size * itemsize and (live[1:] - live[:-1] == itemsize).all()):
+    if live.size == 1 or (
+        end - first == live.size * itemsize and (live[1:] - live[:-1] == itemsize).all()
+    ):
         for here in range(page, last + 1):
             low, high = max(first - here * _PAGE, 0), min(end - here * _PAGE, _PAGE)
             yield here, low, high, slice(low, high)
@@ -340,9 +512,15 @@ def _split_into_pages(live: np.ndarray, itemsize: int) -> Iterator[tuple[int, in
 
 
 def _stores_what_is_there(access: hooks.MemoryAccess, address: int) -> bool:
-    """Return True if a store writes to the element at ``address`` the bits that it already holds."""
-    lanes = (access.addresses <= address) & (address < access.addresses + access.itemsize) & access.mask
+    """Return True if a store writes to the element at ``address`` the bits that it already
+    holds."""
+    lanes = (
+        (access.addresses <= address) & (address < access.addresses + access.itemsize) & access.mask
+    )
     if access.values is None or not lanes.any():
         return False
     element = int(access.addresses[lanes][0])
-    return ctypes.string_at(element, access.itemsize) == np.broadcast_to(access.values, lanes.shape)[lanes][0].tobytes()
+    return (
+        ctypes.string_at(element, access.itemsize)
+        == np.broadcast_to(access.values, lanes.shape)[lanes][0].tobytes()
+    )

@@ -1,7 +1,8 @@
 """Call observers before every memory operation of an interpreted kernel.
 
-The bounds checker, the tracer and the scheduler are such observers. Each operation has one hook, so that Triton's private
-interpreter is patched in one place. Without an observer a hook costs one comparison.
+The bounds checker, the tracer and the scheduler are such observers. Each operation has one hook, so
+that Triton's private interpreter is patched in one place. Without an observer a hook costs one
+comparison.
 """
 
 from __future__ import annotations
@@ -20,9 +21,10 @@ import numpy as np
 class MemoryAccess:
     """One memory operation of one program.
 
-    ``kind`` is "load", "store", "cas", "barrier", or an atomic's name ("add", "max", "xchg", ...). ``addresses`` are
-    bytes, int64, in the shape of the block; ``mask`` has that shape, False where the lane takes no part. ``values`` are
-    the operands of a store or an atomic, in the interpreter's own representation (bf16 as uint16). A barrier has no lanes.
+    ``kind`` is "load", "store", "cas", "barrier", or an atomic's name ("add", "max", "xchg", ...).
+    ``addresses`` are bytes, int64, in the shape of the block; ``mask`` has that shape, False where
+    the lane takes no part. ``values`` are the operands of a store or an atomic, in the
+    interpreter's own representation (bf16 as uint16). A barrier has no lanes.
     """
 
     kind: str
@@ -44,7 +46,8 @@ class MemoryAccess:
         return self.kind not in ("load", "store", "barrier")
 
     def live(self) -> np.ndarray:
-        """Return the addresses of the lanes that take part, flat. All observers share the array: do not write to it."""
+        """Return the addresses of the lanes that take part, flat. All observers share the array: do
+        not write to it."""
         if self._live is None:
             self._live = self.addresses[self.mask]
         return self._live
@@ -57,7 +60,8 @@ _patched = False
 
 @contextlib.contextmanager
 def observing(observer: Observer) -> Iterator[None]:
-    """Call ``observer`` before each memory operation inside the block. An exception of the observer stops the kernel there.
+    """Call ``observer`` before each memory operation inside the block. An exception of the observer
+    stops the kernel there.
 
     Raises: AttributeError if this Triton's interpreter has not the operations that are hooked.
     """
@@ -70,7 +74,8 @@ def observing(observer: Observer) -> Iterator[None]:
 
 
 def line_of_kernel() -> tuple[str, int] | None:
-    """Return file and line of the innermost frame of a kernel, called from inside an observer; None if there is none."""
+    """Return file and line of the innermost frame of a kernel, called from inside an observer; None
+    if there is none."""
     frame = sys._getframe(1)
     while frame is not None and frame.f_code.co_filename != __file__:
         frame = frame.f_back  # the observer's own frames
@@ -106,7 +111,8 @@ def patch() -> None:
         width = pointers.get_element_ty().primitive_bitwidth
         access = MemoryAccess(
             kind, addresses, live, max(1, width // 8), current_program(),
-            None if values is None else values.data, None if expected is None else expected.data, str(sem).split(".")[-1].lower(),
+            None if values is None else values.data, None if expected is None else expected.data,
+            str(sem).split(".")[-1].lower(),
         )  # fmt: skip
         for observer in tuple(_observers):
             observer(access)
@@ -124,7 +130,8 @@ def patch() -> None:
         return stock["create_masked_store"](self, ptrs, value, mask, *rest)
 
     def find_order(sem, scope):
-        """Return the memory order that an atomic has for other programs, or "cta" if its scope leaves them out."""
+        """Return the memory order that an atomic has for other programs, or "cta" if its scope
+        leaves them out."""
         return "cta" if str(scope).lower().endswith("cta") else sem
 
     def create_atomic_cas(self, ptr, cmp, val, sem, scope):
@@ -134,22 +141,38 @@ def patch() -> None:
 
     def create_atomic_rmw(self, operation, ptr, val, mask, sem, scope):
         if _observers:
-            tell(str(operation).split(".")[-1].lower(), ptr, mask, val, None, find_order(sem, scope))
+            tell(
+                str(operation).split(".")[-1].lower(), ptr, mask, val, None, find_order(sem, scope)
+            )
         return stock["create_atomic_rmw"](self, operation, ptr, val, mask, sem, scope)
 
     def create_barrier(self, *rest):
         if _observers:
             nothing = np.zeros(0, np.int64)
             for observer in tuple(_observers):
-                observer(MemoryAccess("barrier", nothing, nothing.astype(bool), 1, current_program()))
+                observer(
+                    MemoryAccess("barrier", nothing, nothing.astype(bool), 1, current_program())
+                )
         return stock["create_barrier"](self, *rest)
 
-    for hook in (create_masked_load, create_masked_store, create_atomic_cas, create_atomic_rmw, create_barrier):
+    for hook in (
+        create_masked_load,
+        create_masked_store,
+        create_atomic_cas,
+        create_atomic_rmw,
+        create_barrier,
+    ):
         setattr(Builder, hook.__name__, hook)
     _patched = True
 
 
-_OPERATIONS = ("create_masked_load", "create_masked_store", "create_atomic_cas", "create_atomic_rmw", "create_barrier")
+_OPERATIONS = (
+    "create_masked_load",
+    "create_masked_store",
+    "create_atomic_cas",
+    "create_atomic_rmw",
+    "create_barrier",
+)
 
 
 def is_machinery(filename: str) -> bool:
@@ -158,11 +181,15 @@ def is_machinery(filename: str) -> bool:
 
 
 def _find_machinery() -> tuple[str, ...]:
-    """Return the folders of files whose frames never belong to a kernel: those of Triton, NumPy and this package."""
+    """Return the folders of files whose frames never belong to a kernel: those of Triton, NumPy and
+    this package."""
     import triton
 
-    # Keep the separator at the end: another package whose name begins with "triton" may hold kernels.
-    return tuple(str(Path(file).parent) + os.sep for file in (triton.__file__, np.__file__, __file__))
+    # Keep the separator at the end: another package whose name begins with "triton" may hold
+    # kernels.
+    return tuple(
+        str(Path(file).parent) + os.sep for file in (triton.__file__, np.__file__, __file__)
+    )
 
 
 _MACHINERY = _find_machinery()

@@ -1,7 +1,8 @@
 """Launch an interpreted kernel on NumPy memory, without PyTorch.
 
-Triton's own handling of arguments imports PyTorch to look at dtypes, which takes long. The grader's child process handles raw
-bytes only. It gives the interpreter finished pointers and needs no PyTorch.
+Triton's own handling of arguments imports PyTorch to look at dtypes, which takes long. The grader's
+child process handles raw bytes only. It gives the interpreter finished pointers and needs no
+PyTorch.
 """
 
 from __future__ import annotations
@@ -15,7 +16,8 @@ _TRITON_NAMES = {"int32": "i32", "int64": "i64"}
 
 
 def pointer(address: int, dtype: str):
-    """Make a kernel argument that points at ``address``, to elements of ``dtype`` ("fp32", "fp16", "bf16", "int32", "int64")."""
+    """Make a kernel argument that points at ``address``, to elements of ``dtype`` ("fp32", "fp16",
+    "bf16", "int32", "int64")."""
     import triton.language as tl
     from triton.runtime.interpreter import TensorHandle
 
@@ -31,14 +33,23 @@ def integer(value: int):
 
     wide = not -(2**31) <= value < 2**31
     element = tl.int64 if wide else tl.int32
-    return tl.tensor(TensorHandle(np.array([value], dtype=np.int64 if wide else np.int32), element), element)
+    return tl.tensor(
+        TensorHandle(np.array([value], dtype=np.int64 if wide else np.int32), element), element
+    )
 
 
-def launch(kernel, grid: Sequence[int], arguments: Sequence, constexprs: dict, programs: Sequence[int] | None = None) -> None:
-    """Run every program of ``grid`` in order. ``arguments`` come from :func:`pointer` and :func:`integer`, or are floats.
+def launch(
+    kernel,
+    grid: Sequence[int],
+    arguments: Sequence,
+    constexprs: dict,
+    programs: Sequence[int] | None = None,
+) -> None:
+    """Run every program of ``grid`` in order. ``arguments`` come from :func:`pointer` and
+    :func:`integer`, or are floats.
 
-    ``programs`` are the programs to run, of a grid of one dimension; the kernel sees their numbers and the whole grid. If it is empty or
-    None, all programs run.
+    ``programs`` are the programs to run, of a grid of one dimension; the kernel sees their numbers
+    and the whole grid. If it is empty or None, all programs run.
 
     Raises: triton.runtime.errors.InterpreterError with the kernel's own exception as its cause.
     """
@@ -51,7 +62,8 @@ def launch(kernel, grid: Sequence[int], arguments: Sequence, constexprs: dict, p
 
 @contextlib.contextmanager
 def _numbering(grid: Sequence[int], programs: Sequence[int]) -> Iterator[None]:
-    """Number the programs of a launch inside the block: its program i is ``programs[i]`` of ``grid``."""
+    """Number the programs of a launch inside the block: its program i is ``programs[i]`` of
+    ``grid``."""
     from triton.runtime.interpreter import interpreter_builder as builder
 
     set_dim, set_idx = builder.set_grid_dim, builder.set_grid_idx

@@ -1,8 +1,8 @@
 """Allow one interpreted launch at a time.
 
-In JupyterLab the callback of a widget runs in another thread than the running cell. The interpreter keeps its grid index and its
-patched language in globals, so that two launches at once corrupt each other. The lock is re-entrant, because a kernel that a
-callback launches may launch another kernel.
+In JupyterLab the callback of a widget runs in another thread than the running cell. The interpreter
+keeps its grid index and its patched language in globals, so that two launches at once corrupt each
+other. The lock is re-entrant, because a kernel that a callback launches may launch another kernel.
 """
 
 from __future__ import annotations

@@ -1,8 +1,10 @@
-"""The meaning that Triton's compiler gives to the Python of a kernel. :mod:`rewriting` puts calls of these functions into the kernel.
+"""The meaning that Triton's compiler gives to the Python of a kernel. :mod:`rewriting` puts calls
+of these functions into the kernel.
 
-A compiler does not run the text of a kernel as Python. ``and`` of two blocks is elementwise, a loop variable is a tensor, an
-assignment makes a number a tensor, ``a < b < c`` is refused. Numbers that the compiler knows (its ``constexpr``) are plain
-Python numbers here, as everywhere in the interpreter.
+A compiler does not run the text of a kernel as Python. ``and`` of two blocks is elementwise, a loop
+variable is a tensor, an assignment makes a number a tensor, ``a < b < c`` is refused. Numbers that
+the compiler knows (its ``constexpr``) are plain Python numbers here, as everywhere in the
+interpreter.
 """
 
 from __future__ import annotations
@@ -22,8 +24,11 @@ from course_lib.base.translation import gettext as _
 from course_lib.base.translation import mark as N_
 from course_lib.base.words import list_words
 
-_Range, _StaticRange = tl.core.range, tl.core.static_range  # kept here, because a launch replaces them
-_min, _max = (getattr(tl.core, f"builtin_{name}", getattr(tl.core, f"{name}imum")) for name in ("min", "max"))
+# kept here, because a launch replaces them
+_Range, _StaticRange = tl.core.range, tl.core.static_range
+_min, _max = (
+    getattr(tl.core, f"builtin_{name}", getattr(tl.core, f"{name}imum")) for name in ("min", "max")
+)
 _Condition = getattr(tl, "condition", ())  # Triton 3.6 does not have it
 _semantic: Any = interpreter.interpreter_semantic
 
@@ -50,11 +55,12 @@ def is_block(value: Any) -> bool:
     return isinstance(value, tensor) and bool(value.shape) and value.handle.data.size != 1
 
 
-# ---- assignments -------------------------------------------------------------------------------------------------------
+# ---- assignments ---------------------------------------------------------------------------------
 
 
 def assign(value: Any) -> Any:
-    """Return what ``name`` holds after ``name = value``: a number becomes a tensor, of int32 or fp32 or of a wider type."""
+    """Return what ``name`` holds after ``name = value``: a number becomes a tensor, of int32 or
+    fp32 or of a wider type."""
     if isinstance(value, tensor):
         return value
     if isinstance(value, tuple):
@@ -68,17 +74,25 @@ def assign(value: Any) -> Any:
 
 
 def assign_as(annotation: Any, value: Any) -> Any:
-    """Return what ``name`` holds after ``name: annotation = value``; with ``tl.constexpr`` a number stays a number."""
-    return unwrap(value) if annotation is constexpr or annotation == "tl.constexpr" else assign(value)
+    """Return what ``name`` holds after ``name: annotation = value``; with ``tl.constexpr`` a number
+    stays a number."""
+    return (
+        unwrap(value) if annotation is constexpr or annotation == "tl.constexpr" else assign(value)
+    )
 
 
 def unpack(value: Any, count: int) -> tuple:
-    """Return the values for ``count`` names on the left side of an assignment: the first ones of a tuple."""
+    """Return the values for ``count`` names on the left side of an assignment: the first ones of a
+    tuple."""
     if not isinstance(value, (tuple, tl.tuple)):
         refuse(_("a block or a number stands where a tuple is taken apart; only tuples can be"))
     items = tuple(value)
     if len(items) < count:
-        refuse(_("a tuple of {length} is taken apart into {count} names").format(length=len(items), count=count))
+        refuse(
+            _("a tuple of {length} is taken apart into {count} names").format(
+                length=len(items), count=count
+            )
+        )
     return items[:count]
 
 
@@ -87,7 +101,7 @@ def value_of(owner: Any) -> Any:
     return owner if isinstance(owner, (bool, int, float, str, type(None))) else owner.value
 
 
-# ---- truth -------------------------------------------------------------------------------------------------------------
+# ---- truth ---------------------------------------------------------------------------------------
 
 _CONDITIONS = (bool, int, type(None))
 
@@ -100,13 +114,17 @@ def condition(value: Any) -> bool:
         if is_block(value):
             refuse(
                 _(
-                    "the condition of `if` or `while` is a block, which has no one truth value; tl.where(condition, a, b) chooses lane by lane"
+                    "the condition of `if` or `while` is a block, which has no one truth value;"
+                    " tl.where(condition, a, b) chooses lane by lane"
                 )
             )
         return bool(value.handle.data.item())
     value = unwrap(value)
     if type(value) not in _CONDITIONS:
-        words = _("the condition of `if` is a {kind}; Triton takes a tensor of one element, a bool or an int")
+        words = _(
+            "the condition of `if` is a {kind}; Triton takes a tensor of one element, a bool or"
+            " an int"
+        )
         refuse(words.format(kind=type(value).__name__))
     return bool(value)
 
@@ -114,17 +132,24 @@ def condition(value: Any) -> bool:
 def still(value: Any) -> bool:
     """Return True if ``while value`` takes another turn."""
     if isinstance(unwrap(value), (bool, int, float, type(None))):
-        refuse(_("the condition of `while` is a number that the compiler knows; Triton takes a tensor, which the loop changes"))
+        refuse(
+            _(
+                "the condition of `while` is a number that the compiler knows; Triton takes a"
+                " tensor, which the loop changes"
+            )
+        )
     return condition(value)
 
 
 def returned(value: Any, *tests: Any) -> Any:
-    """Return the value of ``return value``. If one of the ``tests`` around it is a tensor, a number becomes a tensor as well."""
+    """Return the value of ``return value``. If one of the ``tests`` around it is a tensor, a number
+    becomes a tensor as well."""
     return assign(value) if any(isinstance(test, tensor) for test in tests) else value
 
 
 def logical(is_and: bool, *operands: Callable[[], Any]) -> Any:
-    """Compute ``a and b`` or ``a or b`` elementwise. Unlike in Python, every operand that is a tensor is evaluated."""
+    """Compute ``a and b`` or ``a or b`` elementwise. Unlike in Python, every operand that is a
+    tensor is evaluated."""
     tensors, value = [], None
     for operand in operands:
         value = operand()
@@ -147,26 +172,34 @@ def negate(value: Any) -> Any:
 
 
 def choose(value: Any, then: Callable[[], Any], otherwise: Callable[[], Any]) -> Any:
-    """Compute ``then if value else otherwise``. If the condition is a tensor, the result is one, too."""
+    """Compute ``then if value else otherwise``. If the condition is a tensor, the result is one,
+    too."""
     taken = then if condition(value) else otherwise
     return _semantic.to_tensor(taken()) if isinstance(value, tensor) else taken()
 
 
-# ---- loops -------------------------------------------------------------------------------------------------------------
+# ---- loops ---------------------------------------------------------------------------------------
 
 
 def loop(iterator: Any, *arguments: Any, **named: Any) -> Iterator[Any]:
-    """Yield the values of ``for name in iterator(*arguments)``: integer tensors, or numbers with tl.static_range."""
+    """Yield the values of ``for name in iterator(*arguments)``: integer tensors, or numbers with
+    tl.static_range."""
     if iterator in (builtins.range, *_RANGES):
         given = _Range(*arguments, **named)
         return typed_range(given.start, given.end, given.step)
     if iterator in _STATIC_RANGES:
         return iter(static_range(*arguments, **named))
-    return refuse(_("a `for` loop in a kernel goes over range, tl.range or tl.static_range, and over nothing else"))
+    return refuse(
+        _(
+            "a `for` loop in a kernel goes over range, tl.range or tl.static_range, and over"
+            " nothing else"
+        )
+    )
 
 
 def typed_range(start: Any, end: Any, step: Any) -> Iterator[tensor]:
-    """Yield integer tensors of the common type of start, end and step: int64 if one of them is int64, else int32."""
+    """Yield integer tensors of the common type of start, end and step: int64 if one of them is
+    int64, else int32."""
     backwards = not isinstance(step, tensor) and unwrap(step) < 0
     if backwards:
         start, end, step = end, start, -unwrap(step)
@@ -175,13 +208,28 @@ def typed_range(start: Any, end: Any, step: Any) -> Iterator[tensor]:
         refuse(_("start, end and step of range are single integers, and one of them is a block"))
     kinds = [bound.dtype for bound in bounds]
     if not all(kind.is_int() for kind in kinds):
-        refuse(_("start, end and step of range are integers, not {kinds}").format(kinds=list_words(kinds)))
-    kind = _semantic.integer_promote_impl(_semantic.integer_promote_impl(kinds[0], kinds[1]), kinds[2])
+        refuse(
+            _("start, end and step of range are integers, not {kinds}").format(
+                kinds=list_words(kinds)
+            )
+        )
+    kind = _semantic.integer_promote_impl(
+        _semantic.integer_promote_impl(kinds[0], kinds[1]), kinds[2]
+    )
     number = interpreter._get_np_dtype(kind)
-    signed = np.dtype(f"int{kind.primitive_bitwidth}") if kind.primitive_bitwidth > 1 else np.dtype(np.int8)
-    low, high, pace = (int(bound.handle.data.astype(number).view(signed).item()) for bound in bounds)
+    signed = (
+        np.dtype(f"int{kind.primitive_bitwidth}")
+        if kind.primitive_bitwidth > 1
+        else np.dtype(np.int8)
+    )
+    low, high, pace = (
+        int(bound.handle.data.astype(number).view(signed).item()) for bound in bounds
+    )
     if low < high and pace <= 0:
-        words = _("the step of range is {step} when the kernel runs; Triton runs a loop upwards unless the step is a negative constant")
+        words = _(
+            "the step of range is {step} when the kernel runs; Triton runs a loop upwards unless"
+            " the step is a negative constant"
+        )
         refuse(words.format(step=pace))
     for at in builtins.range(low, high, max(pace, 1)):
         value = high - at + low if backwards else at
@@ -191,8 +239,15 @@ def typed_range(start: Any, end: Any, step: Any) -> Iterator[tensor]:
 def static_range(*arguments: Any, **named: Any) -> range:
     """Return the numbers of ``tl.static_range``, which the compiler knows."""
     if any(isinstance(value, tensor) for value in (*arguments, *named.values())):
-        refuse(_("tl.static_range is unrolled by the compiler: its bounds are constexpr, not values that a kernel has when it runs"))
-    given = _StaticRange(*map(constexpr, arguments), **{name: constexpr(value) for name, value in named.items()})
+        refuse(
+            _(
+                "tl.static_range is unrolled by the compiler: its bounds are constexpr, not values"
+                " that a kernel has when it runs"
+            )
+        )
+    given = _StaticRange(
+        *map(constexpr, arguments), **{name: constexpr(value) for name, value in named.items()}
+    )
     return builtins.range(*(int(unwrap(bound)) for bound in (given.start, given.end, given.step)))
 
 
@@ -205,11 +260,12 @@ def runtime_range(*arguments: Any, **named: Any) -> Iterator[tensor]:
 _RANGES, _STATIC_RANGES = (_Range, runtime_range), (_StaticRange, static_range)
 
 
-# ---- Python's own functions --------------------------------------------------------------------------------------------
+# ---- Python's own functions ----------------------------------------------------------------------
 
 
 def smallest(*values: Any, **named: Any) -> Any:
-    """Compute ``min(...)``: a number if the compiler knows all values, and elementwise if one of them is a tensor."""
+    """Compute ``min(...)``: a number if the compiler knows all values, and elementwise if one of
+    them is a tensor."""
     return unwrap(_min(*values, **named, _semantic=_semantic))
 
 
@@ -235,28 +291,48 @@ def as_float(value: Any = 0.0) -> float:
 FUNCTIONS = {"min": smallest, "max": largest, "int": as_int, "float": as_float}
 # Replacements for functions that the compiler does not know, for messages.
 _UNKNOWN = {
-    "abs": "tl.abs", "all": "tl.min", "any": "tl.max", "bool": "x != 0", "divmod": N_("x // y and x % y"), "pow": N_("tl.exp2 or products"),
-    "round": "tl.floor(x + 0.5)", "sum": "tl.sum", "sorted": "tl.sort", "enumerate": "tl.static_range", "zip": "tl.static_range",
-    "reversed": "tl.static_range", "map": "tl.static_range", "filter": "tl.where", "str": N_("a constexpr"), "tuple": "(a, b)",
-    "set": "(a, b)", "dict": "(a, b)", "type": "x.dtype", "next": "tl.static_range", "iter": "tl.static_range",
+    "abs": "tl.abs", "all": "tl.min", "any": "tl.max", "bool": "x != 0",
+    "divmod": N_("x // y and x % y"), "pow": N_("tl.exp2 or products"),
+    "round": "tl.floor(x + 0.5)", "sum": "tl.sum", "sorted": "tl.sort",
+    "enumerate": "tl.static_range", "zip": "tl.static_range",
+    "reversed": "tl.static_range", "map": "tl.static_range", "filter": "tl.where",
+    "str": N_("a constexpr"), "tuple": "(a, b)",
+    "set": "(a, b)", "dict": "(a, b)", "type": "x.dtype", "next": "tl.static_range",
+    "iter": "tl.static_range",
 }  # fmt: skip
 UNKNOWN_FUNCTIONS = frozenset(_UNKNOWN)
 
 
 def unknown(name: str) -> NoReturn:
     """Raise NameError for a function of Python that Triton does not have."""
-    words = _("{name} is not defined in a Triton kernel; write {replacement} in place of Python's {name}")
+    words = _(
+        "{name} is not defined in a Triton kernel; write {replacement} in place of Python's {name}"
+    )
     raise NameError(words.format(name=name, replacement=_(_UNKNOWN[name])))
 
 
-# ---- numbers that the compiler knows, met by tensors -------------------------------------------------------------------
+# ---- numbers that the compiler knows, met by tensors ---------------------------------------------
 
-_REFLECTED = ("add", "sub", "mul", "truediv", "floordiv", "mod", "and", "or", "xor", "lshift", "rshift", "pow")
+_REFLECTED = (
+    "add",
+    "sub",
+    "mul",
+    "truediv",
+    "floordiv",
+    "mod",
+    "and",
+    "or",
+    "xor",
+    "lshift",
+    "rshift",
+    "pow",
+)
 _COMPARED = ("lt", "le", "gt", "ge", "eq", "ne")
 
 
 def let_constexprs_meet_tensors() -> None:
-    """Make ``constexpr + tensor`` call the addition of the tensor, and give a constexpr the operators for its right side that it lacks.
+    """Make ``constexpr + tensor`` call the addition of the tensor, and give a constexpr the
+    operators for its right side that it lacks.
 
     Shapes and global constants are still constexpr objects in the interpreter.
 
@@ -264,10 +340,16 @@ def let_constexprs_meet_tensors() -> None:
     """
 
     def yielding(stock: Callable) -> Callable:
-        return lambda self, other: NotImplemented if isinstance(other, tensor) else stock(self, other)
+        return lambda self, other: (
+            NotImplemented if isinstance(other, tensor) else stock(self, other)
+        )
 
     def swapped(apply: Callable) -> Callable:
-        return lambda self, other: NotImplemented if isinstance(other, base_value) else constexpr(apply(unwrap(other), self.value))
+        return lambda self, other: (
+            NotImplemented
+            if isinstance(other, base_value)
+            else constexpr(apply(unwrap(other), self.value))
+        )
 
     for name in (*_REFLECTED, *_COMPARED):
         method = f"__{name}__"
@@ -281,13 +363,19 @@ def let_constexprs_meet_tensors() -> None:
             setattr(constexpr, method, yielding(getattr(constexpr, method)))
 
 
-# ---- programs that pause -----------------------------------------------------------------------------------------------
+# ---- programs that pause -------------------------------------------------------------------------
 
 
 def pause(
-    make_pausing: Callable, uses_memory: bool, drops_result: bool, function: Any, *arguments: Any, **named: Any
+    make_pausing: Callable,
+    uses_memory: bool,
+    drops_result: bool,
+    function: Any,
+    *arguments: Any,
+    **named: Any,
 ) -> Generator[bool, None, Any]:
-    """Call ``function`` from a pausing kernel. If it is a memory operation, yield first, and say whether the kernel drops its result.
+    """Call ``function`` from a pausing kernel. If it is a memory operation, yield first, and say
+    whether the kernel drops its result.
 
     A jitted helper runs in the form that ``make_pausing`` gives it, so that it pauses, too.
     """
@@ -312,12 +400,15 @@ def pause_logical(is_and: bool, *operands: Callable[[], Any]) -> Generator[bool,
     return logical(is_and, *(lambda value=value: value for value in values))
 
 
-def pause_choose(value: Any, then: Callable[[], Any], otherwise: Callable[[], Any]) -> Generator[bool, None, Any]:
+def pause_choose(
+    value: Any, then: Callable[[], Any], otherwise: Callable[[], Any]
+) -> Generator[bool, None, Any]:
     """Compute what :func:`choose` computes, where ``then`` or ``otherwise`` may pause."""
     taken = yield from _finish((then if condition(value) else otherwise)())
     return choose(value, lambda: taken, lambda: taken)
 
 
 def _finish(value: Any) -> Generator[bool, None, Any]:
-    """Run the generator of an operand that may pause, and return its result; return any other value."""
+    """Run the generator of an operand that may pause, and return its result; return any other
+    value."""
     return (yield from value) if isinstance(value, GeneratorType) else value

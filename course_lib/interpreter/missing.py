@@ -1,4 +1,5 @@
-"""Refuse operations that the interpreter cannot run, in one sentence, which says that a GPU can run them."""
+"""Refuse operations that the interpreter cannot run, in one sentence, which says that a GPU can run
+them."""
 
 from __future__ import annotations
 
@@ -7,8 +8,12 @@ from typing import Any, NoReturn
 from course_lib.base.translation import gettext as _
 from course_lib.interpreter.meaning import NotInCpuMode
 
-_FUNCTIONS = ("dot_scaled", "map_elementwise")  # they fail before they reach an operation of the builder
-_NAMES = {"inline_asm": "inline_asm_elementwise", "descriptor_reduce": "tensor_descriptor's atomics"}
+# they fail before they reach an operation of the builder
+_FUNCTIONS = ("dot_scaled", "map_elementwise")
+_NAMES = {
+    "inline_asm": "inline_asm_elementwise",
+    "descriptor_reduce": "tensor_descriptor's atomics",
+}
 
 
 def say_what_is_missing() -> None:
@@ -43,5 +48,8 @@ def say_what_is_missing() -> None:
 def refuse(operation: str) -> NoReturn:
     """Raise NotInCpuMode for the builder's ``operation``."""
     name = _NAMES.get(operation, operation)
-    words = _("CPU mode cannot run tl.{name}; a GPU can. Check this kernel on a GPU, or write it without {name}")
+    words = _(
+        "CPU mode cannot run tl.{name}; a GPU can. Check this kernel on a GPU, or write it without"
+        " {name}"
+    )
     raise NotInCpuMode(words.format(name=name))

@@ -1,7 +1,8 @@
-"""Keep Triton 3.6's interpreter working with NumPy 2.5, which no longer converts a block of one element to an int.
+"""Keep Triton 3.6's interpreter working with NumPy 2.5, which no longer converts a block of one
+element to an int.
 
-The loop bound of a kernel is such a block. Without this change every ``for start in range(0, N, BLOCK)`` raises. Triton 3.7
-needs no such change.
+The loop bound of a kernel is such a block. Without this change every ``for start in range(0, N,
+BLOCK)`` raises. Triton 3.7 needs no such change.
 """
 
 from __future__ import annotations
@@ -21,7 +22,8 @@ def let_one_element_be_an_index() -> None:
     from triton.runtime import interpreter
 
     stock = interpreter._patch_lang_tensor
-    # The stock interpreter does not patch x.exp(), x.sqrt() and similar methods. They need the semantics of the launch.
+    # The stock interpreter does not patch x.exp(), x.sqrt() and similar methods. They need the
+    # semantics of the launch.
     methods = [
         (name, _bind_semantic(method, interpreter.interpreter_semantic))
         for name, method in vars(tl.tensor).items()
@@ -34,7 +36,8 @@ def let_one_element_be_an_index() -> None:
     def _patch_lang_tensor(tensor, scope):
         stock(tensor, scope)
         scope.set_attr(tensor, "__index__", lambda self: int(self.handle.data.item()))
-        # A rewritten kernel never uses the truth of a tensor. Triton's own code uses it only to test for None, as in `if other`.
+        # A rewritten kernel never uses the truth of a tensor. Triton's own code uses it only to
+        # test for None, as in `if other`.
         scope.set_attr(tensor, "__bool__", lambda self: True)
         for name, method in methods:
             scope.set_attr(tensor, name, method)

@@ -1,8 +1,10 @@
-"""Compute as the compiled kernel does, where the NumPy of the stock interpreter gives other results.
+"""Compute as the compiled kernel does, where the NumPy of the stock interpreter gives other
+results.
 
-Integer division by zero is undefined, and a comparison gives int1. ``tl.fma`` rounds once, ``tl.clamp`` turns a NaN into its lower bound,
-``tl.umulhi`` is unsigned for signed integers, too. ``tl.dot`` of fp32 rounds its operands to tf32 unless told not to. An atomic
-addition of fp16 or bf16 rounds every sum.
+Integer division by zero is undefined, and a comparison gives int1. ``tl.fma`` rounds once,
+``tl.clamp`` turns a NaN into its lower bound, ``tl.umulhi`` is unsigned for signed integers, too.
+``tl.dot`` of fp32 rounds its operands to tf32 unless told not to. An atomic addition of fp16 or
+bf16 rounds every sum.
 """
 
 from __future__ import annotations
@@ -32,12 +34,14 @@ def compute_as_compiled() -> None:
     stock = {
         name: getattr(InterpreterBuilder, name)
         for name in (
-            "create_idiv", "create_srem", "create_urem", "create_fma", "create_clampf", "create_umulhi", "create_dot",
+            "create_idiv", "create_srem", "create_urem", "create_fma", "create_clampf",
+            "create_umulhi", "create_dot",
             "create_histogram", "create_ashr", "create_atomic_rmw",
         )
     }  # fmt: skip
 
-    # The text of a device_assert is needed only if kernels are compiled for debugging. Finding it would make an addition much slower.
+    # The text of a device_assert is needed only if kernels are compiled for debugging. Finding it
+    # would make an addition much slower.
     builder = interpreter.interpreter_builder
     builder.options = dataclasses.replace(builder.options, sanitize_overflow=False)
 
@@ -45,7 +49,11 @@ def compute_as_compiled() -> None:
         return bf16_values(handle.data) if handle.dtype.scalar == tl.bfloat16 else handle.data
 
     def as_stored(values: np.ndarray, kind: Any) -> Any:
-        data = to_bf16(values) if kind == tl.bfloat16 else values.astype(_get_np_dtype(kind), copy=False)
+        data = (
+            to_bf16(values)
+            if kind == tl.bfloat16
+            else values.astype(_get_np_dtype(kind), copy=False)
+        )
         return TensorHandle(data, kind)
 
     def divide(lhs: Any, rhs: Any, quotient: bool) -> Any:
@@ -85,7 +93,9 @@ def compute_as_compiled() -> None:
         if width == 4:
             data = (a.astype(np.uint64) * b.astype(np.uint64) >> np.uint64(32)).astype(np.uint32)
         else:
-            data = np.array([int(p) * int(q) >> 64 for p, q in np.broadcast(a, b)], np.uint64).reshape(np.broadcast(a, b).shape)
+            data = np.array(
+                [int(p) * int(q) >> 64 for p, q in np.broadcast(a, b)], np.uint64
+            ).reshape(np.broadcast(a, b).shape)
         return TensorHandle(data.view(lhs.data.dtype), lhs.dtype.scalar)
 
     def create_dot(self, a, b, d, input_precision, *rest):
@@ -94,12 +104,20 @@ def compute_as_compiled() -> None:
         operands, kind = [by_value(a), by_value(b)], d.dtype.scalar
         if a.dtype.scalar == tl.float32 and "IEEE" not in str(input_precision):
             operands = [_to_tf32(data, "X3" in str(input_precision).upper()) for data in operands]
-        wide = np.dtype(np.float32) if kind.is_floating() and kind.primitive_bitwidth < 32 else _get_np_dtype(kind)
+        wide = (
+            np.dtype(np.float32)
+            if kind.is_floating() and kind.primitive_bitwidth < 32
+            else _get_np_dtype(kind)
+        )
         product = np.matmul(operands[0].astype(wide), operands[1].astype(wide))
         return as_stored(product + by_value(d), kind)
 
     def create_histogram(self, data, bins, mask):
-        live = np.ones(data.data.shape, bool) if mask is None else np.broadcast_to(mask.data, data.data.shape)
+        live = (
+            np.ones(data.data.shape, bool)
+            if mask is None
+            else np.broadcast_to(mask.data, data.data.shape)
+        )
         counted = data.data[live].astype(np.int64)
         counted = counted[(counted >= 0) & (counted < bins)]
         return TensorHandle(np.bincount(counted, minlength=bins).astype(np.int32), tl.int32)
@@ -122,7 +140,8 @@ def compute_as_compiled() -> None:
         return TensorHandle(old.reshape(ptr.data.shape), kind)
 
     hooks = (
-        create_idiv, create_srem, create_ashr, create_fma, create_clampf, create_umulhi, create_dot, create_histogram,
+        create_idiv, create_srem, create_ashr, create_fma, create_clampf, create_umulhi, create_dot,
+        create_histogram,
         create_atomic_rmw,
     )  # fmt: skip
     for hook in hooks:
@@ -131,14 +150,17 @@ def compute_as_compiled() -> None:
 
 
 def fuse(x: np.ndarray, y: np.ndarray, z: np.ndarray) -> np.ndarray:
-    """Compute x * y + z as fp64. The caller rounds it to the dtype of the result, which is then as if rounded only once."""
+    """Compute x * y + z as fp64. The caller rounds it to the dtype of the result, which is then as
+    if rounded only once."""
     if z.dtype == np.float64:
         return np.vectorize(_fuse_doubles, otypes=[np.float64])(x, y, z)
-    p, z64 = x.astype(np.float64) * y.astype(np.float64), z.astype(np.float64)  # the product is exact
+    # the product is exact
+    p, z64 = x.astype(np.float64) * y.astype(np.float64), z.astype(np.float64)
     total = p + z64
     part = total - p
     error = (p - (total - part)) + (z64 - part)
-    # The last bit is set if the sum is not exact. The rounding of the caller then gives the right result.
+    # The last bit is set if the sum is not exact. The rounding of the caller then gives the right
+    # result.
     odd = total.view(np.int64) & 1
     nudged = np.nextafter(total, np.where(error > 0, np.inf, -np.inf))
     exact = (error == 0) | (odd == 1) | ~np.isfinite(total)
@@ -156,5 +178,10 @@ def _fuse_doubles(x: float, y: float, z: float) -> float:
 
 
 def _to_tf32(data: np.ndarray, thrice: bool) -> np.ndarray:
-    """Cut fp32 to the 10 mantissa bits that a tensor core reads. With ``thrice`` (tf32x3), which adds the lost bits again, cut nothing."""
-    return data if thrice else (np.ascontiguousarray(data).view(np.uint32) & np.uint32(0xFFFFE000)).view(np.float32)
+    """Cut fp32 to the 10 mantissa bits that a tensor core reads. With ``thrice`` (tf32x3), which
+    adds the lost bits again, cut nothing."""
+    return (
+        data
+        if thrice
+        else (np.ascontiguousarray(data).view(np.uint32) & np.uint32(0xFFFFE000)).view(np.float32)
+    )

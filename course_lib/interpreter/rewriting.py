@@ -1,12 +1,15 @@
-"""Rewrite a kernel before the interpreter runs it, so that its Python means what it means to Triton's compiler.
+"""Rewrite a kernel before the interpreter runs it, so that its Python means what it means to
+Triton's compiler.
 
-Apart from plain assignments, the stock interpreter runs the text of a kernel as Python. :mod:`meaning` has functions for the
-compiler's meaning of loops, conditions, ``and``, ``or``, ``not``, assignments and Python's own functions; here the text is changed
-to call them. Every node keeps its position, so that a message names the right line.
+Apart from plain assignments, the stock interpreter runs the text of a kernel as Python.
+:mod:`meaning` has functions for the compiler's meaning of loops, conditions, ``and``, ``or``,
+``not``, assignments and Python's own functions; here the text is changed to call them. Every node
+keeps its position, so that a message names the right line.
 
-The stock rewriter has three more faults, which this one does not have. It puts ``np``, ``ast`` and more into the kernel's module,
-so that a missing import is not noticed. It takes the last line that begins with ``def``, also one in a docstring, for that of the
-kernel. It loses the variables of a function around a kernel.
+The stock rewriter has three more faults, which this one does not have. It puts ``np``, ``ast`` and
+more into the kernel's module, so that a missing import is not noticed. It takes the last line that
+begins with ``def``, also one in a docstring, for that of the kernel. It loses the variables of a
+function around a kernel.
 """
 
 from __future__ import annotations
@@ -54,11 +57,13 @@ def rewrite_kernels() -> None:
 
 @functools.cache
 def make_pausing(function: FunctionType) -> Callable[..., Generator[bool, None, Any]]:
-    """Return the function as a generator function that yields before each load, store, atomic and barrier, also of its helpers.
+    """Return the function as a generator function that yields before each load, store, atomic and
+    barrier, also of its helpers.
 
     It yields whether the kernel drops the operation's result.
 
-    A memory operation in a comprehension, and one of a function whose source cannot be found, is made without a yield before it.
+    A memory operation in a comprehension, and one of a function whose source cannot be found, is
+    made without a yield before it.
     """
     pausing = rewrite(function, pausing=True)
     if inspect.isgeneratorfunction(pausing):
@@ -73,9 +78,11 @@ def make_pausing(function: FunctionType) -> Callable[..., Generator[bool, None, 
 
 
 def rewrite(function: FunctionType, pausing: bool = False) -> Callable:
-    """Return the function as the interpreter has to run it; the function itself if its source cannot be found.
+    """Return the function as the interpreter has to run it; the function itself if its source
+    cannot be found.
 
-    With ``pausing`` the function is a generator function if it calls anything, see :func:`make_pausing`.
+    With ``pausing`` the function is a generator function if it calls anything, see
+    :func:`make_pausing`.
     """
     try:
         lines, first = inspect.getsourcelines(function)
@@ -105,7 +112,11 @@ def rewrite(function: FunctionType, pausing: bool = False) -> Callable:
         hidden[PAUSE] = functools.partial(meaning.pause, make_pausing)
     function.__globals__.update(hidden)
     made: dict[str, Any] = {}
-    exec(compile(module, function.__code__.co_filename, "exec", dont_inherit=True), function.__globals__, made)
+    exec(
+        compile(module, function.__code__.co_filename, "exec", dont_inherit=True),
+        function.__globals__,
+        made,
+    )
     return made["factory"](**outer)
 
 
@@ -115,20 +126,32 @@ class _Rewriter(ast.NodeTransformer):
     def __init__(self, definition: ast.FunctionDef, module: dict[str, Any], outer: dict[str, Any]):
         self.definition, self.known = definition, {**module, **outer}
         arguments = definition.args
-        self.local = {argument.arg for argument in (*arguments.posonlyargs, *arguments.args, *arguments.kwonlyargs)}
-        # The tests of the `if`s around a `return`. What the function returns there depends on values, or on constants alone.
+        self.local = {
+            argument.arg
+            for argument in (*arguments.posonlyargs, *arguments.args, *arguments.kwonlyargs)
+        }
+        # The tests of the `if`s around a `return`. What the function returns there depends on
+        # values, or on constants alone.
         deciding = [
             node
             for node in ast.walk(definition)
-            if isinstance(node, ast.If) and any(isinstance(part, ast.Return) for part in ast.walk(node))
+            if isinstance(node, ast.If)
+            and any(isinstance(part, ast.Return) for part in ast.walk(node))
         ]
         self.tests = {f"__triton_test_{number}": node for number, node in enumerate(deciding)}
-        self.local |= {node.id for node in ast.walk(definition) if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store)}
+        self.local |= {
+            node.id
+            for node in ast.walk(definition)
+            if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store)
+        }
 
     def rewrite_body(self) -> list[ast.stmt]:
         body = [self.visit(statement) for statement in self.definition.body]
         first = self.definition.body[0]
-        unasked = [_spread(ast.Assign([ast.Name(name, ast.Store())], ast.Constant(None)), first) for name in self.tests]
+        unasked = [
+            _spread(ast.Assign([ast.Name(name, ast.Store())], ast.Constant(None)), first)
+            for name in self.tests
+        ]
         return [*unasked, *body]
 
     # ---- statements
@@ -136,11 +159,17 @@ class _Rewriter(ast.NodeTransformer):
     def visit_Assign(self, node: ast.Assign) -> ast.stmt:
         self.generic_visit(node)
         if len(node.targets) > 1:
-            refusal = _call("refuse", node, ast.Constant(_("a = b = value is not Triton; write one assignment for each name")))
+            refusal = _call(
+                "refuse",
+                node,
+                ast.Constant(_("a = b = value is not Triton; write one assignment for each name")),
+            )
             return _place(ast.Expr(refusal), node)
         node.value = _call("assign", node.value, node.value)
         if isinstance(node.targets[0], (ast.Tuple, ast.List)):
-            node.value = _call("unpack", node.value, node.value, ast.Constant(len(node.targets[0].elts)))
+            node.value = _call(
+                "unpack", node.value, node.value, ast.Constant(len(node.targets[0].elts))
+            )
         return node
 
     def visit_AnnAssign(self, node: ast.AnnAssign) -> ast.stmt:
@@ -180,13 +209,16 @@ class _Rewriter(ast.NodeTransformer):
     def visit_For(self, node: ast.For) -> ast.stmt:
         self.generic_visit(node)
         if isinstance(node.iter, ast.Call):
-            node.iter = _call("loop", node.iter, node.iter.func, *node.iter.args, keywords=node.iter.keywords)
+            node.iter = _call(
+                "loop", node.iter, node.iter.func, *node.iter.args, keywords=node.iter.keywords
+            )
         else:
             node.iter = _call("loop", node.iter, node.iter)
         return node
 
     def visit_Assert(self, node: ast.Assert) -> ast.stmt:
-        """Rewrite to tl.device_assert, which only evaluates its operands unless a kernel is compiled for debugging."""
+        """Rewrite to tl.device_assert, which only evaluates its operands unless a kernel is
+        compiled for debugging."""
         self.generic_visit(node)
         operands: list[ast.expr] = [node.test] if node.msg is None else [node.test, node.msg]
         return _place(ast.Expr(_place(ast.Tuple(operands, ast.Load()), node)), node)
@@ -210,7 +242,10 @@ class _Rewriter(ast.NodeTransformer):
         self.generic_visit(node)
         if len(node.ops) == 1:
             return node
-        words = _("Triton does not compile a comparison of more than two, as in a <= b < c; write (a <= b) & (b < c)")
+        words = _(
+            "Triton does not compile a comparison of more than two, as in a <= b < c; write (a <="
+            " b) & (b < c)"
+        )
         return _call("refuse", node, ast.Constant(words))
 
     def visit_List(self, node: ast.List) -> ast.expr:
@@ -244,7 +279,8 @@ class _Rewriter(ast.NodeTransformer):
         return node
 
     def _name_of_the_language(self, node: ast.Name, value: Any) -> ast.expr:
-        """Rewrite the ``load`` of ``from triton.language import load`` to an attribute, because a launch replaces only attributes."""
+        """Rewrite the ``load`` of ``from triton.language import load`` to an attribute, because a
+        launch replaces only attributes."""
         if not tl.core.is_builtin(value):
             return node
         language: ast.expr = ast.Name(LANGUAGE, ast.Load())
@@ -256,7 +292,8 @@ class _Rewriter(ast.NodeTransformer):
 
 
 class _Pauser(ast.NodeTransformer):
-    """Makes a generator of a rewritten body: every call of the kernel becomes a ``yield from`` of :func:`meaning.pause`.
+    """Makes a generator of a rewritten body: every call of the kernel becomes a ``yield from`` of
+    :func:`meaning.pause`.
 
     ``dropped`` has the calls whose results the kernel drops.
     """
@@ -273,7 +310,9 @@ class _Pauser(ast.NodeTransformer):
             function.attr = f"pause_{function.attr}"
             return _place(ast.YieldFrom(node), node)
         name = getattr(function, "attr", "")
-        uses_memory = ast.Constant(name in ("load", "store", "debug_barrier") or name.startswith("atomic_"))
+        uses_memory = ast.Constant(
+            name in ("load", "store", "debug_barrier") or name.startswith("atomic_")
+        )
         drops_result = ast.Constant(any(call is node for call in self.dropped))
         arguments = [uses_memory, drops_result, function, *node.args]
         pause = ast.Call(ast.Name(PAUSE, ast.Load()), arguments, node.keywords)
@@ -286,9 +325,12 @@ class _Pauser(ast.NodeTransformer):
 
 
 def _find_dropped_results(definition: ast.FunctionDef) -> list[ast.Call]:
-    """List the calls whose results nothing reads: a call that is a statement, or whose result goes to a name that is never read."""
+    """List the calls whose results nothing reads: a call that is a statement, or whose result goes
+    to a name that is never read."""
     nodes = list(ast.walk(definition))
-    names_read = {node.id for node in nodes if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Load)}
+    names_read = {
+        node.id for node in nodes if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Load)
+    }
     dropped = []
     for node in nodes:
         if not isinstance(node, (ast.Expr, ast.Assign)) or not isinstance(node.value, ast.Call):
@@ -299,7 +341,9 @@ def _find_dropped_results(definition: ast.FunctionDef) -> list[ast.Call]:
     return dropped
 
 
-def _call(function: str, like: ast.AST, *arguments: ast.expr, keywords: list[ast.keyword] | None = None) -> ast.Call:
+def _call(
+    function: str, like: ast.AST, *arguments: ast.expr, keywords: list[ast.keyword] | None = None
+) -> ast.Call:
     """Make a call of ``function`` of :mod:`meaning`, at the position of ``like``."""
     target = ast.Attribute(ast.Name(HIDDEN, ast.Load()), function, ast.Load())
     call = ast.Call(target, list(arguments), keywords or [])

@@ -1,7 +1,8 @@
-"""Run the programs of one launch interleaved. Each program is a generator that yields before a memory operation.
+"""Run the programs of one launch interleaved. Each program is a generator that yields before a
+memory operation.
 
-At each yield the scheduler draws the program that goes on. The draw depends on the seed alone, so that a seed gives the same schedule
-and the same bits every time.
+At each yield the scheduler draws the program that goes on. The draw depends on the seed alone, so
+that a seed gives the same schedule and the same bits every time.
 """
 
 from __future__ import annotations
@@ -31,16 +32,19 @@ class Program:
         self.number = number
         self.body = body
         self.clocks = VectorClocks(number, count)
-        self.drops_result = False  # the program does not read the result of its next memory operation
+        # the program does not read the result of its next memory operation
+        self.drops_result = False
         self.spin = Spin(Scheduler.run_programs.__code__)
-        self.failed: ScheduledStep | None = None  # the atomic or volatile load that the program repeats without any effect
+        # the atomic or volatile load that the program repeats without any effect
+        self.failed: ScheduledStep | None = None
         self.tries = 0
         self.changed = False  # another program has changed those bytes since the last try
         self.found_change = False  # the last try was the first one after such a change
 
 
 class Scheduler:
-    """One interleaved run of a launch. The arguments are those of :func:`course_lib.interpreter.schedule.run`."""
+    """One interleaved run of a launch. The arguments are those of
+    :func:`course_lib.interpreter.schedule.run`."""
 
     def __init__(
         self,
@@ -62,7 +66,9 @@ class Scheduler:
         named = {name: value for name, value in constexprs.items() if name in kernel.arg_names}
         bound = inspect.getcallargs(kernel.fn, *arguments, **named)
         fixed = GridExecutor(kernel.fn, kernel.arg_names, ()).constexprs
-        self.arguments = {name: value if name in fixed else _implicit_cvt(value) for name, value in bound.items()}
+        self.arguments = {
+            name: value if name in fixed else _implicit_cvt(value) for name, value in bound.items()
+        }
         sizes: tuple[int, ...] = tuple(grid(self.arguments) if callable(grid) else grid)
         if not 1 <= len(sizes) <= 3:
             words = _("the grid {grid} has {count} dimensions: one to three can be launched")
@@ -70,7 +76,11 @@ class Scheduler:
         self.sizes = x, y, z = (*sizes, 1, 1)[:3]
         programs = tuple(product(range(x), range(y), range(z)))
         self.schedule = Schedule(
-            kernel=kernel.__name__, seed=seed, resident=resident, programs=programs, arguments=tuple(_find_pointers(self.arguments))
+            kernel=kernel.__name__,
+            seed=seed,
+            resident=resident,
+            programs=programs,
+            arguments=tuple(_find_pointers(self.arguments)),
         )
         self.max_steps, self.patience, self.order = max_steps, patience, order
         self.random = random.Random(seed)
@@ -81,7 +91,8 @@ class Scheduler:
         self.races = RaceDetector(self.schedule)
 
     def run(self) -> Schedule:
-        """Run every program to its end, or until no program can continue. Raises: InterpreterError if a program raises."""
+        """Run every program to its end, or until no program can continue. Raises: InterpreterError
+        if a program raises."""
         from triton.runtime.interpreter import _patch_lang
 
         patched = _patch_lang(self.kernel)
@@ -95,7 +106,8 @@ class Scheduler:
         return self.schedule
 
     def run_programs(self) -> None:
-        """Let the programs go on in the order that is drawn, each up to its next memory operation."""
+        """Let the programs go on in the order that is drawn, each up to its next memory
+        operation."""
         from triton.runtime.errors import InterpreterError
 
         while (program := self.draw_next()) is not None:
@@ -108,7 +120,10 @@ class Scheduler:
                 self.schedule.finished.append(program.number)
             except Exception as error:
                 raised = InterpreterError(repr(error))
-                raised.add_note(f"{self.schedule.name(program.number)} of {self.schedule.kernel}, seed {self.schedule.seed}")
+                raised.add_note(
+                    f"{self.schedule.name(program.number)} of {self.schedule.kernel}, seed"
+                    f" {self.schedule.seed}"
+                )
                 raise raised from error
 
     def observe(self, access: hooks.MemoryAccess) -> None:
@@ -127,7 +142,11 @@ class Scheduler:
             self.schedule.started.append(number)
         if not self.residents:
             return None
-        number = self.order[len(self.schedule.steps)] if len(self.schedule.steps) < len(self.order) else None
+        number = (
+            self.order[len(self.schedule.steps)]
+            if len(self.schedule.steps) < len(self.order)
+            else None
+        )
         for program in self.residents:
             if program.number == number:
                 return program
@@ -144,7 +163,8 @@ class Scheduler:
         return able[int(self.random.random() * len(able))]
 
     def record(self, program: Program, access: hooks.MemoryAccess, file: str, line: int) -> None:
-        """Add a step to the schedule, and report it to the race detector and to the programs that wait for these bytes."""
+        """Add a step to the schedule, and report it to the race detector and to the programs that
+        wait for these bytes."""
         live = access.live().ravel()
         lanes, size = live.size, 0
         address = int(live[0]) if lanes else 0
@@ -155,7 +175,9 @@ class Scheduler:
             size = access.itemsize
         changed, wrote = _predict_effect(access) if lanes else (False, False)
         shared = access.is_atomic and access.addresses.size == 1 and not program.drops_result
-        step = ScheduledStep(program.number, access.kind, line, file, address, size, lanes, changed, shared)
+        step = ScheduledStep(
+            program.number, access.kind, line, file, address, size, lanes, changed, shared
+        )
         self.schedule.steps.append(step)
         self.note_tries(program, step, access)
         if lanes:
@@ -168,19 +190,28 @@ class Scheduler:
                 if other is not program:
                     other.spin.note_write(address, size)
                     failed = other.failed
-                    other.changed |= failed is not None and failed.address < address + size and address < failed.address + failed.size
+                    other.changed |= (
+                        failed is not None
+                        and failed.address < address + size
+                        and address < failed.address + failed.size
+                    )
         else:
             program.spin.note_step(step)
 
     def note_tries(self, program: Program, step: ScheduledStep, access: hooks.MemoryAccess) -> None:
-        """Count how often a program repeats an atomic or a volatile load without effect, until it goes on with something else.
+        """Count how often a program repeats an atomic or a volatile load without effect, until it
+        goes on with something else.
 
-        A program whose last try finds what another program has just written did not give up: it waited by an operation that never has an
-        effect, and its wait is over.
+        A program whose last try finds what another program has just written did not give up: it
+        waited by an operation that never has an effect, and its wait is over.
         """
         failed, may_wait = program.failed, access.is_atomic or access.sem == "relaxed"
         if may_wait and not step.changed:
-            same = failed is not None and (failed.file, failed.line, failed.address) == (step.file, step.line, step.address)
+            same = failed is not None and (failed.file, failed.line, failed.address) == (
+                step.file,
+                step.line,
+                step.address,
+            )
             if failed is not None and not same and program.tries > 1:
                 self.note_given_up(program, failed)
             program.failed, program.tries = step, program.tries + 1 if same else 1
@@ -194,9 +225,18 @@ class Scheduler:
         if program.found_change:
             return
         who, where = self.schedule.name(program.number), self.schedule.place(failed.address)
-        words = _("{program} tried {tries} times at line {line} ({does} on {where}), never got it, and went on")
-        words = _("{program} tried once at line {line} ({does} on {where}), never got it, and went on") if program.tries == 1 else words
-        words = words.format(program=who, tries=program.tries, line=failed.line, does=verb(failed), where=where)
+        words = _(
+            "{program} tried {tries} times at line {line} ({does} on {where}), never got it, and"
+            " went on"
+        )
+        words = (
+            _("{program} tried once at line {line} ({does} on {where}), never got it, and went on")
+            if program.tries == 1
+            else words
+        )
+        words = words.format(
+            program=who, tries=program.tries, line=failed.line, does=verb(failed), where=where
+        )
         self.schedule.given_up.append(GivenUp(failed, program.tries, words))
 
     def describe_deadlock(self) -> Deadlock:
@@ -209,16 +249,25 @@ class Scheduler:
                 who = _("nobody has changed it")
             else:
                 if holder.program == program.number:
-                    who = _("{program} changed it last, at line {line} ({does}), and is this very program")
+                    who = _(
+                        "{program} changed it last, at line {line} ({does}), and is this very"
+                        " program"
+                    )
                 elif holder.program in done:
                     who = _("{program} changed it last, at line {line} ({does}), and has finished")
                 else:
                     who = _("{program} changed it last, at line {line} ({does}), and waits too")
                     wait_too.add(program.number)
-                who = who.format(program=schedule.name(holder.program), line=holder.line, does=verb(holder))
+                who = who.format(
+                    program=schedule.name(holder.program), line=holder.line, does=verb(holder)
+                )
             where = schedule.place(step.address)
             message = _("{program} waits at line {line} ({does} on {where}): {holder}").format(
-                program=schedule.name(program.number), line=step.line, does=verb(step), where=where, holder=who
+                program=schedule.name(program.number),
+                line=step.line,
+                does=verb(step),
+                where=where,
+                holder=who,
             )
             waits.append(Wait(step, where, holder, message))
         # Put last the programs that wait for a waiting program: the others show more of the cause.
@@ -227,25 +276,34 @@ class Scheduler:
         return Deadlock(tuple(waits), left, self.tell_deadlock(waits, len(left)))
 
     def tell_deadlock(self, waits: list[Wait], left: int) -> str:
-        """Describe a deadlock in at most three sentences: what to look for, which program waits, and how many others wait."""
+        """Describe a deadlock in at most three sentences: what to look for, which program waits,
+        and how many others wait."""
         first, others = waits[0], len(waits) - 1
         words = _("{count} more program waits") if others == 1 else _("{count} more programs wait")
         also = [words.format(count=others)] if others else []
         words = _("{count} cannot start, because all {resident} slots are taken")
         also += [words.format(count=left, resident=self.schedule.resident)] if left else []
-        words = _("Deadlock in {kernel}: find the line that should change {where}, and why no program gets there")
+        words = _(
+            "Deadlock in {kernel}: find the line that should change {where}, and why no program"
+            " gets there"
+        )
         sentences = [
-            words.format(kernel=self.schedule.kernel, where=first.where), f"{first.message[0].upper()}{first.message[1:]}",
+            words.format(kernel=self.schedule.kernel, where=first.where),
+            f"{first.message[0].upper()}{first.message[1:]}",
             _(", and ").join(also),
         ]  # fmt: skip
         return join_sentences(*(f"{sentence}{_('.')}" for sentence in sentences if sentence))
 
     def describe_limit(self) -> str:
         return _(
-            "Not finished after {steps} steps: {done} of {programs} programs are done. "
-            "No deadlock could be proved: either this is a long run, and max_steps is to be raised, or the programs keep "
-            "one another busy forever (a livelock)."
-        ).format(steps=self.max_steps, done=len(self.schedule.finished), programs=len(self.schedule.programs))
+            "Not finished after {steps} steps: {done} of {programs} programs are done. No deadlock"
+            " could be proved: either this is a long run, and max_steps is to be raised, or the"
+            " programs keep one another busy forever (a livelock)."
+        ).format(
+            steps=self.max_steps,
+            done=len(self.schedule.finished),
+            programs=len(self.schedule.programs),
+        )
 
 
 def _find_pointers(arguments: dict) -> Iterator[tuple[str, int, int]]:
@@ -256,20 +314,25 @@ def _find_pointers(arguments: dict) -> Iterator[tuple[str, int, int]]:
 
 
 def _sort_unique(addresses: np.ndarray) -> np.ndarray:
-    """Return the addresses ascending and without repetition. Those of most blocks are so already."""
+    """Return the addresses ascending and without repetition. Those of most blocks are so
+    already."""
     return addresses if (addresses[1:] > addresses[:-1]).all() else np.unique(addresses)
 
 
 def _read_memory(access: hooks.MemoryAccess, dtype: np.dtype) -> np.ndarray:
-    """Read the present values at the live lanes of the access, in its shape; 0 for the other lanes."""
+    """Read the present values at the live lanes of the access, in its shape; 0 for the other
+    lanes."""
     from triton.runtime.interpreter import _interpreter
 
     pointers = np.ascontiguousarray(access.addresses).astype(np.uint64, copy=False)
-    return _interpreter.load(pointers, np.ascontiguousarray(access.mask), np.zeros(pointers.shape, dtype), dtype)
+    return _interpreter.load(
+        pointers, np.ascontiguousarray(access.mask), np.zeros(pointers.shape, dtype), dtype
+    )
 
 
 def _predict_effect(access: hooks.MemoryAccess) -> tuple[bool, bool]:
-    """Return whether an operation that is about to happen may change a bit of memory, and whether it writes at all.
+    """Return whether an operation that is about to happen may change a bit of memory, and whether
+    it writes at all.
 
     A plain store counts as a change.
     """

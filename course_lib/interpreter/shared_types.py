@@ -1,7 +1,8 @@
-"""Compute each value that depends on a dtype and a shape alone only once, not again at every operation of a kernel.
+"""Compute each value that depends on a dtype and a shape alone only once, not again at every
+operation of a kernel.
 
-The stock interpreter makes the type, the shape and NumPy's dtype anew for each intermediate value, and compares shapes number by
-number. That takes much of the time of a kernel.
+The stock interpreter makes the type, the shape and NumPy's dtype anew for each intermediate value,
+and compares shapes number by number. That takes much of the time of a kernel.
 """
 
 from __future__ import annotations
@@ -12,7 +13,8 @@ from typing import Any
 def share_types() -> None:
     """Let all values of a dtype and a shape share the objects that were made for the first of them.
 
-    Nothing changes a shape after it was made. Two values that share one shape object need no comparison.
+    Nothing changes a shape after it was made. Two values that share one shape object need no
+    comparison.
 
     Raises: AttributeError if this Triton makes types or shapes in another way.
     """
@@ -20,7 +22,9 @@ def share_types() -> None:
     from triton.language.semantic import TritonSemantic
     from triton.runtime import interpreter
 
-    find_dtype, make_type, make_tensor = interpreter._get_np_dtype, core.block_type.__init__, core.tensor.__init__
+    find_dtype = interpreter._get_np_dtype
+    make_type = core.block_type.__init__
+    make_tensor = core.tensor.__init__
     is_equal, make_element = core.dtype.__eq__, core.block_type.with_element_ty
     stock_cast, promote = TritonSemantic.cast, TritonSemantic.computation_type_impl
     broadcast = TritonSemantic.broadcast_impl_value
@@ -31,7 +35,8 @@ def share_types() -> None:
     types: dict[tuple, dict] = {}  # the attributes of the type of a block, by dtype and sizes
     # The attributes of a tensor that depend on its shape, by the id of the shape, 0 for none.
     tensors: dict[int, dict] = {}
-    blocks: dict[tuple, Any] = {}  # the type of a block, by the id of its shape and the name of its plain dtype
+    # the type of a block, by the id of its shape and the name of its plain dtype
+    blocks: dict[tuple, Any] = {}
     promoted: dict[tuple, Any] = {}  # the dtype in which two operands are computed, by their types
 
     def _get_np_dtype(kind):
@@ -41,7 +46,8 @@ def share_types() -> None:
         return dtypes[name]
 
     def find_sizes(shape) -> tuple | None:
-        """Return the sizes if all are plain numbers, else None: Triton then accepts or refuses the shape."""
+        """Return the sizes if all are plain numbers, else None: Triton then accepts or refuses the
+        shape."""
         known = sizes_of.get(id(shape))
         if known is not None or not isinstance(shape, lists):
             return known
@@ -66,7 +72,9 @@ def share_types() -> None:
         if known is None:
             make_tensor(self, handle, type)
             if not key or key in sizes_of:
-                tensors[key] = {name: kept for name, kept in vars(self).items() if name in ("shape", "numel")}
+                tensors[key] = {
+                    name: kept for name, kept in vars(self).items() if name in ("shape", "numel")
+                }
         else:
             vars(self).update(known)
             self.handle, self.type, self.dtype = handle, type, type.scalar
@@ -75,7 +83,8 @@ def share_types() -> None:
         return self is other or is_equal(self, other)
 
     def with_element_ty(self, scalar_ty):
-        if type(scalar_ty) is not core.dtype:  # two pointer types of the same name may point to different types
+        # two pointer types of the same name may point to different types
+        if type(scalar_ty) is not core.dtype:
             return make_element(self, scalar_ty)
         key = id(self.shape), scalar_ty.name
         known = blocks.get(key)
@@ -86,7 +95,11 @@ def share_types() -> None:
         return known
 
     def cast(self, input, dst_ty, fp_downcast_rounding=None):
-        return input if input.type.scalar is dst_ty.scalar else stock_cast(self, input, dst_ty, fp_downcast_rounding)
+        return (
+            input
+            if input.type.scalar is dst_ty.scalar
+            else stock_cast(self, input, dst_ty, fp_downcast_rounding)
+        )
 
     def computation_type_impl(self, a_ty, a_is_scalar, b_ty, b_is_scalar, div_or_mod):
         key = a_ty.name, a_is_scalar, b_ty.name, b_is_scalar, div_or_mod
@@ -111,7 +124,9 @@ def share_types() -> None:
         return broadcast(self, lhs, rhs)
 
     interpreter._get_np_dtype = _get_np_dtype
-    core.block_type.__init__, core.tensor.__init__, core.dtype.__eq__ = make_block_type, make_value, is_same
+    core.block_type.__init__ = make_block_type
+    core.tensor.__init__ = make_value
+    core.dtype.__eq__ = is_same
     core.block_type.with_element_ty = with_element_ty
     TritonSemantic.cast, TritonSemantic.computation_type_impl = cast, computation_type_impl
     TritonSemantic.broadcast_impl_value = broadcast_impl_value

@@ -1,4 +1,5 @@
-"""Prove that a program waits: it returns to an operation in the same state, and only another program can change that state."""
+"""Prove that a program waits: it returns to an operation in the same state, and only another
+program can change that state."""
 
 from __future__ import annotations
 
@@ -16,13 +17,15 @@ _CYCLE = 8  # operations in the longest spin loop that is recognised
 class Spin:
     """Proves that a program repeats a loop, and notices when another program ends that.
 
-    The operation from which the search starts is the anchor. When the program reaches it again, its variables are kept. When it
-    reaches it a third time with equal variables, and no byte read in between has changed, the next turn must be the same. For a
-    line that was the anchor of such a proof before, the variables are kept at once, so that a wait for a busy lock is short.
+    The operation from which the search starts is the anchor. When the program reaches it again, its
+    variables are kept. When it reaches it a third time with equal variables, and no byte read in
+    between has changed, the next turn must be the same. For a line that was the anchor of such a
+    proof before, the variables are kept at once, so that a wait for a busy lock is short.
     """
 
     def __init__(self, outermost: types.CodeType):
-        """Take ``outermost``, the function that lets the programs go on. Its frame does not belong to the kernel."""
+        """Take ``outermost``, the function that lets the programs go on. Its frame does not belong
+        to the kernel."""
         self._outermost = outermost
         self._known: set[tuple[str, int]] = set()
         self.forget()
@@ -34,7 +37,8 @@ class Spin:
         self._state = None
 
     def note_step(self, step: ScheduledStep) -> None:
-        """Note that the program is about to make ``step``, which changes nothing. Called while the program runs."""
+        """Note that the program is about to make ``step``, which changes nothing. Called while the
+        program runs."""
         if self.stuck:
             return
         again = bool(self._turn) and self._turn[0] == step
@@ -50,25 +54,39 @@ class Spin:
             self._turn, self._state = [step], state
 
     def note_write(self, address: int, size: int) -> None:
-        """Note that another program changes bytes in this range. Forget the proof if this program reads them."""
-        if any(step.address < address + size and address < step.address + step.size for step in self._turn):
+        """Note that another program changes bytes in this range. Forget the proof if this program
+        reads them."""
+        if any(
+            step.address < address + size and address < step.address + step.size
+            for step in self._turn
+        ):
             self.forget()
 
     def find_wait(self) -> ScheduledStep:
-        """Return the operation of the loop that is shown as the wait: the first atomic, or else the first read."""
+        """Return the operation of the loop that is shown as the wait: the first atomic, or else the
+        first read."""
         reads = [step for step in self._turn if step.lanes]
-        return next((step for step in reads if step.kind != "load"), reads[0] if reads else self._turn[0])
+        return next(
+            (step for step in reads if step.kind != "load"), reads[0] if reads else self._turn[0]
+        )
 
 
 def read_variables(outermost: types.CodeType) -> list:
-    """Return position and local variables of every frame of the kernel, comparable by ==. The frame of ``outermost`` does not belong to it.
+    """Return position and local variables of every frame of the kernel, comparable by ==. The frame
+    of ``outermost`` does not belong to it.
 
     Called while the program runs.
     """
     frames, frame = [], sys._getframe(1)
     while frame is not None and frame.f_code is not outermost:
         if not hooks.is_machinery(frame.f_code.co_filename):
-            frames.append((frame.f_code, frame.f_lasti, {name: _freeze(value) for name, value in frame.f_locals.items()}))
+            frames.append(
+                (
+                    frame.f_code,
+                    frame.f_lasti,
+                    {name: _freeze(value) for name, value in frame.f_locals.items()},
+                )
+            )
         frame = frame.f_back
     return frames
 
@@ -77,7 +95,8 @@ _FIXED = (types.FunctionType, types.BuiltinFunctionType, types.ModuleType, type)
 
 
 def _freeze(value):
-    """Return a value that equals another one only if both mean the same to the kernel. A value of an unknown type equals no other."""
+    """Return a value that equals another one only if both mean the same to the kernel. A value of
+    an unknown type equals no other."""
     import triton.language as tl
 
     data = getattr(getattr(value, "handle", None), "data", None)

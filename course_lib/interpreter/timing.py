@@ -1,7 +1,9 @@
-"""Let ``triton.autotune`` and ``triton.testing.do_bench`` run without a GPU, and warn that their times are not those of a GPU.
+"""Let ``triton.autotune`` and ``triton.testing.do_bench`` run without a GPU, and warn that their
+times are not those of a GPU.
 
-Both ask Triton for its active driver, and fail if there is none. The driver here has only the clock of the host. It measures
-the interpreter, whose times say nothing about a GPU; the first measurement warns of that.
+Both ask Triton for its active driver, and fail if there is none. The driver here has only the clock
+of the host. It measures the interpreter, whose times say nothing about a GPU; the first measurement
+warns of that.
 """
 
 from __future__ import annotations
@@ -42,7 +44,10 @@ class HostClock:
 
     def get_device_interface(self) -> type[_Interface]:
         warnings.warn(
-            _("course: this time is the CPU interpreter's, not a GPU's. It says nothing about which kernel or configuration is fast."),
+            _(
+                "course: this time is the CPU interpreter's, not a GPU's. It says nothing about"
+                " which kernel or configuration is fast."
+            ),
             InterpreterTiming,
             stacklevel=3,
         )

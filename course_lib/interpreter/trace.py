@@ -1,6 +1,7 @@
 """Record what an interpreted kernel reads and writes, as data for figures, pass counts and tests.
 
-The bytes are those that the kernel asks for, lane by lane. A GPU moves fewer where a cache has the data.
+The bytes are those that the kernel asks for, lane by lane. A GPU moves fewer where a cache has the
+data.
 """
 
 from __future__ import annotations
@@ -20,9 +21,9 @@ from course_lib.interpreter.bounds import Region, find_region, require_interpret
 class Event:
     """One access of one program.
 
-    ``offsets`` (int64, flat, one per lane that takes part) count elements from the tensor's element 0. ``tensor`` is None
-    where the lanes are not all elements of one region; the offsets are then addresses in bytes. ``kind`` is that of
-    :class:`hooks.MemoryAccess`; a barrier has no lanes.
+    ``offsets`` (int64, flat, one per lane that takes part) count elements from the tensor's element
+    0. ``tensor`` is None where the lanes are not all elements of one region; the offsets are then
+    addresses in bytes. ``kind`` is that of :class:`hooks.MemoryAccess`; a barrier has no lanes.
     """
 
     program: tuple[int, int, int]
@@ -40,7 +41,8 @@ class Event:
 
     @property
     def bytes(self) -> int:
-        """Return the bytes that the access loads or stores. An atomic counts once, with the bytes of its operand."""
+        """Return the bytes that the access loads or stores. An atomic counts once, with the bytes
+        of its operand."""
         return self.offsets.size * self.itemsize
 
     @property
@@ -67,11 +69,13 @@ class Trace:
         return sum(
             event.bytes
             for event in self.events
-            if tensor in (None, event.tensor) and (kind in (None, event.kind) or (kind == "atomic" and event.is_atomic))
+            if tensor in (None, event.tensor)
+            and (kind in (None, event.kind) or (kind == "atomic" and event.is_atomic))
         )
 
     def passes(self, tensor: str, kind: str | None = None) -> float:
-        """Return how often the kernel goes through the tensor: the bytes asked for, divided by its size (0 if it has no elements).
+        """Return how often the kernel goes through the tensor: the bytes asked for, divided by its
+        size (0 if it has no elements).
 
         Raises: ValueError if no region is named ``tensor``.
         """
@@ -82,17 +86,22 @@ class Trace:
         for region in self.regions:
             if region.name == name:
                 return region
-        raise ValueError(f"no tensor {name!r} was traced; there are {', '.join(region.name for region in self.regions) or 'none'}")
+        raise ValueError(
+            f"no tensor {name!r} was traced; there are"
+            f" {', '.join(region.name for region in self.regions) or 'none'}"
+        )
 
 
 @contextlib.contextmanager
 def tracing(regions: Iterable[Region]) -> Iterator[Trace]:
-    """Record the accesses of the kernels that this thread launches inside the block; the trace fills as they run.
+    """Record the accesses of the kernels that this thread launches inside the block; the trace
+    fills as they run.
 
-    Where two regions share memory (a kernel that works in place), an access gets the name of the first one that holds it. An access
-    at which an earlier observer raises is not part of the trace.
+    Where two regions share memory (a kernel that works in place), an access gets the name of the
+    first one that holds it. An access at which an earlier observer raises is not part of the trace.
 
-    Raises: CourseError if this process compiles its kernels; ValueError if two regions have one name.
+    Raises: CourseError if this process compiles its kernels; ValueError if two regions have one
+    name.
     """
     require_interpreter("accesses can only be traced")
     trace, owner = Trace(tuple(regions)), threading.get_ident()
@@ -109,7 +118,16 @@ def tracing(regions: Iterable[Region]) -> Iterator[Trace]:
         file, line = hooks.line_of_kernel() or (None, None)
         masked = access.mask.size - live.size
         trace.events.append(
-            Event(access.program, access.kind, region.name if region else None, offsets, masked, access.itemsize, file, line)
+            Event(
+                access.program,
+                access.kind,
+                region.name if region else None,
+                offsets,
+                masked,
+                access.itemsize,
+                file,
+                line,
+            )
         )
 
     with hooks.observing(record):

@@ -1,8 +1,9 @@
 """Fill the lanes that Triton leaves undefined with values that cannot be mistaken for results.
 
-A masked load without ``other``, and the old values that an atomic returns in masked lanes, are undefined: a GPU gives whatever its
-registers held. The stock interpreter gives 0, so that a kernel which relies on a 0 passes. Here such floats are, in turn,
-NaN and large numbers of either sign, because a maximum ignores NaN; integers are a large odd number.
+A masked load without ``other``, and the old values that an atomic returns in masked lanes, are
+undefined: a GPU gives whatever its registers held. The stock interpreter gives 0, so that a kernel
+which relies on a 0 passes. Here such floats are, in turn, NaN and large numbers of either sign,
+because a maximum ignores NaN; integers are a large odd number.
 """
 
 from __future__ import annotations
@@ -25,19 +26,24 @@ def leave_undefined() -> None:
     """
     from triton.runtime.interpreter import InterpreterBuilder, TensorHandle, _get_np_dtype
 
-    stock_load, stock_atomic = InterpreterBuilder.create_masked_load, InterpreterBuilder.create_atomic_rmw
+    stock_load = InterpreterBuilder.create_masked_load
+    stock_atomic = InterpreterBuilder.create_atomic_rmw
 
     def create_masked_load(self, ptrs, mask, other, *rest, **named):
         if other is None and not np.all(getattr(mask, "data", mask)):
             element = ptrs.get_element_ty()
-            other = TensorHandle(undefined(element.name, _get_np_dtype(element), ptrs.data.shape), element)
+            other = TensorHandle(
+                undefined(element.name, _get_np_dtype(element), ptrs.data.shape), element
+            )
         return stock_load(self, ptrs, mask, other, *rest, **named)
 
     def create_atomic_rmw(self, operation, ptr, val, mask, *rest):
         old: Any = stock_atomic(self, operation, ptr, val, mask, *rest)
         live = np.broadcast_to(mask.data, old.data.shape)
         if not live.all():
-            old.data = np.where(live, old.data, undefined(old.dtype.scalar.name, old.data.dtype, old.data.shape))
+            old.data = np.where(
+                live, old.data, undefined(old.dtype.scalar.name, old.data.dtype, old.data.shape)
+            )
         return old
 
     for hook in (create_masked_load, create_atomic_rmw):

@@ -1,16 +1,19 @@
-"""LayerNorm forward: a blocked kernel for any row length, and a resident kernel that reads each row once.
+"""LayerNorm forward: a blocked kernel for any row length, and a resident kernel that reads each row
+once.
 
 Bytes through device memory, itemsize s, M rows of N columns:
 
-- blocked: x is read three times (mean, variance, output) and y written once, 4 M N s. If the rows at work fit the L2
-  cache, the second and third read come from there, and less goes through device memory.
-- resident: x read once, y written once, 2 M N s, the least that any LayerNorm can move. ``w`` and ``b`` stay in L2.
+- blocked: x is read three times (mean, variance, output) and y written once, 4 M N s. If the rows
+  at work fit the L2 cache, the second and third read come from there, and less goes through device
+  memory.
+- resident: x read once, y written once, 2 M N s, the least that any LayerNorm can move. ``w`` and
+  ``b`` stay in L2.
 
-Both keep statistics in fp32, subtract the mean before squaring (two-pass: no cancellation), zero the padded lanes of
-the deviation, and compute row offsets in 64 bits.
+Both keep statistics in fp32, subtract the mean before squaring (two-pass: no cancellation), zero
+the padded lanes of the deviation, and compute row offsets in 64 bits.
 
-Sources: the three sweeps are those of the Triton tutorial "Layer Normalization"; the tile of rows and the single load
-follow PyTorch's and Liger-Kernel's resident kernels.
+Sources: the three sweeps are those of the Triton tutorial "Layer Normalization"; the tile of rows
+and the single load follow PyTorch's and Liger-Kernel's resident kernels.
 """
 
 from __future__ import annotations
@@ -41,7 +44,8 @@ def layer_norm_blocked_kernel(
 ):  # fmt: skip
     """One row per program, BLOCK columns per step, three sweeps over the row.
 
-    Registers: BLOCK / (32 * num_warps) fp32 per thread for each of x and the running sums, for any N.
+    Registers: BLOCK / (32 * num_warps) fp32 per thread for each of x and the running sums, for any
+    N.
     """
     ACC: tl.constexpr = tl.float64 if x_ptr.dtype.element_ty == tl.float64 else tl.float32
     row = tl.program_id(0).to(tl.int64)  # row * stride passes 2^31 long before memory runs out
@@ -51,14 +55,17 @@ def layer_norm_blocked_kernel(
     total = tl.zeros([BLOCK], dtype=ACC)
     for start in range(0, N, BLOCK):
         cols = start + tl.arange(0, BLOCK)
-        total += tl.load(x_row_ptr + cols.to(tl.int64) * stride_x_col, mask=cols < N, other=0.0).to(ACC)
+        total += tl.load(x_row_ptr + cols.to(tl.int64) * stride_x_col, mask=cols < N, other=0.0).to(
+            ACC
+        )
     mean = tl.sum(total, axis=0) / N
 
     squares = tl.zeros([BLOCK], dtype=ACC)
     for start in range(0, N, BLOCK):
         cols = start + tl.arange(0, BLOCK)
         x = tl.load(x_row_ptr + cols.to(tl.int64) * stride_x_col, mask=cols < N, other=0.0).to(ACC)
-        deviation = tl.where(cols < N, x - mean, 0.0)  # a padded lane holds 0 - mean, and would be squared
+        # a padded lane holds 0 - mean, and would be squared
+        deviation = tl.where(cols < N, x - mean, 0.0)
         squares += deviation * deviation
     rstd = tl.rsqrt(tl.sum(squares, axis=0) / N + eps)
 
@@ -73,7 +80,9 @@ def layer_norm_blocked_kernel(
             y = y * tl.load(w_ptr + cols, mask=mask, other=0.0).to(ACC)
         if HAS_B:
             y = y + tl.load(b_ptr + cols, mask=mask, other=0.0).to(ACC)
-        tl.store(y_row_ptr + cols.to(tl.int64) * stride_y_col, y.to(y_ptr.dtype.element_ty), mask=mask)
+        tl.store(
+            y_row_ptr + cols.to(tl.int64) * stride_y_col, y.to(y_ptr.dtype.element_ty), mask=mask
+        )
 
 
 @triton.jit(do_not_specialize=["M"])
@@ -86,13 +95,15 @@ def layer_norm_resident_kernel(
     HAS_W: tl.constexpr, HAS_B: tl.constexpr,
     ROWS: tl.constexpr,       # rows per program
     BLOCK: tl.constexpr,      # power of two >= N: the whole row stays in registers
-    EVICTION_POLICY: tl.constexpr = "evict_first",   # for x and y, read or written once, so that w and b stay in L2
+    # for x and y, read or written once, so that w and b stay in L2
+    EVICTION_POLICY: tl.constexpr = "evict_first",
 ):  # fmt: skip
     """A tile of ROWS whole rows per program, read once.
 
-    Registers: ROWS * BLOCK / (32 * num_warps) fp32 per thread. w and b are loaded after the reductions. Loading them
-    before would hide their latency, but would take two more registers for each one of x until the end.
-    docs/kernels.md, "Forward", has the measurement: long rows are slower that way.
+    Registers: ROWS * BLOCK / (32 * num_warps) fp32 per thread. w and b are loaded after the
+    reductions. Loading them before would hide their latency, but would take two more registers for
+    each one of x until the end. docs/kernels.md, "Forward", has the measurement: long rows are
+    slower that way.
     """
     ACC: tl.constexpr = tl.float64 if x_ptr.dtype.element_ty == tl.float64 else tl.float32
     rows = tl.program_id(0).to(tl.int64) * ROWS + tl.arange(0, ROWS)
@@ -105,14 +116,19 @@ def layer_norm_resident_kernel(
     x = tl.load(x_tile_ptr, mask=mask, other=0.0, eviction_policy=EVICTION_POLICY).to(ACC)
 
     mean = tl.sum(x, axis=1) / N
-    deviation = tl.where(col_mask[None, :], x - mean[:, None], 0.0)  # a padded lane holds 0 - mean, and would be squared
+    # a padded lane holds 0 - mean, and would be squared
+    deviation = tl.where(col_mask[None, :], x - mean[:, None], 0.0)
     rstd = tl.rsqrt(tl.sum(deviation * deviation, axis=1) / N + eps)
 
     y = deviation * rstd[:, None]
     if HAS_W:
-        y *= tl.load(w_ptr + cols, mask=col_mask, other=0.0, eviction_policy="evict_last").to(ACC)[None, :]
+        y *= tl.load(w_ptr + cols, mask=col_mask, other=0.0, eviction_policy="evict_last").to(ACC)[
+            None, :
+        ]
     if HAS_B:
-        y += tl.load(b_ptr + cols, mask=col_mask, other=0.0, eviction_policy="evict_last").to(ACC)[None, :]
+        y += tl.load(b_ptr + cols, mask=col_mask, other=0.0, eviction_policy="evict_last").to(ACC)[
+            None, :
+        ]
     tl.store(mean_ptr + rows, mean, mask=rows < M)
     tl.store(rstd_ptr + rows, rstd, mask=rows < M)
     y_tile_ptr = y_ptr + rows[:, None] * stride_y_row + cols_wide[None, :] * stride_y_col
@@ -120,11 +136,14 @@ def layer_norm_resident_kernel(
 
 
 def _resident(
-    tuned: DeviceClass, x: Tensor, residual: Tensor | None, w: Tensor | None, b: Tensor | None, y: Tensor, total: Tensor | None,
+    tuned: DeviceClass, x: Tensor, residual: Tensor | None, w: Tensor | None, b: Tensor | None,
+    y: Tensor, total: Tensor | None,
     mean: Tensor | None, rstd: Tensor, eps: float,
 ) -> None:  # fmt: skip
     M, N = x.shape
-    rows, launcher = _prepare_resident(N, x.dtype, tuned, w is not None, b is not None, residual is not None)
+    rows, launcher = _prepare_resident(
+        N, x.dtype, tuned, w is not None, b is not None, residual is not None
+    )
     grid = (-(-M // rows),)
     weights = x if w is None else w, x if b is None else b
     if residual is None:
@@ -137,17 +156,31 @@ def _resident(
 
 
 @functools.cache
-def _prepare_resident(N: int, dtype: torch.dtype, tuned: DeviceClass, has_w: bool, has_b: bool, add: bool) -> tuple[int, Launcher]:
+def _prepare_resident(
+    N: int, dtype: torch.dtype, tuned: DeviceClass, has_w: bool, has_b: bool, add: bool
+) -> tuple[int, Launcher]:
     tile = tables.resident(N, tuned=tuned, centred=True, add=add)
-    options = {"HAS_W": has_w, "HAS_B": has_b, "ROWS": tile.rows, "BLOCK": tile.block, "num_warps": tile.num_warps}
+    options = {
+        "HAS_W": has_w,
+        "HAS_B": has_b,
+        "ROWS": tile.rows,
+        "BLOCK": tile.block,
+        "num_warps": tile.num_warps,
+    }
     if add:
         return tile.rows, Launcher(add_layer_norm_kernel, **options)
     most = find_line(tuned.resident, N, dtype, True, add).registers
-    return tile.rows, Launcher(layer_norm_resident_kernel, **options, EVICTION_POLICY=tables.eviction_policy(N), maxnreg=most)
+    return tile.rows, Launcher(
+        layer_norm_resident_kernel,
+        **options,
+        EVICTION_POLICY=tables.eviction_policy(N),
+        maxnreg=most,
+    )
 
 
 def _blocked(
-    tuned: DeviceClass, x: Tensor, residual: Tensor | None, w: Tensor | None, b: Tensor | None, y: Tensor, total: Tensor | None,
+    tuned: DeviceClass, x: Tensor, residual: Tensor | None, w: Tensor | None, b: Tensor | None,
+    y: Tensor, total: Tensor | None,
     mean: Tensor | None, rstd: Tensor, eps: float,
 ) -> None:  # fmt: skip
     if residual is not None and total is not None:
@@ -155,7 +188,8 @@ def _blocked(
     M, N = x.shape
     tile = tables.blocked(N)
     launch(
-        layer_norm_blocked_kernel, (M,), x, y, operands.first_given(w, x), operands.first_given(b, x), mean, rstd,
+        layer_norm_blocked_kernel, (M,), x, y, operands.first_given(w, x),
+        operands.first_given(b, x), mean, rstd,
         *operands.strides(x), *y.stride(), N, eps,
         HAS_W=w is not None, HAS_B=b is not None, BLOCK=tile.block, num_warps=tile.num_warps,
     )  # fmt: skip
@@ -166,22 +200,31 @@ ALGORITHMS = ("auto", *_DESIGNS)
 
 
 def layer_norm_forward(
-    x: Tensor, w: Tensor | None, b: Tensor | None, eps: float, *, algorithm: str = "auto", save: bool = True
+    x: Tensor,
+    w: Tensor | None,
+    b: Tensor | None,
+    eps: float,
+    *,
+    algorithm: str = "auto",
+    save: bool = True,
 ) -> tuple[Tensor, Tensor, Tensor]:
     """LayerNorm of the rows of a matrix.
 
     Args:
-        x: shape (M, N), N >= 1, fp32, fp16, bf16 or fp64, any strides.
-        w, b: shape (N,), any of those dtypes, or None.
-        eps: added to the variance inside the root.
-        algorithm: one of ALGORITHMS; "auto" takes that of :func:`course_lib.kernels.launch.choice.choose_forward`.
-        save: False if there is no backward pass. mean and rstd then share memory, and their values are meaningless.
+        x: shape (M, N), N >= 1, fp32, fp16, bf16 or fp64, any strides. w, b: shape (N,), any of
+        those dtypes, or None. eps: added to the variance inside the root. algorithm: one of
+        ALGORITHMS; "auto" takes that of :func:`course_lib.kernels.launch.choice.choose_forward`.
+        save: False if there is no backward pass. mean and rstd then share memory, and their values
+        are meaningless.
 
-    Returns: y of x's shape and dtype, contiguous; mean and rstd, shape (M,), fp32, or fp64 for an fp64 x.
+    Returns: y of x's shape and dtype, contiguous; mean and rstd, shape (M,), fp32, or fp64 for an
+    fp64 x.
 
     Raises: ValueError if the algorithm is unknown, or cannot take this x.
     """
-    _, y, mean, rstd = norm_forward(x, None, w, b, eps, centred=True, algorithm=algorithm, designs=_DESIGNS, save=save)
+    _, y, mean, rstd = norm_forward(
+        x, None, w, b, eps, centred=True, algorithm=algorithm, designs=_DESIGNS, save=save
+    )
     assert mean is not None  # every centred norm has a mean
     return y, mean, rstd
 
@@ -189,17 +232,21 @@ def layer_norm_forward(
 def add_layer_norm_forward(
     x: Tensor, residual: Tensor, w: Tensor | None, b: Tensor | None, eps: float
 ) -> tuple[Tensor, Tensor, Tensor, Tensor]:
-    """``total = x + residual`` (rounded to x's dtype) and its LayerNorm, fused: moves 4 M N elements instead of 5 M N.
+    """``total = x + residual`` (rounded to x's dtype) and its LayerNorm, fused: moves 4 M N
+    elements instead of 5 M N.
 
     Args:
         x, residual: shape (M, N), N >= 1, of one dtype, fp32, fp16, bf16 or fp64, any strides.
         w, b: shape (N,), any of those dtypes, or None.
         eps: added to the variance inside the root.
 
-    Returns: total and y, of x's shape and dtype, contiguous; mean and rstd, shape (M,), fp32, or fp64 for an fp64 x.
+    Returns: total and y, of x's shape and dtype, contiguous; mean and rstd, shape (M,), fp32, or
+    fp64 for an fp64 x.
 
     Raises: ValueError if the shapes or dtypes of x and residual differ.
     """
-    total, y, mean, rstd = norm_forward(x, residual, w, b, eps, centred=True, algorithm="auto", designs=_DESIGNS)
+    total, y, mean, rstd = norm_forward(
+        x, residual, w, b, eps, centred=True, algorithm="auto", designs=_DESIGNS
+    )
     assert mean is not None  # every centred norm has a mean
     return total, y, mean, rstd

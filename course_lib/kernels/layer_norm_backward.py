@@ -1,10 +1,12 @@
-"""LayerNorm backward, with six designs for the same gradients: the five of norm_backward.py, and the tutorial's, with a lock.
+"""LayerNorm backward, with six designs for the same gradients: the five of norm_backward.py, and
+the tutorial's, with a lock.
 
-- locked: each row adds its part of dw and db into one of GROUP shared buffers under a spin lock; 3 passes plus the
-  traffic on the buffers. The order of the additions depends on timing, so bits change between runs. Lesson 12 shows
-  this design; "auto" never chooses it.
+- locked: each row adds its part of dw and db into one of GROUP shared buffers under a spin lock; 3
+  passes plus the traffic on the buffers. The order of the additions depends on timing, so bits
+  change between runs. Lesson 12 shows this design; "auto" never chooses it.
 
-Source: the Triton tutorial "Layer Normalization", with its mistakes in strides, buffers, barriers and the flag repaired.
+Source: the Triton tutorial "Layer Normalization", with its mistakes in strides, buffers, barriers
+and the flag repaired.
 """
 
 from __future__ import annotations
@@ -28,7 +30,8 @@ def layer_norm_backward_locked_kernel(
     dx_ptr,                              # (M, N), x's dtype, written
     dw_partial_ptr, db_partial_ptr,      # (GROUP, N), mean's dtype, contiguous, read and written
     lock_ptr,                            # (2 * GROUP,), int32, all 0 at the start
-    stride_dy_row, stride_dy_col, stride_x_row, stride_x_col, stride_dx_row,   # in elements; dx has unit column stride
+    # in elements; dx has unit column stride
+    stride_dy_row, stride_dy_col, stride_x_row, stride_x_col, stride_dx_row,
     N,
     HAS_W: tl.constexpr,
     GROUP: tl.constexpr,                 # shared buffers: row r adds into buffer r % GROUP
@@ -36,8 +39,9 @@ def layer_norm_backward_locked_kernel(
 ):  # fmt: skip
     """dx for one row; its part of dw and db is added into a shared buffer.
 
-    ``lock_ptr`` holds GROUP locks (0 free, 1 taken), then GROUP flags, 1 once a buffer was written. The first writer of
-    a buffer stores instead of adding, so only locks and flags have to start at 0, not the buffers.
+    ``lock_ptr`` holds GROUP locks (0 free, 1 taken), then GROUP flags, 1 once a buffer was written.
+    The first writer of a buffer stores instead of adding, so only locks and flags have to start at
+    0, not the buffers.
     """
     ACC: tl.constexpr = dw_partial_ptr.dtype.element_ty
     program = tl.program_id(0)
@@ -65,7 +69,9 @@ def layer_norm_backward_locked_kernel(
     while tl.atomic_cas(lock_ptr + group, 0, 1) == 1:
         pass
     written = tl.load(lock_ptr + GROUP + group)
-    tl.debug_barrier()  # each thread loads the flag, and one sets it: a late thread would load 1, and add what lies in the buffer
+    # each thread loads the flag, and one sets it: a late thread would load 1, and add what lies in
+    # the buffer
+    tl.debug_barrier()
     if written == 0:
         tl.store(lock_ptr + GROUP + group, 1)
     else:
@@ -73,12 +79,14 @@ def layer_norm_backward_locked_kernel(
         db += tl.load(db_partial_ptr + buffer, mask=mask, other=0.0)
     tl.store(dw_partial_ptr + buffer, dw, mask=mask)
     tl.store(db_partial_ptr + buffer, db, mask=mask)
-    tl.debug_barrier()  # one thread releases the lock; by then the stores of all threads must be done
+    # one thread releases the lock; by then the stores of all threads must be done
+    tl.debug_barrier()
     tl.atomic_xchg(lock_ptr + group, 0)
 
 
 def _locked(
-    tuned: DeviceClass, dy: Tensor, x: Tensor, w: Tensor | None, mean: Tensor | None, rstd: Tensor, dx: Tensor, dw: Tensor,
+    tuned: DeviceClass, dy: Tensor, x: Tensor, w: Tensor | None, mean: Tensor | None, rstd: Tensor,
+    dx: Tensor, dw: Tensor,
     db: Tensor | None,
 ) -> None:  # fmt: skip
     M, N = x.shape
@@ -106,17 +114,19 @@ def layer_norm_backward(
     """The gradients of :func:`course_lib.kernels.layer_norm.layer_norm_forward`.
 
     Args:
-        dy, x: shape (M, N), fp32, fp16, bf16 or fp64, any strides, also 0 as in an expanded dy.
-        w: shape (N,), or None for all ones.
-        mean, rstd: shape (M,), as the forward pass saved them: fp32, or fp64 for an fp64 x.
-        bias_dtype: dtype of db; None takes w's dtype, or x's without w.
-        algorithm: one of ALGORITHMS; "auto" takes that of :func:`course_lib.kernels.launch.choice.choose_backward`.
+        dy, x: shape (M, N), fp32, fp16, bf16 or fp64, any strides, also 0 as in an expanded dy. w:
+        shape (N,), or None for all ones. mean, rstd: shape (M,), as the forward pass saved them:
+        fp32, or fp64 for an fp64 x. bias_dtype: dtype of db; None takes w's dtype, or x's without
+        w. algorithm: one of ALGORITHMS; "auto" takes that of
+        :func:`course_lib.kernels.launch.choice.choose_backward`.
 
-    Returns: dx of x's shape and dtype, contiguous; dw and db, shape (N,), in w's dtype (x's without w) and
-    ``bias_dtype``.
+    Returns: dx of x's shape and dtype, contiguous; dw and db, shape (N,), in w's dtype (x's without
+    w) and ``bias_dtype``.
 
     Raises: ValueError if the algorithm is unknown, or N is too long for it.
     """
-    dx, dw, db = norm_backward(dy, x, w, mean, rstd, bias_dtype=bias_dtype, algorithm=algorithm, designs=_DESIGNS)
+    dx, dw, db = norm_backward(
+        dy, x, w, mean, rstd, bias_dtype=bias_dtype, algorithm=algorithm, designs=_DESIGNS
+    )
     assert db is not None  # with a mean, every design computes db
     return dx, dw, db

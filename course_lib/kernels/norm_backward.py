@@ -1,34 +1,37 @@
-"""LayerNorm's and RMSNorm's backward passes: one set of kernels, with five designs for the same gradients.
+"""LayerNorm's and RMSNorm's backward passes: one set of kernels, with five designs for the same
+gradients.
 
 With ``wdy = w * dy``, ``c1 = mean(xhat * wdy)`` and ``c2 = mean(wdy)`` over the columns of a row,
 
     LayerNorm: dx = (wdy - (xhat * c1 + c2)) * rstd     dw = sum over rows of dy * xhat     db = sum over rows of dy
     RMSNorm:   dx = (wdy - xhat * c1) * rstd            dw = sum over rows of dy * xhat
 
-RMSNorm subtracts no mean, so it has no c2 and no db. ``CENTRED`` tells a kernel which norm it computes. It is a
-constant for the compiler, which leaves out the lines of the other norm.
+RMSNorm subtracts no mean, so it has no c2 and no db. ``CENTRED`` tells a kernel which norm it
+computes. It is a constant for the compiler, which leaves out the lines of the other norm.
 
-``dx`` needs only its own row. ``dw`` and ``db`` need every row, and rows belong to different programs. The designs
-differ in how they add up rows, and in their passes over M N elements of x, dy and dx (3 is the least):
+``dx`` needs only its own row. ``dw`` and ``db`` need every row, and rows belong to different
+programs. The designs differ in how they add up rows, and in their passes over M N elements of x, dy
+and dx (3 is the least):
 
-- two-stage: ``dx`` by rows, then ``dw`` and ``db`` by columns of row chunks, then a sum over the chunks. 5 passes, no
-  locks, little scratch memory.
-- persistent: a few programs per multiprocessor loop over tiles of rows, read x and dy once, and keep their part of dw
-  and db in registers until the end. 3 passes plus 8 P N bytes of partial sums for each of dw and db, P programs. No
-  locks, the same bits every time.
-- columns, for rows of any length: several programs per row write their parts of the sums under c1 and c2; then dx and
-  the partial sums by columns. 5 passes.
-- two tiles (two_tiles_backward.py), for rows of up to TWO_TILES_LIMIT columns, far from a power of two: persistent. 3 passes.
-- split (split_row_backward.py), for rows above PERSISTENT_LIMIT: persistent, with a row's columns divided among
-  programs. 3 passes.
+- two-stage: ``dx`` by rows, then ``dw`` and ``db`` by columns of row chunks, then a sum over the
+  chunks. 5 passes, no locks, little scratch memory.
+- persistent: a few programs per multiprocessor loop over tiles of rows, read x and dy once, and
+  keep their part of dw and db in registers until the end. 3 passes plus 8 P N bytes of partial sums
+  for each of dw and db, P programs. No locks, the same bits every time.
+- columns, for rows of any length: several programs per row write their parts of the sums under c1
+  and c2; then dx and the partial sums by columns. 5 passes.
+- two tiles (two_tiles_backward.py), for rows of up to TWO_TILES_LIMIT columns, far from a power of
+  two: persistent. 3 passes.
+- split (split_row_backward.py), for rows above PERSISTENT_LIMIT: persistent, with a row's columns
+  divided among programs. 3 passes.
 
-mean and rstd come from the forward pass in fp32; with bf16 statistics xhat would be wrong by several percent at
-mean/std = 100. fp64 inputs are computed in fp64.
+mean and rstd come from the forward pass in fp32; with bf16 statistics xhat would be wrong by
+several percent at mean/std = 100. fp64 inputs are computed in fp64.
 
-Sources: the formulas are derived in lesson 10, after Ba, Kiros and Hinton 2016, "Layer Normalization", and Zhang and
-Sennrich 2019, "Root Mean Square Layer Normalization"; the persistent design follows flash-attention's and quack's
-kernels.
-"""
+Sources: the formulas are derived in lesson 10, after Ba, Kiros and Hinton 2016, "Layer
+Normalization", and Zhang and Sennrich 2019, "Root Mean Square Layer Normalization"; the persistent
+design follows flash-attention's and quack's kernels.
+"""  # noqa: E501
 
 from __future__ import annotations
 
@@ -55,7 +58,8 @@ def norm_dx_kernel(
     w_ptr,                    # (N,), any of those dtypes; read only if HAS_W
     mean_ptr, rstd_ptr,       # (M,), fp32, or fp64 for an fp64 x; mean is read only if CENTRED
     dx_ptr,                   # (M, N), x's dtype, written
-    stride_dy_row, stride_dy_col, stride_x_row, stride_x_col, stride_dx_row,   # in elements; dx has unit column stride
+    # in elements; dx has unit column stride
+    stride_dy_row, stride_dy_col, stride_x_row, stride_x_col, stride_dx_row,
     M, N,
     CENTRED: tl.constexpr,    # LayerNorm; else RMSNorm
     HAS_W: tl.constexpr,
@@ -74,12 +78,15 @@ def norm_dx_kernel(
     dy_tile_ptr = dy_ptr + rows[:, None] * stride_dy_row + wide * stride_dy_col
     wdy = tl.load(dy_tile_ptr, mask=mask, other=0.0, eviction_policy="evict_first").to(ACC)
     if HAS_W:
-        wdy *= tl.load(w_ptr + cols, mask=col_mask, other=0.0, eviction_policy="evict_last").to(ACC)[None, :]
+        wdy *= tl.load(w_ptr + cols, mask=col_mask, other=0.0, eviction_policy="evict_last").to(
+            ACC
+        )[None, :]
     if CENTRED:
         mean = tl.load(mean_ptr + rows, mask=rows < M, other=0.0)
     rstd = tl.load(rstd_ptr + rows, mask=rows < M, other=0.0)
     if CENTRED:
-        xhat -= mean[:, None]  # not zero in a padded lane; wdy is, and every use of xhat is a product with it
+        # not zero in a padded lane; wdy is, and every use of xhat is a product with it
+        xhat -= mean[:, None]
     xhat *= rstd[:, None]
     c1 = tl.sum(xhat * wdy, axis=1) / N
     if CENTRED:
@@ -87,14 +94,20 @@ def norm_dx_kernel(
         dx = (wdy - (xhat * c1[:, None] + c2[:, None])) * rstd[:, None]
     else:
         dx = (wdy - xhat * c1[:, None]) * rstd[:, None]
-    tl.store(dx_ptr + rows[:, None] * stride_dx_row + cols[None, :], dx.to(dx_ptr.dtype.element_ty), mask=mask)
+    tl.store(
+        dx_ptr + rows[:, None] * stride_dx_row + cols[None, :],
+        dx.to(dx_ptr.dtype.element_ty),
+        mask=mask,
+    )
 
 
 @triton.jit(do_not_specialize=["M", "rows_a_chunk"])
 def norm_column_partials_kernel(
     dy_ptr, x_ptr,                       # (M, N), fp16, bf16, fp32 or fp64
-    mean_ptr, rstd_ptr,                  # (M,), fp32, or fp64 for an fp64 x; mean is read only if CENTRED
-    dw_partial_ptr, db_partial_ptr,      # (chunks, N), mean's dtype, contiguous, written; db only if CENTRED
+    # (M,), fp32, or fp64 for an fp64 x; mean is read only if CENTRED
+    mean_ptr, rstd_ptr,
+    # (chunks, N), mean's dtype, contiguous, written; db only if CENTRED
+    dw_partial_ptr, db_partial_ptr,
     stride_dy_row, stride_dy_col, stride_x_row, stride_x_col,   # in elements
     M, N, rows_a_chunk,
     CENTRED: tl.constexpr,               # LayerNorm; else RMSNorm
@@ -115,10 +128,15 @@ def norm_column_partials_kernel(
     for start in range(0, rows_a_chunk, BLOCK_M):
         within = start + tl.arange(0, BLOCK_M)
         rows = first + within
-        row_mask = (within < rows_a_chunk) & (rows < M)  # the last step must not read rows of the next chunk
+        # the last step must not read rows of the next chunk
+        row_mask = (within < rows_a_chunk) & (rows < M)
         mask = row_mask[:, None] & (cols < N)[None, :]
-        x = tl.load(x_ptr + rows[:, None] * stride_x_row + wide * stride_x_col, mask=mask, other=0.0).to(ACC)
-        dy = tl.load(dy_ptr + rows[:, None] * stride_dy_row + wide * stride_dy_col, mask=mask, other=0.0).to(ACC)
+        x = tl.load(
+            x_ptr + rows[:, None] * stride_x_row + wide * stride_x_col, mask=mask, other=0.0
+        ).to(ACC)
+        dy = tl.load(
+            dy_ptr + rows[:, None] * stride_dy_row + wide * stride_dy_col, mask=mask, other=0.0
+        ).to(ACC)
         if CENTRED:
             mean = tl.load(mean_ptr + rows, mask=row_mask, other=0.0)
         rstd = tl.load(rstd_ptr + rows, mask=row_mask, other=0.0)
@@ -135,7 +153,8 @@ def norm_column_partials_kernel(
 
 @triton.jit
 def _load_statistics(mean_ptr, rstd_ptr, rows, M, CENTRED: tl.constexpr):
-    """mean and rstd of the rows, of those from M on 0; for RMSNorm, which has no mean, rstd twice."""
+    """mean and rstd of the rows, of those from M on 0; for RMSNorm, which has no mean, rstd
+    twice."""
     rstd = tl.load(rstd_ptr + rows, mask=rows < M, other=0.0)
     return tl.load(mean_ptr + rows, mask=rows < M, other=0.0) if CENTRED else rstd, rstd
 
@@ -144,10 +163,13 @@ def _load_statistics(mean_ptr, rstd_ptr, rows, M, CENTRED: tl.constexpr):
 def norm_backward_persistent_kernel(
     dy_ptr, x_ptr,                       # (M, N), fp16, bf16, fp32 or fp64
     w_ptr,                               # (N,), any of those dtypes; read only if HAS_W
-    mean_ptr, rstd_ptr,                  # (M,), fp32, or fp64 for an fp64 x; mean is read only if CENTRED
+    # (M,), fp32, or fp64 for an fp64 x; mean is read only if CENTRED
+    mean_ptr, rstd_ptr,
     dx_ptr,                              # (M, N), x's dtype, written
-    dw_partial_ptr, db_partial_ptr,      # (P, N) for P programs, mean's dtype, contiguous, written; db only if CENTRED
-    stride_dy_row, stride_dy_col, stride_x_row, stride_x_col, stride_dx_row,   # in elements; dx has unit column stride
+    # (P, N) for P programs, mean's dtype, contiguous, written; db only if CENTRED
+    dw_partial_ptr, db_partial_ptr,
+    # in elements; dx has unit column stride
+    stride_dy_row, stride_dy_col, stride_x_row, stride_x_col, stride_dx_row,
     M, N,
     CENTRED: tl.constexpr,               # LayerNorm; else RMSNorm
     HAS_W: tl.constexpr,
@@ -155,15 +177,18 @@ def norm_backward_persistent_kernel(
     ROWS: tl.constexpr,                  # rows per tile
     BLOCK: tl.constexpr,                 # power of two >= N
     STAGES: tl.constexpr,                # tiles in flight
-    EVICTION_POLICY: tl.constexpr = "evict_first",   # for x, dy and dx, read or written once, so that w stays in L2
-    AHEAD: tl.constexpr = "",            # mean and rstd are loaded one tile ahead: before dx's "store", "last" in the loop, or not
+    # for x, dy and dx, read or written once, so that w stays in L2
+    EVICTION_POLICY: tl.constexpr = "evict_first",
+    # mean and rstd are loaded one tile ahead: before dx's "store", "last" in the loop, or not
+    AHEAD: tl.constexpr = "",
     DEPENDENT: tl.constexpr = False,     # the next kernel may start early
 ):  # fmt: skip
     """dx for tiles of rows, and per program one partial row of dw and, for LayerNorm, of db.
 
-    Program p takes tiles p, p + P, p + 2 P, ... So its partial sums depend on P and the launch table, not on timing.
-    Keep the order of the loads: if both addresses are computed before both loads, a thread needs more registers.
-    Bytes: reads x and dy, writes dx (3 M N), and 4 P N of partial sums for each of dw and db.
+    Program p takes tiles p, p + P, p + 2 P, ... So its partial sums depend on P and the launch
+    table, not on timing. Keep the order of the loads: if both addresses are computed before both
+    loads, a thread needs more registers. Bytes: reads x and dy, writes dx (3 M N), and 4 P N of
+    partial sums for each of dw and db.
     """
     if DEPENDENT:
         gdc_launch_dependents()
@@ -176,7 +201,9 @@ def norm_backward_persistent_kernel(
         if FULL:
             w = tl.load(w_ptr + cols, eviction_policy="evict_last").to(ACC)
         else:
-            w = tl.load(w_ptr + cols, mask=col_mask, other=0.0, eviction_policy="evict_last").to(ACC)
+            w = tl.load(w_ptr + cols, mask=col_mask, other=0.0, eviction_policy="evict_last").to(
+                ACC
+            )
     dw = tl.zeros([ROWS, BLOCK], dtype=ACC)
     if CENTRED:
         db = tl.zeros([ROWS, BLOCK], dtype=ACC)
@@ -194,7 +221,9 @@ def norm_backward_persistent_kernel(
         else:
             mask = row_mask[:, None] & col_mask[None, :]
             x_tile_ptr = x_ptr + rows[:, None] * stride_x_row + wide * stride_x_col
-            xhat = tl.load(x_tile_ptr, mask=mask, other=0.0, eviction_policy=EVICTION_POLICY).to(ACC)
+            xhat = tl.load(x_tile_ptr, mask=mask, other=0.0, eviction_policy=EVICTION_POLICY).to(
+                ACC
+            )
             dy_tile_ptr = dy_ptr + rows[:, None] * stride_dy_row + wide * stride_dy_col
             dy = tl.load(dy_tile_ptr, mask=mask, other=0.0, eviction_policy=EVICTION_POLICY).to(ACC)
         if AHEAD == "":
@@ -214,18 +243,24 @@ def norm_backward_persistent_kernel(
         else:
             dx = (wdy - xhat * c1[:, None]) * rstd[:, None]
         if AHEAD == "store":
-            mean, rstd = _load_statistics(mean_ptr, rstd_ptr, rows + tl.num_programs(0) * ROWS, M, CENTRED)
+            mean, rstd = _load_statistics(
+                mean_ptr, rstd_ptr, rows + tl.num_programs(0) * ROWS, M, CENTRED
+            )
         target = dx_ptr + rows[:, None] * stride_dx_row + cols[None, :]
         if FULL and ROWS == 1:
             tl.store(target, dx.to(dx_ptr.dtype.element_ty), eviction_policy=EVICTION_POLICY)
         else:
             mask = row_mask[:, None] & col_mask[None, :]
-            tl.store(target, dx.to(dx_ptr.dtype.element_ty), mask=mask, eviction_policy=EVICTION_POLICY)
+            tl.store(
+                target, dx.to(dx_ptr.dtype.element_ty), mask=mask, eviction_policy=EVICTION_POLICY
+            )
         dw += dy * xhat
         if CENTRED:
             db += dy
         if AHEAD == "last":
-            mean, rstd = _load_statistics(mean_ptr, rstd_ptr, rows + tl.num_programs(0) * ROWS, M, CENTRED)
+            mean, rstd = _load_statistics(
+                mean_ptr, rstd_ptr, rows + tl.num_programs(0) * ROWS, M, CENTRED
+            )
     partial = program.to(tl.int64) * N + cols
     tl.store(dw_partial_ptr + partial, tl.sum(dw, axis=0), mask=col_mask)
     if CENTRED:
@@ -242,12 +277,14 @@ def norm_row_sums_kernel(
     N,
     CENTRED: tl.constexpr,    # LayerNorm; else RMSNorm
     HAS_W: tl.constexpr,
-    PARTS: tl.constexpr,      # programs that share a row, so that a few long rows have work for a whole device
+    # programs that share a row, so that a few long rows have work for a whole device
+    PARTS: tl.constexpr,
     LENGTH: tl.constexpr,     # columns of a part, a multiple of BLOCK
     BLOCK: tl.constexpr,      # columns per step
     DEPENDENT: tl.constexpr,  # the next kernel may start early
 ):  # fmt: skip
-    """One part of one row's sums under c1 and, for LayerNorm, c2, for rows of any length. Bytes: reads x and dy (2 M N)."""
+    """One part of one row's sums under c1 and, for LayerNorm, c2, for rows of any length. Bytes:
+    reads x and dy (2 M N)."""
     if DEPENDENT:
         gdc_launch_dependents()
     ACC: tl.constexpr = c1_ptr.dtype.element_ty
@@ -264,7 +301,9 @@ def norm_row_sums_kernel(
         wide = cols.to(tl.int64)
         mask = cols < N
         x = tl.load(x_ptr + row * stride_x_row + wide * stride_x_col, mask=mask, other=0.0).to(ACC)
-        wdy = tl.load(dy_ptr + row * stride_dy_row + wide * stride_dy_col, mask=mask, other=0.0).to(ACC)
+        wdy = tl.load(dy_ptr + row * stride_dy_row + wide * stride_dy_col, mask=mask, other=0.0).to(
+            ACC
+        )
         if HAS_W:
             wdy *= tl.load(w_ptr + cols, mask=mask, other=0.0).to(ACC)
         if CENTRED:
@@ -281,20 +320,26 @@ def norm_row_sums_kernel(
 def norm_backward_columns_kernel(
     dy_ptr, x_ptr,                       # (M, N), fp16, bf16, fp32 or fp64
     w_ptr,                               # (N,), any of those dtypes; read only if HAS_W
-    mean_ptr, rstd_ptr,                  # (M,), fp32, or fp64 for an fp64 x; mean is read only if CENTRED
-    c1_ptr, c2_ptr,                      # (M, PARTS), rstd's dtype, contiguous: parts of each row's sums; c2 only if CENTRED
+    # (M,), fp32, or fp64 for an fp64 x; mean is read only if CENTRED
+    mean_ptr, rstd_ptr,
+    # (M, PARTS), rstd's dtype, contiguous: parts of each row's sums; c2 only if CENTRED
+    c1_ptr, c2_ptr,
     dx_ptr,                              # (M, N), x's dtype, written
-    dw_partial_ptr, db_partial_ptr,      # (chunks, N), any floating dtype, contiguous, written; db only if CENTRED
-    stride_dy_row, stride_dy_col, stride_x_row, stride_x_col, stride_dx_row,   # in elements; dx has unit column stride
+    # (chunks, N), any floating dtype, contiguous, written; db only if CENTRED
+    dw_partial_ptr, db_partial_ptr,
+    # in elements; dx has unit column stride
+    stride_dy_row, stride_dy_col, stride_x_row, stride_x_col, stride_dx_row,
     M, N, rows_a_chunk,
     CENTRED: tl.constexpr,               # LayerNorm; else RMSNorm
     HAS_W: tl.constexpr,
     PARTS: tl.constexpr,                 # parts of a row's sums
     PARTS_2: tl.constexpr,               # the power of two >= PARTS
     BLOCK: tl.constexpr,                 # columns per program
-    DEPENDENT: tl.constexpr,             # this kernel may start before the sums are written, and the next before this one ends
+    # this kernel may start before the sums are written, and the next before this one ends
+    DEPENDENT: tl.constexpr,
 ):  # fmt: skip
-    """dx and partial sums for BLOCK columns of one chunk of rows, from the given parts of each row's sums.
+    """dx and partial sums for BLOCK columns of one chunk of rows, from the given parts of each
+    row's sums.
 
     Bytes: reads x and dy, writes dx (3 M N).
     """
@@ -315,12 +360,21 @@ def norm_backward_columns_kernel(
     first = chunk.to(tl.int64) * rows_a_chunk
     for number in range(0, tl.minimum(rows_a_chunk, M - chunk * rows_a_chunk)):
         row = first + number
-        xhat = tl.load(x_ptr + row * stride_x_row + wide * stride_x_col, mask=mask, other=0.0).to(ACC)
-        dy = tl.load(dy_ptr + row * stride_dy_row + wide * stride_dy_col, mask=mask, other=0.0).to(ACC)
+        xhat = tl.load(x_ptr + row * stride_x_row + wide * stride_x_col, mask=mask, other=0.0).to(
+            ACC
+        )
+        dy = tl.load(dy_ptr + row * stride_dy_row + wide * stride_dy_col, mask=mask, other=0.0).to(
+            ACC
+        )
         rstd = tl.load(rstd_ptr + row)
-        c1 = tl.sum(tl.load(c1_ptr + row * PARTS + parts, mask=parts < PARTS, other=0.0), axis=0) / N
+        c1 = (
+            tl.sum(tl.load(c1_ptr + row * PARTS + parts, mask=parts < PARTS, other=0.0), axis=0) / N
+        )
         if CENTRED:
-            c2 = tl.sum(tl.load(c2_ptr + row * PARTS + parts, mask=parts < PARTS, other=0.0), axis=0) / N
+            c2 = (
+                tl.sum(tl.load(c2_ptr + row * PARTS + parts, mask=parts < PARTS, other=0.0), axis=0)
+                / N
+            )
             xhat -= tl.load(mean_ptr + row)
         xhat *= rstd
         wdy = dy
@@ -340,8 +394,22 @@ def norm_backward_columns_kernel(
         tl.store(db_partial_ptr + at, db.to(db_partial_ptr.dtype.element_ty), mask=mask)
 
 
-# A design takes the class of the device, dy, x, w, mean, rstd, dx, dw and db, and fills the last three. For RMSNorm mean and db are None.
-Design = Callable[[DeviceClass, Tensor, Tensor, Tensor | None, Tensor | None, Tensor, Tensor, Tensor, Tensor | None], None]
+# A design takes the class of the device, dy, x, w, mean, rstd, dx, dw and db, and fills the last
+# three. For RMSNorm mean and db are None.
+Design = Callable[
+    [
+        DeviceClass,
+        Tensor,
+        Tensor,
+        Tensor | None,
+        Tensor | None,
+        Tensor,
+        Tensor,
+        Tensor,
+        Tensor | None,
+    ],
+    None,
+]
 
 
 def norm_backward(
@@ -351,21 +419,24 @@ def norm_backward(
     """Compute the gradients of a norm of the rows of a matrix, by one of ``designs``.
 
     Args:
-        dy, x: shape (M, N), fp32, fp16, bf16 or fp64, any strides, also 0 as in an expanded dy.
-        w: shape (N,), or None for all ones.
-        mean, rstd: shape (M,), as the forward pass saved them: fp32, or fp64 for an fp64 x; mean None for RMSNorm.
-        bias_dtype: dtype of db; None takes w's dtype, or x's without w.
-        algorithm: a key of ``designs``, or "auto", which takes that of :func:`choice.choose_backward`.
+        dy, x: shape (M, N), fp32, fp16, bf16 or fp64, any strides, also 0 as in an expanded dy. w:
+        shape (N,), or None for all ones. mean, rstd: shape (M,), as the forward pass saved them:
+        fp32, or fp64 for an fp64 x; mean None for RMSNorm. bias_dtype: dtype of db; None takes w's
+        dtype, or x's without w. algorithm: a key of ``designs``, or "auto", which takes that of
+        :func:`choice.choose_backward`.
 
-    Returns: dx of x's shape and dtype, contiguous; dw and db, shape (N,), in w's dtype (x's without w) and
-    ``bias_dtype``; db is None for RMSNorm.
+    Returns: dx of x's shape and dtype, contiguous; dw and db, shape (N,), in w's dtype (x's without
+    w) and ``bias_dtype``; db is None for RMSNorm.
 
     Raises: ValueError if the algorithm is unknown, or N is too long for it.
     """
     if algorithm != "auto" and algorithm not in designs:
-        raise ValueError(f"algorithm is {algorithm!r}; it can be {', '.join(map(repr, ('auto', *designs)))}")
+        raise ValueError(
+            f"algorithm is {algorithm!r}; it can be {', '.join(map(repr, ('auto', *designs)))}"
+        )
     M, N = x.shape
-    make = torch.empty if M else torch.zeros  # without rows the sums are 0, and no kernel is launched
+    # without rows the sums are 0, and no kernel is launched
+    make = torch.empty if M else torch.zeros
     dx = torch.empty((M, N), dtype=x.dtype, device=x.device)
     dw = make(N, dtype=x.dtype if w is None else w.dtype, device=x.device)
     db = None if mean is None else make(N, dtype=bias_dtype or dw.dtype, device=x.device)
@@ -373,25 +444,34 @@ def norm_backward(
         tuned = choice.find_device_class(x)
         if algorithm == "auto":
             algorithm = choice.choose_backward(x, centred=mean is not None, tuned=tuned)
-        designs[algorithm](tuned, dy, x, None if w is None else w.contiguous(), mean, rstd, dx, dw, db)
+        designs[algorithm](
+            tuned, dy, x, None if w is None else w.contiguous(), mean, rstd, dx, dw, db
+        )
     return dx, dw, db
 
 
 def make_partials(P: int, x: Tensor, *, centred: bool) -> tuple[Tensor, Tensor | None]:
-    """Allocate P partial rows of dw and, for LayerNorm, of db: shape (P, N), in the dtype of the statistics."""
+    """Allocate P partial rows of dw and, for LayerNorm, of db: shape (P, N), in the dtype of the
+    statistics."""
     dw = torch.empty((P, x.shape[1]), dtype=operands.statistics_dtype(x.dtype), device=x.device)
     # Two tensors: the alignment of the second half of a shared one would depend on P.
     return dw, torch.empty_like(dw) if centred else None
 
 
 def _persistent(
-    tuned: DeviceClass, dy: Tensor, x: Tensor, w: Tensor | None, mean: Tensor | None, rstd: Tensor, dx: Tensor, dw: Tensor,
+    tuned: DeviceClass, dy: Tensor, x: Tensor, w: Tensor | None, mean: Tensor | None, rstd: Tensor,
+    dx: Tensor, dw: Tensor,
     db: Tensor | None,
 ) -> None:  # fmt: skip
     M, N = x.shape
     centred = mean is not None
-    tile, launcher = _prepare_persistent(N, x.dtype, tuned, centred, w is not None, device.has_dependent_launch(x.device))
-    programs = min(-(-M // tile.rows), tile.programs_per_multiprocessor * device.count_multiprocessors(x.device))
+    tile, launcher = _prepare_persistent(
+        N, x.dtype, tuned, centred, w is not None, device.has_dependent_launch(x.device)
+    )
+    programs = min(
+        -(-M // tile.rows),
+        tile.programs_per_multiprocessor * device.count_multiprocessors(x.device),
+    )
     dw_partial, db_partial = make_partials(programs, x, centred=centred)
     launcher(
         (programs,), dy, x, x if w is None else w, rstd if mean is None else mean, rstd, dx,
@@ -405,16 +485,20 @@ def _persistent(
 def _prepare_persistent(
     N: int, dtype: torch.dtype, tuned: DeviceClass, centred: bool, has_w: bool, dependent: bool
 ) -> tuple[tables.PersistentLaunch, Launcher]:
-    tile, line = tables.persistent(N, tuned=tuned, centred=centred), find_line(tuned.persistent, N, centred=centred)
+    tile = tables.persistent(N, tuned=tuned, centred=centred)
+    line = find_line(tuned.persistent, N, centred=centred)
     return tile, Launcher(
         norm_backward_persistent_kernel, CENTRED=centred, HAS_W=has_w, FULL=tile.block == N,
-        ROWS=tile.rows, BLOCK=tile.block, STAGES=tile.stages, EVICTION_POLICY=tables.eviction_policy(N),
-        AHEAD=find_line(tuned.ahead, N, dtype, centred).ahead, DEPENDENT=dependent, num_warps=tile.num_warps, maxnreg=line.registers,
+        ROWS=tile.rows, BLOCK=tile.block, STAGES=tile.stages,
+        EVICTION_POLICY=tables.eviction_policy(N),
+        AHEAD=find_line(tuned.ahead, N, dtype, centred).ahead, DEPENDENT=dependent,
+        num_warps=tile.num_warps, maxnreg=line.registers,
     )  # fmt: skip
 
 
 def _two_stage(
-    tuned: DeviceClass, dy: Tensor, x: Tensor, w: Tensor | None, mean: Tensor | None, rstd: Tensor, dx: Tensor, dw: Tensor,
+    tuned: DeviceClass, dy: Tensor, x: Tensor, w: Tensor | None, mean: Tensor | None, rstd: Tensor,
+    dx: Tensor, dw: Tensor,
     db: Tensor | None,
 ) -> None:  # fmt: skip
     M, N = x.shape
@@ -423,27 +507,33 @@ def _two_stage(
     strides = *operands.strides(dy), *operands.strides(x)
     tile = tables.resident(N)
     launch(
-        norm_dx_kernel, (-(-M // tile.rows),), dy, x, operands.first_given(w, x), *saved, dx, *strides, dx.stride(0), M, N,
-        CENTRED=centred, HAS_W=w is not None, ROWS=tile.rows, BLOCK=tile.block, num_warps=tile.num_warps,
+        norm_dx_kernel, (-(-M // tile.rows),), dy, x, operands.first_given(w, x), *saved, dx,
+        *strides, dx.stride(0), M, N,
+        CENTRED=centred, HAS_W=w is not None, ROWS=tile.rows, BLOCK=tile.block,
+        num_warps=tile.num_warps,
     )  # fmt: skip
     chunks, rows_a_chunk = tables.row_chunks(M)
     dw_partial, db_partial = make_partials(chunks, x, centred=centred)
     launch(
-        norm_column_partials_kernel, (-(-N // 128), chunks), dy, x, *saved, dw_partial, operands.first_given(db_partial, dw_partial), *strides, M, N, rows_a_chunk,
+        norm_column_partials_kernel, (-(-N // 128), chunks), dy, x, *saved, dw_partial,
+        operands.first_given(db_partial, dw_partial), *strides, M, N, rows_a_chunk,
         CENTRED=centred, BLOCK_M=32, BLOCK_N=128, num_warps=4,
     )  # fmt: skip
     column_sums(dw_partial, db_partial, dw, db)
 
 
 def _columns(
-    tuned: DeviceClass, dy: Tensor, x: Tensor, w: Tensor | None, mean: Tensor | None, rstd: Tensor, dx: Tensor, dw: Tensor,
+    tuned: DeviceClass, dy: Tensor, x: Tensor, w: Tensor | None, mean: Tensor | None, rstd: Tensor,
+    dx: Tensor, dw: Tensor,
     db: Tensor | None,
 ) -> None:  # fmt: skip
     M, N = x.shape
     centred = mean is not None
     given = dy, x, operands.first_given(w, x), operands.first_given(mean, rstd), rstd
     strides = *operands.strides(dy), *operands.strides(x)
-    parts, sums_launcher, block, dx_launcher = _prepare_columns(N, centred, w is not None, device.has_dependent_launch(x.device))
+    parts, sums_launcher, block, dx_launcher = _prepare_columns(
+        N, centred, w is not None, device.has_dependent_launch(x.device)
+    )
     c1 = torch.empty((M, parts), dtype=rstd.dtype, device=x.device)
     c2 = torch.empty_like(c1) if centred else c1
     sums_launcher((M * parts,), *given, c1, c2, *strides, N)
@@ -452,7 +542,8 @@ def _columns(
     # with one chunk its sums are the result
     dw_partial, db_partial = (dw, db) if chunks == 1 else make_partials(chunks, x, centred=centred)
     dx_launcher(
-        (programs, chunks), *given, c1, c2, dx, dw_partial, operands.first_given(db_partial, dw_partial),
+        (programs, chunks), *given, c1, c2, dx, dw_partial,
+        operands.first_given(db_partial, dw_partial),
         *strides, dx.stride(0), M, N, rows_a_chunk,
     )  # fmt: skip
     if chunks > 1:
@@ -460,13 +551,18 @@ def _columns(
 
 
 @functools.cache
-def _prepare_columns(N: int, centred: bool, has_w: bool, dependent: bool) -> tuple[int, Launcher, int, Launcher]:
+def _prepare_columns(
+    N: int, centred: bool, has_w: bool, dependent: bool
+) -> tuple[int, Launcher, int, Launcher]:
     parts, length, step, step_warps = tables.row_sums(N)
     block, num_warps = tables.columns_backward(N)
     common = {"CENTRED": centred, "HAS_W": has_w, "PARTS": parts, "DEPENDENT": dependent}
-    sums_launcher = Launcher(norm_row_sums_kernel, **common, LENGTH=length, BLOCK=step, num_warps=step_warps)
+    sums_launcher = Launcher(
+        norm_row_sums_kernel, **common, LENGTH=length, BLOCK=step, num_warps=step_warps
+    )
     return parts, sums_launcher, block, Launcher(
-        norm_backward_columns_kernel, **common, PARTS_2=tables.next_power_of_2(parts), BLOCK=block, num_warps=num_warps,
+        norm_backward_columns_kernel, **common, PARTS_2=tables.next_power_of_2(parts), BLOCK=block,
+        num_warps=num_warps,
         **device.dependent_launch_options(dependent),
     )  # fmt: skip
 

@@ -1,7 +1,9 @@
-"""The common part of LayerNorm's and RMSNorm's forward passes: allocate the outputs, choose a design and call it.
+"""The common part of LayerNorm's and RMSNorm's forward passes: allocate the outputs, choose a
+design and call it.
 
-A design is a function that fills the outputs. The designs of layer_norm.py and rms_norm.py ("resident", "blocked") have
-a kernel per norm, which the lessons read; the shared designs here have one kernel for both norms.
+A design is a function that fills the outputs. The designs of layer_norm.py and rms_norm.py
+("resident", "blocked") have a kernel per norm, which the lessons read; the shared designs here have
+one kernel for both norms.
 """
 
 from __future__ import annotations
@@ -17,36 +19,55 @@ from course_lib.kernels.launch.device_classes import DeviceClass
 from course_lib.kernels.split_row import split_forward
 from course_lib.kernels.two_tiles import two_tiles_forward
 
-# A design takes the class of the device, x, residual, w, b, y, total, mean, rstd and eps, and fills y, total (None without a
-# residual), mean (None for RMSNorm) and rstd.
+# A design takes the class of the device, x, residual, w, b, y, total, mean, rstd and eps, and fills
+# y, total (None without a residual), mean (None for RMSNorm) and rstd.
 Design = Callable[
-    [DeviceClass, Tensor, Tensor | None, Tensor | None, Tensor | None, Tensor, Tensor | None, Tensor | None, Tensor, float], None
+    [
+        DeviceClass,
+        Tensor,
+        Tensor | None,
+        Tensor | None,
+        Tensor | None,
+        Tensor,
+        Tensor | None,
+        Tensor | None,
+        Tensor,
+        float,
+    ],
+    None,
 ]
-SHARED_DESIGNS: dict[str, Design] = {"two tiles": two_tiles_forward, "split": split_forward, "few rows": few_rows_forward}
+SHARED_DESIGNS: dict[str, Design] = {
+    "two tiles": two_tiles_forward,
+    "split": split_forward,
+    "few rows": few_rows_forward,
+}
 
 
 def norm_forward(
     x: Tensor, residual: Tensor | None, w: Tensor | None, b: Tensor | None, eps: float, *,
     centred: bool, algorithm: str, designs: dict[str, Design], save: bool = True,
 ) -> tuple[Tensor, Tensor, Tensor | None, Tensor]:  # fmt: skip
-    """Compute a norm of the rows of x, or with ``residual`` of those of ``total = x + residual``, by one of ``designs``.
+    """Compute a norm of the rows of x, or with ``residual`` of those of ``total = x + residual``,
+    by one of ``designs``.
 
     Args:
-        x, residual: shape (M, N), N >= 1, of one dtype, fp32, fp16, bf16 or fp64, any strides; residual may be None.
-        w, b: shape (N,), any of those dtypes, or None.
-        eps: added inside the root.
-        centred: True for LayerNorm, False for RMSNorm, whose b is None.
-        algorithm: a key of ``designs``, or "auto", which takes that of :func:`choice.choose_forward`.
-        save: False if there is no backward pass. mean and rstd are then the same tensor, whose values are meaningless.
+        x, residual: shape (M, N), N >= 1, of one dtype, fp32, fp16, bf16 or fp64, any strides;
+        residual may be None. w, b: shape (N,), any of those dtypes, or None. eps: added inside the
+        root. centred: True for LayerNorm, False for RMSNorm, whose b is None. algorithm: a key of
+        ``designs``, or "auto", which takes that of :func:`choice.choose_forward`. save: False if
+        there is no backward pass. mean and rstd are then the same tensor, whose values are
+        meaningless.
 
-    Returns: total (y without a residual) and y, of x's shape and dtype, contiguous; mean (None for RMSNorm) and rstd,
-    shape (M,), fp32, or fp64 for an fp64 x.
+    Returns: total (y without a residual) and y, of x's shape and dtype, contiguous; mean (None for
+    RMSNorm) and rstd, shape (M,), fp32, or fp64 for an fp64 x.
 
-    Raises: ValueError if the algorithm is unknown or cannot take this x, or the shapes or dtypes of x and residual
-    differ.
+    Raises: ValueError if the algorithm is unknown or cannot take this x, or the shapes or dtypes of
+    x and residual differ.
     """
     if algorithm != "auto" and algorithm not in designs:
-        raise ValueError(f"algorithm is {algorithm!r}; it can be {', '.join(map(repr, ('auto', *designs)))}")
+        raise ValueError(
+            f"algorithm is {algorithm!r}; it can be {', '.join(map(repr, ('auto', *designs)))}"
+        )
     if residual is not None:
         operands.check_alike(x, residual)
     y = torch.empty_like(x, memory_format=torch.contiguous_format)

@@ -2,14 +2,17 @@
 
 Bytes through device memory, itemsize s, M rows of N columns:
 
-- blocked: x is read twice (mean square, output) and y written once, 3 M N s, or less if a row stays in L2.
+- blocked: x is read twice (mean square, output) and y written once, 3 M N s, or less if a row stays
+  in L2.
 - resident: 2 M N s, the least that any RMSNorm can move.
 - fused add: reads x and residual, writes their sum and y, 4 M N s; two kernels move 5 M N s.
 
-A padded lane holds 0 and adds nothing to a sum of squares, so RMSNorm needs no second mask. Statistics are fp32.
+A padded lane holds 0 and adds nothing to a sum of squares, so RMSNorm needs no second mask.
+Statistics are fp32.
 
-Sources: Zhang and Sennrich 2019, "Root Mean Square Layer Normalization"; the fused addition is that of Liger-Kernel
-(commit fef5504), which also rounds the sum to x's dtype before it is normalised, so that fused and unfused agree.
+Sources: Zhang and Sennrich 2019, "Root Mean Square Layer Normalization"; the fused addition is that
+of Liger-Kernel (commit fef5504), which also rounds the sum to x's dtype before it is normalised, so
+that fused and unfused agree.
 """
 
 from __future__ import annotations
@@ -54,28 +57,38 @@ def rms_norm_blocked_kernel(
     for start in range(0, N, BLOCK):
         cols = start + tl.arange(0, BLOCK)
         mask = cols < N
-        y = tl.load(x_row_ptr + cols.to(tl.int64) * stride_x_col, mask=mask, other=0.0).to(ACC) * rstd
+        y = (
+            tl.load(x_row_ptr + cols.to(tl.int64) * stride_x_col, mask=mask, other=0.0).to(ACC)
+            * rstd
+        )
         if HAS_W:
             y = y * tl.load(w_ptr + cols, mask=mask, other=0.0).to(ACC)
-        tl.store(y_row_ptr + cols.to(tl.int64) * stride_y_col, y.to(y_ptr.dtype.element_ty), mask=mask)
+        tl.store(
+            y_row_ptr + cols.to(tl.int64) * stride_y_col, y.to(y_ptr.dtype.element_ty), mask=mask
+        )
 
 
 @triton.jit(do_not_specialize=["M"])
 def rms_norm_resident_kernel(
-    x_ptr, residual_ptr,      # (M, N), fp16, bf16, fp32 or fp64, both the same; residual is read only if ADD
+    # (M, N), fp16, bf16, fp32 or fp64, both the same; residual is read only if ADD
+    x_ptr, residual_ptr,
     sum_ptr, y_ptr,           # (M, N), x's dtype, written; sum only if ADD, with y's strides
     w_ptr,                    # (N,), any of those dtypes; read only if HAS_W
     rstd_ptr,                 # (M,), fp32, or fp64 for an fp64 x, written
-    stride_x_row, stride_x_col, stride_residual_row, stride_residual_col, stride_y_row, stride_y_col,   # in elements
+    # in elements
+    stride_x_row, stride_x_col, stride_residual_row, stride_residual_col, stride_y_row,
+    stride_y_col,
     M, N, eps,
     HAS_W: tl.constexpr,
     ADD: tl.constexpr,        # add the residual first, and store the sum
     ROWS: tl.constexpr,       # rows per program
     BLOCK: tl.constexpr,      # power of two >= N: the whole row stays in registers
-    EVICTION_POLICY: tl.constexpr = "evict_first",   # for x and y, read or written once, so that w stays in L2
+    # for x and y, read or written once, so that w stays in L2
+    EVICTION_POLICY: tl.constexpr = "evict_first",
     W_FIRST: tl.constexpr = False,   # load w before the reduction
 ):  # fmt: skip
-    """A tile of ROWS whole rows per program, read once. Registers: ROWS * BLOCK / (32 * num_warps) fp32 per thread."""
+    """A tile of ROWS whole rows per program, read once. Registers: ROWS * BLOCK / (32 * num_warps)
+    fp32 per thread."""
     ACC: tl.constexpr = tl.float64 if x_ptr.dtype.element_ty == tl.float64 else tl.float32
     rows = tl.program_id(0).to(tl.int64) * ROWS + tl.arange(0, ROWS)
     cols = tl.arange(0, BLOCK)
@@ -89,32 +102,46 @@ def rms_norm_resident_kernel(
     x_tile_ptr = x_ptr + rows[:, None] * stride_x_row + cols_wide[None, :] * stride_x_col
     x = tl.load(x_tile_ptr, mask=mask, other=0.0, eviction_policy=EVICTION_POLICY).to(ACC)
     if ADD:
-        residual_tile_ptr = residual_ptr + rows[:, None] * stride_residual_row + cols_wide[None, :] * stride_residual_col
-        x += tl.load(residual_tile_ptr, mask=mask, other=0.0, eviction_policy=EVICTION_POLICY).to(ACC)
+        residual_tile_ptr = (
+            residual_ptr
+            + rows[:, None] * stride_residual_row
+            + cols_wide[None, :] * stride_residual_col
+        )
+        x += tl.load(residual_tile_ptr, mask=mask, other=0.0, eviction_policy=EVICTION_POLICY).to(
+            ACC
+        )
         rounded = x.to(sum_ptr.dtype.element_ty)
         tl.store(sum_ptr + y_offsets, rounded, mask=mask)
         x = rounded.to(ACC)  # the next layer reads the rounded sum, so this one normalises it too
 
-    rstd = tl.rsqrt(tl.sum(x * x, axis=1) / N + eps)  # padded lanes are 0 and add nothing; for a variance they would
+    # padded lanes are 0 and add nothing; for a variance they would
+    rstd = tl.rsqrt(tl.sum(x * x, axis=1) / N + eps)
     y = x * rstd[:, None]
     if HAS_W and W_FIRST:
         y *= w.to(ACC)[None, :]
     elif HAS_W:
-        y *= tl.load(w_ptr + cols, mask=col_mask, other=0.0, eviction_policy="evict_last").to(ACC)[None, :]
+        y *= tl.load(w_ptr + cols, mask=col_mask, other=0.0, eviction_policy="evict_last").to(ACC)[
+            None, :
+        ]
     tl.store(rstd_ptr + rows, rstd, mask=rows < M)
-    tl.store(y_ptr + y_offsets, y.to(y_ptr.dtype.element_ty), mask=mask, eviction_policy=EVICTION_POLICY)
+    tl.store(
+        y_ptr + y_offsets, y.to(y_ptr.dtype.element_ty), mask=mask, eviction_policy=EVICTION_POLICY
+    )
 
 
 def _resident(
-    tuned: DeviceClass, x: Tensor, residual: Tensor | None, w: Tensor | None, b: None, y: Tensor, total: Tensor | None,
+    tuned: DeviceClass, x: Tensor, residual: Tensor | None, w: Tensor | None, b: None, y: Tensor,
+    total: Tensor | None,
     mean: None, rstd: Tensor, eps: float,
 ) -> None:  # fmt: skip
     M, N = x.shape
     rows, launcher = _prepare_resident(N, tuned, w is not None, residual is not None)
     x_strides = operands.strides(x)
     launcher(
-        (-(-M // rows),), x, x if residual is None else residual, y if total is None else total, y, x if w is None else w, rstd,
-        *x_strides, *(x_strides if residual is None else operands.strides(residual)), *y.stride(), M, N, eps,
+        (-(-M // rows),), x, x if residual is None else residual, y if total is None else total, y,
+        x if w is None else w, rstd,
+        *x_strides, *(x_strides if residual is None else operands.strides(residual)), *y.stride(),
+        M, N, eps,
     )  # fmt: skip
 
 
@@ -123,12 +150,14 @@ def _prepare_resident(N: int, tuned: DeviceClass, has_w: bool, add: bool) -> tup
     tile = tables.resident(N, tuned=tuned)
     return tile.rows, Launcher(
         rms_norm_resident_kernel, HAS_W=has_w, ADD=add, ROWS=tile.rows, BLOCK=tile.block,
-        EVICTION_POLICY=tables.eviction_policy(N, add=add), W_FIRST=tables.loads_w_first(N), num_warps=tile.num_warps,
+        EVICTION_POLICY=tables.eviction_policy(N, add=add), W_FIRST=tables.loads_w_first(N),
+        num_warps=tile.num_warps,
     )  # fmt: skip
 
 
 def _blocked(
-    tuned: DeviceClass, x: Tensor, residual: Tensor | None, w: Tensor | None, b: None, y: Tensor, total: Tensor | None,
+    tuned: DeviceClass, x: Tensor, residual: Tensor | None, w: Tensor | None, b: None, y: Tensor,
+    total: Tensor | None,
     mean: None, rstd: Tensor, eps: float,
 ) -> None:  # fmt: skip
     if residual is not None and total is not None:
@@ -136,7 +165,8 @@ def _blocked(
     M, N = x.shape
     tile = tables.blocked(N)
     launch(
-        rms_norm_blocked_kernel, (M,), x, y, operands.first_given(w, x), rstd, *operands.strides(x), *y.stride(), N, eps,
+        rms_norm_blocked_kernel, (M,), x, y, operands.first_given(w, x), rstd, *operands.strides(x),
+        *y.stride(), N, eps,
         HAS_W=w is not None, BLOCK=tile.block, num_warps=tile.num_warps,
     )  # fmt: skip
 
@@ -145,34 +175,43 @@ _DESIGNS = {"resident": _resident, "blocked": _blocked, **SHARED_DESIGNS}
 ALGORITHMS = ("auto", *_DESIGNS)
 
 
-def rms_norm_forward(x: Tensor, w: Tensor | None, eps: float, *, algorithm: str = "auto") -> tuple[Tensor, Tensor]:
+def rms_norm_forward(
+    x: Tensor, w: Tensor | None, eps: float, *, algorithm: str = "auto"
+) -> tuple[Tensor, Tensor]:
     """RMSNorm of the rows of a matrix.
 
     Args:
-        x: shape (M, N), N >= 1, fp32, fp16, bf16 or fp64, any strides.
-        w: shape (N,), any of those dtypes, or None.
-        eps: added to the mean square inside the root.
-        algorithm: one of ALGORITHMS; "auto" takes that of :func:`course_lib.kernels.launch.choice.choose_forward`.
+        x: shape (M, N), N >= 1, fp32, fp16, bf16 or fp64, any strides. w: shape (N,), any of those
+        dtypes, or None. eps: added to the mean square inside the root. algorithm: one of
+        ALGORITHMS; "auto" takes that of :func:`course_lib.kernels.launch.choice.choose_forward`.
 
     Returns: y of x's shape and dtype, contiguous; rstd, shape (M,), fp32, or fp64 for an fp64 x.
 
     Raises: ValueError if the algorithm is unknown, or cannot take this x.
     """
-    _, y, _, rstd = norm_forward(x, None, w, None, eps, centred=False, algorithm=algorithm, designs=_DESIGNS)
+    _, y, _, rstd = norm_forward(
+        x, None, w, None, eps, centred=False, algorithm=algorithm, designs=_DESIGNS
+    )
     return y, rstd
 
 
-def add_rms_norm_forward(x: Tensor, residual: Tensor, w: Tensor | None, eps: float) -> tuple[Tensor, Tensor, Tensor]:
-    """``total = x + residual`` (rounded to x's dtype) and its RMSNorm, fused: moves 4 M N elements instead of 5 M N.
+def add_rms_norm_forward(
+    x: Tensor, residual: Tensor, w: Tensor | None, eps: float
+) -> tuple[Tensor, Tensor, Tensor]:
+    """``total = x + residual`` (rounded to x's dtype) and its RMSNorm, fused: moves 4 M N elements
+    instead of 5 M N.
 
     Args:
         x, residual: shape (M, N), N >= 1, of one dtype, fp32, fp16, bf16 or fp64, any strides.
         w: shape (N,), any of those dtypes, or None.
         eps: added to the mean square inside the root.
 
-    Returns: total and y, of x's shape and dtype, contiguous; rstd, shape (M,), fp32, or fp64 for an fp64 x.
+    Returns: total and y, of x's shape and dtype, contiguous; rstd, shape (M,), fp32, or fp64 for an
+    fp64 x.
 
     Raises: ValueError if the shapes or dtypes of x and residual differ.
     """
-    total, y, _, rstd = norm_forward(x, residual, w, None, eps, centred=False, algorithm="auto", designs=_DESIGNS)
+    total, y, _, rstd = norm_forward(
+        x, residual, w, None, eps, centred=False, algorithm="auto", designs=_DESIGNS
+    )
     return total, y, rstd

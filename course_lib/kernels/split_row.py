@@ -1,33 +1,36 @@
-"""LayerNorm and RMSNorm forward for rows too long for one program: a row's columns are divided among a group of
-programs.
+"""LayerNorm and RMSNorm forward for rows too long for one program: a row's columns are divided
+among a group of programs.
 
-Each program owns one chunk of the columns and loops over the rows of its group. It keeps its chunk of a row in
-registers, publishes the chunk's statistics, waits until all chunks of that row are published, merges them in a fixed
-order and writes its part of y. x is read once and y written once, 2 M N elements, for any row length; the programs
-exchange 8 bytes per chunk.
+Each program owns one chunk of the columns and loops over the rows of its group. It keeps its chunk
+of a row in registers, publishes the chunk's statistics, waits until all chunks of that row are
+published, merges them in a fixed order and writes its part of y. x is read once and y written once,
+2 M N elements, for any row length; the programs exchange 8 bytes per chunk.
 
-**One word carries the data and its flag.** A chunk's mean and M2, its sum of squared deviations, are packed into 64
-bits and stored by one relaxed atomic exchange. M2 is never negative, so its sign bit is free: it is set in every
-published word. With a separate flag, the flag would have to become visible after the data, which needs a fence and an
-acquire. On an H100 both are expensive: the fence waits for the program's earlier stores, and the acquire drops w and b
-from the L1 cache.
+**One word carries the data and its flag.** A chunk's mean and M2, its sum of squared deviations,
+are packed into 64 bits and stored by one relaxed atomic exchange. M2 is never negative, so its sign
+bit is free: it is set in every published word. With a separate flag, the flag would have to become
+visible after the data, which needs a fence and an acquire. On an H100 both are expensive: the fence
+waits for the program's earlier stores, and the acquire drops w and b from the L1 cache.
 
-**Other work hides the wait.** A program publishes its part of the next row before it waits for the other parts of this
-row, and has started to load the row after that. docs/kernels.md, "Long rows, split over programs", has the
-measurements of this and of the designs that it replaced.
+**Other work hides the wait.** A program publishes its part of the next row before it waits for the
+other parts of this row, and has started to load the row after that. docs/kernels.md, "Long rows,
+split over programs", has the measurements of this and of the designs that it replaced.
 
-**Why no program waits forever.** A program's chunk does not follow from its program id: each program draws a ticket
-when it starts, and a group has consecutive tickets. Suppose that the device has room for as many programs as a row has
-chunks. Then all programs of the first unfinished group are running, for any order in which the hardware starts
-programs, and each of them publishes a row before it waits for an earlier one. ``split_forward`` refuses a row with more
-chunks than the device has multiprocessors. (If several such launches run at once, and each has fewer programs on the
+**Why no program waits forever.** A program's chunk does not follow from its program id: each
+program draws a ticket when it starts, and a group has consecutive tickets. Suppose that the device
+has room for as many programs as a row has chunks. Then all programs of the first unfinished group
+are running, for any order in which the hardware starts programs, and each of them publishes a row
+before it waits for an earlier one. ``split_forward`` refuses a row with more chunks than the device
+has multiprocessors. (If several such launches run at once, and each has fewer programs on the
 device than a row has chunks, all can wait forever; run them on one stream.)
 
-**Why the bits are fixed.** The chunk length does not depend on M, and the merge adds the chunks' numbers as a tree over
-their index. The order in which chunks are published does not matter, so a row gets the same bits in every batch.
+**Why the bits are fixed.** The chunk length does not depend on M, and the merge adds the chunks'
+numbers as a tree over their index. The order in which chunks are published does not matter, so a
+row gets the same bits in every batch.
 
-Sources: the ticket and the word that holds value and flag come from decoupled look-back (Merrill and Garland 2016,
-"Single-pass Parallel Prefix Scan with Decoupled Look-back"); the merge is that of Chan, Golub and LeVeque (1979).
+Sources: the ticket and the word that holds value and flag come from decoupled look-back (Merrill
+and Garland 2016, "Single-pass Parallel Prefix Scan with Decoupled Look-back"); the merge is that of
+Chan, Golub and LeVeque (1979).
 """
 
 from __future__ import annotations
@@ -48,7 +51,8 @@ from course_lib.kernels.zeroed_words import make_zeroed_words
 
 @triton.jit
 def compute_chunk_statistics(x, mask, count, CENTRED: tl.constexpr):
-    """Mean and sum of squared deviations of one chunk of ``count`` columns; for RMSNorm its sum of squares, twice."""
+    """Mean and sum of squared deviations of one chunk of ``count`` columns; for RMSNorm its sum of
+    squares, twice."""
     if CENTRED:
         mean = tl.sum(x, axis=0) / count
         deviation = tl.where(mask, x - mean, 0.0)
@@ -59,8 +63,11 @@ def compute_chunk_statistics(x, mask, count, CENTRED: tl.constexpr):
 
 
 @triton.jit
-def merge_statistics(means, squares, chunks, N, eps, CHUNKS: tl.constexpr, BLOCK: tl.constexpr, CENTRED: tl.constexpr):
-    """Mean and rstd of rows from the statistics of their chunks along axis 1; for RMSNorm rstd, twice.
+def merge_statistics(
+    means, squares, chunks, N, eps, CHUNKS: tl.constexpr, BLOCK: tl.constexpr, CENTRED: tl.constexpr
+):
+    """Mean and rstd of rows from the statistics of their chunks along axis 1; for RMSNorm rstd,
+    twice.
 
     ``chunks``: the chunk number of each lane; lanes from CHUNKS on are padding.
     """
@@ -78,7 +85,8 @@ def merge_statistics(means, squares, chunks, N, eps, CHUNKS: tl.constexpr, BLOCK
 
 @triton.jit
 def pack(mean, squares):
-    """Two fp32 numbers in one word that is never 0: the second number is not negative, and its sign bit is set here."""
+    """Two fp32 numbers in one word that is never 0: the second number is not negative, and its sign
+    bit is set here."""
     low = mean.to(tl.int32, bitcast=True).to(tl.int64) & 0xFFFFFFFF
     high = (squares.to(tl.int32, bitcast=True) | -2147483648).to(tl.int64) << 32
     return high | low
@@ -95,13 +103,16 @@ def unpack(words):
 @device.needs_resident_programs("CHUNKS")
 @triton.jit(do_not_specialize=["M", "groups"])
 def split_row_forward_kernel(
-    x_ptr, residual_ptr,      # (M, N), fp16, bf16 or fp32, both the same; residual is read only if ADD
+    # (M, N), fp16, bf16 or fp32, both the same; residual is read only if ADD
+    x_ptr, residual_ptr,
     total_ptr, y_ptr,         # (M, N), x's dtype, unit column stride, written; total only if ADD
     w_ptr, b_ptr,             # (N,), fp16, bf16, fp32 or fp64; read only if HAS_W, HAS_B
     mean_ptr, rstd_ptr,       # (M,), fp32, written; mean only if CENTRED
-    words_ptr,                # (M * CHUNKS_2,), int64, all 0 at the start: two packed fp32 numbers each
+    # (M * CHUNKS_2,), int64, all 0 at the start: two packed fp32 numbers each
+    words_ptr,
     ticket_ptr,               # one int64, 0 at the start
-    stride_x_row, stride_x_col, stride_residual_row, stride_residual_col, stride_y_row,   # in elements
+    # in elements
+    stride_x_row, stride_x_col, stride_residual_row, stride_residual_col, stride_y_row,
     M, N, eps, groups,
     CENTRED: tl.constexpr,    # LayerNorm; else RMSNorm, which has no mean to subtract
     HAS_W: tl.constexpr, HAS_B: tl.constexpr,
@@ -115,8 +126,9 @@ def split_row_forward_kernel(
 ):  # fmt: skip
     """Rows g, g + groups, g + 2 groups, ... for one chunk of the columns.
 
-    Each thread reads its own copy of the words: the block of words has COPIES equal rows, so that there is a lane per
-    thread. The wait ends when no copy lacks a word, so every thread has read every word that it uses.
+    Each thread reads its own copy of the words: the block of words has COPIES equal rows, so that
+    there is a lane per thread. The wait ends when no copy lacks a word, so every thread has read
+    every word that it uses.
     """
     if DEPENDENT:
         gdc_wait()
@@ -128,15 +140,20 @@ def split_row_forward_kernel(
     mask = tl.full([BLOCK], True, dtype=tl.int1) if FULL else cols < N
     count = tl.minimum(N - chunk * BLOCK, BLOCK).to(tl.float32)  # elements of this chunk
     chunks = tl.arange(0, CHUNKS_2)[None, :] + tl.zeros([COPIES, 1], dtype=tl.int32)
-    # w stays in registers only for RMSNorm, which is faster that way (docs/kernels.md, "Launch tables"). With LayerNorm's b as
-    # well, registers would spill.
+    # w stays in registers only for RMSNorm, which is faster that way (docs/kernels.md, "Launch
+    # tables"). With LayerNorm's b as well, registers would spill.
     KEEP_W: tl.constexpr = HAS_W and not CENTRED
     if KEEP_W:
         w = tl.load(w_ptr + cols, mask=mask, other=0.0, eviction_policy="evict_last")
 
     first_row = group.to(tl.int64)
     row = first_row
-    x_now = tl.load(x_ptr + row * stride_x_row + wide * stride_x_col, mask=mask & (row < M), other=0.0, eviction_policy="evict_first")
+    x_now = tl.load(
+        x_ptr + row * stride_x_row + wide * stride_x_col,
+        mask=mask & (row < M),
+        other=0.0,
+        eviction_policy="evict_first",
+    )
     if ADD:
         x_now += tl.load(
             residual_ptr + row * stride_residual_row + wide * stride_residual_col,
@@ -148,10 +165,18 @@ def split_row_forward_kernel(
         tl.atomic_xchg(words_ptr + row * CHUNKS_2 + chunk, pack(mean, squares), sem="relaxed")
     after = row + groups
     more = mask & (after < M)
-    x_next = tl.load(x_ptr + after * stride_x_row + wide * stride_x_col, mask=more, other=0.0, eviction_policy="evict_first")
+    x_next = tl.load(
+        x_ptr + after * stride_x_row + wide * stride_x_col,
+        mask=more,
+        other=0.0,
+        eviction_policy="evict_first",
+    )
     if ADD:
         residual_next = tl.load(
-            residual_ptr + after * stride_residual_row + wide * stride_residual_col, mask=more, other=0.0, eviction_policy="evict_first"
+            residual_ptr + after * stride_residual_row + wide * stride_residual_col,
+            mask=more,
+            other=0.0,
+            eviction_policy="evict_first",
         )
     for number in range(group, M, groups):
         row = first_row + (number - group)
@@ -163,18 +188,25 @@ def split_row_forward_kernel(
         if ADD:
             x_after += residual_next
             tl.store(total_ptr + after * stride_y_row + cols, x_after, mask=mask & (after < M))
-        if CENTRED:  # a barrier, without which the compiler may move the load of the words below the next loads: they would come later
+        # a barrier, without which the compiler may move the load of the words below the next loads:
+        # they would come later
+        if CENTRED:
             tl.debug_barrier()
         more = mask & (further < M)
-        x_next = tl.load(x_ptr + further * stride_x_row + wide * stride_x_col, mask=more, other=0.0, eviction_policy="evict_first")
+        x_next = tl.load(
+            x_ptr + further * stride_x_row + wide * stride_x_col,
+            mask=more,
+            other=0.0,
+            eviction_policy="evict_first",
+        )
         if ADD:
             residual_next = tl.load(
                 residual_ptr + further * stride_residual_row + wide * stride_residual_col,
                 mask=more, other=0.0, eviction_policy="evict_first",
             )  # fmt: skip
         if not CENTRED:
-            # RMSNorm has its barrier here: without it the compiler may move the loads below the next lines
-            # (docs/kernels.md, "A barrier that keeps the prefetch in front").
+            # RMSNorm has its barrier here: without it the compiler may move the loads below the
+            # next lines (docs/kernels.md, "A barrier that keeps the prefetch in front").
             tl.debug_barrier()
         mean, squares = compute_chunk_statistics(x_after.to(tl.float32), mask, count, CENTRED)
         if after < M:
@@ -182,9 +214,13 @@ def split_row_forward_kernel(
         missing = tl.sum(tl.sum(((words >= 0) & (chunks < CHUNKS)).to(tl.int32), axis=1), axis=0)
         while missing > 0:
             words = tl.load(words_ptr + row * CHUNKS_2 + chunks, volatile=True)
-            missing = tl.sum(tl.sum(((words >= 0) & (chunks < CHUNKS)).to(tl.int32), axis=1), axis=0)
+            missing = tl.sum(
+                tl.sum(((words >= 0) & (chunks < CHUNKS)).to(tl.int32), axis=1), axis=0
+            )
         chunk_means, chunk_squares = unpack(words)
-        means, rstds = merge_statistics(chunk_means, chunk_squares, chunks, N, eps, CHUNKS, BLOCK, CENTRED)
+        means, rstds = merge_statistics(
+            chunk_means, chunk_squares, chunks, N, eps, CHUNKS, BLOCK, CENTRED
+        )
         rstd = tl.max(rstds, axis=0)  # all copies are equal
         y = x_now.to(tl.float32)
         if CENTRED:
@@ -198,18 +234,29 @@ def split_row_forward_kernel(
         if KEEP_W:
             y *= w.to(tl.float32)
         elif HAS_W:
-            y *= tl.load(w_ptr + cols, mask=mask, other=0.0, eviction_policy="evict_last").to(tl.float32)
+            y *= tl.load(w_ptr + cols, mask=mask, other=0.0, eviction_policy="evict_last").to(
+                tl.float32
+            )
         if HAS_B:
-            y += tl.load(b_ptr + cols, mask=mask, other=0.0, eviction_policy="evict_last").to(tl.float32)
-        tl.store(y_ptr + row * stride_y_row + cols, y.to(y_ptr.dtype.element_ty), mask=mask, eviction_policy="evict_first")
+            y += tl.load(b_ptr + cols, mask=mask, other=0.0, eviction_policy="evict_last").to(
+                tl.float32
+            )
+        tl.store(
+            y_ptr + row * stride_y_row + cols,
+            y.to(y_ptr.dtype.element_ty),
+            mask=mask,
+            eviction_policy="evict_first",
+        )
         x_now = x_after
 
 
 def split_forward(
-    tuned: DeviceClass, x: Tensor, residual: Tensor | None, w: Tensor | None, b: Tensor | None, y: Tensor, total: Tensor | None,
+    tuned: DeviceClass, x: Tensor, residual: Tensor | None, w: Tensor | None, b: Tensor | None,
+    y: Tensor, total: Tensor | None,
     mean: Tensor | None, rstd: Tensor, eps: float,
 ) -> None:  # fmt: skip
-    """Fill y, rstd and, for LayerNorm, mean with the norm of x's rows, or of those of ``total = x + residual``.
+    """Fill y, rstd and, for LayerNorm, mean with the norm of x's rows, or of those of ``total = x +
+    residual``.
 
     Args:
         x, residual: shape (M, N), M, N >= 1, fp32, fp16 or bf16, any strides.
@@ -221,37 +268,55 @@ def split_forward(
     Raises: ValueError if x is fp64, or a row has more chunks than the device has multiprocessors.
     """
     M, N = x.shape
-    shares = tables.split(N, x.dtype, centred=mean is not None, add=residual is not None, tuned=tuned)
+    shares = tables.split(
+        N, x.dtype, centred=mean is not None, add=residual is not None, tuned=tuned
+    )
     check_room(x, shares.chunks)
     chunks_2 = tables.next_power_of_2(shares.chunks)
-    # Word 0 is the ticket counter, word 1 is unused. Each row has a power of two of words, so they need no mask.
+    # Word 0 is the ticket counter, word 1 is unused. Each row has a power of two of words, so they
+    # need no mask.
     words, dependent = make_zeroed_words(2 + M * chunks_2, x.device)
-    groups = tables.even_groups(M, shares.programs_per_multiprocessor * device.count_multiprocessors(x.device) // shares.chunks)
+    groups = tables.even_groups(
+        M,
+        shares.programs_per_multiprocessor
+        * device.count_multiprocessors(x.device)
+        // shares.chunks,
+    )
     added = operands.first_given(residual, x)
-    launcher = _prepare(shares, mean is not None, w is not None, b is not None, residual is not None, dependent)
+    launcher = _prepare(
+        shares, mean is not None, w is not None, b is not None, residual is not None, dependent
+    )
     launcher(
-        (groups * shares.chunks,), x, added, operands.first_given(total, y), y, operands.first_given(w, x), operands.first_given(b, x),
+        (groups * shares.chunks,), x, added, operands.first_given(total, y), y,
+        operands.first_given(w, x), operands.first_given(b, x),
         operands.first_given(mean, rstd), rstd, words[2:], words,
         *operands.strides(x), *operands.strides(added), y.stride(0), M, N, eps, groups,
     )  # fmt: skip
 
 
 @functools.cache
-def _prepare(shares: tables.SplitLaunch, centred: bool, has_w: bool, has_b: bool, add: bool, dependent: bool) -> Launcher:
+def _prepare(
+    shares: tables.SplitLaunch, centred: bool, has_w: bool, has_b: bool, add: bool, dependent: bool
+) -> Launcher:
     chunks_2 = tables.next_power_of_2(shares.chunks)
     return Launcher(
         split_row_forward_kernel, CENTRED=centred, HAS_W=has_w, HAS_B=has_b, ADD=add,
-        CHUNKS=shares.chunks, CHUNKS_2=chunks_2, COPIES=tables.copies(chunks_2, shares.num_warps), BLOCK=shares.block,
-        DEPENDENT=dependent, FULL=shares.full, num_warps=shares.num_warps, **device.dependent_launch_options(dependent),
+        CHUNKS=shares.chunks, CHUNKS_2=chunks_2, COPIES=tables.copies(chunks_2, shares.num_warps),
+        BLOCK=shares.block,
+        DEPENDENT=dependent, FULL=shares.full, num_warps=shares.num_warps,
+        **device.dependent_launch_options(dependent),
     )  # fmt: skip
 
 
 def check_room(x: Tensor, chunks: int) -> None:
     """Raise ValueError if x is fp64 or the device has no room for ``chunks`` programs at once."""
     if x.dtype == torch.float64:
-        raise ValueError("split rows tell one another fp32 numbers, and x is fp64; use 'blocked', or 'columns' backward")
+        raise ValueError(
+            "split rows tell one another fp32 numbers, and x is fp64; use 'blocked', or 'columns'"
+            " backward"
+        )
     if not choice.has_room_for(x, chunks):
         raise ValueError(
-            f"a row of {x.shape[1]} columns has {chunks} chunks, more than this device has multiprocessors; "
-            "use 'blocked', or 'columns' backward"
+            f"a row of {x.shape[1]} columns has {chunks} chunks, more than this device has"
+            " multiprocessors; use 'blocked', or 'columns' backward"
         )

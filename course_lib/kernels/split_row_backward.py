@@ -1,21 +1,24 @@
-"""LayerNorm and RMSNorm backward for long rows: the programs of a group work on the same rows, each on its own columns.
+"""LayerNorm and RMSNorm backward for long rows: the programs of a group work on the same rows, each
+on its own columns.
 
-The persistent kernels of norm_backward.py keep x, dy and their part of dw and db in registers, which is possible up to
-8192 columns. Here a row's columns are divided among CHUNKS programs. Each program keeps its own columns of dw and db.
-For every row the programs of a group exchange two numbers: their parts of the sums under c1 and c2. x and dy are read
-once and dx is written once, 3 M N elements, as for short rows; a design that computes c1 and c2 in a separate kernel
-moves 5 M N.
+The persistent kernels of norm_backward.py keep x, dy and their part of dw and db in registers,
+which is possible up to 8192 columns. Here a row's columns are divided among CHUNKS programs. Each
+program keeps its own columns of dw and db. For every row the programs of a group exchange two
+numbers: their parts of the sums under c1 and c2. x and dy are read once and dx is written once, 3 M
+N elements, as for short rows; a design that computes c1 and c2 in a separate kernel moves 5 M N.
 
-The exchange is that of split_row.py: one 64-bit word per row and chunk, stored by a relaxed atomic exchange. It is
-published one row ahead of the wait, while the row after next is being loaded. The sums under c1 and c2 can have either
-sign, so no sign bit is free. Instead a published word is not 0, because the lowest bit of the second sum is set. That
-changes the sum by at most its last digit in fp32, an error as small as a rounding. docs/kernels.md, "Backward", has the
-measurements of this and of the designs that it replaced.
+The exchange is that of split_row.py: one 64-bit word per row and chunk, stored by a relaxed atomic
+exchange. It is published one row ahead of the wait, while the row after next is being loaded. The
+sums under c1 and c2 can have either sign, so no sign bit is free. Instead a published word is not
+0, because the lowest bit of the second sum is set. That changes the sum by at most its last digit
+in fp32, an error as small as a rounding. docs/kernels.md, "Backward", has the measurements of this
+and of the designs that it replaced.
 
-**Why no program waits forever, and why the bits are fixed**: as in split_row.py. The rows of a group, and the order in
-which the parts are added, depend only on the grid and on N.
+**Why no program waits forever, and why the bits are fixed**: as in split_row.py. The rows of a
+group, and the order in which the parts are added, depend only on the grid and on N.
 
-Source: the persistent design of flash-attention's and quack's backward kernels; the exchange is that of split_row.py.
+Source: the persistent design of flash-attention's and quack's backward kernels; the exchange is
+that of split_row.py.
 """
 
 from __future__ import annotations
@@ -38,7 +41,8 @@ from course_lib.kernels.zeroed_words import make_zeroed_words
 
 @triton.jit
 def pack_sums(first, second):
-    """Two fp32 numbers in one word that is never 0: the lowest bit of the second number is set here."""
+    """Two fp32 numbers in one word that is never 0: the lowest bit of the second number is set
+    here."""
     low = first.to(tl.int32, bitcast=True).to(tl.int64) & 0xFFFFFFFF
     high = (second.to(tl.int32, bitcast=True) | 1).to(tl.int64) << 32
     return high | low
@@ -46,7 +50,8 @@ def pack_sums(first, second):
 
 @triton.jit
 def compute_row_sums(x, dy, w, mean, rstd, CENTRED: tl.constexpr, HAS_W: tl.constexpr):
-    """A chunk's parts of the sums of xhat * wdy and, for LayerNorm, of wdy; for RMSNorm the first part, twice."""
+    """A chunk's parts of the sums of xhat * wdy and, for LayerNorm, of wdy; for RMSNorm the first
+    part, twice."""
     x = x.to(tl.float32)
     wdy = dy.to(tl.float32)
     if HAS_W:
@@ -62,24 +67,38 @@ def compute_row_sums(x, dy, w, mean, rstd, CENTRED: tl.constexpr, HAS_W: tl.cons
 
 @triton.jit
 def add_first_keep_rest(count, first, second, other_count, other_first, other_second):
-    """Combine function that adds the counts and keeps the first of the other numbers: if the count of missing words is
-    0, all lanes have equal copies of these."""
+    """Combine function that adds the counts and keeps the first of the other numbers: if the count
+    of missing words is 0, all lanes have equal copies of these."""
     return count + other_count, first, second
 
 
 @triton.jit
 def read_words(words, chunks, N, CHUNKS: tl.constexpr, CENTRED: tl.constexpr):
-    """The number of words that are missing among all threads' copies, and the row's c1 and, for LayerNorm, c2, which are
-    valid only if none is missing.
+    """The number of words that are missing among all threads' copies, and the row's c1 and, for
+    LayerNorm, c2, which are valid only if none is missing.
 
-    One reduction computes all three, and so needs only one pair of barriers. That is faster for LayerNorm
-    (docs/kernels.md, "Backward"). split_row.py has separate reductions, because a joint one is slower there.
+    One reduction computes all three, and so needs only one pair of barriers. That is faster for
+    LayerNorm (docs/kernels.md, "Backward"). split_row.py has separate reductions, because a joint
+    one is slower there.
     """
     missing = tl.sum(((words == 0) & (chunks < CHUNKS)).to(tl.int32), axis=1)
-    c1 = tl.sum(tl.where(chunks < CHUNKS, words.to(tl.int32).to(tl.float32, bitcast=True), 0.0), axis=1) / N
+    c1 = (
+        tl.sum(
+            tl.where(chunks < CHUNKS, words.to(tl.int32).to(tl.float32, bitcast=True), 0.0), axis=1
+        )
+        / N
+    )
     c2 = c1
     if CENTRED:
-        c2 = tl.sum(tl.where(chunks < CHUNKS, (words >> 32).to(tl.int32).to(tl.float32, bitcast=True), 0.0), axis=1) / N
+        c2 = (
+            tl.sum(
+                tl.where(
+                    chunks < CHUNKS, (words >> 32).to(tl.int32).to(tl.float32, bitcast=True), 0.0
+                ),
+                axis=1,
+            )
+            / N
+        )
     return tl.reduce((missing, c1, c2), 0, add_first_keep_rest)
 
 
@@ -90,10 +109,13 @@ def split_row_backward_kernel(
     w_ptr,                               # (N,), fp16, bf16, fp32 or fp64; read only if HAS_W
     mean_ptr, rstd_ptr,                  # (M,), fp32; mean is read only if CENTRED
     dx_ptr,                              # (M, N), x's dtype, written
-    dw_partial_ptr, db_partial_ptr,      # (groups, N), fp32, contiguous, written; db only if CENTRED
-    words_ptr,                           # (M * CHUNKS_2,), int64, all 0 at the start: two packed fp32 numbers each
+    # (groups, N), fp32, contiguous, written; db only if CENTRED
+    dw_partial_ptr, db_partial_ptr,
+    # (M * CHUNKS_2,), int64, all 0 at the start: two packed fp32 numbers each
+    words_ptr,
     ticket_ptr,                          # one int64, 0 at the start
-    stride_dy_row, stride_dy_col, stride_x_row, stride_x_col, stride_dx_row,   # in elements; dx has unit column stride
+    # in elements; dx has unit column stride
+    stride_dy_row, stride_dy_col, stride_x_row, stride_x_col, stride_dx_row,
     M, N, groups,
     CENTRED: tl.constexpr,    # LayerNorm; else RMSNorm, which has no mean, no c2 and no db
     HAS_W: tl.constexpr,
@@ -101,13 +123,16 @@ def split_row_backward_kernel(
     CHUNKS_2: tl.constexpr,   # the power of two >= CHUNKS
     COPIES: tl.constexpr,     # COPIES * CHUNKS_2 >= the threads of a program: split_row.py says why
     BLOCK: tl.constexpr,      # columns a program owns
-    DEPENDENT: tl.constexpr,  # this kernel may start before the words are set to 0, and the next before this one ends
+    # this kernel may start before the words are set to 0, and the next before this one ends
+    DEPENDENT: tl.constexpr,
 ):  # fmt: skip
-    """Rows g, g + groups, g + 2 groups, ... for one chunk of the columns. Bytes: reads x and dy, writes dx (3 M N)."""
+    """Rows g, g + groups, g + 2 groups, ... for one chunk of the columns. Bytes: reads x and dy,
+    writes dx (3 M N)."""
     if DEPENDENT:
         gdc_wait()
         gdc_launch_dependents()
-    # Group, chunk and rows are 64-bit like the ticket: with 32 bits the kernel is slower (docs/kernels.md, "Launch tables").
+    # Group, chunk and rows are 64-bit like the ticket: with 32 bits the kernel is slower
+    # (docs/kernels.md, "Launch tables").
     ticket = tl.atomic_add(ticket_ptr, 1, sem="relaxed")
     group = ticket // CHUNKS
     chunk = ticket % CHUNKS
@@ -115,7 +140,8 @@ def split_row_backward_kernel(
     wide = cols.to(tl.int64)
     mask = cols < N
     chunks = tl.arange(0, CHUNKS_2)[None, :] + tl.zeros([COPIES, 1], dtype=tl.int32)
-    # w stays in registers only for RMSNorm. With LayerNorm's db as well, registers would spill (docs/kernels.md, "Launch tables").
+    # w stays in registers only for RMSNorm. With LayerNorm's db as well, registers would spill
+    # (docs/kernels.md, "Launch tables").
     KEEP_W: tl.constexpr = HAS_W and not CENTRED
     w = 1.0
     if HAS_W:
@@ -125,8 +151,18 @@ def split_row_backward_kernel(
 
     first_row = group
     here = mask & (first_row < M)
-    x_now = tl.load(x_ptr + first_row * stride_x_row + wide * stride_x_col, mask=here, other=0.0, eviction_policy="evict_first")
-    dy_now = tl.load(dy_ptr + first_row * stride_dy_row + wide * stride_dy_col, mask=here, other=0.0, eviction_policy="evict_first")
+    x_now = tl.load(
+        x_ptr + first_row * stride_x_row + wide * stride_x_col,
+        mask=here,
+        other=0.0,
+        eviction_policy="evict_first",
+    )
+    dy_now = tl.load(
+        dy_ptr + first_row * stride_dy_row + wide * stride_dy_col,
+        mask=here,
+        other=0.0,
+        eviction_policy="evict_first",
+    )
     rstd = tl.load(rstd_ptr + first_row, mask=first_row < M, other=0.0)
     mean = 0.0
     mean_after = 0.0
@@ -134,11 +170,23 @@ def split_row_backward_kernel(
         mean = tl.load(mean_ptr + first_row, mask=first_row < M, other=0.0)
     first, second = compute_row_sums(x_now, dy_now, w, mean, rstd, CENTRED, HAS_W)
     if first_row < M:
-        tl.atomic_xchg(words_ptr + first_row * CHUNKS_2 + chunk, pack_sums(first, second), sem="relaxed")
+        tl.atomic_xchg(
+            words_ptr + first_row * CHUNKS_2 + chunk, pack_sums(first, second), sem="relaxed"
+        )
     further = first_row + groups  # the row whose x and dy were loaded last
     more = mask & (further < M)
-    x_next = tl.load(x_ptr + further * stride_x_row + wide * stride_x_col, mask=more, other=0.0, eviction_policy="evict_first")
-    dy_next = tl.load(dy_ptr + further * stride_dy_row + wide * stride_dy_col, mask=more, other=0.0, eviction_policy="evict_first")
+    x_next = tl.load(
+        x_ptr + further * stride_x_row + wide * stride_x_col,
+        mask=more,
+        other=0.0,
+        eviction_policy="evict_first",
+    )
+    dy_next = tl.load(
+        dy_ptr + further * stride_dy_row + wide * stride_dy_col,
+        mask=more,
+        other=0.0,
+        eviction_policy="evict_first",
+    )
     for number in range(group, M, groups):
         row = first_row + (number - group)
         after = row + groups
@@ -150,14 +198,28 @@ def split_row_backward_kernel(
         words = tl.load(words_ptr + row * CHUNKS_2 + chunks, volatile=True)
         x_after = x_next
         dy_after = dy_next
-        x_next = tl.load(x_ptr + further * stride_x_row + wide * stride_x_col, mask=more, other=0.0, eviction_policy="evict_first")
-        dy_next = tl.load(dy_ptr + further * stride_dy_row + wide * stride_dy_col, mask=more, other=0.0, eviction_policy="evict_first")
+        x_next = tl.load(
+            x_ptr + further * stride_x_row + wide * stride_x_col,
+            mask=more,
+            other=0.0,
+            eviction_policy="evict_first",
+        )
+        dy_next = tl.load(
+            dy_ptr + further * stride_dy_row + wide * stride_dy_col,
+            mask=more,
+            other=0.0,
+            eviction_policy="evict_first",
+        )
         rstd_after = tl.load(rstd_ptr + after, mask=after < M, other=0.0)
         if CENTRED:
             mean_after = tl.load(mean_ptr + after, mask=after < M, other=0.0)
-        first, second = compute_row_sums(x_after, dy_after, w, mean_after, rstd_after, CENTRED, HAS_W)
+        first, second = compute_row_sums(
+            x_after, dy_after, w, mean_after, rstd_after, CENTRED, HAS_W
+        )
         if after < M:
-            tl.atomic_xchg(words_ptr + after * CHUNKS_2 + chunk, pack_sums(first, second), sem="relaxed")
+            tl.atomic_xchg(
+                words_ptr + after * CHUNKS_2 + chunk, pack_sums(first, second), sem="relaxed"
+            )
         missing, c1, c2 = read_words(words, chunks, N, CHUNKS, CENTRED)
         while missing > 0:
             words = tl.load(words_ptr + row * CHUNKS_2 + chunks, volatile=True)
@@ -172,7 +234,12 @@ def split_row_backward_kernel(
         else:
             xhat = x_now.to(tl.float32) * rstd
             dx = (wdy - xhat * c1) * rstd
-        tl.store(dx_ptr + row * stride_dx_row + wide, dx.to(dx_ptr.dtype.element_ty), mask=mask, eviction_policy="evict_first")
+        tl.store(
+            dx_ptr + row * stride_dx_row + wide,
+            dx.to(dx_ptr.dtype.element_ty),
+            mask=mask,
+            eviction_policy="evict_first",
+        )
         dw += dy * xhat  # keep this after the store: before it, twice as many registers spill
         if CENTRED:
             db += dy
@@ -187,7 +254,8 @@ def split_row_backward_kernel(
 
 
 def split_backward(
-    tuned: DeviceClass, dy: Tensor, x: Tensor, w: Tensor | None, mean: Tensor | None, rstd: Tensor, dx: Tensor, dw: Tensor,
+    tuned: DeviceClass, dy: Tensor, x: Tensor, w: Tensor | None, mean: Tensor | None, rstd: Tensor,
+    dx: Tensor, dw: Tensor,
     db: Tensor | None,
 ) -> None:  # fmt: skip
     """Fill ``dx``, ``dw`` and, for LayerNorm (``mean`` given), ``db``.
@@ -205,15 +273,22 @@ def split_backward(
     centred = mean is not None
     shares = tables.split_backward(N, x.dtype, tuned=tuned)
     check_room(x, shares.chunks)
-    groups = tables.even_groups(M, shares.programs_per_multiprocessor * device.count_multiprocessors(x.device) // shares.chunks)
+    groups = tables.even_groups(
+        M,
+        shares.programs_per_multiprocessor
+        * device.count_multiprocessors(x.device)
+        // shares.chunks,
+    )
     dw_partial = torch.empty((groups, N), dtype=torch.float32, device=x.device)
     db_partial = torch.empty_like(dw_partial) if centred else None
     chunks_2 = tables.next_power_of_2(shares.chunks)
-    # Word 0 is the ticket counter, word 1 is unused. Each row has a power of two of words, so they need no mask.
+    # Word 0 is the ticket counter, word 1 is unused. Each row has a power of two of words, so they
+    # need no mask.
     words, dependent = make_zeroed_words(2 + M * chunks_2, x.device)
     launcher = _prepare(shares, centred, w is not None, dependent)
     launcher(
-        (groups * shares.chunks,), dy, x, operands.first_given(w, x), operands.first_given(mean, rstd), rstd, dx,
+        (groups * shares.chunks,), dy, x, operands.first_given(w, x),
+        operands.first_given(mean, rstd), rstd, dx,
         dw_partial, operands.first_given(db_partial, dw_partial), words[2:], words,
         *operands.strides(dy), *operands.strides(x), dx.stride(0), M, N, groups,
     )  # fmt: skip
@@ -224,7 +299,8 @@ def split_backward(
 def _prepare(shares: tables.SplitLaunch, centred: bool, has_w: bool, dependent: bool) -> Launcher:
     chunks_2 = tables.next_power_of_2(shares.chunks)
     return Launcher(
-        split_row_backward_kernel, CENTRED=centred, HAS_W=has_w, CHUNKS=shares.chunks, CHUNKS_2=chunks_2,
+        split_row_backward_kernel, CENTRED=centred, HAS_W=has_w, CHUNKS=shares.chunks,
+        CHUNKS_2=chunks_2,
         COPIES=tables.copies(chunks_2, shares.num_warps), BLOCK=shares.block, DEPENDENT=dependent,
         num_warps=shares.num_warps, **device.dependent_launch_options(dependent),
     )  # fmt: skip

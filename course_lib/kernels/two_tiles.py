@@ -1,18 +1,21 @@
-"""LayerNorm and RMSNorm forward for rows far from a power of two: a row is a tile of BLOCK and a tile of TAIL columns.
+"""LayerNorm and RMSNorm forward for rows far from a power of two: a row is a tile of BLOCK and a
+tile of TAIL columns.
 
-The lanes of a block are a power of two. So a row of 4097 columns in one block needs 8192 lanes, and half of them are
-idle. Idle lanes are not free: if the length of rows is not a multiple of 16 elements, every lane has its own
-instruction for each load and store, masked or not. Two blocks, 4096 + 16, fit the row. The first is full and needs no
-column mask.
+The lanes of a block are a power of two. So a row of 4097 columns in one block needs 8192 lanes, and
+half of them are idle. Idle lanes are not free: if the length of rows is not a multiple of 16
+elements, every lane has its own instruction for each load and store, masked or not. Two blocks,
+4096 + 16, fit the row. The first is full and needs no column mask.
 
-**Rows that begin at any address.** If the length of rows is not a multiple of 16 elements, x and y move one element at
-a time. w and b begin at a multiple of 16 bytes, so the compiler would load them in vectors, and move each element
-through shared memory to the thread that has its x. Then the pipe between registers and L1 cache is the bottleneck, not
-the memory. If the compiler does not know the alignment of w and b, it loads them like x. With at most 128 registers per
-thread, four programs share a multiprocessor.
+**Rows that begin at any address.** If the length of rows is not a multiple of 16 elements, x and y
+move one element at a time. w and b begin at a multiple of 16 bytes, so the compiler would load them
+in vectors, and move each element through shared memory to the thread that has its x. Then the pipe
+between registers and L1 cache is the bottleneck, not the memory. If the compiler does not know the
+alignment of w and b, it loads them like x. With at most 128 registers per thread, four programs
+share a multiprocessor.
 
-Bytes: x read once and y written once, 2 M N; with a residual 4 M N. docs/kernels.md has the measurements: "Forward"
-compares one block, two tiles, and w and b loaded like x; "Where it stops" has the counters.
+Bytes: x read once and y written once, 2 M N; with a residual 4 M N. docs/kernels.md has the
+measurements: "Forward" compares one block, two tiles, and w and b loaded like x; "Where it stops"
+has the counters.
 
 Source: vectorised CPU loops also end with a masked tail after full blocks.
 """
@@ -32,18 +35,21 @@ from course_lib.kernels.launch.launcher import Launcher
 
 
 def two_tiles_kernel(
-    x_ptr, residual_ptr,      # (M, N), fp16, bf16, fp32 or fp64, both the same; residual is read only if ADD
+    # (M, N), fp16, bf16, fp32 or fp64, both the same; residual is read only if ADD
+    x_ptr, residual_ptr,
     total_ptr, y_ptr,         # (M, N), x's dtype, unit column stride, written; total only if ADD
     w_ptr, b_ptr,             # (N,), any of those dtypes; read only if HAS_W, HAS_B
     mean_ptr, rstd_ptr,       # (M,), fp32, or fp64 for an fp64 x, written; mean only if CENTRED
-    stride_x_row, stride_x_col, stride_residual_row, stride_residual_col, stride_y_row,   # in elements
+    # in elements
+    stride_x_row, stride_x_col, stride_residual_row, stride_residual_col, stride_y_row,
     N, eps,
     CENTRED: tl.constexpr,    # LayerNorm; else RMSNorm
     HAS_W: tl.constexpr, HAS_B: tl.constexpr,
     ADD: tl.constexpr,        # add the residual first, and store the sum in total
     BLOCK: tl.constexpr,      # columns of the first tile, at most N
     TAIL: tl.constexpr,       # columns of the second, at least N - BLOCK
-    EVICTION_POLICY: tl.constexpr,   # for x, residual and y, read or written once, so that w and b stay in L2
+    # for x, residual and y, read or written once, so that w and b stay in L2
+    EVICTION_POLICY: tl.constexpr,
 ):  # fmt: skip
     """One row per program. Registers: (BLOCK + TAIL) / (32 * num_warps) fp32 per thread."""
     ACC: tl.constexpr = tl.float64 if x_ptr.dtype.element_ty == tl.float64 else tl.float32
@@ -55,11 +61,23 @@ def two_tiles_kernel(
     tail_wide = tail_cols.to(tl.int64) * stride_x_col
 
     x = tl.load(x_ptr + row * stride_x_row + wide, eviction_policy=EVICTION_POLICY)
-    tail = tl.load(x_ptr + row * stride_x_row + tail_wide, mask=mask, other=0.0, eviction_policy=EVICTION_POLICY)
+    tail = tl.load(
+        x_ptr + row * stride_x_row + tail_wide,
+        mask=mask,
+        other=0.0,
+        eviction_policy=EVICTION_POLICY,
+    )
     if ADD:
         source = residual_ptr + row * stride_residual_row
-        x += tl.load(source + cols.to(tl.int64) * stride_residual_col, eviction_policy=EVICTION_POLICY)
-        tail += tl.load(source + tail_cols.to(tl.int64) * stride_residual_col, mask=mask, other=0.0, eviction_policy=EVICTION_POLICY)
+        x += tl.load(
+            source + cols.to(tl.int64) * stride_residual_col, eviction_policy=EVICTION_POLICY
+        )
+        tail += tl.load(
+            source + tail_cols.to(tl.int64) * stride_residual_col,
+            mask=mask,
+            other=0.0,
+            eviction_policy=EVICTION_POLICY,
+        )
         tl.store(total_ptr + row * stride_y_row + cols, x)
         tl.store(total_ptr + row * stride_y_row + tail_cols, tail, mask=mask)
     x = x.to(ACC)
@@ -68,7 +86,8 @@ def two_tiles_kernel(
     if CENTRED:
         mean = (tl.sum(x, axis=0) + tl.sum(tail, axis=0)) / N
         x -= mean
-        tail = tl.where(mask, tail - mean, 0.0)  # a padded lane holds 0 - mean, and would be squared
+        # a padded lane holds 0 - mean, and would be squared
+        tail = tl.where(mask, tail - mean, 0.0)
         tl.store(mean_ptr + row, mean)
     rstd = tl.rsqrt((tl.sum(x * x, axis=0) + tl.sum(tail * tail, axis=0)) / N + eps)
     tl.store(rstd_ptr + row, rstd)
@@ -77,17 +96,33 @@ def two_tiles_kernel(
     tail_y = tail * rstd
     if HAS_W:
         y *= tl.load(w_ptr + cols, eviction_policy="evict_last").to(ACC)
-        tail_y *= tl.load(w_ptr + tail_cols, mask=mask, other=0.0, eviction_policy="evict_last").to(ACC)
+        tail_y *= tl.load(w_ptr + tail_cols, mask=mask, other=0.0, eviction_policy="evict_last").to(
+            ACC
+        )
     if HAS_B:
         y += tl.load(b_ptr + cols, eviction_policy="evict_last").to(ACC)
-        tail_y += tl.load(b_ptr + tail_cols, mask=mask, other=0.0, eviction_policy="evict_last").to(ACC)
-    tl.store(y_ptr + row * stride_y_row + cols, y.to(y_ptr.dtype.element_ty), eviction_policy=EVICTION_POLICY)
-    tl.store(y_ptr + row * stride_y_row + tail_cols, tail_y.to(y_ptr.dtype.element_ty), mask=mask, eviction_policy=EVICTION_POLICY)
+        tail_y += tl.load(b_ptr + tail_cols, mask=mask, other=0.0, eviction_policy="evict_last").to(
+            ACC
+        )
+    tl.store(
+        y_ptr + row * stride_y_row + cols,
+        y.to(y_ptr.dtype.element_ty),
+        eviction_policy=EVICTION_POLICY,
+    )
+    tl.store(
+        y_ptr + row * stride_y_row + tail_cols,
+        tail_y.to(y_ptr.dtype.element_ty),
+        mask=mask,
+        eviction_policy=EVICTION_POLICY,
+    )
 
 
 two_tiles_forward_kernel = triton.jit(two_tiles_kernel)
-# for rows that begin at any address: without knowing the alignment of w and b, the compiler loads them like x
-unaligned_two_tiles_forward_kernel = triton.jit(two_tiles_kernel, do_not_specialize_on_alignment=["w_ptr", "b_ptr"])
+# for rows that begin at any address: without knowing the alignment of w and b, the compiler loads
+# them like x
+unaligned_two_tiles_forward_kernel = triton.jit(
+    two_tiles_kernel, do_not_specialize_on_alignment=["w_ptr", "b_ptr"]
+)
 
 
 def choose_kernel(N: int) -> Any:
@@ -96,28 +131,36 @@ def choose_kernel(N: int) -> Any:
 
 
 def two_tiles_forward(
-    tuned: DeviceClass, x: Tensor, residual: Tensor | None, w: Tensor | None, b: Tensor | None, y: Tensor, total: Tensor | None,
+    tuned: DeviceClass, x: Tensor, residual: Tensor | None, w: Tensor | None, b: Tensor | None,
+    y: Tensor, total: Tensor | None,
     mean: Tensor | None, rstd: Tensor, eps: float,
 ) -> None:  # fmt: skip
-    """Compute what :func:`course_lib.kernels.split_row.split_forward` does, for 1 <= N <= RESIDENT_LIMIT. x may also be
-    fp64; mean and rstd are then fp64.
+    """Compute what :func:`course_lib.kernels.split_row.split_forward` does, for 1 <= N <=
+    RESIDENT_LIMIT. x may also be fp64; mean and rstd are then fp64.
 
     Raises: ValueError if N is out of that range.
     """
     M, N = x.shape
-    launcher = _prepare(N, tuned, mean is not None, w is not None, b is not None, residual is not None)
+    launcher = _prepare(
+        N, tuned, mean is not None, w is not None, b is not None, residual is not None
+    )
     added = operands.first_given(residual, x)
     launcher(
-        (M,), x, added, operands.first_given(total, y), y, operands.first_given(w, x), operands.first_given(b, x),
+        (M,), x, added, operands.first_given(total, y), y, operands.first_given(w, x),
+        operands.first_given(b, x),
         operands.first_given(mean, rstd), rstd,
         *operands.strides(x), *operands.strides(added), y.stride(0), N, eps,
     )  # fmt: skip
 
 
 @functools.cache
-def _prepare(N: int, tuned: DeviceClass, centred: bool, has_w: bool, has_b: bool, add: bool) -> Launcher:
+def _prepare(
+    N: int, tuned: DeviceClass, centred: bool, has_w: bool, has_b: bool, add: bool
+) -> Launcher:
     block, tail, num_warps = tables.two_tiles(N, tuned=tuned)
     return Launcher(
-        choose_kernel(N), CENTRED=centred, HAS_W=has_w, HAS_B=has_b, ADD=add, BLOCK=block, TAIL=tail,
-        EVICTION_POLICY=tables.eviction_policy(N, add=add), num_warps=num_warps, maxnreg=find_line(tuned.two_tiles, N).registers,
+        choose_kernel(N), CENTRED=centred, HAS_W=has_w, HAS_B=has_b, ADD=add, BLOCK=block,
+        TAIL=tail,
+        EVICTION_POLICY=tables.eviction_policy(N, add=add), num_warps=num_warps,
+        maxnreg=find_line(tuned.two_tiles, N).registers,
     )  # fmt: skip

@@ -1,13 +1,15 @@
-"""LayerNorm and RMSNorm backward for rows far from a power of two: a row is a tile of BLOCK and a tile of TAIL columns.
+"""LayerNorm and RMSNorm backward for rows far from a power of two: a row is a tile of BLOCK and a
+tile of TAIL columns.
 
-The persistent kernels of norm_backward.py give a row of 4097 columns a block of 8192 lanes, half of them idle. If the
-length of rows is not a multiple of 16 elements, every lane has its own instruction for each load and store. Here a row
-is a tile of BLOCK columns, all of them used, and a tile of TAIL columns, as in two_tiles.py. The rest is the persistent
-design: x and dy are read once, dw and db stay in registers, and each program writes one partial row.
+The persistent kernels of norm_backward.py give a row of 4097 columns a block of 8192 lanes, half of
+them idle. If the length of rows is not a multiple of 16 elements, every lane has its own
+instruction for each load and store. Here a row is a tile of BLOCK columns, all of them used, and a
+tile of TAIL columns, as in two_tiles.py. The rest is the persistent design: x and dy are read once,
+dw and db stay in registers, and each program writes one partial row.
 
-Bytes: reads x and dy, writes dx (3 M N), and 8 P N of partial sums for RMSNorm, 16 P N for LayerNorm, P programs.
-docs/kernels.md, "Backward" and "Faster memory, and few rows", has the measurements. At 4095 columns, which fill one
-block, two tiles gain nothing.
+Bytes: reads x and dy, writes dx (3 M N), and 8 P N of partial sums for RMSNorm, 16 P N for
+LayerNorm, P programs. docs/kernels.md, "Backward" and "Faster memory, and few rows", has the
+measurements. At 4095 columns, which fill one block, two tiles gain nothing.
 
 Source: norm_backward.py and two_tiles.py.
 """
@@ -28,15 +30,19 @@ from course_lib.kernels.launch.device_classes import DeviceClass
 from course_lib.kernels.launch.launcher import Launcher
 
 
-# The compiler is not told that w is aligned, because x's rows may not be: two_tiles.py gives the reason.
+# The compiler is not told that w is aligned, because x's rows may not be: two_tiles.py gives the
+# reason.
 @triton.jit(do_not_specialize=["M"], do_not_specialize_on_alignment=["w_ptr"])
 def two_tiles_backward_kernel(
     dy_ptr, x_ptr,                       # (M, N), fp16, bf16, fp32 or fp64
     w_ptr,                               # (N,), any of those dtypes; read only if HAS_W
-    mean_ptr, rstd_ptr,                  # (M,), fp32, or fp64 for an fp64 x; mean is read only if CENTRED
+    # (M,), fp32, or fp64 for an fp64 x; mean is read only if CENTRED
+    mean_ptr, rstd_ptr,
     dx_ptr,                              # (M, N), x's dtype, written
-    dw_partial_ptr, db_partial_ptr,      # (P, N) for P programs, mean's dtype, contiguous, written; db only if CENTRED
-    stride_dy_row, stride_dy_col, stride_x_row, stride_x_col, stride_dx_row,   # in elements; dx has unit column stride
+    # (P, N) for P programs, mean's dtype, contiguous, written; db only if CENTRED
+    dw_partial_ptr, db_partial_ptr,
+    # in elements; dx has unit column stride
+    stride_dy_row, stride_dy_col, stride_x_row, stride_x_col, stride_dx_row,
     M, N,
     CENTRED: tl.constexpr,    # LayerNorm; else RMSNorm, which has no mean, no c2 and no db
     HAS_W: tl.constexpr,
@@ -77,7 +83,8 @@ def two_tiles_backward_kernel(
         if CENTRED:
             mean = tl.load(mean_ptr + row)
             xhat -= mean
-            tail_xhat -= mean  # not zero in a padded lane; tail_dy is, and every use of it is a product
+            # not zero in a padded lane; tail_dy is, and every use of it is a product
+            tail_xhat -= mean
         xhat *= rstd
         tail_xhat *= rstd
         wdy = dy
@@ -109,19 +116,24 @@ def two_tiles_backward_kernel(
 
 
 def two_tiles_backward(
-    tuned: DeviceClass, dy: Tensor, x: Tensor, w: Tensor | None, mean: Tensor | None, rstd: Tensor, dx: Tensor, dw: Tensor,
+    tuned: DeviceClass, dy: Tensor, x: Tensor, w: Tensor | None, mean: Tensor | None, rstd: Tensor,
+    dx: Tensor, dw: Tensor,
     db: Tensor | None,
 ) -> None:  # fmt: skip
-    """Compute what :func:`course_lib.kernels.split_row_backward.split_backward` does, for 1 <= N <= TWO_TILES_LIMIT. x
-    may also be fp64.
+    """Compute what :func:`course_lib.kernels.split_row_backward.split_backward` does, for 1 <= N <=
+    TWO_TILES_LIMIT. x may also be fp64.
 
     Raises: ValueError if N is out of that range.
     """
     M, N = x.shape
     centred = mean is not None
-    tiles, launcher = _prepare(N, tuned, centred, w is not None, device.has_dependent_launch(x.device))
+    tiles, launcher = _prepare(
+        N, tuned, centred, w is not None, device.has_dependent_launch(x.device)
+    )
     programs = min(M, tiles.programs_per_multiprocessor * device.count_multiprocessors(x.device))
-    dw_partial = torch.empty((programs, N), dtype=operands.statistics_dtype(x.dtype), device=x.device)
+    dw_partial = torch.empty(
+        (programs, N), dtype=operands.statistics_dtype(x.dtype), device=x.device
+    )
     db_partial = torch.empty_like(dw_partial) if centred else None
     launcher(
         (programs,), dy, x, operands.first_given(w, x), operands.first_given(mean, rstd), rstd, dx,
@@ -132,9 +144,12 @@ def two_tiles_backward(
 
 
 @functools.cache
-def _prepare(N: int, tuned: DeviceClass, centred: bool, has_w: bool, dependent: bool) -> tuple[tables.TwoTilesLaunch, Launcher]:
+def _prepare(
+    N: int, tuned: DeviceClass, centred: bool, has_w: bool, dependent: bool
+) -> tuple[tables.TwoTilesLaunch, Launcher]:
     tiles = tables.two_tiles_backward(N, tuned=tuned)
     return tiles, Launcher(
-        two_tiles_backward_kernel, CENTRED=centred, HAS_W=has_w, BLOCK=tiles.block, TAIL=tiles.tail, STAGES=tiles.stages,
+        two_tiles_backward_kernel, CENTRED=centred, HAS_W=has_w, BLOCK=tiles.block, TAIL=tiles.tail,
+        STAGES=tiles.stages,
         DEPENDENT=dependent, num_warps=tiles.num_warps,
     )  # fmt: skip

@@ -1,11 +1,12 @@
-"""Words that start at 0, for kernels whose programs exchange data. The launch that sets them to 0 takes almost no extra time.
+"""Words that start at 0, for kernels whose programs exchange data. The launch that sets them to 0
+takes almost no extra time.
 
-The kernel that uses the words is a programmatic dependent launch: its programs start while the kernel here still runs,
-and wait for its end with ``gdc_wait`` before they touch a word. With PyTorch's own ``zeros``, the next kernel would
-start only after it has ended.
+The kernel that uses the words is a programmatic dependent launch: its programs start while the
+kernel here still runs, and wait for its end with ``gdc_wait`` before they touch a word. With
+PyTorch's own ``zeros``, the next kernel would start only after it has ended.
 
-No program waits forever for this: a dependent launch begins when every program of the kernel here has started, so
-waiting programs never take room that this kernel still needs.
+No program waits forever for this: a dependent launch begins when every program of the kernel here
+has started, so waiting programs never take room that this kernel still needs.
 
 Source: NVIDIA's CUDA programming guide, "Programmatic Dependent Launch and Synchronization".
 """
@@ -37,7 +38,8 @@ def zero_words_kernel(
 
 
 def make_zeroed_words(count: int, device: torch.device) -> tuple[Tensor, bool]:
-    """Return ``count`` int64 words, shape (count,), and whether the kernel that uses them must be a dependent launch and wait."""
+    """Return ``count`` int64 words, shape (count,), and whether the kernel that uses them must be a
+    dependent launch and wait."""
     if not has_dependent_launch(device):
         return torch.zeros(count, dtype=torch.int64, device=device), False
     words = torch.empty(count, dtype=torch.int64, device=device)

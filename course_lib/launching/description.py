@@ -1,4 +1,5 @@
-"""A launch as typed data: the kernel's name, the grid, the tensors in one block of memory, and the arguments."""
+"""A launch as typed data: the kernel's name, the grid, the tensors in one block of memory, and the
+arguments."""
 
 from __future__ import annotations
 
@@ -10,10 +11,11 @@ from typing import Any
 
 @dataclass(frozen=True)
 class LaunchTensor:
-    """A tensor of a launch. ``start``: bytes from the beginning of the launch's memory to element 0; ``strides`` are in elements.
+    """A tensor of a launch. ``start``: bytes from the beginning of the launch's memory to element
+    0; ``strides`` are in elements.
 
-    A ``far`` tensor spans more memory than it uses. In the launch's memory its elements have the ``packed_strides``; where the kernel
-    runs, they are laid ``strides`` apart.
+    A ``far`` tensor spans more memory than it uses. In the launch's memory its elements have the
+    ``packed_strides``; where the kernel runs, they are laid ``strides`` apart.
     """
 
     name: str
@@ -34,8 +36,9 @@ class LaunchTensor:
 class Launch:
     """A launch of the kernel ``entry_point``.
 
-    ``arguments`` are in the kernel's order: a text is the name of a tensor, anything else a value. ``constexprs`` are by name. ``sample``:
-    the programs of a one-dimensional grid that run in the interpreter; empty means all programs.
+    ``arguments`` are in the kernel's order: a text is the name of a tensor, anything else a value.
+    ``constexprs`` are by name. ``sample``: the programs of a one-dimensional grid that run in the
+    interpreter; empty means all programs.
     """
 
     entry_point: str

@@ -22,23 +22,38 @@ class Group(StrEnum):
     REFUSED = "refused"  # the file uses what the exercise does not allow
 
 
-_READS_OUTSIDE = Group.OUTSIDE, "", N_("It reads outside {tensor}; with hidden cases it is not shown where")
-_WRITES_OUTSIDE = Group.OUTSIDE, "", N_("It writes outside {tensor}; with hidden cases it is not shown where")
+_READS_OUTSIDE = (
+    Group.OUTSIDE,
+    "",
+    N_("It reads outside {tensor}; with hidden cases it is not shown where"),
+)
+_WRITES_OUTSIDE = (
+    Group.OUTSIDE,
+    "",
+    N_("It writes outside {tensor}; with hidden cases it is not shown where"),
+)
 _WAITS = N_("The programs wait for one another")
 
 
 class FaultKind(StrEnum):
-    """The kinds of fault, each by the word that the child writes. If a case has several, the one that comes first here is the worst.
+    """The kinds of fault, each by the word that the child writes. If a case has several, the one
+    that comes first here is the worst.
 
-    ``cause``: the verdict's cause; "" if the outputs decide it. ``withheld``: the words of the verdict if the cases are hidden; "{tensor}"
-    stands for the tensor's name.
+    ``cause``: the verdict's cause; "" if the outputs decide it. ``withheld``: the words of the
+    verdict if the cases are hidden; "{tensor}" stands for the tensor's name.
     """
 
     group: Group
     cause: str
     withheld: str
 
-    def __new__(cls, word: str, group: Group, cause: str = "", withheld: str = N_("It does with {tensor} what it must not")) -> FaultKind:
+    def __new__(
+        cls,
+        word: str,
+        group: Group,
+        cause: str = "",
+        withheld: str = N_("It does with {tensor} what it must not"),
+    ) -> FaultKind:
         kind = str.__new__(cls, word)
         kind._value_, kind.group, kind.cause, kind.withheld = word, group, cause, withheld
         return kind
@@ -58,32 +73,98 @@ class FaultKind(StrEnum):
     XCHG = "xchg", *_WRITES_OUTSIDE
     XOR = "xor", *_WRITES_OUTSIDE
     INPUT = "input", Group.INPUT, "input_changed", N_("{tensor} is an input, and is written")
-    READS = "reads", Group.MINOR, "extra_pass", N_("It reads {tensor} more often than the exercise allows")
+    READS = (
+        "reads",
+        Group.MINOR,
+        "extra_pass",
+        N_("It reads {tensor} more often than the exercise allows"),
+    )
     EMPTY = "empty", Group.MINOR, "empty_tiles", N_("Most loads have no lane")
     ALONE = "alone", Group.MINOR, "work_not_shared", N_("One program does the work of the others")
     CALLS = "calls", Group.MINOR, "not_its_own", N_("An entry point leaves its work to another")
-    OFTEN = "often", Group.MINOR, "too_many_calls", N_("An entry point calls another more often than the exercise allows")
-    UNCALLED = "uncalled", Group.MINOR, "part_not_used", N_("An entry point does not use the one that it is to use")
+    OFTEN = (
+        "often",
+        Group.MINOR,
+        "too_many_calls",
+        N_("An entry point calls another more often than the exercise allows"),
+    )
+    UNCALLED = (
+        "uncalled",
+        Group.MINOR,
+        "part_not_used",
+        N_("An entry point does not use the one that it is to use"),
+    )
     CTX = "ctx", Group.MINOR, "tensor_on_ctx", N_("A tensor is kept on ctx as an attribute")
-    SECOND = "second", Group.MINOR, "second_derivative_wrong", N_("A second derivative is wrong, without an error")
-    READ_BACK = "read back", Group.MINOR, "overwritten_read", N_("{tensor} is read after it was overwritten")
-    UNLIKE = "unlike", Group.MINOR, "chunks_disagree", N_("{tensor} has other bits in one column of a row than in another")
-    UNWRITTEN = "unwritten", Group.MINOR, "output_read_first", N_("{tensor} is read before it is written")
-    RACE = "race", Group.INTERLEAVED, "race", N_("Two programs touch {tensor} with nothing to order them")
-    BOTH_STORE = "both store", Group.INTERLEAVED, "race", N_("Two programs store into {tensor} with nothing to order them")
-    GAVE_UP = "gave up", Group.INTERLEAVED, "wait_given_up", N_("A program gives up a wait, and touches {tensor} all the same")
-    NO_BARRIER = "no barrier", Group.INTERLEAVED, "barrier_missing", N_("A barrier is missing before {tensor} is touched")
-    EACH_LOADS = "each loads", Group.INTERLEAVED, "number_of_each_thread", N_("A barrier is missing between a load and a store of {tensor}")
+    SECOND = (
+        "second",
+        Group.MINOR,
+        "second_derivative_wrong",
+        N_("A second derivative is wrong, without an error"),
+    )
+    READ_BACK = (
+        "read back",
+        Group.MINOR,
+        "overwritten_read",
+        N_("{tensor} is read after it was overwritten"),
+    )
+    UNLIKE = (
+        "unlike",
+        Group.MINOR,
+        "chunks_disagree",
+        N_("{tensor} has other bits in one column of a row than in another"),
+    )
+    UNWRITTEN = (
+        "unwritten",
+        Group.MINOR,
+        "output_read_first",
+        N_("{tensor} is read before it is written"),
+    )
+    RACE = (
+        "race",
+        Group.INTERLEAVED,
+        "race",
+        N_("Two programs touch {tensor} with nothing to order them"),
+    )
+    BOTH_STORE = (
+        "both store",
+        Group.INTERLEAVED,
+        "race",
+        N_("Two programs store into {tensor} with nothing to order them"),
+    )
+    GAVE_UP = (
+        "gave up",
+        Group.INTERLEAVED,
+        "wait_given_up",
+        N_("A program gives up a wait, and touches {tensor} all the same"),
+    )
+    NO_BARRIER = (
+        "no barrier",
+        Group.INTERLEAVED,
+        "barrier_missing",
+        N_("A barrier is missing before {tensor} is touched"),
+    )
+    EACH_LOADS = (
+        "each loads",
+        Group.INTERLEAVED,
+        "number_of_each_thread",
+        N_("A barrier is missing between a load and a store of {tensor}"),
+    )
     DEADLOCK = "deadlock", Group.INTERLEAVED, "deadlock", _WAITS
     LIVELOCK = "livelock", Group.INTERLEAVED, "deadlock", _WAITS
-    ORDER = "order", Group.INTERLEAVED, "order_dependent", N_("{tensor} depends on the order of the programs")
+    ORDER = (
+        "order",
+        Group.INTERLEAVED,
+        "order_dependent",
+        N_("{tensor} depends on the order of the programs"),
+    )
     NOT_ALLOWED = "not_allowed", Group.REFUSED, "not_allowed"
     UNDEFINED_NAME = "undefined_name", Group.REFUSED, "undefined_name"
 
 
 @dataclass(frozen=True)
 class Fault:
-    """A fault of a case, which its outputs need not show. ``tensor`` is a tensor's name or ""; ``row`` and ``line`` are None if unknown."""
+    """A fault of a case, which its outputs need not show. ``tensor`` is a tensor's name or "";
+    ``row`` and ``line`` are None if unknown."""
 
     kind: FaultKind
     tensor: str
@@ -94,8 +175,9 @@ class Fault:
 
 @dataclass(frozen=True)
 class Raised:
-    """An exception of a case or of an import: the name of its type, and its place in the learner's file. With a ``fault`` the case may
-    still have run to its end. ``lost``: no further case could be run."""
+    """An exception of a case or of an import: the name of its type, and its place in the learner's
+    file. With a ``fault`` the case may still have run to its end. ``lost``: no further case could
+    be run."""
 
     type: str
     text: str
@@ -107,12 +189,20 @@ class Raised:
 
 
 class Misuse(Exception):
-    """A fault of a case that its outputs may not show. ``tensor`` is the name of the tensor, or "" if there is none.
+    """A fault of a case that its outputs may not show. ``tensor`` is the name of the tensor, or ""
+    if there is none.
 
     A minor fault is usually not raised: the case goes on, and its values are judged as well.
     """
 
-    def __init__(self, kind: FaultKind, message: str, tensor: str = "", line: int | None = None, row: int | None = None):
+    def __init__(
+        self,
+        kind: FaultKind,
+        message: str,
+        tensor: str = "",
+        line: int | None = None,
+        row: int | None = None,
+    ):
         super().__init__(message)
         self.fault = Fault(kind, tensor, row, line)
 
@@ -120,7 +210,11 @@ class Misuse(Exception):
 def find_worst(*found: Misuse | None) -> Misuse | None:
     """Return the one whose kind comes first in :class:`FaultKind`."""
     order = list(FaultKind)
-    return min((misuse for misuse in found if misuse is not None), key=lambda misuse: order.index(misuse.fault.kind), default=None)
+    return min(
+        (misuse for misuse in found if misuse is not None),
+        key=lambda misuse: order.index(misuse.fault.kind),
+        default=None,
+    )
 
 
 def describe_line(line: int | None) -> str:

@@ -1,4 +1,5 @@
-"""Run a launch in Triton's interpreter, on a copy of its memory, without PyTorch. Needs Triton's interpreter mode."""
+"""Run a launch in Triton's interpreter, on a copy of its memory, without PyTorch. Needs Triton's
+interpreter mode."""
 
 from __future__ import annotations
 
@@ -21,32 +22,55 @@ def _ignore(access: hooks.MemoryAccess) -> None:
 
 
 class PlacedLaunch:
-    """A launch whose tensors lie in a copy of its memory. ``regions`` are the tensors there; ``memory`` are the copied bytes."""
+    """A launch whose tensors lie in a copy of its memory. ``regions`` are the tensors there;
+    ``memory`` are the copied bytes."""
 
     def __init__(self, described: Launch, memory: bytes):
         self.launch = described
         self.memory = np.frombuffer(bytearray(memory), dtype=np.uint8)
-        self._far = {tensor.name: FarTensor(tensor, self.memory) for tensor in described.tensors if tensor.far}
+        self._far = {
+            tensor.name: FarTensor(tensor, self.memory)
+            for tensor in described.tensors
+            if tensor.far
+        }
         places = {
-            tensor.name: self._far[tensor.name].address if tensor.far else self.memory.ctypes.data + tensor.start
+            tensor.name: self._far[tensor.name].address
+            if tensor.far
+            else self.memory.ctypes.data + tensor.start
             for tensor in described.tensors
         }
-        self.regions = [Region(t.name, places[t.name], t.itemsize, t.shape, t.strides) for t in described.tensors]
-        pointers = {tensor.name: launch.pointer(places[tensor.name], tensor.dtype) for tensor in described.tensors}
-        self.arguments = [launch.integer(value) if type(value) is int else value for value in described.fill_in(pointers)]
+        self.regions = [
+            Region(t.name, places[t.name], t.itemsize, t.shape, t.strides)
+            for t in described.tensors
+        ]
+        pointers = {
+            tensor.name: launch.pointer(places[tensor.name], tensor.dtype)
+            for tensor in described.tensors
+        }
+        self.arguments = [
+            launch.integer(value) if type(value) is int else value
+            for value in described.fill_in(pointers)
+        ]
 
     def run(self, kernel: Any, observer: Observer = _ignore) -> None:
-        """Run the programs in order. ``observer`` is called before each access that lies inside the tensors.
+        """Run the programs in order. ``observer`` is called before each access that lies inside the
+        tensors.
 
-        Raises: OutOfBounds at an access outside of the tensors; otherwise as :func:`course_lib.interpreter.launch.launch`.
+        Raises: OutOfBounds at an access outside of the tensors; otherwise as
+        :func:`course_lib.interpreter.launch.launch`.
         """
         with self._checking(observer):
-            launch.launch(kernel, self.launch.grid, self.arguments, self.launch.constexprs, self.launch.sample)
+            launch.launch(
+                kernel, self.launch.grid, self.arguments, self.launch.constexprs, self.launch.sample
+            )
 
     def interleave(self, kernel: Any, observer: Observer = _ignore, **options: Any) -> Schedule:
-        """Run the programs interleaved, with the ``options`` of :func:`course_lib.interpreter.schedule.run`, otherwise as :meth:`run`."""
+        """Run the programs interleaved, with the ``options`` of
+        :func:`course_lib.interpreter.schedule.run`, otherwise as :meth:`run`."""
         with self._checking(observer):
-            return schedule.run(kernel, self.launch.grid, *self.arguments, **options, **self.launch.constexprs)
+            return schedule.run(
+                kernel, self.launch.grid, *self.arguments, **options, **self.launch.constexprs
+            )
 
     def read_memory(self) -> bytes:
         """Return the launch's memory as it is now."""
@@ -59,7 +83,8 @@ class PlacedLaunch:
         try:
             hooks.patch()
         except AttributeError:
-            # This version of Triton is not tested. The guards around outputs still show a write outside. `course doctor` lists the losses.
+            # This version of Triton is not tested. The guards around outputs still show a write
+            # outside. `course doctor` lists the losses.
             yield
             return
         with checked(self.regions), hooks.observing(observer):

@@ -1,6 +1,8 @@
-"""The transfer of a learner's work to another course folder by a zip: the changed exercises and the progress.
+"""The transfer of a learner's work to another course folder by a zip: the changed exercises and the
+progress.
 
-A browser tab and a machine read the same zip. A tab needs it as a copy, because the browser may delete the tab's files.
+A browser tab and a machine read the same zip. A tab needs it as a copy, because the browser may
+delete the tab's files.
 """
 
 from __future__ import annotations
@@ -23,15 +25,24 @@ _PROGRESS = ".course/progress.json"
 def pack(file: Path = paths.WORK) -> str:
     """Write the work of this course folder into ``file``; return a sentence that lists its content.
 
-    Raises: CourseError if ``file`` exists already or there is no work; OSError if it cannot be written.
+    Raises: CourseError if ``file`` exists already or there is no work; OSError if it cannot be
+    written.
     """
     if file.exists():
-        raise CourseError(f"{paths.shown(file)} is there already, and stays as it is. Name another file, or remove it first.")
-    worked = [find_file(exercise) for exercise in catalog.exercises().values() if workspace.has_work(exercise)]
+        raise CourseError(
+            f"{paths.shown(file)} is there already, and stays as it is. Name another file, or"
+            " remove it first."
+        )
+    worked = [
+        find_file(exercise)
+        for exercise in catalog.exercises().values()
+        if workspace.has_work(exercise)
+    ]
     records = progress.file() if progress.file().exists() else None
     if not worked and records is None:
         raise CourseError(
-            f"there is no work to carry yet: no exercise in {paths.shown(paths.exercises())} was changed, and nothing was checked."
+            f"there is no work to carry yet: no exercise in {paths.shown(paths.exercises())} was"
+            " changed, and nothing was checked."
         )
     packed = io.BytesIO()
     with zipfile.ZipFile(packed, "w", zipfile.ZIP_DEFLATED) as archive:
@@ -45,18 +56,23 @@ def pack(file: Path = paths.WORK) -> str:
 
 
 def unpack(file: Path = paths.WORK) -> list[str]:
-    """Copy the work in ``file`` into this course folder; return a line for each thing that was done.
+    """Copy the work in ``file`` into this course folder; return a line for each thing that was
+    done.
 
-    An exercise file of this folder that differs from the zip's is first copied to ``.course/kept``. A progress record of this folder stays,
-    unless only the zip's has a pass.
+    An exercise file of this folder that differs from the zip's is first copied to ``.course/kept``.
+    A progress record of this folder stays, unless only the zip's has a pass.
 
-    Raises: CourseError if ``file`` is no such zip, and then nothing is changed; OSError if it cannot be read, or something cannot be
-    written.
+    Raises: CourseError if ``file`` is no such zip, and then nothing is changed; OSError if it
+    cannot be read, or something cannot be written.
     """
     files, ignored = _read(file)
     if not files:
-        raise CourseError(f"{paths.shown(file)} holds no work of this course: no exercises/exNN_*.py and no {_PROGRESS}.")
-    records = progress.parse(files.pop(_PROGRESS)) if _PROGRESS in files else None  # raises before anything is changed
+        raise CourseError(
+            f"{paths.shown(file)} holds no work of this course: no exercises/exNN_*.py and no"
+            f" {_PROGRESS}."
+        )
+    # raises before anything is changed
+    records = progress.parse(files.pop(_PROGRESS)) if _PROGRESS in files else None
     said = [f"{name} is no part of your work, and was left out." for name in ignored]
     for exercise in catalog.exercises().values():
         path = find_file(exercise)
@@ -65,9 +81,14 @@ def unpack(file: Path = paths.WORK) -> list[str]:
             continue
         kept = keep_copy(path, paths.state() / "kept") if workspace.has_work(exercise) else None
         write_atomic(path, data)
-        said.append(f"{paths.shown(path)} is from the zip." + (f" Yours is kept as {paths.shown(kept)}." if kept else ""))
+        said.append(
+            f"{paths.shown(path)} is from the zip."
+            + (f" Yours is kept as {paths.shown(kept)}." if kept else "")
+        )
     if records is not None:
-        said.append(f"Records of progress that were taken from the zip: {progress.take_over(records)}.")
+        said.append(
+            f"Records of progress that were taken from the zip: {progress.take_over(records)}."
+        )
     return said
 
 
@@ -76,7 +97,9 @@ def _read(file: Path) -> tuple[dict[str, bytes], list[str]]:
 
     Raises: CourseError if it is no zip, or a file in it is too large.
     """
-    wanted = {f"exercises/{exercise.file}.py" for exercise in catalog.exercises().values()} | {_PROGRESS}
+    wanted = {f"exercises/{exercise.file}.py" for exercise in catalog.exercises().values()} | {
+        _PROGRESS
+    }
     files, ignored = {}, []
     try:
         with zipfile.ZipFile(io.BytesIO(read_plain_file(file, _MOST_BYTES))) as archive:
@@ -87,7 +110,12 @@ def _read(file: Path) -> tuple[dict[str, bytes], list[str]]:
                 elif not info.is_dir():
                     ignored.append(info.filename)
     except (zipfile.BadZipFile, EOFError, ValueError, RuntimeError, NotImplementedError) as problem:
-        raise CourseError(f"{paths.shown(file)} cannot be read as a zip ({problem}). Nothing was changed.") from problem
+        raise CourseError(
+            f"{paths.shown(file)} cannot be read as a zip ({problem}). Nothing was changed."
+        ) from problem
     if large := [name for name, data in files.items() if len(data) > _MOST_BYTES]:
-        raise CourseError(f"{large[0]} in {paths.shown(file)} is larger than {_MOST_BYTES >> 20} MB. Nothing was changed.")
+        raise CourseError(
+            f"{large[0]} in {paths.shown(file)} is larger than {_MOST_BYTES >> 20} MB. Nothing was"
+            " changed."
+        )
     return files, ignored

@@ -1,4 +1,5 @@
-"""The environment of a course folder: its ``.venv`` with the pinned versions, or a Python that already has the course's packages."""
+"""The environment of a course folder: its ``.venv`` with the pinned versions, or a Python that
+already has the course's packages."""
 
 from __future__ import annotations
 
@@ -30,21 +31,25 @@ def list_missing() -> list[str]:
 
 
 def make_environment(folder: Path) -> Path:
-    """Make or update ``.venv`` in a course folder with the pinned versions; return its Python. The set-up prints what it downloads.
+    """Make or update ``.venv`` in a course folder with the pinned versions; return its Python. The
+    set-up prints what it downloads.
 
     Raises: EnvironmentFault if it fails; the set-up has printed the reason.
     """
     settings = {"COURSE_FOLDER": str(folder), "COURSE_PACKAGE": _name_package()}
     command = [sys.executable, str(paths.FILES / "tools" / "bootstrap.py")]
     if subprocess.run(command, env=os.environ | settings, check=False).returncode:
-        raise EnvironmentFault("the environment was not made: the reason is above. The same command starts again.")
+        raise EnvironmentFault(
+            "the environment was not made: the reason is above. The same command starts again."
+        )
     python = find_python(folder)
     assert python is not None, "the set-up ended well"
     return python
 
 
 def complete_this_environment() -> None:
-    """Install the newest version of each package that this Python lacks, but leave its PyTorch and Triton as they are.
+    """Install the newest version of each package that this Python lacks, but leave its PyTorch and
+    Triton as they are.
 
     Raises: EnvironmentFault if it fails; pip has printed the reason.
     """
@@ -54,26 +59,41 @@ def complete_this_environment() -> None:
     command = [sys.executable, "-m", "pip", "install", "--quiet", *kept, *missing]
     if subprocess.run(command, check=False).returncode:
         raise EnvironmentFault(
-            f"pip could not install what {sys.executable} lacks ({', '.join(missing)}): its words are above. Without `--newest`, "
-            "`course lab` makes an environment with pinned versions."
+            f"pip could not install what {sys.executable} lacks ({', '.join(missing)}): its words"
+            " are above. Without `--newest`, `course lab` makes an environment with pinned"
+            " versions."
         )
 
 
 def upgrade_package() -> bool:
-    """Install the newest version of the course in this Python. Return False if this Python has no pip, such as one that `uvx` made.
+    """Install the newest version of the course in this Python. Return False if this Python has no
+    pip, such as one that `uvx` made.
 
     Raises: EnvironmentFault if it fails; pip has printed the reason.
     """
     if importlib.util.find_spec("pip") is None:
         return False
-    command = [sys.executable, "-m", "pip", "install", "--quiet", "--disable-pip-version-check", "--upgrade", "--no-deps", DISTRIBUTION]
+    command = [
+        sys.executable,
+        "-m",
+        "pip",
+        "install",
+        "--quiet",
+        "--disable-pip-version-check",
+        "--upgrade",
+        "--no-deps",
+        DISTRIBUTION,
+    ]
     if subprocess.run(command, check=False).returncode:
-        raise EnvironmentFault("pip could not fetch a newer course: its words are above. Your files are as they were.")
+        raise EnvironmentFault(
+            "pip could not fetch a newer course: its words are above. Your files are as they were."
+        )
     return True
 
 
 def _name_package() -> str:
-    """Return the requirement by which pip installs this same package: its version in the index, or the file or address of its origin."""
+    """Return the requirement by which pip installs this same package: its version in the index, or
+    the file or address of its origin."""
     origin = paths.read_origin()
     if not origin:
         return f"{DISTRIBUTION}[lab]=={importlib.metadata.version(DISTRIBUTION)}"

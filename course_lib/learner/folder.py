@@ -1,6 +1,8 @@
-"""The course folder of a learner who installed the course as a package: exercises and lessons, but not the course's code.
+"""The course folder of a learner who installed the course as a package: exercises and lessons, but
+not the course's code.
 
-``.course/folder.json`` marks the folder and lists the files that the course wrote, so that a newer course replaces only unchanged ones.
+``.course/folder.json`` marks the folder and lists the files that the course wrote, so that a newer
+course replaces only unchanged ones.
 """
 
 from __future__ import annotations
@@ -24,12 +26,14 @@ _README = Path(__file__).with_name("folder_readme.md")
 
 
 def make(folder: Path, renew: bool = False) -> list[str]:
-    """Make a course folder, or add the missing files to one; return a line for each changed file of which the course has a newer version.
+    """Make a course folder, or add the missing files to one; return a line for each changed file of
+    which the course has a newer version.
 
-    A file that the learner changed is left as it is. With ``renew``, a new version replaces a changed notebook, of which a copy is kept in
-    ``.course/kept``.
+    A file that the learner changed is left as it is. With ``renew``, a new version replaces a
+    changed notebook, of which a copy is kept in ``.course/kept``.
 
-    Raises: CourseError if ``folder`` holds something else, or lies in a course folder; OSError if it cannot be written.
+    Raises: CourseError if ``folder`` holds something else, or lies in a course folder; OSError if
+    it cannot be written.
     """
     folder = folder.absolute()
     known = _read_marker(folder)
@@ -54,10 +58,17 @@ def make(folder: Path, renew: bool = False) -> list[str]:
             said.append(f"{name}: new version; yours is kept as {copy.relative_to(folder)}")
         else:
             given[name] = before
-            how = f"`course reset {Path(name).stem[2:5]}`" if name.startswith("exercises/") else "`course update`"
+            how = (
+                f"`course reset {Path(name).stem[2:5]}`"
+                if name.startswith("exercises/")
+                else "`course update`"
+            )
             said.append(f"{name}: yours, as it was; the course has a new one, {how} takes it")
     (folder / ".course").mkdir(exist_ok=True)
-    write_atomic(folder / paths.MARKER, json.dumps({"version": course_lib.__version__, "given": given}, indent=1) + "\n")
+    write_atomic(
+        folder / paths.MARKER,
+        json.dumps({"version": course_lib.__version__, "given": given}, indent=1) + "\n",
+    )
     return said
 
 
@@ -65,7 +76,9 @@ def _list_files() -> Iterator[tuple[str, bytes]]:
     """Yield the name and the content of every file of a course folder."""
     for exercise in catalog.exercises().values():
         yield f"exercises/{exercise.file}.py", make_learners_text(exercise).encode()
-    for file in sorted([*paths.NOTEBOOKS.glob("[0-9][0-9]_*.ipynb"), *paths.NOTEBOOKS.glob("images/*")]):
+    for file in sorted(
+        [*paths.NOTEBOOKS.glob("[0-9][0-9]_*.ipynb"), *paths.NOTEBOOKS.glob("images/*")]
+    ):
         yield f"notebooks/{file.relative_to(paths.NOTEBOOKS)}", file.read_bytes()
     for name in _ALSO:
         yield name, (paths.FILES / name).read_bytes()
@@ -78,25 +91,42 @@ def _hash(path: Path) -> str:
 
 
 def _read_marker(folder: Path) -> dict[str, str] | None:
-    """Return the hash of each file that the course wrote, by name; None if this is no course folder."""
+    """Return the hash of each file that the course wrote, by name; None if this is no course
+    folder."""
     marker = folder / paths.MARKER
     if not marker.exists():
         return None
     try:
-        return {str(name): str(value) for name, value in json.loads(marker.read_text(encoding="utf-8"))["given"].items()}
+        return {
+            str(name): str(value)
+            for name, value in json.loads(marker.read_text(encoding="utf-8"))["given"].items()
+        }
     except (ValueError, KeyError, TypeError, AttributeError):
-        return {}  # the marker is damaged: treat every file that differs from the course's as the learner's
+        # the marker is damaged: treat every file that differs from the course's as the learner's
+        return {}
 
 
 def _require_free(folder: Path) -> None:
-    """Raise CourseError unless ``folder`` is absent, empty, or a course folder whose ``.course`` was removed."""
+    """Raise CourseError unless ``folder`` is absent, empty, or a course folder whose ``.course``
+    was removed."""
     if folder.exists() and not folder.is_dir():
-        raise CourseError(f"{folder} is no folder. Name one that is not there yet, or an empty one.")
+        raise CourseError(
+            f"{folder} is no folder. Name one that is not there yet, or an empty one."
+        )
     around = next((place for place in folder.parents if (place / paths.MARKER).is_file()), None)
     if around is not None:
-        raise CourseError(f"{folder} lies in the course folder {around}, which is ready: `cd {around}`, then `course lab`.")
+        raise CourseError(
+            f"{folder} lies in the course folder {around}, which is ready: `cd {around}`, then"
+            " `course lab`."
+        )
     if (folder / "course_command.py").exists():
-        raise CourseError(f"{folder} is a checkout of the course, with an environment of its own: give the command `make lab` there.")
+        raise CourseError(
+            f"{folder} is a checkout of the course, with an environment of its own: give the"
+            " command `make lab` there."
+        )
     is_course = any((folder / "exercises").glob("ex[0-9][0-9]*.py"))
     if folder.exists() and any(folder.iterdir()) and not is_course:
-        raise CourseError(f"{folder} holds other files and is no course folder. Name a folder that is not there yet, or an empty one.")
+        raise CourseError(
+            f"{folder} holds other files and is no course folder. Name a folder that is not there"
+            " yet, or an empty one."
+        )

@@ -1,9 +1,11 @@
-"""A git filter: a notebook that was only opened and run looks unchanged to git. Git and JupyterLab start this file as a program.
+"""A git filter: a notebook that was only opened and run looks unchanged to git. Git and JupyterLab
+start this file as a program.
 
-JupyterLab writes outputs, execution counts and the version of Python into each notebook that it saves. ``watch`` makes this file git's
-clean filter for notebooks (the attribute ``filter=lesson`` in ``.gitattributes``): while no cell is changed, the filter returns the text
-that git has already. Git does not run the filter on a file whose size has changed, so ``tools/jupyter`` calls ``note_saved`` after each
-save.
+JupyterLab writes outputs, execution counts and the version of Python into each notebook that it
+saves. ``watch`` makes this file git's clean filter for notebooks (the attribute ``filter=lesson``
+in ``.gitattributes``): while no cell is changed, the filter returns the text that git has already.
+Git does not run the filter on a file whose size has changed, so ``tools/jupyter`` calls
+``note_saved`` after each save.
 
 This file imports nothing of the course, so that ``git status`` stays fast.
 """
@@ -24,24 +26,37 @@ def watch(root: Path) -> None:
         return
     python = shlex.quote(sys.executable)
     # `make clean` removes this Python; afterwards `cat` gives git each notebook as it is
-    command = f"if [ -x {python} ]; then {python} -I {shlex.quote(str(Path(__file__).resolve()))} %f; else cat; fi"
+    command = (
+        f"if [ -x {python} ]; then {python} -I {shlex.quote(str(Path(__file__).resolve()))} %f;"
+        " else cat; fi"
+    )
     subprocess.run(["git", "config", "filter.lesson.clean", command], cwd=root, check=False)
 
 
 def note_saved(file: Path) -> None:
-    """Make git compare ``file`` with its index; if no cell was changed, make git record the new size."""
-    if subprocess.run(["git", "diff", "--quiet", "--", file.name], cwd=file.parent, check=False).returncode == 0:
+    """Make git compare ``file`` with its index; if no cell was changed, make git record the new
+    size."""
+    if (
+        subprocess.run(
+            ["git", "diff", "--quiet", "--", file.name], cwd=file.parent, check=False
+        ).returncode
+        == 0
+    ):
         subprocess.run(["git", "add", "--update", "--", file.name], cwd=file.parent, check=False)
 
 
 def clean(name: str, text: bytes) -> bytes:
-    """Return git's own text of the notebook ``name`` if ``text`` differs from it only by a run; otherwise ``text``."""
-    known = subprocess.run(["git", "cat-file", "blob", f":{name}"], capture_output=True, check=False)
+    """Return git's own text of the notebook ``name`` if ``text`` differs from it only by a run;
+    otherwise ``text``."""
+    known = subprocess.run(
+        ["git", "cat-file", "blob", f":{name}"], capture_output=True, check=False
+    )
     if known.returncode:
         return text  # git does not have the file yet
     try:
         mine, theirs = json.loads(text), json.loads(known.stdout)
-        # The course builds notebooks without the version of Python, so a newly built notebook never counts as merely run.
+        # The course builds notebooks without the version of Python, so a newly built notebook never
+        # counts as merely run.
         ran = "version" in mine["metadata"]["language_info"]
         return known.stdout if ran and _list_cells(mine) == _list_cells(theirs) else text
     except (ValueError, KeyError, TypeError):

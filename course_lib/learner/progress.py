@@ -1,8 +1,9 @@
 """A learner's progress: one local, git-ignored file, ``.course/progress.json``.
 
-A lock guards every change, because a notebook and ``course watch`` may check at the same time. The text goes to a temporary file, which
-is synced and renamed, so that a crash leaves the last good state. A file that cannot be read is moved aside under a dated name, with a
-warning, and never deleted.
+A lock guards every change, because a notebook and ``course watch`` may check at the same time. The
+text goes to a temporary file, which is synced and renamed, so that a crash leaves the last good
+state. A file that cannot be read is moved aside under a dated name, with a warning, and never
+deleted.
 """
 
 from __future__ import annotations
@@ -20,25 +21,36 @@ from course_lib.base.errors import CourseError
 from course_lib.base.files import keep_copy, lock_file, write_atomic
 from course_lib.base.plain import decode
 from course_lib.base.text import shorten
-from course_lib.grading.verdict import EXIT_CODES, GRADER_FAULT, NOT_ATTEMPTED, PASS, Verdict, from_dict
+from course_lib.grading.verdict import (
+    EXIT_CODES,
+    GRADER_FAULT,
+    NOT_ATTEMPTED,
+    PASS,
+    Verdict,
+    from_dict,
+)
 
 _VERSION = 2
 # files of version 1 number the exercises as the first curriculum did
 _RENUMBERED = {
-    "01b": "02a", "02a": "10a", "02b": "10b", "02c": "10c", "03b": "04a", "03c": "04b", "04a": "06a", "06a": "07a", "06b": "08a",
-    "07a": "02b", "07b": "09a", "08a": "11a", "08b": "11b", "09a": "12a", "09b": "13a", "09c": "13b", "10a": "14a",
+    "01b": "02a", "02a": "10a", "02b": "10b", "02c": "10c", "03b": "04a", "03c": "04b",
+    "04a": "06a", "06a": "07a", "06b": "08a",
+    "07a": "02b", "07b": "09a", "08a": "11a", "08b": "11b", "09a": "12a", "09b": "13a",
+    "09c": "13b", "10a": "14a",
 }  # fmt: skip
 _LAST_BYTES = 32 << 10  # limit for one verdict; an ordinary one is shorter
 _SAID = 200  # limit for a prediction, in characters
 _MOST_MOVES = 1000  # limit for one hunt, far more than a person makes
-_UNREADABLE = (ValueError, KeyError, TypeError, AttributeError, RecursionError)  # UnicodeDecodeError is a ValueError
+# UnicodeDecodeError is a ValueError
+_UNREADABLE = (ValueError, KeyError, TypeError, AttributeError, RecursionError)
 
 
 @dataclass
 class ExerciseProgress:
     """The progress in one exercise.
 
-    ``checks`` counts verdicts on attempted files; ``last`` is the last verdict in the format of ``--json``.
+    ``checks`` counts verdicts on attempted files; ``last`` is the last verdict in the format of
+    ``--json``.
     """
 
     checks: int = 0
@@ -54,7 +66,8 @@ class ExerciseProgress:
 
 @dataclass(frozen=True)
 class Prediction:
-    """A learner's first answer to a question of a lesson, and whether the right answer was a surprise."""
+    """A learner's first answer to a question of a lesson, and whether the right answer was a
+    surprise."""
 
     said: str
     surprised: bool
@@ -71,7 +84,8 @@ class StepRecord:
 
 @dataclass
 class HuntRecord:
-    """One play of a hunt. ``moves`` are plain data, in order; ``course_lib.hunt.game`` interprets them."""
+    """One play of a hunt. ``moves`` are plain data, in order; ``course_lib.hunt.game`` interprets
+    them."""
 
     hunt: str
     level: str
@@ -95,7 +109,8 @@ def file() -> Path:
 
 
 def read() -> dict[str, ExerciseProgress]:
-    """Return the record of every exercise that has one, by id. Never raises because of the file's content."""
+    """Return the record of every exercise that has one, by id. Never raises because of the file's
+    content."""
     return _read().exercises
 
 
@@ -105,7 +120,8 @@ def read_predictions() -> dict[str, Prediction]:
 
 
 def read_recalled() -> dict[str, Prediction]:
-    """Return every answer to a recall question, by lesson and id: "05 03-spacing". Never raises because of the file's content."""
+    """Return every answer to a recall question, by lesson and id: "05 03-spacing". Never raises
+    because of the file's content."""
     return _read().recalled
 
 
@@ -115,7 +131,8 @@ def read_steps() -> dict[str, StepRecord]:
 
 
 def read_hunts() -> dict[str, HuntRecord]:
-    """Return every play that was begun, by its name: that of the hunt or of the day. Never raises because of the file's content."""
+    """Return every play that was begun, by its name: that of the hunt or of the day. Never raises
+    because of the file's content."""
     return _read().hunts
 
 
@@ -123,7 +140,8 @@ def _read() -> _Kept:
     try:
         return _parse(file())
     except _UNREADABLE:
-        # read again under the lock: another process may have moved the unreadable file aside and written a good one
+        # read again under the lock: another process may have moved the unreadable file aside and
+        # written a good one
         with _locked() as path:
             return _parse_or_move_aside(path)
 
@@ -134,7 +152,8 @@ def record(exercise_id: str) -> ExerciseProgress:
 
 
 def note_verdict(verdict: Verdict) -> None:
-    """Save a verdict, and the time of the first pass. A grader fault says nothing about the file, and is not saved."""
+    """Save a verdict, and the time of the first pass. A grader fault says nothing about the file,
+    and is not saved."""
     if verdict.status == GRADER_FAULT:
         return
     with _changing(verdict.exercise) as entry:
@@ -164,17 +183,21 @@ def note_reset(exercise_id: str) -> None:
 
 
 def note_prediction(prediction_id: str, said: str, *, surprised: bool) -> None:
-    """Save a learner's prediction. Only the first one counts: later ones are made after the answer was shown."""
+    """Save a learner's prediction. Only the first one counts: later ones are made after the answer
+    was shown."""
     with _changing_all() as kept:
         now = datetime.now().isoformat(timespec="seconds")
         kept.predictions.setdefault(prediction_id, Prediction(shorten(said, _SAID), surprised, now))
 
 
 def note_recalled(lesson: str, prediction_id: str, said: str, *, surprised: bool) -> None:
-    """Save the answer to a prediction's question when ``lesson`` asked it again. The first one in each lesson stays."""
+    """Save the answer to a prediction's question when ``lesson`` asked it again. The first one in
+    each lesson stays."""
     with _changing_all() as kept:
         now = datetime.now().isoformat(timespec="seconds")
-        kept.recalled.setdefault(f"{lesson} {prediction_id}", Prediction(shorten(said, _SAID), surprised, now))
+        kept.recalled.setdefault(
+            f"{lesson} {prediction_id}", Prediction(shorten(said, _SAID), surprised, now)
+        )
 
 
 def note_step(step_id: str, tries: int) -> None:
@@ -202,17 +225,22 @@ def parse(data: bytes) -> _Kept:
     try:
         return _parse_text(data.decode())
     except _UNREADABLE as broken:
-        raise CourseError(f"the progress in it cannot be read ({broken}). Nothing was changed.") from broken
+        raise CourseError(
+            f"the progress in it cannot be read ({broken}). Nothing was changed."
+        ) from broken
 
 
 def take_over(other: _Kept) -> int:
-    """Take the records of ``other`` that are missing here, and those that have a pass where the record here has none; return how many."""
+    """Take the records of ``other`` that are missing here, and those that have a pass where the
+    record here has none; return how many."""
     taken = 0
     with _changing_all() as kept:
         for name, part in vars(kept).items():
             for key, entry in vars(other)[name].items():
                 here = part.get(key)
-                if here is None or (isinstance(here, ExerciseProgress) and entry.passed and not here.passed):
+                if here is None or (
+                    isinstance(here, ExerciseProgress) and entry.passed and not here.passed
+                ):
                     part[key] = entry
                     taken += 1
     return taken
@@ -229,22 +257,31 @@ def _changing_all() -> Iterator[_Kept]:
     with _locked() as path:
         kept = _parse_or_move_aside(path)
         yield kept
-        parts = {name: {key: asdict(part[key]) for key in sorted(part)} for name, part in vars(kept).items()}
+        parts = {
+            name: {key: asdict(part[key]) for key in sorted(part)}
+            for name, part in vars(kept).items()
+        }
         write_atomic(path, _encode({"version": _VERSION} | parts) + b"\n")
 
 
 def _encode(data: dict) -> bytes:
-    """Return JSON in UTF-8. A lone surrogate, which an older file may hold, is written as an escape sequence."""
+    """Return JSON in UTF-8. A lone surrogate, which an older file may hold, is written as an escape
+    sequence."""
     return json.dumps(data, indent=1, ensure_ascii=False).encode("utf-8", "backslashreplace")
 
 
 def _fit(last: dict) -> dict:
-    """Return the verdict, its longest texts shortened step by step until it takes at most ``_LAST_BYTES``."""
+    """Return the verdict, its longest texts shortened step by step until it takes at most
+    ``_LAST_BYTES``."""
     for most in (200, 100, 20):
         if len(_encode(last)) <= _LAST_BYTES:
             break
         cases = [case | {"detail": shorten(case["detail"], most)} for case in last["cases"]]
-        last = last | {"cases": cases} | {name: shorten(last[name], 8 * most) for name in ("message", "printed")}
+        last = (
+            last
+            | {"cases": cases}
+            | {name: shorten(last[name], 8 * most) for name in ("message", "printed")}
+        )
     return last
 
 
@@ -267,11 +304,15 @@ def _parse(path: Path) -> _Kept:
 def _parse_text(text: str) -> _Kept:
     data = json.loads(text)
     if data["version"] == 1:
-        data["exercises"] = {_RENUMBERED.get(name, name): e | {"last": {}} for name, e in data["exercises"].items()}
+        data["exercises"] = {
+            _RENUMBERED.get(name, name): e | {"last": {}} for name, e in data["exercises"].items()
+        }
     elif data["version"] != _VERSION:
         raise ValueError(f"it was written by another version of the course ({data['version']})")
     # older files have no predictions, recalled answers, steps or hunts
-    parts = {"exercises": data["exercises"]} | {part.name: data[part.name] for part in fields(_Kept) if part.name in data}
+    parts = {"exercises": data["exercises"]} | {
+        part.name: data[part.name] for part in fields(_Kept) if part.name in data
+    }
     kept: _Kept = decode(_Kept, parts)
     for entry in kept.exercises.values():
         if entry.last and from_dict(entry.last).status not in EXIT_CODES:
@@ -286,7 +327,8 @@ def _parse_or_move_aside(path: Path) -> _Kept:
         copy = keep_copy(path, path.parent / "kept")
         path.unlink(missing_ok=True)
         warnings.warn(
-            f"course: {paths.shown(path)} could not be read ({broken}) and was moved to {paths.shown(copy)}. Progress starts anew; your exercise files are untouched.",
+            f"course: {paths.shown(path)} could not be read ({broken}) and was moved to"
+            f" {paths.shown(copy)}. Progress starts anew; your exercise files are untouched.",
             stacklevel=3,
         )
         return _Kept()

@@ -1,8 +1,9 @@
 """``course update``: a newer course that keeps everything a learner changed.
 
-Git alone refuses to update over a changed file. So the learner's files are first copied to ``.course/kept/`` and synced; then git updates
-the tree, and the exercises are put back exactly as they were. A notebook that was changed or run gets the new version, if there is one;
-the learner's copy stays in ``.course/kept/``. A file of the course that the learner deleted comes back.
+Git alone refuses to update over a changed file. So the learner's files are first copied to
+``.course/kept/`` and synced; then git updates the tree, and the exercises are put back exactly as
+they were. A notebook that was changed or run gets the new version, if there is one; the learner's
+copy stays in ``.course/kept/``. A file of the course that the learner deleted comes back.
 """
 
 from __future__ import annotations
@@ -22,17 +23,19 @@ _MINE = ("exercises", "notebooks")
 def update(root: Path = paths.ROOT) -> list[str]:
     """Fetch and fast-forward; return one line for each thing done.
 
-    Raises: CourseError if this is no git checkout, other files were changed, or git cannot fast-forward. The learner's files are then as
-    they were.
+    Raises: CourseError if this is no git checkout, other files were changed, or git cannot
+    fast-forward. The learner's files are then as they were.
     """
     if not (root / ".git").exists():
         raise CourseError(
-            f"{root} is no git checkout, so it cannot be updated in place. Download the course anew and copy your exercises/ over."
+            f"{root} is no git checkout, so it cannot be updated in place. Download the course anew"
+            " and copy your exercises/ over."
         )
     changed = sorted({*_names(root, "HEAD"), *_list_run(root)})
     if foreign := [name for name in changed if Path(name).parts[0] not in _MINE]:
         raise CourseError(
-            f"these files of the course itself were changed: {', '.join(foreign)}. Commit them, or `git restore` them, then update again."
+            f"these files of the course itself were changed: {', '.join(foreign)}. Commit them, or"
+            " `git restore` them, then update again."
         )
     if (obstacle := _find_no_upstream(root)) is not None:
         raise CourseError(f"{obstacle} Your files are as they were.")
@@ -51,14 +54,23 @@ def update(root: Path = paths.ROOT) -> list[str]:
     except BaseException:  # BaseException includes Ctrl-C
         _put_back(root, mine, deleted)
         raise
-    said = [_give_back(root, name, data, name in moved, copies[name]) for name, data in mine.items()]
-    said += [f"{name}: was deleted; it is the course's again" for name in deleted if (root / name).exists()]
-    said.append(f"{len(moved)} files of the course changed." if moved else "The course is up to date.")
+    said = [
+        _give_back(root, name, data, name in moved, copies[name]) for name, data in mine.items()
+    ]
+    said += [
+        f"{name}: was deleted; it is the course's again"
+        for name in deleted
+        if (root / name).exists()
+    ]
+    said.append(
+        f"{len(moved)} files of the course changed." if moved else "The course is up to date."
+    )
     return said
 
 
 def _give_back(root: Path, name: str, data: bytes, moved: bool, kept: Path) -> str:
-    """Put the learner's file back, unless the course has a new notebook of this name; return a line that says where the file is."""
+    """Put the learner's file back, unless the course has a new notebook of this name; return a line
+    that says where the file is."""
     renewed = moved and (root / name).exists()
     if (now_called := None if renewed else _find_renumbered(root / name)) is not None:
         write_atomic(now_called, data)
@@ -66,35 +78,43 @@ def _give_back(root: Path, name: str, data: bytes, moved: bool, kept: Path) -> s
     if renewed and name.endswith(".ipynb"):
         return f"{name}: new version; yours is kept as {paths.shown(kept)}"
     write_atomic(root / name, data)
-    note = f"; the course has a new one, `course reset {Path(name).stem[2:5]}` takes it" if renewed else ""
+    note = (
+        f"; the course has a new one, `course reset {Path(name).stem[2:5]}` takes it"
+        if renewed
+        else ""
+    )
     return f"{name}: yours, as it was{note}"
 
 
 def _find_no_upstream(root: Path) -> str | None:
-    """Return a sentence that says why git does not know from where to update this clone, and what to do; None if git knows."""
+    """Return a sentence that says why git does not know from where to update this clone, and what
+    to do; None if git knows."""
     branch = _ask_git(root, "symbolic-ref", "--quiet", "--short", "HEAD")
     remotes = _git(root, "remote").split()
     if not branch:
         return (
-            "this clone stands on a single commit and on no branch, so there is nothing to update it from. "
-            "`git branch -a` lists the branches, `git switch NAME` takes one (`main`, most often); then update again."
+            "this clone stands on a single commit and on no branch, so there is nothing to update"
+            " it from. `git branch -a` lists the branches, `git switch NAME` takes one (`main`,"
+            " most often); then update again."
         )
     if not remotes:
         return (
-            "this clone does not know where it came from. `git remote add origin ADDRESS`, with the address from which you got the course, then "
-            f"`git fetch origin` and `git branch --set-upstream-to=origin/{branch}` tell it; then update again."
+            "this clone does not know where it came from. `git remote add origin ADDRESS`, with"
+            " the address from which you got the course, then `git fetch origin` and `git branch"
+            f" --set-upstream-to=origin/{branch}` tell it; then update again."
         )
     if not _ask_git(root, "rev-parse", "--abbrev-ref", "--symbolic-full-name", "@{upstream}"):
         return (
-            f"the branch {branch} is yours alone: git does not know which branch of {remotes[0]} it follows. "
-            f"`git switch main` goes back to the course's own, or `git branch --set-upstream-to={remotes[0]}/main` has {branch} follow it; "
-            "then update again."
+            f"the branch {branch} is yours alone: git does not know which branch of {remotes[0]} it"
+            " follows. `git switch main` goes back to the course's own, or `git branch"
+            f" --set-upstream-to={remotes[0]}/main` has {branch} follow it; then update again."
         )
     return None
 
 
 def _find_renumbered(path: Path) -> Path | None:
-    """Return the exercise file that replaces the one at ``path`` under a new number and the same title; None if the number is unchanged."""
+    """Return the exercise file that replaces the one at ``path`` under a new number and the same
+    title; None if the number is unchanged."""
     named = STEM.fullmatch(path.stem)
     if named is None or path.parent.name != "exercises" or path.exists():
         return None
@@ -110,15 +130,33 @@ def _put_back(root: Path, mine: dict[str, bytes], deleted: list[str]) -> None:
 
 
 def _names(root: Path, *commits: str) -> list[str]:
-    """Return the tracked files that differ. A renamed file counts as two: one deleted, one added."""
-    return [name for name in _git(root, "diff", "--name-only", "--no-renames", "-z", *commits).split("\0") if name]
+    """Return the tracked files that differ. A renamed file counts as two: one deleted, one
+    added."""
+    return [
+        name
+        for name in _git(root, "diff", "--name-only", "--no-renames", "-z", *commits).split("\0")
+        if name
+    ]
 
 
 def _list_run(root: Path) -> list[str]:
-    """Return the notebooks that differ from git's version, including those that were only run, which the filter hides from git."""
-    tracked = [line.split(maxsplit=3)[2:] for line in _git(root, "ls-tree", "-z", "HEAD", "notebooks/").split("\0") if line]
-    there = [(known, name) for known, name in tracked if name.endswith(".ipynb") and (root / name).is_file()]
-    now = _git(root, "hash-object", "--no-filters", "--", *(name for _, name in there)).split() if there else []
+    """Return the notebooks that differ from git's version, including those that were only run,
+    which the filter hides from git."""
+    tracked = [
+        line.split(maxsplit=3)[2:]
+        for line in _git(root, "ls-tree", "-z", "HEAD", "notebooks/").split("\0")
+        if line
+    ]
+    there = [
+        (known, name)
+        for known, name in tracked
+        if name.endswith(".ipynb") and (root / name).is_file()
+    ]
+    now = (
+        _git(root, "hash-object", "--no-filters", "--", *(name for _, name in there)).split()
+        if there
+        else []
+    )
     return [name for (known, name), hashed in zip(there, now, strict=True) if known != hashed]
 
 
@@ -131,23 +169,40 @@ def _ask_git(root: Path, *arguments: str) -> str:
 def _git(root: Path, *arguments: str) -> str:
     done = _run_git(root, *arguments)
     if done.returncode:
-        raise CourseError(f"{_explain(root, arguments, done.stderr.strip() or done.stdout.strip())} Your files are as they were.")
+        raise CourseError(
+            f"{_explain(root, arguments, done.stderr.strip() or done.stdout.strip())} Your files"
+            " are as they were."
+        )
     return done.stdout
 
 
 def _explain(root: Path, arguments: tuple[str, ...], said: str) -> str:
-    """Return a message that says why git failed and what to do; git's own hints for experts are left out."""
-    fatal = " ".join(line for line in said.splitlines() if line.startswith(("fatal:", "error:"))) or said
+    """Return a message that says why git failed and what to do; git's own hints for experts are
+    left out."""
+    fatal = (
+        " ".join(line for line in said.splitlines() if line.startswith(("fatal:", "error:")))
+        or said
+    )
     if "fast-forward" in said or "divergent" in said:
         return (
-            "this clone has commits of its own, so the new course cannot just follow. `git log @{upstream}..` lists them, "
-            "`git rebase @{upstream}` puts them after the new ones; then update again."
+            "this clone has commits of its own, so the new course cannot just follow. `git log"
+            " @{upstream}..` lists them, `git rebase @{upstream}` puts them after the new ones;"
+            " then update again."
         )
     if "could not read from remote" in said.lower() or "unable to access" in said:
         address = _ask_git(root, "remote", "get-url", "origin") or "its address"
-        return f"{address} cannot be reached, from which this clone gets the course ({fatal}). Look at the network and at the address (`git remote -v`)."
+        return (
+            f"{address} cannot be reached, from which this clone gets the course ({fatal}). Look at"
+            " the network and at the address (`git remote -v`)."
+        )
     return f"`git {' '.join(arguments[:2])}` failed: {fatal}."
 
 
 def _run_git(root: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
-    return subprocess.run(["git", "-C", str(root), *arguments], capture_output=True, text=True, stdin=subprocess.DEVNULL, check=False)
+    return subprocess.run(
+        ["git", "-C", str(root), *arguments],
+        capture_output=True,
+        text=True,
+        stdin=subprocess.DEVNULL,
+        check=False,
+    )

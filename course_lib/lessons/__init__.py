@@ -1,4 +1,5 @@
-"""The names that a notebook calls: predictions, steps, the hunt, and pictures that a learner can move. A name loads its module at its first use.
+"""The names that a notebook calls: predictions, steps, the hunt, and pictures that a learner can
+move. A name loads its module at its first use.
 
 Importing this package gives the page and Matplotlib the course's style, and keeps answers closed.
 """

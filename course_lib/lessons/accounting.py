@@ -1,7 +1,9 @@
-"""Lesson 15: the kernels whose bytes the learner counts by hand, and a trace that counts the same bytes.
+"""Lesson 15: the kernels whose bytes the learner counts by hand, and a trace that counts the same
+bytes.
 
-The kernels are the course's designs, cut down to what matters for bytes: rows are packed, w and b are always given. Each of them
-can be read in a minute. ``count_bytes`` runs them in Triton's interpreter and adds up the bytes that every lane loads and stores.
+The kernels are the course's designs, cut down to what matters for bytes: rows are packed, w and b
+are always given. Each of them can be read in a minute. ``count_bytes`` runs them in Triton's
+interpreter and adds up the bytes that every lane loads and stores.
 """
 
 from __future__ import annotations
@@ -55,7 +57,10 @@ def blocked_kernel(x_ptr, y_ptr, w_ptr, b_ptr, mean_ptr, rstd_ptr, N, eps, BLOCK
 
 
 @triton.jit
-def resident_kernel(x_ptr, y_ptr, w_ptr, b_ptr, mean_ptr, rstd_ptr, M, N, eps, ROWS: tl.constexpr, BLOCK: tl.constexpr):
+def resident_kernel(
+    x_ptr, y_ptr, w_ptr, b_ptr, mean_ptr, rstd_ptr, M, N, eps, ROWS: tl.constexpr,
+    BLOCK: tl.constexpr,
+):  # fmt: skip
     rows = tl.program_id(0).to(tl.int64) * ROWS + tl.arange(0, ROWS)
     cols = tl.arange(0, BLOCK)
     offsets = rows[:, None] * N + cols[None, :]
@@ -93,7 +98,9 @@ def rms_norm_kernel(x_ptr, y_ptr, w_ptr, rstd_ptr, N, eps, BLOCK: tl.constexpr):
 
 
 @triton.jit
-def add_rms_norm_kernel(x_ptr, residual_ptr, total_ptr, y_ptr, w_ptr, rstd_ptr, N, eps, BLOCK: tl.constexpr):
+def add_rms_norm_kernel(
+    x_ptr, residual_ptr, total_ptr, y_ptr, w_ptr, rstd_ptr, N, eps, BLOCK: tl.constexpr
+):
     row = tl.program_id(0).to(tl.int64)
     cols = tl.arange(0, BLOCK)
     offsets = row * N + cols
@@ -123,7 +130,10 @@ def dx_kernel(dy_ptr, x_ptr, w_ptr, mean_ptr, rstd_ptr, dx_ptr, N, BLOCK: tl.con
 
 
 @triton.jit
-def partials_kernel(dy_ptr, x_ptr, mean_ptr, rstd_ptr, dw_partial_ptr, db_partial_ptr, M, N, rows_a_chunk, BLOCK_N: tl.constexpr):
+def partials_kernel(
+    dy_ptr, x_ptr, mean_ptr, rstd_ptr, dw_partial_ptr, db_partial_ptr, M, N, rows_a_chunk,
+    BLOCK_N: tl.constexpr,
+):  # fmt: skip
     chunk = tl.program_id(1)
     cols = tl.program_id(0) * BLOCK_N + tl.arange(0, BLOCK_N)
     dw = tl.zeros([BLOCK_N], dtype=tl.float32)
@@ -152,7 +162,8 @@ def finish_kernel(dw_partial_ptr, db_partial_ptr, dw_ptr, db_ptr, chunks, N, BLO
 
 @dataclass(frozen=True)
 class TracedLaunch:
-    """One launch of a kernel. Its arguments are ``tensors``, in the kernel's order, then ``numbers``, then ``constants``."""
+    """One launch of a kernel. Its arguments are ``tensors``, in the kernel's order, then
+    ``numbers``, then ``constants``."""
 
     kernel: Any
     grid: tuple[int, ...]
@@ -175,59 +186,107 @@ _GRIDS = {
     "add_then_rms_norm": N_("(M,) for both, with BLOCK >= N"),
     "add_rms_norm": N_("(M,), with BLOCK >= N"),
     "two_stage_backward": N_(
-        "dx: (M,); partials: (triton.cdiv(N, BLOCK_N), chunks) with chunks = triton.cdiv(M, rows_a_chunk); "
-        "finish: (triton.cdiv(N, BLOCK_N),)"
+        "dx: (M,); partials: (triton.cdiv(N, BLOCK_N), chunks) with chunks = triton.cdiv(M,"
+        " rows_a_chunk); finish: (triton.cdiv(N, BLOCK_N),)"
     ),
 }
 
 
 def list_launches(
-    name: str, M: int, N: int, itemsize: int, *, ROWS: int = 1, rows_a_chunk: int = 1, BLOCK_N: int = 32
+    name: str,
+    M: int,
+    N: int,
+    itemsize: int,
+    *,
+    ROWS: int = 1,
+    rows_a_chunk: int = 1,
+    BLOCK_N: int = 32,
 ) -> list[TracedLaunch]:
-    """Return the launches of one entry of KERNELS on random M x N matrices whose elements have ``itemsize`` bytes.
+    """Return the launches of one entry of KERNELS on random M x N matrices whose elements have
+    ``itemsize`` bytes.
 
-    Raises: CourseError if there is no such entry, a size is below 1, or ``itemsize`` is neither 2 nor 4.
+    Raises: CourseError if there is no such entry, a size is below 1, or ``itemsize`` is neither 2
+    nor 4.
     """
     if name not in KERNELS or itemsize not in DTYPES or min(M, N, ROWS, rows_a_chunk, BLOCK_N) < 1:
         raise CourseError(
             _(
-                "the accounting has {kernels}, sizes from 1 and an itemsize of 2 or 4; you asked for {name!r}, M={M}, N={N}, "
-                "itemsize={itemsize}, ROWS={ROWS}, rows_a_chunk={rows_a_chunk}, BLOCK_N={BLOCK_N}."
+                "the accounting has {kernels}, sizes from 1 and an itemsize of 2 or 4; you asked"
+                " for {name!r}, M={M}, N={N}, itemsize={itemsize}, ROWS={ROWS},"
+                " rows_a_chunk={rows_a_chunk}, BLOCK_N={BLOCK_N}."
             ).format(
-                kernels=list_words(KERNELS), name=name, M=M, N=N, itemsize=itemsize, ROWS=ROWS, rows_a_chunk=rows_a_chunk, BLOCK_N=BLOCK_N
+                kernels=list_words(KERNELS),
+                name=name,
+                M=M,
+                N=N,
+                itemsize=itemsize,
+                ROWS=ROWS,
+                rows_a_chunk=rows_a_chunk,
+                BLOCK_N=BLOCK_N,
             )
         )
     dtype, whole = DTYPES[itemsize], {"BLOCK": tables.next_power_of_2(N)}
-    matrix = {key: torch.randn(M, N).to(dtype) for key in ("x", "residual", "total", "y", "dy", "dx")}
+    matrix = {
+        key: torch.randn(M, N).to(dtype) for key in ("x", "residual", "total", "y", "dy", "dx")
+    }
     vector = {key: torch.rand(N).to(dtype) for key in ("w", "b", "dw", "db")}
     row = {key: torch.rand(M) for key in ("mean", "rstd")}
     chunks = -(-M // rows_a_chunk)
     partial = {key: torch.zeros(chunks, N) for key in ("dw_partial", "db_partial")}
     given = matrix | vector | row | partial
 
-    def launch(kernel: Any, grid: tuple[int, ...], names: str, numbers: tuple[float, ...], constants: Mapping[str, int]) -> TracedLaunch:
-        return TracedLaunch(kernel, grid, {key: given[key] for key in names.split()}, numbers, constants)
+    def launch(
+        kernel: Any,
+        grid: tuple[int, ...],
+        names: str,
+        numbers: tuple[float, ...],
+        constants: Mapping[str, int],
+    ) -> TracedLaunch:
+        return TracedLaunch(
+            kernel, grid, {key: given[key] for key in names.split()}, numbers, constants
+        )
 
     forward, blocks = "x y w b mean rstd", -(-N // BLOCK_N)
     made = {
-        "blocked_forward": lambda: [launch(blocked_kernel, (M,), forward, (N, _EPS), {"BLOCK": BLOCK})],
-        "resident_forward": lambda: [launch(resident_kernel, (-(-M // ROWS),), forward, (M, N, _EPS), {"ROWS": ROWS, **whole})],
+        "blocked_forward": lambda: [
+            launch(blocked_kernel, (M,), forward, (N, _EPS), {"BLOCK": BLOCK})
+        ],
+        "resident_forward": lambda: [
+            launch(
+                resident_kernel, (-(-M // ROWS),), forward, (M, N, _EPS), {"ROWS": ROWS, **whole}
+            )
+        ],
         "add_then_rms_norm": lambda: [
             launch(add_kernel, (M,), "x residual total", (N,), whole),
             launch(rms_norm_kernel, (M,), "total y w rstd", (N, _EPS), whole),
         ],
-        "add_rms_norm": lambda: [launch(add_rms_norm_kernel, (M,), "x residual total y w rstd", (N, _EPS), whole)],
+        "add_rms_norm": lambda: [
+            launch(add_rms_norm_kernel, (M,), "x residual total y w rstd", (N, _EPS), whole)
+        ],
         "two_stage_backward": lambda: [
             launch(dx_kernel, (M,), "dy x w mean rstd dx", (N,), whole),
-            launch(partials_kernel, (blocks, chunks), "dy x mean rstd dw_partial db_partial", (M, N, rows_a_chunk), {"BLOCK_N": BLOCK_N}),
-            launch(finish_kernel, (blocks,), "dw_partial db_partial dw db", (chunks, N), {"BLOCK_N": BLOCK_N}),
+            launch(
+                partials_kernel,
+                (blocks, chunks),
+                "dy x mean rstd dw_partial db_partial",
+                (M, N, rows_a_chunk),
+                {"BLOCK_N": BLOCK_N},
+            ),
+            launch(
+                finish_kernel,
+                (blocks,),
+                "dw_partial db_partial dw db",
+                (chunks, N),
+                {"BLOCK_N": BLOCK_N},
+            ),
         ],
     }
     return made[name]()
 
 
 def count_bytes(name: str, M: int, N: int, itemsize: int, **sizes: int) -> tuple[int, int]:
-    """Return the bytes that the launches read and the bytes that they write, from a trace in Triton's interpreter.
+    """Return the bytes that the launches read and the bytes that they write, from a trace in
+    Triton's interpreter.
 
     Args:
         name: a key of KERNELS.
@@ -237,9 +296,16 @@ def count_bytes(name: str, M: int, N: int, itemsize: int, **sizes: int) -> tuple
     """
     read = written = 0
     for launch in list_launches(name, M, N, itemsize, **sizes):
-        recording = record(launch.kernel, launch.grid, [*launch.tensors.values(), *launch.numbers], launch.constants)
+        recording = record(
+            launch.kernel,
+            launch.grid,
+            [*launch.tensors.values(), *launch.numbers],
+            launch.constants,
+        )
         if recording.fault:
-            raise CourseError(_("{name} could not be traced. {fault}").format(name=name, fault=recording.fault))
+            raise CourseError(
+                _("{name} could not be traced. {fault}").format(name=name, fault=recording.fault)
+            )
         read += sum(access.bytes for access in recording.accesses if access.kind == "load")
         written += sum(access.bytes for access in recording.accesses if access.kind == "store")
     return read, written
@@ -251,10 +317,22 @@ class KernelTexts:
     def _repr_html_(self) -> str:
         parts = []
         for name, kernels in KERNELS.items():
-            text = "\n\n".join(inspect.getsource(getattr(kernel, "fn", kernel)).strip() for kernel in kernels)
-            words = _("{name}: {count} kernels, grid {grid}") if len(kernels) > 1 else _("{name}: {count} kernel, grid {grid}")
-            summary = words.format(name=f"<code>{name}</code>", count=len(kernels), grid=f"<code>{html.escape(_(_GRIDS[name]))}</code>")
-            parts.append(f"<details><summary>{summary}</summary><pre>{html.escape(text)}</pre></details>")
+            text = "\n\n".join(
+                inspect.getsource(getattr(kernel, "fn", kernel)).strip() for kernel in kernels
+            )
+            words = (
+                _("{name}: {count} kernels, grid {grid}")
+                if len(kernels) > 1
+                else _("{name}: {count} kernel, grid {grid}")
+            )
+            summary = words.format(
+                name=f"<code>{name}</code>",
+                count=len(kernels),
+                grid=f"<code>{html.escape(_(_GRIDS[name]))}</code>",
+            )
+            parts.append(
+                f"<details><summary>{summary}</summary><pre>{html.escape(text)}</pre></details>"
+            )
         return "".join(parts)
 
     def __repr__(self) -> str:

@@ -1,4 +1,5 @@
-"""Lesson 14: LayerNorms with a mistake in the backward pass, to be trained beside the right one. Their forward pass is right."""
+"""Lesson 14: LayerNorms with a mistake in the backward pass, to be trained beside the right one.
+Their forward pass is right."""
 
 from __future__ import annotations
 
@@ -17,7 +18,8 @@ def right_dx(wdy: Tensor, xhat: Tensor, c1: Tensor, c2: Tensor, rstd: Tensor) ->
 
 
 def norm_with(dx: Dx = right_dx, *, w_in_dx: bool = True) -> type[nn.LayerNorm]:
-    """Return a module class like torch.nn.LayerNorm, made of PyTorch operations, with this backward pass.
+    """Return a module class like torch.nn.LayerNorm, made of PyTorch operations, with this backward
+    pass.
 
     Args:
         dx: computes the gradient of x from wdy, xhat, c1, c2 and rstd.

@@ -1,4 +1,5 @@
-"""The learner's outputs beside the expected ones, number by number, for the case that the verdict shows."""
+"""The learner's outputs beside the expected ones, number by number, for the case that the verdict
+shows."""
 
 from __future__ import annotations
 
@@ -14,11 +15,13 @@ from course_lib.grading.public import SIGNS, Element, Judged, check, describe_st
 from course_lib.lessons.panel_page import write_inline, write_quotation
 
 _ROWS, _COLUMNS = 6, 8  # the part of an output that is shown, small enough for a narrow page
-_NEAR = len(Element)  # the look of an element that is off by little; the key of every other look is an Element
+# the look of an element that is off by little; the key of every other look is an Element
+_NEAR = len(Element)
 _NEAR_RATIO = 10  # largest error, in allowed errors, that counts as off by little
 # an element's look: its class in panel.css
 _LOOKS = {
-    Element.RIGHT: "", Element.UNWRITTEN: "course-unwritten", Element.WRONG_KIND: "course-nan", Element.OFF: "course-far",
+    Element.RIGHT: "", Element.UNWRITTEN: "course-unwritten", Element.WRONG_KIND: "course-nan",
+    Element.OFF: "course-far",
     Element.WRONG_ZERO: "course-zero", _NEAR: "course-near",
 }  # fmt: skip
 
@@ -31,31 +34,37 @@ def choose_looks(judged: Judged, output: str) -> np.ndarray:
 
 
 def compare(exercise: Exercise, path: Path | None = None) -> str:
-    """Return HTML for the panel: a sentence, and the outputs of the case that the verdict shows (the first case if none fails).
+    """Return HTML for the panel: a sentence, and the outputs of the case that the verdict shows
+    (the first case if none fails).
 
     If no case ran, return only a sentence that says why.
     """
     cases: list[Judged] = []
     verdict = check(exercise, path, take_cases=cases.extend)
     if exercise.kind == "tests":  # tests have no tensors to compare
-        return f"<p>{write_inline(verdict.message)}</p>{write_quotation(make_report(verdict, exercise))}"
+        return f"<p>{write_inline(verdict.message)}</p>{write_quotation(make_report(verdict, exercise))}"  # noqa: E501
     ran = [case for case in cases if case.ran and case.outputs]
     if not ran:
         return f"<p>{_('Nothing to compare: {why}').format(why=write_inline(verdict.message))}</p>"
     # more than one answer is right: show what follows from the learner's, case by case
     if ran[0].plan.derive is not None:
-        rows = "".join(f"<li>{SIGNS.get(c.status, '–')} {write_inline(c.detail)}</li>" for c in verdict.cases)
+        rows = "".join(
+            f"<li>{SIGNS.get(c.status, '–')} {write_inline(c.detail)}</li>" for c in verdict.cases
+        )
         return f"<p>{write_inline(verdict.message)}</p><ul>{rows}</ul>"
     # choose the case that the verdict names
     named = verdict.first.case if verdict.first else ""
     case = min(ran, key=lambda case: (case.plan.case.describe() != named, case.passed))
     sentence = _("{id} {status}. The case shown: {case}.")
-    sentence = sentence.format(id=exercise.id, status=describe_status(verdict.status), case=case.plan.case.describe())
-    return f"<p>{html.escape(sentence)}</p>{write_outputs(case)}{write_quotation(make_report(verdict, exercise))}"
+    sentence = sentence.format(
+        id=exercise.id, status=describe_status(verdict.status), case=case.plan.case.describe()
+    )
+    return f"<p>{html.escape(sentence)}</p>{write_outputs(case)}{write_quotation(make_report(verdict, exercise))}"  # noqa: E501
 
 
 def write_outputs(judged: Judged) -> str:
-    """Describe every output of a case: count its wrong elements, and show yours, expected and difference around the first of them."""
+    """Describe every output of a case: count its wrong elements, and show yours, expected and
+    difference around the first of them."""
     looks = {name: choose_looks(judged, name) for name in judged.plan.expected}
     parts = []
     for name, look in sorted(looks.items(), key=lambda item: not item[1].any()):
@@ -63,7 +72,9 @@ def write_outputs(judged: Judged) -> str:
         if look.any() or not any(other.any() for other in looks.values()):
             parts.append(_write_grids(judged, name, look))
     used = sorted({int(value) for look in looks.values() for value in np.unique(look)} - {0})
-    keys = "".join(f'<span class="course-key {_LOOKS[value]}">{_describe_look(value)}</span>' for value in used)
+    keys = "".join(
+        f'<span class="course-key {_LOOKS[value]}">{_describe_look(value)}</span>' for value in used
+    )
     return "".join(parts) + (f"<p>{keys}</p>" if keys else "")
 
 
@@ -85,8 +96,18 @@ def _count(look: np.ndarray) -> str:
     if look.ndim != 2:
         return _("{wrong} of {size} elements wrong").format(wrong=int(wrong.sum()), size=look.size)
     rows, columns = (np.flatnonzero(wrong.any(axis=axis)) for axis in (1, 0))
-    of_rows = (_("every row"), _("row {first}"), _("rows {first} to {last}"), _("{count} rows from {first} to {last}"))
-    of_columns = (_("every column"), _("column {first}"), _("columns {first} to {last}"), _("{count} columns from {first} to {last}"))
+    of_rows = (
+        _("every row"),
+        _("row {first}"),
+        _("rows {first} to {last}"),
+        _("{count} rows from {first} to {last}"),
+    )
+    of_columns = (
+        _("every column"),
+        _("column {first}"),
+        _("columns {first} to {last}"),
+        _("{count} columns from {first} to {last}"),
+    )
     return _("{wrong} of {size} elements wrong, in {rows} and {columns}").format(
         wrong=int(wrong.sum()),
         size=look.size,
@@ -96,9 +117,20 @@ def _count(look: np.ndarray) -> str:
 
 
 def _list_places(places: np.ndarray, size: int, forms: tuple[str, str, str, str]) -> str:
-    """Describe ``places`` out of ``size`` in one of the ``forms``: for all, for one, for neighbours, for others."""
+    """Describe ``places`` out of ``size`` in one of the ``forms``: for all, for one, for
+    neighbours, for others."""
     every, one, neighbours, some = forms
-    form = every if len(places) == size else one if len(places) == 1 else neighbours if len(places) == places[-1] - places[0] + 1 else some
+    form = (
+        every
+        if len(places) == size
+        else (
+            one
+            if len(places) == 1
+            else neighbours
+            if len(places) == places[-1] - places[0] + 1
+            else some
+        )
+    )
     return form.format(first=places[0], last=places[-1], count=len(places))
 
 
@@ -106,8 +138,12 @@ def _write_grids(judged: Judged, name: str, look: np.ndarray) -> str:
     expected, actual = judged.plan.expected[name].values, judged.outputs[name]
     grid = np.atleast_2d(look)
     first = np.argwhere(grid > 0)[0] if grid.any() else np.zeros(2, int)
-    # Begin one row and one column before the first wrong element: the edge between right and wrong often shows the cause.
-    top, left = (max(0, min(at - 1, size - most)) for at, size, most in zip(first, grid.shape, (_ROWS, _COLUMNS), strict=True))
+    # Begin one row and one column before the first wrong element: the edge between right and wrong
+    # often shows the cause.
+    top, left = (
+        max(0, min(at - 1, size - most))
+        for at, size, most in zip(first, grid.shape, (_ROWS, _COLUMNS), strict=True)
+    )
     window = np.s_[top : top + _ROWS, left : left + _COLUMNS]
     with np.errstate(all="ignore"):
         difference = actual - expected + 0.0  # -0 becomes 0
@@ -117,11 +153,18 @@ def _write_grids(judged: Judged, name: str, look: np.ndarray) -> str:
     looks = {side: grid[window] * (side != "expected") for side in sides}
     if look.ndim == 2:
         rows = [str(top + row) for row in range(len(grid[window]))]
-        tables = "".join(_write_grid(titles[side], left, rows, cells[side], looks[side]) for side in sides)
+        tables = "".join(
+            _write_grid(titles[side], left, rows, cells[side], looks[side]) for side in sides
+        )
     else:  # vectors: yours, expected and difference are three rows of one table
-        tables = _write_grid("", left, list(titles.values()), *(np.concatenate(list(part.values())) for part in (cells, looks)))
+        tables = _write_grid(
+            "",
+            left,
+            list(titles.values()),
+            *(np.concatenate(list(part.values())) for part in (cells, looks)),
+        )
     cut = any(size > most for size, most in zip(grid.shape, (_ROWS, _COLUMNS), strict=True))
-    part = f"{name}[{_span(top, grid.shape[0], _ROWS) + ', ' if look.ndim == 2 else ''}{_span(left, grid.shape[1], _COLUMNS)}]"
+    part = f"{name}[{_span(top, grid.shape[0], _ROWS) + ', ' if look.ndim == 2 else ''}{_span(left, grid.shape[1], _COLUMNS)}]"  # noqa: E501
     shown = f"<small>{_('Shown: {part}.').format(part=part)}</small>"
     return f'<div class="course-grids">{tables}</div>{shown if cut else ""}'
 
@@ -130,7 +173,9 @@ def _span(start: int, size: int, most: int) -> str:
     return f"{start}:{min(start + most, size)}"
 
 
-def _write_grid(title: str, left: int, rows: list[str], values: np.ndarray, looks: np.ndarray) -> str:
+def _write_grid(
+    title: str, left: int, rows: list[str], values: np.ndarray, looks: np.ndarray
+) -> str:
     head = "".join(f'<th scope="col">{left + column}</th>' for column in range(values.shape[1]))
     body = ""
     for row, line, look in zip(rows, values, looks, strict=True):
@@ -142,7 +187,11 @@ def _write_grid(title: str, left: int, rows: list[str], values: np.ndarray, look
 
 def _write_cell(value: float, look: int) -> str:
     number = _("none") if look == Element.UNWRITTEN else html.escape(_format_cell(float(value)))
-    return f'<td class="{_LOOKS[look]}" title="{_describe_look(look)}">{number}</td>' if _LOOKS[look] else f"<td>{number}</td>"
+    return (
+        f'<td class="{_LOOKS[look]}" title="{_describe_look(look)}">{number}</td>'
+        if _LOOKS[look]
+        else f"<td>{number}</td>"
+    )
 
 
 def _format_cell(value: float) -> str:

@@ -1,4 +1,5 @@
-"""Compiled dx kernels for lesson 11: the barriers of three ways to compute the row sums, and the width of the loads."""
+"""Compiled dx kernels for lesson 11: the barriers of three ways to compute the row sums, and the
+width of the loads."""
 
 from __future__ import annotations
 
@@ -27,8 +28,12 @@ def add_pairs(a, b, other_a, other_b):
 
 
 @triton.jit
-def three_ways_kernel(dy_ptr, x_ptr, mean_ptr, rstd_ptr, dx_ptr, N, eps, SAVED: tl.constexpr, PAIR: tl.constexpr, BLOCK: tl.constexpr):
-    """dx of packed rows with w = 1. SAVED loads the statistics, else they are recomputed; PAIR computes both sums in one reduction."""
+def three_ways_kernel(
+    dy_ptr, x_ptr, mean_ptr, rstd_ptr, dx_ptr, N, eps, SAVED: tl.constexpr, PAIR: tl.constexpr,
+    BLOCK: tl.constexpr,
+):  # fmt: skip
+    """dx of packed rows with w = 1. SAVED loads the statistics, else they are recomputed; PAIR
+    computes both sums in one reduction."""
     row = tl.program_id(0).to(tl.int64)
     cols = tl.arange(0, BLOCK)
     mask = cols < N
@@ -53,16 +58,24 @@ def three_ways_kernel(dy_ptr, x_ptr, mean_ptr, rstd_ptr, dx_ptr, N, eps, SAVED: 
 
 @cache
 def count_waits() -> dict[str, tuple[int, int]]:
-    """Count barriers (BAR.SYNC) and shuffles (SHFL) in the SASS of each way: fp16, BLOCK 4096, 8 warps, sm_90."""
+    """Count barriers (BAR.SYNC) and shuffles (SHFL) in the SASS of each way: fp16, BLOCK 4096, 8
+    warps, sm_90."""
     passed = [_HALF, _HALF, _SINGLE, _SINGLE, _HALF, 4096, 1e-5]
     reports = {
-        name: compile_report(three_ways_kernel, passed, {**way, "BLOCK": 4096}, num_warps=8, arch="sm_90") for name, way in _WAYS.items()
+        name: compile_report(
+            three_ways_kernel, passed, {**way, "BLOCK": 4096}, num_warps=8, arch="sm_90"
+        )
+        for name, way in _WAYS.items()
     }
-    return {name: ((report.sass or "").count("BAR.SYNC"), (report.sass or "").count("SHFL")) for name, report in reports.items()}
+    return {
+        name: ((report.sass or "").count("BAR.SYNC"), (report.sass or "").count("SHFL"))
+        for name, report in reports.items()
+    }
 
 
 def count_loads(stride_dy_row: int, stride_dy_col: int, *, yours: bool = False) -> dict[int, int]:
-    """Count the loads per thread by their width in bytes, in LayerNorm's dx for M = 4096 rows of N = 8192 columns: fp16, 8 warps, sm_90.
+    """Count the loads per thread by their width in bytes, in LayerNorm's dx for M = 4096 rows of N
+    = 8192 columns: fp16, 8 warps, sm_90.
 
     Args:
         yours: compile the learner's kernel of exercise 11a instead of the course's.
@@ -72,8 +85,14 @@ def count_loads(stride_dy_row: int, stride_dy_col: int, *, yours: bool = False) 
     tensors, M, N = [_HALF, _HALF, _HALF, _SINGLE, _SINGLE, _HALF], 4096, 8192
     shape: dict[str, Any] = {"ROWS": 1, "BLOCK": N}
     if yours:
-        given = make_pointers("11a", "fp16") | {"stride_dy_row": stride_dy_row, "stride_dy_col": stride_dy_col} | shape
-        report = compile_report(learners_kernel("11a"), *order_arguments("11a", M, N, given), num_warps=8, arch="sm_90")
+        given = (
+            make_pointers("11a", "fp16")
+            | {"stride_dy_row": stride_dy_row, "stride_dy_col": stride_dy_col}
+            | shape
+        )
+        report = compile_report(
+            learners_kernel("11a"), *order_arguments("11a", M, N, given), num_warps=8, arch="sm_90"
+        )
     else:
         passed = [*tensors, stride_dy_row, stride_dy_col, N, 1, N, M, N]
         constants = {"CENTRED": True, "HAS_W": True} | shape

@@ -1,6 +1,8 @@
-"""Half an hour on a GPU: the learner's files of five lessons are checked, timed and trained with. ``notebooks/hosted`` has the notebook.
+"""Half an hour on a GPU: the learner's files of five lessons are checked, timed and trained with.
+``notebooks/hosted`` has the notebook.
 
-Without a GPU the checks run in CPU mode, the charts show stored times alone, and each part says what is missing.
+Without a GPU the checks run in CPU mode, the charts show stored times alone, and each part says
+what is missing.
 """
 
 from __future__ import annotations
@@ -19,7 +21,15 @@ from course_lib.base.errors import CourseError
 from course_lib.base.translation import gettext as _
 from course_lib.base.translation import join_sentences
 from course_lib.base.translation import mark as N_
-from course_lib.bench import forward, grid, measurement, operations, row_statistics, timing, transformer
+from course_lib.bench import (
+    forward,
+    grid,
+    measurement,
+    operations,
+    row_statistics,
+    timing,
+    transformer,
+)
 from course_lib.bench.operations import OPERATIONS
 from course_lib.bench.providers import PROVIDERS
 from course_lib.catalog import Exercise
@@ -55,48 +65,70 @@ def list_exercises() -> list[Exercise]:
 
 
 def describe_gpu() -> str:
-    """Say in words what this machine's GPU has in common with that of the stored times, and what is different; or that there is no GPU."""
+    """Say in words what this machine's GPU has in common with that of the stored times, and what is
+    different; or that there is no GPU."""
     if course_lib.MODE == "cpu":
         return _(
-            "CPU mode ({why}): the course has no GPU here. Files are checked in Triton's interpreter, nothing is timed, and the\n"
-            "charts have stored times alone. To get a GPU: on Colab choose Runtime, Change runtime type; on Kaggle choose Settings, Accelerator.\n"
-            "Take one of compute capability 8.0 or newer (A100, L4, H100), not a T4 or a P100. Then run this notebook again from its first cell."
+            "CPU mode ({why}): the course has no GPU here. Files are checked in Triton's"
+            " interpreter, nothing is timed, and the\ncharts have stored times alone. To get a GPU:"
+            " on Colab choose Runtime, Change runtime type; on Kaggle choose Settings,"
+            " Accelerator.\nTake one of compute capability 8.0 or newer (A100, L4, H100), not a T4"
+            " or a P100. Then run this notebook again from its first cell."
         ).format(why=runtime.current().why)
     at = torch.device(course_lib.DEVICE, torch.cuda.current_device())
     capability, count = torch.cuda.get_device_capability(at), device.count_multiprocessors(at)
     gbps = device.find_bandwidth(at) * count
     lines = [
-        _("{name}: compute capability {major}.{minor}, {count} multiprocessors, memory of {gbps:.0f} GB/s.").format(
-            name=torch.cuda.get_device_name(at), major=capability[0], minor=capability[1], count=count, gbps=gbps
+        _(
+            "{name}: compute capability {major}.{minor}, {count} multiprocessors, memory of"
+            " {gbps:.0f} GB/s."
+        ).format(
+            name=torch.cuda.get_device_name(at),
+            major=capability[0],
+            minor=capability[1],
+            count=count,
+            gbps=gbps,
         ),
         _(
-            "The stored times are those of an {name}: 9.0, {count} multiprocessors, {gbps:.0f} GB/s. Of another GPU, microseconds\n"
-            "cannot be compared with these. Times over the floor can: each GPU has its own floor."
+            "The stored times are those of an {name}: 9.0, {count} multiprocessors, {gbps:.0f}"
+            " GB/s. Of another GPU, microseconds\ncannot be compared with these. Times over the"
+            " floor can: each GPU has its own floor."
         ).format(name=H100.name, count=MULTIPROCESSORS, gbps=H100.bandwidth / 1e9),
     ]
     if capability < _HOPPER:
         lines.append(
             _(
-                "Different on this GPU: it has no copies of whole tiles by hardware (TMA), no clusters of thread blocks, and no kernel starts before\n"
-                "the kernel before it has ended. Those came with 9.0. No exercise needs them, and `num_stages` works here, too."
+                "Different on this GPU: it has no copies of whole tiles by hardware (TMA), no"
+                " clusters of thread blocks, and no kernel starts before\nthe kernel before it has"
+                " ended. Those came with 9.0. No exercise needs them, and `num_stages` works here,"
+                " too."
             )
         )
     elif capability > _HOPPER:
-        lines.append(_("This GPU is newer than the one of the stored times. No kernel of the course uses what is new in it."))
+        lines.append(
+            _(
+                "This GPU is newer than the one of the stored times. No kernel of the course uses"
+                " what is new in it."
+            )
+        )
     tuned = choice.find_device_class(torch.empty(1, dtype=torch.float16, device=at))
     if not tuned.bandwidth and capability != _HOPPER:
         lines.append(
-            _("No launch of the course was tuned on it: it takes those of the {name}. Another number of warps may be faster here.").format(
-                name=tuned.name
-            )
+            _(
+                "No launch of the course was tuned on it: it takes those of the {name}. Another"
+                " number of warps may be faster here."
+            ).format(name=tuned.name)
         )
     else:
-        lines.append(_("The course's launches here are those of its class {name}.").format(name=tuned.name))
+        lines.append(
+            _("The course's launches here are those of its class {name}.").format(name=tuned.name)
+        )
     return "\n".join(lines)
 
 
 def check_files() -> None:
-    """Check the learner's file of each exercise of LESSONS, print the verdicts, and keep them as the panel's Check does."""
+    """Check the learner's file of each exercise of LESSONS, print the verdicts, and keep them as
+    the panel's Check does."""
     for exercise in list_exercises():
         verdict = grading.check(exercise)
         progress.note_verdict(verdict)
@@ -105,60 +137,88 @@ def check_files() -> None:
         if verdict.status == grading.NOT_ATTEMPTED:
             print(
                 _(
-                    "    exercises/{file}.py is still as the course wrote it. If you have solved it, upload yours and run this cell again."
+                    "    exercises/{file}.py is still as the course wrote it. If you have solved"
+                    " it, upload yours and run this cell again."
                 ).format(file=exercise.file)
             )
         elif verdict.status != grading.PASS:
-            print(_("    {cause} The panel in lesson {lesson} says more.").format(cause=report.cause, lesson=exercise.lesson))
+            print(
+                _("    {cause} The panel in lesson {lesson} says more.").format(
+                    cause=report.cause, lesson=exercise.lesson
+                )
+            )
         elif verdict.message:
             print(f"    {verdict.message}")
 
 
 def show_statistics() -> MovingPicture:
-    """Show the stored times of the statistics kernels of lesson 05, and those of the learner's kernels on this GPU as dots."""
-    own, notes = _gather([exercise_id for exercise_id in STATISTICS if catalog.get(exercise_id).lesson in LESSONS])
+    """Show the stored times of the statistics kernels of lesson 05, and those of the learner's
+    kernels on this GPU as dots."""
+    own, notes = _gather(
+        [exercise_id for exercise_id in STATISTICS if catalog.get(exercise_id).lesson in LESSONS]
+    )
     dots = _time_all(own, _TIMED_STATISTICS, _time_statistics, "torch.var_mean")
-    return lesson05.sweep_cost(measurement.stored(row_statistics.KIND), dots, _write_note(dots, notes))
+    return lesson05.sweep_cost(
+        measurement.stored(row_statistics.KIND), dots, _write_note(dots, notes)
+    )
 
 
 def show_forward() -> MovingPicture:
-    """Show the stored times of LayerNorm forward, and those of the learner's kernel and PyTorch on this GPU as dots."""
+    """Show the stored times of LayerNorm forward, and those of the learner's kernel and PyTorch on
+    this GPU as dots."""
     own, notes = _gather(_list_norms("layer_norm"))
     dots = _time_all(own, LENGTHS, functools.partial(_time_norm, "layer_norm"), "PyTorch")
-    return lesson08.show_forward_cost(measurement.stored(forward.KIND), dots, _write_note(dots, notes))
+    return lesson08.show_forward_cost(
+        measurement.stored(forward.KIND), dots, _write_note(dots, notes)
+    )
 
 
 def show_backward() -> MovingPicture:
-    """Show the stored times of LayerNorm backward, and those of the learner's kernel and PyTorch on this GPU as dots.
+    """Show the stored times of LayerNorm backward, and those of the learner's kernel and PyTorch on
+    this GPU as dots.
 
-    The learner's kernel leaves partial sums. The times of the others include the kernel that adds these up.
+    The learner's kernel leaves partial sums. The times of the others include the kernel that adds
+    these up.
     """
     own, notes = _gather(_list_norms("layer_norm_backward"))
     dots = _time_all(own, LENGTHS, functools.partial(_time_norm, "layer_norm_backward"), "PyTorch")
     without = _("Your dots are without the second kernel, which adds up the partial sums.")
-    return lesson13.show_designs(read_stored_designs(), dots, _write_note(dots, [without, *notes] if own else notes))
+    return lesson13.show_designs(
+        read_stored_designs(), dots, _write_note(dots, [without, *notes] if own else notes)
+    )
 
 
 def train_norm() -> LossCurves | None:
-    """Train the model of lesson 14 with PyTorch's norm and with the learner's on this GPU, print times, and return the two curves.
+    """Train the model of lesson 14 with PyTorch's norm and with the learner's on this GPU, print
+    times, and return the two curves.
 
     Without a GPU it prints where this is done instead, and returns None.
     """
     if course_lib.MODE == "cpu":
-        print(_("No GPU here: lesson 14 trains the model in the interpreter, in half a minute to two minutes."))
+        print(
+            _(
+                "No GPU here: lesson 14 trains the model in the interpreter, in half a minute to"
+                " two minutes."
+            )
+        )
         return None
     norm = own_kernels.gather_norm()
     print(norm)
     corpus = transformer.split(transformer.fables())
     runs: dict[str, list[float]] = {}
-    for name, kind in {_("PyTorch's LayerNorm"): torch.nn.LayerNorm, norm.name: norm.Module}.items():
+    for name, kind in {
+        _("PyTorch's LayerNorm"): torch.nn.LayerNorm,
+        norm.name: norm.Module,
+    }.items():
         model = transformer.build(corpus.training, kind, device=course_lib.DEVICE)
         next(iter(transformer.train(model, corpus.training, 1)))  # compiles
         model = transformer.build(corpus.training, kind, device=course_lib.DEVICE)
         started = time.perf_counter()
         runs[name] = list(transformer.learn(model, corpus, STEPS))
         print(
-            _("{name}: {seconds:.1f} s for {steps} steps, loss on the held-out text {loss:.2f}").format(
+            _(
+                "{name}: {seconds:.1f} s for {steps} steps, loss on the held-out text {loss:.2f}"
+            ).format(
                 name=name, seconds=time.perf_counter() - started, steps=STEPS, loss=runs[name][-1]
             )
         )
@@ -166,55 +226,86 @@ def train_norm() -> LossCurves | None:
 
 
 def _list_norms(op: str) -> list[str]:
-    """Return the exercises of LESSONS whose kernel computes the operation ``op`` and can be timed."""
-    return [exercise.id for exercise in list_exercises() if exercise.id in NORMS and NORMS[exercise.id].op == op]
+    """Return the exercises of LESSONS whose kernel computes the operation ``op`` and can be
+    timed."""
+    return [
+        exercise.id
+        for exercise in list_exercises()
+        if exercise.id in NORMS and NORMS[exercise.id].op == op
+    ]
 
 
 def _gather(exercise_ids: Sequence[str]) -> tuple[dict[str, Any], list[str]]:
-    """Return the learner's kernels that pass their check, by exercise, and for each other one the reason in a sentence; nothing without a GPU."""
+    """Return the learner's kernels that pass their check, by exercise, and for each other one the
+    reason in a sentence; nothing without a GPU."""
     kernels, notes = {}, []
     for exercise_id in exercise_ids if course_lib.MODE == "gpu" else ():
         try:
-            kernels[exercise_id] = getattr(own_kernels.load_passing(exercise_id), own_launch.name_kernel(exercise_id))
+            kernels[exercise_id] = getattr(
+                own_kernels.load_passing(exercise_id), own_launch.name_kernel(exercise_id)
+            )
         except CourseError as reason:
             notes.append(_("No dots of yours: {reason}").format(reason=reason))
     return kernels, notes
 
 
 def _write_note(dots: Sequence[Series], notes: Sequence[str]) -> str:
-    """Return the words of a caption: where the dots were measured, their values, and the notes; or that there is no GPU."""
+    """Return the words of a caption: where the dots were measured, their values, and the notes; or
+    that there is no GPU."""
     if course_lib.MODE == "cpu":
         return _(_NO_TIMES)
     values = [
         _("{name}: {values}.").format(
-            name=one.name, values=_(", ").join(_("{y:.2f} at {N:.0f}").format(y=y, N=N) for N, y in zip(one.x, one.y, strict=True))
+            name=one.name,
+            values=_(", ").join(
+                _("{y:.2f} at {N:.0f}").format(y=y, N=N) for N, y in zip(one.x, one.y, strict=True)
+            ),
         )
         for one in dots
     ]
-    return join_sentences(_("Dots: measured now on {gpu}.").format(gpu=runtime.current().name), *values, *notes)
+    return join_sentences(
+        _("Dots: measured now on {gpu}.").format(gpu=runtime.current().name), *values, *notes
+    )
 
 
 def _time_all(
-    kernels: Mapping[str, Any], columns: Sequence[int], time_row_length: Callable[[Mapping[str, Any], int], Mapping[str, float]], peer: str
+    kernels: Mapping[str, Any],
+    columns: Sequence[int],
+    time_row_length: Callable[[Mapping[str, Any], int], Mapping[str, float]],
+    peer: str,
 ) -> list[Series]:
     """Return dots of each learner's kernel and of ``peer`` on this GPU; none without a GPU.
 
     Args:
-        time_row_length: takes the kernels and a row length; returns time over the floor by exercise, and that of the peer as "torch".
+        time_row_length: takes the kernels and a row length; returns time over the floor by
+        exercise, and that of the peer as "torch".
     """
     if course_lib.MODE == "cpu":
         return []
     times = {N: time_row_length(kernels, N) for N in columns}
-    names = {exercise_id: (_("yours, {exercise}").format(exercise=exercise_id), _choose_colour(exercise_id)) for exercise_id in kernels}
+    names = {
+        exercise_id: (
+            _("yours, {exercise}").format(exercise=exercise_id),
+            _choose_colour(exercise_id),
+        )
+        for exercise_id in kernels
+    }
     names["torch"] = (_("{peer}, this GPU").format(peer=peer), "torch")
     return [
-        Series(name, [N for N in columns if key in times[N]], [times[N][key] for N in columns if key in times[N]], colour, line=False)
+        Series(
+            name,
+            [N for N in columns if key in times[N]],
+            [times[N][key] for N in columns if key in times[N]],
+            colour,
+            line=False,
+        )
         for key, (name, colour) in names.items()
     ]
 
 
 def _choose_colour(exercise_id: str) -> str:
-    """Return the colour of the algorithm that the exercise's kernel is named for; if it is named for none, that of the ladder's own bars."""
+    """Return the colour of the algorithm that the exercise's kernel is named for; if it is named
+    for none, that of the ladder's own bars."""
     algorithm = own_launch.name_kernel(exercise_id).removesuffix("_kernel")
     return algorithm if algorithm in style.GROUPS["algorithms"] else "welford"
 
@@ -246,7 +337,9 @@ def _time_statistics(kernels: Mapping[str, Any], N: int) -> dict[str, float]:
 
 def _time_norm(name: str, kernels: Mapping[str, Any], N: int) -> dict[str, float]:
     M, op, dtype = forward.ELEMENTS // N, OPERATIONS[name], operations.DTYPES["fp16"]
-    inputs = operations.make(M, N, dtype, course_lib.DEVICE, grid.count_inputs(M, N, dtype.itemsize), (op,))
+    inputs = operations.make(
+        M, N, dtype, course_lib.DEVICE, grid.count_inputs(M, N, dtype.itemsize), (op,)
+    )
     floor = operations.floor_us(op, inputs)
     prepare = PROVIDERS["torch"].load().prepare[name]
     times = {"torch": timing.device_us([prepare(values) for values in inputs]) / floor}

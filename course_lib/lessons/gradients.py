@@ -1,4 +1,5 @@
-"""Tests of gradients for lesson 10: symbolic differentiation, PyTorch's gradcheck, and a few wrong formulas of dx."""
+"""Tests of gradients for lesson 10: symbolic differentiation, PyTorch's gradcheck, and a few wrong
+formulas of dx."""
 
 from __future__ import annotations
 
@@ -21,7 +22,8 @@ _X = np.array(EXAMPLE)
 
 
 def find_remainders(N: int, kind: str = "layer_norm", *, with_c2: bool = True) -> set[sympy.Expr]:
-    """Return derivative minus formula, simplified, for each element of dx of a row of N symbols. The result {0} proves the formula.
+    """Return derivative minus formula, simplified, for each element of dx of a row of N symbols.
+    The result {0} proves the formula.
 
     Args:
         kind: "layer_norm" or "rms_norm".
@@ -37,11 +39,15 @@ def find_remainders(N: int, kind: str = "layer_norm", *, with_c2: bool = True) -
     loss = sum(wdy[a] * xhat[a] for a in range(N))
     c1 = sum(xhat[a] * wdy[a] for a in range(N)) / N
     c2 = sum(wdy) / N if layer and with_c2 else 0
-    return {sympy.simplify(sympy.diff(loss, x[i]) - (wdy[i] - xhat[i] * c1 - c2) * rstd) for i in range(N)}
+    return {
+        sympy.simplify(sympy.diff(loss, x[i]) - (wdy[i] - xhat[i] * c1 - c2) * rstd)
+        for i in range(N)
+    }
 
 
 def make_layer_norm(dw_of: Callable[[Tensor, Tensor, Tensor], Tensor]) -> Callable[..., Any]:
-    """Return a LayerNorm of (x, w, b) with a backward written by hand: dx and db are right, dw is ``dw_of(dy, x, xhat)``."""
+    """Return a LayerNorm of (x, w, b) with a backward written by hand: dx and db are right, dw is
+    ``dw_of(dy, x, xhat)``."""
 
     class _HandWrittenLayerNorm(torch.autograd.Function):
         @staticmethod
@@ -70,7 +76,9 @@ def make_inputs(dtype: torch.dtype) -> tuple[Tensor, Tensor, Tensor]:
     return x, w, b
 
 
-def run_gradcheck(dw_of: Callable[[Tensor, Tensor, Tensor], Tensor], dtype: torch.dtype = torch.float64) -> str:
+def run_gradcheck(
+    dw_of: Callable[[Tensor, Tensor, Tensor], Tensor], dtype: torch.dtype = torch.float64
+) -> str:
     """Return the error that gradcheck reports for a LayerNorm with this dw; "" if it passes."""
     try:
         with warnings.catch_warnings():
@@ -96,7 +104,8 @@ def measure_mistake(name: str, *, ones: bool) -> float:
     """Return the largest error of a formula of MISTAKES on the worked example of 3 x 8.
 
     Args:
-        ones: set dy and w to 1, as in ``y.sum().backward()`` on a fresh layer; else dy is random and w rises from 0.5 to 1.5.
+        ones: set dy and w to 1, as in ``y.sum().backward()`` on a fresh layer; else dy is random
+        and w rises from 0.5 to 1.5.
     """
     rows, N = _X.shape
     w = np.ones(N) if ones else np.linspace(0.5, 1.5, N)
@@ -109,15 +118,21 @@ def measure_mistake(name: str, *, ones: bool) -> float:
 
 
 def list_seen(test: str) -> list[str]:
-    """List which of five mistakes in LayerNorm's dx a test sees: those that cause an error above 0.001 on the worked example.
+    """List which of five mistakes in LayerNorm's dx a test sees: those that cause an error above
+    0.001 on the worked example.
 
     Args:
         test: "y.sum(), w = 1", "y.sum(), random w" or "random dy and w".
     """
     rows, N = _X.shape
     ones = np.ones((rows, N))
-    random_dy, random_w = np.random.default_rng(0).normal(0.5, size=(rows, N)), np.linspace(0.5, 1.5, N)
-    dy, w = {"y.sum(), w = 1": (ones, ones[0]), "y.sum(), random w": (ones, random_w), "random dy and w": (random_dy, random_w)}[test]
+    random_dy = np.random.default_rng(0).normal(0.5, size=(rows, N))
+    random_w = np.linspace(0.5, 1.5, N)
+    dy, w = {
+        "y.sum(), w = 1": (ones, ones[0]),
+        "y.sum(), random w": (ones, random_w),
+        "random dy and w": (random_dy, random_w),
+    }[test]
     forward = reference.layer_norm(_X, eps=EPS)
     xhat, rstd = forward.y, forward.rstd[:, None]
 

@@ -8,19 +8,29 @@ from typing import Any
 from course_lib.base.errors import CourseError
 from course_lib.compiler import Pointer, compile_report
 
-_WORDS = {"shuffles": r"shfl\.sync\.bfly", "additions": r"add\.f32", "shared memory": r"(?:st|ld)\.shared", "barriers": r"bar\.sync"}
+_WORDS = {
+    "shuffles": r"shfl\.sync\.bfly",
+    "additions": r"add\.f32",
+    "shared memory": r"(?:st|ld)\.shared",
+    "barriers": r"bar\.sync",
+}
 # from a label to the jump back to it
 _LOOP = re.compile(r"^(\$L__BB\w+):.*?bra(?:\.uni)?\s+\1;", re.DOTALL | re.MULTILINE)
 _FLOP = {r"\b(?:add|sub|mul)\.f32": 1, r"\bfma\.rn\.f32": 2}
 
 
-def count_instructions(kernel: Any, BLOCK: int, num_warps: int, N: int | None = None) -> dict[str, int]:
-    """Count how many shuffles, additions, shared-memory accesses and barriers each thread executes, by the names in _WORDS.
+def count_instructions(
+    kernel: Any, BLOCK: int, num_warps: int, N: int | None = None
+) -> dict[str, int]:
+    """Count how many shuffles, additions, shared-memory accesses and barriers each thread executes,
+    by the names in _WORDS.
 
-    The kernel is compiled for an H100, on any machine. Its parameters are pointers to fp32 whose names end in ``_ptr``, optionally N,
-    and BLOCK. The instructions of a loop count N / BLOCK times.
+    The kernel is compiled for an H100, on any machine. Its parameters are pointers to fp32 whose
+    names end in ``_ptr``, optionally N, and BLOCK. The instructions of a loop count N / BLOCK
+    times.
 
-    Raises: CourseError if N is given and the kernel has no loop; CompileError if it does not compile.
+    Raises: CourseError if N is given and the kernel has no loop; CompileError if it does not
+    compile.
     """
     ptx = _compile(kernel, "fp32", BLOCK, num_warps, {} if N is None else {"N": N})
     counts = {name: len(re.findall(pattern, ptx)) for name, pattern in _WORDS.items()}
@@ -33,7 +43,8 @@ def count_instructions(kernel: Any, BLOCK: int, num_warps: int, N: int | None = 
 
 
 def count_flop_per_element(kernel: Any, BLOCK: int, num_warps: int) -> float:
-    """Count the floating-point operations per element of a kernel ``(x_ptr, y_ptr, N, eps, BLOCK)`` on an fp16 row of BLOCK columns.
+    """Count the floating-point operations per element of a kernel ``(x_ptr, y_ptr, N, eps, BLOCK)``
+    on an fp16 row of BLOCK columns.
 
     An fma counts as two operations.
 
@@ -46,4 +57,6 @@ def count_flop_per_element(kernel: Any, BLOCK: int, num_warps: int) -> float:
 
 def _compile(kernel: Any, dtype: str, BLOCK: int, num_warps: int, numbers: dict[str, float]) -> str:
     arguments = {name: Pointer(dtype) for name in kernel.arg_names if name.endswith("_ptr")}
-    return compile_report(kernel, arguments | numbers, {"BLOCK": BLOCK}, num_warps=num_warps, disassemble=False).ptx
+    return compile_report(
+        kernel, arguments | numbers, {"BLOCK": BLOCK}, num_warps=num_warps, disassemble=False
+    ).ptx

@@ -1,6 +1,7 @@
 """Launches of lesson 12: four programs that add to one total, and the learner's file of 12a.
 
-Program p adds 10 to the power p, so the digits of the total show which programs were counted. With all four it is 1111.
+Program p adds 10 to the power p, so the digits of the total show which programs were counted. With
+all four it is 1111.
 """
 
 from __future__ import annotations
@@ -162,13 +163,18 @@ def grouped_kernel(part_ptr, buffer_ptr, lock_ptr, flag_ptr, GROUP: tl.constexpr
 
 
 def four_programs(kernel: Any, total: float = 0.0) -> ScheduleLaunch:
-    """Return a launch of four programs that add 1, 10, 100 and 1000 to ``total``. For a kernel with BLOCK, all are rows of COLUMNS."""
+    """Return a launch of four programs that add 1, 10, 100 and 1000 to ``total``. For a kernel with
+    BLOCK, all are rows of COLUMNS."""
     takes = list(inspect.signature(kernel.fn).parameters)
     columns = COLUMNS if "BLOCK" in takes else 1
     part = torch.tensor(PARTS)[:, None].expand(-1, columns).contiguous()
-    numbers = [torch.zeros(1, dtype=torch.int32) for name in ("lock_ptr", "flag_ptr") if name in takes]
+    numbers = [
+        torch.zeros(1, dtype=torch.int32) for name in ("lock_ptr", "flag_ptr") if name in takes
+    ]
     constants = {"BLOCK": columns} if columns > 1 else {}
-    return ScheduleLaunch(kernel, (len(PARTS),), [part, torch.full((columns,), total), *numbers], constants)
+    return ScheduleLaunch(
+        kernel, (len(PARTS),), [part, torch.full((columns,), total), *numbers], constants
+    )
 
 
 def run_orders(launch: ScheduleLaunch, seeds: Iterable[int] = range(40)) -> list[Interleaving]:
@@ -182,21 +188,36 @@ def list_totals(runs: Iterable[Interleaving]) -> list[int]:
 
 
 def make_buffers(rows: int, group: int, left: float) -> list[torch.Tensor]:
-    """Return the arguments of :func:`grouped_kernel`: parts, ``group`` buffers with the old content ``left``, their locks and their flags."""
+    """Return the arguments of :func:`grouped_kernel`: parts, ``group`` buffers with the old content
+    ``left``, their locks and their flags."""
     zeros = torch.zeros(group, dtype=torch.int32)
     return [torch.tensor(PARTS[:rows]), torch.full((group,), left), zeros, zeros.clone()]
 
 
 def your_repair() -> ScheduleLaunch:
-    """Return a launch of the first kernel of the learner's 12a: four rows of four columns, two buffers. Each run reads the file again.
+    """Return a launch of the first kernel of the learner's 12a: four rows of four columns, two
+    buffers. Each run reads the file again.
 
-    The rows of x hold 1, 10, 100 and 1000; mean is 0 and rstd is 1. So dw has the totals of the lesson. The buffers start as NaN.
+    The rows of x hold 1, 10, 100 and 1000; mean is 0 and rstd is 1. So dw has the totals of the
+    lesson. The buffers start as NaN.
     """
     M, N, group = len(PARTS), COLUMNS, 2
     x = torch.tensor(PARTS)[:, None].expand(M, N).contiguous()
     buffers = [torch.full((group, N), float("nan")) for _ in range(2)]
-    arguments = [torch.ones(M, N), x, torch.zeros(M), torch.ones(M), *buffers, torch.zeros(2 * group, dtype=torch.int32)]
-    return ScheduleLaunch(learners_file("12a"), (M,), [*arguments, N, 1, N, N], {"GROUP": group, "BLOCK": triton.next_power_of_2(N)})
+    arguments = [
+        torch.ones(M, N),
+        x,
+        torch.zeros(M),
+        torch.ones(M),
+        *buffers,
+        torch.zeros(2 * group, dtype=torch.int32),
+    ]
+    return ScheduleLaunch(
+        learners_file("12a"),
+        (M,),
+        [*arguments, N, 1, N, N],
+        {"GROUP": group, "BLOCK": triton.next_power_of_2(N)},
+    )
 
 
 _FORMS = {
@@ -207,57 +228,79 @@ _FORMS = {
 
 
 def describe_late_warps() -> str:
-    """Write how many launches of each form were wrong, with and without warps that come late to the flag."""
+    """Write how many launches of each form were wrong, with and without warps that come late to the
+    flag."""
     stored = measurement.stored("lock_race")
     columns, num_warps = stored.rows[0]["N"], stored.rows[0]["num_warps"]
     words = _("{columns} columns, {warps} warps, {label}: launches with a wrong sum")
-    lines = [words.format(columns=columns, warps=num_warps, label=stored.label()), f"{'':20} {_('late warps'):12} {_('no wait')}"]
+    lines = [
+        words.format(columns=columns, warps=num_warps, label=stored.label()),
+        f"{'':20} {_('late warps'):12} {_('no wait')}",
+    ]
     for form, name in _FORMS.items():
         late, ordinary = (_find_row(stored, form, columns, late=late) for late in (True, False))
-        counts = (_("{wrong} of {runs}").format(wrong=row["wrong"], runs=row["runs"]) for row in (late, ordinary))
+        counts = (
+            _("{wrong} of {runs}").format(wrong=row["wrong"], runs=row["runs"])
+            for row in (late, ordinary)
+        )
         lines.append("{:20} {:12} {}".format(_(name), *counts))
     return "\n".join(lines)
 
 
 def compare_forms() -> dict[str, str]:
-    """Return the stored measurement's device, and how much longer the repaired forms take than the first: short rows and long ones."""
+    """Return the stored measurement's device, and how much longer the repaired forms take than the
+    first: short rows and long ones."""
     stored = measurement.stored("lock_race")
     short, long = sorted({row["N"] for row in stored.rows})
 
     def compare(form: str, columns: int) -> str:
-        ours, first = (_find_row(stored, name, columns, late=False)["us"] for name in (form, "load and store"))
+        ours, first = (
+            _find_row(stored, name, columns, late=False)["us"] for name in (form, "load and store")
+        )
         return f"{ours / first:.2f}"
 
     return {
         "device": stored.device,
         "exchange_short": compare("exchange", short), "exchange_long": compare("exchange", long),
-        "barrier_short": compare("load, barrier and store", short), "barrier_long": compare("load, barrier and store", long),
+        "barrier_short": compare("load, barrier and store", short),
+        "barrier_long": compare("load, barrier and store", long),
     }  # fmt: skip
 
 
 def _find_row(stored: Measurement, form: str, columns: int, late: bool) -> dict:
-    return next(row for row in stored.rows if row["form"] == form and row["N"] == columns and bool(row["wait_us"]) == late)
+    return next(
+        row
+        for row in stored.rows
+        if row["form"] == form and row["N"] == columns and bool(row["wait_us"]) == late
+    )
 
 
 def list_last_steps(kernel: Any, BLOCK: int = 1024) -> list[str]:
-    """List the stores, barriers and atomics of a kernel's PTX for an H100, from the last store on, in order."""
+    """List the stores, barriers and atomics of a kernel's PTX for an H100, from the last store on,
+    in order."""
     steps = re.findall(r"st\.global|bar\.sync|atom\.\S*(?:exch|cas)", _compile(kernel, BLOCK))
     last = len(steps) - 1 - steps[::-1].index("st.global")
     return [_shorten(step) for step in steps[last:]]
 
 
 def list_steps_of_the_flag(kernel: Any, BLOCK: int = 1024) -> list[str]:
-    """List what a kernel's PTX for an H100 does with single numbers, and its barriers, from the lock taken to the last barrier, in order."""
+    """List what a kernel's PTX for an H100 does with single numbers, and its barriers, from the
+    lock taken to the last barrier, in order."""
     ptx = _compile(kernel, BLOCK)
     locked = ptx[ptx.index("bra", ptx.index("ld.shared", ptx.index(".cas."))) :]
-    steps = re.findall(r"(?:ld|st)\.(?:global|shared)(?=\.b32)|bar\.sync|atom\.\S*(?:exch|cas)", locked)
-    return [_shorten(step) for step in steps[:-2]]  # without the last barrier, and the exchange that gives the lock back
+    steps = re.findall(
+        r"(?:ld|st)\.(?:global|shared)(?=\.b32)|bar\.sync|atom\.\S*(?:exch|cas)", locked
+    )
+    # without the last barrier, and the exchange that gives the lock back
+    return [_shorten(step) for step in steps[:-2]]
 
 
 def _compile(kernel: Any, BLOCK: int) -> str:
     flags = [Pointer("int32")] if "flag_ptr" in kernel.arg_names else []
     arguments = [Pointer("fp32"), Pointer("fp32"), Pointer("int32"), *flags]
-    return compile_report(kernel, arguments, {"BLOCK": BLOCK}, num_warps=4, arch="sm_90", disassemble=False).ptx
+    return compile_report(
+        kernel, arguments, {"BLOCK": BLOCK}, num_warps=4, arch="sm_90", disassemble=False
+    ).ptx
 
 
 def _shorten(step: str) -> str:
@@ -265,9 +308,12 @@ def _shorten(step: str) -> str:
 
 
 def measure_error(M: int, GROUP: int, dtype: Any, columns: int = 96) -> float:
-    """Return the root-mean-square error of an fp16 dw whose M rows are added, one after another, into GROUP buffers of ``dtype``."""
+    """Return the root-mean-square error of an fp16 dw whose M rows are added, one after another,
+    into GROUP buffers of ``dtype``."""
     rng = np.random.default_rng(0)
-    parts = (0.1 * rng.standard_normal((M, columns)) * rng.standard_normal((M, columns))).astype(np.float32)
+    parts = (0.1 * rng.standard_normal((M, columns)) * rng.standard_normal((M, columns))).astype(
+        np.float32
+    )
     buffers = np.zeros((GROUP, columns), dtype)
     for first in range(0, M, GROUP):
         rows = parts[first : first + GROUP]

@@ -23,10 +23,13 @@ _M = 6
 
 def normal(*shape: int, mean: float = 0.0, seed: int = 0) -> Tensor:
     """Return normal numbers around ``mean``, the same on every device."""
-    return (torch.randn(*shape, generator=torch.Generator().manual_seed(seed)) + mean).to(course_lib.DEVICE)
+    return (torch.randn(*shape, generator=torch.Generator().manual_seed(seed)) + mean).to(
+        course_lib.DEVICE
+    )
 
 
-# the four inputs that the page asks about; D is transposed, so neighbouring columns are not adjacent in memory
+# the four inputs that the page asks about; D is transposed, so neighbouring columns are not
+# adjacent in memory
 INPUTS = {
     N_("A: N = 64, mean 10"): normal(_M, 64, mean=10.0),
     N_("B: N = 60, mean 10"): normal(_M, 60, mean=10.0),
@@ -50,7 +53,8 @@ def norm_kernel(x_ptr, y_ptr, N, eps, BLOCK: tl.constexpr):
 def launch(kernel: Any, x: Tensor) -> Tensor:
     """Return y of a kernel without w and b.
 
-    The kernel takes (x, y, N, eps) and gets a packed copy of x; or, if it has strides, (x, y, row stride, column stride, N, eps).
+    The kernel takes (x, y, N, eps) and gets a packed copy of x; or, if it has strides, (x, y, row
+    stride, column stride, N, eps).
     """
     M, N = x.shape
     y = torch.full((M, N), float("nan"), device=x.device)
@@ -84,10 +88,13 @@ class Met:
 
 
 def list_met(exercise_id: str) -> dict[str, list[Met]]:
-    """Check the learner's file, and return for each of its tests the kernels that it met, in the grader's order."""
+    """Check the learner's file, and return for each of its tests the kernels that it met, in the
+    grader's order."""
     exercise = catalog.get(exercise_id)
     verdict = check(exercise)
-    passed = {case.name: case.status == "pass" for case in verdict.cases if case.status != "not run"}
+    passed = {
+        case.name: case.status == "pass" for case in verdict.cases if case.status != "not run"
+    }
     met: dict[str, list[Met]] = {test: [] for test in exercise.entry_points}
     for case in list_cases(exercise_id):
         right = bool(getattr(case, "is_right", False))
@@ -96,6 +103,11 @@ def list_met(exercise_id: str) -> dict[str, list[Met]]:
     return met
 
 
-def tabulate(kernels: Mapping[str, Any], inputs: Mapping[str, Tensor] = INPUTS) -> dict[str, dict[str, float]]:
+def tabulate(
+    kernels: Mapping[str, Any], inputs: Mapping[str, Tensor] = INPUTS
+) -> dict[str, dict[str, float]]:
     """Return the largest error of y for each kernel and each input."""
-    return {bug: {name: find_error(kernel, x) for name, x in inputs.items()} for bug, kernel in kernels.items()}
+    return {
+        bug: {name: find_error(kernel, x) for name, x in inputs.items()}
+        for bug, kernel in kernels.items()
+    }

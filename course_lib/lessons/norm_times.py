@@ -1,4 +1,5 @@
-"""Times of the forward passes for a lesson: measured on this machine's GPU if it has one, else the stored ones of an H100."""
+"""Times of the forward passes for a lesson: measured on this machine's GPU if it has one, else the
+stored ones of an H100."""
 
 from __future__ import annotations
 
@@ -14,7 +15,8 @@ from course_lib.kernels.layer_norm import layer_norm_resident_kernel
 
 @dataclass(frozen=True)
 class NormTimes:
-    """Measured times. ``label`` names the device and the date. The matrices are fp16 with M N = 2^25 elements: N = 8192 means M = 4096."""
+    """Measured times. ``label`` names the device and the date. The matrices are fp16 with M N =
+    2^25 elements: N = 8192 means M = 4096."""
 
     measured: Measurement
 
@@ -43,7 +45,8 @@ class NormTimes:
         return resident["us"] / resident["over_floor"]
 
     def over_floor(self, op: str, provider: str, N: int) -> float:
-        """Return the time divided by that of an elementwise pass over as many bytes; that pass is a copy for an op that reads x and writes y."""
+        """Return the time divided by that of an elementwise pass over as many bytes; that pass is a
+        copy for an op that reads x and writes y."""
         return self._find(op, provider, N)["over_floor"]
 
     def _find(self, op: str, provider: str, N: int) -> dict:
@@ -52,7 +55,8 @@ class NormTimes:
 
 
 def norm_times(*columns: int) -> NormTimes:
-    """Return times for these row lengths, measured now on this machine's GPU, or the stored ones of an H100.
+    """Return times for these row lengths, measured now on this machine's GPU, or the stored ones of
+    an H100.
 
     Raises: CourseError if the stored times cannot be read.
     """
@@ -69,12 +73,15 @@ def stored_norm_times() -> NormTimes:
 
 @cache
 def count_loads_per_row(N: int) -> int:
-    """Count the load instructions that all threads of a row execute in the course's resident LayerNorm: fp16, packed rows, compiled for an H100.
+    """Count the load instructions that all threads of a row execute in the course's resident
+    LayerNorm: fp16, packed rows, compiled for an H100.
 
     The launch is the one of the course's tables, which gives one row to a program.
     """
     half, single, launch = Pointer("fp16"), Pointer("fp32"), tables.resident(N)
     arguments = [half, half, half, half, single, single, N, 1, N, 1, 2**25 // N, N, 1e-5]
     constants = {"HAS_W": True, "HAS_B": True, "ROWS": 1, "BLOCK": launch.block}
-    report = compile_report(layer_norm_resident_kernel, arguments, constants, num_warps=launch.num_warps, arch="sm_90")
+    report = compile_report(
+        layer_norm_resident_kernel, arguments, constants, num_warps=launch.num_warps, arch="sm_90"
+    )
     return sum((report.loads or {}).values()) * 32 * launch.num_warps

@@ -1,7 +1,9 @@
-"""Lesson 14: a trainable LayerNorm, made of the learner's 08a, 11a, 13b and 14a. The course's code replaces each that does not pass.
+"""Lesson 14: a trainable LayerNorm, made of the learner's 08a, 11a, 13b and 14a. The course's code
+replaces each that does not pass.
 
-A check runs a learner's code in a separate process with limits. Training calls the code thousands of times, so it has to run in the
-notebook's process. There it may do all that a notebook cell may do; only a text that has passed its check is run.
+A check runs a learner's code in a separate process with limits. Training calls the code thousands
+of times, so it has to run in the notebook's process. There it may do all that a notebook cell may
+do; only a text that has passed its check is run.
 """
 
 from __future__ import annotations
@@ -34,14 +36,16 @@ from course_lib.lessons.own_launch import name_kernel, order_arguments
 from course_lib.norms import launchers
 
 ROLES = {"08a": N_("forward"), "11a": "dx", "13b": N_("dw and db"), "14a": N_("wiring")}
-# elements of a tile in CPU mode, large because the interpreter's time depends on operations, not on elements
+# elements of a tile in CPU mode, large because the interpreter's time depends on operations, not on
+# elements
 _TILE = 1 << 16
 _numbers = itertools.count(1)
 
 
 @dataclass(frozen=True)
 class NormPart:
-    """One of the four parts of the norm. ``own`` is true if the code is the learner's; else ``why`` gives the reason."""
+    """One of the four parts of the norm. ``own`` is true if the code is the learner's; else ``why``
+    gives the reason."""
 
     exercise: str
     role: str
@@ -54,30 +58,39 @@ class NormPart:
 
 
 class OwnNorm:
-    """LayerNorm made of four parts. ``apply(x, w, b, eps)`` is the autograd function, ``Module`` a norm for a model."""
+    """LayerNorm made of four parts. ``apply(x, w, b, eps)`` is the autograd function, ``Module`` a
+    norm for a model."""
 
     def __init__(self, sources: Mapping[str, str], why: Mapping[str, str]) -> None:
         """Build the norm.
 
         Args:
-            sources: the code of the learner's parts. If it raises when it is run here, the course's part takes its place.
-            why: for each other part the reason why it is the course's.
+            sources: the code of the learner's parts. If it raises when it is run here, the course's
+            part takes its place. why: for each other part the reason why it is the course's.
         """
         loaded, why = {}, dict(why)
         for key, source in sources.items():
             try:
-                with _replaced(self.launch_forward, self.launch_backward):  # the file of 14a imports the launchers
+                # the file of 14a imports the launchers
+                with _replaced(self.launch_forward, self.launch_backward):
                     loaded[key] = _execute(key, source)
             except CourseError as reason:
                 why[key] = str(reason)
-        self.parts = tuple(NormPart(key, role, key in loaded, why.get(key, "")) for key, role in ROLES.items())
+        self.parts = tuple(
+            NormPart(key, role, key in loaded, why.get(key, "")) for key, role in ROLES.items()
+        )
         self.launches = dict.fromkeys(ROLES, 0)  # number of runs of each part
         self._kernels = {
-            key: (getattr(loaded[key], name_kernel(key)), True) if key in loaded else (kernel, False) for key, kernel in _COURSE.items()
+            key: (
+                (getattr(loaded[key], name_kernel(key)), True) if key in loaded else (kernel, False)
+            )
+            for key, kernel in _COURSE.items()
         }
         self._wiring = loaded.get("14a", _Wiring)
         halves = {"forward": staticmethod(self._forward), "backward": staticmethod(self._backward)}
-        self.apply: Callable[..., Tensor] = type("OwnNorm", (torch.autograd.Function,), halves).apply
+        self.apply: Callable[..., Tensor] = type(
+            "OwnNorm", (torch.autograd.Function,), halves
+        ).apply
         apply = self.apply
 
         class Module(nn.LayerNorm):
@@ -90,9 +103,12 @@ class OwnNorm:
 
     @property
     def name(self) -> str:
-        """Return a label for a curve: "your LayerNorm" if all four parts are the learner's, else a label with their number."""
+        """Return a label for a curve: "your LayerNorm" if all four parts are the learner's, else a
+        label with their number."""
         own = sum(part.own for part in self.parts)
-        words = {0: _("the course's LayerNorm"), len(ROLES): _("your LayerNorm")}.get(own, _("LayerNorm, {own} of {all} parts yours"))
+        words = {0: _("the course's LayerNorm"), len(ROLES): _("your LayerNorm")}.get(
+            own, _("LayerNorm, {own} of {all} parts yours")
+        )
         return words.format(own=own, all=len(ROLES))
 
     def __repr__(self) -> str:
@@ -113,8 +129,11 @@ class OwnNorm:
         with _replaced(self.launch_forward, self.launch_backward):
             yield
 
-    def launch_forward(self, x: Tensor, w: Tensor | None, b: Tensor | None, eps: float) -> tuple[Tensor, Tensor, Tensor]:
-        """Do the work of :func:`course_lib.norms.launchers.launch_forward`, for a matrix whose rows are packed.
+    def launch_forward(
+        self, x: Tensor, w: Tensor | None, b: Tensor | None, eps: float
+    ) -> tuple[Tensor, Tensor, Tensor]:
+        """Do the work of :func:`course_lib.norms.launchers.launch_forward`, for a matrix whose rows
+        are packed.
 
         Raises: ValueError if x is not such a matrix.
         """
@@ -127,20 +146,54 @@ class OwnNorm:
         rows, block, warps = _choose_tile(tables.resident(N), M)
         grid, shape = (_divide_up(M, rows),), {"ROWS": rows, "BLOCK": block, "num_warps": warps}
         if M and own:
-            given = {"x": x, "y": y, "w": w, "b": b, "mean": mean, "rstd": rstd, "stride_x": row_stride(x), "eps": eps}
+            given = {
+                "x": x,
+                "y": y,
+                "w": w,
+                "b": b,
+                "mean": mean,
+                "rstd": rstd,
+                "stride_x": row_stride(x),
+                "eps": eps,
+            }
             _launch_own("08a", kernel, grid, M, N, given | shape)
         elif M:
-            kernel[grid](x, y, w, b, mean, rstd, row_stride(x), 1, N, 1, M, N, eps, HAS_W=True, HAS_B=True, **shape)
+            kernel[grid](
+                x,
+                y,
+                w,
+                b,
+                mean,
+                rstd,
+                row_stride(x),
+                1,
+                N,
+                1,
+                M,
+                N,
+                eps,
+                HAS_W=True,
+                HAS_B=True,
+                **shape,
+            )
         return y, mean, rstd
 
-    def launch_backward(self, dy: Tensor, x: Tensor, w: Tensor | None, mean: Tensor, rstd: Tensor) -> tuple[Tensor, Tensor, Tensor]:
-        """Do the work of :func:`course_lib.norms.launchers.launch_backward`, for an x whose rows are packed; dy may have any strides.
+    def launch_backward(
+        self, dy: Tensor, x: Tensor, w: Tensor | None, mean: Tensor, rstd: Tensor
+    ) -> tuple[Tensor, Tensor, Tensor]:
+        """Do the work of :func:`course_lib.norms.launchers.launch_backward`, for an x whose rows
+        are packed; dy may have any strides.
 
-        dx comes from 11a. The dx that 13b computes as well goes into a spare tensor and is not used.
+        dx comes from 11a. The dx that 13b computes as well goes into a spare tensor and is not
+        used.
 
         Raises: ValueError if dy is not a matrix, or x not one with packed rows.
         """
-        dy, x, w = _check_matrix(dy, "dy", any_stride=True), _check_matrix(x.detach(), "x"), _fill(w, 1.0, x)
+        dy, x, w = (
+            _check_matrix(dy, "dy", any_stride=True),
+            _check_matrix(x.detach(), "x"),
+            _fill(w, 1.0, x),
+        )
         M, N = x.shape
         dx, spare = (torch.empty((M, N), dtype=x.dtype, device=x.device) for _ in range(2))
         dw, db = (torch.zeros(N, dtype=torch.float32, device=x.device) for _ in range(2))
@@ -152,7 +205,11 @@ class OwnNorm:
         rows, block, warps = _choose_tile(tables.resident(N), M)
         grid, shape = (_divide_up(M, rows),), {"ROWS": rows, "BLOCK": block, "num_warps": warps}
         named = {"dy": dy, "x": x, "w": w, "mean": mean, "rstd": rstd}
-        named |= {"stride_dy_row": matrices[0], "stride_dy_col": matrices[1], "stride_x": matrices[2]}
+        named |= {
+            "stride_dy_row": matrices[0],
+            "stride_dy_col": matrices[1],
+            "stride_x": matrices[2],
+        }
         if own:
             _launch_own("11a", kernel, grid, M, N, named | {"dx": dx} | shape)
         else:
@@ -161,17 +218,35 @@ class OwnNorm:
         kernel, own = self._count("13b")
         launch = tables.persistent(N)
         rows, block, warps = _choose_tile(launch, M)
-        programs = min(_divide_up(M, rows), launch.programs_per_multiprocessor * device.count_multiprocessors(x.device))
-        partials = [torch.empty((programs, N), dtype=torch.float32, device=x.device) for _ in range(2)]
+        programs = min(
+            _divide_up(M, rows),
+            launch.programs_per_multiprocessor * device.count_multiprocessors(x.device),
+        )
+        partials = [
+            torch.empty((programs, N), dtype=torch.float32, device=x.device) for _ in range(2)
+        ]
         shape = {"ROWS": rows, "BLOCK": block, "num_warps": warps}
         if own:
             sums = {"dx": spare, "dw_partial": partials[0], "db_partial": partials[1]}
             _launch_own("13b", kernel, (programs,), M, N, named | sums | shape)
         else:
             kernel[(programs,)](
-                *given, spare, *partials, *matrices, 1, N, M, N, CENTRED=True, HAS_W=True, FULL=block == N, STAGES=launch.stages, **shape
+                *given,
+                spare,
+                *partials,
+                *matrices,
+                1,
+                N,
+                M,
+                N,
+                CENTRED=True,
+                HAS_W=True,
+                FULL=block == N,
+                STAGES=launch.stages,
+                **shape,
             )
-        dw, db = (partial.sum(dim=0) for partial in partials)  # one row per program, so only a few rows
+        # one row per program, so only a few rows
+        dw, db = (partial.sum(dim=0) for partial in partials)
         return dx, dw, db
 
     def _count(self, part: str) -> tuple[Any, bool]:
@@ -179,7 +254,11 @@ class OwnNorm:
         return self._kernels[part]
 
 
-_COURSE = {"08a": layer_norm_resident_kernel, "11a": norm_dx_kernel, "13b": norm_backward_persistent_kernel}
+_COURSE = {
+    "08a": layer_norm_resident_kernel,
+    "11a": norm_dx_kernel,
+    "13b": norm_backward_persistent_kernel,
+}
 
 
 class _Wiring:
@@ -196,14 +275,23 @@ class _Wiring:
     @once_differentiable
     def backward(ctx: Any, dy: Tensor) -> tuple[Tensor | None, ...]:
         rows, w, b, mean, rstd = ctx.saved_tensors
-        dx, dw, db = launchers.launch_backward(dy.reshape(rows.shape).contiguous(), rows, w, mean, rstd)
-        return dx.view(dy.shape), None if w is None else dw.to(w.dtype), None if b is None else db.to(b.dtype), None
+        dx, dw, db = launchers.launch_backward(
+            dy.reshape(rows.shape).contiguous(), rows, w, mean, rstd
+        )
+        return (
+            dx.view(dy.shape),
+            None if w is None else dw.to(w.dtype),
+            None if b is None else db.to(b.dtype),
+            None,
+        )
 
 
 def gather_norm() -> OwnNorm:
-    """Check the learner's files of 08a, 11a, 13b and 14a, and make a norm of those that pass. Each attempted one takes seconds.
+    """Check the learner's files of 08a, 11a, 13b and 14a, and make a norm of those that pass. Each
+    attempted one takes seconds.
 
-    The course's part replaces a file that is missing, not attempted or wrong, or that cannot be run here; ``parts`` gives the reasons.
+    The course's part replaces a file that is missing, not attempted or wrong, or that cannot be run
+    here; ``parts`` gives the reasons.
     """
     sources: dict[str, str] = {}
     why: dict[str, str] = {}
@@ -216,14 +304,17 @@ def gather_norm() -> OwnNorm:
 
 
 def load_passing(exercise_id: str) -> types.ModuleType:
-    """Load the learner's file of an exercise as a module of this process, if it passes its check. The first call takes seconds.
+    """Load the learner's file of an exercise as a module of this process, if it passes its check.
+    The first call takes seconds.
 
     Raises: CourseError with the reason if the file does not pass, or raises when it is run here.
     """
     return _execute(exercise_id, _read_passing(exercise_id))
 
 
-def _launch_own(exercise_id: str, kernel: Any, grid: tuple[int, ...], M: int, N: int, given: Mapping[str, Any]) -> None:
+def _launch_own(
+    exercise_id: str, kernel: Any, grid: tuple[int, ...], M: int, N: int, given: Mapping[str, Any]
+) -> None:
     arguments, constants = order_arguments(exercise_id, M, N, given)
     kernel[grid](*arguments, **constants, num_warps=given["num_warps"])
 
@@ -240,17 +331,31 @@ def _read_passing(exercise_id: str) -> str:
     try:
         text, code = grading.read_own_attempt(exercise)
     except grading.NotAttempted:
-        raise CourseError(_("your {id} is still as the course wrote it.").format(id=exercise_id)) from None
+        raise CourseError(
+            _("your {id} is still as the course wrote it.").format(id=exercise_id)
+        ) from None
     except grading.Unreadable as unreadable:
-        raise CourseError(_("your {id} cannot be read: {reason}").format(id=exercise_id, reason=unreadable)) from None
+        raise CourseError(
+            _("your {id} cannot be read: {reason}").format(id=exercise_id, reason=unreadable)
+        ) from None
     if _checked.get((exercise_id, text)) != grading.PASS:
         verdict = grading.check(exercise)
         if verdict.status == grading.GRADER_FAULT:
-            raise CourseError(_("your {id} could not be checked: {reason}").format(id=exercise_id, reason=verdict.message))
+            raise CourseError(
+                _("your {id} could not be checked: {reason}").format(
+                    id=exercise_id, reason=verdict.message
+                )
+            )
         if verdict.status != grading.PASS:
-            raise CourseError(_("your {id} does not pass yet; its panel says why.").format(id=exercise_id))
+            raise CourseError(
+                _("your {id} does not pass yet; its panel says why.").format(id=exercise_id)
+            )
         if grading.read_own_attempt(exercise)[0] != text:
-            raise CourseError(_("your {id} was changed while it was checked. Run the cell again.").format(id=exercise_id))
+            raise CourseError(
+                _("your {id} was changed while it was checked. Run the cell again.").format(
+                    id=exercise_id
+                )
+            )
         _checked[exercise_id, text] = verdict.status
     return code.source
 
@@ -259,21 +364,25 @@ def _execute(exercise_id: str, source: str) -> types.ModuleType:
     """Run the graded code as a module; its line numbers are those of the learner's file."""
     name = f"own_{exercise_id}_{next(_numbers)}"
     file = f"<your {texts.find_file(catalog.get(exercise_id)).name}, {name}>"
-    linecache.cache[file] = (len(source), None, source.splitlines(keepends=True), file)  # Triton reads a kernel's text from linecache
+    # Triton reads a kernel's text from linecache
+    linecache.cache[file] = (len(source), None, source.splitlines(keepends=True), file)
     module = types.ModuleType(name)
     sys.modules[name] = module  # Triton finds a kernel's module by its name
     try:
         exec(compile(source, file, "exec"), module.__dict__)
     except Exception as raised:
         raise CourseError(
-            _("your {id} passes its check and raises here: {error}").format(id=exercise_id, error=f"{type(raised).__name__}: {raised}")
+            _("your {id} passes its check and raises here: {error}").format(
+                id=exercise_id, error=f"{type(raised).__name__}: {raised}"
+            )
         ) from raised
     return module
 
 
 @contextlib.contextmanager
 def _replaced(forward: Callable[..., Any], backward: Callable[..., Any]) -> Iterator[None]:
-    """Replace the two launch functions of ``course_lib.norms.launchers`` by these inside the block."""
+    """Replace the two launch functions of ``course_lib.norms.launchers`` by these inside the
+    block."""
     before = launchers.launch_forward, launchers.launch_backward
     launchers.launch_forward, launchers.launch_backward = forward, backward
     try:
@@ -282,8 +391,11 @@ def _replaced(forward: Callable[..., Any], backward: Callable[..., Any]) -> Iter
         launchers.launch_forward, launchers.launch_backward = before
 
 
-def _choose_tile(launch: tables.TileLaunch | tables.PersistentLaunch, M: int) -> tuple[int, int, int]:
-    """Return ROWS, BLOCK and num_warps. On a GPU they come from the launch table; in CPU mode ROWS is as large as possible."""
+def _choose_tile(
+    launch: tables.TileLaunch | tables.PersistentLaunch, M: int
+) -> tuple[int, int, int]:
+    """Return ROWS, BLOCK and num_warps. On a GPU they come from the launch table; in CPU mode ROWS
+    is as large as possible."""
     rows = launch.rows
     if course_lib.MODE == "cpu":
         rows = min(tables.next_power_of_2(max(M, 1)), max(1, _TILE // launch.block))
@@ -297,21 +409,24 @@ def _divide_up(M: int, rows: int) -> int:
 def _check_matrix(matrix: Tensor, name: str, *, any_stride: bool = False) -> Tensor:
     if matrix.ndim != 2:
         raise ValueError(
-            _("{name} has shape {shape}; the kernels take matrices (M, N). Flatten the leading dimensions first.").format(
-                name=name, shape=tuple(matrix.shape)
-            )
+            _(
+                "{name} has shape {shape}; the kernels take matrices (M, N). Flatten the leading"
+                " dimensions first."
+            ).format(name=name, shape=tuple(matrix.shape))
         )
     if not any_stride and matrix.shape[1] > 1 and matrix.stride(1) != 1:
         raise ValueError(
-            _("the columns of {name} are {stride} elements apart; the kernels take rows of packed elements.").format(
-                name=name, stride=matrix.stride(1)
-            )
+            _(
+                "the columns of {name} are {stride} elements apart; the kernels take rows of packed"
+                " elements."
+            ).format(name=name, stride=matrix.stride(1))
         )
     return matrix
 
 
 def _fill(vector: Tensor | None, value: float, like: Tensor) -> Tensor:
-    """Return ``vector``, or if it is None a vector of ``value`` with one element per column of ``like``."""
+    """Return ``vector``, or if it is None a vector of ``value`` with one element per column of
+    ``like``."""
     if vector is not None:
         return vector.detach().contiguous()
     return torch.full((like.shape[1],), value, dtype=torch.float32, device=like.device)

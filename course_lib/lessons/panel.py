@@ -1,7 +1,8 @@
-"""The exercise panel of a lesson: task, your code, verdict, and the buttons Check, Hint, Compare, Solution and Reset.
+"""The exercise panel of a lesson: task, your code, verdict, and the buttons Check, Hint, Compare,
+Solution and Reset.
 
-It uses the functions and the progress file of ``course check`` on the command line. Without a live kernel the panel is text: the task,
-and how to check it from a terminal.
+It uses the functions and the progress file of ``course check`` on the command line. Without a live
+kernel the panel is text: the task, and how to check it from a terminal.
 """
 
 from __future__ import annotations
@@ -40,35 +41,44 @@ from course_lib.lessons.panel_page import (
 )
 from course_lib.lessons.stylesheets import PANEL_STYLE
 
-EXPECT = "COURSE_EXPECT"  # set by tests that run a lesson: every panel then checks at once, and raises if its verdict differs from this
+# set by tests that run a lesson: every panel then checks at once, and raises if its verdict differs
+# from this
+EXPECT = "COURSE_EXPECT"
 
 
 def exercise(exercise_id: str) -> ExercisePanel:
     """Return the panel of an exercise. Call it in the last line of a cell.
 
-    Raises: CourseError if there is no such exercise; AssertionError if the verdict differs from ``COURSE_EXPECT``.
+    Raises: CourseError if there is no such exercise; AssertionError if the verdict differs from
+    ``COURSE_EXPECT``.
     """
     wanted = catalog.get(exercise_id)
     panel = ExercisePanel(wanted)
     if expected := os.environ.get(EXPECT):
         verdict = panel.check()
-        assert verdict.status == expected, f"{wanted.id}: {verdict.status}, expected {expected}. {verdict.message}"
+        assert verdict.status == expected, (
+            f"{wanted.id}: {verdict.status}, expected {expected}. {verdict.message}"
+        )
     return panel
 
 
 class ExercisePanel(ipywidgets.VBox):
-    """The live panel of one exercise. Callbacks never raise: the panel shows every error in words."""
+    """The live panel of one exercise. Callbacks never raise: the panel shows every error in
+    words."""
 
     def __init__(self, exercise: Exercise) -> None:
         self.exercise = exercise
         self.verdict: Verdict | None = None
         self._buttons = {
-            name: ipywidgets.Button(description=words, tooltip=tip, layout=ipywidgets.Layout(width="auto"))
+            name: ipywidgets.Button(
+                description=words, tooltip=tip, layout=ipywidgets.Layout(width="auto")
+            )
             for name, (words, tip) in _list_buttons().items()
         }
         self._buttons["Check"].button_style = "primary"
         for name, action in {
-            "Check": self.check, "Hint": self._hint, "Compare": self._show_comparison, "Solution": self._solution, "Reset": self._ask_reset,
+            "Check": self.check, "Hint": self._hint, "Compare": self._show_comparison,
+            "Solution": self._solution, "Reset": self._ask_reset,
         }.items():  # fmt: skip
             self._buttons[name].on_click(functools.partial(self._guarded, action))
         self._yes = ipywidgets.Button(description=_("Yes"), layout=ipywidgets.Layout(width="auto"))
@@ -78,13 +88,20 @@ class ExercisePanel(ipywidgets.VBox):
         self._asked: Callable[[], None] | None = None
         self._question = ipywidgets.HTML()
         self._confirm = ipywidgets.HBox(
-            [self._question, self._yes, self._no], layout=ipywidgets.Layout(display="none", align_items="center")
+            [self._question, self._yes, self._no],
+            layout=ipywidgets.Layout(display="none", align_items="center"),
         )
-        self._code, self._result, self._extra = ipywidgets.HTML(), ipywidgets.HTML(), ipywidgets.HTML()
+        self._code = ipywidgets.HTML()
+        self._result = ipywidgets.HTML()
+        self._extra = ipywidgets.HTML()
         self._show_code()
         self._show_last()
-        row = ipywidgets.HBox(list(self._buttons.values()), layout=ipywidgets.Layout(flex_flow="row wrap"))
-        head = ipywidgets.HTML(PANEL_STYLE + write_asleep() + write_task(exercise) + write_link(exercise))
+        row = ipywidgets.HBox(
+            list(self._buttons.values()), layout=ipywidgets.Layout(flex_flow="row wrap")
+        )
+        head = ipywidgets.HTML(
+            PANEL_STYLE + write_asleep() + write_task(exercise) + write_link(exercise)
+        )
         # The code comes last: it is long, and buttons and verdict should fit on one screen.
         super().__init__([head, row, self._confirm, self._result, self._extra, self._code])
         self.add_class("course-exercise")
@@ -99,20 +116,24 @@ class ExercisePanel(ipywidgets.VBox):
             self._show_last()  # replace "checking ..." by the last verdict, which still holds
             raise
         try:
-            progress.note_verdict(self.verdict)  # before the verdict is shown: whoever closes the page on seeing it keeps it
+            # before the verdict is shown: whoever closes the page on seeing it keeps it
+            progress.note_verdict(self.verdict)
         finally:  # a full disk loses the record, and not the verdict
             self._show_code()
             self._result.value = write_verdict(self.verdict, self.exercise)
         return self.verdict
 
     def _tell_first_failure(self, words: str) -> None:
-        self._result.value = write_busy(_("{words} The other cases still run ...").format(words=words))
+        self._result.value = write_busy(
+            _("{words} The other cases still run ...").format(words=words)
+        )
 
     def _hint(self) -> None:
         self._clear()
         count = progress.note_hint(self.exercise.id, len(self.exercise.hints))
         hints = "".join(
-            f"<p><b>{_('Hint {number} of {total}.').format(number=number, total=len(self.exercise.hints))}</b> {write_inline(text)}</p>"
+            f"<p><b>{_('Hint {number} of {total}.').format(number=number, total=len(self.exercise.hints))}</b>"  # noqa: E501
+            f" {write_inline(text)}</p>"
             for number, text in enumerate(self.exercise.hints[:count], start=1)
         )
         self._extra.value = write_box(hints)
@@ -134,7 +155,12 @@ class ExercisePanel(ipywidgets.VBox):
         if progress.record(self.exercise.id).passed:
             self._show_solution()
         else:
-            self._ask(_("{id} is not passed yet. Show the solution all the same?").format(id=self.exercise.id), self._show_solution)
+            self._ask(
+                _("{id} is not passed yet. Show the solution all the same?").format(
+                    id=self.exercise.id
+                ),
+                self._show_solution,
+            )
 
     def _show_solution(self) -> None:
         self._clear()
@@ -158,9 +184,16 @@ class ExercisePanel(ipywidgets.VBox):
         self.verdict = None
         self._show_code()
         self._show_last()
-        kept = _(" Your version is kept as {file}.").format(file=html.escape(paths.shown(copy))) if copy else ""
+        kept = (
+            _(" Your version is kept as {file}.").format(file=html.escape(paths.shown(copy)))
+            if copy
+            else ""
+        )
         self._extra.value = write_box(
-            _("The file is as the course wrote it.{kept} Reload it in the editor if it is open there.").format(kept=kept)
+            _(
+                "The file is as the course wrote it.{kept} Reload it in the editor if it is open"
+                " there."
+            ).format(kept=kept)
         )
 
     def _ask(self, question: str, action: Callable[[], None]) -> None:
@@ -184,7 +217,8 @@ class ExercisePanel(ipywidgets.VBox):
         self._extra.value = ""
 
     def _guarded(self, action: Callable[[], Any], _button: ipywidgets.Button) -> None:
-        """Disable the buttons, run an action, and show its exception, because Jupyter hides those of a callback."""
+        """Disable the buttons, run an action, and show its exception, because Jupyter hides those
+        of a callback."""
         controls = [*self._buttons.values(), self._yes, self._no]
         for button in controls:
             button.disabled = True
@@ -195,13 +229,22 @@ class ExercisePanel(ipywidgets.VBox):
             action()
         except (CourseError, OSError) as problem:
             self._extra.value = write_box(
-                _("{problem} Nothing of yours was changed.").format(problem=html.escape(str(problem))), "bad", "alert"
+                _("{problem} Nothing of yours was changed.").format(
+                    problem=html.escape(str(problem))
+                ),
+                "bad",
+                "alert",
             )
         except Exception as fault:
             where = traceback.extract_tb(fault.__traceback__)[-1]
             words = f"{type(fault).__name__}: {fault} ({where.name}, line {where.lineno})"
             self._extra.value = write_box(
-                write_inline(_("The course itself failed: {words}. Run `course doctor`, and report these words.").format(words=words)),
+                write_inline(
+                    _(
+                        "The course itself failed: {words}. Run `course doctor`, and report these"
+                        " words."
+                    ).format(words=words)
+                ),
                 "bad",
                 "alert",
             )
@@ -215,12 +258,20 @@ class ExercisePanel(ipywidgets.VBox):
             text = _read(path)
         except Unreadable as unreadable:
             missing = not (path.exists() or path.is_symlink())
-            words = _("There is no {file}. Reset writes it anew.").format(file=paths.shown(path)) if missing else str(unreadable)
+            words = (
+                _("There is no {file}. Reset writes it anew.").format(file=paths.shown(path))
+                if missing
+                else str(unreadable)
+            )
             self._code.value = write_box(html.escape(words), role=None)
         else:
             first = find_first_line(text)
             shown = "\n".join(make_visible(text).split("\n")[first - 1 :])
-            self._code.value = write_code(_("Your code, from line {first} of {file}").format(first=first, file=path.name), shown, first)
+            self._code.value = write_code(
+                _("Your code, from line {first} of {file}").format(first=first, file=path.name),
+                shown,
+                first,
+            )
 
     def _show_last(self) -> None:
         last = progress.record(self.exercise.id).last
@@ -228,18 +279,30 @@ class ExercisePanel(ipywidgets.VBox):
             self._result.value = write_box(_("Not checked yet."))
             return
         try:
-            self._result.value = f"<small>{_('The last verdict:')}</small>" + write_verdict(from_dict(last), self.exercise)
-        except (KeyError, TypeError, ValueError):  # another version of the course wrote the verdict; the next check replaces it
-            self._result.value = write_box(_("The last verdict is from another version of the course. Check again."))
+            self._result.value = f"<small>{_('The last verdict:')}</small>" + write_verdict(
+                from_dict(last), self.exercise
+            )
+        # another version of the course wrote the verdict; the next check replaces it
+        except (KeyError, TypeError, ValueError):
+            self._result.value = write_box(
+                _("The last verdict is from another version of the course. Check again.")
+            )
 
-    def _repr_mimebundle_(self, include: Any = None, exclude: Any = None, **kwargs: Any) -> dict[str, Any]:
+    def _repr_mimebundle_(
+        self, include: Any = None, exclude: Any = None, **kwargs: Any
+    ) -> dict[str, Any]:
         asked = _(
-            "Run this cell for the panel with Check, Hint, Compare, Solution and Reset. In a terminal: `course check {id}`. Your file: `exercises/{file}.py`."
+            "Run this cell for the panel with Check, Hint, Compare, Solution and Reset. In a"
+            " terminal: `course check {id}`. Your file: `exercises/{file}.py`."
         ).format(id=self.exercise.id, file=self.exercise.file)
         still = PANEL_STYLE + write_task(self.exercise) + write_box(write_inline(asked), role=None)
         live = super()._repr_mimebundle_(**kwargs) or {}
-        text = _("Exercise {id}: {title}. In a terminal: course check {id}").format(id=self.exercise.id, title=self.exercise.title)
-        return {"text/html": still, "text/plain": text} | {kind: data for kind, data in live.items() if kind == VIEW}
+        text = _("Exercise {id}: {title}. In a terminal: course check {id}").format(
+            id=self.exercise.id, title=self.exercise.title
+        )
+        return {"text/html": still, "text/plain": text} | {
+            kind: data for kind, data in live.items() if kind == VIEW
+        }
 
 
 def _list_buttons() -> dict[str, tuple[str, str]]:

@@ -1,4 +1,5 @@
-"""The HTML of an exercise panel: task, code, verdict and difference, in the colours of the surrounding page (box.css, panel.css)."""
+"""The HTML of an exercise panel: task, code, verdict and difference, in the colours of the
+surrounding page (box.css, panel.css)."""
 
 from __future__ import annotations
 
@@ -22,14 +23,28 @@ from course_lib.base.translation import gettext as _
 from course_lib.base.translation import join_lines, join_sentences
 from course_lib.base.words import AND, list_words
 from course_lib.catalog import Exercise, texts
-from course_lib.grading.public import ERROR, FAIL, GRADER_FAULT, NOT_ATTEMPTED, PASS, SIGNS, Report, Verdict, make_report, quote_line
+from course_lib.grading.public import (
+    ERROR,
+    FAIL,
+    GRADER_FAULT,
+    NOT_ATTEMPTED,
+    PASS,
+    SIGNS,
+    Report,
+    Verdict,
+    make_report,
+    quote_line,
+)
 
 _LOOKS = {PASS: "good", FAIL: "bad", ERROR: "bad", NOT_ATTEMPTED: "open", GRADER_FAULT: "bad"}
 _AROUND = 3  # unchanged lines that are shown before and after a difference
 
 
 def write_asleep() -> str:
-    words = _("<b>This panel is asleep</b>: it is from an earlier session. Run this cell to wake it. What it last said stands below.")
+    words = _(
+        "<b>This panel is asleep</b>: it is from an earlier session. Run this cell to wake it. What"
+        " it last said stands below."
+    )
     return f'<div class="course-box open course-asleep">{words}</div>'
 
 
@@ -45,19 +60,29 @@ def write_busy(words: str) -> str:
 def write_task(exercise: Exercise) -> str:
     """Write title, effort and task; the task is the docstring of the unsolved exercise."""
     docstring = ast.get_docstring(ast.parse(texts.make_learners_text(exercise))) or ""
-    paragraphs = docstring.split("\n\n")[1:-1]  # the first repeats the title, the last says how to check
-    body = "".join(f"<pre>{html.escape(p)}</pre>" if p.startswith("    ") else f"<p>{write_inline(join_lines(p))}</p>" for p in paragraphs)
+    # the first repeats the title, the last says how to check
+    paragraphs = docstring.split("\n\n")[1:-1]
+    body = "".join(
+        (
+            f"<pre>{html.escape(p)}</pre>"
+            if p.startswith("    ")
+            else f"<p>{write_inline(join_lines(p))}</p>"
+        )
+        for p in paragraphs
+    )
     effort = "●" * exercise.difficulty + "○" * (5 - exercise.difficulty)
     title = (
         f"<b>{_('Exercise {id}').format(id=exercise.id)}: {html.escape(exercise.title)}</b> "
-        f'<span title="{_("difficulty {difficulty} of 5").format(difficulty=exercise.difficulty)}">{effort}</span> '
+        "<span"
+        f' title="{_("difficulty {difficulty} of 5").format(difficulty=exercise.difficulty)}">{effort}</span> '  # noqa: E501
         f"{_('about {minutes} minutes').format(minutes=exercise.minutes)}<br>"
     )
     return write_box(f"{title}<i>{html.escape(exercise.objective)}</i>{body}", "task", role=None)
 
 
 def write_link(exercise: Exercise) -> str:
-    """Write a link that opens the file beside the notebook. JupyterLab's command linker reads its attributes."""
+    """Write a link that opens the file beside the notebook. JupyterLab's command linker reads its
+    attributes."""
     path = texts.find_file(exercise)
     relative = _in_server(path)
     if relative is None:
@@ -65,28 +90,36 @@ def write_link(exercise: Exercise) -> str:
     unsolved = texts.make_unsolved_text(exercise)
     todo = list_words((mark for mark in ("YOUR CODE", "REPAIR") if f"# {mark}" in unsolved), AND)
     opener = _opener(relative, _("Open {file} beside this notebook").format(file=relative))
-    return write_box(_("{opener}, work on the parts marked {todo}, save, then press Check.").format(opener=opener, todo=todo), role=None)
+    return write_box(
+        _("{opener}, work on the parts marked {todo}, save, then press Check.").format(
+            opener=opener, todo=todo
+        ),
+        role=None,
+    )
 
 
 def _opener(relative: str, words: str) -> str:
     arguments = html.escape(json.dumps({"path": relative, "options": {"mode": "split-right"}}))
     return (
-        '<a href="#" role="button" '
-        f'data-commandlinker-command="docmanager:open" data-commandlinker-args="{arguments}">{html.escape(words)}</a>'
+        '<a href="#" role="button" data-commandlinker-command="docmanager:open"'
+        f' data-commandlinker-args="{arguments}">{html.escape(words)}</a>'
     )
 
 
 def _in_server(path: Path) -> str | None:
-    """Return the path relative to the folder that JupyterLab serves; None if the file is outside of it."""
+    """Return the path relative to the folder that JupyterLab serves; None if the file is outside of
+    it."""
     root = _server_root()
     return path.relative_to(root).as_posix() if path.is_relative_to(root) else None
 
 
 @functools.cache
 def _server_root() -> Path:
-    """Return the folder that JupyterLab serves, from the file of the server that started this kernel, or else the course folder.
+    """Return the folder that JupyterLab serves, from the file of the server that started this
+    kernel, or else the course folder.
 
-    `course lab` serves the course folder. Reading the server's file avoids an import of ``jupyter_server``, which is slow.
+    `course lab` serves the course folder. Reading the server's file avoids an import of
+    ``jupyter_server``, which is slow.
     """
     if IN_TAB:
         return paths.folder()
@@ -96,13 +129,15 @@ def _server_root() -> Path:
     try:
         server = json.loads(file.read_text(encoding="utf-8"))
     except (OSError, ValueError):
-        # no file: kernel and server of a hosted notebook run on different machines; invalid: it is being written now
+        # no file: kernel and server of a hosted notebook run on different machines; invalid: it is
+        # being written now
         return paths.folder()
     return Path(server["root_dir"]).resolve()
 
 
 def find_first_line(text: str) -> int:
-    """Find the first line after the module's docstring and blank lines, because the panel shows the task already."""
+    """Find the first line after the module's docstring and blank lines, because the panel shows the
+    task already."""
     try:
         body = ast.parse(text).body
     except (SyntaxError, ValueError, RecursionError, MemoryError):
@@ -120,81 +155,124 @@ def _colour(code: str, first: int = 1) -> str:
 
 def write_code(title: str, code: str, first: int = 1) -> str:
     """Write code that the learner can fold away; ``first`` is the number of its first line."""
-    return write_box(f"<details open><summary>{html.escape(title)}</summary>{_colour(code, first)}</details>", role=None)
+    return write_box(
+        f"<details open><summary>{html.escape(title)}</summary>{_colour(code, first)}</details>",
+        role=None,
+    )
 
 
 def write_difference(exercise: Exercise, yours: str) -> str:
-    """Write the difference between the learner's file and the course's solution; long runs of common lines are folded."""
+    """Write the difference between the learner's file and the course's solution; long runs of
+    common lines are folded."""
     ours = texts.make_plain_solution(exercise)
     sides = [text.split("\n")[find_first_line(text) - 1 :] for text in (make_visible(yours), ours)]
     lines = []
-    for kind, start, end, from_, to in difflib.SequenceMatcher(None, *sides, autojunk=False).get_opcodes():
+    for kind, start, end, from_, to in difflib.SequenceMatcher(
+        None, *sides, autojunk=False
+    ).get_opcodes():
         if kind == "equal":
             lines += _fold(sides[0][start:end], first=start == 0, last=end == len(sides[0]))
             continue
-        lines += [f'<span class="yours">- {html.escape(line)}</span>' for line in sides[0][start:end]]
-        lines += [f'<span class="solution">+ {html.escape(line)}</span>' for line in sides[1][from_:to]]
+        lines += [
+            f'<span class="yours">- {html.escape(line)}</span>' for line in sides[0][start:end]
+        ]
+        lines += [
+            f'<span class="solution">+ {html.escape(line)}</span>' for line in sides[1][from_:to]
+        ]
     whole = _("The course's solution, whole")
     told = (
         _("Your file has the course's code, line for line.")
         if sides[0] == sides[1]
-        else _("From your file (-) to the course's solution (+). Other code can be as right: Check decides.")
+        else _(
+            "From your file (-) to the course's solution (+). Other code can be as right: Check"
+            " decides."
+        )
     )
     return write_box(
-        f'<p>{told}</p><pre class="course-lines">{"".join(lines)}</pre><details><summary>{whole}</summary>{_colour(ours)}</details>'
+        f"<p>{told}</p><pre"
+        f' class="course-lines">{"".join(lines)}</pre><details><summary>{whole}</summary>{_colour(ours)}</details>'  # noqa: E501
     )
 
 
 def _fold(alike: list[str], *, first: bool, last: bool) -> list[str]:
-    """Write lines that both files have. Cut the middle of a long run; keep its ends that are next to a difference."""
+    """Write lines that both files have. Cut the middle of a long run; keep its ends that are next
+    to a difference."""
     head, tail = 0 if first else _AROUND, 0 if last else _AROUND
     cut = len(alike) - head - tail
     if cut <= 2:
         return [f"<span>  {html.escape(line)}</span>" for line in alike]
-    kept = [f"<span>  {html.escape(line)}</span>" for line in (*alike[:head], *alike[len(alike) - tail :])]
-    kept.insert(head, f'<span class="alike">  ... {_("{count} lines alike").format(count=cut)}</span>')
+    kept = [
+        f"<span>  {html.escape(line)}</span>"
+        for line in (*alike[:head], *alike[len(alike) - tail :])
+    ]
+    kept.insert(
+        head, f'<span class="alike">  ... {_("{count} lines alike").format(count=cut)}</span>'
+    )
     return kept
 
 
 def write_verdict(verdict: Verdict, exercise: Exercise) -> str:
     told = make_report(verdict, exercise)
     cause = f"<b>{write_inline(told.cause)}</b>" if verdict.headline else write_inline(told.cause)
-    parts = [f'<b class="course-status">{html.escape(told.headline)}</b>', f"<p>{cause}</p>", _finding(told)]
-    parts += [write_quotation(told), *(f"<p>{write_inline(text)}</p>" for text in (told.question, told.common) if text)]
+    parts = [
+        f'<b class="course-status">{html.escape(told.headline)}</b>',
+        f"<p>{cause}</p>",
+        _finding(told),
+    ]
+    parts += [
+        write_quotation(told),
+        *(f"<p>{write_inline(text)}</p>" for text in (told.question, told.common) if text),
+    ]
     if told.printed:
         whose = (
             _("What the grader printed")
             if verdict.status == GRADER_FAULT
-            else _("What the kernel printed")
-            if exercise.kind == "kernel"
-            else _("What the function printed")
+            else (
+                _("What the kernel printed")
+                if exercise.kind == "kernel"
+                else _("What the function printed")
+            )
         )
-        parts.append(f"<details><summary>{whose}</summary><pre>{html.escape(told.printed)}</pre></details>")
+        parts.append(
+            f"<details><summary>{whose}</summary><pre>{html.escape(told.printed)}</pre></details>"
+        )
     if verdict.cases:
         rows = "".join(
-            f"<tr><td>{SIGNS.get(c.status, '–')} {html.escape(c.status)}</td><td>{html.escape(c.name)}</td>"
-            f"<td class='number'>{'' if c.error is None else f'{c.error:.3g} x'}</td><td>{html.escape(c.detail)}</td></tr>"
+            f"<tr><td>{SIGNS.get(c.status, '–')}"
+            f" {html.escape(c.status)}</td><td>{html.escape(c.name)}</td>"
+            f"<td class='number'>{'' if c.error is None else f'{c.error:.3g} x'}</td><td>{html.escape(c.detail)}</td></tr>"  # noqa: E501
             for c in verdict.cases
         )
-        head = "".join(f"<th>{words}</th>" for words in (_("verdict"), _("case"), _("error / allowed"), _("what is special")))
+        head = "".join(
+            f"<th>{words}</th>"
+            for words in (_("verdict"), _("case"), _("error / allowed"), _("what is special"))
+        )
         head = f"<tr>{head}</tr>"
         parts.append(
-            f"<details><summary>{_('{count} cases').format(count=len(verdict.cases))}</summary><table>{head}{rows}</table></details>"
+            f"<details><summary>{_('{count} cases').format(count=len(verdict.cases))}</summary><table>{head}{rows}</table></details>"  # noqa: E501
         )
     if told.debrief:
         parts.append(f"<p><b>{_('What you avoided.')}</b> {write_inline(told.debrief)}</p>")
         parts.append(f"<p><b>{_('Further.')}</b> {write_inline(told.further)}</p>")
     parts.append(f"<small>{html.escape(told.footer)}</small>")
-    return f'<div role="status" aria-live="polite" class="course-verdict course-box {_LOOKS[verdict.status]}">{"".join(parts)}</div>'
+    return (
+        '<div role="status" aria-live="polite" class="course-verdict course-box'
+        f' {_LOOKS[verdict.status]}">{"".join(parts)}</div>'
+    )
 
 
 def _finding(told: Report) -> str:
     """Write the first failing case, with the numbers side by side."""
     rows = "".join(
-        f"<tr><td>{html.escape(name)}</td><td><code>{html.escape(value.strip())}</code></td></tr>" for name, value in told.numbers
+        f"<tr><td>{html.escape(name)}</td><td><code>{html.escape(value.strip())}</code></td></tr>"
+        for name, value in told.numbers
     )
     pieces = [
-        f"<div>{join_sentences(_('Smallest failing case:'), html.escape(told.case))}</div>" if told.case else "",
+        (
+            f"<div>{join_sentences(_('Smallest failing case:'), html.escape(told.case))}</div>"
+            if told.case
+            else ""
+        ),
         f"<table>{rows}</table>" if rows else "",
         f"<p>{write_inline(told.words)}</p>" if told.words else "",
     ]
@@ -202,23 +280,35 @@ def _finding(told: Report) -> str:
 
 
 def write_quotation(told: Report) -> str:
-    """Write the line of the learner's file, with carets below it; the file's name is a link that opens it beside the notebook."""
+    """Write the line of the learner's file, with carets below it; the file's name is a link that
+    opens it beside the notebook."""
     if told.place is None:
         return ""
     shown, name = quote_line(told.place), f"{told.file}:{told.place.line}"
     relative = _in_server(paths.located(told.place.file))
     link = _opener(relative, name) if relative else f"<code>{html.escape(name)}</code>"
-    before, marked, after = (shown.source[: shown.start], shown.source[shown.start : shown.end], shown.source[shown.end :])
-    # The text is underlined as well: with wide characters the carets may be misplaced, since these are seldom two columns wide.
+    before = shown.source[: shown.start]
+    marked = shown.source[shown.start : shown.end]
+    after = shown.source[shown.end :]
+    # The text is underlined as well: with wide characters the carets may be misplaced, since these
+    # are seldom two columns wide.
     line = f"{html.escape(before)}<u>{html.escape(marked)}</u>{html.escape(after)}"
-    below = f"\n{shown.below}{shown.carets} <b class='course-mark'>{html.escape(shown.label)}</b>" if shown.carets else ""
-    return f"<div>{join_sentences(told.place.lead, link)}<pre>{shown.gutter}{line}{below}</pre></div>"
+    below = (
+        f"\n{shown.below}{shown.carets} <b class='course-mark'>{html.escape(shown.label)}</b>"
+        if shown.carets
+        else ""
+    )
+    return (
+        f"<div>{join_sentences(told.place.lead, link)}<pre>{shown.gutter}{line}{below}</pre></div>"
+    )
 
 
 def write_inline(text: str) -> str:
     """Escape text, and mark `code` as code."""
     pieces = html.escape(text).split("`")
-    return "".join(f"<code>{piece}</code>" if number % 2 else piece for number, piece in enumerate(pieces))
+    return "".join(
+        f"<code>{piece}</code>" if number % 2 else piece for number, piece in enumerate(pieces)
+    )
 
 
 _MARKS = [
@@ -229,7 +319,8 @@ _MARKS = [
 
 
 def write_markdown(text: str) -> str:
-    """Escape a text of the course, and write its `code`, *emphasis*, **strong words** and [links](https://...) as HTML.
+    """Escape a text of the course, and write its `code`, *emphasis*, **strong words** and
+    [links](https://...) as HTML.
 
     For a text that may have a learner's words in it, use :func:`write_inline`.
     """

@@ -1,7 +1,9 @@
-"""``predict``: a question that the learner answers before the page does. Predictions are stored; a skipped question blocks nothing.
+"""``predict``: a question that the learner answers before the page does. Predictions are stored; a
+skipped question blocks nothing.
 
-The questions are in ``predictions/NN.toml``, one file per lesson, so that no cell of a page shows an answer. A lesson proves its answers in
-``check`` cells: they compare ``find("03-digits").answer`` with the computed value.
+The questions are in ``predictions/NN.toml``, one file per lesson, so that no cell of a page shows
+an answer. A lesson proves its answers in ``check`` cells: they compare ``find("03-digits").answer``
+with the computed value.
 """
 
 from __future__ import annotations
@@ -34,7 +36,8 @@ from course_lib.lessons.stylesheets import BOX_STYLE
 _FOLDER = Path(__file__).parent / "predictions"
 KINDS = ("number", "choice", "cells")
 Cells = Sequence[Sequence[int]]  # (row, column) of each cell
-# An expected number is called right, not close, if it is off by at most this part of the answer. site.js has the same number.
+# An expected number is called right, not close, if it is off by at most this part of the answer.
+# site.js has the same number.
 _EXACT = 0.005
 
 
@@ -44,15 +47,15 @@ class Question:
 
     Attributes:
         kind: "number", "choice" or "cells". For "cells" the learner clicks cells of a table.
-        answer: a number, one of ``choices``, or the row and column of each cell to click.
-        result: what comes out, as one sentence that may follow a colon: it begins with a small letter, and ends with a full stop.
-        why: the explanation after the answer. It may have the Markdown of :func:`write_markdown`, as question, result and others.
-        unit: unit of a number.
-        within: a number is as expected if it is off by at most this.
-        factor: if set, replaces ``within``: 2 accepts half to double the answer.
-        others: a sentence for each other choice, or for likely numbers, by that answer. It begins with "Not ... :" or "Close:".
-        cells: the table's labels, row by row.
-        recall: the question in words that need no page, which a later lesson may ask again; "" if none may. In the file, ``true`` says
+        answer: a number, one of ``choices``, or the row and column of each cell to click. result:
+        what comes out, as one sentence that may follow a colon: it begins with a small letter, and
+        ends with a full stop. why: the explanation after the answer. It may have the Markdown of
+        :func:`write_markdown`, as question, result and others. unit: unit of a number. within: a
+        number is as expected if it is off by at most this. factor: if set, replaces ``within``: 2
+        accepts half to double the answer. others: a sentence for each other choice, or for likely
+        numbers, by that answer. It begins with "Not ... :" or "Close:". cells: the table's labels,
+        row by row. recall: the question in words that need no page, which a later lesson may ask
+        again; "" if none may. In the file, ``true`` says
             that ``question`` itself needs no page.
     """
 
@@ -71,41 +74,59 @@ class Question:
     recall: str = ""
 
     def __post_init__(self) -> None:
-        """Raise CourseError, whose reader is the lesson's author, if the parts do not fit together."""
+        """Raise CourseError, whose reader is the lesson's author, if the parts do not fit
+        together."""
         in_english = choose_language() == "en"  # a translation may begin in other words
         faults = [
             (self.kind not in KINDS, f"kind is one of {', '.join(KINDS)}"),
-            (self.kind == "number" and not isinstance(self.answer, (int, float)), "answer must be a number"),
-            (self.kind == "choice" and (self.answer not in self.choices or len(self.choices) < 2), "answer must be one of at least two choices"),
-            (not all(isinstance(told, str) for told in self.others.values()), "others must be texts; a number such as 2.4 needs quotes as a key"),
-            (self.kind == "choice" and self.others.keys() != set(self.choices) - {self.answer}, "others must have a sentence for each other choice"),
-            (in_english and any(not str(told).startswith(("Not ", "Close: ")) for told in self.others.values()), "others begin with Not or Close:"),
-            (self.kind == "cells" and (not self.cells or not self.cells[0] or len(set(map(len, self.cells))) > 1), "cells must be rows of labels, all as long"),
-            (self.kind == "cells" and not self._names_cells(), "answer must name row and column of one cell at least, from 0, each once"),
-            (bool(self.cells) != (self.kind == "cells") or (bool(self.cells) and bool(self.others)), "cells are for the kind cells, which has no others"),
-            (not all(text.strip() for text in (self.question, self.result, self.why)), "question, result and why must say something"),
+            (self.kind == "number" and not isinstance(self.answer, (int, float)),
+                "answer must be a number"),
+            (self.kind == "choice" and (self.answer not in self.choices or len(self.choices) < 2),
+                "answer must be one of at least two choices"),
+            (not all(isinstance(told, str) for told in self.others.values()),
+                "others must be texts; a number such as 2.4 needs quotes as a key"),
+            (self.kind == "choice" and self.others.keys() != set(self.choices) - {self.answer},
+                "others must have a sentence for each other choice"),
+            (in_english and any(not str(told).startswith(("Not ",
+                "Close: ")) for told in self.others.values()), "others begin with Not or Close:"),
+            (self.kind == "cells" and (not self.cells
+                or not self.cells[0] or len(set(map(len, self.cells))) > 1),
+                "cells must be rows of labels, all as long"),
+            (self.kind == "cells" and not self._names_cells(),
+                "answer must name row and column of one cell at least, from 0, each once"),
+            (bool(self.cells) != (self.kind == "cells") or (bool(self.cells) and bool(self.others)),
+                "cells are for the kind cells, which has no others"),
+            (not all(text.strip() for text in (self.question, self.result, self.why)),
+                "question, result and why must say something"),
             (bool(self.factor) and self.factor <= 1, "factor is above 1"),
         ]  # fmt: skip
         for wrong, words in faults:
             if wrong:
-                raise CourseError(f"prediction {self.id}: {words}. It stands in {_FOLDER.name}/{self.id[:2]}.toml.")
+                raise CourseError(
+                    f"prediction {self.id}: {words}. It stands in"
+                    f" {_FOLDER.name}/{self.id[:2]}.toml."
+                )
 
     def translate(self, translate: Translate) -> Question:
         """Return the question with its words in another language."""
         choice = self.kind == "choice"
         return replace(
             self,
-            question=translate(self.question), result=translate(self.result), why=translate(self.why), recall=translate(self.recall),
+            question=translate(self.question), result=translate(self.result),
+            why=translate(self.why), recall=translate(self.recall),
             choices=tuple(map(translate, self.choices)), unit=translate(self.unit),
             answer=translate(self.answer) if isinstance(self.answer, str) else self.answer,
-            others={translate(key) if choice else key: translate(told) for key, told in self.others.items()},
+            others={translate(key) if choice else key: translate(told) for key,
+                told in self.others.items()},
         )  # fmt: skip
 
     def _names_cells(self) -> bool:
         if not isinstance(self.answer, Sequence) or isinstance(self.answer, str):
             return False
         pairs = [tuple(pair) if isinstance(pair, Sequence) else () for pair in self.answer]
-        inside = {(row, column) for row, labels in enumerate(self.cells) for column in range(len(labels))}
+        inside = {
+            (row, column) for row, labels in enumerate(self.cells) for column in range(len(labels))
+        }
         return bool(pairs) and len(set(pairs)) == len(pairs) and set(pairs) <= inside
 
     def is_expected(self, said: float | str | Cells) -> bool:
@@ -120,15 +141,26 @@ class Question:
         return abs(said - self.answer) <= self.within
 
     def write_verdict(self, said: float | str | Cells) -> str:
-        """Write whether the prediction is right, close or wrong, and what comes out: one sentence, two for an answer with words of its own.
+        """Write whether the prediction is right, close or wrong, and what comes out: one sentence,
+        two for an answer with words of its own.
 
         The site's script (site.js) chooses among the same sentences by the same rule.
         """
-        if own := next((told for key, told in self.others.items() if said == (float(key) if self.kind == "number" else key)), ""):
+        if own := next(
+            (
+                told
+                for key, told in self.others.items()
+                if said == (float(key) if self.kind == "number" else key)
+            ),
+            "",
+        ):
             return f"{own} {self.write_result()}"
         if not self.is_expected(said):
             return _("Not {answer}: {result}").format(
-                answer=format_number(said, 6) if isinstance(said, (int, float)) else _("these cells"), result=self.result
+                answer=(
+                    format_number(said, 6) if isinstance(said, (int, float)) else _("these cells")
+                ),
+                result=self.result,
             )
         exact = self.kind != "number" or math.isclose(said, self.answer, rel_tol=_EXACT)  # type: ignore[arg-type]
         return (_("Right: {result}") if exact else _("Close: {result}")).format(result=self.result)
@@ -138,18 +170,27 @@ class Question:
         return self.result[0].upper() + self.result[1:]
 
     def write(self, value: float | str | Cells) -> str:
-        """Write an answer in words. Cells are written by their labels: "row 0: 13, 14; row 2: 20"."""
+        """Write an answer in words. Cells are written by their labels: "row 0: 13, 14; row 2:
+        20"."""
         if isinstance(value, (int, float)):
             # the singular after 1: "1 pass", "1 lane"
-            unit = re.sub(r"^(\w{3,}?)(?:(?<=ss)es|s)\b", r"\1", self.unit) if value == 1 else self.unit
+            unit = (
+                re.sub(r"^(\w{3,}?)(?:(?<=ss)es|s)\b", r"\1", self.unit)
+                if value == 1
+                else self.unit
+            )
             return " ".join(filter(None, [format_number(value, 6), unit]))
         if isinstance(value, str):
             return value
         rows: dict[int, list[str]] = {}
         for row, column in _sort_cells(value):
             labels = self.cells[row]
-            rows.setdefault(row, []).append(labels[column] if labels.count(labels[column]) == 1 else f"column {column}")
-        return "; ".join(f"row {row}: {', '.join(labels)}" for row, labels in rows.items()) or "none"
+            rows.setdefault(row, []).append(
+                labels[column] if labels.count(labels[column]) == 1 else f"column {column}"
+            )
+        return (
+            "; ".join(f"row {row}: {', '.join(labels)}" for row, labels in rows.items()) or "none"
+        )
 
 
 def _sort_cells(cells: Any) -> list[tuple[int, int]]:
@@ -158,7 +199,8 @@ def _sort_cells(cells: Any) -> list[tuple[int, int]]:
 
 @cache
 def read_lesson(lesson: str) -> dict[str, Question]:
-    """Read the questions of a lesson, such as "03", by id, in the order of the page; none if there is no file.
+    """Read the questions of a lesson, such as "03", by id, in the order of the page; none if there
+    is no file.
 
     Raises: CourseError if a question is invalid.
     """
@@ -169,12 +211,21 @@ def read_lesson(lesson: str) -> dict[str, Question]:
         entries = tomllib.load(opened)["prediction"]
     questions = []
     for entry in entries:
-        lists = {"choices": tuple(entry.get("choices", ())), "cells": tuple(map(tuple, entry.get("cells", ())))}
+        lists = {
+            "choices": tuple(entry.get("choices", ())),
+            "cells": tuple(map(tuple, entry.get("cells", ()))),
+        }
         again = {"recall": entry["question"]} if entry.get("recall") is True else {}
-        questions.append(Question(**entry | lists | again).translate(partial(translate, catalog=f"lesson{lesson}")))
+        questions.append(
+            Question(**entry | lists | again).translate(
+                partial(translate, catalog=f"lesson{lesson}")
+            )
+        )
     for question in questions:
         if not re.fullmatch(rf"{lesson}-[a-z0-9-]+", question.id):
-            raise CourseError(f"{_FOLDER.name}/{file.name}: {question.id!r} does not begin with {lesson}-.")
+            raise CourseError(
+                f"{_FOLDER.name}/{file.name}: {question.id!r} does not begin with {lesson}-."
+            )
     if len({question.id for question in questions}) < len(questions):
         raise CourseError(f"{_FOLDER.name}/{file.name}: two predictions have the same id.")
     return {question.id: question for question in questions}
@@ -187,7 +238,10 @@ def find(prediction_id: str) -> Question:
     """
     questions = read_lesson(prediction_id[:2])
     if prediction_id not in questions:
-        raise CourseError(f"there is no prediction {prediction_id!r}. Lesson {prediction_id[:2]} has {', '.join(questions) or 'none'}.")
+        raise CourseError(
+            f"there is no prediction {prediction_id!r}. Lesson {prediction_id[:2]} has"
+            f" {', '.join(questions) or 'none'}."
+        )
     return questions[prediction_id]
 
 
@@ -203,7 +257,8 @@ def predict(prediction_id: str) -> Predict:
 
 
 class Predict(ipywidgets.VBox):
-    """A question and a field for the prediction; after the prediction, the answer and its explanation. Callbacks never raise."""
+    """A question and a field for the prediction; after the prediction, the answer and its
+    explanation. Callbacks never raise."""
 
     def __init__(self, question: Question) -> None:
         self.question = question
@@ -213,15 +268,34 @@ class Predict(ipywidgets.VBox):
         self._skip = _make_button(self._SKIP, lambda: self._reveal(None))
         buttons = ipywidgets.HBox([self._commit, self._skip])
         kind = ipywidgets.VBox if question.kind in ("choice", "cells") else ipywidgets.HBox
-        self._row = kind([self._field, buttons], layout=ipywidgets.Layout(flex_flow="row wrap" if kind is ipywidgets.HBox else "column"))
+        self._row = kind(
+            [self._field, buttons],
+            layout=ipywidgets.Layout(flex_flow="row wrap" if kind is ipywidgets.HBox else "column"),
+        )
         self._revealed = ipywidgets.HTML()
-        super().__init__([ipywidgets.HTML(BOX_STYLE + _write_asleep() + self._write_asked()), self._row, self._revealed])
+        super().__init__(
+            [
+                ipywidgets.HTML(BOX_STYLE + _write_asleep() + self._write_asked()),
+                self._row,
+                self._revealed,
+            ]
+        )
         self.add_class("course-exercise")
         if before := self._read():
-            self._show(f"{self._SAID} <b>{html.escape(before.said)}</b>. {write_markdown(question.write_result())}", before.said, "plain")
+            self._show(
+                f"{self._SAID} <b>{html.escape(before.said)}</b>."
+                f" {write_markdown(question.write_result())}",
+                before.said,
+                "plain",
+            )
 
     def _choose_words(self) -> tuple[str, str, str, str]:
-        return _("Predict."), _("That is my prediction"), _("Show without predicting"), _("You predicted")
+        return (
+            _("Predict."),
+            _("That is my prediction"),
+            _("Show without predicting"),
+            _("You predicted"),
+        )
 
     def _read(self) -> progress.Prediction | None:
         return progress.read_predictions().get(self.question.id)
@@ -230,15 +304,23 @@ class Predict(ipywidgets.VBox):
         progress.note_prediction(self.question.id, said, surprised=surprised)
 
     def _write_asked(self, more: str = "") -> str:
-        return write_box(f"<b>{self._LABEL}</b> {write_markdown(self.question.question)}{more}", "task", role=None)
+        return write_box(
+            f"<b>{self._LABEL}</b> {write_markdown(self.question.question)}{more}",
+            "task",
+            role=None,
+        )
 
     def _answer(self) -> None:
         if isinstance(self._field, _CellsField):
             said: Any = self._field.cells
         else:
-            said = self._field.number if isinstance(self._field, _NumberField) else self._field.value
+            said = (
+                self._field.number if isinstance(self._field, _NumberField) else self._field.value
+            )
         if said is None or said in ("", []):
-            self._revealed.value = write_box(_("Choose or write an answer first; or have it shown without one."), "open")
+            self._revealed.value = write_box(
+                _("Choose or write an answer first; or have it shown without one."), "open"
+            )
         elif isinstance(said, float) and not math.isfinite(said):
             self._revealed.value = write_box(_("Write a number."), "open")
         else:
@@ -247,33 +329,51 @@ class Predict(ipywidgets.VBox):
     def _reveal(self, said: float | str | Cells | None) -> None:
         question = self.question
         if said is None:
-            self._show(_("The answer: {result}").format(result=write_markdown(question.result)), "", "plain")
+            self._show(
+                _("The answer: {result}").format(result=write_markdown(question.result)),
+                "",
+                "plain",
+            )
             return
         surprised, kept, words = not question.is_expected(said), "", question.write(said)
         try:
             self._note(words, surprised=surprised)
         except OSError as problem:
-            kept = f"<p>{_('It could not be kept in your progress ({problem}).').format(problem=html.escape(str(problem)))}</p>"
-        self._show(write_markdown(question.write_verdict(said)), words, "open" if surprised else "good", kept)
+            kept = f"<p>{_('It could not be kept in your progress ({problem}).').format(problem=html.escape(str(problem)))}</p>"  # noqa: E501
+        self._show(
+            write_markdown(question.write_verdict(said)),
+            words,
+            "open" if surprised else "good",
+            kept,
+        )
         for review in list(_REVIEWS):
             review.show()
 
     def _show(self, told: str, said: str, look: str, more: str = "") -> None:
         question = self.question
         table = _write_cells(question, said) if question.cells else ""
-        self._revealed.value = write_box(f"<p>{told}</p>{table}<p>{write_markdown(question.why)}</p>{more}", look)
+        self._revealed.value = write_box(
+            f"<p>{told}</p>{table}<p>{write_markdown(question.why)}</p>{more}", look
+        )
         self._row.layout.display = "none"
         answers.open_answers(question.id)
 
-    def _repr_mimebundle_(self, include: Any = None, exclude: Any = None, **kwargs: Any) -> dict[str, Any]:
+    def _repr_mimebundle_(
+        self, include: Any = None, exclude: Any = None, **kwargs: Any
+    ) -> dict[str, Any]:
         live = super()._repr_mimebundle_(**kwargs) or {}
-        still = self._write_asked(f"{_write_labels(self.question)}<p><em>{_('Run this cell to answer.')}</em></p>")
+        still = self._write_asked(
+            f"{_write_labels(self.question)}<p><em>{_('Run this cell to answer.')}</em></p>"
+        )
         text = f"{self._LABEL} {self.question.question}"
-        return {"text/html": BOX_STYLE + still, "text/plain": text} | {k: v for k, v in live.items() if k == VIEW}
+        return {"text/html": BOX_STYLE + still, "text/plain": text} | {
+            k: v for k, v in live.items() if k == VIEW
+        }
 
 
 class Review(ipywidgets.VBox):
-    """A summary of a lesson's predictions: how many were made, and which surprised. Later predictions update it."""
+    """A summary of a lesson's predictions: how many were made, and which surprised. Later
+    predictions update it."""
 
     def __init__(self, lesson: str) -> None:
         self.lesson = lesson
@@ -292,7 +392,9 @@ class Review(ipywidgets.VBox):
     def _begin_hunt(self) -> None:
         self.children = (self._style, self._words, hunt())
 
-    def _repr_mimebundle_(self, include: Any = None, exclude: Any = None, **kwargs: Any) -> dict[str, Any]:
+    def _repr_mimebundle_(
+        self, include: Any = None, exclude: Any = None, **kwargs: Any
+    ) -> dict[str, Any]:
         live = super()._repr_mimebundle_(**kwargs) or {}
         asked = _("Run this cell to see what you predicted in this lesson.")
         still = {"text/html": BOX_STYLE + write_box(asked, role=None), "text/plain": asked}
@@ -345,7 +447,9 @@ def write_review(lesson: str) -> str:
 
 def _write_hunts(lesson: str) -> str:
     waiting = _count_hunts(lesson)
-    words = join_sentences(draw.say_waiting(waiting), _("`course hunt` in a terminal opens a page of them."))
+    words = join_sentences(
+        draw.say_waiting(waiting), _("`course hunt` in a terminal opens a page of them.")
+    )
     return f"<p>{write_inline(words)}</p>" if waiting else ""
 
 
@@ -355,11 +459,14 @@ def _count_hunts(lesson: str) -> int:
 
 
 def _write_asleep() -> str:
-    words = _("<b>This question is asleep</b>: it is from an earlier session. Run this cell to wake it.")
+    words = _(
+        "<b>This question is asleep</b>: it is from an earlier session. Run this cell to wake it."
+    )
     return f'<div class="course-box open course-asleep">{words}</div>'
 
 
-_CELL_SIGNS = {(True, True): "✓", (True, False): "✗", (False, True): "○"}  # (predicted, in the answer)
+# (predicted, in the answer)
+_CELL_SIGNS = {(True, True): "✓", (True, False): "✗", (False, True): "○"}
 _CELL_WORDS = {"✓": "right", "✗": "clicked, and wrong", "○": "not clicked, and right"}
 
 
@@ -372,26 +479,38 @@ def _write_cells(question: Question, said: str) -> str:
         rows += "<tr>"
         for column, label in enumerate(labels):
             is_answer = (row, column) in answer
-            sign = _CELL_SIGNS.get((is_answer if chosen is None else (row, column) in chosen, is_answer), "")
+            sign = _CELL_SIGNS.get(
+                (is_answer if chosen is None else (row, column) in chosen, is_answer), ""
+            )
             used |= {sign} - {""}
             look = {"✓": "good", "✗": "bad", "○": "open"}.get(sign, "")
-            rows += f'<td class="{look}">{f"<b>{sign}</b> " if sign else ""}{html.escape(label)}</td>'
+            rows += (
+                f'<td class="{look}">{f"<b>{sign}</b> " if sign else ""}{html.escape(label)}</td>'
+            )
         rows += "</tr>"
     key = ", ".join(f"{sign} {words}" for sign, words in _CELL_WORDS.items() if sign in used)
     return f'<table class="course-cells"><caption>{key}</caption>{rows}</table>'
 
 
 def _read_cells(question: Question, said: str) -> list[tuple[int, int]] | None:
-    """Return the cells that :meth:`Question.write` wrote as ``said``; None if ``said`` is empty or cannot be parsed."""
+    """Return the cells that :meth:`Question.write` wrote as ``said``; None if ``said`` is empty or
+    cannot be parsed."""
     found = []
     for row, labels in re.findall(r"row (\d+): (.*?)(?=; row \d+: |$)", said):
         names = question.cells[int(row)] if int(row) < len(question.cells) else ()
-        found += [(int(row), column) for column, name in enumerate(names) if {name, f"column {column}"} & set(labels.split(", "))]
+        found += [
+            (int(row), column)
+            for column, name in enumerate(names)
+            if {name, f"column {column}"} & set(labels.split(", "))
+        ]
     return found if found and question.write(found) == said else None
 
 
 def _write_labels(question: Question) -> str:
-    rows = "".join(f"<tr>{''.join(f'<td>{html.escape(label)}</td>' for label in labels)}</tr>" for labels in question.cells)
+    rows = "".join(
+        f"<tr>{''.join(f'<td>{html.escape(label)}</td>' for label in labels)}</tr>"
+        for labels in question.cells
+    )
     return f'<table class="course-cells">{rows}</table>' if rows else ""
 
 
@@ -399,10 +518,17 @@ def _make_field(question: Question) -> Any:
     if question.kind == "cells":
         return _CellsField(question.cells)
     if question.kind == "choice":
-        return ipywidgets.RadioButtons(options=question.choices, value=None, layout=ipywidgets.Layout(width="auto"), disabled=False)
+        return ipywidgets.RadioButtons(
+            options=question.choices,
+            value=None,
+            layout=ipywidgets.Layout(width="auto"),
+            disabled=False,
+        )
     # A screen reader reads a description as the field's name, but not a tooltip.
     named = {"description": _("Your answer"), "style": {"description_width": "initial"}}
-    return _NumberField(placeholder=question.unit or _("a number"), layout=ipywidgets.Layout(width="290px"), **named)
+    return _NumberField(
+        placeholder=question.unit or _("a number"), layout=ipywidgets.Layout(width="290px"), **named
+    )
 
 
 class _CellsField(ipywidgets.VBox):
@@ -411,17 +537,30 @@ class _CellsField(ipywidgets.VBox):
     def __init__(self, cells: Sequence[Sequence[str]]) -> None:
         self._buttons = {
             (row, column): ipywidgets.ToggleButton(
-                description=label, tooltip=f"row {row}, column {column}", layout=ipywidgets.Layout(width="auto", min_width="4em")
+                description=label,
+                tooltip=f"row {row}, column {column}",
+                layout=ipywidgets.Layout(width="auto", min_width="4em"),
             )
             for row, labels in enumerate(cells)
             for column, label in enumerate(labels)
         }
         grid = ipywidgets.GridBox(
             list(self._buttons.values()),
-            layout=ipywidgets.Layout(grid_template_columns=f"repeat({len(cells[0])}, max-content)", grid_gap="2px", overflow="auto"),
+            layout=ipywidgets.Layout(
+                grid_template_columns=f"repeat({len(cells[0])}, max-content)",
+                grid_gap="2px",
+                overflow="auto",
+            ),
         )
         grid.add_class("course-cells")
-        super().__init__([ipywidgets.HTML(f"<span>{_('Click each cell that you mean; a second click takes it back.')}</span>"), grid])
+        super().__init__(
+            [
+                ipywidgets.HTML(
+                    f"<span>{_('Click each cell that you mean; a second click takes it back.')}</span>"  # noqa: E501
+                ),
+                grid,
+            ]
+        )
 
     @property
     def cells(self) -> list[tuple[int, int]]:
@@ -429,7 +568,8 @@ class _CellsField(ipywidgets.VBox):
 
 
 class _NumberField(ipywidgets.Text):
-    """A text field for a number. The number fields of ipywidgets are not used because they start with a 0."""
+    """A text field for a number. The number fields of ipywidgets are not used because they start
+    with a 0."""
 
     @property
     def number(self) -> float | None:
@@ -437,7 +577,8 @@ class _NumberField(ipywidgets.Text):
 
 
 def read_number(words: str) -> float:
-    """Return the number that a learner wrote: 0.0625, 0,0625 or 1/16; NaN if it is not a number. The site's script (site.js) has the same rule."""
+    """Return the number that a learner wrote: 0.0625, 0,0625 or 1/16; NaN if it is not a number.
+    The site's script (site.js) has the same rule."""
     above, slash, below = words.replace(",", ".").partition("/")
     try:
         return float(above) / float(below) if slash else float(above)
@@ -446,6 +587,8 @@ def read_number(words: str) -> float:
 
 
 def _make_button(words: str, action: Callable[[], None], style: str = "") -> ipywidgets.Button:
-    button = ipywidgets.Button(description=words, button_style=style, layout=ipywidgets.Layout(width="auto"))
+    button = ipywidgets.Button(
+        description=words, button_style=style, layout=ipywidgets.Layout(width="auto")
+    )
     button.on_click(lambda _button: action())
     return button

@@ -1,4 +1,5 @@
-"""``recall``: two questions of earlier lessons, asked again where a lesson begins. They are predictions that have the field ``recall``."""
+"""``recall``: two questions of earlier lessons, asked again where a lesson begins. They are
+predictions that have the field ``recall``."""
 
 from __future__ import annotations
 
@@ -18,7 +19,8 @@ from course_lib.lessons.prediction import Predict, Question, read_lesson
 
 
 def recall(lesson: str) -> Recall:
-    """Return two questions of lessons before ``lesson``, such as "05", as a widget. Call it in the last line of a cell.
+    """Return two questions of lessons before ``lesson``, such as "05", as a widget. Call it in the
+    last line of a cell.
 
     Raises: CourseError if no earlier lesson has a question to ask again.
     """
@@ -30,26 +32,39 @@ class Recall(ipywidgets.VBox):
 
     def __init__(self, lesson: str) -> None:
         self.asked = [
-            Recalled(lesson, question) for question in choose_questions(lesson, progress.read_predictions(), progress.read_recalled())
+            Recalled(lesson, question)
+            for question in choose_questions(
+                lesson, progress.read_predictions(), progress.read_recalled()
+            )
         ]
         super().__init__(self.asked)
 
-    def _repr_mimebundle_(self, include: Any = None, exclude: Any = None, **kwargs: Any) -> dict[str, Any]:
+    def _repr_mimebundle_(
+        self, include: Any = None, exclude: Any = None, **kwargs: Any
+    ) -> dict[str, Any]:
         parts = [asked._repr_mimebundle_() for asked in self.asked]
         live = super()._repr_mimebundle_(**kwargs) or {}
-        still: dict[str, Any] = {kind: "\n".join(part[kind] for part in parts) for kind in ("text/html", "text/plain")}
+        still: dict[str, Any] = {
+            kind: "\n".join(part[kind] for part in parts) for kind in ("text/html", "text/plain")
+        }
         return still | {kind: data for kind, data in live.items() if kind == VIEW}
 
 
 class Recalled(Predict):
-    """One question of an earlier lesson. Its answer is kept apart from the prediction, which stays as it was made."""
+    """One question of an earlier lesson. Its answer is kept apart from the prediction, which stays
+    as it was made."""
 
     def __init__(self, lesson: str, question: Question) -> None:
         self._lesson = lesson
         super().__init__(replace(question, question=question.recall))
 
     def _choose_words(self) -> tuple[str, str, str, str]:
-        return _("Do you remember?"), _("That is my answer"), _("Show the answer"), _("You answered")
+        return (
+            _("Do you remember?"),
+            _("That is my answer"),
+            _("Show the answer"),
+            _("You answered"),
+        )
 
     def _read(self) -> progress.Prediction | None:
         return progress.read_recalled().get(_key(self._lesson, self.question))
@@ -59,16 +74,27 @@ class Recalled(Predict):
 
     def _write_asked(self, more: str = "") -> str:
         before = progress.read_predictions().get(self.question.id)
-        words = _("From lesson {lesson}, where you said {said}.") if before and before.surprised else _("From lesson {lesson}.")
+        words = (
+            _("From lesson {lesson}, where you said {said}.")
+            if before and before.surprised
+            else _("From lesson {lesson}.")
+        )
         said = html.escape(before.said) if before else ""
-        return super()._write_asked(f"{more}<p><small>{words.format(lesson=self.question.id[:2], said=said)}</small></p>")
+        return super()._write_asked(
+            f"{more}<p><small>{words.format(lesson=self.question.id[:2], said=said)}</small></p>"
+        )
 
 
-def choose_questions(lesson: str, made: Mapping[str, progress.Prediction], recalled: Mapping[str, progress.Prediction]) -> list[Question]:
-    """Choose the questions that ``lesson`` asks again: first those that it asked before, then surprises, then those least often asked again.
+def choose_questions(
+    lesson: str,
+    made: Mapping[str, progress.Prediction],
+    recalled: Mapping[str, progress.Prediction],
+) -> list[Question]:
+    """Choose the questions that ``lesson`` asks again: first those that it asked before, then
+    surprises, then those least often asked again.
 
-    Among equals the first is of the lesson before, and the second of a lesson half way back. A surprise counts until its question was
-    answered well.
+    Among equals the first is of the lesson before, and the second of a lesson half way back. A
+    surprise counts until its question was answered well.
 
     Args:
         made: the learner's predictions, by id.
@@ -83,23 +109,35 @@ def choose_questions(lesson: str, made: Mapping[str, progress.Prediction], recal
     questions: list[Question] = []
     for before in range(number):
         here = _read_questions(before)
-        first = (number - before - 1) % max(len(here), 1)  # each later lesson begins with another question of the same lesson
+        # each later lesson begins with another question of the same lesson
+        first = (number - before - 1) % max(len(here), 1)
         questions += here[first:] + here[:first]
     chosen: list[Question] = []
 
     def rank(wanted: int, question: Question) -> tuple[bool, bool, bool, int, int]:
         again, before = answers.get(question.id, []), int(question.id[:2])
-        surprised = question.id in made and made[question.id].surprised and all(answer.surprised for answer in again)
+        surprised = (
+            question.id in made
+            and made[question.id].surprised
+            and all(answer.surprised for answer in again)
+        )
         repeats = any(before == int(other.id[:2]) for other in chosen)
-        return _key(lesson, question) not in recalled, not surprised, repeats, len(again), abs(before - wanted)
+        return (
+            _key(lesson, question) not in recalled,
+            not surprised,
+            repeats,
+            len(again),
+            abs(before - wanted),
+        )
 
     for wanted in (number - 1, number // 2):
         left = [question for question in questions if question not in chosen]
         if not left:
             raise CourseError(
-                _("no lesson before {lesson} has two predictions with the field `recall`; it stands in predictions/NN.toml.").format(
-                    lesson=lesson
-                )
+                _(
+                    "no lesson before {lesson} has two predictions with the field `recall`; it"
+                    " stands in predictions/NN.toml."
+                ).format(lesson=lesson)
             )
         chosen.append(min(left, key=functools.partial(rank, wanted)))
     return chosen

@@ -1,7 +1,9 @@
-"""A launch as plain data, and a second process that interprets it if this one cannot, or should not.
+"""A launch as plain data, and a second process that interprets it if this one cannot, or should
+not.
 
-A process either compiles its kernels or interprets them. On a GPU this one compiles, so a second one has to interpret. A
-learner's file always runs in the second process, because that can be stopped.
+A process either compiles its kernels or interprets them. On a GPU this one compiles, so a second
+one has to interpret. A learner's file always runs in the second process, because that can be
+stopped.
 """
 
 from __future__ import annotations
@@ -31,13 +33,15 @@ from course_lib.sandbox.stage import Stage
 
 MOST_BYTES = 64 << 20  # limit on all tensors together, because they are copied
 MOST_PROGRAMS = 1024
-_GAP, _ALIGNMENT = 4096, 64  # bytes between two storages at least, and to which a storage is aligned
+# bytes between two storages at least, and to which a storage is aligned
+_GAP, _ALIGNMENT = 4096, 64
 _LAUNCH_OPTIONS = ("num_warps", "num_stages", "num_ctas", "maxnreg")  # the interpreter ignores them
 
 
 @dataclass(frozen=True)
 class LaunchJob(Launch):
-    """A launch and the bytes of its memory: those of the storages of its tensors, with gaps between them."""
+    """A launch and the bytes of its memory: those of the storages of its tensors, with gaps between
+    them."""
 
     memory: bytes = b""
 
@@ -46,12 +50,17 @@ class LaunchJob(Launch):
 
 
 def find_reason(kernel: Any, apart: bool) -> str:
-    """Return a sentence that says why a second process interprets the kernel; "" if this one does. ``apart`` forces a second one."""
+    """Return a sentence that says why a second process interprets the kernel; "" if this one does.
+    ``apart`` forces a second one."""
     from course_lib.compiler import KernelSource
 
     if not runtime.current().interpreted:
         return "This process compiles its kernels, so a second one interpreted this launch."
-    return "A second process interpreted this launch." if apart or isinstance(kernel, KernelSource) else ""
+    return (
+        "A second process interpreted this launch."
+        if apart or isinstance(kernel, KernelSource)
+        else ""
+    )
 
 
 def read_source_lines(kernel: Any) -> dict[int, str]:
@@ -73,19 +82,31 @@ def describe_exception(raised: BaseException) -> str:
 # ---- from arguments to a job
 
 
-def make_job(kernel: Any, grid: Any, arguments: Sequence[Any], named: Mapping[str, Any]) -> LaunchJob:
-    """Convert ``kernel[grid](*arguments, **named)`` to plain data; the tensors' storages are copied.
+def make_job(
+    kernel: Any, grid: Any, arguments: Sequence[Any], named: Mapping[str, Any]
+) -> LaunchJob:
+    """Convert ``kernel[grid](*arguments, **named)`` to plain data; the tensors' storages are
+    copied.
 
-    Raises: CourseError if the launch does not fit the kernel, or is too large; TypeError if ``kernel`` is not a kernel.
+    Raises: CourseError if the launch does not fit the kernel, or is too large; TypeError if
+    ``kernel`` is not a kernel.
     """
     name, parameters = _read_parameters(kernel)
     unknown = [key for key in named if key not in parameters and key not in _LAUNCH_OPTIONS]
     if unknown:
-        raise CourseError(f"`{name}` has no parameter `{unknown[0]}`; it has {', '.join(parameters)}.")
+        raise CourseError(
+            f"`{name}` has no parameter `{unknown[0]}`; it has {', '.join(parameters)}."
+        )
     if len(arguments) > len(parameters):
-        raise CourseError(f"`{name}` has {len(parameters)} parameters, and {len(arguments)} arguments were given.")
-    given = dict(zip(parameters, arguments, strict=False)) | {key: value for key, value in named.items() if key in parameters}
-    missing = [key for key, parameter in parameters.items() if key not in given and parameter.needed]
+        raise CourseError(
+            f"`{name}` has {len(parameters)} parameters, and {len(arguments)} arguments were given."
+        )
+    given = dict(zip(parameters, arguments, strict=False)) | {
+        key: value for key, value in named.items() if key in parameters
+    }
+    missing = [
+        key for key, parameter in parameters.items() if key not in given and parameter.needed
+    ]
     if missing:
         raise CourseError(f"`{name}` lacks an argument for `{missing[0]}`.")
     grid = _read_grid(grid, given)
@@ -95,11 +116,16 @@ def make_job(kernel: Any, grid: Any, arguments: Sequence[Any], named: Mapping[st
         value = given.get(key)
         if hasattr(value, "untyped_storage") and not parameter.constant:
             if not in_order:
-                raise CourseError(f"`{key}` of `{name}` stands behind a constant; the map needs a kernel whose tensors come first.")
+                raise CourseError(
+                    f"`{key}` of `{name}` stands behind a constant; the map needs a kernel whose"
+                    " tensors come first."
+                )
             tensors.append(_copy_tensor(key, value, memory, places))
             ordered.append(tensors[-1].name)
             continue
-        in_order = in_order and key in given and not parameter.constant and not isinstance(value, str)
+        in_order = (
+            in_order and key in given and not parameter.constant and not isinstance(value, str)
+        )
         if in_order:
             ordered.append(value)
         elif key in given:
@@ -107,7 +133,9 @@ def make_job(kernel: Any, grid: Any, arguments: Sequence[Any], named: Mapping[st
     if not tensors:
         raise CourseError(f"`{name}` was given no tensor, so there is no memory to map.")
     if len({tensor.name for tensor in tensors}) < len(tensors):
-        raise CourseError(f"two parameters of `{name}` have one name but for the ending `_ptr`; rename one.")
+        raise CourseError(
+            f"two parameters of `{name}` have one name but for the ending `_ptr`; rename one."
+        )
     return LaunchJob(name, grid, tuple(tensors), tuple(ordered), constants, memory=bytes(memory))
 
 
@@ -125,18 +153,28 @@ def _read_parameters(kernel: Any) -> tuple[str, dict[str, _Parameter]]:
         try:
             tree = ast.parse(kernel.text)
         except SyntaxError as bad:
-            raise CourseError(f"{kernel.file}, line {bad.lineno}: this is not valid Python ({bad.msg}).") from None
+            raise CourseError(
+                f"{kernel.file}, line {bad.lineno}: this is not valid Python ({bad.msg})."
+            ) from None
         for node in tree.body:
             if isinstance(node, ast.FunctionDef) and node.name == kernel.name:
                 names = (*node.args.posonlyargs, *node.args.args)
                 without = len(names) - len(node.args.defaults)
-                annotated = [ast.unparse(argument.annotation) if argument.annotation else "" for argument in names]
-                return kernel.name, {argument.arg: _Parameter(i < without, "constexpr" in annotated[i]) for i, argument in enumerate(names)}
+                annotated = [
+                    ast.unparse(argument.annotation) if argument.annotation else ""
+                    for argument in names
+                ]
+                return kernel.name, {
+                    argument.arg: _Parameter(i < without, "constexpr" in annotated[i])
+                    for i, argument in enumerate(names)
+                }
         raise CourseError(f"{kernel.file} has no function `{kernel.name}`.")
     function = kernel
     while not inspect.isfunction(function):
         if not hasattr(function, "fn"):
-            raise TypeError(f"{kernel!r} is no kernel; pass a @triton.jit function or a KernelSource")
+            raise TypeError(
+                f"{kernel!r} is no kernel; pass a @triton.jit function or a KernelSource"
+            )
         function = function.fn
     empty = inspect.Parameter.empty
     return function.__name__, {
@@ -150,34 +188,59 @@ def _read_grid(grid: Any, given: Mapping[str, Any]) -> tuple[int, ...]:
     grid = tuple(int(size) for size in (grid if isinstance(grid, (tuple, list)) else (grid,)))
     programs = int(np.prod(grid, dtype=np.int64))
     if not 1 <= len(grid) <= 3 or min(grid) < 1 or programs > MOST_PROGRAMS:
-        raise CourseError(f"the map takes a grid of 1 to 3 sizes and 1 to {MOST_PROGRAMS} programs; this one is {grid}. Use fewer rows.")
+        raise CourseError(
+            f"the map takes a grid of 1 to 3 sizes and 1 to {MOST_PROGRAMS} programs; this one is"
+            f" {grid}. Use fewer rows."
+        )
     return grid
 
 
-def _copy_tensor(parameter: str, value: Any, memory: bytearray, places: dict[tuple[str, int], int]) -> LaunchTensor:
-    """Copy the tensor's storage to the end of ``memory``, unless another tensor has brought it, and return the tensor's place there."""
+def _copy_tensor(
+    parameter: str, value: Any, memory: bytearray, places: dict[tuple[str, int], int]
+) -> LaunchTensor:
+    """Copy the tensor's storage to the end of ``memory``, unless another tensor has brought it, and
+    return the tensor's place there."""
     import torch
 
     storage = value.untyped_storage()
     key = (str(value.device), storage.data_ptr())
     if key not in places:
         if storage.nbytes() + len(memory) > MOST_BYTES:
-            raise CourseError(f"the tensors take more than {MOST_BYTES >> 20} MiB, too much to copy for a map. Use fewer rows.")
+            raise CourseError(
+                f"the tensors take more than {MOST_BYTES >> 20} MiB, too much to copy for a map."
+                " Use fewer rows."
+            )
         places[key] = len(memory)
-        memory += torch.empty(0, dtype=torch.uint8, device=value.device).set_(storage).cpu().numpy().tobytes()
+        memory += (
+            torch.empty(0, dtype=torch.uint8, device=value.device)
+            .set_(storage)
+            .cpu()
+            .numpy()
+            .tobytes()
+        )
         memory += bytes(_GAP + -len(memory) % _ALIGNMENT)
     return LaunchTensor(
-        parameter.removesuffix("_ptr"), _name_dtype(value.dtype), value.element_size(), tuple(value.shape), tuple(value.stride()),
+        parameter.removesuffix("_ptr"), _name_dtype(value.dtype), value.element_size(),
+        tuple(value.shape), tuple(value.stride()),
         places[key] + value.storage_offset() * value.element_size(),
     )  # fmt: skip
 
 
 def _name_dtype(dtype: Any) -> str:
     name = str(dtype).removeprefix("torch.")
-    known = {"float64": "fp64", "float32": "fp32", "float16": "fp16", "bfloat16": "bf16", "bool": "int1"}
+    known = {
+        "float64": "fp64",
+        "float32": "fp32",
+        "float16": "fp16",
+        "bfloat16": "bf16",
+        "bool": "int1",
+    }
     if name in known or name.startswith(("int", "uint")):
         return known.get(name, name)
-    raise CourseError(f"a tensor of {dtype} cannot be mapped; it can be floating point of 16 to 64 bits, integer or bool.")
+    raise CourseError(
+        f"a tensor of {dtype} cannot be mapped; it can be floating point of 16 to 64 bits, integer"
+        " or bool."
+    )
 
 
 # ---- the second process, seen from the first
@@ -188,7 +251,8 @@ T = TypeVar("T")
 
 @dataclass(frozen=True)
 class _Question:
-    """A call of ``function`` in the second process. The values in ``job`` are described, see ``compiler/units.py``."""
+    """A call of ``function`` in the second process. The values in ``job`` are described, see
+    ``compiler/units.py``."""
 
     function: str
     options: dict[str, Any]
@@ -204,24 +268,31 @@ class _Answer:
     refused: str = ""
 
 
-def interpret_apart(function: Callable[..., T], kernel: Any, job: LaunchJob, seconds: float, **options: Any) -> T:
+def interpret_apart(
+    function: Callable[..., T], kernel: Any, job: LaunchJob, seconds: float, **options: Any
+) -> T:
     """Call ``function(kernel, job, **options)`` in the second process.
 
     Args:
-        function: a top-level function of a module of the course. Its options consist of JSON types; its annotation says what it returns, in
-            types that :mod:`course_lib.base.plain` knows.
+        function: a top-level function of a module of the course. Its options consist of JSON types;
+            its annotation says what it returns, in types that :mod:`course_lib.base.plain` knows.
         kernel: a @triton.jit function, interpreted or compiled, or a KernelSource.
         seconds: limit of processor time for everything that the process does.
 
-    Raises: CourseError if the kernel's file cannot run, the time is up, the process ends, or ``function`` raises a CourseError.
+    Raises: CourseError if the kernel's file cannot run, the time is up, the process ends, or
+    ``function`` raises a CourseError.
     """
     from course_lib.compiler import describe_constant, describe_units
 
     described = _change_values(job, describe_constant)
-    question = _Question(f"{function.__module__}:{function.__qualname__}", options, describe_units(kernel), described)
+    question = _Question(
+        f"{function.__module__}:{function.__qualname__}", options, describe_units(kernel), described
+    )
     limits = replace(_LIMITS, case=seconds, total=seconds)
     try:
-        kind = ServerKind("course_lib.lessons.second_process:make_machine", function.__module__, device="cpu")
+        kind = ServerKind(
+            "course_lib.lessons.second_process:make_machine", function.__module__, device="cpu"
+        )
         plain = jobs.ask(kind, {"question": encode(_Question, question)}, limits)
     except JobFailure as failure:
         raise CourseError(_describe_end(failure.answer, seconds)) from None
@@ -237,12 +308,17 @@ def interpret_apart(function: Callable[..., T], kernel: Any, job: LaunchJob, sec
 def _change_values(job: LaunchJob, change: Callable[[Any], Any]) -> LaunchJob:
     """Return the job with its arguments and constants changed, except for the tensors."""
     arguments = tuple(value if isinstance(value, str) else change(value) for value in job.arguments)
-    return replace(job, arguments=arguments, constexprs={name: change(value) for name, value in job.constexprs.items()})
+    return replace(
+        job,
+        arguments=arguments,
+        constexprs={name: change(value) for name, value in job.constexprs.items()},
+    )
 
 
 @contextlib.contextmanager
 def expect_sense() -> Iterator[None]:
-    """Wrap the block that parses an answer. The kernel's file can take over the second process, so the answer may be anything.
+    """Wrap the block that parses an answer. The kernel's file can take over the second process, so
+    the answer may be anything.
 
     Raises: CourseError if the answer does not have the form that ``work`` writes.
     """
@@ -250,15 +326,23 @@ def expect_sense() -> Iterator[None]:
         yield
     except (ValueError, TypeError, LookupError, AttributeError, RecursionError, OverflowError):
         raise CourseError(
-            "the process that interprets the kernel gave no answer that makes sense; what does the kernel's file do when it is imported?"
+            "the process that interprets the kernel gave no answer that makes sense; what does the"
+            " kernel's file do when it is imported?"
         ) from None
 
 
 def _describe_end(answer: JobAnswer, seconds: float) -> str:
     if answer.cause_of_end in ("timed out", "waited") and answer.stage is not Stage.STARTING:
         measured = "of processor time " if answer.cause_of_end == "timed out" else ""
-        return f"the kernel did not end within {seconds:g} seconds {measured}in the interpreter, and was stopped. Does a loop wait?"
-    how = f"with code {answer.exit_code}" if answer.exit_code is not None else f"({answer.cause_of_end})"
+        return (
+            f"the kernel did not end within {seconds:g} seconds {measured}in the interpreter, and"
+            " was stopped. Does a loop wait?"
+        )
+    how = (
+        f"with code {answer.exit_code}"
+        if answer.exit_code is not None
+        else f"({answer.cause_of_end})"
+    )
     said = (answer.printed.strip().splitlines() or ["it printed nothing"])[-1][:300]
     return f"the process that interprets the kernel ended {how}: {said}"
 
@@ -275,7 +359,8 @@ def make_machine(module: str) -> Machine:
 
 
 class _SecondProcess(Machine):
-    """The machine that interprets one launch: it loads the kernel's source texts and calls the job's function, defined in ``module``."""
+    """The machine that interprets one launch: it loads the kernel's source texts and calls the
+    job's function, defined in ``module``."""
 
     def __init__(self, module: str) -> None:
         import course_lib
@@ -287,8 +372,17 @@ class _SecondProcess(Machine):
 
         hooks.patch()
         # Import everything now: a job's process cannot read the course's files any more.
-        rooms = [found.name for found in pkgutil.iter_modules(interpreter.__path__, "course_lib.interpreter.")]
-        for name in ("ml_dtypes", "course_lib.compiler.units", "course_lib.launching.interpreted", module, *rooms):
+        rooms = [
+            found.name
+            for found in pkgutil.iter_modules(interpreter.__path__, "course_lib.interpreter.")
+        ]
+        for name in (
+            "ml_dtypes",
+            "course_lib.compiler.units",
+            "course_lib.launching.interpreted",
+            module,
+            *rooms,
+        ):
             importlib.import_module(name)
 
     def work(self, job: dict[str, Any], folder: Path) -> None:
@@ -301,7 +395,8 @@ class _SecondProcess(Machine):
 
 
 def _run(folder: Path, question: _Question) -> Any:
-    """Write the kernel's source texts into ``folder``, load the kernel, and return the result of the job's function."""
+    """Write the kernel's source texts into ``folder``, load the kernel, and return the result of
+    the job's function."""
     import triton.language
     from triton.runtime.jit import KernelInterface
 
@@ -316,9 +411,19 @@ def _run(folder: Path, question: _Question) -> Any:
     try:
         kernel = units.load()
     except NoKernel:
-        raise CourseError(f"{file} has no @triton.jit function named `{question.job.entry_point}`.") from None
+        raise CourseError(
+            f"{file} has no @triton.jit function named `{question.job.entry_point}`."
+        ) from None
     except BaseException as raised:  # the learner's file can raise anything while it is imported
-        lines = [frame.lineno for frame in traceback.extract_tb(raised.__traceback__) if frame.filename == str(units.files[0])]
+        lines = [
+            frame.lineno
+            for frame in traceback.extract_tb(raised.__traceback__)
+            if frame.filename == str(units.files[0])
+        ]
         line = lines[-1] if lines else getattr(raised, "lineno", None)
-        raise CourseError(f"{file}{f', line {line}' if line else ''}: {type(raised).__name__}: {raised}.") from raised
-    return pkgutil.resolve_name(question.function)(kernel, _change_values(question.job, units.decode), **question.options)
+        raise CourseError(
+            f"{file}{f', line {line}' if line else ''}: {type(raised).__name__}: {raised}."
+        ) from raised
+    return pkgutil.resolve_name(question.function)(
+        kernel, _change_values(question.job, units.decode), **question.options
+    )

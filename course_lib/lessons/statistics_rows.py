@@ -1,4 +1,5 @@
-"""Rows whose mean is large compared with their spread, and functions that run kernels on them, for the lessons about statistics."""
+"""Rows whose mean is large compared with their spread, and functions that run kernels on them, for
+the lessons about statistics."""
 
 from __future__ import annotations
 
@@ -12,7 +13,8 @@ import course_lib
 
 
 def make_rows(mean_over_std: float, M: int = 64, N: int = 1000) -> Tensor:
-    """Make M rows of N normal numbers with standard deviation 1 and mean ``mean_over_std``: shape (M, N), fp32, on the kernels' device.
+    """Make M rows of N normal numbers with standard deviation 1 and mean ``mean_over_std``: shape
+    (M, N), fp32, on the kernels' device.
 
     The noise is the same at every mean, so two results differ only because of the mean.
     """
@@ -21,7 +23,8 @@ def make_rows(mean_over_std: float, M: int = 64, N: int = 1000) -> Tensor:
 
 
 def run_on_rows(kernel: Any, x: Tensor, BLOCK: int, **constexprs: Any) -> tuple[Tensor, Tensor]:
-    """Run a kernel (x, mean, var, stride_x, N, BLOCK) with one program per row. Return mean and variance of every row: shape (M,), fp32."""
+    """Run a kernel (x, mean, var, stride_x, N, BLOCK) with one program per row. Return mean and
+    variance of every row: shape (M,), fp32."""
     M, N = x.shape
     mean, var = (torch.empty(M, dtype=torch.float32, device=x.device) for _ in range(2))
     kernel[(M,)](x, mean, var, x.stride(0), N, BLOCK=BLOCK, **constexprs)
@@ -29,7 +32,10 @@ def run_on_rows(kernel: Any, x: Tensor, BLOCK: int, **constexprs: Any) -> tuple[
 
 
 def find_error(var: Tensor | np.ndarray, x: Tensor | np.ndarray) -> float:
-    """Return the largest relative error of the rows' variances. The true ones are computed in float64 from the stored numbers."""
-    var, x = (np.asarray(a.cpu() if isinstance(a, Tensor) else a, dtype=np.float64) for a in (var, x))
+    """Return the largest relative error of the rows' variances. The true ones are computed in
+    float64 from the stored numbers."""
+    var, x = (
+        np.asarray(a.cpu() if isinstance(a, Tensor) else a, dtype=np.float64) for a in (var, x)
+    )
     true = x.var(axis=-1)
     return float((np.abs(var - true) / true).max())

@@ -1,7 +1,9 @@
-"""``step``: the last line of a cell in which the learner repairs, writes or chooses something. It checks that cell at once.
+"""``step``: the last line of a cell in which the learner repairs, writes or chooses something. It
+checks that cell at once.
 
-The cell's text is read and run in confined processes, like an exercise's file. The outcome is plain HTML, which needs no kernel when the
-notebook is opened again. The steps are defined in ``steps/lessonNN.py``, their answers in the lessons' scripts.
+The cell's text is read and run in confined processes, like an exercise's file. The outcome is plain
+HTML, which needs no kernel when the notebook is opened again. The steps are defined in
+``steps/lessonNN.py``, their answers in the lessons' scripts.
 """
 
 from __future__ import annotations
@@ -74,7 +76,8 @@ class StepOutcome:
 
 
 def step(step_id: str) -> None:
-    """Check the cell that contains this call, and show the outcome. Whatever the learner writes, it does not raise.
+    """Check the cell that contains this call, and show the outcome. Whatever the learner writes, it
+    does not raise.
 
     Raises: CourseError if there is no such step, or this is not a notebook.
     """
@@ -84,27 +87,35 @@ def step(step_id: str) -> None:
     if not text:
         raise CourseError(
             _(
-                "step({id!r}) checks the cell of a notebook in which it stands, and this is no notebook. `{command}` opens the lessons."
+                "step({id!r}) checks the cell of a notebook in which it stands, and this is no"
+                " notebook. `{command}` opens the lessons."
             ).format(id=step_id, command=name_command("lab"))
         )
     display(check_cell(wanted, text, frame.f_globals))
 
 
 def _read_cell(file: str) -> str:
-    """Return the text of the running cell; ``file`` is the file name of its code. Return "" outside of a notebook."""
+    """Return the text of the running cell; ``file`` is the file name of its code. Return "" outside
+    of a notebook."""
     shell = get_ipython()
     text = "".join(linecache.getlines(file))
     if shell is None or shell.history_manager is None or not text:
         return ""
-    # IPython drops empty lines at the top before it runs a cell. Prefer the typed text: its line numbers are those that the learner sees.
+    # IPython drops empty lines at the top before it runs a cell. Prefer the typed text: its line
+    # numbers are those that the learner sees.
     typed = shell.history_manager.input_hist_raw[-1]
     return typed if typed.strip().splitlines() == text.strip().splitlines() else text
 
 
 def check_cell(wanted: Step, text: str, names: dict[str, Any]) -> StepOutcome:
-    """Check a cell's ``text``. ``names`` are the notebook's variables, for steps that ask for a value."""
+    """Check a cell's ``text``. ``names`` are the notebook's variables, for steps that ask for a
+    value."""
     try:
-        verdict = _check_value(wanted, text, names) if wanted.kind == "value" else _check_code(wanted, text)
+        verdict = (
+            _check_value(wanted, text, names)
+            if wanted.kind == "value"
+            else _check_code(wanted, text)
+        )
     except CourseError as problem:  # a problem of the machine or the installation
         return _write_unchecked(wanted, str(problem))
     if verdict.status == GRADER_FAULT:
@@ -130,11 +141,14 @@ def assert_passed(step_id: str) -> None:
 
 
 def warm_lesson(lesson: str) -> None:
-    """Start the processes that check a lesson's steps in the background, so that the first check is fast. Do nothing outside of a notebook."""
+    """Start the processes that check a lesson's steps in the background, so that the first check is
+    fast. Do nothing outside of a notebook."""
     if lesson in _warmed or not runtime.in_notebook():
         return
     _warmed.add(lesson)
-    for kind in dict.fromkeys(wanted.kind for wanted in steps.read_lesson(lesson).values() if wanted.kind != "value"):
+    for kind in dict.fromkeys(
+        wanted.kind for wanted in steps.read_lesson(lesson).values() if wanted.kind != "value"
+    ):
         background.start(lambda kind=kind: warm_steps(kind, course_lib.MODE))
 
 
@@ -143,12 +157,17 @@ def make_plan(wanted: Step, attempt: Try) -> Plan:
     arguments, is_function = attempt.arguments, isinstance(attempt.arguments, tuple)
     if isinstance(arguments, tuple):
         parameters = step_cells.list_parameters(wanted.id, wanted.entry_point)
-        names = [*parameters, *(f"argument {number + 1}" for number in range(len(parameters), len(arguments)))]
+        names = [
+            *parameters,
+            *(f"argument {number + 1}" for number in range(len(parameters), len(arguments))),
+        ]
         arguments = dict(zip(names, arguments, strict=False))
     return make_try(
         TryCase(attempt.what, 1, 1, 0, attempt.what, asked=attempt.asked), wanted.entry_point,
-        {name: _place(name, argument) if isinstance(argument, In | Out) else argument for name, argument in arguments.items()},
-        attempt.outputs, attempt.within, grid=() if is_function else attempt.grid, constexprs=attempt.constexprs, orders=attempt.orders,
+        {name: _place(name, argument) if isinstance(argument, In | Out) else argument for name,
+            argument in arguments.items()},
+        attempt.outputs, attempt.within, grid=() if is_function else attempt.grid,
+        constexprs=attempt.constexprs, orders=attempt.orders,
     )  # fmt: skip
 
 
@@ -162,27 +181,48 @@ def _place(name: str, argument: In | Out) -> Tensor:
 
 def _check_code(wanted: Step, text: str) -> Verdict:
     solved, given = step_cells.make_solved(wanted.id), step_cells.list_given(wanted.id)
-    # A slip without a cause is left out: the run itself shows what is wrong, such as an address outside of a tensor or a deadlock.
-    slips = tuple(KnownSlip(solved.replace(slip.right, slip.wrong), *slip.word_for(wanted.kind)) for slip in wanted.slips if slip.cause)
+    # A slip without a cause is left out: the run itself shows what is wrong, such as an address
+    # outside of a tensor or a deadlock.
+    slips = tuple(
+        KnownSlip(solved.replace(slip.right, slip.wrong), *slip.word_for(wanted.kind))
+        for slip in wanted.slips
+        if slip.cause
+    )
     unsolved, question = step_cells.make_unsolved(wanted.id), make_visible_line(wanted.question)
     task = Task(wanted.id, wanted.kind, wanted.entry_point, unsolved, given, question, slips)
-    return check_step(task, text, [make_plan(wanted, attempt) for attempt in wanted.tries], course_lib.MODE)
+    return check_step(
+        task, text, [make_plan(wanted, attempt) for attempt in wanted.tries], course_lib.MODE
+    )
 
 
 def _check_value(wanted: Step, text: str, names: dict[str, Any]) -> Verdict:
-    """Judge the value that the cell assigned. This happens in the notebook's process, where the cell ran."""
+    """Judge the value that the cell assigned. This happens in the notebook's process, where the
+    cell ran."""
     name = wanted.entry_point
     if _is_unchanged(text, step_cells.make_unsolved(wanted.id), name):
-        return Verdict(wanted.id, NOT_ATTEMPTED, "not_attempted", _("The cell is as the course wrote it."), mode="value")
+        return Verdict(
+            wanted.id,
+            NOT_ATTEMPTED,
+            "not_attempted",
+            _("The cell is as the course wrote it."),
+            mode="value",
+        )
     if name not in names or not any(_binds(node, name) for node in ast.parse(text).body):
-        return _fail_value(wanted, _("This cell gives `{name}` no value. The check looks at it by that name.").format(name=name), "")
+        return _fail_value(
+            wanted,
+            _("This cell gives `{name}` no value. The check looks at it by that name.").format(
+                name=name
+            ),
+            "",
+        )
     assert wanted.accepts is not None  # Step.__post_init__ checks this
     shown = _("`{name}` is `{value}`.").format(name=name, value=_show(names[name]))
     try:
         why_not = wanted.accepts(names[name])
     except WrongForm as unfit:
         return _fail_value(wanted, join_sentences(shown, make_sentence(str(unfit))), "")
-    except Exception as unfit:  # `accepts` expects a number, and the value may be a text, a list or a tensor
+    # `accepts` expects a number, and the value may be a text, a list or a tensor
+    except Exception as unfit:
         kind = type(names[name]).__name__
         return _fail_value(
             wanted,
@@ -192,43 +232,60 @@ def _check_value(wanted: Step, text: str, names: dict[str, Any]) -> Verdict:
             "",
         )
     if why_not:
-        return _fail_value(wanted, join_sentences(shown, make_sentence(why_not)), "" if why_not.endswith("?") else wanted.question)
+        return _fail_value(
+            wanted,
+            join_sentences(shown, make_sentence(why_not)),
+            "" if why_not.endswith("?") else wanted.question,
+        )
     return Verdict(wanted.id, PASS, "none", _("The value is right."), mode="value")
 
 
 def _fail_value(wanted: Step, words: str, question: str) -> Verdict:
-    return Verdict(wanted.id, FAIL, "wrong_values", words, mode="value", headline=words, question=question)
+    return Verdict(
+        wanted.id, FAIL, "wrong_values", words, mode="value", headline=words, question=question
+    )
 
 
 def _show(value: Any) -> str:
     try:
         return shorten(make_visible_line(repr(value)), _VALUE)
     except Exception as broken:
-        return _("a {kind} whose repr raises {error}").format(kind=type(value).__name__, error=type(broken).__name__)
+        return _("a {kind} whose repr raises {error}").format(
+            kind=type(value).__name__, error=type(broken).__name__
+        )
 
 
 def _is_unchanged(text: str, unsolved: str, name: str) -> bool:
-    """Return whether all of the course's statements are there and no other assigns ``name``. Comments and layout do not count."""
+    """Return whether all of the course's statements are there and no other assigns ``name``.
+    Comments and layout do not count."""
     given = {ast.dump(node) for node in ast.parse(unsolved).body}
     found = {ast.dump(node): node for node in ast.parse(text).body}
-    return given <= found.keys() and not any(_binds(found[dump], name) for dump in found.keys() - given)
+    return given <= found.keys() and not any(
+        _binds(found[dump], name) for dump in found.keys() - given
+    )
 
 
 def _binds(statement: ast.stmt, name: str) -> bool:
     """Return whether the statement assigns ``name``."""
-    return any(isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store) and node.id == name for node in ast.walk(statement))
+    return any(
+        isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store) and node.id == name
+        for node in ast.walk(statement)
+    )
 
 
 def _write(wanted: Step, verdict: Verdict, kept: str) -> StepOutcome:
-    words = {PASS: _("passed"), NOT_ATTEMPTED: _("not yet"), FAIL: _("not right yet")}.get(verdict.status, _("it does not run"))
+    words = {PASS: _("passed"), NOT_ATTEMPTED: _("not yet"), FAIL: _("not right yet")}.get(
+        verdict.status, _("it does not run")
+    )
     headline = f"{SIGNS[verdict.status]} {_('Step {id}').format(id=wanted.id)}: {words}"
     if verdict.passed:
         parts, lines = [f"<p>{write_inline(wanted.debrief)}</p>"], [wanted.debrief]
     elif verdict.status == NOT_ATTEMPTED:
         mark = "REPAIR" if "# REPAIR" in step_cells.make_unsolved(wanted.id) else "YOUR CODE"
-        told = _("The part marked {mark} is as the course wrote it. Change it, then run this cell: it is checked at once.").format(
-            mark=mark
-        )
+        told = _(
+            "The part marked {mark} is as the course wrote it. Change it, then run this cell: it is"
+            " checked at once."
+        ).format(mark=mark)
         parts, lines = [f"<p>{told}</p>"], [told]
     else:
         parts, lines = _write_failure(wanted, verdict)
@@ -239,7 +296,9 @@ def _write(wanted: Step, verdict: Verdict, kept: str) -> StepOutcome:
         parts.append(_write_answer(wanted, _("One answer")))
     elif _failed[wanted.id] >= _SHOW_ANSWER_AFTER and verdict.status != NOT_ATTEMPTED:
         parts.append(_write_answer(wanted, _("Show one answer")))
-    return _make_outcome(headline, parts, lines, _LOOKS.get(verdict.status, "bad"), passed=verdict.passed)
+    return _make_outcome(
+        headline, parts, lines, _LOOKS.get(verdict.status, "bad"), passed=verdict.passed
+    )
 
 
 def _write_failure(wanted: Step, verdict: Verdict) -> tuple[list[str], list[str]]:
@@ -250,24 +309,36 @@ def _write_failure(wanted: Step, verdict: Verdict) -> tuple[list[str], list[str]
             parts.append(f"<div>{_('Tried: {what}.').format(what=write_inline(first.case))}</div>")
             lines.append(_("Tried: {what}.").format(what=first.case))
         if first.element:
-            numbers = {_("expected {element}").format(element=first.element): first.want, _("got"): first.got}
+            numbers = {
+                _("expected {element}").format(element=first.element): first.want,
+                _("got"): first.got,
+            }
             rows = "".join(
-                f"<tr><td>{html.escape(name)}</td><td><code>{_show_number(value)}</code></td></tr>" for name, value in numbers.items()
+                f"<tr><td>{html.escape(name)}</td><td><code>{_show_number(value)}</code></td></tr>"
+                for name, value in numbers.items()
             )
             parts.append(f"<table>{rows}</table>")
             lines += [f"{name}: {_show_number(value)}" for name, value in numbers.items()]
-        words = _count_wrong(first.element, first.wrong, first.size) if first.element else _make_sentence(first.words)
+        words = (
+            _count_wrong(first.element, first.wrong, first.size)
+            if first.element
+            else _make_sentence(first.words)
+        )
         if words:
             parts.append(f"<p>{write_inline(words)}</p>")
             lines.append(words)
     if verdict.place is not None:
         shown = quote_line(verdict.place)
         marked = html.escape(shown.source[shown.start : shown.end])
-        code = f"{html.escape(shown.source[: shown.start])}<u>{marked}</u>{html.escape(shown.source[shown.end :])}"
+        code = f"{html.escape(shown.source[: shown.start])}<u>{marked}</u>{html.escape(shown.source[shown.end :])}"  # noqa: E501
         below = f"{shown.below}{shown.carets} {shown.label}".rstrip() if shown.carets else ""
         elsewhere = bool(verdict.place.label)
         where = _("The error shows in line {line}:") if elsewhere else _("Line {line}:")
-        on_page = _("The error shows in line {line} of this cell:") if elsewhere else _("Line {line} of this cell:")
+        on_page = (
+            _("The error shows in line {line} of this cell:")
+            if elsewhere
+            else _("Line {line} of this cell:")
+        )
         where, on_page = (words.format(line=verdict.place.line) for words in (where, on_page))
         lines += [where, f"{shown.gutter}{shown.source}", *([below] if below else [])]
         parts.append(f"<div>{on_page}</div><pre>{shown.gutter}{code}\n{html.escape(below)}</pre>")
@@ -275,7 +346,9 @@ def _write_failure(wanted: Step, verdict: Verdict) -> tuple[list[str], list[str]
         parts.append(f"<p>{write_inline(verdict.question)}</p>")
         lines.append(verdict.question)
     if verdict.printed:
-        parts.append(f"<details><summary>{_('What it printed in the check')}</summary><pre>{html.escape(verdict.printed)}</pre></details>")
+        parts.append(
+            f"<details><summary>{_('What it printed in the check')}</summary><pre>{html.escape(verdict.printed)}</pre></details>"  # noqa: E501
+        )
     return parts, lines
 
 
@@ -291,7 +364,11 @@ def _count_wrong(element: str, wrong: int, size: int) -> str:
     """Write "3 of 5 elements of `y_ptr` are wrong."; return "" if there is only one element."""
     if size == 1:
         return ""
-    words = _("{wrong} of {size} elements of `{name}` is wrong.") if wrong == 1 else _("{wrong} of {size} elements of `{name}` are wrong.")
+    words = (
+        _("{wrong} of {size} elements of `{name}` is wrong.")
+        if wrong == 1
+        else _("{wrong} of {size} elements of `{name}` are wrong.")
+    )
     return words.format(wrong=wrong, size=size, name=element.split("[")[0])
 
 
@@ -301,13 +378,19 @@ def _write_answer(wanted: Step, title: str) -> str:
 
 
 def _write_unchecked(wanted: Step, words: str, printed: str = "") -> StepOutcome:
-    """Write the outcome of a step that could not be checked. It counts neither as passed nor as failed."""
+    """Write the outcome of a step that could not be checked. It counts neither as passed nor as
+    failed."""
     headline = f"{SIGNS[GRADER_FAULT]} {_('Step {id}').format(id=wanted.id)}: {_('not checked')}"
-    parts = [f"<p>{write_inline(words)}</p>", f"<pre>{html.escape(printed)}</pre>" if printed else ""]
+    parts = [
+        f"<p>{write_inline(words)}</p>",
+        f"<pre>{html.escape(printed)}</pre>" if printed else "",
+    ]
     return _make_outcome(headline, parts, [words], "open", passed=False)
 
 
-def _make_outcome(headline: str, parts: list[str], lines: list[str], look: str, *, passed: bool) -> StepOutcome:
+def _make_outcome(
+    headline: str, parts: list[str], lines: list[str], look: str, *, passed: bool
+) -> StepOutcome:
     box = write_box(f'<b class="course-status">{html.escape(headline)}</b>{"".join(parts)}', look)
     page = f'{BOX_STYLE}<div class="course-exercise">{box}</div>'
     return StepOutcome(passed, page, "\n".join([headline, *(line for line in lines if line)]))
@@ -318,7 +401,9 @@ def count_passed(lesson: str) -> str:
     here = steps.read_lesson(lesson)
     passed = progress.read_steps().keys() & here.keys()
     return (
-        _("{passed} of {steps} passed").format(passed=len(passed), steps=format_count(len(here), "step"), step_count=len(here))
+        _("{passed} of {steps} passed").format(
+            passed=len(passed), steps=format_count(len(here), "step"), step_count=len(here)
+        )
         if here
         else ""
     )

@@ -1,10 +1,10 @@
 """The course's colours, and its style for a learner's own Matplotlib figures.
 
-A colour means one thing everywhere: an algorithm, a tensor, a library or a state. Colour is never the only difference: things in one
-picture carry their names, or differ in a dash or a hatch.
+A colour means one thing everywhere: an algorithm, a tensor, a library or a state. Colour is never
+the only difference: things in one picture carry their names, or differ in a dash or a hatch.
 
-Hues start from Okabe and Ito 2008, "Color Universal Design"; lightness is spread out so that grey print keeps the order. A gradient has
-its tensor's hue, lighter.
+Hues start from Okabe and Ito 2008, "Color Universal Design"; lightness is spread out so that grey
+print keeps the order. A gradient has its tensor's hue, lighter.
 """
 
 from __future__ import annotations
@@ -51,13 +51,22 @@ GROUPS: dict[str, dict[str, str]] = {
         "tutorial": "#8C8C8C",
         "floor": "#1A1A1A",
     },
-    "states": {"active": "#56B4E9", "masked": "#B9B9B9", "done": "#A6E0BE", "waiting": "#FFFFFF", "fault": "#FF9E66"},
+    "states": {
+        "active": "#56B4E9",
+        "masked": "#B9B9B9",
+        "done": "#A6E0BE",
+        "waiting": "#FFFFFF",
+        "fault": "#FF9E66",
+    },
 }
-COLOURS: dict[str, str] = {key: colour for group in GROUPS.values() for key, colour in group.items()}
+COLOURS: dict[str, str] = {
+    key: colour for group in GROUPS.values() for key, colour in group.items()
+}
 
 
 def use() -> None:
-    """Give every Matplotlib figure made from now on the course's style, also if Matplotlib is imported only later, in this process or a child."""
+    """Give every Matplotlib figure made from now on the course's style, also if Matplotlib is
+    imported only later, in this process or a child."""
     os.environ["MATPLOTLIBRC"] = str(_RC)
     if "matplotlib" in sys.modules:
         sys.modules["matplotlib"].rc_file(_RC)

@@ -9,9 +9,12 @@ from pathlib import Path
 def _read_style(*names: str) -> str:
     """Return stylesheets, without comments, as one style element.
 
-    Every output that needs them contains them, so that it looks the same when the notebook is opened again or exported.
+    Every output that needs them contains them, so that it looks the same when the notebook is
+    opened again or exported.
     """
-    text = "".join(Path(__file__).with_name(f"{name}.css").read_text(encoding="utf-8") for name in names)
+    text = "".join(
+        Path(__file__).with_name(f"{name}.css").read_text(encoding="utf-8") for name in names
+    )
     lean = re.sub(r"/[*].*?[*]/|\n *", " ", text, flags=re.DOTALL).strip()
     return f"<style>{lean}</style>"
 

@@ -1,4 +1,5 @@
-"""Launches of lesson 13: dw under a lock, in two stages and persistent, each in many orders of its programs."""
+"""Launches of lesson 13: dw under a lock, in two stages and persistent, each in many orders of its
+programs."""
 
 from __future__ import annotations
 
@@ -16,7 +17,10 @@ from course_lib.bench import backward, measurement
 from course_lib.compiler import Pointer, compile_report
 from course_lib.kernels.launch import tables
 from course_lib.kernels.layer_norm_backward import layer_norm_backward
-from course_lib.kernels.norm_backward import norm_backward_persistent_kernel, norm_column_partials_kernel
+from course_lib.kernels.norm_backward import (
+    norm_backward_persistent_kernel,
+    norm_column_partials_kernel,
+)
 from course_lib.lessons.own_launch import order_arguments
 from course_lib.lessons.pictures.compiled_kernel.model import learners_kernel, make_pointers
 from course_lib.lessons.pictures.schedule.run import Interleaving, interleaved
@@ -39,7 +43,9 @@ def run_dw(kernel: Any, seeds: Iterable[int] = range(20)) -> list[Interleaving]:
     """Run a kernel (dy, xhat, dw, lock, BLOCK) with one program per row, once per seed."""
     dy, xhat = draw(ROWS, COLUMNS)
     locks = torch.zeros(1, dtype=torch.int32)
-    return interleaved(kernel, (ROWS,), dy, xhat, torch.zeros(COLUMNS), locks, BLOCK=COLUMNS, seeds=seeds)
+    return interleaved(
+        kernel, (ROWS,), dy, xhat, torch.zeros(COLUMNS), locks, BLOCK=COLUMNS, seeds=seeds
+    )
 
 
 def count_results(runs: Sequence[Interleaving], *names: str) -> int:
@@ -52,21 +58,48 @@ def count_results(runs: Sequence[Interleaving], *names: str) -> int:
 
 
 def run_two_stage(rows_a_chunk: int, seeds: Iterable[int] = range(20)) -> list[Interleaving]:
-    """Run the first stage of the course's two-stage design on 10 rows of 40 columns: 2 rows per step, 32 columns per program."""
+    """Run the first stage of the course's two-stage design on 10 rows of 40 columns: 2 rows per
+    step, 32 columns per program."""
     dy, x, mean, rstd = _save_forward()
     chunks = -(-M // rows_a_chunk)
     dw, db = (torch.full((chunks, N), float("nan")) for _ in range(2))
     arguments = (dy, x, mean, rstd, dw, db, N, 1, N, 1, M, N, rows_a_chunk)
     constants = {"CENTRED": True, "BLOCK_M": 2, "BLOCK_N": 32}
-    return interleaved(norm_column_partials_kernel, (2, chunks), *arguments, **constants, seeds=seeds)
+    return interleaved(
+        norm_column_partials_kernel, (2, chunks), *arguments, **constants, seeds=seeds
+    )
 
 
 def run_persistent(P: int, seeds: Iterable[int] = range(20)) -> list[Interleaving]:
-    """Run the course's persistent kernel with P programs on the rows of :func:`run_two_stage`, 2 rows per tile."""
+    """Run the course's persistent kernel with P programs on the rows of :func:`run_two_stage`, 2
+    rows per tile."""
     dy, x, mean, rstd = _save_forward()
     dw, db = (torch.full((P, N), float("nan")) for _ in range(2))
-    arguments = (dy, x, x, mean, rstd, torch.full_like(x, float("nan")), dw, db, N, 1, N, 1, N, M, N)
-    constants = {"CENTRED": True, "HAS_W": False, "FULL": False, "ROWS": 2, "BLOCK": 64, "STAGES": 1}
+    arguments = (
+        dy,
+        x,
+        x,
+        mean,
+        rstd,
+        torch.full_like(x, float("nan")),
+        dw,
+        db,
+        N,
+        1,
+        N,
+        1,
+        N,
+        M,
+        N,
+    )
+    constants = {
+        "CENTRED": True,
+        "HAS_W": False,
+        "FULL": False,
+        "ROWS": 2,
+        "BLOCK": 64,
+        "STAGES": 1,
+    }
     return interleaved(norm_backward_persistent_kernel, (P,), *arguments, **constants, seeds=seeds)
 
 
@@ -76,7 +109,8 @@ def sum_partials(run: Interleaving) -> np.ndarray:
 
 
 def compute_gradients() -> reference.LayerNormVJP:
-    """Return the right gradients for the matrices of :func:`run_two_stage` and :func:`run_persistent`, in float64."""
+    """Return the right gradients for the matrices of :func:`run_two_stage` and
+    :func:`run_persistent`, in float64."""
     dy, x = draw(M, N, seed=1)
     return reference.layer_norm_vjp(dy, x)
 
@@ -89,7 +123,8 @@ def _save_forward() -> tuple[torch.Tensor, torch.Tensor, torch.Tensor, torch.Ten
 
 
 def measure_designs() -> measurement.Measurement:
-    """Return times of LayerNorm's backward designs and of PyTorch for LENGTHS, measured on this machine's GPU, or else stored."""
+    """Return times of LayerNorm's backward designs and of PyTorch for LENGTHS, measured on this
+    machine's GPU, or else stored."""
     return _select_designs(backward.latest(LENGTHS))
 
 
@@ -99,36 +134,67 @@ def read_stored_designs() -> measurement.Measurement:
 
 
 def _select_designs(measured: measurement.Measurement) -> measurement.Measurement:
-    rows = [row for row in measured.rows if row["op"] == "layer_norm_backward" and row["N"] in LENGTHS]
+    rows = [
+        row for row in measured.rows if row["op"] == "layer_norm_backward" and row["N"] in LENGTHS
+    ]
     return replace(measured, rows=rows)
 
 
 def list_registers(columns: int) -> dict[str, tuple[int, int]]:
-    """Return registers per thread and spilled bytes for an H100, in fp16: of the course's persistent kernel, and of 13b if it compiles."""
+    """Return registers per thread and spilled bytes for an H100, in fp16: of the course's
+    persistent kernel, and of 13b if it compiles."""
     settings = tables.persistent(columns)
     tile = {"ROWS": settings.rows, "BLOCK": settings.block}
     half, single = Pointer("fp16"), Pointer("fp32")
-    arguments = [*[half] * 3, *[single] * 2, half, *[single] * 2, columns, 1, columns, 1, columns, _ROWS, columns]
+    arguments = [
+        *[half] * 3,
+        *[single] * 2,
+        half,
+        *[single] * 2,
+        columns,
+        1,
+        columns,
+        1,
+        columns,
+        _ROWS,
+        columns,
+    ]
     constants = {"CENTRED": True, "HAS_W": True, "FULL": True, "STAGES": settings.stages} | tile
-    found = {"the course's": _count_registers(norm_backward_persistent_kernel, arguments, constants, settings.num_warps)}
-    with contextlib.suppress(CourseError):  # 13b is not written yet or does not compile; its panel says so
-        arguments, constants = order_arguments("13b", _ROWS, columns, make_pointers("13b", "fp16") | tile)
-        found["yours"] = _count_registers(learners_kernel("13b"), arguments, constants, settings.num_warps)
+    found = {
+        "the course's": _count_registers(
+            norm_backward_persistent_kernel, arguments, constants, settings.num_warps
+        )
+    }
+    # 13b is not written yet or does not compile; its panel says so
+    with contextlib.suppress(CourseError):
+        arguments, constants = order_arguments(
+            "13b", _ROWS, columns, make_pointers("13b", "fp16") | tile
+        )
+        found["yours"] = _count_registers(
+            learners_kernel("13b"), arguments, constants, settings.num_warps
+        )
     return found
 
 
-def _count_registers(kernel: Any, arguments: list[Any], constants: dict[str, Any], num_warps: int) -> tuple[int, int]:
-    report = compile_report(kernel, arguments, constants, num_warps=num_warps, arch="sm_90", disassemble=False)
+def _count_registers(
+    kernel: Any, arguments: list[Any], constants: dict[str, Any], num_warps: int
+) -> tuple[int, int]:
+    report = compile_report(
+        kernel, arguments, constants, num_warps=num_warps, arch="sm_90", disassemble=False
+    )
     return report.registers, report.spill_bytes
 
 
 def compare_designs() -> dict[str, float]:
-    """Run each of the lesson's designs on this machine, through the course's function, and return its largest error of dx, dw and db."""
+    """Run each of the lesson's designs on this machine, through the course's function, and return
+    its largest error of dx, dw and db."""
     dy, x, mean, rstd = (tensor.to(course_lib.DEVICE) for tensor in _save_forward())
     want = compute_gradients()
     errors = {}
     for algorithm in ("locked", "two-stage", "persistent"):
         found = layer_norm_backward(dy, x, None, mean, rstd, algorithm=algorithm)
         pairs = zip(found, (want.dx, want.dw, want.db), strict=True)
-        errors[algorithm] = max(float(np.abs(reference.float64(got) - right).max()) for got, right in pairs)
+        errors[algorithm] = max(
+            float(np.abs(reference.float64(got) - right).max()) for got, right in pairs
+        )
     return errors

@@ -1,4 +1,5 @@
-"""The lessons in the chosen language, made from the built notebooks: text cells, comments, predictions and tasks are translated."""
+"""The lessons in the chosen language, made from the built notebooks: text cells, comments,
+predictions and tasks are translated."""
 
 from __future__ import annotations
 
@@ -25,9 +26,11 @@ _IMAGE = re.compile(r"\]\(images/")
 
 
 def write_lessons(home: Path) -> Path:
-    """Write the lessons in the chosen language, which is not English, into ``home``, and return their folder.
+    """Write the lessons in the chosen language, which is not English, into ``home``, and return
+    their folder.
 
-    A lesson whose cells the learner changed stays while the course's own text is the same; when that is new, a copy of it is kept in ``.course/kept``.
+    A lesson whose cells the learner changed stays while the course's own text is the same; when
+    that is new, a copy of it is kept in ``.course/kept``.
 
     Raises: CourseError if the course has no such language; OSError if a file cannot be written.
     """
@@ -50,7 +53,8 @@ def write_lessons(home: Path) -> Path:
 
 
 def translate_notebook(notebook: dict[str, Any], catalog: str) -> None:
-    """Translate the text cells of a built notebook, the comments of its code, and what it shows of questions and tasks, in place."""
+    """Translate the text cells of a built notebook, the comments of its code, and what it shows of
+    questions and tasks, in place."""
     _translate_cells(notebook, catalog, "images/")
     _renew_stills(notebook)
 
@@ -76,13 +80,16 @@ def _translate_cells(notebook: dict[str, Any], catalog: str, images: str) -> Non
 
 
 def _renew_stills(notebook: dict[str, Any]) -> None:
-    """Show questions, tasks and pictures in the chosen language. This takes seconds for all lessons together."""
+    """Show questions, tasks and pictures in the chosen language. This takes seconds for all lessons
+    together."""
     for cell in notebook["cells"]:
         if called := _STILL.findall("".join(cell["source"])) if cell["cell_type"] == "code" else []:
             name, which = called[-1]
             shown = (predict if name == "predict" else exercise)(which)._repr_mimebundle_()
             still = {kind: text for kind, text in shown.items() if kind.startswith("text/")}
-            cell["outputs"] = [nbformat.from_dict({"output_type": "display_data", "data": still, "metadata": {}})]
+            cell["outputs"] = [
+                nbformat.from_dict({"output_type": "display_data", "data": still, "metadata": {}})
+            ]
         for output in cell.get("outputs", []):
             if picture := read_picture("".join(output.get("data", {}).get("text/html", ""))):
                 output["data"] |= picture._repr_mimebundle_()

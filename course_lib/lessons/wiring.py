@@ -1,6 +1,8 @@
-"""Lesson 14: wiring bugs that shipped, tests for them, and a table, computed here, that shows which test sees which bug.
+"""Lesson 14: wiring bugs that shipped, tests for them, and a table, computed here, that shows which
+test sees which bug.
 
-The Functions take packed matrices, and launch the course's kernels. ``Packed`` is the right one; every bug changes one thing in it.
+The Functions take packed matrices, and launch the course's kernels. ``Packed`` is the right one;
+every bug changes one thing in it.
 """
 
 from __future__ import annotations
@@ -26,7 +28,9 @@ Function = Any  # a subclass of torch.autograd.Function
 
 def draw(*shape: int, seed: int, mean: float = 0.0) -> Tensor:
     """Return normal numbers around ``mean``, the same on every device."""
-    return (torch.randn(*shape, generator=torch.Generator().manual_seed(seed)) + mean).to(course_lib.DEVICE)
+    return (torch.randn(*shape, generator=torch.Generator().manual_seed(seed)) + mean).to(
+        course_lib.DEVICE
+    )
 
 
 class Packed(torch.autograd.Function):
@@ -105,12 +109,21 @@ BUGS: dict[str, Function] = {
 }
 
 
-def find_gradients(function: Function, loss_of: Callable[[Tensor, Tensor], Tensor], x: Tensor) -> list[list[Tensor | None]]:
-    """Return the gradients of x, w and b for a loss of y and x: first those of ``function``, then those of PyTorch."""
+def find_gradients(
+    function: Function, loss_of: Callable[[Tensor, Tensor], Tensor], x: Tensor
+) -> list[list[Tensor | None]]:
+    """Return the gradients of x, w and b for a loss of y and x: first those of ``function``, then
+    those of PyTorch."""
     w, b = draw(N, seed=1, mean=1.0), draw(N, seed=2)
-    mine, true = ([t.detach().clone().requires_grad_() for t in (start, w, b)] for start in (x, x.float()))
-    ours = torch.autograd.grad(loss_of(function.apply(*mine, EPS), mine[0]), mine, allow_unused=True)
-    theirs = torch.autograd.grad(loss_of(F.layer_norm(true[0], (N,), true[1], true[2], EPS), true[0]), true)
+    mine, true = (
+        [t.detach().clone().requires_grad_() for t in (start, w, b)] for start in (x, x.float())
+    )
+    ours = torch.autograd.grad(
+        loss_of(function.apply(*mine, EPS), mine[0]), mine, allow_unused=True
+    )
+    theirs = torch.autograd.grad(
+        loss_of(F.layer_norm(true[0], (N,), true[1], true[2], EPS), true[0]), true
+    )
     return [list(ours), list(theirs)]
 
 
@@ -118,7 +131,9 @@ def agrees(function: Function, loss_of: Callable[[Tensor, Tensor], Tensor], x: T
     """Return whether all three gradients equal PyTorch's, up to rounding."""
     limits = (2e-3 if x.dtype == torch.float16 else 2e-5, 2e-5, 2e-5)
     return all(
-        got is not None and want is not None and bool((got - want).abs().max() <= limit * want.abs().max())
+        got is not None
+        and want is not None
+        and bool((got - want).abs().max() <= limit * want.abs().max())
         for got, want, limit in zip(*find_gradients(function, loss_of, x), limits, strict=True)
     )
 
@@ -129,18 +144,25 @@ def is_right(function: Function, loss_of: Loss) -> bool:
 
 
 def passes_gradcheck(function: Function) -> bool:
-    """Run PyTorch's gradcheck, which compares the Function's gradients with finite differences in fp64."""
+    """Run PyTorch's gradcheck, which compares the Function's gradients with finite differences in
+    fp64."""
     shapes = (2, 3), (3,), (3,)
     leaves = [draw(*shape, seed=3, mean=1.0).double().requires_grad_() for shape in shapes]
-    return torch.autograd.gradcheck(lambda *a: function.apply(*a, EPS), leaves, raise_exception=False)
+    return torch.autograd.gradcheck(
+        lambda *a: function.apply(*a, EPS), leaves, raise_exception=False
+    )
 
 
 def differentiate_twice(norm: Callable[[Tensor, Tensor, Tensor], Tensor]) -> Tensor:
-    """Return the gradient of the squared size of a gradient with respect to x, which comes to the loss through norm(x, w, b) and past it.
+    """Return the gradient of the squared size of a gradient with respect to x, which comes to the
+    loss through norm(x, w, b) and past it.
 
     Raises: RuntimeError if the norm refuses to be differentiated twice.
     """
-    x, w, b = (draw(*shape, seed=seed, mean=1.0).requires_grad_() for seed, shape in ((4, (M, N)), (1, (N,)), (2, (N,))))
+    x, w, b = (
+        draw(*shape, seed=seed, mean=1.0).requires_grad_()
+        for seed, shape in ((4, (M, N)), (1, (N,)), (2, (N,)))
+    )
     y = x + norm(x, w, b)
     (first,) = torch.autograd.grad((y * y * draw(M, N, seed=5)).sum(), x, create_graph=True)
     first.square().sum().backward()
@@ -149,7 +171,8 @@ def differentiate_twice(norm: Callable[[Tensor, Tensor, Tensor], Tensor]) -> Ten
 
 
 def survives_twice(function: Function) -> bool:
-    """Return whether ``backward()`` through a gradient gives PyTorch's second derivative, or is refused with an error."""
+    """Return whether ``backward()`` through a gradient gives PyTorch's second derivative, or is
+    refused with an error."""
     want = differentiate_twice(lambda x, w, b: F.layer_norm(x, (N,), w, b, EPS))
     try:
         got = differentiate_twice(lambda x, w, b: function.apply(x, w, b, EPS))
@@ -175,7 +198,10 @@ def list_tests() -> dict[str, Callable[[Function], bool]]:
 def find_who_sees_what() -> dict[str, dict[str, bool]]:
     """Return for each bug and each test whether the test fails on the bug."""
     tests = list_tests()
-    return {bug: {name: not test(function) for name, test in tests.items()} for bug, function in BUGS.items()}
+    return {
+        bug: {name: not test(function) for name, test in tests.items()}
+        for bug, function in BUGS.items()
+    }
 
 
 LOSSES: dict[str, Loss] = {
@@ -213,7 +239,8 @@ def count_kept_bytes(norm: Callable[[Tensor, Tensor, Tensor], Tensor], M: int, N
 
 
 def find_lie(operator: Any, *arguments: Any) -> str:
-    """Check an operator's schema and fake function with ``torch.library.opcheck``. Return "passes", or the error that it reports."""
+    """Check an operator's schema and fake function with ``torch.library.opcheck``. Return "passes",
+    or the error that it reports."""
     # opcheck raises it
     from torch.testing._internal.optests.generate_tests import OpCheckError
 
@@ -225,9 +252,11 @@ def find_lie(operator: Any, *arguments: Any) -> str:
 
 
 def list_operations_around(operator: Callable[[Tensor], Tensor], x: Tensor) -> list[str]:
-    """Return the operations of the graph that torch.compile hands to a compiler for relu(operator(relu(x))).
+    """Return the operations of the graph that torch.compile hands to a compiler for
+    relu(operator(relu(x))).
 
-    Nothing is compiled, and no kernel runs. A kernel of Triton has the names of its arguments in parentheses.
+    Nothing is compiled, and no kernel runs. A kernel of Triton has the names of its arguments in
+    parentheses.
     """
     # importing the compiler takes seconds
     from functorch.compile import make_boxed_func
@@ -241,12 +270,21 @@ def list_operations_around(operator: Callable[[Tensor], Tensor], x: Tensor) -> l
                 names = f"({', '.join(node.kwargs['kwargs'])})" if "kwargs" in node.kwargs else ""
                 found.append(str(getattr(node.target, "__name__", node.target)) + names)
         values = [output.meta["val"] for output in graph.graph.output_node().args[0]]
-        return make_boxed_func(lambda *_: [torch.empty(value.shape, dtype=value.dtype, device=x.device) for value in values])
+        return make_boxed_func(
+            lambda *_: [
+                torch.empty(value.shape, dtype=value.dtype, device=x.device) for value in values
+            ]
+        )
 
     logger = logging.getLogger("torch._dynamo")
-    logger.disabled, before = True, logger.disabled  # without a GPU it warns that it cannot read in the kernel what the kernel writes
+    # without a GPU it warns that it cannot read in the kernel what the kernel writes
+    logger.disabled, before = True, logger.disabled
     try:
-        torch.compile(lambda x: torch.relu(operator(torch.relu(x))), backend=aot_autograd(fw_compiler=keep), fullgraph=True)(x)
+        torch.compile(
+            lambda x: torch.relu(operator(torch.relu(x))),
+            backend=aot_autograd(fw_compiler=keep),
+            fullgraph=True,
+        )(x)
     finally:
         logger.disabled = before
     return found

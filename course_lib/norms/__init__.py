@@ -1,1 +1,2 @@
-"""LayerNorm and RMSNorm in plain code (reference, statistics) and behind PyTorch's signatures (functional, modules)."""
+"""LayerNorm and RMSNorm in plain code (reference, statistics) and behind PyTorch's signatures
+(functional, modules)."""

@@ -1,18 +1,23 @@
-"""The course's kernels behind PyTorch's signatures: layer_norm, rms_norm, and both with the residual added first.
+"""The course's kernels behind PyTorch's signatures: layer_norm, rms_norm, and both with the
+residual added first.
 
-The functions take all that :mod:`torch.nn.functional` takes: any leading dimensions, a normalized shape of several dimensions, weight
-or bias None or of another dtype, any strides, empty batches, autocast, torch.compile and CUDA graphs. They refuse what it refuses,
-in its words or clearer ones. With ``create_graph=True`` their gradients come from PyTorch operations, which can be differentiated
-again; the backward kernels cannot, and are not launched then. Under the transforms of ``torch.func`` and in forward-mode
-differentiation PyTorch operations compute the norm itself, because a kernel carries no tangents and no batch dimension.
+The functions take all that :mod:`torch.nn.functional` takes: any leading dimensions, a normalized
+shape of several dimensions, weight or bias None or of another dtype, any strides, empty batches,
+autocast, torch.compile and CUDA graphs. They refuse what it refuses, in its words or clearer ones.
+With ``create_graph=True`` their gradients come from PyTorch operations, which can be differentiated
+again; the backward kernels cannot, and are not launched then. Under the transforms of
+``torch.func`` and in forward-mode differentiation PyTorch operations compute the norm itself,
+because a kernel carries no tangents and no batch dimension.
 
-A DTensor is refused with PyTorch's NotImplementedError, because the operators have no sharding strategy: call the functions on its
-``to_local()`` where each process has whole rows. Under FSDP the modules get plain tensors.
+A DTensor is refused with PyTorch's NotImplementedError, because the operators have no sharding
+strategy: call the functions on its ``to_local()`` where each process has whole rows. Under FSDP the
+modules get plain tensors.
 
-Each function is a registered operator (``course::...``), so that torch.compile sees one node with known shapes and an
-autograd formula instead of a graph break. A call outside torch.compile bypasses the operator, and goes to the kernels or to an
-autograd function: PyTorch's machinery for operators written in Python costs more host time per call than everything else together.
-The kernels need matrices; everything about shapes happens here.
+Each function is a registered operator (``course::...``), so that torch.compile sees one node with
+known shapes and an autograd formula instead of a graph break. A call outside torch.compile bypasses
+the operator, and goes to the kernels or to an autograd function: PyTorch's machinery for operators
+written in Python costs more host time per call than everything else together. The kernels need
+matrices; everything about shapes happens here.
 """
 
 from __future__ import annotations
@@ -35,7 +40,11 @@ _DTYPES = (torch.float32, torch.float16, torch.bfloat16, torch.float64)
 
 
 def layer_norm(
-    input: Tensor, normalized_shape: Sequence[int], weight: Tensor | None = None, bias: Tensor | None = None, eps: float = 1e-5
+    input: Tensor,
+    normalized_shape: Sequence[int],
+    weight: Tensor | None = None,
+    bias: Tensor | None = None,
+    eps: float = 1e-5,
 ) -> Tensor:
     """Apply layer normalisation over the last ``len(normalized_shape)`` dimensions.
 
@@ -46,11 +55,11 @@ def layer_norm(
         weight, bias: shape normalized_shape, any of those dtypes; None leaves scale or shift out.
         eps: added to the variance inside the root.
 
-    Returns: shape and dtype of input, contiguous. Statistics are fp32 (fp64 for fp64); the result is rounded once. Under
-    autocast on a GPU the result is fp32, as PyTorch's is.
+    Returns: shape and dtype of input, contiguous. Statistics are fp32 (fp64 for fp64); the result
+    is rounded once. Under autocast on a GPU the result is fp32, as PyTorch's is.
 
-    Raises: RuntimeError if shapes or devices do not match, NotImplementedError for another dtype, TypeError for arguments of
-    another type.
+    Raises: RuntimeError if shapes or devices do not match, NotImplementedError for another dtype,
+    TypeError for arguments of another type.
 
     Source: Ba, Kiros and Hinton 2016, "Layer Normalization".
     """
@@ -66,15 +75,21 @@ def layer_norm(
     return _shape_as(y, input)
 
 
-def rms_norm(input: Tensor, normalized_shape: Sequence[int], weight: Tensor | None = None, eps: float | None = None) -> Tensor:
+def rms_norm(
+    input: Tensor,
+    normalized_shape: Sequence[int],
+    weight: Tensor | None = None,
+    eps: float | None = None,
+) -> Tensor:
     """Apply root-mean-square normalisation over the last ``len(normalized_shape)`` dimensions.
 
     Signature and errors follow :func:`torch.nn.functional.rms_norm`.
 
     Args:
-        input: shape (..., *normalized_shape), fp16, bf16, fp32 or fp64, any strides.
-        weight: shape normalized_shape, any of those dtypes; None leaves the scale out.
-        eps: added to the mean square inside the root; None takes the machine epsilon of the dtype in which PyTorch computes,
+        input: shape (..., *normalized_shape), fp16, bf16, fp32 or fp64, any strides. weight: shape
+        normalized_shape, any of those dtypes; None leaves the scale out. eps: added to the mean
+        square inside the root; None takes the machine epsilon of the dtype in which PyTorch
+        computes,
             1.2e-7 for fp16, bf16 and fp32.
 
     Returns: as :func:`layer_norm`, but autocast changes nothing, as with PyTorch's function.
@@ -88,24 +103,32 @@ def rms_norm(input: Tensor, normalized_shape: Sequence[int], weight: Tensor | No
     if input.numel() == 0:
         return _normalise_nothing(input, weight)
     if _is_transformed():
-        return _normalise_in_pytorch(input, N, weight, None, _resolve_eps(eps, input), centred=False)
+        return _normalise_in_pytorch(
+            input, N, weight, None, _resolve_eps(eps, input), centred=False
+        )
     run = _choose_eager(_RMSNorm, rms_norm_forward, input, weight) or _rms_norm
     y, *_ = run(_view_as_matrix(input, N), _flatten(weight), _resolve_eps(eps, input))
     return _shape_as(y, input)
 
 
 def add_rms_norm(
-    input: Tensor, residual: Tensor, normalized_shape: Sequence[int], weight: Tensor | None = None, eps: float | None = None
+    input: Tensor,
+    residual: Tensor,
+    normalized_shape: Sequence[int],
+    weight: Tensor | None = None,
+    eps: float | None = None,
 ) -> tuple[Tensor, Tensor]:
     """Compute ``total = input + residual`` and its RMSNorm, with ``total`` read and written once.
 
     Args:
-        input, residual: shape (..., *normalized_shape), of one dtype; the other arguments as in :func:`rms_norm`.
+        input, residual: shape (..., *normalized_shape), of one dtype; the other arguments as in
+        :func:`rms_norm`.
 
-    Returns: the norm and ``total``, each of input's shape and dtype. The norm is that of the rounded total; up to 8192 columns it equals
-    ``rms_norm(input + residual)`` bit by bit.
+    Returns: the norm and ``total``, each of input's shape and dtype. The norm is that of the
+    rounded total; up to 8192 columns it equals ``rms_norm(input + residual)`` bit by bit.
 
-    Raises: as :func:`rms_norm`; RuntimeError if input and residual differ in shape, dtype or device.
+    Raises: as :func:`rms_norm`; RuntimeError if input and residual differ in shape, dtype or
+    device.
     """
     _check("add_rms_norm", input, normalized_shape, weight=weight)
     _check_alike(input, residual)
@@ -114,8 +137,15 @@ def add_rms_norm(
         return _normalise_nothing(input, weight), input + residual
     if _is_transformed():
         return rms_norm(total := input + residual, normalized_shape, weight, eps), total
-    run = _choose_eager(_AddRMSNorm, _add_rms_norm_outputs, input, residual, weight) or _add_rms_norm
-    y, total, *_ = run(_view_as_matrix(input, N), _view_as_matrix(residual, N), _flatten(weight), _resolve_eps(eps, input))
+    run = (
+        _choose_eager(_AddRMSNorm, _add_rms_norm_outputs, input, residual, weight) or _add_rms_norm
+    )
+    y, total, *_ = run(
+        _view_as_matrix(input, N),
+        _view_as_matrix(residual, N),
+        _flatten(weight),
+        _resolve_eps(eps, input),
+    )
     return _shape_as(y, input), _shape_as(total, input)
 
 
@@ -130,12 +160,15 @@ def add_layer_norm(
     """Compute ``total = input + residual`` and its LayerNorm, with ``total`` read and written once.
 
     Args:
-        input, residual: shape (..., *normalized_shape), of one dtype; the other arguments as in :func:`layer_norm`.
+        input, residual: shape (..., *normalized_shape), of one dtype; the other arguments as in
+        :func:`layer_norm`.
 
-    Returns: the norm and ``total``, each of input's shape and dtype, even under autocast: the residual stream keeps its dtype. The norm is
-    that of the rounded total; up to 8192 columns it equals ``layer_norm(input + residual)`` bit by bit.
+    Returns: the norm and ``total``, each of input's shape and dtype, even under autocast: the
+    residual stream keeps its dtype. The norm is that of the rounded total; up to 8192 columns it
+    equals ``layer_norm(input + residual)`` bit by bit.
 
-    Raises: as :func:`layer_norm`; RuntimeError if input and residual differ in shape, dtype or device.
+    Raises: as :func:`layer_norm`; RuntimeError if input and residual differ in shape, dtype or
+    device.
     """
     _check("add_layer_norm", input, normalized_shape, weight=weight, bias=bias)
     _check_alike(input, residual)
@@ -144,57 +177,91 @@ def add_layer_norm(
         return _normalise_nothing(input, weight, bias), input + residual
     if _is_transformed():
         return layer_norm(total := input + residual, normalized_shape, weight, bias, eps), total
-    run = _choose_eager(_AddLayerNorm, _add_layer_norm_outputs, input, residual, weight, bias) or _add_layer_norm
-    y, total, *_ = run(_view_as_matrix(input, N), _view_as_matrix(residual, N), _flatten(weight), _flatten(bias), float(eps))
+    run = (
+        _choose_eager(_AddLayerNorm, _add_layer_norm_outputs, input, residual, weight, bias)
+        or _add_layer_norm
+    )
+    y, total, *_ = run(
+        _view_as_matrix(input, N),
+        _view_as_matrix(residual, N),
+        _flatten(weight),
+        _flatten(bias),
+        float(eps),
+    )
     return _shape_as(y, input), _shape_as(total, input)
 
 
-# ---- arguments ---------------------------------------------------------------------------------------------------------
+# ---- arguments -----------------------------------------------------------------------------------
 
 
-def _check(name: str, input: Tensor, normalized_shape: Sequence[int], **parameters: Tensor | None) -> None:
+def _check(
+    name: str, input: Tensor, normalized_shape: Sequence[int], **parameters: Tensor | None
+) -> None:
     if not isinstance(input, Tensor):
         raise TypeError(f"{name}(): argument 'input' must be Tensor, not {type(input).__name__}")
     for size in (None,) if isinstance(normalized_shape, int) else normalized_shape:
         if not isinstance(size, int):
-            raise TypeError(f"{name}(): argument 'normalized_shape' must be tuple of ints, not {type(normalized_shape).__name__}")
+            raise TypeError(
+                f"{name}(): argument 'normalized_shape' must be tuple of ints, not"
+                f" {type(normalized_shape).__name__}"
+            )
     shape = tuple(normalized_shape)
     if not shape:
         raise RuntimeError(
-            "Expected normalized_shape to be at least 1-dimensional, i.e., containing at least one element, but got normalized_shape = []"
+            "Expected normalized_shape to be at least 1-dimensional, i.e., containing at least one"
+            " element, but got normalized_shape = []"
         )
     if input.shape[-len(shape) :] != shape:
         wanted = ", ".join(map(str, ["*", *shape]))
         raise RuntimeError(
-            f"Given normalized_shape={list(shape)}, expected input with shape [{wanted}], but got input of size{list(input.shape)}"
+            f"Given normalized_shape={list(shape)}, expected input with shape [{wanted}], but got"
+            f" input of size{list(input.shape)}"
         )
     if input.dtype not in _DTYPES:
-        raise NotImplementedError(f'"{name}" not implemented for {input.dtype}: it takes fp16, bf16, fp32 and fp64')
+        raise NotImplementedError(
+            f'"{name}" not implemented for {input.dtype}: it takes fp16, bf16, fp32 and fp64'
+        )
     for which, tensor in parameters.items():
         if tensor is None:
             continue
         if tensor.shape != shape:
             raise RuntimeError(
-                f"Expected {which} to be of same shape as normalized_shape, but got {which} of shape {list(tensor.shape)} "
-                f"and normalized_shape = {list(shape)}"
+                f"Expected {which} to be of same shape as normalized_shape, but got {which} of"
+                f" shape {list(tensor.shape)} and normalized_shape = {list(shape)}"
             )
         if tensor.dtype not in _DTYPES:
-            raise NotImplementedError(f'"{name}" not implemented for a {which} of {tensor.dtype}: it takes fp16, bf16, fp32 and fp64')
+            raise NotImplementedError(
+                f'"{name}" not implemented for a {which} of {tensor.dtype}: it takes fp16, bf16,'
+                " fp32 and fp64"
+            )
         if tensor.device != input.device:
-            raise RuntimeError(f"Expected all tensors on one device, but {which} is on {tensor.device} and input on {input.device}")
+            raise RuntimeError(
+                f"Expected all tensors on one device, but {which} is on {tensor.device} and input"
+                f" on {input.device}"
+            )
 
 
 def _check_alike(input: Tensor, residual: Tensor) -> None:
-    if (residual.shape, residual.dtype, residual.device) != (input.shape, input.dtype, input.device):
-        raise RuntimeError(f"Expected residual to be as input, but got {_describe(residual)} and input {_describe(input)}")
+    if (residual.shape, residual.dtype, residual.device) != (
+        input.shape,
+        input.dtype,
+        input.device,
+    ):
+        raise RuntimeError(
+            f"Expected residual to be as input, but got {_describe(residual)} and input"
+            f" {_describe(input)}"
+        )
 
 
 def _describe(tensor: Tensor) -> str:
     return f"{tensor.dtype} of shape {list(tensor.shape)} on {tensor.device}"
 
 
-def _cast_for_autocast(input: Tensor, *others: Tensor | None) -> tuple[Tensor, *tuple[Tensor | None, ...]]:
-    """Cast the arguments of layer_norm to fp32 where autocast does: on a GPU. Autocast never changes rms_norm."""
+def _cast_for_autocast(
+    input: Tensor, *others: Tensor | None
+) -> tuple[Tensor, *tuple[Tensor | None, ...]]:
+    """Cast the arguments of layer_norm to fp32 where autocast does: on a GPU. Autocast never
+    changes rms_norm."""
     if not input.is_cuda or input.dtype == torch.float64 or not torch.is_autocast_enabled("cuda"):
         return input, *others
     return input.float(), *(tensor if tensor is None else tensor.float() for tensor in others)
@@ -206,7 +273,8 @@ def _view_as_matrix(tensor: Tensor, N: int) -> Tensor:
 
 
 def _shape_as(matrix: Tensor, input: Tensor) -> Tensor:
-    return matrix if matrix.shape == input.shape else matrix.view(input.shape)  # a needless view would cost host time
+    # a needless view would cost host time
+    return matrix if matrix.shape == input.shape else matrix.view(input.shape)
 
 
 def _flatten(parameter: Tensor | None) -> Tensor | None:
@@ -218,8 +286,13 @@ def _resolve_eps(eps: float | None, input: Tensor) -> float:
 
 
 def _normalise_nothing(input: Tensor, *parameters: Tensor | None) -> Tensor:
-    """Return y for an input without rows or columns. Nothing is launched; every gradient that is required exists and is 0."""
-    y = torch.empty_like(input, memory_format=torch.contiguous_format) if not input.requires_grad else input * 1
+    """Return y for an input without rows or columns. Nothing is launched; every gradient that is
+    required exists and is 0."""
+    y = (
+        torch.empty_like(input, memory_format=torch.contiguous_format)
+        if not input.requires_grad
+        else input * 1
+    )
     for parameter in parameters:
         if parameter is not None and parameter.requires_grad:
             y = y + parameter.sum() * 0  # broadcasts over no elements
@@ -227,7 +300,8 @@ def _normalise_nothing(input: Tensor, *parameters: Tensor | None) -> Tensor:
 
 
 def _on_device_of(tensor: Tensor) -> contextlib.AbstractContextManager:
-    """Return a context in which the tensor's device is current: Triton launches on the current device, which may be another one."""
+    """Return a context in which the tensor's device is current: Triton launches on the current
+    device, which may be another one."""
     if tensor.device.type == "cuda" and tensor.device.index != torch.cuda.current_device():
         return torch.cuda.device(tensor.device)
     return contextlib.nullcontext()
@@ -236,8 +310,14 @@ def _on_device_of(tensor: Tensor) -> contextlib.AbstractContextManager:
 _PLAIN = (Tensor, torch.nn.Parameter)
 
 
-def _choose_eager(function: type[torch.autograd.Function], forward: Callable, input: Tensor, *others: Tensor | None) -> Callable | None:
-    """Return the function to call for plain tensors outside torch.compile; None if the operator is needed."""
+def _choose_eager(
+    function: type[torch.autograd.Function],
+    forward: Callable,
+    input: Tensor,
+    *others: Tensor | None,
+) -> Callable | None:
+    """Return the function to call for plain tensors outside torch.compile; None if the operator is
+    needed."""
     if torch.compiler.is_compiling() or torch._C._len_torch_dispatch_stack():
         return None
     needs_gradient = False
@@ -251,12 +331,16 @@ def _choose_eager(function: type[torch.autograd.Function], forward: Callable, in
     return function.apply if needs_gradient and torch.is_grad_enabled() else forward
 
 
-def _infer_layer_norm(x: Tensor, weight: Tensor | None, bias: Tensor | None, eps: float) -> tuple[Tensor, ...]:
+def _infer_layer_norm(
+    x: Tensor, weight: Tensor | None, bias: Tensor | None, eps: float
+) -> tuple[Tensor, ...]:
     """Compute layer_norm without saving the statistics, which only a backward pass reads."""
     return layer_norm_forward(x, weight, bias, eps, save=False)
 
 
-def _add_rms_norm_outputs(x: Tensor, residual: Tensor, weight: Tensor | None, eps: float) -> tuple[Tensor, Tensor, Tensor]:
+def _add_rms_norm_outputs(
+    x: Tensor, residual: Tensor, weight: Tensor | None, eps: float
+) -> tuple[Tensor, Tensor, Tensor]:
     total, y, rstd = add_rms_norm_forward(x, residual, weight, eps)
     return y, total, rstd
 
@@ -268,11 +352,14 @@ def _add_layer_norm_outputs(
     return y, total, mean, rstd
 
 
-# ---- gradients, for the operators and for eager calls; ``backward`` is an operator or a kernel's launcher ----------------
-# Autograd ignores a dx that is not needed. A parameter that is None must get None, and so must eps, the last argument.
+# ---- gradients, for the operators and for eager calls; ``backward`` is an operator or a kernel's l
+# Autograd ignores a dx that is not needed. A parameter that is None must get None, and so must eps,
+# the last argument.
 
 
-def _layer_norm_gradients(ctx, backward: Callable, dy: Tensor, dtotal: Tensor | None = None) -> tuple[Tensor | None, ...]:
+def _layer_norm_gradients(
+    ctx, backward: Callable, dy: Tensor, dtotal: Tensor | None = None
+) -> tuple[Tensor | None, ...]:
     x, weight, mean, rstd = ctx.saved_tensors
     if torch.is_grad_enabled():
         dx, dw, db = _compute_differentiable_gradients(ctx, dy, x, weight, rstd.dtype, centred=True)
@@ -283,7 +370,9 @@ def _layer_norm_gradients(ctx, backward: Callable, dy: Tensor, dtotal: Tensor | 
     return *_share_dx(dx, dtotal), dw if w_needed else None, db if b_needed else None, None
 
 
-def _rms_norm_gradients(ctx, backward: Callable, dy: Tensor, dtotal: Tensor | None = None) -> tuple[Tensor | None, ...]:
+def _rms_norm_gradients(
+    ctx, backward: Callable, dy: Tensor, dtotal: Tensor | None = None
+) -> tuple[Tensor | None, ...]:
     x, weight, rstd = ctx.saved_tensors
     if torch.is_grad_enabled():
         dx, dw, _ = _compute_differentiable_gradients(ctx, dy, x, weight, rstd.dtype, centred=False)
@@ -295,10 +384,12 @@ def _rms_norm_gradients(ctx, backward: Callable, dy: Tensor, dtotal: Tensor | No
 def _compute_differentiable_gradients(
     ctx, dy: Tensor, x: Tensor, weight: Tensor | None, dtype: torch.dtype, *, centred: bool
 ) -> tuple[Tensor, Tensor, Tensor]:
-    """Compute dx, dw and db in PyTorch operations for ``create_graph=True``. Autograd records them, so that they have derivatives too.
+    """Compute dx, dw and db in PyTorch operations for ``create_graph=True``. Autograd records them,
+    so that they have derivatives too.
 
-    What the kernels return has no history: a second derivative would take it for a constant. ``once_differentiable`` does not refuse
-    all of these: with ``torch.autograd.grad(..., inputs)`` its error is off the path from the loss to the inputs, and is never raised.
+    What the kernels return has no history: a second derivative would take it for a constant.
+    ``once_differentiable`` does not refuse all of these: with ``torch.autograd.grad(..., inputs)``
+    its error is off the path from the loss to the inputs, and is never raised.
     """
     dy32 = dy.to(dtype)
     xhat, rstd = _normalise(x.to(dtype), ctx.eps, centred=centred)
@@ -319,14 +410,18 @@ def _normalise(x: Tensor, eps: float, *, centred: bool) -> tuple[Tensor, Tensor]
 
 
 def _is_transformed() -> bool:
-    """Return whether ``torch.func`` (grad, jvp, vmap, ...) or forward-mode differentiation is at work.
+    """Return whether ``torch.func`` (grad, jvp, vmap, ...) or forward-mode differentiation is at
+    work.
 
-    An operator written in Python would return tangents of zeros, and ``torch.func.grad`` refuses it.
+    An operator written in Python would return tangents of zeros, and ``torch.func.grad`` refuses
+    it.
     """
     return forward_ad._current_level >= 0 or torch._C._are_functorch_transforms_active()
 
 
-def _normalise_in_pytorch(input: Tensor, N: int, weight: Tensor | None, bias: Tensor | None, eps: float, *, centred: bool) -> Tensor:
+def _normalise_in_pytorch(
+    input: Tensor, N: int, weight: Tensor | None, bias: Tensor | None, eps: float, *, centred: bool
+) -> Tensor:
     """Compute y in PyTorch operations, which all of these transforms know."""
     dtype = statistics_dtype(input.dtype)
     y, _ = _normalise(_view_as_matrix(input, N).to(dtype), eps, centred=centred)
@@ -340,16 +435,19 @@ def _normalise_in_pytorch(input: Tensor, N: int, weight: Tensor | None, bias: Te
 def _share_dx(dx: Tensor, dtotal: Tensor | None) -> tuple[Tensor, ...]:
     """Return the gradient of x; with a residual return it twice, for x and for the residual.
 
-    With a residual it includes ``dtotal``, because total is used twice: by the norm, and by the next layer's addition.
+    With a residual it includes ``dtotal``, because total is used twice: by the norm, and by the
+    next layer's addition.
     """
     return (dx,) if dtotal is None else (dx + dtotal,) * 2
 
 
-# ---- operators ---------------------------------------------------------------------------------------------------------
+# ---- operators -----------------------------------------------------------------------------------
 
 
 @torch.library.custom_op("course::layer_norm", mutates_args=())
-def _layer_norm(x: Tensor, weight: Tensor | None, bias: Tensor | None, eps: float) -> tuple[Tensor, Tensor, Tensor]:
+def _layer_norm(
+    x: Tensor, weight: Tensor | None, bias: Tensor | None, eps: float
+) -> tuple[Tensor, Tensor, Tensor]:
     with _on_device_of(x):
         return layer_norm_forward(x, weight, bias, eps)
 
@@ -362,7 +460,12 @@ def _(x, weight, bias, eps):
 
 @torch.library.custom_op("course::layer_norm_backward", mutates_args=())
 def _layer_norm_backward(
-    dy: Tensor, x: Tensor, weight: Tensor | None, mean: Tensor, rstd: Tensor, bias_dtype: torch.dtype
+    dy: Tensor,
+    x: Tensor,
+    weight: Tensor | None,
+    mean: Tensor,
+    rstd: Tensor,
+    bias_dtype: torch.dtype,
 ) -> tuple[Tensor, Tensor, Tensor]:
     with _on_device_of(x):
         return layer_norm_backward(dy, x, weight, mean, rstd, bias_dtype=bias_dtype)
@@ -371,7 +474,11 @@ def _layer_norm_backward(
 @_layer_norm_backward.register_fake
 def _(dy, x, weight, mean, rstd, bias_dtype):
     N = x.shape[1]
-    return (x.new_empty(x.shape), x.new_empty(N, dtype=x.dtype if weight is None else weight.dtype), x.new_empty(N, dtype=bias_dtype))
+    return (
+        x.new_empty(x.shape),
+        x.new_empty(N, dtype=x.dtype if weight is None else weight.dtype),
+        x.new_empty(N, dtype=bias_dtype),
+    )
 
 
 def _layer_norm_setup(ctx, inputs, output):
@@ -401,14 +508,18 @@ def _(x, weight, eps):
 
 
 @torch.library.custom_op("course::rms_norm_backward", mutates_args=())
-def _rms_norm_backward(dy: Tensor, x: Tensor, weight: Tensor | None, rstd: Tensor) -> tuple[Tensor, Tensor]:
+def _rms_norm_backward(
+    dy: Tensor, x: Tensor, weight: Tensor | None, rstd: Tensor
+) -> tuple[Tensor, Tensor]:
     with _on_device_of(x):
         return rms_norm_backward(dy, x, weight, rstd)
 
 
 @_rms_norm_backward.register_fake
 def _(dy, x, weight, rstd):
-    return x.new_empty(x.shape), x.new_empty(x.shape[1], dtype=x.dtype if weight is None else weight.dtype)
+    return x.new_empty(x.shape), x.new_empty(
+        x.shape[1], dtype=x.dtype if weight is None else weight.dtype
+    )
 
 
 def _rms_norm_setup(ctx, inputs, output):
@@ -425,14 +536,20 @@ _rms_norm.register_autograd(_rms_norm_vjp, setup_context=_rms_norm_setup)
 
 
 @torch.library.custom_op("course::add_rms_norm", mutates_args=())
-def _add_rms_norm(x: Tensor, residual: Tensor, weight: Tensor | None, eps: float) -> tuple[Tensor, Tensor, Tensor]:
+def _add_rms_norm(
+    x: Tensor, residual: Tensor, weight: Tensor | None, eps: float
+) -> tuple[Tensor, Tensor, Tensor]:
     with _on_device_of(x):
         return _add_rms_norm_outputs(x, residual, weight, eps)
 
 
 @_add_rms_norm.register_fake
 def _(x, residual, weight, eps):
-    return x.new_empty(x.shape), x.new_empty(x.shape), x.new_empty(x.shape[0], dtype=statistics_dtype(x.dtype))
+    return (
+        x.new_empty(x.shape),
+        x.new_empty(x.shape),
+        x.new_empty(x.shape[0], dtype=statistics_dtype(x.dtype)),
+    )
 
 
 def _add_rms_norm_setup(ctx, inputs, output):
@@ -478,7 +595,7 @@ def _add_layer_norm_vjp(ctx, dy, dtotal, _mean, _rstd):
 _add_layer_norm.register_autograd(_add_layer_norm_vjp, setup_context=_add_layer_norm_setup)
 
 
-# ---- the same for eager calls ------------------------------------------------------------------------------------------
+# ---- the same for eager calls --------------------------------------------------------------------
 # The statistics stay on ctx instead of being outputs, because each output costs host time.
 
 

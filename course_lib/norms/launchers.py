@@ -1,7 +1,9 @@
-"""The course's forward and backward kernels as two functions on matrices, which exercise 14a wires into autograd.
+"""The course's forward and backward kernels as two functions on matrices, which exercise 14a wires
+into autograd.
 
-Like most launchers, they support only some strides: the rows of a matrix may lie at any distance, but the elements of a row are read
-as adjacent, whatever the tensor's last stride is. Autograd does not record them.
+Like most launchers, they support only some strides: the rows of a matrix may lie at any distance,
+but the elements of a row are read as adjacent, whatever the tensor's last stride is. Autograd does
+not record them.
 """
 
 from __future__ import annotations
@@ -14,7 +16,9 @@ from course_lib.kernels.layer_norm import layer_norm_forward
 from course_lib.kernels.layer_norm_backward import layer_norm_backward
 
 
-def launch_forward(x: Tensor, w: Tensor | None, b: Tensor | None, eps: float) -> tuple[Tensor, Tensor, Tensor]:
+def launch_forward(
+    x: Tensor, w: Tensor | None, b: Tensor | None, eps: float
+) -> tuple[Tensor, Tensor, Tensor]:
     """Compute LayerNorm of every row of a matrix.
 
     Args:
@@ -28,7 +32,9 @@ def launch_forward(x: Tensor, w: Tensor | None, b: Tensor | None, eps: float) ->
     return layer_norm_forward(_read_as_kernel(x.detach(), "x"), _pack(w), _pack(b), eps)
 
 
-def launch_backward(dy: Tensor, x: Tensor, w: Tensor | None, mean: Tensor, rstd: Tensor) -> tuple[Tensor, Tensor, Tensor]:
+def launch_backward(
+    dy: Tensor, x: Tensor, w: Tensor | None, mean: Tensor, rstd: Tensor
+) -> tuple[Tensor, Tensor, Tensor]:
     """Compute the gradients of :func:`launch_forward`.
 
     Args:
@@ -36,13 +42,16 @@ def launch_backward(dy: Tensor, x: Tensor, w: Tensor | None, mean: Tensor, rstd:
         w: shape (N,), or None for all ones.
         mean, rstd: shape (M,), as launch_forward returned them for this x.
 
-    Returns: dx, of x's shape and dtype; dw and db, shape (N,), both fp32 whatever the dtype of w is.
+    Returns: dx, of x's shape and dtype; dw and db, shape (N,), both fp32 whatever the dtype of w
+    is.
 
     Raises: ValueError if dy or x is not a matrix.
     """
     sums = statistics_dtype(x.dtype)
     packed = _pack(w)
-    ones_or_w = torch.ones(x.shape[-1], dtype=sums, device=x.device) if packed is None else packed.to(sums)
+    ones_or_w = (
+        torch.ones(x.shape[-1], dtype=sums, device=x.device) if packed is None else packed.to(sums)
+    )
     dy, x = _read_as_kernel(dy, "dy"), _read_as_kernel(x, "x")
     return layer_norm_backward(dy, x, ones_or_w, mean, rstd, bias_dtype=sums)
 
@@ -52,16 +61,25 @@ def _pack(vector: Tensor | None) -> Tensor | None:
 
 
 def _read_as_kernel(matrix: Tensor, name: str) -> Tensor:
-    """Return the elements at row * stride(0) + column, as the kernel reads them. They equal ``matrix`` only if its last stride is 1.
+    """Return the elements at row * stride(0) + column, as the kernel reads them. They equal
+    ``matrix`` only if its last stride is 1.
 
-    For some tensors a compiled kernel would read past the end of memory; such elements are NaN here.
+    For some tensors a compiled kernel would read past the end of memory; such elements are NaN
+    here.
     """
     if matrix.ndim != 2:
-        raise ValueError(f"{name} has shape {tuple(matrix.shape)}; the kernels take matrices (M, N). Flatten the leading dimensions first.")
+        raise ValueError(
+            f"{name} has shape {tuple(matrix.shape)}; the kernels take matrices (M, N). Flatten the"
+            " leading dimensions first."
+        )
     M, N = matrix.shape
     if N <= 1 or matrix.stride(1) == 1:
         return matrix
     itemsize, start = matrix.element_size(), matrix.storage_offset()
-    flat = torch.as_strided(matrix, (matrix.untyped_storage().nbytes() // itemsize - start,), (1,), start)
-    at = torch.arange(M, device=matrix.device)[:, None] * matrix.stride(0) + torch.arange(N, device=matrix.device)
+    flat = torch.as_strided(
+        matrix, (matrix.untyped_storage().nbytes() // itemsize - start,), (1,), start
+    )
+    at = torch.arange(M, device=matrix.device)[:, None] * matrix.stride(0) + torch.arange(
+        N, device=matrix.device
+    )
     return torch.where(at < len(flat), flat[at.clamp(max=len(flat) - 1)], torch.nan)

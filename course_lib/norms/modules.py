@@ -1,7 +1,8 @@
-"""LayerNorm and RMSNorm modules on the course's kernels: PyTorch's own modules with another forward.
+"""LayerNorm and RMSNorm modules on the course's kernels: PyTorch's own modules with another
+forward.
 
-Constructor, parameters, initialisation, ``repr`` and ``state_dict`` are inherited, so weights load from
-:class:`torch.nn.LayerNorm` and :class:`torch.nn.RMSNorm`, and back, without a change.
+Constructor, parameters, initialisation, ``repr`` and ``state_dict`` are inherited, so weights load
+from :class:`torch.nn.LayerNorm` and :class:`torch.nn.RMSNorm`, and back, without a change.
 """
 
 from __future__ import annotations
@@ -27,7 +28,8 @@ class RMSNorm(torch.nn.RMSNorm):
 
 
 class AddRMSNorm(RMSNorm):
-    """The residual addition and the RMSNorm after it in one kernel: ``(norm, total) = module(x, residual)``."""
+    """The residual addition and the RMSNorm after it in one kernel: ``(norm, total) = module(x,
+    residual)``."""
 
     # This module inherits the parameters of RMSNorm, but is called with other arguments.
     def forward(self, x: Tensor, residual: Tensor) -> tuple[Tensor, Tensor]:  # pyright: ignore[reportIncompatibleMethodOverride]

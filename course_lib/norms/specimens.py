@@ -1,8 +1,10 @@
-"""LayerNorms for tests: kernels with bugs that real programs had, and right ones that differ in everything a kernel may choose.
+"""LayerNorms for tests: kernels with bugs that real programs had, and right ones that differ in
+everything a kernel may choose.
 
-Each does in PyTorch operations what a Triton kernel would do, with the same blocks, offsets and roundings, so that it takes any shape
-quickly. Lesson 17 shows kernels with the same bugs, and proves that they give the same numbers. Exercise 17a tests them.
-Arithmetic is in fp32, as in a kernel. An element that a kernel reads outside its tensor is 0 here: its true value is undefined.
+Each does in PyTorch operations what a Triton kernel would do, with the same blocks, offsets and
+roundings, so that it takes any shape quickly. Lesson 17 shows kernels with the same bugs, and
+proves that they give the same numbers. Exercise 17a tests them. Arithmetic is in fp32, as in a
+kernel. An element that a kernel reads outside its tensor is 0 here: its true value is undefined.
 """
 
 from __future__ import annotations
@@ -22,7 +24,8 @@ Rows = Callable[[Tensor], Tensor]  # from terms (M, N) to their sum over the row
 
 
 def make_plain(name: str, *, backward: bool) -> Callable[..., Any]:
-    """Return the kernel called ``name`` as a function with the common call of :func:`course_lib.norms.specimen_call.make_checked`."""
+    """Return the kernel called ``name`` as a function with the common call of
+    :func:`course_lib.norms.specimen_call.make_checked`."""
     return make_checked((BACKWARD if backward else FORWARD)[name], backward=backward)
 
 
@@ -59,18 +62,20 @@ def _merged(x: Tensor, block: int) -> tuple[Tensor, Tensor]:
 
 
 def _shifted(x: Tensor) -> tuple[Tensor, Tensor]:
-    """Compute the statistics in one pass over the differences from the mean of the row's first numbers."""
+    """Compute the statistics in one pass over the differences from the mean of the row's first
+    numbers."""
     first = x[:, :32].mean(1, keepdim=True)
     mean, squares = (x - first).mean(1, keepdim=True), (x - first).square().mean(1, keepdim=True)
     return first + mean, (squares - mean.square()).clamp(min=0)
 
 
 def padded(x: Tensor, block: int = 0, divide_by_lanes: bool = False) -> tuple[Tensor, Tensor]:
-    """Compute the statistics with a missing mask: the spare lanes hold 0, and their squared distance from the mean enters the variance.
+    """Compute the statistics with a missing mask: the spare lanes hold 0, and their squared
+    distance from the mean enters the variance.
 
     Args:
-        block: columns per block; 0 takes one block, the smallest power of two that has room for the row.
-        divide_by_lanes: divide by the number of all lanes instead of N.
+        block: columns per block; 0 takes one block, the smallest power of two that has room for the
+        row. divide_by_lanes: divide by the number of all lanes instead of N.
     """
     N = x.shape[1]
     lanes = -(-N // block) * block if block else 1 << (N - 1).bit_length()
@@ -80,7 +85,9 @@ def padded(x: Tensor, block: int = 0, divide_by_lanes: bool = False) -> tuple[Te
     return mean, (row - mean).square().sum(1, keepdim=True) / of
 
 
-def one_pass(x: Tensor, block: int = 0, clamp: bool = False, lost: float = 0.0) -> tuple[Tensor, Tensor]:
+def one_pass(
+    x: Tensor, block: int = 0, clamp: bool = False, lost: float = 0.0
+) -> tuple[Tensor, Tensor]:
     """Compute the variance as the mean of the squares minus the square of the mean, in fp32.
 
     Args:
@@ -103,7 +110,15 @@ def _add(parts: Sequence[Tensor]) -> Tensor:
 # ---- forward
 
 
-def forward(x: Tensor, w: Tensor, b: Tensor, eps: float, *, statistics: Statistics = two_pass, nudge: float = 0.0) -> Tensor:
+def forward(
+    x: Tensor,
+    w: Tensor,
+    b: Tensor,
+    eps: float,
+    *,
+    statistics: Statistics = two_pass,
+    nudge: float = 0.0,
+) -> Tensor:
     """Compute y.
 
     Args:
@@ -114,24 +129,41 @@ def forward(x: Tensor, w: Tensor, b: Tensor, eps: float, *, statistics: Statisti
 
 
 def _normalise(
-    rows: Tensor, again: Tensor, w: Tensor, b: Tensor, eps: float, statistics: Statistics = two_pass, nudge: float = 0.0
+    rows: Tensor,
+    again: Tensor,
+    w: Tensor,
+    b: Tensor,
+    eps: float,
+    statistics: Statistics = two_pass,
+    nudge: float = 0.0,
 ) -> Tensor:
-    """Normalise ``again``, the kernel's second read of x, by the statistics of ``rows``, its first read."""
+    """Normalise ``again``, the kernel's second read of x, by the statistics of ``rows``, its first
+    read."""
     mean, var = statistics(rows)
     rstd = (var + eps).rsqrt() * (1 + nudge)
     return (again - mean) * rstd * w.float() + b.float()
 
 
 def _read(x: Tensor, row_stride: int, column_stride: int) -> Tensor:
-    """Return the numbers (M, N) that a kernel finds with these strides in the memory of the matrix ``x``."""
+    """Return the numbers (M, N) that a kernel finds with these strides in the memory of the matrix
+    ``x``."""
     room = int(x.untyped_storage().nbytes() // x.element_size() - x.storage_offset())
     memory = x.as_strided((room,), (1,))
-    offsets = torch.arange(x.shape[0])[:, None] * row_stride + torch.arange(x.shape[1]) * column_stride
+    offsets = (
+        torch.arange(x.shape[0])[:, None] * row_stride + torch.arange(x.shape[1]) * column_stride
+    )
     return torch.where(torch.lt(offsets, room), memory[offsets.clamp(max=room - 1)], 0).float()
 
 
 def forward_by_offsets(
-    x: Tensor, w: Tensor, b: Tensor, eps: float, *, rows: str = "stride", columns: str = "stride", only_again: bool = False
+    x: Tensor,
+    w: Tensor,
+    b: Tensor,
+    eps: float,
+    *,
+    rows: str = "stride",
+    columns: str = "stride",
+    only_again: bool = False,
 ) -> Tensor:
     """Compute y from the elements that a kernel with wrong offsets reads.
 
@@ -142,7 +174,9 @@ def forward_by_offsets(
     """
     matrix = x.reshape(-1, x.shape[-1])
     N = x.shape[-1]
-    found = _read(matrix, N if rows == "N" else matrix.stride(0), 1 if columns == "1" else matrix.stride(1))
+    found = _read(
+        matrix, N if rows == "N" else matrix.stride(0), 1 if columns == "1" else matrix.stride(1)
+    )
     true = matrix.float()
     return _normalise(true if only_again else found, found, w, b, eps).reshape(x.shape).to(x.dtype)
 
@@ -181,7 +215,8 @@ def _add_rows_in_partials(terms: Tensor, rows: int) -> Tensor:
 
 
 def lose_last_partial(terms: Tensor, rows: int) -> Tensor:
-    """Add the rows in partial sums of ``rows`` rows. The buffer has room for M // rows of them, so an incomplete last one is lost."""
+    """Add the rows in partial sums of ``rows`` rows. The buffer has room for M // rows of them, so
+    an incomplete last one is lost."""
     return terms[: len(terms) // rows * rows].sum(0)
 
 
@@ -191,7 +226,8 @@ def _lose_last_of_a_large_batch(terms: Tensor) -> Tensor:
 
 
 def _lose_last_of_shares(terms: Tensor, programs: int) -> Tensor:
-    """Add the rows of a fixed number of programs, each with M // programs rows. The remaining rows are lost."""
+    """Add the rows of a fixed number of programs, each with M // programs rows. The remaining rows
+    are lost."""
     return terms[: len(terms) // programs * programs].sum(0)
 
 
@@ -199,20 +235,22 @@ _calls = count()
 
 
 def _add_rows_in_any_order(terms: Tensor) -> Tensor:
-    """Add one row after the other in an order that changes with each call, like atomic additions."""
+    """Add one row after the other in an order that changes with each call, like atomic
+    additions."""
     order = torch.randperm(len(terms), generator=torch.Generator().manual_seed(next(_calls)))
     return terms[order].sum(0)
 
 
 def backward(
-    dy: Tensor, x: Tensor, w: Tensor, eps: float, *, statistics: Statistics = two_pass, add: Rows = add_rows, mean_dtype: Any = None,
+    dy: Tensor, x: Tensor, w: Tensor, eps: float, *, statistics: Statistics = two_pass,
+    add: Rows = add_rows, mean_dtype: Any = None,
     rstd_dtype: Any = None, nudge: float = 0.0,
 ) -> tuple[Tensor, Tensor, Tensor]:  # fmt: skip
     """Compute dx, dw and db.
 
     Args:
-        mean_dtype, rstd_dtype: the dtype in which forward saves them; "x" means that of x, None means fp32.
-        nudge: as in :func:`forward`.
+        mean_dtype, rstd_dtype: the dtype in which forward saves them; "x" means that of x, None
+        means fp32. nudge: as in :func:`forward`.
     """
     N = x.shape[-1]
     rows, dys = x.reshape(-1, N).float(), dy.reshape(-1, N).float()
@@ -227,14 +265,18 @@ def _save(values: Tensor, dtype: Any, x: Tensor) -> Tensor:
     return values if dtype is None else values.to(x.dtype if dtype == "x" else dtype).float()
 
 
-def _compute_terms(dy: Tensor, x: Tensor, w: Tensor, mean: Tensor, rstd: Tensor) -> tuple[Tensor, Tensor, Tensor]:
+def _compute_terms(
+    dy: Tensor, x: Tensor, w: Tensor, mean: Tensor, rstd: Tensor
+) -> tuple[Tensor, Tensor, Tensor]:
     """Return dx, and the terms whose sums over the rows are dw and db."""
     xhat, wdy = (x - mean) * rstd, dy * w
     c1, c2 = (xhat * wdy).mean(1, keepdim=True), wdy.mean(1, keepdim=True)
     return (wdy - xhat * c1 - c2) * rstd, dy * xhat, dy
 
 
-def backward_of_first_rows(dy: Tensor, x: Tensor, w: Tensor, eps: float, *, leading: int = 1) -> tuple[Tensor, Tensor, Tensor]:
+def backward_of_first_rows(
+    dy: Tensor, x: Tensor, w: Tensor, eps: float, *, leading: int = 1
+) -> tuple[Tensor, Tensor, Tensor]:
     """Take the product of the first ``leading`` dimensions as M, and leave the other rows out."""
     N = x.shape[-1]
     M = x.shape[:-1][:leading].numel()
@@ -244,7 +286,9 @@ def backward_of_first_rows(dy: Tensor, x: Tensor, w: Tensor, eps: float, *, lead
     return dx.reshape(x.shape), dw, db
 
 
-def backward_of_long_rows(dy: Tensor, x: Tensor, w: Tensor, eps: float) -> tuple[Tensor, Tensor, Tensor]:
+def backward_of_long_rows(
+    dy: Tensor, x: Tensor, w: Tensor, eps: float
+) -> tuple[Tensor, Tensor, Tensor]:
     """Take x.shape[0] as M, and all numbers of one index of that dimension as one long row.
 
     dw and db are the first N of the sums over these rows.
@@ -256,8 +300,11 @@ def backward_of_long_rows(dy: Tensor, x: Tensor, w: Tensor, eps: float) -> tuple
     return dx.reshape(x.shape), dw[:N].contiguous(), db[:N].contiguous()
 
 
-def _backward_summed_over_first(dy: Tensor, x: Tensor, w: Tensor, eps: float) -> tuple[Tensor, Tensor, Tensor]:
-    """Sum dw and db over the first dimension only. If x has three dimensions, they have one dimension too many."""
+def _backward_summed_over_first(
+    dy: Tensor, x: Tensor, w: Tensor, eps: float
+) -> tuple[Tensor, Tensor, Tensor]:
+    """Sum dw and db over the first dimension only. If x has three dimensions, they have one
+    dimension too many."""
     dx, _, _ = backward(dy, x, w, eps)
     mean, var = two_pass(x.reshape(-1, x.shape[-1]).float())
     xhat = ((x.reshape(-1, x.shape[-1]).float() - mean) * (var + eps).rsqrt()).reshape(x.shape)
@@ -267,7 +314,9 @@ def _backward_summed_over_first(dy: Tensor, x: Tensor, w: Tensor, eps: float) ->
     return dx, terms.sum(0).to(w.dtype), dy.float().sum(0).to(w.dtype)
 
 
-def _backward_in_grid_of_floor(dy: Tensor, x: Tensor, w: Tensor, eps: float, *, rows: int) -> tuple[Tensor, Tensor, Tensor]:
+def _backward_in_grid_of_floor(
+    dy: Tensor, x: Tensor, w: Tensor, eps: float, *, rows: int
+) -> tuple[Tensor, Tensor, Tensor]:
     """Launch M // rows programs. The remaining rows get no dx, and are missing in dw and db."""
     N = x.shape[-1]
     done = x.reshape(-1, N).shape[0] // rows * rows
@@ -278,13 +327,16 @@ def _backward_in_grid_of_floor(dy: Tensor, x: Tensor, w: Tensor, eps: float, *, 
 
 
 def backward_over_dy(dy: Tensor, x: Tensor, w: Tensor, eps: float) -> tuple[Tensor, Tensor, Tensor]:
-    """Write dx into the memory of dy. A dy that is not contiguous is copied first, and the copy is overwritten."""
+    """Write dx into the memory of dy. A dy that is not contiguous is copied first, and the copy is
+    overwritten."""
     dx, dw, db = backward(dy, x, w, eps)
     room = dy.contiguous()
     return room.copy_(dx) if room.dtype == dx.dtype else dx, dw, db
 
 
-def _backward_with_wdy_in_place(dy: Tensor, x: Tensor, w: Tensor, eps: float) -> tuple[Tensor, Tensor, Tensor]:
+def _backward_with_wdy_in_place(
+    dy: Tensor, x: Tensor, w: Tensor, eps: float
+) -> tuple[Tensor, Tensor, Tensor]:
     """Store w * dy in the memory of dy."""
     gradients = backward(dy, x, w, eps)
     if dy.is_contiguous():
@@ -292,22 +344,29 @@ def _backward_with_wdy_in_place(dy: Tensor, x: Tensor, w: Tensor, eps: float) ->
     return gradients
 
 
-def _backward_with_xhat_in_place(dy: Tensor, x: Tensor, w: Tensor, eps: float) -> tuple[Tensor, Tensor, Tensor]:
+def _backward_with_xhat_in_place(
+    dy: Tensor, x: Tensor, w: Tensor, eps: float
+) -> tuple[Tensor, Tensor, Tensor]:
     """Store xhat in the memory of x."""
     gradients = backward(dy, x, w, eps)
     if x.is_contiguous():
         mean, var = two_pass(x.reshape(-1, x.shape[-1]).float())
-        x.copy_(((x.reshape(-1, x.shape[-1]).float() - mean) * (var + eps).rsqrt()).reshape(x.shape))
+        x.copy_(
+            ((x.reshape(-1, x.shape[-1]).float() - mean) * (var + eps).rsqrt()).reshape(x.shape)
+        )
     return gradients
 
 
-def _backward_in_other_memory(dy: Tensor, x: Tensor, w: Tensor, eps: float) -> tuple[Tensor, Tensor, Tensor]:
+def _backward_in_other_memory(
+    dy: Tensor, x: Tensor, w: Tensor, eps: float
+) -> tuple[Tensor, Tensor, Tensor]:
     dx, dw, db = backward(dy, x, w, eps)
     return _turn(dx), dw, db
 
 
 _NUDGE = 2.0**-21  # relative error of rstd from a GPU's approximate reciprocal root
-# Relative loss of a sum of which every addition truncates. With it a mean of 400 standard deviations makes the variance negative.
+# Relative loss of a sum of which every addition truncates. With it a mean of 400 standard
+# deviations makes the variance negative.
 _LOST = 2.0**-17
 # functions of (x, w, b, eps) that return y
 FORWARD: dict[str, Callable[..., Tensor]] = {

@@ -1,8 +1,9 @@
 """Jobs in this process, for a browser tab, which cannot start another process.
 
-The browser itself keeps the whole tab away from the machine's files and from other sites, as the sandbox of an operating system does
-elsewhere. This module adds the limits of time and output. They are checked between the lines of the submission: each line may raise
-:class:`Stopped`. A long call inside NumPy is not stopped: the reader has to reload the page.
+The browser itself keeps the whole tab away from the machine's files and from other sites, as the
+sandbox of an operating system does elsewhere. This module adds the limits of time and output. They
+are checked between the lines of the submission: each line may raise :class:`Stopped`. A long call
+inside NumPy is not stopped: the reader has to reload the page.
 """
 
 from __future__ import annotations
@@ -35,10 +36,13 @@ def make_machine(kind: ServerKind) -> Machine:
     return getattr(importlib.import_module(module), function)(kind.argument)
 
 
-def run(kind: ServerKind, job: Mapping[str, Any], folder: Path, limits: Mapping[str, Any]) -> dict[str, Any]:
+def run(
+    kind: ServerKind, job: Mapping[str, Any], folder: Path, limits: Mapping[str, Any]
+) -> dict[str, Any]:
     """Do the job, with the arguments of :func:`course_lib.sandbox.jobs.run`.
 
-    No case is left out: the plan for a tab has no cases that need more address space than a tab has.
+    No case is left out: the plan for a tab has no cases that need more address space than a tab
+    has.
 
     Returns: the fields of an :class:`~course_lib.sandbox.jobs.JobAnswer`.
     """
@@ -46,17 +50,24 @@ def run(kind: ServerKind, job: Mapping[str, Any], folder: Path, limits: Mapping[
     printed, ended = _Output(limits["log_bytes"]), "finished"
     plain = json.loads(json.dumps(job)) | {"tier": TIER, "left_out": []}
     modules = set(sys.modules)
-    with contextlib.redirect_stdout(printed), contextlib.redirect_stderr(printed), _stopping(folder, limits):
+    with (
+        contextlib.redirect_stdout(printed),
+        contextlib.redirect_stderr(printed),
+        _stopping(folder, limits),
+    ):
         try:
             machine.work(plain, folder)
         except Stopped as stopped:
             ended = str(stopped)
     for name in set(sys.modules) - modules:
         if str(getattr(sys.modules[name], "__file__", "")).startswith(str(folder)):
-            del sys.modules[name]  # unload the submission: the next job imports its own under the same name
+            # unload the submission: the next job imports its own under the same name
+            del sys.modules[name]
     return {
-        "tier": TIER, "ended": ended, "stage": Stage.RUNNING if any(folder.glob("*.begin")) else Stage.IMPORTING,
-        "exit_code": 0 if ended == "finished" else None, "printed": printed.read_tail(), "refusals": {}, "left_out": frozenset(),
+        "tier": TIER, "ended": ended,
+        "stage": Stage.RUNNING if any(folder.glob("*.begin")) else Stage.IMPORTING,
+        "exit_code": 0 if ended == "finished" else None, "printed": printed.read_tail(),
+        "refusals": {}, "left_out": frozenset(),
     }  # fmt: skip
 
 
@@ -82,7 +93,8 @@ class _Output(io.TextIOBase):
 
 @contextlib.contextmanager
 def _stopping(folder: Path, limits: Mapping[str, Any]) -> Iterator[None]:
-    """Make lines of files in ``folder`` raise Stopped inside the block, when the time of the case or of all cases is over."""
+    """Make lines of files in ``folder`` raise Stopped inside the block, when the time of the case
+    or of all cases is over."""
     prefix = str(folder)
     started = looked = began = time.monotonic()
     cases = 0

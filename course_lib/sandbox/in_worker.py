@@ -1,8 +1,11 @@
-"""Jobs in a web worker: a second Python of the same browser tab, which the notebook's Python can wait for and end.
+"""Jobs in a web worker: a second Python of the same browser tab, which the notebook's Python can
+wait for and end.
 
-The worker does the job as :mod:`course_lib.sandbox.in_process` does it, with the same limits. An endless call inside NumPy, or a recursion
-that crashes Python itself, cannot be stopped by that module: here it costs the worker, and the next job gets a new one. Waiting needs a
-browser that can suspend WebAssembly (JavaScript Promise Integration: Chromium since 137); in others :func:`can_wait` is False.
+The worker does the job as :mod:`course_lib.sandbox.in_process` does it, with the same limits. An
+endless call inside NumPy, or a recursion that crashes Python itself, cannot be stopped by that
+module: here it costs the worker, and the next job gets a new one. Waiting needs a browser that can
+suspend WebAssembly (JavaScript Promise Integration: Chromium since 137); in others :func:`can_wait`
+is False.
 """
 
 from __future__ import annotations
@@ -20,8 +23,9 @@ from course_lib.sandbox.stage import Stage
 
 _START_SECONDS = 180.0  # time in which a new worker loads Python and the course
 _GRACE_SECONDS = 3.0  # time beyond a case's limit: the worker's own clock stops most jobs earlier
-# A message to the worker is [files, question]; a message from it is [files, answer]. Files are {path: bytes}. The answer is "" when a job
-# or a case begins, and "!" with a text when Python has ended.
+# A message to the worker is [files, question]; a message from it is [files, answer]. Files are
+# {path: bytes}. The answer is "" when a job or a case begins, and "!" with a text when Python has
+# ended.
 _WORKER = """
 importScripts(PYODIDE + "pyodide.js");
 const loaded = loadPyodide({indexURL: PYODIDE}).then(async (python) => {
@@ -36,7 +40,8 @@ onmessage = async ({data: [files, question]}) => {
     }
 };
 """
-# Resolves to the list of all [files, answer]. If the last answer begins with "!", its text says how the worker ended.
+# Resolves to the list of all [files, answer]. If the last answer begins with "!", its text says how
+# the worker ended.
 _ASK = """
 (worker, message, startSeconds, caseSeconds) => new Promise((resolve) => {
     const told = [];
@@ -52,25 +57,30 @@ _ASK = """
     wait(startSeconds);
     worker.postMessage(message);
 })
-"""
+"""  # noqa: E501
 _idle: list[Any] = []  # workers that have no job
 
 
 def can_wait() -> bool:
-    """Return True if this call of Python may wait for a worker. In a callback that the browser calls directly it may not."""
+    """Return True if this call of Python may wait for a worker. In a callback that the browser
+    calls directly it may not."""
     js, ffi = importlib.import_module("js"), importlib.import_module("pyodide.ffi")
     return hasattr(js, "Worker") and ffi.can_run_sync()
 
 
 def warm(kind: ServerKind) -> None:
-    """Start a worker if none is idle, and make it prepare the machine of this kind. This call does not wait."""
+    """Start a worker if none is idle, and make it prepare the machine of this kind. This call does
+    not wait."""
     if not _idle:
         _idle.append(_start_worker())
     _idle[0].postMessage(_to_js([{}, json.dumps({"kind": kind.to_json()})]))
 
 
-def run(kind: ServerKind, job: Mapping[str, Any], folder: Path, limits: Mapping[str, Any]) -> dict[str, Any]:
-    """Do the job in a worker, with the arguments and the result of :func:`course_lib.sandbox.in_process.run`.
+def run(
+    kind: ServerKind, job: Mapping[str, Any], folder: Path, limits: Mapping[str, Any]
+) -> dict[str, Any]:
+    """Do the job in a worker, with the arguments and the result of
+    :func:`course_lib.sandbox.in_process.run`.
 
     Raises: EnvironmentFault if no worker starts.
     """
@@ -86,9 +96,14 @@ def run(kind: ServerKind, job: Mapping[str, Any], folder: Path, limits: Mapping[
     if answer.startswith("!"):
         _idle.append(_start_worker())
         if len(told) == 1:
-            raise EnvironmentFault(f"the browser's second Python, which runs your code, did not start ({answer[1:]}). Reload the page.")
+            raise EnvironmentFault(
+                f"the browser's second Python, which runs your code, did not start ({answer[1:]})."
+                " Reload the page."
+            )
         if answer.startswith("!PythonError"):
-            raise RuntimeError(answer[1:])  # an error of the course itself: an exception of a submission would be a part of the answer
+            # an error of the course itself: an exception of a submission would be a part of the
+            # answer
+            raise RuntimeError(answer[1:])
         return _describe_end(answer[1:], folder)
     _idle.append(worker)
     plain = json.loads(answer)
@@ -96,7 +111,8 @@ def run(kind: ServerKind, job: Mapping[str, Any], folder: Path, limits: Mapping[
 
 
 def answer(files: Any, question: str, post: Any) -> None:
-    """Do the job of a message; called in the worker. ``post(files, answer)`` sends new files when a case begins and at the end."""
+    """Do the job of a message; called in the worker. ``post(files, answer)`` sends new files when a
+    case begins and at the end."""
     plain = json.loads(question)
     kind = ServerKind.from_json(plain["kind"])
     if "job" not in plain:
@@ -124,7 +140,8 @@ def _describe_end(words: str, folder: Path) -> dict[str, Any]:
     return {
         "tier": in_process.TIER, "ended": words if timed_out else "finished",
         "stage": Stage.RUNNING if any(folder.glob("*.begin")) else Stage.IMPORTING,
-        "exit_code": None if timed_out else 1, "printed": "" if timed_out else words, "refusals": {}, "left_out": frozenset(),
+        "exit_code": None if timed_out else 1, "printed": "" if timed_out else words,
+        "refusals": {}, "left_out": frozenset(),
     }  # fmt: skip
 
 
@@ -132,7 +149,9 @@ def _start_worker() -> Any:
     js, pyodide = importlib.import_module("js"), importlib.import_module("pyodide_js")
     script = f"const PYODIDE = {json.dumps(pyodide._api.config.indexURL)};{_WORKER}"
     parts = _to_js([script])
-    return js.Worker.new(js.URL.createObjectURL(js.Blob.new(parts, _to_js({"type": "text/javascript"}))))
+    return js.Worker.new(
+        js.URL.createObjectURL(js.Blob.new(parts, _to_js({"type": "text/javascript"})))
+    )
 
 
 def _to_js(plain: Any) -> Any:
@@ -143,7 +162,11 @@ def _to_js(plain: Any) -> Any:
 def _read_files(folder: Path, known: set[str]) -> dict[str, bytes]:
     """Return the files of ``folder`` whose names are not ``known``."""
     files = {str(file.relative_to(folder)): file for file in folder.rglob("*") if file.is_file()}
-    return {name: file.read_bytes() for name, file in files.items() if name not in known and not name.endswith(".part")}
+    return {
+        name: file.read_bytes()
+        for name, file in files.items()
+        if name not in known and not name.endswith(".part")
+    }
 
 
 def _write_files(folder: Path, files: Mapping[str, Any]) -> None:

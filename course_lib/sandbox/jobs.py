@@ -1,7 +1,8 @@
 """Functions that send a job to a server and read the files that the job left in its folder.
 
-The code that wrote the folder may be hostile: read its files only with :func:`read_file`, and trust nothing in them. An
-:class:`JobAnswer` comes from the server, which runs no code of a submission, and can be trusted.
+The code that wrote the folder may be hostile: read its files only with :func:`read_file`, and trust
+nothing in them. An :class:`JobAnswer` comes from the server, which runs no code of a submission,
+and can be trusted.
 """
 
 from __future__ import annotations
@@ -26,23 +27,27 @@ from course_lib.sandbox.machine import ServerKind
 from course_lib.sandbox.stage import STOP, Stage
 
 BEST_TIER = isolation.NAMESPACES  # tests set a lower tier, to prove which attacks each tier stops
-_lowest_tier: contextvars.ContextVar[str] = contextvars.ContextVar("lowest_tier", default=isolation.LIMITS)
+_lowest_tier: contextvars.ContextVar[str] = contextvars.ContextVar(
+    "lowest_tier", default=isolation.LIMITS
+)
 _MOST_SHARED = 10.0  # how many times as long as on an idle machine a job may take
 _ANSWER_BYTES = 256 << 20
-_ANSWER_VALUES = 8_000_000  # limit for the JSON values in an answer: each takes memory in this process
+# limit for the JSON values in an answer: each takes memory in this process
+_ANSWER_VALUES = 8_000_000
 
 
 @dataclass(frozen=True)
 class ResourceLimits:
     """The limits of one job, in seconds, bytes and counts. A byte limit of 0 is not set.
 
-    ``start``: seconds until the process is ready to work; ``case``: processor seconds per case; ``total``: processor seconds for all
-    cases together. ``load``: processor seconds until the first case begins, for the import of the file and, on a GPU, for the
-    compilation of all its kernels; 0 takes ``case``. ``patience``: how many times as long as its processor time a job may sleep or
-    wait, by the clock. The time in which it waits for a processor does not count.
-    ``memory_bytes``: memory beyond that of the libraries; ``resident_bytes``: resident memory, libraries included; ``files`` and
-    ``disk_bytes``: number and size of the files that the job may leave in its folder; ``processes`` and ``threads``: how many the job
-    may have at one time.
+    ``start``: seconds until the process is ready to work; ``case``: processor seconds per case;
+    ``total``: processor seconds for all cases together. ``load``: processor seconds until the first
+    case begins, for the import of the file and, on a GPU, for the compilation of all its kernels; 0
+    takes ``case``. ``patience``: how many times as long as its processor time a job may sleep or
+    wait, by the clock. The time in which it waits for a processor does not count. ``memory_bytes``:
+    memory beyond that of the libraries; ``resident_bytes``: resident memory, libraries included;
+    ``files`` and ``disk_bytes``: number and size of the files that the job may leave in its folder;
+    ``processes`` and ``threads``: how many the job may have at one time.
     """
 
     start: float = 60.0
@@ -64,12 +69,15 @@ class ResourceLimits:
     @classmethod
     def for_mode(cls, mode: str) -> ResourceLimits:
         if mode in ("torch", "autograd", "tests"):
-            return cls(start=120.0)  # PyTorch takes several seconds to import, and longer on a busy machine
+            # PyTorch takes several seconds to import, and longer on a busy machine
+            return cls(start=120.0)
         if mode != "gpu":
             return cls()
-        # On a GPU the first case starts the compiler's programs, and CUDA reserves more address space than any machine has memory.
+        # On a GPU the first case starts the compiler's programs, and CUDA reserves more address
+        # space than any machine has memory.
         return cls(
-            start=120.0, case=60.0, load=300.0, total=600.0, patience=2.0, address_bytes=0, memory_bytes=0, resident_bytes=24 << 30, disk_bytes=1 << 30, files=20_000,
+            start=120.0, case=60.0, load=300.0, total=600.0, patience=2.0, address_bytes=0,
+            memory_bytes=0, resident_bytes=24 << 30, disk_bytes=1 << 30, files=20_000,
             open_files=4096, processes=64, threads=1024,
         )  # fmt: skip
 
@@ -79,9 +87,9 @@ class JobAnswer:
     """The end of a job, as the server saw it.
 
     Args:
-        ended: "finished", "timed out" (its processor time is over), "waited" (its time by the clock is over), "flooded" (it printed too
-            much), "too much memory", "too many files", "too many processes", "abandoned", or "died" (two servers in a row ended before
-            the job did).
+        ended: "finished", "timed out" (its processor time is over), "waited" (its time by the clock
+            is over), "flooded" (it printed too much), "too much memory", "too many files", "too
+            many processes", "abandoned", or "died" (two servers in a row ended before the job did).
         exit_code: negative for a signal; None if the job was stopped before it ended.
         refusals: for each better tier, why this machine does not permit it.
         left_out: the cases for which this machine has no address space.
@@ -101,14 +109,15 @@ class JobAnswer:
 
     @property
     def cause_of_end(self) -> str:
-        """``ended``; for a job that ended by itself "timed out" at the kernel's limit of processor time, "killed" from outside, or
-        "crashed".
+        """``ended``; for a job that ended by itself "timed out" at the kernel's limit of processor
+        time, "killed" from outside, or "crashed".
         """
         if self.signal == signal.SIGXCPU:
             return "timed out"
         if self.ended != "finished":
             return self.ended
-        # There is no exit code if the process that reports it was killed. The job's process is then killed as well.
+        # There is no exit code if the process that reports it was killed. The job's process is then
+        # killed as well.
         return "killed" if self.exit_code is None or self.signal == signal.SIGKILL else "crashed"
 
 
@@ -120,7 +129,9 @@ class JobFailure(Exception):
         self.answer = answer
 
 
-def describe_not_started(does: str, failed: JobAnswer | WorkerFailure | OSError | str) -> EnvironmentFault:
+def describe_not_started(
+    does: str, failed: JobAnswer | WorkerFailure | OSError | str
+) -> EnvironmentFault:
     """Return an error that blames the machine for a process that did not start.
 
     Args:
@@ -139,7 +150,9 @@ def describe_not_started(does: str, failed: JobAnswer | WorkerFailure | OSError 
             printed = failed
     said = (printed.strip().splitlines() or [otherwise])[-1].strip()
     return EnvironmentFault(
-        f"the process that {does} did not start ({said}). `course doctor` says what is wrong with this machine.", printed
+        f"the process that {does} did not start ({said}). `course doctor` says what is wrong with"
+        " this machine.",
+        printed,
     )
 
 
@@ -156,18 +169,19 @@ def run(
 ) -> JobAnswer:
     """Run one job in a confined process.
 
-    A browser tab runs it in a worker (:mod:`in_worker`), or, if this call cannot wait for a worker, in this process (:mod:`in_process`).
+    A browser tab runs it in a worker (:mod:`in_worker`), or, if this call cannot wait for a worker,
+    in this process (:mod:`in_process`).
 
     Args:
-        job: plain data for the machine's ``work``.
-        folder: the folder of this job, in which it may write.
-        count: the number of its cases; each may take ``limits.case`` processor seconds.
-        reserve: bytes of address space that a case needs, by the number of the case.
-        look: called several times per second, in this thread, while the job runs.
-        is_over: called as often. When it returns True, the job is ended as "timed out": its answer is known or no longer needed.
+        job: plain data for the machine's ``work``. folder: the folder of this job, in which it may
+        write. count: the number of its cases; each may take ``limits.case`` processor seconds.
+        reserve: bytes of address space that a case needs, by the number of the case. look: called
+        several times per second, in this thread, while the job runs. is_over: called as often. When
+        it returns True, the job is ended as "timed out": its answer is known or no longer needed.
 
-    Raises: OSError if the job cannot be written or no process started (disk full, no memory); EnvironmentFault if a module that the
-    process needs cannot be imported, or if this machine does not permit the tier that :func:`require_tier` requires.
+    Raises: OSError if the job cannot be written or no process started (disk full, no memory);
+    EnvironmentFault if a module that the process needs cannot be imported, or if this machine does
+    not permit the tier that :func:`require_tier` requires.
     """
     if IN_TAB:
         way = in_worker if in_worker.can_wait() else in_process
@@ -175,7 +189,8 @@ def run(
     lowest_tier = _lowest_tier.get()
     (folder / "job.json").write_text(json.dumps(job), encoding="utf-8")
     question = {
-        "folder": str(folder), "limits": asdict(limits), "best_tier": BEST_TIER, "lowest_tier": lowest_tier, "count": count,
+        "folder": str(folder), "limits": asdict(limits), "best_tier": BEST_TIER,
+        "lowest_tier": lowest_tier, "count": count,
         "reserve": {str(number): size for number, size in (reserve or {}).items()},
     }  # fmt: skip
 
@@ -186,20 +201,28 @@ def run(
             (folder / STOP).touch()
 
     try:
-        # The server enforces the limits. This one ends a server that hangs, also where a job waits long for a processor.
-        plain = servers.ask(kind, question, limits.start + _MOST_SHARED * limits.patience * limits.total, look_and_stop)
+        # The server enforces the limits. This one ends a server that hangs, also where a job waits
+        # long for a processor.
+        plain = servers.ask(
+            kind,
+            question,
+            limits.start + _MOST_SHARED * limits.patience * limits.total,
+            look_and_stop,
+        )
     except WorkerFailure as died:
-        # Two servers ended during this job, the second one started for it. The files of begun cases show how far the job came.
+        # Two servers ended during this job, the second one started for it. The files of begun cases
+        # show how far the job came.
         stage = Stage.RUNNING if any(folder.glob("*.begin")) else Stage.STARTING
         return JobAnswer("none", "died", stage, None, died.printed, {}, frozenset())
     answer = JobAnswer(
-        plain["tier"], plain["ended"], Stage(plain["stage"]), plain["exit"], plain["printed"], plain["refusals"], frozenset(plain["left_out"]),
+        plain["tier"], plain["ended"], Stage(plain["stage"]), plain["exit"], plain["printed"],
+        plain["refusals"], frozenset(plain["left_out"]),
     )  # fmt: skip
     if answer.stage is Stage.STARTING and lowest_tier in answer.refusals:
         why = "; ".join(f"{tier}: {reason}" for tier, reason in answer.refusals.items())
         raise EnvironmentFault(
-            f"this machine cannot shut a check in as well as was asked ({lowest_tier}). Nothing was run. What it said: {why}. "
-            "`course doctor` says what would be needed."
+            f"this machine cannot shut a check in as well as was asked ({lowest_tier}). Nothing was"
+            f" run. What it said: {why}. `course doctor` says what would be needed."
         )
     return answer
 
@@ -211,7 +234,10 @@ def require_tier(tier: str) -> Iterator[None]:
     Raises: CourseError if there is no such tier.
     """
     if tier not in isolation.TIERS:
-        raise CourseError(f"there is no tier {tier!r} of isolation; there are {', '.join(map(repr, isolation.TIERS))}.")
+        raise CourseError(
+            f"there is no tier {tier!r} of isolation; there are"
+            f" {', '.join(map(repr, isolation.TIERS))}."
+        )
     token = _lowest_tier.set(tier)
     try:
         yield
@@ -220,13 +246,16 @@ def require_tier(tier: str) -> Iterator[None]:
 
 
 def ask(kind: ServerKind, job: Mapping[str, Any], limits: ResourceLimits, *, count: int = 1) -> Any:
-    """Run a job and return its answer, which is plain data. Check its shape: a submission may have taken over the process that made it.
+    """Run a job and return its answer, which is plain data. Check its shape: a submission may have
+    taken over the process that made it.
 
     ``count`` is the number of cases, as in :func:`run`.
 
-    Raises: JobFailure if the job leaves no answer; WorkerFailure if its server does not start; otherwise as :func:`run`.
+    Raises: JobFailure if the job leaves no answer; WorkerFailure if its server does not start;
+    otherwise as :func:`run`.
     """
-    # Warm before the folder is made: a start takes seconds, and if this process is killed meanwhile, no folder is left behind.
+    # Warm before the folder is made: a start takes seconds, and if this process is killed
+    # meanwhile, no folder is left behind.
     warm(kind)
     with TemporaryFolder("course-job-") as folder:
         answer = run(kind, job, folder, limits, count=count)

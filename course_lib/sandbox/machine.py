@@ -1,4 +1,5 @@
-"""The base class of the machines that do a job in a confined process, and the description of a server for such jobs."""
+"""The base class of the machines that do a job in a confined process, and the description of a
+server for such jobs."""
 
 from __future__ import annotations
 
@@ -15,23 +16,27 @@ _ANSWER = "answer.json"
 
 
 class Stopped(BaseException):
-    """The exception that ends a job where no process can be killed. Its text says how the job ended. No machine catches it."""
+    """The exception that ends a job where no process can be killed. Its text says how the job
+    ended. No machine catches it."""
 
 
 class Machine(abc.ABC):
-    """A kind of work. A server makes the machine once, from the course's code alone; each job then uses it in a confined fork."""
+    """A kind of work. A server makes the machine once, from the course's code alone; each job then
+    uses it in a confined fork."""
 
     def attend(self, confine: Callable[[], None]) -> None:  # noqa: B027 - most machines have nothing to do here
-        """Start the helpers that run beside the job, each in its own process. This process is not confined yet: ``confine`` confines its
-        caller.
+        """Start the helpers that run beside the job, each in its own process. This process is not
+        confined yet: ``confine`` confines its caller.
         """
 
     def start(self) -> None:  # noqa: B027 - most machines have nothing to do here
-        """Do what needs a confined process but no job, such as opening a GPU. The job has not been read yet."""
+        """Do what needs a confined process but no job, such as opening a GPU. The job has not been
+        read yet."""
 
     @abc.abstractmethod
     def work(self, job: dict[str, Any], folder: Path) -> None:
-        """Do the job. Write the results into ``folder``, the only place where this process may write."""
+        """Do the job. Write the results into ``folder``, the only place where this process may
+        write."""
 
 
 @dataclass(frozen=True)
@@ -58,11 +63,13 @@ class ServerKind:
         return cls(**plain | {"needs": Needs(plain["needs"])})
 
 
-on_begin: Callable[[], None] | None = None  # called when a case has begun; the worker of a browser tab sets it
+# called when a case has begun; the worker of a browser tab sets it
+on_begin: Callable[[], None] | None = None
 
 
 def begin_case(folder: Path, number: int) -> None:
-    """Report that case ``number``, counted from 0, begins. The time limit of the case begins here."""
+    """Report that case ``number``, counted from 0, begins. The time limit of the case begins
+    here."""
     (folder / f"{number:02}.begin").touch()
     if on_begin is not None:
         on_begin()

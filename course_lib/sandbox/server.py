@@ -1,13 +1,16 @@
-"""The server. It imports the modules for its jobs once, then forks a process for each job and confines it.
+"""The server. It imports the modules for its jobs once, then forks a process for each job and
+confines it.
 
-``servers.py`` starts it as a script, ``python -P -s server.py ROOT KIND``; KIND is a ServerKind as JSON, or "probe". It reads one
-job per line from stdin and writes one answer per line to the original stdout; both are JSON. It ends when its stdin closes, when the
-process that started it ends, or after ``_IDLE_SECONDS`` without a job. It never reads a submission itself. Its answer (tier,
-exit code, how the job ended) can therefore be trusted; the files in the job's folder cannot.
+``servers.py`` starts it as a script, ``python -P -s server.py ROOT KIND``; KIND is a ServerKind as
+JSON, or "probe". It reads one job per line from stdin and writes one answer per line to the
+original stdout; both are JSON. It ends when its stdin closes, when the process that started it
+ends, or after ``_IDLE_SECONDS`` without a job. It never reads a submission itself. Its answer
+(tier, exit code, how the job ended) can therefore be trusted; the files in the job's folder cannot.
 
-The chain of processes of a job: server -> keeper (enters namespaces) -> init (first process of the PID namespace) -> runner
-(is confined, does the job). When init ends, the kernel ends every other process of the namespace. Without namespaces the keeper
-starts the runner itself; processes that the runner leaves behind become children of the server, and the server ends them.
+The chain of processes of a job: server -> keeper (enters namespaces) -> init (first process of the
+PID namespace) -> runner (is confined, does the job). When init ends, the kernel ends every other
+process of the namespace. Without namespaces the keeper starts the runner itself; processes that the
+runner leaves behind become children of the server, and the server ends them.
 """
 
 from __future__ import annotations
@@ -48,15 +51,18 @@ from course_lib.sandbox.stage import STOP, Stage
 
 _IDLE_SECONDS = 900.0
 _POLL_SECONDS = 0.01
-_LOOK_SECONDS = 0.05  # interval between two measurements of processor time, memory, processes and files
+# interval between two measurements of processor time, memory, processes and files
+_LOOK_SECONDS = 0.05
 _MOST_LISTED = 1000  # processes of a job that are looked at: far more than any limit allows
 _TICKS_PER_SECOND = os.sysconf("SC_CLK_TCK")
 _END_SECONDS = 5.0  # a killed process disappears quickly, unless the kernel itself hangs
 _LOG_TAIL = 64 << 10
-# The number of starts for a chain that ends before it is ready. Its end says nothing about the tier: something killed it.
+# The number of starts for a chain that ends before it is ready. Its end says nothing about the
+# tier: something killed it.
 _STARTS = 3
 _SHORT_OF = (errno.EAGAIN, errno.ENOMEM, errno.EMFILE, errno.ENFILE, errno.EINTR)
-# The reports of a runner before it reads the job. Later reports are ignored, because the submission could forge them.
+# The reports of a runner before it reads the job. Later reports are ignored, because the submission
+# could forge them.
 _CONFINED, _READY, _REFUSED = b"c", b"r", b"n"
 
 
@@ -101,10 +107,10 @@ class JobOutcome:
     """The end of one job, as the server saw it.
 
     Args:
-        ended: as in :class:`course_lib.sandbox.jobs.JobAnswer`.
-        case: the number of the last case that has begun; None before the first.
-        begin: the moment at which the job began; after Stage.STARTING, the moment at which Stage.IMPORTING began.
-        since: the moment at which the current stage or case began.
+        ended: as in :class:`course_lib.sandbox.jobs.JobAnswer`. case: the number of the last case
+        that has begun; None before the first. begin: the moment at which the job began; after
+        Stage.STARTING, the moment at which Stage.IMPORTING began. since: the moment at which the
+        current stage or case began.
     """
 
     ended: str = "finished"
@@ -126,7 +132,8 @@ class JobOutcome:
 
     @property
     def refused(self) -> bool:
-        """True if this machine does not permit the tier. That is the only reason to try a lower one."""
+        """True if this machine does not permit the tier. That is the only reason to try a lower
+        one."""
         return _REFUSED in self.status
 
     @property
@@ -140,23 +147,33 @@ class JobOutcome:
 
     def note_cases(self, folder: Path, count: int, now: Moment) -> None:
         """Record the last of the ``count`` cases that the runner has begun."""
-        while self.stage is not Stage.STARTING and self.next_case < count and os.path.lexists(folder / f"{self.next_case:02}.begin"):
+        while (
+            self.stage is not Stage.STARTING
+            and self.next_case < count
+            and os.path.lexists(folder / f"{self.next_case:02}.begin")
+        ):
             self.stage, self.case, self.since = Stage.RUNNING, self.next_case, now
 
     def find_passed_time(self, folder: Path, limits: dict[str, Any], now: Moment) -> str:
-        """Return how the job ends if a time is over or if the job's folder has a STOP file; "" if neither is so.
+        """Return how the job ends if a time is over or if the job's folder has a STOP file; "" if
+        neither is so.
 
-        The limits of a case and of the job count processor time, which does not grow while other programs have the processor. Only a
-        job that waits or sleeps is ended by the clock, without the time in which it waited for a processor.
+        The limits of a case and of the job count processor time, which does not grow while other
+        programs have the processor. Only a job that waits or sleeps is ended by the clock, without
+        the time in which it waited for a processor.
         """
-        if self.stage is Stage.STARTING:  # if STOP ended this stage, it would look as if this machine could start no chain
+        # if STOP ended this stage, it would look as if this machine could start no chain
+        if self.stage is Stage.STARTING:
             return "timed out" if now.clock - self.since.clock > limits["start"] else ""
         of_stage = limits["case"] if self.case is not None else limits["load"] or limits["case"]
         for limit, start in ((of_stage, self.since), (limits["total"], self.begin)):
             processor = now.processor - start.processor
             if processor > limit:
                 return "timed out"
-            if now.clock - start.clock - processor - (now.queued - start.queued) > limits["patience"] * limit:
+            if (
+                now.clock - start.clock - processor - (now.queued - start.queued)
+                > limits["patience"] * limit
+            ):
                 return "waited"
         return "timed out" if os.path.lexists(folder / STOP) else ""
 
@@ -165,7 +182,9 @@ class JobOutcome:
 
     @property
     def last_words(self) -> str:
-        said = bytes(self.log).decode("utf-8", "replace").strip().splitlines() or ["it ended without a word"]
+        said = bytes(self.log).decode("utf-8", "replace").strip().splitlines() or [
+            "it ended without a word"
+        ]
         return said[-1].removeprefix("OSError: ")
 
 
@@ -198,13 +217,16 @@ class JobServer:
         for module in list(sys.modules.values()):
             file = getattr(module, "__file__", None) or ""
             if file.startswith(str(paths.PACKAGE)) and file.endswith(".py"):
-                # Triton reads the source of a kernel at the first launch. By then the confined process can no longer read the course.
+                # Triton reads the source of a kernel at the first launch. By then the confined
+                # process can no longer read the course.
                 linecache.getlines(file)
         gc.collect()
-        gc.freeze()  # otherwise a fork's garbage collector would write to every page, and so copy it
+        # otherwise a fork's garbage collector would write to every page, and so copy it
+        gc.freeze()
 
     def try_tiers(self) -> tuple[str, dict[str, str]]:
-        """Try the tiers, the best one first. Return the first that works, and the reason against each better tier."""
+        """Try the tiers, the best one first. Return the first that works, and the reason against
+        each better tier."""
         refusals: dict[str, str] = {}
         folder = Path("/dev/null")  # any path will do
         limits = dict.fromkeys(("file_bytes", "open_files", "address_bytes", "memory_bytes"), 0)
@@ -232,12 +254,18 @@ class JobServer:
         return line
 
     def run(self, job: dict[str, Any]) -> dict[str, Any]:
-        """Run the job in the best tier that this machine permits. Return the outcome for ``jobs.py``."""
+        """Run the job in the best tier that this machine permits. Return the outcome for
+        ``jobs.py``."""
         folder = Path(job["folder"])
-        job["left_out"] = [int(number) for number, size in job["reserve"].items() if not _has_room_for(size)]
-        tiers = isolation.TIERS[isolation.TIERS.index(job["best_tier"]) : isolation.TIERS.index(job["lowest_tier"]) + 1]
+        job["left_out"] = [
+            int(number) for number, size in job["reserve"].items() if not _has_room_for(size)
+        ]
+        tiers = isolation.TIERS[
+            isolation.TIERS.index(job["best_tier"]) : isolation.TIERS.index(job["lowest_tier"]) + 1
+        ]
         tier, outcome, refusals = job["lowest_tier"], JobOutcome(), {}
-        for tier in tiers:  # each job begins with the best tier: the reason of an earlier refusal may have passed
+        # each job begins with the best tier: the reason of an earlier refusal may have passed
+        for tier in tiers:
             outcome = self.try_start(job, folder, tier)
             if not outcome.refused:
                 break
@@ -245,28 +273,34 @@ class JobServer:
         if outcome.ended == "abandoned":  # the process that would have removed the folder has ended
             remove_tree(folder)
         return {
-            "tier": tier, "ended": outcome.ended, "stage": outcome.stage, "exit": outcome.exit_code, "refusals": refusals,
+            "tier": tier, "ended": outcome.ended, "stage": outcome.stage, "exit": outcome.exit_code,
+            "refusals": refusals,
             "printed": bytes(outcome.log).decode("utf-8", "replace"), "left_out": job["left_out"],
         }  # fmt: skip
 
     def try_start(self, job: dict[str, Any], folder: Path, tier: str) -> JobOutcome:
-        """Run the job in one tier. If its chain of processes ends before it is ready, and the machine has refused nothing, start the chain
-        again.
+        """Run the job in one tier. If its chain of processes ends before it is ready, and the
+        machine has refused nothing, start the chain again.
         """
         outcome = JobOutcome()
         for _ in range(_STARTS):
             outcome = self.watch(self.start(job, folder, tier), folder, job["count"], job["limits"])
-            if outcome.stage is not Stage.STARTING or outcome.ended != "finished" or outcome.refused:
+            if (
+                outcome.stage is not Stage.STARTING
+                or outcome.ended != "finished"
+                or outcome.refused
+            ):
                 break
             if job["count"] == 0 and outcome.exit_code == 0:
                 break
         return outcome
 
-    # ------------------------------------------------------------------------------------------------------------------
+    # ----------------------------------------------------------------------------------------------
     # the chain
 
     def start(self, job: dict[str, Any], folder: Path, tier: str) -> tuple[int, int, int]:
-        """Fork the chain. Return the pid of the keeper, and the read ends of the log and status pipes."""
+        """Fork the chain. Return the pid of the keeper, and the read ends of the log and status
+        pipes."""
         log_read, log = os.pipe()
         status_read, status = os.pipe()
         sys.stdout.flush()
@@ -287,7 +321,8 @@ class JobServer:
         return keeper, log_read, status_read
 
     def keep(self, job: dict[str, Any], folder: Path, tier: str, log: int, status: int) -> None:
-        """Do the work of the keeper, and of its descendants init and runner. Only keeper and init return."""
+        """Do the work of the keeper, and of its descendants init and runner. Only keeper and init
+        return."""
         isolation.die_with_parent()
         os.setsid()
         if tier == isolation.NAMESPACES:
@@ -317,7 +352,9 @@ class JobServer:
         _, ended = os.waitpid(runner, 0)
         os.write(status, str(os.waitstatus_to_exitcode(ended)).encode())
 
-    def run_confined(self, job: dict[str, Any], folder: Path, tier: str, log: int, status: int) -> None:
+    def run_confined(
+        self, job: dict[str, Any], folder: Path, tier: str, log: int, status: int
+    ) -> None:
         """Do the work of the runner: confine this process, then do the job. Does not return."""
         code = 70
         try:
@@ -329,16 +366,25 @@ class JobServer:
                 os.chdir(folder)
                 os.environ |= dict.fromkeys(("TMPDIR", "HOME", "XDG_CACHE_HOME"), str(folder))
                 os.environ["TRITON_CACHE_DIR"] = str(folder / "cache")
-                tempfile.tempdir = str(folder)  # the fork inherited the server's temporary folder, which the confined process cannot use
+                # the fork inherited the server's temporary folder, which the confined process
+                # cannot use
+                tempfile.tempdir = str(folder)
             try:
                 reserved = sum(job.get("reserve", {}).values())
-                confine = functools.partial(isolation.enter, tier, folder, job["limits"] | {"reserved_bytes": reserved}, self.needs)
+                confine = functools.partial(
+                    isolation.enter,
+                    tier,
+                    folder,
+                    job["limits"] | {"reserved_bytes": reserved},
+                    self.needs,
+                )
                 if self.machine is not None:
                     self.machine.attend(confine)
                 confine()
                 os.write(status, _CONFINED)
                 if self.machine is not None:
-                    # Close them before the machine starts: from then on the driver of a GPU has open files of its own.
+                    # Close them before the machine starts: from then on the driver of a GPU has
+                    # open files of its own.
                     os.closerange(3, status)
                     os.closerange(status + 1, 1 << 20)
                     self.machine.start()
@@ -349,7 +395,8 @@ class JobServer:
             if self.machine is not None:
                 os.write(status, _READY)
                 os.close(status)
-                if not paths.is_installed():  # an installed course lies among the packages that a submission may import
+                # an installed course lies among the packages that a submission may import
+                if not paths.is_installed():
                     sys.path[:] = [entry for entry in sys.path if entry != self.root]
                 sys.argv[:] = [""]
                 plain = json.loads((folder / "job.json").read_bytes())
@@ -363,11 +410,14 @@ class JobServer:
                 sys.stderr.flush()
             os._exit(code)
 
-    # ------------------------------------------------------------------------------------------------------------------
+    # ----------------------------------------------------------------------------------------------
     # the watch
 
-    def watch(self, started: tuple[int, int, int], folder: Path, count: int, limits: dict[str, Any]) -> JobOutcome:
-        """Watch the chain until it ends or breaks a limit, then kill everything that is left of it."""
+    def watch(
+        self, started: tuple[int, int, int], folder: Path, count: int, limits: dict[str, Any]
+    ) -> JobOutcome:
+        """Watch the chain until it ends or breaks a limit, then kill everything that is left of
+        it."""
         keeper, log, status = started
         outcome = JobOutcome()
         looked = Moment(time.monotonic())
@@ -397,13 +447,15 @@ class JobServer:
                 pass
             os.close(log)
             os.close(status)
-        outcome.note_ready(Moment(time.monotonic()))  # the runner may have become ready after the last look
+        # the runner may have become ready after the last look
+        outcome.note_ready(Moment(time.monotonic()))
         if outcome.is_flooded(limits):
             outcome.ended = "flooded"
         return outcome
 
     def take_ready(self, poll: select.poll, log: int, status: int, outcome: JobOutcome) -> bool:
-        """Wait a moment for the pipes, and take what they hold. Return False if the chain or the process that sent the job has ended."""
+        """Wait a moment for the pipes, and take what they hold. Return False if the chain or the
+        process that sent the job has ended."""
         ready = {descriptor for descriptor, _ in poll.poll(_POLL_SECONDS * 1000)}
         if log in ready and not self.take_log(log, outcome):
             poll.unregister(log)
@@ -425,21 +477,23 @@ class JobServer:
         return bool(data)
 
     def more_input(self) -> bool:
-        """Return False if the process that sent the job has ended: its answer is no longer needed."""
+        """Return False if the process that sent the job has ended: its answer is no longer
+        needed."""
         data = os.read(0, 1 << 20)
         self.received += data
         return bool(data)
 
 
 def _say_refused(error: Exception, status: int) -> None:
-    """Report that this machine does not permit the tier, unless the reason is a shortage that may pass."""
+    """Report that this machine does not permit the tier, unless the reason is a shortage that may
+    pass."""
     if not isinstance(error, OSError) or error.errno not in _SHORT_OF:
         os.write(status, _REFUSED)
 
 
 def _has_room_for(size: int) -> bool:
-    """Return False if the machine does not have ``size`` bytes of address space. The server tries it itself, as a runner could forge a
-    report.
+    """Return False if the machine does not have ``size`` bytes of address space. The server tries
+    it itself, as a runner could forge a report.
     """
     try:
         isolation.reserve(size).close()
@@ -449,7 +503,8 @@ def _has_room_for(size: int) -> bool:
 
 
 def _list_family() -> list[int]:
-    """Return the processes of the running job: the keeper, its descendants, and those of them that lost their parents."""
+    """Return the processes of the running job: the keeper, its descendants, and those of them that
+    lost their parents."""
     family = _find_children(os.getpid())
     for process in family:
         family += _find_children(process)
@@ -459,12 +514,16 @@ def _list_family() -> list[int]:
 
 
 def _find_passed_limit(family: list[int], folder: Path, limits: dict[str, Any]) -> str:
-    """Return the first exceeded limit among those that the kernel does not enforce; "" if there is none.
+    """Return the first exceeded limit among those that the kernel does not enforce; "" if there is
+    none.
 
     Args:
         family: the processes of the job, the keeper first.
     """
-    if len(family) > limits["processes"] + 2 or sum(map(_count_threads, family)) > limits["threads"]:
+    if (
+        len(family) > limits["processes"] + 2
+        or sum(map(_count_threads, family)) > limits["threads"]
+    ):
         return "too many processes"
     if sum(_resident_bytes(process) for process in family[1:]) > limits["resident_bytes"]:
         return "too much memory"
@@ -491,7 +550,8 @@ def _find_passed_limit(family: list[int], folder: Path, limits: dict[str, Any]) 
 
 
 def _find_nameless_files(process: int, folder: str) -> dict[int, int]:
-    """Return the sizes, by inode, of the process's open files that were deleted from ``folder``. No walk through the folder finds them."""
+    """Return the sizes, by inode, of the process's open files that were deleted from ``folder``. No
+    walk through the folder finds them."""
     found = {}
     with contextlib.suppress(OSError):  # the process has ended, or its descriptor was closed
         for line in Path(f"/proc/{process}/maps").read_text(errors="replace").splitlines():
@@ -501,7 +561,9 @@ def _find_nameless_files(process: int, folder: str) -> dict[int, int]:
         for number in os.listdir(f"/proc/{process}/fd"):
             with contextlib.suppress(FileNotFoundError):
                 status = os.stat(f"/proc/{process}/fd/{number}")
-                if not status.st_nlink and os.readlink(f"/proc/{process}/fd/{number}").startswith(f"{folder}/"):
+                if not status.st_nlink and os.readlink(f"/proc/{process}/fd/{number}").startswith(
+                    f"{folder}/"
+                ):
                     found[status.st_ino] = status.st_blocks * 512
     return found
 
@@ -548,15 +610,23 @@ def _count_threads(process: int) -> int:
 
 
 def _measure_moment(family: list[int]) -> Moment:
-    return Moment(time.monotonic(), sum(map(_measure_processor_seconds, family)), sum(map(_measure_queued_seconds, family)))
+    return Moment(
+        time.monotonic(),
+        sum(map(_measure_processor_seconds, family)),
+        sum(map(_measure_queued_seconds, family)),
+    )
 
 
 def _measure_queued_seconds(process: int) -> float:
-    """Return how long the threads of a process could have run and waited for a processor; 0 on a kernel that does not count it."""
+    """Return how long the threads of a process could have run and waited for a processor; 0 on a
+    kernel that does not count it."""
     nanoseconds = 0
-    with contextlib.suppress(OSError):  # the process or a thread has ended, or the kernel does not count
+    # the process or a thread has ended, or the kernel does not count
+    with contextlib.suppress(OSError):
         for thread in os.listdir(f"/proc/{process}/task"):
-            nanoseconds += int(Path(f"/proc/{process}/task/{thread}/schedstat").read_bytes().split()[1])
+            nanoseconds += int(
+                Path(f"/proc/{process}/task/{thread}/schedstat").read_bytes().split()[1]
+            )
     return nanoseconds / 1e9
 
 

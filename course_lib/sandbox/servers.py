@@ -1,7 +1,9 @@
-"""The servers of this process. A job starts one if none is idle. A server stays warm, and is replaced when the course's files change.
+"""The servers of this process. A job starts one if none is idle. A server stays warm, and is
+replaced when the course's files change.
 
-A warm server only saves the time of the imports. A server that has died, or that has read older files of the course, is replaced, which
-costs a cold start. All servers end with this process, even if it is killed.
+A warm server only saves the time of the imports. A server that has died, or that has read older
+files of the course, is replaced, which costs a cold start. All servers end with this process, even
+if it is killed.
 """
 
 from __future__ import annotations
@@ -24,7 +26,8 @@ SCRIPT = Path(__file__).with_name("server.py")
 PACKAGE = paths.PACKAGE
 _START_SECONDS = 180.0  # enough to import PyTorch on a busy machine with a cold disk
 _END_SECONDS = 8.0  # before it ends, a server ends its job and all processes that the job started
-# A server ends a job at its limit. If it has not done so after this additional time, the server itself is killed.
+# A server ends a job at its limit. If it has not done so after this additional time, the server
+# itself is killed.
 _GRACE_SECONDS = 15.0
 _KEPT = (
     "PATH",
@@ -45,12 +48,19 @@ _KEPT = (
 class WarmServer(Worker):
     """A server process that waits for a job.
 
-    Raises: EnvironmentFault if it cannot import a module that it needs; WorkerFailure if it does not start for another reason.
+    Raises: EnvironmentFault if it cannot import a module that it needs; WorkerFailure if it does
+    not start for another reason.
     """
 
     def __init__(self, kind: ServerKind, key: tuple):
-        # The server ends itself when its input closes. Its jobs run in their own process groups, which only the server can find and end.
-        super().__init__(lambda: _launch(kind), ready_seconds=_START_SECONDS, grace=_END_SECONDS, on_owner_death=None)
+        # The server ends itself when its input closes. Its jobs run in their own process groups,
+        # which only the server can find and end.
+        super().__init__(
+            lambda: _launch(kind),
+            ready_seconds=_START_SECONDS,
+            grace=_END_SECONDS,
+            on_owner_death=None,
+        )
         self.key = key
         self.start()
         hello = json.loads(self.hello)
@@ -60,30 +70,39 @@ class WarmServer(Worker):
 
 
 def _launch(kind: ServerKind) -> WorkerCommand:
-    # The server gets few environment variables: a submission must not see the tokens and proxies of the user.
+    # The server gets few environment variables: a submission must not see the tokens and proxies of
+    # the user.
     environment = {name: os.environ[name] for name in _KEPT if name in os.environ}
     # One thread is enough: the cases are small.
-    environment |= dict.fromkeys(("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"), "1")
+    environment |= dict.fromkeys(
+        ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"), "1"
+    )
     environment["PYTHONHASHSEED"] = "0"
     if kind.device != "gpu":
         # Otherwise PyTorch would look for a GPU that this process may not open, and warn.
         environment["CUDA_VISIBLE_DEVICES"] = ""
     # -P and not -I: -I would ignore the hash seed as well.
-    return WorkerCommand([sys.executable, "-P", "-s", "-u", str(SCRIPT), str(paths.ROOT), kind.to_json()], environment)
+    return WorkerCommand(
+        [sys.executable, "-P", "-s", "-u", str(SCRIPT), str(paths.ROOT), kind.to_json()],
+        environment,
+    )
 
 
 _idle: list[WarmServer] = []
 _lock = threading.Lock()
 
 
-def ask(kind: ServerKind, job: dict[str, Any], seconds: float, look: Callable[[], None] | None = None) -> dict[str, Any]:
+def ask(
+    kind: ServerKind, job: dict[str, Any], seconds: float, look: Callable[[], None] | None = None
+) -> dict[str, Any]:
     """Have a server run the job, and return the server's answer.
 
     Args:
         seconds: the time by the clock after which the server is taken for hung.
         look: called several times per second meanwhile.
 
-    Raises: EnvironmentFault or WorkerFailure if a server does not start; WorkerFailure if two servers in a row end during the job.
+    Raises: EnvironmentFault or WorkerFailure if a server does not start; WorkerFailure if two
+    servers in a row end during the job.
     """
     question, limit = json.dumps(job), seconds + _GRACE_SECONDS
     server = _take(kind)
@@ -116,11 +135,18 @@ def stop_all() -> None:
 
 
 def _take(kind: ServerKind) -> WarmServer:
-    """Return an idle server that has read the present files, otherwise a new one. Outdated servers are ended."""
+    """Return an idle server that has read the present files, otherwise a new one. Outdated servers
+    are ended."""
     key = _key(kind)
     with _lock:
-        stale = [server for server in _idle if not server.alive or (server.key != key and server.key[0] == kind)]
-        taken = next((server for server in _idle if server.key == key and server not in stale), None)
+        stale = [
+            server
+            for server in _idle
+            if not server.alive or (server.key != key and server.key[0] == kind)
+        ]
+        taken = next(
+            (server for server in _idle if server.key == key and server not in stale), None
+        )
         _idle[:] = [server for server in _idle if server is not taken and server not in stale]
     for server in stale:
         server.end()
@@ -139,4 +165,10 @@ def _key(kind: ServerKind) -> tuple:
                     files.append((entry.path, status.st_mtime_ns, status.st_size))
                 elif entry.is_dir() and entry.name != "__pycache__":
                     waiting.append(entry.path)
-    return kind, str(SCRIPT), sys.executable, tuple(os.environ.get(name) for name in _KEPT), tuple(sorted(files))
+    return (
+        kind,
+        str(SCRIPT),
+        sys.executable,
+        tuple(os.environ.get(name) for name in _KEPT),
+        tuple(sorted(files)),
+    )

@@ -8,8 +8,10 @@ STOP = "stop"  # a file of this name in a job's folder ends the job as at its ti
 
 
 class Stage(StrEnum):
-    """A stage of the process that runs a submission. The number of the running case is reported separately."""
+    """A stage of the process that runs a submission. The number of the running case is reported
+    separately."""
 
-    STARTING = "starting"  # the process is confined and imports libraries; it has not read the submission yet
+    # the process is confined and imports libraries; it has not read the submission yet
+    STARTING = "starting"
     IMPORTING = "importing"  # the process imports the submission
     RUNNING = "running"  # the process has begun a case

@@ -1,7 +1,8 @@
-"""The time of a launch on a GPU beside the floor: the fastest elementwise pass over the same bytes. The two are measured in turns.
+"""The time of a launch on a GPU beside the floor: the fastest elementwise pass over the same bytes.
+The two are measured in turns.
 
-The launch runs the course's own kernel in the course's own process. A learner contributes only three numbers, so a learner's code cannot
-influence the measured time.
+The launch runs the course's own kernel in the course's own process. A learner contributes only
+three numbers, so a learner's code cannot influence the measured time.
 """
 
 from __future__ import annotations
@@ -21,7 +22,8 @@ Clock = Callable[[], float]  # times one pass, in microseconds
 
 
 class NoRoom(Exception):
-    """A shape whose inputs and outputs do not fit into the GPU's memory; ``str()`` is PyTorch's message."""
+    """A shape whose inputs and outputs do not fit into the GPU's memory; ``str()`` is PyTorch's
+    message."""
 
 
 @dataclass(frozen=True)
@@ -38,7 +40,8 @@ class MatrixShape:
 
 @dataclass(frozen=True)
 class Clocks:
-    """The clocks for one shape: the floor, the learner's launch, and the course's own launch of the same kernel on this GPU."""
+    """The clocks for one shape: the floor, the learner's launch, and the course's own launch of the
+    same kernel on this GPU."""
 
     floor: Clock
     tried: Clock
@@ -47,7 +50,8 @@ class Clocks:
 
 @dataclass
 class Timed:
-    """The times of one shape in microseconds, one entry per round; the properties take the medians."""
+    """The times of one shape in microseconds, one entry per round; the properties take the
+    medians."""
 
     shape: MatrixShape
     launch: LaunchChoice
@@ -74,7 +78,8 @@ class Timed:
 
     @property
     def is_reachable(self) -> bool:
-        """True if the course's own launch reaches the goal on this GPU. If it does not, a learner's launch need not either."""
+        """True if the course's own launch reaches the goal on this GPU. If it does not, a learner's
+        launch need not either."""
         return self.own_share >= GOAL
 
     @property
@@ -82,21 +87,33 @@ class Timed:
         return self.share >= GOAL or not self.is_reachable
 
     def __str__(self) -> str:
-        words = f"{self.us:.1f} us, floor {self.floor_us:.1f} us, {self.share:.2f} of the floor's bandwidth"
+        words = (
+            f"{self.us:.1f} us, floor {self.floor_us:.1f} us, {self.share:.2f} of the floor's"
+            " bandwidth"
+        )
         return (
             words
             if self.is_reachable
-            else f"{words}; the course's own launch reaches {self.own_share:.2f} on this GPU, so nobody is asked for more"
+            else (
+                f"{words}; the course's own launch reaches {self.own_share:.2f} on this GPU, so"
+                " nobody is asked for more"
+            )
         )
 
 
-def time_launch(shape: MatrixShape, launch: LaunchChoice, prepare: Callable[[MatrixShape, LaunchChoice], Clocks] | None = None) -> Timed:
-    """Time a launch, the floor and the course's own launch in turns. A launch that falls a little short gets as many rounds again.
+def time_launch(
+    shape: MatrixShape,
+    launch: LaunchChoice,
+    prepare: Callable[[MatrixShape, LaunchChoice], Clocks] | None = None,
+) -> Timed:
+    """Time a launch, the floor and the course's own launch in turns. A launch that falls a little
+    short gets as many rounds again.
 
     Args:
         prepare: makes the three clocks; None takes those of this machine's GPU.
 
-    Raises: NoRoom; operations.WrongValues if the kernel's results are wrong; any exception of the GPU.
+    Raises: NoRoom; operations.WrongValues if the kernel's results are wrong; any exception of the
+    GPU.
     """
     import torch
 
@@ -118,7 +135,8 @@ def time_launch(shape: MatrixShape, launch: LaunchChoice, prepare: Callable[[Mat
 
 
 def prepare_gpu(shape: MatrixShape, launch: LaunchChoice) -> Clocks:
-    """Return the clocks of this machine's GPU. They time CUDA graphs over inputs that together are many times the size of its L2 cache.
+    """Return the clocks of this machine's GPU. They time CUDA graphs over inputs that together are
+    many times the size of its L2 cache.
 
     Raises: operations.WrongValues if the results of either launch are wrong.
     """
@@ -129,7 +147,9 @@ def prepare_gpu(shape: MatrixShape, launch: LaunchChoice) -> Clocks:
     op, dtype = operations.OPERATIONS["layer_norm"], operations.DTYPES[shape.dtype]
     count = grid.count_inputs(shape.M, shape.N, dtype.itemsize)
     inputs = operations.make(shape.M, shape.N, dtype, course_lib.DEVICE, count, (op,))
-    own = LaunchChoice(*tables.resident(shape.N, tuned=choice.find_device_class(inputs[0].x), centred=True))
+    own = LaunchChoice(
+        *tables.resident(shape.N, tuned=choice.find_device_class(inputs[0].x), centred=True)
+    )
     clocks = []
     for one in (launch, own):
         calls = [_make_call(values, one) for values in inputs]
@@ -144,7 +164,8 @@ def _make_call(values: Any, launch: LaunchChoice) -> Callable[[], Sequence[Any]]
     from course_lib.bench.operations import EPS
     from course_lib.kernels.layer_norm import layer_norm_resident_kernel
 
-    kernel: Any = layer_norm_resident_kernel  # Any: a type checker cannot know a Triton kernel's arguments
+    # Any: a type checker cannot know a Triton kernel's arguments
+    kernel: Any = layer_norm_resident_kernel
     x, w, b = values.x, values.w, values.b
     M, N = x.shape
 

@@ -13,15 +13,19 @@
 # %% [markdown]
 # # 00 Start here: your first kernel
 #
-# A line of NumPy runs a loop that somebody else wrote, over a whole array. Code that a GPU runs over an array is called a **kernel**. In
-# this course you write kernels yourself. In this lesson you write a small one, and you learn to stop a kernel where your data stops.
+# A line of NumPy runs a loop that somebody else wrote, over a whole array. Code that a GPU runs
+# over an array is called a **kernel**. In this course you write kernels yourself. In this lesson
+# you write a small one, and you learn to stop a kernel where your data stops.
 #
-# *About 30 minutes, the exercise included. You need Python functions and NumPy slices. You need no GPU, and no knowledge of one.*
+# *About 30 minutes, the exercise included. You need Python functions and NumPy slices. You need no
+# GPU, and no knowledge of one.*
 #
-# ![Two programs with eight lanes each write eleven numbers together. Each of the first eleven lanes has an arrow to its own number. The last five lanes of program 1 are masked off: behind the eleven numbers lies memory that is not yours, and it is left alone.](images/programs.svg)
+# ![Two programs with eight lanes each write eleven numbers together. Each of the first eleven lanes
+# has an arrow to its own number. The last five lanes of program 1 are masked off: behind the eleven
+# numbers lies memory that is not yours, and it is left alone.](images/programs.svg)
 #
-# Run the cells from top to bottom with Shift+Enter. Before something new runs, the page asks what you expect. Answer first. You learn
-# something from a wrong answer, too.
+# Run the cells from top to bottom with Shift+Enter. Before something new runs, the page asks what
+# you expect. Answer first. You learn something from a wrong answer, too.
 
 # %%
 import course_lib
@@ -57,18 +61,21 @@ assert (course_lib.MODE, DEVICE) in {("gpu", "cuda"), ("cpu", "cpu")}
 assert runtime.triton_imported_as() == course_lib.MODE  # how Triton stands, not how it was asked to
 
 # %% [markdown]
-# That was a kernel, written in **Triton**. Triton is a language inside Python: `@triton.jit` marks a kernel. Inside a kernel you can use
-# only a part of Python, mainly arithmetic, loops, and functions that begin with `tl.`. A kernel differs from a function in four ways.
+# That was a kernel, written in **Triton**. Triton is a language inside Python: `@triton.jit` marks
+# a kernel. Inside a kernel you can use only a part of Python, mainly arithmetic, loops, and
+# functions that begin with `tl.`. A kernel differs from a function in four ways.
 #
-# - It describes one **program**, and a program works on blocks of numbers. `tl.arange(0, 8)` is a block of eight. Each position of a block
-#   is a **lane**. `x + y` adds in all eight lanes. (A lane is not a thread of the GPU. Lesson 06 says how many lanes a thread has.)
-# - You launch it with tensors, and it gets **pointers**: `x_ptr` is the address of element 0 of `x`, and `x_ptr + lanes` is eight addresses, one for
-#   each lane.
+# - It describes one **program**, and a program works on blocks of numbers. `tl.arange(0, 8)` is a
+#   block of eight. Each position of a block is a **lane**. `x + y` adds in all eight lanes. (A lane
+#   is not a thread of the GPU. Lesson 06 says how many lanes a thread has.)
+# - You launch it with tensors, and it gets **pointers**: `x_ptr` is the address of element 0 of
+#   `x`, and `x_ptr + lanes` is eight addresses, one for each lane.
 # - It returns nothing. Its result stays in memory, at the addresses that you gave it.
 # - The square brackets at the launch are the **grid**: how many programs to run.
 #
-# The first cell told you where your kernels run. On a GPU Triton compiles them. Without one Triton's interpreter runs the same code on the
-# CPU, slowly, and one program after the other. (If something does not work, `course doctor` in a terminal says what is wrong.)
+# The first cell told you where your kernels run. On a GPU Triton compiles them. Without one
+# Triton's interpreter runs the same code on the CPU, slowly, and one program after the other. (If
+# something does not work, `course doctor` in a terminal says what is wrong.)
 #
 # ## Which number does each lane read?
 #
@@ -97,14 +104,15 @@ assert z.tolist() == [7, 6, 5, 4, 3, 2, 1, 0] and find("00-backwards").answer ==
 # %% [markdown]
 # ## Which program am I?
 #
-# One program of eight lanes handles eight numbers. For more numbers you launch more programs, here three. All of them run the same code,
-# and the only difference between them is `tl.program_id(0)`: 0 in the first, 1 in the second, 2 in the third. From it each program finds
-# its own elements:
+# One program of eight lanes handles eight numbers. For more numbers you launch more programs, here
+# three. All of them run the same code, and the only difference between them is `tl.program_id(0)`:
+# 0 in the first, 1 in the second, 2 in the third. From it each program finds its own elements:
 #
 # $$\mathrm{offsets} = \mathrm{program} \cdot \mathrm{BLOCK} + \mathrm{lanes}$$
 #
-# BLOCK is the number of lanes. It is a `tl.constexpr`, a number that is fixed when the kernel is compiled, and it is a power of two:
-# `tl.arange` takes no other. The kernel below writes down, for every element, which program and which lane wrote it.
+# BLOCK is the number of lanes. It is a `tl.constexpr`, a number that is fixed when the kernel is
+# compiled, and it is a power of two: `tl.arange` takes no other. The kernel below writes down, for
+# every element, which program and which lane wrote it.
 
 
 # %%
@@ -134,16 +142,19 @@ assert programs.tolist() == [e // 4 for e in range(12)] and lanes.tolist() == [e
 assert find("00-who").answer == f"program {programs[6]}, lane {lanes[6]}"
 
 # %% [markdown]
-# You cannot know in which order the programs run. A GPU runs as many at once as it has room for, and it promises no order. The missing
-# order is no problem if no program reads or writes memory that another program writes.
+# You cannot know in which order the programs run. A GPU runs as many at once as it has room for,
+# and it promises no order. The missing order is no problem if no program reads or writes memory
+# that another program writes.
 #
 # ### Give the elements out in turn
 #
-# The next cell is a **step**: a line is missing. Write it below its comment and run the cell; it is checked at once. A step is practice. No
-# later cell needs it, and you may run it as often as you like.
+# The next cell is a **step**: a line is missing. Write it below its comment and run the cell; it is
+# checked at once. A step is practice. No later cell needs it, and you may run it as often as you
+# like.
 #
-# Nothing forces a program to take *neighbouring* elements. With three programs, let program 0 take the elements 0, 3, 6 and 9, program 1
-# take 1, 4, 7 and 10, and program 2 the rest. Each lane then writes the number of its program.
+# Nothing forces a program to take *neighbouring* elements. With three programs, let program 0 take
+# the elements 0, 3, 6 and 9, program 1 take 1, 4, 7 and 10, and program 2 the rest. Each lane then
+# writes the number of its program.
 
 
 # %% tags=["step"]
@@ -163,7 +174,8 @@ step("00-deal")
 # %% [markdown]
 # ## How many programs for 13 numbers?
 #
-# Sixteen numbers are two blocks of 8. Here are 13. `y` starts full of NaN, so that an element that no program writes stays visible.
+# Sixteen numbers are two blocks of 8. Here are 13. `y` starts full of NaN, so that an element that
+# no program writes stays visible.
 
 
 # %%
@@ -191,13 +203,14 @@ double_kernel[(n // BLOCK,)](x, y, BLOCK=BLOCK)
 assert torch.isnan(y).nonzero().flatten().tolist() == [8, 9, 10, 11, 12] and find("00-grid").answer == 5
 
 # %% [markdown]
-# So round up. `triton.cdiv(n, BLOCK)` is n / BLOCK, rounded up to a whole number (in a kernel it is `tl.cdiv`). It gives 2 programs for 13 numbers, and these two have 16
-# lanes. Three lanes are too many.
+# So round up. `triton.cdiv(n, BLOCK)` is n / BLOCK, rounded up to a whole number (in a kernel it is
+# `tl.cdiv`). It gives 2 programs for 13 numbers, and these two have 16 lanes. Three lanes are too
+# many.
 #
 # ## What does a lane past the end do?
 #
-# Here `memory` holds 20 numbers: `y` is the first 13, and `neighbour` is the other 7, all of them -1. The launch below does not mention
-# `neighbour`. `x` is the first 13 numbers of `sixteen`.
+# Here `memory` holds 20 numbers: `y` is the first 13, and `neighbour` is the other 7, all of them
+# -1. The launch below does not mention `neighbour`. `x` is the first 13 numbers of `sixteen`.
 
 # %%
 memory = torch.full((20,), -1.0, device=DEVICE)
@@ -219,8 +232,8 @@ assert find("00-neighbour").answer == "26 28 30, then -1 four times"
 # %% [markdown]
 # ## How do you stop a lane?
 #
-# With a **mask**: one truth value for each lane. `offsets < n` is true where the element exists. `tl.load` and `tl.store` take the mask, and
-# a lane whose mask is false neither reads nor writes.
+# With a **mask**: one truth value for each lane. `offsets < n` is true where the element exists.
+# `tl.load` and `tl.store` take the mask, and a lane whose mask is false neither reads nor writes.
 
 
 # %%
@@ -246,8 +259,9 @@ assert sum(offset < 21 for offset in range(2 * BLOCK, 3 * BLOCK)) == find("00-ma
 assert torch.equal(y, 2 * x) and (neighbour == -1).all()
 
 # %% [markdown]
-# The neighbour keeps its -1. A mask can say more than "not past the end". **Your step:** double only the elements from `start`
-# to `stop - 1`, as in the slice `y[start:stop]`. In a kernel write `&` for "and", with parentheses around each side.
+# The neighbour keeps its -1. A mask can say more than "not past the end". **Your step:** double
+# only the elements from `start` to `stop - 1`, as in the slice `y[start:stop]`. In a kernel write
+# `&` for "and", with parentheses around each side.
 
 
 # %% tags=["step"]
@@ -267,8 +281,8 @@ step("00-slice")
 # %% [markdown]
 # ### What does a masked lane hold?
 #
-# A masked lane loads nothing. But the lane is still there, and all later lines compute with it. `other=` says which value it holds. Without
-# `other=` the value is undefined.
+# A masked lane loads nothing. But the lane is still there, and all later lines compute with it.
+# `other=` says which value it holds. Without `other=` the value is undefined.
 
 
 # %%
@@ -297,9 +311,10 @@ for other in (0.0, float("-inf")):
 assert found == [find("00-largest").answer, -3]
 
 # %% [markdown]
-# Which `other` is right depends on what comes next. For a sum it is 0. For a maximum it is minus infinity. For a copy every value is right,
-# because the store is masked, too. Which `other` is right for the smallest number? Write it in the next cell. (In a kernel, too,
-# `float("inf")` is infinity.)
+# Which `other` is right depends on what comes next. For a sum it is 0. For a maximum it is minus
+# infinity. For a copy every value is right, because the store is masked, too. Which `other` is
+# right for the smallest number? Write it in the next cell. (In a kernel, too, `float("inf")` is
+# infinity.)
 
 
 # %% tags=["step"]
@@ -317,7 +332,8 @@ def smallest_kernel(x_ptr, smallest_ptr, n, BLOCK: tl.constexpr):
 step("00-smallest")
 
 # %% [markdown]
-# Keep one question in mind: "What do the masked lanes hold *now*?" You will need it in nearly every lesson.
+# Keep one question in mind: "What do the masked lanes hold *now*?" You will need it in nearly every
+# lesson.
 #
 # ## For which n does a test find a missing mask?
 
@@ -325,10 +341,10 @@ step("00-smallest")
 predict("00-harmless")
 
 # %% [markdown]
-# Now check it in a picture, of a kernel that copies n numbers from x to y. Untick `mask = offsets < n` and drag n along the memory: for
-# which n does the memory behind `y` stay as it was? Click a lane to see what it reads and writes. At the end choose `n // BLOCK` as the
-# grid, and see
-# what is missing.
+# Now check it in a picture, of a kernel that copies n numbers from x to y. Untick `mask = offsets <
+# n` and drag n along the memory: for which n does the memory behind `y` stay as it was? Click a
+# lane to see what it reads and writes. At the end choose `n // BLOCK` as the grid, and see what is
+# missing.
 
 # %%
 from course_lib.lessons import copy_map
@@ -347,9 +363,11 @@ assert harmless == [8, 16, 24, 32, 40] and find("00-harmless").answer == len(har
 # %% [markdown]
 # ## Your turn
 #
-# The panel below has your first exercise. Its link opens your file beside this page. Write the missing lines, save the file, then press
-# **Check**. The check runs your kernel with sizes that are round and sizes that are not, and it looks at the memory around `y`, as you did
-# above. If something is wrong, the check says what is wrong, and shows the smallest input that fails. **Hint** costs nothing.
+# The panel below has your first exercise. Its link opens your file beside this page. Write the
+# missing lines, save the file, then press **Check**. The check runs your kernel with sizes that are
+# round and sizes that are not, and it looks at the memory around `y`, as you did above. If
+# something is wrong, the check says what is wrong, and shows the smallest input that fails.
+# **Hint** costs nothing.
 
 # %%
 from course_lib import exercise
@@ -367,9 +385,12 @@ review_predictions("00")
 # %% [markdown]
 # **Where to read on**
 #
-# - [Vector Addition](https://triton-lang.org/main/getting-started/tutorials/01-vector-add.html), the first tutorial of Triton: the same
-#   kernel for a larger array, and a first benchmark.
-# - [Triton-Puzzles](https://github.com/srush/Triton-Puzzles) by Sasha Rush: more kernels of this kind, in the same interpreter.
-# - [`triton.language.load`](https://triton-lang.org/main/python-api/generated/triton.language.load.html): what `mask` and `other` promise.
+# - [Vector Addition](https://triton-lang.org/main/getting-started/tutorials/01-vector-add.html),
+#   the first tutorial of Triton: the same kernel for a larger array, and a first benchmark.
+# - [Triton-Puzzles](https://github.com/srush/Triton-Puzzles) by Sasha Rush: more kernels of this
+#   kind, in the same interpreter.
+# - [`triton.language.load`](https://triton-lang.org/main/python-api/generated/triton.language.load.html):
+#   what `mask` and `other` promise.
 #
-# **Next:** lesson 01, your first LayerNorm. It begins with a kernel of ten lines. Is it right for every row?
+# **Next:** lesson 01, your first LayerNorm. It begins with a kernel of ten lines. Is it right for
+# every row?

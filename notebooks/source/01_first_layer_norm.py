@@ -13,8 +13,9 @@
 # %% [markdown]
 # # 01 A first LayerNorm
 #
-# Here is a kernel that normalises a row of numbers. It is ten lines long, and many people write it like this. Is it always right? In this
-# lesson you look for a row that it gets wrong, and you build a LayerNorm from it.
+# Here is a kernel that normalises a row of numbers. It is ten lines long, and many people write it
+# like this. Is it always right? In this lesson you look for a row that it gets wrong, and you build
+# a LayerNorm from it.
 #
 # *About 45 minutes, exercises included. Needs: lesson 00.*
 
@@ -68,19 +69,23 @@ xhat = reference.layer_norm([EIGHT], eps=0).y[0]
 assert np.allclose(normalise(EIGHT), xhat) and xhat.mean() == 0 and (xhat**2).mean() == 1
 
 # %% [markdown]
-# All eight are right; the numbers are small enough to check by hand. The kernel computes three things from the row:
+# All eight are right; the numbers are small enough to check by hand. The kernel computes three
+# things from the row:
 #
 # - `mean`: the sum of the numbers divided by N, the number of columns. Here it is 5.
 # - `d`: how far each number lies from the mean, its **deviation**.
-# - `var`: the mean of the squared deviations, the **variance**. Here it is 4. Its square root is the **standard deviation**, 2.
+# - `var`: the mean of the squared deviations, the **variance**. Here it is 4. Its square root is
+#   the **standard deviation**, 2.
 #
-# So each result says how many standard deviations its number lies above the mean. In formulas, with `xhat` for $\hat{x}$ in code:
+# So each result says how many standard deviations its number lies above the mean. In formulas, with
+# `xhat` for $\hat{x}$ in code:
 #
 # $$\mathrm{mean} = \frac{1}{N}\sum_j x_j \qquad \mathrm{var} = \frac{1}{N}\sum_j (x_j - \mathrm{mean})^2$$
 #
 # $$\hat{x}_j = \frac{x_j - \mathrm{mean}}{\sqrt{\mathrm{var}}}$$
 #
-# Unless all numbers of the row are equal, `xhat` has mean 0 and mean square 1. Step through the kernel below. Then drag numbers of the row.
+# Unless all numbers of the row are equal, `xhat` has mean 0 and mean square 1. Step through the
+# kernel below. Then drag numbers of the row.
 
 # %%
 from course_lib.lessons import block_stepper
@@ -123,8 +128,8 @@ assert round(7**0.5, 2) == 2.65 and find("01-outlier").answer == "up to 2.65"
 # %% [markdown]
 # ## And a row of five?
 #
-# Five numbers go into the same block of eight. In three lanes `mask` is false, and `other=0.0` says what they hold. They are the **lanes
-# past the end** of the row.
+# Five numbers go into the same block of eight. In three lanes `mask` is false, and `other=0.0` says
+# what they hold. They are the **lanes past the end** of the row.
 
 # %%
 predict("01-five")
@@ -151,7 +156,8 @@ assert find("01-five").answer == "the mean is right, and no result is"
 # %% [markdown]
 # ### Mend it
 #
-# `tl.where(condition, a, b)` is NumPy's `where`: it takes `a` in the lanes where the condition is true, and `b` in the others.
+# `tl.where(condition, a, b)` is NumPy's `where`: it takes `a` in the lanes where the condition is
+# true, and `b` in the others.
 
 
 # %% tags=["step"]
@@ -177,8 +183,9 @@ step("01-mend")
 #
 # This bug was in libraries that many people use:
 # [Liger-Kernel](https://github.com/linkedin/Liger-Kernel/issues/518) (January 2025) and
-# [unsloth](https://github.com/unslothai/unsloth/pull/1867) (March 2025). According to the report, unsloth's tests had only rows whose
-# length is a power of two. Then no lane is past the end. Whether a test finds the bug also depends on the mean of the row.
+# [unsloth](https://github.com/unslothai/unsloth/pull/1867) (March 2025). According to the report,
+# unsloth's tests had only rows whose length is a power of two. Then no lane is past the end.
+# Whether a test finds the bug also depends on the mean of the row.
 
 # %%
 predict("01-tests")
@@ -201,7 +208,8 @@ assert abs(find_variance(noise + 10) - find("01-tests").answer) < 1e-3 and abs(f
 # %% [markdown]
 # ## A row of equal numbers
 #
-# A row may hold the same number in all its columns, for example where a part of a network is switched off. Take 3, eight times.
+# A row may hold the same number in all its columns, for example where a part of a network is
+# switched off. Take 3, eight times.
 
 # %%
 predict("01-equal")
@@ -214,12 +222,14 @@ assert torch.nn.LayerNorm(8).eps == 1e-5
 assert np.isnan(normalise([3] * 8)).all() and find("01-equal").answer == "NaN, eight times"
 
 # %% [markdown]
-# So LayerNorm adds a small number **eps** to the variance, inside the root. 1e-5 is usual. A kernel computes 1 / sqrt(var + eps) once per
-# row. It is called `rstd` (reciprocal standard deviation). The kernel multiplies by it, because a GPU multiplies faster than it divides:
+# So LayerNorm adds a small number **eps** to the variance, inside the root. 1e-5 is usual. A kernel
+# computes 1 / sqrt(var + eps) once per row. It is called `rstd` (reciprocal standard deviation).
+# The kernel multiplies by it, because a GPU multiplies faster than it divides:
 #
 # $$\mathrm{rstd} = \frac{1}{\sqrt{\mathrm{var} + \mathrm{eps}}} \qquad \hat{x}_j = (x_j - \mathrm{mean}) \cdot \mathrm{rstd}$$
 #
-# In a kernel `tl.rsqrt(v)` is 1 over the root of `v`. Try it on eight variances at once, one in each lane.
+# In a kernel `tl.rsqrt(v)` is 1 over the root of `v`. Try it on eight variances at once, one in
+# each lane.
 
 
 # %% tags=["step"]
@@ -239,8 +249,9 @@ step("01-eps")
 # %% [markdown]
 # ## What do w and b do?
 #
-# After the norm every row has a mean square of about 1. The next layer may need larger numbers in column 5 than in the others. So LayerNorm ends
-# with a **weight** `w` and a **bias** `b`. Both are learned in training. They have one number for each *column*, and all rows share them:
+# After the norm every row has a mean square of about 1. The next layer may need larger numbers in
+# column 5 than in the others. So LayerNorm ends with a **weight** `w` and a **bias** `b`. Both are
+# learned in training. They have one number for each *column*, and all rows share them:
 #
 # $$y_j = \hat{x}_j \, w_j + b_j$$
 
@@ -264,9 +275,10 @@ step("01-columns")
 # %% [markdown]
 # ## Why one kernel?
 #
-# Now you know all that a LayerNorm does. PyTorch can do it in seven operations: the mean of each row, subtract it, square, the mean again,
-# divide by the standard deviation, multiply by `w`, add `b`. Each reads its input from the GPU's memory and writes its result there. One
-# kernel does all seven between one read and one write of a matrix.
+# Now you know all that a LayerNorm does. PyTorch can do it in seven operations: the mean of each
+# row, subtract it, square, the mean again, divide by the standard deviation, multiply by `w`, add
+# `b`. Each reads its input from the GPU's memory and writes its result there. One kernel does all
+# seven between one read and one write of a matrix.
 
 # %%
 predict("01-bytes")
@@ -314,8 +326,9 @@ assert f"{fused:.0f} µs" in asked.why and f"{6 * fused:.0f} µs" in asked.why
 # %% [markdown]
 # ## Why normalise at all?
 #
-# A network is a long chain of layers. If each layer makes its numbers a tenth larger, they are almost 14,000 times as large after a hundred
-# layers. If each makes them a tenth smaller, almost nothing is left. A norm after each layer sets the size back to 1.
+# A network is a long chain of layers. If each layer makes its numbers a tenth larger, they are
+# almost 14,000 times as large after a hundred layers. If each makes them a tenth smaller, almost
+# nothing is left. A norm after each layer sets the size back to 1.
 
 # %%
 lesson01.through_layers()
@@ -329,8 +342,9 @@ assert np.allclose(sizes["1.1 times, then x / rms(x)"][1:], 1)
 # %% [markdown]
 # ## Which elements share a mean?
 #
-# A language model cuts its texts into tokens, which are words or parts of words. `x` has the shape (B, T, C): B texts, called sequences, of T
-# tokens each, and for each token C numbers, its channels. LayerNorm takes each token by itself, over its channels.
+# A language model cuts its texts into tokens, which are words or parts of words. `x` has the shape
+# (B, T, C): B texts, called sequences, of T tokens each, and for each token C numbers, its
+# channels. LayerNorm takes each token by itself, over its channels.
 
 # %%
 lesson01.shared_means(B=2, T=3, C=4)
@@ -350,12 +364,12 @@ ours = (some - some.mean(axis=-1, keepdims=True)) / some.std(axis=-1, keepdims=T
 assert np.allclose(ours, torch.nn.functional.layer_norm(as_torch, (4,), eps=0))
 
 # %% [markdown]
-# **BatchNorm** shares one mean among all tokens of a channel. So in training the result of a token depends on the other tokens of the
-# batch. **InstanceNorm** shares it inside one sequence. **RMSNorm**, lesson 02,
-# takes each token by itself, as LayerNorm does.
+# **BatchNorm** shares one mean among all tokens of a channel. So in training the result of a token
+# depends on the other tokens of the batch. **InstanceNorm** shares it inside one sequence.
+# **RMSNorm**, lesson 02, takes each token by itself, as LayerNorm does.
 #
-# With LayerNorm the shape in front of the channels does not matter: flatten it. **M rows, one for each token, and N columns, the channels.**
-# Nearly all matrices of this course are M x N.
+# With LayerNorm the shape in front of the channels does not matter: flatten it. **M rows, one for
+# each token, and N columns, the channels.** Nearly all matrices of this course are M x N.
 
 # %%
 predict("01-means")
@@ -367,8 +381,8 @@ assert sent.reshape(-1, 768).shape[0] == sent.mean(dim=-1).numel() == find("01-m
 # %% [markdown]
 # ## The same in PyTorch operations
 #
-# Before you write a fast norm, write a plain one, to compare with. It has a trap. Here each of three rows has to be divided by its largest
-# number.
+# Before you write a fast norm, write a plain one, to compare with. It has a trap. Here each of
+# three rows has to be divided by its largest number.
 
 # %%
 x = torch.tensor([[1.0, 2, 4], [1, 5, 10], [1, 50, 100]])
@@ -390,9 +404,10 @@ assert largest.shape == (3,) and x.amax(dim=-1, keepdim=True).shape == (3, 1)
 # %% [markdown]
 # You need four more facts.
 #
-# - LayerNorm divides by N. `torch.var` divides by N - 1 unless you write `correction=0`: for 11 12 14 15 16 it gives 4.3, not 3.44.
-# - `x` may be fp32, with 32 bits per number, or fp16 or bf16, with 16. fp16 ends at 65504, so there the square of 300 is infinite. Convert
-#   with `x.float()` before you add or square.
+# - LayerNorm divides by N. `torch.var` divides by N - 1 unless you write `correction=0`: for 11 12
+#   14 15 16 it gives 4.3, not 3.44.
+# - `x` may be fp32, with 32 bits per number, or fp16 or bf16, with 16. fp16 ends at 65504, so there
+#   the square of 300 is infinite. Convert with `x.float()` before you add or square.
 # - Round once, at the end, with `.to(x.dtype)`.
 # - A NaN or an infinity in a row may spoil that row, but no other.
 #
@@ -411,9 +426,10 @@ exercise("01a")
 # %% [markdown]
 # ## One program per row
 #
-# Back to the kernel. It does one row, and it has the whole row in its lanes. For M rows launch M programs. Program `row` needs the address
-# of its row. If the rows lie without gaps, row `r` begins `r * N` elements after row 0. Often they do not: the rows of a slice lie as far
-# apart as the rows of the matrix that it was cut from. PyTorch calls this distance the **stride**.
+# Back to the kernel. It does one row, and it has the whole row in its lanes. For M rows launch M
+# programs. Program `row` needs the address of its row. If the rows lie without gaps, row `r` begins
+# `r * N` elements after row 0. Often they do not: the rows of a slice lie as far apart as the rows
+# of the matrix that it was cut from. PyTorch calls this distance the **stride**.
 
 # %%
 wide = torch.arange(24.0).reshape(3, 8)
@@ -429,8 +445,8 @@ print(x.stride(0), "elements between rows; row 2 begins with", x[2, 0].item())
 assert x.stride(0) == 8 and x[2, 0] == find("01-stride").answer == wide.flatten()[2 * 8]
 
 # %% [markdown]
-# So a kernel is told the distance: `x_ptr + row * stride_x + cols`. `y` may have another one, `stride_y`. Write a kernel that subtracts
-# from each row its mean, and no more.
+# So a kernel is told the distance: `x_ptr + row * stride_x + cols`. `y` may have another one,
+# `stride_y`. Write a kernel that subtracts from each row its mean, and no more.
 
 
 # %% tags=["step"]
@@ -455,8 +471,9 @@ step("01-rows")
 # %% [markdown]
 # ## Your LayerNorm
 #
-# You have all the parts: a mean that lanes past the end do not change, a variance that you mended, `rstd`, `w` and `b`, and the address of a row.
-# Put them together. One program takes one row. The kernel works in fp32.
+# You have all the parts: a mean that lanes past the end do not change, a variance that you mended,
+# `rstd`, `w` and `b`, and the address of a row. Put them together. One program takes one row. The
+# kernel works in fp32.
 
 # %%
 exercise("01b")
@@ -466,8 +483,9 @@ exercise("01b")
 #
 # A dive goes deeper. No later lesson needs it.
 #
-# Training can choose `w` and `b` freely. Can it undo the norm? Take three rows, and choose `w` and `b` so that row 0 comes out as it went
-# in: `w` is the standard deviation of row 0, and `b` its mean.
+# Training can choose `w` and `b` freely. Can it undo the norm? Take three rows, and choose `w` and
+# `b` so that row 0 comes out as it went in: `w` is the standard deviation of row 0, and `b` its
+# mean.
 
 # %%
 row = np.array([2.0, 4, 4, 4, 5, 5, 7, 9])
@@ -480,8 +498,9 @@ assert np.allclose(y[:2], rows[:2], atol=1e-4)
 assert np.allclose(y[2], rows[0], atol=1e-4) and not np.allclose(y[2], rows[2])
 
 # %% [markdown]
-# Row 0 is back, and row 1, which has the same mean and the same spread. Row 2 is not: it was ten times as large, and it comes out as row 0.
-# `w` and `b` give a size to columns, and all rows share it. What made one row larger than another is gone.
+# Row 0 is back, and row 1, which has the same mean and the same spread. Row 2 is not: it was ten
+# times as large, and it comes out as row 0. `w` and `b` give a size to columns, and all rows share
+# it. What made one row larger than another is gone.
 
 # %% [markdown]
 # ## What you predicted
@@ -494,8 +513,13 @@ review_predictions("01")
 # %% [markdown]
 # **Where to read on**
 #
-# - Ba, Kiros and Hinton 2016, [Layer Normalization](https://arxiv.org/abs/1607.06450). Section 5 sorts norms by what leaves them unchanged.
-# - PyTorch's [LayerNorm](https://docs.pytorch.org/docs/stable/generated/torch.nn.LayerNorm.html): look for "biased", and for the picture.
-# - Triton's [layer norm tutorial](https://triton-lang.org/main/getting-started/tutorials/05-layer-norm.html): the kernel of lesson 07.
+# - Ba, Kiros and Hinton 2016, [Layer Normalization](https://arxiv.org/abs/1607.06450). Section 5
+#   sorts norms by what leaves them unchanged.
+# - PyTorch's [LayerNorm](https://docs.pytorch.org/docs/stable/generated/torch.nn.LayerNorm.html):
+#   look for "biased", and for the picture.
+# - Triton's [layer norm
+#   tutorial](https://triton-lang.org/main/getting-started/tutorials/05-layer-norm.html): the kernel
+#   of lesson 07.
 #
-# **Next:** lesson 02, RMSNorm: a norm that leaves the mean in, and a check that needs no second norm.
+# **Next:** lesson 02, RMSNorm: a norm that leaves the mean in, and a check that needs no second
+# norm.

@@ -13,9 +13,10 @@
 # %% [markdown]
 # # 02 RMSNorm
 #
-# Take the kernel of lesson 01 and leave the mean out. What remains is RMSNorm, the norm of [T5](https://arxiv.org/abs/1910.10683) (2019)
-# and [Llama](https://arxiv.org/abs/2302.13971) (2023). Nothing is subtracted, and there is no `tl.where`. In lesson 01 a
-# kernel without `tl.where` was wrong. Is this one?
+# Take the kernel of lesson 01 and leave the mean out. What remains is RMSNorm, the norm of
+# [T5](https://arxiv.org/abs/1910.10683) (2019) and [Llama](https://arxiv.org/abs/2302.13971)
+# (2023). Nothing is subtracted, and there is no `tl.where`. In lesson 01 a kernel without
+# `tl.where` was wrong. Is this one?
 #
 # *About 40 minutes, exercises included. Needs: lesson 01.*
 
@@ -52,7 +53,8 @@ def rms_normalise(row, BLOCK=8):
 
 
 # %% [markdown]
-# The row is 1 1 1 1 4. Its squares are 1 1 1 1 16, and they add up to 20. The block has eight lanes, so three lanes are past the end.
+# The row is 1 1 1 1 4. Its squares are 1 1 1 1 16, and they add up to 20. The block has eight
+# lanes, so three lanes are past the end.
 
 # %%
 from course_lib.lessons import predict, step
@@ -73,13 +75,13 @@ assert find("02-padding").answer == 0
 # %% [markdown]
 # ## What is RMSNorm?
 #
-# RMSNorm divides each number of a row by the **root mean square** of the row, or rms: the root of the mean of the squares. With eps in its
-# place, and a weight `w` for each column:
+# RMSNorm divides each number of a row by the **root mean square** of the row, or rms: the root of
+# the mean of the squares. With eps in its place, and a weight `w` for each column:
 #
 # $$\mathrm{rstd} = \frac{1}{\sqrt{\frac{1}{N}\sum_j x_j^2 + \mathrm{eps}}} \qquad y_j = x_j \cdot \mathrm{rstd} \cdot w_j$$
 #
-# Two things of LayerNorm are left out: the mean, and the bias `b`. One sum is left, and the name `rstd` stays. Here is a row of eight. Drag
-# its numbers, and watch `rstd`.
+# Two things of LayerNorm are left out: the mean, and the bias `b`. One sum is left, and the name
+# `rstd` stays. Here is a row of eight. Drag its numbers, and watch `rstd`.
 
 # %%
 from course_lib.lessons import block_stepper
@@ -117,7 +119,8 @@ assert (
 # %% [markdown]
 # ## What leaves the results as they are?
 #
-# LayerNorm ignored both: all numbers times 10, and all numbers plus 100. RMSNorm ignores the first, too. Here is the second.
+# LayerNorm ignored both: all numbers times 10, and all numbers plus 100. RMSNorm ignores the first,
+# too. Here is the second.
 
 # %%
 predict("02-shift")
@@ -140,9 +143,10 @@ assert np.allclose(layer[0], layer[1], atol=1e-5) and find("02-shift").answer ==
 # %% [markdown]
 # ## How do you check a norm without another norm?
 #
-# You wrote a kernel, and you have nothing to compare it with. But you know one property of every result. Before `w`, and if the squares of
-# the row are large beside eps, the mean square of the result is 1. (A wrong sign passes this check, and so do exchanged rows.) Write a
-# function that finds the mean square of each row of a NumPy array.
+# You wrote a kernel, and you have nothing to compare it with. But you know one property of every
+# result. Before `w`, and if the squares of the row are large beside eps, the mean square of the
+# result is 1. (A wrong sign passes this check, and so do exchanged rows.) Write a function that
+# finds the mean square of each row of a NumPy array.
 
 
 # %% tags=["step"]
@@ -157,7 +161,8 @@ def mean_squares(y):
 step("02-check")
 
 # %% [markdown]
-# Here is an easy mistake: `/ mean_square`, without the root. The row is 1 1 1 1 4 again, with the mean square 4.
+# Here is an easy mistake: `/ mean_square`, without the root. The row is 1 1 1 1 4 again, with the
+# mean square 4.
 
 # %%
 predict("02-forgot")
@@ -175,13 +180,15 @@ assert (rms_normalise([1, 1, 1, 1, 4]) ** 2).mean() == 1 and (no_root**2).mean()
 assert np.isclose(((np.array([1, 1, 1, 1, 4]) / (20 / 8) ** 0.5) ** 2).mean(), 8 / 5)
 
 # %% [markdown]
-# The same check finds a wrong divisor: with BLOCK in the place of N the mean square is BLOCK / N, here 8/5.
+# The same check finds a wrong divisor: with BLOCK in the place of N the mean square is BLOCK / N,
+# here 8/5.
 #
 # ## Where is eps added?
 #
-# [A blog post](https://www.kapilsharma.dev/posts/triton-kernels-rms-norm) (read in November 2026) has RMSNorm in two ways. Its text computes
-# `1 / (rms + eps)`. Its full kernel computes `1 / sqrt(mean square + eps)`, as PyTorch does and as the formula above. Both avoid a division
-# by zero. Take eps = 1e-5, and a quiet row, whose rms is 0.001.
+# [A blog post](https://www.kapilsharma.dev/posts/triton-kernels-rms-norm) (read in November 2026)
+# has RMSNorm in two ways. Its text computes `1 / (rms + eps)`. Its full kernel computes `1 /
+# sqrt(mean square + eps)`, as PyTorch does and as the formula above. Both avoid a division by zero.
+# Take eps = 1e-5, and a quiet row, whose rms is 0.001.
 
 # %%
 predict("02-eps")
@@ -207,7 +214,8 @@ assert find("02-eps").answer == "3 times as large"
 # %% [markdown]
 # ### Find a row that shows the difference
 #
-# On most rows the two formulas agree. Choose four numbers for which the two results differ by a factor of 2 or more.
+# On most rows the two formulas agree. Choose four numbers for which the two results differ by a
+# factor of 2 or more.
 
 # %% tags=["step"]
 # BEGIN SOLUTION
@@ -221,8 +229,9 @@ step("02-quiet")
 # %% [markdown]
 # ## RMSNorm in PyTorch operations
 #
-# Now write it. The statistics belong to the last dimension, as in 01a. `x` and `w` may have different dtypes: an fp16 tensor times an fp32
-# tensor is fp32, so the result is converted once, at the end.
+# Now write it. The statistics belong to the last dimension, as in 01a. `x` and `w` may have
+# different dtypes: an fp16 tensor times an fp32 tensor is fp32, so the result is converted once, at
+# the end.
 
 # %% tags=["check"]
 assert (torch.ones(2).half() * torch.ones(2)).dtype == torch.float32 and round(1e-5**0.5, 3) == 0.003
@@ -235,8 +244,9 @@ exercise("02a")
 # %% [markdown]
 # ## How large may x be in fp16?
 #
-# Models keep `x` in fp16 or bf16. The largest number of fp16 is 65504, and RMSNorm squares. Here is a row of 1000 ordinary numbers, and one
-# of them is set to 300. The kernel squares in the dtype DTYPE, and does all the rest in fp32.
+# Models keep `x` in fp16 or bf16. The largest number of fp16 is 65504, and RMSNorm squares. Here is
+# a row of 1000 ordinary numbers, and one of them is set to 300. The kernel squares in the dtype
+# DTYPE, and does all the rest in fp32.
 
 
 # %%
@@ -275,10 +285,12 @@ with np.errstate(over="ignore"):
     assert every[np.isfinite(every * every)].max() == 255.875 and every[np.isfinite(every)].max() == 65504
 
 # %% [markdown]
-# From 256 on a square is too large for fp16. bf16 has a larger range and fewer digits: 256 + 1 is 256 there, so a long sum stops growing.
-# One rule helps with both: **fp32 at the load, one rounding at the store.** `.to(tl.float32)` after `tl.load` does the first.
-# `.to(y_ptr.dtype.element_ty)` before `tl.store` does the second: it is the dtype that `y_ptr` points to. (Llama's own code rounds before
-# `w`, too. In bf16 a quarter of the results then differ in the last digit.) `w` may have another dtype.
+# From 256 on a square is too large for fp16. bf16 has a larger range and fewer digits: 256 + 1 is
+# 256 there, so a long sum stops growing. One rule helps with both: **fp32 at the load, one rounding
+# at the store.** `.to(tl.float32)` after `tl.load` does the first. `.to(y_ptr.dtype.element_ty)`
+# before `tl.store` does the second: it is the dtype that `y_ptr` points to. (Llama's own code
+# rounds before `w`, too. In bf16 a quarter of the results then differ in the last digit.) `w` may
+# have another dtype.
 
 # %% tags=["check"]
 assert torch.tensor(256.0).bfloat16() + 1 == 256
@@ -309,8 +321,9 @@ step("02-half")
 # %% [markdown]
 # ## One number for each row
 #
-# Training needs `rstd` again, in the backward pass. So the kernel saves it: one number for each row. Practise such a store with another
-# number of a row: its largest absolute value. `tl.abs` and `tl.max` find it, and `tl.store` also takes one address and one number.
+# Training needs `rstd` again, in the backward pass. So the kernel saves it: one number for each
+# row. Practise such a store with another number of a row: its largest absolute value. `tl.abs` and
+# `tl.max` find it, and `tl.store` also takes one address and one number.
 
 
 # %% tags=["step"]
@@ -329,7 +342,8 @@ def peak_kernel(x_ptr, peak_ptr, stride_x, N, BLOCK: tl.constexpr):
 step("02-save")
 
 # %% [markdown]
-# Now two kernels save `rstd`. One has eps = 1e-5 inside the root, the other outside. Both get a row of zeros.
+# Now two kernels save `rstd`. One has eps = 1e-5 inside the root, the other outside. Both get a row
+# of zeros.
 
 # %%
 predict("02-zeros")
@@ -342,9 +356,9 @@ assert find("02-zeros").answer == "rstd alone"
 # %% [markdown]
 # ## Your RMSNorm kernel
 #
-# Put it together: one program for each row, `w` in a dtype of its own, `rstd` saved. Decide two things before you type: which number do you
-# divide by, and where does eps go? The exercise gives you `row` with 64 bits, because `row * stride_x` may be a large number; lesson 05
-# shows how large.
+# Put it together: one program for each row, `w` in a dtype of its own, `rstd` saved. Decide two
+# things before you type: which number do you divide by, and where does eps go? The exercise gives
+# you `row` with 64 bits, because `row * stride_x` may be a large number; lesson 05 shows how large.
 
 # %%
 exercise("02b")
@@ -357,9 +371,9 @@ offer_hunt("01b")
 # %% [markdown] tags=["dive"]
 # ## Dive: when do the two norms agree?
 #
-# The two norms agree when the row has mean 0. LayerNorm is RMSNorm of the centred row: subtract the mean, then divide by the rms of what is
-# left. The larger
-# the mean against the spread, the further apart the two are. Here are three rows.
+# The two norms agree when the row has mean 0. LayerNorm is RMSNorm of the centred row: subtract the
+# mean, then divide by the rms of what is left. The larger the mean against the spread, the further
+# apart the two are. Here are three rows.
 
 # %%
 rows = lesson02.ROWS
@@ -375,16 +389,18 @@ off_centre = abs(table.mean(axis=1)) / table.std(axis=1)
 assert np.argsort(apart).tolist() == np.argsort(off_centre).tolist() and apart[0] > 0.2 > 0.05 > apart[2]
 
 # %% [markdown]
-# And in a model? At each norm of the language model of lesson 14, |mean|/std is at most {{typical}} for half of the rows. There RMSNorm
-# gives nearly what LayerNorm gives. Whether that is so in other models, too, is a question of lesson 03.
+# And in a model? At each norm of the language model of lesson 14, |mean|/std is at most {{typical}}
+# for half of the rows. There RMSNorm gives nearly what LayerNorm gives. Whether that is so in other
+# models, too, is a question of lesson 03.
 
 # %% [markdown] tags=["dive"]
 # ## Dive: which eps does PyTorch take?
 #
-# `torch.nn.functional.layer_norm` takes 1e-5 if you name none. `rms_norm` takes a machine epsilon, and on a quiet row the result is more than
-# twice as large. (The machine epsilon of a dtype is the distance from 1 to the next number.) Of which dtype is it? Until [January
-# 2026](https://github.com/pytorch/pytorch/pull/173039) PyTorch's manual said: of the dtype of x. Try it with fp16, where the epsilon is
-# 0.00098.
+# `torch.nn.functional.layer_norm` takes 1e-5 if you name none. `rms_norm` takes a machine epsilon,
+# and on a quiet row the result is more than twice as large. (The machine epsilon of a dtype is the
+# distance from 1 to the next number.) Of which dtype is it? Until [January
+# 2026](https://github.com/pytorch/pytorch/pull/173039) PyTorch's manual said: of the dtype of x.
+# Try it with fp16, where the epsilon is 0.00098.
 
 # %%
 quiet = torch.tensor([[1e-3, 2e-3, -1e-3, 5e-4]])
@@ -415,16 +431,16 @@ assert torch.equal(torch.nn.functional.layer_norm(quiet, (4,)), named)
 
 # %% [markdown]
 # PyTorch 2.13 on a CPU takes the 1.2e-7 of fp32 for fp16, too, because it computes in fp32. [Its
-# manual](https://docs.pytorch.org/docs/stable/generated/torch.nn.RMSNorm.html) now says so. The configuration of a model names its eps.
-# Pass
-# that to the norm, and you need not know any of this.
+# manual](https://docs.pytorch.org/docs/stable/generated/torch.nn.RMSNorm.html) now says so. The
+# configuration of a model names its eps. Pass that to the norm, and you need not know any of this.
 
 # %% [markdown]
 # ## Without rails
 #
-# An optional task. 02b holds a whole row in its lanes, so its longest row is its BLOCK. Some rows are longer than a block that a program
-# can hold: the kernel needs a loop. Lesson 05 shows loops in kernels, so you may do this task after it. The file says what has to come out,
-# and not how. The task gives no points.
+# An optional task. 02b holds a whole row in its lanes, so its longest row is its BLOCK. Some rows
+# are longer than a block that a program can hold: the kernel needs a loop. Lesson 05 shows loops in
+# kernels, so you may do this task after it. The file says what has to come out, and not how. The
+# task gives no points.
 
 # %%
 exercise("02c")
@@ -440,11 +456,15 @@ review_predictions("02")
 # %% [markdown]
 # **Where to read on**
 #
-# - Zhang and Sennrich 2019, [Root Mean Square Layer Normalization](https://arxiv.org/abs/1910.07467): why the mean may stay in.
-# - PyTorch's [RMSNorm](https://docs.pytorch.org/docs/stable/generated/torch.nn.RMSNorm.html): look for the default of eps.
-# - The [blog post](https://www.kapilsharma.dev/posts/triton-kernels-rms-norm), whose pictures step through a kernel. Look for its two places of eps.
+# - Zhang and Sennrich 2019, [Root Mean Square Layer
+#   Normalization](https://arxiv.org/abs/1910.07467): why the mean may stay in.
+# - PyTorch's [RMSNorm](https://docs.pytorch.org/docs/stable/generated/torch.nn.RMSNorm.html): look
+#   for the default of eps.
+# - The [blog post](https://www.kapilsharma.dev/posts/triton-kernels-rms-norm), whose pictures step
+#   through a kernel. Look for its two places of eps.
 #
-# **Next:** lesson 03, large means. The kernel of lesson 01 is correct, and it meets a row whose variance it cannot find.
+# **Next:** lesson 03, large means. The kernel of lesson 01 is correct, and it meets a row whose
+# variance it cannot find.
 
 # %% tags=["values"]
 from course_lib.lessons.figures.norm_inputs import TRAINED, read_norm_inputs

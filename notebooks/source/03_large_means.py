@@ -13,8 +13,9 @@
 # %% [markdown]
 # # 03 Large means
 #
-# Here is the variance of lesson 01 in a shorter form. The kernel adds up x and x², and no lane past the end has to be cleared. The formula is
-# right, and well-known libraries use it. In this lesson you find the rows on which it fails, and you find out why.
+# Here is the variance of lesson 01 in a shorter form. The kernel adds up x and x², and no lane past
+# the end has to be cleared. The formula is right, and well-known libraries use it. In this lesson
+# you find the rows on which it fails, and you find out why.
 #
 # *About 35 minutes, the exercise included. Needs: lesson 01.*
 
@@ -45,13 +46,14 @@ def one_pass_kernel(x_ptr, mean_ptr, var_ptr, stride_x, N, BLOCK: tl.constexpr):
 
 
 # %% [markdown]
-# Each program takes one row. Row 0 begins at `x_ptr`, and the next row `stride_x` elements later. With E for the mean over a row, the last
-# line is a rule that you may know from school:
+# Each program takes one row. Row 0 begins at `x_ptr`, and the next row `stride_x` elements later.
+# With E for the mean over a row, the last line is a rule that you may know from school:
 #
 # $$\begin{aligned}\mathrm{var} = E[(x - E[x])^2] &= E[x^2] - 2\,E[x]\,E[x] + E[x]^2 \\ &= E[x^2] - E[x]^2\end{aligned}$$
 #
-# Take the row `1 3`: the mean square is 5, the squared mean is 4, and the variance is 1. Both sums come from one look at the row, so this
-# formula is called **one-pass**. Run it on 64 rows of 1000 random numbers with mean 1 and standard deviation 1.
+# Take the row `1 3`: the mean square is 5, the squared mean is 4, and the variance is 1. Both sums
+# come from one look at the row, so this formula is called **one-pass**. Run it on 64 rows of 1000
+# random numbers with mean 1 and standard deviation 1.
 
 # %%
 from course_lib.lessons.statistics_rows import make_rows, run_on_rows
@@ -72,7 +74,8 @@ assert make_rows(1).device.type == course_lib.DEVICE and find_error(var, make_ro
 assert 0.9 < var.min() < var.max() < 1.15
 
 # %% [markdown]
-# All 64 are near 1, as they should be. Now add the same number to every element. That moves the mean. It does not move the variance.
+# All 64 are near 1, as they should be. Now add the same number to every element. That moves the
+# mean. It does not move the variance.
 
 # %%
 from course_lib.lessons import predict
@@ -102,7 +105,8 @@ assert -40 < var.min() < -10 and 20 < var.max() < 40
 # %% [markdown]
 # ## Where did the digits go?
 #
-# Take the rows with mean 1000. The kernel squares, so its two terms are near 1,000,000. fp32 keeps 24 binary digits of a number.
+# Take the rows with mean 1000. The kernel squares, so its two terms are near 1,000,000. fp32 keeps
+# 24 binary digits of a number.
 
 # %%
 predict("03-spacing")
@@ -138,31 +142,32 @@ for ratio, largest in ((1000, 0.4), (10_000, 40)):
     assert all(largest / 2 < abs(var - 1).max() < largest for var in (separate, joined))
 
 # %% [markdown]
-# Each term is right to seven digits. That is as good as fp32 gets. But the first six digits of the two terms are the same, and the
-# subtraction removes them.
+# Each term is right to seven digits. That is as good as fp32 gets. But the first six digits of the
+# two terms are the same, and the subtraction removes them.
 #
-# This is **cancellation**. No operation fails, and the subtraction of two such near numbers is exact. It removes the digits that were
-# right,
-# so the rounding of the terms is what you see. (On a GPU the compiler joins the product and the subtraction into one instruction, an FMA,
-# which rounds once. Then mean² is not rounded. But mean and E[x²] are, and the error is as large.)
+# This is **cancellation**. No operation fails, and the subtraction of two such near numbers is
+# exact. It removes the digits that were right, so the rounding of the terms is what you see. (On a
+# GPU the compiler joins the product and the subtraction into one instruction, an FMA, which rounds
+# once. Then mean² is not rounded. But mean and E[x²] are, and the error is as large.)
 #
 # ## How much is lost?
 #
-# Write u for the largest relative error of one rounding. In fp32 u is 2⁻²⁴. A term of the size E[x²] is off by about u · E[x²]. (It has
-# many roundings, but in random rows most of them compensate each other. The last dive has the bound.) The result has the size of the
-# variance. So the relative error of the variance is about
+# Write u for the largest relative error of one rounding. In fp32 u is 2⁻²⁴. A term of the size
+# E[x²] is off by about u · E[x²]. (It has many roundings, but in random rows most of them
+# compensate each other. The last dive has the bound.) The result has the size of the variance. So
+# the relative error of the variance is about
 #
 # $$u\,\frac{E[x^2]}{\mathrm{var}} = u\,\kappa^2 \qquad\qquad \kappa = \sqrt{1 + \frac{\mathrm{mean}^2}{\mathrm{var}}}$$
 #
-# kappa is the **condition number** of the row. If the mean is far from 0, kappa is |mean|/std. Each factor of 10 in the mean costs two
-# digits. At which kappa is nothing left?
+# kappa is the **condition number** of the row. If the mean is far from 0, kappa is |mean|/std. Each
+# factor of 10 in the mean costs two digits. At which kappa is nothing left?
 
 # %%
 predict("03-nothing-left")
 
 # %% [markdown]
-# Half of the digits are lost at a much smaller kappa. At which kappa has the kernel lost 12 of its 24 binary digits? Then the relative
-# error is 2⁻¹². Write it as arithmetic, and run the cell.
+# Half of the digits are lost at a much smaller kappa. At which kappa has the kernel lost 12 of its
+# 24 binary digits? Then the relative error is 2⁻¹². Write it as arithmetic, and run the cell.
 
 # %%
 from course_lib.lessons import step
@@ -188,12 +193,14 @@ for ratio in (10, 100, 1000, 10_000):
 # %% [markdown]
 # ## What do real rows look like?
 #
-# The rows of this lesson were made up. What does a norm get in a model? The course ran three small models, which have ten norms together,
-# and measured each row that enters a norm:
+# The rows of this lesson were made up. What does a norm get in a model? The course ran three small
+# models, which have ten norms together, and measured each row that enters a norm:
 #
 # - the language model of lesson 14, trained, on its text;
-# - [Magika](https://github.com/google/magika), which tells the type of a file from its bytes, on text files of this course;
-# - [PP-OCRv4](https://github.com/PaddlePaddle/PaddleOCR), which reads the words in an image, on images of lines of text.
+# - [Magika](https://github.com/google/magika), which tells the type of a file from its bytes, on
+#   text files of this course;
+# - [PP-OCRv4](https://github.com/PaddlePaddle/PaddleOCR), which reads the words in an image, on
+#   images of lines of text.
 #
 # Others trained the last two. Their weights come with Python packages.
 
@@ -209,7 +216,12 @@ from course_lib.lessons.figures.norm_inputs import TRAINED, UNTRAINED, read_norm
 looked_at = [norm for norm in read_norm_inputs().norms if norm.model != UNTRAINED]
 farthest = max(looked_at, key=lambda norm: norm.mean_over_std[-1])
 assert len(looked_at) == 10 and len({norm.model for norm in looked_at}) == 3
-assert (farthest.model, farthest.norm, farthest.N, farthest.mean_over_std[-1]) == ("Magika", "norm 2", 512, 4.25)
+assert (farthest.model, farthest.norm, farthest.N, farthest.mean_over_std[-1]) == (
+    "Magika",
+    "norm 2",
+    512,
+    4.25,
+)
 assert find("03-real-rows").answer == "about 4" and u * (1 + 4.25**2) < 2e-6
 own, others = ([norm for norm in looked_at if (norm.model == TRAINED) == flag] for flag in (True, False))
 assert max(norm.mean_over_std[-1] for norm in own) == 0.44 and max(norm.mean_over_std[3] for norm in own) < 0.1
@@ -218,17 +230,17 @@ years, lone = np.arange(2000, 2027), np.eye(1, 512)
 assert round(years.mean() / years.std()) == 258 and round(u * 258**2, 3) == 0.004 and lone.mean() / lone.std() < 0.05
 
 # %% [markdown]
-# The buttons above the chart also show how large the rows are, and whether one column is far larger than the others. Such a column does not
-# make mean/std large, because it makes std large, too.
+# The buttons above the chart also show how large the rows are, and whether one column is far larger
+# than the others. Such a column does not make mean/std large, because it makes std large, too.
 #
-# Rows that no layer has touched can lie further out. Take the years 2000 to 2026, one in each column: mean/std is 258, and u · kappa² is
-# 0.004.
+# Rows that no layer has touched can lie further out. Take the years 2000 to 2026, one in each
+# column: mean/std is 258, and u · kappa² is 0.004.
 
 # %% [markdown]
 # ## What does y look like?
 #
-# The output of LayerNorm is `y = (x - mean) / sqrt(var + eps)`. Take the rows with mean 1000 again. In the worst of them the variance is
-# more than a tenth off.
+# The output of LayerNorm is `y = (x - mean) / sqrt(var + eps)`. Take the rows with mean 1000 again.
+# In the worst of them the variance is more than a tenth off.
 
 # %%
 predict("03-looks")
@@ -254,10 +266,12 @@ assert find("03-looks").answer == "nothing: y looks like any normalised row"
 # %% [markdown]
 # A test with large means sees it. Tests mostly take `torch.randn`, and there kappa is 1.
 #
-# At 10,000 the variance can be negative, and then y is NaN. Flax is a library for neural networks in JAX. Its LayerNorm takes the one-pass
-# formula by default, and replaces a negative variance by 0: `max(0, var)` ([commit
+# At 10,000 the variance can be negative, and then y is NaN. Flax is a library for neural networks
+# in JAX. Its LayerNorm takes the one-pass formula by default, and replaces a negative variance by
+# 0: `max(0, var)` ([commit
 # 018c99b](https://github.com/google/flax/blob/018c99bac74693be2790f98b80b7177043110ade/flax/linen/normalization.py)).
-# Magika's two norms do the same: the graph in its package (version 1.0.3) adds up x and x², subtracts, and takes `max(0, var)`.
+# Magika's two norms do the same: the graph in its package (version 1.0.3) adds up x and x²,
+# subtracts, and takes `max(0, var)`.
 
 # %%
 predict("03-clamp")
@@ -269,7 +283,8 @@ predict("03-clamp")
 # 2. a row whose variance is negative, and what *clamp at 0* does to its y;
 # 3. an algorithm that is as exact at 10,000 as at 1.
 #
-# (*naive, op by op* rounds each result to the dtype, as separate operations do. Welford and Chan's merge come in lesson 04, shifted one-pass in 05.)
+# (*naive, op by op* rounds each result to the dtype, as separate operations do. Welford and Chan's
+# merge come in lesson 04, shifted one-pass in 05.)
 
 # %%
 from course_lib.lessons import cancellation
@@ -286,8 +301,9 @@ assert abs(compute_curve("two_pass", "pairwise", "fp32", 1024, RATIOS)["var"][RA
 # %% [markdown]
 # ## What is the way out?
 #
-# Subtract *before* you square. `x - mean` is small, and small numbers have small roundings. This is **two-pass**: first the mean, then the
-# mean of `(x - mean)²`. The second pass can only begin when the mean is known.
+# Subtract *before* you square. `x - mean` is small, and small numbers have small roundings. This is
+# **two-pass**: first the mean, then the mean of `(x - mean)²`. The second pass can only begin when
+# the mean is known.
 #
 # Suppose that you rewrite the kernel at the top of this page as two-pass.
 
@@ -327,8 +343,11 @@ assert find("03-loads").answer == 1
 # %% [markdown]
 # At mean 10,000 this kernel is right to five digits and more. One-pass had none.
 #
-# In NumPy and PyTorch you do the same for all rows at once. There is one trap. `np.mean(x, axis=1)` has the shape (M,): one mean per row.
-# NumPy lines up shapes from the right, so `x - mean` takes mean 0 from *column* 0, mean 1 from column 1, and so on. If M and N differ, and both are above 1, you get an error. If M equals N you get wrong numbers. `mean[:, None]` has the shape (M, 1): a column, one mean in front of each row.
+# In NumPy and PyTorch you do the same for all rows at once. There is one trap. `np.mean(x, axis=1)`
+# has the shape (M,): one mean per row. NumPy lines up shapes from the right, so `x - mean` takes
+# mean 0 from *column* 0, mean 1 from column 1, and so on. If M and N differ, and both are above 1,
+# you get an error. If M equals N you get wrong numbers. `mean[:, None]` has the shape (M, 1): a
+# column, one mean in front of each row.
 
 
 # %% tags=["step"]
@@ -346,7 +365,8 @@ step("03-column")
 # %% [markdown]
 # ## And in half precision?
 #
-# So far x was fp32. Give the same arithmetic fp16, and something else breaks. Add up 4096 ones in fp16, one after the other.
+# So far x was fp32. Give the same arithmetic fp16, and something else breaks. Add up 4096 ones in
+# fp16, one after the other.
 
 # %%
 predict("03-ones")
@@ -364,7 +384,8 @@ for _ in range(4096):
 assert total == find("03-ones").answer == np.float16(2048) + np.float16(1) and np.spacing(np.float16(2048)) == 2
 
 # %% [markdown]
-# Squares are worse: the largest fp16 number is 65504, and 300² is 90000. One rule covers both: **convert to fp32 first, round at the end.**
+# Squares are worse: the largest fp16 number is 65504, and 300² is 90000. One rule covers both:
+# **convert to fp32 first, round at the end.**
 
 
 # %% tags=["step"]
@@ -387,7 +408,8 @@ with warnings.catch_warnings():
 # %% [markdown]
 # ## Your turn
 #
-# Write both variances in NumPy, for all rows of a matrix. The check knows how many digits one-pass may lose.
+# Write both variances in NumPy, for all rows of a matrix. The check knows how many digits one-pass
+# may lose.
 
 # %%
 from course_lib import exercise
@@ -402,9 +424,9 @@ offer_hunt("02b")
 # %% [markdown]
 # ## Without rails
 #
-# An optional task. The variance stays as it is if you subtract one number from a whole row, so one pass over x - x[0] should be right where
-# one pass over x fails. Mostly it is. Write it, and then find a row for which it is not: the grader takes your row and measures. The task
-# gives no points.
+# An optional task. The variance stays as it is if you subtract one number from a whole row, so one
+# pass over x - x[0] should be right where one pass over x fails. Mostly it is. Write it, and then
+# find a row for which it is not: the grader takes your row and measures. The task gives no points.
 
 # %%
 exercise("03b")
@@ -421,11 +443,15 @@ review_predictions("03")
 # **Where to read on**
 #
 # - Chan, Golub and LeVeque 1983, [Algorithms for Computing the Sample
-#   Variance](https://doi.org/10.1080/00031305.1983.10483115): six pages, with a table of bounds and advice on which algorithm to take.
-# - [`layernorm_forward.cu` of llm.c](https://github.com/karpathy/llm.c/blob/023b2d3d3e8acda287c99e12934c82bea0085c02/dev/cuda/layernorm_forward.cu)
+#   Variance](https://doi.org/10.1080/00031305.1983.10483115): six pages, with a table of bounds and
+#   advice on which algorithm to take.
+# - [`layernorm_forward.cu` of
+#   llm.c](https://github.com/karpathy/llm.c/blob/023b2d3d3e8acda287c99e12934c82bea0085c02/dev/cuda/layernorm_forward.cu)
 #   (commit 023b2d3): kernels 4 to 6 are one-pass, kernels 1 to 3 two-pass.
-# - [`normalization.py` of Flax](https://github.com/google/flax/blob/018c99bac74693be2790f98b80b7177043110ade/flax/linen/normalization.py) (commit 018c99b): `use_fast_variance` is this
-#   lesson's choice, and its comment says what may go wrong.
+# - [`normalization.py` of
+#   Flax](https://github.com/google/flax/blob/018c99bac74693be2790f98b80b7177043110ade/flax/linen/normalization.py)
+#   (commit 018c99b): `use_fast_variance` is this lesson's choice, and its comment says what may go
+#   wrong.
 # - `course_lib/norms/statistics.py`: all algorithms of this course, and their bounds, in NumPy.
 #
 # **Next:** lesson 04. What if the numbers come one at a time, and you cannot read them twice?
@@ -436,12 +462,13 @@ review_predictions("03")
 # A published kernel does not match PyTorch. Which of the two is it?
 
 # %% [markdown]
-# The post [Layer Normalization as fast as possible](https://fleetwood.dev/posts/layernorm-as-fast-as-possible) (read in November 2026) times three
-# WebGPU kernels. One-pass takes 126.5 µs and does not match PyTorch. Two-pass takes 159.4 µs, Welford 113.9 µs, and both match. One-pass
-# is numerically bad, and that seems to explain it.
+# The post [Layer Normalization as fast as
+# possible](https://fleetwood.dev/posts/layernorm-as-fast-as-possible) (read in November 2026) times
+# three WebGPU kernels. One-pass takes 126.5 µs and does not match PyTorch. Two-pass takes 159.4 µs,
+# Welford 113.9 µs, and both match. One-pass is numerically bad, and that seems to explain it.
 #
-# But look at the line as printed: `sum(x * x) - mean * mean / N`. Fractions round nothing. What does the line give for the row `1 3`, whose
-# variance is 1?
+# But look at the line as printed: `sum(x * x) - mean * mean / N`. Fractions round nothing. What
+# does the line give for the row `1 3`, whose variance is 1?
 
 # %%
 from fractions import Fraction
@@ -462,11 +489,12 @@ assert round(x.var(), 2) == 1.06 and round(float(published(exact))) == 2099 and 
 assert abs(statistics.one_pass(x.astype(np.float32), np.float32, "pairwise").var - x.var()) < 1e-6
 
 # %% [markdown]
-# It gives 8. The line is a wrong formula: the N stands under the wrong term. On 1024 normal numbers around 1 it gives 2099 where the variance is
-# 1.06, in exact arithmetic too. The right one-pass formula has six right digits on that row, in fp32.
+# It gives 8. The line is a wrong formula: the N stands under the wrong term. On 1024 normal numbers
+# around 1 it gives 2099 where the variance is 1.06, in exact arithmetic too. The right one-pass
+# formula has six right digits on that row, in fp32.
 #
-# A result that does not match does not tell the two faults apart. Two tests do. Compute in fractions, or move the mean to 0: a wrong
-# formula stays wrong, and lost digits come back.
+# A result that does not match does not tell the two faults apart. Two tests do. Compute in
+# fractions, or move the mean to 0: a wrong formula stays wrong, and lost digits come back.
 
 # %% [markdown] tags=["dive"]
 # ## Dive: is it the fault of the row?
@@ -474,8 +502,8 @@ assert abs(statistics.one_pass(x.astype(np.float32), np.float32, "pairwise").var
 # Perhaps rows with a large mean are hopeless for everybody.
 
 # %% [markdown]
-# Move every element by one rounding: up if it lies above the mean, down if
-# below. That is the worst case for a variance. Then compute the variance in float64. How far does it move?
+# Move every element by one rounding: up if it lies above the mean, down if below. That is the worst
+# case for a variance. Then compute the variance in float64. How far does it move?
 
 # %%
 noise = np.random.default_rng(0).standard_normal(8192)
@@ -489,9 +517,10 @@ kappa = float(statistics.condition_number(x))
 assert u * kappa < abs(moved) < 2 * u * kappa < 1e-2 * u * kappa**2
 
 # %% [markdown]
-# The variance moves by less than 2 u kappa. So if the stored numbers are themselves rounded, nobody knows their variance to more than four
-# digits at mean/std = 1000. Two-pass finds the variance of the *stored* numbers to seven digits, and the last three mean nothing. One-pass
-# loses another factor kappa.
+# The variance moves by less than 2 u kappa. So if the stored numbers are themselves rounded, nobody
+# knows their variance to more than four digits at mean/std = 1000. Two-pass finds the variance of
+# the *stored* numbers to seven digits, and the last three mean nothing. One-pass loses another
+# factor kappa.
 
 # %% [markdown] tags=["dive"]
 # ## Dive: what do the roundings add up to?
@@ -499,19 +528,24 @@ assert u * kappa < abs(moved) < 2 * u * kappa < 1e-2 * u * kappa**2
 # So far "about u kappa²". A bound says what cannot happen.
 
 # %% [markdown]
-# Each rounding multiplies by (1 + d) with |d| ≤ u. k roundings together multiply by a factor between 1 - gamma(k) and 1 + gamma(k), with
-# gamma(k) = k u / (1 - k u). Take two-pass, with sums one element after the other.
+# Each rounding multiplies by (1 + d) with |d| ≤ u. k roundings together multiply by a factor
+# between 1 - gamma(k) and 1 + gamma(k), with gamma(k) = k u / (1 - k u). Take two-pass, with sums
+# one element after the other.
 #
-# 1. Each element goes through at most N - 1 additions and one division, so N roundings. So the error e of the mean is at most
+# 1. Each element goes through at most N - 1 additions and one division, so N roundings. So the
+#    error e of the mean is at most
 #    gamma(N) · mean of |x|, and that is at most gamma(N) kappa std.
-# 2. If the mean is off by e, the mean of the squared deviations is var + e². That is at most var (1 + (gamma(N) kappa)²).
-# 3. Each squared deviation goes through at most N + 3 roundings: two from the difference (it is squared), one from the square, N - 1 from
+# 2. If the mean is off by e, the mean of the squared deviations is var + e². That is at most var
+#    (1 + (gamma(N) kappa)²).
+# 3. Each squared deviation goes through at most N + 3 roundings: two from the difference (it is
+#    squared), one from the square, N - 1 from
 #    the
 #    sum and one from the division. All terms are positive, so the relative error of their sum is at most gamma(N + 3).
 #
-# Together: relative error ≤ gamma(N + 3) + (1 + gamma(N + 3)) (gamma(N) kappa)². The first term does not depend on the mean, and kappa² is
-# multiplied by u². For one-pass, step 3 has E[x²] = kappa² var in the place of var. The table of Chan, Golub
-# and LeVeque, constants left out (lesson 04 has the last two):
+# Together: relative error ≤ gamma(N + 3) + (1 + gamma(N + 3)) (gamma(N) kappa)². The first term
+# does not depend on the mean, and kappa² is multiplied by u². For one-pass, step 3 has E[x²] =
+# kappa² var in the place of var. The table of Chan, Golub and LeVeque, constants left out (lesson
+# 04 has the last two):
 #
 # | algorithm | sums one after the other | sums in pairs |
 # |---|---|---|
@@ -520,8 +554,9 @@ assert u * kappa < abs(moved) < 2 * u * kappa < 1e-2 * u * kappa**2
 # | Welford | N kappa u | |
 # | Chan | | log N kappa u |
 #
-# In pairs means ((a + b) + (c + d)) + ...: only log2 N additions lie on top of one another. A GPU adds up in such a tree anyway. Now hold
-# measurements against the bounds: eleven means, eight rows each.
+# In pairs means ((a + b) + (c + d)) + ...: only log2 N additions lie on top of one another. A GPU
+# adds up in such a tree anyway. Now hold measurements against the bounds: eleven means, eight rows
+# each.
 
 # %%
 from course_lib.lessons.figures import lesson03
@@ -539,5 +574,5 @@ for order in statistics.ORDERS:
     assert off < statistics.bound("two_pass", 8192, 10.2, u, order) and (off > 1e-6) == (order == "sequential")
 
 # %% [markdown]
-# No point lies above its dashed line, and the slopes are those of the table. The measured errors lie well below: a bound counts every
-# rounding as if all of them had the same sign.
+# No point lies above its dashed line, and the slopes are those of the table. The measured errors
+# lie well below: a bound counts every rounding as if all of them had the same sign.

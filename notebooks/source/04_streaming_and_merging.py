@@ -13,8 +13,9 @@
 # %% [markdown]
 # # 04 Streaming and merging
 #
-# Two-pass goes over a row twice, so it needs the whole row at hand. But a long row may be split between two programs, and each of them sees
-# one half. Or the numbers come one at a time, and you cannot read them again. Which values do you have to keep, to compute the variance?
+# Two-pass goes over a row twice, so it needs the whole row at hand. But a long row may be split
+# between two programs, and each of them sees one half. Or the numbers come one at a time, and you
+# cannot read them again. Which values do you have to keep, to compute the variance?
 #
 # *About 40 minutes, both exercises included. Needs: lesson 03. Everything here is NumPy.*
 
@@ -29,8 +30,8 @@ recall("04")
 # %% [markdown]
 # ## What can two halves report?
 #
-# A row has eight numbers. One program has read four of them and reports: mean 1, variance 0. Another has read the other four and reports:
-# mean 5, variance 0.
+# A row has eight numbers. One program has read four of them and reports: mean 1, variance 0.
+# Another has read the other four and reports: mean 5, variance 0.
 
 # %%
 import numpy as np
@@ -40,14 +41,16 @@ from course_lib.lessons import predict
 predict("04-halves")
 
 # %% [markdown]
-# First the mean. A row of four numbers has been split unevenly: `1 1 1` on the left with mean 1, and `5` on the right with mean 5.
+# First the mean. A row of four numbers has been split unevenly: `1 1 1` on the left with mean 1,
+# and `5` on the right with mean 5.
 
 # %%
 predict("04-unequal")
 
 # %% [markdown]
-# The mean of both lies between `mean_a` and `mean_b`. If b has half of all the numbers, it lies half of the way from `mean_a` to `mean_b`.
-# If b has a quarter of them, it lies a quarter of the way. The function below always goes half of the way. Mend it.
+# The mean of both lies between `mean_a` and `mean_b`. If b has half of all the numbers, it lies
+# half of the way from `mean_a` to `mean_b`. If b has a quarter of them, it lies a quarter of the
+# way. The function below always goes half of the way. Mend it.
 
 # %%
 from course_lib.lessons import step
@@ -71,14 +74,24 @@ from course_lib.lessons.statistics_rows import find_error
 from course_lib.norms import statistics
 
 assert course_lib.MODE in {"cpu", "gpu"}  # this page needs neither
-assert find("04-halves").answer == np.var(DATA["two levels"]) and DATA["two levels"] == (1, 1, 1, 1, 5, 5, 5, 5)
+assert find("04-halves").answer == np.var(DATA["two levels"]) and DATA["two levels"] == (
+    1,
+    1,
+    1,
+    1,
+    5,
+    5,
+    5,
+    5,
+)
 assert find("04-unequal").answer == np.mean([1, 1, 1, 5]) != (1 + 5) / 2
 assert mean_of_both(3, 1.0, 1, 5.0) == 2 and mean_of_both(4, 1.0, 4, 5.0) == 3
 
 # %% [markdown]
 # ## What if b is one number?
 #
-# Then n_b is 1. Numbers come in one at a time. Let x be number k; before it there were k - 1. The mean moves 1/k of the way to x:
+# Then n_b is 1. Numbers come in one at a time. Let x be number k; before it there were k - 1. The
+# mean moves 1/k of the way to x:
 #
 # $$\mathrm{mean}_k = \mathrm{mean}_{k-1} + \frac{x_k - \mathrm{mean}_{k-1}}{k}$$
 
@@ -86,8 +99,9 @@ assert mean_of_both(3, 1.0, 1, 5.0) == 2 and mean_of_both(4, 1.0, 4, 5.0) == 3
 predict("04-tenth")
 
 # %% [markdown]
-# Now write this as a loop. Two things go wrong easily. `count` can mean two things: how many numbers came before x, or how many there are
-# with x. And when the first number comes, the 0.0 at which `mean` starts must have no influence.
+# Now write this as a loop. Two things go wrong easily. `count` can mean two things: how many
+# numbers came before x, or how many there are with x. And when the first number comes, the 0.0 at
+# which `mean` starts must have no influence.
 
 
 # %% tags=["step"]
@@ -111,15 +125,18 @@ assert np.allclose(list_running_means([2.0, 4.0, 9.0]), [2, 3, 5])
 # %% [markdown]
 # ### And the variance?
 #
-# Keep the sum of the squared deviations from the mean. Its usual name is M2. (It has nothing to do with M, the number of rows.) At the end
-# the variance is M2 / N. By how much does M2 grow when x comes? Write $d = x_k - \mathrm{mean}_{k-1}$.
+# Keep the sum of the squared deviations from the mean. Its usual name is M2. (It has nothing to do
+# with M, the number of rows.) At the end the variance is M2 / N. By how much does M2 grow when x
+# comes? Write $d = x_k - \mathrm{mean}_{k-1}$.
 #
-# - The mean moves by d/k, so each of the k - 1 earlier deviations e becomes e - d/k. Its square is e² - 2e d/k + (d/k)². The sum of all e
-#   is 0, so the middle terms add up to 0. M2 grows by (k - 1) (d/k)².
+# - The mean moves by d/k, so each of the k - 1 earlier deviations e becomes e - d/k. Its square is
+#   e² - 2e d/k + (d/k)². The sum of all e is 0, so the middle terms add up to 0. M2 grows by
+#   (k - 1) (d/k)².
 # - The distance of x from the new mean is d (k - 1)/k. M2 grows by its square, (d (k - 1)/k)².
 #
-# The sum of both is (k - 1) d²/k² + (k - 1)² d²/k² = d · d (k - 1)/k. The first factor is the distance of x from the old mean, the second
-# one its distance from the *new* mean. This is **Welford's algorithm** (1962):
+# The sum of both is (k - 1) d²/k² + (k - 1)² d²/k² = d · d (k - 1)/k. The first factor is the
+# distance of x from the old mean, the second one its distance from the *new* mean. This is
+# **Welford's algorithm** (1962):
 #
 # $$M2_k = M2_{k-1} + (x_k - \mathrm{mean}_{k-1})\,(x_k - \mathrm{mean}_k)$$
 #
@@ -137,8 +154,9 @@ assert history == [(1, 2, 0), (2, 3, 2), (3, 5, find("04-by-hand").answer)]
 assert history[-1][2] == (2 - 5) ** 2 + (4 - 5) ** 2 + (9 - 5) ** 2
 
 # %% [markdown]
-# One-pass lost its digits when it subtracted one large square from another. Here there are no large squares. Only the running mean is
-# large, and its roundings remain. Now an easy mistake: the new mean in both factors, `(x - new_mean) ** 2`.
+# One-pass lost its digits when it subtracted one large square from another. Here there are no large
+# squares. Only the running mean is large, and its roundings remain. Now an easy mistake: the new
+# mean in both factors, `(x - new_mean) ** 2`.
 
 # %%
 predict("04-slip")
@@ -169,8 +187,9 @@ assert find("04-slip").answer == "0.6 % too small" and round(sum(1 / k for k in 
 # %% [markdown]
 # ### Many rows at once
 #
-# The exercise streams M rows side by side: mean and M2 are arrays of shape (M,), and the next numbers are a *column* of x. Practise the
-# loop with something easier, the largest number of each row. Begin with minus infinity.
+# The exercise streams M rows side by side: mean and M2 are arrays of shape (M,), and the next
+# numbers are a *column* of x. Practise the loop with something easier, the largest number of each
+# row. Begin with minus infinity.
 
 
 # %% tags=["step"]
@@ -203,8 +222,9 @@ exercise("04a")
 # %% [markdown]
 # ## How do you merge two halves?
 #
-# Welford is a chain: each step waits for the one before. A GPU can do thousands of such steps at the same time, but in one chain only one.
-# So let many short chains run side by side, and merge what they report: n, mean and M2.
+# Welford is a chain: each step waits for the one before. A GPU can do thousands of such steps at
+# the same time, but in one chain only one. So let many short chains run side by side, and merge
+# what they report: n, mean and M2.
 #
 # Go back to `1 1 1 1` and `5 5 5 5`. The common mean is 3.
 
@@ -212,13 +232,14 @@ exercise("04a")
 predict("04-between")
 
 # %% [markdown]
-# In general n = n_a + n_b and d = mean_b - mean_a. The distance from mean_a to the common mean is d · n_b/n, and that from mean_b is d ·
-# n_a/n. So the squares grow by n_a (d n_b/n)² + n_b (d n_a/n)² = d² n_a n_b/n. Chan, Golub and LeVeque (1979):
+# In general n = n_a + n_b and d = mean_b - mean_a. The distance from mean_a to the common mean is d
+# · n_b/n, and that from mean_b is d · n_a/n. So the squares grow by n_a (d n_b/n)² + n_b (d
+# n_a/n)² = d² n_a n_b/n. Chan, Golub and LeVeque (1979):
 #
 # $$\begin{aligned}\mathrm{mean} &= \mathrm{mean}_a + d\,\frac{n_b}{n} \\ M2 &= M2_a + M2_b + d^2\,\frac{n_a n_b}{n}\end{aligned}$$
 #
-# With n_b = 1 this *is* Welford's update. The picture below merges a row of eight. Drag the border between the halves, and the numbers. The
-# bar at the bottom shows what M2 is made of. Find
+# With n_b = 1 this *is* Welford's update. The picture below merges a row of eight. Drag the border
+# between the halves, and the numbers. The bar at the bottom shows what M2 is made of. Find
 #
 # 1. the border at which most of M2 lies inside the halves;
 # 2. with *blocks of 1*: how many steps until the whole row is known;
@@ -243,13 +264,15 @@ assert all(np.isclose(p, q, rtol=1e-6) for p, q in zip(merged, updated, strict=T
 # %% [markdown]
 # ### What if a side is empty?
 #
-# Five numbers in eight lanes leave three lanes with no number. For such a lane n, mean and M2 are 0. Now two such lanes are merged.
+# Five numbers in eight lanes leave three lanes with no number. For such a lane n, mean and M2
+# are 0. Now two such lanes are merged.
 
 # %%
 predict("04-empty")
 
 # %% [markdown]
-# Mend the share of b. For n = 0 any finite share is right: both means are 0 there, so d is 0, and 0 times a finite number is 0.
+# Mend the share of b. For n = 0 any finite share is right: both means are 0 there, so d is 0, and 0
+# times a finite number is 0.
 
 
 # %% tags=["step"]
@@ -277,7 +300,8 @@ assert statistics.merged(short).count == 5 and np.isclose(
 # %% [markdown]
 # ## Your turn: Chan's merge
 #
-# The function gets six numbers, n, mean and M2 of each side, and returns three. Either side may be empty.
+# The function gets six numbers, n, mean and M2 of each side, and returns three. Either side may be
+# empty.
 
 # %%
 exercise("04b")
@@ -299,8 +323,8 @@ offer_hunt("01b")
 # | Welford, one chain | 1 | 4e-5 | a division per number, one after the other |
 # | Welford in blocks of 32, merged | 1 | 4e-6 | a tree of merges |
 #
-# Shorter chains are more exact, and give a GPU more to do at the same time. But a merge costs more than a step of a chain, so very short
-# chains are slow again (lesson 05).
+# Shorter chains are more exact, and give a GPU more to do at the same time. But a merge costs more
+# than a step of a chain, so very short chains are slow again (lesson 05).
 
 # %% tags=["check"]
 x = (np.random.default_rng(0).standard_normal((16, 8192)) + 1000).astype(np.float32)
@@ -312,8 +336,9 @@ for error, printed in zip((*table.values(), blocks), (1e-1, 1e-7, 4e-5, 4e-6), s
 # %% [markdown]
 # ## Without rails
 #
-# An optional task. One call of your merge takes arrays, so it merges many pairs side by side. How few calls make one group of 1,024? And of
-# 1,000? The grader counts them. A GPU's reduction makes the same steps. The task gives no points.
+# An optional task. One call of your merge takes arrays, so it merges many pairs side by side. How
+# few calls make one group of 1,024? And of 1,000? The grader counts them. A GPU's reduction makes
+# the same steps. The task gives no points.
 
 # %%
 exercise("04c")
@@ -329,14 +354,16 @@ review_predictions("04")
 # %% [markdown]
 # **Where to read on**
 #
-# - Welford 1962, [Note on a Method for Calculating Corrected Sums of Squares and Products](https://doi.org/10.1080/00401706.1962.10490022):
-#   two pages.
-# - Chan, Golub and LeVeque 1983, [Algorithms for Computing the Sample Variance](https://doi.org/10.1080/00031305.1983.10483115): the merge,
-#   its bound, and the tree.
-# - [Algorithms for calculating variance](https://en.wikipedia.org/wiki/Algorithms_for_calculating_variance): the same with code, and with
-#   higher moments.
+# - Welford 1962, [Note on a Method for Calculating Corrected Sums of Squares and
+#   Products](https://doi.org/10.1080/00401706.1962.10490022): two pages.
+# - Chan, Golub and LeVeque 1983, [Algorithms for Computing the Sample
+#   Variance](https://doi.org/10.1080/00031305.1983.10483115): the merge, its bound, and the tree.
+# - [Algorithms for calculating
+#   variance](https://en.wikipedia.org/wiki/Algorithms_for_calculating_variance): the same with
+#   code, and with higher moments.
 #
-# **Next:** lesson 05. All of this as kernels, with a thousand lanes that each run a Welford of their own.
+# **Next:** lesson 05. All of this as kernels, with a thousand lanes that each run a Welford of
+# their own.
 
 # %% [markdown] tags=["dive"]
 # ## Dive: does the grouping matter?
@@ -344,8 +371,8 @@ review_predictions("04")
 # On paper a merge may be grouped in any way. In fp32 the last digits depend on it.
 
 # %% [markdown]
-# Here are rows of 8192 numbers at mean/std = 1000, with
-# chains of different lengths: from one chain of 8192 down to 8192 chains of one number, which is a tree of merges only.
+# Here are rows of 8192 numbers at mean/std = 1000, with chains of different lengths: from one chain
+# of 8192 down to 8192 chains of one number, which is a tree of merges only.
 
 # %%
 from course_lib.lessons.statistics_rows import find_error
@@ -365,6 +392,7 @@ for block in (8192, 512, 32, 4, 1):
 assert off[8192] == find_error(statistics.welford(rows).var, rows) > 5 * off[32] and off[1] < 1e-5
 
 # %% [markdown]
-# All of them are good, the short chains better. One-pass keeps one digit here. So you may group as it suits the hardware: a block per
-# program, a column per lane, a tree over the lanes. The result changes in its last digits. A bound for Welford is N kappa u, and
-# for the tree of merges log2(N) kappa u; the dive of lesson 03 shows how such bounds are made.
+# All of them are good, the short chains better. One-pass keeps one digit here. So you may group as
+# it suits the hardware: a block per program, a column per lane, a tree over the lanes. The result
+# changes in its last digits. A bound for Welford is N kappa u, and for the tree of merges log2(N)
+# kappa u; the dive of lesson 03 shows how such bounds are made.

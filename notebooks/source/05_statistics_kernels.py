@@ -13,8 +13,9 @@
 # %% [markdown]
 # # 05 Statistics as kernels
 #
-# You know three ways to compute a variance. Now they become kernels, for rows of any length, and a fourth one joins them. At the end a
-# chart shows how many digits your two kernels and the course's keep. Then comes the time on a GPU. You may not expect it.
+# You know three ways to compute a variance. Now they become kernels, for rows of any length, and a
+# fourth one joins them. At the end a chart shows how many digits your two kernels and the course's
+# keep. Then comes the time on a GPU. You may not expect it.
 #
 # *About 50 minutes, 25 of them for both exercises. Needs: lesson 04.*
 
@@ -29,8 +30,9 @@ recall("05")
 # %% [markdown]
 # ## What if a row is longer than a block?
 #
-# So far a row fitted into one block. A block has a largest size: its numbers are kept in registers, the small storage of each thread
-# (lesson 06). So the program goes through the row block by block, and every lane adds up the columns that it meets.
+# So far a row fitted into one block. A block has a largest size: its numbers are kept in registers,
+# the small storage of each thread (lesson 06). So the program goes through the row block by block,
+# and every lane adds up the columns that it meets.
 
 # %%
 import numpy as np
@@ -71,8 +73,9 @@ blocks = worked.reshape(2, 4)  # two steps of four lanes
 assert mean.item() == worked.mean() == 0.5625 and blocks.sum(axis=0)[0] == find("05-lane").answer
 
 # %% [markdown]
-# The pattern is: zeros before the loop, add in the loop, one `tl.sum` after it. `start` runs over 0, BLOCK, 2 BLOCK and so on, and the mask
-# is needed in the last block only. Now write it for the mean *square* of a row.
+# The pattern is: zeros before the loop, add in the loop, one `tl.sum` after it. `start` runs over
+# 0, BLOCK, 2 BLOCK and so on, and the mask is needed in the last block only. Now write it for the
+# mean *square* of a row.
 
 # %%
 from course_lib.lessons import step
@@ -98,18 +101,20 @@ step("05-loop")
 # %% [markdown]
 # ### Two faults that raise no error
 #
-# **The dtype.** x may be fp16. Then `x * x` is computed in fp16, and 300² is Inf. Convert at the load:
-# `tl.load(...).to(tl.float32)`.
+# **The dtype.** x may be fp16. Then `x * x` is computed in fp16, and 300² is Inf. Convert at the
+# load: `tl.load(...).to(tl.float32)`.
 #
-# **The offset.** `tl.program_id(0)` is a whole number of 32 bits, and so is `stride_x`, unless its value needs 64. If a matrix has more
-# than 2³¹ elements, 4.3 GB in fp16, the offsets of its last rows do not fit into 32 bits.
+# **The offset.** `tl.program_id(0)` is a whole number of 32 bits, and so is `stride_x`, unless its
+# value needs 64. If a matrix has more than 2³¹ elements, 4.3 GB in fp16, the offsets of its last
+# rows do not fit into 32 bits.
 
 # %%
 predict("05-offset")
 
 # %% [markdown]
-# One conversion helps, at the top: `tl.program_id(0).to(tl.int64)`. If one factor has 64 bits, so has the product. In the kernel
-# below each program squares one number, and writes down where its row would begin.
+# One conversion helps, at the top: `tl.program_id(0).to(tl.int64)`. If one factor has 64 bits, so
+# has the product. In the kernel below each program squares one number, and writes down where its
+# row would begin.
 
 
 # %% tags=["step"]
@@ -149,9 +154,10 @@ assert np.array(3 * 2**30, np.int64).astype(np.int32) == int(find("05-offset").a
 # %% [markdown]
 # ## Your turn: two passes
 #
-# A **pass** is one walk of the program over its row. Two-pass needs two passes: the second one needs the mean, and by then the first
-# columns have left the lanes. So the program loads the row again, in the same loop, and takes `x - mean`. You know from lesson 01 what a
-# lane past column N holds then.
+# A **pass** is one walk of the program over its row. Two-pass needs two passes: the second one
+# needs the mean, and by then the first columns have left the lanes. So the program loads the row
+# again, in the same loop, and takes `x - mean`. You know from lesson 01 what a lane past column N
+# holds then.
 
 # %%
 from course_lib import exercise
@@ -161,8 +167,8 @@ exercise("05a")
 # %% [markdown]
 # ## Can you save the second pass by a shift?
 #
-# The variance of `x - shift` is the variance of x. With a shift near the mean there is nothing large to cancel, and one pass is enough.
-# The row's first element is at hand:
+# The variance of `x - shift` is the variance of x. With a shift near the mean there is nothing
+# large to cancel, and one pass is enough. The row's first element is at hand:
 #
 # ```python
 # shift = tl.load(x_ptr + row * stride_x).to(tl.float32)
@@ -170,7 +176,8 @@ exercise("05a")
 # mean = shift + tl.sum(total, axis=0) / N
 # ```
 #
-# This is **shifted one-pass**. How good it is depends on one element. How far from the mean can an element lie?
+# This is **shifted one-pass**. How good it is depends on one element. How far from the mean can an
+# element lie?
 
 # %%
 predict("05-farthest")
@@ -189,17 +196,18 @@ assert find_error(row_statistics(x, "shifted", block=256)[1], x) < 100 * 2.0**-2
 # %% [markdown]
 # ## Can a lane run Welford?
 #
-# Welford takes in one number at a time, and a block has BLOCK lanes. So let each lane run a Welford of its own. It keeps count, mean and M2
-# of its own columns, and knows nothing of its neighbours. The row `2 -1 3 .5 -.5 1.5 -2 1` again, in four lanes: the four M2 add up to
-# 18.875.
+# Welford takes in one number at a time, and a block has BLOCK lanes. So let each lane run a Welford
+# of its own. It keeps count, mean and M2 of its own columns, and knows nothing of its neighbours.
+# The row `2 -1 3 .5 -.5 1.5 -2 1` again, in four lanes: the four M2 add up to 18.875.
 
 # %%
 predict("05-lanes-together")
 
 # %% [markdown]
-# In the last block some lanes get no element, but they hold the statistics of the blocks before. Such a lane must keep its count and its mean as
-# they are. In a lane that never had an element the count is 0, and a division by it must not reach the mean; `tl.maximum(count, 1.0)` is
-# never 0. M2 follows the same rule: a lane without an element adds 0 to it.
+# In the last block some lanes get no element, but they hold the statistics of the blocks before.
+# Such a lane must keep its count and its mean as they are. In a lane that never had an element the
+# count is 0, and a division by it must not reach the mean; `tl.maximum(count, 1.0)` is never 0. M2
+# follows the same rule: a lane without an element adds 0 to it.
 
 
 # %% tags=["step"]
@@ -237,15 +245,16 @@ assert find("05-lanes-together").answer == "no, it is too small"
 # %% [markdown]
 # ## How are the lanes merged?
 #
-# `tl.sum` adds the lanes up in a tree: half of the lanes meet the other half, then half of those, until one is left. `tl.reduce` builds
-# the same tree with *your* function where two lanes meet:
+# `tl.sum` adds the lanes up in a tree: half of the lanes meet the other half, then half of those,
+# until one is left. `tl.reduce` builds the same tree with *your* function where two lanes meet:
 #
 # ```python
 # a_result, b_result = tl.reduce((a_block, b_block), 0, combine)
 # ```
 #
-# `combine` is a second `@triton.jit` function. For k blocks it takes 2k values, first all of the one side, then all of the other, and it
-# returns k. Write one that finds the smallest and the largest number at the same time.
+# `combine` is a second `@triton.jit` function. For k blocks it takes 2k values, first all of the
+# one side, then all of the other, and it returns k. Write one that finds the smallest and the
+# largest number at the same time.
 
 
 # %% tags=["step"]
@@ -269,17 +278,19 @@ def range_kernel(x_ptr, low_ptr, high_ptr, BLOCK: tl.constexpr):
 step("05-reduce")
 
 # %% [markdown]
-# You do not choose the tree. The compiler decides which lanes meet, in which order, and which of them is side a. So the grouping must not
-# matter (the function is **associative**), and the sides may be swapped (it is **commutative**). Triton's manual does not say so
-# ([#4962](https://github.com/triton-lang/triton/issues/4962), open in November 2026). A maintainer wrote there in October 2024 that both
-# are needed, the second one only because of the present implementation.
+# You do not choose the tree. The compiler decides which lanes meet, in which order, and which of
+# them is side a. So the grouping must not matter (the function is **associative**), and the sides
+# may be swapped (it is **commutative**). Triton's manual does not say so
+# ([#4962](https://github.com/triton-lang/triton/issues/4962), open in November 2026). A maintainer
+# wrote there in October 2024 that both are needed, the second one only because of the present
+# implementation.
 
 # %%
 predict("05-combine")
 
 # %% [markdown]
-# Chan's merge is both, up to rounding. Lanes that never saw an element are its empty sides: two of them meet, and n is 0. You know the
-# guard from exercise 04b; in Triton it is `tl.maximum(n, 1.0)`.
+# Chan's merge is both, up to rounding. Lanes that never saw an element are its empty sides: two of
+# them meet, and n is 0. You know the guard from exercise 04b; in Triton it is `tl.maximum(n, 1.0)`.
 
 # %% tags=["check"]
 a, b, c = 3.0, 5.0, 11.0
@@ -302,7 +313,8 @@ assert (low.item(), high.item()) == (-2, 3)
 # %% [markdown]
 # ## Your turn: Welford in the lanes
 #
-# Put three parts together: three numbers per lane, a step with a mask, and your merge of exercise 04b.
+# Put three parts together: three numbers per lane, a step with a mask, and your merge of exercise
+# 04b.
 
 # %%
 exercise("05b")
@@ -315,8 +327,9 @@ offer_hunt("02b")
 # %% [markdown]
 # ## Which kernel keeps its digits?
 #
-# The chart shows the error of each kernel at each mean. Run the cell and drag the line. When your kernels pass, tick *your 05a* and *your
-# 05b* and press *Run the kernels*: they are run on the same rows. Find
+# The chart shows the error of each kernel at each mean. Run the cell and drag the line. When your
+# kernels pass, tick *your 05a* and *your 05b* and press *Run the kernels*: they are run on the same
+# rows. Find
 #
 # 1. how many digits your own kernels keep at mean/std = 10,000;
 # 2. the bound of Welford: how far below it your kernel stays;
@@ -343,9 +356,9 @@ loud = {curve.key: curve.errors[at[1]] for curve in model("var", n=512, rows="lo
 assert loud["shifted"] > 10 * max(loud["two_pass"], loud["welford"])
 
 # %% [markdown]
-# Welford subtracts a mean that is still moving, and its error grows with kappa. Two-pass subtracts the mean itself. Shifted one-pass
-# subtracts one number from all: with an ordinary first element nothing is better at 10,000, and with the worst one it loses three digits
-# at *any* mean.
+# Welford subtracts a mean that is still moving, and its error grows with kappa. Two-pass subtracts
+# the mean itself. Shifted one-pass subtracts one number from all: with an ordinary first element
+# nothing is better at 10,000, and with the worst one it loses three digits at *any* mean.
 #
 # But the output of a norm is `y = (x - mean) * rstd`, and not the variance.
 
@@ -364,10 +377,10 @@ assert far_out["shifted"] > 50 * max(far_out["two_pass"], far_out["welford"])
 # %% [markdown]
 # ## And which is fastest?
 #
-# These are times of an H100 (2026-11-21) for 2²⁸ elements of fp32. Their unit is **one read**, about {{read}} µs: PyTorch's sum of x, or
-# half of a copy, whichever is faster. At 262,144 columns streamed two-pass takes {{two_pass_long}} reads, because its second pass is a
-# second read. All others
-# take between {{others_low}} and {{others_high}}.
+# These are times of an H100 (2026-11-21) for 2²⁸ elements of fp32. Their unit is **one read**,
+# about {{read}} µs: PyTorch's sum of x, or half of a copy, whichever is faster. At 262,144 columns
+# streamed two-pass takes {{two_pass_long}} reads, because its second pass is a second read. All
+# others take between {{others_low}} and {{others_high}}.
 
 # %%
 predict("05-short-rows")
@@ -397,9 +410,10 @@ assert all(over["resident", N] < 1 for N in (1024, 4096, 16_384))
 # %% [markdown]
 # ## Decide
 #
-# Somebody calls your kernel with rows of 65,536 fp32 numbers, too long for the lanes of one program. Their mean/std is 10,000, more than in
-# any model of lesson 03, and the first element may be an outlier. The call may take at most 1.1 times as long as one read, and four digits
-# of the variance must be right.
+# Somebody calls your kernel with rows of 65,536 fp32 numbers, too long for the lanes of one
+# program. Their mean/std is 10,000, more than in any model of lesson 03, and the first element may
+# be an outlier. The call may take at most 1.1 times as long as one read, and four digits of the
+# variance must be right.
 
 # %%
 predict("05-decide")
@@ -421,14 +435,16 @@ assert at_65_536["two_pass"] in decide.others["two-pass, which reads twice"] and
 assert over["one_pass", 65_536] < 1.1 and over["shifted", 65_536] < 1.1
 
 # %% [markdown]
-# Two cases need no decision. If the row stays in the lanes, take two passes over the lanes: one read, and the most digits. Most rows of
-# LayerNorm are so short, and lesson 08 does that. If several programs share a row, their parts have to meet: Chan's merge.
+# Two cases need no decision. If the row stays in the lanes, take two passes over the lanes: one
+# read, and the most digits. Most rows of LayerNorm are so short, and lesson 08 does that. If
+# several programs share a row, their parts have to meet: Chan's merge.
 
 # %% [markdown]
 # ## Without rails
 #
-# An optional task. In 05b every lane carries a count, and a function of yours merges the lanes in an order that the compiler chooses. Neither is
-# needed. Write the kernel with one pass, the same digits, and no `tl.reduce`. The task gives no points.
+# An optional task. In 05b every lane carries a count, and a function of yours merges the lanes in
+# an order that the compiler chooses. Neither is needed. Write the kernel with one pass, the same
+# digits, and no `tl.reduce`. The task gives no points.
 
 # %%
 exercise("05c")
@@ -444,22 +460,26 @@ review_predictions("05")
 # %% [markdown]
 # **Where to read on**
 #
-# - [`triton.language.reduce`](https://triton-lang.org/main/python-api/generated/triton.language.reduce.html), and issue
-#   [#4962](https://github.com/triton-lang/triton/issues/4962) for what it leaves out.
-# - Chan, Golub and LeVeque 1983, [Algorithms for Computing the Sample Variance](https://doi.org/10.1080/00031305.1983.10483115): the shift,
-#   Welford, the merge, and when to take which.
-# - `course_lib/kernels/row_statistics.py`, after the exercises: all five kernels. Its Welford keeps no count, and divides once per step.
+# - [`triton.language.reduce`](https://triton-lang.org/main/python-api/generated/triton.language.reduce.html),
+#   and issue [#4962](https://github.com/triton-lang/triton/issues/4962) for what it leaves out.
+# - Chan, Golub and LeVeque 1983, [Algorithms for Computing the Sample
+#   Variance](https://doi.org/10.1080/00031305.1983.10483115): the shift, Welford, the merge, and
+#   when to take which.
+# - `course_lib/kernels/row_statistics.py`, after the exercises: all five kernels. Its Welford keeps
+#   no count, and divides once per step.
 #
 # **Next:** lesson 06. What a reduction costs, and why bytes come before arithmetic.
 
 # %% [markdown] tags=["dive"]
 # ## Dive: when does the second pass cost nothing?
 #
-# The cost of the second pass does not depend on the algorithm. It depends on where the row is when it is needed again.
+# The cost of the second pass does not depend on the algorithm. It depends on where the row is when
+# it is needed again.
 
 # %% [markdown]
-# If all rows that are being worked on fit a cache, the second pass reads from there. An H100 has 132 multiprocessors, which run the
-# programs, and 50 MB of L2, a cache that all of them share. Say each works on 8 programs at a time. How long may an fp32 row be?
+# If all rows that are being worked on fit a cache, the second pass reads from there. An H100 has
+# 132 multiprocessors, which run the programs, and 50 MB of L2, a cache that all of them share. Say
+# each works on 8 programs at a time. How long may an fp32 row be?
 
 # %%
 programs = 132 * 8
@@ -473,9 +493,10 @@ fp16 = lesson05.read_stored_cost("fp16")  # half the bytes per column: the step 
 assert fp16["two_pass", 16_384] < 1.2 < 1.8 < fp16["two_pass", 65_536]
 
 # %% [markdown]
-# The cache is full at 12,000 columns at the latest. In the picture streamed two-pass takes {{two_pass_short}} reads at 4096 columns and
-# {{two_pass_16384}} at 16,384: the
-# step lies between. In fp16 a row has half the bytes, and the step comes later, as the choice above the picture shows: {{two_pass_fp16_16384}} at 16,384 columns, {{two_pass_fp16_65536}} at 65,536.
+# The cache is full at 12,000 columns at the latest. In the picture streamed two-pass takes
+# {{two_pass_short}} reads at 4096 columns and {{two_pass_16384}} at 16,384: the step lies between.
+# In fp16 a row has half the bytes, and the step comes later, as the choice above the picture shows:
+# {{two_pass_fp16_16384}} at 16,384 columns, {{two_pass_fp16_65536}} at 65,536.
 
 # %% [markdown] tags=["dive"]
 # ## Dive: what do three numbers per lane cost?
@@ -483,8 +504,9 @@ assert fp16["two_pass", 16_384] < 1.2 < 1.8 < fp16["two_pass", 65_536]
 # If Welford holds the whole row in one block, it has no pass to save. Does it do any harm?
 
 # %% [markdown]
-# Every lane comes to the first merge with a count, a mean and an M2. The compiler tells what that takes, without a GPU. With 32,768 columns
-# on 32 warps, which are 1024 threads (lesson 06), a thread has 64 registers.
+# Every lane comes to the first merge with a count, a mean and an M2. The compiler tells what that
+# takes, without a GPU. With 32,768 columns on 32 warps, which are 1024 threads (lesson 06), a
+# thread has 64 registers.
 
 # %% varies={"gpu": "the registers depend on the Triton of that machine"}
 from course_lib.compiler import Pointer, compile_report
@@ -505,8 +527,8 @@ assert (
 )
 
 # %% [markdown]
-# Welford spills: registers are written out to memory and read back. Streamed, with a block of 2048, the same kernel is far from any limit.
-# Welford belongs where the row does not stay.
+# Welford spills: registers are written out to memory and read back. Streamed, with a block of 2048,
+# the same kernel is far from any limit. Welford belongs where the row does not stay.
 
 # %% [markdown] tags=["dive"]
 # ## Dive: a function that is associative and not commutative
@@ -514,8 +536,9 @@ assert (
 # What does `tl.reduce` make of it?
 
 # %% [markdown]
-# `x -> s x + t` is a map of two numbers, s and t. One such map after another is such a map again. The grouping does not matter, the order
-# does. Here are eight maps, combined in order by Python, and then by `tl.reduce`.
+# `x -> s x + t` is a map of two numbers, s and t. One such map after another is such a map again.
+# The grouping does not matter, the order does. Here are eight maps, combined in order by Python,
+# and then by `tl.reduce`.
 
 
 # %%
@@ -546,9 +569,10 @@ if course_lib.MODE == "cpu":  # what a compiler makes of it is its own affair
     assert out.item() != in_order
 
 # %% [markdown]
-# On the CPU the two differ: the course's interpreter lets lane i meet lane i + 4, then i + 2, then i + 1, as the shuffles of a warp may. On
-# a GPU the number depends on the layout that the compiler chose. For such functions there is `tl.associative_scan`, which takes
-# care of the order since September 2023 ([#2362](https://github.com/triton-lang/triton/pull/2362)).
+# On the CPU the two differ: the course's interpreter lets lane i meet lane i + 4, then i + 2, then
+# i + 1, as the shuffles of a warp may. On a GPU the number depends on the layout that the compiler
+# chose. For such functions there is `tl.associative_scan`, which takes care of the order since
+# September 2023 ([#2362](https://github.com/triton-lang/triton/pull/2362)).
 
 # %% tags=["values"]
 import numpy as np

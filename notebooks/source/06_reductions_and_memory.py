@@ -13,10 +13,11 @@
 # %% [markdown]
 # # 06 Reductions and memory: where does the time go?
 #
-# LayerNorm does about seven floating-point operations for each element: it adds for the mean, subtracts it, squares and adds, multiplies by
-# `rstd` and by `w`, and adds `b`. An H100 can do at most 67 · 10¹² of them per second, and its memory can move 3350 · 10⁹ bytes per second.
-# So you can compute how long the arithmetic takes. The kernel also reads and writes 2 bytes for each element in fp16. How long does the
-# LayerNorm take?
+# LayerNorm does about seven floating-point operations for each element: it adds for the mean,
+# subtracts it, squares and adds, multiplies by `rstd` and by `w`, and adds `b`. An H100 can do at
+# most 67 · 10¹² of them per second, and its memory can move 3350 · 10⁹ bytes per second. So you can
+# compute how long the arithmetic takes. The kernel also reads and writes 2 bytes for each element
+# in fp16. How long does the LayerNorm take?
 #
 # *About 40 minutes, the exercise included. Needs: lesson 05.*
 
@@ -62,19 +63,20 @@ assert round(stored.us("layer_norm", "torch", 8192)) == 76
 assert round(4 * M * N / 1e6) == 134 and round(4 * M * N / 3350e9 * 1e6) == 40
 
 # %% [markdown]
-# You have computed the time of the arithmetic. (An H100 can do a multiplication and an addition in one instruction, and the 67 · 10¹² count
-# it as two operations. If LayerNorm cannot use it, the arithmetic takes 7 µs.) Two other things may take time. The threads of the GPU have
-# to *exchange numbers*, because a
-# sum needs all numbers of a row. And the numbers have to *come from memory*. This lesson finds out what each of them costs.
+# You have computed the time of the arithmetic. (An H100 can do a multiplication and an addition in
+# one instruction, and the 67 · 10¹² count it as two operations. If LayerNorm cannot use it, the
+# arithmetic takes 7 µs.) Two other things may take time. The threads of the GPU have to *exchange
+# numbers*, because a sum needs all numbers of a row. And the numbers have to *come from memory*.
+# This lesson finds out what each of them costs.
 #
 # ## How do many threads make one sum?
 #
-# What a GPU runs are **threads**. A program has 128 of them unless the launch says otherwise, and each of them gets a
-# share of the lanes: of BLOCK = 1024 lanes each thread has 8. It adds up its own lanes alone. Then there are 128 sums in 128 threads, and the threads have
-# to meet.
+# What a GPU runs are **threads**. A program has 128 of them unless the launch says otherwise, and
+# each of them gets a share of the lanes: of BLOCK = 1024 lanes each thread has 8. It adds up its
+# own lanes alone. Then there are 128 sums in 128 threads, and the threads have to meet.
 #
-# Here are 16 numbers and 8 threads. Press **Step**: each thread first adds its own two numbers, then half of the threads add a partner's
-# number, then a quarter. Press a number to follow it.
+# Here are 16 numbers and 8 threads. Press **Step**: each thread first adds its own two numbers,
+# then half of the threads add a partner's number, then a quarter. Press a number to follow it.
 
 # %%
 from course_lib.lessons import reduction_tree
@@ -101,7 +103,8 @@ def add_in_a_tree(held):
 step("06-tree")
 
 # %% [markdown]
-# A tree saves no work: 16 numbers need 15 additions in any order. It saves *steps*, because many threads add at the same time.
+# A tree saves no work: 16 numbers need 15 additions in any order. It saves *steps*, because many
+# threads add at the same time.
 
 # %%
 predict("06-alone")
@@ -125,14 +128,17 @@ for p in (1, 32, 128, 1024):
 # That depends on where the number is.
 #
 # - Each thread keeps the numbers of its lanes in **registers**. No other thread can address them.
-# - 32 threads are a **warp**, and a warp carries out one instruction for its threads at a time. The instruction `shfl`, a **shuffle**, gives
-#   each thread a number from the register of another thread of its warp. Nothing is written to memory, and no other warp waits.
-# - The warps of a program meet in **shared memory**: each writes its number there, all wait at a **barrier**, then threads
-#   read these few sums, and add them up by shuffles again. Other programs cannot read it.
-# - All programs share the **L2 cache** and, behind it, **HBM**, the GPU's memory. Your tensors lie there.
+# - 32 threads are a **warp**, and a warp carries out one instruction for its threads at a time. The
+#   instruction `shfl`, a **shuffle**, gives each thread a number from the register of another
+#   thread of its warp. Nothing is written to memory, and no other warp waits.
+# - The warps of a program meet in **shared memory**: each writes its number there, all wait at a
+#   **barrier**, then threads read these few sums, and add them up by shuffles again. Other programs
+#   cannot read it.
+# - All programs share the **L2 cache** and, behind it, **HBM**, the GPU's memory. Your tensors lie
+#   there.
 #
-# Below is the shortest kernel that adds up a block. The compiler turns it into instructions that every thread carries out, and you can count
-# them, with no GPU at hand.
+# Below is the shortest kernel that adds up a block. The compiler turns it into instructions that
+# every thread carries out, and you can count them, with no GPU at hand.
 
 # %%
 import triton
@@ -167,8 +173,9 @@ for BLOCK, num_warps in ((32, 1), (1024, 1), (1024, 2), (1024, 4), (1024, 32), (
         assert len(drawn.additions) == counts["additions"]
 
 # %% [markdown]
-# The picture again, now with shuffles: 8 threads in warps of 4. In a shuffle partners swap, so both add, and all threads of the warp end with
-# the sum. Step through it. Then choose 8 threads per warp: which lines go away?
+# The picture again, now with shuffles: 8 threads in warps of 4. In a shuffle partners swap, so both
+# add, and all threads of the warp end with the sum. Step through it. Then choose 8 threads per
+# warp: which lines go away?
 
 # %%
 reduction_tree(16, threads=8, way="shuffle", warp=4)
@@ -222,9 +229,9 @@ for kernel in (sum_each_block_kernel, sum_once_kernel):
     assert abs(result.item() - row.double().sum().item()) < 1e-2
 
 # %% [markdown]
-# There is a better way. Each *lane* keeps a sum of its own through the whole row, and the lanes meet once, after the loop.
-# `tl.zeros([BLOCK], dtype=tl.float32)` is a block of zeros. Write the part before the meeting: the kernel below stores what each lane holds after
-# the loop.
+# There is a better way. Each *lane* keeps a sum of its own through the whole row, and the lanes
+# meet once, after the loop. `tl.zeros([BLOCK], dtype=tl.float32)` is a block of zeros. Write the
+# part before the meeting: the kernel below stores what each lane holds after the loop.
 
 
 # %% tags=["step"]
@@ -248,12 +255,15 @@ step("06-lanes")
 # %% [markdown]
 # ## Why is a row one program?
 #
-# Why not two programs? A program cannot shuffle with another one, or wait for it at a barrier. Each would have to store its half of the
-# sum, to L2 or HBM, and something has to add the halves: a second launch, or the program that comes last. With 4096 rows that wins nothing: an H100 has 132 multiprocessors, which run
-# the programs, and each of them has 31 rows to do anyway. (If there are few rows, two programs per row are faster: lesson 16.)
+# Why not two programs? A program cannot shuffle with another one, or wait for it at a barrier. Each
+# would have to store its half of the sum, to L2 or HBM, and something has to add the halves: a
+# second launch, or the program that comes last. With 4096 rows that wins nothing: an H100 has 132
+# multiprocessors, which run the programs, and each of them has 31 rows to do anyway. (If there are
+# few rows, two programs per row are faster: lesson 16.)
 #
-# Then why not one *thread* per row? A warp takes 32 rows, each thread adds up its own row, and no thread ever talks to another. It sounds
-# better. But look at what one load of that warp asks for. Memory does not deliver numbers. It delivers **sectors** of 32 bytes.
+# Then why not one *thread* per row? A warp takes 32 rows, each thread adds up its own row, and no
+# thread ever talks to another. It sounds better. But look at what one load of that warp asks for.
+# Memory does not deliver numbers. It delivers **sectors** of 32 bytes.
 
 # %%
 predict("06-sectors")
@@ -273,8 +283,8 @@ assert np.unique(np.arange(32) * 2 // 32).size == 2 and 4096 // 132 == 31
 # %% [markdown]
 # ## So where did the time go?
 #
-# Into exchanging numbers, or into memory? Measure a copy to find out. It reads `x` and writes `y`, as LayerNorm does, but it computes
-# nothing, and no thread needs another.
+# Into exchanging numbers, or into memory? Measure a copy to find out. It reads `x` and writes `y`,
+# as LayerNorm does, but it computes nothing, and no thread needs another.
 
 # %%
 predict("06-copy")
@@ -297,10 +307,12 @@ assert f"{over['resident']:.2f} times" in find("06-copy").why and f"{over['torch
 # %% [markdown]
 # ## How many times does it go over the matrix?
 #
-# From here on the course gives the time of a kernel *over the copy's*: the time divided by that of a copy of the same matrix.
+# From here on the course gives the time of a kernel *over the copy's*: the time divided by that of
+# a copy of the same matrix.
 #
-# Call it a **pass** if every element of the matrix is moved once, read or written. A copy makes two. Here is LayerNorm as you would type it,
-# without `w` and `b`. Every operation is a kernel of its own: it reads from memory what the one before has written.
+# Call it a **pass** if every element of the matrix is moved once, read or written. A copy makes
+# two. Here is LayerNorm as you would type it, without `w` and `b`. Every operation is a kernel of
+# its own: it reads from memory what the one before has written.
 
 
 # %%
@@ -340,15 +352,17 @@ assert torch.allclose(y, torch.nn.functional.layer_norm(x, (100,)), atol=1e-4)
 counted = {name: count(name, N=8192) for name in ALGORITHMS}
 assert calls.number == counted["naive"].launches == 7
 assert {name: c.passes() for name, c in counted.items()} == {
-    "copy": 2, "naive": find("06-passes").answer, "one_pass": 3, "two_pass": 4, "welford": 3, "resident": 2,
+    "copy": 2, "naive": find("06-passes").answer, "one_pass": 3, "two_pass": 4, "welford": 3,
+    "resident": 2,
 }  # fmt: skip
 assert pass_model.LAUNCH_US == 10
 assert all(count(name, N=100).passes() == counted[name].passes() for name in ALGORITHMS)  # a masked lane moves nothing
 
 # %% [markdown]
-# The picture below ran a kernel of each kind in the interpreter and recorded every access. Press a bar, then drag the handle below the row. Which
-# of them read the row more often than they need? (The triangle shows the CPU's side. It assumes 10 µs of CPU time for each launch; the
-# second dive has measured numbers.)
+# The picture below ran a kernel of each kind in the interpreter and recorded every access. Press a
+# bar, then drag the handle below the row. Which of them read the row more often than they need?
+# (The triangle shows the CPU's side. It assumes 10 µs of CPU time for each launch; the second dive
+# has measured numbers.)
 
 # %% tags=["answer"]
 from course_lib.lessons import pass_counter
@@ -358,8 +372,9 @@ pass_counter("naive", M=4096, N=8192)
 # %% [markdown]
 # ### How fast could it be at best?
 #
-# You can answer that for a kernel that nobody has written yet. Write it as a function. The rest of the course needs this number often.
-# `itemsize` is the bytes of an element, and `gbps` the speed of memory in units of 10⁹ bytes per second.
+# You can answer that for a kernel that nobody has written yet. Write it as a function. The rest of
+# the course needs this number often. `itemsize` is the bytes of an element, and `gbps` the speed of
+# memory in units of 10⁹ bytes per second.
 
 
 # %% tags=["step"]
@@ -376,7 +391,8 @@ step("06-floor")
 # %% [markdown]
 # ### What does each further pass cost?
 #
-# A two-pass LayerNorm for long rows asks for four passes (lesson 07 shows why). That is twice a copy, {{four_passes_us}} µs.
+# A two-pass LayerNorm for long rows asks for four passes (lesson 07 shows why). That is twice a
+# copy, {{four_passes_us}} µs.
 
 # %%
 predict("06-cache")
@@ -395,11 +411,12 @@ assert round(4 * 132 * N * 2 / 1e6, 1) == 8.7  # four programs on each multiproc
 # %% [markdown]
 # ## Would faster arithmetic help?
 #
-# LayerNorm does 7 operations for each element and moves 4 bytes for it, in fp16: 1.75 operations per byte. That is its **arithmetic
-# intensity**. The H100 can do 67 · 10¹² operations and move 3.35 · 10¹² bytes
-# per second: 20 operations in the time of one byte. This ratio is its **ridge**. A chart with the intensity on the x axis and the speed on
-# the y axis is called a **roofline**. (A matrix
-# product of fp16 numbers has another roof: it runs on tensor cores, which do 989 · 10¹² operations per second, and its ridge is near 300.)
+# LayerNorm does 7 operations for each element and moves 4 bytes for it, in fp16: 1.75 operations
+# per byte. That is its **arithmetic intensity**. The H100 can do 67 · 10¹² operations and move 3.35
+# · 10¹² bytes per second: 20 operations in the time of one byte. This ratio is its **ridge**. A
+# chart with the intensity on the x axis and the speed on the y axis is called a **roofline**. (A
+# matrix product of fp16 numbers has another roof: it runs on tensor cores, which do 989 · 10¹²
+# operations per second, and its ridge is near 300.)
 
 # %%
 predict("06-faster")
@@ -419,8 +436,9 @@ assert (
 # %% [markdown]
 # ## Your turn
 #
-# Exercise 06a adds up rows of any length: one program per row, a sum for each lane, one meeting. You have all the pieces. Two of them
-# are easily forgotten, and no small test sees it: `.to(tl.float32)` at the load, because a sum of fp16 numbers soon passes 65504, and
+# Exercise 06a adds up rows of any length: one program per row, a sum for each lane, one meeting.
+# You have all the pieces. Two of them are easily forgotten, and no small test sees it:
+# `.to(tl.float32)` at the load, because a sum of fp16 numbers soon passes 65504, and
 # `tl.program_id(0).to(tl.int64)`, because `row * stride_x` may pass 2³¹, where 32 bits end.
 
 # %%
@@ -429,14 +447,16 @@ from course_lib import exercise
 exercise("06a")
 
 # %% [markdown]
-# When it passes, go back to the picture of the passes, choose exercise 06a under it, and press **Count it**: how many passes are yours?
+# When it passes, go back to the picture of the passes, choose exercise 06a under it, and press
+# **Count it**: how many passes are yours?
 
 # %% [markdown]
 # ## Without rails
 #
-# A language model takes the largest of its logits, a row of 100,000 numbers, and what it needs is the column. So each lane carries two things
-# through the row. This task asks for both in one pass, and names the result for every row: negative ones, and those in which the largest number
-# stands twice. The task is optional.
+# A language model takes the largest of its logits, a row of 100,000 numbers, and what it needs is
+# the column. So each lane carries two things through the row. This task asks for both in one pass,
+# and names the result for every row: negative ones, and those in which the largest number stands
+# twice. The task is optional.
 
 # %%
 exercise("06b")
@@ -455,8 +475,9 @@ from course_lib.lessons import review_predictions
 review_predictions("06")
 
 # %% [markdown]
-# **The ladder.** Each kernel of yours that passes gets a bar here. The bar says how near the kernel comes to the memory's limit: 1 is a
-# kernel that reads and writes each matrix no more often than it must. Run the cell again when you have passed the next one.
+# **The ladder.** Each kernel of yours that passes gets a bar here. The bar says how near the kernel
+# comes to the memory's limit: 1 is a kernel that reads and writes each matrix no more often than it
+# must. Run the cell again when you have passed the next one.
 
 # %%
 from course_lib.lessons import ladder
@@ -466,13 +487,16 @@ ladder("06")
 # %% [markdown]
 # **Where to read on**
 #
-# - Mark Harris, [Optimizing Parallel Reduction in CUDA](https://developer.download.nvidia.com/assets/cuda/files/reduction.pdf) (NVIDIA,
-#   2007): the tree in shared memory, in seven versions.
-# - Yuan Lin and Vinod Grover, [Using CUDA Warp-Level Primitives](https://developer.nvidia.com/blog/using-cuda-warp-level-primitives/)
-#   (2018): how to use shuffles. The instruction itself came with the Kepler GPUs of 2012.
+# - Mark Harris, [Optimizing Parallel Reduction in
+#   CUDA](https://developer.download.nvidia.com/assets/cuda/files/reduction.pdf) (NVIDIA, 2007): the
+#   tree in shared memory, in seven versions.
+# - Yuan Lin and Vinod Grover, [Using CUDA Warp-Level
+#   Primitives](https://developer.nvidia.com/blog/using-cuda-warp-level-primitives/) (2018): how to
+#   use shuffles. The instruction itself came with the Kepler GPUs of 2012.
 # - Williams, Waterman and Patterson, [Roofline](https://doi.org/10.1145/1498765.1498785) (2009).
-# - NVIDIA, [H100 data sheet](https://www.nvidia.com/en-us/data-center/h100/) and
-#   [Hopper architecture in depth](https://developer.nvidia.com/blog/nvidia-hopper-architecture-in-depth/) (2022): the numbers of this page.
+# - NVIDIA, [H100 data sheet](https://www.nvidia.com/en-us/data-center/h100/) and [Hopper
+#   architecture in depth](https://developer.nvidia.com/blog/nvidia-hopper-architecture-in-depth/)
+#   (2022): the numbers of this page.
 #
 # **Next:** lesson 07, a LayerNorm for rows of any length, any stride and any dtype.
 
@@ -480,8 +504,9 @@ ladder("06")
 # ## Dive: is seven an honest count?
 
 # %% [markdown]
-# It counts no masks, no addresses and no exchange of numbers. The compiler can count all of it. `resident_kernel` is LayerNorm without `w` and
-# `b`, so it should need 5 operations for each element.
+# It counts no masks, no addresses and no exchange of numbers. The compiler can count all of it.
+# `resident_kernel` is LayerNorm without `w` and `b`, so it should need 5 operations for each
+# element.
 
 # %%
 from course_lib.lessons.instruction_counts import count_flop_per_element
@@ -496,23 +521,28 @@ flop = [count_flop_per_element(resident_kernel, *shape) for shape in ((1024, 4),
 assert 7 > flop[0] > flop[1] > flop[2] > 5 and flop[2] < 5.6
 
 # %% [markdown]
-# It needs a little more than 5. What is above 5 is the exchange of numbers and the divisions. A thread does those once per row, so they thin out
-# as its share of the row grows.
+# It needs a little more than 5. What is above 5 is the exchange of numbers and the divisions. A
+# thread does those once per row, so they thin out as its share of the row grows.
 
 # %% [markdown] tags=["dive"]
 # ## Dive: what if there are hardly any bytes?
 
 # %% [markdown]
-# 16 rows of 4096 columns are 0.26 MB for a copy. At {{copy_gbps}} GB/s that is a tenth of a microsecond. No kernel is that fast, for three reasons.
+# 16 rows of 4096 columns are 0.26 MB for a copy. At {{copy_gbps}} GB/s that is a tenth of a
+# microsecond. No kernel is that fast, for three reasons.
 #
-# - 16 programs keep 16 of 132 multiprocessors busy. So few cannot ask for enough bytes at a time to fill the memory's bandwidth.
-# - A kernel has to start, and its first load has to come back. In the course's stored counters of an H100 the shortest kernels take {{shortest_us}} µs,
-#   and they move nothing.
-# - Python has to call it. The course stores what a call costs the CPU: {{call_torch_us}} µs for PyTorch's LayerNorm, {{call_kernel_us}} µs for a launch of the
-#   course's kernel, and {{call_ours_us}} µs for the course's LayerNorm, a function that checks its arguments, chooses a launch, and launches it.
+# - 16 programs keep 16 of 132 multiprocessors busy. So few cannot ask for enough bytes at a time to
+#   fill the memory's bandwidth.
+# - A kernel has to start, and its first load has to come back. In the course's stored counters of
+#   an H100 the shortest kernels take {{shortest_us}} µs, and they move nothing.
+# - Python has to call it. The course stores what a call costs the CPU: {{call_torch_us}} µs for
+#   PyTorch's LayerNorm, {{call_kernel_us}} µs for a launch of the course's kernel, and
+#   {{call_ours_us}} µs for the course's LayerNorm, a function that checks its arguments, chooses a
+#   launch, and launches it.
 #
-# The call and the GPU's work overlap: while one kernel runs, the CPU prepares the next. So in a long series of calls each takes the *longer* of
-# the two, not their sum. Large kernels hide their calls. Small ones wait for them.
+# The call and the GPU's work overlap: while one kernel runs, the CPU prepares the next. So in a
+# long series of calls each takes the *longer* of the two, not their sum. Large kernels hide their
+# calls. Small ones wait for them.
 
 # %%
 from course_lib.lessons.figures import lesson06
@@ -528,15 +558,18 @@ assert shortest[-1] - shortest[0] < 0.1
 assert round(2 * 16 * 4096 * 2 / 1e6, 2) == 0.26 and 0.09 < 262144 / 2.81e12 * 1e6 < 0.1
 
 # %% [markdown]
-# Below {{torch_mb}} MB PyTorch's call is what takes time, below {{kernel_mb}} MB the call of a Triton kernel from Python. So for small matrices count calls, and
-# count each with its time. Typed op by op, LayerNorm is seven calls. Lesson 15 shows how to measure in spite of this.
+# Below {{torch_mb}} MB PyTorch's call is what takes time, below {{kernel_mb}} MB the call of a
+# Triton kernel from Python. So for small matrices count calls, and count each with its time. Typed
+# op by op, LayerNorm is seven calls. Lesson 15 shows how to measure in spite of this.
 
 # %% [markdown] tags=["dive"]
 # ## Dive: do passes explain somebody else's GPU?
 
 # %% [markdown]
-# The post [Layer Normalization as fast as possible](https://fleetwood.dev/posts/layernorm-as-fast-as-possible) (December 2023) times three
-# kernels in a browser, on WebGPU. Its two-pass kernel takes 159.4 µs. If the passes are the whole story, the other two follow.
+# The post [Layer Normalization as fast as
+# possible](https://fleetwood.dev/posts/layernorm-as-fast-as-possible) (December 2023) times three
+# kernels in a browser, on WebGPU. Its two-pass kernel takes 159.4 µs. If the passes are the whole
+# story, the other two follow.
 
 # %%
 published = {"two_pass": (4, 159.4), "one_pass": (3, 126.5), "welford": (3, 113.9)}
@@ -548,11 +581,11 @@ for name, (passes, us) in published.items():
     assert passes == counted[name].passes() and abs(159.4 * passes / 4 / us - 1) < 0.06
 
 # %% [markdown]
-# The expected times are right within 6 %, without a word about arithmetic or the GPU. (This is no proof: one time is above, one below.)
-# Welford's update has a division in it and does the most arithmetic of the three. Passes explain why it beats two-pass. They do not explain
-# why one-pass, which saves the same pass, is slower than Welford. Where a row stays in registers there is no pass to save, and then
-# two-pass is the
-# accurate one that is cheapest to write.
+# The expected times are right within 6 %, without a word about arithmetic or the GPU. (This is no
+# proof: one time is above, one below.) Welford's update has a division in it and does the most
+# arithmetic of the three. Passes explain why it beats two-pass. They do not explain why one-pass,
+# which saves the same pass, is slower than Welford. Where a row stays in registers there is no pass
+# to save, and then two-pass is the accurate one that is cheapest to write.
 
 # %% tags=["values"]
 from course_lib.bench import measurement

@@ -13,9 +13,10 @@
 # %% [markdown]
 # # 07 LayerNorm for any row
 #
-# The kernel below is right on its two rows, and on many others. A launch chooses four things: how long the rows are, where they lie in
-# memory, which numbers they hold, and how large the matrix is. For each of the four there is a choice at which the kernel is wrong. Look for
-# it before the page tells you why. Then you write the kernel that takes any row.
+# The kernel below is right on its two rows, and on many others. A launch chooses four things: how
+# long the rows are, where they lie in memory, which numbers they hold, and how large the matrix is.
+# For each of the four there is a choice at which the kernel is wrong. Look for it before the page
+# tells you why. Then you write the kernel that takes any row.
 #
 # *About 35 minutes, the exercise included. Needs: lessons 05 and 06.*
 
@@ -86,8 +87,8 @@ assert is_right(torch.tensor([[8.0, 11, 12, 9, 10], [-2, 1, 2, -1, 0]]))
 # %% [markdown]
 # ## Hunt 1: how long?
 #
-# BLOCK is 8. **Your step:** choose N, the number of columns, from 1 to 32, so that the kernel is wrong. The next cell runs the kernel on
-# two rows.
+# BLOCK is 8. **Your step:** choose N, the number of columns, from 1 to 32, so that the kernel is
+# wrong. The next cell runs the kernel on two rows.
 
 # %%
 from course_lib.lessons import predict, step
@@ -110,16 +111,16 @@ for columns in (1, 2, 5, 7, 8, 9, 10, 16, 32):
     assert is_right(x) == bool(find_step("07-length").accepts(columns))
 
 # %% [markdown]
-# Here a larger BLOCK would be enough. But a block of Triton has at most 2²⁰ numbers, and a row may have more. So let the block walk along
-# the row in a loop, as in lesson 05. The program needs `y` in the end, and by the time it knows `mean` and `rstd`, the first columns have
-# left the lanes.
+# Here a larger BLOCK would be enough. But a block of Triton has at most 2²⁰ numbers, and a row may
+# have more. So let the block walk along the row in a loop, as in lesson 05. The program needs `y`
+# in the end, and by the time it knows `mean` and `rstd`, the first columns have left the lanes.
 
 # %%
 predict("07-loops")
 
 # %% [markdown]
-# Step through the loops. In the second one the mistake of lesson 01 is back: the box *mask the deviation* is off. At which step do you see
-# the first wrong number? Then tick the box.
+# Step through the loops. In the second one the mistake of lesson 01 is back: the box *mask the
+# deviation* is off. At which step do you see the first wrong number? Then tick the box.
 
 # %% tags=["answer"]
 from course_lib.lessons import block_stepper
@@ -136,7 +137,8 @@ for masked in (False, True):
 assert spread == {False: [62, 2], True: [2, 2]} and find("07-loops").answer == 3
 
 # %% [markdown]
-# BLOCK is a setting of the launch, and people change it to make a kernel faster. Does it change the result?
+# BLOCK is a setting of the launch, and people change it to make a kernel faster. Does it change the
+# result?
 
 # %%
 predict("07-block")
@@ -185,8 +187,8 @@ for N, mean, passes in ((1024, 10.0, True), (1000, 0.0, True), (1000, 10.0, Fals
 # %% [markdown]
 # ## Hunt 2: where in memory?
 #
-# `x` has three rows of four numbers, and so has `y`. `y` is packed: its rows lie one behind the other, without gaps. Make a tensor `x` of
-# shape (3, 4) for which the kernel is wrong.
+# `x` has three rows of four numbers, and so has `y`. `y` is packed: its rows lie one behind the
+# other, without gaps. Make a tensor `x` of shape (3, 4) for which the kernel is wrong.
 
 
 # %% tags=["step"]
@@ -206,8 +208,10 @@ compare(x)
 # %% tags=["check"]
 accepts = find_step("07-layout").accepts
 for tried in (
-    torch.arange(12.0).reshape(3, 4), torch.arange(18.0).reshape(3, 6)[:, :4], torch.arange(24.0).reshape(6, 4)[::2],
-    torch.arange(4.0).expand(3, 4), torch.arange(12.0).reshape(4, 3).t(), torch.arange(14.0)[2:].reshape(3, 4),
+    torch.arange(12.0).reshape(3, 4), torch.arange(18.0).reshape(3, 6)[:, :4],
+    torch.arange(24.0).reshape(6, 4)[::2],
+    torch.arange(4.0).expand(3, 4), torch.arange(12.0).reshape(4, 3).t(),
+    torch.arange(14.0)[2:].reshape(3, 4),
 ):  # fmt: skip
     assert is_right(tried) == bool(accepts(tried))
 
@@ -215,21 +219,25 @@ for tried in (
 predict("07-stride")
 
 # %% tags=["check"]
-memory, x = torch.full((24,), float("nan")), torch.tensor([[1.0, 2, 3, 5], [9, 1, 1, 2], [4, 8, 1, 1]])
+memory, x = (
+    torch.full((24,), float("nan")),
+    torch.tensor([[1.0, 2, 3, 5], [9, 1, 1, 2], [4, 8, 1, 1]]),
+)
 memory, x = memory.to(course_lib.DEVICE), x.to(course_lib.DEVICE)
 norm_kernel[(3,)](x, memory, 4, 4, 1e-5, BLOCK=8)
 cut, right = memory[:18].view(3, 6)[:, :4].cpu(), torch.nn.functional.layer_norm(x, (4,)).cpu()
 assert torch.isclose(cut, right, atol=1e-3).nonzero().tolist() == [list(cell) for cell in find("07-stride").answer]
 
 # %% [markdown]
-# The shape does not say how a tensor lies in memory. `x.stride(0)` does, for `x` alone. So a kernel takes two: `x_ptr += row * stride_x` and
-# `y_ptr += row * stride_y`.
+# The shape does not say how a tensor lies in memory. `x.stride(0)` does, for `x` alone. So a kernel
+# takes two: `x_ptr += row * stride_x` and `y_ptr += row * stride_y`.
 #
 # ## Hunt 3: which numbers?
 #
-# Models keep `x` in fp16 or bf16, because that halves the bytes. `tl.load` gives you what `x_ptr` points at: from fp16 it makes a block of
-# fp16 numbers. Only the first `tl.sum` is in fp16 here. What can go wrong in a sum of fp16 numbers? Choose eight of them, each between
-# -65504 and 65504, on which the kernel is wrong.
+# Models keep `x` in fp16 or bf16, because that halves the bytes. `tl.load` gives you what `x_ptr`
+# points at: from fp16 it makes a block of fp16 numbers. Only the first `tl.sum` is in fp16 here.
+# What can go wrong in a sum of fp16 numbers? Choose eight of them, each between -65504 and 65504,
+# on which the kernel is wrong.
 
 # %% tags=["step"]
 # BEGIN SOLUTION
@@ -244,7 +252,8 @@ step("07-half")
 compare(torch.tensor([row]).half())
 
 # %% [markdown]
-# In lesson 02 one number near 300 ruined a row, because its square is 90000. Here are eight of them, and their sum is 0.
+# In lesson 02 one number near 300 ruined a row, because its square is 90000. Here are eight of
+# them, and their sum is 0.
 
 # %%
 predict("07-squares")
@@ -255,8 +264,10 @@ compare(torch.tensor([[300, -300, 300, -300, 300, -300, 300, -300]]).half())
 # %% tags=["check"]
 accepts = find_step("07-half").accepts
 for tried in (
-    [8, 11, 12, 9, 10, 8, 12, 10], [300, -300] * 4, [2048, 2050] * 4, [4100] + 7 * [4096], [0.5, -0.5] * 4, [100, 900] * 4,
-    [10000] * 8, [9984, 10000, 10016, 10000] * 2, [60000, -60000] * 4, [60000, 60000, -60000, -60000] * 2,
+    [8, 11, 12, 9, 10, 8, 12, 10], [300, -300] * 4, [2048, 2050] * 4, [4100] + 7 * [4096],
+    [0.5, -0.5] * 4, [100, 900] * 4,
+    [10000] * 8, [9984, 10000, 10016, 10000] * 2, [60000, -60000] * 4,
+    [60000, 60000, -60000, -60000] * 2,
 ):  # fmt: skip
     assert is_right(torch.tensor([tried]).half()) == bool(accepts(tried)), tried
 from course_lib.compiler import Pointer, compile_report
@@ -276,15 +287,18 @@ assert 300**2 == 90000 > torch.finfo(torch.float16).max == 65504 and np.spacing(
 # %% [markdown]
 # You know both halves of the rule that helps:
 #
-# - **fp32 at the load.** `.to(tl.float32)` stands right behind every `tl.load`, of `x`, `w` and `b`.
-# - **One rounding at the store.** `y.to(y_ptr.dtype.element_ty)` rounds to the dtype that `y_ptr` points to.
+# - **fp32 at the load.** `.to(tl.float32)` stands right behind every `tl.load`, of `x`, `w` and
+#   `b`.
+# - **One rounding at the store.** `y.to(y_ptr.dtype.element_ty)` rounds to the dtype that `y_ptr`
+#   points to.
 #
 # `mean` and `rstd` are stored in fp32, whatever `x` is.
 #
 # ## Hunt 4: how large?
 #
-# This one needs no launch, only a pencil. Choose the shape of a packed fp16 matrix that the 80 GB of an H100 can hold, with rows of at most
-# 65,536 columns. The kernel has to look for the last row in a wrong place.
+# This one needs no launch, only a pencil. Choose the shape of a packed fp16 matrix that the 80 GB
+# of an H100 can hold, with rows of at most 65,536 columns. The kernel has to look for the last row
+# in a wrong place.
 
 # %% tags=["step"]
 # BEGIN SOLUTION
@@ -322,17 +336,17 @@ assert 32769 * 65536 * 2 / 2**30 < 4.001 and 32769 * 65536 * 2 < 80 * 10**9
 
 # %% [markdown]
 # You know the repair from lesson 05. PyTorch's own LayerNorm was found to be wrong [beyond 2³²
-# elements](https://github.com/pytorch/pytorch/issues/181555) (April 2026). In CUDA C++ the number of a program (`blockIdx.x`) is unsigned,
-# so there 2³² is the border. Liger-Kernel widened its row numbers in
-# [pull request 804](https://github.com/linkedin/Liger-Kernel/pull/804), and had the same mistake in another kernel in
-# [September 2026](https://github.com/linkedin/Liger-Kernel/issues/1483).
+# elements](https://github.com/pytorch/pytorch/issues/181555) (April 2026). In CUDA C++ the number
+# of a program (`blockIdx.x`) is unsigned, so there 2³² is the border. Liger-Kernel widened its row
+# numbers in [pull request 804](https://github.com/linkedin/Liger-Kernel/pull/804), and had the same
+# mistake in another kernel in [September
+# 2026](https://github.com/linkedin/Liger-Kernel/issues/1483).
 
 # %% [markdown]
 # ## Your turn: LayerNorm for any row
 #
-# Your kernel has to take what broke the page's: long rows, two strides, fp16 and large offsets. `w` and `b` are loaded in
-# the last loop, by column. Save `mean`
-# and `rstd`, one number per row.
+# Your kernel has to take what broke the page's: long rows, two strides, fp16 and large offsets. `w`
+# and `b` are loaded in the last loop, by column. Save `mean` and `rstd`, one number per row.
 
 # %%
 from course_lib import exercise
@@ -351,9 +365,10 @@ offer_hunt("06a")
 predict("07-asks")
 
 # %% [markdown]
-# The map below runs the course's kernel once, and records every access. Each row of it is a program, and each strip a pass over a tensor.
-# Step through program 1. Where does it jump back to the start of its row? Which lanes are masked? When 07a passes, choose *yours, 07a* and
-# press **Run it**.
+# The map below runs the course's kernel once, and records every access. Each row of it is a
+# program, and each strip a pass over a tensor. Step through program 1. Where does it jump back to
+# the start of its row? Which lanes are masked? When 07a passes, choose *yours, 07a* and press **Run
+# it**.
 
 # %% tags=["answer"]
 from course_lib.lessons.pictures.access_map.forward import forward_map
@@ -375,14 +390,16 @@ assert (asked.times("x", "read"), asked.times("y", "write")) == (3, 1)
 assert asked.bytes("x") + asked.bytes("y") == 4 * M * N * 2
 
 # %% [markdown]
-# The kernel asks for `x` three times and writes `y` once: 4 M N elements. Every kernel has to read x once and write y once: 2 M N. Half of
-# that could be saved, if the row stayed somewhere between the loops: lesson 08.
+# The kernel asks for `x` three times and writes `y` once: 4 M N elements. Every kernel has to read
+# x once and write y once: 2 M N. Half of that could be saved, if the row stayed somewhere between
+# the loops: lesson 08.
 
 # %% [markdown]
 # ## Without rails
 #
-# An optional task. 07a reads x three times. Two reads are enough for any row, and cost no digits. The file says what is asked, and not
-# which of the ways to a variance you take. The task gives no points.
+# An optional task. 07a reads x three times. Two reads are enough for any row, and cost no digits.
+# The file says what is asked, and not which of the ways to a variance you take. The task gives no
+# points.
 
 # %%
 exercise("07b")
@@ -406,10 +423,14 @@ ladder("07")
 # %% [markdown]
 # **Where to read on**
 #
-# - [Layer Normalization](https://arxiv.org/abs/1607.06450) by Ba, Kiros and Hinton, 2016: the paper. Its formulas are your three loops.
-# - Triton's tutorial [Layer Normalization](https://github.com/triton-lang/triton/blob/545699290b851e70231ee3017481851170f1583d/python/tutorials/05-layer-norm.py)
-#   (as of commit 5456992): the same three loops. Find the two places where it would fail in this lesson. The first dive below names them.
-# - `course_lib/kernels/layer_norm.py`: the course's kernel. It takes a column stride as well, for a transposed matrix.
+# - [Layer Normalization](https://arxiv.org/abs/1607.06450) by Ba, Kiros and Hinton, 2016: the
+#   paper. Its formulas are your three loops.
+# - Triton's tutorial [Layer
+#   Normalization](https://github.com/triton-lang/triton/blob/545699290b851e70231ee3017481851170f1583d/python/tutorials/05-layer-norm.py)
+#   (as of commit 5456992): the same three loops. Find the two places where it would fail in this
+#   lesson. The first dive below names them.
+# - `course_lib/kernels/layer_norm.py`: the course's kernel. It takes a column stride as well, for a
+#   transposed matrix.
 #
 # **Next:** lesson 08, where each row is read once.
 
@@ -419,8 +440,9 @@ ladder("07")
 # > **ERRATUM** (Triton's tutorial, commit 5456992). It passes `x_arg.stride(0)` and uses it for `x`, `y`, `dy` and `dx`. Its row offsets
 # > are 32-bit products.
 #
-# You need no sliced `x` to make one stride fail. In a backward pass `y.sum().backward()` is enough. The gradient of a sum is 1 for every
-# element, and PyTorch does not write M N ones. It stores a single one, and strides that never move.
+# You need no sliced `x` to make one stride fail. In a backward pass `y.sum().backward()` is enough.
+# The gradient of a sum is 1 for every element, and PyTorch does not write M N ones. It stores a
+# single one, and strides that never move.
 
 # %%
 leaf, seen = torch.zeros(4, 8, requires_grad=True), []
@@ -433,14 +455,15 @@ print("shape and strides of dy:", *seen)
 assert seen == [((4, 8), (0, 0))]
 
 # %% [markdown]
-# Shape 4 x 8, strides 0 and 0: all 32 elements are the same one. A kernel that uses the stride of `x` here reads behind the end of dy from
-# the second element on.
+# Shape 4 x 8, strides 0 and 0: all 32 elements are the same one. A kernel that uses the stride of
+# `x` here reads behind the end of dy from the second element on.
 
 # %% [markdown] tags=["dive"]
 # ## Dive: what does an fp16 accumulator lose?
 #
-# A row with mean 8, N = 16384, BLOCK = 64: each lane adds about 8, 256 times, and its sum ends near 2048. From 1024 on fp16 has only whole
-# numbers, and from 2048 on only every second one. This kernel computes the mean with an accumulator of a dtype that you choose.
+# A row with mean 8, N = 16384, BLOCK = 64: each lane adds about 8, 256 times, and its sum ends
+# near 2048. From 1024 on fp16 has only whole numbers, and from 2048 on only every second one. This
+# kernel computes the mean with an accumulator of a dtype that you choose.
 
 
 # %%
@@ -468,5 +491,5 @@ assert 16384 // 64 == 256 and 256 * 8 == 2048 and [np.spacing(np.float16(n)) for
 assert shift["fp16"] > 4 * 2.0**-11 and shift["fp32"] < 2.0**-11 / 100
 
 # %% [markdown]
-# The fp16 accumulator shifts the whole row in one direction, with this seed by several times the largest rounding error of storing `y` in
-# fp16. Other seeds give other shifts.
+# The fp16 accumulator shifts the whole row in one direction, with this seed by several times the
+# largest rounding error of storing `y` in fp16. Other seeds give other shifts.

@@ -13,9 +13,11 @@
 # %% [markdown]
 # # 08 Rows in registers
 #
-# The kernel of lesson 07 takes any row. It goes over the row three times, block by block: for the mean, for the variance, for `y`. Each of the
-# three loops has a load of `x`. In this lesson you look at what the compiler makes of them. You find out where a row can stay between two uses,
-# and what that saves. Then you write a kernel that takes several rows at once and loads each of them once.
+# The kernel of lesson 07 takes any row. It goes over the row three times, block by block: for the
+# mean, for the variance, for `y`. Each of the three loops has a load of `x`. In this lesson you
+# look at what the compiler makes of them. You find out where a row can stay between two uses, and
+# what that saves. Then you write a kernel that takes several rows at once and loads each of them
+# once.
 #
 # *About 40 minutes, the exercise included. Needs: lesson 07.*
 
@@ -30,8 +32,9 @@ recall("08")
 # %% [markdown]
 # ## What does the compiler make of it?
 #
-# You need no GPU to find out. Triton's compiler works on this machine, and here it compiles for an H100. It writes PTX, NVIDIA's assembly language,
-# and NVIDIA's assembler makes of that the machine code, called SASS.
+# You need no GPU to find out. Triton's compiler works on this machine, and here it compiles for an
+# H100. It writes PTX, NVIDIA's assembly language, and NVIDIA's assembler makes of that the machine
+# code, called SASS.
 
 # %%
 from course_lib.lessons import predict, step
@@ -39,9 +42,11 @@ from course_lib.lessons import predict, step
 predict("08-again")
 
 # %% [markdown]
-# The picture shows what became of the course's kernel for any row. Each column is the same kernel on another number of warps; take 4. The
-# line *loads from global memory* counts its load instructions, and says how many bits each of them brings to a thread. Press a line of the
-# source to see its instructions. When your 07a passes, choose *yours, 07a* above the picture and press **Compile it**.
+# The picture shows what became of the course's kernel for any row. Each column is the same kernel
+# on another number of warps; take 4. The line *loads from global memory* counts its load
+# instructions, and says how many bits each of them brings to a thread. Press a line of the source
+# to see its instructions. When your 07a passes, choose *yours, 07a* above the picture and press
+# **Compile it**.
 
 # %% tags=["answer"]
 from course_lib.lessons import kernel_explorer
@@ -64,28 +69,32 @@ assert many.loads == {16: 17} and sorted(n for n in copies if n) == [1, 1, 1, 7,
 assert sum("ld.global" in line for line in many.ptx.splitlines()) == 5
 
 # %% [markdown]
-# The kernel of lesson 01 had a single load of `x`, but its rows had to fit into one block. How long may a row be, so that one load is
-# enough?
+# The kernel of lesson 01 had a single load of `x`, but its rows had to fit into one block. How long
+# may a row be, so that one load is enough?
 #
 # ## Where can a row stay?
 #
-# A row can stay in **registers**. A multiprocessor of a GPU has a fixed number of them, 65,536 of 4 bytes on an H100, and hands them out to
-# its threads. A register belongs to one thread, and no other thread can read it. (CUDA kernels also keep rows in shared memory, which
-# all threads of a program can read. Triton's `tl` has no word for that: its compiler decides what goes to shared memory.)
+# A row can stay in **registers**. A multiprocessor of a GPU has a fixed number of them, 65,536 of 4
+# bytes on an H100, and hands them out to its threads. A register belongs to one thread, and no
+# other thread can read it. (CUDA kernels also keep rows in shared memory, which all threads of a
+# program can read. Triton's `tl` has no word for that: its compiler decides what goes to shared
+# memory.)
 #
-# A program runs on `num_warps` warps, and a warp is 32 threads. The lanes of a block are dealt out to these threads. On 4 warps, which are
-# 128 threads, a block of 8192 lanes gives each thread 64 lanes. Every value that a lane holds, such as its `x` in fp32, is a register of that
-# thread.
+# A program runs on `num_warps` warps, and a warp is 32 threads. The lanes of a block are dealt out
+# to these threads. On 4 warps, which are 128 threads, a block of 8192 lanes gives each thread 64
+# lanes. Every value that a lane holds, such as its `x` in fp32, is a register of that thread.
 
 # %%
 predict("08-registers")
 
 # %% [markdown]
-# A thread has at most 255 registers. On 1 warp this row alone would take 256 of each thread. What does not fit is **spilled**: the compiler
-# stores it in memory and loads it again later. That costs instructions and time. The hatched bars in the picture show how much is spilled.
+# A thread has at most 255 registers. On 1 warp this row alone would take 256 of each thread. What
+# does not fit is **spilled**: the compiler stores it in memory and loads it again later. That costs
+# instructions and time. The hatched bars in the picture show how much is spilled.
 #
-# And a multiprocessor holds several programs at a time. While one warp waits for memory, another can run. How many programs fit depends on their
-# registers, on their shared memory, and on two limits of an H100: 64 warps and 32 programs. Mostly the registers are the first to run out.
+# And a multiprocessor holds several programs at a time. While one warp waits for memory, another
+# can run. How many programs fit depends on their registers, on their shared memory, and on two
+# limits of an H100: 64 warps and 32 programs. Mostly the registers are the first to run out.
 
 # %%
 predict("08-programs")
@@ -100,14 +109,14 @@ assert one.spill_bytes > 0 == four.spill_bytes == sixteen.spill_bytes
 assert 64 < four.registers < 255 and 16 < sixteen.registers < four.registers
 
 # %% [markdown]
-# This kernel loads `x` once. BLOCK is at least N, as in lesson 01, so the row is in the lanes after one load. To keep the row, it only has
-# to use the same variable again.
+# This kernel loads `x` once. BLOCK is at least N, as in lesson 01, so the row is in the lanes after
+# one load. To keep the row, it only has to use the same variable again.
 #
-# Drag *num_warps* and watch the bars. The line *resident warps* says how many warps a multiprocessor holds at a time.
+# Drag *num_warps* and watch the bars. The line *resident warps* says how many warps a
+# multiprocessor holds at a time.
 #
-# A program has at most 32 warps. The course's own kernel keeps `x` in 16 or 32 registers per thread, so its rows end at 32768 columns.
-# Lesson
-# 16 splits longer rows over several programs.
+# A program has at most 32 warps. The course's own kernel keeps `x` in 16 or 32 registers per
+# thread, so its rows end at 32768 columns. Lesson 16 splits longer rows over several programs.
 
 # %% tags=["check"]
 from course_lib.compiler import occupancy
@@ -123,18 +132,20 @@ assert occupancy("sm_90", 160, 0, 4) == 4 * find("08-programs").answer == 12 and
 # %% [markdown]
 # ## What do three loads cost?
 #
-# The kernel of lesson 07 asks for 4 M N elements, and this one for 2 M N. Lesson 06 gave their times for 4096 x 8192 fp16 numbers on an H100: 59.3
-# and 48.7 µs, so three loads take 1.22 times as long as one. The second and third find most of the row in a cache. With rows of 1024
-# columns, and as many numbers in all, three loads take 1.04 times as long. How about still shorter rows? For rows of 256 columns the kernel
-# with one load takes 16 rows per program, and the kernel with three loads takes one.
+# The kernel of lesson 07 asks for 4 M N elements, and this one for 2 M N. Lesson 06 gave their
+# times for 4096 x 8192 fp16 numbers on an H100: 59.3 and 48.7 µs, so three loads take 1.22 times as
+# long as one. The second and third find most of the row in a cache. With rows of 1024 columns, and
+# as many numbers in all, three loads take 1.04 times as long. How about still shorter rows? For
+# rows of 256 columns the kernel with one load takes 16 rows per program, and the kernel with three
+# loads takes one.
 
 # %%
 predict("08-short")
 
 # %% [markdown]
-# The chart divides each time by the time of a copy of the same bytes, so 1 means as fast as a copy. On a machine with a GPU it is measured
-# now. On
-# any other it shows what was measured on the GPU that it names.
+# The chart divides each time by the time of a copy of the same bytes, so 1 means as fast as a copy.
+# On a machine with a GPU it is measured now. On any other it shows what was measured on the GPU
+# that it names.
 
 # %% tags=["answer"]
 from course_lib.lessons.figures import lesson08
@@ -157,8 +168,8 @@ assert all(ratio > 1 for ratio in times.values()) and max(times, key=times.get) 
 #
 # With a **tile** of ROWS x BLOCK numbers.
 #
-# A tile needs a table of offsets. Triton's blocks broadcast as NumPy's arrays do: `rows[:, None]` is a column, `cols[None, :]` is a row,
-# and their sum is a table.
+# A tile needs a table of offsets. Triton's blocks broadcast as NumPy's arrays do: `rows[:, None]`
+# is a column, `cols[None, :]` is a row, and their sum is a table.
 
 # %%
 import numpy as np
@@ -178,8 +189,9 @@ masked = np.argwhere(np.broadcast_to(cols >= 3, (2, 4))).tolist()
 assert masked == [list(cell) for cell in find("08-tile").answer]
 
 # %% [markdown]
-# A reduction takes one axis of a tile away. `tl.sum(tile, axis=1)` adds along the rows and leaves ROWS numbers, one per row. A mask broadcasts like
-# offsets: `(cols < N)[None, :]` is a row of truth values, for every row of the tile.
+# A reduction takes one axis of a tile away. `tl.sum(tile, axis=1)` adds along the rows and leaves
+# ROWS numbers, one per row. A mask broadcasts like offsets: `(cols < N)[None, :]` is a row of truth
+# values, for every row of the tile.
 #
 # **Your step.** Load a tile. M is a multiple of ROWS here, so every row exists.
 
@@ -263,8 +275,9 @@ store_rows_kernel[(triton.cdiv(5, 4),)](memory, ROWS=4)
 assert (memory[5:] != 0).sum() == find("08-behind").answer and memory[5:8].tolist() == [5, 6, 7]
 
 # %% [markdown]
-# So there are two conditions now: the row is below M, and the column is below N. The load and the store of a tile need both, `(rows < M)[:,
-# None] & (cols < N)[None, :]`. The store of one number per row needs only the first.
+# So there are two conditions now: the row is below M, and the column is below N. The load and the
+# store of a tile need both, `(rows < M)[:, None] & (cols < N)[None, :]`. The store of one number
+# per row needs only the first.
 #
 # **Your step.** The kernel treats rows that do not exist as if they did. Mend both masks.
 
@@ -288,15 +301,19 @@ def mean_kernel(x_ptr, mean_ptr, M, N, ROWS: tl.constexpr, BLOCK: tl.constexpr):
 step("08-rows")
 
 # %% [markdown]
-# And the variance? In a row that exists, a lane past the last *column* holds `-mean` after the subtraction: put 0 there, as before. A *row* past the
-# end holds zeros, and its statistics are not stored.
+# And the variance? In a row that exists, a lane past the last *column* holds `-mean` after the
+# subtraction: put 0 there, as before. A *row* past the end holds zeros, and its statistics are not
+# stored.
 #
-# Take the variance in two passes. One-pass would save nothing here, because a row in registers is read only once.
+# Take the variance in two passes. One-pass would save nothing here, because a row in registers is
+# read only once.
 #
 # ## Your turn: each row once
 #
-# The rest you know: fp32 at the load (`.to(tl.float32)`), one rounding at the store (`.to(y_ptr.dtype.element_ty)`), row offsets in 64 bits
-# (`tl.program_id(0).to(tl.int64)`), two strides, `mean` and `rstd` saved. `w` and `b` are loaded once per program: all rows of the tile share them.
+# The rest you know: fp32 at the load (`.to(tl.float32)`), one rounding at the store
+# (`.to(y_ptr.dtype.element_ty)`), row offsets in 64 bits (`tl.program_id(0).to(tl.int64)`), two
+# strides, `mean` and `rstd` saved. `w` and `b` are loaded once per program: all rows of the tile
+# share them.
 
 # %%
 from course_lib import exercise
@@ -304,10 +321,11 @@ from course_lib import exercise
 exercise("08a")
 
 # %% [markdown]
-# When it passes, go back to the second picture of the compiler and choose *yours, 08a*. Does it take as many registers as the course's? A
-# plain 08a takes *fewer*: with Triton 3.7, on 4 warps, 128 per thread, where the course's kernel, which also takes column strides, takes
-# 167. So a multiprocessor holds 16 warps of a plain one and 12 of the course's. Then run yours in the map below, where the course's kernel
-# goes over `x` once.
+# When it passes, go back to the second picture of the compiler and choose *yours, 08a*. Does it
+# take as many registers as the course's? A plain 08a takes *fewer*: with Triton 3.7, on 4 warps,
+# 128 per thread, where the course's kernel, which also takes column strides, takes
+# 167. So a multiprocessor holds 16 warps of a plain one and 12 of the course's. Then run yours in
+#      the map below, where the course's kernel goes over `x` once.
 
 # %%
 from course_lib.lessons.pictures.access_map.forward import forward_map
@@ -325,14 +343,21 @@ from course_lib.base import paths
 from course_lib.compiler import KernelSource, compile_report
 
 plain = KernelSource(
-    (paths.SOLUTIONS / "ex08a_layer_norm_resident.py").read_text(), "layer_norm_resident_kernel", "08a"
+    (paths.SOLUTIONS / "ex08a_layer_norm_resident.py").read_text(),
+    "layer_norm_resident_kernel",
+    "08a",
 )
 plain = compile_report(
-    plain, *order_arguments("08a", 4096, 8192, make_pointers("08a", "fp16") | {"ROWS": 1, "BLOCK": 8192}), num_warps=4
+    plain,
+    *order_arguments("08a", 4096, 8192, make_pointers("08a", "fp16") | {"ROWS": 1, "BLOCK": 8192}),
+    num_warps=4,
 )
 if triton.__version__.startswith("3.7."):
     assert (plain.registers, four.registers) == (128, 167)
-    assert [occupancy("sm_90", made.registers, made.shared_bytes, 4) for made in (plain, four)] == [16, 12]
+    assert [occupancy("sm_90", made.registers, made.shared_bytes, 4) for made in (plain, four)] == [
+        16,
+        12,
+    ]
 
 x, y = torch.randn(4, 100).half(), torch.empty(4, 100).half()
 tensors = (x, y, torch.ones(100), torch.zeros(100), torch.empty(4), torch.empty(4))
@@ -343,7 +368,8 @@ assert (asked.times("x", "read"), asked.times("y", "write"), asked.times("w", "r
 # %% [markdown]
 # ## How much does one load bring?
 #
-# Triton's compiler knows two things about the value of an integer argument: whether it is 1, and whether 16 divides it.
+# Triton's compiler knows two things about the value of an integer argument: whether it is 1, and
+# whether 16 divides it.
 
 # %%
 predict("08-8191")
@@ -361,16 +387,18 @@ assert compile_forward(N=8191, stride=8192).loads == narrow.loads == compile_for
 assert compile_forward(N=8176).loads == four.loads and 8176 % 16 == 0 and compile_forward(N=8184).loads == narrow.loads
 
 # %% [markdown]
-# A load is as wide as the compiler knows it may be. With N = 8184, which 8 divides and 16 does not, it does not know enough. If a tensor
-# begins at an odd element, nothing is aligned. If you can choose N, choose a multiple of 16. If you cannot, but you know more than the
-# compiler, tell it: [`tl.multiple_of`](https://triton-lang.org/main/python-api/generated/triton.language.multiple_of.html) promises that 8
-# divides a number.
+# A load is as wide as the compiler knows it may be. With N = 8184, which 8 divides and 16 does not,
+# it does not know enough. If a tensor begins at an odd element, nothing is aligned. If you can
+# choose N, choose a multiple of 16. If you cannot, but you know more than the compiler, tell it:
+# [`tl.multiple_of`](https://triton-lang.org/main/python-api/generated/triton.language.multiple_of.html)
+# promises that 8 divides a number.
 #
 # ## Without rails
 #
-# In a batch of sentences each row has a length of its own, and the places behind its end hold anything at all. Two rows of one program then
-# need two masks. The file says what must come out, for a row and for the places behind it. How many masks that takes, it does not say. The task
-# is optional.
+# In a batch of sentences each row has a length of its own, and the places behind its end hold
+# anything at all. Two rows of one program then need two masks. The file says what must come out,
+# for a row and for the places behind it. How many masks that takes, it does not say. The task is
+# optional.
 
 # %%
 exercise("08b")
@@ -399,22 +427,27 @@ ladder("08")
 # %% [markdown]
 # **Where to read on**
 #
-# - [CUDA C++ Programming Guide, "Compute Capabilities"](https://docs.nvidia.com/cuda/cuda-c-programming-guide/#compute-capabilities): how
+# - [CUDA C++ Programming Guide, "Compute
+#   Capabilities"](https://docs.nvidia.com/cuda/cuda-c-programming-guide/#compute-capabilities): how
 #   many registers, warps and threads a multiprocessor holds (read November 2026).
-# - [Nsight Compute, "Kernel Profiling Guide"](https://docs.nvidia.com/nsight-compute/ProfilingGuide/): how to ask a GPU what your kernel
-#   really moved, and what it waited for (read November 2026).
-# - `course_lib/kernels/layer_norm.py`: the resident kernel of the course, with column strides and cache hints.
+# - [Nsight Compute, "Kernel Profiling
+#   Guide"](https://docs.nvidia.com/nsight-compute/ProfilingGuide/): how to ask a GPU what your
+#   kernel really moved, and what it waited for (read November 2026).
+# - `course_lib/kernels/layer_norm.py`: the resident kernel of the course, with column strides and
+#   cache hints.
 #
 # **Next:** lesson 09. The line before a norm is often an addition, and it moves its bytes, too.
 
 # %% [markdown] tags=["dive"]
 # ## Dive: which line costs what?
 #
-# `tl.sum` is half a line of Python. The threads of a program have to exchange numbers in it, and no thread can read another's registers.
-# Inside a warp an instruction named `SHFL` hands a register's value from thread to thread. It uses no shared memory. Between warps the
-# numbers go through shared memory: one warp writes (`STS`), all wait (`BAR`), another reads (`LDS`).
+# `tl.sum` is half a line of Python. The threads of a program have to exchange numbers in it, and no
+# thread can read another's registers. Inside a warp an instruction named `SHFL` hands a register's
+# value from thread to thread. It uses no shared memory. Between warps the numbers go through shared
+# memory: one warp writes (`STS`), all wait (`BAR`), another reads (`LDS`).
 #
-# How many `SHFL` is one `tl.sum` over a row, on 1, 4 and 16 warps? The cell counts them in the line of the first sum.
+# How many `SHFL` is one `tl.sum` over a row, on 1, 4 and 16 warps? The cell counts them in the line
+# of the first sum.
 
 # %%
 from course_lib.lessons.pictures.compiled_kernel.model import count_line_instructions
@@ -430,5 +463,6 @@ assert counted[1]["STS"] == counted[1]["LDS"] == counted[1]["BAR"] == 0 < counte
 assert counted[1]["FADD"] > 3 * counted[4]["FADD"] > 6 * counted[16]["FADD"]
 
 # %% [markdown]
-# Five inside a warp: log2 of 32 threads. Four warps leave four numbers, and two more `SHFL` add those up; 16 warps need four more. The
-# additions (`FADD`) are the thread's own lanes: the more threads, the fewer lanes each of them has to add up alone.
+# Five inside a warp: log2 of 32 threads. Four warps leave four numbers, and two more `SHFL` add
+# those up; 16 warps need four more. The additions (`FADD`) are the thread's own lanes: the more
+# threads, the fewer lanes each of them has to add up alone.

@@ -13,9 +13,10 @@
 # %% [markdown]
 # # 09 Fusing: where two right kernels waste a fifth
 #
-# In a transformer a norm does not stand alone. Every layer adds its output to a running sum, the residual, and the next layer normalises
-# that sum. So two kernels follow each other. Both are right. Both run at the speed of memory, and you could not make either of them faster.
-# And yet a fifth of the bytes that the two move is wasted. Which fifth?
+# In a transformer a norm does not stand alone. Every layer adds its output to a running sum, the
+# residual, and the next layer normalises that sum. So two kernels follow each other. Both are
+# right. Both run at the speed of memory, and you could not make either of them faster. And yet a
+# fifth of the bytes that the two move is wasted. Which fifth?
 #
 # *About 40 minutes, the exercise included. Needs: lessons 02, 06 and 08.*
 
@@ -66,7 +67,8 @@ assert find("09-waste").cells[kernel][place] == "read total"
 assert add.unfused_bytes == 5 * 4096 * 4096 * 2 and add.ratio == 0.8 and round(add.unfused_bytes / 1e6) == 168
 
 # %% [markdown]
-# Call the one kernel **fused**. Watch both ways move the same matrices. Press **Play**, or drag the line. Where is the fused kernel ahead?
+# Call the one kernel **fused**. Watch both ways move the same matrices. Press **Play**, or drag the
+# line. Where is the fused kernel ahead?
 
 # %% tags=["answer"]
 from course_lib.lessons import bytes_moved
@@ -130,10 +132,12 @@ for dtype in (torch.float16, torch.bfloat16):
     assert np.abs(single[1] - single[0]).mean() > 1.1 * np.abs(single[2] - single[0]).mean()
 
 # %% [markdown]
-# The results differ, too. These operations round xhat before they multiply it by `w`, as Llama's code does, and they round the product again.
-# The course's kernel rounds once. In fp16 and in bf16 about a quarter of the elements differ.
+# The results differ, too. These operations round xhat before they multiply it by `w`, as Llama's
+# code does, and they round the product again. The course's kernel rounds once. In fp16 and in bf16
+# about a quarter of the elements differ.
 #
-# Now count a longer chain yourself. A third kernel multiplies the norm with a gate, element by element:
+# Now count a longer chain yourself. A third kernel multiplies the norm with a gate, element by
+# element:
 #
 # ```
 # total = x + residual
@@ -141,7 +145,8 @@ for dtype in (torch.float16, torch.bfloat16):
 # z = y * gate
 # ```
 #
-# `gate` is a matrix of M x N, as all the others. Later kernels read `total` and `z`, and nobody reads `y`. How many passes do the three kernels make, and how many would one kernel make?
+# `gate` is a matrix of M x N, as all the others. Later kernels read `total` and `z`, and nobody
+# reads `y`. How many passes do the three kernels make, and how many would one kernel make?
 
 # %% tags=["step"]
 # BEGIN SOLUTION
@@ -156,8 +161,9 @@ step("09-passes")
 # %% [markdown]
 # ## Does total have to be stored?
 #
-# Back to the addition and the norm. The fused kernel makes 4 passes. Without storing `total` it would make 3. The next addition needs `total`,
-# but perhaps it can be computed: `y = total * rstd * w`, and `rstd` (fp32) and `w` are known. Here all matrices are bf16, as in most models.
+# Back to the addition and the norm. The fused kernel makes 4 passes. Without storing `total` it
+# would make 3. The next addition needs `total`, but perhaps it can be computed: `y = total * rstd *
+# w`, and `rstd` (fp32) and `w` are known. Here all matrices are bf16, as in most models.
 
 # %%
 predict("09-total")
@@ -185,8 +191,8 @@ assert 0.07 < (again != total).float().mean() < 0.12 and find("09-total").answer
 # %% [markdown]
 # ## Which sum do you normalise?
 #
-# `total` is rounded to bf16 when it is stored. But the fused kernel has the nearly exact sum in fp32. It could normalise the exact sum and save a
-# rounding.
+# `total` is rounded to bf16 when it is stored. But the fused kernel has the nearly exact sum in
+# fp32. It could normalise the exact sum and save a rounding.
 
 # %%
 predict("09-sum")
@@ -214,16 +220,19 @@ off = {
 assert off["rounded"] < 1.01 < 1.2 < off["exact"]
 
 # %% [markdown]
-# Which sum is the right one? The next layer adds to the `total` that is *stored*, and the backward pass computes `xhat` from it. So the course
-# makes `y` the norm of the stored `total`. The fused kernel then gives the same bits as an addition and the course's own RMSNorm, if both add up a
-# row in the same order.
+# Which sum is the right one? The next layer adds to the `total` that is *stored*, and the backward
+# pass computes `xhat` from it. So the course makes `y` the norm of the stored `total`. The fused
+# kernel then gives the same bits as an addition and the course's own RMSNorm, if both add up a row
+# in the same order.
 #
-# Libraries differ here, and models train with either. Liger-Kernel adds in the dtype of its inputs, so its sum is rounded before it is normalised
-# ([commit fef5504](https://github.com/linkedin/Liger-Kernel/blob/fef5504b5bc626046c1beab30b2354fa3f7f2be5/src/liger_kernel/ops/fused_add_rms_norm.py)).
-# flash-attention stores the rounded sum and goes on with the exact one
-# ([commit fd2fc9d](https://github.com/Dao-AILab/flash-attention/blob/fd2fc9d85c8e54e5c20436465bca709bc1a6c5a1/flash_attn/ops/triton/layer_norm.py)).
+# Libraries differ here, and models train with either. Liger-Kernel adds in the dtype of its inputs,
+# so its sum is rounded before it is normalised ([commit
+# fef5504](https://github.com/linkedin/Liger-Kernel/blob/fef5504b5bc626046c1beab30b2354fa3f7f2be5/src/liger_kernel/ops/fused_add_rms_norm.py)).
+# flash-attention stores the rounded sum and goes on with the exact one ([commit
+# fd2fc9d](https://github.com/Dao-AILab/flash-attention/blob/fd2fc9d85c8e54e5c20436465bca709bc1a6c5a1/flash_attn/ops/triton/layer_norm.py)).
 #
-# Mend the reference below, so that it does what two kernels do. It returns `total`, and `y` in fp32, before its own rounding.
+# Mend the reference below, so that it does what two kernels do. It returns `total`, and `y` in
+# fp32, before its own rounding.
 
 
 # %% tags=["step"]
@@ -242,9 +251,10 @@ def add_rms_norm(x, residual, w, eps):
 step("09-round")
 
 # %% [markdown]
-# In a kernel you round with `.to(total_ptr.dtype.element_ty)`, the dtype that `total_ptr` points to. Here is an addition of matrices
-# that also stores what the rounding lost. Two things are wrong with it. It forgets to round. And `residual` is a part of a wider matrix, so
-# its rows lie farther apart.
+# In a kernel you round with `.to(total_ptr.dtype.element_ty)`, the dtype that `total_ptr` points
+# to. Here is an addition of matrices that also stores what the rounding lost. Two things are wrong
+# with it. It forgets to round. And `residual` is a part of a wider matrix, so its rows lie farther
+# apart.
 
 
 # %% tags=["step"]
@@ -272,8 +282,9 @@ step("09-add")
 # %% [markdown]
 # ## Is the time saved, too?
 #
-# Bytes that a kernel asks for are not yet time. When the course measured it, `total` was {{total_mb}} MB (2²⁵ elements in fp16), and an H100 has 50 MB of
-# L2. And two kernels are two launches.
+# Bytes that a kernel asks for are not yet time. When the course measured it, `total` was
+# {{total_mb}} MB (2²⁵ elements in fp16), and an H100 has 50 MB of L2. And two kernels are two
+# launches.
 
 # %%
 predict("09-time")
@@ -293,17 +304,22 @@ ratios = [stored.us("add_rms_norm", "unfused", N) / stored.us("add_rms_norm", "r
 assert all(1.21 < ratio < 1.245 for ratio in ratios) and 2**25 * 2 / 1e6 > 50  # MB of L2
 odd = [stored.us("add_rms_norm", "unfused", N) / stored.us("add_rms_norm", "resident", N) for N in (4095, 4097, 5120)]
 assert 1.18 < min(odd) < max(odd) < 1.26
-for few, many in ((f"{min(ratios):.2f}", f"{max(ratios):.2f}"), (f"{min(odd):.2f}", f"{max(odd):.2f}")):
+for few, many in (
+    (f"{min(ratios):.2f}", f"{max(ratios):.2f}"),
+    (f"{min(odd):.2f}", f"{max(odd):.2f}"),
+):
     assert f"{few} to {many}" in find("09-time").why
 assert find("09-time").answer.startswith("about 1.25")
 
 # %% [markdown]
-# What is timed here is the work of the GPU. The second call costs the CPU something, too. With large matrices nobody notices, because the GPU
-# is still busy with the first. With small ones it counts: see the dive about few bytes in lesson 06.
+# What is timed here is the work of the GPU. The second call costs the CPU something, too. With
+# large matrices nobody notices, because the GPU is still busy with the first. With small ones it
+# counts: see the dive about few bytes in lesson 06.
 #
 # ### And does leaving out the mean save time?
 #
-# RMSNorm has one sum where LayerNorm has two, and no subtraction: four operations per element instead of seven (lesson 06).
+# RMSNorm has one sum where LayerNorm has two, and no subtraction: four operations per element
+# instead of seven (lesson 06).
 
 # %%
 predict("09-rms")
@@ -332,9 +348,10 @@ assert over[8192] < 1.05 and over[32768] > 1.25
 # %% [markdown]
 # ### One column more
 #
-# These were powers of two. At other lengths two things are wasted. The block is the next power of two, so the lanes past the end of the row
-# are *idle*. And where a packed row has an odd length, every load is *narrow*: it brings one number instead of eight (lesson 08).
-# This is the resident LayerNorm on the stored H100. A copy takes {{copy}} µs at all four lengths.
+# These were powers of two. At other lengths two things are wasted. The block is the next power of
+# two, so the lanes past the end of the row are *idle*. And where a packed row has an odd length,
+# every load is *narrow*: it brings one number instead of eight (lesson 08). This is the resident
+# LayerNorm on the stored H100. A copy takes {{copy}} µs at all four lengths.
 #
 # An idle lane still executes its load, and the mask says no.
 #
@@ -381,17 +398,20 @@ assert find("09-odd").answer.startswith("about 136 µs")
 # %% [markdown]
 # ### Blocked or resident?
 #
-# The fused kernel keeps its row in registers. A kernel that goes block by block has to read `total` again. RMSNorm alone, blocked, reads
-# `x` a second time to write `y`: 3 passes instead of 2. On the stored H100 that costs little at 8192 columns, {{blocked_8192}} µs instead of {{resident_8192}}, because L2
-# answers most of the second reading. At 32768 columns it is {{blocked_32768}} instead of {{resident_32768}}.
+# The fused kernel keeps its row in registers. A kernel that goes block by block has to read `total`
+# again. RMSNorm alone, blocked, reads `x` a second time to write `y`: 3 passes instead of 2. On the
+# stored H100 that costs little at 8192 columns, {{blocked_8192}} µs instead of {{resident_8192}},
+# because L2 answers most of the second reading. At 32768 columns it is {{blocked_32768}} instead of
+# {{resident_32768}}.
 #
-# Both kernels save `rstd`, 4 bytes per row. The backward pass of lesson 11 then knows `xhat` as soon as it has loaded `x`. It loads `x` once
-# in any case, but it need not compute the sum again that `rstd` was made of.
+# Both kernels save `rstd`, 4 bytes per row. The backward pass of lesson 11 then knows `xhat` as
+# soon as it has loaded `x`. It loads `x` once in any case, but it need not compute the sum again
+# that `rstd` was made of.
 #
 # ## Your turn
 #
-# Exercise 09a is 02b with an addition in front. It has four matrices with four strides, and the rounding of `total` has to come before the
-# norm.
+# Exercise 09a is 02b with an addition in front. It has four matrices with four strides, and the
+# rounding of `total` has to come before the norm.
 
 # %%
 from course_lib import exercise
@@ -399,8 +419,8 @@ from course_lib import exercise
 exercise("09a")
 
 # %% [markdown]
-# When it passes, count its passes: choose exercise 09a under the picture and press **Count it**. (The other bars are LayerNorms, which have no
-# residual to read and no total to write.)
+# When it passes, count its passes: choose exercise 09a under the picture and press **Count it**.
+# (The other bars are LayerNorms, which have no residual to read and no total to write.)
 
 # %%
 from course_lib.lessons import pass_counter
@@ -420,9 +440,10 @@ offer_hunt("08a")
 # %% [markdown]
 # ## Without rails
 #
-# No layer needs the old residual once the sum is there. So the sum may take its place, and one matrix less is needed. This task asks for that
-# kernel, in rows of any length, which takes two passes over a row. The file says what lies where before and after the launch, and nothing of
-# the way. The task is optional.
+# No layer needs the old residual once the sum is there. So the sum may take its place, and one
+# matrix less is needed. This task asks for that kernel, in rows of any length, which takes two
+# passes over a row. The file says what lies where before and after the launch, and nothing of the
+# way. The task is optional.
 
 # %%
 exercise("09b")
@@ -446,8 +467,10 @@ ladder("09")
 # %% [markdown]
 # **Where to read on**
 #
-# - The two files linked above: Liger-Kernel's fused kernel, and flash-attention's, which has dropout and a second output as well.
-# - `course_lib/kernels/rms_norm.py`: blocked, resident and fused as the course has them. After the exercise.
+# - The two files linked above: Liger-Kernel's fused kernel, and flash-attention's, which has
+#   dropout and a second output as well.
+# - `course_lib/kernels/rms_norm.py`: blocked, resident and fused as the course has them. After the
+#   exercise.
 #
 # **Next:** lesson 10. The gradients of both norms, and the two directions that they cannot see.
 
@@ -455,9 +478,10 @@ ladder("09")
 # ## Dive: would a compiler have found it?
 
 # %% [markdown]
-# `torch.compile` finds it. On the stored H100 the same work was also given to `torch.compile` and to two libraries with a fused kernel, Liger-Kernel and quack. The
-# matrix has 8192 rows of 4096 columns, in fp16. `torch` is the addition and `F.rms_norm`, `unfused` the addition and the course's kernel, and
-# `resident` the course's fused one.
+# `torch.compile` finds it. On the stored H100 the same work was also given to `torch.compile` and
+# to two libraries with a fused kernel, Liger-Kernel and quack. The matrix has 8192 rows of 4096
+# columns, in fp16. `torch` is the addition and `F.rms_norm`, `unfused` the addition and the
+# course's kernel, and `resident` the course's fused one.
 
 # %%
 from course_lib.lessons.norm_times import stored_norm_times
@@ -474,10 +498,11 @@ us = {
 assert max(us[name] for name in ("compile", "liger", "quack", "resident")) < 96 < 114 < us["unfused"] < us["torch"]
 
 # %% [markdown]
-# All that fuse are within {{apart}} % of one another, because all of them move 4 M N elements. `torch.compile` fuses operations of PyTorch. It cannot change a
-# Triton kernel that somebody wrote: it only calls it. There is a setting for fusing what *follows* such a kernel
-# ([PR 173662](https://github.com/pytorch/pytorch/pull/173662), 2026), but here the addition comes before it. So a norm that is a kernel of
-# its own needs somebody who writes the fused one.
+# All that fuse are within {{apart}} % of one another, because all of them move 4 M N elements.
+# `torch.compile` fuses operations of PyTorch. It cannot change a Triton kernel that somebody wrote:
+# it only calls it. There is a setting for fusing what *follows* such a kernel ([PR
+# 173662](https://github.com/pytorch/pytorch/pull/173662), 2026), but here the addition comes before
+# it. So a norm that is a kernel of its own needs somebody who writes the fused one.
 
 # %% tags=["values"]
 from course_lib.lessons.norm_times import stored_norm_times

@@ -13,11 +13,12 @@
 # %% [markdown]
 # # 10 VJPs: what a norm cannot feel
 #
-# Two different rows can give the same y. Then nothing behind the norm can tell them apart, and no gradient may ask for the difference. From
-# this one fact you find LayerNorm's backward pass, term by term. After that comes a proof of five lines.
+# Two different rows can give the same y. Then nothing behind the norm can tell them apart, and no
+# gradient may ask for the difference. From this one fact you find LayerNorm's backward pass, term
+# by term. After that comes a proof of five lines.
 #
-# *About 60 minutes, 35 of them for three exercises. Needs: lesson 02, derivatives (product, root, chain rule) and the dot product of two
-# vectors.*
+# *About 60 minutes, 35 of them for three exercises. Needs: lesson 02, derivatives (product, root,
+# chain rule) and the dot product of two vectors.*
 
 # %%
 import course_lib
@@ -43,7 +44,8 @@ print(layer_norm(x).round(4))
 # %% [markdown]
 # ## Which pushes does y not feel?
 #
-# A **push** is a small change of x, of one element or of many at once. y does not *feel* a push if y stays as it is.
+# A **push** is a small change of x, of one element or of many at once. y does not *feel* a push if
+# y stays as it is.
 
 # %%
 from course_lib.lessons import predict, step
@@ -64,19 +66,21 @@ assert find("10-blind").answer == "both"
 # Two kinds of pushes get a name:
 #
 # - **along 1**: add the same number to every element.
-# - **along xhat**, where $\hat{x} = (x - \mathrm{mean}) \cdot \mathrm{rstd}$: move every element away from the mean, in proportion to its
-#   distance. That stretches the row. (`10 * x` is a push along xhat and one along 1.)
+# - **along xhat**, where $\hat{x} = (x - \mathrm{mean}) \cdot \mathrm{rstd}$: move every element
+#   away from the mean, in proportion to its distance. That stretches the row. (`10 * x` is a push
+#   along xhat and one along 1.)
 #
 # The forward pass is *blind* to a push that y does not feel.
 #
 # ## What does the backward pass return?
 #
-# A network ends in one number, the loss. On the way back the norm is given `dy`, a number for each element of `y`: how much the loss rises for each unit
-# that an element of y rises. The norm has to return `dx`, the same for x. (`dx` always means the gradient of the loss, never a small change
-# of x.)
+# A network ends in one number, the loss. On the way back the norm is given `dy`, a number for each
+# element of `y`: how much the loss rises for each unit that an element of y rises. The norm has to
+# return `dx`, the same for x. (`dx` always means the gradient of the loss, never a small change of
+# x.)
 #
-# Here is `dx` by nudging. Move one element of x a little, see how all of y moves, and weigh each movement with its `dy`. This needs no
-# formula, and it is far too slow for real rows.
+# Here is `dx` by nudging. Move one element of x a little, see how all of y moves, and weigh each
+# movement with its `dy`. This needs no formula, and it is far too slow for real rows.
 
 
 # %%
@@ -93,9 +97,10 @@ dy = np.array([1.0, -2.0, 0.5, 3.0, 0.0, -1.0, 2.0, -0.5])
 print(nudge(layer_norm, dy, row).round(4))
 
 # %% [markdown]
-# $\partial y_a / \partial x_i$ says how far element a of y moves per unit of element i of x. The table of all these numbers is the
-# Jacobian, and nudging measures the vector `dy` times this table. So a backward pass is a **vector-Jacobian product**, a VJP. For a row of 8192 numbers the table has 67 million entries. The rest of
-# the page replaces it by two numbers per row.
+# $\partial y_a / \partial x_i$ says how far element a of y moves per unit of element i of x. The
+# table of all these numbers is the Jacobian, and nudging measures the vector `dy` times this table.
+# So a backward pass is a **vector-Jacobian product**, a VJP. For a row of 8192 numbers the table
+# has 67 million entries. The rest of the page replaces it by two numbers per row.
 #
 # The loss rises by $\sum_i dx_i\, p_i$ for a small push p of x. And y does not feel a push along 1.
 
@@ -115,13 +120,16 @@ assert 8192**2 == 67_108_864
 # %% [markdown]
 # ## What is left of a push?
 #
-# One abbreviation: $y = \hat{x} \cdot w + b$, so the loss feels `xhat[a]` with `w[a] * dy[a]`. The course calls that product **wdy**.
+# One abbreviation: $y = \hat{x} \cdot w + b$, so the loss feels `xhat[a]` with `w[a] * dy[a]`. The
+# course calls that product **wdy**.
 #
-# A row of three numbers is a point in space, and wdy is an arrow: push xhat along it, and the loss rises fastest. In the picture up is the
-# direction 1, the vector (1, 1, 1). Do these four things:
+# A row of three numbers is a point in space, and wdy is an arrow: push xhat along it, and the loss
+# rises fastest. In the picture up is the direction 1, the vector (1, 1, 1). Do these four things:
 #
-# 1. Slide *mean of x*, then *std of x*. The square xhat stays where it is: y does not feel these pushes.
-# 2. Drag the tip of wdy up and down. What happens to the green arrow `left`, which is what reaches dx?
+# 1. Slide *mean of x*, then *std of x*. The square xhat stays where it is: y does not feel these
+#    pushes.
+# 2. Drag the tip of wdy up and down. What happens to the green arrow `left`, which is what reaches
+#    dx?
 # 3. Drag the foot of wdy around. Where can `left` go? *All that can be left* shows it.
 # 4. Turn x. Then try to find a wdy of which nothing is left.
 
@@ -163,7 +171,8 @@ equal = reference.layer_norm([[7.0, 7.0]], eps=1e-5)
 assert (equal.y == 0).all() and abs(reference.layer_norm_vjp([[1.0, -3.0]], [[7.0, 7.0]], eps=1e-5).dx).min() > 100
 
 # %% [markdown]
-# The shortest test of a gradient is `y.sum().backward()`, on a fresh layer whose w is still 1. Many people write it.
+# The shortest test of a gradient is `y.sum().backward()`, on a fresh layer whose w is still 1. Many
+# people write it.
 
 # %%
 predict("10-ones")
@@ -181,8 +190,8 @@ assert find("10-ones").answer == "0 in every element, for every x"
 # %% [markdown]
 # ## How do you take a direction out?
 #
-# Now write down what the green arrow shows, one direction after the other.
-# Along 1 first: which number do you have to subtract from every element, so that the rest adds up to 0?
+# Now write down what the green arrow shows, one direction after the other. Along 1 first: which
+# number do you have to subtract from every element, so that the rest adds up to 0?
 
 
 # %% tags=["step"]
@@ -197,8 +206,9 @@ def without_one(push):
 step("10-along-one")
 
 # %% [markdown]
-# The other direction works in the same way. You subtract a multiple of xhat, so that `sum(xhat * rest)` is 0. Which multiple? One fact helps:
-# xhat has mean 0 and standard deviation 1, so its N squares add up to N.
+# The other direction works in the same way. You subtract a multiple of xhat, so that `sum(xhat *
+# rest)` is 0. Which multiple? One fact helps: xhat has mean 0 and standard deviation 1, so its N
+# squares add up to N.
 
 
 # %% tags=["step"]
@@ -213,16 +223,18 @@ def without_xhat(push, xhat):
 step("10-along-xhat")
 
 # %% [markdown]
-# **c1** is the mean of `xhat * wdy`: how much of wdy lies along xhat. **c2** is the mean of wdy: how much lies along 1. (The names come from the
-# Triton tutorial.) 1 and xhat
-# stand at a right angle, so it does not matter which of them you take out first.
+# **c1** is the mean of `xhat * wdy`: how much of wdy lies along xhat. **c2** is the mean of wdy:
+# how much lies along 1. (The names come from the Triton tutorial.) 1 and xhat stand at a right
+# angle, so it does not matter which of them you take out first.
 #
-# A real x has many rows, and each row has a c1 and a c2 of its own. In PyTorch `mean(dim=1)` has the shape (M,), and you want a column of shape
-# (M, 1): `keepdim=True` keeps the 1. Without it a square matrix raises no error, and the mean of row i is subtracted from *column* i.
+# A real x has many rows, and each row has a c1 and a c2 of its own. In PyTorch `mean(dim=1)` has
+# the shape (M,), and you want a column of shape (M, 1): `keepdim=True` keeps the 1. Without it a
+# square matrix raises no error, and the mean of row i is subtracted from *column* i.
 #
 # ## In which unit?
 #
-# Two parts are out. A factor is still missing. To find it, think of a row in metres, and then of the same row in decimetres.
+# Two parts are out. A factor is still missing. To find it, think of a row in metres, and then of
+# the same row in decimetres.
 
 # %%
 predict("10-unit")
@@ -234,8 +246,9 @@ assert np.allclose(reference.layer_norm([10 * x], eps=0.0).rstd, 0.1 * reference
 # %% [markdown]
 # ## Is that all?
 #
-# You have guessed the backward pass from the pushes that y does not feel: `dx` is what is left of wdy, times rstd. Here is the proof. Push x by
-# a small p, and follow p through the forward pass, one line of the table after the other. Write mean(p) for the mean of p over the row.
+# You have guessed the backward pass from the pushes that y does not feel: `dx` is what is left of
+# wdy, times rstd. Here is the proof. Push x by a small p, and follow p through the forward pass,
+# one line of the table after the other. Write mean(p) for the mean of p over the row.
 #
 # | What | moves by | because |
 # |---|---|---|
@@ -245,11 +258,13 @@ assert np.allclose(reference.layer_norm([10 * x], eps=0.0).rstd, 0.1 * reference
 # | rstd | $-\mathrm{rstd}^2\, \mathrm{mean}(\hat{x}\, p)$ | $(\mathrm{var} + \mathrm{eps})^{-1/2}$ has the derivative $-\frac{1}{2}\, \mathrm{rstd}^3$, and $(x - \mathrm{mean})\, \mathrm{rstd}$ is $\hat{x}$ |
 # | xhat | $\big(p - \mathrm{mean}(p) - \hat{x}\, \mathrm{mean}(\hat{x}\, p)\big)\, \mathrm{rstd}$ | the product rule, with the lines above |
 #
-# The last line says how a push of *x* arrives at *xhat*. These are your three parts, and eps may be anything.
+# The last line says how a push of *x* arrives at *xhat*. These are your three parts, and eps may be
+# anything.
 #
-# The backward pass is given wdy at xhat: what does x get? Leave rstd out. The loss rises by
-# $\sum_i \mathit{wdy}_i\, (p_i - \mathrm{mean}(p) - \hat{x}_i\, \mathrm{mean}(\hat{x}\, p))$. Write this sum as $\sum_i p_i \cdot (\ldots)$: `dx` is
-# what stands in the brackets. (`mean(p)` is the same number in every column, so the sum of `wdy * mean(p)` is `mean(wdy)` times the sum of p.)
+# The backward pass is given wdy at xhat: what does x get? Leave rstd out. The loss rises by $\sum_i
+# \mathit{wdy}_i\, (p_i - \mathrm{mean}(p) - \hat{x}_i\, \mathrm{mean}(\hat{x}\, p))$. Write this
+# sum as $\sum_i p_i \cdot (\ldots)$: `dx` is what stands in the brackets. (`mean(p)` is the same
+# number in every column, so the sum of `wdy * mean(p)` is `mean(wdy)` times the sum of p.)
 
 
 # %% tags=["step"]
@@ -303,11 +318,11 @@ for eps in (0.0, 1e-5, 0.3):
 # %% [markdown]
 # ## What do w and b get?
 #
-# They are easier. Ask one question: **in which elements of y does `w[i]` stand?** Mean and variance run along a row. w and b are shared by
-# all rows.
+# They are easier. Ask one question: **in which elements of y does `w[i]` stand?** Mean and variance
+# run along a row. w and b are shared by all rows.
 #
-# Here are two rows of four columns. How much does the loss rise for a unit of `w[0]`, of `w[1]`, and so on? You can do it in your head:
-# `w[1]` moves `y[0, 1]` and `y[1, 1]`, and nothing else.
+# Here are two rows of four columns. How much does the loss rise for a unit of `w[0]`, of `w[1]`,
+# and so on? You can do it in your head: `w[1]` moves `y[0, 1]` and `y[1, 1]`, and nothing else.
 
 # %% tags=["step"]
 xhat = [[1, -1, 1, -1], [1, 1, -1, -1]]
@@ -325,7 +340,10 @@ import torch
 
 from course_lib.lessons.steps import find as find_step
 
-xhat_2, dy_2 = np.array([[1.0, -1, 1, -1], [1, 1, -1, -1]]), np.array([[1.0, 2, 0, 3], [2, 1, 1, 0]])
+xhat_2, dy_2 = (
+    np.array([[1.0, -1, 1, -1], [1, 1, -1, -1]]),
+    np.array([[1.0, 2, 0, 3], [2, 1, 1, 0]]),
+)
 x_t, w_t, b_t = (torch.tensor(values, requires_grad=True) for values in (xhat_2, np.ones(4), np.zeros(4)))
 torch.nn.functional.layer_norm(x_t, (4,), w_t, b_t, eps=0.0).backward(torch.tensor(dy_2))
 assert w_t.grad.tolist() == [3, -1, -1, -3] and b_t.grad.tolist() == [3, 3, 1, 3]
@@ -337,8 +355,8 @@ assert "db" in find_step("10-weights").accepts(b_t.grad.tolist())
 #
 # ## Your turn: LayerNorm
 #
-# Put the parts together, in PyTorch operations, so that nothing but the formula is in your way. Before you type, say of each sum whether it
-# runs along the rows or down the columns.
+# Put the parts together, in PyTorch operations, so that nothing but the formula is in your way.
+# Before you type, say of each sum whether it runs along the rows or down the columns.
 
 # %%
 from course_lib import exercise
@@ -348,8 +366,8 @@ exercise("10a")
 # %% [markdown]
 # ## What is left of it for RMSNorm?
 #
-# RMSNorm divides by $\sqrt{\mathrm{mean}(x^2) + \mathrm{eps}}$ and subtracts no mean. Its xhat is `x * rstd`. Ask the first question of this
-# page again.
+# RMSNorm divides by $\sqrt{\mathrm{mean}(x^2) + \mathrm{eps}}$ and subtracts no mean. Its xhat is
+# `x * rstd`. Ask the first question of this page again.
 
 # %%
 predict("10-rms")
@@ -370,8 +388,8 @@ assert np.allclose(reference.rms_norm_vjp([dy_3], [x], eps=0.0).dx[0], rms_dx, a
 assert abs(with_c2 - rms_dx).max() > 0.05
 
 # %% [markdown]
-# Go back to the picture, choose *RMSNorm*, and see where `left` can go now. Then copy your 10a and remove what RMSNorm does not need. The
-# file of 10b shows you no formula.
+# Go back to the picture, choose *RMSNorm*, and see where `left` can go now. Then copy your 10a and
+# remove what RMSNorm does not need. The file of 10b shows you no formula.
 
 # %%
 exercise("10b")
@@ -383,8 +401,8 @@ exercise("10b")
 #
 # $$\frac{\partial L}{\partial w_i} = \sum_a dy_a\, x_i$$
 #
-# It is wrong in two ways. Take only one of them: x stands where xhat should. You test with random rows of mean 0 and standard
-# deviation 1, as most people do.
+# It is wrong in two ways. Take only one of them: x stands where xhat should. You test with random
+# rows of mean 0 and standard deviation 1, as most people do.
 
 # %%
 predict("10-hat")
@@ -406,8 +424,8 @@ assert find("10-hat").is_expected(100 * off[0, 1]) and 1.5 < 100 * off[0, 1] < 2
 assert 2.8 < off[3, 1] < 3.3 and off[0, 5] > 3
 
 # %% [markdown]
-# **Test data must not be normalised already.** The rows that your exercises are graded on have means away from 0. Now find everything that is
-# wrong with the published line.
+# **Test data must not be normalised already.** The rows that your exercises are graded on have
+# means away from 0. Now find everything that is wrong with the published line.
 
 # %%
 exercise("10c")
@@ -420,8 +438,9 @@ offer_hunt("09a")
 # %% [markdown]
 # ## Without rails
 #
-# In a model the input of a norm is a sum, and the sum goes on past the norm as well. Its gradient then comes back on two ways. This task asks
-# for the backward pass of both, with a contract and nothing else. It is optional, and it needs no kernel.
+# In a model the input of a norm is a sum, and the sum goes on past the norm as well. Its gradient
+# then comes back on two ways. This task asks for the backward pass of both, with a contract and
+# nothing else. It is optional, and it needs no kernel.
 
 # %%
 exercise("10d")
@@ -437,20 +456,24 @@ review_predictions("10")
 # %% [markdown]
 # **Where to read on**
 #
-# - [Layer Normalization](https://arxiv.org/abs/1607.06450) (Ba, Kiros and Hinton 2016) and
-#   [Root Mean Square Layer Normalization](https://arxiv.org/abs/1910.07467) (Zhang and Sennrich 2019). The second has a
-#   table of what each norm is invariant to.
-# - [The layernorm page of llm.c](https://github.com/karpathy/llm.c/blob/master/doc/layernorm/layernorm.md): the same gradient in PyTorch and
-#   in C, with the trade of memory against arithmetic thought aloud.
-# - The dives below: the table after all, a proof by a computer, two tests of a gradient, eps, and what the forward pass should save.
+# - [Layer Normalization](https://arxiv.org/abs/1607.06450) (Ba, Kiros and Hinton 2016) and [Root
+#   Mean Square Layer Normalization](https://arxiv.org/abs/1910.07467) (Zhang and Sennrich 2019).
+#   The second has a table of what each norm is invariant to.
+# - [The layernorm page of
+#   llm.c](https://github.com/karpathy/llm.c/blob/master/doc/layernorm/layernorm.md): the same
+#   gradient in PyTorch and in C, with the trade of memory against arithmetic thought aloud.
+# - The dives below: the table after all, a proof by a computer, two tests of a gradient, eps, and
+#   what the forward pass should save.
 #
-# **Next:** lesson 11, where two means and one line become a kernel, and somebody's kernel has lost a term.
+# **Next:** lesson 11, where two means and one line become a kernel, and somebody's kernel has lost
+# a term.
 
 # %% [markdown] tags=["dive"]
 # ## Dive: the three paths, index by index
 #
-# Most derivations go through the table. `x[i]` reaches `xhat[a]` on three paths: by itself if a = i, through the mean, and through
-# $\sigma = \sqrt{\mathrm{var} + \mathrm{eps}} = 1 / \mathrm{rstd}$. Write $\delta_{ai}$ for "1 if a = i, else 0". Then
+# Most derivations go through the table. `x[i]` reaches `xhat[a]` on three paths: by itself if a =
+# i, through the mean, and through $\sigma = \sqrt{\mathrm{var} + \mathrm{eps}} = 1 /
+# \mathrm{rstd}$. Write $\delta_{ai}$ for "1 if a = i, else 0". Then
 #
 # $$\frac{\partial \sigma}{\partial x_i} = \frac{1}{2\sigma}\,\frac{\partial\,\mathrm{var}}{\partial x_i}
 # = \frac{x_i - \mathrm{mean}}{N\sigma} = \frac{\hat{x}_i}{N} \qquad\qquad
@@ -486,8 +509,9 @@ moved = np.array([(sigma(worked + h * e) - sigma(worked - h * e)) / (2 * h) for 
 assert np.allclose(moved, xhat_of(worked) / 8, atol=1e-8)
 
 # %% [markdown]
-# The rows of the sum add up to 0: a push along 1 does not move xhat. The columns add up to 0, too: xhat always has mean 0. Put the table into
-# $dx_i = \sum_a \mathit{wdy}_a\, \partial \hat{x}_a / \partial x_i$. The delta picks one term, and the two others are means over the row:
+# The rows of the sum add up to 0: a push along 1 does not move xhat. The columns add up to 0, too:
+# xhat always has mean 0. Put the table into $dx_i = \sum_a \mathit{wdy}_a\, \partial \hat{x}_a /
+# \partial x_i$. The delta picks one term, and the two others are means over the row:
 #
 # $$dx_i = \mathrm{rstd}\,\Big(\mathit{wdy}_i - \underbrace{\frac{1}{N}\sum_a \mathit{wdy}_a}_{c_2} - \hat{x}_i\,
 # \underbrace{\frac{1}{N}\sum_a \hat{x}_a\, \mathit{wdy}_a}_{c_1}\Big)$$
@@ -495,8 +519,9 @@ assert np.allclose(moved, xhat_of(worked) / 8, atol=1e-8)
 # %% [markdown] tags=["dive"]
 # ## Dive: a proof by sympy
 #
-# Numbers that agree are no proof. sympy computes with letters: x, w, dy and eps stay symbols. It differentiates the loss, subtracts the
-# formula, and simplifies. If 0 is left, the formula holds for every row of three numbers and every eps.
+# Numbers that agree are no proof. sympy computes with letters: x, w, dy and eps stay symbols. It
+# differentiates the loss, subtracts the formula, and simplifies. If 0 is left, the formula holds
+# for every row of three numbers and every eps.
 
 # %%
 import sympy
@@ -528,15 +553,17 @@ c2_3 = sum(by_name[f"w{i}"] * by_name[f"dy{i}"] for i in range(3)) / 3
 assert sympy.simplify(next(iter(left)) + c2_3 / root_3) == 0
 
 # %% [markdown]
-# Without c2 it leaves `-c2 * rstd`: the very term that is missing. Nothing in the derivation uses the value of N, so three columns check your
-# algebra, and the derivation is the proof for the others.
+# Without c2 it leaves `-c2 * rstd`: the very term that is missing. Nothing in the derivation uses
+# the value of N, so three columns check your algebra, and the derivation is the proof for the
+# others.
 
 # %% [markdown] tags=["dive"]
 # ## Dive: gradcheck, and a test that is none
 #
 # A kernel is no formula, so sympy never sees it. It is tested with numbers.
-# [gradcheck](https://docs.pytorch.org/docs/stable/notes/gradcheck.html) of PyTorch nudges every input and compares the result with what your
-# backward returns. Below it gets a LayerNorm whose `dx` and `db` are right, with three formulas for `dw`.
+# [gradcheck](https://docs.pytorch.org/docs/stable/notes/gradcheck.html) of PyTorch nudges every
+# input and compares the result with what your backward returns. Below it gets a LayerNorm whose
+# `dx` and `db` are right, with three formulas for `dw`.
 
 # %%
 from course_lib.lessons.gradients import run_gradcheck
@@ -556,7 +583,10 @@ def right_dw(dy, x, xhat):
 
 
 zeros = []
-for dw_of in (lambda dy, x, xhat: (dy.sum(1, keepdim=True) * x).sum(0), lambda dy, x, xhat: (dy * x).sum(0)):
+for dw_of in (
+    lambda dy, x, xhat: (dy.sum(1, keepdim=True) * x).sum(0),
+    lambda dy, x, xhat: (dy * x).sum(0),
+):
     found = run_gradcheck(dw_of)
     assert "with respect to input 1" in found
     zeros.append([table.count("0.0000") for table in found.split("analytical:")])
@@ -564,14 +594,15 @@ assert zeros == [[120, 0], [120, 120]]
 assert run_gradcheck(right_dw) == "" and run_gradcheck(right_dw, torch.float32) != ""
 
 # %% [markdown]
-# Input 1 is w, counted from 0. Give it float64: in fp32 the rounding error is larger than the effect of a nudge of 1e-6, and even the right backward fails.
+# Input 1 is w, counted from 0. Give it float64: in fp32 the rounding error is larger than the
+# effect of a nudge of 1e-6, and even the right backward fails.
 #
 # > **ERRATUM** (derivation notes in index notation; the solution of 10c). The printed `dw` is wrong twice. `w[i]` stands in one element of a row, so there is no
 # > sum over a; and it is multiplied by **xhat**, not by x. The gradient is $\sum_r dy_{ri}\,\hat{x}_{ri}$, and the sums of `dw` and `db` run
 # > over the rows.
 #
-# And `y.sum().backward()` with w = 1? You predicted its `dx`. So a function that returns zeros passes. Here is every mistake in `dx` with two
-# tests, and the largest error that each sees.
+# And `y.sum().backward()` with w = 1? You predicted its `dx`. So a function that returns zeros
+# passes. Here is every mistake in `dx` with two tests, and the largest error that each sees.
 
 # %%
 from course_lib.lessons.gradients import MISTAKES, measure_mistake
@@ -595,8 +626,9 @@ assert [name for name in MISTAKES if measure_mistake(name, ones=False) < 1e-9] =
 #
 # $$\mathrm{mean}(\hat{x}^2) = \frac{\mathrm{var}}{\mathrm{var} + \mathrm{eps}} = 1 - \mathrm{eps} \cdot \mathrm{rstd}^2$$
 #
-# So c1 takes out not quite everything. The share $\mathrm{eps} \cdot \mathrm{rstd}^2$ of a push along xhat comes through. That is no flaw: with
-# eps the forward pass is not blind to the scale. A row with standard deviation 0.0001 comes out at 0.03, not at 1, and stretching it changes y.
+# So c1 takes out not quite everything. The share $\mathrm{eps} \cdot \mathrm{rstd}^2$ of a push
+# along xhat comes through. That is no flaw: with eps the forward pass is not blind to the scale. A
+# row with standard deviation 0.0001 comes out at 0.03, not at 1, and stretching it changes y.
 
 # %%
 lesson10.show_let_through(eps=1e-5)
@@ -619,11 +651,13 @@ exact = np.eye(8) - 1 / 8 - np.outer(unit_row, unit_row) / 8  # eps = 0
 assert np.allclose(exact @ exact, exact, atol=1e-15)
 
 # %% [markdown]
-# A matrix that takes a part out, and changes nothing when it is applied again, is a *projector*. At eps = 0 the VJP is one, times rstd. In the
-# picture above choose a larger eps: the cross shows where a second time would lead.
+# A matrix that takes a part out, and changes nothing when it is applied again, is a *projector*. At
+# eps = 0 the VJP is one, times rstd. In the picture above choose a larger eps: the cross shows
+# where a second time would lead.
 #
-# This has a consequence. Take a step `x - 0.1 * dx` at eps = 0. The mean of the row does not change. Its variance grows by `0.1**2 *
-# mean(dx**2)`: `dx` is at a right angle to xhat, so a step along it makes the row longer (Pythagoras).
+# This has a consequence. Take a step `x - 0.1 * dx` at eps = 0. The mean of the row does not
+# change. Its variance grows by `0.1**2 * mean(dx**2)`: `dx` is at a right angle to xhat, so a step
+# along it makes the row longer (Pythagoras).
 
 # %% tags=["check"]
 rng = np.random.default_rng(2)
@@ -640,9 +674,11 @@ for step_size in (0.1, 0.01):
 # %% [markdown] tags=["dive"]
 # ## Dive: saved or recomputed?
 #
-# The backward pass needs xhat and rstd. Should the forward pass save xhat, or should the backward pass compute it again from x, mean and rstd?
-# Saving it moves 2 M N more elements: one write, one read. Recomputing it needs the M N elements of x, and two operations for each. (x costs
-# nothing extra where the layer before holds it anyway, as a residual sum is held.) Change the numbers to those of your GPU.
+# The backward pass needs xhat and rstd. Should the forward pass save xhat, or should the backward
+# pass compute it again from x, mean and rstd? Saving it moves 2 M N more elements: one write, one
+# read. Recomputing it needs the M N elements of x, and two operations for each. (x costs nothing
+# extra where the layer before holds it anyway, as a residual sum is held.) Change the numbers to
+# those of your GPU.
 
 # %%
 M, N, itemsize = 4096, 4096, 2  # fp16
@@ -677,5 +713,6 @@ assert (
 )
 
 # %% [markdown]
-# PyTorch computes xhat again: `torch.native_layer_norm` returns y, mean and rstd. Save the
-# two statistics in fp32: in bf16, at mean/std = 100, all xhats of a row are shifted by the same amount, up to 0.25. Lesson 11 measures what that does to `dx`.
+# PyTorch computes xhat again: `torch.native_layer_norm` returns y, mean and rstd. Save the two
+# statistics in fp32: in bf16, at mean/std = 100, all xhats of a row are shifted by the same amount,
+# up to 0.25. Lesson 11 measures what that does to `dx`.

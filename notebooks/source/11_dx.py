@@ -13,11 +13,12 @@
 # %% [markdown]
 # # 11 dx: which term is missing?
 #
-# Somebody's `dx` kernel runs, returns the right shape, and fails its test. Its error is dx minus the true dx, here for one row of 16
-# columns. Plotted by column it looks like noise. It is none: sorted by another number, the same sixteen errors tell you which term the
-# author has forgotten.
+# Somebody's `dx` kernel runs, returns the right shape, and fails its test. Its error is dx minus
+# the true dx, here for one row of 16 columns. Plotted by column it looks like noise. It is none:
+# sorted by another number, the same sixteen errors tell you which term the author has forgotten.
 #
-# *About 60 minutes, 35 of them for two exercises. Needs: lesson 10, and lesson 08 for tiles of rows.*
+# *About 60 minutes, 35 of them for two exercises. Needs: lesson 10, and lesson 08 for tiles of
+# rows.*
 
 # %%
 import course_lib
@@ -37,8 +38,9 @@ from course_lib.lessons import missing_term, predict, step
 missing_term(mystery=1)
 
 # %% [markdown]
-# Each diamond is a column: across, its number; upwards, its error. Nothing in the error of column 3 lets you guess that of column 4. Now
-# choose *xhat* beside *across*. The true `dx`, as in your exercise 10a, is `(wdy - xhat * c1 - c2) * rstd`.
+# Each diamond is a column: across, its number; upwards, its error. Nothing in the error of column 3
+# lets you guess that of column 4. Now choose *xhat* beside *across*. The true `dx`, as in your
+# exercise 10a, is `(wdy - xhat * c1 - c2) * rstd`.
 
 # %%
 predict("11-mystery")
@@ -79,11 +81,13 @@ assert find("11-height").answer == "a horizontal line that is not at 0"
 assert find("11-no-line").answer == "on no line at all"
 
 # %% [markdown]
-# A line of points has a **height**, which is its error at xhat = 0, and a **slope**. Now practise reading it. In the picture at the top press
-# *Hide a mistake*, name it from the points, and do that three times. Then set dy and w to all 1, as `y.sum()` with a fresh layer has them, and hide another one. (Lesson 10 says what happens then.)
+# A line of points has a **height**, which is its error at xhat = 0, and a **slope**. Now practise
+# reading it. In the picture at the top press *Hide a mistake*, name it from the points, and do that
+# three times. Then set dy and w to all 1, as `y.sum()` with a fresh layer has them, and hide
+# another one. (Lesson 10 says what happens then.)
 #
-# A line tells even more than the name of the term: it contains the missing numbers. Here are four columns of another kernel's error.
-# Write down the two numbers.
+# A line tells even more than the name of the term: it contains the missing numbers. Here are four
+# columns of another kernel's error. Write down the two numbers.
 
 # %% tags=["step"]
 rstd = 0.5
@@ -108,14 +112,16 @@ assert find_step("11-read-the-line").accepts({"c1": 0.6, "c2": 0.4}) == ""
 # %% [markdown]
 # ## What has to be loaded?
 #
-# `dx` of a row needs no other row, so again one program takes one row. The forward pass did not store xhat. The kernel computes it again,
-# as `(x - mean) * rstd`: mean and rstd are two numbers per row that the forward pass has saved.
+# `dx` of a row needs no other row, so again one program takes one row. The forward pass did not
+# store xhat. The kernel computes it again, as `(x - mean) * rstd`: mean and rstd are two numbers
+# per row that the forward pass has saved.
 
 # %%
 predict("11-passes")
 
 # %% [markdown]
-# Here is the kernel for one row that fits into a block. Its two sums are yours. (w is 1 here, and the host passes mean and rstd as numbers.)
+# Here is the kernel for one row that fits into a block. Its two sums are yours. (w is 1 here, and
+# the host passes mean and rstd as numbers.)
 
 
 # %% tags=["step"]
@@ -175,12 +181,14 @@ passes = [launch.times(name, kind) for name, kind in (("dy", "read"), ("x", "rea
 assert passes == [1, 1, 1] and sum(passes) == find("11-passes").answer
 
 # %% [markdown]
-# In the forward pass the variance waits for the mean. Here neither sum waits for the other: both need only what has been loaded.
+# In the forward pass the variance waits for the mean. Here neither sum waits for the other: both
+# need only what has been loaded.
 #
 # ## What does a lane past the end hold now?
 #
-# The row `8 11 12 9 10` lies in a block of eight. Its mean is 10 and its rstd 0.71. Both loads say `other=0.0`. In lesson 01 three lanes past the end
-# were enough to ruin the variance, and it took a `tl.where` to keep them out. The kernel above has none.
+# The row `8 11 12 9 10` lies in a block of eight. Its mean is 10 and its rstd 0.71. Both loads say
+# `other=0.0`. In lesson 01 three lanes past the end were enough to ruin the variance, and it took a
+# `tl.where` to keep them out. The kernel above has none.
 
 # %%
 predict("11-lanes")
@@ -219,8 +227,9 @@ assert np.isclose(((five - mean_5) * rstd_5 * (dy_five - c2)).mean(), true_c1)  
 assert np.isclose(c1_idea - true_c1, 3 / 5 * mean_5 * rstd_5 * c2, rtol=1e-5)
 
 # %% [markdown]
-# Now somebody has an idea. xhat adds up to 0, so on paper `mean(xhat * (wdy - c2))` is c1, too, and smaller numbers make better sums. In the
-# block of eight, with the row above and the `dy` `1 3 2 2 4`, this kernel gives 25 times the right c1. Find the reason and repair the kernel.
+# Now somebody has an idea. xhat adds up to 0, so on paper `mean(xhat * (wdy - c2))` is c1, too, and
+# smaller numbers make better sums. In the block of eight, with the row above and the `dy` `1 3 2 2
+# 4`, this kernel gives 25 times the right c1. Find the reason and repair the kernel.
 
 
 # %% tags=["step"]
@@ -244,11 +253,13 @@ step("11-taken-out-first")
 # %% [markdown]
 # ## Two numbers per row: why in fp32?
 #
-# A row of 4096 columns has two statistics. Saved in bf16, as x and y are, they would take four bytes instead of eight. Suppose that the saved mean is
-# off a little, so that every xhat of the row is off by the same number. Then `xhat * c1` is off, and the error is one of those that look
-# like a missing term.
+# A row of 4096 columns has two statistics. Saved in bf16, as x and y are, they would take four
+# bytes instead of eight. Suppose that the saved mean is off a little, so that every xhat of the row
+# is off by the same number. Then `xhat * c1` is off, and the error is one of those that look like a
+# missing term.
 #
-# Take x in fp32 with mean/std = 100, and save its statistics in bf16. To compare: storing `dx` itself in bf16 costs 0.2 % of its norm.
+# Take x in fp32 with mean/std = 100, and save its statistics in bf16. To compare: storing `dx`
+# itself in bf16 costs 0.2 % of its norm.
 
 # %%
 predict("11-bf16")
@@ -284,11 +295,13 @@ assert abs(s) > 0.2 and ((error - height - slope * exact.y[r]) ** 2).mean() < 0.
 # %% [markdown]
 # ## Who says where dy lies?
 #
-# x is yours or your caller's. Autograd computes `dy` from the operations that come after the norm. `y.sum().backward()` sends a matrix of ones that
-# is *one* number in memory, read M N times: its strides are (0, 0).
+# x is yours or your caller's. Autograd computes `dy` from the operations that come after the norm.
+# `y.sum().backward()` sends a matrix of ones that is *one* number in memory, read M N times: its
+# strides are (0, 0).
 #
-# A well-known kernel has one `stride`, that of x, for x, dy and dx: `tl.load(dy_ptr + row * stride + cols, ...)`. Give it 4 rows of 8 columns, a
-# random w, and a dy that is one number, with NaN in the memory behind it.
+# A well-known kernel has one `stride`, that of x, for x, dy and dx: `tl.load(dy_ptr + row *
+# stride + cols, ...)`. Give it 4 rows of 8 columns, a random w, and a dy that is one number, with
+# NaN in the memory behind it.
 
 # %%
 predict("11-one-stride")
@@ -340,15 +353,16 @@ y.sum().backward()
 assert sent[0].stride() == (0, 0)
 
 # %% [markdown]
-# And if x is a slice of a wider matrix? Then dx is written with the strides of x: row 0 comes out right, the others do not, and what lies behind
-# `dx` in memory is overwritten.
+# And if x is a slice of a wider matrix? Then dx is written with the strides of x: row 0 comes out
+# right, the others do not, and what lies behind `dx` in memory is overwritten.
 #
 # > **ERRATUM** ([Triton tutorial "Layer Normalization"](https://github.com/triton-lang/triton/blob/545699290b851e70231ee3017481851170f1583d/python/tutorials/05-layer-norm.py),
 # > commit 5456992, read 2026-11-22). Its backward kernel has one `stride`, that of `x`, for `x`, `dy` and `dx`. It is right as long as all three are packed,
 # > and its own test uses only packed tensors. `y.sum().backward()` is enough to make it read past the end of `dy`.
 #
-# The host could call `dy.contiguous()` first: then a matrix of M N numbers is written and read, and all of them are the same number. Or dy
-# keeps its strides, and the kernel takes both of them. 0 and 0 are as good as N and 1.
+# The host could call `dy.contiguous()` first: then a matrix of M N numbers is written and read, and
+# all of them are the same number. Or dy keeps its strides, and the kernel takes both of them. 0 and
+# 0 are as good as N and 1.
 
 
 # %% tags=["step"]
@@ -369,13 +383,13 @@ def dot_kernel(dy_ptr, x_ptr, dot_ptr, dy_row, dy_col, stride_x, N, BLOCK: tl.co
 step("11-own-strides")
 
 # %% [markdown]
-# A transposed dy has a column stride of M, so column times stride can pass 2³¹, as row times stride can (lesson 07). In the exercise `wide` has
-# the column numbers in 64 bits.
+# A transposed dy has a column stride of M, so column times stride can pass 2³¹, as row times stride
+# can (lesson 07). In the exercise `wide` has the column numbers in 64 bits.
 #
 # ## Your turn: dx of LayerNorm
 #
-# A tile of ROWS rows, as in 08a. Before you type, write down for each of the six tensors which strides it gets, and which mask: that of the
-# tile, of the rows or of the columns.
+# A tile of ROWS rows, as in 08a. Before you type, write down for each of the six tensors which
+# strides it gets, and which mask: that of the tile, of the rows or of the columns.
 
 # %%
 from course_lib import exercise
@@ -385,8 +399,8 @@ exercise("11a")
 # %% [markdown]
 # ## What is left of it for RMSNorm?
 #
-# In 10b a term went, and you know which. Suppose that somebody turns 11a into a kernel for RMSNorm, computes xhat as `x * rstd`, and still
-# subtracts c2.
+# In 10b a term went, and you know which. Suppose that somebody turns 11a into a kernel for RMSNorm,
+# computes xhat as `x * rstd`, and still subtracts c2.
 
 # %%
 predict("11-habit")
@@ -433,9 +447,10 @@ state = mistake("rms_norm", "c2")
 assert np.isclose(state.intercept, -state.c2 * state.rstd) and abs(state.slope) < 1e-9 and size(state.rest) < 1e-9
 
 # %% [markdown]
-# This page gives you two tests that need no reference. LayerNorm: the rows of `dx` add up to 0, and so do the rows of `dx * xhat`, except
-# for what eps lets through. RMSNorm: only the second. These tests find a c1 or c2 that is missing, and a c2 too many. They do not find a missing w, or a kernel
-# that writes zeros.
+# This page gives you two tests that need no reference. LayerNorm: the rows of `dx` add up to 0, and
+# so do the rows of `dx * xhat`, except for what eps lets through. RMSNorm: only the second. These
+# tests find a c1 or c2 that is missing, and a c2 too many. They do not find a missing w, or a
+# kernel that writes zeros.
 
 # %%
 exercise("11b")
@@ -445,7 +460,11 @@ mean_8, rstd_8 = saved.mean[:, None], saved.rstd[:, None]
 xhat_8, wdy_8 = (x - mean_8) * rstd_8, w * dy
 c1, c2 = (xhat_8 * wdy_8).mean(axis=1, keepdims=True), wdy_8.mean(axis=1, keepdims=True)
 d1, d2 = (xhat_8 * dy).mean(axis=1, keepdims=True), dy.mean(axis=1, keepdims=True)
-forms = {"c1": (wdy_8 - c2) * rstd_8, "c2": (wdy_8 - xhat_8 * c1) * rstd_8, "w": (dy - xhat_8 * d1 - d2) * rstd_8}
+forms = {
+    "c1": (wdy_8 - c2) * rstd_8,
+    "c2": (wdy_8 - xhat_8 * c1) * rstd_8,
+    "w": (dy - xhat_8 * d1 - d2) * rstd_8,
+}
 found = {
     name: bool(max(abs(wrong.mean(axis=1)).max(), abs((wrong * xhat_8).mean(axis=1)).max()) > 1e-3)
     for name, wrong in forms.items()
@@ -460,8 +479,9 @@ offer_hunt("05b")
 # %% [markdown]
 # ## Without rails
 #
-# The layer after the norm keeps y for its own backward pass. If the norm needs no more than y, nobody has to keep x, a matrix of M N elements
-# for every norm of a model. This task asks for that dx kernel. The file says what comes in and what must come out. The task is optional.
+# The layer after the norm keeps y for its own backward pass. If the norm needs no more than y,
+# nobody has to keep x, a matrix of M N elements for every norm of a model. This task asks for that
+# dx kernel. The file says what comes in and what must come out. The task is optional.
 
 # %%
 exercise("11c")
@@ -485,13 +505,16 @@ ladder("11")
 # %% [markdown]
 # **Where to read on**
 #
-# - [Layer Normalization](https://triton-lang.org/main/getting-started/tutorials/05-layer-norm.html), the tutorial of Triton: its backward pass has
-#   this `dx`, with one stride for all, and sums up dw and db in a way that lesson 12 is about.
-# - [Extending PyTorch](https://docs.pytorch.org/docs/stable/notes/extending.html): how a `backward` is written, and what it is
-#   handed.
+# - [Layer
+#   Normalization](https://triton-lang.org/main/getting-started/tutorials/05-layer-norm.html), the
+#   tutorial of Triton: its backward pass has this `dx`, with one stride for all, and sums up dw and
+#   db in a way that lesson 12 is about.
+# - [Extending PyTorch](https://docs.pytorch.org/docs/stable/notes/extending.html): how a `backward`
+#   is written, and what it is handed.
 # - `course_lib/kernels/norm_backward.py`: the kernel as the course ships it. After the exercises.
 #
-# **Next:** lesson 12. dw and db are sums over rows, and rows belong to different programs. Who adds first?
+# **Next:** lesson 12. dw and db are sums over rows, and rows belong to different programs. Who adds
+# first?
 
 # %% [markdown] tags=["dive"]
 # ## Dive: where seven mistakes leave their mark
@@ -510,8 +533,10 @@ for term, shares in lesson11.measure_marks().items():
     assert (shares[2] > 0.999) if off_line else (shares[2] < 1e-9), term
 
 # %% [markdown]
-# Why do a lost w and a lost rstd leave no line? The formula ends by taking out whatever lies along 1 and along xhat, also from a wrong
-# wdy. So neither the wrong `dx` nor the true one has such a part (eps leaves a little), and their difference has none. For RMSNorm only xhat is taken out, so there a lost w leaves something along 1.
+# Why do a lost w and a lost rstd leave no line? The formula ends by taking out whatever lies along
+# 1 and along xhat, also from a wrong wdy. So neither the wrong `dx` nor the true one has such a
+# part (eps leaves a little), and their difference has none. For RMSNorm only xhat is taken out, so
+# there a lost w leaves something along 1.
 
 # %% [markdown] tags=["dive"]
 # ## Dive: which test sees what?
@@ -530,14 +555,15 @@ assert list_seen("y.sum(), w = 1") == ["c2 forgotten"] and list_seen("random dy 
 assert list_seen("y.sum(), random w") == everything[:4]
 
 # %% [markdown]
-# It sees every term, and it sends a dy with strides (0, 0), which breaks kernels that pass all other tests. What it cannot see is a kernel that
-# takes dy for 1.
+# It sees every term, and it sends a dy with strides (0, 0), which breaks kernels that pass all
+# other tests. What it cannot see is a kernel that takes dy for 1.
 
 # %% [markdown] tags=["dive"]
 # ## Dive: which sum waits for which?
 #
-# In a reduction the warps of a program wait for each other, at an instruction named `BAR`. Below, three kernels compiled for an H100, in fp16 with
-# BLOCK 4096 and 8 warps: mean and rstd computed anew, loaded, and loaded with c1 and c2 in one `tl.reduce` over a pair.
+# In a reduction the warps of a program wait for each other, at an instruction named `BAR`. Below,
+# three kernels compiled for an H100, in fp16 with BLOCK 4096 and 8 warps: mean and rstd computed
+# anew, loaded, and loaded with c1 and c2 in one `tl.reduce` over a pair.
 
 # %%
 from course_lib.lessons.dx_compiled import count_waits
@@ -551,14 +577,16 @@ assert once > 1 and 2 * once < twice and 2 * twice < anew
 assert anew_exchanges == 2 * twice_exchanges == 2 * once_exchanges
 
 # %% [markdown]
-# c1 and c2 do not depend on each other, so they can share one reduction and save more than half of the waits. Computing the statistics anew more
-# than doubles the waits, and eight saved bytes per row avoid that. (Waits are not time: while one program waits, another one runs.)
+# c1 and c2 do not depend on each other, so they can share one reduction and save more than half of
+# the waits. Computing the statistics anew more than doubles the waits, and eight saved bytes per
+# row avoid that. (Waits are not time: while one program waits, another one runs.)
 
 # %% [markdown] tags=["dive"]
 # ## Dive: what does a column stride cost?
 #
-# A load of 16 bytes for each thread needs neighbours that the compiler knows to be neighbours. Now the distance between columns is an argument.
-# How many loads of which size does the kernel have, for three kinds of dy? After 11a, say `yours=True` to see your own kernel.
+# A load of 16 bytes for each thread needs neighbours that the compiler knows to be neighbours. Now
+# the distance between columns is an argument. How many loads of which size does the kernel have,
+# for three kinds of dy? After 11a, say `yours=True` to see your own kernel.
 
 # %%
 from course_lib.lessons.dx_compiled import count_loads
@@ -572,5 +600,6 @@ assert count_loads(8192, 1) == {4: 2, 16: 3 * each * 2 // 16}  # mean and rstd; 
 assert count_loads(0, 0) == count_loads(1, 4096) == {4: 2, 16: 2 * each * 2 // 16, 2: each}
 
 # %% [markdown]
-# Nothing is lost where dy is packed. Triton compiles a version of its own for an integer argument that is 1. There the argument is a constant, so columns are
-# neighbours. Only an expanded or transposed dy is loaded element by element, and that one would otherwise have been copied first.
+# Nothing is lost where dy is packed. Triton compiles a version of its own for an integer argument
+# that is 1. There the argument is a constant, so columns are neighbours. Only an expanded or
+# transposed dy is loaded element by element, and that one would otherwise have been copied first.

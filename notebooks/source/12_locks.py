@@ -13,9 +13,10 @@
 # %% [markdown]
 # # 12 Locks
 #
-# Four programs add 1, 10, 100 and 1000 to one number in memory. The sum should be 1111, and no program adds wrongly. The picture below shows
-# one order in which the four can run. It stops just before a number gets lost. In this lesson you lose numbers on purpose, you keep them with
-# a lock, and then you break the lock, as published kernels did.
+# Four programs add 1, 10, 100 and 1000 to one number in memory. The sum should be 1111, and no
+# program adds wrongly. The picture below shows one order in which the four can run. It stops just
+# before a number gets lost. In this lesson you lose numbers on purpose, you keep them with a lock,
+# and then you break the lock, as published kernels did.
 #
 # *About 40 minutes, the exercise included. Needs: lesson 11.*
 
@@ -46,8 +47,9 @@ from course_lib.lessons.locks import four_programs
 schedule_explorer({"no lock": four_programs(add_kernel)}, seed=75, at_fault=True)
 
 # %% [markdown]
-# Each row of boxes is a program, and each box is one operation: L for a load, S for a store, in the order in which they happened. Pale boxes
-# have not happened yet. Program 0 and then program 1 have loaded the total, and program 0 has stored.
+# Each row of boxes is a program, and each box is one operation: L for a load, S for a store, in the
+# order in which they happened. Pale boxes have not happened yet. Program 0 and then program 1 have
+# loaded the total, and program 0 has stored.
 
 # %%
 from course_lib.lessons import predict
@@ -63,18 +65,23 @@ start = four_programs(add_kernel)
 (opening,) = interleaved(start.kernel, start.grid, *start.arguments, seeds=[75])
 assert bool(opening.apart) == (course_lib.MODE == "gpu")  # the interpreter runs it in either mode
 shown = [opening.operations[i] for i in list_shown(opening)]
-assert [(step.program, step.kind) for step in shown[:4]] == [(0, "load"), (1, "load"), (0, "store"), (1, "store")]
+assert [(step.program, step.kind) for step in shown[:4]] == [
+    (0, "load"),
+    (1, "load"),
+    (0, "store"),
+    (1, "store"),
+]
 assert list_shown(opening).index(opening.races[0].second) == 2  # where the picture stops
 assert list(shown[3].left) == [find("12-next").answer]
 
 # %% [markdown]
-# The arrow and the dashed lines mark a **race**: two programs touch the same bytes, at least one of them
-# writes, and nothing orders the two.
+# The arrow and the dashed lines mark a **race**: two programs touch the same bytes, at least one of
+# them writes, and nothing orders the two.
 #
 # ## What can be lost?
 #
-# A GPU runs many programs at once, and it promises no order. So each program may load and store whenever it likes, as long as its own two
-# operations keep their order.
+# A GPU runs many programs at once, and it promises no order. So each program may load and store
+# whenever it likes, as long as its own two operations keep their order.
 
 # %%
 predict("12-smallest")
@@ -90,8 +97,8 @@ assert len(set(itertools.permutations([0, 0, 1, 1, 2, 2, 3, 3]))) == 2520
 assert totals == {sum(some) for n in range(1, 5) for some in itertools.combinations([1, 10, 100, 1000], n)}
 
 # %% [markdown]
-# Now choose the order yourself. Press **By hand from the start** in the picture. Each program has a button for its
-# next operation. Try to reach the total that the words below the picture name.
+# Now choose the order yourself. Press **By hand from the start** in the picture. Each program has a
+# button for its next operation. Try to reach the total that the words below the picture name.
 #
 # Then write an order down: a list with each program twice, first for its load, then for its store.
 
@@ -107,8 +114,8 @@ order = [1, 1, 3, 0, 0, 2, 2, 3]
 step("12-order")
 
 # %% [markdown]
-# How often is a number lost if the order is random? `run_orders` runs the kernel in Triton's interpreter in 40 random orders (of
-# 2520), and searches each for races.
+# How often is a number lost if the order is random? `run_orders` runs the kernel in Triton's
+# interpreter in 40 random orders (of 2520), and searches each for races.
 
 # %%
 from course_lib.lessons.locks import list_totals, run_orders
@@ -121,19 +128,21 @@ print("a race is found in", sum(bool(run.races) for run in runs), "of 40")
 assert 0 < list_totals(runs).count(1111) < 10 and all(run.races for run in runs)
 
 # %% [markdown]
-# Some orders are right by luck. The race is found there, too: the search does not compare values. For each pair of
-# operations it checks whether a lock fixes their order. The interpreter alone runs one program after the other: there the total is
-# always 1111, and a test of totals finds nothing.
+# Some orders are right by luck. The race is found there, too: the search does not compare values.
+# For each pair of operations it checks whether a lock fixes their order. The interpreter alone runs
+# one program after the other: there the total is always 1111, and a test of totals finds nothing.
 #
 # ## Why would programs share a number at all?
 #
-# Because of lesson 10: `dw` is the sum over the rows of `dy * xhat`, and `db` is that of `dy`. These two sums need
-# every row, and the rows belong to different programs.
+# Because of lesson 10: `dw` is the sum over the rows of `dy * xhat`, and `db` is that of `dy`.
+# These two sums need every row, and the rows belong to different programs.
 #
-# For a single addition there is `tl.atomic_add`. It loads, adds and stores in one piece, so no other program can come between. A **lock**
-# protects more than one operation. It is a number in memory, 0 for free and 1 for taken, and two atomics use it:
+# For a single addition there is `tl.atomic_add`. It loads, adds and stores in one piece, so no
+# other program can come between. A **lock** protects more than one operation. It is a number in
+# memory, 0 for free and 1 for taken, and two atomics use it:
 #
-# - `tl.atomic_cas(lock_ptr, 0, 1)`, compare and swap: if the lock holds 0, set it to 1. In either case return what it held before.
+# - `tl.atomic_cas(lock_ptr, 0, 1)`, compare and swap: if the lock holds 0, set it to 1. In either
+#   case return what it held before.
 # - `tl.atomic_xchg(lock_ptr, 0)`, exchange: set it to 0, whatever it held.
 
 # %%
@@ -148,8 +157,9 @@ assert not tried.changed and list(tried.found) == list(tried.left) == [1]
 assert find("12-cas").answer == f"returned {tried.found[0]:.0f}, lock {tried.left[0]:.0f}: it is somebody else's"
 
 # %% [markdown]
-# A program that does not get the lock tries again, in a `while` loop whose body is `pass`. This is a *spin lock*. It works only if the
-# program that has the lock is running. On a GPU it is: a program that has started keeps its place to its end.
+# A program that does not get the lock tries again, in a `while` loop whose body is `pass`. This is
+# a *spin lock*. It works only if the program that has the lock is running. On a GPU it is: a
+# program that has started keeps its place to its end.
 
 
 # %% tags=["step"]
@@ -174,8 +184,8 @@ step("12-take")
 # %% [markdown]
 # ## How do you break a lock?
 #
-# Two slips are easily made. In the first the last line is missing: nobody gives the lock back. In the second the last two lines have
-# changed places: the store comes after the lock is given back.
+# Two slips are easily made. In the first the last line is missing: nobody gives the lock back. In
+# the second the last two lines have changed places: the store comes after the lock is given back.
 
 # %%
 predict("12-deadlock")
@@ -200,7 +210,8 @@ right = run_orders(four_programs(locks.locked_add_kernel))
 assert set(list_totals(right)) == {1111} and not any(run.findings for run in right)
 
 # %% [markdown]
-# Watch both slips, and the right lock. Choose a kernel above the boxes. The bar under them shows who has the lock.
+# Watch both slips, and the right lock. Choose a kernel above the boxes. The bar under them shows
+# who has the lock.
 
 # %%
 from course_lib.lessons import locks
@@ -215,9 +226,10 @@ schedule_explorer(slips)
 # %% [markdown]
 # ## Who gives the lock back for 128 threads?
 #
-# So far each program brought one number. `dw` has a number for each column, so let each program bring a row and add it to a row of totals.
-# The store is now a block. With four warps a program has 128 **threads**, and each thread stores its own columns. But the lock is a single
-# number, and a single thread gives it back for all.
+# So far each program brought one number. `dw` has a number for each column, so let each program
+# bring a row and add it to a row of totals. The store is now a block. With four warps a program has
+# 128 **threads**, and each thread stores its own columns. But the lock is a single number, and a
+# single thread gives it back for all.
 #
 # The row kernel takes the lock, adds its row, stores it and gives the lock back.
 
@@ -230,8 +242,9 @@ assert sum(len(run.findings) for run in rows) == find("12-barrier").answer and s
 assert 4 * 32 - 1 == 127  # threads of four warps, without one
 
 # %% [markdown]
-# Now look inside one program. Each row of the picture is a thread. Choose **no barrier** and move thread 0 to its end, before the others.
-# Is the lock open? Which columns are stored? Then try the same with the barrier.
+# Now look inside one program. Each row of the picture is a thread. Choose **no barrier** and move
+# thread 0 to its end, before the others. Is the lock open? Which columns are stored? Then try the
+# same with the barrier.
 
 # %%
 rows_of_four = {
@@ -241,9 +254,10 @@ rows_of_four = {
 schedule_explorer(rows_of_four, view="threads")
 
 # %% [markdown]
-# The exchange orders what its own thread did. It does not wait for the other 127. `tl.debug_barrier()` makes all threads of the program wait until
-# the last of them is there. The name says debug, and today a correct kernel needs it
-# ([triton #11437](https://github.com/triton-lang/triton/pull/11437), open in November 2026).
+# The exchange orders what its own thread did. It does not wait for the other 127.
+# `tl.debug_barrier()` makes all threads of the program wait until the last of them is there. The
+# name says debug, and today a correct kernel needs it ([triton
+# #11437](https://github.com/triton-lang/triton/pull/11437), open in November 2026).
 #
 # > **ERRATUM** Until March 2025 the Triton tutorial "Layer Normalization" had no such barrier. `dw` and `db` changed from run to run on AMD
 # > GPUs, and [triton #6307](https://github.com/triton-lang/triton/pull/6307) added it. A copy stayed as it was:
@@ -274,8 +288,8 @@ step("12-barrier")
 # %% [markdown]
 # ## Why not one lock for all rows?
 #
-# With one lock, all programs queue at it. The Triton tutorial makes GROUP buffers, each with a lock of its own. Row r adds into buffer
-# `r % GROUP`, and a second kernel adds up the buffers.
+# With one lock, all programs queue at it. The Triton tutorial makes GROUP buffers, each with a lock
+# of its own. Row r adds into buffer `r % GROUP`, and a second kernel adds up the buffers.
 
 # %%
 from course_lib.lessons.figures import lesson12
@@ -288,8 +302,9 @@ assert {tuple(run.result("buffer")) for run in grouped} == {(101, 1010)}
 assert not any(run.findings or run.barriers for run in grouped)
 
 # %% [markdown]
-# Must somebody set the buffers to 0 first? That would cost another pass over them. Instead, a **flag** beside each lock, 0 at the start, says
-# whether anybody has written to the buffer. The first program to come sets the flag to 1 and stores its part; the others add theirs to what is
+# Must somebody set the buffers to 0 first? That would cost another pass over them. Instead, a
+# **flag** beside each lock, 0 at the start, says whether anybody has written to the buffer. The
+# first program to come sets the flag to 1 and stores its part; the others add theirs to what is
 # there. A kernel may use `if` and `else` on a number.
 #
 # ## One asks, many read: who waits for whom?
@@ -327,7 +342,8 @@ assert find("12-flag").answer == "1 in some columns, 8 in others"
 assert set(list_totals(run_orders(four_programs(locks.one_number_kernel)))) == {1111}
 
 # %% [markdown]
-# Look inside program 0. Move thread 0 until it has stored the flag, and then thread 3. Then try the two other kernels.
+# Look inside program 0. Move thread 0 until it has stored the flag, and then thread 3. Then try the
+# two other kernels.
 
 # %%
 askers = {
@@ -338,14 +354,16 @@ askers = {
 schedule_explorer(askers, seed=2, view="threads")
 
 # %% [markdown]
-# `tl.load` of a single number is a load by **each** thread, and `tl.store` of one is a store by thread 0. Who waits for whom? Two
-# kernels make sure of it:
+# `tl.load` of a single number is a load by **each** thread, and `tl.store` of one is a store by
+# thread 0. Who waits for whom? Two kernels make sure of it:
 #
 # - **A barrier between**: every thread has its answer before one of them changes the number.
-# - **One asks**: `tl.atomic_xchg(flag_ptr, 1)` sets the flag and returns what it held. One thread does it, and the compiler hands the answer to
-#   the others, behind a barrier of its own. So it is where the lock is taken. If the kernel does not use the answer, there is no barrier.
+# - **One asks**: `tl.atomic_xchg(flag_ptr, 1)` sets the flag and returns what it held. One thread
+#   does it, and the compiler hands the answer to the others, behind a barrier of its own. So it is
+#   where the lock is taken. If the kernel does not use the answer, there is no barrier.
 #
-# And on a GPU? There all three were launched with warps 1 and up made to wait 20 microseconds before the flag, and without that wait.
+# And on a GPU? There all three were launched with warps 1 and up made to wait 20 microseconds
+# before the flag, and without that wait.
 
 # %% tags=["answer"]
 print(locks.describe_late_warps())
@@ -381,8 +399,8 @@ def first_row_kernel(part_ptr, total_ptr, lock_ptr, flag_ptr, BLOCK: tl.constexp
 step("12-first")
 
 # %% [markdown]
-# The second kernel adds up the buffers. For rows up to 1024 columns the tutorial takes 256 of them, and a batch may have fewer rows than that.
-# What do the others hold?
+# The second kernel adds up the buffers. For rows up to 1024 columns the tutorial takes 256 of them,
+# and a batch may have fewer rows than that. What do the others hold?
 
 # %% tags=["check"]
 from course_lib.kernels.launch import tables
@@ -400,8 +418,9 @@ assert tables.lock_group(1024) == 256
 #
 # ## Where is the first race of this file?
 #
-# Your exercise is such a pair of kernels, with five things wrong in the first and one in the second. The file runs. The picture runs the
-# first kernel as your file stands, with the rows of 1, 10, 100 and 1000 and two buffers, and it stops at the first race or deadlock. (In a kernel
+# Your exercise is such a pair of kernels, with five things wrong in the first and one in the
+# second. The file runs. The picture runs the first kernel as your file stands, with the rows of 1,
+# 10, 100 and 1000 and two buffers, and it stops at the first race or deadlock. (In a kernel
 # `tl.minimum(a, b)` is the smaller of two numbers.)
 
 # %%
@@ -410,9 +429,10 @@ from course_lib.lessons.locks import your_repair
 schedule_explorer({"12a, your file": your_repair()}, at_fault=True)
 
 # %% [markdown]
-# Read the caption: two lines, two programs. For each line ask whether its program has the lock of this buffer. Repair **one** thing, save the
-# file, press **Run it as it is now**, and look again. When nothing more is found, press **Check**. The check tries more orders and
-# shapes, it looks at the threads, and it runs the second kernel, too.
+# Read the caption: two lines, two programs. For each line ask whether its program has the lock of
+# this buffer. Repair **one** thing, save the file, press **Run it as it is now**, and look again.
+# When nothing more is found, press **Check**. The check tries more orders and shapes, it looks at
+# the threads, and it runs the second kernel, too.
 
 # %%
 from course_lib import exercise
@@ -427,16 +447,17 @@ offer_hunt("11a")
 # %% [markdown]
 # ## Without rails
 #
-# With your lock the rows of a buffer are added as they come, so two runs may differ in their last bits. Somebody who looks for a bug wants
-# the same bits each time. This task asks for them, and it gives you a contract, the names and some integers in memory. What the integers mean
-# is your design, and the launch must end on a GPU that runs one program at a time. It is optional.
+# With your lock the rows of a buffer are added as they come, so two runs may differ in their last
+# bits. Somebody who looks for a bug wants the same bits each time. This task asks for them, and it
+# gives you a contract, the names and some integers in memory. What the integers mean is your
+# design, and the launch must end on a GPU that runs one program at a time. It is optional.
 
 # %%
 exercise("12b")
 
 # %% [markdown]
-# The next two files are nearly always right: their atomics promise too little. The dive "Can a store be late?" says what they may promise.
-# Repair them. (Optional.)
+# The next two files are nearly always right: their atomics promise too little. The dive "Can a
+# store be late?" says what they may promise. Repair them. (Optional.)
 
 # %%
 exercise("12c")
@@ -455,22 +476,28 @@ review_predictions("12")
 # %% [markdown]
 # **Where to read on**
 #
-# - [Layer Normalization](https://triton-lang.org/main/getting-started/tutorials/05-layer-norm.html), Triton's tutorial: the design of this
-#   lesson. Where is its barrier?
-# - [`triton.language.atomic_cas`](https://triton-lang.org/main/python-api/generated/triton.language.atomic_cas.html): `sem` and `scope`.
-# - Flanagan and Freund 2009, [FastTrack](https://dl.acm.org/doi/10.1145/1542476.1542490): how a tool finds a race that did no harm.
+# - [Layer
+#   Normalization](https://triton-lang.org/main/getting-started/tutorials/05-layer-norm.html),
+#   Triton's tutorial: the design of this lesson. Where is its barrier?
+# - [`triton.language.atomic_cas`](https://triton-lang.org/main/python-api/generated/triton.language.atomic_cas.html):
+#   `sem` and `scope`.
+# - Flanagan and Freund 2009, [FastTrack](https://dl.acm.org/doi/10.1145/1542476.1542490): how a
+#   tool finds a race that did no harm.
 #
-# **Next:** lesson 13. Your lock is right now, and still two runs give different bits. Can the sums be made without waiting?
+# **Next:** lesson 13. Your lock is right now, and still two runs give different bits. Can the sums
+# be made without waiting?
 
 # %% [markdown] tags=["dive"]
 # ## Dive: can a store be late?
 #
-# A store takes time to reach the memory that other programs read. Meanwhile the thread goes on, and a later operation may arrive first.
+# A store takes time to reach the memory that other programs read. Meanwhile the thread goes on, and
+# a later operation may arrive first.
 #
 # So each atomic says, by `sem=`, what may not overtake it:
 #
 # - `"acquire"`, where you take a lock: later loads and stores of this thread happen after it.
-# - `"release"`, where you give the lock back: earlier stores of this thread have arrived before the lock is free.
+# - `"release"`, where you give the lock back: earlier stores of this thread have arrived before the
+#   lock is free.
 # - `"acq_rel"`: both. Triton takes this if you say nothing.
 # - `"relaxed"`: neither. The operation happens in one piece, and that is all.
 #
@@ -487,26 +514,36 @@ assert find("12-relaxed").answer == "no: the new total may arrive after the lock
 # %% [markdown] tags=["dive"]
 # ## Dive: what the compiler makes of the barrier
 #
-# PTX is NVIDIA's assembly language (lesson 08). Here is its end for both kernels of "no barrier" and "with a barrier", for an
-# H100, from the last store on. It needs no GPU. `st.global` is a store, `bar.sync` the place where all threads wait for one another, and
-# `atom ... exch` the exchange that gives the lock back.
+# PTX is NVIDIA's assembly language (lesson 08). Here is its end for both kernels of "no barrier"
+# and "with a barrier", for an H100, from the last store on. It needs no GPU. `st.global` is a
+# store, `bar.sync` the place where all threads wait for one another, and `atom ... exch` the
+# exchange that gives the lock back.
 
 # %%
 for kernel in (locks.row_with_barrier_kernel, locks.row_kernel):
     print("  ->  ".join(locks.list_last_steps(kernel)))
 
 # %% tags=["check"]
-assert locks.list_last_steps(locks.row_with_barrier_kernel) == ["st.global", "bar.sync", "atom ... exch"]
+assert locks.list_last_steps(locks.row_with_barrier_kernel) == [
+    "st.global",
+    "bar.sync",
+    "atom ... exch",
+]
 assert locks.list_last_steps(locks.row_kernel) == ["st.global", "atom ... exch"]
 
 # %% [markdown]
-# In the second line nothing stands between store and release. Perhaps another warp has not stored yet when this thread releases. The next program then takes the lock, loads old columns, and stores a sum without this row.
+# In the second line nothing stands between store and release. Perhaps another warp has not stored
+# yet when this thread releases. The next program then takes the lock, loads old columns, and stores
+# a sum without this row.
 #
-# The check of 12a notes what happens before what, twice for each program: once for the one thread that stores single numbers and does atomics on
-# them, and once for all threads together. Only a barrier makes what all of them did happen before what the one does next. A load of a single
-# number is one of all threads, if the program stores a block later: in a program of single numbers only thread 0's copy reaches memory.
+# The check of 12a notes what happens before what, twice for each program: once for the one thread
+# that stores single numbers and does atomics on them, and once for all threads together. Only a
+# barrier makes what all of them did happen before what the one does next. A load of a single number
+# is one of all threads, if the program stores a block later: in a program of single numbers only
+# thread 0's copy reaches memory.
 #
-# And here is the flag: what each of the three kernels of "One asks, many read" does between the lock and its last barrier.
+# And here is the flag: what each of the three kernels of "One asks, many read" does between the
+# lock and its last barrier.
 
 # %%
 for kernel in (locks.each_asks_kernel, locks.barrier_between_kernel, locks.one_asks_kernel):
@@ -514,7 +551,11 @@ for kernel in (locks.each_asks_kernel, locks.barrier_between_kernel, locks.one_a
 
 # %% tags=["check"]
 assert locks.list_steps_of_the_flag(locks.each_asks_kernel) == ["ld.global", "st.global"]
-assert locks.list_steps_of_the_flag(locks.barrier_between_kernel) == ["ld.global", "bar.sync", "st.global"]
+assert locks.list_steps_of_the_flag(locks.barrier_between_kernel) == [
+    "ld.global",
+    "bar.sync",
+    "st.global",
+]
 assert locks.list_steps_of_the_flag(locks.one_asks_kernel)[-4:] == [
     "atom ... exch",
     "st.shared",
@@ -523,14 +564,16 @@ assert locks.list_steps_of_the_flag(locks.one_asks_kernel)[-4:] == [
 ]
 
 # %% [markdown]
-# On the {{device}} the exchange made the whole sum take {{exchange_short}} and {{exchange_long}} times as long (512 and 4096 columns), the barrier
-# {{barrier_short}} and {{barrier_long}} times: inside a lock, everybody waits for each trip to memory. The course's kernel has the barrier.
+# On the {{device}} the exchange made the whole sum take {{exchange_short}} and {{exchange_long}}
+# times as long (512 and 4096 columns), the barrier {{barrier_short}} and {{barrier_long}} times:
+# inside a lock, everybody waits for each trip to memory. The course's kernel has the barrier.
 
 # %% [markdown] tags=["dive"]
 # ## Dive: buffers in half precision
 #
-# The tutorial's buffers have the dtype of `x` (also at commit 5456992). In fp16 each addition into a buffer rounds to 11 bits. Here are
-# three shapes with the tutorial's GROUP. `dw` is rounded to fp16 at the end either way.
+# The tutorial's buffers have the dtype of `x` (also at commit 5456992). In fp16 each addition into
+# a buffer rounds to 11 bits. Here are three shapes with the tutorial's GROUP. `dw` is rounded to
+# fp16 at the end either way.
 
 # %%
 import numpy as np
@@ -540,7 +583,8 @@ for M, GROUP in ((1151, 96), (4096, 128), (32768, 256)):
     print(f"{M:6} rows in {GROUP} buffers: {half / single:.0f} times the error of fp32 buffers")
 
 # %% tags=["check"]
-times = [locks.measure_error(M, G, np.float16) / locks.measure_error(M, G, np.float32) for M, G in ((1151, 96), (4096, 128), (32768, 256))]  # fmt: skip
+times = [locks.measure_error(M, G, np.float16) / locks.measure_error(M, G, np.float32) for M,
+    G in ((1151, 96), (4096, 128), (32768, 256))]  # fmt: skip
 assert [round(ratio) for ratio in times] == [2, 4, 9] and locks.measure_error(1151, 96, np.float16) < 1e-2
 
 # %% [markdown]

@@ -13,8 +13,8 @@
 # %% [markdown]
 # # 14 A norm that trains
 #
-# You have written kernels for `y`, `dx`, `dw` and `db`. In this lesson they train a language model that is small enough for this machine.
-# It begins with noise and ends with words.
+# You have written kernels for `y`, `dx`, `dw` and `db`. In this lesson they train a language model
+# that is small enough for this machine. It begins with noise and ends with words.
 #
 # *About 50 minutes, exercise included. Needs: lesson 13.*
 
@@ -35,11 +35,11 @@ corpus = transformer.split(transformer.fables())
 transformer.show(transformer.fables()[:487])
 
 # %% [markdown]
-# These are 168 short fables, written for this course. The model reads 32 characters and guesses the next one. A tenth of the text
-# is **held out**: the model is judged on it and never trained on it.
+# These are 168 short fables, written for this course. The model reads 32 characters and guesses the
+# next one. A tenth of the text is **held out**: the model is judged on it and never trained on it.
 #
-# `gather_norm()` checks your files of 08a (forward), 11a (dx), 13b (dw and db) and 14a (the wiring, below). What passes is
-# used, else the course's part.
+# `gather_norm()` checks your files of 08a (forward), 11a (dx), 13b (dw and db) and 14a (the wiring,
+# below). What passes is used, else the course's part.
 
 # %% varies={"solved": "it names your own kernels"}
 from course_lib.lessons.figures import lesson14
@@ -78,9 +78,11 @@ assert transformer.share_of_words(before, text) < 0.15
 # %% [markdown]
 # ## Does it learn?
 #
-# In each of 300 steps the model's three norms get 512 rows of 64 columns, forward and backward. The measure is the loss on the held-out text,
-# per character, in nats (natural logarithms): lower is better. Guessing blindly among the 43 characters costs log 43 = 3.76. Knowing only how
-# often each character occurs costs 3.00, the entropy. You train two models, with PyTorch's norm and with yours.
+# In each of 300 steps the model's three norms get 512 rows of 64 columns, forward and backward. The
+# measure is the loss on the held-out text, per character, in nats (natural logarithms): lower is
+# better. Guessing blindly among the 43 characters costs log 43 = 3.76. Knowing only how often each
+# character occurs costs 3.00, the entropy. You train two models, with PyTorch's norm and with
+# yours.
 
 # %%
 from course_lib.lessons import predict, step
@@ -124,7 +126,10 @@ print(f"\nwords of the text: {transformer.share_of_words(sample, transformer.fab
 # %% tags=["check"]
 end = {name: transformer.loss_on(m, corpus.held_out) for name, m in {theirs: model_theirs, ours: model}.items()}
 gaps = np.abs(np.subtract(runs[theirs], runs[ours]))
-print({name: round(loss, 3) for name, loss in end.items()}, f"first gap {gaps[0]:.0e}, largest {gaps.max():.0e}")
+print(
+    {name: round(loss, 3) for name, loss in end.items()},
+    f"first gap {gaps[0]:.0e}, largest {gaps.max():.0e}",
+)
 asked = find("14-words")
 assert asked.is_expected(100 * transformer.share_of_words(sample, text)) and asked.answer == 85
 assert all(0.5 < loss < 1.0 for loss in end.values()) and len(runs[ours]) == len(runs[theirs]) == STEPS
@@ -142,14 +147,15 @@ print(f"one ulp off: first gap {of_nudged[0]:.0e}, largest {of_nudged.max():.0e}
 assert 0 < of_nudged.max() < 0.2 and gaps.max() < 100 * of_nudged.max()
 
 # %% [markdown]
-# Meanwhile the third norm's rows grow. With PyTorch's norm (lesson 03) their median root mean square goes from {{rms_before}} to {{rms_after}}. Their
-# means stay small: in no norm is |mean| / std of a row above {{ratio}}.
+# Meanwhile the third norm's rows grow. With PyTorch's norm (lesson 03) their median root mean
+# square goes from {{rms_before}} to {{rms_after}}. Their means stay small: in no norm is |mean| /
+# std of a row above {{ratio}}.
 
 # %% [markdown]
 # ## Would the curve show a bug?
 #
-# Take three wrong backward passes, in PyTorch operations, with the symbols of lesson 10. The right one returns
-# `(wdy - xhat * c1 - c2) * rstd`.
+# Take three wrong backward passes, in PyTorch operations, with the symbols of lesson 10. The right
+# one returns `(wdy - xhat * c1 - c2) * rstd`.
 
 # %%
 from course_lib.lessons.broken_norms import norm_with
@@ -188,7 +194,8 @@ assert all((weight - 1).abs().mean() < 0.2 for weight in weights)
 assert all((weight - 1).abs().max() > 0.05 for weight in weights)  # w had moved away from 1, and it was left out
 
 # %% [markdown]
-# The lower chart has the distance of each run from PyTorch's. Drag the dashed line down: at which step does each run part?
+# The lower chart has the distance of each run from PyTorch's. Drag the dashed line down: at which
+# step does each run part?
 
 # %% tags=["answer"]
 loss_curves(runs, STEPS, baseline=corpus.training.entropy(), show="wrong sign of c1")
@@ -212,8 +219,9 @@ for bug, (low, high) in zip(bugs, ((1.6, 2.0), (0.02, 0.15), (-0.04, 0.002)), st
 # %% [markdown]
 # ## How does autograd learn of your kernels?
 #
-# Autograd records the operations that PyTorch runs. `launch_forward(x, w, b, eps)` runs a kernel and returns `y`, `mean` and `rstd`. Put it
-# behind a linear layer, in a residual sum, and call `backward()`.
+# Autograd records the operations that PyTorch runs. `launch_forward(x, w, b, eps)` runs a kernel
+# and returns `y`, `mean` and `rstd`. Put it behind a linear layer, in a residual sum, and call
+# `backward()`.
 
 # %%
 from course_lib.lessons.wiring import draw
@@ -246,8 +254,9 @@ assert got[1] is None and got[2] is None and (got[0] - true[0]).abs().max() > 1
 assert find("14-silent").answer == "no error: w gets none, and linear a wrong one"
 
 # %% [markdown]
-# A `torch.autograd.Function` tells autograd what to do. `forward` computes, and keeps on `ctx` what the way back needs. `backward` gets
-# `dy` and returns one value for each argument of `forward` except `ctx`, by position: a gradient, or None.
+# A `torch.autograd.Function` tells autograd what to do. `forward` computes, and keeps on `ctx` what
+# the way back needs. `backward` gets `dy` and returns one value for each argument of `forward`
+# except `ctx`, by position: a gradient, or None.
 
 
 # %% varies={"always": "the last bits of a sum depend on the processor"}
@@ -284,8 +293,9 @@ twice = differentiate_twice(lambda x, w, b: Bare.apply(x, w, b, 1e-5))
 print(f"no error, and off by {(twice - true).norm() / true.norm():.0%} of its size")
 
 # %% [markdown]
-# One line above `backward` mends it: `@once_differentiable`, from `torch.autograd.function`. Then `loss.backward()` raises an error. It has a hole:
-# `torch.autograd.grad(loss, x)` gives a wrong number, and no error. The course's own norms have right second derivatives.
+# One line above `backward` mends it: `@once_differentiable`, from `torch.autograd.function`. Then
+# `loss.backward()` raises an error. It has a hole: `torch.autograd.grad(loss, x)` gives a wrong
+# number, and no error. The course's own norms have right second derivatives.
 
 # %% tags=["check"]
 from course_lib.lessons.wiring import differentiate_twice
@@ -314,13 +324,16 @@ try:
 except RuntimeError as error:
     said = str(error)
 assert "differentiate twice" in said
-norms = (lambda h: Once.apply(h, w, b, 1e-5), lambda h: torch.nn.functional.layer_norm(h, (10,), w, b))
+norms = (
+    lambda h: Once.apply(h, w, b, 1e-5),
+    lambda h: torch.nn.functional.layer_norm(h, (10,), w, b),
+)
 passed, true = (penalise(norm, lambda loss, h: torch.autograd.grad(loss, h)[0]) for norm in norms)
 assert (passed - true).norm() > 0.3 * true.norm()  # once_differentiable, and no error
 
 # %% [markdown]
-# `ctx.needs_input_grad` has True or False for each argument. For a frozen weight it says False: return None there. For an
-# argument that is None you must return None: everything else is an error.
+# `ctx.needs_input_grad` has True or False for each argument. For a frozen weight it says False:
+# return None there. For an argument that is None you must return None: everything else is an error.
 
 # %% tags=["step"]
 # Somebody calls forward(ctx, x, w, b, eps) with a frozen w and b = None. What does backward return?
@@ -336,7 +349,8 @@ step("14-returned")
 # %% [markdown]
 # ## What should forward keep?
 #
-# The formula of `dx` needs `xhat`, `w` and `rstd`. `Bare` keeps `x`, `mean` and `rstd`, and its kernel computes `xhat` again.
+# The formula of `dx` needs `xhat`, `w` and `rstd`. `Bare` keeps `x`, `mean` and `rstd`, and its
+# kernel computes `xhat` again.
 
 # %%
 predict("14-kept")
@@ -368,18 +382,20 @@ assert bare == find("14-kept").answer == 2 * 64 * 4 and bare <= builtin < 0.01 *
 assert count_kept_bytes(typed_again, 64, 1024) >= 2 * 64 * 1024 * 4
 
 # %% [markdown]
-# Keep tensors with `ctx.save_for_backward`, never as `ctx.x = x`. If somebody changes `x` in place, as `relu_` does, backward raises an error
-# for a saved tensor, and silently uses the new numbers of an attribute. Numbers and shapes may go on attributes.
+# Keep tensors with `ctx.save_for_backward`, never as `ctx.x = x`. If somebody changes `x` in place,
+# as `relu_` does, backward raises an error for a saved tensor, and silently uses the new numbers of
+# an attribute. Numbers and shapes may go on attributes.
 
 
 # %% [markdown]
 # ## What does dy look like?
 #
-# Up to now `dy` was a plain matrix, because the loss was `(... * g).sum()`. What arrives depends on the operations after the norm. Here is
-# the gradient that reaches a `y` of shape (12, 10), for five losses. After `y.sum()` it is a single 1, **expanded**: both strides are 0.
+# Up to now `dy` was a plain matrix, because the loss was `(... * g).sum()`. What arrives depends on
+# the operations after the norm. Here is the gradient that reaches a `y` of shape (12, 10), for five
+# losses. After `y.sum()` it is a single 1, **expanded**: both strides are 0.
 #
-# Your kernels of lessons 11 and 13 take two strides of `dy`. `launch_backward`, as most launchers, takes the stride between rows, and reads the
-# N elements of a row one after the other.
+# Your kernels of lessons 11 and 13 take two strides of `dy`. `launch_backward`, as most launchers,
+# takes the stride between rows, and reads the N elements of a row one after the other.
 
 # %%
 from course_lib.lessons.wiring import LOSSES, find_dy_strides
@@ -404,8 +420,10 @@ assert sum(is_right(Bare, loss_of) for loss_of in LOSSES.values()) == find("14-s
 assert all(is_right(Packed, loss_of) for loss_of in LOSSES.values())
 
 # %% [markdown]
-# quack's RMSNorm raised an error at `.sum().backward()` ([issue 88](https://github.com/Dao-AILab/quack/issues/88)). Other libraries read the
-# wrong elements and said nothing. `dy.contiguous()` mends it: it copies whatever is not packed. The same holds for `x`.
+# quack's RMSNorm raised an error at `.sum().backward()` ([issue
+# 88](https://github.com/Dao-AILab/quack/issues/88)). Other libraries read the wrong elements and
+# said nothing. `dy.contiguous()` mends it: it copies whatever is not packed. The same holds for
+# `x`.
 
 
 # %% tags=["step"]
@@ -423,7 +441,8 @@ def read_rows(x):
 step("14-rows")
 
 # %% [markdown]
-# At the end of backward this is undone: `dx` gets the shape of `dy`, and each gradient the dtype of its tensor.
+# At the end of backward this is undone: `dx` gets the shape of `dy`, and each gradient the dtype of
+# its tensor.
 
 
 # %% tags=["step"]
@@ -440,7 +459,8 @@ step("14-back")
 # %% [markdown]
 # ## Whose is dy?
 #
-# Memory is short, and `dx` has the shape of `dy`. So somebody writes `dx` into `dy`, and says: after the launch nobody needs `dy` any more.
+# Memory is short, and `dx` has the shape of `dy`. So somebody writes `dx` into `dy`, and says:
+# after the launch nobody needs `dy` any more.
 
 # %%
 predict("14-over")
@@ -466,9 +486,10 @@ assert torch.allclose(block, 2 * want_alone, atol=1e-4) and find("14-over").answ
 # %% [markdown]
 # ## Which test sees which bug?
 #
-# Here are seven bugs, most once released, and seven tests. Five compare all three gradients with PyTorch's, each for the
-# loss or dtype in its name. `gradcheck` is PyTorch's own test: it calls backward with a new, packed `dy`, all in fp64, and compares with finite differences.
-# `twice` wants a second derivative that is right or refused.
+# Here are seven bugs, most once released, and seven tests. Five compare all three gradients with
+# PyTorch's, each for the loss or dtype in its name. `gradcheck` is PyTorch's own test: it calls
+# backward with a new, packed `dy`, all in fp64, and compares with finite differences. `twice` wants
+# a second derivative that is right or refused.
 
 # %%
 predict("14-gradcheck")
@@ -485,7 +506,12 @@ from course_lib.lessons.wiring import find_who_sees_what, list_tests
 table = find_who_sees_what()
 assert all(test(Packed) for test in list_tests().values()), "a test that fails the right Function is no test"
 passed = [bug for bug, row in table.items() if not row["gradcheck"]]
-assert passed == ["dx written over dy", "dy's strides ignored", "dw in x's dtype", "twice, not refused"]
+assert passed == [
+    "dx written over dy",
+    "dy's strides ignored",
+    "dw in x's dtype",
+    "twice, not refused",
+]
 assert len(passed) == find("14-gradcheck").answer
 assert not any(all(row[test] for row in table.values()) for test in table["dy ignored"])
 assert all(row["y + x"] or row["y.t()"] or row["fp16 x"] or row["twice"] for row in table.values())
@@ -494,10 +520,11 @@ assert not table["dy ignored"]["y.sum()"] and table["dy ignored"]["y * g"]
 # %% [markdown]
 # ## Your turn: wire it up
 #
-# `Bare` takes packed matrices, with `w` and `b` given and one dtype. Yours takes any leading dimensions and strides, None, and mixed
-# dtypes: `dx` in the dtype of `x`, `dw` and `db` in those of `w` and `b`. Save the tensor that the launcher reads: x itself if it is packed, else the
-# packed copy. `save_for_backward` takes None, too. A second derivative is refused by `loss.backward()`, or right. The grader calls it in every way
-# of this lesson.
+# `Bare` takes packed matrices, with `w` and `b` given and one dtype. Yours takes any leading
+# dimensions and strides, None, and mixed dtypes: `dx` in the dtype of `x`, `dw` and `db` in those
+# of `w` and `b`. Save the tensor that the launcher reads: x itself if it is packed, else the packed
+# copy. `save_for_backward` takes None, too. A second derivative is refused by `loss.backward()`, or
+# right. The grader calls it in every way of this lesson.
 
 # %%
 from course_lib import exercise
@@ -509,9 +536,10 @@ exercise("14a")
 #
 # ## Is it fast?
 #
-# Here is such a model with 4 layers, 1024 channels and 16384 rows per norm, trained on
-# an H100 with the course's kernels or PyTorch's norms. `torch.compile` joins operations of PyTorch into larger kernels. The course's norm
-# reaches it as one operator, `torch.library.custom_op`, and it does not look inside.
+# Here is such a model with 4 layers, 1024 channels and 16384 rows per norm, trained on an H100 with
+# the course's kernels or PyTorch's norms. `torch.compile` joins operations of PyTorch into larger
+# kernels. The course's norm reaches it as one operator, `torch.library.custom_op`, and it does not
+# look inside.
 
 # %%
 predict("14-speed")
@@ -530,7 +558,10 @@ lost = [per_second[n, "torch", compiled] / speed for (n, _, compiled), speed in 
 assert sum(ratio > 1 for ratio in lost) == find("14-speed").answer == 4
 assert all(1.04 < ratio < 1.06 for ratio in lost[:2]) and all(1.10 < ratio < 1.14 for ratio in lost[2:])
 fewer = {
-    (norm, compiled): f"{100 - 100 * per_second[norm, 'ours', compiled] / per_second[norm, 'torch', compiled]:.0f}"
+    (
+        norm,
+        compiled,
+    ): f"{100 - 100 * per_second[norm, 'ours', compiled] / per_second[norm, 'torch', compiled]:.0f}"
     for norm in ("layer_norm", "rms_norm")
     for compiled in (False, True)
 }
@@ -543,10 +574,12 @@ assert per_second["rms_norm", "typed", True] == max(per_second.values())
 assert measured.rows[0]["M"] == 16384
 
 # %% [markdown]
-# The longest bar is RMSNorm typed op by op, compiled: measure that before you write a kernel for a training.
+# The longest bar is RMSNorm typed op by op, compiled: measure that before you write a kernel for a
+# training.
 #
-# Where does a step's time go? Eager, Python launches each kernel while the GPU works on earlier ones (lesson 09). A forward and backward call
-# of the course's norm, written in Python, costs {{host_ours}} µs of the CPU's time, and of PyTorch's {{host_torch}}. A **CUDA graph** (lesson 15)
+# Where does a step's time go? Eager, Python launches each kernel while the GPU works on earlier
+# ones (lesson 09). A forward and backward call of the course's norm, written in Python, costs
+# {{host_ours}} µs of the CPU's time, and of PyTorch's {{host_torch}}. A **CUDA graph** (lesson 15)
 # holds all kernels of a step, and one launch replays them.
 
 # %%
@@ -577,11 +610,14 @@ costs = lesson14.find_host_costs()
 assert costs["ours"] > 3 * costs["torch"]
 
 # %% [markdown]
-# - **Eager**, the course's norms take {{norm_ours}} ms of the GPU's time and PyTorch's {{norm_torch}}, but the GPU waits longer for Python. The
-#   step took {{eager_ours}} ms here and PyTorch's {{eager_torch}}; with a slower host, as for the bars above, PyTorch's is ahead.
+# - **Eager**, the course's norms take {{norm_ours}} ms of the GPU's time and PyTorch's
+#   {{norm_torch}}, but the GPU waits longer for Python. The step took {{eager_ours}} ms here and
+#   PyTorch's {{eager_torch}}; with a slower host, as for the bars above, PyTorch's is ahead.
 # - **In a graph** it is {{graph_ours}} ms against {{graph_torch}}, on each host.
-# - **A wide model**, one block of 4096 channels, has longer kernels: the GPU waits {{wide_idle}} of {{wide_ours}} ms. PyTorch's step takes {{wide_torch}}.
-# - **Compiled**, PyTorch's norm is fused with its neighbours: {{compiled_torch}} ms against {{compiled_ours}}.
+# - **A wide model**, one block of 4096 channels, has longer kernels: the GPU waits {{wide_idle}} of
+#   {{wide_ours}} ms. PyTorch's step takes {{wide_torch}}.
+# - **Compiled**, PyTorch's norm is fused with its neighbours: {{compiled_torch}} ms against
+#   {{compiled_ours}}.
 #
 # ## What you predicted
 
@@ -599,17 +635,21 @@ review_predictions("14")
 # **Where to read on**
 #
 # - PyTorch, [Extending PyTorch](https://docs.pytorch.org/docs/stable/notes/extending.html) and
-#   [Autograd mechanics](https://docs.pytorch.org/docs/stable/notes/autograd.html): saved tensors, in-place changes.
-# - `course_lib/norms/functional.py`: the course's norms behind PyTorch's signatures, with autocast, errors and the GPU of x.
+#   [Autograd mechanics](https://docs.pytorch.org/docs/stable/notes/autograd.html): saved tensors,
+#   in-place changes.
+# - `course_lib/norms/functional.py`: the course's norms behind PyTorch's signatures, with autocast,
+#   errors and the GPU of x.
 #
 # **Next:** lesson 15, which measures without fooling itself.
 
 # %% [markdown] tags=["dive"]
 # ## Dive: what does torch.compile see?
 #
-# `torch.compile` traces a model with fake tensors, which have a shape and a dtype and no memory. A kernel cannot run on those. One way out is to make the
-# launch an **operator**: a name, a signature, and a second function that says what comes out. That function can lie. Here it says that
-# `mean` and `rstd` have the dtype of `x`. `opcheck` runs the operator on real and on fake tensors and compares.
+# `torch.compile` traces a model with fake tensors, which have a shape and a dtype and no memory. A
+# kernel cannot run on those. One way out is to make the launch an **operator**: a name, a
+# signature, and a second function that says what comes out. That function can lie. Here it says
+# that `mean` and `rstd` have the dtype of `x`. `opcheck` runs the operator on real and on fake
+# tensors and compares.
 
 
 # %%
@@ -640,13 +680,15 @@ assert "Dtypes torch.float32 and torch.float16 are not equal" in find_lie(layer_
 assert find_lie(functional._layer_norm, x.half(), *fixed) == "passes"
 
 # %% [markdown]
-# Statistics are fp32, so only half precision shows the lie. The course's own operator passes. A model around it is one graph, and the norm
-# is one node in it: the compiler fuses what stands before and behind, and calls your kernel in between.
+# Statistics are fp32, so only half precision shows the lie. The course's own operator passes. A
+# model around it is one graph, and the norm is one node in it: the compiler fuses what stands
+# before and behind, and calls your kernel in between.
 #
-# `custom_op` is opaque. `torch.library.triton_op`, with each launch in `wrap_triton`, is the other way
-# ([PyTorch's tutorial](https://docs.pytorch.org/tutorials/recipes/torch_compile_user_defined_triton_kernel_tutorial.html), PyTorch 2.6 or later).
-# Here is one RMSNorm as both. `triton.JITFunction` makes a kernel for the compiler; in CPU mode `@triton.jit` makes one for the interpreter, which
-# cannot be traced.
+# `custom_op` is opaque. `torch.library.triton_op`, with each launch in `wrap_triton`, is the other
+# way ([PyTorch's
+# tutorial](https://docs.pytorch.org/tutorials/recipes/torch_compile_user_defined_triton_kernel_tutorial.html),
+# PyTorch 2.6 or later). Here is one RMSNorm as both. `triton.JITFunction` makes a kernel for the
+# compiler; in CPU mode `@triton.jit` makes one for the interpreter, which cannot be traced.
 
 # %%
 import triton
@@ -691,17 +733,23 @@ for operator in (opaque, seen):
 # %% tags=["check"]
 inside = [list_operations_around(one, x) for one in (opaque, seen)]
 assert inside[0] == ["relu.default", "opaque.default", "relu.default"]
-assert inside[1][1:3] == ["empty_like.default", "triton_kernel_wrapper_functional(x_ptr, y_ptr, N, eps, BLOCK)"]
+assert inside[1][1:3] == [
+    "empty_like.default",
+    "triton_kernel_wrapper_functional(x_ptr, y_ptr, N, eps, BLOCK)",
+]
 assert inside[1][0] == inside[1][-1] == "relu.default"
 
 # %% [markdown]
-# That is the graph of `relu(operator(relu(x)))` that goes to the compiler, written without a GPU; no kernel ran. Of the opaque operator it has the name. Of the other it has
-# the allocation of `y`, the kernel and its arguments, and needs no second function. What the compiler makes of this graph on a GPU was not tried
-# here. Lesson 09 names the setting that fuses what follows a kernel.
+# That is the graph of `relu(operator(relu(x)))` that goes to the compiler, written without a GPU;
+# no kernel ran. Of the opaque operator it has the name. Of the other it has the allocation of `y`,
+# the kernel and its arguments, and needs no second function. What the compiler makes of this graph
+# on a GPU was not tried here. Lesson 09 names the setting that fuses what follows a kernel.
 #
-# **Sharded tensors**, tried with PyTorch 2.13 in one process on a CPU. A `DTensor` that enters the course's norm ends in an error: *Operator
-# course.layer_norm.default does not have a sharding strategy registered*. PyTorch's norm takes it; the course's takes `x.to_local()` where the
-# rows are whole. FSDP (`fully_shard`) hands the norm plain tensors, and its values and gradients are those without it.
+# **Sharded tensors**, tried with PyTorch 2.13 in one process on a CPU. A `DTensor` that enters the
+# course's norm ends in an error: *Operator course.layer_norm.default does not have a sharding
+# strategy registered*. PyTorch's norm takes it; the course's takes `x.to_local()` where the rows
+# are whole. FSDP (`fully_shard`) hands the norm plain tensors, and its values and gradients are
+# those without it.
 
 # %% tags=["check"]
 graphs = []
@@ -714,7 +762,9 @@ def look(graph, inputs):
 
 
 compiled = torch.compile(
-    lambda x: torch.relu(functional.layer_norm(torch.relu(x), (10,), w, b)), backend=look, fullgraph=True
+    lambda x: torch.relu(functional.layer_norm(torch.relu(x), (10,), w, b)),
+    backend=look,
+    fullgraph=True,
 )
 leaf = x.detach().clone().requires_grad_()
 compiled(leaf).sum().backward()
@@ -727,9 +777,10 @@ assert torch.allclose(leaf.grad, expected.grad, atol=1e-4)
 # %% [markdown] tags=["dive"]
 # ## Dive: which dtype does a gradient have?
 #
-# A gradient has the dtype of its tensor. With `x` in fp16 and `w` in fp32, `dx` is fp16 and `dw` is fp32. Suppose that backward casts all
-# gradients to the dtype of `dy`. Autograd casts `dw` back to fp32 without a word, and the dtype is right. But fp16 ends at 65504. With a
-# loss scale of 4096, as fp16 training uses it, 64 rows add up to 262144.
+# A gradient has the dtype of its tensor. With `x` in fp16 and `w` in fp32, `dx` is fp16 and `dw` is
+# fp32. Suppose that backward casts all gradients to the dtype of `dy`. Autograd casts `dw` back to
+# fp32 without a word, and the dtype is right. But fp16 ends at 65504. With a loss scale of 4096, as
+# fp16 training uses it, 64 rows add up to 262144.
 
 # %%
 from course_lib.lessons.wiring import Packed, Tidied
@@ -749,10 +800,11 @@ assert (found[Packed] == 64 * scale).all() and torch.isinf(found[Tidied]).all() 
 assert {db.dtype for db in found.values()} == {torch.float32}
 
 # %% [markdown]
-# Under `torch.autocast` a matrix product returns bf16, `w` and `b` stay fp32, and a norm gets both. On a GPU autocast has PyTorch's `layer_norm`
-# cast them to fp32 and return fp32; on a CPU, and for `rms_norm`, it leaves them alone. The course's functions do the same. `Bare` takes what
-# comes, and so does yours. `torch.amp.custom_fwd(cast_inputs=torch.float32)` above `forward` and `custom_bwd` above `backward` are for a Function
-# that needs fp32.
+# Under `torch.autocast` a matrix product returns bf16, `w` and `b` stay fp32, and a norm gets both.
+# On a GPU autocast has PyTorch's `layer_norm` cast them to fp32 and return fp32; on a CPU, and for
+# `rms_norm`, it leaves them alone. The course's functions do the same. `Bare` takes what comes, and
+# so does yours. `torch.amp.custom_fwd(cast_inputs=torch.float32)` above `forward` and `custom_bwd`
+# above `backward` are for a Function that needs fp32.
 
 # %% varies={"gpu": "autocast casts layer_norm on a GPU, and not on a CPU"}
 from course_lib.norms import functional
@@ -782,9 +834,10 @@ with torch.autocast(device, dtype=torch.bfloat16):
 # %% [markdown] tags=["dive"]
 # ## Dive: what if x is changed in place, or backward runs twice?
 #
-# Every tensor counts its changes in place. `save_for_backward` notes the count and looks again when the tensor is taken out. A second
-# backward pass raises an error, too, because saved tensors are freed after the first. With `retain_graph=True` it finds them as your first
-# backward left them: so read them, and never work in them.
+# Every tensor counts its changes in place. `save_for_backward` notes the count and looks again when
+# the tensor is taken out. A second backward pass raises an error, too, because saved tensors are
+# freed after the first. With `retain_graph=True` it finds them as your first backward left them: so
+# read them, and never work in them.
 
 # %% varies={"gpu": "the message names the tensor's type, which is another one on a GPU"}
 h = data @ linear

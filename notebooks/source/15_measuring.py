@@ -13,11 +13,13 @@
 # %% [markdown]
 # # 15 Measuring: a curve that climbs ninefold
 #
-# Triton's tutorial "Layer Normalization" ends with a benchmark: the backward pass in fp16, 4096 rows, and N from 1024 to 15872 columns. This is
-# the table that it [publishes](https://triton-lang.org/main/getting-started/tutorials/05-layer-norm.html) (copied in November 2026). It does
-# not name its GPU.
+# Triton's tutorial "Layer Normalization" ends with a benchmark: the backward pass in fp16, 4096
+# rows, and N from 1024 to 15872 columns. This is the table that it
+# [publishes](https://triton-lang.org/main/getting-started/tutorials/05-layer-norm.html) (copied in
+# November 2026). It does not name its GPU.
 #
-# *About 30 minutes, exercise 15a included. A second sitting, about as long, follows below. Needs: lessons 08, 09 and 13.*
+# *About 30 minutes, exercise 15a included. A second sitting, about as long, follows below. Needs:
+# lessons 08, 09 and 13.*
 
 # %%
 import course_lib
@@ -33,7 +35,8 @@ from course_lib.lessons.figures import lesson15
 lesson15.show_published()
 
 # %% [markdown]
-# From N = 1024 to N = 8192 the tutorial's kernels climb from {{published_1024}} to {{published_8192}} GB/s. Why are they nine times as fast with long rows?
+# From N = 1024 to N = 8192 the tutorial's kernels climb from {{published_1024}} to
+# {{published_8192}} GB/s. Why are they nine times as fast with long rows?
 
 # %%
 import numpy as np
@@ -63,12 +66,14 @@ assert f"{min(level):.0f} to {max(level):.0f} µs at every N" in find("15-climb"
 assert english[8704].us("triton") > 290 and english[15872].us("torch") > 11 * english[1024].us("torch")
 
 # %% [markdown]
-# The tutorial times `y.backward(...)`. That is more than its kernels: autograd looks up what to call, tensors are allocated, kernels are
-# launched. On the host of the course's stored H100 a forward and a backward pass of a 64 x 1024 matrix, which the
-# GPU does in no time, keep Python busy for {{both_torch}} µs with PyTorch's LayerNorm and for {{both_ours}} µs with the course's.
+# The tutorial times `y.backward(...)`. That is more than its kernels: autograd looks up what to
+# call, tensors are allocated, kernels are launched. On the host of the course's stored H100 a
+# forward and a backward pass of a 64 x 1024 matrix, which the GPU does in no time, keep Python busy
+# for {{both_torch}} µs with PyTorch's LayerNorm and for {{both_ours}} µs with the course's.
 #
-# **Your step.** Python makes the call while the memory moves the bytes, and the longer of the two sets the time. What does a benchmark report?
-# `moved` are bytes, `memory_gbps` is in 10⁹ bytes per second.
+# **Your step.** Python makes the call while the memory moves the bytes, and the longer of the two
+# sets the time. What does a benchmark report? `moved` are bytes, `memory_gbps` is in 10⁹ bytes per
+# second.
 
 
 # %% tags=["step"]
@@ -106,17 +111,22 @@ assert round(host["layer_norm", "forward", "kernels"]) == 54 and find("15-clock"
 # Three clocks answer three questions.
 #
 # - **Python's clock** is read on the CPU, before and after the call.
-# - **CUDA events** are marks in the GPU's queue, one before the kernel and one behind it. Their distance is the GPU's time. If the queue runs
-#   empty between the two marks, the GPU waits for Python, and the wait is in the distance, too. `triton.testing.do_bench` is of this kind.
-# - **A CUDA graph** records many calls once and replays them with a single launch. No Python runs in between, so it sees the kernels and
-#   the short gaps between them (about a microsecond each). The course's bench is of this kind.
+# - **CUDA events** are marks in the GPU's queue, one before the kernel and one behind it. Their
+#   distance is the GPU's time. If the queue runs empty between the two marks, the GPU waits for
+#   Python, and the wait is in the distance, too. `triton.testing.do_bench` is of this kind.
+# - **A CUDA graph** records many calls once and replays them with a single launch. No Python runs
+#   in between, so it sees the kernels and the short gaps between them (about a microsecond each).
+#   The course's bench is of this kind.
 #
-# None of them is wrong: in a small model Python's share is real, and your users wait for it. But say which clock you read.
+# None of them is wrong: in a small model Python's share is real, and your users wait for it. But
+# say which clock you read.
 #
-# Also leave out what happens only once: the first call compiles, and in the next ones the clock rate of the GPU may still be low.
+# Also leave out what happens only once: the first call compiles, and in the next ones the clock
+# rate of the GPU may still be low.
 #
-# **Your step.** `times` has a time in µs for each call, in their order. The first `warm_up` of them do not count. Report a typical time: as many calls
-# are above it as below, and one interruption does not change it.
+# **Your step.** `times` has a time in µs for each call, in their order. The first `warm_up` of them
+# do not count. Report a typical time: as many calls are above it as below, and one interruption
+# does not change it.
 
 
 # %% tags=["step"]
@@ -133,7 +143,8 @@ step("15-median")
 # %% [markdown]
 # ## The same benchmark, here
 #
-# This is the tutorial's benchmark, for the course's LayerNorm and PyTorch's. `perf_report` runs it for each N and each line of the chart.
+# This is the tutorial's benchmark, for the course's LayerNorm and PyTorch's. `perf_report` runs it
+# for each N and each line of the chart.
 
 # %%
 import torch
@@ -168,8 +179,9 @@ with mock.patch.object(triton.testing, "do_bench", lambda call, grad_to_none: ca
 predict("15-level")
 
 # %% [markdown]
-# On a machine with a GPU the cell below runs the benchmark of the page, Python's share included. On any other it shows what the stored H100
-# took for the kernels alone, at 2^25 numbers per matrix: 4096 rows at 8192 columns only.
+# On a machine with a GPU the cell below runs the benchmark of the page, Python's share included. On
+# any other it shows what the stored H100 took for the kernels alone, at 2^25 numbers per matrix:
+# 4096 rows at 8192 columns only.
 
 # %% tags=["answer"]
 lesson15.show_benchmark(backward_gbps)
@@ -187,9 +199,11 @@ assert (
 )
 
 # %% [markdown]
-# In the chart *the tutorial's design* is its lock and its buffers, with its mistakes mended (lesson 13). On the H100 it reaches {{locked_low}} to {{locked_high}} GB/s, and at
-# the short rows PyTorch is faster. At 8192 columns, where the shapes are the same, its kernels alone take {{locked_8192}} µs, most of the
-# published {{published_us}}. At 1024 columns 8 times the rows take {{locked_1024}} µs, so there the call sets the time.
+# In the chart *the tutorial's design* is its lock and its buffers, with its mistakes mended (lesson
+# 13). On the H100 it reaches {{locked_low}} to {{locked_high}} GB/s, and at the short rows PyTorch
+# is faster. At 8192 columns, where the shapes are the same, its kernels alone take {{locked_8192}}
+# µs, most of the published {{published_us}}. At 1024 columns 8 times the rows take {{locked_1024}}
+# µs, so there the call sets the time.
 
 # %% tags=["check"]
 assert device["locked"][1024] < device["torch"][1024] and english[1024].triton < english[1024].torch
@@ -197,8 +211,9 @@ assert device["locked"][1024] < device["torch"][1024] and english[1024].triton <
 # %% [markdown]
 # ## Can a number of GB/s be too high?
 #
-# The blocked kernel of lesson 07 asks for 4 M N numbers. With 8192 x 4096 in fp16 these are 268 MB, and the stored H100 took 54.5 µs: 4924 GB/s,
-# where the memory moves 3350 at most. Lesson 06 says why: caches answered the second and third reading.
+# The blocked kernel of lesson 07 asks for 4 M N numbers. With 8192 x 4096 in fp16 these are 268 MB,
+# and the stored H100 took 54.5 µs: 4924 GB/s, where the memory moves 3350 at most. Lesson 06 says
+# why: caches answered the second and third reading.
 
 # %% tags=["check"]
 forward = {(r["op"], r["provider"], r["N"]): r for r in measurement.stored("forward").rows}
@@ -208,8 +223,9 @@ assert forward["layer_norm", "blocked", 4096]["M"] == 8192 and round(blocked, 1)
 assert round(asked / 1e6) == 268 and abs(asked / blocked / 1e3 - 4924) < 2
 
 # %% [markdown]
-# So a number of GB/s depends on *which* bytes are counted. The bench of the course counts what the operation cannot do without, 2 M N
-# forward and 3 M N backward. Then no kernel gains by loading more than it needs.
+# So a number of GB/s depends on *which* bytes are counted. The bench of the course counts what the
+# operation cannot do without, 2 M N forward and 3 M N backward. Then no kernel gains by loading
+# more than it needs.
 
 # %%
 predict("15-written")
@@ -233,12 +249,14 @@ assert f"{counted:.0f} GB/s are counted, and {moved:.0f} moved" in find("15-writ
 assert 1.1 * (ahead["read_mb"] + ahead["written_mb"]) < 2 * 8192 * 4096 * 2 / 1e6
 
 # %% [markdown]
-# A fair bench uses inputs that are together many times as large as the cache ({{touched_mb}} MB here), and calls that follow one another. Then each
-# call also pays for what the one before left behind.
+# A fair bench uses inputs that are together many times as large as the cache ({{touched_mb}} MB
+# here), and calls that follow one another. Then each call also pays for what the one before left
+# behind.
 #
 # ## Your turn: whose bytes?
 #
-# **Your step.** A program takes ROWS rows, and loads `w` once. How many bytes of `w` do all programs together ask for?
+# **Your step.** A program takes ROWS rows, and loads `w` once. How many bytes of `w` do all
+# programs together ask for?
 
 
 # %% tags=["step"]
@@ -252,8 +270,9 @@ def bytes_of_w(M, N, itemsize, ROWS):
 step("15-weights")
 
 # %% [markdown]
-# Here are the exercise's kernels, without strides and flags. Press a name to see the text. For each, say exactly
-# how many bytes it asks for. `count_bytes` counts them in a trace, for any shape. It does not say where they come from.
+# Here are the exercise's kernels, without strides and flags. Press a name to see the text. For
+# each, say exactly how many bytes it asks for. `count_bytes` counts them in a trace, for any shape.
+# It does not say where they come from.
 
 # %%
 from course_lib.lessons.accounting import count_bytes, show_kernels
@@ -270,13 +289,18 @@ from course_lib import exercise
 exercise("15a")
 
 # %% tags=["check"]
-assert count_bytes("resident_forward", 5, 10, 4, ROWS=4) == (5 * 10 * 4 + 2 * 80, 5 * 10 * 4 + 2 * 5 * 4)
+assert count_bytes("resident_forward", 5, 10, 4, ROWS=4) == (
+    5 * 10 * 4 + 2 * 80,
+    5 * 10 * 4 + 2 * 5 * 4,
+)
 
 # %% [markdown]
 # **Where to read on**
 #
-# - [`triton.testing.do_bench`](https://triton-lang.org/main/python-api/generated/triton.testing.do_bench.html) and
-#   [`do_bench_cudagraph`](https://triton-lang.org/main/python-api/generated/triton.testing.do_bench_cudagraph.html): two of the three clocks.
+# - [`triton.testing.do_bench`](https://triton-lang.org/main/python-api/generated/triton.testing.do_bench.html)
+#   and
+#   [`do_bench_cudagraph`](https://triton-lang.org/main/python-api/generated/triton.testing.do_bench_cudagraph.html):
+#   two of the three clocks.
 # - `course_lib/bench/timing.py`: the course's two clocks, in 70 lines.
 #
 # *The first sitting ends here.*
@@ -284,7 +308,8 @@ assert count_bytes("resident_forward", 5, 10, 4, ROWS=4) == (5 * 10 * 4 + 2 * 80
 # %% [markdown]
 # ## Second sitting: a launch of your own
 #
-# You know what a time and a number of GB/s mean. Now: what sets them, and which launch is worth a try?
+# You know what a time and a number of GB/s mean. Now: what sets them, and which launch is worth a
+# try?
 #
 # *About 25 minutes, exercise 15b included.*
 
@@ -296,17 +321,19 @@ from course_lib.lessons.figures import lesson15
 # %% [markdown]
 # ## What is the floor?
 #
-# No kernel reaches the data sheet. So take the fastest elementwise pass over the same bytes, in the same run: a copy for the
-# forward pass, `torch.add` of two matrices for the backward pass. A time divided by that is **over the floor**, and 1 / 0.9 = 1.11 is nine
-# tenths of what is possible.
+# No kernel reaches the data sheet. So take the fastest elementwise pass over the same bytes, in the
+# same run: a copy for the forward pass, `torch.add` of two matrices for the backward pass. A time
+# divided by that is **over the floor**, and 1 / 0.9 = 1.11 is nine tenths of what is possible.
 #
-# The clocks of a GPU change with temperature and power (`nvidia-smi -lgc` can fix them), and two GPUs of one name differ. Ratios within
-# a run survive that; times from two machines cannot be compared.
+# The clocks of a GPU change with temperature and power (`nvidia-smi -lgc` can fix them), and two
+# GPUs of one name differ. Ratios within a run survive that; times from two machines cannot be
+# compared.
 #
 # ## How much must be under way?
 #
-# Take 600 ns from the start of a load to its answer, on a GPU that moves 3350 GB/s. If memory is never to be idle,
-# the bytes of 600 ns have to be *under way* at any moment: bandwidth times waiting time. This is **Little's law**.
+# Take 600 ns from the start of a load to its answer, on a GPU that moves 3350 GB/s. If memory is
+# never to be idle, the bytes of 600 ns have to be *under way* at any moment: bandwidth times
+# waiting time. This is **Little's law**.
 #
 # **Your step.** How many bytes must each multiprocessor have asked for?
 
@@ -356,12 +383,13 @@ assert tried[1, 4].under_way / 1024 == find("15-row").answer and tried[1, 4].pro
 assert tried[1, 32].under_way <= 1024 and tried[16, 4].under_way > 2 * 15227
 
 # %% [markdown]
-# A program asks only for a part of its time; then it adds up and stores. So aim at twice the 15 KB of your step.
+# A program asks only for a part of its time; then it adds up and stores. So aim at twice the 15 KB
+# of your step.
 #
 # ## One page of Nsight Compute
 #
-# The counters on this page come from NVIDIA's profiler, Nsight Compute: `ncu python your_script.py` runs each kernel alone, several times. It
-# writes dozens of numbers. Four are enough to begin with.
+# The counters on this page come from NVIDIA's profiler, Nsight Compute: `ncu python your_script.py`
+# runs each kernel alone, several times. It writes dozens of numbers. Four are enough to begin with.
 #
 # | number | says |
 # |---|---|
@@ -379,22 +407,29 @@ lesson15.show_counters()
 # %% tags=["check"]
 paged = counters["rms_norm", 8192, 4096, "rms_norm_resident_kernel"]
 assert find("15-page").answer == f"the DRAM throughput of {paged['dram_percent']:.0f} %"
-assert [round(paged[key]) for key in ("occupancy_percent", "issue_percent", "registers")] == [90, 34, 32]
+assert [round(paged[key]) for key in ("occupancy_percent", "issue_percent", "registers")] == [
+    90,
+    34,
+    32,
+]
 assert round(100 / forward["rms_norm", "ours", 4096]["over_floor"]) == 97
 odd = counters["layer_norm", 8192, 4095, "_two_tiles_forward"]
 assert (round(odd["dram_percent"]), round(odd["us"]), round(ahead["us"])) == (59, 58, 43)
 assert max(odd[key] for key in ("dram_percent", "lsu_percent", "issue_percent")) < 60 and behind["dram_percent"] > 80
 
 # %% [markdown]
-# Compare the three kernels of the picture. Rows of 4095 numbers do not begin at addresses that a wide load can take (lesson 08). Such a
-# LayerNorm took 58 µs, with 4096 numbers 43: no unit is at its limit, so another kernel may be faster.
+# Compare the three kernels of the picture. Rows of 4095 numbers do not begin at addresses that a
+# wide load can take (lesson 08). Such a LayerNorm took 58 µs, with 4096 numbers 43: no unit is at
+# its limit, so another kernel may be faster.
 #
 # ## Where do your kernels stand?
 #
-# The roofline of lesson 06 again, now with all kernels of the course. Drag N. Switch the bytes to *asks for*, and press *LayerNorm,
-# blocked*: its point goes above the roof. Which kernel is far below the roof, although it moves as little as the best?
+# The roofline of lesson 06 again, now with all kernels of the course. Drag N. Switch the bytes to
+# *asks for*, and press *LayerNorm, blocked*: its point goes above the roof. Which kernel is far
+# below the roof, although it moves as little as the best?
 #
-# Then put your own there. One that passes its check is traced to count its bytes, and timed on a GPU.
+# Then put your own there. One that passes its check is traced to count its bytes, and timed on a
+# GPU.
 
 # %%
 from course_lib.lessons import kernel_roofline
@@ -431,11 +466,14 @@ calls = {p: host["layer_norm", "forward", p] for p in ("torch", "quack", "compil
 assert list(calls) == sorted(calls, key=lambda name: calls[name])
 
 # %% [markdown]
-# In the backward pass the course's kernels are ahead of the best of the four in all {{races}} races, by {{least}} to {{most}} %. These are times of the device alone.
+# In the backward pass the course's kernels are ahead of the best of the four in all {{races}}
+# races, by {{least}} to {{most}} %. These are times of the device alone.
 #
-# Python's share is another race, and there the course loses. One forward call of its LayerNorm, checks included, keeps the host of the stored H100 busy for
-# {{forward_ours}} µs. Liger-Kernel takes {{forward_liger}}, `torch.compile` {{forward_compile}}, quack {{forward_quack}} and PyTorch {{forward_torch}}. Where a matrix is small, PyTorch's slower kernel is done before the
-# course's faster one has been launched.
+# Python's share is another race, and there the course loses. One forward call of its LayerNorm,
+# checks included, keeps the host of the stored H100 busy for {{forward_ours}} µs. Liger-Kernel
+# takes {{forward_liger}}, `torch.compile` {{forward_compile}}, quack {{forward_quack}} and PyTorch
+# {{forward_torch}}. Where a matrix is small, PyTorch's slower kernel is done before the course's
+# faster one has been launched.
 #
 # Run the races yourself, with either clock.
 
@@ -447,15 +485,18 @@ norm_race()
 # %% [markdown]
 # ## Your turn: a launch
 #
-# The course's resident kernel, launched badly: one row, the longest block and 32 warps at every shape. Three divisions judge a launch. Here they
-# are for N = 1024 in fp16, one row and 8 warps:
+# The course's resident kernel, launched badly: one row, the longest block and 32 warps at every
+# shape. Three divisions judge a launch. Here they are for N = 1024 in fp16, one row and 8 warps:
 #
-# 1. Numbers per thread: 1024 / (8 * 32) = 4. With those for addresses, w and b a thread takes 26 registers.
+# 1. Numbers per thread: 1024 / (8 * 32) = 4. With those for addresses, w and b a thread takes 26
+#    registers.
 # 2. Programs per multiprocessor: 65536 / (26 * 256) = 9, but 64 warps / 8 = 8.
-# 3. Bytes under way: 8 programs of 1024 * 2 bytes are 16 KB, half of what you aim at. With 4 warps a thread has 8 numbers, 16 programs fit,
+# 3. Bytes under way: 8 programs of 1024 * 2 bytes are 16 KB, half of what you aim at. With 4 warps
+#    a thread has 8 numbers, 16 programs fit,
 #    and 32 KB are under way.
 #
-# `predict_launch` tells you what a launch holds. On a GPU yours are timed, too: {{goal}} of the floor's bandwidth.
+# `predict_launch` tells you what a launch holds. On a GPU yours are timed, too: {{goal}} of the
+# floor's bandwidth.
 
 # %%
 exercise("15b")
@@ -464,7 +505,10 @@ exercise("15b")
 tried = {warps: predict_launch(N=1024, rows=1, num_warps=warps) for warps in (8, 4)}
 if course_lib.MODE == "cpu":
     assert tried[8].made.registers == 26 and 65536 // (26 * 256) == 9
-assert [(made.programs, made.under_way) for made in tried.values()] == [(8, 16 * 1024), (16, 32 * 1024)]
+assert [(made.programs, made.under_way) for made in tried.values()] == [
+    (8, 16 * 1024),
+    (16, 32 * 1024),
+]
 
 # %%
 from course_lib.lessons import offer_hunt
@@ -482,19 +526,23 @@ review_predictions("15")
 # %% [markdown]
 # **Where to read on**
 #
-# - [Nsight Compute, "Kernel Profiling Guide"](https://docs.nvidia.com/nsight-compute/ProfilingGuide/): the counters of this page.
+# - [Nsight Compute, "Kernel Profiling
+#   Guide"](https://docs.nvidia.com/nsight-compute/ProfilingGuide/): the counters of this page.
 # - Williams, Waterman and Patterson, [Roofline](https://doi.org/10.1145/1498765.1498785) (2009).
-# - No GPU of your own? `notebooks/hosted/half_hour_on_a_gpu.ipynb` in the course's repository times your kernels on a hosted one.
+# - No GPU of your own? `notebooks/hosted/half_hour_on_a_gpu.ipynb` in the course's repository times
+#   your kernels on a hosted one.
 #
 # **Next:** lesson 16. What if rows are very long, or there are hardly any?
 
 # %% [markdown] tags=["dive"]
 # ## Dive: tune the backward kernel
 #
-# The course's persistent kernel with your settings. With `num_stages=3` two tiles of `x` and `dy` wait in shared memory, or are on their way
-# there, and the third is at work in registers. Say before each run whether the compiler will spill, and how many KB are asked for ahead;
-# about 15 KB are needed. The registers are those of an H100, on any machine. On a GPU you also see the time over the floor, and 1.11 is nine
-# tenths of what is possible. Without one, nobody can tell you whether your choice is fast. You can rule out what cannot be.
+# The course's persistent kernel with your settings. With `num_stages=3` two tiles of `x` and `dy`
+# wait in shared memory, or are on their way there, and the third is at work in registers. Say
+# before each run whether the compiler will spill, and how many KB are asked for ahead; about 15 KB
+# are needed. The registers are those of an H100, on any machine. On a GPU you also see the time
+# over the floor, and 1.11 is nine tenths of what is possible. Without one, nobody can tell you
+# whether your choice is fast. You can rule out what cannot be.
 
 # %% varies={"gpu": "the times are those of that GPU"}
 from course_lib.lessons.tuning import try_launch
@@ -507,27 +555,40 @@ from course_lib.tuning.clock import GOAL
 
 tried = {warps: try_launch(N=4096, rows=2, num_warps=warps, num_stages=3) for warps in (4, 8)}
 assert round(tried[8].shared_bytes / 1024) == 64 and tried[8].ahead == 2 * 32 * 1024
-assert tried[4].spill_bytes > 0 == tried[8].spill_bytes and tables.persistent(4096) == (2, 4096, 8, 1, 3)
+assert tried[4].spill_bytes > 0 == tried[8].spill_bytes and tables.persistent(4096) == (
+    2,
+    4096,
+    8,
+    1,
+    3,
+)
 
 # %% [markdown]
-# The second spills: 4 warps are 128 threads for 8192 numbers of `x`, of `dy`, of `dw` and of `db`. The course's tables
-# (`course_lib/kernels/launch/device_classes.py`) have (2, 8, 3) here. They were found by trying every setting that holds 4 to 32 numbers of a row per
-# thread, on an H100. On your GPU another one may win.
+# The second spills: 4 warps are 128 threads for 8192 numbers of `x`, of `dy`, of `dw` and of `db`.
+# The course's tables (`course_lib/kernels/launch/device_classes.py`) have (2, 8, 3) here. They were
+# found by trying every setting that holds 4 to 32 numbers of a row per thread, on an H100. On your
+# GPU another one may win.
 
 # %% [markdown] tags=["dive"]
 # ## Dive: where other libraries stop
 #
-# A race shows who came in. It does not show who could not start. On the stored H100 quack {{quack_version}} refuses rows whose length is no
-# multiple of its vector (4095, 4097), and its LayerNorm takes {{quack_layer_norm}} times the floor at N = 16384, where its RMSNorm takes {{quack_rms_norm}}. Liger-Kernel {{liger_version}}
-# takes rows up to 65536 columns, and {{liger_long}} times the floor there. The tutorial stops at 64 KB, which are 32768 numbers in fp16. The course's
-# persistent kernel stops at 8192 columns; above it another design takes over.
+# A race shows who came in. It does not show who could not start. On the stored H100 quack
+# {{quack_version}} refuses rows whose length is no multiple of its vector (4095, 4097), and its
+# LayerNorm takes {{quack_layer_norm}} times the floor at N = 16384, where its RMSNorm takes
+# {{quack_rms_norm}}. Liger-Kernel {{liger_version}} takes rows up to 65536 columns, and
+# {{liger_long}} times the floor there. The tutorial stops at 64 KB, which are 32768 numbers in
+# fp16. The course's persistent kernel stops at 8192 columns; above it another design takes over.
 #
 # Look at your own shapes. A library that wins at 4096 columns may refuse your 4097.
 
 # %% tags=["check"]
 long = {(r["op"], r["provider"], r["N"]): r["over_floor"] for r in measurement.stored("long_rows").rows}
 assert forward["layer_norm", "quack", 16384]["over_floor"] > 10 * forward["rms_norm", "quack", 16384]["over_floor"]
-assert ("layer_norm M=many", "liger", 65536) in long and ("layer_norm M=many", "liger", 131072) not in long
+assert ("layer_norm M=many", "liger", 65536) in long and (
+    "layer_norm M=many",
+    "liger",
+    131072,
+) not in long
 assert ("layer_norm", "quack", 4095) not in forward and ("layer_norm", "quack", 4097) not in forward
 assert tables.PERSISTENT_LIMIT == 8192 and round(1 / 0.9, 2) == 1.11 and GOAL == 0.9
 

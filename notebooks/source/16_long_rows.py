@@ -13,9 +13,11 @@
 # %% [markdown]
 # # 16 Long rows and tiny batches
 #
-# All your kernels give a row to one program. That is fast as long as a row fits one program, and as long as there are many rows. In this
-# lesson both fail: a row is too long for the registers, and a batch has so few rows that most of the GPU has nothing to do. You share one row
-# among many programs. Then they have to wait for one another, and you find out when such a wait ends and when it does not.
+# All your kernels give a row to one program. That is fast as long as a row fits one program, and as
+# long as there are many rows. In this lesson both fail: a row is too long for the registers, and a
+# batch has so few rows that most of the GPU has nothing to do. You share one row among many
+# programs. Then they have to wait for one another, and you find out when such a wait ends and when
+# it does not.
 #
 # *About 40 minutes, the exercise included. Needs: lessons 08, 12 and 13, and exercise 04b.*
 
@@ -30,7 +32,8 @@ recall("16")
 # %% [markdown]
 # ## What if a row does not fit?
 #
-# In lesson 08 a row stayed in registers between its two uses, and rows ended at 32768 columns. What happens at the next power of two?
+# In lesson 08 a row stayed in registers between its two uses, and rows ended at 32768 columns. What
+# happens at the next power of two?
 
 # %%
 import numpy as np
@@ -61,7 +64,8 @@ assert rows[65536].registers == 64 and rows[16384].spill_bytes == 0 < rows[65536
 assert rows[32768].spill_bytes < 4 * 32 < rows[65536].spill_bytes
 
 # %% [markdown]
-# The kernel of lesson 07 takes any row. It reads each row three times, and still has one program per row.
+# The kernel of lesson 07 takes any row. It reads each row three times, and still has one program
+# per row.
 #
 # ## What if there are few rows?
 
@@ -69,8 +73,8 @@ assert rows[32768].spill_bytes < 4 * 32 < rows[65536].spill_bytes
 predict("16-torch")
 
 # %% [markdown]
-# Here are three shapes, with PyTorch and the course's kernel of lesson 07. On a machine with a GPU this is measured now. On any
-# other the figure shows stored times.
+# Here are three shapes, with PyTorch and the course's kernel of lesson 07. On a machine with a GPU
+# this is measured now. On any other the figure shows stored times.
 
 # %% tags=["answer"]
 from course_lib.lessons.figures import lesson16
@@ -107,7 +111,8 @@ assert f"Liger-Kernel {version} takes {liger['over_floor']:.1f} times" in find("
 # %% [markdown]
 # ## How do many programs share one row?
 #
-# Cut the row into **chunks** of a fixed length, and give each chunk to a program. The last chunk has what is left.
+# Cut the row into **chunks** of a fixed length, and give each chunk to a program. The last chunk
+# has what is left.
 #
 # **Your step.** How many columns has each chunk? Return an array with a number for each of them.
 
@@ -125,11 +130,13 @@ def count_columns(N, length):
 step("16-counts")
 
 # %% [markdown]
-# A program knows the mean and the M2 of its own chunk, and no program knows those of the row. Chan's formula of 04b merges them. But a
-# program must not read what another has not written yet. The simplest way to be sure is to end the launch:
+# A program knows the mean and the M2 of its own chunk, and no program knows those of the row.
+# Chan's formula of 04b merges them. But a program must not read what another has not written yet.
+# The simplest way to be sure is to end the launch:
 #
 # 1. The first launch has one program per chunk. Each stores the mean and M2 of its chunk.
-# 2. The second launch again has one program per chunk. Each merges the statistics of all chunks of its row, loads its chunk once more,
+# 2. The second launch again has one program per chunk. Each merges the statistics of all chunks of
+#    its row, loads its chunk once more,
 #    normalises it and stores it.
 
 # %%
@@ -144,8 +151,9 @@ assert round(many["few_rows"]["over_floor"], 2) == 1.54 and 1024 * 65536 * 2 > 5
 #
 # ## Your turn: many chunks, one row
 #
-# Write the merge of the second launch. In 04b two sides met. Here all chunks of a row meet at once: first the mean of the row, then what
-# each chunk adds to M2. Lane k takes the statistics of chunk k, so every program of the row adds in the same order.
+# Write the merge of the second launch. In 04b two sides met. Here all chunks of a row meet at once:
+# first the mean of the row, then what each chunk adds to M2. Lane k takes the statistics of chunk
+# k, so every program of the row adds in the same order.
 
 # %%
 from course_lib import exercise
@@ -160,9 +168,10 @@ offer_hunt("09a")
 # %% [markdown]
 # ## Can one launch do?
 #
-# In one launch a program could keep its chunk in registers, and x would be read once. Each program tells the others its part, waits for
-# theirs, and goes on. To keep the code short, a part is one whole number above 0 from here on, and each program wants to know the total of
-# its row. These lines tell a part and wait for part k:
+# In one launch a program could keep its chunk in registers, and x would be read once. Each program
+# tells the others its part, waits for theirs, and goes on. To keep the code short, a part is one
+# whole number above 0 from here on, and each program wants to know the total of its row. These
+# lines tell a part and wait for part k:
 #
 # ```python
 # tl.store(value_ptr + chunk, part)
@@ -190,9 +199,10 @@ assert {int(total) for run in apart for total in run.result("total")} == {111}
 assert find("16-apart").answer == "the value, or what stood there before"
 
 # %% [markdown]
-# Now put value and flag into **one word**, which arrives as a whole. All parts are above 0. The host sets all words to 0 before each launch: old
-# words would give wrong totals without an error. A program stores its part with a minus sign. So a word below 0 says that the part is there, and
-# how large it is.
+# Now put value and flag into **one word**, which arrives as a whole. All parts are above 0. The
+# host sets all words to 0 before each launch: old words would give wrong totals without an error. A
+# program stores its part with a minus sign. So a word below 0 says that the part is there, and how
+# large it is.
 
 
 # %% tags=["step"]
@@ -221,7 +231,9 @@ step("16-word")
 # %% [markdown]
 # ## Does the wait always end?
 #
-# With a lock you wait for a program that is running. With a word you wait for a program that may not have **started**. A GPU has room for a certain number of programs at a time. The others start when one of these ends.
+# With a lock you wait for a program that is running. With a word you wait for a program that may
+# not have **started**. A GPU has room for a certain number of programs at a time. The others start
+# when one of these ends.
 
 # %%
 predict("16-deadlock")
@@ -232,11 +244,14 @@ three = split_rows.run_two_rows(split_rows.by_program_id_kernel, 3)
 stuck = [run for run in three if run.deadlock]
 assert stuck and all(len(run.finished) == find("16-deadlock").answer for run in stuck) and len(stuck) < len(three)
 assert all(run.complete for run in split_rows.run_two_rows(split_rows.by_program_id_kernel, 6))
-assert any({step.program for step in run.operations} == {0, 1, 3} for run in split_rows.run_two_rows(split_rows.by_program_id_kernel, 3, range(200)))  # fmt: skip
+assert any({step.program for step in run.operations} == {0, 1,
+    3} for run in split_rows.run_two_rows(split_rows.by_program_id_kernel, 3,
+    range(200)))  # fmt: skip
 
 # %% [markdown]
-# **Your step.** Let the chunk that a program takes follow from **when it started**, and not from its number: each program draws a **ticket**
-# from a counter in memory, in one piece. Its ticket is its place. (`tl.atomic_add` returns what it found before it added.)
+# **Your step.** Let the chunk that a program takes follow from **when it started**, and not from
+# its number: each program draws a **ticket** from a counter in memory, in one piece. Its ticket is
+# its place. (`tl.atomic_add` returns what it found before it added.)
 
 
 # %% tags=["step"]
@@ -263,12 +278,13 @@ step("16-ticket")
 predict("16-room")
 
 # %% [markdown]
-# Now compare both ways in the picture. Each row of boxes is a program. The chunks of row 0 bring 1, 10 and 100, those of row 1 bring 2, 20
-# and 200. Choose the kernel, how many programs there is **room for**, and a seed. A seed draws the order in which programs start and
-# move.
+# Now compare both ways in the picture. Each row of boxes is a program. The chunks of row 0 bring 1,
+# 10 and 100, those of row 1 bring 2, 20 and 200. Choose the kernel, how many programs there is
+# **room for**, and a seed. A seed draws the order in which programs start and move.
 #
-# With *program_id* and room for 3, drag *operation* to its end, and read who waits for which word. Then press **By hand from the
-# start**. Can you start three programs so that nobody gets stuck? And with *tickets*, can you still make a deadlock?
+# With *program_id* and room for 3, drag *operation* to its end, and read who waits for which word.
+# Then press **By hand from the start**. Can you start three programs so that nobody gets stuck? And
+# with *tickets*, can you still make a deadlock?
 
 # %%
 from course_lib.lessons import schedule_explorer
@@ -287,7 +303,9 @@ for room in split_rows.ROOM:
 # %% [markdown]
 # ## In which order are the parts added?
 #
-# Tickets decide which program takes which chunk. They must not change the bits of the result, as `tl.atomic_add` of floats would (lesson 13). So each program loads all words and adds them up itself. Is that enough?
+# Tickets decide which program takes which chunk. They must not change the bits of the result, as
+# `tl.atomic_add` of floats would (lesson 13). So each program loads all words and adds them up
+# itself. Is that enough?
 
 # %%
 predict("16-own")
@@ -321,8 +339,8 @@ def add_kernel(part_ptr, total_ptr, CHUNKS: tl.constexpr):
 step("16-order")
 
 # %% [markdown]
-# The course makes sure of one more thing. The length of a chunk depends on N and the dtype, and never on M. So a row has the same bits
-# alone, in a batch of 16 and in a batch of 1000.
+# The course makes sure of one more thing. The length of a chunk depends on N and the dtype, and
+# never on M. So a row has the same bits alone, in a batch of 16 and in a batch of 1000.
 #
 # ## Two launches or one?
 
@@ -361,9 +379,10 @@ assert tables.split(262144, torch.float16, centred=True, add=False).chunks == 64
 # %% [markdown]
 # ## Without rails
 #
-# You have seen words, tickets and the merge apart, and the steps had whole numbers. In this task one launch has all three, for mean and M2 of
-# real rows. The file holds the contract and the names. How two numbers and a sign that they are there fit in one word is yours to find, and the
-# check gives your programs room for a single row. It is optional.
+# You have seen words, tickets and the merge apart, and the steps had whole numbers. In this task
+# one launch has all three, for mean and M2 of real rows. The file holds the contract and the names.
+# How two numbers and a sign that they are there fit in one word is yours to find, and the check
+# gives your programs room for a single row. It is optional.
 
 # %%
 exercise("16b")
@@ -380,21 +399,25 @@ review_predictions("16")
 # **Where to read on**
 #
 # - Merrill and Garland 2016, [Single-pass Parallel Prefix Scan with Decoupled
-#   Look-back](https://research.nvidia.com/publication/single-pass-parallel-prefix-scan-decoupled-look-back): tickets, and words that hold
-#   value and flag.
-# - Chan, Golub and LeVeque 1983, [Algorithms for Computing the Sample Variance](https://doi.org/10.1080/00031305.1983.10483115): the merge.
-# - `course_lib/kernels/few_rows.py` and `course_lib/kernels/split_row.py`: both designs, forward. `docs/kernels.md` says what each idea in them
-#   was worth.
-# - From Triton 3.8 on, a launch with `num_ctas` spreads one program over several multiprocessors, and `tl.sum` does the exchange. On an H100 this was slower
-#   than words at every length: forward at 32768 columns it took 1.61 times the floor, where words took 1.07 ("Clusters" in `docs/kernels.md`).
+#   Look-back](https://research.nvidia.com/publication/single-pass-parallel-prefix-scan-decoupled-look-back):
+#   tickets, and words that hold value and flag.
+# - Chan, Golub and LeVeque 1983, [Algorithms for Computing the Sample
+#   Variance](https://doi.org/10.1080/00031305.1983.10483115): the merge.
+# - `course_lib/kernels/few_rows.py` and `course_lib/kernels/split_row.py`: both designs, forward.
+#   `docs/kernels.md` says what each idea in them was worth.
+# - From Triton 3.8 on, a launch with `num_ctas` spreads one program over several multiprocessors,
+#   and `tl.sum` does the exchange. On an H100 this was slower than words at every length: forward
+#   at 32768 columns it took 1.61 times the floor, where words took 1.07 ("Clusters" in
+#   `docs/kernels.md`).
 #
 # **Next:** lesson 17. Bugs that were published, and how they were found.
 
 # %% [markdown] tags=["dive"]
 # ## Dive: a word of the course's kernel
 #
-# It has two numbers to tell, a mean and an M2, both fp32: 64 bits, one word. M2 is a sum of squares and never below 0, so its sign bit is
-# free. Set, it says that the word is there. Here is the word of a chunk with mean -2.5 and M2 0, in binary.
+# It has two numbers to tell, a mean and an M2, both fp32: 64 bits, one word. M2 is a sum of squares
+# and never below 0, so its sign bit is free. Set, it says that the word is there. Here is the word
+# of a chunk with mean -2.5 and M2 0, in binary.
 
 # %%
 mean, M2 = np.array([-2.5, 0.0], dtype=np.float32).view(np.uint32)
@@ -415,25 +438,31 @@ pack_kernel[(1,)](torch.tensor([-2.5, 0.0], device=course_lib.DEVICE), packed)
 assert packed.item() % 2**64 == word and packed.item() < 0
 
 # %% [markdown]
-# A word of 0 means *not there yet*. With a rule such as "the sum is not 0" this chunk would never arrive, since its M2 is 0. The sign bit is
-# set even then, for -0.0 is another bit pattern than 0.0. The kernel tests it with `words >= 0` on 64-bit integers, not on floats: as a
-# float, -0.0 is not below 0.
+# A word of 0 means *not there yet*. With a rule such as "the sum is not 0" this chunk would never
+# arrive, since its M2 is 0. The sign bit is set even then, for -0.0 is another bit pattern than
+# 0.0. The kernel tests it with `words >= 0` on 64-bit integers, not on floats: as a float, -0.0 is
+# not below 0.
 
 # %% [markdown] tags=["dive"]
 # ## Dive: is the GPU yours alone?
 #
-# A row with tickets needs room for its own programs, and the course's kernel counts multiprocessors to be sure of it. That count assumes
-# that no other kernel holds the room for ever. Three things share a GPU, and each is another case:
+# A row with tickets needs room for its own programs, and the course's kernel counts multiprocessors
+# to be sure of it. That count assumes that no other kernel holds the room for ever. Three things
+# share a GPU, and each is another case:
 #
-# - **Another kernel of yours**, in a second stream. It takes places and gives them back when its programs end. Your row then waits longer, but
-#   it comes to its end. Two kernels with tickets can each hold places that a row of the other needs, and then neither ends.
-# - **Another process under MPS**. Its kernels run beside yours, as those of a second stream do, and you cannot see them. MPS can also limit a
-#   process to a part of the multiprocessors ([CUDA Multi-Process Service](https://docs.nvidia.com/deploy/mps/)).
-# - **MIG** cuts the GPU into slices with fewer multiprocessors each ([user guide](https://docs.nvidia.com/datacenter/tesla/mig-user-guide/), read
-#   November 2026). A row with more chunks than the slice has multiprocessors must not be split by tickets there.
+# - **Another kernel of yours**, in a second stream. It takes places and gives them back when its
+#   programs end. Your row then waits longer, but it comes to its end. Two kernels with tickets can
+#   each hold places that a row of the other needs, and then neither ends.
+# - **Another process under MPS**. Its kernels run beside yours, as those of a second stream do, and
+#   you cannot see them. MPS can also limit a process to a part of the multiprocessors ([CUDA
+#   Multi-Process Service](https://docs.nvidia.com/deploy/mps/)).
+# - **MIG** cuts the GPU into slices with fewer multiprocessors each ([user
+#   guide](https://docs.nvidia.com/datacenter/tesla/mig-user-guide/), read November 2026). A row
+#   with more chunks than the slice has multiprocessors must not be split by tickets there.
 #
-# CUDA has a launch that asks instead of assuming: a *cooperative launch* fails with an error if the whole grid does not fit at once. In Triton it is
-# `kernel[grid](..., launch_cooperative_grid=True)` ([PR 5381](https://github.com/triton-lang/triton/pull/5381), December 2024). It asks for more than
+# CUDA has a launch that asks instead of assuming: a *cooperative launch* fails with an error if the
+# whole grid does not fit at once. In Triton it is `kernel[grid](..., launch_cooperative_grid=True)`
+# ([PR 5381](https://github.com/triton-lang/triton/pull/5381), December 2024). It asks for more than
 # tickets need: 1024 rows of 16 chunks would all have to fit, where tickets need room for one row.
 
 # %% tags=["check"]
@@ -445,11 +474,12 @@ assert tables.split(65536, torch.float16, centred=True, add=False).chunks == 16
 # %% [markdown] tags=["dive"]
 # ## Dive: how the wait is hidden
 #
-# A program of the course's kernel walks down the rows with its chunk. It tells its part of the **next** row before it waits for the words of this
-# one, and the row after that is on its way from memory. So the words that it waits for were mostly written some time ago.
+# A program of the course's kernel walks down the rows with its chunk. It tells its part of the
+# **next** row before it waits for the words of this one, and the row after that is on its way from
+# memory. So the words that it waits for were mostly written some time ago.
 #
-# Here are trials on an H100 at 1024 x 65536, fp16, in times the floor (November 2026; `docs/kernels.md` has them all). With one row there is no
-# next row, and nothing is hidden.
+# Here are trials on an H100 at 1024 x 65536, fp16, in times the floor (November 2026;
+# `docs/kernels.md` has them all). With one row there is no next row, and nothing is hidden.
 #
 # | trial | RMSNorm | LayerNorm |
 # |---|---|---|
@@ -475,9 +505,11 @@ for idea, layer, rms in (
 # ## Dive: the backward pass over few long rows
 #
 # A row of 1000003 columns would have 489 chunks in the backward pass. That is more than the GPU has
-# multiprocessors, so the course does not let the programs of a row wait for one another. On an H200 (23 November 2026, torch 2.11, triton 3.6), with one
-# program for each row's two sums, 3 x 1000003 took {{sums_before}} times the floor: three multiprocessors were busy. So in the course 245 programs share
-# the sums of a row, and the next launch adds their parts up. This takes {{sums_layer_norm}} times the floor, and RMSNorm {{sums_rms_norm}}.
+# multiprocessors, so the course does not let the programs of a row wait for one another. On an H200
+# (23 November 2026, torch 2.11, triton 3.6), with one program for each row's two sums, 3 x 1000003
+# took {{sums_before}} times the floor: three multiprocessors were busy. So in the course 245
+# programs share the sums of a row, and the next launch adds their parts up. This takes
+# {{sums_layer_norm}} times the floor, and RMSNorm {{sums_rms_norm}}.
 
 # %% tags=["values"]
 import re
@@ -487,7 +519,9 @@ from course_lib.base import paths
 # "| Few rows, backward: ... | 3 x 1000003 45.7 and 42.8 to 3.5 and 2.8; ... |": LayerNorm and RMSNorm, before and after
 trials = (paths.ROOT / "docs" / "kernels.md").read_text(encoding="utf-8")
 few = re.search(
-    r"^\| Few rows, backward:.*?3 x 1000003 ([\d.]+) and ([\d.]+) to ([\d.]+) and ([\d.]+);", trials, re.MULTILINE
+    r"^\| Few rows, backward:.*?3 x 1000003 ([\d.]+) and ([\d.]+) to ([\d.]+) and ([\d.]+);",
+    trials,
+    re.MULTILINE,
 )
 before = sorted(float(few[group]) for group in (1, 2))
 values = {

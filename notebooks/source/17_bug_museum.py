@@ -13,8 +13,9 @@
 # %% [markdown]
 # # 17 The bug museum
 #
-# Everything in this museum was released by a library that people use, and passed the tests that it had. Each room has one bug, its story,
-# and a small kernel of our own that has it, too. Read the kernels as a tester: on which inputs does the bug not show?
+# Everything in this museum was released by a library that people use, and passed the tests that it
+# had. Each room has one bug, its story, and a small kernel of our own that has it, too. Read the
+# kernels as a tester: on which inputs does the bug not show?
 #
 # *About 45 minutes, exercise included. Needs: lesson 14.*
 
@@ -36,10 +37,12 @@ from course_lib.lessons.museum import launch, normal
 # %% [markdown]
 # ## Room 1: the lanes past the end
 #
-# **Liger-Kernel, LayerNorm, January 2025** ([issue 518](https://github.com/linkedin/Liger-Kernel/issues/518)); **unsloth, LayerNorm, March
-# 2025** ([PR 1867](https://github.com/unslothai/unsloth/pull/1867)). Somebody read the kernel and noticed a missing mask. A maintainer asked
-# when the block is larger than the row. Both projects tested with powers of two. A test with a row of another size
-# would have shown the bug. You met it in lesson 01.
+# **Liger-Kernel, LayerNorm, January 2025** ([issue
+# 518](https://github.com/linkedin/Liger-Kernel/issues/518)); **unsloth, LayerNorm, March 2025**
+# ([PR 1867](https://github.com/unslothai/unsloth/pull/1867)). Somebody read the kernel and noticed
+# a missing mask. A maintainer asked when the block is larger than the row. Both projects tested
+# with powers of two. A test with a row of another size would have shown the bug. You met it in
+# lesson 01.
 
 
 # %%
@@ -63,10 +66,12 @@ print(launch(spare_lanes_kernel, torch.tensor([[1.0, 2, 3, 4]], device=course_li
 # %% [markdown]
 # ## Room 2: one pass
 #
-# **Apache TVM, LayerNorm, May 2026** ([issue 19592](https://github.com/apache/tvm/issues/19592)). The row 80000, 80001, 80002, 80003 came
-# back as NaN. The variance was computed as in lesson 03, mean of the squares less square of the mean. The
-# [fix](https://github.com/apache/tvm/pull/19643) came with new tests. They only looked at the *form* of the generated code: are there two loops
-# now? The reviewer asked for one more test, with the row from the issue, because the new ones ran nothing.
+# **Apache TVM, LayerNorm, May 2026** ([issue 19592](https://github.com/apache/tvm/issues/19592)).
+# The row 80000, 80001, 80002, 80003 came back as NaN. The variance was computed as in lesson 03,
+# mean of the squares less square of the mean. The [fix](https://github.com/apache/tvm/pull/19643)
+# came with new tests. They only looked at the *form* of the generated code: are there two loops
+# now? The reviewer asked for one more test, with the row from the issue, because the new ones ran
+# nothing.
 
 
 # %%
@@ -104,10 +109,12 @@ for values in ([8000.0, 8001, 8002, 8003], [80000.0, 80001, 80002, 80003]):
 # %% [markdown]
 # ## Room 3: the second read
 #
-# **LightLLM, RMSNorm, August 2026** ([issue 1467](https://github.com/ModelTC/LightLLM/issues/1467)). The kernel (ours is a LayerNorm) takes a column stride,
-# and its first pass uses it. The second pass, a few lines below, has forgotten it. So the statistics are right, but they are applied to the
-# wrong numbers. Every caller in the project passed rows without gaps, so no model was affected. The change that was proposed adds strided
-# cases to the tests. With the old kernel these cases fail, and no others.
+# **LightLLM, RMSNorm, August 2026** ([issue
+# 1467](https://github.com/ModelTC/LightLLM/issues/1467)). The kernel (ours is a LayerNorm) takes a
+# column stride, and its first pass uses it. The second pass, a few lines below, has forgotten it.
+# So the statistics are right, but they are applied to the wrong numbers. Every caller in the
+# project passed rows without gaps, so no model was affected. The change that was proposed adds
+# strided cases to the tests. With the old kernel these cases fail, and no others.
 
 
 # %%
@@ -126,9 +133,10 @@ def second_read_kernel(x_ptr, y_ptr, stride_row, stride_col, N, eps, BLOCK: tl.c
 
 
 # %% [markdown]
-# Three bugs, and four inputs of six rows: A has 64 columns with the mean 10, B has 60 columns with the mean 10, C has 60 columns with the
-# mean 3000. D is a transposed matrix with 64 columns and the mean 0. The standard deviation is 1 everywhere. `launch` makes a packed copy of x for a
-# kernel that takes no strides (rooms 1 and 2).
+# Three bugs, and four inputs of six rows: A has 64 columns with the mean 10, B has 60 columns with
+# the mean 10, C has 60 columns with the mean 3000. D is a transposed matrix with 64 columns and the
+# mean 0. The standard deviation is 1 everywhere. `launch` makes a packed copy of x for a kernel
+# that takes no strides (rooms 1 and 2).
 
 # %%
 predict("17-seen")
@@ -151,7 +159,11 @@ from course_lib.lessons.museum import INPUTS, find_error, norm_kernel, tabulate
 from course_lib.lessons.prediction import find
 from course_lib.norms import specimens
 
-kernels = {"past the end": spare_lanes_kernel, "one pass": one_pass_kernel, "second read": second_read_kernel}
+kernels = {
+    "past the end": spare_lanes_kernel,
+    "one pass": one_pass_kernel,
+    "second read": second_read_kernel,
+}
 table = tabulate(kernels)
 shown = [[r, c] for r, row in enumerate(table.values()) for c, e in enumerate(row.values()) if not e <= lesson17.SHOWS]
 assert (
@@ -165,7 +177,11 @@ assert [(len(x), x.shape[1], round(x.mean().item(), -1)) for x in INPUTS.values(
     (6, 64, 0),
 ]
 # what exercise 17a tests does the same as these kernels
-same = {"past the end": "padded row", "one pass": "one pass", "second read": "columns 1 apart again"}
+same = {
+    "past the end": "padded row",
+    "one pass": "one pass",
+    "second read": "columns 1 apart again",
+}
 for bug, kernel in kernels.items():
     for x in INPUTS.values():
         w, b = torch.ones(x.shape[1]), torch.zeros(x.shape[1])
@@ -175,13 +191,14 @@ for bug, kernel in kernels.items():
         assert torch.allclose(launch(kernel, x).cpu(), emulated, atol=2e-3, equal_nan=True), bug
 
 # %% [markdown]
-# Try inputs of your own: with `x = normal(6, 60, mean=0.5)`, `launch(spare_lanes_kernel, x)` gives y, and
-# `torch.nn.functional.layer_norm(x, (60,))` what it should be.
+# Try inputs of your own: with `x = normal(6, 60, mean=0.5)`, `launch(spare_lanes_kernel, x)` gives
+# y, and `torch.nn.functional.layer_norm(x, (60,))` what it should be.
 #
 # ### A test that cannot see NaN
 #
-# In room 2 the variance can come out below 0, and then y is NaN. Many tests are written like the one below: they look for an error that is
-# too large. Exercise 17a has a kernel whose y is NaN in every row with a large mean.
+# In room 2 the variance can come out below 0, and then y is NaN. Many tests are written like the
+# one below: they look for an error that is too large. Exercise 17a has a kernel whose y is NaN in
+# every row with a large mean.
 
 
 # %% tags=["step"]
@@ -201,11 +218,13 @@ step("17-nan")
 # %% [markdown]
 # ## Room 4: rows
 #
-# **FlagGems, LayerNorm's backward, August 2026** ([issue 5392](https://github.com/flagos-ai/FlagGems/issues/5392)). Forward took N from
-# `normalized_shape`. Backward took M from `input.shape[0]`, and N from what was left. For a matrix the two agree. For a transformer's
-# (batch, sequence, hidden) it saw a few very long rows: the gradients were wrong, and the kernel wrote behind `dw` and `db`. Some
-# programs crashed later, in kernels that had nothing to do with it. Here is a milder slip of the same kind. This launch of lesson 01's kernel has
-# the right N, and M is wrong.
+# **FlagGems, LayerNorm's backward, August 2026** ([issue
+# 5392](https://github.com/flagos-ai/FlagGems/issues/5392)). Forward took N from `normalized_shape`.
+# Backward took M from `input.shape[0]`, and N from what was left. For a matrix the two agree. For a
+# transformer's (batch, sequence, hidden) it saw a few very long rows: the gradients were wrong, and
+# the kernel wrote behind `dw` and `db`. Some programs crashed later, in kernels that had nothing to
+# do with it. Here is a milder slip of the same kind. This launch of lesson 01's kernel has the
+# right N, and M is wrong.
 
 # %%
 from course_lib.lessons.museum import norm_kernel
@@ -234,10 +253,14 @@ assert (emulated != 0).any(-1).tolist() == (y != 0).any(-1).tolist()
 # %% [markdown]
 # ## Room 5: whose memory is it?
 #
-# **Liger-Kernel, RMSNorm, November 2024** ([issue 370](https://github.com/linkedin/Liger-Kernel/issues/370)). To save memory, backward wrote
-# `dx` over the `dy` that it was given. Gemma 2 has a residual path that reads the same `dy` afterwards, and it did not converge. A switch
-# was added ([PR 376](https://github.com/linkedin/Liger-Kernel/pull/376)), and writing in place stayed the default. In July 2026 somebody looked at the tests
-# ([PR 1305](https://github.com/linkedin/Liger-Kernel/pull/1305)): two of them handed one gradient to two backward passes, as here.
+# **Liger-Kernel, RMSNorm, November 2024** ([issue
+# 370](https://github.com/linkedin/Liger-Kernel/issues/370)). To save memory, backward wrote `dx`
+# over the `dy` that it was given. Gemma 2 has a residual path that reads the same `dy` afterwards,
+# and it did not converge. A switch was added ([PR
+# 376](https://github.com/linkedin/Liger-Kernel/pull/376)), and writing in place stayed the default.
+# In July 2026 somebody looked at the tests ([PR
+# 1305](https://github.com/linkedin/Liger-Kernel/pull/1305)): two of them handed one gradient to two
+# backward passes, as here.
 
 # %%
 from course_lib.norms.launchers import launch_backward, launch_forward
@@ -270,9 +293,11 @@ assert torch.allclose(backward_in_place(normal(4, 8, seed=2), x, w).cpu(), dy, a
 # %% [markdown]
 # ## Room 6: what is left over
 #
-# **attorch, LayerNorm and RMSNorm, August 2026** ([issue 18](https://github.com/BobMcDear/attorch/issues/18)). A program adds several rows up,
-# and writes one row of partial sums. There were `cdiv(M, ROWS)` programs, and `M // ROWS` rows for them to write to. Below,
-# the buffer has `M // ROWS` rows, and a neighbour lies behind it, as in a GPU's memory.
+# **attorch, LayerNorm and RMSNorm, August 2026** ([issue
+# 18](https://github.com/BobMcDear/attorch/issues/18)). A program adds several rows up, and writes
+# one row of partial sums. There were `cdiv(M, ROWS)` programs, and `M // ROWS` rows for them to
+# write to. Below, the buffer has `M // ROWS` rows, and a neighbour lies behind it, as in a GPU's
+# memory.
 
 
 # %%
@@ -304,9 +329,10 @@ assert (partial.sum(0) == find("17-lost").answer).all() and (neighbour == 3).all
 assert (specimens.lose_last_partial(ones.cpu(), ROWS) == partial.sum(0).cpu()).all()
 
 # %% [markdown]
-# attorch's programs took more than one row only for `N < 64` and `M >= 1024`. Its tests had three shapes of that kind: 8096 rows in blocks
-# of 8, 12288 in blocks of 16, 131072 in blocks of 128. In each of the three the rows are a multiple of the block. For this step, a program takes
-# 8 rows if `N < 64` and `M >= 1024`, and one row otherwise.
+# attorch's programs took more than one row only for `N < 64` and `M >= 1024`. Its tests had three
+# shapes of that kind: 8096 rows in blocks of 8, 12288 in blocks of 16, 131072 in blocks of 128. In
+# each of the three the rows are a multiple of the block. For this step, a program takes 8 rows if
+# `N < 64` and `M >= 1024`, and one row otherwise.
 
 # %% tags=["step"]
 # BEGIN SOLUTION
@@ -319,10 +345,11 @@ step("17-shape")
 # %% [markdown]
 # ## Room 7: rounded on the way
 #
-# **Liger-Kernel, LayerNorm, seen in PyTorch's benchmarks in October 2025** ([PR 166005](https://github.com/pytorch/pytorch/pull/166005)).
-# Forward saves mean and rstd for backward. They were saved in the dtype of x. In fp32 that loses nothing. In half precision the
-# gradients could fail the benchmark's accuracy check. The benchmark worked around it: it computed the statistics in fp32 and gave these to the
-# backward kernel.
+# **Liger-Kernel, LayerNorm, seen in PyTorch's benchmarks in October 2025** ([PR
+# 166005](https://github.com/pytorch/pytorch/pull/166005)). Forward saves mean and rstd for
+# backward. They were saved in the dtype of x. In fp32 that loses nothing. In half precision the
+# gradients could fail the benchmark's accuracy check. The benchmark worked around it: it computed
+# the statistics in fp32 and gave these to the backward kernel.
 
 # %%
 predict("17-saved")
@@ -340,7 +367,11 @@ for mean in (50.1, 0.1):
 # %% tags=["check"]
 assert torch.tensor(50.1).bfloat16().item() == find("17-saved").answer
 assert round(abs(torch.tensor(0.1).bfloat16().item() - 0.1), 4) == 1e-4
-x, dy, w = (normal(6, 32, mean=50.0).bfloat16().cpu(), normal(6, 32, seed=1).bfloat16().cpu(), torch.ones(32))
+x, dy, w = (
+    normal(6, 32, mean=50.0).bfloat16().cpu(),
+    normal(6, 32, seed=1).bfloat16().cpu(),
+    torch.ones(32),
+)
 _, mean, rstd = launch_forward(x.to(course_lib.DEVICE), None, None, 1e-5)
 rounded = launch_backward(dy.to(mean.device), x.to(mean.device), None, mean.bfloat16().float(), rstd.bfloat16().float())
 emulated = specimens.BACKWARD["saved as x"](dy, x, w, 1e-5)
@@ -350,10 +381,11 @@ assert torch.allclose(rounded[1].cpu(), emulated[1], atol=1e-3) and not torch.al
 # %% [markdown]
 # ## Room 8: None
 #
-# **unsloth, RMSNorm** ([issue 4533](https://github.com/unslothai/unsloth/issues/4533), March 2026). Backward returned None for the weight.
-# When somebody asked in December 2023 ([issue 45](https://github.com/unslothai/unsloth/issues/45)), a maintainer answered that the
-# library fine-tuned attention and MLP layers only, and that norms would follow. Then came full fine-tuning, in which the norms have to learn, too. The weights of the
-# norms stayed as they were.
+# **unsloth, RMSNorm** ([issue 4533](https://github.com/unslothai/unsloth/issues/4533), March 2026).
+# Backward returned None for the weight. When somebody asked in December 2023 ([issue
+# 45](https://github.com/unslothai/unsloth/issues/45)), a maintainer answered that the library
+# fine-tuned attention and MLP layers only, and that norms would follow. Then came full fine-tuning,
+# in which the norms have to learn, too. The weights of the norms stayed as they were.
 
 # %%
 predict("17-frozen")
@@ -397,12 +429,15 @@ assert torch.equal(before, layer) and find("17-frozen").answer.startswith("w is 
 # %% [markdown]
 # ## Room 9: the row that begins too late
 #
-# **Liger-Kernel, RMSNorm, July 2025** ([issue 803](https://github.com/linkedin/Liger-Kernel/issues/803)); **PyTorch on CUDA, April 2026**
-# ([issue 181555](https://github.com/pytorch/pytorch/issues/181555)). `tl.program_id(0)` has 32 bits, and so has `row * stride`, unless you
-# widen it first, as lesson 07 does. (PyTorch's kernel is C++. Its number has no sign, and wraps at 2³².) Liger repaired the kernel that crashed. A
-# comment on the repair ([PR 804](https://github.com/linkedin/Liger-Kernel/pull/804), July 2025) names the same line in the kernel beside it, which
-# is used for at least 32768 rows of at most 256 columns. In September 2026 that line was reported as a bug
-# ([issue 1483](https://github.com/linkedin/Liger-Kernel/issues/1483)).
+# **Liger-Kernel, RMSNorm, July 2025** ([issue
+# 803](https://github.com/linkedin/Liger-Kernel/issues/803)); **PyTorch on CUDA, April 2026**
+# ([issue 181555](https://github.com/pytorch/pytorch/issues/181555)). `tl.program_id(0)` has 32
+# bits, and so has `row * stride`, unless you widen it first, as lesson 07 does. (PyTorch's kernel
+# is C++. Its number has no sign, and wraps at 2³².) Liger repaired the kernel that crashed. A
+# comment on the repair ([PR 804](https://github.com/linkedin/Liger-Kernel/pull/804), July 2025)
+# names the same line in the kernel beside it, which is used for at least 32768 rows of at most 256
+# columns. In September 2026 that line was reported as a bug ([issue
+# 1483](https://github.com/linkedin/Liger-Kernel/issues/1483)).
 
 # %% tags=["step"]
 # BEGIN SOLUTION
@@ -413,14 +448,16 @@ rows = 2**23 + 1
 step("17-last-row")
 
 # %% [markdown]
-# How did the course test your kernel of 07a without 8 GB? It put a few rows very far apart in a tensor. On a CPU the system gives
-# memory only to what is touched, so the gaps cost nothing.
+# How did the course test your kernel of 07a without 8 GB? It put a few rows very far apart in a
+# tensor. On a CPU the system gives memory only to what is touched, so the gaps cost nothing.
 #
 # ## Your turn: seven tests
 #
-# The bugs of rooms 1 to 7 were found by readers, by users, by a benchmark, and by a model that did not converge. Write the tests that would
-# have found them first. Each of yours meets kernels with the bug in several forms, and right kernels that you must not accuse. The bug
-# decides your input, and the right kernels decide your tolerance. Here is a test for another bug, `dw` and `db` in each other's place:
+# The bugs of rooms 1 to 7 were found by readers, by users, by a benchmark, and by a model that did
+# not converge. Write the tests that would have found them first. Each of yours meets kernels with
+# the bug in several forms, and right kernels that you must not accuse. The bug decides your input,
+# and the right kernels decide your tolerance. Here is a test for another bug, `dw` and `db` in each
+# other's place:
 #
 # ```python
 # def catch_swapped(layer_norm_backward):
@@ -430,7 +467,8 @@ step("17-last-row")
 #     torch.testing.assert_close(dw.double(), want, atol=1e-3, rtol=1e-3)
 # ```
 #
-# In fp32 a right `dw` is off by less than 1e-5, and the wrong one by more than 1: the tolerance lies far from both. You get a point for each bug, and you may begin with any of them.
+# In fp32 a right `dw` is off by less than 1e-5, and the wrong one by more than 1: the tolerance
+# lies far from both. You get a point for each bug, and you may begin with any of them.
 
 # %%
 from course_lib.lessons.panel import exercise
@@ -447,7 +485,8 @@ assert (dw.double() - want).abs().max() < 1e-5 < 1 < (db.double() - want).abs().
 torch.testing.assert_close(dw.double(), want, atol=1e-3, rtol=1e-3)
 
 # %% [markdown]
-# The next cell checks your file and shows each kernel that your tests met: wrong ones on the left, right ones on the right.
+# The next cell checks your file and shows each kernel that your tests met: wrong ones on the left,
+# right ones on the right.
 
 # %%
 from course_lib.lessons.figures import lesson17
@@ -464,8 +503,9 @@ assert sum(len(kernels) for kernels in met.values()) == len(list_cases("17a")) a
 # %% [markdown]
 # ## The hunt
 #
-# In this museum a sign told you each bug. In the hunt there is no sign: `course hunt` in a terminal opens a page with one kernel after the
-# other, and one thing is wrong in each. Find an input that shows the bug, and the line that causes it.
+# In this museum a sign told you each bug. In the hunt there is no sign: `course hunt` in a terminal
+# opens a page with one kernel after the other, and one thing is wrong in each. Find an input that
+# shows the bug, and the line that causes it.
 #
 # ## What you predicted
 
@@ -477,46 +517,60 @@ review_predictions("17")
 # %% [markdown]
 # **Where to read on**
 #
-# - PyTorch, [torch.testing](https://docs.pytorch.org/docs/stable/testing.html): `assert_close`, and how its tolerances depend on the dtype.
-# - David MacIver and others, [Hypothesis](https://hypothesis.readthedocs.io/): draws the inputs, and finds the smallest one that fails.
-# - NVIDIA, [Compute Sanitizer](https://docs.nvidia.com/compute-sanitizer/ComputeSanitizer/index.html): `memcheck` finds accesses outside of
-#   allocated memory, on a GPU.
-# - [gradcheck](https://docs.pytorch.org/docs/stable/notes/gradcheck.html), and lesson 14 on what it cannot see.
+# - PyTorch, [torch.testing](https://docs.pytorch.org/docs/stable/testing.html): `assert_close`, and
+#   how its tolerances depend on the dtype.
+# - David MacIver and others, [Hypothesis](https://hypothesis.readthedocs.io/): draws the inputs,
+#   and finds the smallest one that fails.
+# - NVIDIA, [Compute
+#   Sanitizer](https://docs.nvidia.com/compute-sanitizer/ComputeSanitizer/index.html): `memcheck`
+#   finds accesses outside of allocated memory, on a GPU.
+# - [gradcheck](https://docs.pytorch.org/docs/stable/notes/gradcheck.html), and lesson 14 on what it
+#   cannot see.
 #
 # ## The end of the course
 #
-# This was the last lesson with a guide. You can now write LayerNorm and RMSNorm as kernels for any row, forward and backward, wire them into PyTorch, say
-# what they cost in bytes, time them, and test them so that the bugs of this museum would not pass. `course status` in a terminal lists what
+# This was the last lesson with a guide. You can now write LayerNorm and RMSNorm as kernels for any
+# row, forward and backward, wire them into PyTorch, say what they cost in bytes, time them, and
+# test them so that the bugs of this museum would not pass. `course status` in a terminal lists what
 # you have passed, and what is still open. From here you can go on in three ways:
 #
-# - **Put your own kernels on the charts.** The chart of lesson 05 shows how many digits your kernels keep, the roofline of lesson 15 how
-#   close they come to the memory's speed, and lesson 14 trains a model with them.
-# - **Measure on your GPU.** `course bench` times the course's kernels, PyTorch and other libraries; `course bench forward --columns 5120` takes
-#   a row length from your own work. Without a GPU, `course bench --stored` shows what was measured before.
-# - **Contribute.** `CONTRIBUTING.md` in the course's repository says how to add an exercise, a lesson, a picture or a kernel. A wrong solution
-#   that the grader passes, or a right one that it refuses, is worth a report.
+# - **Put your own kernels on the charts.** The chart of lesson 05 shows how many digits your
+#   kernels keep, the roofline of lesson 15 how close they come to the memory's speed, and lesson 14
+#   trains a model with them.
+# - **Measure on your GPU.** `course bench` times the course's kernels, PyTorch and other libraries;
+#   `course bench forward --columns 5120` takes a row length from your own work. Without a GPU,
+#   `course bench --stored` shows what was measured before.
+# - **Contribute.** `CONTRIBUTING.md` in the course's repository says how to add an exercise, a
+#   lesson, a picture or a kernel. A wrong solution that the grader passes, or a right one that it
+#   refuses, is worth a report.
 #
 # **Next:** lesson 18, which is optional: a loss and its gradient, from a contract alone.
 
 # %% [markdown] tags=["dive"]
 # ## Dive: who tests the tests?
 #
-# A test that cannot fail looks like a good test of right code. To tell them apart, break the code on purpose, and look which tests notice.
-# This is *mutation testing*. Every exercise of this course was made like that: `tests/mutants/` has its wrong solutions, each made by one
-# small edit of the right one, and the grader has to refuse them all, for the right reason. `tests/variants/` has right solutions that look
-# different, and the grader has to pass them. In 17a you were the grader, and the course had the mutants.
+# A test that cannot fail looks like a good test of right code. To tell them apart, break the code
+# on purpose, and look which tests notice. This is *mutation testing*. Every exercise of this course
+# was made like that: `tests/mutants/` has its wrong solutions, each made by one small edit of the
+# right one, and the grader has to refuse them all, for the right reason. `tests/variants/` has
+# right solutions that look different, and the grader has to pass them. In 17a you were the grader,
+# and the course had the mutants.
 #
-# The two directions pull against each other. A wider tolerance lets bugs through. A narrower one accuses a kernel that adds in another
-# order. No tolerance solves this if the input is a poor one. A good input makes the bug so large that nearly any tolerance will do.
+# The two directions pull against each other. A wider tolerance lets bugs through. A narrower one
+# accuses a kernel that adds in another order. No tolerance solves this if the input is a poor one.
+# A good input makes the bug so large that nearly any tolerance will do.
 
 # %% [markdown] tags=["dive"]
 # ## Dive: a bug that no test meets
 #
-# **Triton's tutorial "Layer Normalization", commit 5456992**
-# ([lines 179 to 182](https://github.com/triton-lang/triton/blob/545699290b851e70231ee3017481851170f1583d/python/tutorials/05-layer-norm.py#L179-L182)).
-# Each thread of a program loads a flag, one thread sets it, and no barrier lies between (lesson 12). A warp that loads late adds what lies in a
-# buffer. On an H200 that happened in 0 of 300 launches: no warp was late enough. With a wait put in by hand, 39 of 40 were wrong. Since June 2024
-# the buffers hold zeros, and a late warp adds 0: the bug is asleep. A copy that allocates with `torch.empty` wakes it.
+# **Triton's tutorial "Layer Normalization", commit 5456992** ([lines 179 to
+# 182](https://github.com/triton-lang/triton/blob/545699290b851e70231ee3017481851170f1583d/python/tutorials/05-layer-norm.py#L179-L182)).
+# Each thread of a program loads a flag, one thread sets it, and no barrier lies between (lesson
+# 12). A warp that loads late adds what lies in a buffer. On an H200 that happened in 0 of 300
+# launches: no warp was late enough. With a wait put in by hand, 39 of 40 were wrong. Since June
+# 2024 the buffers hold zeros, and a late warp adds 0: the bug is asleep. A copy that allocates with
+# `torch.empty` wakes it.
 #
-# No test of results finds it. What finds it is a rule, who waits for whom, held against the code, or a race check that knows what each thread does.
-# The course's `docs/kernels.md` has a report that could be sent.
+# No test of results finds it. What finds it is a rule, who waits for whom, held against the code,
+# or a race check that knows what each thread does. The course's `docs/kernels.md` has a report that
+# could be sent.

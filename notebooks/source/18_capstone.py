@@ -13,8 +13,9 @@
 # %% [markdown]
 # # 18 A capstone without a guide
 #
-# The last layer of a language model gives each token one number for every word piece that the model knows: the token's **logits**. Training needs two things
-# of them: the loss, and its gradient. You write the kernels for both. No step leads you there, and the files have a contract, names and
+# The last layer of a language model gives each token one number for every word piece that the model
+# knows: the token's **logits**. Training needs two things of them: the loss, and its gradient. You
+# write the kernels for both. No step leads you there, and the files have a contract, names and
 # nothing else. The grader is the one that you know. The whole lesson is optional.
 #
 # *About 10 minutes, the tasks not included. Needs: lessons 07 and 10, and exercise 04b.*
@@ -30,8 +31,10 @@ recall("18")
 # %% [markdown]
 # ## What does a token weigh?
 #
-# The 8B model of Llama 3 has 4096 numbers per token inside, and a vocabulary of 128,256
-# ([a published configuration](https://huggingface.co/nvidia/Llama3-ChatQA-1.5-8B/blob/main/config.json)). In bf16:
+# The 8B model of Llama 3 has 4096 numbers per token inside, and a vocabulary of 128,256 ([a
+# published
+# configuration](https://huggingface.co/nvidia/Llama3-ChatQA-1.5-8B/blob/main/config.json)). In
+# bf16:
 
 # %%
 hidden, vocabulary = 4096, 128256
@@ -41,14 +44,15 @@ print(f"its logits: {2 * vocabulary:,} bytes, {times:.0f} times as much")
 print(f"the logits of 8192 tokens: {2 * vocabulary * 8192 / 1e9:.1f} GB, and dx as much again")
 
 # %% [markdown]
-# So these rows are as long as those of lesson 16, and their bytes are many. In fp32 a row is nearly twice as large as all registers of a multiprocessor.
-# For a row `x` and its target:
+# So these rows are as long as those of lesson 16, and their bytes are many. In fp32 a row is nearly
+# twice as large as all registers of a multiprocessor. For a row `x` and its target:
 #
 # $$\text{lse} = \log \sum_j e^{x_j} \qquad \text{loss} = \text{lse} - x_\text{target} \qquad \text{softmax}_j = e^{x_j - \text{lse}}$$
 #
 # $$dx = \text{dloss} \cdot (\text{softmax} - \text{onehot}(\text{target}))$$
 #
-# `onehot(target)` is 1 in the target's column and 0 in all others. loss, lse and dloss have one number per row. Forward saves lse, as LayerNorm's forward saves mean and rstd.
+# `onehot(target)` is 1 in the target's column and 0 in all others. loss, lse and dloss have one
+# number per row. Forward saves lse, as LayerNorm's forward saves mean and rstd.
 
 # %% [markdown]
 # The formula is right on paper. Is it right in fp32?
@@ -120,15 +124,16 @@ assert abs(dx.sum() - find("18-sum").answer) < 1e-9
 # %% [markdown]
 # ## What do you know already?
 #
-# Most of it. Rows that are longer than a block, strides, masks and 64-bit offsets are those of lesson 07. In lesson 04 two halves of a row were
-# merged: each had a count, a mean and an M2, and Chan's formula made one of them. Here each half has a maximum and a sum. Some changes of x do
-# not change LayerNorm's output, and in lesson 10 its dx had no part along them. Softmax has such a change, too. And as in lesson 09, a tensor that
-# is never written costs no bytes.
+# Most of it. Rows that are longer than a block, strides, masks and 64-bit offsets are those of
+# lesson 07. In lesson 04 two halves of a row were merged: each had a count, a mean and an M2, and
+# Chan's formula made one of them. Here each half has a maximum and a sum. Some changes of x do not
+# change LayerNorm's output, and in lesson 10 its dx had no part along them. Softmax has such a
+# change, too. And as in lesson 09, a tensor that is never written costs no bytes.
 #
 # ## Your turn: two launches
 #
-# 18a is the loss and its gradient, with one kernel each. Forward may read a row as often as you like. Read in the contract what a logit may
-# be before you write the first line.
+# 18a is the loss and its gradient, with one kernel each. Forward may read a row as often as you
+# like. Read in the contract what a logit may be before you write the first line.
 
 # %%
 from course_lib import exercise
@@ -138,8 +143,9 @@ exercise("18a")
 # %% [markdown]
 # ## Your turn: one pass
 #
-# In 18b forward reads each logit once, so the maximum is not known when the first block is added up. You have merged halves of a row before.
-# What does your merge return where both parts are empty?
+# In 18b forward reads each logit once, so the maximum is not known when the first block is added
+# up. You have merged halves of a row before. What does your merge return where both parts are
+# empty?
 
 # %%
 exercise("18b")
@@ -147,8 +153,9 @@ exercise("18b")
 # %% [markdown]
 # ## Your turn: no logits at all
 #
-# The logits take that much memory because a linear layer has written them. In 18c your kernel gets what this layer gets, makes the logits in
-# tiles, and forgets them. Each program has several rows, so that w is read once for all of them.
+# The logits take that much memory because a linear layer has written them. In 18c your kernel gets
+# what this layer gets, makes the logits in tiles, and forgets them. Each program has several rows,
+# so that w is read once for all of them.
 
 # %%
 exercise("18c")
@@ -164,7 +171,9 @@ review_predictions("18")
 # %% [markdown]
 # **Where to read on**
 #
-# - Milakov and Gimelshein 2018, [Online normalizer calculation for softmax](https://arxiv.org/abs/1805.02867): maximum and sum in one pass.
-# - Hsu and others 2024, [Liger Kernel](https://arxiv.org/abs/2410.10989): the cross entropy fused with the last linear layer, in chunks.
-# - Blanchard, Higham and Higham 2021, [Accurately computing the log-sum-exp and softmax functions](https://doi.org/10.1093/imanum/draa038):
-#   how many digits each form keeps.
+# - Milakov and Gimelshein 2018, [Online normalizer calculation for
+#   softmax](https://arxiv.org/abs/1805.02867): maximum and sum in one pass.
+# - Hsu and others 2024, [Liger Kernel](https://arxiv.org/abs/2410.10989): the cross entropy fused
+#   with the last linear layer, in chunks.
+# - Blanchard, Higham and Higham 2021, [Accurately computing the log-sum-exp and softmax
+#   functions](https://doi.org/10.1093/imanum/draa038): how many digits each form keeps.

@@ -1,4 +1,5 @@
-"""`course author`: what it lays out, that it changes no file, and that each thing it lays out says what is missing."""
+"""`course author`: what it lays out, that it changes no file, and that each thing it lays out says
+what is missing."""
 
 from __future__ import annotations
 
@@ -31,19 +32,33 @@ def checkout(tmp_path, monkeypatch):
 
 
 @pytest.mark.parametrize("kind", skeletons.KINDS)
-def test_a_new_exercise_can_be_cut_and_read_and_has_something_left_to_say_in_each_file(checkout, kind):
+def test_a_new_exercise_can_be_cut_and_read_and_has_something_left_to_say_in_each_file(
+    checkout, kind
+):
     written = skeletons.new_exercise("98b_two_words", kind)
-    texts = {path.relative_to(checkout).as_posix(): path.read_text(encoding="utf-8") for path in written}
+    texts = {
+        path.relative_to(checkout).as_posix(): path.read_text(encoding="utf-8") for path in written
+    }
     assert texts.keys() == {
-        "solutions/ex98b_two_words.py", "course_lib/catalog/ex98b_two_words.toml", "course_lib/grading/families/two_words.py",
+        "solutions/ex98b_two_words.py", "course_lib/catalog/ex98b_two_words.toml",
+        "course_lib/grading/families/two_words.py",
         "tests/mutants/ex98b.toml", "tests/variants/ex98b_another_way.py",
     }  # fmt: skip
     exercise = read_exercise(checkout / "course_lib" / "catalog" / "ex98b_two_words.toml")
-    assert (exercise.id, exercise.lesson, exercise.kind, exercise.family) == ("98b", "98", kind, "two_words")
+    assert (exercise.id, exercise.lesson, exercise.kind, exercise.family) == (
+        "98b",
+        "98",
+        kind,
+        "two_words",
+    )
     unsolved = cut.cut(texts["solutions/ex98b_two_words.py"])
-    functions = {node.name for node in ast.parse(unsolved).body if isinstance(node, ast.FunctionDef)}
+    functions = {
+        node.name for node in ast.parse(unsolved).body if isinstance(node, ast.FunctionDef)
+    }
     assert set(exercise.entry_points) == functions and "YOUR CODE" in unsolved
-    assert tomllib.loads(texts["tests/mutants/ex98b.toml"]) == {"mutant": []} and exercise.title == ""
+    assert (
+        tomllib.loads(texts["tests/mutants/ex98b.toml"]) == {"mutant": []} and exercise.title == ""
+    )
     assert all("SAY:" in text for name, text in texts.items() if name.endswith(".py"))
 
 
@@ -51,10 +66,16 @@ def test_an_old_family_is_left_alone(checkout):
     family = checkout / "course_lib" / "grading" / "families" / "old.py"
     family.parent.mkdir(parents=True)
     family.write_text("PARTS = {}\n")
-    assert family not in skeletons.new_exercise("98a_another", family="old") and family.read_text() == "PARTS = {}\n"
+    assert (
+        family not in skeletons.new_exercise("98a_another", family="old")
+        and family.read_text() == "PARTS = {}\n"
+    )
 
 
-@pytest.mark.parametrize(("what", "name"), [("exercise", "98a_some"), ("lesson", "98_some"), ("picture", "some"), ("kernel", "some")])
+@pytest.mark.parametrize(
+    ("what", "name"),
+    [("exercise", "98a_some"), ("lesson", "98_some"), ("picture", "some"), ("kernel", "some")],
+)
 def test_nothing_is_ever_overwritten_and_nothing_half_written(what, name):
     first, *others = skeletons.NEW[what](name)
     for path in others:
@@ -69,7 +90,9 @@ def test_nothing_is_ever_overwritten_and_nothing_half_written(what, name):
 def test_what_is_laid_out_is_python_and_says_what_is_missing(what):
     files = skeletons.NEW[what]("98_some" if what == "lesson" else "some")
     texts = [path.read_text(encoding="utf-8") for path in files]
-    assert all(ast.parse(path.read_text(encoding="utf-8")) for path in files if path.suffix == ".py")
+    assert all(
+        ast.parse(path.read_text(encoding="utf-8")) for path in files if path.suffix == ".py"
+    )
     assert any("SAY:" in text for text in texts)
     assert any("pytest.fail(" in text or "raise NotImplementedError(" in text for text in texts)
 
@@ -82,8 +105,17 @@ def test_what_is_laid_out_is_as_make_lint_wants_it(checkout, what, name):
     shutil.copy(PROJECT, checkout)
     written = skeletons.NEW[what](f"98a_{name}" if what == "exercise" else name)
     files = [str(path) for path in written if path.suffix == ".py"]
-    for command in (["format", "--check"], ["check", "--no-cache"]):
-        done = subprocess.run([sys.executable, "-m", "ruff", *command, *files], cwd=checkout, capture_output=True, text=True, check=False)
+    for command in (
+        ["format", "--check", "--force-exclude"],
+        ["check", "--no-cache", "--force-exclude"],
+    ):
+        done = subprocess.run(
+            [sys.executable, "-m", "ruff", *command, *files],
+            cwd=checkout,
+            capture_output=True,
+            text=True,
+            check=False,
+        )
         assert done.returncode == 0, done.stdout + done.stderr
 
 
@@ -94,7 +126,10 @@ def test_what_is_laid_out_is_as_make_lint_wants_it(checkout, what, name):
         (("lesson", "first"), "'first' is no name for a lesson"),
         (("picture", "../x"), "'../x' is no name for a picture"),
         (("kernel", "Norm"), "'Norm' is no name for a kernel"),
-        (("chapter", "x"), "there is no 'chapter' to be made. There are: exercise, lesson, picture, kernel."),
+        (
+            ("chapter", "x"),
+            "there is no 'chapter' to be made. There are: exercise, lesson, picture, kernel.",
+        ),
         (("lesson", "98_x", "--kind", "torch"), "--kind and --family belong to a new exercise"),
         (("exercise", "98a_x", "--kind", "jax"), "kind 'jax' is none of kernel, torch, numpy"),
     ],
@@ -111,14 +146,16 @@ REPORT = """<testsuites><testsuite>
 <testcase classname="tests.grading.test_grading" name="test_the_solution_passes[98a]">
 <failure message="course_lib.base.errors.CourseError: x.py: write it"/></testcase>
 <testcase classname="tests.grading.test_grading" name="test_a_right[ex98a]"><failure message="Failed: run `make it`"/></testcase>
-</testsuite></testsuites>"""
+</testsuite></testsuites>"""  # noqa: E501
 
 
 def test_a_report_of_the_tests_becomes_sentences(tmp_path):
     report = tmp_path / "report.xml"
     report.write_text(REPORT)
-    assert [sentence and f"{sentence} ({test})" for _, sentence, test in check.read_report(report)] == [
-        "", "`title` is empty (test_no_field[98a])", "x.py: write it (test_the_solution_passes[98a])", "run `make it` (test_a_right[ex98a])",
+    assert [sentence and f"{sentence} ({test})" for _, sentence,
+        test in check.read_report(report)] == [
+        "", "`title` is empty (test_no_field[98a])",
+        "x.py: write it (test_the_solution_passes[98a])", "run `make it` (test_a_right[ex98a])",
     ]  # fmt: skip
 
 
@@ -126,9 +163,15 @@ def test_a_report_of_the_tests_becomes_sentences(tmp_path):
     ("name", "subject"),
     [
         ("tests.catalog.test_cut.test_solving[ex07a]", "cut"),
-        ("tests.grading.test_grading.test_a_mutant_fails_with_its_cause[07a-the_solution_again]", "mutants"),
+        (
+            "tests.grading.test_grading.test_a_mutant_fails_with_its_cause[07a-the_solution_again]",
+            "mutants",
+        ),
         ("tests.grading.test_grading.test_a_variant_is_not_the_solution_again[ex07a]", "variants"),
-        ("tests.grading.test_causes.test_every_known_right_way_has_its_variants[fp64 inside]", "causes"),
+        (
+            "tests.grading.test_causes.test_every_known_right_way_has_its_variants[fp64 inside]",
+            "causes",
+        ),
         ("tests.lessons.test_notebooks.test_the_notebook_is_built[06]", "notebook"),
         ("tests.authoring.test_prose.test_every_number_in_the_prose_comes_from_a_run[06]", "prose"),
     ],
@@ -147,11 +190,21 @@ def test_a_finding_without_a_test_is_not_right():
 
 def test_the_share_of_the_course_that_is_translated_is_said(tmp_path, monkeypatch):
     monkeypatch.setattr(translations, "list_catalogs", lambda: ["causes"])
-    monkeypatch.setattr(translations, "list_texts", lambda name: {"Which row is wrong here?": "", "Which column is wrong?": "", "New.": ""})
+    monkeypatch.setattr(
+        translations,
+        "list_texts",
+        lambda name: {"Which row is wrong here?": "", "Which column is wrong?": "", "New.": ""},
+    )
     kept = polib.POFile()
     kept.append(polib.POEntry(msgid="Which row is wrong?", msgstr="哪一行错了？"))
     kept.append(polib.POEntry(msgid="Which column is wrong?", msgstr="哪一列错了？"))
     kept.save(str(tmp_path / "causes.po"))
-    monkeypatch.setattr(translations, "find_catalog", lambda language, name: tmp_path / f"{name}.po")
+    monkeypatch.setattr(
+        translations, "find_catalog", lambda language, name: tmp_path / f"{name}.po"
+    )
     said = check.describe_translations()
-    assert "1 of 3 texts" in said and "33 %" in said and "the English has changed in causes (1)" in said
+    assert (
+        "1 of 3 texts" in said
+        and "33 %" in said
+        and "the English has changed in causes (1)" in said
+    )

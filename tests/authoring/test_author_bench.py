@@ -1,4 +1,5 @@
-"""The measurements of the authors: goals, the plane of shapes, and the hardware's counters, without a GPU."""
+"""The measurements of the authors: goals, the plane of shapes, and the hardware's counters, without
+a GPU."""
 
 from __future__ import annotations
 
@@ -18,7 +19,9 @@ def no_gpu(monkeypatch):
     """Measurements start as on a GPU."""
 
     def new(kind, method, versions=None):
-        return measurement.Measurement(kind, "Test GPU", "2026-01-02", {"torch": "x"} | (versions or {}), method, live=True)
+        return measurement.Measurement(
+            kind, "Test GPU", "2026-01-02", {"torch": "x"} | (versions or {}), method, live=True
+        )
 
     monkeypatch.setattr(measurement, "new", new)
 
@@ -48,7 +51,16 @@ def test_the_goal_of_a_shape(op, M, N, limit):
 
 def rows(op, M, N, **times):
     return [
-        {"op": op, "provider": name, "M": M, "N": N, "dtype": "fp16", "us": 10.0, "gbps": 1, "over_floor": time}
+        {
+            "op": op,
+            "provider": name,
+            "M": M,
+            "N": N,
+            "dtype": "fp16",
+            "us": 10.0,
+            "gbps": 1,
+            "over_floor": time,
+        }
         for name, time in times.items()
     ]
 
@@ -62,8 +74,15 @@ def test_the_table_against_the_goals_names_the_best_peer():
     shapeless, first, last = goals.compare_with_goals(result)
     assert first["goal"] == pytest.approx(1.01 + goals.LAUNCH_US / 10.0)
     assert (first["peer"], first["met"], first["ahead"]) == ("quack", True, True)
-    assert (last["peer"], last["met"], last["ahead"]) == ("liger", False, False) and last["to_peer"] == pytest.approx(1.05 / 1.02)
-    assert (shapeless["goal"], shapeless["met"], shapeless["peer"], shapeless["ahead"]) == (None, None, None, None)
+    assert (last["peer"], last["met"], last["ahead"]) == ("liger", False, False) and last[
+        "to_peer"
+    ] == pytest.approx(1.05 / 1.02)
+    assert (shapeless["goal"], shapeless["met"], shapeless["peer"], shapeless["ahead"]) == (
+        None,
+        None,
+        None,
+        None,
+    )
     text = goals.table(result)
     assert "MISSED" in text and "BEHIND" in text and "quack 1.00" in text
     assert "1 of 2 goals met; level with the best peer, or ahead, at 1 of 2 shapes" in text
@@ -71,15 +90,34 @@ def test_the_table_against_the_goals_names_the_best_peer():
 
 def test_the_grids_have_every_row_length_of_the_goals():
     grids = [module.GRID for module in (forward, backward, long_rows)]
-    swept = [(op, shape) for grid in grids for sweep in grid.sweeps for shape in sweep.shapes(grid.columns) for op in sweep.operations]
-    wanted = {(op, name) for op, limits in goals.GOALS.items() for name, limit in zip(goals.CLASSES, limits, strict=True) if limit}
-    assert set(goals.GOALS) == set(OPERATIONS) and wanted <= {(op, goals.shape_class(shape.M, shape.N)) for op, shape in swept}
+    swept = [
+        (op, shape)
+        for grid in grids
+        for sweep in grid.sweeps
+        for shape in sweep.shapes(grid.columns)
+        for op in sweep.operations
+    ]
+    wanted = {
+        (op, name)
+        for op, limits in goals.GOALS.items()
+        for name, limit in zip(goals.CLASSES, limits, strict=True)
+        if limit
+    }
+    assert set(goals.GOALS) == set(OPERATIONS) and wanted <= {
+        (op, goals.shape_class(shape.M, shape.N)) for op, shape in swept
+    }
 
 
-@pytest.mark.parametrize("kind", ["forward", "backward", "long_rows", "field", "field_bf16", "field_fp32"])
+@pytest.mark.parametrize(
+    "kind", ["forward", "backward", "long_rows", "field", "field_bf16", "field_fp32"]
+)
 def test_a_stored_measurement_is_compared_with_the_goals(kind):
     text = goals.table(measurement.stored(kind))
-    assert "against the goals" in text and "goals met" in text and max(map(len, text.splitlines())) <= 80
+    assert (
+        "against the goals" in text
+        and "goals met" in text
+        and max(map(len, text.splitlines())) <= 80
+    )
 
 
 @pytest.mark.parametrize("module", [plane, counters, profile, field])
@@ -87,7 +125,10 @@ def test_what_is_stored_is_shown_and_what_cannot_be_measured_is_said(module, mon
     monkeypatch.setattr("sys.argv", ["bench", "--stored"])
     bench.run_as_script(module.KIND, module.measure, module.table)
     printed = capsys.readouterr().out
-    assert printed.startswith(measurement.stored(module.KIND).label()) and len(printed.splitlines()) > 10
+    assert (
+        printed.startswith(measurement.stored(module.KIND).label())
+        and len(printed.splitlines()) > 10
+    )
     monkeypatch.setattr("sys.argv", ["bench"])
     if course_lib.MODE == "cpu":
         with pytest.raises(SystemExit, match="measuring needs a GPU"):
@@ -95,23 +136,48 @@ def test_what_is_stored_is_shown_and_what_cannot_be_measured_is_said(module, mon
 
 
 def test_a_cliff_is_dearer_than_the_shapes_beside_it_and_a_slope_is_none():
-    costs = {(1, 8): 1.0, (1, 64): 1.3, (1, 512): 1.6, (16, 8): 1.1, (16, 64): 9.0, (16, 512): 1.7, (256, 8): 1.2, (256, 64): 1.4}
+    costs = {
+        (1, 8): 1.0,
+        (1, 64): 1.3,
+        (1, 512): 1.6,
+        (16, 8): 1.1,
+        (16, 64): 9.0,
+        (16, 512): 1.7,
+        (256, 8): 1.2,
+        (256, 64): 1.4,
+    }
     result = measurement.Measurement("plane", "Test GPU", "2026-01-02", {}, "")
     result.rows = [
-        {"op": op, "provider": "ours", "M": M, "N": N, "dtype": "fp16", "us": 1.0, "gbps": 1, "over_floor": cost}
+        {
+            "op": op,
+            "provider": "ours",
+            "M": M,
+            "N": N,
+            "dtype": "fp16",
+            "us": 1.0,
+            "gbps": 1,
+            "over_floor": cost,
+        }
         for op in ("layer_norm", "rms_norm")
         for (M, N), cost in (costs if op == "layer_norm" else costs | {(16, 64): 1.4}).items()
     ]
     ((row, times),) = plane.find_cliffs(result)
-    assert (row["op"], row["M"], row["N"]) == ("layer_norm", 16, 64) and times == pytest.approx(9 / 1.35)
+    assert (row["op"], row["M"], row["N"]) == ("layer_norm", 16, 64) and times == pytest.approx(
+        9 / 1.35
+    )
     text = plane.table(result)
-    assert "16 shapes, 1 cost over 1.5 times" in text and "layer_norm 16 x 64: 9.00 of the floor, 6.67 times" in text
+    assert (
+        "16 shapes, 1 cost over 1.5 times" in text
+        and "layer_norm 16 x 64: 9.00 of the floor, 6.67 times" in text
+    )
 
 
 def test_the_plane_has_aligned_and_unaligned_rows_and_fits_a_small_gpu():
     shapes = [(s.M, s.N) for sweep in plane.GRID.sweeps for s in sweep.shapes(plane.COLUMNS)]
     assert len(shapes) == len(set(shapes)) > 100 and max(M * N for M, N in shapes) <= plane.ELEMENTS
-    assert {M for M, _ in shapes} == set(plane.ROWS) and {N for _, N in shapes} == set(plane.COLUMNS)
+    assert {M for M, _ in shapes} == set(plane.ROWS) and {N for _, N in shapes} == set(
+        plane.COLUMNS
+    )
 
 
 CSV = """==PROF== Connected to process 1
@@ -125,7 +191,11 @@ CSV = """==PROF== Connected to process 1
 
 
 def profiled() -> str:
-    rest = [name for name in (*counters._COUNTERS.values(), *map(counters._STALL.format, counters._STALLS)) if name not in CSV]
+    rest = [
+        name
+        for name in (*counters._COUNTERS.values(), *map(counters._STALL.format, counters._STALLS))
+        if name not in CSV
+    ]
     line = ",".join
     return CSV.format(
         rest=line(f'"{name}"' for name in rest),
@@ -137,7 +207,10 @@ def profiled() -> str:
 
 def test_counters_are_read_call_by_call_in_one_unit():
     first, second = counters.parse_counters(profiled())
-    assert [kernel["kernel"] for kernel in first] == ["layer_norm_kernel", "column_sums_kernel"] and second == []
+    assert [kernel["kernel"] for kernel in first] == [
+        "layer_norm_kernel",
+        "column_sums_kernel",
+    ] and second == []
     assert (first[0]["us"], first[0]["read_mb"], first[0]["written_mb"]) == (1500.5, 67.1, 2.0)
     waits = list(first[0]["stalls"].values())
     assert waits == sorted(waits, reverse=True) and set(first[0]["stalls"]) == set(counters._STALLS)
@@ -165,7 +238,13 @@ def test_a_step_is_summarised_with_its_gaps_and_what_overlaps_counts_once():
         [0.14, 0.15, "norm"],
         [0.16, 0.2, "optimizer"],
     ]
-    assert told["kinds"] == {"attention": 0.009, "matmul": 0.05, "norm": 0.059, "optimizer": 0.04, "other": 0.005}
+    assert told["kinds"] == {
+        "attention": 0.009,
+        "matmul": 0.05,
+        "norm": 0.059,
+        "optimizer": 0.04,
+        "other": 0.005,
+    }
     assert (told["span_ms"], told["idle_ms"], told["kernels"]) == (0.2, 0.042, 7)
 
 
@@ -177,7 +256,10 @@ def test_every_row_of_the_profile_adds_up_and_has_a_line():
         assert line.split()[:4] == [row["size"], row["norm"], row["provider"], row["mode"]]
         assert f"{row['ms']:.2f}" in line.split() and f"{row['kinds']['norm']:.2f}" in line.split()
         busy = row["span_ms"] - row["idle_ms"]
-        assert busy <= sum(row["kinds"].values()) <= row["span_ms"] and row["pieces"][-1][1] == row["span_ms"]
+        assert (
+            busy <= sum(row["kinds"].values()) <= row["span_ms"]
+            and row["pieces"][-1][1] == row["span_ms"]
+        )
 
 
 def ncu(folder, script: str) -> None:
@@ -191,7 +273,10 @@ def test_counters_come_from_the_profiler_on_the_path(no_gpu, monkeypatch, tmp_pa
     ncu(tmp_path, f'cat "{tmp_path}/out"')
     cases = [("layer_norm", Shape(8, 16)), ("rms_norm", Shape(8, 16))]
     taken = counters.measure(cases)
-    assert [(row["op"], row["kernel"]) for row in taken.rows] == [("layer_norm", "layer_norm_kernel"), ("layer_norm", "column_sums_kernel")]
+    assert [(row["op"], row["kernel"]) for row in taken.rows] == [
+        ("layer_norm", "layer_norm_kernel"),
+        ("layer_norm", "column_sums_kernel"),
+    ]
     assert "\n  column_sums " in counters.table(taken) and "8 x 16" in counters.table(taken)
     for asked, script, said in [
         (cases[:1], f'cat "{tmp_path}/out"', "after 2 of 1 cases"),

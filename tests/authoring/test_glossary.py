@@ -10,12 +10,18 @@ import pytest
 from course_lib.base import paths
 from course_lib.base.translation import FOLDER
 
-_ROW = re.compile(r"^\| (?P<english>[^|]+) \| [^|]+ \| (?P<chinese>[^|]*[\u4e00-\u9fff][^|]*) \|$", re.MULTILINE)
-_NOT_PROSE = re.compile(r"```.*?```|\$\$.*?\$\$|`[^`]*`|\$[^$]*\$|\[[^\]]*\]\([^)]*\)|<[^>]*>|\{\w+\}", re.DOTALL)
-_OTHER_SENSE = re.compile(
-    r"\b(?:forwards|backwards|by floor|register it|A grid of|mean squared|operations? on shared memory|the shared memory below)\b"
+_ROW = re.compile(
+    r"^\| (?P<english>[^|]+) \| [^|]+ \| (?P<chinese>[^|]*[\u4e00-\u9fff][^|]*) \|$", re.MULTILINE
 )
-# English words that also mean something else: an average and to signify, to pass a check, to keep a measurement, a competition
+_NOT_PROSE = re.compile(
+    r"```.*?```|\$\$.*?\$\$|`[^`]*`|\$[^$]*\$|\[[^\]]*\]\([^)]*\)|<[^>]*>|\{\w+\}", re.DOTALL
+)
+_OTHER_SENSE = re.compile(
+    r"\b(?:forwards|backwards|by floor|register it|A grid of|mean squared|operations? on shared"
+    r" memory|the shared memory below)\b"
+)
+# English words that also mean something else: an average and to signify, to pass a check, to keep a
+# measurement, a competition
 SEVERAL_MEANINGS = {"mean", "pass", "store", "race"}
 
 
@@ -37,26 +43,40 @@ ENTRIES = [
 
 
 def is_missing(english: str, chinese: str, term: str, name: str) -> bool:
-    """Whether a text has the term and its translation has neither the term's Chinese name nor, as in code, the English word."""
+    """Whether a text has the term and its translation has neither the term's Chinese name nor, as
+    in code, the English word."""
     found = re.search(
-        rf"(?<![\w.-]){re.escape(term.removesuffix('e'))}(?:e|e?s|ed|ing)?(?![\w-])", _OTHER_SENSE.sub("", _NOT_PROSE.sub("", english))
+        rf"(?<![\w.-]){re.escape(term.removesuffix('e'))}(?:e|e?s|ed|ing)?(?![\w-])",
+        _OTHER_SENSE.sub("", _NOT_PROSE.sub("", english)),
     )
     return bool(found) and name not in chinese and found[0] not in chinese
 
 
 @pytest.mark.parametrize("term", sorted(TERMS.keys() - SEVERAL_MEANINGS))
 def test_a_term_has_one_chinese_name(term):
-    missing = [(name, entry.msgid, entry.msgstr) for name, entry in ENTRIES if is_missing(entry.msgid, entry.msgstr, term, TERMS[term])]
+    missing = [
+        (name, entry.msgid, entry.msgstr)
+        for name, entry in ENTRIES
+        if is_missing(entry.msgid, entry.msgstr, term, TERMS[term])
+    ]
     assert not missing, f"{term} is {TERMS[term]}: {missing}"
 
 
 def test_another_name_is_found_and_the_word_of_code_is_not():
-    assert is_missing("A lane past the end adds 0.", "超出行尾的通道加 0。", "lane past the end", "越界通道")
-    assert not is_missing("A lane past the end adds 0.", "越界通道加 0。", "lane past the end", "越界通道")
-    assert not is_missing("YOUR CODE: mask: which of them exist", "YOUR CODE：mask：其中哪些存在", "mask", "掩码")
+    assert is_missing(
+        "A lane past the end adds 0.", "超出行尾的通道加 0。", "lane past the end", "越界通道"
+    )
+    assert not is_missing(
+        "A lane past the end adds 0.", "越界通道加 0。", "lane past the end", "越界通道"
+    )
+    assert not is_missing(
+        "YOUR CODE: mask: which of them exist", "YOUR CODE：mask：其中哪些存在", "mask", "掩码"
+    )
     assert not is_missing("The masked-out part of `mask`", "`mask` 的那一部分", "mask", "掩码")
 
 
 def test_words_of_both_kinds_are_there():
-    assert TERMS["thread"] == "线程" and TERMS["lane past the end"] == "越界通道" and len(TERMS) >= 45
+    assert (
+        TERMS["thread"] == "线程" and TERMS["lane past the end"] == "越界通道" and len(TERMS) >= 45
+    )
     assert TERMS.keys() >= SEVERAL_MEANINGS

@@ -23,4 +23,7 @@ def test_what_is_stored_has_every_norm_once_with_its_quantiles_in_order():
     for norm in stored.norms:
         for quantiles in (norm.mean_over_std, norm.rms):
             assert len(quantiles) == len(QUANTILES) and quantiles == sorted(quantiles)
-    assert all(stored.of(package["model"]) and package["version"] and package["licence"] for package in stored.packages)
+    assert all(
+        stored.of(package["model"]) and package["version"] and package["licence"]
+        for package in stored.packages
+    )

@@ -17,11 +17,17 @@ from course_lib.base.words import format_count
 def test_every_number_in_the_prose_comes_from_a_run(source):
     untied = prose.list_untied(make_page_proof(source).notebook)
     listed = "; ".join(f"{number} in {line!r}" for number, line in untied)
-    assert not untied, f"the prose of lesson {source.name[:2]} has {format_count(len(untied), 'number')} from no run: {listed}"
+    assert not untied, (
+        f"the prose of lesson {source.name[:2]} has {format_count(len(untied), 'number')} from no"
+        f" run: {listed}"
+    )
 
 
 def list_untied(text: str, *cells: nbformat.NotebookNode) -> list[str]:
-    return [number for number, _ in prose.list_untied(new_notebook(cells=[new_markdown_cell(text), *cells]))]
+    return [
+        number
+        for number, _ in prose.list_untied(new_notebook(cells=[new_markdown_cell(text), *cells]))
+    ]
 
 
 @pytest.mark.parametrize(
@@ -44,10 +50,22 @@ def test_a_claim_is_listed_unless_it_is_tied(text):
     number = {"67": "67e12", "14,000": "14_000"}
     (found,) = list_untied(text)
     literal = found.split(" ")[0].removesuffix("%")
-    assert not list_untied(text, new_code_cell(f"assert measured == {number.get(literal, literal)}"))
-    assert not list_untied(text, new_code_cell(f"find('x').answer == 'about {number.get(literal, literal)}'".replace("_", "")))
+    assert not list_untied(
+        text, new_code_cell(f"assert measured == {number.get(literal, literal)}")
+    )
+    assert not list_untied(
+        text,
+        new_code_cell(
+            f"find('x').answer == 'about {number.get(literal, literal)}'".replace("_", "")
+        ),
+    )
     if literal not in number:
-        assert not list_untied(text, new_code_cell("print(x)", outputs=[new_output("stream", text=f"x = {literal} of it\n")]))
+        assert not list_untied(
+            text,
+            new_code_cell(
+                "print(x)", outputs=[new_output("stream", text=f"x = {literal} of it\n")]
+            ),
+        )
 
 
 @pytest.mark.parametrize(
@@ -89,20 +107,34 @@ def test_a_name_is_filled_from_a_cell_that_reads_stored_files(tmp_path):
         '# %% tags=["values"]\nvalues = {"ratio": round(measured / 47.7, 2)}',
     )
     page = read_source(source)
-    assert [cell.source for cell in page.cells] == ["import course_lib", "It takes 49 µs, 1.02 of the floor."]
+    assert [cell.source for cell in page.cells] == [
+        "import course_lib",
+        "It takes 49 µs, 1.02 of the floor.",
+    ]
     assert len(read_source(source, proof=True).cells) == 4, "nbval runs what made the values"
 
 
 @pytest.mark.parametrize(
     ("cell", "words"),
     [
-        ('values = {"ms": 1}', r"cell-001: \{\{us\}\} has no value. A cell tagged `values` puts it into `values`; these have ms."),
-        ("values = {'us': x}", "cell-002: NameError: name 'x' is not defined. A cell tagged `values` runs alone"),
+        (
+            'values = {"ms": 1}',
+            (
+                r"cell-001: \{\{us\}\} has no value. A cell tagged `values` puts it into `values`;"
+                r" these have ms."
+            ),
+        ),
+        (
+            "values = {'us': x}",
+            "cell-002: NameError: name 'x' is not defined. A cell tagged `values` runs alone",
+        ),
         ("us = 3", "cell-002: it makes no dictionary `values`"),
     ],
 )
 def test_a_value_that_is_not_there_stops_the_build(tmp_path, cell, words):
-    source = write_lesson(tmp_path, "# %% [markdown]\n# It takes {{us}} µs.", f'# %% tags=["values"]\n{cell}')
+    source = write_lesson(
+        tmp_path, "# %% [markdown]\n# It takes {{us}} µs.", f'# %% tags=["values"]\n{cell}'
+    )
     with pytest.raises(CourseError, match=words):
         read_source(source)
 

@@ -22,7 +22,9 @@ def picture():
 def make_notebook(picture):
     notebook = nbformat.v4.new_notebook()
     data = picture._repr_mimebundle_()
-    notebook.cells = [nbformat.v4.new_code_cell("1", outputs=[nbformat.v4.new_output("display_data", data=data)])]
+    notebook.cells = [
+        nbformat.v4.new_code_cell("1", outputs=[nbformat.v4.new_output("display_data", data=data)])
+    ]
     return notebook
 
 
@@ -38,7 +40,9 @@ def test_a_built_notebook_has_a_still_of_each_picture(picture):
     nbformat.validate(notebook)
 
 
-def test_a_saved_picture_gets_the_script_of_today_and_keeps_its_data(picture, tmp_path, monkeypatch):
+def test_a_saved_picture_gets_the_script_of_today_and_keeps_its_data(
+    picture, tmp_path, monkeypatch
+):
     import_playwright()
     if stills.find_chromium() is None:
         pytest.skip("no Chromium on this machine; on Debian `apt install chromium`")

@@ -1,4 +1,5 @@
-"""A call that goes on beside its caller: its answer, its exception, its context; and a program that does not wait for it."""
+"""A call that goes on beside its caller: its answer, its exception, its context; and a program that
+does not wait for it."""
 
 from __future__ import annotations
 
@@ -33,6 +34,11 @@ def test_it_sees_the_callers_context():
 
 
 def test_a_program_ends_without_the_answer():
-    text = "import threading; from course_lib.base import background; background.start(threading.Event().wait); print('end')"
-    done = subprocess.run([sys.executable, "-c", text], cwd=paths.ROOT, capture_output=True, text=True, timeout=250)
+    text = (
+        "import threading; from course_lib.base import background;"
+        " background.start(threading.Event().wait); print('end')"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", text], cwd=paths.ROOT, capture_output=True, text=True, timeout=250
+    )
     assert (done.stdout, done.returncode) == ("end\n", 0), done.stderr

@@ -1,4 +1,5 @@
-"""A broken environment or a bad setting is said in words, is nobody's verdict, and leaves progress as it was."""
+"""A broken environment or a bad setting is said in words, is nobody's verdict, and leaves progress
+as it was."""
 
 from __future__ import annotations
 
@@ -40,54 +41,84 @@ def learner(own_exercises):
 
 @pytest.fixture
 def python(tmp_path):
-    """A Python whose installed packages can be spoiled: ``python(broken="torch")``, ``python(missing="triton")``."""
+    """A Python whose installed packages can be spoiled: ``python(broken="torch")``,
+    ``python(missing="triton")``."""
 
     def make(broken: str = "", missing: str = "") -> Path:
         folder = tmp_path / "environment"
         venv.create(folder, symlinks=True, with_pip=False)
         site = folder / SITE
         for entry in PACKAGES.iterdir():
-            if entry.name.split(".")[0] not in (broken, missing, "__editable__") and not (site / entry.name).exists():
+            if (
+                entry.name.split(".")[0] not in (broken, missing, "__editable__")
+                and not (site / entry.name).exists()
+            ):
                 (site / entry.name).symlink_to(entry)
         (site / "course.pth").write_text(f"{paths.ROOT}\n")
         if broken:
-            (site / f"{broken}.py").write_text("x = 1\nraise RuntimeError('libfoo.so.1: cannot open shared object file\\nmore words')\n")
+            (site / f"{broken}.py").write_text(
+                "x = 1\nraise RuntimeError('libfoo.so.1: cannot open shared object file\\nmore"
+                " words')\n"
+            )
         return folder / "bin" / "python"
 
     return make
 
 
-def course(*arguments: str, python: Path | str = sys.executable, **settings: str) -> subprocess.CompletedProcess:
+def course(
+    *arguments: str, python: Path | str = sys.executable, **settings: str
+) -> subprocess.CompletedProcess:
     """The real command, as a process of its own."""
-    environment = {k: v for k, v in os.environ.items() if not k.startswith(("COURSE_D", "TRITON_", "PYTHONPATH"))} | settings
+    environment = {
+        k: v
+        for k, v in os.environ.items()
+        if not k.startswith(("COURSE_D", "TRITON_", "PYTHONPATH"))
+    } | settings
     command = [str(python), str(paths.ROOT / "course_command.py"), *arguments]
-    return subprocess.run(command, capture_output=True, encoding="utf-8", env=environment, timeout=250)
+    return subprocess.run(
+        command, capture_output=True, encoding="utf-8", env=environment, timeout=250
+    )
 
 
 def assert_one_message(done: subprocess.CompletedProcess, *says: str) -> None:
     assert (done.returncode, done.stdout) == (app.BROKEN_ENVIRONMENT, ""), done.stdout + done.stderr
-    assert done.stderr.startswith("course: ") and done.stderr.count("\n") == 1 and "Traceback" not in done.stderr, done.stderr
+    assert (
+        done.stderr.startswith("course: ")
+        and done.stderr.count("\n") == 1
+        and "Traceback" not in done.stderr
+    ), done.stderr
     assert all(words in done.stderr for words in says), done.stderr
     assert progress.read() == {}, "it counts as no check"
 
 
-# ---- settings ----------------------------------------------------------------------------------------------------------
+# ---- settings ------------------------------------------------------------------------------------
 
 
 @needs_no_gpu
 def test_a_gpu_that_is_asked_for_and_is_not_there():
-    assert_one_message(course("check", "00a", COURSE_DEVICE="gpu"), "00a was not checked", "`unset COURSE_DEVICE`", "`course doctor`")
+    assert_one_message(
+        course("check", "00a", COURSE_DEVICE="gpu"),
+        "00a was not checked",
+        "`unset COURSE_DEVICE`",
+        "`course doctor`",
+    )
 
 
 def test_a_device_that_does_not_exist():
-    assert_one_message(course("check", "00a", COURSE_DEVICE="nonsense"), "COURSE_DEVICE is 'nonsense'", "`unset COURSE_DEVICE`")
+    assert_one_message(
+        course("check", "00a", COURSE_DEVICE="nonsense"),
+        "COURSE_DEVICE is 'nonsense'",
+        "`unset COURSE_DEVICE`",
+    )
 
 
 def test_json_says_nothing_where_there_is_no_verdict():
-    assert_one_message(course("check", "00a", "--json", COURSE_DEVICE="nonsense"), "COURSE_DEVICE is 'nonsense'")
+    assert_one_message(
+        course("check", "00a", "--json", COURSE_DEVICE="nonsense"), "COURSE_DEVICE is 'nonsense'"
+    )
 
 
-# ---- packages ----------------------------------------------------------------------------------------------------------
+# ---- packages ------------------------------------------------------------------------------------
 
 REMEDY = ("`make clean`, then `make lab`", "`course doctor`")
 SPOILED = {
@@ -106,10 +137,14 @@ SPOILED = {
 }
 
 
-@pytest.mark.skipif(runtime.gpu_name() is not None, reason="there the course itself imports PyTorch")
+@pytest.mark.skipif(
+    runtime.gpu_name() is not None, reason="there the course itself imports PyTorch"
+)
 @pytest.mark.parametrize(("name", "how", "says"), SPOILED.values(), ids=SPOILED)
 def test_a_package_that_cannot_be_imported(python, name, how, says):
-    assert_one_message(course("check", name, python=python(**how)), f"{name} was not checked: {says}", *REMEDY)
+    assert_one_message(
+        course("check", name, python=python(**how)), f"{name} was not checked: {says}", *REMEDY
+    )
 
 
 CHECK = """
@@ -135,12 +170,19 @@ except EnvironmentFault as fault:
 )
 def test_numpy_that_cannot_be_imported(python, how, says):
     done = subprocess.run([python(**how), "-c", CHECK], capture_output=True, text=True, timeout=250)
-    assert done.stdout.startswith(f"03a was not checked: {says}") and done.stderr == "" and all(words in done.stdout for words in REMEDY)
+    assert (
+        done.stdout.startswith(f"03a was not checked: {says}")
+        and done.stderr == ""
+        and all(words in done.stdout for words in REMEDY)
+    )
 
 
-@pytest.mark.parametrize(("package", "called"), [("numpy", "NumPy"), ("torch", "PyTorch"), ("triton", "Triton")])
+@pytest.mark.parametrize(
+    ("package", "called"), [("numpy", "NumPy"), ("torch", "PyTorch"), ("triton", "Triton")]
+)
 def test_a_module_that_stands_before_the_courses_own_is_named(tmp_path, package, called):
-    """What PYTHONPATH puts first. The grader's processes do not see it; what the course imports itself does."""
+    """What PYTHONPATH puts first. The grader's processes do not see it; what the course imports
+    itself does."""
     (tmp_path / f"{package}.py").write_text("raise RuntimeError('mine')\n")
     script = f"""
 import sys
@@ -152,26 +194,54 @@ except Exception as error:
     print(environment_fault(error))
 """
     environment = {**os.environ, "COURSE_DEFER_CHOICE": "1"}
-    said = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, timeout=250, env=environment).stdout
-    assert said.startswith(f"{called} cannot be imported: RuntimeError: mine ({tmp_path / package}.py, line 1)")
-    assert f"That is not the {package} that the course installed" in said and "`unset PYTHONPATH`" in said
+    said = subprocess.run(
+        [sys.executable, "-c", script], capture_output=True, text=True, timeout=250, env=environment
+    ).stdout
+    assert said.startswith(
+        f"{called} cannot be imported: RuntimeError: mine ({tmp_path / package}.py, line 1)"
+    )
+    assert (
+        f"That is not the {package} that the course installed" in said
+        and "`unset PYTHONPATH`" in said
+    )
 
 
-@pytest.mark.parametrize("content", ["x = 1\n", "raise RuntimeError('mine')\n", "import sys\nsys.exit(5)\n"])
-@pytest.mark.parametrize("name", ["numpy", "random", "typing", "typer", "rich", "json", "ml_dtypes"])
-def test_a_script_that_bears_a_modules_name_is_named_and_no_traceback_shown(tmp_path, name, content):
+@pytest.mark.parametrize(
+    "content", ["x = 1\n", "raise RuntimeError('mine')\n", "import sys\nsys.exit(5)\n"]
+)
+@pytest.mark.parametrize(
+    "name", ["numpy", "random", "typing", "typer", "rich", "json", "ml_dtypes"]
+)
+def test_a_script_that_bears_a_modules_name_is_named_and_no_traceback_shown(
+    tmp_path, name, content
+):
     """Without what the course looks for, with an exception, and as a program that ends."""
     script = tmp_path / f"{name}.py"
     script.write_text(content)
-    bare = subprocess.run([sys.executable, "-c", ""], env=os.environ | {"PYTHONPATH": str(tmp_path)}, timeout=250)
+    bare = subprocess.run(
+        [sys.executable, "-c", ""], env=os.environ | {"PYTHONPATH": str(tmp_path)}, timeout=250
+    )
     if bare.returncode:
-        pytest.skip(f"on this machine another package's .pth file imports {name}, and Python ends before the course begins")
+        pytest.skip(
+            f"on this machine another package's .pth file imports {name}, and Python ends before"
+            " the course begins"
+        )
     done = course("check", "03a", PYTHONPATH=str(tmp_path))
-    # other packages' .pth files run before the course: Python itself shows the tracebacks of theirs, and goes on
-    of_the_course = re.sub(r"Error processing line .*?Remainder of file ignored\n", "", done.stderr, flags=re.DOTALL)
-    assert (done.returncode, done.stdout) == (app.BROKEN_ENVIRONMENT, "") and "Traceback" not in of_the_course
+    # other packages' .pth files run before the course: Python itself shows the tracebacks of
+    # theirs, and goes on
+    of_the_course = re.sub(
+        r"Error processing line .*?Remainder of file ignored\n", "", done.stderr, flags=re.DOTALL
+    )
+    assert (done.returncode, done.stdout) == (
+        app.BROKEN_ENVIRONMENT,
+        "",
+    ) and "Traceback" not in of_the_course
     said = done.stderr.splitlines()[-1]  # NumPy's own C code has a line of its own before it
-    assert said.startswith("course: ") and f"Rename or remove {script}" in said and "`unset PYTHONPATH`" in said
+    assert (
+        said.startswith("course: ")
+        and f"Rename or remove {script}" in said
+        and "`unset PYTHONPATH`" in said
+    )
     assert f"That is not the {name} that" in said and progress.read() == {}
 
 
@@ -183,11 +253,26 @@ def test_a_module_of_ones_own_is_no_fault_while_nothing_fails(tmp_path):
 
 def test_a_broken_torch_before_the_courses_own_on_a_machine_with_a_gpu(tmp_path):
     (tmp_path / "torch.py").write_text("import no_such_library\n")
-    script = "from course_lib.base import runtime\nruntime._DEVICE_FILES = ('/dev/null',)\nfrom course_lib.cli.app import run\nimport sys\nsys.exit(run(['check', '00a']))"
-    environment = {k: v for k, v in os.environ.items() if not k.startswith(("COURSE_DEVICE", "TRITON_"))}
+    script = (
+        "from course_lib.base import runtime\nruntime._DEVICE_FILES = ('/dev/null',)\nfrom"
+        " course_lib.cli.app import run\nimport sys\nsys.exit(run(['check', '00a']))"
+    )
+    environment = {
+        k: v for k, v in os.environ.items() if not k.startswith(("COURSE_DEVICE", "TRITON_"))
+    }
     environment |= {"COURSE_DEFER_CHOICE": "1", "PYTHONPATH": f"{tmp_path}:{paths.ROOT}"}
-    done = subprocess.run([sys.executable, "-c", script], capture_output=True, encoding="utf-8", env=environment, timeout=250)
-    assert_one_message(done, "PyTorch cannot be imported: ModuleNotFoundError: No module named 'no_such_library'", "`unset PYTHONPATH`")
+    done = subprocess.run(
+        [sys.executable, "-c", script],
+        capture_output=True,
+        encoding="utf-8",
+        env=environment,
+        timeout=250,
+    )
+    assert_one_message(
+        done,
+        "PyTorch cannot be imported: ModuleNotFoundError: No module named 'no_such_library'",
+        "`unset PYTHONPATH`",
+    )
 
 
 def test_a_command_that_cannot_import_what_it_needs(tmp_path, monkeypatch, capsys):
@@ -196,7 +281,11 @@ def test_a_command_that_cannot_import_what_it_needs(tmp_path, monkeypatch, capsy
     monkeypatch.setattr(catalog, "get", lambda name: __import__("spoiled"))
     assert app.run(["hint", "00a"]) == app.BROKEN_ENVIRONMENT
     printed, said = capsys.readouterr()
-    assert printed == "" and said.startswith("course: spoiled cannot be imported: RuntimeError: mine (") and said.count("\n") == 1
+    assert (
+        printed == ""
+        and said.startswith("course: spoiled cannot be imported: RuntimeError: mine (")
+        and said.count("\n") == 1
+    )
 
 
 def test_a_learner_who_imports_what_is_not_there_is_still_told_so(tmp_path):
@@ -205,14 +294,16 @@ def test_a_learner_who_imports_what_is_not_there_is_still_told_so(tmp_path):
     assert (verdict.status, verdict.cause) == ("error", "import_fails")
 
 
-# ---- the machine -------------------------------------------------------------------------------------------------------
+# ---- the machine ---------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize(
     ("number", "says"),
     [
-        (errno.ENOSPC, "Free some space"), (errno.EDQUOT, "quota"), (errno.EROFS, "TMPDIR"), (errno.EACCES, "TMPDIR"),
-        (errno.EPERM, "`course doctor`"), (errno.ENOMEM, "memory"), (errno.EAGAIN, "ulimit -u"), (errno.EMFILE, "ulimit -n"), (errno.ENFILE, "end some programs"),
+        (errno.ENOSPC, "Free some space"), (errno.EDQUOT, "quota"), (errno.EROFS, "TMPDIR"),
+        (errno.EACCES, "TMPDIR"),
+        (errno.EPERM, "`course doctor`"), (errno.ENOMEM, "memory"), (errno.EAGAIN, "ulimit -u"),
+        (errno.EMFILE, "ulimit -n"), (errno.ENFILE, "end some programs"),
     ],
 )  # fmt: skip
 def test_what_the_machine_refuses_has_its_remedy(monkeypatch, number, says):
@@ -222,7 +313,11 @@ def test_what_the_machine_refuses_has_its_remedy(monkeypatch, number, says):
     servers.stop_all()
     monkeypatch.setattr(worker.subprocess, "Popen", refuse)
     with pytest.raises(
-        EnvironmentFault, match=f"03a was not checked: .*{re.escape(os.strerror(number))}: /tmp/somewhere.*{re.escape(says)}"
+        EnvironmentFault,
+        match=(
+            f"03a was not checked: .*{re.escape(os.strerror(number))}:"
+            f" /tmp/somewhere.*{re.escape(says)}"
+        ),
     ):
         check(STATISTICS)
 
@@ -245,7 +340,12 @@ def test_a_file_of_the_course_that_is_not_there_is_a_bug(monkeypatch):
 
 
 @pytest.mark.parametrize(
-    "error", [ValueError("ours"), ImportError("cannot import name 'x'"), ModuleNotFoundError("no", name="course_lib.gone")]
+    "error",
+    [
+        ValueError("ours"),
+        ImportError("cannot import name 'x'"),
+        ModuleNotFoundError("no", name="course_lib.gone"),
+    ],
 )
 def test_a_bug_of_the_course_is_not_the_environments(error):
     assert environment_fault(error) is None
@@ -259,11 +359,13 @@ def test_a_bug_of_the_course_is_no_check(monkeypatch, capsys):
     monkeypatch.setattr(runner, "run", lambda *rest: 1 / 0)
     assert app.run(["check", "03a"]) == 4
     printed, said = capsys.readouterr()
-    assert "Traceback" not in printed + said and ".course/faults/03a.txt" in " ".join(printed.split())
+    assert "Traceback" not in printed + said and ".course/faults/03a.txt" in " ".join(
+        printed.split()
+    )
     assert progress.read() == {}
 
 
-# ---- the panel ---------------------------------------------------------------------------------------------------------
+# ---- the panel -----------------------------------------------------------------------------------
 
 
 def words(widget) -> str:
@@ -283,7 +385,9 @@ def test_the_panel_says_it_and_keeps_what_it_showed(monkeypatch):
     panel._buttons["Check"].click()
     assert "03a was not checked: this machine says: No space left on device." in words(panel._extra)
     assert "Nothing of yours was changed." in words(panel._extra)
-    assert "checking" not in words(panel._result) and "pass" in words(panel._result), "no sign goes on turning"
+    assert "checking" not in words(panel._result) and "pass" in words(panel._result), (
+        "no sign goes on turning"
+    )
     assert progress.file().read_bytes() == before
 
 

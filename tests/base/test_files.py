@@ -34,7 +34,9 @@ def failing(number: int):
 @pytest.mark.parametrize("data", ["text, ünicode\r\n", b"\xff\x00bytes"])
 def test_what_is_written_is_read_back_byte_for_byte(tmp_path, data):
     write_atomic(tmp_path / "new" / "file.txt", data)
-    assert (tmp_path / "new" / "file.txt").read_bytes() == (data.encode() if isinstance(data, str) else data)
+    assert (tmp_path / "new" / "file.txt").read_bytes() == (
+        data.encode() if isinstance(data, str) else data
+    )
     assert names(tmp_path / "new") == ["file.txt"]
 
 
@@ -59,7 +61,14 @@ def test_a_full_disk_leaves_the_old_text_and_nothing_else(tmp_path):
         "files['write_atomic'](sys.argv[2], 'x' * 100_000)"
     )
     done = subprocess.run(
-        [sys.executable, "-S", "-c", script, str(paths.ROOT / "course_lib" / "base" / "files.py"), str(file)],
+        [
+            sys.executable,
+            "-S",
+            "-c",
+            script,
+            str(paths.ROOT / "course_lib" / "base" / "files.py"),
+            str(file),
+        ],
         capture_output=True,
         text=True,
     )
@@ -86,15 +95,23 @@ def test_a_kill_in_the_middle_leaves_the_old_text_or_the_new_one(tmp_path):
     file = tmp_path / "work.py"
     old, new = "old" * 300_000, "new" * 400_000
     script = (
-        "import runpy, sys; write = runpy.run_path(sys.argv[1])['write_atomic']\n"
-        "print('ready', flush=True)\n"
-        "while True:\n    write(sys.argv[2], 'new' * 400_000)\n    write(sys.argv[2], 'old' * 300_000)\n"
+        "import runpy, sys; write = runpy.run_path(sys.argv[1])['write_atomic']\nprint('ready',"
+        " flush=True)\nwhile True:\n    write(sys.argv[2], 'new' * 400_000)\n    write(sys.argv[2],"
+        " 'old' * 300_000)\n"
     )
     seen = set()
     for _ in range(4):
         write_atomic(file, old)
         writer = subprocess.Popen(
-            [sys.executable, "-S", "-c", script, str(paths.ROOT / "course_lib" / "base" / "files.py"), str(file)], stdout=subprocess.PIPE
+            [
+                sys.executable,
+                "-S",
+                "-c",
+                script,
+                str(paths.ROOT / "course_lib" / "base" / "files.py"),
+                str(file),
+            ],
+            stdout=subprocess.PIPE,
         )
         writer.stdout.readline()
         time.sleep(random.uniform(0.01, 0.05))
@@ -114,7 +131,13 @@ def test_a_copy_never_takes_a_name_that_is_taken(tmp_path):
         file.write_text(text)
         copies.append(keep_copy(file, kept, NOW))
     assert [copy.read_text() for copy in copies] == ["one", "two", "three"]
-    assert names(kept) == sorted(["ex07a-2025-03-01-120000.py", "ex07a-2025-03-01-120000-2.py", "ex07a-2025-03-01-120000-3.py"])
+    assert names(kept) == sorted(
+        [
+            "ex07a-2025-03-01-120000.py",
+            "ex07a-2025-03-01-120000-2.py",
+            "ex07a-2025-03-01-120000-3.py",
+        ]
+    )
 
 
 def test_copies_made_at_once_do_not_overwrite_one_another(tmp_path):

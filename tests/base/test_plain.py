@@ -1,4 +1,5 @@
-"""Typed values as plain data: what comes back is what was sent, and anything of another form is refused."""
+"""Typed values as plain data: what comes back is what was sent, and anything of another form is
+refused."""
 
 from __future__ import annotations
 
@@ -38,27 +39,36 @@ class SecretPart(Part):
     secret: str = "never sent"
 
 
-WHOLE = Whole((Part("a", Colour.RED, {3: (1.5, 2.0)}),), (7, None), b"\x00\xff", Part("b", Colour.RED))
+WHOLE = Whole(
+    (Part("a", Colour.RED, {3: (1.5, 2.0)}),), (7, None), b"\x00\xff", Part("b", Colour.RED)
+)
 PLAIN = json.loads(json.dumps(encode(Whole, WHOLE)))
 
 
 def test_what_was_sent_comes_back():
     assert decode(Whole, PLAIN) == WHOLE
     offsets = np.arange(3) ** 20
-    assert (decode(np.ndarray, json.loads(json.dumps(encode(np.ndarray, offsets)))) == offsets).all()
+    assert (
+        decode(np.ndarray, json.loads(json.dumps(encode(np.ndarray, offsets)))) == offsets
+    ).all()
 
 
 def test_only_the_fields_of_the_type_are_sent():
     plain = encode(Whole, Whole((SecretPart("a", Colour.RED),), (1, "x")))
-    assert "never sent" not in json.dumps(plain) and decode(Whole, json.loads(json.dumps(plain))).parts == (Part("a", Colour.RED),)
+    assert "never sent" not in json.dumps(plain) and decode(
+        Whole, json.loads(json.dumps(plain))
+    ).parts == (Part("a", Colour.RED),)
 
 
 @pytest.mark.parametrize(
     "changed",
     [
-        {"parts": {}}, {"parts": [None]}, {"parts": [{"name": "a"}]}, {"parts": [{"name": "a", "colour": "blue"}]}, {"pair": [True, None]},
-        {"parts": [{"name": "a", "colour": ["red"]}]}, {"pair": [1]}, {"pair": [1, 2]}, {"data": 3}, {"data": "x"}, {"more": 1}, {"part": 0},
-        {"parts": [{"name": "a", "colour": "red", "counts": {"x": []}}]}, {"parts": [{"name": "a", "colour": "red", "counts": {"1": ["0"]}}]},
+        {"parts": {}}, {"parts": [None]}, {"parts": [{"name": "a"}]},
+        {"parts": [{"name": "a", "colour": "blue"}]}, {"pair": [True, None]},
+        {"parts": [{"name": "a", "colour": ["red"]}]}, {"pair": [1]}, {"pair": [1, 2]}, {"data": 3},
+        {"data": "x"}, {"more": 1}, {"part": 0},
+        {"parts": [{"name": "a", "colour": "red", "counts": {"x": []}}]},
+        {"parts": [{"name": "a", "colour": "red", "counts": {"1": ["0"]}}]},
     ],
     ids=repr,
 )  # fmt: skip
@@ -68,7 +78,8 @@ def test_another_form_is_refused(changed):
 
 
 JSON = st.recursive(
-    st.none() | st.booleans() | st.integers() | st.floats() | st.text(), lambda inner: st.lists(inner) | st.dictionaries(st.text(), inner)
+    st.none() | st.booleans() | st.integers() | st.floats() | st.text(),
+    lambda inner: st.lists(inner) | st.dictionaries(st.text(), inner),
 )
 
 

@@ -1,4 +1,5 @@
-"""A file that somebody else made is read only if it is a plain file, and nothing makes the reader wait."""
+"""A file that somebody else made is read only if it is a plain file, and nothing makes the reader
+wait."""
 
 from __future__ import annotations
 
@@ -63,9 +64,12 @@ def a_device(path: Path, _: Path) -> None:
 @pytest.mark.parametrize(
     ("make", "says"),
     [
-        (a_folder, "is a folder"), (a_link, "is a symbolic link"), (a_dangling_link, "is a symbolic link"),
-        (a_link_to_itself, "is a symbolic link"), (a_link_to_a_device, "is a symbolic link"), (a_link_to_the_kernels_log, "is a symbolic link"),
-        (a_pipe, "is a pipe, no plain file"), (a_socket, "is a socket, no plain file"), (a_device, "is a device, no plain file"),
+        (a_folder, "is a folder"), (a_link, "is a symbolic link"),
+        (a_dangling_link, "is a symbolic link"),
+        (a_link_to_itself, "is a symbolic link"), (a_link_to_a_device, "is a symbolic link"),
+        (a_link_to_the_kernels_log, "is a symbolic link"),
+        (a_pipe, "is a pipe, no plain file"), (a_socket, "is a socket, no plain file"),
+        (a_device, "is a device, no plain file"),
     ],
 )  # fmt: skip
 def test_what_is_no_plain_file_is_named(tmp_path, secret, make, says):
@@ -75,7 +79,15 @@ def test_what_is_no_plain_file_is_named(tmp_path, secret, make, says):
     assert refused.value.strerror == says and "nobody may" not in str(refused.value)
 
 
-@pytest.mark.parametrize("path", ["/proc/kmsg", "/proc/self/environ", "/sys/kernel/mm/transparent_hugepage/enabled", "/dev/zero"])
+@pytest.mark.parametrize(
+    "path",
+    [
+        "/proc/kmsg",
+        "/proc/self/environ",
+        "/sys/kernel/mm/transparent_hugepage/enabled",
+        "/dev/zero",
+    ],
+)
 def test_the_kernels_own_files_are_none(path):
     if not os.path.exists(path):
         pytest.skip("this kernel has none")
@@ -84,7 +96,8 @@ def test_the_kernels_own_files_are_none(path):
 
 
 def swapped_after_a_look(folder: Path, monkeypatch, make) -> Path:
-    """A plain file that ``make`` puts something else in place of, as soon as its status was asked for."""
+    """A plain file that ``make`` puts something else in place of, as soon as its status was asked
+    for."""
     file = folder / "ex00a.py"
     file.write_text("mine")
     looked = os.lstat
@@ -100,7 +113,9 @@ def swapped_after_a_look(folder: Path, monkeypatch, make) -> Path:
     return file
 
 
-def test_a_file_that_becomes_a_link_between_the_looks_is_not_followed(tmp_path, secret, monkeypatch):
+def test_a_file_that_becomes_a_link_between_the_looks_is_not_followed(
+    tmp_path, secret, monkeypatch
+):
     file = swapped_after_a_look(tmp_path, monkeypatch, lambda file: file.symlink_to(secret))
     with pytest.raises(OSError) as refused:
         read_plain_file(file, 100)
@@ -125,7 +140,10 @@ def test_a_file_that_becomes_a_pipe_between_the_looks_makes_nobody_wait(tmp_path
 def test_a_plain_file_is_read_to_its_end_or_to_the_limit(tmp_path):
     file = tmp_path / "ex00a.py"
     file.write_bytes(b"x" * 300_000)
-    assert read_plain_file(file, 10) == b"x" * 10 and read_plain_file(file, 1_000_000) == b"x" * 300_000
+    assert (
+        read_plain_file(file, 10) == b"x" * 10
+        and read_plain_file(file, 1_000_000) == b"x" * 300_000
+    )
     file.write_bytes(b"")
     assert read_plain_file(file, 10) == b""
 

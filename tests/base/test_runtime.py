@@ -1,4 +1,5 @@
-"""The choice between GPU and interpreter: who asked for what, what is there, and what came too early."""
+"""The choice between GPU and interpreter: who asked for what, what is there, and what came too
+early."""
 
 from __future__ import annotations
 
@@ -35,7 +36,9 @@ def chosen() -> tuple[str, str, str | None]:
 def test_without_a_gpu_it_is_the_interpreter():
     assert chosen() == ("cpu", "no GPU found", "1")
     assert runtime.current().device == "cpu" and runtime.current().interpreted
-    assert "CPU mode (no GPU found)" in runtime.current().line() and "slow" in runtime.current().line()
+    assert (
+        "CPU mode (no GPU found)" in runtime.current().line() and "slow" in runtime.current().line()
+    )
 
 
 def test_with_a_gpu_it_is_the_gpu(monkeypatch):
@@ -52,7 +55,9 @@ def test_course_device_asks_for_the_interpreter(monkeypatch, spelled):
     assert chosen() == ("cpu", "COURSE_DEVICE=cpu", "1")
 
 
-@pytest.mark.parametrize(("value", "mode"), [("1", "cpu"), ("true", "cpu"), ("ON", "cpu"), ("0", "gpu"), ("", "gpu")])
+@pytest.mark.parametrize(
+    ("value", "mode"), [("1", "cpu"), ("true", "cpu"), ("ON", "cpu"), ("0", "gpu"), ("", "gpu")]
+)
 def test_triton_interpret_is_heard_as_triton_hears_it(monkeypatch, value, mode):
     monkeypatch.setattr(runtime, "gpu_name", lambda: "Some GPU")
     monkeypatch.setenv("TRITON_INTERPRET", value)
@@ -66,7 +71,9 @@ def test_course_device_comes_before_triton_interpret(monkeypatch):
     assert chosen() == ("gpu", "COURSE_DEVICE=gpu", None)
 
 
-@pytest.mark.parametrize(("value", "says"), [("gpu", "course doctor"), ("tpu", "'cpu', 'gpu' or unset")])
+@pytest.mark.parametrize(
+    ("value", "says"), [("gpu", "course doctor"), ("tpu", "'cpu', 'gpu' or unset")]
+)
 def test_a_wish_that_cannot_be_met_says_what_to_do(monkeypatch, value, says):
     monkeypatch.setenv("COURSE_DEVICE", value)
     with pytest.raises(CourseError, match=says):
@@ -82,7 +89,9 @@ def test_systems_without_triton_are_told_where_it_runs(monkeypatch, system, call
         runtime.current()
 
 
-@pytest.mark.parametrize(("early", "gpu", "remedy"), [("gpu", None, "the interpreter"), ("cpu", "Some GPU", "the GPU")])
+@pytest.mark.parametrize(
+    ("early", "gpu", "remedy"), [("gpu", None, "the interpreter"), ("cpu", "Some GPU", "the GPU")]
+)
 def test_a_triton_that_came_first_the_other_way_is_refused(monkeypatch, early, gpu, remedy):
     monkeypatch.setattr(runtime, "gpu_name", lambda: gpu)
     monkeypatch.setattr(runtime, "triton_imported_as", lambda: early)
@@ -109,18 +118,23 @@ def test_without_a_device_file_pytorch_is_not_asked(monkeypatch):
 
 
 @pytest.mark.parametrize(
-    ("shell", "is_notebook"), [(types.SimpleNamespace(kernel=1), True), (types.SimpleNamespace(), False), (None, False)]
+    ("shell", "is_notebook"),
+    [(types.SimpleNamespace(kernel=1), True), (types.SimpleNamespace(), False), (None, False)],
 )
 def test_a_notebook_is_a_kernel_and_not_a_terminal(monkeypatch, shell, is_notebook):
     monkeypatch.setitem(sys.modules, "IPython", types.SimpleNamespace(get_ipython=lambda: shell))
     assert runtime.in_notebook() is is_notebook
 
 
-# ---- in processes of their own: imports cannot be undone ---------------------------------------------------------------
+# ---- in processes of their own: imports cannot be undone -----------------------------------------
 
 
 def python(script: str, **environment: str) -> subprocess.CompletedProcess:
-    clean = {key: value for key, value in os.environ.items() if not key.startswith(("COURSE_", "TRITON_"))}
+    clean = {
+        key: value
+        for key, value in os.environ.items()
+        if not key.startswith(("COURSE_", "TRITON_"))
+    }
     return subprocess.run(
         [sys.executable, "-c", script],
         capture_output=True,
@@ -139,28 +153,35 @@ def test_triton_imported_before_the_course_is_an_error_with_its_remedy():
 
 def test_the_course_imported_first_gives_interpreted_functions():
     done = python(
-        "import course_lib, sys\nassert 'triton' not in sys.modules or course_lib.MODE == 'cpu'\nimport triton, triton.language as tl\n"
-        "@triton.jit\ndef k(x):\n    pass\nprint(type(k).__name__, type(tl.standard.sum).__name__, course_lib.MODE, course_lib.DEVICE)"
+        "import course_lib, sys\nassert 'triton' not in sys.modules or course_lib.MODE =="
+        " 'cpu'\nimport triton, triton.language as tl\n@triton.jit\ndef k(x):\n   "
+        " pass\nprint(type(k).__name__, type(tl.standard.sum).__name__, course_lib.MODE,"
+        " course_lib.DEVICE)"
     )
     assert done.stdout == "InterpretedFunction InterpretedFunction cpu cpu\n", done.stderr
 
 
 def test_the_choice_can_be_put_off_until_it_is_asked_for():
     done = python(
-        "import os, course_lib\nfrom course_lib import catalog; from course_lib.base import runtime\n"
-        "assert runtime._chosen is None and 'COURSE_DEFER_CHOICE' not in os.environ\n"
-        "print(course_lib.MODE, course_lib.DEVICE, runtime._chosen.mode, os.environ['TRITON_INTERPRET'])",
+        "import os, course_lib\nfrom course_lib import catalog; from course_lib.base import"
+        " runtime\nassert runtime._chosen is None and 'COURSE_DEFER_CHOICE' not in"
+        " os.environ\nprint(course_lib.MODE, course_lib.DEVICE, runtime._chosen.mode,"
+        " os.environ['TRITON_INTERPRET'])",
         COURSE_DEFER_CHOICE="1",
     )
     assert done.stdout == "cpu cpu cpu 1\n", done.stderr
 
 
-@pytest.mark.parametrize(("asked", "fused"), [({}, True), ({"TRITON_DEFAULT_FP_FUSION": "0"}, False)])
+@pytest.mark.parametrize(
+    ("asked", "fused"), [({}, True), ({"TRITON_DEFAULT_FP_FUSION": "0"}, False)]
+)
 def test_multiply_and_add_are_fused_whatever_triton_does_by_default(asked, fused):
     done = python(
-        "import course_lib\nfrom triton import knobs\nvars(type(knobs.language))['default_fp_fusion'].default = False\n"
-        "from triton.backends.compiler import GPUTarget\nfrom triton.compiler import make_backend\n"
-        "print(make_backend(GPUTarget('cuda', 90, 32)).parse_options({}).enable_fp_fusion)",
+        "import course_lib\nfrom triton import"
+        " knobs\nvars(type(knobs.language))['default_fp_fusion'].default = False\nfrom"
+        " triton.backends.compiler import GPUTarget\nfrom triton.compiler import"
+        " make_backend\nprint(make_backend(GPUTarget('cuda', 90,"
+        " 32)).parse_options({}).enable_fp_fusion)",
         COURSE_DEFER_CHOICE="1",  # as in the process that compiles
         **asked,
     )
@@ -168,7 +189,10 @@ def test_multiply_and_add_are_fused_whatever_triton_does_by_default(asked, fused
 
 
 def test_a_notebook_is_told_the_mode_once_and_a_script_is_not():
-    fake = "import sys, types\nsys.modules['IPython'] = types.SimpleNamespace(get_ipython=lambda: types.SimpleNamespace(kernel=1))\n"
+    fake = (
+        "import sys, types\nsys.modules['IPython'] = types.SimpleNamespace(get_ipython=lambda:"
+        " types.SimpleNamespace(kernel=1))\n"
+    )
     assert python("import course_lib").stdout == ""
     told = python(fake + "import course_lib\nimport course_lib").stdout
     assert told.count("\n") == 1 and told.startswith("course: CPU mode (COURSE_DEVICE=cpu)")

@@ -36,10 +36,18 @@ def start_owner(place: Path, body: str, waits: bool = True) -> subprocess.Popen:
         {"time.sleep(600)" if waits else ""}
     """
     environment = os.environ | {"TMPDIR": str(place)}
-    return subprocess.Popen([sys.executable, "-c", textwrap.dedent(code)], stdout=subprocess.PIPE, env=environment, text=True)
+    return subprocess.Popen(
+        [sys.executable, "-c", textwrap.dedent(code)],
+        stdout=subprocess.PIPE,
+        env=environment,
+        text=True,
+    )
 
 
-MAKES = 'made = TemporaryFolder("course-check-")\n(made.path / "00.in").write_text("x")\nprint(made.path, flush=True)'
+MAKES = (
+    'made = TemporaryFolder("course-check-")\n(made.path /'
+    ' "00.in").write_text("x")\nprint(made.path, flush=True)'
+)
 
 
 def make_one() -> None:
@@ -74,7 +82,11 @@ def test_what_a_killed_process_left_is_removed_by_the_next_and_what_a_living_one
 @pytest.mark.parametrize("moment", [0.0, 0.002, 0.01, 0.05])
 def test_a_process_killed_between_start_and_end(place, moment):
     """Whatever it was at: nothing is left after the next start."""
-    owner = start_owner(place, 'print("now", flush=True)\nwhile True:\n    TemporaryFolder("course-check-").remove()', waits=False)
+    owner = start_owner(
+        place,
+        'print("now", flush=True)\nwhile True:\n    TemporaryFolder("course-check-").remove()',
+        waits=False,
+    )
     assert owner.stdout.readline() == "now\n"
     time.sleep(0.1 + moment)
     owner.kill()
@@ -89,7 +101,7 @@ def test_a_folder_is_kept_while_a_worker_of_a_killed_owner_is_at_work_in_it(plac
         made = Worker(lambda: WorkerCommand(["sleep", "600"], dict(os.environ)), on_owner_death=None, temporary_folder="course-compile-")
         made.start()
         print(made.folder, made.pid, flush=True)
-    """
+    """  # noqa: E501
     owner = start_owner(place, body)
     folder, pid = owner.stdout.readline().split()
     try:
@@ -111,7 +123,13 @@ def test_what_only_looks_like_one_is_left_alone(place):
     (target / "work").write_text("mine")
     (place / "course-check-abcdefgh").symlink_to(target)
     (place / "course-check-ijklmnop").write_text("a file")
-    for name in ("course-test-state-abcdefgh", "course-check-", "course-check-ABC", "my-course-check-abcdefgh", "course-launch-abcdefgh"):
+    for name in (
+        "course-test-state-abcdefgh",
+        "course-check-",
+        "course-check-ABC",
+        "my-course-check-abcdefgh",
+        "course-launch-abcdefgh",
+    ):
         (place / name).mkdir()
     before = sorted(place.rglob("*"))
     make_one()

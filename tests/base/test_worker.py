@@ -1,4 +1,5 @@
-"""A worker: what it answers, what is said when it does not, and that nothing of it stays, whoever is killed and when."""
+"""A worker: what it answers, what is said when it does not, and that nothing of it stays, whoever
+is killed and when."""
 
 from __future__ import annotations
 
@@ -59,7 +60,7 @@ finally:
     if "clears" in sys.argv:
         time.sleep(0.2)
         open(sys.argv[-1], "w").write("cleared")
-"""
+"""  # noqa: E501
 
 
 def launch(*arguments: str) -> WorkerCommand:
@@ -121,7 +122,10 @@ def test_an_answer_nobody_asked_for_is_not_taken_for_the_next_one(echo):
 
 def test_threads_get_their_own_answers(echo):
     got = {}
-    threads = [threading.Thread(target=lambda n=n: got.update({n: echo.ask(f"say {n}", 60)})) for n in range(8)]
+    threads = [
+        threading.Thread(target=lambda n=n: got.update({n: echo.ask(f"say {n}", 60)}))
+        for n in range(8)
+    ]
     for thread in threads:
         thread.start()
     for thread in threads:
@@ -150,7 +154,11 @@ def test_an_exit_is_named_with_the_last_words_and_the_next_question_is_answered(
     echo.ask("log an earlier question's", 30)
     with pytest.raises(WorkerDied, match="ended with exit code 7") as caught:
         echo.ask("exit 7", 30)
-    assert (caught.value.code, caught.value.printed, caught.value.last_line) == (7, "going\n", "going")
+    assert (caught.value.code, caught.value.printed, caught.value.last_line) == (
+        7,
+        "going\n",
+        "going",
+    )
     assert not echo.alive and echo.ask("say on", 30) == b"on"
 
 
@@ -178,7 +186,9 @@ def test_a_question_that_nobody_reads_has_a_limit_too(echo):
 
 
 def test_a_worker_that_never_stops_talking_has_a_limit():
-    endless = WorkerCommand([sys.executable, "-c", "while True: print('x' * 1000, end='')"], dict(os.environ))
+    endless = WorkerCommand(
+        [sys.executable, "-c", "while True: print('x' * 1000, end='')"], dict(os.environ)
+    )
     with Worker(lambda: endless) as made, pytest.raises(WorkerTimeout):
         made.ask("say x", 1.0)
 
@@ -201,14 +211,21 @@ def test_a_closed_output_is_an_end(echo, monkeypatch):
 
 
 def test_a_worker_that_does_not_get_ready_says_why():
-    broken = Worker(lambda: WorkerCommand([sys.executable, "-c", "import nothing_of_that_name"], dict(os.environ)), ready_seconds=30)
+    broken = Worker(
+        lambda: WorkerCommand(
+            [sys.executable, "-c", "import nothing_of_that_name"], dict(os.environ)
+        ),
+        ready_seconds=30,
+    )
     with pytest.raises(WorkerDied, match="exit code 1") as caught:
         broken.start()
     assert "nothing_of_that_name" in caught.value.last_line and not broken.alive
 
 
 def test_a_command_that_does_not_exist_is_an_error_of_the_machine():
-    missing = Worker(lambda: WorkerCommand(["/nowhere/python"], {}), temporary_folder="course-test-")
+    missing = Worker(
+        lambda: WorkerCommand(["/nowhere/python"], {}), temporary_folder="course-test-"
+    )
     with pytest.raises(FileNotFoundError, match="nowhere"):
         missing.ask("say x", 5)
     assert missing.folder is None and missing not in worker._running
@@ -310,7 +327,9 @@ def test_grace_has_an_end(tmp_path):
 class Owner:
     """Another process with a worker that has a grandchild, and is at work."""
 
-    def __init__(self, body: str = "", options: str = "", arguments: str = "()", question: str = "sleep 600"):
+    def __init__(
+        self, body: str = "", options: str = "", arguments: str = "()", question: str = "sleep 600"
+    ):
         code = f"""
             import json, os, sys, threading, time
             sys.path.insert(0, {str(paths.ROOT)!r})
@@ -322,9 +341,12 @@ class Owner:
             print(json.dumps([made.pid, grandchild]), flush=True)
             {body}
             made.ask({question!r}, 600)
-        """
+        """  # noqa: E501
         self.process = subprocess.Popen(
-            [sys.executable, "-c", textwrap.dedent(code)], stdout=subprocess.PIPE, stderr=subprocess.PIPE, start_new_session=True
+            [sys.executable, "-c", textwrap.dedent(code)],
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            start_new_session=True,
         )
         assert self.process.stdout is not None
         self.group, self.grandchild = json.loads(self.process.stdout.readline())
@@ -350,7 +372,10 @@ def test_a_killed_owner_leaves_nothing(moment):
         time.sleep(moment)
         os.kill(owner.pid, signal.SIGKILL)
         wait_until_gone(owner.group)
-        assert not psutil.pid_exists(owner.grandchild) or psutil.Process(owner.grandchild).status() == psutil.STATUS_ZOMBIE
+        assert (
+            not psutil.pid_exists(owner.grandchild)
+            or psutil.Process(owner.grandchild).status() == psutil.STATUS_ZOMBIE
+        )
     finally:
         owner.end()
 
@@ -367,21 +392,27 @@ def test_an_owner_killed_while_it_starts_one_leaves_nothing(moment):
         made = Worker(lambda: WorkerCommand([sys.executable, "-c", {CHILD!r}, {mark!r}], dict(os.environ)))
         made.ask("say x", 60)
         made.ask("sleep 600", 600)
-    """
+    """  # noqa: E501
     owner = subprocess.Popen([sys.executable, "-c", textwrap.dedent(code)], stdout=subprocess.PIPE)
     assert owner.stdout is not None and owner.stdout.readline() == b"now\n"
     time.sleep(moment)
     owner.kill()
     owner.communicate()
     deadline = time.monotonic() + 60
-    while found := [p.pid for p in psutil.process_iter(["cmdline"]) if mark in (p.info["cmdline"] or ())]:
+    while found := [
+        p.pid for p in psutil.process_iter(["cmdline"]) if mark in (p.info["cmdline"] or ())
+    ]:
         assert time.monotonic() < deadline, found
         time.sleep(0.05)
 
 
 def test_a_worker_that_clears_away_is_not_killed_with_its_owner(tmp_path):
     mark = tmp_path / "mark"
-    owner = Owner(options=", on_owner_death=None, grace=10.0", arguments=f"('clears', {str(mark)!r})", question="sleep 0.5")
+    owner = Owner(
+        options=", on_owner_death=None, grace=10.0",
+        arguments=f"('clears', {str(mark)!r})",
+        question="sleep 0.5",
+    )
     try:
         os.kill(owner.pid, signal.SIGKILL)
         deadline = time.monotonic() + 60
@@ -394,7 +425,14 @@ def test_a_worker_that_clears_away_is_not_killed_with_its_owner(tmp_path):
 
 @pytest.mark.parametrize(
     "end",
-    ["sys.exit(3)", "raise ValueError", "threading.Thread(target=lambda: made.ask('sleep 600', 600), daemon=True).start(); sys.exit(0)"],
+    [
+        "sys.exit(3)",
+        "raise ValueError",
+        (
+            "threading.Thread(target=lambda: made.ask('sleep 600', 600), daemon=True).start();"
+            " sys.exit(0)"
+        ),
+    ],
 )
 def test_an_owner_that_ends_takes_it_along(end):
     owner = Owner(end)

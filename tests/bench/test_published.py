@@ -17,7 +17,11 @@ def test_a_table_is_whole(edition):
 
 def test_gbps_become_a_time():
     line = published.Published("English", 1000, triton=100.0, torch=50.0)
-    assert line.us("triton") == pytest.approx(3 * 4096 * 1000 * 2 / 100e9 * 1e6) == line.us("torch") / 2
+    assert (
+        line.us("triton")
+        == pytest.approx(3 * 4096 * 1000 * 2 / 100e9 * 1e6)
+        == line.us("torch") / 2
+    )
 
 
 def test_what_cannot_be_read_is_said(monkeypatch, tmp_path):

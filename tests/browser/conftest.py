@@ -1,8 +1,10 @@
 """A real JupyterLab in a real browser, over a copy of the course's notebooks and exercises.
 
-`make test` runs what JupyterLab can do to each kind of thing that a lesson shows: a prediction with folded answers, a panel, a picture,
-one that asks Python, one that is fed while a cell runs, a question asked again, a hunt. The same in further lessons has the mark of a
-sweep: tests/pictures proves what their pictures say, tests/site that each moves in a page, and `make nbval` that their cells run.
+`make test` runs what JupyterLab can do to each kind of thing that a lesson shows: a prediction with
+folded answers, a panel, a picture, one that asks Python, one that is fed while a cell runs, a
+question asked again, a hunt. The same in further lessons has the mark of a sweep: tests/pictures
+proves what their pictures say, tests/site that each moves in a page, and `make nbval` that their
+cells run.
 """
 
 from __future__ import annotations
@@ -35,18 +37,20 @@ from course_lib.base import paths
 if TYPE_CHECKING:
     from playwright.sync_api import Locator, Page
 
-SHOTS = paths.ROOT / "build" / "screenshots"  # git-ignored: to be looked at after a run with --screenshots
+# git-ignored: to be looked at after a run with --screenshots
+SHOTS = paths.ROOT / "build" / "screenshots"
 _TOKEN = "course-test"
 # Bounds, for a machine that is busy with other work: what is waited for takes seconds.
 _MAX_SECONDS = 600
 _MAX_MILLISECONDS = 1000 * _MAX_SECONDS
 _OPEN_ANSWERS = """new MutationObserver(() => document.querySelectorAll(".course-closed:not([open])").forEach((fold) => { fold.open = true; }))
-    .observe(document, { subtree: true, childList: true })"""
+    .observe(document, { subtree: true, childList: true })"""  # noqa: E501
 
 
 @dataclass(frozen=True)
 class Lab:
-    """A running JupyterLab: ``root`` is the folder it serves, with notebooks/ and exercises/ in it."""
+    """A running JupyterLab: ``root`` is the folder it serves, with notebooks/ and exercises/ in
+    it."""
 
     root: Path
     url: str
@@ -61,22 +65,30 @@ class Lab:
 
 
 class Course:
-    """A learner at work: a notebook of the course in a browser, and the folder ``root`` with the learner's files."""
+    """A learner at work: a notebook of the course in a browser, and the folder ``root`` with the
+    learner's files."""
 
     PASS = re.compile(r"pass, (\d+) of \1 cases right")
 
     def __init__(self, lab: Lab, page: Page, *, keep_screenshots: bool = False):
-        self.lab, self.root, self.page, self._keep_screenshots = lab, lab.root, page, keep_screenshots
+        self.lab = lab
+        self.root = lab.root
+        self.page = page
+        self._keep_screenshots = keep_screenshots
         self.captions = page.locator(".widget-html p[role=status]")
-        self.pictures = page.locator(".widget-image[src^=blob]")  # of live widgets; a saved figure is inside the page
+        # of live widgets; a saved figure is inside the page
+        self.pictures = page.locator(".widget-image[src^=blob]")
         self.panel = page.locator(".course-exercise").first
 
-    def run(self, notebook: str, *cells: str, until: Locator | None = None, answers_open: bool = True) -> None:
-        """Open the notebook and run its cells: those that hold one of the texts ``cells``, and what they need; all without it.
+    def run(
+        self, notebook: str, *cells: str, until: Locator | None = None, answers_open: bool = True
+    ) -> None:
+        """Open the notebook and run its cells: those that hold one of the texts ``cells``, and what
+        they need; all without it.
 
-        The tests of the lessons run every cell. It waits for ``until``; without it, for the first panel.
-        Answers to predictions that nobody made are closed then; ``answers_open`` opens each as it comes. Fails if a cell leaves an
-        error, or writes to stderr.
+        The tests of the lessons run every cell. It waits for ``until``; without it, for the first
+        panel. Answers to predictions that nobody made are closed then; ``answers_open`` opens each
+        as it comes. Fails if a cell leaves an error, or writes to stderr.
         """
         if answers_open:
             self.page.add_init_script(_OPEN_ANSWERS)
@@ -85,10 +97,15 @@ class Course:
         self.page.goto(self.lab.address(f"notebooks/{notebook}.ipynb"))
         self.page.locator(".jp-Notebook").wait_for()
         self.wait_until_idle()
-        self.page.evaluate("() => { window.jupyterapp.commands.execute('notebook:run-all-cells'); }")
+        self.page.evaluate(
+            "() => { window.jupyterapp.commands.execute('notebook:run-all-cells'); }"
+        )
         (until or self.panel).wait_for(state="attached")
         self.wait_until_idle()
-        errors = self.page.locator('[data-mime-type="application/vnd.jupyter.error"], [data-mime-type="application/vnd.jupyter.stderr"]')
+        errors = self.page.locator(
+            '[data-mime-type="application/vnd.jupyter.error"],'
+            ' [data-mime-type="application/vnd.jupyter.stderr"]'
+        )
         assert errors.count() == 0, errors.first.inner_text()
 
     def wait_until_idle(self) -> None:
@@ -96,29 +113,37 @@ class Course:
 
     def theme(self, name: str) -> None:
         """Switch to "Dark" or "Light"."""
-        self.page.evaluate("theme => window.jupyterapp.commands.execute('apputils:change-theme', { theme })", f"JupyterLab {name}")
-        self.page.wait_for_function("light => document.body.dataset.jpThemeLight === light", arg=str(name == "Light").lower())
+        self.page.evaluate(
+            "theme => window.jupyterapp.commands.execute('apputils:change-theme', { theme })",
+            f"JupyterLab {name}",
+        )
+        self.page.wait_for_function(
+            "light => document.body.dataset.jpThemeLight === light",
+            arg=str(name == "Light").lower(),
+        )
 
     def shoot(self, name: str, element: Locator | None = None) -> None:
         """With --screenshots, keep one of the window, or of one element."""
         if not self._keep_screenshots:
             return
         # a theme's colours arrive after its name
-        self.page.wait_for_function("document.getAnimations().every((animation) => animation.playState !== 'running')")
+        self.page.wait_for_function(
+            "document.getAnimations().every((animation) => animation.playState !== 'running')"
+        )
         SHOTS.mkdir(parents=True, exist_ok=True)
         (element or self.page).screenshot(path=SHOTS / f"{name}.png")
 
     def assert_readable(self, words: Locator) -> None:
         """Fails if the words of an element are about as bright as what is painted behind them."""
-        colours = words.evaluate(
-            """element => {
+        colours = words.evaluate("""element => {
                 for (let behind = element; ; behind = behind.parentElement ?? behind.getRootNode().host) {
                     const paper = getComputedStyle(behind).backgroundColor;
                     if (!/, 0\\)$/.test(paper)) return [getComputedStyle(element).color, paper];
                 }
-            }"""
+            }""")  # noqa: E501
+        ink, paper = (
+            sum(int(part) for part in re.findall(r"\d+", colour)[:3]) for colour in colours
         )
-        ink, paper = (sum(int(part) for part in re.findall(r"\d+", colour)[:3]) for colour in colours)
         assert abs(ink - paper) > 300, f"the words are {colours[0]} on {colours[1]}"
 
     def solve(self, file: str) -> None:
@@ -132,7 +157,8 @@ class Course:
 
 
 def leave_out_others(file: Path, wanted: tuple[str, ...]) -> None:
-    """Leave out every code cell of a notebook but the first, those that hold a text of ``wanted``, and those that bind what they read."""
+    """Leave out every code cell of a notebook but the first, those that hold a text of ``wanted``,
+    and those that bind what they read."""
     notebook = nbformat.read(file, as_version=4)
     codes = [cell for cell in notebook.cells if cell.cell_type == "code"]
     lacking = [text for text in wanted if not any(text in cell.source for cell in codes)]
@@ -149,7 +175,8 @@ def leave_out_others(file: Path, wanted: tuple[str, ...]) -> None:
 
 
 def find_names(code: str) -> tuple[set[str], set[str]]:
-    """The global names that a cell binds, or changes by ``name[...] =`` or ``name.x =``, and those that it or its functions read."""
+    """The global names that a cell binds, or changes by ``name[...] =`` or ``name.x =``, and those
+    that it or its functions read."""
     binds, reads = set(), set()
     tables = [symtable.symtable(code, "cell", "exec")]
     for table in tables:
@@ -186,23 +213,38 @@ def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Lab]:
     with socket.socket() as probe:
         probe.bind(("127.0.0.1", 0))
         port = probe.getsockname()[1]
-    environment = {name: value for name, value in os.environ.items() if name not in ("TRITON_INTERPRET", "COURSE_EXPECT")}
+    environment = {
+        name: value
+        for name, value in os.environ.items()
+        if name not in ("TRITON_INTERPRET", "COURSE_EXPECT")
+    }
     environment |= {
         "COURSE_EXERCISES": str(root / "exercises"),
         "COURSE_STATE": str(root / ".course"),
-        "PYTHONPATH": os.pathsep.join(filter(None, [str(paths.ROOT), os.environ.get("PYTHONPATH")])),
+        "PYTHONPATH": os.pathsep.join(
+            filter(None, [str(paths.ROOT), os.environ.get("PYTHONPATH")])
+        ),
         "JUPYTER_CONFIG_DIR": str(folder / "config"),
         "JUPYTER_DATA_DIR": str(folder / "data"),
         "JUPYTER_RUNTIME_DIR": str(folder / "runtime"),
     }
     command = [
-        sys.executable, "-m", "jupyterlab", "--no-browser", "--ip=127.0.0.1", f"--port={port}", "--allow-root", f"--IdentityProvider.token={_TOKEN}",
-        f"--ServerApp.root_dir={root}", "--LabApp.news_url=", "--LabApp.check_for_updates_class=jupyterlab.NeverCheckForUpdate",
+        sys.executable, "-m", "jupyterlab", "--no-browser", "--ip=127.0.0.1", f"--port={port}",
+        "--allow-root", f"--IdentityProvider.token={_TOKEN}",
+        f"--ServerApp.root_dir={root}", "--LabApp.news_url=",
+        "--LabApp.check_for_updates_class=jupyterlab.NeverCheckForUpdate",
         "--LabApp.expose_app_in_browser=True",
     ]  # fmt: skip
     log = folder / "lab.log"
     with log.open("wb") as out:
-        process = subprocess.Popen(command, env=environment, cwd=root, stdin=subprocess.DEVNULL, stdout=out, stderr=subprocess.STDOUT)
+        process = subprocess.Popen(
+            command,
+            env=environment,
+            cwd=root,
+            stdin=subprocess.DEVNULL,
+            stdout=out,
+            stderr=subprocess.STDOUT,
+        )
     try:
         url = f"http://127.0.0.1:{port}"
         _wait_for(f"{url}/api?token={_TOKEN}", process, log)
@@ -217,9 +259,12 @@ def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Lab]:
 
 @pytest.fixture
 def lab(server: Lab) -> Iterator[Lab]:
-    """The JupyterLab as a newcomer finds it: the course's notebooks, exercises without a solution, no settings, no kernel."""
+    """The JupyterLab as a newcomer finds it: the course's notebooks, exercises without a solution,
+    no settings, no kernel."""
     shutil.copytree(
-        paths.NOTEBOOKS, server.root / "notebooks", ignore=shutil.ignore_patterns("source", ".ipynb_checkpoints", "__pycache__")
+        paths.NOTEBOOKS,
+        server.root / "notebooks",
+        ignore=shutil.ignore_patterns("source", ".ipynb_checkpoints", "__pycache__"),
     )
     exercises.write(server.root / "exercises")
     yield server
@@ -241,7 +286,8 @@ def _wait_for(address: str, server: subprocess.Popen, log: Path) -> None:
 
 @pytest.fixture(scope="session")
 def contexts(session_browser: Any) -> list[Any]:
-    """The browser's one context, once a test has made it: what JupyterLab loads is in its cache for the next test."""
+    """The browser's one context, once a test has made it: what JupyterLab loads is in its cache for
+    the next test."""
     return []
 
 

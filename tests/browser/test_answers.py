@@ -1,4 +1,5 @@
-"""After Run all, in a real JupyterLab: no answer is in view before its prediction, and then it is."""
+"""After Run all, in a real JupyterLab: no answer is in view before its prediction, and then it
+is."""
 
 from __future__ import annotations
 
@@ -28,7 +29,9 @@ def test_an_answer_opens_with_its_prediction_and_by_a_click(course, page, expect
     expect(told).to_be_visible()
     expect(five).to_be_visible()
     five.locator('[data-key="step-2"]').click()
-    expect(five.locator(".title")).to_have_text("3 lanes past the end add mean² to the sum of squares")
+    expect(five.locator(".title")).to_have_text(
+        "3 lanes past the end add mean² to the sum of squares"
+    )
     expect(shift.locator("pre").last).to_be_hidden()
 
     page.locator("summary", has_text="Answer. Predict first").first.click()

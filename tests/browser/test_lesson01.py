@@ -1,4 +1,5 @@
-"""A learner's path through lesson 01, in a real JupyterLab: step through the kernel, drag a number, check an exercise, in both themes."""
+"""A learner's path through lesson 01, in a real JupyterLab: step through the kernel, drag a number,
+check an exercise, in both themes."""
 
 from __future__ import annotations
 
@@ -25,7 +26,9 @@ def test_a_learner_works_through_lesson_01(course, page, expect):
     five = page.locator('[data-picture^="block_stepper-"]').last
     five.scroll_into_view_if_needed()
     five.locator('[data-key="step-2"]').click()
-    expect(five.locator(".title")).to_have_text("3 lanes past the end add mean² to the sum of squares")
+    expect(five.locator(".title")).to_have_text(
+        "3 lanes past the end add mean² to the sum of squares"
+    )
     course.theme("Dark")
     expect(five).to_have_attribute("data-theme", "dark")
     course.assert_readable(five.locator(".caption"))

@@ -1,4 +1,5 @@
-"""A learner's path through lesson 02, in a real JupyterLab: the picture of a row, and 02a checked."""
+"""A learner's path through lesson 02, in a real JupyterLab: the picture of a row, and 02a
+checked."""
 
 from __future__ import annotations
 

@@ -1,4 +1,5 @@
-"""Lesson 03 in a real JupyterLab: the picture moved with the keyboard, light and dark, and exercise 03a solved."""
+"""Lesson 03 in a real JupyterLab: the picture moved with the keyboard, light and dark, and exercise
+03a solved."""
 
 from __future__ import annotations
 
@@ -17,7 +18,9 @@ def test_the_picture_moves_and_the_exercise_is_solved(course, page, expect):
     expect(title).not_to_contain_text("and y looks right")
     for _ in range(5):
         explorer.locator('[data-key="ratio"]').press("ArrowRight")
-    expect(title).to_contain_text("One-pass at mean/std = 300: the variance is 0.68 % off, and y looks right")
+    expect(title).to_contain_text(
+        "One-pass at mean/std = 300: the variance is 0.68 % off, and y looks right"
+    )
     explorer.get_by_label("two-pass", exact=True).check()
     expect(title).to_contain_text("Two-pass at mean/std = 300: right to")
     explorer.get_by_label("one-pass", exact=True).check()

@@ -1,4 +1,5 @@
-"""Lesson 04 in a real JupyterLab: the merge tree stepped and split with the keyboard, light and dark, and exercise 04a solved."""
+"""Lesson 04 in a real JupyterLab: the merge tree stepped and split with the keyboard, light and
+dark, and exercise 04a solved."""
 
 from __future__ import annotations
 

@@ -1,4 +1,5 @@
-"""A reader of lesson 05 in a real JupyterLab: run it, move the accuracy picture, draw a kernel of their own, light and dark."""
+"""A reader of lesson 05 in a real JupyterLab: run it, move the accuracy picture, draw a kernel of
+their own, light and dark."""
 
 from __future__ import annotations
 
@@ -23,7 +24,10 @@ def test_a_reader_moves_the_accuracy_picture(course, page, expect):
     page.get_by_label("your 05b", exact=True).check()
     run = page.get_by_role("button", name="Run the kernels", exact=True)
     run.click()
-    expect(caption).to_contain_text("your 05b gave nothing to draw: exercises/ex05b_welford_statistics.py is still as the course wrote it.")
+    expect(caption).to_contain_text(
+        "your 05b gave nothing to draw: exercises/ex05b_welford_statistics.py is still as the"
+        " course wrote it."
+    )
     course.solve("ex05b_welford_statistics.py")
     run.click()
     expect(caption).to_contain_text(re.compile(r"your 05b \d(\.\d)?·10⁻"))

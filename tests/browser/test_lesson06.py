@@ -1,4 +1,5 @@
-"""Lesson 06 in a real JupyterLab: step through the tree by keyboard, let warps shuffle, choose an algorithm; in both themes."""
+"""Lesson 06 in a real JupyterLab: step through the tree by keyboard, let warps shuffle, choose an
+algorithm; in both themes."""
 
 from __future__ import annotations
 
@@ -16,7 +17,9 @@ def test_the_tree_and_the_counter_follow_their_controls(course, page, expect):
     tree.get_by_role("button", name="Step", exact=True).click()
     expect(tree.locator(".title")).to_contain_text("Step 1 of 4")
     tree.get_by_label("frame").press("ArrowRight")
-    expect(tree.locator(".caption")).to_contain_text("Step 2 of 4, stride 4: each thread t from 0 to 3 adds the number of thread t + 4")
+    expect(tree.locator(".caption")).to_contain_text(
+        "Step 2 of 4, stride 4: each thread t from 0 to 3 adds the number of thread t + 4"
+    )
     tree.locator('[data-key="cell-3-1"]').click()
     expect(tree.locator(".title")).to_contain_text("Thread 1 holds the sum of 4 of the 16 values")
     tree.get_by_label("warp shuffles", exact=True).check()
@@ -25,11 +28,15 @@ def test_the_tree_and_the_counter_follow_their_controls(course, page, expect):
     # the counter: choose a bar, then scrub along the row
     counter = page.locator('[data-picture^="pass_counter-"]').first
     counter.scroll_into_view_if_needed()
-    expect(counter.locator(".caption")).to_contain_text("5 passes for reading, 3 passes for writing")
+    expect(counter.locator(".caption")).to_contain_text(
+        "5 passes for reading, 3 passes for writing"
+    )
     counter.locator('[data-key="bar-two_pass"]').press("Enter")
     expect(counter.locator(".caption")).to_contain_text("3 passes for reading, 1 pass for writing")
     counter.locator('[data-key="bar-naive"]').press("Enter")
-    expect(counter.locator(".caption")).to_contain_text("7 launches: 5 passes for reading, 3 passes for writing")
+    expect(counter.locator(".caption")).to_contain_text(
+        "7 launches: 5 passes for reading, 3 passes for writing"
+    )
     counter.locator('[data-key="at"]').press("ArrowRight")
     expect(counter.locator(".caption")).to_contain_text("Access 1 of 64 of the first row: read x")
 

@@ -1,4 +1,5 @@
-"""A learner's path through lesson 07, in a real JupyterLab: its pictures, one of which asks Python, and the panel of an exercise."""
+"""A learner's path through lesson 07, in a real JupyterLab: its pictures, one of which asks Python,
+and the panel of an exercise."""
 
 from __future__ import annotations
 
@@ -27,28 +28,39 @@ def follow_the_block_stepper(course, page, expect):
     picture.scroll_into_view_if_needed()
     for _ in range(4):
         picture.get_by_role("button", name="Step", exact=True).click()
-    expect(picture.locator(".title")).to_contain_text("3 lanes past the end add mean² to the sum of squares")
+    expect(picture.locator(".title")).to_contain_text(
+        "3 lanes past the end add mean² to the sum of squares"
+    )
     picture.get_by_text("mask the deviation").click()
     expect(picture.locator(".caption")).to_contain_text("3 lanes lie past column 4 and add 0.")
     course.shoot("lesson07-stepper")
 
 
 def follow_the_access_map(course, page, expect):
-    """A step, another program by keyboard, a lane; then the learner's kernel, which is not written yet."""
+    """A step, another program by keyboard, a lane; then the learner's kernel, which is not written
+    yet."""
     access_map = page.locator('[data-picture^="access_map-"]').first
     caption = access_map.locator(".caption")
     access_map.scroll_into_view_if_needed()
-    expect(caption).to_contain_text("Program 0, operation 1 of 14: first read of tensor x by 64 lanes")
+    expect(caption).to_contain_text(
+        "Program 0, operation 1 of 14: first read of tensor x by 64 lanes"
+    )
     access_map.get_by_role("button", name="Step", exact=True).click()
-    expect(caption).to_contain_text("operation 2 of 14: first read of tensor x by 36 lanes (28 more lanes masked)")
+    expect(caption).to_contain_text(
+        "operation 2 of 14: first read of tensor x by 36 lanes (28 more lanes masked)"
+    )
     access_map.locator('[data-control="program"] input').press("ArrowRight")
     expect(caption).to_contain_text("Program 1, operation 2 of 14")
     access_map.locator('[data-key="lane-5"]').click()
     expect(caption).to_contain_text("Lane 5 accesses x[169]")
     course.shoot("lesson07-access-map", access_map)
-    page.locator(".widget-dropdown", has_text="kernel").locator("select").select_option("yours, 07a")
+    page.locator(".widget-dropdown", has_text="kernel").locator("select").select_option(
+        "yours, 07a"
+    )
     page.get_by_role("button", name="Run it", exact=True).click()
-    expect(page.get_by_text("No new picture for kernel = yours, 07a")).to_contain_text("Do exercise 07a first")
+    expect(page.get_by_text("No new picture for kernel = yours, 07a")).to_contain_text(
+        "Do exercise 07a first"
+    )
     expect(caption).to_contain_text("Program 1, operation 2 of 14")
 
 
@@ -73,7 +85,9 @@ def check_until_it_passes(course, expect):
 def ask_for_the_learners_kernel(page, expect):
     access_map = page.locator('[data-picture^="access_map-"]').first
     page.get_by_role("button", name="Run it", exact=True).click()
-    expect(access_map.locator(".caption")).to_contain_text("Program 0, operation 1 of 14: first read of tensor x by 64 lanes")
+    expect(access_map.locator(".caption")).to_contain_text(
+        "Program 0, operation 1 of 14: first read of tensor x by 64 lanes"
+    )
     expect(access_map).to_contain_text("total += tl.load")
 
 
@@ -81,8 +95,12 @@ def look_in_the_dark(course):
     course.theme("Dark")
     course.shoot("lesson07-pass-dark", course.panel)
     listing = course.panel.locator("pre", has_text="layer_norm_blocked_kernel")
-    painted = "e => [e, ...e.querySelectorAll('span')].map(n => getComputedStyle(n).backgroundColor)"
-    assert set(listing.evaluate(painted)) <= {"rgb(252, 252, 250)", "rgba(0, 0, 0, 0)"}, "dark text on a dark theme's background"
+    painted = (
+        "e => [e, ...e.querySelectorAll('span')].map(n => getComputedStyle(n).backgroundColor)"
+    )
+    assert set(listing.evaluate(painted)) <= {"rgb(252, 252, 250)", "rgba(0, 0, 0, 0)"}, (
+        "dark text on a dark theme's background"
+    )
 
 
 def open_the_file_beside(course, page, expect):
@@ -101,5 +119,7 @@ def reset(course, expect):
     course.panel.get_by_role("button", name="Yes", exact=True).click()
     expect(course.panel).to_contain_text("The file is as the course wrote it.")
     kept = list((course.root / ".course" / "kept").glob("ex07a*"))
-    assert [Path(copy).read_text() for copy in kept] == [(paths.SOLUTIONS / "ex07a_layer_norm_forward.py").read_text()]
+    assert [Path(copy).read_text() for copy in kept] == [
+        (paths.SOLUTIONS / "ex07a_layer_norm_forward.py").read_text()
+    ]
     expect(course.check()).to_contain_text("not attempted")

@@ -1,4 +1,5 @@
-"""What the compiler made of a kernel, in lesson 08 in a real JupyterLab, in both themes: moved, compiled anew, and the learner's own."""
+"""What the compiler made of a kernel, in lesson 08 in a real JupyterLab, in both themes: moved,
+compiled anew, and the learner's own."""
 
 from __future__ import annotations
 
@@ -9,7 +10,8 @@ import pytest
 
 @pytest.mark.sweep
 def test_the_explorer_follows_the_reader_and_takes_the_learners_kernel(course, page, expect):
-    explorer = page.locator('[data-picture^="compiled_kernel-"]').nth(1)  # the first has the blocked kernel
+    # the first has the blocked kernel
+    explorer = page.locator('[data-picture^="compiled_kernel-"]').nth(1)
     title, caption = explorer.locator(".title"), explorer.locator(".caption")
     course.run("08_rows_in_registers", 'kernel_explorer("resident"', until=caption)
 
@@ -35,7 +37,9 @@ def test_the_explorer_follows_the_reader_and_takes_the_learners_kernel(course, p
     page.locator(".widget-dropdown", has_text="dtype").last.locator("select").select_option("fp32")
     ask = page.get_by_role("button", name="Compile it").last
     ask.click()
-    expect(caption).to_contain_text(re.compile(r"in fp32, 1 row per program, 4 warps, sm_90: \d+ registers"))
+    expect(caption).to_contain_text(
+        re.compile(r"in fp32, 1 row per program, 4 warps, sm_90: \d+ registers")
+    )
     explorer.get_by_label(re.compile("in fp16")).check(force=True)
     expect(caption).to_contain_text("in fp16")
     for theme in ("Dark", "Light"):
@@ -44,7 +48,9 @@ def test_the_explorer_follows_the_reader_and_takes_the_learners_kernel(course, p
 
     # the learner's kernel, once it is written
     course.solve("ex08a_layer_norm_resident.py")
-    page.locator(".widget-dropdown", has_text="kernel").last.locator("select").select_option("yours, 08a")
+    page.locator(".widget-dropdown", has_text="kernel").last.locator("select").select_option(
+        "yours, 08a"
+    )
     ask.click()
     expect(caption).to_contain_text("yours, 08a, rows of 1024 columns in fp32")
 
@@ -54,6 +60,8 @@ def test_a_learner_finishes_exercise_08a(course, expect):
     course.run("08_rows_in_registers", 'exercise("08a")')
     panel = course.panel
     panel.scroll_into_view_if_needed()
-    expect(course.check()).to_contain_text("08a LayerNorm forward, rows that stay in registers: not attempted")
+    expect(course.check()).to_contain_text(
+        "08a LayerNorm forward, rows that stay in registers: not attempted"
+    )
     course.solve("ex08a_layer_norm_resident.py")
     expect(course.check()).to_contain_text(course.PASS)

@@ -1,4 +1,5 @@
-"""Lesson 10 in a real JupyterLab: turn the projection, make it no projector, see formulas, check a panel; light and dark."""
+"""Lesson 10 in a real JupyterLab: turn the projection, make it no projector, see formulas, check a
+panel; light and dark."""
 
 from __future__ import annotations
 
@@ -22,7 +23,9 @@ def test_a_learner_turns_the_projection(course, page, expect):
     words = caption.inner_text()
     picture.locator('[data-key="wdy"]').press("ArrowRight")
     expect(caption).not_to_have_text(words)
-    expect(caption).to_contain_text("The mean of this vector is 0.00, so a step along it cannot change the mean of the row.")
+    expect(caption).to_contain_text(
+        "The mean of this vector is 0.00, so a step along it cannot change the mean of the row."
+    )
     expect(caption).to_contain_text("the matrix is a projector")
 
     # eps: six steps to 3, and part of the push along xhat comes through

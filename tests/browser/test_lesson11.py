@@ -1,4 +1,5 @@
-"""Lesson 11 in a real JupyterLab: name a hidden mistake, choose one, read the line, change the norm, check a panel; light and dark."""
+"""Lesson 11 in a real JupyterLab: name a hidden mistake, choose one, read the line, change the
+norm, check a panel; light and dark."""
 
 from __future__ import annotations
 

@@ -1,4 +1,5 @@
-"""The schedule explorers of lesson 12 in a real JupyterLab: the race at the start, a deadlock, the learner's file, threads."""
+"""The schedule explorers of lesson 12 in a real JupyterLab: the race at the start, a deadlock, the
+learner's file, threads."""
 
 from __future__ import annotations
 

@@ -1,4 +1,5 @@
-"""Lesson 14 in a real JupyterLab: a loss that is drawn as it comes, runs chosen and compared by keyboard, a panel; light and dark."""
+"""Lesson 14 in a real JupyterLab: a loss that is drawn as it comes, runs chosen and compared by
+keyboard, a panel; light and dark."""
 
 from __future__ import annotations
 
@@ -10,11 +11,18 @@ def test_a_loss_is_drawn_as_it_comes(course, page, expect):
     notebook = course.root / "notebooks" / "14_a_norm_that_trains.ipynb"
     text = notebook.read_text(encoding="utf-8")
     assert text.count("STEPS = 300") == 1
-    notebook.write_text(text.replace("STEPS = 300", "STEPS = 30"), encoding="utf-8")  # a tenth of a minute's training
+    # a tenth of a minute's training
+    notebook.write_text(text.replace("STEPS = 300", "STEPS = 30"), encoding="utf-8")
     course.run(notebook.stem, "gather_norm()", "for loss in training", until=picture)
     # the picture was fed while the norm trained: it ends with all steps
-    expect(picture.locator(".caption")).to_contain_text("30 steps: the loss of the course's LayerNorm goes from")
-    expect(page.locator(".jp-OutputArea-output", has_text="your 08a is still as the course wrote it").first).to_be_visible()
+    expect(picture.locator(".caption")).to_contain_text(
+        "30 steps: the loss of the course's LayerNorm goes from"
+    )
+    expect(
+        page.locator(
+            ".jp-OutputArea-output", has_text="your 08a is still as the course wrote it"
+        ).first
+    ).to_be_visible()
 
 
 @pytest.mark.sweep
@@ -30,8 +38,14 @@ def test_a_learner_compares_trainings_and_wires_a_norm(course, page, expect):
     )
 
     # the first picture was fed while the norm trained: it ends with all 300 steps
-    expect(pictures.first.locator(".caption")).to_contain_text("300 steps: the loss of the course's LayerNorm goes from")
-    expect(page.locator(".jp-OutputArea-output", has_text="your 08a is still as the course wrote it").first).to_be_visible()
+    expect(pictures.first.locator(".caption")).to_contain_text(
+        "300 steps: the loss of the course's LayerNorm goes from"
+    )
+    expect(
+        page.locator(
+            ".jp-OutputArea-output", has_text="your 08a is still as the course wrote it"
+        ).first
+    ).to_be_visible()
 
     # the second starts with the wrong sign; another run is chosen: the words follow
     picture = pictures.last

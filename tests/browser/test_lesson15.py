@@ -1,4 +1,5 @@
-"""Lesson 15 in a real JupyterLab: a prediction, a step, the roofline by hand, the race with both clocks, the exercise; light and dark."""
+"""Lesson 15 in a real JupyterLab: a prediction, a step, the roofline by hand, the race with both
+clocks, the exercise; light and dark."""
 
 from __future__ import annotations
 
@@ -35,7 +36,11 @@ def test_a_learner_reads_a_curve_races_and_counts_bytes(course, page, expect):
     course.shoot("lesson15-roofline")
     page.get_by_label("your own kernel:").select_option("exercise 08a")
     page.get_by_role("button", name="Put it there").click()
-    expect(page.locator(".jp-OutputArea-output", has_text="your 08a is still as the course wrote it").first).to_be_visible()
+    expect(
+        page.locator(
+            ".jp-OutputArea-output", has_text="your 08a is still as the course wrote it"
+        ).first
+    ).to_be_visible()
     expect(title).to_contain_text("a cache supplied data")
 
     # the race, with Python's call

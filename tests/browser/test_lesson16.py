@@ -1,4 +1,5 @@
-"""Lesson 16 in a real JupyterLab: programs that wait for words, with too little room and with enough."""
+"""Lesson 16 in a real JupyterLab: programs that wait for words, with too little room and with
+enough."""
 
 from __future__ import annotations
 

@@ -1,4 +1,5 @@
-"""Lesson 17 in a real JupyterLab: pairs of bug and input are clicked, tests are handed in, and the boxes fill; light and dark."""
+"""Lesson 17 in a real JupyterLab: pairs of bug and input are clicked, tests are handed in, and the
+boxes fill; light and dark."""
 
 from __future__ import annotations
 
@@ -10,8 +11,16 @@ def test_a_learner_predicts_and_catches_bugs(course, page, expect):
     course.run("17_bug_museum", 'predict("17-seen")', 'exercise("17a")', "show_met(met)")
 
     # four pairs are right; a fifth, for input A, is not
-    prediction = page.locator(".jp-OutputArea-output", has=page.get_by_role("button", name="past the end: A")).first
-    for cell in ("past the end: B", "past the end: C", "one pass: C", "second read: D", "past the end: A"):
+    prediction = page.locator(
+        ".jp-OutputArea-output", has=page.get_by_role("button", name="past the end: A")
+    ).first
+    for cell in (
+        "past the end: B",
+        "past the end: C",
+        "one pass: C",
+        "second read: D",
+        "past the end: A",
+    ):
         prediction.get_by_role("button", name=cell).click()
     course.shoot("lesson17-cells")
     prediction.get_by_role("button", name="That is my prediction").click()
@@ -19,13 +28,17 @@ def test_a_learner_predicts_and_catches_bugs(course, page, expect):
     course.shoot("lesson17-answered")
 
     # one of the seven tests is too weak; a prediction is a box of the same class as a panel
-    course.panel = page.locator(".course-exercise", has=page.get_by_role("button", name="Check", exact=True))
+    course.panel = page.locator(
+        ".course-exercise", has=page.get_by_role("button", name="Check", exact=True)
+    )
     course.panel.scroll_into_view_if_needed()
     expect(course.check()).to_contain_text("not attempted")
     course.solve("ex17a_museum_tests.py")
     file = course.root / "exercises" / "ex17a_museum_tests.py"
     right = file.read_text()
-    file.write_text(right.replace("torch.randn(5, 37) + 10", "torch.randn(5, 64) + 10").replace("(37)", "(64)"))
+    file.write_text(
+        right.replace("torch.randn(5, 37) + 10", "torch.randn(5, 64) + 10").replace("(37)", "(64)")
+    )
     verdict = course.check()
     expect(verdict).to_contain_text("fail, 6 of 7 bugs caught")
     expect(verdict).to_contain_text("catch_padding returns for a kernel with one block for the row")

@@ -1,4 +1,5 @@
-"""The questions that a lesson asks again, in a real JupyterLab: answered, kept, and there again after a reload; and the ladder."""
+"""The questions that a lesson asks again, in a real JupyterLab: answered, kept, and there again
+after a reload; and the ladder."""
 
 from __future__ import annotations
 

@@ -30,29 +30,56 @@ def test_no_field_is_empty(exercise):
             assert isinstance(value, bool)
             continue
         if field.name == "forbidden":  # not every exercise forbids something
-            assert all(word.isidentifier() and why and why.strip(" .") == why for word, why in value.items())
+            assert all(
+                word.isidentifier() and why and why.strip(" .") == why
+                for word, why in value.items()
+            )
             continue
-        assert value, f"course_lib/catalog/{exercise.file}.toml: the field `{field.name}` is empty; write it"
+        assert value, (
+            f"course_lib/catalog/{exercise.file}.toml: the field `{field.name}` is empty; write it"
+        )
         texts = value if isinstance(value, tuple) else (value,)
-        complete = all(not isinstance(text, str) or (text.strip() == text and text) for text in texts)
-        assert complete, f"course_lib/catalog/{exercise.file}.toml: a text of `{field.name}` is empty, or has space around it"
+        complete = all(
+            not isinstance(text, str) or (text.strip() == text and text) for text in texts
+        )
+        assert complete, (
+            f"course_lib/catalog/{exercise.file}.toml: a text of `{field.name}` is empty, or has"
+            " space around it"
+        )
 
 
 @every_exercise
 def test_nothing_of_a_skeleton_is_left_to_say(exercise):
-    files = [paths.SOLUTIONS / f"{exercise.file}.py", FOLDER.parent / "grading" / "families" / f"{exercise.family}.py"]
+    files = [
+        paths.SOLUTIONS / f"{exercise.file}.py",
+        FOLDER.parent / "grading" / "families" / f"{exercise.family}.py",
+    ]
     for file in (*files, *(paths.ROOT / "tests" / "variants").glob(f"ex{exercise.id}_*.py")):
         for number, line in enumerate(file.read_text(encoding="utf-8").splitlines(), start=1):
-            assert "SAY:" not in line, f"{paths.shown(file)}, line {number}, still has to say{line.partition('SAY:')[2]}"
+            assert "SAY:" not in line, (
+                f"{paths.shown(file)}, line {number}, still has to say{line.partition('SAY:')[2]}"
+            )
 
 
 @every_exercise
 def test_every_case_says_its_mistake_and_its_words_fit_its_shape(exercise):
     file = f"course_lib/grading/families/{exercise.family}.py"
     for case in (case for part in find_parts(exercise).values() for case in part.battery):
-        assert case.mistake, f"{file}, {case.name!r}: say as `mistake` what a wrong solution does that this case finds"
-        right = {"M": case.M, "N": case.N, case.block_name: case.block, case.rows_name: case.rows, "padded lanes": case.padded_lanes}
-        said = [*re.findall(r"\b([A-Z_]+) = (\d+)", case.why), *(pair[::-1] for pair in re.findall(r"(\d+) (padded lanes)", case.why))]
+        assert case.mistake, (
+            f"{file}, {case.name!r}: say as `mistake` what a wrong solution does that this case"
+            " finds"
+        )
+        right = {
+            "M": case.M,
+            "N": case.N,
+            case.block_name: case.block,
+            case.rows_name: case.rows,
+            "padded lanes": case.padded_lanes,
+        }
+        said = [
+            *re.findall(r"\b([A-Z_]+) = (\d+)", case.why),
+            *(pair[::-1] for pair in re.findall(r"(\d+) (padded lanes)", case.why)),
+        ]
         fits = all(right.get(name, int(number)) == int(number) for name, number in said)
         assert fits, f"{file}, {case.name!r}: the words do not fit the shape: {case.describe()}"
 
@@ -68,7 +95,8 @@ def test_names_follow_one_stem(exercise):
     assert exercise.file.startswith(f"ex{exercise.id}_") and exercise.file in FILES
     assert exercise.id[:2] == exercise.lesson and len(exercise.id) == 3 and exercise.id[2].islower()
     assert list(paths.NOTEBOOK_SOURCES.glob(f"{exercise.lesson}_*.py")), (
-        f"notebooks/source has no lesson {exercise.lesson}: `course author new lesson {exercise.lesson}_NAME` lays one out"
+        f"notebooks/source has no lesson {exercise.lesson}: `course author new lesson"
+        f" {exercise.lesson}_NAME` lays one out"
     )
     assert (paths.ROOT / "tests" / "mutants" / f"ex{exercise.id}.toml").is_file()
 
@@ -76,10 +104,17 @@ def test_names_follow_one_stem(exercise):
 @every_exercise
 def test_there_are_three_different_hints_or_more_and_the_last_gives_most_away(exercise):
     assert len(set(exercise.hints)) == len(exercise.hints) >= 3, (
-        f"course_lib/catalog/{exercise.file}.toml: `hints` has to hold three different ones, or more"
+        f"course_lib/catalog/{exercise.file}.toml: `hints` has to hold three different ones, or "
+        f"more"
     )
-    lines = {line.strip() for line in (paths.SOLUTIONS / f"{exercise.file}.py").read_text().splitlines() if "=" in line or "(" in line}
-    assert not any(line and line in exercise.hints[0] for line in lines), "the first hint already has a line of the solution"
+    lines = {
+        line.strip()
+        for line in (paths.SOLUTIONS / f"{exercise.file}.py").read_text().splitlines()
+        if "=" in line or "(" in line
+    }
+    assert not any(line and line in exercise.hints[0] for line in lines), (
+        "the first hint already has a line of the solution"
+    )
 
 
 @every_exercise
@@ -87,7 +122,9 @@ def test_prerequisites_come_earlier_or_are_known(exercise):
     order = list(catalog.exercises())
     for needed in exercise.prerequisites:
         if needed in order:
-            assert order.index(needed) < order.index(exercise.id), f"{needed} comes after {exercise.id}"
+            assert order.index(needed) < order.index(exercise.id), (
+                f"{needed} comes after {exercise.id}"
+            )
         else:
             assert needed in KNOWN or needed.startswith("lesson "), needed
             if needed.startswith("lesson "):
@@ -98,7 +135,9 @@ def test_prerequisites_come_earlier_or_are_known(exercise):
 def test_entry_points_are_kernels_or_functions_of_the_solution(exercise):
     tree = ast.parse((paths.SOLUTIONS / f"{exercise.file}.py").read_text())
     functions = [n for n in tree.body if isinstance(n, ast.FunctionDef)]
-    kernels = {n.name for n in functions if [ast.unparse(d) for d in n.decorator_list] == ["triton.jit"]}
+    kernels = {
+        n.name for n in functions if [ast.unparse(d) for d in n.decorator_list] == ["triton.jit"]
+    }
     found = kernels if exercise.kind == "kernel" else {n.name for n in functions} - kernels
     assert set(exercise.entry_points) <= found
 
@@ -117,7 +156,9 @@ def test_an_exercise_is_found_however_it_is_spelled(spelled):
 def test_an_unknown_one_is_answered_with_those_there_are(unknown):
     with pytest.raises(CourseError) as refused:
         catalog.get(unknown)
-    assert repr(unknown) in str(refused.value) and all(exercise.id in str(refused.value) for exercise in EXERCISES)
+    assert repr(unknown) in str(refused.value) and all(
+        exercise.id in str(refused.value) for exercise in EXERCISES
+    )
 
 
 COPY = "ex00a_masked_copy.toml"
@@ -141,9 +182,18 @@ def edit(pattern: str, new: str, name: str = COPY):
         (edit("title", "extra = 1\ntitle"), "exercise 00a.*extra"),
         (edit("", "", "ex00a_once_more.toml"), "00a stands there twice"),
         (edit('"kernel"', '"jax"'), "exercise 00a.*'jax' is none of"),
-        (edit("minutes = 10", 'minutes = "10"'), f"{COPY}, exercise 00a, field minutes: it has to be a whole number, and is '10'"),
-        (edit("minutes = 10", "minutes = true"), f"{COPY}, exercise 00a, field minutes: it has to be a whole number, and is True"),
-        (edit(r'\["copy_kernel"\]', '"copy_kernel"'), f"{COPY}, exercise 00a, field entry_points: it has to be a list of texts"),
+        (
+            edit("minutes = 10", 'minutes = "10"'),
+            f"{COPY}, exercise 00a, field minutes: it has to be a whole number, and is '10'",
+        ),
+        (
+            edit("minutes = 10", "minutes = true"),
+            f"{COPY}, exercise 00a, field minutes: it has to be a whole number, and is True",
+        ),
+        (
+            edit(r'\["copy_kernel"\]', '"copy_kernel"'),
+            f"{COPY}, exercise 00a, field entry_points: it has to be a list of texts",
+        ),
         (edit("title =", "title"), f"{COPY}, exercise 00a: it is not valid TOML: .*line 1"),
         (edit("", "", "copy.toml"), "copy.toml: the name of a catalog file has the form"),
     ],
@@ -159,10 +209,25 @@ def test_an_authors_slip_is_named(tmp_path, change, says):
 @pytest.mark.parametrize(
     ("change", "says"),
     [
-        ({"family": "copyin"}, "ex00a_masked_copy.toml, field family: there is no course_lib/grading/families/copyin.py"),
+        (
+            {"family": "copyin"},
+            (
+                "ex00a_masked_copy.toml, field family: there is no"
+                " course_lib/grading/families/copyin.py"
+            ),
+        ),
         ({"family": "../copying"}, "ex00a_masked_copy.toml, field family: there is no"),
-        ({"family": "making"}, "ex00a_masked_copy.toml, field entry_points: the PARTS of .*making.py have no copy_kernel"),
-        ({"entry_points": ("copy_kernel", "sum_kernel")}, "ex00a_masked_copy.toml, field entry_points: .*copying.py have no sum_kernel"),
+        (
+            {"family": "making"},
+            (
+                "ex00a_masked_copy.toml, field entry_points: the PARTS of .*making.py have no"
+                " copy_kernel"
+            ),
+        ),
+        (
+            {"entry_points": ("copy_kernel", "sum_kernel")},
+            "ex00a_masked_copy.toml, field entry_points: .*copying.py have no sum_kernel",
+        ),
     ],
 )
 def test_a_family_that_does_not_have_the_exercise_is_named(change, says):

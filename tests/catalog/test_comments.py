@@ -84,8 +84,11 @@ def test_a_long_translation_is_wrapped_by_the_width_of_its_characters(words):
     translated = translate_comments(code, lambda _text: words.strip() or "一")
     assert ast.dump(ast.parse(translated)) == ast.dump(ast.parse(code))
     lines = [line for line in translated.splitlines() if "#" in line]
-    assert all(cell_len(line) <= 104 or " " not in line.strip("# ") for line in lines)  # a mark of punctuation may follow the last column
-    assert "".join("".join(line.strip().removeprefix("#") for line in lines).split()) == "".join((words.strip() or "一").split())
+    # a mark of punctuation may follow the last column
+    assert all(cell_len(line) <= 104 or " " not in line.strip("# ") for line in lines)
+    assert "".join("".join(line.strip().removeprefix("#") for line in lines).split()) == "".join(
+        (words.strip() or "一").split()
+    )
 
 
 @pytest.mark.parametrize("language", LANGUAGES)
@@ -94,12 +97,16 @@ def test_an_exercise_in_another_language_is_the_same_code_and_not_attempted(exer
     text, english = make_learners_text(exercise, language), make_unsolved_text(exercise)
     assert _dump(text) == _dump(english)
     assert is_unsolved(exercise, text.encode()) and not is_unsolved(exercise, text.encode() + b"\n")
-    assert all(english.count(f"# {mark}") == text.count(f"# {mark}") for mark in ("YOUR CODE", "REPAIR"))
+    assert all(
+        english.count(f"# {mark}") == text.count(f"# {mark}") for mark in ("YOUR CODE", "REPAIR")
+    )
 
 
 def test_an_exercise_in_another_language_is_read_as_not_attempted():
     exercise = catalog.get("00a")
-    assert reader.read(exercise, make_learners_text(exercise, "zh_CN"), "ex00a_masked_copy.py") is None
+    assert (
+        reader.read(exercise, make_learners_text(exercise, "zh_CN"), "ex00a_masked_copy.py") is None
+    )
 
 
 def _dump(code: str) -> str:

@@ -33,7 +33,7 @@ def is_task(line: str) -> bool:
     return line.strip().startswith("#")
 
 
-# ---- the marks ---------------------------------------------------------------------------------------------------------
+# ---- the marks -----------------------------------------------------------------------------------
 
 
 def test_a_repair_keeps_the_given_lines_in_place_of_the_solution():
@@ -97,15 +97,24 @@ def test_a_part_becomes_its_task_with_the_number_of_lines():
 
 
 def test_one_line_of_code_is_not_about_one_line():
-    assert "# YOUR CODE, 1 line: Do it.\n" in cut_of("# BEGIN SOLUTION\n#: Do\n#: it.\nb = 1\n# END SOLUTION\n")
+    assert "# YOUR CODE, 1 line: Do it.\n" in cut_of(
+        "# BEGIN SOLUTION\n#: Do\n#: it.\nb = 1\n# END SOLUTION\n"
+    )
 
 
-@pytest.mark.parametrize(("cut_text", "width"), [(cut_of, 118), (lambda text: cut_cell(text, "a cell"), 84)])
+@pytest.mark.parametrize(
+    ("cut_text", "width"), [(cut_of, 118), (lambda text: cut_cell(text, "a cell"), 84)]
+)
 def test_a_long_task_is_wrapped_and_stays_a_comment_at_its_indentation(cut_text, width):
     words = "word " * 60
-    result = cut_text(f"for a in b:\n    # BEGIN SOLUTION\n    #: {words}\n    c = 1\n    # END SOLUTION\n    d = 1\n")
+    result = cut_text(
+        f"for a in b:\n    # BEGIN SOLUTION\n    #: {words}\n    c = 1\n    # END SOLUTION\n    d"
+        " = 1\n"
+    )
     tasks = result.splitlines()[1:-1]
-    assert len(tasks) > 1 and all(line.startswith("    # ") and len(line) <= width for line in tasks)
+    assert len(tasks) > 1 and all(
+        line.startswith("    # ") and len(line) <= width for line in tasks
+    )
     assert " ".join(tasks).count("word") == 60
 
 
@@ -115,7 +124,11 @@ def test_a_long_task_is_wrapped_and_stays_a_comment_at_its_indentation(cut_text,
         ("a = 1\n", None, "no '# BEGIN SOLUTION'"),
         ("# BEGIN SOLUTION\n#: Do.\na = 1\n", 1, "never closed"),
         ("a = 1\n# END SOLUTION\n", 2, "without a"),
-        ("# BEGIN SOLUTION\n#: Do.\na = 1\n# BEGIN SOLUTION\n#: Do.\nb = 1\n# END SOLUTION\n", 4, "line 1"),
+        (
+            "# BEGIN SOLUTION\n#: Do.\na = 1\n# BEGIN SOLUTION\n#: Do.\nb = 1\n# END SOLUTION\n",
+            4,
+            "line 1",
+        ),
         ("# BEGIN SOLUTION\na = 1\n# END SOLUTION\n", 1, "does not say what"),
         ("a = 1\n# BEGIN SOLUTION\n#: Do.\n# only a comment\n\n# END SOLUTION\n", 2, "no code"),
         ("def f(:\n# BEGIN SOLUTION\n#: Do.\na = 1\n# END SOLUTION\n", None, "does not parse"),
@@ -127,7 +140,7 @@ def test_marks_that_do_not_make_sense_are_refused_with_their_line(solution, line
     assert str(refused.value).startswith("ex.py" if line is None else f"ex.py, line {line}:")
 
 
-# ---- blocks that cutting leaves empty ----------------------------------------------------------------------------------
+# ---- blocks that cutting leaves empty ------------------------------------------------------------
 
 
 def test_a_block_that_holds_only_a_part_gets_a_pass():
@@ -142,7 +155,9 @@ def test_a_block_that_holds_only_a_part_gets_a_pass():
 
 
 def test_a_block_that_keeps_a_statement_gets_none():
-    assert "pass" not in cut_of("for a in b:\n    c = 1\n    # BEGIN SOLUTION\n    #: Do.\n    d = 1\n    # END SOLUTION\n")
+    assert "pass" not in cut_of(
+        "for a in b:\n    c = 1\n    # BEGIN SOLUTION\n    #: Do.\n    d = 1\n    # END SOLUTION\n"
+    )
 
 
 def test_the_pass_goes_to_the_empty_block_and_not_to_a_part_that_follows_it():
@@ -209,7 +224,11 @@ def block(header: str, body: list[list[str]]) -> list[str]:
 simple = plain.map(lambda s: [s])
 parts = st.lists(plain, min_size=1, max_size=3).map(part)
 headers = st.sampled_from(["for a in b:", "if a:", "while a:", "def f(a,\n      b):", "with a:"])
-statements = st.recursive(simple | parts, lambda inner: st.builds(block, headers, st.lists(inner, min_size=1, max_size=3)), max_leaves=8)
+statements = st.recursive(
+    simple | parts,
+    lambda inner: st.builds(block, headers, st.lists(inner, min_size=1, max_size=3)),
+    max_leaves=8,
+)
 
 
 @settings(max_examples=150, deadline=None)
@@ -223,12 +242,13 @@ def test_whatever_is_cut_parses_and_solving_it_only_adds_lines(body, last):
         return
     exercise = cut(solution)
     ast.parse(exercise)
-    remaining = iter(solution.replace("#| ", "").splitlines())  # what a repair gives is in the exercise, too
+    # what a repair gives is in the exercise, too
+    remaining = iter(solution.replace("#| ", "").splitlines())
     for line in exercise.splitlines():
         assert is_task(line) or line.strip() == "pass" or line in remaining, line
 
 
-# ---- the course's own files --------------------------------------------------------------------------------------------
+# ---- the course's own files ----------------------------------------------------------------------
 
 
 def inside_and_outside(solution: str) -> tuple[list[str], list[str]]:
@@ -246,9 +266,12 @@ def inside_and_outside(solution: str) -> tuple[list[str], list[str]]:
 @pytest.mark.parametrize("file", SOLUTIONS, ids=lambda f: f.stem)
 def test_solving_an_exercise_only_adds_lines(file):
     solution = file.read_text(encoding="utf-8")
-    remaining = iter(solution.replace("#| ", "").splitlines())  # what a repair gives is in the exercise, too
+    # what a repair gives is in the exercise, too
+    remaining = iter(solution.replace("#| ", "").splitlines())
     for line in cut(solution).splitlines():
-        assert "YOUR CODE" in line or is_task(line) or line.strip() == "pass" or line in remaining, line
+        assert (
+            "YOUR CODE" in line or is_task(line) or line.strip() == "pass" or line in remaining
+        ), line
 
 
 @pytest.mark.parametrize("file", SOLUTIONS, ids=lambda f: f.stem)
@@ -261,13 +284,19 @@ def test_an_exercise_holds_no_line_of_its_solution(file):
 
 
 def committed(name: str) -> bytes | None:
-    shown = subprocess.run(["git", "-C", str(paths.ROOT), "show", f"HEAD:exercises/{name}"], capture_output=True, check=False)
+    shown = subprocess.run(
+        ["git", "-C", str(paths.ROOT), "show", f"HEAD:exercises/{name}"],
+        capture_output=True,
+        check=False,
+    )
     return shown.stdout if shown.returncode == 0 else None
 
 
 def test_generating_the_exercises_again_changes_nothing():
     generated = authoring.generate()
-    hashes = {name: hashlib.sha256(text.encode()).hexdigest() for name, text in sorted(generated.items())}
+    hashes = {
+        name: hashlib.sha256(text.encode()).hexdigest() for name, text in sorted(generated.items())
+    }
     wanted = {name: text.encode() for name, text in generated.items()}
     wanted["manifest.json"] = (json.dumps(hashes, indent=1) + "\n").encode()
     assert wanted.keys() == {*(file.name for file in SOLUTIONS), "manifest.json"}
@@ -280,7 +309,8 @@ def test_generating_the_exercises_again_changes_nothing():
         known = committed(name)  # a learner may have solved, broken or deleted the file in the tree
         if known is not None:
             other += [name] if known != content else []
-        elif file.is_file() and (paths.ROOT / ".git").exists():  # without git there is nothing to compare an edited file with
+        # without git there is nothing to compare an edited file with
+        elif file.is_file() and (paths.ROOT / ".git").exists():
             uncommitted.append(name)
     assert other == [], "not what solutions/ gives: run `make exercises`"
     assert uncommitted == [], "neither committed nor as generated: run `make exercises`"

@@ -18,7 +18,12 @@ from course_lib.sandbox import isolation
 
 EXERCISES = ("01a", "04a", "07a")
 STATUSES = (PASS, PASS, FAIL, ERROR, NOT_ATTEMPTED)
-CAUSES = {PASS: "none", FAIL: "padding_in_variance", ERROR: "syntax_error", NOT_ATTEMPTED: "not_attempted"}
+CAUSES = {
+    PASS: "none",
+    FAIL: "padding_in_variance",
+    ERROR: "syntax_error",
+    NOT_ATTEMPTED: "not_attempted",
+}
 
 
 def fake_check(request: Request) -> FileAnswer:
@@ -47,7 +52,11 @@ def choose_status(data: bytes) -> str:
 
 def write_passing(text: str) -> str:
     """Return ``text`` behind a comment with which the fake grader lets it pass."""
-    return next(made for number in range(1000) if choose_status((made := f"# {number}\n{text}").encode()) == PASS)
+    return next(
+        made
+        for number in range(1000)
+        if choose_status((made := f"# {number}\n{text}").encode()) == PASS
+    )
 
 
 def slow_check(request: Request) -> FileAnswer:
@@ -56,7 +65,14 @@ def slow_check(request: Request) -> FileAnswer:
 
 
 def answer(request: Request, status: str, cause: str) -> FileAnswer:
-    verdict = Verdict(request.exercise, status, cause, f"{status} <b>&", headline="What <script> is it?", hidden="f" * 12)
+    verdict = Verdict(
+        request.exercise,
+        status,
+        cause,
+        f"{status} <b>&",
+        headline="What <script> is it?",
+        hidden="f" * 12,
+    )
     plain = verdict.as_dict()
     del plain["seconds"]
     return FileAnswer(plain, 0.5)
@@ -79,8 +95,18 @@ def write_file(folder: Path, exercise: str, text: str | bytes) -> Path:
     return file
 
 
-def grade(folder: Path, out: Path, *, check=fake_check, workers: int = 2, start=None, tell=lambda progress: None, **options) -> Graded:
-    """Grade with the fake, in threads of this process, and with a secret that is the same for every class."""
+def grade(
+    folder: Path,
+    out: Path,
+    *,
+    check=fake_check,
+    workers: int = 2,
+    start=None,
+    tell=lambda progress: None,
+    **options,
+) -> Graded:
+    """Grade with the fake, in threads of this process, and with a secret that is the same for every
+    class."""
     secret = folder.parent / "the secret"
     secret.write_text("sixteen letters at least\n")
     settings = ClassOptions(**{"only": EXERCISES, "secret_file": secret} | options)
@@ -102,4 +128,6 @@ RESULTS = ("gradebook.csv", "canvas.csv", "results.jsonl")
 def read_results(out: Path) -> dict[str, bytes]:
     """Everything that must be equal, whatever happened on the way."""
     found = {name: (out / name).read_bytes() for name in RESULTS}
-    return found | {str(file.relative_to(out)): file.read_bytes() for file in sorted(out.rglob("*.html"))}
+    return found | {
+        str(file.relative_to(out)): file.read_bytes() for file in sorted(out.rglob("*.html"))
+    }

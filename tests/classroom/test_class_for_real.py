@@ -27,10 +27,16 @@ ONLY = ("01a", "04a")
 def write_good(folder):
     for name in ONLY:
         write_file(folder / "ann", name, texts.read_solution(catalog.get(name)))
-    odd = texts.read_solution(catalog.get("04a")).replace("    # BEGIN SOLUTION\n", "    import gc\n", 1)
+    odd = texts.read_solution(catalog.get("04a")).replace(
+        "    # BEGIN SOLUTION\n", "    import gc\n", 1
+    )
     write_file(folder / "cai", "04a", odd + "\n\nwhile True:\n    pass\n")
     write_file(folder / "bob", "01a", texts.make_unsolved_text(catalog.get("01a")))
-    write_file(folder / "bob", "04a", texts.read_solution(catalog.get("04a")).replace("(x - new_mean)", "(x - mean)"))
+    write_file(
+        folder / "bob",
+        "04a",
+        texts.read_solution(catalog.get("04a")).replace("(x - new_mean)", "(x - mean)"),
+    )
 
 
 def write_bad(folder):
@@ -62,14 +68,20 @@ def graded(tmp_path_factory):
 
 
 def read_rows(out):
-    return {row["Student"]: row for row in csv.DictReader(io.StringIO((out / "gradebook.csv").read_bytes().decode(), newline=""))}
+    return {
+        row["Student"]: row
+        for row in csv.DictReader(
+            io.StringIO((out / "gradebook.csv").read_bytes().decode(), newline="")
+        )
+    }
 
 
 @pytest.mark.slow
 def test_hostile_and_unreadable_submissions_have_a_reason_and_change_nobody_elses_row(graded):
     good, mixed = read_rows(graded / "out good"), read_rows(graded / "out mixed")
     assert {name: row for name, row in mixed.items() if not name.startswith("m ")} == good
-    assert (good["ann"]["01a status"], good["ann"]["04a status"], good["bob"]["01a status"], good["bob"]["04a status"]) == (
+    assert (good["ann"]["01a status"], good["ann"]["04a status"], good["bob"]["01a status"],
+        good["bob"]["04a status"]) == (
         PASS, PASS, "not attempted", FAIL,
     )  # fmt: skip
     assert all(row["Passed"] == "0" for name, row in mixed.items() if name.startswith("m "))
@@ -78,21 +90,40 @@ def test_hostile_and_unreadable_submissions_have_a_reason_and_change_nobody_else
         assert page.read_bytes() == (graded / "out good" / "reports" / page.name).read_bytes()
     causes = {
         (entry["learner"], entry["verdict"]["cause"])
-        for entry in map(json.loads, (graded / "out mixed" / "results.jsonl").read_text().splitlines())
+        for entry in map(
+            json.loads, (graded / "out mixed" / "results.jsonl").read_text().splitlines()
+        )
         if entry["verdict"]
     }
-    assert {("m latin", "not_utf8"), ("m large", "too_large"), ("m broken", "syntax_error")} <= causes
+    assert {
+        ("m latin", "not_utf8"),
+        ("m large", "too_large"),
+        ("m broken", "syntax_error"),
+    } <= causes
 
 
 @pytest.mark.slow
 def test_a_verdict_is_the_one_of_a_check_with_the_learners_own_secret(graded):
-    entries = [json.loads(line) for line in (graded / "out good" / "results.jsonl").read_text().splitlines()]
-    (kept,) = (entry["verdict"] for entry in entries if entry["learner"] == "bob" and entry["exercise"] == "04a")
+    entries = [
+        json.loads(line)
+        for line in (graded / "out good" / "results.jsonl").read_text().splitlines()
+    ]
+    (kept,) = (
+        entry["verdict"]
+        for entry in entries
+        if entry["learner"] == "bob" and entry["exercise"] == "04a"
+    )
     file = graded / "good" / "bob" / f"{catalog.get('04a').file}.py"
-    verdict = check(catalog.get("04a"), file, secret=derive_secret(b"a secret of sixteen letters", "name bob")).as_dict()
+    verdict = check(
+        catalog.get("04a"), file, secret=derive_secret(b"a secret of sixteen letters", "name bob")
+    ).as_dict()
     place = kept["place"] and kept["place"] | {"file": None}
-    assert kept["place"]["file"] == file.name, "where it lay while it was checked is nobody's business"
-    assert kept | {"place": place} == {k: v for k, v in verdict.items() if k != "seconds"} | {"place": verdict["place"] | {"file": None}}
+    assert kept["place"]["file"] == file.name, (
+        "where it lay while it was checked is nobody's business"
+    )
+    assert kept | {"place": place} == {k: v for k, v in verdict.items() if k != "seconds"} | {
+        "place": verdict["place"] | {"file": None}
+    }
 
 
 @pytest.mark.slow
@@ -103,16 +134,26 @@ def test_two_learners_with_one_file_have_other_hidden_cases_and_no_page_shows_on
         write_file(folder / name, "04a", wrong)
         write_file(folder / name, "01a", texts.make_unsolved_text(catalog.get("01a")))
     out = graded / "out twins"
-    assert grade(folder, out, graded / "secret").checked == 3, "the unsolved text is one file to everybody"
+    assert grade(folder, out, graded / "secret").checked == 3, (
+        "the unsolved text is one file to everybody"
+    )
     assert grade(folder, out, graded / "secret").checked == 0
     entries = [json.loads(line) for line in (out / "results.jsonl").read_text().splitlines()]
     ann, bob = (entry["verdict"] for entry in entries if entry["exercise"] == "04a")
-    assert (ann["status"], ann["cause"]) == (bob["status"], bob["cause"]) and ann["hidden"] != bob["hidden"]
-    details = [[case["detail"] for case in verdict["cases"] if case["detail"]] for verdict in (ann, bob)]
-    assert len(set(details[0]) - set(details[1])) > len(details[0]) / 2, "a few kinds have one shape only, with other values"
+    assert (ann["status"], ann["cause"]) == (bob["status"], bob["cause"]) and ann["hidden"] != bob[
+        "hidden"
+    ]
+    details = [
+        [case["detail"] for case in verdict["cases"] if case["detail"]] for verdict in (ann, bob)
+    ]
+    assert len(set(details[0]) - set(details[1])) > len(details[0]) / 2, (
+        "a few kinds have one shape only, with other values"
+    )
     for page in (out / "reports").iterdir():
         text = page.read_text()
-        assert not any(verdict["first"][part] in text for verdict in (ann, bob) for part in ("case", "words"))
+        assert not any(
+            verdict["first"][part] in text for verdict in (ann, bob) for part in ("case", "words")
+        )
 
 
 @pytest.mark.parametrize("best", isolation.TIERS)
@@ -135,7 +176,13 @@ def test_odd_lines_stand_beside_points_that_stay(graded):
     text = (graded / "good" / "cai" / f"{catalog.get('04a').file}.py").read_text()
     loop = text[: text.index("while True")].count("\n") + 1
     assert rows["cai"]["Odd"].split("; ") == [
-        f"04a line {text[: text.index('import gc')].count(chr(10)) + 1}: imports `gc`, which computes nothing",
-        f"04a line {loop}: code outside of what is checked did not end within 3 s of processor time",
+        (
+            f"04a line {text[: text.index('import gc')].count(chr(10)) + 1}: imports `gc`, which"
+            " computes nothing"
+        ),
+        (
+            f"04a line {loop}: code outside of what is checked did not end within 3 s of processor"
+            " time"
+        ),
     ]
     assert "imports `gc`" in (graded / "out good" / "class.html").read_text()

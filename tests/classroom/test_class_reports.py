@@ -1,4 +1,5 @@
-"""The pages: self-contained, escaped, with the cause and never the hidden case; and what is alike."""
+"""The pages: self-contained, escaped, with the cause and never the hidden case; and what is
+alike."""
 
 from __future__ import annotations
 
@@ -11,7 +12,15 @@ import re
 from dataclasses import asdict
 
 import pytest
-from fake_grading import answer, fake_check, grade, read_results, write_class, write_file, write_passing
+from fake_grading import (
+    answer,
+    fake_check,
+    grade,
+    read_results,
+    write_class,
+    write_file,
+    write_passing,
+)
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -20,7 +29,16 @@ from course_lib.base import paths
 from course_lib.catalog import texts
 from course_lib.classroom import similarity
 from course_lib.classroom.predictions import list_questions, read_surprises
-from course_lib.grading.verdict import ERROR, FAIL, NOT_ATTEMPTED, PASS, CaseResult, Finding, Place, Verdict
+from course_lib.grading.verdict import (
+    ERROR,
+    FAIL,
+    NOT_ATTEMPTED,
+    PASS,
+    CaseResult,
+    Finding,
+    Place,
+    Verdict,
+)
 
 ATTACK = "`<b>`<script>alert(1)</script><img src=x onerror=alert(1)>\"'&{{7*7}}"
 
@@ -46,9 +64,13 @@ def hostile_check(request):
         return fake_check(request)
     verdict = Verdict(
         request.exercise, FAIL, "padding_in_variance", "all of it, y[0, 0] is -0.125",
-        (CaseResult("wide", "fail", 3.0, "M = 5, N = 77713, fp32: wrong"), CaseResult("one", "pass", 0.1, "M = 77713, N = 1")),
-        hidden="f" * 12, headline=ATTACK, first=Finding("M = 5, N = 77713", f"y[0, 0] is 77713 {ATTACK}", "y[0, 0]", 77713.0, -77713.0, 41.0, 1, 9),
-        place=Place(f"{ATTACK}.py", 3, f"    x = {ATTACK}", 4, 9, ATTACK), question=ATTACK, common=f"7 of 9 with N = 77713 {ATTACK}",
+        (CaseResult("wide", "fail", 3.0, "M = 5, N = 77713, fp32: wrong"),
+            CaseResult("one", "pass", 0.1, "M = 77713, N = 1")),
+        hidden="f" * 12, headline=ATTACK,
+        first=Finding("M = 5, N = 77713", f"y[0, 0] is 77713 {ATTACK}", "y[0, 0]", 77713.0,
+            -77713.0, 41.0, 1, 9),
+        place=Place(f"{ATTACK}.py", 3, f"    x = {ATTACK}", 4, 9, ATTACK), question=ATTACK,
+        common=f"7 of 9 with N = 77713 {ATTACK}",
     ).as_dict()  # fmt: skip
     found = answer(request, FAIL, "x")
     del verdict["seconds"]
@@ -72,7 +94,11 @@ def graded(tmp_path_factory):
         json.dumps(
             {
                 "version": 2,
-                "predictions": {first: said | {"surprised": True}, second: said | {"surprised": False}, ATTACK: said | {"surprised": True}},
+                "predictions": {
+                    first: said | {"surprised": True},
+                    second: said | {"surprised": False},
+                    ATTACK: said | {"surprised": True},
+                },
             }
         )
     )
@@ -87,18 +113,32 @@ def test_no_page_has_a_tag_or_an_attribute_that_a_learner_wrote_nor_fetches_anyt
         text = page.read_text()
         tags = Tags(text)
         assert not tags.tags & {"script", "img", "b", "link", "iframe", "svg"}, page.name
-        assert "<code>&lt;b&gt;</code>&lt;script&gt;" in text or "learner-" in page.name or page.name.startswith(("class", "empty"))
+        assert (
+            "<code>&lt;b&gt;</code>&lt;script&gt;" in text
+            or "learner-" in page.name
+            or page.name.startswith(("class", "empty"))
+        )
         assert not {name for name in tags.attributes if name.startswith("on")}
         assert all(re.fullmatch(r"(reports|alike)/[a-z0-9-]+\.html", link) for link in tags.links)
         assert "default-src &#39;none&#39;" in text or "default-src 'none'" in text
-        assert "prefers-color-scheme: dark" in text and "49" not in re.sub(r"[0-9a-f]{8}\.html", "", text.split("</style>")[1])
+        assert "prefers-color-scheme: dark" in text and "49" not in re.sub(
+            r"[0-9a-f]{8}\.html", "", text.split("</style>")[1]
+        )
 
 
 def test_a_learners_page_says_the_cause_and_the_line_and_never_the_hidden_case(graded):
-    pages = [page.read_text() for page in (graded / "reports").iterdir() if "learner-" not in page.name and "empty" not in page.name]
+    pages = [
+        page.read_text()
+        for page in (graded / "reports").iterdir()
+        if "learner-" not in page.name and "empty" not in page.name
+    ]
     for text in pages:
         assert "77713" not in text and "0.125" not in text and "0, 0" not in text
-        assert "1 of 2 hidden cases are right" in text and "^^^^^" in text and "&lt;script&gt;alert(1)" in text
+        assert (
+            "1 of 2 hidden cases are right" in text
+            and "^^^^^" in text
+            and "&lt;script&gt;alert(1)" in text
+        )
     assert len(pages) == 3
     everybody = "".join(page.read_text() for page in (graded / "reports").iterdir())
     assert "Zoë 李" in everybody and everybody.count("Nothing could be read") == 1
@@ -106,8 +146,13 @@ def test_a_learners_page_says_the_cause_and_the_line_and_never_the_hidden_case(g
 
 def test_every_page_can_be_told_by_its_learner_and_no_two_are_one(graded):
     names = sorted(page.name for page in (graded / "reports").iterdir())
-    assert len(names) == len(set(names)) == 7 and all(name.isascii() and "/" not in name for name in names)
-    assert sum(name.startswith("zoe-") for name in names) == 2 and sum("script-alert-1" in name for name in names) == 1
+    assert len(names) == len(set(names)) == 7 and all(
+        name.isascii() and "/" not in name for name in names
+    )
+    assert (
+        sum(name.startswith("zoe-") for name in names) == 2
+        and sum("script-alert-1" in name for name in names) == 1
+    )
 
 
 def read_words(page) -> str:
@@ -122,14 +167,20 @@ def test_a_page_begins_with_what_happened_in_a_sentence_for_each_exercise(tmp_pa
             found.verdict.update(headline="", cases=[{"status": "pass"}] * 12)
         elif request.data == b"wrong":
             found = answer(request, FAIL, "divisor")
-            found.verdict.update(headline="The wrong divisor.", cases=[{"status": "pass"}, {"status": "fail"}], question="By what?")
+            found.verdict.update(
+                headline="The wrong divisor.",
+                cases=[{"status": "pass"}, {"status": "fail"}],
+                question="By what?",
+            )
         elif request.data == b"unwritten":
             found = answer(request, NOT_ATTEMPTED, "not_attempted")
             found.verdict["headline"] = ""
         else:
             found = answer(request, ERROR, "syntax_error")
             place = asdict(Place("f.py", 7, "x = (", 4, 5))
-            found.verdict.update(headline="This is not valid Python: '(' was never closed.", place=place)
+            found.verdict.update(
+                headline="This is not valid Python: '(' was never closed.", place=place
+            )
         return found
 
     folder = tmp_path / "class"
@@ -139,21 +190,42 @@ def test_a_page_begins_with_what_happened_in_a_sentence_for_each_exercise(tmp_pa
     write_file(folder / "bob", "04a", "broken")
     os.mkfifo(folder / "bob" / f"{catalog.get('07a').file}.py")
     grade(folder, tmp_path / "out", check=check)
-    pages = {name: read_words(next((tmp_path / "out" / "reports").glob(f"{name}-*"))) for name in ("ann", "bob")}
+    pages = {
+        name: read_words(next((tmp_path / "out" / "reports").glob(f"{name}-*")))
+        for name in ("ann", "bob")
+    }
     happened, _, details = pages["ann"].partition("Where to look")
-    assert happened.index("points") < happened.index("What happened") < happened.index("All 12 hidden cases are right.")
+    assert (
+        happened.index("points")
+        < happened.index("What happened")
+        < happened.index("All 12 hidden cases are right.")
+    )
     assert "The wrong divisor. 1 of 2 hidden cases are right." in happened
-    assert "07a" not in happened.partition("There is no file of yours")[0]  # what was done comes first
-    assert "There is no file of yours for 07a (ex07a_layer_norm_forward.py): 0 of 3 points." in happened
+    # what was done comes first
+    assert "07a" not in happened.partition("There is no file of yours")[0]
+    assert (
+        "There is no file of yours for 07a (ex07a_layer_norm_forward.py): 0 of 3 points."
+        in happened
+    )
     assert "By what?" in details and "By what?" not in happened and "wrong divisor" not in details
     happened, _, details = pages["bob"].partition("Where to look")
     assert "The file is still as the course wrote it." in happened
-    assert "Line 7: This is not valid Python: '(' was never closed." in happened and "7 | x = (" in details
+    assert (
+        "Line 7: This is not valid Python: '(' was never closed." in happened
+        and "7 | x = (" in details
+    )
     assert pages["bob"].count("is a pipe") == 1
     whole = read_words(tmp_path / "out" / "class.html")
-    assert "0 of 2 learners passed every exercise. What to teach first: The wrong divisor. It stopped 1 learner." in whole
+    assert (
+        "0 of 2 learners passed every exercise. What to teach first: The wrong divisor. It stopped"
+        " 1 learner." in whole
+    )
     taught, _, unrun = whole.partition("Files that did not run")
-    assert "By what?" not in taught and "how many elements did you add up" in taught.lower() and "04a 1" in taught
+    assert (
+        "By what?" not in taught
+        and "how many elements did you add up" in taught.lower()
+        and "04a 1" in taught
+    )
     assert "The file is no valid Python. 04a 1" in unrun
 
 
@@ -165,14 +237,25 @@ def test_missing_files_are_one_sentence_below_what_was_done(tmp_path):
     out = tmp_path / "out"
 
     def check(request):
-        return answer(request, *((NOT_ATTEMPTED, "not_attempted") if request.data == b"unwritten" else (PASS, "none")))
+        return answer(
+            request,
+            *((NOT_ATTEMPTED, "not_attempted") if request.data == b"unwritten" else (PASS, "none")),
+        )
 
     grade(tmp_path / "class", out, check=check, only=("01a", "04a", "06a", "07a"))
     ann, zoe = (read_words(next((out / "reports").glob(f"{name}-*"))) for name in ("ann", "zoe"))
     files = {name: f"{catalog.get(name).file}.py" for name in ("01a", "04a", "06a", "07a")}
-    assert f"There is no file of yours for 06a ({files['06a']}) and 07a ({files['07a']}): 0 of 5 points." in re.sub(r" ([,)])", r"\1", ann)
-    assert ann.index("04a") < ann.index("There is no file") and ann.count("There is no file") == zoe.count("There is no file") == 1
-    assert "1 has not begun; every file is missing or as the course wrote it: zoe." in re.sub(r" \.", ".", read_words(out / "class.html"))
+    assert (
+        f"There is no file of yours for 06a ({files['06a']}) and 07a ({files['07a']}): 0 of 5"
+        " points." in re.sub(r" ([,)])", r"\1", ann)
+    )
+    assert (
+        ann.index("04a") < ann.index("There is no file")
+        and ann.count("There is no file") == zoe.count("There is no file") == 1
+    )
+    assert "1 has not begun; every file is missing or as the course wrote it: zoe." in re.sub(
+        r" \.", ".", read_words(out / "class.html")
+    )
 
 
 def test_the_class_page_counts_causes_and_surprises(graded):
@@ -180,7 +263,8 @@ def test_the_class_page_counts_causes_and_surprises(graded):
     first, second = list(list_questions())[:2]
     assert f"<strong>{first}</strong>" in text and f"<strong>{second}</strong>" not in text
     assert re.search(
-        r"<td><strong>Padding in the variance\.</strong><br>What does <code>x - mean</code> hold[^\n]+\n"
+        r"<td><strong>Padding in the variance\.</strong><br>What does <code>x - mean</code>"
+        r" hold[^\n]+\n"
         r'<td>01a \(6\), 04a \(3\)</td><td class="number">6</td>',
         text,
     )
@@ -189,7 +273,8 @@ def test_the_class_page_counts_causes_and_surprises(graded):
 
 @pytest.mark.parametrize(
     "data",
-    [b"", b"[]", b"{}", b'{"predictions": []}', b'{"predictions": {"x": 3}}', b"\xff", b"[" * 100_000, b'{"predictions": null}', b"1" * (2 << 20)],
+    [b"", b"[]", b"{}", b'{"predictions": []}', b'{"predictions": {"x": 3}}', b"\xff",
+        b"[" * 100_000, b'{"predictions": null}', b"1" * (2 << 20)],
 )  # fmt: skip
 def test_a_progress_file_that_is_none_counts_as_none(data):
     assert not read_surprises(data)
@@ -197,11 +282,17 @@ def test_a_progress_file_that_is_none_counts_as_none(data):
 
 def test_only_questions_of_the_course_count_and_only_true_or_false():
     first, second = list(list_questions())[:2]
-    said = {"predictions": {first: {"surprised": True}, second: {"surprised": "yes"}, "made up": {"surprised": True}}}
+    said = {
+        "predictions": {
+            first: {"surprised": True},
+            second: {"surprised": "yes"},
+            "made up": {"surprised": True},
+        }
+    }
     assert read_surprises(json.dumps(said).encode()) == {first: True}
 
 
-# ---- alike -----------------------------------------------------------------------------------------------------------------
+# ---- alike ---------------------------------------------------------------------------------------
 
 EX = catalog.get("07a")
 SOLUTION = texts.read_solution(EX)
@@ -218,7 +309,10 @@ def disguise(text: str) -> str:
 
 
 def alike(one: str, other: str) -> bool:
-    found = [("a", similarity.take_fingerprint(one.encode(), GIVEN)), ("b", similarity.take_fingerprint(other.encode(), GIVEN))]
+    found = [
+        ("a", similarity.take_fingerprint(one.encode(), GIVEN)),
+        ("b", similarity.take_fingerprint(other.encode(), GIVEN)),
+    ]
     return bool(similarity.find_alike(found))
 
 
@@ -226,14 +320,17 @@ def test_a_disguised_copy_is_found_and_another_solution_is_not():
     assert disguise(SOLUTION) != SOLUTION and alike(SOLUTION, disguise(SOLUTION))
     other = (
         SOLUTION.replace("tl.rsqrt", "1.0 / tl.sqrt").replace("mean", "mu")
-        + "\n\ndef extra(a, b):\n    return [a[k] * b[k] + 1 for k in range(9) if a[k] > b[k]]\n" * 3
+        + "\n\ndef extra(a, b):\n    return [a[k] * b[k] + 1 for k in range(9) if a[k] > b[k]]\n"
+        * 3
     )
     assert not alike(SOLUTION, other)
 
 
 def test_what_the_course_wrote_counts_for_nothing():
     assert not similarity.take_fingerprint(UNSOLVED.encode(), GIVEN)
-    assert not alike(UNSOLVED, UNSOLVED) and not alike(UNSOLVED + "\nx = 1\n", UNSOLVED + "\ny = 2\n")
+    assert not alike(UNSOLVED, UNSOLVED) and not alike(
+        UNSOLVED + "\nx = 1\n", UNSOLVED + "\ny = 2\n"
+    )
 
 
 def test_all_who_have_one_and_the_same_are_named_however_many():
@@ -242,8 +339,15 @@ def test_all_who_have_one_and_the_same_are_named_however_many():
     names = [f"{n:02}" for n in range(30)]
     (same,) = similarity.find_alike((name, hashes) for name in names)
     assert same == similarity.Alike(tuple(names), 1.0)
-    found = similarity.find_alike([*((name, hashes) for name in names), ("x", near), ("y", frozenset(range(99)))])
-    assert found[0] == same and found[1].learners == ("00", "x") and 0.9 <= found[1].shared < 1 and len(found) == 2
+    found = similarity.find_alike(
+        [*((name, hashes) for name in names), ("x", near), ("y", frozenset(range(99)))]
+    )
+    assert (
+        found[0] == same
+        and found[1].learners == ("00", "x")
+        and 0.9 <= found[1].shared < 1
+        and len(found) == 2
+    )
 
 
 @given(st.binary(max_size=300), st.integers(1, 300))
@@ -270,9 +374,16 @@ def test_the_class_lists_pairs_without_judging(tmp_path):
     ]
     assert "=ann, ann (of 2025), bob, dan (of 2025)" in (out / "class.html").read_text()
     page = (out / "alike" / "07a.html").read_text()
-    assert not Tags(page).tags & {"script", "b"} and "# &lt;script&gt;alert(1)" in page and r"\x1b[2J" in page
+    assert (
+        not Tags(page).tags & {"script", "b"}
+        and "# &lt;script&gt;alert(1)" in page
+        and r"\x1b[2J" in page
+    )
     assert page.count("tl.rsqrt") >= 2 and not (out / "alike" / "01a.html").exists()
-    rows = {row["Student"]: row for row in csv.DictReader((out / "gradebook.csv").read_text().splitlines())}
+    rows = {
+        row["Student"]: row
+        for row in csv.DictReader((out / "gradebook.csv").read_text().splitlines())
+    }
     assert {name: row["Published"] for name, row in rows.items() if row["Published"]} == {
         "'=ann": "07a is the published solution",
         "bob": "07a is the published solution",
@@ -282,12 +393,18 @@ def test_the_class_lists_pairs_without_judging(tmp_path):
     grade(folder, out, also=(tmp_path / "of 2025",))
     grade(folder, out, only=("01a",))
     assert read_results(out) == before, "another exercise's week leaves it as it is"
-    words = " ".join(re.sub(r"<[^>]+>", " ", before[name].decode()).lower() for name in ("class.html", "alike/07a.html"))
+    words = " ".join(
+        re.sub(r"<[^>]+>", " ", before[name].decode()).lower()
+        for name in ("class.html", "alike/07a.html")
+    )
     assert not re.search(r"plagiari|cheat|copied|suspect|guilty", words)
     grade(folder, out)
-    assert (out / "similar.csv").read_text().splitlines()[1].startswith("07a,'=ann; ann (of 2025); bob; dan (of 2025)"), (
-        "without --also, what an earlier class has in common stays"
-    )
+    assert (
+        (out / "similar.csv")
+        .read_text()
+        .splitlines()[1]
+        .startswith("07a,'=ann; ann (of 2025); bob; dan (of 2025)")
+    ), "without --also, what an earlier class has in common stays"
     assert (out / "alike" / "07a.html").read_text().count("--also names an earlier class") == 1
     write_file(folder / "bob", "07a", UNSOLVED)
     write_file(folder / "=ann", "07a", UNSOLVED)
@@ -305,10 +422,15 @@ def test_a_run_with_some_of_the_class_keeps_what_is_alike_among_the_others(tmp_p
     out = tmp_path / "out"
     for folder in ("class", "some", "some", "the next week"):
         grade(tmp_path / folder, out, only=("01a", "07a"))
-        assert (out / "similar.csv").read_text().splitlines() == ["Exercise,Learners,Shared", "07a,ann; bob; cy,1.00"], folder
+        assert (out / "similar.csv").read_text().splitlines() == [
+            "Exercise,Learners,Shared",
+            "07a,ann; bob; cy,1.00",
+        ], folder
     write_file(tmp_path / "class" / "cy", "07a", UNSOLVED)
     grade(tmp_path / "class", out, only=("07a",))
-    assert (out / "similar.csv").read_text().splitlines()[1:] == ["07a,ann; bob,1.00"], "who is compared again counts as compared again"
+    assert (out / "similar.csv").read_text().splitlines()[1:] == ["07a,ann; bob,1.00"], (
+        "who is compared again counts as compared again"
+    )
 
 
 def test_a_published_solution_that_counts_is_named_whatever_comes_later(tmp_path):
@@ -320,9 +442,13 @@ def test_a_published_solution_that_counts_is_named_whatever_comes_later(tmp_path
         assert (row["07a status"], row["Published"]) == (PASS, "07a is the published solution")
 
 
-@pytest.mark.parametrize("change", [lambda data: b"\xef\xbb\xbf" + data, lambda data: data.replace(b"\n", b"\r\n")])
+@pytest.mark.parametrize(
+    "change", [lambda data: b"\xef\xbb\xbf" + data, lambda data: data.replace(b"\n", b"\r\n")]
+)
 def test_how_an_editor_stores_a_text_makes_no_other_file_of_it(change):
-    assert similarity.take_fingerprint(change(SOLUTION.encode()), GIVEN) == similarity.take_fingerprint(SOLUTION.encode(), GIVEN)
+    assert similarity.take_fingerprint(
+        change(SOLUTION.encode()), GIVEN
+    ) == similarity.take_fingerprint(SOLUTION.encode(), GIVEN)
 
 
 def test_what_is_nearly_a_published_text_is_said_with_its_share():
@@ -330,6 +456,11 @@ def test_what_is_nearly_a_published_text_is_said_with_its_share():
     near = frozenset(sorted(hashes)[2:])
     published = [("another text", frozenset(range(50))), ("the published solution", hashes)]
     assert similarity.describe_published(hashes, published) == "the published solution"
-    assert re.fullmatch(r"9\d % like the published solution", similarity.describe_published(near, published))
-    assert similarity.describe_published(frozenset(sorted(hashes)[: len(hashes) // 2]), published) == ""
+    assert re.fullmatch(
+        r"9\d % like the published solution", similarity.describe_published(near, published)
+    )
+    assert (
+        similarity.describe_published(frozenset(sorted(hashes)[: len(hashes) // 2]), published)
+        == ""
+    )
     assert similarity.describe_published(frozenset(), [("nothing", frozenset())]) == ""

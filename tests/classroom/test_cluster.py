@@ -1,4 +1,5 @@
-"""Workers on other machines: a local dask scheduler with worker processes, one of which is killed in the middle of a check."""
+"""Workers on other machines: a local dask scheduler with worker processes, one of which is killed
+in the middle of a check."""
 
 from __future__ import annotations
 
@@ -13,14 +14,20 @@ from fake_grading import fake_check, grade, read_results, write_class, write_fil
 from course_lib.base.errors import EnvironmentFault
 from course_lib.classroom import workers
 
-distributed = pytest.importorskip("distributed", reason="dask.distributed is not installed; `make dev` installs it")
+distributed = pytest.importorskip(
+    "distributed", reason="dask.distributed is not installed; `make dev` installs it"
+)
 
 
 @pytest.fixture(scope="module")
 def cluster(tmp_path_factory):
     local = tmp_path_factory.mktemp("cluster")
     with distributed.LocalCluster(
-        n_workers=2, threads_per_worker=1, processes=True, dashboard_address=None, local_directory=str(local)
+        n_workers=2,
+        threads_per_worker=1,
+        processes=True,
+        dashboard_address=None,
+        local_directory=str(local),
     ) as started:
         yield started
 
@@ -39,7 +46,9 @@ def waits_to_be_killed(request):
     return fake_check(request)
 
 
-def test_a_cluster_writes_the_same_bytes_also_when_a_worker_is_killed_in_the_middle(cluster, tmp_path):
+def test_a_cluster_writes_the_same_bytes_also_when_a_worker_is_killed_in_the_middle(
+    cluster, tmp_path
+):
     folder = write_class(tmp_path / "class", 6)
     mark = tmp_path / "number"
     write_file(folder / "waits", "01a", f"WAIT {mark} ")
@@ -57,7 +66,10 @@ def test_a_cluster_writes_the_same_bytes_also_when_a_worker_is_killed_in_the_mid
     signal.setitimer(signal.ITIMER_REAL, 0.5, 0.2)
     try:
         graded = grade(
-            folder, tmp_path / "cluster", check=waits_to_be_killed, start=functools.partial(workers.connect, cluster.scheduler_address)
+            folder,
+            tmp_path / "cluster",
+            check=waits_to_be_killed,
+            start=functools.partial(workers.connect, cluster.scheduler_address),
         )
     finally:
         signal.setitimer(signal.ITIMER_REAL, 0)
@@ -68,5 +80,10 @@ def test_a_cluster_writes_the_same_bytes_also_when_a_worker_is_killed_in_the_mid
 
 def test_no_scheduler_is_said(monkeypatch):
     monkeypatch.setattr(workers, "CONNECT_SECONDS", 0.5)
-    with pytest.raises(EnvironmentFault, match=r"no dask scheduler answers at tcp://127\.0\.0\.1:9 "), workers.connect("tcp://127.0.0.1:9"):
+    with (
+        pytest.raises(
+            EnvironmentFault, match=r"no dask scheduler answers at tcp://127\.0\.0\.1:9 "
+        ),
+        workers.connect("tcp://127.0.0.1:9"),
+    ):
         pass

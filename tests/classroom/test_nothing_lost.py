@@ -1,4 +1,5 @@
-"""Killed at any point, out of room, with any number of workers: the gradebook is the one of an undisturbed run."""
+"""Killed at any point, out of room, with any number of workers: the gradebook is the one of an
+undisturbed run."""
 
 from __future__ import annotations
 
@@ -38,7 +39,8 @@ def undisturbed(tmp_path_factory):
 
 
 def in_child(work) -> int:
-    """Run ``work`` in a fork of this process; returns its process id. It is all imported there already."""
+    """Run ``work`` in a fork of this process; returns its process id. It is all imported there
+    already."""
     child = os.fork()
     if child:
         return child
@@ -51,7 +53,9 @@ def in_child(work) -> int:
 
 
 @pytest.mark.parametrize("kills", [20, pytest.param(50, marks=pytest.mark.sweep)])
-def test_killed_at_random_points_and_resumed_nothing_is_lost_nor_done_twice(undisturbed, tmp_path, kills):
+def test_killed_at_random_points_and_resumed_nothing_is_lost_nor_done_twice(
+    undisturbed, tmp_path, kills
+):
     folder, expected = undisturbed
     rng = random.Random(20)
     whole = grade(folder, tmp_path / "timed", check=slow_check).checked
@@ -59,7 +63,8 @@ def test_killed_at_random_points_and_resumed_nothing_is_lost_nor_done_twice(undi
     for round_ in range(kills):
         out = tmp_path / f"out {round_ // 10}"  # killed up to ten times in a row
         child = in_child(lambda out=out: grade(folder, out, check=slow_check))
-        # by what is written, not by the clock: a machine under load would have every child killed before it has begun
+        # by what is written, not by the clock: a machine under load would have every child killed
+        # before it has begun
         _wait_until_killable(child, out / "journal.jsonl", more=rng.randrange(whole // 6))
         time.sleep(rng.uniform(0, 0.02))
         os.kill(child, signal.SIGKILL)
@@ -81,7 +86,10 @@ def _count_lines(journal: Path) -> int:
 def _wait_until_killable(child: int, journal: Path, *, more: int) -> None:
     """Until ``child`` has added ``more`` lines to the journal, or is done."""
     wanted = _count_lines(journal) + more
-    while _count_lines(journal) < wanted and os.waitid(os.P_PID, child, os.WEXITED | os.WNOHANG | os.WNOWAIT) is None:
+    while (
+        _count_lines(journal) < wanted
+        and os.waitid(os.P_PID, child, os.WEXITED | os.WNOHANG | os.WNOWAIT) is None
+    ):
         time.sleep(0.002)
 
 
@@ -99,7 +107,9 @@ def test_processes_write_the_same_bytes(undisturbed, tmp_path):
 
 
 @given(cut=st.integers(0, 6000))
-@settings(max_examples=12, suppress_health_check=[HealthCheck.function_scoped_fixture], deadline=None)
+@settings(
+    max_examples=12, suppress_health_check=[HealthCheck.function_scoped_fixture], deadline=None
+)
 def test_a_torn_journal_is_cut_off_and_done_again(undisturbed, tmp_path_factory, cut):
     folder, expected = undisturbed
     out = tmp_path_factory.mktemp("torn") / "out"
@@ -109,7 +119,9 @@ def test_a_torn_journal_is_cut_off_and_done_again(undisturbed, tmp_path_factory,
     torn = whole[: max(len(whole) - cut, 0)]
     journal.write_bytes(torn)
     graded = grade(folder, out)
-    assert graded.kept == torn.count(b"\n") and graded.torn == (not torn.endswith(b"\n") and torn != b"")
+    assert graded.kept == torn.count(b"\n") and graded.torn == (
+        not torn.endswith(b"\n") and torn != b""
+    )
     assert read_results(out) == expected
 
 
@@ -129,8 +141,12 @@ def test_a_full_disk_stops_with_a_message_and_goes_on_when_there_is_room(undistu
     out = tmp_path / "out"
 
     def fill(most: int) -> None:
-        resource.setrlimit(resource.RLIMIT_FSIZE, (most, most))  # what a file grows to: beyond it a write fails as on a full disk
-        with pytest.raises(EnvironmentFault, match=r"cannot be written: File too large.*give the same command again"):
+        # what a file grows to: beyond it a write fails as on a full disk
+        resource.setrlimit(resource.RLIMIT_FSIZE, (most, most))
+        with pytest.raises(
+            EnvironmentFault,
+            match=r"cannot be written: File too large.*give the same command again",
+        ):
             grade(folder, out)
 
     sizes = []
@@ -165,11 +181,14 @@ def test_what_could_not_be_written_leaves_the_journal_as_it_was(tmp_path, monkey
 def test_two_at_once_in_one_folder_are_refused(undisturbed, tmp_path):
     folder, _ = undisturbed
     (tmp_path / "out").mkdir()
-    with Journal(tmp_path / "out" / "journal.jsonl"), pytest.raises(CourseError, match="another `course grade` is at work"):
+    with (
+        Journal(tmp_path / "out" / "journal.jsonl"),
+        pytest.raises(CourseError, match="another `course grade` is at work"),
+    ):
         grade(folder, tmp_path / "out")
 
 
-# ---- faults that are nobody's ----------------------------------------------------------------------------------------------
+# ---- faults that are nobody's --------------------------------------------------------------------
 
 
 def test_a_grader_fault_is_tried_again_and_then_listed_apart(tmp_path):
@@ -178,8 +197,14 @@ def test_a_grader_fault_is_tried_again_and_then_listed_apart(tmp_path):
     write_file(folder / "never", "01a", "FAULT")
     write_file(folder / "raises", "01a", "RAISE")
     graded = grade(folder, tmp_path / "out")
-    assert [(learner, exercise) for learner, exercise, _ in graded.faults] == [("never", "01a"), ("raises", "01a")]
-    rows = {line.split(",")[0]: line.split(",") for line in (tmp_path / "out" / "gradebook.csv").read_text().splitlines()}
+    assert [(learner, exercise) for learner, exercise, _ in graded.faults] == [
+        ("never", "01a"),
+        ("raises", "01a"),
+    ]
+    rows = {
+        line.split(",")[0]: line.split(",")
+        for line in (tmp_path / "out" / "gradebook.csv").read_text().splitlines()
+    }
     assert rows["never"][9:11] == ["", "not graded"] and "not graded" not in rows["once"]
     # neither is kept: the next run tries again, and what was right stays
     (folder / "never" / "ex01a_layer_norm.py").write_text("# better\n")
@@ -190,7 +215,9 @@ def test_whoever_kills_the_worker_loses_nobody_elses_verdict(undisturbed, tmp_pa
     write_class(tmp_path / "class", 6)
     for name in ("a killer", "m killer", "z killer"):
         write_file(tmp_path / "class" / name, "04a", f"KILL {name}")
-    graded = grade(tmp_path / "class", tmp_path / "out", start=functools.partial(workers.start_processes, 2))
+    graded = grade(
+        tmp_path / "class", tmp_path / "out", start=functools.partial(workers.start_processes, 2)
+    )
     assert [learner for learner, _, _ in graded.faults] == ["a killer", "m killer", "z killer"]
     assert all("ended twice" in why for _, _, why in graded.faults) and graded.checked == 15
 
@@ -202,7 +229,9 @@ def test_one_file_that_the_machine_does_not_take_is_listed_and_three_in_a_row_st
     assert graded.faults == (("too large", "01a", "this machine has no room."),)
     for name in ("b", "c"):
         write_file(folder / name, "01a", f"MACHINE {name}")
-    with pytest.raises(EnvironmentFault, match=r"3 files in a row .* no room. Every verdict so far is kept"):
+    with pytest.raises(
+        EnvironmentFault, match=r"3 files in a row .* no room. Every verdict so far is kept"
+    ):
         grade(folder, tmp_path / "out", workers=8)
 
 
@@ -210,18 +239,31 @@ def test_a_recheck_checks_that_exercise_and_no_other(undisturbed, tmp_path):
     folder, expected = undisturbed
     grade(folder, tmp_path / "out")
     seen = []
-    graded = grade(folder, tmp_path / "out", recheck=("04a",), check=lambda request: seen.append(request.exercise) or fake_check(request))
-    assert set(seen) == {"04a"} and len(seen) == graded.checked == 20 and read_results(tmp_path / "out") == expected
+    graded = grade(
+        folder,
+        tmp_path / "out",
+        recheck=("04a",),
+        check=lambda request: seen.append(request.exercise) or fake_check(request),
+    )
+    assert (
+        set(seen) == {"04a"}
+        and len(seen) == graded.checked == 20
+        and read_results(tmp_path / "out") == expected
+    )
 
 
 def test_only_some_exercises_leave_the_others_as_they_are(undisturbed, tmp_path):
     folder, expected = undisturbed
     grade(folder, tmp_path / "out")
-    assert grade(folder, tmp_path / "out", only=("04a",)).checked == 0 and read_results(tmp_path / "out") == expected
+    assert (
+        grade(folder, tmp_path / "out", only=("04a",)).checked == 0
+        and read_results(tmp_path / "out") == expected
+    )
 
 
 def test_exercise_by_exercise_and_killed_between_is_the_same_as_all_at_once(undisturbed, tmp_path):
-    """A run that is killed after its record was written, and before its gradebook, is made good by the same command."""
+    """A run that is killed after its record was written, and before its gradebook, is made good by
+    the same command."""
     folder, expected = undisturbed
     out = tmp_path / "out"
     for name in ("07a", "01a", "04a"):
@@ -251,12 +293,18 @@ def test_files_are_read_no_further_ahead_than_the_width():
             ended += 1
             assert made - ended <= 5, (made, ended)
 
-    engine = Engine(lambda: ThreadPoolExecutor(2), lambda number: FileAnswer({"status": "pass"}), Kept(), width=5)
+    engine = Engine(
+        lambda: ThreadPoolExecutor(2),
+        lambda number: FileAnswer({"status": "pass"}),
+        Kept(),
+        width=5,
+    )
     assert engine.run(list_jobs()).checked == made == 1000
 
 
 def test_the_progress_goes_forward_only_and_ends_with_the_last_learner(tmp_path):
-    """Learners hand in none, one, two or three files, and some of them the same ones: the whole is known from the beginning."""
+    """Learners hand in none, one, two or three files, and some of them the same ones: the whole is
+    known from the beginning."""
     folder = write_class(tmp_path / "class", 12)
     for number in range(4):
         (folder / f"a nobody {number}").mkdir()

@@ -1,4 +1,5 @@
-"""An exercise whose parts stand for themselves gives a share of its points for each that is right, from a verdict on hidden cases too."""
+"""An exercise whose parts stand for themselves gives a share of its points for each that is right,
+from a verdict on hidden cases too."""
 
 from __future__ import annotations
 
@@ -20,5 +21,8 @@ def test_each_bug_that_is_caught_has_its_share(tmp_path):
     verdict = check(exercise, file, secret="of this test")
     assert verdict.status == "fail"
     parts = len(exercise.entry_points)
-    assert give_points(exercise, verdict.as_dict(), Rules()) == int(100 * exercise.difficulty * (parts - 1) / parts) / 100
+    assert (
+        give_points(exercise, verdict.as_dict(), Rules())
+        == int(100 * exercise.difficulty * (parts - 1) / parts) / 100
+    )
     assert give_points(catalog.exercises()["01a"], verdict.as_dict(), Rules()) == 0

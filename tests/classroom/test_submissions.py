@@ -66,7 +66,7 @@ def files_of(collected) -> dict[str, str]:
     return {name: member.data.decode() for name, member in collected.files.items()}
 
 
-# ---- layouts -----------------------------------------------------------------------------------------------------------------
+# ---- layouts -------------------------------------------------------------------------------------
 
 
 def test_plain_folders_and_archives(folder):
@@ -77,7 +77,8 @@ def test_plain_folders_and_archives(folder):
     make_zip(folder / "ed" / "inside.zip", {NAMES["07a"]: "e"})
     found = take(folder)
     assert {name: files_of(one) for name, one in found.items()} == {
-        "ann lee": {"01a": "a"}, "bo": {"01a": "b"}, "cy": {"04a": "c"}, "di": {"04a": "d"}, "ed": {"07a": "e"},
+        "ann lee": {"01a": "a"}, "bo": {"01a": "b"}, "cy": {"04a": "c"}, "di": {"04a": "d"},
+        "ed": {"07a": "e"},
     }  # fmt: skip
     assert all(not one.problem and not one.notes for one in found.values())
 
@@ -121,7 +122,8 @@ def test_moodle_in_folders_and_flat(folder):
 
 
 def test_moodle_today_groups_and_other_plugins(folder):
-    """Since 3.1 a folder's name ends without "_"; whoever is in no group hands in with the default one, which has no number."""
+    """Since 3.1 a folder's name ends without "_"; whoever is in no group hands in with the default
+    one, which has no number."""
     write_file(folder / "Jane Doe_12345_assignsubmission_file", "01a", "jane")
     write_file(folder / "Participant_7_assignsubmission_file", "01a", "somebody")
     write_file(folder / "Participant_8_assignsubmission_file", "01a", "somebody else")
@@ -138,18 +140,30 @@ def test_moodle_today_groups_and_other_plugins(folder):
         "Participant (7)": ("7", {"01a": "somebody"}),
         "Participant (8)": ("8", {"01a": "somebody else"}),
     }
-    assert found["Jane Doe"].notes == ["Jane Doe_12345_assignsubmission_onenote is no file but onenote, which is not graded"]
-    assert found["Li Wei"].problem == "Li Wei_9_assignsubmission_file is a pipe" and not found["Li Wei"].notes
+    assert found["Jane Doe"].notes == [
+        "Jane Doe_12345_assignsubmission_onenote is no file but onenote, which is not graded"
+    ]
+    assert (
+        found["Li Wei"].problem == "Li Wei_9_assignsubmission_file is a pipe"
+        and not found["Li Wei"].notes
+    )
 
 
-@pytest.mark.parametrize("layout", ["{0}/{1}", "{0}/exercises/{1}", "{0}_{2}_assignsubmission_file/{1}", "{0}_{2}_5_{1}"])
+@pytest.mark.parametrize(
+    "layout", ["{0}/{1}", "{0}/exercises/{1}", "{0}_{2}_assignsubmission_file/{1}", "{0}_{2}_5_{1}"]
+)
 def test_a_folder_that_holds_only_the_class_is_not_taken_for_one_learner(folder, layout):
     inner = folder / "submissions"
     for number, name in enumerate(("ann", "bob", "cy")):
         file = inner / layout.format(name, NAMES["01a"], number)
         file.parent.mkdir(parents=True, exist_ok=True)
         file.write_text(name)
-    with pytest.raises(CourseError, match=r"looks like the submissions of 3 learners\. If that is the class, name .*submissions"):
+    with pytest.raises(
+        CourseError,
+        match=(
+            r"looks like the submissions of 3 learners\. If that is the class, name .*submissions"
+        ),
+    ):
         discover(folder)
     assert len(discover(inner)) == 3
 
@@ -168,7 +182,10 @@ def test_one_learner_alone_may_have_folders_of_their_own(folder):
         ("ex7a_layer_norm_forward.py", "is not named as"),
         ("Exercise 07a.py", "is not named as"),
         (f"{NAMES['07a']}.txt", "is not named as"),
-        (f"{NAMES['07a'][:-3]}.ipynb", "is a notebook; what is graded is the .py file of exercises/"),
+        (
+            f"{NAMES['07a'][:-3]}.ipynb",
+            "is a notebook; what is graded is the .py file of exercises/",
+        ),
     ],
 )
 def test_a_file_that_was_meant_and_is_not_read_is_named(folder, name, says):
@@ -178,7 +195,9 @@ def test_a_file_that_was_meant_and_is_not_read_is_named(folder, name, says):
     (folder / f"cy_5_6_{name}").write_text("x")
     found = take(folder)
     assert found["ann"].problem.startswith(f"{name}: not read, it {says}")
-    assert files_of(found["bob"]) == {"01a": "x"} and found["bob"].notes[0].startswith(f"work/{name}: not read, it {says}")
+    assert files_of(found["bob"]) == {"01a": "x"} and found["bob"].notes[0].startswith(
+        f"work/{name}: not read, it {says}"
+    )
     assert found["cy"].problem.startswith(f"{name}: not read, it {says}")
 
 
@@ -193,7 +212,9 @@ def test_other_code_is_named_only_where_there_is_no_exercise(folder):
     assert not found["bob"].notes and not found["bob"].problem
 
 
-@pytest.mark.parametrize("name", [f"doejane_1_2_{NAMES['01a']}", f"Jane_1_assignsubmission_file/{NAMES['01a']}"])
+@pytest.mark.parametrize(
+    "name", [f"doejane_1_2_{NAMES['01a']}", f"Jane_1_assignsubmission_file/{NAMES['01a']}"]
+)
 def test_the_download_of_a_class_still_packed_is_no_learner(folder, name):
     make_zip(folder / "download.zip", {name: "x", name.replace("1", "3"): "y"})
     problem = take(folder)["download"].problem
@@ -208,7 +229,8 @@ def test_the_download_of_a_class_still_packed_is_no_learner(folder, name):
     ],
 )
 def test_github_classroom(tmp_path, parent, names, logins):
-    """A repository is the whole course: its solutions and tests bear the same names, and were handed in by nobody."""
+    """A repository is the whole course: its solutions and tests bear the same names, and were
+    handed in by nobody."""
     for name in names:
         write_file(tmp_path / parent / name / "exercises", "01a", name)
         write_file(tmp_path / parent / name / "solutions", "01a", "not theirs")
@@ -218,7 +240,9 @@ def test_github_classroom(tmp_path, parent, names, logins):
     (tmp_path / parent / "zz").mkdir()  # nothing in it: that changes nobody's name
     found = take(tmp_path / parent)
     assert found.pop("zz").problem
-    assert sorted(found) == logins and [one.entry.login for _, one in sorted(found.items())] == logins
+    assert (
+        sorted(found) == logins and [one.entry.login for _, one in sorted(found.items())] == logins
+    )
     assert {text for one in found.values() for text in files_of(one).values()} == set(names)
     assert all(not one.notes for one in found.values())
 
@@ -227,9 +251,16 @@ def test_a_mapping_says_who_and_where(folder, tmp_path):
     write_file(folder / "group 1" / "a", "01a", "a")
     make_zip(folder / "b.zip", {NAMES["01a"]: "b"})
     mapping = tmp_path / "who.csv"
-    mapping.write_text('learner,path,id,login\n"Lee, Ann",group 1/a,7,ann\nBob,b.zip,8,\nNobody,,9,\nLost,x/y,10,\n', encoding="utf-8-sig")
+    mapping.write_text(
+        'learner,path,id,login\n"Lee, Ann",group'
+        " 1/a,7,ann\nBob,b.zip,8,\nNobody,,9,\nLost,x/y,10,\n",
+        encoding="utf-8-sig",
+    )
     found = take(folder, mapping)
-    assert {name: (one.entry.id, one.entry.login, files_of(one), one.problem) for name, one in found.items()} == {
+    assert {
+        name: (one.entry.id, one.entry.login, files_of(one), one.problem)
+        for name, one in found.items()
+    } == {
         "Lee, Ann": ("7", "ann", {"01a": "a"}, ""),
         "Bob": ("8", "", {"01a": "b"}, ""),
         "Nobody": ("9", "", {}, "nothing was handed in"),
@@ -278,7 +309,7 @@ def test_names_that_begin_alike_stay_whole_where_nothing_says_that_they_are_repo
     assert sorted(take(folder)) == ["jane-doe", "jane-lee"]
 
 
-# ---- which of two counts -----------------------------------------------------------------------------------------------------
+# ---- which of two counts -------------------------------------------------------------------------
 
 
 def test_of_two_files_for_one_exercise_one_counts_and_the_row_says_which(folder):
@@ -287,12 +318,21 @@ def test_of_two_files_for_one_exercise_one_counts_and_the_row_says_which(folder)
     write_file(folder / "bob" / "a", "01a", "same")
     write_file(folder / "bob" / "b", "01a", "same")
     (folder / "cy").mkdir()
-    for name in (f"{NAMES['01a'][:-3]}-1.py", f"{NAMES['01a'][:-3]} (3).py", "ex01a_mine.py", "EX04A.py", "ex0 4a.py", "ex04abc_x.py"):
+    for name in (
+        f"{NAMES['01a'][:-3]}-1.py",
+        f"{NAMES['01a'][:-3]} (3).py",
+        "ex01a_mine.py",
+        "EX04A.py",
+        "ex0 4a.py",
+        "ex04abc_x.py",
+    ):
         (folder / "cy" / name).write_text(name)
         os.utime(folder / "cy" / name, (10**9, 10**9))
     found = take(folder)
     assert files_of(found["ann"]) == {"01a": "exercises"}
-    assert found["ann"].notes[0].startswith("01a: 3 files (") and found["ann"].notes[0].endswith(f"; exercises/{NAMES['01a']} counts")
+    assert found["ann"].notes[0].startswith("01a: 3 files (") and found["ann"].notes[0].endswith(
+        f"; exercises/{NAMES['01a']} counts"
+    )
     assert not found["bob"].notes, "equal files leave nothing to decide"
     assert files_of(found["cy"]) == {"01a": f"{NAMES['01a'][:-3]} (3).py", "04a": "EX04A.py"}
 
@@ -308,7 +348,7 @@ def test_of_two_submissions_the_later_one_counts_and_an_empty_one_hides_none(fol
     assert found["ann"].notes == ["2 submissions: ann, ann.zip; the later one counts: ann.zip"]
 
 
-# ---- bad input -----------------------------------------------------------------------------------------------------------------
+# ---- bad input -----------------------------------------------------------------------------------
 
 
 def encrypt(path) -> None:
@@ -345,29 +385,63 @@ def crowd(path) -> None:
 
 
 BAD_ARCHIVES = {
-    "encrypted.zip": (lambda path: (make_zip(path, {NAMES["01a"]: "x"}), encrypt(path)), "it is encrypted"),
-    "outside.zip": (lambda path: make_zip(path, {f"../../{NAMES['01a']}": "x", f"/tmp/{NAMES['04a']}": "x"}), "points outside the archive"),
-    "windows.zip": (lambda path: make_zip(path, {f"C:\\{NAMES['01a']}": "x", f"..\\{NAMES['04a']}": "x"}), "points outside the archive"),
+    "encrypted.zip": (
+        lambda path: (make_zip(path, {NAMES["01a"]: "x"}), encrypt(path)),
+        "it is encrypted",
+    ),
+    "outside.zip": (
+        lambda path: make_zip(path, {f"../../{NAMES['01a']}": "x", f"/tmp/{NAMES['04a']}": "x"}),
+        "points outside the archive",
+    ),
+    "windows.zip": (
+        lambda path: make_zip(path, {f"C:\\{NAMES['01a']}": "x", f"..\\{NAMES['04a']}": "x"}),
+        "points outside the archive",
+    ),
     "links.zip": (lambda path: make_zip(path, {}, {NAMES["01a"]: "/etc/passwd"}), "it is a link"),
-    "tar of links.tar": (lambda path: make_tar(path, {}, "w", ex=(tarfile.SYMTYPE, "/etc/passwd")), "it is a link"),
-    "tar of hard.tar": (lambda path: make_tar(path, {}, "w", ex=(tarfile.LNKTYPE, "../../x")), "it is a link"),
-    "tar of pipe.tar": (lambda path: make_tar(path, {}, "w", ex=(tarfile.FIFOTYPE, "")), "is no plain file"),
-    "tar of outside.tar.gz": (lambda path: make_tar(path, {f"../{NAMES['01a']}": "x"}), "points outside the archive"),
+    "tar of links.tar": (
+        lambda path: make_tar(path, {}, "w", ex=(tarfile.SYMTYPE, "/etc/passwd")),
+        "it is a link",
+    ),
+    "tar of hard.tar": (
+        lambda path: make_tar(path, {}, "w", ex=(tarfile.LNKTYPE, "../../x")),
+        "it is a link",
+    ),
+    "tar of pipe.tar": (
+        lambda path: make_tar(path, {}, "w", ex=(tarfile.FIFOTYPE, "")),
+        "is no plain file",
+    ),
+    "tar of outside.tar.gz": (
+        lambda path: make_tar(path, {f"../{NAMES['01a']}": "x"}),
+        "points outside the archive",
+    ),
     "bomb.zip": (bomb, "more than 200 times its size"),
     "tar of bomb.tar.bz2": (tar_bomb, "more than 200 times its size"),
     "crowd.zip": (crowd, "more than 200 exercise files"),
-    "torn.zip": (lambda path: (make_zip(path, {NAMES["01a"]: "x"}), os.truncate(path, 40)), "is damaged, or no zip"),
-    "tar of torn.tar.gz": (lambda path: (make_tar(path, {NAMES["01a"]: "x" * 9000}), os.truncate(path, 60)), "is damaged, or no tar"),
+    "torn.zip": (
+        lambda path: (make_zip(path, {NAMES["01a"]: "x"}), os.truncate(path, 40)),
+        "is damaged, or no zip",
+    ),
+    "tar of torn.tar.gz": (
+        lambda path: (make_tar(path, {NAMES["01a"]: "x" * 9000}), os.truncate(path, 60)),
+        "is damaged, or no tar",
+    ),
     "no.zip": (lambda path: path.write_bytes(b"this is no zip"), "is damaged, or no zip"),
     "no bytes.zip": (lambda path: path.write_bytes(b""), "is damaged, or no zip"),
-    "nothing.zip": (lambda path: make_zip(path, {"README.md": "x"}), "there is no exercise file (ex07a_NAME.py) in it"),
-    "large.zip": (lambda path: path.write_bytes(b"PK" + bytes(archives.MOST_BYTES)), "is larger than 32 MB"),
+    "nothing.zip": (
+        lambda path: make_zip(path, {"README.md": "x"}),
+        "there is no exercise file (ex07a_NAME.py) in it",
+    ),
+    "large.zip": (
+        lambda path: path.write_bytes(b"PK" + bytes(archives.MOST_BYTES)),
+        "is larger than 32 MB",
+    ),
     "work.7z": (lambda path: path.write_bytes(b"7z"), "is packed in a way that is not read here"),
 }
 
 
 def make_bad_entries(folder) -> dict[str, str]:
-    """Every kind of submission that cannot be read, in a class; returns what is said of each learner."""
+    """Every kind of submission that cannot be read, in a class; returns what is said of each
+    learner."""
     said = {}
     for name, (make, says) in BAD_ARCHIVES.items():
         make(folder / f"bad {name}")
@@ -402,7 +476,9 @@ def read_rows(out) -> dict[str, dict[str, str]]:
     return {row["Student"]: row for row in csv.DictReader(io.StringIO(text, newline=""))}
 
 
-def test_a_class_with_every_bad_submission_has_a_reason_for_each_and_good_rows_as_ever(folder, tmp_path):
+def test_a_class_with_every_bad_submission_has_a_reason_for_each_and_good_rows_as_ever(
+    folder, tmp_path
+):
     write_class(folder, 6)
     grade(folder, tmp_path / "before")
     before = read_rows(tmp_path / "before")
@@ -410,9 +486,17 @@ def test_a_class_with_every_bad_submission_has_a_reason_for_each_and_good_rows_a
     grade(folder, tmp_path / "after")
     after = read_rows(tmp_path / "after")
     assert {name: row for name, row in after.items() if not name.startswith("bad")} == before
-    told = {name: f"{row['Problem']} {row['Notes']}" for name, row in after.items() if name.startswith("bad")}
+    told = {
+        name: f"{row['Problem']} {row['Notes']}"
+        for name, row in after.items()
+        if name.startswith("bad")
+    }
     for name, says in said.items():
-        assert any(says in words for learner, words in told.items() if learner == name), (name, says, told.get(name))
+        assert any(says in words for learner, words in told.items() if learner == name), (
+            name,
+            says,
+            told.get(name),
+        )
     assert len(told) >= len(said) - 1 and all(words.strip() for words in told.values())
     assert all(row["Points (of 6)"] == "0" for name, row in after.items() if name.startswith("bad"))
 
@@ -439,9 +523,13 @@ def test_files_that_are_nobodys_are_notes_and_no_rows(folder, tmp_path):
     for name in ("notes.txt", ".DS_Store", "README", "README.md", "=1+1.csv"):
         (folder / name).write_text("x")
     graded = grade(folder, tmp_path / "after")
-    assert graded.strays == ("=1+1.csv", "README", "README.md", "notes.txt") and graded.learners == 3
+    assert (
+        graded.strays == ("=1+1.csv", "README", "README.md", "notes.txt") and graded.learners == 3
+    )
     assert read_rows(tmp_path / "after") == read_rows(tmp_path / "before")
-    assert "=1+1.csv, README, README.md, notes.txt" in (tmp_path / "after" / "class.html").read_text()
+    assert (
+        "=1+1.csv, README, README.md, notes.txt" in (tmp_path / "after" / "class.html").read_text()
+    )
     for name in os.listdir(folder):
         if name.startswith("learner"):
             (folder / name).rename(tmp_path / name)
@@ -453,11 +541,18 @@ DUE = dict.fromkeys(("01a", "04a", "07a"), datetime(2020, 1, 1, tzinfo=UTC))
 
 
 def write_late_class(folder):
-    """Everybody passes, for the stand-in judges by the bytes; ``whole`` and the like are days after the deadline of 2020-01-01."""
+    """Everybody passes, for the stand-in judges by the bytes; ``whole`` and the like are days after
+    the deadline of 2020-01-01."""
     due = DUE["01a"].timestamp()
-    for name, time in (("early", due - 1), ("at once", due + 1), ("third", due + 2.5 * 86_400), ("years", due + 1e8)):
+    for name, time in (
+        ("early", due - 1),
+        ("at once", due + 1),
+        ("third", due + 2.5 * 86_400),
+        ("years", due + 1e8),
+    ):
         os.utime(write_file(folder / name, "04a", PASSES), (time, time))
-    make_zip(folder / "packed.zip", {NAMES["04a"]: PASSES})  # the members are of today, or of 1980, whatever the zip's own date is
+    # the members are of today, or of 1980, whatever the zip's own date is
+    make_zip(folder / "packed.zip", {NAMES["04a"]: PASSES})
     os.utime(folder / "packed.zip", (due - 1, due - 1))
     (folder / f"marked_LATE_5_6_{NAMES['04a']}").write_text(PASSES)
     (folder / f"unmarked_7_8_{NAMES['04a']}").write_text(PASSES)
@@ -472,18 +567,30 @@ def test_the_late_rule_takes_points_only_where_the_time_is_known(folder, tmp_pat
     write_late_class(folder)
     grade(folder, tmp_path / "said", due=DUE, only=("04a",))
     rows = read_rows(tmp_path / "said")
-    assert {row["04a (of 2)"] for row in rows.values()} == {"2"}, "without a rule lateness is said and costs nothing"
+    assert {row["04a (of 2)"] for row in rows.values()} == {"2"}, (
+        "without a rule lateness is said and costs nothing"
+    )
     assert "points off" not in "".join(row["Late"] for row in rows.values())
     grade(folder, tmp_path / "out", due=DUE, late=10.0, only=("04a",))
     rows = read_rows(tmp_path / "out")
     assert {name: row["04a (of 2)"] for name, row in rows.items()} == {
-        "early": "2", "at once": "1.8", "third": "1.4", "years": "0", "packed": "0", "marked": "2", "unmarked": "2", "clone": "2",
+        "early": "2", "at once": "1.8", "third": "1.4", "years": "0", "packed": "0", "marked": "2",
+        "unmarked": "2", "clone": "2",
     }  # fmt: skip
-    assert rows["third"]["Late"] == "04a: 3 days late by the file's time on the disk (2020-01-03 12:00 UTC), 0.6 points off"
+    assert (
+        rows["third"]["Late"]
+        == "04a: 3 days late by the file's time on the disk (2020-01-03 12:00 UTC), 0.6 points off"
+    )
     assert "by the time in the archive" in rows["packed"]["Late"] and rows["early"]["Late"] == ""
     assert rows["marked"]["Late"].endswith("by how much is not known, so no points are off")
-    assert rows["unmarked"]["Late"] == "04a: whether it is late is not known: Canvas's download has no times"
-    assert rows["clone"]["Late"] == "04a: whether it is late is not known: a clone has the time of cloning"
+    assert (
+        rows["unmarked"]["Late"]
+        == "04a: whether it is late is not known: Canvas's download has no times"
+    )
+    assert (
+        rows["clone"]["Late"]
+        == "04a: whether it is late is not known: a clone has the time of cloning"
+    )
     assert {rows[name]["Submitted"] for name in ("marked", "unmarked", "clone")} == {""}
 
 
@@ -494,7 +601,10 @@ def test_a_mapping_may_say_when_and_a_second_download_makes_nobody_late(folder, 
     mapping.write_text("learner,path,submitted\nAnn,ann,2020-01-02T00:00:01+00:00\n")
     grade(folder, tmp_path / "map", due=DUE, late=25.0, only=("04a",), mapping=mapping)
     assert read_rows(tmp_path / "map")["Ann"]["04a (of 2)"] == "1"
-    assert "2 days late by the mapping's time (2020-01-02 00:00 UTC), 1 points off" in read_rows(tmp_path / "map")["Ann"]["Late"]
+    assert (
+        "2 days late by the mapping's time (2020-01-02 00:00 UTC), 1 points off"
+        in read_rows(tmp_path / "map")["Ann"]["Late"]
+    )
     grade(folder, tmp_path / "out", due=DUE, late=25.0, only=("04a",))
     os.utime(file, (2_000_000_000, 2_000_000_000))
     grade(folder, tmp_path / "out", due=DUE, late=25.0, only=("04a",))
@@ -508,40 +618,76 @@ def test_what_nobody_may_read_is_said(folder):
     (folder / "bob").chmod(0)
     found = take(folder)
     (folder / "bob").chmod(0o700)
-    assert "cannot be read: Permission denied" in found["ann"].refused["01a"] and "Permission denied" in found["bob"].problem
+    assert (
+        "cannot be read: Permission denied" in found["ann"].refused["01a"]
+        and "Permission denied" in found["bob"].problem
+    )
 
 
 def test_a_zip_that_lies_about_its_size_gives_no_more_than_a_file_may_have(tmp_path):
     liar(tmp_path / "liar.zip")
     found = read_members((tmp_path / "liar.zip").read_bytes(), "liar.zip")
-    assert "damaged" in found.problem or max(len(member.data) for member in found.members) <= archives.FILE_BYTES
+    assert (
+        "damaged" in found.problem
+        or max(len(member.data) for member in found.members) <= archives.FILE_BYTES
+    )
 
 
 def test_a_process_taken_over_by_an_archive_can_answer_what_it_likes(tmp_path, monkeypatch):
     make_zip(tmp_path / "x.zip", {})
     good = {"path": "a\x1b[2J\nb", "data": "eA==", "time": 1e300}
     for answer in (
-        None, 7, [], {}, {"members": 3, "notes": [], "problem": ""}, {"members": [good | {"data": "%"}], "notes": [], "problem": ""},
-        {"members": [good | {"path": 3}], "notes": [], "problem": ""}, {"members": [], "notes": [{}], "problem": ""},
+        None, 7, [], {}, {"members": 3, "notes": [], "problem": ""},
+        {"members": [good | {"data": "%"}], "notes": [], "problem": ""},
+        {"members": [good | {"path": 3}], "notes": [], "problem": ""},
+        {"members": [], "notes": [{}], "problem": ""},
         {"members": [], "notes": [], "problem": [1]},
     ):  # fmt: skip
         monkeypatch.setattr(archives.jobs, "ask", lambda *_, answer=answer: answer)
         assert "no proper answer" in archives.unpack(tmp_path / "x.zip").problem, answer
-    monkeypatch.setattr(archives.jobs, "ask", lambda *_: {"members": [good] * 300, "notes": ["n\n"] * 99, "problem": ""})
+    monkeypatch.setattr(
+        archives.jobs,
+        "ask",
+        lambda *_: {"members": [good] * 300, "notes": ["n\n"] * 99, "problem": ""},
+    )
     found = archives.unpack(tmp_path / "x.zip")
-    assert found.members[0] == archives.Member(r"a\x1b[2J\nb", b"x", 0.0) and len(found.members) == 200 and len(found.notes) == 20
+    assert (
+        found.members[0] == archives.Member(r"a\x1b[2J\nb", b"x", 0.0)
+        and len(found.members) == 200
+        and len(found.notes) == 20
+    )
 
 
-# ---- names and cells -----------------------------------------------------------------------------------------------------------
+# ---- names and cells -----------------------------------------------------------------------------
 
-FORMULAS = ("=cmd|' /C calc'!A0", "+1+1", "-2+3", "@SUM(A1)", " =1+1", "\t=1", "'quoted", '=HYPERLINK("http://x")', "＝1+1", "|x", "%0A=1")
-NAMES_OF_PEOPLE = st.text(st.characters(exclude_characters="/\0", exclude_categories=("Cs",)), min_size=1, max_size=40).filter(
+FORMULAS = (
+    "=cmd|' /C calc'!A0",
+    "+1+1",
+    "-2+3",
+    "@SUM(A1)",
+    " =1+1",
+    "\t=1",
+    "'quoted",
+    '=HYPERLINK("http://x")',
+    "＝1+1",
+    "|x",
+    "%0A=1",
+)
+NAMES_OF_PEOPLE = st.text(
+    st.characters(exclude_characters="/\0", exclude_categories=("Cs",)), min_size=1, max_size=40
+).filter(
     lambda name: name not in (".", "..") and not name.startswith(".") and len(name.encode()) < 200
 )
 
 
-@given(names=st.lists(st.one_of(NAMES_OF_PEOPLE, st.sampled_from(FORMULAS)), min_size=1, max_size=6, unique=True))
-@settings(max_examples=15, suppress_health_check=[HealthCheck.function_scoped_fixture], deadline=None)
+@given(
+    names=st.lists(
+        st.one_of(NAMES_OF_PEOPLE, st.sampled_from(FORMULAS)), min_size=1, max_size=6, unique=True
+    )
+)
+@settings(
+    max_examples=15, suppress_health_check=[HealthCheck.function_scoped_fixture], deadline=None
+)
 def test_whatever_people_are_called_each_has_one_row_and_no_formula(tmp_path_factory, names):
     home = tmp_path_factory.mktemp("names")
     for name in names:
@@ -550,7 +696,9 @@ def test_whatever_people_are_called_each_has_one_row_and_no_formula(tmp_path_fac
     assert sum(len(one.entries) for one in people) == len(names)
     grade(home / "class", home / "out")
     for file in ("gradebook.csv", "canvas.csv"):
-        rows = list(csv.reader(io.StringIO((home / "out" / file).read_bytes().decode(), newline="")))
+        rows = list(
+            csv.reader(io.StringIO((home / "out" / file).read_bytes().decode(), newline=""))
+        )
         assert len({len(row) for row in rows}) == 1
         assert len(rows) == len(people) + (2 if file == "canvas.csv" else 1)
         for cell in (cell for row in rows for cell in row):
@@ -579,7 +727,7 @@ def test_a_name_that_is_no_utf8_has_a_row(folder, tmp_path):
     assert row["Student"] == r"caf\udce9" and row["01a status"] != "no file"
 
 
-# ---- the results' folder ---------------------------------------------------------------------------------------------------------
+# ---- the results' folder -------------------------------------------------------------------------
 
 
 def test_a_folder_with_other_files_and_one_among_the_submissions_are_refused(folder, tmp_path):
@@ -590,13 +738,19 @@ def test_a_folder_with_other_files_and_one_among_the_submissions_are_refused(fol
         grade(folder, tmp_path / "full")
     with pytest.raises(CourseError, match="lies in the folder of the submissions"):
         grade(folder, folder / "out")
-    assert sorted(os.listdir(tmp_path / "full")) == ["thesis.txt"] and sorted(os.listdir(folder)) == ["learner 000"]
+    assert sorted(os.listdir(tmp_path / "full")) == ["thesis.txt"] and sorted(
+        os.listdir(folder)
+    ) == ["learner 000"]
 
 
 def find_open_to_others(out: Path) -> dict[str, int]:
     """The files and folders of ``out`` whose mode is not 0600 or 0700."""
     modes = {path: path.stat().st_mode & 0o777 for path in (out, *out.rglob("*"))}
-    return {path.name: mode for path, mode in modes.items() if mode != (0o700 if path.is_dir() else 0o600)}
+    return {
+        path.name: mode
+        for path, mode in modes.items()
+        if mode != (0o700 if path.is_dir() else 0o600)
+    }
 
 
 @pytest.mark.parametrize("umask", [0o000, 0o022, 0o077, 0o177])
@@ -609,13 +763,30 @@ def test_all_that_is_written_is_for_its_owner_alone(folder, tmp_path, umask):
     finally:
         os.umask(before)
     names = {path.name for path in out.iterdir()}
-    assert names >= {"secret", "class.json", "journal.jsonl", "results.jsonl", "gradebook.csv", "canvas.csv", "reports"}
+    assert names >= {
+        "secret",
+        "class.json",
+        "journal.jsonl",
+        "results.jsonl",
+        "gradebook.csv",
+        "canvas.csv",
+        "reports",
+    }
     assert find_open_to_others(out) == {}
     for path in (out, *out.rglob("*")):  # what an older version left, or somebody opened
         path.chmod(0o777 if path.is_dir() else 0o644)
     write_file(folder / "learner 000", "03a", "# anew\n")
     grade(folder, out, secret_file=None)
-    written_again = {"out", "reports", "journal.jsonl", "timings.csv", "results.jsonl", "gradebook.csv", "canvas.csv", "similar.csv"}
+    written_again = {
+        "out",
+        "reports",
+        "journal.jsonl",
+        "timings.csv",
+        "results.jsonl",
+        "gradebook.csv",
+        "canvas.csv",
+        "similar.csv",
+    }
     assert not find_open_to_others(out).keys() & written_again
 
 
@@ -625,7 +796,10 @@ def test_the_secret_is_made_once_and_another_one_is_refused(folder, tmp_path):
     secret = tmp_path / "out" / "secret"
     text = secret.read_text()
     assert len(text.strip()) == 32
-    assert grade(folder, tmp_path / "out", secret_file=None).checked == 0 and secret.read_text() == text
+    assert (
+        grade(folder, tmp_path / "out", secret_file=None).checked == 0
+        and secret.read_text() == text
+    )
     with pytest.raises(CourseError, match="was begun with another secret"):
         grade(folder, tmp_path / "out")
     grade(folder, tmp_path / "with a file")
@@ -633,7 +807,9 @@ def test_the_secret_is_made_once_and_another_one_is_refused(folder, tmp_path):
     with pytest.raises(CourseError, match="was begun with a secret from a file"):
         grade(folder, tmp_path / "with a file", secret_file=None)
     for out in ("out", "with a file"):
-        assert text.strip() not in "".join(f.read_text() for f in (tmp_path / out).rglob("*") if f.is_file() and f != secret)
+        assert text.strip() not in "".join(
+            f.read_text() for f in (tmp_path / out).rglob("*") if f.is_file() and f != secret
+        )
 
 
 def test_unsolved_files_are_the_same_to_everybody(folder):

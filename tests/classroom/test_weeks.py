@@ -1,4 +1,5 @@
-"""Week after week into one folder: what was not asked for counts for nothing, and what was marked before stays."""
+"""Week after week into one folder: what was not asked for counts for nothing, and what was marked
+before stays."""
 
 from __future__ import annotations
 
@@ -19,7 +20,8 @@ from course_lib.catalog import texts
 from course_lib.classroom import weeks
 from course_lib.classroom.weeks import SHIPPED, read_moment, read_plan
 
-RIGHT, RIGHT_TOO, WRONG, WRONG_TOO = "# 3", "# 5", "# 1", "# 10"  # as the stand-in judges them, by the bytes alone
+# as the stand-in judges them, by the bytes alone
+RIGHT, RIGHT_TOO, WRONG, WRONG_TOO = "# 3", "# 5", "# 1", "# 10"
 
 
 def read_table(file, key="Student"):
@@ -33,11 +35,15 @@ def test_the_plan_of_the_instructors_guide_is_the_one_that_the_command_reads():
     plan = tomllib.loads(SHIPPED.read_text(encoding="utf-8"))
     weeks_of_guide = [week for week, _, _ in rows]
     where = "the weeks of docs/instructors.md and of course_lib/classroom/weeks.toml differ"
-    assert weeks_of_guide == list(plan) == list(read_plan(SHIPPED)), f"{where}: {len(rows)} and {len(plan)} weeks"
+    assert weeks_of_guide == list(plan) == list(read_plan(SHIPPED)), (
+        f"{where}: {len(rows)} and {len(plan)} weeks"
+    )
     assert rows
     for week, lessons, exercises in rows:
         assert lessons.split(", ") == plan[week]["lessons"], f"{where}: the lessons of week {week}"
-        assert exercises.split(", ") == plan[week]["exercises"], f"{where}: the exercises of week {week}"
+        assert exercises.split(", ") == plan[week]["exercises"], (
+            f"{where}: the exercises of week {week}"
+        )
 
 
 def test_a_week_that_was_not_asked_for_has_no_column_and_no_points(tmp_path):
@@ -45,12 +51,17 @@ def test_a_week_that_was_not_asked_for_has_no_column_and_no_points(tmp_path):
     write_file(tmp_path / "class" / "ann", "04a", WRONG)
     out = tmp_path / "out"
     grade(tmp_path / "class", out, only=("01a",))
-    assert {name for name in read_table(out / "gradebook.csv")["ann"] if re.match(r"\d\d[a-z]", name)} == {"01a (of 1)", "01a status"}
-    assert "04a" not in "".join((out / name).read_text() for name in ("canvas.csv", "results.jsonl", "class.html"))
+    assert {
+        name for name in read_table(out / "gradebook.csv")["ann"] if re.match(r"\d\d[a-z]", name)
+    } == {"01a (of 1)", "01a status"}
+    assert "04a" not in "".join(
+        (out / name).read_text() for name in ("canvas.csv", "results.jsonl", "class.html")
+    )
 
 
 def test_the_results_grow_and_leave_earlier_columns_as_they_are(tmp_path):
-    """Each week has a download of its own, without the files of the weeks before; one learner hands in nothing, one is new."""
+    """Each week has a download of its own, without the files of the weeks before; one learner hands
+    in nothing, one is new."""
     out = tmp_path / "out"
     for name in ("ann", "bob"):
         write_file(tmp_path / "one" / name, "01a", RIGHT)
@@ -66,13 +77,21 @@ def test_the_results_grow_and_leave_earlier_columns_as_they_are(tmp_path):
             column: before[name][column] for column in ("01a (of 1)", "01a status")
         }
     assert after["bob"]["04a status"] == after["cy"]["01a status"] == "no file"
-    assert (after["ann"]["Points (of 3)"], after["bob"]["Points (of 3)"], after["cy"]["Points (of 3)"]) == ("3", "1", "0")
-    assert [len(line.split(",")) for line in (out / "canvas.csv").read_text().splitlines()] == [7] * 5
+    assert (
+        after["ann"]["Points (of 3)"],
+        after["bob"]["Points (of 3)"],
+        after["cy"]["Points (of 3)"],
+    ) == ("3", "1", "0")
+    assert [len(line.split(",")) for line in (out / "canvas.csv").read_text().splitlines()] == [
+        7
+    ] * 5
     assert len(list((out / "reports").iterdir())) == 3
     grade(tmp_path / "one", out, only=("01a",))
     again = read_table(out / "gradebook.csv")
     same = [name for name in after["ann"] if name not in ("Source", "Submitted")]
-    assert [[row[name] for name in same] for row in again.values()] == [[row[name] for name in same] for row in after.values()]
+    assert [[row[name] for name in same] for row in again.values()] == [
+        [row[name] for name in same] for row in after.values()
+    ]
 
 
 def test_an_optional_task_has_a_column_without_points_for_those_who_handed_it_in(tmp_path):
@@ -88,15 +107,28 @@ def test_an_optional_task_has_a_column_without_points_for_those_who_handed_it_in
     assert {name: (row[column], row[f"{task.id} status"]) for name, row in rows.items()} == {
         "ann": ("0", "pass"), "bob": ("0", "fail"), "cy": ("", ""), "doe": ("", "")
     }  # fmt: skip
-    assert all((row["Points (of 1)"], row["Counted of"], row["Passed"]) == ("1", "1", "1") for row in rows.values())
+    assert all(
+        (row["Points (of 1)"], row["Counted of"], row["Passed"]) == ("1", "1", "1")
+        for row in rows.values()
+    )
     assert task.id not in (out / "canvas.csv").read_text()
     marked = [json.loads(line) for line in (out / "results.jsonl").read_text().splitlines()]
     assert [mark["learner"] for mark in marked if mark["exercise"] == task.id] == ["ann", "bob"]
     pages = {name: next((out / "reports").glob(f"{name}-*.html")).read_text() for name in rows}
-    assert all("1 of 1 exercises passed" in page and "There is no file" not in page for page in pages.values())
-    assert task.title in pages["ann"] and task.title in pages["bob"] and task.title not in pages["cy"] + pages["doe"]
+    assert all(
+        "1 of 1 exercises passed" in page and "There is no file" not in page
+        for page in pages.values()
+    )
+    assert (
+        task.title in pages["ann"]
+        and task.title in pages["bob"]
+        and task.title not in pages["cy"] + pages["doe"]
+    )
     page = (out / "class.html").read_text()
-    assert "4 of 4 learners passed every exercise" in page and f"{task.id} {task.title} (optional)" in page
+    assert (
+        "4 of 4 learners passed every exercise" in page
+        and f"{task.id} {task.title} (optional)" in page
+    )
 
 
 def test_an_optional_task_that_nobody_began_has_no_column(tmp_path):
@@ -104,7 +136,10 @@ def test_an_optional_task_that_nobody_began_has_no_column(tmp_path):
     write_file(tmp_path / "class" / "ann", "01a", RIGHT)
     write_file(tmp_path / "class" / "ann", task.id, texts.make_unsolved_text(task))
     grade(tmp_path / "class", tmp_path / "out", only=("01a", task.id))
-    assert all(task.id not in (tmp_path / "out" / name).read_text() for name in ("gradebook.csv", "results.jsonl", "class.html"))
+    assert all(
+        task.id not in (tmp_path / "out" / name).read_text()
+        for name in ("gradebook.csv", "results.jsonl", "class.html")
+    )
 
 
 def test_no_week_of_the_plan_asks_for_an_optional_task():
@@ -132,26 +167,38 @@ def test_a_mapping_and_canvas_know_one_learner_by_one_number(tmp_path, order):
         (tmp_path / "canvas" / f"doejane_{number}_5_{catalog.get('01a').file}.py").write_text(RIGHT)
     for layout in order:
         grade(
-            tmp_path / layout, tmp_path / "out", only=("01a" if layout == "canvas" else "04a",), mapping=who if layout == "mapped" else None
+            tmp_path / layout,
+            tmp_path / "out",
+            only=("01a" if layout == "canvas" else "04a",),
+            mapping=who if layout == "mapped" else None,
         )
     rows = read_table(tmp_path / "out" / "gradebook.csv", "ID")
-    assert {number: (row["Points (of 3)"], row["Login"]) for number, row in rows.items()} == {"12": ("3", "jane"), "34": ("1", "doe")}
+    assert {number: (row["Points (of 3)"], row["Login"]) for number, row in rows.items()} == {
+        "12": ("3", "jane"),
+        "34": ("1", "doe"),
+    }
 
 
 @pytest.mark.parametrize(
     ("first", "second", "points", "why"),
-    [(RIGHT, WRONG, ("1", "1"), None), (WRONG, RIGHT, ("0", "1"), "file changed"), (WRONG, WRONG_TOO, ("0", "0"), None)],
+    [
+        (RIGHT, WRONG, ("1", "1"), None),
+        (WRONG, RIGHT, ("0", "1"), "file changed"),
+        (WRONG, WRONG_TOO, ("0", "0"), None),
+    ],
 )
-def test_of_two_hand_ins_the_better_counts_and_a_change_is_on_the_trail(tmp_path, first, second, points, why):
+def test_of_two_hand_ins_the_better_counts_and_a_change_is_on_the_trail(
+    tmp_path, first, second, points, why
+):
     out = tmp_path / "out"
     for text, expected in zip((first, second, second), (*points, points[1]), strict=True):
         write_file(tmp_path / "class" / "ann", "01a", text)
         grade(tmp_path / "class", out, only=("01a",))
         assert read_table(out / "gradebook.csv")["ann"]["01a (of 1)"] == expected
     trail = list(csv.DictReader((out / "regrades.csv").read_text().splitlines()))
-    assert [(line["learner"], line["exercise"], line["old"], line["new"], line["why"]) for line in trail] == (
-        [("ann", "01a", "0", "1", why)] if why else []
-    )
+    assert [
+        (line["learner"], line["exercise"], line["old"], line["new"], line["why"]) for line in trail
+    ] == ([("ann", "01a", "0", "1", why)] if why else [])
     assert all(datetime.fromisoformat(line["when"]).tzinfo for line in trail)
 
 
@@ -164,7 +211,11 @@ def test_a_file_that_could_not_be_graded_takes_nothing_from_an_earlier_one_that_
         write_file(tmp_path / "class" / name, "01a", "FAULT " + name)
     assert len(grade(tmp_path / "class", out, only=("01a",)).faults) == 2
     rows = read_table(out / "gradebook.csv")
-    assert rows["ann"]["01a (of 1)"] == "1" and rows["bob"]["01a (of 1)"] == "" and rows["bob"]["01a status"] == "not graded"
+    assert (
+        rows["ann"]["01a (of 1)"] == "1"
+        and rows["bob"]["01a (of 1)"] == ""
+        and rows["bob"]["01a status"] == "not graded"
+    )
 
 
 def test_a_new_grader_judges_the_same_file_anew_and_the_trail_says_so(tmp_path, monkeypatch):
@@ -191,12 +242,21 @@ def test_other_rules_than_those_of_the_folder_are_refused_until_they_are_allowed
     before = read_results(out)
     write_file(tmp_path / "next" / "ann", "04a", RIGHT)
     for options in ({"weights": "minutes"}, {"partial": True}, {"late": 5.0}):
-        with pytest.raises(CourseError, match=r"every mark .* weights equal, .* `--change-rules` allows it"):
+        with pytest.raises(
+            CourseError, match=r"every mark .* weights equal, .* `--change-rules` allows it"
+        ):
             grade(tmp_path / "next", out, only=("04a",), **options)
     assert read_results(out) == before
     grade(tmp_path / "next", out, only=("04a",))
-    assert read_table(out / "gradebook.csv")["ann"]["Points (of 2)"] == "2", "the rules stay as they were"
-    assert grade(tmp_path / "next", out, only=("04a",), weights="difficulty", change_rules=True).regraded == 1
+    assert read_table(out / "gradebook.csv")["ann"]["Points (of 2)"] == "2", (
+        "the rules stay as they were"
+    )
+    assert (
+        grade(
+            tmp_path / "next", out, only=("04a",), weights="difficulty", change_rules=True
+        ).regraded
+        == 1
+    )
     assert "ann,04a,1,2,rules for points changed" in (out / "regrades.csv").read_text()
 
 
@@ -223,7 +283,10 @@ def test_the_gradebook_of_an_older_version_is_not_replaced_unasked(tmp_path):
         ("[1", "is no TOML"),
         ("a = 3", 'a: a week needs a line such as exercises = ["07a", "08a"]'),
         ('[1]\nexercises = ["99z"]', "week 1: there is no exercise '99z'. There are: 00a, 01a"),
-        ('[1]\nexercises = ["01a"]\n[2]\nexercises = ["1a"]', "asks for 01a in week 1 and in week 2"),
+        (
+            '[1]\nexercises = ["01a"]\n[2]\nexercises = ["1a"]',
+            "asks for 01a in week 1 and in week 2",
+        ),
         ('[1]\nexercises = ["01a"]\ndue = "soon"', "week 1: due 'soon' is no date"),
         ('[1]\nexercises = ["01a"]\ndeu = 1', "a week has lessons, exercises and due, and no deu"),
     ],
@@ -238,10 +301,18 @@ def test_a_plan_names_deadlines_and_the_one_in_the_current_folder_is_found(tmp_p
     monkeypatch.chdir(tmp_path)
     assert weeks.find_plan(None) == SHIPPED
     plan = tmp_path / "weeks.toml"
-    plan.write_text('[intro]\nexercises = ["1a"]\ndue = "2026-12-01T23:59+01:00"\n[2]\nexercises = []\ndue = 2026-12-08T23:59:00Z\n')
-    assert weeks.find_plan(None).read_text() == plan.read_text() and weeks.find_plan(SHIPPED) == SHIPPED
+    plan.write_text(
+        '[intro]\nexercises = ["1a"]\ndue = "2026-12-01T23:59+01:00"\n[2]\nexercises = []\ndue ='
+        " 2026-12-08T23:59:00Z\n"
+    )
+    assert (
+        weeks.find_plan(None).read_text() == plan.read_text()
+        and weeks.find_plan(SHIPPED) == SHIPPED
+    )
     found = read_plan(plan)
-    assert found["intro"].exercises == ("01a",) and found["intro"].due == datetime(2026, 12, 1, 22, 59, tzinfo=UTC)
+    assert found["intro"].exercises == ("01a",) and found["intro"].due == datetime(
+        2026, 12, 1, 22, 59, tzinfo=UTC
+    )
     assert found["2"].due == datetime(2026, 12, 8, 23, 59, tzinfo=UTC)
     with pytest.raises(CourseError, match=r"has no week 3\. Its weeks are: intro, 2\."):
         weeks.choose_weeks(found, ["3"], plan)
@@ -257,38 +328,71 @@ def test_a_date_ends_with_its_day_and_a_time_has_a_zone():
 
 def read_expected(table):
     """Return the lines of a table whose cells stand between "|", without its title."""
-    title, *lines = ([cell.strip() for cell in line.split("|")] for line in table.strip().splitlines())
+    title, *lines = (
+        [cell.strip() for cell in line.split("|")] for line in table.strip().splitlines()
+    )
     return [dict(zip(title, line, strict=True)) for line in lines]
 
 
-def test_a_small_class_through_a_term_has_the_gradebook_that_a_hand_works_out(tmp_path, monkeypatch):
-    """Two weeks in two layouts, killed in the middle, with a late file, a word of the teacher's, files that come again, and a new grader."""
-    home, out, name = tmp_path, tmp_path / "out", {one: catalog.get(one).file for one in ("01a", "04a")}
-    first = {"ann_1": RIGHT, "bob_2": WRONG, "doe_3": RIGHT, "eve_5": WRONG, "fay_6": RIGHT_TOO, "gus_7": WRONG, "hal_8": WRONG_TOO}
+def test_a_small_class_through_a_term_has_the_gradebook_that_a_hand_works_out(
+    tmp_path, monkeypatch
+):
+    """Two weeks in two layouts, killed in the middle, with a late file, a word of the teacher's,
+    files that come again, and a new grader."""
+    home = tmp_path
+    out = tmp_path / "out"
+    name = {one: catalog.get(one).file for one in ("01a", "04a")}
+    first = {
+        "ann_1": RIGHT,
+        "bob_2": WRONG,
+        "doe_3": RIGHT,
+        "eve_5": WRONG,
+        "fay_6": RIGHT_TOO,
+        "gus_7": WRONG,
+        "hal_8": WRONG_TOO,
+    }
     again = {"eve_5": RIGHT, "fay_6": WRONG}
     for folder, files in (("week 1", first), ("again", again)):
         (home / folder).mkdir()
         for number, (who, text) in enumerate(files.items()):
             (home / folder / f"{who}_{number}_{name['01a']}.py").write_text(text)
     (home / "week 1" / "doe_4_text.html").write_text("<p>my text")
-    second = {"1": RIGHT, "2": RIGHT, "3": WRONG, "4": RIGHT, "5": RIGHT_TOO, "7": WRONG, "8": WRONG}
+    second = {
+        "1": RIGHT,
+        "2": RIGHT,
+        "3": WRONG,
+        "4": RIGHT,
+        "5": RIGHT_TOO,
+        "7": WRONG,
+        "8": WRONG,
+    }
     for number, text in second.items():
         write_file(home / "week 2" / number, "04a", text)
-    times = "ann,1,10T10 bob,2,12T00 doe,3,10T10 doe,4,10T10 eve,5,10T10 fay,6, gus,7,10T10 hal,8,10T10".split()
+    times = "ann,1,10T10 bob,2,12T00 doe,3,10T10 doe,4,10T10 eve,5,10T10 fay,6, gus,7,10T10 hal,8,10T10".split()  # noqa: E501
     lines = [
-        f"{who},{number},{number if number in second else ''},{f'2026-11-{time}:00Z' if time else ''}"
+        f"{who},{number},{number if number in second else ''},{f'2026-11-{time}:00Z' if time else ''}"  # noqa: E501
         for who, number, time in (one.split(",") for one in times)
     ]
     (home / "who.csv").write_text("\n".join(["learner,id,path,submitted", *lines]))
     options = {
-        "week 1": {"only": ("01a",), "late": 10.0, "due": {"01a": datetime(2026, 11, 3, tzinfo=UTC)}},
+        "week 1": {
+            "only": ("01a",),
+            "late": 10.0,
+            "due": {"01a": datetime(2026, 11, 3, tzinfo=UTC)},
+        },
         "again": {"only": ("01a",)},
-        "week 2": {"only": ("04a",), "mapping": home / "who.csv", "due": {"04a": datetime(2026, 11, 10, 18, tzinfo=UTC)}},
+        "week 2": {
+            "only": ("04a",),
+            "mapping": home / "who.csv",
+            "due": {"04a": datetime(2026, 11, 10, 18, tzinfo=UTC)},
+        },
     }
 
     def run(folder, **more):
         graded = grade(home / folder, out, **options[folder], **more)
-        rows = csv.DictReader(io.StringIO((out / "gradebook.csv").read_bytes().decode(), newline=""))
+        rows = csv.DictReader(
+            io.StringIO((out / "gradebook.csv").read_bytes().decode(), newline="")
+        )
         return graded, [{"Name": row.pop("Student")} | row for row in rows]
 
     checked = []
@@ -337,10 +441,12 @@ def test_a_small_class_through_a_term_has_the_gradebook_that_a_hand_works_out(tm
         fay     | 6  | 1          | pass       | 0          | no file    | 1             | 3          | 1
         gus     | 7  | 0.5        | fail       |            | fail       | 0.5           | 1          | 0
         hal     | 8  | 1          | pass       | 0          | fail       | 1             | 3          | 1
-    """)
+    """)  # noqa: E501
     assert [{column: row[column] for column in expected[0]} for row in rows] == expected
     trail = csv.DictReader((out / "regrades.csv").read_text().splitlines())
-    assert [(line["learner"], line["exercise"], line["old"], line["new"], line["why"]) for line in trail] == [
+    assert [
+        (line["learner"], line["exercise"], line["old"], line["new"], line["why"]) for line in trail
+    ] == [
         ("eve", "01a", "0", "1", "file changed"),
         ("gus", "01a", "0", "0.5", "marks.csv changed"),
         ("hal", "01a", "0", "1", "grader version changed"),

@@ -1,4 +1,5 @@
-"""The course command: what it prints, where it exits, and what it never does to a person's files."""
+"""The course command: what it prints, where it exits, and what it never does to a person's
+files."""
 
 from __future__ import annotations
 
@@ -65,12 +66,13 @@ def wrong() -> str:
     return text.replace("tl.store(y_ptr", "tl.store(1 + y_ptr")
 
 
-# ---- the language ------------------------------------------------------------------------------------------------------
+# ---- the language --------------------------------------------------------------------------------
 
 
 def test_an_option_chooses_the_language_of_one_call(monkeypatch):
     monkeypatch.setenv("COURSE_LANG", "")
-    english, chinese = run_forked("status", "00a")[1], run_forked("--lang", "zh", "status", "00a")[1]
+    english = run_forked("status", "00a")[1]
+    chinese = run_forked("--lang", "zh", "status", "00a")[1]
     assert "your file" in english and "你的文件" in chinese and "your file" not in chinese
 
 
@@ -80,7 +82,7 @@ def test_a_language_that_the_course_lacks_is_wrong_use(command, monkeypatch):
     assert code == cli.USAGE_ERROR and not printed and "--lang" in said and "en and zh_CN" in said
 
 
-# ---- check -------------------------------------------------------------------------------------------------------------
+# ---- check ---------------------------------------------------------------------------------------
 
 
 def test_exit_codes_of_the_five_verdicts(command, learner, monkeypatch):
@@ -129,7 +131,18 @@ def test_an_unknown_exercise_names_those_there_are(command, name):
 def test_help_lists_the_commands_in_groups(command, option):
     code, printed, _ = command(option)
     assert code == 0 and all(
-        f"\n  {name} " in printed for name in ("check", "watch", "hint", "solution", "reset", "status", "bench", "doctor", "update")
+        f"\n  {name} " in printed
+        for name in (
+            "check",
+            "watch",
+            "hint",
+            "solution",
+            "reset",
+            "status",
+            "bench",
+            "doctor",
+            "update",
+        )
     )
     assert (
         printed.index("Work through")
@@ -142,12 +155,16 @@ def test_help_lists_the_commands_in_groups(command, option):
 
 
 @pytest.mark.parametrize("arguments", [(), ("check",), ("bench",), ("init",)])
-def test_help_is_in_the_language_of_the_call_and_no_line_of_its_texts_is_too_wide(command, monkeypatch, arguments):
+def test_help_is_in_the_language_of_the_call_and_no_line_of_its_texts_is_too_wide(
+    command, monkeypatch, arguments
+):
     monkeypatch.setenv("COURSE_LANG", "en")  # the call sets it; so it is put back after the test
     english = command(*arguments, "--help")[1]
     printed = command("--lang", "zh", *arguments, "--help")[1]
     assert re.search("[\u4e00-\u9fff]", printed) and not re.search("[\u4e00-\u9fff]", english)
-    assert [line for line in printed.splitlines() if cell_len(line) > 84] == [], "a Chinese character takes two columns"
+    assert [line for line in printed.splitlines() if cell_len(line) > 84] == [], (
+        "a Chinese character takes two columns"
+    )
 
 
 SLOW_AND_WRONG = """
@@ -163,7 +180,12 @@ def test_a_terminal_shows_the_first_wrong_case_while_others_still_run(command):
     texts.find_file(exercise).write_text(f"import torch\n{SLOW_AND_WRONG}")
     code, text = in_terminal("check", "01a", columns=300)
     first, verdict = text.find("Case 1 of "), re.search(r": fail, \d+ of", text)
-    assert code == 1 and verdict and 0 <= first < verdict.start() and re.search(r"Case 1 of \d+ is wrong \(M = .*\): y ", text)
+    assert (
+        code == 1
+        and verdict
+        and 0 <= first < verdict.start()
+        and re.search(r"Case 1 of \d+ is wrong \(M = .*\): y ", text)
+    )
     assert text.count(" is wrong (") == 1
     _, piped, messages = command("check", "01a")
     assert "Case 1 of" not in piped + messages and ": fail, 0 of" in piped
@@ -176,9 +198,27 @@ def test_json_has_every_field(command, learner):
     code, printed, said = command("check", "00a", "--json")
     verdict = json.loads(printed)
     assert code == 1 and not said
-    assert verdict.keys() >= {"exercise", "status", "cause", "message", "cases", "mode", "isolation", "seconds"}
-    assert (verdict["exercise"], verdict["status"], verdict["mode"] in ("cpu", "gpu")) == ("00a", "fail", True)
-    assert verdict["cause"] and verdict["message"] and verdict["isolation"] != "none" and verdict["seconds"] > 0
+    assert verdict.keys() >= {
+        "exercise",
+        "status",
+        "cause",
+        "message",
+        "cases",
+        "mode",
+        "isolation",
+        "seconds",
+    }
+    assert (verdict["exercise"], verdict["status"], verdict["mode"] in ("cpu", "gpu")) == (
+        "00a",
+        "fail",
+        True,
+    )
+    assert (
+        verdict["cause"]
+        and verdict["message"]
+        and verdict["isolation"] != "none"
+        and verdict["seconds"] > 0
+    )
     assert all(case.keys() >= {"name", "status", "error"} for case in verdict["cases"])
     assert {case["status"] for case in verdict["cases"]} >= {"fail"}
 
@@ -213,33 +253,56 @@ def test_a_secret_file_grades_with_hidden_cases_and_leaves_progress_alone(comman
     assert (code, said, verdict["status"], len(verdict["hidden"])) == (0, "", "pass", 12)
     assert verdict["hidden"] == Secret(b"0123456789abcdef").fingerprint
     assert progress.read() == {}, "also of one's own file"
-    assert verdict == {**json.loads(command("check", "00a", "--secret-file", str(secret), "--json")[1]), "seconds": verdict["seconds"]}
+    assert verdict == {
+        **json.loads(command("check", "00a", "--secret-file", str(secret), "--json")[1]),
+        "seconds": verdict["seconds"],
+    }
     texts.find_file(EX).write_text(wrong())
     code, printed, _ = command("check", "00a", "--secret-file", str(secret))
-    assert code == 1 and "hidden cases" in printed and verdict["hidden"] in printed and "0123456789abcdef" not in printed
-    assert json.loads(command("check", "00a", "--json")[1])["hidden"] == "" and progress.record("00a").checks == 1
+    assert (
+        code == 1
+        and "hidden cases" in printed
+        and verdict["hidden"] in printed
+        and "0123456789abcdef" not in printed
+    )
+    assert (
+        json.loads(command("check", "00a", "--json")[1])["hidden"] == ""
+        and progress.record("00a").checks == 1
+    )
 
 
-@pytest.mark.parametrize(("content", "words"), [(None, "No such file"), ("", "is empty"), ("guess me", "can be guessed")])
+@pytest.mark.parametrize(
+    ("content", "words"), [(None, "No such file"), ("", "is empty"), ("guess me", "can be guessed")]
+)
 def test_a_file_that_holds_no_secret_is_one_line(command, tmp_path, content, words):
     secret = tmp_path / "secret"
     if content is not None:
         secret.write_text(content)
     solve()
     code, printed, said = command("check", "00a", "--secret-file", str(secret))
-    assert code == 3 and not printed and words in said and said.startswith("course: ") and said.count("\n") == 1
+    assert (
+        code == 3
+        and not printed
+        and words in said
+        and said.startswith("course: ")
+        and said.count("\n") == 1
+    )
     assert progress.read() == {}
 
 
 @pytest.mark.skipif(course_lib.MODE != "cpu", reason="a compiler's message is another")
 def test_a_message_with_half_a_character_is_printed(command, learner):
-    learner.write_text(texts.read_solution(EX).replace("    tl.store(", '    tl.static_assert(BLOCK < 0, "half \\ud800")\n    tl.store('))
+    learner.write_text(
+        texts.read_solution(EX).replace(
+            "    tl.store(", '    tl.static_assert(BLOCK < 0, "half \\ud800")\n    tl.store('
+        )
+    )
     code, printed, _ = command("check", "00a", "--json")
     assert (code, json.loads(printed)["cause"]) == (1, "kernel_raised")
     assert command("check", "00a")[0] == 1
 
 
-# ---- hint, solution, reset, status -------------------------------------------------------------------------------------
+# ---- hint, solution, reset, status ---------------------------------------------------------------
 
 
 def test_hints_come_one_at_a_time_and_stop_at_the_last(command):
@@ -251,13 +314,19 @@ def test_hints_come_one_at_a_time_and_stop_at_the_last(command):
 
 def test_a_hint_is_shown_as_it_is_written(command):
     for _ in range(3):
-        _, printed, _ = command("hint", "08a")  # it holds [:, None], which rich would take for markup
+        # it holds [:, None], which rich would take for markup
+        _, printed, _ = command("hint", "08a")
     assert all(hint in " ".join(printed.split()) for hint in catalog.get("08a").hints)
 
 
 def test_the_solution_waits_for_a_pass_or_a_yes(command):
     code, printed, said = command("solution", "00a")
-    assert code == 1 and "--yes" in said and "tl.store" not in printed and not progress.record("00a").solution_seen
+    assert (
+        code == 1
+        and "--yes" in said
+        and "tl.store" not in printed
+        and not progress.record("00a").solution_seen
+    )
     code, printed, _ = command("solution", "00a", "--yes")
     assert code == 0 and "tl.store" in printed and progress.record("00a").solution_seen
 
@@ -267,7 +336,9 @@ def test_the_question_before_the_solution_stays_out_of_the_file(tmp_path):
     os.write(keyboard, b"y\n")
     with (tmp_path / "solution.py").open("w") as file:
         command = [sys.executable, str(paths.ROOT / "course_command.py"), "solution", "00a"]
-        done = subprocess.run(command, stdin=terminal, stdout=file, stderr=subprocess.PIPE, text=True)
+        done = subprocess.run(
+            command, stdin=terminal, stdout=file, stderr=subprocess.PIPE, text=True
+        )
     os.close(terminal)
     os.close(keyboard)
     assert done.returncode == 0 and "Show the solution all the same?" in done.stderr
@@ -275,7 +346,15 @@ def test_the_question_before_the_solution_stays_out_of_the_file(tmp_path):
 
 
 @pytest.mark.parametrize(
-    "name", ["0a", "00A", "ex00a", "ex00a_masked_copy.py", "exercises/ex00a_masked_copy.py", "./exercises/ex00a_masked_copy"]
+    "name",
+    [
+        "0a",
+        "00A",
+        "ex00a",
+        "ex00a_masked_copy.py",
+        "exercises/ex00a_masked_copy.py",
+        "./exercises/ex00a_masked_copy",
+    ],
 )
 def test_an_exercise_goes_by_its_id_or_its_file(name):
     assert catalog.get(name) == EX
@@ -303,12 +382,20 @@ def test_status_shows_every_exercise(command):
     progress.note_verdict(Verdict("07a", FAIL, "cause", "", (CaseResult("one", "fail", None, ""),)))
     progress.note_hint("07a", 3)
     code, printed, _ = command("status")
-    rows = {name: line for line in printed.splitlines() for name in catalog.exercises() if f" {name} " in line}
+    rows = {
+        name: line
+        for line in printed.splitlines()
+        for name in catalog.exercises()
+        if f" {name} " in line
+    }
     assert code == 0 and rows.keys() == catalog.exercises().keys()
     assert "pass" in rows["00a"] and "fail" in rows["07a"] and "not attempted" in rows["09a"]
     assert f"1 of {len(catalog.required())} passed" in printed
     listed = json.loads(command("status", "--json")[1])
-    assert listed["00a"] == {"status": "pass", "hints": 0} and listed["07a"] == {"status": "fail", "hints": 1}
+    assert listed["00a"] == {"status": "pass", "hints": 0} and listed["07a"] == {
+        "status": "fail",
+        "hints": 1,
+    }
     assert listed.keys() == catalog.exercises().keys()
 
 
@@ -316,10 +403,15 @@ def test_a_broken_progress_file_is_one_line(command, tmp_path):
     progress.note_hint("00a", 3)
     progress.file().write_text("{ torn")
     code, printed, said = command("status")
-    assert code == 0 and f"0 of {len(catalog.required())}" in printed and "moved to .course/kept/" in said and said.count("\n") == 1
+    assert (
+        code == 0
+        and f"0 of {len(catalog.required())}" in printed
+        and "moved to .course/kept/" in said
+        and said.count("\n") == 1
+    )
 
 
-# ---- a folder that cannot be written -----------------------------------------------------------------------------------
+# ---- a folder that cannot be written -------------------------------------------------------------
 
 
 @pytest.fixture
@@ -352,10 +444,17 @@ def test_reset_without_a_solution_is_one_line(command, learner, tmp_path, monkey
     learner.write_text("my work")
     monkeypatch.setattr(paths, "SOLUTIONS", tmp_path / "none")
     code, _, said = command("reset", "00a")
-    assert code == 3 and "No such file" in said and said.count("\n") == 1 and learner.read_text() == "my work"
+    assert (
+        code == 3
+        and "No such file" in said
+        and said.count("\n") == 1
+        and learner.read_text() == "my work"
+    )
 
 
-@pytest.mark.parametrize(("raised", "code"), [(CourseError("what to do."), 3), (OSError(28, "No space left"), 3)])
+@pytest.mark.parametrize(
+    ("raised", "code"), [(CourseError("what to do."), 3), (OSError(28, "No space left"), 3)]
+)
 def test_what_a_command_raises_is_one_line(command, monkeypatch, raised, code):
     def fails(name):
         raise raised
@@ -374,7 +473,7 @@ def test_ctrl_c_ends_without_a_traceback(command, monkeypatch):
     assert (code, said) == (130, "course: stopped.\n")
 
 
-# ---- where you are -----------------------------------------------------------------------------------------------------
+# ---- where you are -------------------------------------------------------------------------------
 
 
 def passed(*names: str) -> None:
@@ -390,7 +489,9 @@ def test_the_next_exercise_is_the_first_not_passed():
     assert status.next_exercise(progress.read()).id == order[1]
     assert status.next_exercise(progress.read(), catalog.get(order[1])).id == order[3]
     passed(*order[1:-1])
-    assert status.next_exercise(progress.read(), catalog.get(order[-1])).id == order[-1], "it goes round"
+    assert status.next_exercise(progress.read(), catalog.get(order[-1])).id == order[-1], (
+        "it goes round"
+    )
     passed(order[-1])
     assert status.next_exercise(progress.read()) is None
 
@@ -399,10 +500,16 @@ def test_the_path_of_six_hours_is_gone_on_with_once_it_is_taken():
     path = [exercise.id for exercise in catalog.required().values() if exercise.short_path]
     passed("00a", "01a", "01b")
     upcoming = status.next_exercise(progress.read())
-    assert upcoming.id == "02a" and "On the path of six hours comes 06a." in status.next_line(upcoming)
+    assert upcoming.id == "02a" and "On the path of six hours comes 06a." in status.next_line(
+        upcoming
+    )
     passed("06a")
-    assert status.next_exercise(progress.read()).id == "08a" and "path of six" not in status.next_line(catalog.get("08a"))
-    assert status.next_exercise(progress.read(), catalog.get("06a")).id == "07a", "the key for the next one goes through all"
+    assert status.next_exercise(
+        progress.read()
+    ).id == "08a" and "path of six" not in status.next_line(catalog.get("08a"))
+    assert status.next_exercise(progress.read(), catalog.get("06a")).id == "07a", (
+        "the key for the next one goes through all"
+    )
     passed(*path)
     assert status.next_exercise(progress.read()).id == "02a"
 
@@ -418,12 +525,19 @@ def test_an_optional_task_is_never_next_and_is_counted_apart(command):
     earlier = [name for name in catalog.required() if name < task.id]
     passed(*earlier)
     upcoming = status.next_exercise(progress.read())
-    assert upcoming.id > task.id and not upcoming.optional and status.next_exercise(progress.read(), task) == upcoming
+    assert (
+        upcoming.id > task.id
+        and not upcoming.optional
+        and status.next_exercise(progress.read(), task) == upcoming
+    )
     tasks = len(catalog.exercises()) - len(catalog.required())
     assert f"0 of {tasks} optional tasks passed" in " ".join(command("status")[1].split())
     passed(task.id)
     printed = " ".join(command("status")[1].split())
-    assert f"1 of {tasks} optional tasks passed" in printed and f"{len(earlier)} of {len(catalog.required())} passed" in printed
+    assert (
+        f"1 of {tasks} optional tasks passed" in printed
+        and f"{len(earlier)} of {len(catalog.required())} passed" in printed
+    )
     assert task not in status.find([task.lesson]) and status.find([task.id]) == [task]
     assert "optional" in command("status", task.id)[1]
 
@@ -433,9 +547,13 @@ def test_course_alone_says_where_you_are_and_how_to_go_on(command):
     code, printed, said = command()
     assert code == 0 and not said
     assert f"1 of {len(catalog.required())} passed" in printed and "Next: 01a" in printed
-    assert catalog.get("01a").title in printed and f"{catalog.get('01a').minutes} minutes" in printed
+    assert (
+        catalog.get("01a").title in printed and f"{catalog.get('01a').minutes} minutes" in printed
+    )
     assert "exercises/ex01a" in printed and "notebooks/01_" in printed
-    assert all(way in printed for way in ("course check", "course watch", "course hint", "course --help"))
+    assert all(
+        way in printed for way in ("course check", "course watch", "course hint", "course --help")
+    )
 
 
 def test_course_alone_says_which_prerequisites_are_passed(command):
@@ -447,7 +565,8 @@ def test_course_alone_says_which_prerequisites_are_passed(command):
     assert asked and all(f"{need.id} {need.title} (✓ passed)" in printed for need in asked)
     assert all(need in printed for need in exercise.prerequisites)
     passed("07a")
-    progress.file().write_text(progress.file().read_text().replace('"00a"', '"xxx"'))  # 00a is not passed any more
+    # 00a is not passed any more
+    progress.file().write_text(progress.file().read_text().replace('"00a"', '"xxx"'))
     assert "Next: 00a" in command()[1]
 
 
@@ -469,10 +588,15 @@ def test_check_without_an_id_takes_the_next_one(command):
 def test_hint_without_an_id_is_about_the_next_one(command):
     passed("00a")
     code, printed, _ = command("hint")
-    assert code == 0 and "01a" in printed and "Hint 1 of 3" in printed and progress.record("01a").hints == 1
+    assert (
+        code == 0
+        and "01a" in printed
+        and "Hint 1 of 3" in printed
+        and progress.record("01a").hints == 1
+    )
 
 
-# ---- the command as a process, in a terminal of 80 columns and into a pipe ---------------------------------------------
+# ---- the command as a process, in a terminal of 80 columns and into a pipe -----------------------
 
 
 def process(*arguments: str, **environment: str) -> subprocess.CompletedProcess:
@@ -488,14 +612,17 @@ COURSE = str(paths.ROOT / "course_command.py")
 
 
 def run_forked(*arguments: str, columns: int = 0) -> tuple[int, str, str]:
-    """Run the command in a fork of this process, which has imported the course already: a new process takes a second for that.
+    """Run the command in a fork of this process, which has imported the course already: a new
+    process takes a second for that.
 
-    It is for commands that start no process of their own: a fork shares this process's connections to the servers of checks.
+    It is for commands that start no process of their own: a fork shares this process's connections
+    to the servers of checks.
 
     Args:
         columns: the width of the terminal that is its input and output; 0 gives it a pipe for each.
 
-    Returns: the exit code, the output, and the messages, which a terminal has among the output; a terminal's colours and links are left out.
+    Returns: the exit code, the output, and the messages, which a terminal has among the output; a
+    terminal's colours and links are left out.
     """
     if columns:
         reader, writer = open_terminal(columns)
@@ -512,7 +639,9 @@ def run_forked(*arguments: str, columns: int = 0) -> tuple[int, str, str]:
     return code, _drop_colours(output) if columns else output, messages
 
 
-def _become_command(arguments: tuple[str, ...], output: int, messages: int, *, in_terminal: bool) -> NoReturn:
+def _become_command(
+    arguments: tuple[str, ...], output: int, messages: int, *, in_terminal: bool
+) -> NoReturn:
     code = 70  # of an error that is no SystemExit; its traceback is among the messages
     try:
         os.environ.pop("COLUMNS", None)
@@ -536,7 +665,8 @@ def _become_command(arguments: tuple[str, ...], output: int, messages: int, *, i
 
 
 def open_terminal(columns: int) -> tuple[int, int]:
-    """Return both ends of a terminal of that width: what reads it, and what a command has for its input and output."""
+    """Return both ends of a terminal of that width: what reads it, and what a command has for its
+    input and output."""
     controller, terminal = pty.openpty()
     fcntl.ioctl(terminal, termios.TIOCSWINSZ, struct.pack("HHHH", 24, columns, 0, 0))
     return controller, terminal
@@ -553,47 +683,83 @@ def _read_whole(source: int) -> str:
 
 
 def _drop_colours(received: str) -> str:
-    """Return what a terminal shows: without colours, links and the carriage returns of its lines."""
+    """Return what a terminal shows: without colours, links and the carriage returns of its
+    lines."""
     return re.sub(r"\x1b\[[0-9;?]*[A-Za-z]|\x1b\]8;.*?\x1b\\", "", received.replace("\r\n", "\n"))
 
 
 def in_terminal(*arguments: str, columns: int) -> tuple[int, str]:
-    """Run the command as a process. Return its exit code and what a terminal of that width received, without colours and links."""
+    """Run the command as a process. Return its exit code and what a terminal of that width
+    received, without colours and links."""
     controller, terminal = open_terminal(columns)
     environment = os.environ | {"PYTHONPATH": str(paths.ROOT), "TERM": "xterm-256color"}
     environment.pop("COLUMNS")
-    running = subprocess.Popen([sys.executable, COURSE, *arguments], stdin=terminal, stdout=terminal, stderr=terminal, env=environment)
+    running = subprocess.Popen(
+        [sys.executable, COURSE, *arguments],
+        stdin=terminal,
+        stdout=terminal,
+        stderr=terminal,
+        env=environment,
+    )
     os.close(terminal)
     text = _drop_colours(_read_whole(controller))
     return running.wait(), text
 
 
 @pytest.mark.parametrize(
-    "arguments", [(), ("--help",), ("check", "--help"), ("bench", "-h"), ("status",), ("hint", "07a"), ("bench", "--stored")]
+    "arguments",
+    [
+        (),
+        ("--help",),
+        ("check", "--help"),
+        ("bench", "-h"),
+        ("status",),
+        ("hint", "07a"),
+        ("bench", "--stored"),
+    ],
 )
 def test_what_is_printed_fits_80_columns(arguments):
     code, text, _ = run_forked(*arguments, columns=80)
     assert code == 0 and max(map(len, text.splitlines())) <= 80
     code, piped, messages = run_forked(*arguments)
-    assert code == 0 and not messages and "\x1b" not in piped and max(map(len, piped.splitlines())) <= 80
+    assert (
+        code == 0
+        and not messages
+        and "\x1b" not in piped
+        and max(map(len, piped.splitlines())) <= 80
+    )
 
 
 def test_the_version_names_what_matters_and_imports_none_of_it():
     done = process("-X", "importtime", COURSE, "--version")
-    assert done.stdout.startswith(f"course {course_lib.__version__}, Python 3.") and "torch " in done.stdout and "triton " in done.stdout
+    assert (
+        done.stdout.startswith(f"course {course_lib.__version__}, Python 3.")
+        and "torch " in done.stdout
+        and "triton " in done.stdout
+    )
     assert not re.search(r"\| +(torch|triton|numpy|rich)$", done.stderr, re.MULTILINE)
 
 
 def test_help_loads_neither_the_grader_nor_what_draws():
     done = process("-X", "importtime", COURSE, "--help")
-    assert not re.search(r"\| +(torch|triton|numpy|rich|course_lib\.grading.*|course_lib\.catalog)$", done.stderr, re.MULTILINE)
+    assert not re.search(
+        r"\| +(torch|triton|numpy|rich|course_lib\.grading.*|course_lib\.catalog)$",
+        done.stderr,
+        re.MULTILINE,
+    )
 
 
 def test_ids_are_completed(monkeypatch):
     with monkeypatch.context() as asked:
-        for name, value in {"_COURSE_COMPLETE": "complete_bash", "COMP_WORDS": "course check 06", "COMP_CWORD": "2"}.items():
+        for name, value in {
+            "_COURSE_COMPLETE": "complete_bash",
+            "COMP_WORDS": "course check 06",
+            "COMP_CWORD": "2",
+        }.items():
             asked.setenv(name, value)
-        assert run_forked()[1].split() == [name for name in catalog.exercises() if name.startswith("06")]
+        assert run_forked()[1].split() == [
+            name for name in catalog.exercises() if name.startswith("06")
+        ]
     monkeypatch.setenv("_TYPER_COMPLETE_TEST_DISABLE_SHELL_DETECTION", "1")
     assert "_COURSE_COMPLETE=complete_bash" in run_forked("--show-completion", "bash")[1]
 
@@ -602,7 +768,9 @@ def test_the_solution_comes_without_the_authors_marks_and_loses_nothing():
     source = texts.make_plain_solution(catalog.get("07a"))
     whole = texts.read_solution(catalog.get("07a"))
     assert "BEGIN SOLUTION" in whole and ast.dump(ast.parse(whole)) == ast.dump(ast.parse(source))
-    assert run_forked("solution", "07a", "--yes")[1] == source, "into a pipe it is the text, byte for byte"
+    assert run_forked("solution", "07a", "--yes")[1] == source, (
+        "into a pipe it is the text, byte for byte"
+    )
     assert "SOLUTION" not in source and "#:" not in source
     code, text, _ = run_forked("solution", "07a", "--yes", columns=80)
     shown = "".join(re.sub(r"^ *\d* ", "", line.removesuffix("\n")) for line in text.splitlines())
@@ -623,12 +791,22 @@ def test_a_full_device_is_blamed_and_not_the_work(capsys):
         code = cli.run(["check", "00a", "--json"])
     message = capsys.readouterr().err
     assert code == cli.OUTPUT_ERROR and message.count("\n") == 1
-    assert "the output could not be written (No space left on device)" in message and "saved" in message
+    assert (
+        "the output could not be written (No space left on device)" in message
+        and "saved" in message
+    )
     assert progress.record("00a").passed
 
 
 COMMANDS = ("check 03a", "check 03a --json", "status", "hint 03a")
-REDIRECTIONS = {">/dev/full": 74, ">/dev/full 2>/dev/full": 74, ">&-": 74, ">&- 2>&-": 74, "2>&-": 0, "| true": 0}
+REDIRECTIONS = {
+    ">/dev/full": 74,
+    ">/dev/full 2>/dev/full": 74,
+    ">&-": 74,
+    ">&- 2>&-": 74,
+    "2>&-": 0,
+    "| true": 0,
+}
 NOT_IN_TURN = [  # each redirection has one command; the others are those of a sweep
     pytest.param(command, redirection, marks=pytest.mark.sweep)
     for number, redirection in enumerate(REDIRECTIONS)
@@ -639,7 +817,13 @@ NOT_IN_TURN = [  # each redirection has one command; the others are those of a s
 
 @pytest.mark.parametrize(
     ("arguments", "redirection"),
-    [*((COMMANDS[number % len(COMMANDS)], redirection) for number, redirection in enumerate(REDIRECTIONS)), *NOT_IN_TURN],
+    [
+        *(
+            (COMMANDS[number % len(COMMANDS)], redirection)
+            for number, redirection in enumerate(REDIRECTIONS)
+        ),
+        *NOT_IN_TURN,
+    ],
 )
 def test_the_exit_code_is_true_wherever_the_output_goes(arguments, redirection):
     solve(catalog.get("03a"))  # a NumPy exercise: nothing imports PyTorch or compiles
@@ -649,7 +833,9 @@ def test_the_exit_code_is_true_wherever_the_output_goes(arguments, redirection):
         capture_output=True, text=True, env=os.environ | {"PYTHONPATH": str(paths.ROOT)},
     )  # fmt: skip
     assert "Traceback" not in done.stdout + done.stderr
-    assert done.stdout.split()[-1] in ((str(REDIRECTIONS[redirection]),) if "|" not in redirection else ("0", "141"))
+    assert done.stdout.split()[-1] in (
+        (str(REDIRECTIONS[redirection]),) if "|" not in redirection else ("0", "141")
+    )
     if arguments.startswith("check"):
         assert progress.record("03a").passed, "what was checked is saved"
 
@@ -666,7 +852,12 @@ def test_nothing_is_said_to_be_saved_that_is_not(tmp_path, capsys):
 
 def test_a_message_that_cannot_be_written_stays_out_of_the_results():
     line = f"{sys.executable} {COURSE} check 99z --json 2>&-"
-    done = subprocess.run(["bash", "-c", line], capture_output=True, text=True, env=os.environ | {"PYTHONPATH": str(paths.ROOT)})
+    done = subprocess.run(
+        ["bash", "-c", line],
+        capture_output=True,
+        text=True,
+        env=os.environ | {"PYTHONPATH": str(paths.ROOT)},
+    )
     assert (done.returncode, done.stdout) == (3, "")
 
 
@@ -676,7 +867,13 @@ def test_what_python_thinks_of_the_code_is_no_message(command, learner):
     assert (code, said, json.loads(printed)["status"]) == (0, "", "pass")
 
 
-HOSTILE_NAMES = ["ex00a\x1b[2J.py", "two\n✓ 00a A masked copy: pass\n.py", "right\u202eyp.evil", "[bold red]x[red].py", "caf\udce9.py"]
+HOSTILE_NAMES = [
+    "ex00a\x1b[2J.py",
+    "two\n✓ 00a A masked copy: pass\n.py",
+    "right\u202eyp.evil",
+    "[bold red]x[red].py",
+    "caf\udce9.py",
+]
 
 
 @pytest.mark.parametrize("name", HOSTILE_NAMES, ids=range(len(HOSTILE_NAMES)))
@@ -705,12 +902,18 @@ def test_no_files_name_draws_on_the_terminal(command, tmp_path, name, make):
     "arguments",
     [
         "--help", "solution 07a --yes",
-        *(pytest.param(arguments, marks=pytest.mark.sweep) for arguments in ("", "status", "status --json", "bench forward --stored")),
+        *(pytest.param(arguments, marks=pytest.mark.sweep) for arguments in ("", "status",
+            "status --json", "bench forward --stored")),
     ],
 )  # fmt: skip
 def test_a_reader_that_leaves_is_no_error(arguments):
     line = f"{sys.executable} {COURSE} {arguments} | true; echo ${{PIPESTATUS[0]}}"
-    done = subprocess.run(["bash", "-c", line], capture_output=True, text=True, env=os.environ | {"PYTHONPATH": str(paths.ROOT)})
+    done = subprocess.run(
+        ["bash", "-c", line],
+        capture_output=True,
+        text=True,
+        env=os.environ | {"PYTHONPATH": str(paths.ROOT)},
+    )
     assert done.stdout.strip() in ("0", "141") and not done.stderr
 
 
@@ -721,8 +924,14 @@ def test_the_command_checks_a_file_as_a_process(tmp_path):
 
 
 def test_status_imports_neither_torch_nor_triton():
-    script = "import sys, course_command\nsys.argv = ['course', 'status']\ntry:\n    course_command.main()\nexcept SystemExit as end:\n"
-    script += "    print(end.code, sorted({'torch', 'triton', 'numpy.testing', 'matplotlib'} & sys.modules.keys()))"
+    script = (
+        "import sys, course_command\nsys.argv = ['course', 'status']\ntry:\n   "
+        " course_command.main()\nexcept SystemExit as end:\n"
+    )
+    script += (
+        "    print(end.code, sorted({'torch', 'triton', 'numpy.testing', 'matplotlib'} &"
+        " sys.modules.keys()))"
+    )
     # a terminal that knows no "●" is no reason to fail either
     done = process("-c", script, PYTHONIOENCODING="ascii")
     assert done.stdout.splitlines()[-1] == "0 []" and not done.stderr
@@ -733,12 +942,16 @@ def test_the_entry_point_is_the_one_that_pyproject_installs():
     assert 'course = "course_command:main"' in text
 
 
-# ---- bench -------------------------------------------------------------------------------------------------------------
+# ---- bench ---------------------------------------------------------------------------------------
 
 
 def test_bench_shows_and_draws_what_is_stored(command, tmp_path):
-    code, printed, _ = command("bench", "backward", "--stored", "--plot", str(tmp_path / "out" / "b.html"))
-    assert code == 0 and "layer_norm_backward persistent" in printed and "time over floor" in printed
+    code, printed, _ = command(
+        "bench", "backward", "--stored", "--plot", str(tmp_path / "out" / "b.html")
+    )
+    assert (
+        code == 0 and "layer_norm_backward persistent" in printed and "time over floor" in printed
+    )
     assert "layer norm backward, fp16" in (tmp_path / "out" / "b.html").read_text()
     code, _, said = command("bench", "backward", "--stored", "--plot", str(tmp_path / "b.png"))
     assert code == cli.BAD_REQUEST and "ends in .html" in said
@@ -746,7 +959,10 @@ def test_bench_shows_and_draws_what_is_stored(command, tmp_path):
 
 def test_bench_refuses_in_words(command):
     code, _, said = command("bench", "sideways")
-    assert code == cli.BAD_REQUEST and "There are: forward, backward, long_rows, statistics, host, training, all." in said
+    assert (
+        code == cli.BAD_REQUEST
+        and "There are: forward, backward, long_rows, statistics, host, training, all." in said
+    )
 
 
 @pytest.mark.skipif(course_lib.MODE != "cpu", reason="there is a GPU to measure on")
@@ -768,7 +984,9 @@ def test_several_exercises_are_checked_one_after_the_other_and_the_worst_counts(
     code, printed, _ = command("check", "00a", "01a")
     assert code == 2 and 0 <= printed.index("00a A masked copy: pass") < printed.index("01a")
     code, printed, said = command("check", "00a", "99z")
-    assert code == 3 and not printed and "99z" in said, "a wrong name is told before anything is checked"
+    assert code == 3 and not printed and "99z" in said, (
+        "a wrong name is told before anything is checked"
+    )
     for option in ("--json", "--file=x.py"):
         code, printed, said = command("check", "00a", "01a", option)
         assert code == 64 and not printed and "name one" in said

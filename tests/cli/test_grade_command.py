@@ -1,4 +1,5 @@
-"""``course grade``: its options, its exit codes, and what it says. What it does with a class is tested in tests/classroom."""
+"""``course grade``: its options, its exit codes, and what it says. What it does with a class is
+tested in tests/classroom."""
 
 from __future__ import annotations
 
@@ -27,28 +28,59 @@ def folder(tmp_path):
 
 def test_a_class_without_a_file_has_a_gradebook_and_a_reason_for_each(folder, tmp_path, capsys):
     out = tmp_path / "out"
-    command = ["grade", str(folder), "-o", str(out), "--only", "4a,01a", "--require-tier", "limits", "--weights", "minutes"]
+    command = [
+        "grade",
+        str(folder),
+        "-o",
+        str(out),
+        "--only",
+        "4a,01a",
+        "--require-tier",
+        "limits",
+        "--weights",
+        "minutes",
+    ]
     assert app.run(command) == 0
     said = capsys.readouterr().out
     assert "3 learners: 0 files checked" in said and "Nothing could be read of (3):" in said
     assert "  =bob: there is no exercise file (ex07a_NAME.py) in it" in said and "or better" in said
     lines = (out / "gradebook.csv").read_text().splitlines()
-    assert re.search(r",Points \(of \d+\),Counted of,Passed,01a \(of \d+\),01a status,04a \(of \d+\),04a status,", lines[0])
+    assert re.search(
+        r",Points \(of \d+\),Counted of,Passed,01a \(of \d+\),01a status,04a \(of \d+\),04a"
+        r" status,",
+        lines[0],
+    )
     assert [line.split(",")[0] for line in lines[1:]] == ["'=bob", "ann", "cy"]
-    assert app.run(["grade", str(folder), "-o", str(out), "--all", "--no-resume"]) == app.BAD_REQUEST
+    assert (
+        app.run(["grade", str(folder), "-o", str(out), "--all", "--no-resume"]) == app.BAD_REQUEST
+    )
     assert "is there already" in capsys.readouterr().err
 
 
 @pytest.mark.parametrize(
     ("counts", "says"),
     [
-        ((1, 1, 1, 1), ["1 learner: 1 file checked, 1 verdict kept", "1 line of the journal was torn; what it said"]),
-        ((2, 0, 3, 2), ["2 learners: 0 files checked, 3 verdicts kept", "2 lines of the journal were torn; what they said"]),
+        (
+            (1, 1, 1, 1),
+            [
+                "1 learner: 1 file checked, 1 verdict kept",
+                "1 line of the journal was torn; what it said",
+            ],
+        ),
+        (
+            (2, 0, 3, 2),
+            [
+                "2 learners: 0 files checked, 3 verdicts kept",
+                "2 lines of the journal were torn; what they said",
+            ],
+        ),
     ],
 )
 def test_what_came_out_is_counted_in_words_that_agree(tmp_path, capsys, counts, says):
     learners, checked, kept, torn = counts
-    grading._say_what_came_out(Graded(tmp_path, learners, checked, kept, torn, "Landlock", (), (), (), 0))
+    grading._say_what_came_out(
+        Graded(tmp_path, learners, checked, kept, torn, "Landlock", (), (), (), 0)
+    )
     said = capsys.readouterr().out
     assert all(words in said for words in says), said
 
@@ -56,15 +88,31 @@ def test_what_came_out_is_counted_in_words_that_agree(tmp_path, capsys, counts, 
 @pytest.mark.parametrize(
     ("options", "code", "says"),
     [
-        (["--only", "01a", "--due", "soon"], app.BAD_REQUEST, "--due 'soon' is no date. Write 2026-12-01"),
-        (["--only", "01a", "--late", "2026-12-01"], app.BAD_REQUEST, "--late '2026-12-01' is no rule. Write"),
+        (
+            ["--only", "01a", "--due", "soon"],
+            app.BAD_REQUEST,
+            "--due 'soon' is no date. Write 2026-12-01",
+        ),
+        (
+            ["--only", "01a", "--late", "2026-12-01"],
+            app.BAD_REQUEST,
+            "--late '2026-12-01' is no rule. Write",
+        ),
         (["--only", "01a", "--late", "10 % per day"], app.BAD_REQUEST, "--late needs a deadline"),
         ([], app.BAD_REQUEST, "say which exercises you asked for"),
         (["--week", "1", "--only", "01a"], app.BAD_REQUEST, "One of the three"),
         (["--week", "14"], app.BAD_REQUEST, "has no week 14. Its weeks are: 1, 2, 3"),
-        (["--week", "1", "--weeks", "nowhere.toml"], app.BAD_REQUEST, "nowhere.toml cannot be read"),
+        (
+            ["--week", "1", "--weeks", "nowhere.toml"],
+            app.BAD_REQUEST,
+            "nowhere.toml cannot be read",
+        ),
         (["--only", "99z"], app.BAD_REQUEST, "there is no exercise '99z'"),
-        (["--only", "01a", "--recheck", "04a"], app.BAD_REQUEST, "--recheck names 04a, which --only leaves out"),
+        (
+            ["--only", "01a", "--recheck", "04a"],
+            app.BAD_REQUEST,
+            "--recheck names 04a, which --only leaves out",
+        ),
         (["--all", "--resume"], app.BAD_REQUEST, "to go on with"),
         (["--all", "--map", "nowhere.csv"], app.BAD_REQUEST, "the mapping"),
         (["--all", "--weights", "heavy"], app.USAGE_ERROR, "heavy"),
@@ -77,7 +125,9 @@ def test_wrong_use_is_said_and_leaves_no_gradebook(folder, tmp_path, capsys, opt
     assert says in capsys.readouterr().err and not (tmp_path / "out" / "gradebook.csv").exists()
 
 
-@pytest.mark.parametrize(("text", "rate"), [("10 % per day", 10.0), ("2.5% per day", 2.5), (None, None)])
+@pytest.mark.parametrize(
+    ("text", "rate"), [("10 % per day", 10.0), ("2.5% per day", 2.5), (None, None)]
+)
 def test_a_late_rule(text, rate):
     assert grading.read_late_rule(text) == rate
 
@@ -90,10 +140,14 @@ def test_the_command_of_a_week_as_the_guide_has_it(folder, tmp_path, capsys, mon
     folder.rename(tmp_path / "submissions")
     (tmp_path / "submissions" / "notes.txt").write_text("x")
     monkeypatch.chdir(tmp_path)
-    monkeypatch.setattr(grade_class, "choose_tier", lambda asked, best: best)  # no file is run, so any machine will do
+    # no file is run, so any machine will do
+    monkeypatch.setattr(grade_class, "choose_tier", lambda asked, best: best)
     assert app.run([*command[1].split()[1:]]) == 0
     said = capsys.readouterr().out
-    assert "Week 3 asks for 04a, 04b" in said and "Nobody's submission, and not looked at: notes.txt" in said
+    assert (
+        "Week 3 asks for 04a, 04b" in said
+        and "Nobody's submission, and not looked at: notes.txt" in said
+    )
     (tmp_path / "weeks.toml").write_text('[4]\nexercises = ["07a"]\ndue = "2026-12-01T23:59"\n')
     assert app.run("grade submissions -o results --week 3".split()) == app.BAD_REQUEST
     assert "weeks.toml has no week 3. Its weeks are: 4." in capsys.readouterr().err
@@ -102,11 +156,28 @@ def test_the_command_of_a_week_as_the_guide_has_it(folder, tmp_path, capsys, mon
     assert re.findall(r"(\d\d[a-z]) status", heading) == ["04a", "04b", "07a"]
 
 
-def test_the_optional_task_of_a_weeks_lesson_is_graded_and_has_no_deadline(folder, tmp_path, monkeypatch):
+def test_the_optional_task_of_a_weeks_lesson_is_graded_and_has_no_deadline(
+    folder, tmp_path, monkeypatch
+):
     seen = []
-    monkeypatch.setattr(grading, "grade_class", lambda folder, out, options, *rest, **also: seen.append(options) or sys.exit(0))
+    monkeypatch.setattr(
+        grading,
+        "grade_class",
+        lambda folder, out, options, *rest, **also: seen.append(options) or sys.exit(0),
+    )
     with pytest.raises(SystemExit):
-        app.run(["grade", str(folder), "-o", str(tmp_path / "out"), "--only", "02a", "--due", "2026-12-01"])
+        app.run(
+            [
+                "grade",
+                str(folder),
+                "-o",
+                str(tmp_path / "out"),
+                "--only",
+                "02a",
+                "--due",
+                "2026-12-01",
+            ]
+        )
     assert seen[0].only == ("02a", "02c") and set(seen[0].due) == {"02a"}
 
 

@@ -1,4 +1,5 @@
-"""`course hunt` opens a page that plays; what the page plays is tested in tests/lessons/test_hunt_panel.py."""
+"""`course hunt` opens a page that plays; what the page plays is tested in
+tests/lessons/test_hunt_panel.py."""
 
 from __future__ import annotations
 
@@ -46,18 +47,34 @@ def hunt(monkeypatch):
 def test_it_opens_the_page_in_jupyterlab_and_hands_options_on(hunt, folder):
     arguments = hunt("--no-browser", "--port", "8899")
     assert "jupyterlab" in arguments and "--LabApp.default_url=/lab/tree/hunt.ipynb" in arguments
-    assert arguments[-3:] == ("--no-browser", "--port", "8899") and (folder / "hunt.ipynb").read_bytes() == PAGE.read_bytes()
+    assert (
+        arguments[-3:] == ("--no-browser", "--port", "8899")
+        and (folder / "hunt.ipynb").read_bytes() == PAGE.read_bytes()
+    )
 
 
 def test_jupyterlab_gets_the_learners_settings_and_none_that_the_course_made():
     """A fresh kernel would say that TRITON_INTERPRET is set, a variable that nobody set."""
-    code = "import os, json; os.execve = lambda *a: print(json.dumps(a[2])) or os._exit(0); from course_command import main; main()"
-    environment = {name: value for name, value in os.environ.items() if not name.startswith("TRITON_")} | {"COURSE_DEVICE": "cpu"}
+    code = (
+        "import os, json; os.execve = lambda *a: print(json.dumps(a[2])) or os._exit(0); from"
+        " course_command import main; main()"
+    )
+    environment = {
+        name: value for name, value in os.environ.items() if not name.startswith("TRITON_")
+    } | {"COURSE_DEVICE": "cpu"}
     run = subprocess.run(
-        (sys.executable, "-u", "-c", code, "lab"), env=environment, text=True, capture_output=True, check=False, cwd=paths.ROOT
+        (sys.executable, "-u", "-c", code, "lab"),
+        env=environment,
+        text=True,
+        capture_output=True,
+        check=False,
+        cwd=paths.ROOT,
     )
     started_with = json.loads(run.stdout.splitlines()[-1])
-    assert not [name for name in started_with if name.startswith("TRITON_")] and started_with["COURSE_DEVICE"] == "cpu"
+    assert (
+        not [name for name in started_with if name.startswith("TRITON_")]
+        and started_with["COURSE_DEVICE"] == "cpu"
+    )
 
 
 def test_a_page_that_is_there_stays(hunt, folder):
@@ -69,7 +86,10 @@ def test_a_page_that_is_there_stays(hunt, folder):
 def test_in_jupyterlabs_own_terminal_it_says_where_the_page_is(folder, monkeypatch, capsys):
     monkeypatch.setenv("JUPYTER_SERVER_ROOT", str(folder))
     assert cli.run(["hunt"]) == 0
-    assert "hunt.ipynb is in JupyterLab's list of files" in capsys.readouterr().out and (folder / "hunt.ipynb").is_file()
+    assert (
+        "hunt.ipynb is in JupyterLab's list of files" in capsys.readouterr().out
+        and (folder / "hunt.ipynb").is_file()
+    )
 
 
 def test_the_page_is_a_notebook_without_output_whose_cells_make_panels(tmp_path):
@@ -83,4 +103,6 @@ def test_the_page_is_a_notebook_without_output_whose_cells_make_panels(tmp_path)
         *before, last = code.splitlines()
         exec("\n".join(before), names)
         assert isinstance(eval(last, names), HuntPanel)
-    assert len(codes) == 2 and not any(cell.outputs for cell in page.cells if cell.cell_type == "code")
+    assert len(codes) == 2 and not any(
+        cell.outputs for cell in page.cells if cell.cell_type == "code"
+    )

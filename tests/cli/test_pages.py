@@ -1,4 +1,5 @@
-"""The pages that commands write: `course status --html`, and the look of it and of `course bench --rows --html`."""
+"""The pages that commands write: `course status --html`, and the look of it and of `course bench
+--rows --html`."""
 
 from __future__ import annotations
 
@@ -32,7 +33,11 @@ def write_status(file) -> str:
 
 def test_the_page_of_a_course_that_is_not_begun(tmp_path):
     page = write_status(tmp_path / "out" / "status.html")
-    assert "0 of 27 exercises passed" in page and f"0 of {TASKS} passed" in page and "0 predictions made" in page
+    assert (
+        "0 of 27 exercises passed" in page
+        and f"0 of {TASKS} passed" in page
+        and "0 predictions made" in page
+    )
     assert page.count("not attempted") == len(catalog.required()) and "not passed yet" in page
     assert not progress.file().exists()
 
@@ -54,13 +59,30 @@ def test_the_page_has_passes_surprises_and_answers_to_what_was_asked_again(tmp_p
     assert "written to" in capsys.readouterr().out
     passed_at = progress.read()["06a"].passed_at.replace("T", " ")[:16]
     assert re.search(r"fail</span>\s+1 check</td>", page)
-    assert "1 of 27 exercises passed" in page and f"{passed_at}, 1 check, 1 hint" in page and f"1 of {TASKS} passed" in page
-    surprises, again = page.split("<h2>Predictions that surprised</h2>")[1].split("<h2>Asked again</h2>")
+    assert (
+        "1 of 27 exercises passed" in page
+        and f"{passed_at}, 1 check, 1 hint" in page
+        and f"1 of {TASKS} passed" in page
+    )
+    surprises, again = page.split("<h2>Predictions that surprised</h2>")[1].split(
+        "<h2>Asked again</h2>"
+    )
     assert "2 predictions made in the lessons; 1 of the answers" in surprises
-    assert SURPRISE.recall in surprises and SURPRISE.choices[0] in surprises and SURPRISE.write_result() in surprises
+    assert (
+        SURPRISE.recall in surprises
+        and SURPRISE.choices[0] in surprises
+        and SURPRISE.write_result() in surprises
+    )
     assert EXPECTED.question not in surprises
-    assert "0 of 1 answers" in again and "In lesson 05" in again and EXPECTED.recall in again and EXPECTED.write_result() in again
-    assert "06a The sum of each row: yours 1.00 in passes" in page, "the ladder has the kernel that passed"
+    assert (
+        "0 of 1 answers" in again
+        and "In lesson 05" in again
+        and EXPECTED.recall in again
+        and EXPECTED.write_result() in again
+    )
+    assert "06a The sum of each row: yours 1.00 in passes" in page, (
+        "the ladder has the kernel that passed"
+    )
 
 
 def test_the_page_escapes_what_a_learner_wrote_and_leaves_out_a_question_that_is_gone(tmp_path):
@@ -68,7 +90,11 @@ def test_the_page_escapes_what_a_learner_wrote_and_leaves_out_a_question_that_is
     progress.note_prediction("03-no-such-question", "said of it", surprised=True)
     write_status(tmp_path / "status.html")
     page = (tmp_path / "status.html").read_text()
-    assert "&lt;script&gt;alert(1)" in page and "<script>alert" not in page and "said of it" not in page
+    assert (
+        "&lt;script&gt;alert(1)" in page
+        and "<script>alert" not in page
+        and "said of it" not in page
+    )
 
 
 @pytest.mark.parametrize("arguments", [["a.png"], ["a.html", "07a"], ["a.html", "--json"]])
@@ -83,7 +109,10 @@ def test_the_package_has_every_template():
         shipped = tomllib.load(opened)["tool"]["setuptools"]["package-data"]
     for file in paths.PACKAGE.rglob("*.html"):
         room = file.relative_to(paths.PACKAGE).parts[0]
-        assert any(file in (paths.PACKAGE / room).glob(pattern) for pattern in shipped.get(f"course_lib.{room}", [])), file
+        assert any(
+            file in (paths.PACKAGE / room).glob(pattern)
+            for pattern in shipped.get(f"course_lib.{room}", [])
+        ), file
 
 
 @pytest.mark.browser
@@ -92,14 +121,18 @@ def test_pages_fit_phones_and_fetch_nothing(tmp_path, browser):
     write_status(tmp_path / "status.html")
     list(bench.run("all", columns="65536", rows=16, plot=tmp_path / "shape.html"))
     for name in ("status.html", "shape.html"):
-        assert set(re.findall(r"https?://[^\s\"'<]*", (tmp_path / name).read_text())) == {"http://www.w3.org/2000/svg"}
+        assert set(re.findall(r"https?://[^\s\"'<]*", (tmp_path / name).read_text())) == {
+            "http://www.w3.org/2000/svg"
+        }
     page = browser.new_page(color_scheme="dark")
     messages: list[str] = []
     page.on("console", lambda message: messages.append(message.text))
     page.on("pageerror", lambda error: messages.append(str(error)))
     for name in ("status.html", "shape.html"):
         page.goto((tmp_path / name).as_uri())
-        page.wait_for_function("document.querySelector('[data-picture]').shadowRoot?.querySelector('svg')")
+        page.wait_for_function(
+            "document.querySelector('[data-picture]').shadowRoot?.querySelector('svg')"
+        )
         for width in (400, 1280):
             page.set_viewport_size({"width": width, "height": 800})
             assert page.evaluate("document.documentElement.scrollWidth") <= width and not messages

@@ -1,4 +1,5 @@
-"""`course watch`: the screen, its keys, which saves it checks, and that every way out gives the terminal back."""
+"""`course watch`: the screen, its keys, which saves it checks, and that every way out gives the
+terminal back."""
 
 from __future__ import annotations
 
@@ -27,7 +28,8 @@ from course_lib.learner import progress
 
 IDS = list(catalog.exercises())
 FIRST, SECOND = (catalog.get(name) for name in IDS[:2])
-SECONDS = 120  # a bound, for a machine that is busy with other work: what is waited for takes one or two
+# a bound, for a machine that is busy with other work: what is waited for takes one or two
+SECONDS = 120
 
 # a grader that says what stands in the file, and waits while there is a file "hold"
 GRADER = """
@@ -60,7 +62,7 @@ sys.modules["course_lib.grading.check"] = types.ModuleType("course_lib.grading.c
 sys.modules["course_lib.grading.check"].check = check
 sys.argv = ["course", "watch", *sys.argv[1:]]
 course_command.main()
-"""
+"""  # noqa: E501
 
 
 @pytest.fixture(autouse=True)
@@ -94,7 +96,8 @@ def wait_for(condition, what: str = "") -> None:
 
 
 class Terminal:
-    """A terminal with `course watch` in it. A frame is what was drawn since the cursor last went home."""
+    """A terminal with `course watch` in it. A frame is what was drawn since the cursor last went
+    home."""
 
     def __init__(self, *arguments: str, columns: int = 80, rows: int = 24) -> None:
         self.received = b""
@@ -102,7 +105,8 @@ class Terminal:
         self.resize(columns, rows)
         self.before = termios.tcgetattr(self._theirs)
         self.process = subprocess.Popen(
-            [sys.executable, "-c", GRADER, *arguments], stdin=self._theirs, stdout=self._theirs, stderr=self._theirs,
+            [sys.executable, "-c", GRADER, *arguments], stdin=self._theirs, stdout=self._theirs,
+            stderr=self._theirs,
             start_new_session=True, preexec_fn=lambda: fcntl.ioctl(0, termios.TIOCSCTTY, 0),
         )  # fmt: skip
         threading.Thread(target=self._read, daemon=True).start()
@@ -126,7 +130,8 @@ class Terminal:
 
     def until(self, *texts: str, without: str = "checking") -> str:
         wait_for(
-            lambda: all(t in self.text for t in texts) and without not in self.text, lambda: f"no {texts} in:\n" + "\n".join(self.lines)
+            lambda: all(t in self.text for t in texts) and without not in self.text,
+            lambda: f"no {texts} in:\n" + "\n".join(self.lines),
         )
         return self.text
 
@@ -136,9 +141,16 @@ class Terminal:
     def ends(self) -> int:
         """The exit code. The terminal has to be as it was before."""
         code = self.process.wait(SECONDS)
-        assert termios.tcgetattr(self._theirs) == self.before, "echo or line editing is not as before"
-        wait_for(lambda: self.received.count(b"\x1b[?1049l") == self.received.count(b"\x1b[?1049h"), "the screen is not given back")
-        assert self.received.count(b"\x1b[?25h") == self.received.count(b"\x1b[?25l") > 0, "the cursor is not given back"
+        assert termios.tcgetattr(self._theirs) == self.before, (
+            "echo or line editing is not as before"
+        )
+        wait_for(
+            lambda: self.received.count(b"\x1b[?1049l") == self.received.count(b"\x1b[?1049h"),
+            "the screen is not given back",
+        )
+        assert self.received.count(b"\x1b[?25h") == self.received.count(b"\x1b[?25l") > 0, (
+            "the cursor is not given back"
+        )
         return code
 
     def close(self) -> None:
@@ -161,13 +173,18 @@ def terminal():
         each.close()
 
 
-# ---- the screen ---------------------------------------------------------------------------------------------------------
+# ---- the screen ----------------------------------------------------------------------------------
 
 
 def test_it_begins_with_the_next_exercise_and_its_verdict(terminal):
     progress.note_verdict(Verdict(FIRST.id, PASS, "none", ""))
     screen = terminal()
-    text = screen.until(f"1 of {len(catalog.required())} passed", f"{SECOND.id} {SECOND.title}", "The file says: 'wrong'", "q quit")
+    text = screen.until(
+        f"1 of {len(catalog.required())} passed",
+        f"{SECOND.id} {SECOND.title}",
+        "The file says: 'wrong'",
+        "q quit",
+    )
     assert f"exercises/{SECOND.file}.py" in text and checked() == [SECOND.id]
     assert f"file://{texts.find_file(SECOND)}".encode() in screen.received, "the file is a link"
 
@@ -176,7 +193,11 @@ def test_after_a_pass_it_stays_until_n_is_pressed(terminal):
     screen = terminal()
     screen.until("The file says: 'wrong'")
     save(FIRST, "right")
-    text = screen.until("The file says: 'right'", f"Passed. n goes to {SECOND.id}", f"1 of {len(catalog.required())} passed")
+    text = screen.until(
+        "The file says: 'right'",
+        f"Passed. n goes to {SECOND.id}",
+        f"1 of {len(catalog.required())} passed",
+    )
     assert FIRST.debrief.split(".")[0] in text, "the debrief"
     time.sleep(4 * watch.TICK)
     screen.until(FIRST.title)
@@ -194,7 +215,8 @@ def test_n_before_a_pass_says_what_is_missing_and_skips_when_pressed_again(termi
     screen.press("h")
     screen.until("Hint 1 of")
     screen.press("n")
-    screen.until("n once more skips it", FIRST.title)  # another key in between takes the first n back
+    # another key in between takes the first n back
+    screen.until("n once more skips it", FIRST.title)
     screen.press("n")
     screen.until(f"{SECOND.id} {SECOND.title}")
 
@@ -269,12 +291,18 @@ def test_another_size_draws_everything_again(terminal):
     screen = terminal()
     screen.until("'wrong'")
     screen.resize(40, 15)
-    wait_for(lambda: len(screen.lines) == 15 and max(map(len, screen.lines)) <= 40, "not drawn again")
+    wait_for(
+        lambda: len(screen.lines) == 15 and max(map(len, screen.lines)) <= 40, "not drawn again"
+    )
     screen.until(FIRST.title, "The file says", "quit")
 
 
-@pytest.mark.parametrize("colourless", [{"NO_COLOR": "1"}, {"TERM": "vt100"}, {"COLUMNS": "132", "LINES": "50"}])
-def test_without_colour_and_with_an_outdated_size_in_the_environment_the_screen_is_the_same(terminal, monkeypatch, colourless):
+@pytest.mark.parametrize(
+    "colourless", [{"NO_COLOR": "1"}, {"TERM": "vt100"}, {"COLUMNS": "132", "LINES": "50"}]
+)
+def test_without_colour_and_with_an_outdated_size_in_the_environment_the_screen_is_the_same(
+    terminal, monkeypatch, colourless
+):
     for name, value in colourless.items():
         monkeypatch.setenv(name, value)
     screen = terminal(columns=40, rows=15)
@@ -292,7 +320,7 @@ def test_a_file_that_vanishes_has_a_verdict_and_its_return_another(terminal):
     screen.until("Passed")
 
 
-# ---- what is checked, and when ------------------------------------------------------------------------------------------
+# ---- what is checked, and when -------------------------------------------------------------------
 
 
 def test_a_save_of_another_exercise_is_said_in_one_line_and_does_not_jump(terminal):
@@ -327,7 +355,11 @@ def test_the_first_wrong_case_is_shown_while_others_still_run(terminal):
     hold.touch()
     save(FIRST, "early")
     screen = terminal()
-    screen.until(f"checking {FIRST.id}", "Case 2 of 9 is wrong (M = 1): y[0, 0] is 1.", without="The file says")
+    screen.until(
+        f"checking {FIRST.id}",
+        "Case 2 of 9 is wrong (M = 1): y[0, 0] is 1.",
+        without="The file says",
+    )
     hold.unlink()
     screen.until("The file says: 'early'", without="Case 2 of 9")
 
@@ -352,9 +384,13 @@ def test_a_file_counts_as_saved_once_it_stays_the_same(monkeypatch):
     assert saves.poll() == [], "it changed since the last look"
     assert saves.poll() == [FIRST] and saves.poll() == []
     file.chmod(0)
-    assert saves.poll() == [] and saves.poll() == [FIRST], "a file that cannot be read any more has another verdict"
+    assert saves.poll() == [] and saves.poll() == [FIRST], (
+        "a file that cannot be read any more has another verdict"
+    )
     file.unlink()
-    assert saves.poll() == [] and saves.poll() == [FIRST] and saves.poll() == [], "and so has one that is gone"
+    assert saves.poll() == [] and saves.poll() == [FIRST] and saves.poll() == [], (
+        "and so has one that is gone"
+    )
     (file.parent / "new").write_text("as vim saves")
     os.replace(file.parent / "new", file)
     (file.parent / "notes.txt").write_text("no exercise")
@@ -362,7 +398,7 @@ def test_a_file_counts_as_saved_once_it_stays_the_same(monkeypatch):
     assert saves.poll() == [FIRST]
 
 
-# ---- the ways out -------------------------------------------------------------------------------------------------------
+# ---- the ways out --------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("way", ["q", "Ctrl-C", "SIGTERM", "a bug", "q during a check"])
@@ -375,7 +411,13 @@ def test_every_way_out_gives_the_terminal_back(terminal, way):
     if way == "a bug":
         assert screen.ends() == 1
         # from Python 3.13 on a traceback has colours
-        wait_for(lambda: b"RuntimeError: a bug in the grader" in re.sub(rb"\x1b\[[\d;]*m", b"", screen.received), "the traceback is lost")
+        wait_for(
+            lambda: (
+                b"RuntimeError: a bug in the grader"
+                in re.sub(rb"\x1b\[[\d;]*m", b"", screen.received)
+            ),
+            "the traceback is lost",
+        )
         return
     if way == "q during a check":
         screen.until("checking", without="Traceback")
@@ -395,18 +437,25 @@ def test_every_way_out_gives_the_terminal_back(terminal, way):
 
 
 def test_ctrl_z_gives_the_terminal_back_until_the_process_goes_on(terminal):
-    """A shell's job control: the process has a parent in its session, else the kernel would not stop it."""
+    """A shell's job control: the process has a parent in its session, else the kernel would not
+    stop it."""
     screen = terminal()
     screen.until("'wrong'")
     home = screen.received.count(b"\x1b[H")
     screen.process.send_signal(signal.SIGTSTP)
-    # without a shell the kernel lets it go on at once: given back once, taken once more, drawn again
-    wait_for(lambda: screen.received.count(b"\x1b[?1049h") == 2 and screen.received.count(b"\x1b[H") > home, "not drawn again")
+    # without a shell the kernel lets it go on at once: given back once, taken once more, drawn
+    # again
+    wait_for(
+        lambda: (
+            screen.received.count(b"\x1b[?1049h") == 2 and screen.received.count(b"\x1b[H") > home
+        ),
+        "not drawn again",
+    )
     screen.press("q")
     assert screen.ends() == 0
 
 
-# ---- without a terminal -------------------------------------------------------------------------------------------------
+# ---- without a terminal --------------------------------------------------------------------------
 
 
 @pytest.fixture
@@ -418,7 +467,9 @@ def piped(tmp_path):
         out = tmp_path / "out"
         with out.open("w") as file, (tmp_path / "err").open("w") as errors:
             command = [sys.executable, "-c", GRADER, *arguments]
-            started.append(subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=file, stderr=errors))
+            started.append(
+                subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=file, stderr=errors)
+            )
         wait_for(lambda: "Ctrl-C ends" in " ".join(out.read_text().split()), "it does not begin")
         return started[0], out
 

@@ -72,18 +72,27 @@ def layer_norm(N, rows=None, num_warps=None, pointer=HALF, **options):
     table = tables.resident(N)
     constexprs = BOTH | {"ROWS": rows or table.rows, "BLOCK": table.block}
     arguments = [*[pointer] * 4, STATISTIC, STATISTIC, N, 1, N, 1, 4096, N, 1e-5]
-    return compile_report(layer_norm_resident_kernel, arguments, constexprs, num_warps=num_warps or table.num_warps, **options)
+    return compile_report(
+        layer_norm_resident_kernel,
+        arguments,
+        constexprs,
+        num_warps=num_warps or table.num_warps,
+        **options,
+    )
 
 
 def rms_norm(N, add, **options):
     rows, block, num_warps = tables.resident(N)
     arguments = [*[HALF] * 5, STATISTIC, N, 1, N, 1, N, 1, 4096, N, 1e-5]
     constexprs = {"HAS_W": True, "ADD": add, "ROWS": rows, "BLOCK": block}
-    return compile_report(rms_norm_resident_kernel, arguments, constexprs, num_warps=num_warps, **options)
+    return compile_report(
+        rms_norm_resident_kernel, arguments, constexprs, num_warps=num_warps, **options
+    )
 
 
-# 32 warps leave 64 registers a thread, and a row of 32768 takes 32 of them for x alone. Triton 3.6 fits the rest in; 3.7.1 spills
-# 64 bytes a thread in LayerNorm and 8 in RMSNorm with the addition. More than that would be a kernel that got worse.
+# 32 warps leave 64 registers a thread, and a row of 32768 takes 32 of them for x alone. Triton 3.6
+# fits the rest in; 3.7.1 spills 64 bytes a thread in LayerNorm and 8 in RMSNorm with the addition.
+# More than that would be a kernel that got worse.
 MOST_SPILLED = {32768: 64}
 
 
@@ -98,12 +107,18 @@ def test_resident_layer_norm_fits_its_registers(N):
 def test_resident_rms_norm_fits_its_registers(N):
     report = rms_norm(N, add=True, disassemble=False)
     assert report.spill_bytes <= MOST_SPILLED.get(N, 0) and 0 < report.registers <= 255
-    assert occupancy("sm_90", report.registers, report.shared_bytes, report.num_warps) >= report.num_warps
+    assert (
+        occupancy("sm_90", report.registers, report.shared_bytes, report.num_warps)
+        >= report.num_warps
+    )
 
 
 @pytest.mark.parametrize("arch", ["sm_80", "sm_100", "sm_120"])
 def test_other_architectures(arch):
-    for report in (layer_norm(1024, arch=arch), rms_norm(8192, add=False, arch=arch, disassemble=False)):
+    for report in (
+        layer_norm(1024, arch=arch),
+        rms_norm(8192, add=False, arch=arch, disassemble=False),
+    ):
         assert report.spill_bytes == 0 < report.registers
         assert f".target {arch}" in report.ptx
         assert occupancy(arch, report.registers, report.shared_bytes, report.num_warps) > 0
@@ -116,9 +131,19 @@ def test_blocked_kernels_fit_their_registers():
     _, block, num_warps = tables.blocked(100_000)
     options = {"num_warps": num_warps, "disassemble": False}
     norm = [*[HALF] * 4, STATISTIC, STATISTIC, 100_000, 1, 100_000, 1, 100_000, 1e-5]
-    assert compile_report(layer_norm_blocked_kernel, norm, BOTH | {"BLOCK": block}, **options).spill_bytes == 0
+    assert (
+        compile_report(
+            layer_norm_blocked_kernel, norm, BOTH | {"BLOCK": block}, **options
+        ).spill_bytes
+        == 0
+    )
     norm = [*[HALF] * 3, STATISTIC, 100_000, 1, 100_000, 1, 100_000, 1e-5]
-    assert compile_report(rms_norm_blocked_kernel, norm, {"HAS_W": True, "BLOCK": block}, **options).spill_bytes == 0
+    assert (
+        compile_report(
+            rms_norm_blocked_kernel, norm, {"HAS_W": True, "BLOCK": block}, **options
+        ).spill_bytes
+        == 0
+    )
 
 
 def test_loads_are_16_bytes_wide_when_addresses_are_aligned():
@@ -130,14 +155,18 @@ def test_loads_are_16_bytes_wide_when_addresses_are_aligned():
 
 @pytest.mark.usefixtures("recall_compilations")
 def test_registers_fall_as_warps_grow_and_spills_go():
-    one, four, eight, sixteen = (layer_norm(8192, rows=1, num_warps=warps, disassemble=False) for warps in (1, 4, 8, 16))
+    one, four, eight, sixteen = (
+        layer_norm(8192, rows=1, num_warps=warps, disassemble=False) for warps in (1, 4, 8, 16)
+    )
     assert one.spill_bytes > 0 == four.spill_bytes == eight.spill_bytes == sixteen.spill_bytes
     assert four.registers > eight.registers > sixteen.registers
 
 
 def test_arguments_are_specialised_as_the_launcher_does_it():
     def types(N, x=HALF, eps=1e-5):
-        report = compile_report(scaling_kernel, {"x_ptr": x, "y_ptr": HALF, "N": N}, {"BLOCK": 16}, disassemble=False)
+        report = compile_report(
+            scaling_kernel, {"x_ptr": x, "y_ptr": HALF, "N": N}, {"BLOCK": 16}, disassemble=False
+        )
         return report.ttir.split("tt.func public @scaling_kernel(")[1].split("attributes")[0]
 
     assert "%N: i32 {tt.divisibility = 16" in types(4096)
@@ -145,13 +174,19 @@ def test_arguments_are_specialised_as_the_launcher_does_it():
     assert "%N" not in types(1)
     assert "%N: i64" in types(2**31)
     assert types(16).count("!tt.ptr<f16> {tt.divisibility = 16") == 2
-    assert types(16, Pointer("fp16", aligned=False)).count("!tt.ptr<f16> {tt.divisibility = 16") == 1
-    assert "%x_ptr: !tt.ptr<bf16> {tt.divisibility = 16" in types(16, torch.zeros(64, dtype=torch.bfloat16))
+    assert (
+        types(16, Pointer("fp16", aligned=False)).count("!tt.ptr<f16> {tt.divisibility = 16") == 1
+    )
+    assert "%x_ptr: !tt.ptr<bf16> {tt.divisibility = 16" in types(
+        16, torch.zeros(64, dtype=torch.bfloat16)
+    )
     assert "%x_ptr: !tt.ptr<f32> loc" in types(16, torch.zeros(64)[1:])
 
 
 def test_helpers_and_constants_come_along():
-    report = compile_report(scaling_kernel, [Pointer("fp32"), Pointer("fp32"), 1024], {"BLOCK": 1024})
+    report = compile_report(
+        scaling_kernel, [Pointer("fp32"), Pointer("fp32"), 1024], {"BLOCK": 1024}
+    )
     assert report.kernel == "scaling_kernel" and report.loads == {16: 2} == report.stores
     assert "ttg.num-warps" in report.ttgir and "STG.E.128" in report.sass
 
@@ -159,12 +194,17 @@ def test_helpers_and_constants_come_along():
 def test_a_plain_global_is_refused_in_a_jitted_function():
     with pytest.raises(CompileError) as caught:
         compile_report(reaching_kernel, [Pointer("fp32"), Pointer("fp32"), 8], {"BLOCK": 8})
-    assert caught.value.cause == "plain_global" and caught.value.file == "tests/compiler/test_compiler.py"
+    assert (
+        caught.value.cause == "plain_global"
+        and caught.value.file == "tests/compiler/test_compiler.py"
+    )
     assert linecache.getline(__file__, caught.value.line).strip() == caught.value.quoted
 
 
 def test_lines_lead_from_the_kernel_to_ptx_and_sass():
-    report = compile_report(scaling_kernel, [Pointer("fp32"), Pointer("fp32"), 1024], {"BLOCK": 1024})
+    report = compile_report(
+        scaling_kernel, [Pointer("fp32"), Pointer("fp32"), 1024], {"BLOCK": 1024}
+    )
     load = next(line for line in report.lines if "tl.load" in linecache.getline(__file__, line))
     ptx, sass = report.ptx.splitlines(), report.sass.splitlines()
     assert any("ld.global" in ptx[number - 1] for number in report.lines[load].ptx)
@@ -174,7 +214,9 @@ def test_lines_lead_from_the_kernel_to_ptx_and_sass():
 def test_a_reduction_belongs_to_the_line_that_calls_it():
     report = layer_norm(1024, rows=1, num_warps=4)
     source = compiler.source_text(layer_norm_resident_kernel)
-    sums = [n for n, text in enumerate(source.text.split("\n"), source.first_line) if "tl.sum(" in text]
+    sums = [
+        n for n, text in enumerate(source.text.split("\n"), source.first_line) if "tl.sum(" in text
+    ]
     sass = report.sass.splitlines()
     assert len(sums) == 2
     for line in sums:  # five exchanges in a warp of 32 lanes, two between four warps
@@ -188,7 +230,11 @@ def test_calls_are_placed_without_changing_an_instruction(monkeypatch):
     ptx = layer_norm(256, rows=1, disassemble=False).ptx
     moved = assembly.at_call_sites(ptx, "course_kernel_0.py")
     calls = "@[ course_kernel_0.py", "inlined_at 1 "  # until Triton 3.7, and later
-    assert moved != ptx and any(call in ptx for call in calls) and not any(call in moved for call in calls)
+    assert (
+        moved != ptx
+        and any(call in ptx for call in calls)
+        and not any(call in moved for call in calls)
+    )
 
     def without_places(text):
         return [line for line in text.splitlines() if not line.strip().startswith(".loc")]
@@ -201,7 +247,9 @@ def test_the_text_of_a_kernel():
     source = compiler.source_text(scaling_kernel)
     assert source.name == "scaling_kernel" and source.file == "tests/compiler/test_compiler.py"
     assert linecache.getline(__file__, source.first_line).rstrip() == source.text.split("\n")[0]
-    part = compiler.source_text(KernelSource("X = 1\n\ndef k(x):\n    pass\n\nY = 2\n", "k", "ex.py", first_line=10))
+    part = compiler.source_text(
+        KernelSource("X = 1\n\ndef k(x):\n    pass\n\nY = 2\n", "k", "ex.py", first_line=10)
+    )
     assert (part.text, part.first_line) == ("def k(x):\n    pass", 12)
     broken = KernelSource("def k(:\n", "k", "ex.py")
     assert compiler.source_text(broken).text == "def k(:"
@@ -222,17 +270,23 @@ def damaged_triton(tmp_path, monkeypatch):
     return tool
 
 
-def test_a_tool_without_its_execute_bit_is_named_with_the_command_that_gives_it_back(damaged_triton):
+def test_a_tool_without_its_execute_bit_is_named_with_the_command_that_gives_it_back(
+    damaged_triton,
+):
     with pytest.raises(compilation.NoTool) as caught:
         compilation._find_tool("ptxas")
-    assert f"`chmod +x {damaged_triton}`" in str(caught.value) and "Permission denied" in str(caught.value)
+    assert f"`chmod +x {damaged_triton}`" in str(caught.value) and "Permission denied" in str(
+        caught.value
+    )
 
 
 def test_a_missing_tool_is_named_with_its_place_and_the_remedy(damaged_triton):
     damaged_triton.unlink()
     with pytest.raises(compilation.NoTool) as caught:
         compilation._find_tool("ptxas")
-    assert f"is not there ({damaged_triton})" in str(caught.value) and "`make clean`" in str(caught.value)
+    assert f"is not there ({damaged_triton})" in str(caught.value) and "`make clean`" in str(
+        caught.value
+    )
 
 
 def test_a_tool_that_says_no_version_is_named(damaged_triton):
@@ -242,14 +296,21 @@ def test_a_tool_that_says_no_version_is_named(damaged_triton):
         compilation._find_tool("ptxas")
 
 
-@pytest.mark.parametrize("error", [FileNotFoundError(2, "No such file or directory"), PermissionError(13, "Permission denied")])
-def test_a_tool_that_goes_while_the_server_is_warm_is_not_the_kernels_fault(damaged_triton, tmp_path, error, monkeypatch):
+@pytest.mark.parametrize(
+    "error",
+    [FileNotFoundError(2, "No such file or directory"), PermissionError(13, "Permission denied")],
+)
+def test_a_tool_that_goes_while_the_server_is_warm_is_not_the_kernels_fault(
+    damaged_triton, tmp_path, error, monkeypatch
+):
     error.filename = str(damaged_triton)
     units = Units(machine._FIRST.units, machine._FIRST.name, tmp_path)
     said = refusals.explain(error, units, "")
     assert said.cause == "no_tool" and str(damaged_triton) in said.sentence
     monkeypatch.setattr(helper, "ask", lambda kernels, limit: [CompilerAnswer(refusal=said)])
-    with pytest.raises(EnvironmentFault, match="Triton's program ptxas cannot be started") as caught:
+    with pytest.raises(
+        EnvironmentFault, match="Triton's program ptxas cannot be started"
+    ) as caught:
         report_of(GOOD)
     assert not isinstance(caught.value, CompileError)
 
@@ -264,28 +325,72 @@ def test_a_compiler_that_cannot_start_says_why_in_its_first_line(damaged_triton,
     assert "Traceback" not in str(caught.value) and "Traceback" in caught.value.printed
 
 
-HEADER = "import triton\nimport triton.language as tl\nimport numpy as np\nEPS = 1e-5\n\n@triton.jit\ndef k(x, y, N, B: tl.constexpr):\n    c = tl.arange(0, B)\n"
+HEADER = (
+    "import triton\nimport triton.language as tl\nimport numpy as np\nEPS ="
+    " 1e-5\n\n@triton.jit\ndef k(x, y, N, B: tl.constexpr):\n    c = tl.arange(0, B)\n"
+)
 REFUSED = {  # body -> (cause, line of the body, words)
-    "    tl.store(y + c, tl.load(x + c) + EPS)": ("plain_global", 1, "`EPS` is a plain Python global"),
-    "    c = tl.arange(0, N)\n    tl.store(y + c, tl.load(x + c))": ("arange_runtime", 1, "tl.constexpr"),
+    "    tl.store(y + c, tl.load(x + c) + EPS)": (
+        "plain_global",
+        1,
+        "`EPS` is a plain Python global",
+    ),
+    "    c = tl.arange(0, N)\n    tl.store(y + c, tl.load(x + c))": (
+        "arange_runtime",
+        1,
+        "tl.constexpr",
+    ),
     "    tl.store(y + c, tl.load(x + c) * np.float32(2))": ("foreign_value", 1, "numpy.float32"),
-    "    l = []\n    l.append(tl.load(x + c))\n    tl.store(y + c, l[0])": ("list_method", 2, "`.append`"),
-    "    acc = 0\n    for i in range(N):\n        acc = acc + tl.load(x + c)\n    tl.store(y + c, acc)": (
+    "    l = []\n    l.append(tl.load(x + c))\n    tl.store(y + c, l[0])": (
+        "list_method",
+        2,
+        "`.append`",
+    ),
+    "    acc = 0\n    for i in range(N):\n        acc = acc + tl.load(x + c)\n    tl.store(y + c, "
+    "acc)": (
         "loop_carried_type",
         3,
         "loop-carried variable `acc` changes its type from int32 to a block of 8 fp32 in the loop",
     ),
-    "    acc = 0\n    for i in range(N):\n        acc += 0.5\n    tl.store(y + c, acc)": ("loop_carried_type", 3, "from int32 to fp32"),
-    "    for i in range(N):\n        if i == 2:\n            break\n        tl.store(y + c, i)": ("unsupported_statement", 3, "`break`"),
-    "    tl.store(y + c, tl.load(x + c + B.to(tl.int64)))": ("constant_method", 1, "a known number has no `.to`"),
+    "    acc = 0\n    for i in range(N):\n        acc += 0.5\n    tl.store(y + c, acc)": (
+        "loop_carried_type",
+        3,
+        "from int32 to fp32",
+    ),
+    "    for i in range(N):\n        if i == 2:\n            break\n        tl.store(y + c, i)": (
+        "unsupported_statement",
+        3,
+        "`break`",
+    ),
+    "    tl.store(y + c, tl.load(x + c + B.to(tl.int64)))": (
+        "constant_method",
+        1,
+        "a known number has no `.to`",
+    ),
     "    v = tl.load(x + c)\n    tl.store(y, v[0])": ("block_index", 2, "`v[0]`"),
     "    tl.store(y, tl.load(x + c))": ("block_through_scalar_pointer", 1, "one pointer"),
-    "    v = tl.load(x + c)\n    if v > 0:\n        tl.store(y + c, v)": ("block_condition", 2, "`v > 0`"),
+    "    v = tl.load(x + c)\n    if v > 0:\n        tl.store(y + c, v)": (
+        "block_condition",
+        2,
+        "`v > 0`",
+    ),
     "    v = tl.load(x + c)\n    tl.store(y + c, v ** 2)": ("power", 2, "`**`"),
-    "    p = q = 1.0\n    tl.store(y + c, tl.load(x + c) * p * q)": ("chained_assignment", 1, "two lines"),
-    "    if N > 3:\n        v = tl.load(x + c)\n    tl.store(y + c, v)": ("undefined_name", 3, "in line 9"),
+    "    p = q = 1.0\n    tl.store(y + c, tl.load(x + c) * p * q)": (
+        "chained_assignment",
+        1,
+        "two lines",
+    ),
+    "    if N > 3:\n        v = tl.load(x + c)\n    tl.store(y + c, v)": (
+        "undefined_name",
+        3,
+        "in line 9",
+    ),
     "    tl.store(y + c, v)": ("undefined_name", 1, "`v` is not defined"),
-    "    if N > 3:\n        v = 1.0\n    else:\n        v = 1\n    tl.store(y + c, v)": ("branch_type", 1, "`v` is fp32"),
+    "    if N > 3:\n        v = 1.0\n    else:\n        v = 1\n    tl.store(y + c, v)": (
+        "branch_type",
+        1,
+        "`v` is fp32",
+    ),
     "    tl.store(y + c, tl.arange(0, 3))": ("other", 1, "power of 2"),
     "    tl.static_assert(B == 4, 'four')": ("other", 1, "four"),
     "    tl.store(y + c, tl.sum(x))": ("other", 1, ""),
@@ -299,7 +404,11 @@ def test_refused_kernels_name_the_line(body):
     with pytest.raises(CompileError) as caught:
         compile_report(source, [Pointer("fp32"), Pointer("fp32"), 8], {"B": 8})
     error = caught.value
-    assert (error.cause, error.line, error.file) == (cause, HEADER.count("\n") + line, "exercises/ex.py")
+    assert (error.cause, error.line, error.file) == (
+        cause,
+        HEADER.count("\n") + line,
+        "exercises/ex.py",
+    )
     assert words in error.sentence and error.quoted == body.splitlines()[line - 1].strip()
     assert (
         str(error).startswith(f"exercises/ex.py, line {error.line}: ")
@@ -310,7 +419,9 @@ def test_refused_kernels_name_the_line(body):
 
 def test_an_argument_that_is_one_has_no_methods_and_can_be_cast():
     """A stride of 1 is a constant for the compiler, whatever it is in the other cases."""
-    source = KernelSource(HEADER + "    tl.store(y + c, tl.load(x + c * N.to(tl.int64)))\n", "k", "ex.py")
+    source = KernelSource(
+        HEADER + "    tl.store(y + c, tl.load(x + c * N.to(tl.int64)))\n", "k", "ex.py"
+    )
     arguments = [Pointer("fp32"), Pointer("fp32")]
     compile_report(source, [*arguments, 8], {"B": 8}, disassemble=False)
     with pytest.raises(CompileError, match="each argument that is 1 in a case") as caught:
@@ -367,7 +478,10 @@ def test_the_process_that_compiles_has_no_pytorch_and_can_get_it():
 
 def test_a_kernel_from_a_notebook_cell():
     cell = "/tmp/ipykernel_7/1.py"
-    text = "import triton\nimport triton.language as tl\n\n@triton.jit\ndef cell_kernel(x, y, B: tl.constexpr):\n    c = tl.arange(0, B)\n    tl.store(y + c, {})\n"
+    text = (
+        "import triton\nimport triton.language as tl\n\n@triton.jit\ndef cell_kernel(x, y, B:"
+        " tl.constexpr):\n    c = tl.arange(0, B)\n    tl.store(y + c, {})\n"
+    )
 
     def define(value):
         source = text.format(value)
@@ -393,7 +507,9 @@ def test_a_kernel_defined_inside_a_function_keeps_its_closure():
     with pytest.raises(CompileError) as caught:
         compile_report(inner_kernel, [HALF, HALF], {"B": 64})
     line = linecache.getline(__file__, caught.value.line)
-    assert caught.value.cause == "plain_global" and line[caught.value.column - 1 :].startswith("PLAIN")
+    assert caught.value.cause == "plain_global" and line[caught.value.column - 1 :].startswith(
+        "PLAIN"
+    )
 
 
 @pytest.fixture
@@ -428,7 +544,9 @@ def test_a_killed_server_is_replaced(one_server):
 
 
 def test_a_crash_of_the_compiler_is_said_and_survived():
-    crash = KernelSource("import os, signal\nos.kill(os.getpid(), signal.SIGSEGV)\n" + GOOD.text, "k", "ex.py")
+    crash = KernelSource(
+        "import os, signal\nos.kill(os.getpid(), signal.SIGSEGV)\n" + GOOD.text, "k", "ex.py"
+    )
     with pytest.raises(CompileError, match="segmentation fault") as caught:
         report_of(crash)
     assert caught.value.cause == "crash" and caught.value.line == 9
@@ -436,7 +554,9 @@ def test_a_crash_of_the_compiler_is_said_and_survived():
 
 
 def test_a_compiler_that_does_not_end_is_ended():
-    endless = source_of("    for i in tl.static_range(100000000):\n        tl.store(y + c, tl.load(x + c + i))")
+    endless = source_of(
+        "    for i in tl.static_range(100000000):\n        tl.store(y + c, tl.load(x + c + i))"
+    )
     report_of(GOOD)
     with pytest.raises(CompileError, match="longer than 1 seconds") as caught:
         report_of(endless, limit=1.0)
@@ -470,14 +590,15 @@ def test_what_a_kernel_prints_does_not_reach_the_answers():
 
 def test_the_server_ends_with_its_process(tmp_path):
     code = (
-        "from course_lib import compiler\n"
-        "from course_lib.sandbox import servers\n"
-        "source = compiler.KernelSource('import triton\\nimport triton.language as tl\\n@triton.jit\\ndef k(y):\\n    tl.store(y, 1.0)\\n', 'k', 'ex.py')\n"
-        "compiler.compile_report(source, [compiler.Pointer('fp32')], disassemble=False)\n"
-        "print(servers._idle[0].pid)\n"
+        "from course_lib import compiler\nfrom course_lib.sandbox import servers\nsource ="
+        " compiler.KernelSource('import triton\\nimport triton.language as tl\\n@triton.jit\\ndef"
+        " k(y):\\n    tl.store(y, 1.0)\\n', 'k', 'ex.py')\ncompiler.compile_report(source,"
+        " [compiler.Pointer('fp32')], disassemble=False)\nprint(servers._idle[0].pid)\n"
     )
     environment = {**os.environ, "TMPDIR": str(tmp_path)}
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True, env=environment)
+    done = subprocess.run(
+        [sys.executable, "-c", code], capture_output=True, text=True, check=True, env=environment
+    )
     assert not os.path.exists(f"/proc/{done.stdout.split()[-1]}") and not list(tmp_path.iterdir())
 
 
@@ -490,7 +611,7 @@ print("now", flush=True)
 while True:
     compiler.compile_report(source, [compiler.Pointer("fp32")], {"B": 2048}, limit=float(sys.argv[2]))
     print("again", flush=True)
-"""
+"""  # noqa: E501
 SLOW = """import triton
 import triton.language as tl
 @triton.jit
@@ -503,7 +624,12 @@ ENDLESS = SLOW.replace("range(4)", "range(100000000)")
 
 
 def start_owner(folder, text, limit="60") -> subprocess.Popen:
-    environment = {**os.environ, "PYTHONPATH": str(paths.ROOT), "TMPDIR": str(folder), "COURSE_DEFER_CHOICE": "1"}
+    environment = {
+        **os.environ,
+        "PYTHONPATH": str(paths.ROOT),
+        "TMPDIR": str(folder),
+        "COURSE_DEFER_CHOICE": "1",
+    }
     command = [sys.executable, "-c", OWNER, text, limit]
     owner = subprocess.Popen(command, stdout=subprocess.PIPE, env=environment, text=True)
     assert owner.stdout is not None and owner.stdout.readline() == "now\n"
@@ -511,20 +637,36 @@ def start_owner(folder, text, limit="60") -> subprocess.Popen:
 
 
 def wait_until_gone(folder, seconds: float) -> None:
-    """Every process ends by itself; a folder that nobody was left to remove goes at the next start."""
+    """Every process ends by itself; a folder that nobody was left to remove goes at the next
+    start."""
     deadline = time.monotonic() + seconds
     while processes_under(folder):
         assert time.monotonic() < deadline, processes_under(folder)
         time.sleep(0.05)
-    program = "from course_lib.base.files import TemporaryFolder\nwith TemporaryFolder('course-job-'):\n    pass\n"
-    environment = {**os.environ, "PYTHONPATH": str(paths.ROOT), "TMPDIR": str(folder), "COURSE_DEFER_CHOICE": "1"}
+    program = (
+        "from course_lib.base.files import TemporaryFolder\nwith TemporaryFolder('course-job-'):\n "
+        "   pass\n"
+    )
+    environment = {
+        **os.environ,
+        "PYTHONPATH": str(paths.ROOT),
+        "TMPDIR": str(folder),
+        "COURSE_DEFER_CHOICE": "1",
+    }
     subprocess.run([sys.executable, "-c", program], env=environment, check=True)
     assert not list(folder.iterdir())
 
 
 def draw_moments(most: float) -> list:
-    """Return the moments of a kill: None, as soon as there is a job; in the sweep also four drawn numbers of seconds."""
-    return [None, *(pytest.param(random.Random(seed).uniform(0.0, most), marks=pytest.mark.sweep) for seed in range(4))]
+    """Return the moments of a kill: None, as soon as there is a job; in the sweep also four drawn
+    numbers of seconds."""
+    return [
+        None,
+        *(
+            pytest.param(random.Random(seed).uniform(0.0, most), marks=pytest.mark.sweep)
+            for seed in range(4)
+        ),
+    ]
 
 
 def wait_for_job(folder) -> None:
@@ -574,7 +716,8 @@ def test_a_killed_server_or_a_killed_program_below_it_is_survived(moment, below,
     killer.start()
     source = KernelSource(SLOW + f"\n# {moment} {below}\n", "k", "ex.py")
     for _ in range(3):
-        with contextlib.suppress(CourseError):  # which one depends on what was killed: the compiler, or nvdisasm
+        # which one depends on what was killed: the compiler, or nvdisasm
+        with contextlib.suppress(CourseError):
             compile_report(source, [Pointer("fp32")], {"B": 2048})
     killer.join()
     for victim in victims:  # a signal that is sent has not yet arrived

@@ -1,6 +1,8 @@
-"""Exercise 14a's own machinery: what its functions may use, what its launchers read, and what reaches a learner in words.
+"""Exercise 14a's own machinery: what its functions may use, what its launchers read, and what
+reaches a learner in words.
 
-The errata of lesson 14 are held here, too: each shipped bug, as a wrong solution, fails with its cause.
+The errata of lesson 14 are held here, too: each shipped bug, as a wrong solution, fails with its
+cause.
 """
 
 from __future__ import annotations
@@ -41,9 +43,11 @@ def test_the_launchers_are_layer_norm_on_rows(dtype):
 
 def test_the_launchers_read_rows_from_their_start_and_take_no_other_shape():
     x = torch.arange(12.0, device=DEVICE).view(4, 3)
-    packed, transposed = launch_forward(x, None, None, 1e-5)[1], launch_forward(x.t(), None, None, 1e-5)[1]
+    packed = launch_forward(x, None, None, 1e-5)[1]
+    transposed = launch_forward(x.t(), None, None, 1e-5)[1]
     assert packed.tolist() == [1, 4, 7, 10]
-    assert transposed.tolist() == [1.5, 2.5, 3.5]  # rows of four from 0, 1 and 2 on: what such a kernel would read
+    # rows of four from 0, 1 and 2 on: what such a kernel would read
+    assert transposed.tolist() == [1.5, 2.5, 3.5]
     sliced = launch_forward(x[:, :2], None, None, 1e-5)[1]
     assert sliced.tolist() == [0.5, 3.5, 6.5, 9.5]
     one = torch.ones(1, device=DEVICE).expand(4, 3)
@@ -54,10 +58,25 @@ def test_the_launchers_read_rows_from_their_start_and_take_no_other_shape():
 
 def test_every_case_has_its_own_name_and_every_layout_is_there():
     for battery in (autograd.FORWARD, autograd.BACKWARD):
-        assert len({case.name for case in battery}) == len(battery) and all(case.why for case in battery)
+        assert len({case.name for case in battery}) == len(battery) and all(
+            case.why for case in battery
+        )
     strides = {case.layout for case in autograd.BACKWARD}
-    assert strides >= {"packed", "dy expanded", "dy transposed", "dy permuted", "x sliced", "x transposed"}
-    assert {case.then for case in autograd.BACKWARD} == {"", "residual", "twice", "change", "second"}
+    assert strides >= {
+        "packed",
+        "dy expanded",
+        "dy transposed",
+        "dy permuted",
+        "x sliced",
+        "x transposed",
+    }
+    assert {case.then for case in autograd.BACKWARD} == {
+        "",
+        "residual",
+        "twice",
+        "change",
+        "second",
+    }
     assert {p.entry_point for p in make_plans(EXERCISE)} == {"forward", "backward"}
 
 
@@ -72,7 +91,11 @@ SHIPPED = {
 
 @pytest.mark.parametrize("name", SHIPPED)
 def test_a_bug_that_shipped_fails_with_its_cause_whatever_the_seed(name, tmp_path):
-    (entry,) = [entry for exercise, entry in mutants.list_mutants() if exercise.id == "14a" and entry["id"] == name]
+    (entry,) = [
+        entry
+        for exercise, entry in mutants.list_mutants()
+        if exercise.id == "14a" and entry["id"] == name
+    ]
     file = tmp_path / "mutant.py"
     file.write_text(mutants.make_text(EXERCISE, entry))
     assert check(EXERCISE, file, seed=7).cause == SHIPPED[name]
@@ -82,16 +105,29 @@ def test_a_learners_function_is_usable_as_it_stands():
     """The class at the end of the file: what the lesson tells people to call."""
     namespace: dict = {}
     exec(compile((paths.SOLUTIONS / "ex14a_wire_it_up.py").read_text(), "ex14a", "exec"), namespace)
-    x, w, b = (torch.randn(shape, dtype=torch.float64, device=DEVICE, requires_grad=True) for shape in ((2, 2, 3), (3,), (3,)))
-    assert torch.autograd.gradcheck(lambda *a: namespace["Norm"].apply(*a, 1e-3), (x, w, b), fast_mode=True)
+    x, w, b = (
+        torch.randn(shape, dtype=torch.float64, device=DEVICE, requires_grad=True)
+        for shape in ((2, 2, 3), (3,), (3,))
+    )
+    assert torch.autograd.gradcheck(
+        lambda *a: namespace["Norm"].apply(*a, 1e-3), (x, w, b), fast_mode=True
+    )
 
 
 def test_a_second_derivative_is_wrong_refused_or_right_and_another_mistake_is_named_first(tmp_path):
     right = (paths.SOLUTIONS / "ex14a_wire_it_up.py").read_text()
     twice = right.replace("@once_differentiable\n", "")
-    own = twice.replace("    needs = ", "    if torch.is_grad_enabled():\n        raise NotImplementedError('once only')\n    needs = ")
+    own = twice.replace(
+        "    needs = ",
+        "    if torch.is_grad_enabled():\n        raise NotImplementedError('once only')\n   "
+        " needs = ",
+    )
     strides = twice.replace("dy.reshape(rows.shape).contiguous()", "dy.reshape(rows.shape)")
-    for text, cause in ((twice, "second_derivative_wrong"), (own, "none"), (strides, "stride_ignored")):
+    for text, cause in (
+        (twice, "second_derivative_wrong"),
+        (own, "none"),
+        (strides, "stride_ignored"),
+    ):
         file = tmp_path / "solution.py"
         file.write_text(text)
         assert check(EXERCISE, file).cause == cause

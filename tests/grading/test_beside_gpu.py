@@ -1,4 +1,5 @@
-"""What the interpreter finds while a GPU still works. The GPU's process is stood in for by one that never ends, on any machine."""
+"""What the interpreter finds while a GPU still works. The GPU's process is stood in for by one that
+never ends, on any machine."""
 
 from __future__ import annotations
 
@@ -18,7 +19,8 @@ from course_lib.sandbox.stage import STOP
 EX = catalog.get("12a")
 RELEASE = "    tl.atomic_xchg(lock_ptr + group, 0)\n"
 ENDLESS = Kernels("while True:\n    pass\n", EX.entry_points)
-LIMITS = dataclasses.replace(ResourceLimits.for_mode("gpu"), case=600.0, load=600.0)  # processor seconds, more than a test may take
+# processor seconds, more than a test may take
+LIMITS = dataclasses.replace(ResourceLimits.for_mode("gpu"), case=600.0, load=600.0)
 
 
 @pytest.fixture
@@ -43,7 +45,13 @@ def test_a_deadlock_is_told_once_the_interpreter_knows_it(endless_gpu, tmp_path)
 
 def test_a_run_that_is_not_over_keeps_its_time():
     asked = []
-    run = runner.run(ENDLESS, make_plans(EX)[:1], "cpu", dataclasses.replace(LIMITS, load=1.0), is_over=lambda: bool(asked.append(1)))
+    run = runner.run(
+        ENDLESS,
+        make_plans(EX)[:1],
+        "cpu",
+        dataclasses.replace(LIMITS, load=1.0),
+        is_over=lambda: bool(asked.append(1)),
+    )
     assert len(asked) > 1 and (run.ended, run.case) == ("timed out", 0)
 
 

@@ -1,4 +1,5 @@
-"""A pass in the interpreter is a pass only if the compiler takes every kernel, for all that the cases launch it with."""
+"""A pass in the interpreter is a pass only if the compiler takes every kernel, for all that the
+cases launch it with."""
 
 from __future__ import annotations
 
@@ -11,14 +12,25 @@ import course_lib
 from course_lib import catalog
 from course_lib.base import paths
 from course_lib.base.errors import CourseError, EnvironmentFault
-from course_lib.compiler import CompileError, KernelSource, Pointer, Specialisation, check_compiles, compile_report, compile_reports, helper
+from course_lib.compiler import (
+    CompileError,
+    KernelSource,
+    Pointer,
+    Specialisation,
+    check_compiles,
+    compile_report,
+    compile_reports,
+    helper,
+)
 from course_lib.compiler.compile_job import CompileJob, CompilerAnswer
 from course_lib.grading.check import check
 from course_lib.grading.families.plans import make_plans
 from course_lib.grading.judging import compiled
 from course_lib.sandbox import jobs
 
-pytestmark = pytest.mark.skipif(course_lib.MODE != "cpu", reason="a GPU's check compiles what it runs")
+pytestmark = pytest.mark.skipif(
+    course_lib.MODE != "cpu", reason="a GPU's check compiles what it runs"
+)
 
 COPY = catalog.get("00a")
 SOLUTION = (paths.SOLUTIONS / f"{COPY.file}.py").read_text(encoding="utf-8")
@@ -52,12 +64,20 @@ def test_every_block_of_the_cases_is_compiled(which, tmp_path):
 
 
 def test_every_kernel_that_the_cases_launch_is_compiled(tmp_path):
-    exercise = next(e for e in catalog.exercises().values() if e.kind == "kernel" and len(e.entry_points) > 1)
+    exercise = next(
+        e for e in catalog.exercises().values() if e.kind == "kernel" and len(e.entry_points) > 1
+    )
     text = (paths.SOLUTIONS / f"{exercise.file}.py").read_text(encoding="utf-8")
-    last = re.search(rf"def {exercise.entry_points[-1]}\(.*?\n\):\n|def {exercise.entry_points[-1]}\([^\n]*\):\n", text, re.DOTALL)
+    last = re.search(
+        rf"def {exercise.entry_points[-1]}\(.*?\n\):\n|def"
+        rf" {exercise.entry_points[-1]}\([^\n]*\):\n",
+        text,
+        re.DOTALL,
+    )
     assert last is not None
     body = text[last.end() :]
-    line = re.search(r"^    \w+ = .*$", body, re.MULTILINE)  # the first statement after the docstring
+    # the first statement after the docstring
+    line = re.search(r"^    \w+ = .*$", body, re.MULTILINE)
     assert line is not None
     text = text[: last.end()] + body[: line.start()] + REFUSED + body[line.start() :]
     verdict = checked(tmp_path, exercise, text)
@@ -90,11 +110,18 @@ def test_a_compiler_that_fails_twice_makes_no_pass_and_blames_nobody(cause, tmp_
     monkeypatch.setattr(compiled, "check_compiles", fail_with(error, 2))
     verdict = checked(tmp_path, COPY, SOLUTION)
     assert verdict.status == "grader fault" and verdict.exit_code == 4
-    assert "neither as a pass nor as a fail" in verdict.message and "crashed on this kernel" in verdict.message
+    assert (
+        "neither as a pass nor as a fail" in verdict.message
+        and "crashed on this kernel" in verdict.message
+    )
 
 
 def test_a_compiler_that_cannot_be_asked_makes_no_pass(tmp_path, monkeypatch):
-    monkeypatch.setattr(compiled, "check_compiles", fail_with(CourseError("the ptxas that comes with Triton cannot run"), 9))
+    monkeypatch.setattr(
+        compiled,
+        "check_compiles",
+        fail_with(CourseError("the ptxas that comes with Triton cannot run"), 9),
+    )
     with pytest.raises(EnvironmentFault, match=r"could not be asked .* no pass yet\. The ptxas"):
         checked(tmp_path, COPY, SOLUTION)
 
@@ -103,13 +130,19 @@ def test_the_same_kernel_is_compiled_once(tmp_path, monkeypatch):
     assert checked(tmp_path, COPY, SOLUTION).passed
     monkeypatch.setattr(compiled, "check_compiles", fail_with(AssertionError("compiled again"), 1))
     assert checked(tmp_path, COPY, SOLUTION).passed
-    assert checked(tmp_path, COPY, SOLUTION.replace(STORE, f"    x = x * 1\n{STORE}")).status == "grader fault"
+    assert (
+        checked(tmp_path, COPY, SOLUTION.replace(STORE, f"    x = x * 1\n{STORE}")).status
+        == "grader fault"
+    )
 
 
 # ---- the process that compiles
 
 
-TEXT = "import triton\nimport triton.language as tl\n\n\n@triton.jit\ndef k(y_ptr, B: tl.constexpr):\n    tl.store(y_ptr, B)\n"
+TEXT = (
+    "import triton\nimport triton.language as tl\n\n\n@triton.jit\ndef k(y_ptr, B: tl.constexpr):\n"
+    "    tl.store(y_ptr, B)\n"
+)
 REPLACES_THE_COMPILER = """
 import os
 if os.environ.get("TRITON_INTERPRET") != "1":
@@ -123,20 +156,28 @@ if os.environ.get("TRITON_INTERPRET") != "1":
 
 def test_what_one_compilation_changes_is_gone_at_the_next():
     with pytest.raises(CompileError):
-        compile_report(KernelSource(REPLACES_THE_COMPILER + TEXT, "k", "x.py"), [Pointer("fp32")], {"B": 8})
-    assert compile_report(KernelSource(TEXT, "k", "x.py"), [Pointer("fp32")], {"B": 8}).registers > 0
+        compile_report(
+            KernelSource(REPLACES_THE_COMPILER + TEXT, "k", "x.py"), [Pointer("fp32")], {"B": 8}
+        )
+    assert (
+        compile_report(KernelSource(TEXT, "k", "x.py"), [Pointer("fp32")], {"B": 8}).registers > 0
+    )
 
 
 def test_specialisations_come_back_in_order():
     reports = compile_reports(
-        KernelSource(TEXT, "k", "x.py"), [Specialisation([Pointer("fp32")], {"B": b}, w) for b, w in ((8, 4), (16, 8))]
+        KernelSource(TEXT, "k", "x.py"),
+        [Specialisation([Pointer("fp32")], {"B": b}, w) for b, w in ((8, 4), (16, 8))],
     )
     assert [report.num_warps for report in reports] == [4, 8]
     assert reports[0].ttir != reports[1].ttir
 
 
 def test_of_several_refusals_the_first_is_named():
-    refused = "".join(f"    if B == {b}:\n        for _ in range(1):\n            break\n" for b in (8, 16, 32, 64))
+    refused = "".join(
+        f"    if B == {b}:\n        for _ in range(1):\n            break\n"
+        for b in (8, 16, 32, 64)
+    )
     text = TEXT.replace("    tl.store", refused + "    tl.store")
     asked = [Specialisation([Pointer("fp32")], {"B": b}) for b in (4, 128, 32, 16, 64, 8)]
     with pytest.raises(CompileError) as raised:
@@ -146,27 +187,52 @@ def test_of_several_refusals_the_first_is_named():
 
 def test_machine_code_is_made_for_every_dtype_of_every_pointer(monkeypatch):
     asked = []
-    monkeypatch.setattr(helper, "ask", lambda kernels, limit: asked.extend(kernels) or [CompilerAnswer() for _ in kernels])
-    pairs = [("fp16", "fp16"), ("fp16", "fp16"), ("fp32", "fp16"), ("fp16", "fp32"), ("fp32", "fp32"), ("bf16", "fp32")]
+    monkeypatch.setattr(
+        helper,
+        "ask",
+        lambda kernels, limit: asked.extend(kernels) or [CompilerAnswer() for _ in kernels],
+    )
+    pairs = [
+        ("fp16", "fp16"),
+        ("fp16", "fp16"),
+        ("fp32", "fp16"),
+        ("fp16", "fp32"),
+        ("fp32", "fp32"),
+        ("bf16", "fp32"),
+    ]
     text = TEXT.replace("y_ptr, B", "x_ptr, y_ptr, B", 1)
     check_compiles(
-        KernelSource(text, "k", "x.py"), [Specialisation([Pointer(x), Pointer(y)], {"B": 8 * n}) for n, (x, y) in enumerate(pairs)]
+        KernelSource(text, "k", "x.py"),
+        [Specialisation([Pointer(x), Pointer(y)], {"B": 8 * n}) for n, (x, y) in enumerate(pairs)],
     )
-    assert [kernel.through for kernel in asked] == ["cubin", "ttir", "cubin", "cubin", "ttir", "cubin"]
+    assert [kernel.through for kernel in asked] == [
+        "cubin",
+        "ttir",
+        "cubin",
+        "cubin",
+        "ttir",
+        "cubin",
+    ]
 
 
 def test_what_only_the_last_stages_refuse_is_refused():
     text = TEXT.replace(
-        "    tl.store", "    tl.inline_asm_elementwise('no such instruction;', '=r,r', [tl.arange(0, B)], tl.int32, False, 1)\n    tl.store"
+        "    tl.store",
+        "    tl.inline_asm_elementwise('no such instruction;', '=r,r', [tl.arange(0, B)], tl.int32,"
+        " False, 1)\n    tl.store",
     )
     with pytest.raises(CompileError):
-        check_compiles(KernelSource(text, "k", "x.py"), [Specialisation([Pointer("fp32")], {"B": 32})])
+        check_compiles(
+            KernelSource(text, "k", "x.py"), [Specialisation([Pointer("fp32")], {"B": 32})]
+        )
 
 
 REPORT = CompileJob("k", [], [], {})
 FORGED = [
-    None, 3, [], {}, [[]], [{}], [{"report": {}}], [{"report": None}], [{"refusal": {"cause": "x"}}], [{"report": {}, "refusal": {}}],
-    [{"refusal": {"cause": 1, "sentence": "", "unit": 0, "line": 1, "column": 0}}], "report", [{"x": {}}] * 3, {"report": {}},
+    None, 3, [], {}, [[]], [{}], [{"report": {}}], [{"report": None}],
+    [{"refusal": {"cause": "x"}}], [{"report": {}, "refusal": {}}],
+    [{"refusal": {"cause": 1, "sentence": "", "unit": 0, "line": 1, "column": 0}}], "report",
+    [{"x": {}}] * 3, {"report": {}},
 ]  # fmt: skip
 
 
@@ -184,9 +250,19 @@ def test_a_report_that_nobody_asked_for_is_no_answer(monkeypatch):
         helper.ask([REPORT], 1.0)
 
 
-@pytest.mark.parametrize(("unit", "line", "column"), [(7, 1, 0), (-3, 1, 0), (0, -5, 0), (0, 10**9, -9)])
+@pytest.mark.parametrize(
+    ("unit", "line", "column"), [(7, 1, 0), (-3, 1, 0), (0, -5, 0), (0, 10**9, -9)]
+)
 def test_a_forged_place_is_no_traceback(unit, line, column, monkeypatch):
-    said = {"refusal": {"cause": "other", "sentence": "no", "unit": unit, "line": line, "column": column}}
+    said = {
+        "refusal": {
+            "cause": "other",
+            "sentence": "no",
+            "unit": unit,
+            "line": line,
+            "column": column,
+        }
+    }
     monkeypatch.setattr(jobs, "ask", lambda *_, **__: [said])
     with pytest.raises(CompileError, match="no"):
         compile_report(KernelSource(TEXT, "k", "x.py"), [Pointer("fp32")], {"B": 8})

@@ -1,4 +1,5 @@
-"""One file, one verdict: the same bytes apart from the time it took, whoever asks, how often, and how many at a time."""
+"""One file, one verdict: the same bytes apart from the time it took, whoever asks, how often, and
+how many at a time."""
 
 from __future__ import annotations
 
@@ -25,20 +26,26 @@ ASKED = ("00a", "01a", "02a", "08a")
 
 @pytest.fixture(scope="module")
 def submissions(tmp_path_factory) -> list[tuple[str, Path]]:
-    """A right, a wrong, an unsolved, an unreadable, a raising and a chatty file of each exercise."""
+    """A right, a wrong, an unsolved, an unreadable, a raising and a chatty file of each
+    exercise."""
     folder = tmp_path_factory.mktemp("submissions")
     found = []
     for exercise in map(catalog.get, ASKED):
         right = texts.read_solution(exercise)
         prose, imports, code = right.partition("\nimport ")
-        mutants = tomllib.loads((HERE / "mutants" / f"ex{exercise.id}.toml").read_text(encoding="utf-8"))["mutant"]
+        mutants = tomllib.loads(
+            (HERE / "mutants" / f"ex{exercise.id}.toml").read_text(encoding="utf-8")
+        )["mutant"]
         mutant = next(entry for entry in mutants if not entry.get("slow"))
         for find, replacement in mutant["edits"]:
             code = code.replace(find, replacement)
         files = {
-            "right": right, "wrong": prose + imports + code, "unsolved": texts.make_unsolved_text(exercise), "unreadable": right + "\n(",
-            "raising": right.replace("    # BEGIN SOLUTION\n", "    assert 0, 'of my own'\n    # BEGIN SOLUTION\n"),
-            "chatty": right.replace("    # BEGIN SOLUTION\n", "    print('here')\n    # BEGIN SOLUTION\n"),
+            "right": right, "wrong": prose + imports + code,
+            "unsolved": texts.make_unsolved_text(exercise), "unreadable": right + "\n(",
+            "raising": right.replace("    # BEGIN SOLUTION\n",
+                "    assert 0, 'of my own'\n    # BEGIN SOLUTION\n"),
+            "chatty": right.replace("    # BEGIN SOLUTION\n",
+                "    print('here')\n    # BEGIN SOLUTION\n"),
         }  # fmt: skip
         for name, text in files.items():
             file = folder / name / f"{exercise.file}.py"
@@ -55,7 +62,9 @@ def told(submission: tuple[str, Path], secret: str | None = None) -> str:
     verdict = check(catalog.get(submission[0]), submission[1], secret=secret)
     assert verdict.status != "grader fault", verdict.message
     if course_lib.MODE == "gpu":  # which program of a GPU prints first is nobody's to say
-        verdict = dataclasses.replace(verdict, printed="\n".join(sorted(set(verdict.printed.split("\n")))))
+        verdict = dataclasses.replace(
+            verdict, printed="\n".join(sorted(set(verdict.printed.split("\n"))))
+        )
     return verdict.timed(0).as_json()
 
 
@@ -65,7 +74,12 @@ def first(submissions) -> list[str]:
 
 
 def test_all_kinds_of_verdicts_are_among_them(first):
-    assert {json.loads(text)["status"] for text in first} == {"pass", "fail", "error", "not attempted"}
+    assert {json.loads(text)["status"] for text in first} == {
+        "pass",
+        "fail",
+        "error",
+        "not attempted",
+    }
 
 
 @pytest.mark.parametrize("workers", [2, 4])  # one worker said it first
@@ -94,21 +108,32 @@ def test_hidden_cases_say_the_same_again(submissions, first, hidden):
     for submission, one, other in zip(submissions, hidden, again, strict=True):
         assert one == other, submission
     # the status is that of the visible cases, and what it rests on is something else
-    assert [json.loads(text)["status"] for text in hidden] == [json.loads(text)["status"] for text in first]
+    assert [json.loads(text)["status"] for text in hidden] == [
+        json.loads(text)["status"] for text in first
+    ]
     for one, other in zip(map(json.loads, first), map(json.loads, hidden), strict=True):
-        assert (one["cases"] != other["cases"] or not one["cases"]) and other["hidden"] and not one["hidden"]
+        assert (
+            (one["cases"] != other["cases"] or not one["cases"])
+            and other["hidden"]
+            and not one["hidden"]
+        )
 
 
-@pytest.mark.skipif(course_lib.MODE != "cpu", reason="a GPU is not for two processes of a test at a time")
+@pytest.mark.skipif(
+    course_lib.MODE != "cpu", reason="a GPU is not for two processes of a test at a time"
+)
 def test_another_process_says_the_same(submissions, first, hidden):
     code = (
-        "import sys\nfrom pathlib import Path\nfrom course_lib import catalog\nfrom course_lib.grading.check import check\n"
-        "for name in sys.argv[2:]:\n    exercise, _, file = name.partition(' ')\n    for secret in (None, sys.argv[1]):\n"
-        "        print(check(catalog.get(exercise), Path(file), secret=secret).timed(0).as_json(), end='\\0')\n"
+        "import sys\nfrom pathlib import Path\nfrom course_lib import catalog\nfrom"
+        " course_lib.grading.check import check\nfor name in sys.argv[2:]:\n    exercise, _, file ="
+        " name.partition(' ')\n    for secret in (None, sys.argv[1]):\n       "
+        " print(check(catalog.get(exercise), Path(file), secret=secret).timed(0).as_json(),"
+        " end='\\0')\n"
     )
     chosen = list(zip(submissions, first, hidden, strict=True))[:12]
     result = subprocess.run(
-        [sys.executable, "-c", code, SECRET, *(f"{exercise} {file}" for (exercise, file), _, _ in chosen)],
+        [sys.executable, "-c", code, SECRET,
+            *(f"{exercise} {file}" for (exercise, file), _, _ in chosen)],
         capture_output=True, text=True, timeout=240, cwd=paths.ROOT, check=True,
     )  # fmt: skip
     assert result.stdout.split("\0")[:-1] == [said for _, *both in chosen for said in both]

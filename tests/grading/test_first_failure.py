@@ -1,4 +1,5 @@
-"""The first wrong case is told while others still run: judged from bytes, once, and never of hidden cases."""
+"""The first wrong case is told while others still run: judged from bytes, once, and never of hidden
+cases."""
 
 from __future__ import annotations
 
@@ -67,7 +68,9 @@ def test_a_case_that_is_right_is_not_told(hand_in):
 
 def test_nothing_of_hidden_cases_is_told(hand_in):
     events, verdict = hand_in(
-        "import torch\n\ndef layer_norm(x, w, b, eps):\n    sum(range(2_000_000))\n    return x + b\n", secret="a secret of mine"
+        "import torch\n\ndef layer_norm(x, w, b, eps):\n    sum(range(2_000_000))\n    return x"
+        " + b\n",
+        secret="a secret of mine",
     )
     assert verdict.status == "fail" and set(events) == {"ended"}
 
@@ -78,7 +81,9 @@ def test_only_the_bytes_count_and_only_the_first_is_told():
     for plan in plans:
         pieces = []
         for tensor in plan.tensors:
-            buffer = np.frombuffer(bytearray(tensor.initial_bytes()), dtype=tensor.read(tensor.initial_bytes()).dtype)
+            buffer = np.frombuffer(
+                bytearray(tensor.initial_bytes()), dtype=tensor.read(tensor.initial_bytes()).dtype
+            )
             if tensor.is_output:
                 tensor.view(buffer)[...] = plan.expected[tensor.name].values
             pieces.append(buffer.tobytes())
@@ -88,18 +93,25 @@ def test_only_the_bytes_count_and_only_the_first_is_told():
     untouched = b"".join(tensor.initial_bytes() for tensor in plans[3].tensors)
     for number, data in ((0, right[0]), (2, right[2]), (3, untouched), (1, untouched)):
         failure.take(number, data)
-    assert told == [f"Case 4 of {len(plans)} is wrong ({plans[3].case.describe()}): all of y never written."]
+    assert told == [
+        f"Case 4 of {len(plans)} is wrong ({plans[3].case.describe()}): all of y never written."
+    ]
 
 
 @pytest.mark.parametrize("exercise", catalog.exercises().values(), ids=lambda e: e.id)
 def test_a_line_names_the_output(exercise):
-    """Of outputs left as they were, in every case of every exercise. One that starts with an input's numbers is wrong, not unwritten."""
-    if exercise.kind == "tests":  # what its tests return is written by the course, and never left out
+    """Of outputs left as they were, in every case of every exercise. One that starts with an
+    input's numbers is wrong, not unwritten."""
+    # what its tests return is written by the course, and never left out
+    if exercise.kind == "tests":
         return
     plans = make_plans(exercise)
     for number, plan in enumerate(plans):
         judged = judge(plan, b"".join(tensor.initial_bytes() for tensor in plan.tensors))
         if not judged.passed:
             line = wording.describe_first_failure(judged, number, len(plans))
-            assert any((f": {t.name} is off by" if t.in_place else f" of {t.name} never written.") in line for t in plan.tensors), line
+            assert any(
+                (f": {t.name} is off by" if t.in_place else f" of {t.name} never written.") in line
+                for t in plan.tensors
+            ), line
             assert "\n" not in line and len(line) < 400

@@ -1,6 +1,8 @@
-"""What a taken-over process leaves behind, of the right shape and with nonsense in it, is a verdict: no pass, no fault of the grader.
+"""What a taken-over process leaves behind, of the right shape and with nonsense in it, is a
+verdict: no pass, no fault of the grader.
 
-No process runs here: the folder is filled as a process could fill it, and the verdict is made of that.
+No process runs here: the folder is filled as a process could fill it, and the verdict is made of
+that.
 """
 
 from __future__ import annotations
@@ -24,9 +26,20 @@ from course_lib.sandbox import isolation, jobs
 from course_lib.sandbox.jobs import JobAnswer
 from course_lib.sandbox.stage import Stage
 
-pytestmark = pytest.mark.skipif(course_lib.MODE != "cpu", reason="on a GPU the interpreter is asked, too")
+pytestmark = pytest.mark.skipif(
+    course_lib.MODE != "cpu", reason="on a GPU the interpreter is asked, too"
+)
 
-TYPES = ["OutOfBounds", "Interleaved", "Misuse", "WrongReturn", "OSError", "Unplaceable", "", "A" * 300]
+TYPES = [
+    "OutOfBounds",
+    "Interleaved",
+    "Misuse",
+    "WrongReturn",
+    "OSError",
+    "Unplaceable",
+    "",
+    "A" * 300,
+]
 TEXTS = ["", "x", "File too large", "[1] 'x'", "a\n" * 500, "\x00", "a" * 50_000]
 KINDS = [
     "load",
@@ -48,14 +61,31 @@ KINDS = [
     "a" * 5000,
 ]
 NUMBERS = [None, True, 0, 1, -1, 2, 7, 12, 30, 10**18, -(10**30), 2**64]
-ENDS = ["finished", "finished", "timed out", "waited", "flooded", "too much memory", "too many processes"]
+ENDS = [
+    "finished",
+    "finished",
+    "timed out",
+    "waited",
+    "flooded",
+    "too much memory",
+    "too many processes",
+]
 
 
 def make_report(draw: random.Random, tensors: list[str]) -> dict:
     names = [*tensors, "", "nobody", "x_ptr", "\n"]
     numbers = {name: draw.choice(NUMBERS) for name in ("line", "column", "end_column")}
-    fault = {"kind": draw.choice(KINDS), "tensor": draw.choice(names), "row": draw.choice(NUMBERS), "line": draw.choice(NUMBERS)}
-    described = {"type": draw.choice(TYPES), "text": draw.choice(TEXTS), "lost": draw.random() < 0.1}
+    fault = {
+        "kind": draw.choice(KINDS),
+        "tensor": draw.choice(names),
+        "row": draw.choice(NUMBERS),
+        "line": draw.choice(NUMBERS),
+    }
+    described = {
+        "type": draw.choice(TYPES),
+        "text": draw.choice(TEXTS),
+        "lost": draw.random() < 0.1,
+    }
     return described | numbers | {"fault": draw.choice([None, fault])}
 
 
@@ -68,7 +98,9 @@ def fill(folder: Path, case: dict, number: int, draw: random.Random) -> None:
         (folder / "import.error").write_text(report)
     if draw.random() < 0.5:
         inputs = (folder / f"{number:02}.in").read_bytes()
-        (folder / f"{number:02}.out").write_bytes(draw.choice([bytes(size), b"\xff" * size, inputs, os.urandom(size)]))
+        (folder / f"{number:02}.out").write_bytes(
+            draw.choice([bytes(size), b"\xff" * size, inputs, os.urandom(size)])
+        )
 
 
 @pytest.mark.parametrize("name", exercises())
@@ -79,7 +111,9 @@ def test_nonsense_is_a_verdict(name, monkeypatch):
         for number, case in enumerate(job["cases"]):
             fill(folder, case, number, draw)
         code = draw.choice([0, -11, 1, 70])  # one killed from outside is the machine's
-        return JobAnswer(isolation.NAMESPACES, draw.choice(ENDS), Stage.RUNNING, code, "", {}, frozenset())
+        return JobAnswer(
+            isolation.NAMESPACES, draw.choice(ENDS), Stage.RUNNING, code, "", {}, frozenset()
+        )
 
     solution = paths.SOLUTIONS / f"{exercise.file}.py"
     kernels = reader.read(exercise, solution.read_text(), solution.name)

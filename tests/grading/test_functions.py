@@ -13,14 +13,34 @@ from course_lib.sandbox.jobs import ResourceLimits
 RETURNS = {
     "nothing": ("y = x", "wrong_return", "returned None; asked for: y"),
     "a tuple": ("return x, x", "wrong_return", "returned 2 values; asked for: y"),
-    "a number": ("return 3.0", "wrong_return", "y came back as `float`; asked for: shape (3, 8), fp32"),
-    "another shape": ("return x.reshape(-1)", "wrong_return", "y came back as shape (24,), fp32; asked for: shape (3, 8), fp32"),
+    "a number": (
+        "return 3.0",
+        "wrong_return",
+        "y came back as `float`; asked for: shape (3, 8), fp32",
+    ),
+    "another shape": (
+        "return x.reshape(-1)",
+        "wrong_return",
+        "y came back as shape (24,), fp32; asked for: shape (3, 8), fp32",
+    ),
     "another dtype": ("return x.double()", "wrong_return", "y came back as shape (3, 8), float64"),
     "x itself": ("return x", "wrong_values", "y[0, 0] is"),
     "an error": ("return x @ x", "function_raised", "line 5: RuntimeError"),
-    "a loop without end": ("while True: pass", "time_limit", "stopped after the time limit: it used up its processor time"),
-    "a sleep": ("import time; time.sleep(60)", "time_limit", "stopped after the time limit: it waits or sleeps"),
-    "the end of the process": ("return x.expand(10**9, 3, 8).reshape(-1).double()", "function_raised", "RuntimeError"),
+    "a loop without end": (
+        "while True: pass",
+        "time_limit",
+        "stopped after the time limit: it used up its processor time",
+    ),
+    "a sleep": (
+        "import time; time.sleep(60)",
+        "time_limit",
+        "stopped after the time limit: it waits or sleeps",
+    ),
+    "the end of the process": (
+        "return x.expand(10**9, 3, 8).reshape(-1).double()",
+        "function_raised",
+        "RuntimeError",
+    ),
 }
 
 
@@ -28,14 +48,23 @@ RETURNS = {
 def test_every_kind_of_return_has_its_words(body, cause, words, tmp_path):
     file = tmp_path / "mine.py"
     file.write_text(f"import torch\n\n\ndef layer_norm(x, w, b, eps):\n    {body}\n")
-    verdict = check(catalog.get("01a"), file, limits=dataclasses.replace(ResourceLimits.for_mode("torch"), case=1.0, patience=1.5))
+    verdict = check(
+        catalog.get("01a"),
+        file,
+        limits=dataclasses.replace(ResourceLimits.for_mode("torch"), case=1.0, patience=1.5),
+    )
     assert (verdict.cause, words in verdict.message) == (cause, True), verdict.message
     assert (verdict.mode, verdict.status, verdict.exit_code) == ("torch", "fail", 1)
 
 
 def test_what_raises_while_it_is_imported_cannot_be_read(tmp_path):
     file = tmp_path / "mine.py"
-    file.write_text("import torch\n\nLIMIT = 1 // 0\n\n\ndef layer_norm(x, w, b, eps):\n    return x * LIMIT\n")
+    file.write_text(
+        "import torch\n\nLIMIT = 1 // 0\n\n\ndef layer_norm(x, w, b, eps):\n    return x * LIMIT\n"
+    )
     verdict = check(catalog.get("01a"), file)
-    assert (verdict.status, verdict.exit_code) == ("error", 3) and "line 3: ZeroDivisionError" in verdict.message
+    assert (verdict.status, verdict.exit_code) == (
+        "error",
+        3,
+    ) and "line 3: ZeroDivisionError" in verdict.message
     assert {case.status for case in verdict.cases} == {"not run"}

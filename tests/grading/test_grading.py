@@ -1,5 +1,5 @@
-"""The grader on the course's own exercises: solutions and variants pass, unsolved files are not attempted, every mutant
-fails with its cause."""
+"""The grader on the course's own exercises: solutions and variants pass, unsolved files are not
+attempted, every mutant fails with its cause."""
 
 from __future__ import annotations
 
@@ -26,14 +26,22 @@ HERE = Path(__file__).parent.parent
 PAGE = verdicts.PAGE.read_text(encoding="utf-8") if verdicts.PAGE.exists() else ""
 EXERCISES = list(catalog.exercises().values())
 # a GPU's first case has to be compiled before it can hang
-SHORT = dataclasses.replace(ResourceLimits.for_mode(course_lib.MODE), case=1.5 if course_lib.MODE == "cpu" else 20.0)
+SHORT = dataclasses.replace(
+    ResourceLimits.for_mode(course_lib.MODE), case=1.5 if course_lib.MODE == "cpu" else 20.0
+)
 MANY_BLOCKS = 16
 UNREADABLE_CAUSES = {"undefined_name", "not_allowed", "no_kernel", "no_function"}
 
 
-MUTANTS = [pytest.param(exercise, entry, id=f"{exercise.id}-{entry['id']}") for exercise, entry in mutants.list_mutants()]
+MUTANTS = [
+    pytest.param(exercise, entry, id=f"{exercise.id}-{entry['id']}")
+    for exercise, entry in mutants.list_mutants()
+]
 KILLING_CASES = killing_cases.read_killing_cases()
-SHOWN = {(exercise.id, entry["id"]): cause for cause, (exercise, entry) in verdicts.choose_mutants().items()}
+SHOWN = {
+    (exercise.id, entry["id"]): cause
+    for cause, (exercise, entry) in verdicts.choose_mutants().items()
+}
 
 
 @pytest.mark.usefixtures("recall_compilations")
@@ -48,12 +56,18 @@ def test_the_solution_passes(exercise):
 @pytest.mark.parametrize(
     ("exercise", "old", "new", "common"),
     [
-        ("00a", "    tl.store(y_ptr + offsets, x, mask=mask)", "    if program == 0:\n        tl.store(y_ptr + offsets, x, mask=mask)", "with more than one block."),
-        ("00a", "mask = offsets < n", "mask = offsets < tl.minimum(n, 1)", "with 8 elements or more."),
-        ("06a", "for start in range(0, N, BLOCK):", "for start in range(0, BLOCK, BLOCK):", "with more than one block per row."),
+        ("00a", "    tl.store(y_ptr + offsets, x, mask=mask)",
+            "    if program == 0:\n        tl.store(y_ptr + offsets, x, mask=mask)",
+            "with more than one block."),
+        ("00a", "mask = offsets < n", "mask = offsets < tl.minimum(n, 1)",
+            "with 8 elements or more."),
+        ("06a", "for start in range(0, N, BLOCK):", "for start in range(0, BLOCK, BLOCK):",
+            "with more than one block per row."),
     ],
 )  # fmt: skip
-def test_what_failing_cases_share_is_said_of_rows_only_where_there_are_some(exercise, old, new, common, tmp_path):
+def test_what_failing_cases_share_is_said_of_rows_only_where_there_are_some(
+    exercise, old, new, common, tmp_path
+):
     exercise, file = catalog.get(exercise), tmp_path / "own.py"
     text = texts.read_solution(exercise)
     assert text.count(old) == 1
@@ -83,13 +97,22 @@ def test_a_right_but_different_kernel_passes(file):
 @pytest.mark.parametrize("file", VARIANTS, ids=lambda file: file.stem)
 def test_a_variant_is_not_the_solution_again(file):
     exercise = catalog.get(file.stem[2:5])
-    own = attempt.read_attempt(exercise, texts.read_solution(exercise), file.read_text(encoding="utf-8"), file.name)
-    assert own is not None, f"tests/variants/{file.name} has the solution's own code: write another right way"
+    own = attempt.read_attempt(
+        exercise, texts.read_solution(exercise), file.read_text(encoding="utf-8"), file.name
+    )
+    assert own is not None, (
+        f"tests/variants/{file.name} has the solution's own code: write another right way"
+    )
 
 
 SEEDS = range(1, 20)
 SEEDED = [
-    pytest.param(file, seed, id=f"{file.stem}-{seed}", marks=() if seed == SEEDS[number % len(SEEDS)] else pytest.mark.sweep)
+    pytest.param(
+        file,
+        seed,
+        id=f"{file.stem}-{seed}",
+        marks=() if seed == SEEDS[number % len(SEEDS)] else pytest.mark.sweep,
+    )
     for number, file in enumerate(VARIANTS)
     for seed in SEEDS
 ]
@@ -97,24 +120,34 @@ SEEDED = [
 
 @pytest.mark.parametrize(("file", "seed"), SEEDED)
 def test_a_right_but_different_kernel_passes_with_another_seed(file, seed):
-    """Run a third of the cases with the numbers of another seed: three variants of an exercise run every case. `make test` takes one
-    seed for each variant, by turns, and `make sweep` the other eighteen.
+    """Run a third of the cases with the numbers of another seed: three variants of an exercise run
+    every case. `make test` takes one seed for each variant, by turns, and `make sweep` the other
+    eighteen.
 
-    Left out is what the numbers in a tensor do not touch, and seed 0 has in the test above: the orders in which programs can be
-    interleaved, how often memory is read, the compiler's opinion, rows 2^30 elements apart, and which of many programs has which row.
-    A few cases walk over dozens of blocks and cost the interpreter as much as all the others; they are there for the number of their
-    blocks, and take part with the lowest three seeds."""
+    Left out is what the numbers in a tensor do not touch, and seed 0 has in the test above: the
+    orders in which programs can be interleaved, how often memory is read, the compiler's opinion,
+    rows 2^30 elements apart, and which of many programs has which row. A few cases walk over dozens
+    of blocks and cost the interpreter as much as all the others; they are there for the number of
+    their blocks, and take part with the lowest three seeds."""
     exercise = catalog.get(file.stem[2:5])
     kernel, turn = exercise.kind == "kernel", VARIANTS.index(file)
     submission = attempt.extract(exercise, file.read_text(encoding="utf-8"), file.name)
     concrete = [
-        dataclasses.replace(plan, interleavings=int(exercise.id == "16b"), reads={})  # programs of 16b wait for one another
+        # programs of 16b wait for one another
+        dataclasses.replace(plan, interleavings=int(exercise.id == "16b"), reads={})
         for number, plan in enumerate(make_plans(exercise, seed))
-        if (number + seed + turn) % 3 == 0 and not plan.case.is_far and not plan.sample and (seed <= 3 or blocks(plan.case) <= MANY_BLOCKS)
+        if (number + seed + turn) % 3 == 0
+        and not plan.case.is_far
+        and not plan.sample
+        and (seed <= 3 or blocks(plan.case) <= MANY_BLOCKS)
     ]
     run = runner.run(submission, concrete, course_lib.MODE if kernel else exercise.kind)
     assert run.ended == "finished" and len(run.data) == len(concrete), run
-    wrong = [plan.case.describe() for n, plan in enumerate(concrete) if not judge(plan, run.data[n]).passed]
+    wrong = [
+        plan.case.describe()
+        for n, plan in enumerate(concrete)
+        if not judge(plan, run.data[n]).passed
+    ]
     assert not wrong
 
 
@@ -125,10 +158,15 @@ def blocks(case: Case) -> int:
 
 @pytest.mark.parametrize(("exercise", "entry"), MUTANTS)
 def test_a_mutant_fails_with_its_cause(exercise, entry, tmp_path):
-    """Those that the page of verdicts shows, and those without killing cases, go through the whole check; the others through it in
-    the sweep."""
+    """Those that the page of verdicts shows, and those without killing cases, go through the whole
+    check; the others through it in the sweep."""
     cases = KILLING_CASES.get(exercise.id, {}).get(entry["id"])
-    if course_lib.MODE == "cpu" and cases and (exercise.id, entry["id"]) not in SHOWN and is_killed_by(exercise, entry, cases):
+    if (
+        course_lib.MODE == "cpu"
+        and cases
+        and (exercise.id, entry["id"]) not in SHOWN
+        and is_killed_by(exercise, entry, cases)
+    ):
         return
     check_mutant(exercise, entry, tmp_path)
 
@@ -157,31 +195,53 @@ def check_mutant(exercise, entry, folder):
     assert verdict.message
     if course_lib.MODE == "cpu" and (cause := SHOWN.get((exercise.id, entry["id"]))):
         shown = verdicts.write_section(cause, exercise, entry, verdict)
-        assert shown in PAGE, f"docs/verdicts.md says something else than\n{shown}\nRun `python -m course_lib.authoring.verdicts`."
+        assert shown in PAGE, (
+            f"docs/verdicts.md says something else than\n{shown}\nRun `python -m"
+            " course_lib.authoring.verdicts`."
+        )
 
 
 def test_the_page_of_verdicts_has_every_cause_and_counts_every_mutant():
-    sections = [line for line in PAGE.splitlines() if line.startswith("## ") and line != "## Other ends"]
-    assert sections == [f"## {cause}: {CAUSES[cause].headline}" if cause in CAUSES else f"## {cause}" for cause in sorted(SHOWN.values())]
+    sections = [
+        line for line in PAGE.splitlines() if line.startswith("## ") and line != "## Other ends"
+    ]
+    assert sections == [
+        f"## {cause}: {CAUSES[cause].headline}" if cause in CAUSES else f"## {cause}"
+        for cause in sorted(SHOWN.values())
+    ]
     other_ends = PAGE.partition("\n## Other ends\n")[2]
-    missing = [cause for cause in CAUSES if cause not in SHOWN.values() and f"`{cause}`" not in other_ends]
+    missing = [
+        cause for cause in CAUSES if cause not in SHOWN.values() and f"`{cause}`" not in other_ends
+    ]
     assert not missing, "`python -m course_lib.authoring.verdicts` writes the page anew"
     assert f"| all | {len(MUTANTS)} |" in PAGE, (
-        "docs/verdicts.md counts other mutants; `python -m course_lib.authoring.verdicts` writes it anew"
+        "docs/verdicts.md counts other mutants; `python -m course_lib.authoring.verdicts` writes it"
+        " anew"
     )
 
 
 def test_sections_that_are_kept_stay_as_they_are():
     sections = verdicts.read_sections(PAGE)
-    assert verdicts.write_page({cause: sections[cause] for cause in verdicts.choose_mutants()}) == PAGE
+    assert (
+        verdicts.write_page({cause: sections[cause] for cause in verdicts.choose_mutants()}) == PAGE
+    )
 
 
 @pytest.mark.parametrize("exercise", EXERCISES, ids=lambda e: e.id)
 def test_every_exercise_has_mutants_and_a_variant(exercise):
     entries = mutants.read_mutants(exercise)
-    assert len(entries) >= 3, f"tests/mutants/ex{exercise.id}.toml: {len(entries)} wrong solutions; three at least have to be there"
-    assert len({e["id"] for e in entries}) == len(entries), f"tests/mutants/ex{exercise.id}.toml: two mutants have one id"
+    assert len(entries) >= 3, (
+        f"tests/mutants/ex{exercise.id}.toml: {len(entries)} wrong solutions; three at least have"
+        " to be there"
+    )
+    assert len({e["id"] for e in entries}) == len(entries), (
+        f"tests/mutants/ex{exercise.id}.toml: two mutants have one id"
+    )
     assert {
-        cause for e in entries for cause in (e["cause"], e.get("cause_cpu", e["cause"]), e.get("cause_gpu", e["cause"]))
+        cause
+        for e in entries
+        for cause in (e["cause"], e.get("cause_cpu", e["cause"]), e.get("cause_gpu", e["cause"]))
     } <= CAUSES.keys() | UNREADABLE_CAUSES
-    assert list((HERE / "variants").glob(f"ex{exercise.id}_*.py")), f"tests/variants has no ex{exercise.id}_*.py: another right way"
+    assert list((HERE / "variants").glob(f"ex{exercise.id}_*.py")), (
+        f"tests/variants has no ex{exercise.id}_*.py: another right way"
+    )

@@ -1,4 +1,5 @@
-"""Hidden cases: what they keep of the visible ones, what they change, that nobody learns the secret, and whom they stop."""
+"""Hidden cases: what they keep of the visible ones, what they change, that nobody learns the
+secret, and whom they stop."""
 
 from __future__ import annotations
 
@@ -50,7 +51,17 @@ def facts(c: Case) -> dict[str, object]:
     blocks = -(-c.N // c.block) if c.block else 1
     tiles = -(-c.M // c.rows)
     told: dict[str, object] = {
-        "what it is": (c.name, c.dtype, c.w_dtype, c.fill, c.layout, c.vector, c.mean, c.std, c.eps),
+        "what it is": (
+            c.name,
+            c.dtype,
+            c.w_dtype,
+            c.fill,
+            c.layout,
+            c.vector,
+            c.mean,
+            c.std,
+            c.eps,
+        ),
         "a vector, a matrix, or more": len(c.leading),
         "padded lanes": c.padded_lanes > 0,
         "one block": c.one_block,
@@ -85,9 +96,15 @@ def facts(c: Case) -> dict[str, object]:
 
 
 def counts(c: Case) -> tuple[int, ...]:
-    """Numbers at which a wrong kernel may stop, or which it may keep in fp16: columns, steps, columns of the last step, programs, partial sums."""
+    """Numbers at which a wrong kernel may stop, or which it may keep in fp16: columns, steps,
+    columns of the last step, programs, partial sums."""
     steps = (-(-c.N // c.block), c.N % c.block) if c.block else (1, 0)
-    return c.N, *steps, -(-c.M // c.rows), c.partials if isinstance(c, SharedCase) and not c.chunk else 1
+    return (
+        c.N,
+        *steps,
+        -(-c.M // c.rows),
+        c.partials if isinstance(c, SharedCase) and not c.chunk else 1,
+    )
 
 
 @pytest.mark.parametrize("exercise", EXERCISES, ids=lambda e: e.id)
@@ -100,27 +117,46 @@ def test_a_hidden_case_is_there_for_the_same_thing(exercise, data, number):
     if case.fill == "worked":
         assert new == case
         return
-    only_one = case.M == 1 and case.N <= 2 and not case.block  # one group, or two, of a function: nothing but the numbers can be others
-    assert only_one or (new.M, new.N, new.block, new.rows) != (case.M, case.N, case.block, case.rows)
+    # one group, or two, of a function: nothing but the numbers can be others
+    only_one = case.M == 1 and case.N <= 2 and not case.block
+    assert only_one or (new.M, new.N, new.block, new.rows) != (
+        case.M,
+        case.N,
+        case.block,
+        case.rows,
+    )
     assert new.N != case.N or case.N <= 2
-    assert new.block == 0 if not case.block else (new.block & (new.block - 1) == 0 and new.block >= 4)
-    assert not new.leading or (prod(new.leading) == new.M and len(set(new.leading)) == len(set(case.leading)))
+    assert (
+        new.block == 0 if not case.block else (new.block & (new.block - 1) == 0 and new.block >= 4)
+    )
+    assert not new.leading or (
+        prod(new.leading) == new.M and len(set(new.leading)) == len(set(case.leading))
+    )
     if case.is_far:
         assert new.M == case.M
     if isinstance(new, SharedCase) and new.chunk:
         assert new.partials == -(-new.M // new.chunk)
     assert new.M * new.N <= 2 * case.M * case.N + 64, "it costs more"
     for now, before in zip(counts(new), counts(case), strict=True):
-        assert all(now > limit for limit in (64, 128, 256, 512, 1024, 2048, 4096, 8192, 16384) if before > limit), (now, before)
+        assert all(
+            now > limit
+            for limit in (64, 128, 256, 512, 1024, 2048, 4096, 8192, 16384)
+            if before > limit
+        ), (now, before)
         with np.errstate(over="ignore"):
-            assert float(np.float16(before)) == before or float(np.float16(now)) != now, (now, before)
+            assert float(np.float16(before)) == before or float(np.float16(now)) != now, (
+                now,
+                before,
+            )
 
 
 @pytest.mark.parametrize("number", range(40))
 def test_a_single_column_is_drawn_in_another_shape(number):
     (case,) = [case for case in battery(catalog.get("12a")) if case.name == "one column"]
     new = drawn(case, number)
-    assert (new.M, new.block, new.rows) != (case.M, case.block, case.rows), "only the number of buffers is another"
+    assert (new.M, new.block, new.rows) != (case.M, case.block, case.rows), (
+        "only the number of buffers is another"
+    )
 
 
 @pytest.mark.parametrize("exercise", EXERCISES, ids=lambda e: e.id)
@@ -141,9 +177,16 @@ def test_a_hidden_battery_can_be_planned_and_costs_about_the_same(exercise):
     visible = make_plans(exercise)
     for number in range(2):
         new = make_plans(exercise, secret=Secret(f"another {number}"))
-        assert [(p.case.name, p.entry_point) for p in new] == [(p.case.name, p.entry_point) for p in visible]
-        assert all(p.constexprs.keys() == q.constexprs.keys() and len(p.grid) == len(q.grid) for p, q in zip(new, visible, strict=True))
-        assert sum(t.nbytes for p in new for t in p.tensors) < 2 * sum(t.nbytes for p in visible for t in p.tensors)
+        assert [(p.case.name, p.entry_point) for p in new] == [
+            (p.case.name, p.entry_point) for p in visible
+        ]
+        assert all(
+            p.constexprs.keys() == q.constexprs.keys() and len(p.grid) == len(q.grid)
+            for p, q in zip(new, visible, strict=True)
+        )
+        assert sum(t.nbytes for p in new for t in p.tensors) < 2 * sum(
+            t.nbytes for p in visible for t in p.tensors
+        )
         assert sum(prod(p.grid) for p in new) < 1.5 * sum(prod(p.grid) for p in visible) + 3
 
 
@@ -151,18 +194,29 @@ def test_a_hidden_battery_can_be_planned_and_costs_about_the_same(exercise):
 
 
 def shapes(secret: str, exercise_id: str) -> list[tuple[int, int, int]]:
-    return [(p.case.M, p.case.N, p.case.block) for p in make_plans(catalog.get(exercise_id), secret=Secret(secret))]
+    return [
+        (p.case.M, p.case.N, p.case.block)
+        for p in make_plans(catalog.get(exercise_id), secret=Secret(secret))
+    ]
 
 
 def contents(secret: str, exercise_id: str, seed: int = 0) -> list[bytes]:
-    return [t.initial_bytes() for p in make_plans(catalog.get(exercise_id), seed, Secret(secret)) for t in p.tensors]
+    return [
+        t.initial_bytes()
+        for p in make_plans(catalog.get(exercise_id), seed, Secret(secret))
+        for t in p.tensors
+    ]
 
 
 def test_a_secret_gives_one_battery_and_another_secret_another():
     assert contents("a", "07a") == contents("a", "07a")
-    different = [one != other for one, other in zip(shapes("a", "07a"), shapes("b", "07a"), strict=True)]
+    different = [
+        one != other for one, other in zip(shapes("a", "07a"), shapes("b", "07a"), strict=True)
+    ]
     assert sum(different) > len(different) / 2
-    assert shapes("a", "07a") == [(p.case.M, p.case.N, p.case.block) for p in make_plans(catalog.get("07a"), 5, Secret("a"))]
+    assert shapes("a", "07a") == [
+        (p.case.M, p.case.N, p.case.block) for p in make_plans(catalog.get("07a"), 5, Secret("a"))
+    ]
     assert contents("a", "07a") != contents("a", "07a", seed=5)
     # nor does one exercise tell another's
     assert shapes("a", "01a")[1:8] != shapes("a", "02a")[1:8]
@@ -170,12 +224,21 @@ def test_a_secret_gives_one_battery_and_another_secret_another():
 
 def test_the_battery_is_the_same_on_every_machine():
     assert Secret("correct horse battery").fingerprint == "e8c5b2202092"
-    assert shapes("correct horse battery", "07a")[:6] == [(3, 8, 4), (4, 13, 4), (4, 6, 32), (4, 1, 8), (1, 257, 256), (3, 1014, 128)]
+    assert shapes("correct horse battery", "07a")[:6] == [
+        (3, 8, 4),
+        (4, 13, 4),
+        (4, 6, 32),
+        (4, 1, 8),
+        (1, 257, 256),
+        (3, 1014, 128),
+    ]
 
 
 def test_values_are_new_where_the_shape_has_to_stay():
     (visible,) = (p for p in make_plans(catalog.get("07a")) if p.case.fill == "worked")
-    (new,) = (p for p in make_plans(catalog.get("07a"), secret=Secret("a")) if p.case.fill == "worked")
+    (new,) = (
+        p for p in make_plans(catalog.get("07a"), secret=Secret("a")) if p.case.fill == "worked"
+    )
     assert new.case == visible.case
     assert new.tensor("x").initial_bytes() == visible.tensor("x").initial_bytes()
     assert new.tensor("w").initial_bytes() != visible.tensor("w").initial_bytes()
@@ -200,7 +263,9 @@ def check_solution(exercise: catalog.Exercise, secret: str) -> None:
     verdict = check(exercise, paths.SOLUTIONS / f"{exercise.file}.py", secret=secret)
     assert verdict.status == "pass", verdict.message + verdict.printed
     assert {case.status for case in verdict.cases} == {"pass"}
-    assert verdict.hidden == Secret(secret).fingerprint and len(verdict.cases) == len(make_plans(exercise))
+    assert verdict.hidden == Secret(secret).fingerprint and len(verdict.cases) == len(
+        make_plans(exercise)
+    )
 
 
 def sample() -> list:
@@ -225,9 +290,14 @@ def test_a_mutant_fails_the_hidden_cases_with_its_cause(exercise, entry, tmp_pat
 
 @pytest.mark.parametrize("number", range(6))
 def test_whatever_a_file_subtracts_from_a_row_lies_far_out_in_a_hidden_case(number, tmp_path):
-    """Hidden rows are of even and of odd length: a file that subtracts the middle element must not pass for some learners."""
+    """Hidden rows are of even and of odd length: a file that subtracts the middle element must not
+    pass for some learners."""
     exercise = catalog.get("03a")
-    (entry,) = (one for one in mutants.read_mutants(exercise) if one["id"] == "two_pass_shifted_by_the_middle")
+    (entry,) = (
+        one
+        for one in mutants.read_mutants(exercise)
+        if one["id"] == "two_pass_shifted_by_the_middle"
+    )
     file = tmp_path / "mine.py"
     for middle in ("x.shape[1] // 2", "(x.shape[1] - 1) // 2"):
         text = mutants.make_text(exercise, entry)
@@ -237,7 +307,8 @@ def test_whatever_a_file_subtracts_from_a_row_lies_far_out_in_a_hidden_case(numb
 
 
 def answers_in_a_table() -> str:
-    """A file for exercise 03a that computes nothing: for each case of the visible battery it has the right numbers."""
+    """A file for exercise 03a that computes nothing: for each case of the visible battery it has
+    the right numbers."""
     exercise = catalog.get("03a")
     lines = ["import math\n\nimport numpy as np\n"]
     for entry_point in exercise.entry_points:
@@ -246,19 +317,26 @@ def answers_in_a_table() -> str:
         for p in make_plans(exercise):
             if p.entry_point == entry_point:
                 answers = (
-                    [repr(float(v)) if math.isfinite(v) else f"math.{float(v)}" for v in p.expected[name].values]
+                    [
+                        repr(float(v)) if math.isfinite(v) else f"math.{float(v)}"
+                        for v in p.expected[name].values
+                    ]
                     for name in ("mean", "var")
                 )
                 numbers = ", ".join(f"[{', '.join(one)}]" for one in answers)
-                largest = abs(p.inputs["x"][0]).argmax()  # three cases have one shape, and differ in where it lies
+                # three cases have one shape, and differ in where it lies
+                largest = abs(p.inputs["x"][0]).argmax()
                 known = f"x.shape == {p.tensor('x').shape} and abs(x[0]).argmax() == {largest}"
                 lines.append(f"    if {known}:\n        mean, var = {numbers}")
-        lines.append("    return np.array(mean, dtype=np.float32), np.array(var, dtype=np.float32)\n")
+        lines.append(
+            "    return np.array(mean, dtype=np.float32), np.array(var, dtype=np.float32)\n"
+        )
     return "\n".join(lines)
 
 
 def right_for_known_columns() -> str:
-    """A kernel for exercise 07a that is right for the N of the visible battery, and leaves b out for any other."""
+    """A kernel for exercise 07a that is right for the N of the visible battery, and leaves b out
+    for any other."""
     exercise = catalog.get("07a")
     known = sorted({p.case.N for p in make_plans(exercise)})
     text = texts.read_solution(exercise)
@@ -271,11 +349,14 @@ def right_for_known_columns() -> str:
 
 @pytest.mark.parametrize(
     ("exercise_id", "cheat", "cause"),
-    # a table of answers is wrong for other numbers of the same shapes, and so is found out by the second run
+    # a table of answers is wrong for other numbers of the same shapes, and so is found out by the
+    # second run
     [("03a", answers_in_a_table, "right_only_once"), ("07a", right_for_known_columns, "none")],
     ids=["03a", "07a"],
 )
-def test_a_file_made_for_the_visible_cases_is_right_in_them_and_fails_the_hidden_ones(exercise_id, cheat, cause, tmp_path):
+def test_a_file_made_for_the_visible_cases_is_right_in_them_and_fails_the_hidden_ones(
+    exercise_id, cheat, cause, tmp_path
+):
     exercise, file = catalog.get(exercise_id), tmp_path / "mine.py"
     file.write_text(cheat(), encoding="utf-8")
     plain, secret = check(exercise, file), check(exercise, file, secret=SECRETS[0])
@@ -283,7 +364,9 @@ def test_a_file_made_for_the_visible_cases_is_right_in_them_and_fails_the_hidden
     assert (secret.status, secret.exit_code) == ("fail", 1)
     wrong = [case for case in secret.cases if case.status == "fail"]
     assert len(wrong) > len(secret.cases) / 2
-    assert 'hidden, of the kind "' in secret.message and "N = " in secret.message, "the learner is told the shape"
+    assert 'hidden, of the kind "' in secret.message and "N = " in secret.message, (
+        "the learner is told the shape"
+    )
 
 
 # ---- the secret stays one
@@ -303,16 +386,26 @@ def test_neither_secret_nor_fingerprint_reaches_the_child(monkeypatch):
     verdict = check(exercise, paths.SOLUTIONS / f"{exercise.file}.py", secret=secret)
     assert verdict.passed and len(seen) > len(verdict.cases)
     for server in servers._idle:
-        seen += [Path(f"/proc/{server.process.pid}/{what}").read_bytes() for what in ("environ", "cmdline")]
+        seen += [
+            Path(f"/proc/{server.process.pid}/{what}").read_bytes()
+            for what in ("environ", "cmdline")
+        ]
     everything = b"\0".join(seen)
-    for word in (secret, verdict.hidden, "hidden, of the kind", *(case.name for case in verdict.cases)):
+    for word in (
+        secret,
+        verdict.hidden,
+        "hidden, of the kind",
+        *(case.name for case in verdict.cases),
+    ):
         assert word.encode() not in everything, word
 
 
 def test_a_verdict_shows_the_fingerprint_and_not_the_secret(monkeypatch):
     secret = "nobody may read this, never"
     exercise = catalog.get("00a")
-    monkeypatch.setattr(grade, "grade", lambda *_: (Verdict("00a", "pass", "none", "All cases are right."), []))
+    monkeypatch.setattr(
+        grade, "grade", lambda *_: (Verdict("00a", "pass", "none", "All cases are right."), [])
+    )
     verdict = check(exercise, secret=secret)
     fingerprint = Secret(secret).fingerprint
     assert json.loads(verdict.as_json())["hidden"] == fingerprint and len(fingerprint) == 12

@@ -1,4 +1,5 @@
-"""Programs that share memory: the grader's child interleaves them, and says race, deadlock or order with both lines."""
+"""Programs that share memory: the grader's child interleaves them, and says race, deadlock or order
+with both lines."""
 
 from __future__ import annotations
 
@@ -20,7 +21,8 @@ from course_lib.grading.submission.source import Kernels
 
 M, N = 4, 8
 HEAD = (
-    "import triton\nimport triton.language as tl\n\n\n@triton.jit\ndef sum_rows(x_ptr, total_ptr, part_ptr, lock_ptr, N: tl.constexpr):\n"
+    "import triton\nimport triton.language as tl\n\n\n@triton.jit\ndef sum_rows(x_ptr, total_ptr,"
+    " part_ptr, lock_ptr, N: tl.constexpr):\n"
 )
 RULES = {"kind": "kernel", "forbidden": {}, "file": "ex.py", "given": ""}
 ADD = ("cols = tl.arange(0, N)", "row = tl.load(x_ptr + tl.program_id(0) * N + cols)")
@@ -39,7 +41,17 @@ def plan(values: np.ndarray, any_order: bool = True, interleavings: int = 6) -> 
     )
     case = Case("c", M, N, N, "programs that share memory")
     arguments = tuple(t.name for t in tensors)
-    return Plan(case, "sum_rows", (M,), tensors, arguments, {"N": N}, {}, interleavings=interleavings, any_order=any_order)
+    return Plan(
+        case,
+        "sum_rows",
+        (M,),
+        tensors,
+        arguments,
+        {"N": N},
+        {},
+        interleavings=interleavings,
+        any_order=any_order,
+    )
 
 
 def child(body: tuple[str, ...], the_plan: Plan):
@@ -54,16 +66,52 @@ def child(body: tuple[str, ...], the_plan: Plan):
         ((*ADD, TAKE, UPDATE), "deadlock", "Deadlock"),
         ((*ADD, TAKE, "tl.atomic_xchg(lock_ptr, 0)", UPDATE), "race", "Race on total_ptr"),
         (
-            (*ADD, "while tl.load(lock_ptr) == 1:\n        pass", "tl.store(lock_ptr, 1)", UPDATE, "tl.store(lock_ptr, 0)"),
+            (
+                *ADD,
+                "while tl.load(lock_ptr) == 1:\n        pass",
+                "tl.store(lock_ptr, 1)",
+                UPDATE,
+                "tl.store(lock_ptr, 0)",
+            ),
             "race",
             "Race on lock_ptr",
         ),
-        ((*ADD, TAKE, UPDATE, "tl.debug_barrier()", "tl.atomic_xchg(lock_ptr + 1, 0)"), "deadlock", "Deadlock"),
-        ((*ADD, TAKE, UPDATE, "tl.atomic_xchg(lock_ptr, 0)"), "no barrier", "one of them does the atomic_xchg at line 12"),
-        ((*ADD, TAKE, UPDATE, "tl.atomic_add(lock_ptr, -1)", "tl.debug_barrier()"), "no barrier", "no barrier makes it wait"),
-        ((*ADD, TAKE, UPDATE, "if tl.program_id(0) < 2:\n        tl.debug_barrier()", "tl.atomic_xchg(lock_ptr, 0)"), "no barrier", "wait"),
         (
-            (*ADD, TAKE, "tl.store(part_ptr, tl.sum(tl.load(total_ptr + cols)))", "tl.atomic_xchg(lock_ptr, 0)", TAKE, UPDATE, RELEASE),
+            (*ADD, TAKE, UPDATE, "tl.debug_barrier()", "tl.atomic_xchg(lock_ptr + 1, 0)"),
+            "deadlock",
+            "Deadlock",
+        ),
+        (
+            (*ADD, TAKE, UPDATE, "tl.atomic_xchg(lock_ptr, 0)"),
+            "no barrier",
+            "one of them does the atomic_xchg at line 12",
+        ),
+        (
+            (*ADD, TAKE, UPDATE, "tl.atomic_add(lock_ptr, -1)", "tl.debug_barrier()"),
+            "no barrier",
+            "no barrier makes it wait",
+        ),
+        (
+            (
+                *ADD,
+                TAKE,
+                UPDATE,
+                "if tl.program_id(0) < 2:\n        tl.debug_barrier()",
+                "tl.atomic_xchg(lock_ptr, 0)",
+            ),
+            "no barrier",
+            "wait",
+        ),
+        (
+            (
+                *ADD,
+                TAKE,
+                "tl.store(part_ptr, tl.sum(tl.load(total_ptr + cols)))",
+                "tl.atomic_xchg(lock_ptr, 0)",
+                TAKE,
+                UPDATE,
+                RELEASE,
+            ),
             "no barrier",
             "load at line",
         ),
@@ -104,28 +152,38 @@ ONE_NUMBER = (
 OWN_ROWS = (  # the next tile comes from a counter; nobody reads what another program stores
     "cols = tl.arange(0, N)",
     "tile = tl.atomic_add(lock_ptr, 1)",
-    f"while tile < {M}:\n        tl.store(part_ptr + tile * N + cols, tl.load(x_ptr + tile * N + cols))\n"
-    "        tile = tl.atomic_add(lock_ptr, 1)",
+    (
+        f"while tile < {M}:\n        tl.store(part_ptr + tile * N + cols, tl.load(x_ptr + tile * N"
+        " + cols))\n        tile = tl.atomic_add(lock_ptr, 1)"
+    ),
 )
 
 
 @pytest.mark.parametrize("columns", [1, 2])
 def test_a_block_with_one_column_needs_no_barrier_and_one_with_two_does(columns):
     masked = [line.replace("+ cols", f"+ cols, mask=cols < {columns}") for line in ADD]
-    update = f"tl.store(total_ptr + cols, tl.load(total_ptr + cols, mask=cols < {columns}) + row, mask=cols < {columns})"
+    update = (
+        f"tl.store(total_ptr + cols, tl.load(total_ptr + cols, mask=cols < {columns}) + row,"
+        f" mask=cols < {columns})"
+    )
     outcome = child((*masked, TAKE, update, "tl.atomic_xchg(lock_ptr, 0)"), plan(np.ones((M, N))))
     assert [error.type for error in outcome.errors.values()] == ([] if columns == 1 else ["Misuse"])
     assert all("no barrier makes it wait" in error.text for error in outcome.errors.values())
 
 
-@pytest.mark.parametrize("body", [ONE_NUMBER, OWN_ROWS], ids=["one thread stores and releases", "a counter that guards nothing"])
+@pytest.mark.parametrize(
+    "body",
+    [ONE_NUMBER, OWN_ROWS],
+    ids=["one thread stores and releases", "a counter that guards nothing"],
+)
 def test_a_kernel_that_needs_no_barrier_is_not_asked_for_one(body):
     outcome = child(body, plan(np.ones((M, N))))
     assert not outcome.errors and outcome.ended == "finished"
 
 
 def ptx_of_12a(mutant: str) -> list[str]:
-    """What 12a's first kernel does to memory, and where its threads meet, as compiled for sm_90 with 4 warps."""
+    """What 12a's first kernel does to memory, and where its threads meet, as compiled for sm_90
+    with 4 warps."""
     exercise = catalog.get("12a")
     entries = {entry["id"]: entry for entry in mutants.read_mutants(exercise)}
     text = mutants.make_text(exercise, entries[mutant]) if mutant else texts.read_solution(exercise)
@@ -133,16 +191,22 @@ def ptx_of_12a(mutant: str) -> list[str]:
     arguments += [1008, 1, 1008, 1008]  # multiples of 16: blocks are stored four numbers at a time
     source = KernelSource(text, "add_to_buffers_kernel", "ex.py")
     ptx = compile_report(source, arguments, {"GROUP": 2, "BLOCK": 1024}, disassemble=False).ptx
-    return [line.strip() for line in ptx.split("\n") if re.search(r"\b(ld\.global|st\.global|bar\.sync|atom\.global)", line)]
+    return [
+        line.strip()
+        for line in ptx.split("\n")
+        if re.search(r"\b(ld\.global|st\.global|bar\.sync|atom\.global)", line)
+    ]
 
 
 @pytest.mark.parametrize(
     ("mutant", "meet"),
-    [("", True), ("no_barrier", False), ("barrier_after_the_release", False), ("barrier_between_the_stores", False),
+    [("", True), ("no_barrier", False), ("barrier_after_the_release", False),
+        ("barrier_between_the_stores", False),
      ("barrier_before_the_stores", False), ("flag_by_an_atomic_for_a_barrier", False)],
 )  # fmt: skip
 def test_the_compiled_code_says_the_same_of_the_barrier(mutant, meet):
-    """The threads of a program meet between its last store and the release only where the source has the barrier."""
+    """The threads of a program meet between its last store and the release only where the source
+    has the barrier."""
     lines = ptx_of_12a(mutant)
     release = max(n for n, line in enumerate(lines) if "exch" in line)
     last_store = max(n for n, line in enumerate(lines[:release]) if "st.global" in line)
@@ -154,18 +218,33 @@ def test_the_compiled_code_does_single_numbers_in_one_thread_and_hands_an_atomic
     lines = ptx_of_12a("")
     taken = next(n for n, line in enumerate(lines) if ".cas." in line)
     assert "bar.sync" in lines[taken + 1]
-    predicates = [line.split()[0] for line in lines if ".b32" in line and re.search(r"atom\.global|st\.global\.b32", line)]
+    predicates = [
+        line.split()[0]
+        for line in lines
+        if ".b32" in line and re.search(r"atom\.global|st\.global\.b32", line)
+    ]
     assert len(set(predicates)) == 1 and predicates[0].startswith("@%p")
 
 
 def output_plan(any_order: bool) -> Plan:
-    x = np.array([1e8, 1.0, -1e8, 1.0])[:, None] * np.ones((M, N))  # a sum that depends on the order
+    # a sum that depends on the order
+    x = np.array([1e8, 1.0, -1e8, 1.0])[:, None] * np.ones((M, N))
     first = plan(x, any_order)
     total = Tensor("total", "fp32", (N,), (1,))
     count = Tensor("part", "int32", (M, N), (N, 1), np.zeros((M, N), np.int32), scratch=True)
     expected = {"total": Expected(np.full(N, 2.0), np.full(N, 4.0))}
     tensors = (first.tensors[0], total, count, first.tensors[3])
-    return Plan(first.case, "sum_rows", (M,), tensors, first.arguments, {"N": N}, expected, interleavings=8, any_order=any_order)
+    return Plan(
+        first.case,
+        "sum_rows",
+        (M,),
+        tensors,
+        first.arguments,
+        {"N": N},
+        expected,
+        interleavings=8,
+        any_order=any_order,
+    )
 
 
 IN_TURN = (
@@ -183,17 +262,32 @@ def test_a_result_that_depends_on_the_order_is_refused_only_where_bits_are_asked
 
 
 def test_bounds_are_checked_in_interleaved_programs_too():
-    (error,) = child((*ADD, "tl.atomic_add(total_ptr + N + cols, row)"), plan(np.ones((M, N)))).errors.values()
+    (error,) = child(
+        (*ADD, "tl.atomic_add(total_ptr + N + cols, row)"), plan(np.ones((M, N)))
+    ).errors.values()
     assert error.fault.tensor == "total" and error.fault.kind not in ("race", "deadlock")
 
 
 @pytest.mark.parametrize(
-    ("stored", "row"), [("1.0", None), ("tl.program_id(0) * 1e-7 + 1.0", 0), ("0.0 / (0.0 * part_ptr.to(tl.int64))", None)]
+    ("stored", "row"),
+    [
+        ("1.0", None),
+        ("tl.program_id(0) * 1e-7 + 1.0", 0),
+        ("0.0 / (0.0 * part_ptr.to(tl.int64))", None),
+    ],
 )
-def test_columns_that_are_to_be_alike_are_compared_bit_by_bit_and_a_nan_is_like_any_other(stored, row):
-    tensors = (Tensor("x", "fp32", (M, N), (N, 1), np.ones((M, N), np.float32)), Tensor("part", "fp32", (1, M), (M, 1)))
+def test_columns_that_are_to_be_alike_are_compared_bit_by_bit_and_a_nan_is_like_any_other(
+    stored, row
+):
+    tensors = (
+        Tensor("x", "fp32", (M, N), (N, 1), np.ones((M, N), np.float32)),
+        Tensor("part", "fp32", (1, M), (M, 1)),
+    )
     body = (*ADD, f"tl.store(part_ptr + tl.program_id(0), {stored})")
-    text = "import triton\nimport triton.language as tl\n\n\n@triton.jit\ndef sum_rows(x_ptr, part_ptr, N: tl.constexpr):\n"
+    text = (
+        "import triton\nimport triton.language as tl\n\n\n@triton.jit\ndef sum_rows(x_ptr,"
+        " part_ptr, N: tl.constexpr):\n"
+    )
     text += "".join(f"    {line}\n" for line in body)
     the_plan = Plan(
         Case("c", M, N, N, "one number per program"),

@@ -42,7 +42,10 @@ def test_a_tensor_survives_the_journey(layout):
     assert len(data) == made.nbytes and not made.find_changed_outside(data).size
     if made.is_output:
         with np.errstate(invalid="ignore"):  # NumPy warns of a signalling NaN that it widens
-            assert made.find_unwritten(data).all() and np.isnan(made.read(data).astype(np.float64)).all()
+            assert (
+                made.find_unwritten(data).all()
+                and np.isnan(made.read(data).astype(np.float64)).all()
+            )
     else:
         assert (made.read(data) == made.values).all() and not made.find_unwritten(data).any()
 
@@ -53,7 +56,9 @@ def test_a_write_outside_is_found_where_it_happened(layout, draw):
     made = tensor(layout)
     M, N, gap, _, _ = layout
     inside = {r * (N + gap) + c for r in range(M) for c in range(N)}
-    position = draw.draw(st.integers(-made.guard, made.elements - made.guard - 1).filter(lambda p: p not in inside))
+    position = draw.draw(
+        st.integers(-made.guard, made.elements - made.guard - 1).filter(lambda p: p not in inside)
+    )
     data = bytearray(made.initial_bytes())
     data[(made.guard + position) * DTYPES[made.dtype].itemsize] ^= 1
     assert made.find_changed_outside(bytes(data)).tolist() == [position]
@@ -64,7 +69,8 @@ def the_plan(exercise_id="07a", name="padded, mean 3") -> Plan:
 
 
 def answered(plan: Plan, **changes) -> Judged:
-    """The case judged as if a kernel had answered the expected values, with ``changes`` put in their place."""
+    """The case judged as if a kernel had answered the expected values, with ``changes`` put in
+    their place."""
     data = b""
     for t in plan.tensors:
         buffer = np.frombuffer(bytearray(t.initial_bytes()), dtype=DTYPES[t.dtype])
@@ -92,15 +98,23 @@ def test_the_ratio_is_that_of_the_allowed_error(times):
     assert judged.passed == (times < 1) and judged.ratio == pytest.approx(times, rel=0.02)
     if times > 1:
         (deviation,) = judged.deviations
-        assert (deviation.output, deviation.kind, deviation.count, deviation.where) == ("y", Element.OFF, 1, ((2, 5),))
+        assert (deviation.output, deviation.kind, deviation.count, deviation.where) == (
+            "y",
+            Element.OFF,
+            1,
+            ((2, 5),),
+        )
 
 
 @pytest.mark.parametrize("exercise", catalog.exercises().values(), ids=lambda e: e.id)
 def test_a_wrong_element_is_seen_beside_elements_that_may_not_be_off_at_all(exercise):
     """Where no error is allowed, a right element's share of it is 0 / 0."""
     for plan in make_plans(exercise):
-        returned = {tensor.name for tensor in plan.tensors}  # what is worked out from these is nobody's to get wrong
-        for name, expected in ((name, plan.expected[name]) for name in plan.expected if name in returned):
+        # what is worked out from these is nobody's to get wrong
+        returned = {tensor.name for tensor in plan.tensors}
+        for name, expected in (
+            (name, plan.expected[name]) for name in plan.expected if name in returned
+        ):
             movable = np.isfinite(expected.values) & np.isfinite(expected.allowed)
             values = np.array(expected.values, float)
             if not movable.any() or DTYPES[plan.tensor(name).dtype].kind == "i":
@@ -120,10 +134,14 @@ def test_a_nan_where_a_number_belongs_and_a_number_where_a_nan_belongs():
     bad_row = the_plan(name="a NaN row")
     y = bad_row.expected["y"].values.copy()
     y[1, 4] = 0.0
-    assert [(d.kind, d.where) for d in answered(bad_row, y=y).deviations] == [(Element.WRONG_KIND, ((1, 4),))]
+    assert [(d.kind, d.where) for d in answered(bad_row, y=y).deviations] == [
+        (Element.WRONG_KIND, ((1, 4),))
+    ]
 
 
-@pytest.mark.parametrize(("value", "passes"), [(np.inf, True), (-np.inf, True), (np.nan, True), (1.0, False)])
+@pytest.mark.parametrize(
+    ("value", "passes"), [(np.inf, True), (-np.inf, True), (np.nan, True), (1.0, False)]
+)
 def test_a_row_with_an_inf_may_end_as_inf_or_nan_but_not_as_a_number(value, passes):
     plan = the_plan(name="an Inf row")
     y = plan.expected["y"].values.copy()
@@ -139,29 +157,45 @@ def test_a_changed_input_is_counted():
 
 
 def test_the_same_seed_gives_the_same_bytes_and_another_does_not():
-    first, again, other = (make_plans(catalog.get("08a"), seed)[1].tensor("x").initial_bytes() for seed in (0, 0, 1))
+    first, again, other = (
+        make_plans(catalog.get("08a"), seed)[1].tensor("x").initial_bytes() for seed in (0, 0, 1)
+    )
     assert first == again != other
 
 
 @pytest.mark.parametrize("exercise", catalog.exercises().values(), ids=lambda e: e.id)
 def test_a_battery_is_worth_its_name(exercise):
-    """Every case says why it is there; names are unique; the shapes are not the comfortable ones."""
+    """Every case says why it is there; names are unique; the shapes are not the comfortable
+    ones."""
     battery = [plan.case for plan in make_plans(exercise)]
-    assert len({case.name for case in battery}) == len(battery) and all(case.why for case in battery)
+    assert len({case.name for case in battery}) == len(battery) and all(
+        case.why for case in battery
+    )
     if exercise.kind == "tests" or exercise.family == "launches":
-        return  # whoever writes a test chooses its shapes and dtypes; nobody tunes a launch for one column
+        # whoever writes a test chooses its shapes and dtypes; nobody tunes a launch for one column
+        return
     small = any(case.N == 1 for case in battery)
-    asked = {"fp32"} if "All tensors are fp32" in texts.read_solution(exercise) else {"fp32", "fp16"}
-    assert (small and {case.dtype for case in battery} >= asked) or any("empty" in case.fill for case in battery)
+    asked = (
+        {"fp32"} if "All tensors are fp32" in texts.read_solution(exercise) else {"fp32", "fp16"}
+    )
+    assert (small and {case.dtype for case in battery} >= asked) or any(
+        "empty" in case.fill for case in battery
+    )
     if exercise.kind == "kernel":
         assert any(case.padded_lanes for case in battery)
-        assert all(case.block & (case.block - 1) == 0 and case.rows & (case.rows - 1) == 0 for case in battery)
+        assert all(
+            case.block & (case.block - 1) == 0 and case.rows & (case.rows - 1) == 0
+            for case in battery
+        )
 
 
 def test_a_case_is_described_by_shape_dtype_and_reason():
     case = Case("c", 5, 17, 8, "7 padded lanes", dtype="fp16", rows=2)
     assert case.describe() == "M = 5, N = 17, BLOCK = 8, ROWS = 2, fp16: 7 padded lanes"
-    assert dataclasses.replace(case, vector=True, M=1, rows=1).describe() == "n = 17, BLOCK = 8, fp16: 7 padded lanes"
+    assert (
+        dataclasses.replace(case, vector=True, M=1, rows=1).describe()
+        == "n = 17, BLOCK = 8, fp16: 7 padded lanes"
+    )
 
 
 # ---- a multiple of the right result
@@ -169,7 +203,11 @@ def test_a_case_is_described_by_shape_dtype_and_reason():
 
 def judge_multiples(factor) -> list[Judged]:
     """Row sums, each times what ``factor`` says of its case; those that are wrong."""
-    plans = [p for p in make_plans(catalog.get("06a")) if not (p.case.is_far or p.case.has_bad_row or p.sample)]
+    plans = [
+        p
+        for p in make_plans(catalog.get("06a"))
+        if not (p.case.is_far or p.case.has_bad_row or p.sample)
+    ]
     judged = [answered(plan, y=plan.expected["y"].values * factor(plan.case)) for plan in plans]
     return [j for j in judged if not j.passed]
 
@@ -180,7 +218,13 @@ def test_a_fixed_factor_is_evidence(factor):
 
 
 @pytest.mark.parametrize(
-    "factor", [lambda case: 0.0, lambda case: 1 / case.N, lambda case: case.M, lambda case: np.where(np.arange(case.M), 1.0, 2.0)]
+    "factor",
+    [
+        lambda case: 0.0,
+        lambda case: 1 / case.N,
+        lambda case: case.M,
+        lambda case: np.where(np.arange(case.M), 1.0, 2.0),
+    ],
 )
 def test_another_factor_in_each_case_or_row_is_none_and_nor_is_zero(factor):
     assert not evidence.is_of_factor(judge_multiples(factor))

@@ -1,4 +1,5 @@
-"""The line that a verdict shows: the cause's own where code of its form feeds the wrong output, else the one where the error comes out."""
+"""The line that a verdict shows: the cause's own where code of its form feeds the wrong output,
+else the one where the error comes out."""
 
 from __future__ import annotations
 
@@ -23,7 +24,9 @@ from course_lib.grading.verdict import Place
 @functools.cache
 def find_plan(exercise_id: str, output: str) -> Plan:
     plans = make_plans(catalog.get(exercise_id))
-    return next(plan for plan in plans if output in plan.expected and plan.expected[output].values.size)
+    return next(
+        plan for plan in plans if output in plan.expected and plan.expected[output].values.size
+    )
 
 
 def judge_as_wrong(plan: Plan, output: str) -> Judged:
@@ -33,7 +36,9 @@ def judge_as_wrong(plan: Plan, output: str) -> Judged:
         buffer = np.frombuffer(bytearray(tensor.initial_bytes()), dtype=DTYPES[tensor.dtype])
         if tensor.name in plan.expected:
             wanted = plan.expected[tensor.name].values
-            tensor.view(buffer)[...] = (2 * wanted + 1 if tensor.name == output else wanted).astype(buffer.dtype)
+            tensor.view(buffer)[...] = (2 * wanted + 1 if tensor.name == output else wanted).astype(
+                buffer.dtype
+            )
         data += buffer.tobytes()
     return judge(plan, data)
 
@@ -45,8 +50,15 @@ def find_place(exercise_id: str, output: str, cause: str, text: str) -> Place | 
 
 
 def find_edited_lines(old: str, new: str) -> set[int]:
-    steps = difflib.SequenceMatcher(None, old.split("\n"), new.split("\n"), autojunk=False).get_opcodes()
-    return {line + 1 for what, _, _, start, end in steps if what != "equal" for line in range(start, end)}
+    steps = difflib.SequenceMatcher(
+        None, old.split("\n"), new.split("\n"), autojunk=False
+    ).get_opcodes()
+    return {
+        line + 1
+        for what, _, _, start, end in steps
+        if what != "equal"
+        for line in range(start, end)
+    }
 
 
 LOCATED = """01a y wrong_axis mean_over_the_first_dimension | 01a y eps_missing no_eps | 01a y eps_outside eps_after_the_root
@@ -57,11 +69,15 @@ LOCATED = """01a y wrong_axis mean_over_the_first_dimension | 01a y eps_missing 
     07a y another_dtype b_in_the_dtype_of_w | 08a y padding_in_variance unmasked_variance | 10a dx w_missing_in_dx w_forgotten
     10a dx xhat_wrong x_for_xhat | 10a dx dy_ignored dy_ignored | 11a dx c1_of_dy c1_of_dy | 11a dx c2_of_dy c2_of_dy
     11a dx vjp_divisor c2_divided_by_block | 11a dx rstd_misread rstd_taken_for_the_variance | 13b dx partly_written tiles_by_floor
-    14a dx eps_not_kept statistics_anew_with_a_fixed_eps""".replace("\n", " | ")
+    14a dx eps_not_kept statistics_anew_with_a_fixed_eps""".replace("\n", " | ")  # noqa: E501
 LOCATED = [entry.split() for entry in LOCATED.split("|") if entry.strip()]
 
 
-@pytest.mark.parametrize(("exercise_id", "output", "cause", "mutant"), LOCATED, ids=["-".join(entry) for entry in LOCATED])
+@pytest.mark.parametrize(
+    ("exercise_id", "output", "cause", "mutant"),
+    LOCATED,
+    ids=["-".join(entry) for entry in LOCATED],
+)
 def test_the_line_of_the_cause_is_found(exercise_id, output, cause, mutant):
     exercise = catalog.get(exercise_id)
     entry = next(entry for entry in mutants.read_mutants(exercise) if entry["id"] == mutant)
@@ -71,13 +87,26 @@ def test_the_line_of_the_cause_is_found(exercise_id, output, cause, mutant):
     assert (place.label, place.lead) == ("", "")
 
 
-@pytest.mark.parametrize("cause", ["divisor", "eps_missing", "bad_row_swallowed", "w_for_b", "max_for_sum", "deviation_not_squared"])
+@pytest.mark.parametrize(
+    "cause",
+    [
+        "divisor",
+        "eps_missing",
+        "bad_row_swallowed",
+        "w_for_b",
+        "max_for_sum",
+        "deviation_not_squared",
+    ],
+)
 def test_without_code_of_the_causes_form_only_the_symptom_is_shown(cause):
     """The solution divides by N, has eps under its root, and so on: nothing in it is claimed."""
     text = texts.read_solution(catalog.get("01b")).replace("var = ", "var = 2 * ")
     text = text.replace("tl.rsqrt(var + eps)", "(var + eps) ** -0.5")
     place = find_place("01b", "y", cause, text)
-    assert (place.label, place.lead) == ("y is stored here", "The error shows here:") and "tl.store(y_ptr" in place.source
+    assert (place.label, place.lead) == (
+        "y is stored here",
+        "The error shows here:",
+    ) and "tl.store(y_ptr" in place.source
 
 
 def test_a_cause_without_a_quantity_claims_no_line():
@@ -93,11 +122,27 @@ def test_each_gradient_has_its_own_part_of_the_return():
     )
 
 
-@pytest.mark.parametrize("more", ["x = x / tl.sum(x / x, axis=0)\n    ", "x = x" + " + x" * 60 + "\n    ", "x = " + "-" * 150 + "x\n    "])
+@pytest.mark.parametrize(
+    "more",
+    [
+        "x = x / tl.sum(x / x, axis=0)\n    ",
+        "x = x" + " + x" * 60 + "\n    ",
+        "x = " + "-" * 150 + "x\n    ",
+    ],
+)
 @pytest.mark.parametrize("times", [100, 400])
 def test_a_file_that_is_long_or_nested_costs_no_time(more, times):
-    text = texts.read_solution(catalog.get("01b")).replace("tl.store(y_ptr", more * times + "tl.store(y_ptr", 1)
+    text = texts.read_solution(catalog.get("01b")).replace(
+        "tl.store(y_ptr", more * times + "tl.store(y_ptr", 1
+    )
     started = time.monotonic()
-    for cause in ("divisor", "low_precision", "cancellation", "xhat_wrong", "tail_left_out", "padding_in_variance"):
+    for cause in (
+        "divisor",
+        "low_precision",
+        "cancellation",
+        "xhat_wrong",
+        "tail_left_out",
+        "padding_in_variance",
+    ):
         assert find_place("01b", "y", cause, text) is not None
     assert time.monotonic() - started < 30

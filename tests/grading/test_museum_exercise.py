@@ -1,4 +1,5 @@
-"""Exercise 17a's own machinery: kernels under test, the process that runs a learner's tests on them, and the count of what is caught."""
+"""Exercise 17a's own machinery: kernels under test, the process that runs a learner's tests on
+them, and the count of what is caught."""
 
 from __future__ import annotations
 
@@ -31,7 +32,9 @@ def test_every_kernel_is_there_and_is_used():
     assert len({case.name for case in CASES}) == len(CASES)
 
 
-shapes = st.lists(st.integers(1, 9), min_size=0, max_size=3).flatmap(lambda lead: st.integers(1, 70).map(lambda N: (*lead, N)))
+shapes = st.lists(st.integers(1, 9), min_size=0, max_size=3).flatmap(
+    lambda lead: st.integers(1, 70).map(lambda N: (*lead, N))
+)
 
 
 @settings(deadline=None, max_examples=12)
@@ -46,9 +49,14 @@ def test_what_is_called_right_is_right_for_any_shape(shape, seed, mean):
     for name in (name for name in specimens.FORWARD if name.startswith("right")):
         y = specimens.make_plain(name, backward=False)(x, w, b, 1e-3)
         assert y.shape == x.shape and y.dtype == x.dtype
-        assert abs(y.double().reshape(-1, N).numpy() - want_y).max() < 2e-3, name  # rstd may be 30, and x -40
+        # rstd may be 30, and x -40
+        assert abs(y.double().reshape(-1, N).numpy() - want_y).max() < 2e-3, name
     for name in (name for name in specimens.BACKWARD if name.startswith("right")):
-        for gradient, expected in zip(specimens.make_plain(name, backward=True)(dy, x, w, 1e-3), (want.dx, want.dw, want.db), strict=True):
+        for gradient, expected in zip(
+            specimens.make_plain(name, backward=True)(dy, x, w, 1e-3),
+            (want.dx, want.dw, want.db),
+            strict=True,
+        ):
             error = abs(gradient.double().reshape(expected.shape).numpy() - expected).max()
             assert error < 2e-3 * max(1, abs(expected).max()), name
 
@@ -57,7 +65,10 @@ def test_what_is_called_right_is_right_for_any_shape(shape, seed, mean):
     ("arguments", "said"),
     [
         (lambda x, w: (w, x, x[0], 1e-5), "x has N = 4; it has to be (4,)"),
-        (lambda x, w: (x.long(), w, w, 1e-5), "x has to be a tensor of a floating dtype, and is a tensor of torch.int64"),
+        (
+            lambda x, w: (x.long(), w, w, 1e-5),
+            "x has to be a tensor of a floating dtype, and is a tensor of torch.int64",
+        ),
         (lambda x, w: (x, None, w, 1e-5), "w has to be a tensor"),
         (lambda x, w: (x, w, w, "small"), "eps has to be a number"),
         (lambda x, w: (x[:0], w, w, 1e-5), "at least one row"),
@@ -73,7 +84,9 @@ def test_a_call_that_no_kernel_takes_is_answered_in_words(arguments, said):
 def test_all_kernels_look_alike_from_outside():
     for backward, kernels in ((False, specimens.FORWARD), (True, specimens.BACKWARD)):
         made = [specimens.make_plain(name, backward=backward) for name in kernels]
-        assert len({(one.__name__, one.__qualname__, one.__doc__, one.__code__) for one in made}) == 1
+        assert (
+            len({(one.__name__, one.__qualname__, one.__doc__, one.__code__) for one in made}) == 1
+        )
 
 
 def hand_in(tmp_path, text: str):
@@ -87,9 +100,15 @@ def test_partial_credit_counts_the_tests_and_shows_one_that_is_written(tmp_path)
     first, last = text.index("    x = torch.randn(5, 37)"), text.index("# END SOLUTION")
     unwritten = text[:first] + "    pass\n    " + text[last:]
     verdict = hand_in(tmp_path, unwritten.replace("torch.rand(12) + 0.5]", "torch.ones(12)]"))
-    assert verdict.common == "5 of 7 bugs caught: catch_padding misses 4 of 4 wrong kernels; catch_overwriting misses 1 of 3 wrong kernels."
+    assert (
+        verdict.common
+        == "5 of 7 bugs caught: catch_padding misses 4 of 4 wrong kernels; catch_overwriting misses"
+        " 1 of 3 wrong kernels."
+    )
     assert verdict.cause == "overwriting_not_caught" and verdict.first is not None
-    assert verdict.first.words == "catch_overwriting returns for a kernel that writes w * dy over dy."
+    assert (
+        verdict.first.words == "catch_overwriting returns for a kernel that writes w * dy over dy."
+    )
     assert verdict.place is not None and verdict.place.source.startswith("def catch_overwriting(")
     assert "fail, 5 of 7 bugs caught" in make_report(verdict, EXERCISE).headline
 
@@ -106,7 +125,8 @@ def test_the_order_is_drawn_at_each_check_and_leaves_the_verdict_as_it_is(tmp_pa
     wrong = SOLUTION.read_text().replace("+ 10\n", "+ 0.01\n")
     verdicts = [hand_in(tmp_path, wrong) for _ in range(2)]
     names = [case.name for case in CASES]
-    first, second = (order for order in orders if set(order) == set(names))  # the others are second looks
+    # the others are second looks
+    first, second = (order for order in orders if set(order) == set(names))
     assert first != second
     told = [json.loads(verdict.as_json()) | {"seconds": 0} for verdict in verdicts]
     assert told[0] == told[1]
@@ -125,12 +145,16 @@ def search(kernel):
         print("FOUND", held, cells, files, modules)
 
 
-"""
+"""  # noqa: E501
 
 
 def test_no_name_of_a_kernel_is_in_the_process_of_the_tests(tmp_path):
-    text = SOLUTION.read_text().replace("def catch_padding(", _SEARCH.lstrip() + "def catch_padding(")
-    text = text.replace("    x = torch.randn(5, 37)", "    search(layer_norm)\n    x = torch.randn(5, 37)")
+    text = SOLUTION.read_text().replace(
+        "def catch_padding(", _SEARCH.lstrip() + "def catch_padding("
+    )
+    text = text.replace(
+        "    x = torch.randn(5, 37)", "    search(layer_norm)\n    x = torch.randn(5, 37)"
+    )
     assert text.count("search(layer_norm)") == 1
     verdict = hand_in(tmp_path, text)
     assert verdict.passed, verdict.message

@@ -16,18 +16,23 @@ from course_lib.grading.submission import places
 from course_lib.grading.submission.places import Span
 
 COPY, NORM = catalog.get("00a"), catalog.get("01a")
-interpreted = pytest.mark.skipif(course_lib.MODE != "cpu", reason="a compiled kernel's error has a line, and no columns")
+interpreted = pytest.mark.skipif(
+    course_lib.MODE != "cpu", reason="a compiled kernel's error has a line, and no columns"
+)
 
 
 def marked(text: str, span: Span | None) -> str | None:
     return span and text.encode().split(b"\n")[span.line - 1][span.start : span.end].decode()
 
 
-# ---- from the code alone -----------------------------------------------------------------------------------------------
+# ---- from the code alone -------------------------------------------------------------------------
 
 STORES = {
     "one": ("tl.store(y_ptr + 1, x)", "tl.store(y_ptr + 1, x)"),
-    "one, its pointer named": ("tl.store(value=x, pointer=y_ptr)", "tl.store(value=x, pointer=y_ptr)"),
+    "one, its pointer named": (
+        "tl.store(value=x, pointer=y_ptr)",
+        "tl.store(value=x, pointer=y_ptr)",
+    ),
     "a method": ("y_ptr.store(x)", "y_ptr.store(x)"),
     "none": ("pass", None),
     "two": ("tl.store(y_ptr, x)\n    tl.store(y_ptr + 8, x)", None),
@@ -48,8 +53,13 @@ def test_the_store_through_a_pointer_is_shown_if_it_is_the_only_one(body, found)
 def test_a_pointer_goes_by_its_position_and_other_entry_points_do_not_count():
     text = "def first(a, out):\n    tl.store(out, 1)\ndef second(b, out):\n    tl.store(out, 2)\n"
     tree, names = ast.parse(text), ("first", "second")
-    assert [marked(text, places.find_store(tree, names, name, 1)) for name in names] == ["tl.store(out, 1)", "tl.store(out, 2)"]
-    assert places.find_store(tree, ("first",), "first", 1) is None, "the other may be a helper, and then two lines store"
+    assert [marked(text, places.find_store(tree, names, name, 1)) for name in names] == [
+        "tl.store(out, 1)",
+        "tl.store(out, 2)",
+    ]
+    assert places.find_store(tree, ("first",), "first", 1) is None, (
+        "the other may be a helper, and then two lines store"
+    )
     assert places.find_store(tree, names, "first", 7) is None
 
 
@@ -59,10 +69,16 @@ MAKINGS = {
     "a method": ("z = a + 1\n    y_ptr.store(z, mask=m)", "z = a + 1"),
     "by keywords": ("z = a + 1\n    tl.store(value=z, pointer=y_ptr)", "z = a + 1"),
     "cast": ("z = a + 1\n    tl.store(y_ptr, z.to(tl.float32).to(tl.float16))", "z = a + 1"),
-    "handed on": ("z = a + 1\n    out = z.to(tl.float16)\n    y = out\n    tl.store(y_ptr, y)", "z = a + 1"),
+    "handed on": (
+        "z = a + 1\n    out = z.to(tl.float16)\n    y = out\n    tl.store(y_ptr, y)",
+        "z = a + 1",
+    ),
     "in the store": ("tl.store(y_ptr, a + 1)", None),
     "in two steps": ("z = a\n    z += 1\n    tl.store(y_ptr, z)", None),
-    "in two branches": ("if a:\n        z = 1\n    else:\n        z = 2\n    tl.store(y_ptr, z)", None),
+    "in two branches": (
+        "if a:\n        z = 1\n    else:\n        z = 2\n    tl.store(y_ptr, z)",
+        None,
+    ),
     "two at a time": ("z, u = a\n    tl.store(y_ptr, z)", None),
     "by a loop": ("for z in a:\n        tl.store(y_ptr, z)", None),
     "an argument": ("tl.store(y_ptr, n)", None),
@@ -77,7 +93,10 @@ MAKINGS = {
 @pytest.mark.parametrize(("body", "found"), MAKINGS.values(), ids=MAKINGS)
 def test_the_assignment_that_makes_what_is_stored_is_shown_if_it_is_the_only_one(body, found):
     text = f"@triton.jit\ndef kernel(x_ptr, y_ptr, n):\n    {body}\n"
-    assert marked(text, places.find_assignment_of_stored(ast.parse(text), ("kernel",), "kernel", 1)) == found
+    assert (
+        marked(text, places.find_assignment_of_stored(ast.parse(text), ("kernel",), "kernel", 1))
+        == found
+    )
 
 
 MADE_AND_RETURNED = {
@@ -101,7 +120,10 @@ RETURNS = {
     "one": ("return x + 1", "return x + 1"),
     "none": ("x + 1", None),
     "two": ("if x:\n        return 1\n    return 2", None),
-    "one, and one of a function inside": ("def inner():\n        return 1\n    return inner()", "return inner()"),
+    "one, and one of a function inside": (
+        "def inner():\n        return 1\n    return inner()",
+        "return inner()",
+    ),
     "one in a loop": ("for i in x:\n        return i", "return i"),
 }
 
@@ -118,21 +140,29 @@ def test_an_access_is_marked_where_the_line_has_one_of_its_kind():
     assert places.find_access(tree, 1, "load") == Span(1), "two of them: the line alone"
     assert marked(text, places.find_access(tree, 2, "load")) == "tl.load(c)"
     assert marked(text, places.find_access(tree, 2, "store")) == "tl.store(y, tl.load(c))"
-    assert places.find_access(tree, 2, "race") == Span(2) and places.find_access(tree, 3, "load") == Span(3)
+    assert places.find_access(tree, 2, "race") == Span(2) and places.find_access(
+        tree, 3, "load"
+    ) == Span(3)
 
 
 def test_columns_are_characters_and_lines_are_pythons():
     text = "a = 1  # \x0c \u2028\r\nb = 'ä☃'; c = wrong\r\n\r\n"
     node = ast.parse(text).body[2].value
     found = places.make_place("mine.py", text, places.find_span(node))
-    assert (found.line, found.source, found.source[found.start : found.end]) == (2, "b = 'ä☃'; c = wrong", "wrong")
+    assert (found.line, found.source, found.source[found.start : found.end]) == (
+        2,
+        "b = 'ä☃'; c = wrong",
+        "wrong",
+    )
     for line in (0, -1, 3, 4, 99):  # not there, or empty
         assert places.make_place("mine.py", text, Span(line)) is None
 
 
 def test_of_a_line_without_end_the_part_around_the_mark_is_kept():
     text = "x = [" + "0, " * 5000 + "wrong]\n"
-    found = places.make_place("mine.py", text, Span(1, text.index("wrong"), text.index("wrong") + 5))
+    found = places.make_place(
+        "mine.py", text, Span(1, text.index("wrong"), text.index("wrong") + 5)
+    )
     assert len(found.source) <= 500 and found.source[found.start : found.end] == "wrong"
 
 
@@ -142,7 +172,7 @@ def test_columns_that_a_submission_made_up_do_no_harm():
         assert 0 <= found.start < found.end
 
 
-# ---- from a check ------------------------------------------------------------------------------------------------------
+# ---- from a check --------------------------------------------------------------------------------
 
 
 def edited(exercise, *edits: tuple[str, str]) -> str:
@@ -159,25 +189,35 @@ KERNELS = {
     "a bracket lost": (edited(COPY, (STORE, STORE.replace("mask)", "mask"))), "(", ""),
     "a name that is not there": (edited(COPY, (STORE, STORE.replace(" x,", " xx,"))), "xx", ""),
     "what a kernel cannot do": (edited(COPY, (STORE, "    x = open('f')\n" + STORE)), "open", ""),
-    "an import that fails": (edited(COPY, ("import triton\n", "import triton\nimport numpyy\n")), "import numpyy", ""),
+    "an import that fails": (edited(COPY, ("import triton\n", "import triton\nimport numpyy\n")),
+        "import numpyy", ""),
     "a lost decorator": (edited(COPY, ("@triton.jit\n", "")), "def copy_kernel(", ""),
-    "a store outside": (edited(COPY, (STORE, "    tl.store(y_ptr + offsets, x)\n")), "tl.store(y_ptr + offsets, x)", ""),
+    "a store outside": (edited(COPY, (STORE, "    tl.store(y_ptr + offsets, x)\n")),
+        "tl.store(y_ptr + offsets, x)", ""),
     "a store in two lines": (
         edited(COPY, (STORE, "    tl.store(\n        y_ptr + offsets, x)\n")), "tl.store(", ""),
-    "a wrong value": (edited(COPY, (STORE, STORE.replace(" x,", " x + 1,"))), "tl.store(y_ptr + offsets, x + 1, mask=mask)", "y is stored here"),
-    "a wrong value, made before": (edited(COPY, (STORE, "    z = x + 1\n" + STORE.replace(" x,", " z,"))), "z = x + 1", "y is made here"),
+    "a wrong value": (edited(COPY, (STORE, STORE.replace(" x,", " x + 1,"))),
+        "tl.store(y_ptr + offsets, x + 1, mask=mask)", "y is stored here"),
+    "a wrong value, made before": (edited(COPY,
+        (STORE, "    z = x + 1\n" + STORE.replace(" x,", " z,"))), "z = x + 1", "y is made here"),
     "made before, never written": (
-        edited(COPY, (STORE, "    z = x + 1\n    if n < 0:\n    " + STORE.replace(" x,", " z,"))), STORE.strip().replace(" x,", " z,"),
+        edited(COPY, (STORE, "    z = x + 1\n    if n < 0:\n    " + STORE.replace(" x,", " z,"))),
+        STORE.strip().replace(" x,", " z,"),
         "y is stored here",
     ),
-    "never written": (edited(COPY, (STORE, "    if n < 0:\n    " + STORE)), STORE.strip(), "y is stored here"),
+    "never written": (edited(COPY, (STORE, "    if n < 0:\n    " + STORE)), STORE.strip(),
+        "y is stored here"),
     "never stored": (edited(COPY, (STORE, "")), None, ""),
-    "stored twice, wrong": (edited(COPY, (STORE, STORE + STORE.replace(" x,", " x + 1,"))), None, ""),
-    "an input changed": (edited(COPY, (STORE, STORE + STORE.replace("y_ptr", "x_ptr").replace(" x,", " 0,"))),
+    "stored twice, wrong": (edited(COPY, (STORE, STORE + STORE.replace(" x,", " x + 1,"))), None,
+        ""),
+    "an input changed": (edited(COPY,
+        (STORE, STORE + STORE.replace("y_ptr", "x_ptr").replace(" x,", " 0,"))),
         "tl.store(x_ptr + offsets, 0, mask=mask)", ""),  # the launch was seen to write there
     "a block for a condition": (
-        edited(COPY, (STORE, "    if offsets < n + 8:\n    " + STORE.replace("mask)", "offsets < n)"))), "offsets < n + 8", ""),
-    "not for a compiler": (edited(COPY, (STORE, STORE + "    for _ in range(1):\n        break\n")), "b", ""),
+        edited(COPY, (STORE, "    if offsets < n + 8:\n    " + STORE.replace("mask)",
+            "offsets < n)"))), "offsets < n + 8", ""),
+    "not for a compiler": (edited(COPY, (STORE, STORE + "    for _ in range(1):\n        break\n")),
+        "b", ""),
 }  # fmt: skip
 
 
@@ -211,13 +251,20 @@ def test_an_error_of_a_kernel_shows_its_line_on_every_machine(tmp_path):
     file = tmp_path / "mine.py"
     file.write_text(edited(COPY, (STORE, "    tl.static_assert(BLOCK < 0, 'mine')\n" + STORE)))
     verdict = check(COPY, file)
-    assert verdict.cause == "kernel_raised" and verdict.place.source.strip() == "tl.static_assert(BLOCK < 0, 'mine')"
+    assert (
+        verdict.cause == "kernel_raised"
+        and verdict.place.source.strip() == "tl.static_assert(BLOCK < 0, 'mine')"
+    )
 
 
 SIGNATURE = next(line for line in texts.read_solution(NORM).splitlines() if line.startswith("def "))
 FUNCTIONS = {
     "a wrong value, one return": ("return x", "return x", "y is returned here"),
-    "a wrong value, made before": ("z = x + 1\n    return z.to(x.dtype)", "z = x + 1", "y is made here"),
+    "a wrong value, made before": (
+        "z = x + 1\n    return z.to(x.dtype)",
+        "z = x + 1",
+        "y is made here",
+    ),
     "a wrong value, two returns": ("if x.ndim > 5:\n        return x\n    return x", None, ""),
     "of another shape": ("return x.sum()", "return x.sum()", ""),
     "nothing returned": ("x + 1", SIGNATURE, ""),
@@ -230,13 +277,19 @@ def test_a_functions_verdict_shows_its_line(tmp_path, body, mark, label):
     file = tmp_path / "mine.py"
     file.write_text(textwrap.dedent(f"# a note\nimport torch\n\n\n{SIGNATURE}\n    {body}\n"))
     place = check(NORM, file).place
-    assert (place and (place.source[place.start : place.end], place.label)) == (mark and (mark, label))
+    assert (place and (place.source[place.start : place.end], place.label)) == (
+        mark and (mark, label)
+    )
     assert place is None or place.source == file.read_text().split("\n")[place.line - 1]
 
 
 def test_a_race_shows_a_line_of_the_race(tmp_path):
     lock, file = catalog.get("12a"), tmp_path / "mine.py"
-    file.write_text(mutants.make_text(lock, next(entry for entry in mutants.read_mutants(lock) if entry["id"] == "no_lock")))
+    file.write_text(
+        mutants.make_text(
+            lock, next(entry for entry in mutants.read_mutants(lock) if entry["id"] == "no_lock")
+        )
+    )
     verdict = check(lock, file)
     assert verdict.cause == "race" and f"line {verdict.place.line}" in verdict.first.words
     assert any(word in verdict.place.source for word in ("tl.load", "tl.store", "tl.atomic_"))

@@ -1,7 +1,9 @@
-"""Whatever a file holds, reading it ends in time, with kernels or with a sentence: random syntax trees, bytes and encodings.
+"""Whatever a file holds, reading it ends in time, with kernels or with a sentence: random syntax
+trees, bytes and encodings.
 
-The texts are put together out of pieces of Python's grammar, nested, chained and repeated up to the largest file that is
-read. Time is the processor's, of the job that reads and of this process, so that a busy machine changes nothing.
+The texts are put together out of pieces of Python's grammar, nested, chained and repeated up to the
+largest file that is read. Time is the processor's, of the job that reads and of this process, so
+that a busy machine changes nothing.
 """
 
 from __future__ import annotations
@@ -24,7 +26,9 @@ from course_lib.grading.submission.source import Kernels, Unreadable
 from course_lib.sandbox import servers
 from course_lib.sandbox.jobs import ResourceLimits
 
-pytestmark = pytest.mark.skipif(course_lib.MODE != "cpu", reason="a GPU reads as any other machine does")
+pytestmark = pytest.mark.skipif(
+    course_lib.MODE != "cpu", reason="a GPU reads as any other machine does"
+)
 
 MOST = 1_000_000  # bytes of a file that is read
 OWN_SECONDS = 0.75  # of this process, for a file of that size
@@ -32,43 +36,82 @@ GRACE_SECONDS = 0.75  # of the job, which is ended by the wall clock and may hav
 LONGEST = 2000
 EXERCISES = [catalog.get(name) for name in ("00a", "01a", "04b", "14a")]  # a kind each
 LIMITS = dataclasses.replace(ResourceLimits(), case=0.5, total=0.5)
-fuzzed = settings(deadline=None, derandomize=True, database=None, suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large])
+fuzzed = settings(
+    deadline=None,
+    derandomize=True,
+    database=None,
+    suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large],
+)
 
 # what stands before and after an expression that is inside another one
 AROUND = [
-    ("f(", ")"), ("f(a=", ")"), ("f(*", ")"), ("[", "]"), ("(", ",)"), ("(", ")"), ("{1: ", "}"), ("{", "}"), ("a[", "]"), ("a[:", "]"),
-    ("", ".b"), ("", "()"), ("", "[0]"), ("lambda: ", ""), ("lambda a=", ": 1"), ("-", ""), ("not ", ""), ("~", ""), ("", " and a"),
-    ("", " or a"), ("", " < a"), ("", " + 1"), ("", " ** 2"), ("2 ** ", ""), ("a if ", " else b"), ("a if b else ", ""),
-    ("[i for i in ", "]"), ("[", " for i in a]"), ("{i: 1 for i in ", "}"), ("(a := ", ")"), ("(yield ", ")"), ("(await ", ")"),
-    ("f'{", "}'"), ("'' ", ""), ("1, ", ""), ("*", ""), ("a[lambda: ", "]"), ("", " if a"), ("", ","), ("", "\\\n"),
+    ("f(", ")"), ("f(a=", ")"), ("f(*", ")"), ("[", "]"), ("(", ",)"), ("(", ")"), ("{1: ", "}"),
+    ("{", "}"), ("a[", "]"), ("a[:", "]"),
+    ("", ".b"), ("", "()"), ("", "[0]"), ("lambda: ", ""), ("lambda a=", ": 1"), ("-", ""),
+    ("not ", ""), ("~", ""), ("", " and a"),
+    ("", " or a"), ("", " < a"), ("", " + 1"), ("", " ** 2"), ("2 ** ", ""), ("a if ", " else b"),
+    ("a if b else ", ""),
+    ("[i for i in ", "]"), ("[", " for i in a]"), ("{i: 1 for i in ", "}"), ("(a := ", ")"),
+    ("(yield ", ")"), ("(await ", ")"),
+    ("f'{", "}'"), ("'' ", ""), ("1, ", ""), ("*", ""), ("a[lambda: ", "]"), ("", " if a"),
+    ("", ","), ("", "\\\n"),
 ]  # fmt: skip
 PLACES = [
-    "{}", "x = {}", "x = y = {}", "x: {} = 1", "X: tl.constexpr = {}", "X = tl.constexpr({})", "def copy_kernel(a={}): pass",
-    "@{}\ndef copy_kernel(): pass", "@triton.jit\n@{}\ndef copy_kernel(): pass", "@triton.jit\ndef copy_kernel(a: {}): pass",
-    "@triton.jit\ndef copy_kernel(a={}): return a", "@triton.jit\ndef copy_kernel(a) -> {}: pass", "@triton.jit\ndef copy_kernel(x):\n    return {}",
-    "@triton.jit\ndef copy_kernel(x):\n    tl.store(x, {})", "@triton.jit\ndef copy_kernel(x):\n    {} = 1", "def layer_norm(x, w, b, eps):\n    return {}",
-    "def merge(*a):\n    y = {}\n    return y", "def forward(ctx):\n    ctx.kept = {}\ndef backward(ctx): pass", "match {}:\n    case 1: pass",
-    "match a:\n    case {}: pass", "class A({}): pass", "for i in {}: pass", "while {}: pass", "assert {}, 1", "del {}", "with {} as a: pass",
-    "try: pass\nexcept {}: pass", "raise {} from a", "global {}", "import {}", "from {} import a", "async def f(): {}",
+    "{}", "x = {}", "x = y = {}", "x: {} = 1", "X: tl.constexpr = {}", "X = tl.constexpr({})",
+    "def copy_kernel(a={}): pass",
+    "@{}\ndef copy_kernel(): pass", "@triton.jit\n@{}\ndef copy_kernel(): pass",
+    "@triton.jit\ndef copy_kernel(a: {}): pass",
+    "@triton.jit\ndef copy_kernel(a={}): return a", "@triton.jit\ndef copy_kernel(a) -> {}: pass",
+    "@triton.jit\ndef copy_kernel(x):\n    return {}",
+    "@triton.jit\ndef copy_kernel(x):\n    tl.store(x, {})",
+    "@triton.jit\ndef copy_kernel(x):\n    {} = 1", "def layer_norm(x, w, b, eps):\n    return {}",
+    "def merge(*a):\n    y = {}\n    return y",
+    "def forward(ctx):\n    ctx.kept = {}\ndef backward(ctx): pass", "match {}:\n    case 1: pass",
+    "match a:\n    case {}: pass", "class A({}): pass", "for i in {}: pass", "while {}: pass",
+    "assert {}, 1", "del {}", "with {} as a: pass",
+    "try: pass\nexcept {}: pass", "raise {} from a", "global {}", "import {}", "from {} import a",
+    "async def f(): {}",
 ]  # fmt: skip
 # what a file may have thousands of
 REPEATED = [
-    "\n", "#\n", "x = 1\n", "x = 1; ", "pass\n", "import a\n", "import triton\n", "@triton.jit\ndef k(): pass\n", "def f(): pass\n",
-    "@a\n", "if a: pass\n", "elif a: pass\n", "X = tl.constexpr(1)\n", "case 1: pass\n", "'a' ", "a, ", "a = ", "a.", "(", ")", "[", "{", "'",
-    "'''", "\\\n", "\t", " ", "\f", "\r", "\r\n", "\u2028", "é", "\N{PILE OF POO}", "_", "0", "9", "1_", "0x", "1e", "..", "->", "lambda ", "-",
-    "**", "\\N{DIGIT ONE}", "{{", "f'{", "!r", ":=", "$", "\x00", "\x1b[2J", "\ufeff", "\u202e", "\ud800", "if a:\n ", "with a as b, ", "for i in a ",
+    "\n", "#\n", "x = 1\n", "x = 1; ", "pass\n", "import a\n", "import triton\n",
+    "@triton.jit\ndef k(): pass\n", "def f(): pass\n",
+    "@a\n", "if a: pass\n", "elif a: pass\n", "X = tl.constexpr(1)\n", "case 1: pass\n", "'a' ",
+    "a, ", "a = ", "a.", "(", ")", "[", "{", "'",
+    "'''", "\\\n", "\t", " ", "\f", "\r", "\r\n", "\u2028", "é", "\N{PILE OF POO}", "_", "0", "9",
+    "1_", "0x", "1e", "..", "->", "lambda ", "-",
+    "**", "\\N{DIGIT ONE}", "{{", "f'{", "!r", ":=", "$", "\x00", "\x1b[2J", "\ufeff", "\u202e",
+    "\ud800", "if a:\n ", "with a as b, ", "for i in a ",
 ]  # fmt: skip
-NAMES = st.sampled_from(["a", "tl", "x_ptr", "tl.load", "copy_kernel", "layer_norm", "merge", "ctx.a", "__import__", "é", "print"])
+NAMES = st.sampled_from(
+    [
+        "a",
+        "tl",
+        "x_ptr",
+        "tl.load",
+        "copy_kernel",
+        "layer_norm",
+        "merge",
+        "ctx.a",
+        "__import__",
+        "é",
+        "print",
+    ]
+)
 COUNTS = st.sampled_from([0, 1, 2, 9, 50, 101, 999, 10_000, 200_000])
 
 
 @st.composite
 def leaves(draw) -> str:
     many = draw(COUNTS)
-    kind = draw(st.sampled_from(["name", "text", "bytes", "number", "hexadecimal", "float", "identifier"]))
+    kind = draw(
+        st.sampled_from(["name", "text", "bytes", "number", "hexadecimal", "float", "identifier"])
+    )
     return {
-        "name": draw(NAMES), "text": repr("x" * many), "bytes": f"b'{'x' * many}'", "number": "9" * (many + 1),
-        "hexadecimal": "0x" + "f" * (many + 1), "float": "1e" + "9" * (many + 1), "identifier": "n" * (many + 1),
+        "name": draw(NAMES), "text": repr("x" * many), "bytes": f"b'{'x' * many}'",
+        "number": "9" * (many + 1),
+        "hexadecimal": "0x" + "f" * (many + 1), "float": "1e" + "9" * (many + 1),
+        "identifier": "n" * (many + 1),
     }[kind]  # fmt: skip
 
 
@@ -77,14 +120,28 @@ def expressions(draw) -> str:
     text = draw(leaves())
     for _ in range(draw(st.integers(1, 3))):
         before, after = draw(st.sampled_from(AROUND))
-        many = min(draw(COUNTS), (MOST - 2000 - len(text.encode("utf-8", "replace"))) // (len(before + after) or 1))
+        many = min(
+            draw(COUNTS),
+            (MOST - 2000 - len(text.encode("utf-8", "replace"))) // (len(before + after) or 1),
+        )
         text = before * many + text + after * many
     return text
 
 
 @st.composite
 def sources(draw) -> str:
-    parts = [draw(st.sampled_from(["", "import triton\nimport triton.language as tl\n", "import torch\n", "import numpy as np\n"]))]
+    parts = [
+        draw(
+            st.sampled_from(
+                [
+                    "",
+                    "import triton\nimport triton.language as tl\n",
+                    "import torch\n",
+                    "import numpy as np\n",
+                ]
+            )
+        )
+    ]
     for _ in range(draw(st.integers(1, 2))):
         if draw(st.booleans()):
             parts.append(draw(st.sampled_from(PLACES)).replace("{}", draw(expressions())) + "\n")
@@ -97,22 +154,53 @@ def cut(data: bytes) -> bytes:
     return data[:MOST]
 
 
-ENCODINGS = st.sampled_from(["utf-8", "utf-8-sig", "utf-16", "utf-16-le", "utf-32", "latin-1", "cp1252", "shift_jis", "utf-7"])
+ENCODINGS = st.sampled_from(
+    [
+        "utf-8",
+        "utf-8-sig",
+        "utf-16",
+        "utf-16-le",
+        "utf-32",
+        "latin-1",
+        "cp1252",
+        "shift_jis",
+        "utf-7",
+    ]
+)
 COMMENTS = st.sampled_from(
-    ["", "# coding: latin-1\n", "# -*- coding: utf-16 -*-\n", "#!/bin/sh\n# vim: set fileencoding=nonsense :\n", "\ufeff\ufeff", "\f"]
+    [
+        "",
+        "# coding: latin-1\n",
+        "# -*- coding: utf-16 -*-\n",
+        "#!/bin/sh\n# vim: set fileencoding=nonsense :\n",
+        "\ufeff\ufeff",
+        "\f",
+    ]
 )
 
 
 @st.composite
 def files(draw) -> bytes:
-    """Bytes of a file: a text in some encoding, or no text at all, or one with a few bytes of its own."""
+    """Bytes of a file: a text in some encoding, or no text at all, or one with a few bytes of its
+    own."""
     if draw(st.integers(0, 3)) == 0:
         return draw(st.binary(max_size=300)) * draw(st.sampled_from([1, 1, 7, 3000]))
     data = bytearray((draw(COMMENTS) + draw(sources())).encode(draw(ENCODINGS), "replace"))
     for _ in range(draw(st.integers(0, 2))):
         place = draw(st.integers(0, len(data)))
         data[place:place] = draw(
-            st.sampled_from([b"\x00", b"\xff", b"\r", b"\x0c", b"\xed\xa0\x80", b"\x1a", b"\xc0\x80", codecs.BOM_UTF8])
+            st.sampled_from(
+                [
+                    b"\x00",
+                    b"\xff",
+                    b"\r",
+                    b"\x0c",
+                    b"\xed\xa0\x80",
+                    b"\x1a",
+                    b"\xc0\x80",
+                    codecs.BOM_UTF8,
+                ]
+            )
         )
     return bytes(data)
 
@@ -186,7 +274,8 @@ def test_a_file_is_checked_in_time(clock, data, exercise, tmp_path_factory):
 @given(text=sources())
 @example(text="x = 0x" + "f" * 5000)
 def test_the_tree_is_no_deeper_than_what_walks_it_can_go(text):
-    """In this process, without the limits of a job: a text that parses is a tree that every part of the course can walk."""
+    """In this process, without the limits of a job: a text that parses is a tree that every part of
+    the course can walk."""
     try:
         tree = source.parse(text[:20_000], "mine.py")
     except Unreadable as unreadable:

@@ -1,9 +1,11 @@
-"""Slips: wrong solutions as learners write them, from the text of an exercise alone. None may pass. And right ones in unusual forms: all do.
+"""Slips: wrong solutions as learners write them, from the text of an exercise alone. None may pass.
+And right ones in unusual forms: all do.
 
-The whole corpus takes some minutes, so `make test` takes about every fourth slip and right solution, and `make sweep` the others with
-those that are known to pass.
+The whole corpus takes some minutes, so `make test` takes about every fourth slip and right
+solution, and `make sweep` the others with those that are known to pass.
 
-A slip whose text is that of a mutant names the mutant: test_grading.py has it refused, with its cause.
+A slip whose text is that of a mutant names the mutant: test_grading.py has it refused, with its
+cause.
 """
 
 from __future__ import annotations
@@ -21,15 +23,21 @@ from course_lib.grading.verdict import ERROR, FAIL
 
 EVERY = 4
 
-# slips that pass: why no case shows them. One that is refused after all fails its test, so that it leaves the table.
+# slips that pass: why no case shows them. One that is refused after all fails its test, so that it
+# leaves the table.
 KNOWN: dict[str, str] = {
-    "05b:denominator_moved_by_an_eps": "var is off by 7e-6 of itself, which the allowed error covers",
-    "03a:one_pass_by_two_pass": "how often one_pass sweeps over x is not looked at, and its numbers are better than asked",
+    "05b:denominator_moved_by_an_eps": (
+        "var is off by 7e-6 of itself, which the allowed error covers"
+    ),
+    "03a:one_pass_by_two_pass": (
+        "how often one_pass sweeps over x is not looked at, and its numbers are better than asked"
+    ),
     "14a:dw_in_fp32": "autograd converts a gradient to the dtype of its tensor, so nothing shows",
 }
 
 
-# Exercises that are younger than the collection. Its author had not read the grader; who has read it adds nothing.
+# Exercises that are younger than the collection. Its author had not read the grader; who has read
+# it adds nothing.
 YOUNGER = {"15b", *(exercise.id for exercise in catalog.exercises().values() if exercise.optional)}
 
 
@@ -43,12 +51,18 @@ SLIPS = {
 
 def _list_marks(name: str) -> list[pytest.MarkDecorator]:
     if name in KNOWN:
-        return [pytest.mark.sweep, pytest.mark.xfail(reason=KNOWN[name], raises=AssertionError, strict=True)]
+        return [
+            pytest.mark.sweep,
+            pytest.mark.xfail(reason=KNOWN[name], raises=AssertionError, strict=True),
+        ]
     return [pytest.mark.sweep] if hashlib.sha256(name.encode()).digest()[0] % EVERY else []
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize(("exercise", "entry"), [pytest.param(*SLIPS[name], id=name, marks=_list_marks(name)) for name in SLIPS])
+@pytest.mark.parametrize(
+    ("exercise", "entry"),
+    [pytest.param(*SLIPS[name], id=name, marks=_list_marks(name)) for name in SLIPS],
+)
 def test_slip_is_refused(exercise, entry, tmp_path):
     file = tmp_path / f"{exercise.file}.py"
     file.write_text(edits.edit_solution(exercise, entry, edits.SLIPS), encoding="utf-8")
@@ -76,11 +90,20 @@ def test_what_is_right_in_an_unusual_form_passes(exercise, text, tmp_path):
 @pytest.mark.parametrize("exercise", catalog.exercises().values(), ids=lambda e: e.id)
 def test_every_slip_is_whole(exercise):
     known = {entry["id"] for entry in mutants.read_mutants(exercise)}
-    for kind, fields, least in (("slip", {"id", "what", "shows", "names"}, 8), ("right", {"id", "what"}, 0)):
+    for kind, fields, least in (
+        ("slip", {"id", "what", "shows", "names"}, 8),
+        ("right", {"id", "what"}, 0),
+    ):
         entries = edits.read_entries(exercise, edits.SLIPS, kind)
-        assert len({entry["id"] for entry in entries}) == len(entries) >= (0 if exercise.id in YOUNGER else least)
+        assert (
+            len({entry["id"] for entry in entries})
+            == len(entries)
+            >= (0 if exercise.id in YOUNGER else least)
+        )
         for entry in entries:
-            assert entry.keys() == fields | {"mutant" if "mutant" in entry else "edits"} and all(entry.values()), entry["id"]
+            assert entry.keys() == fields | {"mutant" if "mutant" in entry else "edits"} and all(
+                entry.values()
+            ), entry["id"]
             if "mutant" in entry:
                 assert kind == "slip" and entry["mutant"] in known, (
                     f"{entry['id']}: tests/mutants/ex{exercise.id}.toml has no {entry['mutant']}"
@@ -91,7 +114,9 @@ def test_every_slip_is_whole(exercise):
 
 def test_an_edit_that_no_longer_fits_names_its_file():
     exercise = catalog.get("07a")
-    with pytest.raises(CourseError, match=r"tests/slips/ex07a\.toml, lost: 'no such text' stands 0 times"):
+    with pytest.raises(
+        CourseError, match=r"tests/slips/ex07a\.toml, lost: 'no such text' stands 0 times"
+    ):
         edits.edit_solution(exercise, {"id": "lost", "edits": [["no such text", ""]]}, edits.SLIPS)
 
 

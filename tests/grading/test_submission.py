@@ -1,4 +1,5 @@
-"""What may stand in a file: what is refused, with its line and the reason, what is not, and what goes on to the process that runs it."""
+"""What may stand in a file: what is refused, with its line and the reason, what is not, and what
+goes on to the process that runs it."""
 
 from __future__ import annotations
 
@@ -23,11 +24,16 @@ HEADS = {
     "numpy": "import numpy as np\n",
     "kernel": "import triton\nimport triton.language as tl\n",
 }
-HEAD = "import triton\nimport triton.language as tl\n\n\n@triton.jit\ndef kernel(x_ptr, y_ptr, n, BLOCK: tl.constexpr):\n"
+HEAD = (
+    "import triton\nimport triton.language as tl\n\n\n@triton.jit\ndef kernel(x_ptr, y_ptr, n,"
+    " BLOCK: tl.constexpr):\n"
+)
 FIRST = HEAD.count("\n") + 1  # the number of the first line of the body
 
 
-def look(text: str, kind: str, wanted: tuple[str, ...] = ("f",), forbidden: dict[str, str] | None = None) -> str:
+def look(
+    text: str, kind: str, wanted: tuple[str, ...] = ("f",), forbidden: dict[str, str] | None = None
+) -> str:
     """What runs of ``text``, after the process that runs it has looked at it."""
     source = needed.cut(parse(text, "ex.py"), text, "ex.py", wanted, kind)
     if kind == "kernel":
@@ -57,13 +63,20 @@ def in_function(lines: str, kind: str, forbidden: dict[str, str] | None = None) 
 
 
 def in_kernel(
-    lines: str, around: str = "", parameters: str = "x_ptr, y_ptr, n, BLOCK: tl.constexpr", decorator: str = "@triton.jit"
+    lines: str,
+    around: str = "",
+    parameters: str = "x_ptr, y_ptr, n, BLOCK: tl.constexpr",
+    decorator: str = "@triton.jit",
 ) -> str:
     body = "".join(f"    {line}\n" for line in lines.split("\n"))
-    return look(f"{HEADS['kernel']}{around}\n\n{decorator}\ndef f({parameters}):\n    x = tl.load(x_ptr)\n{body}", "kernel")
+    return look(
+        f"{HEADS['kernel']}{around}\n\n{decorator}\ndef f({parameters}):\n    x ="
+        f" tl.load(x_ptr)\n{body}",
+        "kernel",
+    )
 
 
-# ---- kernels: what the process that observes launches may run ------------------------------------------------------------
+# ---- kernels: what the process that observes launches may run ------------------------------------
 
 REFUSED = {
     "an import": "import os",
@@ -122,7 +135,14 @@ def test_the_builtins_are_not_there():
 
 
 @pytest.mark.parametrize(
-    "parameters", ["x_ptr: print('ran')", "x_ptr, n=open('f')", "x_ptr, n=tl.core", "x_ptr) -> (print('ran')", "x_ptr, n=(lambda: 1)()"]
+    "parameters",
+    [
+        "x_ptr: print('ran')",
+        "x_ptr, n=open('f')",
+        "x_ptr, n=tl.core",
+        "x_ptr) -> (print('ran')",
+        "x_ptr, n=(lambda: 1)()",
+    ],
 )
 def test_a_signature_that_runs_code_is_refused(parameters):
     with pytest.raises(Unreadable, match="line 6: "):
@@ -140,11 +160,15 @@ def test_a_signature_that_runs_code_is_refused(parameters):
 )
 def test_other_decorators_are_refused(decorators):
     refused = refusal(with_body("x = 1").replace("@triton.jit", decorators))
-    assert refused.cause == "not_allowed" and "keep `@triton.jit`, and remove the others" in str(refused)
+    assert refused.cause == "not_allowed" and "keep `@triton.jit`, and remove the others" in str(
+        refused
+    )
 
 
 def test_of_several_wrong_kernels_the_first_in_the_file_is_named():
-    helpers = "".join(f"@print\n@triton.jit\ndef helper_{number}(x):\n    return x\n\n\n" for number in range(20))
+    helpers = "".join(
+        f"@print\n@triton.jit\ndef helper_{number}(x):\n    return x\n\n\n" for number in range(20)
+    )
     calls = [f"helper_{number}(offsets)" for number in range(20)]
     text = with_body(*calls).replace("@triton.jit\n", helpers + "@triton.jit\n", 1)
     assert "`helper_0` is decorated" in str(refusal(text))
@@ -152,22 +176,32 @@ def test_of_several_wrong_kernels_the_first_in_the_file_is_named():
 
 def test_an_undefined_name_is_named_with_its_line():
     refused = refusal(with_body("x = tl.load(x_ptr + offsets)", "tl.store(y_ptr + offset, x)"))
-    assert refused.cause == "undefined_name" and f"line {FIRST + 2}: `offset` is used" in str(refused)
+    assert refused.cause == "undefined_name" and f"line {FIRST + 2}: `offset` is used" in str(
+        refused
+    )
 
 
 @pytest.mark.parametrize("name", ["np", "torch", "os"])
 def test_a_module_that_was_never_imported_is_undefined(name):
     refused = refusal(with_body(f"x = {name}.zeros(3)"))
-    assert refused.cause == "undefined_name" and f"line {FIRST + 1}: `{name}` is used" in str(refused)
+    assert refused.cause == "undefined_name" and f"line {FIRST + 1}: `{name}` is used" in str(
+        refused
+    )
 
 
 def test_an_import_is_named_and_not_its_attribute():
-    refused = refusal(HEAD.replace("\n\n\n", "\nimport numpy as np\n\n", 1) + "    x = np.linalg.norm(n)\n")
+    refused = refusal(
+        HEAD.replace("\n\n\n", "\nimport numpy as np\n\n", 1) + "    x = np.linalg.norm(n)\n"
+    )
     assert refused.cause == "not_allowed" and f"line {FIRST}: `np` is an import" in str(refused)
 
 
 def test_a_plain_global_is_told_how_to_become_a_constant():
-    refused = refusal("import triton\nimport triton.language as tl\nEPS = 1e-5\n" + HEAD[HEAD.index("\n\n@") :] + "    x = EPS\n")
+    refused = refusal(
+        "import triton\nimport triton.language as tl\nEPS = 1e-5\n"
+        + HEAD[HEAD.index("\n\n@") :]
+        + "    x = EPS\n"
+    )
     assert refused.cause == "not_allowed" and "`EPS = tl.constexpr(...)`" in str(refused)
 
 
@@ -182,12 +216,17 @@ def test_helpers_are_looked_at_as_well(where):
 
 
 def test_a_constant_made_by_a_function_of_the_file_is_shown_where_it_is_made():
-    with pytest.raises(Unreadable, match=r"line 7: `make` is a Python function of your file.*Write the number itself"):
+    with pytest.raises(
+        Unreadable,
+        match=r"line 7: `make` is a Python function of your file.*Write the number itself",
+    ):
         in_kernel("y = x + SIZE", "\n\ndef make():\n    return 3\nSIZE = tl.constexpr(make())\n")
 
 
 def test_a_python_helper_is_told_what_it_lacks():
-    with pytest.raises(Unreadable, match=r"`g` is a Python function of your file.*Put `@triton.jit`"):
+    with pytest.raises(
+        Unreadable, match=r"`g` is a Python function of your file.*Put `@triton.jit`"
+    ):
         in_kernel("y = g(x)", "\n\ndef g(x):\n    return x\n")
 
 
@@ -210,21 +249,39 @@ def test_what_tritons_compiler_knows_is_open_in_a_kernel(lines):
 
 
 @pytest.mark.parametrize(
-    "decorator", ["@triton.jit", "@triton.jit()", "@triton.jit(noinline=True)", "@triton.jit(do_not_specialize=['n'])", "@jit", "@t.jit"]
+    "decorator",
+    [
+        "@triton.jit",
+        "@triton.jit()",
+        "@triton.jit(noinline=True)",
+        "@triton.jit(do_not_specialize=['n'])",
+        "@jit",
+        "@t.jit",
+    ],
 )
 def test_jit_is_known_under_any_name_that_an_import_gives_it(decorator):
-    assert "def f(" in in_kernel("y = x", "from triton import jit\nimport triton as t\n", decorator=decorator)
+    assert "def f(" in in_kernel(
+        "y = x", "from triton import jit\nimport triton as t\n", decorator=decorator
+    )
 
 
 @pytest.mark.parametrize(
-    "parameters", ["x_ptr: tl.tensor, n: tl.int32", "x_ptr, eps: tl.float32 = 1e-5, N: 'tl.constexpr' = 4", "x_ptr, /, n=E"]
+    "parameters",
+    [
+        "x_ptr: tl.tensor, n: tl.int32",
+        "x_ptr, eps: tl.float32 = 1e-5, N: 'tl.constexpr' = 4",
+        "x_ptr, /, n=E",
+    ],
 )
 def test_annotations_and_defaults_are_open(parameters):
     in_kernel("y = x", "E = tl.constexpr(2)\n", parameters)
 
 
 def test_other_names_of_the_language_are_open():
-    text = "from triton import language as T, jit\nfrom triton.language import load, constexpr as C\n\n\n@jit\ndef f(x_ptr, N: C):\n    T.store(x_ptr, load(x_ptr))\n"
+    text = (
+        "from triton import language as T, jit\nfrom triton.language import load, constexpr as"
+        " C\n\n\n@jit\ndef f(x_ptr, N: C):\n    T.store(x_ptr, load(x_ptr))\n"
+    )
     assert look(text, "kernel") == text
 
 
@@ -262,14 +319,17 @@ def test_a_language_that_the_interpreter_has_changed_is_as_open():
     kernel = type(kernel)(kernel.__code__, {"tl": tl}, "kernel")
     scope = interpreter._patch_lang(kernel)
     try:
-        in_kernel("y = tl.core.load(x_ptr)\ny = tl.math.fma(x, x, x)\nfor i in tl.range(n):\n    y = tl.sum(x) + tl.zeros([4], tl.int32)")
+        in_kernel(
+            "y = tl.core.load(x_ptr)\ny = tl.math.fma(x, x, x)\nfor i in tl.range(n):\n    y ="
+            " tl.sum(x) + tl.zeros([4], tl.int32)"
+        )
         with pytest.raises(Unreadable, match="inline_asm_elementwise"):
             in_kernel("y = tl.inline_asm_elementwise('', '', [x], tl.int32, True, 1)")
     finally:
         scope.restore()
 
 
-# ---- constants of kernels ------------------------------------------------------------------------------------------------
+# ---- constants of kernels ------------------------------------------------------------------------
 
 
 def with_constant(line: str) -> str:
@@ -340,7 +400,10 @@ def test_a_constant_goes_along_at_its_line(constant):
     ],
 )
 def test_a_function_of_constants_only_calculates(body, says):
-    text = f"import math\n{HEADS['kernel']}\n\n@triton.constexpr_function\ndef g(a):\n    {body}\n\n\n" + HEAD[HEAD.index("@") :]
+    text = (
+        f"import math\n{HEADS['kernel']}\n\n@triton.constexpr_function\ndef g(a):\n    {body}\n\n\n"
+        + HEAD[HEAD.index("@") :]
+    )
     text += "    x = tl.zeros([g(BLOCK)], tl.float32)\n"
     if says:
         assert says in str(refusal(text))
@@ -359,7 +422,11 @@ def test_a_function_of_constants_only_calculates(body, says):
 def test_what_shares_a_line_with_a_constant_stays_behind(line):
     source = taken(with_constant(line).replace("x = A", "x = A + B" if "B" in line else "x = A"))
     kinds = {type(node).__name__ for node in ast.parse(source).body}
-    assert kinds == {"Import", "Assign", "FunctionDef"} and "os" not in source and "print" not in source
+    assert (
+        kinds == {"Import", "Assign", "FunctionDef"}
+        and "os" not in source
+        and "print" not in source
+    )
     assert ("B = tl.constexpr(2)" in source) == ("B" in line)
 
 
@@ -441,25 +508,54 @@ def test_code_stands_at_its_own_lines(file):
     source = kernels.source
     original, kept = text.splitlines(), source.splitlines()
     assert not "".join(kept[len(original) :])
-    assert all(line in ("", original[number]) for number, line in enumerate(kept[: len(original)]) if number)
+    assert all(
+        line in ("", original[number])
+        for number, line in enumerate(kept[: len(original)])
+        if number
+    )
 
 
 @pytest.mark.parametrize("character", ["\x0c", "\u2028", "\u2029", "\x85", "\x1c", "\x0b"])
 @pytest.mark.parametrize("where", ["comment", "docstring"])
 def test_a_character_that_only_python_strings_take_for_a_line_end_moves_nothing(character, where):
-    before = f"# copied{character}from a page\n" if where == "comment" else f'"""copied{character}from a page"""\n'
+    before = (
+        f"# copied{character}from a page\n"
+        if where == "comment"
+        else f'"""copied{character}from a page"""\n'
+    )
     source = taken(before + with_body("x = 1"))
     (kernel,) = [node for node in ast.parse(source).body if isinstance(node, ast.FunctionDef)]
     assert kernel.lineno == 7 and ast.unparse(kernel.body[-1]) == "x = 1"
 
 
 @settings(max_examples=60, deadline=None)
-@given(st.lists(st.sampled_from(["", "# ü", "A = tl.constexpr(1)", "x = '''a\nb'''", "import os", "\x0c", "def f(): pass"]), max_size=12))
+@given(
+    st.lists(
+        st.sampled_from(
+            [
+                "",
+                "# ü",
+                "A = tl.constexpr(1)",
+                "x = '''a\nb'''",
+                "import os",
+                "\x0c",
+                "def f(): pass",
+            ]
+        ),
+        max_size=12,
+    )
+)
 def test_lines_are_kept_whatever_stands_before(lines):
     text = "\n".join(["import triton", *lines, with_body("x = 1")])
-    want = next(n for n in ast.parse(text).body if isinstance(n, ast.FunctionDef) and n.name == "kernel")
+    want = next(
+        n for n in ast.parse(text).body if isinstance(n, ast.FunctionDef) and n.name == "kernel"
+    )
     (got,) = [n for n in ast.parse(taken(text)).body if isinstance(n, ast.FunctionDef)]
-    assert (got.lineno, got.end_lineno, ast.dump(got)) == (want.lineno, want.end_lineno, ast.dump(want))
+    assert (got.lineno, got.end_lineno, ast.dump(got)) == (
+        want.lineno,
+        want.end_lineno,
+        ast.dump(want),
+    )
 
 
 def test_an_exception_is_reported_at_the_line_of_the_learners_file(tmp_path):
@@ -472,21 +568,36 @@ def test_an_exception_is_reported_at_the_line_of_the_learners_file(tmp_path):
     file = tmp_path / "mine.py"
     file.write_text(text)
     verdict = check(exercise, file)
-    assert (verdict.status, verdict.cause) == ("fail", "kernel_raised") and "mine.py, line 40" in verdict.message
+    assert (verdict.status, verdict.cause) == (
+        "fail",
+        "kernel_raised",
+    ) and "mine.py, line 40" in verdict.message
 
 
-# ---- what is missing ---------------------------------------------------------------------------------------------------
+# ---- what is missing -----------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize(
     ("text", "says"),
     [
-        (HEAD.replace("kernel(", "kernle(") + "    pass\n", "no kernel named `kernel`; it has `kernle`"),
-        (HEAD.replace("@triton.jit\n", "") + "    pass\n", "line 5: `kernel` has lost its decorator"),
+        (
+            HEAD.replace("kernel(", "kernle(") + "    pass\n",
+            "no kernel named `kernel`; it has `kernle`",
+        ),
+        (
+            HEAD.replace("@triton.jit\n", "") + "    pass\n",
+            "line 5: `kernel` has lost its decorator",
+        ),
         ("import triton\n", "no @triton.jit function at all"),
         ("", "no @triton.jit function at all"),
-        (HEAD.replace("@triton.jit\n", "") + "    pass\nkernel = triton.jit(kernel)\n", "has lost its decorator"),
-        ("if True:\n    " + HEAD[HEAD.index("@") :].replace("\n", "\n    ") + "    pass\n", "no kernel named"),
+        (
+            HEAD.replace("@triton.jit\n", "") + "    pass\nkernel = triton.jit(kernel)\n",
+            "has lost its decorator",
+        ),
+        (
+            "if True:\n    " + HEAD[HEAD.index("@") :].replace("\n", "\n    ") + "    pass\n",
+            "no kernel named",
+        ),
     ],
 )
 def test_a_kernel_that_is_not_there(text, says):
@@ -495,25 +606,50 @@ def test_a_kernel_that_is_not_there(text, says):
 
 
 @pytest.mark.parametrize(
-    "line", ["import numpyy", "from numpyy import zeros", "import numpyy.linalg", "from . import helpers", "def f():\n    import numpyy"]
+    "line",
+    [
+        "import numpyy",
+        "from numpyy import zeros",
+        "import numpyy.linalg",
+        "from . import helpers",
+        "def f():\n    import numpyy",
+    ],
 )
 def test_an_import_that_fails_is_named_with_its_line(line):
     with pytest.raises(Unreadable) as raised:
         check_imports(ast.parse(f"{line}\n"), "ex.py", "remove the line")
     refused = raised.value
-    assert refused.cause == "import_fails" and f"line {line.count(chr(10)) + 1}:" in str(refused) and "remove the line" in str(refused)
+    assert (
+        refused.cause == "import_fails"
+        and f"line {line.count(chr(10)) + 1}:" in str(refused)
+        and "remove the line" in str(refused)
+    )
 
 
 @pytest.mark.parametrize(
-    "line", ["import os, sys", "import numpy as np", "from __future__ import annotations", "import __main__", "import course_lib"]
+    "line",
+    [
+        "import os, sys",
+        "import numpy as np",
+        "from __future__ import annotations",
+        "import __main__",
+        "import course_lib",
+    ],
 )
 def test_an_import_that_works_does_no_harm(line):
-    assert line not in taken(f"{line}\n" + with_body("x = 1")).splitlines()[0] or "__future__" in line
+    assert (
+        line not in taken(f"{line}\n" + with_body("x = 1")).splitlines()[0] or "__future__" in line
+    )
 
 
 @pytest.mark.parametrize(
     "body",
-    ["x = " + "+".join(["1"] * 2000), "x = " + "-" * 3000 + "1", "x = " + "(" * 250 + "1" + ")" * 250, "x = n" + ".T" * 2500],
+    [
+        "x = " + "+".join(["1"] * 2000),
+        "x = " + "-" * 3000 + "1",
+        "x = " + "(" * 250 + "1" + ")" * 250,
+        "x = n" + ".T" * 2500,
+    ],
     ids=["sum", "signs", "parentheses", "attributes"],
 )
 def test_what_is_nested_too_deeply_is_said_and_never_ours(body):
@@ -521,7 +657,7 @@ def test_what_is_nested_too_deeply_is_said_and_never_ours(body):
         taken(with_body(body))
 
 
-# ---- nothing done yet ------------------------------------------------------------------------------------------------------
+# ---- nothing done yet ----------------------------------------------------------------------------
 
 
 def test_comments_docstrings_imports_layout_and_pass_are_no_attempt():
@@ -530,16 +666,23 @@ def test_comments_docstrings_imports_layout_and_pass_are_no_attempt():
     dressed = f'"""Notes."""\nimport os\n{unsolved}\n# a note\nA = 1\n\n\ndef launch():\n    pass\n'
     assert attempt.read_attempt(exercise, unsolved, dressed, "ex.py") is None
     begun = unsolved.replace("BLOCK: tl.constexpr", "BLOCK")
-    assert begun != unsolved and attempt.read_attempt(exercise, unsolved, begun, "ex.py") is not None
+    assert (
+        begun != unsolved and attempt.read_attempt(exercise, unsolved, begun, "ex.py") is not None
+    )
 
 
-# ---- reading -----------------------------------------------------------------------------------------------------------
+# ---- reading -------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("data", [b"\xef\xbb\xbfa = 1\r\nb = 2\r\n", b"a = 1\nb = 2\n", b"a = 1\rb = 2\r"])
+@pytest.mark.parametrize(
+    "data", [b"\xef\xbb\xbfa = 1\r\nb = 2\r\n", b"a = 1\nb = 2\n", b"a = 1\rb = 2\r"]
+)
 def test_marks_and_line_ends_of_other_systems_are_read(tmp_path, data):
     (tmp_path / "ex.py").write_bytes(data)
-    assert [ast.unparse(node) for node in ast.parse(read_text(tmp_path / "ex.py")).body] == ["a = 1", "b = 2"]
+    assert [ast.unparse(node) for node in ast.parse(read_text(tmp_path / "ex.py")).body] == [
+        "a = 1",
+        "b = 2",
+    ]
 
 
 def test_the_line_that_is_not_utf8_is_named(tmp_path):
@@ -556,12 +699,15 @@ def test_text_around_a_kernel_is_no_reason_to_fail():
     assert "type_of" not in taken(with_body("x = 1") + text)
 
 
-# ---- functions -------------------------------------------------------------------------------------------------------------
+# ---- functions -----------------------------------------------------------------------------------
 
 OPEN = {
     "torch": [
         "with torch.no_grad():\n    y = x.detach()",
-        "import os, sys, logging, random\nprint(dir(x), type(x), sys.version, os.getcwd(), random.random())",
+        (
+            "import os, sys, logging, random\nprint(dir(x), type(x), sys.version, os.getcwd(),"
+            " random.random())"
+        ),
         "y = x.numpy() + torch.from_numpy(x.numpy()).numpy()",
         "match x:\n    case torch.Tensor(shape=s): y = s",
         "y = open('notes.txt', 'w')",
@@ -579,7 +725,9 @@ OPEN = {
 }
 
 
-@pytest.mark.parametrize(("kind", "lines"), [(kind, lines) for kind in OPEN for lines in OPEN[kind]])
+@pytest.mark.parametrize(
+    ("kind", "lines"), [(kind, lines) for kind in OPEN for lines in OPEN[kind]]
+)
 def test_a_function_may_use_all_of_python(kind, lines):
     if lines.startswith("from math"):
         look(f"from math import *\n{HEADS[kind]}\n\ndef f(x, w):\n    return sqrt(2)\n", kind)
@@ -588,7 +736,15 @@ def test_a_function_may_use_all_of_python(kind, lines):
 
 
 @pytest.mark.parametrize(
-    "expression", ["torch.var_mean(x)", "x.var()", "torch.Tensor.var(x)", "torch.std(x)", "x.std", "getattr(x, 'var')()"]
+    "expression",
+    [
+        "torch.var_mean(x)",
+        "x.var()",
+        "torch.Tensor.var(x)",
+        "torch.std(x)",
+        "x.std",
+        "getattr(x, 'var')()",
+    ],
 )
 def test_a_shortcut_is_held_in_every_form(expression):
     with pytest.raises(Unreadable, match=r"is a shortcut that this exercise forbids: a reason\."):
@@ -622,16 +778,21 @@ def verdict_on(exercise_id: str, text: str, tmp_path) -> Verdict:
 def test_an_operation_put_together_is_refused_and_no_except_hides_it(tmp_path):
     text = texts.read_solution(catalog.get("01a")).replace(
         "    return y.to(x.dtype)\n",
-        "    try:\n        getattr(torch.nn.functional, 'layer' + '_norm')(x, x.shape[-1:])\n    except BaseException:\n        pass\n    return y.to(x.dtype)\n",
+        "    try:\n        getattr(torch.nn.functional, 'layer' + '_norm')(x, x.shape[-1:])\n   "
+        " except BaseException:\n        pass\n    return y.to(x.dtype)\n",
     )
     verdict = verdict_on("01a", text, tmp_path)
     assert (verdict.status, verdict.cause) == ("error", "not_allowed"), verdict.message
     assert "is a shortcut that this exercise forbids" in verdict.message
-    assert verdict.place is not None and verdict.place.source.strip().startswith("getattr(torch.nn.functional")
+    assert verdict.place is not None and verdict.place.source.strip().startswith(
+        "getattr(torch.nn.functional"
+    )
 
 
 def test_a_refusal_is_told_with_hidden_cases_too(tmp_path):
-    text = texts.read_solution(catalog.get("01a")).replace("    wide = ", "    torch.layer_norm(x, (3,))\n    wide = ")
+    text = texts.read_solution(catalog.get("01a")).replace(
+        "    wide = ", "    torch.layer_norm(x, (3,))\n    wide = "
+    )
     (tmp_path / "mine.py").write_text(text)
     verdict = check(catalog.get("01a"), tmp_path / "mine.py", secret="a")
     assert verdict.cause == "not_allowed" and "`torch.layer_norm` is a shortcut" in verdict.message
@@ -639,11 +800,13 @@ def test_a_refusal_is_told_with_hidden_cases_too(tmp_path):
 
 def test_an_attribute_of_ones_own_may_have_a_forbidden_name(tmp_path):
     text = texts.read_solution(catalog.get("03a")).replace(
-        "    return mean, var\n\n\ndef two", "    s = S(mean, var)\n    return s.mean, s.var\n\n\ndef two"
+        "    return mean, var\n\n\ndef two",
+        "    s = S(mean, var)\n    return s.mean, s.var\n\n\ndef two",
     )
     text = text.replace(
         "import numpy as np\n",
-        "from typing import NamedTuple\n\nimport numpy as np\n\n\nclass S(NamedTuple):\n    mean: np.ndarray\n    var: np.ndarray\n",
+        "from typing import NamedTuple\n\nimport numpy as np\n\n\nclass S(NamedTuple):\n    mean:"
+        " np.ndarray\n    var: np.ndarray\n",
     )
     verdict = verdict_on("03a", text, tmp_path)
     assert verdict.passed, verdict.message
@@ -651,15 +814,26 @@ def test_an_attribute_of_ones_own_may_have_a_forbidden_name(tmp_path):
 
 def test_only_what_is_needed_goes_on_each_line_at_its_number():
     text = (
-        "import torch, os\nimport numpyy.not_needed\nprint('hello')\nEPS = 1e-5; SECRET = open('/etc/hostname')\nTABLE = {}\n\n\ndef f(x):\n    return old(x) if 0 else g(x) + TABLE['a']\n\n\n"
-        "def g(x):\n    return x + EPS\n\n\ndef f_before(x):\n    return os.getcwd()\n\n\nTABLE['a'] = 1\nTABLE.update(b=2)\nassert f(torch.ones(1)) == 3\n"
-        "if __name__ == '__main__':\n    old = 3\n"
+        "import torch, os\nimport numpyy.not_needed\nprint('hello')\nEPS = 1e-5; SECRET ="
+        " open('/etc/hostname')\nTABLE = {}\n\n\ndef f(x):\n    return old(x) if 0 else g(x) +"
+        " TABLE['a']\n\n\ndef g(x):\n    return x + EPS\n\n\ndef f_before(x):\n    return"
+        " os.getcwd()\n\n\nTABLE['a'] = 1\nTABLE.update(b=2)\nassert f(torch.ones(1)) == 3\nif"
+        " __name__ == '__main__':\n    old = 3\n"
     )
     cut = needed.cut(parse(text, "ex.py"), text, "ex.py", ("f",), "torch").splitlines()
     kept = {number: line for number, line in enumerate(cut, 1) if line.strip()}
-    assert kept[4] == "EPS = 1e-05" and kept[5] == "TABLE = {}" and kept[8] == "def f(x):" and kept[13] == "    return x + EPS"
+    assert (
+        kept[4] == "EPS = 1e-05"
+        and kept[5] == "TABLE = {}"
+        and kept[8] == "def f(x):"
+        and kept[13] == "    return x + EPS"
+    )
     assert kept[20] == "TABLE['a'] = 1" and kept[21] == "TABLE.update(b=2)" and max(kept) == 21
-    assert not any(word in line for line in kept.values() for word in ("print", "SECRET", "getcwd", "numpyy", "import"))
+    assert not any(
+        word in line
+        for line in kept.values()
+        for word in ("print", "SECRET", "getcwd", "numpyy", "import")
+    )
 
 
 def test_of_two_functions_of_one_name_the_last_one_counts():
@@ -673,14 +847,20 @@ def test_an_old_kernel_is_not_looked_at():
 
 
 def test_methods_that_need_no_object_are_called_by_their_names():
-    text = "import torch\n\n\nclass N(torch.autograd.Function):\n    @staticmethod\n    def f(x): return x\n    @staticmethod\n    def g(x): return x\n"
+    text = (
+        "import torch\n\n\nclass N(torch.autograd.Function):\n    @staticmethod\n    def f(x):"
+        " return x\n    @staticmethod\n    def g(x): return x\n"
+    )
     assert look(text, "torch", ("f", "g")).rstrip().endswith("f, g = N.f, N.g")
 
 
 @pytest.mark.parametrize(
     ("text", "says"),
     [
-        ("class A:\n    def f(self, x): return x\n", "line 2: `f` is a method of `A`, and takes self"),
+        (
+            "class A:\n    def f(self, x): return x\n",
+            "line 2: `f` is a method of `A`, and takes self",
+        ),
         ("class A:\n    def g(x): return x\n", "has no function named `f`; it has the class `A`"),
         ("def g(x): return x\n", "it has `g`"),
         ("x = 1\n", "it has no function at all"),
@@ -692,14 +872,19 @@ def test_a_function_that_is_not_there(text, says):
     assert refused.value.cause == "no_function" and says in str(refused.value)
 
 
-# ---- words ----------------------------------------------------------------------------------------------------------------
+# ---- words ---------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize(("line", "after"), [("total =", "="), ("total = x +  # the rest", "+"), ("total += ", "+="), ("if x and", "and")])
+@pytest.mark.parametrize(
+    ("line", "after"),
+    [("total =", "="), ("total = x +  # the rest", "+"), ("total += ", "+="), ("if x and", "and")],
+)
 def test_a_line_that_is_not_finished_is_said_to_be(line, after):
     with pytest.raises(Unreadable, match="line 2: this line is not finished") as refused:
         parse(f"x = 1\n{line}\ny = 2\n", "ex.py")
-    assert refused.value.cause == "syntax_error" and f"nothing stands after `{after}`" in str(refused.value)
+    assert refused.value.cause == "syntax_error" and f"nothing stands after `{after}`" in str(
+        refused.value
+    )
 
 
 def test_a_function_that_returns_nothing_is_shown_at_its_first_line(tmp_path):
@@ -708,7 +893,7 @@ def test_a_function_that_returns_nothing_is_shown_at_its_first_line(tmp_path):
     assert verdict.cause == "wrong_return" and verdict.place.source.startswith("def layer_norm(")
 
 
-# ---- what an instructor may want to look at ----------------------------------------------------------------------------------
+# ---- what an instructor may want to look at ------------------------------------------------------
 
 
 @pytest.mark.parametrize(
@@ -739,7 +924,9 @@ def test_an_odd_line_is_noted(line, says):
 @pytest.mark.parametrize("file", sorted(paths.SOLUTIONS.glob("ex*.py")), ids=lambda f: f.stem)
 def test_a_solution_is_not_odd(file):
     exercise = next(e for e in catalog.exercises().values() if e.file == file.stem)
-    kernels = attempt.read_attempt(exercise, texts.make_unsolved_text(exercise), file.read_text(), file.name)
+    kernels = attempt.read_attempt(
+        exercise, texts.make_unsolved_text(exercise), file.read_text(), file.name
+    )
     assert kernels is not None and kernels.oddities == () and kernels.rest == ""
 
 

@@ -1,4 +1,5 @@
-"""15b: a launch is judged by what can be known without a clock, and on a GPU by its time as well; a class is never graded by a clock."""
+"""15b: a launch is judged by what can be known without a clock, and on a GPU by its time as well; a
+class is never graded by a clock."""
 
 from __future__ import annotations
 
@@ -26,12 +27,17 @@ TIMED = [case for part in PARTS.values() for case in part.battery if case.timed]
 
 @pytest.fixture
 def gpu(monkeypatch):
-    """A machine with a GPU that nobody has: ``shares`` says by N what of the floor's bandwidth a launch reaches there."""
+    """A machine with a GPU that nobody has: ``shares`` says by N what of the floor's bandwidth a
+    launch reaches there."""
     found = SimpleNamespace(shares={}, own=1.0, launches=[])
 
     def prepare(shape, chosen):
         found.launches.append((shape.N, chosen))
-        return Clocks(lambda: 100.0, lambda: 100.0 / found.shares.get(shape.N, 0.97), lambda: 100.0 / found.own)
+        return Clocks(
+            lambda: 100.0,
+            lambda: 100.0 / found.shares.get(shape.N, 0.97),
+            lambda: 100.0 / found.own,
+        )
 
     monkeypatch.setattr(clock, "prepare_gpu", prepare)
     machine = Runtime("gpu", "cuda", "GPU of a test", "a test says so")
@@ -51,8 +57,13 @@ def solution(tmp_path, change=("", "")):
 def test_without_a_gpu_a_pass_promises_no_speed(tmp_path):
     verdict = check(EXERCISE, solution(tmp_path))
     assert verdict.passed and len(verdict.cases) == len(PARTS["choose_launch"].battery)
-    assert "fits an H100. Whether it is fast was not measured: this machine has no GPU." in verdict.message
-    assert all("KB under way" in case.detail and "registers" in case.detail for case in verdict.cases)
+    assert (
+        "fits an H100. Whether it is fast was not measured: this machine has no GPU."
+        in verdict.message
+    )
+    assert all(
+        "KB under way" in case.detail and "registers" in case.detail for case in verdict.cases
+    )
 
 
 def test_on_a_gpu_a_pass_shows_every_time(tmp_path, gpu):
@@ -65,7 +76,10 @@ def test_on_a_gpu_a_pass_shows_every_time(tmp_path, gpu):
 
 def test_what_is_timed_is_what_the_file_returned(tmp_path, gpu):
     check(EXERCISE, solution(tmp_path, ("4096 // BLOCK)", "2048 // BLOCK)")))
-    assert (256, launch.LaunchChoice(8, 256, 2)) in gpu.launches and (1024, launch.LaunchChoice(2, 1024, 2)) in gpu.launches
+    assert (256, launch.LaunchChoice(8, 256, 2)) in gpu.launches and (
+        1024,
+        launch.LaunchChoice(2, 1024, 2),
+    ) in gpu.launches
 
 
 def test_too_slow_on_a_gpu_is_a_fail_with_the_time(tmp_path, gpu):
@@ -76,7 +90,10 @@ def test_too_slow_on_a_gpu_is_a_fail_with_the_time(tmp_path, gpu):
         verdict.first.words.startswith("At 4096 x 8192 fp16, ROWS = 1")
         and "140.8 us, floor 100.0 us, 0.71 of the floor's bandwidth" in verdict.first.words
     )
-    assert verdict.common == f"2 of 5 timed shapes on GPU of a test are below {GOAL} of the floor's bandwidth."
+    assert (
+        verdict.common
+        == f"2 of 5 timed shapes on GPU of a test are below {GOAL} of the floor's bandwidth."
+    )
     assert [case.status for case in verdict.cases].count("fail") == 2
     assert "0.71" in str(make_report(verdict, EXERCISE))
 
@@ -84,7 +101,9 @@ def test_too_slow_on_a_gpu_is_a_fail_with_the_time(tmp_path, gpu):
 def test_where_the_kernel_itself_is_no_faster_nobody_is_asked_to_be(tmp_path, gpu):
     gpu.shares, gpu.own = {8192: 0.8}, 0.85
     verdict = check(EXERCISE, solution(tmp_path))
-    assert verdict.passed and any("nobody is asked for more" in case.detail for case in verdict.cases)
+    assert verdict.passed and any(
+        "nobody is asked for more" in case.detail for case in verdict.cases
+    )
 
 
 def test_a_gpu_without_room_leaves_the_pass_and_says_so(tmp_path, gpu, monkeypatch):
@@ -94,7 +113,10 @@ def test_a_gpu_without_room_leaves_the_pass_and_says_so(tmp_path, gpu, monkeypat
     monkeypatch.setattr(clock, "prepare_gpu", prepare)
     verdict = check(EXERCISE, solution(tmp_path))
     assert verdict.passed
-    assert "Whether it is fast was not measured: GPU of a test has no room for the inputs (CUDA out of memory)." in verdict.message
+    assert (
+        "Whether it is fast was not measured: GPU of a test has no room for the inputs (CUDA out of"
+        " memory)." in verdict.message
+    )
 
 
 def test_a_launch_that_does_not_fit_is_never_timed(tmp_path, gpu):
@@ -105,7 +127,11 @@ def test_a_launch_that_does_not_fit_is_never_timed(tmp_path, gpu):
 def test_a_class_is_never_graded_by_a_clock(tmp_path, gpu):
     gpu.shares = dict.fromkeys((256, 1024, 2048, 4096, 8192), 0.5)
     hidden = check(EXERCISE, solution(tmp_path), secret="a secret of a whole class")
-    assert hidden.passed and "a check with hidden cases times nothing" in hidden.message and not gpu.launches
+    assert (
+        hidden.passed
+        and "a check with hidden cases times nothing" in hidden.message
+        and not gpu.launches
+    )
     assert not check(EXERCISE, solution(tmp_path)).passed  # the clock that would have refused it
 
 
@@ -125,22 +151,35 @@ def test_a_machine_that_cannot_compile_gives_no_verdict(tmp_path, monkeypatch):
 
     launch.predict.cache_clear()
     monkeypatch.setattr(launch, "compile_report", refuse)
-    with pytest.raises(EnvironmentFault, match="15b was not checked: Triton's ptxas cannot run here"):
+    with pytest.raises(
+        EnvironmentFault, match="15b was not checked: Triton's ptxas cannot run here"
+    ):
         check(EXERCISE, solution(tmp_path))
 
 
 def test_what_is_told_of_a_wrong_launch_names_the_call(tmp_path):
-    verdict = check(EXERCISE, solution(tmp_path, ("return ROWS, BLOCK, num_warps", "return 3, BLOCK, num_warps")))
+    verdict = check(
+        EXERCISE,
+        solution(tmp_path, ("return ROWS, BLOCK, num_warps", "return 3, BLOCK, num_warps")),
+    )
     assert verdict.cause == "launch_not_legal"
-    assert "`choose_launch(40, 512, 2)` returned ROWS = 3, BLOCK = 512, num_warps = " in verdict.message
+    assert (
+        "`choose_launch(40, 512, 2)` returned ROWS = 3, BLOCK = 512, num_warps = "
+        in verdict.message
+    )
 
 
 @pytest.mark.parametrize("rows", ["4.0", "2.5", "M / M"])
 def test_a_launch_of_numbers_that_are_no_integers_is_refused_as_triton_refuses_it(tmp_path, rows):
     changed = ("return ROWS, BLOCK, num_warps", f"return {rows}, BLOCK, num_warps")
     verdict = check(EXERCISE, solution(tmp_path, changed))
-    assert verdict.cause == "wrong_return" and "asked for: a whole number, an `int`" in verdict.message
-    whole = ("return ROWS, BLOCK, num_warps", "import numpy as np\n    return np.int64(ROWS), BLOCK, num_warps")
+    assert (
+        verdict.cause == "wrong_return" and "asked for: a whole number, an `int`" in verdict.message
+    )
+    whole = (
+        "return ROWS, BLOCK, num_warps",
+        "import numpy as np\n    return np.int64(ROWS), BLOCK, num_warps",
+    )
     assert check(EXERCISE, solution(tmp_path, whole)).passed
 
 

@@ -1,4 +1,5 @@
-"""Which hunts are open, which comes next, which is today's: the same for the same learner and the same day."""
+"""Which hunts are open, which comes next, which is today's: the same for the same learner and the
+same day."""
 
 from __future__ import annotations
 
@@ -30,13 +31,17 @@ def test_somebody_who_has_passed_nothing_has_two_or_three_hunts_on_the_first_ker
 @given(st.sets(st.sampled_from(sorted(catalog.exercises()))))
 def test_a_hunt_opens_with_its_exercise_and_none_other(passed):
     own = [hunt for hunt in HUNTS.values() if not hunt.daily]
-    assert {h.id for h in draw.list_open(passed)} == {h.id for h in own if h.starter or h.exercise_id in passed}
+    assert {h.id for h in draw.list_open(passed)} == {
+        h.id for h in own if h.starter or h.exercise_id in passed
+    }
 
 
 @given(st.sets(st.sampled_from(EXERCISES)), st.integers(0, 60))
 def test_one_after_the_other_is_drawn_until_none_waits(passed, most):
     ended: list[str] = []
-    while (hunt := draw.draw(draw.list_waiting(plays(*ended), passed), len(ended))) is not None and len(ended) < most:
+    while (
+        hunt := draw.draw(draw.list_waiting(plays(*ended), passed), len(ended))
+    ) is not None and len(ended) < most:
         assert hunt.id not in ended
         ended.append(hunt.id)
     assert len(ended) == min(most, len(draw.list_open(passed)))
@@ -45,14 +50,22 @@ def test_one_after_the_other_is_drawn_until_none_waits(passed, most):
 @given(st.dates(datetime.date(2026, 1, 1), datetime.date(2060, 1, 1)))
 def test_a_day_has_one_hunt_and_it_is_of_the_first_lessons(day):
     hunt = draw.draw_daily(draw.name_day(day))
-    assert hunt == draw.draw_daily(day.isoformat()) and hunt.daily and hunt.exercise_id in draw.DAILY
+    assert (
+        hunt == draw.draw_daily(day.isoformat()) and hunt.daily and hunt.exercise_id in draw.DAILY
+    )
 
 
 def test_the_hunts_of_these_days_are_the_same_in_every_process_and_on_every_machine():
-    """By their place in the pool, so that a rebuilt collection does not change what this test says."""
+    """By their place in the pool, so that a rebuilt collection does not change what this test
+    says."""
     pool = ["a", "b", "c", "d"]
     days = [draw.name_day(datetime.date(2026, 11, n)) for n in range(23, 27)]
-    assert [min(pool, key=lambda name: draw._mix(f"{day} {name}")) for day in days] == ["a", "b", "b", "a"]
+    assert [min(pool, key=lambda name: draw._mix(f"{day} {name}")) for day in days] == [
+        "a",
+        "b",
+        "b",
+        "a",
+    ]
 
 
 def test_a_year_of_days_brings_all_of_the_pool():
@@ -81,8 +94,14 @@ def test_a_hunt_that_was_played_as_the_daily_one_does_not_wait_any_more():
 
 
 def test_how_many_wait_is_said_in_words():
-    assert draw.say_waiting(0) == "No hunts wait for you." and draw.say_waiting(1) == "One hunt waits for you."
-    assert draw.say_waiting(3) == "Three hunts wait for you." and draw.say_waiting(40) == "40 hunts wait for you."
+    assert (
+        draw.say_waiting(0) == "No hunts wait for you."
+        and draw.say_waiting(1) == "One hunt waits for you."
+    )
+    assert (
+        draw.say_waiting(3) == "Three hunts wait for you."
+        and draw.say_waiting(40) == "40 hunts wait for you."
+    )
 
 
 def test_the_smallest_input_of_a_hunt_is_one():

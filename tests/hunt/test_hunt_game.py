@@ -27,16 +27,34 @@ def name(line: int, right: bool) -> dict:
 
 MOVES = st.one_of(
     st.builds(lambda n: {"kind": "ask", "probe": Probe(N=n).as_dict()}, st.integers(1, 4)),
-    st.builds(lambda n, e: {"kind": "compare", "question": n, "exposes": e}, st.integers(-1, 5), st.booleans()),
+    st.builds(
+        lambda n, e: {"kind": "compare", "question": n, "exposes": e},
+        st.integers(-1, 5),
+        st.booleans(),
+    ),
     st.builds(claim, st.integers(-1, 5), st.booleans()),
     st.builds(name, st.integers(1, 9), st.booleans()),
-    st.sampled_from([{"kind": "code"}, {"kind": "give up"}, {}, {"kind": "dance"}, {"kind": "ask"}, {"kind": "claim", "question": "1"}]),
+    st.sampled_from(
+        [
+            {"kind": "code"},
+            {"kind": "give up"},
+            {},
+            {"kind": "dance"},
+            {"kind": "ask"},
+            {"kind": "claim", "question": "1"},
+        ]
+    ),
 )
 
 
 def test_a_hunt_is_won_by_an_input_and_a_line():
     played = game.replay(game.BLIND, [ASK_A, ASK_B, claim(1, True), name(4, True)])
-    assert played.won and played.ended and played.score == 2 and played.exposing == game.GameQuestion(B, exposes=True)
+    assert (
+        played.won
+        and played.ended
+        and played.score == 2
+        and played.exposing == game.GameQuestion(B, exposes=True)
+    )
 
 
 @pytest.mark.parametrize(
@@ -55,7 +73,9 @@ def test_what_is_paid(moves, score):
 
 
 def test_the_code_costs_nothing_where_it_is_seen_from_the_beginning():
-    assert game.replay(game.SEEN, [{"kind": "code"}, ASK_A, claim(0, True), name(1, True)]).score == 1
+    assert (
+        game.replay(game.SEEN, [{"kind": "code"}, ASK_A, claim(0, True), name(1, True)]).score == 1
+    )
 
 
 def test_a_line_cannot_be_named_while_the_code_is_hidden():
@@ -80,9 +100,12 @@ def test_no_move_makes_the_score_better_or_begins_again(level, moves, last):
 
 @given(st.lists(MOVES, max_size=30), st.lists(MOVES, max_size=30))
 def test_two_processes_may_play_one_hunt(mine, others):
-    """Each move twice, as two panels send it that know nothing of one another, comes to the same as once."""
+    """Each move twice, as two panels send it that know nothing of one another, comes to the same as
+    once."""
     moves = [*mine, *others]
-    assert game.replay(game.BLIND, [move for move in moves for _ in range(2)]) == game.replay(game.BLIND, moves)
+    assert game.replay(game.BLIND, [move for move in moves for _ in range(2)]) == game.replay(
+        game.BLIND, moves
+    )
 
 
 @pytest.mark.parametrize(
@@ -107,10 +130,21 @@ def test_an_input_that_cannot_be_is_refused_with_a_sentence(changed, words):
 
 def test_what_is_chosen_is_what_is_asked_and_written():
     options = find_options("07a")
-    probe = options.check(replace(options.first(), N=17, BLOCK=8, mean=-2.5, values="nan", weights="drawn"))
-    assert {"N=17", "BLOCK=8", "mean=-2.5", "values=nan", "weights=drawn"} <= set(options.write(probe).split())
+    probe = options.check(
+        replace(options.first(), N=17, BLOCK=8, mean=-2.5, values="nan", weights="drawn")
+    )
+    assert {"N=17", "BLOCK=8", "mean=-2.5", "values=nan", "weights=drawn"} <= set(
+        options.write(probe).split()
+    )
     case = options.make_case(probe)
-    assert (case.M, case.N, case.block, case.mean, case.fill, case.plain) == (2, 17, 8, -2.5, "nan row", False)
+    assert (case.M, case.N, case.block, case.mean, case.fill, case.plain) == (
+        2,
+        17,
+        8,
+        -2.5,
+        "nan row",
+        False,
+    )
 
 
 def test_a_block_that_follows_n_holds_the_whole_row():
@@ -120,7 +154,12 @@ def test_a_block_that_follows_n_holds_the_whole_row():
         options.check(Probe(N=20, BLOCK=16))
 
 
-@given(st.dictionaries(st.sampled_from(["M", "N", "mean", "dtype", "zeal"]), st.sampled_from([0, 3, 2.5, "fp16", None, [1]])))
+@given(
+    st.dictionaries(
+        st.sampled_from(["M", "N", "mean", "dtype", "zeal"]),
+        st.sampled_from([0, 3, 2.5, "fp16", None, [1]]),
+    )
+)
 def test_what_a_file_holds_is_a_probe_or_refused(kept):
     try:
         probe = Probe.from_dict(kept)

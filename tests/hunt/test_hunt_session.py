@@ -1,4 +1,5 @@
-"""A session of a hunt: what it says is never against what was played, and a begun hunt is there when one comes back."""
+"""A session of a hunt: what it says is never against what was played, and a begun hunt is there
+when one comes back."""
 
 from __future__ import annotations
 
@@ -60,7 +61,8 @@ def test_a_question_that_could_not_be_kept_is_said(monkeypatch):
 
 @pytest.mark.parametrize("wrong_lines", [0, 9])
 def test_questions_are_compared_with_the_graders_cases_and_the_price_is_not(wrong_lines):
-    """A wrong line costs, and is no question: the grader, who only asks, is compared in what both do."""
+    """A wrong line costs, and is no question: the grader, who only asks, is compared in what both
+    do."""
     hunt = next(h for h in read_hunts().values() if h.grader_needs > 5)
     play = Session(hunt.id, hunt, game.SEEN)
     others = [n for n in range(1, len(hunt.text.splitlines()) + 1) if n not in hunt.lines]
@@ -70,7 +72,10 @@ def test_questions_are_compared_with_the_graders_cases_and_the_price_is_not(wron
     play.ask(play.options.first())  # asked to find the line, when the input was found
     play.name_line(hunt.lines[0])
     assert play.game.won and play.game.searched == 1
-    assert "You needed fewer questions." in play.write_score() and "1 of them until" in play.write_score()
+    assert (
+        "You needed fewer questions." in play.write_score()
+        and "1 of them until" in play.write_score()
+    )
 
 
 def test_who_asks_more_than_the_grader_is_told_so():
@@ -131,7 +136,10 @@ def test_a_run_that_shows_the_mistake_by_itself_need_not_be_paid_twice():
     assert told.good and told.answer.notes and play.game.score == game.QUESTION
 
 
-@pytest.mark.parametrize(("cause", "told"), [("cancellation", "llm.c"), ("stride_ignored", "one stride for x and y"), ("w_misapplied", "")])
+@pytest.mark.parametrize(
+    ("cause", "told"),
+    [("cancellation", "llm.c"), ("stride_ignored", "one stride for x and y"), ("w_misapplied", "")],
+)
 def test_the_story_at_the_end_is_of_the_same_mistake_or_there_is_none(cause, told):
     hunt = find_hunt(cause)
     play = Session(hunt.id, hunt, game.SEEN)
@@ -142,11 +150,16 @@ def test_the_story_at_the_end_is_of_the_same_mistake_or_there_is_none(cause, tol
 
 def test_every_story_belongs_to_a_cause_and_an_exercise_that_exist():
     causes = {cause.split(" ")[-1] for cause in session._STORIES}
-    assert causes <= set(CAUSES) and all(catalog.get(teller).debrief for teller in session._STORIES.values())
+    assert causes <= set(CAUSES) and all(
+        catalog.get(teller).debrief for teller in session._STORIES.values()
+    )
 
 
 def test_a_small_input_has_whole_numbers_and_one_with_a_mean_has_drawn_ones():
-    for hunt in (next(h for h in read_hunts().values() if h.exercise_id == name) for name in ("00a", "01b", "05a", "09a", "11a", "13b")):
+    for hunt in (
+        next(h for h in read_hunts().values() if h.exercise_id == name)
+        for name in ("00a", "01b", "05a", "09a", "11a", "13b")
+    ):
         play = Session(hunt.id, hunt, game.BLIND)
         options = play.options
         for probe, whole in [
@@ -160,5 +173,11 @@ def test_a_small_input_has_whole_numbers_and_one_with_a_mean_has_drawn_ones():
     for hunt in (find_hunt("w_misapplied"), find_hunt("cancellation")):
         play = Session(hunt.id, hunt, game.BLIND)
         answer = play.ask(play.options.first()).answer
-        given = [cell.text for table in answer.tables if table.name == "x" for name, cells in table.rows for cell in cells[:4]]
+        given = [
+            cell.text
+            for table in answer.tables
+            if table.name == "x"
+            for name, cells in table.rows
+            for cell in cells[:4]
+        ]
         assert given and all(float(text).is_integer() for text in given), given

@@ -1,7 +1,8 @@
 """Asks Triton's compiler about constructs, in a process that is not interpreted, and without a GPU.
 
-``python compile_constructs.py FILE``: FILE is JSON, a list of [path of the module, kernel, signature, whether it may abort]; what comes out is a list
-of what the compiler says against each, null where it takes the kernel as far as TTGIR.
+``python compile_constructs.py FILE``: FILE is JSON, a list of [path of the module, kernel,
+signature, whether it may abort]; what comes out is a list of what the compiler says against each,
+null where it takes the kernel as far as TTGIR.
 """
 
 from __future__ import annotations
@@ -37,7 +38,11 @@ def main(jobs: str) -> None:
     ask(work[0][:3], ASTSource, GPUTarget("cuda", 90, 32), triton.compile)
     answers = []
     for *job, aborts in work:
-        answers.append((ask_in_a_fork if aborts else ask)(job, ASTSource, GPUTarget("cuda", 90, 32), triton.compile))
+        answers.append(
+            (ask_in_a_fork if aborts else ask)(
+                job, ASTSource, GPUTarget("cuda", 90, 32), triton.compile
+            )
+        )
     print("\n" + json.dumps(answers))
 
 

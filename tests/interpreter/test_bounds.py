@@ -1,4 +1,5 @@
-"""The bounds checker: wrong kernels stop before they touch memory and the fault names the lane; right ones never do."""
+"""The bounds checker: wrong kernels stop before they touch memory and the fault names the lane;
+right ones never do."""
 
 from __future__ import annotations
 
@@ -18,12 +19,17 @@ from course_lib.base.errors import CourseError
 from course_lib.interpreter import hooks, launch
 from course_lib.interpreter.bounds import OutOfBounds, Region, checked, find_region
 
-pytestmark = pytest.mark.skipif(course_lib.MODE != "cpu", reason="this process compiles: the interpreter is not in use")
+pytestmark = pytest.mark.skipif(
+    course_lib.MODE != "cpu", reason="this process compiles: the interpreter is not in use"
+)
 HERE = str(Path(__file__).resolve())
 
 
 @triton.jit
-def copy_kernel(x_ptr, y_ptr, n, MASK_LOAD: tl.constexpr, MASK_STORE: tl.constexpr, SLACK: tl.constexpr, BLOCK: tl.constexpr):
+def copy_kernel(
+    x_ptr, y_ptr, n, MASK_LOAD: tl.constexpr, MASK_STORE: tl.constexpr, SLACK: tl.constexpr,
+    BLOCK: tl.constexpr,
+):  # fmt: skip
     offsets = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
     mask = offsets < n + SLACK
     if MASK_LOAD:  # noqa: SIM108 - two lines, told apart by a fault
@@ -55,8 +61,10 @@ def tile_kernel(
     mask = cols[None, :] < N
     if MASK_ROWS:
         mask = mask & (rows[:, None] < M)
-    x = tl.load(x_ptr + rows[:, None] * stride_x_row + cols[None, :] * stride_x_col, mask=mask)  # tile: load
-    tl.store(y_ptr + rows[:, None] * stride_y_row + cols[None, :] * stride_y_col, x, mask=mask)  # tile: store
+    # tile: load
+    x = tl.load(x_ptr + rows[:, None] * stride_x_row + cols[None, :] * stride_x_col, mask=mask)
+    # tile: store
+    tl.store(y_ptr + rows[:, None] * stride_y_row + cols[None, :] * stride_y_col, x, mask=mask)
 
 
 @triton.jit
@@ -110,7 +118,9 @@ def with_helper_kernel(y_ptr, N, BLOCK: tl.constexpr):
 
 
 @triton.jit
-def block_pointer_kernel(x_ptr, y_ptr, N, start, CHECK_LOAD: tl.constexpr, CHECK_STORE: tl.constexpr, BLOCK: tl.constexpr):
+def block_pointer_kernel(
+    x_ptr, y_ptr, N, start, CHECK_LOAD: tl.constexpr, CHECK_STORE: tl.constexpr, BLOCK: tl.constexpr
+):
     source = tl.make_block_ptr(x_ptr, (N,), (1,), (0,), (BLOCK,), (0,))
     target = tl.make_block_ptr(y_ptr, (N,), (1,), (start,), (BLOCK,), (0,))
     source = tl.advance(source, (start,))
@@ -120,11 +130,16 @@ def block_pointer_kernel(x_ptr, y_ptr, N, start, CHECK_LOAD: tl.constexpr, CHECK
 
 @triton.jit
 def block_pointer_tile_kernel(
-    x_ptr, y_ptr, M, N, stride_m, stride_n, row, CHECK_LOAD: tl.constexpr, CHECK_STORE: tl.constexpr,
+    x_ptr, y_ptr, M, N, stride_m, stride_n, row, CHECK_LOAD: tl.constexpr,
+    CHECK_STORE: tl.constexpr,
     FIRST: tl.constexpr, ROWS: tl.constexpr, BLOCK: tl.constexpr,
 ):  # fmt: skip
-    source = tl.make_block_ptr(x_ptr, (M, N), (stride_m, stride_n), (0, 0), (ROWS, BLOCK), (FIRST, 1 - FIRST))
-    target = tl.make_block_ptr(y_ptr, (M, N), (stride_m, stride_n), (row, 0), (ROWS, BLOCK), (FIRST, 1 - FIRST))
+    source = tl.make_block_ptr(
+        x_ptr, (M, N), (stride_m, stride_n), (0, 0), (ROWS, BLOCK), (FIRST, 1 - FIRST)
+    )
+    target = tl.make_block_ptr(
+        y_ptr, (M, N), (stride_m, stride_n), (row, 0), (ROWS, BLOCK), (FIRST, 1 - FIRST)
+    )
     x = tl.load(tl.advance(source, (row, 0)), boundary_check=CHECK_LOAD)  # block tile: load
     tl.store(target, x, boundary_check=CHECK_STORE)  # block tile: store
 
@@ -139,7 +154,11 @@ def descriptor_kernel(x_ptr, y_ptr, n_x, n_y, BLOCK: tl.constexpr):
 
 def line(marker: str) -> int:
     """The line of this file that ends with ``# marker``."""
-    (number,) = [n for n, text in enumerate(Path(HERE).read_text().splitlines(), 1) if text.endswith("# " + marker)]
+    (number,) = [
+        n
+        for n, text in enumerate(Path(HERE).read_text().splitlines(), 1)
+        if text.endswith("# " + marker)
+    ]
     return number
 
 
@@ -174,24 +193,58 @@ def facts(error: OutOfBounds) -> tuple:
     )
 
 
-# --- wrong kernels -----------------------------------------------------------------------------------------------------
+# --- wrong kernels --------------------------------------------------------------------------------
 
 
 def test_an_unmasked_load_past_the_end():
     x, y = torch.ones(64)[:13], torch.zeros(64)[:13]
-    error = fault(copy_kernel, (2,), x, y, 13, given_=regions(x=x, y=y), MASK_LOAD=False, MASK_STORE=True, SLACK=0, BLOCK=8)
+    error = fault(
+        copy_kernel,
+        (2,),
+        x,
+        y,
+        13,
+        given_=regions(x=x, y=y),
+        MASK_LOAD=False,
+        MASK_STORE=True,
+        SLACK=0,
+        BLOCK=8,
+    )
     assert facts(error) == ("load", (1, 0, 0), "x", 3, 8, 5, 13, None, 13, line("copy: bare load"))
-    assert str(error) == (
-        "program 1 loads outside x: 3 of 8 lanes, the first is lane 5: element 13, which is 1 past the end of x "
-        f"(x has 13 elements); line {line('copy: bare load')}"
+    assert (
+        str(error)
+        == "program 1 loads outside x: 3 of 8 lanes, the first is lane 5: element 13, which is 1"
+        f" past the end of x (x has 13 elements); line {line('copy: bare load')}"
     )
 
 
 def test_an_unmasked_store_leaves_the_memory_as_it_was():
     room = torch.full((64,), 7.0)
     x, y = torch.ones(13), inside(room, 16, (13,), (1,))
-    error = fault(copy_kernel, (2,), x, y, 13, given_=regions(x=x, y=y), MASK_LOAD=True, MASK_STORE=False, SLACK=0, BLOCK=8)
-    assert facts(error) == ("store", (1, 0, 0), "y", 3, 8, 5, 13, None, 13, line("copy: bare store"))
+    error = fault(
+        copy_kernel,
+        (2,),
+        x,
+        y,
+        13,
+        given_=regions(x=x, y=y),
+        MASK_LOAD=True,
+        MASK_STORE=False,
+        SLACK=0,
+        BLOCK=8,
+    )
+    assert facts(error) == (
+        "store",
+        (1, 0, 0),
+        "y",
+        3,
+        8,
+        5,
+        13,
+        None,
+        13,
+        line("copy: bare store"),
+    )
     assert y[:8].eq(1).all()  # program 0 was right, and ran
     assert y[8:].eq(7).all()  # not one lane of the faulty store, not even those inside y
     assert room[:16].eq(7).all() and room[29:].eq(7).all()
@@ -199,8 +252,30 @@ def test_an_unmasked_store_leaves_the_memory_as_it_was():
 
 def test_a_mask_that_is_off_by_one():
     x, y = torch.ones(64), torch.zeros(64)[:13]
-    error = fault(copy_kernel, (2,), x, y, 13, given_=regions(x=x, y=y), MASK_LOAD=True, MASK_STORE=True, SLACK=1, BLOCK=8)
-    assert facts(error) == ("store", (1, 0, 0), "y", 1, 6, 5, 13, None, 13, line("copy: masked store"))
+    error = fault(
+        copy_kernel,
+        (2,),
+        x,
+        y,
+        13,
+        given_=regions(x=x, y=y),
+        MASK_LOAD=True,
+        MASK_STORE=True,
+        SLACK=1,
+        BLOCK=8,
+    )
+    assert facts(error) == (
+        "store",
+        (1, 0, 0),
+        "y",
+        1,
+        6,
+        5,
+        13,
+        None,
+        13,
+        line("copy: masked store"),
+    )
     assert "1 of the 6 unmasked lanes" in str(error)
 
 
@@ -244,14 +319,27 @@ def test_a_pointer_far_away_does_not_take_the_process_down():
     x, y = torch.ones(8), torch.zeros(8)
     error = fault(shifted_kernel, (1,), x, y, 10**12, given_=regions(x=x, y=y), BLOCK=8)
     # nothing says which tensor an address so far away belongs to, but the call does: y_ptr
-    assert facts(error) == ("store", (0, 0, 0), "y", 8, 8, 0, 10**12, None, 10**12, line("shifted: store"))
+    assert facts(error) == (
+        "store",
+        (0, 0, 0),
+        "y",
+        8,
+        8,
+        0,
+        10**12,
+        None,
+        10**12,
+        line("shifted: store"),
+    )
     error = fault(shifted_kernel, (1,), y, x, -(10**12), given_=regions(x=x, y=y), BLOCK=8)
     assert (error.tensor, error.element) == ("x", -(10**12))
 
 
 def test_an_atomic_out_of_bounds():
     counts, bins = torch.zeros(4), torch.tensor([0, 3, 4, 1, 9])
-    error = fault(count_kernel, (1,), counts, bins, 5, given_=regions(counts=counts, bins=bins), BLOCK=8)
+    error = fault(
+        count_kernel, (1,), counts, bins, 5, given_=regions(counts=counts, bins=bins), BLOCK=8
+    )
     assert facts(error) == ("fadd", (0, 0, 0), "counts", 2, 5, 2, 4, None, 4, line("count: add"))
     assert "program 0 does an atomic add outside counts" in str(error)
     assert counts.eq(0).all()
@@ -264,21 +352,60 @@ def test_a_compare_and_swap_out_of_bounds():
     assert "1 of 1 lane," in str(error)
 
 
-@pytest.mark.parametrize(("load", "store", "kind", "tensor"), [((), (0,), "load", "x"), ((0,), (), "store", "y")])
+@pytest.mark.parametrize(
+    ("load", "store", "kind", "tensor"), [((), (0,), "load", "x"), ((0,), (), "store", "y")]
+)
 def test_a_block_pointer_without_boundary_check(load, store, kind, tensor):
-    error = fault(block_pointer_kernel, (1,), x := torch.zeros(12), y := torch.zeros(12), 12, 8, load, store, 8, given_=regions(x=x, y=y))
-    assert (error.kind, error.tensor, error.lane, error.element, error.count) == (kind, tensor, 4, 12, 4)
+    error = fault(
+        block_pointer_kernel,
+        (1,),
+        x := torch.zeros(12),
+        y := torch.zeros(12),
+        12,
+        8,
+        load,
+        store,
+        8,
+        given_=regions(x=x, y=y),
+    )
+    assert (error.kind, error.tensor, error.lane, error.element, error.count) == (
+        kind,
+        tensor,
+        4,
+        12,
+        4,
+    )
     assert error.line == line(f"block pointer: {kind}")
 
 
 @pytest.mark.parametrize("first", [0, 1])  # the order of the dimensions
 @pytest.mark.parametrize(
     ("load", "store", "kind", "tensor", "row", "column"),
-    [((1,), (0, 1), "load", "x", 3, 0), ((0, 1), (0,), "store", "y", 2, 5), ((), (), "load", "x", 2, 5)],
+    [
+        ((1,), (0, 1), "load", "x", 3, 0),
+        ((0, 1), (0,), "store", "y", 2, 5),
+        ((), (), "load", "x", 2, 5),
+    ],
 )
 def test_a_block_pointer_that_checks_one_dimension(first, load, store, kind, tensor, row, column):
     x, y = torch.zeros(3, 8)[:, :5], torch.zeros(3, 8)[:, :5]
-    error = fault(block_pointer_tile_kernel, (1,), x, y, 3, 5, 8, 1, 2, load, store, first, 2, 8, given_=regions(x=x, y=y))
+    error = fault(
+        block_pointer_tile_kernel,
+        (1,),
+        x,
+        y,
+        3,
+        5,
+        8,
+        1,
+        2,
+        load,
+        store,
+        first,
+        2,
+        8,
+        given_=regions(x=x, y=y),
+    )
     assert (error.kind, error.tensor, error.row, error.column) == (kind, tensor, row, column)
     assert error.line == line(f"block tile: {kind}")
 
@@ -292,7 +419,9 @@ def test_block_pointers_inside_their_tensors_are_fine():
     assert torch.equal(y[8:].view(2, 4)[:, 3], x[8:].view(2, 4)[:, 3])
 
 
-@pytest.mark.parametrize(("n_x", "n_y", "kind", "tensor"), [(16, 12, "load", "x"), (12, 16, "store", "y")])
+@pytest.mark.parametrize(
+    ("n_x", "n_y", "kind", "tensor"), [(16, 12, "load", "x"), (12, 16, "store", "y")]
+)
 def test_a_tensor_descriptor_of_a_larger_tensor(n_x, n_y, kind, tensor):
     x, y = torch.zeros(12), torch.zeros(12)
     error = fault(descriptor_kernel, (1,), x, y, n_x, n_y, 16, given_=regions(x=x, y=y))
@@ -302,15 +431,48 @@ def test_a_tensor_descriptor_of_a_larger_tensor(n_x, n_y, kind, tensor):
 
 def test_a_tile_with_rows_past_M():
     x, y = torch.ones(8, 5), torch.zeros(8, 5)[:3]
-    error = fault(tile_kernel, (2,), x, y, 5, 1, 5, 1, 3, 5, given_=regions(x=x, y=y), MASK_ROWS=False, ROWS=2, BLOCK=8)
+    error = fault(
+        tile_kernel,
+        (2,),
+        x,
+        y,
+        5,
+        1,
+        5,
+        1,
+        3,
+        5,
+        given_=regions(x=x, y=y),
+        MASK_ROWS=False,
+        ROWS=2,
+        BLOCK=8,
+    )
     assert facts(error) == ("store", (1, 0, 0), "y", 5, 10, 8, 15, 3, 0, line("tile: store"))
-    assert "the first is lane (1, 0): element 15, which is column 0 of row 3, and the last row is 2" in str(error)
+    assert (
+        "the first is lane (1, 0): element 15, which is column 0 of row 3, and the last row is 2"
+        in str(error)
+    )
 
 
 def test_a_block_that_runs_down_a_column_past_the_last_row():
     x, y = torch.ones(5, 4), torch.zeros(8, 5)[:3]
     # rows of the block are columns of y: N is 4 where y has 3 rows
-    error = fault(tile_kernel, (3,), x, y, 4, 1, 1, 5, 5, 4, given_=regions(x=x, y=y), MASK_ROWS=True, ROWS=2, BLOCK=4)
+    error = fault(
+        tile_kernel,
+        (3,),
+        x,
+        y,
+        4,
+        1,
+        1,
+        5,
+        5,
+        4,
+        given_=regions(x=x, y=y),
+        MASK_ROWS=True,
+        ROWS=2,
+        BLOCK=4,
+    )
     assert facts(error) == ("store", (0, 0, 0), "y", 2, 8, 3, 15, 3, 0, line("tile: store"))
     assert "the first is lane (0, 3)" in str(error)
 
@@ -318,13 +480,27 @@ def test_a_block_that_runs_down_a_column_past_the_last_row():
 def test_two_names_for_one_memory_are_told_apart_by_the_pointers_name():
     x = torch.ones(64)[:13]
     given_ = [*regions(x=x), *regions(y=x)]
-    error = fault(copy_kernel, (2,), x, x, 13, given_=given_, MASK_LOAD=True, MASK_STORE=False, SLACK=0, BLOCK=8)
+    error = fault(
+        copy_kernel,
+        (2,),
+        x,
+        x,
+        13,
+        given_=given_,
+        MASK_LOAD=True,
+        MASK_STORE=False,
+        SLACK=0,
+        BLOCK=8,
+    )
     assert (error.kind, error.tensor) == ("store", "y")
 
 
 def test_a_row_offset_that_overflows_32_bits():
     # no memory is behind these rows: the check comes first, so none is touched
-    far = [Region("y", 2**44, 4, (3, 5), (2**30, 1)), Region("x", x_address := 2**40, 4, (3, 5), (2**30, 1))]
+    far = [
+        Region("y", 2**44, 4, (3, 5), (2**30, 1)),
+        Region("x", x_address := 2**40, 4, (3, 5), (2**30, 1)),
+    ]
     y_ptr, x_ptr = launch.pointer(2**44, "fp32"), launch.pointer(x_address, "fp32")
 
     @triton.jit
@@ -334,8 +510,28 @@ def test_a_row_offset_that_overflows_32_bits():
         tl.store(y_ptr + row * stride + cols, 1.0, mask=cols < N)  # overflow: store
 
     with np.errstate(over="ignore"):
-        error = fault(only_row_two, (1,), x_ptr, y_ptr, launch.integer(2**30), launch.integer(5), given_=far, BLOCK=8)
-    assert facts(error) == ("store", (0, 0, 0), "y", 5, 5, 0, -(2**31), -2, 0, line("overflow: store"))
+        error = fault(
+            only_row_two,
+            (1,),
+            x_ptr,
+            y_ptr,
+            launch.integer(2**30),
+            launch.integer(5),
+            given_=far,
+            BLOCK=8,
+        )
+    assert facts(error) == (
+        "store",
+        (0, 0, 0),
+        "y",
+        5,
+        5,
+        0,
+        -(2**31),
+        -2,
+        0,
+        line("overflow: store"),
+    )
     assert f"element {-(2**31)}, which is {2**31} before the start of y" in str(error)
 
 
@@ -344,7 +540,10 @@ def test_the_gaps_of_a_column_stride_are_no_elements():
     y = torch.zeros(4, 6)
     error = fault(rows_kernel, (4,), x, y, 12, 6, 6, given_=regions(x=x, y=y), SLACK=0, BLOCK=8)
     assert facts(error) == ("load", (0, 0, 0), "x", 3, 6, 1, 1, 0, 0, line("rows: load"))
-    assert "element 1, which is between columns 0 and 1 of row 0 (x has 4 rows of 6 columns, columns 2 apart)" in str(error)
+    assert (
+        "element 1, which is between columns 0 and 1 of row 0 (x has 4 rows of 6 columns, columns 2"
+        " apart)" in str(error)
+    )
 
 
 def test_a_row_that_runs_on_into_the_next_tensor():
@@ -367,7 +566,12 @@ def test_fp32_through_a_pointer_to_fp16():
 def test_an_address_inside_an_element():
     x, y = torch.ones(8), torch.zeros(1)
     error = fault(half_step_kernel, (1,), x, y, given_=regions(x=x, y=y))
-    assert (error.kind, error.tensor, error.element, error.line) == ("load", "x", 0, line("half: load"))
+    assert (error.kind, error.tensor, error.element, error.line) == (
+        "load",
+        "x",
+        0,
+        line("half: load"),
+    )
     assert "2 bytes into element 0" in str(error)
 
 
@@ -390,7 +594,7 @@ def test_an_empty_tensor_has_no_element():
     assert error.kind == "store" and error.count == 8
 
 
-# --- right kernels -----------------------------------------------------------------------------------------------------
+# --- right kernels --------------------------------------------------------------------------------
 
 
 def test_wild_addresses_under_a_mask_are_fine():
@@ -429,27 +633,37 @@ def test_a_right_copy_never_faults(data):
             strides = (row, (M - 1) * row + data.draw(st.integers(1, 5), name + " column gap"))
         if may_expand and data.draw(st.booleans(), name + " expanded"):
             strides = (0, strides[1])
-        return torch.randn(400).as_strided((M, N), strides, data.draw(st.integers(0, 9), name + " start"))
+        return torch.randn(400).as_strided(
+            (M, N), strides, data.draw(st.integers(0, 9), name + " start")
+        )
 
     x, y = drawn("x", True), drawn("y", False)
     rows = data.draw(st.sampled_from((1, 2, 4)), "ROWS")
     with checked(regions(x=x, y=y)):
-        tile_kernel[(triton.cdiv(M, rows),)](x, y, *x.stride(), *y.stride(), M, N, MASK_ROWS=True, ROWS=rows, BLOCK=16)
+        tile_kernel[(triton.cdiv(M, rows),)](
+            x, y, *x.stride(), *y.stride(), M, N, MASK_ROWS=True, ROWS=rows, BLOCK=16
+        )
     assert torch.equal(x, y)
 
 
-# --- membership --------------------------------------------------------------------------------------------------------
+# --- membership -----------------------------------------------------------------------------------
 
 
 def every_address(region: Region) -> set[int]:
     index = np.indices(region.shape).reshape(len(region.shape), -1)
-    return {region.address + region.itemsize * int(offset) for offset in np.array(region.strides, dtype=np.int64) @ index}
+    return {
+        region.address + region.itemsize * int(offset)
+        for offset in np.array(region.strides, dtype=np.int64) @ index
+    }
 
 
 @settings(max_examples=150, deadline=None)
 @example([(3, 50), (2, 3), (3, 2)], 4)  # interleaved columns, rows apart
 @example([(2, 5), (2, 3), (2, 2)], 4)
-@given(st.lists(st.tuples(st.integers(0, 5), st.integers(-9, 9)), min_size=1, max_size=3), st.sampled_from([1, 2, 3, 4, 8]))
+@given(
+    st.lists(st.tuples(st.integers(0, 5), st.integers(-9, 9)), min_size=1, max_size=3),
+    st.sampled_from([1, 2, 3, 4, 8]),
+)
 def test_membership_is_that_of_the_list_of_all_elements(dimensions, itemsize):
     shape, strides = zip(*dimensions, strict=True)
     region = Region("t", 10_000, itemsize, shape, strides)
@@ -462,7 +676,13 @@ def test_membership_is_that_of_the_list_of_all_elements(dimensions, itemsize):
         assert find_region([region], alone, itemsize + 1) is None
 
 
-@given(st.integers(1, 4), st.integers(1, 5), st.integers(1, 5), st.permutations([0, 1, 2]), st.lists(st.booleans(), min_size=3, max_size=3))
+@given(
+    st.integers(1, 4),
+    st.integers(1, 5),
+    st.integers(1, 5),
+    st.permutations([0, 1, 2]),
+    st.lists(st.booleans(), min_size=3, max_size=3),
+)
 def test_an_elements_index_is_found(a, b, c, order, flipped):
     packed = np.arange(a * b * c).reshape(a, b, c)
     array = packed.transpose(order)[tuple(slice(None, None, -1 if flip else 1) for flip in flipped)]
@@ -470,15 +690,39 @@ def test_an_elements_index_is_found(a, b, c, order, flipped):
     region = Region("t", 4096, 8, array.shape, strides)
     for index in np.ndindex(array.shape):
         if all(size > 1 for size in array.shape):
-            assert region.index(sum(i * stride for i, stride in zip(index, strides, strict=True))) == (index, 0)
+            assert region.index(
+                sum(i * stride for i, stride in zip(index, strides, strict=True))
+            ) == (index, 0)
 
 
 def test_rows_far_apart_and_windows_of_a_long_signal_are_not_listed():
     far = Region("x", 2**50, 2, (2**20, 2**10), (2**30, 1))
-    probes = np.array([0, 1023, 1024, 2**30, 2**30 - 1, (2**20 - 1) * 2**30 + 1023, (2**20 - 1) * 2**30 + 1024, -1], dtype=np.int64)
-    assert far.contains(2**50 + 2 * probes).tolist() == [True, True, False, True, False, True, False, False]
+    probes = np.array(
+        [
+            0,
+            1023,
+            1024,
+            2**30,
+            2**30 - 1,
+            (2**20 - 1) * 2**30 + 1023,
+            (2**20 - 1) * 2**30 + 1024,
+            -1,
+        ],
+        dtype=np.int64,
+    )
+    assert far.contains(2**50 + 2 * probes).tolist() == [
+        True,
+        True,
+        False,
+        True,
+        False,
+        True,
+        False,
+        False,
+    ]
     windows = Region("x", 0, 4, (10**8, 400), (160, 1))
-    assert windows.contains(np.array([0, 4 * 160 * 10**8, 4 * (160 * (10**8 - 1) + 400), 2], dtype=np.int64)).tolist() == [
+    assert windows.contains(np.array([0, 4 * 160 * 10**8, 4 * (160 * (10**8 - 1) + 400), 2],
+        dtype=np.int64)).tolist() == [
         True, True, False, False,
     ]  # fmt: skip
     extremes = np.array([np.iinfo(np.int64).min, np.iinfo(np.int64).max])
@@ -501,7 +745,7 @@ def test_a_tensor_on_a_device_is_refused():
         Region.of("w", torch.empty(3, device="meta"))
 
 
-# --- the block itself --------------------------------------------------------------------------------------------------
+# --- the block itself -----------------------------------------------------------------------------
 
 
 def overrun(y: torch.Tensor) -> None:

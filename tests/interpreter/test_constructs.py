@@ -1,6 +1,8 @@
-"""Interpreter and compiler agree on every construct: value, dtype, and what is refused; or CPU mode says what it cannot do.
+"""Interpreter and compiler agree on every construct: value, dtype, and what is refused; or CPU mode
+says what it cannot do.
 
-On a GPU the same test runs the compiled kernel, so that what is written down in constructs.py is tested, too.
+On a GPU the same test runs the compiled kernel, so that what is written down in constructs.py is
+tested, too.
 """
 
 from __future__ import annotations
@@ -29,13 +31,28 @@ ALL = constructs()
 USER = "tests/interpreter/test_constructs.py"  # in the file of the kept facts
 COMPILING = Path(__file__).with_name("compile_constructs.py")
 DEVICE = "cuda" if course_lib.MODE == "gpu" else "cpu"
-TORCH = {**{name: getattr(torch, name) for name in (*SHORT, "bool")}, "float8e4nv": torch.float8_e4m3fn, "float8e5": torch.float8_e5m2}
-POINTERS = {**SHORT, "bool": "i1", "float16": "fp16", "float32": "fp32", "float64": "fp64", "float8e4nv": "fp8e4nv", "float8e5": "fp8e5"}
+TORCH = {
+    **{name: getattr(torch, name) for name in (*SHORT, "bool")},
+    "float8e4nv": torch.float8_e4m3fn,
+    "float8e5": torch.float8_e5m2,
+}
+POINTERS = {
+    **SHORT,
+    "bool": "i1",
+    "float16": "fp16",
+    "float32": "fp32",
+    "float64": "fp64",
+    "float8e4nv": "fp8e4nv",
+    "float8e5": "fp8e5",
+}
 SCALARS = {"n": "i32", "neg": "i32", "big": "i64", "eps": "fp32", "flag": "u1", "half": "fp32"}
 MISSING = [  # of each construct: the names that this Triton, an older one, has not
-    [name for name in re.findall(r"\btl\.(\w+)", construct.text) if not hasattr(tl, name)] for construct in ALL
+    [name for name in re.findall(r"\btl\.(\w+)", construct.text) if not hasattr(tl, name)]
+    for construct in ALL
 ]
-named = pytest.mark.parametrize("number", range(len(ALL)), ids=[construct.name for construct in ALL])
+named = pytest.mark.parametrize(
+    "number", range(len(ALL)), ids=[construct.name for construct in ALL]
+)
 
 
 def skip_what_is_missing(number: int) -> None:
@@ -83,14 +100,20 @@ def write(folder: Path, number: int) -> Path:
 
 @pytest.fixture(scope="module", params=compiler_facts.MODES)
 def compiler_says(request, tmp_path_factory) -> dict[int, str | None]:
-    """What the compiler says of each construct that this run asks for: why it refuses it, or None."""
+    """What the compiler says of each construct that this run asks for: why it refuses it, or
+    None."""
     folder = tmp_path_factory.mktemp("compiled")
     chosen = list_chosen(request.session)
     jobs = [make_job(folder, number) for number in chosen]
-    keys = [compiler_facts.make_key([Path(path).read_text(), *rest], [COMPILING]) for path, *rest in jobs]
+    keys = [
+        compiler_facts.make_key([Path(path).read_text(), *rest], [COMPILING])
+        for path, *rest in jobs
+    ]
 
     def ask(numbers: list[int]) -> list[str | None]:
-        return ask_once(tmp_path_factory, request.param, folder, [jobs[number] for number in numbers])
+        return ask_once(
+            tmp_path_factory, request.param, folder, [jobs[number] for number in numbers]
+        )
 
     facts = request.config.pluginmanager.get_plugin("fact-keeper").facts
     answers = facts.recall(USER, keys, ask, anew=request.param == "anew")
@@ -98,9 +121,14 @@ def compiler_says(request, tmp_path_factory) -> dict[int, str | None]:
 
 
 def list_chosen(session: pytest.Session) -> list[int]:
-    """Return the numbers of the constructs that the tests of this session ask the compiler about."""
+    """Return the numbers of the constructs that the tests of this session ask the compiler
+    about."""
     function = test_the_compiler_takes_what_the_table_says.__name__
-    items = [item for item in session.items if isinstance(item, pytest.Function) and item.originalname == function]
+    items = [
+        item
+        for item in session.items
+        if isinstance(item, pytest.Function) and item.originalname == function
+    ]
     return sorted({item.callspec.params["number"] for item in items})
 
 
@@ -108,17 +136,23 @@ def make_job(folder: Path, number: int) -> list:
     """Write the module of a construct, and return what compile_constructs.py is asked about it."""
     construct = ALL[number]
     pointers = {"out_ptr": f"*{POINTERS[out_dtype(construct)]}"}
-    pointers |= {f"{name}_ptr": f"*{POINTERS[dtype]}" for name, (dtype, _) in construct.blocks().items()}
+    pointers |= {
+        f"{name}_ptr": f"*{POINTERS[dtype]}" for name, (dtype, _) in construct.blocks().items()
+    }
     pointers |= {name: f"*{POINTERS[dtype]}" for name, (dtype, _) in construct.extra.items()}
-    signature = pointers | {name: SCALARS[name] for name in construct.arguments()} | {"K": "constexpr"}
+    signature = (
+        pointers | {name: SCALARS[name] for name in construct.arguments()} | {"K": "constexpr"}
+    )
     return [str(write(folder, number)), "kernel", signature, construct.refused]
 
 
 def ask_once(tmp_path_factory, mode: str, folder: Path, jobs: list[list]) -> list[str | None]:
-    """Ask the compiler. The workers of a run have the same questions: the first asks, and the others wait for its answers."""
+    """Ask the compiler. The workers of a run have the same questions: the first asks, and the
+    others wait for its answers."""
     if "PYTEST_XDIST_WORKER" not in os.environ:
         return ask_compiler(folder, jobs)
-    shared = tmp_path_factory.getbasetemp().parent / f"compiler_says_{mode}.json"  # the folder of this run, which its workers share
+    # the folder of this run, which its workers share
+    shared = tmp_path_factory.getbasetemp().parent / f"compiler_says_{mode}.json"
     with open(shared.with_suffix(".lock"), "w") as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)
         if not shared.exists():
@@ -128,10 +162,15 @@ def ask_once(tmp_path_factory, mode: str, folder: Path, jobs: list[list]) -> lis
 
 def ask_compiler(folder: Path, jobs: list[list]) -> list[str | None]:
     (folder / "job.json").write_text(json.dumps(jobs))
-    environment = {name: value for name, value in os.environ.items() if not name.startswith("TRITON_") and name != "COURSE_DEVICE"}
+    environment = {
+        name: value
+        for name, value in os.environ.items()
+        if not name.startswith("TRITON_") and name != "COURSE_DEVICE"
+    }
     ran = subprocess.run(
         [sys.executable, str(COMPILING), str(folder / "job.json")],
-        capture_output=True, text=True, env={**environment, "TRITON_CACHE_DIR": str(folder / "cache")}, check=False,
+        capture_output=True, text=True,
+        env={**environment, "TRITON_CACHE_DIR": str(folder / "cache")}, check=False,
     )  # fmt: skip
     assert ran.returncode == 0, ran.stderr[-3000:]
     return json.loads(ran.stdout.splitlines()[-1])
@@ -142,7 +181,9 @@ def test_the_compiler_takes_what_the_table_says(number, compiler_says):
     construct, refusal = ALL[number], compiler_says[number]
     skip_what_is_missing(number)
     if construct.refused:
-        assert refusal is not None, f"{construct.name}: the compiler takes it\n{construct.source('kernel')}"
+        assert refusal is not None, (
+            f"{construct.name}: the compiler takes it\n{construct.source('kernel')}"
+        )
         assert "the dtype is another" not in refusal
     else:
         assert refusal is None, f"{construct.name}: {refusal}\n{construct.source('kernel')}"
@@ -156,10 +197,15 @@ def test_a_run_gives_what_the_table_says(number, module):
         pytest.skip("this GPU is too old for it")
     count = len(construct.want) if isinstance(construct.want, list) else 1
     out = make_tensor(out_dtype(construct), [0] * max(count, 8))
-    memory = [make_tensor(dtype, numbers) for dtype, numbers in (*construct.blocks().values(), *construct.extra.values())]
+    memory = [
+        make_tensor(dtype, numbers)
+        for dtype, numbers in (*construct.blocks().values(), *construct.extra.values())
+    ]
     kernel = module(number)
     if DEVICE == "cuda":  # tensor descriptors are kept in memory that the launcher asks for
-        triton.set_allocator(lambda size, align, stream: torch.empty(size, dtype=torch.int8, device="cuda"))
+        triton.set_allocator(
+            lambda size, align, stream: torch.empty(size, dtype=torch.int8, device="cuda")
+        )
 
     def launch() -> None:
         kernel[(1,)](out, *memory, *(ARGUMENTS[name] for name in construct.arguments()), K=4)
@@ -173,7 +219,9 @@ def test_a_run_gives_what_the_table_says(number, module):
         return
     if construct.want is None:
         if DEVICE == "cuda" or construct.cpu != "runs":
-            with pytest.raises(Exception, match=re.escape(construct.words) if DEVICE == "cpu" else ""):
+            with pytest.raises(
+                Exception, match=re.escape(construct.words) if DEVICE == "cpu" else ""
+            ):
                 launch()
         return
     launch()
@@ -188,24 +236,34 @@ def test_a_run_gives_what_the_table_says(number, module):
         np.testing.assert_array_equal(got, wanted)
 
 
-# ---- completeness --------------------------------------------------------------------------------------------------------
+# ---- completeness --------------------------------------------------------------------------------
 
 # public names that no construct uses, each with its reason
 NOT_IN_THE_TABLE = {
     "TRITON_MAX_TENSOR_NUMEL": "a number of Triton's own",
-    "block_type": "a type of the compiler", "const": "a type of the compiler", "constexpr_type": "a type of the compiler",
-    "dtype": "a type of the compiler", "slice": "a type of the compiler", "tensor": "a type of the compiler",
-    "tensor_descriptor": "a type of the compiler", "tensor_descriptor_type": "a type of the compiler",
-    "tuple": "a type of the compiler", "tuple_type": "a type of the compiler", "void": "a type of the compiler",
+    "block_type": "a type of the compiler", "const": "a type of the compiler",
+    "constexpr_type": "a type of the compiler",
+    "dtype": "a type of the compiler", "slice": "a type of the compiler",
+    "tensor": "a type of the compiler",
+    "tensor_descriptor": "a type of the compiler",
+    "tensor_descriptor_type": "a type of the compiler",
+    "tuple": "a type of the compiler", "tuple_type": "a type of the compiler",
+    "void": "a type of the compiler",
     "pi32_t": "a type of the compiler", "str_to_ty": "for Triton's launcher",
-    "core": "a module", "random": "a module", "semantic": "a module", "standard": "a module", "target_info": "a module: what a kernel is compiled for",
-    "float8e4b15": "made by no course kernel; CUDA only", "float8e4b8": "AMD's fp8", "float8e5b16": "AMD's fp8",
+    "core": "a module", "random": "a module", "semantic": "a module", "standard": "a module",
+    "target_info": "a module: what a kernel is compiled for",
+    "float8e4b15": "made by no course kernel; CUDA only", "float8e4b8": "AMD's fp8",
+    "float8e5b16": "AMD's fp8",
 }  # fmt: skip
 OPERATORS = {
-    "add": r"\+", "radd": r"\+", "sub": "-", "rsub": "9 -", "mul": r"\*", "rmul": r"\*", "truediv": "/", "rtruediv": r"3\.0 /",
-    "floordiv": "//", "rfloordiv": "7 //", "mod": "%", "rmod": "100 %", "lshift": "<<", "rlshift": "<<", "rshift": ">>",
-    "rrshift": ">>", "and": "&", "rand": "&", "or": r"\|", "ror": r"\|", "xor": r"\^", "rxor": r"\^", "invert": "~", "neg": "-",
-    "not": "not ", "eq": "==", "req": "==", "ne": "!=", "rne": "!=", "lt": "<", "rlt": "3 <", "le": "<=", "rle": "<=", "gt": ">",
+    "add": r"\+", "radd": r"\+", "sub": "-", "rsub": "9 -", "mul": r"\*", "rmul": r"\*",
+    "truediv": "/", "rtruediv": r"3\.0 /",
+    "floordiv": "//", "rfloordiv": "7 //", "mod": "%", "rmod": "100 %", "lshift": "<<",
+    "rlshift": "<<", "rshift": ">>",
+    "rrshift": ">>", "and": "&", "rand": "&", "or": r"\|", "ror": r"\|", "xor": r"\^",
+    "rxor": r"\^", "invert": "~", "neg": "-",
+    "not": "not ", "eq": "==", "req": "==", "ne": "!=", "rne": "!=", "lt": "<", "rlt": "3 <",
+    "le": "<=", "rle": "<=", "gt": ">",
     "rgt": ">", "ge": ">=", "rge": ">=", "getitem": r"\[:, None\]",
 }  # fmt: skip
 
@@ -219,7 +277,11 @@ def test_every_public_name_of_the_language_stands_in_the_table():
     needless = NOT_IN_THE_TABLE.keys() & used
     assert not needless, f"a construct uses {', '.join(sorted(needless))}"
     used = set(re.findall(r"\btl\.math\.(\w+)", text))
-    missing = {name for name in dir(tl.math) if not name.startswith("_")} - used - {"T", "List", "core", "wraps"}
+    missing = (
+        {name for name in dir(tl.math) if not name.startswith("_")}
+        - used
+        - {"T", "List", "core", "wraps"}
+    )
     assert not missing, f"no construct uses tl.math's {', '.join(sorted(missing))}"
 
 
@@ -229,6 +291,18 @@ def test_every_method_and_operator_of_a_tensor_stands_in_the_table():
     missing = {name for name in methods if not re.search(rf"(?<!\btl)(?<!math)\.{name}\b", text)}
     assert missing <= {"logical_and", "logical_or"}, sorted(missing)  # what `and` and `or` become
     members = {name.strip("_") for name in vars(tl.tensor) if name.startswith("__")}
-    members -= {"doc", "hash", "init", "module", "str", "repr", "dict", "weakref", "index", "bool", "annotations"}
+    members -= {
+        "doc",
+        "hash",
+        "init",
+        "module",
+        "str",
+        "repr",
+        "dict",
+        "weakref",
+        "index",
+        "bool",
+        "annotations",
+    }
     assert members <= OPERATORS.keys(), sorted(members - OPERATORS.keys())
     assert [name for name in sorted(members) if not re.search(OPERATORS[name], text)] == []

@@ -1,4 +1,5 @@
-"""What the course changes in Triton's interpreter: rounding, launches from two threads, and a hook that has moved."""
+"""What the course changes in Triton's interpreter: rounding, launches from two threads, and a hook
+that has moved."""
 
 from __future__ import annotations
 
@@ -13,9 +14,12 @@ import triton.language as tl
 import course_lib
 from course_lib.interpreter import install, losses, numerics
 
-interpreted = pytest.mark.skipif(course_lib.MODE != "cpu", reason="this process compiles: the interpreter is not in use")
+interpreted = pytest.mark.skipif(
+    course_lib.MODE != "cpu", reason="this process compiles: the interpreter is not in use"
+)
 BITS = np.arange(2**16, dtype=np.uint32) << 16
-# each bf16 value itself, its neighbours in fp32, just under half way to the next one, half way, just over
+# each bf16 value itself, its neighbours in fp32, just under half way to the next one, half way,
+# just over
 LOW_HALVES = (0x0000, 0x0001, 0x7FFF, 0x8000, 0x8001, 0xFFFF)
 VALUES = np.concatenate([BITS | low for low in LOW_HALVES]).astype(np.uint32).view(np.float32)
 
@@ -91,11 +95,12 @@ def test_other_casts_are_left_alone():
         assert torch.equal(y, half.to(dtype))
 
 
-# ---- two threads -------------------------------------------------------------------------------------------------------
+# ---- two threads ---------------------------------------------------------------------------------
 
 
 def nothing() -> None:
-    """Called by the kernel below, which the interpreter runs as Python; a test puts something else here."""
+    """Called by the kernel below, which the interpreter runs as Python; a test puts something else
+    here."""
 
 
 between = nothing
@@ -128,7 +133,8 @@ def test_a_launch_from_another_thread_waits_for_the_one_that_runs(monkeypatch):
         monkeypatch.setitem(globals(), "between", nothing)
         thread.start()
         started.wait(5)
-        thread.join(0.3)  # without the lock the other launch is over by now, and the grid index is its last
+        # without the lock the other launch is over by now, and the grid index is its last
+        thread.join(0.3)
         results["done early"] = "other" in results
 
     monkeypatch.setitem(globals(), "between", start_the_other_launch_in_the_middle_of_this_one)
@@ -179,7 +185,7 @@ def test_a_thread_that_launches_already_may_launch_again():
         assert number(8, 4).tolist() == list(range(8))
 
 
-# ---- installing --------------------------------------------------------------------------------------------------------
+# ---- installing ----------------------------------------------------------------------------------
 
 
 @interpreted
@@ -188,7 +194,11 @@ def test_installing_again_changes_nothing():
 
     hooks = GridExecutor.__call__, InterpreterBuilder.cast_impl, InterpreterBuilder.create_fp_to_fp
     install()
-    assert hooks == (GridExecutor.__call__, InterpreterBuilder.cast_impl, InterpreterBuilder.create_fp_to_fp)
+    assert hooks == (
+        GridExecutor.__call__,
+        InterpreterBuilder.cast_impl,
+        InterpreterBuilder.create_fp_to_fp,
+    )
     assert losses() == []
 
 
@@ -211,7 +221,11 @@ def test_a_hook_that_has_moved_is_named_and_nothing_raises(monkeypatch, gone, na
     state = sys.modules["course_lib.interpreter.install"]
     monkeypatch.setattr(state, "_losses", None)
     # set to themselves: what the second installation changes is undone with the rest
-    for owner, name in ((GridExecutor, "__call__"), (InterpreterBuilder, "cast_impl"), (InterpreterBuilder, "create_fp_to_fp")):
+    for owner, name in (
+        (GridExecutor, "__call__"),
+        (InterpreterBuilder, "cast_impl"),
+        (InterpreterBuilder, "create_fp_to_fp"),
+    ):
         monkeypatch.setattr(owner, name, getattr(owner, name))
     stock = GridExecutor.__call__, InterpreterBuilder.cast_impl
     if gone.endswith("__call__"):
@@ -220,7 +234,9 @@ def test_a_hook_that_has_moved_is_named_and_nothing_raises(monkeypatch, gone, na
     else:
         monkeypatch.delattr(gone)
     install()
-    assert any(named in loss for loss in losses()) and all("Triton changed" in loss for loss in losses())
+    assert any(named in loss for loss in losses()) and all(
+        "Triton changed" in loss for loss in losses()
+    )
     # the other one was still made
     if named == "truncated":
         assert GridExecutor.__call__ is not stock[0]

@@ -1,4 +1,5 @@
-"""autotune and do_bench on a machine without a GPU: they run, and their times are labelled for what they are."""
+"""autotune and do_bench on a machine without a GPU: they run, and their times are labelled for what
+they are."""
 
 from __future__ import annotations
 
@@ -32,5 +33,7 @@ def test_an_autotuned_kernel_runs_and_gives_the_right_values():
 
 def test_do_bench_measures_the_host_and_says_so():
     with pytest.warns(InterpreterTiming, match="the CPU interpreter's"):
-        milliseconds = triton.testing.do_bench(lambda: time.sleep(0.002), warmup=2, rep=10, return_mode="median")
+        milliseconds = triton.testing.do_bench(
+            lambda: time.sleep(0.002), warmup=2, rep=10, return_mode="median"
+        )
     assert 2.0 <= milliseconds < 100.0

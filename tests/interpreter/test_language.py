@@ -73,7 +73,12 @@ def test_what_somebody_else_changed_is_searched_again(patches, monkeypatch):
 
 
 def test_after_a_launch_the_language_is_as_it_was():
-    before = tl.load, tl.zeros, tl.static_range, tl.tensor.__index__ if hasattr(tl.tensor, "__index__") else None
+    before = (
+        tl.load,
+        tl.zeros,
+        tl.static_range,
+        tl.tensor.__index__ if hasattr(tl.tensor, "__index__") else None,
+    )
     launch(3)
     assert (tl.load, tl.zeros, tl.static_range) == before[:3]
     with pytest.raises(Exception, match="on purpose"):

@@ -1,4 +1,5 @@
-"""Interpreted arithmetic against PyTorch and NumPy: bf16 by value, half-precision sums as a tree, custom combines."""
+"""Interpreted arithmetic against PyTorch and NumPy: bf16 by value, half-precision sums as a tree,
+custom combines."""
 
 from __future__ import annotations
 
@@ -60,7 +61,8 @@ def test_maxima_of_negative_bf16_are_those_of_the_numbers():
 
 @pytest.mark.parametrize(("dtype", "digits"), [(torch.float16, 11), (torch.bfloat16, 8)])
 def test_a_half_precision_sum_loses_what_a_tree_loses(dtype, digits):
-    """Halves meet halves: the expected sum is the same tree in PyTorch, which rounds each addition."""
+    """Halves meet halves: the expected sum is the same tree in PyTorch, which rounds each
+    addition."""
     x = (8 + 0.5 * torch.randn(1024, generator=torch.Generator().manual_seed(1))).to(dtype)
     out = torch.empty(3, dtype=dtype)
     statistics_kernel[(1,)](x, out, N=1024)
@@ -89,7 +91,9 @@ def merge(mean_a, m2_a, n_a, mean_b, m2_b, n_b):
 def welford_kernel(x_ptr, out_ptr, ROWS: tl.constexpr, N: tl.constexpr):
     rows = tl.arange(0, ROWS)
     x = tl.load(x_ptr + rows[:, None] * N + tl.arange(0, N)[None, :])
-    mean, m2, n = tl.reduce((x, tl.zeros([ROWS, N], tl.float32), tl.full([ROWS, N], 1.0, tl.float32)), 1, merge)
+    mean, m2, n = tl.reduce(
+        (x, tl.zeros([ROWS, N], tl.float32), tl.full([ROWS, N], 1.0, tl.float32)), 1, merge
+    )
     tl.store(out_ptr + rows, mean)
     tl.store(out_ptr + ROWS + rows, m2 / n)
     tl.store(out_ptr + 2 * ROWS + rows, n)
@@ -138,7 +142,11 @@ def test_reductions_and_scans_keep_the_order_of_lanes(power, seed):
     out, scan = torch.empty(2, dtype=torch.int32), torch.empty((3, N), dtype=torch.int32)
     orders_kernel[(1,)](x, out, scan, N=N)
     assert out.tolist() == [int(x[0]), int(x.sum())]
-    assert scan.tolist() == [x.cumsum(0).tolist(), [int(x[0])] * N, x.flip(0).cumsum(0).flip(0).tolist()]
+    assert scan.tolist() == [
+        x.cumsum(0).tolist(),
+        [int(x[0])] * N,
+        x.flip(0).cumsum(0).flip(0).tolist(),
+    ]
 
 
 @triton.jit
@@ -187,7 +195,8 @@ def range_kernel(x_ptr, low_ptr, high_ptr, N: tl.constexpr):
 
 
 def test_a_combine_function_means_what_the_compiler_makes_of_it():
-    """Python's min() and max() of two tensors are elementwise there, and once chose one of the two blocks here."""
+    """Python's min() and max() of two tensors are elementwise there, and once chose one of the two
+    blocks here."""
     x, low, high = torch.tensor([2.0, -1, 3, 0.5, -0.5, 1.5, -2, 1]), torch.empty(1), torch.empty(1)
     range_kernel[(1,)](x, low, high, N=8)
     assert (low.item(), high.item()) == (-2.0, 3.0)

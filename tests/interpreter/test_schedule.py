@@ -1,4 +1,5 @@
-"""Interleaved runs: what they find, what they do not call wrong, and that they repeat and end cleanly."""
+"""Interleaved runs: what they find, what they do not call wrong, and that they repeat and end
+cleanly."""
 
 from __future__ import annotations
 
@@ -23,7 +24,9 @@ from course_lib.base import paths
 from course_lib.base.errors import CourseError
 from course_lib.interpreter.schedule import explore, run
 
-pytestmark = pytest.mark.skipif(course_lib.MODE != "cpu", reason="this process compiles: the interpreter is not in use")
+pytestmark = pytest.mark.skipif(
+    course_lib.MODE != "cpu", reason="this process compiles: the interpreter is not in use"
+)
 
 
 def line(kernel, text: str, which: int = 0) -> int:
@@ -40,7 +43,7 @@ def locks(n: int = 1) -> torch.Tensor:
     return zeros(n, dtype=torch.int32)
 
 
-# ---- accumulation into one place ---------------------------------------------------------------------------------------
+# ---- accumulation into one place -----------------------------------------------------------------
 
 
 @triton.jit
@@ -133,7 +136,9 @@ def test_a_block_of_1024_under_a_lock_is_no_race():
 def test_a_lock_released_before_the_store_is_a_race():
     result = run(early_release_kernel, (4,), zeros(1), locks())
     late = line(early_release_kernel, "tl.store")
-    assert result.races and all(late in (race.first.line, race.second.line) for race in result.races)
+    assert result.races and all(
+        late in (race.first.line, race.second.line) for race in result.races
+    )
     # lock and release stay unblamed
     assert {race.where for race in result.races} == {"total_ptr[0]"}
 
@@ -150,16 +155,21 @@ def test_atomics_on_both_sides_are_no_race():
 
 def test_an_atomic_against_a_plain_store_is_a_race():
     result = run(mixed_sum_kernel, (3,), zeros(1))
-    assert {kind for race in result.races for kind in (race.first.kind, race.second.kind)} == {"load", "store", "fadd"}
+    assert {kind for race in result.races for kind in (race.first.kind, race.second.kind)} == {
+        "load",
+        "store",
+        "fadd",
+    }
     assert any("atomic_add" in race.message for race in result.races)
 
 
-# ---- who wrote last ----------------------------------------------------------------------------------------------------
+# ---- who wrote last ------------------------------------------------------------------------------
 
 
 @triton.jit
 def message_kernel(word_ptr, y_ptr, VOLATILE: tl.constexpr, BLOCK: tl.constexpr):
-    """Program 0 sends a number that is never 0 by a relaxed exchange; the others wait for it, each lane by itself."""
+    """Program 0 sends a number that is never 0 by a relaxed exchange; the others wait for it, each
+    lane by itself."""
     if tl.program_id(0) == 0:
         tl.atomic_xchg(word_ptr, 7, sem="relaxed")
     else:
@@ -172,7 +182,9 @@ def message_kernel(word_ptr, y_ptr, VOLATILE: tl.constexpr, BLOCK: tl.constexpr)
 
 @pytest.mark.parametrize("seed", range(5))
 @pytest.mark.parametrize("volatile", [True, False])
-def test_a_volatile_load_is_a_relaxed_atomic_and_a_plain_one_races_with_the_exchange(volatile, seed):
+def test_a_volatile_load_is_a_relaxed_atomic_and_a_plain_one_races_with_the_exchange(
+    volatile, seed
+):
     word, y = torch.zeros(1, dtype=torch.int32), torch.zeros(4, dtype=torch.int32)
     schedule = run(message_kernel, (4,), word, y, VOLATILE=volatile, BLOCK=4, seed=seed)
     assert schedule.complete and y.tolist() == [0, 7, 7, 7] and not schedule.no_barrier
@@ -181,7 +193,8 @@ def test_a_volatile_load_is_a_relaxed_atomic_and_a_plain_one_races_with_the_exch
 
 @triton.jit
 def message_and_data_kernel(word_ptr, data_ptr, y_ptr):
-    """The number is only a flag here, and what it stands for is stored before it: a relaxed exchange does not order the two."""
+    """The number is only a flag here, and what it stands for is stored before it: a relaxed
+    exchange does not order the two."""
     if tl.program_id(0) == 0:
         tl.store(data_ptr, 5.0)
         tl.atomic_xchg(word_ptr, 1, sem="relaxed")
@@ -192,7 +205,13 @@ def message_and_data_kernel(word_ptr, data_ptr, y_ptr):
 
 
 def test_a_relaxed_flag_does_not_order_the_data_behind_it():
-    schedule = run(message_and_data_kernel, (3,), torch.zeros(1, dtype=torch.int32), torch.zeros(1), torch.zeros(3))
+    schedule = run(
+        message_and_data_kernel,
+        (3,),
+        torch.zeros(1, dtype=torch.int32),
+        torch.zeros(1),
+        torch.zeros(3),
+    )
     assert {race.where for race in schedule.races} == {"data_ptr[0]"}
 
 
@@ -210,14 +229,18 @@ def own_slot_kernel(x_ptr, partial_ptr, M, ROWS: tl.constexpr):
 
 
 @triton.jit
-def last_one_sums_kernel(x_ptr, partial_ptr, count_ptr, y_ptr, SEM: tl.constexpr, BLOCK: tl.constexpr):
+def last_one_sums_kernel(
+    x_ptr, partial_ptr, count_ptr, y_ptr, SEM: tl.constexpr, BLOCK: tl.constexpr
+):
     """Two stages in one launch: whoever is last to count sums what all have stored."""
     program = tl.program_id(0)
     programs = tl.num_programs(0)
     tl.store(partial_ptr + program, tl.load(x_ptr + program) * 2.0)
     if tl.atomic_add(count_ptr, 1, sem=SEM) == programs - 1:
         slots = tl.arange(0, BLOCK)
-        tl.store(y_ptr, tl.sum(tl.load(partial_ptr + slots, mask=slots < programs, other=0.0), axis=0))
+        tl.store(
+            y_ptr, tl.sum(tl.load(partial_ptr + slots, mask=slots < programs, other=0.0), axis=0)
+        )
 
 
 @triton.jit
@@ -263,10 +286,14 @@ def test_slots_of_their_own_are_no_race(m):
     torch.testing.assert_close(partial.sum(), x.sum())
 
 
-@pytest.mark.parametrize(("sem", "race"), [("acq_rel", False), ("relaxed", True), ("release", True), ("acquire", True)])
+@pytest.mark.parametrize(
+    ("sem", "race"), [("acq_rel", False), ("relaxed", True), ("release", True), ("acquire", True)]
+)
 def test_the_memory_order_of_an_atomic_decides(sem, race):
     y = zeros(1)
-    result = run(last_one_sums_kernel, (5,), torch.ones(5), zeros(5), locks(), y, SEM=sem, BLOCK=8, seed=1)
+    result = run(
+        last_one_sums_kernel, (5,), torch.ones(5), zeros(5), locks(), y, SEM=sem, BLOCK=8, seed=1
+    )
     assert y.item() == 10 and bool(result.races) == race
 
 
@@ -278,7 +305,9 @@ def count_kernel(count_ptr, SCOPE: tl.constexpr, OTHER: tl.constexpr):
         tl.atomic_add(count_ptr, 1, scope=OTHER)
 
 
-@pytest.mark.parametrize("scopes", list(itertools.product(["cta", "gpu", "sys"], repeat=2)), ids="-".join)
+@pytest.mark.parametrize(
+    "scopes", list(itertools.product(["cta", "gpu", "sys"], repeat=2)), ids="-".join
+)
 def test_an_atomic_whose_scope_leaves_out_other_programs_races_with_theirs(scopes):
     count = locks()
     result = run(count_kernel, (3,), count, SCOPE=scopes[0], OTHER=scopes[1])
@@ -312,12 +341,13 @@ def test_overlap_counts_whatever_the_width(offset, race):
     assert bool(run(two_widths_kernel, (2,), y, y.view(torch.int32), OFFSET=offset).races) == race
 
 
-# ---- the threads of one program ----------------------------------------------------------------------------------------
+# ---- the threads of one program ------------------------------------------------------------------
 
 
 @triton.jit
 def first_adds_kernel(x_ptr, total_ptr, lock_ptr, FORM: tl.constexpr, BLOCK: tl.constexpr):
-    """Each program adds its row to a row of totals. The first one finds nothing there: a flag beside the lock says so."""
+    """Each program adds its row to a row of totals. The first one finds nothing there: a flag
+    beside the lock says so."""
     cols = tl.arange(0, BLOCK)
     row = tl.load(x_ptr + tl.program_id(0) * BLOCK + cols)
     while tl.atomic_cas(lock_ptr, 0, 1) == 1:
@@ -361,7 +391,19 @@ def first_adds_kernel(x_ptr, total_ptr, lock_ptr, FORM: tl.constexpr, BLOCK: tl.
 
 def run_first_adds(form: str, seed: int = 0, block: int = 4):
     total = torch.full((block,), float("nan"))
-    return run(first_adds_kernel, (3,), torch.ones(3, block), total, locks(3), FORM=form, BLOCK=block, seed=seed), total
+    return (
+        run(
+            first_adds_kernel,
+            (3,),
+            torch.ones(3, block),
+            total,
+            locks(3),
+            FORM=form,
+            BLOCK=block,
+            seed=seed,
+        ),
+        total,
+    )
 
 
 @pytest.mark.parametrize(
@@ -374,18 +416,31 @@ def run_first_adds(form: str, seed: int = 0, block: int = 4):
         ("a name that is not read", 4, 2, True),
     ],
 )
-def test_a_number_that_each_thread_loads_and_one_writes_needs_a_barrier_between(form, load, write, late):
+def test_a_number_that_each_thread_loads_and_one_writes_needs_a_barrier_between(
+    form, load, write, late
+):
     load = line(first_adds_kernel, "written = tl.load", load)
-    write = line(first_adds_kernel, "tl.atomic_xchg(lock_ptr + 1" if "exchange" in form else "tl.store(lock_ptr + 1", write)
+    write = line(
+        first_adds_kernel,
+        "tl.atomic_xchg(lock_ptr + 1" if "exchange" in form else "tl.store(lock_ptr + 1",
+        write,
+    )
     for seed in range(5):
         result, total = run_first_adds(form, seed)
         assert result.complete and not result.races
-        assert form == "exchange and load" or total.tolist() == [3] * 4  # in order, one operation after the other, the sum is right
+        # in order, one operation after the other, the sum is right
+        assert form == "exchange and load" or total.tolist() == [3] * 4
         finding = result.no_barrier[0]
-        assert finding.first.program == finding.second.program and finding.line == load and finding.where == "lock_ptr[1]"
+        assert (
+            finding.first.program == finding.second.program
+            and finding.line == load
+            and finding.where == "lock_ptr[1]"
+        )
         assert {finding.first.line, finding.second.line} == {load, write}
         assert f"at line {load}" in finding.message and f"at line {write}" in finding.message
-        assert ("loads late finds the new value" if late else "loads early finds the old value") in finding.message
+        assert (
+            "loads late finds the new value" if late else "loads early finds the old value"
+        ) in finding.message
 
 
 @pytest.mark.parametrize("form", ["barrier", "exchange", "an answer between"])
@@ -396,7 +451,8 @@ def test_a_barrier_or_one_answer_for_all_threads_lies_between(form):
 
 
 def test_one_thread_alone_may_load_and_store_a_number():
-    """Other threads load it as well. What they find reaches no memory, because only one of them stores a single number."""
+    """Other threads load it as well. What they find reaches no memory, because only one of them
+    stores a single number."""
     for form in ("load and store", "another atomic between", "exchange and load"):
         assert not run_first_adds(form, block=1)[0].findings
 
@@ -421,7 +477,8 @@ def test_a_number_matters_where_all_threads_store_after_it(after):
 
 @triton.jit
 def asks_in_the_lock_kernel(x_ptr, turn_ptr, lock_ptr):
-    """A program takes the lock, looks whether it is its turn, and if not gives the lock back without a barrier."""
+    """A program takes the lock, looks whether it is its turn, and if not gives the lock back
+    without a barrier."""
     cols = tl.arange(0, 4)
     mine = False
     while not mine:
@@ -437,12 +494,18 @@ def asks_in_the_lock_kernel(x_ptr, turn_ptr, lock_ptr):
 
 
 def test_a_lock_given_back_before_each_thread_has_loaded_is_a_missing_barrier():
-    findings = [run(asks_in_the_lock_kernel, (3,), zeros(4), locks(), locks(), seed=seed).no_barrier for seed in range(5)]
+    findings = [
+        run(asks_in_the_lock_kernel, (3,), zeros(4), locks(), locks(), seed=seed).no_barrier
+        for seed in range(5)
+    ]
     assert all(findings)
     release = line(asks_in_the_lock_kernel, "tl.atomic_xchg")
     for finding, *_others in findings:
         assert finding.first.program != finding.second.program
-        assert (finding.first.line, finding.line) == (line(asks_in_the_lock_kernel, "mine = tl.load"), release)
+        assert (finding.first.line, finding.line) == (
+            line(asks_in_the_lock_kernel, "mine = tl.load"),
+            release,
+        )
         assert f"one of them does the atomic_xchg at line {release}" in finding.message
 
 
@@ -462,17 +525,22 @@ def acquires_kernel(x_ptr, lock_ptr, USED: tl.constexpr, BLOCK: tl.constexpr):
     tl.atomic_xchg(lock_ptr, 0, sem="release")
 
 
-@pytest.mark.parametrize(("used", "block", "missing"), [(True, 4, False), (False, 4, True), (False, 1, False)])
+@pytest.mark.parametrize(
+    ("used", "block", "missing"), [(True, 4, False), (False, 4, True), (False, 1, False)]
+)
 def test_an_acquire_whose_result_is_dropped_is_one_of_one_thread(used, block, missing):
     for seed in range(4):
         found = run(acquires_kernel, (3,), zeros(block), locks(), USED=used, BLOCK=block, seed=seed)
         assert found.complete and not found.races and bool(found.no_barrier) == missing
         for finding in found.no_barrier:
             assert finding.line == line(acquires_kernel, "tl.atomic_add", 1)
-            assert "nothing reads its result, and no barrier makes the other threads wait for it" in finding.message
+            assert (
+                "nothing reads its result, and no barrier makes the other threads wait for it"
+                in finding.message
+            )
 
 
-# ---- waiting -----------------------------------------------------------------------------------------------------------
+# ---- waiting -------------------------------------------------------------------------------------
 
 
 @triton.jit
@@ -566,20 +634,33 @@ def test_a_lock_that_is_never_released_is_a_deadlock_that_names_its_holder(seed)
     assert len(waits) == 3 and len(result.deadlock.not_started) == 1 and not result.complete
     for wait in waits:
         assert wait.holder.program == holder and wait.holder.changed and wait.step.program != holder
-        assert wait.step.line == line(never_released_kernel, "atomic_cas") and wait.where == "lock_ptr[2]"
-        assert f"program {holder} changed it last" in wait.message and "has finished" in wait.message
+        assert (
+            wait.step.line == line(never_released_kernel, "atomic_cas")
+            and wait.where == "lock_ptr[2]"
+        )
+        assert (
+            f"program {holder} changed it last" in wait.message and "has finished" in wait.message
+        )
     told = result.deadlock.message
-    assert waits[0].message[1:] in told and told.startswith("Deadlock in ") and "find the line that should change" in told
+    assert (
+        waits[0].message[1:] in told
+        and told.startswith("Deadlock in ")
+        and "find the line that should change" in told
+    )
     assert told.count(". ") <= 2 and len(told) <= 350
     assert len(result.steps) < 50 and not result.races
 
 
 def test_a_lock_by_exchange_is_understood_too():
     total = zeros(1)
-    assert not run(exchange_lock_kernel, (4,), locks(), total, GIVE=True).findings and total.item() == 4
+    assert (
+        not run(exchange_lock_kernel, (4,), locks(), total, GIVE=True).findings
+        and total.item() == 4
+    )
     stuck = run(exchange_lock_kernel, (4,), locks(), total, GIVE=False)
     (holder,) = stuck.finished
-    assert {wait.holder.program for wait in stuck.deadlock.waits} == {holder}  # not a spinner's exchange of 1 for 1
+    # not a spinner's exchange of 1 for 1
+    assert {wait.holder.program for wait in stuck.deadlock.waits} == {holder}
 
 
 @pytest.mark.parametrize("seed", range(10))
@@ -590,7 +671,13 @@ def test_waiting_on_earlier_tickets_ends_in_any_order(seed):
 
 
 def test_waiting_for_a_program_that_has_no_slot_is_a_deadlock():
-    stuck = next(s for s in (run(waits_for_the_last_kernel, (6,), locks(), seed=n, resident=2) for n in range(9)) if s.deadlock)
+    stuck = next(
+        s
+        for s in (
+            run(waits_for_the_last_kernel, (6,), locks(), seed=n, resident=2) for n in range(9)
+        )
+        if s.deadlock
+    )
     assert 5 in stuck.deadlock.not_started and "cannot start" in stuck.deadlock.message
     assert all(wait.holder is None and "nobody" in wait.message for wait in stuck.deadlock.waits)
     assert run(waits_for_the_last_kernel, (6,), locks(), resident=6).complete
@@ -598,14 +685,19 @@ def test_waiting_for_a_program_that_has_no_slot_is_a_deadlock():
 
 def test_locks_taken_crosswise_are_a_deadlock():
     result = run(two_locks_kernel, (2,), locks(2), locks())
-    assert {(wait.step.program, wait.holder.program) for wait in result.deadlock.waits} == {(0, 1), (1, 0)}
+    assert {(wait.step.program, wait.holder.program) for wait in result.deadlock.waits} == {
+        (0, 1),
+        (1, 0),
+    }
     assert "waits too" in result.deadlock.message
 
 
 @pytest.mark.parametrize("atomic", [True, False], ids=["atomic", "plain"])
 def test_a_flag_has_to_be_atomic(atomic):
     y = zeros(1)
-    found = explore(flag_kernel, (2,), lambda: [zeros(1), locks(), y], seeds=range(8), ATOMIC=atomic)
+    found = explore(
+        flag_kernel, (2,), lambda: [zeros(1), locks(), y], seeds=range(8), ATOMIC=atomic
+    )
     assert y.item() == 42 and found.complete == 8
     if atomic:
         assert found.schedule is None
@@ -625,8 +717,10 @@ def test_patience_lets_a_long_wait_give_up_and_says_so():
     assert result.complete and not result.findings and sorted(tries.tolist()) == [0, 700, 700]
     assert [given_up.tries for given_up in result.given_up] == [701, 701]
     first = result.given_up[0]
-    assert first.message == (
-        f"program {first.step.program} tried 701 times at line {first.step.line} (atomic_cas on lock_ptr[0]), never got it, and went on"
+    assert (
+        first.message
+        == f"program {first.step.program} tried 701 times at line {first.step.line} (atomic_cas on"
+        " lock_ptr[0]), never got it, and went on"
     )
 
 
@@ -635,7 +729,9 @@ def test_patience_costs_a_proved_wait_a_few_steps_and_changes_no_result():
         steps = []
         for patience in (0, 5000):
             x, total = torch.arange(30, dtype=torch.float32).reshape(6, 5), zeros(5)
-            result = run(locked_sum_kernel, (6,), x, total, locks(), 5, BLOCK=8, seed=seed, patience=patience)
+            result = run(
+                locked_sum_kernel, (6,), x, total, locks(), 5, BLOCK=8, seed=seed, patience=patience
+            )
             assert result.complete and not result.findings and not result.given_up
             assert torch.equal(total, x.sum(dim=0))
             steps.append(len(result.steps))
@@ -756,10 +852,13 @@ def test_no_byte_is_lost_where_memory_pages_meet(beside):
     y = zeros(16384, dtype=torch.int8)
     edge = -y.data_ptr() % 4096 + 4096 + beside
     for seed in range(4):
-        assert run(block_or_byte_kernel, (2,), y, edge, BLOCK=16384, seed=seed).races[0].where == f"y_ptr[{edge}]"
+        assert (
+            run(block_or_byte_kernel, (2,), y, edge, BLOCK=16384, seed=seed).races[0].where
+            == f"y_ptr[{edge}]"
+        )
 
 
-# ---- repeating, and ending ---------------------------------------------------------------------------------------------
+# ---- repeating, and ending -----------------------------------------------------------------------
 
 
 @triton.jit
@@ -794,12 +893,18 @@ def test_a_seed_repeats_its_schedule_and_its_bits():
     def once(seed: int):
         y = zeros(1)
         result = run(racy_sum_kernel, (8,), y, seed=seed)
-        return [(s.program, s.kind, s.line) for s in result.steps], y.item(), result.started, result.finished
+        return (
+            [(s.program, s.kind, s.line) for s in result.steps],
+            y.item(),
+            result.started,
+            result.finished,
+        )
 
     seen = [once(seed) for seed in range(8)]
     assert seen == [once(seed) for seed in range(8)]
     assert len({str(order) for order, *_ in seen}) == 8
-    assert len({tuple(started) for _, _, started, _ in seen}) > 4  # a GPU promises no order of starting
+    # a GPU promises no order of starting
+    assert len({tuple(started) for _, _, started, _ in seen}) > 4
 
 
 def test_no_more_programs_than_slots():
@@ -812,7 +917,9 @@ def test_no_more_programs_than_slots():
 def test_program_ids_survive_the_switches_on_a_grid_of_three_dimensions():
     y = locks(24)
     result = run(names_kernel, lambda meta: (2, 3, 4), y, seed=5)
-    assert y.tolist() == [100 * a + 10 * b + c for a in range(2) for b in range(3) for c in range(4)]
+    assert y.tolist() == [
+        100 * a + 10 * b + c for a in range(2) for b in range(3) for c in range(4)
+    ]
     assert result.name(23) == "program (1, 2, 3)" and result.complete
 
 
@@ -866,7 +973,8 @@ def operands_kernel(x_ptr, y_ptr, N):
 
 
 def test_programs_change_wherever_memory_is_used():
-    """In an operand of ``and``, ``or`` and a conditional expression, in a bound of a loop, in an address and in a helper."""
+    """In an operand of ``and``, ``or`` and a conditional expression, in a bound of a loop, in an
+    address and in a helper."""
     x, y = torch.tensor([1.0, 2.0, 3.0, 0.0]), zeros(3)
     sequential = zeros(3)
     operands_kernel[(3,)](x, sequential, 3)
@@ -933,27 +1041,39 @@ def test_an_ordinary_launch_whose_programs_wait_forever_ends_in_words():
 
 def test_it_runs_on_bare_memory_without_pytorch(tmp_path):
     (tmp_path / "kernels.py").write_text(
-        "import triton\nimport triton.language as tl\n\n@triton.jit\ndef k(y_ptr, n):\n    tl.store(y_ptr, tl.load(y_ptr) + n)\n"
+        "import triton\nimport triton.language as tl\n\n@triton.jit\ndef k(y_ptr, n):\n   "
+        " tl.store(y_ptr, tl.load(y_ptr) + n)\n"
     )
     (tmp_path / "main.py").write_text(
-        "import sys, numpy as np\nimport course_lib, kernels\nfrom course_lib.interpreter import launch, schedule\n"
-        "y = np.zeros(4, np.float32)\n"
-        "found = schedule.explore(kernels.k, (4,), lambda: [y.fill(0), launch.pointer(y.ctypes.data, 'fp32'), launch.integer(2)][1:],\n"
-        "                         read=lambda _: y.tobytes())\n"
-        "print(len(found.schedule.races), found.differing is not None, 'torch' in sys.modules)\n"
+        "import sys, numpy as np\nimport course_lib, kernels\nfrom course_lib.interpreter import"
+        " launch, schedule\ny = np.zeros(4, np.float32)\nfound = schedule.explore(kernels.k, (4,),"
+        " lambda: [y.fill(0), launch.pointer(y.ctypes.data, 'fp32'), launch.integer(2)][1:],\n     "
+        "                    read=lambda _: y.tobytes())\nprint(len(found.schedule.races),"
+        " found.differing is not None, 'torch' in sys.modules)\n"
     )
     environment = {**os.environ, "COURSE_DEVICE": "cpu", "PYTHONPATH": f"{paths.ROOT}:{tmp_path}"}
-    done = subprocess.run([sys.executable, "main.py"], cwd=tmp_path, env=environment, capture_output=True, text=True, timeout=60)
+    done = subprocess.run(
+        [sys.executable, "main.py"],
+        cwd=tmp_path,
+        env=environment,
+        capture_output=True,
+        text=True,
+        timeout=60,
+    )
     assert done.stdout.split() == ["3", "True", "False"], done.stderr
 
 
 @settings(max_examples=25, deadline=None)
-@given(seed=st.integers(0, 2**32), resident=st.integers(1, 6), m=st.integers(1, 7), n=st.integers(1, 9))
+@given(
+    seed=st.integers(0, 2**32), resident=st.integers(1, 6), m=st.integers(1, 7), n=st.integers(1, 9)
+)
 def test_a_kernel_without_races_gives_the_sequential_result(seed, resident, m, n):
     x = torch.arange(m * n, dtype=torch.float32)  # small integers: any order of adding is exact
     one_by_one, interleaved = zeros(n), zeros(n)
     locked_sum_kernel[(m,)](x, one_by_one, locks(), n, BLOCK=16)
-    result = run(locked_sum_kernel, (m,), x, interleaved, locks(), n, BLOCK=16, seed=seed, resident=resident)
+    result = run(
+        locked_sum_kernel, (m,), x, interleaved, locks(), n, BLOCK=16, seed=seed, resident=resident
+    )
     assert not result.findings and torch.equal(one_by_one, interleaved)
 
 
@@ -961,9 +1081,30 @@ def test_a_kernel_without_races_gives_the_sequential_result(seed, resident, m, n
 @given(order=st.lists(st.integers(0, 2), max_size=12), seed=st.integers(0, 9))
 def test_the_first_steps_are_made_in_the_order_given(order, seed):
     n = 3
-    result = run(locked_sum_kernel, (3,), torch.ones(3 * n), zeros(n), locks(), n, BLOCK=4, seed=seed, order=order)
-    again = run(locked_sum_kernel, (3,), torch.ones(3 * n), zeros(n), locks(), n, BLOCK=4, order=[s.program for s in result.steps])
-    assert result.complete and [step[:3] for step in result.steps] == [step[:3] for step in again.steps]
+    result = run(
+        locked_sum_kernel,
+        (3,),
+        torch.ones(3 * n),
+        zeros(n),
+        locks(),
+        n,
+        BLOCK=4,
+        seed=seed,
+        order=order,
+    )
+    again = run(
+        locked_sum_kernel,
+        (3,),
+        torch.ones(3 * n),
+        zeros(n),
+        locks(),
+        n,
+        BLOCK=4,
+        order=[s.program for s in result.steps],
+    )
+    assert result.complete and [step[:3] for step in result.steps] == [
+        step[:3] for step in again.steps
+    ]
     done = set()  # who is done is passed over
     left = [sum(step.program == p for step in result.steps) for p in range(3)]
     for wanted, step in zip(order, result.steps, strict=False):

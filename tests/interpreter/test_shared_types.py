@@ -1,4 +1,5 @@
-"""Values that share the types and shapes which the first of them worked out: the same as Triton's own, and refused as there."""
+"""Values that share the types and shapes which the first of them worked out: the same as Triton's
+own, and refused as there."""
 
 from __future__ import annotations
 
@@ -14,25 +15,47 @@ from triton.language import core
 
 import course_lib
 
-pytestmark = pytest.mark.skipif(course_lib.MODE != "cpu", reason="this process compiles: the interpreter is not in use")
-NUMBERS = (tl.int1, tl.int8, tl.uint16, tl.int64, tl.float16, tl.bfloat16, tl.float32, tl.float64, tl.float8e5)
+pytestmark = pytest.mark.skipif(
+    course_lib.MODE != "cpu", reason="this process compiles: the interpreter is not in use"
+)
+NUMBERS = (
+    tl.int1,
+    tl.int8,
+    tl.uint16,
+    tl.int64,
+    tl.float16,
+    tl.bfloat16,
+    tl.float32,
+    tl.float64,
+    tl.float8e5,
+)
 
 
 @pytest.mark.parametrize("sizes", [(1,), (8,), (2, 4), (4, 2)], ids=str)
-@pytest.mark.parametrize("dtype", [*NUMBERS, tl.pointer_type(tl.float32), tl.pointer_type(tl.float16)], ids=str)
+@pytest.mark.parametrize(
+    "dtype", [*NUMBERS, tl.pointer_type(tl.float32), tl.pointer_type(tl.float16)], ids=str
+)
 def test_a_block_says_of_itself_what_was_asked_for_however_it_is_written(dtype, sizes):
     for shape in (list(sizes), core.tuple(sizes), [tl.constexpr(size) for size in sizes]):
-        for made in (tl.block_type(dtype, shape), tl.block_type(tl.int32, shape).with_element_ty(dtype)):
+        for made in (
+            tl.block_type(dtype, shape),
+            tl.block_type(tl.int32, shape).with_element_ty(dtype),
+        ):
             assert tuple(made.shape) == sizes and made.numel == int(np.prod(sizes))
             assert made.element_ty is dtype and made.scalar is dtype and made.is_block()
             assert str(dtype) in made.name and made == tl.block_type(dtype, list(sizes))
             value = core.tensor(None, made)
             assert tuple(value.shape) == sizes and value.type is made and value.dtype is dtype
-            assert all(isinstance(size, tl.constexpr) for size in value.shape) and value.numel == made.numel
+            assert (
+                all(isinstance(size, tl.constexpr) for size in value.shape)
+                and value.numel == made.numel
+            )
 
 
 def test_types_that_differ_are_not_equal():
-    types = [tl.block_type(dtype, sizes) for dtype in NUMBERS for sizes in ([4], [2, 2], [1, 4], [4, 1])]
+    types = [
+        tl.block_type(dtype, sizes) for dtype in NUMBERS for sizes in ([4], [2, 2], [1, 4], [4, 1])
+    ]
     assert all((one == other) == (one is other) for one in types for other in types)
     assert all((one == other) == (one is other) for one in NUMBERS for other in NUMBERS)
 

@@ -1,4 +1,5 @@
-"""The tracer: each access once, named, in element offsets, with the bytes that the kernel asks for."""
+"""The tracer: each access once, named, in element offsets, with the bytes that the kernel asks
+for."""
 
 from __future__ import annotations
 
@@ -19,7 +20,9 @@ from course_lib.interpreter.bounds import OutOfBounds, Region, checked
 from course_lib.interpreter.trace import tracing
 from course_lib.kernels.layer_norm import layer_norm_blocked_kernel, layer_norm_resident_kernel
 
-pytestmark = pytest.mark.skipif(course_lib.MODE != "cpu", reason="this process compiles: the interpreter is not in use")
+pytestmark = pytest.mark.skipif(
+    course_lib.MODE != "cpu", reason="this process compiles: the interpreter is not in use"
+)
 HERE = str(Path(__file__).resolve())
 
 
@@ -40,7 +43,11 @@ def total_kernel(x_ptr, total_ptr, lock_ptr, BLOCK: tl.constexpr):
 
 
 def line(marker: str) -> int:
-    (number,) = [n for n, text in enumerate(Path(HERE).read_text().splitlines(), 1) if text.endswith("# " + marker)]
+    (number,) = [
+        n
+        for n, text in enumerate(Path(HERE).read_text().splitlines(), 1)
+        if text.endswith("# " + marker)
+    ]
     return number
 
 
@@ -53,7 +60,10 @@ def test_each_access_is_recorded_once_with_its_lanes():
     with tracing(regions(x=x, y=y)) as trace:
         scale_kernel[(2,)](x, y, 5, 2, BLOCK=4)
     assert y.tolist() == [0, 4, 8, 12, 16]
-    seen = [(e.program[0], e.kind, e.tensor, e.offsets.tolist(), e.masked, e.bytes, e.line) for e in trace.events]
+    seen = [
+        (e.program[0], e.kind, e.tensor, e.offsets.tolist(), e.masked, e.bytes, e.line)
+        for e in trace.events
+    ]
     load, store = line("scale: load"), line("scale: store")
     assert seen == [
         (0, "load", "x", [0, 2, 4, 6], 0, 8, load),
@@ -79,21 +89,52 @@ def test_bytes_by_tensor_and_kind():
 
 
 @settings(max_examples=12, deadline=None)
-@given(st.integers(1, 5), st.integers(1, 40), st.sampled_from([torch.float32, torch.float16, torch.bfloat16]), st.sampled_from([8, 16, 32]))
+@given(
+    st.integers(1, 5),
+    st.integers(1, 40),
+    st.sampled_from([torch.float32, torch.float16, torch.bfloat16]),
+    st.sampled_from([8, 16, 32]),
+)
 def test_layer_norm_reads_x_three_times_in_blocks_and_once_resident(M, N, dtype, block):
-    x, y, w, b = torch.randn(M, N).to(dtype), torch.empty(M, N, dtype=dtype), torch.randn(N), torch.randn(N)
+    x = torch.randn(M, N).to(dtype)
+    y = torch.empty(M, N, dtype=dtype)
+    w = torch.randn(N)
+    b = torch.randn(N)
     mean, rstd = torch.empty(M), torch.empty(M)
     named = regions(x=x, y=y, w=w, b=b, mean=mean, rstd=rstd)
     present = {"HAS_W": True, "HAS_B": True}
     with checked(named), tracing(named) as blocked:
-        layer_norm_blocked_kernel[(M,)](x, y, w, b, mean, rstd, N, 1, N, 1, N, 1e-5, **present, BLOCK=block)
+        layer_norm_blocked_kernel[(M,)](
+            x, y, w, b, mean, rstd, N, 1, N, 1, N, 1e-5, **present, BLOCK=block
+        )
     with checked(named), tracing(named) as resident:
         layer_norm_resident_kernel[(triton.cdiv(M, 2),)](
-            x, y, w, b, mean, rstd, N, 1, N, 1, M, N, 1e-5, **present, ROWS=2, BLOCK=triton.next_power_of_2(N)
+            x,
+            y,
+            w,
+            b,
+            mean,
+            rstd,
+            N,
+            1,
+            N,
+            1,
+            M,
+            N,
+            1e-5,
+            **present,
+            ROWS=2,
+            BLOCK=triton.next_power_of_2(N),
         )
     assert blocked.passes("x") == 3 and resident.passes("x") == 1
     for trace in (blocked, resident):
-        assert trace.passes("y") == trace.passes("y", "store") == trace.passes("mean") == trace.passes("rstd") == 1
+        assert (
+            trace.passes("y")
+            == trace.passes("y", "store")
+            == trace.passes("mean")
+            == trace.passes("rstd")
+            == 1
+        )
     assert blocked.passes("w") == M and resident.passes("w") == triton.cdiv(M, 2)
 
 
@@ -123,7 +164,9 @@ def test_memory_that_was_not_named_is_traced_by_address():
     with tracing(regions(x=x)) as trace:
         scale_kernel[(1,)](x, y, 4, 1, BLOCK=4)
     store = trace.events[1]
-    assert store.tensor is None and store.offsets.tolist() == [y.data_ptr() + 4 * k for k in range(4)]
+    assert store.tensor is None and store.offsets.tolist() == [
+        y.data_ptr() + 4 * k for k in range(4)
+    ]
     assert trace.bytes() == 32 and trace.bytes("x") == 16
 
 
@@ -140,7 +183,10 @@ def test_a_fault_is_traced_by_the_observer_that_came_first():
 
 def test_names_that_cannot_be_told_apart_or_are_not_there():
     x, y = torch.ones(4), torch.zeros(0)
-    with pytest.raises(ValueError, match="one name"), tracing([Region.of("x", x), Region.of("x", y)]):
+    with (
+        pytest.raises(ValueError, match="one name"),
+        tracing([Region.of("x", x), Region.of("x", y)]),
+    ):
         pytest.fail("the block ran")
     with tracing(regions(x=x, y=y)) as trace:
         pass

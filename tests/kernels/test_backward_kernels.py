@@ -1,4 +1,5 @@
-"""The backward reference kernels against the float64 specification: every design, awkward shapes, strides and dtypes."""
+"""The backward reference kernels against the float64 specification: every design, awkward shapes,
+strides and dtypes."""
 
 from __future__ import annotations
 
@@ -28,7 +29,11 @@ RMS_NORM = [a for a in rms_norm_backward.ALGORITHMS if a != "auto"]
 def close(actual, expected, terms, dtype):
     """128 units of fp32 in the sum of absolute terms, plus one rounding to the output's dtype."""
     actual = reference.float64(actual)
-    allowed = 128 * 2.0**-24 * terms + 1.01 * UNIT[dtype] * np.abs(expected) + (2.0**-24 if dtype == torch.float16 else 1e-30)
+    allowed = (
+        128 * 2.0**-24 * terms
+        + 1.01 * UNIT[dtype] * np.abs(expected)
+        + (2.0**-24 if dtype == torch.float16 else 1e-30)
+    )
     worst = np.max(np.abs(actual - expected) / allowed)
     assert worst <= 1.0, f"{worst:.3g} x the allowed error"
 
@@ -47,9 +52,17 @@ def check_layer_norm(dy, x, w, algorithm, eps=1e-5):
     scale = 1 + np.abs(exact.mean) * exact.rstd  # the mean's rounding, in units of xhat
     xhat = np.abs(exact.y) + scale[:, None]
     wdy = dy64 * (1.0 if w is None else np.abs(reference.float64(w)))
-    terms = exact.rstd[:, None] * (wdy + xhat * (xhat * wdy).mean(axis=1, keepdims=True) + wdy.mean(axis=1, keepdims=True)) * scale[:, None]
+    terms = (
+        exact.rstd[:, None]
+        * (wdy + xhat * (xhat * wdy).mean(axis=1, keepdims=True) + wdy.mean(axis=1, keepdims=True))
+        * scale[:, None]
+    )
     w_dtype = x.dtype if w is None else w.dtype
-    assert (dx.dtype, dx.shape) == (x.dtype, x.shape) and dw.dtype == db.dtype == w_dtype and dw.shape == db.shape == (x64.shape[1],)
+    assert (
+        (dx.dtype, dx.shape) == (x.dtype, x.shape)
+        and dw.dtype == db.dtype == w_dtype
+        and dw.shape == db.shape == (x64.shape[1],)
+    )
     close(dx, want.dx, terms, x.dtype)
     close(dw, want.dw, (dy64 * xhat).sum(axis=0), w_dtype)
     close(db, want.db, dy64.sum(axis=0), w_dtype)
@@ -72,18 +85,28 @@ def check_rms_norm(dy, x, w, algorithm, eps=1e-5):
 @pytest.mark.parametrize("algorithm", LAYER_NORM)
 @pytest.mark.parametrize("shape", SHAPES)
 def test_layer_norm_matches_the_specification(shape, algorithm):
-    check_layer_norm(make(shape, seed=1), make(shape, mean=3.0), make(shape[1], seed=2, mean=0.5), algorithm)
+    check_layer_norm(
+        make(shape, seed=1), make(shape, mean=3.0), make(shape[1], seed=2, mean=0.5), algorithm
+    )
 
 
 @pytest.mark.parametrize("algorithm", RMS_NORM)
 @pytest.mark.parametrize("shape", SHAPES)
 def test_rms_norm_matches_the_specification(shape, algorithm):
-    check_rms_norm(make(shape, seed=1), make(shape, mean=3.0), make(shape[1], seed=2, mean=0.5), algorithm)
+    check_rms_norm(
+        make(shape, seed=1), make(shape, mean=3.0), make(shape[1], seed=2, mean=0.5), algorithm
+    )
 
 
 @pytest.mark.parametrize("algorithm", LAYER_NORM)
 @pytest.mark.parametrize(
-    "dtypes", [(torch.float16, torch.float16), (torch.bfloat16, torch.float32), (torch.float64, torch.float64)], ids=str
+    "dtypes",
+    [
+        (torch.float16, torch.float16),
+        (torch.bfloat16, torch.float32),
+        (torch.float64, torch.float64),
+    ],
+    ids=str,
 )
 def test_dtypes(dtypes, algorithm):
     x_dtype, w_dtype = dtypes
@@ -120,16 +143,23 @@ def test_a_bad_row_spoils_no_other_rows_dx(algorithm):
     x, dy = make((40, 19), mean=1.0), make((40, 19), seed=1)
     x[1, 3], dy[7, 2] = float("nan"), float("inf")
     _, mean, rstd = layer_norm_forward(x, None, None, 1e-5)
-    dx, dw, _ = layer_norm_backward.layer_norm_backward(dy, x, None, mean, rstd, algorithm=algorithm)
+    dx, dw, _ = layer_norm_backward.layer_norm_backward(
+        dy, x, None, mean, rstd, algorithm=algorithm
+    )
     good = [r for r in range(40) if r not in (1, 7)]
     assert dx[good].isfinite().all() and not dx[1].isfinite().any() and dw.isnan().any()
 
 
 @pytest.mark.parametrize("algorithm", ["persistent", "two tiles", "two-stage", "columns"])
 def test_lock_free_designs_give_the_same_bits_every_time(algorithm):
-    x, dy, w = make((70, 33), torch.float16, mean=1.0), make((70, 33), torch.float16, 1), make(33, torch.float16, 2)
+    x = make((70, 33), torch.float16, mean=1.0)
+    dy = make((70, 33), torch.float16, 1)
+    w = make(33, torch.float16, 2)
     _, mean, rstd = layer_norm_forward(x, w, None, 1e-5)
-    first, again = (layer_norm_backward.layer_norm_backward(dy, x, w, mean, rstd, algorithm=algorithm) for _ in range(2))
+    first, again = (
+        layer_norm_backward.layer_norm_backward(dy, x, w, mean, rstd, algorithm=algorithm)
+        for _ in range(2)
+    )
     assert all(torch.equal(a, b) for a, b in zip(first, again, strict=True))
 
 
@@ -143,7 +173,8 @@ def test_lock_free_designs_give_the_same_bits_every_time(algorithm):
     ],
 )
 def test_mean_and_rstd_one_tile_ahead_are_those_of_the_tile(check, N, dtype, place, monkeypatch):
-    """Each row has a mean and rstd of its own, there are more tiles than programs, and the last tile has one row."""
+    """Each row has a mean and rstd of its own, there are more tiles than programs, and the last
+    tile has one row."""
     assert find_line(H100.ahead, N, dtype, check is check_layer_norm).ahead == place
     monkeypatch.setattr(device, "count_multiprocessors", lambda _: 3)
     x, dy, w = make((29, N), dtype, mean=3.0), make((29, N), dtype, 1), make(N, dtype, 2)
@@ -172,10 +203,23 @@ def test_what_cannot_be_done_is_refused_in_words():
 @pytest.mark.parametrize("P", [0, 1, 63, 64, 65, 130])
 def test_column_sums(P):
     first, second = make((P, 37)), make((P, 37), seed=1)
-    a, b = (torch.empty(37, dtype=dtype, device=first.device) for dtype in (torch.float32, torch.float16))
+    a, b = (
+        torch.empty(37, dtype=dtype, device=first.device)
+        for dtype in (torch.float32, torch.float16)
+    )
     column_sums(first, second, a, b)
-    close(a, reference.float64(first).sum(axis=0), np.abs(reference.float64(first)).sum(axis=0) + 1e-30, torch.float32)
-    close(b, reference.float64(second).sum(axis=0), np.abs(reference.float64(second)).sum(axis=0) + 1e-30, torch.float16)
+    close(
+        a,
+        reference.float64(first).sum(axis=0),
+        np.abs(reference.float64(first)).sum(axis=0) + 1e-30,
+        torch.float32,
+    )
+    close(
+        b,
+        reference.float64(second).sum(axis=0),
+        np.abs(reference.float64(second)).sum(axis=0) + 1e-30,
+        torch.float16,
+    )
     alone = torch.empty_like(a)
     column_sums(first, None, alone, None)
     assert torch.equal(alone, a)
@@ -191,7 +235,8 @@ def test_the_locked_kernel_has_no_race_and_no_deadlock_in_any_order_tried(seed):
     dw, db = torch.full((group, N), float("nan")), torch.full((group, N), float("nan"))
     lock = torch.zeros(2 * group, dtype=torch.int32)
     outcome = schedule.run(
-        layer_norm_backward.layer_norm_backward_locked_kernel, (M,), dy, x, x, mean, rstd, dx, dw, db, lock,
+        layer_norm_backward.layer_norm_backward_locked_kernel, (M,), dy, x, x, mean, rstd, dx, dw,
+        db, lock,
         N, 1, N, 1, N, N, seed=seed, HAS_W=False, GROUP=group, BLOCK=8,
     )  # fmt: skip
     assert outcome.complete and not outcome.findings, outcome.findings
@@ -206,17 +251,33 @@ def test_what_is_chosen_follows_the_row_length(monkeypatch):
 
     monkeypatch.setattr(device, "find_bandwidth", lambda _: H100.bandwidth)
 
-    # idle lanes cost where every element has a load of its own, and a quarter of them or more have nothing to do
+    # idle lanes cost where every element has a load of its own, and a quarter of them or more have
+    # nothing to do
     assert [chosen(N) for N in (2049, 3001, 4097, 6001, 6144 - 1)] == ["two tiles"] * 5
-    assert [chosen(N) for N in (1, 1000, 1025, 2048, 4095, 4112, 5120, 6145, 8191, 8192)] == ["persistent"] * 10
-    assert chosen(8208) == chosen(16384) == chosen(8193, M=33) == "split" and chosen(8193, M=32) == "columns"
-    assert chosen(8193, centred=True) == chosen(8193, torch.float32) == chosen(8208, torch.float64) == "columns"
+    assert [chosen(N) for N in (1, 1000, 1025, 2048, 4095, 4112, 5120, 6145, 8191, 8192)] == [
+        "persistent"
+    ] * 10
+    assert (
+        chosen(8208) == chosen(16384) == chosen(8193, M=33) == "split"
+        and chosen(8193, M=32) == "columns"
+    )
+    assert (
+        chosen(8193, centred=True)
+        == chosen(8193, torch.float32)
+        == chosen(8208, torch.float64)
+        == "columns"
+    )
     # few rows have too little work for programs that wait for one another
-    assert chosen(16384, M=32) == chosen(65536, M=16) == "columns" and chosen(65536, M=17) == chosen(16384, M=33) == "split"
+    assert (
+        chosen(16384, M=32) == chosen(65536, M=16) == "columns"
+        and chosen(65536, M=17) == chosen(16384, M=33) == "split"
+    )
     # two tiles of rows that are loaded as vectors, where the memory is fast
     monkeypatch.setattr(device, "find_bandwidth", lambda _: H200.bandwidth)
     assert [chosen(N) for N in (2064, 3072, 5120, 8208, 12288)] == ["two tiles"] * 5
-    assert [chosen(N) for N in (2048, 3088, 4096, 6144, 8192)] == ["persistent"] * 5 and chosen(12304) == "split"
+    assert [chosen(N) for N in (2048, 3088, 4096, 6144, 8192)] == ["persistent"] * 5 and chosen(
+        12304
+    ) == "split"
     assert chosen(3072, torch.float32) == "persistent" and chosen(12288, centred=True) == "split"
 
 
@@ -231,8 +292,11 @@ def test_chunks_of_rows_hold_every_row_once_and_are_enough(M, programs, centred)
     chunks, rows = tables.row_chunks(M, programs, centred=centred)
     wanted = 512 if centred else 2048
     assert (chunks - 1) * rows < M <= chunks * rows and rows <= max(32, -(-M // 128))
-    if programs and M >= 16:  # programs enough, or rows so few that a chunk more costs a partial sum more
+    # programs enough, or rows so few that a chunk more costs a partial sum more
+    if programs and M >= 16:
         assert rows <= 4 or rows * wanted < (M + 1) * programs + wanted
-        assert rows >= min(4, M) and (rows == 4 or chunks * programs <= max(wanted + programs, 128 * programs))
+        assert rows >= min(4, M) and (
+            rows == 4 or chunks * programs <= max(wanted + programs, 128 * programs)
+        )
     else:
         assert rows == min(M, max(32, -(-M // 128)))

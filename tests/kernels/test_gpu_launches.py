@@ -1,4 +1,5 @@
-"""What only a GPU shows of the public functions: CUDA graphs, no compilation when only M changes, offsets past 2^31 elements."""
+"""What only a GPU shows of the public functions: CUDA graphs, no compilation when only M changes,
+offsets past 2^31 elements."""
 
 from __future__ import annotations
 
@@ -13,7 +14,8 @@ from course_lib import kernels
 from course_lib.norms import functional
 
 pytestmark = pytest.mark.skipif(course_lib.MODE != "gpu", reason="compiles and captures on a GPU")
-LENGTHS = [256, 1000, 4096, 4097, 16384, 40000, 262144]  # one for each algorithm of the launch table, and for each kind of line
+# one for each algorithm of the launch table, and for each kind of line
+LENGTHS = [256, 1000, 4096, 4097, 16384, 40000, 262144]
 
 
 def make(shape, dtype=torch.float16, seed=0, grad=False):
@@ -34,9 +36,13 @@ def compiled() -> dict[str, int]:
     """How many versions of each of the course's kernels have been compiled in this process."""
     count = {}
     for module in pkgutil.iter_modules(kernels.__path__):
-        for name, value in vars(importlib.import_module(f"course_lib.kernels.{module.name}")).items():
+        for name, value in vars(
+            importlib.import_module(f"course_lib.kernels.{module.name}")
+        ).items():
             if hasattr(value, "device_caches"):
-                count[f"{module.name}.{name}"] = sum(len(caches[0]) for caches in value.device_caches.values())
+                count[f"{module.name}.{name}"] = sum(
+                    len(caches[0]) for caches in value.device_caches.values()
+                )
     return count
 
 
@@ -56,18 +62,26 @@ def test_nothing_is_compiled_when_only_the_number_of_rows_changes(N):
     for M in (1, 2, 15, 17, 32, most - 1):
         run(M)
     after = compiled()
-    assert after == before, {name: (before[name], after[name]) for name in after if before[name] != after[name]}
+    assert after == before, {
+        name: (before[name], after[name]) for name in after if before[name] != after[name]
+    }
 
 
 @pytest.mark.parametrize("N", LENGTHS)
 def test_cuda_graphs_replay_the_public_functions(N):
     M = 40 if N > 32768 else 300
-    x, residual, w, b = (make((M, N), grad=True), make((M, N), seed=1, grad=True), make(N, seed=2, grad=True), make(N, seed=3, grad=True))
+    x = make((M, N), grad=True)
+    residual = make((M, N), seed=1, grad=True)
+    w = make(N, seed=2, grad=True)
+    b = make(N, seed=3, grad=True)
     leaves, g = (x, residual, w, b), make((M, N), seed=4)
 
     def step() -> tuple:
         outputs = everything(x, residual, w, b)
-        return (*outputs, *torch.autograd.grad(sum((out * g).float().sum() for out in outputs), leaves))
+        return (
+            *outputs,
+            *torch.autograd.grad(sum((out * g).float().sum() for out in outputs), leaves),
+        )
 
     stream = torch.cuda.Stream()
     stream.wait_stream(torch.cuda.current_stream())
@@ -88,7 +102,8 @@ def test_cuda_graphs_replay_the_public_functions(N):
 
 
 def test_rows_beyond_two_to_the_31_elements():
-    """Past 2^31 elements a 32-bit offset is negative. The rows there must equal those of a small matrix, bit for bit."""
+    """Past 2^31 elements a 32-bit offset is negative. The rows there must equal those of a small
+    matrix, bit for bit."""
     N = 4096
     M = 2**31 // N + 40
     try:
@@ -101,7 +116,10 @@ def test_rows_beyond_two_to_the_31_elements():
     x[-40:] = small
     dy.zero_()
     dy[-40:] = small_dy
-    for norm in (lambda t: functional.layer_norm(t, (N,), w, b), lambda t: functional.rms_norm(t, (N,), w, 1e-5)):
+    for norm in (
+        lambda t: functional.layer_norm(t, (N,), w, b),
+        lambda t: functional.rms_norm(t, (N,), w, 1e-5),
+    ):
         leaf = x.detach().requires_grad_()
         y = norm(leaf)
         (dx,) = torch.autograd.grad(y, leaf, dy)

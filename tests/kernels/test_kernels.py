@@ -1,4 +1,5 @@
-"""The reference kernels against the float64 specification, on awkward shapes, strides and dtypes."""
+"""The reference kernels against the float64 specification, on awkward shapes, strides and
+dtypes."""
 
 from __future__ import annotations
 
@@ -18,9 +19,14 @@ SHAPES = [(1, 1), (3, 2), (5, 17), (2, 127), (33, 128), (7, 129), (3, 1000), (2,
 
 
 def close(actual, expected, slack, dtype):
-    """Rounding of a two-pass fp32 algorithm plus one rounding to the output's dtype; `slack` is the sum of absolute terms."""
+    """Rounding of a two-pass fp32 algorithm plus one rounding to the output's dtype; `slack` is the
+    sum of absolute terms."""
     actual = reference.float64(actual)
-    allowed = 128 * 2.0**-24 * slack + 1.01 * UNIT[dtype] * np.abs(expected) + (2.0**-24 if dtype == torch.float16 else 0.0)
+    allowed = (
+        128 * 2.0**-24 * slack
+        + 1.01 * UNIT[dtype] * np.abs(expected)
+        + (2.0**-24 if dtype == torch.float16 else 0.0)
+    )
     worst = np.max(np.abs(actual - expected) / allowed)
     assert worst <= 1.0, f"{worst:.3g} x the allowed error"
 
@@ -46,7 +52,13 @@ def check_layer_norm(x, w, b, eps, algorithm):
 @pytest.mark.parametrize("dtype", [torch.float32, torch.float16, torch.bfloat16])
 @pytest.mark.parametrize("shape", SHAPES)
 def test_layer_norm_matches_the_specification(shape, dtype, algorithm):
-    check_layer_norm(make(shape, dtype), make(shape[1], dtype, 1, 0.5), make(shape[1], dtype, 2, 0.0), 1e-5, algorithm)
+    check_layer_norm(
+        make(shape, dtype),
+        make(shape[1], dtype, 1, 0.5),
+        make(shape[1], dtype, 2, 0.0),
+        1e-5,
+        algorithm,
+    )
 
 
 @pytest.mark.parametrize("algorithm", ["resident", "two tiles", "blocked"])
@@ -62,7 +74,9 @@ def test_rms_norm_matches_the_specification(shape, dtype, algorithm):
 
 
 @pytest.mark.parametrize("algorithm", ["resident", "two tiles", "blocked"])
-@pytest.mark.parametrize("layout", ["every other column", "transposed", "sliced", "reversed rows by index"])
+@pytest.mark.parametrize(
+    "layout", ["every other column", "transposed", "sliced", "reversed rows by index"]
+)
 def test_any_strides(layout, algorithm):
     wide = make((34, 70), torch.float32, mean=2.0)
     x = {
@@ -73,7 +87,12 @@ def test_any_strides(layout, algorithm):
     }[layout]
     w, b = make(x.shape[1], torch.float32, 1), make(2 * x.shape[1], torch.float32, 2)[::2]
     check_layer_norm(x, w, b, 1e-5, algorithm)
-    close(rms_norm_forward(x, w, 1e-5, algorithm=algorithm)[0], reference.rms_norm(x, w).y, 10.0, torch.float32)
+    close(
+        rms_norm_forward(x, w, 1e-5, algorithm=algorithm)[0],
+        reference.rms_norm(x, w).y,
+        10.0,
+        torch.float32,
+    )
 
 
 @pytest.mark.parametrize("algorithm", ["resident", "two tiles", "blocked"])
@@ -93,12 +112,19 @@ def test_a_mean_far_from_zero_loses_nothing(algorithm):
 
 @pytest.mark.parametrize("algorithm", ["resident", "two tiles", "blocked"])
 def test_row_offsets_are_64_bit(algorithm):
-    """Three rows 2^30 elements apart: row 2 starts at 2^31, which a 32-bit product turns negative."""
-    storage = torch.empty(2**31 + 64, dtype=torch.float16, device=DEVICE)  # only the touched pages take memory
+    """Three rows 2^30 elements apart: row 2 starts at 2^31, which a 32-bit product turns
+    negative."""
+    # only the touched pages take memory
+    storage = torch.empty(2**31 + 64, dtype=torch.float16, device=DEVICE)
     x = storage.as_strided((3, 17), (2**30, 1))
     x.copy_(make((3, 17), torch.float16))
     check_layer_norm(x, None, None, 1e-5, algorithm)
-    close(rms_norm_forward(x, None, 1e-5, algorithm=algorithm)[0], reference.rms_norm(x).y, 8.0, torch.float16)
+    close(
+        rms_norm_forward(x, None, 1e-5, algorithm=algorithm)[0],
+        reference.rms_norm(x).y,
+        8.0,
+        torch.float16,
+    )
 
 
 @pytest.mark.parametrize("algorithm", ["resident", "two tiles", "blocked"])
@@ -129,7 +155,10 @@ def test_fused_addition_gives_the_bits_of_the_two_steps(shape, dtype):
     b = make(shape[1], dtype, 3)
     total, *fused = add_layer_norm_forward(x, residual, w, b, 1e-5)
     assert torch.equal(total, unfused)
-    assert all(torch.equal(one, two) for one, two in zip(fused, layer_norm_forward(unfused, w, b, 1e-5), strict=True))
+    assert all(
+        torch.equal(one, two)
+        for one, two in zip(fused, layer_norm_forward(unfused, w, b, 1e-5), strict=True)
+    )
 
 
 def test_what_cannot_be_launched_is_refused_in_words():

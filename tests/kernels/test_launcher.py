@@ -1,4 +1,5 @@
-"""A launch that skips Triton's binder: it is the launch that Triton would have made, or Triton makes it."""
+"""A launch that skips Triton's binder: it is the launch that Triton would have made, or Triton
+makes it."""
 
 from __future__ import annotations
 
@@ -23,7 +24,8 @@ class Compiled:
 
 
 class Kernel:
-    """Stands for a ``triton.jit`` function of a GPU: remembers what went through Triton's own launch."""
+    """Stands for a ``triton.jit`` function of a GPU: remembers what went through Triton's own
+    launch."""
 
     __name__ = "kernel"
 
@@ -70,11 +72,15 @@ def run(kernel, x, y, M=3, n=N, eps=1e-5, grid=(4,), **options):
 
 def test_the_second_call_is_launched_directly_with_the_same_arguments(kernel):
     x, y = make(), make()
-    assert run(kernel, x, y) == "triton" and kernel.bound == [((4,), (x, y, 1, 3, N, 1e-5), {"BLOCK": 64, "num_warps": 4})]
+    assert run(kernel, x, y) == "triton" and kernel.bound == [
+        ((4,), (x, y, 1, 3, N, 1e-5), {"BLOCK": 64, "num_warps": 4})
+    ]
     assert run(kernel, x, y, grid=(5, 6)) == "direct"
     (arguments,) = kernel.direct
     assert arguments[:9] == (5, 6, 1, 11, "function", "metadata", None, None, None)
-    assert arguments[9:] == (x.data_ptr(), y.data_ptr(), 1, 3, N, 1e-5, 64, 7), "constexprs too, in the kernel's order"
+    assert arguments[9:] == (x.data_ptr(), y.data_ptr(), 1, 3, N, 1e-5, 64, 7), (
+        "constexprs too, in the kernel's order"
+    )
 
 
 def test_what_triton_would_compile_anew_goes_to_triton(kernel):

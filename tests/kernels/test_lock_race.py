@@ -1,7 +1,9 @@
-"""A flag that each thread loads and one thread stores: what the compiler makes of it, and what a GPU does.
+"""A flag that each thread loads and one thread stores: what the compiler makes of it, and what a
+GPU does.
 
-The compiled text is that of the installed Triton, for an H100. The rule is the one of the interleaved runs: between a load of a number
-by each thread and a write of it by one thread, all threads have to meet.
+The compiled text is that of the installed Triton, for an H100. The rule is the one of the
+interleaved runs: between a load of a number by each thread and a write of it by one thread, all
+threads have to meet.
 """
 
 from __future__ import annotations
@@ -35,18 +37,27 @@ def compile_exercise(exercise_id: str, num_warps: int, mutant: str = "") -> str:
         text = mutants.make_text(exercise, entry)
     source = KernelSource(text, "add_to_buffers_kernel", "ex.py")
     arguments = [*_BUFFERS, 1008, 1, 1008, 1008]
-    return compile_report(source, arguments, {"GROUP": 2, "BLOCK": 1024}, num_warps=num_warps, disassemble=False).ptx
+    return compile_report(
+        source, arguments, {"GROUP": 2, "BLOCK": 1024}, num_warps=num_warps, disassemble=False
+    ).ptx
 
 
 def compile_locked_backward(num_warps: int) -> str:
     x, sums = Pointer("fp16"), Pointer("fp32")
     arguments = [x, x, x, sums, sums, x, sums, sums, Pointer("int32"), 1008, 1, 1008, 1, 1008, 1008]
     constexprs = {"HAS_W": True, "GROUP": 128, "BLOCK": 1024}
-    return compile_report(layer_norm_backward_locked_kernel, arguments, constexprs, num_warps=num_warps, disassemble=False).ptx
+    return compile_report(
+        layer_norm_backward_locked_kernel,
+        arguments,
+        constexprs,
+        num_warps=num_warps,
+        disassemble=False,
+    ).ptx
 
 
 def find_unguarded_writes(ptx: str) -> list[tuple[str, str]]:
-    """List the loads of a number by every thread that a write of one thread to the same address follows without a barrier between."""
+    """List the loads of a number by every thread that a write of one thread to the same address
+    follows without a barrier between."""
     loads: dict[str, str] = {}  # address register -> the load since the last barrier
     unguarded = []
     for line in (line.strip() for line in ptx.splitlines()):
@@ -70,7 +81,8 @@ def test_one_thread_asks_for_the_flag_and_all_threads_wait_for_its_answer(exerci
     for number in atomics[:2]:
         steps = [_MEMORY_OR_BARRIER.search(line)[0] for line in lines[number : number + 4]]
         assert steps == ["atom.global", "st.shared", "bar.sync", "ld.shared"]
-        assert lines[number].startswith("@%p") and lines[number + 1].startswith("@%p")  # one thread asks, and hands on what it hears
+        # one thread asks, and hands on what it hears
+        assert lines[number].startswith("@%p") and lines[number + 1].startswith("@%p")
 
 
 @pytest.mark.parametrize("num_warps", WARPS)
@@ -78,24 +90,39 @@ def test_the_courses_kernel_has_a_barrier_between_the_load_of_the_flag_and_its_s
     ptx = compile_locked_backward(num_warps)
     assert not find_unguarded_writes(ptx)
     lines = [line.strip() for line in ptx.splitlines()]
-    store = next(number for number, line in enumerate(lines) if _SCALAR_WRITE.match(line) and "st.global" in line)
+    store = next(
+        number
+        for number, line in enumerate(lines)
+        if _SCALAR_WRITE.match(line) and "st.global" in line
+    )
     flag = _SCALAR_WRITE.match(lines[store])[1]
-    loads = [number for number, line in enumerate(lines) if (match := _SCALAR_LOAD.match(line)) and match[1] == flag]
+    loads = [
+        number
+        for number, line in enumerate(lines)
+        if (match := _SCALAR_LOAD.match(line)) and match[1] == flag
+    ]
     assert len(loads) == 1 and any(line.startswith("bar.sync") for line in lines[loads[0] : store])
 
 
 @pytest.mark.parametrize("num_warps", WARPS)
 @pytest.mark.parametrize(
-    ("exercise_id", "mutant"), [("12a", "flag_loaded_and_stored"), ("12a", "flag_loaded_and_exchanged"), ("12c", "flag_loaded_and_stored")]
+    ("exercise_id", "mutant"),
+    [
+        ("12a", "flag_loaded_and_stored"),
+        ("12a", "flag_loaded_and_exchanged"),
+        ("12c", "flag_loaded_and_stored"),
+    ],
 )
 def test_the_old_forms_have_no_barrier_there(exercise_id, mutant, num_warps):
     ((load, write),) = find_unguarded_writes(compile_exercise(exercise_id, num_warps, mutant))
-    assert not load.startswith("@") and write.startswith("@")  # every thread loads, one thread writes
+    # every thread loads, one thread writes
+    assert not load.startswith("@") and write.startswith("@")
 
 
 @pytest.mark.parametrize("num_warps", WARPS)
 def test_an_atomic_whose_result_is_dropped_has_no_barrier_behind_it(num_warps):
-    """Triton 3.6 and 3.7 even leave out an acquire that adds 0, if nothing reads what it returns."""
+    """Triton 3.6 and 3.7 even leave out an acquire that adds 0, if nothing reads what it
+    returns."""
     ptx = compile_exercise("12d", num_warps, "acquire_without_its_result")
     waited = ptx.index("bra", ptx.index("ld.volatile.global"))
     between = ptx[waited : ptx.index("st.global", waited)]
@@ -105,7 +132,9 @@ def test_an_atomic_whose_result_is_dropped_has_no_barrier_behind_it(num_warps):
 @needs_gpu
 @pytest.mark.parametrize(("N", "num_warps"), lock_race.SHAPES)
 def test_with_late_warps_only_the_tutorials_form_is_wrong(N, num_warps):
-    wrong, *repaired = (lock_race.count_wrong(form, N, num_warps, wait=True, runs=40) for form in lock_race.FORMS)
+    wrong, *repaired = (
+        lock_race.count_wrong(form, N, num_warps, wait=True, runs=40) for form in lock_race.FORMS
+    )
     assert wrong > 20  # a sleep may be short, and then the late warps are not late
     assert repaired == [0, 0]
 
@@ -113,13 +142,17 @@ def test_with_late_warps_only_the_tutorials_form_is_wrong(N, num_warps):
 @needs_gpu
 @pytest.mark.parametrize(("N", "num_warps"), lock_race.SHAPES)
 def test_without_the_wait_every_form_is_right(N, num_warps):
-    assert all(lock_race.count_wrong(form, N, num_warps, wait=False, runs=100) == 0 for form in lock_race.FORMS[1:])
+    assert all(
+        lock_race.count_wrong(form, N, num_warps, wait=False, runs=100) == 0
+        for form in lock_race.FORMS[1:]
+    )
 
 
 @pytest.mark.skipif(course_lib.MODE != "cpu", reason="interprets the kernel")
 @pytest.mark.parametrize("form", lock_race.FORMS)
 def test_the_measured_forms_add_up_the_same_rows(form):
-    x, buffers = torch.arange(5 * 3, dtype=torch.float32).view(5, 3), torch.full((2, 3), float("nan"))
+    x = torch.arange(5 * 3, dtype=torch.float32).view(5, 3)
+    buffers = torch.full((2, 3), float("nan"))
     lock_race.add_rows(x, buffers, form, num_warps=1)
     assert torch.equal(buffers, torch.stack([x[0::2].sum(0), x[1::2].sum(0)]))
 
@@ -129,7 +162,13 @@ def test_the_stored_measurement_says_how_often_each_form_was_wrong():
     late = [row for row in stored.rows if row["wait_us"]]
     assert {(row["N"], row["num_warps"]) for row in late} == set(lock_race.SHAPES)
     for row in late:
-        assert row["wrong"] > row["runs"] / 2 if row["form"] == lock_race.FORMS[0] else row["wrong"] == 0
+        assert (
+            row["wrong"] > row["runs"] / 2
+            if row["form"] == lock_race.FORMS[0]
+            else row["wrong"] == 0
+        )
     ordinary = [row for row in stored.rows if not row["wait_us"]]
-    assert len(ordinary) == len(late) and all(row["wrong"] == 0 and row["us"] > 0 for row in ordinary)
+    assert len(ordinary) == len(late) and all(
+        row["wrong"] == 0 and row["us"] > 0 for row in ordinary
+    )
     assert lock_race.table(stored).count("wrong in 0 of 40") == 2 * len(lock_race.SHAPES)

@@ -39,7 +39,11 @@ def note(exercise, status):
 
 
 def list_files(folder):
-    return {file.relative_to(folder): file.read_bytes() for file in folder.rglob("*") if file.is_file() and file.suffix != ".lock"}
+    return {
+        file.relative_to(folder): file.read_bytes()
+        for file in folder.rglob("*")
+        if file.is_file() and file.suffix != ".lock"
+    }
 
 
 def test_exercises_and_passes_arrive_and_what_was_there_is_kept(go_to, tmp_path):
@@ -48,7 +52,9 @@ def test_exercises_and_passes_arrive_and_what_was_there_is_kept(go_to, tmp_path)
     note(FIRST, PASS)
     note(SECOND, FAIL)
     progress.note_prediction("00-backwards", "7", surprised=True)
-    assert carrying.pack(tmp_path / "work.zip").endswith(f"work.zip holds {FIRST.file}.py, your progress.")
+    assert carrying.pack(tmp_path / "work.zip").endswith(
+        f"work.zip holds {FIRST.file}.py, your progress."
+    )
 
     machine = go_to("machine")
     texts.find_file(FIRST).write_text("# mine, from the machine\n", encoding="utf-8")
@@ -59,11 +65,15 @@ def test_exercises_and_passes_arrive_and_what_was_there_is_kept(go_to, tmp_path)
     assert texts.find_file(FIRST).read_text(encoding="utf-8") == "# mine, from the tab\n"
     assert texts.find_file(SECOND).read_text(encoding="utf-8") == "# only here\n"
     (kept,) = (machine / "state" / "kept").iterdir()
-    assert kept.read_text(encoding="utf-8") == "# mine, from the machine\n" and kept.name in "".join(said)
+    assert kept.read_text(
+        encoding="utf-8"
+    ) == "# mine, from the machine\n" and kept.name in "".join(said)
     assert progress.record("00a").passed and progress.record("07a").passed
     assert progress.read_predictions()["00-backwards"].said == "7"
     before = list_files(machine)
-    assert carrying.unpack(tmp_path / "work.zip") == ["Records of progress that were taken from the zip: 0."]
+    assert carrying.unpack(tmp_path / "work.zip") == [
+        "Records of progress that were taken from the zip: 0."
+    ]
     assert list_files(machine) == before
 
 
@@ -123,7 +133,11 @@ def test_what_is_no_work_changes_nothing_and_is_said(data, words, go_to, tmp_pat
 
 def test_a_file_with_another_name_is_written_nowhere(go_to, tmp_path):
     folder = go_to("machine")
-    (tmp_path / "work.zip").write_bytes(make_zip({MINE: b"# x\n", "../out.py": b"", "exercises/../../out.py": b"", "/tmp/out.py": b""}))
+    (tmp_path / "work.zip").write_bytes(
+        make_zip(
+            {MINE: b"# x\n", "../out.py": b"", "exercises/../../out.py": b"", "/tmp/out.py": b""}
+        )
+    )
     before = set(list_files(folder.parent))
     said = "".join(carrying.unpack(tmp_path / "work.zip"))
     assert said.count("left out") == 3

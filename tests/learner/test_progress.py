@@ -15,18 +15,43 @@ import pytest
 
 from course_lib import catalog
 from course_lib.base import paths
-from course_lib.grading.verdict import ERROR, FAIL, GRADER_FAULT, NOT_ATTEMPTED, PASS, CaseResult, Finding, Place, Verdict, from_dict
+from course_lib.grading.verdict import (
+    ERROR,
+    FAIL,
+    GRADER_FAULT,
+    NOT_ATTEMPTED,
+    PASS,
+    CaseResult,
+    Finding,
+    Place,
+    Verdict,
+    from_dict,
+)
 from course_lib.learner import progress
 
 pytestmark = pytest.mark.usefixtures("state")
 
 
 def verdict(status: str = FAIL, exercise: str = "07a", message: str = "in words") -> Verdict:
-    return Verdict(exercise, status, "a_cause", message, (CaseResult("one", "fail", 2.5, "detail"),), "cpu", "limits only", 1.25, "printed")
+    return Verdict(
+        exercise,
+        status,
+        "a_cause",
+        message,
+        (CaseResult("one", "fail", 2.5, "detail"),),
+        "cpu",
+        "limits only",
+        1.25,
+        "printed",
+    )
 
 
 def test_nothing_is_there_before_the_first_check(state):
-    assert progress.read() == {} and progress.record("07a") == progress.ExerciseProgress() and not state.exists()
+    assert (
+        progress.read() == {}
+        and progress.record("07a") == progress.ExerciseProgress()
+        and not state.exists()
+    )
 
 
 def test_a_verdict_is_read_back_whole():
@@ -36,8 +61,21 @@ def test_a_verdict_is_read_back_whole():
 
 def in_pieces(**changes) -> Verdict:
     first = Finding("M = 1, N = 3", "y is off", "y[0, 0]", -0.9, -1.2, 41.0, 3, 3, 50.0)
-    place = Place("exercises/ex07a_layer_norm_forward.py", 31, "    squares += deviation", 4, 11, "y is stored here")
-    pieces = {"headline": "Padding.", "first": first, "place": place, "question": "What?", "common": "7 of 23 cases are wrong."}
+    place = Place(
+        "exercises/ex07a_layer_norm_forward.py",
+        31,
+        "    squares += deviation",
+        4,
+        11,
+        "y is stored here",
+    )
+    pieces = {
+        "headline": "Padding.",
+        "first": first,
+        "place": place,
+        "question": "What?",
+        "common": "7 of 23 cases are wrong.",
+    }
     return replace(verdict(), **pieces | changes)
 
 
@@ -48,7 +86,9 @@ def test_the_pieces_of_a_verdict_are_read_back_whole():
 
 @pytest.mark.parametrize("value", [float("nan"), float("inf"), float("-inf")])
 def test_numbers_that_json_has_no_word_for_are_read_back(value):
-    odd = in_pieces(first=replace(in_pieces().first, got=value, want=-value, ratio=None, worst=None))
+    odd = in_pieces(
+        first=replace(in_pieces().first, got=value, want=-value, ratio=None, worst=None)
+    )
     progress.note_verdict(odd)
     read = from_dict(progress.record("07a").last).first
     assert repr((read.got, read.want)) == repr((value, float(str(-value)))) and odd.as_json()
@@ -57,11 +97,14 @@ def test_numbers_that_json_has_no_word_for_are_read_back(value):
 def test_a_verdict_from_before_it_had_pieces_is_read(state):
     """As the course of November 2026 wrote it."""
     old = {
-        "exercise": "07a", "status": "fail", "cause": "eps_missing", "message": "Eps is missing.", "cases": [],
+        "exercise": "07a", "status": "fail", "cause": "eps_missing", "message": "Eps is missing.",
+        "cases": [],
         "mode": "cpu", "isolation": "none", "seconds": 1.5, "printed": "",
     }  # fmt: skip
     state.mkdir()
-    progress.file().write_text(json.dumps({"version": 2, "exercises": {"07a": GOOD | {"last": old}}}))
+    progress.file().write_text(
+        json.dumps({"version": 2, "exercises": {"07a": GOOD | {"last": old}}})
+    )
     with warnings.catch_warnings():
         warnings.simplefilter("error")  # it is not moved aside
         read = from_dict(progress.record("07a").last)
@@ -71,7 +114,10 @@ def test_a_verdict_from_before_it_had_pieces_is_read(state):
 def test_checks_count_attempts_only():
     for status in (NOT_ATTEMPTED, FAIL, ERROR, GRADER_FAULT, PASS, NOT_ATTEMPTED):
         progress.note_verdict(verdict(status))
-    assert progress.record("07a").checks == 3 and progress.record("07a").last["status"] == NOT_ATTEMPTED
+    assert (
+        progress.record("07a").checks == 3
+        and progress.record("07a").last["status"] == NOT_ATTEMPTED
+    )
 
 
 def test_a_fault_of_the_grader_leaves_the_record_as_it_was():
@@ -88,7 +134,11 @@ def test_a_pass_stays_a_pass_and_keeps_its_first_time(monkeypatch):
     first = progress.record("07a").passed_at
     progress.note_verdict(verdict(FAIL))
     progress.note_reset("07a")
-    assert progress.record("07a").passed and progress.record("07a").passed_at == first and progress.record("07a").last == {}
+    assert (
+        progress.record("07a").passed
+        and progress.record("07a").passed_at == first
+        and progress.record("07a").last == {}
+    )
 
 
 def test_hints_count_to_the_last_and_no_further():
@@ -100,7 +150,11 @@ def test_one_exercise_leaves_the_others_alone():
     progress.note_verdict(verdict(PASS, "00a"))
     progress.note_solution_seen("07a")
     progress.note_reset("07a")
-    assert progress.record("00a").passed and progress.record("07a").solution_seen and not progress.record("00a").solution_seen
+    assert (
+        progress.record("00a").passed
+        and progress.record("07a").solution_seen
+        and not progress.record("00a").solution_seen
+    )
 
 
 @pytest.mark.parametrize("step", ["replace", "fsync"])
@@ -134,17 +188,39 @@ BROKEN = {
     "no version": json.dumps({"exercises": {}}).encode(),
     "no exercises": json.dumps({"version": 2}).encode(),
     "exercises is a list": json.dumps({"version": 2, "exercises": ["07a"]}).encode(),
-    "an unknown field": json.dumps({"version": 2, "exercises": {"07a": GOOD | {"score": 1}}}).encode(),
+    "an unknown field": (
+        json.dumps({"version": 2, "exercises": {"07a": GOOD | {"score": 1}}}).encode()
+    ),
     "a record is null": json.dumps({"version": 2, "exercises": {"07a": None}}).encode(),
-    "a count is text": json.dumps({"version": 2, "exercises": {"07a": GOOD | {"checks": "many"}}}).encode(),
-    "last is null": json.dumps({"version": 2, "exercises": {"07a": GOOD | {"last": None}}}).encode(),
-    "an unknown status": json.dumps(
-        {"version": 2, "exercises": {"07a": GOOD | {"last": verdict().as_dict() | {"status": "great"}}}}
-    ).encode(),
-    "half a finding": json.dumps(
-        {"version": 2, "exercises": {"07a": GOOD | {"last": verdict().as_dict() | {"first": {"case": "one"}}}}}
-    ).encode(),
-    "half a verdict": json.dumps({"version": 2, "exercises": {"07a": GOOD | {"last": {"status": "pass"}}}}).encode(),
+    "a count is text": (
+        json.dumps({"version": 2, "exercises": {"07a": GOOD | {"checks": "many"}}}).encode()
+    ),
+    "last is null": (
+        json.dumps({"version": 2, "exercises": {"07a": GOOD | {"last": None}}}).encode()
+    ),
+    "an unknown status": (
+        json.dumps(
+            {
+                "version": 2,
+                "exercises": {"07a": GOOD | {"last": verdict().as_dict() | {"status": "great"}}},
+            }
+        ).encode()
+    ),
+    "half a finding": (
+        json.dumps(
+            {
+                "version": 2,
+                "exercises": {
+                    "07a": GOOD | {"last": verdict().as_dict() | {"first": {"case": "one"}}}
+                },
+            }
+        ).encode()
+    ),
+    "half a verdict": (
+        json.dumps(
+            {"version": 2, "exercises": {"07a": GOOD | {"last": {"status": "pass"}}}}
+        ).encode()
+    ),
     "nested beyond reason": b'{"version": 2, "exercises": ' + b"[" * 100_000,
 }
 
@@ -154,7 +230,10 @@ BROKEN = {
 def test_a_file_that_cannot_be_read_is_moved_aside_and_said(state, data, first):
     state.mkdir()
     progress.file().write_bytes(data)
-    with pytest.warns(UserWarning, match=r"\.course/progress\.json could not be read .* moved to \.course/kept/progress-"):
+    with pytest.warns(
+        UserWarning,
+        match=r"\.course/progress\.json could not be read .* moved to \.course/kept/progress-",
+    ):
         if first == "read":
             assert progress.read() == {}
         else:
@@ -202,17 +281,23 @@ def test_the_longest_verdicts_take_kilobytes():
         progress.note_verdict(
             in_pieces(message=long, printed=long, headline=long, cases=cases)
             if name == "07a"
-            else replace(in_pieces(message=long, printed=long, headline=long, cases=cases), exercise=name)
+            else replace(
+                in_pieces(message=long, printed=long, headline=long, cases=cases), exercise=name
+            )
         )
     size = progress.file().stat().st_size
     assert size < len(names) * 32_000
     kept = from_dict(progress.record("07a").last)
-    assert (kept.status, kept.cause, len(kept.cases)) == (FAIL, "a_cause", 60), "what it says is cut, not what it is"
+    assert (kept.status, kept.cause, len(kept.cases)) == (FAIL, "a_cause", 60), (
+        "what it says is cut, not what it is"
+    )
     assert kept.message.startswith("\U0001f600") and kept.printed
 
 
 def test_an_honest_verdict_is_kept_whole():
-    cases = tuple(CaseResult(f"case {n}", "fail", 2.0, "M = 3, N = 8: " + 20 * "words ") for n in range(40))
+    cases = tuple(
+        CaseResult(f"case {n}", "fail", 2.0, "M = 3, N = 8: " + 20 * "words ") for n in range(40)
+    )
     honest = replace(in_pieces(cases=cases), printed="mine\n" * 100)
     progress.note_verdict(honest)
     assert from_dict(progress.record("07a").last) == honest
@@ -234,7 +319,13 @@ for n in range(20):
 def test_two_processes_writing_at_once_lose_nothing():
     environment = os.environ | {"PYTHONPATH": str(paths.ROOT)}
     writers = [
-        subprocess.Popen([sys.executable, "-c", WRITER, name], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, env=environment)
+        subprocess.Popen(
+            [sys.executable, "-c", WRITER, name],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            text=True,
+            env=environment,
+        )
         for name in ("a", "b")
     ]
     for writer in writers:
@@ -260,10 +351,20 @@ def test_a_file_of_the_first_curriculum_is_read_under_the_numbers_of_this_one(st
     old = {"02a": GOOD, "07a": GOOD | {"checks": 7}, "10a": GOOD | {"checks": 10}, "00a": GOOD}
     progress.file().write_text(json.dumps({"version": 1, "exercises": old}))
     found = progress.read()
-    assert {name: entry.checks for name, entry in found.items()} == {"10a": GOOD["checks"], "02b": 7, "14a": 10, "00a": GOOD["checks"]}
-    assert all(entry.passed == bool(GOOD["passed_at"]) and not entry.last for entry in found.values())
+    assert {name: entry.checks for name, entry in found.items()} == {
+        "10a": GOOD["checks"],
+        "02b": 7,
+        "14a": 10,
+        "00a": GOOD["checks"],
+    }
+    assert all(
+        entry.passed == bool(GOOD["passed_at"]) and not entry.last for entry in found.values()
+    )
     progress.note_hint("02b", 3)  # written anew, in this version
-    assert json.loads(progress.file().read_text())["version"] == 2 and progress.read()["02b"].checks == 7
+    assert (
+        json.loads(progress.file().read_text())["version"] == 2
+        and progress.read()["02b"].checks == 7
+    )
 
 
 # ---- hunts
@@ -296,7 +397,15 @@ def test_two_at_once_lose_no_move():
     assert sorted(move["n"] for move in progress.read_hunts()["a"].moves) == list(range(24))
 
 
-@pytest.mark.parametrize("entry", [{"hunt": 3, "level": "blind"}, {"hunt": "a", "level": "seen", "moves": ["ask"]}, {"level": "seen"}, []])
+@pytest.mark.parametrize(
+    "entry",
+    [
+        {"hunt": 3, "level": "blind"},
+        {"hunt": "a", "level": "seen", "moves": ["ask"]},
+        {"level": "seen"},
+        [],
+    ],
+)
 def test_a_hunt_that_is_none_moves_the_file_aside(entry):
     progress.note_hunt("a", "a", "blind")
     data = json.loads(progress.file().read_text())

@@ -1,4 +1,5 @@
-"""``course update`` between two local git repositories: the learner's bytes survive whatever upstream and git do."""
+"""``course update`` between two local git repositories: the learner's bytes survive whatever
+upstream and git do."""
 
 from __future__ import annotations
 
@@ -15,7 +16,10 @@ from course_lib.learner import notebook_filter
 from course_lib.learner import update as updating
 from course_lib.learner.update import update
 
-EXERCISE, OTHER, NOTEBOOK, COURSE = ("exercises/ex07a_x.py", "exercises/ex02b_y.py", "notebooks/06_x.ipynb", "course_lib/core.py")
+EXERCISE = "exercises/ex07a_x.py"
+OTHER = "exercises/ex02b_y.py"
+NOTEBOOK = "notebooks/06_x.ipynb"
+COURSE = "course_lib/core.py"
 MINE = b"mine \xff\r\nwith bytes of my own\n"
 
 
@@ -24,13 +28,17 @@ def quiet_git(tmp_path, monkeypatch):
     for name in [name for name in os.environ if name.startswith("GIT_")]:
         monkeypatch.delenv(name)
     config = tmp_path / "gitconfig"
-    config.write_text("[user]\nname = test\nemail = test@example.org\n[init]\ndefaultBranch = main\n")
+    config.write_text(
+        "[user]\nname = test\nemail = test@example.org\n[init]\ndefaultBranch = main\n"
+    )
     monkeypatch.setenv("GIT_CONFIG_GLOBAL", str(config))
     monkeypatch.setenv("GIT_CONFIG_NOSYSTEM", "1")
 
 
 def git(folder, *arguments: str) -> str:
-    return subprocess.run(["git", "-C", str(folder), *arguments], check=True, capture_output=True, text=True).stdout
+    return subprocess.run(
+        ["git", "-C", str(folder), *arguments], check=True, capture_output=True, text=True
+    ).stdout
 
 
 def publish(origin, **texts: str) -> None:
@@ -48,7 +56,16 @@ def origin(tmp_path):
     folder = tmp_path / "origin"
     folder.mkdir()
     git(folder, "init", "-q")
-    publish(folder, **{EXERCISE: "v1\n", OTHER: "v1\n", NOTEBOOK: "{v1}\n", COURSE: "v1\n", ".gitignore": "/.course/\n"})
+    publish(
+        folder,
+        **{
+            EXERCISE: "v1\n",
+            OTHER: "v1\n",
+            NOTEBOOK: "{v1}\n",
+            COURSE: "v1\n",
+            ".gitignore": "/.course/\n",
+        },
+    )
     return folder
 
 
@@ -79,7 +96,11 @@ def test_an_untouched_course_takes_what_is_new(origin, clone):
     assert everything(clone) == everything(origin)
 
 
-@pytest.mark.parametrize("upstream", [{EXERCISE: "v2\n", COURSE: "v2\n"}, {COURSE: "v2\n"}, {}], ids=["same file", "elsewhere", "nothing"])
+@pytest.mark.parametrize(
+    "upstream",
+    [{EXERCISE: "v2\n", COURSE: "v2\n"}, {COURSE: "v2\n"}, {}],
+    ids=["same file", "elsewhere", "nothing"],
+)
 def test_an_edited_exercise_stays_byte_for_byte(origin, clone, upstream):
     (clone / EXERCISE).write_bytes(MINE)
     if upstream:
@@ -115,7 +136,9 @@ def test_untracked_files_are_untouched(origin, clone):
     (clone / "notes.md").write_bytes(MINE)
     publish(origin, **{EXERCISE: "v2\n"})
     update(clone)
-    assert (clone / "exercises" / "scratch ü.py").read_bytes() == MINE and (clone / "notes.md").read_bytes() == MINE
+    assert (clone / "exercises" / "scratch ü.py").read_bytes() == MINE and (
+        clone / "notes.md"
+    ).read_bytes() == MINE
 
 
 def test_files_that_were_put_into_the_index_are_no_obstacle(origin, clone):
@@ -125,8 +148,12 @@ def test_files_that_were_put_into_the_index_are_no_obstacle(origin, clone):
     git(clone, "mv", OTHER, "exercises/renamed.py")
     publish(origin, **{EXERCISE: "v2\n", COURSE: "v2\n"})
     update(clone)
-    assert (clone / EXERCISE).read_bytes() == MINE and (clone / "exercises" / "meine Lösung.py").read_bytes() == MINE
-    assert (clone / "exercises" / "renamed.py").read_text() == "v1\n" and (clone / COURSE).read_text() == "v2\n"
+    assert (clone / EXERCISE).read_bytes() == MINE and (
+        clone / "exercises" / "meine Lösung.py"
+    ).read_bytes() == MINE
+    assert (clone / "exercises" / "renamed.py").read_text() == "v1\n" and (
+        clone / COURSE
+    ).read_text() == "v2\n"
 
 
 def test_a_deleted_exercise_comes_back(origin, clone):
@@ -183,7 +210,9 @@ def no_branch(origin, clone):
         (no_branch, "on no branch.*`git switch NAME`"),
     ],
 )
-def test_a_pull_that_fails_says_why_in_a_line_and_leaves_everything_as_it_was(origin, clone, trouble, says):
+def test_a_pull_that_fails_says_why_in_a_line_and_leaves_everything_as_it_was(
+    origin, clone, trouble, says
+):
     trouble(origin, clone)
     (clone / EXERCISE).write_bytes(MINE)
     (clone / NOTEBOOK).write_bytes(MINE)
@@ -191,11 +220,17 @@ def test_a_pull_that_fails_says_why_in_a_line_and_leaves_everything_as_it_was(or
     before = everything(clone)
     with pytest.raises(CourseError, match=f"{says}.*Your files are as they were") as caught:
         update(clone)
-    assert everything(clone) == before and "\n" not in str(caught.value) and "hint:" not in str(caught.value)
+    assert (
+        everything(clone) == before
+        and "\n" not in str(caught.value)
+        and "hint:" not in str(caught.value)
+    )
 
 
 @pytest.mark.parametrize("interrupted", [KeyboardInterrupt, OSError])
-def test_an_interruption_during_the_pull_leaves_everything_as_it_was(clone, monkeypatch, interrupted):
+def test_an_interruption_during_the_pull_leaves_everything_as_it_was(
+    clone, monkeypatch, interrupted
+):
     (clone / EXERCISE).write_bytes(MINE)
     stock = updating._git
 
@@ -253,7 +288,10 @@ def test_a_folder_that_is_no_checkout_is_refused(tmp_path):
 
 def test_copies_are_shown_as_from_the_checkout(monkeypatch):
     monkeypatch.delenv("COURSE_STATE")
-    assert paths.shown(paths.ROOT / ".course" / "kept" / "06_x-2025-03-01.ipynb") == ".course/kept/06_x-2025-03-01.ipynb"
+    assert (
+        paths.shown(paths.ROOT / ".course" / "kept" / "06_x-2025-03-01.ipynb")
+        == ".course/kept/06_x-2025-03-01.ipynb"
+    )
 
 
 def test_what_the_learner_wrote_follows_an_exercise_to_its_new_number(origin, clone):
@@ -271,19 +309,35 @@ def test_an_exercise_that_two_could_have_followed_stays_where_it_was(origin, clo
     git(origin, "rm", "-q", EXERCISE)
     publish(origin, **{"exercises/ex11b_x.py": "v2\n", "exercises/ex12b_x.py": "v2\n"})
     update(clone)
-    assert (clone / EXERCISE).read_bytes() == MINE and (clone / "exercises/ex11b_x.py").read_text() == "v2\n"
+    assert (clone / EXERCISE).read_bytes() == MINE and (
+        clone / "exercises/ex11b_x.py"
+    ).read_text() == "v2\n"
 
 
 LESSON = {
-    "cells": [{"cell_type": "code", "source": ["x = 1\n", "x"], "outputs": [], "execution_count": None, "metadata": {}}],
+    "cells": [
+        {
+            "cell_type": "code",
+            "source": ["x = 1\n", "x"],
+            "outputs": [],
+            "execution_count": None,
+            "metadata": {},
+        }
+    ],
     "metadata": {"language_info": {"name": "python"}},
 }
 
 
 def run_as_jupyterlab_does(folder, source: str = "x = 1\nx") -> bytes:
     """Save the lesson as JupyterLab saves it after a run; its bytes."""
-    cell = LESSON["cells"][0] | {"source": source, "outputs": [{"output_type": "stream", "name": "stdout", "text": "1"}]}
-    notebook = {"cells": [cell], "metadata": {"language_info": {"name": "python", "version": "3.11.7"}, "widgets": {}}}
+    cell = LESSON["cells"][0] | {
+        "source": source,
+        "outputs": [{"output_type": "stream", "name": "stdout", "text": "1"}],
+    }
+    notebook = {
+        "cells": [cell],
+        "metadata": {"language_info": {"name": "python", "version": "3.11.7"}, "widgets": {}},
+    }
     (folder / NOTEBOOK).write_text(json.dumps(notebook, indent=1))
     notebook_filter.note_saved(folder / NOTEBOOK)
     return (folder / NOTEBOOK).read_bytes()
@@ -310,7 +364,9 @@ def test_a_notebook_that_was_only_run_is_no_change(watched):
     assert json.loads(git(watched, "show", f"HEAD:{NOTEBOOK}")) == LESSON
 
 
-@pytest.mark.parametrize("text", ["no notebook", '{"cells": []}', json.dumps(LESSON | {"cells": []})])
+@pytest.mark.parametrize(
+    "text", ["no notebook", '{"cells": []}', json.dumps(LESSON | {"cells": []})]
+)
 def test_any_other_change_of_a_notebook_is_seen(watched, text):
     run_as_jupyterlab_does(watched, "x = 2\nx")
     assert git(watched, "status", "--short") == f" M {NOTEBOOK}\n"
@@ -323,12 +379,16 @@ def test_without_its_environment_git_sees_the_notebook_as_it_is(watched, monkeyp
     monkeypatch.setattr(sys, "executable", str(watched / ".venv" / "bin" / "python"))
     notebook_filter.watch(watched)
     run_as_jupyterlab_does(watched)
-    seen = subprocess.run(["git", "status", "--short"], cwd=watched, check=True, capture_output=True, text=True)
+    seen = subprocess.run(
+        ["git", "status", "--short"], cwd=watched, check=True, capture_output=True, text=True
+    )
     assert (seen.stdout, seen.stderr) == (f" M {NOTEBOOK}\n", "")
 
 
 def test_what_the_course_built_anew_is_seen(watched):
-    cell = LESSON["cells"][0] | {"outputs": [{"output_type": "stream", "name": "stdout", "text": "2"}]}
+    cell = LESSON["cells"][0] | {
+        "outputs": [{"output_type": "stream", "name": "stdout", "text": "2"}]
+    }
     (watched / NOTEBOOK).write_text(json.dumps(LESSON | {"cells": [cell]}))
     assert git(watched, "status", "--short") == f" M {NOTEBOOK}\n"
 
@@ -343,4 +403,6 @@ def test_of_a_notebook_that_was_only_run_a_copy_is_kept(origin, watched):
     publish(origin, **{NOTEBOOK: new})
     update(watched)
     assert (watched / NOTEBOOK).read_text() == new
-    assert mine in [copy.read_bytes() for copy in (watched / ".course" / "kept").rglob("*") if copy.is_file()]
+    assert mine in [
+        copy.read_bytes() for copy in (watched / ".course" / "kept").rglob("*") if copy.is_file()
+    ]

@@ -41,7 +41,7 @@ def said_of(said: list[str], name: str) -> str:
     return line
 
 
-# ---- make exercises ----------------------------------------------------------------------------------------------------
+# ---- make exercises ------------------------------------------------------------------------------
 
 
 def test_the_first_time_every_file_and_the_manifest_are_written(folder):
@@ -57,10 +57,14 @@ def test_a_second_time_changes_nothing(folder):
     authoring.write(folder)
     before = {file: (file.read_bytes(), file.stat().st_mtime_ns) for file in folder.glob("*.py")}
     assert all(line.endswith("up to date") for line in authoring.write(folder))
-    assert before == {file: (file.read_bytes(), file.stat().st_mtime_ns) for file in folder.glob("*.py")}
+    assert before == {
+        file: (file.read_bytes(), file.stat().st_mtime_ns) for file in folder.glob("*.py")
+    }
 
 
-@pytest.mark.parametrize("work", [b"", b"\xff\xfe not utf-8", b"def broken(:", b"half = 1  # mine\r\n"])
+@pytest.mark.parametrize(
+    "work", [b"", b"\xff\xfe not utf-8", b"def broken(:", b"half = 1  # mine\r\n"]
+)
 def test_a_file_with_work_in_it_is_left_alone(folder, work):
     authoring.write(folder)
     file = texts.find_file(EX)
@@ -83,7 +87,9 @@ def test_an_authors_change_reaches_untouched_files_and_no_others(folder, solutio
     for file in solutions.glob("ex*.py"):
         file.write_text(file.read_text().replace("#: ", "#: Look twice. "))
     said = authoring.write(folder)
-    assert "Look twice" in texts.find_file(EX).read_text() and said_of(said, EX.file).endswith("written anew")
+    assert "Look twice" in texts.find_file(EX).read_text() and said_of(said, EX.file).endswith(
+        "written anew"
+    )
     assert touched.read_text() == "mine\n" and "kept" in said_of(said, touched.name)
     # and the touched file stays a learner's at the next change too
     assert "kept" in said_of(authoring.write(folder), touched.name)
@@ -116,7 +122,10 @@ def test_a_broken_manifest_is_said_and_no_file_is_touched(folder, broken):
     texts.find_file(EX).write_text("mine")
     with pytest.raises(CourseError, match="git checkout"):
         authoring.write(folder)
-    assert texts.find_file(EX).read_text() == "mine" and (folder / workspace.MANIFEST).read_bytes() == broken
+    assert (
+        texts.find_file(EX).read_text() == "mine"
+        and (folder / workspace.MANIFEST).read_bytes() == broken
+    )
 
 
 def test_the_command_says_errors_in_one_line(folder, capsys):
@@ -127,14 +136,17 @@ def test_the_command_says_errors_in_one_line(folder, capsys):
     assert error.startswith("course: ") and EX.file in error and "Traceback" not in error
 
 
-# ---- reset -------------------------------------------------------------------------------------------------------------
+# ---- reset ---------------------------------------------------------------------------------------
 
 
 def test_reset_keeps_a_dated_copy_and_puts_the_text_back(folder, tmp_path):
     authoring.write(folder)
     texts.find_file(EX).write_bytes(b"my work \xff")
     copy = workspace.reset(EX, NOW)
-    assert copy == tmp_path / "state" / "kept" / f"{EX.file}-2025-03-01-120000.py" and copy.read_bytes() == b"my work \xff"
+    assert (
+        copy == tmp_path / "state" / "kept" / f"{EX.file}-2025-03-01-120000.py"
+        and copy.read_bytes() == b"my work \xff"
+    )
     assert paths.shown(copy) == f".course/kept/{EX.file}-2025-03-01-120000.py"
     assert texts.find_file(EX).read_text() == texts.make_unsolved_text(EX)
 
@@ -162,7 +174,9 @@ def test_reset_of_a_dangling_link_leaves_a_file(folder):
     folder.mkdir()
     texts.find_file(EX).symlink_to(folder / "nowhere.py")
     assert workspace.reset(EX) is None
-    assert not texts.find_file(EX).is_symlink() and texts.find_file(EX).read_text() == texts.make_unsolved_text(EX)
+    assert not texts.find_file(EX).is_symlink() and texts.find_file(
+        EX
+    ).read_text() == texts.make_unsolved_text(EX)
 
 
 def test_reset_without_a_solution_changes_nothing(folder, solutions):
@@ -192,7 +206,7 @@ def test_reset_on_a_full_disk_leaves_the_file_as_it_was(folder, monkeypatch, nth
     assert texts.find_file(EX).read_text() == "mine"
 
 
-# ---- paths -------------------------------------------------------------------------------------------------------------
+# ---- paths ---------------------------------------------------------------------------------------
 
 
 def test_paths_are_shown_as_from_the_checkout(tmp_path):
@@ -220,4 +234,8 @@ def test_a_reset_replaces_a_link_and_leaves_what_it_led_to(tmp_path, target):
     path.unlink(missing_ok=True)
     path.symlink_to(target)
     assert workspace.reset(EX) is None
-    assert not path.is_symlink() and path.read_text() == texts.make_unsolved_text(EX) and mine.read_text() == "work"
+    assert (
+        not path.is_symlink()
+        and path.read_text() == texts.make_unsolved_text(EX)
+        and mine.read_text() == "work"
+    )

@@ -18,9 +18,11 @@ class NbvalRun:
 
 
 def run_nbval(folder: Path, cell_seconds: float = CELL_SECONDS, **environment: str) -> NbvalRun:
-    """``make nbval``'s pytest over ``folder``/notebooks, with the exercises of ``folder``/exercises."""
+    """``make nbval``'s pytest over ``folder``/notebooks, with the exercises of
+    ``folder``/exercises."""
     done = subprocess.run(
-        make_command(folder / "notebooks", cell_seconds), cwd=paths.ROOT, env=make_environment(folder, **environment),
+        make_command(folder / "notebooks", cell_seconds), cwd=paths.ROOT,
+        env=make_environment(folder, **environment),
         capture_output=True, text=True, stdin=subprocess.DEVNULL, check=False,
     )  # fmt: skip
     return NbvalRun(done.returncode, done.stdout + done.stderr)
@@ -31,12 +33,14 @@ def notebook(path: Path, *cells: str, tags: dict[int, list[str]] | None = None) 
     data = {
         "cells": [
             {
-                "cell_type": "code", "execution_count": None, "id": f"cell-{n}", "outputs": [], "source": cell,
+                "cell_type": "code", "execution_count": None, "id": f"cell-{n}", "outputs": [],
+                "source": cell,
                 "metadata": {"tags": (tags or {}).get(n, [])},
             }
             for n, cell in enumerate(cells)
         ],
-        "metadata": {"kernelspec": {"display_name": "Python 3 (ipykernel)", "language": "python", "name": "python3"}},
+        "metadata": {"kernelspec": {"display_name": "Python 3 (ipykernel)", "language": "python",
+            "name": "python3"}},
         "nbformat": 4,
         "nbformat_minor": 5,
     }  # fmt: skip

@@ -1,4 +1,5 @@
-"""Lesson 14's slips: the norm without one is PyTorch's, and each of the page's three harms the gradient of x and nothing else."""
+"""Lesson 14's slips: the norm without one is PyTorch's, and each of the page's three harms the
+gradient of x and nothing else."""
 
 from __future__ import annotations
 

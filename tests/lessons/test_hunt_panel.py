@@ -12,7 +12,18 @@ from course_lib.grading.verdict import PASS, Verdict
 from course_lib.hunt import draw, game
 from course_lib.learner import progress
 from course_lib.lessons import hunt_panel
-from course_lib.lessons.hunt_panel import ASK, BUY, CLAIM, COMPARE, GIVE_UP, NAME, NEXT, PLAY, hunt, offer_hunt
+from course_lib.lessons.hunt_panel import (
+    ASK,
+    BUY,
+    CLAIM,
+    COMPARE,
+    GIVE_UP,
+    NAME,
+    NEXT,
+    PLAY,
+    hunt,
+    offer_hunt,
+)
 from course_lib.lessons.live import VIEW
 from course_lib.lessons.prediction import review_predictions, write_review
 
@@ -45,10 +56,16 @@ def test_a_hunt_is_won_and_the_next_one_begins():
     assert FIRST.id in words(panel._head) and not panel._code.value and not is_there(panel, NEXT)
     fill(panel, FIRST.probe)
     press(panel, CLAIM)
-    assert "shows the mistake" in words(panel._answer) and "copy_kernel" in words(panel._code) and not is_there(panel, BUY)
+    assert (
+        "shows the mistake" in words(panel._answer)
+        and "copy_kernel" in words(panel._code)
+        and not is_there(panel, BUY)
+    )
     panel._line.value = FIRST.lines[0]
     press(panel, NAME)
-    assert "The hunt is won" in words(panel._end) and CAUSES[FIRST.cause].headline[1:] in words(panel._end)
+    assert "The hunt is won" in words(panel._end) and CAUSES[FIRST.cause].headline[1:] in words(
+        panel._end
+    )
     assert not is_there(panel, ASK)
     press(panel, NEXT)
     assert FIRST.id not in words(panel._head) and is_there(panel, ASK) and not panel._end.value
@@ -70,7 +87,9 @@ def test_before_the_end_nothing_names_the_cause():
     press(panel, COMPARE)
     shown = " ".join(words(child) for child in panel.children if hasattr(child, "value")).lower()
     headline, question = CAUSES[FIRST.cause].word_for("kernel")
-    assert not any(secret.lower() in shown for secret in (headline, question, FIRST.mutant, FIRST.cause))
+    assert not any(
+        secret.lower() in shown for secret in (headline, question, FIRST.mutant, FIRST.cause)
+    )
 
 
 def test_what_cannot_be_asked_is_said_and_costs_nothing():
@@ -103,12 +122,18 @@ def test_when_none_waits_it_says_so():
         press(panel, GIVE_UP)
         press(panel, NEXT)
     there = [name for name in panel._buttons if name != NAME and is_there(panel, name)]
-    assert "No hunt waits" in words(panel._head) and not there and panel._naming.layout.display == "none"
+    assert (
+        "No hunt waits" in words(panel._head)
+        and not there
+        and panel._naming.layout.display == "none"
+    )
 
 
 def test_todays_hunt_is_todays():
     panel = hunt(daily=True)
-    assert draw.draw_daily(draw.name_day()).id in words(panel._head) or "not passed" in words(panel._head)
+    assert draw.draw_daily(draw.name_day()).id in words(panel._head) or "not passed" in words(
+        panel._head
+    )
 
 
 def test_the_end_of_a_lesson_says_how_many_wait():
@@ -125,7 +150,11 @@ def test_the_hunt_begins_at_the_end_of_a_lesson_by_one_button():
 
 def test_without_a_kernel_the_page_says_what_it_is():
     bundle = hunt_panel.hunt()._repr_mimebundle_()
-    assert "Run this cell" in bundle["text/html"] and "Run this cell" in bundle["text/plain"] and VIEW in bundle
+    assert (
+        "Run this cell" in bundle["text/html"]
+        and "Run this cell" in bundle["text/plain"]
+        and VIEW in bundle
+    )
 
 
 def test_a_line_is_chosen_before_it_is_named_and_a_choice_stays():
@@ -142,9 +171,17 @@ def test_blind_the_page_holds_no_line_of_the_code():
 
 
 def test_todays_hunt_asks_first_where_it_would_give_a_solution_away(monkeypatch):
-    monkeypatch.setattr(hunt_panel.session, "warn_of_daily", lambda: "today's hunt is on 02b, which you have not passed.")
+    monkeypatch.setattr(
+        hunt_panel.session,
+        "warn_of_daily",
+        lambda: "today's hunt is on 02b, which you have not passed.",
+    )
     panel = hunt(daily=True)
-    assert words(panel._head).startswith("Today's hunt") and panel.session is None and not progress.read_hunts()
+    assert (
+        words(panel._head).startswith("Today's hunt")
+        and panel.session is None
+        and not progress.read_hunts()
+    )
     press(panel, PLAY)
     assert "the hunt of" in words(panel._head) and list(progress.read_hunts()) == [draw.name_day()]
 
@@ -157,17 +194,31 @@ def test_the_next_hunt_is_on_the_same_exercise_and_a_begun_one_keeps_its_level()
         press(panel, GIVE_UP)
         press(panel, NEXT)
     again = hunt("01b", seen=True)
-    assert again.session.hunt == panel.session.hunt and "stays as it was begun: blind" in words(again._answer)
+    assert again.session.hunt == panel.session.hunt and "stays as it was begun: blind" in words(
+        again._answer
+    )
 
 
 def test_a_page_offers_a_hunt_that_opens_with_the_pass_and_begins_when_asked():
     closed = offer_hunt("1b")
-    assert "opens when you have passed 01b" in words(closed._head) and not is_there(closed, PLAY) and not is_there(closed, ASK)
+    assert (
+        "opens when you have passed 01b" in words(closed._head)
+        and not is_there(closed, PLAY)
+        and not is_there(closed, ASK)
+    )
     progress.note_verdict(Verdict("01b", PASS, "none", "right"))
     panel = offer_hunt("01b")
-    assert "if you like" in words(panel._head) and "opens when" not in words(panel._head) and not progress.read_hunts()
+    assert (
+        "if you like" in words(panel._head)
+        and "opens when" not in words(panel._head)
+        and not progress.read_hunts()
+    )
     press(panel, PLAY)
-    assert panel.session.hunt.exercise_id == "01b" and is_there(panel, ASK) and not is_there(panel, PLAY)
+    assert (
+        panel.session.hunt.exercise_id == "01b"
+        and is_there(panel, ASK)
+        and not is_there(panel, PLAY)
+    )
 
 
 def test_an_offer_after_all_hunts_have_ended_says_so():

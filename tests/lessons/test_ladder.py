@@ -1,4 +1,5 @@
-"""The ladder: each kernel that is passed gets a bar, and its length is the number of its passes over the least."""
+"""The ladder: each kernel that is passed gets a bar, and its length is the number of its passes
+over the least."""
 
 from __future__ import annotations
 
@@ -32,7 +33,9 @@ def list_own(picture) -> dict[str, dict]:
 
 
 def test_a_lesson_shows_no_kernel_of_a_later_one():
-    assert list(list_own(ladder("08"))) == [exercise_id for exercise_id in OWN if exercise_id <= "08z"]
+    assert list(list_own(ladder("08"))) == [
+        exercise_id for exercise_id in OWN if exercise_id <= "08z"
+    ]
     assert list(list_own(ladder("13"))) == list(OWN)
 
 
@@ -49,9 +52,15 @@ def test_a_passed_kernel_has_its_passes_over_the_least():
     hand_in("06a", status=FAIL)
     shown = ladder("08")
     own = list_own(shown)
-    assert own["08a"]["parts"][0][0] == pytest.approx(1.0, abs=0.02) and own["08a"]["words"] == "1.00 in passes"
+    assert (
+        own["08a"]["parts"][0][0] == pytest.approx(1.0, abs=0.02)
+        and own["08a"]["words"] == "1.00 in passes"
+    )
     assert own["07a"]["parts"][0][0] == pytest.approx(2.0, abs=0.02)
-    assert own["06a"]["words"] == "not passed yet" and shown.data["views"][0]["title"] == "2 of 3 kernels passed"
+    assert (
+        own["06a"]["words"] == "not passed yet"
+        and shown.data["views"][0]["title"] == "2 of 3 kernels passed"
+    )
 
 
 @pytest.mark.skipif("__import__('course_lib').MODE == 'gpu'", reason="a GPU times the kernels")
@@ -59,6 +68,10 @@ def test_a_kernel_that_was_broken_after_its_pass_says_what_stopped_it():
     good = texts.read_solution(catalog.get("08a"))
     hand_in("08a", good.replace("tl.load(x_ptr", "tl.load(no_such_name"))
     bar = list_own(ladder("08"))["08a"]
-    assert not bar["parts"][0][0] and "your kernel of 08a could not be traced" in bar["words"] and "no_such_name" in bar["words"]
+    assert (
+        not bar["parts"][0][0]
+        and "your kernel of 08a could not be traced" in bar["words"]
+        and "no_such_name" in bar["words"]
+    )
     texts.find_file(catalog.get("08a")).unlink()
     assert "08a" in list_own(ladder("08"))["08a"]["words"]

@@ -22,7 +22,9 @@ LESSON = (paths.NOTEBOOK_SOURCES / "02_rms_norm.py").read_text(encoding="utf-8")
 def test_the_block_sums_of_squares_are_exact(row):
     exact = [sum(Fraction(v) ** 2 for v in EXAMPLE[row][at : at + 4]) for at in (0, 4)]
     assert [float(e) for e in exact] == list(TRUE[row])
-    last = [frame for frame in steps(X, 4, "rms_norm") if frame.row == row and frame.phase == "squares"][-1]
+    last = [
+        frame for frame in steps(X, 4, "rms_norm") if frame.row == row and frame.phase == "squares"
+    ][-1]
     assert last.running == sum(TRUE[row])
 
 

@@ -43,6 +43,10 @@ def test_a_kernel_without_a_loop_has_none_to_count():
 def test_times_are_of_the_columns_that_were_asked_for():
     times, stored = norm_times(1024, 8192), stored_norm_times()
     assert times.columns == [1024, 8192] and set(times.columns) < set(stored.columns)
-    assert times.us("layer_norm", "resident", 8192) == stored.us("layer_norm", "resident", 8192) > times.copy_us(8192)
+    assert (
+        times.us("layer_norm", "resident", 8192)
+        == stored.us("layer_norm", "resident", 8192)
+        > times.copy_us(8192)
+    )
     with pytest.raises(KeyError):
         times.us("layer_norm", "resident", 4096)

@@ -1,4 +1,5 @@
-"""The erratum of lesson 11: one stride for x, dy and dx, as the Triton tutorial has it. Theirs wrong, ours right."""
+"""The erratum of lesson 11: one stride for x, dy and dx, as the Triton tutorial has it. Theirs
+wrong, ours right."""
 
 from __future__ import annotations
 
@@ -21,8 +22,11 @@ NAN = float("nan")
 
 
 @triton.jit
-def one_stride_kernel(dy_ptr, x_ptr, w_ptr, mean_ptr, rstd_ptr, dx_ptr, stride, N, BLOCK: tl.constexpr):
-    """The tutorial's addressing with our arithmetic: every matrix by x's row stride, columns next to one another."""
+def one_stride_kernel(
+    dy_ptr, x_ptr, w_ptr, mean_ptr, rstd_ptr, dx_ptr, stride, N, BLOCK: tl.constexpr
+):
+    """The tutorial's addressing with our arithmetic: every matrix by x's row stride, columns next
+    to one another."""
     row = tl.program_id(0)
     cols = tl.arange(0, BLOCK)
     mask = cols < N
@@ -37,7 +41,9 @@ def one_stride_kernel(dy_ptr, x_ptr, w_ptr, mean_ptr, rstd_ptr, dx_ptr, stride, 
     tl.store(dx_ptr + row * stride + cols, (wdy - (xhat * c1 + c2)) * rstd, mask=mask)
 
 
-def strided(rows: int, columns: int, strides: tuple[int, int], values: np.ndarray | float) -> torch.Tensor:
+def strided(
+    rows: int, columns: int, strides: tuple[int, int], values: np.ndarray | float
+) -> torch.Tensor:
     """A tensor with these strides, NaN in all the memory that is not its own, and enough of it."""
     memory = torch.full((1024,), NAN, device=DEVICE)
     view = memory.as_strided((rows, columns), strides)
@@ -51,7 +57,11 @@ def strided(rows: int, columns: int, strides: tuple[int, int], values: np.ndarra
 @pytest.fixture
 def numbers():
     rng = np.random.default_rng(8)
-    return {"x": 3 + rng.standard_normal((M, N)), "dy": rng.normal(0.5, size=(M, N)), "w": rng.uniform(0.5, 2.0, N)}
+    return {
+        "x": 3 + rng.standard_normal((M, N)),
+        "dy": rng.normal(0.5, size=(M, N)),
+        "w": rng.uniform(0.5, 2.0, N),
+    }
 
 
 # strides of dy and of x, and how many rows the single stride gets right
@@ -67,18 +77,37 @@ LAYOUTS = {
 def run(layout: str, numbers: dict, theirs: bool) -> tuple[np.ndarray, np.ndarray, torch.Tensor]:
     """dx, what it should be, and the memory behind dx."""
     of_dy, of_x, _ = LAYOUTS[layout]
-    dy = strided(M, N, of_dy, 1.25 if of_dy == (0, 0) else torch.tensor(numbers["dy"], dtype=torch.float32))
+    dy = strided(
+        M, N, of_dy, 1.25 if of_dy == (0, 0) else torch.tensor(numbers["dy"], dtype=torch.float32)
+    )
     x = strided(M, N, of_x, torch.tensor(numbers["x"], dtype=torch.float32))
     w = torch.tensor(numbers["w"], dtype=torch.float32, device=DEVICE)
     forward = reference.layer_norm(x, w)
-    mean, rstd = (torch.tensor(values, dtype=torch.float32, device=DEVICE) for values in (forward.mean, forward.rstd))
+    mean, rstd = (
+        torch.tensor(values, dtype=torch.float32, device=DEVICE)
+        for values in (forward.mean, forward.rstd)
+    )
     buffer = torch.full((512,), 7.0, device=DEVICE)
     dx = buffer[: M * N].view(M, N)
     if theirs:
         one_stride_kernel[(M,)](dy, x, w, mean, rstd, dx, x.stride(0), N, BLOCK=BLOCK)
     else:
         norm_dx_kernel[(triton.cdiv(M, 4),)](
-            dy, x, w, mean, rstd, dx, *dy.stride(), *x.stride(), dx.stride(0), M, N, CENTRED=True, HAS_W=True, ROWS=4, BLOCK=BLOCK
+            dy,
+            x,
+            w,
+            mean,
+            rstd,
+            dx,
+            *dy.stride(),
+            *x.stride(),
+            dx.stride(0),
+            M,
+            N,
+            CENTRED=True,
+            HAS_W=True,
+            ROWS=4,
+            BLOCK=BLOCK,
         )
     return reference.float64(dx), reference.layer_norm_vjp(dy, x, w).dx, buffer[M * N :]
 
@@ -109,9 +138,14 @@ def test_autograd_really_sends_such_a_dy_and_the_whole_backward_pass_takes_it(nu
     assert sent[0].stride() == (0, 0) and sent[0].shape == (M, N)
     w = torch.tensor(numbers["w"], dtype=torch.float32, device=DEVICE)
     forward = reference.layer_norm(x, w)
-    mean, rstd = (torch.tensor(values, dtype=torch.float32, device=DEVICE) for values in (forward.mean, forward.rstd))
+    mean, rstd = (
+        torch.tensor(values, dtype=torch.float32, device=DEVICE)
+        for values in (forward.mean, forward.rstd)
+    )
     dx = layer_norm_backward(sent[0], x, w, mean, rstd)[0]
-    np.testing.assert_allclose(reference.float64(dx), reference.layer_norm_vjp(sent[0], x, w).dx, atol=1e-5)
+    np.testing.assert_allclose(
+        reference.float64(dx), reference.layer_norm_vjp(sent[0], x, w).dx, atol=1e-5
+    )
 
 
 def test_the_lesson_marks_it():

@@ -1,4 +1,5 @@
-"""The launch settings of lesson 15: what the compiler says of them, what is refused, and the kernel that a GPU would time."""
+"""The launch settings of lesson 15: what the compiler says of them, what is refused, and the kernel
+that a GPU would time."""
 
 from __future__ import annotations
 
@@ -26,7 +27,8 @@ def test_more_stages_are_more_shared_memory_and_bytes_ahead():
 
 @pytest.mark.parametrize(
     ("settings", "says"),
-    [((4095, 1, 4, 1), "N has to be"), ((1024, 3, 4, 1), "rows has to be"), ((1024, 1, 64, 1), "num_warps has to be"), ((1024, 1, 4, 0), "num_stages")],
+    [((4095, 1, 4, 1), "N has to be"), ((1024, 3, 4, 1), "rows has to be"),
+        ((1024, 1, 64, 1), "num_warps has to be"), ((1024, 1, 4, 0), "num_stages")],
 )  # fmt: skip
 def test_settings_that_no_kernel_has_are_refused_in_words(settings, says):
     with pytest.raises(CourseError, match=says):
@@ -40,7 +42,9 @@ def test_what_a_gpu_times_is_right(monkeypatch):
     monkeypatch.setattr(grid, "TOUCHED", 1)
     monkeypatch.setattr(device, "count_multiprocessors", lambda _: 2)
     monkeypatch.setattr(operations, "floor_us", lambda op, inputs: seen.append(inputs) or 50.0)
-    monkeypatch.setattr(timing, "device_us", lambda calls: seen.extend(call() for call in calls) or 60.0)
+    monkeypatch.setattr(
+        timing, "device_us", lambda calls: seen.extend(call() for call in calls) or 60.0
+    )
     assert tuning._time_over_floor(128, 2, 4, 1, 1) == 1.2
     inputs, dx = seen[0], seen[1:-1]
     for v, got in zip(inputs, dx, strict=True):

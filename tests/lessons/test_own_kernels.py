@@ -1,4 +1,5 @@
-"""Lesson 14's norm of four parts: whose each part is, that it is right, that what runs is the learner's, and that it trains."""
+"""Lesson 14's norm of four parts: whose each part is, that it is right, that what runs is the
+learner's, and that it trains."""
 
 from __future__ import annotations
 
@@ -52,7 +53,10 @@ def test_without_a_file_or_untouched_each_part_is_the_courses_and_says_so(folder
     why = {part.exercise: part.why for part in norm.parts}
     assert why["08a"] == "your 08a is still as the course wrote it."
     assert "your 11a cannot be read: there is no file ex11a_layer_norm_dx.py" in why["11a"]
-    assert repr(norm).splitlines()[0] == "forward    the course’s: your 08a is still as the course wrote it."
+    assert (
+        repr(norm).splitlines()[0]
+        == "forward    the course’s: your 08a is still as the course wrote it."
+    )
 
 
 def test_right_files_are_the_learners_and_wrong_and_broken_ones_are_not(folder):
@@ -62,8 +66,14 @@ def test_right_files_are_the_learners_and_wrong_and_broken_ones_are_not(folder):
     norm = gather_norm()
     assert whose(norm) == {"08a": True, "11a": False, "13b": False, "14a": False}
     why = {part.exercise: part.why for part in norm.parts}
-    assert why["11a"] == "your 11a does not pass yet; its panel says why." and "cannot be read" in why["13b"]
-    assert norm.name == "LayerNorm, 1 of 4 parts yours" and str(norm.parts[0]) == "forward    yours, 08a"
+    assert (
+        why["11a"] == "your 11a does not pass yet; its panel says why."
+        and "cannot be read" in why["13b"]
+    )
+    assert (
+        norm.name == "LayerNorm, 1 of 4 parts yours"
+        and str(norm.parts[0]) == "forward    yours, 08a"
+    )
 
 
 def test_a_file_is_checked_again_only_when_its_text_changed(folder, monkeypatch):
@@ -97,7 +107,9 @@ def test_what_passes_and_raises_here_is_the_courses():
     assert_right(norm, 3, 5)
 
 
-def assert_right(norm: OwnNorm, M: int, N: int, dtype=torch.float32, w_given=True, b_given=True, leading=()) -> None:
+def assert_right(
+    norm: OwnNorm, M: int, N: int, dtype=torch.float32, w_given=True, b_given=True, leading=()
+) -> None:
     """y, dx, dw and db against the float64 reference, dy transposed in memory."""
     rng = np.random.default_rng(M * N)
 
@@ -111,7 +123,11 @@ def assert_right(norm: OwnNorm, M: int, N: int, dtype=torch.float32, w_given=Tru
     y = norm.apply(x, w, b, 1e-5)
     leaves = [leaf for leaf in (x, w, b) if leaf is not None]
     got = dict(
-        zip((n for n, leaf in zip("xwb", (x, w, b), strict=True) if leaf is not None), torch.autograd.grad(y, leaves, dy), strict=True)
+        zip(
+            (n for n, leaf in zip("xwb", (x, w, b), strict=True) if leaf is not None),
+            torch.autograd.grad(y, leaves, dy),
+            strict=True,
+        )
     )
 
     def plain(t):
@@ -121,15 +137,29 @@ def assert_right(norm: OwnNorm, M: int, N: int, dtype=torch.float32, w_given=Tru
     wanted = reference.layer_norm_vjp(packed_dy, rows, plain(w), 1e-5)
     near = 2e-3 if dtype == torch.float16 else 2e-5
     assert y.shape == x.shape and y.dtype == x.dtype
-    np.testing.assert_allclose(plain(y).reshape(-1, N), reference.layer_norm(rows, plain(w), plain(b), 1e-5).y, rtol=0, atol=8 * near)
+    np.testing.assert_allclose(
+        plain(y).reshape(-1, N),
+        reference.layer_norm(rows, plain(w), plain(b), 1e-5).y,
+        rtol=0,
+        atol=8 * near,
+    )
     for name, gradient in got.items():
         want = {"x": wanted.dx, "w": wanted.dw, "b": wanted.db}[name]
         leaf = {"x": x, "w": w, "b": b}[name]
         assert gradient.dtype == leaf.dtype and gradient.shape == leaf.shape
-        np.testing.assert_allclose(plain(gradient).reshape(want.shape), want, rtol=0, atol=near * max(1.0, np.abs(want).max()))
+        np.testing.assert_allclose(
+            plain(gradient).reshape(want.shape),
+            want,
+            rtol=0,
+            atol=near * max(1.0, np.abs(want).max()),
+        )
 
 
-@pytest.mark.parametrize("own", [[], ["08a"], ["11a"], ["13b"], ["14a"], list(ROLES)], ids=lambda own: "+".join(own) or "none")
+@pytest.mark.parametrize(
+    "own",
+    [[], ["08a"], ["11a"], ["13b"], ["14a"], list(ROLES)],
+    ids=lambda own: "+".join(own) or "none",
+)
 def test_the_gradients_are_right_whichever_parts_are_the_learners(own):
     norm = OwnNorm({key: ALL[key] for key in own}, {})
     assert whose(norm) == {key: key in own for key in ROLES}
@@ -148,7 +178,8 @@ def test_many_rows_take_several_programs():
 
 def test_no_rows():
     norm = OwnNorm(ALL, {})
-    x, w = torch.zeros(0, 8, device=DEVICE, requires_grad=True), torch.ones(8, device=DEVICE, requires_grad=True)
+    x = torch.zeros(0, 8, device=DEVICE, requires_grad=True)
+    w = torch.ones(8, device=DEVICE, requires_grad=True)
     dx, dw = torch.autograd.grad(norm.apply(x, w, None, 1e-5).sum(), (x, w))
     assert dx.shape == (0, 8) and not dw.any()
 
@@ -157,11 +188,16 @@ def test_no_rows():
     "importing",
     [
         "from course_lib.norms.launchers import launch_backward, launch_forward",
-        "from course_lib.norms import launchers\nlaunch_forward = launchers.launch_forward\nlaunch_backward = launchers.launch_backward",
+        (
+            "from course_lib.norms import launchers\nlaunch_forward ="
+            " launchers.launch_forward\nlaunch_backward = launchers.launch_backward"
+        ),
     ],
 )
 def test_the_learners_wiring_launches_this_norms_kernels_however_it_imports_them(importing):
-    text = solved("14a").replace("from course_lib.norms.launchers import launch_backward, launch_forward", importing)
+    text = solved("14a").replace(
+        "from course_lib.norms.launchers import launch_backward, launch_forward", importing
+    )
     assert importing in text
     norm = OwnNorm(ALL | {"14a": text}, {})
     assert_right(norm, 3, 5)
@@ -171,7 +207,9 @@ def test_the_learners_wiring_launches_this_norms_kernels_however_it_imports_them
 def test_the_learners_wiring_launches_this_norms_kernels_when_it_imports_them_late():
     line = "from course_lib.norms.launchers import launch_backward, launch_forward\n"
     text = solved("14a").replace(line, "from course_lib.norms import launchers\n")
-    text = text.replace(" launch_forward(", " launchers.launch_forward(").replace(" launch_backward(", " launchers.launch_backward(")
+    text = text.replace(" launch_forward(", " launchers.launch_forward(").replace(
+        " launch_backward(", " launchers.launch_backward("
+    )
     norm = OwnNorm(ALL | {"14a": text}, {})
     assert_right(norm, 3, 5)
     assert norm.launches == {"08a": 1, "11a": 1, "13b": 1, "14a": 2}
@@ -220,7 +258,11 @@ def test_the_module_is_pytorchs_but_for_its_forward():
     ours, theirs = norm.Module(6), torch.nn.LayerNorm(6)
     torch.nn.init.normal_(theirs.weight)
     result = ours.load_state_dict(theirs.state_dict())
-    assert not result.missing_keys and not result.unexpected_keys and torch.equal(ours.weight, theirs.weight)
+    assert (
+        not result.missing_keys
+        and not result.unexpected_keys
+        and torch.equal(ours.weight, theirs.weight)
+    )
 
 
 @pytest.mark.skipif(course_lib.MODE != "gpu", reason="needs a GPU")

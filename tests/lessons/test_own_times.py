@@ -1,4 +1,5 @@
-"""The time of a learner's kernel: right kernels get one; work done before the clock, or once for several launches, gets none."""
+"""The time of a learner's kernel: right kernels get one; work done before the clock, or once for
+several launches, gets none."""
 
 from __future__ import annotations
 
@@ -20,7 +21,8 @@ N = 256
 
 @pytest.fixture(autouse=True)
 def clock(monkeypatch):
-    """A clock for machines without a GPU, where calls run again in each replay and take 3 us; small matrices there."""
+    """A clock for machines without a GPU, where calls run again in each replay and take 3 us; small
+    matrices there."""
     if course_lib.MODE == "gpu":
         return
 
@@ -49,7 +51,8 @@ def load(exercise_id, *changes):
 
 
 class Wrapped:
-    """An object in the kernel's place, as a file of Python can hold one: ``launch`` decides what happens in a launch."""
+    """An object in the kernel's place, as a file of Python can hold one: ``launch`` decides what
+    happens in a launch."""
 
     def __init__(self, kernel, launch):
         self.kernel, self.launch = kernel, launch
@@ -64,7 +67,10 @@ def test_a_solution_has_a_time(exercise_id):
 
 
 def test_every_exercise_here_is_one_of_the_solutions():
-    assert all((paths.ROOT / "solutions" / f"{catalog.get(exercise_id).file}.py").exists() for exercise_id in OWN)
+    assert all(
+        (paths.ROOT / "solutions" / f"{catalog.get(exercise_id).file}.py").exists()
+        for exercise_id in OWN
+    )
 
 
 @pytest.mark.parametrize("exercise_id", OWN)
@@ -76,7 +82,10 @@ def test_a_launch_that_does_nothing_after_the_first_has_none(exercise_id):
             seen.add(arguments[0].data_ptr())
             run(*arguments, **options)
 
-    with pytest.raises(CourseError, match=f"your kernel of {exercise_id} has no time: what it wrote while it was timed"):
+    with pytest.raises(
+        CourseError,
+        match=f"your kernel of {exercise_id} has no time: what it wrote while it was timed",
+    ):
         model.time_own(exercise_id, Wrapped(load(exercise_id), launch), N)
 
 
@@ -95,7 +104,8 @@ def test_results_that_are_kept_by_address_and_copied_have_none():
 
 
 def test_a_kernel_that_trusts_what_its_output_holds_has_none():
-    kernel = load("06a", ("    tl.store(y_ptr + row, tl.sum(total, axis=0))", "    if tl.load(y_ptr + row) == 0:\n        tl.store(y_ptr + row, tl.sum(total, axis=0))"))  # fmt: skip
+    kernel = load("06a", ("    tl.store(y_ptr + row, tl.sum(total, axis=0))",
+        "    if tl.load(y_ptr + row) == 0:\n        tl.store(y_ptr + row, tl.sum(total, axis=0))"))  # fmt: skip  # noqa: E501
     with pytest.raises(CourseError, match="y is wrong by"):
         model.time_own("06a", kernel, N)
 
@@ -113,5 +123,10 @@ def test_a_judge_sees_what_was_timed_last_on_a_gpu():
     if course_lib.MODE != "gpu":
         pytest.skip("needs a GPU")
     x, y, seen = torch.zeros(8, device="cuda"), torch.zeros(8, device="cuda"), []
-    timing.device_us([lambda: torch.add(x, 1, out=y)], 3, renew=lambda: x.add_(1), judge=lambda: seen.append(y.clone()))
+    timing.device_us(
+        [lambda: torch.add(x, 1, out=y)],
+        3,
+        renew=lambda: x.add_(1),
+        judge=lambda: seen.append(y.clone()),
+    )
     assert seen[0].tolist() == [x[0].item() + 1] * 8

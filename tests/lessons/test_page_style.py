@@ -8,8 +8,15 @@ from course_lib.base import paths
 
 
 def run_cell(client, code: str, cell: str) -> list[str]:
-    """The HTML that a cell shows, or the words of its error; ``cell`` is its id, as JupyterLab sends it."""
-    content = {"code": code, "silent": False, "store_history": True, "user_expressions": {}, "allow_stdin": False}
+    """The HTML that a cell shows, or the words of its error; ``cell`` is its id, as JupyterLab
+    sends it."""
+    content = {
+        "code": code,
+        "silent": False,
+        "store_history": True,
+        "user_expressions": {},
+        "allow_stdin": False,
+    }
     message = client.session.msg("execute_request", content, metadata={"cellId": cell})
     client.shell_channel.send(message)
     shown = []

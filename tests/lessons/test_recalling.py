@@ -18,7 +18,12 @@ from course_lib.lessons.prediction import read_lesson
 from course_lib.lessons.recalling import choose_questions, recall
 
 LESSONS = [f"{number:02}" for number in range(1, 19)]
-ASKED_AGAIN = {question.id: question for lesson in ["00", *LESSONS] for question in read_lesson(lesson).values() if question.recall}
+ASKED_AGAIN = {
+    question.id: question
+    for lesson in ["00", *LESSONS]
+    for question in read_lesson(lesson).values()
+    if question.recall
+}
 RIGHT, WRONG = Prediction("4", surprised=False), Prediction("5", surprised=True)
 
 
@@ -37,13 +42,19 @@ def test_each_lesson_begins_with_two_questions_of_earlier_lessons(lesson):
 
 def test_no_lesson_asks_what_the_one_before_it_asked_if_nothing_was_answered():
     asked = [set(choose(lesson)) for lesson in LESSONS[1:]]
-    assert not [lesson for lesson, one, next_one in zip(LESSONS[1:], asked, asked[1:], strict=False) if one & next_one]
+    assert not [
+        lesson
+        for lesson, one, next_one in zip(LESSONS[1:], asked, asked[1:], strict=False)
+        if one & next_one
+    ]
 
 
 def test_surprises_come_first_until_they_are_answered_well():
     made = {"00-mask": WRONG, "03-clamp": WRONG, "04-halves": RIGHT}
     assert set(choose("09", made)) == {"00-mask", "03-clamp"}
-    assert set(choose("09", made, {"05 03-clamp": WRONG})) == {"00-mask", "03-clamp"}, "wrong again, so once more"
+    assert set(choose("09", made, {"05 03-clamp": WRONG})) == {"00-mask", "03-clamp"}, (
+        "wrong again, so once more"
+    )
     assert "03-clamp" not in choose("09", made, {"05 03-clamp": WRONG, "06 03-clamp": RIGHT})
 
 
@@ -63,17 +74,23 @@ def test_a_question_that_was_asked_again_waits_for_the_others():
         recalled |= {f"{lesson} {name}": RIGHT for name in asked}
 
 
-_RECORDS = st.dictionaries(st.sampled_from([*ASKED_AGAIN, "03-gone"]), st.sampled_from([RIGHT, WRONG]), max_size=12)
+_RECORDS = st.dictionaries(
+    st.sampled_from([*ASKED_AGAIN, "03-gone"]), st.sampled_from([RIGHT, WRONG]), max_size=12
+)
 
 
 @given(st.sampled_from(LESSONS), _RECORDS, _RECORDS, st.sampled_from(LESSONS))
 def test_any_progress_gives_two_different_earlier_questions(lesson, made, again, where):
-    first, second = choose(lesson, made, {f"{where} {name}": answer for name, answer in again.items()})
+    first, second = choose(
+        lesson, made, {f"{where} {name}": answer for name, answer in again.items()}
+    )
     assert first != second and first[:2] < lesson and second[:2] < lesson
 
 
 def test_lesson_00_has_nothing_to_ask_again():
-    with pytest.raises(CourseError, match="no lesson before 00 has two predictions with the field `recall`"):
+    with pytest.raises(
+        CourseError, match="no lesson before 00 has two predictions with the field `recall`"
+    ):
         recall("00")
 
 
@@ -81,21 +98,32 @@ def test_its_words_need_no_page_and_do_not_tell_the_answer():
     for question in ASKED_AGAIN.values():
         numbers = re.findall(r"(?<![\w.])-?\d+(?:\.\d+)?", question.recall)
         assert question.kind != "cells" and question.recall.endswith(("?", "."))
-        assert not re.search(r"\b(above|below|this page|the picture|the figure|at the top|here)\b", question.recall, re.IGNORECASE), (
-            question.id
-        )
-        assert question.kind != "number" or len(numbers) != 1 or float(numbers[0]) != question.answer, question.id
+        assert not re.search(
+            r"\b(above|below|this page|the picture|the figure|at the top|here)\b",
+            question.recall,
+            re.IGNORECASE,
+        ), question.id
+        assert (
+            question.kind != "number" or len(numbers) != 1 or float(numbers[0]) != question.answer
+        ), question.id
 
 
 def test_an_answer_is_kept_apart_from_the_prediction(state):
     progress.note_prediction("01-tests", "1", surprised=True)
     asked = next(one for one in recall("02").asked if one.question.id == "01-tests")
-    assert "where you said 1" in asked.children[0].value and "Do you remember?" in asked.children[0].value
+    assert (
+        "where you said 1" in asked.children[0].value
+        and "Do you remember?" in asked.children[0].value
+    )
     asked._field.value = "3,4"
     asked._commit.click()
     assert "Right: " in html.unescape(asked._revealed.value)
     kept = progress.read_recalled()["02 01-tests"]
-    assert (kept.said, kept.surprised, progress.read_predictions()["01-tests"].said) == ("3.4", False, "1")
+    assert (kept.said, kept.surprised, progress.read_predictions()["01-tests"].said) == (
+        "3.4",
+        False,
+        "1",
+    )
     again = next(one for one in recall("02").asked if one.question.id == "01-tests")
     assert "You answered <b>3.4</b>" in again._revealed.value
 
@@ -110,7 +138,10 @@ def test_without_a_kernel_both_questions_stand_there_and_no_answer(state):
     bundle = recall("04")._repr_mimebundle_()
     assert VIEW in bundle
     for question in choose_questions("04", {}, {}):
-        assert html.escape(question.recall.split("`")[0], quote=False) in bundle["text/html"] and question.result not in bundle["text/html"]
+        assert (
+            html.escape(question.recall.split("`")[0], quote=False) in bundle["text/html"]
+            and question.result not in bundle["text/html"]
+        )
     assert bundle["text/plain"].count("Do you remember?") == 2
 
 

@@ -1,4 +1,5 @@
-"""What a notebook has saved of a question, a panel or a review takes the colours of the page, where nothing was run yet."""
+"""What a notebook has saved of a question, a panel or a review takes the colours of the page, where
+nothing was run yet."""
 
 from __future__ import annotations
 
@@ -9,7 +10,11 @@ from course_lib import exercise
 from course_lib.lessons import predict, review_predictions
 
 _DARK = "--jp-cell-editor-background: rgb(33, 33, 33); --jp-content-font-color1: rgb(230, 230, 230)"
-SAVED = {"question": lambda: predict("01-five"), "panel": lambda: exercise("00a"), "review": lambda: review_predictions("01")}
+SAVED = {
+    "question": lambda: predict("01-five"),
+    "panel": lambda: exercise("00a"),
+    "review": lambda: review_predictions("01"),
+}
 
 
 @pytest.mark.parametrize("make", SAVED.values(), ids=SAVED)

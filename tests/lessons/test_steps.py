@@ -1,4 +1,5 @@
-"""Steps: what passes and what does not, in which words; that nothing of a cell gets out; and every step of the course, solved and slipped."""
+"""Steps: what passes and what does not, in which words; that nothing of a cell gets out; and every
+step of the course, solved and slipped."""
 
 from __future__ import annotations
 
@@ -27,7 +28,8 @@ from course_lib.sandbox import isolation, jobs
 ROW = np.array([11.0, 12, 14, 15, 16])
 QUESTION = "What does `x - mean` hold in a lane that loaded 0?"
 CELLS = {
-    "98-mend": """@triton.jit
+    "98-mend": (
+        """@triton.jit
 def norm_kernel(x_ptr, y_ptr, N, BLOCK: tl.constexpr):
     cols = tl.arange(0, BLOCK)
     mask = cols < N
@@ -42,16 +44,20 @@ def norm_kernel(x_ptr, y_ptr, N, BLOCK: tl.constexpr):
     tl.store(y_ptr + cols, d / tl.sqrt(var + 1e-5), mask=mask)
 
 
-step("98-mend")""",
-    "98-centre": """def centre(x, w):
+step("98-mend")"""
+    ),
+    "98-centre": (
+        """def centre(x, w):
     # BEGIN SOLUTION
     #: Take the mean away, then scale.
     return (x - x.mean()) * w
     # END SOLUTION
 
 
-step("98-centre")""",
-    "98-halves": """def halves(x):
+step("98-centre")"""
+    ),
+    "98-halves": (
+        """def halves(x):
     middle = len(x) // 2
     # BEGIN SOLUTION
     #: Return both halves' sums.
@@ -59,15 +65,19 @@ step("98-centre")""",
     # END SOLUTION
 
 
-step("98-halves")""",
-    "98-block": """# BEGIN SOLUTION
+step("98-halves")"""
+    ),
+    "98-block": (
+        """# BEGIN SOLUTION
 #: Choose a block for 13 numbers.
 #| BLOCK = 13
 BLOCK = 16
 # END SOLUTION
 
-step("98-block")""",
-    "98-add": """@triton.jit
+step("98-block")"""
+    ),
+    "98-add": (
+        """@triton.jit
 def add_up_kernel(x_ptr, total_ptr, N, BLOCK: tl.constexpr):
     cols = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
     x = tl.load(x_ptr + cols, mask=cols < N, other=0.0)
@@ -77,7 +87,8 @@ def add_up_kernel(x_ptr, total_ptr, N, BLOCK: tl.constexpr):
     # END SOLUTION
 
 
-step("98-add")""",
+step("98-add")"""
+    ),
 }
 
 
@@ -101,7 +112,10 @@ STEPS = {
                     constexprs={"BLOCK": 8},
                     expected={"y_ptr": (row - row.mean()) / np.sqrt(row.var() + 1e-5)},
                 )
-                for what, row in (("eight numbers in a block of eight", np.arange(8.0)), ("five numbers in a block of eight", ROW))
+                for what, row in (
+                    ("eight numbers in a block of eight", np.arange(8.0)),
+                    ("five numbers in a block of eight", ROW),
+                )
             ),
             question=QUESTION,
             debrief="Three libraries shipped without it.",
@@ -112,7 +126,11 @@ STEPS = {
             entry_point="centre",
             tries=(
                 Try("five numbers", arguments=(In(ROW), 2), expected=2 * (ROW - ROW.mean())),
-                Try("a NaN among them", arguments=(In([1.0, np.nan]), 2.0), expected=[np.nan, np.nan]),
+                Try(
+                    "a NaN among them",
+                    arguments=(In([1.0, np.nan]), 2.0),
+                    expected=[np.nan, np.nan],
+                ),
             ),
             question="What is the mean of the result?",
             debrief="So it begins.",
@@ -125,7 +143,14 @@ STEPS = {
             question="Which half has the middle?",
             debrief="Halves merge.",
         ),
-        Step("98-block", kind="value", entry_point="BLOCK", accepts=is_wide_enough, question="How many lanes?", debrief="Rounded up."),
+        Step(
+            "98-block",
+            kind="value",
+            entry_point="BLOCK",
+            accepts=is_wide_enough,
+            question="How many lanes?",
+            debrief="Rounded up.",
+        ),
         Step(
             "98-add",
             kind="kernel",
@@ -158,10 +183,14 @@ def scratch(tmp_path, monkeypatch):
     folder = tmp_path / "source"
     folder.mkdir()
     cells = "\n\n".join(f'# %% tags=["step"]\n{cell}' for cell in CELLS.values())
-    (folder / "98_scratch.py").write_text(f"# %% [markdown]\n# # 98 Scratch\n\n{cells}\n\n# %%\nprint('step(\"98-none\")')\n")
+    (folder / "98_scratch.py").write_text(
+        f"# %% [markdown]\n# # 98 Scratch\n\n{cells}\n\n# %%\nprint('step(\"98-none\")')\n"
+    )
     monkeypatch.setattr(paths, "NOTEBOOK_SOURCES", folder)
     of_course = steps.read_lesson
-    monkeypatch.setattr(steps, "read_lesson", lambda lesson: STEPS if lesson == "98" else of_course(lesson))
+    monkeypatch.setattr(
+        steps, "read_lesson", lambda lesson: STEPS if lesson == "98" else of_course(lesson)
+    )
 
 
 def check(step_id: str, *changes: tuple[str, str], **names) -> str:
@@ -176,7 +205,9 @@ def check(step_id: str, *changes: tuple[str, str], **names) -> str:
 
 
 def words(page: str) -> str:
-    return " ".join(html.unescape(re.sub(r"<style>.*?</style>|<[^>]+>", " ", page, flags=re.DOTALL)).split())
+    return " ".join(
+        html.unescape(re.sub(r"<style>.*?</style>|<[^>]+>", " ", page, flags=re.DOTALL)).split()
+    )
 
 
 @pytest.mark.parametrize("step_id", [step_id for step_id in STEPS if step_id != "98-block"])
@@ -194,14 +225,20 @@ def test_the_courses_answer_passes_and_the_cell_as_it_was_is_not_tried(scratch, 
     [
         [("x - mean, 0.0)", "x - mean, 0.0)  # and a comment")],
         [("tl.where(mask, x - mean, 0.0)", "(x - mean) * mask")],
-        [("norm_kernel(x_ptr, y_ptr, N,", "norm_kernel(source, target, count,"), ("x_ptr", "source"), ("y_ptr", "target"), ("N\n", "count\n")],
+        [("norm_kernel(x_ptr, y_ptr, N,", "norm_kernel(source, target, count,"),
+            ("x_ptr", "source"), ("y_ptr", "target"), ("N\n", "count\n")],
         [("    ", "\t")],
-        [("@triton.jit\n", "import triton\nimport triton.language as tl\nimport torch\nfrom course_lib.lessons import step\n\n@triton.jit\n")],
+        [("@triton.jit\n", "import triton\nimport triton.language as tl\nimport torch\nfrom "
+                           "course_lib.lessons import step\n\n@triton.jit\n")],
         [("\n\n\nstep(", "\n\n\nprint(norm_kernel)\nstep('98-add')\nstep(")],
-        [("@triton.jit\n", "@triton.jit\ndef centre(x, mean, mask):\n    return tl.where(mask, x - mean, 0.0)\n\n\n@triton.jit\n"), ("d = tl.where(mask, x - mean, 0.0)", "d = centre(x, mean, mask)")],
-        [("d = tl.where(mask, x - mean, 0.0)", "d = ZERO + tl.where(mask, x - mean, 0.0)"), ("@triton.jit\n", "ZERO = tl.constexpr(0.0)\n\n\n@triton.jit\n")],
+        [("@triton.jit\n", "@triton.jit\ndef centre(x, mean, mask):\n    return tl.where(mask, x "
+                           "- mean, 0.0)\n\n\n@triton.jit\n"),
+                           ("d = tl.where(mask, x - mean, 0.0)", "d = centre(x, mean, mask)")],
+        [("d = tl.where(mask, x - mean, 0.0)", "d = ZERO + tl.where(mask, x - mean, 0.0)"),
+            ("@triton.jit\n", "ZERO = tl.constexpr(0.0)\n\n\n@triton.jit\n")],
     ],
-    ids=["comment", "product", "renamed parameters", "tabs", "imports", "two steps", "helper", "constant"],
+    ids=["comment", "product", "renamed parameters", "tabs", "imports", "two steps", "helper",
+        "constant"],
 )  # fmt: skip
 def test_another_right_way_passes(scratch, changes):
     assert check("98-mend", *changes).startswith("✓ Step 98-mend: passed")
@@ -211,8 +248,11 @@ def test_another_right_way_passes(scratch, changes):
     ("changes", "says"),
     [
         ([("    var = ", "    print(mean)\n    var = ")], ["Line 8", "8 |     print(mean)"]),
-        ([("    d = ", "    d = 0.0\n    for _ in range(N):\n        d += tl.zeros([BLOCK], tl.float32)\n    d = ")], ["loop-carried variable `d` changes its type", "9 |         d += "]),
-        ([("d = tl.where(mask, x - mean, 0.0)", "d = ZERO + tl.where(mask, x - mean, 0.0)"), ("@triton.jit\n", "ZERO: tl.constexpr = 0.0\n\n\n@triton.jit\n")], ["ZERO", "Line 10"]),
+        ([("    d = ", "    d = 0.0\n    for _ in range(N):\n        d += tl.zeros([BLOCK], "
+                       "tl.float32)\n    d = ")],
+                       ["loop-carried variable `d` changes its type", "9 |         d += "]),
+        ([("d = tl.where(mask, x - mean, 0.0)", "d = ZERO + tl.where(mask, x - mean, 0.0)"),
+            ("@triton.jit\n", "ZERO: tl.constexpr = 0.0\n\n\n@triton.jit\n")], ["ZERO", "Line 10"]),
     ],
     ids=["print", "loop-carried", "annotated global"],
 )  # fmt: skip
@@ -227,21 +267,28 @@ def test_what_a_compiler_refuses_is_no_pass(scratch, changes, says):
 
 def test_comments_docstrings_and_prints_beside_it_are_no_try(scratch):
     cell = step_cells.make_unsolved("98-mend")
-    for text in (f"{cell}\nprint(1)", cell.replace("    cols", '    """Norm."""\n    cols', 1), f"import torch\n{cell}"):
+    for text in (
+        f"{cell}\nprint(1)",
+        cell.replace("    cols", '    """Norm."""\n    cols', 1),
+        f"import torch\n{cell}",
+    ):
         assert "not yet" in stepping.check_cell(STEPS["98-mend"], text, {}).text
     assert stepping._failed["98-mend"] == 0
 
 
 def test_a_wrong_value_is_named_with_try_element_line_and_question(scratch):
     told = check("98-mend", ("x - mean, 0.0", "x - mean, 1.0")).split("\n")
-    assert told[:4] == ["✗ Step 98-mend: not right yet", "Wrong values.", "Tried: five numbers in a block of eight.", "expected y_ptr[0]: -1.40182"]  # fmt: skip
+    assert told[:4] == ["✗ Step 98-mend: not right yet", "Wrong values.",
+        "Tried: five numbers in a block of eight.", "expected y_ptr[0]: -1.40182"]  # fmt: skip
     assert told[4].startswith("got: -1.2") and "5 of 5 elements of `y_ptr` are wrong." in told
     assert any(line.startswith("9 |     tl.store(y_ptr") for line in told) and told[-1] == QUESTION
 
 
 def test_without_a_fit_there_is_no_question(scratch, monkeypatch):
     in_a_given_line = check("98-mend", ("mean = tl.sum(x) / N", "mean = tl.sum(x) / (N + 1)"))
-    of_another_shape = check("98-centre", ("return (x - x.mean()) * w", "return ((x - x.mean()) * w).sum()"))
+    of_another_shape = check(
+        "98-centre", ("return (x - x.mean()) * w", "return ((x - x.mean()) * w).sum()")
+    )
     mend = STEPS["98-mend"]
     tries = (replace(mend.tries[0], asked=False), *mend.tries[1:])
     monkeypatch.setitem(STEPS, "98-mend", replace(mend, tries=tries))
@@ -251,7 +298,9 @@ def test_without_a_fit_there_is_no_question(scratch, monkeypatch):
 
 
 def test_a_slip_is_known_by_what_comes_out_of_it(scratch, monkeypatch):
-    slip = Slip("x - mean, 0.0", "x - mean, 1.0", "lanes past the end hold 1", "What is the square of 1?")
+    slip = Slip(
+        "x - mean, 0.0", "x - mean, 1.0", "lanes past the end hold 1", "What is the square of 1?"
+    )
     monkeypatch.setitem(STEPS, "98-mend", replace(STEPS["98-mend"], slips=(slip,)))
     for same in ("(x - mean) * mask + (cols >= N)", "tl.where(cols >= N, 1, x - mean)"):
         told = check("98-mend", ("tl.where(mask, x - mean, 0.0)", same)).split("\n")
@@ -263,42 +312,78 @@ def test_a_slip_is_known_by_what_comes_out_of_it(scratch, monkeypatch):
 @pytest.mark.parametrize(
     ("changes", "says"),
     [
-        ([(", mask=mask)\n\n", ")\n\n")], ["writes outside its output", "stores outside y_ptr: 3 of 8 lanes", "past the end of y_ptr", "Line 9"]),
-        ([("cols, mask=mask, other=0.0", "cols")], ["reads outside its tensors", "loads outside x_ptr"]),
-        ([("mask=mask, other=0.0", "mask=mask")], ["Wrong values", "five numbers in a block", "got: NaN"]),
-        ([("tl.store(y_ptr + cols, d", "tl.store(x_ptr + cols, d")], ["An input was changed", "x_ptr is an input and is written at line 9"]),
-        ([("    tl.store(y_ptr + cols, d / tl.sqrt(var + 1e-5), mask=mask)\n", "")], ["The output is never written"]),
-        ([("mask=mask)\n\n", "mask=mask & (cols > 0))\n\n")], ["1 of 8 elements of y_ptr never written, from y_ptr[0] on"]),
-        ([("tl.sum(x) / N", "tl.sum(x) / M")], ["it does not run", "`M` is used, and nothing in the kernel defines it", "Line 6", "6 |     mean = tl.sum(x) / M"]),
+        ([(", mask=mask)\n\n", ")\n\n")],
+            ["writes outside its output", "stores outside y_ptr: 3 of 8 lanes",
+                "past the end of y_ptr", "Line 9"]),
+        ([("cols, mask=mask, other=0.0", "cols")],
+            ["reads outside its tensors", "loads outside x_ptr"]),
+        ([("mask=mask, other=0.0", "mask=mask")],
+            ["Wrong values", "five numbers in a block", "got: NaN"]),
+        ([("tl.store(y_ptr + cols, d", "tl.store(x_ptr + cols, d")],
+            ["An input was changed", "x_ptr is an input and is written at line 9"]),
+        ([("    tl.store(y_ptr + cols, d / tl.sqrt(var + 1e-5), mask=mask)\n", "")],
+            ["The output is never written"]),
+        ([("mask=mask)\n\n", "mask=mask & (cols > 0))\n\n")],
+            ["1 of 8 elements of y_ptr never written, from y_ptr[0] on"]),
+        ([("tl.sum(x) / N", "tl.sum(x) / M")],
+            ["it does not run", "`M` is used, and nothing in the kernel defines it", "Line 6",
+                "6 |     mean = tl.sum(x) / M"]),
         ([("var = tl", "var = = tl")], ["it does not run", "This is not valid Python", "Line 8"]),
         ([("d * d", "d * tl.arange(0, 16)")], ["not right yet", "raises an error", "Line 8"]),
         ([("@triton.jit\n", "")], ["`norm_kernel` has lost its decorator"]),
         ([("norm_kernel", "other_kernel")], ["This cell has no kernel named `norm_kernel`"]),
-        ([("    var", "    while N > 0:\n        mean = mean + 1\n    var")], ["The code takes too long", "stopped after the time limit"]),
-        ([("x - mean, 0.0", "x + mean, 0.0"), ("    var", "    print('lane', mean)\n    var")], ["Wrong values"]),
+        ([("    var", "    while N > 0:\n        mean = mean + 1\n    var")],
+            ["The code takes too long", "stopped after the time limit"]),
+        ([("x - mean, 0.0", "x + mean, 0.0"), ("    var", "    print('lane', mean)\n    var")],
+            ["Wrong values"]),
     ],
-    ids=["store outside", "load outside", "no other", "input", "never", "partly", "name", "syntax", "shapes", "decorator", "renamed", "endless", "prints"],
+    ids=["store outside", "load outside", "no other", "input", "never", "partly", "name", "syntax",
+        "shapes", "decorator", "renamed", "endless", "prints"],
 )  # fmt: skip
 def test_what_is_wrong_is_said_and_no_answer_with_it(scratch, changes, says, request):
-    if course_lib.MODE == "gpu" and request.node.callspec.id in ("store outside", "load outside", "input", "shapes", "endless"):
-        pytest.skip("these are the interpreter's words; the compiler quotes the cell, and takes away a loop that does nothing")
+    if course_lib.MODE == "gpu" and request.node.callspec.id in (
+        "store outside",
+        "load outside",
+        "input",
+        "shapes",
+        "endless",
+    ):
+        pytest.skip(
+            "these are the interpreter's words; the compiler quotes the cell, and takes away a loop"
+            " that does nothing"
+        )
     told = check("98-mend", *changes)
     for part in says:
         assert part in told, told
-    assert "tl.where(mask, x - mean, 0.0)" not in told and "`course reset`" not in told and not progress.read_steps()
+    assert (
+        "tl.where(mask, x - mean, 0.0)" not in told
+        and "`course reset`" not in told
+        and not progress.read_steps()
+    )
 
 
 def test_what_a_cell_printed_is_shown_when_it_failed(scratch):
     cell = step_cells.make_solved("98-centre").replace("return", "print('<b>seen')\n    return -")
     page = stepping.check_cell(STEPS["98-centre"], cell, {}).page
-    assert "What it printed in the check" in page and "&lt;b&gt;seen" in page and "<b>seen" not in page
+    assert (
+        "What it printed in the check" in page and "&lt;b&gt;seen" in page and "<b>seen" not in page
+    )
 
 
 def test_an_answer_is_offered_after_the_second_failure_and_after_a_pass(scratch):
     wrong = step_cells.make_solved("98-mend").replace("x - mean, 0.0", "x, 0.0")
-    cells = (step_cells.make_unsolved("98-mend"), wrong, step_cells.make_unsolved("98-mend"), wrong, step_cells.make_unsolved("98-mend"))
+    cells = (
+        step_cells.make_unsolved("98-mend"),
+        wrong,
+        step_cells.make_unsolved("98-mend"),
+        wrong,
+        step_cells.make_unsolved("98-mend"),
+    )
     pages = [stepping.check_cell(STEPS["98-mend"], cell, {}).page for cell in cells]
-    answer = "<details><summary>Show one answer</summary><pre>d = tl.where(mask, x - mean, 0.0)</pre></details>"
+    answer = (
+        "<details><summary>Show one answer</summary><pre>d = tl.where(mask, x - mean,"
+        " 0.0)</pre></details>"
+    )
     assert [answer in page for page in pages] == [False, False, False, True, False]
     passed = stepping.check_cell(STEPS["98-mend"], step_cells.make_solved("98-mend"), {}).page
     assert "<summary>One answer</summary>" in passed and progress.read_steps()["98-mend"].tries == 3
@@ -307,14 +392,19 @@ def test_an_answer_is_offered_after_the_second_failure_and_after_a_pass(scratch)
 @pytest.mark.parametrize(
     ("step_id", "change", "says"),
     [
-        ("98-centre", ("* w", "* w * w"), ["Wrong values", "expected result[0]: -5.2", "got: -10.4", "`result` are wrong", "2 |     return"]),
-        ("98-centre", ("x.mean()", "x.nanmean()"), ["Tried: a NaN among them", "expected result[0]: NaN"]),
-        ("98-centre", ("return", "x.add_(1)\n    return"), ["An input was changed", "x is an input and is changed in place"]),
+        ("98-centre", ("* w", "* w * w"),
+            ["Wrong values", "expected result[0]: -5.2", "got: -10.4", "`result` are wrong",
+                "2 |     return"]),
+        ("98-centre", ("x.mean()", "x.nanmean()"),
+            ["Tried: a NaN among them", "expected result[0]: NaN"]),
+        ("98-centre", ("return", "x.add_(1)\n    return"),
+            ["An input was changed", "x is an input and is changed in place"]),
         ("98-centre", ("return", "return None, "), ["asked for: result"]),
         ("98-centre", ("x.mean()", "x.means()"), ["not right yet", "raises an error", "means"]),
         ("98-halves", ("middle:", "middle + 1:"), ["expected result 2: 45", "got: 31"]),
         ("98-halves", (", x[middle:].sum()", ""), ["asked for: result 1, result 2"]),
-        ("98-halves", ("middle = len(x) // 2", "x[0], middle = 0, len(x) // 2"), ["An input was changed"]),
+        ("98-halves", ("middle = len(x) // 2", "x[0], middle = 0, len(x) // 2"),
+            ["An input was changed"]),
     ],
 )  # fmt: skip
 def test_a_function_that_is_wrong_is_told_so(scratch, step_id, change, says):
@@ -326,9 +416,21 @@ def test_a_function_that_is_wrong_is_told_so(scratch, step_id, change, says):
 @pytest.mark.parametrize(
     ("step_id", "change"),
     [
-        ("98-centre", ("return (x - x.mean()) * w", "return ((x.double() - x.double().mean()) * w)")),
-        ("98-centre", ("return (x - x.mean()) * w", "c = x - x.mean()\n    return torch.mul(c, w)")),
-        ("98-halves", ("x[:middle].sum(), x[middle:].sum()", "[float(x[:middle].sum()), x[middle:].astype(np.float64).sum()]")),
+        (
+            "98-centre",
+            ("return (x - x.mean()) * w", "return ((x.double() - x.double().mean()) * w)"),
+        ),
+        (
+            "98-centre",
+            ("return (x - x.mean()) * w", "c = x - x.mean()\n    return torch.mul(c, w)"),
+        ),
+        (
+            "98-halves",
+            (
+                "x[:middle].sum(), x[middle:].sum()",
+                "[float(x[:middle].sum()), x[middle:].astype(np.float64).sum()]",
+            ),
+        ),
     ],
 )
 def test_a_function_may_compute_in_another_dtype(scratch, step_id, change):
@@ -336,7 +438,13 @@ def test_a_function_may_compute_in_another_dtype(scratch, step_id, change):
 
 
 def test_programs_that_overwrite_each_other_are_caught(scratch):
-    told = check("98-add", ("tl.atomic_add(total_ptr, tl.sum(x))", "tl.store(total_ptr, tl.load(total_ptr) + tl.sum(x))"))
+    told = check(
+        "98-add",
+        (
+            "tl.atomic_add(total_ptr, tl.sum(x))",
+            "tl.store(total_ptr, tl.load(total_ptr) + tl.sum(x))",
+        ),
+    )
     assert "not right yet" in told and "A race." in told and told.endswith(CAUSES["race"].question)
 
 
@@ -345,7 +453,14 @@ def test_programs_that_overwrite_each_other_are_caught(scratch):
     [
         ("BLOCK = 32", {"BLOCK": 32}, "✓ Step 98-block: passed\nRounded up."),
         ("# mine\nBLOCK = 8 + 8", {"BLOCK": 16}, "✓ Step 98-block: passed"),
-        ("BLOCK = 8", {"BLOCK": 8}, "✗ Step 98-block: not right yet\n`BLOCK` is `8`. 5 numbers have no lane.\nHow many lanes?"),
+        (
+            "BLOCK = 8",
+            {"BLOCK": 8},
+            (
+                "✗ Step 98-block: not right yet\n`BLOCK` is `8`. 5 numbers have no lane.\nHow many"
+                " lanes?"
+            ),
+        ),
         ("BLOCK = '16'", {"BLOCK": "16"}, "This step cannot use a value of type `str`"),
         ("BLOCK = None", {"BLOCK": None}, "This step cannot use a value of type `NoneType`"),
         ("block = 16", {"BLOCK": 13, "block": 16}, "This cell gives `BLOCK` no value."),
@@ -360,7 +475,10 @@ def test_a_value_is_judged_by_its_own_words(scratch, cell, names, says):
     ("change", "says"),
     [
         (("return (x - x.mean()) * w", "return ['a', 'b']"), "a list that is no array of numbers"),
-        (("return (x - x.mean()) * w", "return [1.0, [2.0]]"), "a list that is no array of numbers"),
+        (
+            ("return (x - x.mean()) * w", "return [1.0, [2.0]]"),
+            "a list that is no array of numbers",
+        ),
         (("return (x - x.mean()) * w", "return [1.0, 2.0, 3.0, 4.0, 5.0, 6.0, 7.0]"), "shape (7,)"),
         (("return (x - x.mean()) * w", "return True"), "`int`"),
     ],
@@ -389,7 +507,9 @@ def test_a_step_writes_no_files_of_the_person(scratch, tmp_path, attack):
 
 def test_code_that_is_not_needed_does_not_run_in_the_check(scratch, tmp_path):
     target = tmp_path / "written"
-    assert "passed" in check("98-mend", ("@triton.jit\n", f"open({str(target)!r}, 'w').write('x')\n\n\n@triton.jit\n"))
+    assert "passed" in check(
+        "98-mend", ("@triton.jit\n", f"open({str(target)!r}, 'w').write('x')\n\n\n@triton.jit\n")
+    )
     assert not target.exists()
 
 
@@ -418,7 +538,9 @@ def test_a_bug_of_the_grader_is_told_as_one(scratch, monkeypatch):
 
     monkeypatch.setattr(grading_steps, "_check", fail)
     told = check("98-mend")
-    assert told.startswith("? Step 98-mend: not checked\nthe grader itself failed (ZeroDivisionError: oops)")
+    assert told.startswith(
+        "? Step 98-mend: not checked\nthe grader itself failed (ZeroDivisionError: oops)"
+    )
     assert stepping._failed["98-mend"] == 0
 
 
@@ -428,7 +550,10 @@ def test_a_full_disk_costs_the_record_and_not_the_pass(scratch, monkeypatch):
 
     monkeypatch.setattr(progress, "note_step", refuse)
     told = check("98-block", BLOCK=16)
-    assert told.startswith("✓") and "It could not be kept in your progress (No space left on device)." in told
+    assert (
+        told.startswith("✓")
+        and "It could not be kept in your progress (No space left on device)." in told
+    )
 
 
 def test_status_and_review_count_what_was_passed(scratch):
@@ -440,9 +565,13 @@ def test_status_and_review_count_what_was_passed(scratch):
 
 
 def test_a_step_belongs_into_a_cell(scratch):
-    with pytest.raises(CourseError, match=r"step\('98-mend'\) checks the cell of a notebook .* `make lab`"):
+    with pytest.raises(
+        CourseError, match=r"step\('98-mend'\) checks the cell of a notebook .* `make lab`"
+    ):
         stepping.step("98-mend")
-    with pytest.raises(CourseError, match=r"there is no step '98-mned'. Lesson 98 has 98-mend, 98-centre"):
+    with pytest.raises(
+        CourseError, match=r"there is no step '98-mned'. Lesson 98 has 98-mend, 98-centre"
+    ):
         stepping.step("98-mned")
 
 
@@ -452,7 +581,10 @@ def shell(scratch):
     from IPython.utils.capture import capture_output
 
     made = InteractiveShell.instance()
-    made.run_cell("import triton, triton.language as tl\nfrom course_lib.lessons import step", store_history=True)
+    made.run_cell(
+        "import triton, triton.language as tl\nfrom course_lib.lessons import step",
+        store_history=True,
+    )
 
     def run(cell: str, *, whole: bool = False) -> list[str]:
         with capture_output() as captured:
@@ -471,8 +603,11 @@ def test_a_cell_is_checked_as_it_runs(shell):
     assert shell(f"{solved};\nprint('more')") == [mended]
     assert shell(f"{solved}\n{step_cells.make_unsolved('98-block')}") == [mended, unset]
     assert shell(f"\n\n{block}\n") == ["✓ Step 98-block: passed"]
-    assert shell('step("98-mend")') == ["! Step 98-mend: it does not run"]  # nothing above it, whatever ran before
-    assert shell(f"{step_cells.make_unsolved('98-block')}".replace("BLOCK", "block")) == ["✗ Step 98-block: not right yet"]
+    # nothing above it, whatever ran before
+    assert shell('step("98-mend")') == ["! Step 98-mend: it does not run"]
+    assert shell(f"{step_cells.make_unsolved('98-block')}".replace("BLOCK", "block")) == [
+        "✗ Step 98-block: not right yet"
+    ]
     assert shell(solved.rpartition("step(")[0]) == []
 
 
@@ -505,14 +640,46 @@ def test_what_else_stands_in_a_cell_does_no_harm(shell, cell):
         (lambda: Step("98-a", "guess", "B", "q", "d", accepts=str), "kind is one of kernel"),
         (lambda: Step("98-a", "value", "B", "q", "d"), "a value has `accepts`"),
         (lambda: Step("98-a", "numpy", "f", "q", "d"), "at least one Try"),
-        (lambda: Step("98-a", "numpy", "f", " ", "d", (Try("t", (1,), 1.0),)), "must say something"),
+        (
+            lambda: Step("98-a", "numpy", "f", " ", "d", (Try("t", (1,), 1.0),)),
+            "must say something",
+        ),
         (lambda: Step("98-a", "numpy", "f", "q", "d", Try("t", (1,), 1.0)), "is a comma missing"),
-        (lambda: Step("98-a", "numpy", "f", "q", "d", (Try("t", (1,), 1.0),), slips=("a", "b")), "a tuple of Slip"),
-        (lambda: Step("98-a", "numpy", "f", "q", "d", (Try("t", {"x": In([1])}, 1.0),)), "arguments are a tuple"),
-        (lambda: Step("98-a", "kernel", "k", "q", "d", (Try("t", (In([1]),), {"y": [1]}),)), "are dicts"),
-        (lambda: Step("98-a", "kernel", "k", "q", "d", (Try("t", {"y": Out((2,))}, {"z": [1, 2]}),)), "an entry for each Out"),
-        (lambda: Step("98-a", "kernel", "k", "q", "d", (Try("t", {"y": Out((2,))}, {"y": [1]}),)), "not the shape of its Out"),
-        (lambda: Step("98-a", "kernel", "k", "q", "d", (Try("t", {"y": Out((2,)), "n": "2"}, {"y": [1, 2]}),)), "an argument is an In"),
+        (
+            lambda: Step("98-a", "numpy", "f", "q", "d", (Try("t", (1,), 1.0),), slips=("a", "b")),
+            "a tuple of Slip",
+        ),
+        (
+            lambda: Step("98-a", "numpy", "f", "q", "d", (Try("t", {"x": In([1])}, 1.0),)),
+            "arguments are a tuple",
+        ),
+        (
+            lambda: Step("98-a", "kernel", "k", "q", "d", (Try("t", (In([1]),), {"y": [1]}),)),
+            "are dicts",
+        ),
+        (
+            lambda: Step(
+                "98-a", "kernel", "k", "q", "d", (Try("t", {"y": Out((2,))}, {"z": [1, 2]}),)
+            ),
+            "an entry for each Out",
+        ),
+        (
+            lambda: Step(
+                "98-a", "kernel", "k", "q", "d", (Try("t", {"y": Out((2,))}, {"y": [1]}),)
+            ),
+            "not the shape of its Out",
+        ),
+        (
+            lambda: Step(
+                "98-a",
+                "kernel",
+                "k",
+                "q",
+                "d",
+                (Try("t", {"y": Out((2,)), "n": "2"}, {"y": [1, 2]}),),
+            ),
+            "an argument is an In",
+        ),
         (lambda: Slip("a", "b", "a cause of its own"), "needs a question"),
         (lambda: Slip("a", "b", question="Why?"), "a question needs a cause"),
         (lambda: In([[1], [2, 3]]), "numbers of one shape"),
@@ -538,15 +705,20 @@ def copy_kernel(x_ptr, y_ptr, stride_x, stride_y, N, BLOCK: tl.constexpr):
     values = np.arange(6.0).reshape(2, 3)
     task = Step(
         "98-add", "kernel", "copy_kernel", "q", "d",
-        (Try("rows apart", {"x_ptr": In(values, "fp16", 7), "y_ptr": Out((2, 3), "fp16", 5), "stride_x": 7, "stride_y": 5, "N": 3},
+        (Try("rows apart", {"x_ptr": In(values, "fp16", 7), "y_ptr": Out((2, 3), "fp16", 5),
+            "stride_x": 7, "stride_y": 5, "N": 3},
              {"y_ptr": values / 3}, (2,), {"BLOCK": 4}),),
     )  # fmt: skip
     assert stepping.check_cell(task, cell, {}).passed
-    assert "writes outside its output" in stepping.check_cell(task, cell.replace(" / 3, mask=cols < N", " / 3"), {}).text
+    assert (
+        "writes outside its output"
+        in stepping.check_cell(task, cell.replace(" / 3, mask=cols < N", " / 3"), {}).text
+    )
     assert not stepping.check_cell(task, cell.replace("row * stride_y", "row * N"), {}).passed
 
 
-# a lesson of its own, which brings its step along: the kernel that runs it knows only those of the course
+# a lesson of its own, which brings its step along: the kernel that runs it knows only those of the
+# course
 PROOF = """# %%
 import course_lib
 import triton
@@ -592,16 +764,24 @@ def test_a_proof_fails_where_the_courses_answer_does_not_pass_and_a_page_goes_on
     run_unsolved(proof)
     run_unsolved(page)
     told = [cells[1].outputs[0]["data"]["text/plain"] for cells in (proof.cells, page.cells)]
-    assert told[0] == "✓ Step 98-copy: passed\nThere." and told[1].startswith("○ Step 98-copy: not yet")
+    assert told[0] == "✓ Step 98-copy: passed\nThere." and told[1].startswith(
+        "○ Step 98-copy: not yet"
+    )
     assert "stream" in [output.output_type for output in page.cells[2].outputs]
-    source.write_text(PROOF.format(folder=str(tmp_path), answer=right.replace("x_ptr + cols", "x_ptr + 7 - cols")))
-    with pytest.raises(CellExecutionError, match="step 98-copy: the course's own answer does not pass"):
+    source.write_text(
+        PROOF.format(folder=str(tmp_path), answer=right.replace("x_ptr + cols", "x_ptr + 7 - cols"))
+    )
+    with pytest.raises(
+        CellExecutionError, match="step 98-copy: the course's own answer does not pass"
+    ):
         run_unsolved(read_source(source, proof=True))
 
 
 # every step of the course
 
-IDS = [(source, step_id) for source in list_sources() for step_id in steps.read_lesson(source.name[:2])]
+IDS = [
+    (source, step_id) for source in list_sources() for step_id in steps.read_lesson(source.name[:2])
+]
 FORMS_IN_EACH_RUN = 2  # of the right answers of each step; the others run in `make sweep`
 each_step = pytest.mark.parametrize("step_id", [step_id for _, step_id in IDS])
 
@@ -613,13 +793,16 @@ def test_a_page_has_the_steps_of_its_lesson_once_each_and_in_order(source):
         if step_cells._CALL.search(cell.source):
             assert "step" in cell.metadata.get("tags", []) and cell.source.rstrip().endswith(")")
             lines = cell.source.splitlines()
-            assert len(lines) <= 15 and max(map(len, lines)) <= 100, f"too large to read:\n{cell.source}"
+            assert len(lines) <= 15 and max(map(len, lines)) <= 100, (
+                f"too large to read:\n{cell.source}"
+            )
             assert re.match(r"step\(", lines[-1]), "step is the last line"
 
 
 @each_step
 def test_the_unsolved_cell_of_a_step_is_not_tried(step_id):
-    """The solved one passes in the lesson's proof, which asserts it: test_a_lesson_runs_under_nbval."""
+    """The solved one passes in the lesson's proof, which asserts it:
+    test_a_lesson_runs_under_nbval."""
     wanted, unsolved = steps.find(step_id), step_cells.make_unsolved(step_id)
     outcome = stepping.check_cell(wanted, unsolved, run_value(wanted, unsolved))
     assert outcome.text.startswith("○"), "not yet"
@@ -629,7 +812,8 @@ def test_the_unsolved_cell_of_a_step_is_not_tried(step_id):
 def test_each_slip_fails_with_its_cause_and_its_question(step_id, monkeypatch):
     wanted, solved = steps.find(step_id), step_cells.make_solved(step_id)
     assert wanted.slips, "without a wrong answer nothing shows that the step tells right from wrong"
-    monkeypatch.setattr(step_cells, "make_unsolved", lambda _: "")  # a slip may be what is there to be repaired
+    # a slip may be what is there to be repaired
+    monkeypatch.setattr(step_cells, "make_unsolved", lambda _: "")
     for slip in wanted.slips:
         assert slip.right in solved, f"{slip.right!r} is no text of the solution"
         cell = solved.replace(slip.right, slip.wrong)
@@ -656,10 +840,16 @@ def test_what_is_to_be_repaired_fails_and_is_asked_about(step_id, monkeypatch):
 def test_an_answer_without_one_of_its_lines_does_not_pass(step_id):
     wanted, solved = steps.find(step_id), step_cells.make_solved(step_id)
     if wanted.kind == "value":
-        pytest.skip("Python itself refuses the rest of the cell, or `accepts` is asked about nothing")
+        pytest.skip(
+            "Python itself refuses the rest of the cell, or `accepts` is asked about nothing"
+        )
     answer = [line.strip() for line in step_cells.read_answer(step_id).splitlines()]
-    for line in (line for line in solved.splitlines(keepends=True) if line.strip() and line.strip() in answer):
-        assert not stepping.check_cell(wanted, solved.replace(line, "", 1), {}).passed, f"without {line.strip()!r}"
+    for line in (
+        line for line in solved.splitlines(keepends=True) if line.strip() and line.strip() in answer
+    ):
+        assert not stepping.check_cell(wanted, solved.replace(line, "", 1), {}).passed, (
+            f"without {line.strip()!r}"
+        )
 
 
 @each_step
@@ -682,7 +872,9 @@ def test_each_step_has_right_answers_in_other_forms(step_id):
 @pytest.mark.parametrize(
     ("step_id", "number"),
     [
-        pytest.param(step_id, number, marks=[pytest.mark.sweep] if number >= FORMS_IN_EACH_RUN else [])
+        pytest.param(
+            step_id, number, marks=[pytest.mark.sweep] if number >= FORMS_IN_EACH_RUN else []
+        )
         for _, step_id in IDS
         for number in range(len(RIGHT[step_id]))
     ],
@@ -709,6 +901,10 @@ def run_value(wanted: Step, cell: str) -> dict:
     """What the cell of a step of kind "value" defines."""
     names: dict = {}
     if wanted.kind == "value":
-        body = [node for node in ast.parse(cell).body if not (isinstance(node, ast.Expr) and isinstance(node.value, ast.Call))]
+        body = [
+            node
+            for node in ast.parse(cell).body
+            if not (isinstance(node, ast.Expr) and isinstance(node.value, ast.Call))
+        ]
         exec(compile(ast.Module(body, []), "cell", "exec"), names)
     return names

@@ -1,4 +1,5 @@
-"""The lessons in another language: what a learner opens, what is kept of their work, and which parts stay as they are."""
+"""The lessons in another language: what a learner opens, what is kept of their work, and which
+parts stay as they are."""
 
 from __future__ import annotations
 
@@ -13,7 +14,8 @@ import pytest
 from course_lib.base import paths
 
 WRITE = (
-    "from pathlib import Path; import sys; from course_lib.lessons.translated import write_lessons; print(write_lessons(Path(sys.argv[1])))"
+    "from pathlib import Path; import sys; from course_lib.lessons.translated import write_lessons;"
+    " print(write_lessons(Path(sys.argv[1])))"
 )
 
 
@@ -26,7 +28,9 @@ def home(tmp_path_factory):
 
 def write(folder):
     settings = os.environ | {"COURSE_LANG": "zh", "COURSE_STATE": str(folder / "state")}
-    subprocess.run([sys.executable, "-c", WRITE, str(folder)], env=settings, cwd=paths.ROOT, check=True)
+    subprocess.run(
+        [sys.executable, "-c", WRITE, str(folder)], env=settings, cwd=paths.ROOT, check=True
+    )
 
 
 def read(file):
@@ -49,10 +53,14 @@ def read_code(text: str) -> str:
 def test_every_lesson_is_there_with_the_same_code(home):
     for english in sorted(paths.NOTEBOOKS.glob("[0-9][0-9]_*.ipynb")):
         theirs, ours = read(home / "notebooks" / "zh_CN" / english.name), read(english)
-        assert [cell["cell_type"] for cell in theirs["cells"]] == [cell["cell_type"] for cell in ours["cells"]]
+        assert [cell["cell_type"] for cell in theirs["cells"]] == [
+            cell["cell_type"] for cell in ours["cells"]
+        ]
         for there, here in zip(theirs["cells"], ours["cells"], strict=True):
             if here["cell_type"] == "code":
-                assert read_code(source(there)) == read_code(source(here)), "comments and docstrings alone may differ"
+                assert read_code(source(there)) == read_code(source(here)), (
+                    "comments and docstrings alone may differ"
+                )
 
 
 def test_text_steps_questions_and_tasks_are_translated(home):
@@ -62,18 +70,24 @@ def test_text_steps_questions_and_tasks_are_translated(home):
     assert "# YOUR CODE" in step and any("\u4e00" <= letter <= "\u9fff" for letter in step)
     for call in ("predict(", "exercise("):
         shown = next(
-            cell["outputs"][0]["data"]["text/html"] for cell in cells if source(cell).startswith(call) or f"\n{call}" in source(cell)
+            cell["outputs"][0]["data"]["text/html"]
+            for cell in cells
+            if source(cell).startswith(call) or f"\n{call}" in source(cell)
         )
         assert "运行这个单元格" in shown and "Run this cell" not in shown
 
 
 def test_images_are_one_folder_up(home):
-    text = "".join(source(cell) for cell in read(home / "notebooks" / "zh_CN" / "00_start_here.ipynb")["cells"])
+    text = "".join(
+        source(cell) for cell in read(home / "notebooks" / "zh_CN" / "00_start_here.ipynb")["cells"]
+    )
     assert "](../images/" in text and "](images/" not in text
 
 
 def test_a_lesson_that_a_learner_changed_stays_until_the_course_has_a_new_text(home):
-    same, older = (home / "notebooks" / "zh_CN" / f"{name}.ipynb" for name in ("18_capstone", "17_bug_museum"))
+    same, older = (
+        home / "notebooks" / "zh_CN" / f"{name}.ipynb" for name in ("18_capstone", "17_bug_museum")
+    )
     for file in (same, older):
         notebook = read(file)
         notebook["cells"].append({"cell_type": "markdown", "metadata": {}, "source": ["my words"]})

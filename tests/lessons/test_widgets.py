@@ -15,13 +15,22 @@ PNG = b"\x89PNG\r\n\x1a\n"
 def _notebook():
     nbformat = pytest.importorskip("nbformat")
     alt = "A number. n is 1."
-    data, metadata = {"image/png": base64.b64encode(PNG).decode(), "text/plain": alt}, {"image/png": {"alt": alt}}
+    data = {"image/png": base64.b64encode(PNG).decode(), "text/plain": alt}
+    metadata = {"image/png": {"alt": alt}}
     view = ipywidgets.Button()._repr_mimebundle_()
     data |= view
-    output = nbformat.v4.new_output("execute_result", data=data, metadata=metadata, execution_count=1)
-    notebook = nbformat.v4.new_notebook(cells=[nbformat.v4.new_code_cell("tiny()", outputs=[output])])
+    output = nbformat.v4.new_output(
+        "execute_result", data=data, metadata=metadata, execution_count=1
+    )
+    notebook = nbformat.v4.new_notebook(
+        cells=[nbformat.v4.new_code_cell("tiny()", outputs=[output])]
+    )
     notebook.metadata["widgets"] = {
-        "application/vnd.jupyter.widget-state+json": {"state": {data[VIEW]["model_id"]: {}}, "version_major": 2, "version_minor": 0}
+        "application/vnd.jupyter.widget-state+json": {
+            "state": {data[VIEW]["model_id"]: {}},
+            "version_major": 2,
+            "version_minor": 0,
+        }
     }
     return notebook, metadata["image/png"]["alt"]
 

@@ -1,4 +1,5 @@
-"""The public functions and modules against PyTorch's: values, gradients, errors, OpInfo's samples, compile, autocast."""
+"""The public functions and modules against PyTorch's: values, gradients, errors, OpInfo's samples,
+compile, autocast."""
 
 from __future__ import annotations
 
@@ -14,7 +15,8 @@ from course_lib.norms import functional, modules
 
 DEVICE = course_lib.DEVICE
 SHAPES = [
-    ((4, 7), (7,)), ((2, 3, 8), (8,)), ((2, 3, 8), (3, 8)), ((2, 3, 4, 5), (5,)), ((2, 3, 4, 5), (3, 4, 5)), ((5,), (5,)),
+    ((4, 7), (7,)), ((2, 3, 8), (8,)), ((2, 3, 8), (3, 8)), ((2, 3, 4, 5), (5,)),
+    ((2, 3, 4, 5), (3, 4, 5)), ((5,), (5,)),
     ((1, 1), (1,)), ((0, 4), (4,)), ((3, 0, 4), (4,)), ((2, 0), (0,)),
 ]  # fmt: skip
 
@@ -26,7 +28,11 @@ def make(shape, dtype=torch.float32, seed=0, mean=0.0, grad=True):
 
 def pair(shape, normalized_shape, dtype=torch.float32):
     """The same tensors twice: for ours, for PyTorch's."""
-    ours = [make(shape, dtype, mean=1.0), make(normalized_shape, dtype, 1, 0.5), make(normalized_shape, dtype, 2)]
+    ours = [
+        make(shape, dtype, mean=1.0),
+        make(normalized_shape, dtype, 1, 0.5),
+        make(normalized_shape, dtype, 2),
+    ]
     return ours, [tensor.detach().clone().requires_grad_() for tensor in ours]
 
 
@@ -39,9 +45,12 @@ def same(got, want, dtype):
     if want is None or want.numel() == 0:
         assert got is None or got.numel() == 0 or not got.any()
         return
-    tolerance = {torch.float64: 1e-6, torch.float32: 1e-4, torch.float16: 5e-3, torch.bfloat16: 4e-2}[
-        dtype
-    ]  # a mean's rounding, times a rstd of 316 where a row is constant
+    tolerance = {
+        torch.float64: 1e-6,
+        torch.float32: 1e-4,
+        torch.float16: 5e-3,
+        torch.bfloat16: 4e-2,
+    }[dtype]  # a mean's rounding, times a rstd of 316 where a row is constant
     assert got.dtype == want.dtype and got.shape == want.shape
     scale = want.double().abs().max().clamp(min=1.0)
     assert ((got.double() - want.double()).abs().max() / scale) <= tolerance
@@ -80,7 +89,11 @@ def test_the_fused_addition_is_the_two_steps_gradients_included(dtype):
     g, h = make((6, 20), dtype, 8, grad=False), make((6, 20), dtype, 9, grad=False)
     (y * g + total * h).sum().backward()
     (want * g + unfused * h).sum().backward()
-    for got, expected in ((ours[0].grad, theirs[0].grad), (first.grad, other.grad), (ours[1].grad, theirs[1].grad)):
+    for got, expected in (
+        (ours[0].grad, theirs[0].grad),
+        (first.grad, other.grad),
+        (ours[1].grad, theirs[1].grad),
+    ):
         same(got, expected, dtype)
 
 
@@ -95,7 +108,9 @@ def test_the_addition_before_layer_norm_is_the_two_steps_gradients_included(dtyp
     g, h = make((6, 20), dtype, 8, grad=False), make((6, 20), dtype, 9, grad=False)
     (y * g + total * h).sum().backward()
     (want * g + unfused * h).sum().backward()
-    for got, expected in zip([*(t.grad for t in ours), first.grad], [*(t.grad for t in theirs), other.grad], strict=True):
+    for got, expected in zip(
+        [*(t.grad for t in ours), first.grad], [*(t.grad for t in theirs), other.grad], strict=True
+    ):
         same(got, expected, dtype)
     assert functional.add_layer_norm(make((0, 4)), make((0, 4)), (4,))[0].shape == (0, 4)
 
@@ -108,7 +123,11 @@ def test_eps_left_out_is_that_of_the_arithmetic_not_of_the_storage():
 def test_parameters_of_other_dtypes_and_an_expanded_gradient():
     x, w, b = make((4, 9), torch.float16), make(9, torch.float32, 1), make(9, torch.bfloat16, 2)
     functional.layer_norm(x, (9,), w, b).sum().backward()  # sum's gradient is one number, expanded
-    assert (x.grad.dtype, w.grad.dtype, b.grad.dtype) == (torch.float16, torch.float32, torch.bfloat16)
+    assert (x.grad.dtype, w.grad.dtype, b.grad.dtype) == (
+        torch.float16,
+        torch.float32,
+        torch.bfloat16,
+    )
     assert torch.equal(b.grad, torch.full((9,), 4.0, dtype=torch.bfloat16, device=DEVICE))
 
 
@@ -116,7 +135,8 @@ def test_parameters_of_other_dtypes_and_an_expanded_gradient():
 def test_any_strides(layout):
     base = make((6, 8, 10), grad=False)
     x = {
-        "transposed": base[0].t(), "every other column": base[..., ::2], "expanded": base[:1].expand(5, 8, 10), "permuted": base.permute(2, 0, 1),
+        "transposed": base[0].t(), "every other column": base[..., ::2],
+        "expanded": base[:1].expand(5, 8, 10), "permuted": base.permute(2, 0, 1),
     }[layout]  # fmt: skip
     n = x.shape[-1:]
     same(functional.layer_norm(x, n), F.layer_norm(x, n), torch.float32)
@@ -141,7 +161,9 @@ def refusals():
 
 
 @pytest.mark.parametrize("name", ["layer_norm", "rms_norm"])
-@pytest.mark.parametrize(("arguments", "error"), [pytest.param(a, e, id=i) for i, a, e in refusals()])
+@pytest.mark.parametrize(
+    ("arguments", "error"), [pytest.param(a, e, id=i) for i, a, e in refusals()]
+)
 def test_what_pytorch_refuses_is_refused_with_the_same_error(name, arguments, error):
     with pytest.raises(error):
         getattr(F, name)(*arguments)
@@ -151,7 +173,11 @@ def test_what_pytorch_refuses_is_refused_with_the_same_error(name, arguments, er
 
 
 def test_the_words_are_pytorchs_where_it_has_good_ones():
-    for arguments in [(torch.randn(3, 4), (3,)), (torch.randn(3, 4), ()), (torch.randn(3, 4), (4,), torch.ones(3))]:
+    for arguments in [
+        (torch.randn(3, 4), (3,)),
+        (torch.randn(3, 4), ()),
+        (torch.randn(3, 4), (4,), torch.ones(3)),
+    ]:
         with pytest.raises(RuntimeError) as theirs:
             F.layer_norm(*arguments)
         with pytest.raises(RuntimeError) as ours:
@@ -167,19 +193,31 @@ def test_residual_and_input_must_agree():
 
 
 NORMS = {
-    "layer_norm": (lambda n, x, w, b: n.layer_norm(x, (6,), w, b), lambda x, w, b: F.layer_norm(x, (6,), w, b)),
-    "layer_norm_bare": (lambda n, x, w, b: n.layer_norm(x, (6,)), lambda x, w, b: F.layer_norm(x, (6,))),
-    "rms_norm": (lambda n, x, w, b: n.rms_norm(x, (6,), w, 1e-3), lambda x, w, b: F.rms_norm(x, (6,), w, 1e-3)),
-    "add_rms_norm": (lambda n, x, w, b: sum(n.add_rms_norm(x, x * x, (6,), w, 1e-3)), lambda x, w, b: F.rms_norm(x + x * x, (6,), w, 1e-3) + x + x * x),
-    "add_layer_norm": (lambda n, x, w, b: sum(n.add_layer_norm(x, x * x, (6,), w, b)), lambda x, w, b: F.layer_norm(x + x * x, (6,), w, b) + x + x * x),
+    "layer_norm": (lambda n, x, w, b: n.layer_norm(x, (6,), w, b), lambda x, w,
+        b: F.layer_norm(x, (6,), w, b)),
+    "layer_norm_bare": (lambda n, x, w, b: n.layer_norm(x, (6,)), lambda x, w,
+        b: F.layer_norm(x, (6,))),
+    "rms_norm": (lambda n, x, w, b: n.rms_norm(x, (6,), w, 1e-3), lambda x, w,
+        b: F.rms_norm(x, (6,), w, 1e-3)),
+    "add_rms_norm": (lambda n, x, w, b: sum(n.add_rms_norm(x, x * x, (6,), w, 1e-3)), lambda x, w,
+        b: F.rms_norm(x + x * x, (6,), w, 1e-3) + x + x * x),
+    "add_layer_norm": (lambda n, x, w, b: sum(n.add_layer_norm(x, x * x, (6,), w, b)), lambda x, w,
+        b: F.layer_norm(x + x * x, (6,), w, b) + x + x * x),
 }  # fmt: skip
 
 
 def differentiate_twice(norm, dtype, loss_of):
-    """A gradient penalty: the gradients, and the gradients of the sum of their squares. x has other ways to the loss than the norm."""
+    """A gradient penalty: the gradients, and the gradients of the sum of their squares. x has other
+    ways to the loss than the norm."""
     leaves = [make(shape, dtype, seed, 0.5) for seed, shape in enumerate([(2, 3, 6), (6,), (6,)])]
-    g = make((2, 3, 6), dtype, 7, grad=False) / 8  # PyTorch's own gradients overflow in fp16 otherwise
-    first = torch.autograd.grad(loss_of(leaves[0] + norm(*leaves), leaves[0], g), leaves, create_graph=True, allow_unused=True)
+    # PyTorch's own gradients overflow in fp16 otherwise
+    g = make((2, 3, 6), dtype, 7, grad=False) / 8
+    first = torch.autograd.grad(
+        loss_of(leaves[0] + norm(*leaves), leaves[0], g),
+        leaves,
+        create_graph=True,
+        allow_unused=True,
+    )
     penalty = sum(gradient.double().square().sum() for gradient in first if gradient is not None)
     return [*first, *torch.autograd.grad(penalty, leaves, allow_unused=True)]
 
@@ -195,8 +233,15 @@ def test_a_second_derivative_is_pytorchs(name, dtype, way):
             return ours(functional, *leaves)
 
     # with the second loss no dy requires a gradient, and the gradients depend on x all the same
-    for loss_of in (lambda y, x, g: (y * y * g).sum(), lambda y, x, g: (y * g).sum() + (x * x).sum()):
-        for got, want in zip(differentiate_twice(norm, dtype, loss_of), differentiate_twice(theirs, dtype, loss_of), strict=True):
+    for loss_of in (
+        lambda y, x, g: (y * y * g).sum(),
+        lambda y, x, g: (y * g).sum() + (x * x).sum(),
+    ):
+        for got, want in zip(
+            differentiate_twice(norm, dtype, loss_of),
+            differentiate_twice(theirs, dtype, loss_of),
+            strict=True,
+        ):
             same(got, want, dtype)
 
 
@@ -204,13 +249,21 @@ def test_a_second_derivative_is_pytorchs(name, dtype, way):
 @pytest.mark.parametrize("name", NORMS)
 def test_forward_mode_is_pytorchs(name, dtype):
     ours, theirs = NORMS[name]
-    leaves = tuple(make(shape, dtype, seed, 0.5, grad=False) for seed, shape in enumerate([(2, 3, 6), (6,), (6,)]))
-    tangents = tuple(make(leaf.shape, dtype, seed, grad=False) for seed, leaf in enumerate(leaves, 8))
+    leaves = tuple(
+        make(shape, dtype, seed, 0.5, grad=False)
+        for seed, shape in enumerate([(2, 3, 6), (6,), (6,)])
+    )
+    tangents = tuple(
+        make(leaf.shape, dtype, seed, grad=False) for seed, leaf in enumerate(leaves, 8)
+    )
     got = torch.func.jvp(lambda *a: ours(functional, *a), leaves, tangents)
     for a, e in zip(got, torch.func.jvp(theirs, leaves, tangents), strict=True):
         same(a, e, dtype)
     with torch.autograd.forward_ad.dual_level():
-        duals = [torch.autograd.forward_ad.make_dual(leaf, tangent) for leaf, tangent in zip(leaves, tangents, strict=True)]
+        duals = [
+            torch.autograd.forward_ad.make_dual(leaf, tangent)
+            for leaf, tangent in zip(leaves, tangents, strict=True)
+        ]
         same(torch.autograd.forward_ad.unpack_dual(ours(functional, *duals)).tangent, got[1], dtype)
 
 
@@ -218,7 +271,9 @@ def test_forward_mode_is_pytorchs(name, dtype):
 @pytest.mark.parametrize("compiled", [False, True])
 @pytest.mark.parametrize("name", NORMS)
 def test_transforms_of_torch_func_give_what_pytorchs_norm_gives(name, compiled):
-    func, w, b = torch.func, make(6, torch.float64, 1, 0.5, grad=False), make(6, torch.float64, 2, grad=False)
+    func = torch.func
+    w = make(6, torch.float64, 1, 0.5, grad=False)
+    b = make(6, torch.float64, 2, grad=False)
     x = make((3, 2, 6), torch.float64, grad=False)
 
     def transform(norm):
@@ -226,14 +281,19 @@ def test_transforms_of_torch_func_give_what_pytorchs_norm_gives(name, compiled):
             return norm(x, w, b).pow(3).sum()
 
         ways = [
-            func.grad(loss), func.vmap(func.grad(loss)), func.vmap(lambda x: norm(x, w, b)), func.jacrev(lambda x: norm(x, w, b)),
+            func.grad(loss), func.vmap(func.grad(loss)), func.vmap(lambda x: norm(x, w, b)),
+            func.jacrev(lambda x: norm(x, w, b)),
             func.hessian(loss), lambda x: func.jvp(func.grad(loss), (x,), (x,))[1],
         ]  # fmt: skip
         return lambda x: [way(x) for way in ways]
 
     ours, theirs = NORMS[name]
     run = transform(lambda x, w, b: ours(functional, x, w, b))
-    for got, want in zip((torch.compile(run, backend="aot_eager") if compiled else run)(x), transform(theirs)(x), strict=True):
+    for got, want in zip(
+        (torch.compile(run, backend="aot_eager") if compiled else run)(x),
+        transform(theirs)(x),
+        strict=True,
+    ):
         same(got, want, torch.float64)
 
 
@@ -241,18 +301,30 @@ def test_transforms_of_torch_func_give_what_pytorchs_norm_gives(name, compiled):
 def test_gradgradcheck_in_double():
     x, r, w, b = (make(s, torch.float64, i) for i, s in enumerate([(3, 6), (3, 6), (6,), (6,)]))
     fast = {"fast_mode": True}
-    assert torch.autograd.gradgradcheck(lambda *a: functional.layer_norm(a[0], (6,), a[1], a[2]), (x, w, b), **fast)
-    assert torch.autograd.gradgradcheck(lambda *a: functional.add_rms_norm(a[0], a[1], (6,), a[2], 1e-3), (x, r, w), **fast)
+    assert torch.autograd.gradgradcheck(
+        lambda *a: functional.layer_norm(a[0], (6,), a[1], a[2]), (x, w, b), **fast
+    )
+    assert torch.autograd.gradgradcheck(
+        lambda *a: functional.add_rms_norm(a[0], a[1], (6,), a[2], 1e-3), (x, r, w), **fast
+    )
 
 
 @pytest.mark.slow
 def test_gradcheck_in_double():
     x, r, w, b = (make(s, torch.float64, i) for i, s in enumerate([(3, 6), (3, 6), (6,), (6,)]))
     fast = {"fast_mode": True}
-    assert torch.autograd.gradcheck(lambda *a: functional.layer_norm(a[0], (6,), a[1], a[2]), (x, w, b), **fast)
-    assert torch.autograd.gradcheck(lambda *a: functional.rms_norm(a[0], (6,), a[1], 1e-3), (x, w), **fast)
-    assert torch.autograd.gradcheck(lambda *a: functional.add_rms_norm(a[0], a[1], (6,), a[2], 1e-3), (x, r, w), **fast)
-    assert torch.autograd.gradcheck(lambda *a: functional.add_layer_norm(a[0], a[1], (6,), a[2], a[3]), (x, r, w, b), **fast)
+    assert torch.autograd.gradcheck(
+        lambda *a: functional.layer_norm(a[0], (6,), a[1], a[2]), (x, w, b), **fast
+    )
+    assert torch.autograd.gradcheck(
+        lambda *a: functional.rms_norm(a[0], (6,), a[1], 1e-3), (x, w), **fast
+    )
+    assert torch.autograd.gradcheck(
+        lambda *a: functional.add_rms_norm(a[0], a[1], (6,), a[2], 1e-3), (x, r, w), **fast
+    )
+    assert torch.autograd.gradcheck(
+        lambda *a: functional.add_layer_norm(a[0], a[1], (6,), a[2], a[3]), (x, r, w, b), **fast
+    )
 
 
 @pytest.mark.slow
@@ -301,7 +373,9 @@ def test_whoever_watches_operators_sees_ours_and_fake_tensors_stay_fake():
     x, w = make((3, 8)), make(8, seed=1)
     with _Seen() as seen:
         watched = functional.layer_norm(x, (8,), w)
-    assert "course::layer_norm" in seen.names and torch.equal(watched, functional.layer_norm(x, (8,), w))
+    assert "course::layer_norm" in seen.names and torch.equal(
+        watched, functional.layer_norm(x, (8,), w)
+    )
     with torch._subclasses.fake_tensor.FakeTensorMode() as mode:
         fake = functional.rms_norm(mode.from_tensor(x), (8,), mode.from_tensor(w))
     assert type(fake).__name__ == "FakeTensor" and fake.shape == x.shape
@@ -314,7 +388,7 @@ def test_autocast_does_what_it_does_to_pytorchs_norm():
         assert functional.rms_norm(x, (8,), w).dtype == F.rms_norm(x, (8,), w).dtype
 
 
-# ---- modules -----------------------------------------------------------------------------------------------------------
+# ---- modules -------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize(
@@ -347,27 +421,39 @@ def test_the_fused_module():
     assert torch.equal(total, x + r)
 
 
-# ---- PyTorch's own samples ---------------------------------------------------------------------------------------------
+# ---- PyTorch's own samples -----------------------------------------------------------------------
 
 
 def samples(name, dtype):
-    pytest.importorskip("expecttest", reason="PyTorch's OpInfo samples need expecttest; `make env` installs it")
+    pytest.importorskip(
+        "expecttest", reason="PyTorch's OpInfo samples need expecttest; `make env` installs it"
+    )
     from torch.testing._internal.common_methods_invocations import op_db
 
     (info,) = [op for op in op_db if op.name == f"nn.functional.{name}"]
-    return list(info.sample_inputs(DEVICE, dtype, requires_grad=True)), list(info.error_inputs(DEVICE)) if info.error_inputs_func else []
+    return list(info.sample_inputs(DEVICE, dtype, requires_grad=True)), (
+        list(info.error_inputs(DEVICE)) if info.error_inputs_func else []
+    )
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("dtype", [torch.float32, torch.float16, torch.bfloat16])
 @pytest.mark.parametrize("name", ["layer_norm", "rms_norm"])
 def test_pytorchs_own_samples(name, dtype):
-    """All of OpInfo's samples, values and gradients. Left out: nothing but its reference checks in float64 NumPy."""
+    """All of OpInfo's samples, values and gradients. Left out: nothing but its reference checks in
+    float64 NumPy."""
     good, bad = samples(name, dtype)
     assert len(good) >= 6
     for sample in good:
-        tensors = [t for t in (sample.input, *sample.args, *sample.kwargs.values()) if isinstance(t, torch.Tensor) and t.requires_grad]
-        got, want = (getattr(module, name)(sample.input, *sample.args, **sample.kwargs) for module in (functional, F))
+        tensors = [
+            t
+            for t in (sample.input, *sample.args, *sample.kwargs.values())
+            if isinstance(t, torch.Tensor) and t.requires_grad
+        ]
+        got, want = (
+            getattr(module, name)(sample.input, *sample.args, **sample.kwargs)
+            for module in (functional, F)
+        )
         same(got, want, dtype)
         if not want.requires_grad or want.numel() == 0:
             continue
@@ -375,9 +461,14 @@ def test_pytorchs_own_samples(name, dtype):
         if want.isnan().any():
             continue
         direction = make(want.shape, want.dtype, 3, grad=False)
-        ours, theirs = (torch.autograd.grad((y * direction).sum(), tensors, allow_unused=True) for y in (got, want))
+        ours, theirs = (
+            torch.autograd.grad((y * direction).sum(), tensors, allow_unused=True)
+            for y in (got, want)
+        )
         for a, e in zip(ours, theirs, strict=True):
             same(a, e, dtype)
     for wrong in bad:
         with pytest.raises(wrong.error_type):
-            getattr(functional, name)(wrong.sample_input.input, *wrong.sample_input.args, **wrong.sample_input.kwargs)
+            getattr(functional, name)(
+                wrong.sample_input.input, *wrong.sample_input.args, **wrong.sample_input.kwargs
+            )

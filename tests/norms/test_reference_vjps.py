@@ -1,4 +1,5 @@
-"""The float64 gradients: against PyTorch's autograd, finite differences, and what must hold for every input."""
+"""The float64 gradients: against PyTorch's autograd, finite differences, and what must hold for
+every input."""
 
 from __future__ import annotations
 
@@ -19,7 +20,11 @@ VJPS = {"layer_norm": reference.layer_norm_vjp, "rms_norm": reference.rms_norm_v
 def case(shape, seed=0, mean=0.0, std=1.0):
     rng = np.random.default_rng(seed)
     x = mean + std * rng.standard_normal(shape)
-    return rng.standard_normal(shape), x, rng.uniform(0.5, 2, shape[1]) * rng.choice([-1, 1], shape[1])
+    return (
+        rng.standard_normal(shape),
+        x,
+        rng.uniform(0.5, 2, shape[1]) * rng.choice([-1, 1], shape[1]),
+    )
 
 
 def by_autograd(kind, dy, x, w, eps):
@@ -32,12 +37,16 @@ def by_autograd(kind, dy, x, w, eps):
 
 @pytest.mark.parametrize("kind", NORMS)
 @pytest.mark.parametrize("shape", SHAPES, ids=str)
-@pytest.mark.parametrize(("mean", "std", "eps"), [(0, 1, 1e-5), (3, 1, 1e-12), (0.5, 0.03, 0.1), (-100, 1, 1e-3)])
+@pytest.mark.parametrize(
+    ("mean", "std", "eps"), [(0, 1, 1e-5), (3, 1, 1e-12), (0.5, 0.03, 0.1), (-100, 1, 1e-3)]
+)
 def test_the_gradients_are_autograds(kind, shape, mean, std, eps):
     dy, x, w = case(shape, mean=mean, std=std)
     for got, want in zip(VJPS[kind](dy, x, w, eps), by_autograd(kind, dy, x, w, eps), strict=True):
         assert got.dtype == np.float64 and got.shape == want.shape
-        np.testing.assert_allclose(got, want, rtol=1e-9, atol=1e-9 * max(1.0, float(np.abs(want).max())))
+        np.testing.assert_allclose(
+            got, want, rtol=1e-9, atol=1e-9 * max(1.0, float(np.abs(want).max()))
+        )
 
 
 @pytest.mark.parametrize("kind", NORMS)
@@ -46,7 +55,11 @@ def test_the_gradients_are_finite_differences(kind):
     b, eps, h = np.zeros(5), 0.05, 1e-6
 
     def loss(x, w, b):
-        y = reference.layer_norm(x, w, b, eps).y if kind == "layer_norm" else reference.rms_norm(x, w, eps).y + b
+        y = (
+            reference.layer_norm(x, w, b, eps).y
+            if kind == "layer_norm"
+            else reference.rms_norm(x, w, eps).y + b
+        )
         return (dy * y).sum()
 
     inputs = [x, w, b][: len(VJPS[kind](dy, x, w, eps))]
@@ -55,19 +68,31 @@ def test_the_gradients_are_finite_differences(kind):
             up, down = ([a.copy() for a in (x, w, b)] for _ in range(2))
             up[which][index] += h
             down[which][index] -= h
-            assert got[index] == pytest.approx((loss(*up) - loss(*down)) / (2 * h), rel=1e-6, abs=1e-8)
+            assert got[index] == pytest.approx(
+                (loss(*up) - loss(*down)) / (2 * h), rel=1e-6, abs=1e-8
+            )
 
 
 numbers = st.floats(-50, 50, width=32)
 
 
 @settings(max_examples=60, deadline=None)
-@given(data=st.data(), kind=st.sampled_from(list(VJPS)), a=st.floats(-4, 4), eps=st.sampled_from([1e-5, 1e-3, 0.1, 1.0]))
+@given(
+    data=st.data(),
+    kind=st.sampled_from(list(VJPS)),
+    a=st.floats(-4, 4),
+    eps=st.sampled_from([1e-5, 1e-3, 0.1, 1.0]),
+)
 def test_linear_in_dy(data, kind, a, eps):
     shape = data.draw(st.tuples(st.integers(1, 4), st.integers(1, 9)))
     x, dy, other = (data.draw(arrays(np.float64, shape, elements=numbers)) for _ in range(3))
     w = data.draw(arrays(np.float64, shape[1], elements=numbers))
-    parts = zip(VJPS[kind](dy, x, w, eps), VJPS[kind](other, x, w, eps), VJPS[kind](dy + a * other, x, w, eps), strict=True)
+    parts = zip(
+        VJPS[kind](dy, x, w, eps),
+        VJPS[kind](other, x, w, eps),
+        VJPS[kind](dy + a * other, x, w, eps),
+        strict=True,
+    )
     for one, two, both in parts:
         np.testing.assert_allclose(both, one + a * two, rtol=1e-9, atol=1e-6 / eps)
 
@@ -75,7 +100,8 @@ def test_linear_in_dy(data, kind, a, eps):
 @settings(max_examples=80, deadline=None)
 @given(data=st.data(), eps=st.sampled_from([1e-5, 1e-3, 0.1, 1.0, 30.0]))
 def test_what_a_gradient_can_never_change(data, eps):
-    """LayerNorm's dx is orthogonal to 1. Along xhat eps lets a little through: dx . xhat = N c1 eps rstd^3, for both norms."""
+    """LayerNorm's dx is orthogonal to 1. Along xhat eps lets a little through: dx . xhat = N c1 eps
+    rstd^3, for both norms."""
     shape = data.draw(st.tuples(st.integers(1, 3), st.integers(1, 9)))
     x, dy = (data.draw(arrays(np.float64, shape, elements=numbers)) for _ in range(2))
     w = data.draw(arrays(np.float64, shape[1], elements=numbers))
@@ -106,7 +132,11 @@ def test_no_weight_is_a_weight_of_ones(kind):
 def test_halves_lists_and_tensors_are_taken_exactly():
     dy, x, w = case((2, 5), seed=5)
     dy, x, w = (torch.tensor(a).half() for a in (dy, x, w))
-    for one, two in zip(reference.layer_norm_vjp(dy, x, w), reference.layer_norm_vjp(dy.tolist(), x.tolist(), w.tolist()), strict=True):
+    for one, two in zip(
+        reference.layer_norm_vjp(dy, x, w),
+        reference.layer_norm_vjp(dy.tolist(), x.tolist(), w.tolist()),
+        strict=True,
+    ):
         np.testing.assert_array_equal(one, two)
 
 
@@ -135,7 +165,8 @@ def test_what_does_not_fit_is_said(kind, dy, x, w, words):
 
 
 def test_the_published_dw_is_wrong_and_ours_is_right():
-    """The derivation notes print dL/dw_i = sum over a of dy_a x_i. No reading of it is the gradient; the sum of dy * xhat is."""
+    """The derivation notes print dL/dw_i = sum over a of dy_a x_i. No reading of it is the
+    gradient; the sum of dy * xhat is."""
     dy, x, w = case((4, 6), seed=7, mean=1.0)
     _, true, _ = by_autograd("layer_norm", dy, x, w, 1e-5)
     np.testing.assert_allclose(reference.layer_norm_vjp(dy, x, w).dw, true, rtol=1e-10)
@@ -144,7 +175,9 @@ def test_the_published_dw_is_wrong_and_ours_is_right():
         assert np.abs(published - true).max() > 0.5
     # rows that are normalised already hide the missing hat, and a single column the missing index
     normal = reference.layer_norm(x, eps=0.0).y
-    np.testing.assert_allclose((dy * normal).sum(axis=0), by_autograd("layer_norm", dy, normal, w, 0.0)[1], rtol=1e-9)
+    np.testing.assert_allclose(
+        (dy * normal).sum(axis=0), by_autograd("layer_norm", dy, normal, w, 0.0)[1], rtol=1e-9
+    )
 
 
 @pytest.mark.parametrize("shape", SHAPES, ids=str)

@@ -1,4 +1,5 @@
-"""Tensors and modules that are spread over processes, tried in one process: what lesson 14 says of DTensor and FSDP."""
+"""Tensors and modules that are spread over processes, tried in one process: what lesson 14 says of
+DTensor and FSDP."""
 
 from __future__ import annotations
 
@@ -12,13 +13,16 @@ import course_lib
 from course_lib.norms import functional, modules
 
 pytestmark = pytest.mark.skipif(
-    course_lib.MODE != "cpu" or not dist.is_available(), reason="the one process talks to itself by gloo, which is for the CPU"
+    course_lib.MODE != "cpu" or not dist.is_available(),
+    reason="the one process talks to itself by gloo, which is for the CPU",
 )
 
 
 @pytest.fixture
 def mesh(tmp_path):
-    dist.init_process_group("gloo", init_method=f"file://{tmp_path / 'rendezvous'}", rank=0, world_size=1)
+    dist.init_process_group(
+        "gloo", init_method=f"file://{tmp_path / 'rendezvous'}", rank=0, world_size=1
+    )
     yield dist.init_device_mesh("cpu", (1,))
     dist.destroy_process_group()
 
@@ -29,7 +33,10 @@ def test_a_dtensor_is_refused_and_its_local_tensor_taken(mesh):
     x = torch.randn(4, 8, generator=torch.Generator().manual_seed(0))
     for dimension in (0, 1):
         spread = distribute_tensor(x, mesh, [Shard(dimension)])
-        with pytest.raises(NotImplementedError, match=r"course.layer_norm.default does not have a sharding strategy"):
+        with pytest.raises(
+            NotImplementedError,
+            match=r"course.layer_norm.default does not have a sharding strategy",
+        ):
             functional.layer_norm(spread, (8,))
     rows = distribute_tensor(x, mesh, [Shard(0)]).to_local()
     assert torch.equal(functional.layer_norm(rows, (8,)), functional.layer_norm(x, (8,)))

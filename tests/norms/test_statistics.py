@@ -1,4 +1,5 @@
-"""The six algorithms: against float64 within their bounds, rounded as they say, and as wrong as the sources say."""
+"""The six algorithms: against float64 within their bounds, rounded as they say, and as wrong as the
+sources say."""
 
 from __future__ import annotations
 
@@ -11,7 +12,14 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from course_lib.norms import statistics
-from course_lib.norms.statistics import ALGORITHMS, ORDERS, Partial, bound, condition_number, unit_roundoff
+from course_lib.norms.statistics import (
+    ALGORITHMS,
+    ORDERS,
+    Partial,
+    bound,
+    condition_number,
+    unit_roundoff,
+)
 
 DTYPES = {"fp16": np.float16, "bf16": ml_dtypes.bfloat16, "fp32": np.float32, "fp64": np.float64}
 N = 8192
@@ -49,7 +57,11 @@ def test_every_algorithm_stays_within_its_bound(algorithm, order, dtype, n, rati
         got = statistics.compute(algorithm, x, DTYPES[dtype], order)
     largest = float(ml_dtypes.finfo(DTYPES[dtype]).max)
     x64 = x.astype(np.float64)
-    squared = (x64 - (x64[0] if algorithm == "shifted" else 0)) ** 2 if algorithm in ("one_pass", "shifted") else (x64 - x64.mean()) ** 2
+    squared = (
+        (x64 - (x64[0] if algorithm == "shifted" else 0)) ** 2
+        if algorithm in ("one_pass", "shifted")
+        else (x64 - x64.mean()) ** 2
+    )
     if true == 0 or 2 * squared.sum() > largest or 2 * np.abs(x64).sum() > largest or true < 1e-3:
         return  # the bounds hold where nothing over- or underflows
     kappa = float(condition_number(x64, x64[0] if algorithm == "shifted" else 0.0))
@@ -68,7 +80,10 @@ def test_long_rows_stay_within_the_bound_and_it_is_not_vacuous_for_two_pass(algo
 
 
 def test_the_measured_errors_of_the_sources():
-    one_pass = {mean: error(statistics.compute("one_pass", rows(mean, 64)).var, rows(mean, 64)).max() for mean in (10, 1000, 10000)}
+    one_pass = {
+        mean: error(statistics.compute("one_pass", rows(mean, 64)).var, rows(mean, 64)).max()
+        for mean in (10, 1000, 10000)
+    }
     assert 1e-5 < one_pass[10] < 1e-4 and 0.05 < one_pass[1000] < 0.5 and one_pass[10000] > 1
     assert (statistics.compute("one_pass", rows(10000, 64)).var < 0).any()
     for mean in (10, 1000, 10000):
@@ -92,7 +107,11 @@ def test_every_operation_is_rounded_once(dtype):
     x = np.array([1.1, 2.7, 3.3, -0.4, 5.9]).astype(DTYPES[dtype])
 
     def fl(value):
-        return Fraction(float(np.asarray(float(value)).astype(DTYPES[dtype]))) if dtype != "fp64" else Fraction(float(value))
+        return (
+            Fraction(float(np.asarray(float(value)).astype(DTYPES[dtype])))
+            if dtype != "fp64"
+            else Fraction(float(value))
+        )
 
     total = squares = Fraction(0)
     for value in (Fraction(float(v)) for v in x):
@@ -115,8 +134,10 @@ def test_the_orders_are_what_they_are_called():
     big = np.float32(2**24)
     x = np.array([big, 1, 1, 0], np.float32)
     assert statistics.total(x, "sequential") == big  # (big + 1) + 1
-    assert statistics.total(np.array([1, 1, big, 0], np.float32), "pairwise") == big + 2  # (1 + 1) + (big + 0)
-    assert statistics.total(np.array([1, big, 1, 0], np.float32), "tree") == big + 2  # (1 + 1) + (big + 0)
+    # (1 + 1) + (big + 0)
+    assert statistics.total(np.array([1, 1, big, 0], np.float32), "pairwise") == big + 2
+    # (1 + 1) + (big + 0)
+    assert statistics.total(np.array([1, big, 1, 0], np.float32), "tree") == big + 2
     assert [statistics.depth(n) for n in (1, 2, 8192)] == [0, 1, 8191]
     assert [statistics.depth(n, "tree") for n in (1, 2, 3, 8192, 8193)] == [0, 1, 2, 13, 14]
 
@@ -134,7 +155,8 @@ def test_naive_rounds_its_results_as_pytorch_does():
     typed = (deviation * deviation).mean(dim=1)
     got = statistics.naive(x.numpy(), np.float16)
     assert (got.mean == x.mean(dim=1).numpy()).all()
-    assert np.abs(got.var.astype(np.float64) - typed.double().numpy()).max() <= 2.0**-10 * 16  # one unit in the last place
+    # one unit in the last place
+    assert np.abs(got.var.astype(np.float64) - typed.double().numpy()).max() <= 2.0**-10 * 16
 
 
 @pytest.mark.parametrize("algorithm", ALGORITHMS)
@@ -146,7 +168,11 @@ def test_awkward_rows(algorithm):
     deep = statistics.compute(algorithm, rows(3, 6, 33).reshape(2, 3, 33))
     assert deep.mean.shape == deep.var.shape == (2, 3)
     strided = rows(3, 4, 66)[::2, ::2]
-    assert np.allclose(statistics.compute(algorithm, strided).var, strided.astype(np.float64).var(axis=1), rtol=1e-4)
+    assert np.allclose(
+        statistics.compute(algorithm, strided).var,
+        strided.astype(np.float64).var(axis=1),
+        rtol=1e-4,
+    )
     nan = np.ones((2, 5), np.float32)
     nan[1, 2] = np.nan
     got = statistics.compute(algorithm, nan)
@@ -159,10 +185,13 @@ def partials(draw):
     count = draw(st.integers(0, 60))
     if not count:
         return statistics.empty((), np.float32), np.zeros(0)
-    x = (np.random.default_rng(draw(st.integers(0, 10**6))).standard_normal(count) + draw(st.sampled_from([-50.0, 0.0, 300.0]))).astype(
-        np.float32
+    x = (
+        np.random.default_rng(draw(st.integers(0, 10**6))).standard_normal(count)
+        + draw(st.sampled_from([-50.0, 0.0, 300.0]))
+    ).astype(np.float32)
+    return Partial(*(part[()] for part in statistics.merged(statistics.partials(x)))), x.astype(
+        np.float64
     )
-    return Partial(*(part[()] for part in statistics.merged(statistics.partials(x)))), x.astype(np.float64)
 
 
 @settings(max_examples=80, deadline=None)
@@ -199,7 +228,9 @@ def test_blocks_of_the_whole_row_are_welford_and_a_merge_with_one_is_its_update(
     assert (statistics.welford_blocked(x, np.float32, 300).var == statistics.welford(x).var).all()
     state = Partial(np.array(4), np.float64(1.0), np.float64(2.0))
     one = Partial(np.array(1), np.float64(9.0), np.float64(0.0))
-    assert np.allclose(statistics.merge(state, one), statistics.welford_update(state, np.float64(9.0)), rtol=1e-14)
+    assert np.allclose(
+        statistics.merge(state, one), statistics.welford_update(state, np.float64(9.0)), rtol=1e-14
+    )
 
 
 def test_a_merge_does_not_overflow_where_the_result_fits():
@@ -218,10 +249,21 @@ def test_a_shift_by_any_element_keeps_kappa_below_the_root_of_n_plus_1(n, place,
 
 
 def test_condition_number_and_unit_roundoff():
-    assert condition_number([1.0, 3.0]) == pytest.approx(np.sqrt(5)) and condition_number([-1.0, 1.0]) == 1
+    assert (
+        condition_number([1.0, 3.0]) == pytest.approx(np.sqrt(5))
+        and condition_number([-1.0, 1.0]) == 1
+    )
     assert condition_number([2.0, 2.0]) == np.inf and condition_number([0.0, 0.0]) == 1
-    assert [unit_roundoff(dtype) for dtype in DTYPES.values()] == [2.0**-11, 2.0**-8, 2.0**-24, 2.0**-53]
-    assert statistics.gamma(2**24, 2.0**-24) == np.inf and bound("two_pass", 4096, 1.0, 2.0**-11, "sequential") == np.inf
+    assert [unit_roundoff(dtype) for dtype in DTYPES.values()] == [
+        2.0**-11,
+        2.0**-8,
+        2.0**-24,
+        2.0**-53,
+    ]
+    assert (
+        statistics.gamma(2**24, 2.0**-24) == np.inf
+        and bound("two_pass", 4096, 1.0, 2.0**-11, "sequential") == np.inf
+    )
 
 
 def test_bounds_have_the_slopes_of_the_table():
@@ -230,7 +272,9 @@ def test_bounds_have_the_slopes_of_the_table():
     def slope(name, kappa):
         return np.log10(bound(name, 1024, 10 * kappa, u) / bound(name, 1024, kappa, u))
 
-    assert slope("one_pass", 1e3) == pytest.approx(2, abs=0.01) and slope("chan", 1e3) == pytest.approx(1, abs=0.1)
+    assert slope("one_pass", 1e3) == pytest.approx(2, abs=0.01) and slope(
+        "chan", 1e3
+    ) == pytest.approx(1, abs=0.1)
     assert slope("two_pass", 1.0) < 0.01 and slope("two_pass", 1e6) == pytest.approx(2, abs=0.01)
     assert 900 < bound("welford", 10000, 1.0, u) / bound("welford", 10, 1.0, u) * 14 / 10 < 1100
 

@@ -11,10 +11,15 @@ import pytest
 from course_lib.base import paths
 from course_lib.lessons.kit.output import MovingPicture
 
-SHOTS = paths.ROOT / "build" / "screenshots" / "pictures"  # git-ignored: to be looked at after a run with --screenshots
-_PAGE = "<!doctype html><meta charset=utf-8><body style='margin: 16px; background: {paper}; color: {ink}'>{html}"
+# git-ignored: to be looked at after a run with --screenshots
+SHOTS = paths.ROOT / "build" / "screenshots" / "pictures"
+_PAGE = (
+    "<!doctype html><meta charset=utf-8><body style='margin: 16px; background: {paper}; color:"
+    " {ink}'>{html}"
+)
 _HOST = "document.querySelector('[data-picture]')"
-# Sets each state in turn, and returns those in which words lie on one another or something stands out of the page.
+# Sets each state in turn, and returns those in which words lie on one another or something stands
+# out of the page.
 _FIND_UNCLEAR = f"""(states) => {{
     const stage = {_HOST}.stage;
     const findOverlaps = () => {{
@@ -37,7 +42,7 @@ _FIND_UNCLEAR = f"""(states) => {{
         if (overlaps.length || overflow > 0) unclear.push({{ state, overlaps, overflow }});
     }}
     return unclear;
-}}"""
+}}"""  # noqa: E501
 
 
 class Shown:
@@ -45,12 +50,19 @@ class Shown:
 
     WIDTHS = (1280, 900, 400)  # of a page: a desktop, a notebook beside its file browser, a phone
 
-    def __init__(self, page: Any, picture: MovingPicture, folder: Path, *, keep_screenshots: bool = False) -> None:
-        self.page, self.picture, self._folder, self._keep_screenshots = page, picture, folder, keep_screenshots
+    def __init__(
+        self, page: Any, picture: MovingPicture, folder: Path, *, keep_screenshots: bool = False
+    ) -> None:
+        self.page = page
+        self.picture = picture
+        self._folder = folder
+        self._keep_screenshots = keep_screenshots
         self.faults: list[str] = []
         self._listeners = {
             "pageerror": lambda error: self.faults.append(str(error)),
-            "console": lambda message: self.faults.append(message.text) if message.type == "error" else None,
+            "console": lambda message: (
+                self.faults.append(message.text) if message.type == "error" else None
+            ),
         }
         for event, listener in self._listeners.items():
             page.on(event, listener)
@@ -59,7 +71,9 @@ class Shown:
     def load(self, theme: str = "light") -> None:
         paper, ink = ("#ffffff", "#111111") if theme == "light" else ("#111111", "#eeeeee")
         file = self._folder / f"{theme}.html"
-        file.write_text(_PAGE.format(paper=paper, ink=ink, html=self.picture.make_html()), encoding="utf-8")
+        file.write_text(
+            _PAGE.format(paper=paper, ink=ink, html=self.picture.make_html()), encoding="utf-8"
+        )
         self.page.goto(file.as_uri())
         self.page.wait_for_function(f"{_HOST}.stage")
 
@@ -100,8 +114,11 @@ class Shown:
         self.page.evaluate(f"changes => {_HOST}.stage.set(changes)", changes)
 
     def call(self, function: str, *arguments: Any) -> Any:
-        """What ``function``, which the picture's script returns beside ``render``, says. NaN and infinities come as such."""
-        return self.page.evaluate(f"([name, given]) => {_HOST}.stage.made[name](...given)", [function, list(arguments)])
+        """What ``function``, which the picture's script returns beside ``render``, says. NaN and
+        infinities come as such."""
+        return self.page.evaluate(
+            f"([name, given]) => {_HOST}.stage.made[name](...given)", [function, list(arguments)]
+        )
 
     def grip(self, key: str) -> Any:
         """A handle or a target of the drawing."""
@@ -117,7 +134,8 @@ class Shown:
         self.page.mouse.up()
 
     def shoot(self, name: str) -> None:
-        """Fail if the picture is not clear. With --screenshots, store it at each width in both themes."""
+        """Fail if the picture is not clear. With --screenshots, store it at each width in both
+        themes."""
         state = self.state
         self.assert_clear([state])
         if self._keep_screenshots:
@@ -133,10 +151,15 @@ class Shown:
 
     def overflow(self) -> float:
         """Pixels by which anything stands out of the page to the right."""
-        return self.page.evaluate("document.documentElement.scrollWidth - document.documentElement.clientWidth")
+        return self.page.evaluate(
+            "document.documentElement.scrollWidth - document.documentElement.clientWidth"
+        )
 
-    def assert_clear(self, states: list[dict[str, Any]], look: Callable[[], None] | None = None) -> None:
-        """Fail if in one of the states, at one of WIDTHS, words lie on one another or something stands out of the page.
+    def assert_clear(
+        self, states: list[dict[str, Any]], look: Callable[[], None] | None = None
+    ) -> None:
+        """Fail if in one of the states, at one of WIDTHS, words lie on one another or something
+        stands out of the page.
 
         Args:
             states: changes of the state that is shown, each to those before it.
@@ -154,7 +177,11 @@ class Shown:
 
     def list_overlaps(self) -> list[tuple[str, str]]:
         """Pairs of texts of the drawing that lie on one another."""
-        return [pair for unclear in self.page.evaluate(_FIND_UNCLEAR, [{}]) for pair in unclear["overlaps"]]
+        return [
+            pair
+            for unclear in self.page.evaluate(_FIND_UNCLEAR, [{}])
+            for pair in unclear["overlaps"]
+        ]
 
 
 @pytest.fixture(scope="session")
@@ -164,14 +191,21 @@ def pages(session_browser: Any) -> list[Any]:
 
 
 @pytest.fixture
-def show(browser: Any, pages: list[Any], tmp_path: Path, request: pytest.FixtureRequest) -> Iterator[Callable[[MovingPicture], Shown]]:
-    """Return a function that opens a picture in a page; after the test no script may have failed."""
+def show(
+    browser: Any, pages: list[Any], tmp_path: Path, request: pytest.FixtureRequest
+) -> Iterator[Callable[[MovingPicture], Shown]]:
+    """Return a function that opens a picture in a page; after the test no script may have
+    failed."""
     opened: list[Shown] = []
 
     def show(picture: MovingPicture) -> Shown:
         page = pages.pop() if pages else browser.new_page(viewport={"width": 1280, "height": 800})
         page.set_default_timeout(240_000)
-        opened.append(Shown(page, picture, tmp_path, keep_screenshots=request.config.getoption("--screenshots")))
+        opened.append(
+            Shown(
+                page, picture, tmp_path, keep_screenshots=request.config.getoption("--screenshots")
+            )
+        )
         return opened[-1]
 
     yield show

@@ -1,4 +1,5 @@
-"""The accuracy picture: its model against the bounds, what it makes of a reader's kernels, broken ones included, and the browser."""
+"""The accuracy picture: its model against the bounds, what it makes of a reader's kernels, broken
+ones included, and the browser."""
 
 from __future__ import annotations
 
@@ -56,7 +57,10 @@ def test_the_rows_have_the_mean_and_spread_that_the_axis_says():
     for rows in module.ROWS:
         x = module.data(512, rows).astype(np.float64)
         ratio = (x.mean(axis=1) / x.std(axis=1)).reshape(len(module.RATIOS), module.SAMPLES)
-        assert np.all((ratio > 0.99 * np.array(module.RATIOS)[:, None]) & (ratio < 1.11 * np.array(module.RATIOS)[:, None]))
+        assert np.all(
+            (ratio > 0.99 * np.array(module.RATIOS)[:, None])
+            & (ratio < 1.11 * np.array(module.RATIOS)[:, None])
+        )
     far = (x[:, 0] - x.mean(axis=1)) / x.std(axis=1)
     assert np.all((far > 0.95 * 511**0.5) & (far <= 1.01 * 511**0.5))
 
@@ -80,7 +84,17 @@ def test_one_pass_loses_two_digits_a_decade_and_welford_one():
     assert errors["two_pass"][6] < 1e-6
 
 
-@pytest.mark.parametrize("wrong", [{"quantity": "std"}, {"n": 100}, {"block": 3}, {"rows": "odd"}, {"chosen": "naive"}, {"own": ["07a"]}])
+@pytest.mark.parametrize(
+    "wrong",
+    [
+        {"quantity": "std"},
+        {"n": 100},
+        {"block": 3},
+        {"rows": "odd"},
+        {"chosen": "naive"},
+        {"own": ["07a"]},
+    ],
+)
 def test_a_setting_that_there_is_not_is_refused(wrong):
     with pytest.raises(CourseError, match="accuracy knows"):
         module.model(**wrong)
@@ -95,7 +109,9 @@ def test_a_readers_right_kernels_are_drawn_beside_the_courses(exercises):
 
 
 def test_a_readers_wrong_kernel_shows_its_error_and_a_changed_file_is_run_again(exercises):
-    solved(exercises, "05a", ("deviation = tl.where(cols < N, x - mean, 0.0)", "deviation = x - mean"))
+    solved(
+        exercises, "05a", ("deviation = tl.where(cols < N, x - mean, 0.0)", "deviation = x - mean")
+    )
     padded = module.model("var", 64, 256, own=("05a",))
     assert _error(padded, "05a") > 1e3 and not padded.notes
     solved(exercises, "05a")
@@ -107,12 +123,17 @@ def test_a_readers_wrong_kernel_shows_its_error_and_a_changed_file_is_run_again(
     [
         ((), "still as the course wrote it"),
         ((("tl.sum(squares, axis=0) / N", "tl.sum(squares, axis=0 / N"),), "is not valid Python"),
-        ((("squares += deviation * deviation", "squares += devation * deviation"),), "`devation` is used"),
-        ((("squares += deviation * deviation", "squares += tl.dot(deviation, deviation)"),), "line"),
+        ((("squares += deviation * deviation", "squares += devation * deviation"),),
+            "`devation` is used"),
+        ((("squares += deviation * deviation", "squares += tl.dot(deviation, deviation)"),),
+            "line"),
         ((("    tl.store(var_ptr + row, var)\n", ""),), "did not store var"),
         pytest.param(
-            (("mask=cols < N, other=0.0).to(tl.float32)\n        deviation", "mask=cols < N + 9999, other=0.0).to(tl.float32)\n        deviation"),), "OutOfBounds",
-            marks=pytest.mark.skipif(course_lib.MODE != "cpu", reason="a compiled kernel reads past the end and nobody sees it"),
+            (("mask=cols < N, other=0.0).to(tl.float32)\n        deviation",
+                "mask=cols < N + 9999, other=0.0).to(tl.float32)\n        deviation"),),
+                "OutOfBounds",
+            marks=pytest.mark.skipif(course_lib.MODE != "cpu",
+                reason="a compiled kernel reads past the end and nobody sees it"),
         ),
     ],
     ids=["unsolved", "syntax", "name", "raises", "not stored", "outside"],
@@ -122,7 +143,11 @@ def test_a_broken_kernel_gives_words(exercises, edits, words):
         solved(exercises, "05a", *edits)
     state = module.model("var", 64, 256, own=("05a",))
     (note,) = state.notes
-    assert note.startswith("your 05a gave nothing to draw: ") and words in note and "Traceback" not in note
+    assert (
+        note.startswith("your 05a gave nothing to draw: ")
+        and words in note
+        and "Traceback" not in note
+    )
     assert [curve.key for curve in state.curves] == list(module.ALGORITHMS)
     assert module.make_data("var", 64, 256, ["05a"])["notes"] == [note]
 
@@ -137,7 +162,9 @@ def test_the_button_runs_the_readers_kernels_and_other_rows(exercises):
     asking = accuracy(n=64)
     asking.controls["own_05a"].value = True
     asking.button.click()
-    assert asking.error is None and "still as the course wrote it" in asking.picture.data["notes"][0]
+    assert (
+        asking.error is None and "still as the course wrote it" in asking.picture.data["notes"][0]
+    )
     solved(exercises, "05a")
     asking.controls["n"].value = 512
     asking.button.click()
@@ -155,8 +182,14 @@ def test_the_browser_has_the_models_numbers(exercises, show):
         for rows in module.ROWS:
             for chosen in module.ALGORITHMS:
                 want = module.model(quantity, 64, 256, rows, chosen, ("05b",))
-                seen = shown.call("explain", shown.state | {"quantity": quantity, "rows": rows, "chosen": chosen, "ratio": AT_10000})
-                assert [curve["key"] for curve in seen["curves"]] == [curve.key for curve in want.curves]
+                seen = shown.call(
+                    "explain",
+                    shown.state
+                    | {"quantity": quantity, "rows": rows, "chosen": chosen, "ratio": AT_10000},
+                )
+                assert [curve["key"] for curve in seen["curves"]] == [
+                    curve.key for curve in want.curves
+                ]
                 for curve, right in zip(seen["curves"], want.curves, strict=True):
                     np.testing.assert_allclose(curve["errors"], right.errors, rtol=1e-4)
                 np.testing.assert_allclose(seen["bound"], want.bound, rtol=1e-4)
@@ -167,13 +200,21 @@ def test_the_browser_has_the_models_numbers(exercises, show):
 def test_a_hand_and_the_keys_move_the_mean_and_choose_a_bound(show):
     shown = show(accuracy(n=64).picture)
     shown.set(ratio=AT_10000)
-    assert shown.title == "One-pass has no digit left at mean/std = 10000" and "The bound of one-pass at this mean/std is " in shown.caption
+    assert (
+        shown.title == "One-pass has no digit left at mean/std = 10000"
+        and "The bound of one-pass at this mean/std is " in shown.caption
+    )
     shown.drag("ratio", dx=-600)
-    assert shown.state["ratio"] == 0 and shown.title.endswith("every kernel keeps at least four digits")
+    assert shown.state["ratio"] == 0 and shown.title.endswith(
+        "every kernel keeps at least four digits"
+    )
     shown.grip("ratio").press("ArrowRight")
     assert shown.state["ratio"] == 1 and "in 4 rows at mean/std = 3.2:" in shown.caption
     shown.grip("curve-welford").press("Enter")
-    assert shown.state["chosen"] == "welford" and "The bound of Welford at this mean/std is " in shown.caption
+    assert (
+        shown.state["chosen"] == "welford"
+        and "The bound of Welford at this mean/std is " in shown.caption
+    )
     shown.set(quantity="y", rows="loud")
     assert "absolute error of y" in shown.caption and "8 standard deviations out" in shown.caption
 
@@ -192,7 +233,9 @@ def test_it_looks_right_everywhere(exercises, show):
     shown.assert_clear(
         [
             {"quantity": quantity, "rows": rows, "chosen": chosen, "ratio": ratio}
-            for quantity, rows, chosen, ratio in itertools.product(module.QUANTITIES, module.ROWS, module.ALGORITHMS, (0, 5, 10))
+            for quantity, rows, chosen, ratio in itertools.product(
+                module.QUANTITIES, module.ROWS, module.ALGORITHMS, (0, 5, 10)
+            )
         ]
     )
 

@@ -1,4 +1,5 @@
-"""The block stepper: its model and the browser's arithmetic against the float64 reference, its words, and a hand that moves it."""
+"""The block stepper: its model and the browser's arithmetic against the float64 reference, its
+words, and a hand that moves it."""
 
 from __future__ import annotations
 
@@ -26,11 +27,16 @@ def _reference(x, kind, eps, w, b):
 
 
 @settings(max_examples=60, deadline=None)
-@given(data=st.data(), kind=st.sampled_from(["layer_norm", "rms_norm"]), block=st.sampled_from([1, 2, 4, 8, 16, 32]))
+@given(
+    data=st.data(),
+    kind=st.sampled_from(["layer_norm", "rms_norm"]),
+    block=st.sampled_from([1, 2, 4, 8, 16, 32]),
+)
 def test_stepper_ends_at_the_float64_reference(data, kind, block):
     m, n = data.draw(st.integers(1, 4)), data.draw(st.integers(1, 19))
     numbers = st.floats(-100, 100, width=32)
-    x, w = data.draw(arrays(np.float64, (m, n), elements=numbers)), data.draw(arrays(np.float64, n, elements=numbers))
+    x = data.draw(arrays(np.float64, (m, n), elements=numbers))
+    w = data.draw(arrays(np.float64, n, elements=numbers))
     b = data.draw(arrays(np.float64, n, elements=numbers)) if kind == "layer_norm" else None
     frames = steps(x, block, kind, eps=1e-3, w=w, b=b)
     y, mean, rstd = _reference(x, kind, 1e-3, w, 0.0 if b is None else b)
@@ -49,7 +55,9 @@ def test_stepper_gives_the_worked_example():
     first, second = [frame for frame in frames if frame.row == 0 and frame.phase == "squares"]
     assert (first.running, second.running, sum(second.added)) == (14.25, 21.75, 7.5)
     assert [row.squares for row in frames[-1].rows] == [21.75, 38.75, 37.25]
-    np.testing.assert_allclose(frames[-1].rows[0].y, [1.21, -0.61, 1.82, 0.30, -0.30, 0.91, -1.21, 0.61], atol=0.005)
+    np.testing.assert_allclose(
+        frames[-1].rows[0].y, [1.21, -0.61, 1.82, 0.30, -0.30, 0.91, -1.21, 0.61], atol=0.005
+    )
     assert frames[-1].rows[0].rms == pytest.approx(1.649, abs=5e-4)
 
 
@@ -63,13 +71,29 @@ def test_unmasked_deviation_adds_exactly_pad_mean_squared_over_n(n, block, mean)
     assert right == pytest.approx(x.var(), rel=1e-12)
     assert got - right == pytest.approx(pad * x.mean() ** 2 / n, rel=1e-9, abs=1e-9)
     tail = [frame for frame in frames if frame.phase == "deviation"][-1]
-    assert [lane for lane, off in zip(tail.lanes, tail.masked, strict=True) if off] == pytest.approx([-x.mean()] * pad)
+    assert [
+        lane for lane, off in zip(tail.lanes, tail.masked, strict=True) if off
+    ] == pytest.approx([-x.mean()] * pad)
 
 
 def test_stepper_frames_tell_a_row_in_order():
     frames = steps(EXAMPLE, 4, "layer_norm")
-    assert [frame.phase for frame in frames[:6]] == ["sum", "sum", "deviation", "deviation", "normalise", "normalise"]
-    assert [frame.rows[0].status for frame in frames[:6]] == ["summing", "summing", "variance", "variance", "normalising", "done"]
+    assert [frame.phase for frame in frames[:6]] == [
+        "sum",
+        "sum",
+        "deviation",
+        "deviation",
+        "normalise",
+        "normalise",
+    ]
+    assert [frame.rows[0].status for frame in frames[:6]] == [
+        "summing",
+        "summing",
+        "variance",
+        "variance",
+        "normalising",
+        "done",
+    ]
     assert frames[0].rows[0].mean is None and frames[1].rows[0].mean == 0.5625
     assert frames[4].rows[0].y[3] is not None and frames[4].rows[0].y[4] is None
     assert frames[0].rows[1].status == "waiting"
@@ -105,19 +129,39 @@ def shown(show):
 def test_the_browser_walks_as_the_model_does(shown, kind):
     x = np.random.default_rng(3).normal(5, 2, (2, 11)).round(3)
     for block, masked, row in itertools.product((2, 4, 16), (True, False), (0, 1)):
-        changes = {"kind": kind, "typed": write_rows(x), "n": 11, "block": block, "masked": masked, "row": row, "eps": 1e-3}
+        changes = {
+            "kind": kind,
+            "typed": write_rows(x),
+            "n": 11,
+            "block": block,
+            "masked": masked,
+            "row": row,
+            "eps": 1e-3,
+        }
         told = shown.call("explain", shown.state | changes)["frames"]
-        want = [frame for frame in steps(x, block, kind, 1e-3, mask_deviation=masked) if frame.row == row]
+        want = [
+            frame
+            for frame in steps(x, block, kind, 1e-3, mask_deviation=masked)
+            if frame.row == row
+        ]
         blocks = [frame for frame in told if frame["start"] is not None]
         for got, frame in zip(blocks, want, strict=True):
             assert got["phase"] == frame.phase and tuple(got["columns"]) == frame.columns
             assert got["lanes"] is None or got["lanes"] == pytest.approx(frame.accumulator)
             if frame.phase != "normalise":
-                assert got["held"] == pytest.approx(frame.lanes) and got["added"] == pytest.approx(frame.added)
+                assert got["held"] == pytest.approx(frame.lanes) and got["added"] == pytest.approx(
+                    frame.added
+                )
         done = want[-1].rows[row]
-        assert told[-1]["y"] == pytest.approx(done.y) and told[-1]["rstd"] == pytest.approx(done.rstd)
+        assert told[-1]["y"] == pytest.approx(done.y) and told[-1]["rstd"] == pytest.approx(
+            done.rstd
+        )
         if masked:
-            y = reference.layer_norm(x, eps=1e-3).y if kind == "layer_norm" else reference.rms_norm(x, eps=1e-3).y
+            y = (
+                reference.layer_norm(x, eps=1e-3).y
+                if kind == "layer_norm"
+                else reference.rms_norm(x, eps=1e-3).y
+            )
             assert told[-1]["y"] == pytest.approx(y[row].tolist())
 
 
@@ -147,7 +191,10 @@ def test_the_padded_lanes_are_found_when_n_is_dragged(shown):
     assert "3 lanes past the end add mean² to the sum of squares" in shown.title
     assert "3 lanes lie past column 4, loaded 0, and hold 0 − mean = -10." in shown.caption
     shown.grip("step").press("ArrowRight")
-    assert "the variance is 62, and should be 2" in shown.title and "the lanes past the end added 60" in shown.caption
+    assert (
+        "the variance is 62, and should be 2" in shown.title
+        and "the lanes past the end added 60" in shown.caption
+    )
     shown.set(row=1)
     assert "so the variance is 2" in shown.title and "should" not in shown.title
     shown.set(row=0, step=7)
@@ -163,11 +210,15 @@ def test_rows_are_typed(shown):
     field = shown.page.locator('[data-control="typed"] input')
     field.fill("1 2 6; 101, 102 106;")
     field.press("Enter")
-    first, second = (shown.call("explain", shown.state | {"row": row})["frames"][-1]["y"] for row in (0, 1))
+    first, second = (
+        shown.call("explain", shown.state | {"row": row})["frames"][-1]["y"] for row in (0, 1)
+    )
     assert first == pytest.approx(second, rel=1e-4)  # a shift changes nothing, but for eps
     for words, problem in {
-        "": "There is no row yet", " ; ;": "There is no row yet", "1 2; 3": "your rows have 2 and 1 columns", "1 two": "two cannot be drawn",
-        "1 nan": "nan cannot be drawn", "1e7": "1e7 cannot be drawn", " ".join(["1"] * 17): "16 columns", ";".join(["1"] * 7): "6 rows",
+        "": "There is no row yet", " ; ;": "There is no row yet",
+        "1 2; 3": "your rows have 2 and 1 columns", "1 two": "two cannot be drawn",
+        "1 nan": "nan cannot be drawn", "1e7": "1e7 cannot be drawn",
+        " ".join(["1"] * 17): "16 columns", ";".join(["1"] * 7): "6 rows",
     }.items():  # fmt: skip
         field.fill(words)
         field.press("Enter")
@@ -185,7 +236,8 @@ def test_rows_are_typed(shown):
 @pytest.mark.parametrize(
     ("value", "words"),
     [
-        (0.002, "2·10⁻³"), (-0.0009, "-9·10⁻⁴"), (0.01, "0.01"), (1e-16, "0"), (0.5625, "0.56"), (14.25, "14.25"), (-0.04, "-0.04"),
+        (0.002, "2·10⁻³"), (-0.0009, "-9·10⁻⁴"), (0.01, "0.01"), (1e-16, "0"), (0.5625, "0.56"),
+        (14.25, "14.25"), (-0.04, "-0.04"),
         (10404, "10404"), (1234.5, "1235"), (250000, "2.5·10⁵"), (-1.5, "-1.5"),
     ],
 )  # fmt: skip
@@ -194,8 +246,16 @@ def test_a_cell_has_one_rule_for_its_number(shown, value, words):
 
 
 def test_it_looks_right_everywhere(shown):
-    example, large = write_rows(EXAMPLE), write_rows(np.random.default_rng(1).normal(1000, 400, (6, 16)).round(2))
-    settings = [(example, 8, 4), (example, 5, 16), (write_rows(PAIR), 5, 4), (large, 16, 2), (large, 13, 16), ("7", 1, 2)]
+    example = write_rows(EXAMPLE)
+    large = write_rows(np.random.default_rng(1).normal(1000, 400, (6, 16)).round(2))
+    settings = [
+        (example, 8, 4),
+        (example, 5, 16),
+        (write_rows(PAIR), 5, 4),
+        (large, 16, 2),
+        (large, 13, 16),
+        ("7", 1, 2),
+    ]
     states = []
     for (typed, n, block), kind in itertools.product(settings, ("layer_norm", "rms_norm")):
         shown.set(kind=kind, typed=typed, n=n, block=block, masked=False, row=0)
@@ -207,14 +267,22 @@ def test_it_looks_right_everywhere(shown):
 
 
 def test_a_kernel_of_one_block_loads_once_and_cannot_be_changed(show):
-    shown = show(block_stepper("layer_norm", [[11, 12, 14, 15, 16]], 8, mask_deviation=False, one_block=True, eps=0))
+    shown = show(
+        block_stepper(
+            "layer_norm", [[11, 12, 14, 15, 16]], 8, mask_deviation=False, one_block=True, eps=0
+        )
+    )
     words = shown.page.locator("svg.drawing").text_content()
-    assert words.count("tl.load") == 1 and "for start" not in words and "eps" not in words and "N = 5" in words
+    assert (
+        words.count("tl.load") == 1
+        and "for start" not in words
+        and "eps" not in words
+        and "N = 5" in words
+    )
     shown.grip("n").wait_for(state="detached")
-    assert shown.page.locator("[data-control]").evaluate_all("found => found.map((one) => one.dataset.control)") == [
-        "step",
-        "step",
-    ]  # the stepper and its slider
+    assert shown.page.locator("[data-control]").evaluate_all(
+        "found => found.map((one) => one.dataset.control)"
+    ) == ["step", "step"]  # the stepper and its slider
     titles = []
     for step in range(5):
         shown.set(step=step)
@@ -231,7 +299,9 @@ def test_a_kernel_of_one_block_loads_once_and_cannot_be_changed(show):
     assert "pass" not in shown.caption and "hold 0 \u2212 mean = -13.6" in shown.caption
     shown.shoot("block_stepper_one_block")
     shown = show(block_stepper("rms_norm", block=8, one_block=True))
-    controls = shown.page.locator("[data-control]").evaluate_all("found => found.map((one) => one.dataset.control)")
+    controls = shown.page.locator("[data-control]").evaluate_all(
+        "found => found.map((one) => one.dataset.control)"
+    )
     assert controls == ["row", "step", "step"]
     shown.set(step=1, row=2)
     assert "The lanes add up to 37.25, so the mean square is 4.656" in shown.title
@@ -241,7 +311,14 @@ def test_a_kernel_of_one_block_loads_once_and_cannot_be_changed(show):
 
 
 @pytest.mark.parametrize(
-    "wrong", [{"block": 4, "one_block": True}, {"block": 5}, {"x": np.zeros((7, 2))}, {"x": np.zeros((1, 17))}, {"kind": "group_norm"}]
+    "wrong",
+    [
+        {"block": 4, "one_block": True},
+        {"block": 5},
+        {"x": np.zeros((7, 2))},
+        {"x": np.zeros((1, 17))},
+        {"kind": "group_norm"},
+    ],
 )
 def test_wrong_arguments_are_refused_in_words(wrong):
     with pytest.raises(CourseError):

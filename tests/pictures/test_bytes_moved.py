@@ -1,4 +1,5 @@
-"""The bytes of a chain against one fused kernel: the model by hand, the browser against the model, and the race."""
+"""The bytes of a chain against one fused kernel: the model by hand, the browser against the model,
+and the race."""
 
 from __future__ import annotations
 
@@ -12,11 +13,21 @@ from course_lib.base.errors import CourseError
 from course_lib.lessons import bytes_moved
 from course_lib.lessons.pictures.bytes_moved.model import CASES, COLUMNS, ITEMSIZE, ROWS, model
 
-START = {"kind": "add", "m": 4096, "n": 4096, "dtype": "fp16", "upcast": True, "bandwidth": 3000, "at": 0}
+START = {
+    "kind": "add",
+    "m": 4096,
+    "n": 4096,
+    "dtype": "fp16",
+    "upcast": True,
+    "bandwidth": 3000,
+    "at": 0,
+}
 END = 40
 
 
-@given(m=st.integers(1, 5000), n=st.integers(1, 5000), dtype=st.sampled_from(["fp16", "bf16", "fp32"]))
+@given(
+    m=st.integers(1, 5000), n=st.integers(1, 5000), dtype=st.sampled_from(["fp16", "bf16", "fp32"])
+)
 def test_bytes_of_add_and_norm(m, n, dtype):
     size = 4 if dtype == "fp32" else 2
     state = model("add", m, n, dtype)
@@ -32,19 +43,37 @@ def test_bytes_of_the_eager_chain(m, n):
     # cast up 2 + 4, pow 8, mean 4, mul 8, cast down 4 + 2, mul 4 bytes an element
     assert model("eager", m, n, "bf16", upcast=True).unfused_bytes == 36 * m * n + 4 * 6 * m
     assert model("eager", m, n, "bf16").fused_bytes == 4 * m * n
-    assert len(model("eager", m, n, "bf16").unfused) == 8 and len(model("eager", m, n, "fp32").unfused) == 6
+    assert (
+        len(model("eager", m, n, "bf16").unfused) == 8
+        and len(model("eager", m, n, "fp32").unfused) == 6
+    )
 
 
 def test_the_browser_moves_the_same_bytes_in_the_time_that_they_take(show):
     shown = show(bytes_moved())
-    for case, m, n, dtype, upcast in itertools.product(CASES, (1, 4096), (1, 32768), ITEMSIZE, (True, False)):
-        seen = shown.call("explain", START | {"kind": case, "m": m, "n": n, "dtype": dtype, "upcast": upcast, "bandwidth": 2500})
+    for case, m, n, dtype, upcast in itertools.product(
+        CASES, (1, 4096), (1, 32768), ITEMSIZE, (True, False)
+    ):
+        seen = shown.call(
+            "explain",
+            START
+            | {"kind": case, "m": m, "n": n, "dtype": dtype, "upcast": upcast, "bandwidth": 2500},
+        )
         want = model(case, m, n, dtype, upcast)
-        for way, launches, moved in (("separate", want.unfused, want.unfused_bytes), ("fused", want.fused, want.fused_bytes)):
-            assert seen[way]["bytes"] == moved and seen[way]["us"] == pytest.approx(moved / 2.5e12 * 1e6)
-            assert [launch["bytes"] for launch in seen[way]["launches"]] == [launch.bytes(m, n) for launch in launches]
+        for way, launches, moved in (
+            ("separate", want.unfused, want.unfused_bytes),
+            ("fused", want.fused, want.fused_bytes),
+        ):
+            assert seen[way]["bytes"] == moved and seen[way]["us"] == pytest.approx(
+                moved / 2.5e12 * 1e6
+            )
+            assert [launch["bytes"] for launch in seen[way]["launches"]] == [
+                launch.bytes(m, n) for launch in launches
+            ]
             parts = [part for launch in seen[way]["launches"] for part in launch["parts"]]
-            assert parts[0]["start"] == 0 and all(a["end"] == b["start"] for a, b in itertools.pairwise(parts))
+            assert parts[0]["start"] == 0 and all(
+                a["end"] == b["start"] for a, b in itertools.pairwise(parts)
+            )
 
 
 def test_the_race_is_run_by_hand_and_by_keys(show):
@@ -56,11 +85,20 @@ def test_the_race_is_run_by_hand_and_by_keys(show):
     shown.grip("at").press("ArrowRight")
     assert shown.state["at"] == at + 1
     shown.set(at=36)
-    assert shown.title == "The fused kernel is done; the chain is in launch 2 of 2, which writes y" and "✓ done" in shown.drawn
+    assert (
+        shown.title == "The fused kernel is done; the chain is in launch 2 of 2, which writes y"
+        and "✓ done" in shown.drawn
+    )
     shown.set(at=END)
-    assert shown.title == "Fusing add and rms_norm moves 0.80 times the bytes: 4 M N elements instead of 5 M N"
+    assert (
+        shown.title
+        == "Fusing add and rms_norm moves 0.80 times the bytes: 4 M N elements instead of 5 M N"
+    )
     shown.set(kind="eager")
-    assert shown.title == "Op by op, rms_norm moves 9.0 times the bytes of the fused kernel, in 8 launches"
+    assert (
+        shown.title
+        == "Op by op, rms_norm moves 9.0 times the bytes of the fused kernel, in 8 launches"
+    )
 
 
 @pytest.mark.parametrize(
@@ -70,7 +108,13 @@ def test_the_race_is_run_by_hand_and_by_keys(show):
         ({"dtype": "fp32"}, "2 launches move 336 MB"),
         ({"kind": "eager"}, "8 launches move 604 MB"),
         ({"bandwidth": 1000}, "At 1000 GB/s, 2 launches move 168 MB in 168 µs"),
-        ({"n": 256, "m": 16}, "launches set the time, not the bytes: 20 µs for the chain and 10 µs for the fused kernel"),
+        (
+            {"n": 256, "m": 16},
+            (
+                "launches set the time, not the bytes: 20 µs for the chain and 10 µs for the fused"
+                " kernel"
+            ),
+        ),
     ],
 )
 def test_a_setting_changes_the_bars_and_the_words(show, change, words):
@@ -110,7 +154,11 @@ def test_it_looks_right_everywhere(show):
         [
             {"kind": kind, "m": m, "n": n, "dtype": dtype, "bandwidth": bandwidth, "at": END}
             for kind, m, n, dtype, bandwidth in itertools.product(
-                CASES, (1, ROWS[3], ROWS[-1]), (1, COLUMNS[4], COLUMNS[-1]), ("fp16", "fp32"), (100, 8000)
+                CASES,
+                (1, ROWS[3], ROWS[-1]),
+                (1, COLUMNS[4], COLUMNS[-1]),
+                ("fp16", "fp32"),
+                (100, 8000),
             )
         ]
     )

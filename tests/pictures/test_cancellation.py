@@ -1,4 +1,5 @@
-"""The cancellation explorer: its numbers against the algorithms, and what the browser makes of them."""
+"""The cancellation explorer: its numbers against the algorithms, and what the browser makes of
+them."""
 
 from __future__ import annotations
 
@@ -9,10 +10,27 @@ import pytest
 
 from course_lib.base.errors import CourseError
 from course_lib.lessons import cancellation
-from course_lib.lessons.pictures.cancellation.model import DTYPES, EPS, NAMES, ORDERS, RATIOS, ROWS, UNORDERED, compute_curve, make_rows
+from course_lib.lessons.pictures.cancellation.model import (
+    DTYPES,
+    EPS,
+    NAMES,
+    ORDERS,
+    RATIOS,
+    ROWS,
+    UNORDERED,
+    compute_curve,
+    make_rows,
+)
 from course_lib.norms import statistics
 
-START = {"algorithm": "one_pass", "order": "pairwise", "dtype": "fp32", "n": 1024, "ratio": 1000, "clamp": False}
+START = {
+    "algorithm": "one_pass",
+    "order": "pairwise",
+    "dtype": "fp32",
+    "n": 1024,
+    "ratio": 1000,
+    "clamp": False,
+}
 
 
 @pytest.fixture(scope="module")
@@ -30,9 +48,17 @@ def test_a_curve_is_the_worst_of_the_rows_and_stays_below_its_bound(algorithm, d
             errors = []
             for row in x[i]:
                 with np.errstate(all="ignore"):
-                    var = float(statistics.compute(algorithm, row[None], DTYPES[dtype], order).var[0])
+                    var = float(
+                        statistics.compute(algorithm, row[None], DTYPES[dtype], order).var[0]
+                    )
                 true = float(row.astype(np.float64).var())
-                errors.append(abs(var - true) / true if math.isfinite(var) and true else math.inf if var != true else 0)
+                errors.append(
+                    abs(var - true) / true
+                    if math.isfinite(var) and true
+                    else math.inf
+                    if var != true
+                    else 0
+                )
             assert 0 <= curve["row"][i] < ROWS and errors[curve["row"][i]] == max(errors)
             if math.isfinite(max(errors)):
                 assert max(errors) <= curve["bound"][i] * 1.01 + 1e-9
@@ -55,7 +81,9 @@ def test_the_browser_says_what_the_algorithms_give(picture, show):
         worst = int(errors.argmax())
         assert seen["got"] == pytest.approx(float(var[worst]), rel=1e-9)
         assert seen["error"] == pytest.approx(errors[worst], abs=1e-9)
-        y = (x[worst, :12].astype(np.float64) - float(mean[worst])) / np.sqrt(float(var[worst]) + EPS)
+        y = (x[worst, :12].astype(np.float64) - float(mean[worst])) / np.sqrt(
+            float(var[worst]) + EPS
+        )
         assert np.allclose(seen["y"], y, atol=2e-5)
 
 
@@ -67,7 +95,8 @@ def test_a_hand_and_the_keys_move_the_mean(picture, show):
     assert shown.state["ratio"] < 300 and shown.title != before
     shown.grip("ratio").press("ArrowRight")
     moved = shown.state["ratio"]
-    shown.grip("ratio").press("ArrowLeft")  # the handle kept the focus while the picture was drawn anew
+    # the handle kept the focus while the picture was drawn anew
+    shown.grip("ratio").press("ArrowLeft")
     assert RATIOS.index(moved) == RATIOS.index(shown.state["ratio"]) + 1
     shown.page.get_by_role("button", name="Reset").click()
     assert shown.title == before
@@ -89,7 +118,9 @@ def test_the_words_follow_the_numbers(picture, show):
 
 def test_what_has_no_meaning_is_off(picture, show):
     shown = show(picture)
-    order, clamp = (shown.page.locator(f'[data-control="{key}"] input').first for key in ("order", "clamp"))
+    order, clamp = (
+        shown.page.locator(f'[data-control="{key}"] input').first for key in ("order", "clamp")
+    )
     assert order.is_enabled() and clamp.is_enabled()
     shown.set(algorithm="welford")
     assert order.is_disabled() and clamp.is_disabled()

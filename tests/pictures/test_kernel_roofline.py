@@ -1,4 +1,5 @@
-"""The roofline of kernels: passes against a trace, what the browser makes of them, a learner's kernel that passes, hands that press."""
+"""The roofline of kernels: passes against a trace, what the browser makes of them, a learner's
+kernel that passes, hands that press."""
 
 from __future__ import annotations
 
@@ -12,7 +13,13 @@ from course_lib.kernels.norm_backward import norm_backward_persistent_kernel
 from course_lib.lessons import kernel_roofline, own_kernels
 from course_lib.lessons.pictures.access_map.run import record
 from course_lib.lessons.pictures.kernel_roofline import model
-from course_lib.lessons.pictures.kernel_roofline.model import ELEMENTS, KERNELS, LENGTHS, OWN, make_data
+from course_lib.lessons.pictures.kernel_roofline.model import (
+    ELEMENTS,
+    KERNELS,
+    LENGTHS,
+    OWN,
+    make_data,
+)
 
 SOLUTIONS = {"06a": 1, "07a": 4, "08a": 2, "09a": 4, "11a": 3, "13b": 3}
 
@@ -47,18 +54,31 @@ def test_a_kernel_that_does_not_pass_is_refused_in_words():
     [
         (layer_norm_blocked_kernel, "blocked", "07a", {"HAS_W": True, "HAS_B": True}),
         (layer_norm_resident_kernel, "resident", "08a", {"HAS_W": True, "HAS_B": True}),
-        (norm_backward_persistent_kernel, "persistent", "13b", {"CENTRED": True, "HAS_W": True, "FULL": False, "STAGES": 1}),
+        (
+            norm_backward_persistent_kernel,
+            "persistent",
+            "13b",
+            {"CENTRED": True, "HAS_W": True, "FULL": False, "STAGES": 1},
+        ),
     ],
 )
 def test_the_courses_passes_are_those_of_a_trace(kernel, key, exercise, constants):
     M, N = 4, 256
     launch = model.make_launch(exercise, M, N, model.tables.TileLaunch(2, N, 4), 2)
     tensors = list(launch.tensors.values())
-    strides = {"blocked": (N, 1, N, 1, N), "resident": (N, 1, N, 1, M, N), "persistent": (N, 1, N, 1, N, M, N)}[key]
+    strides = {
+        "blocked": (N, 1, N, 1, N),
+        "resident": (N, 1, N, 1, M, N),
+        "persistent": (N, 1, N, 1, N, M, N),
+    }[key]
     numbers = (*strides, 1e-5) if key != "persistent" else strides
     recording = record(kernel, launch.grid, [*tensors, *numbers], {**launch.constants, **constants})
     assert not recording.fault
-    whole = {t.name for t, tensor in zip(recording.tensors, tensors, strict=True) if tensor.shape == (M, N)}
+    whole = {
+        t.name
+        for t, tensor in zip(recording.tensors, tensors, strict=True)
+        if tensor.shape == (M, N)
+    }
     moved = sum(access.bytes for access in recording.accesses if access.tensor in whole)
     assert moved / (M * N * 2) == KERNELS[key].passes
 
@@ -70,7 +90,11 @@ def shown(show, monkeypatch):
 
 
 def test_the_browser_computes_what_the_measurement_says(shown):
-    rows = {(r["op"], r["provider"], r["N"]): r for kind in ("forward", "backward") for r in measurement.stored(kind).rows}
+    rows = {
+        (r["op"], r["provider"], r["N"]): r
+        for kind in ("forward", "backward")
+        for r in measurement.stored(kind).rows
+    }
     for N in LENGTHS:
         for seen in shown.call("explain", {"n": N, "counted": "least"}):
             kernel = KERNELS[seen["key"]]
@@ -81,7 +105,9 @@ def test_the_browser_computes_what_the_measurement_says(shown):
             assert seen["us"] == row["us"] and seen["gbps"] == pytest.approx(row["gbps"], abs=1)
             assert seen["tflops"] == pytest.approx(kernel.flop * ELEMENTS / row["us"] / 1e6)
             assert seen["share"] == pytest.approx(seen["gbps"] / 3350, rel=1e-6)
-    blocked = next(s for s in shown.call("explain", {"n": 4096, "counted": "asked"}) if s["key"] == "blocked")
+    blocked = next(
+        s for s in shown.call("explain", {"n": 4096, "counted": "asked"}) if s["key"] == "blocked"
+    )
     assert blocked["share"] > 1.4  # 4 passes in the time of 2: a cache answered
 
 
@@ -89,7 +115,10 @@ def test_the_words_follow_hands_and_keys(shown):
     assert shown.title == "LayerNorm, resident reaches 82 % of the roof at N = 8192"
     shown.grip("share-blocked").press("Enter")
     shown.page.get_by_role("radio", name="asks for").check()
-    assert shown.title == "LayerNorm, blocked stands 35 % above the roof, because a cache supplied data"
+    assert (
+        shown.title
+        == "LayerNorm, blocked stands 35 % above the roof, because a cache supplied data"
+    )
     shown.grip("share-persistent").click()
     shown.set(n=16384)
     assert shown.title.endswith("and no time at N = 16384")
@@ -116,7 +145,10 @@ def test_it_looks_right_everywhere(show, monkeypatch):
     asked.ask()
     shown = show(asked.picture)
     states = [
-        {"n": n, "counted": c, "chosen": k} for n in (256, 8192, 32768) for c in ("least", "asked") for k in ("own", "blocked", "locked")
+        {"n": n, "counted": c, "chosen": k}
+        for n in (256, 8192, 32768)
+        for c in ("least", "asked")
+        for k in ("own", "blocked", "locked")
     ]
     shown.assert_clear(states)
     shown.set(n=4096, counted="asked", chosen="blocked")

@@ -1,4 +1,5 @@
-"""The loss curves: where two runs part, what is said about it, losses that come in one by one, and hands that drag."""
+"""The loss curves: where two runs part, what is said about it, losses that come in one by one, and
+hands that drag."""
 
 from __future__ import annotations
 
@@ -12,18 +13,31 @@ from course_lib.lessons import loss_curves
 from course_lib.lessons.pictures.loss_curves import widget
 from course_lib.lessons.pictures.loss_curves.model import LIMITS, model
 
-RUNS = {"right": [3.0, 2.0, 1.5, 1.25], "near": [3.0, 2.0, 1.5 + 1e-6, 1.25 - 1e-5], "far": [3.0, 2.5, 1.5, float("nan")]}
+RUNS = {
+    "right": [3.0, 2.0, 1.5, 1.25],
+    "near": [3.0, 2.0, 1.5 + 1e-6, 1.25 - 1e-5],
+    "far": [3.0, 2.5, 1.5, float("nan")],
+}
 
 
 @pytest.mark.parametrize(
     ("run", "until", "limit", "parts"),
-    [("near", 4, 1e-3, None), ("near", 4, 2e-6, 3), ("near", 4, 1e-7, 2), ("near", 2, 1e-7, None), ("far", 4, 1e-3, 1), ("far", 4, 1.0, 3)],
+    [
+        ("near", 4, 1e-3, None),
+        ("near", 4, 2e-6, 3),
+        ("near", 4, 1e-7, 2),
+        ("near", 2, 1e-7, None),
+        ("far", 4, 1e-3, 1),
+        ("far", 4, 1.0, 3),
+    ],
 )
 def test_where_they_part(run, until, limit, parts):
     assert model(RUNS, run, until, limit).parts == parts
 
 
-@pytest.mark.parametrize("values", [("none", 4, 1e-3), ("right", 4, 1e-3), ("near", 0, 1e-3), ("near", 4, 0.0)])
+@pytest.mark.parametrize(
+    "values", [("none", 4, 1e-3), ("right", 4, 1e-3), ("near", 0, 1e-3), ("near", 4, 0.0)]
+)
 def test_nonsense_is_refused_in_words(values):
     with pytest.raises(CourseError, match="loss_curves"):
         model(RUNS, *values)
@@ -43,12 +57,15 @@ def test_losses_as_they_come(monkeypatch):
     class Handle:
         update = shown.append
 
-    monkeypatch.setattr(widget, "display", lambda picture, display_id: shown.append(picture) or Handle)
+    monkeypatch.setattr(
+        widget, "display", lambda picture, display_id: shown.append(picture) or Handle
+    )
     live = loss_curves({"right": [3.0] * 25, "ours": []}, 25, baseline=2.0)
     live._ipython_display_()
     for number in range(25):
         live.add("ours", 3.0 + number)
-    assert [len(picture.data["losses"]["ours"]) for picture in shown] == [0, 10, 20, 25]  # not a picture a step
+    # not a picture a step
+    assert [len(picture.data["losses"]["ours"]) for picture in shown] == [0, 10, 20, 25]
     assert shown[-1].data["gaps"]["ours"] == list(range(25))
     with pytest.raises(KeyError):
         live.add("theirs", 1.0)
@@ -60,7 +77,11 @@ def make_training(steps: int = 100) -> dict[str, list[float]]:
     right = 2.5 + 2 * np.exp(-np.arange(steps) / 15) + rng.normal(0, 0.08, steps)
     rounding = np.where(np.arange(steps) < 3, 0, 2e-7 * 2.0 ** rng.integers(0, 5, steps))
     away = np.where(np.arange(steps) < 4, rounding, 0.002 + rng.uniform(0, 0.05, steps))
-    runs = {"PyTorch's LayerNorm": right, "the course's": right + rounding, "dw never returned": right + away}
+    runs = {
+        "PyTorch's LayerNorm": right,
+        "the course's": right + rounding,
+        "dw never returned": right + away,
+    }
     return {name: losses.tolist() for name, losses in runs.items()}
 
 
@@ -90,7 +111,10 @@ def test_the_words_say_what_is_shown(shown, show):
     few.set(step=3)
     assert "Step 3: NaN and 1.2500 nats, which differ by NaN nats." in few.caption
     waiting = show(loss_curves({"right": [3.0], "ours": []}, 25).picture)
-    assert waiting.title == "Waiting for the losses of ours" and "No losses yet of ours" in waiting.caption
+    assert (
+        waiting.title == "Waiting for the losses of ours"
+        and "No losses yet of ours" in waiting.caption
+    )
     same = show(loss_curves({"right": [3.0, 2.0], "ours": [3.0, 2.0]}).picture)
     assert same.title == "Every loss is equal, bit for bit, over 2 steps"
     assert math.isnan(few.call("explain", few.state)["gaps"][3])
@@ -99,11 +123,19 @@ def test_the_words_say_what_is_shown(shown, show):
 def test_every_run_and_axis_has_its_name_in_the_drawing(show):
     training = make_training()
     right = training["PyTorch's LayerNorm"]
-    near = {f"run {number} lies on the others": [loss + 1e-7 * number for loss in right] for number in range(1, 5)}
+    near = {
+        f"run {number} lies on the others": [loss + 1e-7 * number for loss in right]
+        for number in range(1, 5)
+    }
     shown = show(loss_curves(training | near, show="dw never returned").picture)
 
     def look() -> None:
-        for name in (*training, *near, "loss, nats per character", "|difference from PyTorch's LayerNorm|, nats"):
+        for name in (
+            *training,
+            *near,
+            "loss, nats per character",
+            "|difference from PyTorch's LayerNorm|, nats",
+        ):
             assert name in shown.drawn
         assert shown.drawn.count("step") >= 2
 

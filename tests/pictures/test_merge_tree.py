@@ -1,4 +1,5 @@
-"""The merge tree: the browser's arithmetic against NumPy, bit by bit, and what a hand and the keys make of it."""
+"""The merge tree: the browser's arithmetic against NumPy, bit by bit, and what a hand and the keys
+make of it."""
 
 from __future__ import annotations
 
@@ -13,7 +14,15 @@ from course_lib.lessons import merge_tree
 from course_lib.lessons.pictures.merge_tree.model import BLOCKS, COLUMNS, DATA
 from course_lib.norms import statistics
 
-START = {"row": "worked example", "moved": None, "n": 8, "parts": 1, "split": 4, "dtype": "fp32", "frame": 0}
+START = {
+    "row": "worked example",
+    "moved": None,
+    "n": 8,
+    "parts": 1,
+    "split": 4,
+    "dtype": "fp32",
+    "frame": 0,
+}
 LAST = 99
 
 
@@ -28,28 +37,49 @@ def _shown(nodes: list[dict]) -> list[tuple[float, ...]]:
 def test_every_node_is_what_numpy_rounds_in_that_dtype(show):
     shown = show(merge_tree())
     random = np.random.default_rng(3)
-    for dtype, n, block, row in itertools.product(("fp32", "fp16"), (1, 3, 5, 8), BLOCKS, (*DATA, "random")):
+    for dtype, n, block, row in itertools.product(
+        ("fp32", "fp16"), (1, 3, 5, 8), BLOCKS, (*DATA, "random")
+    ):
         x = random.normal(3, 40, 8).round(3) if row == "random" else np.array(DATA[row])
         kind = {"fp32": np.float32, "fp16": np.float16}[dtype]
-        seen = shown.call("explain", START | {"row": "x", "moved": {"row": "x", "x": x.tolist()}, "n": n, "parts": block, "dtype": dtype})
+        seen = shown.call(
+            "explain",
+            START
+            | {
+                "row": "x",
+                "moved": {"row": "x", "x": x.tolist()},
+                "n": n,
+                "parts": block,
+                "dtype": dtype,
+            },
+        )
         with np.errstate(over="ignore", invalid="ignore"):
             parts = statistics.partials(x[:n], kind, block)
         levels = math.ceil(math.log2(math.ceil(n / block)))
         spare = 2**levels - len(parts.count)
-        parts = statistics.Partial(*(np.concatenate([value, np.zeros(spare, value.dtype)]) for value in parts))
+        parts = statistics.Partial(
+            *(np.concatenate([value, np.zeros(spare, value.dtype)]) for value in parts)
+        )
         with np.errstate(over="ignore", invalid="ignore"):
             direct = float(statistics.one_pass(x[:n], kind, "pairwise").var)
             for level in range(levels + 1):
                 want = [_node(parts, place) for place in range(len(parts.count))]
                 np.testing.assert_array_equal(_shown(seen["levels"][level]), want)
                 parts = (
-                    statistics.merge(*(statistics.Partial(*(value[side::2] for value in parts)) for side in (0, 1)))
+                    statistics.merge(
+                        *(
+                            statistics.Partial(*(value[side::2] for value in parts))
+                            for side in (0, 1)
+                        )
+                    )
                     if level < levels
                     else parts
                 )
         np.testing.assert_array_equal(seen["direct"], direct)
         assert len(seen["frames"]) == min(block, n) + 2**levels - 1
-        assert seen["true"] == pytest.approx(x[:n].astype(kind).astype(np.float64).var(), rel=1e-9, abs=1e-12)
+        assert seen["true"] == pytest.approx(
+            x[:n].astype(kind).astype(np.float64).var(), rel=1e-9, abs=1e-12
+        )
 
 
 def test_wherever_a_hand_splits_the_parts_make_the_same_whole(show):
@@ -61,7 +91,10 @@ def test_wherever_a_hand_splits_the_parts_make_the_same_whole(show):
     for split in range(COLUMNS + 1):
         shown.set(split=split)
         seen = shown.call("explain", shown.state)
-        inside = [float(((side - side.mean()) ** 2).sum()) if len(side) else 0.0 for side in (x[:split], x[split:])]
+        inside = [
+            float(((side - side.mean()) ** 2).sum()) if len(side) else 0.0
+            for side in (x[:split], x[split:])
+        ]
         assert [node["M2"] for node in seen["levels"][0]] == pytest.approx(inside, abs=1e-5)
         root = seen["levels"][1][0]
         assert root["M2"] == pytest.approx(((x - x.mean()) ** 2).sum(), rel=1e-6)
@@ -88,12 +121,17 @@ def test_a_far_mean_is_never_rounded_away(show):
     shown = show(merge_tree("mean 10000"))
     shown.set(frame=LAST)
     assert "mean 10000.5" in shown.drawn and "mean 9999.5" in shown.drawn
-    assert "E[x²] - E[x]² in fp32: 0." in shown.caption and "Variance 2.402, true variance 2.402" in shown.caption
+    assert (
+        "E[x²] - E[x]² in fp32: 0." in shown.caption
+        and "Variance 2.402, true variance 2.402" in shown.caption
+    )
 
 
 def test_the_words_say_what_happens(show):
     shown = show(merge_tree("two levels"))
-    assert shown.title == "Each block takes in its first number" and "not yet merged" in shown.grip("node-3-0").get_attribute("aria-label")
+    assert shown.title == "Each block takes in its first number" and "not yet merged" in shown.grip(
+        "node-3-0"
+    ).get_attribute("aria-label")
     shown.page.get_by_role("button", name="Step", exact=True).click()
     assert shown.title == "Merge x[0] with x[1]: their means differ by 0"
     shown.grip("node-3-0").press("Enter")
@@ -116,12 +154,16 @@ def test_it_looks_right_everywhere(show):
     shown.assert_clear(
         [
             {"row": row, "n": n, "parts": parts, "dtype": dtype, "frame": frame, "split": frame % 4}
-            for row, n, parts, dtype, frame in itertools.product(DATA, (1, 5, 8), (1, 2, 8, "split"), ("fp32", "fp16"), (0, 2, LAST))
+            for row, n, parts, dtype, frame in itertools.product(
+                DATA, (1, 5, 8), (1, 2, 8, "split"), ("fp32", "fp16"), (0, 2, LAST)
+            )
         ]
     )
 
 
-@pytest.mark.parametrize("wrong", [{"data": "no such row"}, {"block": 3}, {"N": 0}, {"N": 9}, {"dtype": "fp8"}])
+@pytest.mark.parametrize(
+    "wrong", [{"data": "no such row"}, {"block": 3}, {"N": 0}, {"N": 9}, {"dtype": "fp8"}]
+)
 def test_what_it_cannot_show_is_refused(wrong):
     with pytest.raises(CourseError, match="merge tree has the rows"):
         merge_tree(**wrong)

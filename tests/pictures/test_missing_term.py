@@ -1,4 +1,5 @@
-"""The missing term: model and browser against the float64 reference, what it says and what it hides, and hands that press."""
+"""The missing term: model and browser against the float64 reference, what it says and what it
+hides, and hands that press."""
 
 from __future__ import annotations
 
@@ -28,7 +29,8 @@ from course_lib.lessons.pictures.missing_term.model import (
 from course_lib.norms import reference
 
 START = {
-    "kind": "layer_norm", "term": "none", "hidden": None, "gradient": "random", "weights": "random", "ratio": 3, "columns": 16, "column": 0,
+    "kind": "layer_norm", "term": "none", "hidden": None, "gradient": "random", "weights": "random",
+    "ratio": 3, "columns": 16, "column": 0,
 }  # fmt: skip
 settings_of = {
     "kind": st.sampled_from(list(KINDS)),
@@ -42,11 +44,18 @@ settings_of = {
 
 @settings(max_examples=150, deadline=None)
 @given(**settings_of)
-def test_the_parts_add_up_and_the_rest_is_at_right_angles_to_both_directions(kind, term, ratio, columns, weights, gradient):
+def test_the_parts_add_up_and_the_rest_is_at_right_angles_to_both_directions(
+    kind, term, ratio, columns, weights, gradient
+):
     state = model(kind, term, ratio, columns, weights, gradient)
     scale = size(state.error) + size(state.wdy)
-    np.testing.assert_allclose(state.along_one + state.along_xhat + state.rest, state.error, atol=1e-9 * scale)
-    assert abs(state.rest.mean()) < 1e-6 * scale and abs((state.rest * state.xhat).mean()) < 1e-6 * scale
+    np.testing.assert_allclose(
+        state.along_one + state.along_xhat + state.rest, state.error, atol=1e-9 * scale
+    )
+    assert (
+        abs(state.rest.mean()) < 1e-6 * scale
+        and abs((state.rest * state.xhat).mean()) < 1e-6 * scale
+    )
     assert name_cause(state)
 
 
@@ -105,7 +114,11 @@ def test_bf16_statistics_look_like_wrong_row_sums_far_from_0_and_like_lost_digit
 
 
 def test_a_gradient_of_ones_with_w_1_hides_all_but_c2():
-    seen = {term: size(s.error) > s.noise for term in TERMS["layer_norm"] for s in [model("layer_norm", term, 3.0, 16, "ones", "ones")]}
+    seen = {
+        term: size(s.error) > s.noise
+        for term in TERMS["layer_norm"]
+        for s in [model("layer_norm", term, 3.0, 16, "ones", "ones")]
+    }
     assert {term for term in ("c1", "c2", "rstd", "w") if seen[term]} == {"c2"}
     assert "does not see" in name_cause(model("layer_norm", "c1", 3.0, 16, "ones", "ones"))
 
@@ -125,7 +138,9 @@ def test_what_it_cannot_draw_it_says(arguments, words):
     with pytest.raises(CourseError, match=words):
         model(**arguments)
     with pytest.raises(CourseError):
-        missing_term(kind=arguments.get("kind", "layer_norm"), term=arguments.get("term", "nothing"))
+        missing_term(
+            kind=arguments.get("kind", "layer_norm"), term=arguments.get("term", "nothing")
+        )
 
 
 # ---- the picture
@@ -134,11 +149,17 @@ def test_what_it_cannot_draw_it_says(arguments, words):
 def test_a_picture_that_opens_with_a_mystery_does_not_tell_it(show):
     assert sorted(MYSTERIES) == sorted(TERMS["layer_norm"].keys() - {"none"})
     shown = show(missing_term(mystery=1))
-    assert shown.state["hidden"] == "c1" and shown.state["term"] is None and "which one?" in shown.title
+    assert (
+        shown.state["hidden"] == "c1"
+        and shown.state["term"] is None
+        and "which one?" in shown.title
+    )
     for across in ("column", "xhat"):
         assert shown.state["across"] == across
         said = f"{shown.title} {shown.caption} {shown.alt} {shown.drawn}"
-        assert not any(told in said for told in ("is missing", "* rstd", "error = ", "along", "slope")), said
+        assert not any(
+            told in said for told in ("is missing", "* rstd", "error = ", "along", "slope")
+        ), said
         shown.page.get_by_role("radio", name="xhat", exact=True).check()
     shown.page.get_by_role("radio", name="c2", exact=True).check()
     assert "hollow" in shown.title and "along xhat" not in f"{shown.caption} {shown.drawn}"
@@ -154,14 +175,30 @@ def shown(show):
 
 
 def test_the_browser_takes_the_error_apart_as_the_model_does(shown):
-    for kind, term, ratio, columns, same in itertools.product(KINDS, TERMS["layer_norm"], (0.0, 3.0, 100.0), (3, 16), ("random", "ones")):
-        changes = {"kind": kind, "term": term, "ratio": ratio, "columns": columns, "weights": same, "gradient": same}
+    for kind, term, ratio, columns, same in itertools.product(
+        KINDS, TERMS["layer_norm"], (0.0, 3.0, 100.0), (3, 16), ("random", "ones")
+    ):
+        changes = {
+            "kind": kind,
+            "term": term,
+            "ratio": ratio,
+            "columns": columns,
+            "weights": same,
+            "gradient": same,
+        }
         want = model(kind, term, ratio, columns, same, same)
         seen = shown.call("explain", START | changes)
         scale = size(want.error) + size(want.wdy) * want.rstd
-        for name, values in {"dx": want.dx, "right": want.true, "error": want.error, "rest": want.rest}.items():
+        for name, values in {
+            "dx": want.dx,
+            "right": want.true,
+            "error": want.error,
+            "rest": want.rest,
+        }.items():
             assert seen[name] == pytest.approx(values.tolist(), abs=1e-9 * scale), (name, changes)
-        assert (seen["slope"], seen["intercept"]) == pytest.approx((want.slope, want.intercept), abs=1e-9 * scale)
+        assert (seen["slope"], seen["intercept"]) == pytest.approx(
+            (want.slope, want.intercept), abs=1e-9 * scale
+        )
         assert shown.call("name", START | changes) == name_cause(want), changes
 
 
@@ -171,15 +208,24 @@ def test_a_hidden_mistake_is_named_from_the_points_and_not_before(shown):
         hidden = shown.state["hidden"]
         assert hidden in TERMS["layer_norm"] and hidden != "none" and shown.state["term"] is None
         said = f"{shown.title} {shown.caption} {shown.alt} {shown.drawn}"
-        assert name_cause(model("layer_norm", hidden)) not in said and TERMS["layer_norm"][hidden] not in said
+        assert (
+            name_cause(model("layer_norm", hidden)) not in said
+            and TERMS["layer_norm"][hidden] not in said
+        )
     shown.set(hidden="c1", term=None)
     shown.page.get_by_role("radio", name="c2", exact=True).check()
-    assert shown.title == "Not “c2 left out”: that mistake would give the hollow points" and "your guess" in shown.drawn
+    assert (
+        shown.title == "Not “c2 left out”: that mistake would give the hollow points"
+        and "your guess" in shown.drawn
+    )
     assert "c1 left out" not in shown.caption
     shown.page.get_by_role("radio", name="c1", exact=True).check()
     assert shown.title == "Yes, c1 left out. The error is c1 * rstd along xhat: c1 is missing"
     shown.set(hidden="c1", term="w", weights="ones", gradient="ones")
-    assert "both mistakes give the same dx" in shown.title and "the true dx is 0: any code that returns 0 passes." in shown.caption
+    assert (
+        "both mistakes give the same dx" in shown.title
+        and "the true dx is 0: any code that returns 0 passes." in shown.caption
+    )
     shown.page.get_by_role("button", name="Choose it myself").click()
     assert shown.title == "No error"
     shown.page.get_by_role("radio", name="c1", exact=True).check()
@@ -191,7 +237,10 @@ def test_a_column_is_pressed_in_either_drawing(shown):
     want = model("layer_norm", "c1")
     for key, column in (("column-8", 8), ("bar-12", 12)):
         shown.grip(key).click()
-        assert f"Column {column}: dx is {want.dx[column]:.3g} and should be {want.true[column]:.3g}." in shown.caption
+        assert (
+            f"Column {column}: dx is {want.dx[column]:.3g} and should be {want.true[column]:.3g}."
+            in shown.caption
+        )
     shown.page.locator('[data-control="column"] input').press("ArrowLeft")
     assert "Column 11:" in shown.caption
 
@@ -199,7 +248,9 @@ def test_a_column_is_pressed_in_either_drawing(shown):
 def test_it_looks_right_everywhere(shown):
     states = [
         {"kind": kind, "term": term, "hidden": hidden, "columns": columns, "ratio": ratio}
-        for kind, term, hidden, columns, ratio in itertools.product(KINDS, TERMS["layer_norm"], (None, "c1", "divisor"), (3, 32), (3, 1000))
+        for kind, term, hidden, columns, ratio in itertools.product(
+            KINDS, TERMS["layer_norm"], (None, "c1", "divisor"), (3, 32), (3, 1000)
+        )
     ]
     shown.assert_clear(states)
     shown.set(**START | {"hidden": "c1", "term": "both"})

@@ -1,4 +1,5 @@
-"""The race of norms: its times against the stored files, who is first, both clocks, hands that drag; what a GPU alone could say."""
+"""The race of norms: its times against the stored files, who is first, both clocks, hands that
+drag; what a GPU alone could say."""
 
 from __future__ import annotations
 
@@ -11,7 +12,8 @@ from course_lib.lessons import norm_race
 from course_lib.lessons.kit.output import MovingPicture
 from course_lib.lessons.pictures.norm_race.model import HERE, LENGTHS, NAMES, OPERATIONS, make_data
 
-STATES = [{"op": op, "n": n, "clock": clock, "at": at} for op in OPERATIONS for n in (256, 8192, 32768) for clock in ("device", "call") for at in (0, 15, 40)]  # fmt: skip
+STATES = [{"op": op, "n": n, "clock": clock, "at": at} for op in OPERATIONS for n in (256, 8192,
+    32768) for clock in ("device", "call") for at in (0, 15, 40)]  # fmt: skip
 
 
 @pytest.fixture
@@ -24,10 +26,15 @@ def test_the_times_are_those_that_were_stored():
     for kind in ("forward", "backward"):
         for row in measurement.stored(kind).rows:
             if row["op"] in OPERATIONS and row["N"] in LENGTHS and row["provider"] in NAMES:
-                assert data["races"][row["op"]][row["provider"]][LENGTHS.index(row["N"])] == row["us"]
+                assert (
+                    data["races"][row["op"]][row["provider"]][LENGTHS.index(row["N"])] == row["us"]
+                )
                 floor = data["floors"][row["op"]][LENGTHS.index(row["N"])]
                 assert row["us"] / row["over_floor"] == pytest.approx(floor, rel=0.002)
-    assert "locked" in data["races"]["layer_norm_backward"] and "locked" not in data["races"]["layer_norm"]
+    assert (
+        "locked" in data["races"]["layer_norm_backward"]
+        and "locked" not in data["races"]["layer_norm"]
+    )
 
 
 def test_a_time_of_another_gpu_is_never_beside_the_learners():
@@ -40,7 +47,11 @@ def test_a_time_of_another_gpu_is_never_beside_the_learners():
 
 
 def test_the_browser_finds_who_is_first(shown):
-    rows = {(r["op"], r["N"], r["provider"]): r["us"] for kind in ("forward", "backward") for r in measurement.stored(kind).rows}
+    rows = {
+        (r["op"], r["N"], r["provider"]): r["us"]
+        for kind in ("forward", "backward")
+        for r in measurement.stored(kind).rows
+    }
     for op in OPERATIONS:
         for n in LENGTHS:
             seen = shown.call("explain", {"op": op, "n": n, "clock": "device"})
@@ -55,12 +66,17 @@ def test_the_browser_finds_who_is_first(shown):
 def test_the_words_follow_the_race(shown):
     assert shown.title == "LayerNorm, N = 8192: which one is done first?"
     shown.set(at=40)
-    assert shown.title == "LayerNorm, N = 8192: the course's is 1.9 % faster, but two runs differ as much"
+    assert (
+        shown.title
+        == "LayerNorm, N = 8192: the course's is 1.9 % faster, but two runs differ as much"
+    )
     assert "PyTorch 76.4 \u00b5s (1.61 times the floor)" in shown.caption
     shown.page.get_by_role("radio", name="with Python's call").check()
     assert shown.title.startswith("LayerNorm, N = 8192: torch.compile is first")
     shown.page.get_by_role("radio", name="LayerNorm backward").check()
-    assert shown.title.startswith("LayerNorm backward, N = 8192: the course's is first, and the next one takes 1.15")
+    assert shown.title.startswith(
+        "LayerNorm backward, N = 8192: the course's is first, and the next one takes 1.15"
+    )
     shown.set(at=1)
     assert shown.title == "LayerNorm backward, N = 8192: none is done yet"
 

@@ -1,4 +1,5 @@
-"""The pass counter: its kernels are right, its counts come from them, a process that compiles gets the same ones, and the browser shows them."""
+"""The pass counter: its kernels are right, its counts come from them, a process that compiles gets
+the same ones, and the browser shows them."""
 
 from __future__ import annotations
 
@@ -21,11 +22,36 @@ from course_lib.base.worker import WorkerCommand, WorkerTimeout
 from course_lib.catalog import texts
 from course_lib.lessons import pass_counter
 from course_lib.lessons.pictures.pass_counter import model as counting
-from course_lib.lessons.pictures.pass_counter.model import ALGORITHMS, COLUMNS, OWN, ROWS, _count_elsewhere, count, count_own, run
+from course_lib.lessons.pictures.pass_counter.model import (
+    ALGORITHMS,
+    COLUMNS,
+    OWN,
+    ROWS,
+    _count_elsewhere,
+    count,
+    count_own,
+    run,
+)
 
-interpreted = pytest.mark.skipif(course_lib.MODE != "cpu", reason="this process compiles: it asks another for its counts")
-PASSES = {"copy": (1, 1), "naive": (5, 3), "one_pass": (2, 1), "two_pass": (3, 1), "welford": (2, 1), "resident": (1, 1)}
-OWN_PASSES = {"06a": (1, 0), "05a": (2, 0), "05b": (1, 0), "07a": (3, 1), "08a": (1, 1), "09a": (2, 2)}
+interpreted = pytest.mark.skipif(
+    course_lib.MODE != "cpu", reason="this process compiles: it asks another for its counts"
+)
+PASSES = {
+    "copy": (1, 1),
+    "naive": (5, 3),
+    "one_pass": (2, 1),
+    "two_pass": (3, 1),
+    "welford": (2, 1),
+    "resident": (1, 1),
+}
+OWN_PASSES = {
+    "06a": (1, 0),
+    "05a": (2, 0),
+    "05b": (1, 0),
+    "07a": (3, 1),
+    "08a": (1, 1),
+    "09a": (2, 2),
+}
 
 
 @pytest.fixture
@@ -34,7 +60,9 @@ def exercises(tmp_path, monkeypatch):
     monkeypatch.setenv("COURSE_EXERCISES", str(tmp_path))
     for name in OWN:
         exercise = catalog.get(name)
-        text = texts.make_unsolved_text(exercise) if name == "07a" else texts.read_solution(exercise)
+        text = (
+            texts.make_unsolved_text(exercise) if name == "07a" else texts.read_solution(exercise)
+        )
         (tmp_path / f"{exercise.file}.py").write_text(text)
     return tmp_path
 
@@ -58,13 +86,16 @@ def test_passes_are_whole_whatever_the_padding(algorithm, N):
     made = count(algorithm, N)
     assert (made.passes("load"), made.passes("store")) == PASSES[algorithm]
     assert made.launches == (7 if algorithm == "naive" else 1)
-    assert made.bytes(7, 2) == sum(PASSES[algorithm]) * 7 * N * 2 + (7 * 32 if algorithm == "naive" else 0)
+    assert made.bytes(7, 2) == sum(PASSES[algorithm]) * 7 * N * 2 + (
+        7 * 32 if algorithm == "naive" else 0
+    )
 
 
 def test_the_sweeps_are_in_order_and_named():
     sweeps = [(sweep.launch, sweep.kind, sweep.tensor) for sweep in count("naive", 100).sweeps]
     assert sweeps == [
-        (0, "load", "x"), (1, "load", "x"), (1, "store", "d"), (2, "load", "d"), (2, "store", "s"), (3, "load", "s"),
+        (0, "load", "x"), (1, "load", "x"), (1, "store", "d"), (2, "load", "d"), (2, "store", "s"),
+        (3, "load", "s"),
         (6, "load", "d"), (6, "store", "y"),
     ]  # fmt: skip
     assert [sweep.tensor for sweep in count("two_pass", 100).sweeps] == ["x", "x", "x", "y"]
@@ -74,7 +105,9 @@ def test_the_accesses_of_a_row_are_in_the_order_of_the_kernel():
     made = count("one_pass", 8192)  # eight blocks for the sums, then each block is read and written
     assert made.order == (0,) * 8 + (1, 2) * 8
     assert count("resident", 8192).order == (0, 1)
-    assert "tl.load(x_ptr" in made.sweeps[0].code and made.sweeps[2].code.startswith("tl.store(y_ptr")
+    assert "tl.load(x_ptr" in made.sweeps[0].code and made.sweeps[2].code.startswith(
+        "tl.store(y_ptr"
+    )
 
 
 def test_the_resident_kernel_needs_a_row_that_fits():
@@ -104,13 +137,25 @@ module._count_elsewhere = None
 print(repr([first, *(module.count("naive", N) for N in {COLUMNS})]))
 """
     environment = os.environ | {"PYTHONPATH": str(paths.ROOT), "COURSE_DEVICE": "cpu"}
-    done = subprocess.run([sys.executable, "-c", program], env=environment, capture_output=True, text=True, check=False)
+    done = subprocess.run(
+        [sys.executable, "-c", program],
+        env=environment,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
     assert done.returncode == 0, done.stderr[-2000:]
-    assert done.stdout.strip() == repr([count("two_pass", 100), *(count("naive", N) for N in COLUMNS)])
+    assert done.stdout.strip() == repr(
+        [count("two_pass", 100), *(count("naive", N) for N in COLUMNS)]
+    )
 
 
 def test_a_second_process_that_fails_says_so(monkeypatch):
-    failing = [sys.executable, "-c", "import sys; sys.exit('Traceback\\nImportError: no triton here')"]
+    failing = [
+        sys.executable,
+        "-c",
+        "import sys; sys.exit('Traceback\\nImportError: no triton here')",
+    ]
     monkeypatch.setattr(counting, "_launch", lambda: WorkerCommand(failing, os.environ))
     with pytest.raises(CourseError, match=r"failed \(ImportError: no triton here\)"):
         _count_elsewhere({100}, 64)
@@ -139,7 +184,9 @@ model._count_elsewhere({100, 8192, 65536}, 64)
 
 
 def test_counting_again_costs_nothing():
-    assert functools.reduce(lambda same, N: same and count("copy", N) is count("copy", N), COLUMNS, True)
+    assert functools.reduce(
+        lambda same, N: same and count("copy", N) is count("copy", N), COLUMNS, True
+    )
 
 
 def test_a_learners_kernel_is_counted(exercises):
@@ -149,14 +196,17 @@ def test_a_learners_kernel_is_counted(exercises):
         assert (made.passes("load"), made.passes("store")) == passes
     path = exercises / f"{catalog.get('07a').file}.py"
     text = path.read_text()
-    again = "    mean = tl.sum(total, axis=0) / N\n"  # a loop more: the same line of code, and another pass
+    # a loop more: the same line of code, and another pass
+    again = "    mean = tl.sum(total, axis=0) / N\n"
     loop = text[text.index("    for start in range(0, N, BLOCK):") : text.index(again)]
     path.write_text(text.replace(again, loop + again, 1))
     more = count_own("07a", 1500)
     assert (more.passes("load"), more.passes("store")) == (4, 1) and len(more.sweeps) == 5
 
 
-def test_the_button_counts_a_learners_kernel_and_the_picture_before_stays_where_it_cannot(exercises):
+def test_the_button_counts_a_learners_kernel_and_the_picture_before_stays_where_it_cannot(
+    exercises,
+):
     asking = pass_counter()
     before = asking.picture
     asking.controls["own"].value = "07a"
@@ -183,7 +233,10 @@ def test_the_browser_sums_the_counts_up(show):
 def test_the_words_and_the_bytes(show):
     shown = show(pass_counter().picture)
     assert shown.title == "two-pass, blocked: 4 passes, 2 times those of a copy"
-    assert "3 passes for reading, 1 pass for writing" in shown.caption and "A copy asks for 134 MB" in shown.caption
+    assert (
+        "3 passes for reading, 1 pass for writing" in shown.caption
+        and "A copy asks for 134 MB" in shown.caption
+    )
     assert "95.9 µs" in shown.caption and "w and b left out" in shown.caption
     shown.set(m=1, n=100, dtype="fp32", algorithm="resident")
     assert shown.title == "two-pass, resident: 2 passes, as many as a copy makes"
@@ -208,8 +261,9 @@ def test_a_bar_is_chosen_and_the_row_is_scrubbed_by_hand_and_keys(show):
 def test_every_control_moves_the_bars(show):
     shown = show(pass_counter().picture)
     piece = (
-        "() => [...document.querySelector('[data-picture]').stage.svg.querySelectorAll('[data-key=\"bar-two_pass\"] rect')]"
-        ".map(rect => rect.getAttribute('width')).join()"
+        "() =>"
+        " [...document.querySelector('[data-picture]').stage.svg.querySelectorAll('[data-key=\"bar-two_pass\"]"  # noqa: E501
+        " rect')].map(rect => rect.getAttribute('width')).join()"
     )
     seen = {shown.page.evaluate(piece)}
     for change in ({"m": 256}, {"n": 1024}, {"dtype": "fp32"}, {"bandwidth": 900}):
@@ -228,7 +282,9 @@ def test_it_looks_right_everywhere(show):
     shown.assert_clear(
         [
             {"m": m, "n": n, "bandwidth": bandwidth, "algorithm": algorithm, "at": m % 7}
-            for m, n, bandwidth, algorithm in itertools.product(ROWS, (COLUMNS[0], COLUMNS[-1]), (100, 8000), ("copy", "naive"))
+            for m, n, bandwidth, algorithm in itertools.product(
+                ROWS, (COLUMNS[0], COLUMNS[-1]), (100, 8000), ("copy", "naive")
+            )
         ]
     )
 
@@ -242,4 +298,8 @@ def test_what_it_cannot_count_is_refused(wrong):
 def test_long_rows_have_no_resident_kernel(show):
     shown = show(pass_counter("copy", N=65536).picture)
     shown.set(algorithm="two_pass", at=150)
-    assert "resident" not in shown.drawn and "Access 150 of 256" in shown.caption and shown.list_overlaps() == []
+    assert (
+        "resident" not in shown.drawn
+        and "Access 150 of 256" in shown.caption
+        and shown.list_overlaps() == []
+    )

@@ -1,4 +1,5 @@
-"""The persistent walk: the browser's tiles and sums against the kernel's rule, and what the words say."""
+"""The persistent walk: the browser's tiles and sums against the kernel's rule, and what the words
+say."""
 
 from __future__ import annotations
 
@@ -10,7 +11,12 @@ import pytest
 
 from course_lib.base.errors import CourseError
 from course_lib.lessons import persistent_walk
-from course_lib.lessons.pictures.persistent_walk.model import MOST_ROWS, PRODUCTS, PROGRAMS, TILE_ROWS
+from course_lib.lessons.pictures.persistent_walk.model import (
+    MOST_ROWS,
+    PRODUCTS,
+    PROGRAMS,
+    TILE_ROWS,
+)
 
 LAST = 99
 
@@ -26,7 +32,11 @@ def test_every_row_is_added_once_by_the_program_of_its_tile(show):
             assert seen["frames"] == 1 + turns + 1 + programs
             for program, walk in enumerate(seen["walks"]):
                 turn = min(frame, turns)
-                rows = [row for row in range(m) if row // tile % programs == program and row // tile // programs < turn]
+                rows = [
+                    row
+                    for row in range(m)
+                    if row // tile % programs == program and row // tile // programs < turn
+                ]
                 assert walk["rows"] == rows
                 assert walk["partial"] == products[rows].sum(axis=0).tolist()
         assert seen["dw"] == products[:m].sum(axis=0).tolist()
@@ -34,26 +44,44 @@ def test_every_row_is_added_once_by_the_program_of_its_tile(show):
 
 def test_stage_two_adds_the_partial_sums_in_the_order_of_the_programs(show):
     shown = show(persistent_walk(M=11, P=3, ROWS=2))
-    partials = [walk["partial"] for walk in shown.call("explain", shown.state | {"frame": LAST})["walks"]]
+    partials = [
+        walk["partial"] for walk in shown.call("explain", shown.state | {"frame": LAST})["walks"]
+    ]
     for added in range(4):
         seen = shown.call("explain", shown.state | {"frame": 3 + added})
-        assert (seen["added"], seen["dw"]) == (added, np.sum(partials[:added], axis=0, dtype=int).tolist() if added else [0] * 4)
+        assert (seen["added"], seen["dw"]) == (
+            added,
+            np.sum(partials[:added], axis=0, dtype=int).tolist() if added else [0] * 4,
+        )
 
 
 def test_the_words_say_what_happens(show):
     shown = show(persistent_walk(M=11, P=3, ROWS=2))
-    assert shown.title == "3 programs, 6 tiles: nothing is read yet" and "p + 3, p + 6" in shown.caption
+    assert (
+        shown.title == "3 programs, 6 tiles: nothing is read yet"
+        and "p + 3, p + 6" in shown.caption
+    )
     shown.page.get_by_role("button", name="Step", exact=True).click()
-    assert shown.title == "Turn 1: program 0 adds tile 0, program 1 adds tile 1 and program 2 adds tile 2"
+    assert (
+        shown.title
+        == "Turn 1: program 0 adds tile 0, program 1 adds tile 1 and program 2 adds tile 2"
+    )
     shown.set(frame=2)
-    assert "Program 1 has added rows 2, 3, 8 and 9." in shown.caption and "Program 2 has added rows 4, 5 and 10." in shown.caption
+    assert (
+        "Program 1 has added rows 2, 3, 8 and 9." in shown.caption
+        and "Program 2 has added rows 4, 5 and 10." in shown.caption
+    )
     shown.set(frame=3)
-    assert shown.title == "No tile is left: each program stores its partial dw, once" and "in memory" in shown.drawn
+    assert (
+        shown.title == "No tile is left: each program stores its partial dw, once"
+        and "in memory" in shown.drawn
+    )
     shown.set(frame=4)
     assert shown.title == "Stage two adds the partial dw of program 0"
     shown.set(frame=LAST)
     assert (
-        shown.title == "dw is complete: 3 rows of partial sums were stored for 11 rows of dy" and "dw is 11, 11, 10 and 9." in shown.caption
+        shown.title == "dw is complete: 3 rows of partial sums were stored for 11 rows of dy"
+        and "dw is 11, 11, 10 and 9." in shown.caption
     )
     shown.set(m=4, frame=1)
     assert "Program 2 has no tile, and stores zeros." in shown.caption
@@ -66,12 +94,16 @@ def test_it_looks_right_everywhere(show):
         shown.shoot(f"persistent_walk{name}")
     states = [
         {"m": m, "programs": programs, "tile": tile, "frame": frame}
-        for m, programs, tile, frame in itertools.product((1, 5, MOST_ROWS), PROGRAMS, TILE_ROWS, (0, 1, 4, LAST))
+        for m, programs, tile, frame in itertools.product(
+            (1, 5, MOST_ROWS), PROGRAMS, TILE_ROWS, (0, 1, 4, LAST)
+        )
     ]
 
     def look() -> None:
         inside = shown.page.locator("svg.drawing").bounding_box()
-        for box in (cell.bounding_box() for cell in shown.page.locator("svg.drawing rect").all()[-8:]):
+        for box in (
+            cell.bounding_box() for cell in shown.page.locator("svg.drawing rect").all()[-8:]
+        ):
             assert box["x"] + box["width"] <= inside["x"] + inside["width"] + 1, shown.state
 
     shown.assert_clear(states)

@@ -1,4 +1,5 @@
-"""The projection: its model and the browser's vectors against the float64 reference, its words, and hands that drag the arrows."""
+"""The projection: its model and the browser's vectors against the float64 reference, its words, and
+hands that drag the arrows."""
 
 from __future__ import annotations
 
@@ -16,22 +17,27 @@ from course_lib.norms import reference
 
 VJPS = {"layer_norm": reference.layer_norm_vjp, "rms_norm": reference.rms_norm_vjp}
 START = {
-    "kind": "layer_norm", "eps": 0, "where": False, "turn": 130, "length": 1.8, "mean": 0.75, "xTurn": 60, "xMean": 0.5, "xStd": 1, "view": 285,
+    "kind": "layer_norm", "eps": 0, "where": False, "turn": 130, "length": 1.8, "mean": 0.75,
+    "xTurn": 60, "xMean": 0.5, "xStd": 1, "view": 285,
 }  # fmt: skip
 angles, numbers = st.integers(0, 359), st.floats(-3, 3)
 
 
 @settings(max_examples=80, deadline=None)
 @given(
-    kind=st.sampled_from(list(KINDS)), eps=st.sampled_from(EPS), x_turn=angles, x_mean=numbers, x_std=st.sampled_from(STDS), turn=angles,
+    kind=st.sampled_from(list(KINDS)), eps=st.sampled_from(EPS), x_turn=angles, x_mean=numbers,
+    x_std=st.sampled_from(STDS), turn=angles,
     mean=numbers,
 )  # fmt: skip
 def test_the_vectors_are_the_references(kind, eps, x_turn, x_mean, x_std, turn, mean):
     x, wdy = row(x_turn, x_mean, x_std), push(turn, mean)
     state = model(kind, x, wdy, eps)
-    np.testing.assert_allclose(state.dx, VJPS[kind]([wdy], [x], None, eps).dx[0], rtol=1e-9, atol=1e-9 * state.rstd)
+    np.testing.assert_allclose(
+        state.dx, VJPS[kind]([wdy], [x], None, eps).dx[0], rtol=1e-9, atol=1e-9 * state.rstd
+    )
     np.testing.assert_allclose(state.along_one + state.along_xhat + state.left, wdy, atol=1e-12)
-    # what comes through along xhat is the share eps * rstd^2 of what wdy has there, and along 1 nothing
+    # what comes through along xhat is the share eps * rstd^2 of what wdy has there, and along 1
+    # nothing
     assert (state.left * state.xhat).mean() == pytest.approx(state.c1 * state.kept, abs=1e-9)
     if kind == "layer_norm":
         assert state.left.mean() == pytest.approx(0, abs=1e-12)
@@ -49,8 +55,14 @@ def test_rows_have_the_statistics_that_were_asked_for(turn, mean, std):
 
 def test_layer_norm_leaves_one_line_and_rms_norm_a_plane():
     x = row(60, 0.5, 1.0)
-    left = {kind: np.array([model(kind, x, push(turn, 0.7)).left for turn in range(0, 360, 20)]) for kind in KINDS}
-    assert [np.linalg.matrix_rank(left[kind], tol=1e-9) for kind in ("layer_norm", "rms_norm")] == [1, 2]
+    left = {
+        kind: np.array([model(kind, x, push(turn, 0.7)).left for turn in range(0, 360, 20)])
+        for kind in KINDS
+    }
+    assert [np.linalg.matrix_rank(left[kind], tol=1e-9) for kind in ("layer_norm", "rms_norm")] == [
+        1,
+        2,
+    ]
 
 
 @pytest.mark.parametrize(
@@ -83,24 +95,56 @@ def test_the_browser_takes_wdy_apart_as_the_reference_does(shown):
     for kind, eps, x_turn, x_mean, x_std, turn, mean in itertools.product(
         KINDS, (0.0, 1.0), (0, 200), (-1, 2), (0.1, 3), (15, 300), (-1, 0.5)
     ):
-        changes = {"kind": kind, "eps": eps, "xTurn": x_turn, "xMean": x_mean, "xStd": x_std, "turn": turn, "mean": mean}
+        changes = {
+            "kind": kind,
+            "eps": eps,
+            "xTurn": x_turn,
+            "xMean": x_mean,
+            "xStd": x_std,
+            "turn": turn,
+            "mean": mean,
+        }
         seen = shown.call("explain", START | changes)
         want = model(kind, row(x_turn, x_mean, x_std), push(turn, mean), eps)
         for name in ("x", "wdy", "xhat", "left", "dx", "again"):
-            assert seen[name] == pytest.approx(getattr(want, name).tolist(), abs=1e-9 * max(1, want.rstd)), name
-        assert (seen["kept"], seen["c1"], seen["c2"]) == pytest.approx((want.kept, want.c1, want.c2 or 0))
+            assert seen[name] == pytest.approx(
+                getattr(want, name).tolist(), abs=1e-9 * max(1, want.rstd)
+            ), name
+        assert (seen["kept"], seen["c1"], seen["c2"]) == pytest.approx(
+            (want.kept, want.c1, want.c2 or 0)
+        )
 
 
 @pytest.mark.parametrize(
     ("changes", "title", "words"),
     [
-        ({}, "its parts along 1 and along xhat are gone", ["c2 = 0.75", "Drag the tip of the arrow wdy"]),
-        ({"view": 105}, "its parts along 1 and along xhat are gone", ["cannot change the mean", "c2 = 0.75", "is a projector"]),
-        ({"length": 0}, "nothing of it reaches dx", ["What is left is dx / rstd = [0.00, 0.00, 0.00]"]),
+        (
+            {},
+            "its parts along 1 and along xhat are gone",
+            ["c2 = 0.75", "Drag the tip of the arrow wdy"],
+        ),
+        (
+            {"view": 105},
+            "its parts along 1 and along xhat are gone",
+            ["cannot change the mean", "c2 = 0.75", "is a projector"],
+        ),
+        (
+            {"length": 0},
+            "nothing of it reaches dx",
+            ["What is left is dx / rstd = [0.00, 0.00, 0.00]"],
+        ),
         ({"turn": 60, "mean": 0}, "All of wdy lies along 1 and xhat", ["c2 = 0.00"]),
         ({"eps": 1e-5}, "are gone", ["only at eps = 0 is the matrix a projector"]),
-        ({"eps": 1.0}, "With eps = 1, 50 % of the part of wdy along xhat reaches dx", ["the matrix is no projector"]),
-        ({"kind": "rms_norm"}, "only its part along xhat is gone", ["changes the mean of the row", "there is no c2"]),
+        (
+            {"eps": 1.0},
+            "With eps = 1, 50 % of the part of wdy along xhat reaches dx",
+            ["the matrix is no projector"],
+        ),
+        (
+            {"kind": "rms_norm"},
+            "only its part along xhat is gone",
+            ["changes the mean of the row", "there is no c2"],
+        ),
     ],
 )
 def test_the_words_say_what_is_shown(shown, changes, title, words):
@@ -119,7 +163,11 @@ def test_nothing_is_said_of_what_the_page_asks_until_something_is_moved(shown):
 
 def test_hands_and_keys_move_the_arrows(shown):
     shown.drag("wdy", dx=0, dy=-20)
-    assert shown.state["mean"] > 0.8 and shown.state["turn"] == 130 and abs(shown.state["length"] - 1.8) < 0.05
+    assert (
+        shown.state["mean"] > 0.8
+        and shown.state["turn"] == 130
+        and abs(shown.state["length"] - 1.8) < 0.05
+    )
     shown.drag("foot", dx=-60, dy=10)
     assert shown.state["turn"] != 130 and shown.state["mean"] > 0.8
     before = shown.title
@@ -132,7 +180,10 @@ def test_hands_and_keys_move_the_arrows(shown):
     assert shown.state["xTurn"] == (turned + 5) % 360
     for turn in range(0, 360, 45):  # wherever wdy is dragged, nothing of the mean is left
         shown.set(turn=turn)
-        assert "The mean of this vector is 0.00, so a step along it cannot change the mean of the row." in shown.caption
+        assert (
+            "The mean of this vector is 0.00, so a step along it cannot change the mean of the row."
+            in shown.caption
+        )
 
 
 def test_a_dragged_point_stays_under_the_hand(shown):
@@ -142,13 +193,18 @@ def test_a_dragged_point_stays_under_the_hand(shown):
         dy = 0 if key == "xhat" else 12
         shown.drag(key, dx=8 if key != "xhat" else 0, dy=dy)
         end = shown.grip(key).bounding_box()
-        assert abs(end["x"] - start["x"] - (8 if key != "xhat" else 0)) < 5 and abs(end["y"] - start["y"] - dy) < 5, (kind, view, key)
+        assert (
+            abs(end["x"] - start["x"] - (8 if key != "xhat" else 0)) < 5
+            and abs(end["y"] - start["y"] - dy) < 5
+        ), (kind, view, key)
 
 
 def test_it_looks_right_everywhere(shown):
     states = [
         {"kind": kind, "eps": eps, "view": view, "turn": turn, "mean": mean, "where": True}
-        for kind, eps, view, turn, mean in itertools.product(KINDS, (0, 1.0), (0, 105, 285), (0, 15, 60, 200), (-1, 0, 0.75))
+        for kind, eps, view, turn, mean in itertools.product(
+            KINDS, (0, 1.0), (0, 105, 285), (0, 15, 60, 200), (-1, 0, 0.75)
+        )
     ]
 
     shown.assert_clear(states)

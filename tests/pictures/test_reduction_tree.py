@@ -1,4 +1,5 @@
-"""The reduction tree: the model against sums and NumPy's rounding, the browser's steps against the model, and a number followed by hand."""
+"""The reduction tree: the model against sums and NumPy's rounding, the browser's steps against the
+model, and a number followed by hand."""
 
 from __future__ import annotations
 
@@ -12,15 +13,37 @@ from hypothesis import strategies as st
 
 from course_lib.base.errors import CourseError
 from course_lib.lessons import reduction_tree
-from course_lib.lessons.pictures.reduction_tree.model import DATA, DTYPES, THREADS, WARPS, WAYS, model, values_of
+from course_lib.lessons.pictures.reduction_tree.model import (
+    DATA,
+    DTYPES,
+    THREADS,
+    WARPS,
+    WAYS,
+    model,
+    values_of,
+)
 
 POWERS = [1, 2, 4, 8, 16, 32, 64]
-START = {"n": 16, "threads": 8, "way": "shared", "warp": 4, "row": "counting", "dtype": "fp32", "done": 0, "picked": None}
+START = {
+    "n": 16,
+    "threads": 8,
+    "way": "shared",
+    "warp": 4,
+    "row": "counting",
+    "dtype": "fp32",
+    "done": 0,
+    "picked": None,
+}
 LAST = 99
 
 
 @settings(max_examples=120, deadline=None)
-@given(n=st.integers(1, 150), threads=st.sampled_from(POWERS), way=st.sampled_from(list(WAYS)), warp=st.sampled_from(POWERS))
+@given(
+    n=st.integers(1, 150),
+    threads=st.sampled_from(POWERS),
+    way=st.sampled_from(list(WAYS)),
+    warp=st.sampled_from(POWERS),
+)
 def test_thread_0_ends_with_the_sum_in_the_fewest_steps(n, threads, way, warp):
     values = np.arange(n) - n // 3
     assume(way == "shared" or threads <= warp * warp)
@@ -29,7 +52,10 @@ def test_thread_0_ends_with_the_sum_in_the_fewest_steps(n, threads, way, warp):
     alone, together = max(0, math.ceil(n / threads) - 1), int(math.log2(threads))
     assert [step.kind for step in made.steps].count("own") == alone
     assert len(made.additions) == alone + together
-    assert all(len(step.held) == len(step.partners) == threads and step.working + step.idle == threads for step in made.steps)
+    assert all(
+        len(step.held) == len(step.partners) == threads and step.working + step.idle == threads
+        for step in made.steps
+    )
 
 
 @settings(max_examples=60, deadline=None)
@@ -42,7 +68,9 @@ def test_shuffles_stay_inside_a_warp_and_leave_the_sum_everywhere(n, threads, wa
     for step in made.steps:
         if step.kind == "shuffle":
             pairs = [(t, partner) for t, partner in enumerate(step.partners) if partner is not None]
-            assert all(partner == t ^ step.stride and step.partners[partner] == t for t, partner in pairs)
+            assert all(
+                partner == t ^ step.stride and step.partners[partner] == t for t, partner in pairs
+            )
             assert all(t // warp == partner // warp for t, partner in pairs)
     assert made.barriers == (2 if threads > warp else 0)
 
@@ -51,7 +79,16 @@ def test_the_classic_tree_of_16_values_and_8_threads():
     made = model(np.arange(1, 17), 8)
     assert [step.stride for step in made.steps] == [8, 4, 2, 1]
     assert [step.working for step in made.steps] == [8, 4, 2, 1] and made.idle == 17
-    assert made.steps[0].partners == tuple(range(8, 16)) and made.steps[1].partners == (4, 5, 6, 7, None, None, None, None)
+    assert made.steps[0].partners == tuple(range(8, 16)) and made.steps[1].partners == (
+        4,
+        5,
+        6,
+        7,
+        None,
+        None,
+        None,
+        None,
+    )
     assert made.steps[1].held[:4] == (28, 32, 36, 40)
     assert made.barriers == 3  # the first step needs nobody
 
@@ -103,17 +140,34 @@ def test_what_does_not_fit_is_refused_in_words(arguments):
 
 def test_the_browser_takes_the_same_steps(show):
     shown = show(reduction_tree())
-    for n, threads, way, warp, row, dtype in itertools.product((1, 5, 13, 32), THREADS, WAYS, WARPS, DATA, DTYPES):
+    for n, threads, way, warp, row, dtype in itertools.product(
+        (1, 5, 13, 32), THREADS, WAYS, WARPS, DATA, DTYPES
+    ):
         if way == "shared" and warp != WARPS[0]:
             continue
-        seen = shown.call("explain", START | {"n": n, "threads": threads, "way": way, "warp": warp, "row": row, "dtype": dtype})
+        seen = shown.call(
+            "explain",
+            START
+            | {"n": n, "threads": threads, "way": way, "warp": warp, "row": row, "dtype": dtype},
+        )
         made = model(values_of(row, n), threads, way, warp, dtype)
         assert tuple(seen["loaded"]) == made.loaded
         for drawn, step in zip(seen["steps"], made.steps, strict=True):
-            assert (drawn["kind"], drawn["stride"], tuple(drawn["held"])) == (step.kind, step.stride, step.held)
+            assert (drawn["kind"], drawn["stride"], tuple(drawn["held"])) == (
+                step.kind,
+                step.stride,
+                step.held,
+            )
             assert tuple(drawn["partners"]) == step.partners and drawn["working"] == step.working
-        assert (seen["sum"], seen["sequential"], seen["barriers"], seen["idle"]) == (made.sum, made.sequential, made.barriers, made.idle)
-        assert seen["additions"] == len(made.additions) and seen["exact"] == pytest.approx(made.exact, rel=1e-12)
+        assert (seen["sum"], seen["sequential"], seen["barriers"], seen["idle"]) == (
+            made.sum,
+            made.sequential,
+            made.barriers,
+            made.idle,
+        )
+        assert seen["additions"] == len(made.additions) and seen["exact"] == pytest.approx(
+            made.exact, rel=1e-12
+        )
 
 
 @pytest.mark.parametrize("way", WAYS)
@@ -129,7 +183,9 @@ def test_what_went_into_a_number_adds_up_to_it(show, way, threads):
         for thread, partner in enumerate(step.partners):
             if partner is None:
                 continue
-            followed = shown.call("follow", state | {"done": done, "picked": [rows + max(done - own, 0), thread]})
+            followed = shown.call(
+                "follow", state | {"done": done, "picked": [rows + max(done - own, 0), thread]}
+            )
             assert values[followed["inside"]].sum() == step.held[thread] == followed["held"]
 
 
@@ -147,10 +203,16 @@ def test_a_value_goes_to_thread_0_and_by_shuffles_to_all(show):
 def test_a_number_is_followed_by_hand_and_by_keys(show):
     shown = show(reduction_tree())
     shown.grip("cell-4-0").click()  # the last line: the steps up to it are taken
-    assert shown.state["done"] == 3 and "Thread 0 holds 64, the sum of x[0] + x[2] + x[4] + x[6] + x[8]" in shown.caption
+    assert (
+        shown.state["done"] == 3
+        and "Thread 0 holds 64, the sum of x[0] + x[2] + x[4] + x[6] + x[8]" in shown.caption
+    )
     shown.grip("picked").press("ArrowUp")
     shown.grip("picked").press("ArrowRight")  # the focus went along
-    assert shown.state["picked"] == [3, 1] and shown.title == "Thread 1 holds the sum of 4 of the 16 values"
+    assert (
+        shown.state["picked"] == [3, 1]
+        and shown.title == "Thread 1 holds the sum of 4 of the 16 values"
+    )
     shown.grip("picked").press("Enter")
     assert shown.state["picked"] is None and shown.title == "Step 3 of 4: 2 threads add, 6 are idle"
 
@@ -161,7 +223,10 @@ def test_the_words_say_who_adds_whom(show):
     step.click()
     step.click()
     assert shown.title == "Step 2 of 4: 4 threads add, 4 are idle"
-    assert "each thread t from 0 to 3 adds the number of thread t + 4" in shown.caption and "threads 4 to 7 are idle" in shown.caption
+    assert (
+        "each thread t from 0 to 3 adds the number of thread t + 4" in shown.caption
+        and "threads 4 to 7 are idle" in shown.caption
+    )
     shown.set(done=LAST)
     assert shown.title == "4 steps of additions instead of 15 steps: the sum is 136"
     assert "3 barriers" in shown.caption and "The sum is 136, without error." in shown.caption
@@ -183,14 +248,24 @@ def test_it_looks_right_everywhere(show):
     shown.shoot("reduction_tree-shuffle")
     shown.assert_clear(
         [
-            {"n": n, "threads": threads, "way": way, "warp": warp, "row": "near_ten", "done": done, "picked": picked}
+            {
+                "n": n,
+                "threads": threads,
+                "way": way,
+                "warp": warp,
+                "row": "near_ten",
+                "done": done,
+                "picked": picked,
+            }
             for n, threads, way, warp in itertools.product((1, 13, 32), THREADS, WAYS, (4, 16))
             for done, picked in ((0, None), (3, [1, 1]), (LAST, [3, 0]))
         ]
     )
 
 
-@pytest.mark.parametrize("wrong", [{"n": 0}, {"n": 33}, {"threads": 3}, {"warp": 32}, {"way": "smoke"}])
+@pytest.mark.parametrize(
+    "wrong", [{"n": 0}, {"n": 33}, {"threads": 3}, {"warp": 32}, {"way": "smoke"}]
+)
 def test_what_it_cannot_draw_is_refused(wrong):
     with pytest.raises(CourseError, match="the reduction tree draws"):
         reduction_tree(**wrong)

@@ -1,7 +1,9 @@
-"""Every moving picture of the built lessons under the rules of VS Code's notebooks, as its sources have them (2026-11-25).
+"""Every moving picture of the built lessons under the rules of VS Code's notebooks, as its sources
+have them (2026-11-25).
 
-Outputs share one page in a sandboxed iframe. HTML is set as ``innerHTML``, which runs no script; each script is then made anew, appended and removed
-at once. The strictest content security policy that VS Code has for notebooks is set, and the page is transparent over the editor.
+Outputs share one page in a sandboxed iframe. HTML is set as ``innerHTML``, which runs no script;
+each script is then made anew, appended and removed at once. The strictest content security policy
+that VS Code has for notebooks is set, and the page is transparent over the editor.
 """
 
 from __future__ import annotations
@@ -18,8 +20,8 @@ from course_lib.lessons.pictures.copy_map.widget import copy_map
 pytestmark = [pytest.mark.browser, pytest.mark.slow]
 
 _POLICY = (
-    "default-src 'none'; script-src 'unsafe-inline' 'unsafe-eval'; style-src 'unsafe-inline'; img-src https: http: data:; font-src https:; "
-    "connect-src https:; child-src https: data:"
+    "default-src 'none'; script-src 'unsafe-inline' 'unsafe-eval'; style-src 'unsafe-inline';"
+    " img-src https: http: data:; font-src https:; connect-src https:; child-src https: data:"
 )
 _INSIDE = """<!doctype html><meta charset=utf-8><meta http-equiv="Content-Security-Policy" content="{policy}">
 <style>body {{ margin: 0; background: transparent; color: {ink}; }}</style>
@@ -37,16 +39,17 @@ const show = (markup) => {{
   }}
 }};
 for (const markup of {outputs}) show(markup);
-</script>"""
+</script>"""  # noqa: E501
 _OUTSIDE = """<!doctype html><body style="background: {paper}"><iframe style="border: 0; width: 1000px; height: 900px" srcdoc="{inside}"
- sandbox="allow-scripts allow-same-origin allow-forms allow-pointer-lock allow-downloads"></iframe>"""
+ sandbox="allow-scripts allow-same-origin allow-forms allow-pointer-lock allow-downloads"></iframe>"""  # noqa: E501
 _HOSTS = "[...document.querySelectorAll('[data-picture]')]"
 NOTEBOOKS = {file.stem: file for file in sorted(paths.NOTEBOOKS.glob("*.ipynb"))}
 
 
 @pytest.fixture
 def open_outputs(browser, pages):
-    """Return a function that shows outputs as an editor with that theme does: the page inside, and what goes wrong in it."""
+    """Return a function that shows outputs as an editor with that theme does: the page inside, and
+    what goes wrong in it."""
     page = pages.pop() if pages else browser.new_page()
     faults: list[str] = []
     listeners = {
@@ -57,8 +60,13 @@ def open_outputs(browser, pages):
         page.on(event, listener)
 
     def show(outputs: list[str], theme: str = "light"):
-        (paper, ink) = ("#ffffff", "#111111") if theme == "light" else ("#1f1f1f", "#cccccc")
-        inside = _INSIDE.format(policy=_POLICY, kind=f"vscode-{theme}", ink=ink, outputs=json.dumps(outputs).replace("</", "<\\/"))
+        paper, ink = ("#ffffff", "#111111") if theme == "light" else ("#1f1f1f", "#cccccc")
+        inside = _INSIDE.format(
+            policy=_POLICY,
+            kind=f"vscode-{theme}",
+            ink=ink,
+            outputs=json.dumps(outputs).replace("</", "<\\/"),
+        )
         page.set_viewport_size({"width": 1000, "height": 900})
         page.set_content(_OUTSIDE.format(paper=paper, inside=html.escape(inside)))
         frame = page.frames[1]
@@ -75,7 +83,11 @@ def open_outputs(browser, pages):
 
 def list_pictures(name: str) -> list[str]:
     cells = nbformat.read(NOTEBOOKS[name], as_version=4).cells
-    found = [output.get("data", {}).get("text/html", "") for cell in cells for output in cell.get("outputs", [])]
+    found = [
+        output.get("data", {}).get("text/html", "")
+        for cell in cells
+        for output in cell.get("outputs", [])
+    ]
     return [markup for markup in found if "data-picture=" in markup]
 
 
@@ -87,7 +99,10 @@ def test_each_picture_of_a_lesson_moves_or_is_a_chart(open_outputs, name):
     for number in range(pictures.count()):
         picture = pictures.nth(number)
         # a picture that plays goes on to draw while the next ones are tried
-        controls = picture.locator("button:enabled:not(:text-is('Play')), input[type=range]:enabled, input[type=checkbox]:enabled")
+        controls = picture.locator(
+            "button:enabled:not(:text-is('Play')), input[type=range]:enabled,"
+            " input[type=checkbox]:enabled"
+        )
         if (picture.get_attribute("data-picture") or "").startswith(
             "chart-"
         ) and not controls.count():  # a chart with one view has nothing to move
@@ -99,7 +114,9 @@ def test_each_picture_of_a_lesson_moves_or_is_a_chart(open_outputs, name):
         control.press("Enter" if control.evaluate("(e) => e.tagName") == "BUTTON" else "ArrowRight")
         if picture.evaluate("(host) => JSON.stringify(host.stage.state)") == before:
             control.press("ArrowLeft" if control.get_attribute("type") == "range" else "Space")
-        assert picture.evaluate("(host) => JSON.stringify(host.stage.state)") != before, picture.get_attribute("data-picture")
+        assert picture.evaluate("(host) => JSON.stringify(host.stage.state)") != before, (
+            picture.get_attribute("data-picture")
+        )
     assert faults == []
 
 

@@ -1,13 +1,16 @@
 """Hostile submissions: none passes, and none reaches what it wants, in every tier that shuts it in.
 
-Every file of ``attacks/`` says in its first line which exercise it is handed in for, what stops it or where it acts, and what
-it does. ``@NAMES@`` stand for what an attacker would find out: paths, process ids, ports.
+Every file of ``attacks/`` says in its first line which exercise it is handed in for, what stops it
+or where it acts, and what it does. ``@NAMES@`` stand for what an attacker would find out: paths,
+process ids, ports.
 
 - "handed in": it must not pass as it is.
-- "isolation": it must not pass, nor reach what it wants, and not past the check of kernels either. It prints BREACH if it does.
-- "compile", "picture": statements for the process that compiles and for the one that interprets a picture's launch, around
-  right code or, if the file defines ``copy_kernel``, a whole submission. Right code may pass; what they want they must not
-  reach. They raise ``@MARK@``, which is BREACH spelt so that a quoted line does not show it.
+- "isolation": it must not pass, nor reach what it wants, and not past the check of kernels either.
+  It prints BREACH if it does.
+- "compile", "picture": statements for the process that compiles and for the one that interprets a
+  picture's launch, around right code or, if the file defines ``copy_kernel``, a whole submission.
+  Right code may pass; what they want they must not reach. They raise ``@MARK@``, which is BREACH
+  spelt so that a quoted line does not show it.
 - "reading": statements that make ``text``, a submission that is hard to read.
 """
 
@@ -52,11 +55,20 @@ from course_lib.sandbox import isolation, jobs, servers
 from course_lib.sandbox.jobs import ResourceLimits
 from course_lib.sandbox.machine import ServerKind
 
-pytestmark = pytest.mark.skipif(course_lib.MODE != "cpu", reason="the attacks are Python, which a compiled kernel is not")
+pytestmark = pytest.mark.skipif(
+    course_lib.MODE != "cpu", reason="the attacks are Python, which a compiled kernel is not"
+)
 
 HERE = Path(__file__).parent.parent / "attacks"
 LIMIT = 0.6
-LIMITS = dataclasses.replace(ResourceLimits(), case=LIMIT, total=LIMIT, patience=2.5, memory_bytes=256 << 20, resident_bytes=1 << 30)
+LIMITS = dataclasses.replace(
+    ResourceLimits(),
+    case=LIMIT,
+    total=LIMIT,
+    patience=2.5,
+    memory_bytes=256 << 20,
+    resident_bytes=1 << 30,
+)
 KEY = 0x6E6F726D
 OBEYED = re.compile("[\x00-\x09\x0b-\x1f\x7f-\x9f\u202e]")
 BREACH = "BREACH"
@@ -75,7 +87,9 @@ def attacks() -> list[Attack]:
     found = []
     for file in sorted(HERE.glob("*.py")):
         text = file.read_text(encoding="utf-8")
-        exercise, layer, _ = (part.strip() for part in text.partition("\n")[0].removeprefix("#").split("|"))
+        exercise, layer, _ = (
+            part.strip() for part in text.partition("\n")[0].removeprefix("#").split("|")
+        )
         found.append(Attack(file.stem, catalog.get(exercise), layer, text))
     return found
 
@@ -83,23 +97,33 @@ def attacks() -> list[Attack]:
 FOUND = attacks()
 CONFINED = [attack for attack in FOUND if attack.layer == "isolation"]
 # of a function all runs that a file holds: there is no check to get past, and CONFINED hands it in
-ATTACKS = [a for a in FOUND if a.layer == "handed in" or (a.layer == "isolation" and a.exercise.kind == "kernel")]
+ATTACKS = [
+    a
+    for a in FOUND
+    if a.layer == "handed in" or (a.layer == "isolation" and a.exercise.kind == "kernel")
+]
 COMPILING, PICTURES, READING = (
-    [attack for attack in FOUND if process in attack.layer.split("+")] for process in ("compile", "picture", "reading")
+    [attack for attack in FOUND if process in attack.layer.split("+")]
+    for process in ("compile", "picture", "reading")
 )
 TIERS = (isolation.NAMESPACES, isolation.LANDLOCK)
-# One attack of each kind. A test that gives the same files to a process that another test gives them to has these in `make test`, and
-# all of them in `make sweep`.
+# One attack of each kind. A test that gives the same files to a process that another test gives
+# them to has these in `make test`, and all of them in `make sweep`.
 OF_EACH_KIND = {
-    "apart_calls_home", "apart_daemon", "apart_fills_the_disk", "apart_forbidden_calls", "apart_prints", "apart_reads_the_environment",
-    "apart_reads_the_solution", "apart_signals_the_parent", "apart_takes_memory", "apart_writes_outside", "compile_answers_a_word",
+    "apart_calls_home", "apart_daemon", "apart_fills_the_disk", "apart_forbidden_calls",
+    "apart_prints", "apart_reads_the_environment",
+    "apart_reads_the_solution", "apart_signals_the_parent", "apart_takes_memory",
+    "apart_writes_outside", "compile_answers_a_word",
     "compile_breaks_the_compiler", "compile_endless", "compile_forks",
 }  # fmt: skip
 
 
 def list_for_sweep(attacks: list[Attack]) -> list:
-    """Return the attacks as cases of a test, with those outside OF_EACH_KIND left to `make sweep`."""
-    marks = {attack.name: () if attack.name in OF_EACH_KIND else pytest.mark.sweep for attack in attacks}
+    """Return the attacks as cases of a test, with those outside OF_EACH_KIND left to `make
+    sweep`."""
+    marks = {
+        attack.name: () if attack.name in OF_EACH_KIND else pytest.mark.sweep for attack in attacks
+    }
     return [pytest.param(attack, id=attack.name, marks=marks[attack.name]) for attack in attacks]
 
 
@@ -115,17 +139,33 @@ class World(NamedTuple):
 def look(file: Path) -> tuple:
     status = file.stat()
     names = tuple(os.listxattr(file))
-    return file.read_bytes(), status.st_mode, status.st_mtime_ns, status.st_nlink, status.st_uid, names
+    return (
+        file.read_bytes(),
+        status.st_mode,
+        status.st_mtime_ns,
+        status.st_nlink,
+        status.st_uid,
+        names,
+    )
 
 
 def look_at_this_process() -> tuple:
-    limits = [resource.getrlimit(which) for which in (resource.RLIMIT_NOFILE, resource.RLIMIT_CPU, resource.RLIMIT_AS)]
-    return limits, os.sched_getaffinity(0), os.sched_getscheduler(0), os.getpriority(os.PRIO_PROCESS, 0)
+    limits = [
+        resource.getrlimit(which)
+        for which in (resource.RLIMIT_NOFILE, resource.RLIMIT_CPU, resource.RLIMIT_AS)
+    ]
+    return (
+        limits,
+        os.sched_getaffinity(0),
+        os.sched_getscheduler(0),
+        os.getpriority(os.PRIO_PROCESS, 0),
+    )
 
 
 @pytest.fixture(autouse=True, scope="module")
 def helpers_are_there():
-    """The compiler's helper and the servers serve this whole process: start them before any trace is looked for."""
+    """The compiler's helper and the servers serve this whole process: start them before any trace
+    is looked for."""
     for exercise in ("00a", "01a"):
         verdict = check(catalog.get(exercise), paths.SOLUTIONS / f"{catalog.get(exercise).file}.py")
         assert verdict.passed, f"{verdict.message}\n{verdict.printed}"
@@ -134,7 +174,8 @@ def helpers_are_there():
 @pytest.fixture(scope="module")
 def sockets():
     with contextlib.ExitStack() as stack:
-        tcp, local = stack.enter_context(socket.socket()), stack.enter_context(socket.socket(socket.AF_UNIX))
+        tcp = stack.enter_context(socket.socket())
+        local = stack.enter_context(socket.socket(socket.AF_UNIX))
         udp = stack.enter_context(socket.socket(socket.AF_INET, socket.SOCK_DGRAM))
         tcp.bind(("127.0.0.1", 0))
         udp.bind(("127.0.0.1", 0))
@@ -151,9 +192,11 @@ def left_by_others():
     """A shared memory segment and a message queue of another program's."""
     libc = ctypes.CDLL(None)
     name = f"/course-attack-{os.getpid()}".encode()
-    # one letter of one byte: a user may have few bytes of queues, and the workers of a test run are one user
+    # one letter of one byte: a user may have few bytes of queues, and the workers of a test run are
+    # one user
     size = (ctypes.c_long * 8)(0, 1, 1)
-    segment, queue = libc.shmget(0, 4096, 0o1600), libc.mq_open(name, os.O_CREAT | os.O_RDWR, 0o600, size)
+    segment = libc.shmget(0, 4096, 0o1600)
+    queue = libc.mq_open(name, os.O_CREAT | os.O_RDWR, 0o600, size)
     assert segment != -1 and queue != -1
     yield segment, name
     os.close(queue)
@@ -176,11 +219,19 @@ def world(own_exercises, tmp_path, monkeypatch, sockets, left_by_others):
     door.listen()
     door.setblocking(False)
     names = {
-        "ROOT": paths.ROOT, "STATE": paths.state(), "VICTIM": victim, "OTHER": other, "PARENT": os.getpid(), "KEY": KEY,
-        "TCP": tcp.getsockname()[1], "UDP": udp.getsockname()[1], "ABSTRACT": f"course-attack-{os.getpid()}",
+        "ROOT": paths.ROOT, "STATE": paths.state(), "VICTIM": victim, "OTHER": other,
+        "PARENT": os.getpid(), "KEY": KEY,
+        "TCP": tcp.getsockname()[1], "UDP": udp.getsockname()[1],
+        "ABSTRACT": f"course-attack-{os.getpid()}",
         "DOOR": tmp_path / "door", "SEGMENT": left_by_others[0], "MARK": "'BREA' 'CH'",
     }  # fmt: skip
-    precious = [victim, other, progress.file(), *paths.SOLUTIONS.glob("*.py"), *(paths.ROOT / "course_lib").glob("*.py")]
+    precious = [
+        victim,
+        other,
+        progress.file(),
+        *paths.SOLUTIONS.glob("*.py"),
+        *(paths.ROOT / "course_lib").glob("*.py"),
+    ]
     with door:
         yield World(
             {name: str(value) for name, value in names.items()},
@@ -205,7 +256,11 @@ def handed_in(attack: Attack, world: World, tmp_path: Path, text: str | None = N
 
 def after(world: World, tmp_path: Path) -> list[str]:
     """What an attack left behind, in words."""
-    traces = [f"{file} changed" for file, before in world.untouched.items() if not file.exists() or look(file) != before]
+    traces = [
+        f"{file} changed"
+        for file, before in world.untouched.items()
+        if not file.exists() or look(file) != before
+    ]
     traces += [f"{file} was left" for file in (tmp_path / "tmp").iterdir()]
     traces += [str(file) for file in (Path("/dev/shm", world.names["ABSTRACT"]),) if file.exists()]
     traces += [
@@ -214,23 +269,36 @@ def after(world: World, tmp_path: Path) -> list[str]:
         if file.name not in ("tmp", "state", "others", "victim", "door") and file.suffix != ".py"
     ]
     # a worker's Chromium is a child, too
-    helpers = [child for child in psutil.Process().children() if any("course_lib" in part for part in child.cmdline())]
-    traces += [f"{process} still runs" for helper in helpers for process in helper.children(recursive=True)]
+    helpers = [
+        child
+        for child in psutil.Process().children()
+        if any("course_lib" in part for part in child.cmdline())
+    ]
+    traces += [
+        f"{process} still runs" for helper in helpers for process in helper.children(recursive=True)
+    ]
     for door in world.calls:
         with contextlib.suppress(BlockingIOError):
-            traces.append(f"a call came: {door.recv(9) if door.type == socket.SOCK_DGRAM else door.accept()}")
+            traces.append(
+                f"a call came: {door.recv(9) if door.type == socket.SOCK_DGRAM else door.accept()}"
+            )
     if ctypes.CDLL(None).shmget(KEY, 0, 0) != -1:
         traces.append("shared memory was left")
     if look_at_this_process() != world.about_this_process:
-        traces.append(f"this process was changed: {world.about_this_process}, {look_at_this_process()}")
+        traces.append(
+            f"this process was changed: {world.about_this_process}, {look_at_this_process()}"
+        )
     return traces
 
 
 def and_the_next_run_is_right(attack: Attack) -> None:
-    """The next submission, which the same server runs, is right in its first case. That later cases are is the same server's work."""
+    """The next submission, which the same server runs, is right in its first case. That later cases
+    are is the same server's work."""
     exercise = attack.exercise
     plan = first_plan(exercise.id)
-    run = runner.run(Kernels(texts.read_solution(exercise), exercise.entry_points), [plan], find_mode(attack))
+    run = runner.run(
+        Kernels(texts.read_solution(exercise), exercise.entry_points), [plan], find_mode(attack)
+    )
     assert run.ended == "finished" and judge(plan, run.data[0]).right, f"{run.ended}\n{run.printed}"
 
 
@@ -263,7 +331,9 @@ def test_what_it_runs_is_confined(attack, tier, best_tier, world, tmp_path, monk
     monkeypatch.setattr(jobs, "BEST_TIER", tier)
     file = handed_in(attack, world, tmp_path)
     with monkeypatch.context() as past:
-        past.setattr(reader, "read", lambda exercise, text, name: Kernels(text, exercise.entry_points))
+        past.setattr(
+            reader, "read", lambda exercise, text, name: Kernels(text, exercise.entry_points)
+        )
         verdict = check(attack.exercise, file, limits=LIMITS)
     assert verdict.status in ("error", "fail"), f"{verdict.status}: {verdict.message}"
     assert verdict.tier == tier
@@ -274,7 +344,7 @@ def test_what_it_runs_is_confined(attack, tier, best_tier, world, tmp_path, monk
     and_the_next_run_is_right(attack)
 
 
-# ---- the processes that compile, interpret for a picture, and read ----------------------------------------------------------
+# ---- the processes that compile, interpret for a picture, and read -------------------------------
 
 RIGHT = """import triton
 import triton.language as tl
@@ -287,7 +357,9 @@ def copy_kernel(x_ptr, y_ptr, n, BLOCK: tl.constexpr):
     tl.store(y_ptr + cols, x, mask=cols < n)
 """
 # right in the interpreter, and refused by the compiler
-REFUSED = RIGHT.replace("    tl.store", "    for i in range(2):\n        if i == 1:\n            break\n    tl.store")
+REFUSED = RIGHT.replace(
+    "    tl.store", "    for i in range(2):\n        if i == 1:\n            break\n    tl.store"
+)
 
 
 @pytest.fixture
@@ -298,10 +370,18 @@ def short_limits(monkeypatch):
     smaller = {"resident_bytes": 1 << 30, "address_bytes": 6 << 30}
     monkeypatch.setattr(helper, "_LIMITS", dataclasses.replace(helper._LIMITS, **smaller))
     smaller |= {"memory_bytes": 512 << 20}
-    monkeypatch.setattr(second_process, "_LIMITS", dataclasses.replace(second_process._LIMITS, **smaller))
-    monkeypatch.setattr(importlib.import_module("course_lib.lessons.pictures.access_map.run"), "SECONDS", LIMIT)
+    monkeypatch.setattr(
+        second_process, "_LIMITS", dataclasses.replace(second_process._LIMITS, **smaller)
+    )
+    monkeypatch.setattr(
+        importlib.import_module("course_lib.lessons.pictures.access_map.run"), "SECONDS", LIMIT
+    )
     helper.warm()
-    servers.warm(ServerKind("course_lib.lessons.second_process:make_machine", record.__module__, device="cpu"))
+    servers.warm(
+        ServerKind(
+            "course_lib.lessons.second_process:make_machine", record.__module__, device="cpu"
+        )
+    )
 
 
 def skip_unless_here(tier: str, best_tier: str) -> None:
@@ -310,14 +390,19 @@ def skip_unless_here(tier: str, best_tier: str) -> None:
 
 
 def while_compiling(text: str) -> str:
-    """Right code, which does ``text`` in the process that compiles, as soon as it is imported there."""
+    """Right code, which does ``text`` in the process that compiles, as soon as it is imported
+    there."""
     if "def copy_kernel" in text:
         return text
-    return f"import os\nif os.environ.get('TRITON_INTERPRET') != '1':\n{textwrap.indent(text, '    ')}\n{RIGHT}"
+    return (
+        "import os\nif os.environ.get('TRITON_INTERPRET') !="
+        f" '1':\n{textwrap.indent(text, '    ')}\n{RIGHT}"
+    )
 
 
 def in_a_kernel(text: str) -> str:
-    """Right code, whose kernel has the code generator do ``text``, by names that the generator knows and the check takes for its own."""
+    """Right code, whose kernel has the code generator do ``text``, by names that the generator
+    knows and the check takes for its own."""
     if "def copy_kernel" in text:
         return text
     run = f'getattr(getattr(getattr(tl, "core"), "builtins"), "exec")({text!r}.value)'
@@ -350,11 +435,14 @@ def and_the_compiler_still_refuses() -> None:
 
 def compile_copy(text: str) -> None:
     source = KernelSource(text, "copy_kernel", "ex.py")
-    compile_report(source, [Pointer("fp32"), Pointer("fp32"), 5], {"BLOCK": 8}, disassemble=False, limit=LIMIT)
+    compile_report(
+        source, [Pointer("fp32"), Pointer("fp32"), 5], {"BLOCK": 8}, disassemble=False, limit=LIMIT
+    )
 
 
 def check_within_limits(attack: Attack, file: Path, tier: str):
-    """The verdict on a file that acts where a kernel is compiled. It may be right, so the verdict may be a pass."""
+    """The verdict on a file that acts where a kernel is compiled. It may be right, so the verdict
+    may be a pass."""
     with little_memory():
         verdict = check(attack.exercise, file, limits=LIMITS)
     assert "grader itself failed" not in verdict.message, verdict.message
@@ -365,7 +453,9 @@ def check_within_limits(attack: Attack, file: Path, tier: str):
 
 
 @pytest.mark.parametrize("attack", list_for_sweep(COMPILING))
-def test_a_kernel_reaches_nothing_while_it_is_compiled_though_the_check_lets_it_pass(attack, best_tier, world, tmp_path, short_limits):
+def test_a_kernel_reaches_nothing_while_it_is_compiled_though_the_check_lets_it_pass(
+    attack, best_tier, world, tmp_path, short_limits
+):
     """The process is that of the next test, and another text gets there."""
     file = handed_in(attack, world, tmp_path, in_a_kernel(named(attack, world)))
     check_within_limits(attack, file, best_tier)
@@ -375,12 +465,16 @@ def test_a_kernel_reaches_nothing_while_it_is_compiled_though_the_check_lets_it_
 
 @pytest.mark.parametrize("tier", TIERS)
 @pytest.mark.parametrize("attack", COMPILING, ids=lambda attack: attack.name)
-def test_what_is_compiled_is_confined(attack, tier, best_tier, world, tmp_path, monkeypatch, short_limits):
+def test_what_is_compiled_is_confined(
+    attack, tier, best_tier, world, tmp_path, monkeypatch, short_limits
+):
     skip_unless_here(tier, best_tier)
     monkeypatch.setattr(jobs, "BEST_TIER", tier)
     file = handed_in(attack, world, tmp_path, while_compiling(named(attack, world)))
     with monkeypatch.context() as past:
-        past.setattr(reader, "read", lambda exercise, text, name: Kernels(text, exercise.entry_points))
+        past.setattr(
+            reader, "read", lambda exercise, text, name: Kernels(text, exercise.entry_points)
+        )
         check_within_limits(attack, file, tier)
     assert after(world, tmp_path) == []
     and_the_compiler_still_refuses()
@@ -402,7 +496,9 @@ def test_a_report_of_the_explorer_is_confined(attack, world, tmp_path, short_lim
 
 @pytest.mark.parametrize("tier", TIERS)
 @pytest.mark.parametrize("attack", PICTURES, ids=lambda attack: attack.name)
-def test_what_is_interpreted_for_a_picture_is_confined(attack, tier, best_tier, world, tmp_path, monkeypatch, short_limits):
+def test_what_is_interpreted_for_a_picture_is_confined(
+    attack, tier, best_tier, world, tmp_path, monkeypatch, short_limits
+):
     skip_unless_here(tier, best_tier)
     monkeypatch.setattr(jobs, "BEST_TIER", tier)
 
@@ -427,18 +523,27 @@ def test_what_is_hard_to_read_is_said_to_be(attack, world, tmp_path):
     made: dict[str, str] = {}
     exec(attack.text, made)
     assert len(made["text"]) <= 1_000_000
-    verdict = check(attack.exercise, handed_in(attack, world, tmp_path, made["text"]), limits=LIMITS)
+    verdict = check(
+        attack.exercise, handed_in(attack, world, tmp_path, made["text"]), limits=LIMITS
+    )
     assert verdict.status == "error" and verdict.cause != "grader_fault", verdict.message
     assert 0 < len(verdict.message) < 2000
     assert after(world, tmp_path) == []
-    verdict = check(attack.exercise, paths.SOLUTIONS / f"{attack.exercise.file}.py")  # its text is read by the same server
+    # its text is read by the same server
+    verdict = check(attack.exercise, paths.SOLUTIONS / f"{attack.exercise.file}.py")
     assert verdict.passed, verdict.message
 
 
 def test_there_are_enough_of_them(capsys):
     with capsys.disabled():
-        print(f"\n{len(ATTACKS)} attacks handed in, {len(CONFINED)} without any check, under each tier that this machine has")
+        print(
+            f"\n{len(ATTACKS)} attacks handed in, {len(CONFINED)} without any check, under each"
+            " tier that this machine has"
+        )
     assert len(COMPILING) >= 60 and len(PICTURES) >= 40 and len(READING) >= 15
-    assert len(CONFINED) >= 45 and {attack.exercise.kind for attack in CONFINED} >= {"kernel", "torch"}
+    assert len(CONFINED) >= 45 and {attack.exercise.kind for attack in CONFINED} >= {
+        "kernel",
+        "torch",
+    }
     assert {attack.name for attack in COMPILING} >= OF_EACH_KIND
     assert all(texts.read_solution(attack.exercise) for attack in FOUND)

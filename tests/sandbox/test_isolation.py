@@ -1,4 +1,5 @@
-"""What confines the process that runs a learner's code, layer by layer, and the server that starts it."""
+"""What confines the process that runs a learner's code, layer by layer, and the server that starts
+it."""
 
 from __future__ import annotations
 
@@ -43,12 +44,19 @@ SOLUTION = paths.SOLUTIONS / f"{EX.file}.py"
 SHORT = dataclasses.replace(ResourceLimits.for_mode(EX.kind), case=1.0, total=1.5, patience=1.0)
 ATTACKS = Path(__file__).parent.parent / "attacks"
 
-pytestmark = pytest.mark.skipif(course_lib.MODE != "cpu", reason="what a GPU's check permits is more, and told by test_attacks on a GPU")
+pytestmark = pytest.mark.skipif(
+    course_lib.MODE != "cpu",
+    reason="what a GPU's check permits is more, and told by test_attacks on a GPU",
+)
 
 
 def alone(code: str, **options) -> subprocess.CompletedProcess:
-    """Python code in a process of its own, with the grading package at hand: confinement cannot be undone."""
-    head = "import ctypes, os, sys\nfrom pathlib import Path\nfrom course_lib.sandbox import isolation, syscalls\nfrom course_lib.sandbox.isolation import Needs\n"
+    """Python code in a process of its own, with the grading package at hand: confinement cannot be
+    undone."""
+    head = (
+        "import ctypes, os, sys\nfrom pathlib import Path\nfrom course_lib.sandbox import"
+        " isolation, syscalls\nfrom course_lib.sandbox.isolation import Needs\n"
+    )
     environment = {**os.environ, "PYTHONPATH": str(paths.ROOT), "COURSE_DEFER_CHOICE": "1"}
     return subprocess.run(
         [sys.executable, "-c", head + textwrap.dedent(code)],
@@ -61,26 +69,41 @@ def alone(code: str, **options) -> subprocess.CompletedProcess:
     )
 
 
-def past_the_list(monkeypatch, text: str, tmp_path: Path, limits: ResourceLimits = SHORT, exercise: catalog.Exercise = EX):
+def past_the_list(
+    monkeypatch,
+    text: str,
+    tmp_path: Path,
+    limits: ResourceLimits = SHORT,
+    exercise: catalog.Exercise = EX,
+):
     file = tmp_path / "mine.py"
     file.write_text(text)
     with monkeypatch.context() as past:
-        past.setattr(reader, "read", lambda exercise, text, name: Kernels(text, exercise.entry_points))
+        past.setattr(
+            reader, "read", lambda exercise, text, name: Kernels(text, exercise.entry_points)
+        )
         return check(exercise, file, limits=limits)
 
 
 def hostile(body: str) -> str:
-    return f"import os\n\n\ndef {NAME}(*given):\n" + textwrap.indent(textwrap.dedent(body), "    ") + "\n    return given\n"
+    return (
+        f"import os\n\n\ndef {NAME}(*given):\n"
+        + textwrap.indent(textwrap.dedent(body), "    ")
+        + "\n    return given\n"
+    )
 
 
-WAITING = hostile("import time\ntime.sleep(600)")  # uses no processor time until its time by the clock is over
+# uses no processor time until its time by the clock is over
+WAITING = hostile("import time\ntime.sleep(600)")
 
 
 def wait_for_descendants(pid: int, count: int) -> list[psutil.Process]:
     """Wait until a process has ``count`` descendants, and return them."""
     deadline = time.monotonic() + 120
     while len(descendants := psutil.Process(pid).children(recursive=True)) < count:
-        assert time.monotonic() < deadline, f"process {pid} has {len(descendants)} descendants and not {count}"
+        assert time.monotonic() < deadline, (
+            f"process {pid} has {len(descendants)} descendants and not {count}"
+        )
         time.sleep(0.005)
     return descendants
 
@@ -92,7 +115,8 @@ def other_server(tmp_path, monkeypatch):
     def start(patch: str) -> None:
         script = tmp_path / "server.py"
         script.write_text(
-            f"import runpy, sys\nsys.path.insert(0, {str(paths.ROOT)!r})\nimport os\nos.environ['COURSE_DEFER_CHOICE'] = '1'\n"
+            f"import runpy, sys\nsys.path.insert(0, {str(paths.ROOT)!r})\nimport"
+            " os\nos.environ['COURSE_DEFER_CHOICE'] = '1'\n"
             + textwrap.dedent(patch)
             + f"\nrunpy.run_path({str(servers.SCRIPT)!r}, run_name='__main__')\n"
         )
@@ -121,7 +145,7 @@ syscalls.refuse = lambda *rest, **left: None
 """
 
 
-# ---- tiers -------------------------------------------------------------------------------------------------------------
+# ---- tiers ---------------------------------------------------------------------------------------
 
 
 @pytest.fixture(scope="module")
@@ -131,7 +155,11 @@ def best() -> str:
 
 def test_the_tier_is_in_the_verdict(best):
     verdict = check(EX, SOLUTION)
-    assert verdict.passed and verdict.tier in isolation.TIERS and verdict.as_dict()["isolation"] == verdict.tier
+    assert (
+        verdict.passed
+        and verdict.tier in isolation.TIERS
+        and verdict.as_dict()["isolation"] == verdict.tier
+    )
 
 
 @pytest.mark.parametrize(
@@ -155,21 +183,38 @@ def test_a_machine_that_permits_less_is_graded_on_and_says_so(patch, tier, best,
 @pytest.mark.parametrize(
     ("patch", "reason"),
     [
-        (NO_PACKAGE, "the package landlockpy cannot be loaded (import of landlockpy halted; None in sys.modules)"),
+        (
+            NO_PACKAGE,
+            (
+                "the package landlockpy cannot be loaded (import of landlockpy halted; None in"
+                " sys.modules)"
+            ),
+        ),
         (NO_LANDLOCK.format("ENOSYS"), "this kernel has no Landlock, or a container hides it"),
         (NO_LANDLOCK.format("EOPNOTSUPP"), "Landlock is switched off"),
         (NO_LANDLOCK.format("EPERM"), "Landlock: what the kernel says"),
     ],
 )
 def test_the_probe_names_what_is_missing(patch, reason):
-    run = f"import runpy\nsys.argv = ['server.py', {str(paths.ROOT)!r}, 'probe']\nrunpy.run_path({str(servers.SCRIPT)!r}, run_name='__main__')"
+    run = (
+        f"import runpy\nsys.argv = ['server.py', {str(paths.ROOT)!r},"
+        f" 'probe']\nrunpy.run_path({str(servers.SCRIPT)!r}, run_name='__main__')"
+    )
     facts = json.loads(alone(NO_NAMESPACES + patch + run).stdout)
     assert facts["tier"] == isolation.LIMITS
-    assert "unshare: Operation not permitted" in facts["why"][isolation.NAMESPACES] and facts["why"][isolation.LANDLOCK] == reason
+    assert (
+        "unshare: Operation not permitted" in facts["why"][isolation.NAMESPACES]
+        and facts["why"][isolation.LANDLOCK] == reason
+    )
 
 
 def test_a_reason_against_both_tiers_is_said_once():
-    (finding,) = examine_isolation({"tier": isolation.LIMITS, "why": dict.fromkeys(isolation.TIERS[:2], "Landlock is switched off")})
+    (finding,) = examine_isolation(
+        {
+            "tier": isolation.LIMITS,
+            "why": dict.fromkeys(isolation.TIERS[:2], "Landlock is switched off"),
+        }
+    )
     assert "(no Landlock: Landlock is switched off)" in finding.what
 
 
@@ -177,14 +222,23 @@ def test_a_reason_against_both_tiers_is_said_once():
     ("patch", "required", "reason"),
     [
         (NO_NAMESPACES, isolation.NAMESPACES, "unshare: Operation not permitted"),
-        (NO_NAMESPACES + NO_LANDLOCK.format("ENOSYS"), isolation.LANDLOCK, "this kernel has no Landlock"),
+        (
+            NO_NAMESPACES + NO_LANDLOCK.format("ENOSYS"),
+            isolation.LANDLOCK,
+            "this kernel has no Landlock",
+        ),
     ],
 )
-def test_a_machine_without_the_required_tier_runs_nothing(patch, required, reason, other_server, monkeypatch):
+def test_a_machine_without_the_required_tier_runs_nothing(
+    patch, required, reason, other_server, monkeypatch
+):
     other_server(patch)
     asked = []
     monkeypatch.setattr(runner, "run", lambda *rest: asked.append(rest))
-    with pytest.raises(EnvironmentFault, match=f"cannot shut a check in as well as was asked.*Nothing was run.*{reason}"):
+    with pytest.raises(
+        EnvironmentFault,
+        match=f"cannot shut a check in as well as was asked.*Nothing was run.*{reason}",
+    ):
         check(EX, SOLUTION, required_tier=required)
     assert not asked
 
@@ -251,10 +305,16 @@ def test_a_moments_shortage_is_no_reason_for_a_lower_tier(best, other_server, tm
 
 @pytest.mark.parametrize("attack", ["reads_the_solution", "writes_outside"])
 def test_limits_only_confine_nobody(attack, monkeypatch, tmp_path):
-    """The reason why this tier is never called secure, and the proof that these attacks would work."""
+    """The reason why this tier is never called secure, and the proof that these attacks would
+    work."""
     victim = tmp_path / "victim"
     victim.write_text("as it was")
-    text = (ATTACKS / f"{attack}.py").read_text().replace("@ROOT@", str(paths.ROOT)).replace("@VICTIM@", str(victim))
+    text = (
+        (ATTACKS / f"{attack}.py")
+        .read_text()
+        .replace("@ROOT@", str(paths.ROOT))
+        .replace("@VICTIM@", str(victim))
+    )
     monkeypatch.setattr(jobs, "BEST_TIER", isolation.LIMITS)
     verdict = past_the_list(monkeypatch, text, tmp_path, exercise=catalog.get("01a"))
     assert verdict.tier == isolation.LIMITS and "BREACH" in verdict.printed
@@ -262,18 +322,30 @@ def test_limits_only_confine_nobody(attack, monkeypatch, tmp_path):
 
 
 def test_a_hostile_submission_cannot_lower_the_tier_of_the_next_check(best, monkeypatch, tmp_path):
-    past_the_list(monkeypatch, "import os\nfor name in os.listdir():\n    os.unlink(name)\nos._exit(70)\n" + hostile("pass"), tmp_path)
+    past_the_list(
+        monkeypatch,
+        "import os\nfor name in os.listdir():\n    os.unlink(name)\nos._exit(70)\n"
+        + hostile("pass"),
+        tmp_path,
+    )
     assert check(EX, SOLUTION).tier == best
 
 
-# ---- layers ------------------------------------------------------------------------------------------------------------
+# ---- layers --------------------------------------------------------------------------------------
 
 
-@pytest.mark.skipif(platform.machine() != "x86_64", reason="the numbers of system calls are of x86-64")
+@pytest.mark.skipif(
+    platform.machine() != "x86_64", reason="the numbers of system calls are of x86-64"
+)
 def test_the_filter_refuses_each_call_on_its_list():
     numbers = {
         name: both[0]
-        for name, both in (syscalls._EVERYWHERE | syscalls._NEVER_NEEDED | syscalls._OF_A_DRIVER | syscalls._WITHOUT_PROGRAMS).items()
+        for name, both in (
+            syscalls._EVERYWHERE
+            | syscalls._NEVER_NEEDED
+            | syscalls._OF_A_DRIVER
+            | syscalls._WITHOUT_PROGRAMS
+        ).items()
         if both[0] is not None
     }
     result = alone(f"""
@@ -285,7 +357,7 @@ def test_the_filter_refuses_each_call_on_its_list():
             if libc.syscall(number, -1, -1, -1, -1, -1, -1) != -1 or ctypes.get_errno() != errno.EPERM:
                 print(name, ctypes.get_errno())
         print("asked", libc.syscall(39) == os.getpid())
-    """)
+    """)  # noqa: E501
     assert result.stdout == "asked True\n" and result.returncode == 0, result.stdout + result.stderr
 
 
@@ -314,7 +386,7 @@ def test_the_lenient_filter_lets_a_compiler_start_and_nobody_call_home():
                 socket.socket(family)
             except PermissionError:
                 print("refused")
-    """)
+    """)  # noqa: E501
     assert result.stdout.split() == ["compiled", "refused", "refused"], result.stderr
 
 
@@ -328,7 +400,7 @@ def test_the_filter_of_a_compiler_lets_it_start_and_opens_no_socket():
                 socket.socket(family)
             except PermissionError:
                 print("refused")
-    """)
+    """)  # noqa: E501
     assert result.stdout.split() == ["compiled", "refused", "refused", "refused"], result.stderr
 
 
@@ -351,7 +423,7 @@ def test_the_filter_beside_a_gpu_leaves_a_local_socket_that_reaches_nobody(tmp_p
                     print("got", wanted())
                 except PermissionError:
                     print("refused")
-        """)
+        """)  # noqa: E501
     assert result.stdout.split() == ["refused"] * 7, result.stdout + result.stderr
 
 
@@ -366,10 +438,12 @@ def ruleset(handled_fs, handled_net, scoped):
         raise landlockpy.LandlockError(errno.EINVAL, "Invalid argument")
     return kernels_own(handled_fs=handled_fs, handled_net=handled_net, scoped=scoped)
 landlockpy.Ruleset = ruleset
-"""
+"""  # noqa: E501
 
 
-@pytest.mark.parametrize("kernel", ["", *map(OLDER.format, range(1, 7)), OVERSTATED.format(1), OVERSTATED.format(4)])
+@pytest.mark.parametrize(
+    "kernel", ["", *map(OLDER.format, range(1, 7)), OVERSTATED.format(1), OVERSTATED.format(4)]
+)
 def test_landlock_alone_keeps_files(kernel, tmp_path, best):
     if best == isolation.LIMITS:
         pytest.skip("no Landlock here")
@@ -394,10 +468,13 @@ def test_landlock_alone_keeps_files(kernel, tmp_path, best):
                 print("got", wanted)
             except OSError as error:
                 print("refused" if error.errno in (errno.EACCES, errno.EXDEV) else error)
-    """)
+    """)  # noqa: E501
     )
     assert result.stdout.split() == ["refused"] * 9, result.stdout + result.stderr
-    assert sorted(path.name for path in tmp_path.iterdir()) == ["other", "own"] and (tmp_path / "other").read_text() == "as it was"
+    assert (
+        sorted(path.name for path in tmp_path.iterdir()) == ["other", "own"]
+        and (tmp_path / "other").read_text() == "as it was"
+    )
 
 
 @pytest.mark.parametrize("abi", [1, 7])
@@ -445,16 +522,21 @@ def test_what_an_older_landlock_lacks_is_refused_by_the_filter(abi, tmp_path, be
         (own / "file").write_text("mine")
         (own / "file").write_text("mine again")
         print(readable.read_text(), os.waitpid(neighbour, os.WNOHANG) == (0, 0))
-    """)
+    """)  # noqa: E501
     )
-    # Its parent's end does not reach it: the kernel asks Landlock, too, before it sends that signal.
+    # Its parent's end does not reach it: the kernel asks Landlock, too, before it sends that
+    # signal.
     os.kill(int((tmp_path / "own" / "neighbour").read_text()), signal.SIGKILL)
-    assert result.stdout.splitlines() == ["refused"] * 8 + ["as it was True"], result.stdout + result.stderr
+    assert result.stdout.splitlines() == ["refused"] * 8 + ["as it was True"], (
+        result.stdout + result.stderr
+    )
     assert (tmp_path / "other").read_text() == "as it was"
 
 
 def test_a_gpu_needs_a_landlock_that_lets_files_change_their_folder(tmp_path):
-    result = alone(OLDER.format(1) + f"isolation.confine_files(Path({str(tmp_path)!r}), Needs.PROGRAMS)")
+    result = alone(
+        OLDER.format(1) + f"isolation.confine_files(Path({str(tmp_path)!r}), Needs.PROGRAMS)"
+    )
     assert "Linux 5.19" in result.stderr and "Triton" in result.stderr
 
 
@@ -475,10 +557,12 @@ def test_namespaces_alone_hide_processes_and_the_network(best):
             sys.stdout.flush()
             os._exit(0)
         os.wait()
-    """)
-    assert result.stdout.startswith("1 ") and "'lo')]" in result.stdout and result.stdout.split()[-1] == "alone", (
-        result.stdout + result.stderr
-    )
+    """)  # noqa: E501
+    assert (
+        result.stdout.startswith("1 ")
+        and "'lo')]" in result.stdout
+        and result.stdout.split()[-1] == "alone"
+    ), result.stdout + result.stderr
 
 
 DAEMON = """
@@ -497,54 +581,84 @@ print("BREACH", flush=True)
 
 
 @pytest.mark.parametrize("tier", isolation.TIERS)
-def test_a_daemon_that_could_be_started_is_ended_all_the_same(tier, best, other_server, monkeypatch, tmp_path):
-    """The filter, which lets nobody fork, is off: the PID namespace ends the daemon, or the server that adopts it."""
+def test_a_daemon_that_could_be_started_is_ended_all_the_same(
+    tier, best, other_server, monkeypatch, tmp_path
+):
+    """The filter, which lets nobody fork, is off: the PID namespace ends the daemon, or the server
+    that adopts it."""
     if isolation.TIERS.index(tier) < isolation.TIERS.index(best):
         pytest.skip(f"this machine's best isolation is: {best}")
     # Landlock would keep the shell from being started
-    other_server(NO_FILTER + "from course_lib.sandbox import isolation\nisolation.confine_files = lambda *rest: None\n")
+    other_server(
+        NO_FILTER
+        + "from course_lib.sandbox import isolation\nisolation.confine_files = lambda *rest: None\n"
+    )
     monkeypatch.setattr(jobs, "BEST_TIER", tier)
     mark = f"{os.getpid()}_{isolation.TIERS.index(tier)}"
     verdict = past_the_list(monkeypatch, hostile(DAEMON.format(mark)), tmp_path)
     assert "BREACH" in verdict.printed, f"no daemon was started: {verdict.message}"
-    assert [p.pid for p in psutil.process_iter(["cmdline"]) if f"course_daemon_{mark}" in " ".join(p.info["cmdline"] or ())] == []
+    assert [
+        p.pid
+        for p in psutil.process_iter(["cmdline"])
+        if f"course_daemon_{mark}" in " ".join(p.info["cmdline"] or ())
+    ] == []
 
 
-# ---- limits ------------------------------------------------------------------------------------------------------------
+# ---- limits --------------------------------------------------------------------------------------
 
 
 def test_all_cases_together_have_a_limit(monkeypatch, tmp_path):
-    slow = f"\n\nright = {NAME}\n\n\ndef {NAME}(*given):\n    __import__('time').sleep(0.4)\n    return right(*given)\n"
+    slow = (
+        f"\n\nright = {NAME}\n\n\ndef {NAME}(*given):\n    __import__('time').sleep(0.4)\n   "
+        " return right(*given)\n"
+    )
     verdict = past_the_list(monkeypatch, SOLUTION.read_text() + slow, tmp_path)
     assert (verdict.status, verdict.cause) == ("fail", "time_limit"), verdict.message
     states = [case.status for case in verdict.cases]
     # the cases after the one that was stopped have as much time once more
-    assert set(states) == {"pass", "fail", "not run"} and 0.4 * states.count("pass") <= 2 * SHORT.total
+    assert (
+        set(states) == {"pass", "fail", "not run"} and 0.4 * states.count("pass") <= 2 * SHORT.total
+    )
 
 
-def end_after(folder: Path, *, clock: float, processor: float, queued: float = 0.0, load: float = 0.0, case: int | None = 0) -> str:
+def end_after(
+    folder: Path,
+    *,
+    clock: float,
+    processor: float,
+    queued: float = 0.0,
+    load: float = 0.0,
+    case: int | None = 0,
+) -> str:
     limits = {"start": 60.0, "load": load, "case": 10.0, "total": 60.0, "patience": 6.0}
     stage = Stage.IMPORTING if case is None else Stage.RUNNING
-    outcome = server.JobOutcome(stage=stage, case=case, begin=server.Moment(0.0), since=server.Moment(0.0))
+    outcome = server.JobOutcome(
+        stage=stage, case=case, begin=server.Moment(0.0), since=server.Moment(0.0)
+    )
     return outcome.find_passed_time(folder, limits, server.Moment(clock, processor, queued))
 
 
 def test_a_limit_counts_processor_time_and_the_clock_ends_only_what_waits(tmp_path):
-    assert end_after(tmp_path, clock=1000.0, processor=9.9, queued=980.0) == ""  # other programs had the processor
+    # other programs had the processor
+    assert end_after(tmp_path, clock=1000.0, processor=9.9, queued=980.0) == ""
     assert end_after(tmp_path, clock=11.0, processor=10.1) == "timed out"
     assert end_after(tmp_path, clock=59.0, processor=0.1) == ""
     assert end_after(tmp_path, clock=61.0, processor=0.1) == "waited"
 
 
 def test_what_comes_before_the_first_case_has_a_limit_of_its_own(tmp_path):
-    """On a GPU all kernels are compiled there: a right sum over 260 buffers by `tl.static_range` takes a minute."""
+    """On a GPU all kernels are compiled there: a right sum over 260 buffers by `tl.static_range`
+    takes a minute."""
     assert end_after(tmp_path, clock=50.0, processor=50.0, load=55.0, case=None) == ""
     assert end_after(tmp_path, clock=56.0, processor=56.0, load=55.0, case=None) == "timed out"
     assert end_after(tmp_path, clock=11.0, processor=11.0, load=55.0, case=0) == "timed out"
     assert end_after(tmp_path, clock=11.0, processor=11.0, load=0.0, case=None) == "timed out"
 
 
-@pytest.mark.parametrize(("body", "ended"), [("while True: pass", "timed out"), ("import time; time.sleep(600)", "waited")])
+@pytest.mark.parametrize(
+    ("body", "ended"),
+    [("while True: pass", "timed out"), ("import time; time.sleep(600)", "waited")],
+)
 def test_a_job_ends_by_its_processor_time_or_by_the_clock(body, ended):
     kernels = Kernels(f"def {NAME}(*given):\n    {body}\n", EX.entry_points)
     limits = dataclasses.replace(ResourceLimits.for_mode(EX.kind), case=0.5, patience=2.0)
@@ -553,23 +667,31 @@ def test_a_job_ends_by_its_processor_time_or_by_the_clock(body, ended):
 
 def test_processor_time_of_ended_children_counts():
     before = server._measure_processor_seconds(os.getpid())
-    subprocess.run([sys.executable, "-c", "import time\nwhile time.process_time() < 0.3:\n    pass"], check=True)
+    subprocess.run(
+        [sys.executable, "-c", "import time\nwhile time.process_time() < 0.3:\n    pass"],
+        check=True,
+    )
     assert server._measure_processor_seconds(os.getpid()) - before >= 0.25
 
 
 def test_memory_is_the_functions_own_error(monkeypatch, tmp_path):
     limits = dataclasses.replace(SHORT, case=5.0, total=5.0, memory_bytes=100 << 20)
     verdict = past_the_list(monkeypatch, hostile("y = bytearray(200 << 20)"), tmp_path, limits)
-    assert (verdict.status, verdict.cause) == ("fail", "function_raised") and "MemoryError" in verdict.message
+    assert (verdict.status, verdict.cause) == (
+        "fail",
+        "function_raised",
+    ) and "MemoryError" in verdict.message
 
 
 def test_rows_far_apart_fit_under_the_limit_of_memory():
     limits = dataclasses.replace(ResourceLimits(), memory_bytes=200 << 20)
-    verdict = check(catalog.get("08a"), paths.SOLUTIONS / "ex08a_layer_norm_resident.py", limits=limits)
+    verdict = check(
+        catalog.get("08a"), paths.SOLUTIONS / "ex08a_layer_norm_resident.py", limits=limits
+    )
     assert verdict.passed and all(case.status == "pass" for case in verdict.cases), verdict.message
 
 
-# ---- the server --------------------------------------------------------------------------------------------------------
+# ---- the server ----------------------------------------------------------------------------------
 
 
 def serving() -> servers.WarmServer:
@@ -588,7 +710,9 @@ def test_a_dead_server_costs_time_only():
     dead = serving().process
     dead.kill()
     verdict = check(EX, SOLUTION)
-    assert verdict.passed and serving().process.pid != dead.pid, f"{verdict.message}\n{verdict.printed}"
+    assert verdict.passed and serving().process.pid != dead.pid, (
+        f"{verdict.message}\n{verdict.printed}"
+    )
 
 
 def test_a_server_killed_over_a_job_is_replaced_and_its_job_ends_with_it(monkeypatch, tmp_path):
@@ -604,7 +728,9 @@ def test_a_server_killed_over_a_job_is_replaced_and_its_job_ends_with_it(monkeyp
     killer.start()
     verdict = past_the_list(monkeypatch, WAITING, tmp_path)
     killer.join()
-    assert (verdict.status, verdict.cause) == ("fail", "time_limit"), f"{verdict.message}\n{verdict.printed}"
+    assert (verdict.status, verdict.cause) == ("fail", "time_limit"), (
+        f"{verdict.message}\n{verdict.printed}"
+    )
     assert below
     wait_until_gone(below)
 
@@ -618,8 +744,15 @@ def wait_until_gone(processes: list[psutil.Process]) -> None:
     assert not [process for process in alive if process.status() != psutil.STATUS_ZOMBIE]
 
 
-# None: as soon as the process to kill, or the whole chain, is there. Otherwise: after so many seconds, whatever is there then.
-MOMENTS = [None, *(pytest.param(random.Random(seed).uniform(0.0, 1.0), marks=pytest.mark.sweep) for seed in range(4))]
+# None: as soon as the process to kill, or the whole chain, is there. Otherwise: after so many
+# seconds, whatever is there then.
+MOMENTS = [
+    None,
+    *(
+        pytest.param(random.Random(seed).uniform(0.0, 1.0), marks=pytest.mark.sweep)
+        for seed in range(4)
+    ),
+]
 
 
 @pytest.mark.parametrize("moment", MOMENTS)
@@ -640,8 +773,15 @@ def test_a_killed_checker_takes_server_and_job_along(moment, tmp_path):
         print("warm", flush=True)
         check(exercise, Path({str(file)!r}))
     """
-    environment = {**os.environ, "PYTHONPATH": str(paths.ROOT), "TMPDIR": str(tmp_path), "COURSE_STATE": str(tmp_path / "state")}
-    checker = subprocess.Popen([sys.executable, "-c", textwrap.dedent(code)], stdout=subprocess.PIPE, env=environment)
+    environment = {
+        **os.environ,
+        "PYTHONPATH": str(paths.ROOT),
+        "TMPDIR": str(tmp_path),
+        "COURSE_STATE": str(tmp_path / "state"),
+    }
+    checker = subprocess.Popen(
+        [sys.executable, "-c", textwrap.dedent(code)], stdout=subprocess.PIPE, env=environment
+    )
     assert checker.stdout.readline() == b"warm\n"
     if moment is None:
         wait_for_descendants(checker.pid, 3)  # server, keeper and the next of the chain
@@ -656,8 +796,11 @@ def test_a_killed_checker_takes_server_and_job_along(moment, tmp_path):
 
 @pytest.mark.parametrize("moment", MOMENTS)
 @pytest.mark.parametrize("below", [0, 1, 2, 3])
-def test_whoever_of_the_chain_is_killed_nothing_stays_and_the_next_check_passes(moment, below, monkeypatch, tmp_path):
-    """Server, keeper, init or runner (two of them where there are no namespaces): the check ends with a verdict all the same."""
+def test_whoever_of_the_chain_is_killed_nothing_stays_and_the_next_check_passes(
+    moment, below, monkeypatch, tmp_path
+):
+    """Server, keeper, init or runner (two of them where there are no namespaces): the check ends
+    with a verdict all the same."""
     length = 3 if check(EX, SOLUTION).tier == isolation.NAMESPACES else 2
     server = serving().pid
     chain: list[psutil.Process] = []
@@ -667,7 +810,8 @@ def test_whoever_of_the_chain_is_killed_nothing_stays_and_the_next_check_passes(
             wait_for_descendants(server, min(below, length))
         else:
             time.sleep(moment)
-        with contextlib.suppress(psutil.NoSuchProcess):  # the job has not begun, or is over: then nobody is killed
+        # the job has not begun, or is over: then nobody is killed
+        with contextlib.suppress(psutil.NoSuchProcess):
             chain.extend(processes_of(server))
             chain[min(below, len(chain) - 1)].kill()
 
@@ -692,7 +836,11 @@ def test_a_server_that_dies_over_a_job_is_no_check_that_finished(begun, ended, m
     monkeypatch.setattr(servers, "ask", die)
     concrete = make_plans(EX, 0, None)
     run = runner.run(Kernels(SOLUTION.read_text(), EX.entry_points), concrete, EX.kind)
-    assert (run.ended, run.case, run.printed) == (ended, 0 if begun else None, "its last words") and not run.data
+    assert (run.ended, run.case, run.printed) == (
+        ended,
+        0 if begun else None,
+        "its last words",
+    ) and not run.data
 
 
 def test_a_change_of_the_course_replaces_the_server(monkeypatch):
@@ -700,7 +848,9 @@ def test_a_change_of_the_course_replaces_the_server(monkeypatch):
     old = serving().process
     stock = servers._key
     monkeypatch.setattr(servers, "_key", lambda mode: (*stock(mode), "a file was edited"))
-    assert check(EX, SOLUTION).passed and serving().process.pid != old.pid and old.poll() is not None
+    assert (
+        check(EX, SOLUTION).passed and serving().process.pid != old.pid and old.poll() is not None
+    )
 
 
 def test_the_key_sees_an_edited_file(monkeypatch, tmp_path):
@@ -717,7 +867,8 @@ def test_the_key_sees_an_edited_file(monkeypatch, tmp_path):
 @pytest.mark.parametrize("end", ["sys.exit()", "os.kill(os.getpid(), 9)", "os._exit(0)"])
 def test_servers_end_with_the_process_that_started_them(end):
     result = alone(
-        f"from course_lib.grading.execution import runner\nfrom course_lib.sandbox import servers\nrunner.warm('numpy')\nprint(servers._idle[0].process.pid, flush=True)\n{end}"
+        "from course_lib.grading.execution import runner\nfrom course_lib.sandbox import"
+        f" servers\nrunner.warm('numpy')\nprint(servers._idle[0].process.pid, flush=True)\n{end}"
     )
     pid = int(result.stdout)
     deadline = time.monotonic() + 60
@@ -729,7 +880,9 @@ def test_servers_end_with_the_process_that_started_them(end):
 def test_checks_in_threads_have_servers_of_their_own():
     servers.stop_all()
     verdicts = []
-    threads = [threading.Thread(target=lambda: verdicts.append(check(EX, SOLUTION))) for _ in range(3)]
+    threads = [
+        threading.Thread(target=lambda: verdicts.append(check(EX, SOLUTION))) for _ in range(3)
+    ]
     for thread in threads:
         thread.start()
     for thread in threads:
@@ -749,13 +902,15 @@ def test_an_interrupted_check_leaves_nothing(monkeypatch, tmp_path):
 
     threading.Thread(target=interrupt).start()
     with pytest.raises(KeyboardInterrupt):
-        past_the_list(monkeypatch, WAITING, tmp_path, dataclasses.replace(SHORT, case=60.0, total=60.0))
+        past_the_list(
+            monkeypatch, WAITING, tmp_path, dataclasses.replace(SHORT, case=60.0, total=60.0)
+        )
     with contextlib.suppress(psutil.NoSuchProcess):
         assert psutil.Process(pid).status() == psutil.STATUS_ZOMBIE
     assert check(EX, SOLUTION).passed
 
 
-# ---- what the child leaves ---------------------------------------------------------------------------------------------
+# ---- what the child leaves -----------------------------------------------------------------------
 
 
 def test_what_is_no_plain_file_is_no_result(tmp_path):
@@ -770,9 +925,11 @@ def test_what_is_no_plain_file_is_no_result(tmp_path):
 @pytest.mark.parametrize(
     "text",
     [
-        "", "null", "[]", "[" * 10_000, '{"type": 1}', '{"type": "A", "text": "", "line": "1", "lost": false, "fault": null}',
+        "", "null", "[]", "[" * 10_000, '{"type": 1}',
+        '{"type": "A", "text": "", "line": "1", "lost": false, "fault": null}',
         '{"type": "A", "text": "", "line": 1, "lost": false, "fault": {"kind": "load"}}',
-        '{"type": "A", "text": "", "line": 1, "lost": false, "fault": null, "more": 1}', "\udcff", "1" * 100_000,
+        '{"type": "A", "text": "", "line": 1, "lost": false, "fault": null, "more": 1}', "\udcff",
+        "1" * 100_000,
     ],
 )  # fmt: skip
 def test_a_malformed_report_is_no_report(text, tmp_path):
@@ -797,8 +954,15 @@ def test_folders_made_to_stay_are_removed(tmp_path):
 
 
 def test_a_folder_that_cannot_be_looked_into_is_too_much(monkeypatch, tmp_path):
-    """A submission that may make folders makes one that may be written and not listed. Root lists it all the same."""
-    limits = {"processes": 99, "threads": 10_000, "resident_bytes": 1 << 40, "disk_bytes": 1 << 30, "files": 2000}
+    """A submission that may make folders makes one that may be written and not listed. Root lists
+    it all the same."""
+    limits = {
+        "processes": 99,
+        "threads": 10_000,
+        "resident_bytes": 1 << 40,
+        "disk_bytes": 1 << 30,
+        "files": 2000,
+    }
     list_entries, hidden = os.scandir, tmp_path / "hidden"
     hidden.mkdir()
     assert server._find_passed_limit([os.getpid()], tmp_path, limits) == ""
@@ -813,11 +977,14 @@ def test_a_folder_that_cannot_be_looked_into_is_too_much(monkeypatch, tmp_path):
 
 
 def test_packages_that_an_environment_takes_from_another_one_are_readable(tmp_path, monkeypatch):
-    """`tools/bundle.py install` makes such an environment: torch and Triton, with the compiler's programs, lie in the packages of the Python
-    beneath. Other places on the path stay closed, and so does the folder of the course."""
+    """`tools/bundle.py install` makes such an environment: torch and Triton, with the compiler's
+    programs, lie in the packages of the Python beneath. Other places on the path stay closed, and
+    so does the folder of the course."""
     for name in ("site-packages", "dist-packages", "private"):
         (tmp_path / name).mkdir()
-    monkeypatch.setattr(sys, "path", [*sys.path, *(str(path) for path in tmp_path.iterdir()), str(paths.ROOT)])
+    monkeypatch.setattr(
+        sys, "path", [*sys.path, *(str(path) for path in tmp_path.iterdir()), str(paths.ROOT)]
+    )
     opened = set(isolation._readable(isolation.Needs.PROGRAMS))
     assert {str(tmp_path / "site-packages"), str(tmp_path / "dist-packages")} <= opened
     assert not {str(tmp_path), str(tmp_path / "private"), str(paths.ROOT)} & opened

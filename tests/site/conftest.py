@@ -1,4 +1,5 @@
-"""The whole site, built once a test run as `make site` builds it, and pages of it in a real browser."""
+"""The whole site, built once a test run as `make site` builds it, and pages of it in a real
+browser."""
 
 from __future__ import annotations
 
@@ -18,7 +19,9 @@ from course_lib.base import paths
 @pytest.fixture(scope="session")
 def site(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """The site's folder. Workers of one run share it."""
-    pytest.importorskip("myst_nb", reason="the site's tools are not installed; `make dev` installs them")
+    pytest.importorskip(
+        "myst_nb", reason="the site's tools are not installed; `make dev` installs them"
+    )
     base = tmp_path_factory.getbasetemp()
     if "PYTEST_XDIST_WORKER" in os.environ:
         base = base.parent
@@ -26,14 +29,19 @@ def site(tmp_path_factory: pytest.TempPathFactory) -> Path:
     with FileLock(base / "site.lock"):
         if not done.exists():
             command = [sys.executable, "-m", "course_lib.authoring.site", "--out", str(out)]
-            built = subprocess.run(command, cwd=paths.ROOT, capture_output=True, text=True, check=False)
+            built = subprocess.run(
+                command, cwd=paths.ROOT, capture_output=True, text=True, check=False
+            )
             assert built.returncode == 0, built.stdout + built.stderr
             done.touch()
     return out
 
 
 # those in view or above or below it; one in a closed fold is drawn when it is opened
-_PICTURES = "[...document.querySelectorAll('[data-picture]')].filter((host) => host.stage && host.checkVisibility())"
+_PICTURES = (
+    "[...document.querySelectorAll('[data-picture]')].filter((host) => host.stage &&"
+    " host.checkVisibility())"
+)
 
 
 class Opened:
@@ -44,7 +52,9 @@ class Opened:
         self.faults: list[str] = []
         self._listeners = {
             "pageerror": lambda error: self.faults.append(str(error)),
-            "console": lambda message: self.faults.append(message.text) if message.type == "error" else None,
+            "console": lambda message: (
+                self.faults.append(message.text) if message.type == "error" else None
+            ),
             "request": self._note_request,
         }
         for event, listener in self._listeners.items():
@@ -69,21 +79,31 @@ class Opened:
         self._wait_for_pictures()
 
     def open_folds(self) -> None:
-        self.page.evaluate("document.querySelectorAll('details').forEach((fold) => { fold.open = true; })")
+        self.page.evaluate(
+            "document.querySelectorAll('details').forEach((fold) => { fold.open = true; })"
+        )
         self._wait_for_pictures()
 
     def _wait_for_pictures(self) -> None:
         """Wait until each picture is drawn for the width that it has now."""
-        self.page.wait_for_function(f"{_PICTURES}.every(({{ stage }}) => Number(stage.svg.getAttribute('width')) === stage.width)")
+        self.page.wait_for_function(
+            f"{_PICTURES}.every(({{ stage }}) => Number(stage.svg.getAttribute('width')) ==="
+            " stage.width)"
+        )
 
     def set_theme(self, theme: str) -> None:
         self.page.evaluate(f"document.body.dataset.theme = '{theme}'")
         self.wait_for_theme(theme)
 
     def wait_for_theme(self, theme: str) -> None:
-        """Wait until each picture has the theme's colours, and no colour of the page changes any more."""
-        self.page.wait_for_function(f"{_PICTURES}.every((host) => host.dataset.theme === '{theme}')")
-        self.page.wait_for_function("document.getAnimations().every((animation) => animation.playState !== 'running')")
+        """Wait until each picture has the theme's colours, and no colour of the page changes any
+        more."""
+        self.page.wait_for_function(
+            f"{_PICTURES}.every((host) => host.dataset.theme === '{theme}')"
+        )
+        self.page.wait_for_function(
+            "document.getAnimations().every((animation) => animation.playState !== 'running')"
+        )
 
 
 @pytest.fixture(scope="session")
@@ -100,7 +120,12 @@ def open_page(site: Path, browser: Any, site_pages: list[Any]) -> Iterator[Any]:
 
     def open_one(name: str, anchor: str = "", width: int = 1280, *, touch: bool = False) -> Opened:
         if touch:
-            page = browser.new_page(viewport={"width": width, "height": 900}, color_scheme="light", has_touch=True, is_mobile=True)
+            page = browser.new_page(
+                viewport={"width": width, "height": 900},
+                color_scheme="light",
+                has_touch=True,
+                is_mobile=True,
+            )
             with_touch.append(page)
         else:
             page = site_pages.pop() if site_pages else browser.new_page(color_scheme="light")

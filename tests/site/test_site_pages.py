@@ -46,7 +46,9 @@ def tagged(tag: str, cell: nbformat.NotebookNode) -> nbformat.NotebookNode:
 
 
 def show(markup: str, source: str = "show()") -> nbformat.NotebookNode:
-    return new_code_cell(source, outputs=[new_output("display_data", {"text/html": markup, "text/plain": "words"})])
+    return new_code_cell(
+        source, outputs=[new_output("display_data", {"text/html": markup, "text/plain": "words"})]
+    )
 
 
 @pytest.mark.parametrize("file", NOTEBOOKS, ids=lambda file: file.stem)
@@ -62,7 +64,9 @@ def test_every_answer_of_a_lesson_is_folded(file):
         answer = lessons.write_markdown(question.why)
         depths = [depth + source.count("<details ") for depth, source in placed if answer in source]
         assert depths and min(depths) >= 1, question.id
-        asked = [depth for depth, source in placed if lessons.write_markdown(question.question) in source]
+        asked = [
+            depth for depth, source in placed if lessons.write_markdown(question.question) in source
+        ]
         assert asked, f"{question.id} is not asked on the page"
 
 
@@ -73,8 +77,9 @@ def test_what_a_lesson_printed_and_drew_is_on_its_page(file):
 
     def list_kept(of):
         return list(filter(None, [
-            output.get("text") or output["data"].get("image/png") or re.findall(r'data-picture="[^"]+"', output["data"].get("text/html", ""))
-            for cell in of.cells if cell.cell_type == "code" and not lessons._find_call(cell, "predict") for output in cell.outputs
+            output.get("text") or output["data"].get("image/png") or re.findall(r'data-picture="[^"]+"', output["data"].get("text/html", ""))  # noqa: E501
+            for cell in of.cells if cell.cell_type == "code" and not lessons._find_call(cell,
+                "predict") for output in cell.outputs
         ]))  # fmt: skip
 
     assert list_kept(page) == list_kept(notebook)
@@ -82,7 +87,11 @@ def test_what_a_lesson_printed_and_drew_is_on_its_page(file):
 
 def test_outputs_of_other_code_are_refused(tmp_path):
     other = nbformat.read(NOTEBOOKS[0], as_version=4)
-    next(cell for cell in other.cells if ANSWER in cell.metadata.get("tags", []) and cell.cell_type == "code").source = "1"
+    next(
+        cell
+        for cell in other.cells
+        if ANSWER in cell.metadata.get("tags", []) and cell.cell_type == "code"
+    ).source = "1"
     nbformat.write(other, tmp_path / NOTEBOOKS[0].name)
     with pytest.raises(CourseError, match="outputs of other code"):
         read_with_answers(tmp_path / NOTEBOOKS[0].name)
@@ -97,8 +106,12 @@ def test_a_lesson_links_the_next_one():
 @pytest.mark.parametrize("file", NOTEBOOKS, ids=lambda file: file.stem)
 def test_each_exercise_of_a_lesson_shows_the_code_that_is_given(file):
     page = lessons.make_page(nbformat.read(file, as_version=4), file.stem, HERE)
-    shown = [cell.source for cell in page.cells if cell.source.startswith("Your file as you get it")]
-    given = [exercise for exercise in catalog.exercises().values() if exercise.id[:2] == file.stem[:2]]
+    shown = [
+        cell.source for cell in page.cells if cell.source.startswith("Your file as you get it")
+    ]
+    given = [
+        exercise for exercise in catalog.exercises().values() if exercise.id[:2] == file.stem[:2]
+    ]
     assert len(shown) == len(given)
     for exercise, source in zip(given, shown, strict=True):
         unsolved = (paths.ROOT / "exercises" / f"{exercise.file}.py").read_text(encoding="utf-8")
@@ -128,7 +141,10 @@ def test_a_dive_is_folded_up_to_the_next_heading():
         new_markdown_cell("### And then\n\nMore."),
         new_markdown_cell("## After\n\nOutside."),
     )
-    depths = {source.strip(): depth for depth, source in place_of(lessons.make_page(notebook, "99_nothing", HERE))}
+    depths = {
+        source.strip(): depth
+        for depth, source in place_of(lessons.make_page(notebook, "99_nothing", HERE))
+    }
     assert depths["## Dive: why"] == 0 and depths["Because."] == 1
     assert next(depth for source, depth in depths.items() if "And then" in source) == 1
     assert depths["## After\n\nOutside."] == 0
@@ -137,7 +153,9 @@ def test_a_dive_is_folded_up_to_the_next_heading():
 def test_a_sentence_stands_where_only_python_can_answer():
     page = lessons.make_page(
         make_notebook(
-            tagged("step", show("<p>○ Step 99-add: not yet</p>", '# REPAIR: x\nx = 1\nstep("99-add")')),
+            tagged(
+                "step", show("<p>○ Step 99-add: not yet</p>", '# REPAIR: x\nx = 1\nstep("99-add")')
+            ),
             show("<p><em>Run this cell for the controls that ask Python.</em></p>"),
             show("<p>Run this cell to see</p>", 'review_predictions("99")'),
             show("<p>A game. Run this cell to play it; or leave it.</p>", "play()"),
@@ -145,7 +163,9 @@ def test_a_sentence_stands_where_only_python_can_answer():
         "99_nothing",
         HERE,
     )
-    outputs = [output["data"]["text/html"] for cell in page.cells for output in cell.get("outputs", [])]
+    outputs = [
+        output["data"]["text/html"] for cell in page.cells for output in cell.get("outputs", [])
+    ]
     assert all(lessons.RUN in markup for markup in outputs)
     assert outputs[-1] == f"<p>A game. To play it, {lessons.RUN}; or leave it.</p>"
     assert "marked REPAIR" in outputs[0] and "not yet" not in outputs[0]
@@ -168,17 +188,25 @@ def test_the_first_page_knows_each_lesson(file):
 
 def test_a_lesson_without_its_minutes_is_refused():
     with pytest.raises(CourseError, match="About N minutes"):
-        lessons.read_lesson(new_notebook(cells=[new_markdown_cell("# 99 Nothing\n\nWords.")]), "99_nothing", "")
+        lessons.read_lesson(
+            new_notebook(cells=[new_markdown_cell("# 99 Nothing\n\nWords.")]), "99_nothing", ""
+        )
 
 
 def test_a_lesson_that_the_readme_does_not_have_is_told_by_its_first_sentences():
-    assert lessons.read_lesson(make_notebook(), "99_nothing", README).about == "It is here. In this lesson you look at it."
+    assert (
+        lessons.read_lesson(make_notebook(), "99_nothing", README).about
+        == "It is here. In this lesson you look at it."
+    )
     row = "| [99 nothing](notebooks/99_nothing.ipynb): what is not there | 5 | nothing |"
     assert lessons.read_lesson(make_notebook(), "99_nothing", row).about == "What is not there."
 
 
 def test_the_commands_of_a_clone_name_the_repository_where_it_is_known():
-    assert PUBLISHED.clone == ("git clone https://example.org/norms/course && cd course", "make lab")
+    assert PUBLISHED.clone == (
+        "git clone https://example.org/norms/course && cd course",
+        "make lab",
+    )
     assert HERE.clone == ()
 
 
@@ -186,7 +214,9 @@ def test_the_same_commands_stand_wherever_the_course_says_how_it_starts():
     setup = (paths.ROOT / "docs" / "setup.md").read_text(encoding="utf-8")
     assert "\n".join(START) in setup
     assert START[0] in README
-    folder_readme = (paths.ROOT / "course_lib" / "learner" / "folder_readme.md").read_text(encoding="utf-8")
+    folder_readme = (paths.ROOT / "course_lib" / "learner" / "folder_readme.md").read_text(
+        encoding="utf-8"
+    )
     assert f"uvx {DISTRIBUTION} lab" in folder_readme, "that folder has no Makefile"
 
 
@@ -202,27 +232,43 @@ def test_the_same_commands_stand_wherever_the_course_says_how_it_starts():
     ],
 )
 def test_a_page_is_edited_where_its_text_stands(page, file):
-    assert PUBLISHED.find_edit_link(page) == (file and f"https://example.org/norms/course/edit/main/{file}")
+    assert PUBLISHED.find_edit_link(page) == (
+        file and f"https://example.org/norms/course/edit/main/{file}"
+    )
     assert HERE.find_edit_link(page) == ""
 
 
 def test_a_lesson_opens_elsewhere_where_the_repository_is_known():
     def list_links(source):
         page = lessons.make_page(make_notebook(), "99_nothing", source)
-        return set(re.findall(r'class="button" href="([^"]+)"', "".join(cell.source for cell in page.cells)))
+        return set(
+            re.findall(
+                r'class="button" href="([^"]+)"', "".join(cell.source for cell in page.cells)
+            )
+        )
 
     github = "https://github.com/example/norms"
-    assert list_links(CourseSource(github)) == set(list_launches(github, "notebooks/99_nothing.ipynb").values())
+    assert list_links(CourseSource(github)) == set(
+        list_launches(github, "notebooks/99_nothing.ipynb").values()
+    )
     assert list_links(HERE) == list_links(PUBLISHED) == set()
 
 
 def test_a_lesson_runs_here_where_the_site_is_built_with_a_tab():
     def list_links(name, source):
         page = lessons.make_page(make_notebook(), name, source)
-        return re.findall(r'href="([^"]*tab/lab/[^"]*)"', "".join(cell.source for cell in page.cells))
+        return re.findall(
+            r'href="([^"]*tab/lab/[^"]*)"', "".join(cell.source for cell in page.cells)
+        )
 
-    assert list_links("03_large_means", CourseSource(tab_bytes=23_000_000)) == ["../tab/lab/index.html?path=notebooks/03_large_means.ipynb"]
-    assert list_links("14_a_norm_that_trains", CourseSource(tab_bytes=23_000_000)) == list_links("03_large_means", HERE) == []
+    assert list_links("03_large_means", CourseSource(tab_bytes=23_000_000)) == [
+        "../tab/lab/index.html?path=notebooks/03_large_means.ipynb"
+    ]
+    assert (
+        list_links("14_a_norm_that_trains", CourseSource(tab_bytes=23_000_000))
+        == list_links("03_large_means", HERE)
+        == []
+    )
 
 
 def test_the_first_page_has_a_picture_that_says_what_moves_it():
@@ -241,8 +287,16 @@ def test_a_lesson_cannot_be_first_without_a_picture():
     ("given", "here", "published"),
     [
         ("[way](../CONTRIBUTING.md)", "[way](../CONTRIBUTING.md)", "[way](../CONTRIBUTING.md)"),
-        ("[it](../Makefile#L3)", "it", "[it](https://example.org/norms/course/blob/main/Makefile#L3)"),
-        ("[out](https://example.org/x.md)", "[out](https://example.org/x.md)", "[out](https://example.org/x.md)"),
+        (
+            "[it](../Makefile#L3)",
+            "it",
+            "[it](https://example.org/norms/course/blob/main/Makefile#L3)",
+        ),
+        (
+            "[out](https://example.org/x.md)",
+            "[out](https://example.org/x.md)",
+            "[out](https://example.org/x.md)",
+        ),
         ("[below](#part)", "[below](#part)", "[below](#part)"),
     ],
 )
@@ -262,17 +316,24 @@ def test_each_verdict_is_folded_under_its_exercise():
     page = guides.write_verdicts(text)
     assert page.count("<details ") == page.count("</details>") == text.count(", mutant `")
     exercises = re.findall(r"^## (\d\d[a-z]) ", page, re.MULTILINE)
-    assert exercises == sorted(exercises) and set(exercises) == set(re.findall(r"^Exercise (\w+), mutant", text, re.MULTILINE))
+    assert exercises == sorted(exercises) and set(exercises) == set(
+        re.findall(r"^Exercise (\w+), mutant", text, re.MULTILINE)
+    )
     for cause in re.findall(r"^## (\w+): ", text, re.MULTILINE):
         assert page.count(f'id="cause-{cause}"') == page.count(f'href="#cause-{cause}"') == 1
 
 
 def test_verdicts_that_are_laid_out_otherwise_are_refused():
     with pytest.raises(CourseError, match="laid out"):
-        guides.write_verdicts("# Verdicts\n\n| Exercise | Wrong |\n\n## one: is\n\nwrong\n\n## two: is\n\nwrong, too\n")
+        guides.write_verdicts(
+            "# Verdicts\n\n| Exercise | Wrong |\n\n## one: is\n\nwrong\n\n## two: is\n\nwrong,"
+            " too\n"
+        )
 
 
 def test_only_headings_become_rubrics():
     flat = write_headings_flat("## A\n\n```python\n# a comment\n```\n#not a heading\n### B")
-    assert flat.count("{rubric}") == 2 and "\n# a comment\n" in flat and "\n#not a heading\n" in flat
+    assert (
+        flat.count("{rubric}") == 2 and "\n# a comment\n" in flat and "\n#not a heading\n" in flat
+    )
     assert ":heading-level: 2" in flat and ":heading-level: 3" in flat

@@ -1,4 +1,5 @@
-"""The course in a real browser: a site that is built once, served from this machine, and Chromium."""
+"""The course in a real browser: a site that is built once, served from this machine, and
+Chromium."""
 
 from __future__ import annotations
 
@@ -18,7 +19,8 @@ from filelock import FileLock
 from course_lib.authoring import tab
 from course_lib.base import paths
 
-# In place of ml_dtypes, which Pyodide 0.27 lacks. bf16 is fp16 here, so that no test may look at a number in bf16.
+# In place of ml_dtypes, which Pyodide 0.27 lacks. bf16 is fp16 here, so that no test may look at a
+# number in bf16.
 _WITHOUT_BF16 = b"""
 import numpy
 bfloat16 = float8_e4m3fn = float8_e5m2 = numpy.float16
@@ -28,12 +30,17 @@ finfo = numpy.finfo
 
 def find_pyodide() -> Path:
     if not (folder := os.environ.get("COURSE_PYODIDE")):
-        pytest.skip("the course in a browser tab is tried by `make tab-test`, which fetches Pyodide (75 MB)")
+        pytest.skip(
+            "the course in a browser tab is tried by `make tab-test`, which fetches Pyodide (75 MB)"
+        )
     return Path(folder).resolve()
 
 
 class _Quiet(http.server.SimpleHTTPRequestHandler):
-    extensions_map = http.server.SimpleHTTPRequestHandler.extensions_map | {".wasm": "application/wasm", ".mjs": "text/javascript"}
+    extensions_map = http.server.SimpleHTTPRequestHandler.extensions_map | {
+        ".wasm": "application/wasm",
+        ".mjs": "text/javascript",
+    }
 
     def log_message(self, *arguments: Any) -> None:
         pass
@@ -70,7 +77,11 @@ def build_site(pyodide: Path, folder: Path, answers: dict[str, object]) -> None:
     without = (
         []
         if "ml-dtypes" in known or "ml_dtypes" in known
-        else [tab.Package("ml_dtypes", "0", {"ml_dtypes.py": _WITHOUT_BF16}, ("ml_dtypes",), ("numpy",))]
+        else [
+            tab.Package(
+                "ml_dtypes", "0", {"ml_dtypes.py": _WITHOUT_BF16}, ("ml_dtypes",), ("numpy",)
+            )
+        ]
     )
     tab.build_site(pyodide, folder, answers, without)
     (folder / "empty.html").write_text("<!doctype html><title>empty</title>")
@@ -79,7 +90,9 @@ def build_site(pyodide: Path, folder: Path, answers: dict[str, object]) -> None:
 @contextlib.contextmanager
 def serve(folder: Path) -> Iterator[str]:
     """Serve a folder on this machine, at the address that is yielded."""
-    server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), functools.partial(_Quiet, directory=str(folder)))
+    server = http.server.ThreadingHTTPServer(
+        ("127.0.0.1", 0), functools.partial(_Quiet, directory=str(folder))
+    )
     threading.Thread(target=server.serve_forever, daemon=True).start()
     yield f"http://127.0.0.1:{server.server_address[1]}"
     server.shutdown()

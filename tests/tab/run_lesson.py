@@ -1,4 +1,5 @@
-"""Run the cells of a notebook in this process; print as JSON what each cell printed, and the error that it ended in.
+"""Run the cells of a notebook in this process; print as JSON what each cell printed, and the error
+that it ended in.
 
 python run_lesson.py NOTEBOOK
 """
@@ -18,7 +19,10 @@ def run_cell(shell: Any, code: str) -> dict[str, str]:
     with capture_output() as captured:
         result = shell.run_cell(code, store_history=True)
     error = result.error_before_exec or result.error_in_exec
-    return {"printed": captured.stdout, "error": "" if error is None else f"{type(error).__name__}: {error}"}
+    return {
+        "printed": captured.stdout,
+        "error": "" if error is None else f"{type(error).__name__}: {error}",
+    }
 
 
 if __name__ == "__main__":

@@ -12,8 +12,13 @@ from course_lib.base import paths
 from course_lib.grading.check import check
 
 # Kinds of exercises that a tab cannot check, and 15b, which asks the compiler.
-LEFT_OUT = {exercise.id for exercise in catalog.exercises().values() if exercise.kind in ("torch", "autograd", "tests")} | {"15b"}
-pytestmark = pytest.mark.timeout(1800)  # a bound, for a machine that is busy with other work; a check has limits of its own
+LEFT_OUT = {
+    exercise.id
+    for exercise in catalog.exercises().values()
+    if exercise.kind in ("torch", "autograd", "tests")
+} | {"15b"}
+# a bound, for a machine that is busy with other work; a check has limits of its own
+pytestmark = pytest.mark.timeout(1800)
 CHECKED = [exercise for exercise in catalog.exercises().values() if exercise.id not in LEFT_OUT]
 
 _START = """
@@ -54,8 +59,12 @@ class Tab:
         page.evaluate(_START)
 
     def check(self, exercise, text: str, call: str = "judge.callPromising") -> dict:
-        """Check in a worker of the page; with "judge" in the page's own Python, as in a browser that cannot wait for a worker."""
-        words = f"([id, text]) => {{ const judge = python.globals.get('judge'); return {call}(id, text); }}"
+        """Check in a worker of the page; with "judge" in the page's own Python, as in a browser
+        that cannot wait for a worker."""
+        words = (
+            f"([id, text]) => {{ const judge = python.globals.get('judge'); return {call}(id,"
+            " text); }"
+        )
         return json.loads(self.page.evaluate(words, [exercise.id, text]))
 
 
@@ -81,23 +90,29 @@ def test_a_solution_passes(exercise, tab):
     assert verdict["isolation"] == "browser tab"
 
 
-@pytest.mark.parametrize("exercise", [catalog.get(name) for name in sorted(LEFT_OUT)], ids=lambda exercise: exercise.id)
+@pytest.mark.parametrize(
+    "exercise", [catalog.get(name) for name in sorted(LEFT_OUT)], ids=lambda exercise: exercise.id
+)
 def test_what_a_tab_cannot_check_it_says(exercise, tab):
     verdict = tab.check(exercise, read_solution(exercise))
     assert not verdict["status"] and "on your machine" in verdict["message"]
 
 
-# Wrong solutions that a tab judges otherwise: it has no rows that far apart, asks no compiler, and has no bf16 (Pyodide 0.27).
+# Wrong solutions that a tab judges otherwise: it has no rows that far apart, asks no compiler, and
+# has no bf16 (Pyodide 0.27).
 NOT_SEEN = {"offset_32_bit", "column_offset_32_bit", "would_not_compile"}
 IN_BF16 = {
-    "00a": {"rounded_to_bf16"}, "05a": {"other_is_the_mean"}, "05b": {"lane_counts_in_bf16"}, "07a": {"rounded_to_the_dtype_of_x", "b_in_the_dtype_of_w"},
-    "08a": {"tile_parked_in_y"}, "09a": {"residual_in_the_dtype_of_x", "added_as_loaded"}, "11a": {"dx_in_the_dtype_of_dy"},
+    "00a": {"rounded_to_bf16"}, "05a": {"other_is_the_mean"}, "05b": {"lane_counts_in_bf16"},
+    "07a": {"rounded_to_the_dtype_of_x", "b_in_the_dtype_of_w"},
+    "08a": {"tile_parked_in_y"}, "09a": {"residual_in_the_dtype_of_x", "added_as_loaded"},
+    "11a": {"dx_in_the_dtype_of_dy"},
     "11b": {"dy_in_the_dtype_of_x"}, "13a": {"db_in_the_dtype_of_dw"},
 }  # fmt: skip
 
 
 def choose_mutants() -> list:
-    """Return the wrong solutions that a tab judges as this process does: one of each exercise, and the others for a sweep."""
+    """Return the wrong solutions that a tab judges as this process does: one of each exercise, and
+    the others for a sweep."""
     chosen = []
     for exercise in CHECKED:
         entries = [
@@ -111,7 +126,8 @@ def choose_mutants() -> list:
 
 
 def choose_variants() -> list:
-    """Return the right solutions of another form: one of each exercise, and the others for a sweep."""
+    """Return the right solutions of another form: one of each exercise, and the others for a
+    sweep."""
     chosen = []
     for exercise in CHECKED:
         files = sorted((paths.ROOT / "tests" / "variants").glob(f"ex{exercise.id}_*.py"))
@@ -122,7 +138,9 @@ def choose_variants() -> list:
 def mark_others(exercise, cases: list, names: list[str]) -> list:
     """Return a parameter for each case; those after the first have the mark of a sweep."""
     return [
-        pytest.param(exercise, case, id=f"{exercise.id}-{name}", marks=[pytest.mark.sweep] if number else [])
+        pytest.param(
+            exercise, case, id=f"{exercise.id}-{name}", marks=[pytest.mark.sweep] if number else []
+        )
         for number, (case, name) in enumerate(zip(cases, names, strict=True))
     ]
 
@@ -132,7 +150,8 @@ def test_a_wrong_solution_has_the_same_verdict(exercise, entry, tab, tmp_path):
     text = mutants.make_text(exercise, entry)
     file = tmp_path / f"{exercise.file}.py"
     file.write_text(text, encoding="utf-8")
-    here, there = (check(exercise, file, mode="cpu" if exercise.kind == "kernel" else None).as_dict(), tab.check(exercise, text))
+    here = check(exercise, file, mode="cpu" if exercise.kind == "kernel" else None).as_dict()
+    there = tab.check(exercise, text)
     if "bf16" in json.dumps(here):
         assert (here["status"], here["cause"]) == (there["status"], there["cause"])
     else:
@@ -162,21 +181,32 @@ def test_a_check_runs_in_a_worker_where_the_browser_can_wait_for_one(call, tab):
     exercise = catalog.get("04b")
     text = read_solution(exercise) + "\nimport course_lib\ncourse_lib.touched = True\n"
     assert tab.check(exercise, text, call)["status"] in ("pass", "error")
-    assert tab.page.evaluate("python.runPython('hasattr(course_lib, \"touched\")')") is False or call == "judge"
+    assert (
+        tab.page.evaluate("python.runPython('hasattr(course_lib, \"touched\")')") is False
+        or call == "judge"
+    )
 
 
 @WAYS
 def test_an_endless_loop_is_ended(call, tab):
-    verdict = tab.check(catalog.get("00a"), add_before_the_store("while program >= 0:\n        program = program * 1"), call)
+    verdict = tab.check(
+        catalog.get("00a"),
+        add_before_the_store("while program >= 0:\n        program = program * 1"),
+        call,
+    )
     assert verdict["status"] == "fail" and verdict["cause"] == "time_limit", verdict
-    assert tab.check(catalog.get("00a"), read_solution(catalog.get("00a")), call)["status"] == "pass"
+    assert (
+        tab.check(catalog.get("00a"), read_solution(catalog.get("00a")), call)["status"] == "pass"
+    )
 
 
 @WAYS
 def test_a_flood_of_words_is_ended(call, tab):
     exercise = catalog.get("04b")
     text = read_solution(exercise)
-    flooding = text.replace("    return ", "    while True:\n        print('x' * 10000)\n    return ")
+    flooding = text.replace(
+        "    return ", "    while True:\n        print('x' * 10000)\n    return "
+    )
     verdict = tab.check(exercise, flooding, call)
     assert verdict["cause"] == "output_flood", verdict
     assert tab.check(exercise, text, call)["status"] == "pass"

@@ -1,4 +1,5 @@
-"""Lessons in JupyterLite: run from top to bottom, checked, reloaded, and nothing asked of any other host."""
+"""Lessons in JupyterLite: run from top to bottom, checked, reloaded, and nothing asked of any other
+host."""
 
 from __future__ import annotations
 
@@ -24,7 +25,7 @@ async () => {
     return notebook.content.model.toJSON().cells.flatMap((cell) => (cell.outputs ?? []).filter((o) => o.output_type === "error" || o.name === "stderr"))
         .map((output) => output.evalue ?? output.text);
 }
-"""
+"""  # noqa: E501
 _SCROLL = """
 async () => {
     const notebook = jupyterapp.shell.currentWidget.content;
@@ -32,12 +33,12 @@ async () => {
     notebook.activeCellIndex = cells.findIndex((cell) => cell.cell_type === "code" && [cell.source].flat().join("").includes("exercise("));
     await notebook.scrollToItem(notebook.activeCellIndex);
 }
-"""
+"""  # noqa: E501
 _SAVE = """
 async ([path, text]) => {
     await jupyterapp.serviceManager.contents.save(path, {type: "file", format: "text", content: text});
 }
-"""
+"""  # noqa: E501
 _KERNEL = """
 async (code) => {
     const kernel = jupyterapp.shell.currentWidget.sessionContext.session.kernel;
@@ -57,8 +58,16 @@ class Lesson:
         self.page, self.site, self.name = page, site, name
         self.hosts: set[str] = set()
         self.asked: set[str] = set()
-        page.on("request", lambda request: self.hosts.add("/".join(request.url.removeprefix("blob:").split("/")[:3])))
-        page.context.on("request", lambda request: self.asked.add(request.url.removeprefix(f"{site}/").partition("?")[0]))
+        page.on(
+            "request",
+            lambda request: self.hosts.add(
+                "/".join(request.url.removeprefix("blob:").split("/")[:3])
+            ),
+        )
+        page.context.on(
+            "request",
+            lambda request: self.asked.add(request.url.removeprefix(f"{site}/").partition("?")[0]),
+        )
         page.set_default_timeout(_PATIENCE)
 
     def open(self) -> None:
@@ -106,13 +115,17 @@ def read_solution(exercise: str) -> str:
     return (paths.SOLUTIONS / f"{catalog.get(exercise).file}.py").read_text(encoding="utf-8")
 
 
-def test_lesson_00_from_the_first_cell_to_a_pass_that_is_still_there_after_a_reload(open_lesson, site):
+def test_lesson_00_from_the_first_cell_to_a_pass_that_is_still_there_after_a_reload(
+    open_lesson, site
+):
     lesson = open_lesson("00")
     assert lesson.run_all() == []
     lesson.show_panel()
     lesson.press_check("not attempted")
     solution = read_solution("00a")
-    lesson.write("00a", solution.replace("tl.store(y_ptr + offsets, ", "tl.store(y_ptr + offsets, 2 * "))
+    lesson.write(
+        "00a", solution.replace("tl.store(y_ptr + offsets, ", "tl.store(y_ptr + offsets, 2 * ")
+    )
     lesson.press_check("fail")
     lesson.write("00a", solution)
     lesson.press_check("pass")
@@ -120,15 +133,23 @@ def test_lesson_00_from_the_first_cell_to_a_pass_that_is_still_there_after_a_rel
     assert lesson.run_all() == []
     lesson.show_panel()
     assert "pass" in lesson.page.locator(_PANEL).inner_text()
-    assert solution == lesson.run("print(open('/drive/exercises/ex00a_masked_copy.py').read(), end='')")
+    assert solution == lesson.run(
+        "print(open('/drive/exercises/ex00a_masked_copy.py').read(), end='')"
+    )
     assert lesson.hosts == {site}
 
 
-def test_the_files_that_a_page_loads_before_a_lesson_are_those_that_its_first_cell_asks_for(open_lesson, site):
+def test_the_files_that_a_page_loads_before_a_lesson_are_those_that_its_first_cell_asks_for(
+    open_lesson, site
+):
     lesson = open_lesson("00")
-    lesson.page.wait_for_function("jupyterapp.shell.currentWidget.sessionContext.session?.kernel?.status === 'idle'")
+    lesson.page.wait_for_function(
+        "jupyterapp.shell.currentWidget.sessionContext.session?.kernel?.status === 'idle'"
+    )
     assert lesson.run("import course_lib; print(course_lib.DEVICE)").endswith("cpu\n")
-    listed = {name for name, _ in lesson.page.evaluate("async () => (await fetch('/files.json')).json()")}
+    listed = {
+        name for name, _ in lesson.page.evaluate("async () => (await fetch('/files.json')).json()")
+    }
     first = {"pyodide/pyodide.js", "pyodide/pyodide-lock.json"}
     assert {name for name in lesson.asked if name.startswith("pyodide/")} - first == listed
 
@@ -159,10 +180,13 @@ def test_a_tab_in_chinese_speaks_it_from_the_page_to_the_verdict(browser, chines
         lesson.open()
         assert lesson.run_all() == []
         assert "内核" in page.evaluate(
-            "JSON.stringify(jupyterapp.shell.currentWidget.content.model.toJSON().cells.map((cell) => cell.source))"
+            "JSON.stringify(jupyterapp.shell.currentWidget.content.model.toJSON().cells.map((cell)"
+            " => cell.source))"
         )
         page.evaluate(_SCROLL)
         panel = page.locator(".course-exercise:has(button:text-is('检查'))").first
         panel.locator("button:text-is('检查')").click()
         panel.filter(has_text="还没有做").wait_for()
-        assert "掩码" in lesson.run("print(open('/drive/exercises/ex00a_masked_copy.py').read(), end='')")
+        assert "掩码" in lesson.run(
+            "print(open('/drive/exercises/ex00a_masked_copy.py').read(), end='')"
+        )

@@ -1,7 +1,9 @@
-"""The set-up, with stand-ins for pip and uv: but for one, no test here fetches or installs anything.
+"""The set-up, with stand-ins for pip and uv: but for one, no test here fetches or installs
+anything.
 
-The stand-in is the ``.venv/bin/python`` that a patched ``create_venv`` writes. It notes every call, says what the test
-wants pip and uv to say, and passes everything else on to the Python that runs the tests.
+The stand-in is the ``.venv/bin/python`` that a patched ``create_venv`` writes. It notes every call,
+says what the test wants pip and uv to say, and passes everything else on to the Python that runs
+the tests.
 """
 
 from __future__ import annotations
@@ -34,7 +36,7 @@ case "$*" in
   *"m.version('torch')"*) cat "{root}/installed" ;;
   *) exec "{python}" "$@" ;;
 esac
-"""
+"""  # noqa: E501
 
 DRIVER = """
 import os, sys
@@ -66,18 +68,42 @@ class Checkout:
             shutil.copy(ROOT / "tools" / name, root / "tools" / name)
         (root / "pyproject.toml").write_text('[project]\nname = "tiny"\n')
         (root / "constraints.txt").write_text("torch==2.13.0\ntriton==3.7.1\nuv==0.13.9\n")
-        self.set(says="", code="0", index="0", settings="", installed="", versions='["2.13.0+cpu", "3.7.1"]\n')
+        self.set(
+            says="",
+            code="0",
+            index="0",
+            settings="",
+            installed="",
+            versions='["2.13.0+cpu", "3.7.1"]\n',
+        )
 
     def set(self, **files: str) -> None:
         for name, text in files.items():
             (self.root / name).write_text(text)
 
-    def start(self, *arguments: str, gpu: bool = False, **environment: str) -> subprocess.Popen[str]:
+    def start(
+        self, *arguments: str, gpu: bool = False, **environment: str
+    ) -> subprocess.Popen[str]:
         stand_in = STAND_IN.format(root=self.root, python=sys.executable)
         device = "/dev/null" if gpu else "/dev/no-such-gpu"
-        command = [sys.executable, "-c", DRIVER, str(self.root / "tools"), stand_in, device, *arguments]
+        command = [
+            sys.executable,
+            "-c",
+            DRIVER,
+            str(self.root / "tools"),
+            stand_in,
+            device,
+            *arguments,
+        ]
         env = {name: value for name, value in os.environ.items() if name != "TORCH"} | environment
-        return subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, stdin=subprocess.DEVNULL, text=True, env=env)
+        return subprocess.Popen(
+            command,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            stdin=subprocess.DEVNULL,
+            text=True,
+            env=env,
+        )
 
     def run(self, *arguments: str, **options) -> tuple[int, str]:
         process = self.start(*arguments, **options)
@@ -87,7 +113,11 @@ class Checkout:
     def calls(self) -> list[str]:
         """What uv was asked to install, one line a call."""
         calls = self.root / "calls"
-        return [line for line in calls.read_text().splitlines() if "-m uv pip install" in line] if calls.exists() else []
+        return (
+            [line for line in calls.read_text().splitlines() if "-m uv pip install" in line]
+            if calls.exists()
+            else []
+        )
 
     def hold(self) -> None:
         """uv, once started, installs until :meth:`release`."""
@@ -136,20 +166,30 @@ def load(monkeypatch):
     return importlib.import_module
 
 
-# ---- what a person sees ------------------------------------------------------------------------------------------------
+# ---- what a person sees --------------------------------------------------------------------------
 
 
 def test_first_run_installs_and_the_second_is_ready_at_once(checkout: Checkout) -> None:
     code, output = checkout.run(gpu=True)
     assert code == 0, output
-    assert "making an environment" in output and "on disk" in output and "environment is ready" in output
+    assert (
+        "making an environment" in output
+        and "on disk" in output
+        and "environment is ready" in output
+    )
     assert output.count("\n") < 10
-    page = json.loads((checkout.root / ".venv" / "etc" / "jupyter" / "labconfig" / "page_config.json").read_text())
+    page = json.loads(
+        (checkout.root / ".venv" / "etc" / "jupyter" / "labconfig" / "page_config.json").read_text()
+    )
     assert page == {"disabledExtensions": {"@jupyterlab/apputils-extension:announcements": True}}, (
         "no question about news in front of lesson 00"
     )
     (call,) = checkout.calls()
-    assert "--constraints constraints.txt" in call and "--compile-bytecode" in call and call.endswith("--editable .[lab]")
+    assert (
+        "--constraints constraints.txt" in call
+        and "--compile-bytecode" in call
+        and call.endswith("--editable .[lab]")
+    )
     code, output = checkout.run()
     assert (code, output.count("\n")) == (0, 1) and "environment is ready" in output
     assert checkout.installs() == 1
@@ -159,11 +199,17 @@ def test_the_authors_tools_are_added_once_and_stay(checkout: Checkout) -> None:
     checkout.run(gpu=True)
     checkout.set(installed="2.13.0+cpu")
     code, output = checkout.run("--dev")
-    assert code == 0 and "up to date" in output and checkout.calls()[-1].endswith("--editable .[dev,lab]")
+    assert (
+        code == 0
+        and "up to date" in output
+        and checkout.calls()[-1].endswith("--editable .[dev,lab]")
+    )
     for arguments in ((), ("--dev",)):
         assert checkout.run(*arguments)[1].count("\n") == 1 and checkout.installs() == 2
     (checkout.root / "constraints.txt").open("a").write("# changed\n")
-    assert checkout.run()[0] == 0 and checkout.calls()[-1].endswith("--editable .[dev,lab]"), "an update takes nothing away"
+    assert checkout.run()[0] == 0 and checkout.calls()[-1].endswith("--editable .[dev,lab]"), (
+        "an update takes nothing away"
+    )
 
 
 @pytest.mark.parametrize("name", ["constraints.txt", "pyproject.toml"])
@@ -179,7 +225,9 @@ def test_changed_pins_update_the_environment_in_place(checkout: Checkout, name: 
 
 
 def test_uv_that_fails_leaves_no_stamp_and_the_next_run_starts_afresh(checkout: Checkout) -> None:
-    checkout.set(code="1", says="  cause: failed to copy file: No space left on device (os error 28)\n")
+    checkout.set(
+        code="1", says="  cause: failed to copy file: No space left on device (os error 28)\n"
+    )
     code, output = checkout.run()
     assert code == 1 and "os error 28" in output, "uv's own words are shown"
     assert "the disk is full" in output
@@ -191,7 +239,9 @@ def test_uv_that_fails_leaves_no_stamp_and_the_next_run_starts_afresh(checkout: 
     assert not (checkout.root / ".venv" / "half").exists()
 
 
-def test_killed_half_way_the_next_run_waits_for_the_orphaned_uv_and_repairs(checkout: Checkout) -> None:
+def test_killed_half_way_the_next_run_waits_for_the_orphaned_uv_and_repairs(
+    checkout: Checkout,
+) -> None:
     checkout.hold()
     first = checkout.start()
     checkout.wait_for_uv()
@@ -233,7 +283,9 @@ def test_wrong_version_after_the_install_is_no_success(checkout: Checkout) -> No
     assert not checkout.stamp.exists()
 
 
-def test_a_copied_checkout_gets_an_environment_of_its_own(checkout: Checkout, tmp_path: Path) -> None:
+def test_a_copied_checkout_gets_an_environment_of_its_own(
+    checkout: Checkout, tmp_path: Path
+) -> None:
     checkout.run()
     copy = tmp_path / "copy"
     shutil.copytree(checkout.root, copy, symlinks=True)
@@ -270,7 +322,7 @@ def test_a_folder_that_cannot_be_written_is_named(checkout: Checkout) -> None:
     assert code == 1 and "cannot be written" in output and "folder of your own" in output
 
 
-# ---- which build of PyTorch --------------------------------------------------------------------------------------------
+# ---- which build of PyTorch ----------------------------------------------------------------------
 
 
 def test_without_a_gpu_the_cpu_build_comes_from_pytorchs_own_index(checkout: Checkout) -> None:
@@ -280,15 +332,24 @@ def test_without_a_gpu_the_cpu_build_comes_from_pytorchs_own_index(checkout: Che
     assert "--torch-backend cpu --no-deps torch==2.13.0" in torch and "torch-backend" not in course
 
 
-def test_where_that_index_is_out_of_reach_nothing_large_is_fetched_unasked(checkout: Checkout) -> None:
+def test_where_that_index_is_out_of_reach_nothing_large_is_fetched_unasked(
+    checkout: Checkout,
+) -> None:
     checkout.set(index="2", versions='["2.13.0+cu130", "3.7.1"]\n')
     code, output = checkout.run()
-    assert code == 1 and "dns error" in output and "did not answer" in output and "several GB" in output
+    assert (
+        code == 1
+        and "dns error" in output
+        and "did not answer" in output
+        and "several GB" in output
+    )
     assert "`make lab TORCH=cuda`" in output and checkout.installs() == 1
 
 
 @pytest.mark.parametrize(("answer", "takes_it"), [("y", True), ("", False), ("no", False)])
-def test_on_a_terminal_the_large_build_is_asked_for(load, monkeypatch, capsys, answer: str, takes_it: bool) -> None:
+def test_on_a_terminal_the_large_build_is_asked_for(
+    load, monkeypatch, capsys, answer: str, takes_it: bool
+) -> None:
     bootstrap = load("bootstrap")
     monkeypatch.setattr("builtins.input", lambda question: answer)
     for stream in ("stdin", "stdout"):
@@ -312,7 +373,11 @@ def test_another_build_is_a_new_environment(checkout: Checkout) -> None:
     checkout.run(TORCH="cpu")
     checkout.set(versions='["2.13.0+cu130", "3.7.1"]\n')
     code, output = checkout.run(TORCH="cuda")
-    assert code == 0 and "another build of PyTorch" in output and "torch-backend" not in checkout.calls()[-1]
+    assert (
+        code == 0
+        and "another build of PyTorch" in output
+        and "torch-backend" not in checkout.calls()[-1]
+    )
     assert checkout.run()[1].count("\n") == 1, "no wish is no reason"
 
 
@@ -333,7 +398,9 @@ def test_a_build_that_does_not_exist_is_refused(checkout: Checkout) -> None:
         ({"extra-index-url": "https://example.org/cpuset"}, "cpu", ("cpu", True)),
     ],
 )
-def test_where_pytorch_comes_from(load, monkeypatch, settings: dict, asked: str | None, chosen: tuple) -> None:
+def test_where_pytorch_comes_from(
+    load, monkeypatch, settings: dict, asked: str | None, chosen: tuple
+) -> None:
     bootstrap = load("bootstrap")
     monkeypatch.setattr(bootstrap, "GPU_FILES", ())
     assert bootstrap.choose_torch(asked, settings) == chosen
@@ -354,12 +421,18 @@ def test_a_folder_with_the_cpu_wheel_is_looked_into(load, monkeypatch, tmp_path:
     assert bootstrap.choose_torch("cuda", {"find-links": str(tmp_path)}) == ("cuda", False)
 
 
-# ---- the files around it -------------------------------------------------------------------------------------------------
+# ---- the files around it -------------------------------------------------------------------------
 
 
 def test_constraints_pin_whatever_pyproject_asks_for() -> None:
-    lines = [line for line in (ROOT / "constraints.txt").read_text().splitlines() if line and not line.startswith("#")]
-    assert all(re.fullmatch(r"[A-Za-z0-9._-]+==[0-9][A-Za-z0-9.]*", line) for line in lines), "exact versions, no build suffix, no address"
+    lines = [
+        line
+        for line in (ROOT / "constraints.txt").read_text().splitlines()
+        if line and not line.startswith("#")
+    ]
+    assert all(re.fullmatch(r"[A-Za-z0-9._-]+==[0-9][A-Za-z0-9.]*", line) for line in lines), (
+        "exact versions, no build suffix, no address"
+    )
     names = {re.sub(r"[-_.]+", "-", line.split("==")[0]).lower() for line in lines}
     project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
     asked = {
@@ -376,17 +449,30 @@ def test_conda_binder_and_the_dev_container_use_the_same_pins() -> None:
     yaml = (ROOT / "environment.yml").read_text()
     assert "- -c constraints.txt" in yaml and yaml.endswith("- -e .[lab]\n")
     binder = (ROOT / ".binder" / "postBuild").read_text()
-    assert binder.count("constraints.txt") >= 4 and "--torch-backend cpu" in binder and os.access(ROOT / ".binder" / "postBuild", os.X_OK)
+    assert (
+        binder.count("constraints.txt") >= 4
+        and "--torch-backend cpu" in binder
+        and os.access(ROOT / ".binder" / "postBuild", os.X_OK)
+    )
     for text in (yaml, binder, (ROOT / ".binder" / "environment.yml").read_text()):
         assert "==" not in text.replace("'^torch=='", ""), "no second place for versions"
     container = json.loads((ROOT / ".devcontainer" / "devcontainer.json").read_text())
-    assert container["postCreateCommand"] == "make env" and container["containerEnv"] == {"TORCH": "cpu"}
+    assert container["postCreateCommand"] == "make env" and container["containerEnv"] == {
+        "TORCH": "cpu"
+    }
 
 
 @pytest.mark.skipif(shutil.which("make") is None, reason="make is not installed")
 def test_make_clean_leaves_work_and_progress(tmp_path: Path) -> None:
     shutil.copy(ROOT / "Makefile", tmp_path)
-    kept = ["exercises/ex00a.py", "notebooks/00.ipynb", ".course/progress.json", "course_lib/x.py", "tools/x.py", "tests/x.py"]
+    kept = [
+        "exercises/ex00a.py",
+        "notebooks/00.ipynb",
+        ".course/progress.json",
+        "course_lib/x.py",
+        "tools/x.py",
+        "tests/x.py",
+    ]
     gone = [".venv/bin/python", ".pytest_cache/x", "course_lib/__pycache__/x.pyc"]
     for name in kept + gone:
         (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)

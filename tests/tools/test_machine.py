@@ -35,9 +35,20 @@ def pretend(monkeypatch, version: tuple, text: str) -> None:
 @pytest.mark.parametrize("name", FILES)
 def test_old_python_can_read_the_set_up(name: str) -> None:
     tree = ast.parse((TOOLS / name).read_text(), feature_version=(3, 6))
-    imported = {alias.name for node in ast.walk(tree) if isinstance(node, ast.Import) for alias in node.names}
-    assert {node.module for node in ast.walk(tree) if isinstance(node, ast.ImportFrom)} <= {"installer", "machine"}
-    known = "argparse ast ensurepip errno fcntl glob hashlib json os platform pty re shutil signal ssl struct subprocess sys termios textwrap time venv"
+    imported = {
+        alias.name
+        for node in ast.walk(tree)
+        if isinstance(node, ast.Import)
+        for alias in node.names
+    }
+    assert {node.module for node in ast.walk(tree) if isinstance(node, ast.ImportFrom)} <= {
+        "installer",
+        "machine",
+    }
+    known = (
+        "argparse ast ensurepip errno fcntl glob hashlib json os platform pty re shutil signal ssl"
+        " struct subprocess sys termios textwrap time venv"
+    )
     assert imported <= set(known.split(" "))
 
 
@@ -45,19 +56,27 @@ def test_old_python_can_read_the_set_up(name: str) -> None:
 @pytest.mark.parametrize("python", ["false", "no-such-python", "two"])
 def test_a_command_that_is_no_python_3_is_one_sentence(tmp_path: Path, python: str) -> None:
     two = tmp_path / "two"
-    two.write_text(f'#!/bin/sh\nexec "{sys.executable}" -c "import sys; sys.exit(1)"\n')  # how Python 2 answers the question
+    # how Python 2 answers the question
+    two.write_text(f'#!/bin/sh\nexec "{sys.executable}" -c "import sys; sys.exit(1)"\n')
     two.chmod(0o755)
     named = str(two) if python == "two" else python
-    done = subprocess.run(["make", "env", f"PYTHON={named}"], cwd=TOOLS.parent, capture_output=True, text=True)
-    assert done.returncode != 0 and done.stderr.startswith(f"course: {named} is not here, or is no Python 3. Install Python 3.11 or newer")
+    done = subprocess.run(
+        ["make", "env", f"PYTHON={named}"], cwd=TOOLS.parent, capture_output=True, text=True
+    )
+    assert done.returncode != 0 and done.stderr.startswith(
+        f"course: {named} is not here, or is no Python 3. Install Python 3.11 or newer"
+    )
     assert "Traceback" not in done.stderr and "SyntaxError" not in done.stderr
 
 
-def test_old_python_hands_over_to_a_better_one(machine, monkeypatch, tmp_path: Path, capsys) -> None:
+def test_old_python_hands_over_to_a_better_one(
+    machine, monkeypatch, tmp_path: Path, capsys
+) -> None:
     better = tmp_path / "python3.12"
     better.write_text(f'#!/bin/sh\nexec "{sys.executable}" "$@"\n')
     (tmp_path / "bad").mkdir()
-    (tmp_path / "bad" / "python3.12").write_text("#!/bin/sh\nexit 127\n")  # what a shim without its version does
+    # what a shim without its version does
+    (tmp_path / "bad" / "python3.12").write_text("#!/bin/sh\nexit 127\n")
     for path in (better, tmp_path / "bad" / "python3.12"):
         path.chmod(0o755)
     monkeypatch.setenv("PATH", f"{tmp_path / 'bad'}:{tmp_path}")
@@ -77,13 +96,21 @@ def test_old_python_hands_over_to_a_better_one(machine, monkeypatch, tmp_path: P
         machine.check_python(True, [])  # named by the person: no other in its place
 
 
-@pytest.mark.parametrize(("version", "text"), [((3, 10, 0, "final", 0), "3.10.0"), ((3, 11, 0, "candidate", 1), "3.11.0rc1")])
-def test_old_python_alone_says_what_to_install(machine, monkeypatch, tmp_path: Path, version: tuple, text: str) -> None:
+@pytest.mark.parametrize(
+    ("version", "text"),
+    [((3, 10, 0, "final", 0), "3.10.0"), ((3, 11, 0, "candidate", 1), "3.11.0rc1")],
+)
+def test_old_python_alone_says_what_to_install(
+    machine, monkeypatch, tmp_path: Path, version: tuple, text: str
+) -> None:
     monkeypatch.setenv("PATH", str(tmp_path))
     pretend(monkeypatch, version, text)
     with pytest.raises(
         machine.Stop,
-        match=rf"Python {re.escape(text)} .* is too old: .*3\.11\.0 or newer(?s:.*)apt install(?s:.*)PYTHON=python3\.12(?s:.*)uv python install",
+        match=(
+            rf"Python {re.escape(text)} .* is too old: .*3\.11\.0 or newer(?s:.*)apt"
+            r" install(?s:.*)PYTHON=python3\.12(?s:.*)uv python install"
+        ),
     ):
         machine.check_python(False, [])
 
@@ -120,11 +147,22 @@ def test_systems_without_wheels(machine, monkeypatch, patch: dict, says: str) ->
 
 
 @pytest.mark.parametrize(
-    ("free", "build", "stops"), [(1, "cpu", True), (1, "cuda", True), (5, "cpu", False), (5, "cuda", True), (20, "cuda", False)]
+    ("free", "build", "stops"),
+    [
+        (1, "cpu", True),
+        (1, "cuda", True),
+        (5, "cpu", False),
+        (5, "cuda", True),
+        (20, "cuda", False),
+    ],
 )
-def test_room_on_disk(machine, monkeypatch, tmp_path: Path, free: int, build: str, stops: bool) -> None:
+def test_room_on_disk(
+    machine, monkeypatch, tmp_path: Path, free: int, build: str, stops: bool
+) -> None:
     usage = shutil.disk_usage(tmp_path)
-    monkeypatch.setattr(machine.shutil, "disk_usage", lambda path: usage._replace(free=free * 10**9))
+    monkeypatch.setattr(
+        machine.shutil, "disk_usage", lambda path: usage._replace(free=free * 10**9)
+    )
     if not stops:
         return machine.check_disk(str(tmp_path), build)
     with pytest.raises(machine.Stop, match=f"{free}\\.0 GB are free") as stop:

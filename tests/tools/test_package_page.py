@@ -1,4 +1,5 @@
-"""The page of the package in an index: README, with links and pictures that lead somewhere from there."""
+"""The page of the package in an index: README, with links and pictures that lead somewhere from
+there."""
 
 from __future__ import annotations
 
@@ -24,10 +25,16 @@ def list_targets(page: str) -> list[str]:
 def test_without_an_address_words_stay_and_what_leads_nowhere_goes(write_page) -> None:
     page = write_page((ROOT / "README.md").read_text(encoding="utf-8"), "")
     assert [target for target in list_targets(page) if not target.startswith("https://")] == []
-    assert "00 start here: your first kernel" in page and "see LICENSE." in page and "<picture" not in page
+    assert (
+        "00 start here: your first kernel" in page
+        and "see LICENSE." in page
+        and "<picture" not in page
+    )
 
 
-def test_with_an_address_every_link_and_picture_leads_to_a_file_of_the_repository(write_page) -> None:
+def test_with_an_address_every_link_and_picture_leads_to_a_file_of_the_repository(
+    write_page,
+) -> None:
     page = write_page((ROOT / "README.md").read_text(encoding="utf-8"), ADDRESS)
     own = [target for target in list_targets(page) if target.startswith(ADDRESS)]
     assert [target for target in list_targets(page) if not target.startswith("https://")] == []

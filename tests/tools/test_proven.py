@@ -1,4 +1,5 @@
-"""A stage of CI is left out only while its files are those of a proof that is less than a week old."""
+"""A stage of CI is left out only while its files are those of a proof that is less than a week
+old."""
 
 from __future__ import annotations
 
@@ -12,7 +13,8 @@ from tools import proven
 
 @pytest.fixture
 def checkout(tmp_path, monkeypatch):
-    """Return a git checkout with the files that the pins depend on, in which they are proven today."""
+    """Return a git checkout with the files that the pins depend on, in which they are proven
+    today."""
     monkeypatch.setattr(proven, "ROOT", tmp_path)
     monkeypatch.setattr(proven, "RECORD", tmp_path / ".ci" / "proven.json")
     monkeypatch.delenv("CI_ALL", raising=False)
@@ -54,4 +56,6 @@ def test_every_file_of_a_stage_is_there():
 
 
 def test_a_stage_that_is_unknown_is_refused(capsys):
-    assert proven.main(["need", "pin"]) == 2 and "pins, commands, package" in capsys.readouterr().err
+    assert (
+        proven.main(["need", "pin"]) == 2 and "pins, commands, package" in capsys.readouterr().err
+    )

@@ -1,4 +1,5 @@
-"""Times beside the floor: measured in turns, repeated before a near miss counts, and asked only where this kernel can be so fast."""
+"""Times beside the floor: measured in turns, repeated before a near miss counts, and asked only
+where this kernel can be so fast."""
 
 from __future__ import annotations
 
@@ -17,11 +18,18 @@ SHAPE, LAUNCH = MatrixShape(8192, 4096), LaunchChoice(1, 4096, 8)
 
 
 class FakeGpu:
-    """Clocks that give ``times``, one after the other and over again, and remember who was asked."""
+    """Clocks that give ``times``, one after the other and over again, and remember who was
+    asked."""
 
-    def __init__(self, tried: list[float], own: list[float] | None = None, floor: list[float] | None = None):
+    def __init__(
+        self, tried: list[float], own: list[float] | None = None, floor: list[float] | None = None
+    ):
         self.asked: list[str] = []
-        self.times = {"floor": cycle(floor or [45.0]), "tried": cycle(tried), "own": cycle(own or [46.0])}
+        self.times = {
+            "floor": cycle(floor or [45.0]),
+            "tried": cycle(tried),
+            "own": cycle(own or [46.0]),
+        }
 
     def prepare(self, shape: MatrixShape, launch: LaunchChoice) -> Clocks:
         assert (shape, launch) == (SHAPE, LAUNCH)
@@ -41,7 +49,11 @@ def test_floor_and_launches_are_timed_in_turns():
 
 
 def test_one_slow_round_does_not_count():
-    timed = time_launch(SHAPE, LAUNCH, FakeGpu([46.0, 900.0, 46.5, 46.0, 47.0], floor=[45.0, 45.5, 300.0, 45.0, 44.0]).prepare)
+    timed = time_launch(
+        SHAPE,
+        LAUNCH,
+        FakeGpu([46.0, 900.0, 46.5, 46.0, 47.0], floor=[45.0, 45.5, 300.0, 45.0, 44.0]).prepare,
+    )
     assert timed.us == 46.5 and timed.floor_us == 45.0 and timed.passes
 
 
@@ -62,7 +74,9 @@ def test_who_is_far_off_is_not_timed_again():
 def test_nobody_is_asked_for_more_than_this_kernel_reaches_on_a_gpu():
     timed = time_launch(SHAPE, LAUNCH, FakeGpu([60.0], own=[55.0]).prepare)
     assert timed.passes and not timed.is_reachable
-    assert "the course's own launch reaches 0.82 on this GPU, so nobody is asked for more" in str(timed)
+    assert "the course's own launch reaches 0.82 on this GPU, so nobody is asked for more" in str(
+        timed
+    )
 
 
 def test_a_gpu_without_room_is_told_apart():
@@ -74,17 +88,25 @@ def test_a_gpu_without_room_is_told_apart():
 
 
 def test_what_a_gpu_times_is_right_and_outgrows_its_cache(monkeypatch):
-    """The clock is taken away: each call runs once, and what it leaves is compared with float64 by the bench's own check."""
+    """The clock is taken away: each call runs once, and what it leaves is compared with float64 by
+    the bench's own check."""
     made = []
     monkeypatch.setattr(grid, "TOUCHED", 6 * 100 * 4 * 7)
-    monkeypatch.setattr(timing, "device_us", lambda calls: made.append([call() for call in calls]) or 50.0)
+    monkeypatch.setattr(
+        timing, "device_us", lambda calls: made.append([call() for call in calls]) or 50.0
+    )
     checked = []
     check = operations.check
-    monkeypatch.setattr(operations, "check", lambda op, got, values: (checked.append(got), check(op, got, values)))
+    monkeypatch.setattr(
+        operations, "check", lambda op, got, values: (checked.append(got), check(op, got, values))
+    )
     clocks = clock.prepare_gpu(MatrixShape(6, 100, "fp32"), LaunchChoice(4, 128, 2))
     assert len(checked) == 2  # the launch that is tried, and the course's own
     assert clocks.tried() == clocks.own() == 50.0 and [len(outputs) for outputs in made] == [3, 3]
-    assert made[0][0][0].shape == (6, 100) and made[0][0][0].device.type == torch.device(course_lib.DEVICE).type
+    assert (
+        made[0][0][0].shape == (6, 100)
+        and made[0][0][0].device.type == torch.device(course_lib.DEVICE).type
+    )
     assert clocks.floor() == 50.0
 
 

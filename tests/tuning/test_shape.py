@@ -19,12 +19,14 @@ from course_lib.lessons.figures.shape import times_by_length
 from course_lib.tuning import shape
 from course_lib.tuning.shape import MOST_COLUMNS, MOST_ROWS, make_report
 
-LENGTHS = (1, 2, 15, 16, 17, 128, 1000, 1023, 1025, 2500, 4095, 4096, 5120, 8192, 9000, 12288, 20000, 32767, 32768, 32769, 65536, 65537, 131073, MOST_COLUMNS)  # fmt: skip
+LENGTHS = (1, 2, 15, 16, 17, 128, 1000, 1023, 1025, 2500, 4095, 4096, 5120, 8192, 9000, 12288,
+    20000, 32767, 32768, 32769, 65536, 65537, 131073, MOST_COLUMNS)  # fmt: skip
 
 
 @pytest.fixture(autouse=True)
 def no_gpu(monkeypatch):
-    """Reports measure nothing. They are made of shapes of any size, for many of which a GPU's memory has no room."""
+    """Reports measure nothing. They are made of shapes of any size, for many of which a GPU's
+    memory has no room."""
     monkeypatch.setattr(course_lib, "MODE", "cpu")
 
 
@@ -42,9 +44,13 @@ def test_a_report_of_any_shape_has_ten_lines_or_fewer(dtype, norm):
 def test_the_launch_of_a_report_is_the_one_that_the_kernels_get(monkeypatch, N, norm):
     """The course's functions are called with a launcher that notes what it is given."""
     made: list[dict] = []
-    monkeypatch.setattr(Launcher, "__call__", lambda self, grid, *arguments: made.append(self._options))
+    monkeypatch.setattr(
+        Launcher, "__call__", lambda self, grid, *arguments: made.append(self._options)
+    )
     M, dtype = 40, "fp16"
-    x, w, mean = torch.zeros(M, N, dtype=torch.float16), torch.zeros(N, dtype=torch.float16), torch.zeros(M)
+    x = torch.zeros(M, N, dtype=torch.float16)
+    w = torch.zeros(N, dtype=torch.float16)
+    mean = torch.zeros(M)
     forward, backward = make_report(N, M, dtype, norm).passes
     if norm == "layer_norm":
         layer_norm.layer_norm_forward(x, w, w, 1e-5)
@@ -55,10 +61,19 @@ def test_the_launch_of_a_report_is_the_one_that_the_kernels_get(monkeypatch, N, 
         first, made[:] = list(made), []
         rms_norm_backward.rms_norm_backward(x, x, w, mean)
     for one, launches in ((forward, first), (backward, made)):
-        block, tail, warps = re.search(r"BLOCK (\d+)(?: \+ (\d+))?, (\d+) warp", one.launch).groups()
-        assert [e for e in launches if (e.get("BLOCK"), e.get("TAIL"), e["num_warps"]) == (int(block), tail and int(tail), int(warps))]
+        block, tail, warps = re.search(
+            r"BLOCK (\d+)(?: \+ (\d+))?, (\d+) warp", one.launch
+        ).groups()
+        assert [
+            e
+            for e in launches
+            if (e.get("BLOCK"), e.get("TAIL"), e["num_warps"])
+            == (int(block), tail and int(tail), int(warps))
+        ]
         if rows := re.search(r"(\d+) rows? per (?:program|tile)", one.launch):
-            assert any(e.get("ROWS", 1) == int(rows[1]) for e in launches) or one.launch.startswith("columns")
+            assert any(e.get("ROWS", 1) == int(rows[1]) for e in launches) or one.launch.startswith(
+                "columns"
+            )
         if chunks := re.search(r"(\d+) programs? per row", one.launch):
             assert any(e.get("CHUNKS") == int(chunks[1]) for e in launches)
 
@@ -75,15 +90,25 @@ def test_the_floor_is_that_of_the_stored_passes_and_grows_with_the_bytes():
         assert one.floor_us == pytest.approx(one.stored.floor_us, rel=0.03)
     floors = [make_report(4096, 2**power).passes[0].floor_us for power in range(0, 22)]
     assert floors == sorted(floors) and floors[0] > 1
-    assert floors[-1] / floors[-2] == pytest.approx(2, rel=0.01), "beyond what is stored, the bandwidth stays"
+    assert floors[-1] / floors[-2] == pytest.approx(2, rel=0.01), (
+        "beyond what is stored, the bandwidth stays"
+    )
 
 
 def test_the_nearest_stored_time_is_of_this_dtype_and_names_its_run():
     near = make_report(262144, 1, "fp16", "rms_norm").passes[0].stored
     assert near and (near.M, near.N) == (1, 262144) and near.torch_us and near.torch_us > near.us
-    assert "H100" in near.device and near.date in make_report(262144, 1, norm="rms_norm").passes[0].write()[-1]
-    assert make_report(65536, 16, "bf16").passes[0].stored is None, "no bf16 measurement has such long rows"
-    assert make_report(1, 1).passes[0].stored is None and "none is stored" in make_report(1, 1).passes[0].write()[-1]
+    assert (
+        "H100" in near.device
+        and near.date in make_report(262144, 1, norm="rms_norm").passes[0].write()[-1]
+    )
+    assert make_report(65536, 16, "bf16").passes[0].stored is None, (
+        "no bf16 measurement has such long rows"
+    )
+    assert (
+        make_report(1, 1).passes[0].stored is None
+        and "none is stored" in make_report(1, 1).passes[0].write()[-1]
+    )
 
 
 def test_the_reason_is_that_of_the_table_or_of_the_exception():
@@ -132,7 +157,11 @@ def test_without_stored_measurements_it_says_what_is_missing(monkeypatch, tmp_pa
 
 def test_a_device_without_this_dtype_gets_the_times_of_an_h100():
     assert {row["device"] for row in shape.read_times("NVIDIA H200", "fp16")} == {"NVIDIA H200"}
-    assert all("H100" in row["device"] for name in ("NVIDIA H200", "NVIDIA A100") for row in shape.read_times(name, "bf16"))
+    assert all(
+        "H100" in row["device"]
+        for name in ("NVIDIA H200", "NVIDIA A100")
+        for row in shape.read_times(name, "bf16")
+    )
 
 
 def test_on_a_gpu_the_times_of_now_stand_beside_the_floor_of_now(monkeypatch):
@@ -140,12 +169,17 @@ def test_on_a_gpu_the_times_of_now_stand_beside_the_floor_of_now(monkeypatch):
     monkeypatch.setattr(
         measurement,
         "new",
-        lambda kind, method, versions=None: measurement.Measurement(kind, "Test GPU", "2026-01-02", {}, method, live=True),
+        lambda kind, method, versions=None: measurement.Measurement(
+            kind, "Test GPU", "2026-01-02", {}, method, live=True
+        ),
     )
     monkeypatch.setattr(timing, "device_us", lambda calls, replays=12: 3.0 if calls[0]() else 0.0)
     monkeypatch.setattr(operations, "floor_us", lambda op, inputs: 2.0)
     report = make_report(20, 3, "fp32")
-    assert report.device == "Test GPU" and [(one.us, one.torch_us, one.floor_us) for one in report.passes] == [(3.0, 3.0, 2.0)] * 2
+    assert (
+        report.device == "Test GPU"
+        and [(one.us, one.torch_us, one.floor_us) for one in report.passes] == [(3.0, 3.0, 2.0)] * 2
+    )
     assert "floor 2 us measured now, the course 3, PyTorch 3" in report.passes[0].write()[0]
     assert make_report(20, 3, "fp32", timed=False).measured is None, "--stored measures nothing"
 
@@ -161,5 +195,7 @@ def test_the_picture_marks_the_row_length():
 def test_the_page_needs_no_network(tmp_path):
     list(bench.run("all", columns="4097", rows=8192, dtype="bf16", plot=tmp_path / "shape.html"))
     page = (tmp_path / "shape.html").read_text()
-    assert "default-src 'none'" in page and set(re.findall(r"https?://[^\s\"'<]*", page)) == {"http://www.w3.org/2000/svg"}
+    assert "default-src 'none'" in page and set(re.findall(r"https?://[^\s\"'<]*", page)) == {
+        "http://www.w3.org/2000/svg"
+    }
     assert re.search(r"<p>Nearest: \d+ x 4097, \d", page)

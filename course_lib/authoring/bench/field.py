@@ -1,8 +1,9 @@
 """Measure the course's kernels beside every peer that is installed, on a short grid, in each dtype.
 
-Each row has op (LayerNorm and RMSNorm, forward and backward, and an addition with RMSNorm for few rows, such as "add_rms_norm M=64"),
-provider ("ours" or one of PEERS), M, N, dtype, us (device time of one call), gbps and over_floor (time over that of the fastest
-elementwise pass over as many bytes, same run; for few rows most of that pass is the launch).
+Each row has op (LayerNorm and RMSNorm, forward and backward, and an addition with RMSNorm for few
+rows, such as "add_rms_norm M=64"), provider ("ours" or one of PEERS), M, N, dtype, us (device time
+of one call), gbps and over_floor (time over that of the fastest elementwise pass over as many
+bytes, same run; for few rows most of that pass is the launch).
 """
 
 from __future__ import annotations

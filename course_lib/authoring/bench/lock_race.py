@@ -1,14 +1,17 @@
-"""Count how often the flag of a locked sum is wrong, in the form of the Triton tutorial and in two repaired forms, and time the three.
+"""Count how often the flag of a locked sum is wrong, in the form of the Triton tutorial and in two
+repaired forms, and time the three.
 
-In the tutorial's form each thread loads the flag and one thread stores it, and no barrier lies between. In an ordinary run the warps
-are never far enough apart to show that. Here warps 1 and up wait for 20 microseconds between the compare and swap and the load, and
-the buffers hold NaN before the launch, so a warp that takes the wrong branch leaves NaN in its columns.
+In the tutorial's form each thread loads the flag and one thread stores it, and no barrier lies
+between. In an ordinary run the warps are never far enough apart to show that. Here warps 1 and up
+wait for 20 microseconds between the compare and swap and the load, and the buffers hold NaN before
+the launch, so a warp that takes the wrong branch leaves NaN in its columns.
 
-Each row has form (one of FORMS), N, num_warps, wait_us (0 or WAIT_US), runs and wrong (the number of runs whose sums are wrong). A row
-with ``wait_us`` 0 also has M and us: the device time of one call with M rows, the zeroing of the locks included.
+Each row has form (one of FORMS), N, num_warps, wait_us (0 or WAIT_US), runs and wrong (the number
+of runs whose sums are wrong). A row with ``wait_us`` 0 also has M and us: the device time of one
+call with M rows, the zeroing of the locks included.
 
 python -m course_lib.authoring.bench.lock_race          measures on this machine's GPU, saves, prints the table
-"""
+"""  # noqa: E501
 
 from __future__ import annotations
 
@@ -25,8 +28,9 @@ from course_lib.bench.measurement import Measurement
 
 KIND = "lock_race"
 METHOD = (
-    "64 rows of ones in 8 buffers of NaN; wait: warps 1 and up sleep between the compare and swap and the flag; "
-    "us: device time, CUDA graph over 8 inputs, median of 12 replays, locks zeroed in the same call"
+    "64 rows of ones in 8 buffers of NaN; wait: warps 1 and up sleep between the compare and swap"
+    " and the flag; us: device time, CUDA graph over 8 inputs, median of 12 replays, locks zeroed"
+    " in the same call"
 )
 FORMS = ("load and store", "exchange", "load, barrier and store")
 SHAPES = ((512, 4), (4096, 8))  # columns, warps
@@ -47,7 +51,8 @@ def add_rows_kernel(
     WAIT: tl.constexpr,      # whether warps 1 and up wait before the flag
     BLOCK: tl.constexpr,     # power of two >= N
 ):  # fmt: skip
-    """Row r is added to buffer r % GROUP under a lock; the first to come stores instead, and sets the buffer's flag."""
+    """Row r is added to buffer r % GROUP under a lock; the first to come stores instead, and sets
+    the buffer's flag."""
     program = tl.program_id(0)
     cols = tl.arange(0, BLOCK)
     mask = cols < N
@@ -58,9 +63,11 @@ def add_rows_kernel(
         pass
     flag_ptr = lock_ptr + GROUP + group
     if WAIT:
-        # The result is 0. The flag's address depends on it, so that the flag is read after the wait.
+        # The result is 0. The flag's address depends on it, so that the flag is read after the
+        # wait.
         flag_ptr += tl.inline_asm_elementwise(
-            "{ .reg .pred late; .reg .u32 thread; mov.u32 thread, %tid.x; setp.ge.u32 late, thread, 32; "
+            "{ .reg .pred late; .reg .u32 thread; mov.u32 thread, %tid.x; setp.ge.u32 late, "
+            "thread, 32; "
             "@late nanosleep.u32 20000; mov.u32 $0, 0; }",
             "=r,r", [program], dtype=tl.int32, is_pure=False, pack=1,
         )  # fmt: skip
@@ -90,11 +97,19 @@ def count_wrong(form: str, N: int, num_warps: int, *, wait: bool, runs: int) -> 
     return wrong
 
 
-def add_rows(x: torch.Tensor, buffers: torch.Tensor, form: str, num_warps: int, *, wait: bool = False) -> None:
+def add_rows(
+    x: torch.Tensor, buffers: torch.Tensor, form: str, num_warps: int, *, wait: bool = False
+) -> None:
     """Add the rows of x into the buffers."""
     (M, N), group = x.shape, len(buffers)
     locks = torch.zeros(2 * group, dtype=torch.int32, device=x.device)
-    options: dict[str, Any] = {"GROUP": group, "FORM": form, "WAIT": wait, "BLOCK": triton.next_power_of_2(N), "num_warps": num_warps}
+    options: dict[str, Any] = {
+        "GROUP": group,
+        "FORM": form,
+        "WAIT": wait,
+        "BLOCK": triton.next_power_of_2(N),
+        "num_warps": num_warps,
+    }
     add_rows_kernel[(M,)](x, buffers, locks, N, **options)
 
 
@@ -106,7 +121,14 @@ def measure() -> Measurement:
     result = measurement.new(KIND, METHOD)
     for (N, num_warps), form, (wait_us, runs) in itertools.product(SHAPES, FORMS, _RUNS.items()):
         wrong = count_wrong(form, N, num_warps, wait=bool(wait_us), runs=runs)
-        row = {"form": form, "N": N, "num_warps": num_warps, "wait_us": wait_us, "runs": runs, "wrong": wrong}
+        row = {
+            "form": form,
+            "N": N,
+            "num_warps": num_warps,
+            "wait_us": wait_us,
+            "runs": runs,
+            "wrong": wrong,
+        }
         if not wait_us:
             row |= {"M": _TIMED_ROWS, "us": round(_time(form, N, num_warps), 2)}
         result.rows.append(row)
@@ -123,7 +145,8 @@ def table(result: Measurement) -> str:
     """Write a line for each form and shape."""
     lines = [
         f"{row['form']:24} N {row['N']:5}, {row['num_warps']} warps, wait {row['wait_us']:2} us: "
-        f"wrong in {row['wrong']} of {row['runs']}" + (f", {row['us']:.1f} us for {row['M']} rows" if "us" in row else "")
+        f"wrong in {row['wrong']} of {row['runs']}"
+        + (f", {row['us']:.1f} us for {row['M']} rows" if "us" in row else "")
         for row in result.rows
     ]
     return "\n".join([result.label(), *lines])

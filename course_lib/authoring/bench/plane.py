@@ -1,8 +1,10 @@
-"""Measure the course's kernels over the plane of M and N, to find cliffs: shapes that cost much more than neighbouring shapes.
+"""Measure the course's kernels over the plane of M and N, to find cliffs: shapes that cost much
+more than neighbouring shapes.
 
-Each row has op (LayerNorm and RMSNorm, forward and backward), provider ("ours"), M, N, dtype, us (device time of one call), gbps
-and over_floor (time over that of the fastest elementwise pass over as many bytes, same run). The row lengths are powers of two,
-numbers next to them, primes and round numbers; the row counts go from one to more than any device has multiprocessors.
+Each row has op (LayerNorm and RMSNorm, forward and backward), provider ("ours"), M, N, dtype, us
+(device time of one call), gbps and over_floor (time over that of the fastest elementwise pass over
+as many bytes, same run). The row lengths are powers of two, numbers next to them, primes and round
+numbers; the row counts go from one to more than any device has multiprocessors.
 """
 
 from __future__ import annotations
@@ -25,23 +27,33 @@ PROVIDERS = ("ours",)
 CLIFF = 1.5  # a cliff costs more than this many times its neighbouring shapes
 _OPERATIONS = ("layer_norm", "rms_norm", "layer_norm_backward", "rms_norm_backward")
 GRID = Grid(
-    KIND, COLUMNS, PROVIDERS, tuple(Sweep(_OPERATIONS, rows=M, columns=tuple(N for N in COLUMNS if M * N <= ELEMENTS)) for M in ROWS)
+    KIND,
+    COLUMNS,
+    PROVIDERS,
+    tuple(
+        Sweep(_OPERATIONS, rows=M, columns=tuple(N for N in COLUMNS if M * N <= ELEMENTS))
+        for M in ROWS
+    ),
 )
 measure = GRID.measure
 
 
 def find_cliffs(result: Measurement) -> list[tuple[dict, float]]:
-    """Find the rows whose shape costs more than CLIFF times its neighbours, with the ratio, worst first.
+    """Find the rows whose shape costs more than CLIFF times its neighbours, with the ratio, worst
+    first.
 
-    A shape's cost is its time over the floor of its own size, so that size alone does not make a shape expensive. Its neighbours are the
-    next row lengths at its row count and the next row counts at its row length; the ratio is taken to the median of their costs.
+    A shape's cost is its time over the floor of its own size, so that size alone does not make a
+    shape expensive. Its neighbours are the next row lengths at its row count and the next row
+    counts at its row length; the ratio is taken to the median of their costs.
     """
     costs = {(row["op"], row["M"], row["N"]): row["over_floor"] for row in result.rows}
     rows, columns = (sorted({row[axis] for row in result.rows}) for axis in ("M", "N"))
     found = []
     for row in result.rows:
         op, M, N = row["op"], row["M"], row["N"]
-        beside = [(op, M, n) for n in _next_to(columns, N)] + [(op, m, N) for m in _next_to(rows, M)]
+        beside = [(op, M, n) for n in _next_to(columns, N)] + [
+            (op, m, N) for m in _next_to(rows, M)
+        ]
         known = [costs[shape] for shape in beside if shape in costs]
         if known and row["over_floor"] > CLIFF * statistics.median(known):
             found.append((row, row["over_floor"] / statistics.median(known)))
@@ -66,15 +78,21 @@ def table(result: Measurement, width: int = tables.WIDTH) -> str:
         width,
     )
     cliffs = [
-        f"{row['op']} {row['M']} x {row['N']}: {row['over_floor']:.2f} of the floor, {times:.2f} times the shapes beside it"
+        f"{row['op']} {row['M']} x {row['N']}: {row['over_floor']:.2f} of the floor, {times:.2f}"
+        " times the shapes beside it"
         for row, times in find_cliffs(result)
     ]
-    return "\n".join([result.label(), *lines, "", count_cliffs(result), *cliffs, *tables.notes(result, width)])
+    return "\n".join(
+        [result.label(), *lines, "", count_cliffs(result), *cliffs, *tables.notes(result, width)]
+    )
 
 
 def count_cliffs(result: Measurement) -> str:
     """Write how many shapes were timed, and how many of them are cliffs."""
-    return f"{len(result.rows)} shapes, {len(find_cliffs(result))} cost over {CLIFF} times the shapes beside them"
+    return (
+        f"{len(result.rows)} shapes, {len(find_cliffs(result))} cost over {CLIFF} times the shapes"
+        " beside them"
+    )
 
 
 if __name__ == "__main__":

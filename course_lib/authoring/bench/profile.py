@@ -1,15 +1,18 @@
-"""Profile one training step of lesson 14's transformer: when the GPU works, on what, and when it waits for the host.
+"""Profile one training step of lesson 14's transformer: when the GPU works, on what, and when it
+waits for the host.
 
-Each row has size ("small": 4 layers of 1024 channels; "wide": one block of 4096 channels), norm, provider ("torch", "ours"), mode
-("eager", "compiled": torch.compile; "graph": the whole eager step in one CUDA graph), M and N (rows and columns of a norm's input),
-dtype (of autocast), ms (median of a step without the profiler, on the host's clock, synchronized), tokens_per_s, peak_mb (most memory
-that PyTorch allocated), and from one profiled step, in milliseconds: span_ms (from its first kernel's start to its last one's end),
-idle_ms (the GPU's time without any kernel in it), kernels (their number), pieces: [start, end, kind] of each stretch of kernels of one
-kind without a gap above 2 us, and kinds: the length of the pieces by kind. Kernels that overlap (the course's column sums start while the
-kernel before them ends) are one stretch, so their common time counts once.
+Each row has size ("small": 4 layers of 1024 channels; "wide": one block of 4096 channels), norm,
+provider ("torch", "ours"), mode ("eager", "compiled": torch.compile; "graph": the whole eager step
+in one CUDA graph), M and N (rows and columns of a norm's input), dtype (of autocast), ms (median of
+a step without the profiler, on the host's clock, synchronized), tokens_per_s, peak_mb (most memory
+that PyTorch allocated), and from one profiled step, in milliseconds: span_ms (from its first
+kernel's start to its last one's end), idle_ms (the GPU's time without any kernel in it), kernels
+(their number), pieces: [start, end, kind] of each stretch of kernels of one kind without a gap
+above 2 us, and kinds: the length of the pieces by kind. Kernels that overlap (the course's column
+sums start while the kernel before them ends) are one stretch, so their common time counts once.
 
 python -m course_lib.authoring.bench.profile            measures on this machine's GPU, saves, prints the table
-"""
+"""  # noqa: E501
 
 from __future__ import annotations
 
@@ -30,11 +33,18 @@ from course_lib.bench import transformer as small
 from course_lib.bench.measurement import Measurement
 
 KIND = "profile"
-METHOD = "training step: bf16 autocast, AdamW; ms: host's clock, synchronized, median of 20 steps; the rest: one step under torch.profiler, CUDA activities only"
-SIZES = {"small": training.SIZE, "wide": small.ModelSize(layers=1, heads=32, channels=4096, context=256, batch=32)}
+METHOD = (
+    "training step: bf16 autocast, AdamW; ms: host's clock, synchronized, median of 20 steps; the"
+    " rest: one step under torch.profiler, CUDA activities only"
+)
+SIZES = {
+    "small": training.SIZE,
+    "wide": small.ModelSize(layers=1, heads=32, channels=4096, context=256, batch=32),
+}
 MODES = ("eager", "compiled", "graph")
 _PROVIDERS = ("torch", "ours")
-# By the kernel's name, the first that fits. The compiler names a fused kernel after all operations in it, so one with a norm counts as a norm.
+# By the kernel's name, the first that fits. The compiler names a fused kernel after all operations
+# in it, so one with a norm counts as a norm.
 _KINDS = {
     "norm": r"norm|GammaBeta|column_sums",
     "attention": r"flash|fmha|attention",
@@ -51,7 +61,9 @@ def measure() -> Measurement:
     Raises: CourseError without a GPU.
     """
     result = measurement.new(KIND, METHOD)
-    for (name, size), norm, provider, mode in itertools.product(SIZES.items(), ("layer_norm", "rms_norm"), _PROVIDERS, MODES):
+    for (name, size), norm, provider, mode in itertools.product(
+        SIZES.items(), ("layer_norm", "rms_norm"), _PROVIDERS, MODES
+    ):
         torch.compiler.reset()
         gc.collect()  # a compiled model is part of a reference cycle
         torch.cuda.empty_cache()
@@ -60,19 +72,36 @@ def measure() -> Measurement:
         step = _make_step(training.NORMS[norm, provider], size, mode)
         ms = _time(step)
         peak = torch.cuda.max_memory_allocated() - before
-        row = {"size": name, "norm": norm, "provider": provider, "mode": mode, "M": size.rows, "N": size.channels, "dtype": "bf16"}
-        row |= {"ms": round(ms, 3), "tokens_per_s": round(size.rows / ms * 1e3), "peak_mb": round(peak / 1e6)}
+        row = {
+            "size": name,
+            "norm": norm,
+            "provider": provider,
+            "mode": mode,
+            "M": size.rows,
+            "N": size.channels,
+            "dtype": "bf16",
+        }
+        row |= {
+            "ms": round(ms, 3),
+            "tokens_per_s": round(size.rows / ms * 1e3),
+            "peak_mb": round(peak / 1e6),
+        }
         result.rows.append(row | summarise(_profile(step)))
         del step  # the model, or the next one would be made beside it
     return result
 
 
-def _make_step(norm: Callable[[int], nn.Module], size: small.ModelSize, mode: str) -> Callable[[], object]:
-    """Return a training step on one fixed batch, warmed up; for "graph" it is the replay of a graph."""
+def _make_step(
+    norm: Callable[[int], nn.Module], size: small.ModelSize, mode: str
+) -> Callable[[], object]:
+    """Return a training step on one fixed batch, warmed up; for "graph" it is the replay of a
+    graph."""
     text = small.encode(small.fables())
     model: nn.Module = small.build(text, norm, size, device="cuda")
     codes, wanted = next(small.batches(text, size, 0, "cuda"))
-    optimizer = torch.optim.AdamW(model.parameters(), lr=3e-4, weight_decay=0.0, capturable=mode == "graph")
+    optimizer = torch.optim.AdamW(
+        model.parameters(), lr=3e-4, weight_decay=0.0, capturable=mode == "graph"
+    )
     run: Callable = torch.compile(model, dynamic=False) if mode == "compiled" else model
 
     def step() -> None:
@@ -123,12 +152,16 @@ def _profile(step: Callable[[], object]) -> list[tuple[str, float, float]]:
 
 
 def summarise(kernels: list[tuple[str, float, float]]) -> dict:
-    """Return span_ms, idle_ms, kinds, kernels and pieces of a step, from the name, start and end in microseconds of each kernel."""
+    """Return span_ms, idle_ms, kinds, kernels and pieces of a step, from the name, start and end in
+    microseconds of each kernel."""
     kernels = sorted(kernels, key=lambda kernel: kernel[1])
     begin, busy, reached = kernels[0][1], 0.0, kernels[0][1]
     pieces: list[list] = []
     for name, start, end in kernels:
-        kind = next((kind for kind, pattern in _KINDS.items() if re.search(pattern, name, re.IGNORECASE)), _OTHER)
+        kind = next(
+            (kind for kind, pattern in _KINDS.items() if re.search(pattern, name, re.IGNORECASE)),
+            _OTHER,
+        )
         busy += max(0.0, end - max(start, reached))
         if pieces and pieces[-1][2] == kind and start - reached <= _GAP_US:
             pieces[-1][1] = max(pieces[-1][1], end)
@@ -143,19 +176,25 @@ def summarise(kernels: list[tuple[str, float, float]]) -> dict:
         "idle_ms": round((reached - begin - busy) / 1e3, 3),
         "kinds": {kind: round(us / 1e3, 3) for kind, us in kinds.items()},
         "kernels": len(kernels),
-        "pieces": [[round((start - begin) / 1e3, 3), round((end - begin) / 1e3, 3), kind] for start, end, kind in pieces],
+        "pieces": [
+            [round((start - begin) / 1e3, 3), round((end - begin) / 1e3, 3), kind]
+            for start, end, kind in pieces
+        ],
     }
 
 
 def table(result: Measurement, width: int = tables.WIDTH) -> str:
-    """Write a table with one line per row of the measurement. Its width is always the same; ``width`` is ignored."""
+    """Write a table with one line per row of the measurement. Its width is always the same;
+    ``width`` is ignored."""
     lines = [
         result.label(),
         f"{'size':6}{'norm':11}{'by':6}{'mode':9}{'ms':>8}{'tokens/s':>11}{'MB':>7}{'span':>8}{'idle':>8}{'norms':>8}{'kernels':>8}",
     ]
     for r in result.rows:
-        line = f"{r['size']:6}{r['norm']:11}{r['provider']:6}{r['mode']:9}{r['ms']:8.2f}{r['tokens_per_s']:11,}{r['peak_mb']:7}"
-        lines.append(f"{line}{r['span_ms']:8.2f}{r['idle_ms']:8.2f}{r['kinds'].get('norm', 0.0):8.2f}{r['kernels']:8}")
+        line = f"{r['size']:6}{r['norm']:11}{r['provider']:6}{r['mode']:9}{r['ms']:8.2f}{r['tokens_per_s']:11,}{r['peak_mb']:7}"  # noqa: E501
+        lines.append(
+            f"{line}{r['span_ms']:8.2f}{r['idle_ms']:8.2f}{r['kinds'].get('norm', 0.0):8.2f}{r['kernels']:8}"  # noqa: E501
+        )
     return "\n".join(lines)
 
 

@@ -1,4 +1,5 @@
-"""``python -m course_lib.authoring.site``: the whole site in build/site, in every language; with numbers (03 08) only those lessons."""
+"""``python -m course_lib.authoring.site``: the whole site in build/site, in every language; with
+numbers (03 08) only those lessons."""
 
 from __future__ import annotations
 
@@ -18,11 +19,25 @@ from course_lib.base.translation import LANGUAGES, VARIABLE, choose_language
 
 
 def main() -> int:
-    parser = argparse.ArgumentParser(prog="python -m course_lib.authoring.site", description=__doc__)
-    parser.add_argument("lessons", nargs="*", metavar="NN", help="lessons; all of them if none is named")
-    parser.add_argument("--out", type=Path, default=paths.ROOT / "build" / "site", help="the folder of the site (build/site)")
+    parser = argparse.ArgumentParser(
+        prog="python -m course_lib.authoring.site", description=__doc__
+    )
     parser.add_argument(
-        "--pyodide", type=Path, help="a folder with a Pyodide distribution: the lessons then run in a browser tab, in OUT/tab"
+        "lessons", nargs="*", metavar="NN", help="lessons; all of them if none is named"
+    )
+    parser.add_argument(
+        "--out",
+        type=Path,
+        default=paths.ROOT / "build" / "site",
+        help="the folder of the site (build/site)",
+    )
+    parser.add_argument(
+        "--pyodide",
+        type=Path,
+        help=(
+            "a folder with a Pyodide distribution: the lessons then run in a browser tab, in"
+            " OUT/tab"
+        ),
     )
     arguments = parser.parse_args()
     started = time.monotonic()
@@ -35,7 +50,11 @@ def main() -> int:
     command = [sys.executable, "-m", "course_lib.authoring.site", *arguments.lessons]
     command += ["--pyodide", str(arguments.pyodide)] if arguments.pyodide else []
     running = [
-        subprocess.Popen([*command, "--out", str(place)], env=os.environ | {VARIABLE: language}, stdout=subprocess.DEVNULL)
+        subprocess.Popen(
+            [*command, "--out", str(place)],
+            env=os.environ | {VARIABLE: language},
+            stdout=subprocess.DEVNULL,
+        )
         for language, place in places.items()
     ]
     try:
@@ -51,8 +70,9 @@ def main() -> int:
         shutil.move(place, out / language)
     size = sum(file.stat().st_size for file in arguments.out.rglob("*") if file.is_file())
     print(
-        f"course: {len(pages)} pages, {size / 1e6:.1f} MB, in {time.monotonic() - started:.0f} s ({sum(os.times()[:4]):.0f} s of processor time). "
-        f"Open {paths.shown(arguments.out.resolve() / 'index.html')} in a browser."
+        f"course: {len(pages)} pages, {size / 1e6:.1f} MB, in {time.monotonic() - started:.0f} s"
+        f" ({sum(os.times()[:4]):.0f} s of processor time). Open"
+        f" {paths.shown(arguments.out.resolve() / 'index.html')} in a browser."
     )
     return 0
 

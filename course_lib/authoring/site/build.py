@@ -22,32 +22,46 @@ from course_lib.lessons.stylesheets import PANEL_STYLE
 from course_lib.lessons.translated import read_translated, translate_notebook
 
 _HERE = Path(__file__).parent
-# An icon: a row of four lanes, the last one masked. Without an icon a browser requests one that does not exist.
+# An icon: a row of four lanes, the last one masked. Without an icon a browser requests one that
+# does not exist.
 _ICON = (
-    '<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 16 16"><path fill="#0072b2" d="M0 3h3v10H0zM4 3h3v10H4zM8 3h3v10H8z"/>'
-    '<path fill="none" stroke="#8a8a8a" d="M12.5 3.5h3v9h-3z"/></svg>\n'
+    '<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 16 16"><path fill="#0072b2" d="M0'
+    ' 3h3v10H0zM4 3h3v10H4zM8 3h3v10H8z"/><path fill="none" stroke="#8a8a8a" d="M12.5'
+    ' 3.5h3v9h-3z"/></svg>\n'
 )
 # the theme's search page has no heading
-_SEARCH = f'{{% extends "!search.html" %}}{{% block content %}}<h1>{_("Search")}</h1>{{{{ super() }}}}{{% endblock %}}'
+_SEARCH = (
+    f'{{% extends "!search.html" %}}{{% block content %}}<h1>{_("Search")}</h1>{{{{ super() }}}}{{%'
+    " endblock %}"
+)
 
 
-def build(out: Path, wanted: Collection[str] = (), source: CourseSource | None = None, pyodide: Path | None = None) -> list[Path]:
+def build(
+    out: Path,
+    wanted: Collection[str] = (),
+    source: CourseSource | None = None,
+    pyodide: Path | None = None,
+) -> list[Path]:
     """Write the site into ``out``, in place of its old content.
 
     Args:
-        wanted: the numbers of lessons, such as "03"; none means all.
-        pyodide: a Pyodide distribution with which the lessons run in the browser, in ``out/tab``; None leaves this out.
+        wanted: the numbers of lessons, such as "03"; none means all. pyodide: a Pyodide
+        distribution with which the lessons run in the browser, in ``out/tab``; None leaves this
+        out.
 
     Returns: the site's pages.
 
-    Raises: CourseError if a page cannot be made, or Sphinx has a warning: a link that leads nowhere, a formula that cannot be drawn.
+    Raises: CourseError if a page cannot be made, or Sphinx has a warning: a link that leads
+    nowhere, a formula that cannot be drawn.
     """
     staged = out.with_name(f"{out.name}-source")
     for folder in (staged, out):
         shutil.rmtree(folder, ignore_errors=True)
     source, in_tab = source or CourseSource.read(), staged / "_extra" / "tab"
     if pyodide is not None:
-        tab.build_site(pyodide.resolve(), in_tab, tab.record_answers(sorted(paths.NOTEBOOKS.glob("*.ipynb"))))
+        tab.build_site(
+            pyodide.resolve(), in_tab, tab.record_answers(sorted(paths.NOTEBOOKS.glob("*.ipynb")))
+        )
         source = replace(source, tab_bytes=tab.count_bytes(in_tab))
     stage(staged, wanted, source)
     run_sphinx(staged, out)
@@ -59,11 +73,15 @@ def stage(folder: Path, wanted: Collection[str], source: CourseSource) -> None:
 
     Raises: CourseError if there is no such lesson, or a page cannot be made.
     """
-    files = [file for file in sorted(paths.NOTEBOOKS.glob("*.ipynb")) if not wanted or file.name[:2] in wanted]
+    files = [
+        file
+        for file in sorted(paths.NOTEBOOKS.glob("*.ipynb"))
+        if not wanted or file.name[:2] in wanted
+    ]
     if not files or len(files) < len(set(wanted)):
         raise CourseError(
-            f"not every one of the lessons {', '.join(wanted) or 'of the course'} is in {paths.shown(paths.NOTEBOOKS)}. "
-            "`make notebooks` builds them."
+            f"not every one of the lessons {', '.join(wanted) or 'of the course'} is in"
+            f" {paths.shown(paths.NOTEBOOKS)}. `make notebooks` builds them."
         )
     built = {file.stem: read_with_answers(file) for file in files}
     if choose_language() != "en":
@@ -75,20 +93,28 @@ def stage(folder: Path, wanted: Collection[str], source: CourseSource) -> None:
         page = lessons.make_page(notebook, name, source)
         for cell in page.cells:
             if cell.cell_type == "markdown":
-                cell.source = guides.mend_links(cell.source, f"notebooks/{name}.ipynb", source, pages)
+                cell.source = guides.mend_links(
+                    cell.source, f"notebooks/{name}.ipynb", source, pages
+                )
         _write(folder / "notebooks" / f"{name}.ipynb", nbformat.writes(page))
     shutil.copytree(paths.NOTEBOOKS / "images", folder / "notebooks" / "images")
     for name in names:
         _write(folder / name, guides.read_guide(name, source, pages))
     # the README's table has what each lesson is about, in English
-    readme = (paths.ROOT / "README.md").read_text(encoding="utf-8") if choose_language() == "en" else ""
+    readme = (
+        (paths.ROOT / "README.md").read_text(encoding="utf-8") if choose_language() == "en" else ""
+    )
     told = [lessons.read_lesson(notebook, name, readme) for name, notebook in built.items()]
     _write(folder / "index.md", front.write_front(built, told, names, source))
     for file in files:
         _write(folder / "_extra" / "notebooks" / file.name, read_translated(file))
-    _write(folder / "_extra" / ".nojekyll", "")  # without it, GitHub Pages leaves out folders that begin with _
+    # without it, GitHub Pages leaves out folders that begin with _
+    _write(folder / "_extra" / ".nojekyll", "")
     outputs = PANEL_STYLE.removeprefix("<style>").removesuffix("</style>")
-    _write(folder / "_static" / "site.css", outputs + "\n" + (_HERE / "site.css").read_text(encoding="utf-8"))
+    _write(
+        folder / "_static" / "site.css",
+        outputs + "\n" + (_HERE / "site.css").read_text(encoding="utf-8"),
+    )
     _write(folder / "conf.py", (_HERE / "conf.py").read_text(encoding="utf-8"))
     _write(folder / "_static" / "icon.svg", _ICON)
     _write(folder / "_templates" / "search.html", _SEARCH)
@@ -110,10 +136,23 @@ def run_sphinx(staged: Path, out: Path) -> None:
 
     doctrees = staged.with_name(f"{staged.name}-doctrees")
     # Every warning is an error. Sphinx ends after it has shown all of them.
-    arguments = ["-q", "-W", "--keep-going", "-b", "html", "-d", str(doctrees), str(staged), str(out)]
+    arguments = [
+        "-q",
+        "-W",
+        "--keep-going",
+        "-b",
+        "html",
+        "-d",
+        str(doctrees),
+        str(staged),
+        str(out),
+    ]
     try:
         failed = main(["-j", str(min(os.cpu_count() or 1, 4)), *arguments])
     finally:
         shutil.rmtree(doctrees, ignore_errors=True)
     if failed:
-        raise CourseError(f"the site could not be built; Sphinx said why above. Its sources are in {paths.shown(staged)}.")
+        raise CourseError(
+            "the site could not be built; Sphinx said why above. Its sources are in"
+            f" {paths.shown(staged)}."
+        )

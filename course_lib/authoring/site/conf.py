@@ -16,7 +16,12 @@ copyright = "the course authors, MIT licence"
 version = release = __version__
 language = choose_language()
 
-extensions = ["myst_nb", "course_lib.authoring.site.formulas", "sphinx_copybutton", "sphinxext.opengraph"]
+extensions = [
+    "myst_nb",
+    "course_lib.authoring.site.formulas",
+    "sphinx_copybutton",
+    "sphinxext.opengraph",
+]
 source = CourseSource.read()
 if language != "en" and source.address:
     source = replace(source, address=f"{source.address}{language}/")
@@ -46,7 +51,8 @@ html_extra_path = ["_extra"]
 exclude_patterns = ["_extra", "_static", "_templates"]
 html_copy_source = False
 html_show_sphinx = False
-# The search shows no extracts of pages: they would show answers, and cannot be read if the site is opened from a folder.
+# The search shows no extracts of pages: they would show answers, and cannot be read if the site is
+# opened from a folder.
 html_show_search_summary = False
 html_theme_options = {"light_css_variables": LIGHT, "dark_css_variables": DARK}
 pygments_style, pygments_dark_style = "a11y-high-contrast-light", "a11y-high-contrast-dark"
@@ -56,14 +62,17 @@ html_use_index = False
 def _mend_page(app: Any, page: str, template: str, context: dict[str, Any], doctree: Any) -> None:
     """Give headings a level, and correct the links to edit a page.
 
-    Sphinx makes the names of the parts headings without a level, which axe-core reports as critical. Its edit links lead to the staged
-    files, but a lesson is edited in its script.
+    Sphinx makes the names of the parts headings without a level, which axe-core reports as
+    critical. Its edit links lead to the staged files, but a lesson is edited in its script.
     """
     if doctree is not None:
         context["body"] = write_language_switch(page) + context["body"]
     context["theme_source_edit_link"] = source.find_edit_link(page)
-    context["furo_navigation_tree"] = context["furo_navigation_tree"].replace('role="heading"', 'role="heading" aria-level="2"')
+    context["furo_navigation_tree"] = context["furo_navigation_tree"].replace(
+        'role="heading"', 'role="heading" aria-level="2"'
+    )
 
 
 def setup(app: Any) -> None:
-    app.connect("html-page-context", _mend_page, priority=900)  # after the theme, which writes the navigation
+    # after the theme, which writes the navigation
+    app.connect("html-page-context", _mend_page, priority=900)

@@ -1,7 +1,9 @@
-"""Draws formulas as SVG when the site is built, so that a page needs no script, font or network for them.
+"""Draws formulas as SVG when the site is built, so that a page needs no script, font or network for
+them.
 
-With Sphinx's own renderer the browser fetches MathJax. MathML from docutils or latex2mathml misplaces the index of a hat or lacks
-``aligned``, and its look depends on the reader's fonts (tried on 2026-11-23 with all formulas of lessons 00 to 14).
+With Sphinx's own renderer the browser fetches MathJax. MathML from docutils or latex2mathml
+misplaces the index of a hat or lacks ``aligned``, and its look depends on the reader's fonts (tried
+on 2026-11-23 with all formulas of lessons 00 to 14).
 """
 
 from __future__ import annotations
@@ -16,23 +18,29 @@ from ziamath.config import config
 from ziamath.zmath import Latex
 
 _SIZE, _EM = 17.0, 16.0  # size in px of a formula's letters, and of the text around it
-_SVG = re.compile(r'<svg xmlns="[^"]*" xmlns:xlink="[^"]*" width="([\d.]+)" height="([\d.]+)" viewBox="[-\d.]+ ([-\d.]+) [\d.]+ [\d.]+"')
+_SVG = re.compile(
+    r'<svg xmlns="[^"]*" xmlns:xlink="[^"]*" width="([\d.]+)" height="([\d.]+)" viewBox="[-\d.]+'
+    r' ([-\d.]+) [\d.]+ [\d.]+"'
+)
 
 
 @cache
 def draw(latex: str, *, block: bool) -> str:
-    """Draw a formula as an ``svg`` in the colour and on the line of the text around it. A screen reader reads the LaTeX.
+    """Draw a formula as an ``svg`` in the colour and on the line of the text around it. A screen
+    reader reads the LaTeX.
 
     Raises: ValueError, or an exception of ziamath, if the formula cannot be read.
     """
-    config.svg2 = False  # glyphs as paths: a shared glyph is not drawn if the first formula that has it is folded
-    known = re.sub(r"\\(begin|end)\{aligned\}", r"\\\1{align*}", latex)  # ziamath has ``aligned`` under another name
+    # glyphs as paths: a shared glyph is not drawn if the first formula that has it is folded
+    config.svg2 = False
+    # ziamath has ``aligned`` under another name
+    known = re.sub(r"\\(begin|end)\{aligned\}", r"\\\1{align*}", latex)
     markup = Latex(known, size=_SIZE, color="currentColor", inline=not block).svg()
     found = _SVG.match(markup)
     if found is None or float(found[1]) <= 2:  # the drawing has only its margin
         raise ValueError(f"nothing was drawn for the formula {latex!r}")
     width, height, top = (float(length) for length in found.groups())
-    style = f"width:{width / _EM:.3f}em;height:{height / _EM:.3f}em;vertical-align:{-(top + height) / _EM:.3f}em"
+    style = f"width:{width / _EM:.3f}em;height:{height / _EM:.3f}em;vertical-align:{-(top + height) / _EM:.3f}em"  # noqa: E501
     label = html.escape(" ".join(latex.split()))
     return f'<svg role="img" aria-label="{label}" style="{style}" {markup[len("<svg ") :]}'
 

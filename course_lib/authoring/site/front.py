@@ -1,4 +1,5 @@
-"""Writes the first page: about the course, a moving picture, commands to start it, and every lesson with its minutes."""
+"""Writes the first page: about the course, a moving picture, commands to start it, and every lesson
+with its minutes."""
 
 from __future__ import annotations
 
@@ -16,8 +17,14 @@ from course_lib.base.translation import gettext as _
 from course_lib.base.words import format_count, list_words
 
 # the parts of the course, by the number of their last lesson
-_PARTS = ((5, _("A kernel you can trust")), (9, _("Forward, fast, for any input")), (14, _("Backward")), (99, _("Know it")))
-# Pictures for the first page, with words for how each is moved. The page has the first of these that a built notebook has.
+_PARTS = (
+    (5, _("A kernel you can trust")),
+    (9, _("Forward, fast, for any input")),
+    (14, _("Backward")),
+    (99, _("Know it")),
+)
+# Pictures for the first page, with words for how each is moved. The page has the first of these
+# that a built notebook has.
 _PICTURES = {
     "race": _("press Play, or take it step by step"),
     "block_stepper": _("press Play, or take it step by step, and drag a number"),
@@ -30,10 +37,11 @@ You write GPU kernels for two norms that every language model runs, from the for
 see, your kernels are graded against float64 references on a laptop or on a GPU, and a verdict names the cause, not "not close". At the end you
 have both norms, forward and backward, at the speed of the GPU's memory, and a small model that trains with them.
 
-""")
+""")  # noqa: E501
 _FIRST = _(
-    '<p><a class="button" href="notebooks/{name}.html">Start lesson 00</a> Here you read it and move its pictures. In JupyterLab, on your '
-    'machine, your first kernel runs after five minutes: <a href="#start">Start</a> says how.</p>'
+    '<p><a class="button" href="notebooks/{name}.html">Start lesson 00</a> Here you read it and'
+    " move its pictures. In JupyterLab, on your machine, your first kernel runs after five minutes:"
+    ' <a href="#start">Start</a> says how.</p>'
 )
 _MOVES = _("""
 This picture of lesson {number} moves: {moves}.
@@ -53,11 +61,14 @@ newer, and [uv](https://docs.astral.sh/uv/). The first command makes a course fo
 
 You need no GPU: without one, kernels run in Triton's interpreter, and a kernel that passes is compiled, too. The first start says what it
 fetches before it does: about 0.5 GB without a GPU.
-""")
+""")  # noqa: E501
 
 
 def write_front(
-    notebooks: Mapping[str, nbformat.NotebookNode], lessons: Sequence[Lesson], guides: Sequence[str], source: CourseSource
+    notebooks: Mapping[str, nbformat.NotebookNode],
+    lessons: Sequence[Lesson],
+    guides: Sequence[str],
+    source: CourseSource,
 ) -> str:
     """Write the first page as Markdown. ``notebooks`` has the built notebooks by name."""
     name, moves, picture = find_picture(notebooks)
@@ -69,17 +80,26 @@ def write_front(
         _HEAD,
         write_raw(_FIRST.format(name=min(notebooks))),
         write_raw(picture),
-        _MOVES.format(number=name[:2], moves=moves, commands=commands, clone=clone or "", launches=buttons and write_raw(buttons)),
+        _MOVES.format(
+            number=name[:2],
+            moves=moves,
+            commands=commands,
+            clone=clone or "",
+            launches=buttons and write_raw(buttons),
+        ),
         _(
-            "## Lessons\n\n{count} lessons, {hours} hours. In six hours: the exercises with ◆ and their lessons. At their end a small model\n"
-            "trains with kernels that you wrote.\n"
+            "## Lessons\n\n{count} lessons, {hours} hours. In six hours: the exercises with ◆ and"
+            " their lessons. At their end a small model\ntrains with kernels that you wrote.\n"
         ).format(count=len(lessons), hours=hours),
     ]
     for title, group in groupby(lessons, key=find_part):
         parts.append(f"### {title}\n")
         parts += [_write_lesson(lesson) for lesson in group]
     parts.append(_write_guides(guides))
-    parts += [_write_contents(title, [f"notebooks/{lesson.name}" for lesson in group]) for title, group in groupby(lessons, key=find_part)]
+    parts += [
+        _write_contents(title, [f"notebooks/{lesson.name}" for lesson in group])
+        for title, group in groupby(lessons, key=find_part)
+    ]
     parts.append(_write_contents(_("Guides"), [guide.removesuffix(".md") for guide in guides]))
     return "\n".join(parts)
 
@@ -89,7 +109,8 @@ def find_part(lesson: Lesson) -> str:
 
 
 def find_picture(notebooks: Mapping[str, nbformat.NotebookNode]) -> tuple[str, str, str]:
-    """Return the name of the notebook that has the picture, words for how it is moved, and its HTML.
+    """Return the name of the notebook that has the picture, words for how it is moved, and its
+    HTML.
 
     Raises: CourseError if no notebook has one.
     """
@@ -100,13 +121,18 @@ def find_picture(notebooks: Mapping[str, nbformat.NotebookNode]) -> tuple[str, s
                     markup = output.get("data", {}).get("text/html", "")
                     if re.match(rf'<div data-picture="{kind}-', markup):
                         return name, _PICTURES[kind], mend_words(markup)
-    raise CourseError(f"no lesson of the site has one of the pictures {', '.join(_PICTURES)}, of which its first page shows one.")
+    raise CourseError(
+        f"no lesson of the site has one of the pictures {', '.join(_PICTURES)}, of which its first"
+        " page shows one."
+    )
 
 
 def _write_lesson(lesson: Lesson) -> str:
     minutes = " + ".join(map(str, lesson.sittings))
     if len(lesson.sittings) > 1:
-        minutes = _("{minutes} minutes in {sittings} sittings").format(minutes=minutes, sittings=len(lesson.sittings))
+        minutes = _("{minutes} minutes in {sittings} sittings").format(
+            minutes=minutes, sittings=len(lesson.sittings)
+        )
     else:
         minutes = _("{minutes} minutes").format(minutes=minutes)
     facts = _("{minutes}; {predictions}, {steps}").format(
@@ -116,27 +142,48 @@ def _write_lesson(lesson: Lesson) -> str:
         prediction_count=lesson.predictions,
         step_count=lesson.steps,
     )
-    exercises = _("; you write {exercises}").format(exercises=list_words(list_exercises(lesson))) if lesson.exercises else ""
-    return f"**[{lesson.title}](notebooks/{lesson.name}.ipynb)**\n: {lesson.about}\n\n  *{facts}{exercises}{_('.')}*\n"
+    exercises = (
+        _("; you write {exercises}").format(exercises=list_words(list_exercises(lesson)))
+        if lesson.exercises
+        else ""
+    )
+    return (
+        f"**[{lesson.title}](notebooks/{lesson.name}.ipynb)**\n: {lesson.about}\n\n "
+        f" *{facts}{exercises}{_('.')}*\n"
+    )
 
 
 def _write_guides(guides: Sequence[str]) -> str:
     lines = {
-        "docs/setup.md": _("Windows, macOS, hosted notebooks, a GPU, and what to do when a message stops you"),
+        "docs/setup.md": _(
+            "Windows, macOS, hosted notebooks, a GPU, and what to do when a message stops you"
+        ),
         "docs/commands.md": _("the grader and the measurements from a terminal"),
         "docs/glossary.md": _("the words and symbols of the course, each with what it means"),
         "docs/instructors.md": _("to teach with it: a class graded, reports, what to expect"),
-        "CONTRIBUTING.md": _("to change it: how a lesson, an exercise, a picture or a kernel is added"),
+        "CONTRIBUTING.md": _(
+            "to change it: how a lesson, an exercise, a picture or a kernel is added"
+        ),
         "docs/architecture.md": _("the rooms of the code, and who may use whom"),
-        "docs/kernels.md": _("what each idea in the kernels was expected to bring, and what it brought"),
+        "docs/kernels.md": _(
+            "what each idea in the kernels was expected to bring, and what it brought"
+        ),
         "docs/verdicts.md": _("what the grader says to each kind of mistake"),
-        "docs/cpu-mode.md": _("what Triton's interpreter does otherwise than a GPU, and what the course corrects"),
+        "docs/cpu-mode.md": _(
+            "what Triton's interpreter does otherwise than a GPU, and what the course corrects"
+        ),
         "docs/site.md": _("how this site is made"),
-        "docs/browser.md": _("the lessons with nothing installed: what a tab can do, and how to build one"),
-        "docs/grading-a-class.md": _("what counts, what is written, and what becomes of files that cannot be read"),
+        "docs/browser.md": _(
+            "the lessons with nothing installed: what a tab can do, and how to build one"
+        ),
+        "docs/grading-a-class.md": _(
+            "what counts, what is written, and what becomes of files that cannot be read"
+        ),
         "docs/security.md": _("how code that a stranger handed in is kept in"),
     }
-    items = "\n".join(f"- [](./{guide}){f': {lines[guide]}' if guide in lines else ''}" for guide in guides)
+    items = "\n".join(
+        f"- [](./{guide}){f': {lines[guide]}' if guide in lines else ''}" for guide in guides
+    )
     return f"{_('## Guides: set-up, teaching, changing the course')}\n\n{items}\n"
 
 

@@ -15,7 +15,8 @@ from course_lib.base.translation import LANGUAGES, VARIABLE, choose_language
 from course_lib.base.translation import gettext as _
 
 _HEADING = re.compile(r"^(#{1,6}) +(.+)$", re.MULTILINE)
-LANGUAGE_SWITCH = "COURSE_SITE_LANGUAGES"  # set while a site of all languages is built: its pages link to one another
+# set while a site of all languages is built: its pages link to one another
+LANGUAGE_SWITCH = "COURSE_SITE_LANGUAGES"
 _CODE = re.compile(r"^(`{3,}|~{3,}).*?^\1[ \t]*$", re.MULTILINE | re.DOTALL)
 
 
@@ -24,9 +25,10 @@ class CourseSource:
     """The places from which the site's reader gets the course.
 
     Attributes:
-        repository: the address of its web page, without a slash at the end; empty if the site is built for a folder.
-        address: the address of the site itself, with a slash at the end; empty if it is not known.
-        tab_bytes: the bytes that a browser fetches before the first cell of a lesson runs in a tab; 0 if lessons do not run in a tab.
+        repository: the address of its web page, without a slash at the end; empty if the site is
+        built for a folder. address: the address of the site itself, with a slash at the end; empty
+        if it is not known. tab_bytes: the bytes that a browser fetches before the first cell of a
+        lesson runs in a tab; 0 if lessons do not run in a tab.
     """
 
     repository: str = ""
@@ -35,7 +37,8 @@ class CourseSource:
 
     @classmethod
     def read(cls) -> CourseSource:
-        """Read ``COURSE_SITE_REPOSITORY`` and ``COURSE_SITE_ADDRESS``, which the workflow that publishes the site sets.
+        """Read ``COURSE_SITE_REPOSITORY`` and ``COURSE_SITE_ADDRESS``, which the workflow that
+        publishes the site sets.
 
         Without the first, pyproject.toml may name the repository.
         """
@@ -65,13 +68,15 @@ class CourseSource:
 
 
 def write_language_switch(page: str) -> str:
-    """Write links to ``page``, "notebooks/00_start_here", in the other languages of the site; "" if it has only one."""
+    """Write links to ``page``, "notebooks/00_start_here", in the other languages of the site; "" if
+    it has only one."""
     if LANGUAGE_SWITCH not in os.environ:
         return ""
     here = choose_language()
     up = "../" * (page.count("/") + (here != "en"))
     links = [
-        f'<a lang="{language.replace("_", "-")}" hreflang="{language.replace("_", "-")}" href="{up}{"" if language == "en" else f"{language}/"}{page}.html">{name}</a>'
+        f'<a lang="{language.replace("_", "-")}" hreflang="{language.replace("_", "-")}"'
+        f' href="{up}{"" if language == "en" else f"{language}/"}{page}.html">{name}</a>'
         for language, name in LANGUAGES.items()
         if language != here
     ]
@@ -79,7 +84,8 @@ def write_language_switch(page: str) -> str:
 
 
 def write_commands(commands: Sequence[str]) -> str:
-    """Write commands for a terminal as HTML. Before them stands the one that chooses the page's language, if this is not English."""
+    """Write commands for a terminal as HTML. Before them stands the one that chooses the page's
+    language, if this is not English."""
     language = choose_language()
     commands = (*(() if language == "en" else (f"export {VARIABLE}={language}",)), *commands)
     return f'<pre class="commands">{chr(10).join(map(html.escape, commands))}</pre>'
@@ -91,30 +97,43 @@ def write_raw(markup: str) -> str:
 
 
 def write_launches(source: CourseSource, notebook: str = FIRST, up: str = "") -> str:
-    """Write the buttons that open a lesson without an installation, as HTML: in a tab of this site, and at other services.
+    """Write the buttons that open a lesson without an installation, as HTML: in a tab of this site,
+    and at other services.
 
-    The result is empty if there are no buttons. ``up`` is the path from the page to the site's first page.
+    The result is empty if there are no buttons. ``up`` is the path from the page to the site's
+    first page.
     """
     written, name = "", notebook.rpartition("/")[2]
     if source.tab_bytes and not name.startswith(NOT_IN_TAB):
         written = (
-            f'<p class="launch"><a class="button here" data-files="{up}tab/files.json" href="{up}tab/lab/index.html?path={notebook}">Run lesson '
-            f"{name[:2]} here</a> in this browser, with nothing to install: {source.tab_bytes / 1e6:.0f} MB the first time. "
-            f'<a href="{up}docs/browser.html">What a tab can do</a><progress hidden aria-label="loaded"></progress> <span role="status"></span></p>'
+            f'<p class="launch"><a class="button here" data-files="{up}tab/files.json"'
+            f' href="{up}tab/lab/index.html?path={notebook}">Run lesson {name[:2]} here</a> in this'
+            f" browser, with nothing to install: {source.tab_bytes / 1e6:.0f} MB the first time. <a"
+            f' href="{up}docs/browser.html">What a tab can do</a><progress hidden'
+            ' aria-label="loaded"></progress> <span role="status"></span></p>'
         )
     launches = list_launches(source.repository, notebook).items()
-    buttons = "".join(f'<a class="button" href="{html.escape(address)}">{name}</a>' for name, address in launches)
-    return written + (buttons and f'<p class="launch">{_("Or on a machine of a service:")} {buttons}</p>')
+    buttons = "".join(
+        f'<a class="button" href="{html.escape(address)}">{name}</a>' for name, address in launches
+    )
+    return written + (
+        buttons and f'<p class="launch">{_("Or on a machine of a service:")} {buttons}</p>'
+    )
 
 
 def open_fold(summary: str, *, look: str = "answer", anchor: str = "", answers: str = "") -> str:
     """Write the start of a fold, whose content is hidden until the reader opens it.
 
-    ``summary`` is HTML; ``look`` is answer, dive or verdict; ``answers`` is the id of the question that the fold answers.
+    ``summary`` is HTML; ``look`` is answer, dive or verdict; ``answers`` is the id of the question
+    that the fold answers.
     """
     given = {"id": anchor, "data-answers": answers}
-    attributes = "".join(f' {name}="{html.escape(value)}"' for name, value in given.items() if value)
-    return write_raw(f'<details class="fold {look}"{attributes}><summary>{summary}</summary><div class="folded">')
+    attributes = "".join(
+        f' {name}="{html.escape(value)}"' for name, value in given.items() if value
+    )
+    return write_raw(
+        f'<details class="fold {look}"{attributes}><summary>{summary}</summary><div class="folded">'
+    )
 
 
 def close_fold() -> str:
@@ -122,7 +141,8 @@ def close_fold() -> str:
 
 
 def write_headings_flat(markdown: str) -> str:
-    """Change the headings of ``markdown`` for a fold, so that they begin no section: a section could end after the fold."""
+    """Change the headings of ``markdown`` for a fold, so that they begin no section: a section
+    could end after the fold."""
     code = [match.span() for match in _CODE.finditer(markdown)]
 
     def flatten(match: re.Match[str]) -> str:

@@ -1,7 +1,9 @@
-"""Turns a built notebook into a page: outputs stay, answers are folded, and a sentence stands where Python is needed.
+"""Turns a built notebook into a page: outputs stay, answers are folded, and a sentence stands where
+Python is needed.
 
-Nothing is run. A prediction shows its question, with the answer folded below. Steps, exercises and controls that need Python are replaced
-by words for what they do and how the lesson is run. A dive is folded under its heading.
+Nothing is run. A prediction shows its question, with the answer folded below. Steps, exercises and
+controls that need Python are replaced by words for what they do and how the lesson is run. A dive
+is folded under its heading.
 """
 
 from __future__ import annotations
@@ -39,26 +41,35 @@ from course_lib.lessons.recalling import choose_questions
 Cell = nbformat.NotebookNode
 
 _HEADING = re.compile(r"(#{1,6}) +(.+)")
-_CALL_ALONE = re.compile(r'\s*(from [\w.]+ import [\w, ]+\s+)*(predict|exercise|review_predictions)\("[^"]+"\)\s*')
-_STYLE_ALONE = re.compile(r"\s*<style>.*</style>\s*", re.DOTALL)  # styles for JupyterLab's page; a page of the site has its own
+_CALL_ALONE = re.compile(
+    r'\s*(from [\w.]+ import [\w, ]+\s+)*(predict|exercise|review_predictions)\("[^"]+"\)\s*'
+)
+# styles for JupyterLab's page; a page of the site has its own
+_STYLE_ALONE = re.compile(r"\s*<style>.*</style>\s*", re.DOTALL)
 
 RUN = _('<a href="#run-this-lesson">run the lesson</a> on your machine')
-_REVIEW = _("Here the lesson sums up your predictions: how many came out as you thought, and what surprised you. For that, {run}.").format(
-    run=RUN
-)
+_REVIEW = _(
+    "Here the lesson sums up your predictions: how many came out as you thought, and what surprised"
+    " you. For that, {run}."
+).format(run=RUN)
 _CONTROLS = (
     '<p class="needs-python">'
-    + _("Here are controls that have Python compute another picture. For them, {run}. The picture below moves without them.").format(
-        run=RUN
-    )
+    + _(
+        "Here are controls that have Python compute another picture. For them, {run}. The picture"
+        " below moves without them."
+    ).format(run=RUN)
     + "</p>"
 )
-# words of a notebook for a reader who can run its cells, as they are saved or translated -> the words that replace them on a page
+# words of a notebook for a reader who can run its cells, as they are saved or translated -> the
+# words that replace them on a page
 _INSTEAD = {
     f"<p><em>{words}</em></p>": instead
     for english, instead in (
         ("Run this cell for the controls that ask Python.", _CONTROLS),
-        ("Run this cell to wake the picture.", f"<p><em>{_('It moves in a browser that runs scripts.')}</em></p>"),
+        (
+            "Run this cell to wake the picture.",
+            f"<p><em>{_('It moves in a browser that runs scripts.')}</em></p>",
+        ),
     )
     for words in (english, _(english))
 }
@@ -70,10 +81,10 @@ class Lesson:
     """A lesson as the first page describes it.
 
     Attributes:
-        name: the notebook's name without its ending, "03_large_means".
-        sittings: the minutes of each sitting; most lessons have one.
-        about: its subject, as Markdown: the words behind its link in the README's table, else the first sentences of the page.
-        exercises: the exercises on the page, by id, in their order.
+        name: the notebook's name without its ending, "03_large_means". sittings: the minutes of
+        each sitting; most lessons have one. about: its subject, as Markdown: the words behind its
+        link in the README's table, else the first sentences of the page. exercises: the exercises
+        on the page, by id, in their order.
     """
 
     name: str
@@ -97,16 +108,33 @@ def read_lesson(notebook: Cell, name: str, readme: str) -> Lesson:
     first = notebook.cells[0].source
     title = _HEADING.match(first)
     if title is None or not MINUTES.search(first):
-        raise CourseError(f"notebooks/{name}.ipynb: the first cell has no `# title`, or no line `*About N minutes`.")
+        raise CourseError(
+            f"notebooks/{name}.ipynb: the first cell has no `# title`, or no line `*About N"
+            " minutes`."
+        )
     paragraph = " ".join(first.split("\n\n")[1].split())
     named = re.search(rf"\]\(notebooks/{name}\.ipynb\): ([^|\n]+?) *\|", readme)
     space = " " if choose_language() == "en" else ""
-    about = f"{named[1][0].upper()}{named[1][1:]}." if named else space.join(re.split(r"(?<=[.?]) |(?<=[。？])", paragraph)[:2])
-    calls = [call for cell in notebook.cells if cell.cell_type == "code" for call in CALL.findall(cell.source)]
+    about = (
+        f"{named[1][0].upper()}{named[1][1:]}."
+        if named
+        else space.join(re.split(r"(?<=[.?]) |(?<=[。？])", paragraph)[:2])
+    )
+    calls = [
+        call
+        for cell in notebook.cells
+        if cell.cell_type == "code"
+        for call in CALL.findall(cell.source)
+    ]
     return Lesson(
         name,
         title[2],
-        tuple(int(minutes) for cell in notebook.cells if cell.cell_type == "markdown" for minutes in MINUTES.findall(cell.source)),
+        tuple(
+            int(minutes)
+            for cell in notebook.cells
+            if cell.cell_type == "markdown"
+            for minutes in MINUTES.findall(cell.source)
+        ),
         about,
         tuple(argument for call, argument in calls if call == "exercise"),
         sum(call == "predict" for call, _argument in calls),
@@ -121,7 +149,11 @@ def make_page(notebook: Cell, name: str, source: CourseSource) -> Cell:
     """
     page = copy.deepcopy(notebook)
     first, *rest = page.cells
-    moves = any("data-picture=" in output.get("data", {}).get("text/html", "") for cell in rest for output in cell.get("outputs", []))
+    moves = any(
+        "data-picture=" in output.get("data", {}).get("text/html", "")
+        for cell in rest
+        for output in cell.get("outputs", [])
+    )
     cells = [first, _markdown(_write_way_to_run(name, source, moves))]
     diving, number = False, 0
     while number < len(rest):
@@ -132,14 +164,23 @@ def make_page(notebook: Cell, name: str, source: CourseSource) -> Cell:
             diving = False
         if heading and DIVE in _get_tags(cell):
             title, _newline, below = cell.source.partition("\n")
-            cells += [_markdown(title), _markdown(open_fold("Open this dive", look="dive")), _markdown(below)]
+            cells += [
+                _markdown(title),
+                _markdown(open_fold("Open this dive", look="dive")),
+                _markdown(below),
+            ]
             diving = True
         elif lesson := _find_call(cell, "recall"):
             for question in choose_questions(lesson, {}, {}):
-                cells += _make_fold([], replace(question, question=question.recall), _("Do you remember?"))
+                cells += _make_fold(
+                    [], replace(question, question=question.recall), _("Do you remember?")
+                )
         elif (asked := _find_call(cell, "predict")) or ANSWER in _get_tags(cell):
             run = _count_answers(rest, number + bool(asked))
-            cells += _make_fold(rest[number + bool(asked) : number + bool(asked) + run], prediction.find(asked) if asked else None)
+            cells += _make_fold(
+                rest[number + bool(asked) : number + bool(asked) + run],
+                prediction.find(asked) if asked else None,
+            )
             number += run + bool(asked) - 1
         else:
             cells.append(_make_cell(cell, flat=diving))
@@ -155,7 +196,10 @@ def make_page(notebook: Cell, name: str, source: CourseSource) -> Cell:
 
 def _write_way_to_run(name: str, source: CourseSource, moves: bool) -> str:
     folded = (
-        _("The pictures of this page move, and its answers are folded: predict first, then open them.")
+        _(
+            "The pictures of this page move, and its answers are folded: predict first, then open"
+            " them."
+        )
         if moves
         else _("The answers are folded: predict first, then open them.")
     )
@@ -163,22 +207,29 @@ def _write_way_to_run(name: str, source: CourseSource, moves: bool) -> str:
         f'<div class="run" id="run-this-lesson"><p>{folded}</p>'
         f"{write_launches(source, f'notebooks/{name}.ipynb', '../')}<p>"
         + _(
-            "To write kernels and have them checked, run the lesson on your machine (Linux or WSL, Python 3.11 or newer; no GPU needed). "
-            'The first command makes a course folder, the last one opens JupyterLab (with <a href="https://docs.astral.sh/uv/">uv</a>; '
-            '<a href="../docs/setup.html">Setting up</a> has the way without it, Windows and macOS):'
+            "To write kernels and have them checked, run the lesson on your machine (Linux or WSL,"
+            " Python 3.11 or newer; no GPU needed). The first command makes a course folder, the"
+            ' last one opens JupyterLab (with <a href="https://docs.astral.sh/uv/">uv</a>; <a'
+            ' href="../docs/setup.html">Setting up</a> has the way without it, Windows and macOS):'
         )
         + f"</p>{write_commands(START)}<p>"
         + _("There this lesson is <code>{file}</code>.").format(
-            file=f"notebooks/{'' if choose_language() == 'en' else f'{choose_language()}/'}{name}.ipynb"
+            file=(
+                f"notebooks/{'' if choose_language() == 'en' else f'{choose_language()}/'}{name}.ipynb"  # noqa: E501
+            )
         )
         + "</p><p>"
-        + _('<a class="button" download href="{name}.ipynb">Download this notebook</a> It needs the course around it.').format(name=name)
+        + _(
+            '<a class="button" download href="{name}.ipynb">Download this notebook</a> It needs the'
+            " course around it."
+        ).format(name=name)
         + "</p></div>"
     )
 
 
 def _write_unsolved(exercise: Exercise) -> str:
-    """Write the file of an unsolved exercise without its task: the panel above it shows the task."""
+    """Write the file of an unsolved exercise without its task: the panel above it shows the
+    task."""
     text = texts.make_learners_text(exercise)
     code = "".join(text.splitlines(keepends=True)[find_first_line(text) - 1 :])
     words = _("Your file as you get it, `exercises/{file}.py`:").format(file=exercise.file)
@@ -199,7 +250,9 @@ def _count_answers(cells: list[Cell], start: int) -> int:
     return run
 
 
-def _make_fold(answers: list[Cell], question: prediction.Question | None, label: str = "") -> list[Cell]:
+def _make_fold(
+    answers: list[Cell], question: prediction.Question | None, label: str = ""
+) -> list[Cell]:
     """Return the question of a prediction, if there is one, and the answer to it, folded."""
     made = []
     if question is None:
@@ -209,29 +262,43 @@ def _make_fold(answers: list[Cell], question: prediction.Question | None, label:
             _markdown(write_raw(_write_question(question, label or _("Predict.")))),
             _markdown(open_fold(_("Show what comes out"), answers=question.id)),
         ]
-        made.append(_markdown(write_raw(f"{_write_verdicts(question)}<p>{write_markdown(question.why)}</p>")))
+        made.append(
+            _markdown(
+                write_raw(f"{_write_verdicts(question)}<p>{write_markdown(question.why)}</p>")
+            )
+        )
     made += [_make_cell(cell, flat=True) for cell in answers]
     return [*made, _markdown(close_fold())]
 
 
 def _write_question(question: prediction.Question, label: str) -> str:
-    """Write the question with a field for the reader's prediction. site.js shows the prediction again when the fold below is opened."""
+    """Write the question with a field for the reader's prediction. site.js shows the prediction
+    again when the fold below is opened."""
     parts = [f"<b>{label}</b> {write_markdown(question.question)}", _write_field(question)]
-    parts.append(f'<p class="needs-python">{_("To have it kept and summed up at the end, {run}.").format(run=RUN)}</p>')
-    return write_box("".join(parts), "task", role=None).replace("<div", f'<div data-question="{question.id}"', 1)
+    parts.append(
+        f'<p class="needs-python">{_("To have it kept and summed up at the end, {run}.").format(run=RUN)}</p>'  # noqa: E501
+    )
+    return write_box("".join(parts), "task", role=None).replace(
+        "<div", f'<div data-question="{question.id}"', 1
+    )
 
 
 def _write_field(question: prediction.Question) -> str:
     if question.kind == "choice":
         choices = "".join(
-            f'<label><input type="radio" name="{question.id}"> <span>{html.escape(choice)}</span></label>' for choice in question.choices
+            f'<label><input type="radio" name="{question.id}">'
+            f" <span>{html.escape(choice)}</span></label>"
+            for choice in question.choices
         )
-        return f'<fieldset class="prediction"><legend>{_("Your answer")}</legend>{choices}</fieldset>'
+        return (
+            f'<fieldset class="prediction"><legend>{_("Your answer")}</legend>{choices}</fieldset>'
+        )
     if question.kind == "cells":
         rows = "".join(
             "<tr>"
             + "".join(
-                f'<td><label><input type="checkbox" value="{row},{column}"> <span>{html.escape(label)}</span></label></td>'
+                f'<td><label><input type="checkbox" value="{row},{column}">'
+                f" <span>{html.escape(label)}</span></label></td>"
                 for column, label in enumerate(labels)
             )
             + "</tr>"
@@ -239,25 +306,38 @@ def _write_field(question: prediction.Question) -> str:
         )
         return f'<table class="course-cells prediction">{rows}</table>'
     assert isinstance(question.answer, (int, float))
-    keys = ' inputmode="decimal"' if question.answer >= 0 else ""  # on a phone the decimal keyboard often has no minus
-    return f'<label class="prediction">{_("Your answer")} <input type="text"{keys} size="12" autocomplete="off"> {html.escape(question.unit)}</label>'
+    # on a phone the decimal keyboard often has no minus
+    keys = ' inputmode="decimal"' if question.answer >= 0 else ""
+    return (
+        f'<label class="prediction">{_("Your answer")} <input type="text"{keys} size="12"'
+        f' autocomplete="off"> {html.escape(question.unit)}</label>'
+    )
 
 
 def _write_verdicts(question: prediction.Question) -> str:
-    """Write each sentence that the question's box may begin with. site.js shows the one that fits the reader's prediction; else the last is shown."""
+    """Write each sentence that the question's box may begin with. site.js shows the one that fits
+    the reader's prediction; else the last is shown."""
     answer, judged = question.answer, {}
     if isinstance(answer, (int, float)):
         judged = {"answer": answer, "within": question.within, "factor": question.factor}
     elif isinstance(answer, Sequence) and question.kind == "cells":
-        judged = {"answer": " ".join(f"{row},{column}" for row, column in sorted(map(tuple, answer)))}
+        judged = {
+            "answer": " ".join(f"{row},{column}" for row, column in sorted(map(tuple, answer)))
+        }
     else:
         judged = {"answer": str(answer)}
-    attributes = "".join(f' data-{name}="{html.escape(str(value))}"' for name, value in judged.items())
+    attributes = "".join(
+        f' data-{name}="{html.escape(str(value))}"' for name, value in judged.items()
+    )
     lines = {said: f"{told} {question.write_result()}" for said, told in question.others.items()}
-    leads = {"right": _("Right: {result}"), "close": _("Close: {result}"), "skipped": _("The answer: {result}")}
+    leads = {
+        "right": _("Right: {result}"),
+        "close": _("Close: {result}"),
+        "skipped": _("The answer: {result}"),
+    }
     lines |= {when: lead.format(result=question.result) for when, lead in leads.items()}
     written = "".join(
-        f'<p data-when="{html.escape(when)}"{"" if when == "skipped" else " hidden"}>{write_markdown(line)}</p>'
+        f'<p data-when="{html.escape(when)}"{"" if when == "skipped" else " hidden"}>{write_markdown(line)}</p>'  # noqa: E501
         for when, line in lines.items()
     )
     other = _("these cells") if question.kind == "cells" else "<span></span>"
@@ -270,8 +350,12 @@ def _make_cell(cell: Cell, *, flat: bool) -> Cell:
     if cell.cell_type == "markdown":
         return _markdown(write_headings_flat(cell.source) if flat else cell.source)
     made = copy.deepcopy(cell)
-    made.metadata = nbformat.NotebookNode(tags=["remove-input"] if _CALL_ALONE.fullmatch(cell.source) else [])
-    made.outputs = [output for output in made.outputs if not _STYLE_ALONE.fullmatch(_get_html(output))]
+    made.metadata = nbformat.NotebookNode(
+        tags=["remove-input"] if _CALL_ALONE.fullmatch(cell.source) else []
+    )
+    made.outputs = [
+        output for output in made.outputs if not _STYLE_ALONE.fullmatch(_get_html(output))
+    ]
     for output in made.outputs:
         _mend_output(output, cell)
         if alt := output.get("metadata", {}).get("image/png", {}).get("alt"):
@@ -291,9 +375,10 @@ def _mend_output(output: Cell, cell: Cell) -> None:
     if STEP in _get_tags(cell) and (step := _find_call(cell, "step")):
         mark = "REPAIR" if "# REPAIR" in cell.source else "YOUR CODE"
         data["text/html"] = write_box(
-            _("<b>Step {id}.</b> You change the part marked {mark}, run the cell, and it is checked at once. For that, {run}.").format(
-                id=step, mark=mark, run=RUN
-            ),
+            _(
+                "<b>Step {id}.</b> You change the part marked {mark}, run the cell, and it is"
+                " checked at once. For that, {run}."
+            ).format(id=step, mark=mark, run=RUN),
             "open",
             role=None,
         )
@@ -303,7 +388,8 @@ def _mend_output(output: Cell, cell: Cell) -> None:
 
 
 def mend_words(markup: str) -> str:
-    """Replace the words in an output's HTML that are for a reader who can run its cell by words for a page."""
+    """Replace the words in an output's HTML that are for a reader who can run its cell by words for
+    a page."""
     for words, instead in _INSTEAD.items():
         markup = markup.replace(words, instead)
     if choose_language() != "en":
@@ -316,15 +402,20 @@ def _check_nothing_is_to_run(page: Cell, name: str) -> None:
         for output in cell.get("outputs", []):
             if found := re.search(r".{0,60}[Rr]un this cell.{0,60}", _get_html(output)):
                 raise CourseError(
-                    f"notebooks/{name}.ipynb: an output tells a reader without Python to run a cell: {found[0]!r}. Say in {__name__} "
-                    "what stands there on the site."
+                    f"notebooks/{name}.ipynb: an output tells a reader without Python to run a"
+                    f" cell: {found[0]!r}. Say in {__name__} what stands there on the site."
                 )
 
 
 def list_exercises(lesson: Lesson) -> list[str]:
-    """Return id and title of each exercise of the lesson, as in "03a One pass and two passes"; ◆ marks those of the short path, and an optional task is called so."""
+    """Return id and title of each exercise of the lesson, as in "03a One pass and two passes"; ◆
+    marks those of the short path, and an optional task is called so."""
     exercises = map(catalog.get, lesson.exercises)
-    return [f"{'◆ ' * exercise.short_path}{exercise.id} {exercise.title}{_(' (optional)') * exercise.optional}" for exercise in exercises]
+    return [
+        f"{'◆ ' * exercise.short_path}{exercise.id}"
+        f" {exercise.title}{_(' (optional)') * exercise.optional}"
+        for exercise in exercises
+    ]
 
 
 def _markdown(text: str) -> Cell:

@@ -1,1 +1,2 @@
-"""The cases of an exercise: shape and values, buffers, plan; and the hidden cases that are drawn from an instructor's secret."""
+"""The cases of an exercise: shape and values, buffers, plan; and the hidden cases that are drawn
+from an instructor's secret."""

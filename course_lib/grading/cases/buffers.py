@@ -1,8 +1,10 @@
-"""The grader's tensors: each is a named view into a buffer of raw bytes, and everything outside the view is poisoned.
+"""The grader's tensors: each is a named view into a buffer of raw bytes, and everything outside the
+view is poisoned.
 
-Outputs and the gaps between strided rows start as NaN with a payload that no arithmetic produces. The NaN of an output is
-a signalling one, so even an addition to it changes its bits. Every buffer has a guard band on both sides. So an element
-that was never written, a write between rows or past the end, and a changed input all show when the bytes come back.
+Outputs and the gaps between strided rows start as NaN with a payload that no arithmetic produces.
+The NaN of an output is a signalling one, so even an addition to it changes its bits. Every buffer
+has a guard band on both sides. So an element that was never written, a write between rows or past
+the end, and a changed input all show when the bytes come back.
 """
 
 from __future__ import annotations
@@ -22,12 +24,26 @@ DTYPES = {
 # False with the stand-in for ml_dtypes in the tests of the tab, which has fp16 in place of bf16
 HAS_BF16 = DTYPES["bf16"] != DTYPES["fp16"]
 _BITS = {2: np.dtype(np.uint16), 4: np.dtype(np.uint32), 8: np.dtype(np.uint64)}
-# The poison of outputs (True) and of inputs (False). They differ, because a copy of x's guard into y's guard has to leave a trace.
+# The poison of outputs (True) and of inputs (False). They differ, because a copy of x's guard into
+# y's guard has to leave a trace.
 _POISON = {
-    True: {"fp32": 0x7F80DEAD, "fp16": 0x7CAD, "bf16": 0x7FAD, "int32": 0x7ABCDEAD, "int64": 0x7ABCDEAD7ABCDEAD},
-    False: {"fp32": 0x7FC0BEEF, "fp16": 0x7EBE, "bf16": 0x7FBE, "int32": 0x7ABCBEEF, "int64": 0x7ABCBEEF7ABCBEEF},
+    True: {
+        "fp32": 0x7F80DEAD,
+        "fp16": 0x7CAD,
+        "bf16": 0x7FAD,
+        "int32": 0x7ABCDEAD,
+        "int64": 0x7ABCDEAD7ABCDEAD,
+    },
+    False: {
+        "fp32": 0x7FC0BEEF,
+        "fp16": 0x7EBE,
+        "bf16": 0x7FBE,
+        "int32": 0x7ABCBEEF,
+        "int64": 0x7ABCBEEF7ABCBEEF,
+    },
 }
-# Large finite numbers of each dtype: the bits of the smallest one, and the number of low bits that are drawn at random
+# Large finite numbers of each dtype: the bits of the smallest one, and the number of low bits that
+# are drawn at random
 _ORDINARY = {
     "fp32": (0x7E000000, 24),
     "fp16": (0x7800, 10),
@@ -35,24 +51,30 @@ _ORDINARY = {
     "int32": (0x7A000000, 24),
     "int64": (0x7A00000000000000, 24),
 }
-GUARD = 64  # fewest elements on each side; a multiple of 16 bytes, so that pointers are aligned like those of new tensors
+# fewest elements on each side; a multiple of 16 bytes, so that pointers are aligned like those of
+# new tensors
+GUARD = 64
 
 
 def size_guard(elements: int) -> int:
-    """Return a guard of at least ``elements``: a kernel that goes so far past its tensor still meets this guard, and no other tensor."""
+    """Return a guard of at least ``elements``: a kernel that goes so far past its tensor still
+    meets this guard, and no other tensor."""
     return GUARD * -(-max(elements, 1) // GUARD)
 
 
 @dataclass(frozen=True)
 class Tensor:
-    """A tensor of the case: its layout, and its values if it is an input. ``values`` of an output are None, and it is poisoned.
+    """A tensor of the case: its layout, and its values if it is an input. ``values`` of an output
+    are None, and it is poisoned.
 
-    A ``scratch`` tensor is neither input nor output: it holds the kernel's locks or partial sums, starts with ``values`` or
-    poisoned, and is not judged. ``poison``: the bits of an output's poison, if not the usual ones. ``any_dtype``: a function may
-    also return it in another dtype. ``whole``: it has to be a Python or NumPy integer; 4.0 is wrong. An ``in_place`` output starts with
-    ``values``, which are an input as well: of such an element nobody can say that it was never written.
-    ``strides`` are in elements. A ``far`` tensor spans more memory than it uses. Its rows are sent to the child packed, and the
-    child lays them ``strides[0]`` apart. The same holds for its columns, if they lie farther apart than its rows.
+    A ``scratch`` tensor is neither input nor output: it holds the kernel's locks or partial sums,
+    starts with ``values`` or poisoned, and is not judged. ``poison``: the bits of an output's
+    poison, if not the usual ones. ``any_dtype``: a function may also return it in another dtype.
+    ``whole``: it has to be a Python or NumPy integer; 4.0 is wrong. An ``in_place`` output starts
+    with ``values``, which are an input as well: of such an element nobody can say that it was never
+    written. ``strides`` are in elements. A ``far`` tensor spans more memory than it uses. Its rows
+    are sent to the child packed, and the child lays them ``strides[0]`` apart. The same holds for
+    its columns, if they lie farther apart than its rows.
     """
 
     name: str
@@ -67,7 +89,9 @@ class Tensor:
     any_dtype: bool = False
     whole: bool = False
     in_place: bool = False
-    offset: int = 0  # bytes from the beginning of the launch's memory to the guard before the tensor; its plan places it
+    # bytes from the beginning of the launch's memory to the guard before the tensor; its plan
+    # places it
+    offset: int = 0
 
     @property
     def is_output(self) -> bool:
@@ -87,7 +111,8 @@ class Tensor:
         return _POISON[self.values is None][self.dtype] if self.poison is None else self.poison
 
     def place_anew(self, rng: np.random.Generator) -> Tensor:
-        """Return the tensor at another address, which may be less aligned; an output starts as a large finite number, not as NaN."""
+        """Return the tensor at another address, which may be less aligned; an output starts as a
+        large finite number, not as NaN."""
         first, bits = _ORDINARY[self.dtype]
         # Move by whole words of 4 bytes: a GPU may refuse to load from a less aligned address.
         moved = self.guard + int(rng.integers(1, GUARD)) * max(4 // self.itemsize, 1)
@@ -96,15 +121,23 @@ class Tensor:
 
     @property
     def packed_strides(self) -> tuple[int, ...]:
-        """Strides in the bytes that are sent to the child: the real ones, or for a far tensor those of packed rows or columns."""
+        """Strides in the bytes that are sent to the child: the real ones, or for a far tensor those
+        of packed rows or columns."""
         if not self.far:
             return self.strides
-        return compute_strides(self.shape) if self.strides[0] >= self.strides[-1] else (1, self.shape[0])
+        return (
+            compute_strides(self.shape)
+            if self.strides[0] >= self.strides[-1]
+            else (1, self.shape[0])
+        )
 
     @property
     def elements(self) -> int:
         """Elements of the buffer that is sent to the child, guards included."""
-        span = 1 + sum((size - 1) * stride for size, stride in zip(self.shape, self.packed_strides, strict=True))
+        span = 1 + sum(
+            (size - 1) * stride
+            for size, stride in zip(self.shape, self.packed_strides, strict=True)
+        )
         return self.guard + span + self.guard
 
     @property
@@ -119,7 +152,9 @@ class Tensor:
 
     def initial_bytes(self) -> bytes:
         """Return the buffer that the child starts with."""
-        buffer = np.full(self.elements, self._poison, dtype=_BITS[self.itemsize]).view(DTYPES[self.dtype])
+        buffer = np.full(self.elements, self._poison, dtype=_BITS[self.itemsize]).view(
+            DTYPES[self.dtype]
+        )
         if self.values is not None:
             self.view(buffer)[...] = self.values
         return buffer.tobytes()
@@ -134,11 +169,14 @@ class Tensor:
         return self.view(bits) == self._poison
 
     def find_changed_outside(self, data: bytes) -> np.ndarray:
-        """Return the buffer positions outside the tensor whose bits changed, relative to its first element."""
+        """Return the buffer positions outside the tensor whose bits changed, relative to its first
+        element."""
         bits = _BITS[self.itemsize]
         inside = np.zeros(self.elements, dtype=bool)
         self.view(inside)[...] = True
-        changed = (np.frombuffer(data, dtype=bits) != np.frombuffer(self.initial_bytes(), dtype=bits)) & ~inside
+        changed = (
+            np.frombuffer(data, dtype=bits) != np.frombuffer(self.initial_bytes(), dtype=bits)
+        ) & ~inside
         return np.flatnonzero(changed) - self.guard
 
 
@@ -152,6 +190,7 @@ def compute_strides(shape: tuple[int, ...]) -> tuple[int, ...]:
 
 
 def round_to(values: np.ndarray, dtype: str) -> np.ndarray:
-    """Round ``values`` to ``dtype``. The kernel gets the rounded values, so the oracle has to compute from them, too."""
+    """Round ``values`` to ``dtype``. The kernel gets the rounded values, so the oracle has to
+    compute from them, too."""
     with np.errstate(over="ignore"):  # some rows hold an Inf on purpose
         return np.asarray(values).astype(DTYPES[dtype])

@@ -1,7 +1,9 @@
-"""One case of a battery, as data. The batteries stand with their families, in families/, one line per case.
+"""One case of a battery, as data. The batteries stand with their families, in families/, one line
+per case.
 
-Inputs matter more than tolerances. Normal values around zero with N a power of two let a third of all wrong LayerNorm
-kernels pass. Each line of a battery is there because some wrong solution passes all other lines; its ``mistake`` says which one.
+Inputs matter more than tolerances. Normal values around zero with N a power of two let a third of
+all wrong LayerNorm kernels pass. Each line of a battery is there because some wrong solution passes
+all other lines; its ``mistake`` says which one.
 """
 
 from __future__ import annotations
@@ -12,9 +14,10 @@ from typing import Any
 from course_lib.base.translation import gettext as _
 from course_lib.base.words import list_words
 
-PARTIALS = "{partials}"  # stands in the `why` of a SharedCase for the name and the number of the partial sums
-# Elements from one row to the next. Row 2 starts past 2^31, where a signed 32-bit product turns negative, and row 3 past 2^32, where
-# an unsigned one wraps round.
+# stands in the `why` of a SharedCase for the name and the number of the partial sums
+PARTIALS = "{partials}"
+# Elements from one row to the next. Row 2 starts past 2^31, where a signed 32-bit product turns
+# negative, and row 3 past 2^32, where an unsigned one wraps round.
 FAR_STRIDE = 3 * 2**29
 
 
@@ -22,11 +25,13 @@ FAR_STRIDE = 3 * 2**29
 class Case:
     """One case, before its values are drawn.
 
-    ``fill`` is "normal" (mean, std), "constant" (every element is ``mean``), "nan row" or "inf row" (row 1 of normal values
-    gets one NaN or Inf), "first far out" (or "middle far out", "last far out": one element of each row lies 200 std away), or
-    "worked" (the 3 x 8 worked example). ``layout`` is "packed" (rows follow each other), "sliced" (x and y are slices of wider
-    matrices that are filled with NaN and differ in width), or "far" (rows 1.5 * 2^30 elements apart). A family may add other
-    fills and layouts. ``dtypes`` lists the tensors whose dtype is not ``dtype``.
+    ``fill`` is "normal" (mean, std), "constant" (every element is ``mean``), "nan row" or "inf row"
+    (row 1 of normal values gets one NaN or Inf), "first far out" (or "middle far out", "last far
+    out": one element of each row lies 200 std away), or "worked" (the 3 x 8 worked example).
+    ``layout`` is "packed" (rows follow each other), "sliced" (x and y are slices of wider matrices
+    that are filled with NaN and differ in width), or "far" (rows 1.5 * 2^30 elements apart). A
+    family may add other fills and layouts. ``dtypes`` lists the tensors whose dtype is not
+    ``dtype``.
     """
 
     name: str
@@ -34,7 +39,8 @@ class Case:
     N: int
     block: int  # columns per block; 0 for a function, which has no blocks
     why: str
-    # The mistake of a wrong solution that this case finds; a learner does not see it. It is left out of the repr for the reason given below.
+    # The mistake of a wrong solution that this case finds; a learner does not see it. It is left
+    # out of the repr for the reason given below.
     mistake: str = field(default="", repr=False, compare=False)
     dtype: str = "fp32"
     rows: int = 1
@@ -47,11 +53,13 @@ class Case:
     dtypes: tuple[tuple[str, str], ...] = ()
     vector: bool = False  # x has one dimension, of N numbers
     plain: bool = False  # w is 1 and b is 0, so that y is easy to read
-    leading: tuple[int, ...] = ()  # the leading dimensions of x, with the product M; empty means (M,)
+    # the leading dimensions of x, with the product M; empty means (M,)
+    leading: tuple[int, ...] = ()
     block_name: str = "BLOCK"  # the kernel's name for the columns per step
     rows_name: str = "ROWS"  # the kernel's name for the rows per program
-    # x and the other inputs are small whole numbers. No case of a battery sets this field. It is left out of the repr, because
-    # measurements on a battery are stored under the repr of its cases.
+    # x and the other inputs are small whole numbers. No case of a battery sets this field. It is
+    # left out of the repr, because measurements on a battery are stored under the repr of its
+    # cases.
     by_hand: bool = field(default=False, repr=False)
 
     @property
@@ -75,11 +83,17 @@ class Case:
 
     @property
     def has_mixed_dtypes(self) -> bool:
-        return self.w_dtype not in ("", self.dtype) or any(dtype != self.dtype for _name, dtype in self.dtypes)
+        return self.w_dtype not in ("", self.dtype) or any(
+            dtype != self.dtype for _name, dtype in self.dtypes
+        )
 
     def dtype_of(self, name: str) -> str:
         """Return the dtype of the tensor ``name``."""
-        return dict(self.dtypes).get(name) or (self.w_dtype if name in ("w", "b") else "") or self.dtype
+        return (
+            dict(self.dtypes).get(name)
+            or (self.w_dtype if name in ("w", "b") else "")
+            or self.dtype
+        )
 
     @property
     def one_block(self) -> bool:
@@ -88,15 +102,25 @@ class Case:
     def describe(self) -> str:
         """Describe the case for a learner: shape, dtype and what is special."""
         if self.leading:
-            parts = [_("x of shape {shape}").format(shape=f"({', '.join(map(str, self.leading))}, {self.N})")]
+            parts = [
+                _("x of shape {shape}").format(
+                    shape=f"({', '.join(map(str, self.leading))}, {self.N})"
+                )
+            ]
         else:
             parts = [f"n = {self.N}"] if self.vector else [f"M = {self.M}", f"N = {self.N}"]
         if self.block:
             parts.append(f"{self.block_name} = {self.block}")
         if self.rows > 1:
             parts.append(f"{self.rows_name} = {self.rows}")
-        others = list_words(_("{name} in {dtype}").format(name=name, dtype=dtype) for name, dtype in self.dtypes)
-        parts.append(_("{dtype} but {others}").format(dtype=self.dtype, others=others) if others else self.dtype)
+        others = list_words(
+            _("{name} in {dtype}").format(name=name, dtype=dtype) for name, dtype in self.dtypes
+        )
+        parts.append(
+            _("{dtype} but {others}").format(dtype=self.dtype, others=others)
+            if others
+            else self.dtype
+        )
         return _("{shape}: {why}").format(shape=_(", ").join(parts), why=self.describe_why())
 
     def describe_why(self) -> str:
@@ -105,16 +129,21 @@ class Case:
         return f"{function}{_(', ')}{_(words)}" if function else _(words)
 
     def split_why(self) -> tuple[str, str]:
-        """Return the function that ``why`` names at its beginning, in backquotes, and the other words; "" if it names none."""
+        """Return the function that ``why`` names at its beginning, in backquotes, and the other
+        words; "" if it names none."""
         function, comma, words = self.why.partition(", ")
-        return (function, words) if comma and function[:1] == function[-1] == "`" else ("", self.why)
+        return (
+            (function, words) if comma and function[:1] == function[-1] == "`" else ("", self.why)
+        )
 
     def describe_outcome(self, entry_point: str, outputs: dict[str, Any]) -> str:
-        """Say what wrong outputs mean, if their numbers alone tell a learner nothing; else return ""."""
+        """Say what wrong outputs mean, if their numbers alone tell a learner nothing; else return
+        ""."""
         return ""
 
     def describe_success(self, outputs: dict[str, Any]) -> str:
-        """Say what right outputs mean, if there is more to tell than that they are right; else return ""."""
+        """Say what right outputs mean, if there is more to tell than that they are right; else
+        return ""."""
         return ""
 
 
@@ -122,9 +151,10 @@ class Case:
 class SharedCase(Case):
     """A case whose rows are added up by several programs.
 
-    ``partials``: the number of partial sums, one per buffer, per chunk of the M rows, or per program. ``partials_name``: the
-    kernel's name for this number. ``{partials}`` in ``why`` stands for both, as in "GROUP = 2". ``chunk``: rows per chunk.
-    ``orders``: how many orders of the programs' memory operations are tried. ``resident``: how many programs run at one time in these
+    ``partials``: the number of partial sums, one per buffer, per chunk of the M rows, or per
+    program. ``partials_name``: the kernel's name for this number. ``{partials}`` in ``why`` stands
+    for both, as in "GROUP = 2". ``chunk``: rows per chunk. ``orders``: how many orders of the
+    programs' memory operations are tried. ``resident``: how many programs run at one time in these
     orders; it is left out of the repr for the reason given at ``by_hand``.
     """
 

@@ -1,14 +1,17 @@
-"""Cases that no learner has seen, for grading a class: other shapes and other values, drawn from an instructor's secret.
+"""Cases that no learner has seen, for grading a class: other shapes and other values, drawn from an
+instructor's secret.
 
-A learner's own check runs the same cases every time, and prints their shapes. Code written for those shapes (``if N == 129``,
-or the answers in a table) passes it. With a secret the shape of each case is drawn anew, and the case keeps its purpose: padded
-lanes or none, one block or several, M a multiple of ROWS or not, more rows than buffers or fewer, N = 1, a square, rows too far
-apart for 32 bits. Dtype, fill, layout, mean, spread and eps stay as they are, and the cost stays about the same. So each bug is
-still found by its case, and the diagnosis still finds its cause.
+A learner's own check runs the same cases every time, and prints their shapes. Code written for
+those shapes (``if N == 129``, or the answers in a table) passes it. With a secret the shape of each
+case is drawn anew, and the case keeps its purpose: padded lanes or none, one block or several, M a
+multiple of ROWS or not, more rows than buffers or fewer, N = 1, a square, rows too far apart for 32
+bits. Dtype, fill, layout, mean, spread and eps stay as they are, and the cost stays about the same.
+So each bug is still found by its case, and the diagnosis still finds its cause.
 
-The parent process draws; the child gets buffers and arguments as for a visible case. One secret gives the same battery on every
-machine. All that is derived from the secret goes through a slow hash first: a verdict shows a fingerprint, and the learner's
-code sees its inputs, and neither may make it cheap to try a dictionary of secrets.
+The parent process draws; the child gets buffers and arguments as for a visible case. One secret
+gives the same battery on every machine. All that is derived from the secret goes through a slow
+hash first: a verdict shows a fingerprint, and the learner's code sees its inputs, and neither may
+make it cheap to try a dictionary of secrets.
 """
 
 from __future__ import annotations
@@ -30,13 +33,17 @@ from course_lib.base.translation import gettext as _
 from course_lib.grading.cases.case import PARTIALS, Case, SharedCase, describe_padded_lanes
 
 LEAST_BYTES = 16
-_MAKE_ONE = 'Make one: `python -c "import secrets; print(secrets.token_hex(16))" > FILE`, and keep it for the whole class.'
+_MAKE_ONE = (
+    'Make one: `python -c "import secrets; print(secrets.token_hex(16))" > FILE`, and keep it for'
+    " the whole class."
+)
 _MOST_BYTES = 4096
 _ROUNDS = 200_000  # rounds of the hash: they make every guess at the secret slow
 
 
 class Secret:
-    """An instructor's secret, as a source of random numbers. Neither ``repr`` nor a verdict shows more than ``fingerprint``.
+    """An instructor's secret, as a source of random numbers. Neither ``repr`` nor a verdict shows
+    more than ``fingerprint``.
 
     Raises: ValueError if the secret is empty.
     """
@@ -52,8 +59,11 @@ class Secret:
         return f"Secret({self.fingerprint})"
 
     def generator(self, purpose: str) -> np.random.Generator:
-        """Return a generator that gives the same numbers for the same purpose, and unrelated ones for another."""
-        return np.random.Generator(np.random.PCG64(int.from_bytes(self._digest(purpose, 32), "little")))
+        """Return a generator that gives the same numbers for the same purpose, and unrelated ones
+        for another."""
+        return np.random.Generator(
+            np.random.PCG64(int.from_bytes(self._digest(purpose, 32), "little"))
+        )
 
     def _digest(self, purpose: str, size: int) -> bytes:
         return hashlib.blake2b(purpose.encode(), key=self._key, digest_size=size).digest()
@@ -65,32 +75,48 @@ def _stretch_key(data: bytes) -> bytes:
 
 
 def derive_secret(secret: bytes, learner: str) -> bytes:
-    """Return the secret of one learner's hidden cases. It reveals nothing about the cases of another learner."""
-    return hmac.digest(secret, f"course: learner: {learner}".encode(errors="surrogatepass"), "sha256").hex().encode()
+    """Return the secret of one learner's hidden cases. It reveals nothing about the cases of
+    another learner."""
+    return (
+        hmac.digest(secret, f"course: learner: {learner}".encode(errors="surrogatepass"), "sha256")
+        .hex()
+        .encode()
+    )
 
 
 def read_secret(path: Path) -> bytes:
     """Return the secret in a file, without the white space around it.
 
-    Raises: CourseError if the file cannot be read, is empty, is too long, or holds a secret that is too short.
+    Raises: CourseError if the file cannot be read, is empty, is too long, or holds a secret that is
+    too short.
     """
     try:
         with path.open("rb") as file:
             data = file.read(_MOST_BYTES + 1)
     except OSError as error:
-        raise CourseError(f"the secret cannot be read from {paths.shown(path)}: {error.strerror or error}. {_MAKE_ONE}") from None
+        raise CourseError(
+            f"the secret cannot be read from {paths.shown(path)}: {error.strerror or error}."
+            f" {_MAKE_ONE}"
+        ) from None
     secret = data.strip()
     if not secret:
         raise CourseError(f"{paths.shown(path)} is empty; a secret belongs in it. {_MAKE_ONE}")
     if len(data) > _MOST_BYTES:
-        raise CourseError(f"{paths.shown(path)} has more than {_MOST_BYTES} bytes; a secret is one line. {_MAKE_ONE}")
+        raise CourseError(
+            f"{paths.shown(path)} has more than {_MOST_BYTES} bytes; a secret is one line."
+            f" {_MAKE_ONE}"
+        )
     if len(secret) < LEAST_BYTES:
-        raise CourseError(f"the secret in {paths.shown(path)} has {len(secret)} bytes; one under {LEAST_BYTES} can be guessed. {_MAKE_ONE}")
+        raise CourseError(
+            f"the secret in {paths.shown(path)} has {len(secret)} bytes; one under {LEAST_BYTES}"
+            f" can be guessed. {_MAKE_ONE}"
+        )
     return secret
 
 
 def draw_hidden_case(case: Case, rng: np.random.Generator) -> Case:
-    """Return ``case`` in another shape. The worked example has one shape only and stays as it is."""
+    """Return ``case`` in another shape. The worked example has one shape only and stays as it
+    is."""
     if case.fill == "worked":
         return case
     column = _draw_columns(case, rng)
@@ -98,20 +124,26 @@ def draw_hidden_case(case: Case, rng: np.random.Generator) -> Case:
 
 
 def _draw_columns(case: Case, rng: np.random.Generator) -> _Columns:
-    """Draw another N, a near one if there is one. Where N is 1 or 2 it has to stay; so M has to change, or BLOCK where M is 1."""
+    """Draw another N, a near one if there is one. Where N is 1 or 2 it has to stay; so M has to
+    change, or BLOCK where M is 1."""
     now = _read_rows(case)
-    near, wide = ([c for c in _list_columns(case, wide) if _is_affordable(case, c, now)] for wide in (False, True))
+    near, wide = (
+        [c for c in _list_columns(case, wide) if _is_affordable(case, c, now)]
+        for wide in (False, True)
+    )
     others = [[c for c in some if c.N != case.N] for some in (near, wide)]
     same_N = [c for c in near if case.M > 1 or c.block != case.block]
     return _choose(rng, [*others, same_N]) or _Columns(case.N, case.block)
 
 
 def _draw_rows(case: Case, column: _Columns, rng: np.random.Generator) -> _Rows:
-    """Draw rows to go with these columns. A square stays a square, and no other shape becomes one."""
+    """Draw rows to go with these columns. A square stays a square, and no other shape becomes
+    one."""
     now = _read_rows(case)
     if case.M == case.N:
         return replace(now, M=column.N)
-    # With the same columns, M or ROWS has to change: another number of buffers alone leaves the shape that the learner knows.
+    # With the same columns, M or ROWS has to change: another number of buffers alone leaves the
+    # shape that the learner knows.
     same_columns = column == _Columns(case.N, case.block)
     rows = [
         [
@@ -153,14 +185,29 @@ def _read_rows(case: Case) -> _Rows:
 
 
 def _reshape_case(case: Case, column: _Columns, rows: _Rows) -> Case:
-    shared = {"partials": rows.partials, "chunk": rows.chunk} if isinstance(case, SharedCase) else {}
-    made = replace(case, M=rows.M, N=column.N, block=column.block, rows=rows.rows, leading=rows.leading, **shared)
+    shared = (
+        {"partials": rows.partials, "chunk": rows.chunk} if isinstance(case, SharedCase) else {}
+    )
+    made = replace(
+        case,
+        M=rows.M,
+        N=column.N,
+        block=column.block,
+        rows=rows.rows,
+        leading=rows.leading,
+        **shared,
+    )
     return replace(made, why=_describe_case(case, made))
 
 
 def _describe_case(case: Case, made: Case) -> str:
-    """Say what is special about the new case: the name of the visible case that it was drawn from, and its own numbers."""
-    said = [_('hidden, of the kind "{name}"').format(name=case.name), PARTIALS * (PARTIALS in case.why), describe_padded_lanes(made)]
+    """Say what is special about the new case: the name of the visible case that it was drawn from,
+    and its own numbers."""
+    said = [
+        _('hidden, of the kind "{name}"').format(name=case.name),
+        PARTIALS * (PARTIALS in case.why),
+        describe_padded_lanes(made),
+    ]
     if made.fill == "constant":
         said.append(_("every element is {value}").format(value=f"{made.mean:g}"))
     else:
@@ -174,37 +221,61 @@ def _describe_case(case: Case, made: Case) -> str:
 
 
 def _list_columns(case: Case, wide: bool) -> Iterator[_Columns]:
-    """Yield N and BLOCK that have the traits of the case's own: padding or none, a similar number of blocks, a last block of one column."""
+    """Yield N and BLOCK that have the traits of the case's own: padding or none, a similar number
+    of blocks, a last block of one column."""
     blocks = (case.block,) if not case.block else (case.block // 2, case.block, 2 * case.block)
     wanted = _find_column_traits(case.N, case.block)
-    for N, block in product(_list_sizes_near(case.N, 256, wide) if case.N > 2 else (case.N,), blocks):
-        if block and not (_keeps_limits(N % block, case.N % case.block) and _keeps_limits(-(-N // block), -(-case.N // case.block))):
+    for N, block in product(
+        _list_sizes_near(case.N, 256, wide) if case.N > 2 else (case.N,), blocks
+    ):
+        if block and not (
+            _keeps_limits(N % block, case.N % case.block)
+            and _keeps_limits(-(-N // block), -(-case.N // case.block))
+        ):
             continue
-        if (block >= 4 or not block) and _find_column_traits(N, block) == wanted and (N != case.M or case.M == case.N):
+        if (
+            (block >= 4 or not block)
+            and _find_column_traits(N, block) == wanted
+            and (N != case.M or case.M == case.N)
+        ):
             yield _Columns(N, block)
 
 
 def _find_column_traits(N: int, block: int) -> tuple:
     count = -(-N // block) if block else 1
-    # N = 2 is a separate kind: the projections leave next to nothing of dy. A block with 8 or more lanes per column is one, too: most
-    # merges in its tree merge empty lanes.
-    return (min(N, 3), bool(block and -N % block), min(count, 3), count > 1 and N % block == 1, bool(block and block >= 8 * N))
+    # N = 2 is a separate kind: the projections leave next to nothing of dy. A block with 8 or more
+    # lanes per column is one, too: most merges in its tree merge empty lanes.
+    return (
+        min(N, 3),
+        bool(block and -N % block),
+        min(count, 3),
+        count > 1 and N % block == 1,
+        bool(block and block >= 8 * N),
+    )
 
 
 def _list_rows(case: Case, wide: bool) -> Iterator[_Rows]:
-    """Yield M, ROWS, leading dimensions, buffers and chunks that relate to each other as those of the case do."""
+    """Yield M, ROWS, leading dimensions, buffers and chunks that relate to each other as those of
+    the case do."""
     now = _read_rows(case)
-    if case.is_far:  # fewer rows would not pass 2^31 and 2^32, and each further row takes more address space
+    # fewer rows would not pass 2^31 and 2^32, and each further row takes more address space
+    if case.is_far:
         yield now
         return
     wanted = _find_row_traits(now)
     heights = (now.rows,) if now.rows == 1 else (now.rows // 2, now.rows, 2 * now.rows)
     for M, leading in _list_row_counts(case, wide):
-        for rows, chunk in product(heights, _list_sizes_near(now.chunk, 12, wide) if now.chunk else (0,)):
+        for rows, chunk in product(
+            heights, _list_sizes_near(now.chunk, 12, wide) if now.chunk else (0,)
+        ):
             for partials in _list_partials(now, M, chunk, wide):
                 drawn = _Rows(M, rows, leading, partials, chunk)
                 programs_keep = _keeps_limits(-(-M // rows), -(-now.M // now.rows))
-                if _find_row_traits(drawn) == wanted and (min(now.M, 3) <= M or not case.has_bad_row) and programs_keep:
+                if (
+                    _find_row_traits(drawn) == wanted
+                    and (min(now.M, 3) <= M or not case.has_bad_row)
+                    and programs_keep
+                ):
                     yield drawn
 
 
@@ -218,9 +289,12 @@ def _list_partials(now: _Rows, M: int, chunk: int, wide: bool) -> Sequence[int]:
 
 
 def _list_row_counts(case: Case, wide: bool) -> Iterator[tuple[int, tuple[int, ...]]]:
-    """Yield M and the leading dimensions. A dimension of 1 stays, and dimensions that differ do not become equal."""
+    """Yield M and the leading dimensions. A dimension of 1 stays, and dimensions that differ do not
+    become equal."""
     if case.leading:
-        for leading in product(*(range(2, size + 3) if size > 1 else (1,) for size in case.leading)):
+        for leading in product(
+            *(range(2, size + 3) if size > 1 else (1,) for size in case.leading)
+        ):
             if len(set(leading)) == len(set(case.leading)):
                 yield prod(leading), leading
     elif case.M <= 1:
@@ -259,21 +333,26 @@ def _find_row_traits(r: _Rows) -> tuple:
 
 
 def _is_affordable(case: Case, column: _Columns, r: _Rows) -> bool:
-    """Return True if the shape costs the interpreter about as much as ``case`` does, and a program at most about twice the registers."""
-    before, now = _count_steps(case.M, case.rows, case.N, case.block), _count_steps(r.M, r.rows, column.N, column.block)
+    """Return True if the shape costs the interpreter about as much as ``case`` does, and a program
+    at most about twice the registers."""
+    before = _count_steps(case.M, case.rows, case.N, case.block)
+    now = _count_steps(r.M, r.rows, column.N, column.block)
     tile = r.rows * column.block <= 2 * max(case.rows * case.block, 32)
     return now <= 1.5 * before + 1 and r.M * column.N <= 2 * case.M * case.N + 64 and tile
 
 
 def _count_steps(M: int, rows: int, N: int, block: int) -> int:
-    """Return the number of blocks that all programs load together; for a function, which has no blocks, the number of rows."""
+    """Return the number of blocks that all programs load together; for a function, which has no
+    blocks, the number of rows."""
     return -(-M // rows) * (-(-N // block) if block else 1)
 
 
 def _list_sizes_near(size: int, most: int, wide: bool) -> list[int]:
-    """Return the sizes at most a quarter away. ``wide`` adds sizes about half and twice as large: the only other powers of two.
+    """Return the sizes at most a quarter away. ``wide`` adds sizes about half and twice as large:
+    the only other powers of two.
 
-    Sizes under 16 shrink by one at most: a row of three numbers may by chance have almost no variance, and then tests something else.
+    Sizes under 16 shrink by one at most: a row of three numbers may by chance have almost no
+    variance, and then tests something else.
     """
     away = min(max(2, size // 4), most)
     found = {*range(size - (away if size >= 16 else 1), size + away + 1)}
@@ -283,9 +362,11 @@ def _list_sizes_near(size: int, most: int, wide: bool) -> list[int]:
 
 
 def _keeps_limits(drawn: int, size: int) -> bool:
-    """Return True if ``drawn`` is past each limit that ``size`` is past and that a wrong kernel may have.
+    """Return True if ``drawn`` is past each limit that ``size`` is past and that a wrong kernel may
+    have.
 
-    Such a kernel stops at a power of two, after 64 steps or at 128 programs, or it counts in fp16, which holds odd numbers up to 2048 alone.
+    Such a kernel stops at a power of two, after 64 steps or at 128 programs, or it counts in fp16,
+    which holds odd numbers up to 2048 alone.
     """
     passes = size <= 64 or drawn > 1 << (size - 1).bit_length() - 1
     return passes and (_fits_fp16(size) or not _fits_fp16(drawn))

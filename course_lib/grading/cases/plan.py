@@ -1,4 +1,5 @@
-"""A concrete case: its tensors, the call of the learner's code, and the outputs that float64 arithmetic expects."""
+"""A concrete case: its tensors, the call of the learner's code, and the outputs that float64
+arithmetic expects."""
 
 from __future__ import annotations
 
@@ -21,8 +22,9 @@ if TYPE_CHECKING:
 class Expected:
     """The right values of an output and their allowed errors, element by element, in float64.
 
-    Where ``allowed`` is NaN, any value is right; where it is infinite, also any value that is not finite. ``signed``: -0 is not 0.
-    ``whole``: the values are counts, so a verdict shows a wrong one itself, not by how many allowed errors it is off.
+    Where ``allowed`` is NaN, any value is right; where it is infinite, also any value that is not
+    finite. ``signed``: -0 is not 0. ``whole``: the values are counts, so a verdict shows a wrong
+    one itself, not by how many allowed errors it is off.
     """
 
     values: np.ndarray
@@ -33,8 +35,9 @@ class Expected:
 
 @dataclass(frozen=True)
 class CaseTensor(LaunchTensor):
-    """A tensor of a case as the child process knows it, without its values. The fields mean the same as in :class:`Tensor`. In the launch's
-    memory it takes ``nbytes`` from ``offset`` on, guards included."""
+    """A tensor of a case as the child process knows it, without its values. The fields mean the
+    same as in :class:`Tensor`. In the launch's memory it takes ``nbytes`` from ``offset`` on,
+    guards included."""
 
     offset: int = 0
     nbytes: int = 0
@@ -47,7 +50,8 @@ class CaseTensor(LaunchTensor):
 
 @dataclass(frozen=True)
 class CaseLaunch(Launch):
-    """A case as the child process knows it: the fields of a :class:`Plan` that do not judge the results."""
+    """A case as the child process knows it: the fields of a :class:`Plan` that do not judge the
+    results."""
 
     tensors: tuple[CaseTensor, ...]
     num_warps: int = 4
@@ -67,10 +71,12 @@ C = TypeVar("C", bound=Case)
 
 @dataclass(frozen=True)
 class Plan(Generic[C]):
-    """A concrete case. ``arguments`` are in the entry point's order: a text is the name of a tensor, a number or None a value.
+    """A concrete case. ``arguments`` are in the entry point's order: a text is the name of a
+    tensor, a number or None a value.
 
-    The outputs of a kernel are among the tensors that it is given. A function (``grid`` is empty) returns its outputs, in this order.
-    The tensors lie one behind the other in the memory of the launch.
+    The outputs of a kernel are among the tensors that it is given. A function (``grid`` is empty)
+    returns its outputs, in this order. The tensors lie one behind the other in the memory of the
+    launch.
     """
 
     case: C
@@ -82,29 +88,42 @@ class Plan(Generic[C]):
     expected: dict[str, Expected]
     num_warps: int = 4
     inputs: dict[str, np.ndarray] = field(default_factory=dict)  # float64, for the diagnosis
-    interleavings: int = 0  # number of orders of the programs' memory operations that are tried; above 0 only if programs share memory
-    resident: int = 8  # the largest number of unfinished programs at one time in such an order, as in interpreter/schedule.py
+    # number of orders of the programs' memory operations that are tried; above 0 only if programs
+    # share memory
+    interleavings: int = 0
+    # the largest number of unfinished programs at one time in such an order, as in
+    # interpreter/schedule.py
+    resident: int = 8
     any_order: bool = False  # the outputs' bits may depend on the order of the memory operations
-    # The exercise asks for these besides right outputs. reads: how often the elements of a tensor may be read. If several lanes of one load
-    # read the same element, that is one read, or with ``reads_by_lane`` as many as there are lanes. spread: over how many programs the work
-    # on a tensor is spread. calls: the fewest and the most calls of another entry point, where None is no limit. alike: outputs,
-    # (M, columns) in fp32 and packed, of which a row has the same bits in all columns.
+    # The exercise asks for these besides right outputs. reads: how often the elements of a tensor
+    # may be read. If several lanes of one load read the same element, that is one read, or with
+    # ``reads_by_lane`` as many as there are lanes. spread: over how many programs the work on a
+    # tensor is spread. calls: the fewest and the most calls of another entry point, where None is
+    # no limit. alike: outputs, (M, columns) in fp32 and packed, of which a row has the same bits in
+    # all columns.
     reads: dict[str, int] = field(default_factory=dict)
     reads_by_lane: bool = False
     spread: dict[str, int] = field(default_factory=dict)
     calls: dict[str, tuple[int, int | None]] = field(default_factory=dict)
     alike: tuple[str, ...] = ()
-    # The loads without an active lane may exceed those with one by at most this number; None allows any number.
+    # The loads without an active lane may exceed those with one by at most this number; None allows
+    # any number.
     empty_loads: int | None = None
-    # The programs of a one-dimensional grid that CPU mode launches; only their rows are judged. Empty means all programs.
+    # The programs of a one-dimensional grid that CPU mode launches; only their rows are judged.
+    # Empty means all programs.
     sample: tuple[int, ...] = ()
-    # If many values of the outputs are right, this function computes from them further outputs that can be judged; ``expected`` has those.
+    # If many values of the outputs are right, this function computes from them further outputs that
+    # can be judged; ``expected`` has those.
     derive: Callable[[dict[str, np.ndarray]], dict[str, np.ndarray]] | None = None
-    kernel_under_test: str = ""  # the kernel on which a learner's test runs; their process never gets this name
+    # the kernel on which a learner's test runs; their process never gets this name
+    kernel_under_test: str = ""
 
     def __post_init__(self) -> None:
         ends = accumulate(tensor.nbytes for tensor in self.tensors)
-        placed = (replace(tensor, offset=end - tensor.nbytes) for tensor, end in zip(self.tensors, ends, strict=True))
+        placed = (
+            replace(tensor, offset=end - tensor.nbytes)
+            for tensor, end in zip(self.tensors, ends, strict=True)
+        )
         object.__setattr__(self, "tensors", tuple(placed))
 
     @property
@@ -117,7 +136,8 @@ class Plan(Generic[C]):
 
     @property
     def asked_rows(self) -> np.ndarray:
-        """A boolean for each of the M rows: True if it belongs to a sampled program. Program p has the rows from p * ROWS on."""
+        """A boolean for each of the M rows: True if it belongs to a sampled program. Program p has
+        the rows from p * ROWS on."""
         return np.isin(np.arange(self.case.M) // self.case.rows, self.sample)
 
 
@@ -134,11 +154,14 @@ def list_no_models() -> Iterable[tuple[str, Callable[[Any], Outputs]]]:
 class Part(Generic[C]):
     """The grader's data about one entry point of an exercise.
 
-    ``models`` gives wrong formulas with their causes, the likelier first. ``rare``: causes that hold if the symptom holds for every
-    failed case. ``traits``: causes that hold if exactly the cases with the trait fail. Both are tried before the causes that all
-    families share. ``unwritten``: the cause per output, if no element of it was written; "not_written" for an output that is not listed.
-    ``minor``: per kind of minor fault another cause, which holds if all failed cases have the trait. ``partials``: outputs of which
-    each program writes one row. ``time`` times the returned launch of a plan on a GPU; it returns None for a plan that is not timed.
+    ``models`` gives wrong formulas with their causes, the likelier first. ``rare``: causes that
+    hold if the symptom holds for every failed case. ``traits``: causes that hold if exactly the
+    cases with the trait fail. Both are tried before the causes that all families share.
+    ``unwritten``: the cause per output, if no element of it was written; "not_written" for an
+    output that is not listed. ``minor``: per kind of minor fault another cause, which holds if all
+    failed cases have the trait. ``partials``: outputs of which each program writes one row.
+    ``time`` times the returned launch of a plan on a GPU; it returns None for a plan that is not
+    timed.
     """
 
     battery: tuple[C, ...]
@@ -146,7 +169,9 @@ class Part(Generic[C]):
     models: Callable[[], Iterable[tuple[str, Model[C]]]] = list_no_models
     traits: tuple[tuple[str, Callable[[C], bool]], ...] = ()
     rare: tuple[tuple[str, Symptom[C]], ...] = ()
-    unwritten: Mapping[str, str] = field(default_factory=lambda: dict.fromkeys(("mean", "rstd", "var"), "statistics_not_saved"))
+    unwritten: Mapping[str, str] = field(
+        default_factory=lambda: dict.fromkeys(("mean", "rstd", "var"), "statistics_not_saved")
+    )
     minor: Mapping[str, tuple[str, Callable[[C], bool]]] = field(default_factory=dict)
     partials: tuple[str, ...] = ()
     time: Callable[[Plan[C], Outputs], Timed | None] | None = None

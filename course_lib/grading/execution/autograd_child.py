@@ -1,11 +1,13 @@
-"""Run a learner's forward and backward as an autograd Function, in the child process. Only the parent process judges the outputs.
+"""Run a learner's forward and backward as an autograd Function, in the child process. Only the
+parent process judges the outputs.
 
-A case of the entry point ``forward`` calls the Function and takes y. A case of ``backward`` also asks autograd for gradients.
-Its ``constexprs`` are: ``needs`` (one bit per input x, w and b: whether it requires a gradient), ``residual`` (z = y + x is
-differentiated, so that dy has a second reader), ``twice`` (the graph is kept and differentiated again, and the second answer
-counts), ``change`` (x is changed in place in between; the output "raised" is 1 if autograd refused), ``second`` (the gradients are
-differentiated again: a wrong result without an error is a fault).
-If a gradient is None, its output is never written.
+A case of the entry point ``forward`` calls the Function and takes y. A case of ``backward`` also
+asks autograd for gradients. Its ``constexprs`` are: ``needs`` (one bit per input x, w and b:
+whether it requires a gradient), ``residual`` (z = y + x is differentiated, so that dy has a second
+reader), ``twice`` (the graph is kept and differentiated again, and the second answer counts),
+``change`` (x is changed in place in between; the output "raised" is 1 if autograd refused),
+``second`` (the gradients are differentiated again: a wrong result without an error is a fault). If
+a gradient is None, its output is never written.
 """
 
 from __future__ import annotations
@@ -26,12 +28,15 @@ from course_lib.grading.execution.functions import TorchFunctions, describe_wron
 from course_lib.launching.faults import FaultKind, Misuse
 
 BITS = {"x": 1, "w": 2, "b": 4}
-_OF_PYTORCH = frozenset({"to_save", "non_differentiable", "dirty_tensors"})  # names under which the methods of ctx keep tensors
+# names under which the methods of ctx keep tensors
+_OF_PYTORCH = frozenset({"to_save", "non_differentiable", "dirty_tensors"})
 
 
 def _holds_tensor(value: object, home: str) -> bool:
-    """Return True for a tensor, or an object that leads to one: a container, a function, an object of a class of the module ``home``."""
-    seen: dict[int, object] = {}  # by id; the objects are kept, because a new object could get the id of a deleted one
+    """Return True for a tensor, or an object that leads to one: a container, a function, an object
+    of a class of the module ``home``."""
+    # by id; the objects are kept, because a new object could get the id of a deleted one
+    seen: dict[int, object] = {}
     waiting = [value]
     while waiting:
         one = waiting.pop()
@@ -57,7 +62,8 @@ def _list_held(one: object, home: str) -> Iterable[object]:
     if isinstance(one, types.FunctionType) and one.__module__ == home:
         return [vars(one), one.__defaults__, read_closure(one)]
     if home in (type(one).__module__, getattr(one, "__module__", "")):
-        attributes = dict(vars(one)) if hasattr(one, "__dict__") else {}  # for a class, vars returns a proxy
+        # for a class, vars returns a proxy
+        attributes = dict(vars(one)) if hasattr(one, "__dict__") else {}
         return [attributes, *(getattr(one, name, None) for name in getattr(one, "__slots__", ()))]
     return ()
 
@@ -65,9 +71,13 @@ def _list_held(one: object, home: str) -> Iterable[object]:
 class Autograd(TorchFunctions):
     """Cases of the kind "autograd": on the CPU, the kernels in the interpreter."""
 
-    # The learner's file imports the first one later, when the sandbox no longer lets it read the course. A first launch and
-    # torch.autograd.grad import the others.
-    modules = ("course_lib.norms.launchers", "triton.compiler.code_generator", "torch.fx.experimental.symbolic_shapes")
+    # The learner's file imports the first one later, when the sandbox no longer lets it read the
+    # course. A first launch and torch.autograd.grad import the others.
+    modules = (
+        "course_lib.norms.launchers",
+        "triton.compiler.code_generator",
+        "torch.fx.experimental.symbolic_shapes",
+    )
 
     def __init__(self):
         require_mode("cpu")
@@ -76,14 +86,24 @@ class Autograd(TorchFunctions):
     def run(self, function, case: CaseLaunch, data: bytes) -> bytes:
         memory, kept = bytearray(data), []
         views = {t.name: self.view(memory, t) for t in case.tensors}
-        with self.watching({t.name: views[t.name] for t in case.tensors if not t.is_output}) as changes:
+        with self.watching(
+            {t.name: views[t.name] for t in case.tensors if not t.is_output}
+        ) as changes:
             Norm = self.make_function(sys.modules[function.__module__], kept)
             self.call(Norm, case, views)
-            twice_wrong = case.constexprs["second"] and not self._differentiates_twice(Norm, case, views)
-        words = _("{name} holds a tensor, which did not go through ctx.save_for_backward: PyTorch does not notice when it is changed")
+            twice_wrong = case.constexprs["second"] and not self._differentiates_twice(
+                Norm, case, views
+            )
+        words = _(
+            "{name} holds a tensor, which did not go through ctx.save_for_backward: PyTorch does"
+            " not notice when it is changed"
+        )
         found = [*changes, *(Misuse(FaultKind.CTX, words.format(name=name)) for name in kept)]
         if twice_wrong:
-            words = _("A second derivative is wrong, and no error was raised: autograd takes what a launch returns for a constant")
+            words = _(
+                "A second derivative is wrong, and no error was raised: autograd takes what a"
+                " launch returns for a constant"
+            )
             found.append(Misuse(FaultKind.SECOND, words))
         self.misuse = next(iter(found), None)
         return bytes(memory)
@@ -97,9 +117,17 @@ class Autograd(TorchFunctions):
         home = written.__name__
 
         def forward(ctx, *arguments):
-            before = {name for name, value in vars(written).items() if name[:2] != "__" and _holds_tensor(value, home)}
+            before = {
+                name
+                for name, value in vars(written).items()
+                if name[:2] != "__" and _holds_tensor(value, home)
+            }
             y = written.forward(ctx, *arguments)
-            kept.extend(f"`ctx.{name}`" for name, value in vars(ctx).items() if name not in _OF_PYTORCH and _holds_tensor(value, home))
+            kept.extend(
+                f"`ctx.{name}`"
+                for name, value in vars(ctx).items()
+                if name not in _OF_PYTORCH and _holds_tensor(value, home)
+            )
             if _holds_tensor(dict(ctx.metadata), home):
                 kept.append("`ctx.metadata`")
             kept.extend(
@@ -112,19 +140,27 @@ class Autograd(TorchFunctions):
         halves = {"forward": staticmethod(forward), "backward": staticmethod(written.backward)}
         return type("Norm", (torch.autograd.Function,), halves)
 
-    def call(self, Norm: type[torch.autograd.Function], case: CaseLaunch, views: dict[str, torch.Tensor]) -> None:
-        """Run the Function as the case asks for, and copy what it computes into the views of the outputs."""
+    def call(
+        self, Norm: type[torch.autograd.Function], case: CaseLaunch, views: dict[str, torch.Tensor]
+    ) -> None:
+        """Run the Function as the case asks for, and copy what it computes into the views of the
+        outputs."""
         flags = case.constexprs
         leaves = {name: views[name] for name in BITS if name in views}
         for name, leaf in leaves.items():
             leaf.requires_grad_(bool(flags["needs"] & BITS[name]))
         eps = next(value for value in case.arguments if isinstance(value, float))
-        # PyTorch refuses to change a leaf that requires gradients in place, so the change needs a copy.
+        # PyTorch refuses to change a leaf that requires gradients in place, so the change needs a
+        # copy.
         x = leaves["x"] if not flags["change"] else leaves["x"] * 1
         y = Norm.apply(x, leaves.get("w"), leaves.get("b"), eps)
         wanted = {t.name: t for t in case.tensors if t.is_output}
         if not isinstance(y, torch.Tensor):
-            got = _("a tuple of {count}").format(count=len(y)) if isinstance(y, tuple) else f"`{type(y).__name__}`"
+            got = (
+                _("a tuple of {count}").format(count=len(y))
+                if isinstance(y, tuple)
+                else f"`{type(y).__name__}`"
+            )
             raise describe_wrong_return("forward", got, "y")
         if "y" in wanted:
             self.take(views["y"], y.detach(), wanted["y"])
@@ -135,13 +171,20 @@ class Autograd(TorchFunctions):
             x.mul_(2)
             views["raised"].fill_(self._refuses(z, [*asked.values()], views["dy"]))
             return
-        for name, gradient in zip(asked, self._differentiate(z, [*asked.values()], views["dy"], flags["twice"]), strict=True):
+        for name, gradient in zip(
+            asked,
+            self._differentiate(z, [*asked.values()], views["dy"], flags["twice"]),
+            strict=True,
+        ):
             if gradient is not None:
                 self.take(views[f"d{name}"], gradient, wanted[f"d{name}"])
 
     @staticmethod
-    def _differentiate(z: torch.Tensor, leaves: list[torch.Tensor], dy: torch.Tensor, twice: bool) -> tuple[torch.Tensor | None, ...]:
-        """Return the gradients. If ``twice``, keep the graph, differentiate again, and return the second result."""
+    def _differentiate(
+        z: torch.Tensor, leaves: list[torch.Tensor], dy: torch.Tensor, twice: bool
+    ) -> tuple[torch.Tensor | None, ...]:
+        """Return the gradients. If ``twice``, keep the graph, differentiate again, and return the
+        second result."""
         if twice:
             torch.autograd.grad(z, leaves, dy, retain_graph=True, allow_unused=True)
         return torch.autograd.grad(z, leaves, dy, allow_unused=True)
@@ -151,20 +194,31 @@ class Autograd(TorchFunctions):
         try:
             torch.autograd.grad(z, leaves, dy, allow_unused=True)
         except RuntimeError as refusal:
-            if "inplace" not in str(refusal):  # this word is in PyTorch's errors about a saved tensor, and about a view of one
+            # this word is in PyTorch's errors about a saved tensor, and about a view of one
+            if "inplace" not in str(refusal):
                 raise
             return 1.0
         return 0.0
 
     @staticmethod
-    def _differentiates_twice(Norm: type[torch.autograd.Function], case: CaseLaunch, views: dict[str, torch.Tensor]) -> bool:
-        """Return whether the second derivatives through the Function are right, or are refused with an error."""
+    def _differentiates_twice(
+        Norm: type[torch.autograd.Function], case: CaseLaunch, views: dict[str, torch.Tensor]
+    ) -> bool:
+        """Return whether the second derivatives through the Function are right, or are refused with
+        an error."""
 
-        def penalise(norm: Callable[..., torch.Tensor], dtype: torch.dtype) -> list[torch.Tensor | None]:
+        def penalise(
+            norm: Callable[..., torch.Tensor], dtype: torch.dtype
+        ) -> list[torch.Tensor | None]:
             leaves = [views[name].detach().to(dtype, copy=True).requires_grad_() for name in BITS]
-            z = leaves[0] + norm(*leaves)  # x has another way to the loss, so that the gradients have a history in any case
-            first = torch.autograd.grad((z * z * views["dy"].to(dtype)).sum(), leaves, create_graph=True, allow_unused=True)
-            torch.stack([gradient.square().sum() for gradient in first if gradient is not None]).sum().backward()
+            # x has another way to the loss, so that the gradients have a history in any case
+            z = leaves[0] + norm(*leaves)
+            first = torch.autograd.grad(
+                (z * z * views["dy"].to(dtype)).sum(), leaves, create_graph=True, allow_unused=True
+            )
+            torch.stack(
+                [gradient.square().sum() for gradient in first if gradient is not None]
+            ).sum().backward()
             return [leaf.grad for leaf in leaves]
 
         eps = next(value for value in case.arguments if isinstance(value, float))
@@ -178,5 +232,11 @@ class Autograd(TorchFunctions):
             found = penalise(lambda x, w, b: Norm.apply(x, w, b, eps), torch.float32)
         except RuntimeError:
             return True
-        pairs = [(got, want) for got, want in zip(found, wanted, strict=True) if got is not None and want is not None]
-        return len(pairs) == len(BITS) and all((got - want).abs().max() <= 1e-2 * want.abs().max() for got, want in pairs)
+        pairs = [
+            (got, want)
+            for got, want in zip(found, wanted, strict=True)
+            if got is not None and want is not None
+        ]
+        return len(pairs) == len(BITS) and all(
+            (got - want).abs().max() <= 1e-2 * want.abs().max() for got, want in pairs
+        )

@@ -10,13 +10,14 @@ from course_lib.grading.cases.plan import CaseLaunch
 from course_lib.grading.submission.source import Unreadable
 from course_lib.launching.faults import Misuse
 
-# the file of a job that names the kernel under test of each case; the learner's tests must not read it
+# the file of a job that names the kernel under test of each case; the learner's tests must not read
+# it
 KERNEL_NAMES = "kernels.json"
 
 
 class CaseRunner:
-    """Runs the cases of one kind of exercise. ``misuse`` is that of the last case that finished. ``refusal`` is set when a case
-    does what the exercise refuses; then no further case is run."""
+    """Runs the cases of one kind of exercise. ``misuse`` is that of the last case that finished.
+    ``refusal`` is set when a case does what the exercise refuses; then no further case is run."""
 
     misuse: Misuse | None = None
     refusal: Unreadable | None = None
@@ -28,13 +29,22 @@ class CaseRunner:
         """
 
     def open_device(self) -> None:
-        """Open the device that a submission may use, after the process is confined and before it reads the job."""
+        """Open the device that a submission may use, after the process is confined and before it
+        reads the job."""
 
-    def begin(self, module: types.ModuleType, code: types.CodeType, cases: list[CaseLaunch], rules: dict[str, Any] | None) -> None:
-        """Prepare the cases of a job. ``module`` is the file that was imported, ``code`` its code, ``rules`` those of its :class:`Kernels`."""
+    def begin(
+        self,
+        module: types.ModuleType,
+        code: types.CodeType,
+        cases: list[CaseLaunch],
+        rules: dict[str, Any] | None,
+    ) -> None:
+        """Prepare the cases of a job. ``module`` is the file that was imported, ``code`` its code,
+        ``rules`` those of its :class:`Kernels`."""
 
     def run(self, function: Any, case: CaseLaunch, data: bytes) -> bytes:
-        """Run one case on the bytes of its memory. Returns the bytes of the same memory afterwards."""
+        """Run one case on the bytes of its memory. Returns the bytes of the same memory
+        afterwards."""
         raise NotImplementedError
 
     def lost(self, error: BaseException) -> bool:
@@ -43,7 +53,8 @@ class CaseRunner:
 
 
 def require_mode(mode: str) -> None:
-    """Raise RuntimeError unless this process is in ``mode``: "cpu", with the mended interpreter, or "gpu"."""
+    """Raise RuntimeError unless this process is in ``mode``: "cpu", with the mended interpreter, or
+    "gpu"."""
     import course_lib
 
     chosen = course_lib.MODE

@@ -1,8 +1,9 @@
 """Run the cases of a job on a learner's kernel or function, without judging the outputs.
 
-This is the last process of the chain that ``server.py`` makes, and it is confined before this module runs. It knows no exercise: the
-job names an entry point, a grid and the arguments of each case. ``NN.in`` holds the buffers of case NN one after the other, and
-``NN.out`` gets them back. Exceptions and faults go to ``NN.error``. Only the bytes are evidence for the parent.
+This is the last process of the chain that ``server.py`` makes, and it is confined before this
+module runs. It knows no exercise: the job names an entry point, a grid and the arguments of each
+case. ``NN.in`` holds the buffers of case NN one after the other, and ``NN.out`` gets them back.
+Exceptions and faults go to ``NN.error``. Only the bytes are evidence for the parent.
 """
 
 from __future__ import annotations
@@ -28,18 +29,23 @@ from course_lib.sandbox.machine import Machine, Stopped, begin_case, write_whole
 
 REFUSED = "Refused"  # the type under which a refusal by the exercise's rules is written
 _RUNNERS = {
-    "cpu": ("interpreted", "Interpreter"), "gpu": ("compiled", "Gpu"), "torch": ("functions", "TorchFunctions"),
-    "numpy": ("functions", "NumPyFunctions"), "autograd": ("autograd_child", "Autograd"), "tests": ("tests_child", "Tests"),
+    "cpu": ("interpreted", "Interpreter"), "gpu": ("compiled", "Gpu"),
+    "torch": ("functions", "TorchFunctions"),
+    "numpy": ("functions", "NumPyFunctions"), "autograd": ("autograd_child", "Autograd"),
+    "tests": ("tests_child", "Tests"),
 }  # fmt: skip
 
 
 def make_machine(mode: str) -> Machine:
     """Make the object that runs cases in ``mode``.
 
-    The modes are "cpu" (kernels, interpreted), "gpu" (compiled), "torch", "numpy" and "autograd" (functions), and "tests" (of kernels).
+    The modes are "cpu" (kernels, interpreted), "gpu" (compiled), "torch", "numpy" and "autograd"
+    (functions), and "tests" (of kernels).
     """
     module, name = _RUNNERS[mode]
-    return _CaseMachine(getattr(importlib.import_module(f"course_lib.grading.execution.{module}"), name)())
+    return _CaseMachine(
+        getattr(importlib.import_module(f"course_lib.grading.execution.{module}"), name)()
+    )
 
 
 class _CaseMachine(Machine):
@@ -55,7 +61,8 @@ class _CaseMachine(Machine):
         self.runs.open_device()
 
     def work(self, job: dict[str, Any], folder: Path) -> None:
-        """Run every case of the job. Once the learner's code has run, nothing that this process does can be trusted."""
+        """Run every case of the job. Once the learner's code has run, nothing that this process
+        does can be trusted."""
         file, runs = folder / "kernels.py", self.runs
         try:
             code = _compile(file, job["rules"])
@@ -76,14 +83,20 @@ class _CaseMachine(Machine):
                 continue
             data, error = b"", None
             try:
-                data = runs.run(getattr(module, case.entry_point), case, (folder / f"{number:02}.in").read_bytes())
+                data = runs.run(
+                    getattr(module, case.entry_point),
+                    case,
+                    (folder / f"{number:02}.in").read_bytes(),
+                )
             except Stopped:
                 raise
             except BaseException as raised:
                 error = raised
             sys.stdout.flush()
             if runs.refusal is not None:  # even if the code has caught the exception
-                write_whole(folder / f"{number:02}.error", _describe_refused(runs.refusal, in_case=True))
+                write_whole(
+                    folder / f"{number:02}.error", _describe_refused(runs.refusal, in_case=True)
+                )
                 return
             if error is not None:
                 lost = runs.lost(error)
@@ -125,7 +138,8 @@ def _import(file: Path, code: types.CodeType) -> types.ModuleType:
 
 
 def _described(error: BaseException, file: str, lost: bool = False) -> bytes:
-    """Return the exception inside Triton's wrappers, and the last line of the learner's file that it passed, with the columns."""
+    """Return the exception inside Triton's wrappers, and the last line of the learner's file that
+    it passed, with the columns."""
     chain = [error]
     while chain[-1].__cause__ is not None and len(chain) < 20:
         chain.append(chain[-1].__cause__)
@@ -139,8 +153,13 @@ def _described(error: BaseException, file: str, lost: bool = False) -> bytes:
         if node is not None and source is not None and hasattr(node, "lineno"):
             # A compiler error counts lines from the first line of the function.
             line, column, end_column = _line_of(source, node.lineno, file) or line, None, None
-    text = chain[-1].args[0] if chain[-1].args and isinstance(chain[-1].args[0], str) else str(chain[-1])
-    text = text[-4000:].encode("utf-8", "replace").decode()  # a lone surrogate could not be printed or saved
+    text = (
+        chain[-1].args[0]
+        if chain[-1].args and isinstance(chain[-1].args[0], str)
+        else str(chain[-1])
+    )
+    # a lone surrogate could not be printed or saved
+    text = text[-4000:].encode("utf-8", "replace").decode()
     fault = error.fault if isinstance(error, Misuse) else None
     return _write(Raised(type(chain[-1]).__name__, text, line, column, end_column, lost, fault))
 

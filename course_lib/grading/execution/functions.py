@@ -24,7 +24,9 @@ from course_lib.launching.faults import FaultKind, Misuse, describe_line, find_w
 
 
 def _describe_change(name: str, what: str, was: Any, now: Any) -> str:
-    return _("{name} is an input; its {what} was {was} and is {now} now").format(name=name, what=what, was=was, now=now)
+    return _("{name} is an input; its {what} was {was} and is {now} now").format(
+        name=name, what=what, was=was, now=now
+    )
 
 
 class Refused(BaseException):
@@ -36,8 +38,13 @@ class WrongReturn(Exception):
 
 
 def describe_wrong_return(function: str, got: str, wanted: str) -> WrongReturn:
-    """Make the exception for a function that returned ``got`` in place of ``wanted``, both in words."""
-    return WrongReturn(_("`{function}` returned {got}; asked for: {wanted}").format(function=function, got=got, wanted=wanted))
+    """Make the exception for a function that returned ``got`` in place of ``wanted``, both in
+    words."""
+    return WrongReturn(
+        _("`{function}` returned {got}; asked for: {wanted}").format(
+            function=function, got=got, wanted=wanted
+        )
+    )
 
 
 class Functions(CaseRunner, abc.ABC):
@@ -61,13 +68,16 @@ class Functions(CaseRunner, abc.ABC):
         return bytes(memory)
 
     def split(self, returned: Any, wanted: list[CaseTensor], function: str) -> tuple | list:
-        """Return the values that a function returned, one per output. Several values come in a tuple of any class or in a list.
+        """Return the values that a function returned, one per output. Several values come in a
+        tuple of any class or in a list.
 
-        Raises: WrongReturn if the function returned something else, or a tuple around a single output.
+        Raises: WrongReturn if the function returned something else, or a tuple around a single
+        output.
         """
         kind = type(returned)  # isinstance would believe the __class__ that the object claims
         if kind is not tuple and issubclass(kind, tuple):
-            returned = tuple(tuple.__iter__(returned))  # the items themselves: a subclass can define another __iter__
+            # the items themselves: a subclass can define another __iter__
+            returned = tuple(tuple.__iter__(returned))
         if kind is list and len(wanted) == 1 and wanted[0].any_dtype and wanted[0].shape:
             return (returned,)  # one array, whose numbers are not separate outputs
         if returned is None:
@@ -75,14 +85,22 @@ class Functions(CaseRunner, abc.ABC):
         elif type(returned) not in (tuple, list):
             if len(wanted) == 1:
                 return (returned,)
-            got = _("one {noun}").format(noun=_(self.noun)) if issubclass(kind, self.types) else f"`{kind.__name__}`"
+            got = (
+                _("one {noun}").format(noun=_(self.noun))
+                if issubclass(kind, self.types)
+                else f"`{kind.__name__}`"
+            )
         elif len(returned) == len(wanted) == 1:
             words = _("`{function}` returned a {kind} of one; asked for: the {noun} itself")
-            raise WrongReturn(words.format(function=function, kind=kind.__name__, noun=_(self.noun)))
+            raise WrongReturn(
+                words.format(function=function, kind=kind.__name__, noun=_(self.noun))
+            )
         elif len(returned) == len(wanted):
             return returned
         else:
-            got = (_("{count} value") if len(returned) == 1 else _("{count} values")).format(count=len(returned))
+            got = (_("{count} value") if len(returned) == 1 else _("{count} values")).format(
+                count=len(returned)
+            )
         raise describe_wrong_return(function, got, list_words(t.name for t in wanted))
 
     @property
@@ -92,7 +110,8 @@ class Functions(CaseRunner, abc.ABC):
 
     @abc.abstractmethod
     def watching(self, inputs: dict[str, Any]) -> contextlib.AbstractContextManager[list[Misuse]]:
-        """Yield a list. After the block it contains a Misuse for each change that the block made to ``inputs``."""
+        """Yield a list. After the block it contains a Misuse for each change that the block made to
+        ``inputs``."""
 
     @abc.abstractmethod
     def view(self, memory: bytearray, t: CaseTensor) -> Any:
@@ -106,10 +125,15 @@ class Functions(CaseRunner, abc.ABC):
         """
 
     def widen(self, value: Any, t: CaseTensor) -> Any:
-        """Convert a list of numbers to an array, and True or a fraction to a number, where the output may have any dtype."""
+        """Convert a list of numbers to an array, and True or a fraction to a number, where the
+        output may have any dtype."""
         if t.whole and not issubclass(type(value), numbers.Integral):
             words = _("{name} came back as {got}; asked for: a whole number, an `int`")
-            raise WrongReturn(words.format(name=t.name, got=value if type(value) is float else type(value).__name__))
+            raise WrongReturn(
+                words.format(
+                    name=t.name, got=value if type(value) is float else type(value).__name__
+                )
+            )
         if not t.any_dtype:
             return value
         if t.shape and type(value) is list:
@@ -123,7 +147,8 @@ class Functions(CaseRunner, abc.ABC):
 
     @abc.abstractmethod
     def make_array(self, numbers: list) -> Any:
-        """Make a tensor or array of these numbers. Raises: TypeError, ValueError or RuntimeError if they are no numbers."""
+        """Make a tensor or array of these numbers. Raises: TypeError, ValueError or RuntimeError if
+        they are no numbers."""
 
     @staticmethod
     def refuse(t: CaseTensor, got: str) -> None:
@@ -138,9 +163,11 @@ def _tuple(shape) -> str:
 
 @contextlib.contextmanager
 def _listening(function, wanted: dict[str, tuple[int, int | None]]) -> Iterator[list[Misuse]]:
-    """Yield a list. After the block it contains a Misuse for each function whose calls in the block differ from ``wanted``.
+    """Yield a list. After the block it contains a Misuse for each function whose calls in the block
+    differ from ``wanted``.
 
-    ``wanted`` maps other entry points to the fewest and the most calls that ``function`` may make; None is no limit.
+    ``wanted`` maps other entry points to the fewest and the most calls that ``function`` may make;
+    None is no limit.
     """
     module, found = vars(sys.modules[function.__module__]), []
     lines: dict[str, list[int]] = {name: [] for name in wanted}
@@ -161,7 +188,10 @@ def _listening(function, wanted: dict[str, tuple[int, int | None]]) -> Iterator[
     for name, (least, most) in wanted.items():
         at, caller = lines[name], function.__name__
         if at and most == 0:
-            words = _("`{caller}` calls `{name}`{line}; the exercise asks each for an algorithm of its own")
+            words = _(
+                "`{caller}` calls `{name}`{line}; the exercise asks each for an algorithm of"
+                " its own"
+            )
             words = words.format(caller=caller, name=name, line=describe_line(at[0]))
             found.append(Misuse(FaultKind.CALLS, words, line=at[0]))
         elif most is not None and len(at) > most:
@@ -169,12 +199,20 @@ def _listening(function, wanted: dict[str, tuple[int, int | None]]) -> Iterator[
             words = words.format(caller=caller, name=name, count=len(at), most=most)
             found.append(Misuse(FaultKind.OFTEN, words, line=at[most]))
         elif len(at) < least:
-            words = _("`{caller}` calls `{name}` {count} times, where at least {least} are asked for")
-            found.append(Misuse(FaultKind.UNCALLED, words.format(caller=caller, name=name, count=len(at), least=least)))
+            words = _(
+                "`{caller}` calls `{name}` {count} times, where at least {least} are asked for"
+            )
+            found.append(
+                Misuse(
+                    FaultKind.UNCALLED,
+                    words.format(caller=caller, name=name, count=len(at), least=least),
+                )
+            )
 
 
 def _find_learner() -> int | None:
-    """Return the line of the learner's file that called the current PyTorch operation; None if other code did, such as the interpreter."""
+    """Return the line of the learner's file that called the current PyTorch operation; None if
+    other code did, such as the interpreter."""
     frame = sys._getframe(1)
     while frame is not None:
         module = frame.f_globals.get("__name__", "")
@@ -192,7 +230,11 @@ class NumPyFunctions(Functions):
         import numpy as np
 
         self.np = np
-        self.dtypes = {"fp32": np.dtype(np.float32), "fp16": np.dtype(np.float16), "bf16": np.dtype(ml_dtypes.bfloat16)}
+        self.dtypes = {
+            "fp32": np.dtype(np.float32),
+            "fp16": np.dtype(np.float16),
+            "bf16": np.dtype(ml_dtypes.bfloat16),
+        }
         self.names = {dtype: name for name, dtype in self.dtypes.items()}
 
     @property
@@ -201,18 +243,23 @@ class NumPyFunctions(Functions):
 
     def view(self, memory: bytearray, t: CaseTensor):
         flat = self.np.frombuffer(
-            memory if t.is_output else bytes(memory),  # an array on ``bytes`` cannot be made writeable
+            # an array on ``bytes`` cannot be made writeable
+            memory if t.is_output else bytes(memory),
             dtype=self.dtypes[t.dtype],
             offset=t.start,
             count=(t.nbytes + t.offset - t.start) // t.itemsize,
         )
-        array = self.np.lib.stride_tricks.as_strided(flat, t.shape, [stride * t.itemsize for stride in t.strides])
+        array = self.np.lib.stride_tricks.as_strided(
+            flat, t.shape, [stride * t.itemsize for stride in t.strides]
+        )
         # array[()] is NumPy's number instead of an array without dimensions
         return array if t.shape or t.is_output else array[()]
 
     @contextlib.contextmanager
     def watching(self, inputs: dict[str, Any]) -> Iterator[list[Misuse]]:
-        arrays = {name: array for name, array in inputs.items() if isinstance(array, self.np.ndarray)}
+        arrays = {
+            name: array for name, array in inputs.items() if isinstance(array, self.np.ndarray)
+        }
         before = {name: (array.shape, array.strides, array.dtype) for name, array in arrays.items()}
         changes: list[Misuse] = []
         try:
@@ -220,7 +267,14 @@ class NumPyFunctions(Functions):
         except ValueError as refused:
             if not any(word in str(refused) for word in ("read-only", "WRITEABLE")):
                 raise
-            line = next((t.tb_lineno for t in _list_frames(refused) if t.tb_frame.f_globals.get("__name__") == "kernels"), None)
+            line = next(
+                (
+                    t.tb_lineno
+                    for t in _list_frames(refused)
+                    if t.tb_frame.f_globals.get("__name__") == "kernels"
+                ),
+                None,
+            )
             words = _("an input is written{line}: {names} belong to the caller")
             if len(arrays) == 1:
                 words = _("an input is written{line}: {names} belongs to the caller")
@@ -228,9 +282,13 @@ class NumPyFunctions(Functions):
             raise Misuse(FaultKind.INPUT, words, "", line) from None
         for name, array in arrays.items():
             after = array.shape, array.strides, array.dtype
-            for what, was, now in zip(("shape", "strides", "dtype"), before[name], after, strict=True):
+            for what, was, now in zip(
+                ("shape", "strides", "dtype"), before[name], after, strict=True
+            ):
                 if was != now:
-                    changes.append(Misuse(FaultKind.INPUT, _describe_change(name, what, was, now), name))
+                    changes.append(
+                        Misuse(FaultKind.INPUT, _describe_change(name, what, was, now), name)
+                    )
 
     def make_array(self, numbers):
         return self.np.array(numbers)
@@ -241,10 +299,15 @@ class NumPyFunctions(Functions):
             value = self.dtypes[t.dtype].type(value)
         kind = type(value)
         if kind is not self.np.ndarray and (t.shape or not issubclass(kind, self.np.generic)):
-            kinds = {self.np.ndarray: _("a subclass of np.ndarray, "), self.np.generic: _("one number, ")}
+            kinds = {
+                self.np.ndarray: _("a subclass of np.ndarray, "),
+                self.np.generic: _("one number, "),
+            }
             what = next((words for base, words in kinds.items() if issubclass(kind, base)), "")
             self.refuse(t, f"{what}`{kind.__name__}`")
-        if tuple(value.shape) != t.shape or not (value.dtype == view.dtype or (t.any_dtype and value.dtype.kind in "fiub")):
+        if tuple(value.shape) != t.shape or not (
+            value.dtype == view.dtype or (t.any_dtype and value.dtype.kind in "fiub")
+        ):
             shape = _("shape {shape}").format(shape=_tuple(value.shape))
             self.refuse(t, f"{shape}, {self.names.get(value.dtype, value.dtype)}")
         view[...] = value
@@ -260,7 +323,8 @@ def _list_frames(error: BaseException) -> list:
 
 
 class TorchFunctions(Functions):
-    """Cases of functions in PyTorch operations, on the CPU. ``modules``: what a case would import. The server imports it before the forks."""
+    """Cases of functions in PyTorch operations, on the CPU. ``modules``: what a case would import.
+    The server imports it before the forks."""
 
     noun = N_("tensor")
     modules: tuple[str, ...] = ()
@@ -282,11 +346,13 @@ class TorchFunctions(Functions):
         runner = self
 
         class InPlace(TorchDispatchMode):
-            """Records each operation that changes a tensor in place, also through ``.data``, which leaves PyTorch's version counter."""
+            """Records each operation that changes a tensor in place, also through ``.data``, which
+            leaves PyTorch's version counter."""
 
             @classmethod
             def _should_skip_dynamo(cls) -> bool:
-                # By default a wrapper disables torch.compile. That would import the compiler, which is slow.
+                # By default a wrapper disables torch.compile. That would import the compiler, which
+                # is slow.
                 return False
 
             def __init__(self, owners: dict[int, str], changes: list[Misuse]):
@@ -299,9 +365,12 @@ class TorchFunctions(Functions):
                 schema = operation._schema
                 if schema.is_mutable and not self.changes:
                     for position, parameter in enumerate(schema.arguments):
-                        value = args[position] if position < len(args) else kwargs.get(parameter.name)
+                        value = (
+                            args[position] if position < len(args) else kwargs.get(parameter.name)
+                        )
                         if parameter.is_write and isinstance(value, torch.Tensor):
-                            name, line = self.owners.get(value.untyped_storage().data_ptr()), _find_learner()
+                            name = self.owners.get(value.untyped_storage().data_ptr())
+                            line = _find_learner()
                             if name is not None and line is not None:
                                 words = _("{name} is an input and is changed in place{line}")
                                 words = words.format(name=name, line=describe_line(line))
@@ -315,7 +384,8 @@ class TorchFunctions(Functions):
         self.shortcuts = Shortcuts(rules["forbidden"] if rules else {})
 
     def check_operation(self, name: str) -> None:
-        """Refuse a PyTorch operation that is a shortcut. The text alone does not show it: a module of torch.nn runs such operations inside.
+        """Refuse a PyTorch operation that is a shortcut. The text alone does not show it: a module
+        of torch.nn runs such operations inside.
 
         Raises: Refused.
         """
@@ -324,7 +394,9 @@ class TorchFunctions(Functions):
             why = self.shortcuts.describe("backward", "backward")
         if why is not None:
             line = _find_learner()
-            self.refusal = self.refusal or Unreadable("not_allowed", why, why, None if line is None else Span(line))
+            self.refusal = self.refusal or Unreadable(
+                "not_allowed", why, why, None if line is None else Span(line)
+            )
             raise Refused(why)
 
     @property
@@ -333,7 +405,10 @@ class TorchFunctions(Functions):
 
     def view(self, memory: bytearray, t: CaseTensor):
         flat = self.torch.frombuffer(
-            memory, dtype=self.dtypes[t.dtype], offset=t.start, count=(t.nbytes + t.offset - t.start) // t.itemsize
+            memory,
+            dtype=self.dtypes[t.dtype],
+            offset=t.start,
+            count=(t.nbytes + t.offset - t.start) // t.itemsize,
         )
         return flat.as_strided(t.shape, t.strides)
 
@@ -341,13 +416,17 @@ class TorchFunctions(Functions):
     def watching(self, inputs: dict[str, Any]) -> Iterator[list[Misuse]]:
         before = {name: self.describe(tensor) for name, tensor in inputs.items()}
         changes: list[Misuse] = []
-        with self.in_place({tensor.untyped_storage().data_ptr(): name for name, tensor in inputs.items()}, changes):
+        with self.in_place(
+            {tensor.untyped_storage().data_ptr(): name for name, tensor in inputs.items()}, changes
+        ):
             yield changes
         for name, tensor in inputs.items():
             after = self.describe(tensor)
             changed = next((what for what, was in before[name].items() if was != after[what]), None)
             if changed in ("address", "version"):
-                words = _("{name} is an input and is changed in place{line}").format(name=name, line="")
+                words = _("{name} is an input and is changed in place{line}").format(
+                    name=name, line=""
+                )
                 changes.append(Misuse(FaultKind.INPUT, words, name))
             elif changed is not None:
                 words = _describe_change(name, changed, before[name][changed], after[changed])
@@ -360,7 +439,8 @@ class TorchFunctions(Functions):
         The version counter stands for the values: it counts changes through views, too.
         """
         return {
-            "shape": tuple(tensor.shape), "strides": tensor.stride(), "dtype": tensor.dtype, "address": tensor.data_ptr(),
+            "shape": tuple(tensor.shape), "strides": tensor.stride(), "dtype": tensor.dtype,
+            "address": tensor.data_ptr(),
             "version": tensor._version,
         }  # fmt: skip
 
@@ -377,7 +457,12 @@ class TorchFunctions(Functions):
         if kind is not self.torch.Tensor:
             what = _("a subclass of torch.Tensor, ") if issubclass(kind, self.torch.Tensor) else ""
             self.refuse(t, f"{what}`{kind.__name__}`")
-        if tuple(value.shape) != t.shape or not (value.dtype == view.dtype or (t.any_dtype and not value.is_complex())):
+        if tuple(value.shape) != t.shape or not (
+            value.dtype == view.dtype or (t.any_dtype and not value.is_complex())
+        ):
             shape = _("shape {shape}").format(shape=_tuple(value.shape))
-            self.refuse(t, f"{shape}, {self.names.get(value.dtype, str(value.dtype).removeprefix('torch.'))}")
+            self.refuse(
+                t,
+                f"{shape}, {self.names.get(value.dtype, str(value.dtype).removeprefix('torch.'))}",
+            )
         view.copy_(value)

@@ -15,7 +15,9 @@ if TYPE_CHECKING:
     from course_lib.interpreter.findings import GivenUp, Schedule
 
 _MAX_STEPS = 20_000  # steps of one interleaved launch; far more than a launch of an exercise takes
-_MAX_SPINS = 5000  # ``patience`` in the last schedule of a case: there a wait that gives up after fewer tries does give up
+# ``patience`` in the last schedule of a case: there a wait that gives up after fewer tries does
+# give up
+_MAX_SPINS = 5000
 _MANY_ORDERS = 4  # only a case with at least so many schedules has this patience in its last one
 
 
@@ -30,9 +32,17 @@ class Interpreter(CaseRunner):
         from course_lib.interpreter.bounds import OutOfBounds
         from course_lib.launching.interpreted import PlacedLaunch
 
-        # NumPy would warn of a NaN or an overflow, with a line of the interpreter. The values are judged anyway, so the warning is useless.
-        warnings.filterwarnings("ignore", category=RuntimeWarning, module=r"triton\.runtime\.interpreter|course_lib\.interpreter|numpy\.")
-        self.place, self.outside, self.hooks, self.spelling = PlacedLaunch, OutOfBounds, hooks, spelling
+        # NumPy would warn of a NaN or an overflow, with a line of the interpreter. The values are
+        # judged anyway, so the warning is useless.
+        warnings.filterwarnings(
+            "ignore",
+            category=RuntimeWarning,
+            module=r"triton\.runtime\.interpreter|course_lib\.interpreter|numpy\.",
+        )
+        self.place = PlacedLaunch
+        self.outside = OutOfBounds
+        self.hooks = hooks
+        self.spelling = spelling
 
     def begin(self, module, code, cases, rules) -> None:
         self.spelling.make_interpretable(module)
@@ -45,12 +55,23 @@ class Interpreter(CaseRunner):
                 return self.once(function, case, data)
             runs = [self.once(function, case, data, seed) for seed in range(case.interleavings)]
         except self.outside as found:
-            raise Misuse(FaultKind(found.kind), str(found), found.tensor or "", found.line, found.row) from found
+            raise Misuse(
+                FaultKind(found.kind), str(found), found.tensor or "", found.line, found.row
+            ) from found
         for t in case.tensors:
             here = slice(t.offset, t.offset + t.nbytes)
-            if t.is_output and not case.any_order and any(other[here] != runs[0][here] for other in runs):
+            if (
+                t.is_output
+                and not case.any_order
+                and any(other[here] != runs[0][here] for other in runs)
+            ):
                 if self.given_up is not None:
-                    raise Misuse(FaultKind.GAVE_UP, f"{self.given_up.message}{_('.')}", t.name, self.given_up.step.line)
+                    raise Misuse(
+                        FaultKind.GAVE_UP,
+                        f"{self.given_up.message}{_('.')}",
+                        t.name,
+                        self.given_up.step.line,
+                    )
                 words = _("{name} has other bits when the programs run in another order")
                 raise Misuse(FaultKind.ORDER, words.format(name=t.name), t.name, None)
         self.misuse = find_worst(self.misuse, _find_unlike(case, runs[0]))
@@ -64,9 +85,18 @@ class Interpreter(CaseRunner):
             placed.run(kernel, watch)
         else:
             patience = _MAX_SPINS if seed + 1 == case.interleavings >= _MANY_ORDERS else 0
-            outcome = placed.interleave(kernel, watch, seed=seed, resident=case.resident, max_steps=_MAX_STEPS, patience=patience)
+            outcome = placed.interleave(
+                kernel,
+                watch,
+                seed=seed,
+                resident=case.resident,
+                max_steps=_MAX_STEPS,
+                patience=patience,
+            )
             found = find_misuse(outcome)
-            self.given_up = self.given_up or next((wait for wait in outcome.given_up if wait.tries > 1), None)
+            self.given_up = self.given_up or next(
+                (wait for wait in outcome.given_up if wait.tries > 1), None
+            )
             if found is not None:
                 # A write to an input usually races as well. Report the write: it is the cause.
                 raise watch.written or found
@@ -75,18 +105,23 @@ class Interpreter(CaseRunner):
 
 
 def _find_unlike(case: CaseLaunch, memory: bytes) -> Misuse | None:
-    """Return the first row of an output that is to have the same bits in all columns, and has not. A NaN is like any other."""
+    """Return the first row of an output that is to have the same bits in all columns, and has not.
+    A NaN is like any other."""
     import numpy as np
 
     for t in case.tensors:
         if t.name not in case.alike:
             continue
-        values = np.frombuffer(memory, np.float32, count=t.elements, offset=t.start).reshape(t.shape)
+        values = np.frombuffer(memory, np.float32, count=t.elements, offset=t.start).reshape(
+            t.shape
+        )
         first = values[:, :1]
         unlike = np.argwhere((values != first) & ~(np.isnan(values) & np.isnan(first)))
         if len(unlike):
             row, column = map(int, unlike[0])
-            words = _("{name}[{row}, {column}] has other bits than {name}[{row}, 0]").format(name=t.name, row=row, column=column)
+            words = _("{name}[{row}, {column}] has other bits than {name}[{row}, 0]").format(
+                name=t.name, row=row, column=column
+            )
             return Misuse(FaultKind.UNLIKE, words, t.name, row=row)
     return None
 
@@ -97,18 +132,30 @@ def find_misuse(outcome: Schedule) -> Misuse | None:
         race = outcome.races[0]
         of_race = (race.first.program, race.second.program)
         # A loop that has tried only once does not wait.
-        waits = [found for found in outcome.given_up if found.step.program in of_race and found.tries > 1]
+        waits = [
+            found for found in outcome.given_up if found.step.program in of_race and found.tries > 1
+        ]
         if waits:
             words = _("{race} Before that {wait}.").format(race=race.message, wait=waits[0].message)
             return Misuse(FaultKind.GAVE_UP, words, race.where.split("[")[0], waits[0].step.line)
-        kind = FaultKind.BOTH_STORE if race.first.kind == race.second.kind == "store" else FaultKind.RACE
+        kind = (
+            FaultKind.BOTH_STORE
+            if race.first.kind == race.second.kind == "store"
+            else FaultKind.RACE
+        )
         return Misuse(kind, race.message, race.where.split("[")[0], race.second.line)
     if outcome.deadlock:
-        return Misuse(FaultKind.DEADLOCK, outcome.deadlock.message, "", outcome.deadlock.waits[0].step.line)
+        return Misuse(
+            FaultKind.DEADLOCK, outcome.deadlock.message, "", outcome.deadlock.waits[0].step.line
+        )
     if outcome.limit:
         return Misuse(FaultKind.LIVELOCK, outcome.limit, "", None)
     if outcome.no_barrier:
         missing = outcome.no_barrier[0]
-        kind = FaultKind.EACH_LOADS if missing.first.program == missing.second.program else FaultKind.NO_BARRIER
+        kind = (
+            FaultKind.EACH_LOADS
+            if missing.first.program == missing.second.program
+            else FaultKind.NO_BARRIER
+        )
         return Misuse(kind, missing.message, missing.where.split("[")[0], missing.line)
     return None

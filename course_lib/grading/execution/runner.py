@@ -1,7 +1,8 @@
 """Send a job to a server, and return the bytes of its outputs.
 
-Parent and child are different processes. Only the bytes of the outputs decide a verdict; the child's own report does not. The parent
-treats the files of the job as a possible forgery, because the learner's code may have written them.
+Parent and child are different processes. Only the bytes of the outputs decide a verdict; the
+child's own report does not. The parent treats the files of the job as a possible forgery, because
+the learner's code may have written them.
 """
 
 from __future__ import annotations
@@ -37,7 +38,8 @@ _TEXT_CHARACTERS, _WORDS_CHARACTERS, _NAME_CHARACTERS = 4000, 1000, 200
 
 def _make_kind(mode: str) -> ServerKind:
     make = "course_lib.grading.execution.child:make_machine"
-    if mode == "gpu":  # CUDA cannot be used after a fork: each job opens the GPU itself, and the server never does
+    # CUDA cannot be used after a fork: each job opens the GPU itself, and the server never does
+    if mode == "gpu":
         return ServerKind(make, mode, "gpu", Needs.GPU)
     return ServerKind(make, mode, "cpu")
 
@@ -48,9 +50,11 @@ KINDS = {mode: _make_kind(mode) for mode in ("cpu", "gpu", "torch", "numpy", "au
 
 @dataclass
 class Run:
-    """The result of a run. By case number, ``data`` has the bytes of finished cases and ``errors`` the reported exceptions and faults.
+    """The result of a run. By case number, ``data`` has the bytes of finished cases and ``errors``
+    the reported exceptions and faults.
 
-    A case is in both if it finished and has a fault that its outputs do not show: it wrote to an input, or read more than its plan allows.
+    A case is in both if it finished and has a fault that its outputs do not show: it wrote to an
+    input, or read more than its plan allows.
 
     ``ended`` says how the run ended:
 
@@ -61,10 +65,11 @@ class Run:
     - "timed out": its processor time was over. "waited": its time by the clock was over.
     - "flooded": it printed too much.
     - "too much memory", "too many files" or "too many processes".
-    - "not started": ``printed`` says why. The reason lies in the machine or the course, not in the learner's code.
+    - "not started": ``printed`` says why. The reason lies in the machine or the course, not in the
+      learner's code.
 
-    ``case`` is the case in which the run ended early. ``tier`` is the isolation under which it ran, ``left_out`` the cases that this
-    machine has no room for.
+    ``case`` is the case in which the run ended early. ``tier`` is the isolation under which it ran,
+    ``left_out`` the cases that this machine has no room for.
     """
 
     ended: str
@@ -87,19 +92,26 @@ def run(
     take: Callable[[int, bytes], None] | None = None,
     is_over: Callable[[], bool] | None = None,
 ) -> Run:
-    """Run every plan in one child process. If the process is killed from outside, run them once more.
+    """Run every plan in one child process. If the process is killed from outside, run them once
+    more.
 
-    ``take`` gets the number and the bytes of each finished case while others still run. The child may change these bytes later: only the
-    returned ones count. Once ``is_over`` returns True, the run is stopped, and ends as "timed out".
+    ``take`` gets the number and the bytes of each finished case while others still run. The child
+    may change these bytes later: only the returned ones count. Once ``is_over`` returns True, the
+    run is stopped, and ends as "timed out".
 
-    Raises: OSError if the job cannot be written or no process started (disk full, no memory); EnvironmentFault if the GPU
-    does not answer, if what the process needs cannot be imported, or if this machine has not the tier that was asked for.
+    Raises: OSError if the job cannot be written or no process started (disk full, no memory);
+    EnvironmentFault if the GPU does not answer, if what the process needs cannot be imported, or if
+    this machine has not the tier that was asked for.
     """
     limits = limits or ResourceLimits.for_mode(mode)
     if mode == "gpu":
         _gpu.check_health()
     result = _run_once(kernels, plans, mode, limits, take, is_over)
-    return _run_once(kernels, plans, mode, limits, take, is_over) if result.ended == "killed" else result
+    return (
+        _run_once(kernels, plans, mode, limits, take, is_over)
+        if result.ended == "killed"
+        else result
+    )
 
 
 def _run_once(
@@ -112,21 +124,39 @@ def _run_once(
 ) -> Run:
     with TemporaryFolder("course-check-") as folder:
         job = _write_job(folder, kernels, plans)
-        # On a CPU, reserve the address space of rows far apart beforehand. On a GPU the child allocates them, and reports if it cannot.
+        # On a CPU, reserve the address space of rows far apart beforehand. On a GPU the child
+        # allocates them, and reports if it cannot.
         reserve = (
-            {} if mode == "gpu" else {n: size for n, case in enumerate(job["cases"]) if (size := measure_far(decode(CaseLaunch, case)))}
+            {}
+            if mode == "gpu"
+            else {
+                n: size
+                for n, case in enumerate(job["cases"])
+                if (size := measure_far(decode(CaseLaunch, case)))
+            }
         )
         look = None if take is None else _Arrivals(folder, plans, take).look
-        answer = jobs.run(KINDS[mode], job, folder, limits, count=len(plans), reserve=reserve, look=look, is_over=is_over)
+        answer = jobs.run(
+            KINDS[mode],
+            job,
+            folder,
+            limits,
+            count=len(plans),
+            reserve=reserve,
+            look=look,
+            is_over=is_over,
+        )
         result = _collect(folder, plans, answer)
         _gpu.in_doubt = mode == "gpu" and result.ended != "finished"
         return result
 
 
 def run_rest(kernels: Kernels, mode: str) -> tuple[int, str] | None:
-    """Import the whole file, in a process that runs no case, and check that its own code keeps within limits.
+    """Import the whole file, in a process that runs no case, and check that its own code keeps
+    within limits.
 
-    Returns: the line, and words for what the code did; None if it did nothing that an instructor or its author should know.
+    Returns: the line, and words for what the code did; None if it did nothing that an instructor or
+    its author should know.
     """
     limits = replace(ResourceLimits.for_mode(mode), case=_REST_SECONDS, total=_REST_SECONDS)
     with TemporaryFolder("course-rest-") as folder:
@@ -137,7 +167,11 @@ def run_rest(kernels: Kernels, mode: str) -> tuple[int, str] | None:
         return None
     if raised is not None:
         refused = raised.type == "PermissionError"
-        return (raised.line or kernels.rest_line, _("asked for what the sandbox refuses")) if refused else None
+        return (
+            (raised.line or kernels.rest_line, _("asked for what the sandbox refuses"))
+            if refused
+            else None
+        )
     words = _(_ENDS.get(answer.cause_of_end, _ENDED))
     return kernels.rest_line, words.format(seconds=f"{_REST_SECONDS:g}")
 
@@ -177,7 +211,8 @@ def warm(mode: str) -> None:
 
 
 class _GpuHealth:
-    """Checks the GPU after a child was killed or lost its context, before the next child uses it."""
+    """Checks the GPU after a child was killed or lost its context, before the next child uses
+    it."""
 
     in_doubt = False
 
@@ -191,7 +226,13 @@ class _GpuHealth:
         with TemporaryFolder("course-probe-") as folder:
             (folder / "kernels.py").write_text("")
             # Making a context is enough, because it uses the GPU. No kernel is run.
-            answer = jobs.run(KINDS["gpu"], {"cases": [], "rules": None}, folder, ResourceLimits.for_mode("gpu"), count=0)
+            answer = jobs.run(
+                KINDS["gpu"],
+                {"cases": [], "rules": None},
+                folder,
+                ResourceLimits.for_mode("gpu"),
+                count=0,
+            )
         if answer.stage is Stage.STARTING:
             raise self._describe_silence(answer.printed)
         self.in_doubt = False
@@ -201,8 +242,8 @@ class _GpuHealth:
         last = (said.strip().splitlines() or [_("it said nothing")])[-1]
         return EnvironmentFault(
             _(
-                "the GPU does not answer since a kernel crashed on it ({said}). `nvidia-smi` shows whether it is there; "
-                "`export COURSE_DEVICE=cpu` works meanwhile."
+                "the GPU does not answer since a kernel crashed on it ({said}). `nvidia-smi` shows"
+                " whether it is there; `export COURSE_DEVICE=cpu` works meanwhile."
             ).format(said=last[-300:])
         )
 
@@ -213,8 +254,14 @@ _gpu = _GpuHealth()
 def _write_job(folder: Path, kernels: Kernels, plans: list[Plan]) -> dict[str, Any]:
     (folder / "kernels.py").write_text(kernels.source, encoding="utf-8")
     for number, plan in enumerate(plans):
-        (folder / f"{number:02}.in").write_bytes(b"".join(tensor.initial_bytes() for tensor in plan.tensors))
-    under_test = [(plan.kernel_under_test, bool(plan.constexprs["backward"])) for plan in plans if plan.kernel_under_test]
+        (folder / f"{number:02}.in").write_bytes(
+            b"".join(tensor.initial_bytes() for tensor in plan.tensors)
+        )
+    under_test = [
+        (plan.kernel_under_test, bool(plan.constexprs["backward"]))
+        for plan in plans
+        if plan.kernel_under_test
+    ]
     if under_test:
         (folder / KERNEL_NAMES).write_text(json.dumps(under_test))
     return {"cases": [encode(CaseLaunch, plan) for plan in plans], "rules": kernels.rules}
@@ -222,7 +269,8 @@ def _write_job(folder: Path, kernels: Kernels, plans: list[Plan]) -> dict[str, A
 
 def _collect(folder: Path, plans: list[Plan], answer: JobAnswer) -> Run:
     result = Run(
-        "finished", printed=_without(folder, answer.printed)[-PRINTED_CHARACTERS:], tier=answer.tier, left_out=answer.left_out,
+        "finished", printed=_without(folder, answer.printed)[-PRINTED_CHARACTERS:],
+        tier=answer.tier, left_out=answer.left_out,
         signal=answer.signal,
     )  # fmt: skip
     if answer.stage is Stage.STARTING:
@@ -246,7 +294,8 @@ def _collect(folder: Path, plans: list[Plan], answer: JobAnswer) -> Run:
             result.errors[number] = raised
         else:
             result.case, result.ended = number, stopped
-            # The context or the process was lost. The kernel did not raise an exception, and no later case ran.
+            # The context or the process was lost. The kernel did not raise an exception, and no
+            # later case ran.
             if raised is not None:
                 first_line = (raised.text.splitlines() or [raised.type])[0]
                 result.ended, result.reported = "crashed", first_line[:_NAME_CHARACTERS]
@@ -264,7 +313,8 @@ def _bytes(file: Path, size: int) -> bytes | None:
 
 
 def _raised(file: Path) -> Raised | None:
-    """Return the exception that a case reports, if the report has the form in which the child writes it."""
+    """Return the exception that a case reports, if the report has the form in which the child
+    writes it."""
     data = read_file(file, _ERROR_BYTES)
     try:
         raised = decode(Raised, json.loads(data or ""))
@@ -278,5 +328,10 @@ def _raised(file: Path) -> Raised | None:
 
 
 def _without(folder: Path, text: str) -> str:
-    """Return the text without the job's folder, so that two checks of one file give the same message."""
-    return text.replace(f"{folder}/kernels.py", _("your file")).replace(f"{folder}/", "").replace(str(folder), _("the check's folder"))
+    """Return the text without the job's folder, so that two checks of one file give the same
+    message."""
+    return (
+        text.replace(f"{folder}/kernels.py", _("your file"))
+        .replace(f"{folder}/", "")
+        .replace(str(folder), _("the check's folder"))
+    )

@@ -1,9 +1,12 @@
-"""Run a learner's tests on kernels. The kernels run in a companion, which is a process of the course's own.
+"""Run a learner's tests on kernels. The kernels run in a companion, which is a process of the
+course's own.
 
-The companion knows which kernel a case has. This process never does: it sends the arguments of a call and gets tensors back. A case is
-a test with one kernel. The test is called with the kernel once per seed of the case, each time from a fresh run of the file, so that
-nothing is left of the previous call, and with PyTorch's generator set to the seed. For each call, the output "raised" is 1 if it raised
-AssertionError, "called" is 1 if it called the kernel, and "dtypes" is 1 if it raised and had compared tensors of two dtypes.
+The companion knows which kernel a case has. This process never does: it sends the arguments of a
+call and gets tensors back. A case is a test with one kernel. The test is called with the kernel
+once per seed of the case, each time from a fresh run of the file, so that nothing is left of the
+previous call, and with PyTorch's generator set to the seed. For each call, the output "raised" is 1
+if it raised AssertionError, "called" is 1 if it called the kernel, and "dtypes" is 1 if it raised
+and had compared tensors of two dtypes.
 """
 
 from __future__ import annotations
@@ -31,10 +34,14 @@ from course_lib.grading.execution.functions import TorchFunctions
 from course_lib.norms.specimen_call import make_checked
 from course_lib.sandbox import isolation
 
-_CHANNEL = 0  # the file descriptor of the connection to the companion; no other descriptor stays open
+# the file descriptor of the connection to the companion; no other descriptor stays open
+_CHANNEL = 0
 _MOST_BYTES = 1 << 30  # the most bytes of one message
 _MOST_NAMES = 1 << 20
-_ERRORS: dict[str, type[Exception]] = {kind.__name__: kind for kind in (ValueError, TypeError, RuntimeError, IndexError, ZeroDivisionError)}
+_ERRORS: dict[str, type[Exception]] = {
+    kind.__name__: kind
+    for kind in (ValueError, TypeError, RuntimeError, IndexError, ZeroDivisionError)
+}
 
 
 class Tests(TorchFunctions):
@@ -48,7 +55,8 @@ class Tests(TorchFunctions):
         torch.testing.assert_close(torch.ones(1), torch.ones(1))
 
     def attend(self, confine: Callable[[], None]) -> None:
-        """Start the companion. It confines itself, as this process will, and answers until this process ends."""
+        """Start the companion. It confines itself, as this process will, and answers until this
+        process ends."""
         here, there = socket.socketpair()
         if os.fork() == 0:
             try:
@@ -63,21 +71,31 @@ class Tests(TorchFunctions):
         os.dup2(here.detach(), _CHANNEL)
 
     def open_device(self) -> None:
-        """Wait until the companion has the names of the kernels, and has removed the file with them."""
+        """Wait until the companion has the names of the kernels, and has removed the file with
+        them."""
         _send({"ready": True}, [])
         if _receive() is None:
             raise RuntimeError("the process that runs the kernels under test did not start")
 
-    def begin(self, module: types.ModuleType, code: types.CodeType, cases: list[CaseLaunch], rules: dict[str, Any] | None) -> None:
+    def begin(
+        self,
+        module: types.ModuleType,
+        code: types.CodeType,
+        cases: list[CaseLaunch],
+        rules: dict[str, Any] | None,
+    ) -> None:
         super().begin(module, code, cases, rules)
         self.code, self.number = code, {id(case): number for number, case in enumerate(cases)}
 
     def run(self, function: Any, case: CaseLaunch, data: bytes) -> bytes:
         memory = bytearray(data)
         views = {t.name: self.view(memory, t) for t in case.tensors}
-        for call, seed in enumerate(case.arguments[1:]):  # the first argument is the kernel under test
+        # the first argument is the kernel under test
+        for call, seed in enumerate(case.arguments[1:]):
             calls: list[None] = []
-            kernel = self.make_kernel(self.number[id(case)], bool(case.constexprs["backward"]), calls)
+            kernel = self.make_kernel(
+                self.number[id(case)], bool(case.constexprs["backward"]), calls
+            )
             test = getattr(self.renew(sys.modules[function.__module__]), case.entry_point)
             raised, of_two_dtypes = self.call(test, kernel, seed)
             views["raised"][call], views["called"][call] = float(raised), float(bool(calls))
@@ -86,7 +104,8 @@ class Tests(TorchFunctions):
 
     @staticmethod
     def make_kernel(number: int, backward: bool, calls: list[None]) -> Callable[..., Any]:
-        """Make the kernel of case ``number``. It adds an entry to ``calls`` in each call. From outside, all kernels look the same."""
+        """Make the kernel of case ``number``. It adds an entry to ``calls`` in each call. From
+        outside, all kernels look the same."""
 
         def ask(*arguments: Tensor | float) -> Any:
             tensors = [value for value in arguments if isinstance(value, Tensor)]
@@ -103,7 +122,8 @@ class Tests(TorchFunctions):
 
     @staticmethod
     def call(test: Any, kernel: Callable[..., Any], seed: int) -> tuple[bool, bool]:
-        """Return whether the test raises AssertionError, and whether it had compared tensors of two dtypes before.
+        """Return whether the test raises AssertionError, and whether it had compared tensors of two
+        dtypes before.
 
         Any other exception is raised further.
         """
@@ -121,7 +141,9 @@ class Tests(TorchFunctions):
     def renew(self, module: types.ModuleType) -> types.ModuleType:
         """Run the file anew and return its module, so that nothing is left of the call before."""
         fresh = types.ModuleType(module.__name__)
-        fresh.__dict__.update({name: vars(module)[name] for name in ("__file__", "__spec__") if name in vars(module)})
+        fresh.__dict__.update(
+            {name: vars(module)[name] for name in ("__file__", "__spec__") if name in vars(module)}
+        )
         sys.modules[module.__name__] = fresh
         exec(self.code, vars(fresh))
         return fresh
@@ -131,7 +153,8 @@ _DTYPES_DIFFER = "attribute 'dtype' do not match"  # from the message of torch.t
 
 
 class _Comparisons(TorchFunctionMode):
-    """Records each call of ``torch.equal``, which returns False for two dtypes whatever the values are."""
+    """Records each call of ``torch.equal``, which returns False for two dtypes whatever the values
+    are."""
 
     of_two_dtypes = False
 
@@ -142,18 +165,22 @@ class _Comparisons(TorchFunctionMode):
 
 
 class _Companion:
-    """Runs the kernels under test. A message may be forged, so it accepts nothing but plain data and bytes, and checks both."""
+    """Runs the kernels under test. A message may be forged, so it accepts nothing but plain data
+    and bytes, and checks both."""
 
     def serve(self, confine: Callable[[], None]) -> None:
-        specimens = importlib.import_module("course_lib.norms.specimens")  # imported before the sandbox hides the course
-        # If this tier of isolation does not work here, the other process has ended, and new processes are started.
+        # imported before the sandbox hides the course
+        specimens = importlib.import_module("course_lib.norms.specimens")
+        # If this tier of isolation does not work here, the other process has ended, and new
+        # processes are started.
         if _receive() is None:
             return
         confine()
         file = Path(KERNEL_NAMES)
         names = json.loads(read_plain_file(file, _MOST_NAMES)) if file.exists() else []
         file.unlink(missing_ok=True)
-        # make_plain checks the arguments again: the result for arguments of another form could tell which kernel it is
+        # make_plain checks the arguments again: the result for arguments of another form could tell
+        # which kernel it is
         kernels = [specimens.make_plain(name, backward=backward) for name, backward in names]
         _send({"ready": True}, [])
         while (asked := _receive()) is not None:
@@ -166,11 +193,15 @@ class _Companion:
                 continue
             outputs = returned if isinstance(returned, tuple) else (returned,)
             described, all_storages = _pack([*tensors, *outputs])
-            _send({"tensors": described[len(tensors) :], "several": isinstance(returned, tuple)}, all_storages)
+            _send(
+                {"tensors": described[len(tensors) :], "several": isinstance(returned, tuple)},
+                all_storages,
+            )
 
 
 def _ask(question: dict[str, Any], tensors: list[Tensor]) -> Any:
-    """Ask the companion for the kernel's results, and copy the kernel's changes of the tensors' memory into this process.
+    """Ask the companion for the kernel's results, and copy the kernel's changes of the tensors'
+    memory into this process.
 
     Raises: the exception that the kernel raised; RuntimeError if the companion ended.
     """
@@ -205,8 +236,10 @@ def _pack(tensors: list[Tensor]) -> tuple[list[dict[str, Any]], list[Tensor]]:
         memory = _view_storage(tensor)
         storages.setdefault(memory.data_ptr(), memory)
         described.append({
-            "storage": list(storages).index(memory.data_ptr()), "dtype": str(tensor.dtype).removeprefix("torch."),
-            "shape": list(tensor.shape), "strides": list(tensor.stride()), "offset": tensor.storage_offset(),
+            "storage": list(storages).index(memory.data_ptr()),
+            "dtype": str(tensor.dtype).removeprefix("torch."),
+            "shape": list(tensor.shape), "strides": list(tensor.stride()),
+            "offset": tensor.storage_offset(),
         })  # fmt: skip
     return described, list(storages.values())
 
@@ -236,7 +269,9 @@ def _receive() -> tuple[dict[str, Any], list[Tensor]] | None:
     for size in said["sizes"]:
         if (data := _read(size)) is None:
             return None
-        storages.append(torch.frombuffer(data, dtype=torch.uint8) if data else torch.empty(0, dtype=torch.uint8))
+        storages.append(
+            torch.frombuffer(data, dtype=torch.uint8) if data else torch.empty(0, dtype=torch.uint8)
+        )
     return said, storages
 
 

@@ -11,15 +11,17 @@ from course_lib.grading.cases.plan import CaseLaunch
 from course_lib.launching.faults import FaultKind, Misuse, describe_line, find_worst
 
 _FEW_PROGRAMS = 3  # with fewer programs, one of them may rightly do all the work
-_SOME_PROGRAMS = 5  # with fewer programs, one that takes several parts may rightly do nearly all the work
+# with fewer programs, one that takes several parts may rightly do nearly all the work
+_SOME_PROGRAMS = 5
 _NEARLY_ALL = 0.9  # as a part of all elements
 
 
 class Watch:
-    """Follows a launch through memory: writes to inputs, how often elements are read and by which program, and outputs read before they
-    are written, or in place after it.
+    """Follows a launch through memory: writes to inputs, how often elements are read and by which
+    program, and outputs read before they are written, or in place after it.
 
-    A masked lane accesses nothing. An atomic reads and writes, also one that adds 0. ``written`` is the first write to an input.
+    A masked lane accesses nothing. An atomic reads and writes, also one that adds 0. ``written`` is
+    the first write to an input.
     """
 
     def __init__(self, case: CaseLaunch, regions: list, line_of_kernel):
@@ -30,16 +32,22 @@ class Watch:
         self.programs = math.prod(case.grid)
         self.empty_allowed: int | None = case.empty_loads
         self.loads = {True: 0, False: 0}  # loads with an active lane, and loads without one
-        self.regions = sorted((region for region in regions if region.elements), key=lambda region: region.low)
+        self.regions = sorted(
+            (region for region in regions if region.elements), key=lambda region: region.low
+        )
         self.lows = [region.low for region in self.regions]
         self.inputs = {t.name for t in case.tensors if not t.is_output and not t.scratch}
         self.in_place = {t.name for t in case.tensors if t.in_place}
         near = {t.name for t in case.tensors if t.is_output and not t.far}
         self.stored = {  # output -> for each element, whether it was stored
-            region.name: np.zeros((region.high - region.low) // region.itemsize + 1, bool) for region in self.regions if region.name in near
+            region.name: np.zeros((region.high - region.low) // region.itemsize + 1, bool)
+            for region in self.regions
+            if region.name in near
         }
-        self.read: dict[str, dict[int | None, int]] = {name: {} for name in self.allowed}  # tensor -> line -> elements read
-        self.shares: dict[str, dict[tuple, int]] = {name: {} for name in self.spread}  # tensor -> program -> lanes
+        # tensor -> line -> elements read
+        self.read: dict[str, dict[int | None, int]] = {name: {} for name in self.allowed}
+        # tensor -> program -> lanes
+        self.shares: dict[str, dict[tuple, int]] = {name: {} for name in self.spread}
         self.written: Misuse | None = None
         self.untimely: Misuse | None = None
 
@@ -55,11 +63,18 @@ class Watch:
             line = self.find_line()
             words = _("{name} is an input and is written{line}")
             if reads:
-                words = _("{name} is an input and is written{line} by an atomic, which stores also where it adds 0")
-            self.written = Misuse(FaultKind.INPUT, words.format(name=name, line=describe_line(line)), name, line)
+                words = _(
+                    "{name} is an input and is written{line} by an atomic, which stores also where"
+                    " it adds 0"
+                )
+            self.written = Misuse(
+                FaultKind.INPUT, words.format(name=name, line=describe_line(line)), name, line
+            )
         if reads and name in self.read:
             lines, line = self.read[name], self.find_line()
-            lines[line] = lines.get(line, 0) + (live.size if self.by_lane else _count_elements(live))
+            lines[line] = lines.get(line, 0) + (
+                live.size if self.by_lane else _count_elements(live)
+            )
         if name in self.shares and (reads if name in self.inputs else writes):
             shares = self.shares[name]
             shares[access.program] = shares.get(access.program, 0) + live.size
@@ -67,20 +82,30 @@ class Watch:
             self.follow_stores(region, live, reads, writes)
 
     def find_region(self, live):
-        """Return the tensor in which the first active lane lies; None if there is no such lane, or it lies in no tensor."""
+        """Return the tensor in which the first active lane lies; None if there is no such lane, or
+        it lies in no tensor."""
         at = bisect.bisect_right(self.lows, int(live[0])) - 1 if live.size else -1
         return self.regions[at] if at >= 0 and int(live[0]) <= self.regions[at].high else None
 
     def follow_stores(self, region, live, reads: bool, writes: bool) -> None:
-        """Remember which elements of an output are stored to, and the first read at the wrong time: before that, or in place after it."""
+        """Remember which elements of an output are stored to, and the first read at the wrong time:
+        before that, or in place after it."""
         stored, elements = self.stored[region.name], (live - region.low) // region.itemsize
         in_place = region.name in self.in_place
-        if reads and self.untimely is None and (stored[elements].any() if in_place else not stored[elements].all()):
+        if (
+            reads
+            and self.untimely is None
+            and (stored[elements].any() if in_place else not stored[elements].all())
+        ):
             line = self.find_line()
-            kind, words = FaultKind.UNWRITTEN, _("{name} is read{line} before anything is stored there")
+            kind = FaultKind.UNWRITTEN
+            words = _("{name} is read{line} before anything is stored there")
             if in_place:
-                kind, words = FaultKind.READ_BACK, _("{name} is read{line} after it was overwritten")
-            self.untimely = Misuse(kind, words.format(name=region.name, line=describe_line(line)), region.name, line)
+                kind = FaultKind.READ_BACK
+                words = _("{name} is read{line} after it was overwritten")
+            self.untimely = Misuse(
+                kind, words.format(name=region.name, line=describe_line(line)), region.name, line
+            )
         if writes:
             stored[elements] = True
 
@@ -90,19 +115,31 @@ class Watch:
 
     def find_misuse(self) -> Misuse | None:
         """Return the worst misuse that was seen."""
-        return find_worst(self.written, self.find_excess(), self.find_empty_turns(), self.find_lone_program(), self.untimely)
+        return find_worst(
+            self.written,
+            self.find_excess(),
+            self.find_empty_turns(),
+            self.find_lone_program(),
+            self.untimely,
+        )
 
     def find_empty_turns(self) -> Misuse | None:
-        """Find a loop that goes on after the last tile: in these steps all lanes of every load are masked off, which no result shows."""
+        """Find a loop that goes on after the last tile: in these steps all lanes of every load are
+        masked off, which no result shows."""
         if self.empty_allowed is None or self.loads[False] <= self.loads[True] + self.empty_allowed:
             return None
-        words = _("{empty} of {loads} loads have no lane at all: the loop goes on where no tile is left")
-        return Misuse(FaultKind.EMPTY, words.format(empty=self.loads[False], loads=sum(self.loads.values())))
+        words = _(
+            "{empty} of {loads} loads have no lane at all: the loop goes on where no tile is left"
+        )
+        return Misuse(
+            FaultKind.EMPTY, words.format(empty=self.loads[False], loads=sum(self.loads.values()))
+        )
 
     def find_excess(self) -> Misuse | None:
         """Find the first tensor that was read too often.
 
-        One element per row is free, because some algorithms read the first one in advance; but not if the tensor need not be read at all.
+        One element per row is free, because some algorithms read the first one in advance; but not
+        if the tensor need not be read at all.
         """
         for region in self.regions:
             if region.name not in self.allowed:
@@ -115,33 +152,54 @@ class Watch:
             where = _(", at lines {lines}") if len(at) > 1 else _(", at line {lines}") if at else ""
             where = where.format(lines=list_words(at))
             asked = _("the exercise asks for {count} times").format(count=allowed)
-            asked = {0: _("it need not be read at all"), 1: _("the exercise asks for once")}.get(allowed, asked)
+            asked = {0: _("it need not be read at all"), 1: _("the exercise asks for once")}.get(
+                allowed, asked
+            )
             often = f"{total / region.elements:.1f}"
-            words = _("{name} is read once{where}; {asked}") if often == "1.0" else _("{name} is read {often} times{where}; {asked}")
+            words = (
+                _("{name} is read once{where}; {asked}")
+                if often == "1.0"
+                else _("{name} is read {often} times{where}; {asked}")
+            )
             words = words.format(name=region.name, often=often, where=where, asked=asked)
             return Misuse(FaultKind.READS, words, region.name, at[-1] if at else None)
         return None
 
     def find_lone_program(self) -> Misuse | None:
-        """Find the first tensor on which one program does all, or nearly all, of the work that several programs should share."""
+        """Find the first tensor on which one program does all, or nearly all, of the work that
+        several programs should share."""
         for name, shares in self.shares.items():
             total, program = sum(shares.values()), max(shares, key=shares.__getitem__, default=None)
             limit = _NEARLY_ALL * total if self.spread[name] >= _SOME_PROGRAMS else total
             if program is None or self.spread[name] < _FEW_PROGRAMS or shares[program] < limit:
                 continue
             number = program if any(program[1:]) else program[0]
-            words = _("program {number} of {programs} does {share}; the exercise gives every program a part of its own")
+            words = _(
+                "program {number} of {programs} does {share}; the exercise gives every program a"
+                " part of its own"
+            )
             if shares[program] == total:
-                share = _("all the loads of {name}") if name in self.inputs else _("all the stores of {name}")
+                share = (
+                    _("all the loads of {name}")
+                    if name in self.inputs
+                    else _("all the stores of {name}")
+                )
             else:
-                share = _("nearly all the loads of {name}") if name in self.inputs else _("nearly all the stores of {name}")
-            words = words.format(number=number, programs=self.programs, share=share.format(name=name))
+                share = (
+                    _("nearly all the loads of {name}")
+                    if name in self.inputs
+                    else _("nearly all the stores of {name}")
+                )
+            words = words.format(
+                number=number, programs=self.programs, share=share.format(name=name)
+            )
             return Misuse(FaultKind.ALONE, words, name)
         return None
 
 
 def _count_elements(live) -> int:
-    """Count the elements that one load moves: lanes that load the same element move it once, such as padded lanes on the last column."""
+    """Count the elements that one load moves: lanes that load the same element move it once, such
+    as padded lanes on the last column."""
     import numpy as np
 
     return live.size if (live[1:] > live[:-1]).all() else np.unique(live).size

@@ -1,7 +1,9 @@
-"""The grader's knowledge of the exercises' entry points, one file per family: batteries, plans, wrong formulas.
+"""The grader's knowledge of the exercises' entry points, one file per family: batteries, plans,
+wrong formulas.
 
-A catalog file names the family of its exercise. The module of that name has in ``PARTS`` a ``Part`` for each entry point. There is
-no list of the families, and no other part of the grader depends on an exercise.
+A catalog file names the family of its exercise. The module of that name has in ``PARTS`` a ``Part``
+for each entry point. There is no list of the families, and no other part of the grader depends on
+an exercise.
 """
 
 from __future__ import annotations
@@ -17,16 +19,22 @@ from course_lib.grading.cases.plan import Part
 def find_parts(exercise: Exercise) -> dict[str, Part[Any]]:
     """Return the parts of ``exercise`` by entry point.
 
-    Raises: CourseError, with the catalog file, if its family does not exist, or has no part for an entry point.
+    Raises: CourseError, with the catalog file, if its family does not exist, or has no part for an
+    entry point.
     """
     where = f"course_lib/catalog/{exercise.file}.toml"
     name = f"{__name__}.{exercise.family}"
     if not exercise.family.isidentifier() or util.find_spec(name) is None:
-        raise CourseError(f"{where}, field family: there is no course_lib/grading/families/{exercise.family}.py.")
-    parts: dict[str, Part[Any]] = getattr(import_module(name), "PARTS", {})
-    if missing := [entry_point for entry_point in exercise.entry_points if entry_point not in parts]:
         raise CourseError(
-            f"{where}, field entry_points: the PARTS of course_lib/grading/families/{exercise.family}.py have no {' and no '.join(missing)}. "
-            "Add a Part for it."
+            f"{where}, field family: there is no course_lib/grading/families/{exercise.family}.py."
+        )
+    parts: dict[str, Part[Any]] = getattr(import_module(name), "PARTS", {})
+    if missing := [
+        entry_point for entry_point in exercise.entry_points if entry_point not in parts
+    ]:
+        raise CourseError(
+            f"{where}, field entry_points: the PARTS of"
+            f" course_lib/grading/families/{exercise.family}.py have no {' and no '.join(missing)}."
+            " Add a Part for it."
         )
     return {entry_point: parts[entry_point] for entry_point in exercise.entry_points}

@@ -1,4 +1,5 @@
-"""dx of LayerNorm and RMSNorm as kernels: the inputs that find their bugs, and their wrong formulas."""
+"""dx of LayerNorm and RMSNorm as kernels: the inputs that find their bugs, and their wrong
+formulas."""
 
 from __future__ import annotations
 
@@ -38,22 +39,31 @@ from course_lib.grading.families.making import (
 from course_lib.grading.judging.elements import judge_elements
 from course_lib.norms import reference
 
-# In every case dy is normal with mean 0.5, so that both of its projections matter; w is away from 0 and 1, and some of it is negative.
+# In every case dy is normal with mean 0.5, so that both of its projections matter; w is away from 0
+# and 1, and some of it is negative.
 LAYER_NORM_DX = (
     make_case("worked example", 3, 8, 8, "the 3 x 8 worked example, one row a program"),
-    make_case("padded, mean 3", 5, 17, 32, "15 padded lanes, where xhat is -mean * rstd", "a padded lane adds -mean * rstd to c1"),
-    make_case("zeros", 6, 16, 16, "three full tiles; 0 in x, in w and as sums of rows whose terms are not 0", "an element or a sum that is 0 is taken for padding", rows=2, mean=1.0),
+    make_case("padded, mean 3", 5, 17, 32, "15 padded lanes, where xhat is -mean * rstd",
+        "a padded lane adds -mean * rstd to c1"),
+    make_case("zeros", 6, 16, 16,
+        "three full tiles; 0 in x, in w and as sums of rows whose terms are not 0",
+        "an element or a sum that is 0 is taken for padding", rows=2, mean=1.0),
     make_case("a row too many", 5, 12, 16),
     make_case("two rows a program", 4, 16, 16),
     make_case("one row, many asked", 1, 30, 32),
     make_case("one column", 3, 1, 16, "N = 1: dx is 0", "c1 or c2 is divided by N - 1", rows=2),
     make_case("two columns", 4, 2, 16, rows=4),
-    make_case("many rows", 150, 20, 32, "10 programs of 16 rows, the last one partly filled", rows=16),
+    make_case("many rows", 150, 20, 32, "10 programs of 16 rows, the last one partly filled",
+        rows=16),
     make_case("many programs", 299, 3, 16),
-    make_case("long row", 2, 1000, 1024, "24 padded lanes, mean 3", "c1 and c2 are divided by BLOCK", mean=3.0),
-    make_case("small spread", 3, 96, 128, "std 0.03, eps = 1e-12: rstd is 33", "rstd is computed anew, with an eps of the code", rows=2, eps=1e-12, mean=0.1),
-    make_case("large eps", 3, 100, 128, "std 0.03: eps = 0.1 rules rstd, and xhat is small", "rstd is computed anew, without eps", rows=2, mean=0.5),
-    make_case("constant row", 2, 20, 32, "xhat is 0 and rstd is 1 / sqrt(eps)", "rstd is computed anew, without eps"),
+    make_case("long row", 2, 1000, 1024, "24 padded lanes, mean 3",
+        "c1 and c2 are divided by BLOCK", mean=3.0),
+    make_case("small spread", 3, 96, 128, "std 0.03, eps = 1e-12: rstd is 33",
+        "rstd is computed anew, with an eps of the code", rows=2, eps=1e-12, mean=0.1),
+    make_case("large eps", 3, 100, 128, "std 0.03: eps = 0.1 rules rstd, and xhat is small",
+        "rstd is computed anew, without eps", rows=2, mean=0.5),
+    make_case("constant row", 2, 20, 32, "xhat is 0 and rstd is 1 / sqrt(eps)",
+        "rstd is computed anew, without eps"),
     make_case("mean 1000", 2, 768, 1024, mistake="xhat is computed from a rounded mean"),
     make_case("fp16", 3, 129, 256, "half precision in and out, mean 8", rows=2, mean=8.0, std=0.5),
     make_case("fp16, long row", 2, 2500, 4096),
@@ -63,23 +73,31 @@ LAYER_NORM_DX = (
     make_case("fp32 dy", 2, 33, 64, rows=2),
     make_case("8200 columns", 1, 8200, 16384),
     make_case("far columns", 3, 4, 16, rows=2),
-    make_case("sliced", 5, 50, 64, "dy, x and dx are slices of wider matrices: three row strides", "one row stride is taken for all three tensors", rows=2),
-    make_case("expanded", 4, 50, 64, "dy is one number with strides (0, 0), as y.sum().backward() sends it"),
-    make_case("transposed", 5, 36, 64, "dy is a transposed matrix: its columns are M apart", rows=2),
+    make_case("sliced", 5, 50, 64, "dy, x and dx are slices of wider matrices: three row strides",
+        "one row stride is taken for all three tensors", rows=2),
+    make_case("expanded", 4, 50, 64,
+        "dy is one number with strides (0, 0), as y.sum().backward() sends it"),
+    make_case("transposed", 5, 36, 64, "dy is a transposed matrix: its columns are M apart",
+        rows=2),
     make_case("a NaN row", 4, 19, 32, "dy holds a NaN in row 1: it must stay in row 1", rows=4),
     make_case("an Inf row", 4, 19, 32, "dy holds an Inf in row 1: it must stay in row 1", rows=4),
-    make_case("far rows", 5, 17, 32, "rows 1.5 * 2^30 elements apart: within a tile, too, they pass 2^32", rows=4, mean=1.0),
+    make_case("far rows", 5, 17, 32,
+        "rows 1.5 * 2^30 elements apart: within a tile, too, they pass 2^32", rows=4, mean=1.0),
 )  # fmt: skip
 
 RMS_NORM_DX = (
     make_case("worked example", 3, 8, 8),
     make_case("padded, mean 3", 5, 17, 32, mistake="a padded lane adds -mean * rstd to c1"),
-    make_case("one column", 3, 1, 16, "N = 1: dx is 0 but for eps", "c1 or c2 is divided by N - 1", eps=0.1),
+    make_case("one column", 3, 1, 16, "N = 1: dx is 0 but for eps", "c1 or c2 is divided by N - 1",
+        eps=0.1),
     make_case("one row", 1, 129, 256, "M = 1, 127 padded lanes"),
     make_case("long row", 2, 1000, 1024, mistake="c1 and c2 are divided by BLOCK", mean=-2.0),
-    make_case("small spread", 3, 96, 128, "values around 0.03, eps = 1e-12: rstd is 33", "rstd is computed anew, with an eps of the code", eps=1e-12, mean=0.0),
-    make_case("large eps", 3, 100, 128, "values around 0.03: eps = 0.1 rules rstd", "rstd is computed anew, without eps"),
-    make_case("zero row", 2, 20, 32, "every element of x is 0: dx is wdy * rstd", "rstd is computed anew, without eps", mean=0.0, eps=1e-3),
+    make_case("small spread", 3, 96, 128, "values around 0.03, eps = 1e-12: rstd is 33",
+        "rstd is computed anew, with an eps of the code", eps=1e-12, mean=0.0),
+    make_case("large eps", 3, 100, 128, "values around 0.03: eps = 0.1 rules rstd",
+        "rstd is computed anew, without eps"),
+    make_case("zero row", 2, 20, 32, "every element of x is 0: dx is wdy * rstd",
+        "rstd is computed anew, without eps", mean=0.0, eps=1e-3),
     make_case("fp16", 3, 129, 256),
     make_case("fp16, long row", 2, 2500, 4096, "c1 adds up 2500 products: fp16 has 11 bits"),
     make_case("bf16", 3, 127, 128),
@@ -88,10 +106,13 @@ RMS_NORM_DX = (
     make_case("fp32 dy", 2, 33, 64),
     make_case("many rows", 150, 3, 16),
     make_case("8200 columns", 1, 8200, 16384),
-    make_case("zeros", 5, 17, 32, "0 in x, in w and as sums of rows whose terms are not 0", "an element or a sum that is 0 is taken for padding"),
+    make_case("zeros", 5, 17, 32, "0 in x, in w and as sums of rows whose terms are not 0",
+        "an element or a sum that is 0 is taken for padding"),
     make_case("far columns", 3, 4, 16),
-    make_case("sliced", 4, 50, 64, "dy, x and dx are slices of wider matrices: three row strides", "one row stride is taken for all three tensors"),
-    make_case("expanded", 4, 50, 64, "dy is one number with strides (0, 0), as y.sum().backward() sends it"),
+    make_case("sliced", 4, 50, 64, "dy, x and dx are slices of wider matrices: three row strides",
+        "one row stride is taken for all three tensors"),
+    make_case("expanded", 4, 50, 64,
+        "dy is one number with strides (0, 0), as y.sum().backward() sends it"),
     make_case("transposed", 5, 36, 64, "dy is a transposed matrix: its columns are M apart"),
     make_case("a NaN row", 4, 19, 32, "dy holds a NaN in row 1: it must stay in row 1"),
     make_case("an Inf row", 4, 19, 32, "dy holds an Inf in row 1: it must stay in row 1"),
@@ -101,58 +122,101 @@ RMS_NORM_DX = (
 # The mean of a case is that of b here.
 DX_FROM_Y = (
     make_case("worked example", 3, 8, 8, "the 3 x 8 worked example, one row a program"),
-    make_case("padded, mean 3", 5, 17, 32, "15 padded lanes, b around 3", "a padded lane divides 0 by 0"),
-    make_case("zeros", 6, 16, 16, "three full tiles; every third column of y is 0", "an element that is 0 is taken for padding", rows=2, mean=1.0),
+    make_case("padded, mean 3", 5, 17, 32, "15 padded lanes, b around 3",
+        "a padded lane divides 0 by 0"),
+    make_case("zeros", 6, 16, 16, "three full tiles; every third column of y is 0",
+        "an element that is 0 is taken for padding", rows=2, mean=1.0),
     make_case("a row too many", 5, 12, 16),
     make_case("two rows a program", 4, 16, 16),
     make_case("one row, many asked", 1, 30, 32),
     make_case("one column", 3, 1, 16, "N = 1", "c1 or c2 is divided by N - 1", rows=2),
     make_case("two columns", 4, 2, 16, rows=4),
-    make_case("many rows", 150, 20, 32, "10 programs of 16 rows, the last one partly filled", rows=16),
+    make_case("many rows", 150, 20, 32, "10 programs of 16 rows, the last one partly filled",
+        rows=16),
     make_case("many programs", 299, 3, 16),
-    make_case("long row", 2, 1000, 1024, "24 padded lanes", "c1 and c2 are divided by BLOCK", mean=3.0),
-    make_case("large eps", 3, 100, 128, "std 0.03: eps = 0.1 rules rstd, and xhat is small", "xhat is taken to have the variance 1", rows=2, mean=0.5),
-    make_case("constant row", 2, 20, 32, "y is b in every column, and rstd is 1 / sqrt(eps)", "b is left in y"),
-    make_case("b around 100", 3, 48, 64, "b is around 100: most of y is b", "b is rounded, or taken out after the division", mean=100.0),
-    make_case("tiny weights", 3, 48, 64, "every fourth element of w and b is small: from 1e-3 down to 1e-12", "a constant is added to w, or a small w is replaced", rows=2, fill="tiny weights"),
+    make_case("long row", 2, 1000, 1024, "24 padded lanes", "c1 and c2 are divided by BLOCK",
+        mean=3.0),
+    make_case("large eps", 3, 100, 128, "std 0.03: eps = 0.1 rules rstd, and xhat is small",
+        "xhat is taken to have the variance 1", rows=2, mean=0.5),
+    make_case("constant row", 2, 20, 32, "y is b in every column, and rstd is 1 / sqrt(eps)",
+        "b is left in y"),
+    make_case("b around 100", 3, 48, 64, "b is around 100: most of y is b",
+        "b is rounded, or taken out after the division", mean=100.0),
+    make_case("tiny weights", 3, 48, 64,
+        "every fourth element of w and b is small: from 1e-3 down to 1e-12",
+        "a constant is added to w, or a small w is replaced", rows=2, fill="tiny weights"),
     make_case("fp16", 3, 129, 256, "half precision in and out", rows=2, mean=1.0),
     make_case("fp16, long row", 2, 2500, 4096),
     make_case("bf16", 3, 127, 128, rows=2),
-    make_case("fp32 weights", 2, 33, 64, "y and dy in fp16, w and b in fp32", "b is rounded to the dtype of y", rows=2, mean=1.0),
-    make_case("fp32 dx", 2, 33, 64, mistake="xhat is computed in half precision", rows=2, dtypes=(("dy", "bf16"), ("y", "fp16"), ("w", "fp16"), ("b", "fp16"))),
-    make_case("fp32 dy", 2, 33, 64, mistake="dy is rounded to the dtype of y or w", rows=2, dtypes=(("y", "fp16"), ("w", "bf16"))),
-    make_case("fp32 y", 2, 33, 64, "each tensor in a dtype of its own", "y is rounded to the dtype of dy or w", rows=2, mean=3.0, dtypes=(("dy", "bf16"), ("w", "fp16"))),
+    make_case("fp32 weights", 2, 33, 64, "y and dy in fp16, w and b in fp32",
+        "b is rounded to the dtype of y", rows=2, mean=1.0),
+    make_case("fp32 dx", 2, 33, 64, mistake="xhat is computed in half precision", rows=2,
+        dtypes=(("dy", "bf16"), ("y", "fp16"), ("w", "fp16"), ("b", "fp16"))),
+    make_case("fp32 dy", 2, 33, 64, mistake="dy is rounded to the dtype of y or w", rows=2,
+        dtypes=(("y", "fp16"), ("w", "bf16"))),
+    make_case("fp32 y", 2, 33, 64, "each tensor in a dtype of its own",
+        "y is rounded to the dtype of dy or w", rows=2, mean=3.0,
+        dtypes=(("dy", "bf16"), ("w", "fp16"))),
     make_case("8200 columns", 1, 8200, 16384),
     make_case("far columns", 3, 4, 16, rows=2),
-    make_case("sliced", 5, 50, 64, "dy, y and dx are slices of wider matrices: three row strides", "one row stride is taken for all three tensors", rows=2),
-    make_case("expanded", 4, 50, 64, "dy is one number with strides (0, 0), as y.sum().backward() sends it"),
-    make_case("transposed", 5, 36, 64, "dy is a transposed matrix: its columns are M apart", rows=2),
+    make_case("sliced", 5, 50, 64, "dy, y and dx are slices of wider matrices: three row strides",
+        "one row stride is taken for all three tensors", rows=2),
+    make_case("expanded", 4, 50, 64,
+        "dy is one number with strides (0, 0), as y.sum().backward() sends it"),
+    make_case("transposed", 5, 36, 64, "dy is a transposed matrix: its columns are M apart",
+        rows=2),
     make_case("a NaN row", 4, 19, 32, "dy holds a NaN in row 1: it must stay in row 1", rows=4),
     make_case("an Inf row", 4, 19, 32, "dy holds an Inf in row 1: it must stay in row 1", rows=4),
-    make_case("far rows", 5, 17, 32, "rows 1.5 * 2^30 elements apart: within a tile, too, they pass 2^32", rows=4, mean=1.0),
+    make_case("far rows", 5, 17, 32,
+        "rows 1.5 * 2^30 elements apart: within a tile, too, they pass 2^32", rows=4, mean=1.0),
 )  # fmt: skip
 
 
 def _plan_from_y(case: Case, kernel: str, rng: np.random.Generator) -> Plan:
-    """Plan dx of the y that was stored. To the wrong formulas x is what xhat, recovered from y, is rstd times, and its mean is 0."""
-    dy, x, w = draw_backward_inputs(replace(case, fill="normal") if case.fill == "zeros" else case, rng)
+    """Plan dx of the y that was stored. To the wrong formulas x is what xhat, recovered from y, is
+    rstd times, and its mean is 0."""
+    dy, x, w = draw_backward_inputs(
+        replace(case, fill="normal") if case.fill == "zeros" else case, rng
+    )
     b = draw_shift(case, rng, case.mean)
     if case.fill == "tiny weights":
         sizes = np.resize([1e-3, 1e-6, 1e-9, 2e-12], len(w[::4]))
         w[::4], b[::4] = w[::4] * sizes, b[::4] * sizes
-    y = by_hand.choose_rows(case.M, case.N) if case.by_hand else reference.layer_norm(x, w, b, case.eps).y
+    y = (
+        by_hand.choose_rows(case.M, case.N)
+        if case.by_hand
+        else reference.layer_norm(x, w, b, case.eps).y
+    )
     if case.fill == "zeros":
         y[:, ::3] = 0
     tensors = (
-        place_by_rows("dy", case, dy), place_by_rows("y", case, round_to(y, case.dtype_of("y"))), place_vector("w", case, w),
-        place_vector("b", case, b), place_statistic("rstd", case, save_statistics(x, case.eps)["rstd"]), place_by_rows("dx", case, None),
+        place_by_rows("dy", case, dy), place_by_rows("y", case, round_to(y, case.dtype_of("y"))),
+        place_vector("w", case, w),
+        place_vector("b", case, b),
+        place_statistic("rstd", case, save_statistics(x, case.eps)["rstd"]),
+        place_by_rows("dx", case, None),
     )  # fmt: skip
-    arguments = [*(tensor.name for tensor in tensors), *tensors[0].strides, tensors[1].strides[0], tensors[-1].strides[0], case.M, case.N]
-    inputs = {tensor.name: tensor.values.astype(np.float64) for tensor in tensors if tensor.values is not None}
-    inputs |= {"mean": np.zeros(case.M), "unsure": (np.abs(inputs["y"]) + np.abs(inputs["b"])) / np.abs(inputs["w"])}
+    arguments = [
+        *(tensor.name for tensor in tensors),
+        *tensors[0].strides,
+        tensors[1].strides[0],
+        tensors[-1].strides[0],
+        case.M,
+        case.N,
+    ]
+    inputs = {
+        tensor.name: tensor.values.astype(np.float64)
+        for tensor in tensors
+        if tensor.values is not None
+    }
+    inputs |= {
+        "mean": np.zeros(case.M),
+        "unsure": (np.abs(inputs["y"]) + np.abs(inputs["b"])) / np.abs(inputs["w"]),
+    }
     programs = -(-case.M // case.rows)
     plan = Plan(
-        case, kernel, (programs,), tensors, tuple(arguments), {"ROWS": case.rows, "BLOCK": case.block}, {}, inputs=inputs,
+        case, kernel, (programs,), tensors, tuple(arguments),
+        {"ROWS": case.rows, "BLOCK": case.block}, {}, inputs=inputs,
         spread=dict.fromkeys(("y", "dx"), programs),
     )  # fmt: skip
     plan = _recover(plan)
@@ -162,23 +226,33 @@ def _plan_from_y(case: Case, kernel: str, rng: np.random.Generator) -> Plan:
 def _recover(p: Plan, hat: Callable[..., np.ndarray] = lambda y, w, b, rstd: (y - b) / w) -> Plan:
     """Return the plan of 11c with this xhat, made of y, w, b and rstd."""
     rstd = p.inputs["rstd"][:, None]
-    return replace(p, inputs=p.inputs | {"x": hat(p.inputs["y"], p.inputs["w"], p.inputs["b"], rstd) / rstd})
+    return replace(
+        p, inputs=p.inputs | {"x": hat(p.inputs["y"], p.inputs["w"], p.inputs["b"], rstd) / rstd}
+    )
 
 
-def _plan_dx(case: Case, kernel: str, rng: np.random.Generator, norm: Callable, vjp: Callable, tiled: bool) -> Plan:
+def _plan_dx(
+    case: Case, kernel: str, rng: np.random.Generator, norm: Callable, vjp: Callable, tiled: bool
+) -> Plan:
     dy, x, w = draw_backward_inputs(case, rng)
     tensors = (
         place_by_rows("dy", case, dy), place_by_rows("x", case, x), place_vector("w", case, w),
-        *(place_statistic(name, case, values) for name, values in save_statistics(x, case.eps, norm).items()), place_by_rows("dx", case, None),
+        *(place_statistic(name, case, values) for name,
+            values in save_statistics(x, case.eps, norm).items()), place_by_rows("dx", case, None),
     )  # fmt: skip
     arguments = [tensor.name for tensor in tensors]
     arguments += [*tensors[0].strides, tensors[1].strides[0], tensors[-1].strides[0]]
     arguments += [case.M] * tiled + [case.N]
     constexprs = {"ROWS": case.rows, "BLOCK": case.block} if tiled else {"BLOCK": case.block}
-    inputs = {tensor.name: tensor.values.astype(np.float64) for tensor in tensors if tensor.values is not None}
+    inputs = {
+        tensor.name: tensor.values.astype(np.float64)
+        for tensor in tensors
+        if tensor.values is not None
+    }
     programs = -(-case.M // case.rows)
     return Plan(
-        case, kernel, (programs,), tensors, tuple(arguments), constexprs, {"dx": expect_dx(case, inputs, vjp(dy, x, w, case.eps).dx)},
+        case, kernel, (programs,), tensors, tuple(arguments), constexprs,
+        {"dx": expect_dx(case, inputs, vjp(dy, x, w, case.eps).dx)},
         inputs=inputs, spread=dict.fromkeys(("x", "dx"), programs),
     )  # fmt: skip
 
@@ -201,15 +275,24 @@ OF_BOTH: tuple[Mistake, ...] = (
     ("w_misapplied", {"w": "1 / w"}),
     ("w_misapplied", {"w": "by row"}),
     ("w_misapplied", {"w": "1 for 0"}),
-    ("w_outside_means", {"w1": "1", "w2": "1", "outer": True}),  # the right result for w = 1, times w
-    ("w_outside_means", {"w": "1", "outer": False}),  # wdy in the means, but dy without w beside them
+    # the right result for w = 1, times w
+    ("w_outside_means", {"w1": "1", "w2": "1", "outer": True}),
+    # wdy in the means, but dy without w beside them
+    ("w_outside_means", {"w": "1", "outer": False}),
     ("w_twice", {"w1": "w * w"}),
     ("c1_of_dy", {"w1": "1"}),
     ("xhat_wrong", {"xhat": "x"}),
     ("xhat_wrong", {"xhat": "deviation"}),
     ("zeros_left_out", {"xhat": "0 for 0"}),
-    *(("xhat_in_one_term", {where: which}) for where in ("c1", "dx") for which in ("x", "deviation", "scaled")),
-    *(("rstd_misread", {"xhat": which, "power": power}) for which, power in (("divided", -1), ("divided", 1))),
+    *(
+        ("xhat_in_one_term", {where: which})
+        for where in ("c1", "dx")
+        for which in ("x", "deviation", "scaled")
+    ),
+    *(
+        ("rstd_misread", {"xhat": which, "power": power})
+        for which, power in (("divided", -1), ("divided", 1))
+    ),
     *(
         ("rstd_misread", {"xhat": which, "power": power})
         for which, root in (("root of rstd", 0.5), ("1 / root of rstd", -0.5))
@@ -268,8 +351,14 @@ def _list_models(mistakes: tuple[Mistake, ...]) -> Iterator[tuple[str, Model]]:
     for cause, changes in mistakes:
         yield cause, lambda p, changes=changes: {"dx": compute_wrong_dx(p, **changes)}
     yield "same_row", _take_first_row
-    for which, names in product(("tile's first", "first", "first tile's", "program's"), (("mean", "rstd"), ("mean",), ("rstd",))):
-        yield "statistics_of_another_row", lambda p, w=which, n=names: {"dx": compute_wrong_dx(_share_saved(p, w, n))}
+    for which, names in product(
+        ("tile's first", "first", "first tile's", "program's"),
+        (("mean", "rstd"), ("mean",), ("rstd",)),
+    ):
+        yield (
+            "statistics_of_another_row",
+            lambda p, w=which, n=names: {"dx": compute_wrong_dx(_share_saved(p, w, n))},
+        )
     yield from list_misread_models(lambda p: {"dx": compute_wrong_dx(p)})
     yield from list_saved_models()
     yield from list_dx_dtype_models(("dy", "x", "w"))
@@ -293,14 +382,29 @@ def _list_from_y_models() -> Iterator[tuple[str, Model]]:
         ("zeros_left_out", lambda y, w, b, rstd: np.where(y == 0, 0.0, (y - b) / w)),
     ):
         yield cause, lambda p, hat=hat: {"dx": compute_wrong_dx(_recover(p, hat))}
-    yield "b_left_in_y", lambda p: {"dx": compute_wrong_dx(p, c1=0) - _scale_c1(p, (p.inputs["y"] * p.inputs["dy"]).mean(axis=1))}
+    yield (
+        "b_left_in_y",
+        lambda p: {
+            "dx": (
+                compute_wrong_dx(p, c1=0)
+                - _scale_c1(p, (p.inputs["y"] * p.inputs["dy"]).mean(axis=1))
+            )
+        },
+    )
     for cause, changes in LAYER_NORM_MISTAKES:
         yield cause, lambda p, changes=changes: {"dx": compute_wrong_dx(p, **changes)}
     yield "same_row", _take_first_row
     for which in ("tile's first", "first", "first tile's", "program's"):
-        yield "statistics_of_another_row", lambda p, w=which: {"dx": compute_wrong_dx(_recover(_share_saved(p, w, ("rstd",))))}
-    yield from list_dtype_models(lambda p: {"dx": compute_wrong_dx(_recover(p))}, ("y", "dy", "w", "b"))
-    yield from list_rounded_outputs(lambda p: {"dx": compute_wrong_dx(p)}, "dx", ("dy", "y", "w", "b"))
+        yield (
+            "statistics_of_another_row",
+            lambda p, w=which: {"dx": compute_wrong_dx(_recover(_share_saved(p, w, ("rstd",))))},
+        )
+    yield from list_dtype_models(
+        lambda p: {"dx": compute_wrong_dx(_recover(p))}, ("y", "dy", "w", "b")
+    )
+    yield from list_rounded_outputs(
+        lambda p: {"dx": compute_wrong_dx(p)}, "dx", ("dy", "y", "w", "b")
+    )
 
 
 def _scale_c1(p: Plan, c1: np.ndarray) -> np.ndarray:
@@ -316,38 +420,58 @@ def list_dx_dtype_models(others: tuple[str, ...]) -> Iterator[tuple[str, Model]]
 
 
 def list_saved_models() -> Iterator[tuple[str, Model]]:
-    """Yield dx from statistics that backward computes again, with a fixed eps, divided by N or by N - 1."""
+    """Yield dx from statistics that backward computes again, with a fixed eps, divided by N or by N
+    - 1."""
     for eps, less in product(FIXED_EPS, (0, 1)):
-        yield ("recomputed_statistics", lambda p, eps=eps, less=less: {"dx": compute_wrong_dx(compute_saved_anew(p, eps, correction=less))})
+        yield (
+            "recomputed_statistics",
+            lambda p, eps=eps, less=less: {
+                "dx": compute_wrong_dx(compute_saved_anew(p, eps, correction=less))
+            },
+        )
 
 
 def _share_saved(p: Plan, which: str, names: tuple[str, ...]) -> Plan:
     """Return the plan with saved statistics of other rows.
 
-    These are the first row of the tile or of the matrix, the same row in the first tile, or the row with the program's number.
+    These are the first row of the tile or of the matrix, the same row in the first tile, or the row
+    with the program's number.
     """
     row, height = np.arange(p.case.M), p.case.rows
-    rows = {"tile's first": row // height * height, "first": 0 * row, "first tile's": row % height, "program's": row // height}[which]
-    return replace(p, inputs=p.inputs | {name: p.inputs[name][rows] for name in names if name in p.inputs})
+    rows = {
+        "tile's first": row // height * height,
+        "first": 0 * row,
+        "first tile's": row % height,
+        "program's": row // height,
+    }[which]
+    return replace(
+        p, inputs=p.inputs | {name: p.inputs[name][rows] for name in names if name in p.inputs}
+    )
 
 
 def _take_first_row(p: Plan) -> Outputs:
-    first = {name: np.broadcast_to(v[:1], v.shape) if name != "w" else v for name, v in p.inputs.items()}
+    first = {
+        name: np.broadcast_to(v[:1], v.shape) if name != "w" else v for name, v in p.inputs.items()
+    }
     return {"dx": compute_wrong_dx(replace(p, inputs=first))}
 
 
 def is_wrong_where_sums_vanish(p: Plan, outputs: Outputs) -> bool:
-    """Return True if dx is wrong in some rows whose c1 or c2 is exactly 0, and nothing else is wrong."""
+    """Return True if dx is wrong in some rows whose c1 or c2 is exactly 0, and nothing else is
+    wrong."""
     if p.case.fill not in ("zeros", "constant") or "dx" not in outputs:
         return False
     wrong = {name: judge_elements(outputs[name], want).wrong for name, want in p.expected.items()}
     wdy = p.inputs["w"] * p.inputs["dy"]
     vanish = ((compute_hat(p.inputs, "xhat") * wdy).sum(axis=1) == 0) | (wdy.sum(axis=1) == 0)
     rows = np.flatnonzero(wrong.pop("dx").any(axis=1))
-    return bool(rows.size and vanish[rows].all()) and not any(where.any() for where in wrong.values())
+    return bool(rows.size and vanish[rows].all()) and not any(
+        where.any() for where in wrong.values()
+    )
 
 
-# A row of equal numbers has c1 = 0 as well. So the cause for such rows is tried before the one for all rows with a sum of 0.
+# A row of equal numbers has c1 = 0 as well. So the cause for such rows is tried before the one for
+# all rows with a sum of 0.
 RARE: tuple[tuple[str, Symptom], ...] = (
     ("flat_row", lambda p, outputs: p.case.fill == "constant"),
     ("sum_of_zero", is_wrong_where_sums_vanish),
@@ -355,16 +479,20 @@ RARE: tuple[tuple[str, Symptom], ...] = (
 
 
 def compute_wrong_dx(
-    p: Plan, *, dy="dy", w="w", w1=None, w2=None, outer=None, xhat="xhat", c1: float | str = 1, dx=None, c2=None,
-    c2_along="1", divisor1="N", divisor2="N", power=1.0, powers=None, swap=False, padding="", over_tile="", sign=1, columns=None,
+    p: Plan, *, dy="dy", w="w", w1=None, w2=None, outer=None, xhat="xhat", c1: float | str = 1,
+    dx=None, c2=None,
+    c2_along="1", divisor1="N", divisor2="N", power=1.0, powers=None, swap=False, padding="",
+    over_tile="", sign=1, columns=None,
     axis1: int | tuple[int, int] = 1, axis2: int | tuple[int, int] = 1,
 ) -> np.ndarray:  # fmt: skip
     """Return dx with something wrong in it.
 
-    ``w``, ``w1`` and ``w2`` name the factor that stands for w beside dy, in c1 and in c2. ``outer``: True multiplies the right result for
-    w = 1 by w, False applies w in the means alone. ``xhat`` names the matrix that stands for xhat everywhere, ``c1`` the one in c1 alone,
-    ``dx`` the one beside c1 alone. ``c1`` and ``c2`` may also be factors. ``power`` or ``powers``: the powers of rstd beside dy, c1 and
-    c2. ``axis1`` and ``axis2``: the axes over which c1 and c2 are means.
+    ``w``, ``w1`` and ``w2`` name the factor that stands for w beside dy, in c1 and in c2.
+    ``outer``: True multiplies the right result for w = 1 by w, False applies w in the means alone.
+    ``xhat`` names the matrix that stands for xhat everywhere, ``c1`` the one in c1 alone, ``dx``
+    the one beside c1 alone. ``c1`` and ``c2`` may also be factors. ``power`` or ``powers``: the
+    powers of rstd beside dy, c1 and c2. ``axis1`` and ``axis2``: the axes over which c1 and c2 are
+    means.
     """
     times, in_c1 = (1, c1) if isinstance(c1, str) else (c1, xhat)
     hat, beside = compute_hat(p.inputs, in_c1), compute_hat(p.inputs, dx or xhat)
@@ -392,8 +520,10 @@ def _choose_w(p: Plan, names: tuple[str, ...], outer: bool | None) -> list[np.nd
     """Return the factors that stand for w beside dy, in c1 and in c2."""
     w = p.inputs["w"]
     found = {
-        "w": lambda: w, "1": lambda: np.ones_like(w), "w * w": lambda: np.square(w), "1 + w": lambda: 1 + w, "1 / w": lambda: 1 / w,
-        "1 for 0": lambda: np.where(w == 0, 1, w), "by row": lambda: np.resize(w, p.case.M)[:, None],
+        "w": lambda: w, "1": lambda: np.ones_like(w), "w * w": lambda: np.square(w),
+        "1 + w": lambda: 1 + w, "1 / w": lambda: 1 / w,
+        "1 for 0": lambda: np.where(w == 0, 1, w),
+        "by row": lambda: np.resize(w, p.case.M)[:, None],
     }  # fmt: skip
     with_dy, with_c1, with_c2 = (found[name]() for name in names)
     if outer is None:
@@ -401,12 +531,15 @@ def _choose_w(p: Plan, names: tuple[str, ...], outer: bool | None) -> list[np.nd
     return [np.ones_like(with_dy), with_c1, with_c2] if outer else [with_dy, w, w]
 
 
-def _add_padding(p: Plan, products: np.ndarray, total: np.ndarray, padding: str) -> tuple[np.ndarray, np.ndarray]:
+def _add_padding(
+    p: Plan, products: np.ndarray, total: np.ndarray, padding: str
+) -> tuple[np.ndarray, np.ndarray]:
     """Return the sums of c1 and c2 with what the padded lanes add to them."""
     lanes, rstd, mean = p.case.padded_lanes, p.inputs["rstd"][:, None], take_mean(p.inputs)
     if not padding or not lanes:
         return products, total
-    if padding == "c2 taken out":  # mean(xhat * (wdy - c2)): the same on paper, and -c2 * xhat in a padded lane
+    # mean(xhat * (wdy - c2)): the same on paper, and -c2 * xhat in a padded lane
+    if padding == "c2 taken out":
         return products + lanes * mean * rstd * total / p.case.N, total
     if padding == "ones":  # wdy loaded or computed as 1 in padded lanes
         return products - lanes * mean * rstd, total + lanes
@@ -421,7 +554,12 @@ def _count_rows(case: Case, axis: int | tuple[int, int]) -> float:
 
 def _sum_over_tile(sums: np.ndarray, rows: int) -> np.ndarray:
     """Return for each row the sum over all rows of its program."""
-    return np.concatenate([np.full_like(sums[at : at + rows], sums[at : at + rows].sum()) for at in range(0, len(sums), rows)])
+    return np.concatenate(
+        [
+            np.full_like(sums[at : at + rows], sums[at : at + rows].sum())
+            for at in range(0, len(sums), rows)
+        ]
+    )
 
 
 PARTS = {
@@ -432,7 +570,10 @@ PARTS = {
         rare=RARE,
     ),
     "layer_norm_dx_from_y_kernel": Part(
-        DX_FROM_Y, _plan_from_y, _list_from_y_models, rare=(*RARE, ("tiny_w_altered", lambda p, outputs: p.case.fill == "tiny weights"))
+        DX_FROM_Y,
+        _plan_from_y,
+        _list_from_y_models,
+        rare=(*RARE, ("tiny_w_altered", lambda p, outputs: p.case.fill == "tiny weights")),
     ),
     "rms_norm_dx_kernel": Part(
         RMS_NORM_DX,

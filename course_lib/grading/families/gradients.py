@@ -1,4 +1,5 @@
-"""Parts that the families of backward passes share: dy, x, w and the saved statistics, the errors that fp32 may make, and wrong xhats."""
+"""Parts that the families of backward passes share: dy, x, w and the saved statistics, the errors
+that fp32 may make, and wrong xhats."""
 
 from __future__ import annotations
 
@@ -11,15 +12,22 @@ from course_lib.grading.cases.buffers import Tensor, round_to, size_guard
 from course_lib.grading.cases.case import Case
 from course_lib.grading.cases.plan import Expected, Model, Outputs, Plan
 from course_lib.grading.families import by_hand
-from course_lib.grading.families.making import choose_strides, draw_matrix, draw_weight, make_expected
+from course_lib.grading.families.making import (
+    choose_strides,
+    draw_matrix,
+    draw_weight,
+    make_expected,
+)
 from course_lib.norms import reference
 
 Inputs = dict[str, np.ndarray]  # of a plan: float64, by the name of the tensor
-SPARE = {"dy": 3, "x": 9, "y": 9, "dx": 14}  # the gap between sliced rows: three tensors with three row strides
+# the gap between sliced rows: three tensors with three row strides
+SPARE = {"dy": 3, "x": 9, "y": 9, "dx": 14}
 
 
 def draw_gradient(case: Case, rng: np.random.Generator) -> np.ndarray:
-    """Draw dy of the case, in float64. Its mean is 0.5, so that c1 and c2 both matter. A bad row has its NaN or Inf here."""
+    """Draw dy of the case, in float64. Its mean is 0.5, so that c1 and c2 both matter. A bad row
+    has its NaN or Inf here."""
     shape = (case.M, case.N)
     dy = by_hand.choose_gradient(*shape) if case.by_hand else rng.normal(0.5, size=shape)
     if case.has_bad_row:
@@ -27,8 +35,11 @@ def draw_gradient(case: Case, rng: np.random.Generator) -> np.ndarray:
     return dy
 
 
-def draw_backward_inputs(case: Case, rng: np.random.Generator, expanded: float | None = 1.25) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Draw dy, x and w of a backward pass. ``expanded``: the number that an expanded dy holds; None: the first that was drawn.
+def draw_backward_inputs(
+    case: Case, rng: np.random.Generator, expanded: float | None = 1.25
+) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Draw dy, x and w of a backward pass. ``expanded``: the number that an expanded dy holds;
+    None: the first that was drawn.
 
     The NaN of a bad row is in dy alone: one in x would already be in the saved statistics.
     """
@@ -42,9 +53,11 @@ def draw_backward_inputs(case: Case, rng: np.random.Generator, expanded: float |
 
 
 def _let_sums_vanish(dy: np.ndarray, x: np.ndarray) -> None:
-    """Make the sums of some rows exactly 0, though their terms are not: x is 0 in columns 0 and 3, and w is the same in 0, 2 and 3.
+    """Make the sums of some rows exactly 0, though their terms are not: x is 0 in columns 0 and 3,
+    and w is the same in 0, 2 and 3.
 
-    Of every five rows the second has sum(dy) = c1 = c2 = 0, the third c2 = 0, the fourth c1 = 0, and in the fifth dy is 0.
+    Of every five rows the second has sum(dy) = c1 = c2 = 0, the third c2 = 0, the fourth c1 = 0,
+    and in the fifth dy is 0.
     """
     N = x.shape[1]
     for row, columns in ((1, (0, 3)), (2, (0, 2)), (3, (0,))):
@@ -56,42 +69,63 @@ def _let_sums_vanish(dy: np.ndarray, x: np.ndarray) -> None:
     dy[4::5] = 0
 
 
-def save_statistics(x: np.ndarray, eps: float, norm: Callable = reference.layer_norm) -> dict[str, np.ndarray]:
-    """Return the statistics that the forward pass saves, (M,) in fp32: rstd, and for LayerNorm mean before it."""
+def save_statistics(
+    x: np.ndarray, eps: float, norm: Callable = reference.layer_norm
+) -> dict[str, np.ndarray]:
+    """Return the statistics that the forward pass saves, (M,) in fp32: rstd, and for LayerNorm mean
+    before it."""
     forward = norm(x, eps=eps)
-    return {name: round_to(getattr(forward, name), "fp32") for name in ("mean", "rstd") if hasattr(forward, name)}
+    return {
+        name: round_to(getattr(forward, name), "fp32")
+        for name in ("mean", "rstd")
+        if hasattr(forward, name)
+    }
 
 
 def place_by_rows(name: str, case: Case, values: np.ndarray | None) -> Tensor:
     """Place dy, x or dx for a kernel. A layout of rows is that of all three, any other one is dy's.
 
-    The guards hold a program's rows in any layout: a kernel that ignores the strides of an expanded dy, which is one element, reads far
-    past it.
+    The guards hold a program's rows in any layout: a kernel that ignores the strides of an expanded
+    dy, which is one element, reads far past it.
     """
     layout = case.layout if name == "dy" or case.layout in ("sliced", "far") else "packed"
     strides = choose_strides(layout, (case.M, case.N), SPARE[name])
     far = layout.startswith("far")
-    guard = size_guard(case.block if far else (case.M + case.rows) * (case.N + max(SPARE.values())) + case.block)
+    guard = size_guard(
+        case.block if far else (case.M + case.rows) * (case.N + max(SPARE.values())) + case.block
+    )
     return Tensor(name, case.dtype_of(name), (case.M, case.N), strides, values, far, guard)
 
 
 def bound_terms(inputs: Inputs) -> dict[str, np.ndarray]:
-    """Return the sizes of the terms of dx, and of each row's terms of dw and db: the error that fp32 may make is proportional to them.
+    """Return the sizes of the terms of dx, and of each row's terms of dw and db: the error that
+    fp32 may make is proportional to them.
 
-    A saved mean has a relative rounding error, so the error of xhat is proportional to ``|xhat| + |mean| * rstd``. This error enters c1 as
-    the mean of its product with ``|wdy|``, ``xhat * c1`` through both factors, and dw row by row. Where xhat is not made of x, ``inputs``
-    have under "unsure" what its error is proportional to.
+    A saved mean has a relative rounding error, so the error of xhat is proportional to ``|xhat| +
+    |mean| * rstd``. This error enters c1 as the mean of its product with ``|wdy|``, ``xhat * c1``
+    through both factors, and dw row by row. Where xhat is not made of x, ``inputs`` have under
+    "unsure" what its error is proportional to.
     """
     xhat, dy, rstd = compute_hat(inputs, "xhat"), inputs["dy"], inputs["rstd"][:, None]
     wdy = inputs.get("w", 1.0) * dy
-    unsure = inputs["unsure"] if "unsure" in inputs else np.abs(xhat) + np.abs(take_mean(inputs)) * rstd
-    c1, c1_terms = (xhat * wdy).mean(axis=1, keepdims=True), (unsure * np.abs(wdy)).mean(axis=1, keepdims=True)
-    dx = rstd * (np.abs(wdy) + unsure * np.abs(c1) + np.abs(xhat) * c1_terms + np.abs(wdy).mean(axis=1, keepdims=True))
+    unsure = (
+        inputs["unsure"] if "unsure" in inputs else np.abs(xhat) + np.abs(take_mean(inputs)) * rstd
+    )
+    c1 = (xhat * wdy).mean(axis=1, keepdims=True)
+    c1_terms = (unsure * np.abs(wdy)).mean(axis=1, keepdims=True)
+    dx = rstd * (
+        np.abs(wdy)
+        + unsure * np.abs(c1)
+        + np.abs(xhat) * c1_terms
+        + np.abs(wdy).mean(axis=1, keepdims=True)
+    )
     return {"dx": dx, "dw": np.abs(dy) * unsure, "db": np.abs(dy)}
 
 
 def expect_dx(case: Case, inputs: Inputs, dx: np.ndarray) -> Expected:
-    return make_expected(dx, bound_terms(inputs)["dx"], case.dtype_of("dx"), infinite=case.fill == "inf row")
+    return make_expected(
+        dx, bound_terms(inputs)["dx"], case.dtype_of("dx"), infinite=case.fill == "inf row"
+    )
 
 
 def take_mean(inputs: Inputs) -> np.ndarray:
@@ -109,7 +143,8 @@ def compute_hat(inputs: Inputs, which: str) -> np.ndarray:
         "scaled": lambda: x * rstd,  # no mean subtracted
         "scaled twice": lambda: (x - mean) * rstd**2,
         "swapped": lambda: (x - rstd) * mean,
-        "centred": lambda: (x - x.mean(axis=1, keepdims=True)) * rstd,  # RMSNorm with a mean taken out
+        # RMSNorm with a mean taken out
+        "centred": lambda: (x - x.mean(axis=1, keepdims=True)) * rstd,
         "divided": lambda: (x - mean) / rstd,
         "0 for 0": lambda: np.where(x == 0, 0.0, (x - mean) * rstd),
         "root of rstd": lambda: (x - mean) * np.sqrt(rstd),
@@ -120,9 +155,13 @@ def compute_hat(inputs: Inputs, which: str) -> np.ndarray:
 
 
 def list_misread_models(compute: Callable[[Plan], Outputs]) -> Iterator[tuple[str, Model]]:
-    """Yield the right formula of misread statistics: swapped, or one used for both. RMSNorm has no mean, so nothing is misread there."""
+    """Yield the right formula of misread statistics: swapped, or one used for both. RMSNorm has no
+    mean, so nothing is misread there."""
     for names in (("rstd", "mean"), ("rstd", "rstd"), ("mean", "mean")):
-        yield "statistic_misread", lambda p, names=names: compute(_misread(p, *names)) if "mean" in p.inputs else {}
+        yield (
+            "statistic_misread",
+            lambda p, names=names: compute(_misread(p, *names)) if "mean" in p.inputs else {},
+        )
 
 
 def _misread(p: Plan, mean: str, rstd: str) -> Plan:
@@ -130,8 +169,13 @@ def _misread(p: Plan, mean: str, rstd: str) -> Plan:
 
 
 def compute_saved_anew(p: Plan, eps: float, correction: int = 0) -> Plan:
-    """Return the plan with statistics that backward computes again, with this eps, divided by N - ``correction``."""
+    """Return the plan with statistics that backward computes again, with this eps, divided by N -
+    ``correction``."""
     x = p.inputs["x"]
-    squares = ((x - x.mean(axis=1, keepdims=True)) ** 2 if "mean" in p.inputs else x**2).sum(axis=1) / np.float64(x.shape[1] - correction)
+    squares = ((x - x.mean(axis=1, keepdims=True)) ** 2 if "mean" in p.inputs else x**2).sum(
+        axis=1
+    ) / np.float64(x.shape[1] - correction)
     anew = {"mean": x.mean(axis=1), "rstd": 1 / np.sqrt(squares + eps)}
-    return replace(p, inputs=p.inputs | {name: values for name, values in anew.items() if name in p.inputs})
+    return replace(
+        p, inputs=p.inputs | {name: values for name, values in anew.items() if name in p.inputs}
+    )

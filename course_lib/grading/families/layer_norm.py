@@ -1,4 +1,5 @@
-"""LayerNorm forward, in one block, blocked and resident: the inputs that find its bugs, and its wrong formulas."""
+"""LayerNorm forward, in one block, blocked and resident: the inputs that find its bugs, and its
+wrong formulas."""
 
 from __future__ import annotations
 
@@ -46,7 +47,8 @@ from course_lib.grading.families.making import (
 )
 from course_lib.norms import reference
 
-# One row per program. The cases are cheap in the interpreter, because M is small and N costs little.
+# One row per program. The cases are cheap in the interpreter, because M is small and N costs
+# little.
 LAYER_NORM_BLOCKED = (
     make_case("worked example", 3, 8, 4, "the 3 x 8 worked example, two full blocks"),
     make_case("padded, mean 3", 5, 17, 8, "7 padded lanes, mean 3"),
@@ -70,7 +72,9 @@ LAYER_NORM_BLOCKED = (
     make_case("fp32 in", 2, 33, 16),
     make_case("many rows", 150, 3, 16),
     make_case("16400 columns", 1, 16400, 256),
-    make_case("sliced", 4, 50, 16, "x and y are slices of wider matrices, so their row strides differ"),
+    make_case(
+        "sliced", 4, 50, 16, "x and y are slices of wider matrices, so their row strides differ"
+    ),
     make_case("a NaN row", 4, 19, 8),
     make_case("an Inf row", 4, 19, 8),
     make_case("far rows", 4, 17, 16),
@@ -83,7 +87,9 @@ LAYER_NORM_RESIDENT = (
     make_case("a row too many", 5, 12, 16),
     make_case("one row, many asked", 1, 30, 32),
     make_case("one column", 3, 1, 16, "N = 1: the variance is 0, so y is b", rows=2, mean=0.0),
-    make_case("many rows", 150, 20, 32, "10 programs of 16 rows, the last one partly filled", rows=16),
+    make_case(
+        "many rows", 150, 20, 32, "10 programs of 16 rows, the last one partly filled", rows=16
+    ),
     make_case("many programs", 299, 3, 16),
     make_case("small spread", 3, 100, 128, rows=2),
     make_case("tiny eps", 3, 96, 128, rows=2),
@@ -100,36 +106,59 @@ LAYER_NORM_RESIDENT = (
     make_case("fp32 out", 2, 33, 64, rows=2),
     make_case("fp32 in", 2, 33, 64, rows=2),
     make_case("8200 columns", 1, 8200, 16384),
-    make_case("sliced", 5, 50, 64, "x and y are slices of wider matrices, so their row strides differ", rows=2),
+    make_case(
+        "sliced",
+        5,
+        50,
+        64,
+        "x and y are slices of wider matrices, so their row strides differ",
+        rows=2,
+    ),
     make_case("a NaN row", 4, 19, 32, rows=4),
     make_case("an Inf row", 4, 19, 32, rows=4),
-    make_case("far rows", 5, 17, 32, "rows 1.5 * 2^30 elements apart: within a tile, too, they pass 2^32", rows=4),
+    make_case(
+        "far rows",
+        5,
+        17,
+        32,
+        "rows 1.5 * 2^30 elements apart: within a tile, too, they pass 2^32",
+        rows=4,
+    ),
 )
 
 # the learner's first LayerNorm: fp32, and only y is asked for
 LAYER_NORM_ONE_BLOCK = (
     make_case("worked example", 3, 8, 8, "the 3 x 8 worked example, no padded lane"),
-    make_case("five columns, mean 14", 2, 5, 8, "3 padded lanes, mean 14", "the padded lanes are in the variance, as in the lesson's first kernel", mean=14.0, std=2.0),
+    make_case("five columns, mean 14", 2, 5, 8, "3 padded lanes, mean 14",
+        "the padded lanes are in the variance, as in the lesson's first kernel", mean=14.0,
+        std=2.0),
     make_case("padded, mean 3", 5, 17, 32),
-    make_case("a wide block", 3, 6, 64, "58 padded lanes, mean -2", "most of the variance is padding", mean=-2.0),
+    make_case("a wide block", 3, 6, 64, "58 padded lanes, mean -2",
+        "most of the variance is padding", mean=-2.0),
     make_case("one column", 3, 1, 16, "N = 1: the variance is 0, so y is b", mean=1.0),
     make_case("one row", 1, 129, 256, "M = 1, 127 padded lanes"),
     make_case("many rows", 150, 3, 16),
     make_case("small spread", 3, 100, 128),
     make_case("zeros", 4, 17, 32),
-    make_case("quiet", 2, 100, 128, "std 0.0001, eps = 1e-12: whatever else is added to the variance shows", "eps is a constant of the code, or something else is added to the variance", std=1e-4, eps=1e-12),
+    make_case("quiet", 2, 100, 128,
+        "std 0.0001, eps = 1e-12: whatever else is added to the variance shows",
+        "eps is a constant of the code, or something else is added to the variance", std=1e-4,
+        eps=1e-12),
     make_case("constant row", 2, 20, 32),
     make_case("mean 1000", 2, 768, 1024),
     *list_far_out(3001, 4096),
     make_case("8200 columns", 1, 8200, 16384),
-    make_case("sliced", 4, 50, 64, "x and y are slices of wider matrices, so their row strides differ"),
+    make_case("sliced", 4, 50, 64,
+        "x and y are slices of wider matrices, so their row strides differ"),
     make_case("a NaN row", 4, 19, 32),
     make_case("an Inf row", 4, 19, 32),
 )  # fmt: skip
 _SAVED = ("mean", "rstd")  # outputs of the other two kernels besides y
 
 
-def _make_plan(case: Case, kernel: str, rng: np.random.Generator, resident: bool, reads: int = 1) -> Plan:
+def _make_plan(
+    case: Case, kernel: str, rng: np.random.Generator, resident: bool, reads: int = 1
+) -> Plan:
     x, w, b = draw_matrix(case, rng), draw_weight(case, rng), draw_shift(case, rng)
     tensors = (
         place_matrix("x", case, x, spare=3), place_matrix("y", case, None, spare=9),
@@ -146,13 +175,22 @@ def _make_plan(case: Case, kernel: str, rng: np.random.Generator, resident: bool
         x64 = x.astype(np.float64)
         expected = {
             "y": make_expected(
-                want.y, scale[:, None] * np.abs(w64) + np.abs(b64) + np.abs(want.y), case.dtype_of("y"), infinite=case.fill == "inf row"
+                want.y,
+                scale[:, None] * np.abs(w64) + np.abs(b64) + np.abs(want.y),
+                case.dtype_of("y"),
+                infinite=case.fill == "inf row",
             ),
-            "mean": make_expected(want.mean, np.abs(x64).mean(axis=1) + np.abs(want.mean), "fp32", free=case.has_bad_row),
+            "mean": make_expected(
+                want.mean,
+                np.abs(x64).mean(axis=1) + np.abs(want.mean),
+                "fp32",
+                free=case.has_bad_row,
+            ),
             "rstd": make_expected(want.rstd, scale * want.rstd, "fp32", free=case.has_bad_row),
         }
     return Plan(
-        case, kernel, (-(-case.M // case.rows),), tensors, tuple(arguments), {"ROWS": case.rows, "BLOCK": case.block} if resident else {"BLOCK": case.block},
+        case, kernel, (-(-case.M // case.rows),), tensors, tuple(arguments),
+        {"ROWS": case.rows, "BLOCK": case.block} if resident else {"BLOCK": case.block},
         expected, inputs={"x": x64, "w": w64, "b": b64}, reads={"x": reads, "y": 0},
         spread=dict.fromkeys(("x", "y"), -(-case.M // case.rows)),
     )  # fmt: skip
@@ -186,29 +224,50 @@ def _list_models() -> Iterator[tuple[str, Model]]:
     for times in (lambda p: 1 / p.case.N, lambda p: p.case.N, lambda p: p.case.block / p.case.N):
         yield "eps_altered", lambda p, times=times: _compute_wrong(p, eps=p.case.eps * times(p))
     yield from list_divisor_models(_compute_wrong)
-    yield from ((cause, partial(_compute_wrong, scale=scale)) for cause, scale in (*WRONG_SCALES, *WRONG_SHIFTS))
+    yield from (
+        (cause, partial(_compute_wrong, scale=scale))
+        for cause, scale in (*WRONG_SCALES, *WRONG_SHIFTS)
+    )
     yield from vary_formula("zeros_left_out", measure=[square_what_is_not_0])
     measures = (square_deviation, square_what_is_not_0)
-    yield from vary_formula("zeros_left_out", mean_divisor=["N", "not 0"], var_divisor=["not 0"], measure=measures)
+    yield from vary_formula(
+        "zeros_left_out", mean_divisor=["N", "not 0"], var_divisor=["not 0"], measure=measures
+    )
     yield from vary_formula("zeros_left_out", mean_divisor=["not 0"])
     yield "zeros_left_out", _leave_zeros_in_y
     yield from vary_formula("mean_not_subtracted", centre=[0.0])
-    yield from vary_formula("mean_not_subtracted", centre=[None, 0.0], measure=[lambda x, mean: x**2])
-    yield from vary_formula("deviation_not_squared", measure=[lambda x, mean: np.abs(x - mean), lambda x, mean: 0 * x])
+    yield from vary_formula(
+        "mean_not_subtracted", centre=[None, 0.0], measure=[lambda x, mean: x**2]
+    )
+    yield from vary_formula(
+        "deviation_not_squared", measure=[lambda x, mean: np.abs(x - mean), lambda x, mean: 0 * x]
+    )
     for of, (cause, columns) in product(("both", "mean", "variance"), WRONG_STEPS):
         yield cause, partial(_compute_wrong, of=of, add=add_up_columns(columns))
     yield from vary_formula("mask_missing", other=PADDING, padding=[False, True])
-    for names, (first, spare) in product((("x",), ("w", "b"), ("w",), ("b",)), ((True, 0), (False, 0), (False, np.nan))):
+    for names, (first, spare) in product(
+        (("x",), ("w", "b"), ("w",), ("b",)), ((True, 0), (False, 0), (False, np.nan))
+    ):
         yield "another_block", partial(_take_from_block, names=names, first=first, spare=spare)
-    yield from vary_formula("accumulator_reused", measure=[lambda x, mean: square_deviation(x, mean) + mean])
+    yield from vary_formula(
+        "accumulator_reused", measure=[lambda x, mean: square_deviation(x, mean) + mean]
+    )
     yield from vary_formula("max_for_sum", of=OF, add=[add_up_largest_lane])
     yield from vary_formula("counted_by_every_lane", of=OF, add=[add_up_in_every_lane])
-    yield "squared_after_the_sum", lambda p: _compute_wrong(p, measure=partial(square_lanes, p.case.block))
+    yield (
+        "squared_after_the_sum",
+        lambda p: _compute_wrong(p, measure=partial(square_lanes, p.case.block)),
+    )
     yield from vary_formula("divisor", mean_divisor=["N", "M"], var_divisor=["M"])
-    yield "b_misapplied", lambda p: (right := _compute_wrong(p)) | {"y": _scale_shift_too(p, right["rstd"])}
+    yield (
+        "b_misapplied",
+        lambda p: (right := _compute_wrong(p)) | {"y": _scale_shift_too(p, right["rstd"])},
+    )
     yield "rstd_not_applied", lambda p: _compute_wrong(p) | {"y": _apply_nothing(p)}
     yield from vary(_share_statistics, "statistics_of_another_row", tile=[True, False])
-    yield from vary_formula("wrong_axis", of=["mean", "both"], add=[average_over_tile(False), average_over_tile(True)])
+    yield from vary_formula(
+        "wrong_axis", of=["mean", "both"], add=[average_over_tile(False), average_over_tile(True)]
+    )
     yield from vary_formula(
         "w_misapplied",
         scale=[
@@ -220,8 +279,14 @@ def _list_models() -> Iterator[tuple[str, Model]]:
     yield from list_dtype_models(_compute_wrong, ("x", "w", "b"))
     yield from list_rounded_outputs(_compute_wrong, "y", ("x", "w", "b"))
     yield from vary_formula("wrong_statistic_saved", save=WRONGLY_SAVED)
-    yield "outputs_swapped", lambda p: dict(zip(("y", "rstd", "mean"), _compute_wrong(p).values(), strict=True))
-    yield "same_row", lambda p: _compute_wrong(p, x=np.broadcast_to(p.inputs["x"][:1], p.inputs["x"].shape))
+    yield (
+        "outputs_swapped",
+        lambda p: dict(zip(("y", "rstd", "mean"), _compute_wrong(p).values(), strict=True)),
+    )
+    yield (
+        "same_row",
+        lambda p: _compute_wrong(p, x=np.broadcast_to(p.inputs["x"][:1], p.inputs["x"].shape)),
+    )
 
 
 def _list_two_read_models() -> Iterator[tuple[str, Model]]:
@@ -229,28 +294,41 @@ def _list_two_read_models() -> Iterator[tuple[str, Model]]:
     yield "merge_between", lambda p: _merge_blocks(p, between=0.0)
     yield "merge_between", lambda p: _merge_blocks(p, between=-1.0)
     yield "merge_weights", lambda p: _merge_blocks(p, weigh=np.ones_like)
-    yield "short_chunk", lambda p: _merge_blocks(p, weigh=lambda counts: np.full_like(counts, p.case.block))
+    yield (
+        "short_chunk",
+        lambda p: _merge_blocks(p, weigh=lambda counts: np.full_like(counts, p.case.block)),
+    )
     yield "padding_in_variance", lambda p: _merge_blocks(p, padding=True)
 
 
-def _merge_blocks(p: Plan, weigh=lambda counts: counts, between: float = 1.0, padding: bool = False) -> Outputs:
-    """Return the outputs if the statistics of the blocks are merged with wrong weights, or with a factor at the distance of the means."""
+def _merge_blocks(
+    p: Plan, weigh=lambda counts: counts, between: float = 1.0, padding: bool = False
+) -> Outputs:
+    """Return the outputs if the statistics of the blocks are merged with wrong weights, or with a
+    factor at the distance of the means."""
     x, block = p.inputs["x"], p.case.block
     blocks = [x[:, start : start + block] for start in range(0, p.case.N, block)]
     counts = np.array([part.shape[1] for part in blocks], np.float64)
     means = np.stack([part.mean(axis=1) for part in blocks], axis=1)
-    squares = np.stack([((part - part.mean(axis=1, keepdims=True)) ** 2).sum(axis=1) for part in blocks], axis=1)
+    squares = np.stack(
+        [((part - part.mean(axis=1, keepdims=True)) ** 2).sum(axis=1) for part in blocks], axis=1
+    )
     if padding:
         squares += (block - counts) * means**2
     weights = weigh(counts)
     mean = (weights * means).sum(axis=1, keepdims=True) / weights.sum()
     var = (squares + between * counts * (means - mean) ** 2).sum(axis=1, keepdims=True) / p.case.N
     rstd = inverse_root(var, p.case.eps)
-    return {"y": apply_right((x - mean) * rstd, p.inputs["w"], p.inputs["b"]), "mean": mean[:, 0], "rstd": rstd[:, 0]}
+    return {
+        "y": apply_right((x - mean) * rstd, p.inputs["w"], p.inputs["b"]),
+        "mean": mean[:, 0],
+        "rstd": rstd[:, 0],
+    }
 
 
 def _take_from_block(p: Plan, names: tuple[str, ...], first: bool, spare: float) -> Outputs:
-    """Return the outputs if the inputs ``names`` come from the first or the last block of columns in every block.
+    """Return the outputs if the inputs ``names`` come from the first or the last block of columns
+    in every block.
 
     ``spare``: the number in lanes past the last column.
     """
@@ -265,7 +343,8 @@ def _by_row(w: np.ndarray, hat: np.ndarray) -> np.ndarray:
 
 
 def _leave_zeros_in_y(p: Plan) -> Outputs:
-    """Return the outputs if the deviation of an element that is 0 is taken as 0, in the variance and in y."""
+    """Return the outputs if the deviation of an element that is 0 is taken as 0, in the variance
+    and in y."""
     wrong = _compute_wrong(p, measure=square_what_is_not_0)
     return wrong | {"y": np.where(p.inputs["x"] == 0, p.inputs["b"], wrong["y"])}
 
@@ -281,15 +360,31 @@ def _apply_nothing(p: Plan) -> np.ndarray:
 
 
 def _share_statistics(p: Plan, tile: bool) -> Outputs:
-    """Return the outputs with y by the statistics of the first row, of the program or of the matrix."""
+    """Return the outputs with y by the statistics of the first row, of the program or of the
+    matrix."""
     right, x = _compute_wrong(p), p.inputs["x"]
     rows = np.arange(len(x)) // p.case.rows * p.case.rows if tile else np.zeros(len(x), int)
-    y = apply_right((x - right["mean"][rows][:, None]) * right["rstd"][rows][:, None], p.inputs["w"], p.inputs["b"])
+    y = apply_right(
+        (x - right["mean"][rows][:, None]) * right["rstd"][rows][:, None],
+        p.inputs["w"],
+        p.inputs["b"],
+    )
     return right | {"y": y}
 
 
-def _compute_wrong(p: Plan, *, x=None, eps=None, root=inverse_root, save=None, scale=apply_right, centre=None, **of_statistics) -> Outputs:
-    """Return the outputs with other statistics (as ``sweep_twice``), or with something wrong behind them. ``centre``: what y subtracts."""
+def _compute_wrong(
+    p: Plan,
+    *,
+    x=None,
+    eps=None,
+    root=inverse_root,
+    save=None,
+    scale=apply_right,
+    centre=None,
+    **of_statistics,
+) -> Outputs:
+    """Return the outputs with other statistics (as ``sweep_twice``), or with something wrong behind
+    them. ``centre``: what y subtracts."""
     x, eps = p.inputs["x"] if x is None else x, p.case.eps if eps is None else eps
     mean, var = sweep_twice(p, x=x, **of_statistics)
     rstd = root(var, eps)
@@ -299,7 +394,13 @@ def _compute_wrong(p: Plan, *, x=None, eps=None, root=inverse_root, save=None, s
 
 PARTS = {
     "layer_norm_kernel": Part(LAYER_NORM_ONE_BLOCK, _plan_one_block, _list_models_of_y),
-    "layer_norm_blocked_kernel": Part(LAYER_NORM_BLOCKED, partial(_make_plan, resident=False, reads=3), _list_models),
-    "layer_norm_two_reads_kernel": Part(LAYER_NORM_BLOCKED, partial(_make_plan, resident=False, reads=2), _list_two_read_models),
-    "layer_norm_resident_kernel": Part(LAYER_NORM_RESIDENT, partial(_make_plan, resident=True), _list_models),
+    "layer_norm_blocked_kernel": Part(
+        LAYER_NORM_BLOCKED, partial(_make_plan, resident=False, reads=3), _list_models
+    ),
+    "layer_norm_two_reads_kernel": Part(
+        LAYER_NORM_BLOCKED, partial(_make_plan, resident=False, reads=2), _list_two_read_models
+    ),
+    "layer_norm_resident_kernel": Part(
+        LAYER_NORM_RESIDENT, partial(_make_plan, resident=True), _list_models
+    ),
 }

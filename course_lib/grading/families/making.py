@@ -1,4 +1,5 @@
-"""Parts from which the families make their plans: inputs, tensors in a layout, expected values, and pieces of wrong formulas."""
+"""Parts from which the families make their plans: inputs, tensors in a layout, expected values, and
+pieces of wrong formulas."""
 
 from __future__ import annotations
 
@@ -16,11 +17,18 @@ from course_lib.grading.cases.plan import Expected, Model, Outputs, Plan
 from course_lib.grading.families import by_hand
 from course_lib.grading.judging import tolerance
 
-WORKED_EXAMPLE = np.array([[2, -1, 3, 0.5, -0.5, 1.5, -2, 1], [4, -3, 2.5, 1, -1.5, 0, -0.5, 2], [-1, 3.5, -2.5, 1.5, 0, -3, 2.5, -0.5]])
+WORKED_EXAMPLE = np.array(
+    [
+        [2, -1, 3, 0.5, -0.5, 1.5, -2, 1],
+        [4, -3, 2.5, 1, -1.5, 0, -0.5, 2],
+        [-1, 3.5, -2.5, 1.5, 0, -3, 2.5, -0.5],
+    ]
+)
 
 
-# The columns that are far out in a row of N, by fill. A row of even length has two in the middle: hidden cases draw even and odd N, and either of the
-# two may be the one that a wrong file subtracts.
+# The columns that are far out in a row of N, by fill. A row of even length has two in the middle:
+# hidden cases draw even and odd N, and either of the two may be the one that a wrong file
+# subtracts.
 _FAR_OUT: dict[str, Callable[[int], slice]] = {
     "first far out": lambda N: slice(1),
     "middle far out": lambda N: slice((N - 1) // 2, N // 2 + 1),
@@ -36,7 +44,11 @@ def draw_matrix(case: Case, rng: np.random.Generator) -> np.ndarray:
     if case.fill == "constant":
         return round_to(np.full((case.M, case.N), case.mean), dtype)
     shape = (case.M, case.N)
-    x = by_hand.choose_rows(*shape) if case.by_hand else case.mean + case.std * rng.normal(size=shape)
+    x = (
+        by_hand.choose_rows(*shape)
+        if case.by_hand
+        else case.mean + case.std * rng.normal(size=shape)
+    )
     if case.has_bad_row:
         x[1, case.N // 3] = np.nan if case.fill == "nan row" else np.inf
     if case.fill == "zeros":
@@ -47,7 +59,8 @@ def draw_matrix(case: Case, rng: np.random.Generator) -> np.ndarray:
 
 
 def draw_weight(case: Case, rng: np.random.Generator) -> np.ndarray:
-    """Draw w of the case, rounded to its dtype: away from 0 and 1, so that a w which is left out or applied twice shows everywhere.
+    """Draw w of the case, rounded to its dtype: away from 0 and 1, so that a w which is left out or
+    applied twice shows everywhere.
 
     Only in the fill "zeros" every fourth element is 0.
     """
@@ -66,12 +79,19 @@ def draw_weight(case: Case, rng: np.random.Generator) -> np.ndarray:
 
 def draw_shift(case: Case, rng: np.random.Generator, mean: float = 0.0) -> np.ndarray:
     """Draw b of the case, rounded to its dtype."""
-    b = np.zeros(case.N) if case.plain else by_hand.choose_shifts(case.N) if case.by_hand else rng.normal(mean, size=case.N)
+    b = (
+        np.zeros(case.N)
+        if case.plain
+        else by_hand.choose_shifts(case.N)
+        if case.by_hand
+        else rng.normal(mean, size=case.N)
+    )
     return round_to(b, case.dtype_of("b"))
 
 
 def choose_strides(layout: str, shape: tuple[int, ...], spare: int = 3) -> tuple[int, ...]:
-    """Return the strides of a tensor, (..., N), in a layout. ``spare``: the columns between the rows of a sliced one."""
+    """Return the strides of a tensor, (..., N), in a layout. ``spare``: the columns between the
+    rows of a sliced one."""
     N = shape[-1]
     return {
         "sliced": (N + spare, 1),
@@ -85,7 +105,8 @@ def choose_strides(layout: str, shape: tuple[int, ...], spare: int = 3) -> tuple
 
 
 def place_matrix(name: str, case: Case, values: np.ndarray | None, spare: int) -> Tensor:
-    """Place an (M, N) tensor in the case's layout. The gap of ``spare`` columns makes the strides of two tensors differ."""
+    """Place an (M, N) tensor in the case's layout. The gap of ``spare`` columns makes the strides
+    of two tensors differ."""
     strides, far = choose_strides(case.layout, (case.M, case.N), spare), case.layout == "far"
     guard = size_guard(case.block if far else case.rows * strides[0] + case.block)
     return Tensor(name, case.dtype_of(name), (case.M, case.N), strides, values, far, guard)
@@ -99,12 +120,16 @@ def place_statistic(name: str, case: Case, values: np.ndarray | None = None) -> 
     return Tensor(name, "fp32", (case.M,), (1,), values, guard=size_guard(case.rows))
 
 
-def make_expected(values: np.ndarray, terms: np.ndarray, dtype: str, free: bool = False, infinite: bool = False) -> Expected:
+def make_expected(
+    values: np.ndarray, terms: np.ndarray, dtype: str, free: bool = False, infinite: bool = False
+) -> Expected:
     """Return the values with their allowed errors.
 
-    ``free``: row 1 may hold anything, because right algorithms and GPUs give different statistics to a row with a NaN or an Inf.
+    ``free``: row 1 may hold anything, because right algorithms and GPUs give different statistics
+    to a row with a NaN or an Inf.
 
-    ``infinite``: they also differ in whether an Inf ends as Inf or as NaN, where the formula gives NaN.
+    ``infinite``: they also differ in whether an Inf ends as Inf or as NaN, where the formula gives
+    NaN.
     """
     allowed = np.asarray(tolerance.bound_error(terms, values, dtype))
     if free:
@@ -115,7 +140,8 @@ def make_expected(values: np.ndarray, terms: np.ndarray, dtype: str, free: bool 
 
 
 def bound_two_sweeps(size: np.ndarray, var: np.ndarray) -> np.ndarray:
-    """Return the terms of a variance of rows with the mean absolute value ``size``, computed in two sweeps.
+    """Return the terms of a variance of rows with the mean absolute value ``size``, computed in two
+    sweeps.
 
     It may have its own roundings, and the square of the mean's error, which the deviations contain.
     """
@@ -125,18 +151,22 @@ def bound_two_sweeps(size: np.ndarray, var: np.ndarray) -> np.ndarray:
 def bound_welford(size: np.ndarray, var: np.ndarray) -> np.ndarray:
     """Return the terms of a variance computed by Welford.
 
-    It may have the errors of two sweeps, and the mean's error times a deviation: M2 is computed from means that still change.
+    It may have the errors of two sweeps, and the mean's error times a deviation: M2 is computed
+    from means that still change.
     """
     return var + size * np.sqrt(var) + tolerance.K * tolerance.UNIT * size**2
 
 
 def half_ulp(values: np.ndarray, dtype: str) -> np.ndarray:
-    """Return half a unit in the last place, the allowed error of an output that must be exact: the next value is two of these away."""
+    """Return half a unit in the last place, the allowed error of an output that must be exact: the
+    next value is two of these away."""
     digits = {"fp32": 23, "fp16": 10, "bf16": 7}[dtype]
     smallest = {"fp32": -126, "fp16": -14, "bf16": -126}[dtype]
     with np.errstate(divide="ignore", invalid="ignore"):
         exponent = np.floor(np.log2(np.abs(values)))
-    return 0.5 * 2.0 ** (np.where(np.isfinite(exponent), np.maximum(exponent, smallest), smallest) - digits)
+    return 0.5 * 2.0 ** (
+        np.where(np.isfinite(exponent), np.maximum(exponent, smallest), smallest) - digits
+    )
 
 
 def inverse_root(v, eps):
@@ -146,22 +176,30 @@ def inverse_root(v, eps):
 # wrong formulas for 1 / sqrt(v + eps); v is the mean square or the variance
 WRONG_ROOTS: tuple[tuple[str, Callable], ...] = (
     ("eps_outside", lambda v, eps: 1 / (np.sqrt(v) + eps)),
-    ("eps_outside", lambda v, eps: 1 / (np.sqrt(v + eps) + eps)),  # eps is inside and outside of the root
+    # eps is inside and outside of the root
+    ("eps_outside", lambda v, eps: 1 / (np.sqrt(v + eps) + eps)),
     ("eps_outside", lambda v, eps: 1 / np.sqrt(v) + eps),
     ("eps_outside", lambda v, eps: 1 / (np.sqrt(v) + np.sqrt(eps))),
     ("eps_outside", lambda v, eps: 1 / np.sqrt(v + eps) + eps),
     ("root_missing", lambda v, eps: 1 / (v + eps)),
     ("reciprocal_missing", lambda v, eps: np.sqrt(v + eps)),
     ("reciprocal_missing", lambda v, eps: v + eps),
-    ("eps_altered", lambda v, eps: 1 / np.sqrt(np.maximum(v, eps))),  # the larger of the two instead of their sum
+    # the larger of the two instead of their sum
+    ("eps_altered", lambda v, eps: 1 / np.sqrt(np.maximum(v, eps))),
     ("eps_altered", lambda v, eps: 1 / np.maximum(np.sqrt(v), eps)),
     ("eps_altered", lambda v, eps: 1 / np.sqrt(v + eps**2)),
     ("eps_altered", lambda v, eps: 1 / np.sqrt(v + np.sqrt(eps))),
     ("eps_altered", lambda v, eps: 1 / np.sqrt(v - eps)),
     ("eps_altered", lambda v, eps: 1 / np.sqrt(v * eps)),
     ("std_for_var", lambda v, eps: 1 / np.sqrt(np.sqrt(v) + eps)),
-    *(("eps_altered", lambda v, eps, least=least: 1 / np.sqrt(np.maximum(v, least) + eps)) for least in (10.0**-n for n in range(2, 12))),
-    *(("eps_altered", lambda v, eps, least=10.0**-n: 1 / np.sqrt(v + np.maximum(eps, least))) for n in range(3, 12)),
+    *(
+        ("eps_altered", lambda v, eps, least=least: 1 / np.sqrt(np.maximum(v, least) + eps))
+        for least in (10.0**-n for n in range(2, 12))
+    ),
+    *(
+        ("eps_altered", lambda v, eps, least=10.0**-n: 1 / np.sqrt(v + np.maximum(eps, least)))
+        for n in range(3, 12)
+    ),
 )
 # wrong values that a kernel can save in place of rstd
 WRONGLY_SAVED: tuple[Callable, ...] = (
@@ -200,12 +238,14 @@ def square_deviation(x: np.ndarray, mean: np.ndarray) -> np.ndarray:
 
 
 def square_what_is_not_0(x: np.ndarray, mean: np.ndarray) -> np.ndarray:
-    """Return the squared deviations, and 0 for an element that is 0: ``x != 0`` in the place of the mask."""
+    """Return the squared deviations, and 0 for an element that is 0: ``x != 0`` in the place of the
+    mask."""
     return np.where(x == 0, 0.0, square_deviation(x, mean))
 
 
 def square_lanes(block: int, x: np.ndarray, mean: np.ndarray) -> np.ndarray:
-    """Return the squares of what the lanes have added up: each adds up its deviations, and is squared in the end."""
+    """Return the squares of what the lanes have added up: each adds up its deviations, and is
+    squared in the end."""
     return add_up_lanes(x - mean, block) ** 2
 
 
@@ -224,9 +264,12 @@ WRONG_COLUMNS: tuple[tuple[str, Callable[[Case], slice | np.ndarray]], ...] = (
     ("tail_left_out", lambda case: slice(0, case.block // 2)),
     ("elements_skipped", lambda case: slice(case.block, None)),
     ("elements_skipped", lambda case: slice(None, None, 2)),
-    ("elements_skipped", lambda case: np.flatnonzero(np.arange(case.N) // case.block % 2 == 0)),  # every other block is skipped
-    ("tail_left_out", lambda case: slice(0, case.N - (case.N % case.block == 1))),  # a last block with one column is left out
-    ("tail_left_out", lambda case: slice(0, (case.N - 1) // case.block * case.block)),  # the last block is left out, full or not
+    # every other block is skipped
+    ("elements_skipped", lambda case: np.flatnonzero(np.arange(case.N) // case.block % 2 == 0)),
+    # a last block with one column is left out
+    ("tail_left_out", lambda case: slice(0, case.N - (case.N % case.block == 1))),
+    # the last block is left out, full or not
+    ("tail_left_out", lambda case: slice(0, (case.N - 1) // case.block * case.block)),
     *(("tail_left_out", lambda case, most=most: slice(0, most)) for most in FEW),
     *(("tail_left_out", lambda case, most=most: slice(0, most * case.block)) for most in FEW),
 )
@@ -237,36 +280,60 @@ def take_last_block(case: Case) -> slice:
 
 
 def take_same_block(case: Case, values: np.ndarray, first: bool, spare: float) -> np.ndarray:
-    """Return (..., N) values of which every block of columns is the first one, or the last one, with ``spare`` past the last column."""
+    """Return (..., N) values of which every block of columns is the first one, or the last one,
+    with ``spare`` past the last column."""
     columns = (0 if first else take_last_block(case).start) + np.arange(case.N) % case.block
     return np.where(columns < case.N, values[..., np.minimum(columns, case.N - 1)], spare)
 
 
 # the same as WRONG_COLUMNS, with one more cause: an accumulator that is overwritten in each block
 WRONG_STEPS = (("block_not_accumulated", take_last_block), *WRONG_COLUMNS)
-PADDING = (1.0, -1.0, np.nan, np.inf, -np.inf)  # values that a lane past the last column can hold instead of 0
+# values that a lane past the last column can hold instead of 0
+PADDING = (1.0, -1.0, np.nan, np.inf, -np.inf)
 
 
-def vary(compute: Callable[..., Outputs], cause: str, **choices: Iterable[Any]) -> Iterator[tuple[str, Model]]:
-    """Yield ``compute`` with each combination of the choices as its keyword arguments, all with the same cause."""
+def vary(
+    compute: Callable[..., Outputs], cause: str, **choices: Iterable[Any]
+) -> Iterator[tuple[str, Model]]:
+    """Yield ``compute`` with each combination of the choices as its keyword arguments, all with the
+    same cause."""
     for values in product(*choices.values()):
         yield cause, partial(compute, **dict(zip(choices, values, strict=True)))
 
 
-def list_dtype_models(compute: Callable[[Plan], Outputs], inputs: tuple[str, ...]) -> Iterator[tuple[str, Model]]:
-    """Yield outputs with one input rounded to a half-precision dtype, or to another input's. ``compute`` is the right formula."""
+def list_dtype_models(
+    compute: Callable[[Plan], Outputs], inputs: tuple[str, ...]
+) -> Iterator[tuple[str, Model]]:
+    """Yield outputs with one input rounded to a half-precision dtype, or to another input's.
+    ``compute`` is the right formula."""
     for name, dtype in product(inputs, ("fp16", "bf16")):
-        yield "another_dtype", lambda p, name=name, dtype=dtype: compute(_round_input(p, name, dtype))
+        yield (
+            "another_dtype",
+            lambda p, name=name, dtype=dtype: compute(_round_input(p, name, dtype)),
+        )
     for name in inputs:
         for other in inputs:
             if other != name:
-                yield ("another_dtype", lambda p, name=name, other=other: compute(_round_input(p, name, _find_dtype(p, other))))
+                yield (
+                    "another_dtype",
+                    lambda p, name=name, other=other: compute(
+                        _round_input(p, name, _find_dtype(p, other))
+                    ),
+                )
 
 
-def list_rounded_outputs(compute: Callable[[Plan], Outputs], output: str, others: tuple[str, ...]) -> Iterator[tuple[str, Model]]:
-    """Yield outputs of which one is rounded to the dtype of another tensor before it is stored in its own."""
+def list_rounded_outputs(
+    compute: Callable[[Plan], Outputs], output: str, others: tuple[str, ...]
+) -> Iterator[tuple[str, Model]]:
+    """Yield outputs of which one is rounded to the dtype of another tensor before it is stored in
+    its own."""
     for other in others:
-        yield ("another_dtype", lambda p, other=other: (right := compute(p)) | {output: _round(right[output], _find_dtype(p, other))})
+        yield (
+            "another_dtype",
+            lambda p, other=other: (
+                (right := compute(p)) | {output: _round(right[output], _find_dtype(p, other))}
+            ),
+        )
 
 
 def _find_dtype(p: Plan, name: str) -> str:
@@ -282,7 +349,8 @@ def _round_input(p: Plan, name: str, dtype: str) -> Plan:
 
 
 def take_largest_lane(values: np.ndarray, block: int) -> np.ndarray:
-    """Return for each row of (M, N) the largest of the lanes' sums, where the sum of all belongs; lane i has every ``block``-th column."""
+    """Return for each row of (M, N) the largest of the lanes' sums, where the sum of all belongs;
+    lane i has every ``block``-th column."""
     return add_up_lanes(values, block).max(axis=1)
 
 
@@ -309,7 +377,8 @@ def add_up_largest_lane(case: Case, values: np.ndarray) -> np.ndarray:
 
 
 def add_up_in_every_lane(case: Case, values: np.ndarray) -> np.ndarray:
-    """Return the sum as often as a block has lanes: each lane has added the whole sum to its own."""
+    """Return the sum as often as a block has lanes: each lane has added the whole sum to its
+    own."""
     return add_up(case, values) * case.block
 
 
@@ -317,13 +386,16 @@ OF = ("mean", "variance", "both")  # the sweeps whose sums can have a mistake
 
 
 def sweep_twice(
-    p: Plan, *, x: np.ndarray | None = None, mean_divisor: str = "N", var_divisor: str = "N", padding: bool = False, other: float = 0.0,
-    measure: Callable[[np.ndarray, np.ndarray], np.ndarray] = square_deviation, add: Add = add_up, of: str = "both",
+    p: Plan, *, x: np.ndarray | None = None, mean_divisor: str = "N", var_divisor: str = "N",
+    padding: bool = False, other: float = 0.0,
+    measure: Callable[[np.ndarray, np.ndarray], np.ndarray] = square_deviation, add: Add = add_up,
+    of: str = "both",
 ) -> tuple[np.ndarray, np.ndarray]:  # fmt: skip
     """Return mean and variance, in (M, 1) each, with something wrong in them.
 
-    ``padding``: lanes past the last column are in the variance; ``other``: what they hold. ``measure``: what is added up for the
-    variance, of x and the mean. ``add``: how the mean, the variance, or both are added up, as ``of`` says.
+    ``padding``: lanes past the last column are in the variance; ``other``: what they hold.
+    ``measure``: what is added up for the variance, of x and the mean. ``add``: how the mean, the
+    variance, or both are added up, as ``of`` says.
     """
     x = p.inputs["x"] if x is None else x
     spare = np.full((len(x), p.case.padded_lanes), other)
@@ -336,28 +408,43 @@ def sweep_twice(
 
 
 def average_over_tile(short: bool) -> Add:
-    """Return the mean of the sums of all rows of a program; ``short``: a last tile with fewer rows counts as full."""
+    """Return the mean of the sums of all rows of a program; ``short``: a last tile with fewer rows
+    counts as full."""
 
     def add(case: Case, values: np.ndarray) -> np.ndarray:
         sums = add_up(case, values)
         tiles = [sums[at : at + case.rows] for at in range(0, len(sums), case.rows)]
-        return np.concatenate([np.full_like(tile, tile.sum() / (case.rows if short else len(tile))) for tile in tiles])
+        return np.concatenate(
+            [np.full_like(tile, tile.sum() / (case.rows if short else len(tile))) for tile in tiles]
+        )
 
     return add
 
 
 def list_divisor_models(compute: Callable[..., Outputs]) -> Iterator[tuple[str, Model]]:
-    """Yield mean and variance with wrong divisors, without and with the padded lanes in the variance."""
+    """Yield mean and variance with wrong divisors, without and with the padded lanes in the
+    variance."""
     wrong, padding = ("BLOCK", "lanes", "1"), (False, True)
     yield from vary(compute, "divisor", mean_divisor=["N"], var_divisor=wrong, padding=padding)
-    yield from vary(compute, "divisor", mean_divisor=wrong, var_divisor=["N", *wrong], padding=padding)
+    yield from vary(
+        compute, "divisor", mean_divisor=wrong, var_divisor=["N", *wrong], padding=padding
+    )
 
 
 def find_divisor(p: Plan, which: str) -> float | np.ndarray:
-    """Return the number by which a sum is divided, or for "not 0" one number per row: how many elements are not 0."""
+    """Return the number by which a sum is divided, or for "not 0" one number per row: how many
+    elements are not 0."""
     N, block = p.case.N, p.case.block
     if which == "not 0":
         return np.maximum((p.inputs["x"] != 0).sum(axis=1, keepdims=True), 1)
     return np.float64(
-        {"N": N, "N-1": N - 1, "N-1 or 1": max(N - 1, 1), "BLOCK": block, "lanes": N + p.case.padded_lanes, "1": 1, "M": p.case.M}[which]
+        {
+            "N": N,
+            "N-1": N - 1,
+            "N-1 or 1": max(N - 1, 1),
+            "BLOCK": block,
+            "lanes": N + p.case.padded_lanes,
+            "1": 1,
+            "M": p.case.M,
+        }[which]
     )

@@ -1,4 +1,5 @@
-"""Tests of LayerNorms: each has to raise AssertionError for kernels with a bug that shipped, and to return for right ones."""
+"""Tests of LayerNorms: each has to raise AssertionError for kernels with a bug that shipped, and to
+return for right ones."""
 
 from __future__ import annotations
 
@@ -16,7 +17,8 @@ _CALLS = 2  # calls of a test with one kernel, each with other random numbers
 
 @dataclass(frozen=True)
 class KernelCase(Case):
-    """One kernel under test: ``kernel`` as in :mod:`course_lib.norms.specimens`, ``why`` for a person."""
+    """One kernel under test: ``kernel`` as in :mod:`course_lib.norms.specimens`, ``why`` for a
+    person."""
 
     kernel: str = ""
     is_right: bool = False
@@ -30,18 +32,28 @@ class KernelCase(Case):
             return ""  # the case did not finish
         raised, called = int((outputs["raised"] == 1).sum()), bool(outputs["called"].any())
         wrong = raised if self.is_right else _CALLS - raised
-        words = _("{test} returns{often} for {kernel}") if called else _("{test} returns without a call{often} for {kernel}")
+        words = (
+            _("{test} returns{often} for {kernel}")
+            if called
+            else _("{test} returns without a call{often} for {kernel}")
+        )
         words = _("{test} raises AssertionError{often} for {kernel}") if self.is_right else words
-        often = "" if wrong == _CALLS else _(" in {wrong} of {calls} calls").format(wrong=wrong, calls=_CALLS)
+        often = (
+            ""
+            if wrong == _CALLS
+            else _(" in {wrong} of {calls} calls").format(wrong=wrong, calls=_CALLS)
+        )
         return words.format(test=entry_point, often=often, kernel=self.describe_why())
 
 
 def _list_kernels(test: str, backward: bool, wrong: dict[str, str]) -> tuple[KernelCase, ...]:
-    """List the kernels that ``test`` gets, as cases. The fill "worked" keeps the shape: the test chooses its shapes itself."""
+    """List the kernels that ``test`` gets, as cases. The fill "worked" keeps the shape: the test
+    chooses its shapes itself."""
     right = _RIGHT_BACKWARD if backward else _RIGHT_FORWARD
     return tuple(
         KernelCase(
-            f"{test}: {name}", 1, 1, 0, f"{'a right kernel' if kernels is right else 'a kernel'} {words}".rstrip(),
+            f"{test}: {name}", 1, 1, 0,
+            f"{'a right kernel' if kernels is right else 'a kernel'} {words}".rstrip(),
             "the right kernel is accused" if kernels is right else "the bug is not caught",
             fill="worked", kernel=name, is_right=kernels is right, backward=backward,
         )
@@ -78,7 +90,10 @@ _ONE_PASS = {
     "one pass": "in one pass: mean of the squares less square of the mean",
     "one pass, clamped": "in one pass, with 0 for a variance that comes out negative",
     "one pass in blocks": "in one pass, in blocks of 64 columns",
-    _ALL_NAN: "in one pass, whose sums are cut off and not rounded: at a large mean every variance is negative, and every y NaN",
+    _ALL_NAN: (
+        "in one pass, whose sums are cut off and not rounded: at a large mean every variance is"
+        " negative, and every y NaN"
+    ),
 }
 _STRIDES = {
     "rows N apart": "that takes N for the distance between the rows of x",
@@ -89,15 +104,25 @@ _STRIDES = {
 }
 _LEADING = {
     "first dimension": "that takes x.shape[0] for the number of rows",
-    "first dimension, long rows": "that takes x.shape[0] for the number of rows, and all the rest for one row",
-    "first two dimensions": "that takes x.shape[0] * x.shape[1] for the number of rows of an x that is no matrix",
+    "first dimension, long rows": (
+        "that takes x.shape[0] for the number of rows, and all the rest for one row"
+    ),
+    "first two dimensions": (
+        "that takes x.shape[0] * x.shape[1] for the number of rows of an x that is no matrix"
+    ),
     "summed over first": "that adds dw and db up over the first dimension alone",
 }
-_INPUTS = {"dx over dy": "that writes dx over dy", "wdy over dy": "that writes w * dy over dy", "xhat over x": "that writes xhat over x"}
+_INPUTS = {
+    "dx over dy": "that writes dx over dy",
+    "wdy over dy": "that writes w * dy over dy",
+    "xhat over x": "that writes xhat over x",
+}
 _REMAINDER = {
     "partials of 4, floor": "with a partial sum for each 4 rows, and room for M // 4 of them",
     "partials of 16, floor": "with a partial sum for each 16 rows, and room for M // 16 of them",
-    "partials of a large batch, floor": "with a partial sum for each 8 rows where M >= 1024 and N < 64, and room for M // 8 of them",
+    "partials of a large batch, floor": (
+        "with a partial sum for each 8 rows where M >= 1024 and N < 64, and room for M // 8 of them"
+    ),
     "shares of 8 programs, floor": "of 8 programs with M // 8 rows each",
     "grid of 2 rows, floor": "with 2 rows a program, and M // 2 programs",
 }
@@ -111,17 +136,31 @@ _SAVED = {
 def _plan(case: KernelCase, entry_point: str, rng: np.random.Generator) -> Plan[KernelCase]:
     seeds = tuple(int(seed) for seed in rng.integers(2**31, size=_CALLS))
     verdicts = Expected(np.full(_CALLS, 0.0 if case.is_right else 1.0), np.full(_CALLS, 0.25))
-    seen = Expected(np.ones(_CALLS), np.full(_CALLS, np.nan))  # evidence for the causes; it is never judged
+    # evidence for the causes; it is never judged
+    seen = Expected(np.ones(_CALLS), np.full(_CALLS, np.nan))
     expected = {"raised": verdicts, "called": seen, "dtypes": seen}
     outputs = tuple(Tensor(name, "fp32", (_CALLS,), (1,)) for name in expected)
-    return Plan(case, entry_point, (), outputs, (None, *seeds), {"backward": int(case.backward)}, expected, kernel_under_test=case.kernel)
+    return Plan(
+        case,
+        entry_point,
+        (),
+        outputs,
+        (None, *seeds),
+        {"backward": int(case.backward)},
+        expected,
+        kernel_under_test=case.kernel,
+    )
 
 
 def _make_part(test: str, backward: bool, wrong: dict[str, str], missed: str) -> Part[KernelCase]:
-    """Make the part of one test. ``missed`` is the cause if the test accepts wrong kernels, and right ones as well."""
+    """Make the part of one test. ``missed`` is the cause if the test accepts wrong kernels, and
+    right ones as well."""
     causes: tuple[tuple[str, Symptom[KernelCase]], ...] = (
         ("kernel_not_called", lambda plan, outputs: not outputs["called"].any()),
-        ("dtypes_differ", lambda plan, outputs: plan.case.is_right and bool(outputs["dtypes"].any())),
+        (
+            "dtypes_differ",
+            lambda plan, outputs: plan.case.is_right and bool(outputs["dtypes"].any()),
+        ),
         ("right_kernel_accused", lambda plan, outputs: plan.case.is_right),
         ("nan_not_caught", lambda plan, outputs: plan.case.kernel == _ALL_NAN),
         (missed, lambda plan, outputs: not plan.case.is_right),
@@ -139,4 +178,6 @@ _TESTS = (
     ("catch_remainder", True, _REMAINDER, "remainder_not_caught"),
     ("catch_rounded_statistics", True, _SAVED, "rounded_statistics_not_caught"),
 )
-PARTS = {test: _make_part(test, backward, wrong, missed) for test, backward, wrong, missed in _TESTS}
+PARTS = {
+    test: _make_part(test, backward, wrong, missed) for test, backward, wrong, missed in _TESTS
+}

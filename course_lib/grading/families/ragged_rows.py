@@ -1,4 +1,5 @@
-"""LayerNorm forward of rows with a length of their own each: the inputs that find its bugs, and its wrong formulas."""
+"""LayerNorm forward of rows with a length of their own each: the inputs that find its bugs, and its
+wrong formulas."""
 
 from __future__ import annotations
 
@@ -36,12 +37,14 @@ from course_lib.norms import reference
 # x holds NaN from the end of each row on.
 RAGGED = (
     make_case("worked example", 3, 8, 8, "rows of the 3 x 8 worked example, cut short"),
-    make_case("two rows a program", 4, 16, 16, "two rows a program, each with a length of its own", "all rows of a tile end at one length", rows=2, mean=1.0),
+    make_case("two rows a program", 4, 16, 16, "two rows a program, each with a length of its own",
+        "all rows of a tile end at one length", rows=2, mean=1.0),
     make_case("padded, mean 3", 5, 17, 32),
     make_case("a row too many", 5, 12, 16),
     make_case("one row, many asked", 1, 30, 32),
     make_case("one column", 3, 1, 16, "N = 1: every variance is 0, so y is b", rows=2, mean=0.0),
-    make_case("many rows", 150, 20, 32, "10 programs of 16 rows, the last one partly filled", rows=16),
+    make_case("many rows", 150, 20, 32, "10 programs of 16 rows, the last one partly filled",
+        rows=16),
     make_case("many programs", 299, 3, 16),
     make_case("small spread", 3, 100, 128, rows=2),
     make_case("tiny eps", 3, 96, 128, rows=2),
@@ -56,17 +59,21 @@ RAGGED = (
     make_case("fp32 weights", 2, 33, 64, "x in fp16, w and b in fp32", rows=2),
     make_case("fp32 out", 2, 33, 64, rows=2),
     make_case("fp32 in", 2, 33, 64, rows=2),
-    make_case("sliced", 5, 50, 64, "x and y are slices of wider matrices, so their row strides differ", rows=2),
+    make_case("sliced", 5, 50, 64,
+        "x and y are slices of wider matrices, so their row strides differ", rows=2),
     make_case("a NaN row", 4, 19, 32, rows=4),
     make_case("an Inf row", 4, 19, 32, rows=4),
-    make_case("far rows", 5, 17, 32, "rows 1.5 * 2^30 elements apart: within a tile, too, they pass 2^32", rows=4),
+    make_case("far rows", 5, 17, 32,
+        "rows 1.5 * 2^30 elements apart: within a tile, too, they pass 2^32", rows=4),
 )  # fmt: skip
 
 
 def _draw_lengths(case: Case, rng: np.random.Generator) -> np.ndarray:
-    """Draw the length of each row, (M,), from 1 to N. One row at least has N columns; a row with a NaN or an Inf has them as well.
+    """Draw the length of each row, (M,), from 1 to N. One row at least has N columns; a row with a
+    NaN or an Inf has them as well.
 
-    In some cases the full row is not row 0: otherwise a kernel that takes the length of row 0 would do the same as one without a mask.
+    In some cases the full row is not row 0: otherwise a kernel that takes the length of row 0 would
+    do the same as one without a mask.
     """
     lengths = rng.integers(1, case.N + 1, size=case.M)
     lengths[rng.integers(case.M)] = case.N
@@ -82,14 +89,27 @@ def _plan(case: Case, kernel: str, rng: np.random.Generator) -> Plan:
     lengths = _draw_lengths(case, rng)
     there = np.arange(case.N) < lengths[:, None]
     tensors = (
-        place_matrix("x", case, np.where(there, x, round_to(np.array(np.nan), case.dtype_of("x"))), spare=3),
+        place_matrix("x", case, np.where(there, x, round_to(np.array(np.nan), case.dtype_of("x"))),
+            spare=3),
         place_matrix("y", case, None, spare=9),
         place_vector("w", case, w), place_vector("b", case, b),
         Tensor("lengths", "int32", (case.M,), (1,), lengths, guard=size_guard(case.rows)),
         place_statistic("mean", case), place_statistic("rstd", case),
     )  # fmt: skip
-    arguments = (*(t.name for t in tensors), tensors[0].strides[0], tensors[1].strides[0], case.M, case.N, case.eps)
-    inputs = {"x": np.where(there, x, np.nan).astype(np.float64), "w": w.astype(np.float64), "b": b.astype(np.float64), "lengths": lengths}
+    arguments = (
+        *(t.name for t in tensors),
+        tensors[0].strides[0],
+        tensors[1].strides[0],
+        case.M,
+        case.N,
+        case.eps,
+    )
+    inputs = {
+        "x": np.where(there, x, np.nan).astype(np.float64),
+        "w": w.astype(np.float64),
+        "b": b.astype(np.float64),
+        "lengths": lengths,
+    }
     y, terms = np.zeros((case.M, case.N)), np.zeros((case.M, case.N))
     mean, rstd, size = (np.zeros(case.M) for _ in range(3))
     with np.errstate(invalid="ignore"):
@@ -99,15 +119,20 @@ def _plan(case: Case, kernel: str, rng: np.random.Generator) -> Plan:
             y[row, here], mean[row], rstd[row] = want.y[0], want.mean[0], want.rstd[0]
             size[row] = np.abs(inputs["x"][row, here]).mean() + abs(mean[row])
             scale = 1 + abs(mean[row]) * rstd[row]
-            terms[row, here] = scale * np.abs(inputs["w"][here]) + np.abs(inputs["b"][here]) + np.abs(want.y[0])
+            terms[row, here] = (
+                scale * np.abs(inputs["w"][here]) + np.abs(inputs["b"][here]) + np.abs(want.y[0])
+            )
         expected = {
             "y": make_expected(y, terms, case.dtype_of("y"), infinite=case.fill == "inf row"),
             "mean": make_expected(mean, size, "fp32", free=case.has_bad_row),
-            "rstd": make_expected(rstd, (1 + np.abs(mean) * rstd) * rstd, "fp32", free=case.has_bad_row),
+            "rstd": make_expected(
+                rstd, (1 + np.abs(mean) * rstd) * rstd, "fp32", free=case.has_bad_row
+            ),
         }
     programs = -(-case.M // case.rows)
     return Plan(
-        case, kernel, (programs,), tensors, arguments, {"ROWS": case.rows, "BLOCK": case.block}, expected, inputs=inputs,
+        case, kernel, (programs,), tensors, arguments, {"ROWS": case.rows, "BLOCK": case.block},
+        expected, inputs=inputs,
         reads={"x": 1, "y": 0}, spread=dict.fromkeys(("x", "y"), programs),
     )  # fmt: skip
 
@@ -117,23 +142,30 @@ def _plan(case: Case, kernel: str, rng: np.random.Generator) -> Plan:
 
 def _compute_wrong(
     p: Plan, *, mean_divisor: str = "length", var_divisor: str = "length", padding: str = "length",
-    lengths: Callable[[Plan], np.ndarray] | None = None, eps: float | None = None, root: Callable = inverse_root,
+    lengths: Callable[[Plan], np.ndarray] | None = None, eps: float | None = None,
+    root: Callable = inverse_root,
     scale: Callable = apply_right, behind: str = "0", save: Callable | None = None,
 ) -> Outputs:  # fmt: skip
     """Return the outputs with something wrong in them.
 
-    ``mean_divisor`` and ``var_divisor`` name what the sums are divided by. ``padding``: the lanes up to this number are in the variance.
-    ``lengths``: the lengths that are used. ``behind``: what y holds past the end of a row: 0, b, or what the formula makes of a 0.
+    ``mean_divisor`` and ``var_divisor`` name what the sums are divided by. ``padding``: the lanes
+    up to this number are in the variance. ``lengths``: the lengths that are used. ``behind``: what
+    y holds past the end of a row: 0, b, or what the formula makes of a 0.
     """
     own = p.inputs["lengths"] if lengths is None else lengths(p)
     there = np.arange(p.case.N) < own[:, None]
     x = np.where(there, p.inputs["x"], 0.0)
     sizes = {
-        "length": own, "length-1": own - 1, "length-1 or 1": np.maximum(own - 1, 1), "N": p.case.N + 0 * own,
-        "BLOCK": p.case.block + 0 * own, "1": 1 + 0 * own, "not 0": np.maximum((x != 0).sum(axis=1), 1),
+        "length": own, "length-1": own - 1, "length-1 or 1": np.maximum(own - 1, 1),
+        "N": p.case.N + 0 * own,
+        "BLOCK": p.case.block + 0 * own, "1": 1 + 0 * own,
+        "not 0": np.maximum((x != 0).sum(axis=1), 1),
     }  # fmt: skip
     mean = x.sum(axis=1, keepdims=True) / sizes[mean_divisor][:, None]
-    squares = np.where(there, (x - mean) ** 2, 0.0).sum(axis=1, keepdims=True) + (sizes[padding] - own)[:, None] * mean**2
+    squares = (
+        np.where(there, (x - mean) ** 2, 0.0).sum(axis=1, keepdims=True)
+        + (sizes[padding] - own)[:, None] * mean**2
+    )
     var = squares / sizes[var_divisor][:, None].astype(np.float64)
     eps = p.case.eps if eps is None else eps
     rstd = root(var, eps)
@@ -149,7 +181,9 @@ def _take_lengths_of_first_row(p: Plan) -> np.ndarray:
 
 
 def _take_lengths_of_last_row(p: Plan) -> np.ndarray:
-    return p.inputs["lengths"][np.minimum(np.arange(p.case.M) // p.case.rows * p.case.rows + p.case.rows, p.case.M) - 1]
+    return p.inputs["lengths"][
+        np.minimum(np.arange(p.case.M) // p.case.rows * p.case.rows + p.case.rows, p.case.M) - 1
+    ]
 
 
 def _take_length_of_row_0(p: Plan) -> np.ndarray:
@@ -170,19 +204,34 @@ def _list_models() -> Iterator[tuple[str, Model]]:
     yield from vary_formula("not_0_past_the_end", behind=["b", "formula"])
     yield from vary_formula("mask_missing", lengths=[lambda p: np.full(p.case.M, p.case.N)])
     yield "mask_missing", _spoil_short_rows
-    lengths = (_take_lengths_of_first_row, _take_lengths_of_last_row, _take_longest, _take_length_of_row_0, _take_lengths_by_program)
+    lengths = (
+        _take_lengths_of_first_row,
+        _take_lengths_of_last_row,
+        _take_longest,
+        _take_length_of_row_0,
+        _take_lengths_by_program,
+    )
     yield from vary_formula("length_of_another_row", lengths=lengths, behind=["0", "b"])
     yield from vary_formula("padding_in_variance", padding=["N", "BLOCK"], behind=["0", "formula"])
-    yield from vary_formula("divisor", mean_divisor=["length", "N", "BLOCK"], var_divisor=["N", "BLOCK"])
-    yield from vary_formula("divisor", mean_divisor=["N", "BLOCK"], padding=["length", "N", "BLOCK"])
+    yield from vary_formula(
+        "divisor", mean_divisor=["length", "N", "BLOCK"], var_divisor=["N", "BLOCK"]
+    )
+    yield from vary_formula(
+        "divisor", mean_divisor=["N", "BLOCK"], padding=["length", "N", "BLOCK"]
+    )
     yield from vary_formula("not_divided", mean_divisor=["length", "1"], var_divisor=["1"])
     yield from vary_formula("unbiased_variance", var_divisor=["length-1", "length-1 or 1"])
-    yield from vary_formula("zeros_left_out", mean_divisor=["length", "not 0"], var_divisor=["not 0"])
+    yield from vary_formula(
+        "zeros_left_out", mean_divisor=["length", "not 0"], var_divisor=["not 0"]
+    )
     yield from vary_formula("zeros_left_out", mean_divisor=["not 0"])
     yield from vary_formula("eps_missing", eps=[0.0])
     yield from ((cause, partial(_compute_wrong, root=root)) for cause, root in WRONG_ROOTS)
     yield from vary_formula("eps_hard_coded", eps=FIXED_EPS)
-    yield from ((cause, partial(_compute_wrong, scale=scale)) for cause, scale in (*WRONG_SCALES, *WRONG_SHIFTS))
+    yield from (
+        (cause, partial(_compute_wrong, scale=scale))
+        for cause, scale in (*WRONG_SCALES, *WRONG_SHIFTS)
+    )
     yield from vary_formula("wrong_statistic_saved", save=WRONGLY_SAVED)
     yield from list_dtype_models(_compute_wrong, ("x", "w", "b"))
     yield from list_rounded_outputs(_compute_wrong, "y", ("x", "w", "b"))
@@ -190,7 +239,8 @@ def _list_models() -> Iterator[tuple[str, Model]]:
 
 
 def _spoil_short_rows(p: Plan) -> Outputs:
-    """Return NaN for each row that is shorter than N: what stands past its end is in its sums, though only its own places are stored."""
+    """Return NaN for each row that is shorter than N: what stands past its end is in its sums,
+    though only its own places are stored."""
     right, short = _compute_wrong(p), p.inputs["lengths"] < p.case.N
     there = np.arange(p.case.N) < p.inputs["lengths"][:, None]
     y = np.where(short[:, None] & there, np.nan, right["y"])
@@ -198,7 +248,9 @@ def _spoil_short_rows(p: Plan) -> Outputs:
 
 
 def _take_first_row(p: Plan) -> Outputs:
-    first = {name: np.broadcast_to(p.inputs[name][:1], p.inputs[name].shape) for name in ("x", "lengths")}
+    first = {
+        name: np.broadcast_to(p.inputs[name][:1], p.inputs[name].shape) for name in ("x", "lengths")
+    }
     return _compute_wrong(replace(p, inputs=p.inputs | first))
 
 

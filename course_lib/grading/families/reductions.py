@@ -1,4 +1,5 @@
-"""The sum and the largest element of each row: the inputs that find their bugs, and their wrong formulas."""
+"""The sum and the largest element of each row: the inputs that find their bugs, and their wrong
+formulas."""
 
 from __future__ import annotations
 
@@ -27,51 +28,73 @@ from course_lib.grading.families.making import (
 ROW_SUM = (
     make_case("worked example", 3, 8, 4, "the 3 x 8 worked example, two full blocks"),
     make_case("one full block", 4, 16, 16),
-    make_case("padded, mean 3", 5, 17, 8, "7 padded lanes, mean 3", "a padded lane holds something other than 0"),
+    make_case("padded, mean 3", 5, 17, 8, "7 padded lanes, mean 3",
+        "a padded lane holds something other than 0"),
     make_case("one short block", 3, 7, 16),
-    make_case("one column", 4, 1, 16, "N = 1: the sum is the number itself", "the first column is left out", mean=1.0),
+    make_case("one column", 4, 1, 16, "N = 1: the sum is the number itself",
+        "the first column is left out", mean=1.0),
     make_case("one row", 1, 129, 128, "M = 1, one column in the second block"),
     make_case("many blocks", 2, 1000, 64),
     make_case("many rows", 150, 3, 16),
-    make_case("around zero", 2, 5000, 512, "large terms, small sum: the error is measured against the terms", "terms are rounded before they are added up", std=100.0),
+    make_case("around zero", 2, 5000, 512,
+        "large terms, small sum: the error is measured against the terms",
+        "terms are rounded before they are added up", std=100.0),
     make_case("16400 columns", 1, 16400, 256),
     make_case("fp16", 3, 129, 64, "half precision in, fp32 out"),
-    make_case("fp16, sum 250000", 2, 2500, 1024, "the sum passes fp16's largest number, 65504", "the sum is kept in fp16, and overflows", dtype="fp16", mean=100.0),
+    make_case("fp16, sum 250000", 2, 2500, 1024, "the sum passes fp16's largest number, 65504",
+        "the sum is kept in fp16, and overflows", dtype="fp16", mean=100.0),
     make_case("fp16, mean 8", 2, 1025, 512, "sums need more than fp16's 11 bits"),
     make_case("bf16", 3, 127, 128, "bfloat16 in, one block"),
-    make_case("bf16, 4096 numbers near 1", 2, 4096, 256, "in bf16, 256 + 1 is 256", "each block's sum is rounded to bf16", dtype="bf16", mean=1.0, std=0.25),
+    make_case("bf16, 4096 numbers near 1", 2, 4096, 256, "in bf16, 256 + 1 is 256",
+        "each block's sum is rounded to bf16", dtype="bf16", mean=1.0, std=0.25),
     make_case("sliced", 4, 50, 16, "x is a slice of a wider matrix, whose gaps hold NaN"),
     make_case("a NaN row", 4, 19, 8),
     make_case("an Inf row", 4, 19, 8, "row 1 holds an Inf: its sum is Inf, the others are not"),
     make_case("far rows", 4, 17, 16),
 )  # fmt: skip
 
-# The fill "ties" has whole numbers from -2 to 2, so that each is there several times; "signed zeros" has -2, -1, and zeros of both signs; in "below Inf"
-# row 1 is -Inf.
+# The fill "ties" has whole numbers from -2 to 2, so that each is there several times; "signed
+# zeros" has -2, -1, and zeros of both signs; in "below Inf" row 1 is -Inf.
 ROW_MAX = (
     make_case("worked example", 3, 8, 4, "the 3 x 8 worked example, two full blocks"),
     make_case("one full block", 4, 16, 16),
-    make_case("padded, mean 3", 5, 17, 8, "7 padded lanes, mean -3: most rows have no number above 0", "a padded lane holds 0", mean=-3.0),
-    make_case("below zero", 4, 50, 16, "every number is below 0", "the search begins at 0", mean=-20.0),
+    make_case("padded, mean 3", 5, 17, 8,
+        "7 padded lanes, mean -3: most rows have no number above 0", "a padded lane holds 0",
+        mean=-3.0),
+    make_case("below zero", 4, 50, 16, "every number is below 0", "the search begins at 0",
+        mean=-20.0),
     make_case("one short block", 3, 7, 16, mean=-9.0),
     make_case("one column", 4, 1, 16, "N = 1", "the first column is left out", mean=-1.0),
     make_case("one row", 1, 129, 128, "M = 1, one column in the second block"),
     make_case("many blocks", 2, 1000, 64),
     make_case("many rows", 150, 3, 16),
     make_case("16400 columns", 1, 16400, 256),
-    make_case("ties", 6, 40, 8, "whole numbers from -2 to 2: the largest is there several times", "the lane with the smallest number wins, or the last", fill="ties"),
-    make_case("ties in bf16", 3, 100, 16, "whole numbers in bfloat16", "the last of equal numbers is taken", fill="ties", dtype="bf16"),
-    make_case("zeros of both signs", 6, 40, 8, "0 and -0 are the largest numbers, and equal", "0 counts as larger than -0", fill="signed zeros"),
-    make_case("constant row", 3, 20, 8, "all numbers of a row are equal", "the last of equal numbers is taken"),
-    make_case("below Inf", 4, 21, 8, "every number of row 1 is -Inf", "a column is found only where a number is above -Inf", fill="below Inf"),
-    make_case("first far out", 3, 40, 16, "the largest number stands first", "the last block overwrites the others", fill="first far out"),
-    make_case("last far out", 3, 41, 8, "the largest number stands last, alone in its block", "the last block is left out", fill="last far out"),
-    make_case("last of 4103", 2, 4103, 512, "the largest number stands in column 4102, which fp16 does not hold", "a column goes through fp16", fill="last far out", dtype="fp16"),
-    make_case("last of 603", 2, 603, 64, "the largest number stands in column 602, which bf16 does not hold", "a column goes through bf16", fill="last far out", dtype="bf16"),
-    make_case("mean 1000", 3, 500, 128, "the numbers differ in digits that half precision has not", "x is compared in half precision"),
+    make_case("ties", 6, 40, 8, "whole numbers from -2 to 2: the largest is there several times",
+        "the lane with the smallest number wins, or the last", fill="ties"),
+    make_case("ties in bf16", 3, 100, 16, "whole numbers in bfloat16",
+        "the last of equal numbers is taken", fill="ties", dtype="bf16"),
+    make_case("zeros of both signs", 6, 40, 8, "0 and -0 are the largest numbers, and equal",
+        "0 counts as larger than -0", fill="signed zeros"),
+    make_case("constant row", 3, 20, 8, "all numbers of a row are equal",
+        "the last of equal numbers is taken"),
+    make_case("below Inf", 4, 21, 8, "every number of row 1 is -Inf",
+        "a column is found only where a number is above -Inf", fill="below Inf"),
+    make_case("first far out", 3, 40, 16, "the largest number stands first",
+        "the last block overwrites the others", fill="first far out"),
+    make_case("last far out", 3, 41, 8, "the largest number stands last, alone in its block",
+        "the last block is left out", fill="last far out"),
+    make_case("last of 4103", 2, 4103, 512,
+        "the largest number stands in column 4102, which fp16 does not hold",
+        "a column goes through fp16", fill="last far out", dtype="fp16"),
+    make_case("last of 603", 2, 603, 64,
+        "the largest number stands in column 602, which bf16 does not hold",
+        "a column goes through bf16", fill="last far out", dtype="bf16"),
+    make_case("mean 1000", 3, 500, 128, "the numbers differ in digits that half precision has not",
+        "x is compared in half precision"),
     make_case("fp16", 3, 129, 64, "half precision in, fp32 out"),
     make_case("bf16", 3, 127, 128, "bfloat16 in, one block"),
-    make_case("sliced", 4, 50, 16, "x is a slice of a wider matrix, whose gaps hold NaN", mean=-2.0),
+    make_case("sliced", 4, 50, 16, "x is a slice of a wider matrix, whose gaps hold NaN",
+        mean=-2.0),
     make_case("an Inf row", 4, 19, 8, "row 1 holds an Inf, which is its largest"),
     make_case("far rows", 4, 17, 16),
 )  # fmt: skip
@@ -82,7 +105,9 @@ def _plan_row_max(case: Case, kernel: str, rng: np.random.Generator) -> Plan:
     if case.fill == "ties":
         x = round_to(rng.integers(-2, 3, size=x.shape), case.dtype)
     if case.fill == "signed zeros":
-        x = round_to(rng.integers(-2, 1, size=x.shape) * rng.choice([1.0, 0.0], size=x.shape), case.dtype)
+        x = round_to(
+            rng.integers(-2, 1, size=x.shape) * rng.choice([1.0, 0.0], size=x.shape), case.dtype
+        )
     if case.fill == "below Inf":
         x[1:2] = -np.inf
     right = _find_largest(x.astype(np.float64))
@@ -93,42 +118,81 @@ def _plan_row_max(case: Case, kernel: str, rng: np.random.Generator) -> Plan:
     }
     tensors = (place_matrix("x", case, x, spare=3), place_statistic("largest", case), column)
     return Plan(
-        case, kernel, (case.M,), tensors, ("x", "largest", "column", tensors[0].strides[0], case.N), {"BLOCK": case.block}, expected,
-        inputs={"x": x.astype(np.float64)}, reads={"x": 1, "largest": 0, "column": 0}, spread={"x": case.M, "largest": case.M},
+        case, kernel, (case.M,), tensors, ("x", "largest", "column", tensors[0].strides[0], case.N),
+        {"BLOCK": case.block}, expected,
+        inputs={"x": x.astype(np.float64)}, reads={"x": 1, "largest": 0, "column": 0},
+        spread={"x": case.M, "largest": case.M},
     )  # fmt: skip
 
 
 def _find_largest(x: np.ndarray, columns: np.ndarray | None = None) -> Outputs:
-    """Return the largest number of each row and its column; ``columns`` names the columns of x, which may be some of a row, in any order."""
+    """Return the largest number of each row and its column; ``columns`` names the columns of x,
+    which may be some of a row, in any order."""
     first = x.argmax(axis=1)
-    return {"largest": x.max(axis=1), "column": (first if columns is None else columns[first]).astype(np.float64)}
+    return {
+        "largest": x.max(axis=1),
+        "column": (first if columns is None else columns[first]).astype(np.float64),
+    }
 
 
 def _list_max_models() -> Iterator[tuple[str, Model]]:
-    yield "block_not_accumulated", lambda p: _search_columns(p, np.arange(p.case.N)[take_last_block(p.case)])
+    yield (
+        "block_not_accumulated",
+        lambda p: _search_columns(p, np.arange(p.case.N)[take_last_block(p.case)]),
+    )
     for cause, columns in WRONG_COLUMNS:
-        yield cause, lambda p, columns=columns: _search_columns(p, np.arange(p.case.N)[columns(p.case)])
+        yield (
+            cause,
+            lambda p, columns=columns: _search_columns(p, np.arange(p.case.N)[columns(p.case)]),
+        )
     for in_lane, of_lanes in product((min, max), (min, max, _take_first_lane, _take_last_lane)):
         yield "ties_misjudged", lambda p, one=in_lane, all=of_lanes: _choose_tie(p, one, all)
     for in_block, of_blocks in product((min, max), (min, max)):
-        yield "ties_misjudged", lambda p, one=in_block, all=of_blocks: _choose_tie(p, one, all, blocks=True)
-    for place in (lambda c, block: c % block, lambda c, block: c // block * block, lambda c, block: c // block, lambda c, block: c + 1):
+        yield (
+            "ties_misjudged",
+            lambda p, one=in_block, all=of_blocks: _choose_tie(p, one, all, blocks=True),
+        )
+    for place in (
+        lambda c, block: c % block,
+        lambda c, block: c // block * block,
+        lambda c, block: c // block,
+        lambda c, block: c + 1,
+    ):
         for of_lanes in (min, _take_first_lane):
-            yield "column_in_block", lambda p, place=place, all=of_lanes: _place_column(p, place, all)
-    yield "another_dtype", lambda p: (right := _find_largest(p.inputs["x"])) | {"column": round_to(right["column"], p.tensor("x").dtype)}
+            yield (
+                "column_in_block",
+                lambda p, place=place, all=of_lanes: _place_column(p, place, all),
+            )
+    yield (
+        "another_dtype",
+        lambda p: (
+            (right := _find_largest(p.inputs["x"]))
+            | {"column": round_to(right["column"], p.tensor("x").dtype)}
+        ),
+    )
     for value in PADDING:
-        yield "mask_missing", lambda p, v=value: _search_from(p, v, p.case.N, p.case.padded_lanes > 0)
+        yield (
+            "mask_missing",
+            lambda p, v=value: _search_from(p, v, p.case.N, p.case.padded_lanes > 0),
+        )
     yield "mask_missing", lambda p: _search_from(p, 0.0, p.case.N, p.case.padded_lanes > 0)
     for column in (0, -1):
         for wins in (False, True):
-            yield "best_begins_at_0", lambda p, column=column, wins=wins: _search_from(p, 0.0, column, wins=wins)
+            yield (
+                "best_begins_at_0",
+                lambda p, column=column, wins=wins: _search_from(p, 0.0, column, wins=wins),
+            )
     yield "best_begins_at_0", lambda p: _search_from(p, 0.0, p.case.N)
     yield from list_dtype_models(lambda p: _find_largest(p.inputs["x"]), ("x",))
-    yield "same_row", lambda p: _find_largest(np.broadcast_to(p.inputs["x"][:1], p.inputs["x"].shape))
+    yield (
+        "same_row",
+        lambda p: _find_largest(np.broadcast_to(p.inputs["x"][:1], p.inputs["x"].shape)),
+    )
 
 
 def _search_columns(p: Plan, columns: np.ndarray) -> Outputs:
-    """Return the first largest number of these columns, in this order; without any column, what a search from -Inf on begins with."""
+    """Return the first largest number of these columns, in this order; without any column, what a
+    search from -Inf on begins with."""
     if not columns.size:
         return {"largest": np.full(p.case.M, -np.inf), "column": np.zeros(p.case.M)}
     return _find_largest(p.inputs["x"][:, columns], columns)
@@ -138,15 +202,19 @@ _Choice = Callable[..., int]  # of (lane, column) pairs, or of columns
 
 
 def _choose_tie(p: Plan, in_lane: _Choice, of_lanes: _Choice, blocks: bool = False) -> Outputs:
-    """Return the outputs if ``in_lane`` chooses among the equal numbers of a lane, and ``of_lanes`` then among the lanes' columns; ``blocks``:
-    the same with a block of columns for a lane."""
+    """Return the outputs if ``in_lane`` chooses among the equal numbers of a lane, and ``of_lanes``
+    then among the lanes' columns; ``blocks``: the same with a block of columns for a lane."""
     right, block, columns = _find_largest(p.inputs["x"]), p.case.block, []
     for row, largest in zip(p.inputs["x"], right["largest"], strict=True):
         found: dict[int, list[int]] = {}
         for c in np.flatnonzero(row == largest).tolist():
             found.setdefault(c // block if blocks else c % block, []).append(c)
         chosen = {lane: in_lane(some) for lane, some in found.items()}
-        columns.append(of_lanes(chosen) if of_lanes in (_take_first_lane, _take_last_lane) else of_lanes(chosen.values()))
+        columns.append(
+            of_lanes(chosen)
+            if of_lanes in (_take_first_lane, _take_last_lane)
+            else of_lanes(chosen.values())
+        )
     return right | {"column": np.array(columns, np.float64)}
 
 
@@ -163,11 +231,17 @@ def _place_column(p: Plan, place: Callable, of_lanes: _Choice) -> Outputs:
     return outputs | {"column": place(outputs["column"], p.case.block)}
 
 
-def _search_from(p: Plan, value: float, column: int, there: bool = True, wins: bool = False) -> Outputs:
-    """Return the outputs if the search meets ``value`` as well, in this column; ``there``: it does in this case; ``wins``: also against its equals."""
+def _search_from(
+    p: Plan, value: float, column: int, there: bool = True, wins: bool = False
+) -> Outputs:
+    """Return the outputs if the search meets ``value`` as well, in this column; ``there``: it does
+    in this case; ``wins``: also against its equals."""
     right = _find_largest(p.inputs["x"])
     lost = there & ~(right["largest"] > value) & (wins | (right["largest"] != value))
-    return {"largest": np.where(lost, value, right["largest"]), "column": np.where(lost, column, right["column"])}
+    return {
+        "largest": np.where(lost, value, right["largest"]),
+        "column": np.where(lost, column, right["column"]),
+    }
 
 
 def _plan_row_sum(case: Case, kernel: str, rng: np.random.Generator) -> Plan:
@@ -177,9 +251,21 @@ def _plan_row_sum(case: Case, kernel: str, rng: np.random.Generator) -> Plan:
     arguments = ("x", "y", tensors[0].strides[0], case.N)
     want = x64.sum(axis=1)
     with np.errstate(invalid="ignore"):
-        expected = {"y": make_expected(want, np.abs(x64).sum(axis=1), "fp32", infinite=case.fill == "inf row")}
+        expected = {
+            "y": make_expected(
+                want, np.abs(x64).sum(axis=1), "fp32", infinite=case.fill == "inf row"
+            )
+        }
     return Plan(
-        case, kernel, (case.M,), tensors, arguments, {"BLOCK": case.block}, expected, inputs={"x": x64}, spread={"x": case.M, "y": case.M}
+        case,
+        kernel,
+        (case.M,),
+        tensors,
+        arguments,
+        {"BLOCK": case.block},
+        expected,
+        inputs={"x": x64},
+        spread={"x": case.M, "y": case.M},
     )
 
 
@@ -188,9 +274,15 @@ def _list_models() -> Iterator[tuple[str, Model]]:
     yield "mean_for_sum", lambda p: _sum_rows(p.inputs["x"], 1 / p.case.block)
     for cause, columns in WRONG_COLUMNS:
         yield cause, lambda p, columns=columns: _sum_rows(p.inputs["x"][:, columns(p.case)])
-    yield ("block_not_accumulated", lambda p: _sum_rows(p.inputs["x"][:, (p.case.N - 1) // p.case.block * p.case.block :]))
+    yield (
+        "block_not_accumulated",
+        lambda p: _sum_rows(p.inputs["x"][:, (p.case.N - 1) // p.case.block * p.case.block :]),
+    )
     yield "block_counted_again", _sum_running_sums
-    yield "same_block", lambda p: _sum_rows(p.inputs["x"][:, : p.case.block], -(-p.case.N // p.case.block))
+    yield (
+        "same_block",
+        lambda p: _sum_rows(p.inputs["x"][:, : p.case.block], -(-p.case.N // p.case.block)),
+    )
     for value in PADDING:
         yield "mask_missing", lambda p, v=value: _sum_with_padding(p, v)
     yield "counted_by_every_lane", lambda p: _sum_rows(p.inputs["x"], p.case.block)
@@ -212,10 +304,14 @@ def _sum_with_padding(p: Plan, value: float) -> Outputs:
 
 
 def _sum_running_sums(p: Plan) -> Outputs:
-    """Return the sums if the lanes' sums are added to the result after every block and are not reset."""
+    """Return the sums if the lanes' sums are added to the result after every block and are not
+    reset."""
     steps = -(-p.case.N // p.case.block)
     often = steps - np.arange(p.case.N) // p.case.block
     return _sum_rows(p.inputs["x"] * often)
 
 
-PARTS = {"row_sum_kernel": Part(ROW_SUM, _plan_row_sum, _list_models), "row_max_kernel": Part(ROW_MAX, _plan_row_max, _list_max_models)}
+PARTS = {
+    "row_sum_kernel": Part(ROW_SUM, _plan_row_sum, _list_models),
+    "row_max_kernel": Part(ROW_MAX, _plan_row_max, _list_max_models),
+}

@@ -1,4 +1,5 @@
-"""RMSNorm forward, alone and with the residual added: the inputs that find its bugs, and its wrong formulas."""
+"""RMSNorm forward, alone and with the residual added: the inputs that find its bugs, and its wrong
+formulas."""
 
 from __future__ import annotations
 
@@ -43,7 +44,13 @@ from course_lib.norms import reference
 
 RMS_NORM = (
     make_case("worked example", 3, 8, 8),
-    make_case("padded, mean 3", 5, 17, 32, mistake="the sum is divided by the lanes, or the mean is subtracted"),
+    make_case(
+        "padded, mean 3",
+        5,
+        17,
+        32,
+        mistake="the sum is divided by the lanes, or the mean is subtracted",
+    ),
     make_case("one column", 2, 1, 16, mistake="a mean is subtracted: y is 0", mean=0.0),
     make_case("one row", 1, 129, 256, "M = 1, 127 padded lanes", mean=0.0),
     make_case("long row", 2, 1000, 1024),
@@ -61,9 +68,13 @@ RMS_NORM = (
     make_case("fp32 in", 2, 33, 64, dtypes=(("y", "fp16"), ("w", "bf16"))),
     make_case("many rows", 150, 3, 16),
     make_case("8200 columns", 1, 8200, 16384),
-    make_case("sliced", 4, 50, 64, "the matrices are slices of wider ones, so their row strides differ"),
+    make_case(
+        "sliced", 4, 50, 64, "the matrices are slices of wider ones, so their row strides differ"
+    ),
     make_case("a NaN row", 4, 19, 32),
-    make_case("an Inf row", 4, 19, 32, "row 1 holds an Inf: there y is NaN, and 0 in the rest of the row"),
+    make_case(
+        "an Inf row", 4, 19, 32, "row 1 holds an Inf: there y is NaN, and 0 in the rest of the row"
+    ),
     make_case("far rows", 4, 17, 32),
 )
 
@@ -71,7 +82,14 @@ RMS_NORM = (
 # A row may have more columns than BLOCK.
 RMS_NORM_BLOCKED = (
     make_case("worked example", 3, 8, 4, "the 3 x 8 worked example, two full blocks"),
-    make_case("padded, mean 3", 5, 17, 8, "7 padded lanes, mean 3", "the sum is divided by the lanes, or the mean is subtracted"),
+    make_case(
+        "padded, mean 3",
+        5,
+        17,
+        8,
+        "7 padded lanes, mean 3",
+        "the sum is divided by the lanes, or the mean is subtracted",
+    ),
     make_case("one short block", 3, 7, 16),
     make_case("one full block", 3, 64, 64, mean=0.0),
     make_case("one column", 2, 1, 16, mistake="a mean is subtracted: y is 0", mean=0.0),
@@ -91,9 +109,13 @@ RMS_NORM_BLOCKED = (
     make_case("fp32 in", 2, 33, 16, dtypes=(("y", "fp16"), ("w", "bf16"))),
     make_case("many rows", 150, 20, 16),
     make_case("16400 columns", 1, 16400, 256),
-    make_case("sliced", 4, 50, 16, "the matrices are slices of wider ones, so their row strides differ"),
+    make_case(
+        "sliced", 4, 50, 16, "the matrices are slices of wider ones, so their row strides differ"
+    ),
     make_case("a NaN row", 4, 19, 8),
-    make_case("an Inf row", 4, 19, 8, "row 1 holds an Inf: there y is NaN, and 0 in the rest of the row"),
+    make_case(
+        "an Inf row", 4, 19, 8, "row 1 holds an Inf: there y is NaN, and 0 in the rest of the row"
+    ),
     make_case("far rows", 4, 17, 8),
 )
 
@@ -109,14 +131,18 @@ def _plan_rms_norm(case: Case, kernel: str, rng: np.random.Generator, sweeps: in
     arguments = ["x", "y", "w", "rstd"]
     arguments += [tensors[0].strides[0], tensors[1].strides[0], case.N, case.eps]
     return Plan(
-        case, kernel, (case.M,), tensors, tuple(arguments), {"BLOCK": case.block}, _expect_rms_norm(x, w, case),
+        case, kernel, (case.M,), tensors, tuple(arguments), {"BLOCK": case.block},
+        _expect_rms_norm(x, w, case),
         inputs={"x": x.astype(np.float64), "w": w.astype(np.float64)}, reads={"x": sweeps, "y": 0},
         spread={"x": case.M, "y": case.M},
     )  # fmt: skip
 
 
-def _plan_add_rms_norm(case: Case, kernel: str, rng: np.random.Generator, in_place: bool = False) -> Plan:
-    """Plan 09a, or 09b with ``in_place``: there the residual lies where total is stored, and rows may be longer than BLOCK."""
+def _plan_add_rms_norm(
+    case: Case, kernel: str, rng: np.random.Generator, in_place: bool = False
+) -> Plan:
+    """Plan 09a, or 09b with ``in_place``: there the residual lies where total is stored, and rows
+    may be longer than BLOCK."""
     x, w = draw_matrix(case, rng), draw_weight(case, rng)
     residual = _draw_residual(case, rng, case.dtype_of("total" if in_place else "residual"))
     if case.by_hand:  # the norm is that of the sum
@@ -127,20 +153,32 @@ def _plan_add_rms_norm(case: Case, kernel: str, rng: np.random.Generator, in_pla
     total = round_to(exact, total_dtype)
     of_total = place_matrix("total", case, residual if in_place else None, spare=9)
     matrices = (
-        place_matrix("x", case, x, spare=3), *(() if in_place else (place_matrix("residual", case, residual, spare=5),)),
+        place_matrix("x", case, x, spare=3),
+        *(() if in_place else (place_matrix("residual", case, residual, spare=5),)),
         replace(of_total, in_place=in_place), place_matrix("y", case, None, spare=14),
     )  # fmt: skip
     tensors = (*matrices, place_vector("w", case, w), place_statistic("rstd", case))
-    arguments = [*(tensor.name for tensor in tensors), *(tensor.strides[0] for tensor in matrices), case.N, case.eps]
+    arguments = [
+        *(tensor.name for tensor in tensors),
+        *(tensor.strides[0] for tensor in matrices),
+        case.N,
+        case.eps,
+    ]
     total64 = total.astype(np.float64)
-    expected = {"total": Expected(total64, half_ulp(total64, total_dtype)), **_expect_rms_norm(total, w, case)}
+    expected = {
+        "total": Expected(total64, half_ulp(total64, total_dtype)),
+        **_expect_rms_norm(total, w, case),
+    }
     inputs = {
-        "x": total64, "w": w.astype(np.float64), "first": x.astype(np.float64), "residual": residual.astype(np.float64),
+        "x": total64, "w": w.astype(np.float64), "first": x.astype(np.float64),
+        "residual": residual.astype(np.float64),
         "exact": exact.astype(np.float64),
     }  # fmt: skip
     return Plan(
-        case, kernel, (case.M,), tensors, tuple(arguments), {"BLOCK": case.block}, expected, inputs=inputs,
-        reads={"x": 2, "total": 2, "y": 0} if in_place else {"x": 1, "residual": 1, "total": 0, "y": 0},
+        case, kernel, (case.M,), tensors, tuple(arguments), {"BLOCK": case.block}, expected,
+        inputs=inputs,
+        reads={"x": 2, "total": 2, "y": 0} if in_place else {"x": 1, "residual": 1, "total": 0,
+            "y": 0},
         spread={"x": case.M, "y": case.M},
     )  # fmt: skip
 
@@ -150,7 +188,9 @@ def _draw_residual(case: Case, rng: np.random.Generator, dtype: str) -> np.ndarr
     if case.fill in ("constant", "worked"):
         residual = np.zeros(shape)
     else:
-        residual = by_hand.choose_residual(*shape) if case.by_hand else case.std * rng.normal(size=shape)
+        residual = (
+            by_hand.choose_residual(*shape) if case.by_hand else case.std * rng.normal(size=shape)
+        )
     return round_to(residual, dtype)
 
 
@@ -168,8 +208,14 @@ def _list_models() -> Iterator[tuple[str, Model]]:
     yield from vary(_compute_wrong, "eps_missing", eps=[0.0])
     yield from ((cause, partial(_compute_wrong, root=root)) for cause, root in WRONG_ROOTS)
     yield from vary(_compute_wrong, "eps_hard_coded", eps=FIXED_EPS)
-    for least in (lambda p: p.case.eps, lambda p: p.case.eps / np.sqrt(p.case.N)):  # F.normalize divides by such a maximum
-        yield ("eps_altered", lambda p, least=least: _compute_wrong(p, root=lambda v, eps: 1 / np.maximum(np.sqrt(v), least(p))))
+    # F.normalize divides by such a maximum
+    for least in (lambda p: p.case.eps, lambda p: p.case.eps / np.sqrt(p.case.N)):
+        yield (
+            "eps_altered",
+            lambda p, least=least: _compute_wrong(
+                p, root=lambda v, eps: 1 / np.maximum(np.sqrt(v), least(p))
+            ),
+        )
     for times in (lambda p: 1 / p.case.N, lambda p: p.case.N, lambda p: p.case.block / p.case.N):
         yield "eps_altered", lambda p, times=times: _compute_wrong(p, eps=p.case.eps * times(p))
     yield from vary(_compute_wrong, "divisor", divisor=["BLOCK", "lanes", "1"])
@@ -178,49 +224,102 @@ def _list_models() -> Iterator[tuple[str, Model]]:
     yield from ((cause, partial(_compute_wrong, scale=scale)) for cause, scale in WRONG_SCALES)
     yield "mean_subtracted", lambda p: _compute_wrong(p, x=_centre(p.inputs["x"]))
     yield "mean_subtracted", lambda p: _compute_wrong(p, measured=_centre(p.inputs["x"]))
-    yield "mean_subtracted", lambda p: _compute_wrong(p, x=_centre(p.inputs["x"]), measured=p.inputs["x"])
-    yield "deviation_not_squared", lambda p: _compute_wrong(p, measured=np.sqrt(np.abs(p.inputs["x"])))
+    yield (
+        "mean_subtracted",
+        lambda p: _compute_wrong(p, x=_centre(p.inputs["x"]), measured=p.inputs["x"]),
+    )
+    yield (
+        "deviation_not_squared",
+        lambda p: _compute_wrong(p, measured=np.sqrt(np.abs(p.inputs["x"]))),
+    )
     for cause, columns in WRONG_COLUMNS:
-        yield cause, lambda p, columns=columns: _compute_wrong(p, measured=p.inputs["x"][:, columns(p.case)])
+        yield (
+            cause,
+            lambda p, columns=columns: _compute_wrong(
+                p, measured=p.inputs["x"][:, columns(p.case)]
+            ),
+        )
     yield from vary(_compute_wrong, "mask_missing", other=PADDING)
     yield from vary(_compute_wrong, "wrong_statistic_saved", save=WRONGLY_SAVED)
     yield "rstd_not_applied", lambda p: _compute_wrong(p) | {"y": p.inputs["x"] * p.inputs["w"]}
-    yield "rstd_not_applied", lambda p: _compute_wrong(p) | {"y": _compute_wrong(p)["rstd"][:, None] * p.inputs["w"]}
+    yield (
+        "rstd_not_applied",
+        lambda p: _compute_wrong(p) | {"y": _compute_wrong(p)["rstd"][:, None] * p.inputs["w"]},
+    )
     yield "w_before_the_norm", lambda p: _compute_wrong(p, measured=p.inputs["x"] * p.inputs["w"])
     yield "deviation_not_squared", lambda p: _compute_wrong(p, measured=p.inputs["x"] ** 2)
     for divisor in ("N", "1"):
-        yield ("max_for_sum", lambda p, d=divisor: _compute_wrong(p, measured=np.abs(p.inputs["x"]).max(axis=1, keepdims=True), divisor=d))
+        yield (
+            "max_for_sum",
+            lambda p, d=divisor: _compute_wrong(
+                p, measured=np.abs(p.inputs["x"]).max(axis=1, keepdims=True), divisor=d
+            ),
+        )
     yield "divisor", lambda p: _compute_wrong(p, divisor="M")
-    yield "w_misapplied", lambda p: _compute_wrong(p, scale=lambda hat, w, b: hat * np.resize(w, len(hat))[:, None])
+    yield (
+        "w_misapplied",
+        lambda p: _compute_wrong(p, scale=lambda hat, w, b: hat * np.resize(w, len(hat))[:, None]),
+    )
     yield "w_misapplied", lambda p: _compute_wrong(p, scale=lambda hat, w, b: hat * w[0])
     yield "statistics_of_another_row", _take_first_rstd
     yield from list_dtype_models(_compute_wrong, ("x", "w"))
     yield from list_rounded_outputs(_compute_wrong, "y", ("x", "w", "total", "residual"))
-    yield "same_row", lambda p: _compute_wrong(p, x=np.broadcast_to(p.inputs["x"][:1], p.inputs["x"].shape))
+    yield (
+        "same_row",
+        lambda p: _compute_wrong(p, x=np.broadcast_to(p.inputs["x"][:1], p.inputs["x"].shape)),
+    )
 
 
 def _list_blocked_models() -> Iterator[tuple[str, Model]]:
-    yield "block_not_accumulated", lambda p: _compute_wrong(p, measured=p.inputs["x"][:, take_last_block(p.case)])
+    yield (
+        "block_not_accumulated",
+        lambda p: _compute_wrong(p, measured=p.inputs["x"][:, take_last_block(p.case)]),
+    )
     yield from _list_models()
     for first, spare in ((True, 0.0), (False, 0.0), (False, np.nan)):
         for names in (("x",), ("w",), ("x", "w")):
-            yield "another_block", lambda p, names=names, first=first, spare=spare: _take_from_block(p, names, first, spare)
+            yield (
+                "another_block",
+                lambda p, names=names, first=first, spare=spare: _take_from_block(
+                    p, names, first, spare
+                ),
+            )
     yield "another_dtype", _park_in_y
-    yield "max_for_sum", lambda p: _compute_wrong(p, measured=np.sqrt(take_largest_lane(p.inputs["x"] ** 2, p.case.block))[:, None])
-    yield "squared_after_the_sum", lambda p: _compute_wrong(p, measured=add_up_lanes(p.inputs["x"], p.case.block))
-    yield "counted_by_every_lane", lambda p: _compute_wrong(p, measured=p.inputs["x"] * np.sqrt(p.case.block))
+    yield (
+        "max_for_sum",
+        lambda p: _compute_wrong(
+            p, measured=np.sqrt(take_largest_lane(p.inputs["x"] ** 2, p.case.block))[:, None]
+        ),
+    )
+    yield (
+        "squared_after_the_sum",
+        lambda p: _compute_wrong(p, measured=add_up_lanes(p.inputs["x"], p.case.block)),
+    )
+    yield (
+        "counted_by_every_lane",
+        lambda p: _compute_wrong(p, measured=p.inputs["x"] * np.sqrt(p.case.block)),
+    )
 
 
 def _park_in_y(p: Plan) -> Outputs:
     """Return the outputs if the first sweep stores x in y, and the second one reads it there."""
     right = _compute_wrong(p)
-    return right | {"y": round_to(p.inputs["x"], p.tensor("y").dtype).astype(np.float64) * right["rstd"][:, None] * p.inputs["w"]}
+    return right | {
+        "y": (
+            round_to(p.inputs["x"], p.tensor("y").dtype).astype(np.float64)
+            * right["rstd"][:, None]
+            * p.inputs["w"]
+        )
+    }
 
 
 def _take_from_block(p: Plan, names: tuple[str, ...], first: bool, spare: float) -> Outputs:
-    """Return the outputs with the inputs ``names`` of y from the first or the last block of columns in every block, and ``spare`` past N."""
+    """Return the outputs with the inputs ``names`` of y from the first or the last block of columns
+    in every block, and ``spare`` past N."""
     right = _compute_wrong(p)
-    taken = p.inputs | {name: take_same_block(p.case, p.inputs[name], first, spare) for name in names}
+    taken = p.inputs | {
+        name: take_same_block(p.case, p.inputs[name], first, spare) for name in names
+    }
     return right | {"y": taken["x"] * right["rstd"][:, None] * taken["w"]}
 
 
@@ -244,19 +343,34 @@ def _list_total_models(others: tuple[str, ...]) -> Iterator[tuple[str, Model]]:
     yield "residual_ignored", lambda p: _add_residual(p, 0)
     yield "unrounded_total", lambda p: _compute_wrong(p, x=p.inputs["exact"])
     yield "unrounded_total", lambda p: _compute_wrong(p, measured=p.inputs["exact"])
-    yield "unrounded_total", lambda p: _compute_wrong(p, x=p.inputs["exact"], measured=p.inputs["x"])
+    yield (
+        "unrounded_total",
+        lambda p: _compute_wrong(p, x=p.inputs["exact"], measured=p.inputs["x"]),
+    )
     for which, again in product(others, (True, False)):
-        yield "another_dtype", lambda p, which=which, a=again: _round_total(p, p.tensor(which).dtype, a)
+        yield (
+            "another_dtype",
+            lambda p, which=which, a=again: _round_total(p, p.tensor(which).dtype, a),
+        )
     if "residual" in others:
         yield "low_precision", _add_in_half
     for name, other in product(("first", "residual"), (*others, "total")):
-        yield "another_dtype", lambda p, name=name, other=other: _round_summand(p, name, p.tensor(other).dtype)
+        yield (
+            "another_dtype",
+            lambda p, name=name, other=other: _round_summand(p, name, p.tensor(other).dtype),
+        )
     yield "another_dtype", lambda p: _round_total(_round_both(p), p.tensor("x").dtype)
     yield "norm_before_addition", lambda p: _compute_wrong(p, measured=p.inputs["first"])
     yield "norm_before_addition", lambda p: _compute_wrong(p, measured=p.inputs["residual"])
-    yield "norm_before_addition", lambda p: _compute_wrong(p, x=p.inputs["first"], measured=p.inputs["x"])
+    yield (
+        "norm_before_addition",
+        lambda p: _compute_wrong(p, x=p.inputs["first"], measured=p.inputs["x"]),
+    )
     yield "norm_before_addition", lambda p: _add_afterwards(p)
-    yield ("norm_before_addition", lambda p: _compute_wrong(p, measured=np.hypot(p.inputs["first"], p.inputs["residual"])))
+    yield (
+        "norm_before_addition",
+        lambda p: _compute_wrong(p, measured=np.hypot(p.inputs["first"], p.inputs["residual"])),
+    )
     for sign in (-1, 2):
         yield "residual_misapplied", lambda p, s=sign: _add_residual(p, s)
     yield "total_not_stored", lambda p: {"total": p.inputs["residual"], **_compute_wrong(p)}
@@ -265,7 +379,8 @@ def _list_total_models(others: tuple[str, ...]) -> Iterator[tuple[str, Model]]:
 
 
 def _add_to_total(p: Plan, stored: bool) -> Outputs:
-    """Return the outputs if x is added once more to a total that is there already, for y; ``stored``: that sum is stored again."""
+    """Return the outputs if x is added once more to a total that is there already, for y;
+    ``stored``: that sum is stored again."""
     right, twice = _compute_wrong(p), p.inputs["first"] + p.inputs["x"]
     again = round_to(twice, p.tensor("total").dtype).astype(np.float64)
     y = {"y": (again if stored else twice) * right["rstd"][:, None] * p.inputs["w"]}
@@ -289,14 +404,16 @@ def _centre(x: np.ndarray) -> np.ndarray:
 
 
 def _round_total(p: Plan, dtype: str, again: bool = True) -> Outputs:
-    """Return the outputs with the sum rounded to ``dtype``, not to that of total; ``again``: for y it is rounded to total's dtype, too."""
+    """Return the outputs with the sum rounded to ``dtype``, not to that of total; ``again``: for y
+    it is rounded to total's dtype, too."""
     total = round_to(p.inputs["exact"], dtype).astype(np.float64)
     read = round_to(total, p.tensor("total").dtype).astype(np.float64) if again else total
     return {"total": total, **_compute_wrong(p, x=read)}
 
 
 def _add_in_half(p: Plan) -> Outputs:
-    """Return the outputs if the sum is rounded to the dtype of the summands, or is fp32 where they have two."""
+    """Return the outputs if the sum is rounded to the dtype of the summands, or is fp32 where they
+    have two."""
     dtype = p.tensor("x").dtype
     return _round_total(p, dtype if p.tensor("residual").dtype == dtype else "fp32")
 
@@ -318,42 +435,74 @@ def _add_afterwards(p: Plan) -> Outputs:
 
 
 def _add_residual(p: Plan, times: float) -> Outputs:
-    total = round_to(p.inputs["first"] + times * p.inputs["residual"], p.tensor("total").dtype).astype(np.float64)
+    total = round_to(
+        p.inputs["first"] + times * p.inputs["residual"], p.tensor("total").dtype
+    ).astype(np.float64)
     return {"total": total, **_compute_wrong(p, x=total)}
 
 
 def _compute_wrong(
-    p: Plan, *, x=None, measured=None, other=0.0, divisor="N", eps=None, root=inverse_root, save=None, scale=apply_right
+    p: Plan,
+    *,
+    x=None,
+    measured=None,
+    other=0.0,
+    divisor="N",
+    eps=None,
+    root=inverse_root,
+    save=None,
+    scale=apply_right,
 ) -> Outputs:
-    """Return wrong outputs. ``measured``: the matrix that is squared; ``other``: the number in lanes past the last column."""
+    """Return wrong outputs. ``measured``: the matrix that is squared; ``other``: the number in
+    lanes past the last column."""
     x, eps = p.inputs["x"] if x is None else x, p.case.eps if eps is None else eps
     squares = ((x if measured is None else measured) ** 2).sum(axis=1, keepdims=True)
     spare = np.full((len(x), p.case.padded_lanes), other)
     square = (squares + (spare**2).sum(axis=1, keepdims=True)) / find_divisor(p, divisor)
     rstd = root(square, eps)
-    return {"y": scale(x * rstd, p.inputs["w"], 0.0), "rstd": (rstd if save is None else save(square, eps))[:, 0]}
+    return {
+        "y": scale(x * rstd, p.inputs["w"], 0.0),
+        "rstd": (rstd if save is None else save(square, eps))[:, 0],
+    }
 
 
 # 09a has four matrices, so it needs further cases for their dtypes.
 ADD_RMS_NORM = (
     *RMS_NORM,
-    make_case("fp32 sum", 2, 33, 64, "only x and the residual are in half precision", "the sum is rounded to the dtype of its summands", dtypes=(("x", "fp16"), ("residual", "fp16"))),
-    make_case("fp32 total", 2, 33, 64, "each tensor in a dtype of its own", "the sum is rounded to the dtype of x or y", dtypes=(("x", "bf16"), ("y", "fp16"))),
-    make_case("bf16 total", 2, 33, 64, "each tensor in a dtype of its own", "y is computed from the sum before it is rounded", dtypes=(("residual", "fp16"), ("total", "bf16"))),
-    make_case("fp16 total", 2, 33, 64, "each tensor in a dtype of its own", "the sum is rounded to the dtype of x", dtypes=(("x", "bf16"), ("total", "fp16"), ("w", "bf16"))),
+    make_case("fp32 sum", 2, 33, 64, "only x and the residual are in half precision",
+        "the sum is rounded to the dtype of its summands",
+        dtypes=(("x", "fp16"), ("residual", "fp16"))),
+    make_case("fp32 total", 2, 33, 64, "each tensor in a dtype of its own",
+        "the sum is rounded to the dtype of x or y", dtypes=(("x", "bf16"), ("y", "fp16"))),
+    make_case("bf16 total", 2, 33, 64, "each tensor in a dtype of its own",
+        "y is computed from the sum before it is rounded",
+        dtypes=(("residual", "fp16"), ("total", "bf16"))),
+    make_case("fp16 total", 2, 33, 64, "each tensor in a dtype of its own",
+        "the sum is rounded to the dtype of x",
+        dtypes=(("x", "bf16"), ("total", "fp16"), ("w", "bf16"))),
 )  # fmt: skip
 # In 09b the residual has the dtype of total, and rows may be longer than BLOCK.
 ADD_IN_PLACE = (
     *RMS_NORM_BLOCKED,
-    make_case("fp32 sum", 2, 33, 16, "total is in fp32, the other matrices in half precision", "the sum is rounded to the dtype of x or y", dtypes=(("x", "fp16"), ("y", "fp16"))),
-    make_case("fp32 total", 2, 33, 16, "each tensor in a dtype of its own", "the sum is rounded to the dtype of x or y", dtypes=(("x", "bf16"), ("y", "fp16"))),
-    make_case("bf16 total", 2, 33, 16, "each tensor in a dtype of its own", "y or rstd is computed from the sum before it is rounded", dtypes=(("total", "bf16"), ("w", "fp16"))),
-    make_case("fp16 total", 2, 33, 64, "each tensor in a dtype of its own, one block", "x is rounded to the dtype of total before the sum", dtypes=(("total", "fp16"), ("w", "bf16"))),
+    make_case("fp32 sum", 2, 33, 16, "total is in fp32, the other matrices in half precision",
+        "the sum is rounded to the dtype of x or y", dtypes=(("x", "fp16"), ("y", "fp16"))),
+    make_case("fp32 total", 2, 33, 16, "each tensor in a dtype of its own",
+        "the sum is rounded to the dtype of x or y", dtypes=(("x", "bf16"), ("y", "fp16"))),
+    make_case("bf16 total", 2, 33, 16, "each tensor in a dtype of its own",
+        "y or rstd is computed from the sum before it is rounded",
+        dtypes=(("total", "bf16"), ("w", "fp16"))),
+    make_case("fp16 total", 2, 33, 64, "each tensor in a dtype of its own, one block",
+        "x is rounded to the dtype of total before the sum",
+        dtypes=(("total", "fp16"), ("w", "bf16"))),
 )  # fmt: skip
 
 PARTS = {
     "rms_norm_kernel": Part(RMS_NORM, _plan_rms_norm, _list_models),
-    "rms_norm_blocked_kernel": Part(RMS_NORM_BLOCKED, partial(_plan_rms_norm, sweeps=2), _list_blocked_models),
+    "rms_norm_blocked_kernel": Part(
+        RMS_NORM_BLOCKED, partial(_plan_rms_norm, sweeps=2), _list_blocked_models
+    ),
     "add_rms_norm_kernel": Part(ADD_RMS_NORM, _plan_add_rms_norm, _list_fused_models),
-    "add_rms_norm_in_place_kernel": Part(ADD_IN_PLACE, partial(_plan_add_rms_norm, in_place=True), _list_in_place_models),
+    "add_rms_norm_in_place_kernel": Part(
+        ADD_IN_PLACE, partial(_plan_add_rms_norm, in_place=True), _list_in_place_models
+    ),
 }

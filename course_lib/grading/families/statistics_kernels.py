@@ -1,4 +1,5 @@
-"""Mean and variance of streamed rows as kernels, in two sweeps and by Welford: inputs that find their bugs, wrong formulas."""
+"""Mean and variance of streamed rows as kernels, in two sweeps and by Welford: inputs that find
+their bugs, wrong formulas."""
 
 from __future__ import annotations
 
@@ -38,19 +39,28 @@ from course_lib.grading.families.making import (
 
 _COMMON = (
     make_case("worked example", 3, 8, 4, "the 3 x 8 worked example, two full blocks"),
-    make_case("padded, mean 3", 5, 17, 8, "7 padded lanes, mean 3", "a padded lane counts, or adds (0 - mean)^2"),
-    make_case("one short block", 3, 7, 16, "N below BLOCK: 9 lanes never see an element, mean -2", "lanes that never see an element are merged"),
+    make_case("padded, mean 3", 5, 17, 8, "7 padded lanes, mean 3",
+        "a padded lane counts, or adds (0 - mean)^2"),
+    make_case("one short block", 3, 7, 16, "N below BLOCK: 9 lanes never see an element, mean -2",
+        "lanes that never see an element are merged"),
     make_case("one full block", 3, 16, 16),
-    make_case("some lanes empty", 3, 5, 8, "N = 5 in 8 lanes: an empty lane always meets one that has seen an element", "the merge of an empty lane divides by 0", mean=-2.0),
-    make_case("one column", 2, 1, 16, "N = 1: the variance is 0, and 15 lanes never see an element"),
+    make_case("some lanes empty", 3, 5, 8,
+        "N = 5 in 8 lanes: an empty lane always meets one that has seen an element",
+        "the merge of an empty lane divides by 0", mean=-2.0),
+    make_case("one column", 2, 1, 16,
+        "N = 1: the variance is 0, and 15 lanes never see an element"),
     make_case("one row", 1, 129, 128, "M = 1, one column in the second block"),
     make_case("many rows", 150, 3, 16),
     make_case("16400 columns", 1, 16400, 256),
-    make_case("bf16, mostly padding", 3, 9, 64, "55 padded lanes, mean 3", "counts or means are kept in bf16", dtype="bf16", mean=3.0, std=0.25),
+    make_case("bf16, mostly padding", 3, 9, 64, "55 padded lanes, mean 3",
+        "counts or means are kept in bf16", dtype="bf16", mean=3.0, std=0.25),
     make_case("many blocks", 2, 1000, 64),
-    make_case("unequal lanes", 3, 9, 8, "lane 0 sees two elements, the others one", "lanes are merged as if their counts were equal", mean=1.0, std=2.0),
-    make_case("small spread", 3, 100, 32, "std 0.001 around 0", "eps is added to the variance", std=0.001, eps=1e-05, mean=0.0),
-    make_case("constant row", 2, 40, 16, "the variance is 0, the mean is not", "M2 grows by roundings of the mean", mean=100.5, eps=1e-05),
+    make_case("unequal lanes", 3, 9, 8, "lane 0 sees two elements, the others one",
+        "lanes are merged as if their counts were equal", mean=1.0, std=2.0),
+    make_case("small spread", 3, 100, 32, "std 0.001 around 0", "eps is added to the variance",
+        std=0.001, eps=1e-05, mean=0.0),
+    make_case("constant row", 2, 40, 16, "the variance is 0, the mean is not",
+        "M2 grows by roundings of the mean", mean=100.5, eps=1e-05),
     make_case("mean 1000", 8, 768, 256),
     make_case("mean 10000", 8, 255, 64),
     *list_far_out(3001, 512),
@@ -66,33 +76,53 @@ _COMMON = (
 TWO_PASS = _COMMON
 WELFORD = (
     *_COMMON,
-    make_case("mostly empty", 2, 5, 256, "N = 5 in 256 lanes: empty lanes merge with empty lanes, for many levels", "the merge of two empty lanes divides by 0", mean=4.0),
-    make_case("bf16, 300 steps", 1, 1200, 4, "a lane counts to 300: bf16 holds whole numbers up to 256", "a lane counts in bf16", dtype="bf16", mean=1.0),
-    make_case("fp16, 2100 steps", 1, 8400, 4, "a lane counts to 2100, and its last element lies far out: fp16 holds whole numbers up to 2048", "a lane counts in fp16", dtype="fp16", mean=1.0, fill="last far out"),
-    make_case("drifting lanes", 3, 200, 64, "the mean of each lane differs from the mean of the row", "M2 of the lanes is added up without the distance of their means", std=3.0, mean=-1.0, fill="drifting"),
+    make_case("mostly empty", 2, 5, 256,
+        "N = 5 in 256 lanes: empty lanes merge with empty lanes, for many levels",
+        "the merge of two empty lanes divides by 0", mean=4.0),
+    make_case("bf16, 300 steps", 1, 1200, 4,
+        "a lane counts to 300: bf16 holds whole numbers up to 256", "a lane counts in bf16",
+        dtype="bf16", mean=1.0),
+    make_case("fp16, 2100 steps", 1, 8400, 4,
+        "a lane counts to 2100, and its last element lies far out: fp16 holds whole numbers up to "
+        "2048", "a lane counts in fp16", dtype="fp16", mean=1.0, fill="last far out"),
+    make_case("drifting lanes", 3, 200, 64,
+        "the mean of each lane differs from the mean of the row",
+        "M2 of the lanes is added up without the distance of their means", std=3.0, mean=-1.0,
+        fill="drifting"),
 )  # fmt: skip
 
 
 def _plan_statistics(
-    case: Case, kernel: str, rng: np.random.Generator, terms: Callable[[np.ndarray, np.ndarray], np.ndarray], sweeps: int
+    case: Case,
+    kernel: str,
+    rng: np.random.Generator,
+    terms: Callable[[np.ndarray, np.ndarray], np.ndarray],
+    sweeps: int,
 ) -> Plan:
     x = draw_matrix(case, rng)
-    if case.fill == "drifting":  # a wave whose period is the block, so that all elements of a lane are alike
+    # a wave whose period is the block, so that all elements of a lane are alike
+    if case.fill == "drifting":
         x = (x + 8 * np.sin(2 * np.pi * np.arange(case.N) / case.block)).astype(x.dtype)
-    tensors = (place_matrix("x", case, x, spare=3), place_statistic("mean", case), place_statistic("var", case))
+    tensors = (
+        place_matrix("x", case, x, spare=3),
+        place_statistic("mean", case),
+        place_statistic("var", case),
+    )
     arguments = (*(t.name for t in tensors), tensors[0].strides[0], case.N)
     x64 = x.astype(np.float64)
     with np.errstate(invalid="ignore"):
         mean = x64.mean(axis=1)
         var = ((x64 - mean[:, None]) ** 2).mean(axis=1)
         size = np.abs(x64).mean(axis=1)
-        infinite = case.fill == "inf row"  # right algorithms differ here: the mean of one is Inf, that of another NaN
+        # right algorithms differ here: the mean of one is Inf, that of another NaN
+        infinite = case.fill == "inf row"
         expected = {
             "mean": make_expected(mean, size, "fp32", infinite=infinite),
             "var": make_expected(var, terms(size, var), "fp32", infinite=infinite),
         }
     return Plan(
-        case, kernel, (case.M,), tensors, arguments, {"BLOCK": case.block}, expected, inputs={"x": x64}, reads={"x": sweeps},
+        case, kernel, (case.M,), tensors, arguments, {"BLOCK": case.block}, expected,
+        inputs={"x": x64}, reads={"x": sweeps},
         spread={"x": case.M, "mean": case.M},
     )  # fmt: skip
 
@@ -107,11 +137,18 @@ def _save_statistics(mean: np.ndarray, var: np.ndarray) -> Outputs:
 def _list_finishes() -> Iterator[tuple[str, Callable[[Plan, np.ndarray, np.ndarray], Outputs]]]:
     """Yield causes with functions of (plan, right mean, right M2) that save something wrong."""
     for least in (0, 1):
-        yield ("unbiased_variance", lambda p, mean, M2, least=least: _save_statistics(mean, M2 / np.float64(max(p.case.N - 1, least))))
+        yield (
+            "unbiased_variance",
+            lambda p, mean, M2, least=least: _save_statistics(
+                mean, M2 / np.float64(max(p.case.N - 1, least))
+            ),
+        )
     yield "zeros_left_out", lambda p, mean, M2: _take_what_is_not_0(p)
     yield (
         "zeros_left_out",
-        lambda p, mean, M2: _save_statistics(mean, square_what_is_not_0(p.inputs["x"], mean[:, None]).sum(axis=1) / p.case.N),
+        lambda p, mean, M2: _save_statistics(
+            mean, square_what_is_not_0(p.inputs["x"], mean[:, None]).sum(axis=1) / p.case.N
+        ),
     )
     yield "not_divided", lambda p, mean, M2: _save_statistics(mean, M2)
     yield "not_divided", lambda p, mean, M2: _save_statistics(mean * p.case.N, M2 / p.case.N)
@@ -121,7 +158,10 @@ def _list_finishes() -> Iterator[tuple[str, Callable[[Plan, np.ndarray, np.ndarr
     yield "std_for_var", lambda p, mean, M2: _save_statistics(mean, np.sqrt(M2 / p.case.N))
     yield "rstd_for_var", lambda p, mean, M2: _save_statistics(mean, 1 / np.sqrt(M2 / p.case.N))
     for eps in (1e-5, 1e-6, 1e-8, 1e-12):
-        yield "rstd_for_var", lambda p, mean, M2, eps=eps: _save_statistics(mean, 1 / np.sqrt(M2 / p.case.N + eps))
+        yield (
+            "rstd_for_var",
+            lambda p, mean, M2, eps=eps: _save_statistics(mean, 1 / np.sqrt(M2 / p.case.N + eps)),
+        )
     yield "outputs_swapped", lambda p, mean, M2: _save_statistics(M2 / p.case.N, mean)
 
 
@@ -134,18 +174,33 @@ def _list_two_pass_models() -> Iterator[tuple[str, Model]]:
     yield from _list_finish_models()
     yield from vary(_sweep_twice, "padding_in_variance", padding=[True])
     yield from list_divisor_models(_sweep_twice)
-    for of, padding, (cause, columns) in product(("both", "mean", "variance"), (False, True), WRONG_STEPS):
+    for of, padding, (cause, columns) in product(
+        ("both", "mean", "variance"), (False, True), WRONG_STEPS
+    ):
         yield cause, partial(_sweep_twice, of=of, add=add_up_columns(columns), padding=padding)
     yield from vary(_sweep_twice, "mask_missing", other=PADDING, padding=[False, True])
     yield "padding_in_variance", _leave_rounded_mean_in_padding
-    yield "squared_after_the_sum", lambda p: _sweep_twice(p, measure=partial(square_lanes, p.case.block))
-    yield "accumulator_reused", lambda p: _save_var(p, _compute_sums(p)[1] / p.case.N + _compute_sums(p)[0])
+    yield (
+        "squared_after_the_sum",
+        lambda p: _sweep_twice(p, measure=partial(square_lanes, p.case.block)),
+    )
+    yield (
+        "accumulator_reused",
+        lambda p: _save_var(p, _compute_sums(p)[1] / p.case.N + _compute_sums(p)[0]),
+    )
     yield from vary(_subtract_lane_means, "lanes_apart", by=["N", "lane"])
     yield from vary(_sweep_twice, "max_for_sum", of=OF, add=[add_up_largest_lane])
     yield from vary(_sweep_twice, "counted_by_every_lane", of=OF, add=[add_up_in_every_lane])
-    yield "deviation_not_squared", lambda p: _save_var(p, np.abs(_compute_deviation(p)).mean(axis=1) ** 2)
+    yield (
+        "deviation_not_squared",
+        lambda p: _save_var(p, np.abs(_compute_deviation(p)).mean(axis=1) ** 2),
+    )
     yield from vary(_sweep_twice, "mean_not_subtracted", measure=[lambda x, mean: x**2])
-    yield from vary(_sweep_twice, "deviation_not_squared", measure=[lambda x, mean: np.abs(x - mean), lambda x, mean: 0 * x])
+    yield from vary(
+        _sweep_twice,
+        "deviation_not_squared",
+        measure=[lambda x, mean: np.abs(x - mean), lambda x, mean: 0 * x],
+    )
     yield "variance_terms", lambda p: _save_var(p, _subtract_mean_from_squares(p))
     yield "variance_terms", lambda p: _save_var(p, -_subtract_mean_from_squares(p))
 
@@ -184,15 +239,19 @@ def _sweep_twice(p: Plan, **changes: Any) -> Outputs:
 
 
 def _subtract_lane_means(p: Plan, by: str) -> Outputs:
-    """Return the statistics if each lane subtracts its own sum, divided by N or by its own count, instead of the row's mean."""
+    """Return the statistics if each lane subtracts its own sum, divided by N or by its own count,
+    instead of the row's mean."""
     x, N, block = p.inputs["x"], p.case.N, p.case.block
-    lanes = add_up_lanes(x, block) / (N if by == "N" else np.maximum(add_up_lanes(np.ones((1, N)), block), 1))
+    lanes = add_up_lanes(x, block) / (
+        N if by == "N" else np.maximum(add_up_lanes(np.ones((1, N)), block), 1)
+    )
     deviation = x - lanes[:, np.arange(N) % block]
     return _save_var(p, (deviation**2).mean(axis=1))
 
 
 def _leave_rounded_mean_in_padding(p: Plan) -> Outputs:
-    """Return the statistics if padded lanes are loaded with other=mean, which is rounded to the dtype of x."""
+    """Return the statistics if padded lanes are loaded with other=mean, which is rounded to the
+    dtype of x."""
     mean, M2 = _compute_sums(p)
     rounded = round_to(mean.astype(np.float32), p.tensor("x").dtype).astype(np.float64)
     return _save_statistics(mean, (M2 + p.case.padded_lanes * (rounded - mean) ** 2) / p.case.N)
@@ -206,14 +265,23 @@ def _list_welford_models() -> Iterator[tuple[str, Model]]:
     yield from vary(_merge_lanes, "merge_between", between=_WRONG_BETWEEN)
     for counts, moves, squares, by_count in product((False, True), repeat=4):
         if (counts or moves) and squares <= moves:
-            lanes = partial(_run_lanes, padding_counts=counts, padding_moves=moves, padding_squares=squares)
-            yield "mask_missing" if moves else "lane_counts", partial(_merge_lanes, lanes=lanes, by_count=by_count)
+            lanes = partial(
+                _run_lanes, padding_counts=counts, padding_moves=moves, padding_squares=squares
+            )
+            yield (
+                "mask_missing" if moves else "lane_counts",
+                partial(_merge_lanes, lanes=lanes, by_count=by_count),
+            )
     for share in _WRONG_SHARES:
         # The term that the distance adds to M2 is right, or is computed from the wrong share, too.
         between = [_add_between, _share_between(share, 0), _share_between(share, 1)]
         yield from vary(_merge_lanes, "merge_weights", share=[share], between=between)
     yield from vary(
-        _merge_lanes, "merge_weights", lanes=[_count_equally, _count_one_each], between=[_add_between, _add_nothing], by_count=[False, True]
+        _merge_lanes,
+        "merge_weights",
+        lanes=[_count_equally, _count_one_each],
+        between=[_add_between, _add_nothing],
+        by_count=[False, True],
     )
     yield "merge_weights", lambda p: _average_lane_means(p, p.case.block)
     yield "merge_weights", lambda p: _average_lane_means(p, min(p.case.block, p.case.N))
@@ -222,13 +290,30 @@ def _list_welford_models() -> Iterator[tuple[str, Model]]:
     for by_count in (False, True):
         yield "block_not_accumulated", partial(_merge_lanes, lanes=_begin_anew, by_count=by_count)
         for cause, columns in WRONG_COLUMNS:
-            yield cause, partial(_merge_lanes, lanes=partial(_run_lanes, columns=columns), by_count=by_count)
-    yield from vary(_count_in_half, "low_precision", dtype=["fp16", "bf16"], of_lane=[False, True], by_count=[False, True])
+            yield (
+                cause,
+                partial(
+                    _merge_lanes, lanes=partial(_run_lanes, columns=columns), by_count=by_count
+                ),
+            )
+    yield from vary(
+        _count_in_half,
+        "low_precision",
+        dtype=["fp16", "bf16"],
+        of_lane=[False, True],
+        by_count=[False, True],
+    )
     yield "low_precision", lambda p: _count_in_half(p, p.tensor("x").dtype, True, False)
     yield from vary(_merge_wrong_lanes, "zeros_left_out", skip_zeros=[True])
     yield from vary(_merge_lanes, "empty_lane", lanes=[_spoil_empty_lanes])
     yield from vary(_merge_lanes, "empty_partial", least=[0])
-    yield from vary(_merge_wrong_lanes, "mask_missing", padding_moves=[True], other=PADDING, padding_counts=[True, False])
+    yield from vary(
+        _merge_wrong_lanes,
+        "mask_missing",
+        padding_moves=[True],
+        other=PADDING,
+        padding_counts=[True, False],
+    )
 
 
 def _merge_wrong_lanes(p: Plan, **changes: Any) -> Outputs:
@@ -236,7 +321,8 @@ def _merge_wrong_lanes(p: Plan, **changes: Any) -> Outputs:
     return _merge_lanes(p, lanes=partial(_run_lanes, **changes))
 
 
-# the term that the distance of two means adds to M2; arguments: the distance, the counts of both sides, and their sum
+# the term that the distance of two means adds to M2; arguments: the distance, the counts of both
+# sides, and their sum
 def _add_between(d, a, b, n):
     return d**2 * a * b / n
 
@@ -247,19 +333,25 @@ def _add_nothing(d, a, b, n):
 
 _WRONG_BETWEEN = (
     _add_nothing, lambda d, a, b, n: -(d**2) * a * b / n, lambda d, a, b, n: 2 * d**2 * a * b / n,
-    lambda d, a, b, n: d * a * b / n, lambda d, a, b, n: d**2 * a * b, lambda d, a, b, n: d**2 / n, lambda d, a, b, n: d**2,
-    lambda d, a, b, n: d**2 * b / n, lambda d, a, b, n: d**2 * a, lambda d, a, b, n: d**2 * a * b / n**2,
-    lambda d, a, b, n: d**2 * b * b / n, lambda d, a, b, n: d**2 * a * a / n, lambda d, a, b, n: d**2 * a / n,
+    lambda d, a, b, n: d * a * b / n, lambda d, a, b, n: d**2 * a * b, lambda d, a, b, n: d**2 / n,
+    lambda d, a, b, n: d**2,
+    lambda d, a, b, n: d**2 * b / n, lambda d, a, b, n: d**2 * a, lambda d, a, b,
+    n: d**2 * a * b / n**2,
+    lambda d, a, b, n: d**2 * b * b / n, lambda d, a, b, n: d**2 * a * a / n, lambda d, a, b,
+    n: d**2 * a / n,
     lambda d, a, b, n: np.abs(d) * a * b / n, lambda d, a, b, n: d**2 * a * b / (n + 1),
 )  # fmt: skip
 # the part of the distance by which the mean moves; arguments: the same counts
 _WRONG_SHARES = (
     lambda a, b, n: 0.5, lambda a, b, n: a / n, lambda a, b, n: -b / n, lambda a, b, n: b / (n + 1),
-    lambda a, b, n: b / np.maximum(n - 1, 1), lambda a, b, n: b / np.maximum(a, 1), lambda a, b, n: b,
+    lambda a, b, n: b / np.maximum(n - 1, 1), lambda a, b, n: b / np.maximum(a, 1), lambda a, b,
+    n: b,
 )  # fmt: skip
-# the divisor of a new element's deviation; arguments: the number of elements that the lane has seen, and the plan
+# the divisor of a new element's deviation; arguments: the number of elements that the lane has
+# seen, and the plan
 _WRONG_COUNTS = (
-    lambda k, p: k - 1, lambda k, p: k + 1, lambda k, p: p.case.N, lambda k, p: p.case.block, lambda k, p: 1,
+    lambda k, p: k - 1, lambda k, p: k + 1, lambda k, p: p.case.N, lambda k, p: p.case.block,
+    lambda k, p: 1,
     lambda k, p: -(-p.case.N // p.case.block),
 )  # fmt: skip
 
@@ -281,14 +373,22 @@ def _run_lanes(
 ) -> Partials:
     """Return count, mean and M2 of every lane, (M, BLOCK) each, by Welford with a mistake.
 
-    The mistake is in the product, the count, the padding (which may change the mean alone, and not M2), or the columns.
+    The mistake is in the product, the count, the padding (which may change the mean alone, and not
+    M2), or the columns.
     """
     x, block = p.inputs["x"], p.case.block
     x = x if columns is None else x[:, columns(p.case)]
     M, N = x.shape
-    # The shape is (steps, M, BLOCK). A case may have thousands of steps, so the loop over them does only what depends on the previous step.
-    blocks = np.concatenate([x, np.full((M, -N % block), other)], axis=1).reshape(M, -1, block).swapaxes(0, 1)
-    inside = (np.arange(N + -N % block) < N).reshape(-1, 1, block) & ((blocks != 0) | (not skip_zeros))
+    # The shape is (steps, M, BLOCK). A case may have thousands of steps, so the loop over them does
+    # only what depends on the previous step.
+    blocks = (
+        np.concatenate([x, np.full((M, -N % block), other)], axis=1)
+        .reshape(M, -1, block)
+        .swapaxes(0, 1)
+    )
+    inside = (np.arange(N + -N % block) < N).reshape(-1, 1, block) & (
+        (blocks != 0) | (not skip_zeros)
+    )
     counts = _count_steps(inside | padding_counts, round_count)
     divisors = np.broadcast_to(np.maximum(count(counts[1:], p), 1.0), blocks.shape)
     moves = inside | padding_moves
@@ -296,13 +396,21 @@ def _run_lanes(
     for k, (here, move, divisor) in enumerate(zip(blocks, moves, divisors, strict=True)):
         means[k + 1] = means[k] + np.where(move, here - means[k], 0.0) / divisor
     old, new = np.where(moves, blocks - means[:-1], 0.0), blocks - means[1:]
-    squares = {"both": old * new, "old": old * old, "new": new * new, "old, shared": old * old / divisors}[which]
+    squares = {
+        "both": old * new,
+        "old": old * old,
+        "new": new * new,
+        "old, shared": old * old / divisors,
+    }[which]
     M2 = np.where(inside | (padding_moves & padding_squares), squares, 0.0).sum(axis=0)
     return counts[-1], means[-1], M2
 
 
-def _count_steps(taken: np.ndarray, round_count: Callable[[np.ndarray], np.ndarray] | None) -> np.ndarray:
-    """Return the count of every lane before the first step and after each one, rounded in every step if ``round_count`` is given."""
+def _count_steps(
+    taken: np.ndarray, round_count: Callable[[np.ndarray], np.ndarray] | None
+) -> np.ndarray:
+    """Return the count of every lane before the first step and after each one, rounded in every
+    step if ``round_count`` is given."""
     counts = np.zeros((len(taken) + 1, *taken.shape[1:]))
     if round_count is None:
         np.cumsum(taken, axis=0, out=counts[1:])
@@ -333,7 +441,11 @@ def _begin_anew(p: Plan) -> Partials:
     x, block = p.inputs["x"], p.case.block
     last = x[:, (x.shape[1] - 1) // block * block :]
     empty = np.zeros((x.shape[0], block - last.shape[1]))
-    return (np.concatenate([np.ones_like(last), empty], axis=1), np.concatenate([last, empty], axis=1), np.zeros((x.shape[0], block)))
+    return (
+        np.concatenate([np.ones_like(last), empty], axis=1),
+        np.concatenate([last, empty], axis=1),
+        np.zeros((x.shape[0], block)),
+    )
 
 
 def _share_between(share: Callable, side: int) -> Callable:
@@ -341,17 +453,22 @@ def _share_between(share: Callable, side: int) -> Callable:
 
 
 def _merge_lanes(
-    p: Plan, *, lanes: Callable[[Plan], Partials] = _run_lanes, share: Callable = lambda a, b, n: b / n, between: Callable = _add_between,
-    by_count: bool = False, least: int = 1, round_count: Callable[[np.ndarray], np.ndarray] = lambda n: n,
+    p: Plan, *, lanes: Callable[[Plan], Partials] = _run_lanes, share: Callable = lambda a, b,
+    n: b / n, between: Callable = _add_between,
+    by_count: bool = False, least: int = 1,
+    round_count: Callable[[np.ndarray], np.ndarray] = lambda n: n,
 ) -> Outputs:  # fmt: skip
-    """Merge the lanes as the interpreter does, lane i with lane i + half. A right merge does not depend on this order.
+    """Merge the lanes as the interpreter does, lane i with lane i + half. A right merge does not
+    depend on this order.
 
     ``least`` is the smallest count by which a merge divides.
     """
     n, mean, M2 = lanes(p)
     while n.shape[1] > 1:
         half = n.shape[1] // 2
-        (n_a, n_b), (mean_a, mean_b), (M2_a, M2_b) = ((part[:, :half], part[:, half:]) for part in (n, mean, M2))
+        (n_a, n_b), (mean_a, mean_b), (M2_a, M2_b) = (
+            (part[:, :half], part[:, half:]) for part in (n, mean, M2)
+        )
         n, d = round_count(n_a + n_b), mean_b - mean_a
         some = np.maximum(n, least)
         mean, M2 = mean_a + d * share(n_a, n_b, some), M2_a + M2_b + between(d, n_a, n_b, some)
@@ -359,46 +476,73 @@ def _merge_lanes(
 
 
 def _list_sums_models() -> Iterator[tuple[str, Model]]:
-    full, spoilt = partial(_run_lanes, padding_counts=True), partial(_run_lanes, padding_counts=True, padding_moves=True)
+    full = partial(_run_lanes, padding_counts=True)
+    spoilt = partial(_run_lanes, padding_counts=True, padding_moves=True)
     yield "merge_between", lambda p: _add_up_lanes(p, counts=lambda n, p: 0 * n)
     yield "merge_between", lambda p: _add_up_lanes(p, counts=lambda n, p: np.ones_like(n))
     for counts in (lambda n, p: n, lambda n, p: full(p)[0]):
-        yield "lane_counts", lambda p, counts=counts: _add_up_lanes(p, weights=lambda n, p: full(p)[0], counts=counts)
+        yield (
+            "lane_counts",
+            lambda p, counts=counts: _add_up_lanes(
+                p, weights=lambda n, p: full(p)[0], counts=counts
+            ),
+        )
     yield "lane_counts", lambda p: _add_up_lanes(p, counts=lambda n, p: full(p)[0])
     for lanes in (lambda p: p.case.block, lambda p: min(p.case.block, p.case.N)):
-        yield "merge_weights", lambda p, lanes=lanes: _add_up_lanes(p, weights=lambda n, p: np.full_like(n, p.case.N / lanes(p)))
+        yield (
+            "merge_weights",
+            lambda p, lanes=lanes: _add_up_lanes(
+                p, weights=lambda n, p: np.full_like(n, p.case.N / lanes(p))
+            ),
+        )
     yield "mask_missing", lambda p: _add_up_lanes(p, lanes=spoilt)
     yield from _list_welford_models()
 
 
 def _add_up_lanes(
-    p: Plan, weights: Callable = lambda n, p: n, counts: Callable = lambda n, p: n, lanes: Callable[[Plan], Partials] = _run_lanes
+    p: Plan,
+    weights: Callable = lambda n, p: n,
+    counts: Callable = lambda n, p: n,
+    lanes: Callable[[Plan], Partials] = _run_lanes,
 ) -> Outputs:
-    """Return the statistics by two sums over the lanes, with wrong ``weights`` of their means or ``counts`` of their distances."""
+    """Return the statistics by two sums over the lanes, with wrong ``weights`` of their means or
+    ``counts`` of their distances."""
     n, (_, mean, M2) = _run_lanes(p)[0], lanes(p)
     row_mean = (weights(n, p) * mean).sum(axis=1, keepdims=True) / p.case.N
-    return _save_statistics(row_mean[:, 0], (M2 + counts(n, p) * (mean - row_mean) ** 2).sum(axis=1) / p.case.N)
+    return _save_statistics(
+        row_mean[:, 0], (M2 + counts(n, p) * (mean - row_mean) ** 2).sum(axis=1) / p.case.N
+    )
 
 
 def _count_in_half(p: Plan, dtype: str, of_lane: bool, by_count: bool) -> Outputs:
-    """Return the statistics with counts rounded to a dtype: in each step of a lane, or in every merge."""
+    """Return the statistics with counts rounded to a dtype: in each step of a lane, or in every
+    merge."""
 
     def round_count(n: np.ndarray) -> np.ndarray:
         return round_to(n, dtype).astype(np.float64)
 
     if of_lane:
-        return _merge_lanes(p, lanes=partial(_run_lanes, round_count=round_count), by_count=by_count)
+        return _merge_lanes(
+            p, lanes=partial(_run_lanes, round_count=round_count), by_count=by_count
+        )
     return _merge_lanes(p, round_count=round_count, by_count=by_count)
 
 
 def _spoil_empty_lanes(p: Plan) -> Partials:
-    """Return the partials with NaN as the mean of a lane without elements: it has divided by its count, 0."""
+    """Return the partials with NaN as the mean of a lane without elements: it has divided by its
+    count, 0."""
     n, mean, M2 = _run_lanes(p)
     return n, np.where(n > 0, mean, np.nan), M2
 
 
 PARTS = {
-    "two_pass_kernel": Part(TWO_PASS, partial(_plan_statistics, terms=bound_two_sweeps, sweeps=2), _list_two_pass_models),
-    "welford_sums_kernel": Part(WELFORD, partial(_plan_statistics, terms=bound_welford, sweeps=1), _list_sums_models),
-    "welford_kernel": Part(WELFORD, partial(_plan_statistics, terms=bound_welford, sweeps=1), _list_welford_models),
+    "two_pass_kernel": Part(
+        TWO_PASS, partial(_plan_statistics, terms=bound_two_sweeps, sweeps=2), _list_two_pass_models
+    ),
+    "welford_sums_kernel": Part(
+        WELFORD, partial(_plan_statistics, terms=bound_welford, sweeps=1), _list_sums_models
+    ),
+    "welford_kernel": Part(
+        WELFORD, partial(_plan_statistics, terms=bound_welford, sweeps=1), _list_welford_models
+    ),
 }

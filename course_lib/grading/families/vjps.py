@@ -1,4 +1,5 @@
-"""The gradients of LayerNorm and RMSNorm in PyTorch operations: the inputs that find their bugs, and their wrong formulas."""
+"""The gradients of LayerNorm and RMSNorm in PyTorch operations: the inputs that find their bugs,
+and their wrong formulas."""
 
 from __future__ import annotations
 
@@ -32,10 +33,17 @@ from course_lib.grading.families.gradients import (
     list_misread_models,
     save_statistics,
 )
-from course_lib.grading.families.making import FEW, FIXED_EPS, choose_strides, list_dtype_models, make_expected
+from course_lib.grading.families.making import (
+    FEW,
+    FIXED_EPS,
+    choose_strides,
+    list_dtype_models,
+    make_expected,
+)
 from course_lib.norms import reference
 
-# In every case dy is normal with mean 0.5, so that both of its projections matter; w is away from 0 and 1.
+# In every case dy is normal with mean 0.5, so that both of its projections matter; w is away from 0
+# and 1.
 _COMMON = (
     make_case("worked example", 3, 8, 0),
     make_case("mean 3", 5, 17, 0, "rows with mean 3: x and xhat are far apart"),
@@ -43,45 +51,88 @@ _COMMON = (
     make_case("one row", 1, 33, 0),
     make_case("one column", 5, 1, 0, mistake="c1 or c2 is divided by N - 1"),
     make_case("two columns", 4, 2, 0),
-    make_case("many rows", 1000, 5, 0, "1000 rows share one w", "dw and db are means, or only some rows are added up", mean=-2.0),
-    make_case("small spread", 3, 96, 0, "std 0.03, eps = 1e-12: rstd is 33", "rstd is computed anew, with an eps of the code", eps=1e-12, mean=0.1),
+    make_case("many rows", 1000, 5, 0, "1000 rows share one w",
+        "dw and db are means, or only some rows are added up", mean=-2.0),
+    make_case("small spread", 3, 96, 0, "std 0.03, eps = 1e-12: rstd is 33",
+        "rstd is computed anew, with an eps of the code", eps=1e-12, mean=0.1),
     make_case("large eps", 3, 100, 0, mistake="rstd is computed anew, without eps"),
     make_case("mean 1000", 3, 768, 0, mistake="xhat is computed from a rounded mean"),
     make_case("fp16", 4, 129, 0, "x, dy and w in fp16, mean 8", mean=8.0, std=0.5),
-    make_case("fp16, many rows", 600, 8, 0, "sums over 600 rows need more than fp16's 11 bits", "dw and db are added up in fp16", dtype="fp16", mean=3.0),
+    make_case("fp16, many rows", 600, 8, 0, "sums over 600 rows need more than fp16's 11 bits",
+        "dw and db are added up in fp16", dtype="fp16", mean=3.0),
     make_case("fp16, std 100", 2, 2500, 0, mistake="products are computed in fp16, and overflow"),
     make_case("bf16", 3, 127, 0),
-    make_case("fp32 weights", 4, 33, 0, "x and dy in fp16, w in fp32: dx in fp16, the rest in fp32", "a gradient has the dtype of another tensor"),
+    make_case("fp32 weights", 4, 33, 0, "x and dy in fp16, w in fp32: dx in fp16, the rest in fp32",
+        "a gradient has the dtype of another tensor"),
     make_case("fp16 weights", 4, 33, 0),
     make_case("fp32 dy", 4, 33, 0, "each in a dtype of its own"),
     make_case("fp32 x", 4, 33, 0, "each in a dtype of its own"),
-    make_case("5000 columns", 2, 5000, 0, "5000 columns", "a row ends after 4096 columns", mean=1.0),
-    make_case("zeros", 5, 17, 0, "0 in x, in w and as sums of rows whose terms are not 0", "an element or a sum that is 0 is taken for padding"),
+    make_case("5000 columns", 2, 5000, 0, "5000 columns", "a row ends after 4096 columns",
+        mean=1.0),
+    make_case("zeros", 5, 17, 0, "0 in x, in w and as sums of rows whose terms are not 0",
+        "an element or a sum that is 0 is taken for padding"),
     make_case("transposed", 6, 10, 0, "x and dy are transposed matrices"),
     make_case("sliced", 4, 50, 0, "x and dy are slices of wider matrices"),
-    make_case("expanded", 4, 50, 0, "dy is one number expanded to (M, N), as y.sum().backward() sends it"),
-    make_case("a NaN row", 4, 19, 0, "dy holds a NaN in row 1: dx shows it in that row only, dw in that column", "dx of one row takes part in another"),
+    make_case("expanded", 4, 50, 0,
+        "dy is one number expanded to (M, N), as y.sum().backward() sends it"),
+    make_case("a NaN row", 4, 19, 0,
+        "dy holds a NaN in row 1: dx shows it in that row only, dw in that column",
+        "dx of one row takes part in another"),
     make_case("an Inf row", 4, 19, 0, "dy holds an Inf in row 1"),
 )  # fmt: skip
-LAYER_NORM = (*_COMMON, make_case("constant row", 2, 20, 0, "xhat is 0 and rstd is 1 / sqrt(eps)", "rstd is computed anew, without eps"))
-RMS_NORM = (*_COMMON, make_case("zero row", 2, 20, 0, "every element of x is 0", "rstd is computed anew, without eps", mean=0.0, eps=1e-3))
+LAYER_NORM = (
+    *_COMMON,
+    make_case(
+        "constant row",
+        2,
+        20,
+        0,
+        "xhat is 0 and rstd is 1 / sqrt(eps)",
+        "rstd is computed anew, without eps",
+    ),
+)
+RMS_NORM = (
+    *_COMMON,
+    make_case(
+        "zero row",
+        2,
+        20,
+        0,
+        "every element of x is 0",
+        "rstd is computed anew, without eps",
+        mean=0.0,
+        eps=1e-3,
+    ),
+)
 
 
 def _plan_gradients(
-    case: Case, entry_point: str, rng: np.random.Generator, norm: Callable, vjp: Callable, given: tuple[str, ...] = ("dy", "x", "w"),
+    case: Case, entry_point: str, rng: np.random.Generator, norm: Callable, vjp: Callable,
+    given: tuple[str, ...] = ("dy", "x", "w"),
     of: tuple[str, ...] = ("dx", "dw", "db"), dtype: str = "",
 ) -> Plan:  # fmt: skip
-    """Plan the gradients ``of``, from ``given`` and the saved statistics. ``dtype``: that of dw and db, if it is not w's."""
+    """Plan the gradients ``of``, from ``given`` and the saved statistics. ``dtype``: that of dw and
+    db, if it is not w's."""
     dy, x, w = draw_backward_inputs(case, rng, expanded=None)
     saved = save_statistics(x, case.eps, norm)
     shape, of_dy = (case.M, case.N), case.layout
     tensors = [
         Tensor("dy", case.dtype_of("dy"), shape, choose_strides(of_dy, shape, spare=9), dy),
-        Tensor("x", case.dtype_of("x"), shape, choose_strides("packed" if of_dy == "expanded" else of_dy, shape), x),
+        Tensor(
+            "x",
+            case.dtype_of("x"),
+            shape,
+            choose_strides("packed" if of_dy == "expanded" else of_dy, shape),
+            x,
+        ),
         Tensor("w", case.dtype_of("w"), (case.N,), (1,), w),
         *(Tensor(name, "fp32", (case.M,), (1,), values) for name, values in saved.items()),
     ]
-    inputs = {tensor.name: tensor.values.astype(np.float64) for tensor in tensors if tensor.values is not None}
+    inputs = {
+        tensor.name: tensor.values.astype(np.float64)
+        for tensor in tensors
+        if tensor.values is not None
+    }
     terms, expected = bound_terms(inputs), {}
     for name, values in vjp(dy, x, w, case.eps)._asdict().items():
         if name in of:
@@ -89,11 +140,14 @@ def _plan_gradients(
             allowed = terms[name] if name == "dx" else terms[name].sum(axis=0)
             expected[name] = make_expected(values, allowed, own, infinite=case.fill == "inf row")
             tensors.append(Tensor(name, own, values.shape, compute_strides(values.shape)))
-    return Plan(case, entry_point, (), tuple(tensors), (*given, *saved), {}, expected, inputs=inputs)
+    return Plan(
+        case, entry_point, (), tuple(tensors), (*given, *saved), {}, expected, inputs=inputs
+    )
 
 
 def _plan_skip(case: Case, entry_point: str, rng: np.random.Generator) -> Plan:
-    """Plan the gradients of RMSNorm where x, a sum, goes on past the norm as well: dskip is the gradient that comes back that way."""
+    """Plan the gradients of RMSNorm where x, a sum, goes on past the norm as well: dskip is the
+    gradient that comes back that way."""
     plan = _plan_gradients(case, entry_point, rng, reference.rms_norm, reference.rms_norm_vjp)
     dtype, shape = case.dtype_of("x"), (case.M, case.N)
     drawn = by_hand.choose_residual(*shape) if case.by_hand else rng.normal(-0.5, size=shape)
@@ -101,10 +155,16 @@ def _plan_skip(case: Case, entry_point: str, rng: np.random.Generator) -> Plan:
     inputs = plan.inputs | {"dskip": dskip.astype(np.float64)}
     with np.errstate(invalid="ignore"):
         terms = bound_terms(inputs)["dx"] + np.abs(inputs["dskip"])
-        dx = make_expected(plan.expected["dx"].values + inputs["dskip"], terms, dtype, infinite=case.fill == "inf row")
+        dx = make_expected(
+            plan.expected["dx"].values + inputs["dskip"],
+            terms,
+            dtype,
+            infinite=case.fill == "inf row",
+        )
     tensors = (Tensor("dskip", dtype, shape, compute_strides(shape), dskip), *plan.tensors)
     return replace(
-        plan, tensors=tensors, arguments=("dy", "dskip", "x", "w", "rstd"), expected=plan.expected | {"dx": dx}, inputs=inputs
+        plan, tensors=tensors, arguments=("dy", "dskip", "x", "w", "rstd"),
+        expected=plan.expected | {"dx": dx}, inputs=inputs
     )  # fmt: skip
 
 
@@ -176,7 +236,8 @@ _DB: tuple[Mistake, ...] = (
 
 
 def _list_models(of_dx: tuple[Mistake, ...]) -> Iterator[tuple[str, Model]]:
-    """Yield one mistake in one gradient. Several mistakes in one submission are found one by one."""
+    """Yield one mistake in one gradient. Several mistakes in one submission are found one by
+    one."""
     for cause, changes in of_dx:
         yield cause, lambda p, changes=changes: {"dx": compute_wrong_dx(p, **changes)}
     if of_dx:
@@ -187,21 +248,35 @@ def _list_models(of_dx: tuple[Mistake, ...]) -> Iterator[tuple[str, Model]]:
     for eps, correction in product((*FIXED_EPS, 0.0), (0, 1)):
         yield (
             "recomputed_statistics",
-            lambda p, e=eps, c=correction: {"dw": _compute_wrong_sum(compute_saved_anew(p, e, correction=c), xhat="xhat")},
+            lambda p, e=eps, c=correction: {
+                "dw": _compute_wrong_sum(compute_saved_anew(p, e, correction=c), xhat="xhat")
+            },
         )
-    yield "recomputed_statistics", lambda p: {"dw": _compute_wrong_sum(_normalise_columns(p), xhat="xhat")}
-    yield ("product_of_sums", lambda p: {"dw": p.inputs["dy"].sum(axis=0) * compute_hat(p.inputs, "xhat").sum(axis=0)})
+    yield (
+        "recomputed_statistics",
+        lambda p: {"dw": _compute_wrong_sum(_normalise_columns(p), xhat="xhat")},
+    )
+    yield (
+        "product_of_sums",
+        lambda p: {"dw": p.inputs["dy"].sum(axis=0) * compute_hat(p.inputs, "xhat").sum(axis=0)},
+    )
     for name, which in (("dw", "xhat"), ("db", "ones")):
-        yield from list_dtype_models(lambda p, n=name, w=which: {n: _compute_wrong_sum(p, xhat=w)}, ("x", "dy"))
+        yield from list_dtype_models(
+            lambda p, n=name, w=which: {n: _compute_wrong_sum(p, xhat=w)}, ("x", "dy")
+        )
     yield "outputs_swapped", _swap_sums
     for name, mistakes in (("dw", _DW), ("db", _DB)):
         for cause, changes in mistakes:
             changes = dict[str, Any](xhat="xhat" if name == "dw" else "ones") | changes
-            yield cause, lambda p, name=name, changes=changes: {name: _compute_wrong_sum(p, **changes)}
+            yield (
+                cause,
+                lambda p, name=name, changes=changes: {name: _compute_wrong_sum(p, **changes)},
+            )
 
 
 def _list_skip_models() -> Iterator[tuple[str, Model]]:
-    """Yield what is wrong with dskip, and then the wrong gradients of RMSNorm beside a right dskip."""
+    """Yield what is wrong with dskip, and then the wrong gradients of RMSNorm beside a right
+    dskip."""
     for skip in (
         lambda p: 0.0,
         lambda p: -p.inputs["dskip"],
@@ -216,7 +291,12 @@ def _list_skip_models() -> Iterator[tuple[str, Model]]:
     yield "skip_misapplied", lambda p: {"dw": _compute_wrong_sum(_add_to_dy(p), xhat="xhat")}
     yield "skip_misapplied", lambda p: {"dx": compute_wrong_dx(_add_to_dy(p)) + p.inputs["dskip"]}
     for dtype in ("fp16", "bf16"):
-        yield "low_precision", lambda p, dtype=dtype: {"dx": round_to(compute_wrong_dx(p), dtype).astype(np.float64) + p.inputs["dskip"]}
+        yield (
+            "low_precision",
+            lambda p, dtype=dtype: {
+                "dx": round_to(compute_wrong_dx(p), dtype).astype(np.float64) + p.inputs["dskip"]
+            },
+        )
     for cause, model in _list_models(_DX_RMS_NORM):
         yield cause, lambda p, model=model: _add_skip(p, model(p))
 
@@ -236,11 +316,14 @@ def _add_to_wdy(p: Plan) -> Plan:
 
 
 def _normalise_columns(p: Plan) -> Plan:
-    """Return the plan with the xhat of a batch norm: each column has its own statistics, over the rows."""
+    """Return the plan with the xhat of a batch norm: each column has its own statistics, over the
+    rows."""
     x = p.inputs["x"]
     xhat = (x - x.mean(axis=0)) / np.sqrt(x.var(axis=0) + p.case.eps)
     ones = {"mean": np.zeros(len(x)), "rstd": np.ones(len(x))}
-    return replace(p, inputs=p.inputs | {"x": xhat} | {name: v for name, v in ones.items() if name in p.inputs})
+    return replace(
+        p, inputs=p.inputs | {"x": xhat} | {name: v for name, v in ones.items() if name in p.inputs}
+    )
 
 
 def _swap_sums(p: Plan) -> Outputs:
@@ -248,8 +331,11 @@ def _swap_sums(p: Plan) -> Outputs:
     return {"dw": right["db"], "db": right["dw"]} if "db" in right else {}
 
 
-def _compute_wrong_sum(p: Plan, *, dy="dy", w=0, xhat, rows="all", columns=False, sign=1) -> np.ndarray:
-    """Return dw or db: the sum over the rows of dy times ``xhat`` times w to the power ``w``; ``columns`` adds up dy's columns first."""
+def _compute_wrong_sum(
+    p: Plan, *, dy="dy", w=0, xhat, rows="all", columns=False, sign=1
+) -> np.ndarray:
+    """Return dw or db: the sum over the rows of dy times ``xhat`` times w to the power ``w``;
+    ``columns`` adds up dy's columns first."""
     of_w = p.inputs["w"]
     values = (of_w / of_w if w == "w / w" else of_w**w) * _find_dy(p, dy)
     terms = (values.sum(axis=1, keepdims=True) if columns else values) * compute_hat(p.inputs, xhat)
@@ -258,9 +344,13 @@ def _compute_wrong_sum(p: Plan, *, dy="dy", w=0, xhat, rows="all", columns=False
         "all but the last": terms[:-1],
         "every other": terms[::2],
         "sum of dy is not 0": terms[p.inputs["dy"].sum(axis=1) != 0],
-        "sum of dy * xhat is not 0": terms[(p.inputs["dy"] * compute_hat(p.inputs, "xhat")).sum(axis=1) != 0],
+        "sum of dy * xhat is not 0": terms[
+            (p.inputs["dy"] * compute_hat(p.inputs, "xhat")).sum(axis=1) != 0
+        ],
     }.get(rows, terms[:rows] if isinstance(rows, int) else terms)
-    return sign * {"last": terms[-1], "first": terms[0], "mean": terms.mean(axis=0)}.get(rows, taken.sum(axis=0))
+    return sign * {"last": terms[-1], "first": terms[0], "mean": terms.mean(axis=0)}.get(
+        rows, taken.sum(axis=0)
+    )
 
 
 def _find_dy(p: Plan, which: str) -> np.ndarray:
@@ -277,5 +367,9 @@ PARTS = {
         rare=RARE,
     ),
     "add_rms_norm_vjp": Part(RMS_NORM, _plan_skip, _list_skip_models, rare=RARE),
-    "dw_and_db": Part(LAYER_NORM, partial(_PLAN, given=("dy", "x"), of=("dw", "db"), dtype="fp32"), partial(_list_models, ())),
+    "dw_and_db": Part(
+        LAYER_NORM,
+        partial(_PLAN, given=("dy", "x"), of=("dw", "db"), dtype="fp32"),
+        partial(_list_models, ()),
+    ),
 }

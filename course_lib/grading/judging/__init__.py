@@ -1,1 +1,2 @@
-"""Decide whether the outputs that came back are right, and explain what is wrong with them: tolerance, causes, words."""
+"""Decide whether the outputs that came back are right, and explain what is wrong with them:
+tolerance, causes, words."""

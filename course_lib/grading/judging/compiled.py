@@ -1,7 +1,9 @@
-"""Check whether a GPU's compiler accepts the kernel, also without a GPU: the interpreter runs code that the compiler refuses.
+"""Check whether a GPU's compiler accepts the kernel, also without a GPU: the interpreter runs code
+that the compiler refuses.
 
-Only kernels that passed are compiled: for a wrong one another verdict is more useful. The process that compiles takes seconds to
-start, so it is started while the cases run. It compiles while a case is run a second time.
+Only kernels that passed are compiled: for a wrong one another verdict is more useful. The process
+that compiles takes seconds to start, so it is started while the cases run. It compiles while a case
+is run a second time.
 """
 
 from __future__ import annotations
@@ -22,33 +24,44 @@ from course_lib.grading.submission.source import Kernels
 ARCH = "sm_90"
 _LIMIT = 20.0  # seconds; far more than a kernel of an exercise takes
 _TRIES = 2
-_REMEMBERED = 64  # accepted sources that are not compiled again: the same text gives the same machine code
+# accepted sources that are not compiled again: the same text gives the same machine code
+_REMEMBERED = 64
 
 
 class CompilerFailure(Exception):
-    """The compiler crashed on the kernel or ran past its time limit in every try, so whether it accepts the kernel is unknown."""
+    """The compiler crashed on the kernel or ran past its time limit in every try, so whether it
+    accepts the kernel is unknown."""
 
 
 class Compilation:
-    """The compilation of one file's kernels. The constructor starts the process that compiles; :meth:`ask` gives it the kernels."""
+    """The compilation of one file's kernels. The constructor starts the process that compiles;
+    :meth:`ask` gives it the kernels."""
 
     def __init__(self, kernels: Kernels, plans: list[Plan], file: str):
         self._source, self._file = kernels.source, file
         # Modules that the course imports for a step: the step's cell need not import them.
-        given = [line for line in ast.parse((kernels.rules or {}).get("given", "")).body if isinstance(line, ast.Import)]
-        self._modules = {alias.asname or alias.name: alias.name for line in given for alias in line.names}
+        given = [
+            line
+            for line in ast.parse((kernels.rules or {}).get("given", "")).body
+            if isinstance(line, ast.Import)
+        ]
+        self._modules = {
+            alias.asname or alias.name: alias.name for line in given for alias in line.names
+        }
         self._plans = _find_specialisations(plans)
         self._warmed = background.start(self._warm)
         self._answer: Future[CompileError | None] | None = None
 
     def ask(self) -> None:
-        """Begin to compile the kernels for each specialisation that the cases use, unless the same text was accepted before."""
+        """Begin to compile the kernels for each specialisation that the cases use, unless the same
+        text was accepted before."""
         self._answer = background.start(self._compile)
 
     def find_refusal(self) -> CompileError | None:
         """Wait for the compiler. Returns the first refusal, or None.
 
-        Raises: CompilerFailure; EnvironmentFault if there is no compiler to ask on this machine; OSError.
+        Raises: CompilerFailure; EnvironmentFault if there is no compiler to ask on this machine;
+        OSError.
         """
         if self._answer is None:
             self.ask()
@@ -67,7 +80,9 @@ class Compilation:
         if asked in _accepted:
             return None
         self._warmed.result()
-        source = KernelSource(self._source, self._plans[0].kernel, self._file, modules=self._modules)
+        source = KernelSource(
+            self._source, self._plans[0].kernel, self._file, modules=self._modules
+        )
         refusal = None
         for _try in range(_TRIES):
             try:
@@ -93,10 +108,15 @@ def _find_specialisations(plans: list[Plan]) -> list[Specialisation]:
     """Return the specialisations that the launches of the plans need, each once."""
     found = {}
     for plan in plans:
-        arguments = [Pointer(plan.tensor(v).dtype) if isinstance(v, str) else v for v in plan.arguments]
+        arguments = [
+            Pointer(plan.tensor(v).dtype) if isinstance(v, str) else v for v in plan.arguments
+        ]
         one = Specialisation(arguments, plan.constexprs, plan.num_warps, plan.entry_point)
-        # Triton's launcher specialises integers: 1 is a constant, a multiple of 16 is marked as one, and a large one has 64 bits.
-        kinds = [(v == 1, v % 16 == 0, abs(v) >= 2**31) if type(v) is int else repr(v) for v in arguments]
+        # Triton's launcher specialises integers: 1 is a constant, a multiple of 16 is marked as
+        # one, and a large one has 64 bits.
+        kinds = [
+            (v == 1, v % 16 == 0, abs(v) >= 2**31) if type(v) is int else repr(v) for v in arguments
+        ]
         found.setdefault(repr((kinds, plan.constexprs, plan.num_warps, plan.entry_point)), one)
     return list(found.values())
 
@@ -105,6 +125,9 @@ def _describe_missing(error: CourseError | OSError) -> EnvironmentFault:
     fault = environment_fault(error) or error
     why = str(fault)
     words = _(
-        "all cases are right in the interpreter, but a GPU's compiler could not be asked about the kernel, so it is no pass yet. {why}"
+        "all cases are right in the interpreter, but a GPU's compiler could not be asked about the"
+        " kernel, so it is no pass yet. {why}"
     )
-    return EnvironmentFault(words.format(why=f"{why[:1].upper()}{why[1:]}"), getattr(fault, "printed", ""))
+    return EnvironmentFault(
+        words.format(why=f"{why[:1].upper()}{why[1:]}"), getattr(fault, "printed", "")
+    )

@@ -1,8 +1,9 @@
 """Name the cause of a failure from its evidence.
 
-The evidence is tried in this order: a wrong formula that reproduces every output (suspects.py); accesses to memory; the size of
-the errors, and which cases fail (evidence.py). If the evidence fits several explanations, no cause is named: the verdict says what
-is wrong, by how much, and what the failing cases share.
+The evidence is tried in this order: a wrong formula that reproduces every output (suspects.py);
+accesses to memory; the size of the errors, and which cases fail (evidence.py). If the evidence fits
+several explanations, no cause is named: the verdict says what is wrong, by how much, and what the
+failing cases share.
 """
 
 from __future__ import annotations
@@ -25,20 +26,28 @@ Trait = tuple[str, Callable[[Case], bool]]
 # Causes, and patterns for the errors with which PyTorch refuses an operation
 _REFUSALS = (
     ("refused_in_place", re.compile(r"a single memory location|used in an in-?place")),
-    ("gradients_misreturned", re.compile(r"Backward returned an? (gradient different than None|incorrect number|invalid gradient)")),
+    (
+        "gradients_misreturned",
+        re.compile(
+            r"Backward returned an? (gradient different than None|incorrect number|invalid"
+            r" gradient)"
+        ),
+    ),
     ("dtypes_differ", re.compile(r"\b(Float|Double|Half|BFloat16) did not match |same dtype")),
 )
 
 
 def find_refusal(raised: Raised) -> str | None:
-    """Find the cause of an error that PyTorch raised, from its words; return None for any other error."""
+    """Find the cause of an error that PyTorch raised, from its words; return None for any other
+    error."""
     if raised.type != "RuntimeError":
         return None
     return next((cause for cause, words in _REFUSALS if words.search(raised.text)), None)
 
 
 def find_cause(judged: list[Judged], parts: dict[str, Part]) -> str:
-    """Find the identifier of the cause. ``judged`` has at least one failed case; ``parts`` are those of the exercise."""
+    """Find the identifier of the cause. ``judged`` has at least one failed case; ``parts`` are
+    those of the exercise."""
     failed = _list_failed(judged)
     if all(j.right for j in failed):
         return _find_minor_cause(failed, parts)
@@ -59,7 +68,8 @@ def find_cause(judged: list[Judged], parts: dict[str, Part]) -> str:
 
 
 def find_plain_cause(judged: list[Judged], parts: dict[str, Part]) -> str:
-    """Find the cause from accesses to memory alone. A lesson's step has no known wrong formulas, and too few cases for other evidence."""
+    """Find the cause from accesses to memory alone. A lesson's step has no known wrong formulas,
+    and too few cases for other evidence."""
     failed = _list_failed(judged)
     if shared := _list_interleaved(failed):
         return shared[0][0].kind.cause
@@ -71,7 +81,8 @@ def _list_failed(judged: list[Judged]) -> list[Judged]:
 
 
 def _find_minor_cause(failed: list[Judged], parts: dict[str, Part]) -> str:
-    """Find the cause if every result is right: the first fault's own, or the one that the part has for this kind of fault."""
+    """Find the cause if every result is right: the first fault's own, or the one that the part has
+    for this kind of fault."""
     fault, part = next((j.fault, parts[j.plan.entry_point]) for j in failed if j.fault)
     cause, trait = part.minor.get(fault.kind, (fault.kind.cause, None))
     return cause if trait is None or all(trait(j.plan.case) for j in failed) else fault.kind.cause
@@ -81,8 +92,11 @@ def _find_interleaving_cause(failed: list[Judged]) -> str | None:
     shared = _list_interleaved(failed)
     if not shared:
         return None
-    # The rows of an expanded input share memory, so a write to it also races. The write is the cause.
-    return _find_input_cause(failed) or ("programs_overlap" if _are_plain_stores(shared) else shared[0][0].kind.cause)
+    # The rows of an expanded input share memory, so a write to it also races. The write is the
+    # cause.
+    return _find_input_cause(failed) or (
+        "programs_overlap" if _are_plain_stores(shared) else shared[0][0].kind.cause
+    )
 
 
 def _find_input_cause(failed: list[Judged]) -> str | None:
@@ -90,16 +104,23 @@ def _find_input_cause(failed: list[Judged]) -> str | None:
 
 
 def _list_interleaved(failed: list[Judged]) -> list[tuple[Fault, Plan]]:
-    return [(j.fault, j.plan) for j in failed if j.fault and j.fault.kind.group is Group.INTERLEAVED]
+    return [
+        (j.fault, j.plan) for j in failed if j.fault and j.fault.kind.group is Group.INTERLEAVED
+    ]
 
 
 def _are_plain_stores(shared: list[tuple[Fault, Plan]]) -> bool:
-    """Return True if all conflicts are between two stores, and the exercise has no lock that a program could wait for."""
-    return all(fault.kind is FaultKind.BOTH_STORE and not any(tensor.scratch for tensor in plan.tensors) for fault, plan in shared)
+    """Return True if all conflicts are between two stores, and the exercise has no lock that a
+    program could wait for."""
+    return all(
+        fault.kind is FaultKind.BOTH_STORE and not any(tensor.scratch for tensor in plan.tensors)
+        for fault, plan in shared
+    )
 
 
 def _find_layout_cause(failed: list[Judged]) -> str | None:
-    """Find the cause if only cases fail whose rows do not follow each other: an offset of 32 bits if all are far, else a stride."""
+    """Find the cause if only cases fail whose rows do not follow each other: an offset of 32 bits
+    if all are far, else a stride."""
     if any(j.plan.case.layout == "packed" for j in failed):
         return None
     if all(j.plan.case.is_far for j in failed):
@@ -108,7 +129,8 @@ def _find_layout_cause(failed: list[Judged]) -> str | None:
 
 
 def name_far_cause(far: list[Case]) -> str:
-    """Return the cause if only these cases are wrong, and the rows or columns of each lie far apart."""
+    """Return the cause if only these cases are wrong, and the rows or columns of each lie far
+    apart."""
     return "column_offset_32_bit" if all(case.has_far_columns for case in far) else "offset_32_bit"
 
 
@@ -124,11 +146,18 @@ def _find_row_0_cause(failed: list[Judged], parts: dict[str, Part]) -> str | Non
 
 
 def _find_outside_cause(failed: list[Judged]) -> str | None:
-    """Find the cause of accesses outside a tensor: of the reported ones first, then of stores that only the guard bands show."""
+    """Find the cause of accesses outside a tensor: of the reported ones first, then of stores that
+    only the guard bands show."""
     if faults := [(j.plan.case, j.fault) for j in failed if j.fault]:
-        if all(_has_short_tile(case) and _lies_past_last_row(case, fault) for case, fault in faults):
+        if all(
+            _has_short_tile(case) and _lies_past_last_row(case, fault) for case, fault in faults
+        ):
             return "row_mask"
-        return "load_outside" if all(fault.kind is FaultKind.LOAD for _case, fault in faults) else "store_outside"
+        return (
+            "load_outside"
+            if all(fault.kind is FaultKind.LOAD for _case, fault in faults)
+            else "store_outside"
+        )
     if outside := [j.plan.case for j in failed if j.outside]:
         return "row_mask" if all(map(_has_short_tile, outside)) else "store_outside"
     return None
@@ -141,31 +170,50 @@ def _find_unwritten_cause(failed: list[Judged], parts: dict[str, Part]) -> str |
         return cause
     never = [_find_causes_of_unwritten(j, parts[j.plan.entry_point]) for j in failed]
     if all(never):
-        return "not_written" if any("not_written" in causes for causes in never) else next(iter(never[0]))
-    return "only_one_block" if all(evidence.has_only_first_block(j) for j in failed) else "partly_written"
+        return (
+            "not_written"
+            if any("not_written" in causes for causes in never)
+            else next(iter(never[0]))
+        )
+    return (
+        "only_one_block"
+        if all(evidence.has_only_first_block(j) for j in failed)
+        else "partly_written"
+    )
 
 
 def _has_only_row_0(judged: Judged, part: Part) -> bool:
-    """Return True if only row 0 of the partial sums is written, and row 0 is wrong: then the other programs wrote there, too."""
+    """Return True if only row 0 of the partial sums is written, and row 0 is wrong: then the other
+    programs wrote there, too."""
     wrong = {(d.output, d.kind): d for d in judged.deviations}
     for name in part.partials:
         programs, columns = judged.plan.tensor(name).shape
         others = wrong.get((name, Element.UNWRITTEN))
-        if programs > 1 and (others is None or others.where[0][0] != 1 or others.count != others.size - columns):
+        if programs > 1 and (
+            others is None or others.where[0][0] != 1 or others.count != others.size - columns
+        ):
             return False
-        if not any(d.output == name and d.kind is not Element.UNWRITTEN and d.where[0][0] == 0 for d in judged.deviations):
+        if not any(
+            d.output == name and d.kind is not Element.UNWRITTEN and d.where[0][0] == 0
+            for d in judged.deviations
+        ):
             return False
     return bool(part.partials)
 
 
 def _lies_past_last_row(case: Case, fault: Fault) -> bool:
-    """Return True if the fault lies in row M or later, or its row is unknown. For a statistic the row is the element."""
+    """Return True if the fault lies in row M or later, or its row is unknown. For a statistic the
+    row is the element."""
     return fault.row is None or fault.row >= case.M
 
 
 def _find_causes_of_unwritten(judged: Judged, part: Part) -> list[str]:
     """Return the part's cause for each output of which no element was written."""
-    return [part.unwritten.get(d.output, "not_written") for d in judged.deviations if d.kind is Element.UNWRITTEN and d.count == d.size]
+    return [
+        part.unwritten.get(d.output, "not_written")
+        for d in judged.deviations
+        if d.kind is Element.UNWRITTEN and d.count == d.size
+    ]
 
 
 def _swallows(plan: Plan, outputs: Outputs) -> bool:
@@ -177,15 +225,18 @@ def _spreads(plan: Plan, outputs: Outputs) -> bool:
 
 
 def _stays_inside(plan: Plan, outputs: Outputs) -> bool:
-    """Return True if all that is wrong lies in row 1, which holds the NaN or Inf. An output that sums over rows must be right."""
+    """Return True if all that is wrong lies in row 1, which holds the NaN or Inf. An output that
+    sums over rows must be right."""
     wrong = [judge_elements(actual, plan.expected[name]).wrong for name, actual in outputs.items()]
     return plan.case.has_bad_row and all(
-        not where.any() or (len(where) == plan.case.M and not np.delete(where, 1, axis=0).any()) for where in wrong
+        not where.any() or (len(where) == plan.case.M and not np.delete(where, 1, axis=0).any())
+        for where in wrong
     )
 
 
 def _compare_finite(plan: Plan, outputs: Outputs) -> set[str]:
-    """Return "lost" if some number stands where a NaN or Inf belongs, and "gained" if a NaN or Inf stands where a number belongs."""
+    """Return "lost" if some number stands where a NaN or Inf belongs, and "gained" if a NaN or Inf
+    stands where a number belongs."""
     found = set()
     for name, actual in outputs.items():
         expected = plan.expected[name]
@@ -209,8 +260,8 @@ _TRAITS: tuple[Trait, ...] = (
     ("only_last_block", lambda case: not case.one_block),
     ("mask_missing", lambda case: case.padded_lanes > 0),
 )
-# Each cause says that only rows of this kind are wrong. Cases with such rows may pass, and rivals do not count: some formulas fail on
-# no other row.
+# Each cause says that only rows of this kind are wrong. Cases with such rows may pass, and rivals
+# do not count: some formulas fail on no other row.
 _KINDS_OF_ROWS: tuple[Trait, ...] = (
     ("one_column", lambda case: case.N == 1 and not case.vector),
     ("flat_row", lambda case: case.fill == "constant" or (case.N == 1 and not case.vector)),
@@ -232,7 +283,10 @@ _OF_ERRORS: tuple[tuple[str, Callable[[list[Judged], list[Judged]], bool]], ...]
 
 def _find_symptom(causes: Iterable[tuple[str, Symptom]], failed: list[Judged]) -> str | None:
     """Return the first cause whose symptom all failed cases have."""
-    return next((cause for cause, symptom in causes if all(symptom(j.plan, j.outputs) for j in failed)), None)
+    return next(
+        (cause for cause, symptom in causes if all(symptom(j.plan, j.outputs) for j in failed)),
+        None,
+    )
 
 
 def _find_common_cause(judged: list[Judged], failed: list[Judged], parts: list[Part]) -> str | None:
@@ -250,12 +304,18 @@ def _find_common_cause(judged: list[Judged], failed: list[Judged], parts: list[P
 
 
 def _find_trait_cause(judged: list[Judged], failed: list[Judged], parts: list[Part]) -> str | None:
-    """Find the cause whose trait exactly the failed cases have, if no other fact tells these cases from the passed ones."""
-    # Between rows that lie gigabytes apart a GPU's memory holds any value, often 0. So a far case that passes proves nothing.
+    """Find the cause whose trait exactly the failed cases have, if no other fact tells these cases
+    from the passed ones."""
+    # Between rows that lie gigabytes apart a GPU's memory holds any value, often 0. So a far case
+    # that passes proves nothing.
     judged = [j for j in judged if not (j.passed and j.plan.case.is_far)]
     for cause, trait in (*(trait for part in parts for trait in part.traits), *_TRAITS):
         shown = cause not in _OF_ELEMENTS or all(_OF_ELEMENTS[cause](j) for j in failed)
-        if shown and evidence.is_exactly(trait, judged, failed) and not evidence.has_rival(trait, judged, failed):
+        if (
+            shown
+            and evidence.is_exactly(trait, judged, failed)
+            and not evidence.has_rival(trait, judged, failed)
+        ):
             return cause
     return None
 
@@ -265,9 +325,14 @@ def _has_short_tile(case: Case) -> bool:
 
 
 def describe_shared_trait(judged: list[Judged], failed: list[Judged]) -> str:
-    """Say what all failing cases have in common and no passing case has; return "" if there is nothing."""
+    """Say what all failing cases have in common and no passing case has; return "" if there is
+    nothing."""
     cases = [j.plan.case for j in failed]
-    blocks = _("with more than one block") if evidence.are_vectors(cases) else _("with more than one block per row")
+    blocks = (
+        _("with more than one block")
+        if evidence.are_vectors(cases)
+        else _("with more than one block per row")
+    )
     shared = (
         (_("with padded lanes"), lambda c: c.padded_lanes > 0),
         (blocks, lambda c: not c.one_block),
@@ -275,4 +340,6 @@ def describe_shared_trait(judged: list[Judged], failed: list[Judged]) -> str:
         (_("with a NaN or an Inf"), lambda c: c.has_bad_row),
         *evidence.list_rivals(cases),
     )
-    return next((words for words, trait in shared if evidence.is_exactly(trait, judged, failed)), "")
+    return next(
+        (words for words, trait in shared if evidence.is_exactly(trait, judged, failed)), ""
+    )

@@ -1,4 +1,5 @@
-"""Find the wrong elements of an output, and the way in which each is wrong. Verdicts, evidence, pictures and hunts all use it."""
+"""Find the wrong elements of an output, and the way in which each is wrong. Verdicts, evidence,
+pictures and hunts all use it."""
 
 from __future__ import annotations
 
@@ -25,8 +26,8 @@ class Elements:
     """The elements of one output.
 
     Attributes:
-        kinds: the :class:`Element` of each.
-        ratio: the error of each over the allowed one; 0 for an element that was never written, that is not finite or should not be, or
+        kinds: the :class:`Element` of each. ratio: the error of each over the allowed one; 0 for an
+        element that was never written, that is not finite or should not be, or
             for which any value is right.
     """
 
@@ -38,8 +39,11 @@ class Elements:
         return self.kinds != Element.RIGHT
 
 
-def judge_elements(actual: np.ndarray, expected: Expected, unwritten: np.ndarray | bool = False) -> Elements:
-    """Judge ``actual`` element by element; ``unwritten`` is True for an element that was never stored."""
+def judge_elements(
+    actual: np.ndarray, expected: Expected, unwritten: np.ndarray | bool = False
+) -> Elements:
+    """Judge ``actual`` element by element; ``unwritten`` is True for an element that was never
+    stored."""
     want, allowed, unwritten = expected.values, expected.allowed, np.asarray(unwritten)
     with np.errstate(invalid="ignore", divide="ignore", over="ignore"):
         off = np.abs(actual - want)
@@ -47,7 +51,11 @@ def judge_elements(actual: np.ndarray, expected: Expected, unwritten: np.ndarray
     free, are_numbers = np.isnan(allowed), np.isfinite(actual) & np.isfinite(want)
     # If no error is allowed and none was made, the ratio would be 0 / 0.
     ratio = np.where(are_numbers & (off > 0) & ~free & ~unwritten, ratio, 0.0)
-    are_same = (actual == want) | (np.isnan(actual) & np.isnan(want)) | (np.isposinf(allowed) & ~np.isfinite(actual))
+    are_same = (
+        (actual == want)
+        | (np.isnan(actual) & np.isnan(want))
+        | (np.isposinf(allowed) & ~np.isfinite(actual))
+    )
     other_sign = np.signbit(actual) != np.signbit(want)
     # The first condition that holds decides.
     kinds = {

@@ -1,4 +1,5 @@
-"""Compare the buffers that came back with the float64 results: inputs and guards byte by byte, outputs element by element."""
+"""Compare the buffers that came back with the float64 results: inputs and guards byte by byte,
+outputs element by element."""
 
 from __future__ import annotations
 
@@ -17,9 +18,9 @@ _SHOWN = 5
 class Deviation:
     """The elements of one output of one case that are wrong in one way.
 
-    ``kind`` says in which way, and ``count`` of the output's ``size`` elements are wrong in this way. ``where`` has their first
-    indices. ``ratio`` is their largest error over the allowed one; None if that says nothing. ``got``, ``want`` and ``first_ratio``
-    belong to the first of them.
+    ``kind`` says in which way, and ``count`` of the output's ``size`` elements are wrong in this
+    way. ``where`` has their first indices. ``ratio`` is their largest error over the allowed one;
+    None if that says nothing. ``got``, ``want`` and ``first_ratio`` belong to the first of them.
     """
 
     output: str
@@ -35,14 +36,15 @@ class Deviation:
 
 @dataclass
 class Judged:
-    """One case after its run. ``outputs`` are float64, for the diagnosis. ``elements`` says which elements of each output are wrong.
-    ``ratio`` is the largest error over the allowed one."""
+    """One case after its run. ``outputs`` are float64, for the diagnosis. ``elements`` says which
+    elements of each output are wrong. ``ratio`` is the largest error over the allowed one."""
 
     plan: Plan
     ran: bool = True
     ratio: float = 0.0
     deviations: list[Deviation] = field(default_factory=list)
-    outside: dict[str, np.ndarray] = field(default_factory=dict)  # tensor -> positions outside it that changed
+    # tensor -> positions outside it that changed
+    outside: dict[str, np.ndarray] = field(default_factory=dict)
     changed: dict[str, int] = field(default_factory=dict)  # input -> elements that changed
     outputs: dict[str, np.ndarray] = field(default_factory=dict)
     elements: dict[str, Elements] = field(default_factory=dict)
@@ -57,13 +59,20 @@ class Judged:
     def right(self) -> bool:
         """True if nothing is wrong except, perhaps, a fault of :attr:`Group.MINOR`."""
         return self.ran and not (
-            self.deviations or self.outside or self.changed or self.raised or (self.fault and not self.has_minor_fault)
+            self.deviations
+            or self.outside
+            or self.changed
+            or self.raised
+            or (self.fault and not self.has_minor_fault)
         )
 
     @property
     def has_minor_fault(self) -> bool:
-        """True if the fault is minor. Without outputs it never is: the case did not finish, whatever the child reports."""
-        return self.fault is not None and self.fault.kind.group is Group.MINOR and bool(self.outputs)
+        """True if the fault is minor. Without outputs it never is: the case did not finish,
+        whatever the child reports."""
+        return (
+            self.fault is not None and self.fault.kind.group is Group.MINOR and bool(self.outputs)
+        )
 
     @property
     def wrong_outputs(self) -> list[str]:
@@ -76,9 +85,11 @@ class Judged:
 
     @property
     def shows_what_was_held(self) -> bool:
-        """True if an output was read before it was written, and its poison, a NaN, is in a result where a number belongs."""
+        """True if an output was read before it was written, and its poison, a NaN, is in a result
+        where a number belongs."""
         return (self.fault is not None and self.fault.kind is FaultKind.UNWRITTEN) and any(
-            d.output == self.fault.tensor and d.kind is Element.WRONG_KIND and np.isnan(d.got) for d in self.deviations
+            d.output == self.fault.tensor and d.kind is Element.WRONG_KIND and np.isnan(d.got)
+            for d in self.deviations
         )
 
     @property
@@ -99,13 +110,19 @@ def judge(plan: Plan, data: bytes) -> Judged:
             continue
         if not (tensor.is_output or tensor.scratch):
             if piece != tensor.initial_bytes() and not outside.size:
-                result.changed[tensor.name] = int(np.sum(_view_bits(tensor.read(piece)) != _view_bits(tensor.read(tensor.initial_bytes()))))
+                result.changed[tensor.name] = int(
+                    np.sum(
+                        _view_bits(tensor.read(piece))
+                        != _view_bits(tensor.read(tensor.initial_bytes()))
+                    )
+                )
             continue
         with np.errstate(invalid="ignore"):  # NumPy would warn of a signalling NaN that it converts
             actual = tensor.read(piece).astype(np.float64)
         unwritten = tensor.find_unwritten(piece)
         size = actual.size
-        if plan.sample:  # only the rows of the sampled programs are judged; the others count as right
+        # only the rows of the sampled programs are judged; the others count as right
+        if plan.sample:
             asked = plan.asked_rows
             size = actual[asked].size
             unwritten[~asked], actual[~asked] = False, plan.expected[tensor.name].values[~asked]
@@ -117,7 +134,8 @@ def judge(plan: Plan, data: bytes) -> Judged:
 
 
 def judge_case(plan: Plan, data: bytes | None, error: Raised | None) -> Judged:
-    """Judge one case from the bytes of its buffers and the error that it raised; either may be missing."""
+    """Judge one case from the bytes of its buffers and the error that it raised; either may be
+    missing."""
     if data is not None:
         judged = judge(plan, data)
         if error is not None:
@@ -129,13 +147,17 @@ def judge_case(plan: Plan, data: bytes | None, error: Raised | None) -> Judged:
 
 
 def forget_minor_fault(judged: Judged) -> None:
-    """Remove a minor fault from a case that has other errors, unless the fault made a result wrong: an output was read too early."""
+    """Remove a minor fault from a case that has other errors, unless the fault made a result wrong:
+    an output was read too early."""
     if judged.has_minor_fault and not judged.shows_what_was_held:
         judged.fault = None
 
 
-def _add_output(result: Judged, name: str, actual: np.ndarray, unwritten: np.ndarray | bool, size: int) -> None:
-    """Judge an output and add what is wrong with it to ``result``; ``size`` is how many of its elements are judged."""
+def _add_output(
+    result: Judged, name: str, actual: np.ndarray, unwritten: np.ndarray | bool, size: int
+) -> None:
+    """Judge an output and add what is wrong with it to ``result``; ``size`` is how many of its
+    elements are judged."""
     expected = result.plan.expected[name]
     result.outputs[name] = actual
     elements = result.elements[name] = judge_elements(actual, expected, unwritten)
@@ -150,7 +172,8 @@ def _add_output(result: Judged, name: str, actual: np.ndarray, unwritten: np.nda
             worst, of_first = float(elements.ratio.max()), float(elements.ratio[first])
         result.deviations.append(
             Deviation(
-                name, kind, len(indices), size, tuple(tuple(int(i) for i in index) for index in indices[:_SHOWN]),
+                name, kind, len(indices), size,
+                tuple(tuple(int(i) for i in index) for index in indices[:_SHOWN]),
                 worst, float(actual[first]), float(expected.values[first]), of_first,
             )
         )  # fmt: skip

@@ -1,8 +1,9 @@
-"""Find the line that makes the mistake of a named cause, by a walk back from the wrong output along the assignments that feed it.
+"""Find the line that makes the mistake of a named cause, by a walk back from the wrong output along
+the assignments that feed it.
 
-Most causes name a quantity (the divisor, eps, a load's ``other``) and the way in which it is wrong. A rule looks for code of this
-form in the statements that feed the output. Without a rule or such code no line is found, and the verdict shows the line that
-writes the wrong output.
+Most causes name a quantity (the divisor, eps, a load's ``other``) and the way in which it is wrong.
+A rule looks for code of this form in the statements that feed the output. Without a rule or such
+code no line is found, and the verdict shows the line that writes the wrong output.
 """
 
 from __future__ import annotations
@@ -23,11 +24,11 @@ class Flow:
     """The data flow into one value of a function.
 
     Attributes:
-        tree, function: the syntax tree of the file, and the function that stores or returns the value.
-        output: the tensor that is wrong, or that a wrong access was meant for.
-        value: the expression that is stored or returned; for a wrong access the access itself.
-        access: the store, or the wrong access; None for a value that is returned.
-        tensors: tensor name -> the function's parameter that is given this tensor.
+        tree, function: the syntax tree of the file, and the function that stores or returns the
+        value. output: the tensor that is wrong, or that a wrong access was meant for. value: the
+        expression that is stored or returned; for a wrong access the access itself. access: the
+        store, or the wrong access; None for a value that is returned. tensors: tensor name -> the
+        function's parameter that is given this tensor.
     """
 
     tree: ast.Module
@@ -43,7 +44,8 @@ class Flow:
 
     @cached_property
     def statements(self) -> list[ast.stmt]:
-        """The statements that feed ``value``, in the order of the file. All assignments and returns of a called helper count."""
+        """The statements that feed ``value``, in the order of the file. All assignments and returns
+        of a called helper count."""
         return self.trace(self.value)
 
     def trace(self, *values: ast.expr) -> list[ast.stmt]:
@@ -63,7 +65,11 @@ class Flow:
                 for statement in feeding:
                     if statement not in found:
                         found[statement] = None
-                        waiting += [node for node in ast.iter_child_nodes(statement) if isinstance(node, ast.expr)]
+                        waiting += [
+                            node
+                            for node in ast.iter_child_nodes(statement)
+                            if isinstance(node, ast.expr)
+                        ]
         return sorted(found, key=lambda statement: statement.lineno)
 
     @cached_property
@@ -81,10 +87,13 @@ class Flow:
         return self.bindings.get(name, [])
 
     def walk(self) -> Iterator[ast.expr]:
-        """Yield every expression of the statements that feed the value, in the order of the file; then those of the value itself."""
+        """Yield every expression of the statements that feed the value, in the order of the file;
+        then those of the value itself."""
         for statement in self.statements:
             roots = [statement.iter] if isinstance(statement, ast.For) else [statement]
-            yield from (node for root in roots for node in ast.walk(root) if isinstance(node, ast.expr))
+            yield from (
+                node for root in roots for node in ast.walk(root) if isinstance(node, ast.expr)
+            )
         yield from (node for node in ast.walk(self.value) if isinstance(node, ast.expr))
 
     def calls(self, *names: str) -> Iterator[ast.Call]:
@@ -98,7 +107,8 @@ class Flow:
             node = parent
 
     def resolve(self, node: ast.expr) -> ast.expr:
-        """Return the expression that a name stands for, if one plain assignment binds it; return any other expression as it is."""
+        """Return the expression that a name stands for, if one plain assignment binds it; return
+        any other expression as it is."""
         seen: set[str] = set()
         while isinstance(node, ast.Name) and node.id not in seen:
             seen.add(node.id)
@@ -139,7 +149,9 @@ def _find_argument(call: ast.Call, name: str) -> ast.expr | None:
 
 
 def _is_constant(node: ast.expr | None) -> bool:
-    return isinstance(node, ast.Constant) or (isinstance(node, ast.UnaryOp) and isinstance(node.operand, ast.Constant))
+    return isinstance(node, ast.Constant) or (
+        isinstance(node, ast.UnaryOp) and isinstance(node.operand, ast.Constant)
+    )
 
 
 def _is_sum(node: ast.AST) -> bool:
@@ -151,26 +163,37 @@ def _is_length(node: ast.expr) -> bool:
     if isinstance(node, ast.Call) and _name_call(node) in ("size", "to", "float", "astype"):
         return _name_call(node) == "size" or _is_length(node.func.value)  # type: ignore[union-attr]
     if isinstance(node, ast.Subscript):
-        return isinstance(node.value, ast.Attribute) and node.value.attr == "shape" and ast.unparse(node.slice) in ("-1", "1")
+        return (
+            isinstance(node.value, ast.Attribute)
+            and node.value.attr == "shape"
+            and ast.unparse(node.slice) in ("-1", "1")
+        )
     return isinstance(node, ast.Name) and node.id in ("N", "n")
 
 
 def _holds_a_sum(flow: Flow, node: ast.expr) -> bool:
     return any(_is_sum(part) for part in ast.walk(node)) or any(
-        _is_sum(part) for name in ast.walk(node) if isinstance(name, ast.Name) for part in ast.walk(flow.resolve(name))
+        _is_sum(part)
+        for name in ast.walk(node)
+        if isinstance(name, ast.Name)
+        for part in ast.walk(flow.resolve(name))
     )
 
 
-# ---- rules: each yields code that is wrong in the way that the cause says, or the place of the quantity that the cause names
+# ---- rules: each yields code that is wrong in the way that the cause says, or the place of the
+# quantity that the cause names
 
 
 def _find_divisors(flow: Flow) -> Iterator[ast.expr]:
-    """Yield sums over the row that are not divided by N, and divisions of them by something else than N."""
+    """Yield sums over the row that are not divided by N, and divisions of them by something else
+    than N."""
     divided = set()
     for node in _list_operations(flow.walk(), ast.Div):
         if _holds_a_sum(flow, node.left):
             names = [part for part in ast.walk(node.left) if isinstance(part, ast.Name)]
-            divided.update(part for root in (node.left, *map(flow.resolve, names)) for part in ast.walk(root))
+            divided.update(
+                part for root in (node.left, *map(flow.resolve, names)) for part in ast.walk(root)
+            )
             if not _is_length(flow.resolve(node.right)):
                 yield node
     for call in flow.calls("sum", "mean", "var", "std"):
@@ -200,7 +223,8 @@ def _is_along_rows(call: ast.Call) -> bool:
         along = next(
             iter(
                 call.args[1:]
-                if isinstance(call.func, ast.Attribute) and ast.unparse(call.func.value) in ("tl", "np", "torch")
+                if isinstance(call.func, ast.Attribute)
+                and ast.unparse(call.func.value) in ("tl", "np", "torch")
                 else call.args
             ),
             None,
@@ -226,7 +250,11 @@ def _find_eps(flow: Flow) -> Iterator[ast.expr]:
 
 def _find_fixed_eps(flow: Flow) -> Iterator[ast.expr]:
     for node in flow.walk():
-        if isinstance(node, ast.Constant) and isinstance(node.value, float) and 0 < node.value < 0.1:
+        if (
+            isinstance(node, ast.Constant)
+            and isinstance(node.value, float)
+            and 0 < node.value < 0.1
+        ):
             yield node
 
 
@@ -234,7 +262,11 @@ def _find_variance(flow: Flow) -> Iterator[ast.expr | ast.stmt]:
     """Yield the code that computes the number under the root."""
     for call in flow.calls("rsqrt", "sqrt"):
         inside = call.args[0] if call.args else call
-        names = [n for n in ast.walk(inside) if isinstance(n, ast.Name) and n.id not in ("eps", "N", "tl", "torch", "np")]
+        names = [
+            n
+            for n in ast.walk(inside)
+            if isinstance(n, ast.Name) and n.id not in ("eps", "N", "tl", "torch", "np")
+        ]
         if any(isinstance(node, ast.Call) for node in ast.walk(inside)) or not names:
             yield call
         else:
@@ -250,8 +282,8 @@ def _find_swallowing(flow: Flow) -> Iterator[ast.expr]:
 
 
 def _list_casts(flow: Flow, with_last: bool = False) -> Iterator[tuple[ast.Call, str]]:
-    """Yield each cast and each new accumulator with the dtype that it names. ``with_last``: also the cast of the value that is stored or
-    returned."""
+    """Yield each cast and each new accumulator with the dtype that it names. ``with_last``: also
+    the cast of the value that is stored or returned."""
     for node in flow.walk():
         if not isinstance(node, ast.Call) or (node is flow.value and not with_last):
             continue
@@ -259,7 +291,9 @@ def _list_casts(flow: Flow, with_last: bool = False) -> Iterator[tuple[ast.Call,
             yield node, ast.unparse(node.args[0])
         elif _name_call(node) in ("half", "bfloat16"):
             yield node, "half"
-        elif _name_call(node) in ("zeros", "full", "empty", "zeros_like") and (dtype := _find_argument(node, "dtype")):
+        elif _name_call(node) in ("zeros", "full", "empty", "zeros_like") and (
+            dtype := _find_argument(node, "dtype")
+        ):
             yield node, ast.unparse(dtype)
 
 
@@ -281,12 +315,17 @@ def _find_squares_as_given(flow: Flow) -> Iterator[ast.expr]:
     """Yield arithmetic on the parameters x and dy in their own dtype."""
     given = {argument.arg for argument in flow.function.args.args}
     for node in flow.walk():
-        if isinstance(node, ast.BinOp) and isinstance(node.left, ast.Name) and node.left.id in given & {"x", "dy"}:
+        if (
+            isinstance(node, ast.BinOp)
+            and isinstance(node.left, ast.Name)
+            and node.left.id in given & {"x", "dy"}
+        ):
             yield node
 
 
 def _find_casts_of_others(flow: Flow) -> Iterator[ast.expr]:
-    """Yield casts to the dtype of another tensor than the one that is stored to. The cast of a returned value is left out."""
+    """Yield casts to the dtype of another tensor than the one that is stored to. The cast of a
+    returned value is left out."""
     target = {name for address in flow.address for name in _list_names(address)}
     for node, dtype in _list_casts(flow, with_last=flow.access is not None):
         if "dtype" in dtype and not target & set(dtype.split(".")):
@@ -294,27 +333,45 @@ def _find_casts_of_others(flow: Flow) -> Iterator[ast.expr]:
 
 
 def _find_widths(flow: Flow) -> Iterator[ast.stmt]:
-    """Yield statements without int64 that make the program number, or a number that the address multiplies by a stride."""
+    """Yield statements without int64 that make the program number, or a number that the address
+    multiplies by a stride."""
     for address in flow.address:
         products = _list_operations(ast.walk(address), ast.Mult)
-        factors = [made for n in products for name in sorted(_list_names(n.left)) for made in flow.list_bindings(name)]
+        factors = [
+            made
+            for n in products
+            for name in sorted(_list_names(n.left))
+            for made in flow.list_bindings(name)
+        ]
         programs = [made for made in flow.trace(address) if "program_id" in ast.unparse(made)]
         yield from (made for made in (*factors, *programs) if "int64" not in ast.unparse(made))
 
 
 def _find_column_widths(flow: Flow) -> Iterator[ast.expr | ast.stmt]:
-    """Yield the statement that makes the column number of the address; if that is a plain ``arange``, yield its product with the stride."""
+    """Yield the statement that makes the column number of the address; if that is a plain
+    ``arange``, yield its product with the stride."""
     for node in (part for address in flow.address for part in ast.walk(address)):
-        if isinstance(node, ast.BinOp) and isinstance(node.op, ast.Mult) and "col" in ast.unparse(node.right):
+        if (
+            isinstance(node, ast.BinOp)
+            and isinstance(node.op, ast.Mult)
+            and "col" in ast.unparse(node.right)
+        ):
             for name in _list_names(node.left):
-                yield from (node if "arange" in ast.unparse(made) else made for made in flow.list_bindings(name))
+                yield from (
+                    node if "arange" in ast.unparse(made) else made
+                    for made in flow.list_bindings(name)
+                )
 
 
 def _find_others(flow: Flow) -> Iterator[ast.expr]:
-    """Yield masked loads whose spare lanes are not 0: first those with another ``other``, then those without one."""
+    """Yield masked loads whose spare lanes are not 0: first those with another ``other``, then
+    those without one."""
     loads = list(flow.calls("load"))
     for call in loads:
-        if (other := _find_argument(call, "other")) is not None and ast.unparse(other) not in ("0", "0.0"):
+        if (other := _find_argument(call, "other")) is not None and ast.unparse(other) not in (
+            "0",
+            "0.0",
+        ):
             yield call
     for call in loads:
         if _find_argument(call, "mask") is not None and _find_argument(call, "other") is None:
@@ -324,9 +381,14 @@ def _find_others(flow: Flow) -> Iterator[ast.expr]:
 def _find_unmasked_deviations(flow: Flow) -> Iterator[ast.expr]:
     """Yield differences, as in ``x - mean``, that no ``where`` masks."""
     for node in flow.walk():
-        if not (isinstance(node, ast.BinOp) and isinstance(node.op, ast.Sub)) or _is_constant(node.right):
+        if not (isinstance(node, ast.BinOp) and isinstance(node.op, ast.Sub)) or _is_constant(
+            node.right
+        ):
             continue
-        masked = any(isinstance(a, ast.Call) and _name_call(a) == "where" and node in a.args for a in flow.list_ancestors(node))
+        masked = any(
+            isinstance(a, ast.Call) and _name_call(a) == "where" and node in a.args
+            for a in flow.list_ancestors(node)
+        )
         home = next((a for a in flow.list_ancestors(node) if isinstance(a, ast.stmt)), None)
         if not masked and isinstance(home, ast.Assign) and "arange" not in ast.unparse(home):
             yield node
@@ -341,7 +403,12 @@ def _find_early_returns(flow: Flow) -> Iterator[ast.stmt]:
 def _find_clamped_addresses(flow: Flow) -> Iterator[ast.expr]:
     for statement in flow.trace(*flow.address):
         for node in ast.walk(statement):
-            if isinstance(node, ast.Call) and _name_call(node) in ("minimum", "min", "clamp", "maximum"):
+            if isinstance(node, ast.Call) and _name_call(node) in (
+                "minimum",
+                "min",
+                "clamp",
+                "maximum",
+            ):
                 yield node
 
 
@@ -362,28 +429,36 @@ def _find_odd_masks(flow: Flow) -> Iterator[ast.expr]:
         mask = _find_argument(call, "mask")
         mask = None if mask is None else flow.resolve(mask)
         for node in ast.walk(mask) if mask is not None else ():
-            if isinstance(node, ast.Compare) and not (isinstance(node.comparators[0], ast.Name) and isinstance(node.ops[0], ast.Lt)):
+            if isinstance(node, ast.Compare) and not (
+                isinstance(node.comparators[0], ast.Name) and isinstance(node.ops[0], ast.Lt)
+            ):
                 yield node
 
 
 def _find_odd_loops(flow: Flow) -> Iterator[ast.stmt]:
-    """Yield loops whose range ends at an expression, not at a name such as N, or begins at something else than 0 or ``start``."""
+    """Yield loops whose range ends at an expression, not at a name such as N, or begins at
+    something else than 0 or ``start``."""
     for node in (n for n in ast.walk(flow.function) if isinstance(n, ast.For)):
         stops = node.iter.args if isinstance(node.iter, ast.Call) else []
         stop = stops[:2][-1] if stops else None
-        if stop is not None and (not isinstance(stop, ast.Name) or (len(stops) > 1 and ast.unparse(stops[0]) not in ("0", "start"))):
+        if stop is not None and (
+            not isinstance(stop, ast.Name)
+            or (len(stops) > 1 and ast.unparse(stops[0]) not in ("0", "start"))
+        ):
             yield node
 
 
 def _find_overwritten_accumulators(flow: Flow) -> Iterator[ast.stmt]:
-    """Yield plain assignments in a loop that drop the old value of a name that was bound before the loop."""
+    """Yield plain assignments in a loop that drop the old value of a name that was bound before the
+    loop."""
     for statement in flow.statements:
         if not isinstance(statement, ast.Assign) or not isinstance(statement.targets[0], ast.Name):
             continue
         name = statement.targets[0].id
         in_loop = any(isinstance(node, ast.For) for node in flow.list_ancestors(statement))
         begun = any(
-            s.lineno < statement.lineno and not any(isinstance(a, ast.For) for a in flow.list_ancestors(s))
+            s.lineno < statement.lineno
+            and not any(isinstance(a, ast.For) for a in flow.list_ancestors(s))
             for s in flow.list_bindings(name)
         )
         if in_loop and begun and name not in _list_names(statement.value):
@@ -391,7 +466,8 @@ def _find_overwritten_accumulators(flow: Flow) -> Iterator[ast.stmt]:
 
 
 def _find_accumulations(flow: Flow) -> Iterator[ast.stmt]:
-    """Yield the augmented assignments to the names in the value: the steps by which its accumulators grow."""
+    """Yield the augmented assignments to the names in the value: the steps by which its
+    accumulators grow."""
     value = flow.value
     for name in dict.fromkeys(node.id for node in ast.walk(value) if isinstance(node, ast.Name)):
         yield from (s for s in flow.list_bindings(name) if isinstance(s, ast.AugAssign))
@@ -400,14 +476,28 @@ def _find_accumulations(flow: Flow) -> Iterator[ast.stmt]:
 def _find_copies(flow: Flow) -> Iterator[ast.stmt]:
     """Yield assignments of one name to another, as in ``a = b``."""
     for statement in flow.statements:
-        if isinstance(statement, ast.Assign) and isinstance(statement.value, ast.Name) and isinstance(statement.targets[0], ast.Name):
+        if (
+            isinstance(statement, ast.Assign)
+            and isinstance(statement.value, ast.Name)
+            and isinstance(statement.targets[0], ast.Name)
+        ):
             yield statement
 
 
 def _list_sums(flow: Flow, of_products: bool) -> Iterator[ast.expr]:
     for call in flow.calls("sum", "mean"):
-        is_function = isinstance(call.func, ast.Attribute) and ast.unparse(call.func.value) in ("tl", "np", "torch")
-        of = call.args[0] if is_function and call.args else call.func.value if isinstance(call.func, ast.Attribute) else call
+        is_function = isinstance(call.func, ast.Attribute) and ast.unparse(call.func.value) in (
+            "tl",
+            "np",
+            "torch",
+        )
+        of = (
+            call.args[0]
+            if is_function and call.args
+            else call.func.value
+            if isinstance(call.func, ast.Attribute)
+            else call
+        )
         is_product = bool(_list_operations(ast.walk(of), ast.Mult))
         if is_product == of_products:
             yield call
@@ -437,9 +527,18 @@ def _find_first_term(flow: Flow) -> Iterator[ast.stmt]:
 def _find_xhat(flow: Flow) -> Iterator[ast.stmt]:
     """Yield the statements that make xhat: the factor of c1, or in dw the factor of dy."""
     for node in _list_operations(flow.walk(), ast.Mult)[::-1]:
-        names = [part for side in (node.left, node.right) for part in ast.walk(side) if isinstance(part, ast.Name)]
+        names = [
+            part
+            for side in (node.left, node.right)
+            for part in ast.walk(side)
+            if isinstance(part, ast.Name)
+        ]
         sums = [name for name in names if _holds_a_sum(flow, flow.resolve(name))]
-        others = [name for name in names if name not in sums and isinstance(flow.resolve(name), (ast.BinOp, ast.Call, ast.Name))]
+        others = [
+            name
+            for name in names
+            if name not in sums and isinstance(flow.resolve(name), (ast.BinOp, ast.Call, ast.Name))
+        ]
         if sums and others:
             yield from flow.list_bindings(others[0].id)
             return
@@ -447,7 +546,11 @@ def _find_xhat(flow: Flow) -> Iterator[ast.stmt]:
         for node in _list_operations(ast.walk(call), ast.Mult):
             if isinstance(node.right, ast.Name):
                 bindings = flow.list_bindings(node.right.id)
-                yield from (made for made in bindings if not (isinstance(made, ast.Assign) and isinstance(made.value, ast.Tuple)))
+                yield from (
+                    made
+                    for made in bindings
+                    if not (isinstance(made, ast.Assign) and isinstance(made.value, ast.Tuple))
+                )
 
 
 def _find_conditions(flow: Flow) -> Iterator[ast.stmt]:
@@ -469,7 +572,9 @@ def _find_second_load_of(tensor: str) -> Rule:
 def _find_loads_without(flow: Flow) -> Iterator[ast.expr]:
     """Yield loads from an address that does not depend on the program number."""
     for call in flow.calls("load"):
-        if call.args and not any("program_id" in ast.unparse(statement) for statement in flow.trace(call.args[0])):
+        if call.args and not any(
+            "program_id" in ast.unparse(statement) for statement in flow.trace(call.args[0])
+        ):
             yield call
 
 
@@ -482,7 +587,9 @@ def _find_addresses_without(flow: Flow) -> Iterator[ast.stmt]:
 
 def _find_lanes_without_start(flow: Flow) -> Iterator[ast.expr]:
     for call in flow.calls("arange"):
-        if not isinstance(flow.parents.get(call), ast.BinOp) and any(isinstance(a, ast.For) for a in flow.list_ancestors(call)):
+        if not isinstance(flow.parents.get(call), ast.BinOp) and any(
+            isinstance(a, ast.For) for a in flow.list_ancestors(call)
+        ):
             yield call
 
 
@@ -496,7 +603,8 @@ def _find_writing(flow: Flow) -> Iterator[ast.expr]:
 
 
 def _find_formula(flow: Flow) -> Iterator[ast.expr | ast.stmt]:
-    """Yield the formula of the output: the one assignment that makes it, or the store or the returned value that holds it."""
+    """Yield the formula of the output: the one assignment that makes it, or the store or the
+    returned value that holds it."""
     value = places.strip_casts(flow.value)
     if not isinstance(value, ast.Name):
         yield from _find_writing(flow)
@@ -511,7 +619,7 @@ _OF_WRITING = ("gradient_dtype", "needs_misread", "outputs_swapped", "wrong_stat
 # Causes whose mistake is in a term of the output's own formula
 _OF_FORMULA = """b_ignored w_ignored b_misapplied w_misapplied w_and_b_swapped std_for_var rstd_for_var variance_turned negative_variance mean_for_sum
     not_divided rstd_not_applied projection_missing c1_missing c2_missing c1_and_c2_swapped sign_of_c1_or_c2 rstd_in_dx dw_sums_columns
-    w_outside_means c2_times_xhat sign_of_dx c2_in_rms_norm product_of_sums""".split()
+    w_outside_means c2_times_xhat sign_of_dx c2_in_rms_norm product_of_sums""".split()  # noqa: E501
 # The rules of each cause, the likelier first
 _RULES: dict[str, tuple[Rule, ...]] = {
     "divisor": (_find_divisors,),
@@ -547,7 +655,12 @@ _RULES: dict[str, tuple[Rule, ...]] = {
     "mask_missing": _MASKS,
     "padding_in_variance": (_find_unmasked_deviations,),
     "padding_in_c1": (_find_others,),
-    "partly_written": (_find_early_returns, _find_clamped_addresses, _find_odd_masks, _find_store_loop),
+    "partly_written": (
+        _find_early_returns,
+        _find_clamped_addresses,
+        _find_odd_masks,
+        _find_store_loop,
+    ),
     "row_mask": (_find_others, _find_mask),
     "only_one_block": (_find_odd_loops, _find_lanes_without_start),
     "tail_left_out": (_find_odd_loops, _find_odd_masks),

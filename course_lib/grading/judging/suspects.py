@@ -1,7 +1,9 @@
-"""Name the cause by wrong formulas. A wrong formula computes the outputs of a solution with a known bug, in float64; see families/.
+"""Name the cause by wrong formulas. A wrong formula computes the outputs of a solution with a known
+bug, in float64; see families/.
 
-A formula is the bug if it reproduces the learner's outputs in every case, wrong and right ones, and if the wrong elements lie much
-nearer to it than to the right answer. This is much stronger evidence than the size of an error, and it does not look at the code.
+A formula is the bug if it reproduces the learner's outputs in every case, wrong and right ones, and
+if the wrong elements lie much nearer to it than to the right answer. This is much stronger evidence
+than the size of an error, and it does not look at the code.
 """
 
 from __future__ import annotations
@@ -13,27 +15,35 @@ from course_lib.grading.cases.plan import Model, Outputs, Part
 from course_lib.grading.judging.judge import Judged
 from course_lib.launching.faults import FaultKind
 
-_RELATIVE = {"fp32": 1e-3, "fp16": 2e-3, "bf16": 8e-3, "int64": 0.0}  # relative difference allowed between an output and a model's
+# relative difference allowed between an output and a model's
+_RELATIVE = {"fp32": 1e-3, "fp16": 2e-3, "bf16": 8e-3, "int64": 0.0}
 _OF_LARGEST = 1e-5
 _NEARER = 0.25  # a distance counts as nearer if it is at most this part of the other distance
-_FAR = 1e9  # largest distance, in allowed errors: it would be infinite for an element that allows no error
+# largest distance, in allowed errors: it would be infinite for an element that allows no error
+_FAR = 1e9
 
 
 def name_cause(judged: list[Judged], parts: dict[str, Part]) -> str | None:
-    """Return the cause whose wrong formula explains every case of the first entry point that is wrong, or None.
+    """Return the cause whose wrong formula explains every case of the first entry point that is
+    wrong, or None.
 
-    If several formulas do, the first one counts, unless a later one is much nearer: families list the likelier first, and formulas
-    that are equal on paper are equally near. A formula may explain some outputs only. If none explains all wrong outputs, each wrong
-    output needs a formula, and the cause is that of the first wrong output.
+    If several formulas do, the first one counts, unless a later one is much nearer: families list
+    the likelier first, and formulas that are equal on paper are equally near. A formula may explain
+    some outputs only. If none explains all wrong outputs, each wrong output needs a formula, and
+    the cause is that of the first wrong output.
     """
     for entry_point, part in parts.items():
         seen = [j for j in judged if j.plan.entry_point == entry_point and _is_comparable(j)]
         inside = [j for j in seen if j.fault is None or j.fault.kind is not FaultKind.LOAD]
         if sum(bool(j.deviations) for j in inside) > len(seen) - len(inside):
-            seen = inside  # no formula predicts what a load outside a tensor reads, and most wrong cases have no such load
+            # no formula predicts what a load outside a tensor reads, and most wrong cases have no
+            # such load
+            seen = inside
         seen.sort(
             key=lambda j: (not j.deviations, j.plan.case.M * j.plan.case.N)
-        )  # wrong cases come first, the smallest ones first: they rule out a model at the least cost
+            # wrong cases come first, the smallest ones first: they rule out a model at the least
+            # cost
+        )
         if any(j.deviations for j in seen):
             with np.errstate(all="ignore"):
                 return _find_nearest(part, seen)
@@ -41,7 +51,15 @@ def name_cause(judged: list[Judged], parts: dict[str, Part]) -> str | None:
 
 
 def _find_nearest(part: Part, seen: list[Judged]) -> str | None:
-    wrong = list(dict.fromkeys(d.output for name in seen[0].outputs for j in seen for d in j.deviations if d.output == name))
+    wrong = list(
+        dict.fromkeys(
+            d.output
+            for name in seen[0].outputs
+            for j in seen
+            for d in j.deviations
+            if d.output == name
+        )
+    )
     whole = frozenset(wrong)
     nearest: dict[frozenset[str], tuple[float, str]] = {}  # outputs -> distance, cause
     for cause, model in part.models():
@@ -57,10 +75,11 @@ def _find_nearest(part: Part, seen: list[Judged]) -> str | None:
 
 
 def _measure(model: Model, seen: list[Judged], limit: float) -> float | None:
-    """Return the distance of the wrong outputs from the model's, as a part of their distance from the right ones.
+    """Return the distance of the wrong outputs from the model's, as a part of their distance from
+    the right ones.
 
-    Return None if the model does not explain every case, or if the distance is not below ``limit``. Distances are in allowed errors,
-    so that the cases with the clearest errors weigh most.
+    Return None if the model does not explain every case, or if the distance is not below ``limit``.
+    Distances are in allowed errors, so that the cases with the clearest errors weigh most.
     """
     from_model = from_right = 0.0
     for judged in seen:
@@ -72,11 +91,19 @@ def _measure(model: Model, seen: list[Judged], limit: float) -> float | None:
             off = np.abs(actual - expected.values) / expected.allowed
             wrong = (off > 1) & np.isfinite(off)
             stored = round_to(predicted[name], judged.plan.tensor(name).dtype).astype(np.float64)
-            weight = np.minimum(off[wrong], _FAR) / off[wrong]  # both distances get the same weight, so their ratio stays
+            # both distances get the same weight, so their ratio stays
+            weight = np.minimum(off[wrong], _FAR) / off[wrong]
             from_right += float((off[wrong] * weight).sum())
-            from_model += float(np.minimum(np.abs(actual - stored)[wrong] / expected.allowed[wrong] * weight, _FAR).sum())
-    if not from_right:  # no wrong element is finite: the model explains them if it makes no right element infinite
-        rivalled = limit == 0 or any(_is_infinite_where_right(model(judged.plan), judged) for judged in seen)
+            from_model += float(
+                np.minimum(
+                    np.abs(actual - stored)[wrong] / expected.allowed[wrong] * weight, _FAR
+                ).sum()
+            )
+    # no wrong element is finite: the model explains them if it makes no right element infinite
+    if not from_right:
+        rivalled = limit == 0 or any(
+            _is_infinite_where_right(model(judged.plan), judged) for judged in seen
+        )
         return None if rivalled else 0.0
     distance = from_model / from_right
     return distance if distance <= _NEARER and distance < limit else None
@@ -85,7 +112,10 @@ def _measure(model: Model, seen: list[Judged], limit: float) -> float | None:
 def _is_infinite_where_right(predicted: Outputs, judged: Judged) -> bool:
     expected = judged.plan.expected
     return any(
-        (np.isinf(values) & (np.abs(judged.outputs[name] - expected[name].values) <= expected[name].allowed)).any()
+        (
+            np.isinf(values)
+            & (np.abs(judged.outputs[name] - expected[name].values) <= expected[name].allowed)
+        ).any()
         for name, values in predicted.items()
     )
 
@@ -93,16 +123,30 @@ def _is_infinite_where_right(predicted: Outputs, judged: Judged) -> bool:
 def _is_comparable(judged: Judged) -> bool:
     finite = all(np.isfinite(expected.values).all() for expected in judged.plan.expected.values())
     # In a sampled plan most rows hold the expected values, not the learner's.
-    return judged.ran and not judged.raised and bool(judged.outputs) and finite and not judged.plan.sample
+    return (
+        judged.ran
+        and not judged.raised
+        and bool(judged.outputs)
+        and finite
+        and not judged.plan.sample
+    )
 
 
 def _reproduces(predicted: Outputs, judged: Judged) -> bool:
     for name, values in predicted.items():
         actual, allowed = judged.outputs[name], judged.plan.expected[name].allowed
         dtype = judged.plan.tensor(name).dtype
-        values = np.where(np.abs(values) > 65504, np.sign(values) * np.inf, values) if dtype == "fp16" else values
-        largest = np.abs(values[np.isfinite(values)]).max(initial=0.0)  # a wrong formula's sums may round more than the right ones
-        close = np.abs(actual - values) <= 2 * allowed + _RELATIVE[dtype] * np.abs(values) + _OF_LARGEST * largest
+        values = (
+            np.where(np.abs(values) > 65504, np.sign(values) * np.inf, values)
+            if dtype == "fp16"
+            else values
+        )
+        # a wrong formula's sums may round more than the right ones
+        largest = np.abs(values[np.isfinite(values)]).max(initial=0.0)
+        close = (
+            np.abs(actual - values)
+            <= 2 * allowed + _RELATIVE[dtype] * np.abs(values) + _OF_LARGEST * largest
+        )
         same = close | (actual == values) | (~np.isfinite(values) & ~np.isfinite(actual))
         if not same.all():
             return False

@@ -1,4 +1,5 @@
-"""Write a verdict's words from the judged cases: the failing case that is shown, what the failing cases share, the line."""
+"""Write a verdict's words from the judged cases: the failing case that is shown, what the failing
+cases share, the line."""
 
 from __future__ import annotations
 
@@ -21,21 +22,26 @@ from course_lib.grading.verdict import Finding, Place
 from course_lib.launching.faults import FaultKind, Raised
 
 _LARGE = 4096.0  # cases with larger numbers are shown last: they are hard to work out by hand
-BEYOND = 1e9  # allowed errors; a larger multiple says nothing, because almost no error is allowed there
+# allowed errors; a larger multiple says nothing, because almost no error is allowed there
+BEYOND = 1e9
 
 
 def write_message(cause: str, evidence: str, kind: str, entry_points: tuple[str, ...] = ()) -> str:
-    """Write cause, evidence and question in one paragraph, for an exercise of this kind with these entry points."""
+    """Write cause, evidence and question in one paragraph, for an exercise of this kind with these
+    entry points."""
     headline, question = CAUSES[cause].word_for(kind, entry_points)
     return f"{make_sentence(headline)} {evidence} {question}"
 
 
 def format_multiple(ratio: float) -> str:
-    return _("{number} x").format(number=f"{ratio:.1f}" if ratio < 100 else f"{ratio:.3g}" if ratio < 1e5 else f"{ratio:.1e}")
+    return _("{number} x").format(
+        number=f"{ratio:.1f}" if ratio < 100 else f"{ratio:.3g}" if ratio < 1e5 else f"{ratio:.1e}"
+    )
 
 
 def format_number(value: float) -> str:
-    """Write a number with six digits; a whole number below 1e12 with all its digits, because a count is exact."""
+    """Write a number with six digits; a whole number below 1e12 with all its digits, because a
+    count is exact."""
     return f"{value:.0f}" if value.is_integer() and abs(value) < 1e12 else f"{value:.6g}"
 
 
@@ -43,14 +49,19 @@ def count_wrong(judged: list[Judged], failed: list[Judged], as_sentence: bool = 
     """Say how many of the cases are wrong, and what only they have in common."""
     words = _("{wrong} of {cases} cases wrong{trait}")
     if as_sentence:
-        words = _("{wrong} of {cases} cases is wrong{trait}.") if len(failed) == 1 else _("{wrong} of {cases} cases are wrong{trait}.")
+        words = (
+            _("{wrong} of {cases} cases is wrong{trait}.")
+            if len(failed) == 1
+            else _("{wrong} of {cases} cases are wrong{trait}.")
+        )
     trait = diagnosis.describe_shared_trait(judged, failed) if len(failed) > 1 else ""
     shared = _(", all {trait}").format(trait=trait) if trait else ""
     return words.format(wrong=len(failed), cases=sum(j.ran for j in judged), trait=shared)
 
 
 def count_caught(judged: list[Judged]) -> str:
-    """Say how many tests of a submission find every wrong kernel and accuse no right one, and what the other tests do."""
+    """Say how many tests of a submission find every wrong kernel and accuse no right one, and what
+    the other tests do."""
     tests: dict[str, list[Judged]] = {}
     for j in judged:
         tests.setdefault(j.plan.entry_point, []).append(j)
@@ -61,12 +72,24 @@ def count_caught(judged: list[Judged]) -> str:
             continue
         accused = sum(not j.plan.expected["raised"].values.any() for j in failed)
         wrong = sum(j.plan.expected["raised"].values.any() for j in cases)
-        missed = _("misses {missed} of {wrong} wrong kernels").format(missed=len(failed) - accused, wrong=wrong)
-        unjust = _("accuses {accused} of {right} right ones").format(accused=accused, right=len(cases) - wrong)
+        missed = _("misses {missed} of {wrong} wrong kernels").format(
+            missed=len(failed) - accused, wrong=wrong
+        )
+        unjust = _("accuses {accused} of {right} right ones").format(
+            accused=accused, right=len(cases) - wrong
+        )
         both = _("{missed} and {unjust}").format(missed=missed, unjust=unjust)
-        missing.append(f"{name} {missed if not accused else unjust if len(failed) == accused else both}")
-    caught = _("{caught} of {bugs} bugs caught").format(caught=len(tests) - len(missing), bugs=len(tests))
-    return _("{caught}: {missing}").format(caught=caught, missing=_("; ").join(missing)) if missing else caught
+        missing.append(
+            f"{name} {missed if not accused else unjust if len(failed) == accused else both}"
+        )
+    caught = _("{caught} of {bugs} bugs caught").format(
+        caught=len(tests) - len(missing), bugs=len(tests)
+    )
+    return (
+        _("{caught}: {missing}").format(caught=caught, missing=_("; ").join(missing))
+        if missing
+        else caught
+    )
 
 
 def describe_finding(judged: Judged) -> Finding:
@@ -78,25 +101,40 @@ def describe_finding(judged: Judged) -> Finding:
         return Finding(case, judged.fault.words)
     if judged.changed:
         name, changed = next(iter(judged.changed.items()))
-        words = _("{count} element of the input {name} changed") if changed == 1 else _("{count} elements of the input {name} changed")
+        words = (
+            _("{count} element of the input {name} changed")
+            if changed == 1
+            else _("{count} elements of the input {name} changed")
+        )
         return Finding(case, words.format(count=changed, name=name))
     if _is_about_outside(judged):
         name, positions = next(iter(judged.outside.items()))
         shown = list_words([*map(int, positions[:5]), *(["..."] if len(positions) > 5 else [])])
         shape = str(judged.plan.tensor(name).shape).replace(",)", ")")
-        words = _("{count} elements outside {name} were written, at {places} from its start ({name} has shape {shape})")
-        return Finding(case, words.format(count=len(positions), name=name, places=shown, shape=shape))
-    if judged.plan.constexprs.get("change"):  # the grader makes this output; the learner's code has no name for it
+        words = _(
+            "{count} elements outside {name} were written, at {places} from its start ({name} has"
+            " shape {shape})"
+        )
+        return Finding(
+            case, words.format(count=len(positions), name=name, places=shown, shape=shape)
+        )
+    # the grader makes this output; the learner's code has no name for it
+    if judged.plan.constexprs.get("change"):
         return Finding(
             case,
-            _("x was changed after the forward pass, and backward ran all the same: PyTorch checks only what ctx.save_for_backward keeps"),
+            _(
+                "x was changed after the forward pass, and backward ran all the same: PyTorch"
+                " checks only what ctx.save_for_backward keeps"
+            ),
         )
     return _describe_deviation(case, judged.deviations[0])
 
 
 def describe_first_failure(judged: Judged, number: int, count: int) -> str:
     """Write one line about a wrong case while other cases still run. ``number`` counts from 0."""
-    if judged.deviations and not judged.plan.case.describe_outcome(judged.plan.entry_point, judged.outputs):
+    if judged.deviations and not judged.plan.case.describe_outcome(
+        judged.plan.entry_point, judged.outputs
+    ):
         worst = next((d for d in judged.deviations if d.kind is Element.OFF), judged.deviations[0])
         words = _describe_extent(worst)
     else:
@@ -115,9 +153,11 @@ def _describe_extent(deviation: Deviation) -> str:
     if deviation.ratio is None:
         return _describe_numbers(deviation)
     if deviation.ratio < BEYOND:
-        words, multiple = _("{output} is off by up to {multiple} the allowed error"), format_multiple(deviation.ratio)
+        words = _("{output} is off by up to {multiple} the allowed error")
+        multiple = format_multiple(deviation.ratio)
     else:
-        words, multiple = _("{output} is off by more than {multiple} the allowed error"), _("{number} x").format(number=f"{BEYOND:.0e}")
+        words = _("{output} is off by more than {multiple} the allowed error")
+        multiple = _("{number} x").format(number=f"{BEYOND:.0e}")
     return words.format(output=deviation.output, multiple=multiple)
 
 
@@ -125,32 +165,46 @@ def _describe_extent(deviation: Deviation) -> str:
 _APPLIES: dict[str, Callable[[Judged], bool]] = {
     "input_changed": lambda j: j.changes_input,
     "load_outside": lambda j: j.fault is not None and j.fault.kind is FaultKind.LOAD,
-    "store_outside": lambda j: bool(j.outside) or (j.fault is not None and j.fault.kind is FaultKind.STORE),
+    "store_outside": lambda j: (
+        bool(j.outside) or (j.fault is not None and j.fault.kind is FaultKind.STORE)
+    ),
     "offset_32_bit": lambda j: j.plan.case.is_far and not j.plan.case.has_far_columns,
     "column_offset_32_bit": lambda j: j.plan.case.has_far_columns,
-    **dict.fromkeys(("not_written", "statistics_not_saved", "partly_written", "only_one_block"), lambda j: Element.UNWRITTEN in j.kinds),
+    **dict.fromkeys(
+        ("not_written", "statistics_not_saved", "partly_written", "only_one_block"),
+        lambda j: Element.UNWRITTEN in j.kinds,
+    ),
 }
 
 
 def choose_shown(failed: list[Judged], cause: str) -> Judged:
-    """Choose the failing case that is shown: the easiest one that is wrong in the way that the cause names."""
+    """Choose the failing case that is shown: the easiest one that is wrong in the way that the
+    cause names."""
     return min(list_alike(failed, cause), key=_measure_size)
 
 
 def list_alike(failed: list[Judged], cause: str) -> list[Judged]:
-    """Return the failing cases of one entry point that are wrong in the way that the cause names."""
+    """Return the failing cases of one entry point that are wrong in the way that the cause
+    names."""
     applies = _APPLIES.get(cause)
     pool = [j for j in failed if applies(j)] if applies else []
     pool = pool or failed
     first = pool[0]
-    return [j for j in pool if j.plan.entry_point == first.plan.entry_point and _name_fault(j) == _name_fault(first)]
+    return [
+        j
+        for j in pool
+        if j.plan.entry_point == first.plan.entry_point and _name_fault(j) == _name_fault(first)
+    ]
 
 
-def list_inputs(plan: Plan, parameters: tuple[str, ...], with_values: bool) -> tuple[tuple[str, str], ...]:
-    """Return name and value of what the entry point gets, written for a learner. ``parameters`` are the entry point's own names, in order.
-    Without values only sizes and strides are listed.
+def list_inputs(
+    plan: Plan, parameters: tuple[str, ...], with_values: bool
+) -> tuple[tuple[str, str], ...]:
+    """Return name and value of what the entry point gets, written for a learner. ``parameters`` are
+    the entry point's own names, in order. Without values only sizes and strides are listed.
 
-    Sizes that the case's words already name are left out, and for a kernel with packed rows all integers.
+    Sizes that the case's words already name are left out, and for a kernel with packed rows all
+    integers.
     """
     given = {*plan.arguments, "dy"}  # autograd passes dy, so no argument has it
     found = [
@@ -163,18 +217,25 @@ def list_inputs(plan: Plan, parameters: tuple[str, ...], with_values: bool) -> t
         found += [(name, str(value))] if isinstance(value, int) and name not in told else []
     names = parameters if plan.grid else ["eps"] * len(plan.arguments)
     numbers = zip(names, plan.arguments, strict=False)
-    found += [(name, f"{value:g}") for name, value in numbers if isinstance(value, float) and with_values]
+    found += [
+        (name, f"{value:g}") for name, value in numbers if isinstance(value, float) and with_values
+    ]
     return tuple(found)
 
 
 def _write_numbers(values: Any) -> str:
-    return f"[{', '.join(map(_write_numbers, values))}]" if isinstance(values, list) else format_number(values)
+    return (
+        f"[{', '.join(map(_write_numbers, values))}]"
+        if isinstance(values, list)
+        else format_number(values)
+    )
 
 
 def _measure_size(judged: Judged) -> tuple[bool, bool, bool, int]:
     """Return a sort key that puts the easiest case first: plain numbers, then few of them."""
     case = judged.plan.case
-    large = any(not (np.abs(values) <= _LARGE).all() for values in judged.plan.inputs.values())  # also True for a NaN
+    # also True for a NaN
+    large = any(not (np.abs(values) <= _LARGE).all() for values in judged.plan.inputs.values())
     return case.has_bad_row, case.is_far, large, case.M * case.N
 
 
@@ -191,15 +252,36 @@ def _name_fault(judged: Judged) -> str | Element:
 def _describe_deviation(case: str, deviation: Deviation) -> Finding:
     where = [_name_element(deviation.output, index) for index in deviation.where]
     if deviation.kind is Element.UNWRITTEN:
-        return Finding(case, _("{extent}, from {element} on").format(extent=_describe_extent(deviation), element=where[0]))
-    also = _(" (first: {elements})").format(elements=list_words(where)) if deviation.count > 1 else ""
+        return Finding(
+            case,
+            _("{extent}, from {element} on").format(
+                extent=_describe_extent(deviation), element=where[0]
+            ),
+        )
+    also = (
+        _(" (first: {elements})").format(elements=list_words(where)) if deviation.count > 1 else ""
+    )
     numbers = _describe_numbers(deviation)
-    wrong = _("{count} of {size} elements{first}").format(count=deviation.count, size=deviation.size, first=also)
-    of_first = {"element": where[0], "got": deviation.got, "want": deviation.want, "wrong": deviation.count, "size": deviation.size}
+    wrong = _("{count} of {size} elements{first}").format(
+        count=deviation.count, size=deviation.size, first=also
+    )
+    of_first = {
+        "element": where[0],
+        "got": deviation.got,
+        "want": deviation.want,
+        "wrong": deviation.count,
+        "size": deviation.size,
+    }
     if deviation.ratio is None:
-        words = numbers if deviation.size == 1 else _("{numbers}; {wrong}").format(numbers=numbers, wrong=wrong)
+        words = (
+            numbers
+            if deviation.size == 1
+            else _("{numbers}; {wrong}").format(numbers=numbers, wrong=wrong)
+        )
         return Finding(case, words, **of_first)
-    words = _("{extent} in {wrong}; {numbers}").format(extent=_describe_extent(deviation), wrong=wrong, numbers=numbers)
+    words = _("{extent} in {wrong}; {numbers}").format(
+        extent=_describe_extent(deviation), wrong=wrong, numbers=numbers
+    )
     return Finding(case, words, **of_first, ratio=deviation.first_ratio, worst=deviation.ratio)
 
 
@@ -208,19 +290,26 @@ def _describe_numbers(deviation: Deviation) -> str:
     words = _("{element} is {got}, it should be {want}")
     if deviation.kind is Element.WRONG_ZERO:
         words = _("{element} is {got} where {want} belongs")
-    return words.format(element=element, got=format_number(deviation.got), want=format_number(deviation.want))
+    return words.format(
+        element=element, got=format_number(deviation.got), want=format_number(deviation.want)
+    )
 
 
 def _name_element(output: str, index: tuple[int, ...]) -> str:
     return f"{output}[{', '.join(map(str, index))}]" if index else output
 
 
-def find_place(judged: Judged, cause: str, file: str, text: str, entry_points: tuple[str, ...]) -> Place | None:
-    """Find the line of the learner's ``text`` that the evidence of a failed case points to; return None if it points to none.
+def find_place(
+    judged: Judged, cause: str, file: str, text: str, entry_points: tuple[str, ...]
+) -> Place | None:
+    """Find the line of the learner's ``text`` that the evidence of a failed case points to; return
+    None if it points to none.
 
-    The result is the first of these that exists: code of the form that the cause names, among the statements that feed the wrong output;
-    the line of a fault; for a wrong number the only assignment that makes it; the only line that stores or returns the wrong output. The
-    mistake itself may be elsewhere than in one of the last two, so these get a label that says what the line does.
+    The result is the first of these that exists: code of the form that the cause names, among the
+    statements that feed the wrong output; the line of a fault; for a wrong number the only
+    assignment that makes it; the only line that stores or returns the wrong output. The mistake
+    itself may be elsewhere than in one of the last two, so these get a label that says what the
+    line does.
     """
     tree = ast.parse(text)
     flow = _find_flow(judged, tree, entry_points)
@@ -228,68 +317,122 @@ def find_place(judged: Judged, cause: str, file: str, text: str, entry_points: t
         return places.make_place(file, text, places.find_span(slip))
     if judged.fault:
         line = judged.fault.line
-        return places.make_place(file, text, places.find_access(tree, line, judged.fault.kind)) if line else None
+        return (
+            places.make_place(file, text, places.find_access(tree, line, judged.fault.kind))
+            if line
+            else None
+        )
     subject = _find_subject(judged)
-    if subject is None or judged.plan.case.describe_outcome(judged.plan.entry_point, judged.outputs):
+    if subject is None or judged.plan.case.describe_outcome(
+        judged.plan.entry_point, judged.outputs
+    ):
         return None
-    is_number = bool(judged.deviations) and judged.deviations[0].kind is not Element.UNWRITTEN and not judged.changed
-    if is_number and (span := _find_assignment_of_subject(judged.plan, subject, tree, entry_points)):
-        return places.make_place(file, text, span, _("{output} is made here").format(output=subject))
+    is_number = (
+        bool(judged.deviations)
+        and judged.deviations[0].kind is not Element.UNWRITTEN
+        and not judged.changed
+    )
+    if is_number and (
+        span := _find_assignment_of_subject(judged.plan, subject, tree, entry_points)
+    ):
+        return places.make_place(
+            file, text, span, _("{output} is made here").format(output=subject)
+        )
     span = _find_writing(judged.plan, subject, tree, entry_points)
     label = _("{output} is stored here") if judged.plan.grid else _("{output} is returned here")
     return span and places.make_place(file, text, span, label.format(output=subject))
 
 
-def _find_flow(judged: Judged, tree: ast.Module, entry_points: tuple[str, ...]) -> location.Flow | None:
-    """Find the flow into the wrong output or the wrong access; return None if there is not exactly one store, return or access."""
+def _find_flow(
+    judged: Judged, tree: ast.Module, entry_points: tuple[str, ...]
+) -> location.Flow | None:
+    """Find the flow into the wrong output or the wrong access; return None if there is not exactly
+    one store, return or access."""
     plan, subject = judged.plan, _find_subject(judged)
     functions = [node for node in tree.body if isinstance(node, ast.FunctionDef)]
     home = next((node for node in functions if node.name == plan.entry_point), None)
     if home is None:
         return None
     parameters = [argument.arg for argument in (*home.args.posonlyargs, *home.args.args)]
-    tensors = {name: to for to, name in zip(parameters, plan.arguments, strict=False) if isinstance(name, str)}
+    tensors = {
+        name: to
+        for to, name in zip(parameters, plan.arguments, strict=False)
+        if isinstance(name, str)
+    }
     if judged.fault:
         if not (line := judged.fault.line):
             return None
         access = places.find_only_access(tree, line, judged.fault.kind)
-        inside = next((node for node in functions if node.lineno <= line <= (node.end_lineno or line)), home)
+        inside = next(
+            (node for node in functions if node.lineno <= line <= (node.end_lineno or line)), home
+        )
         return access and location.Flow(tree, inside, judged.fault.tensor, access, access, tensors)
-    return None if judged.changed or subject is None else _find_flow_into(subject, plan, tree, entry_points, home, tensors)
+    return (
+        None
+        if judged.changed or subject is None
+        else _find_flow_into(subject, plan, tree, entry_points, home, tensors)
+    )
 
 
 def _find_flow_into(
-    subject: str, plan: Plan, tree: ast.Module, entry_points: tuple[str, ...], home: ast.FunctionDef, tensors: dict[str, str]
+    subject: str,
+    plan: Plan,
+    tree: ast.Module,
+    entry_points: tuple[str, ...],
+    home: ast.FunctionDef,
+    tensors: dict[str, str],
 ) -> location.Flow | None:
     """Find the flow into the one value that is returned or stored as ``subject``."""
     if not plan.grid:
         value = places.find_returned(tree, plan.entry_point, *_number_returned(plan, subject))
         return value and location.Flow(tree, home, subject, value, None, tensors)
-    found = places.find_only_store(tree, entry_points, plan.entry_point, plan.arguments.index(subject))
+    found = places.find_only_store(
+        tree, entry_points, plan.entry_point, plan.arguments.index(subject)
+    )
     value = found and places.find_stored(found[1])
-    return location.Flow(tree, found[0], subject, value, found[1], tensors) if found and value else None
+    return (
+        location.Flow(tree, found[0], subject, value, found[1], tensors)
+        if found and value
+        else None
+    )
 
 
-def _find_assignment_of_subject(plan: Plan, subject: str, tree: ast.Module, entry_points: tuple[str, ...]) -> Span | None:
+def _find_assignment_of_subject(
+    plan: Plan, subject: str, tree: ast.Module, entry_points: tuple[str, ...]
+) -> Span | None:
     """Find the one assignment that makes ``subject``."""
     others = (_STATISTICS | {tensor.name for tensor in plan.tensors}) - {subject}
     if plan.grid:
         argument = plan.arguments.index(subject)
-        return places.find_assignment_of_stored(tree, entry_points, plan.entry_point, argument, others)
-    return places.find_assignment_of_returned(tree, plan.entry_point, *_number_returned(plan, subject), others)
+        return places.find_assignment_of_stored(
+            tree, entry_points, plan.entry_point, argument, others
+        )
+    return places.find_assignment_of_returned(
+        tree, plan.entry_point, *_number_returned(plan, subject), others
+    )
 
 
-def _find_writing(plan: Plan, subject: str, tree: ast.Module, entry_points: tuple[str, ...]) -> Span | None:
-    """Find the only store of ``subject``, or the only return; if it returns several values, find the one that is ``subject``."""
+def _find_writing(
+    plan: Plan, subject: str, tree: ast.Module, entry_points: tuple[str, ...]
+) -> Span | None:
+    """Find the only store of ``subject``, or the only return; if it returns several values, find
+    the one that is ``subject``."""
     if plan.grid:
-        return places.find_store(tree, entry_points, plan.entry_point, plan.arguments.index(subject))
+        return places.find_store(
+            tree, entry_points, plan.entry_point, plan.arguments.index(subject)
+        )
     number, count = _number_returned(plan, subject)
     value = places.find_returned(tree, plan.entry_point, number, count)
-    return places.find_span(value) if value is not None and count > 1 else places.find_return(tree, plan.entry_point)
+    return (
+        places.find_span(value)
+        if value is not None and count > 1
+        else places.find_return(tree, plan.entry_point)
+    )
 
 
 def _number_returned(plan: Plan, output: str) -> tuple[int, int]:
-    """Return the index of ``output`` among the values that the entry point returns, and their number."""
+    """Return the index of ``output`` among the values that the entry point returns, and their
+    number."""
     outputs = [tensor.name for tensor in plan.tensors if tensor.is_output]
     names = _GRADIENTS if plan.entry_point == "backward" else outputs
     return names.index(output) if output in names else 0, len(names)
@@ -306,7 +449,8 @@ def find_return(function: str, file: str, text: str) -> Place | None:
 
 
 def _is_about_outside(judged: Judged) -> bool:
-    """Return True if the finding is about stores outside a tensor: no number is off, which would show more."""
+    """Return True if the finding is about stores outside a tensor: no number is off, which would
+    show more."""
     return bool(judged.outside) and Element.OFF not in judged.kinds
 
 
@@ -316,7 +460,8 @@ def _find_subject(judged: Judged) -> str | None:
         return next(iter(judged.changed)) if judged.plan.grid else None
     if _is_about_outside(judged):
         return next(iter(judged.outside))
-    # In a case with "change" the output says whether autograd refused a changed x: the learner's code has no such tensor.
+    # In a case with "change" the output says whether autograd refused a changed x: the learner's
+    # code has no such tensor.
     if not judged.deviations or judged.plan.constexprs.get("change"):
         return None
     return judged.deviations[0].output
@@ -325,6 +470,7 @@ def _find_subject(judged: Judged) -> str | None:
 def find_raise(raised: Raised, file: str, text: str) -> Place | None:
     """Find the line of an exception."""
     line = raised.line
-    if not line or line == 1:  # line 1 of the code that runs has only imports, among them those of the course
+    # line 1 of the code that runs has only imports, among them those of the course
+    if not line or line == 1:
         return None
     return places.make_place(file, text, Span(line, raised.column, raised.end_column))

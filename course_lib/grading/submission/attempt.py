@@ -1,4 +1,5 @@
-"""Find out whether a file's text has code for an exercise. The text may be hostile, so ``reader.py`` runs this in a sandbox."""
+"""Find out whether a file's text has code for an exercise. The text may be hostile, so
+``reader.py`` runs this in a sandbox."""
 
 from __future__ import annotations
 
@@ -11,16 +12,22 @@ from course_lib.grading.submission import needed, oddities
 from course_lib.grading.submission.source import Kernels, Unreadable, check_imports, parse
 
 
-def read_attempt(exercise: Exercise, unsolved: str, text: str, name: str, given: str | None = None) -> Kernels | None:
-    """Return the code of the exercise's entry points, and what it needs, out of ``text``; None while the file is as the course wrote it.
+def read_attempt(
+    exercise: Exercise, unsolved: str, text: str, name: str, given: str | None = None
+) -> Kernels | None:
+    """Return the code of the exercise's entry points, and what it needs, out of ``text``; None
+    while the file is as the course wrote it.
 
     Args:
-        unsolved: the exercise's file as the course wrote it. Comments, docstrings, imports and layout are not code.
-        given: imports that are made for the cell of a step, so that its text need not have them; None for an exercise.
+        unsolved: the exercise's file as the course wrote it. Comments, docstrings, imports and
+        layout are not code. given: imports that are made for the cell of a step, so that its text
+        need not have them; None for an exercise.
 
     Raises: Unreadable if the text does not parse, or lacks an entry point.
     """
-    if _normalise(_cut_or_whole(exercise, unsolved, exercise.file)) == _normalise(_cut_or_whole(exercise, text, name)):
+    if _normalise(_cut_or_whole(exercise, unsolved, exercise.file)) == _normalise(
+        _cut_or_whole(exercise, text, name)
+    ):
         return None
     return extract(exercise, text, name, given)
 
@@ -32,8 +39,17 @@ def extract(exercise: Exercise, text: str, name: str, given: str | None = None) 
         check_imports(tree, name, _describe_needed(exercise.kind))
     source = needed.cut(tree, text, name, exercise.entry_points, exercise.kind)
     if given is not None:
-        check_imports(parse(source, name), name, _("The imports that a step needs are made for it; remove the line."))
-    rules = {"kind": exercise.kind, "forbidden": dict(exercise.forbidden), "file": name, "given": given or ""}
+        check_imports(
+            parse(source, name),
+            name,
+            _("The imports that a step needs are made for it; remove the line."),
+        )
+    rules = {
+        "kind": exercise.kind,
+        "forbidden": dict(exercise.forbidden),
+        "file": name,
+        "given": given or "",
+    }
     odd = () if exercise.kind == "kernel" else oddities.find_oddities(source)
     line = 0 if given is not None else oddities.find_code_of_its_own(tree, source)
     return Kernels(source, exercise.entry_points, rules, odd, text if line else "", line)
@@ -42,7 +58,10 @@ def extract(exercise: Exercise, text: str, name: str, given: str | None = None) 
 def _describe_needed(kind: str) -> str:
     """Say which imports an exercise of this kind needs."""
     if kind == "kernel":
-        return _("A kernel needs only `import triton` and `import triton.language as tl`; remove the line.")
+        return _(
+            "A kernel needs only `import triton` and `import triton.language as tl`; remove the"
+            " line."
+        )
     if kind == "numpy":
         return _("This exercise needs only `import numpy as np`; remove the line.")
     return _("This exercise needs only `import torch`; remove the line.")
@@ -62,7 +81,11 @@ def _normalise(code: str) -> str:
 
     class Strip(ast.NodeTransformer):
         def visit(self, node: ast.AST) -> Any:
-            return None if isinstance(node, ast.Pass | ast.Import | ast.ImportFrom) else super().visit(node)
+            return (
+                None
+                if isinstance(node, ast.Pass | ast.Import | ast.ImportFrom)
+                else super().visit(node)
+            )
 
         def visit_Expr(self, node: ast.Expr) -> ast.Expr | None:
             return None if isinstance(node.value, ast.Constant) else node

@@ -1,8 +1,11 @@
-"""Check that a file of kernels holds nothing but kernels, before the process that observes launches runs it.
+"""Check that a file of kernels holds nothing but kernels, before the process that observes launches
+runs it.
 
-In CPU mode Triton's interpreter runs a kernel as Python, in the process that counts reads, orders and races. So that process runs
-nothing of a file but this: jitted functions, whose statements and names Triton's compiler knows; functions that the compiler calls
-with constants (``@triton.constexpr_function``), which only calculate; and constants that are literals or arithmetic with them.
+In CPU mode Triton's interpreter runs a kernel as Python, in the process that counts reads, orders
+and races. So that process runs nothing of a file but this: jitted functions, whose statements and
+names Triton's compiler knows; functions that the compiler calls with constants
+(``@triton.constexpr_function``), which only calculate; and constants that are literals or
+arithmetic with them.
 """
 
 from __future__ import annotations
@@ -28,47 +31,66 @@ from course_lib.grading.submission.source import make_refusal
 _MODULES = frozenset(
     """triton triton.language triton.language.core triton.language.extra triton.language.extra.cuda
     triton.language.extra.cuda.libdevice triton.language.extra.libdevice triton.language.math triton.language.random
-    triton.language.standard""".split()
+    triton.language.standard""".split()  # noqa: E501
 )
 _OF_TRITON = frozenset("jit cdiv next_power_of_2 constexpr_function language".split())
 _DECORATORS = frozenset({"jit", "constexpr_function"})
 _PAST_TRITON = frozenset("inline_asm_elementwise extern_elementwise dispatch extern".split())
-_CALCULATING = frozenset({"math", "numpy"})  # modules whose numbers and functions a constant may use
-_BUILTINS_OF_KERNELS = frozenset("range min max abs float int bool len list tuple isinstance print".split())
-_BUILTINS_OF_CONSTANTS = frozenset("range min max abs float int bool len list tuple sum round pow divmod sorted enumerate zip".split())
-_ATTRIBUTES_OF_INSTANCES = frozenset(  # Triton sets these on instances, so its classes do not list them
+# modules whose numbers and functions a constant may use
+_CALCULATING = frozenset({"math", "numpy"})
+_BUILTINS_OF_KERNELS = frozenset(
+    "range min max abs float int bool len list tuple isinstance print".split()
+)
+_BUILTINS_OF_CONSTANTS = frozenset(
+    "range min max abs float int bool len list tuple sum round pow divmod sorted enumerate zip".split()  # noqa: E501
+)
+# Triton sets these on instances, so its classes do not list them
+_ATTRIBUTES_OF_INSTANCES = frozenset(
     """shape numel type dtype value values name element_ty scalar strides block_shape primitive_bitwidth int_bitwidth
-    int_signedness address_space const load store gather scatter""".split()
+    int_signedness address_space const load store gather scatter""".split()  # noqa: E501
 )
 _ATTRIBUTES_OF_CONSTANTS = frozenset("value bit_length primitive_bitwidth".split())
-# The interpreter runs these parts of Python. If the compiler refuses one of them, its own message is shown.
+# The interpreter runs these parts of Python. If the compiler refuses one of them, its own message
+# is shown.
 _ALSO_RUN = (
-    ast.Break, ast.Continue, ast.Starred, ast.FormattedValue, ast.Assert, ast.Slice, ast.operator, ast.unaryop, ast.boolop, ast.cmpop,
+    ast.Break, ast.Continue, ast.Starred, ast.FormattedValue, ast.Assert, ast.Slice, ast.operator,
+    ast.unaryop, ast.boolop, ast.cmpop,
     ast.expr_context, ast.arguments, ast.arg, ast.keyword, ast.comprehension,
 )  # fmt: skip
 _OF_CONSTEXPR_FUNCTIONS = (
-    ast.FunctionDef, ast.arguments, ast.arg, ast.Return, ast.Assign, ast.AugAssign, ast.AnnAssign, ast.For, ast.While, ast.If, ast.Expr,
-    ast.Pass, ast.Break, ast.Continue, ast.Assert, ast.expr, ast.expr_context, ast.operator, ast.unaryop, ast.boolop, ast.cmpop,
+    ast.FunctionDef, ast.arguments, ast.arg, ast.Return, ast.Assign, ast.AugAssign, ast.AnnAssign,
+    ast.For, ast.While, ast.If, ast.Expr,
+    ast.Pass, ast.Break, ast.Continue, ast.Assert, ast.expr, ast.expr_context, ast.operator,
+    ast.unaryop, ast.boolop, ast.cmpop,
     ast.keyword, ast.comprehension, ast.Slice,
 )  # fmt: skip
 
 
 def check(tree: ast.Module, text: str, file: str) -> None:
-    """Check what was cut out of ``file``, as ``text`` and parsed. Put single imports in place of ``from triton.language import *``.
+    """Check what was cut out of ``file``, as ``text`` and parsed. Put single imports in place of
+    ``from triton.language import *``.
 
-    Raises: Unreadable, with the line, at the first statement that is neither a kernel nor a constant, or at the first undefined name.
+    Raises: Unreadable, with the line, at the first statement that is neither a kernel nor a
+    constant, or at the first undefined name.
     """
     _expand_stars(tree)
     _FileCheck(tree, text, file).run()
 
 
 def _expand_stars(tree: ast.Module) -> None:
-    used = {node.id for node in ast.walk(tree) if isinstance(node, ast.Name)} - set(list_bound(tree))
+    used = {node.id for node in ast.walk(tree) if isinstance(node, ast.Name)} - set(
+        list_bound(tree)
+    )
     for node in tree.body:
-        if isinstance(node, ast.ImportFrom) and node.module == "triton.language" and node.names[0].name == "*":
+        if (
+            isinstance(node, ast.ImportFrom)
+            and node.module == "triton.language"
+            and node.names[0].name == "*"
+        ):
             import triton.language as tl
 
-            found = sorted(used.intersection(tl.__all__)) or ["float32"]  # an import needs at least one name
+            # an import needs at least one name
+            found = sorted(used.intersection(tl.__all__)) or ["float32"]
             node.names = [ast.copy_location(ast.alias(name), node.names[0]) for name in found]
 
 
@@ -86,7 +108,12 @@ def find_member(module: ModuleType, name: str) -> Any:
     if name.startswith("_"):
         raise _Closed(_("`{name}` is private to Triton.").format(name=word))
     if name in _PAST_TRITON:
-        raise _Closed(_("`{name}` cannot be used in an exercise: it goes past Triton, where nothing can be checked.").format(name=word))
+        raise _Closed(
+            _(
+                "`{name}` cannot be used in an exercise: it goes past Triton, where nothing can be"
+                " checked."
+            ).format(name=word)
+        )
     try:
         value = getattr(module, name)
     except AttributeError:
@@ -107,12 +134,15 @@ def _is_of_language(path: str, name: str, value: Any) -> bool:
         return name in _OF_TRITON
     import triton.language as tl
 
-    if isinstance(value, bool | int | float | str) or type(value).__module__.startswith("triton.language"):
+    if isinstance(value, bool | int | float | str) or type(value).__module__.startswith(
+        "triton.language"
+    ):
         return True
     if name in tl.__all__ or hasattr(value, "fn"):
         return True
     if path.startswith("triton.language.extra") and callable(value):
-        return True  # in CPU mode these are functions of the interpreter, whose module has another name
+        # in CPU mode these are functions of the interpreter, whose module has another name
+        return True
     return str(getattr(value, "__module__", "")).startswith("triton.language")
 
 
@@ -120,12 +150,18 @@ class _FileCheck:
     def __init__(self, tree: ast.Module, text: str, file: str):
         self.tree, self.file = tree, file
         self.lines = [f"{line}\n" for line in split_lines(text)]
-        self.parents = {child: node for node in ast.walk(tree) for child in ast.iter_child_nodes(node)}
+        self.parents = {
+            child: node for node in ast.walk(tree) for child in ast.iter_child_nodes(node)
+        }
         self.imports = dict(needed.list_imports(tree))
         self.bound = {name for node in tree.body for name in _list_bound_by(node)}
         self.before: set[str] = set()  # names that the statements above have bound
         self.kernels = [node for node in ast.walk(tree) if needed.is_jitted(node, self.imports)]
-        self.constexpr_functions = {node for node in tree.body if isinstance(node, ast.FunctionDef) and _asks_for_constexpr(node)}
+        self.constexpr_functions = {
+            node
+            for node in tree.body
+            if isinstance(node, ast.FunctionDef) and _asks_for_constexpr(node)
+        }
         self.functions = {node.name for node in tree.body if isinstance(node, ast.FunctionDef)} - {
             getattr(node, "name", "") for node in {*self.kernels, *self.constexpr_functions}
         }
@@ -139,7 +175,9 @@ class _FileCheck:
         for node in self.kernels:
             _KernelCheck(self, node).run()
         # Python functions come last: the message about a kernel that calls one helps more.
-        for node in sorted(self.tree.body, key=lambda node: getattr(node, "name", "") in self.functions):
+        for node in sorted(
+            self.tree.body, key=lambda node: getattr(node, "name", "") in self.functions
+        ):
             if isinstance(node, ast.Import | ast.ImportFrom):
                 self._check_import(node)
             elif isinstance(node, ast.FunctionDef) and node in self.kernels:
@@ -158,13 +196,19 @@ class _FileCheck:
             if self.imports[name] != path:
                 self.refuse(
                     node,
-                    _("`{name}` is imported as two things, `{path}` and `{other}`.").format(name=name, path=path, other=self.imports[name]),
+                    _("`{name}` is imported as two things, `{path}` and `{other}`.").format(
+                        name=name, path=path, other=self.imports[name]
+                    ),
                 )
             if path in _CALCULATING or path == "math.*" or _calculates(path):
                 continue
             if name == "*" or path.partition(".")[0] != "triton":
                 self.refuse(
-                    node, _("`{name}` is an import of Python's; inside a kernel there are `tl` and `triton` only.").format(name=path)
+                    node,
+                    _(
+                        "`{name}` is an import of Python's; inside a kernel there are `tl` and"
+                        " `triton` only."
+                    ).format(name=path),
                 )
             self.find(node, path)
 
@@ -181,11 +225,18 @@ class _FileCheck:
             return self.refuse(node, str(closed))
 
     def resolve(self, node: ast.expr) -> Any:
-        """Return what a dotted name stands for if it begins with an import of Triton; None for any other."""
+        """Return what a dotted name stands for if it begins with an import of Triton; None for any
+        other."""
         if isinstance(node, ast.Name):
             path = self.imports.get(node.id, "")
-            return self.find(node, path) if path.partition(".")[0] == "triton" and node.id not in self.bound else None
-        if isinstance(node, ast.Attribute) and isinstance(owner := self.resolve(node.value), ModuleType):
+            return (
+                self.find(node, path)
+                if path.partition(".")[0] == "triton" and node.id not in self.bound
+                else None
+            )
+        if isinstance(node, ast.Attribute) and isinstance(
+            owner := self.resolve(node.value), ModuleType
+        ):
             try:
                 return find_member(owner, node.attr)
             except _Closed as closed:
@@ -194,15 +245,20 @@ class _FileCheck:
 
     def _check_constant(self, node: ast.stmt) -> None:
         targets = node.targets if isinstance(node, ast.Assign) else [getattr(node, "target", None)]
-        names = [name for target in targets for name in (target.elts if isinstance(target, ast.Tuple) else [target])]
+        names = [
+            name
+            for target in targets
+            for name in (target.elts if isinstance(target, ast.Tuple) else [target])
+        ]
         self.refuse_bound_imports(node)
         value = node.value if isinstance(node, ast.Assign | ast.AnnAssign) else None
         if value is None or not all(isinstance(name, ast.Name) for name in names):
             self.refuse(
                 node,
                 _(
-                    "`{code}` is run by Python as the file is imported, and a kernel needs what it makes. The check takes "
-                    "kernels and constants out of a file and runs nothing else: write the value as `NAME = tl.constexpr(number)`."
+                    "`{code}` is run by Python as the file is imported, and a kernel needs what it"
+                    " makes. The check takes kernels and constants out of a file and runs nothing"
+                    " else: write the value as `NAME = tl.constexpr(number)`."
                 ).format(code=_quote_first_words(node)),
             )
         assert value is not None
@@ -211,25 +267,42 @@ class _FileCheck:
     def refuse_bound_imports(self, node: ast.AST) -> None:
         """Refuse a name that is bound in ``node`` and is an import of the file, too."""
         for name in self.imports.keys() & set(list_bound(node)):
-            self.refuse(node, _("`{name}` is an import of the file; give your own value another name.").format(name=name))
+            self.refuse(
+                node,
+                _("`{name}` is an import of the file; give your own value another name.").format(
+                    name=name
+                ),
+            )
 
     def check_evaluated(self, function: ast.FunctionDef) -> None:
-        """Check the defaults and annotations of a function, which Python evaluates as it defines it."""
+        """Check the defaults and annotations of a function, which Python evaluates as it defines
+        it."""
         arguments = function.args
-        annotations = [argument.annotation for argument in ast.walk(arguments) if isinstance(argument, ast.arg)]
-        self.check_constants([*arguments.defaults, *arguments.kw_defaults, *annotations, function.returns], function)
+        annotations = [
+            argument.annotation for argument in ast.walk(arguments) if isinstance(argument, ast.arg)
+        ]
+        self.check_constants(
+            [*arguments.defaults, *arguments.kw_defaults, *annotations, function.returns], function
+        )
 
     def check_constants(self, values: Sequence[ast.expr | None], node: ast.AST) -> None:
-        """Refuse expressions that do more than calculate: Python evaluates them when it imports the file."""
+        """Refuse expressions that do more than calculate: Python evaluates them when it imports the
+        file."""
         for value in values:
             for part in ast.walk(value or ast.Constant(None)):
                 self.check_part_of_constant(part, node)
 
     def check_part_of_constant(self, part: ast.AST, node: ast.AST) -> None:
-        """Refuse a part that a constant cannot have: it is evaluated in the process that observes launches."""
-        words = _("a constant for a kernel must be a plain number, such as `tl.constexpr(1e-5)`, or arithmetic with numbers.")
-        allowed = (ast.Constant, ast.UnaryOp, ast.BinOp, ast.Compare, ast.IfExp, ast.BoolOp, ast.Tuple, ast.List, ast.Call, ast.Name,
-                   ast.Attribute, ast.operator, ast.unaryop, ast.cmpop, ast.boolop, ast.expr_context, ast.Subscript)  # fmt: skip
+        """Refuse a part that a constant cannot have: it is evaluated in the process that observes
+        launches."""
+        words = _(
+            "a constant for a kernel must be a plain number, such as `tl.constexpr(1e-5)`, or"
+            " arithmetic with numbers."
+        )
+        allowed = (ast.Constant, ast.UnaryOp, ast.BinOp, ast.Compare, ast.IfExp, ast.BoolOp,
+            ast.Tuple, ast.List, ast.Call, ast.Name,
+                   ast.Attribute, ast.operator, ast.unaryop, ast.cmpop, ast.boolop,
+                   ast.expr_context, ast.Subscript)  # fmt: skip
         if not isinstance(part, allowed):
             self.refuse(node, words)
         if isinstance(part, ast.Name) and part.id not in self.before - self.functions:
@@ -244,27 +317,40 @@ class _FileCheck:
             dotted = ast.unparse(node).replace(root or "", path, 1)
             if not _calculates(dotted):
                 self.refuse(
-                    node, _("`{code}` is no number, and no function of numbers, of Python's `math`.").format(code=ast.unparse(node))
+                    node,
+                    _(
+                        "`{code}` is no number, and no function of numbers, of Python's `math`."
+                    ).format(code=ast.unparse(node)),
                 )
             return
         value = self.resolve(node)
         if value is None and node.attr not in _ATTRIBUTES_OF_CONSTANTS:
-            self.refuse(node, _("`.{name}` is not something that a constant of a kernel has.").format(name=node.attr))
+            self.refuse(
+                node,
+                _("`.{name}` is not something that a constant of a kernel has.").format(
+                    name=node.attr
+                ),
+            )
         if isinstance(value, ModuleType) and not isinstance(self.parents[node], ast.Attribute):
-            self.refuse(node, _("`{name}` is a module; use what is in it.").format(name=ast.unparse(node)))
+            self.refuse(
+                node, _("`{name}` is a module; use what is in it.").format(name=ast.unparse(node))
+            )
 
     def check_name_of_constant(self, node: ast.Name) -> None:
         path = self.imports.get(node.id, "")
         if path:
             is_module = path in _CALCULATING or isinstance(self.resolve(node), ModuleType)
             if is_module and not isinstance(self.parents[node], ast.Attribute):
-                self.refuse(node, _("`{name}` is a module; use what is in it.").format(name=node.id))
+                self.refuse(
+                    node, _("`{name}` is a module; use what is in it.").format(name=node.id)
+                )
             return
         if node.id in self.functions:
             self.refuse(
                 node,
                 _(
-                    "`{name}` is a Python function of your file, and the check runs none to make a constant. Write the number itself."
+                    "`{name}` is a Python function of your file, and the check runs none to make a"
+                    " constant. Write the number itself."
                 ).format(name=node.id),
             )
         if node.id not in _BUILTINS_OF_CONSTANTS:
@@ -272,12 +358,16 @@ class _FileCheck:
 
     def refuse_undefined(self, node: ast.Name) -> None:
         if hasattr(builtins, node.id):
-            self.refuse(node, _("`{name}` is Python, not Triton; a kernel cannot use it.").format(name=node.id))
+            self.refuse(
+                node,
+                _("`{name}` is Python, not Triton; a kernel cannot use it.").format(name=node.id),
+            )
         self.refuse(
             node,
-            _("`{name}` is used, and nothing in the kernel defines it. Is a part still missing, or the name mistyped?").format(
-                name=node.id
-            ),
+            _(
+                "`{name}` is used, and nothing in the kernel defines it. Is a part still missing,"
+                " or the name mistyped?"
+            ).format(name=node.id),
             "undefined_name",
         )
 
@@ -305,7 +395,8 @@ class _KernelCheck:
         self.plain_values = {
             target.id
             for node in file.tree.body
-            if isinstance(node, ast.Assign) and isinstance(node.value, ast.Constant | ast.UnaryOp | ast.BinOp)
+            if isinstance(node, ast.Assign)
+            and isinstance(node.value, ast.Constant | ast.UnaryOp | ast.BinOp)
             for target in node.targets
             if isinstance(target, ast.Name)
         }
@@ -315,7 +406,10 @@ class _KernelCheck:
         if self.kernel not in self.file.tree.body:
             self.refuse(
                 self.kernel,
-                _("`{name}` stands inside something else. A kernel begins at the left margin of the file.").format(name=self.kernel.name),
+                _(
+                    "`{name}` stands inside something else. A kernel begins at the left margin of"
+                    " the file."
+                ).format(name=self.kernel.name),
             )
         self._check_text()
         self._check_settings()
@@ -331,19 +425,33 @@ class _KernelCheck:
             self.refuse(
                 kernel,
                 _(
-                    "`{name}` is decorated with {decorators}. The course launches it with its own settings: keep `@triton.jit`, and remove the others."
+                    "`{name}` is decorated with {decorators}. The course launches it with its own"
+                    " settings: keep `@triton.jit`, and remove the others."
                 ).format(name=kernel.name, decorators=decorators),
             )
 
     def _check_settings(self) -> None:
         """Check the arguments of ``@triton.jit(...)``, which Python evaluates."""
-        calls = [decorator for decorator in self.kernel.decorator_list if isinstance(decorator, ast.Call)]
-        for value in (value for call in calls for value in (*call.args, *(k.value for k in call.keywords))):
-            if not all(isinstance(p, ast.Constant | ast.List | ast.Tuple | ast.expr_context) for p in ast.walk(value)):
-                self.refuse(value, _("`{code}` is no plain setting of `@triton.jit`.").format(code=ast.unparse(value)))
+        calls = [
+            decorator for decorator in self.kernel.decorator_list if isinstance(decorator, ast.Call)
+        ]
+        for value in (
+            value for call in calls for value in (*call.args, *(k.value for k in call.keywords))
+        ):
+            if not all(
+                isinstance(p, ast.Constant | ast.List | ast.Tuple | ast.expr_context)
+                for p in ast.walk(value)
+            ):
+                self.refuse(
+                    value,
+                    _("`{code}` is no plain setting of `@triton.jit`.").format(
+                        code=ast.unparse(value)
+                    ),
+                )
 
     def _check_text(self) -> None:
-        """Check that the lines which Triton finds by ``inspect``, and interprets, are the kernel that is checked here."""
+        """Check that the lines which Triton finds by ``inspect``, and interprets, are the kernel
+        that is checked here."""
         first = min(decorator.lineno for decorator in self.kernel.decorator_list)
         with contextlib.suppress(SyntaxError, tokenize.TokenError):
             found = ast.parse("".join(inspect.getblock(self.file.lines[first - 1 :]))).body
@@ -351,29 +459,48 @@ class _KernelCheck:
                 return
         self.refuse(
             self.kernel,
-            _("Triton does not find all lines of `{name}`. Remove lines that hold nothing but a backslash, and indent all others.").format(
-                name=self.kernel.name
-            ),
+            _(
+                "Triton does not find all lines of `{name}`. Remove lines that hold nothing but a"
+                " backslash, and indent all others."
+            ).format(name=self.kernel.name),
         )
 
     def _check_node(self, node: ast.AST) -> None:
         if isinstance(node, ast.FunctionDef):
             self.refuse(
-                node, _("`{name}` is defined inside a kernel. Move it out and decorate it with `@triton.jit`.").format(name=node.name)
+                node,
+                _(
+                    "`{name}` is defined inside a kernel. Move it out and decorate it with"
+                    " `@triton.jit`."
+                ).format(name=node.name),
             )
-        if not isinstance(node, _ALSO_RUN) and not hasattr(self.generator, f"visit_{type(node).__name__}"):
+        if not isinstance(node, _ALSO_RUN) and not hasattr(
+            self.generator, f"visit_{type(node).__name__}"
+        ):
             self.refuse(
                 node,
-                _("`{code}` is not possible inside a kernel: Triton's compiler knows no such thing.").format(code=_quote_first_words(node)),
+                _(
+                    "`{code}` is not possible inside a kernel: Triton's compiler knows no such"
+                    " thing."
+                ).format(code=_quote_first_words(node)),
             )
         if isinstance(node, ast.Assign) and len(node.targets) > 1:
-            self.refuse(node, _("this line assigns to several names at once; Triton's compiler takes one `=` per statement."))
-        if isinstance(node, ast.Attribute | ast.Subscript) and isinstance(node.ctx, ast.Store | ast.Del):
             self.refuse(
                 node,
-                _("`{code}` is assigned to; a kernel can only assign to names. Store to memory with `tl.store`.").format(
-                    code=ast.unparse(node)
+                _(
+                    "this line assigns to several names at once; Triton's compiler takes one `=`"
+                    " per statement."
                 ),
+            )
+        if isinstance(node, ast.Attribute | ast.Subscript) and isinstance(
+            node.ctx, ast.Store | ast.Del
+        ):
+            self.refuse(
+                node,
+                _(
+                    "`{code}` is assigned to; a kernel can only assign to names. Store to memory"
+                    " with `tl.store`."
+                ).format(code=ast.unparse(node)),
             )
         if isinstance(node, ast.Name):
             self._check_name(node)
@@ -386,22 +513,29 @@ class _KernelCheck:
             self.refuse(node, _("`{name}` is not possible inside a kernel.").format(name=name))
         if not isinstance(node.ctx, ast.Load) or name in self.local:
             if name in imports:
-                self.refuse(node, _("`{name}` is an import of the file; give your own value another name.").format(name=name))
+                self.refuse(
+                    node,
+                    _(
+                        "`{name}` is an import of the file; give your own value another name."
+                    ).format(name=name),
+                )
         elif name in imports:
             self._check_imported(node)
         elif name in self.plain_values and not self._is_default(node):
             self.refuse(
                 node,
                 _(
-                    "`{name}` is a plain Python global, which the compiler refuses. Write `{name} = tl.constexpr(...)` or pass it as an argument."
+                    "`{name}` is a plain Python global, which the compiler refuses. Write `{name} ="
+                    " tl.constexpr(...)` or pass it as an argument."
                 ).format(name=name),
             )
         elif name in self.file.functions:
             self.refuse(
                 node,
-                _("`{name}` is a Python function of your file, which a kernel cannot call. Put `@triton.jit` on the line above it.").format(
-                    name=name
-                ),
+                _(
+                    "`{name}` is a Python function of your file, which a kernel cannot call. Put"
+                    " `@triton.jit` on the line above it."
+                ).format(name=name),
                 "undefined_name",
             )
         elif name not in self.file.bound and name not in _BUILTINS_OF_KERNELS:
@@ -411,9 +545,15 @@ class _KernelCheck:
         path = self.file.imports[node.id]
         if path.partition(".")[0] != "triton":
             self.refuse(
-                node, _("`{name}` is an import of Python's; inside a kernel there are `tl` and `triton` only.").format(name=node.id)
+                node,
+                _(
+                    "`{name}` is an import of Python's; inside a kernel there are `tl` and `triton`"
+                    " only."
+                ).format(name=node.id),
             )
-        if not isinstance(self.file.parents[node], ast.Attribute) and isinstance(self.file.find(node, path), ModuleType):
+        if not isinstance(self.file.parents[node], ast.Attribute) and isinstance(
+            self.file.find(node, path), ModuleType
+        ):
             self.refuse(node, _("`{name}` is a module; use what is in it.").format(name=node.id))
 
     def _is_default(self, node: ast.AST) -> bool:
@@ -431,13 +571,24 @@ class _KernelCheck:
             if root not in self.file.imports.keys() | self.file.bound | _BUILTINS_OF_KERNELS:
                 return  # the name is refused separately
         if node.attr in _DECORATORS and isinstance(self.file.resolve(node.value), ModuleType):
-            self.refuse(node, _("`{code}` stands above a function, and not inside a kernel.").format(code=ast.unparse(node)))
+            self.refuse(
+                node,
+                _("`{code}` stands above a function, and not inside a kernel.").format(
+                    code=ast.unparse(node)
+                ),
+            )
         if self.file.resolve(node) is None and node.attr not in self.attributes:
-            self.refuse(node, _("`.{name}` is not something that a value in a kernel has. Is it mistyped?").format(name=node.attr))
+            self.refuse(
+                node,
+                _(
+                    "`.{name}` is not something that a value in a kernel has. Is it mistyped?"
+                ).format(name=node.attr),
+            )
 
 
 class _ConstexprCheck:
-    """A function that Triton calls with constants while it compiles a kernel: it calculates with them and does nothing else."""
+    """A function that Triton calls with constants while it compiles a kernel: it calculates with
+    them and does nothing else."""
 
     def __init__(self, file: _FileCheck, function: ast.FunctionDef):
         self.file, self.function = file, function
@@ -447,18 +598,27 @@ class _ConstexprCheck:
         if len(self.function.decorator_list) != 1:
             self.file.refuse(
                 self.function,
-                _("`{name}` has decorators beside `@triton.constexpr_function`; remove them.").format(name=self.function.name),
+                _(
+                    "`{name}` has decorators beside `@triton.constexpr_function`; remove them."
+                ).format(name=self.function.name),
             )
         self.file.refuse_bound_imports(self.function)
         for node in (part for statement in self.function.body for part in ast.walk(statement)):
             if not isinstance(node, _OF_CONSTEXPR_FUNCTIONS):
                 self.file.refuse(
                     node,
-                    _("`{code}` is not possible here: such a function calculates with constants.").format(code=_quote_first_words(node)),
+                    _(
+                        "`{code}` is not possible here: such a function calculates with constants."
+                    ).format(code=_quote_first_words(node)),
                 )
             if isinstance(node, ast.Attribute):
                 if not isinstance(node.ctx, ast.Load):
-                    self.file.refuse(node, _("`{code}` is assigned to; assign to names only.").format(code=ast.unparse(node)))
+                    self.file.refuse(
+                        node,
+                        _("`{code}` is assigned to; assign to names only.").format(
+                            code=ast.unparse(node)
+                        ),
+                    )
                 self.file.check_attribute_of_constant(node)
             elif isinstance(node, ast.Name) and node.id not in self.known:
                 self.file.check_name_of_constant(node)
@@ -471,24 +631,30 @@ def _list_attributes_of_kernels() -> frozenset[str]:
     classes = [
         kind
         for name in dir(tl.core)
-        if isinstance(kind := getattr(tl.core, name), type) and issubclass(kind, tl.core.base_value | tl.core.base_type | tl.core.dtype)
+        if isinstance(kind := getattr(tl.core, name), type)
+        and issubclass(kind, tl.core.base_value | tl.core.base_type | tl.core.dtype)
     ]
     public = {name for kind in classes for name in dir(kind) if not name.startswith("_")}
     # members of Triton's enumerations, such as tl.PropagateNan.ALL
-    public |= {member for name in dir(tl) for member in getattr(getattr(tl, name), "__members__", ())}
+    public |= {
+        member for name in dir(tl) for member in getattr(getattr(tl, name), "__members__", ())
+    }
     return frozenset(public | _ATTRIBUTES_OF_INSTANCES) - {"handle", "handles", "with_traceback"}
 
 
 def _asks_for_constexpr(node: ast.FunctionDef) -> bool:
     return any(
-        isinstance(decorator, ast.Name | ast.Attribute) and ast.unparse(decorator).endswith("constexpr_function")
+        isinstance(decorator, ast.Name | ast.Attribute)
+        and ast.unparse(decorator).endswith("constexpr_function")
         for decorator in node.decorator_list
     )
 
 
 def _list_local(function: ast.FunctionDef) -> set[str]:
-    """Return the names that are bound in every scope of ``function`` that uses them. A comprehension has a scope of its own."""
-    tables, looked_up = symtable.symtable(ast.unparse(function), "<function>", "exec").get_children(), set()
+    """Return the names that are bound in every scope of ``function`` that uses them. A
+    comprehension has a scope of its own."""
+    tables = symtable.symtable(ast.unparse(function), "<function>", "exec").get_children()
+    looked_up = set()
     for table in tables:
         looked_up |= {symbol.get_name() for symbol in table.get_symbols() if symbol.is_global()}
         tables += table.get_children()
@@ -502,14 +668,19 @@ def _list_bound_by(node: ast.stmt) -> Iterator[str]:
 
 
 def find_root(node: ast.expr) -> str | None:
-    """Return the first name of a dotted expression, as ``np`` of ``np.linalg.norm``; None if it does not begin with a name."""
+    """Return the first name of a dotted expression, as ``np`` of ``np.linalg.norm``; None if it
+    does not begin with a name."""
     while isinstance(node, ast.Attribute):
         node = node.value
     return node.id if isinstance(node, ast.Name) else None
 
 
 def _quote_first_words(node: ast.AST) -> str:
-    words = ast.unparse(node).splitlines()[0] if isinstance(node, ast.stmt | ast.expr) else type(node).__name__
+    words = (
+        ast.unparse(node).splitlines()[0]
+        if isinstance(node, ast.stmt | ast.expr)
+        else type(node).__name__
+    )
     return words if len(words) < 60 else words[:57] + "..."
 
 
@@ -520,7 +691,10 @@ def list_bound(tree: ast.AST) -> Iterator[str]:
             yield node.id
         elif isinstance(node, ast.arg):
             yield node.arg
-        elif isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef) and node is not tree:
+        elif (
+            isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef)
+            and node is not tree
+        ):
             yield node.name
         elif isinstance(node, ast.ExceptHandler | ast.MatchAs | ast.MatchStar):
             yield node.name or "_"

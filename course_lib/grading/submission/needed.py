@@ -1,7 +1,9 @@
-"""Cut out of a learner's file the code that the exercise's entry points need, without running any of it.
+"""Cut out of a learner's file the code that the exercise's entry points need, without running any
+of it.
 
-The child gets the entry points and everything that they name, directly or indirectly: imports, functions, classes, constants. Each
-line keeps its number. All other code is left out: prints, asserts, launches, tests, an old attempt.
+The child gets the entry points and everything that they name, directly or indirectly: imports,
+functions, classes, constants. Each line keeps its number. All other code is left out: prints,
+asserts, launches, tests, an old attempt.
 """
 
 from __future__ import annotations
@@ -22,7 +24,8 @@ _DEFINITIONS = (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef, ast.Import,
 
 
 def cut(tree: ast.Module, text: str, name: str, wanted: tuple[str, ...], kind: str) -> str:
-    """Return the source of ``wanted`` and of what they need. Each line keeps its number, and every other line is empty.
+    """Return the source of ``wanted`` and of what they need. Each line keeps its number, and every
+    other line is empty.
 
     Args:
         name: of the file, for messages.
@@ -40,19 +43,26 @@ def cut(tree: ast.Module, text: str, name: str, wanted: tuple[str, ...], kind: s
 
 
 def list_imports(tree: ast.AST) -> Iterator[tuple[str, str]]:
-    """Yield each name that an import binds, and the dotted name that it stands for: ("F", "torch.nn.functional")."""
+    """Yield each name that an import binds, and the dotted name that it stands for: ("F",
+    "torch.nn.functional")."""
     for node in ast.walk(tree):
         if isinstance(node, ast.Import):
             for alias in node.names:
-                yield alias.asname or alias.name.split(".")[0], alias.name if alias.asname else alias.name.split(".")[0]
+                yield (
+                    alias.asname or alias.name.split(".")[0],
+                    alias.name if alias.asname else alias.name.split(".")[0],
+                )
         elif isinstance(node, ast.ImportFrom):
             for alias in node.names:
                 yield alias.asname or alias.name, f"{node.module or ''}.{alias.name}"
 
 
 def is_jitted(node: ast.AST, imports: dict[str, str]) -> bool:
-    """Return True for a function with @triton.jit among its decorators, with or without arguments, under any name that is imported."""
-    return isinstance(node, Function) and any(is_jit(decorator, imports) for decorator in node.decorator_list)
+    """Return True for a function with @triton.jit among its decorators, with or without arguments,
+    under any name that is imported."""
+    return isinstance(node, Function) and any(
+        is_jit(decorator, imports) for decorator in node.decorator_list
+    )
 
 
 def is_jit(decorator: ast.expr, imports: dict[str, str]) -> bool:
@@ -70,18 +80,22 @@ def _find_kernels(tree: ast.Module, name: str, wanted: tuple[str, ...]) -> None:
         if kernel in kernels:
             continue
         if kernel in functions:
-            lost = _("`{name}` has lost its decorator. Put `@triton.jit` on the line above it.").format(name=kernel)
+            lost = _(
+                "`{name}` has lost its decorator. Put `@triton.jit` on the line above it."
+            ).format(name=kernel)
             raise make_refusal("no_kernel", name, functions[kernel], lost)
         found = _("it has {names}").format(names=list_words(f"`{k}`" for k in kernels))
         words = _(
-            "{file} has no kernel named `{name}`; {found}. The course launches the kernel by that name: give it back, or `course reset` the file."
+            "{file} has no kernel named `{name}`; {found}. The course launches the kernel by that"
+            " name: give it back, or `course reset` the file."
         )
         found = found if kernels else _("it has no @triton.jit function at all")
         raise Unreadable("no_kernel", words.format(file=name, name=kernel, found=found))
 
 
 def _find_functions(tree: ast.Module, name: str, wanted: tuple[str, ...]) -> str | None:
-    """Return None if the functions are there, else the name of a class that has all of them as methods which need no object."""
+    """Return None if the functions are there, else the name of a class that has all of them as
+    methods which need no object."""
     bound = {found for node in tree.body for found in list_bound_in_file(node)}
     missing = next((function for function in wanted if function not in bound), None)
     if missing is None:
@@ -90,9 +104,16 @@ def _find_functions(tree: ast.Module, name: str, wanted: tuple[str, ...]) -> str
     if found := next((node.name for node in classes if _has_methods(node, name, wanted)), None):
         return found
     functions = [node.name for node in tree.body if isinstance(node, Function)]
-    has = [f"`{function}`" for function in functions] + [_("the class `{name}`").format(name=node.name) for node in classes]
-    listed = _("it has {names}").format(names=list_words(has)) if has else _("it has no function at all")
-    words = _("{file} has no function named `{name}`; {found}. The course calls it by that name: give it back, or `course reset` the file.")
+    has = [f"`{function}`" for function in functions] + [
+        _("the class `{name}`").format(name=node.name) for node in classes
+    ]
+    listed = (
+        _("it has {names}").format(names=list_words(has)) if has else _("it has no function at all")
+    )
+    words = _(
+        "{file} has no function named `{name}`; {found}. The course calls it by that name: give it"
+        " back, or `course reset` the file."
+    )
     raise Unreadable("no_function", words.format(file=name, name=missing, found=listed))
 
 
@@ -108,21 +129,26 @@ def _has_methods(node: ast.ClassDef, name: str, wanted: tuple[str, ...]) -> bool
         arguments = [*method.args.posonlyargs, *method.args.args]
         if not method.decorator_list and arguments and arguments[0].arg == "self":
             words = _(
-                "`{name}` is a method of `{owner}`, and takes self. The course calls a function of the file: "
-                "move `{name}` out of the class, and leave self out."
+                "`{name}` is a method of `{owner}`, and takes self. The course calls a function of"
+                " the file: move `{name}` out of the class, and leave self out."
             )
-            raise make_refusal("no_function", name, method, words.format(name=method.name, owner=node.name))
+            raise make_refusal(
+                "no_function", name, method, words.format(name=method.name, owner=node.name)
+            )
     return True
 
 
 def _find_needed(tree: ast.Module, wanted: list[str]) -> list[ast.stmt]:
-    """Return the statements of the file that bind what ``wanted`` need, in the order of the file."""
+    """Return the statements of the file that bind what ``wanted`` need, in the order of the
+    file."""
     binds: dict[str, list[ast.stmt]] = {}
     for node in tree.body:
         for found in list_bound_in_file(node):
             before = binds.setdefault(found, [])
             if isinstance(node, Function | ast.ClassDef):  # the last definition counts
-                before[:] = [other for other in before if not isinstance(other, Function | ast.ClassDef)]
+                before[:] = [
+                    other for other in before if not isinstance(other, Function | ast.ClassDef)
+                ]
             before.append(node)
     kept: dict[int, ast.stmt] = {}
     waiting, seen = list(wanted), set(wanted)
@@ -134,17 +160,29 @@ def _find_needed(tree: ast.Module, wanted: list[str]) -> list[ast.stmt]:
             new = _list_globals(node) - seen
             waiting += new
             seen |= new
-    values = {found for node in kept.values() if not isinstance(node, _DEFINITIONS) for found in list_bound_in_file(node)}
-    return [node for node in tree.body if id(node) in kept or _is_kept_always(node) or _fills(node, values & seen)]
+    values = {
+        found
+        for node in kept.values()
+        if not isinstance(node, _DEFINITIONS)
+        for found in list_bound_in_file(node)
+    }
+    return [
+        node
+        for node in tree.body
+        if id(node) in kept or _is_kept_always(node) or _fills(node, values & seen)
+    ]
 
 
 def list_bound_in_file(node: ast.stmt) -> Iterator[str]:
-    """Yield the names that a statement of the file binds. What runs only in a program, and not in an import, binds none."""
+    """Yield the names that a statement of the file binds. What runs only in a program, and not in
+    an import, binds none."""
     if isinstance(node, Function | ast.ClassDef):
         yield node.name
     elif isinstance(node, ast.Import | ast.ImportFrom):
         yield from (name for name, _path in list_imports(node))
-    elif not (isinstance(node, ast.If) and "__name__" in ast.unparse(node.test)) and not isinstance(node, ast.Expr):
+    elif not (isinstance(node, ast.If) and "__name__" in ast.unparse(node.test)) and not isinstance(
+        node, ast.Expr
+    ):
         inner: list[ast.AST] = [node]
         for part in inner:
             if isinstance(part, Function | ast.ClassDef):
@@ -158,33 +196,52 @@ def list_bound_in_file(node: ast.stmt) -> Iterator[str]:
 
 
 def _list_globals(node: ast.stmt) -> set[str]:
-    """Return the names that the statement, and the functions in it, look up in the file. The statement is compiled, and never run."""
+    """Return the names that the statement, and the functions in it, look up in the file. The
+    statement is compiled, and never run."""
     try:
         codes = [compile(ast.Module([node], []), "<file>", "exec", dont_inherit=True)]
     except (SyntaxError, ValueError) as error:
         words = _("line {line}: this is not valid Python: {error}.")
-        raise Unreadable("syntax_error", words.format(line=node.lineno, error=error.args[0] if error.args else error)) from None
+        raise Unreadable(
+            "syntax_error",
+            words.format(line=node.lineno, error=error.args[0] if error.args else error),
+        ) from None
     # Python does not evaluate the annotation of a local name, but the names in it count as well.
-    notes = [note for part in ast.walk(node) for field in ("annotation", "returns") if (note := getattr(part, field, None))]
+    notes = [
+        note
+        for part in ast.walk(node)
+        for field in ("annotation", "returns")
+        if (note := getattr(part, field, None))
+    ]
     found = {part.id for note in notes for part in ast.walk(note) if isinstance(part, ast.Name)}
     compiled: set[str] = set()
     for code in codes:
         instructions = list(dis.get_instructions(code))
         found |= {i.argval for i in instructions if i.opname in ("LOAD_GLOBAL", "LOAD_NAME")}
-        compiled |= {i.argval for i in instructions if isinstance(i.argval, str)} | {*code.co_varnames, *code.co_freevars}
+        compiled |= {i.argval for i in instructions if isinstance(i.argval, str)} | {
+            *code.co_varnames,
+            *code.co_freevars,
+        }
         codes += [constant for constant in code.co_consts if isinstance(constant, CodeType)]
-    # Python compiles only one branch of `if False` and of `a if True else b`. The names of the other branch count as well.
+    # Python compiles only one branch of `if False` and of `a if True else b`. The names of the
+    # other branch count as well.
     return found | {part.id for part in ast.walk(node) if isinstance(part, ast.Name)} - compiled
 
 
 def _is_kept_always(node: ast.stmt) -> bool:
     """Return True for an import from __future__, and for an import of all names by a star."""
-    return isinstance(node, ast.ImportFrom) and (node.module == "__future__" or node.names[0].name == "*")
+    return isinstance(node, ast.ImportFrom) and (
+        node.module == "__future__" or node.names[0].name == "*"
+    )
 
 
 def _fills(node: ast.stmt, values: set[str]) -> bool:
     """Return True for ``TABLE["a"] = 1`` and ``TABLE.update(...)`` of a TABLE in ``values``."""
-    if isinstance(node, ast.Expr) and isinstance(node.value, ast.Call) and isinstance(node.value.func, ast.Attribute):
+    if (
+        isinstance(node, ast.Expr)
+        and isinstance(node.value, ast.Call)
+        and isinstance(node.value.func, ast.Attribute)
+    ):
         targets: list[ast.expr] = [node.value.func]
     elif isinstance(node, ast.Assign):
         targets = node.targets
@@ -192,7 +249,10 @@ def _fills(node: ast.stmt, values: set[str]) -> bool:
         targets = [node.target]
     else:
         return False
-    return any(isinstance(target, ast.Subscript | ast.Attribute) and _find_root(target) in values for target in targets)
+    return any(
+        isinstance(target, ast.Subscript | ast.Attribute) and _find_root(target) in values
+        for target in targets
+    )
 
 
 def _find_root(node: ast.expr) -> str | None:
@@ -209,7 +269,11 @@ def _keep_lines(text: str, keep: list[ast.stmt]) -> str:
         first = min([node.lineno, *(d.lineno for d in getattr(node, "decorator_list", []))])
         last = node.end_lineno or node.lineno
         line = lines[last - 1].encode()
-        shared = bool(line[node.end_col_offset :].split(b"#")[0].strip()) or node.col_offset > 0 or first in taken
+        shared = (
+            bool(line[node.end_col_offset :].split(b"#")[0].strip())
+            or node.col_offset > 0
+            or first in taken
+        )
         if getattr(node, "decorator_list", []) and not lines[first - 1].lstrip().startswith("@"):
             shared = True  # the decorator's expression begins on a line below its `@`
         if shared:  # its lines hold other code, too

@@ -1,4 +1,5 @@
-"""Read a submission in a confined process: parsing a text can take any time and memory, and an author may intend that."""
+"""Read a submission in a confined process: parsing a text can take any time and memory, and an
+author may intend that."""
 
 from __future__ import annotations
 
@@ -24,7 +25,12 @@ from course_lib.sandbox.stage import Stage
 KIND = ServerKind("course_lib.grading.submission.reader:make_machine")
 SECONDS = 2.0  # far more than the file of an exercise takes
 _LIMITS = ResourceLimits(
-    case=SECONDS, total=SECONDS, address_bytes=4 << 30, memory_bytes=1 << 30, resident_bytes=1 << 30, disk_bytes=32 << 20
+    case=SECONDS,
+    total=SECONDS,
+    address_bytes=4 << 30,
+    memory_bytes=1 << 30,
+    resident_bytes=1 << 30,
+    disk_bytes=32 << 20,
 )
 
 
@@ -32,17 +38,32 @@ class NotAttempted(CourseError):
     """The learner's file is still as the course wrote it."""
 
 
-def read(exercise: Exercise, text: str, name: str, *, unsolved: str | None = None, given: str | None = None) -> Kernels | None:
-    """Return the code of the exercise's entry points out of the text of a file; None while the text is as the course wrote it.
+def read(
+    exercise: Exercise,
+    text: str,
+    name: str,
+    *,
+    unsolved: str | None = None,
+    given: str | None = None,
+) -> Kernels | None:
+    """Return the code of the exercise's entry points out of the text of a file; None while the text
+    is as the course wrote it.
 
-    ``name`` is the file's, for messages. For a step of a lesson, ``unsolved`` is the text as the course wrote it, and ``given`` are the
-    imports that are made for its cell.
+    ``name`` is the file's, for messages. For a step of a lesson, ``unsolved`` is the text as the
+    course wrote it, and ``given`` are the imports that are made for its cell.
 
-    Raises: Unreadable if it cannot be parsed, or lacks an entry point; EnvironmentFault if
-    this machine starts no process for it, or a package that it imports is missing though the course needs it.
+    Raises: Unreadable if it cannot be parsed, or lacks an entry point; EnvironmentFault if this
+    machine starts no process for it, or a package that it imports is missing though the course
+    needs it.
     """
     unsolved = make_unsolved_text(exercise) if unsolved is None else unsolved
-    job = {"exercise": asdict(exercise), "unsolved": unsolved, "text": text, "name": name, "given": given}
+    job = {
+        "exercise": asdict(exercise),
+        "unsolved": unsolved,
+        "text": text,
+        "name": name,
+        "given": given,
+    }
     try:
         answer = jobs.ask(KIND, job, _LIMITS)
     except WorkerFailure as failed:
@@ -54,8 +75,9 @@ def read(exercise: Exercise, text: str, name: str, *, unsolved: str | None = Non
         raise Unreadable(
             "too_complex",
             _(
-                "{name} cannot be read: it takes more than {seconds} s, or more memory than a file of an exercise should. "
-                "Such a file is a page of code; take out what is nested deeply, or written out thousands of times."
+                "{name} cannot be read: it takes more than {seconds} s, or more memory than a file"
+                " of an exercise should. Such a file is a page of code; take out what is nested"
+                " deeply, or written out thousands of times."
             ).format(name=name, seconds=f"{SECONDS:g}"),
         ) from None
     if "unreadable" in answer:
@@ -68,19 +90,29 @@ def read(exercise: Exercise, text: str, name: str, *, unsolved: str | None = Non
     if found is None:
         return None
     oddities = tuple(Oddity(**oddity) for oddity in found["oddities"])
-    return Kernels(found["source"], tuple(found["names"]), found["rules"], oddities, found["rest"], found["rest_line"])
+    return Kernels(
+        found["source"],
+        tuple(found["names"]),
+        found["rules"],
+        oddities,
+        found["rest"],
+        found["rest_line"],
+    )
 
 
 def read_own_attempt(exercise: Exercise) -> tuple[str, Kernels]:
     """Return the text of the learner's own file, and the code that is graded.
 
-    Raises: NotAttempted while it is as the course wrote it; Unreadable and EnvironmentFault as :func:`read`.
+    Raises: NotAttempted while it is as the course wrote it; Unreadable and EnvironmentFault as
+    :func:`read`.
     """
     path = find_file(exercise)
     text = source.read_text(path, _("`course reset {id}` writes it anew.").format(id=exercise.id))
     kernels = read(exercise, text, path.name)
     if kernels is None:
-        raise NotAttempted(_("{file} is still as the course wrote it.").format(file=paths.shown(path)))
+        raise NotAttempted(
+            _("{file} is still as the course wrote it.").format(file=paths.shown(path))
+        )
     return text, kernels
 
 
@@ -97,13 +129,20 @@ def make_machine(_argument: str) -> Machine:
 
 
 class _Reader(Machine):
-    """Parses a text, compares it with the unsolved one, and cuts the code out. Nothing of the text is run."""
+    """Parses a text, compares it with the unsolved one, and cuts the code out. Nothing of the text
+    is run."""
 
     def work(self, job: dict[str, Any], folder: Path) -> None:
         begin_case(folder, 0)
-        listed: dict[str, Any] = {name: tuple(value) if isinstance(value, list) else value for name, value in job["exercise"].items()}
+        listed: dict[str, Any] = {
+            name: tuple(value) if isinstance(value, list) else value
+            for name, value in job["exercise"].items()
+        }
         try:
-            exercise, unsolved, text, name = Exercise(**listed), job["unsolved"], job["text"], job["name"]
+            exercise = Exercise(**listed)
+            unsolved = job["unsolved"]
+            text = job["text"]
+            name = job["name"]
             found = attempt.read_attempt(exercise, unsolved, text, name, job["given"])
         except Unreadable as unreadable:
             write_answer(folder, {"unreadable": attempt.describe_refusal(unreadable)})

@@ -1,7 +1,8 @@
-"""Find the shortcuts that an exercise forbids, in a file's text and in the operations that PyTorch runs.
+"""Find the shortcuts that an exercise forbids, in a file's text and in the operations that PyTorch
+runs.
 
-This is a message to the learner, not a fence: Python can reach any function without its name. The sandbox confines a
-submission, and the bytes that come out decide.
+This is a message to the learner, not a fence: Python can reach any function without its name. The
+sandbox confines a submission, and the bytes that come out decide.
 """
 
 from __future__ import annotations
@@ -15,24 +16,36 @@ from course_lib.grading.submission import needed
 from course_lib.grading.submission.kernel_check import find_root, list_bound
 from course_lib.grading.submission.source import make_refusal
 
-_SPREAD = frozenset("var nanvar var_mean std nanstd std_mean cov pvariance variance pstdev stdev".split())
+_SPREAD = frozenset(
+    "var nanvar var_mean std nanstd std_mean cov pvariance variance pstdev stdev".split()
+)
 _NORMS = frozenset(
     """layer_norm native_layer_norm LayerNorm rms_norm RMSNorm group_norm native_group_norm GroupNorm instance_norm InstanceNorm1d
-    InstanceNorm2d InstanceNorm3d batch_norm native_batch_norm BatchNorm1d BatchNorm2d BatchNorm3d SyncBatchNorm""".split()
+    InstanceNorm2d InstanceNorm3d batch_norm native_batch_norm BatchNorm1d BatchNorm2d BatchNorm3d SyncBatchNorm""".split()  # noqa: E501
 )
 _GRADIENTS = frozenset(
     """grad backward grad_fn vjp jvp vhp hvp hessian jacobian jacrev jacfwd grad_and_value linearize functional_call
-    native_layer_norm_backward""".split()
+    native_layer_norm_backward""".split()  # noqa: E501
 )
 # a forbidden name stands for a computation; these other names run the same one
-_SAME = {"var": _SPREAD, "std": _SPREAD, "layer_norm": _NORMS, "rms_norm": _NORMS, "grad": _GRADIENTS, "backward": _GRADIENTS}
+_SAME = {
+    "var": _SPREAD,
+    "std": _SPREAD,
+    "layer_norm": _NORMS,
+    "rms_norm": _NORMS,
+    "grad": _GRADIENTS,
+    "backward": _GRADIENTS,
+}
 
 
 class Shortcuts:
-    """The names that an exercise forbids, each with its reason, and every other name of the same computation."""
+    """The names that an exercise forbids, each with its reason, and every other name of the same
+    computation."""
 
     def __init__(self, forbidden: Mapping[str, str]):
-        same = {other: reason for word, reason in forbidden.items() for other in _SAME.get(word, ())}
+        same = {
+            other: reason for word, reason in forbidden.items() for other in _SAME.get(word, ())
+        }
         self.reasons = same | dict(forbidden)
 
     def describe(self, name: str, word: str) -> str | None:
@@ -54,26 +67,40 @@ def check(tree: ast.Module, shortcuts: Shortcuts, file: str) -> None:
     bound = set(list_bound(tree))
     known = bound | imports.keys() | set(dir(builtins)) | {"__file__", "__name__", "__spec__"}
     for node in ast.walk(tree):
-        if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Load) and not known & {node.id, "*"}:
-            what = _("`{name}` is used, and nothing in the file defines it. Is a part still missing, or the name mistyped?")
+        if (
+            isinstance(node, ast.Name)
+            and isinstance(node.ctx, ast.Load)
+            and not known & {node.id, "*"}
+        ):
+            what = _(
+                "`{name}` is used, and nothing in the file defines it. Is a part still missing, or"
+                " the name mistyped?"
+            )
             raise make_refusal("undefined_name", file, node, what.format(name=node.id))
 
 
 def check_shortcuts(tree: ast.Module, shortcuts: Shortcuts, file: str) -> None:
-    """Check the functions or kernels that were cut out of ``file``. Raises: Unreadable at the first shortcut."""
+    """Check the functions or kernels that were cut out of ``file``. Raises: Unreadable at the first
+    shortcut."""
     imports = dict(needed.list_imports(tree))
     bound, own = set(list_bound(tree)), _list_own_attributes(tree)
     for node in ast.walk(tree):
         if isinstance(node, ast.stmt | ast.expr):
-            for name, word in _list_names(node, imports.keys() - bound, own, bound if "*" in imports else None):
+            for name, word in _list_names(
+                node, imports.keys() - bound, own, bound if "*" in imports else None
+            ):
                 if (why := shortcuts.describe(name, word)) is not None:
                     raise make_refusal("not_allowed", file, node, why)
 
 
-def _list_names(node: ast.stmt | ast.expr, libraries: Set[str], own: set[str], bound: set[str] | None) -> Iterator[tuple[str, str]]:
-    """Yield the names that a node uses from libraries, and as attributes of values, each with its text in the file.
+def _list_names(
+    node: ast.stmt | ast.expr, libraries: Set[str], own: set[str], bound: set[str] | None
+) -> Iterator[tuple[str, str]]:
+    """Yield the names that a node uses from libraries, and as attributes of values, each with its
+    text in the file.
 
-    ``bound`` are the file's own names, if the file has an import by a star: then any other name may come from the library.
+    ``bound`` are the file's own names, if the file has an import by a star: then any other name may
+    come from the library.
     """
     match node:
         case ast.ImportFrom():
@@ -93,11 +120,19 @@ def _list_names(node: ast.stmt | ast.expr, libraries: Set[str], own: set[str], b
 
 def _list_own_attributes(tree: ast.Module) -> set[str]:
     """Return the attributes that classes of the file have, or that the file gives to objects."""
-    found = {node.attr for node in ast.walk(tree) if isinstance(node, ast.Attribute) and isinstance(node.ctx, ast.Store)}
+    found = {
+        node.attr
+        for node in ast.walk(tree)
+        if isinstance(node, ast.Attribute) and isinstance(node.ctx, ast.Store)
+    }
     for node in ast.walk(tree):
         if isinstance(node, ast.ClassDef):
             found.update(list_bound(ast.Module(node.body, [])))
         elif isinstance(node, ast.Call) and ast.unparse(node.func).endswith("namedtuple"):
-            texts = (part.value for part in ast.walk(node) if isinstance(part, ast.Constant) and isinstance(part.value, str))
+            texts = (
+                part.value
+                for part in ast.walk(node)
+                if isinstance(part, ast.Constant) and isinstance(part.value, str)
+            )
             found.update(word for text in texts for word in text.replace(",", " ").split())
     return found

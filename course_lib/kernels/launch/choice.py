@@ -1,4 +1,5 @@
-"""Choose the algorithm for a tensor: by the lines of its device's class and, for rows too long for one program, by the size of x."""
+"""Choose the algorithm for a tensor: by the lines of its device's class and, for rows too long for
+one program, by the size of x."""
 
 from __future__ import annotations
 
@@ -12,21 +13,30 @@ from course_lib.kernels.launch.device_classes import DeviceClass
 
 
 def find_device_class(x: Tensor) -> DeviceClass:
-    """Return the first class of DEVICE_CLASSES that x's device and the size of its elements belong to."""
-    return _find_class(device_classes.DEVICE_CLASSES, device.find_bandwidth(x.device), x.element_size())
+    """Return the first class of DEVICE_CLASSES that x's device and the size of its elements belong
+    to."""
+    return _find_class(
+        device_classes.DEVICE_CLASSES, device.find_bandwidth(x.device), x.element_size()
+    )
 
 
 @functools.cache
 def _find_class(classes: tuple[DeviceClass, ...], bandwidth: float, itemsize: int) -> DeviceClass:
-    return next(one for one in classes if bandwidth >= one.bandwidth and one.itemsize in (None, itemsize))
+    return next(
+        one for one in classes if bandwidth >= one.bandwidth and one.itemsize in (None, itemsize)
+    )
 
 
 @functools.cache
-def _find_algorithm(table: str, tuned: DeviceClass, N: int, dtype: torch.dtype, centred: bool, add: bool = False) -> str:
+def _find_algorithm(
+    table: str, tuned: DeviceClass, N: int, dtype: torch.dtype, centred: bool, add: bool = False
+) -> str:
     return device_classes.find_line(getattr(tuned, table), N, dtype, centred, add).algorithm
 
 
-def choose_forward(x: Tensor, residual: Tensor | None, *vectors: Tensor | None, centred: bool, tuned: DeviceClass) -> str:
+def choose_forward(
+    x: Tensor, residual: Tensor | None, *vectors: Tensor | None, centred: bool, tuned: DeviceClass
+) -> str:
     """Choose the algorithm of a forward pass.
 
     Args:
@@ -39,10 +49,13 @@ def choose_forward(x: Tensor, residual: Tensor | None, *vectors: Tensor | None, 
     algorithm = _find_algorithm("forward", tuned, N, x.dtype, centred, add)
     if algorithm != "split":
         return algorithm
-    # "few rows" and "split" give a row the same bits only if both distribute x over their threads in the same way, which
-    # needs loads of whole vectors. The choice between them depends on M, so it is made only for such tensors.
+    # "few rows" and "split" give a row the same bits only if both distribute x over their threads
+    # in the same way, which needs loads of whole vectors. The choice between them depends on M, so
+    # it is made only for such tensors.
     small = x.dtype != torch.float64 and x.shape[0] * N * x.element_size() <= tuned.few_rows_bytes
-    if small and all(tensor is None or _loads_whole_vectors(tensor) for tensor in (x, residual, *vectors)):
+    if small and all(
+        tensor is None or _loads_whole_vectors(tensor) for tensor in (x, residual, *vectors)
+    ):
         return "few rows"
     if has_room_for(x, tables.split(N, x.dtype, centred=centred, add=add, tuned=tuned).chunks):
         return "split"
@@ -50,22 +63,34 @@ def choose_forward(x: Tensor, residual: Tensor | None, *vectors: Tensor | None, 
 
 
 def choose_backward(x: Tensor, *, centred: bool, tuned: DeviceClass) -> str:
-    """Choose the algorithm of a backward pass over x of shape (M, N): for LayerNorm if ``centred``, else for RMSNorm."""
+    """Choose the algorithm of a backward pass over x of shape (M, N): for LayerNorm if ``centred``,
+    else for RMSNorm."""
     M, N = x.shape
     algorithm = _find_algorithm("backward", tuned, N, x.dtype, centred)
     if algorithm != "split":
         return algorithm
-    few = tuned.few_rows_backward >= M and x.numel() * x.element_size() <= tuned.few_rows_backward_bytes
+    few = (
+        tuned.few_rows_backward >= M
+        and x.numel() * x.element_size() <= tuned.few_rows_backward_bytes
+    )
     if few or not has_room_for(x, tables.split_backward(N, x.dtype, tuned=tuned).chunks):
         return "columns"
     return "split"
 
 
 def has_room_for(x: Tensor, chunks: int) -> bool:
-    """Return whether ``chunks`` programs that share a row of x can run at once, and their fp32 numbers fit a word (x is not fp64)."""
-    return x.dtype != torch.float64 and (x.device.type != "cuda" or chunks <= device.count_multiprocessors(x.device))
+    """Return whether ``chunks`` programs that share a row of x can run at once, and their fp32
+    numbers fit a word (x is not fp64)."""
+    return x.dtype != torch.float64 and (
+        x.device.type != "cuda" or chunks <= device.count_multiprocessors(x.device)
+    )
 
 
 def _loads_whole_vectors(tensor: Tensor) -> bool:
     rows = tensor.shape[-1] if tensor.ndim == 1 else operands.row_stride(tensor)
-    return tensor.shape[-1] % 16 == 0 and rows % 16 == 0 and tensor.stride(-1) == 1 and tensor.data_ptr() % 16 == 0
+    return (
+        tensor.shape[-1] % 16 == 0
+        and rows % 16 == 0
+        and tensor.stride(-1) == 1
+        and tensor.data_ptr() % 16 == 0
+    )

@@ -1,4 +1,5 @@
-"""Properties of a device that a launch depends on: multiprocessors, memory bandwidth, and dependent launches."""
+"""Properties of a device that a launch depends on: multiprocessors, memory bandwidth, and dependent
+launches."""
 
 from __future__ import annotations
 
@@ -10,18 +11,24 @@ import torch
 import triton
 
 Kernel = TypeVar("Kernel")
-_CPU_MULTIPROCESSORS = 4  # small, because the interpreter runs programs one after another, but more than 1
+# small, because the interpreter runs programs one after another, but more than 1
+_CPU_MULTIPROCESSORS = 4
 
 
 @functools.cache
 def count_multiprocessors(device: torch.device) -> int:
     """Return the device's number of multiprocessors; a small number for the CPU."""
-    return torch.cuda.get_device_properties(device).multi_processor_count if device.type == "cuda" else _CPU_MULTIPROCESSORS
+    return (
+        torch.cuda.get_device_properties(device).multi_processor_count
+        if device.type == "cuda"
+        else _CPU_MULTIPROCESSORS
+    )
 
 
 @functools.cache
 def find_bandwidth(device: torch.device) -> float:
-    """Return the bandwidth of the device's memory in GB/s per multiprocessor; 0.0 for the CPU and for AMD's GPUs.
+    """Return the bandwidth of the device's memory in GB/s per multiprocessor; 0.0 for the CPU and
+    for AMD's GPUs.
 
     docs/kernels.md, "Faster memory, and few rows", explains why launches depend on it.
     """
@@ -30,26 +37,35 @@ def find_bandwidth(device: torch.device) -> float:
     driver: Any = triton.runtime.driver.active  # its base class does not declare utils
     found = driver.utils.get_device_properties(device.index)
     # two transfers per clock; the clock rate is in kHz, the width in bits
-    return 2e-6 * found["mem_clock_rate"] * found["mem_bus_width"] / 8 / count_multiprocessors(device)
+    return (
+        2e-6 * found["mem_clock_rate"] * found["mem_bus_width"] / 8 / count_multiprocessors(device)
+    )
 
 
 @functools.cache
 def has_dependent_launch(device: torch.device) -> bool:
-    """Return whether a kernel can start before the previous one has ended: on NVIDIA GPUs of compute capability 9 or more."""
-    return device.type == "cuda" and torch.version.hip is None and torch.cuda.get_device_capability(device) >= (9, 0)
+    """Return whether a kernel can start before the previous one has ended: on NVIDIA GPUs of
+    compute capability 9 or more."""
+    return (
+        device.type == "cuda"
+        and torch.version.hip is None
+        and torch.cuda.get_device_capability(device) >= (9, 0)
+    )
 
 
 def dependent_launch_options(dependent: bool) -> dict[str, bool]:
-    """Return the launch option that starts a kernel before the previous one has ended; no option if not ``dependent``."""
+    """Return the launch option that starts a kernel before the previous one has ended; no option if
+    not ``dependent``."""
     return {"launch_pdl": True} if dependent else {}
 
 
 def needs_resident_programs(constexpr: str) -> Callable[[Kernel], Kernel]:
-    """Mark a kernel whose programs wait for each other. The constexpr named here is the number of programs that have to run at once.
+    """Mark a kernel whose programs wait for each other. The constexpr named here is the number of
+    programs that have to run at once.
 
-    The mark is the kernel's attribute ``resident_programs``. A GPU runs that many programs at once anyway and does not
-    read the mark. An interpreter that would run programs one after another has to read it and interleave them, or the
-    first program waits forever.
+    The mark is the kernel's attribute ``resident_programs``. A GPU runs that many programs at once
+    anyway and does not read the mark. An interpreter that would run programs one after another has
+    to read it and interleave them, or the first program waits forever.
     """
 
     def mark(kernel: Kernel) -> Kernel:

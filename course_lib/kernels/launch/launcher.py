@@ -1,10 +1,12 @@
-"""Launch a kernel repeatedly without Triton's binder. Compiled kernels are cached by the properties they were compiled for.
+"""Launch a kernel repeatedly without Triton's binder. Compiled kernels are cached by the properties
+they were compiled for.
 
-``kernel[grid](...)`` inspects every argument and every option, writes both into a text, and looks that text up. That is most of
-the host time of a small call. Here the constexprs and options are fixed per launcher, so a call compares only its arguments.
+``kernel[grid](...)`` inspects every argument and every option, writes both into a text, and looks
+that text up. That is most of the host time of a small call. Here the constexprs and options are
+fixed per launcher, so a call compares only its arguments.
 
-Source: triton/runtime/jit.py (``JITFunction.run``) and triton/compiler/compiler.py (``CompiledKernel``) of Triton 3.6 and 3.7,
-which define the arguments of ``CompiledKernel.run``.
+Source: triton/runtime/jit.py (``JITFunction.run``) and triton/compiler/compiler.py
+(``CompiledKernel``) of Triton 3.6 and 3.7, which define the arguments of ``CompiledKernel.run``.
 """
 
 from __future__ import annotations
@@ -20,7 +22,8 @@ from triton import knobs
 from triton.runtime.jit import JITFunction
 
 _ALIGNED = 16  # bytes: Triton compiles another kernel for a pointer that is not a multiple of this
-_WIDE = 31  # Triton passes an int of more than this many bits as 64 bits, and a smaller one as 32 bits
+# Triton passes an int of more than this many bits as 64 bits, and a smaller one as 32 bits
+_WIDE = 31
 _MOST = 1024  # size of the cache of compiled kernels; when it is full it is cleared
 _read_dtype = attrgetter("dtype")
 
@@ -28,19 +31,20 @@ _read_dtype = attrgetter("dtype")
 def launch(kernel: Any, grid: tuple[int, ...], *arguments: Any, **options: Any) -> None:
     """Run ``kernel[grid](*arguments, **options)``, with less host time from the second call on.
 
-    The call uses Triton's own launch, which compiles if necessary, when the arguments' properties are new, a pointer is not
-    aligned, or a hook on launches is set, and in the interpreter.
+    The call uses Triton's own launch, which compiles if necessary, when the arguments' properties
+    are new, a pointer is not aligned, or a hook on launches is set, and in the interpreter.
 
     Args:
-        kernel: a ``triton.jit`` function whose parameters are pointers, then numbers, then constexprs.
-        grid: numbers of programs along one, two or three axes.
-        options: a value for every constexpr that has no default, and num_warps, maxnreg or launch_pdl.
+        kernel: a ``triton.jit`` function whose parameters are pointers, then numbers, then
+        constexprs. grid: numbers of programs along one, two or three axes. options: a value for
+        every constexpr that has no default, and num_warps, maxnreg or launch_pdl.
     """
     _find_launcher(kernel, **options)(grid, *arguments)
 
 
 class Launcher:
-    """A kernel with its constexprs and launch options, and the cache of its compiled kernels. A call is a :func:`launch`.
+    """A kernel with its constexprs and launch options, and the cache of its compiled kernels. A
+    call is a :func:`launch`.
 
     A caller that keeps one saves the search for it, which costs more than the rest of the call.
     """
@@ -54,16 +58,24 @@ class Launcher:
             return
         parameters = kernel.params
         runtime = [p for p in parameters if not p.is_constexpr]
-        assert parameters[: len(runtime)] == runtime, f"{kernel.__name__} has a constexpr before its last argument"
+        assert parameters[: len(runtime)] == runtime, (
+            f"{kernel.__name__} has a constexpr before its last argument"
+        )
         self._pointers = sum(p.name.endswith("_ptr") for p in runtime)
-        assert all(p.name.endswith("_ptr") for p in runtime[: self._pointers]), f"{kernel.__name__} mixes pointers and numbers"
+        assert all(p.name.endswith("_ptr") for p in runtime[: self._pointers]), (
+            f"{kernel.__name__} mixes pointers and numbers"
+        )
         numbers = runtime[self._pointers :]
-        # Triton compiles another kernel if a number is 1 or a multiple of 16, except for numbers with do_not_specialize.
+        # Triton compiles another kernel if a number is 1 or a multiple of 16, except for numbers
+        # with do_not_specialize.
         self._others = tuple(number for number, p in enumerate(numbers) if p.do_not_specialize)
         given = tuple(number for number, p in enumerate(numbers) if not p.do_not_specialize)
         self._specialised = itemgetter(*given) if given else lambda numbers: ()
         # The launch does not use the values of the constexprs, but expects the arguments.
-        defaults = {p.name: None if p.default is inspect.Parameter.empty else p.default for p in parameters[len(runtime) :]}
+        defaults = {
+            p.name: None if p.default is inspect.Parameter.empty else p.default
+            for p in parameters[len(runtime) :]
+        }
         self._constexprs = tuple(options.get(name, default) for name, default in defaults.items())
 
     def __call__(self, grid: tuple[int, ...], *arguments: Any) -> None:
@@ -77,7 +89,8 @@ class Launcher:
         key = (
             device,
             *map(_read_dtype, tensors),
-            *map(Tensor.get_device, tensors),  # -1 for a tensor in host memory, which Triton refuses
+            # -1 for a tensor in host memory, which Triton refuses
+            *map(Tensor.get_device, tensors),
             *[numbers[number] >> _WIDE for number in self._others],
             self._specialised(numbers),
         )
@@ -91,7 +104,8 @@ class Launcher:
         else:
             x, y, z = (*grid, 1, 1)[:3]
             compiled.run(
-                x, y, z, torch._C._cuda_getCurrentRawStream(device), compiled.function, compiled.packed_metadata,
+                x, y, z, torch._C._cuda_getCurrentRawStream(device), compiled.function,
+                compiled.packed_metadata,
                 None, None, None, *addresses, *numbers, *self._constexprs,
             )  # fmt: skip
 
@@ -100,7 +114,8 @@ _find_launcher = functools.cache(Launcher)
 
 
 def _is_watched() -> bool:
-    """Return whether a profiler or a test has set a hook on launches, which only Triton's own launch calls."""
+    """Return whether a profiler or a test has set a hook on launches, which only Triton's own
+    launch calls."""
     runtime = knobs.runtime
     enter, leave = runtime.launch_enter_hook, runtime.launch_exit_hook
     return bool(getattr(enter, "calls", enter)) or bool(getattr(leave, "calls", leave))

@@ -1,4 +1,5 @@
-"""Turn tensors into a kernel's arguments: strides, stand-ins for absent tensors, the dtype of the statistics."""
+"""Turn tensors into a kernel's arguments: strides, stand-ins for absent tensors, the dtype of the
+statistics."""
 
 from __future__ import annotations
 
@@ -9,8 +10,8 @@ from torch import Tensor
 def row_stride(x: Tensor) -> int:
     """Return the elements from one row to the next.
 
-    The stride of a single row can be any number, and Triton would compile again if it is 1 or a multiple of 16. So a single row
-    gets the stride of a packed matrix.
+    The stride of a single row can be any number, and Triton would compile again if it is 1 or a
+    multiple of 16. So a single row gets the stride of a packed matrix.
     """
     return x.stride(0) if x.shape[0] > 1 else x.shape[1]
 
@@ -21,7 +22,8 @@ def strides(x: Tensor) -> tuple[int, ...]:
 
 
 def first_given(tensor: Tensor | None, stand_in: Tensor) -> Tensor:
-    """Return ``tensor``, or ``stand_in`` if it is None, because a kernel needs a pointer even for a tensor that it does not read."""
+    """Return ``tensor``, or ``stand_in`` if it is None, because a kernel needs a pointer even for a
+    tensor that it does not read."""
     return stand_in if tensor is None else tensor
 
 
@@ -34,5 +36,6 @@ def check_alike(x: Tensor, residual: Tensor) -> None:
     """Raise ValueError if the two differ in shape or dtype."""
     if x.shape != residual.shape or x.dtype != residual.dtype:
         raise ValueError(
-            f"x has shape {tuple(x.shape)} and {x.dtype}, residual {tuple(residual.shape)} and {residual.dtype}; they must be the same"
+            f"x has shape {tuple(x.shape)} and {x.dtype}, residual {tuple(residual.shape)} and"
+            f" {residual.dtype}; they must be the same"
         )

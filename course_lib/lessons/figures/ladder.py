@@ -1,6 +1,8 @@
-"""``ladder``: how near each kernel comes to the memory's limit. Every kernel that the learner passes joins the chart.
+"""``ladder``: how near each kernel comes to the memory's limit. Every kernel that the learner
+passes joins the chart.
 
-A bar is a time, or a number of passes over the matrices, divided by the least that the operation needs: 1 is the limit.
+A bar is a time, or a number of passes over the matrices, divided by the least that the operation
+needs: 1 is the limit.
 """
 
 from __future__ import annotations
@@ -21,62 +23,114 @@ from course_lib.lessons.kit.output import MovingPicture
 from course_lib.lessons.norm_times import norm_times
 from course_lib.lessons.pictures.chart.model import Bar, Bars, View, chart
 from course_lib.lessons.pictures.compiled_kernel.model import learners_kernel
-from course_lib.lessons.pictures.kernel_roofline.model import ELEMENTS, KERNELS, OWN, count_passes, time_own
+from course_lib.lessons.pictures.kernel_roofline.model import (
+    ELEMENTS,
+    KERNELS,
+    OWN,
+    count_passes,
+    time_own,
+)
 
 COLUMNS = 8192  # fp16, M N = 2^25
-_COURSE = {"07a": "blocked", "08a": "resident", "09a": "fused", "13b": "persistent"}  # the course's kernel beside an exercise's
+# the course's kernel beside an exercise's
+_COURSE = {"07a": "blocked", "08a": "resident", "09a": "fused", "13b": "persistent"}
 # what PyTorch does: a name, and the operation and provider of a measurement
-_PEERS = {"07a": (N_("PyTorch's LayerNorm"), "layer_norm", "torch"), "09a": (N_("an addition, then RMSNorm"), "add_rms_norm", "unfused")}
+_PEERS = {
+    "07a": (N_("PyTorch's LayerNorm"), "layer_norm", "torch"),
+    "09a": (N_("an addition, then RMSNorm"), "add_rms_norm", "unfused"),
+}
 _OWN_NAME = N_("yours")
 
 
 def ladder(lesson: str) -> MovingPicture:
-    """Show the course's kernels of the lessons up to ``lesson``, such as "08", and the learner's that are passed.
+    """Show the course's kernels of the lessons up to ``lesson``, such as "08", and the learner's
+    that are passed.
 
     On a GPU the learner's kernels are timed; on a CPU their passes are counted.
 
     Raises: CourseError if nothing is stored.
     """
     stored_parts = measurement.stored(forward.KIND), measurement.stored(backward.KIND)
-    times = {(row["op"], row["provider"], row["N"]): row for part in stored_parts for row in part.rows}
+    times = {
+        (row["op"], row["provider"], row["N"]): row for part in stored_parts for row in part.rows
+    }
     source = stored_parts[0].label()
     groups: list[tuple[str, list[Bar]]] = []
     for exercise_id in (exercise_id for exercise_id in OWN if exercise_id[:2] <= lesson):
-        stored = [(_(_PEERS[exercise_id][0]), _PEERS[exercise_id][1:], "torch")] if exercise_id in _PEERS else []
+        stored = (
+            [(_(_PEERS[exercise_id][0]), _PEERS[exercise_id][1:], "torch")]
+            if exercise_id in _PEERS
+            else []
+        )
         if exercise_id in _COURSE:
             kernel = KERNELS[_COURSE[exercise_id]]
             stored.append((_("the course's"), (kernel.op, kernel.provider), "resident"))
-        bars = [_make_bar(name, times[*row, COLUMNS]["over_floor"], _("{value:.2f} in time"), colour) for name, row, colour in stored]
-        groups.append((f"{exercise_id} {catalog.get(exercise_id).title}", [*bars, _make_own(exercise_id)]))
+        bars = [
+            _make_bar(name, times[*row, COLUMNS]["over_floor"], _("{value:.2f} in time"), colour)
+            for name, row, colour in stored
+        ]
+        groups.append(
+            (f"{exercise_id} {catalog.get(exercise_id).title}", [*bars, _make_own(exercise_id)])
+        )
     passed = sum(bars[-1].parts[0][0] > 0 for _, bars in groups)
-    title = _("{passed} of {kernels} passed") if passed else _("Each kernel of yours that passes gets a bar here")
-    title = title.format(passed=passed, kernels=format_count(len(groups), "kernel"), kernel_count=len(groups))
+    title = (
+        _("{passed} of {kernels} passed")
+        if passed
+        else _("Each kernel of yours that passes gets a bar here")
+    )
+    title = title.format(
+        passed=passed, kernels=format_count(len(groups), "kernel"), kernel_count=len(groups)
+    )
     caption = _(
-        "Times: fp16, {M} x {N}. {source}. A pass reads or writes a whole matrix. Part of the matrix may come from a cache, so "
-        "that a kernel's time can be nearer to 1 than its passes."
+        "Times: fp16, {M} x {N}. {source}. A pass reads or writes a whole matrix. Part of the"
+        " matrix may come from a cache, so that a kernel's time can be nearer to 1 than its passes."
     ).format(M=ELEMENTS // COLUMNS, N=COLUMNS, source=source)
     told = _("; ").join(
-        _("{name}: {values}").format(name=name, values=_(", ").join(f"{bar.name} {bar.words}" for bar in bars)) for name, bars in groups
+        _("{name}: {values}").format(
+            name=name, values=_(", ").join(f"{bar.name} {bar.words}" for bar in bars)
+        )
+        for name, bars in groups
     )
     return chart(
-        View(title, [Bars(groups, _("times the least that the operation needs"), level=(1.0, _("the memory's limit")))], caption),
+        View(
+            title,
+            [
+                Bars(
+                    groups,
+                    _("times the least that the operation needs"),
+                    level=(1.0, _("the memory's limit")),
+                )
+            ],
+            caption,
+        ),
         alt=_("{told}.").format(told=told),
     )
 
 
 def _make_own(exercise_id: str) -> Bar:
-    """Make the bar of the learner's kernel; it has no length if the last check was no pass, or if the kernel cannot be run."""
+    """Make the bar of the learner's kernel; it has no length if the last check was no pass, or if
+    the kernel cannot be run."""
     least = OWN[exercise_id].least
     if progress.record(exercise_id).last.get("status") != PASS:
         return Bar(_(_OWN_NAME), [(0.0, "ink")], _("not passed yet"))
     try:
         if course_lib.MODE == "gpu":
-            kernel = getattr(own_kernels.load_passing(exercise_id), own_launch.name_kernel(exercise_id))
+            kernel = getattr(
+                own_kernels.load_passing(exercise_id), own_launch.name_kernel(exercise_id)
+            )
             us = time_own(exercise_id, kernel, COLUMNS)
             assert us is not None, "every kernel takes rows of COLUMNS"
-            return _make_bar(_(_OWN_NAME), us / (least * _measure_pass_us()), _("{value:.2f} in time on this GPU"), "welford")
+            return _make_bar(
+                _(_OWN_NAME),
+                us / (least * _measure_pass_us()),
+                _("{value:.2f} in time on this GPU"),
+                "welford",
+            )
         return _make_bar(
-            _(_OWN_NAME), count_passes(exercise_id, learners_kernel(exercise_id)) / least, _("{value:.2f} in passes"), "welford"
+            _(_OWN_NAME),
+            count_passes(exercise_id, learners_kernel(exercise_id)) / least,
+            _("{value:.2f} in passes"),
+            "welford",
         )
     except CourseError as problem:
         return Bar(_(_OWN_NAME), [(0.0, "ink")], str(problem))

@@ -14,17 +14,25 @@ from course_lib.lessons.figures.measured import make_length_axis, make_line
 from course_lib.lessons.kit.output import MovingPicture
 from course_lib.lessons.pictures.chart.model import Axis, Level, Plot, Series, View, chart
 
-PROVIDERS = {"blocked": N_("blocked (asks for 3 reads)"), "resident": N_("resident (1 read)"), "torch": "PyTorch"}
+PROVIDERS = {
+    "blocked": N_("blocked (asks for 3 reads)"),
+    "resident": N_("resident (1 read)"),
+    "torch": "PyTorch",
+}
 
 
 def list_costs(measured: Measurement) -> list[dict[str, Any]]:
-    """Select the times of LayerNorm forward in fp16: rows with provider, M, N, us and over_floor."""
+    """Select the times of LayerNorm forward in fp16: rows with provider, M, N, us and
+    over_floor."""
     wanted = [row for row in measured.rows if (row["op"], row["dtype"]) == ("layer_norm", "fp16")]
     return [row for row in wanted if row["provider"] in PROVIDERS]
 
 
-def show_forward_cost(measured: Measurement | None = None, dots: Sequence[Series] = (), note: str = "") -> MovingPicture:
-    """Show the time of the blocked kernel, the resident kernel and PyTorch over that of a copy, by row length.
+def show_forward_cost(
+    measured: Measurement | None = None, dots: Sequence[Series] = (), note: str = ""
+) -> MovingPicture:
+    """Show the time of the blocked kernel, the resident kernel and PyTorch over that of a copy, by
+    row length.
 
     Args:
         measured: the times; None takes those of this machine's GPU, else the stored ones.
@@ -43,17 +51,27 @@ def show_forward_cost(measured: Measurement | None = None, dots: Sequence[Series
     points = _("; ").join(
         _("{name}: {values}").format(
             name=f"N = {N}",
-            values=_(", ").join(f"{_(PROVIDERS[row['provider']])} {row['over_floor']:.2f}" for row in rows if row["N"] == N),
+            values=_(", ").join(
+                f"{_(PROVIDERS[row['provider']])} {row['over_floor']:.2f}"
+                for row in rows
+                if row["N"] == N
+            ),
         )
         for N in sorted({row["N"] for row in rows})
     )
-    middle = {name: median([row["over_floor"] for row in rows if row["provider"] == name]) for name in ("blocked", "resident")}
-    title = _("Reading each row once costs {resident:.2f} copies, asking for it three times {blocked:.2f} copies (medians)").format(
-        **middle
-    )
+    middle = {
+        name: median([row["over_floor"] for row in rows if row["provider"] == name])
+        for name in ("blocked", "resident")
+    }
+    title = _(
+        "Reading each row once costs {resident:.2f} copies, asking for it three times {blocked:.2f}"
+        " copies (medians)"
+    ).format(**middle)
     return chart(
-        View(title, [plot], _("{source}. {note}").format(source=measured.label(), note=note).rstrip()),
-        alt=_("Time of LayerNorm forward over that of a copy of the same bytes, {source}. {points}.").format(
-            source=measured.label(), points=points
+        View(
+            title, [plot], _("{source}. {note}").format(source=measured.label(), note=note).rstrip()
         ),
+        alt=_(
+            "Time of LayerNorm forward over that of a copy of the same bytes, {source}. {points}."
+        ).format(source=measured.label(), points=points),
     )

@@ -9,7 +9,16 @@ from course_lib.base.translation import mark as N_
 from course_lib.bench.measurement import Measurement
 from course_lib.lessons.figures.measured import make_length_axis, make_line
 from course_lib.lessons.kit.output import MovingPicture
-from course_lib.lessons.pictures.chart.model import Axis, Box, Boxes, Level, Plot, Series, View, chart
+from course_lib.lessons.pictures.chart.model import (
+    Axis,
+    Box,
+    Boxes,
+    Level,
+    Plot,
+    Series,
+    View,
+    chart,
+)
 
 _DESIGNS = {
     "locked": (N_("lock"), "tutorial"),
@@ -23,7 +32,11 @@ def show_chunks(M: int = 10, rows_per_chunk: int = 5) -> MovingPicture:
     """Show stage one on the left, its partial sums in the middle, and stage two on the right."""
     boxes = [
         Box(x, 0, width, 1, words, "")
-        for x, width, words in ((0, 3.1, _("Stage one: rows of x and dy")), (3.6, 2, _("partial sums")), (6, 1.2, _("Stage two")))
+        for x, width, words in (
+            (0, 3.1, _("Stage one: rows of x and dy")),
+            (3.6, 2, _("partial sums")),
+            (6, 1.2, _("Stage two")),
+        )
     ]
     boxes.append(Box(6.1, 1 + (M - 1) / 2 * 0.8, 1, 0.7, "dw, db", "active"))
     total, arrows = len(boxes) - 1, []
@@ -32,30 +45,49 @@ def show_chunks(M: int = 10, rows_per_chunk: int = 5) -> MovingPicture:
         middle = r % rows_per_chunk == rows_per_chunk // 2
         state = ("done", "waiting")[chunk % 2]
         boxes.append(Box(0, y, 0.8, 0.7, _("row {r}").format(r=r), ""))
-        boxes += [Box(0.85 + j * 1.2, y, 1.15, 0.7, f"({j}, {chunk})" if middle else "", state) for j in range(2)]
+        boxes += [
+            Box(0.85 + j * 1.2, y, 1.15, 0.7, f"({j}, {chunk})" if middle else "", state)
+            for j in range(2)
+        ]
         if middle:
             boxes += [Box(3.6 + j, y, 0.95, 0.7, f"({j}, {chunk})", state) for j in range(2)]
             arrows += [(len(boxes) - 3, len(boxes) - 2), (len(boxes) - 1, total)]
     return chart(
-        View(_("Each program adds up a chunk of rows, and stores its sums once"), [Boxes(boxes, arrows, 7.2)]),
+        View(
+            _("Each program adds up a chunk of rows, and stores its sums once"),
+            [Boxes(boxes, arrows, 7.2)],
+        ),
         alt=_(
-            "A matrix of ten rows and two blocks of columns. Programs (0, 0) and (1, 0) add up rows 0 to 4, programs (0, 1) and (1, 1) rows 5 to 9. "
-            "Each stores its sums in a place of its own: row 0 or 1 of the partial sums. A second kernel adds up these two rows."
+            "A matrix of ten rows and two blocks of columns. Programs (0, 0) and (1, 0) add up rows"
+            " 0 to 4, programs (0, 1) and (1, 1) rows 5 to 9. Each stores its sums in a place of"
+            " its own: row 0 or 1 of the partial sums. A second kernel adds up these two rows."
         ),
     )
 
 
-def show_designs(measured: Measurement, dots: Sequence[Series] = (), note: str = "") -> MovingPicture:
-    """Show the time of each design of the LayerNorm backward pass over that of an elementwise pass, by row length.
+def show_designs(
+    measured: Measurement, dots: Sequence[Series] = (), note: str = ""
+) -> MovingPicture:
+    """Show the time of each design of the LayerNorm backward pass over that of an elementwise pass,
+    by row length.
 
     Args:
-        measured: has rows with ``provider``, ``N`` and ``over_floor``; one per row length and provider.
-        dots: more times, drawn over the lines.
-        note: more words for the caption.
+        measured: has rows with ``provider``, ``N`` and ``over_floor``; one per row length and
+        provider. dots: more times, drawn over the lines. note: more words for the caption.
     """
-    lines = [make_line(measured.rows, provider, _(name), colour) for provider, (name, colour) in _DESIGNS.items()]
-    y = Axis(_("time over the floor"), log=True, low=0.75, high=24, ticks=[1, 2, 4, 8, 16], unit="x")
-    plot = Plot(make_length_axis(measured.rows, " (fp16, M N = 2^25)"), y, [*lines, *dots], [Level(1.0, _("one pass over x, dy and dx"))])
+    lines = [
+        make_line(measured.rows, provider, _(name), colour)
+        for provider, (name, colour) in _DESIGNS.items()
+    ]
+    y = Axis(
+        _("time over the floor"), log=True, low=0.75, high=24, ticks=[1, 2, 4, 8, 16], unit="x"
+    )
+    plot = Plot(
+        make_length_axis(measured.rows, " (fp16, M N = 2^25)"),
+        y,
+        [*lines, *dots],
+        [Level(1.0, _("one pass over x, dy and dx"))],
+    )
     told = _("; ").join(
         _("{name}: {values}").format(
             name=f"N = {N}",
@@ -70,12 +102,14 @@ def show_designs(measured: Measurement, dots: Sequence[Series] = (), note: str =
     worst = max(row["over_floor"] for row in measured.rows if row["provider"] == "persistent")
     return chart(
         View(
-            _("The persistent kernel takes at most {worst:.2f} times the floor").format(worst=worst),
+            _("The persistent kernel takes at most {worst:.2f} times the floor").format(
+                worst=worst
+            ),
             [plot],
             _("{source}. {note}").format(source=measured.label(), note=note).rstrip(),
         ),
         alt=_(
-            "Time of the LayerNorm backward pass over the time of an elementwise pass, by row length, for the lock, PyTorch, two stages and the "
-            "persistent kernel. {told}."
+            "Time of the LayerNorm backward pass over the time of an elementwise pass, by row"
+            " length, for the lock, PyTorch, two stages and the persistent kernel. {told}."
         ).format(told=told),
     )

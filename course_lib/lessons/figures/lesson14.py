@@ -1,4 +1,5 @@
-"""The figures of lesson 14: the parts of a norm, the bugs that each test sees, the training speed with each norm, and where a step's time goes."""
+"""The figures of lesson 14: the parts of a norm, the bugs that each test sees, the training speed
+with each norm, and where a step's time goes."""
 
 from __future__ import annotations
 
@@ -14,7 +15,11 @@ from course_lib.lessons.kit.output import MovingPicture
 from course_lib.lessons.own_kernels import NormPart
 from course_lib.lessons.pictures.chart.model import Bar, Bars, Box, Boxes, Cells, View, chart
 
-PROVIDERS = {"ours": N_("the course's kernels"), "torch": N_("PyTorch's norm"), "typed": N_("typed op by op")}
+PROVIDERS = {
+    "ours": N_("the course's kernels"),
+    "torch": N_("PyTorch's norm"),
+    "typed": N_("typed op by op"),
+}
 _NAMES = {"layer_norm": "LayerNorm", "rms_norm": "RMSNorm"}
 _LOOKS = {"ours": "ours", "torch": "torch", "typed": "tutorial"}
 _SHORT = {"torch": "PyTorch", "ours": N_("the course")}
@@ -24,49 +29,101 @@ _LEAST_GAP = 0.005  # ms; a shorter gap between two kernels is too narrow to be 
 
 
 def show_parts(parts: Sequence[NormPart]) -> MovingPicture:
-    """Show the data flow through the four parts of a norm, forward and backward, and mark the parts that are the learner's."""
+    """Show the data flow through the four parts of a norm, forward and backward, and mark the parts
+    that are the learner's."""
     own = {part.exercise: part.own for part in parts}
     count = sum(own.values())
 
     def box(x: float, y: float, width: float, height: float, exercise: str, role: str) -> Box:
-        whose = _("yours, {exercise}").format(exercise=exercise) if own[exercise] else _("the course's")
-        return Box(x, y, width, height, f"{_(role)}\n{whose}", "done" if own[exercise] else "waiting", at_top=exercise == "14a")
+        whose = (
+            _("yours, {exercise}").format(exercise=exercise) if own[exercise] else _("the course's")
+        )
+        return Box(
+            x,
+            y,
+            width,
+            height,
+            f"{_(role)}\n{whose}",
+            "done" if own[exercise] else "waiting",
+            at_top=exercise == "14a",
+        )
 
     boxes = [
-        box(1.5, 0, 4.6, 5.6, "14a", "wiring"),  # around the other parts, because all data goes in and out through the wiring
+        # around the other parts, because all data goes in and out through the wiring
+        box(1.5, 0, 4.6, 5.6, "14a", "wiring"),
         box(2.95, 1.4, 1.7, 1.5, "08a", "forward"),
         box(1.85, 3.6, 1.7, 1.5, "11a", "dx"),
         box(4.05, 3.6, 1.7, 1.5, "13b", "dw and db"),
-        *(Box(x, y, 1.3, 1, words, "") for x, y, words in ((0, 1.6, "x, w, b"), (6.3, 1.6, "y"), (6.3, 3.8, "dy"), (0, 3.8, "dx, dw, db"))),
+        *(
+            Box(x, y, 1.3, 1, words, "")
+            for x, y, words in (
+                (0, 1.6, "x, w, b"),
+                (6.3, 1.6, "y"),
+                (6.3, 3.8, "dy"),
+                (0, 3.8, "dx, dw, db"),
+            )
+        ),
     ]
     yours, courses = _("{role}: yours, {exercise}"), _("{role}: the course’s, because {why}")
     whose = _("; ").join(
-        (yours if part.own else courses).format(role=_(part.role), exercise=part.exercise, why=part.why).rstrip(".。") for part in parts
+        (yours if part.own else courses)
+        .format(role=_(part.role), exercise=part.exercise, why=part.why)
+        .rstrip(".。")
+        for part in parts
     )
-    title = _("A norm of four parts: {count} of them yours").format(count=count) if count else _("A norm of four parts")
+    title = (
+        _("A norm of four parts: {count} of them yours").format(count=count)
+        if count
+        else _("A norm of four parts")
+    )
     return chart(
-        View(title, [Boxes(boxes, [(4, 0), (0, 5), (6, 0), (0, 7)], 7.6)]), alt=_("The parts of the norm. {whose}.").format(whose=whose)
+        View(title, [Boxes(boxes, [(4, 0), (0, 5), (6, 0), (0, 7)], 7.6)]),
+        alt=_("The parts of the norm. {whose}.").format(whose=whose),
     )
 
 
 def show_seen(table: Mapping[str, Mapping[str, bool]]) -> MovingPicture:
-    """Show a grid with a row per bug and a column per test; a cell says whether the test sees the bug.
+    """Show a grid with a row per bug and a column per test; a cell says whether the test sees the
+    bug.
 
     Args:
         table: for each bug and each test, both in words, whether the test fails on the bug.
     """
     tests = list(next(iter(table.values())))
     complete = [test for test in tests if all(row[test] for row in table.values())]
-    words = [[_("sees it") if sees else _("passes") for sees in row.values()] for row in table.values()]
+    words = [
+        [_("sees it") if sees else _("passes") for sees in row.values()] for row in table.values()
+    ]
     looks = [["done" if sees else "waiting" for sees in row.values()] for row in table.values()]
-    seen = {bug: list_words(_(test) for test, sees in row.items() if sees) for bug, row in table.items()}
-    told = join_sentences(*(_("{bug}: seen by {tests}.").format(bug=_(bug), tests=by or _("none")) for bug, by in seen.items()))
+    seen = {
+        bug: list_words(_(test) for test, sees in row.items() if sees) for bug, row in table.items()
+    }
+    told = join_sentences(
+        *(
+            _("{bug}: seen by {tests}.").format(bug=_(bug), tests=by or _("none"))
+            for bug, by in seen.items()
+        )
+    )
     return chart(
         View(
-            _("{test} sees every bug").format(test=_(complete[0])) if complete else _("No test sees every bug"),
-            [Cells([_(bug) for bug in table], [_(test) for test in tests], words, looks, _("rows: bugs; columns: tests"))],
+            (
+                _("{test} sees every bug").format(test=_(complete[0]))
+                if complete
+                else _("No test sees every bug")
+            ),
+            [
+                Cells(
+                    [_(bug) for bug in table],
+                    [_(test) for test in tests],
+                    words,
+                    looks,
+                    _("rows: bugs; columns: tests"),
+                )
+            ],
         ),
-        alt=_("A grid of {count} bugs and the tests that see them. {told}").format(count=len(table), told=told),
+        alt=_("A grid of {count} bugs and the tests that see them. {told}").format(
+            count=len(table), told=told
+        ),
     )
 
 
@@ -77,33 +134,53 @@ def show_speed(measured: Measurement) -> MovingPicture:
         measured: has rows with ``norm``, ``provider``, ``compiled`` and ``tokens_per_s``.
     """
     groups: dict[str, list[Bar]] = {}
-    for row in sorted(measured.rows, key=lambda row: (row["compiled"], row["norm"], list(PROVIDERS).index(row["provider"]))):
+    for row in sorted(
+        measured.rows,
+        key=lambda row: (row["compiled"], row["norm"], list(PROVIDERS).index(row["provider"])),
+    ):
         group = f"{_NAMES[row['norm']]}{_(', ')}{_('compiled') if row['compiled'] else _('eager')}"
         speed = row["tokens_per_s"] / 1e3
-        groups.setdefault(group, []).append(Bar(_(PROVIDERS[row["provider"]]), [(speed, _LOOKS[row["provider"]])], f"{speed:,.0f}"))
+        groups.setdefault(group, []).append(
+            Bar(_(PROVIDERS[row["provider"]]), [(speed, _LOOKS[row["provider"]])], f"{speed:,.0f}")
+        )
     told = _("; ").join(
-        _("{name}: {values}").format(name=group, values=_(", ").join(f"{bar.name} {bar.words}" for bar in bars))
+        _("{name}: {values}").format(
+            name=group, values=_(", ").join(f"{bar.name} {bar.words}" for bar in bars)
+        )
         for group, bars in groups.items()
     )
-    speeds = {(row["norm"], row["compiled"], row["provider"]): row["tokens_per_s"] for row in measured.rows}
-    shares = [speed / speeds[(*key, "torch")] for (*key, provider), speed in speeds.items() if provider == "ours"]
+    speeds = {
+        (row["norm"], row["compiled"], row["provider"]): row["tokens_per_s"]
+        for row in measured.rows
+    }
+    shares = [
+        speed / speeds[(*key, "torch")]
+        for (*key, provider), speed in speeds.items()
+        if provider == "ours"
+    ]
     size = measured.rows[0]
     words = _("whole training, {layers} layers, norms over {M} x {N}, {dtype}")
     words = words.format(layers=size["layers"], M=size["M"], N=size["N"], dtype=size["dtype"])
     return chart(
         View(
-            _("With the course's kernels the training runs at {least:.0%} to {most:.0%} of PyTorch's speed").format(
-                least=min(shares), most=max(shares)
-            ),
+            _(
+                "With the course's kernels the training runs at {least:.0%} to {most:.0%} of"
+                " PyTorch's speed"
+            ).format(least=min(shares), most=max(shares)),
             [Bars(list(groups.items()), _("thousand tokens per second"))],
-            _("{words}. {source}.").format(words=f"{words[0].upper()}{words[1:]}", source=measured.label()),
+            _("{words}. {source}.").format(
+                words=f"{words[0].upper()}{words[1:]}", source=measured.label()
+            ),
         ),
-        alt=_("Bars. Thousand tokens per second of the {words}: {told}.").format(words=words, told=told),
+        alt=_("Bars. Thousand tokens per second of the {words}: {told}.").format(
+            words=words, told=told
+        ),
     )
 
 
 def show_profile(measured: Measurement) -> MovingPicture:
-    """Show one training step of the small model with LayerNorm: a lane per mode and provider, with its norms, its other kernels and the gaps.
+    """Show one training step of the small model with LayerNorm: a lane per mode and provider, with
+    its norms, its other kernels and the gaps.
 
     Args:
         measured: has the rows of ``authoring/bench/profile.py``.
@@ -117,36 +194,59 @@ def show_profile(measured: Measurement) -> MovingPicture:
         mode, provider = row["mode"], row["provider"]
         idle[mode, provider] = f"{row['idle_ms']:.1f}"
         words = _("{idle} of {whole:.1f}").format(idle=idle[mode, provider], whole=row["span_ms"])
-        groups[mode].append(Bar(_(_SHORT[provider]), _list_stretches(row["pieces"], _LOOKS[provider]), words))
+        groups[mode].append(
+            Bar(_(_SHORT[provider]), _list_stretches(row["pieces"], _LOOKS[provider]), words)
+        )
         told.append(
             _("{mode}, {provider}: {words} ms, norms {norms:.1f} ms").format(
-                mode=_(_MODES[mode]), provider=_(_SHORT[provider]), words=words, norms=row["kinds"]["norm"]
+                mode=_(_MODES[mode]),
+                provider=_(_SHORT[provider]),
+                words=words,
+                norms=row["kinds"]["norm"],
             )
         )
     return chart(
         View(
             _(
-                "In one CUDA graph the GPU waits {graph} ms per step; in eager mode it waits {torch} ms with PyTorch's norm and {ours} ms with the course's"
-            ).format(graph=idle["graph", "ours"], torch=idle["eager", "torch"], ours=idle["eager", "ours"]),
+                "In one CUDA graph the GPU waits {graph} ms per step; in eager mode it waits"
+                " {torch} ms with PyTorch's norm and {ours} ms with the course's"
+            ).format(
+                graph=idle["graph", "ours"],
+                torch=idle["eager", "torch"],
+                ours=idle["eager", "ours"],
+            ),
             [
                 Bars(
                     [(_(_MODES[mode]), bars) for mode, bars in groups.items()],
-                    _("time from left to right; beside each bar: ms that the GPU waits, of the ms of one step with LayerNorm"),
+                    _(
+                        "time from left to right; beside each bar: ms that the GPU waits, of the ms"
+                        " of one step with LayerNorm"
+                    ),
                     parts=[
-                        *((_("norm of {name}").format(name=_(name)), _LOOKS[provider]) for provider, name in _SHORT.items()),
+                        *(
+                            (_("norm of {name}").format(name=_(name)), _LOOKS[provider])
+                            for provider, name in _SHORT.items()
+                        ),
                         *((_(name), colour) for name, colour in _OTHER_PARTS),
                     ],
                     edges=False,
                 )
             ],
-            _("Under the profiler, which slows the host. {source}.").format(source=measured.label()),
+            _("Under the profiler, which slows the host. {source}.").format(
+                source=measured.label()
+            ),
         ),
-        alt=_("A timeline of one step for each norm and mode. Of one step the GPU waits: {told}.").format(told=_("; ").join(told)),
+        alt=_(
+            "A timeline of one step for each norm and mode. Of one step the GPU waits: {told}."
+        ).format(told=_("; ").join(told)),
     )
 
 
-def _list_stretches(pieces: Sequence[tuple[float, float, str]], norm: str) -> list[tuple[float, str]]:
-    """Return length (ms) and colour of each stretch of a step: norms in the colour ``norm``, other kernels, and gaps of _LEAST_GAP or more."""
+def _list_stretches(
+    pieces: Sequence[tuple[float, float, str]], norm: str
+) -> list[tuple[float, str]]:
+    """Return length (ms) and colour of each stretch of a step: norms in the colour ``norm``, other
+    kernels, and gaps of _LEAST_GAP or more."""
     stretches: list[tuple[float, str]] = []
     reached = 0.0
     for start, end, kind in pieces:
@@ -162,10 +262,13 @@ def _list_stretches(pieces: Sequence[tuple[float, float, str]], norm: str) -> li
 
 
 def find_host_costs() -> dict[str, int]:
-    """Return the host's microseconds for a forward and backward call of LayerNorm in fp16, by provider ("ours", "torch"), as stored.
+    """Return the host's microseconds for a forward and backward call of LayerNorm in fp16, by
+    provider ("ours", "torch"), as stored.
 
     Raises: CourseError if nothing is stored.
     """
     wanted = {"op": "layer_norm", "passes": "forward and backward", "dtype": "fp16"}
     rows = [row for row in measurement.stored("host").rows if wanted.items() <= row.items()]
-    return {row["provider"]: round(row["us"]) for row in rows if row["provider"] in ("ours", "torch")}
+    return {
+        row["provider"]: round(row["us"]) for row in rows if row["provider"] in ("ours", "torch")
+    }

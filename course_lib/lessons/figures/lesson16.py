@@ -17,15 +17,20 @@ _NAMES = {
 
 
 def show_long_rows(measured: Measurement) -> MovingPicture:
-    """Show LayerNorm's time over the floor: a group of bars per shape, one bar per provider of ``measured``. Alt text has the numbers."""
+    """Show LayerNorm's time over the floor: a group of bars per shape, one bar per provider of
+    ``measured``. Alt text has the numbers."""
     groups: dict[str, list[Bar]] = {f"{row['M']} x {row['N']}": [] for row in measured.rows}
     for row in sorted(measured.rows, key=lambda row: list(_NAMES).index(row["provider"])):
         colour, name = _NAMES[row["provider"]]
         value = row["over_floor"]
-        groups[f"{row['M']} x {row['N']}"].append(Bar(_(name), [(value, colour)], f"{value:.{0 if value >= 20 else 1}f}"))
+        groups[f"{row['M']} x {row['N']}"].append(
+            Bar(_(name), [(value, colour)], f"{value:.{0 if value >= 20 else 1}f}")
+        )
     unit = _("time over the floor (fp16), on a logarithmic scale that begins at the floor")
     told = _("; ").join(
-        _("{M} x {N}, {name}: {value:.2g}").format(M=row["M"], N=row["N"], name=_(_NAMES[row["provider"]][1]), value=row["over_floor"])
+        _("{M} x {N}, {name}: {value:.2g}").format(
+            M=row["M"], N=row["N"], name=_(_NAMES[row["provider"]][1]), value=row["over_floor"]
+        )
         for row in measured.rows
     )
     return chart(
@@ -34,13 +39,24 @@ def show_long_rows(measured: Measurement) -> MovingPicture:
             [Bars(list(groups.items()), unit, log=True, level=(1.0, _("the floor")))],
             _("{told}.").format(told=measured.label()),
         ),
-        alt=_("Time of LayerNorm forward over the floor, {source}. {told}.").format(source=measured.label(), told=told),
+        alt=_("Time of LayerNorm forward over the floor, {source}. {told}.").format(
+            source=measured.label(), told=told
+        ),
     )
 
 
 def _title(measured: Measurement) -> str:
     """Write the title with the numbers of ``measured``, so that it is true for any measurement."""
-    worst = {name: max((row["over_floor"] for row in measured.rows if row["provider"] == name), default=0.0) for name in _NAMES}
+    worst = {
+        name: max(
+            (row["over_floor"] for row in measured.rows if row["provider"] == name), default=0.0
+        )
+        for name in _NAMES
+    }
     if worst["split"]:
-        return _("A row shared by programs takes {most:.1f} times the floor at most").format(most=max(worst["split"], worst["few_rows"]))
-    return _("One program per row and few rows: up to {most:.0f} times the floor").format(most=worst["torch"])
+        return _("A row shared by programs takes {most:.1f} times the floor at most").format(
+            most=max(worst["split"], worst["few_rows"])
+        )
+    return _("One program per row and few rows: up to {most:.0f} times the floor").format(
+        most=worst["torch"]
+    )

@@ -1,4 +1,5 @@
-"""The figures of lesson 17: the bugs that each input shows, and the kernels that the tests of exercise 17a caught."""
+"""The figures of lesson 17: the bugs that each input shows, and the kernels that the tests of
+exercise 17a caught."""
 
 from __future__ import annotations
 
@@ -14,7 +15,8 @@ from course_lib.lessons.museum import Met
 from course_lib.lessons.pictures.chart.model import Cells, View, chart
 
 _LOOKS = {"": "waiting", "\u2713": "done", "\u2717": "fault"}
-_BUGS = (N_("past the end"), N_("one pass"), N_("second read"))  # marked for translation: the page of the lesson calls its kernels so
+# marked for translation: the page of the lesson calls its kernels so
+_BUGS = (N_("past the end"), N_("one pass"), N_("second read"))
 SHOWS = 0.01  # a larger error shows a bug: no test has a tolerance as wide as this
 
 
@@ -26,12 +28,26 @@ def show_errors(table: Mapping[str, Mapping[str, float]]) -> MovingPicture:
     """
     inputs = list(next(iter(table.values())))
     blind = [name for name in inputs if not any(_shows(row[name]) for row in table.values())]
-    title = _("Input {name} shows no bug, and no input shows all") if blind else _("No input shows every bug")
+    title = (
+        _("Input {name} shows no bug, and no input shows all")
+        if blind
+        else _("No input shows every bug")
+    )
     title = title.format(name=blind[0].partition(":")[0]) if blind else title
     words = [[_say(error) for error in row.values()] for row in table.values()]
-    looks = [["done" if _shows(error) else "waiting" for error in row.values()] for row in table.values()]
-    shown = {bug: list_words(name.partition(":")[0] for name, error in row.items() if _shows(error)) for bug, row in table.items()}
-    told = join_sentences(*(_("{bug}: shown by {names}.").format(bug=_(bug), names=names or _("none")) for bug, names in shown.items()))
+    looks = [
+        ["done" if _shows(error) else "waiting" for error in row.values()] for row in table.values()
+    ]
+    shown = {
+        bug: list_words(name.partition(":")[0] for name, error in row.items() if _shows(error))
+        for bug, row in table.items()
+    }
+    told = join_sentences(
+        *(
+            _("{bug}: shown by {names}.").format(bug=_(bug), names=names or _("none"))
+            for bug, names in shown.items()
+        )
+    )
     return chart(
         View(title, [Cells([_(bug) for bug in table], [_(name) for name in inputs], words, looks)]),
         alt=_("A grid of {bugs} bugs and {inputs} inputs, with how far y is off. {told}").format(
@@ -41,7 +57,8 @@ def show_errors(table: Mapping[str, Mapping[str, float]]) -> MovingPicture:
 
 
 def show_met(met: Mapping[str, Sequence[Met]]) -> MovingPicture:
-    """Show a row per test and a cell per kernel, once for the wrong kernels and once for the right ones. A cell shows whether the test raised."""
+    """Show a row per test and a cell per kernel, once for the wrong kernels and once for the right
+    ones. A cell shows whether the test raised."""
     panels, told = [], {test: list[str]() for test in met}
     names = [test.removeprefix("catch_").replace("_", " ") for test in met]
     for title, words_of, is_right in (
@@ -54,20 +71,34 @@ def show_met(met: Mapping[str, Sequence[Met]]) -> MovingPicture:
         looks = [[_LOOKS[word or ""] for word in line] for line in words]
         panels.append(Cells(names, [""] * most, words, looks, title=title))
         for test, some in zip(met, own, strict=True):
-            told[test].append(words_of.format(count=sum(one.caught is True for one in some), all=len(some)))
+            told[test].append(
+                words_of.format(count=sum(one.caught is True for one in some), all=len(some))
+            )
     kernels = [one for some in met.values() for one in some]
     said = (
-        join_sentences(*(_("{name}: {values}").format(name=test, values=join_sentences(*words)) for test, words in told.items()))
+        join_sentences(
+            *(
+                _("{name}: {values}").format(name=test, values=join_sentences(*words))
+                for test, words in told.items()
+            )
+        )
         if any(one.caught is not None for one in kernels)
         else _("None has run yet.")
     )
-    full = sum(all(one.caught is not None and one.caught != one.is_right for one in some) for some in met.values())
-    caption = _("\u2713: a wrong kernel found, a right one left alone. \u2717: a wrong one missed, a right one accused.")
+    full = sum(
+        all(one.caught is not None and one.caught != one.is_right for one in some)
+        for some in met.values()
+    )
+    caption = _(
+        "\u2713: a wrong kernel found, a right one left alone. \u2717: a wrong one missed, a right"
+        " one accused."
+    )
     return chart(
         View(_("{full} of {all} bugs caught").format(full=full, all=len(met)), panels, caption),
-        alt=_("A grid of {count} tests and the kernels that they meet, wrong ones and right ones. {said}").format(
-            count=len(met), said=said
-        ),
+        alt=_(
+            "A grid of {count} tests and the kernels that they meet, wrong ones and right ones."
+            " {said}"
+        ).format(count=len(met), said=said),
     )
 
 
@@ -82,4 +113,8 @@ def _shows(error: float) -> bool:
 def _say(error: float) -> str:
     if math.isnan(error):
         return "NaN"
-    return f"{error:.0e}" if error < 1e-3 else _("off by {error:,g}").format(error=float(f"{error:.1g}"))
+    return (
+        f"{error:.0e}"
+        if error < 1e-3
+        else _("off by {error:,g}").format(error=float(f"{error:.1g}"))
+    )

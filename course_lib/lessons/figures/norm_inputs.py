@@ -1,4 +1,5 @@
-"""What the rows look like that enter the norms of three small models, from the file that ``authoring/norm_inputs.py`` stores."""
+"""What the rows look like that enter the norms of three small models, from the file that
+``authoring/norm_inputs.py`` stores."""
 
 from __future__ import annotations
 
@@ -19,9 +20,9 @@ class NormInput:
     """The rows that enter one norm of a model.
 
     Attributes:
-        M, N: number of rows and columns.
-        mean_over_std, rms: of |mean|/std and of the root mean square of a row, the QUANTILES over the rows.
-        largest_column: the root mean square of the largest column over that of the median column.
+        M, N: number of rows and columns. mean_over_std, rms: of |mean|/std and of the root mean
+        square of a row, the QUANTILES over the rows. largest_column: the root mean square of the
+        largest column over that of the median column.
     """
 
     model: str
@@ -35,7 +36,8 @@ class NormInput:
 
 @dataclass(frozen=True)
 class NormInputs:
-    """The rows of all norms that were measured, the date, and the packages that have the models trained by others."""
+    """The rows of all norms that were measured, the date, and the packages that have the models
+    trained by others."""
 
     date: str
     packages: list[dict[str, str]]
@@ -47,7 +49,9 @@ class NormInputs:
 
     def label(self) -> str:
         """Write the origin of the numbers for a figure."""
-        made = _(", ").join(_("{model} from {package} {version}").format(**package) for package in self.packages)
+        made = _(", ").join(
+            _("{model} from {package} {version}").format(**package) for package in self.packages
+        )
         return _("Measured {date} on a CPU; {made}").format(date=self.date, made=made)
 
 

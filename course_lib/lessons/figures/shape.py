@@ -1,4 +1,5 @@
-"""The picture of ``course bench --rows``: the stored times of the same norm by row length, with the asked one marked."""
+"""The picture of ``course bench --rows``: the stored times of the same norm by row length, with the
+asked one marked."""
 
 from __future__ import annotations
 
@@ -13,16 +14,26 @@ _TICKS = (1, 16, 256, 4096, 65536)
 
 
 def times_by_length(report: shape.ShapeReport) -> MovingPicture:
-    """Show the time over the floor of the course's kernels and of PyTorch, for aligned rows of 2^25 elements or more.
+    """Show the time over the floor of the course's kernels and of PyTorch, for aligned rows of 2^25
+    elements or more.
 
     Raises: CourseError if nothing is stored.
     """
     stored = shape.read_times(report.device, report.dtype)
-    wide = [row for row in stored if row["dtype"] == report.dtype and row["N"] % 8 == 0 and row["M"] * row["N"] >= forward.ELEMENTS]
+    wide = [
+        row
+        for row in stored
+        if row["dtype"] == report.dtype
+        and row["N"] % 8 == 0
+        and row["M"] * row["N"] >= forward.ELEMENTS
+    ]
     plots = []
     for name, one in zip((_("forward"), _("backward")), report.passes, strict=True):
         rows = [row for row in wide if row["op"] == one.op]
-        lines = [make_line(rows, "ours", _("the course's"), "ours"), make_line(rows, "torch", _("PyTorch's"), "torch")]
+        lines = [
+            make_line(rows, "ours", _("the course's"), "ours"),
+            make_line(rows, "torch", _("PyTorch's"), "torch"),
+        ]
         ends = [report.N, *(row["N"] for row in rows)]
         x = Axis(
             _("columns N"),
@@ -33,9 +44,24 @@ def times_by_length(report: shape.ShapeReport) -> MovingPicture:
         )
         levels = [Level(1.0, _("the floor")), Level(report.N, f"N = {report.N}", axis="x")]
         plots.append(Plot(x, Axis(_("time over the floor"), unit="x"), lines, levels, title=name))
-    source = _(", ").join(sorted({_("{device}, measured {date}").format(device=row["device"], date=row["date"]) for row in wide}))
-    title = _("{norm} in {dtype}: stored times over the floor").format(norm=shape.NORMS[report.norm], dtype=report.dtype)
+    source = _(", ").join(
+        sorted(
+            {
+                _("{device}, measured {date}").format(device=row["device"], date=row["date"])
+                for row in wide
+            }
+        )
+    )
+    title = _("{norm} in {dtype}: stored times over the floor").format(
+        norm=shape.NORMS[report.norm], dtype=report.dtype
+    )
     return chart(
-        View(title, plots, _("M N = 2^25 or more, N a multiple of 8. {source}.").format(source=source)),
-        alt=_("{title}, forward and backward, by row length; N = {N} is marked.").format(title=title, N=report.N),
+        View(
+            title,
+            plots,
+            _("M N = 2^25 or more, N a multiple of 8. {source}.").format(source=source),
+        ),
+        alt=_("{title}, forward and backward, by row length; N = {N} is marked.").format(
+            title=title, N=report.N
+        ),
     )

@@ -1,7 +1,9 @@
-"""A moving picture with controls that let Python compute a new one: for data that needs Triton, a learner's file, or is too large for a page.
+"""A moving picture with controls that let Python compute a new one: for data that needs Triton, a
+learner's file, or is too large for a page.
 
-The controls stand above the picture and call Python in the notebook's kernel. The picture is a separate output, which is saved with the
-notebook; each result replaces it. While Python works, the controls say so. If it fails, they say why, and the old picture stays.
+The controls stand above the picture and call Python in the notebook's kernel. The picture is a
+separate output, which is saved with the notebook; each result replaces it. While Python works, the
+controls say so. If it fails, they say why, and the old picture stays.
 """
 
 from __future__ import annotations
@@ -22,30 +24,39 @@ from course_lib.lessons.kit.output import MovingPicture
 
 
 def _write_asleep() -> str:
-    words = _("These controls are asleep: run this cell to wake them. The picture below can be moved all the same.")
+    words = _(
+        "These controls are asleep: run this cell to wake them. The picture below can be moved all"
+        " the same."
+    )
     return f'<div class="course-asleep">{words}</div>'
 
 
 class _Bar(ipywidgets.VBox):
     """A row of controls; a notebook without a kernel shows a sentence that says how to get them."""
 
-    # IPython accepts text beside the widget, although the type stub of ipywidgets does not declare it
-    def _repr_mimebundle_(self, include: Any = None, exclude: Any = None, **kwargs: Any) -> dict[str, Any]:
+    # IPython accepts text beside the widget, although the type stub of ipywidgets does not declare
+    # it
+    def _repr_mimebundle_(
+        self, include: Any = None, exclude: Any = None, **kwargs: Any
+    ) -> dict[str, Any]:
         asked = _("Run this cell for the controls that ask Python.")
         live = super()._repr_mimebundle_(**kwargs) or {}
         return dict(live) | {"text/html": f"<p><em>{asked}</em></p>", "text/plain": asked}
 
 
 class AskingPicture:
-    """A picture that ``make(**values of the controls)`` computes, at once and whenever the button is pressed.
+    """A picture that ``make(**values of the controls)`` computes, at once and whenever the button
+    is pressed.
 
     Args:
-        make: returns the MovingPicture. The constructor passes its exceptions on; after a press they are shown in words.
-        controls: ipywidgets controls with a ``value``, by the name of make's argument.
-        label: the button's label, such as "Trace it again".
+        make: returns the MovingPicture. The constructor passes its exceptions on; after a press
+        they are shown in words. controls: ipywidgets controls with a ``value``, by the name of
+        make's argument. label: the button's label, such as "Trace it again".
     """
 
-    def __init__(self, make: Callable[..., MovingPicture], controls: Mapping[str, Any], label: str) -> None:
+    def __init__(
+        self, make: Callable[..., MovingPicture], controls: Mapping[str, Any], label: str
+    ) -> None:
         self._make = make
         self.controls = dict(controls)
         self.error: Exception | None = None
@@ -81,7 +92,9 @@ class AskingPicture:
             self.button.disabled = False
 
     def _say(self, words: str) -> None:
-        self.said.value = f'<p role="status" aria-live="polite" style="margin: 0">{html.escape(words)}</p>'
+        self.said.value = (
+            f'<p role="status" aria-live="polite" style="margin: 0">{html.escape(words)}</p>'
+        )
 
     def _ipython_display_(self) -> None:
         display(self.bar)
@@ -89,12 +102,19 @@ class AskingPicture:
 
 
 def _explain(problem: Exception, values: Mapping[str, Any]) -> str:
-    """Describe an exception for the learner. A fault of the course is called one, with the line that raised it."""
+    """Describe an exception for the learner. A fault of the course is called one, with the line
+    that raised it."""
     where = list_words(f"{name} = {value}" for name, value in values.items())
     if isinstance(problem, CourseError):
-        return _("No new picture for {where}: {problem} The picture below is the one from before.").format(where=where, problem=problem)
+        return _(
+            "No new picture for {where}: {problem} The picture below is the one from before."
+        ).format(where=where, problem=problem)
     frame = traceback.extract_tb(problem.__traceback__)[-1]
     words = _(
-        "No new picture for {where}: {fault}. This is a fault of the course: please report these words. The picture below is the one from before."
+        "No new picture for {where}: {fault}. This is a fault of the course: please report these"
+        " words. The picture below is the one from before."
     )
-    return words.format(where=where, fault=f"{type(problem).__name__}: {problem} ({frame.name}, line {frame.lineno})")
+    return words.format(
+        where=where,
+        fault=f"{type(problem).__name__}: {problem} ({frame.name}, line {frame.lineno})",
+    )

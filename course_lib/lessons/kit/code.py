@@ -1,4 +1,5 @@
-"""A kernel's lines as a picture shows them: without comments, docstring and empty lines, so that they fit beside the picture."""
+"""A kernel's lines as a picture shows them: without comments, docstring and empty lines, so that
+they fit beside the picture."""
 
 from __future__ import annotations
 
@@ -8,7 +9,8 @@ from collections.abc import Iterable, Mapping
 
 
 def list_code(source: Mapping[int, str], lines: Iterable[int]) -> list[tuple[int, int, str]]:
-    """Return (number, indentation in spaces, text) for each line of ``source`` from the first of ``lines`` to the last.
+    """Return (number, indentation in spaces, text) for each line of ``source`` from the first of
+    ``lines`` to the last.
 
     Args:
         source: the kernel's text by line number; it holds whole statements.
@@ -33,4 +35,6 @@ def list_code(source: Mapping[int, str], lines: Iterable[int]) -> list[tuple[int
     ]
     code = [(number, line) for number, line in code if line]
     margin = min((len(line) - len(line.lstrip()) for _, line in code), default=0)
-    return [(number, len(line) - len(line.lstrip()) - margin, line.strip()) for number, line in code]
+    return [
+        (number, len(line) - len(line.lstrip()) - margin, line.strip()) for number, line in code
+    ]

@@ -1,7 +1,9 @@
-"""A moving picture as the output of a cell: one piece of HTML with its data, the kit and the picture's own script.
+"""A moving picture as the output of a cell: one piece of HTML with its data, the kit and the
+picture's own script.
 
-It fetches nothing and needs no notebook kernel, so it still moves after save and reopening, and on a web page. If scripts do not run, its
-alt text is shown, and in the notebooks that the course ships a PNG (made by ``authoring/notebooks.py``).
+It fetches nothing and needs no notebook kernel, so it still moves after save and reopening, and on
+a web page. If scripts do not run, its alt text is shown, and in the notebooks that the course ships
+a PNG (made by ``authoring/notebooks.py``).
 """
 
 from __future__ import annotations
@@ -24,9 +26,12 @@ from course_lib.lessons.kit import palette
 CATALOG = "pictures"  # the translations of what scripts say
 _HERE = Path(__file__).parent
 _MARKED = re.compile(
-    r"(?<![\w.`])tr`((?:[^`\\]|\\.)*)`|(?<![\w.])count\((?:[^()\"`]|\([^()]*\))*, \"([^\"]+)\"(?:, \"([^\"]+)\")?\)", re.DOTALL
+    r"(?<![\w.`])tr`((?:[^`\\]|\\.)*)`|(?<![\w.])count\((?:[^()\"`]|\([^()]*\))*, \"([^\"]+)\"(?:,"
+    r" \"([^\"]+)\")?\)",
+    re.DOTALL,
 )
-_VALUE = re.compile(r"\$\{(?:[^{}]|\{[^{}]*\})*\}")  # of a template: ${...}, with at most one more pair of braces within
+# of a template: ${...}, with at most one more pair of braces within
+_VALUE = re.compile(r"\$\{(?:[^{}]|\{[^{}]*\})*\}")
 _ESCAPE = re.compile(r"\\(?:u([0-9a-fA-F]{4})|(.))")
 _WRITTEN = re.compile(r'<div data-picture="(?P<name>\w+)-[0-9a-f]+"[^>]*><p>(?P<alt>[^<]*)</p>')
 _WORD = re.compile(r"[\w.-]*")  # of data: it may name a state or a colour
@@ -40,9 +45,9 @@ class MovingPicture:
     """One moving picture; a notebook shows it as HTML.
 
     Attributes:
-        name: the folder under ``course_lib/lessons/pictures`` whose ``picture.js`` draws it.
-        data: the script's data, of types that JSON has; NaN and the infinities become null, "Inf" and "-Inf".
-        alt: describes the picture at its start, for learners who cannot see it.
+        name: the folder under ``course_lib/lessons/pictures`` whose ``picture.js`` draws it. data:
+        the script's data, of types that JSON has; NaN and the infinities become null, "Inf" and
+        "-Inf". alt: describes the picture at its start, for learners who cannot see it.
     """
 
     name: str
@@ -50,14 +55,25 @@ class MovingPicture:
     alt: str
 
     def make_html(self) -> str:
-        data = json.dumps(_encode(self.data), ensure_ascii=False, allow_nan=False, separators=(",", ":"))
-        kit, picture = _read_script(_HERE / "kit.js"), _read_script(_HERE.parent / "pictures" / self.name / "picture.js")
+        data = json.dumps(
+            _encode(self.data), ensure_ascii=False, allow_nan=False, separators=(",", ":")
+        )
+        kit = _read_script(_HERE / "kit.js")
+        picture = _read_script(_HERE.parent / "pictures" / self.name / "picture.js")
         key = f"{self.name}-{hashlib.sha256((kit + picture + data).encode()).hexdigest()[:12]}"
         marked = _list_marked_once(kit + picture)
-        words = {english: translated for english in marked if (translated := translate(english, CATALOG)) != english}
-        call = f"mount({json.dumps(key)}, {json.dumps(_make_css())}{_CALL}{data}, {json.dumps(words, ensure_ascii=False)});"
+        words = {
+            english: translated
+            for english in marked
+            if (translated := translate(english, CATALOG)) != english
+        }
+        call = (
+            f"mount({json.dumps(key)}, {json.dumps(_make_css())}{_CALL}{data},"
+            f" {json.dumps(words, ensure_ascii=False)});"
+        )
         return (
-            f'<div data-picture="{key}" data-lm-suppress-shortcuts="true"><p>{html.escape(self.alt)}</p>'
+            f'<div data-picture="{key}"'
+            f' data-lm-suppress-shortcuts="true"><p>{html.escape(self.alt)}</p>'
             f"<p><em>{_('Run this cell to wake the picture.')}</em></p></div>\n"
             # The picture is in a block, so that its names cannot clash with the kit's.
             f'<script type="module">\n{kit}\n{{\n{picture}\n{_escape(call)}\n}}\n</script>'
@@ -65,40 +81,54 @@ class MovingPicture:
 
     def make_page(self) -> str:
         """Return a page for a browser that shows the picture alone."""
-        return f"<!doctype html><meta charset=utf-8><title>{html.escape(self.alt)}</title><body style='margin: 16px'>{self.make_html()}\n"
+        return (
+            f"<!doctype html><meta charset=utf-8><title>{html.escape(self.alt)}</title><body"
+            f" style='margin: 16px'>{self.make_html()}\n"
+        )
 
     def _repr_mimebundle_(self, include: Any = None, exclude: Any = None) -> dict[str, Any]:
         return {"text/html": self.make_html(), "text/plain": self.alt}
 
 
 def read_picture(markup: str) -> MovingPicture | None:
-    """Return the picture that ``make_html`` wrote in English, in the chosen language: what Python said is translated, too. None if it is no picture."""
+    """Return the picture that ``make_html`` wrote in English, in the chosen language: what Python
+    said is translated, too. None if it is no picture."""
     found = _WRITTEN.match(markup)
     if found is None:
         return None
     at = markup.index(_CALL, markup.rindex("\nmount(")) + len(_CALL)
     data, _end = json.JSONDecoder().raw_decode(markup[at:].replace("<\\!--", "<!--"))
     return MovingPicture(
-        found["name"], _translate(data, frozenset(_list_keys(data))), _translate_alt(html.unescape(found["alt"]), data.get("alt", ""))
+        found["name"],
+        _translate(data, frozenset(_list_keys(data))),
+        _translate_alt(html.unescape(found["alt"]), data.get("alt", "")),
     )
 
 
 def _translate_alt(alt: str, described: str) -> str:
-    """Translate an alt text. That of a chart is its title and ``described``, which its data has, too."""
+    """Translate an alt text. That of a chart is its title and ``described``, which its data has,
+    too."""
     title = alt.removesuffix(f". {described}")
     if not described or title == alt:
         return translate_filled(alt, "interface")
-    return _("{title}. {alt}").format(title=translate_filled(title, "interface"), alt=translate_filled(described, "interface"))
+    return _("{title}. {alt}").format(
+        title=translate_filled(title, "interface"), alt=translate_filled(described, "interface")
+    )
 
 
 def _translate(data: Any, keys: frozenset[str], *, shown: bool = False) -> Any:
     """Translate the texts of data that was saved in English.
 
-    A text that is also a key of the data stays, because a state may name the key by it; so does a single word that is not known to be ``shown``.
+    A text that is also a key of the data stays, because a state may name the key by it; so does a
+    single word that is not known to be ``shown``.
     """
     if isinstance(data, dict):  # {"two levels": "two levels"} is the name that is shown of a key
-        of_chart = not data.keys().isdisjoint(("dots", "parts", "at_top"))  # a series, a bar or a box
-        return {key: _translate(part, keys - {key}, shown=of_chart and key in ("name", "words")) for key, part in data.items()}
+        # a series, a bar or a box
+        of_chart = not data.keys().isdisjoint(("dots", "parts", "at_top"))
+        return {
+            key: _translate(part, keys - {key}, shown=of_chart and key in ("name", "words"))
+            for key, part in data.items()
+        }
     if isinstance(data, list):
         return [_translate(part, keys) for part in data]
     if not isinstance(data, str) or data in keys or (not shown and _WORD.fullmatch(data)):
@@ -113,16 +143,21 @@ def _list_keys(data: Any) -> Iterator[str]:
 
 
 def list_marked(script: str) -> Iterator[str]:
-    """Yield the English of what a script says in the learner's language: of tr`at ${place}` "at {0}", of count(n, "warp") "{0} warps".
+    """Yield the English of what a script says in the learner's language: of tr`at ${place}` "at
+    {0}", of count(n, "warp") "{0} warps".
 
     A marked text holds no other backquote, and no brace but those around its values.
     """
     for said, noun, plural in _MARKED.findall(script):
         if noun:
-            yield f"{{0}} {plural or noun + ('es' if noun.endswith(('ch', 'sh', 's', 'x')) else 's')}"
+            yield (
+                f"{{0}} {plural or noun + ('es' if noun.endswith(('ch', 'sh', 's', 'x')) else 's')}"
+            )
         else:
             parts = _VALUE.split(said)
-            english = "".join(part + f"{{{index}}}" for index, part in enumerate(parts[:-1])) + parts[-1]
+            english = (
+                "".join(part + f"{{{index}}}" for index, part in enumerate(parts[:-1])) + parts[-1]
+            )
             yield _ESCAPE.sub(lambda sign: chr(int(sign[1], 16)) if sign[1] else sign[2], english)
             for value in _VALUE.findall(said):
                 yield from list_marked(value)
@@ -151,7 +186,8 @@ def _encode(value: Any) -> Any:
 
 @cache
 def _read_script(file: Path) -> str:
-    """Read a module without its imports and exports, because kit and picture share one module in the page."""
+    """Read a module without its imports and exports, because kit and picture share one module in
+    the page."""
     return _EXPORT.sub("", _IMPORT.sub("", file.read_text(encoding="utf-8")))
 
 
@@ -161,5 +197,6 @@ def _make_css() -> str:
 
 
 def _escape(strings: str) -> str:
-    """Escape the texts that would end the script element; in a JavaScript string the result means the same."""
+    """Escape the texts that would end the script element; in a JavaScript string the result means
+    the same."""
     return strings.replace("</", "<\\/").replace("<!--", "<\\!--")

@@ -1,4 +1,5 @@
-"""The course's colours as CSS, for a light and a dark page. ``lessons/style.py`` says what each colour means."""
+"""The course's colours as CSS, for a light and a dark page. ``lessons/style.py`` says what each
+colour means."""
 
 from __future__ import annotations
 
@@ -7,35 +8,50 @@ from course_lib.lessons import style
 _PAPER = {"light": "#FFFFFF", "dark": "#111111"}
 _PLAIN = {
     "light": {
-        "ink": style.INK, "quiet": style.QUIET, "grid": "#E4E4E0", "edge": "#8A8A8A", "paper": "#FFFFFF", "control": "#F4F4F2",
-        "chosen": "#00588F", "on-chosen": "#FFFFFF", "focus": "#0072B2", "hatch-masked": "#8C8C8C", "hatch-fault": "#8A4A1F",
+        "ink": style.INK, "quiet": style.QUIET, "grid": "#E4E4E0", "edge": "#8A8A8A",
+        "paper": "#FFFFFF", "control": "#F4F4F2",
+        "chosen": "#00588F", "on-chosen": "#FFFFFF", "focus": "#0072B2", "hatch-masked": "#8C8C8C",
+        "hatch-fault": "#8A4A1F",
     },
     "dark": {
-        "ink": "#EDEDED", "quiet": "#B4B4B4", "grid": "#333333", "edge": "#7A7A7A", "paper": "#111111", "control": "#262626",
-        "chosen": "#7CC4F2", "on-chosen": "#0B0B0B", "focus": "#9AD4FF", "hatch-masked": "#757575", "hatch-fault": "#8A4A1F",
+        "ink": "#EDEDED", "quiet": "#B4B4B4", "grid": "#333333", "edge": "#7A7A7A",
+        "paper": "#111111", "control": "#262626",
+        "chosen": "#7CC4F2", "on-chosen": "#0B0B0B", "focus": "#9AD4FF", "hatch-masked": "#757575",
+        "hatch-fault": "#8A4A1F",
     },
 }  # fmt: skip
 _STATES = {
     "light": style.GROUPS["states"],
-    "dark": {"active": "#56B4E9", "masked": "#474747", "done": "#2C6B48", "waiting": "#1F1F1F", "fault": "#FF9E66"},
+    "dark": {
+        "active": "#56B4E9",
+        "masked": "#474747",
+        "done": "#2C6B48",
+        "waiting": "#1F1F1F",
+        "fault": "#FF9E66",
+    },
 }
 _NEEDED = {
     "light": 3.0,
     "dark": 4.5,
-}  # least contrast of a line or mark against the page: WCAG 2.2, 1.4.11, and more on dark, where thin lines are harder to see
+    # least contrast of a line or mark against the page: WCAG 2.2, 1.4.11, and more on dark, where
+    # thin lines are harder to see
+}
 
 
 def make_css() -> str:
-    """Return CSS custom properties for ``:host``: page colours such as ``--ink``, one colour per algorithm, tensor, provider and state,
-    and the colour of text on each state's colour (``--on-active``)."""
+    """Return CSS custom properties for ``:host``: page colours such as ``--ink``, one colour per
+    algorithm, tensor, provider and state, and the colour of text on each state's colour
+    (``--on-active``)."""
     return "".join(
-        f":host{selector} {{ {' '.join(f'--{name}: {colour};' for name, colour in list_colours(theme).items())} }}\n"
+        f":host{selector} {{"
+        f" {' '.join(f'--{name}: {colour};' for name, colour in list_colours(theme).items())} }}\n"
         for theme, selector in (("light", ""), ("dark", '([data-theme="dark"])'))
     )
 
 
 def list_colours(theme: str) -> dict[str, str]:
-    """Return every colour of a theme, "light" or "dark", by the name of its property without the leading dashes."""
+    """Return every colour of a theme, "light" or "dark", by the name of its property without the
+    leading dashes."""
     drawn = {
         key.replace("_", "-"): _fit(colour, theme)
         for name, group in style.GROUPS.items()
@@ -43,7 +59,12 @@ def list_colours(theme: str) -> dict[str, str]:
         for key, colour in group.items()
     }
     states = _STATES[theme]
-    return _PLAIN[theme] | drawn | states | {f"on-{key}": style.text_on(colour) for key, colour in states.items()}
+    return (
+        _PLAIN[theme]
+        | drawn
+        | states
+        | {f"on-{key}": style.text_on(colour) for key, colour in states.items()}
+    )
 
 
 def _fit(colour: str, theme: str) -> str:

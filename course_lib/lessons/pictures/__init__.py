@@ -1,1 +1,2 @@
-"""The moving pictures, one folder per picture. A lesson calls their functions from ``course_lib.lessons``, which loads them at their first use."""
+"""The moving pictures, one folder per picture. A lesson calls their functions from
+``course_lib.lessons``, which loads them at their first use."""

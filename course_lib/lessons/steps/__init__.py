@@ -1,4 +1,5 @@
-"""The steps of each lesson, one file per lesson: ``lessonNN.py`` has ``STEPS``, in the order of the page."""
+"""The steps of each lesson, one file per lesson: ``lessonNN.py`` has ``STEPS``, in the order of the
+page."""
 
 from __future__ import annotations
 
@@ -15,7 +16,8 @@ FOLDER = Path(__file__).parent
 
 @cache
 def read_lesson(lesson: str) -> dict[str, Step]:
-    """Read the steps of a lesson, such as "03", by id, in the order of the page; none if there is no file.
+    """Read the steps of a lesson, such as "03", by id, in the order of the page; none if there is
+    no file.
 
     Raises: CourseError if a step is invalid.
     """
@@ -24,10 +26,14 @@ def read_lesson(lesson: str) -> dict[str, Step]:
     steps: tuple[Step, ...] = importlib.import_module(f"{__name__}.lesson{lesson}").STEPS
     for step in steps:
         if step.lesson != lesson:
-            raise CourseError(f"{FOLDER.name}/lesson{lesson}.py: {step.id!r} does not begin with {lesson}-.")
+            raise CourseError(
+                f"{FOLDER.name}/lesson{lesson}.py: {step.id!r} does not begin with {lesson}-."
+            )
     if len({step.id for step in steps}) < len(steps):
         raise CourseError(f"{FOLDER.name}/lesson{lesson}.py: two steps have the same id.")
-    return {step.id: step.translate(partial(translate, catalog=f"lesson{lesson}")) for step in steps}
+    return {
+        step.id: step.translate(partial(translate, catalog=f"lesson{lesson}")) for step in steps
+    }
 
 
 def find(step_id: str) -> Step:
@@ -37,5 +43,7 @@ def find(step_id: str) -> Step:
     """
     steps = read_lesson(step_id[:2])
     if step_id not in steps:
-        raise CourseError(f"there is no step {step_id!r}. Lesson {step_id[:2]} has {', '.join(steps) or 'none'}.")
+        raise CourseError(
+            f"there is no step {step_id!r}. Lesson {step_id[:2]} has {', '.join(steps) or 'none'}."
+        )
     return steps[step_id]

@@ -1,4 +1,5 @@
-"""The steps of lesson 00: offsets with gaps between them, a mask with two conditions, an `other` for a minimum."""
+"""The steps of lesson 00: offsets with gaps between them, a mask with two conditions, an `other`
+for a minimum."""
 
 from __future__ import annotations
 
@@ -49,8 +50,14 @@ STEPS = (
         kind="kernel",
         entry_point="deal_kernel",
         tries=(_try_deal(3, 4), _try_deal(4, 2)),
-        question="Lane 0 of program 1 writes element 1. Which element does lane 1 of program 1 write?",
-        debrief="An offset is any whole number that you can compute from the program and the lane. Later lessons choose it with care: on a GPU, lanes side by side are fast when they read elements side by side.",
+        question=(
+            "Lane 0 of program 1 writes element 1. Which element does lane 1 of program 1 write?"
+        ),
+        debrief=(
+            "An offset is any whole number that you can compute from the program and the lane."
+            " Later lessons choose it with care: on a GPU, lanes side by side are fast when they"
+            " read elements side by side."
+        ),
         slips=(
             Slip(
                 "lanes * programs + program",
@@ -67,8 +74,15 @@ STEPS = (
         kind="kernel",
         entry_point="double_slice_kernel",
         tries=(_try_slice(3, 13), _try_slice(0, 20), _try_slice(9, 10)),
-        question="Is the element `start` in the slice? Is the element `stop`? The page says which sign joins two conditions.",
-        debrief="The store of a masked lane never happens, so the other elements keep what they held. Kernels write `&`, as NumPy does for arrays. Triton 3.7 takes `and` between two blocks, too, and warns that this is deprecated.",
+        question=(
+            "Is the element `start` in the slice? Is the element `stop`? The page says which sign"
+            " joins two conditions."
+        ),
+        debrief=(
+            "The store of a masked lane never happens, so the other elements keep what they held."
+            " Kernels write `&`, as NumPy does for arrays. Triton 3.7 takes `and` between two"
+            " blocks, too, and warns that this is deprecated."
+        ),
         slips=(
             Slip(
                 "(offsets >= start) & (offsets < stop)",
@@ -100,27 +114,40 @@ STEPS = (
         "00-smallest",
         kind="kernel",
         entry_point="smallest_kernel",
-        tries=(_try_smallest(7, 3, 9, 4, 8), _try_smallest(2.0**102, 2.0**100, 2.0**101), _try_smallest(-1, 4, -6, 2, 2, 8, 3, 1)),
-        question="Three lanes have no number. Which value could they hold so that the smallest of all lanes is still a number of the row?",
-        debrief='`float("inf")` is the value that never wins a minimum, as 0 is the value that changes no sum. Such a value is called the neutral element of an operation.',
+        tries=(
+            _try_smallest(7, 3, 9, 4, 8),
+            _try_smallest(2.0**102, 2.0**100, 2.0**101),
+            _try_smallest(-1, 4, -6, 2, 2, 8, 3, 1),
+        ),
+        question=(
+            "Three lanes have no number. Which value could they hold so that the smallest of all"
+            " lanes is still a number of the row?"
+        ),
+        debrief=(
+            '`float("inf")` is the value that never wins a minimum, as 0 is the value that changes'
+            " no sum. Such a value is called the neutral element of an operation."
+        ),
         slips=(
             Slip(
                 'float("inf")',
                 'float("-inf")',
                 "a lane past the end wins the minimum",
-                "What do the three lanes past the end hold? Which of two numbers does `tl.min` keep?",
+                "What do the three lanes past the end hold? Which of two numbers does `tl.min`"
+                " keep?",
             ),
             Slip(
                 'float("inf")',
                 "1000.0",
                 "what the lanes past the end hold is not large enough for every row",
-                "Take a row whose numbers are all larger than what your lanes past the end hold. What does `tl.min` give?",
+                "Take a row whose numbers are all larger than what your lanes past the end hold."
+                " What does `tl.min` give?",
             ),
             Slip(
                 'other=float("inf")',
                 "other=0.0",
                 "a lane past the end wins the minimum",
-                "What do the three lanes past the end hold? Which of two numbers does `tl.min` keep?",
+                "What do the three lanes past the end hold? Which of two numbers does `tl.min`"
+                " keep?",
             ),
         ),
     ),

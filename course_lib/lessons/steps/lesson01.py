@@ -1,4 +1,5 @@
-"""The steps of lesson 01: keep lanes past the end out of the variance, add eps, apply w and b, one program per row."""
+"""The steps of lesson 01: keep lanes past the end out of the variance, add eps, apply w and b, one
+program per row."""
 
 from __future__ import annotations
 
@@ -31,7 +32,13 @@ def _try_columns(what: str, n: int, block: int) -> Try:
     xhat, w, b = np.cos(columns), 1 + columns / 2, 3 - columns
     return Try(
         what,
-        arguments={"xhat_ptr": In(xhat), "y_ptr": Out((n,)), "w_ptr": In(w), "b_ptr": In(b), "N": n},
+        arguments={
+            "xhat_ptr": In(xhat),
+            "y_ptr": Out((n,)),
+            "w_ptr": In(w),
+            "b_ptr": In(b),
+            "N": n,
+        },
         constexprs={"BLOCK": block},
         expected={"y_ptr": xhat * w + b},
     )
@@ -64,8 +71,14 @@ STEPS = (
             _try_row("three numbers around -20 in a block of 16", [-21, -20, -18], 16),
             _try_row("eight numbers in a block of 8", [2, 4, 4, 4, 5, 5, 7, 9], 8),
         ),
-        question="A lane past the end loaded 0. What does `x - mean` hold there, and what should `d` hold?",
-        debrief="A mask stops a load or a store. It does not stop arithmetic: after every operation, ask what the lanes past the end hold now.",
+        question=(
+            "A lane past the end loaded 0. What does `x - mean` hold there, and what should `d`"
+            " hold?"
+        ),
+        debrief=(
+            "A mask stops a load or a store. It does not stop arithmetic: after every operation,"
+            " ask what the lanes past the end hold now."
+        ),
         slips=(
             Slip(
                 "tl.where(mask, x - mean, 0.0)",
@@ -96,8 +109,14 @@ STEPS = (
             _try_variances("ordinary variances, eps = 1e-5", [1, 2, 3, 4, 5, 6, 7, 100], 1e-5),
             _try_variances("a variance of 0, eps = 0.01", [0, 0.01, 0.02, 0.04, 0, 1, 2, 3], 0.01),
         ),
-        question="For a variance of 0 and eps = 0.01, the formula says 1 over the root of 0.01. Is that what your line computes?",
-        debrief="A row of equal numbers now gives 0: each deviation is 0, and `rstd` is finite. Lesson 02 shows what changes when eps stands outside the root.",
+        question=(
+            "For a variance of 0 and eps = 0.01, the formula says 1 over the root of 0.01. Is that"
+            " what your line computes?"
+        ),
+        debrief=(
+            "A row of equal numbers now gives 0: each deviation is 0, and `rstd` is finite. Lesson"
+            " 02 shows what changes when eps stands outside the root."
+        ),
         slips=(
             Slip("tl.rsqrt(var + eps)", "tl.rsqrt(var)", "eps_missing"),
             Slip(
@@ -111,7 +130,8 @@ STEPS = (
                 "tl.rsqrt(var + eps)",
                 "tl.sqrt(var + eps)",
                 "the root multiplies where it should divide",
-                "`rstd` multiplies each deviation. Which of the two does your line compute: the standard deviation, or 1 over it?",
+                "`rstd` multiplies each deviation. Which of the two does your line compute: the"
+                " standard deviation, or 1 over it?",
             ),
         ),
     ),
@@ -119,9 +139,18 @@ STEPS = (
         "01-columns",
         kind="kernel",
         entry_point="scale_shift_kernel",
-        tries=(_try_columns("five columns in a block of 8", 5, 8), _try_columns("sixteen columns in a block of 16", 16, 16)),
-        question="Column j of y is xhat[j] * w[j] + b[j]. Which lanes may read w and b, and which may write y?",
-        debrief="`w` and `b` are read by every program, once for each row. Other lessons ask where such numbers wait in the meantime.",
+        tries=(
+            _try_columns("five columns in a block of 8", 5, 8),
+            _try_columns("sixteen columns in a block of 16", 16, 16),
+        ),
+        question=(
+            "Column j of y is xhat[j] * w[j] + b[j]. Which lanes may read w and b, and which may"
+            " write y?"
+        ),
+        debrief=(
+            "`w` and `b` are read by every program, once for each row. Other lessons ask where such"
+            " numbers wait in the meantime."
+        ),
         slips=(
             Slip("xhat * w + b, mask=mask", "xhat * w + b"),
             Slip("xhat * w + b", "xhat * b + w", "w_and_b_swapped"),
@@ -138,9 +167,17 @@ STEPS = (
         "01-rows",
         kind="kernel",
         entry_point="centre_kernel",
-        tries=(_try_rows("three rows of 5, without gaps", 5, 5), _try_rows("rows of x 8 elements apart, rows of y 6", 8, 6)),
-        question="Row 2 of x begins 2 * stride_x elements after x_ptr. Where does row 2 of y begin?",
-        debrief="The kernel of Triton's tutorial uses one stride for x and y. It is right until somebody sends a slice.",
+        tries=(
+            _try_rows("three rows of 5, without gaps", 5, 5),
+            _try_rows("rows of x 8 elements apart, rows of y 6", 8, 6),
+        ),
+        question=(
+            "Row 2 of x begins 2 * stride_x elements after x_ptr. Where does row 2 of y begin?"
+        ),
+        debrief=(
+            "The kernel of Triton's tutorial uses one stride for x and y. It is right until"
+            " somebody sends a slice."
+        ),
         slips=(
             Slip("row * stride_x", "row * N", "stride_ignored"),
             Slip("row * stride_y", "row * stride_x", "stride_ignored"),

@@ -1,4 +1,5 @@
-"""The steps of lesson 02: a check without a reference, a row that shows the position of eps, fp32 at the load, one number per row."""
+"""The steps of lesson 02: a check without a reference, a row that shows the position of eps, fp32
+at the load, one number per row."""
 
 from __future__ import annotations
 
@@ -14,15 +15,20 @@ _EPS = 1e-5
 
 
 def _try_mean_squares(what: str, y: Any) -> Try:
-    return Try(what, arguments=(In(y),), expected=(np.asarray(y, dtype=np.float64) ** 2).mean(axis=1))
+    return Try(
+        what, arguments=(In(y),), expected=(np.asarray(y, dtype=np.float64) ** 2).mean(axis=1)
+    )
 
 
 def accept_quiet_row(row: Any) -> str:
-    """Return why ``row`` does not distinguish eps inside the root from eps outside; "" if it does."""
+    """Return why ``row`` does not distinguish eps inside the root from eps outside; "" if it
+    does."""
     try:
         numbers = np.asarray(row, dtype=np.float64)
     except (TypeError, ValueError):
-        raise WrongForm("`row` should be a list of four numbers, such as [2, -1, 3, 0.5].") from None
+        raise WrongForm(
+            "`row` should be a list of four numbers, such as [2, -1, 3, 0.5]."
+        ) from None
     if numbers.shape != (4,) or not np.isfinite(numbers).all():
         raise WrongForm("`row` should be a list of four finite numbers, such as [2, -1, 3, 0.5].")
     mean_square = float((numbers**2).mean())
@@ -30,7 +36,10 @@ def accept_quiet_row(row: Any) -> str:
         return "On a row of zeros both results are 0, so it tells nothing about `y`."
     factor = math.sqrt(mean_square + _EPS) / (math.sqrt(mean_square) + _EPS)
     if factor < 2:
-        return f"The rms of your row is {math.sqrt(mean_square):.3g}. There the two results differ by a factor of {factor:.5g}."
+        return (
+            f"The rms of your row is {math.sqrt(mean_square):.3g}. There the two results differ by"
+            f" a factor of {factor:.5g}."
+        )
     return ""
 
 
@@ -38,7 +47,12 @@ def _try_half(what: str, x: list[float], w: list[float], block: int) -> Try:
     rounded = np.array(w).astype(np.float16).astype(np.float64)
     return Try(
         what,
-        arguments={"x_ptr": In(x, "fp16"), "w_ptr": In(w, "fp16"), "y_ptr": Out((len(x),), "fp16"), "N": len(x)},
+        arguments={
+            "x_ptr": In(x, "fp16"),
+            "w_ptr": In(w, "fp16"),
+            "y_ptr": Out((len(x),), "fp16"),
+            "N": len(x),
+        },
         constexprs={"BLOCK": block},
         expected={"y_ptr": np.array(x) ** 2 * rounded},
         within=1e-3,
@@ -49,7 +63,12 @@ def _try_peak(what: str, x: list[list[float]], stride: int) -> Try:
     rows = np.array(x)
     return Try(
         what,
-        arguments={"x_ptr": In(rows, stride=stride), "peak_ptr": Out((len(rows),)), "stride_x": stride, "N": rows.shape[1]},
+        arguments={
+            "x_ptr": In(rows, stride=stride),
+            "peak_ptr": Out((len(rows),)),
+            "stride_x": stride,
+            "N": rows.shape[1],
+        },
         grid=(len(rows),),
         constexprs={"BLOCK": 8},
         expected={"peak_ptr": np.abs(rows).max(axis=1)},
@@ -68,7 +87,10 @@ STEPS = (
             _try_mean_squares("a square array", [[3, 4], [0, 1]]),
         ),
         question="Square first, then the mean. Which axis runs along a row?",
-        debrief="Any result of a norm can be checked so, before `w` is applied. It tells that a row has the wrong size. It does not tell that the row is right.",
+        debrief=(
+            "Any result of a norm can be checked so, before `w` is applied. It tells that a row has"
+            " the wrong size. It does not tell that the row is right."
+        ),
         slips=(
             Slip(
                 "axis=1",
@@ -86,19 +108,22 @@ STEPS = (
                 "(y * y).mean(axis=1)",
                 "y.mean(axis=1) ** 2",
                 "the mean is taken before the square",
-                "For the row 1, -1: what is the mean of the squares, and what is the square of the mean?",
+                "For the row 1, -1: what is the mean of the squares, and what is the square of the"
+                " mean?",
             ),
             Slip(
                 "(y * y).mean(axis=1)",
                 "np.sqrt((y * y).mean(axis=1))",
                 "a root is taken of the mean",
-                "The function returns the mean of the squares. Which of your operations comes after the mean?",
+                "The function returns the mean of the squares. Which of your operations comes after"
+                " the mean?",
             ),
             Slip(
                 ".mean(axis=1)",
                 ".sum(axis=1)",
                 "the sum of the squares is not divided",
-                "For the row 3, 4 the squares are 9 and 16. What is their mean, and what does your line give?",
+                "For the row 3, 4 the squares are 9 and 16. What is their mean, and what does your"
+                " line give?",
             ),
         ),
     ),
@@ -108,7 +133,10 @@ STEPS = (
         entry_point="row",
         accepts=accept_quiet_row,
         question="How large are the squares of a row beside which 1e-5 is not small?",
-        debrief="A test that should catch eps in the wrong place needs such a row. On numbers from `torch.randn` both formulas pass.",
+        debrief=(
+            "A test that should catch eps in the wrong place needs such a row. On numbers from"
+            " `torch.randn` both formulas pass."
+        ),
         slips=(
             Slip("[0.001, -0.001, 0.001, 0.001]", "[2, -1, 3, 0.5]"),
             Slip("[0.001, -0.001, 0.001, 0.001]", "[0.1, 0.1, -0.1, 0.1]"),
@@ -122,10 +150,15 @@ STEPS = (
         entry_point="square_scale_kernel",
         tries=(
             _try_half("x = 300, w = 0.001, fp16", [300, 1, 2, -300], [0.001, 1, 1, 0.001], 4),
-            _try_half("five numbers in a block of 8", [1, 2, 3, 400, 250], [1, 2, 0.5, 0.002, 0.25], 8),
+            _try_half(
+                "five numbers in a block of 8", [1, 2, 3, 400, 250], [1, 2, 0.5, 0.002, 0.25], 8
+            ),
         ),
         question="In which dtype is `x * x` computed, if `x` is fp16?",
-        debrief="A conversion after the product comes too late: the infinity is there already. At the load nothing is lost, because every fp16 number is an fp32 number, too.",
+        debrief=(
+            "A conversion after the product comes too late: the infinity is there already. At the"
+            " load nothing is lost, because every fp16 number is an fp32 number, too."
+        ),
         slips=(
             Slip(
                 "x = tl.load(x_ptr + cols, mask=mask, other=0.0).to(tl.float32)",
@@ -140,11 +173,15 @@ STEPS = (
         kind="kernel",
         entry_point="peak_kernel",
         tries=(
-            _try_peak("three rows of five", [[1, 2, 3, 4, 5], [-9, 0, 1, 2, 3], [0, -0.5, 0.25, 0, 0]], 5),
+            _try_peak(
+                "three rows of five", [[1, 2, 3, 4, 5], [-9, 0, 1, 2, 3], [0, -0.5, 0.25, 0, 0]], 5
+            ),
             _try_peak("two rows of three, 8 elements apart", [[1, -2, 0], [0, 7, 5]], 8),
         ),
         question="Program 2 has one number to store. At which address, seen from peak_ptr?",
-        debrief="No mask is needed: there is one number and one address, and each program has its own.",
+        debrief=(
+            "No mask is needed: there is one number and one address, and each program has its own."
+        ),
         slips=(
             Slip(
                 "peak_ptr + row",

@@ -30,7 +30,13 @@ def _subtract_mean(what: str, x: np.ndarray) -> Try:
 
 
 def _mean_square(what: str, x: np.ndarray, dtype: str) -> Try:
-    return Try(what, arguments=(In(x, dtype),), expected=(x**2).mean(axis=1), within=1e-3, asked=dtype == "fp16")
+    return Try(
+        what,
+        arguments=(In(x, dtype),),
+        expected=(x**2).mean(axis=1),
+        within=1e-3,
+        asked=dtype == "fp16",
+    )
 
 
 def _is_half(value: Any) -> str:
@@ -41,8 +47,14 @@ def _is_half(value: Any) -> str:
     if abs(kappa - 64) < 1:
         return ""
     if abs(kappa - 4096) < 5:
-        return "4096 is the square of kappa, 2.0**-12 / u. (It is also the kappa at which all 24 digits are gone.)"
-    return f"With kappa = {kappa:g}, u * kappa**2 is {2.0**-24 * kappa**2:.3g}. It has to be 2.0**-12, which is {2.0**-12:.3g}."
+        return (
+            "4096 is the square of kappa, 2.0**-12 / u. (It is also the kappa at which all 24"
+            " digits are gone.)"
+        )
+    return (
+        f"With kappa = {kappa:g}, u * kappa**2 is {2.0**-24 * kappa**2:.3g}. It has to be 2.0**-12,"
+        f" which is {2.0**-12:.3g}."
+    )
 
 
 STEPS = (
@@ -52,19 +64,32 @@ STEPS = (
         entry_point="kappa",
         accepts=_is_half,
         question="Which number, squared and multiplied by 2**-24, gives 2**-12?",
-        debrief="64. If the mean is 64 standard deviations, half of the variance's digits are gone. Do real rows have such means? That comes next.",
-        slips=(Slip("(2.0**-12 / u) ** 0.5", "2.0**-12 / u"), Slip("(2.0**-12 / u) ** 0.5", "(1 / u) ** 0.5")),
+        debrief=(
+            "64. If the mean is 64 standard deviations, half of the variance's digits are gone. Do"
+            " real rows have such means? That comes next."
+        ),
+        slips=(
+            Slip("(2.0**-12 / u) ** 0.5", "2.0**-12 / u"),
+            Slip("(2.0**-12 / u) ** 0.5", "(1 / u) ** 0.5"),
+        ),
     ),
     Step(
         "03-mend",
         kind="kernel",
         entry_point="two_pass_kernel",
         tries=(
-            _find_variance("rows of five numbers in a block of eight, means 0 and 10", _SMALL + _MEANS, 8),
-            _find_variance("rows of five numbers in a block of eight, mean 10,000", _SMALL + 10_000.0, 8),
+            _find_variance(
+                "rows of five numbers in a block of eight, means 0 and 10", _SMALL + _MEANS, 8
+            ),
+            _find_variance(
+                "rows of five numbers in a block of eight, mean 10,000", _SMALL + 10_000.0, 8
+            ),
         ),
         question="What does `x - mean` hold in a lane that loaded 0, and what is its square?",
-        debrief="One load, two passes over the lanes, and the digits are back. The same two lines stand in the LayerNorm kernel of lesson 01.",
+        debrief=(
+            "One load, two passes over the lanes, and the digits are back. The same two lines stand"
+            " in the LayerNorm kernel of lesson 01."
+        ),
         slips=(
             Slip("tl.where(cols < N, x - mean, 0.0)", "x - mean", "padding_in_variance"),
             Slip(
@@ -73,8 +98,16 @@ STEPS = (
                 "mean_not_subtracted",
                 "Which number do you square: `x`, or its distance from the mean?",
             ),
-            Slip("tl.sum(deviation * deviation) / N", "tl.sum(x * x) / N - mean * mean", "cancellation"),
-            Slip("tl.sum(deviation * deviation) / N", "tl.sum(deviation * deviation) / BLOCK", "divisor"),
+            Slip(
+                "tl.sum(deviation * deviation) / N",
+                "tl.sum(x * x) / N - mean * mean",
+                "cancellation",
+            ),
+            Slip(
+                "tl.sum(deviation * deviation) / N",
+                "tl.sum(deviation * deviation) / BLOCK",
+                "divisor",
+            ),
         ),
     ),
     Step(
@@ -85,8 +118,14 @@ STEPS = (
             _subtract_mean("three rows of three columns", _SQUARE),
             _subtract_mean("two rows of two columns", np.array([[1.0, 3.0], [10.0, 30.0]])),
         ),
-        question="`x` has the shape (M, N). Which shape must the means have, so that each stands in front of its row?",
-        debrief="A test with as many rows as columns passes no error on to you, only wrong numbers. Test with M and N that differ.",
+        question=(
+            "`x` has the shape (M, N). Which shape must the means have, so that each stands in"
+            " front of its row?"
+        ),
+        debrief=(
+            "A test with as many rows as columns passes no error on to you, only wrong numbers."
+            " Test with M and N that differ."
+        ),
         slips=(
             Slip(
                 "mean[:, None]",
@@ -106,7 +145,10 @@ STEPS = (
         "03-widen",
         kind="numpy",
         entry_point="mean_square",
-        tries=(_mean_square("fp16 numbers near 300, and a row of small ones", _LOUD, "fp16"), _mean_square("fp32 rows", _SMALL, "fp32")),
+        tries=(
+            _mean_square("fp16 numbers near 300, and a row of small ones", _LOUD, "fp16"),
+            _mean_square("fp32 rows", _SMALL, "fp32"),
+        ),
         question="In which dtype is `x * x` computed, and what is 300 * 300 there?",
         debrief="A kernel does the same with `.to(tl.float32)` at its load, as in lesson 02.",
         slips=(

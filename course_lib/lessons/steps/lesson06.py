@@ -1,4 +1,5 @@
-"""The steps of lesson 06: a tree of additions, sums per lane, and the time of passes over memory."""
+"""The steps of lesson 06: a tree of additions, sums per lane, and the time of passes over
+memory."""
 
 from __future__ import annotations
 
@@ -26,14 +27,24 @@ STEPS = (
         tries=(
             Try("the numbers 1 to 16 in 16 threads", arguments=(In(range(1, 17)),), expected=136.0),
             Try("two threads", arguments=(In([2.5, -0.25]),), expected=2.25),
-            Try("eight threads, one of which holds something", arguments=(In([0, 0, 0, 0, 0, 7, 0, 0]),), expected=7.0),
+            Try("eight threads, one of which holds something",
+                arguments=(In([0, 0, 0, 0, 0, 7, 0, 0]),), expected=7.0),
         ),
         question="With stride 4, what do threads 0 to 3 add?",
-        debrief="Four rounds for 16 threads, ten for 1024. The GPU does the same, with registers in the place of slices.",
+        debrief="Four rounds for 16 threads, ten for 1024. The GPU does the same, with registers "
+                "in the place of slices.",
         slips=(
-            Slip("held[:stride] + held[stride : 2 * stride]", "held[:stride] + held[stride]", "one element is added to all others", "With stride 4, which element does each of threads 0 to 3 add? Are they four different ones?"),
-            Slip("held[:stride] + held[stride : 2 * stride]", "held[:stride] + held[1 : stride + 1]", "elements side by side are added", "With stride 4, which element does thread 0 add, and how far is it from thread 0's own?"),
-            Slip("held[:stride] + held[stride : 2 * stride]", "held[:stride]", "half of the elements is dropped", "Which elements of `held` does your line never add?"),
+            Slip("held[:stride] + held[stride : 2 * stride]", "held[:stride] + held[stride]",
+                "one element is added to all others",
+                "With stride 4, which element does each of threads 0 to 3 add? Are they four "
+                "different ones?"),
+            Slip("held[:stride] + held[stride : 2 * stride]",
+                "held[:stride] + held[1 : stride + 1]", "elements side by side are added",
+                "With stride 4, which element does thread 0 add, and how far is it from thread "
+                "0's own?"),
+            Slip("held[:stride] + held[stride : 2 * stride]", "held[:stride]",
+                "half of the elements is dropped",
+                "Which elements of `held` does your line never add?"),
         ),
     ),
     Step(
@@ -60,12 +71,20 @@ STEPS = (
                 expected={"sums_ptr": _sum_lanes([5, -1, 2], 4)},
             ),
         ),
-        question="Ten columns in blocks of 4: which columns does lane 1 add up, and which lanes load nothing in the last block?",
-        debrief="After the loop one tl.sum over these lanes is the sum of the row. The exercise at the end of this page does that.",
+        question="Ten columns in blocks of 4: which columns does lane 1 add up, and which lanes "
+                 "load nothing in the last block?",
+        debrief="After the loop one tl.sum over these lanes is the sum of the row. The exercise "
+                "at the end of this page does that.",
         slips=(
-            Slip("total += tl.load(x_ptr + cols, mask=cols < N, other=0.0)", "total = tl.load(x_ptr + cols, mask=cols < N, other=0.0)", "block_not_accumulated"),
-            Slip("other=0.0)", "other=1.0)", "a lane without an element adds a number", "What does a lane add whose mask is false?"),
-            Slip("tl.load(x_ptr + cols, mask=cols < N, other=0.0)", "tl.sum(tl.load(x_ptr + cols, mask=cols < N, other=0.0), axis=0)", "every lane adds the whole block", "The sum of a block is one number. What does lane 1 hold after your line, and what should it hold?"),
+            Slip("total += tl.load(x_ptr + cols, mask=cols < N, other=0.0)",
+                "total = tl.load(x_ptr + cols, mask=cols < N, other=0.0)", "block_not_accumulated"),
+            Slip("other=0.0)", "other=1.0)", "a lane without an element adds a number",
+                "What does a lane add whose mask is false?"),
+            Slip("tl.load(x_ptr + cols, mask=cols < N, other=0.0)",
+                "tl.sum(tl.load(x_ptr + cols, mask=cols < N, other=0.0), axis=0)",
+                "every lane adds the whole block",
+                "The sum of a block is one number. What does lane 1 hold after your line, and "
+                "what should it hold?"),
         ),
     ),
     Step(
@@ -73,16 +92,25 @@ STEPS = (
         kind="numpy",
         entry_point="fewest_microseconds",
         tries=(
-            Try("a copy of 4096 x 8192 in fp16 at 2810 GB/s", arguments=(4096, 8192, 2, 2, 2810), expected=47.7637125),
-            Try("three passes over 1000 x 1000 in fp32 at 1000 GB/s", arguments=(1000, 1000, 4, 3, 1000), expected=12.0),
+            Try("a copy of 4096 x 8192 in fp16 at 2810 GB/s", arguments=(4096, 8192, 2, 2, 2810),
+                expected=47.7637125),
+            Try("three passes over 1000 x 1000 in fp32 at 1000 GB/s",
+                arguments=(1000, 1000, 4, 3, 1000), expected=12.0),
         ),
-        question="How many bytes are moved? How many seconds do they take at gbps * 10**9 bytes per second, and how many microseconds is that?",
-        debrief="48 µs for LayerNorm of 4096 x 8192, before anybody has written it. A measured time means something beside this number.",
+        question="How many bytes are moved? How many seconds do they take at gbps * 10**9 bytes "
+                 "per second, and how many microseconds is that?",
+        debrief="48 µs for LayerNorm of 4096 x 8192, before anybody has written it. A measured "
+                "time means something beside this number.",
         slips=(
             Slip("passes * M * N * itemsize", "passes * M * N", "numbers_for_bytes"),
-            Slip("passes * M * N * itemsize", "M * N * itemsize", "the passes are not counted", "Three passes over a matrix: how often is each of its numbers moved?"),
-            Slip("moved / (gbps * 1e9) * 1e6", "moved / gbps * 1e3", "the unit is not the microsecond", "gbps * 10**9 bytes take one second. How many microseconds is that, and what does your line give for so many bytes?"),
-            Slip("moved / (gbps * 1e9) * 1e6", "moved / (gbps * 1e9)", "the result is in seconds", "How many microseconds has a second?"),
+            Slip("passes * M * N * itemsize", "M * N * itemsize", "the passes are not counted",
+                "Three passes over a matrix: how often is each of its numbers moved?"),
+            Slip("moved / (gbps * 1e9) * 1e6", "moved / gbps * 1e3",
+                "the unit is not the microsecond",
+                "gbps * 10**9 bytes take one second. How many microseconds is that, and what does "
+                "your line give for so many bytes?"),
+            Slip("moved / (gbps * 1e9) * 1e6", "moved / (gbps * 1e9)", "the result is in seconds",
+                "How many microseconds has a second?"),
         ),
     ),
 )  # fmt: skip

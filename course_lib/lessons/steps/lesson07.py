@@ -20,32 +20,47 @@ _H100_BYTES = 80e9
 
 
 def accept_length(columns: Any) -> str:
-    """Return why the page's kernel is right on rows of this many columns; "" if it is wrong there."""
+    """Return why the page's kernel is right on rows of this many columns; "" if it is wrong
+    there."""
     if isinstance(columns, bool) or not isinstance(columns, int) or not 1 <= columns <= _COLUMNS:
         raise WrongForm(f"N has to be a whole number from 1 to {_COLUMNS}.")
     if columns > _BLOCK:
         return ""
     past = _BLOCK - columns
-    return f"There the kernel is right: {past} of its {_BLOCK} lanes lie past the end, and add nothing to either sum." if past else (
+    return f"There the kernel is right: {past} of its {_BLOCK} lanes lie past the end, and add nothing to either sum." if past else (  # noqa: E501
         "There the kernel is right: each lane has a column, and each column a lane."
     )  # fmt: skip
 
 
 def accept_layout(x: Any) -> str:
-    """Return why the page's kernel, which has one stride for x and a packed y, is right on this x; "" if it is wrong."""
-    if not isinstance(x, torch.Tensor) or tuple(x.shape) != _SHAPE or not x.is_floating_point() or not x.isfinite().all():
-        raise WrongForm("`x` should be a tensor of three rows and four columns, of finite floating-point numbers.")
+    """Return why the page's kernel, which has one stride for x and a packed y, is right on this x;
+    "" if it is wrong."""
+    if (
+        not isinstance(x, torch.Tensor)
+        or tuple(x.shape) != _SHAPE
+        or not x.is_floating_point()
+        or not x.isfinite().all()
+    ):
+        raise WrongForm(
+            "`x` should be a tensor of three rows and four columns, of finite floating-point"
+            " numbers."
+        )
     (M, N), stride = _SHAPE, x.stride(0)
     memory = np.full(M * max(N, stride) + N, np.nan)
     for row in range(M):
         try:
-            memory[row * stride : row * stride + N] = _normalise(x[0].as_strided((N,), (1,), x.storage_offset() + row * stride))
+            memory[row * stride : row * stride + N] = _normalise(
+                x[0].as_strided((N,), (1,), x.storage_offset() + row * stride)
+            )
         except RuntimeError:  # the kernel reads past the memory of x
             return ""
     right = np.array([_normalise(row) for row in x])
     if not np.allclose(memory[: M * N].reshape(M, N), right, atol=1e-3):
         return ""
-    return f"The rows of this `x` begin {stride} elements apart, as those of `y` do, and there the kernel is right."
+    return (
+        f"The rows of this `x` begin {stride} elements apart, as those of `y` do, and there the"
+        " kernel is right."
+    )
 
 
 def _normalise(row: torch.Tensor) -> np.ndarray:
@@ -54,19 +69,26 @@ def _normalise(row: torch.Tensor) -> np.ndarray:
 
 
 def accept_row(row: Any) -> str:
-    """Return why the page's kernel is right on these eight fp16 numbers; "" if it is wrong by more than a twentieth."""
+    """Return why the page's kernel is right on these eight fp16 numbers; "" if it is wrong by more
+    than a twentieth."""
     try:
         numbers = np.asarray(row, dtype=np.float64)
     except (TypeError, ValueError):
         raise WrongForm("`row` should be a list of eight numbers.") from None
     if numbers.shape != (_BLOCK,) or not (np.abs(numbers) <= _MAX_HALF).all():
-        raise WrongForm(f"`row` should be a list of eight numbers, each between -{_MAX_HALF} and {_MAX_HALF}.")
+        raise WrongForm(
+            f"`row` should be a list of eight numbers, each between -{_MAX_HALF} and {_MAX_HALF}."
+        )
     half = numbers.astype(np.float16)
     exact = half.astype(np.float64)
     with np.errstate(over="ignore", invalid="ignore"):
-        mean = np.float32(_sum_half(half)) / np.float32(_BLOCK)  # a sum divided by a whole number is fp32, and so is all that follows
+        # a sum divided by a whole number is fp32, and so is all that follows
+        mean = np.float32(_sum_half(half)) / np.float32(_BLOCK)
         deviation = exact - mean
-        off = np.abs(deviation / np.sqrt((deviation**2).mean() + _EPS) - (exact - exact.mean()) / np.sqrt(exact.var() + _EPS)).max()
+        off = np.abs(
+            deviation / np.sqrt((deviation**2).mean() + _EPS)
+            - (exact - exact.mean()) / np.sqrt(exact.var() + _EPS)
+        ).max()
     if not off <= 0.05:
         return ""
     return f"There the kernel loses little: no element of `y` is off by more than {off:.1g}."
@@ -81,10 +103,13 @@ def _sum_half(numbers: np.ndarray) -> np.float16:
 
 
 def accept_shape(shape: Any) -> str:
-    """Return why the page's kernel finds the last row of a packed fp16 matrix of this shape; "" if it does not."""
+    """Return why the page's kernel finds the last row of a packed fp16 matrix of this shape; "" if
+    it does not."""
     sizes = tuple(shape) if isinstance(shape, tuple | list) else ()
     if len(sizes) != 2 or not all(type(size) is int and size >= 1 for size in sizes):
-        raise WrongForm("`shape` should be two whole numbers above 0, rows and columns, such as (4096, 8192).")
+        raise WrongForm(
+            "`shape` should be two whole numbers above 0, rows and columns, such as (4096, 8192)."
+        )
     M, N = sizes
     if N > _MAX_COLUMNS:
         raise WrongForm(f"A row may have {_MAX_COLUMNS:,} columns at most.")
@@ -92,7 +117,10 @@ def accept_shape(shape: Any) -> str:
         raise WrongForm(f"In fp16 this matrix has {2 * M * N / 1e9:,.0f} GB, and the H100 has 80.")
     if (M - 1) * N > _MAX_INT:
         return ""
-    return f"Its last row begins at element {(M - 1) * N:,}. The largest number of 32 bits with a sign is {_MAX_INT:,}."
+    return (
+        f"Its last row begins at element {(M - 1) * N:,}. The largest number of 32 bits with a sign"
+        f" is {_MAX_INT:,}."
+    )
 
 
 STEPS = (
@@ -102,21 +130,36 @@ STEPS = (
         entry_point="N",
         accepts=accept_length,
         question="How many numbers of a row does a program load, if its block has eight lanes?",
-        debrief="A program loads once, 8 numbers. The others are in no sum, so mean and variance are wrong, and with them *every* result of the row. "
-        "The last ones are not even written.",
-        slips=(Slip("N = 9", "N = 8"), Slip("N = 9", "N = 1"), Slip("N = 9", "N = 0"), Slip("N = 9", "N = 9.5")),
+        debrief=(
+            "A program loads once, 8 numbers. The others are in no sum, so mean and variance are"
+            " wrong, and with them *every* result of the row. The last ones are not even written."
+        ),
+        slips=(
+            Slip("N = 9", "N = 8"),
+            Slip("N = 9", "N = 1"),
+            Slip("N = 9", "N = 0"),
+            Slip("N = 9", "N = 9.5"),
+        ),
     ),
     Step(
         "07-layout",
         kind="value",
         entry_point="x",
         accepts=accept_layout,
-        question="The kernel gets one stride, that of `x`, and takes it for `y`, too. When do the two differ?",
-        debrief="The kernel has one stride for two tensors. It reads `x` in the right places, writes `y` in the wrong ones, and some of them "
-        "lie behind the end of `y`.",
+        question=(
+            "The kernel gets one stride, that of `x`, and takes it for `y`, too. When do the two"
+            " differ?"
+        ),
+        debrief=(
+            "The kernel has one stride for two tensors. It reads `x` in the right places, writes"
+            " `y` in the wrong ones, and some of them lie behind the end of `y`."
+        ),
         slips=(
             Slip("torch.arange(18.0).reshape(3, 6)[:, :4]", "torch.arange(12.0).reshape(3, 4) + 1"),
-            Slip("torch.arange(18.0).reshape(3, 6)[:, :4]", "torch.arange(18.0).reshape(3, 6)[:, :4].contiguous()"),
+            Slip(
+                "torch.arange(18.0).reshape(3, 6)[:, :4]",
+                "torch.arange(18.0).reshape(3, 6)[:, :4].contiguous()",
+            ),
             Slip("torch.arange(18.0).reshape(3, 6)[:, :4]", "torch.arange(18.0).reshape(3, 6)"),
             Slip("torch.arange(18.0).reshape(3, 6)[:, :4]", "torch.arange(24.0).reshape(6, 4)[3:]"),
         ),
@@ -126,13 +169,27 @@ STEPS = (
         kind="value",
         entry_point="row",
         accepts=accept_row,
-        question="Your eight numbers fit into fp16. What does the kernel compute from them first, and does that fit?",
-        debrief="`tl.sum` adds fp16 numbers in fp16. Past 65504 the sum is infinite, and every result is NaN. A smaller sum may have too few digits: "
-        "from 2048 on fp16 has every second whole number, from 32768 on every 32nd.",
+        question=(
+            "Your eight numbers fit into fp16. What does the kernel compute from them first, and"
+            " does that fit?"
+        ),
+        debrief=(
+            "`tl.sum` adds fp16 numbers in fp16. Past 65504 the sum is infinite, and every result"
+            " is NaN. A smaller sum may have too few digits: from 2048 on fp16 has every second"
+            " whole number, from 32768 on every 32nd."
+        ),
         slips=(
-            Slip("[4100, 4096, 4096, 4096, 4096, 4096, 4096, 4096]", "[1, -1, 1, -1, 1, -1, 1, -1]"),
-            Slip("[4100, 4096, 4096, 4096, 4096, 4096, 4096, 4096]", "[300, -300, 300, -300, 300, -300, 300, -300]"),
-            Slip("[4100, 4096, 4096, 4096, 4096, 4096, 4096, 4096]", "[70000, -300, 300, -300, 300, -300, 300, -300]"),
+            Slip(
+                "[4100, 4096, 4096, 4096, 4096, 4096, 4096, 4096]", "[1, -1, 1, -1, 1, -1, 1, -1]"
+            ),
+            Slip(
+                "[4100, 4096, 4096, 4096, 4096, 4096, 4096, 4096]",
+                "[300, -300, 300, -300, 300, -300, 300, -300]",
+            ),
+            Slip(
+                "[4100, 4096, 4096, 4096, 4096, 4096, 4096, 4096]",
+                "[70000, -300, 300, -300, 300, -300, 300, -300]",
+            ),
             Slip("[4100, 4096, 4096, 4096, 4096, 4096, 4096, 4096]", "[300, -300]"),
         ),
     ),
@@ -141,9 +198,14 @@ STEPS = (
         kind="value",
         entry_point="shape",
         accepts=accept_shape,
-        question="The kernel computes `row * stride` in 32 bits. For which last row is that product too large?",
-        debrief="The product passes 2\u00b3\u00b9 and wraps around: the kernel looks in front of `x`. 4 GiB of fp16 are enough for that. "
-        "`row = tl.program_id(0).to(tl.int64)` mends it.",
+        question=(
+            "The kernel computes `row * stride` in 32 bits. For which last row is that product too"
+            " large?"
+        ),
+        debrief=(
+            "The product passes 2\u00b3\u00b9 and wraps around: the kernel looks in front of `x`. 4"
+            " GiB of fp16 are enough for that. `row = tl.program_id(0).to(tl.int64)` mends it."
+        ),
         slips=(
             Slip("(32769, 65536)", "(32768, 65536)"),
             Slip("(32769, 65536)", "(65536, 32768)"),

@@ -1,4 +1,5 @@
-"""The steps of lesson 09: passes of a longer chain, the rounded sum, and an addition with strides."""
+"""The steps of lesson 09: passes of a longer chain, the rounded sum, and an addition with
+strides."""
 
 from __future__ import annotations
 
@@ -15,7 +16,9 @@ _X, _RESIDUAL = [[256, 3, -5, 0.5], [1, -2, 0.25, 1]], [[1, 0.5, 2, 0.25], [1 / 
 _TOTAL = [[256, 3.5, -3, 0.75], [1, 2, 0.5, 0]]
 _W = [1, 0.5, 2, -1]
 # fp16 has 11 significant bits: 2049 becomes 2048, and 4098 is halfway between 4096 and 4100
-_X16, _RESIDUAL16, _TOTAL16 = ([[2048, 1, -2], [4096, 8, 0.5]], [[1, 2, 4], [2, -8, 0.25]], [[2048, 3, 2], [4096, 0, 0.75]])
+_X16 = [[2048, 1, -2], [4096, 8, 0.5]]
+_RESIDUAL16 = [[1, 2, 4], [2, -8, 0.25]]
+_TOTAL16 = [[2048, 3, 2], [4096, 0, 0.75]]
 
 
 def _accept_passes(passes: Any) -> str:
@@ -24,13 +27,21 @@ def _accept_passes(passes: Any) -> str:
     except (TypeError, ValueError):
         raise WrongForm("passes has to be two numbers.") from None
     if three != 8:
-        return f"Three kernels do not make {three} passes. Write down for each of them which matrices it reads and which it writes, y too."
+        return (
+            f"Three kernels do not make {three} passes. Write down for each of them which matrices"
+            " it reads and which it writes, y too."
+        )
     if one != 5:
-        return f"One kernel does not make {one} passes. Which matrices does it have to read? Which two are kept? What happens to y?"
+        return (
+            f"One kernel does not make {one} passes. Which matrices does it have to read? Which two"
+            " are kept? What happens to y?"
+        )
     return ""
 
 
-def _add_try(what: str, dtype: str, x: list, residual: list, total: list, stride_residual: int) -> Try:
+def _add_try(
+    what: str, dtype: str, x: list, residual: list, total: list, stride_residual: int
+) -> Try:
     rows, columns = len(x), len(x[0])
     return Try(
         what,
@@ -58,8 +69,16 @@ STEPS = (
         entry_point="passes",
         accepts=_accept_passes,
         question="In the fused kernel, what is still in the lanes when it is needed again?",
-        debrief="3 of 8 passes saved: a longer chain has more to fuse. What is neither an input nor kept never leaves the registers.",
-        slips=(Slip("8, 5", "8, 4"), Slip("8, 5", "7, 5"), Slip("8, 5", "8, 6"), Slip("8, 5", "5, 4")),
+        debrief=(
+            "3 of 8 passes saved: a longer chain has more to fuse. What is neither an input nor"
+            " kept never leaves the registers."
+        ),
+        slips=(
+            Slip("8, 5", "8, 4"),
+            Slip("8, 5", "7, 5"),
+            Slip("8, 5", "8, 6"),
+            Slip("8, 5", "5, 4"),
+        ),
     ),
     Step(
         "09-round",
@@ -67,17 +86,31 @@ STEPS = (
         entry_point="add_rms_norm",
         tries=(
             _round_try("two rows in bf16, where 256 + 1 is 256", "bf16", _X, _RESIDUAL, _TOTAL, _W),
-            _round_try("two rows in fp16, where 2048 + 1 is 2048", "fp16", _X16, _RESIDUAL16, _TOTAL16, _W[:3]),
+            _round_try(
+                "two rows in fp16, where 2048 + 1 is 2048",
+                "fp16",
+                _X16,
+                _RESIDUAL16,
+                _TOTAL16,
+                _W[:3],
+            ),
         ),
-        question="total is 256 and the exact sum is 257. Of which of the two is y the norm? And in which dtype is that norm computed?",
-        debrief="One rounding more, at the right place, and one kernel gives the bits of two. In the exercise it is one line.",
+        question=(
+            "total is 256 and the exact sum is 257. Of which of the two is y the norm? And in which"
+            " dtype is that norm computed?"
+        ),
+        debrief=(
+            "One rounding more, at the right place, and one kernel gives the bits of two. In the"
+            " exercise it is one line."
+        ),
         slips=(
             Slip("wide = total.float()", "wide = x.float() + residual.float()", "unrounded_total"),
             Slip(
                 "total = x + residual",
                 "total = x.float() + residual.float()",
                 "total is not rounded to the dtype of x",
-                "`total` goes to memory in the dtype of `x`. Which number arrives there, 257 or 256?",
+                "`total` goes to memory in the dtype of `x`. Which number arrives there, 257 or"
+                " 256?",
             ),
             Slip(
                 "wide = total.float()",
@@ -94,10 +127,17 @@ STEPS = (
         entry_point="add_kernel",
         tries=(
             _add_try("bf16, rows of 4, all 4 apart", "bf16", _X, _RESIDUAL, _TOTAL, 4),
-            _add_try("fp16, rows of 3, those of residual 5 apart", "fp16", _X16, _RESIDUAL16, _TOTAL16, 5),
+            _add_try(
+                "fp16, rows of 3, those of residual 5 apart", "fp16", _X16, _RESIDUAL16, _TOTAL16, 5
+            ),
         ),
-        question="Where does row 1 of residual begin? And what does `lost` hold if nothing was rounded?",
-        debrief="A total in fp32 would lose nothing, and cost twice the bytes. The tutorial's LayerNorm has one stride for all its matrices, and reads beside the row where they differ.",
+        question=(
+            "Where does row 1 of residual begin? And what does `lost` hold if nothing was rounded?"
+        ),
+        debrief=(
+            "A total in fp32 would lose nothing, and cost twice the bytes. The tutorial's LayerNorm"
+            " has one stride for all its matrices, and reads beside the row where they differ."
+        ),
         slips=(
             Slip("row * stride_residual", "row * N", "stride_ignored"),
             Slip("row * stride_residual", "row * BLOCK", "stride_ignored"),
@@ -105,7 +145,8 @@ STEPS = (
                 "exact.to(total_ptr.dtype.element_ty)",
                 "exact",
                 "nothing is lost, because nothing is rounded",
-                "`lost` is what the rounding takes away. Which number do you subtract from `exact`, and in which dtype is it?",
+                "`lost` is what the rounding takes away. Which number do you subtract from `exact`,"
+                " and in which dtype is it?",
             ),
             Slip("exact.to(total_ptr.dtype.element_ty)", "exact.to(tl.float16)", "another_dtype"),
         ),

@@ -1,4 +1,5 @@
-"""The steps of lesson 11: read two numbers from an error, write two sums, keep lanes past the end out, give dy its own strides."""
+"""The steps of lesson 11: read two numbers from an error, write two sums, keep lanes past the end
+out, give dy its own strides."""
 
 from __future__ import annotations
 
@@ -31,14 +32,26 @@ def _accept_missing(value: Any) -> str:
     if abs(c1 - 0.4) < 1e-3 and abs(c2 - 0.6) < 1e-3:
         return "The two are exchanged. Which of them is multiplied by xhat?"
     if abs(c2 - 0.4) < 1e-3:
-        return "c2 is right. c1 is not: from the first column to the last xhat rises by 2.8. By how much does the error rise?"
+        return (
+            "c2 is right. c1 is not: from the first column to the last xhat rises by 2.8. By how"
+            " much does the error rise?"
+        )
     if abs(c1 - 0.6) < 1e-3:
-        return "c1 is right. c2 is not: what is the error where xhat is 0, halfway between the two columns in the middle?"
-    return "Neither is right. The error is (c2 + c1 * xhat) * rstd: read its height at xhat = 0, and its slope."
+        return (
+            "c1 is right. c2 is not: what is the error where xhat is 0, halfway between the two"
+            " columns in the middle?"
+        )
+    return (
+        "Neither is right. The error is (c2 + c1 * xhat) * rstd: read its height at xhat = 0, and"
+        " its slope."
+    )
 
 
-def _make_row_try(what: str, row: tuple[np.ndarray, np.ndarray], block: int, of: str, mean_off: float = 0.0) -> Try:
-    """Make a try with one row and w = 1; ``of`` is "dx" or "c1". ``mean_off`` is added to the row's mean, so that xhat does not add up to 0."""
+def _make_row_try(
+    what: str, row: tuple[np.ndarray, np.ndarray], block: int, of: str, mean_off: float = 0.0
+) -> Try:
+    """Make a try with one row and w = 1; ``of`` is "dx" or "c1". ``mean_off`` is added to the row's
+    mean, so that xhat does not add up to 0."""
     x, dy = row
     forward = reference.layer_norm([x], eps=EPS)
     mean, rstd = float(forward.mean[0]) + mean_off, float(forward.rstd[0])
@@ -47,19 +60,30 @@ def _make_row_try(what: str, row: tuple[np.ndarray, np.ndarray], block: int, of:
     c1 = np.mean((x - mean) * rstd * (dy - dy.mean()))
     return Try(
         what,
-        arguments={"dy_ptr": In(dy), "x_ptr": In(x), f"{of}_ptr": Out((size,)), "mean": mean, "rstd": rstd, "N": len(x)},
+        arguments={
+            "dy_ptr": In(dy),
+            "x_ptr": In(x),
+            f"{of}_ptr": Out((size,)),
+            "mean": mean,
+            "rstd": rstd,
+            "N": len(x),
+        },
         constexprs={"BLOCK": block},
         expected={f"{of}_ptr": dx if of == "dx" else np.array([c1])},
         asked=of == "dx" or (len(x) < block and not mean_off),
     )
 
 
-def _make_strided_try(what: str, dy: In, strides: tuple[int, int], x_stride: int, seen: np.ndarray) -> Try:
-    """Make a try of the sum of x * dy of every row; ``seen`` is the matrix dy that its strides describe."""
+def _make_strided_try(
+    what: str, dy: In, strides: tuple[int, int], x_stride: int, seen: np.ndarray
+) -> Try:
+    """Make a try of the sum of x * dy of every row; ``seen`` is the matrix dy that its strides
+    describe."""
     return Try(
         what,
         arguments={
-            "dy_ptr": dy, "x_ptr": In(_X, stride=x_stride), "dot_ptr": Out((3,)), "dy_row": strides[0], "dy_col": strides[1], "stride_x": x_stride,
+            "dy_ptr": dy, "x_ptr": In(_X, stride=x_stride), "dot_ptr": Out((3,)),
+            "dy_row": strides[0], "dy_col": strides[1], "stride_x": x_stride,
             "N": 5,
         },
         grid=(3,),
@@ -74,8 +98,14 @@ STEPS = (
         kind="value",
         entry_point="missing",
         accepts=_accept_missing,
-        question="The error is (c2 + c1 * xhat) * rstd. What is its height at xhat = 0, and how much does it rise for a unit of xhat?",
-        debrief="You computed two means of a row from nothing but an error. A verdict of your exercises does the same to say which term is missing.",
+        question=(
+            "The error is (c2 + c1 * xhat) * rstd. What is its height at xhat = 0, and how much"
+            " does it rise for a unit of xhat?"
+        ),
+        debrief=(
+            "You computed two means of a row from nothing but an error. A verdict of your exercises"
+            " does the same to say which term is missing."
+        ),
         slips=(
             Slip('{"c1": 0.6, "c2": 0.4}', '{"c1": 0.3, "c2": 0.2}'),
             Slip('{"c1": 0.6, "c2": 0.4}', '{"c1": 0.4, "c2": 0.6}'),
@@ -90,8 +120,13 @@ STEPS = (
             _make_row_try("eight numbers in a block of eight", _EIGHT, 8, "dx"),
             _make_row_try("five numbers in a block of eight, mean 10", _FIVE, 8, "dx"),
         ),
-        question="c1 and c2 are means over the N columns of the row. Which sums, and divided by what?",
-        debrief="That is a whole dx kernel. What the exercise adds is w, a tile of rows, three dtypes, and strides.",
+        question=(
+            "c1 and c2 are means over the N columns of the row. Which sums, and divided by what?"
+        ),
+        debrief=(
+            "That is a whole dx kernel. What the exercise adds is w, a tile of rows, three dtypes,"
+            " and strides."
+        ),
         slips=(
             Slip("tl.sum(xhat * wdy) / N", "tl.sum(xhat * wdy) / BLOCK", "divisor"),
             Slip("tl.sum(wdy) / N", "tl.sum(wdy) / BLOCK", "divisor"),
@@ -122,35 +157,49 @@ STEPS = (
         tries=(
             _make_row_try("eight numbers in a block of eight", _EIGHT, 8, "c1"),
             _make_row_try("five numbers in a block of eight, mean 10", _FIVE, 8, "c1"),
-            # Without this try, a kernel that never subtracts c2 would pass: if xhat adds up to 0, c2 does not change the sum.
-            _make_row_try("five numbers, and a mean that is off by 1: xhat does not add up to 0", _FIVE, 8, "c1", mean_off=1.0),
+            # Without this try, a kernel that never subtracts c2 would pass: if xhat adds up to 0,
+            # c2 does not change the sum.
+            _make_row_try(
+                "five numbers, and a mean that is off by 1: xhat does not add up to 0",
+                _FIVE,
+                8,
+                "c1",
+                mean_off=1.0,
+            ),
         ),
         question="What does wdy - c2 hold in a lane that loaded 0? And what is it multiplied by?",
-        debrief="The step on paper used that xhat adds up to 0. Over N columns it does; over the lanes of a block it does not.",
+        debrief=(
+            "The step on paper used that xhat adds up to 0. Over N columns it does; over the lanes"
+            " of a block it does not."
+        ),
         slips=(
             Slip(
                 "tl.where(mask, wdy - c2, 0.0)",
                 "wdy",
                 "c2 is not taken out",
-                "Where `xhat` does not add up to 0, c1 depends on c2. Which of your lines takes it out of `wdy`?",
+                "Where `xhat` does not add up to 0, c1 depends on c2. Which of your lines takes it"
+                " out of `wdy`?",
             ),
             Slip(
                 "tl.where(mask, wdy - c2, 0.0)",
                 "wdy - c2",
                 "c2 is taken out of the lanes past the end, too",
-                "What does `wdy` hold after your line in a lane that loaded 0? And what is it multiplied by?",
+                "What does `wdy` hold after your line in a lane that loaded 0? And what is it"
+                " multiplied by?",
             ),
             Slip(
                 "tl.where(mask, wdy - c2, 0.0)",
                 "tl.where(mask, wdy, -c2)",
                 "c2 is taken out of the lanes past the end, and of no others",
-                "Which lanes does your line take c2 out of: those whose mask is true, or those whose mask is false?",
+                "Which lanes does your line take c2 out of: those whose mask is true, or those"
+                " whose mask is false?",
             ),
             Slip(
                 "tl.where(mask, wdy - c2, 0.0)",
                 "tl.where(mask, wdy, 0.0) - c2",
                 "c2 is taken out of the lanes past the end, too",
-                "What does `wdy` hold after your line in a lane that loaded 0? And what is it multiplied by?",
+                "What does `wdy` hold after your line in a lane that loaded 0? And what is it"
+                " multiplied by?",
             ),
         ),
     ),
@@ -160,14 +209,28 @@ STEPS = (
         entry_point="dot_kernel",
         tries=(
             _make_strided_try("dy packed, x a slice of a wider matrix", In(_DY), (5, 1), 9, _DY),
-            _make_strided_try("dy is one number, with strides (0, 0)", In([1.25]), (0, 0), 5, np.full((3, 5), 1.25)),
+            _make_strided_try(
+                "dy is one number, with strides (0, 0)",
+                In([1.25]),
+                (0, 0),
+                5,
+                np.full((3, 5), 1.25),
+            ),
             _make_strided_try("dy transposed: its columns are 3 apart", In(_DY.T), (1, 3), 5, _DY),
         ),
-        question="How many elements of memory lie between dy[0, 0] and dy[1, 0], and how many between dy[0, 0] and dy[0, 1]?",
-        debrief="FlagGems took dy for a packed matrix (PR 1082), and was wrong after `y.sum().backward()`.",
+        question=(
+            "How many elements of memory lie between dy[0, 0] and dy[1, 0], and how many between"
+            " dy[0, 0] and dy[0, 1]?"
+        ),
+        debrief=(
+            "FlagGems took dy for a packed matrix (PR 1082), and was wrong after"
+            " `y.sum().backward()`."
+        ),
         slips=(
             Slip("row * dy_row + cols * dy_col", "row * dy_row + cols", "stride_ignored"),
-            Slip("row * dy_row + cols * dy_col", "row * stride_x + cols * dy_col", "stride_ignored"),
+            Slip(
+                "row * dy_row + cols * dy_col", "row * stride_x + cols * dy_col", "stride_ignored"
+            ),
             Slip("row * dy_row + cols * dy_col", "row * dy_col + cols * dy_row", "stride_ignored"),
             Slip("row * dy_row + cols * dy_col", "row * N + cols", "stride_ignored"),
         ),

@@ -1,4 +1,5 @@
-"""The steps of lesson 12: an order that loses two numbers, a lock, a barrier, and a flag that all threads have to read alike."""
+"""The steps of lesson 12: an order that loses two numbers, a lock, a barrier, and a flag that all
+threads have to read alike."""
 
 from __future__ import annotations
 
@@ -12,7 +13,8 @@ _ROWS = [[1, 2, 3, 4], [10, 20, 30, 40], [100, 200, 300, 400], [1000, 2000, 3000
 
 
 def find_total(order: Sequence[int]) -> int:
-    """Return the total after four programs have added 1, 10, 100 and 1000. In ``order`` each program appears twice: for its load and its store."""
+    """Return the total after four programs have added 1, 10, 100 and 1000. In ``order`` each
+    program appears twice: for its load and its store."""
     total = 0
     loaded: dict[int, int] = {}
     for program in order:
@@ -27,9 +29,14 @@ def _find_fault(order: Any) -> str:
     try:
         programs = [int(program) for program in order]
     except (TypeError, ValueError):
-        raise WrongForm("`order` has to be a list of programs' numbers, such as [0, 0, 1, 1, 2, 2, 3, 3].") from None
+        raise WrongForm(
+            "`order` has to be a list of programs' numbers, such as [0, 0, 1, 1, 2, 2, 3, 3]."
+        ) from None
     if sorted(programs) != [0, 0, 1, 1, 2, 2, 3, 3]:
-        raise WrongForm(f"each of the programs 0 to 3 has to appear twice, once for its load and once for its store; yours is {programs}.")
+        raise WrongForm(
+            "each of the programs 0 to 3 has to appear twice, once for its load and once for its"
+            f" store; yours is {programs}."
+        )
     total = find_total(programs)
     return "" if total == 1010 else f"this order leaves {total}, and 1010 is wanted."
 
@@ -40,8 +47,10 @@ STEPS = (
         kind="value",
         entry_point="order",
         accepts=_find_fault,
-        question="Who has to store last so that 1000 is in? And what must that program have loaded so that 10 is in, too?",
-        debrief="Programs 0 and 2 stored while another program held an old total, and its store wiped them out. You have made the race that a lock prevents.",
+        question="Who has to store last so that 1000 is in? And what must that program have "
+                 "loaded so that 10 is in, too?",
+        debrief="Programs 0 and 2 stored while another program held an old total, and its store "
+                "wiped them out. You have made the race that a lock prevents.",
         slips=(
             Slip("[1, 1, 3, 0, 0, 2, 2, 3]", "[3, 0, 0, 1, 1, 2, 2, 3]"),
             Slip("[1, 1, 3, 0, 0, 2, 2, 3]", "[0, 2, 1, 3, 0, 2, 1, 3]"),
@@ -55,21 +64,26 @@ STEPS = (
         tries=(
             Try(
                 "four programs bring 1, 10, 100 and 1000",
-                arguments={"part_ptr": In(_PARTS), "total_ptr": Out((1,), start=0), "lock_ptr": Out((1,), "int32", start=0)},
+                arguments={"part_ptr": In(_PARTS), "total_ptr": Out((1,), start=0),
+                    "lock_ptr": Out((1,), "int32", start=0)},
                 grid=(4,),
                 expected={"total_ptr": [1111], "lock_ptr": [0]},
                 orders=6,
             ),
             Try(
                 "one program alone",
-                arguments={"part_ptr": In([5]), "total_ptr": Out((1,), start=2), "lock_ptr": Out((1,), "int32", start=0)},
+                arguments={"part_ptr": In([5]), "total_ptr": Out((1,), start=2),
+                    "lock_ptr": Out((1,), "int32", start=0)},
                 expected={"total_ptr": [7], "lock_ptr": [0]},
             ),
         ),
-        question="What does `tl.atomic_cas` return to a program that has just got the lock, and what to one that has to wait?",
-        debrief="Everything between the two is done by one program at a time. Nothing else in the kernel had to change.",
+        question="What does `tl.atomic_cas` return to a program that has just got the lock, and "
+                 "what to one that has to wait?",
+        debrief="Everything between the two is done by one program at a time. Nothing else in the "
+                "kernel had to change.",
         slips=(
-            Slip("while tl.atomic_cas(lock_ptr, 0, 1) == 1:\n        pass", "tl.atomic_cas(lock_ptr, 0, 1)"),
+            Slip("while tl.atomic_cas(lock_ptr, 0, 1) == 1:\n        pass",
+                "tl.atomic_cas(lock_ptr, 0, 1)"),
             Slip("tl.atomic_xchg(lock_ptr, 0)", "tl.atomic_xchg(lock_ptr, 1)"),
             Slip("tl.atomic_xchg(lock_ptr, 0)", "pass"),
         ),
@@ -81,18 +95,25 @@ STEPS = (
         tries=(
             Try(
                 "four rows of four columns",
-                arguments={"part_ptr": In(_ROWS), "total_ptr": Out((4,), start=0), "lock_ptr": Out((1,), "int32", start=0)},
+                arguments={"part_ptr": In(_ROWS), "total_ptr": Out((4,), start=0),
+                    "lock_ptr": Out((1,), "int32", start=0)},
                 grid=(4,),
                 constexprs={"BLOCK": 4},
                 expected={"total_ptr": [1111, 2222, 3333, 4444], "lock_ptr": [0]},
                 orders=6,
             ),
         ),
-        question="What may another program do as soon as the lock holds 0? And which threads have stored by then?",
-        debrief="Store, meet, give back. The barrier costs next to nothing, and without it about 99 of 100 runs were wrong on one GPU.",
+        question="What may another program do as soon as the lock holds 0? And which threads have "
+                 "stored by then?",
+        debrief="Store, meet, give back. The barrier costs next to nothing, and without it about "
+                "99 of 100 runs were wrong on one GPU.",
         slips=(
-            Slip("tl.debug_barrier()\n    tl.atomic_xchg(lock_ptr, 0)", "tl.atomic_xchg(lock_ptr, 0)"),
-            Slip("tl.store(total_ptr + cols, total + part)\n    tl.debug_barrier()\n    tl.atomic_xchg(lock_ptr, 0)", "tl.debug_barrier()\n    tl.atomic_xchg(lock_ptr, 0)\n    tl.store(total_ptr + cols, total + part)"),
+            Slip("tl.debug_barrier()\n    tl.atomic_xchg(lock_ptr, 0)",
+                "tl.atomic_xchg(lock_ptr, 0)"),
+            Slip("tl.store(total_ptr + cols, total + part)\n    tl.debug_barrier()\n    "
+                 "tl.atomic_xchg(lock_ptr, 0)",
+                 "tl.debug_barrier()\n    tl.atomic_xchg(lock_ptr, 0)\n    tl.store(total_ptr + "
+                 "cols, total + part)"),
         ),
     ),
     Step(
@@ -103,7 +124,8 @@ STEPS = (
             Try(
                 "four rows of four columns, a buffer that held NaN",
                 arguments={
-                    "part_ptr": In(_ROWS), "total_ptr": Out((4,)), "lock_ptr": Out((1,), "int32", start=0),
+                    "part_ptr": In(_ROWS), "total_ptr": Out((4,)),
+                    "lock_ptr": Out((1,), "int32", start=0),
                     "flag_ptr": Out((1,), "int32", start=0),
                 },
                 grid=(4,),
@@ -114,7 +136,8 @@ STEPS = (
             Try(
                 "one program: it is the first",
                 arguments={
-                    "part_ptr": In(_ROWS[:1]), "total_ptr": Out((4,)), "lock_ptr": Out((1,), "int32", start=0),
+                    "part_ptr": In(_ROWS[:1]), "total_ptr": Out((4,)),
+                    "lock_ptr": Out((1,), "int32", start=0),
                     "flag_ptr": Out((1,), "int32", start=0),
                 },
                 constexprs={"BLOCK": 4},
@@ -122,12 +145,18 @@ STEPS = (
             ),
         ),
         question="Who sets the flag, who asks for it, and who waits for whom?",
-        debrief="One question, one answer for all threads. A barrier between your load and your store is right as well, and costs less.",
+        debrief="One question, one answer for all threads. A barrier between your load and your "
+                "store is right as well, and costs less.",
         slips=(
-            Slip("tl.atomic_xchg(flag_ptr, 1)", "tl.load(flag_ptr)", "the flag never changes", "What does the second program find in the flag, and what should it find there?"),
+            Slip("tl.atomic_xchg(flag_ptr, 1)", "tl.load(flag_ptr)", "the flag never changes",
+                "What does the second program find in the flag, and what should it find there?"),
             Slip("tl.atomic_xchg(flag_ptr, 1) == 1", "tl.atomic_xchg(flag_ptr, 1) == 0"),
-            Slip("    if tl.atomic_xchg(flag_ptr, 1) == 1:", "    written = tl.load(flag_ptr)\n    tl.atomic_xchg(flag_ptr, 1)\n    if written == 1:"),
-            Slip("    if tl.atomic_xchg(flag_ptr, 1) == 1:", "    written = tl.load(flag_ptr)\n    tl.store(flag_ptr, 1)\n    tl.debug_barrier()\n    if written == 1:"),
+            Slip("    if tl.atomic_xchg(flag_ptr, 1) == 1:",
+                "    written = tl.load(flag_ptr)\n    tl.atomic_xchg(flag_ptr, 1)\n    if written "
+                "== 1:"),
+            Slip("    if tl.atomic_xchg(flag_ptr, 1) == 1:",
+                "    written = tl.load(flag_ptr)\n    tl.store(flag_ptr, 1)\n    "
+                "tl.debug_barrier()\n    if written == 1:"),
         ),
     ),
 )  # fmt: skip

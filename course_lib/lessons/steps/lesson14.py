@@ -1,4 +1,5 @@
-"""The steps of lesson 14: the results of backward, rows in the layout that a launcher reads, shapes and dtypes of the gradients."""
+"""The steps of lesson 14: the results of backward, rows in the layout that a launcher reads, shapes
+and dtypes of the gradients."""
 
 from __future__ import annotations
 
@@ -11,9 +12,14 @@ from course_lib.lessons.steps.step import In, Slip, Step, Try, WrongForm
 
 def _accept_returned(returned: Any) -> str:
     if not isinstance(returned, (list, tuple)):
-        raise WrongForm("`returned` is a list of what backward returns, one entry for each argument of forward.")
+        raise WrongForm(
+            "`returned` is a list of what backward returns, one entry for each argument of forward."
+        )
     if len(returned) != 4:
-        return f"forward has four arguments behind ctx: x, w, b and eps. backward returns {len(returned)} here."
+        return (
+            "forward has four arguments behind ctx: x, w, b and eps. backward returns"
+            f" {len(returned)} here."
+        )
     wanted = {"x": "dx", "w": None, "b": None, "eps": None}
     for (name, right), said in zip(wanted.items(), returned, strict=True):
         if said != right:
@@ -50,8 +56,14 @@ STEPS = (
         kind="value",
         entry_point="returned",
         accepts=_accept_returned,
-        question="Go through the arguments of forward one by one. Does anybody want a gradient for this one?",
-        debrief="One value for each argument, by position. `ctx.needs_input_grad` is (True, False, False, False) in this call: it says where a gradient is wanted.",
+        question=(
+            "Go through the arguments of forward one by one. Does anybody want a gradient for this"
+            " one?"
+        ),
+        debrief=(
+            "One value for each argument, by position. `ctx.needs_input_grad` is (True, False,"
+            " False, False) in this call: it says where a gradient is wanted."
+        ),
         slips=(
             Slip('["dx", None, None, None]', '["dx", "dw", "db", None]'),
             Slip('["dx", None, None, None]', '["dx"]'),
@@ -67,10 +79,19 @@ STEPS = (
             _try_rows("a matrix of shape (2, 3)", np.arange(6.0).reshape(2, 3)),
             _try_rows("a batch of shape (2, 3, 4)", np.arange(24.0).reshape(2, 3, 4)),
         ),
-        question="`x` is a view with its last two dimensions exchanged. How far apart in memory are two neighbours of one row?",
-        debrief="`reshape` copies only if it must, so its result may still have strides. `.contiguous()` copies where the rows are not packed, and returns the same tensor where they are.",
+        question=(
+            "`x` is a view with its last two dimensions exchanged. How far apart in memory are two"
+            " neighbours of one row?"
+        ),
+        debrief=(
+            "`reshape` copies only if it must, so its result may still have strides."
+            " `.contiguous()` copies where the rows are not packed, and returns the same tensor"
+            " where they are."
+        ),
         slips=(
-            Slip("x.reshape(-1, x.shape[-1]).contiguous()", "x.contiguous().reshape(x.shape[-1], -1)"),
+            Slip(
+                "x.reshape(-1, x.shape[-1]).contiguous()", "x.contiguous().reshape(x.shape[-1], -1)"
+            ),
             Slip(
                 "x.reshape(-1, x.shape[-1]).contiguous()",
                 "x.reshape(-1, x.shape[-1]) + 1",
@@ -94,8 +115,14 @@ STEPS = (
             _try_back("dy of shape (2, 3, 4), and w in fp32", (2, 3, 4), "fp32"),
             _try_back("a matrix, and w in fp16", (6, 4), "fp16"),
         ),
-        question="Compare shape and dtype of what you return with those of the tensor that it belongs to. Which differs?",
-        debrief="`dw` is added up in fp32 and rounded once, at the end, to the dtype of `w`. The dtype of `dy` has no say in it: a dive below shows what happens otherwise.",
+        question=(
+            "Compare shape and dtype of what you return with those of the tensor that it belongs"
+            " to. Which differs?"
+        ),
+        debrief=(
+            "`dw` is added up in fp32 and rounded once, at the end, to the dtype of `w`. The dtype"
+            " of `dy` has no say in it: a dive below shows what happens otherwise."
+        ),
         slips=(
             Slip(
                 "return dx.view(dy.shape), dw.to(w.dtype)",

@@ -1,4 +1,5 @@
-"""The steps of lesson 17: a row that one-pass gets wrong, a comparison that fails on NaN, a shape, and a row number."""
+"""The steps of lesson 17: a row that one-pass gets wrong, a comparison that fails on NaN, a shape,
+and a row number."""
 
 from __future__ import annotations
 
@@ -26,7 +27,11 @@ def _accept_row(row: Any) -> str:
     right = specimens.make_plain("right", backward=False)(x, one, zero, 1e-5)
     wrong = specimens.make_plain("one pass", backward=False)(x, one, zero, 1e-5)
     error = (wrong - right).abs().max().item()
-    return f"for this row y is off by {error:.1g}, and more than 0.5 is wanted." if error <= 0.5 else ""
+    return (
+        f"for this row y is off by {error:.1g}, and more than 0.5 is wanted."
+        if error <= 0.5
+        else ""
+    )
 
 
 def _accept_shape(shape: Any) -> str:
@@ -35,10 +40,17 @@ def _accept_shape(shape: Any) -> str:
     except (TypeError, ValueError):
         raise WrongForm("`shape` has to be two numbers, M and N.") from None
     if M < 1 or N < 1 or M * N > _MOST_ELEMENTS:
-        raise WrongForm(f"M and N have to be 1 or more, and M * N at most {_MOST_ELEMENTS:,}, so that the course can try it.")
+        raise WrongForm(
+            f"M and N have to be 1 or more, and M * N at most {_MOST_ELEMENTS:,}, so that the"
+            " course can try it."
+        )
     add = specimens.make_plain("partials of a large batch, floor", backward=True)
     db = add(torch.ones(M, N), torch.randn(M, N), torch.ones(N), 1e-5)[2]
-    return f"for this shape db is {M} everywhere, as it should be: no row is lost." if bool((db == M).all()) else ""
+    return (
+        f"for this shape db is {M} everywhere, as it should be: no row is lost."
+        if bool((db == M).all())
+        else ""
+    )
 
 
 def _accept_last_row(rows: Any) -> str:
@@ -47,12 +59,17 @@ def _accept_last_row(rows: Any) -> str:
     rows = math.floor(rows)
     last = (rows - 1) * 256
     if last < 2**31:
-        return f"the last of {rows:,} rows begins at element {last:,}, and 32 bits with a sign reach up to {2**31 - 1:,}."
+        return (
+            f"the last of {rows:,} rows begins at element {last:,}, and 32 bits with a sign reach"
+            f" up to {2**31 - 1:,}."
+        )
     return f"with {rows - 1:,} rows the last one begins too late already." if last > 2**31 else ""
 
 
 def _try_near(what: str, got: list[float], want: list[float], near: bool) -> Try:
-    return Try(what, arguments=(In(got), In(want)), expected=float(near), asked=any(map(math.isnan, got)))
+    return Try(
+        what, arguments=(In(got), In(want)), expected=float(near), asked=any(map(math.isnan, got))
+    )
 
 
 STEPS = (
@@ -61,8 +78,14 @@ STEPS = (
         kind="value",
         entry_point="row",
         accepts=_accept_row,
-        question="fp32 has about seven digits. How large is the square of your numbers, and how large is what the variance has to keep of it?",
-        debrief="The squares are so large that fp32 has no room left for the variance. Large numbers alone would not do: with the mean near 0 nothing cancels.",
+        question=(
+            "fp32 has about seven digits. How large is the square of your numbers, and how large is"
+            " what the variance has to keep of it?"
+        ),
+        debrief=(
+            "The squares are so large that fp32 has no room left for the variance. Large numbers"
+            " alone would not do: with the mean near 0 nothing cancels."
+        ),
         slips=(
             Slip("[8000, 8001, 8002, 8003]", "[80, 81, 82, 83]"),
             Slip("[8000, 8001, 8002, 8003]", "[-10000, 10000, -10000, 10000]"),
@@ -76,11 +99,21 @@ STEPS = (
         entry_point="is_near",
         tries=(
             _try_near("a result that is right", [1.0, 2.0, 3.0], [1.0, 2.0, 3.0001], True),
-            _try_near("a result that is off by 0.5 in one place", [1.0, 2.5, 3.0], [1.0, 2.0, 3.0], False),
-            _try_near("a result of which one number is NaN", [1.0, _NAN, 3.0], [1.0, 2.0, 3.0], False),
+            _try_near(
+                "a result that is off by 0.5 in one place", [1.0, 2.5, 3.0], [1.0, 2.0, 3.0], False
+            ),
+            _try_near(
+                "a result of which one number is NaN", [1.0, _NAN, 3.0], [1.0, 2.0, 3.0], False
+            ),
         ),
-        question="What is NaN > 0.001, and what is NaN <= 0.001? Which of the two should a test wait for?",
-        debrief="Every comparison with NaN is False. So a test asks whether all is well, and not whether something is wrong. `torch.testing.assert_close` does it like that.",
+        question=(
+            "What is NaN > 0.001, and what is NaN <= 0.001? Which of the two should a test wait"
+            " for?"
+        ),
+        debrief=(
+            "Every comparison with NaN is False. So a test asks whether all is well, and not"
+            " whether something is wrong. `torch.testing.assert_close` does it like that."
+        ),
         slips=(
             Slip(
                 "((got - want).abs() <= 0.001).all()",
@@ -92,7 +125,8 @@ STEPS = (
                 "((got - want).abs() <= 0.001).all()",
                 "((got - want).abs() > 0.001).sum() == 0",
                 "NaN passes",
-                "What is NaN > 0.001? How many such places does your line count in a result with a NaN?",
+                "What is NaN > 0.001? How many such places does your line count in a result with a"
+                " NaN?",
             ),
             Slip(
                 "((got - want).abs() <= 0.001).all()",
@@ -113,8 +147,14 @@ STEPS = (
         kind="value",
         entry_point="shape",
         accepts=_accept_shape,
-        question="Below 1024 rows, or from 64 columns on, a program takes one row. Where it takes eight, what is left over of your M?",
-        debrief="All three conditions at once: a large batch, narrow rows, and a remainder. A test that draws its shapes from powers of two never comes here.",
+        question=(
+            "Below 1024 rows, or from 64 columns on, a program takes one row. Where it takes eight,"
+            " what is left over of your M?"
+        ),
+        debrief=(
+            "All three conditions at once: a large batch, narrow rows, and a remainder. A test that"
+            " draws its shapes from powers of two never comes here."
+        ),
         slips=(
             Slip("(1027, 20)", "(4096, 20)"),
             Slip("(1027, 20)", "(1027, 64)"),
@@ -127,8 +167,19 @@ STEPS = (
         kind="value",
         entry_point="rows",
         accepts=_accept_last_row,
-        question="The row with number r begins at element r * 256, and the last of M rows has number M - 1. From which number on is r * 256 too large?",
-        debrief="2^23 + 1 rows: in bf16, input and output together take 8.6 GB. Hardly any project tests with so much, so such a line is mostly found by reading it.",
-        slips=(Slip("2**23 + 1", "2**23"), Slip("2**23 + 1", "2**31"), Slip("2**23 + 1", "2**22"), Slip("2**23 + 1", "2**24 + 1")),
+        question=(
+            "The row with number r begins at element r * 256, and the last of M rows has number M -"
+            " 1. From which number on is r * 256 too large?"
+        ),
+        debrief=(
+            "2^23 + 1 rows: in bf16, input and output together take 8.6 GB. Hardly any project"
+            " tests with so much, so such a line is mostly found by reading it."
+        ),
+        slips=(
+            Slip("2**23 + 1", "2**23"),
+            Slip("2**23 + 1", "2**31"),
+            Slip("2**23 + 1", "2**22"),
+            Slip("2**23 + 1", "2**24 + 1"),
+        ),
     ),
 )

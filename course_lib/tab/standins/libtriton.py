@@ -1,7 +1,8 @@
-"""Stands in for ``triton._C.libtriton`` in a browser tab: the native functions and enums that Triton's interpreter uses, in NumPy.
+"""Stands in for ``triton._C.libtriton`` in a browser tab: the native functions and enums that
+Triton's interpreter uses, in NumPy.
 
-It compiles nothing. The classes of the compiler exist only because Triton's Python code names them. A test compares the functions with
-those of Triton.
+It compiles nothing. The classes of the compiler exist only because Triton's Python code names them.
+A test compares the functions with those of Triton.
 """
 
 from __future__ import annotations
@@ -18,7 +19,8 @@ import numpy as np
 
 
 class _Named(enum.IntEnum):
-    """An enum whose members print as those of Triton do: "ATOMIC_OP.FADD". The interpreter's hooks read the name."""
+    """An enum whose members print as those of Triton do: "ATOMIC_OP.FADD". The interpreter's hooks
+    read the name."""
 
     def __str__(self) -> str:
         return f"{type(self).__name__}.{self.name}"
@@ -40,7 +42,10 @@ _ENUMS = {
 }
 # These classes are used in annotations and as base classes only.
 _CLASSES = {
-    "ir": "builder block block_argument block_type context InsertPoint Loc module operation pass_manager pointer_type type value",
+    "ir": (
+        "builder block block_argument block_type context InsertPoint Loc module operation"
+        " pass_manager pointer_type type value"
+    ),
     "gluon_ir": "GluonOpBuilder",
     "linear_layout": "LinearLayout",
 }
@@ -54,7 +59,9 @@ def _make_module(name: str) -> types.ModuleType:
     return module
 
 
-ir, gluon_ir, linear_layout, interpreter = map(_make_module, ("ir", "gluon_ir", "linear_layout", "interpreter"))
+ir, gluon_ir, linear_layout, interpreter = map(
+    _make_module, ("ir", "gluon_ir", "linear_layout", "interpreter")
+)
 for _name, _members in _ENUMS.items():
     _enum = _Named(_name, _members.split())  # the numbers are not Triton's; nothing reads them
     for _module in (ir, interpreter):
@@ -77,13 +84,15 @@ def get_cache_invalidating_env_vars() -> dict[str, str]:
 
 
 _KINDS = {
-    "float64": "fp64", "float32": "fp32", "float16": "fp16", "bfloat16": "bf16", "int64": "i64", "int32": "i32", "int16": "i16",
+    "float64": "fp64", "float32": "fp32", "float16": "fp16", "bfloat16": "bf16", "int64": "i64",
+    "int32": "i32", "int16": "i16",
     "int8": "i8", "uint64": "u64", "uint32": "u32", "uint16": "u16", "uint8": "u8", "bool": "i1",
 }  # fmt: skip
 
 
 def native_specialize_impl(backend: Any, argument: Any, *options: Any) -> tuple[str, None]:
-    """Return Triton's name of the type of a kernel's argument: "*fp16" for a tensor, "i32" for a small integer."""
+    """Return Triton's name of the type of a kernel's argument: "*fp16" for a tensor, "i32" for a
+    small integer."""
     if hasattr(argument, "data_ptr"):
         return "*" + _KINDS[str(argument.dtype).removeprefix("torch.")], None
     if isinstance(argument, bool):
@@ -101,7 +110,8 @@ def native_specialize_impl(backend: Any, argument: Any, *options: Any) -> tuple[
 
 
 def _read_bytes(addresses: np.ndarray, size: int) -> tuple[np.ndarray, np.ndarray]:
-    """Return the memory between the lowest and the highest address, and the indices of each lane's bytes in it, shape (lanes, size)."""
+    """Return the memory between the lowest and the highest address, and the indices of each lane's
+    bytes in it, shape (lanes, size)."""
     low = int(addresses.min())
     span = (ctypes.c_uint8 * (int(addresses.max()) - low + size)).from_address(low)
     lanes = (addresses - np.uint64(low)).astype(np.intp)[:, None] + np.arange(size, dtype=np.intp)
@@ -109,7 +119,8 @@ def _read_bytes(addresses: np.ndarray, size: int) -> tuple[np.ndarray, np.ndarra
 
 
 def _find_live(mask: np.ndarray, shape: tuple[int, ...]) -> np.ndarray:
-    """Return which lanes are not masked. A mask may be of integers: Triton's interpreter makes one out of a block and a scalar."""
+    """Return which lanes are not masked. A mask may be of integers: Triton's interpreter makes one
+    out of a block and a scalar."""
     return np.broadcast_to(mask, shape).astype(bool)
 
 
@@ -128,21 +139,32 @@ def _store(addresses: np.ndarray, values: np.ndarray, mask: np.ndarray) -> None:
     if live.any():
         stored = np.ascontiguousarray(np.broadcast_to(values, addresses.shape)[live])
         memory, lanes = _read_bytes(addresses[live], stored.itemsize)
-        memory[lanes] = stored.view(np.uint8).reshape(lanes.shape)  # if lanes share an address, the last one wins
+        # if lanes share an address, the last one wins
+        memory[lanes] = stored.view(np.uint8).reshape(lanes.shape)
 
 
 def _unsigned(apply: Callable) -> Callable:
-    return lambda old, value: apply(old.view(f"u{old.itemsize}"), value.view(f"u{old.itemsize}")).view(old.dtype)
+    return lambda old, value: apply(
+        old.view(f"u{old.itemsize}"), value.view(f"u{old.itemsize}")
+    ).view(old.dtype)
 
 
 _APPLIED: dict[str, Callable[[np.ndarray, np.ndarray], np.ndarray]] = {
-    "ADD": np.add, "FADD": np.add, "AND": np.bitwise_and, "OR": np.bitwise_or, "XOR": np.bitwise_xor, "MAX": np.maximum,
-    "MIN": np.minimum, "UMAX": _unsigned(np.maximum), "UMIN": _unsigned(np.minimum), "XCHG": lambda old, value: value,
+    "ADD": np.add, "FADD": np.add, "AND": np.bitwise_and, "OR": np.bitwise_or,
+    "XOR": np.bitwise_xor, "MAX": np.maximum,
+    "MIN": np.minimum, "UMAX": _unsigned(np.maximum), "UMIN": _unsigned(np.minimum),
+    "XCHG": lambda old, value: value,
 }  # fmt: skip
 
 
-def _update(addresses: np.ndarray, live: np.ndarray, dtype: np.dtype, change: Callable[[int, np.ndarray], np.ndarray]) -> np.ndarray:
-    """Replace the value at each live lane by ``change(lane, old)``, lane after lane. Returns: the values before."""
+def _update(
+    addresses: np.ndarray,
+    live: np.ndarray,
+    dtype: np.dtype,
+    change: Callable[[int, np.ndarray], np.ndarray],
+) -> np.ndarray:
+    """Replace the value at each live lane by ``change(lane, old)``, lane after lane. Returns: the
+    values before."""
     before = np.zeros(addresses.size, dtype)
     for lane in np.flatnonzero(live):
         cell = (ctypes.c_uint8 * dtype.itemsize).from_address(int(addresses.flat[lane]))
@@ -152,15 +174,21 @@ def _update(addresses: np.ndarray, live: np.ndarray, dtype: np.dtype, change: Ca
     return before.reshape(addresses.shape)
 
 
-def _atomic_rmw(operation: Any, addresses: np.ndarray, values: np.ndarray, mask: np.ndarray, order: Any) -> np.ndarray:
+def _atomic_rmw(
+    operation: Any, addresses: np.ndarray, values: np.ndarray, mask: np.ndarray, order: Any
+) -> np.ndarray:
     apply = _APPLIED[operation.name]
     given = np.broadcast_to(values, addresses.shape).ravel()
     live = _find_live(mask, addresses.shape)
     with np.errstate(all="ignore"):
-        return _update(addresses, live, values.dtype, lambda lane, old: apply(old, given[lane : lane + 1]))
+        return _update(
+            addresses, live, values.dtype, lambda lane, old: apply(old, given[lane : lane + 1])
+        )
 
 
-def _atomic_cas(addresses: np.ndarray, expected: np.ndarray, values: np.ndarray, order: Any) -> np.ndarray:
+def _atomic_cas(
+    addresses: np.ndarray, expected: np.ndarray, values: np.ndarray, order: Any
+) -> np.ndarray:
     wanted = np.broadcast_to(expected, addresses.shape).ravel()
     given = np.broadcast_to(values, addresses.shape).ravel()
     live = np.ones(addresses.shape, bool)
@@ -168,7 +196,9 @@ def _atomic_cas(addresses: np.ndarray, expected: np.ndarray, values: np.ndarray,
         addresses,
         live,
         values.dtype,
-        lambda lane, old: given[lane : lane + 1] if old.tobytes() == wanted[lane : lane + 1].tobytes() else old,
+        lambda lane, old: (
+            given[lane : lane + 1] if old.tobytes() == wanted[lane : lane + 1].tobytes() else old
+        ),
     )
 
 

@@ -1,1 +1,2 @@
-"""Lesson 07: step through the memory accesses of any kernel. Which program asks for which address, and how often?"""
+"""Lesson 07: step through the memory accesses of any kernel. Which program asks for which address,
+and how often?"""

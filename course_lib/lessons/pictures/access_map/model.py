@@ -1,7 +1,8 @@
-"""The data of the access map: every access of a launch, lane by lane, with the pass over the tensor that it belongs to.
+"""The data of the access map: every access of a launch, lane by lane, with the pass over the tensor
+that it belongs to.
 
-Passes are counted per program: if a program loads an element for the second time, the load belongs to its second read.
-A masked lane moves nothing and belongs to no pass.
+Passes are counted per program: if a program loads an element for the second time, the load belongs
+to its second read. A masked lane moves nothing and belongs to no pass.
 """
 
 from __future__ import annotations
@@ -19,7 +20,8 @@ from course_lib.lessons import style
 from course_lib.lessons.pictures.access_map.run import RecordedAccess, Recording
 
 VERBS = ("read", "write", "atomic")
-LAST = {"read": 4, "write": 2, "atomic": 1}  # number of passes that are told apart; later ones count as the last
+# number of passes that are told apart; later ones count as the last
+LAST = {"read": 4, "write": 2, "atomic": 1}
 MOST_RUNS = 4000  # runs of lanes that the page carries, see split_lanes
 # colours for tensors whose names the course does not know
 _SPARE = ("r", "dx", "dw", "dy", "db", "y", "mean", "w", "x")
@@ -27,9 +29,11 @@ _SPARE = ("r", "dx", "dw", "dy", "db", "y", "mean", "w", "x")
 
 @dataclass(frozen=True)
 class Pass:
-    """The ``number``-th time (from 1) that a program reads, writes, or does an atomic operation on an element.
+    """The ``number``-th time (from 1) that a program reads, writes, or does an atomic operation on
+    an element.
 
-    The last number in LAST stands for all later passes as well: "read 4" is every read after the third.
+    The last number in LAST stands for all later passes as well: "read 4" is every read after the
+    third.
     """
 
     verb: str  # one of VERBS
@@ -48,7 +52,10 @@ class AccessStep:
     def passes(self) -> dict[Pass, np.ndarray]:
         """Return for each pass the offsets of its lanes."""
         numbers = np.minimum(self.visits, LAST[self.verb])
-        return {Pass(self.verb, int(number)): self.access.offsets[numbers == number] for number in np.unique(numbers)}
+        return {
+            Pass(self.verb, int(number)): self.access.offsets[numbers == number]
+            for number in np.unique(numbers)
+        }
 
 
 @dataclass(frozen=True, eq=False)
@@ -57,7 +64,8 @@ class AccessMap:
 
     recording: Recording
     steps: tuple[AccessStep, ...]
-    _counted: dict[int, dict[tuple[str, Pass], int]] = field(default_factory=dict)  # cache of traffic()
+    # cache of traffic()
+    _counted: dict[int, dict[tuple[str, Pass], int]] = field(default_factory=dict)
 
     @cached_property
     def of_program(self) -> dict[int, list[int]]:
@@ -70,7 +78,8 @@ class AccessMap:
     def traffic(self, until: int | None = None) -> dict[tuple[str, Pass], int]:
         """Return the bytes per tensor and pass in the first ``until`` steps (None: in all).
 
-        Every lane of every access to a tensor counts in exactly one of them, so they add up to the bytes of the recording.
+        Every lane of every access to a tensor counts in exactly one of them, so they add up to the
+        bytes of the recording.
         """
         until = len(self.steps) if until is None else until
         if until not in self._counted:
@@ -86,12 +95,20 @@ class AccessMap:
                 sizes[step.access.tensor, a_pass] += offsets.size * step.access.itemsize
         return dict(sizes)
 
-    def bytes(self, tensor: str | None = None, verb: str | None = None, until: int | None = None) -> int:
-        """Return the bytes asked for, of one tensor or all, by one verb or all. Memory outside the tensors does not count."""
-        return sum(size for (name, a_pass), size in self.traffic(until).items() if tensor in (None, name) and verb in (None, a_pass.verb))
+    def bytes(
+        self, tensor: str | None = None, verb: str | None = None, until: int | None = None
+    ) -> int:
+        """Return the bytes asked for, of one tensor or all, by one verb or all. Memory outside the
+        tensors does not count."""
+        return sum(
+            size
+            for (name, a_pass), size in self.traffic(until).items()
+            if tensor in (None, name) and verb in (None, a_pass.verb)
+        )
 
     def times(self, tensor: str, verb: str) -> float:
-        """Return the bytes asked for by ``verb``, divided by the tensor's size; 0 for an empty tensor."""
+        """Return the bytes asked for by ``verb``, divided by the tensor's size; 0 for an empty
+        tensor."""
         (size,) = [t.elements * t.itemsize for t in self.recording.tensors if t.name == tensor]
         return self.bytes(tensor, verb) / size if size else 0.0
 
@@ -106,7 +123,9 @@ def model(recording: Recording) -> AccessMap:
         visits = np.ones(access.offsets.size, np.int64)
         if access.tensor is not None:
             known = indices[access.tensor]
-            seen = counts.setdefault((access.program, access.tensor, verb), np.zeros(known.size, np.int64))
+            seen = counts.setdefault(
+                (access.program, access.tensor, verb), np.zeros(known.size, np.int64)
+            )
             at = np.searchsorted(known, access.offsets)
             visits = seen[at] + 1
             seen[at] += 1  # lanes of one access that share an element count as one visit
@@ -115,7 +134,8 @@ def model(recording: Recording) -> AccessMap:
 
 
 def _indices(recording: Recording) -> dict[str, np.ndarray]:
-    """Return per tensor the sorted offsets that the launch touches. A dense array would not fit: rows may lie 2^30 apart."""
+    """Return per tensor the sorted offsets that the launch touches. A dense array would not fit:
+    rows may lie 2^30 apart."""
     parts: dict[str, list[np.ndarray]] = defaultdict(list)
     for access in recording.accesses:
         if access.tensor is not None:
@@ -127,9 +147,11 @@ def _indices(recording: Recording) -> dict[str, np.ndarray]:
 
 
 def make_data(state: AccessMap) -> dict[str, Any]:
-    """Return the data for ``picture.js``: the accesses of the first programs as runs of lanes (start, step, count), and the launch's bytes.
+    """Return the data for ``picture.js``: the accesses of the first programs as runs of lanes
+    (start, step, count), and the launch's bytes.
 
-    Programs are added until they have MOST_RUNS runs. The program that was stopped comes first; the first one is cut if it is too long.
+    Programs are added until they have MOST_RUNS runs. The program that was stopped comes first; the
+    first one is cut if it is too long.
     """
     recording = state.recording
     index = {tensor.name: number for number, tensor in enumerate(recording.tensors)}
@@ -141,28 +163,44 @@ def make_data(state: AccessMap) -> dict[str, Any]:
         for number in state.of_program.get(program, ()):
             access = state.steps[number].access
             known = access.tensor is not None
-            pieces = split_lanes(access.offsets) if known else []  # outside the tensors, addresses differ in every run
+            # outside the tensors, addresses differ in every run
+            pieces = split_lanes(access.offsets) if known else []
             spent += len(pieces)
             if spent > MOST_RUNS and programs:
                 break
             verb = VERBS.index(state.steps[number].verb)
             tensor = index[access.tensor] if access.tensor is not None else -1
-            accesses.append([access.line, verb, tensor, access.itemsize, access.offsets.size, access.masked, pieces[:MOST_RUNS]])
+            accesses.append(
+                [
+                    access.line,
+                    verb,
+                    tensor,
+                    access.itemsize,
+                    access.offsets.size,
+                    access.masked,
+                    pieces[:MOST_RUNS],
+                ]
+            )
         if spent > MOST_RUNS and programs:
             break
         programs[program] = accesses
     colours = _choose_colours(recording.tensors)
     return {
-        "kernel": recording.kernel, "grid": recording.grid, "count": recording.programs, "fault": recording.fault, "stopped": stopped,
-        "apart": recording.apart, "programs": [[program, programs[program]] for program in sorted(programs)],
+        "kernel": recording.kernel, "grid": recording.grid, "count": recording.programs,
+        "fault": recording.fault, "stopped": stopped,
+        "apart": recording.apart,
+        "programs": [[program, programs[program]] for program in sorted(programs)],
         "tensors": [
             {
-                "name": tensor.name, "elements": tensor.elements, "itemsize": tensor.itemsize, "colour": colours[tensor.name],
-                "bytes": {verb: state.bytes(tensor.name, verb) for verb in VERBS}, "times": {verb: state.times(tensor.name, verb) for verb in VERBS},
+                "name": tensor.name, "elements": tensor.elements, "itemsize": tensor.itemsize,
+                "colour": colours[tensor.name],
+                "bytes": {verb: state.bytes(tensor.name, verb) for verb in VERBS},
+                "times": {verb: state.times(tensor.name, verb) for verb in VERBS},
             }
             for tensor in recording.tensors
         ],
-        "source": {line: recording.source.get(line, "").split("  #")[0].strip() for line in _list_lines(state)},
+        "source": {line: recording.source.get(line,
+            "").split("  #")[0].strip() for line in _list_lines(state)},
     }  # fmt: skip
 
 
@@ -185,9 +223,12 @@ def _list_lines(state: AccessMap) -> list[int]:
 
 
 def _choose_colours(tensors: Iterable[LaunchTensor]) -> dict[str, str]:
-    """Return the course's colour for each tensor that has one by name, and an unused colour for each other tensor."""
+    """Return the course's colour for each tensor that has one by name, and an unused colour for
+    each other tensor."""
     names = [tensor.name for tensor in tensors]
     known = [name for name in names if name in style.GROUPS["tensors"]]
     spare = [name for name in _SPARE if name not in known]
     unknown = [name for name in names if name not in known]
-    return {name: name for name in known} | {name: spare[i % len(spare)] for i, name in enumerate(unknown)}
+    return {name: name for name in known} | {
+        name: spare[i % len(spare)] for i, name in enumerate(unknown)
+    }

@@ -1,7 +1,8 @@
-"""Run a kernel once in Triton's interpreter, on copies of its tensors, and record every access for the access map.
+"""Run a kernel once in Triton's interpreter, on copies of its tensors, and record every access for
+the access map.
 
-In CPU mode the kernel runs in this process, else in a second one (:mod:`course_lib.lessons.second_process`). A learner's file always
-runs in the second process.
+In CPU mode the kernel runs in this process, else in a second one
+(:mod:`course_lib.lessons.second_process`). A learner's file always runs in the second process.
 """
 
 from __future__ import annotations
@@ -22,7 +23,8 @@ SECONDS = 60.0  # for the second process, start and kernel together
 
 @dataclass(frozen=True, eq=False)
 class RecordedAccess:
-    """One memory operation of one program. ``offsets`` has one value per active lane, in elements from element 0 of ``tensor``.
+    """One memory operation of one program. ``offsets`` has one value per active lane, in elements
+    from element 0 of ``tensor``.
 
     ``tensor`` is None if the memory belongs to none of the tensors.
     """
@@ -42,7 +44,8 @@ class RecordedAccess:
 
 @dataclass(frozen=True, eq=False)
 class Recording:
-    """The accesses of a launch, in the order in which the interpreter ran them. ``fault`` says what stopped the launch, or is ""."""
+    """The accesses of a launch, in the order in which the interpreter ran them. ``fault`` says what
+    stopped the launch, or is ""."""
 
     kernel: str
     grid: tuple[int, ...]
@@ -57,25 +60,43 @@ class Recording:
         return int(np.prod(self.grid, dtype=np.int64))
 
 
-def record(kernel: Any, grid: Any, arguments: Sequence[Any], named: Mapping[str, Any], *, apart: bool = False) -> Recording:
+def record(
+    kernel: Any,
+    grid: Any,
+    arguments: Sequence[Any],
+    named: Mapping[str, Any],
+    *,
+    apart: bool = False,
+) -> Recording:
     """Run ``kernel[grid](*arguments, **named)`` in the interpreter, on copies.
 
     Args:
         kernel: a @triton.jit function, interpreted or compiled, or a KernelSource.
         apart: use a second process even if this one interprets. A KernelSource always runs there.
 
-    Raises: CourseError if the launch does not fit the kernel, is too large, or the second process fails; TypeError if
-        ``kernel`` is not a kernel.
+    Raises: CourseError if the launch does not fit the kernel, is too large, or the second process
+        fails; TypeError if ``kernel`` is not a kernel.
     """
     why = second_process.find_reason(kernel, apart)
     job = second_process.make_job(kernel, grid, arguments, named)
-    accesses, problem = second_process.interpret_apart(run, kernel, job, SECONDS) if why else run(kernel, job)
+    accesses, problem = (
+        second_process.interpret_apart(run, kernel, job, SECONDS) if why else run(kernel, job)
+    )
     fault = _("The launch was stopped there: {problem}.").format(problem=problem) if problem else ""
-    return Recording(job.entry_point, job.grid, job.tensors, tuple(accesses), second_process.read_source_lines(kernel), fault, why)
+    return Recording(
+        job.entry_point,
+        job.grid,
+        job.tensors,
+        tuple(accesses),
+        second_process.read_source_lines(kernel),
+        fault,
+        why,
+    )
 
 
 def run(kernel: Any, job: LaunchJob) -> tuple[list[RecordedAccess], str]:
-    """Return the accesses of the launch, and what stopped it in words, or "". Needs Triton's interpreter mode."""
+    """Return the accesses of the launch, and what stopped it in words, or "". Needs Triton's
+    interpreter mode."""
     from course_lib.interpreter.bounds import OutOfBounds
     from course_lib.interpreter.trace import tracing
     from course_lib.launching.interpreted import PlacedLaunch

@@ -22,7 +22,12 @@ from course_lib.grading import public as grading
 from course_lib.grading.public import Case, Plan, Tensor, size_guard
 from course_lib.norms import statistics
 
-ALGORITHMS = {"one_pass": N_("one-pass"), "shifted": N_("shifted one-pass"), "two_pass": N_("two-pass"), "welford": "Welford"}
+ALGORITHMS = {
+    "one_pass": N_("one-pass"),
+    "shifted": N_("shifted one-pass"),
+    "two_pass": N_("two-pass"),
+    "welford": "Welford",
+}
 OWN = {"05a": N_("your 05a"), "05b": N_("your 05b")}
 _NAMES = ALGORITHMS | OWN
 QUANTITIES = {"var": N_("variance"), "rstd": "rstd", "y": N_("LayerNorm output")}
@@ -32,9 +37,11 @@ BLOCKS = (256, 1024)
 RATIOS = tuple(10.0 ** (k / 2) for k in range(11))  # mean/std from 1 to 10^5
 SAMPLES = 4  # rows per ratio; the picture shows the worst of them
 EPS = 1e-5
-# added to the first element of a "loud" row, in standard deviations of the others, before the row is scaled
+# added to the first element of a "loud" row, in standard deviations of the others, before the row
+# is scaled
 _LOUD = 1000.0
-_OWN_SECONDS = 30.0  # time limit of the learner's kernel for all rows of one setting, enough on a busy machine
+# time limit of the learner's kernel for all rows of one setting, enough on a busy machine
+_OWN_SECONDS = 30.0
 
 
 @dataclass(frozen=True)
@@ -51,7 +58,8 @@ class Curve:
 
 @dataclass(frozen=True)
 class AccuracyState:
-    """Curves over RATIOS, the bound of the chosen algorithm, and notes that say which curves are missing, and why."""
+    """Curves over RATIOS, the bound of the chosen algorithm, and notes that say which curves are
+    missing, and why."""
 
     curves: tuple[Curve, ...]
     bound: tuple[float, ...]
@@ -59,12 +67,14 @@ class AccuracyState:
 
 
 def data(n: int, rows: str = "ordinary") -> np.ndarray:
-    """Return fp32 rows of shape (RATIOS x SAMPLES, n): standard deviation 1, and a mean close to each of RATIOS.
+    """Return fp32 rows of shape (RATIOS x SAMPLES, n): standard deviation 1, and a mean close to
+    each of RATIOS.
 
-    The means are not round: the square of 1000 is exact in fp32 and would make the one-pass kernel look better than it is.
+    The means are not round: the square of 1000 is exact in fp32 and would make the one-pass kernel
+    look better than it is.
 
-    The first element of a "loud" row is about sqrt(n - 1) standard deviations away from the mean, the farthest that an
-    element of a row can be.
+    The first element of a "loud" row is about sqrt(n - 1) standard deviations away from the mean,
+    the farthest that an element of a row can be.
     """
     rng = np.random.default_rng(5)
     x = rng.standard_normal((len(RATIOS), SAMPLES, n))
@@ -79,8 +89,8 @@ def errors(quantity: str, x: np.ndarray, mean: np.ndarray, var: np.ndarray) -> t
     """Return for each ratio the largest error among its rows; NaN if a result is NaN or infinite.
 
     Args:
-        quantity: "var" or "rstd" for relative errors; "y" for the absolute error of ``(x - mean) * rstd`` in fp32, whose
-            values are around 1.
+        quantity: "var" or "rstd" for relative errors; "y" for the absolute error of ``(x - mean) *
+            rstd`` in fp32, whose values are around 1.
         x: the rows from ``data``.
         mean, var: fp32, one per row, as a kernel stored them.
     """
@@ -102,8 +112,11 @@ def errors(quantity: str, x: np.ndarray, mean: np.ndarray, var: np.ndarray) -> t
 
 
 @functools.lru_cache(maxsize=64)
-def course_statistics(algorithm: str, n: int, block: int, rows: str) -> tuple[np.ndarray, np.ndarray]:
-    """Return mean and variance as one of the course's kernels computes them, on this machine's device."""
+def course_statistics(
+    algorithm: str, n: int, block: int, rows: str
+) -> tuple[np.ndarray, np.ndarray]:
+    """Return mean and variance as one of the course's kernels computes them, on this machine's
+    device."""
     import torch
 
     import course_lib
@@ -116,7 +129,8 @@ def course_statistics(algorithm: str, n: int, block: int, rows: str) -> tuple[np
 
 @dataclass(frozen=True)
 class OwnStatistics:
-    """The result of a learner's kernel: mean and var, or a ``note`` that says why there is no result."""
+    """The result of a learner's kernel: mean and var, or a ``note`` that says why there is no
+    result."""
 
     mean: np.ndarray | None = None
     var: np.ndarray | None = None
@@ -127,7 +141,8 @@ _own: dict[tuple[str, int, int, str, str], OwnStatistics] = {}
 
 
 def own_statistics(exercise_id: str, n: int, block: int, rows: str) -> OwnStatistics:
-    """Return mean and variance as the learner's kernel computes them, run as by the grader: in a separate process, with its limits.
+    """Return mean and variance as the learner's kernel computes them, run as by the grader: in a
+    separate process, with its limits.
 
     The file is read at each call, and run again only if its text has changed.
     """
@@ -143,7 +158,9 @@ def own_statistics(exercise_id: str, n: int, block: int, rows: str) -> OwnStatis
     return _own[key]
 
 
-def _run(kernels: grading.Kernels, entry_point: str, n: int, block: int, rows: str, file: str) -> OwnStatistics:
+def _run(
+    kernels: grading.Kernels, entry_point: str, n: int, block: int, rows: str, file: str
+) -> OwnStatistics:
     x = data(n, rows)
     M = len(x)
     case = Case("accuracy", M, n, block, "mean/std from 1 to 10^5")
@@ -156,9 +173,13 @@ def _run(kernels: grading.Kernels, entry_point: str, n: int, block: int, rows: s
     try:
         mode = course_runtime.current().mode
         limits = grading.ResourceLimits.for_mode(mode)
-        run = grading.run(kernels, [plan], mode, replace(limits, case=max(limits.case, _OWN_SECONDS)))
+        run = grading.run(
+            kernels, [plan], mode, replace(limits, case=max(limits.case, _OWN_SECONDS))
+        )
     except OSError as refused:
-        return OwnStatistics(note=_("{file} could not be run: {problem}.").format(file=file, problem=refused))
+        return OwnStatistics(
+            note=_("{file} could not be run: {problem}.").format(file=file, problem=refused)
+        )
     if 0 not in run.data:
         return OwnStatistics(note=_why_not(run, file))
     results = {}
@@ -166,7 +187,11 @@ def _run(kernels: grading.Kernels, entry_point: str, n: int, block: int, rows: s
         piece = run.data[0][tensor.offset : tensor.offset + tensor.nbytes]
         if tensor.is_output:
             if tensor.find_unwritten(piece).any():
-                return OwnStatistics(note=_("{file} did not store {tensor} for every row.").format(file=file, tensor=tensor.name))
+                return OwnStatistics(
+                    note=_("{file} did not store {tensor} for every row.").format(
+                        file=file, tensor=tensor.name
+                    )
+                )
             results[tensor.name] = tensor.read(piece).copy()
     return OwnStatistics(results["mean"], results["var"])
 
@@ -174,20 +199,28 @@ def _run(kernels: grading.Kernels, entry_point: str, n: int, block: int, rows: s
 def _why_not(run: grading.Run, file: str) -> str:
     raised = run.import_error or run.errors.get(0)
     if raised is not None:
-        where = _("{file}, line {line}").format(file=file, line=raised.line) if raised.line else file
+        where = (
+            _("{file}, line {line}").format(file=file, line=raised.line) if raised.line else file
+        )
         return f"{where}: {raised.type}: {' '.join(raised.text.split())[:300]}."
     too_long = _("{file} was stopped: it took too long.")
-    how = {"timed out": too_long, "waited": too_long, "not started": _("{file} could not be started.")}
+    how = {
+        "timed out": too_long,
+        "waited": too_long,
+        "not started": _("{file} could not be started."),
+    }
     return how.get(run.ended, _("{file} ended its process.")).format(file=file)
 
 
 def bound(algorithm: str, quantity: str, n: int, block: int, x: np.ndarray) -> tuple[float, ...]:
-    """Return for each ratio an upper bound on one algorithm's error, valid unless something over- or underflows.
+    """Return for each ratio an upper bound on one algorithm's error, valid unless something over-
+    or underflows.
 
-    Every lane adds up its columns, then a tree adds up the lanes. ``depth`` is the number of additions that follow one another
-    on the way from an element to the sum. To first order, the error of rstd is half of the variance's. The error of y is the
-    row's largest |xhat| times the error of rstd, plus the error of the mean.
-    Source: the bounds of ``course_lib.norms.statistics.bound``.
+    Every lane adds up its columns, then a tree adds up the lanes. ``depth`` is the number of
+    additions that follow one another on the way from an element to the sum. To first order, the
+    error of rstd is half of the variance's. The error of y is the row's largest |xhat| times the
+    error of rstd, plus the error of the mean. Source: the bounds of
+    ``course_lib.norms.statistics.bound``.
     """
     steps, levels = -(-n // block), (block - 1).bit_length()
     depth, u = steps - 1 + levels, 2.0**-24
@@ -201,21 +234,30 @@ def bound(algorithm: str, quantity: str, n: int, block: int, x: np.ndarray) -> t
         else:
             off = statistics.bound(algorithm, depth + 1, kappa, u, "sequential")
         if quantity != "var":
-            # 1 / sqrt(1 - off) - 1 is about off / 2 if off is small. If off >= 1, the variance may come out as 0: no bound.
+            # 1 / sqrt(1 - off) - 1 is about off / 2 if off is small. If off >= 1, the variance may
+            # come out as 0: no bound.
             off = (1 - off) ** -0.5 - 1 + 4 * u if off < 1 else np.inf
         if quantity == "y":
             std = group.std(axis=1)
             xhat = (np.abs(group - group.mean(axis=1, keepdims=True)).max(axis=1) / std).max()
             size = (np.abs(group).max(axis=1) / std).max()
-            off = xhat * off + (statistics.gamma(depth + 4, u) * size + 4 * u * (xhat + 1)) * (1 + off)
+            off = xhat * off + (statistics.gamma(depth + 4, u) * size + 4 * u * (xhat + 1)) * (
+                1 + off
+            )
         found.append(float(off))
     return tuple(found)
 
 
 def model(
-    quantity: str = "var", n: int = 512, block: int = 256, rows: str = "ordinary", chosen: str = "one_pass", own: Sequence[str] = ()
+    quantity: str = "var",
+    n: int = 512,
+    block: int = 256,
+    rows: str = "ordinary",
+    chosen: str = "one_pass",
+    own: Sequence[str] = (),
 ) -> AccuracyState:
-    """Run the course's four streamed kernels, and the learner's kernels that ``own`` names, on rows with mean/std from 1 to 10^5.
+    """Run the course's four streamed kernels, and the learner's kernels that ``own`` names, on rows
+    with mean/std from 1 to 10^5.
 
     Args:
         quantity: "var", "rstd" or "y".
@@ -230,18 +272,35 @@ def model(
     check_settings(quantity, n, block, rows, chosen, own)
     x = data(n, rows)
     results, notes = _run_kernels(n, block, rows, own)
-    curves = tuple(Curve(key, _NAMES[key], errors(quantity, x, mean, var)) for key, (mean, var) in results.items())
+    curves = tuple(
+        Curve(key, _NAMES[key], errors(quantity, x, mean, var))
+        for key, (mean, var) in results.items()
+    )
     return AccuracyState(curves, bound(chosen, quantity, n, block, x), tuple(notes))
 
 
-def check_settings(quantity: str, n: int, block: int, rows: str = "ordinary", chosen: str = "one_pass", own: Sequence[str] = ()) -> None:
+def check_settings(
+    quantity: str,
+    n: int,
+    block: int,
+    rows: str = "ordinary",
+    chosen: str = "one_pass",
+    own: Sequence[str] = (),
+) -> None:
     """Raise CourseError if an argument has a value that :func:`model` does not take."""
-    known = quantity in QUANTITIES and n in COLUMNS and block in BLOCKS and rows in ROWS and chosen in ALGORITHMS
+    known = (
+        quantity in QUANTITIES
+        and n in COLUMNS
+        and block in BLOCKS
+        and rows in ROWS
+        and chosen in ALGORITHMS
+    )
     if not (known and set(own) <= OWN.keys()):
         raise CourseError(
             _(
-                "accuracy knows the quantities {quantities}, N of {columns}, BLOCK of {blocks}, the rows {known_rows} and the "
-                "algorithms {algorithms}; you asked for {quantity!r}, N={n}, BLOCK={block}, {rows!r}, {chosen!r}."
+                "accuracy knows the quantities {quantities}, N of {columns}, BLOCK of {blocks}, the"
+                " rows {known_rows} and the algorithms {algorithms}; you asked for {quantity!r},"
+                " N={n}, BLOCK={block}, {rows!r}, {chosen!r}."
             ).format(
                 quantities=list_words(QUANTITIES),
                 columns=COLUMNS,
@@ -257,21 +316,29 @@ def check_settings(quantity: str, n: int, block: int, rows: str = "ordinary", ch
         )
 
 
-def _run_kernels(n: int, block: int, rows: str, own: Sequence[str]) -> tuple[dict[str, tuple[np.ndarray, np.ndarray]], list[str]]:
-    """Return mean and variance of each kernel by algorithm or exercise, and a note for each learner's kernel without a result."""
+def _run_kernels(
+    n: int, block: int, rows: str, own: Sequence[str]
+) -> tuple[dict[str, tuple[np.ndarray, np.ndarray]], list[str]]:
+    """Return mean and variance of each kernel by algorithm or exercise, and a note for each
+    learner's kernel without a result."""
     results = {key: course_statistics(key, n, block, rows) for key in ALGORITHMS}
     notes = []
     for exercise_id in own:
         mine = own_statistics(exercise_id, n, block, rows)
         if mine.mean is None or mine.var is None:
-            notes.append(_("{name} gave nothing to draw: {note}").format(name=_(OWN[exercise_id]), note=mine.note))
+            notes.append(
+                _("{name} gave nothing to draw: {note}").format(
+                    name=_(OWN[exercise_id]), note=mine.note
+                )
+            )
         else:
             results[exercise_id] = mine.mean, mine.var
     return results, notes
 
 
 def make_data(quantity: str, n: int, block: int, own: Sequence[str] = ()) -> dict[str, Any]:
-    """Return all that the browser shows for one N and one BLOCK: every quantity, every kind of row, every bound.
+    """Return all that the browser shows for one N and one BLOCK: every quantity, every kind of row,
+    every bound.
 
     Raises: CourseError if an argument has a value that :func:`model` does not take.
     """
@@ -283,14 +350,18 @@ def make_data(quantity: str, n: int, block: int, own: Sequence[str] = ()) -> dic
         notes |= dict.fromkeys(missing)
         for asked in QUANTITIES:
             curves[f"{asked}|{rows}"] = {
-                key: [_shorten(error) for error in errors(asked, x, mean, var)] for key, (mean, var) in results.items()
+                key: [_shorten(error) for error in errors(asked, x, mean, var)]
+                for key, (mean, var) in results.items()
             }
             for chosen in ALGORITHMS:
-                bounds[f"{asked}|{rows}|{chosen}"] = [_shorten(limit) for limit in bound(chosen, asked, n, block, x)]
+                bounds[f"{asked}|{rows}|{chosen}"] = [
+                    _shorten(limit) for limit in bound(chosen, asked, n, block, x)
+                ]
     return {
         "start": {"quantity": quantity, "rows": "ordinary", "chosen": "one_pass", "ratio": 6},
         "n": n, "block": block, "samples": SAMPLES, "ratios": RATIOS, "bounded": list(ALGORITHMS),
-        "names": translate_names(_NAMES), "quantities": translate_names(QUANTITIES), "rows": translate_names(ROWS),
+        "names": translate_names(_NAMES), "quantities": translate_names(QUANTITIES),
+        "rows": translate_names(ROWS),
         "curves": curves, "bounds": bounds, "notes": list(notes),
     }  # fmt: skip
 

@@ -1,4 +1,5 @@
-"""Lessons 01, 02 and 07: the states of a norm kernel, block by block: lanes, accumulators and row statistics, as plain data."""
+"""Lessons 01, 02 and 07: the states of a norm kernel, block by block: lanes, accumulators and row
+statistics, as plain data."""
 
 from __future__ import annotations
 
@@ -23,15 +24,25 @@ EXAMPLE = (
 )
 # A sweep goes over a row once. Per kind: the phases of a row, each with the work of its sweep.
 SWEEPS = {
-    "layer_norm": {"sum": "sum x for the mean", "deviation": "sum (x - mean)^2 for the variance", "normalise": "write y"},
+    "layer_norm": {
+        "sum": "sum x for the mean",
+        "deviation": "sum (x - mean)^2 for the variance",
+        "normalise": "write y",
+    },
     "rms_norm": {"squares": "sum x^2 for the mean square", "normalise": "write y"},
 }
-_WORKING = {"sum": "summing", "squares": "summing", "deviation": "variance", "normalise": "normalising"}
+_WORKING = {
+    "sum": "summing",
+    "squares": "summing",
+    "deviation": "variance",
+    "normalise": "normalising",
+}
 
 
 @dataclass(frozen=True)
 class RowState:
-    """The statistics of one row so far; None if not known yet. ``spread`` is the variance, or the mean square for RMSNorm."""
+    """The statistics of one row so far; None if not known yet. ``spread`` is the variance, or the
+    mean square for RMSNorm."""
 
     status: str = "waiting"  # waiting, summing, variance, normalising, done
     total: float | None = None  # sum of x
@@ -62,7 +73,8 @@ class BlockFrame:
     accumulator: tuple[float, ...]  # partial sum of each lane; empty when normalising
     running: float | None  # sum of the accumulator over the lanes
     rows: tuple[RowState, ...]
-    right_spread: float | None  # the true variance of this row, if the unmasked lanes make the kernel's wrong
+    # the true variance of this row, if the unmasked lanes make the kernel's wrong
+    right_spread: float | None
 
 
 def steps(
@@ -74,14 +86,14 @@ def steps(
     b: ArrayLike | None = None,
     mask_deviation: bool = True,
 ) -> list[BlockFrame]:
-    """Return a frame for every block of every sweep of the blocked forward kernel over x, in order, one program after another.
+    """Return a frame for every block of every sweep of the blocked forward kernel over x, in order,
+    one program after another.
 
     Args:
-        x: shape (M, N), taken as float64.
-        block: lanes of a program, a power of two; may be larger than N.
-        kind: "layer_norm" (three sweeps) or "rms_norm" (two).
-        w, b: shape (N,); None means ones for w and zeros for b. RMSNorm has no b.
-        mask_deviation: LayerNorm only. False leaves the lanes past N at 0 - mean when the deviations are squared.
+        x: shape (M, N), taken as float64. block: lanes of a program, a power of two; may be larger
+        than N. kind: "layer_norm" (three sweeps) or "rms_norm" (two). w, b: shape (N,); None means
+        ones for w and zeros for b. RMSNorm has no b. mask_deviation: LayerNorm only. False leaves
+        the lanes past N at 0 - mean when the deviations are squared.
 
     Raises: CourseError if a shape, the block, the kind or eps is not allowed.
     """
@@ -97,8 +109,23 @@ def steps(
 class _Rows:
     """The rows' states while the frames are made."""
 
-    def __init__(self, x: np.ndarray, w: np.ndarray, b: np.ndarray, block: int, kind: str, eps: float, mask_deviation: bool) -> None:
-        self.x, self.w, self.b, self.block, self.kind, self.eps, self.mask_deviation = (x, w, b, block, kind, eps, mask_deviation)
+    def __init__(
+        self,
+        x: np.ndarray,
+        w: np.ndarray,
+        b: np.ndarray,
+        block: int,
+        kind: str,
+        eps: float,
+        mask_deviation: bool,
+    ) -> None:
+        self.x = x
+        self.w = w
+        self.b = b
+        self.block = block
+        self.kind = kind
+        self.eps = eps
+        self.mask_deviation = mask_deviation
         self.rows = [RowState(y=(None,) * x.shape[1]) for _ in x]
         self.shown = tuple(tuple(float(value) for value in row) for row in x)
 
@@ -115,8 +142,12 @@ class _Rows:
             lanes, added = self._lanes(row, phase, loaded, inside, columns)
             if added is not None:
                 accumulator = accumulator + added
-            self._record(row, phase, lanes, columns[inside], accumulator, last=(index + 1) * self.block >= n)
-            frames.append(self._frame(row, phase, index, columns, inside, lanes, added, accumulator))
+            self._record(
+                row, phase, lanes, columns[inside], accumulator, last=(index + 1) * self.block >= n
+            )
+            frames.append(
+                self._frame(row, phase, index, columns, inside, lanes, added, accumulator)
+            )
         return frames
 
     def _lanes(
@@ -134,10 +165,19 @@ class _Rows:
         w, b = np.zeros(self.block), np.zeros(self.block)
         w[inside], b[inside] = self.w[columns[inside]], self.b[columns[inside]]
         assert known.rstd is not None, "the statistics of a row come before its normalising"
-        with np.errstate(invalid="ignore"):  # a constant row with eps = 0 gives 0 * inf, and its y is NaN
+        # a constant row with eps = 0 gives 0 * inf, and its y is NaN
+        with np.errstate(invalid="ignore"):
             return centred * known.rstd * w + b, None
 
-    def _record(self, row: int, phase: str, lanes: np.ndarray, columns: np.ndarray, accumulator: np.ndarray, last: bool) -> None:
+    def _record(
+        self,
+        row: int,
+        phase: str,
+        lanes: np.ndarray,
+        columns: np.ndarray,
+        accumulator: np.ndarray,
+        last: bool,
+    ) -> None:
         n, known, running = self.x.shape[1], self.rows[row], float(accumulator.sum())
         if phase == "normalise":
             y = list(known.y)
@@ -150,7 +190,9 @@ class _Rows:
             known = replace(known, squares=running)
             if last:
                 rms = math.sqrt(running / n + self.eps)
-                known = replace(known, spread=running / n, rms=rms, rstd=1.0 / rms if rms else math.inf)
+                known = replace(
+                    known, spread=running / n, rms=rms, rstd=1.0 / rms if rms else math.inf
+                )
             self.rows[row] = known
 
     def _frame(self, row, phase, index, columns, inside, lanes, added, accumulator) -> BlockFrame:
@@ -180,30 +222,50 @@ def check_rows(x, block, kind, eps, w, b) -> tuple[np.ndarray, np.ndarray, np.nd
     x = np.asarray(x, dtype=np.float64)
     if x.ndim != 2 or 0 in x.shape:
         raise CourseError(
-            _("the block stepper takes x of shape (M, N) with at least one number; this x has shape {shape}.").format(shape=x.shape)
+            _(
+                "the block stepper takes x of shape (M, N) with at least one number; this x has"
+                " shape {shape}."
+            ).format(shape=x.shape)
         )
     if kind not in KINDS:
-        raise CourseError(_("the block stepper knows {known}; you asked for {kind!r}.").format(known=list_words(KINDS, AND), kind=kind))
+        raise CourseError(
+            _("the block stepper knows {known}; you asked for {kind!r}.").format(
+                known=list_words(KINDS, AND), kind=kind
+            )
+        )
     if block < 1 or block & (block - 1):
-        raise CourseError(_("BLOCK is a power of two, as tl.arange needs; you asked for {block}.").format(block=block))
+        raise CourseError(
+            _("BLOCK is a power of two, as tl.arange needs; you asked for {block}.").format(
+                block=block
+            )
+        )
     if not eps >= 0.0:
-        raise CourseError(_("eps is added inside the root and cannot be negative; you passed {eps}.").format(eps=eps))
+        raise CourseError(
+            _("eps is added inside the root and cannot be negative; you passed {eps}.").format(
+                eps=eps
+            )
+        )
     if kind == "rms_norm" and b is not None:
         raise CourseError(_("RMSNorm has no bias: leave b out, or choose kind='layer_norm'."))
     n = x.shape[1]
     w = np.ones(n) if w is None else np.asarray(w, dtype=np.float64)
     b = np.zeros(n) if b is None else np.asarray(b, dtype=np.float64)
     if w.shape != (n,) or b.shape != (n,):
-        words = _("w and b have one number for each of the {n} columns; their shapes are {w} and {b}.")
+        words = _(
+            "w and b have one number for each of the {n} columns; their shapes are {w} and {b}."
+        )
         raise CourseError(words.format(n=n, w=w.shape, b=b.shape))
     return x, w, b
 
 
 def write_rows(x: ArrayLike) -> str:
     """Write rows in the form in which a learner types them into the picture."""
-    return "; ".join(" ".join(f"{value:.12g}" for value in row) for row in np.asarray(x, dtype=np.float64))
+    return "; ".join(
+        " ".join(f"{value:.12g}" for value in row) for row in np.asarray(x, dtype=np.float64)
+    )
 
 
 def make_random_rows(mean: float) -> np.ndarray:
-    """Return two rows of 13 multiples of 0.5 around ``mean``. Their sums are easy to check, and no block size divides 13."""
+    """Return two rows of 13 multiples of 0.5 around ``mean``. Their sums are easy to check, and no
+    block size divides 13."""
     return np.round(np.random.default_rng(0).normal(mean, 1.5, size=(2, 13)) * 2) / 2

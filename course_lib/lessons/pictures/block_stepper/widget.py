@@ -1,4 +1,5 @@
-"""Lessons 01, 02 and 07: a norm kernel, one block at a time, with its source, lanes, sums and row statistics."""
+"""Lessons 01, 02 and 07: a norm kernel, one block at a time, with its source, lanes, sums and row
+statistics."""
 
 from __future__ import annotations
 
@@ -30,42 +31,57 @@ def block_stepper(
     one_block: bool = False,
     eps: float = 1e-5,
 ) -> MovingPicture:
-    """Step one program of a blocked norm kernel over its row: lanes, masks, sums and the statistics.
+    """Step one program of a blocked norm kernel over its row: lanes, masks, sums and the
+    statistics.
 
     Args:
-        kind: "layer_norm" or "rms_norm".
-        x: shape (M, N) with at most 6 rows and 16 columns; None takes the 3 x 8 worked example.
-        block: 2, 4, 8 or 16.
-        mask_deviation: LayerNorm only. False begins with the bug: lanes past N hold 0 - mean when they are squared.
-        one_block: show the kernel whose block holds the whole row. Its source has no loops, and the learner can only drag numbers and
+        kind: "layer_norm" or "rms_norm". x: shape (M, N) with at most 6 rows and 16 columns; None
+        takes the 3 x 8 worked example. block: 2, 4, 8 or 16. mask_deviation: LayerNorm only. False
+        begins with the bug: lanes past N hold 0 - mean when they are squared. one_block: show the
+        kernel whose block holds the whole row. Its source has no loops, and the learner can only
+        drag numbers and
             step. In the blocked picture the learner can also type rows and change N, BLOCK and eps.
 
     Raises: CourseError if an argument has another value.
     """
     if block not in BLOCKS:
-        raise CourseError(_("the block stepper shows BLOCK from {blocks}; you asked for {block}.").format(blocks=BLOCKS, block=block))
+        raise CourseError(
+            _("the block stepper shows BLOCK from {blocks}; you asked for {block}.").format(
+                blocks=BLOCKS, block=block
+            )
+        )
     given = np.asarray(EXAMPLE if x is None else x, dtype=np.float64)
     check_rows(given, block, kind, eps, None, None)
     if given.shape[0] > MAX_ROWS or given.shape[1] > MAX_COLUMNS:
-        words = _("the block stepper shows up to {rows} rows and {columns} columns; this x has shape {shape}.")
+        words = _(
+            "the block stepper shows up to {rows} rows and {columns} columns; this x has shape"
+            " {shape}."
+        )
         raise CourseError(words.format(rows=MAX_ROWS, columns=MAX_COLUMNS, shape=given.shape))
     if one_block and given.shape[1] > block:
-        words = _("one block of {block} lanes does not hold a row of {columns}; choose a larger block, or one_block=False.")
+        words = _(
+            "one block of {block} lanes does not hold a row of {columns}; choose a larger block, or"
+            " one_block=False."
+        )
         raise CourseError(words.format(block=block, columns=given.shape[1]))
     rows = write_rows(given)
     data = {
         "start": {
-            "kind": kind, "typed": rows, "row": 0, "n": given.shape[1], "block": block, "eps": eps, "masked": mask_deviation, "step": 0,
+            "kind": kind, "typed": rows, "row": 0, "n": given.shape[1], "block": block, "eps": eps,
+            "masked": mask_deviation, "step": 0,
             "limits": None, "oneBlock": one_block,
         },
-        "kinds": KINDS, "blocks": BLOCKS, "eps": EPS, "maxRows": MAX_ROWS, "maxColumns": MAX_COLUMNS,
-        "examples": [[_("worked example"), write_rows(EXAMPLE)], [_("random, mean 3"), write_rows(make_random_rows(mean=3.0))]],
+        "kinds": KINDS, "blocks": BLOCKS, "eps": EPS, "maxRows": MAX_ROWS,
+        "maxColumns": MAX_COLUMNS,
+        "examples": [[_("worked example"), write_rows(EXAMPLE)],
+            [_("random, mean 3"), write_rows(make_random_rows(mean=3.0))]],
     }  # fmt: skip
     return MovingPicture(
         "block_stepper",
         data,
         _(
-            "{kind} of a row of {columns} numbers in blocks of {block}: the steps of one program in a line, its source with the "
-            "lines of the step marked, the row as points that can be dragged, and under it what each lane holds and adds up."
+            "{kind} of a row of {columns} numbers in blocks of {block}: the steps of one program in"
+            " a line, its source with the lines of the step marked, the row as points that can be"
+            " dragged, and under it what each lane holds and adds up."
         ).format(kind=KINDS[kind], columns=given.shape[1], block=block),
     )

@@ -1,4 +1,5 @@
-"""Lesson 09: the bytes that a chain of kernels moves through HBM, against one fused kernel, as plain data."""
+"""Lesson 09: the bytes that a chain of kernels moves through HBM, against one fused kernel, as
+plain data."""
 
 from __future__ import annotations
 
@@ -20,7 +21,8 @@ COLUMNS = (1, 16, 256, 1024, 4096, 8192, 32768)
 
 @dataclass(frozen=True)
 class Traffic:
-    """One tensor that a launch reads or writes once: M x N elements if ``whole``, else one number per row."""
+    """One tensor that a launch reads or writes once: M x N elements if ``whole``, else one number
+    per row."""
 
     tensor: str  # its name in the operation
     write: bool
@@ -41,7 +43,8 @@ class LaunchTraffic:
 
 @dataclass(frozen=True)
 class Comparison:
-    """The launches that compute one result for M x N elements: several unfused ones, and one fused launch."""
+    """The launches that compute one result for M x N elements: several unfused ones, and one fused
+    launch."""
 
     m: int
     n: int
@@ -62,17 +65,20 @@ class Comparison:
 
 
 def model(case: str, m: int, n: int, dtype: str, upcast: bool = True) -> Comparison:
-    """Return the tensors that each launch reads and writes, for the unfused launches and the fused one.
+    """Return the tensors that each launch reads and writes, for the unfused launches and the fused
+    one.
 
-    Every tensor of a launch crosses HBM once, and nothing waits in L2 for the next launch. w (N elements, shared by
-    all rows) and the saved rstd of a fused kernel (M elements) are left out on both sides; per-row intermediates
-    that an op-by-op chain writes and reads back (M elements) are counted.
+    Every tensor of a launch crosses HBM once, and nothing waits in L2 for the next launch. w (N
+    elements, shared by all rows) and the saved rstd of a fused kernel (M elements) are left out on
+    both sides; per-row intermediates that an op-by-op chain writes and reads back (M elements) are
+    counted.
 
     Args:
-        case: "add": total = x + residual, then rms_norm of the total, both results kept: 5 M N against 4 M N elements.
-            "eager": pow, mean, add eps, rsqrt, mul, mul against one kernel of 2 M N.
-        dtype: fp16, bf16 or fp32, of x, residual, total and y.
-        upcast: "eager" only: x is cast to fp32 first and back before w, as model code does. No effect for fp32.
+        case: "add": total = x + residual, then rms_norm of the total, both results kept: 5 M N
+            against 4 M N elements. "eager": pow, mean, add eps, rsqrt, mul, mul against one kernel
+            of 2 M N.
+        dtype: fp16, bf16 or fp32, of x, residual, total and y. upcast: "eager" only: x is cast to
+        fp32 first and back before w, as model code does. No effect for fp32.
 
     Raises: CourseError if the case or dtype is unknown or a size is below 1.
     """
@@ -81,11 +87,22 @@ def model(case: str, m: int, n: int, dtype: str, upcast: bool = True) -> Compari
             "bytes_moved knows the cases {cases}, the dtypes {dtypes} and sizes from 1; "
             "you asked for case={case!r}, M={m}, N={n}, dtype={dtype!r}."
         )
-        raise CourseError(words.format(cases=list_words(CASES), dtypes=list_words(ITEMSIZE), case=case, m=m, n=n, dtype=dtype))
+        raise CourseError(
+            words.format(
+                cases=list_words(CASES),
+                dtypes=list_words(ITEMSIZE),
+                case=case,
+                m=m,
+                n=n,
+                dtype=dtype,
+            )
+        )
     tensors = _Tensors(ITEMSIZE[dtype])
     if case == "add":
         unfused = (
-            LaunchTraffic("add", (tensors.read("x"), tensors.read("residual"), tensors.write("total"))),
+            LaunchTraffic(
+                "add", (tensors.read("x"), tensors.read("residual"), tensors.write("total"))
+            ),
             LaunchTraffic("rms_norm", (tensors.read("total"), tensors.write("y"))),
         )
         fused = (LaunchTraffic("add + rms_norm", (*unfused[0].traffic, tensors.write("y"))),)
@@ -97,7 +114,9 @@ def model(case: str, m: int, n: int, dtype: str, upcast: bool = True) -> Compari
 
 def _make_eager_chain(size: int, upcast: bool) -> tuple[LaunchTraffic, ...]:
     casts = upcast and size != 4
-    low, high, row = _Tensors(size), _Tensors(4 if casts else size), _Tensors(4 if casts else size, whole=False)
+    low = _Tensors(size)
+    high = _Tensors(4 if casts else size)
+    row = _Tensors(4 if casts else size, whole=False)
     chain = [
         LaunchTraffic("pow", (high.read("x"), high.write("x^2"))),
         LaunchTraffic("mean", (high.read("x^2"), row.write("ms"))),
@@ -125,7 +144,8 @@ class _Tensors:
 
 
 def make_data(m: int, n: int, dtype: str, case: str | None = None) -> dict[str, Any]:
-    """Return the launches of one case or of all, for every dtype, with M = N = 1; the browser multiplies by M and N.
+    """Return the launches of one case or of all, for every dtype, with M = N = 1; the browser
+    multiplies by M and N.
 
     Raises: CourseError if a size is below 1, or the case or dtype is unknown.
     """
@@ -138,11 +158,15 @@ def make_data(m: int, n: int, dtype: str, case: str | None = None) -> dict[str, 
             for upcast in (False, True):
                 made = model(case, 1, 1, kind, upcast)
                 chains[f"{case}|{kind}|{str(upcast).lower()}"] = {
-                    "separate": [asdict(launch) | {"name": _(launch.name)} for launch in made.unfused],
+                    "separate": [
+                        asdict(launch) | {"name": _(launch.name)} for launch in made.unfused
+                    ],
                     "fused": [asdict(launch) for launch in made.fused],
                 }
     return {
-        "start": {"kind": first, "m": m, "n": n, "dtype": dtype, "upcast": True, "bandwidth": 3000, "at": 0},
-        "cases": cases, "dtypes": ITEMSIZE, "rows": sorted({*ROWS, m}), "columns": sorted({*COLUMNS, n}),
+        "start": {"kind": first, "m": m, "n": n, "dtype": dtype, "upcast": True, "bandwidth": 3000,
+            "at": 0},
+        "cases": cases, "dtypes": ITEMSIZE, "rows": sorted({*ROWS, m}),
+        "columns": sorted({*COLUMNS, n}),
         "chains": chains, "l2_bytes": L2_BYTES, "launch_us": LAUNCH_US,
     }  # fmt: skip

@@ -1,1 +1,2 @@
-"""The charts of the lessons: lines and dots, bars, and grids of cells, alone or beside one another."""
+"""The charts of the lessons: lines and dots, bars, and grids of cells, alone or beside one
+another."""

@@ -1,7 +1,8 @@
 """What a chart says, as plain data; ``picture.js`` lays it out and draws it.
 
-A colour is the name of one of the course's colours: of ``lessons/style.py`` ("one_pass", "torch"), or of the page's in ``kit/palette.py`` ("ink").
-An axis that counts something names it with its unit. Every list is drawn in its order.
+A colour is the name of one of the course's colours: of ``lessons/style.py`` ("one_pass", "torch"),
+or of the page's in ``kit/palette.py`` ("ink"). An axis that counts something names it with its
+unit. Every list is drawn in its order.
 """
 
 from __future__ import annotations
@@ -35,7 +36,8 @@ class Axis:
 
 @dataclass(frozen=True)
 class Series:
-    """Points with a name, joined by a line or not. NaN leaves a gap, and a value beyond the axis is drawn at its end.
+    """Points with a name, joined by a line or not. NaN leaves a gap, and a value beyond the axis is
+    drawn at its end.
 
     Attributes:
         name: written beside the points; "" for none.
@@ -74,7 +76,8 @@ class Plot:
 
 @dataclass(frozen=True)
 class Bar:
-    """A horizontal bar; several ``parts`` (value, colour) stand one behind the other. ``words`` stand at its end; None writes the sum."""
+    """A horizontal bar; several ``parts`` (value, colour) stand one behind the other. ``words``
+    stand at its end; None writes the sum."""
 
     name: str
     parts: Sequence[tuple[float, str]]
@@ -86,11 +89,11 @@ class Bars:
     """Groups of horizontal bars, by the group's name, over one scale.
 
     Attributes:
-        unit: the name of the scale, with its unit.
-        log: a logarithmic scale. Its bars begin at ``level`` (1 without a level), or at a power of ten below all bars if one is shorter.
-        level: where a dashed line crosses the bars; its words follow. None for no line.
-        parts: the names of the parts and their colours, if bars have several.
-        edges: whether a thin line parts neighbours; False for a timeline of parts that are narrower than such a line.
+        unit: the name of the scale, with its unit. log: a logarithmic scale. Its bars begin at
+        ``level`` (1 without a level), or at a power of ten below all bars if one is shorter. level:
+        where a dashed line crosses the bars; its words follow. None for no line. parts: the names
+        of the parts and their colours, if bars have several. edges: whether a thin line parts
+        neighbours; False for a timeline of parts that are narrower than such a line.
     """
 
     groups: Sequence[tuple[str, Sequence[Bar]]]
@@ -109,10 +112,10 @@ class Cells:
     """A grid of words.
 
     Attributes:
-        rows, columns: their names; a column's name may have a second line.
-        words: of each cell, row by row; None leaves a cell out.
-        looks: of each cell: a state's name (waiting, active, done, fault, masked), or a number from -1 to 1 for a shade.
-        row_name, column_name: what rows and columns are.
+        rows, columns: their names; a column's name may have a second line. words: of each cell, row
+        by row; None leaves a cell out. looks: of each cell: a state's name (waiting, active, done,
+        fault, masked), or a number from -1 to 1 for a shade. row_name, column_name: what rows and
+        columns are.
     """
 
     rows: Sequence[str]
@@ -127,7 +130,8 @@ class Cells:
 
 @dataclass(frozen=True)
 class Box:
-    """A box of ``Boxes``: its left and top, width and height in units, its words in lines, and its look: a state's name, or "" for bare words.
+    """A box of ``Boxes``: its left and top, width and height in units, its words in lines, and its
+    look: a state's name, or "" for bare words.
 
     Words stand in the middle, or ``at_top`` in a box around others.
     """
@@ -158,7 +162,8 @@ class Boxes:
 
 @dataclass(frozen=True)
 class View:
-    """One state of a chart: its message, what is drawn, and a caption with the source. ``name`` is the choice that shows it."""
+    """One state of a chart: its message, what is drawn, and a caption with the source. ``name`` is
+    the choice that shows it."""
 
     title: str
     panels: Sequence[Plot | Bars | Cells | Boxes]
@@ -167,7 +172,14 @@ class View:
 
 
 def chart(*views: View, alt: str, control: str = "", start: int = 0) -> MovingPicture:
-    """Return the view of index ``start``, with a control called ``control`` for the others. The view's title and ``alt`` describe it for those
-    who do not see it."""
-    data = {"views": [asdict(view) for view in views], "control": control, "start": {"view": start, "at": None}, "alt": alt}
-    return MovingPicture("chart", data, _("{title}. {alt}").format(title=views[start].title, alt=alt))
+    """Return the view of index ``start``, with a control called ``control`` for the others. The
+    view's title and ``alt`` describe it for those who do not see it."""
+    data = {
+        "views": [asdict(view) for view in views],
+        "control": control,
+        "start": {"view": start, "at": None},
+        "alt": alt,
+    }
+    return MovingPicture(
+        "chart", data, _("{title}. {alt}").format(title=views[start].title, alt=alt)
+    )

@@ -8,7 +8,8 @@ from course_lib.lessons.pictures.copy_map.model import make_data
 
 
 def copy_map(n: int = 10, block: int = 4) -> MovingPicture:
-    """Show which elements of x and y each lane of a copy kernel reads and writes, with the mask and without.
+    """Show which elements of x and y each lane of a copy kernel reads and writes, with the mask and
+    without.
 
     Args:
         n: elements to copy, 1 to 40.
@@ -19,8 +20,13 @@ def copy_map(n: int = 10, block: int = 4) -> MovingPicture:
     data = make_data(n, block)
     programs = -(-n // block)
     words = _(
-        "Memory with x above and y below, and the lanes of {programs} programs of {block} between them, each above the element that it "
-        "copies. n is {n}: all {n} elements of y are written, and {spare} lanes past the end are masked off. Behind y lies the memory of "
-        "another tensor, which stays as it is."
+        "Memory with x above and y below, and the lanes of {programs} programs of {block} between"
+        " them, each above the element that it copies. n is {n}: all {n} elements of y are written,"
+        " and {spare} lanes past the end are masked off. Behind y lies the memory of another"
+        " tensor, which stays as it is."
     )
-    return MovingPicture("copy_map", data, words.format(programs=programs, block=block, n=n, spare=programs * block - n))
+    return MovingPicture(
+        "copy_map",
+        data,
+        words.format(programs=programs, block=block, n=n, spare=programs * block - n),
+    )

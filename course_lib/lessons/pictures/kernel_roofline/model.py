@@ -1,8 +1,10 @@
-"""Lesson 15: the roofline's data: operations and passes of each kernel, and its time if one was measured.
+"""Lesson 15: the roofline's data: operations and passes of each kernel, and its time if one was
+measured.
 
-A pass is one load or store of a whole matrix, as a trace counts it; w, b, the statistics and partial sums are left out. Times are from
-this machine's GPU, or stored ones from an H100. A learner's kernel is traced on any machine, but timed only on a GPU, with new numbers
-in every replay, and with its results compared after the last one.
+A pass is one load or store of a whole matrix, as a trace counts it; w, b, the statistics and
+partial sums are left out. Times are from this machine's GPU, or stored ones from an H100. A
+learner's kernel is traced on any machine, but timed only on a GPU, with new numbers in every
+replay, and with its results compared after the last one.
 """
 
 from __future__ import annotations
@@ -35,8 +37,8 @@ ITEMSIZE = 2  # fp16
 class Kernel:
     """One of the course's kernels.
 
-    ``op`` and ``provider`` are its names in a measurement. ``flop`` counts operations per element, ``passes`` those it makes, and
-    ``least`` the passes that any kernel for this operation needs.
+    ``op`` and ``provider`` are its names in a measurement. ``flop`` counts operations per element,
+    ``passes`` those it makes, and ``least`` the passes that any kernel for this operation needs.
     """
 
     label: str
@@ -47,8 +49,8 @@ class Kernel:
     least: int
 
 
-# Operations per element; a multiply-add counts as two. LayerNorm and RMSNorm as in lesson 06. Backward: 2 for xhat, 1 for wdy, 2 for c1,
-# 1 for c2, 4 for dx, 2 for dw, 1 for db.
+# Operations per element; a multiply-add counts as two. LayerNorm and RMSNorm as in lesson 06.
+# Backward: 2 for xhat, 1 for wdy, 2 for c1, 1 for c2, 4 for dx, 2 for dw, 1 for db.
 KERNELS = {
     "blocked": Kernel(N_("LayerNorm, blocked"), "layer_norm", "blocked", 7, 4, 2),
     "resident": Kernel(N_("LayerNorm, resident"), "layer_norm", "resident", 7, 2, 2),
@@ -63,8 +65,8 @@ KERNELS = {
 
 @dataclass(frozen=True)
 class OwnKernel:
-    """A learner's kernel: the operation ``op`` of a measurement that it computes, ``flop`` per element, the ``least`` passes that it can
-    make; ``whole``: one block holds the whole row."""
+    """A learner's kernel: the operation ``op`` of a measurement that it computes, ``flop`` per
+    element, the ``least`` passes that it can make; ``whole``: one block holds the whole row."""
 
     op: str
     flop: int
@@ -81,13 +83,15 @@ OWN = {
     "11a": OwnKernel("layer_norm_backward", 10, 3),
     "13b": OwnKernel("layer_norm_backward", 13, 3, persistent=True),
 }
-_TRACED = (4, 256)  # rows and columns of the traced matrix; the number of passes does not depend on them
+# rows and columns of the traced matrix; the number of passes does not depend on them
+_TRACED = (4, 256)
 _TRACED_BLOCK, _TRACED_ROWS, _TRACED_PROGRAMS = 64, 2, 2
 
 
 @dataclass(frozen=True)
 class LearnerLaunch:
-    """A learner's kernel of ``exercise`` on concrete tensors: ``arguments`` in its order, ``constants`` by name. ``values`` are inputs."""
+    """A learner's kernel of ``exercise`` on concrete tensors: ``arguments`` in its order,
+    ``constants`` by name. ``values`` are inputs."""
 
     exercise: str
     grid: tuple[int, ...]
@@ -97,7 +101,8 @@ class LearnerLaunch:
     constants: dict[str, Any]
 
     def renew(self) -> None:
-        """Draw new matrices, with the mean and rstd of their rows for a backward kernel, and fill what the kernel writes with NaN."""
+        """Draw new matrices, with the mean and rstd of their rows for a backward kernel, and fill
+        what the kernel writes with NaN."""
         values, op = self.values, OPERATIONS.get(OWN[self.exercise].op)
         values.x.normal_(1.0)
         for matrix in (values.residual, values.dy):
@@ -121,14 +126,24 @@ class LearnerLaunch:
         op = OPERATIONS.get(OWN[self.exercise].op)
         if op is None:
             x = self.values.x.double()
-            operations.compare_tensor("y", self.tensors["y"], x.sum(1), x.abs().sum(1), self.values.x.dtype)
+            operations.compare_tensor(
+                "y", self.tensors["y"], x.sum(1), x.abs().sum(1), self.values.x.dtype
+            )
             return
-        written = {name.removesuffix("_partial"): t.sum(0) if name.endswith("_partial") else t for name, t in self.tensors.items()}
-        operations.compare(op, {name: written[name] for name in op.outputs if name in written}, self.values)
+        written = {
+            name.removesuffix("_partial"): t.sum(0) if name.endswith("_partial") else t
+            for name, t in self.tensors.items()
+        }
+        operations.compare(
+            op, {name: written[name] for name in op.outputs if name in written}, self.values
+        )
 
 
-def make_launch(exercise: str, M: int, N: int, tile: tables.TileLaunch, programs: int = 0) -> LearnerLaunch:
-    """Make random fp16 matrices of M x N and the other arguments for the kernel of ``exercise``, a key of OWN.
+def make_launch(
+    exercise: str, M: int, N: int, tile: tables.TileLaunch, programs: int = 0
+) -> LearnerLaunch:
+    """Make random fp16 matrices of M x N and the other arguments for the kernel of ``exercise``, a
+    key of OWN.
 
     Args:
         programs: number of programs of a persistent kernel; others ignore it.
@@ -141,15 +156,22 @@ def make_launch(exercise: str, M: int, N: int, tile: tables.TileLaunch, programs
     kinds, tensors = own_launch.list_tensors(exercise), {}
     for name, shape in own_launch.list_shapes(exercise, M, N, count).items():
         dtype = torch.float16 if kinds[name] == "matrix" else torch.float32
-        tensors[name] = getattr(values, name) if hasattr(values, name) else torch.empty(shape, dtype=dtype, device=course_lib.DEVICE)
-    arguments, constants = own_launch.order_arguments(exercise, M, N, tensors | {"ROWS": rows, "BLOCK": tile.block})
+        tensors[name] = (
+            getattr(values, name)
+            if hasattr(values, name)
+            else torch.empty(shape, dtype=dtype, device=course_lib.DEVICE)
+        )
+    arguments, constants = own_launch.order_arguments(
+        exercise, M, N, tensors | {"ROWS": rows, "BLOCK": tile.block}
+    )
     launch = LearnerLaunch(exercise, (count,), values, tensors, arguments, constants)
     launch.renew()
     return launch
 
 
 def count_passes(exercise: str, kernel: Any) -> float:
-    """Count the passes of a kernel with the parameters of ``exercise``, reads and writes together, by a trace in the interpreter.
+    """Count the passes of a kernel with the parameters of ``exercise``, reads and writes together,
+    by a trace in the interpreter.
 
     Raises: CourseError if it cannot be traced.
     """
@@ -162,31 +184,45 @@ def count_passes(exercise: str, kernel: Any) -> float:
         raise CourseError(words.format(exercise=exercise, fault=recording.fault))
     matrices = {name for name, tensor in launch.tensors.items() if tensor.shape == (M, N)}
     names = dict(zip((tensor.name for tensor in recording.tensors), launch.tensors, strict=False))
-    moved = sum(access.bytes for access in recording.accesses if names.get(access.tensor or "") in matrices)
+    moved = sum(
+        access.bytes for access in recording.accesses if names.get(access.tensor or "") in matrices
+    )
     return moved / (M * N * ITEMSIZE)
 
 
 def time_own(exercise: str, kernel: Any, N: int) -> float | None:
-    """Time a learner's kernel on this machine's GPU, in microseconds, over inputs larger than the cache; None if its rows are too long.
+    """Time a learner's kernel on this machine's GPU, in microseconds, over inputs larger than the
+    cache; None if its rows are too long.
 
-    Raises: CourseError if what the kernel wrote while it was timed is wrong; any exception of the kernel or the device.
+    Raises: CourseError if what the kernel wrote while it was timed is wrong; any exception of the
+    kernel or the device.
     """
     own = OWN[exercise]
     limit = tables.PERSISTENT_LIMIT if own.persistent else tables.RESIDENT_LIMIT if own.whole else N
     if limit < N:
         return None
     M = ELEMENTS // N
-    wide = tables.persistent(N) if own.persistent else tables.resident(N) if own.whole else tables.blocked(N)
+    wide = (
+        tables.persistent(N)
+        if own.persistent
+        else tables.resident(N)
+        if own.whole
+        else tables.blocked(N)
+    )
     tile = tables.TileLaunch(wide.rows, wide.block, wide.num_warps)
     programs = 0
     if isinstance(wide, tables.PersistentLaunch):
         each = wide.programs_per_multiprocessor
-        programs = min(-(-M // wide.rows), each * device.count_multiprocessors(torch.device(course_lib.DEVICE)))
+        programs = min(
+            -(-M // wide.rows), each * device.count_multiprocessors(torch.device(course_lib.DEVICE))
+        )
     count = max(2, grid.TOUCHED // (own.least * ELEMENTS * ITEMSIZE))
     launches = [make_launch(exercise, M, N, tile, programs) for _ in range(count)]
 
     def call(launch: LearnerLaunch) -> Any:
-        return lambda: kernel[launch.grid](*launch.arguments, **launch.constants, num_warps=tile.num_warps)
+        return lambda: kernel[launch.grid](
+            *launch.arguments, **launch.constants, num_warps=tile.num_warps
+        )
 
     def renew() -> None:
         for launch in launches:
@@ -200,23 +236,30 @@ def time_own(exercise: str, kernel: Any, N: int) -> float | None:
         return timing.device_us([call(launch) for launch in launches], renew=renew, judge=judge)
     except operations.WrongValues as wrong:
         words = _(
-            "your kernel of {exercise} has no time: what it wrote while it was timed, for {rows} rows of {columns} columns, is wrong: {wrong}. "
-            "It has to compute everything in each launch, from the numbers that its tensors hold at that time."
+            "your kernel of {exercise} has no time: what it wrote while it was timed, for {rows}"
+            " rows of {columns} columns, is wrong: {wrong}. It has to compute everything in each"
+            " launch, from the numbers that its tensors hold at that time."
         )
-        raise CourseError(words.format(exercise=exercise, rows=M, columns=N, wrong=wrong)) from wrong
+        raise CourseError(
+            words.format(exercise=exercise, rows=M, columns=N, wrong=wrong)
+        ) from wrong
 
 
 def read_times() -> tuple[dict[tuple[str, str, int], dict], str]:
-    """Return the measured rows by operation, provider and N, and a label that says where they were measured.
+    """Return the measured rows by operation, provider and N, and a label that says where they were
+    measured.
 
     Raises: CourseError if nothing is stored.
     """
     measured: list[Measurement] = [forward.latest(LENGTHS), backward.latest(LENGTHS)]
-    return {(row["op"], row["provider"], row["N"]): row for part in measured for row in part.rows}, measured[0].label()
+    return {
+        (row["op"], row["provider"], row["N"]): row for part in measured for row in part.rows
+    }, measured[0].label()
 
 
 def make_data(own: str = "") -> dict[str, Any]:
-    """Return the data for ``picture.js``. ``own`` is the exercise of a learner's kernel to draw with the course's, or "".
+    """Return the data for ``picture.js``. ``own`` is the exercise of a learner's kernel to draw
+    with the course's, or "".
 
     Raises: CourseError if nothing is stored, or the learner's kernel does not pass its check.
     """
@@ -224,7 +267,13 @@ def make_data(own: str = "") -> dict[str, Any]:
     kernels: dict[str, dict[str, Any]] = {}
     for key, kernel in KERNELS.items():
         us = [times.get((kernel.op, kernel.provider, N), {}).get("us") for N in LENGTHS]
-        kernels[key] = {"label": _(kernel.label), "flop": kernel.flop, "asked": kernel.passes, "least": kernel.least, "us": us}
+        kernels[key] = {
+            "label": _(kernel.label),
+            "flop": kernel.flop,
+            "asked": kernel.passes,
+            "least": kernel.least,
+            "us": us,
+        }
     if own:
         if own not in OWN:
             words = _("the roofline takes the kernels of {known}; you asked for {own!r}.")
@@ -244,7 +293,9 @@ def make_data(own: str = "") -> dict[str, Any]:
     copies = [2 * ELEMENTS * ITEMSIZE / (row["us"] / row["over_floor"]) / 1e3 for row in floors]
     return {
         "start": {"n": 8192, "counted": "least", "chosen": "own" if own else "resident"},
-        "lengths": LENGTHS, "elements": ELEMENTS, "itemsize": ITEMSIZE, "kernels": kernels, "copies": copies, "source": source,
-        "roof": {"name": H100.name, "gbps": H100.bandwidth / 1e9, "tflops": H100.peak / 1e12, "ridge": H100.ridge},
+        "lengths": LENGTHS, "elements": ELEMENTS, "itemsize": ITEMSIZE, "kernels": kernels,
+        "copies": copies, "source": source,
+        "roof": {"name": H100.name, "gbps": H100.bandwidth / 1e9, "tflops": H100.peak / 1e12,
+            "ridge": H100.ridge},
         "gpu": course_lib.MODE == "gpu",
     }  # fmt: skip

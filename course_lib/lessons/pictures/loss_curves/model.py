@@ -1,4 +1,5 @@
-"""Lesson 14: the losses of one training with two norms, their difference, and the step at which they separate, as plain data."""
+"""Lesson 14: the losses of one training with two norms, their difference, and the step at which
+they separate, as plain data."""
 
 from __future__ import annotations
 
@@ -11,7 +12,8 @@ import numpy as np
 from course_lib.base.errors import CourseError
 from course_lib.base.translation import gettext as _
 
-LIMITS = tuple(float(f"{digit}e{exponent}") for exponent in range(-7, 0) for digit in (1, 3))  # in nats
+# in nats
+LIMITS = tuple(float(f"{digit}e{exponent}") for exponent in range(-7, 0) for digit in (1, 3))
 
 
 @dataclass(frozen=True)
@@ -30,7 +32,8 @@ class LossState:
 
     @property
     def parts(self) -> int | None:
-        """Find the first step, from 0, at which the losses differ by more than ``limit`` or are not both finite."""
+        """Find the first step, from 0, at which the losses differ by more than ``limit`` or are not
+        both finite."""
         apart = np.flatnonzero(~(self.gaps <= self.limit))
         return int(apart[0]) if apart.size else None
 
@@ -38,20 +41,27 @@ class LossState:
 def model(runs: Mapping[str, Sequence[float]], run: str, until: int, limit: float) -> LossState:
     """Compare ``run`` with the first of ``runs`` over the first ``until`` steps.
 
-    Raises: CourseError if there is no such run besides the first, or ``until`` or ``limit`` is too small.
+    Raises: CourseError if there is no such run besides the first, or ``until`` or ``limit`` is too
+    small.
     """
     names = list(runs)
     if not names or run not in names[1:]:
         words = _("loss_curves compares a run with {first!r}; there is no other run {run!r}.")
         raise CourseError(words.format(first=names[0] if names else _("a first one"), run=run))
     if until < 1 or limit <= 0:
-        words = _("loss_curves needs at least one step and a limit above 0; you asked for {until} steps and {limit}.")
+        words = _(
+            "loss_curves needs at least one step and a limit above 0; you asked for {until} steps"
+            " and {limit}."
+        )
         raise CourseError(words.format(until=until, limit=limit))
     return LossState(tuple(runs[names[0]][:until]), tuple(runs[run][:until]), limit)
 
 
-def make_data(runs: Mapping[str, Sequence[float]], steps: int, baseline: float | None, show: str) -> dict[str, Any]:
-    """Return the data for ``picture.js``. Differences are computed here, from unrounded losses, so 0 means equal bit for bit."""
+def make_data(
+    runs: Mapping[str, Sequence[float]], steps: int, baseline: float | None, show: str
+) -> dict[str, Any]:
+    """Return the data for ``picture.js``. Differences are computed here, from unrounded losses, so
+    0 means equal bit for bit."""
     names = list(runs)
     return {
         "start": {"run": show, "step": 0, "limit": 1e-3, "smooth": False},

@@ -1,1 +1,2 @@
-"""Lesson 03: Welford within blocks and Chan's merge between them, step by step, with count, mean and M2 of every node."""
+"""Lesson 03: Welford within blocks and Chan's merge between them, step by step, with count, mean
+and M2 of every node."""

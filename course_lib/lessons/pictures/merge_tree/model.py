@@ -1,4 +1,5 @@
-"""Lesson 03: the rows that the merge tree offers. The browser does the arithmetic of Welford and of Chan's merge."""
+"""Lesson 03: the rows that the merge tree offers. The browser does the arithmetic of Welford and of
+Chan's merge."""
 
 from __future__ import annotations
 
@@ -18,7 +19,11 @@ DATA = {
     "two levels": (1.0, 1.0, 1.0, 1.0, 5.0, 5.0, 5.0, 5.0),
     "mean 10000": (10002.0, 9999.0, 10003.0, 10000.5, 9999.5, 10001.5, 9998.0, 10001.0),
 }
-NAMES = {"worked example": N_("worked example"), "two levels": N_("two levels"), "mean 10000": N_("mean 10000")}
+NAMES = {
+    "worked example": N_("worked example"),
+    "two levels": N_("two levels"),
+    "mean 10000": N_("mean 10000"),
+}
 
 
 def make_data(row: str, block: int, n: int, dtype: str) -> dict[str, Any]:
@@ -28,13 +33,26 @@ def make_data(row: str, block: int, n: int, dtype: str) -> dict[str, Any]:
     """
     if row not in DATA or block not in BLOCKS or not 1 <= n <= COLUMNS or dtype not in DTYPES:
         words = _(
-            "the merge tree has the rows {rows}, blocks of {blocks}, N from 1 to {most} and the dtypes {dtypes}; you asked for {row!r}, "
-            "block = {block}, N = {n}, {dtype!r}."
+            "the merge tree has the rows {rows}, blocks of {blocks}, N from 1 to {most} and the"
+            " dtypes {dtypes}; you asked for {row!r}, block = {block}, N = {n}, {dtype!r}."
         )
-        known = {"rows": list_words(DATA), "blocks": list_words(BLOCKS), "most": COLUMNS, "dtypes": list_words(DTYPES)}
+        known = {
+            "rows": list_words(DATA),
+            "blocks": list_words(BLOCKS),
+            "most": COLUMNS,
+            "dtypes": list_words(DTYPES),
+        }
         raise CourseError(words.format(**known, row=row, block=block, n=n, dtype=dtype))
     return {
-        "start": {"row": row, "moved": None, "n": n, "parts": block, "split": n // 2, "dtype": dtype, "frame": 0},
+        "start": {
+            "row": row,
+            "moved": None,
+            "n": n,
+            "parts": block,
+            "split": n // 2,
+            "dtype": dtype,
+            "frame": 0,
+        },
         "rows": DATA,
         "names": translate_names(NAMES),
         "blocks": BLOCKS,

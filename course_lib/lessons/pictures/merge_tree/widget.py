@@ -1,4 +1,5 @@
-"""Lesson 03: Welford within blocks and Chan's merge between them, step by step, or a row that the learner splits."""
+"""Lesson 03: Welford within blocks and Chan's merge between them, step by step, or a row that the
+learner splits."""
 
 from __future__ import annotations
 
@@ -7,8 +8,11 @@ from course_lib.lessons.kit.output import MovingPicture
 from course_lib.lessons.pictures.merge_tree.model import NAMES, make_data
 
 
-def merge_tree(data: str = "worked example", block: int = 1, N: int = 8, dtype: str = "fp32") -> MovingPicture:
-    """Step through Welford's blocks and Chan's merges of one row, or split the row by hand. The numbers can be dragged.
+def merge_tree(
+    data: str = "worked example", block: int = 1, N: int = 8, dtype: str = "fp32"
+) -> MovingPicture:
+    """Step through Welford's blocks and Chan's merges of one row, or split the row by hand. The
+    numbers can be dragged.
 
     Args:
         data: "worked example", "two levels" or "mean 10000".
@@ -19,8 +23,11 @@ def merge_tree(data: str = "worked example", block: int = 1, N: int = 8, dtype: 
     """
     made = make_data(data, block, N, dtype)
     words = _(
-        "The {columns} numbers of the row {row} as points. Below them a tree: blocks of {block} on top, whose count, mean and M2 Welford "
-        "finds number by number, then Chan's merges down to one root that knows the whole row. A bar shows what M2 is made of: what lies "
-        "inside the left side, inside the right side, and between their means."
+        "The {columns} numbers of the row {row} as points. Below them a tree: blocks of {block} on"
+        " top, whose count, mean and M2 Welford finds number by number, then Chan's merges down to"
+        " one root that knows the whole row. A bar shows what M2 is made of: what lies inside the"
+        " left side, inside the right side, and between their means."
     )
-    return MovingPicture("merge_tree", made, words.format(columns=N, row=_(NAMES[data]), block=block))
+    return MovingPicture(
+        "merge_tree", made, words.format(columns=N, row=_(NAMES[data]), block=block)
+    )

@@ -1,4 +1,5 @@
-"""Lesson 11: leave a term of the VJP out, and read from the error of dx which one it was, as plain data."""
+"""Lesson 11: leave a term of the VJP out, and read from the error of dx which one it was, as plain
+data."""
 
 from __future__ import annotations
 
@@ -55,7 +56,8 @@ COLUMNS = (3, 8, 16, 32)
 WEIGHTS = {"random": N_("random, 0.5 to 2"), "ones": N_("all 1")}
 ACROSS = {"column": N_("column"), "xhat": "xhat"}
 GRADIENTS = {"random": N_("random, mean 0.5"), "ones": N_("all 1, as y.sum() sends")}
-# Standard deviation of every row. With 1, a missing rstd would hardly show. 1.734 times 3, 10 or 100 is not exact in bf16.
+# Standard deviation of every row. With 1, a missing rstd would hardly show. 1.734 times 3, 10 or
+# 100 is not exact in bf16.
 STD = 1.734
 EPS = 1e-5
 _NOTHING = 1e-9  # an error below this fraction of wdy * rstd is rounding
@@ -63,10 +65,12 @@ _NOTHING = 1e-9  # an error below this fraction of wdy * rstd is rounding
 
 @dataclass(frozen=True)
 class MissingTermState:
-    """One row's dx with a mistake in it. Vectors have shape (N,), float64; sizes are root mean squares.
+    """One row's dx with a mistake in it. Vectors have shape (N,), float64; sizes are root mean
+    squares.
 
-    ``error = along_one + along_xhat + rest``: ``along_one`` is a multiple of 1, ``along_xhat`` a multiple of xhat, and ``rest`` is as
-    small as possible. So ``along_one + along_xhat`` is the least-squares line of the error against xhat.
+    ``error = along_one + along_xhat + rest``: ``along_one`` is a multiple of 1, ``along_xhat`` a
+    multiple of xhat, and ``rest`` is as small as possible. So ``along_one + along_xhat`` is the
+    least-squares line of the error against xhat.
     """
 
     kind: str
@@ -119,9 +123,15 @@ def size(values: np.ndarray) -> float:
 
 
 def model(
-    kind: str = "layer_norm", term: str = "c1", ratio: float = 3.0, columns: int = 16, weights: str = "random", gradient: str = "random"
+    kind: str = "layer_norm",
+    term: str = "c1",
+    ratio: float = 3.0,
+    columns: int = 16,
+    weights: str = "random",
+    gradient: str = "random",
 ) -> MissingTermState:
-    """Make a row with standard deviation STD and mean ``STD * ratio``, its dx with one mistake, and the parts of the error.
+    """Make a row with standard deviation STD and mean ``STD * ratio``, its dx with one mistake, and
+    the parts of the error.
 
     Args:
         kind: "layer_norm" or "rms_norm".
@@ -133,13 +143,23 @@ def model(
 
     Raises: CourseError if an argument has another value.
     """
-    choices = (("kind", kind, KINDS), ("term", term, TERMS["layer_norm"]), ("weights", weights, WEIGHTS), ("gradient", gradient, GRADIENTS))
+    choices = (
+        ("kind", kind, KINDS),
+        ("term", term, TERMS["layer_norm"]),
+        ("weights", weights, WEIGHTS),
+        ("gradient", gradient, GRADIENTS),
+    )
     for name, value, known in choices:
         if value not in known:
             words = _("missing_term knows {name} {known}; you asked for {value!r}.")
-            raise CourseError(words.format(name=name, known=list_words(map(repr, known)), value=value))
+            raise CourseError(
+                words.format(name=name, known=list_words(map(repr, known)), value=value)
+            )
     if columns < 3 or not np.isfinite(ratio):
-        words = _("missing_term draws rows of at least 3 columns with a finite mean; you asked for N={columns}, mean/std={ratio}.")
+        words = _(
+            "missing_term draws rows of at least 3 columns with a finite mean; you asked for"
+            " N={columns}, mean/std={ratio}."
+        )
         raise CourseError(words.format(columns=columns, ratio=ratio))
     noise, w, dy = make_row(columns)
     x = STD * (ratio + noise)
@@ -156,7 +176,8 @@ def model(
 
 
 def make_row(columns: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Return a row with mean 0 and standard deviation 1, random weights (some negative) and a random gradient."""
+    """Return a row with mean 0 and standard deviation 1, random weights (some negative) and a
+    random gradient."""
     rng = np.random.default_rng(columns)
     noise = rng.standard_normal(columns)
     w = rng.uniform(0.5, 2.0, columns) * np.where(np.arange(columns) % 4 == 3, -1, 1)
@@ -172,8 +193,8 @@ def compute_statistics(kind: str, x: np.ndarray) -> tuple[float, float]:
 def make_data(kind: str, term: str | None, hidden: str | None = None) -> dict[str, Any]:
     """Return the data for ``picture.js``: the rows, and the statistics of each rounded to bf16.
 
-    ``hidden`` is a mistake that the learner has to name; ``term`` is then the learner's guess. The picture then begins with the error
-    by column, in which no line shows.
+    ``hidden`` is a mistake that the learner has to name; ``term`` is then the learner's guess. The
+    picture then begins with the error by column, in which no line shows.
     """
     saved = {}
     rows = {columns: make_row(columns) for columns in COLUMNS}
@@ -181,27 +202,41 @@ def make_data(kind: str, term: str | None, hidden: str | None = None) -> dict[st
         for ratio in RATIOS:
             for norm in KINDS:
                 exact = compute_statistics(norm, STD * (ratio + noise))
-                saved[f"{norm}|{columns}|{ratio:g}"] = [float(ml_dtypes.bfloat16(value)) for value in exact]
+                saved[f"{norm}|{columns}|{ratio:g}"] = [
+                    float(ml_dtypes.bfloat16(value)) for value in exact
+                ]
     return {
         "start": {
-            "kind": kind, "term": term, "hidden": hidden, "gradient": "random", "weights": "random", "ratio": 3.0, "columns": 16, "column": 0,
+            "kind": kind, "term": term, "hidden": hidden, "gradient": "random", "weights": "random",
+            "ratio": 3.0, "columns": 16, "column": 0,
             "across": "column" if hidden else "xhat",
         },
-        "kinds": KINDS, "terms": {norm: translate_names(terms) for norm, terms in TERMS.items()}, "ratios": RATIOS, "columns": COLUMNS,
-        "weights": translate_names(WEIGHTS), "gradients": translate_names(GRADIENTS), "across": translate_names(ACROSS),
+        "kinds": KINDS, "terms": {norm: translate_names(terms) for norm, terms in TERMS.items()},
+        "ratios": RATIOS, "columns": COLUMNS,
+        "weights": translate_names(WEIGHTS), "gradients": translate_names(GRADIENTS),
+        "across": translate_names(ACROSS),
         "std": STD, "eps": EPS, "saved": saved,
         "rows": {str(columns): [part.tolist() for part in row] for columns, row in rows.items()},
     }  # fmt: skip
 
 
 def _dx(
-    xhat: np.ndarray, wdy: np.ndarray, rstd: float, *, c1: bool = True, c2: bool = True, divide: bool = True, last: bool = True
+    xhat: np.ndarray,
+    wdy: np.ndarray,
+    rstd: float,
+    *,
+    c1: bool = True,
+    c2: bool = True,
+    divide: bool = True,
+    last: bool = True,
 ) -> np.ndarray:
     average = np.mean if divide else np.sum
     return (wdy - c1 * average(xhat * wdy) * xhat - c2 * average(wdy)) * (rstd if last else 1.0)
 
 
-def _compute_mistaken_dx(term: str, layer: bool, x: np.ndarray, w: np.ndarray, dy: np.ndarray, mean: float, rstd: float) -> np.ndarray:
+def _compute_mistaken_dx(
+    term: str, layer: bool, x: np.ndarray, w: np.ndarray, dy: np.ndarray, mean: float, rstd: float
+) -> np.ndarray:
     xhat, wdy = (x - mean) * rstd, w * dy
     if term == "w":
         return _dx(xhat, dy, rstd, c2=layer)
@@ -210,8 +245,17 @@ def _compute_mistaken_dx(term: str, layer: bool, x: np.ndarray, w: np.ndarray, d
     if term == "statistics":
         saved_mean, saved_rstd = (float(ml_dtypes.bfloat16(value)) for value in (mean, rstd))
         return _dx((x - saved_mean) * saved_rstd, wdy, saved_rstd, c2=layer)
-    keep_c2 = layer != (term in ("c2", "both"))  # RMSNorm has no c2, so there the mistake is to subtract one
-    return _dx(xhat, wdy, rstd, c1=term not in ("c1", "both"), c2=keep_c2, divide=term != "divisor", last=term != "rstd")
+    # RMSNorm has no c2, so there the mistake is to subtract one
+    keep_c2 = layer != (term in ("c2", "both"))
+    return _dx(
+        xhat,
+        wdy,
+        rstd,
+        c1=term not in ("c1", "both"),
+        c2=keep_c2,
+        divide=term != "divisor",
+        last=term != "rstd",
+    )
 
 
 def _line(xhat: np.ndarray, error: np.ndarray) -> tuple[float, float]:
@@ -222,7 +266,8 @@ def _line(xhat: np.ndarray, error: np.ndarray) -> tuple[float, float]:
 
 
 def name_cause(state: MissingTermState) -> str:
-    """Name the cause of the error from its line and its rest, without looking at the chosen mistake."""
+    """Name the cause of the error from its line and its rest, without looking at the chosen
+    mistake."""
     error, noise = size(state.error), state.noise
     if error <= noise:
         return "No error" if state.term == "none" else "This test does not see the mistake"
@@ -234,21 +279,33 @@ def name_cause(state: MissingTermState) -> str:
 
     if size(state.rest) <= 1e-6 * error:
         if is_(state.intercept, one if layer else -one) and is_(state.slope, 0):
-            return "The error is c2 * rstd along 1: c2 is missing" if layer else "The error is -c2 * rstd along 1: RMSNorm has no c2"
+            return (
+                "The error is c2 * rstd along 1: c2 is missing"
+                if layer
+                else "The error is -c2 * rstd along 1: RMSNorm has no c2"
+            )
         if is_(state.slope, hat) and is_(state.intercept, 0):
             return "The error is c1 * rstd along xhat: c1 is missing"
         if is_(state.slope, hat) and is_(state.intercept, one if layer else -one):
             if layer:
-                return "The error is c1 * rstd along xhat and c2 * rstd along 1: c1 and c2 are missing"
+                return (
+                    "The error is c1 * rstd along xhat and c2 * rstd along 1: c1 and c2 are missing"
+                )
             return "The error lies along 1 and xhat: c1 is missing, and RMSNorm has no c2"
         over = 1 - state.N
         if is_(state.slope, over * hat) and is_(state.intercept, over * one if layer else 0):
             return f"The error is N - 1 = {-over} times what should be taken out: 1/N is missing"
-    factor = float((state.dx * state.true).sum() / (state.true**2).sum()) if size(state.true) > noise else 0.0
+    factor = (
+        float((state.dx * state.true).sum() / (state.true**2).sum())
+        if size(state.true) > noise
+        else 0.0
+    )
     if factor and size(state.dx - factor * state.true) <= 1e-6 * error:
         return f"dx is right but for a factor of {factor:.3g}: rstd is {state.rstd:.3g}"
     if size(state.rest) < 0.25 * error:
         return "The error lies along 1 and xhat, by other amounts than c1 and c2: xhat is wrong"
     if error < 0.01 * size(state.true):
-        return "The error is below 1 % of dx, and its points form no line: digits are lost somewhere"
+        return (
+            "The error is below 1 % of dx, and its points form no line: digits are lost somewhere"
+        )
     return "The points form no line: the row sums may be right, so look at wdy"

@@ -1,1 +1,2 @@
-"""Lesson 15: a race of PyTorch, torch.compile, two libraries and the course's kernels over the same matrix."""
+"""Lesson 15: a race of PyTorch, torch.compile, two libraries and the course's kernels over the same
+matrix."""

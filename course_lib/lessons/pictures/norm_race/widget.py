@@ -13,23 +13,40 @@ from course_lib.lessons.pictures.norm_race.model import HERE, OWN, STORED, make_
 
 
 def norm_race() -> MovingPicture | AskingPicture:
-    """Show a race of PyTorch, torch.compile, two libraries, the tutorial's design and the course's kernels, from stored times.
+    """Show a race of PyTorch, torch.compile, two libraries, the tutorial's design and the course's
+    kernels, from stored times.
 
-    On a machine with a GPU, a button measures all of them there, and can add a kernel of the learner's.
+    On a machine with a GPU, a button measures all of them there, and can add a kernel of the
+    learner's.
 
     Raises: CourseError if nothing is stored.
     """
 
     def make(where: str = STORED, own: str = "") -> MovingPicture:
         data = make_data(where, own)
-        words = _("A race: a bar for each of {names}, as long as the time of one call. Times: {source}.")
-        return MovingPicture("norm_race", data, words.format(names=list_words(data["names"].values()), source=data["source"]))
+        words = _(
+            "A race: a bar for each of {names}, as long as the time of one call. Times: {source}."
+        )
+        return MovingPicture(
+            "norm_race",
+            data,
+            words.format(names=list_words(data["names"].values()), source=data["source"]),
+        )
 
     if course_lib.MODE != "gpu":
         return make()
-    where = ipywidgets.Dropdown(options=[(_("as stored"), STORED), (_("this GPU, some minutes"), HERE)], description=_("times:"))
+    where = ipywidgets.Dropdown(
+        options=[(_("as stored"), STORED), (_("this GPU, some minutes"), HERE)],
+        description=_("times:"),
+    )
     own = ipywidgets.Dropdown(
-        options=[(_("none"), ""), *((_("exercise {exercise}").format(exercise=exercise_id), exercise_id) for exercise_id in OWN)],
+        options=[
+            (_("none"), ""),
+            *(
+                (_("exercise {exercise}").format(exercise=exercise_id), exercise_id)
+                for exercise_id in OWN
+            ),
+        ],
         description=_("your own kernel:"),
     )
     return AskingPicture(make, {"where": where, "own": own}, _("Race"))

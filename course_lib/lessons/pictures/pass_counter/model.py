@@ -1,7 +1,9 @@
-"""Lesson 06: the passes over the matrix that each way to normalise a row makes, counted from a trace of real kernels, as plain data.
+"""Lesson 06: the passes over the matrix that each way to normalise a row makes, counted from a
+trace of real kernels, as plain data.
 
-The kernels here are reduced to the algorithms: packed rows, one row per program, no w and b. They run in Triton's interpreter, because
-its accesses can be traced. If this process compiles its kernels, a second process interprets them.
+The kernels here are reduced to the algorithms: packed rows, one row per program, no w and b. They
+run in Triton's interpreter, because its accesses can be traced. If this process compiles its
+kernels, a second process interprets them.
 """
 
 from __future__ import annotations
@@ -129,7 +131,9 @@ def one_pass_kernel(x_ptr, y_ptr, N, eps, BLOCK: tl.constexpr):
     for start in range(0, N, BLOCK):
         cols = start + tl.arange(0, BLOCK)
         x = tl.load(x_ptr + row * N + cols, mask=cols < N).to(tl.float32)
-        tl.store(y_ptr + row * N + cols, ((x - mean) * rstd).to(y_ptr.dtype.element_ty), mask=cols < N)
+        tl.store(
+            y_ptr + row * N + cols, ((x - mean) * rstd).to(y_ptr.dtype.element_ty), mask=cols < N
+        )
 
 
 @triton.jit
@@ -150,7 +154,9 @@ def two_pass_kernel(x_ptr, y_ptr, N, eps, BLOCK: tl.constexpr):
     for start in range(0, N, BLOCK):
         cols = start + tl.arange(0, BLOCK)
         x = tl.load(x_ptr + row * N + cols, mask=cols < N).to(tl.float32)
-        tl.store(y_ptr + row * N + cols, ((x - mean) * rstd).to(y_ptr.dtype.element_ty), mask=cols < N)
+        tl.store(
+            y_ptr + row * N + cols, ((x - mean) * rstd).to(y_ptr.dtype.element_ty), mask=cols < N
+        )
 
 
 @triton.jit
@@ -171,7 +177,9 @@ def welford_kernel(x_ptr, y_ptr, N, eps, BLOCK: tl.constexpr):
     for start in range(0, N, BLOCK):
         cols = start + tl.arange(0, BLOCK)
         x = tl.load(x_ptr + row * N + cols, mask=cols < N).to(tl.float32)
-        tl.store(y_ptr + row * N + cols, ((x - mean) * rstd).to(y_ptr.dtype.element_ty), mask=cols < N)
+        tl.store(
+            y_ptr + row * N + cols, ((x - mean) * rstd).to(y_ptr.dtype.element_ty), mask=cols < N
+        )
 
 
 @triton.jit
@@ -187,7 +195,8 @@ def resident_kernel(x_ptr, y_ptr, N, eps, BLOCK: tl.constexpr):
 
 @dataclass(frozen=True)
 class MatrixSweep:
-    """One sweep over a matrix. ``kind`` is "load" or "store"; ``amount`` is 1.0 if it touches every element once."""
+    """One sweep over a matrix. ``kind`` is "load" or "store"; ``amount`` is 1.0 if it touches every
+    element once."""
 
     launch: int  # number of its kernel launch, from 0
     tensor: str
@@ -198,7 +207,8 @@ class MatrixSweep:
 
 @dataclass(frozen=True)
 class Count:
-    """The memory accesses of an algorithm. ``a_row`` counts bytes per row of single numbers (mean, variance), loads and stores.
+    """The memory accesses of an algorithm. ``a_row`` counts bytes per row of single numbers (mean,
+    variance), loads and stores.
 
     ``order`` has for each access of the first row, in order, the index of its sweep.
     """
@@ -220,7 +230,8 @@ class Count:
 
 
 def run(algorithm: str, x: Tensor, BLOCK: int = BLOCK) -> Tensor:
-    """Normalise ``x`` row by row (or copy it) with the kernels of this module. x has shape (M, N) and is packed.
+    """Normalise ``x`` row by row (or copy it) with the kernels of this module. x has shape (M, N)
+    and is packed.
 
     Returns: shape and dtype of x.
 
@@ -229,27 +240,40 @@ def run(algorithm: str, x: Tensor, BLOCK: int = BLOCK) -> Tensor:
     return _prepare(algorithm, x, BLOCK)[1]()
 
 
-def _prepare(algorithm: str, x: Tensor, block: Any) -> tuple[dict[str, Tensor], Callable[[], Tensor]]:
+def _prepare(
+    algorithm: str, x: Tensor, block: Any
+) -> tuple[dict[str, Tensor], Callable[[], Tensor]]:
     """Return the matrices of an algorithm by name, and a function that launches its kernels.
 
-    ``block`` is an int. It has type Any because Triton's types do not accept an int for a tl.constexpr.
+    ``block`` is an int. It has type Any because Triton's types do not accept an int for a
+    tl.constexpr.
     """
     if algorithm not in ALGORITHMS:
         words = _("the pass counter knows {known}; you asked for {algorithm!r}.")
         raise CourseError(words.format(known=list_words(ALGORITHMS), algorithm=algorithm))
     M, N = x.shape
     if algorithm == "resident" and N > RESIDENT_LIMIT:
-        words = _("a row of {columns} columns does not stay in the registers of one program; {limit} is the limit.")
+        words = _(
+            "a row of {columns} columns does not stay in the registers of one program; {limit} is"
+            " the limit."
+        )
         raise CourseError(words.format(columns=N, limit=RESIDENT_LIMIT))
     y = torch.full_like(x, float("nan"))
     grid, matrices = (M,), {"x": x, "y": y}
-    whole = {"copy": copy_kernel, "one_pass": one_pass_kernel, "two_pass": two_pass_kernel, "welford": welford_kernel}
+    whole = {
+        "copy": copy_kernel,
+        "one_pass": one_pass_kernel,
+        "two_pass": two_pass_kernel,
+        "welford": welford_kernel,
+    }
     if algorithm == "naive":
         matrices |= {"d": torch.empty_like(x), "s": torch.empty_like(x)}
 
     def launch() -> Tensor:
         if algorithm == "naive":
-            mean, var, above, rstd = (torch.empty(M, dtype=torch.float32, device=x.device) for _ in range(4))
+            mean, var, above, rstd = (
+                torch.empty(M, dtype=torch.float32, device=x.device) for _ in range(4)
+            )
             mean_kernel[grid](x, mean, N, BLOCK=block)
             centre_kernel[grid](x, mean, matrices["d"], N, BLOCK=block)
             square_kernel[grid](matrices["d"], matrices["s"], N, BLOCK=block)
@@ -267,19 +291,27 @@ def _prepare(algorithm: str, x: Tensor, block: Any) -> tuple[dict[str, Tensor], 
 
 
 def count(algorithm: str, N: int, BLOCK: int = BLOCK) -> Count:
-    """Trace the algorithm on two fp32 rows of N columns, and count its passes: the bytes of all accesses over the bytes of the matrix.
+    """Trace the algorithm on two fp32 rows of N columns, and count its passes: the bytes of all
+    accesses over the bytes of the matrix.
 
     The count does not depend on the number of rows or the dtype.
 
-    Raises: CourseError if the algorithm is unknown, N is below 1, BLOCK is not a power of two, or the second process fails.
+    Raises: CourseError if the algorithm is unknown, N is below 1, BLOCK is not a power of two, or
+    the second process fails.
     """
     if algorithm not in ALGORITHMS or N < 1 or BLOCK < 1 or BLOCK & (BLOCK - 1):
         words = _(
-            "the pass counter knows {known}, N >= 1 and a BLOCK that is a power of two; you asked for {algorithm!r}, N={columns}, BLOCK={block}."
+            "the pass counter knows {known}, N >= 1 and a BLOCK that is a power of two; you asked"
+            " for {algorithm!r}, N={columns}, BLOCK={block}."
         )
-        raise CourseError(words.format(known=list_words(ALGORITHMS), algorithm=algorithm, columns=N, block=BLOCK))
+        raise CourseError(
+            words.format(known=list_words(ALGORITHMS), algorithm=algorithm, columns=N, block=BLOCK)
+        )
     if algorithm == "resident" and N > RESIDENT_LIMIT:
-        words = _("a row of {columns} columns does not stay in the registers of one program; {limit} is the limit.")
+        words = _(
+            "a row of {columns} columns does not stay in the registers of one program; {limit} is"
+            " the limit."
+        )
         raise CourseError(words.format(columns=N, limit=RESIDENT_LIMIT))
     return _count_all(N, BLOCK)[algorithm]
 
@@ -294,7 +326,8 @@ def _count_all(N: int, block: int) -> dict[str, Count]:
     if runtime.current().interpreted:
         return {name: _trace(name, N, block) for name in list_fitting(N)}
     if (N, block) not in _from_elsewhere:
-        # Count all sizes of the picture at once: to start the process is slow, to count one more size is fast.
+        # Count all sizes of the picture at once: to start the process is slow, to count one more
+        # size is fast.
         _from_elsewhere.update(_count_elsewhere({N, *COLUMNS}, block))
     return _from_elsewhere[N, block]
 
@@ -316,14 +349,23 @@ def _sum_up(algorithm: str, N: int, trace: Trace) -> Count:
             if event.program < before:  # program 0 of the next kernel
                 launch += 1
             before = event.program
-            code = linecache.getline(event.file, event.line).strip() if event.file and event.line else ""
+            code = (
+                linecache.getline(event.file, event.line).strip()
+                if event.file and event.line
+                else ""
+            )
             yield launch, event.program == (0, 0, 0), event, code
 
-    return _gather(algorithm, N, {region.name: region.nbytes for region in trace.regions}, name_launches())
+    return _gather(
+        algorithm, N, {region.name: region.nbytes for region in trace.regions}, name_launches()
+    )
 
 
-def _gather(algorithm: str, N: int, sizes: Mapping[str, int], accesses: Iterable[tuple[int, bool, Any, str]]) -> Count:
-    """Make one MatrixSweep for each line of a kernel that loads or stores a matrix, in the order in which program 0 reaches it.
+def _gather(
+    algorithm: str, N: int, sizes: Mapping[str, int], accesses: Iterable[tuple[int, bool, Any, str]]
+) -> Count:
+    """Make one MatrixSweep for each line of a kernel that loads or stores a matrix, in the order in
+    which program 0 reaches it.
 
     Args:
         sizes: bytes of each matrix.
@@ -351,14 +393,20 @@ def _gather(algorithm: str, N: int, sizes: Mapping[str, int], accesses: Iterable
 
 
 def count_own(exercise_id: str, N: int) -> Count:
-    """Count the passes of the learner's kernel of an exercise, one of OWN, from the current file; w and b are left out.
+    """Count the passes of the learner's kernel of an exercise, one of OWN, from the current file; w
+    and b are left out.
 
     Raises: CourseError if the file is missing, is unchanged, or its kernel fails.
     """
     kernel = learners_kernel(exercise_id)
     block = triton.next_power_of_2(N) if exercise_id in WHOLE_ROWS else BLOCK
-    made = {name: torch.randn(shape) for name, shape in list_shapes(exercise_id, _TRACED_ROWS, N).items()}
-    arguments, constants = order_arguments(exercise_id, _TRACED_ROWS, N, made | {"ROWS": 1, "BLOCK": block})
+    made = {
+        name: torch.randn(shape)
+        for name, shape in list_shapes(exercise_id, _TRACED_ROWS, N).items()
+    }
+    arguments, constants = order_arguments(
+        exercise_id, _TRACED_ROWS, N, made | {"ROWS": 1, "BLOCK": block}
+    )
     recording = record(kernel, (_TRACED_ROWS,), arguments, constants)
     if recording.fault:
         words = _("your kernel of {exercise} could not be counted. {fault}")
@@ -376,25 +424,42 @@ def _count_elsewhere(sizes: Collection[int], block: int) -> dict[tuple[int, int]
     """Let a second process, whose Triton interprets, count the passes for rows of each size."""
     try:
         with Worker(_launch) as counter:
-            answer = json.loads(counter.ask(json.dumps({"sizes": sorted(sizes), "block": block}), _SECONDS))
+            answer = json.loads(
+                counter.ask(json.dumps({"sizes": sorted(sizes), "block": block}), _SECONDS)
+            )
     except WorkerTimeout:
-        words = _("the process that traces kernels took longer than {seconds:g} s. Run the cell again.")
+        words = _(
+            "the process that traces kernels took longer than {seconds:g} s. Run the cell again."
+        )
         raise CourseError(words.format(seconds=_SECONDS)) from None
     except WorkerDied as died:
-        words = _("the process that traces kernels failed ({said}). `course doctor` tries the interpreter.")
-        raise CourseError(words.format(said=died.last_line or _("the process printed nothing"))) from None
-    return {(N, block): {one.algorithm: one for one in made} for N, made in decode(dict[int, list[Count]], answer).items()}
+        words = _(
+            "the process that traces kernels failed ({said}). `course doctor` tries the"
+            " interpreter."
+        )
+        raise CourseError(
+            words.format(said=died.last_line or _("the process printed nothing"))
+        ) from None
+    return {
+        (N, block): {one.algorithm: one for one in made}
+        for N, made in decode(dict[int, list[Count]], answer).items()
+    }
 
 
 def _launch() -> WorkerCommand:
     environment = {name: value for name, value in os.environ.items() if name != "TRITON_INTERPRET"}
     path = os.pathsep.join(filter(None, [str(paths.ROOT), os.environ.get("PYTHONPATH")]))
     code = "from course_lib.lessons.pictures.pass_counter.model import main; main()"
-    return WorkerCommand([sys.executable, "-c", code], environment | {"COURSE_DEVICE": "cpu", "PYTHONPATH": path}, cwd=None)
+    return WorkerCommand(
+        [sys.executable, "-c", code],
+        environment | {"COURSE_DEVICE": "cpu", "PYTHONPATH": path},
+        cwd=None,
+    )
 
 
 def main() -> None:
-    """Run as the second process: read one request from stdin, and print every count for each size."""
+    """Run as the second process: read one request from stdin, and print every count for each
+    size."""
     answers = take_stdout()
     asked = json.loads(sys.stdin.readline())
     counts = {N: list(_count_all(N, asked["block"]).values()) for N in asked["sizes"]}
@@ -402,24 +467,33 @@ def main() -> None:
 
 
 def make_data(algorithm: str, M: int, N: int, dtype: str, own: str = "") -> dict[str, Any]:
-    """Return every count of the picture. ``own`` is the exercise of a learner's kernel to count as well, or "".
+    """Return every count of the picture. ``own`` is the exercise of a learner's kernel to count as
+    well, or "".
 
     Raises: CourseError if :func:`count` refuses an argument, M is below 1, or the dtype is unknown.
     """
     if M < 1 or dtype not in ITEMSIZE:
-        words = _("the pass counter takes M >= 1 and the dtypes {dtypes}; you asked for M={rows}, dtype={dtype!r}.")
+        words = _(
+            "the pass counter takes M >= 1 and the dtypes {dtypes}; you asked for M={rows},"
+            " dtype={dtype!r}."
+        )
         raise CourseError(words.format(dtypes=list_words(ITEMSIZE), rows=M, dtype=dtype))
     count(algorithm, N)
     columns = sorted({*COLUMNS, N})
-    names = {key: _(label) for key, label in ALGORITHMS.items() if key in list_fitting(max(columns))}
+    names = {
+        key: _(label) for key, label in ALGORITHMS.items() if key in list_fitting(max(columns))
+    }
     counts = {size: {name: count(name, size) for name in names} for size in columns}
     if own:
         names[own] = _("your {exercise}").format(exercise=own)
         for size in columns:
             counts[size][own] = count_own(own, size)
     return {
-        "start": {"algorithm": own or algorithm, "m": M, "n": N, "dtype": dtype, "bandwidth": 2800, "at": 0},
-        "names": names, "rows": sorted({*ROWS, M}), "columns": columns, "itemsize": ITEMSIZE, "launch_us": LAUNCH_US,
+        "start": {"algorithm": own or algorithm, "m": M, "n": N, "dtype": dtype, "bandwidth": 2800,
+            "at": 0},
+        "names": names, "rows": sorted({*ROWS, M}), "columns": columns, "itemsize": ITEMSIZE,
+        "launch_us": LAUNCH_US,
         "block": BLOCK, "traced": _TRACED_ROWS,
-        "counts": {size: {name: asdict(made) for name, made in by_name.items()} for size, by_name in counts.items()},
+        "counts": {size: {name: asdict(made) for name, made in by_name.items()} for size,
+            by_name in counts.items()},
     }  # fmt: skip

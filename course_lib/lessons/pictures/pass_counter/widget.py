@@ -1,4 +1,5 @@
-"""Lesson 06: the passes over the matrix that each way to normalise a row makes, counted from a trace of real kernels."""
+"""Lesson 06: the passes over the matrix that each way to normalise a row makes, counted from a
+trace of real kernels."""
 
 from __future__ import annotations
 
@@ -10,8 +11,11 @@ from course_lib.lessons.kit.output import MovingPicture
 from course_lib.lessons.pictures.pass_counter.model import ALGORITHMS, OWN, make_data
 
 
-def pass_counter(algorithm: str = "two_pass", M: int = 4096, N: int = 8192, dtype: str = "fp16") -> AskingPicture:
-    """Choose an algorithm and a size, and compare its passes over memory with those of a copy. A button counts your own kernel as well.
+def pass_counter(
+    algorithm: str = "two_pass", M: int = 4096, N: int = 8192, dtype: str = "fp16"
+) -> AskingPicture:
+    """Choose an algorithm and a size, and compare its passes over memory with those of a copy. A
+    button counts your own kernel as well.
 
     Args:
         algorithm: copy, naive (op by op), one_pass, two_pass, welford or resident.
@@ -28,11 +32,24 @@ def pass_counter(algorithm: str = "two_pass", M: int = 4096, N: int = 8192, dtyp
             if key in data["counts"][N]
         )
         words = _(
-            "A bar for each algorithm, one piece per pass over the matrix, as long as the pass takes: {passes} passes. Below them a row of "
-            "{columns} columns, once for each pass of {algorithm}."
+            "A bar for each algorithm, one piece per pass over the matrix, as long as the pass"
+            " takes: {passes} passes. Below them a row of {columns} columns, once for each pass of"
+            " {algorithm}."
         )
         name = _(ALGORITHMS.get(algorithm, algorithm))
-        return MovingPicture("pass_counter", data, words.format(passes=passes, columns=N, algorithm=name))
+        return MovingPicture(
+            "pass_counter", data, words.format(passes=passes, columns=N, algorithm=name)
+        )
 
-    choices = [(_("none"), ""), *((_("exercise {exercise}").format(exercise=exercise_id), exercise_id) for exercise_id in OWN)]
-    return AskingPicture(make, {"own": ipywidgets.Dropdown(options=choices, description=_("count your own kernel:"))}, _("Count it"))
+    choices = [
+        (_("none"), ""),
+        *(
+            (_("exercise {exercise}").format(exercise=exercise_id), exercise_id)
+            for exercise_id in OWN
+        ),
+    ]
+    return AskingPicture(
+        make,
+        {"own": ipywidgets.Dropdown(options=choices, description=_("count your own kernel:"))},
+        _("Count it"),
+    )

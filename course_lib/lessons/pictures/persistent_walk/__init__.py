@@ -1,1 +1,2 @@
-"""Lesson 13: the persistent kernel: programs that walk over tiles of rows, and a second stage that adds up their partial sums."""
+"""Lesson 13: the persistent kernel: programs that walk over tiles of rows, and a second stage that
+adds up their partial sums."""

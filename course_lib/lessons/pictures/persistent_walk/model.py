@@ -1,4 +1,5 @@
-"""Lesson 13: the rows that a picture of the persistent kernel adds up. The browser does the additions, of whole numbers."""
+"""Lesson 13: the rows that a picture of the persistent kernel adds up. The browser does the
+additions, of whole numbers."""
 
 from __future__ import annotations
 
@@ -35,9 +36,16 @@ def make_data(M: int, P: int, ROWS: int) -> dict[str, Any]:
     """
     if not 1 <= M <= MOST_ROWS or P not in PROGRAMS or ROWS not in TILE_ROWS:
         words = _(
-            "the persistent walk has M from 1 to {most} rows, P = {programs} programs and tiles of {tiles} rows; "
-            "you asked for M = {M}, P = {P}, ROWS = {ROWS}."
+            "the persistent walk has M from 1 to {most} rows, P = {programs} programs and tiles of"
+            " {tiles} rows; you asked for M = {M}, P = {P}, ROWS = {ROWS}."
         )
         programs, tiles = (list_words(numbers) for numbers in (PROGRAMS, TILE_ROWS))
-        raise CourseError(words.format(most=MOST_ROWS, programs=programs, tiles=tiles, M=M, P=P, ROWS=ROWS))
-    return {"start": {"m": M, "programs": P, "tile": ROWS, "frame": 0}, "products": PRODUCTS, "counts": PROGRAMS, "tiles": TILE_ROWS}
+        raise CourseError(
+            words.format(most=MOST_ROWS, programs=programs, tiles=tiles, M=M, P=P, ROWS=ROWS)
+        )
+    return {
+        "start": {"m": M, "programs": P, "tile": ROWS, "frame": 0},
+        "products": PRODUCTS,
+        "counts": PROGRAMS,
+        "tiles": TILE_ROWS,
+    }

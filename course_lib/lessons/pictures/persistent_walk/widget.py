@@ -1,4 +1,5 @@
-"""Lesson 13: a few programs walk over the rows, each with a partial dw of its own, and a second stage adds up the partial sums."""
+"""Lesson 13: a few programs walk over the rows, each with a partial dw of its own, and a second
+stage adds up the partial sums."""
 
 from __future__ import annotations
 
@@ -8,7 +9,8 @@ from course_lib.lessons.pictures.persistent_walk.model import make_data
 
 
 def persistent_walk(M: int = 11, P: int = 3, ROWS: int = 2) -> MovingPicture:
-    """Step through the persistent kernel: P programs walk over tiles of ROWS rows, then stage two adds up their P partial sums.
+    """Step through the persistent kernel: P programs walk over tiles of ROWS rows, then stage two
+    adds up their P partial sums.
 
     Args:
         M: rows, 1 to 12. They have four columns.
@@ -18,8 +20,9 @@ def persistent_walk(M: int = 11, P: int = 3, ROWS: int = 2) -> MovingPicture:
     Raises: CourseError if an argument has another value.
     """
     alt = _(
-        "{M} rows in tiles of {ROWS}, and {P} programs. In each turn every program adds its next tile, P tiles further on, to a partial dw of "
-        "its own, which stays in its registers. After the last tile each program stores its partial dw once, and a second stage adds up the "
-        "stored rows, program 0 first."
+        "{M} rows in tiles of {ROWS}, and {P} programs. In each turn every program adds its next"
+        " tile, P tiles further on, to a partial dw of its own, which stays in its registers. After"
+        " the last tile each program stores its partial dw once, and a second stage adds up the"
+        " stored rows, program 0 first."
     )
     return MovingPicture("persistent_walk", make_data(M, P, ROWS), alt.format(M=M, P=P, ROWS=ROWS))

@@ -1,1 +1,2 @@
-"""Lesson 10: the VJP of a norm as a projection. Rows have three numbers, so each is a point in space."""
+"""Lesson 10: the VJP of a norm as a projection. Rows have three numbers, so each is a point in
+space."""

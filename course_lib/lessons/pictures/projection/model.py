@@ -1,4 +1,5 @@
-"""Lesson 10: the VJP of a norm as a projection, as plain data. Rows have three numbers, so each is a point in space."""
+"""Lesson 10: the VJP of a norm as a projection, as plain data. Rows have three numbers, so each is
+a point in space."""
 
 from __future__ import annotations
 
@@ -25,8 +26,8 @@ IN_PLANE = 1.8  # length of wdy's part in the plane
 class ProjectionState:
     """The parts of one row's gradient. Vectors have shape (3,).
 
-    ``wdy = along_one + along_xhat + left``: the c2 term, the c1 term, and the remainder, which is dx / rstd. RMSNorm
-    has no c2 term, so its ``along_one`` is 0.
+    ``wdy = along_one + along_xhat + left``: the c2 term, the c1 term, and the remainder, which is
+    dx / rstd. RMSNorm has no c2 term, so its ``along_one`` is 0.
     """
 
     kind: str
@@ -56,17 +57,20 @@ class ProjectionState:
 
     @property
     def kept(self) -> float:
-        """Return the share of wdy's part along xhat that stays in dx / rstd: eps * rstd^2, which is 0 only for eps = 0."""
+        """Return the share of wdy's part along xhat that stays in dx / rstd: eps * rstd^2, which is
+        0 only for eps = 0."""
         return self.eps * self.rstd**2
 
     @property
     def again(self) -> np.ndarray:
-        """Apply the VJP's matrix to ``left`` once more. If the matrix were a projector, nothing would change."""
+        """Apply the VJP's matrix to ``left`` once more. If the matrix were a projector, nothing
+        would change."""
         return project_out(self.kind, self.left, self.xhat)
 
 
 def project_out(kind: str, wdy: np.ndarray, xhat: np.ndarray) -> np.ndarray:
-    """Return ``wdy - xhat c1 - c2``, which is the matrix ``I - 11'/N - xhat xhat'/N`` times wdy. RMSNorm has no c2 and no ``11'/N``."""
+    """Return ``wdy - xhat c1 - c2``, which is the matrix ``I - 11'/N - xhat xhat'/N`` times wdy.
+    RMSNorm has no c2 and no ``11'/N``."""
     c2 = wdy.mean() if kind == "layer_norm" else 0.0
     return wdy - (xhat * wdy).mean() * xhat - c2
 
@@ -79,34 +83,67 @@ def model(kind: str, x: ArrayLike, wdy: ArrayLike, eps: float = 0.0) -> Projecti
         x, wdy: three numbers each; wdy is w * dy.
         eps: 0 or more.
 
-    Raises: CourseError if an argument does not fit, or rstd does not exist because variance and eps are 0.
+    Raises: CourseError if an argument does not fit, or rstd does not exist because variance and eps
+    are 0.
     """
     x, wdy = (np.asarray(values, dtype=np.float64) for values in (x, wdy))
     if kind not in KINDS:
-        raise CourseError(_("the projection shows layer_norm and rms_norm; you asked for {kind!r}.").format(kind=kind))
+        raise CourseError(
+            _("the projection shows layer_norm and rms_norm; you asked for {kind!r}.").format(
+                kind=kind
+            )
+        )
     if x.shape != (N,) or wdy.shape != (N,):
-        words = _("the projection is drawn in space, so x and wdy are three numbers each; their shapes are {x} and {wdy}.")
+        words = _(
+            "the projection is drawn in space, so x and wdy are three numbers each; their shapes"
+            " are {x} and {wdy}."
+        )
         raise CourseError(words.format(x=x.shape, wdy=wdy.shape))
     if not eps >= 0.0:
-        raise CourseError(_("eps is added inside the root and cannot be negative; you passed {eps}.").format(eps=eps))
+        raise CourseError(
+            _("eps is added inside the root and cannot be negative; you passed {eps}.").format(
+                eps=eps
+            )
+        )
     centred = x - x.mean() if kind == "layer_norm" else x
     spread = float((centred**2).mean()) + eps
     if spread <= 0.0:
         if kind == "layer_norm":
-            raise CourseError(_("this row is constant and eps is 0: 1 / sqrt(0) has no value. Give the row a spread, or eps a value."))
-        raise CourseError(_("this row is zero and eps is 0: 1 / sqrt(0) has no value. Give the row a spread, or eps a value."))
+            raise CourseError(
+                _(
+                    "this row is constant and eps is 0: 1 / sqrt(0) has no value. Give the row a"
+                    " spread, or eps a value."
+                )
+            )
+        raise CourseError(
+            _(
+                "this row is zero and eps is 0: 1 / sqrt(0) has no value. Give the row a spread, or"
+                " eps a value."
+            )
+        )
     rstd = spread**-0.5
     xhat = centred * rstd
-    return ProjectionState(kind, eps, x, wdy, rstd, xhat, float((xhat * wdy).mean()), float(wdy.mean()) if kind == "layer_norm" else None)
+    return ProjectionState(
+        kind,
+        eps,
+        x,
+        wdy,
+        rstd,
+        xhat,
+        float((xhat * wdy).mean()),
+        float(wdy.mean()) if kind == "layer_norm" else None,
+    )
 
 
 def row(turn: float, mean: float, std: float) -> np.ndarray:
-    """Return a row of three numbers with this mean and (biased) standard deviation; ``turn``, in degrees, rotates it about 1."""
+    """Return a row of three numbers with this mean and (biased) standard deviation; ``turn``, in
+    degrees, rotates it about 1."""
     return mean + std * math.sqrt(N) * _in_plane(turn)
 
 
 def push(turn: float, mean: float) -> np.ndarray:
-    """Return a wdy with this mean; its part at right angles to 1 has length IN_PLANE and the direction ``turn``, in degrees."""
+    """Return a wdy with this mean; its part at right angles to 1 has length IN_PLANE and the
+    direction ``turn``, in degrees."""
     return mean + IN_PLANE * _in_plane(turn)
 
 

@@ -1,4 +1,5 @@
-"""Lesson 10: the VJP of a norm as a projection. Rows have three numbers, so each is a point in space."""
+"""Lesson 10: the VJP of a norm as a projection. Rows have three numbers, so each is a point in
+space."""
 
 from __future__ import annotations
 
@@ -10,7 +11,8 @@ from course_lib.lessons.pictures.projection.model import EPS, IN_PLANE, KINDS, S
 
 
 def projection(kind: str = "layer_norm", eps: float = 0.0) -> MovingPicture:
-    """Drag x and wdy in space, and see which parts the VJP subtracts from wdy and what remains for dx.
+    """Drag x and wdy in space, and see which parts the VJP subtracts from wdy and what remains for
+    dx.
 
     Args:
         kind: "layer_norm" or "rms_norm".
@@ -19,19 +21,29 @@ def projection(kind: str = "layer_norm", eps: float = 0.0) -> MovingPicture:
     Raises: CourseError if an argument has another value.
     """
     if kind not in KINDS:
-        raise CourseError(_("the projection shows layer_norm and rms_norm; you asked for {kind!r}.").format(kind=kind))
+        raise CourseError(
+            _("the projection shows layer_norm and rms_norm; you asked for {kind!r}.").format(
+                kind=kind
+            )
+        )
     if eps not in EPS:
         offered = list_words(f"{offer:g}" for offer in EPS)
-        raise CourseError(_("the projection shows eps from {offered}; you asked for {eps!r}.").format(offered=offered, eps=eps))
+        raise CourseError(
+            _("the projection shows eps from {offered}; you asked for {eps!r}.").format(
+                offered=offered, eps=eps
+            )
+        )
     data = {
         "start": {
-            "kind": kind, "eps": eps, "where": False, "turn": 130, "length": IN_PLANE, "mean": 0.75, "xTurn": 60, "xMean": 0.5, "xStd": 1.0,
+            "kind": kind, "eps": eps, "where": False, "turn": 130, "length": IN_PLANE, "mean": 0.75,
+            "xTurn": 60, "xMean": 0.5, "xStd": 1.0,
             "view": 285,
         },
         "kinds": KINDS, "eps": EPS, "stds": STDS,
     }  # fmt: skip
     alt = _(
-        "{norm} in space. Up is the direction 1, in which all three numbers of a row rise together; the disc is the plane at right "
-        "angles to it. The arrow wdy is taken apart into the parts that the VJP takes out and the arrow that is left, which is dx / rstd."
+        "{norm} in space. Up is the direction 1, in which all three numbers of a row rise together;"
+        " the disc is the plane at right angles to it. The arrow wdy is taken apart into the parts"
+        " that the VJP takes out and the arrow that is left, which is dx / rstd."
     )
     return MovingPicture("projection", data, alt.format(norm=KINDS[kind]))

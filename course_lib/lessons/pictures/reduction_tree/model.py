@@ -1,6 +1,8 @@
-"""Lesson 06: the steps by which threads add up many numbers, through shared memory or by shuffles, as plain data.
+"""Lesson 06: the steps by which threads add up many numbers, through shared memory or by shuffles,
+as plain data.
 
-``picture.js`` computes the same steps, so that the learner can change the settings; a test compares the two.
+``picture.js`` computes the same steps, so that the learner can change the settings; a test compares
+the two.
 """
 
 from __future__ import annotations
@@ -30,12 +32,14 @@ _SEED = 4
 class ReductionStep:
     """One step, which all threads make at the same time.
 
-    ``kind``: "own" (a thread adds a value that only it reads), "shared" (it adds a partner's number, read from shared
-    memory), "shuffle" (it adds a partner's number, read from the partner's register), "meet" (each warp writes its sum
-    to shared memory, all wait, and thread t reads that of warp t) or "share" (thread 0 writes the sum, all wait, all read).
+    ``kind``: "own" (a thread adds a value that only it reads), "shared" (it adds a partner's
+    number, read from shared memory), "shuffle" (it adds a partner's number, read from the partner's
+    register), "meet" (each warp writes its sum to shared memory, all wait, and thread t reads that
+    of warp t) or "share" (thread 0 writes the sum, all wait, all read).
 
-    ``partners`` has for each thread the source of its number: the index of a value ("own"), of a warp ("meet"), else of a
-    thread; None if the thread is idle. ``held`` has the number of each thread after the step.
+    ``partners`` has for each thread the source of its number: the index of a value ("own"), of a
+    warp ("meet"), else of a thread; None if the thread is idle. ``held`` has the number of each
+    thread after the step.
     """
 
     kind: str
@@ -53,13 +57,15 @@ class ReductionStep:
 
     @property
     def barriers(self) -> int:
-        """Return the number of barriers: 1 if the step uses shared memory, since it is read only after every thread has written."""
+        """Return the number of barriers: 1 if the step uses shared memory, since it is read only
+        after every thread has written."""
         return int(self.kind in ("shared", "meet", "share"))
 
 
 @dataclass(frozen=True)
 class Reduction:
-    """One sum with all its steps. ``loaded`` has the first number of each thread: its own first value, or 0."""
+    """One sum with all its steps. ``loaded`` has the first number of each thread: its own first
+    value, or 0."""
 
     values: tuple[float, ...]
     threads: int
@@ -101,19 +107,24 @@ class Reduction:
         return float(np.sum(np.array(self.values, dtype=np.float64)))
 
 
-def model(values: ArrayLike, threads: int, way: str = "shared", warp: int = 32, dtype: str = "fp32") -> Reduction:
+def model(
+    values: ArrayLike, threads: int, way: str = "shared", warp: int = 32, dtype: str = "fp32"
+) -> Reduction:
     """Add up ``values`` with ``threads`` threads, every addition rounded to ``dtype``.
 
-    First thread t adds up its own values, t, t + threads, t + 2 threads, ... Then the threads combine their sums.
+    First thread t adds up its own values, t, t + threads, t + 2 threads, ... Then the threads
+    combine their sums.
 
-    - "shared": in each step thread t below the stride adds the number of thread t + stride, and the stride halves.
-    - "shuffle": in each step every thread t adds the number of thread t xor stride, so that all threads of a warp end with
-      its sum. Several warps write their sums to shared memory, the first threads add those up by shuffles, and all
-      threads read the total from shared memory. Triton compiles ``tl.sum`` to this.
+    - "shared": in each step thread t below the stride adds the number of thread t + stride, and the
+      stride halves.
+    - "shuffle": in each step every thread t adds the number of thread t xor stride, so that all
+      threads of a warp end with its sum. Several warps write their sums to shared memory, the first
+      threads add those up by shuffles, and all threads read the total from shared memory. Triton
+      compiles ``tl.sum`` to this.
 
     Args:
-        values: shape (n,), n >= 1; rounded to dtype first.
-        threads, warp: powers of two; a warp has ``warp`` threads (32 on every NVIDIA GPU). There are at most ``warp`` warps, so that
+        values: shape (n,), n >= 1; rounded to dtype first. threads, warp: powers of two; a warp has
+        ``warp`` threads (32 on every NVIDIA GPU). There are at most ``warp`` warps, so that
             one warp can add up the sums of all.
 
     Raises: CourseError if an argument has another value.
@@ -121,17 +132,30 @@ def model(values: ArrayLike, threads: int, way: str = "shared", warp: int = 32, 
     values = np.asarray(values)
     if values.ndim != 1 or not values.size:
         raise CourseError(
-            _("the reduction tree adds up a row of at least one number; this one has shape {shape}.").format(shape=values.shape)
+            _(
+                "the reduction tree adds up a row of at least one number; this one has shape"
+                " {shape}."
+            ).format(shape=values.shape)
         )
     if threads < 1 or threads & (threads - 1) or warp < 1 or warp & (warp - 1):
-        words = _("threads and the threads of a warp are powers of two; you asked for {threads} and {warp}.")
+        words = _(
+            "threads and the threads of a warp are powers of two; you asked for {threads} and"
+            " {warp}."
+        )
         raise CourseError(words.format(threads=threads, warp=warp))
     if way == "shuffle" and threads > warp * warp:
-        words = _("one warp of {warp} threads adds up the sums of at most {warp} warps; {threads} threads are {warps}.")
+        words = _(
+            "one warp of {warp} threads adds up the sums of at most {warp} warps; {threads} threads"
+            " are {warps}."
+        )
         raise CourseError(words.format(warp=warp, threads=threads, warps=threads // warp))
     if way not in WAYS or dtype not in DTYPES:
-        words = _("the ways are {ways} and the dtypes {dtypes}; you asked for {way!r} and {dtype!r}.")
-        raise CourseError(words.format(ways=list_words(WAYS), dtypes=list_words(DTYPES), way=way, dtype=dtype))
+        words = _(
+            "the ways are {ways} and the dtypes {dtypes}; you asked for {way!r} and {dtype!r}."
+        )
+        raise CourseError(
+            words.format(ways=list_words(WAYS), dtypes=list_words(DTYPES), way=way, dtype=dtype)
+        )
     values = values.astype(DTYPES[dtype])
     held = np.zeros(threads, dtype=DTYPES[dtype])
     first = values[:threads]
@@ -142,7 +166,9 @@ def model(values: ArrayLike, threads: int, way: str = "shared", warp: int = 32, 
         own = values[start : start + threads]
         held = held.copy()
         held[: own.size] += own
-        steps.append(ReductionStep("own", start, _shift_partners(own.size, threads, start), _numbers(held)))
+        steps.append(
+            ReductionStep("own", start, _shift_partners(own.size, threads, start), _numbers(held))
+        )
     steps += _through_shared_memory(held) if way == "shared" else _by_shuffles(held, warp)
     return Reduction(_numbers(values), threads, way, warp, dtype, loaded, tuple(steps))
 
@@ -152,7 +178,11 @@ def _through_shared_memory(held: np.ndarray) -> list[ReductionStep]:
     while stride:
         held = held.copy()
         held[:stride] += held[stride : 2 * stride]
-        steps.append(ReductionStep("shared", stride, _shift_partners(stride, held.size, stride), _numbers(held)))
+        steps.append(
+            ReductionStep(
+                "shared", stride, _shift_partners(stride, held.size, stride), _numbers(held)
+            )
+        )
         stride //= 2
     return steps
 
@@ -165,7 +195,11 @@ def _by_shuffles(held: np.ndarray, warp: int) -> list[ReductionStep]:
         stride = width // 2
         while stride:
             held = np.where(threads < active, held + held[threads ^ stride], held)
-            steps.append(ReductionStep("shuffle", stride, _list_partners(threads ^ stride, active), _numbers(held)))
+            steps.append(
+                ReductionStep(
+                    "shuffle", stride, _list_partners(threads ^ stride, active), _numbers(held)
+                )
+            )
             stride //= 2
         return held
 
@@ -174,12 +208,16 @@ def _by_shuffles(held: np.ndarray, warp: int) -> list[ReductionStep]:
         held = held[threads % warps * warp]
         steps.append(ReductionStep("meet", 0, _list_partners(threads, warps), _numbers(held)))
         held = swaps(held, warps, warps)
-        steps.append(ReductionStep("share", 0, (0,) * held.size, _numbers(np.full_like(held, held[0]))))
+        steps.append(
+            ReductionStep("share", 0, (0,) * held.size, _numbers(np.full_like(held, held[0])))
+        )
     return steps
 
 
 def _list_partners(partners: np.ndarray, active: int) -> tuple[int | None, ...]:
-    return tuple(int(partner) if thread < active else None for thread, partner in enumerate(partners))
+    return tuple(
+        int(partner) if thread < active else None for thread, partner in enumerate(partners)
+    )
 
 
 def _shift_partners(count: int, threads: int, shift: int) -> tuple[int | None, ...]:
@@ -191,7 +229,8 @@ def _numbers(held: np.ndarray) -> tuple[float, ...]:
 
 
 def values_of(kind: str, n: int) -> np.ndarray:
-    """Return a row that the picture offers: 1, 2, 3, ..., or n numbers near 10 that fp16 cannot hold exactly."""
+    """Return a row that the picture offers: 1, 2, 3, ..., or n numbers near 10 that fp16 cannot
+    hold exactly."""
     if kind == "counting":
         return np.arange(1.0, n + 1)
     return 10 + np.random.Generator(np.random.PCG64(_SEED)).normal(size=n)
@@ -204,15 +243,33 @@ def make_data(n: int, threads: int, way: str, warp: int) -> dict[str, Any]:
     """
     if not 1 <= n <= MOST_VALUES or threads not in THREADS or warp not in WARPS or way not in WAYS:
         words = _(
-            "the reduction tree draws 1 to {most} values, {offered} threads, warps of {warps} and the ways {ways}; "
-            "you asked for n={n}, threads={threads}, warp={warp}, way={way!r}."
+            "the reduction tree draws 1 to {most} values, {offered} threads, warps of {warps} and"
+            " the ways {ways}; you asked for n={n}, threads={threads}, warp={warp}, way={way!r}."
         )
         offered, warps = (list_words(numbers) for numbers in (THREADS, WARPS))
         raise CourseError(
-            words.format(most=MOST_VALUES, offered=offered, warps=warps, ways=list_words(WAYS), n=n, threads=threads, warp=warp, way=way)
+            words.format(
+                most=MOST_VALUES,
+                offered=offered,
+                warps=warps,
+                ways=list_words(WAYS),
+                n=n,
+                threads=threads,
+                warp=warp,
+                way=way,
+            )
         )
     return {
-        "start": {"n": n, "threads": threads, "way": way, "warp": warp, "row": "counting", "dtype": "fp32", "done": 0, "picked": None},
+        "start": {
+            "n": n,
+            "threads": threads,
+            "way": way,
+            "warp": warp,
+            "row": "counting",
+            "dtype": "fp32",
+            "done": 0,
+            "picked": None,
+        },
         "rows": {kind: values_of(kind, MOST_VALUES).tolist() for kind in DATA},
         "names": translate_names(DATA),
         "ways": translate_names(WAYS),

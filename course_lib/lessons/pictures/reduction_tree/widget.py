@@ -1,4 +1,5 @@
-"""Lesson 06: threads add up many numbers, through shared memory or by shuffles. Which thread adds the number of which partner?"""
+"""Lesson 06: threads add up many numbers, through shared memory or by shuffles. Which thread adds
+the number of which partner?"""
 
 from __future__ import annotations
 
@@ -7,8 +8,11 @@ from course_lib.lessons.kit.output import MovingPicture
 from course_lib.lessons.pictures.reduction_tree.model import make_data
 
 
-def reduction_tree(n: int = 16, threads: int = 8, way: str = "shared", warp: int = 4) -> MovingPicture:
-    """Step through a reduction. Press a number to see which numbers it is made of and where it is used.
+def reduction_tree(
+    n: int = 16, threads: int = 8, way: str = "shared", warp: int = 4
+) -> MovingPicture:
+    """Step through a reduction. Press a number to see which numbers it is made of and where it is
+    used.
 
     Args:
         n: number of values, 1 to 32.
@@ -20,7 +24,9 @@ def reduction_tree(n: int = 16, threads: int = 8, way: str = "shared", warp: int
     """
     data = make_data(n, threads, way, warp)
     alt = _(
-        "{n} values on top, below them a line of {threads} threads, and a line more for each step in which threads add the numbers of other "
-        "threads by {way}, until thread 0 has the sum."
+        "{n} values on top, below them a line of {threads} threads, and a line more for each step"
+        " in which threads add the numbers of other threads by {way}, until thread 0 has the sum."
     )
-    return MovingPicture("reduction_tree", data, alt.format(n=n, threads=threads, way=data["ways"][way]))
+    return MovingPicture(
+        "reduction_tree", data, alt.format(n=n, threads=threads, way=data["ways"][way])
+    )

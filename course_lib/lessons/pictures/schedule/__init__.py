@@ -1,1 +1,2 @@
-"""The schedule explorer: step through a real interleaving of a kernel's programs, also of the learner's own kernel."""
+"""The schedule explorer: step through a real interleaving of a kernel's programs, also of the
+learner's own kernel."""

@@ -1,8 +1,10 @@
-"""Tables that describe every order of a launch's programs: each program's next operation, given the values it has found so far.
+"""Tables that describe every order of a launch's programs: each program's next operation, given the
+values it has found so far.
 
-A program that finds the same values does the same. So one table per program, with rows of "values found, values left, next row",
-describes any order of the programs, and the browser can follow an order that was never run. The tables come from real runs: the
-interpreter tries orders until the tables do not grow any more.
+A program that finds the same values does the same. So one table per program, with rows of "values
+found, values left, next row", describes any order of the programs, and the browser can follow an
+order that was never run. The tables come from real runs: the interpreter tries orders until the
+tables do not grow any more.
 """
 
 from __future__ import annotations
@@ -19,7 +21,13 @@ from typing import Any
 from course_lib.base.errors import CourseError
 from course_lib.base.translation import gettext as _
 from course_lib.lessons import second_process
-from course_lib.lessons.pictures.schedule.run import Interleaving, Operation, read_tensor, run, view_tensor
+from course_lib.lessons.pictures.schedule.run import (
+    Interleaving,
+    Operation,
+    read_tensor,
+    run,
+    view_tensor,
+)
 from course_lib.lessons.second_process import LaunchJob
 
 MOST_STEPS = 1000  # limit on the operations of one run
@@ -29,31 +37,41 @@ WALKS = 200  # random walks of wander()
 MOST_MOVES = 150  # moves of one such walk
 MOST_NODES = 2000
 MOST_ELEMENTS = 64  # limit on the elements of a shared tensor
-SECONDS = 6.0  # limit in CPU time of this process, so that a busy machine does not make the tables smaller
+# limit in CPU time of this process, so that a busy machine does not make the tables smaller
+SECONDS = 6.0
 _CYCLE = 8  # operations per turn of the longest spin loop that is recognised
-_PLAIN_CALLS = frozenset({"range", "min", "max", "abs", "float", "int", "while", "if", "and", "or", "not"})
+_PLAIN_CALLS = frozenset(
+    {"range", "min", "max", "abs", "float", "int", "while", "if", "and", "or", "not"}
+)
 
 _IDENTITY = operator.attrgetter("kind", "line", "tensor", "elements")
 
 
 @dataclass
 class Node:
-    """A place in a program: its next operation (None if no run has shown it). ``following`` maps the values that the operation finds to
-    the operation as it was recorded and to the next node; the node None is the program's end."""
+    """A place in a program: its next operation (None if no run has shown it). ``following`` maps
+    the values that the operation finds to the operation as it was recorded and to the next node;
+    the node None is the program's end."""
 
     operation: Operation | None = None
     following: dict[str, tuple[Operation, Node | None]] = field(default_factory=dict)
 
 
-def explore(kernel: Any, job: LaunchJob, seeds: Sequence[int], rooms: Sequence[int]) -> dict[str, Any]:
-    """Build the tables of a launch, as plain data for ``picture.js``. Needs Triton's interpreter mode.
+def explore(
+    kernel: Any, job: LaunchJob, seeds: Sequence[int], rooms: Sequence[int]
+) -> dict[str, Any]:
+    """Build the tables of a launch, as plain data for ``picture.js``. Needs Triton's interpreter
+    mode.
 
-    ``rooms``: limits on the number of unfinished programs at a time. The result leaves out operations on memory that programs do not share.
+    ``rooms``: limits on the number of unfinished programs at a time. The result leaves out
+    operations on memory that programs do not share.
 
-    - ``orders``: for each limit, and within it for each seed, the program of each operation in turn.
-    - ``nodes``: for each program its nodes: an operation, and [found, left or None, next node or -1, changed] for all values it can find.
-    - ``outcomes``: the final values of the first column of shared tensors that are not integers, for every possible result; None if not
-      all orders were examined.
+    - ``orders``: for each limit, and within it for each seed, the program of each operation in
+      turn.
+    - ``nodes``: for each program its nodes: an operation, and [found, left or None, next node or
+      -1, changed] for all values it can find.
+    - ``outcomes``: the final values of the first column of shared tensors that are not integers,
+      for every possible result; None if not all orders were examined.
 
     Raises: CourseError that says what stopped the kernel.
     """
@@ -67,7 +85,8 @@ def explore(kernel: Any, job: LaunchJob, seeds: Sequence[int], rooms: Sequence[i
     if not whole:
         tables.wander(shared)
     return {
-        "programs": runs[0].programs, "shared": shared, "nodes": tables.flatten(shared), "outcomes": outcomes if whole else None,
+        "programs": runs[0].programs, "shared": shared, "nodes": tables.flatten(shared),
+        "outcomes": outcomes if whole else None,
         "deadlock": deadlock, "barriers": tables.barriers,
         "orders": [[o.program for o in each.operations if _is_shown(o, shared)] for each in runs],
         "hidden": sum(not _is_shown(operation, shared) for operation in runs[0].operations),
@@ -96,18 +115,25 @@ class _Tables:
         return self.runs >= MOST_RUNS or self.count >= MOST_NODES or time.process_time() > self.end
 
     def list_shared(self) -> tuple[str, ...]:
-        """List the tensors that more than one program touches and at least one writes: integers first, else in the kernel's order."""
-        names = [t for t in self.job.tensors if t.name in self.written and len(self.touched[t.name]) > 1]
+        """List the tensors that more than one program touches and at least one writes: integers
+        first, else in the kernel's order."""
+        names = [
+            t for t in self.job.tensors if t.name in self.written and len(self.touched[t.name]) > 1
+        ]
         return tuple(t.name for t in sorted(names, key=lambda tensor: not is_integer(tensor.dtype)))
 
     def identify(self, state: Any) -> tuple[Any, ...]:
-        """Make a key for a state. If the programs are interchangeable, states that differ only by swapping programs have the same key."""
+        """Make a key for a state. If the programs are interchangeable, states that differ only by
+        swapping programs have the same key."""
         nodes, memory = state
         places = map(id, nodes)
         return tuple(sorted(places) if self.alike else places), tuple(map(_key, memory))
 
-    def run(self, seed: int, resident: int, order: Sequence[int] = (), job: LaunchJob | None = None) -> Interleaving:
-        """Run the launch once and add its operations to the tables. ``job``: the launch with other memory at the start."""
+    def run(
+        self, seed: int, resident: int, order: Sequence[int] = (), job: LaunchJob | None = None
+    ) -> Interleaving:
+        """Run the launch once and add its operations to the tables. ``job``: the launch with other
+        memory at the start."""
         from course_lib.interpreter.scheduler import Scheduler
         from course_lib.interpreter.spinning import read_variables
 
@@ -118,7 +144,15 @@ class _Tables:
             # [1:] drops the frame of this function, which does not belong to the kernel
             variables.setdefault(access.program, []).append(read_variables(outermost)[1:])
 
-        answer = run(self.kernel, job or self.job, seed, resident, order=order, most_steps=MOST_STEPS, watch=watch)
+        answer = run(
+            self.kernel,
+            job or self.job,
+            seed,
+            resident,
+            order=order,
+            most_steps=MOST_STEPS,
+            watch=watch,
+        )
         self.runs += 1
         self.barriers += [words for words in answer.barriers if words not in self.barriers]
         if not self.roots:
@@ -129,7 +163,9 @@ class _Tables:
             self._learn(program, own, variables.get(index, []), ended=program in answer.finished)
         return answer
 
-    def _learn(self, program: int, operations: Sequence[Operation], variables: list[Any], *, ended: bool) -> None:
+    def _learn(
+        self, program: int, operations: Sequence[Operation], variables: list[Any], *, ended: bool
+    ) -> None:
         """Follow one program's run through its table, and add what the table does not have yet."""
         visited = [self.roots[program]]
         for i, operation in enumerate(operations):
@@ -142,22 +178,31 @@ class _Tables:
             key = _key(operation.found)
             if key not in node.following:
                 last = i + 1 == len(operations)
-                following = None if last and ended else _find_turn(operations, variables, visited) or Node()
+                following = (
+                    None if last and ended else _find_turn(operations, variables, visited) or Node()
+                )
                 self.count += 1
                 node.following[key] = operation, following
             following = node.following[key][1]
             if following is None:
                 return
             visited.append(following)
-        if len(operations) < len(variables):  # the run was stopped before the program's next operation
+        # the run was stopped before the program's next operation
+        if len(operations) < len(variables):
             return
 
     def follow_late_threads(self, runs: Sequence[Interleaving]) -> None:
-        """Add what a thread does that loads a number after another thread of its program has written it.
+        """Add what a thread does that loads a number after another thread of its program has
+        written it.
 
-        Such a thread finds what its program left, and so do all threads of a program that runs first with this number in memory.
+        Such a thread finds what its program left, and so do all threads of a program that runs
+        first with this number in memory.
         """
-        writes = {(*_IDENTITY(write), write.program): write for answer in runs for write in _list_overtaking_writes(answer)}
+        writes = {
+            (*_IDENTITY(write), write.program): write
+            for answer in runs
+            for write in _list_overtaking_writes(answer)
+        }
         for write in writes.values():
             self.run(0, len(self.roots), [write.program] * MOST_STEPS, self._leave(write))
 
@@ -169,10 +214,11 @@ class _Tables:
         return replace(self.job, memory=bytes(memory))
 
     def walk(self, shared: Sequence[str]) -> tuple[bool, list[list[float]], bool]:
-        """Visit every state that some order of the programs reaches; make a run for each move that the tables lack.
+        """Visit every state that some order of the programs reaches; make a run for each move that
+        the tables lack.
 
-        Returns: whether all states were visited, the final values of the states in which all programs have ended, and whether some
-            state is a deadlock, which no program can leave.
+        Returns: whether all states were visited, the final values of the states in which all
+            programs have ended, and whether some state is a deadlock, which no program can leave.
         """
         tensors = {tensor.name: tensor for tensor in self.job.tensors}
         start, order = self._begin(shared)
@@ -187,7 +233,11 @@ class _Tables:
             nodes, memory = state
             path = seen[self.identify(state)]
             if all(node is None for node in nodes):
-                left = [memory[i][0 :: tensors[name].shape[-1]] for i, name in enumerate(shared) if not is_integer(tensors[name].dtype)]
+                left = [
+                    memory[i][0 :: tensors[name].shape[-1]]
+                    for i, name in enumerate(shared)
+                    if not is_integer(tensors[name].dtype)
+                ]
                 outcome = [value for values in left for value in values]
                 outcomes.setdefault(_key(outcome), outcome)
                 continue
@@ -210,32 +260,41 @@ class _Tables:
         return whole, sorted(outcomes.values()), deadlock
 
     def wander(self, shared: Sequence[str]) -> None:
-        """Take random walks through the tables, like a learner who chooses the programs by hand, and make a run for each move that the
-        tables lack. If there are too many states to visit all, this finds the likely ones."""
+        """Take random walks through the tables, like a learner who chooses the programs by hand,
+        and make a run for each move that the tables lack. If there are too many states to visit
+        all, this finds the likely ones."""
         drawn = random.Random(0)
         for _walk in range(WALKS):
             state, path = self._begin(shared)
             for _move in range(MOST_MOVES):
                 able = [program for program, node in enumerate(state[0]) if node is not None]
-                after = self._step(state, drawn.choice(able), shared, path) if able and not self.exhausted else None
+                after = (
+                    self._step(state, drawn.choice(able), shared, path)
+                    if able and not self.exhausted
+                    else None
+                )
                 if after is None:
                     break
                 state, path = after
 
     def _begin(self, shared: Sequence[str]) -> Any:
-        """Return the state before the first operation on shared memory, and the order that leads there."""
+        """Return the state before the first operation on shared memory, and the order that leads
+        there."""
         first = tuple(tuple(_read_start(self.job, name)) for name in shared)
         return self._skip_private(tuple(self.roots), first, shared, ())
 
     def _step(self, state: Any, program: int, shared: Sequence[str], path: tuple[int, ...]) -> Any:
-        """Return the state after the next operation of ``program``, and the order that leads there; None if no run shows it."""
+        """Return the state after the next operation of ``program``, and the order that leads there;
+        None if no run shows it."""
         nodes, memory = state
         node = nodes[program]
         for attempt in range(2):
             operation = node.operation
             if operation is not None:
                 at = shared.index(operation.tensor) if operation.tensor in shared else None
-                found = [] if at is None else [memory[at][element] for element in operation.elements]
+                found = (
+                    [] if at is None else [memory[at][element] for element in operation.elements]
+                )
                 known = node.following.get(_key(found))
                 if known is not None:
                     done, following = known
@@ -253,8 +312,11 @@ class _Tables:
                 self.run(0, len(self.roots), (*path, program, program, program))
         return None
 
-    def _skip_private(self, nodes: Any, memory: Any, shared: Sequence[str], order: tuple[int, ...]) -> Any:
-        """Move every program to its next operation on shared memory. No other program can see the operations between."""
+    def _skip_private(
+        self, nodes: Any, memory: Any, shared: Sequence[str], order: tuple[int, ...]
+    ) -> Any:
+        """Move every program to its next operation on shared memory. No other program can see the
+        operations between."""
         nodes = list(nodes)
         for program, node in enumerate(nodes):
             nodes[program], passed = _pass_private(node, shared)
@@ -262,7 +324,8 @@ class _Tables:
         return (tuple(nodes), memory), order
 
     def flatten(self, shared: Sequence[str]) -> list[list[Any]]:
-        """Return the tables as lists, without operations on private memory; the first node of each is the start."""
+        """Return the tables as lists, without operations on private memory; the first node of each
+        is the start."""
 
         def skip(node: Node | None) -> Node | None:
             return _pass_private(node, shared)[0]
@@ -290,14 +353,30 @@ class _Tables:
         for done, after in node.following.values():
             after = skip(after)
             left = None if _key(done.left) == _key(done.found) else done.left
-            following.append([done.found, left, -1 if after is None else numbers[id(after)], int(done.changed)])
-        return [operation.kind, operation.line, operation.tensor, operation.elements, operation.sem, int(operation.shared), following]
+            following.append(
+                [done.found, left, -1 if after is None else numbers[id(after)], int(done.changed)]
+            )
+        return [
+            operation.kind,
+            operation.line,
+            operation.tensor,
+            operation.elements,
+            operation.sem,
+            int(operation.shared),
+            following,
+        ]
 
 
 def _pass_private(node: Node | None, shared: Sequence[str]) -> tuple[Node | None, int]:
-    """Skip nodes whose operation no other program sees and that have one successor. Return the first other node, and the number skipped."""
+    """Skip nodes whose operation no other program sees and that have one successor. Return the
+    first other node, and the number skipped."""
     passed = 0
-    while node is not None and node.operation is not None and not _is_shown(node.operation, shared) and len(node.following) == 1:
+    while (
+        node is not None
+        and node.operation is not None
+        and not _is_shown(node.operation, shared)
+        and len(node.following) == 1
+    ):
         ((_found, node),) = node.following.values()
         passed += 1
     return node, passed
@@ -308,7 +387,8 @@ def is_integer(dtype: str) -> bool:
 
 
 def _list_overtaking_writes(answer: Interleaving) -> Iterator[Operation]:
-    """Yield the writes of a number that a thread of the program may still have to load, because no barrier lies between."""
+    """Yield the writes of a number that a thread of the program may still have to load, because no
+    barrier lies between."""
     for program in range(answer.programs):
         loads: dict[Any, Operation] = {}  # place -> the load of this number since the last barrier
         for operation in answer.operations:
@@ -323,11 +403,14 @@ def _list_overtaking_writes(answer: Interleaving) -> Iterator[Operation]:
                 loads[place] = operation
 
 
-def _find_turn(operations: Sequence[Operation], variables: list[Any], visited: list[Node]) -> Node | None:
+def _find_turn(
+    operations: Sequence[Operation], variables: list[Any], visited: list[Node]
+) -> Node | None:
     """Find the node to which a spinning program returns; None if it does not spin.
 
-    It spins if its last two turns of a loop found the same values and the second changed nothing, and if its variables are the same
-    as one turn ago. ``visited``: the nodes so far; the last one is that of the latest operation.
+    It spins if its last two turns of a loop found the same values and the second changed nothing,
+    and if its variables are the same as one turn ago. ``visited``: the nodes so far; the last one
+    is that of the latest operation.
     """
     now = len(visited)  # index of the next operation
     for length in range(1, _CYCLE + 1):
@@ -350,7 +433,8 @@ def _key(values: Sequence[float]) -> str:
 
 
 def may_tell_programs_apart(source: Mapping[int, str]) -> bool:
-    """Return whether a program of this kernel may know its number: from ``program_id``, or from a function that is not in ``source``."""
+    """Return whether a program of this kernel may know its number: from ``program_id``, or from a
+    function that is not in ``source``."""
     text = "\n".join(source.values())
     body = text[text.find("):") :]
     calls = {name for name in re.findall(r"([\w.]+)\s*\(", body) if not name.startswith("tl.")}
@@ -361,10 +445,12 @@ def _read_start(job: LaunchJob, name: str) -> list[float]:
     (tensor,) = [tensor for tensor in job.tensors if tensor.name == name]
     if tensor.elements > MOST_ELEMENTS or tensor.strides != _pack(tensor.shape):
         words = _(
-            "the schedule explorer shows shared tensors of up to {most} elements that lie behind one another; `{name}` has "
-            "shape {shape} and strides {strides}. Use a smaller launch."
+            "the schedule explorer shows shared tensors of up to {most} elements that lie behind"
+            " one another; `{name}` has shape {shape} and strides {strides}. Use a smaller launch."
         )
-        raise CourseError(words.format(most=MOST_ELEMENTS, name=name, shape=tensor.shape, strides=tensor.strides))
+        raise CourseError(
+            words.format(most=MOST_ELEMENTS, name=name, shape=tensor.shape, strides=tensor.strides)
+        )
     return read_tensor(tensor, job.memory).ravel().tolist()
 
 

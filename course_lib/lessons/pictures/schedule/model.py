@@ -1,4 +1,5 @@
-"""The data of the schedule explorer: a kernel's lines, the memory its programs share, and the effect of every order of the programs."""
+"""The data of the schedule explorer: a kernel's lines, the memory its programs share, and the
+effect of every order of the programs."""
 
 from __future__ import annotations
 
@@ -21,7 +22,8 @@ _NEAR = 4  # largest distance in lines, see _find_beginning
 
 @dataclass(frozen=True)
 class ScheduleLaunch:
-    """A launch to explore. ``kernel`` is a @triton.jit function, a KernelSource, or a function that returns one at each call."""
+    """A launch to explore. ``kernel`` is a @triton.jit function, a KernelSource, or a function that
+    returns one at each call."""
 
     kernel: Any
     grid: Sequence[int]
@@ -30,11 +32,14 @@ class ScheduleLaunch:
 
 
 def make_data(launch: ScheduleLaunch, seeds: Sequence[int], rooms: Sequence[int]) -> dict[str, Any]:
-    """Run one launch and return the data for ``picture.js``. This takes a second or two; if necessary, a second process runs the kernel.
+    """Run one launch and return the data for ``picture.js``. This takes a second or two; if
+    necessary, a second process runs the kernel.
 
-    ``rooms``: limits on the number of unfinished programs at a time; every seed is run with each limit.
+    ``rooms``: limits on the number of unfinished programs at a time; every seed is run with each
+    limit.
 
-    Raises: CourseError if the launch has more than MOST_PROGRAMS programs, cannot be run, or its shared memory is too large.
+    Raises: CourseError if the launch has more than MOST_PROGRAMS programs, cannot be run, or its
+    shared memory is too large.
     """
     kernel = launch.kernel
     if callable(kernel) and not hasattr(kernel, "fn"):
@@ -43,14 +48,23 @@ def make_data(launch: ScheduleLaunch, seeds: Sequence[int], rooms: Sequence[int]
     job = second_process.make_job(kernel, launch.grid, launch.arguments, launch.named)
     programs = math.prod(job.grid)
     if programs > MOST_PROGRAMS:
-        words = _("the schedule explorer has a row for each of {most} programs; this launch has {programs}. Use a smaller grid.")
+        words = _(
+            "the schedule explorer has a row for each of {most} programs; this launch has"
+            " {programs}. Use a smaller grid."
+        )
         raise CourseError(words.format(most=MOST_PROGRAMS, programs=programs))
     options = {"seeds": list(seeds), "rooms": list(rooms)}
-    known = second_process.interpret_apart(explore, kernel, job, SECONDS, **options) if why else explore(kernel, job, **options)
+    known = (
+        second_process.interpret_apart(explore, kernel, job, SECONDS, **options)
+        if why
+        else explore(kernel, job, **options)
+    )
     source = second_process.read_source_lines(kernel)
     with second_process.expect_sense():
         lines = {node[1] for nodes in known["nodes"] for node in nodes if node}
-        tensors = [tensor for name in known["shared"] for tensor in job.tensors if tensor.name == name]
+        tensors = [
+            tensor for name in known["shared"] for tensor in job.tensors if tensor.name == name
+        ]
     return known | {
         "kernel": job.entry_point,
         "tensors": [
@@ -68,13 +82,17 @@ def make_data(launch: ScheduleLaunch, seeds: Sequence[int], rooms: Sequence[int]
 
 
 def _find_beginning(source: Mapping[int, str], first: int) -> set[int]:
-    """Return the first line of the kernel's body if it is near ``first``, the first line with an operation, to show the lines between."""
-    body = next((number + 1 for number, line in source.items() if line.rstrip().endswith("):")), first)
+    """Return the first line of the kernel's body if it is near ``first``, the first line with an
+    operation, to show the lines between."""
+    body = next(
+        (number + 1 for number, line in source.items() if line.rstrip().endswith("):")), first
+    )
     return {body} if first - _NEAR <= body < first else set()
 
 
 def list_shown(run: Interleaving) -> list[int]:
-    """Return the numbers of the operations of ``run`` that the picture shows: barriers, and operations on memory that programs share."""
+    """Return the numbers of the operations of ``run`` that the picture shows: barriers, and
+    operations on memory that programs share."""
     programs: dict[str, set[int]] = {}
     written = set()
     for operation in run.operations:
@@ -82,4 +100,8 @@ def list_shown(run: Interleaving) -> list[int]:
         if operation.kind not in ("load", "barrier"):
             written.add(operation.tensor)
     shared = {name for name in written if len(programs[name]) > 1}
-    return [i for i, operation in enumerate(run.operations) if operation.kind == "barrier" or operation.tensor in shared]
+    return [
+        i
+        for i, operation in enumerate(run.operations)
+        if operation.kind == "barrier" or operation.tensor in shared
+    ]

@@ -1,7 +1,9 @@
-"""Run a kernel with its programs interleaved, on copies of its tensors, and record memory before and after each operation.
+"""Run a kernel with its programs interleaved, on copies of its tensors, and record memory before
+and after each operation.
 
-:mod:`course_lib.interpreter.schedule` makes the schedule and finds races and deadlocks. In CPU mode the kernel runs in this process,
-else in a second one (:mod:`course_lib.lessons.second_process`). A learner's file always runs in the second process.
+:mod:`course_lib.interpreter.schedule` makes the schedule and finds races and deadlocks. In CPU mode
+the kernel runs in this process, else in a second one (:mod:`course_lib.lessons.second_process`). A
+learner's file always runs in the second process.
 """
 
 from __future__ import annotations
@@ -27,8 +29,9 @@ MOST_STEPS = 20_000  # limit per seed; a lesson's kernel takes a few hundred
 class Operation:
     """One memory operation, in the order of the schedule.
 
-    ``elements`` are the flat indices of ``tensor`` that its lanes touch; ``found`` and ``left`` are their values before and
-    after it. ``changed`` and ``shared`` as in :class:`course_lib.interpreter.findings.ScheduledStep`. A barrier has no tensor.
+    ``elements`` are the flat indices of ``tensor`` that its lanes touch; ``found`` and ``left`` are
+    their values before and after it. ``changed`` and ``shared`` as in
+    :class:`course_lib.interpreter.findings.ScheduledStep`. A barrier has no tensor.
     """
 
     program: int
@@ -49,7 +52,8 @@ class Operation:
 
 @dataclass(frozen=True)
 class Clash:
-    """A race: the numbers of its two operations in the schedule, the element that both touch, and the finding in words."""
+    """A race: the numbers of its two operations in the schedule, the element that both touch, and
+    the finding in words."""
 
     first: int
     second: int
@@ -59,10 +63,11 @@ class Clash:
 
 @dataclass(frozen=True, eq=False)
 class Interleaving:
-    """The run of one seed. ``deadlock`` and ``limit`` are findings in words, or ""; ``finished`` is in the order of finishing.
+    """The run of one seed. ``deadlock`` and ``limit`` are findings in words, or ""; ``finished`` is
+    in the order of finishing.
 
-    ``waits`` has an entry for each program that waits forever: the program, the element that it waits for, and the program
-    that last changed this element (None if no program did).
+    ``waits`` has an entry for each program that waits forever: the program, the element that it
+    waits for, and the program that last changed this element (None if no program did).
     """
 
     kernel: str
@@ -90,10 +95,14 @@ class Interleaving:
     @property
     def findings(self) -> tuple[str, ...]:
         """Return all findings in words."""
-        return (*(race.message for race in self.races), *(words for words in (self.deadlock, self.limit) if words))
+        return (
+            *(race.message for race in self.races),
+            *(words for words in (self.deadlock, self.limit) if words),
+        )
 
     def result(self, name: str) -> np.ndarray:
-        """Return the content of the tensor after the run. ``name`` is its parameter, with or without ``_ptr``.
+        """Return the content of the tensor after the run. ``name`` is its parameter, with or
+        without ``_ptr``.
 
         Raises: CourseError if the kernel has no such tensor.
         """
@@ -109,29 +118,45 @@ class Interleaving:
             if tensor.name == wanted:
                 return tensor
         known = list_words(tensor.name for tensor in self.tensors)
-        raise CourseError(_("`{kernel}` was given no tensor `{name}`; it has {known}.").format(kernel=self.kernel, name=name, known=known))
+        raise CourseError(
+            _("`{kernel}` was given no tensor `{name}`; it has {known}.").format(
+                kernel=self.kernel, name=name, known=known
+            )
+        )
 
 
 def interleaved(
-    kernel: Any, grid: Any, *arguments: Any, seeds: Iterable[int] = range(10), resident: int = 8, apart: bool = False, **named: Any
+    kernel: Any,
+    grid: Any,
+    *arguments: Any,
+    seeds: Iterable[int] = range(10),
+    resident: int = 8,
+    apart: bool = False,
+    **named: Any,
 ) -> list[Interleaving]:
-    """Run ``kernel[grid](*arguments, **named)`` once per seed; the seed decides how its programs interleave.
+    """Run ``kernel[grid](*arguments, **named)`` once per seed; the seed decides how its programs
+    interleave.
 
     Args:
-        kernel: a @triton.jit function, interpreted or compiled, or a KernelSource.
-        seeds: each draws the order in which programs start, and the program that makes each next step.
-        resident: limit on the number of unfinished programs at a time.
-        apart: use a second process even if this one interprets. A KernelSource always runs there.
+        kernel: a @triton.jit function, interpreted or compiled, or a KernelSource. seeds: each
+        draws the order in which programs start, and the program that makes each next step.
+        resident: limit on the number of unfinished programs at a time. apart: use a second process
+        even if this one interprets. A KernelSource always runs there.
 
-    The tensors do not change, because every run gets copies. Results are in :meth:`Interleaving.result`.
+    The tensors do not change, because every run gets copies. Results are in
+    :meth:`Interleaving.result`.
 
-    Raises: CourseError if the launch does not fit the kernel, is too large, stops with an error, or the second process
-        fails; TypeError if ``kernel`` is not a kernel.
+    Raises: CourseError if the launch does not fit the kernel, is too large, stops with an error, or
+        the second process fails; TypeError if ``kernel`` is not a kernel.
     """
     why = second_process.find_reason(kernel, apart)
     job = second_process.make_job(kernel, grid, arguments, named)
     of_all = {"seeds": [int(seed) for seed in seeds], "resident": resident}
-    runs = second_process.interpret_apart(run_all, kernel, job, SECONDS, **of_all) if why else run_all(kernel, job, **of_all)
+    runs = (
+        second_process.interpret_apart(run_all, kernel, job, SECONDS, **of_all)
+        if why
+        else run_all(kernel, job, **of_all)
+    )
     source = second_process.read_source_lines(kernel)
     return [replace(run, before=job.memory, source=source, apart=why) for run in runs]
 
@@ -151,11 +176,13 @@ def run(
     most_steps: int = MOST_STEPS,
     watch: Callable[[Any], None] = lambda access: None,
 ) -> Interleaving:
-    """Run one seed. Needs Triton's interpreter mode. The result lacks the memory before the run and the source.
+    """Run one seed. Needs Triton's interpreter mode. The result lacks the memory before the run and
+    the source.
 
     Args:
-        order: the programs that make the first steps; the seed draws the later ones.
-        watch: each program's thread calls it with its next access, see :func:`course_lib.interpreter.hooks.observing`.
+        order: the programs that make the first steps; the seed draws the later ones. watch: each
+        program's thread calls it with its next access, see
+        :func:`course_lib.interpreter.hooks.observing`.
 
     Raises: CourseError that says what stopped the kernel.
     """
@@ -167,46 +194,79 @@ def run(
     seen: dict[tuple[int, int, int], list[hooks.MemoryAccess]] = {}
 
     def keep(access: hooks.MemoryAccess) -> None:
-        # Called before the scheduler may suspend the program. So the order is right within a program, and only that is used.
+        # Called before the scheduler may suspend the program. So the order is right within a
+        # program, and only that is used.
         seen.setdefault(access.program, []).append(access)
 
     try:
         with LOCK, hooks.observing(keep), hooks.observing(watch):
-            outcome = placed.interleave(kernel, seed=seed, resident=resident, max_steps=most_steps, order=order)
+            outcome = placed.interleave(
+                kernel, seed=seed, resident=resident, max_steps=most_steps, order=order
+            )
     except CourseError:
         raise
     except Exception as raised:
         words = _("`{kernel}` was stopped: {exception}.")
-        raise CourseError(words.format(kernel=job.entry_point, exception=second_process.describe_exception(raised))) from raised
+        raise CourseError(
+            words.format(
+                kernel=job.entry_point, exception=second_process.describe_exception(raised)
+            )
+        ) from raised
     replay = _Replay(job, placed.memory.ctypes.data)
     queues = {number: iter(seen.get(index, ())) for number, index in enumerate(outcome.programs)}
     operations = tuple(replay.apply(step, next(queues[step.program])) for step in outcome.steps)
     numbers = {id(step): number for number, step in enumerate(outcome.steps)}
     races = tuple(
-        Clash(numbers[id(race.first)], numbers[id(race.second)], race.where.replace("_ptr[", "["), race.message) for race in outcome.races
+        Clash(
+            numbers[id(race.first)],
+            numbers[id(race.second)],
+            race.where.replace("_ptr[", "["),
+            race.message,
+        )
+        for race in outcome.races
     )
     waits = tuple(
-        (wait.step.program, wait.where.replace("_ptr[", "["), wait.holder.program if wait.holder else None)
+        (
+            wait.step.program,
+            wait.where.replace("_ptr[", "["),
+            wait.holder.program if wait.holder else None,
+        )
         for wait in (outcome.deadlock.waits if outcome.deadlock else ())
     )
     return Interleaving(
-        job.entry_point, seed, len(outcome.programs), outcome.programs, job.tensors, operations, races,
-        tuple(finding.message for finding in outcome.no_barrier), outcome.deadlock.message if outcome.deadlock else "", waits,
+        job.entry_point, seed, len(outcome.programs), outcome.programs, job.tensors, operations,
+        races,
+        tuple(finding.message for finding in outcome.no_barrier),
+        outcome.deadlock.message if outcome.deadlock else "", waits,
         outcome.limit or "", tuple(outcome.finished), placed.read_memory(),
     )  # fmt: skip
 
 
 class _Replay:
-    """A copy of the initial memory, at ``address`` in the run, on which the operations are repeated to find the values before and after."""
+    """A copy of the initial memory, at ``address`` in the run, on which the operations are repeated
+    to find the values before and after."""
 
     def __init__(self, job: LaunchJob, address: int):
-        self.job, self.address, self.memory = job, address, np.frombuffer(bytearray(job.memory), np.uint8)
+        self.job = job
+        self.address = address
+        self.memory = np.frombuffer(bytearray(job.memory), np.uint8)
 
     def apply(self, step: Any, access: Any) -> Operation:
         live = access.addresses[access.mask].astype(np.int64) - self.address
         tensor = self._tensor(int(live.min())) if step.lanes else None
         if tensor is None:
-            return Operation(step.program, step.kind, step.line, "", (), (), (), step.changed, access.sem, step.shared)
+            return Operation(
+                step.program,
+                step.kind,
+                step.line,
+                "",
+                (),
+                (),
+                (),
+                step.changed,
+                access.sem,
+                step.shared,
+            )
         lanes = live[:, None] + np.arange(access.itemsize)
         raw = np.ascontiguousarray(self.memory[lanes])
         found = _decoded(raw, tensor)
@@ -215,18 +275,26 @@ class _Replay:
         left = _decoded(np.ascontiguousarray(self.memory[lanes]), tensor)
         elements = ((live - tensor.start) // tensor.itemsize).tolist()
         return Operation(
-            step.program, step.kind, step.line, tensor.name, tuple(elements), tuple(found.tolist()), tuple(left.tolist()), step.changed,
+            step.program, step.kind, step.line, tensor.name, tuple(elements), tuple(found.tolist()),
+            tuple(left.tolist()), step.changed,
             access.sem, step.shared,
         )  # fmt: skip
 
     def _read_what_is_left(self, access: Any, raw: np.ndarray) -> np.ndarray:
-        """Return the bytes that the operation leaves in its active lanes, shape (lanes, itemsize)."""
-        brought = np.ascontiguousarray(np.broadcast_to(access.values, access.addresses.shape)[access.mask])
+        """Return the bytes that the operation leaves in its active lanes, shape (lanes,
+        itemsize)."""
+        brought = np.ascontiguousarray(
+            np.broadcast_to(access.values, access.addresses.shape)[access.mask]
+        )
         old = raw.view(brought.dtype)[:, 0]
         if access.kind in ("store", "xchg"):
             new = brought
         elif access.kind == "cas":
-            new = np.where(old == np.broadcast_to(access.expected, access.addresses.shape)[access.mask], brought, old)
+            new = np.where(
+                old == np.broadcast_to(access.expected, access.addresses.shape)[access.mask],
+                brought,
+                old,
+            )
         else:
             with np.errstate(over="ignore"):
                 new = _ARITHMETIC[access.kind](old, brought)
@@ -234,11 +302,16 @@ class _Replay:
 
     def _tensor(self, place: int) -> LaunchTensor | None:
         """Return the tensor that starts last at or before this place in the memory."""
-        return max((tensor for tensor in self.job.tensors if tensor.start <= place), key=lambda tensor: tensor.start, default=None)
+        return max(
+            (tensor for tensor in self.job.tensors if tensor.start <= place),
+            key=lambda tensor: tensor.start,
+            default=None,
+        )
 
 
 _ARITHMETIC = {
-    "add": np.add, "fadd": np.add, "and": np.bitwise_and, "or": np.bitwise_or, "xor": np.bitwise_xor,
+    "add": np.add, "fadd": np.add, "and": np.bitwise_and, "or": np.bitwise_or,
+    "xor": np.bitwise_xor,
     "max": np.maximum, "umax": np.maximum, "min": np.minimum, "umin": np.minimum,
 }  # fmt: skip
 
@@ -251,7 +324,13 @@ def _decoded(raw: np.ndarray, tensor: LaunchTensor) -> np.ndarray:
 def _dtype(tensor: LaunchTensor) -> np.dtype:
     import ml_dtypes
 
-    names = {"fp64": np.float64, "fp32": np.float32, "fp16": np.float16, "bf16": ml_dtypes.bfloat16, "int1": np.bool_}
+    names = {
+        "fp64": np.float64,
+        "fp32": np.float32,
+        "fp16": np.float16,
+        "bf16": ml_dtypes.bfloat16,
+        "int1": np.bool_,
+    }
     return np.dtype(names.get(tensor.dtype, tensor.dtype))
 
 

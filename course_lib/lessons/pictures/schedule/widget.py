@@ -1,4 +1,5 @@
-"""The schedule explorer: scrub through real interleavings of a kernel's programs, or choose the next program by hand."""
+"""The schedule explorer: scrub through real interleavings of a kernel's programs, or choose the
+next program by hand."""
 
 from __future__ import annotations
 
@@ -22,8 +23,9 @@ __all__ = ["ScheduleLaunch", "learners_file", "schedule_explorer"]
 
 MOST_SEED = 9999
 _ALT = N_(
-    "A row for each program with its operations on shared memory in the order in which they happened, the shared memory below, and the "
-    "kernel's lines with a marker for each program at its next operation."
+    "A row for each program with its operations on shared memory in the order in which they"
+    " happened, the shared memory below, and the kernel's lines with a marker for each program at"
+    " its next operation."
 )
 
 
@@ -35,31 +37,51 @@ def schedule_explorer(
     at_fault: bool = False,
     view: str = "programs",
 ) -> MovingPicture | AskingPicture:
-    """Scrub through real interleavings, or choose the next program by hand. See each program's operations, locks, buffers and waits.
+    """Scrub through real interleavings, or choose the next program by hand. See each program's
+    operations, locks, buffers and waits.
 
-    If a launch's kernel is a function that reads a file, a button reads the file and runs the launch.
+    If a launch's kernel is a function that reads a file, a button reads the file and runs the
+    launch.
 
     Args:
-        launches: the launches that the learner can choose, by name; at least one. Grids of up to 8 programs.
-        seed: the seed of the first order, 0 to 9999; the next 19 seeds are offered as well.
-        resident: limit on the number of unfinished programs at a time. From several numbers the learner chooses; the first is the start.
-        at_fault: open at the first race of the order, or at its deadlock, instead of at the start.
-        view: the view at the start: "programs", or "threads" for the threads of one program.
+        launches: the launches that the learner can choose, by name; at least one. Grids of up to 8
+        programs. seed: the seed of the first order, 0 to 9999; the next 19 seeds are offered as
+        well. resident: limit on the number of unfinished programs at a time. From several numbers
+        the learner chooses; the first is the start. at_fault: open at the first race of the order,
+        or at its deadlock, instead of at the start. view: the view at the start: "programs", or
+        "threads" for the threads of one program.
 
     Raises: CourseError if there is no launch, or a launch cannot be run.
     """
     if not launches:
-        raise CourseError(_("the schedule explorer has nothing to explore: pass at least one launch by name."))
+        raise CourseError(
+            _("the schedule explorer has nothing to explore: pass at least one launch by name.")
+        )
     if not 0 <= seed <= MOST_SEED:
-        raise CourseError(_("the schedule explorer takes seeds from 0 to {most}; you asked for {seed}.").format(most=MOST_SEED, seed=seed))
+        raise CourseError(
+            _("the schedule explorer takes seeds from 0 to {most}; you asked for {seed}.").format(
+                most=MOST_SEED, seed=seed
+            )
+        )
     seeds = list(range(seed, seed + len(SEEDS)))
-    read = [name for name, launch in launches.items() if callable(launch.kernel) and not hasattr(launch.kernel, "fn")]
+    read = [
+        name
+        for name, launch in launches.items()
+        if callable(launch.kernel) and not hasattr(launch.kernel, "fn")
+    ]
     rooms = [resident] if isinstance(resident, int) else list(resident)
     make = functools.partial(make_data, seeds=seeds, rooms=rooms)
     known = {name: make(launch) for name, launch in launches.items() if name not in read}
 
     def show(chosen: str) -> MovingPicture:
-        data = {"launches": known, "chosen": chosen, "seeds": seeds, "rooms": rooms, "at_fault": at_fault, "view": view}
+        data = {
+            "launches": known,
+            "chosen": chosen,
+            "seeds": seeds,
+            "rooms": rooms,
+            "at_fault": at_fault,
+            "view": view,
+        }
         return MovingPicture("schedule", data, _(_ALT))
 
     if not read:
@@ -68,7 +90,8 @@ def schedule_explorer(
 
 
 class _AskingExplorer(AskingPicture):
-    """The explorer with a button that runs the learner's current file and adds it to the kernels to choose from."""
+    """The explorer with a button that runs the learner's current file and adds it to the kernels to
+    choose from."""
 
     def __init__(
         self,
@@ -88,12 +111,15 @@ class _AskingExplorer(AskingPicture):
             known[file] = make(files[file])
             return show(file)
 
-        choose = ipywidgets.Dropdown(options=list(files), description=_("file"), disabled=len(files) < 2)
+        choose = ipywidgets.Dropdown(
+            options=list(files), description=_("file"), disabled=len(files) < 2
+        )
         super().__init__(work, {"file": choose}, _("Run it as it is now"))
 
 
 def learners_file(exercise_id: str) -> Callable[[], KernelSource]:
-    """Return a function for a :class:`ScheduleLaunch` that reads the learner's kernel of an exercise, solved or not, at each call.
+    """Return a function for a :class:`ScheduleLaunch` that reads the learner's kernel of an
+    exercise, solved or not, at each call.
 
     The function raises CourseError if the file is missing or cannot be read.
     """

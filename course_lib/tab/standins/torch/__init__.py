@@ -1,6 +1,8 @@
-"""PyTorch for a browser tab: the names that the lessons' cells and the course's modules need, on NumPy's arrays.
+"""PyTorch for a browser tab: the names that the lessons' cells and the course's modules need, on
+NumPy's arrays.
 
-The set of names is closed. The functions here give PyTorch's results; any other name raises an error which says that it needs PyTorch.
+The set of names is closed. The functions here give PyTorch's results; any other name raises an
+error which says that it needs PyTorch.
 """
 
 from . import _definitions, _functions, _refusal
@@ -34,7 +36,12 @@ inf, nan = float("inf"), float("nan")
 globals().update(DTYPES)
 globals().update(OPERATIONS)
 
-functional = _refusal.Submodule("nn.functional", layer_norm=_functions.layer_norm, pad=_functions.pad, rms_norm=_functions.rms_norm)
+functional = _refusal.Submodule(
+    "nn.functional",
+    layer_norm=_functions.layer_norm,
+    pad=_functions.pad,
+    rms_norm=_functions.rms_norm,
+)
 nn = _refusal.Submodule(
     "nn",
     functional=functional,
@@ -43,8 +50,14 @@ nn = _refusal.Submodule(
     Parameter=_definitions.Parameter,
     RMSNorm=_definitions.RMSNorm,
 )
-function = _refusal.Submodule("autograd.function", once_differentiable=_definitions.once_differentiable)
-_refusal.Submodule("autograd.gradcheck", GradcheckError=_definitions.GradcheckError, gradcheck=_definitions.gradcheck)
+function = _refusal.Submodule(
+    "autograd.function", once_differentiable=_definitions.once_differentiable
+)
+_refusal.Submodule(
+    "autograd.gradcheck",
+    GradcheckError=_definitions.GradcheckError,
+    gradcheck=_definitions.gradcheck,
+)
 autograd = _refusal.Submodule(
     "autograd",
     Function=_definitions.Function,
@@ -54,13 +67,18 @@ autograd = _refusal.Submodule(
 )
 library = _refusal.Submodule("library", custom_op=_definitions.custom_op)
 compiler = _refusal.Submodule("compiler", is_compiling=lambda: False)
-_C = _refusal.Submodule("_C", _are_functorch_transforms_active=lambda: False, _len_torch_dispatch_stack=lambda: 0)
+_C = _refusal.Submodule(
+    "_C", _are_functorch_transforms_active=lambda: False, _len_torch_dispatch_stack=lambda: 0
+)
 del functional, function
 
 __all__ = [
-    "Generator", "Size", "Tensor", "UntypedStorage", "allclose", "arange", "as_strided", "autograd", "compiler",
-    "contiguous_format", "count_nonzero", "device", "dtype", "empty", "empty_like", "equal", "finfo", "from_numpy",
-    "full", "full_like", "inf", "library", "nan", "nn", "no_grad", "ones", "rand", "randint", "randn", "randperm",
+    "Generator", "Size", "Tensor", "UntypedStorage", "allclose", "arange", "as_strided", "autograd",
+    "compiler",
+    "contiguous_format", "count_nonzero", "device", "dtype", "empty", "empty_like", "equal",
+    "finfo", "from_numpy",
+    "full", "full_like", "inf", "library", "nan", "nn", "no_grad", "ones", "rand", "randint",
+    "randn", "randperm",
     "tensor", "where", "zeros", "zeros_like",
 ]  # fmt: skip
 del DTYPES, OPERATIONS

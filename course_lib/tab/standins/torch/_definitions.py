@@ -1,4 +1,5 @@
-"""The parts of PyTorch with which a module may define things that a tab cannot use: autograd functions, operators, layers."""
+"""The parts of PyTorch with which a module may define things that a tab cannot use: autograd
+functions, operators, layers."""
 
 from __future__ import annotations
 
@@ -59,7 +60,9 @@ class _Operator:
     def register_fake(self, function: Callable) -> Callable:
         return function
 
-    def register_autograd(self, backward: Callable, *, setup_context: Callable | None = None) -> None:
+    def register_autograd(
+        self, backward: Callable, *, setup_context: Callable | None = None
+    ) -> None:
         """Do nothing: no gradient flows in a tab."""
 
     def __call__(self, *arguments: Any, **keywords: Any) -> NoReturn:

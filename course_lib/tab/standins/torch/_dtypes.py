@@ -1,6 +1,8 @@
-"""PyTorch's dtypes, its rules of promotion, and the representation of each dtype's numbers in NumPy's arrays.
+"""PyTorch's dtypes, its rules of promotion, and the representation of each dtype's numbers in
+NumPy's arrays.
 
-A bf16 number lies in memory as a uint16, the upper half of an fp32 number. As PyTorch does, operations compute with fp16 and bf16 in fp32.
+A bf16 number lies in memory as a uint16, the upper half of an fp32 number. As PyTorch does,
+operations compute with fp16 and bf16 in fp32.
 """
 
 from __future__ import annotations
@@ -22,7 +24,9 @@ class dtype:
     def __init__(self, name: str, stored: Any, kind: str, word: str) -> None:
         self._name, self.word = name, word  # ``word`` is the name in PyTorch's error messages
         self.stored = np.dtype(stored)  # the dtype in memory
-        self.computed = np.dtype(np.float32) if kind == "f" and self.stored.itemsize == 2 else self.stored
+        self.computed = (
+            np.dtype(np.float32) if kind == "f" and self.stored.itemsize == 2 else self.stored
+        )
         self.kind = kind
         self.itemsize = self.stored.itemsize
         self.is_floating_point = kind == "f"
@@ -45,7 +49,9 @@ float16 = dtype("float16", np.float16, "f", "Half")
 bfloat16 = dtype("bfloat16", np.uint16, "f", "BFloat16")
 float32 = dtype("float32", np.float32, "f", "Float")
 float64 = dtype("float64", np.float64, "f", "Double")
-DTYPES = {kind._name: kind for kind in (bool_, uint8, int32, int64, float16, bfloat16, float32, float64)}
+DTYPES = {
+    kind._name: kind for kind in (bool_, uint8, int32, int64, float16, bfloat16, float32, float64)
+}
 _RANKS = list(DTYPES.values())
 _OF_NUMPY = {kind.stored: kind for kind in _RANKS if kind is not bfloat16}
 
@@ -72,8 +78,9 @@ def promote(first: dtype, second: dtype) -> dtype:
 def promote_operands(operands: Iterable[Any]) -> dtype:
     """Return the dtype in which an operation computes.
 
-    Tensors with dimensions decide. A tensor without dimensions counts only if its kind (bool, integer, floating point) is a higher one, and
-    a Python number only if its kind is higher than that of every tensor.
+    Tensors with dimensions decide. A tensor without dimensions counts only if its kind (bool,
+    integer, floating point) is a higher one, and a Python number only if its kind is higher than
+    that of every tensor.
     """
     ranked: list[list[dtype]] = [[], [], []]
     for operand in operands:
@@ -116,11 +123,18 @@ class finfo:
 
     def __init__(self, kind: dtype = float32) -> None:
         if kind.kind != "f":
-            raise TypeError("torch.finfo() requires a floating point input type. Use torch.iinfo to handle 'torch.finfo'")
+            raise TypeError(
+                "torch.finfo() requires a floating point input type. Use torch.iinfo to handle"
+                " 'torch.finfo'"
+            )
         self.dtype, self.bits = kind._name, 8 * kind.itemsize
         limits = np.finfo(np.float32 if kind is bfloat16 else kind.stored)
         self.eps = 2.0**-7 if kind is bfloat16 else float(limits.eps)
-        self.max = float(widen(np.array(0x7F7F, np.uint16), bfloat16)) if kind is bfloat16 else float(limits.max)
+        self.max = (
+            float(widen(np.array(0x7F7F, np.uint16), bfloat16))
+            if kind is bfloat16
+            else float(limits.max)
+        )
         self.min, self.tiny = -self.max, float(limits.tiny)
 
     def __getattr__(self, name: str) -> Any:

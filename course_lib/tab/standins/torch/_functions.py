@@ -11,7 +11,17 @@ from typing import Any
 import numpy as np
 
 from . import _random
-from ._dtypes import dtype, finfo, float32, float64, int64, of_number, of_numpy, promote, promote_operands
+from ._dtypes import (
+    dtype,
+    finfo,
+    float32,
+    float64,
+    int64,
+    of_number,
+    of_numpy,
+    promote,
+    promote_operands,
+)
 from ._layout import unpack_sizes
 from ._random import Generator
 from ._refusal import refuse
@@ -20,7 +30,9 @@ from ._tensor import Tensor, check_device, compute_operand, from_values, make_ne
 # ---- tensors from numbers
 
 
-def tensor(data: Any, *, dtype: dtype | None = None, device: Any = None, requires_grad: bool = False) -> Tensor:
+def tensor(
+    data: Any, *, dtype: dtype | None = None, device: Any = None, requires_grad: bool = False
+) -> Tensor:
     _check(device, requires_grad)
     return from_values(_collect(data, 0), dtype or _infer(data))
 
@@ -48,7 +60,9 @@ def _collect(data: Any, depth: int) -> np.ndarray:
     for part in parts:
         if part.shape != parts[0].shape:
             lengths = [array.shape[0] if array.ndim else 0 for array in (parts[0], part)]
-            raise ValueError(f"expected sequence of length {lengths[0]} at dim {depth + 1} (got {lengths[1]})")
+            raise ValueError(
+                f"expected sequence of length {lengths[0]} at dim {depth + 1} (got {lengths[1]})"
+            )
     return np.stack(parts) if parts else np.empty(0, np.float32)
 
 
@@ -56,7 +70,9 @@ def from_numpy(ndarray: np.ndarray) -> Tensor:
     return share(ndarray)
 
 
-def empty(*size: Any, dtype: dtype | None = None, device: Any = None, requires_grad: bool = False) -> Tensor:
+def empty(
+    *size: Any, dtype: dtype | None = None, device: Any = None, requires_grad: bool = False
+) -> Tensor:
     _check(device, requires_grad)
     return make_new(unpack_sizes(size), dtype or float32)
 
@@ -69,11 +85,15 @@ def ones(*size: Any, **options: Any) -> Tensor:
     return empty(*size, **options).fill_(1)
 
 
-def full(size: Sequence[int], fill_value: Any, *, dtype: dtype | None = None, **options: Any) -> Tensor:
+def full(
+    size: Sequence[int], fill_value: Any, *, dtype: dtype | None = None, **options: Any
+) -> Tensor:
     return empty(size, dtype=dtype or of_number(fill_value), **options).fill_(fill_value)
 
 
-def empty_like(input: Tensor, *, dtype: dtype | None = None, device: Any = None, memory_format: Any = None) -> Tensor:
+def empty_like(
+    input: Tensor, *, dtype: dtype | None = None, device: Any = None, memory_format: Any = None
+) -> Tensor:
     check_device(device)
     return make_new(input.shape, dtype or input.dtype, [] if memory_format else [input])
 
@@ -91,7 +111,9 @@ def arange(*bounds: Any, dtype: dtype | None = None, device: Any = None) -> Tens
     check_device(device)
     start, end, step = (0, *bounds, 1) if len(bounds) == 1 else (*bounds, 1)[:3]
     count = max(math.ceil((end - start) / step), 0)
-    return from_values(start + np.arange(count, dtype=np.int64) * step, dtype or promote_operands(bounds))
+    return from_values(
+        start + np.arange(count, dtype=np.int64) * step, dtype or promote_operands(bounds)
+    )
 
 
 def rand(*size: Any, **options: Any) -> Tensor:
@@ -102,19 +124,30 @@ def randn(*size: Any, **options: Any) -> Tensor:
     return _draw(Generator.normal, size, **options)
 
 
-def _draw(draw: Any, size: tuple, *, generator: Generator | None = None, dtype: dtype | None = None, device: Any = None) -> Tensor:
+def _draw(
+    draw: Any,
+    size: tuple,
+    *,
+    generator: Generator | None = None,
+    dtype: dtype | None = None,
+    device: Any = None,
+) -> Tensor:
     check_device(device)
     shape, kind = tuple(unpack_sizes(size)), dtype or float32
     if kind not in (float32, float64):
         refuse(f"a random tensor of {kind}")
-    return from_values(draw(generator or _random.default, math.prod(shape), kind.stored).reshape(shape), kind)
+    return from_values(
+        draw(generator or _random.default, math.prod(shape), kind.stored).reshape(shape), kind
+    )
 
 
 def randint(*bounds: Any, generator: Generator | None = None, device: Any = None) -> Tensor:
     """Return the random integers of ``randint(high, size)`` or ``randint(low, high, size)``."""
     check_device(device)
     low, high, size = (0, *bounds) if len(bounds) == 2 else bounds
-    return from_values((generator or _random.default).integers(low, high, math.prod(size)).reshape(size), int64)
+    return from_values(
+        (generator or _random.default).integers(low, high, math.prod(size)).reshape(size), int64
+    )
 
 
 def randperm(n: int, *, generator: Generator | None = None) -> Tensor:
@@ -130,7 +163,9 @@ def _check(device: Any, requires_grad: bool) -> None:
 # ---- functions of tensors
 
 
-def as_strided(input: Tensor, size: Sequence[int], stride: Sequence[int], storage_offset: int | None = None) -> Tensor:
+def as_strided(
+    input: Tensor, size: Sequence[int], stride: Sequence[int], storage_offset: int | None = None
+) -> Tensor:
     return input.as_strided(size, stride, storage_offset)
 
 
@@ -138,7 +173,9 @@ def equal(input: Tensor, other: Tensor) -> bool:
     return input.shape == other.shape and input.eq(other).all().item()
 
 
-def allclose(input: Tensor, other: Tensor, rtol: float = 1e-5, atol: float = 1e-8, equal_nan: bool = False) -> bool:
+def allclose(
+    input: Tensor, other: Tensor, rtol: float = 1e-5, atol: float = 1e-8, equal_nan: bool = False
+) -> bool:
     if input.dtype is not other.dtype:
         raise RuntimeError(f"{input.dtype.word} did not match {other.dtype.word}")
     return np.allclose(input._values, other._values, rtol, atol, equal_nan)
@@ -168,13 +205,22 @@ class no_grad(contextlib.ContextDecorator):
 
 
 def layer_norm(
-    input: Tensor, normalized_shape: Sequence[int], weight: Tensor | None = None, bias: Tensor | None = None, eps: float = 1e-5
+    input: Tensor,
+    normalized_shape: Sequence[int],
+    weight: Tensor | None = None,
+    bias: Tensor | None = None,
+    eps: float = 1e-5,
 ) -> Tensor:
     rows = _take_rows(input, normalized_shape)
     return _scale(input, rows - rows.mean(1, keepdims=True), weight, bias, eps)
 
 
-def rms_norm(input: Tensor, normalized_shape: Sequence[int], weight: Tensor | None = None, eps: float | None = None) -> Tensor:
+def rms_norm(
+    input: Tensor,
+    normalized_shape: Sequence[int],
+    weight: Tensor | None = None,
+    eps: float | None = None,
+) -> Tensor:
     if eps is None:
         eps = finfo(float64 if input.dtype is float64 else float32).eps
     return _scale(input, _take_rows(input, normalized_shape), weight, None, eps)
@@ -185,14 +231,17 @@ def _take_rows(input: Tensor, normalized_shape: Sequence[int]) -> np.ndarray:
     last = list(normalized_shape)
     if list(input.shape[max(input.ndim - len(last), 0) :]) != last:
         raise RuntimeError(
-            f"Given normalized_shape={last}, expected input with shape [*, {', '.join(map(str, last))}], but got input of "
-            f"size{list(input.shape)}"
+            f"Given normalized_shape={last}, expected input with shape [*,"
+            f" {', '.join(map(str, last))}], but got input of size{list(input.shape)}"
         )
     return input._values.reshape(-1, math.prod(last)).astype(np.float64)
 
 
-def _scale(input: Tensor, rows: np.ndarray, weight: Tensor | None, bias: Tensor | None, eps: float) -> Tensor:
-    """Divide rows by their root mean square, apply weight and bias, and round once to the dtype of ``input``."""
+def _scale(
+    input: Tensor, rows: np.ndarray, weight: Tensor | None, bias: Tensor | None, eps: float
+) -> Tensor:
+    """Divide rows by their root mean square, apply weight and bias, and round once to the dtype of
+    ``input``."""
     with np.errstate(all="ignore"):
         y = rows / np.sqrt((rows * rows).mean(1, keepdims=True) + eps)
         y = y if weight is None else y * weight._values.reshape(-1)

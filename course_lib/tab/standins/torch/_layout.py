@@ -1,4 +1,5 @@
-"""Shapes and strides: where the elements of a view and of a result lie in memory. Strides count elements."""
+"""Shapes and strides: where the elements of a view and of a result lie in memory. Strides count
+elements."""
 
 from __future__ import annotations
 
@@ -40,21 +41,27 @@ def pack(shape: Sequence[int]) -> tuple[int, ...]:
 def _is_dense(shape: Sequence[int], stride: Sequence[int]) -> bool:
     """Return True if the elements lie in memory without gaps, in any order of the dimensions."""
     reach = 1
-    for step, size in sorted((step, size) for step, size in zip(stride, shape, strict=True) if size != 1):
+    for step, size in sorted(
+        (step, size) for step, size in zip(stride, shape, strict=True) if size != 1
+    ):
         if step != reach:
             return False
         reach *= size
     return True
 
 
-def find_view(old: tuple[int, ...], stride: tuple[int, ...], new: tuple[int, ...]) -> tuple[int, ...] | None:
-    """Return the strides that give memory of the old shape and strides the new shape; None if there are none."""
+def find_view(
+    old: tuple[int, ...], stride: tuple[int, ...], new: tuple[int, ...]
+) -> tuple[int, ...] | None:
+    """Return the strides that give memory of the old shape and strides the new shape; None if there
+    are none."""
     if not math.prod(old):
         return stride if old == new else pack(new)
     if not old:
         return (1,) * len(new)
     found, at = [0] * len(new), len(new) - 1
-    # Of neighbouring dimensions that lie in memory as one: the innermost stride, the elements in the old shape, those in the new shape.
+    # Of neighbouring dimensions that lie in memory as one: the innermost stride, the elements in
+    # the old shape, those in the new shape.
     base, run, seen = stride[-1], 1, 1
     for k in range(len(old) - 1, -1, -1):
         run *= old[k]
@@ -78,24 +85,33 @@ def check_broadcast(first: Sequence[int], second: Sequence[int]) -> None:
     rank = max(len(first), len(second))
     for k, (a, b) in enumerate(zip(reversed(first), reversed(second), strict=False), start=1):
         if a != b and 1 not in (a, b):
-            raise RuntimeError(f"The size of tensor a ({a}) must match the size of tensor b ({b}) at non-singleton dimension {rank - k}")
+            raise RuntimeError(
+                f"The size of tensor a ({a}) must match the size of tensor b ({b}) at non-singleton"
+                f" dimension {rank - k}"
+            )
 
 
 def arrange(shape: tuple[int, ...], operands: Sequence[Layout]) -> tuple[int, ...]:
-    """Return the strides of a result of this shape. Its dimensions have the same order in memory as those of the operands.
+    """Return the strides of a result of this shape. Its dimensions have the same order in memory as
+    those of the operands.
 
     Source: aten/src/ATen/TensorIterator.cpp of PyTorch, reorder_dimensions.
     """
     if len(set(operands)) == 1 and operands[0][0] == shape and _is_dense(*operands[0]):
         return operands[0][1]
-    steps = []  # per operand, a stride for each dimension of the result; 0 if the operand is repeated along the dimension
+    # per operand, a stride for each dimension of the result; 0 if the operand is repeated along the
+    # dimension
+    steps = []
     for sizes, strides in operands:
         new = len(shape) - len(sizes)
         pairs = zip(sizes, strides, shape[new:], strict=True)
-        steps.append([0] * new + [0 if size == 1 != whole else stride for size, stride, whole in pairs])
+        steps.append(
+            [0] * new + [0 if size == 1 != whole else stride for size, stride, whole in pairs]
+        )
 
     def compare(first: int, second: int) -> int:
-        """Return 1 if the second dimension lies further inside than the first, -1 if the first does, 0 if nothing says so."""
+        """Return 1 if the second dimension lies further inside than the first, -1 if the first
+        does, 0 if nothing says so."""
         for step in steps:
             if step[first] and step[second]:
                 if step[first] != step[second]:

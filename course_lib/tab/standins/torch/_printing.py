@@ -11,11 +11,14 @@ _INDENT = len("tensor(")
 
 
 def tensor_text(values: np.ndarray, dtype: Any, *, default: bool) -> str:
-    """Return the text of a tensor with these values. ``default``: the dtype is one that PyTorch does not print."""
+    """Return the text of a tensor with these values. ``default``: the dtype is one that PyTorch
+    does not print."""
     suffixes = [] if default and (values.size or values.dtype == np.float32) else [f"dtype={dtype}"]
     if values.size:
         summarised = values.size > _THRESHOLD
-        body = _write(values, _Formatter(_edges(values) if summarised else values), _INDENT, summarised)
+        body = _write(
+            values, _Formatter(_edges(values) if summarised else values), _INDENT, summarised
+        )
     else:
         body = "[]"
         if values.ndim != 1:
@@ -54,7 +57,8 @@ class _Formatter:
 
 
 def _edges(values: np.ndarray) -> np.ndarray:
-    """Return the first and last elements of each long dimension. PyTorch prints only these of a long tensor."""
+    """Return the first and last elements of each long dimension. PyTorch prints only these of a
+    long tensor."""
     for axis, size in enumerate(values.shape):
         if size > 2 * _EDGE:
             values = values.take([*range(_EDGE), *range(size - _EDGE, size)], axis)
@@ -67,7 +71,9 @@ def _write(values: np.ndarray, write: _Formatter, indent: int, summarised: bool)
     cut = summarised and len(values) > 2 * _EDGE
     shown = [*values[:_EDGE], ..., *values[-_EDGE:]] if cut else list(values)
     if values.ndim > 1:
-        parts = ["..." if part is ... else _write(part, write, indent + 1, summarised) for part in shown]
+        parts = [
+            "..." if part is ... else _write(part, write, indent + 1, summarised) for part in shown
+        ]
         return "[" + ("," + "\n" * (values.ndim - 1) + " " * (indent + 1)).join(parts) + "]"
     words = [" ..." if value is ... else write(value.item()) for value in shown]
     in_line = max(1, (_WIDTH - indent) // (write.width + 2))

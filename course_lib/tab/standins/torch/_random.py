@@ -1,6 +1,8 @@
-"""torch.Generator and PyTorch's random numbers: the Mersenne Twister of its CPU generator, and the numbers that are made from its words.
+"""torch.Generator and PyTorch's random numbers: the Mersenne Twister of its CPU generator, and the
+numbers that are made from its words.
 
-Source: ATen/core/MT19937RNGEngine.h, ATen/core/DistributionsHelper.h and ATen/native/cpu/DistributionTemplates.h of PyTorch.
+Source: ATen/core/MT19937RNGEngine.h, ATen/core/DistributionsHelper.h and
+ATen/native/cpu/DistributionTemplates.h of PyTorch.
 """
 
 from __future__ import annotations
@@ -36,7 +38,9 @@ class Generator:
     def uniform(self, count: int, kind: np.dtype) -> np.ndarray:
         """Return ``count`` numbers from 0 up to 1, float32 or float64."""
         if kind == np.float32:
-            return (self.words(count) & np.uint64(2**24 - 1)).astype(np.float32) * np.float32(2**-24)
+            return (self.words(count) & np.uint64(2**24 - 1)).astype(np.float32) * np.float32(
+                2**-24
+            )
         return (self.long_words(count) & np.uint64(2**53 - 1)).astype(np.float64) * 2**-53
 
     def normal(self, count: int, kind: np.dtype) -> np.ndarray:
@@ -46,12 +50,14 @@ class Generator:
         made = self.uniform(count, kind)
         whole = count // _BLOCK * _BLOCK
         made[:whole] = _make_normal(made[:whole])
-        if whole < count:  # PyTorch draws the last sixteen numbers anew, which include some of the last whole block
+        # PyTorch draws the last sixteen numbers anew, which include some of the last whole block
+        if whole < count:
             made[-_BLOCK:] = _make_normal(self.uniform(_BLOCK, kind))
         return made
 
     def _next_normal(self) -> float:
-        """Return one normal number. Numbers are made in pairs; the second of a pair is kept for the next call."""
+        """Return one normal number. Numbers are made in pairs; the second of a pair is kept for the
+        next call."""
         if self._spare is not None:
             spare, self._spare = self._spare, None
             return spare
@@ -76,7 +82,8 @@ class Generator:
 
 
 def _make_normal(uniform: np.ndarray) -> np.ndarray:
-    """Turn uniform numbers into normal ones by Box and Muller's transform. Their count is a multiple of 16."""
+    """Turn uniform numbers into normal ones by Box and Muller's transform. Their count is a
+    multiple of 16."""
     below_one, turns = uniform.reshape(-1, 2, _BLOCK // 2).transpose(1, 0, 2)
     angle = turns * uniform.dtype.type(2 * np.pi)
     if uniform.dtype == np.float32:
@@ -87,14 +94,18 @@ def _make_normal(uniform: np.ndarray) -> np.ndarray:
     return np.stack([radius * cosine, radius * sine], axis=1).reshape(-1)
 
 
-# ---- logarithm, sine and cosine in fp32, with the roundings of PyTorch's kernel for AVX2 and AVX-512: Cephes' polynomials
-# Source: aten/src/ATen/native/cpu/avx_mathfun.h of PyTorch; its compiler fuses a multiplication and the addition after it.
+# ---- logarithm, sine and cosine in fp32, with the roundings of PyTorch's kernel for AVX2 and
+# AVX-512: Cephes' polynomials
+# Source: aten/src/ATen/native/cpu/avx_mathfun.h of PyTorch; its compiler fuses a multiplication and
+# the addition after it.
 
-_LOG = (7.0376836292e-2, -1.1514610310e-1, 1.1676998740e-1, -1.2420140846e-1, 1.4249322787e-1, -1.6668057665e-1,
+_LOG = (7.0376836292e-2, -1.1514610310e-1, 1.1676998740e-1, -1.2420140846e-1, 1.4249322787e-1,
+    -1.6668057665e-1,
         2.0000714765e-1, -2.4999993993e-1, 3.3333331174e-1)  # fmt: skip
 _SINE = (-1.9515295891e-4, 8.3321608736e-3, -1.6666654611e-1)
 _COSINE = (2.443315711809948e-5, -1.388731625493765e-3, 4.166664568298827e-2)
-_QUARTER_TURN = (-0.78515625, -2.4187564849853515625e-4, -3.77489497744594108e-8)  # -pi / 4 in three parts
+# -pi / 4 in three parts
+_QUARTER_TURN = (-0.78515625, -2.4187564849853515625e-4, -3.77489497744594108e-8)
 
 
 def _fuse(a: np.ndarray, b: np.ndarray | float, c: np.ndarray | float) -> np.ndarray:
@@ -132,4 +143,5 @@ def _sine_and_cosine(x: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     return np.where(octant & 4, -sine, sine), np.where((octant + 2) & 4, -cosine, cosine)
 
 
-default = Generator().manual_seed(int.from_bytes(os.urandom(4), "little"))  # the generator of calls without one, as in torch.randn(3)
+# the generator of calls without one, as in torch.randn(3)
+default = Generator().manual_seed(int.from_bytes(os.urandom(4), "little"))

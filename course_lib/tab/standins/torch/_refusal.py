@@ -11,11 +11,15 @@ _PACKAGE = __name__.rpartition(".")[0]  # "torch" in a tab; a test may load it u
 
 
 def _say(what: str) -> str:
-    return f"{what} needs PyTorch, which a browser tab does not have: open this lesson on your machine."
+    return (
+        f"{what} needs PyTorch, which a browser tab does not have: open this lesson on your"
+        " machine."
+    )
 
 
 class NeedsPyTorch(AttributeError):
-    """Raised where a lesson asks for more of PyTorch than a tab has. As an AttributeError it lets ``hasattr`` answer False."""
+    """Raised where a lesson asks for more of PyTorch than a tab has. As an AttributeError it lets
+    ``hasattr`` answer False."""
 
     def __init__(self, what: str) -> None:
         super().__init__(_say(what))
@@ -41,10 +45,13 @@ class Submodule(ModuleType):
 
 
 class _Finder:
-    """Refuses ``import torch.absent`` and ``from torch import absent``. Python asks it after all other finders."""
+    """Refuses ``import torch.absent`` and ``from torch import absent``. Python asks it after all
+    other finders."""
 
     @staticmethod
-    def find_spec(name: str, path: Sequence[str] | None = None, target: ModuleType | None = None) -> None:
+    def find_spec(
+        name: str, path: Sequence[str] | None = None, target: ModuleType | None = None
+    ) -> None:
         if name.startswith(f"{_PACKAGE}."):
             raise ModuleNotFoundError(_say(f"torch{name.removeprefix(_PACKAGE)}"))
 

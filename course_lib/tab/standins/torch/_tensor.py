@@ -141,19 +141,28 @@ class Tensor:
     def element_size(self) -> int:
         return self.dtype.itemsize
 
-    def set_(self, source: UntypedStorage, offset: int = 0, size: Any = None, stride: Any = None) -> Tensor:
+    def set_(
+        self, source: UntypedStorage, offset: int = 0, size: Any = None, stride: Any = None
+    ) -> Tensor:
         size = (source.nbytes() // self.dtype.itemsize,) if size is None else size
         stride = pack(size) if stride is None else stride
-        self._storage, self._offset, self.shape, self._stride = source, offset, Size(size), tuple(stride)
+        self._storage = source
+        self._offset = offset
+        self.shape = Size(size)
+        self._stride = tuple(stride)
         return self
 
-    def as_strided(self, size: Sequence[int], stride: Sequence[int], storage_offset: int | None = None) -> Tensor:
-        offset, item = self._offset if storage_offset is None else storage_offset, self.dtype.itemsize
+    def as_strided(
+        self, size: Sequence[int], stride: Sequence[int], storage_offset: int | None = None
+    ) -> Tensor:
+        offset = self._offset if storage_offset is None else storage_offset
+        item = self.dtype.itemsize
         reach = offset + 1 + sum((n - 1) * step for n, step in zip(size, stride, strict=True))
         if math.prod(size) and reach * item > self._storage.nbytes():
             raise RuntimeError(
-                f"setStorage: sizes {list(size)}, strides {list(stride)}, storage offset {offset}, and itemsize {item} requiring a storage "
-                f"size of {reach * item} are out of bounds for storage of size {self._storage.nbytes()}"
+                f"setStorage: sizes {list(size)}, strides {list(stride)}, storage offset {offset},"
+                f" and itemsize {item} requiring a storage size of {reach * item} are out of bounds"
+                f" for storage of size {self._storage.nbytes()}"
             )
         return self._view(size, stride, offset)
 
@@ -191,7 +200,9 @@ class Tensor:
 
     def is_contiguous(self) -> bool:
         pairs = zip(self.shape, self._stride, pack(self.shape), strict=True)
-        return not self.numel() or all(stride == packed for size, stride, packed in pairs if size != 1)
+        return not self.numel() or all(
+            stride == packed for size, stride, packed in pairs if size != 1
+        )
 
     def contiguous(self) -> Tensor:
         return self if self.is_contiguous() else make_new(self.shape, self.dtype).copy_(self)
@@ -207,8 +218,8 @@ class Tensor:
         stride = find_view(self.shape, self._stride, shape)
         if stride is None:
             raise RuntimeError(
-                "view size is not compatible with input tensor's size and stride (at least one dimension spans across two contiguous "
-                "subspaces). Use .reshape(...) instead."
+                "view size is not compatible with input tensor's size and stride (at least one"
+                " dimension spans across two contiguous subspaces). Use .reshape(...) instead."
             )
         return self._view(shape, stride, self._offset)
 
@@ -222,7 +233,9 @@ class Tensor:
 
     def permute(self, *dims: Any) -> Tensor:
         order = [self._axis(dim) for dim in unpack_sizes(dims)]
-        return self._view([self.shape[k] for k in order], [self._stride[k] for k in order], self._offset)
+        return self._view(
+            [self.shape[k] for k in order], [self._stride[k] for k in order], self._offset
+        )
 
     def transpose(self, dim0: int, dim1: int) -> Tensor:
         order = list(range(self.ndim))
@@ -233,11 +246,15 @@ class Tensor:
 
     def t(self) -> Tensor:
         if self.ndim > 2:
-            raise RuntimeError(f"t() expects a tensor with <= 2 dimensions, but self is {self.ndim}D")
+            raise RuntimeError(
+                f"t() expects a tensor with <= 2 dimensions, but self is {self.ndim}D"
+            )
         return self.permute(*reversed(range(self.ndim)))
 
     def movedim(self, source: int, destination: int) -> Tensor:
-        order, source, destination = list(range(self.ndim)), self._axis(source), self._axis(destination)
+        order = list(range(self.ndim))
+        source = self._axis(source)
+        destination = self._axis(destination)
         if order:
             order.insert(destination, order.pop(source))
         return self.permute(order)
@@ -247,8 +264,9 @@ class Tensor:
         new = len(sizes) - self.ndim
         if new < 0:
             raise RuntimeError(
-                f"expand(torch.{self.dtype.word}Tensor{{{list(self.shape)}}}, size={list(sizes)}): the number of sizes provided ({len(sizes)}) must be "
-                f"greater or equal to the number of dimensions in the tensor ({self.ndim})"
+                f"expand(torch.{self.dtype.word}Tensor{{{list(self.shape)}}}, size={list(sizes)}):"
+                f" the number of sizes provided ({len(sizes)}) must be greater or equal to the"
+                f" number of dimensions in the tensor ({self.ndim})"
             )
         shape, stride = list(sizes), [0] * len(sizes)
         for k, (size, step) in enumerate(zip(self.shape, self._stride, strict=True), start=new):
@@ -256,8 +274,9 @@ class Tensor:
                 shape[k], stride[k] = size, step
             elif size != 1:
                 raise RuntimeError(
-                    f"The expanded size of the tensor ({sizes[k]}) must match the existing size ({size}) at non-singleton dimension {k}.  "
-                    f"Target sizes: {list(sizes)}.  Tensor sizes: {list(self.shape)}"
+                    f"The expanded size of the tensor ({sizes[k]}) must match the existing size"
+                    f" ({size}) at non-singleton dimension {k}.  Target sizes: {list(sizes)}. "
+                    f" Tensor sizes: {list(self.shape)}"
                 )
         for k in range(new - 1, -1, -1):
             stride[k] = shape[k + 1] * stride[k + 1] if k + 1 < len(shape) and shape[k] == 1 else 0
@@ -265,12 +284,18 @@ class Tensor:
 
     def split(self, split_size: int, dim: int = 0) -> tuple[Tensor, ...]:
         before = (slice(None),) * self._axis(dim)
-        return tuple(self[(*before, slice(at, at + split_size))] for at in range(0, max(self.shape[dim], 1), split_size))
+        return tuple(
+            self[(*before, slice(at, at + split_size))]
+            for at in range(0, max(self.shape[dim], 1), split_size)
+        )
 
     def _axis(self, dim: int) -> int:
         rank = max(self.ndim, 1)
         if not -rank <= dim < rank:
-            raise IndexError(f"Dimension out of range (expected to be in range of [{-rank}, {rank - 1}], but got {dim})")
+            raise IndexError(
+                f"Dimension out of range (expected to be in range of [{-rank}, {rank - 1}], but got"
+                f" {dim})"
+            )
         return dim % rank
 
     # ---- elements
@@ -305,7 +330,10 @@ class Tensor:
             else:
                 place = operator.index(part)
                 if not -self.shape[at] <= place < self.shape[at]:
-                    raise IndexError(f"index {place} is out of bounds for dimension {at} with size {self.shape[at]}")
+                    raise IndexError(
+                        f"index {place} is out of bounds for dimension {at} with size"
+                        f" {self.shape[at]}"
+                    )
                 offset, at = offset + place % self.shape[at] * self._stride[at], at + 1
         return self._view(shape, stride, offset)
 
@@ -325,7 +353,9 @@ class Tensor:
 
     def item(self) -> Any:
         if self.numel() != 1:
-            raise RuntimeError(f"a Tensor with {self.numel()} elements cannot be converted to Scalar")
+            raise RuntimeError(
+                f"a Tensor with {self.numel()} elements cannot be converted to Scalar"
+            )
         return self._values.item()
 
     def tolist(self) -> Any:
@@ -391,7 +421,9 @@ class Tensor:
             else:
                 check_device(part)
         check_device(device)
-        return self if dtype in (None, self.dtype) else make_new(self.shape, dtype, [self]).copy_(self)
+        return (
+            self if dtype in (None, self.dtype) else make_new(self.shape, dtype, [self]).copy_(self)
+        )
 
     def cpu(self) -> Tensor:
         return self
@@ -410,16 +442,20 @@ class Tensor:
     def mean(self, dim: Any = None, keepdim: bool = False) -> Tensor:
         if self.dtype.kind != "f":
             raise RuntimeError(
-                "mean(): could not infer output dtype. Input dtype must be either a floating point or complex dtype. "
-                f"Got: {self.dtype.word}"
+                "mean(): could not infer output dtype. Input dtype must be either a floating point"
+                f" or complex dtype. Got: {self.dtype.word}"
             )
         return self._reduce(np.mean, dim, keepdim, self.dtype)
 
     def var(self, dim: Any = None, *, correction: float = 1, keepdim: bool = False) -> Tensor:
-        return self._reduce(partial(np.var, ddof=correction, dtype=np.float64), dim, keepdim, self.dtype)
+        return self._reduce(
+            partial(np.var, ddof=correction, dtype=np.float64), dim, keepdim, self.dtype
+        )
 
     def std(self, dim: Any = None, *, correction: float = 1, keepdim: bool = False) -> Tensor:
-        return self._reduce(partial(np.std, ddof=correction, dtype=np.float64), dim, keepdim, self.dtype)
+        return self._reduce(
+            partial(np.std, ddof=correction, dtype=np.float64), dim, keepdim, self.dtype
+        )
 
     def amax(self, dim: Any = None, keepdim: bool = False) -> Tensor:
         return self._reduce(np.max, dim, keepdim, self.dtype)
@@ -440,7 +476,9 @@ class Tensor:
         dims = () if dim is None else (dim,) if isinstance(dim, int) else dim
         axes = tuple(self._axis(k) for k in dims) if self.ndim else ()
         with np.errstate(all="ignore"):
-            return from_values(np.asarray(function(self._values, axis=axes or None, keepdims=keepdim)), kind)
+            return from_values(
+                np.asarray(function(self._values, axis=axes or None, keepdims=keepdim)), kind
+            )
 
     def clamp(self, min: Any = None, max: Any = None) -> Tensor:
         kind = promote_operands([self, *(bound for bound in (min, max) if bound is not None)])
@@ -482,7 +520,8 @@ _BINARY: dict[str, tuple[Callable, str]] = {
     "ne": (np.not_equal, "bool"),
 }
 _OPERATORS = {
-    "add": "add", "sub": "sub", "mul": "mul", "truediv": "div", "pow": "pow", "mod": "remainder", "lt": "lt", "le": "le", "gt": "gt", "ge": "ge",
+    "add": "add", "sub": "sub", "mul": "mul", "truediv": "div", "pow": "pow", "mod": "remainder",
+    "lt": "lt", "le": "le", "gt": "gt", "ge": "ge",
     "eq": "eq", "ne": "ne",
 }  # fmt: skip
 _CASTS = {"half": "float16", "bfloat16": "bfloat16", "float": "float32", "double": "float64"}
@@ -497,7 +536,10 @@ def _make_operation(function: Callable, result: str) -> Callable[..., Any]:
         check_broadcast(tensors[0].shape, tensors[-1].shape)
         with np.errstate(all="ignore"):
             first = compute_operand(operands[0], kind, rounded=True)
-            values = function(first, *(compute_operand(part, kind, rounded=result == "bool") for part in operands[1:]))
+            values = function(
+                first,
+                *(compute_operand(part, kind, rounded=result == "bool") for part in operands[1:]),
+            )
         if out is not None:
             return out._write(narrow(values, out.dtype))
         return from_values(values, bool_ if result == "bool" else kind, operands)
@@ -506,9 +548,11 @@ def _make_operation(function: Callable, result: str) -> Callable[..., Any]:
 
 
 def compute_operand(part: Any, kind: dtype, *, rounded: bool = False) -> np.ndarray:
-    """Return a number, or the elements of a tensor, in the dtype in which operations of ``kind`` compute.
+    """Return a number, or the elements of a tensor, in the dtype in which operations of ``kind``
+    compute.
 
-    ``rounded``: a number is rounded to ``kind`` first. PyTorch does so in comparisons, and with the first operand.
+    ``rounded``: a number is rounded to ``kind`` first. PyTorch does so in comparisons, and with the
+    first operand.
     """
     if isinstance(part, Tensor):
         return part.to(kind)._values
@@ -526,10 +570,15 @@ def _swap(operation: Callable) -> Callable:
 
 
 def _only_known(operation: Callable) -> Callable:
-    """Return the operation as an operator that returns NotImplemented for anything but a tensor or a number."""
+    """Return the operation as an operator that returns NotImplemented for anything but a tensor or
+    a number."""
 
     def method(self: Tensor, other: Any) -> Any:
-        return operation(self, other) if isinstance(other, (Tensor, bool, int, float, np.generic)) else NotImplemented
+        return (
+            operation(self, other)
+            if isinstance(other, (Tensor, bool, int, float, np.generic))
+            else NotImplemented
+        )
 
     return method
 
@@ -538,9 +587,15 @@ def _in_place(operation: Callable) -> Callable:
     def method(self: Tensor, other: Any) -> Tensor:
         result = operation(self, other)
         if result.shape != self.shape:
-            raise RuntimeError(f"output with shape {list(self.shape)} doesn't match the broadcast shape {list(result.shape)}")
+            raise RuntimeError(
+                f"output with shape {list(self.shape)} doesn't match the broadcast shape"
+                f" {list(result.shape)}"
+            )
         if "bif".index(result.dtype.kind) > "bif".index(self.dtype.kind):
-            raise RuntimeError(f"result type {result.dtype.word} can't be cast to the desired output type {self.dtype.word}")
+            raise RuntimeError(
+                f"result type {result.dtype.word} can't be cast to the desired output type"
+                f" {self.dtype.word}"
+            )
         return self.copy_(result)
 
     return method
@@ -558,7 +613,9 @@ def _add_methods() -> None:
         operation = OPERATIONS[name]
         setattr(Tensor, f"__{sign}__", _only_known(operation))
         if _BINARY[name][1] != "bool":
-            swapped = {"add": operation, "mul": operation, "div": _divide_number}.get(name) or _swap(operation)
+            swapped = {"add": operation, "mul": operation, "div": _divide_number}.get(
+                name
+            ) or _swap(operation)
             setattr(Tensor, f"__r{sign}__", _only_known(swapped))
             setattr(Tensor, f"__i{sign}__", _in_place(operation))
             setattr(Tensor, f"{name}_", _in_place(operation))
@@ -572,23 +629,38 @@ _add_methods()
 # ---- making tensors
 
 
-def _make(storage: UntypedStorage, kind: dtype, shape: Sequence[int], stride: Sequence[int], offset: int = 0) -> Tensor:
+def _make(
+    storage: UntypedStorage,
+    kind: dtype,
+    shape: Sequence[int],
+    stride: Sequence[int],
+    offset: int = 0,
+) -> Tensor:
     made = object.__new__(Tensor)
     made.dtype = kind
     return made.set_(storage, offset, shape, stride)
 
 
 def make_new(shape: Sequence[int], kind: dtype, like: Sequence[Any] = ()) -> Tensor:
-    """Return a tensor of new memory. The order of its dimensions in memory is that of ``like``; without ``like`` the last is innermost."""
+    """Return a tensor of new memory. The order of its dimensions in memory is that of ``like``;
+    without ``like`` the last is innermost."""
     shape = tuple(operator.index(size) for size in shape)
-    layouts = [(tuple(part.shape), part.stride()) if isinstance(part, Tensor) else ((), ()) for part in like]
-    return _make(UntypedStorage(math.prod(shape) * kind.itemsize), kind, shape, arrange(shape, layouts))
+    layouts = [
+        (tuple(part.shape), part.stride()) if isinstance(part, Tensor) else ((), ())
+        for part in like
+    ]
+    return _make(
+        UntypedStorage(math.prod(shape) * kind.itemsize), kind, shape, arrange(shape, layouts)
+    )
 
 
 def from_values(values: np.ndarray, kind: dtype, operands: Sequence[Any] = ()) -> Tensor:
     """Return the result of an operation on tensors and numbers, rounded to ``kind``."""
     values = np.asarray(values)
-    if all(isinstance(part, Tensor) and part.shape == values.shape and part.is_contiguous() for part in operands):
+    if all(
+        isinstance(part, Tensor) and part.shape == values.shape and part.is_contiguous()
+        for part in operands
+    ):
         operands = ()
     return make_new(values.shape, kind, operands)._write(narrow(values, kind))
 
@@ -598,12 +670,20 @@ def share(array: np.ndarray) -> Tensor:
     kind = _dtypes.of_numpy(array.dtype)
     if any(step < 0 for step in array.strides):
         raise ValueError(
-            "At least one stride in the given numpy array is negative, and tensors with negative strides are not currently supported. "
-            "(You can probably work around this by making a copy of your array  with array.copy().) "
+            "At least one stride in the given numpy array is negative, and tensors with negative"
+            " strides are not currently supported. (You can probably work around this by making a"
+            " copy of your array  with array.copy().) "
         )
-    reach = 1 + sum((n - 1) * step // kind.itemsize for n, step in zip(array.shape, array.strides, strict=True))
+    reach = 1 + sum(
+        (n - 1) * step // kind.itemsize for n, step in zip(array.shape, array.strides, strict=True)
+    )
     flat = np.lib.stride_tricks.as_strided(array, (reach if array.size else 0,), (kind.itemsize,))
-    return _make(UntypedStorage(flat.view(np.uint8)), kind, array.shape, [step // kind.itemsize for step in array.strides])
+    return _make(
+        UntypedStorage(flat.view(np.uint8)),
+        kind,
+        array.shape,
+        [step // kind.itemsize for step in array.strides],
+    )
 
 
 def check_device(wanted: Any) -> None:
@@ -617,7 +697,9 @@ def check_device(wanted: Any) -> None:
 
 def _gathers(part: Any) -> bool:
     """Return True if an index picks elements one by one, so that the result is a copy."""
-    return isinstance(part, (list, np.ndarray, bool)) or (isinstance(part, Tensor) and (part.ndim > 0 or part.dtype is bool_))
+    return isinstance(part, (list, np.ndarray, bool)) or (
+        isinstance(part, Tensor) and (part.ndim > 0 or part.dtype is bool_)
+    )
 
 
 def _as_numpy_index(part: Any) -> Any:
