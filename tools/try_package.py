@@ -16,6 +16,7 @@ import sys
 import tempfile
 import time
 from pathlib import Path
+from typing import Any
 
 ROOT = Path(__file__).resolve().parent.parent
 LESSONS = {"00": ("00a",), "03": ("03a",)}
@@ -70,7 +71,7 @@ class Learner:
             "LANG": "C.UTF-8",
             "TORCH": os.environ.get("TORCH", "cpu"),
         }
-        self.as_user = (
+        self.as_user: dict[str, Any] = (
             {"user": _NOBODY, "group": _NOBODY, "extra_groups": ()} if os.geteuid() == 0 else {}
         )
 
@@ -80,13 +81,13 @@ class Learner:
             shutil.chown(path, _NOBODY, _NOBODY)
 
     def start(
-        self, *command: object, cwd: Path | None = None, **more: object
+        self, *command: object, cwd: Path | None = None, **more: Any
     ) -> subprocess.Popen[str]:
         return subprocess.Popen(
             [str(part) for part in command], cwd=cwd or self.home, env=self.environment, text=True,
             stdout=subprocess.PIPE,
             stderr=subprocess.STDOUT, stdin=subprocess.DEVNULL, **self.as_user,
-            **more,  # type: ignore[call-overload]
+            **more,
         )  # fmt: skip
 
     def run(self, *command: object, cwd: Path | None = None, code: int = 0) -> str:
