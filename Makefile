@@ -19,7 +19,7 @@ SINCE ?= main
 PART ?= all
 
 .DEFAULT_GOAL := help
-.PHONY: help lab test sweep quick env dev exercises notebooks nbval nbval-gpu bundle site tab pyodide tab-test lint pins package doctor update clean
+.PHONY: help lab test sweep quick env dev exercises notebooks nbval nbval-gpu bundle site tab pyodide tab-test lint pins package commands doctor update clean
 
 help: ## list these commands
 	@echo "make COMMAND, where COMMAND is one of"
@@ -102,6 +102,10 @@ pins: dev ## authors: prove that the pins fit every Python and processor
 package: dev ## authors: build the wheel, and try it as a learner elsewhere
 	@$(VENV)/python tools/try_package.py
 	@$(VENV)/python tools/proven.py record package
+
+commands: dev ## authors: type what the guides tell, in an empty account
+	@$(VENV)/python tools/try_commands.py
+	@$(VENV)/python tools/proven.py record commands
 
 clean: ## remove .venv and caches; exercises, notebooks, progress stay
 	rm -rf .venv .venv.lock build norm_kernels_course.egg-info .pytest_cache .ruff_cache .hypothesis

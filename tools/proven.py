@@ -1,7 +1,7 @@
 """Keep which stages of ``.ci/run`` are proven, and for which inputs: ``python tools/proven.py need
 STAGE``, ``... record STAGE``.
 
-Three stages depend on few files: the pins, the environment by another Python, and the package.
+Three stages depend on few files: the pins, the commands that a newcomer types, and the package.
 ``.ci/proven.json`` has for each the hash of these files when it last passed, and the date. ``need``
 ends with exit code 0 if the stage has to run: its files are others, the proof is a week old, or
 ``CI_ALL`` is set, as for a release. ``record`` writes the proof after a pass; the author who
@@ -28,7 +28,17 @@ _BOOTSTRAP = ("Makefile", "setup.py", "tools/bootstrap.py", "tools/machine.py")
 # since the tests prove the contents
 _INPUTS: dict[str, tuple[tuple[str, ...], tuple[str, ...]]] = {
     "pins": ((*_BUILD, "tools/check_pins.py"), ()),
-    "environment": ((*_BUILD, *_BOOTSTRAP), ()),
+    "commands": (
+        (
+            *_BUILD,
+            *_BOOTSTRAP,
+            "course_command.py",
+            "course_lib/authoring/hosted.py",
+            "tools/try_commands.py",
+            "tools/try_package.py",
+        ),
+        (),
+    ),
     "package": (
         (
             *_BUILD,

@@ -16,6 +16,7 @@ import sys
 import tempfile
 import time
 from pathlib import Path
+from typing import Any
 
 ROOT = Path(__file__).resolve().parent.parent
 LESSONS = {"00": ("00a",), "03": ("03a",)}
@@ -70,18 +71,23 @@ class Learner:
             "LANG": "C.UTF-8",
             "TORCH": os.environ.get("TORCH", "cpu"),
         }
-        self.as_user = (
+        self.as_user: dict[str, Any] = (
             {"user": _NOBODY, "group": _NOBODY, "extra_groups": ()} if os.geteuid() == 0 else {}
         )
 
+    def take_over(self, folder: Path) -> None:
+        """Make this person the owner of a folder and of all that is in it."""
+        for path in (folder, *folder.rglob("*")) if self.as_user else ():
+            shutil.chown(path, _NOBODY, _NOBODY)
+
     def start(
-        self, *command: object, cwd: Path | None = None, **more: object
+        self, *command: object, cwd: Path | None = None, **more: Any
     ) -> subprocess.Popen[str]:
         return subprocess.Popen(
             [str(part) for part in command], cwd=cwd or self.home, env=self.environment, text=True,
             stdout=subprocess.PIPE,
             stderr=subprocess.STDOUT, stdin=subprocess.DEVNULL, **self.as_user,
-            **more,  # type: ignore[call-overload]
+            **more,
         )  # fmt: skip
 
     def run(self, *command: object, cwd: Path | None = None, code: int = 0) -> str:
@@ -101,6 +107,18 @@ class Learner:
             flush=True,
         )
         return printed
+
+
+def make_learner(home: Path) -> Learner:
+    """Return a person whose home has nothing but pip's settings, which may name the index or the
+    folder that packages come from."""
+    (home / ".config" / "pip").mkdir(parents=True)
+    own = Path.home() / ".config" / "pip" / "pip.conf"
+    if own.is_file():
+        shutil.copyfile(own, home / ".config" / "pip" / "pip.conf")
+    learner = Learner(home)
+    learner.take_over(home)
+    return learner
 
 
 def expect(words: str, printed: str) -> None:
@@ -183,16 +201,7 @@ def main() -> None:
         folder.chmod(0o755)
         wheel = build(folder)
         print(f"package: {wheel.name}, {wheel.stat().st_size / 1e6:.1f} MB")
-        home = folder / "home"
-        (home / ".config" / "pip").mkdir(parents=True)
-        # it may name the index or the folder that packages come from
-        own = Path.home() / ".config" / "pip" / "pip.conf"
-        if own.is_file():
-            shutil.copyfile(own, home / ".config" / "pip" / "pip.conf")
-        learner = Learner(home)
-        if learner.as_user:
-            for path in (home, *home.rglob("*")):
-                shutil.chown(path, _NOBODY, _NOBODY)
+        learner = make_learner(folder / "home")
         try_out(learner, wheel)
 
 

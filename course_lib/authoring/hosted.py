@@ -25,21 +25,26 @@ FILE = paths.ROOT / HOSTED
 GPU_SOURCE = FILE.with_name("half_hour_on_a_gpu.py")
 GPU_FILE = GPU_SOURCE.with_suffix(".ipynb")
 SET_UP = """\
-# Run this cell first, and once, for about a minute. It sets the course up beside this notebook and leaves the host's PyTorch and Triton as they are.
+# Run this cell first. It takes one to two minutes: it sets the course up beside this notebook, and leaves the host's PyTorch and Triton as they are.
 import os
 import subprocess
 import sys
+from pathlib import Path
 
 SOURCE = "@SOURCE@"
+HERE = globals().get("HERE") or Path.cwd()  # the folder of this notebook, also when the cell is run again
+os.chdir(HERE)
 
 
 def run_module(*command, else_say):
-    if subprocess.run((sys.executable, "-m", *command)).returncode:
-        raise SystemExit(f"course: {else_say} The lines above say why. Nothing below this cell works without it.")
+    done = subprocess.run((sys.executable, "-m", *command), text=True, stdout=subprocess.PIPE, stderr=subprocess.STDOUT)
+    print(done.stdout, end="")
+    if done.returncode:
+        raise SystemExit(f"course: {else_say} The lines above say why.")
 
 
-run_module("pip", "install", "--quiet", SOURCE, else_say=f"pip could not install {SOURCE} (about a minute where it can).")
-run_module("course_command", "init", "my-course", "--newest", else_say="the course folder could not be made.")
+run_module("pip", "install", "--quiet", "--find-links", ".", SOURCE, else_say="@ELSE@")
+run_module("course_command", "init", "my-course", "--newest", else_say="the course folder could not be made. Nothing below works without it.")
 os.chdir("my-course/notebooks")
 
 asked = ["nvidia-smi", "--query-gpu=compute_cap", "--format=csv,noheader"]
@@ -49,10 +54,42 @@ except FileNotFoundError:  # a machine without an NVIDIA GPU
     capability = []
 if capability and float(capability[0]) < 8.0:
     os.environ["COURSE_DEVICE"] = "cpu"  # see below"""  # noqa: E501
+# What a set-up that fails says; until the package is on an index, pip finds it as a file beside the
+# notebook.
+_ELSE = (
+    "pip could not install the course from {SOURCE}, and nothing below works without it.@UPLOAD@"
+)
+_UPLOAD = (
+    " The package is on no index yet: in a clone of the course `python3 -m pip wheel --no-deps .`"
+    " makes a file norm_kernels_course-*.whl. Upload it beside this notebook, and run this cell"
+    " again."
+)
+_WORK = """\
+**Were you here before, or in a tab, or on a machine of your own?** Upload the `my-course.zip` that `course export` wrote there beside this
+notebook, and run the next cell. What this folder has already is kept in `my-course/.course/kept` before a file of the zip takes its place.
+
+**If a kernel that passed elsewhere does not compile here**, your kernel is probably right, and this GPU or the host's Triton is another one than it
+was compiled for: take a smaller `BLOCK` or fewer rows a program where the message names shared memory or registers; else restart with
+`os.environ["COURSE_DEVICE"] = "cpu"` at the end of the first cell, where the kernel passes as before, and report the message."""  # noqa: E501
+IMPORT_WORK = """\
+# A few seconds. It takes the exercises and the progress out of the newest my-course*.zip beside this notebook, and without one does nothing.
+zips = sorted(HERE.glob("my-course*.zip"), key=os.path.getmtime)
+if zips:
+    run_module("course_command", "import", str(zips[-1]), else_say=f"{zips[-1].name} was not taken.")
+else:
+    print(f"There is no my-course.zip in {HERE}: nothing was changed.")"""  # noqa: E501
+_LEAVE = """\
+**Before you leave**: the machine is taken away when you close it. The next cell writes a zip of your exercises and your progress beside this
+notebook. Download it; the second cell of this notebook takes it again, and so does `course import` on a machine of your own."""  # noqa: E501
+EXPORT_WORK = """\
+# A few seconds.
+import time
+
+run_module("course_command", "export", str(HERE / time.strftime("my-course-%H%M%S.zip")), else_say="no zip was written.")"""  # noqa: E501
 _ABOUT = """\
-This is lesson 00 of *LayerNorm and RMSNorm in Triton*, on a hosted machine. The cell above made the course folder `my-course`. The machine is
-taken away when you leave: download `my-course/exercises` and `my-course/.course` before, if you want to go on elsewhere. *Run all* would show
-the answers before you predict, so run the cells one at a time. For another lesson, open its notebook here, and copy the cell above to its top.
+This is lesson 00 of *LayerNorm and RMSNorm in Triton*, on a hosted machine. The first cell made the course folder `my-course`. Each cell of the
+lesson takes a second or two; the one that imports PyTorch and the check of 00a take up to ten. *Run all* would show
+the answers before you predict, so run the cells one at a time. For another lesson, open its notebook here, and copy the first cell to its top.
 
 **What the free T4 can do, and what it cannot.** Its compute capability is 7.5, and Triton and the course support 8.0 or newer. So the cell
 above chooses CPU mode on it: kernels run in Triton's interpreter, and every exercise can be solved and graded, but nothing is timed. Where a lesson
@@ -75,11 +112,8 @@ def make_notebook() -> nbformat.NotebookNode:
     )
     # The picture's file is not beside the notebook either.
     notebook.cells[0].source = re.sub(r"!\[[^\]]*\]\([^)]*\)\n\n", "", notebook.cells[0].source)
-    notebook.cells = [
-        _make_set_up(),
-        new_markdown_cell(_ABOUT, id="about-the-machine"),
-        *notebook.cells,
-    ]
+    about = new_markdown_cell(_ABOUT, id="about-the-machine")
+    notebook.cells = [*_make_set_up(), about, *notebook.cells, *_make_leave()]
     return notebook
 
 
@@ -87,14 +121,33 @@ def make_gpu_notebook() -> nbformat.NotebookNode:
     """Return the notebook of half an hour on a GPU without outputs: the cell that sets the course
     up, and what its script says."""
     notebook = read_source(GPU_SOURCE)
-    notebook.cells = [_make_set_up(), *notebook.cells]
+    notebook.cells = [*_make_set_up(), *notebook.cells, *_make_leave()]
     return notebook
 
 
-def _make_set_up() -> nbformat.NotebookNode:
+def _make_set_up() -> list[nbformat.NotebookNode]:
+    return [
+        new_code_cell(write_set_up(), id="set-up"),
+        new_markdown_cell(_WORK, id="about-your-work"),
+        new_code_cell(IMPORT_WORK, id="import-your-work"),
+    ]
+
+
+def write_set_up() -> str:
+    """Return the first cell: where the package comes from, and what is to be done if it cannot be
+    had, are those of today."""
     repository = read_repository()
-    source = DISTRIBUTION if is_published() or not repository else f"git+{repository}"
-    return new_code_cell(SET_UP.replace("@SOURCE@", source), id="set-up")
+    at_hand = is_published() or repository
+    source = f"git+{repository}" if repository and not is_published() else DISTRIBUTION
+    otherwise = _ELSE.replace("@UPLOAD@", "" if at_hand else _UPLOAD).replace("{SOURCE}", source)
+    return SET_UP.replace("@SOURCE@", source).replace("@ELSE@", otherwise)
+
+
+def _make_leave() -> list[nbformat.NotebookNode]:
+    return [
+        new_markdown_cell(_LEAVE, id="before-you-leave"),
+        new_code_cell(EXPORT_WORK, id="export-your-work"),
+    ]
 
 
 def main() -> int:

@@ -35,6 +35,7 @@ EVIDENCE_PAGE = paths.ROOT / "docs" / "evidence.md"
 KERNELS_PAGE = paths.ROOT / "docs" / "kernels.md"
 _SPELLINGS = {
     f"uvx --from CLONE {DISTRIBUTION} ": f"uvx {DISTRIBUTION} ",
+    f"uvx --refresh --from CLONE {DISTRIBUTION} update": f"uvx {DISTRIBUTION}@latest update",
     "pip install CLONE": f"pip install {DISTRIBUTION}",
     '"CLONE[lab]"': f'"{DISTRIBUTION}[lab]"',
 }

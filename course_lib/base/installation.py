@@ -91,9 +91,10 @@ def missing_package(package: str) -> EnvironmentFault:
     home = paths.find_folder()
     if paths.is_installed() and home is not None and find_python(home) is None:
         how_far = "not finished" if (home / ".venv").exists() else "not made yet"
+        program = paths.name_program()
         return EnvironmentFault(
-            f"the environment of {home} is {how_far}. `course lab` makes it and opens lesson 00;"
-            f" `course env` makes it alone. (This Python is {sys.executable}, and has no"
+            f"the environment of {home} is {how_far}. `{program} lab` makes it and opens lesson 00;"
+            f" `{program} env` makes it alone. (This Python is {sys.executable}, and has no"
             f" {_PACKAGES.get(package, package)}.)"
         )
     return EnvironmentFault(

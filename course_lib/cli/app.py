@@ -607,7 +607,15 @@ def grade(
 
 
 @app.command(rich_help_panel=KEEP)
-def doctor() -> int:
+def doctor(
+    details: Annotated[
+        bool,
+        typer.Option(
+            "--details",
+            help="Show each fact about this machine, too, with what a report of a fault needs.",
+        ),
+    ] = False,
+) -> int:
     """Say whether the course can run here, and what to do about what is wrong."""
     from rich.text import Text
 
@@ -615,7 +623,7 @@ def doctor() -> int:
     from course_lib.cli.terminal import console
 
     findings, screen = examiner.examine(), console()
-    text = Text(examiner.as_text(findings, screen.width))
+    text = Text(examiner.as_text(findings, screen.width, details))
     for pattern, style in (
         (r"(?m)^✗", "red"),
         (r"(?m)^!", "yellow"),

@@ -163,9 +163,12 @@ def bring_up_to_date() -> int:
         return 0
     home = paths.folder()
     if not environment.upgrade_package():
+        newest = f"uvx {paths.DISTRIBUTION}@latest"
+        if paths.read_origin():  # a clone or a file, which uv has kept as it was
+            newest = paths.name_uvx().replace("uvx", "uvx --refresh", 1)
         say(
-            f"course: this is version {course_lib.__version__}, as {sys.executable} has it; `uvx"
-            f" {paths.DISTRIBUTION}@latest update` fetches the newest."
+            f"course: this is version {course_lib.__version__}, as {sys.executable} has it;"
+            f" `{newest} update` fetches the newest."
         )
     # This process has loaded the old package. Only the new one knows the new files.
     os.execv(sys.executable, [sys.executable, "-m", "course_command", "init", "--renew", str(home)])

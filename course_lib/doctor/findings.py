@@ -19,6 +19,8 @@ class DoctorFinding:
     level: str  # OK; NOTE: the course runs nevertheless; PROBLEM: it does not
     what: str
     remedy: str = ""
+    # of a fact: what a report of a fault, or somebody else than a learner, needs besides
+    detail: str = ""
 
     def __post_init__(self) -> None:
         # a path or a package's message may hold terminal control characters
@@ -31,11 +33,12 @@ def can_run(findings: Iterable[DoctorFinding]) -> bool:
     return all(finding.level != PROBLEM for finding in findings)
 
 
-def as_text(findings: Iterable[DoctorFinding], width: int = 110) -> str:
+def as_text(findings: Iterable[DoctorFinding], width: int = 110, details: bool = False) -> str:
     """Return what there is to do, one paragraph per finding with its remedy after an arrow below,
     then all facts in one, and the conclusion.
 
-    A command or a path that is longer than ``width`` stays whole, so that it can be copied.
+    With ``details`` each fact has a paragraph of its own, with its name and its detail. A command
+    or a path that is longer than ``width`` stays whole, so that it can be copied.
     """
     findings = list(findings)
     marks = {NOTE: "! ", PROBLEM: "✗ "}
@@ -44,10 +47,18 @@ def as_text(findings: Iterable[DoctorFinding], width: int = 110) -> str:
         if finding.level != OK:
             lines += wrap(f"{finding.name}: {finding.what}", width, marks[finding.level], "  ")
             lines += wrap(finding.remedy, width, "  → ", " " * 4)
-    facts = "; ".join(finding.what for finding in findings if finding.level == OK)
+    facts = [finding for finding in findings if finding.level == OK]
+    if details:
+        paragraphs = [
+            "; ".join(filter(None, (f"{fact.name}: {fact.what}", fact.detail))) for fact in facts
+        ]
+    else:
+        paragraphs = ["; ".join(fact.what for fact in facts)]
+    for paragraph in paragraphs:
+        lines += wrap(paragraph, width, "  ", "  ")
     conclusion = (
         "The course can run here."
         if can_run(findings)
         else "The course cannot run here yet. Follow the arrows below ✗, from the top."
     )
-    return "\n".join([*lines, *wrap(facts, width, "  ", "  "), *wrap(conclusion, width, "", "")])
+    return "\n".join([*lines, *wrap(conclusion, width, "", "")])

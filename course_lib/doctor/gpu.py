@@ -94,11 +94,7 @@ def examine_gpu(probe: dict, cards: list[Card] | str) -> list[DoctorFinding]:
         return [*findings, *_describe_usable(probe)]
     if not cards:
         if not findings:
-            findings.append(
-                DoctorFinding(
-                    "GPU", OK, "no GPU: kernels run in Triton's interpreter, right and slow"
-                )
-            )
+            findings.append(DoctorFinding("GPU", OK, "no GPU: kernels run in Triton's interpreter"))
         return findings
     card = cards[0]
     here = f"{card.name} is here (driver {card.driver})"

@@ -41,12 +41,14 @@ def examine_isolation(facts: dict) -> list[DoctorFinding]:
         return [
             DoctorFinding(
                 "isolation",
-                NOTE,
-                f"checks run under Landlock, with limits ({reasons})",
-                "For your own files this will do. Before you grade other people's: permit user"
-                " namespaces (Ubuntu 24.04: `sudo sysctl"
-                " kernel.apparmor_restrict_unprivileged_userns=0`; in a container, its host"
-                " decides).",
+                OK,
+                "checks run under Landlock, with limits",
+                detail=(
+                    f"{reasons}; for your own files this will do; before you grade other people's,"
+                    " permit user namespaces (Ubuntu 24.04: `sudo sysctl"
+                    " kernel.apparmor_restrict_unprivileged_userns=0`; in a container, its host"
+                    " decides)"
+                ),
             )
         ]
     return [

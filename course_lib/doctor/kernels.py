@@ -67,8 +67,8 @@ def examine_kernels(canary: Trial) -> list[DoctorFinding]:
             DoctorFinding(
                 "kernels",
                 OK,
-                f"small kernels give the right values in {mode.upper()} mode"
-                f" ({report['seconds']:g} s)",
+                f"small kernels give the right values in {mode.upper()} mode",
+                detail=f"in {report['seconds']:g} s",
             )
         )
     return findings

@@ -46,7 +46,7 @@ def examine_python() -> list[DoctorFinding]:
                 _name_other_python(),
             )
         ]
-    return [DoctorFinding("Python", OK, f"{version} in {sys.prefix}")]
+    return [DoctorFinding("Python", OK, version, detail=f"in {sys.prefix}")]
 
 
 def _name_other_python() -> str:

@@ -14,14 +14,15 @@
 # # Half an hour on a GPU
 #
 # You solved the exercises of lessons 05, 08, 13, 14 and 15 without a GPU. Here they are compiled and run on one, and the times of your own kernels
-# join the charts of the lessons. The cell above set the course up in the folder `my-course`.
+# join the charts of the lessons. The first cell set the course up in the folder `my-course`.
 #
 # *About 30 minutes, most of it compiling and timing. Needs: your files of these lessons, or some of them.*
 #
-# **Before you go on**, put your files into `my-course/exercises`: upload them with the file browser of the service, over those that lie there. The
+# **Before you go on**, bring your files here: by a zip, as the cell above says, or one by one into `my-course/exercises`. The
 # next cell lists their names. A file that you leave out counts as not attempted, and the rest runs without it.
 
 # %%
+# Up to ten seconds: PyTorch and Triton are imported.
 import course_lib
 from course_lib.lessons import gpu_visit
 
@@ -40,6 +41,7 @@ assert all(each.id in catalog.required() for each in gpu_visit.list_exercises())
 # The charts of the course were measured on an H100. What is different here?
 
 # %%
+# A second.
 print(gpu_visit.describe_gpu())
 
 # %% [markdown]
@@ -49,6 +51,7 @@ print(gpu_visit.describe_gpu())
 # takes longest. The launch of 15b is timed, too: its verdict says which share of the floor's bandwidth it reached.
 
 # %%
+# Less than a minute on an H100 beside 16 cores, longer beside fewer: compiling takes most of it. In CPU mode about 15 seconds.
 gpu_visit.check_files()
 
 # %% tags=["check"]
@@ -68,12 +71,14 @@ assert seen == {os.environ["COURSE_EXPECT"]}
 # First the statistics of lesson 05: mean and variance of streamed rows in fp32.
 
 # %%
+# Less than half a minute on a GPU; a second without one.
 gpu_visit.show_statistics()
 
 # %% [markdown]
 # LayerNorm forward, lesson 08. Your kernel of 08a is a resident one: compare its dots with that line.
 
 # %%
+# Less than half a minute on a GPU; a second without one.
 forward_times = gpu_visit.show_forward()
 forward_times
 
@@ -81,6 +86,7 @@ forward_times
 # LayerNorm backward, lesson 13. Compare your 13b with the line of the persistent kernel.
 
 # %%
+# Less than half a minute on a GPU; a second without one.
 gpu_visit.show_backward()
 
 # %% tags=["check"]
@@ -98,11 +104,10 @@ assert all(0.5 < y < 20 for series in own if not series["line"] for y in series[
 # launches set the time, not the kernels. The part for dx is from lesson 11: if you upload that file, too, it is yours.
 
 # %%
+# Less than half a minute on a GPU; a second without one.
 gpu_visit.train_norm()
 
 # %% [markdown]
-# ## Before you leave
-#
-# The machine is taken away when you close it. Download `my-course/exercises` and `my-course/.course`: the second has what was checked here.
+# ## Where to go on
 #
 # Lessons 05 to 09, 13 and 15 measure more on a GPU: open them in `my-course/notebooks`, with a copy of the first cell of this notebook at their top.

@@ -37,11 +37,11 @@ def test_a_page_without_the_marks_is_not_guessed_at():
 def test_the_package_is_named_as_it_can_be_had():
     from_clone = (
         "uvx --from CLONE norm-kernels-course my-course, pip install CLONE, pip install"
-        ' "CLONE[lab]"'
+        ' "CLONE[lab]", uvx --refresh --from CLONE norm-kernels-course update'
     )
     from_index = (
         "uvx norm-kernels-course my-course, pip install norm-kernels-course, pip install"
-        ' "norm-kernels-course[lab]"'
+        ' "norm-kernels-course[lab]", uvx norm-kernels-course@latest update'
     )
     assert (
         readme.spell_package(from_clone, published=True)

@@ -3,6 +3,7 @@ elsewhere."""
 
 from __future__ import annotations
 
+import os
 import re
 import subprocess
 import sys
@@ -57,18 +58,79 @@ def test_the_hosted_notebook_is_lesson_00_with_its_set_up():
     nbformat.validate(notebook)
     assert notebook == hosted.make_notebook(), "run python -m course_lib.authoring.hosted"
     assert not any(cell.get("outputs") for cell in notebook.cells)
-    assert "import course_lib" in [cell.source for cell in notebook.cells[2:]]
+    assert "import course_lib" in [cell.source for cell in notebook.cells[4:]]
 
 
 def test_a_set_up_that_cannot_install_stops_with_a_sentence(tmp_path):
-    cell = hosted.SET_UP.replace("@SOURCE@", str(tmp_path / "no-such-file.whl"))
+    cell = re.sub(
+        'SOURCE = "[^"]*"',
+        f"SOURCE = {str(tmp_path / 'no-such-file.whl')!r}",
+        hosted.write_set_up(),
+    )
     run = subprocess.run(
         (sys.executable, "-c", cell), cwd=tmp_path, text=True, capture_output=True, timeout=200
     )
     assert run.returncode == 1 and run.stderr.splitlines()[-1].startswith(
-        "course: pip could not install "
+        "course: pip could not install the course from "
     )
     assert "Traceback" not in run.stderr and not (tmp_path / "my-course").exists()
+
+
+@pytest.mark.parametrize(
+    ("published", "repository", "source", "upload"),
+    [
+        (False, "", paths.DISTRIBUTION, True),
+        (False, GITHUB, f"git+{GITHUB}", False),
+        (True, GITHUB, paths.DISTRIBUTION, False),
+    ],
+)
+def test_the_set_up_takes_the_package_from_where_it_is(
+    monkeypatch, published, repository, source, upload
+):
+    monkeypatch.setattr(hosted, "is_published", lambda: published)
+    monkeypatch.setattr(hosted, "read_repository", lambda: repository)
+    cell = hosted.write_set_up()
+    assert (
+        f'SOURCE = "{source}"' in cell
+        and ("pip wheel --no-deps ." in cell) == upload
+        and "@" not in cell
+    )
+    compile(cell, "set-up", "exec")
+
+
+def test_each_cell_of_a_hosted_notebook_says_about_how_long_it_takes():
+    lesson = [cell.source for cell in hosted.read_source(hosted.list_sources()[0]).cells]
+    for file in (hosted.FILE, hosted.GPU_FILE):
+        for cell in nbformat.read(file, as_version=4).cells:
+            if cell.cell_type == "code" and cell.source not in lesson:
+                comment = cell.source.partition("\n")[0]
+                assert comment.startswith("# ") and re.search(
+                    r"\b(seconds?|minutes?)\b", comment
+                ), cell.source
+    (about,) = (
+        cell.source
+        for cell in nbformat.read(hosted.FILE, as_version=4).cells
+        if cell.id == "about-the-machine"
+    )
+    assert "Each cell of the\nlesson takes a second or two" in about
+
+
+def test_the_newest_zip_beside_the_notebook_is_taken_and_none_is_no_fault(tmp_path, capsys):
+    taken = []
+    names = {
+        "HERE": tmp_path,
+        "os": os,
+        "run_module": lambda *command, else_say: taken.append(command),
+    }
+    exec(hosted.IMPORT_WORK, names)
+    assert not taken and "nothing was changed" in capsys.readouterr().out
+    for age, name in enumerate(
+        ("my-course (1).zip", "my-course.zip", "my-course-101500.zip", "photos.zip")
+    ):
+        (tmp_path / name).touch()
+        os.utime(tmp_path / name, (1000 - age, 1000 - age))
+    exec(hosted.IMPORT_WORK, names)
+    assert taken == [("course_command", "import", str(tmp_path / "my-course (1).zip"))]
 
 
 def test_the_half_hour_on_a_gpu_begins_with_the_same_set_up():
@@ -76,9 +138,11 @@ def test_the_half_hour_on_a_gpu_begins_with_the_same_set_up():
     nbformat.validate(notebook)
     assert notebook == hosted.make_gpu_notebook(), "run python -m course_lib.authoring.hosted"
     assert not any(cell.get("outputs") for cell in notebook.cells)
+    first = nbformat.read(hosted.FILE, as_version=4)
+    assert notebook.cells[:3] == first.cells[:3] and notebook.cells[-2:] == first.cells[-2:]
     assert (
-        notebook.cells[0].source == hosted.SET_UP.replace("@SOURCE@", paths.DISTRIBUTION)
-        and "import course_lib\n" in notebook.cells[2].source
+        notebook.cells[0].source == hosted.write_set_up()
+        and "import course_lib\n" in notebook.cells[4].source
     )
     text = "\n".join(cell.source for cell in notebook.cells)
     assert not [exercise for exercise in catalog.exercises().values() if exercise.file in text], (

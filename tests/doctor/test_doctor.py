@@ -97,8 +97,47 @@ def test_text_has_what_is_to_do_with_its_remedy_then_the_facts_and_the_conclusio
         "  → Free some.",
         "  Linux; 3.12",
     ]
+    fact = DoctorFinding("Python", OK, "3.12", detail="in /opt")
+    assert doctor.as_text([fact], details=True).splitlines()[
+        0
+    ] == "  Python: 3.12; in /opt" and "/opt" not in doctor.as_text([fact])
     assert "cannot run here yet" in conclusion and doctor.as_text([little]).endswith(
         "The course can run here."
+    )
+
+
+@pytest.mark.parametrize(
+    "probe",
+    [CPU_BUILD, {**H100, "name": "NVIDIA H100 80GB HBM3", "capability": [9, 0]}],
+    ids=["CPU", "GPU"],
+)
+@pytest.mark.parametrize(
+    "why",
+    [{}, {"namespaces and Landlock": "unshare: Operation not permitted"}],
+    ids=["namespaces", "Landlock"],
+)
+def test_where_nothing_is_wrong_the_doctor_says_at_most_five_lines(
+    monkeypatch, probe: dict, why: dict
+) -> None:
+    monkeypatch.setattr(
+        sys, "prefix", "/home/somebody/a/folder/with/a/long/name/norm-kernels-course/.venv"
+    )
+    installed(monkeypatch, "2.13.0+cu130", "3.7.1")
+    facts = [
+        *machine.examine_system(),
+        *packages.examine_python(),
+        *packages.examine_pair(),
+        *gpu.examine_gpu(probe, []),
+        *kernels.examine_kernels(_Reported(mode="gpu", triton="gpu")),
+        *isolation.examine_isolation(
+            {"tier": "Landlock" if why else "namespaces and Landlock", "why": why}
+        ),
+    ]
+    assert {fact.level for fact in facts} == {OK}
+    text, details = doctor.as_text(facts, 80), doctor.as_text(facts, 80, details=True)
+    assert len(text.splitlines()) <= 5, text
+    assert sys.prefix in details and all(
+        reason in " ".join(details.split()) for reason in why.values()
     )
 
 
@@ -721,8 +760,8 @@ def test_what_could_not_be_corrected_in_the_interpreter_is_a_note() -> None:
                 "tier": "Landlock",
                 "why": {"namespaces and Landlock": "unshare: Operation not permitted"},
             },
-            NOTE,
-            "unshare: Operation not permitted",
+            OK,
+            "under Landlock",
         ),
         (
             {
@@ -742,6 +781,7 @@ def test_the_isolation_is_named_with_what_would_raise_it(facts, level, says) -> 
     finding = one(isolation.examine_isolation(facts))
     assert finding.level == level and says in finding.what and bool(finding.remedy) == (level != OK)
     assert "secure" not in finding.what
+    assert all(reason in finding.what + finding.detail for reason in facts.get("why", {}).values())
 
 
 def test_a_package_in_front_of_the_installed_one_is_named(monkeypatch, tmp_path):

@@ -281,7 +281,32 @@ def test_an_environment_that_was_not_finished_has_one_remedy_and_it_deletes_noth
         (tmp_path / "c" / ".venv" / name).mkdir(parents=True)
     monkeypatch.chdir(tmp_path / "c")
     said = str(missing_package("numpy"))
-    assert says in said and "`course env`" in said and "rm -r" not in said + install_again()
+    assert (
+        says in said
+        and f"`{paths.name_program()} env`" in said
+        and "rm -r" not in said + install_again()
+    )
+
+
+def test_through_uv_each_command_is_named_as_uv_runs_it(tmp_path, monkeypatch, capsys):
+    """uvx leaves no command `course` in the shell, and keeps the package as it was built first."""
+    folder.make(tmp_path / "c")
+    monkeypatch.chdir(tmp_path / "c")
+    monkeypatch.setenv("UV", "/bin/uv")
+    monkeypatch.setattr(paths, "read_origin", lambda: {"url": "file:///home/me/clone"})
+    assert "`uvx --from /home/me/clone norm-kernels-course env` makes it alone" in str(
+        missing_package("numpy")
+    )
+    monkeypatch.setattr("course_lib.learner.environment.upgrade_package", lambda: False)
+    monkeypatch.setattr(os, "execv", lambda *command: None)
+    app.run(["update"])
+    assert (
+        "`uvx --refresh --from /home/me/clone norm-kernels-course update` fetches the newest"
+        in capsys.readouterr().err
+    )
+    monkeypatch.setattr(paths, "read_origin", dict)
+    app.run(["update"])
+    assert "`uvx norm-kernels-course@latest update` fetches the newest" in capsys.readouterr().err
 
 
 def test_a_finished_environment_that_lacks_a_package_is_made_anew(tmp_path, monkeypatch):

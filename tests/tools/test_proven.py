@@ -57,6 +57,5 @@ def test_every_file_of_a_stage_is_there():
 
 def test_a_stage_that_is_unknown_is_refused(capsys):
     assert (
-        proven.main(["need", "pin"]) == 2
-        and "pins, environment, package" in capsys.readouterr().err
+        proven.main(["need", "pin"]) == 2 and "pins, commands, package" in capsys.readouterr().err
     )
