@@ -34,6 +34,7 @@ class CourseSource:
     repository: str = ""
     address: str = ""
     tab_bytes: int = 0
+    bf16_in_tab: bool = True
 
     @classmethod
     def read(cls) -> CourseSource:
@@ -104,7 +105,7 @@ def write_launches(source: CourseSource, notebook: str = FIRST, up: str = "") ->
     first page.
     """
     written, name = "", notebook.rpartition("/")[2]
-    if source.tab_bytes and not name.startswith(NOT_IN_TAB):
+    if source.tab_bytes and not name.startswith(tuple(NOT_IN_TAB)):
         written = (
             f'<p class="launch"><a class="button here" data-files="{up}tab/files.json"'
             f' href="{up}tab/lab/index.html?path={notebook}">Run lesson {name[:2]} here</a> in this'
