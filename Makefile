@@ -84,8 +84,8 @@ site: dev ## authors: lessons and guides as a web site; PYODIDE=FOLDER
 tab: dev ## authors: the lessons, running in a browser tab; PYODIDE=FOLDER
 	@$(VENV)/python -m course_lib.authoring.tab "$(or $(PYODIDE),build/pyodide)" build/tab
 
-pyodide: dev ## authors: fetch the Pyodide with which tab-test runs
-	@$(VENV)/python tests/tab/fetch_pyodide.py build/pyodide
+pyodide: dev ## authors: fetch the Pyodide with which a tab is tried
+	@$(VENV)/python -m course_lib.authoring.pyodide build/pyodide
 
 tab-test: pyodide ## authors: try lessons and checks in a browser tab
 	@COURSE_PYODIDE=build/pyodide $(VENV)/python -m pytest -rs -n $(WORKERS) --dist loadscope tests/tab/test_checks.py tests/tab/test_lessons.py $(TEST_ARGS)

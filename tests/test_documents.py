@@ -174,6 +174,24 @@ def find_make_commands(text: str) -> list[str]:
     return re.findall(r"\bmake ([a-z-]+)\b(?= |$|\n|\")", text)
 
 
+def test_no_step_of_a_workflow_fails_unseen():
+    unseen = [
+        file.name for file in WORKFLOWS if "continue-on-error" in file.read_text(encoding="utf-8")
+    ]
+    assert WORKFLOWS and unseen == []
+
+
+def test_a_site_without_its_tab_is_published_only_on_purpose():
+    (file,) = [file for file in WORKFLOWS if file.name == "site.yml"]
+    (job, _publish) = yaml.safe_load(file.read_text(encoding="utf-8"))["jobs"].values()
+    commands = [step["run"] for step in job["steps"] if "make site" in step.get("run", "")]
+    on_purpose = "vars.SITE_WITHOUT_TAB != 'yes' && 'PYODIDE=build/pyodide' || ''"
+    assert len(commands) == 1 and on_purpose in commands[0]
+    assert [step["if"] for step in job["steps"] if "make pyodide" in step.get("run", "")] == [
+        "vars.SITE_WITHOUT_TAB != 'yes'"
+    ]
+
+
 @pytest.mark.parametrize("workflow", WORKFLOWS, ids=lambda path: path.stem)
 def test_a_workflow_runs_commands_that_are_there_and_actions_of_a_fixed_commit(workflow):
     data = yaml.safe_load(workflow.read_text(encoding="utf-8"))

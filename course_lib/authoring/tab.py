@@ -11,8 +11,6 @@ from __future__ import annotations
 import argparse
 import hashlib
 import json
-import os
-import re
 import shutil
 import subprocess
 import sys
@@ -29,15 +27,24 @@ import nbformat
 from nbformat.v4 import new_code_cell, new_markdown_cell, new_notebook
 
 from course_lib import catalog
+from course_lib.authoring.compiler_answers import Answers, collect
+from course_lib.authoring.pyodide import (
+    CORE,
+    LOCK,
+    STANDIN_OF,
+    STANDINS,
+    Distribution,
+    read_distribution,
+)
 from course_lib.authoring.wheel import build_wheel
 from course_lib.base import paths, tab
+from course_lib.base.errors import CourseError
 from course_lib.base.translation import choose_language
 from course_lib.base.translation import gettext as _
+from course_lib.base.translation import mark as N_
 from course_lib.catalog.texts import make_learners_text
 from course_lib.lessons.translated import read_translated
 
-STANDINS = paths.PACKAGE / "tab" / "standins"
-CORE = ("pyodide.js", "pyodide.mjs", "pyodide.asm.js", "pyodide.asm.wasm", "python_stdlib.zip")
 # packages that the kernel of JupyterLite loads at its start, and packages that the course imports
 NEEDED = (
     "numpy",
@@ -49,8 +56,8 @@ NEEDED = (
     "pygments",
     "six",
     "traitlets",
+    "ml-dtypes",
 )
-OPTIONAL = ("ml-dtypes",)  # Pyodide has it from version 0.29 on
 # The kernel of JupyterLite loads these packages at its start, but no lesson uses them. The site has
 # empty ones, which load faster.
 EMPTY = ("ssl",)
@@ -67,8 +74,19 @@ PURE = {
     "sympy": ("mpmath",),
     "mpmath": (),
 }
-# lessons that can only be read in a tab: one trains with PyTorch, the other measures a GPU
-NOT_IN_TAB = ("14", "15")
+# the packages that read_course, read_triton and read_torch make
+_COURSE = ("norm-kernels-course", "triton", "torch")
+# lessons that can only be read in a tab, with what the site says of each
+NOT_IN_TAB = {
+    "14": N_(
+        "This lesson does not run in a browser tab: it trains a model with PyTorch, and a tab has"
+        " no PyTorch."
+    ),
+    "15": N_(
+        "This lesson does not run in a browser tab: it measures kernels on a GPU, and a tab cannot"
+        " reach one."
+    ),
+}
 _FILES = "files.json"
 _WITHOUT = (
     "tests/",
@@ -123,7 +141,7 @@ class Package:
         }  # fmt: skip
 
 
-def read_course(answers: dict[str, object]) -> Package:
+def read_course(answers: Answers) -> Package:
     """Return the course's wheel with the compiler's recorded ``answers``, and without the built
     notebooks: the site has those as files.
 
@@ -165,48 +183,6 @@ def read_course(answers: dict[str, object]) -> Package:
 def _list_translators() -> tuple[str, ...]:
     """Return the packages that a tab needs for the chosen language."""
     return () if choose_language() == "en" else ("polib",)
-
-
-def record_answers(notebooks: Iterable[Path]) -> dict[str, object]:
-    """Run the notebooks, and return the compiler's answer to each of their requests, for
-    :mod:`course_lib.compiler.helper`."""
-    recorded: dict[str, object] = {}
-    for notebook in notebooks:
-        done = subprocess.run(
-            [sys.executable, "-c", "from course_lib.authoring import tab; tab.print_answers()",
-                str(notebook)],
-            capture_output=True, text=True, env=os.environ | {"COURSE_DEVICE": "cpu"},
-            cwd=paths.ROOT,
-        )  # fmt: skip
-        if done.returncode:
-            raise SystemExit(f"{notebook.name} does not run:\n{done.stderr[-2000:]}")
-        recorded |= json.loads(done.stdout.splitlines()[-1])
-    return recorded
-
-
-def print_answers() -> None:
-    """Run the notebook that the command line names, in this process, and print the compiler's
-    answers as JSON on the last line."""
-    from IPython.core.interactiveshell import InteractiveShell
-    from IPython.utils.capture import capture_output
-
-    from course_lib.compiler import helper
-
-    recorded, send = {}, helper.send
-
-    def record(kernels: list, limit: float) -> list:
-        recorded[helper.make_key(kernels)] = answers = send(kernels, limit)
-        return answers
-
-    helper.send = record
-    shell = InteractiveShell.instance()
-    setattr(shell, "kernel", None)  # noqa: B010 - the course recognises a notebook by this attribute
-    with tempfile.TemporaryDirectory() as state, capture_output():
-        os.environ["COURSE_STATE"] = state
-        for cell in json.loads(Path(sys.argv[1]).read_text())["cells"]:
-            if cell["cell_type"] == "code":
-                shell.run_cell("".join(cell["source"]), store_history=True).raise_error()
-    print(json.dumps(recorded))
 
 
 def read_triton() -> Package:
@@ -267,21 +243,31 @@ def _read_package(name: str) -> dict[str, bytes]:
     }
 
 
-def build_pyodide(
-    pyodide: Path, out: Path, answers: dict[str, object], extra: Iterable[Package] = ()
-) -> None:
+def read_standin(name: str) -> Package:
+    """Return the stand-in for a package that the distribution of Pyodide lacks."""
+    file = STANDIN_OF[name]
+    return Package(name, "0", {file.name: file.read_bytes()}, (file.stem,), ("numpy",))
+
+
+def find_distribution(folder: Path) -> Distribution:
+    """Read the Pyodide distribution in ``folder``, which takes no time.
+
+    Raises: CourseError if a site cannot be built with it.
+    """
+    return read_distribution(
+        folder, [*NEEDED, tab.LATER], [*_COURSE, *PURE, *_list_translators(), *EMPTY]
+    )
+
+
+def build_pyodide(pyodide: Distribution, out: Path, answers: Answers) -> None:
     """Copy the parts of a Pyodide distribution that the course needs to ``out``, and add the
     course's own packages to its lock file.
 
-    The other arguments are those of :func:`build_site`.
+    ``answers`` are those of :func:`build_site`.
     """
     out.mkdir(parents=True, exist_ok=True)
     for name in CORE:
-        shutil.copy(pyodide / name, out / name)
-    lock = json.loads((pyodide / "pyodide-lock.json").read_text())
-    known = {
-        re.sub(r"[-_.]+", "-", name).lower(): entry for name, entry in lock["packages"].items()
-    }
+        shutil.copy(pyodide.folder / name, out / name)
     own = [
         read_course(answers),
         read_triton(),
@@ -289,44 +275,24 @@ def build_pyodide(
         *(read_pure(name, needs) for name, needs in PURE.items()),
         *(read_pure(name, ()) for name in _list_translators()),
         *(Package(name, "0", {}, (), ()) for name in EMPTY),
-        *extra,
+        *map(read_standin, pyodide.missing),
     ]
-    entries = {package.name.replace("_", "-"): package.write(out) for package in own}
-    wanted = [
-        *(name for name in (*NEEDED, *OPTIONAL) if name in known),
-        *(need for package in own for need in package.depends),
-    ]
-    kept = _find_needed(known, wanted, entries.keys())
+    entries = {package.name: package.write(out) for package in own}
+    kept = pyodide.find_needed(
+        [*NEEDED, *(need for package in own for need in package.depends)], entries
+    )
     for entry in kept.values():
-        shutil.copy(pyodide / entry["file_name"], out / entry["file_name"])
-    later = _find_needed(known, [tab.LATER], entries.keys())
+        shutil.copy(pyodide.folder / entry["file_name"], out / entry["file_name"])
+    later = pyodide.find_needed([tab.LATER], entries)
     _write_later(
-        pyodide, [entry for name, entry in later.items() if name not in kept], out / tab.LATER_FILE
+        pyodide.folder,
+        [entry for name, entry in later.items() if name not in kept],
+        out / tab.LATER_FILE,
     )
     # The kernel of a notebook loads these packages in any case; the worker of a check loads only
     # the packages that the course depends on.
     entries["norm-kernels-course"]["depends"] += sorted(later.keys() & kept.keys())
-    lock["packages"] = kept | entries
-    (out / "pyodide-lock.json").write_text(json.dumps(lock))
-
-
-def _find_needed(
-    known: dict[str, dict], wanted: list[str], there: Iterable[str]
-) -> dict[str, dict]:
-    """Return the lock file's entries for the ``wanted`` packages and all that they need, except for
-    the packages in ``there``."""
-    kept: dict[str, dict] = {}
-    while wanted:
-        name = re.sub(r"[-_.]+", "-", wanted.pop()).lower()
-        if name in there or name in kept:
-            continue
-        if name not in known:
-            raise SystemExit(
-                f"this Pyodide has no package {name!r}: take a distribution that has it"
-            )
-        kept[name] = known[name]
-        wanted += known[name]["depends"]
-    return kept
+    (out / LOCK).write_text(json.dumps(pyodide.lock | {"packages": kept | entries}))
 
 
 def _write_later(pyodide: Path, entries: Iterable[dict], file: Path) -> None:
@@ -342,18 +308,19 @@ def _write_later(pyodide: Path, entries: Iterable[dict], file: Path) -> None:
                         )
 
 
-def build_site(
-    pyodide: Path, out: Path, answers: dict[str, object], extra: Iterable[Package] = ()
-) -> None:
+def list_lessons() -> list[Path]:
+    """Return the notebooks of the lessons that run in a tab."""
+    return [
+        file for file in sorted(paths.NOTEBOOKS.glob("*.ipynb")) if file.name[:2] not in NOT_IN_TAB
+    ]
+
+
+def build_site(pyodide: Distribution, out: Path, answers: Answers) -> None:
     """Build the whole site into ``out``: JupyterLite with the lessons and the exercises as its
     files, and Pyodide.
 
-    Args:
-        pyodide: a Pyodide distribution: its core, NumPy, and what IPython and Matplotlib need.
-        answers: the compiler's answers for the lessons, from :func:`record_answers`.
-        extra: packages that the distribution lacks.
-    """
-    version = json.loads((pyodide / "pyodide-lock.json").read_text())["info"]["version"]
+    ``answers``: the compiler's answers for the lessons, from
+    :func:`course_lib.authoring.compiler_answers.collect`."""
     with tempfile.TemporaryDirectory() as folder:
         work = Path(folder)
         shutil.copytree(paths.NOTEBOOKS / "images", work / "files" / "notebooks" / "images")
@@ -372,8 +339,12 @@ def build_site(
         )
         settings = {"jupyter-lite-schema-version": 0, "jupyter-config-data": SETTINGS}
         (work / "jupyter-lite.json").write_text(json.dumps(settings))
-        python = _make_environment(work / "environment", version)
-        subprocess.run(
+        print(
+            f"course: the tab is made with {pyodide.jupyterlite[0]} and Pyodide {pyodide.version}",
+            flush=True,
+        )
+        python = _make_environment(work / "environment", pyodide.jupyterlite)
+        _run(
             [
                 python,
                 "-m",
@@ -387,11 +358,9 @@ def build_site(
                 "--output-dir",
                 out.resolve(),
             ],
-            cwd=work,
-            check=True,
-            stdout=subprocess.DEVNULL,
+            work,
         )
-    build_pyodide(pyodide, out / "pyodide", answers, extra)
+    build_pyodide(pyodide, out / "pyodide", answers)
     _list_first_files(out)
 
 
@@ -451,42 +420,40 @@ def make_work_notebook() -> nbformat.NotebookNode:
     )
 
 
-def _make_environment(folder: Path, pyodide_version: str) -> Path:
-    """Make an environment with the JupyterLite for this Pyodide.
+def _make_environment(folder: Path, packages: Iterable[str]) -> Path:
+    """Make an environment with the packages of JupyterLite, which pip installs.
 
     It has no other extension of JupyterLab, because a site contains all extensions of its
     environment.
 
     Returns: the path of the environment's Python.
     """
-    series = ".".join(pyodide_version.split(".")[:2])
-    if series not in JUPYTERLITE:
-        raise SystemExit(
-            f"no JupyterLite is known for Pyodide {pyodide_version}; JUPYTERLITE has"
-            f" {', '.join(JUPYTERLITE)}"
-        )
     venv.create(folder, with_pip=True)
     python = folder / "bin" / "python"
-    subprocess.run([python, "-m", "pip", "install", "-q", *JUPYTERLITE[series]], check=True)
+    _run([python, "-m", "pip", "install", "-q", *packages], folder)
     return python
 
 
-# Packages for each series of Pyodide. The tests use 0.27, which is available from PyPI. A public
-# site uses 0.29, which has ml_dtypes.
-JUPYTERLITE = {
-    "0.27": (
-        "jupyterlite-core==0.5.1",
-        "jupyterlite-pyodide-kernel==0.5.2",
-        "jupyterlab_widgets==3.0.13",
-        "jupyter-server",
-    ),
-    "0.29": (
-        "jupyterlite-core==0.7.6",
-        "jupyterlite-pyodide-kernel==0.7.2",
-        "jupyterlab_widgets==3.0.17",
-        "jupyter-server",
-    ),
-}
+def _run(command: list[str | Path], folder: Path) -> None:
+    """Run a command in ``folder``.
+
+    Raises: CourseError with the end of what the command printed if it fails.
+    """
+    done = subprocess.run(
+        command,
+        cwd=folder,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        text=True,
+        check=False,
+    )
+    if done.returncode:
+        raise CourseError(
+            "the tab could not be built. This ended with an error:"
+            f" {' '.join(map(str, command[1:]))}\n{done.stdout[-2000:]}"
+        )
+
+
 # The address of Pyodide is relative to a JupyterLite application's page, such as lab/index.html.
 SETTINGS = {
     "appName": "LayerNorm and RMSNorm in Triton",
@@ -512,15 +479,19 @@ SETTINGS = {
 }
 
 
-def main() -> None:
+def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("pyodide", type=Path, help="a folder with a Pyodide distribution")
     parser.add_argument("out", type=Path, help="the folder of the site")
     arguments = parser.parse_args()
-    build_site(
-        arguments.pyodide, arguments.out, record_answers(sorted(paths.NOTEBOOKS.glob("*.ipynb")))
-    )
+    try:
+        pyodide = find_distribution(arguments.pyodide)
+        build_site(pyodide, arguments.out, collect(list_lessons()))
+    except CourseError as problem:
+        print(f"course: {problem}", file=sys.stderr)
+        return 1
+    return 0
 
 
 if __name__ == "__main__":
-    main()
+    sys.exit(main())

@@ -78,12 +78,7 @@ def current() -> Runtime:
 def _choose() -> Runtime:
     if tab.IN_TAB:
         tab.prepare()
-        runtime = Runtime(
-            "cpu",
-            "cpu",
-            platform.machine(),
-            "in a browser tab; your_work.ipynb saves your files as a zip",
-        )
+        runtime = Runtime("cpu", "cpu", platform.machine(), tab.describe())
         _apply(runtime)
         return runtime
     _require_linux()

@@ -3,6 +3,7 @@ addresses."""
 
 from __future__ import annotations
 
+import importlib
 import logging
 import os
 import sys
@@ -24,7 +25,6 @@ class _LaterFinder:
     def find_spec(self, fullname: str, path: object = None, target: object = None) -> None:
         if fullname != LATER:
             return
-        import importlib
         import io
         import site
         import zipfile
@@ -44,6 +44,13 @@ class _LaterFinder:
         with zipfile.ZipFile(io.BytesIO(request.response.to_bytes())) as archive:
             archive.extractall(site.getsitepackages()[0])
         importlib.invalidate_caches()
+
+
+def describe() -> str:
+    """Return what a reader should know of this tab before the first kernel runs."""
+    ml_dtypes, numpy = importlib.import_module("ml_dtypes"), importlib.import_module("numpy")
+    words = "in a browser tab; your_work.ipynb saves your files as a zip"
+    return f"{words}; fp16 stands in for bf16" if ml_dtypes.bfloat16 is numpy.float16 else words
 
 
 def prepare() -> None:

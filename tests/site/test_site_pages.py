@@ -5,6 +5,7 @@ from __future__ import annotations
 import copy
 import itertools
 import re
+from html import unescape as html_words
 
 import nbformat
 import pytest
@@ -13,7 +14,7 @@ from nbformat.v4 import new_code_cell, new_markdown_cell, new_notebook, new_outp
 from course_lib import catalog
 from course_lib.authoring.notebooks import ANSWER, DIVE, read_with_answers
 from course_lib.authoring.repository import DISTRIBUTION, START, list_launches
-from course_lib.authoring.site import front, guides, lessons
+from course_lib.authoring.site import front, guides, html, lessons
 from course_lib.authoring.site.html import CourseSource, write_headings_flat
 from course_lib.base import paths
 from course_lib.base.errors import CourseError
@@ -254,21 +255,103 @@ def test_a_lesson_opens_elsewhere_where_the_repository_is_known():
     assert list_links(HERE) == list_links(PUBLISHED) == set()
 
 
-def test_a_lesson_runs_here_where_the_site_is_built_with_a_tab():
-    def list_links(name, source):
-        page = lessons.make_page(make_notebook(), name, source)
-        return re.findall(
-            r'href="([^"]*tab/lab/[^"]*)"', "".join(cell.source for cell in page.cells)
-        )
+TAB = CourseSource(tab_bytes=23_400_000, bf16_in_tab=False)
+RUN_HERE = "Run this lesson here (23 MB, nothing to install)"
 
-    assert list_links("03_large_means", CourseSource(tab_bytes=23_000_000)) == [
-        "../tab/lab/index.html?path=notebooks/03_large_means.ipynb"
+
+def write_page(name, source):
+    page = lessons.make_page(make_notebook(), name, source)
+    return "".join(cell.source for cell in page.cells)
+
+
+def find_places(page, *words):
+    assert [page.count(each) for each in words] == [1] * len(words)
+    return [page.index(each) for each in words]
+
+
+def test_the_first_button_of_a_lesson_runs_it_here_where_the_site_has_a_tab():
+    page = write_page("03_large_means", TAB)
+    button, text = re.findall(r'<a class="button[^>]*href="([^"]+)"[^>]*>([^<]+)</a>', page)[0]
+    assert (button, text) == ("../tab/lab/index.html?path=notebooks/03_large_means.ipynb", RUN_HERE)
+    places = find_places(
+        page,
+        RUN_HERE,
+        "Or read it on this page",
+        "On your machine everything runs",
+        'class="commands"',
+    )
+    assert places == sorted(places)
+    assert "tab/lab" not in write_page("03_large_means", HERE)
+
+
+@pytest.mark.parametrize("bf16, said", [(True, 0), (False, 1)])
+def test_the_button_says_what_stands_in_for_bf16(bf16, said):
+    assert (
+        write_page("03_large_means", CourseSource(tab_bytes=1, bf16_in_tab=bf16)).count(
+            "fp16 stands in for bf16"
+        )
+        == said
+    )
+
+
+@pytest.mark.parametrize("number, reason", [("14", "PyTorch"), ("15", "GPU")])
+def test_a_lesson_that_does_not_run_in_a_tab_says_why(number, reason):
+    (name,) = [file.stem for file in NOTEBOOKS if file.stem.startswith(number)]
+    (sentence,) = re.findall(
+        r"This lesson does not run in a browser tab: [^<]+", write_page(name, TAB)
+    )
+    assert reason in sentence and "tab/lab" not in write_page(name, TAB)
+    assert "browser tab" not in write_page(name, HERE)
+
+
+def write_first_page(source):
+    notebooks = {file.stem: nbformat.read(file, as_version=4) for file in NOTEBOOKS[:2]}
+    return front.write_front(
+        notebooks,
+        [lessons.read_lesson(notebook, name, README) for name, notebook in notebooks.items()],
+        [],
+        source,
+    )
+
+
+def test_the_first_page_says_how_to_run_then_to_read_then_to_install():
+    page = write_first_page(TAB)
+    first, *_ = re.findall(r'<a class="button[^>]*href="([^"]+)"', page)
+    assert first == "tab/lab/index.html?path=notebooks/00_start_here.ipynb"
+    places = find_places(
+        page,
+        RUN_HERE,
+        ">Read it</a>",
+        'data-picture="block_stepper',
+        "## Start",
+        'class="commands"',
+    )
+    assert places == sorted(places) and "In JupyterLab, on your machine" not in page
+
+
+def test_the_first_page_of_a_site_without_a_tab_lets_read_first():
+    page = write_first_page(HERE)
+    assert re.findall(r'<a class="button[^>]*href="([^"]+)"', page) == [
+        "notebooks/00_start_here.html"
     ]
     assert (
-        list_links("14_a_norm_that_trains", CourseSource(tab_bytes=23_000_000))
-        == list_links("03_large_means", HERE)
-        == []
+        "tab" not in re.findall(r'href="([^"]+)"', page)
+        and "On this site you can read every lesson" in page
     )
+
+
+@pytest.mark.parametrize(
+    "page", [lambda source: write_page("03_large_means", source), write_first_page]
+)
+@pytest.mark.parametrize(
+    "published, source, commands",
+    [(True, HERE, START), (False, PUBLISHED, PUBLISHED.clone), (False, HERE, ("make lab",))],
+)
+def test_the_commands_are_those_that_work_today(page, published, source, commands, monkeypatch):
+    monkeypatch.setattr(html, "is_published", lambda: published)
+    monkeypatch.setattr(html, "START", commands)
+    (shown,) = re.findall(r'<pre class="commands">([^<]+)</pre>', page(source))
+    assert html_words(shown) == "\n".join(commands)
 
 
 def test_the_first_page_has_a_picture_that_says_what_moves_it():

@@ -6,7 +6,6 @@ from __future__ import annotations
 import contextlib
 import functools
 import http.server
-import json
 import os
 import threading
 from collections.abc import Iterator
@@ -16,16 +15,8 @@ from typing import Any
 import pytest
 from filelock import FileLock
 
-from course_lib.authoring import tab
+from course_lib.authoring import compiler_answers, tab
 from course_lib.base import paths
-
-# In place of ml_dtypes, which Pyodide 0.27 lacks. bf16 is fp16 here, so that no test may look at a
-# number in bf16.
-_WITHOUT_BF16 = b"""
-import numpy
-bfloat16 = float8_e4m3fn = float8_e5m2 = numpy.float16
-finfo = numpy.finfo
-"""
 
 
 def find_pyodide() -> Path:
@@ -56,7 +47,11 @@ def site(tmp_path_factory) -> Iterator[str]:
     folder, done = base / "tab", base / "tab.done"
     with FileLock(base / "tab.lock"):
         if not done.exists():
-            build_site(pyodide, folder, tab.record_answers([paths.NOTEBOOKS / "12_locks.ipynb"]))
+            build_site(
+                pyodide,
+                folder,
+                compiler_answers.find(paths.NOTEBOOKS / "12_locks.ipynb")[0].answers,
+            )
             done.touch()
     with serve(folder) as address:
         yield address
@@ -71,19 +66,9 @@ def chinese_site(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[st
         yield address
 
 
-def build_site(pyodide: Path, folder: Path, answers: dict[str, object]) -> None:
+def build_site(pyodide: Path, folder: Path, answers: compiler_answers.Answers) -> None:
     """Build the site into ``folder``, with a page that is empty."""
-    known = json.loads((pyodide / "pyodide-lock.json").read_text())["packages"]
-    without = (
-        []
-        if "ml-dtypes" in known or "ml_dtypes" in known
-        else [
-            tab.Package(
-                "ml_dtypes", "0", {"ml_dtypes.py": _WITHOUT_BF16}, ("ml_dtypes",), ("numpy",)
-            )
-        ]
-    )
-    tab.build_site(pyodide, folder, answers, without)
+    tab.build_site(tab.find_distribution(pyodide), folder, answers)
     (folder / "empty.html").write_text("<!doctype html><title>empty</title>")
 
 

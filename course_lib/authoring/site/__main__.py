@@ -11,7 +11,8 @@ import sys
 import time
 from pathlib import Path
 
-from course_lib.authoring.site.build import build
+from course_lib.authoring import compiler_answers, tab
+from course_lib.authoring.site.build import TabParts, build
 from course_lib.authoring.site.html import LANGUAGE_SWITCH
 from course_lib.base import paths
 from course_lib.base.errors import CourseError
@@ -41,14 +42,42 @@ def main() -> int:
     )
     arguments = parser.parse_args()
     started = time.monotonic()
-    out = arguments.out.resolve()
+    try:
+        pages = _build(arguments.out, arguments.lessons, arguments.pyodide)
+    except CourseError as problem:
+        print(f"course: {problem}", file=sys.stderr)
+        return 1
+    size = sum(file.stat().st_size for file in arguments.out.rglob("*") if file.is_file())
+    print(
+        f"course: {len(pages)} pages, {size / 1e6:.1f} MB, in {time.monotonic() - started:.0f} s"
+        f" ({sum(os.times()[:4]):.0f} s of processor time). Open"
+        f" {paths.shown(arguments.out.resolve() / 'index.html')} in a browser."
+    )
+    return 0
+
+
+def _build(out: Path, lessons: list[str], pyodide: Path | None) -> list[Path]:
+    """Build the site in every language, and return the pages of this process's language.
+
+    Raises: CourseError if a site cannot be built.
+    """
+    in_tab = None
+    if pyodide:
+        distribution = tab.find_distribution(pyodide)  # before all that takes time
+        in_tab = TabParts(distribution, compiler_answers.collect(tab.list_lessons()))
+    out = out.resolve()
     others = LANGUAGES.keys() - {"en"} if choose_language() == "en" else set()
     if others:
         os.environ[LANGUAGE_SWITCH] = "yes"
     places = {language: out.with_name(f"{out.name}-{language}") for language in others}
     # a language holds for a whole process
-    command = [sys.executable, "-m", "course_lib.authoring.site", *arguments.lessons]
-    command += ["--pyodide", str(arguments.pyodide)] if arguments.pyodide else []
+    command = [
+        sys.executable,
+        "-m",
+        "course_lib.authoring.site",
+        *lessons,
+        *(["--pyodide", str(pyodide)] if pyodide else []),
+    ]
     running = [
         subprocess.Popen(
             [*command, "--out", str(place)],
@@ -58,23 +87,16 @@ def main() -> int:
         for language, place in places.items()
     ]
     try:
-        pages = build(out, arguments.lessons, pyodide=arguments.pyodide)
-    except CourseError as problem:
-        print(f"course: {problem}", file=sys.stderr)
-        return 1
+        pages = build(out, lessons, in_tab=in_tab)
     finally:
         failed = any([process.wait() for process in running])
     if failed:
-        return 1
+        raise CourseError(
+            f"the site in {' or '.join(places)} could not be built; it said why above."
+        )
     for language, place in places.items():
         shutil.move(place, out / language)
-    size = sum(file.stat().st_size for file in arguments.out.rglob("*") if file.is_file())
-    print(
-        f"course: {len(pages)} pages, {size / 1e6:.1f} MB, in {time.monotonic() - started:.0f} s"
-        f" ({sum(os.times()[:4]):.0f} s of processor time). Open"
-        f" {paths.shown(arguments.out.resolve() / 'index.html')} in a browser."
-    )
-    return 0
+    return pages
 
 
 if __name__ == "__main__":

@@ -5,13 +5,15 @@ from __future__ import annotations
 import os
 import shutil
 from collections.abc import Collection
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 import nbformat
 
 from course_lib.authoring import tab
+from course_lib.authoring.compiler_answers import Answers
 from course_lib.authoring.notebooks import read_with_answers
+from course_lib.authoring.pyodide import Distribution
 from course_lib.authoring.site import front, guides, lessons
 from course_lib.authoring.site.html import CourseSource
 from course_lib.base import paths
@@ -36,18 +38,26 @@ _SEARCH = (
 )
 
 
+@dataclass(frozen=True)
+class TabParts:
+    """What a browser tab needs besides the lessons: a distribution of Pyodide, and the compiler's
+    answers to the lessons."""
+
+    pyodide: Distribution
+    answers: Answers
+
+
 def build(
     out: Path,
     wanted: Collection[str] = (),
     source: CourseSource | None = None,
-    pyodide: Path | None = None,
+    in_tab: TabParts | None = None,
 ) -> list[Path]:
     """Write the site into ``out``, in place of its old content.
 
     Args:
-        wanted: the numbers of lessons, such as "03"; none means all. pyodide: a Pyodide
-        distribution with which the lessons run in the browser, in ``out/tab``; None leaves this
-        out.
+        wanted: the numbers of lessons, such as "03"; none means all.
+        in_tab: with what the lessons run in the browser, in ``out/tab``; None leaves this out.
 
     Returns: the site's pages.
 
@@ -57,12 +67,14 @@ def build(
     staged = out.with_name(f"{out.name}-source")
     for folder in (staged, out):
         shutil.rmtree(folder, ignore_errors=True)
-    source, in_tab = source or CourseSource.read(), staged / "_extra" / "tab"
-    if pyodide is not None:
-        tab.build_site(
-            pyodide.resolve(), in_tab, tab.record_answers(sorted(paths.NOTEBOOKS.glob("*.ipynb")))
+    source = source or CourseSource.read()
+    if in_tab is not None:
+        tab.build_site(in_tab.pyodide, staged / "_extra" / "tab", in_tab.answers)
+        source = replace(
+            source,
+            tab_bytes=tab.count_bytes(staged / "_extra" / "tab"),
+            bf16_in_tab=in_tab.pyodide.has_bf16,
         )
-        source = replace(source, tab_bytes=tab.count_bytes(in_tab))
     stage(staged, wanted, source)
     run_sphinx(staged, out)
     return sorted(page for page in out.rglob("*.html") if out / "tab" not in page.parents)

@@ -9,8 +9,13 @@ from itertools import groupby
 
 import nbformat
 
-from course_lib.authoring.repository import START
-from course_lib.authoring.site.html import CourseSource, write_commands, write_launches, write_raw
+from course_lib.authoring.site.html import (
+    CourseSource,
+    write_launches,
+    write_raw,
+    write_start,
+    write_tab_button,
+)
 from course_lib.authoring.site.lessons import Lesson, list_exercises, mend_words
 from course_lib.base.errors import CourseError
 from course_lib.base.translation import gettext as _
@@ -38,30 +43,29 @@ see, your kernels are graded against float64 references on a laptop or on a GPU,
 have both norms, forward and backward, at the speed of the GPU's memory, and a small model that trains with them.
 
 """)  # noqa: E501
-_FIRST = _(
+_READ = _(
     '<p><a class="button" href="notebooks/{name}.html">Start lesson 00</a> Here you read it and'
     " move its pictures. In JupyterLab, on your machine, your first kernel runs after five minutes:"
     ' <a href="#start">Start</a> says how.</p>'
 )
-_MOVES = _("""
-This picture of lesson {number} moves: {moves}.
-
-## Start
-
-On this site you can read every lesson, with its answers folded. To write kernels and have them checked, you need Linux or WSL, Python 3.11 or
-newer, and [uv](https://docs.astral.sh/uv/). The first command makes a course folder, the last one opens lesson 00 in JupyterLab:
-
-{commands}
-
-{clone}
-
-[](./docs/setup.md) has the way without uv, Windows and macOS.
-
-{launches}
-
-You need no GPU: without one, kernels run in Triton's interpreter, and a kernel that passes is compiled, too. The first start says what it
-fetches before it does: about 0.5 GB without a GPU.
-""")  # noqa: E501
+# with a tab: its button stands between the two
+_BEGIN = _("<p>Lesson 00 comes first. Your first kernel runs after five minutes.</p>")
+_READ_OR_START = _(
+    '<p><a class="button" href="notebooks/{name}.html">Read it</a> Its pictures move, and its'
+    ' answers are folded. To run it on your machine, see <a href="#start">Start</a>.</p>'
+)
+_MOVES = _("This picture of lesson {number} moves: {moves}.")
+_START = _("## Start")
+_ONLY_READ = _("On this site you can read every lesson, with its answers folded.")
+_RUN_HERE = _(
+    "Here you can read every lesson, and run all but two. Most exercises are checked here, too:"
+    " [](./docs/browser.md) says which."
+)
+_NO_GPU = _(
+    "You need no GPU: without one, kernels run in Triton's interpreter, and a kernel that passes is"
+    " compiled, too. The first start says what it fetches before it does: about 0.5 GB without a"
+    " GPU."
+)
 
 
 def write_front(
@@ -72,21 +76,21 @@ def write_front(
 ) -> str:
     """Write the first page as Markdown. ``notebooks`` has the built notebooks by name."""
     name, moves, picture = find_picture(notebooks)
-    commands = write_raw(write_commands(START))
-    clone = source.clone and f"{_('From a clone:')}\n\n{write_raw(write_commands(source.clone))}"
-    buttons = write_launches(source)
+    in_tab, first = write_tab_button(source), min(notebooks)
     hours = round(sum(lesson.minutes for lesson in lessons) / 60)
     parts = [
         _HEAD,
-        write_raw(_FIRST.format(name=min(notebooks))),
-        write_raw(picture),
-        _MOVES.format(
-            number=name[:2],
-            moves=moves,
-            commands=commands,
-            clone=clone or "",
-            launches=buttons and write_raw(buttons),
+        write_raw(
+            f"{_BEGIN}{in_tab}{_READ_OR_START.format(name=first)}"
+            if in_tab
+            else _READ.format(name=first)
         ),
+        write_raw(picture),
+        _MOVES.format(number=name[:2], moves=moves),
+        _START,
+        _RUN_HERE if in_tab else _ONLY_READ,
+        write_raw(write_start(source) + write_launches(source)),
+        _NO_GPU,
         _(
             "## Lessons\n\n{count} lessons, {hours} hours. In six hours: the exercises with ◆ and"
             " their lessons. At their end a small model\ntrains with kernels that you wrote.\n"
@@ -101,7 +105,7 @@ def write_front(
         for title, group in groupby(lessons, key=find_part)
     ]
     parts.append(_write_contents(_("Guides"), [guide.removesuffix(".md") for guide in guides]))
-    return "\n".join(parts)
+    return "\n\n".join(parts)
 
 
 def find_part(lesson: Lesson) -> str:

@@ -8,10 +8,16 @@ import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from course_lib.authoring.repository import FIRST, list_launches, read_repository
+from course_lib.authoring.repository import (
+    FIRST,
+    START,
+    is_published,
+    list_launches,
+    read_repository,
+)
 from course_lib.authoring.tab import NOT_IN_TAB
 from course_lib.base import paths
-from course_lib.base.translation import LANGUAGES, VARIABLE, choose_language
+from course_lib.base.translation import LANGUAGES, VARIABLE, choose_language, join_sentences
 from course_lib.base.translation import gettext as _
 
 _HEADING = re.compile(r"^(#{1,6}) +(.+)$", re.MULTILINE)
@@ -26,14 +32,17 @@ class CourseSource:
 
     Attributes:
         repository: the address of its web page, without a slash at the end; empty if the site is
-        built for a folder. address: the address of the site itself, with a slash at the end; empty
-        if it is not known. tab_bytes: the bytes that a browser fetches before the first cell of a
-        lesson runs in a tab; 0 if lessons do not run in a tab.
+            built for a folder.
+        address: the address of the site itself, with a slash at the end; empty if it is not known.
+        tab_bytes: the bytes that a browser fetches before the first cell of a lesson runs in a tab;
+            0 if lessons do not run in a tab.
+        bf16_in_tab: whether a tab has bf16; without it fp16 takes its place.
     """
 
     repository: str = ""
     address: str = ""
     tab_bytes: int = 0
+    bf16_in_tab: bool = True
 
     @classmethod
     def read(cls) -> CourseSource:
@@ -96,29 +105,71 @@ def write_raw(markup: str) -> str:
     return f"````````{{raw}} html\n{markup}\n````````"
 
 
-def write_launches(source: CourseSource, notebook: str = FIRST, up: str = "") -> str:
-    """Write the buttons that open a lesson without an installation, as HTML: in a tab of this site,
-    and at other services.
+def write_tab_button(source: CourseSource, notebook: str = FIRST, up: str = "") -> str:
+    """Write the button that runs a lesson in a tab of this site, as HTML, or a sentence that says
+    why the lesson has none.
 
-    The result is empty if there are no buttons. ``up`` is the path from the page to the site's
-    first page.
+    The result is empty if the site has no tab. ``up`` is the path from the page to the site's first
+    page.
     """
-    written, name = "", notebook.rpartition("/")[2]
-    if source.tab_bytes and not name.startswith(NOT_IN_TAB):
-        written = (
-            f'<p class="launch"><a class="button here" data-files="{up}tab/files.json"'
-            f' href="{up}tab/lab/index.html?path={notebook}">Run lesson {name[:2]} here</a> in this'
-            f" browser, with nothing to install: {source.tab_bytes / 1e6:.0f} MB the first time. <a"
-            f' href="{up}docs/browser.html">What a tab can do</a><progress hidden'
-            ' aria-label="loaded"></progress> <span role="status"></span></p>'
-        )
+    if not source.tab_bytes:
+        return ""
+    number = notebook.rpartition("/")[2][:2]
+    what = f'<a href="{up}docs/browser.html">{_("What a tab can do")}</a>'
+    if number in NOT_IN_TAB:
+        return f"<p>{_(NOT_IN_TAB[number])} {what}</p>"
+    words = _("Run this lesson here ({megabytes} MB, nothing to install)").format(
+        megabytes=f"{source.tab_bytes / 1e6:.0f}"
+    )
+    standin = "" if source.bf16_in_tab else f"{_('In the tab, fp16 stands in for bf16.')} "
+    return (
+        f'<p class="launch"><a class="button here" data-files="{up}tab/files.json"'
+        f' href="{up}tab/lab/index.html?path={notebook}">{words}</a> {standin}{what}<progress'
+        f' hidden aria-label="{_("loaded")}"></progress> <span role="status"'
+        f' data-words="{html.escape(_("{loaded} of {all} MB"))}"></span></p>'
+    )
+
+
+def write_launches(source: CourseSource, notebook: str = FIRST) -> str:
+    """Write the buttons that open a lesson at other services, as HTML; empty if there are none."""
     launches = list_launches(source.repository, notebook).items()
     buttons = "".join(
         f'<a class="button" href="{html.escape(address)}">{name}</a>' for name, address in launches
     )
-    return written + (
-        buttons and f'<p class="launch">{_("Or on a machine of a service:")} {buttons}</p>'
+    return buttons and f'<p class="launch">{_("Or on a machine of a service:")} {buttons}</p>'
+
+
+def write_start(source: CourseSource, up: str = "") -> str:
+    """Write what a reader needs to run the course on a machine, and the commands, as HTML. ``up``
+    is that of :func:`write_tab_button`."""
+    why = (
+        _("On your machine everything runs.")
+        if source.tab_bytes
+        else _("On your machine you write kernels and have them checked.")
     )
+    if is_published():
+        commands = START
+        words = _(
+            "You need Linux or WSL, Python 3.11 or newer, and <a"
+            ' href="https://docs.astral.sh/uv/">uv</a>; no GPU. The first command makes a course'
+            " folder, the last one opens lesson 00 in JupyterLab:"
+        )
+    elif source.clone:
+        commands = source.clone
+        words = _(
+            "You need Linux or WSL, Python 3.11 or newer, and git; no GPU. The last command opens"
+            " lesson 00 in JupyterLab:"
+        )
+    else:
+        commands = START
+        words = _(
+            "You need Linux or WSL, Python 3.11 or newer, and the course's folder; no GPU. There,"
+            " this opens lesson 00 in JupyterLab:"
+        )
+    other = _(
+        '<a href="{up}docs/setup.html">Setting up</a> has the other ways, Windows and macOS.'
+    ).format(up=up)
+    return f"<p>{join_sentences(why, words)}</p>{write_commands(commands)}<p>{other}</p>"
 
 
 def open_fold(summary: str, *, look: str = "answer", anchor: str = "", answers: str = "") -> str:

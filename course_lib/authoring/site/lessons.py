@@ -19,18 +19,18 @@ from nbformat.v4 import new_markdown_cell
 
 from course_lib import catalog
 from course_lib.authoring.notebooks import ANSWER, CALL, DIVE, MINUTES, STEP
-from course_lib.authoring.repository import START
 from course_lib.authoring.site.html import (
     CourseSource,
     close_fold,
     open_fold,
-    write_commands,
     write_headings_flat,
     write_launches,
     write_raw,
+    write_start,
+    write_tab_button,
 )
 from course_lib.base.errors import CourseError
-from course_lib.base.translation import choose_language
+from course_lib.base.translation import choose_language, join_sentences
 from course_lib.base.translation import gettext as _
 from course_lib.catalog import Exercise, texts
 from course_lib.lessons import prediction
@@ -47,7 +47,7 @@ _CALL_ALONE = re.compile(
 # styles for JupyterLab's page; a page of the site has its own
 _STYLE_ALONE = re.compile(r"\s*<style>.*</style>\s*", re.DOTALL)
 
-RUN = _('<a href="#run-this-lesson">run the lesson</a> on your machine')
+RUN = _('<a href="#run-this-lesson">run the lesson</a>')
 _REVIEW = _(
     "Here the lesson sums up your predictions: how many came out as you thought, and what surprised"
     " you. For that, {run}."
@@ -203,22 +203,22 @@ def _write_way_to_run(name: str, source: CourseSource, moves: bool) -> str:
         if moves
         else _("The answers are folded: predict first, then open them.")
     )
+    notebook = f"notebooks/{name}.ipynb"
+    in_tab = write_tab_button(source, notebook, "../")
+    here = (
+        join_sentences(_("Or read it on this page."), folded)
+        if 'class="button' in in_tab
+        else folded
+    )
     return write_raw(
-        f'<div class="run" id="run-this-lesson"><p>{folded}</p>'
-        f"{write_launches(source, f'notebooks/{name}.ipynb', '../')}<p>"
-        + _(
-            "To write kernels and have them checked, run the lesson on your machine (Linux or WSL,"
-            " Python 3.11 or newer; no GPU needed). The first command makes a course folder, the"
-            ' last one opens JupyterLab (with <a href="https://docs.astral.sh/uv/">uv</a>; <a'
-            ' href="../docs/setup.html">Setting up</a> has the way without it, Windows and macOS):'
-        )
-        + f"</p>{write_commands(START)}<p>"
+        f'<div class="run" id="run-this-lesson">{in_tab}<p>{here}</p>'
+        f"{write_start(source, '../')}<p>"
         + _("There this lesson is <code>{file}</code>.").format(
             file=(
                 f"notebooks/{'' if choose_language() == 'en' else f'{choose_language()}/'}{name}.ipynb"  # noqa: E501
             )
         )
-        + "</p><p>"
+        + f"</p>{write_launches(source, notebook)}<p>"
         + _(
             '<a class="button" download href="{name}.ipynb">Download this notebook</a> It needs the'
             " course around it."

@@ -50,7 +50,8 @@ async function loadFiles(link, bar, words) {
     const reader = (await fetch(new URL(name, list))).body.getReader();
     for (let part; !(part = await reader.read()).done; ) {
       bar.value = (read += part.value.length) / sum;
-      words.textContent = `${Math.round(read / 1e6)} of ${Math.round(sum / 1e6)} MB`;
+      const [loaded, all] = [read, sum].map((bytes) => Math.round(bytes / 1e6));
+      words.textContent = words.dataset.words.replace("{loaded}", loaded).replace("{all}", all);
     }
   }
 }
