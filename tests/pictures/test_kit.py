@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import base64
 import json
 import math
 import re
@@ -333,3 +334,25 @@ def test_a_script_speaks_the_learners_language(show, picture, monkeypatch):
     monkeypatch.setattr(output, "translate", lambda text, catalog: words.get(text, text))
     shown = show(picture)
     assert shown.page.get_by_role("button", name="重置").count() == 1
+
+
+@pytest.mark.parametrize(
+    ("words", "label", "name"),
+    [
+        ("3", "program 3", "program 3"),
+        ("3", "program 13", "3: program 13"),
+        ("3", "x[13] = 0.3", "3: x[13] = 0.3"),
+        ("0.3", "value x[13] = 0.3", "value x[13] = 0.3"),
+        ("n 4 mean 2.5 ", "block 0: n 4, mean 2.5, M2 5", "block 0: n 4, mean 2.5, M2 5"),
+        ("thread 2 \u25b8 ", "Move thread 2: line 7", "Move thread 2: line 7"),
+        ("move 2 \u25b8 ", "waits for the lock", "move 2: waits for the lock"),
+        ("线程 2", "移动线程 2：第 7 行", "移动线程 2：第 7 行"),
+        ("移动 2", "在等锁", "移动 2: 在等锁"),
+        ("?", "lane 3", "lane 3"),
+        ("", "lane 3", "lane 3"),
+    ],
+)
+def test_the_name_of_a_button_has_the_words_in_view(show, picture, words, label, name):
+    kit = "data:text/javascript;base64," + base64.b64encode((KIT / "kit.js").read_bytes()).decode()
+    call = "async ([kit, words, label]) => (await import(kit)).nameWith(words, label)"
+    assert show(picture).page.evaluate(call, [kit, words, label]) == name

@@ -420,6 +420,20 @@ def test_an_order_that_nobody_has_run_is_walked_by_hand(picture, show):
     assert shown.state["hand"] is None and shown.state["reached"] == {}
 
 
+def test_the_focus_stays_in_the_picture_when_its_button_goes(picture, show):
+    shown = show(picture)
+    shown.set(launch="none")
+    shown.page.get_by_role("button", name="By hand from the start").click()
+    find_focus = (
+        "document.querySelector('[data-picture]').stage.root.activeElement?.dataset.key ?? null"
+    )
+    for program, heir in ((2, "move-3"), (3, "at"), (0, "move-1"), (1, "at")):
+        for _ in range(2):
+            shown.grip(f"move-{program}").press("Enter")
+        assert shown.grip(f"move-{program}").count() == 0, "it has ended"
+        assert shown.page.evaluate(find_focus) == heir
+
+
 def test_it_can_open_at_a_fault_or_inside_a_program(show):
     (run,) = runs("none", [3])
     shown = show(

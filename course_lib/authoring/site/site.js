@@ -70,6 +70,29 @@ for (const link of document.querySelectorAll("a.here"))
 // the theme leaves its two side columns without names that tell them apart
 document.querySelector(".sidebar-drawer")?.setAttribute("aria-label", "Pages of the site");
 document.querySelector(".toc-drawer")?.setAttribute("aria-label", "Sections of this page");
+// A copy takes the focus from its button: the next Tab would begin at the top of the page.
+document.addEventListener("click", (event) => event.target.closest?.("button.copybtn")?.focus());
+// The theme opens a side column by a label, which only a pointer can press. By keyboard it opens at Enter, with its first link in focus, and
+// closes at Escape or when the focus leaves it.
+for (const label of document.querySelectorAll(".nav-overlay-icon, .toc-overlay-icon")) {
+  const [box, opener] = [label.control, label.querySelector(".icon")];
+  const column = document.querySelector(box.id === "__toc" ? ".toc-drawer" : ".sidebar-drawer");
+  const attributes = { tabindex: 0, role: "button", "aria-label": column.getAttribute("aria-label"), "aria-expanded": false };
+  for (const [name, value] of Object.entries(attributes)) opener.setAttribute(name, value);
+  box.addEventListener("change", () => opener.setAttribute("aria-expanded", box.checked));
+  opener.addEventListener("keydown", (event) => {
+    if (event.key !== "Enter" && event.key !== " ") return;
+    event.preventDefault();
+    box.click();
+    if (box.checked) [...column.querySelectorAll("a[href]")].find((link) => link.checkVisibility()).focus();
+  });
+  column.addEventListener("keydown", (event) => {
+    if (event.key === "Escape" && box.checked && opener.checkVisibility()) opener.focus();
+  });
+  column.addEventListener("focusout", (event) => {
+    if (box.checked && event.relatedTarget && !column.contains(event.relatedTarget)) box.click();
+  });
+}
 addEventListener("hashchange", openNamed);
 addEventListener("resize", reachScrolling);
 document.addEventListener("toggle", reachScrolling, true);

@@ -4,13 +4,10 @@ for."""
 from __future__ import annotations
 
 _FONT = 'system-ui, -apple-system, "Segoe UI", Roboto, "Noto Sans", Helvetica, Arial, sans-serif'
-_BOTH = {
-    "font-stack": _FONT,
-    "jp-ui-font-family": _FONT,
-    "jp-code-font-family": "var(--font-stack--monospace)",
-}
 # JupyterLab's CSS variables: a notebook's outputs take their colours from them
-LIGHT = _BOTH | {
+LIGHT = {
+    "font-stack": _FONT, "jp-ui-font-family": _FONT,
+    "jp-code-font-family": "var(--font-stack--monospace)",
     "color-brand-primary": "#00588f", "color-brand-content": "#00588f",
     "color-brand-visited": "#6b3fa0",
     "color-foreground-muted": "#5a5a5a", "color-foreground-secondary": "#4a4a4a",
@@ -21,7 +18,9 @@ LIGHT = _BOTH | {
     "jp-success-color1": "#2e7d32", "jp-error-color1": "#c62828", "jp-warn-color1": "#9a5b00",
     "picture-filter": "none",
 }  # fmt: skip
-DARK = _BOTH | {
+# What is the same in the dark, such as the fonts, stands above alone: named here again, it would
+# win over site.css, which has Chinese fonts.
+DARK = {
     "color-brand-primary": "#7cc4f2", "color-brand-content": "#7cc4f2",
     "color-brand-visited": "#c5a5f0",
     "color-foreground-muted": "#b4b4b4", "color-foreground-secondary": "#c4c4c4",

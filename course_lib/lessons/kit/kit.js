@@ -274,15 +274,30 @@ export function labels(wanted, box, obstacles = []) {
 /** A point that a hand moves. `drag(x, y)` and `key(dx, dy)` return the changes of the state; dx and dy are -1, 0 or 1, up is 1.
  * `hover(x, y)` does so when a pointer without a pressed button lies over it, and once without arguments when it has left the drawing. */
 export const handle = (name, x, y, { label, value, text: words = number(value), min, max, drag, key, hover, radius = 9, fill = "var(--active)", shape = null }) => {
-  const grip = svg("g", { "data-key": name, tabindex: 0, role: "slider", class: "handle", "aria-label": label, "aria-valuenow": value, "aria-valuetext": words, "aria-valuemin": min, "aria-valuemax": max },
+  const plain = (limit) => limit?.toLocaleString("en", { useGrouping: false, maximumFractionDigits: 20 }); // ARIA's numbers have no exponent
+  const grip = svg("g", { "data-key": name, tabindex: 0, role: "slider", class: "handle", "aria-label": label, "aria-valuenow": plain(value), "aria-valuetext": words, "aria-valuemin": plain(min), "aria-valuemax": plain(max) },
     shape ?? [svg("circle", { cx: x, cy: y, r: radius + 9, fill: "transparent" }), svg("circle", { cx: x, cy: y, r: radius, fill, stroke: "var(--ink)", "stroke-width": 2 })]);
   grip.course = { drag, key, hover };
   return grip;
 };
 
-/** Something to press in the drawing, by hand or with Enter or Space. `press()` returns the changes of the state. */
+const segmenter = new Intl.Segmenter(undefined, { granularity: "word" });
+const splitWords = (sentence) => [...segmenter.segment(sentence.toLowerCase())].filter(({ isWordLike }) => isWordLike).map(({ segment }) => segment);
+
+/** The accessible name of something with `words` in view: `label`, behind the words if it does not contain them. A person who
+ * steers a browser by voice says the words in view (WCAG 2.5.3, Label in Name). */
+export function nameWith(words, label) {
+  const joinWords = (sentence) => ` ${splitWords(sentence).join(" ")} `;
+  const visible = words.replace(/[\u25b8\u25c2]/g, "").replace(/\s+/g, " ").trim(); // a voice would read out the arrows
+  return !splitWords(visible).length || joinWords(label).includes(joinWords(visible)) ? label : tr`${visible}: ${label}`;
+}
+
+/** Something to press in the drawing, by hand or with Enter or Space. `press()` returns the changes of the state. `label` says what it
+ * is; the accessible name has the words in view, too. */
 export const target = (name, { label, press, pressed = null, ...rest }, ...children) => {
-  const made = svg("g", { "data-key": name, tabindex: 0, role: "button", class: "target", "aria-label": label, "aria-pressed": pressed === null ? null : String(pressed), ...rest }, ...children);
+  const made = svg("g", { "data-key": name, tabindex: 0, role: "button", class: "target", "aria-pressed": pressed === null ? null : String(pressed), ...rest }, ...children);
+  made.querySelectorAll("text").forEach((words) => words.after(" ")); // else the words of two texts count as one word
+  made.setAttribute("aria-label", nameWith(made.textContent, label));
   made.course = { press };
   return made;
 };
@@ -417,7 +432,9 @@ export class Stage {
       if (control.key && (off.has(control.key) || control.dulled)) fields.forEach((field) => { field.disabled = off.has(control.key); });
       control.dulled = off.has(control.key);
     }
+    const listStops = () => [...this.svg.querySelectorAll('[data-key][tabindex="0"]')];
     const focused = this.root.activeElement?.dataset?.key;
+    const place = Math.max(listStops().findIndex(({ dataset }) => dataset.key === focused), 0);
     const width = this.width;
     const { height, title, caption, alt = caption, draw } = this.render(this.state, width);
     this.title.textContent = title;
@@ -427,7 +444,10 @@ export class Stage {
     this.svg.setAttribute("aria-label", joinSentences([/[?\uff1f]$/.test(title) ? title : tr`${title}.`, alt]));
     this.svg.replaceChildren(hatches(), ...draw.flat(Infinity).filter(Boolean));
     if (this.caption.textContent !== caption) this.caption.textContent = caption;
-    if (focused) this.svg.querySelector(`[data-key="${CSS.escape(focused)}"]`)?.focus({ preventScroll: true });
+    if (!focused) return;
+    const stops = listStops(); // what had the focus may be gone: then what took its place has it, lest the next Tab begin at the top of the page
+    const next = this.svg.querySelector(`[data-key="${CSS.escape(focused)}"]`) ?? stops[Math.min(place, stops.length - 1)] ?? this.root.querySelector("button:enabled");
+    next?.focus({ preventScroll: true });
   }
 
   #listen() {

@@ -124,7 +124,7 @@ function drawDigits(data, state, seen, { left, top, width }) {
       svg("rect", { x: x(0), y, width: Math.max(x(Math.min(curve.digits, most)) - x(0), 0), height: 20, fill, "fill-opacity": 0.45, stroke: fill, "stroke-width": chosen ? 2.5 : 1 }),
       text(x(Math.min(curve.digits, most)) + 8, y + 10, words, { size: SMALL, bold: chosen })];
     if (!data.bounded.includes(curve.key)) return drawn;
-    return target(`curve-${curve.key}`, { label: tr`${curve.name}: error ${sayError(curve.error)}; show its bound`, pressed: chosen, press: () => ({ chosen: curve.key }) }, drawn);
+    return target(`curve-${curve.key}`, { label: tr`error ${sayError(curve.error)}; show its bound`, pressed: chosen, press: () => ({ chosen: curve.key }) }, drawn);
   });
   const bottom = first + seen.curves.length * row;
   const limit = seen.bound[state.ratio];

@@ -144,9 +144,10 @@ function drawColumns(set, warps, width) {
           value > 0 && (name === "spill" ? cell(x, base - high, bar, high, "", { state: "fault" }) : svg("rect", { x, y: base - high, width: bar, height: high, fill: "var(--x)", stroke: "var(--edge)" })),
           text(x + bar / 2 + shift, base - high - 9 - crowded, label, { anchor: "middle", size: SMALL, halo: true })];
       });
-    return target(`warps-${column.warps}`, { label: column.refused ? tr`${warpsOf(column.warps)}: refused` : tr`${warpsOf(column.warps)}: ${column.registers} registers, ${column.spill} bytes spilled`, pressed: chosen, press: () => ({ warps: column.warps }) },
+    return [target(`warps-${column.warps}`, { label: column.refused ? tr`${warpsOf(column.warps)}: refused` : tr`${warpsOf(column.warps)}: ${column.registers} registers, ${column.spill} bytes spilled`, pressed: chosen, press: () => ({ warps: column.warps }) },
       svg("rect", { x: i * step + 1.5, y: top - 16, width: step - 3, height: bottom - top + 16, rx: 4, fill: chosen ? "var(--active)" : "transparent", "fill-opacity": 0.18, stroke: chosen ? "var(--ink)" : "transparent", "stroke-width": 1.5 }),
-      bars, text(middle, base + 14, measure(name, size, "600") < step ? name : String(column.warps), { anchor: "middle", size, bold: chosen }));
+      text(middle, base + 14, measure(name, size, "600") < step ? name : String(column.warps), { anchor: "middle", size, bold: chosen })),
+    svg("g", { "pointer-events": "none" }, bars)];
   });
   const key = [["var(--x)", tr`registers per thread, 255 at most`], ["fault", tr`bytes spilled per thread`]];
   let x = 2;
@@ -191,12 +192,12 @@ function drawSource(set, column, chosen, { left, top, width }) {
     const inside = [
       svg("rect", { x: left, y: y - 9, width, height, rx: 3, fill: line === chosen ? "var(--active)" : "transparent", "fill-opacity": 0.25, stroke: line === chosen ? "var(--ink)" : "transparent" }),
       became && svg("rect", { x: left + 34, y: y - 4, width: Math.max(((bars - 40) * became[1][0]) / most, 1), height: 8, fill: "var(--x)" }),
-      became && text(left + 30, y, String(became[1][0]), { anchor: "end", size: SMALL, fill: "var(--quiet)" }),
       text(code_left - 6, y, String(line), { anchor: "end", size: SMALL, fill: "var(--quiet)" }),
       parts.map((part, i) => code(code_left + (indent + (i ? 4 : 0)) * MONO, y + 14 * i, part, { fill: became ? "var(--ink)" : "var(--quiet)" })),
     ];
     // the slider reaches every line by keyboard: a stop of the Tab key on each would be in the way
-    draw.push(became ? target(`line-${line}`, { label: tr`line ${line}: ${count(became[1][0], "SASS instruction")}`, pressed: line === chosen, press: () => ({ line }), tabindex: -1 }, inside) : inside);
+    draw.push(became ? target(`line-${line}`, { label: count(became[1][0], "SASS instruction"), pressed: line === chosen, press: () => ({ line }), tabindex: -1 }, inside) : inside);
+    if (became) draw.push(text(left + 30, y, String(became[1][0]), { anchor: "end", size: SMALL, fill: "var(--quiet)", "pointer-events": "none" }));
     y += height;
   }
   return { draw, bottom: y };

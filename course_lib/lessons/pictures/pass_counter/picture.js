@@ -98,7 +98,7 @@ function drawBars(data, all, made, width) {
     });
     const mark = x(one.launching);
     const label = one.name + (chosen ? " \u25c2" : "");
-    return target(`bar-${one.algorithm}`, { label: tr`${one.name}: ${count(one.passes, "pass")}, ${duration(one.us)}`, pressed: chosen, press: () => ({ algorithm: one.algorithm, at: 0 }) },
+    return target(`bar-${one.algorithm}`, { label: count(one.passes, "pass"), pressed: chosen, press: () => ({ algorithm: one.algorithm, at: 0 }) },
       svg("rect", { x: 0, y: y - (wide ? 4 : 18), width, height: line, fill: "transparent" }),
       wide ? text(left - 10, y + bar / 2, label, { anchor: "end", bold: chosen }) : text(left, y - 9, label, { bold: chosen, size: SMALL, halo: true }),
       pieces,

@@ -422,7 +422,7 @@ function drawPrograms(launch, whole, world, state, width, { drive, able }) {
       drawHolds(whole, program, x, y + 48, at),
       own.map(([each, i]) => drawMark(each, i, x, y + 26, step, { future: i > at, now: i === at, raced: raced.has(i) })),
       can
-        ? target(`move-${program}`, { label: tr`Move program ${program}: ${how.words}`, press: () => drive(program) },
+        ? target(`move-${program}`, { label: how.words, press: () => drive(program) },
           svg("rect", { x: 2, y: y + 1, width: 66, height: 21, rx: 4, fill: "var(--control)", stroke: "var(--edge)" }), text(35, y + 12, tr`move ${program} \u25b8`, { anchor: "middle", size: FONT }))
         : text(4, y + 12, tr`program ${program}`, { halo: true, fill: "var(--quiet)" }),
       text(78, y + 12, fit(how.words, width - 80, how.status === "waits"), { size: SMALL, halo: true, bold: how.status === "waits", fill: how.status === "done" ? "var(--quiet)" : "var(--ink)" }),
