@@ -39,12 +39,14 @@ class LessonSize:
     section of its optional task.
 
     Attributes:
-        sitting: 1 for the first sitting of the lesson; most lessons have one. words: number of
-        words in the text and in the predictions with their reasons. A formula counts like text.
-        code_lines: number of code lines that are not folded, steps included. longest_cell: lines of
-        the longest open code cell. exercise_minutes: the sum of the minutes that the catalog gives
-        for the exercises of the sitting, without an optional task. said: the minutes that the
-        sitting itself names; 0 if it names none.
+        sitting: 1 for the first sitting of the lesson; most lessons have one.
+        words: number of words in the text and in the predictions with their reasons. A formula
+            counts like text.
+        code_lines: number of code lines that are not folded, steps included.
+        longest_cell: lines of the longest open code cell.
+        exercise_minutes: the sum of the minutes that the catalog gives for the exercises of the
+            sitting, without an optional task.
+        said: the minutes that the sitting itself names; 0 if it names none.
     """
 
     lesson: str

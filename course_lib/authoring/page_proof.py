@@ -33,13 +33,13 @@ class PageProof:
     """The proof of a page.
 
     Args:
-        notebook: the cells that run, with the outputs that the page has stored. changes: where the
-        page says something else than its script builds, such as "cell 7 is changed".
+        notebook: the cells that run, with the outputs that the page has stored.
+        changes: where the page says something else than its script builds, such as "cell 7 is
+            changed".
         stored_by_build: False if somebody ran the page and saved it. Then the outputs may be those
-        of
-            another machine.
+            of another machine.
         never_run: the names of the code cells without a stored output that somebody added or
-        cleared.
+            cleared.
     """
 
     notebook: NotebookNode

@@ -30,9 +30,10 @@ def new_exercise(name: str, kind: str = "kernel", family: str = "") -> list[Path
     """Write the files of a new exercise.
 
     Args:
-        name: such as "18a_column_sums". kind: one of KINDS; an exercise of the kind "autograd" is
-        made by hand. family: an existing family, or the name of a new one; empty for a new family
-        that is named after the exercise.
+        name: such as "18a_column_sums".
+        kind: one of KINDS; an exercise of the kind "autograd" is made by hand.
+        family: an existing family, or the name of a new one; empty for a new family that is named
+            after the exercise.
 
     Returns: the files that were written.
 

@@ -161,7 +161,7 @@ class TemporaryFolder:
 
     Args:
         prefix: "course-check-" or a similar one; only folders with such a prefix are removed as
-        abandoned.
+            abandoned.
 
     Raises: OSError if it cannot be made.
     """

@@ -92,13 +92,14 @@ class Worker:
     Args:
         launch: called at each start, so that a worker gets the environment of that moment.
         ready_seconds: seconds from its start within which the worker must print a first line, kept
-        as ``hello``; None: it prints none. grace: seconds in which the worker may end by itself
-        after its input was closed; 0 kills it at once. on_owner_death: the signal that the kernel
-        sends to the group when this process has ended, for whatever reason. A worker that has
-            to clean up is sent a signal that it handles. None: the worker only reads the end of its
-            input.
+            as ``hello``; None: it prints none.
+        grace: seconds in which the worker may end by itself after its input was closed; 0 kills it
+            at once.
+        on_owner_death: the signal that the kernel sends to the group when this process has ended,
+            for whatever reason. A worker that has to clean up is sent a signal that it handles.
+            None: the worker only reads the end of its input.
         temporary_folder: prefix of a folder that is made at each start as the worker's current
-        folder and removed at its end; "" for none.
+            folder and removed at its end; "" for none.
     """
 
     def __init__(

@@ -132,9 +132,9 @@ def begin(
     """Return an empty measurement, and the providers to time.
 
     Args:
-        names: names of providers; None takes all of ``among``. whole: whether all shapes will be
-        measured. A part of the shapes or providers is stored under another kind, and so is a dtype
-            other than fp16.
+        names: names of providers; None takes all of ``among``.
+        whole: whether all shapes will be measured. A part of the shapes or providers is stored
+            under another kind, and so is a dtype other than fp16.
 
     Raises: CourseError without a GPU, for an unknown dtype or provider.
     """

@@ -37,9 +37,12 @@ def device_us(
 
     Args:
         calls: the same work on different inputs; together they should touch several times the bytes
-        of the L2 cache. replays: how often the whole graph is timed. renew: writes new numbers into
-        the inputs of all calls, before each replay and outside its time. judge: is called after the
-        last timed replay, and raises an exception if what the calls wrote is wrong.
+            of the L2 cache.
+        replays: how often the whole graph is timed.
+        renew: writes new numbers into the inputs of all calls, before each replay and outside its
+            time.
+        judge: is called after the last timed replay, and raises an exception if what the calls
+            wrote is wrong.
 
     Raises: RuntimeError without a CUDA device; what ``judge`` raises.
     """
@@ -73,9 +76,9 @@ def host_us(call: Callable[[], object], batches: int = 10) -> float:
     """Return the median host time of one eager call, in microseconds.
 
     Args:
-        call: works on an input so small that the device finishes before the host returns. batches:
-        number of batches of 50 calls; the host waits for the device between batches, never inside
-        one.
+        call: works on an input so small that the device finishes before the host returns.
+        batches: number of batches of 50 calls; the host waits for the device between batches, never
+            inside one.
     """
     synchronize = torch.cuda.synchronize if torch.cuda.is_available() else (lambda: None)
     times = []

@@ -279,7 +279,7 @@ def write(
 
     Args:
         warmth: divisor of the logits ("temperature"): near 0 the likeliest character is taken, at 1
-        each with its probability.
+            each with its probability.
 
     Raises: CourseError if ``start`` is empty or has a character that the text does not have.
     """

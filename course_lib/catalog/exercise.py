@@ -43,15 +43,20 @@ class Exercise:
             "autograd" (the ``forward`` and ``backward`` of an autograd Function), or "tests"
             (functions that get a kernel and raise AssertionError if it is wrong).
         family: the module of ``course_lib.grading.families`` that has the cases of its entry
-        points. entry_points: the names of the kernels that the course launches, or of the functions
-        that it calls. difficulty: 1 to 5. prerequisites: exercises, lessons, or things that a
-        learner knows before the course. hints: three or more, each more direct than the last.
-        stretch: a suggestion for further work after a pass. debrief: the harm that the avoided bug
-        did elsewhere; shown after a pass. forbidden: words that the code must not contain, each
-        with the reason that the verdict gives. short_path: whether the exercise belongs to the path
-        of six hours, which ends with a model that trains with the learner's kernels. optional:
-        whether the course asks nobody for it. It is checked as every exercise is, and counts
-        nowhere.
+            points.
+        entry_points: the names of the kernels that the course launches, or of the functions that it
+            calls.
+        difficulty: 1 to 5.
+        prerequisites: exercises, lessons, or things that a learner knows before the course.
+        hints: three or more, each more direct than the last.
+        stretch: a suggestion for further work after a pass.
+        debrief: the harm that the avoided bug did elsewhere; shown after a pass.
+        forbidden: words that the code must not contain, each with the reason that the verdict
+            gives.
+        short_path: whether the exercise belongs to the path of six hours, which ends with a model
+            that trains with the learner's kernels.
+        optional: whether the course asks nobody for it. It is checked as every exercise is, and
+            counts nowhere.
     """
 
     id: str

@@ -113,8 +113,9 @@ def discover(folder: Path, mapping: Path | None = None) -> list[Submissions]:
     order of the learners' names.
 
     Args:
-        folder: the class's folder. mapping: a CSV file with the columns learner and path (relative
-        to ``folder``), and optionally id, login and submitted.
+        folder: the class's folder.
+        mapping: a CSV file with the columns learner and path (relative to ``folder``), and
+            optionally id, login and submitted.
 
     Raises: CourseError if the folder does not exist, has no submission, or is itself one learner's
     submission; or if the mapping cannot be used.

@@ -78,9 +78,11 @@ class Engine:
 
     Args:
         start: returns a context manager that starts workers; called again after a worker died.
-        check: the function that a worker runs on each request. journal: the store of the verdicts.
-        width: limit on the files that are sent off and not yet answered. tell: called for each file
-        with its key and the seconds of its check; None if this run made no verdict for it.
+        check: the function that a worker runs on each request.
+        journal: the store of the verdicts.
+        width: limit on the files that are sent off and not yet answered.
+        tell: called for each file with its key and the seconds of its check; None if this run made
+            no verdict for it.
     """
 
     def __init__(

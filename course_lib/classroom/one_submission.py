@@ -84,7 +84,7 @@ def grade_submission(
     Args:
         learner: the learner's name. The hidden cases are derived from it and from the secret.
         secret_file: the file of the secret. If it is None, a new secret is made, and with it new
-        hidden cases.
+            hidden cases.
 
     Raises: the exceptions of :func:`grade_class`.
     """

@@ -38,8 +38,9 @@ def next_exercise(
     six hours, and has passed no other, gets the next one of the path.
 
     Args:
-        records: what ``progress.read()`` returned. after: begin behind this exercise, and go on
-        from the first one; it is the answer only if nothing else is left.
+        records: what ``progress.read()`` returned.
+        after: begin behind this exercise, and go on from the first one; it is the answer only if
+            nothing else is left.
     """
     order = list(catalog.exercises().values())
     start = order.index(after) + 1 if after else 0

@@ -42,7 +42,7 @@ def watch(exercise_id: str | None) -> int:
 
     Args:
         exercise_id: the exercise to begin with; None is the next one, or, without a terminal, all
-        of them.
+            of them.
 
     Raises: CourseError if there is no such exercise; KeyboardInterrupt.
     """

@@ -47,7 +47,7 @@ def source_text(kernel: Any) -> KernelSource:
 
     Args:
         kernel: a @triton.jit function, interpreted or compiled, or a KernelSource, which is cut
-        down to the function.
+            down to the function.
 
     Raises: CourseError if the source text cannot be found; TypeError if ``kernel`` is not a kernel.
     """
@@ -288,7 +288,7 @@ def describe_constant(value: Any, strict: bool = True) -> dict[str, Any]:
 
     Args:
         strict: False describes a value of another type by the type's name, so that the compiler
-        refuses it.
+            refuses it.
 
     Raises: TypeError if strict, and the value has another type.
     """

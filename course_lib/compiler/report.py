@@ -73,15 +73,17 @@ def compile_report(
     """Compile a kernel for ``arch``, as a launch with these arguments would.
 
     Args:
-        kernel: a @triton.jit function, interpreted or compiled, or a KernelSource. arguments: by
-        name, or in the kernel's order: tensors, Pointer, int, float, bool, None. They are
-        specialised
-            as by the launcher: the compiler knows which addresses and integers are divisible by 16,
-            1 and None become constants, a large integer is an i64, a float an fp32.
-        constexprs: the kernel's tl.constexpr arguments by name. num_stages: None for Triton's
-        default. maxnreg: limit of registers per thread; None leaves it to the compiler.
+        kernel: a @triton.jit function, interpreted or compiled, or a KernelSource.
+        arguments: by name, or in the kernel's order: tensors, Pointer, int, float, bool, None. They
+            are specialised as by the launcher: the compiler knows which addresses and integers are
+            divisible by 16, 1 and None become constants, a large integer is an i64, a float an
+            fp32.
+        constexprs: the kernel's tl.constexpr arguments by name.
+        num_stages: None for Triton's default.
+        maxnreg: limit of registers per thread; None leaves it to the compiler.
         disassemble: False leaves out SASS, loads and stores, which saves most of the time for a
-        small kernel. limit: processor seconds; a compiler that takes longer is stopped.
+            small kernel.
+        limit: processor seconds; a compiler that takes longer is stopped.
 
     Raises: CompileError if the compiler refuses the kernel, crashes on it, or takes too long;
     CourseError if the kernel has no source text or an option is impossible; EnvironmentFault if the

@@ -10,7 +10,7 @@ def examine_isolation(facts: dict) -> list[DoctorFinding]:
 
     Args:
         facts: "tier", the isolation that works here; "why", for each better tier the reason why it
-        does not.
+            does not.
     """
     tier, why = facts.get("tier"), facts.get("why", {})
     if tier is None:

@@ -44,19 +44,21 @@ def check(
 
     Args:
         mode: "cpu" (interpreter) or "gpu" (compiled), for kernels; None takes what this machine
-        has. Functions run on the CPU. seed: determines the inputs. A learner's check always uses 0,
-        so that two checks of one file agree. secret: an instructor's secret. Its cases have other
-        shapes and values than the learner's own check, the same ones each time. limits: time and
-        memory; None takes those of the mode. required_tier: the weakest isolation that is accepted,
-        a name from ``course_lib.sandbox.isolation.TIERS``. A machine without
-            a tier at least as strong does not run the submission. None takes the best tier that the
-            machine has.
+            has. Functions run on the CPU.
+        seed: determines the inputs. A learner's check always uses 0, so that two checks of one file
+            agree.
+        secret: an instructor's secret. Its cases have other shapes and values than the learner's
+            own check, the same ones each time.
+        limits: time and memory; None takes those of the mode.
+        required_tier: the weakest isolation that is accepted, a name from
+            ``course_lib.sandbox.isolation.TIERS``. A machine without a tier at least as strong does
+            not run the submission. None takes the best tier that the machine has.
         tell_first_failure: called at most once, in the caller's thread, as soon as the first case
             is judged wrong; other cases may still run. It gets one line that says which case, which
             output and by how much. The cause comes with the verdict. It is not called for hidden
             cases.
         take_cases: called with the judged cases and their outputs before the verdict is returned;
-        with an empty list if nothing was run.
+            with an empty list if nothing was run.
 
     Returns: the verdict. No content of a learner's file makes this function raise. A bug in the
     grader gives the verdict "grader fault", which is not counted against the learner.

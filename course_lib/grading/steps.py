@@ -96,11 +96,12 @@ def make_try(
     """Make the plan of a try.
 
     Args:
-        arguments: tensors and numbers by name, in the order of the call. expected: what the outputs
-        have to hold, in float64. One that is no argument is returned, in any dtype of real numbers.
-        within: the allowed error, as a part of the largest value of an output. grid: the kernel's
-        grid; empty for a function. orders: the number of orders that are tried, for programs that
-        share memory.
+        arguments: tensors and numbers by name, in the order of the call.
+        expected: what the outputs have to hold, in float64. One that is no argument is returned, in
+            any dtype of real numbers.
+        within: the allowed error, as a part of the largest value of an output.
+        grid: the kernel's grid; empty for a function.
+        orders: the number of orders that are tried, for programs that share memory.
     """
     constants = dict(constexprs or {})
     room = max([0, *(size for size in constants.values() if isinstance(size, int))])

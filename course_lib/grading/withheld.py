@@ -35,7 +35,7 @@ def withhold(run: Run, plans: list[Plan], lines: int) -> Run:
 
     Args:
         lines: the number of lines in the submitted file. A line number outside of the file is
-        removed: it could be a value of a case.
+            removed: it could be a value of a case.
     """
     count = len(run.printed)
     words = _("{count} characters were printed; with hidden cases they are not shown.")

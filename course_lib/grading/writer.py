@@ -46,14 +46,15 @@ class VerdictWriter:
     """The writer of the verdict on one run.
 
     Attributes:
-        file: the path of the learner's file, as messages show it. text: the text of that file.
+        file: the path of the learner's file, as messages show it.
+        text: the text of that file.
         first: the writer of the pass that this run checks a second time; None for a first run.
         parts: the parts of an exercise without a family, whose wrong formulas are not known; None
-        takes the parts of the family. search: the search for a smaller case to show; None if no
-        smaller case is looked for. smaller: the case that the search found. hidden: True if the
-        cases are hidden. The verdict then shows only the first wrong element, and says of other
-        cases only that they
-            are wrong.
+            takes the parts of the family.
+        search: the search for a smaller case to show; None if no smaller case is looked for.
+        smaller: the case that the search found.
+        hidden: True if the cases are hidden. The verdict then shows only the first wrong element,
+            and says of other cases only that they are wrong.
     """
 
     def __init__(

@@ -109,18 +109,20 @@ def run(
     """Run every program of ``kernel[grid](*arguments, **constexprs)``, interleaved.
 
     Args:
-        kernel: an interpreted ``@triton.jit`` kernel. grid: one to three sizes, or a function of
-        the arguments as Triton takes it. arguments: PyTorch tensors on the CPU and numbers, or the
-        pointers that :mod:`course_lib.interpreter.launch` makes. seed: determines the order in
-        which programs start, and the program that makes each step. resident: the largest number of
-        unfinished programs at one time; a GPU has room for a limited number. max_steps: a run ends
-        after so many steps if it has neither finished nor been proved to be a deadlock. patience:
-        the number of steps, in the whole run, in which a program goes first because its last atomic
-        had no effect. A wait that
-            gives up after fewer tries then gives up while the other programs stand still. Any other
-            wait is proved after a few steps.
+        kernel: an interpreted ``@triton.jit`` kernel.
+        grid: one to three sizes, or a function of the arguments as Triton takes it.
+        arguments: PyTorch tensors on the CPU and numbers, or the pointers that
+            :mod:`course_lib.interpreter.launch` makes.
+        seed: determines the order in which programs start, and the program that makes each step.
+        resident: the largest number of unfinished programs at one time; a GPU has room for a
+            limited number.
+        max_steps: a run ends after so many steps if it has neither finished nor been proved to be a
+            deadlock.
+        patience: the number of steps, in the whole run, in which a program goes first because its
+            last atomic had no effect. A wait that gives up after fewer tries then gives up while
+            the other programs stand still. Any other wait is proved after a few steps.
         order: the programs that make the first steps, before the seed chooses; a program that has
-        ended or is not resident is skipped.
+            ended or is not resident is skipped.
 
     The tensors keep what the run wrote, also after a deadlock. No thread is left.
 

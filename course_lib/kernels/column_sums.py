@@ -69,7 +69,8 @@ def column_sums(first: Tensor, second: Tensor | None, total: Tensor, other: Tens
 
     Args:
         first, second: shape (P, N), contiguous, fp32 (or both fp64); P may be 0; ``second`` may be
-        None. total, other: shape (N,), any floating dtype; ``other`` is None if ``second`` is.
+            None.
+        total, other: shape (N,), any floating dtype; ``other`` is None if ``second`` is.
     """
     P, N = first.shape
     block_n, launcher = _prepare(N, second is not None, device.has_dependent_launch(first.device))

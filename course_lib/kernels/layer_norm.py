@@ -211,11 +211,13 @@ def layer_norm_forward(
     """LayerNorm of the rows of a matrix.
 
     Args:
-        x: shape (M, N), N >= 1, fp32, fp16, bf16 or fp64, any strides. w, b: shape (N,), any of
-        those dtypes, or None. eps: added to the variance inside the root. algorithm: one of
-        ALGORITHMS; "auto" takes that of :func:`course_lib.kernels.launch.choice.choose_forward`.
+        x: shape (M, N), N >= 1, fp32, fp16, bf16 or fp64, any strides.
+        w, b: shape (N,), any of those dtypes, or None.
+        eps: added to the variance inside the root.
+        algorithm: one of ALGORITHMS; "auto" takes that of
+            :func:`course_lib.kernels.launch.choice.choose_forward`.
         save: False if there is no backward pass. mean and rstd then share memory, and their values
-        are meaningless.
+            are meaningless.
 
     Returns: y of x's shape and dtype, contiguous; mean and rstd, shape (M,), fp32, or fp64 for an
     fp64 x.

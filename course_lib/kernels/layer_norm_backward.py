@@ -114,11 +114,12 @@ def layer_norm_backward(
     """The gradients of :func:`course_lib.kernels.layer_norm.layer_norm_forward`.
 
     Args:
-        dy, x: shape (M, N), fp32, fp16, bf16 or fp64, any strides, also 0 as in an expanded dy. w:
-        shape (N,), or None for all ones. mean, rstd: shape (M,), as the forward pass saved them:
-        fp32, or fp64 for an fp64 x. bias_dtype: dtype of db; None takes w's dtype, or x's without
-        w. algorithm: one of ALGORITHMS; "auto" takes that of
-        :func:`course_lib.kernels.launch.choice.choose_backward`.
+        dy, x: shape (M, N), fp32, fp16, bf16 or fp64, any strides, also 0 as in an expanded dy.
+        w: shape (N,), or None for all ones.
+        mean, rstd: shape (M,), as the forward pass saved them: fp32, or fp64 for an fp64 x.
+        bias_dtype: dtype of db; None takes w's dtype, or x's without w.
+        algorithm: one of ALGORITHMS; "auto" takes that of
+            :func:`course_lib.kernels.launch.choice.choose_backward`.
 
     Returns: dx of x's shape and dtype, contiguous; dw and db, shape (N,), in w's dtype (x's without
     w) and ``bias_dtype``.

@@ -419,11 +419,13 @@ def norm_backward(
     """Compute the gradients of a norm of the rows of a matrix, by one of ``designs``.
 
     Args:
-        dy, x: shape (M, N), fp32, fp16, bf16 or fp64, any strides, also 0 as in an expanded dy. w:
-        shape (N,), or None for all ones. mean, rstd: shape (M,), as the forward pass saved them:
-        fp32, or fp64 for an fp64 x; mean None for RMSNorm. bias_dtype: dtype of db; None takes w's
-        dtype, or x's without w. algorithm: a key of ``designs``, or "auto", which takes that of
-        :func:`choice.choose_backward`.
+        dy, x: shape (M, N), fp32, fp16, bf16 or fp64, any strides, also 0 as in an expanded dy.
+        w: shape (N,), or None for all ones.
+        mean, rstd: shape (M,), as the forward pass saved them: fp32, or fp64 for an fp64 x; mean
+            None for RMSNorm.
+        bias_dtype: dtype of db; None takes w's dtype, or x's without w.
+        algorithm: a key of ``designs``, or "auto", which takes that of
+            :func:`choice.choose_backward`.
 
     Returns: dx of x's shape and dtype, contiguous; dw and db, shape (N,), in w's dtype (x's without
     w) and ``bias_dtype``; db is None for RMSNorm.

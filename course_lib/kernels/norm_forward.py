@@ -52,11 +52,14 @@ def norm_forward(
 
     Args:
         x, residual: shape (M, N), N >= 1, of one dtype, fp32, fp16, bf16 or fp64, any strides;
-        residual may be None. w, b: shape (N,), any of those dtypes, or None. eps: added inside the
-        root. centred: True for LayerNorm, False for RMSNorm, whose b is None. algorithm: a key of
-        ``designs``, or "auto", which takes that of :func:`choice.choose_forward`. save: False if
-        there is no backward pass. mean and rstd are then the same tensor, whose values are
-        meaningless.
+            residual may be None.
+        w, b: shape (N,), any of those dtypes, or None.
+        eps: added inside the root.
+        centred: True for LayerNorm, False for RMSNorm, whose b is None.
+        algorithm: a key of ``designs``, or "auto", which takes that of
+            :func:`choice.choose_forward`.
+        save: False if there is no backward pass. mean and rstd are then the same tensor, whose
+            values are meaningless.
 
     Returns: total (y without a residual) and y, of x's shape and dtype, contiguous; mean (None for
     RMSNorm) and rstd, shape (M,), fp32, or fp64 for an fp64 x.

@@ -181,9 +181,11 @@ def rms_norm_forward(
     """RMSNorm of the rows of a matrix.
 
     Args:
-        x: shape (M, N), N >= 1, fp32, fp16, bf16 or fp64, any strides. w: shape (N,), any of those
-        dtypes, or None. eps: added to the mean square inside the root. algorithm: one of
-        ALGORITHMS; "auto" takes that of :func:`course_lib.kernels.launch.choice.choose_forward`.
+        x: shape (M, N), N >= 1, fp32, fp16, bf16 or fp64, any strides.
+        w: shape (N,), any of those dtypes, or None.
+        eps: added to the mean square inside the root.
+        algorithm: one of ALGORITHMS; "auto" takes that of
+            :func:`course_lib.kernels.launch.choice.choose_forward`.
 
     Returns: y of x's shape and dtype, contiguous; rstd, shape (M,), fp32, or fp64 for an fp64 x.
 

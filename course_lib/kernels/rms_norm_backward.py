@@ -16,10 +16,11 @@ def rms_norm_backward(
     """The gradients of :func:`course_lib.kernels.rms_norm.rms_norm_forward`.
 
     Args:
-        dy, x: shape (M, N), fp32, fp16, bf16 or fp64, any strides, also 0 as in an expanded dy. w:
-        shape (N,), or None for all ones. rstd: shape (M,), as the forward pass saved it: fp32, or
-        fp64 for an fp64 x. algorithm: one of ALGORITHMS; "auto" takes that of
-        :func:`course_lib.kernels.launch.choice.choose_backward`.
+        dy, x: shape (M, N), fp32, fp16, bf16 or fp64, any strides, also 0 as in an expanded dy.
+        w: shape (N,), or None for all ones.
+        rstd: shape (M,), as the forward pass saved it: fp32, or fp64 for an fp64 x.
+        algorithm: one of ALGORITHMS; "auto" takes that of
+            :func:`course_lib.kernels.launch.choice.choose_backward`.
 
     Returns: dx of x's shape and dtype, contiguous; dw, shape (N,), in w's dtype (x's without w).
 

@@ -224,10 +224,10 @@ def row_statistics(
     """Compute mean and biased variance of the rows of a matrix.
 
     Args:
-        x: shape (M, N), N >= 1, fp32, fp16 or bf16, any strides. algorithm: one of ALGORITHMS.
+        x: shape (M, N), N >= 1, fp32, fp16 or bf16, any strides.
+        algorithm: one of ALGORITHMS.
         block: columns per step, a power of two; None takes 2048, or less for a shorter row.
-        "resident" ignores it and
-            takes the block of its launch table.
+            "resident" ignores it and takes the block of its launch table.
 
     Returns: mean and var, shape (M,), fp32. With cancellation, the var of "one_pass" may be
     negative.

@@ -278,7 +278,7 @@ def _time_all(
 
     Args:
         time_row_length: takes the kernels and a row length; returns time over the floor by
-        exercise, and that of the peer as "torch".
+            exercise, and that of the peer as "torch".
     """
     if course_lib.MODE == "cpu":
         return []

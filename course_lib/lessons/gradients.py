@@ -105,7 +105,7 @@ def measure_mistake(name: str, *, ones: bool) -> float:
 
     Args:
         ones: set dy and w to 1, as in ``y.sum().backward()`` on a fresh layer; else dy is random
-        and w rises from 0.5 to 1.5.
+            and w rises from 0.5 to 1.5.
     """
     rows, N = _X.shape
     w = np.ones(N) if ones else np.linspace(0.5, 1.5, N)

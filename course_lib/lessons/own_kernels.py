@@ -66,7 +66,8 @@ class OwnNorm:
 
         Args:
             sources: the code of the learner's parts. If it raises when it is run here, the course's
-            part takes its place. why: for each other part the reason why it is the course's.
+                part takes its place.
+            why: for each other part the reason why it is the course's.
         """
         loaded, why = {}, dict(why)
         for key, source in sources.items():

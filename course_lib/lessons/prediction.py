@@ -47,16 +47,19 @@ class Question:
 
     Attributes:
         kind: "number", "choice" or "cells". For "cells" the learner clicks cells of a table.
-        answer: a number, one of ``choices``, or the row and column of each cell to click. result:
-        what comes out, as one sentence that may follow a colon: it begins with a small letter, and
-        ends with a full stop. why: the explanation after the answer. It may have the Markdown of
-        :func:`write_markdown`, as question, result and others. unit: unit of a number. within: a
-        number is as expected if it is off by at most this. factor: if set, replaces ``within``: 2
-        accepts half to double the answer. others: a sentence for each other choice, or for likely
-        numbers, by that answer. It begins with "Not ... :" or "Close:". cells: the table's labels,
-        row by row. recall: the question in words that need no page, which a later lesson may ask
-        again; "" if none may. In the file, ``true`` says
-            that ``question`` itself needs no page.
+        answer: a number, one of ``choices``, or the row and column of each cell to click.
+        result: what comes out, as one sentence that may follow a colon: it begins with a small
+            letter, and ends with a full stop.
+        why: the explanation after the answer. It may have the Markdown of :func:`write_markdown`,
+            as question, result and others.
+        unit: unit of a number.
+        within: a number is as expected if it is off by at most this.
+        factor: if set, replaces ``within``: 2 accepts half to double the answer.
+        others: a sentence for each other choice, or for likely numbers, by that answer. It begins
+            with "Not ... :" or "Close:".
+        cells: the table's labels, row by row.
+        recall: the question in words that need no page, which a later lesson may ask again; "" if
+            none may. In the file, ``true`` says that ``question`` itself needs no page.
     """
 
     id: str

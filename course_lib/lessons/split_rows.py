@@ -143,7 +143,7 @@ def measure_long_rows(*providers: str) -> Measurement:
 
     Args:
         providers: "torch", "blocked" (one program per row), "few_rows" (two launches), "split" (one
-        launch), ...
+            launch), ...
     """
     if course_lib.MODE != "gpu":
         stored = measurement.stored(long_rows.KIND).only(providers=providers)

@@ -86,11 +86,10 @@ def rms_norm(
     Signature and errors follow :func:`torch.nn.functional.rms_norm`.
 
     Args:
-        input: shape (..., *normalized_shape), fp16, bf16, fp32 or fp64, any strides. weight: shape
-        normalized_shape, any of those dtypes; None leaves the scale out. eps: added to the mean
-        square inside the root; None takes the machine epsilon of the dtype in which PyTorch
-        computes,
-            1.2e-7 for fp16, bf16 and fp32.
+        input: shape (..., *normalized_shape), fp16, bf16, fp32 or fp64, any strides.
+        weight: shape normalized_shape, any of those dtypes; None leaves the scale out.
+        eps: added to the mean square inside the root; None takes the machine epsilon of the dtype
+            in which PyTorch computes, 1.2e-7 for fp16, bf16 and fp32.
 
     Returns: as :func:`layer_norm`, but autocast changes nothing, as with PyTorch's function.
 
@@ -122,7 +121,7 @@ def add_rms_norm(
 
     Args:
         input, residual: shape (..., *normalized_shape), of one dtype; the other arguments as in
-        :func:`rms_norm`.
+            :func:`rms_norm`.
 
     Returns: the norm and ``total``, each of input's shape and dtype. The norm is that of the
     rounded total; up to 8192 columns it equals ``rms_norm(input + residual)`` bit by bit.
@@ -161,7 +160,7 @@ def add_layer_norm(
 
     Args:
         input, residual: shape (..., *normalized_shape), of one dtype; the other arguments as in
-        :func:`layer_norm`.
+            :func:`layer_norm`.
 
     Returns: the norm and ``total``, each of input's shape and dtype, even under autocast: the
     residual stream keeps its dtype. The norm is that of the rounded total; up to 8192 columns it

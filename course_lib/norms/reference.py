@@ -164,7 +164,8 @@ def cross_entropy(x, target) -> CrossEntropyResult:
 
     Args:
         x: shape (M, N), N >= 1, the logits. A logit of -Inf has the probability 0; no row has these
-        alone. target: shape (M,), whole numbers from 0 to N - 1, the right column of each row.
+            alone.
+        target: shape (M,), whole numbers from 0 to N - 1, the right column of each row.
 
     Source: the logarithm of a softmax (Bridle 1990); the maximum is subtracted before the
     exponential and added back after the logarithm.

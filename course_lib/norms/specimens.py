@@ -75,7 +75,8 @@ def padded(x: Tensor, block: int = 0, divide_by_lanes: bool = False) -> tuple[Te
 
     Args:
         block: columns per block; 0 takes one block, the smallest power of two that has room for the
-        row. divide_by_lanes: divide by the number of all lanes instead of N.
+            row.
+        divide_by_lanes: divide by the number of all lanes instead of N.
     """
     N = x.shape[1]
     lanes = -(-N // block) * block if block else 1 << (N - 1).bit_length()
@@ -250,7 +251,8 @@ def backward(
 
     Args:
         mean_dtype, rstd_dtype: the dtype in which forward saves them; "x" means that of x, None
-        means fp32. nudge: as in :func:`forward`.
+            means fp32.
+        nudge: as in :func:`forward`.
     """
     N = x.shape[-1]
     rows, dys = x.reshape(-1, N).float(), dy.reshape(-1, N).float()

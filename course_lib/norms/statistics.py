@@ -309,10 +309,11 @@ def bound(
     is added.
 
     Args:
-        kappa: the condition number of the row; of ``x - shift`` for "shifted". u: the unit roundoff
-        of the dtype. "naive" uses it for the stored results, and at most 2^-24 for its sums. order:
-        of the sums in "naive", "one_pass", "shifted" and "two_pass". block: the block size of
-        "chan".
+        kappa: the condition number of the row; of ``x - shift`` for "shifted".
+        u: the unit roundoff of the dtype. "naive" uses it for the stored results, and at most 2^-24
+            for its sums.
+        order: of the sums in "naive", "one_pass", "shifted" and "two_pass".
+        block: the block size of "chan".
 
     Raises: ValueError if the algorithm is unknown.
     """

@@ -173,11 +173,13 @@ def run(
     in this process (:mod:`in_process`).
 
     Args:
-        job: plain data for the machine's ``work``. folder: the folder of this job, in which it may
-        write. count: the number of its cases; each may take ``limits.case`` processor seconds.
-        reserve: bytes of address space that a case needs, by the number of the case. look: called
-        several times per second, in this thread, while the job runs. is_over: called as often. When
-        it returns True, the job is ended as "timed out": its answer is known or no longer needed.
+        job: plain data for the machine's ``work``.
+        folder: the folder of this job, in which it may write.
+        count: the number of its cases; each may take ``limits.case`` processor seconds.
+        reserve: bytes of address space that a case needs, by the number of the case.
+        look: called several times per second, in this thread, while the job runs.
+        is_over: called as often. When it returns True, the job is ended as "timed out": its answer
+            is known or no longer needed.
 
     Raises: OSError if the job cannot be written or no process started (disk full, no memory);
     EnvironmentFault if a module that the process needs cannot be imported, or if this machine does

@@ -107,10 +107,11 @@ class JobOutcome:
     """The end of one job, as the server saw it.
 
     Args:
-        ended: as in :class:`course_lib.sandbox.jobs.JobAnswer`. case: the number of the last case
-        that has begun; None before the first. begin: the moment at which the job began; after
-        Stage.STARTING, the moment at which Stage.IMPORTING began. since: the moment at which the
-        current stage or case began.
+        ended: as in :class:`course_lib.sandbox.jobs.JobAnswer`.
+        case: the number of the last case that has begun; None before the first.
+        begin: the moment at which the job began; after Stage.STARTING, the moment at which
+            Stage.IMPORTING began.
+        since: the moment at which the current stage or case began.
     """
 
     ended: str = "finished"

@@ -107,12 +107,11 @@ def refuse(programs: bool, driver: bool = False, lenient: bool = False) -> None:
     The filter permits new threads but no new processes; a process may send signals only to itself.
 
     Args:
-        programs: permit the calls of a compiler, which starts other programs. driver: permit the
-        calls of CUDA, which at its start makes a local socket, names it and listens on it. The
-        socket can neither
-            accept nor make a connection.
+        programs: permit the calls of a compiler, which starts other programs.
+        driver: permit the calls of CUDA, which at its start makes a local socket, names it and
+            listens on it. The socket can neither accept nor make a connection.
         lenient: permit the calls that another kind of driver may need as well; for a tier that
-        promises nothing.
+            promises nothing.
 
     Raises: OSError if the kernel or this machine has no such filter.
     """

@@ -53,11 +53,12 @@ class PassReport:
     """One pass, forward or backward.
 
     Attributes:
-        moved: the bytes that the pass has to move. floor_us: the time of the fastest elementwise
-        pass over as many bytes. launch, why: what the launch tables choose, and their reason, in
-        words. stored: the stored time of the nearest shape; None if no measurement of this dtype
-        has rows as short or as long. us, torch_us: times of the course and of PyTorch, measured
-        now; None if they were not.
+        moved: the bytes that the pass has to move.
+        floor_us: the time of the fastest elementwise pass over as many bytes.
+        launch, why: what the launch tables choose, and their reason, in words.
+        stored: the stored time of the nearest shape; None if no measurement of this dtype has rows
+            as short or as long.
+        us, torch_us: times of the course and of PyTorch, measured now; None if they were not.
     """
 
     op: str

@@ -81,10 +81,11 @@ class Lesson:
     """A lesson as the first page describes it.
 
     Attributes:
-        name: the notebook's name without its ending, "03_large_means". sittings: the minutes of
-        each sitting; most lessons have one. about: its subject, as Markdown: the words behind its
-        link in the README's table, else the first sentences of the page. exercises: the exercises
-        on the page, by id, in their order.
+        name: the notebook's name without its ending, "03_large_means".
+        sittings: the minutes of each sitting; most lessons have one.
+        about: its subject, as Markdown: the words behind its link in the README's table, else the
+            first sentences of the page.
+        exercises: the exercises on the page, by id, in their order.
     """
 
     name: str

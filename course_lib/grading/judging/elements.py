@@ -26,9 +26,9 @@ class Elements:
     """The elements of one output.
 
     Attributes:
-        kinds: the :class:`Element` of each. ratio: the error of each over the allowed one; 0 for an
-        element that was never written, that is not finite or should not be, or
-            for which any value is right.
+        kinds: the :class:`Element` of each.
+        ratio: the error of each over the allowed one; 0 for an element that was never written, that
+            is not finite or should not be, or for which any value is right.
     """
 
     kinds: np.ndarray

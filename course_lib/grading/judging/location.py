@@ -25,10 +25,11 @@ class Flow:
 
     Attributes:
         tree, function: the syntax tree of the file, and the function that stores or returns the
-        value. output: the tensor that is wrong, or that a wrong access was meant for. value: the
-        expression that is stored or returned; for a wrong access the access itself. access: the
-        store, or the wrong access; None for a value that is returned. tensors: tensor name -> the
-        function's parameter that is given this tensor.
+            value.
+        output: the tensor that is wrong, or that a wrong access was meant for.
+        value: the expression that is stored or returned; for a wrong access the access itself.
+        access: the store, or the wrong access; None for a value that is returned.
+        tensors: tensor name -> the function's parameter that is given this tensor.
     """
 
     tree: ast.Module

@@ -20,8 +20,9 @@ def read_attempt(
 
     Args:
         unsolved: the exercise's file as the course wrote it. Comments, docstrings, imports and
-        layout are not code. given: imports that are made for the cell of a step, so that its text
-        need not have them; None for an exercise.
+            layout are not code.
+        given: imports that are made for the cell of a step, so that its text need not have them;
+            None for an exercise.
 
     Raises: Unreadable if the text does not parse, or lacks an entry point.
     """

@@ -36,8 +36,10 @@ def launch(kernel: Any, grid: tuple[int, ...], *arguments: Any, **options: Any) 
 
     Args:
         kernel: a ``triton.jit`` function whose parameters are pointers, then numbers, then
-        constexprs. grid: numbers of programs along one, two or three axes. options: a value for
-        every constexpr that has no default, and num_warps, maxnreg or launch_pdl.
+            constexprs.
+        grid: numbers of programs along one, two or three axes.
+        options: a value for every constexpr that has no default, and num_warps, maxnreg or
+            launch_pdl.
     """
     _find_launcher(kernel, **options)(grid, *arguments)
 

@@ -33,7 +33,8 @@ def draw_terms(x: Any, mean_square: Any, squared_mean: Any) -> MovingPicture:
 
     Args:
         x: one row, a tensor or array of shape (N,), fp32, whose E[x^2] and E[x]^2 are only a few
-        fp32 numbers apart. mean_square, squared_mean: E[x^2] and E[x]^2 as computed in fp32.
+            fp32 numbers apart.
+        mean_square, squared_mean: E[x^2] and E[x]^2 as computed in fp32.
     """
     wide = np.array([float(value) for value in x])
     terms = (

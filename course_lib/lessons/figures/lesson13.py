@@ -73,7 +73,9 @@ def show_designs(
 
     Args:
         measured: has rows with ``provider``, ``N`` and ``over_floor``; one per row length and
-        provider. dots: more times, drawn over the lines. note: more words for the caption.
+            provider.
+        dots: more times, drawn over the lines.
+        note: more words for the caption.
     """
     lines = [
         make_line(measured.rows, provider, _(name), colour)

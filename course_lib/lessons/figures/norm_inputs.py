@@ -20,9 +20,10 @@ class NormInput:
     """The rows that enter one norm of a model.
 
     Attributes:
-        M, N: number of rows and columns. mean_over_std, rms: of |mean|/std and of the root mean
-        square of a row, the QUANTILES over the rows. largest_column: the root mean square of the
-        largest column over that of the median column.
+        M, N: number of rows and columns.
+        mean_over_std, rms: of |mean|/std and of the root mean square of a row, the QUANTILES over
+            the rows.
+        largest_column: the root mean square of the largest column over that of the median column.
     """
 
     model: str

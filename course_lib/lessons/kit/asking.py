@@ -50,8 +50,9 @@ class AskingPicture:
 
     Args:
         make: returns the MovingPicture. The constructor passes its exceptions on; after a press
-        they are shown in words. controls: ipywidgets controls with a ``value``, by the name of
-        make's argument. label: the button's label, such as "Trace it again".
+            they are shown in words.
+        controls: ipywidgets controls with a ``value``, by the name of make's argument.
+        label: the button's label, such as "Trace it again".
     """
 
     def __init__(

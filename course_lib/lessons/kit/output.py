@@ -45,9 +45,10 @@ class MovingPicture:
     """One moving picture; a notebook shows it as HTML.
 
     Attributes:
-        name: the folder under ``course_lib/lessons/pictures`` whose ``picture.js`` draws it. data:
-        the script's data, of types that JSON has; NaN and the infinities become null, "Inf" and
-        "-Inf". alt: describes the picture at its start, for learners who cannot see it.
+        name: the folder under ``course_lib/lessons/pictures`` whose ``picture.js`` draws it.
+        data: the script's data, of types that JSON has; NaN and the infinities become null, "Inf"
+            and "-Inf".
+        alt: describes the picture at its start, for learners who cannot see it.
     """
 
     name: str

@@ -83,15 +83,16 @@ class Try:
     Attributes:
         what: describes the try to the learner if it fails: "five numbers in a block of eight".
         arguments: In, Out, whole numbers and floats: for a kernel a dict, in the kernel's order;
-        for a function a tuple. grid: for kernels: one to three numbers of programs. constexprs: for
-        kernels: by name. expected: for a kernel its outputs by name, each in the shape of its Out;
-        for a function its result, or a tuple of results. float64. within: the allowed error,
-        relative to the largest finite expected number of the output. An expected NaN or infinity
-        has to be
-            matched exactly.
+            for a function a tuple.
+        grid: for kernels: one to three numbers of programs.
+        constexprs: for kernels: by name.
+        expected: for a kernel its outputs by name, each in the shape of its Out; for a function its
+            result, or a tuple of results. float64.
+        within: the allowed error, relative to the largest finite expected number of the output. An
+            expected NaN or infinity has to be matched exactly.
         orders: number of orders of the programs' memory operations to try in CPU mode; above 0 if
-        programs share memory. asked: False if the step's question does not help when this try
-        fails.
+            programs share memory.
+        asked: False if the step's question does not help when this try fails.
     """
 
     what: str
@@ -138,11 +139,11 @@ class Slip:
     """A plausible wrong answer. The check recognises it by its results.
 
     Attributes:
-        right: a text of the cell's solution. wrong: the text that replaces it in the wrong answer.
+        right: a text of the cell's solution.
+        wrong: the text that replaces it in the wrong answer.
         cause: an identifier of the grader's causes, or a headline for this step only. "" if the run
-        shows the cause (an address outside of
-            a tensor, a race, a deadlock, an error), and for a value, because ``accepts`` says what
-            is wrong.
+            shows the cause (an address outside of a tensor, a race, a deadlock, an error), and for
+            a value, because ``accepts`` says what is wrong.
         question: leads to the solution without giving it; "" takes that of the grader's cause.
     """
 
@@ -179,17 +180,20 @@ class Step:
     """One step of a lesson.
 
     Attributes:
-        id: the lesson's number, and a word or two: "01-mend". kind: "kernel" (a Triton kernel),
-        "torch" or "numpy" (a function), "value" (a variable that the cell assigns). entry_point:
-        the name of the kernel, function or variable. question: asked after a failure that no slip
-        explains, if the lines that the learner was not asked to change are still in the cell.
+        id: the lesson's number, and a word or two: "01-mend".
+        kind: "kernel" (a Triton kernel), "torch" or "numpy" (a function), "value" (a variable that
+            the cell assigns).
+        entry_point: the name of the kernel, function or variable.
+        question: asked after a failure that no slip explains, if the lines that the learner was not
+            asked to change are still in the cell.
         debrief: one or two sentences after a pass about the purpose of the step. `code` in
-        backquotes, here and in the question. tries: two or three small ones; none for a value.
+            backquotes, here and in the question.
+        tries: two or three small ones; none for a value.
         accepts: for a value: returns "" if it is right, else the reason for the learner why it is
-        not. The step's question follows, unless
-            the reason ends in a question. May raise WrongForm.
+            not. The step's question follows, unless the reason ends in a question. May raise
+            WrongForm.
         slips: wrong answers with known causes. Tests prove that each fails, with its cause and its
-        question.
+            question.
     """
 
     id: str

@@ -26,7 +26,8 @@ def forward_map(
 
     Args:
         kernels: names from KERNELS to choose from, all by default. The picture starts with the
-        first. block: columns per step of the blocked kernels. The resident kernels take whole rows.
+            first.
+        block: columns per step of the blocked kernels. The resident kernels take whole rows.
         rows: ROWS of the resident kernels.
 
     Raises: CourseError if a name is not in KERNELS, or the first kernel is the learner's and not

@@ -20,13 +20,14 @@ def access_map(
 
     Args:
         kernel: a @triton.jit function, of the course or your own, or a KernelSource. Or a function
-            that returns one, such as ``lambda: learners_kernel("07a")``: then a button reads the
-            file again and runs the kernel.
+            that returns one, such as
+            ``lambda: learners_kernel("07a")``: then a button reads the file again and runs the
+                kernel.
         grid: 1 to 3 sizes, up to 1024 programs, or a function that computes them from a dict of the
-        arguments. arguments, named: as in the launch: CPU or GPU tensors, numbers, tl.constexpr
-        values. The map names a tensor after
-            its parameter, without ``_ptr``. If two tensors share memory, the name of the first
-            stands for both.
+            arguments.
+        arguments, named: as in the launch: CPU or GPU tensors, numbers, tl.constexpr values. The
+            map names a tensor after its parameter, without ``_ptr``. If two tensors share memory,
+            the name of the first stands for both.
 
     A kernel that raises, or accesses memory outside its tensors, is stopped there: the map shows
     the accesses before, and the reason.

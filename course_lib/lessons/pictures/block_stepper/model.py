@@ -90,10 +90,12 @@ def steps(
     one program after another.
 
     Args:
-        x: shape (M, N), taken as float64. block: lanes of a program, a power of two; may be larger
-        than N. kind: "layer_norm" (three sweeps) or "rms_norm" (two). w, b: shape (N,); None means
-        ones for w and zeros for b. RMSNorm has no b. mask_deviation: LayerNorm only. False leaves
-        the lanes past N at 0 - mean when the deviations are squared.
+        x: shape (M, N), taken as float64.
+        block: lanes of a program, a power of two; may be larger than N.
+        kind: "layer_norm" (three sweeps) or "rms_norm" (two).
+        w, b: shape (N,); None means ones for w and zeros for b. RMSNorm has no b.
+        mask_deviation: LayerNorm only. False leaves the lanes past N at 0 - mean when the
+            deviations are squared.
 
     Raises: CourseError if a shape, the block, the kind or eps is not allowed.
     """

@@ -35,12 +35,14 @@ def block_stepper(
     statistics.
 
     Args:
-        kind: "layer_norm" or "rms_norm". x: shape (M, N) with at most 6 rows and 16 columns; None
-        takes the 3 x 8 worked example. block: 2, 4, 8 or 16. mask_deviation: LayerNorm only. False
-        begins with the bug: lanes past N hold 0 - mean when they are squared. one_block: show the
-        kernel whose block holds the whole row. Its source has no loops, and the learner can only
-        drag numbers and
-            step. In the blocked picture the learner can also type rows and change N, BLOCK and eps.
+        kind: "layer_norm" or "rms_norm".
+        x: shape (M, N) with at most 6 rows and 16 columns; None takes the 3 x 8 worked example.
+        block: 2, 4, 8 or 16.
+        mask_deviation: LayerNorm only. False begins with the bug: lanes past N hold 0 - mean when
+            they are squared.
+        one_block: show the kernel whose block holds the whole row. Its source has no loops, and the
+            learner can only drag numbers and step. In the blocked picture the learner can also type
+            rows and change N, BLOCK and eps.
 
     Raises: CourseError if an argument has another value.
     """

@@ -77,8 +77,9 @@ def model(case: str, m: int, n: int, dtype: str, upcast: bool = True) -> Compari
         case: "add": total = x + residual, then rms_norm of the total, both results kept: 5 M N
             against 4 M N elements. "eager": pow, mean, add eps, rsqrt, mul, mul against one kernel
             of 2 M N.
-        dtype: fp16, bf16 or fp32, of x, residual, total and y. upcast: "eager" only: x is cast to
-        fp32 first and back before w, as model code does. No effect for fp32.
+        dtype: fp16, bf16 or fp32, of x, residual, total and y.
+        upcast: "eager" only: x is cast to fp32 first and back before w, as model code does. No
+            effect for fp32.
 
     Raises: CourseError if the case or dtype is unknown or a size is below 1.
     """

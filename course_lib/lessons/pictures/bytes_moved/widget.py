@@ -16,7 +16,7 @@ def bytes_moved(
 
     Args:
         case: "add" (an addition, then RMSNorm) or "eager" (RMSNorm op by op); None lets the learner
-        choose.
+            choose.
 
     Raises: CourseError if a size is below 1, or the case or dtype is unknown.
     """

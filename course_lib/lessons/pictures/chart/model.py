@@ -89,11 +89,13 @@ class Bars:
     """Groups of horizontal bars, by the group's name, over one scale.
 
     Attributes:
-        unit: the name of the scale, with its unit. log: a logarithmic scale. Its bars begin at
-        ``level`` (1 without a level), or at a power of ten below all bars if one is shorter. level:
-        where a dashed line crosses the bars; its words follow. None for no line. parts: the names
-        of the parts and their colours, if bars have several. edges: whether a thin line parts
-        neighbours; False for a timeline of parts that are narrower than such a line.
+        unit: the name of the scale, with its unit.
+        log: a logarithmic scale. Its bars begin at ``level`` (1 without a level), or at a power of
+            ten below all bars if one is shorter.
+        level: where a dashed line crosses the bars; its words follow. None for no line.
+        parts: the names of the parts and their colours, if bars have several.
+        edges: whether a thin line parts neighbours; False for a timeline of parts that are narrower
+            than such a line.
     """
 
     groups: Sequence[tuple[str, Sequence[Bar]]]
@@ -112,10 +114,11 @@ class Cells:
     """A grid of words.
 
     Attributes:
-        rows, columns: their names; a column's name may have a second line. words: of each cell, row
-        by row; None leaves a cell out. looks: of each cell: a state's name (waiting, active, done,
-        fault, masked), or a number from -1 to 1 for a shade. row_name, column_name: what rows and
-        columns are.
+        rows, columns: their names; a column's name may have a second line.
+        words: of each cell, row by row; None leaves a cell out.
+        looks: of each cell: a state's name (waiting, active, done, fault, masked), or a number from
+            -1 to 1 for a shade.
+        row_name, column_name: what rows and columns are.
     """
 
     rows: Sequence[str]

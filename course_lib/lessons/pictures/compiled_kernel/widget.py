@@ -47,10 +47,12 @@ def kernel_explorer(
 
     Args:
         kernel: "resident" or "blocked", the course's own; "yours, 07a" or "yours, 08a", the
-        exercise files as they are now. BLOCK: 128 to 8192. The resident kernels get rows of BLOCK
-        columns, the blocked ones rows of 8192. num_warps: 1, 2, 4, 8, 16 or 32: the column that is
-        selected at the start. dtype: fp16, bf16 or fp32, of x, y, w and b. arch: sm_80, sm_90,
-        sm_100 or sm_120. The machine does not need such a GPU. rows: ROWS of the resident kernels.
+            exercise files as they are now. BLOCK: 128 to 8192. The resident kernels get rows of
+            BLOCK columns, the blocked ones rows of 8192.
+        num_warps: 1, 2, 4, 8, 16 or 32: the column that is selected at the start.
+        dtype: fp16, bf16 or fp32, of x, y, w and b.
+        arch: sm_80, sm_90, sm_100 or sm_120. The machine does not need such a GPU.
+        rows: ROWS of the resident kernels.
 
     Raises: CourseError if an argument has another value, or the kernel cannot be read or compiled.
     """

@@ -79,9 +79,10 @@ def loss_curves(
 
     Args:
         runs: losses by name, in nats per character; the first is the reference. A run may start
-        empty. steps: number of steps of the training; None takes that of the longest run. baseline:
-        a loss to beat, drawn as a line. show: the run that is shown at the start; None takes the
-        second of ``runs``.
+            empty.
+        steps: number of steps of the training; None takes that of the longest run.
+        baseline: a loss to beat, drawn as a line.
+        show: the run that is shown at the start; None takes the second of ``runs``.
 
     Raises: CourseError if there are fewer than two runs, or no steps.
     """

@@ -14,11 +14,11 @@ def missing_term(kind: str = "layer_norm", term: str = "none", mystery: int = 0)
     name a hidden mistake.
 
     Args:
-        kind: "layer_norm" or "rms_norm". term: the mistake to begin with, a key of TERMS[kind].
+        kind: "layer_norm" or "rms_norm".
+        term: the mistake to begin with, a key of TERMS[kind].
         mystery: 1 to 8 hides one of the mistakes, which the learner has to name from the points;
-        ``term`` is then ignored. The picture
-            begins with the points by column, and shows neither the line nor the parts of the error
-            until the mistake is named.
+            ``term`` is then ignored. The picture begins with the points by column, and shows
+            neither the line nor the parts of the error until the mistake is named.
 
     Raises: CourseError if :func:`model` raises it, or if there is no such mystery.
     """

@@ -123,9 +123,9 @@ def model(
       compiles ``tl.sum`` to this.
 
     Args:
-        values: shape (n,), n >= 1; rounded to dtype first. threads, warp: powers of two; a warp has
-        ``warp`` threads (32 on every NVIDIA GPU). There are at most ``warp`` warps, so that
-            one warp can add up the sums of all.
+        values: shape (n,), n >= 1; rounded to dtype first.
+        threads, warp: powers of two; a warp has ``warp`` threads (32 on every NVIDIA GPU). There
+            are at most ``warp`` warps, so that one warp can add up the sums of all.
 
     Raises: CourseError if an argument has another value.
     """

@@ -138,10 +138,11 @@ def interleaved(
     interleave.
 
     Args:
-        kernel: a @triton.jit function, interpreted or compiled, or a KernelSource. seeds: each
-        draws the order in which programs start, and the program that makes each next step.
-        resident: limit on the number of unfinished programs at a time. apart: use a second process
-        even if this one interprets. A KernelSource always runs there.
+        kernel: a @triton.jit function, interpreted or compiled, or a KernelSource.
+        seeds: each draws the order in which programs start, and the program that makes each next
+            step.
+        resident: limit on the number of unfinished programs at a time.
+        apart: use a second process even if this one interprets. A KernelSource always runs there.
 
     The tensors do not change, because every run gets copies. Results are in
     :meth:`Interleaving.result`.
@@ -180,9 +181,9 @@ def run(
     the source.
 
     Args:
-        order: the programs that make the first steps; the seed draws the later ones. watch: each
-        program's thread calls it with its next access, see
-        :func:`course_lib.interpreter.hooks.observing`.
+        order: the programs that make the first steps; the seed draws the later ones.
+        watch: each program's thread calls it with its next access, see
+            :func:`course_lib.interpreter.hooks.observing`.
 
     Raises: CourseError that says what stopped the kernel.
     """

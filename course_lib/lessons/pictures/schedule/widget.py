@@ -45,11 +45,12 @@ def schedule_explorer(
 
     Args:
         launches: the launches that the learner can choose, by name; at least one. Grids of up to 8
-        programs. seed: the seed of the first order, 0 to 9999; the next 19 seeds are offered as
-        well. resident: limit on the number of unfinished programs at a time. From several numbers
-        the learner chooses; the first is the start. at_fault: open at the first race of the order,
-        or at its deadlock, instead of at the start. view: the view at the start: "programs", or
-        "threads" for the threads of one program.
+            programs.
+        seed: the seed of the first order, 0 to 9999; the next 19 seeds are offered as well.
+        resident: limit on the number of unfinished programs at a time. From several numbers the
+            learner chooses; the first is the start.
+        at_fault: open at the first race of the order, or at its deadlock, instead of at the start.
+        view: the view at the start: "programs", or "threads" for the threads of one program.
 
     Raises: CourseError if there is no launch, or a launch cannot be run.
     """
