@@ -1,5 +1,5 @@
 """``python -m course_lib.authoring.hunts``: build the hunts from the wrong solutions in
-tests/mutants/.
+the exercises' wrong.toml.
 
 A wrong solution becomes a hunt if three conditions hold. In CPU mode it ends with wrong results, or
 accesses memory outside a tensor. A learner can type an input on which it is wrong and the right

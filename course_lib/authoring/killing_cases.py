@@ -1,7 +1,7 @@
 """The cases that kill each wrong solution: those on which it fails with its cause, chosen as few
 and small as they can be.
 
-The numbers of these cases stand in ``tests/mutants/killing_cases.json``. A wrong solution that is
+The numbers of these cases stand in ``tests/killing_cases.json``. A wrong solution that is
 not in that file needs the whole check: it does not get as far as a case, it ends the process, only
 the compiler or the second run refuses it, or its cause shows only in the whole battery. ``python -m
 course_lib.authoring.killing_cases [ID ...]`` finds the cases anew. Nothing depends on the file but
@@ -17,6 +17,7 @@ from collections.abc import Iterator, Sequence
 
 from course_lib import catalog
 from course_lib.authoring import mutants
+from course_lib.base import paths
 from course_lib.base.files import write_atomic
 from course_lib.catalog import Exercise
 from course_lib.grading.cases.plan import Plan
@@ -29,7 +30,7 @@ from course_lib.grading.submission.source import Unreadable
 from course_lib.grading.verdict import Verdict
 from course_lib.grading.writer import VerdictWriter
 
-FILE = mutants.FOLDER / "killing_cases.json"
+FILE = paths.ROOT / "tests" / "killing_cases.json"
 _NAME = "mine.py"  # the name of the wrong solution's file in messages
 
 

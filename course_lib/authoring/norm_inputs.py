@@ -39,7 +39,7 @@ from course_lib.lessons.figures.norm_inputs import (
 _STEPS = 300  # as many as in lesson 14
 _LINES = 32  # lines of text for PP-OCRv4
 _FILES = (
-    "README.md docs/*.md notebooks/source/*.py solutions/*.py course_lib/catalog/*.toml"
+    "README.md docs/*.md notebooks/source/*.py solutions/*.py course_lib/exercises/*/exercise.toml"
     " course_lib/lessons/kit/*.[cj]s*".split()
 )
 

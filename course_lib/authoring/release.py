@@ -34,6 +34,8 @@ COPIED = (
     "tools/jupyter", "tools/machine.py",
 )  # fmt: skip
 LEFT_OUT = ("course_lib/authoring", "course_lib/classroom")
+# In the folder of an exercise these are the solution in another form, or nearly so.
+_NEAR_SOLUTIONS = re.compile(r"course_lib/exercises/\w+/(wrong\.toml|right/.*)")
 _README = Path(__file__).parent / "release_readme.md"
 # parts of the Makefile that are useless without the files that are left out
 _NOT_FOR_LEARNERS = re.compile(r"## (authors|instructors): |^test:|^NBVAL = ", re.MULTILINE)
@@ -104,7 +106,11 @@ def require_free(folder: Path) -> None:
 def _collect() -> Iterator[tuple[str, bytes]]:
     """Yield path and content of every file of the copy except the exercises."""
     for name in _list_files():
-        if _lies_in(name, COPIED) and not _lies_in(name, LEFT_OUT):
+        if (
+            _lies_in(name, COPIED)
+            and not _lies_in(name, LEFT_OUT)
+            and not _NEAR_SOLUTIONS.fullmatch(name)
+        ):
             yield name, (paths.ROOT / name).read_bytes()
     for source in list_sources():
         yield (

@@ -54,11 +54,12 @@ def new_exercise(name: str, kind: str = "kernel", family: str = "") -> list[Path
     _require_name(family, "a family")
     written = "kernel" if kind == "kernel" else "function"
     solution = f"solution_{written}.txt"
+    folder = paths.ROOT / "course_lib" / "exercises" / stem
     files = {
         paths.SOLUTIONS / f"{stem}.py": solution,
-        paths.ROOT / "course_lib" / "catalog" / f"{stem}.toml": "catalog.txt",
-        paths.ROOT / "tests" / "mutants" / f"ex{match[1]}.toml": "mutants.txt",
-        paths.ROOT / "tests" / "variants" / f"{stem.partition('_')[0]}_another_way.py": solution,
+        folder / "exercise.toml": "exercise.txt",
+        folder / "wrong.toml": "wrong.txt",
+        folder / "right" / "another_way.py": solution,
     }
     module = paths.ROOT / "course_lib" / "grading" / "families" / f"{family}.py"
     if not module.exists():  # the author extends an existing family by hand

@@ -30,6 +30,7 @@ SOLUTIONS = FILES / "solutions"
 NOTEBOOKS = FILES / "notebooks"
 NOTEBOOK_SOURCES = NOTEBOOKS / "source"
 # in a learner's release, in place of solutions and sources; see is_release()
+EXERCISE_FOLDERS = PACKAGE / "exercises"
 RELEASED = PACKAGE / "catalog" / "released"
 BENCH_RESULTS = PACKAGE / "bench" / "results"
 # the file that makes a folder a course folder; ``course_lib.learner.folder`` writes it

@@ -1,4 +1,4 @@
-"""The exercises. Each has a catalog file with its facts; its text is cut out of its solution."""
+"""The exercises. Each has a folder with its facts; its text is cut out of its solution."""
 
 from course_lib.catalog.exercise import KINDS, Exercise, exercises, get, required
 

@@ -1,5 +1,5 @@
-"""Submissions for the tests, made from an exercise's solution by edits. The folders tests/mutants
-and tests/slips hold the edits."""
+"""Submissions made from an exercise's solution by edits. The exercise's wrong.toml and a file of
+tests/slips hold the edits."""
 
 from __future__ import annotations
 
@@ -14,19 +14,23 @@ from course_lib.catalog.exercise import Exercise
 SLIPS = paths.ROOT / "tests" / "slips"
 
 
-def read_entries(exercise: Exercise, folder: Path, kind: str) -> list[dict]:
-    """Return the entries of one kind (mutant, slip or right) in the exercise's file in ``folder``;
-    without that file there are none."""
-    file = folder / f"ex{exercise.id}.toml"
+def find_slips(exercise: Exercise) -> Path:
+    """Return the file with the slips of an exercise. It need not exist."""
+    return SLIPS / f"ex{exercise.id}.toml"
+
+
+def read_entries(file: Path, kind: str) -> list[dict]:
+    """Return the entries of one kind (mutant, slip or right) in ``file``; without that file there
+    are none."""
     return tomllib.loads(file.read_text(encoding="utf-8")).get(kind, []) if file.exists() else []
 
 
-def edit_solution(exercise: Exercise, entry: dict, folder: Path) -> str:
+def edit_solution(exercise: Exercise, entry: dict, file: Path) -> str:
     """Return the solution with the edits of ``entry`` in its code. The prose before the first
     import is not edited.
 
     Args:
-        folder: the folder of the entry's file, for error messages.
+        file: the entry's file, for error messages.
 
     Raises: CourseError if the text that an edit replaces is not found exactly once in the code.
     """
@@ -34,8 +38,8 @@ def edit_solution(exercise: Exercise, entry: dict, folder: Path) -> str:
     for find, replacement in entry["edits"]:
         if (times := text.count(find)) != 1:
             raise CourseError(
-                f"{paths.shown(folder)}/ex{exercise.id}.toml, {entry['id']}: {find!r} stands"
-                f" {times} times in the solution's code."
+                f"{paths.shown(file)}, {entry['id']}: {find!r} stands {times} times in the"
+                " solution's code."
             )
         text = text.replace(find, replacement)
     return prose + imports + text
@@ -47,9 +51,10 @@ def read_variants(exercise: Exercise) -> dict[str, str]:
 
     A copy of the course without tests has none.
     """
+    slips = find_slips(exercise)
     edited = {
-        f"ex{exercise.id}_{entry['id']}": edit_solution(exercise, entry, SLIPS)
-        for entry in read_entries(exercise, SLIPS, "right")
+        f"ex{exercise.id}_{entry['id']}": edit_solution(exercise, entry, slips)
+        for entry in read_entries(slips, "right")
     }
     files = {
         file.stem: file.read_text(encoding="utf-8")

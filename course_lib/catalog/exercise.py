@@ -1,5 +1,5 @@
-"""The exercises of the course, read from the catalog files of this folder: ``<stem>.toml``, with
-the stem of the solution.
+"""The exercises of the course, read from ``course_lib/exercises/<stem>/exercise.toml``. The stem is
+that of the solution.
 
 The stem says which exercise it is: ``ex07a_layer_norm_forward`` is exercise 07a of lesson 07.
 """
@@ -19,7 +19,6 @@ from course_lib.base import paths
 from course_lib.base.errors import CourseError
 from course_lib.base.translation import Translate, choose_language, translate
 
-FOLDER = Path(__file__).parent
 KINDS = ("kernel", "torch", "numpy", "autograd", "tests")
 STEM = re.compile(r"ex(\d\d[a-z])_[a-z0-9_]+")
 _FROM_THE_STEM = ("id", "lesson", "file")
@@ -36,7 +35,7 @@ _WORDS = {
 @dataclass(frozen=True)
 class Exercise:
     """The facts of one exercise. ``id``, ``lesson`` and ``file`` (its stem) come from the name of
-    its catalog file.
+    its folder.
 
     Attributes:
         kind: the form of the answer: "kernel" (Triton), functions in "torch" or "numpy" operations,
@@ -78,6 +77,15 @@ class Exercise:
     short_path: bool = False
     optional: bool = False
 
+    @property
+    def folder(self) -> Path:
+        """The folder of what is true of this exercise alone."""
+        return paths.EXERCISE_FOLDERS / self.file
+
+    def list_right_ways(self) -> list[Path]:
+        """Return the files of the other right solutions. An installed package has none."""
+        return sorted((self.folder / "right").glob("*.py"))
+
     def translate(self, translate: Translate) -> Exercise:
         """Return the exercise with its words in another language."""
         return replace(
@@ -94,13 +102,13 @@ def exercises() -> dict[str, Exercise]:
     """Return every exercise by id, in the order of the course, with its words in the chosen
     language.
 
-    Raises: CourseError, with file and field, if a catalog file is wrong.
+    Raises: CourseError, with file and field, if a file of an exercise is wrong.
     """
     if choose_language() == "en":
-        return read_catalog(FOLDER)
+        return read_catalog(paths.EXERCISE_FOLDERS)
     return {
         e.id: e.translate(partial(translate, catalog=f"lesson{e.lesson}"))
-        for e in read_catalog(FOLDER).values()
+        for e in read_catalog(paths.EXERCISE_FOLDERS).values()
     }
 
 
@@ -108,39 +116,40 @@ def required() -> dict[str, Exercise]:
     """Return by id the exercises that the course asks for, which are all but the optional tasks, in
     the order of the course.
 
-    Raises: CourseError, with file and field, if a catalog file is wrong.
+    Raises: CourseError, with file and field, if a file of an exercise is wrong.
     """
     return {name: exercise for name, exercise in exercises().items() if not exercise.optional}
 
 
 def read_catalog(folder: Path) -> dict[str, Exercise]:
-    """Return every exercise that has a file in ``folder``, by id.
+    """Return every exercise that has a folder in ``folder``, by id.
 
-    Raises: CourseError, with file and field, if the name of a file is not valid, if the file is no
-        TOML, if a field is missing, unknown or of the wrong type, or if two files have the same id.
+    Raises: CourseError, with file and field, if the name of a folder is not valid, if the file is
+        no TOML, if a field is missing, unknown or of the wrong type, or if two folders have the
+        same id.
     """
     found: dict[str, Exercise] = {}
-    for file in sorted(folder.glob("*.toml")):
+    for file in sorted(folder.glob("*/exercise.toml")):
         exercise = read_exercise(file)
         if (first := found.get(exercise.id)) is not None:
             raise CourseError(
                 f"{paths.shown(file)}: exercise {exercise.id} stands there twice, first in"
-                f" {first.file}.toml. Rename one."
+                f" {first.file}. Rename one."
             )
         found[exercise.id] = exercise
     return found
 
 
 def read_exercise(file: Path) -> Exercise:
-    """Read one catalog file.
+    """Read the facts of one exercise.
 
     Raises: CourseError, with file and field, if the file is not valid.
     """
     where = paths.shown(file)
-    if (name := STEM.fullmatch(file.stem)) is None:
+    if (name := STEM.fullmatch(file.parent.name)) is None:
         raise CourseError(
-            f"{where}: the name of a catalog file has the form exNNx_some_words.toml, such as"
-            " ex07a_layer_norm_forward.toml."
+            f"{where}: the name of an exercise's folder has the form exNNx_some_words, such as"
+            " ex07a_layer_norm_forward."
         )
     where = f"{where}, exercise {name[1]}"
     try:
@@ -169,7 +178,7 @@ def read_exercise(file: Path) -> Exercise:
     values: dict[str, Any] = {
         key: tuple(value) if isinstance(value, list) else value for key, value in entry.items()
     }
-    return Exercise(id=name[1], lesson=name[1][:2], file=file.stem, **values)
+    return Exercise(id=name[1], lesson=name[1][:2], file=file.parent.name, **values)
 
 
 def get(exercise_id: str) -> Exercise:
@@ -202,7 +211,7 @@ def _has_type(value: Any, annotation: str) -> bool:
         case "Mapping[str, str]":
             return isinstance(value, dict) and all(isinstance(item, str) for item in value.values())
     raise AssertionError(
-        f"Exercise has a field of type {annotation}, which no catalog file can hold"
+        f"Exercise has a field of type {annotation}, which no exercise.toml can hold"
     )
 
 

@@ -551,10 +551,10 @@ review_predictions("17")
 #
 # A test that cannot fail looks like a good test of right code. To tell them apart, break the code
 # on purpose, and look which tests notice. This is *mutation testing*. Every exercise of this course
-# was made like that: `tests/mutants/` has its wrong solutions, each made by one small edit of the
-# right one, and the grader has to refuse them all, for the right reason. `tests/variants/` has
-# right solutions that look different, and the grader has to pass them. In 17a you were the grader,
-# and the course had the mutants.
+# was made like that: its folder in `course_lib/exercises/` has wrong solutions, each made by one
+# small edit of the right one, and the grader has to refuse them all, for the right reason. It has
+# right solutions that look different, too, and the grader has to pass them. In 17a you were the
+# grader, and the course had the mutants.
 #
 # The two directions pull against each other. A wider tolerance lets bugs through. A narrower one
 # accuses a kernel that adds in another order. No tolerance solves this if the input is a poor one.

@@ -40,11 +40,13 @@ def test_a_new_exercise_can_be_cut_and_read_and_has_something_left_to_say_in_eac
         path.relative_to(checkout).as_posix(): path.read_text(encoding="utf-8") for path in written
     }
     assert texts.keys() == {
-        "solutions/ex98b_two_words.py", "course_lib/catalog/ex98b_two_words.toml",
+        "solutions/ex98b_two_words.py", "course_lib/exercises/ex98b_two_words/exercise.toml",
         "course_lib/grading/families/two_words.py",
-        "tests/mutants/ex98b.toml", "tests/variants/ex98b_another_way.py",
+        "course_lib/exercises/ex98b_two_words/wrong.toml",
+        "course_lib/exercises/ex98b_two_words/right/another_way.py",
     }  # fmt: skip
-    exercise = read_exercise(checkout / "course_lib" / "catalog" / "ex98b_two_words.toml")
+    folder = "course_lib/exercises/ex98b_two_words"
+    exercise = read_exercise(checkout / folder / "exercise.toml")
     assert (exercise.id, exercise.lesson, exercise.kind, exercise.family) == (
         "98b",
         "98",
@@ -56,9 +58,7 @@ def test_a_new_exercise_can_be_cut_and_read_and_has_something_left_to_say_in_eac
         node.name for node in ast.parse(unsolved).body if isinstance(node, ast.FunctionDef)
     }
     assert set(exercise.entry_points) == functions and "YOUR CODE" in unsolved
-    assert (
-        tomllib.loads(texts["tests/mutants/ex98b.toml"]) == {"mutant": []} and exercise.title == ""
-    )
+    assert tomllib.loads(texts[f"{folder}/wrong.toml"]) == {"mutant": []} and exercise.title == ""
     assert all("SAY:" in text for name, text in texts.items() if name.endswith(".py"))
 
 

@@ -12,7 +12,7 @@ from course_lib import catalog
 from course_lib.base import paths
 from course_lib.base.errors import CourseError
 from course_lib.catalog import Exercise
-from course_lib.catalog.exercise import FOLDER, read_catalog
+from course_lib.catalog.exercise import read_catalog
 from course_lib.grading.families import find_parts
 
 EXERCISES = list(catalog.exercises().values())
@@ -35,15 +35,13 @@ def test_no_field_is_empty(exercise):
                 for word, why in value.items()
             )
             continue
-        assert value, (
-            f"course_lib/catalog/{exercise.file}.toml: the field `{field.name}` is empty; write it"
-        )
+        assert value, f"{exercise.file}/exercise.toml: the field `{field.name}` is empty; write it"
         texts = value if isinstance(value, tuple) else (value,)
         complete = all(
             not isinstance(text, str) or (text.strip() == text and text) for text in texts
         )
         assert complete, (
-            f"course_lib/catalog/{exercise.file}.toml: a text of `{field.name}` is empty, or has"
+            f"{exercise.file}/exercise.toml: a text of `{field.name}` is empty, or has"
             " space around it"
         )
 
@@ -52,9 +50,9 @@ def test_no_field_is_empty(exercise):
 def test_nothing_of_a_skeleton_is_left_to_say(exercise):
     files = [
         paths.SOLUTIONS / f"{exercise.file}.py",
-        FOLDER.parent / "grading" / "families" / f"{exercise.family}.py",
+        paths.PACKAGE / "grading" / "families" / f"{exercise.family}.py",
     ]
-    for file in (*files, *(paths.ROOT / "tests" / "variants").glob(f"ex{exercise.id}_*.py")):
+    for file in (*files, *exercise.list_right_ways()):
         for number, line in enumerate(file.read_text(encoding="utf-8").splitlines(), start=1):
             assert "SAY:" not in line, (
                 f"{paths.shown(file)}, line {number}, still has to say{line.partition('SAY:')[2]}"
@@ -98,14 +96,13 @@ def test_names_follow_one_stem(exercise):
         f"notebooks/source has no lesson {exercise.lesson}: `course author new lesson"
         f" {exercise.lesson}_NAME` lays one out"
     )
-    assert (paths.ROOT / "tests" / "mutants" / f"ex{exercise.id}.toml").is_file()
+    assert (exercise.folder / "wrong.toml").is_file()
 
 
 @every_exercise
 def test_there_are_three_different_hints_or_more_and_the_last_gives_most_away(exercise):
     assert len(set(exercise.hints)) == len(exercise.hints) >= 3, (
-        f"course_lib/catalog/{exercise.file}.toml: `hints` has to hold three different ones, or "
-        f"more"
+        f"{exercise.file}/exercise.toml: `hints` has to hold three different ones, or more"
     )
     lines = {
         line.strip()
@@ -161,16 +158,19 @@ def test_an_unknown_one_is_answered_with_those_there_are(unknown):
     )
 
 
-COPY = "ex00a_masked_copy.toml"
+COPY = "ex00a_masked_copy"
+FILE = f"{COPY}/exercise.toml"
 
 
 def edit(pattern: str, new: str, name: str = COPY):
-    """What an author does to the catalog file of 00a, saved as ``name``."""
+    """What an author does to the file of 00a, saved in the folder ``name``."""
 
     def change(folder):
-        text, times = re.subn(pattern, new, (folder / COPY).read_text(encoding="utf-8"), count=1)
+        text = (folder / COPY / "exercise.toml").read_text(encoding="utf-8")
+        text, times = re.subn(pattern, new, text, count=1)
         assert times == 1
-        (folder / name).write_text(text, encoding="utf-8")
+        (folder / name).mkdir(exist_ok=True)
+        (folder / name / "exercise.toml").write_text(text, encoding="utf-8")
 
     return change
 
@@ -180,27 +180,28 @@ def edit(pattern: str, new: str, name: str = COPY):
     [
         (edit('stretch = """[^"]*"""\n', ""), "exercise 00a.*stretch"),
         (edit("title", "extra = 1\ntitle"), "exercise 00a.*extra"),
-        (edit("", "", "ex00a_once_more.toml"), "00a stands there twice"),
+        (edit("", "", "ex00a_once_more"), "00a stands there twice"),
         (edit('"kernel"', '"jax"'), "exercise 00a.*'jax' is none of"),
         (
             edit("minutes = 10", 'minutes = "10"'),
-            f"{COPY}, exercise 00a, field minutes: it has to be a whole number, and is '10'",
+            f"{FILE}, exercise 00a, field minutes: it has to be a whole number, and is '10'",
         ),
         (
             edit("minutes = 10", "minutes = true"),
-            f"{COPY}, exercise 00a, field minutes: it has to be a whole number, and is True",
+            f"{FILE}, exercise 00a, field minutes: it has to be a whole number, and is True",
         ),
         (
             edit(r'\["copy_kernel"\]', '"copy_kernel"'),
-            f"{COPY}, exercise 00a, field entry_points: it has to be a list of texts",
+            f"{FILE}, exercise 00a, field entry_points: it has to be a list of texts",
         ),
-        (edit("title =", "title"), f"{COPY}, exercise 00a: it is not valid TOML: .*line 1"),
-        (edit("", "", "copy.toml"), "copy.toml: the name of a catalog file has the form"),
+        (edit("title =", "title"), f"{FILE}, exercise 00a: it is not valid TOML: .*line 1"),
+        (edit("", "", "copy"), "copy/exercise.toml: the name of an exercise's folder has the form"),
     ],
 )
 def test_an_authors_slip_is_named(tmp_path, change, says):
-    for file in FOLDER.glob("*.toml"):
-        (tmp_path / file.name).write_bytes(file.read_bytes())
+    for file in paths.EXERCISE_FOLDERS.glob("*/exercise.toml"):
+        (tmp_path / file.parent.name).mkdir()
+        (tmp_path / file.parent.name / file.name).write_bytes(file.read_bytes())
     change(tmp_path)
     with pytest.raises(CourseError, match=says):
         read_catalog(tmp_path)
@@ -212,21 +213,21 @@ def test_an_authors_slip_is_named(tmp_path, change, says):
         (
             {"family": "copyin"},
             (
-                "ex00a_masked_copy.toml, field family: there is no"
+                "ex00a_masked_copy/exercise.toml, field family: there is no"
                 " course_lib/grading/families/copyin.py"
             ),
         ),
-        ({"family": "../copying"}, "ex00a_masked_copy.toml, field family: there is no"),
+        ({"family": "../copying"}, "ex00a_masked_copy/exercise.toml, field family: there is no"),
         (
             {"family": "making"},
             (
-                "ex00a_masked_copy.toml, field entry_points: the PARTS of .*making.py have no"
-                " copy_kernel"
+                "ex00a_masked_copy/exercise.toml, field entry_points: the PARTS of .*making.py have"
+                " no copy_kernel"
             ),
         ),
         (
             {"entry_points": ("copy_kernel", "sum_kernel")},
-            "ex00a_masked_copy.toml, field entry_points: .*copying.py have no sum_kernel",
+            "ex00a_masked_copy/exercise.toml, field entry_points: .*copying.py have no sum_kernel",
         ),
     ],
 )

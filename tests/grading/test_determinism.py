@@ -7,7 +7,6 @@ import dataclasses
 import json
 import subprocess
 import sys
-import tomllib
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
@@ -15,12 +14,12 @@ import pytest
 
 import course_lib
 from course_lib import catalog
+from course_lib.authoring import mutants
 from course_lib.base import paths
 from course_lib.catalog import texts
 from course_lib.grading.check import check
 from course_lib.sandbox import servers
 
-HERE = Path(__file__).parent.parent
 ASKED = ("00a", "01a", "02a", "08a")
 
 
@@ -33,10 +32,7 @@ def submissions(tmp_path_factory) -> list[tuple[str, Path]]:
     for exercise in map(catalog.get, ASKED):
         right = texts.read_solution(exercise)
         prose, imports, code = right.partition("\nimport ")
-        mutants = tomllib.loads(
-            (HERE / "mutants" / f"ex{exercise.id}.toml").read_text(encoding="utf-8")
-        )["mutant"]
-        mutant = next(entry for entry in mutants if not entry.get("slow"))
+        mutant = next(entry for entry in mutants.read_mutants(exercise) if not entry.get("slow"))
         for find, replacement in mutant["edits"]:
             code = code.replace(find, replacement)
         files = {

@@ -84,42 +84,44 @@ def test_the_unsolved_file_is_not_attempted(exercise, tmp_path):
     assert (verdict.status, verdict.exit_code, verdict.cases) == ("not attempted", 2, ())
 
 
-VARIANTS = sorted((HERE / "variants").glob("ex*.py"))
+VARIANTS = [(exercise, file) for exercise in EXERCISES for file in exercise.list_right_ways()]
+NAMES = [f"ex{exercise.id}_{file.stem}" for exercise, file in VARIANTS]
 
 
 @pytest.mark.usefixtures("recall_compilations")
-@pytest.mark.parametrize("file", VARIANTS, ids=lambda file: file.stem)
-def test_a_right_but_different_kernel_passes(file):
-    verdict = check(catalog.get(file.stem[2:5]), file)
+@pytest.mark.parametrize(("exercise", "file"), VARIANTS, ids=NAMES)
+def test_a_right_but_different_kernel_passes(exercise, file):
+    verdict = check(exercise, file)
     assert verdict.status == "pass", verdict.message + verdict.printed
 
 
-@pytest.mark.parametrize("file", VARIANTS, ids=lambda file: file.stem)
-def test_a_variant_is_not_the_solution_again(file):
-    exercise = catalog.get(file.stem[2:5])
+@pytest.mark.parametrize(("exercise", "file"), VARIANTS, ids=NAMES)
+def test_a_variant_is_not_the_solution_again(exercise, file):
     own = attempt.read_attempt(
         exercise, texts.read_solution(exercise), file.read_text(encoding="utf-8"), file.name
     )
     assert own is not None, (
-        f"tests/variants/{file.name} has the solution's own code: write another right way"
+        f"{paths.shown(file)} has the solution's own code: write another right way"
     )
 
 
 SEEDS = range(1, 20)
 SEEDED = [
     pytest.param(
+        exercise,
         file,
+        number,
         seed,
-        id=f"{file.stem}-{seed}",
+        id=f"{NAMES[number]}-{seed}",
         marks=() if seed == SEEDS[number % len(SEEDS)] else pytest.mark.sweep,
     )
-    for number, file in enumerate(VARIANTS)
+    for number, (exercise, file) in enumerate(VARIANTS)
     for seed in SEEDS
 ]
 
 
-@pytest.mark.parametrize(("file", "seed"), SEEDED)
-def test_a_right_but_different_kernel_passes_with_another_seed(file, seed):
+@pytest.mark.parametrize(("exercise", "file", "turn", "seed"), SEEDED)
+def test_a_right_but_different_kernel_passes_with_another_seed(exercise, file, turn, seed):
     """Run a third of the cases with the numbers of another seed: three variants of an exercise run
     every case. `make test` takes one seed for each variant, by turns, and `make sweep` the other
     eighteen.
@@ -129,8 +131,7 @@ def test_a_right_but_different_kernel_passes_with_another_seed(file, seed):
     rows 2^30 elements apart, and which of many programs has which row. A few cases walk over dozens
     of blocks and cost the interpreter as much as all the others; they are there for the number of
     their blocks, and take part with the lowest three seeds."""
-    exercise = catalog.get(file.stem[2:5])
-    kernel, turn = exercise.kind == "kernel", VARIANTS.index(file)
+    kernel = exercise.kind == "kernel"
     submission = attempt.extract(exercise, file.read_text(encoding="utf-8"), file.name)
     concrete = [
         # programs of 16b wait for one another
@@ -231,17 +232,15 @@ def test_sections_that_are_kept_stay_as_they_are():
 def test_every_exercise_has_mutants_and_a_variant(exercise):
     entries = mutants.read_mutants(exercise)
     assert len(entries) >= 3, (
-        f"tests/mutants/ex{exercise.id}.toml: {len(entries)} wrong solutions; three at least have"
-        " to be there"
+        f"{paths.shown(mutants.find_file(exercise))}: {len(entries)} wrong solutions; three at"
+        " least have to be there"
     )
     assert len({e["id"] for e in entries}) == len(entries), (
-        f"tests/mutants/ex{exercise.id}.toml: two mutants have one id"
+        f"{paths.shown(mutants.find_file(exercise))}: two mutants have one id"
     )
     assert {
         cause
         for e in entries
         for cause in (e["cause"], e.get("cause_cpu", e["cause"]), e.get("cause_gpu", e["cause"]))
     } <= CAUSES.keys() | UNREADABLE_CAUSES
-    assert list((HERE / "variants").glob(f"ex{exercise.id}_*.py")), (
-        f"tests/variants has no ex{exercise.id}_*.py: another right way"
-    )
+    assert exercise.list_right_ways(), f"{paths.shown(exercise.folder)}/right has no file"

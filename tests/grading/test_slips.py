@@ -44,7 +44,7 @@ YOUNGER = {"15b", *(exercise.id for exercise in catalog.exercises().values() if 
 SLIPS = {
     f"{exercise.id}:{entry['id']}": (exercise, entry)
     for exercise in catalog.exercises().values()
-    for entry in edits.read_entries(exercise, edits.SLIPS, "slip")
+    for entry in edits.read_entries(edits.find_slips(exercise), "slip")
     if "mutant" not in entry
 }
 
@@ -65,7 +65,8 @@ def _list_marks(name: str) -> list[pytest.MarkDecorator]:
 )
 def test_slip_is_refused(exercise, entry, tmp_path):
     file = tmp_path / f"{exercise.file}.py"
-    file.write_text(edits.edit_solution(exercise, entry, edits.SLIPS), encoding="utf-8")
+    text = edits.edit_solution(exercise, entry, edits.find_slips(exercise))
+    file.write_text(text, encoding="utf-8")
     verdict = check(exercise, file)
     assert verdict.status in (FAIL, ERROR), f"{entry['what']} {entry['shows']}\n{verdict.message}"
 
@@ -94,7 +95,7 @@ def test_every_slip_is_whole(exercise):
         ("slip", {"id", "what", "shows", "names"}, 8),
         ("right", {"id", "what"}, 0),
     ):
-        entries = edits.read_entries(exercise, edits.SLIPS, kind)
+        entries = edits.read_entries(edits.find_slips(exercise), kind)
         assert (
             len({entry["id"] for entry in entries})
             == len(entries)
@@ -106,18 +107,19 @@ def test_every_slip_is_whole(exercise):
             ), entry["id"]
             if "mutant" in entry:
                 assert kind == "slip" and entry["mutant"] in known, (
-                    f"{entry['id']}: tests/mutants/ex{exercise.id}.toml has no {entry['mutant']}"
+                    f"{entry['id']}: {exercise.file}/wrong.toml has no {entry['mutant']}"
                 )
             else:
-                compile(edits.edit_solution(exercise, entry, edits.SLIPS), entry["id"], "exec")
+                text = edits.edit_solution(exercise, entry, edits.find_slips(exercise))
+                compile(text, entry["id"], "exec")
 
 
 def test_an_edit_that_no_longer_fits_names_its_file():
-    exercise = catalog.get("07a")
+    exercise, lost = catalog.get("07a"), {"id": "lost", "edits": [["no such text", ""]]}
     with pytest.raises(
         CourseError, match=r"tests/slips/ex07a\.toml, lost: 'no such text' stands 0 times"
     ):
-        edits.edit_solution(exercise, {"id": "lost", "edits": [["no such text", ""]]}, edits.SLIPS)
+        edits.edit_solution(exercise, lost, edits.find_slips(exercise))
 
 
 def test_known_slips_exist():

@@ -30,11 +30,7 @@ from course_lib.grading.verdict import Verdict, from_dict
 
 # its entry points get kernels, and no case has a size
 EXERCISES = [exercise for exercise in catalog.exercises().values() if exercise.kind != "tests"]
-VARIANTS = [
-    file
-    for file in sorted((Path(__file__).parent.parent / "variants").glob("ex*.py"))
-    if catalog.get(file.stem[2:5]) in EXERCISES
-]
+VARIANTS = [(exercise, file) for exercise in EXERCISES for file in exercise.list_right_ways()]
 MUTANTS = [
     pair for pair in mutants.list_mutants() if pair[0] in EXERCISES and not pair[1].get("slow")
 ]
@@ -85,21 +81,26 @@ def test_the_solution_is_right_on_every_small_case(exercise):
 @pytest.mark.parametrize(
     "file",
     [
-        pytest.param(file, id=file.stem, marks=pytest.mark.sweep if number % 4 else ())
-        for number, file in enumerate(VARIANTS)
+        pytest.param(
+            exercise,
+            file,
+            number,
+            id=f"ex{exercise.id}_{file.stem}",
+            marks=pytest.mark.sweep if number % 4 else (),
+        )
+        for number, (exercise, file) in enumerate(VARIANTS)
     ],
 )
-def test_another_right_way_is_right_on_small_cases_of_every_kind(file):
+def test_another_right_way_is_right_on_small_cases_of_every_kind(exercise, file, turn):
     """On those for a fifth of the cases, another fifth than the variant before."""
-    exercise, turn = catalog.get(file.stem[2:5]), VARIANTS.index(file)
     plans = list_plans(exercise, lambda number: (number + turn) % 5 == 0)
     assert plans and find_wrong(exercise, file.read_text(encoding="utf-8"), file.name, plans) == []
 
 
-@pytest.mark.parametrize("file", VARIANTS[::20], ids=lambda file: file.stem)
-def test_for_what_is_right_none_is_looked_for(file, monkeypatch):
+@pytest.mark.parametrize(("exercise", "file"), VARIANTS[::20])
+def test_for_what_is_right_none_is_looked_for(exercise, file, monkeypatch):
     monkeypatch.setattr(SmallCases, "find", lambda *rest: pytest.fail("looked for"))
-    assert check(catalog.get(file.stem[2:5]), file).passed
+    assert check(exercise, file).passed
 
 
 # ---- the cases

@@ -27,7 +27,7 @@ FILES = [
     *list_sources(),
     *sorted((paths.ROOT / "course_lib/lessons/predictions").glob("*.toml")),
     *sorted((paths.ROOT / "course_lib/lessons/steps").glob("lesson*.py")),
-    *sorted((paths.ROOT / "course_lib/catalog").glob("ex*.toml")),
+    *sorted(paths.EXERCISE_FOLDERS.glob("*/exercise.toml")),
     paths.ROOT / "README.md",
 ]
 

@@ -1,7 +1,7 @@
 """The grader's knowledge of the exercises' entry points, one file per family: batteries, plans,
 wrong formulas.
 
-A catalog file names the family of its exercise. The module of that name has in ``PARTS`` a ``Part``
+An exercise's exercise.toml names its family. The module of that name has in ``PARTS`` a ``Part``
 for each entry point. There is no list of the families, and no other part of the grader depends on
 an exercise.
 """
@@ -11,6 +11,7 @@ from __future__ import annotations
 from importlib import import_module, util
 from typing import Any
 
+from course_lib.base import paths
 from course_lib.base.errors import CourseError
 from course_lib.catalog import Exercise
 from course_lib.grading.cases.plan import Part
@@ -19,10 +20,10 @@ from course_lib.grading.cases.plan import Part
 def find_parts(exercise: Exercise) -> dict[str, Part[Any]]:
     """Return the parts of ``exercise`` by entry point.
 
-    Raises: CourseError, with the catalog file, if its family does not exist, or has no part for an
-    entry point.
+    Raises: CourseError, with the exercise's file, if its family does not exist, or has no part for
+        an entry point.
     """
-    where = f"course_lib/catalog/{exercise.file}.toml"
+    where = paths.shown(exercise.folder / "exercise.toml")
     name = f"{__name__}.{exercise.family}"
     if not exercise.family.isidentifier() or util.find_spec(name) is None:
         raise CourseError(
