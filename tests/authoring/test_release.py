@@ -73,7 +73,9 @@ def test_it_has_what_a_learner_needs_and_nothing_of_authors_and_instructors(made
         name
         for name in names
         if re.search(
-            r"(^|/)(tests|solutions|source|authoring|classroom|\.course|__pycache__)/", name
+            r"(^|/)(tests|solutions|source|authoring|classroom|right|\.course|__pycache__)/"
+            r"|/wrong\.toml$",
+            name,
         )
     ]
     assert {path.name for path in (made / "notebooks").iterdir()} == {"images",
