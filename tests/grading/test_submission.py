@@ -378,6 +378,10 @@ def test_a_constant_is_made_of_numbers(constant):
         "A = tl.constexpr(triton.next_power_of_2(100))",
         "A = tl.constexpr(1 if 2 > 1 else 0)",
         "_, A = 1, tl.constexpr(2)",
+        "A = tl.constexpr((1, 2))",
+        "A = tl.constexpr(max([1, 2]))",
+        "A = tl.constexpr(sum(sorted((2, 1))))",
+        "A = tl.constexpr(tuple(list((1, 2))))",
     ],
 )
 def test_a_constant_goes_along_at_its_line(constant):
@@ -397,6 +401,12 @@ def test_a_constant_goes_along_at_its_line(constant):
         ("return math.__loader__", "is no number"),
         ("with a: return a", "is not possible here"),
         ("class B: pass\n    return a", "is not possible here"),
+        ("a[0] += 1\n    return a[0]", "compiles a kernel once, for all programs"),
+        ("for a[0] in range(3): pass\n    return a[0]", "compiles a kernel once"),
+        ("[[b]] = [a]\n    b[0] = 1\n    return b[0]", "compiles a kernel once"),
+        ("b = a\n    b[0] = 1\n    return b[0]", "compiles a kernel once"),
+        ("b = [a] * 3\n    b[0] = 1\n    return b[0]", ""),
+        ("b = [i for i in range(a)]\n    b[0], c = 1, 2\n    return b[0]", ""),
     ],
 )
 def test_a_function_of_constants_only_calculates(body, says):
@@ -409,6 +419,44 @@ def test_a_function_of_constants_only_calculates(body, says):
         assert says in str(refusal(text))
     else:
         assert "def g(a)" in taken(text)
+
+
+@pytest.mark.parametrize(
+    ("code", "default"),
+    [
+        ("[0]", True),
+        ("([0],)", True),
+        ("[0] * 4", True),
+        ("list((0,))", True),
+        ("list", True),
+        ("enumerate((0, 1, 2))", False),
+        ("zip((0, 1), (2, 3))", False),
+        ("max([0], [1])", True),
+        ("tuple([[0], [1]])", True),
+        ("tl.tuple((0,))", True),
+        ("tl.constexpr([0])", False),
+        ("triton.language.core.tuple", False),
+    ],
+)
+@pytest.mark.parametrize("decorator", ["@triton.constexpr_function", "@triton.jit"])
+def test_no_state_is_kept_between_programs(code, default, decorator):
+    """The interpreter would change it in every program; a compiler knows it once, before any."""
+    kernel = HEAD[HEAD.index("@") :] + "    x = tl.zeros([draw(BLOCK)], tl.float32)\n"
+    function = f"\n\n{decorator}\ndef draw(B, box=%s):\n    box += (1,)\n    return 1\n\n\n"
+    files = [f"{HEADS['kernel']}\n\nA = {code}\n{function % 'A'}{kernel}"]
+    if default:
+        files.append(f"{HEADS['kernel']}{function % code}{kernel}")
+    for text in files:
+        refused = refusal(text)
+        assert refused.cause == "not_allowed", refused
+        assert "can change" in str(refused) and "for all programs" in str(refused), refused
+
+
+def test_a_constant_is_not_made_by_a_function_of_the_file():
+    """What such a function returns may be a list, which keeps state."""
+    text = HEADS["kernel"] + "\n\n@triton.constexpr_function\ndef make():\n    return [0]\n\n\n"
+    text += "A = make()\n\n\n" + HEAD[HEAD.index("@") :] + "    x = A\n"
+    assert "the check runs none to make a constant" in str(refusal(text))
 
 
 @pytest.mark.parametrize(
