@@ -962,11 +962,73 @@ def test_a_function_that_returns_nothing_is_shown_at_its_first_line(tmp_path):
         ("x = torch._subclasses.fake_tensor", "insides of a library"),
         ("from numpy._core._methods import _mean", "insides of a library"),
         ("from torch.utils import no_dispatch", "dispatcher"),
+        # a name is resolved while the function runs
+        ("import logging.config", "finds code by its name"),
+        ("from logging.config import BaseConfigurator", "finds code by its name"),
+        ("x = BaseConfigurator({}).resolve('torch' + '.x')", "finds code by its name"),
+        ("x = typing.get_type_hints(f)", "finds code by its name"),
+        ("from typing import get_type_hints", "finds code by its name"),
+        ("x = typing.ForwardRef('x')", "finds code by its name"),
+        ("x = typing_extensions.evaluate_forward_ref(x)", "finds code by its name"),
+        ("from numpy.testing import measure", "finds code by its name"),
+        ("import torch.utils._pytree", "insides of a library"),
+        ("x = np.testing.runstring('x', {})", "finds code by its name"),
+        ("x = torch.fx.GraphModule(x, x)", "finds code by its name"),
+        ("x = Formatter().get_field('0.a', x, {})", "finds code by its name"),
+        ("x = torch.string", "insides of a library"),
+        ("x = torch.importlib", "insides of a library"),
+        ("x = torch.runpy", "insides of a library"),
+        # an annotation is evaluated
+        ("x: 'eval(1)' = x", "annotation"),
+        ("x: print(1) = x", "annotation"),
+        ("def g(x: 'f(x)' = 1): pass", "annotation"),
+        ("x = f.__annotations__", "insides"),
+        ("x = f.__annotate__", "insides"),
+        # an object is made out of bytes
+        ("x = torch.load('f')", "makes objects out of bytes"),
+        ("from torch import load", "makes objects out of bytes"),
+        ("x = np.load('f', allow_pickle=True)", "makes objects out of bytes"),
+        ("x = g(allow_pickle=True)", "makes objects out of bytes"),
+        ("x = np.lib.format.read_array('f')", "makes objects out of bytes"),
+        ("x.__setstate__(1)", "makes objects out of bytes"),
+        ("x = x.__reduce__()", "makes objects out of bytes"),
+        ("def __reduce__(self): return f, ()", "makes objects out of bytes"),
+        # a thread is started: PyTorch's dispatcher watches one
+        ("import concurrent.futures", "imports `concurrent`"),
+        ("from logging.handlers import QueueListener", "another thread"),
+        ("x = torch.multiprocessing.pool.ThreadPool(1)", "another thread"),
+        ("x = torch.nn.parallel.parallel_apply([f], [x])", "another thread"),
+        ("x = torch.nn.DataParallel(f)", "another thread"),
+        ("x = torch.utils.data.DataLoader(x)", "another thread"),
+        ("x = torch.jit.fork(f, x)", "another thread"),
     ],
 )
 def test_an_odd_line_is_noted(line, says):
-    (oddity,) = oddities.find_oddities(f"import torch\n\n\ndef f(x):\n    {line}\n    return x\n")
+    heads = "import torch, typing, typing_extensions; import numpy as np"
+    (oddity,) = oddities.find_oddities(f"{heads}\n\n\ndef f(x):\n    {line}\n    return x\n")
     assert oddity.line == 5 and says in oddity.words
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        "x = np.copy(torch.select(x, 0, 1)) + np.trace(x) + torch.trace(x) + np.array([1])",
+        "x = np.random.default_rng(0).normal(size=3)",
+        "x = torch.signal.windows.hann(4)",
+        "from collections.abc import Sequence",
+        "x: 'np.ndarray | None' = x",
+        "x: 'Callable[[int, float], tuple[torch.Tensor, ...]]' = x",
+        "x: typing.Literal['a', 1] = x",
+        "def g(x: 'the row') -> 'a sentence, not code': return x",
+        "x = np.lib.stride_tricks.sliding_window_view(x, 2)",
+        "from torch.utils.checkpoint import checkpoint",
+        "logging.getLogger('course').info('x')",
+        "x = g.load(x).format(x)",
+    ],
+)
+def test_a_usual_line_is_not_odd(line):
+    heads = "import torch, typing, logging; import numpy as np"
+    assert not oddities.find_oddities(f"{heads}\n\n\ndef f(x):\n    {line}\n    return x\n")
 
 
 @pytest.mark.parametrize("file", sorted(paths.SOLUTIONS.glob("ex*.py")), ids=lambda f: f.stem)
@@ -1006,3 +1068,23 @@ def test_the_code_beside_the_entry_points_is_run_once_and_said(exercise, code, s
     assert (says in verdict.message) and bool(verdict.oddities) == bool(says)
     if says:
         assert says in verdict.oddities[0].words and verdict.oddities[0].line > text.count("\n")
+
+
+@pytest.mark.parametrize(
+    "file",
+    [
+        file
+        for folder in (paths.ROOT / "tests/variants", paths.ROOT / "tests/slips/right")
+        for file in sorted(folder.glob("ex*.py"))
+    ],
+    ids=lambda file: file.stem,
+)
+def test_right_code_is_seldom_odd(file):
+    """What a few of these use goes past PyTorch's dispatcher, and is listed for that."""
+    exercise = catalog.get(file.stem[2:5])
+    if exercise.kind == "kernel":
+        return
+    text = file.read_text()
+    cut = needed.cut(parse(text, "ex.py"), text, "ex.py", exercise.entry_points, exercise.kind)
+    words = " ".join(oddity.words for oddity in oddities.find_oddities(cut))
+    assert not words or "dispatcher" in words, words
