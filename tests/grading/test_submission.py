@@ -792,12 +792,27 @@ def test_a_function_may_use_all_of_python(kind, lines):
         "torch.std(x)",
         "x.std",
         "getattr(x, 'var')()",
+        "statistics.covariance(x, x)",
+        "statistics.linear_regression(x, x)",
+        "statistics.NormalDist.from_samples(x)",
+        "torch.native_layer_norm(x, (3,), None, None, 0.0)[2]",
+        "torch.batch_norm_stats(x, 0.0)",
+        "F.batch_norm(x, w, w, training=True)",
+        "nn.LazyBatchNorm1d()",
+        "nn.InstanceNorm1d(3)",
+        "torch._fused_rms_norm(x, (3,))",
     ],
 )
 def test_a_shortcut_is_held_in_every_form(expression):
+    lines = f"import statistics\ny = {expression}"
     with pytest.raises(Unreadable, match=r"is a shortcut that this exercise forbids: a reason\."):
-        in_function(f"y = {expression}", "torch", {"var": "a reason"})
-    in_function(f"y = {expression}", "torch")
+        in_function(lines, "torch", {"var": "a reason"})
+    in_function(lines, "torch")
+
+
+def test_a_norm_of_numbers_is_no_shortcut():
+    lines = "y = torch.linalg.vector_norm(x)\ny = x.norm()\ny = F.normalize(x)"
+    in_function(lines, "torch", {"var": "a reason", "layer_norm": "a reason"})
 
 
 @pytest.mark.parametrize(
@@ -810,6 +825,8 @@ def test_a_shortcut_is_held_in_every_form(expression):
         "nn.GroupNorm",
         "torch.native_layer_norm",
         "torch.ops.aten.native_layer_norm",
+        "torch.batch_norm_stats",
+        "nn.LazyInstanceNorm1d",
     ],
 )
 def test_the_whole_answer_is_held_in_every_form(expression):
