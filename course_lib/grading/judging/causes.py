@@ -525,7 +525,7 @@ CAUSES: dict[str, Cause] = {
     "offset_32_bit": Cause(
         "row offsets overflow 32 bits",
         "row * stride passes 2^31 here. How wide is the row's number, which you made of"
-        " `tl.program_id`?",
+        " `tl.program_id`, `tl.arange` or a loop?",
     ),
     "column_offset_32_bit": Cause(
         "column offsets overflow 32 bits",
