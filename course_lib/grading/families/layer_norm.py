@@ -299,6 +299,8 @@ def _list_two_read_models() -> Iterator[tuple[str, Model]]:
         lambda p: _merge_blocks(p, weigh=lambda counts: np.full_like(counts, p.case.block)),
     )
     yield "padding_in_variance", lambda p: _merge_blocks(p, padding=True)
+    yield from vary(_stream_blocks, "short_chunk", whole_means=[True], whole_shares=[False, True])
+    yield "short_chunk", partial(_stream_blocks, whole_shares=True)
 
 
 def _merge_blocks(
@@ -324,6 +326,25 @@ def _merge_blocks(
         "mean": mean[:, 0],
         "rstd": rstd[:, 0],
     }
+
+
+def _stream_blocks(p: Plan, whole_means: bool = False, whole_shares: bool = False) -> Outputs:
+    """Return the outputs if a last block that is not full counts as a full one: in its mean, in its
+    share of the row, or in both."""
+    x, block = p.inputs["x"], p.case.block
+    mean, M2 = np.zeros((len(x), 1)), np.zeros((len(x), 1))
+    for start in range(0, p.case.N, block):
+        part = x[:, start : start + block]
+        count = part.shape[1]
+        of_block = part.sum(axis=1, keepdims=True) / (block if whole_means else count)
+        weight = block if whole_shares else count
+        share, difference = weight / (start + weight), of_block - mean
+        mean = mean + difference * share
+        squares = ((part - of_block) ** 2).sum(axis=1, keepdims=True)
+        M2 = M2 + squares + difference**2 * share * start
+    rstd = inverse_root(M2 / p.case.N, p.case.eps)
+    y = apply_right((x - mean) * rstd, p.inputs["w"], p.inputs["b"])
+    return {"y": y, "mean": mean[:, 0], "rstd": rstd[:, 0]}
 
 
 def _take_from_block(p: Plan, names: tuple[str, ...], first: bool, spare: float) -> Outputs:

@@ -495,6 +495,10 @@ def _plan_row(case: RowCase, entry_point: str, rng: np.random.Generator) -> Plan
     )
 
 
+def _is_out_of_range(outputs: Outputs) -> bool:
+    return _LOST in outputs and not (np.abs(outputs["row"]) <= _LARGEST).all()
+
+
 def _measure_loss(outputs: Outputs) -> Outputs:
     """Return E[d^2] over N times the variance, which is 1 at most; 0 for a row of equal numbers,
     and for one outside of the range."""
@@ -753,6 +757,10 @@ def _list_merge_models() -> Iterator[tuple[str, Model]]:
         "merge_between",
         lambda p: _merge_partials(*p.inputs.values(), between=lambda d, a, b, n: d**2 * b / n),
     )
+    yield (
+        "merge_direction",
+        lambda p: _merge_partials(*p.inputs.values(), share=lambda a, b, n: -b / n),
+    )
     # before the weights: a nearly right weight does not explain an error in M2 alone
     for between in (
         lambda d, a, b, n: d**2 * a / n, lambda d, a, b, n: d**2 * (a + b) / n, lambda d, a, b,
@@ -765,8 +773,7 @@ def _list_merge_models() -> Iterator[tuple[str, Model]]:
             lambda p, between=between: _merge_partials(*p.inputs.values(), between=between),
         )
     for share in (
-        lambda a, b, n: a / n, lambda a, b, n: 0.5, lambda a, b, n: -b / n, lambda a, b,
-        n: b / (n + 1),
+        lambda a, b, n: a / n, lambda a, b, n: 0.5, lambda a, b, n: b / (n + 1),
         lambda a, b, n: b / np.maximum(n - 1, 1), lambda a, b, n: b / (n + 1e-5), lambda a, b,
         n: b / (n + 1e-6),
     ):  # fmt: skip
@@ -1019,7 +1026,12 @@ PARTS = {
         rare=(("cancellation", lambda p, outputs: p.case.fill == "rows apart"),),
     ),
     "defeating_row": Part(
-        ROWS, _plan_row, rare=(("row_does_not_defeat", lambda plan, outputs: _LOST in outputs),)
+        ROWS,
+        _plan_row,
+        rare=(
+            ("row_out_of_range", lambda plan, outputs: _is_out_of_range(outputs)),
+            ("row_does_not_defeat", lambda plan, outputs: _LOST in outputs),
+        ),
     ),
     "welford_update": Part(UPDATE, _plan_update, _list_update_models),
     "welford": Part(
