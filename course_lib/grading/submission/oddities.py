@@ -89,9 +89,11 @@ def _list_odd(tree: ast.Module) -> Iterator[tuple[int, str]]:
                 yield node.lineno, f"defines `{name}`, {_OUT_OF_BYTES}"
             case ast.keyword(arg="allow_pickle", value=value):
                 yield value.lineno, f"uses `allow_pickle`, {_OUT_OF_BYTES}"
-            case ast.arg(annotation=note) | ast.AnnAssign(annotation=note) if _computes(note):
-                yield note.lineno, "has an annotation that computes"
-            case ast.FunctionDef(returns=note) if _computes(note):
+            case (
+                ast.arg(annotation=ast.expr() as note)
+                | ast.AnnAssign(annotation=note)
+                | ast.FunctionDef(returns=ast.expr() as note)
+            ) if _computes(note):
                 yield note.lineno, "has an annotation that computes"
             case ast.Name(id="getattr") if id(node) not in called:
                 yield (
@@ -149,11 +151,9 @@ def _describe_way(name: str, of_library: bool) -> str:
     return ""
 
 
-def _computes(annotation: ast.expr | None) -> bool:
+def _computes(annotation: ast.expr) -> bool:
     """Return True for an annotation that calls something. Python evaluates an annotation, or a
     library evaluates its text."""
-    if annotation is None:
-        return False
     parts = list(ast.walk(annotation))
     for part in parts:
         if isinstance(part, ast.Constant) and isinstance(part.value, str):
